@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"math"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -13,14 +12,6 @@ import (
 )
 
 const (
-	// maxInFlight is the number of requests in flight from which on calls gather.
-	maxInFlight = 2
-	// maxYields bounds how often the processor is yielded before a batch is sent, so that
-	// callers that were just answered can add their next calls.
-	maxYields = 8
-	// maxLinger is how long calls gather while no request is answered. Then they are sent
-	// regardless, because the requests in flight may be on a dead connection.
-	maxLinger = 100 * time.Millisecond
 	// maxBodySize is the size of a body, in bytes, from which on no more items are added. The
 	// service and many proxies accept up to 1 MiB.
 	maxBodySize = 1<<20 - 1<<16
@@ -29,24 +20,17 @@ const (
 	batchUnsupportedFor = time.Minute
 )
 
-type (
-	callGroup   = batch.Group[*pendingCall, lock.Grant]
-	groupedCall = batch.Call[*pendingCall, lock.Grant]
-)
-
 // A coalescer combines calls that arrive while requests are in flight into batches.
 type coalescer struct {
 	client           *Client
-	group            *callGroup
+	queue            *callQueue
 	start            time.Time
 	unsupportedUntil atomic.Int64 // ns since start; calls are sent one by one until then
 }
 
 func newCoalescer(c *Client) *coalescer {
 	o := &coalescer{client: c, start: time.Now()}
-	o.group = batch.New(lock.MaxBatch, math.MaxInt, o.send)
-	o.group.MaxInFlight, o.group.StallTimeout, o.group.MaxYields = maxInFlight, maxLinger, maxYields
-	o.group.RunInline = func(ctx context.Context, p *pendingCall) (lock.Grant, error) { return c.sendSingle(ctx, p.item) }
+	o.queue = newCallQueue(o.send)
 	return o
 }
 
@@ -56,11 +40,15 @@ func (c *Client) coalesce(ctx context.Context, item lock.Command) (lock.Grant, e
 		return c.sendSingle(ctx, item)
 	}
 	p := &pendingCall{item: item}
-	grant, err := c.shared.group.TryInline(ctx, p)
-	if canceled := (*batch.CanceledError)(nil); err != nil && errors.As(err, &canceled) {
-		return grant, p.cancel(canceled)
+	got, err := c.shared.queue.do(ctx, p)
+	if got.alone {
+		defer c.shared.queue.release(got.slot)
+		return c.sendSingle(ctx, item)
 	}
-	return grant, err
+	if canceled := (*batch.CanceledError)(nil); err != nil && errors.As(err, &canceled) {
+		return lock.Grant{}, p.cancel(canceled)
+	}
+	return got.grant, err
 }
 
 // sendSingle sends a call in a request of its own.
@@ -94,7 +82,7 @@ func (o *coalescer) batchUnsupported() bool {
 }
 
 // send sends the gathered calls, in several requests if they exceed maxBodySize.
-func (o *coalescer) send(calls []*groupedCall) {
+func (o *coalescer) send(calls []*queuedCall) {
 	for len(calls) > 0 {
 		s := newSharedRequest(len(calls))
 		if calls = s.add(calls); len(s.calls) > 0 {
@@ -111,11 +99,11 @@ func (o *coalescer) deliver(s *sharedRequest, got answer[[]lock.Result], err err
 	for i, c := range s.calls {
 		switch {
 		case err == nil:
-			c.Answer(got.value[i].Grant, got.value[i].Err)
+			c.Answer(reply{grant: got.value[i].Grant}, got.value[i].Err)
 		case rejectsBatch(got.status):
-			c.HandBack()
+			c.Answer(reply{alone: true}, nil)
 		default:
-			c.Answer(lock.Grant{}, cloneError(err))
+			c.Answer(reply{}, cloneError(err))
 		}
 	}
 	if err != nil && rejectsBatch(got.status) && got.status != http.StatusBadRequest {

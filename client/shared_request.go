@@ -38,20 +38,20 @@ type sharedRequest struct {
 	refs   atomic.Int32 // one for each call that is not canceled, and one during add
 
 	freezing sync.Once
-	calls    []*groupedCall
+	calls    []*queuedCall
 	batch    *batchBody
 	size     int64 // of the body, in bytes
 }
 
 func newSharedRequest(calls int) *sharedRequest {
-	s := &sharedRequest{batch: newBatchBody(calls), calls: make([]*groupedCall, 0, calls)}
+	s := &sharedRequest{batch: newBatchBody(calls), calls: make([]*queuedCall, 0, calls)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.refs.Store(1)
 	return s
 }
 
 // add adds calls up to maxBodySize and returns the rest.
-func (s *sharedRequest) add(calls []*groupedCall) []*groupedCall {
+func (s *sharedRequest) add(calls []*queuedCall) []*queuedCall {
 	defer s.release()
 	n := 0
 	for ; n < len(calls) && len(s.batch.text) < maxBodySize; n++ {
@@ -78,7 +78,7 @@ func (s *sharedRequest) release() {
 func (s *sharedRequest) freeze() *batchBody {
 	s.freezing.Do(func() {
 		added := len(s.calls)
-		s.calls = slices.DeleteFunc(s.calls, func(c *groupedCall) bool { return !c.Begin() })
+		s.calls = slices.DeleteFunc(s.calls, func(c *queuedCall) bool { return !c.Begin() })
 		if len(s.calls) == added {
 			return
 		}

@@ -30,9 +30,11 @@ type Acquire struct {
 	// the LeaseID resumes there. It requires a LeaseID.
 	KeepPlace bool
 
-	// The waiting call and the replica that serves it, zero in a request. Services set them before Apply.
-	Attachment Attachment
-	Replica    Replica
+	// Services set these before Apply. They are zero in a request.
+	Attachment   Attachment // the waiting call
+	Replica      Replica    // the replica that serves it
+	GeneratedID  bool       // LeaseID was generated for this call: no lease has ever had it
+	LimitReached bool       // the service's limit on waiting calls is reached: a may be granted, but not join a queue
 
 	maxWaiters int // of the lock, from the Bounds
 }
@@ -84,8 +86,13 @@ func checkMaxHold(d, minTTL time.Duration) error {
 // Names returns the lock's name.
 func (a Acquire) Names() []string { return []string{a.Name} }
 
-// Refs returns the lease of a.
-func (a Acquire) Refs() []LeaseRef { return []LeaseRef{RefOf(a.Name, a.LeaseID)} }
+// Refs returns the lease of a, unless no lease can have had its ID.
+func (a Acquire) Refs() []LeaseRef {
+	if a.GeneratedID {
+		return nil
+	}
+	return []LeaseRef{RefOf(a.Name, a.LeaseID)}
+}
 
 // Needs returns one token and two events: for the grant, and for the end of a lease before it.
 func (a Acquire) Needs() (tokens, events int) { return 1, 2 }

@@ -17,17 +17,14 @@ type Command interface {
 
 // A View is the input of a decision.
 type View struct {
-	Now   time.Time          // the database's clock, read after other decisions on the locks were excluded
+	Now   time.Time          // the database's clock, or a little less
 	Self  Replica            // the replica that decides; it knows which of its own waiters are attached
 	Locks []Record           // those of Names, in the same order
 	Ended map[LeaseRef]Event // the end events of the leases of Refs that have ended
 	// GrantsPausedUntil: no lease is granted before this instant, because the database may have lost leases that are
 	// still in use. Existing leases can be renewed and released.
 	GrantsPausedUntil time.Time
-	// WaiterLimitReached reports whether the service-wide limit on waiting calls is reached. An Acquire that would
-	// join a queue is then refused with ErrTooManyWaiters. The limit of a single lock is in the Bounds.
-	WaiterLimitReached bool
-	Tokens             func() Token // returns the next token, greater than all before
+	Tokens            func() Token // returns the next token, greater than all before
 }
 
 // A Decision is the result of a Command.

@@ -59,8 +59,9 @@
 //
 // The rules are pure functions. A [Command] names the locks that it needs; Apply receives them in a [View], with the
 // current time and the other inputs of the decision, and returns a [Decision]: the new locks, the events, and the
-// answer. Apply does not modify its input. The caller must exclude other decisions on the same names until it has
-// stored the result. It must read the time after that exclusion begins.
+// answer. Apply does not modify its input. The caller may store the result only if the locks are still as Apply received
+// them, and no instant has passed on which the decision rests, such as the end of a lease that it extends. It ensures that
+// by excluding other decisions first, or by comparing when it stores.
 //
 // [Service] is the interface of a lock service. The store implements it on PostgreSQL and the client over HTTP.
 //

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"cmp"
+	"slices"
 	"time"
 )
 
@@ -98,4 +99,10 @@ type Page[T any] struct {
 	// Gap reports whether events may be missing before Items: events after the cursor were pruned, or a fail-over or a
 	// restore has lost the event of the cursor.
 	Gap bool
+}
+
+// Selects reports whether the query selects the lock by its state and its holders. Name and page are not considered.
+func (q LockQuery) Selects(l Lock) bool {
+	return (q.State == "" || q.State == l.State) &&
+		(q.Holder == "" || slices.ContainsFunc(l.Leases, func(i LeaseInfo) bool { return i.Holder == q.Holder }))
 }

@@ -15,6 +15,12 @@ const (
 	reasonPlaceLapsed   = "place not used again in time"
 )
 
+// lapsePortion bounds the places that one decision removes because they have lapsed: it removes none after that many
+// events. There may be many more than MaxHolders such places after a replica died. The next decision goes on; the Due of
+// this one is not after its Now. With the leases that a decision ends and grants, at most MaxHolders each time, it has
+// no more than 4096 events.
+const lapsePortion = 1000
+
 // isCompatible reports whether a lease of the mode can be granted beside the current leases.
 func (r Record) isCompatible(m Mode, capacity int) bool {
 	if len(r.Leases) == 0 {
@@ -58,7 +64,7 @@ func (d *decider) promoteWaiter(w *Waiter, blocked *bool) (*Waiter, bool) {
 	switch {
 	case w.GrantedUnclaimed:
 		return w, true
-	case d.hasLapsed(w):
+	case len(d.events) < lapsePortion && d.hasLapsed(w):
 		d.emitDequeued(*w, reasonPlaceLapsed)
 		return w, false
 	case *blocked, !d.attached(w):

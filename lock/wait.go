@@ -12,7 +12,7 @@ func (d *decider) enqueue(a Acquire) Decision {
 	if a.Wait == 0 && !a.KeepPlace {
 		return d.finish(d.errHeld())
 	}
-	if d.view.WaiterLimitReached {
+	if a.LimitReached {
 		return d.finish(&Error{Code: ErrTooManyWaiters, RetryAfter: d.errHeld().RetryAfter,
 			Detail: "The limit on waiting calls is reached and this lock is not free. Retry later."})
 	}

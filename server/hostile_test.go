@@ -20,7 +20,7 @@ func hostileNames() []string {
 		"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc3", // invalid UTF-8
 		"/", "\\", "//", "/../", "..\\", "%", "%2e", "%2f", "%00", "%25", "+", "?", "#", ";", "&", "=", "~", "|", "*", "$", "!", ",", "^", "`", // special in a URL or a shell
 		"<b>", "\"><script>alert(1)</script>", "'", "\"", "{{.}}", "${x}", "$(id)", // special in HTML or a template
-		"'; drop table paddock.locks; --", "' or '1'='1", "\\'", "/**/", "$1", // special in SQL
+		"'; drop table paddock.records; --", "' or '1'='1", "\\'", "/**/", "$1", // special in SQL
 		"(", ")", "[", "]", "{", "}",
 	}
 	names := []string{

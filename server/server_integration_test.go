@@ -126,7 +126,7 @@ func TestSQLInTextIsText(t *testing.T) {
 	t.Parallel()
 	s, _ := serveStore(t)
 	for i, text := range []string{
-		`'; drop table paddock.locks; --`, `' or '1'='1`, `"; select pg_sleep(10); --`, `\'; --`, `$1`, `%s`, `$$`, `/* */`, `E'\\000'`, `a' || 'b`, `') returning *; --`,
+		`'; drop table paddock.records; --`, `' or '1'='1`, `"; select pg_sleep(10); --`, `\'; --`, `$1`, `%s`, `$$`, `/* */`, `E'\\000'`, `a' || 'b`, `') returning *; --`,
 	} {
 		quoted, err := json.Marshal(text)
 		if err != nil {

@@ -11,23 +11,31 @@ import (
 	"github.com/paddock-lock/paddock/store"
 )
 
-// TestABatchIsOneTransaction where there is one group; else it is one in each.
+// TestABatchIsOneTransaction of each worker, whether the locks are new or in the cache: its locks are written by one
+// transaction, and its events are one row.
 func TestABatchIsOneTransaction(t *testing.T) {
 	t.Parallel()
-	for _, groups := range []int{1, 4} {
+	for _, workers := range []int{1, 4} {
 		url := pgtest.URL(t)
-		s := openWith(t, url, store.Options{BatchWorkers: groups})
-		items := make([]lock.Command, lock.MaxBatch)
-		for i := range items {
-			items[i] = acquire(fmt.Sprintf("jobs:%d", i))
+		s := openWith(t, url, store.Options{BatchWorkers: workers})
+		acquires, releases := make([]lock.Command, lock.MaxBatch), make([]lock.Command, lock.MaxBatch)
+		for i := range acquires {
+			a := acquire(fmt.Sprintf("jobs:%d", i))
+			acquires[i], releases[i] = a, lock.Release{Name: a.Name, LeaseID: a.LeaseID}
 		}
-		for i, r := range s.Batch(t.Context(), items) {
-			if r.Err != nil {
-				t.Fatalf("item %d: %v", i, r.Err)
+		outside := connect(t, url)
+		for batch, items := range [][]lock.Command{acquires, releases} {
+			for i, r := range s.Batch(t.Context(), items) {
+				if r.Err != nil {
+					t.Fatalf("item %d: %v", i, r.Err)
+				}
 			}
-		}
-		if n := number(t, connect(t, url), "select count(distinct xmin::text) from paddock.locks"); n != int64(groups) {
-			t.Errorf("in %d groups a batch took %d transactions", groups, n)
+			if n := number(t, outside, "select count(distinct xmin::text) from paddock.records"); n != int64(workers) {
+				t.Errorf("with %d workers, batch %d took %d transactions", workers, batch, n)
+			}
+			if n := number(t, outside, "select count(*) from paddock.event_batches"); n != int64((batch+1)*workers) {
+				t.Errorf("with %d workers, there are %d rows of events after batch %d", workers, n, batch)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/paddock-lock/paddock/internal/testkit/locktest"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
@@ -11,7 +12,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	s := open(t, pgtest.URL(t))
+	s := openWith(t, pgtest.URL(t), store.Options{RenewalLinger: 4 * time.Millisecond})
 	locktest.Run(t, func(*testing.T) lock.Service { return s })
 }
 

@@ -2,46 +2,57 @@ package store
 
 import (
 	"context"
+	"embed"
 	"errors"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/internal/batch"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/engine"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
+	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-// fencedCall is a fenced write on its way.
-type fencedCall = batch.Call[lock.FencedWrite, lock.FencedValue]
+//go:embed sql/*.sql
+var files embed.FS
 
-// WriteFenced writes the resource, see lock.Service. It holds the lock's row, so
-// that no grant comes between the check of the token and the write: when a lease
-// has been granted, nothing lands any more under an older token.
+var (
+	sqlCreateFenced = database.Statement(files, "create_fenced")
+	sqlLockFenced   = database.Statement(files, "lock_fenced")
+	sqlSaveFenced   = database.Statement(files, "save_fenced")
+	sqlReadFenced   = database.Statement(files, "read_fenced")
+)
+
+// WriteFenced writes the resource, see lock.Service. It locks the lock's row until the write is committed, so no grant
+// comes between the check of the token and the write: when a lease has been granted, nothing is written under an older
+// token any more.
 func (s *Store) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
 	w, err := w.Resolve()
 	if err != nil {
 		return lock.FencedValue{}, err
 	}
-	if ctx.Err() != nil || s.ctx.Err() != nil {
-		return lock.FencedValue{}, unavailable(context.Cause(ctx))
+	if ctx.Err() != nil || s.db.Context().Err() != nil {
+		return lock.FencedValue{}, database.Unavailable(context.Cause(ctx))
 	}
-	select {
-	case s.fencers <- struct{}{}:
-	case <-ctx.Done():
-		return lock.FencedValue{}, unavailable(context.Cause(ctx))
-	}
-	// A group of one, so that a caller who leaves cancels no commit and is told
-	// whether the write may have been done.
-	g := batch.New(1, 1, func(calls []*fencedCall) {
-		defer func() { <-s.fencers }()
-		s.runFenced(calls[0])
+	// A call of package batch, so that a caller that leaves cancels no commit and learns whether the write may have been
+	// done.
+	c := batch.NewCall[lock.FencedWrite, lock.FencedValue](w)
+	s.work.Go(func() {
+		select {
+		case s.fencers <- struct{}{}:
+			s.runFenced(c)
+			<-s.fencers
+		case <-ctx.Done():
+		}
 	})
-	f, err := g.Do(ctx, w)
-	return f, leftEarly(err)
+	f, err := c.Wait(ctx)
+	return f, engine.Unanswered(err)
 }
 
-func (s *Store) runFenced(c *fencedCall) {
-	err := s.read(s.ctx, func(ctx context.Context) error {
+func (s *Store) runFenced(c *batch.Call[lock.FencedWrite, lock.FencedValue]) {
+	err := s.db.Read(s.db.Context(), func(ctx context.Context) error {
 		if !c.Begin() {
 			return nil
 		}
@@ -58,89 +69,64 @@ func (s *Store) runFenced(c *fencedCall) {
 	}
 }
 
-// attemptFenced runs the write in one transaction of two round trips. An error
-// that is no lock.Error says that nothing was done.
-func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
-	conn, err := s.pool.Acquire(ctx)
+// attemptFenced runs the write in one transaction of two round trips. If the error is not a lock.Error, nothing was done.
+func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (after lock.FencedValue, err error) {
+	pooled, err := s.db.Rest.Acquire(ctx)
 	if err != nil {
 		return lock.FencedValue{}, err
 	}
-	defer conn.Release()
-	known := s.epochs.known()
-	before, guard, now, e, err := loadFenced(ctx, conn.Conn(), w)
+	defer pooled.Release()
+	conn := pooled.Conn()
+	defer func() {
+		if err != nil {
+			database.Rollback(conn)
+		}
+	}()
+	known := s.epochs.Known()
+	before, guard, e, err := loadFenced(ctx, conn, w)
 	if err == nil {
-		err = e.check(known)
+		err = e.Check(known)
+	}
+	if errors.Is(err, database.ErrNoStandby) {
+		return lock.FencedValue{}, database.NoStandby()
 	}
 	if err != nil {
-		rollback(conn.Conn())
-		return lock.FencedValue{}, s.mendedFenced(err)
-	}
-	after, err := applyFenced(w, before, guard, now)
-	if err != nil {
-		rollback(conn.Conn())
+		database.Rollback(conn)
+		s.epochs.Recover(err)
 		return lock.FencedValue{}, err
 	}
-	if err := saveFenced(context.WithoutCancel(ctx), conn.Conn(), after); err != nil {
-		if fateOfCommit(err) == unknown {
-			return lock.FencedValue{}, unknownOutcome(err)
-		}
-		rollback(conn.Conn())
+	newest, err := w.RequiredToken(guard, e.Now)
+	if err != nil {
 		return lock.FencedValue{}, err
 	}
-	return after, nil
-}
-
-func applyFenced(w lock.FencedWrite, before lock.FencedValue, guard lock.Record, now time.Time) (lock.FencedValue, error) {
-	newest, err := w.RequiredToken(guard, now)
-	if err != nil {
-		return before, err
+	if after, err = w.Apply(before, newest, e.Now); err != nil {
+		return lock.FencedValue{}, err
 	}
-	return w.Apply(before, newest, now)
-}
-
-// loadFenced returns the resource, and of the lock what the write rests on.
-func loadFenced(ctx context.Context, conn *pgx.Conn, w lock.FencedWrite) (f lock.FencedValue, guard lock.Record, now time.Time, e epoch, err error) {
 	b := &pgx.Batch{}
-	b.Queue(sqlBegin)
-	queueSettings(b, rowTimeout)
-	b.Queue(sqlLockFence, w.Lock).QueryRow(func(row pgx.Row) error {
-		if err := row.Scan(&guard.Token); !errors.Is(err, pgx.ErrNoRows) {
-			return err
-		}
-		return nil // a lock never used has granted no token
-	})
-	b.Queue(sqlEpoch).QueryRow(func(row pgx.Row) (err error) {
-		e, err = scanEpoch(row)
-		return err
-	})
+	b.Queue(sqlSaveFenced, after.Key, after.Lock, after.Token, after.Version, []byte(after.Value), after.WrittenAt)
+	b.Queue("commit")
+	err = database.CommitBatch(context.WithoutCancel(ctx), conn, b)
+	if err != nil && database.EffectOfCommit(err) == database.Unknown {
+		err = database.UnknownOutcome(err)
+	}
+	return after, err
+}
+
+// loadFenced returns the resource, and of its lock what the write depends on. The epoch is read last, when both rows are
+// locked.
+func loadFenced(ctx context.Context, conn *pgx.Conn, w lock.FencedWrite) (f lock.FencedValue, guard lock.Record, e epoch.Epoch, err error) {
+	b := &pgx.Batch{}
+	b.Queue(database.Begin)
+	database.QueueSettings(b, database.RowTimeout)
+	row.QueueFence(b, w.Lock, &guard.Token)
 	if w.Slot > 0 {
-		b.Queue(sqlReadSlot, w.Lock, w.Slot).Query(func(rows pgx.Rows) error {
-			for rows.Next() {
-				var r row
-				if err := rows.Scan(r.targets()...); err != nil {
-					return err
-				}
-				guard.Leases = append(guard.Leases, r.lease())
-			}
-			return rows.Err()
-		})
+		row.QueueSlot(b, w.Lock, w.Slot, &guard)
 	}
 	b.Queue(sqlCreateFenced, w.Key, w.Lock)
 	b.Queue(sqlLockFenced, w.Key).QueryRow(func(row pgx.Row) error { return scanFenced(row, &f) })
-	b.Queue(sqlClock).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
+	epoch.Queue(b, &e)
 	err = conn.SendBatch(ctx, b).Close()
-	return f, guard, now.UTC(), e, err
-}
-
-func saveFenced(ctx context.Context, conn *pgx.Conn, f lock.FencedValue) error {
-	forget(conn)
-	b := &pgx.Batch{}
-	b.Queue(sqlSaveFenced, f.Key, f.Lock, f.Token, f.Version, []byte(f.Value), f.WrittenAt)
-	b.Queue("commit")
-	if err := conn.SendBatch(ctx, b).Close(); err != nil {
-		return err
-	}
-	return confirmed(conn)
+	return f, guard, e, err
 }
 
 // ReadFenced returns the resource, see lock.Service.
@@ -150,10 +136,9 @@ func (s *Store) ReadFenced(ctx context.Context, key string) (lock.FencedValue, e
 		return f, err
 	}
 	found := true
-	err := s.read(ctx, func(ctx context.Context) error {
-		err := scanFenced(s.pool.QueryRow(ctx, sqlReadFenced, key), &f)
-		found = !errors.Is(err, pgx.ErrNoRows)
-		if !found {
+	err := s.db.Read(ctx, func(ctx context.Context) error {
+		err := scanFenced(s.db.Rest.QueryRow(ctx, sqlReadFenced, key), &f)
+		if found = !errors.Is(err, pgx.ErrNoRows); !found {
 			return nil
 		}
 		return err

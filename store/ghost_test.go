@@ -5,26 +5,37 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/migrations"
 	"github.com/paddock-lock/paddock/store"
 )
 
-// TestNobodyIsGrantedTheLockForAGhost: the replica that served the first in the
-// queue has not been heard of for a minute, its row is still there, and the
-// replica that promotes had not expected anybody to wait.
-func TestNobodyIsGrantedTheLockForAGhost(t *testing.T) {
+// addGhosts adds n waiters to the queue of a lock without parts, and the row of their replica, which was alive until that
+// long ago.
+func addGhosts(t *testing.T, outside *pgx.Conn, name string, n int, silent time.Duration) {
+	t.Helper()
+	exec(t, outside, "insert into paddock.replicas values (99, now() - $1::interval, $2, false)", silent, n)
+	exec(t, outside, `insert into paddock.parts (name, slot, place, mode, ttl_ms, attachment, replica, acquired_at, expires_at,
+			lease_id, holder, rest)
+		select $1, 0, i, 1, 60000, i, 99, now(), now() + interval '45 s', gen_random_uuid(), 'ghost', json_build_object(
+			'alive_until', (extract(epoch from now() - $3::interval) * 1000000)::bigint,
+			'kept_until', (extract(epoch from now() + interval '55 s') * 1000000)::bigint)
+		from generate_series(1, $2::integer) i`, name, n, silent)
+	exec(t, outside, "update paddock.records set parts = $2::integer, revision = revision + $2::integer where name = $1", name, n)
+}
+
+// TestNoGrantGoesToAGhost: the replica that served the first in the
+// queue has sent no heartbeat for a minute, its row is still there, and the
+// replica that promotes had not expected a waiter.
+func TestNoGrantGoesToAGhost(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	s, other, outside := open(t, url), open(t, url), connect(t, url)
 	g := mustAcquire(t, s, acquire("a"))
-	exec(t, outside, "insert into paddock.replicas values (99, now() - interval '1 minute', 1, false)")
-	exec(t, outside, `insert into paddock.waiters (name, place, lease_id, mode, capacity, holder, ttl_ms, grace_ms, max_hold_ms,
-			joined_at, attachment, replica, until, alive_until, kept_until)
-		values ('a', 1, gen_random_uuid(), 1, 0, 'ghost', 60000, 0, 0,
-			now(), 5, 99, now() + interval '45 s', now() - interval '1 minute', now() + interval '55 s')`)
-	exec(t, outside, "update paddock.locks set queued = 1 where name = 'a'")
+	addGhosts(t, outside, "a", 1, time.Minute)
 	if q := queueOf(t, s, "a"); len(q) != 1 || q[0].Attached {
 		t.Errorf("the queue is %+v", q)
 	}
@@ -51,13 +62,7 @@ func TestPlacesOfADeadReplicaDoNotKeepNewWaitersOut(t *testing.T) {
 			url := pgtest.URL(t)
 			s, outside := openWith(t, url, store.Options{Bounds: lock.Bounds{MaxWaiters: 2}}), connect(t, url)
 			mustAcquire(t, s, acquire("a"))
-			exec(t, outside, "insert into paddock.replicas values (99, now() - $1::interval, 2, false)", silent)
-			exec(t, outside, `insert into paddock.waiters (name, place, lease_id, mode, capacity, holder, ttl_ms, grace_ms, max_hold_ms,
-					joined_at, attachment, replica, until, alive_until, kept_until)
-				select 'a', n, gen_random_uuid(), 1, 0, 'ghost', 60000, 0, 0,
-					now(), n, 99, now() + interval '45 s', now() - $1::interval, now() + interval '55 s'
-				from generate_series(1, 2) n`, silent)
-			exec(t, outside, "update paddock.locks set queued = 2, revision = 3 where name = 'a'")
+			addGhosts(t, outside, "a", 2, silent)
 			next := waitingAs("a", "next")
 			next.Wait, next.KeepPlace = lock.MinTTL, true
 			want := lock.ErrHeld
@@ -82,14 +87,14 @@ func TestACallThatFailsLeavesNoGhost(t *testing.T) {
 	s, other, outside := open(t, url), open(t, url), connect(t, url)
 	held := mustAcquire(t, s, acquire("a"))
 	fails := waitFor(t, other, t.Context(), waitingAs("a", "fails"))
-	exec(t, outside, "update paddock.locks set queued = queued") // so that no replica can answer from its cache
-	exec(t, outside, "alter table paddock.waiters rename to hidden")
+	exec(t, outside, "update paddock.records set parts = parts") // so that no replica can answer from its cache
+	exec(t, outside, "alter table paddock.parts rename to hidden")
 	until(t, "its call asks how it stands, and fails", func() bool {
 		exec(t, outside, `select pg_terminate_backend(pid) from pg_stat_activity
 			where query like 'listen paddock;%' and datname = current_database()`)
 		return fails.isOver()
 	})
-	exec(t, outside, "alter table paddock.hidden rename to waiters")
+	exec(t, outside, "alter table paddock.hidden rename to parts")
 	if !errors.Is(fails.err, lock.ErrInternal) {
 		t.Errorf("it is told %v", fails.err)
 	}
@@ -102,9 +107,9 @@ func TestACallThatFailsLeavesNoGhost(t *testing.T) {
 	next.granted(t)
 }
 
-// TestWhoIsLetInByARepeatedAcquireIsNoReplay: that somebody else's call was a
+// TestAWaiterPromotedByARepeatedAcquireIsNoReplay: that another client's call was a
 // replay says nothing of the grant that came with its decision.
-func TestWhoIsLetInByARepeatedAcquireIsNoReplay(t *testing.T) {
+func TestAWaiterPromotedByARepeatedAcquireIsNoReplay(t *testing.T) {
 	t.Parallel()
 	s := open(t, pgtest.URL(t))
 	permit := func(holder string, ttl time.Duration) lock.Acquire {
@@ -159,10 +164,10 @@ func TestTheSchemaGoesBackAndForthUnderLeases(t *testing.T) {
 	mustRelease(t, s, held)
 }
 
-// TestALockThatNobodyHasIsNotWaitedForLong: whatever kept the waiter from being
-// promoted, the beat finds that the lock is free. Here somebody has freed it behind
+// TestAFreeLockIsNotWaitedForLong: whatever kept the waiter from being
+// promoted, the heartbeat finds that the lock is free. Here it was freed behind
 // the service's back, and no decision is due for as long as the call may wait.
-func TestALockThatNobodyHasIsNotWaitedForLong(t *testing.T) {
+func TestAFreeLockIsNotWaitedForLong(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	s, outside := open(t, url), connect(t, url)
@@ -170,7 +175,7 @@ func TestALockThatNobodyHasIsNotWaitedForLong(t *testing.T) {
 	a.TTL = time.Hour
 	mustAcquire(t, s, a)
 	w := waitFor(t, s, t.Context(), waitingAs("a", "next"))
-	exec(t, outside, "update paddock.locks set lease_id = null, token = null, expires_at = null where name = 'a'")
+	exec(t, outside, "update paddock.records set lease_id = null, rest = null where name = 'a'")
 	freed := time.Now()
 	w.granted(t)
 	if late := time.Since(freed); late > lock.MaxWait/2 {

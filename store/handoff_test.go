@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-lock/paddock/store"
 )
 
-// take acquires, asking again with the same lease_id whenever it is told to.
+// take acquires, asking again with the same lease_id whenever the answer says so.
 func take(t *testing.T, s lock.Service, a lock.Acquire) lock.Grant {
 	t.Helper()
 	a.KeepPlace = true
@@ -132,7 +132,7 @@ func TestWaitersOutliveARestartOfTheDatabase(t *testing.T) {
 		s, a := replicas[i%2], waitingAs("a", fmt.Sprint(i))
 		wg.Go(func() {
 			g := take(t, s, a)
-			served = append(served, a.Holder) // nobody else is inside
+			served = append(served, a.Holder) // no other holder is inside
 			give(t, s, g)
 		})
 		until(t, "it waits", func() bool { return len(queueOf(t, replicas[0], "a")) > i })
@@ -186,7 +186,7 @@ func TestManyAreLetInTogether(t *testing.T) {
 				waits = append(waits, start(replicas[i%2], t.Context(), a))
 			}
 			until(t, "all wait", func() bool { return len(queueOf(t, replicas[0], "a")) == 50 })
-			mustRelease(t, replicas[2], g) // who has seen nothing of them
+			mustRelease(t, replicas[2], g) // which has seen nothing of them
 			slots, tokens := map[int]bool{}, map[lock.Token]bool{}
 			for _, w := range waits {
 				g := w.granted(t)

@@ -22,9 +22,9 @@ func TestTheCommonCycleIsHOTUpdates(t *testing.T) {
 	}
 	s.Close() // backends report what they did as they end
 	until(t, "the statistics are in", func() bool {
-		return number(t, outside, "select n_tup_upd from pg_stat_user_tables where relname = 'locks'") == 150
+		return number(t, outside, "select n_tup_upd from pg_stat_user_tables where relname = 'records'") == 150
 	})
-	if n := number(t, outside, "select n_tup_hot_upd from pg_stat_user_tables where relname = 'locks'"); n < 145 {
+	if n := number(t, outside, "select n_tup_hot_upd from pg_stat_user_tables where relname = 'records'"); n < 145 {
 		t.Errorf("%d of 150 updates were HOT", n)
 	}
 }

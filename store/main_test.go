@@ -30,7 +30,7 @@ func openWith(t *testing.T, url string, o store.Options) *store.Store {
 	return s
 }
 
-// connect returns a connection beside the store's, as somebody outside has one.
+// connect returns a connection beside the store's, as another application has one.
 func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)

@@ -19,7 +19,7 @@ import (
 func hold(t *testing.T, outside *pgx.Conn, name, strength string) {
 	t.Helper()
 	exec(t, outside, "begin")
-	exec(t, outside, "select from paddock.locks where name = $1 "+strength, name)
+	exec(t, outside, "select from paddock.records where name = $1 "+strength, name)
 }
 
 // stuck returns a store, and the connection that holds the row of its free lock
@@ -52,7 +52,7 @@ func TestARenewalThatWaitsPastTheEndIsRefused(t *testing.T) {
 	}()
 	until(t, "the renewal waits", func() bool { return waiting(t, outside) > 0 })
 	until(t, "the lease is over", func() bool {
-		return number(t, outside, "select count(*) from paddock.locks where expires_at <= clock_timestamp()") == 1
+		return number(t, outside, "select count(*) from paddock.records where expires_at <= clock_timestamp()") == 1
 	})
 	exec(t, outside, "commit")
 
@@ -62,9 +62,9 @@ func TestARenewalThatWaitsPastTheEndIsRefused(t *testing.T) {
 	}
 }
 
-// TestANameLockedOutsideStallsNobodyElse keeps one row locked: calls on other
+// TestANameLockedOutsideStallsNoOther keeps one row locked: calls on other
 // names go on, and the call on that name is done as soon as the row is free.
-func TestANameLockedOutsideStallsNobodyElse(t *testing.T) {
+func TestANameLockedOutsideStallsNoOther(t *testing.T) {
 	t.Parallel()
 	s, outside := stuck(t)
 
@@ -81,7 +81,7 @@ func TestANameLockedOutsideStallsNobodyElse(t *testing.T) {
 		name := fmt.Sprintf("free:%d", i%7)
 		mustRelease(t, s, mustAcquire(t, s, acquire(name)))
 	}
-	if n := number(t, outside, "select revision from paddock.locks where name = 'stuck'"); n != 2 {
+	if n := number(t, outside, "select revision from paddock.records where name = 'stuck'"); n != 2 {
 		t.Errorf("the stuck lock is at revision %d", n)
 	}
 	exec(t, outside, "commit")
@@ -108,9 +108,9 @@ func TestACallerLeavesALockedNameAtItsDeadline(t *testing.T) {
 	}
 }
 
-// TestACallThatNobodyWaitsForIsNotRun: its caller left while it was being tried.
-// When the row is free at last, the lock is not granted to nobody.
-func TestACallThatNobodyWaitsForIsNotRun(t *testing.T) {
+// TestAnAbandonedCallIsNotRun: its caller left while it was being tried.
+// When the row is free at last, the lock is granted to no abandoned call.
+func TestAnAbandonedCallIsNotRun(t *testing.T) {
 	t.Parallel()
 	s, outside := stuck(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -186,7 +186,7 @@ func checkHistory(t *testing.T, events []lock.Event) {
 	}
 }
 
-// TestAGrantWaitsForAFencedWriteUnderWay has somebody share the row as a fenced
+// TestAGrantWaitsForAFencedWriteUnderWay shares the row, as a fenced
 // write does: no grant is decided before that is over.
 func TestAGrantWaitsForAFencedWriteUnderWay(t *testing.T) {
 	t.Parallel()

@@ -76,14 +76,14 @@ func TestTheEndOfTheGraceIsNotMissedByAReplicaThatComesLater(t *testing.T) {
 		t.Errorf("the waiter had the lock %v before the grace's end", over.Sub(next.AcquiredAt))
 	}
 	until(t, "the lock at which no call looks is free in the table", func() bool {
-		return number(t, outside, "select count(*) from paddock.locks where name = 'alone' and lease_id is not null") == 0
+		return number(t, outside, "select count(*) from paddock.records where name = 'alone' and lease_id is not null") == 0
 	})
 	if events := eventsOf(t, later, "alone"); len(events) != 2 {
 		t.Errorf("the events are %+v", events)
 	}
 }
 
-// TestAnEpochKeepsTheGraceOfARevokedLease: on the new clock the grace begins anew, and the
+// TestAnEpochKeepsTheGraceOfARevokedLease: on the new clock the grace starts over, and the
 // lease does not come back.
 func TestAnEpochKeepsTheGraceOfARevokedLease(t *testing.T) {
 	t.Parallel()

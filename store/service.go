@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
 // Acquire grants the lock, or waits for it, see lock.Service.
@@ -14,21 +15,19 @@ func (s *Store) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error)
 	if err != nil {
 		return lock.Grant{}, err
 	}
-	call := s.own(a)
-	if call.Wait > 0 {
-		return s.acquireWaiting(ctx, call)
+	if a = s.own(a); a.Wait == 0 {
+		return granted(s.engine.Do(ctx, a))
 	}
-	return s.grant(ctx, call)
+	return granted(s.waiters.Acquire(ctx, a))
 }
 
-// own returns a as this replica decides on it, with a LeaseID.
-func (s *Store) own(a lock.Acquire) acquireCall {
-	call := acquireCall{Acquire: a, generatedID: a.LeaseID == (lock.LeaseID{})}
-	if call.generatedID {
-		call.LeaseID = lock.LeaseID(uuid.New())
+// own returns a as this replica decides it, with a LeaseID.
+func (s *Store) own(a lock.Acquire) lock.Acquire {
+	a.Attachment, a.Replica, a.LimitReached = 0, s.self, false
+	if a.GeneratedID = a.LeaseID == (lock.LeaseID{}); a.GeneratedID {
+		a.LeaseID = lock.LeaseID(uuid.New())
 	}
-	call.Attachment, call.Replica = 0, s.self
-	return call
+	return a
 }
 
 // Renew moves the end of a lease, see lock.Service.
@@ -37,20 +36,15 @@ func (s *Store) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
 	if err != nil {
 		return lock.Grant{}, err
 	}
-	return s.grant(ctx, r)
+	return granted(s.engine.Do(ctx, r))
 }
 
-func (s *Store) grant(ctx context.Context, cmd lock.Command) (lock.Grant, error) {
-	out, err := s.do(ctx, cmd)
+// granted returns the answer about a lease.
+func granted(o row.Outcome, err error) (lock.Grant, error) {
 	if err != nil {
 		return lock.Grant{}, err
 	}
-	return grantOf(out), nil
-}
-
-// grantOf returns what a caller is told of the lease that it got.
-func grantOf(o outcome) lock.Grant {
-	return lock.Grant{Lease: o.Lease, Until: o.until(o.Lease.ExpiresAt), Replayed: o.Replayed}
+	return lock.Grant{Lease: o.Lease, Until: o.Until(o.Lease.ExpiresAt), Replayed: o.Replayed}, nil
 }
 
 // Release ends a lease, see lock.Service.
@@ -59,19 +53,64 @@ func (s *Store) Release(ctx context.Context, r lock.Release) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.do(ctx, r)
+	_, err = s.engine.Do(ctx, r)
 	return err
 }
 
-// Revoke takes a lease away, see lock.Service.
+// Revoke ends leases, see lock.Service.
 func (s *Store) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 	r, err := r.Resolve()
 	if err != nil {
 		return lock.Lock{}, err
 	}
-	out, err := s.do(ctx, r)
+	out, err := s.engine.Do(ctx, r)
 	if err != nil {
 		return lock.Lock{}, err
 	}
 	return out.Locks[0].Lock(out.Now), nil
+}
+
+// Batch runs each item like a separate call, see lock.Service. They all join their batches before any is waited for, so
+// most of them share a commit. Of the items of one batch worker either all find room or none.
+func (s *Store) Batch(ctx context.Context, items []lock.Command) []lock.Result {
+	if err := lock.CheckBatch(len(items)); err != nil {
+		return lock.FailAll(len(items), err)
+	}
+	results := make([]lock.Result, len(items))
+	cmds, places := make([]lock.Command, 0, len(items)), make([]int, 0, len(items))
+	for i, item := range items {
+		cmd, err := s.resolve(item)
+		if err != nil {
+			results[i].Err = err
+			continue
+		}
+		cmds, places = append(cmds, cmd), append(places, i)
+	}
+	outcomes, errs := s.engine.DoAll(ctx, cmds)
+	for i, o := range outcomes {
+		switch result := &results[places[i]]; {
+		case errs[i] != nil:
+			result.Err = errs[i]
+		case o.Lease.ID != (lock.LeaseID{}): // a release grants nothing
+			result.Grant, _ = granted(o, nil)
+		}
+	}
+	return results
+}
+
+// resolve returns the item as it is decided, or what is wrong with it.
+func (s *Store) resolve(item lock.Command) (lock.Command, error) {
+	if err := lock.ValidateBatchItem(item); err != nil {
+		return nil, err
+	}
+	switch c := item.(type) {
+	case lock.Acquire:
+		a, err := c.Resolve(s.bounds)
+		return s.own(a), err
+	case lock.Renew:
+		return c.Resolve(s.bounds)
+	case lock.Release:
+		return c.Resolve()
+	}
+	return item, nil
 }

@@ -4,30 +4,25 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/paddock-lock/paddock/internal/batch"
 	"github.com/paddock-lock/paddock/internal/poolmode"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/migrations"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/engine"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
+	"github.com/paddock-lock/paddock/store/internal/eventlog"
+	"github.com/paddock-lock/paddock/store/internal/expiry"
+	"github.com/paddock-lock/paddock/store/internal/row"
+	"github.com/paddock-lock/paddock/store/internal/waiters"
 )
 
 // Limits of a store.
 const (
-	// maxBatch is the most calls in one transaction.
-	maxBatch = 1000
-	// maxQueue is the most calls of one group that wait for a batch, and the most acquires with a wait besides.
-	maxQueue = 20_000
-	// rowTimeout is how long a batch waits for a row that another session has locked.
-	rowTimeout = 250 * time.Millisecond
-	// tripTimeout is the timeout of a round trip that commits nothing.
-	tripTimeout = 5 * time.Second
 	// defaultMaxWaiters is the default of Options.MaxWaiters.
 	defaultMaxWaiters = 10_000
 	// closeTimeout is how long Close waits for running work, after leaveTimeout for waiting calls to leave their
@@ -43,6 +38,9 @@ type Options struct {
 	// BatchWorkers is how many batches may run at once, 1 to 64. A name is always in the same worker's batches. Zero:
 	// 1, which was fastest on two cores.
 	BatchWorkers int
+	// RenewalLinger is how long a renewal waits for others to share its commit with, up to 20 ms, where that has proved
+	// to find some. Only renewals linger of leases of which half the TTL and more than a second is left. Zero: none does.
+	RenewalLinger time.Duration
 	// MaxWaiters limits the calls that wait in queues, on all replicas together as far as their heartbeats tell.
 	// Places kept without a call do not count. Zero: 10,000.
 	MaxWaiters int
@@ -59,9 +57,6 @@ type Options struct {
 
 const week = 7 * 24 * time.Hour
 
-// maxGroups is the most batch workers. Each has a connection.
-const maxGroups = 64
-
 // Check returns an error if the options are out of bounds or contradict each other.
 func (o Options) Check() error {
 	_, err := o.resolve()
@@ -70,8 +65,11 @@ func (o Options) Check() error {
 
 func (o Options) resolve() (Options, error) {
 	var err error
-	if o.BatchWorkers < 0 || o.BatchWorkers > maxGroups {
-		return o, fmt.Errorf("batch workers is %d; use 1 to %d", o.BatchWorkers, maxGroups)
+	if o.BatchWorkers < 0 || o.BatchWorkers > engine.MaxWorkers {
+		return o, fmt.Errorf("batch workers is %d; use 1 to %d", o.BatchWorkers, engine.MaxWorkers)
+	}
+	if o.RenewalLinger < 0 || o.RenewalLinger > engine.MaxRenewalLinger {
+		return o, fmt.Errorf("renewal linger is %v; use 0 to %v", o.RenewalLinger, engine.MaxRenewalLinger)
 	}
 	if o.Bounds, err = o.Bounds.Resolve(); err != nil {
 		return o, err
@@ -103,47 +101,21 @@ func (o Options) explain(err error) error {
 	return poolmode.Explain(err, poolmode.ToServe)
 }
 
-// call and group are those of package batch, for commands.
-type (
-	call  = batch.Call[lock.Command, outcome]
-	group = batch.Group[lock.Command, outcome]
-)
-
 // A Store is a lock.Service on PostgreSQL. Make one with Open.
 type Store struct {
-	pool     *pgxpool.Pool // for everything but decisions
-	deciding *pgxpool.Pool
-	pooled   bool // behind a pooler in transaction mode
+	db      *database.DB
+	epochs  *epoch.Guard
+	engine  *engine.Engine
+	waiters *waiters.Registry
+	events  *eventlog.Log
+	timers  *expiry.Timers
 
 	bounds lock.Bounds
-	log    *slog.Logger
-	groups []*dispatcher
-	seed   maphash.Seed
-	lanes  lanes
-	sweep  *sweep
-	crowd  crowd
-	seen   seen
-	outage outage
-	epochs epochs
-
-	self        lock.Replica
-	seats       *seats
-	notices     *notices
-	tail        *tail
-	told        atomic.Int64 // the event up to which readers have everything
-	othersWatch atomic.Bool  // another replica has subscribers of events
-
-	crew *batch.WorkerPool // runs batches
-
-	late   chan struct{} // a slot for each slow commit
-	guests chan struct{} // a slot for each connection of reads and fenced writes
-	// fencers has a value for each fenced write. It has fewer slots than guests where possible, so that reads
-	// continue while every commit waits for a standby.
+	self   lock.Replica
+	// fencers has a value for each fenced write. There are fewer of them than connections for reads, where possible, so
+	// that reads continue while every commit waits for a standby.
 	fencers chan struct{}
-
-	ctx  context.Context // ends with Close
-	stop context.CancelFunc
-	work sync.WaitGroup // background tasks, slow commits, and cleanup after disconnected callers
+	work    sync.WaitGroup // background tasks and fenced writes
 }
 
 var _ lock.Service = (*Store)(nil)
@@ -157,79 +129,88 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := connect(ctx, databaseURL, o)
+	db, err := database.Open(ctx, databaseURL, o.TransactionPooling, o.Log)
 	if err != nil {
 		return nil, o.explain(err)
 	}
-	if err := s.lookAtEpoch(); err != nil {
+	s := assemble(db, o)
+	if err := s.epochs.Look(); err != nil {
 		s.Close()
 		return nil, o.explain(fmt.Errorf("reading the epoch: %w", err))
 	}
-	s.work.Go(s.sweepEnds)
-	s.work.Go(func() { s.takeCensus(o.IdleLockRetention) })
-	s.work.Go(func() { s.pruneEvents(o.EventRetention) })
-	s.work.Go(s.beats)
-	s.work.Go(s.sendNotices)
-	s.work.Go(s.follow)
-	if !o.TransactionPooling {
-		s.work.Go(s.listen)
-	}
+	s.work.Go(s.timers.Run)
+	s.work.Go(func() { s.timers.Scan(o.IdleLockRetention) })
+	s.work.Go(s.events.Run)
+	s.work.Go(func() { s.events.Prune(o.EventRetention) })
+	s.work.Go(func() {
+		s.waiters.Run(waiters.Hooks{Watching: s.events.Watched, Events: s.events.Poke, Heartbeat: s.epochs.Watch})
+	})
 	return s, nil
 }
 
-// connect returns a Store without background tasks.
-func connect(ctx context.Context, databaseURL string, o Options) (*Store, error) {
-	deciding, pool, err := openPools(ctx, databaseURL, o.TransactionPooling, o.Log)
+// assemble connects the parts of a Store. The engine decides; the others are told what it decided, and give it commands
+// like any caller.
+func assemble(db *database.DB, o Options) *Store {
+	s := &Store{db: db, epochs: epoch.New(db), bounds: o.Bounds, self: lock.Replica(1 + rand.Int64N(1<<62))}
+	s.fencers = make(chan struct{}, max(db.Share()-1, 1))
+	s.engine = engine.New(engine.Options{
+		DB: db, Epochs: s.epochs, Self: s.self, Workers: o.BatchWorkers, RenewalLinger: o.RenewalLinger, Publish: s.publish,
+	})
+	s.waiters = waiters.New(db, s.self, o.MaxWaiters, s.engine.Do)
+	s.events = eventlog.New(db, s.waiters.Draining())
+	s.timers = expiry.New(db, func(ctx context.Context, name string) error {
+		_, err := s.engine.Do(ctx, lock.Sweep{Name: name})
+		return err
+	})
+	return s
+}
+
+// publish tells the other parts what was decided and committed.
+func (s *Store) publish(outcomes []row.Outcome) {
+	s.timers.Note(outcomes)
+	s.waiters.Notify(outcomes)
+	s.events.Poke()
+}
+
+// Ready returns nil if the database answers, commits do not hang, and the schema is the one of this binary.
+func (s *Store) Ready(ctx context.Context) error {
+	if n := s.engine.Late(); n > 0 {
+		return fmt.Errorf("%d commits unanswered for more than %v", n, engine.LateAfter)
+	}
+	version, dirty, err := s.db.SchemaVersion(ctx)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("the schema's version: %w", err)
 	}
-	s := &Store{pool: pool, deciding: deciding, pooled: o.TransactionPooling, crew: batch.NewWorkerPool(), bounds: o.Bounds, log: o.Log, seed: maphash.MakeSeed()}
-	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	s.self = lock.Replica(1 + rand.Int64N(1<<62))
-	s.sweep, s.seats, s.notices, s.tail = newSweep(), newSeats(o.MaxWaiters), newNotices(), newTail()
-	quarter := pool.Config().MaxConns - choreConns
-	s.late, s.lanes.limit, s.guests = make(chan struct{}, quarter), make(chan struct{}, quarter), make(chan struct{}, quarter)
-	s.fencers = make(chan struct{}, max(quarter-1, 1))
-	for range o.BatchWorkers {
-		s.groups = append(s.groups, s.newDispatcher())
+	if dirty || version < int64(migrations.Latest()) {
+		return fmt.Errorf("the schema is at version %d (dirty: %t), this binary needs %d: run paddock migrate up",
+			version, dirty, migrations.Latest())
 	}
-	return s, nil
-}
-
-// newDispatcher returns the dispatcher of one group.
-func (s *Store) newDispatcher() *dispatcher {
-	var d *dispatcher
-	d = newDispatcher(batch.New(maxBatch, maxQueue, func(calls []*call) {
-		d.took(calls)
-		s.runAhead(d.group, calls)
-	}).UsePool(s.crew))
-	return d
+	e, err := epoch.Read(ctx, s.db.Rest)
+	if err == nil && e.Quorum && !e.Replicates {
+		err = database.ErrNoStandby
+	}
+	return err
 }
 
 // Drain prepares a replica for its shutdown: waiting calls are answered with lock.ErrUnavailable and keep their
 // places, and no more calls may wait.
-func (s *Store) Drain() { s.seats.drain() }
+func (s *Store) Drain() { s.waiters.Drain() }
 
 // Close drains, stops the background tasks, waits for running calls for a while, and closes the connections. Later
 // calls are refused.
 func (s *Store) Close() {
 	s.Drain()
-	finishes(leaveTimeout, s.seats.taken.Wait)
-	s.stop()
+	finishes(leaveTimeout, s.waiters.Wait)
+	s.db.Stop()
 	closed := finishes(closeTimeout, func() {
-		s.seats.taken.Wait()
-		for _, g := range s.groups {
-			g.Wait()
-		}
-		s.lanes.wait()
+		s.waiters.Wait()
 		s.work.Wait()
-		s.crew.Close()
-		s.forgetReplicas(s.self)
-		s.deciding.Close()
-		s.pool.Close()
+		s.engine.Wait()
+		s.waiters.Close()
+		s.db.Close()
 	})
 	if !closed {
-		s.log.Error("closing with commits in flight; their outcome is unknown")
+		s.db.Log.Error("closing with commits in flight; their outcome is unknown")
 	}
 }
 
@@ -243,31 +224,4 @@ func finishes(d time.Duration, f func()) bool {
 	case <-time.After(d):
 		return false
 	}
-}
-
-// do runs the command in a batch.
-func (s *Store) do(ctx context.Context, cmd lock.Command) (outcome, error) {
-	if ctx.Err() != nil || s.ctx.Err() != nil {
-		return outcome{}, unavailable(context.Cause(ctx))
-	}
-	name := cmd.Names()[0]
-	if !isQueueCall(cmd) {
-		return answered(s.group(name).do(ctx, cmd))
-	}
-	_, joins := cmd.(acquireCall)
-	crowded, waitedFor := s.crowd.knows(name)
-	return answered(s.group(name).queue(ctx, cmd, crowded, joins && waitedFor))
-}
-
-// answered converts a group's answer to one of package lock.
-func answered(out outcome, err error) (outcome, error) {
-	if err != nil {
-		return out, leftEarly(err)
-	}
-	return out, out.Err
-}
-
-// group returns the group of the name.
-func (s *Store) group(name string) *dispatcher {
-	return s.groups[maphash.String(s.seed, name)%uint64(len(s.groups))]
 }

@@ -20,7 +20,7 @@ type wait struct {
 	done  chan struct{}
 }
 
-// waitFor has the acquire wait in the background and returns once it has joined
+// waitFor acquires in the background and returns once it has joined
 // the queue, behind those that are there.
 func waitFor(t *testing.T, s *store.Store, ctx context.Context, a lock.Acquire) *wait {
 	t.Helper()
@@ -83,8 +83,8 @@ func waitingAs(name, holder string) lock.Acquire {
 	return a
 }
 
-// TestReplicasServeWaitersInOrder: those who wait with two replicas by turns are
-// served in the order in which they came, whoever releases.
+// TestReplicasServeWaitersInOrder: waiters of two replicas by turns are
+// served in the order in which they came, whichever replica releases.
 func TestReplicasServeWaitersInOrder(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]store.Options{
@@ -116,7 +116,7 @@ func TestReplicasServeWaitersInOrder(t *testing.T) {
 	}
 }
 
-// TestWaitersOfAReplicaThatIsGonePassAndComeBack: waiters of a replica that is gone are passed over; those who
+// TestWaitersOfAReplicaThatIsGonePassAndComeBack: waiters of a replica that is gone are skipped; clients that
 // come back in time have their places still.
 func TestWaitersOfAReplicaThatIsGonePassAndComeBack(t *testing.T) {
 	t.Parallel()

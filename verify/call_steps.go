@@ -291,9 +291,13 @@ func verifyStep(v lock.Verify, got lock.Verification) step {
 }
 
 // afterVerification returns the lock after a verification. A token that was found to have ended can never be
-// renewed, whatever the time of the renewal, so its lease gets a max hold that it has reached. The
-// lock's time does not advance: later grants may have been decided a moment before.
+// renewed, whatever the time of the renewal, so its lease gets a max hold that it has reached. A token that is
+// current may have been found so by one of its leases alone. The lock's time does not advance: later grants may have
+// been decided a moment before.
 func afterVerification(s lock.Record, v lock.Verify, got lock.Verification) lock.Record {
+	if got.Status == lock.Current {
+		return s
+	}
 	live := s.ActiveLeases(got.CheckedAt)
 	for i, l := range s.Leases {
 		if l.Token != v.Token || v.Slot != nil && *v.Slot != l.Slot || endUnknown(l) ||

@@ -45,6 +45,29 @@ func TestAllEventsAreCollected(t *testing.T) {
 	}
 }
 
+// A busy service has new events whenever events are read.
+type busy struct{ lock.Service }
+
+func (b busy) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+	a := lock.Acquire{Name: "worn:0", LeaseID: lock.LeaseID(uuid.New()), Holder: "a holder"}
+	if _, err := b.Acquire(ctx, a); err != nil {
+		return lock.Page[lock.Event]{}, err
+	}
+	if err := b.Release(ctx, lock.Release{Name: a.Name, LeaseID: a.LeaseID}); err != nil {
+		return lock.Page[lock.Event]{}, err
+	}
+	return b.Service.Events(ctx, q)
+}
+
+// TestCollectEndsAlthoughThereAreEverMoreEvents, with all that there were when it began.
+func TestCollectEndsAlthoughThereAreEverMoreEvents(t *testing.T) {
+	t.Parallel()
+	events, err := verify.Collect(t.Context(), busy{usedLocks(t, 1200)}, "worn:")
+	if err != nil || len(events) < 2400 {
+		t.Errorf("%d events were collected: %v", len(events), err)
+	}
+}
+
 // A delayed service shows events only after some time, as behind an open transaction.
 type delayed struct {
 	lock.Service

@@ -99,10 +99,10 @@ const catchUp = lock.MaxWait / 10
 
 // Collect returns all events of the locks whose names begin with prefix, oldest first. An open
 // transaction hides events that were committed after it began, so Collect reads until the events of
-// each lock reach the revision that the lock had when Collect began, or until ctx ends. Call it
-// after all clients have stopped.
+// each lock reach the revision that the lock had when Collect began, and no longer if there are ever
+// more, or until ctx ends. Call it after all clients have stopped.
 func Collect(ctx context.Context, s lock.Service, prefix string) ([]lock.Event, error) {
-	want, err := revisions(ctx, s, prefix)
+	want, began, err := revisions(ctx, s, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("list the locks: %w", err)
 	}
@@ -122,10 +122,11 @@ func Collect(ctx context.Context, s lock.Service, prefix string) ([]lock.Event, 
 			}
 		}
 		events, q.Cursor, q.Wait = append(events, page.Items...), page.Next, 0
+		n := len(page.Items)
 		switch {
-		case len(page.Items) > 0:
-		case len(want) == 0:
+		case len(want) == 0 && (n == 0 || page.Items[n-1].At.After(began)):
 			return events, nil
+		case n > 0:
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf(
 				"the newest events of %d locks did not become visible; an open transaction may hide them: %w",
@@ -136,21 +137,21 @@ func Collect(ctx context.Context, s lock.Service, prefix string) ([]lock.Event, 
 	}
 }
 
-// revisions returns the revision of each lock that has ever changed.
-func revisions(ctx context.Context, s lock.Service, prefix string) (map[string]int64, error) {
-	want := map[string]int64{}
+// revisions returns the revision of each lock that has ever changed, and when the last was read, on the service's clock.
+func revisions(ctx context.Context, s lock.Service, prefix string) (want map[string]int64, at time.Time, err error) {
+	want = map[string]int64{}
 	for q := (lock.LockQuery{Prefix: prefix, Limit: lock.MaxLimit}); ; {
 		page, err := s.Locks(ctx, q)
 		if err != nil {
-			return nil, err
+			return nil, at, err
 		}
 		for _, l := range page.Items {
-			if l.Revision > 0 {
+			if at = l.AsOf; l.Revision > 0 {
 				want[l.Name] = l.Revision
 			}
 		}
 		if q.Cursor = page.Next; q.Cursor == "" {
-			return want, nil
+			return want, at, nil
 		}
 	}
 }

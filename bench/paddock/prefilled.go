@@ -29,15 +29,29 @@ func (s *Prefilled) Start(ctx context.Context, dir string) error {
 	return s.start(ctx, dir)
 }
 
-// Each lock was granted and released once. The events are 30 days old.
+// Each lock was granted and released once. The events are 30 days old, 16 to a batch. They are of 100,000 locks that were
+// pruned. A grant has an odd revision and its own number as token.
 const (
-	fillLocks = `insert into paddock.locks (name, revision, last_token, last_end)
+	fillLocks = `insert into paddock.records (name, revision, token, last_end)
 	select 'filled:' || lpad(i::text, 9, '0'), 2, i, 2 from generate_series(1, $1::bigint) i`
-	fillEvents = `insert into paddock.events (id, at, name, revision, kind, token, holder, mode, lease_ref)
-	select i, clock_timestamp() - interval '30 days', 'past:' || i % 100000, i, 1 + i % 2, i, 'bench', 1, case when i % 2 = 1 then i end
-	from generate_series(1, $1::bigint) i`
-	moveTokens = `select setval('paddock.fencing_tokens', greatest($1::bigint, 1))`
-	moveEvents = `select setval('paddock.event_ids', greatest($1::bigint, 1))`
+	fillEvents = `insert into paddock.event_batches (id, at, entries)
+	select 1 + i / 16, clock_timestamp() - interval '30 days', array_agg(json_build_array(
+		'past:' || i % 100000,
+		case when i >= 100000 then 1 + (i - 100000) / 16 else 0 end,
+		json_build_array(i % 16, 0, 1 + i / 100000, 1 + i / 100000 % 2, 1, 'bench',
+			case when i / 100000 % 2 = 0 then i + 1 else i + 1 - 100000 end, 0, '', 0)) order by i)
+	from generate_series(0, $1::bigint - 1) i
+	group by 1`
+	// The ends of leases, every 16th event of a lock, and its last one.
+	fillRefs = `insert into paddock.event_refs (key, id)
+	select i, (1 + i / 16) * 4096 + i % 16 from generate_series(0, $1::bigint - 1) i where i / 100000 % 2 = 1
+	union all
+	select (('x' || substr(encode(sha256(('past:' || i % 100000)::bytea), 'hex'), 1, 16))::bit(64)::bigint >> 1) & 9223372036854775807,
+		(1 + i / 16) * 4096 + i % 16
+	from generate_series(0, $1::bigint - 1) i
+	where (1 + i / 100000) % 16 = 0 or i + 100000 >= $1`
+	moveTokens = `select setval('paddock.fencing_tokens', greatest($1::bigint, $2::bigint, 1))`
+	moveEvents = `select setval('paddock.event_batch_ids', 1 + $1::bigint / 16)`
 )
 
 func (s *Prefilled) fill(ctx context.Context, conn *pgx.Conn) error {
@@ -47,12 +61,12 @@ func (s *Prefilled) fill(ctx context.Context, conn *pgx.Conn) error {
 		errs = append(errs, err)
 	}
 	do(fillLocks, s.Locks)
-	do(moveTokens, s.Locks)
+	do(moveTokens, s.Locks, s.Events)
 	do(fillEvents, s.Events)
+	do(fillRefs, s.Events)
 	do(moveEvents, s.Events)
 	if !s.Raw {
-		do("vacuum analyze paddock.locks")
-		do("vacuum analyze paddock.events")
+		do("vacuum analyze paddock.records, paddock.event_batches, paddock.event_refs")
 	}
 	do("checkpoint")
 	return errors.Join(errs...)

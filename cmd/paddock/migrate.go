@@ -15,7 +15,8 @@ type migrateCommand struct {
 }
 
 func (migrateCommand) Help() string {
-	return `The previous release still works on a migrated schema, so migrate first and upgrade the binaries then.
+	return `Migrate first, and upgrade the binaries then. Until then, replicas of the previous release go on, or answer 503
+with Retry-After if the new schema refuses them: docs/operations.md says which.
 
     paddock migrate version --database-url postgres://paddock@db.example/paddock
     paddock migrate up --database-url postgres://paddock@db.example/paddock

@@ -68,6 +68,9 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	listener = auth.certificates.listen(limitConnections(listener, c.MaxConnections, p.log))
+	threads, stop := context.WithCancel(ctx)
+	defer stop()
+	go adjustThreads(threads, p.env)
 	return p.serve(ctx, c.URL, c.settings, listener, auth)
 }
 
@@ -188,6 +191,7 @@ type settings struct {
 	PoolerMode        string `enum:"none,transaction" default:"none" placeholder:"MODE" variable:"PADDOCK_POOLER_MODE" help:"Connection pooler in front of the database: none (also for a pooler in session mode), or transaction. In transaction mode LISTEN and prepared statements do not work, so Paddock uses neither; replicas poll for their waiters and notice a grant up to a second later."`
 
 	BatchWorkers      int           `default:"1" placeholder:"N" variable:"PADDOCK_BATCH_WORKERS" help:"How many batches of commands run in parallel."`
+	RenewalLinger     time.Duration `default:"4ms" variable:"PADDOCK_RENEWAL_LINGER" help:"How long a renewal waits for others to share its commit with, where there are enough of them, up to 20ms; 0s for not at all."`
 	EventRetention    time.Duration `default:"7d" variable:"PADDOCK_EVENT_RETENTION" help:"How long to keep events."`
 	IdleLockRetention time.Duration `default:"7d" variable:"PADDOCK_IDLE_LOCK_RETENTION" help:"How long to keep a free lock that is not used."`
 
@@ -219,7 +223,7 @@ func (s settings) bounds() lock.Bounds {
 
 func (s settings) store(log *slog.Logger) store.Options {
 	return store.Options{
-		Bounds: s.bounds(), Log: log, BatchWorkers: s.BatchWorkers, MaxWaiters: s.MaxWaiters,
+		Bounds: s.bounds(), Log: log, BatchWorkers: s.BatchWorkers, RenewalLinger: s.RenewalLinger, MaxWaiters: s.MaxWaiters,
 		TransactionPooling: s.PoolerMode == "transaction", EventRetention: s.EventRetention, IdleLockRetention: s.IdleLockRetention,
 	}
 }

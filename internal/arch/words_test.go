@@ -21,12 +21,6 @@ var wordsFile string
 
 var wordsUnder = flag.String("words.under", "", "check the words of files under this folder only")
 
-// unchecked lists folders whose Go files are not checked yet: the inside of the store is about to be rewritten.
-var unchecked = []string{"store/"}
-
-// commentsChecked lists files of unchecked folders whose comments are checked.
-var commentsChecked = []string{"store/doc.go", "store/store.go"}
-
 type wordList struct {
 	phrases      []*regexp.Regexp
 	names, parts []string
@@ -52,16 +46,7 @@ func readWords(t *testing.T) wordList {
 	return l
 }
 
-func isChecked(path string) bool {
-	if !strings.HasPrefix(path, *wordsUnder) {
-		return false
-	}
-	return slices.Contains(commentsChecked, path) || areNamesChecked(path) || filepath.Ext(path) == ".sql"
-}
-
-func areNamesChecked(path string) bool {
-	return !slices.ContainsFunc(unchecked, func(folder string) bool { return strings.HasPrefix(path, folder) })
-}
+func isChecked(path string) bool { return strings.HasPrefix(path, *wordsUnder) }
 
 // TestNoPrivateWords checks identifiers and comments of Go files against words.txt.
 func TestNoPrivateWords(t *testing.T) {
@@ -73,9 +58,6 @@ func TestNoPrivateWords(t *testing.T) {
 		}
 		for _, group := range f.Comments {
 			list.checkText(t, path, set.Position(group.Pos()).Line, group.Text())
-		}
-		if !areNamesChecked(path) {
-			return
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
 			for _, id := range declared(n) {

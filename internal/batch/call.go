@@ -1,102 +1,103 @@
+// Package batch provides the calls that batches consist of. How calls are gathered is left to its users.
+//
+// A [Call] is one request and its answer. It may pass through several batches, and be answered at any time and from any
+// goroutine. Its caller may stop waiting, and then knows about the outcome what Begin and Rewind have recorded: a call that
+// was canceled before it began is never run, and a call that was canceled while it ran is not run again if that run had no
+// effect.
 package batch
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 )
 
 // A Call is one request on its way to an answer. Make one with NewCall.
 type Call[Req, Res any] struct {
 	Req Req
 
-	state     atomic.Int32
-	answered  chan struct{} // closed by Answer, or when the call is handed back
-	res       Res
-	err       error
-	canInline bool // made by TryInline
-	slot      slot // held by the caller after handBack
+	mu    sync.Mutex
+	state state
+	res   Res
+	err   error
+	done  chan struct{} // closed when the state becomes answered
 }
 
-// The states of a call. A pending call that is canceled is never run. A call that is
-// canceled after it began becomes canceled only if it is rewound.
+// The state of a call. A call that is canceled after it began becomes canceled only if it is rewound.
+type state int
+
 const (
-	pending int32 = iota
+	pending state = iota
 	begun
 	begunCanceled
 	canceled
-	handedBack
+	answered
 )
 
 // NewCall returns a call for the request.
 func NewCall[Req, Res any](req Req) *Call[Req, Res] {
-	return &Call[Req, Res]{Req: req, answered: make(chan struct{})}
+	return &Call[Req, Res]{Req: req, done: make(chan struct{})}
 }
 
-// Begin marks the call as one that may take effect from now on. It returns false if the
-// call was canceled before; then the call must not be run.
+// Begin marks the call as one that may take effect from now on. It returns false if the call was canceled before; then the
+// call must not be run.
 func (c *Call[Req, Res]) Begin() bool {
-	return c.state.CompareAndSwap(pending, begun) || c.state.Load() != canceled
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state == pending {
+		c.state = begun
+	}
+	return c.state != canceled
 }
 
 // Rewind undoes Begin. The runner must be certain that the call had no effect.
 func (c *Call[Req, Res]) Rewind() {
-	if !c.state.CompareAndSwap(begun, pending) {
-		c.state.CompareAndSwap(begunCanceled, canceled)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch c.state {
+	case begun:
+		c.state = pending
+	case begunCanceled:
+		c.state = canceled
 	}
 }
 
-// Answer sets the result and wakes the caller. It must be called at most once.
-func (c *Call[Req, Res]) Answer(res Res, err error) {
-	c.res, c.err = res, err
-	close(c.answered)
+// Answer sets the result and wakes the caller. It returns false if the call was canceled; then nothing reads the result.
+// The call may be pending or begun. Answer must be called at most once.
+func (c *Call[Req, Res]) Answer(res Res, err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state == begunCanceled || c.state == canceled {
+		return false
+	}
+	c.state, c.res, c.err = answered, res, err
+	close(c.done)
+	return true
 }
 
-// Wait returns the call's answer. If ctx ends first, Wait cancels the call and returns a
+// Wait returns the call's answer. If ctx ends before the call is answered, Wait cancels the call and returns a
 // *CanceledError.
 func (c *Call[Req, Res]) Wait(ctx context.Context) (Res, error) {
 	select {
-	case <-c.answered:
+	case <-c.done:
 		return c.res, c.err
 	case <-ctx.Done():
 		return c.cancel(context.Cause(ctx))
 	}
 }
 
-// HandBack makes the caller run the call with RunInline, without a slot, unless it was
-// canceled. The call must come from TryInline. A call that has begun may be run again.
-// The runner calls HandBack instead of Answer.
-func (c *Call[Req, Res]) HandBack() { c.handBack(slot{}) }
-
-// handBack makes the caller run the call inline in the slot. It returns false if the call
-// was canceled.
-func (c *Call[Req, Res]) handBack(s slot) bool {
-	if !c.state.CompareAndSwap(pending, handedBack) && !c.state.CompareAndSwap(begun, handedBack) {
-		return false
-	}
-	c.slot = s
-	close(c.answered)
-	return true
-}
-
-// isHandedBack reports whether the caller must run the call. It is valid after answered is closed.
-func (c *Call[Req, Res]) isHandedBack() bool { return c.state.Load() == handedBack }
-
 // cancel cancels the call, or returns the answer if there already is one.
-func (c *Call[Req, Res]) cancel(cause error) (Res, error) {
-	started := !c.state.CompareAndSwap(pending, canceled)
-	if started {
-		c.state.CompareAndSwap(begun, begunCanceled)
-	}
-	if c.isHandedBack() {
-		<-c.answered
-	}
-	select {
-	case <-c.answered:
+func (c *Call[Req, Res]) cancel(cause error) (none Res, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch c.state {
+	case pending:
+		c.state = canceled
+	case begun:
+		c.state = begunCanceled
+	case answered:
 		return c.res, c.err
-	default:
-		var none Res
-		return none, &CanceledError{Started: started, Cause: cause}
 	}
+	return none, &CanceledError{Started: c.state == begunCanceled, Cause: cause}
 }
 
 // A CanceledError is returned when the caller's context ended before the answer came.

@@ -11,6 +11,9 @@
 //   - TestNoisyNeighbourCostsNoLease renews leases beside one client that uses all it is allowed.
 //   - TestCheckerFindsMutants proves the checker: each mutant is a build of Paddock with one line
 //     broken on purpose, and package verify must find a violation.
+//   - TestStagedMutantsAreFound does so for each comparison that a commit makes with what was read
+//     before: it brings about the one situation in which the comparison matters, first with Paddock
+//     and then with the mutant.
 //
 // # The deployment
 //
@@ -70,7 +73,7 @@
 //	make soak
 //
 // The first is the short form, which CI runs for every change, in about three minutes. It injects each kind of fault
-// once, always from the same seed; it finds every mutant that is not rare, and floods a replica once.
+// once, always from the same seed; it finds every mutant, and floods a replica once.
 //
 // The second includes the long form, -faults.long, which CI runs every night with the race detector: several rounds of
 // faults from random seeds for ten minutes, 20 restores of each variant, 20 crashes of each kind, 10 fail-overs in a

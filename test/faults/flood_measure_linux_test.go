@@ -62,7 +62,7 @@ func (e *securedReplica) resources() resources {
 		}
 	}
 	f.backends = e.count("select count(*) from pg_catalog.pg_stat_activity where application_name = 'paddock'")
-	f.waiters, f.replicas = e.count("select count(*) from paddock.waiters"),
+	f.waiters, f.replicas = e.count("select count(*) from paddock.parts where place > 0"),
 		e.count("select count(*) from paddock.replicas")
 	return f
 }

@@ -2,6 +2,7 @@ package faults_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,14 +17,20 @@ const switchName = "MUTATED"
 
 // otherMutants are found by tests of their own.
 var (
-	noEpochCheck = mutant{name: "a replaced database is not noticed", file: "store/epoch.go",
-		from: "func (e epoch) check(k known) error {\n",
-		to:   "func (e epoch) check(k known) error {\n\tif MUTATED && e.longest >= 0 {\n\t\treturn nil\n\t}\n"}
-	joinsFirst = mutant{name: "joins go among renewals", file: "store/dispatch.go",
+	noEpochCheck = mutant{name: "a replaced database is not noticed", file: "store/internal/epoch/epoch.go",
+		from: "func (e Epoch) Check(k Known) error {\n",
+		to:   "func (e Epoch) Check(k Known) error {\n\tif MUTATED && e.Longest >= 0 {\n\t\treturn nil\n\t}\n"}
+	joinsFirst = mutant{name: "joins go among renewals", file: "store/internal/engine/inbox.go",
 		from: "\t\treturn c.Wait > 0\n", to: "\t\treturn c.Wait > 0 && !MUTATED\n"}
 )
 
-func allMutants() []mutant { return append(slices.Clone(mutants), noEpochCheck, joinsFirst) }
+func allMutants() []mutant {
+	all := append(slices.Clone(mutants), noEpochCheck, joinsFirst)
+	for _, c := range stages {
+		all = append(all, c.mutant)
+	}
+	return all
+}
 
 // mutatedBuild builds all mutants as one program, and returns its path: building each would take longer than finding
 // it. The program runs as the mutant that its file is named after, see switchFile; under any other name it is Paddock.
@@ -57,8 +64,8 @@ func (m mutant) build(t *testing.T) string {
 // fileName returns the name of the mutant's program.
 func (m mutant) fileName() string { return "mutant-" + strings.ReplaceAll(m.name, " ", "-") }
 
-// switchFile is added to each package that has a mutant. A replaced SQL text has no conditions, so package store
-// replaces it when it reads the file.
+// switchFile is added to each package that has a mutant. A replaced SQL text has no conditions, so package
+// database replaces it when it reads the file.
 const switchFile = `package %s
 
 import (
@@ -71,7 +78,7 @@ var mutantName = filepath.Base(os.Args[0])
 func mutantRuns(name string) bool { return mutantName == name }
 `
 
-// The last line of the store's function that reads an SQL file, and the same with mutants.
+// The last line of the function of package database that reads an SQL file, and the same with mutants.
 const (
 	readStatement    = "\treturn string(text)\n}\n"
 	mutatedStatement = "\treturn mutated(name, string(text))\n}\n"
@@ -80,7 +87,7 @@ const (
 // mutantOverlay writes the files for go build -overlay to dir, and returns the path of the overlay.
 func mutantOverlay(dir string) (string, error) {
 	o := overlay{dir: dir, replace: map[string]string{}}
-	statements := "package store\n\nimport \"strings\"\n\nfunc mutated(name, text string) string {\n\tswitch {\n"
+	statements := "package database\n\nimport \"strings\"\n\nfunc mutated(name, text string) string {\n\tswitch {\n"
 	for _, m := range allMutants() {
 		if sql, ok := strings.CutSuffix(filepath.Base(m.file), ".sql"); ok {
 			if _, err := o.changed(m.file, m.from, m.to); err != nil {
@@ -99,10 +106,14 @@ func mutantOverlay(dir string) (string, error) {
 			return "", err
 		}
 	}
-	if err := o.change("store/statements.go", readStatement, mutatedStatement); err != nil {
-		return "", err
-	}
-	if err := o.add("store/mutant_statements.go", statements+"\t}\n\treturn text\n}\n"); err != nil {
+	const database = "store/internal/database/"
+	err := errors.Join(
+		o.change(database+"transaction.go", readStatement, mutatedStatement),
+		o.add(database+"mutant_statements.go", statements+"\t}\n\treturn text\n}\n"),
+		o.add(database+"mutant_switch.go", fmt.Sprintf(switchFile, "database")),
+		o.changeClock(),
+	)
+	if err != nil {
 		return "", err
 	}
 	return o.write()

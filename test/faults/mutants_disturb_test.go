@@ -52,7 +52,7 @@ func (p *disturbance) lockRows(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
 	for sleepFor(ctx, rand.N(150*time.Millisecond)) {
 		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, "select from paddock.locks where slot = 0 and name = $1 for update", p.anyName())
+			_, err := tx.Exec(ctx, "select from paddock.records where name = $1 for update", p.anyName())
 			sleepFor(ctx, 50*time.Millisecond+rand.N(170*time.Millisecond))
 			return err
 		})
@@ -247,7 +247,7 @@ func (c *crossing) lockRow(ctx context.Context, conn *pgx.Conn, name string) (fu
 	if err != nil {
 		return nil, err
 	}
-	_, err = tx.Exec(ctx, "select from paddock.locks where slot = 0 and name = $1 for update", c.prefix+":"+name)
+	_, err = tx.Exec(ctx, "select from paddock.records where name = $1 for update", c.prefix+":"+name)
 	if err != nil {
 		return nil, errors.Join(err, tx.Rollback(context.WithoutCancel(ctx)))
 	}

@@ -64,10 +64,12 @@ type trial struct {
 	server      *pgserver.Server // to crash, in mode crashed
 	restorable  *restorable      // to restore, in mode restored
 	databaseURL string
+	env         []string // of the replicas started next
 	services    []workload.Replica
 	replicas    []*child
 	calls       int   // so far
 	unexpected  error // the last unexpected answer
+	missing     error // set by round: a lock has changed more often than there are events
 }
 
 func (a *trialPool) trial(t *testing.T, program string, how mode) *trial {
@@ -97,7 +99,7 @@ func (x *trial) start() {
 	if x.mode == replicaLost {
 		args = append(args, fmt.Sprintf("--max-waiters-per-lock=%d", waiterLimit))
 	}
-	c, err := launch(&logBuffer{}, []string{"PADDOCK_DATABASE_URL=" + x.databaseURL}, x.program, args...)
+	c, err := launch(&logBuffer{}, append(x.env, "PADDOCK_DATABASE_URL="+x.databaseURL), x.program, args...)
 	x.must(err)
 	cleanup(x.T, func() error { return c.stop(syscall.SIGKILL) })
 	address, err := c.awaitOutput(x.Context(), `"msg":"listening","address":"([^"]+)"`)
@@ -173,8 +175,13 @@ func (x *trial) round(number int) verify.Report {
 	if x.mode == restored {
 		return h.Check(verify.CheckOptions{Restored: true})
 	}
+	collecting, stop := context.WithTimeout(x.Context(), stepTimeout)
+	defer stop()
 	var err error
-	h.Events, err = verify.Collect(x.Context(), x.services[0].Locks, prefix+":")
+	if h.Events, err = verify.Collect(collecting, x.services[0].Locks, prefix+":"); errors.Is(err, context.DeadlineExceeded) {
+		x.missing = err
+		return verify.Report{}
+	}
 	x.must(err)
 	check := verify.CheckOptions{AllowOvertaking: x.mode != neverCancelled, AllowWaiters: true}
 	if x.mode == replicaLost {

@@ -207,8 +207,8 @@ func runStatement(statement string) func(context.Context, *deployment, fault) (u
 func lockRow(ctx context.Context, d *deployment, f fault) (undoFunc, error) {
 	return openTransaction(ctx, d,
 		"begin",
-		"select from paddock.locks where slot = 0 and name = ("+
-			"select name from paddock.locks where slot = 0 order by changed_at desc offset $1 limit 1) for update",
+		"select from paddock.records where name = ("+
+			"select name from paddock.records order by changed_at desc offset $1 limit 1) for update",
 		f.rng().IntN(10))
 }
 
@@ -216,13 +216,13 @@ func lockRow(ctx context.Context, d *deployment, f fault) (undoFunc, error) {
 func idleInTransaction(ctx context.Context, d *deployment, f fault) (undoFunc, error) {
 	return openTransaction(ctx, d,
 		"begin isolation level repeatable read",
-		"select from paddock.locks where slot = 0 order by changed_at desc offset $1 limit 3 for share",
+		"select from paddock.records order by changed_at desc offset $1 limit 3 for share",
 		f.rng().IntN(10))
 }
 
 // lockTable blocks writes to a table, like the building of an index.
 func lockTable(ctx context.Context, d *deployment, f fault) (undoFunc, error) {
-	tables := []string{"locks", "events", "waiters", "replicas", "fenced"}
+	tables := []string{"records", "parts", "event_batches", "event_refs", "replicas", "fenced"}
 	return openTransaction(ctx, d, "begin", "lock table paddock."+tables[f.rng().IntN(len(tables))]+" in share mode")
 }
 

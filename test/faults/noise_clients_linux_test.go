@@ -82,10 +82,10 @@ func (n *noise) expectOK(c *httpConn, text string, to any) error {
 func (n *noise) fillList() {
 	n.t.Helper()
 	began := time.Now()
-	_, err := n.admin.Exec(n.t.Context(), `insert into paddock.locks (name, revision, last_token)
+	_, err := n.admin.Exec(n.t.Context(), `insert into paddock.records (name, revision, token)
 		select 'listed:' || to_char(i, 'FM0000000'), 2, 1 from generate_series(1, $1::integer) i`, n.size.locks)
 	n.must(err)
-	_, err = n.admin.Exec(n.t.Context(), "vacuum (analyze) paddock.locks")
+	_, err = n.admin.Exec(n.t.Context(), "vacuum (analyze) paddock.records")
 	n.must(err)
 	n.t.Logf("%d locks were inserted in %v", n.size.locks, time.Since(began).Round(time.Millisecond))
 }

@@ -263,8 +263,9 @@ func (r *restorable) epochsAfter(ctx context.Context, epoch int64, prefix string
 	if err != nil {
 		return 0, 0, err
 	}
-	err = conn.QueryRow(ctx, `select count(*) from paddock.events
-		where starts_with(name, $1) and kind = $2
+	err = conn.QueryRow(ctx, `select count(*)
+		from paddock.event_batches b, unnest(b.entries) entry, json_array_elements(entry) with ordinality as e (event, ord)
+		where starts_with(entry ->> 0, $1) and ord > 2 and (event ->> 3)::integer = $2
 		and at < coalesce((select max(began_at) from paddock.epochs where epoch > $3), 'infinity')`,
 		prefix+":", lock.Granted, epoch).Scan(&early)
 	return epochs, early, err

@@ -128,8 +128,9 @@ var leftovers = []struct{ what, count string }{
 	{"connections of Paddock in a transaction",
 		"select count(*) from pg_catalog.pg_stat_activity where application_name = 'paddock' and state <> 'idle'"},
 	{"advisory locks", "select count(*) from pg_catalog.pg_locks where locktype = 'advisory'"},
-	{"waiters", "select count(*) from paddock.waiters"},
-	{"leases", "select count(*) from paddock.locks where lease_id is not null"},
+	{"waiters", "select count(*) from paddock.parts where place > 0"},
+	{"leases", "select (select count(*) from paddock.records where lease_id is not null) + " +
+		"(select count(*) from paddock.parts where place = 0)"},
 }
 
 // awaitCleanup waits until there are no leftovers.

@@ -107,7 +107,7 @@ func TestUnfinishedTemplateIsReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := exec(t.Context(), s.URL(name), "drop table paddock.locks"); err != nil {
+	if err := exec(t.Context(), s.URL(name), "drop table paddock.fenced"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := makeTemplate(t.Context(), admin); err != nil {
@@ -116,7 +116,7 @@ func TestUnfinishedTemplateIsReplaced(t *testing.T) {
 	if err := cloneAt(t, admin, name, "again"); err != nil {
 		t.Fatal(err)
 	}
-	if err := exec(t.Context(), s.URL("again"), "select from paddock.locks"); err != nil {
+	if err := exec(t.Context(), s.URL("again"), "select from paddock.fenced"); err != nil {
 		t.Error(err)
 	}
 }

@@ -48,7 +48,7 @@ func TestSchemaIsLatest(t *testing.T) {
 	if err != nil || dirty || version != migrations.Latest() {
 		t.Errorf("version %d, dirty %t, %v", version, dirty, err)
 	}
-	if got := value[int](t, connect(t, url), "select count(*) from paddock.locks"); got != 0 {
+	if got := value[int](t, connect(t, url), "select count(*) from paddock.records"); got != 0 {
 		t.Errorf("a fresh database has %d locks", got)
 	}
 }

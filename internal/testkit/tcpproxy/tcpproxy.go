@@ -67,7 +67,10 @@ func (p *Proxy) serve(t testing.TB, listener net.Listener, all *sync.WaitGroup) 
 			t.Error(err)
 			return
 		}
-		far, err := net.Dial(p.network, p.to)
+		p.mu.Lock()
+		to := p.to
+		p.mu.Unlock()
+		far, err := net.Dial(p.network, to)
 		if err != nil {
 			t.Logf("cannot connect to the server: %v", err)
 			p.track(near)
@@ -118,6 +121,13 @@ func (p *Proxy) isStalled(nth int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stalled || nth <= p.stalledUpTo
+}
+
+// Redirect forwards new connections to another server.
+func (p *Proxy) Redirect(to string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to = to
 }
 
 // StallExisting stalls the existing connections for good, and forwards new ones, like a load balancer that has lost

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -23,6 +24,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/test/internal/tools"
+)
+
+// The ports of PgBouncers are below those that the system gives to outgoing connections: one of them may take a port that was
+// free a moment ago, even the one that awaits the PgBouncer, by connecting to itself.
+const (
+	leastPort    = 12000
+	ports        = 20000
+	portAttempts = 100
 )
 
 // startTimeout is how long a PgBouncer may take until it accepts connections.
@@ -118,14 +127,16 @@ func New(t testing.TB, mode string, poolSize int) Config {
 	if err := os.Chmod(filepath.Dir(c.Dir), 0o711); err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", c.address())
-	if err != nil {
-		t.Fatal(err)
+	for range portAttempts {
+		c.Port = leastPort + rand.IntN(ports)
+		if listener, err := net.Listen("tcp", c.address()); err == nil {
+			if err := listener.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
 	}
-	c.Port = listener.Addr().(*net.TCPAddr).Port
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	t.Fatalf("no port from %d on is free", leastPort)
 	return c
 }
 

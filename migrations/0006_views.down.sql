@@ -1,0 +1,3 @@
+drop view paddock.leases;
+drop view paddock.queue;
+drop view paddock.history;

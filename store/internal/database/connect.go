@@ -1,0 +1,159 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-lock/paddock/internal/pgversion"
+	"github.com/paddock-lock/paddock/internal/poolmode"
+)
+
+const (
+	// defaultConns is pool_max_conns, where the URL gives none.
+	defaultConns = 19
+	// taskConns is the number of connections for background tasks. Heartbeats, notifications and new events have one each;
+	// the scan and the pruning, which can wait, share them.
+	taskConns = 3
+	// fewestConns is the least pool_max_conns. Of those beside taskConns a quarter may be in use by late commits, one by
+	// calls on rows that other sessions have locked, and one by reads and fenced writes: one is always left for decisions.
+	fewestConns = 4 + taskConns
+	// connectTimeout is the timeout of a connection attempt, where the URL gives none.
+	connectTimeout = 5 * time.Second
+)
+
+// Open connects to the database. The connections for decisions have settings of their own. pooled says that there is a
+// pooler in transaction mode in between: through it a setting, or a prepared statement, may be on another connection
+// the next time. It fails if the database does not answer before ctx ends.
+func Open(ctx context.Context, databaseURL string, pooled bool, log *slog.Logger) (*DB, error) {
+	config, err := poolConfig(databaseURL, pooled)
+	if err != nil {
+		return nil, err
+	}
+	decides := config.Copy()
+	config.MaxConns = (config.MaxConns-taskConns)/4 + taskConns
+	decides.MaxConns -= config.MaxConns
+	config.MinConns, decides.MinConns = min(config.MinConns, config.MaxConns), min(decides.MinConns, decides.MaxConns)
+	d := &DB{Pooled: pooled, Log: log, guests: make(chan struct{}, config.MaxConns-taskConns)}
+	decides.AfterConnect = d.connected
+	if d.Rest, err = openPool(ctx, config); err != nil {
+		return nil, err
+	}
+	err = d.checkVersion(ctx)
+	if err == nil && !pooled {
+		err = d.refusePooler(ctx)
+	}
+	if err == nil {
+		d.Deciding, err = openPool(ctx, decides)
+	}
+	if err != nil {
+		d.Rest.Close()
+		return nil, err
+	}
+	d.ctx, d.stop = context.WithCancel(context.WithoutCancel(ctx))
+	return d, nil
+}
+
+// connected prepares a connection for decisions.
+func (d *DB) connected(ctx context.Context, conn *pgx.Conn) error {
+	d.made.Add(1)
+	if d.Pooled {
+		return nil // each transaction brings its settings along
+	}
+	_, err := conn.Exec(ctx, sqlSettings, milliseconds(RowTimeout), false)
+	return poolmode.Explain(err, poolmode.ToServe)
+}
+
+// checkVersion returns a *pgversion.TooOldError for a server that is too old. It logs a warning if the server is newer
+// than every version that Paddock is tested on.
+func (d *DB) checkVersion(ctx context.Context) error {
+	return d.Rest.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		version, err := pgversion.Require(ctx, conn.Conn().PgConn())
+		if err == nil && !version.Tested() {
+			d.Log.Warn("PostgreSQL is newer than the versions tested", "version", version.String(), "newest_tested", pgversion.Newest)
+		}
+		return err
+	})
+}
+
+// refusePooler returns a poolmode.Error if the connections lead through a pooler in transaction mode. It uses two.
+func (d *DB) refusePooler(ctx context.Context) error {
+	return d.Rest.AcquireFunc(ctx, func(a *pgxpool.Conn) error {
+		return d.Rest.AcquireFunc(ctx, func(b *pgxpool.Conn) error {
+			return poolmode.Refuse(ctx, a.Conn().PgConn(), b.Conn().PgConn(), poolmode.ToServe)
+		})
+	})
+}
+
+func poolConfig(databaseURL string, pooled bool) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("the database URL: %w", err)
+	}
+	if !strings.Contains(databaseURL, "pool_max_conns") {
+		config.MaxConns = defaultConns
+	}
+	if config.MaxConns < fewestConns {
+		return nil, fmt.Errorf("the database URL: pool_max_conns is %d; use %d or more", config.MaxConns, fewestConns)
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "paddock"
+	}
+	if pooled && !strings.Contains(databaseURL, "default_query_exec_mode") {
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	}
+	config.ConnConfig.OnNotice = noteUnconfirmed
+	config.ConnConfig.DialFunc = dial
+	return config, nil
+}
+
+func openPool(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error) {
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("the database does not answer: %w", err)
+	}
+	return pool, nil
+}
+
+// WithConn runs f on a connection of its own, for an operator's command. CommitBatch works on it as on those of a DB.
+func WithConn(ctx context.Context, databaseURL string, f func(*pgx.Conn) error) error {
+	config, err := pgx.ParseConfig(databaseURL)
+	if err != nil {
+		return err
+	}
+	config.OnNotice, config.DefaultQueryExecMode = noteUnconfirmed, pgx.QueryExecModeExec
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(conn), conn.Close(context.WithoutCancel(ctx)))
+}
+
+// When a connection that has gone silent is given up. A commit is never cancelled, so nothing else ends it.
+const (
+	silenceBeforeProbe = 5 * time.Second
+	probeInterval      = 2 * time.Second
+	probes             = 3
+	maxUnacknowledged  = 15 * time.Second // for what was sent, where the system can be told
+)
+
+// dial connects to the database's host.
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	probing := net.KeepAliveConfig{Enable: true, Idle: silenceBeforeProbe, Interval: probeInterval, Count: probes}
+	d := net.Dialer{KeepAliveConfig: probing, Control: limitUnacknowledged}
+	return d.DialContext(ctx, network, address)
+}

@@ -1,0 +1,167 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	firstPause = 10 * time.Millisecond
+	// MaxPause is the longest pause between two attempts.
+	MaxPause = 500 * time.Millisecond
+	// readAttempts is how often a read is attempted that fails for a passing reason.
+	readAttempts = 5
+	// assumeAlive is for how long after an outage other replicas count as alive. It is enough for a few heartbeats.
+	assumeAlive = 3 * time.Second
+)
+
+// A DB is the database of one replica.
+type DB struct {
+	Rest     *pgxpool.Pool // everything but decisions
+	Deciding *pgxpool.Pool
+	Pooled   bool // behind a pooler in transaction mode
+	Log      *slog.Logger
+	Outage   Outage // when it was last unreachable
+
+	ctx    context.Context // ends with Stop
+	stop   context.CancelFunc
+	guests chan struct{} // has a value for each read and fenced write that runs
+	made   atomic.Int64  // connections in Deciding
+}
+
+// Context returns the context that ends with the replica. Background work and decisions run under it.
+func (d *DB) Context() context.Context { return d.ctx }
+
+// Connected returns how many connections for decisions were ever made. When it has grown, what was read before may be out of
+// date: the server may have lost its newest commits, or be another one.
+func (d *DB) Connected() int64 { return d.made.Load() }
+
+// Share returns the number of connections that reads and fenced writes may use, and as many commits that take long.
+func (d *DB) Share() int { return cap(d.guests) }
+
+// Stop ends background work and further decisions.
+func (d *DB) Stop() { d.stop() }
+
+// Close closes all connections, once they are released.
+func (d *DB) Close() {
+	d.Deciding.Close()
+	d.Rest.Close()
+}
+
+// Reset replaces all connections once they are released, since they lead to a server that has become a standby.
+func (d *DB) Reset() {
+	d.Rest.Reset()
+	d.Deciding.Reset()
+}
+
+// NewPause returns the pauses between one attempt and the next.
+func NewPause() *backoff.ExponentialBackOff {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = firstPause, MaxPause
+	return pause
+}
+
+// Sleep pauses and returns true, or returns false at once when the replica stops.
+func (d *DB) Sleep(pause time.Duration) bool {
+	select {
+	case <-time.After(pause):
+		return true
+	case <-d.ctx.Done():
+		return false
+	}
+}
+
+// Jittered returns d ± d/2 at random, so that replicas do not act in step.
+func Jittered(d time.Duration) time.Duration { return d/2 + rand.N(d+1) }
+
+// Within runs f with the context of the replica and the timeout of one round trip.
+func (d *DB) Within(f func(context.Context) error) error { return within(d.ctx, f) }
+
+func within(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, TripTimeout)
+	defer cancel()
+	return f(ctx)
+}
+
+// Relaxed runs statements in one transaction whose commit does not wait for the disk.
+func (d *DB) Relaxed(queue func(*pgx.Batch)) error {
+	return d.Within(func(ctx context.Context) error {
+		b := &pgx.Batch{}
+		QueueRelax(b)
+		queue(b)
+		return d.Rest.SendBatch(ctx, b).Close()
+	})
+}
+
+// Read runs query, which must not change anything unless it succeeds, again if that may help. It first waits for one of
+// the connections that reads and fenced writes may use. The error is one of package lock.
+func (d *DB) Read(ctx context.Context, query func(context.Context) error) error {
+	select {
+	case d.guests <- struct{}{}:
+		defer func() { <-d.guests }()
+	case <-ctx.Done():
+		return Unavailable(context.Cause(ctx))
+	}
+	pause := NewPause()
+	for attempt := 1; ; attempt++ {
+		err := within(ctx, query)
+		switch failed := EffectOf(err) == Failed; {
+		case err == nil:
+			return nil
+		case failed && !errors.Is(err, context.Canceled):
+			return Internal(err)
+		case failed, attempt == readAttempts, ctx.Err() != nil,
+			errors.Is(err, context.DeadlineExceeded), // the next attempt would take as long
+			!d.Sleep(pause.NextBackOff()):
+			return Unavailable(err)
+		}
+	}
+}
+
+// An Outage knows when the database was last unreachable. The zero Outage is ready for use.
+type Outage struct{ last atomic.Pointer[time.Time] }
+
+// Note records that the database is unreachable now.
+func (o *Outage) Note() {
+	now := time.Now()
+	o.last.Store(&now)
+}
+
+// AssumeAlive returns for how long from now on replicas without a recent heartbeat count as alive, since they could not
+// send one. It is zero unless the database was unreachable shortly before.
+func (o *Outage) AssumeAlive() time.Duration {
+	last := o.last.Load()
+	if last == nil {
+		return 0
+	}
+	return max(assumeAlive-time.Since(*last), 0)
+}
+
+// A Trouble is something that may fail again and again. It is logged once, and then not until it has succeeded.
+type Trouble struct{ Told bool }
+
+// Report logs err, if it is not nil: at debug level if the last report was an error, too, and not at all when the
+// replica stops.
+func (d *DB) Report(t *Trouble, task string, err error) {
+	level := slog.LevelWarn
+	if t.Told {
+		level = slog.LevelDebug
+	}
+	if t.Told = err != nil; err != nil && d.ctx.Err() == nil {
+		d.Log.Log(d.ctx, level, "background task failed; retrying", "task", task, "error", err)
+	}
+}
+
+// SchemaVersion returns the version of the schema, and whether a migration was interrupted.
+func (d *DB) SchemaVersion(ctx context.Context) (version int64, dirty bool, err error) {
+	err = d.Rest.QueryRow(ctx, sqlSchemaVersion).Scan(&version, &dirty)
+	return version, dirty, err
+}

@@ -1,0 +1,254 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+// An attempt looks, decides, swaps and publishes once, for some units. With locks it is one transaction whose look locks
+// the rows; otherwise the swap is a transaction of its own.
+type attempt struct {
+	*worker
+	inbox  *inbox // that the calls came from
+	conn   *pgxpool.Conn
+	locks  bool
+	misses map[*call]int
+
+	epoch epoch.Epoch
+	clock reading   // of the server of epoch
+	now   time.Time // the instant of the next decisions
+	ended map[lock.LeaseRef]lock.Event
+	used  int        // tokens taken
+	floor lock.Token // the greatest that a token had to be above
+}
+
+// run returns the calls that are to be tried again, and the error if that must wait.
+func (a *attempt) run(units []*unit) (again []*call, effect database.Effect, err error) {
+	ctx, cancel := context.WithTimeout(a.db.Context(), database.TripTimeout)
+	defer cancel()
+	if err := a.decide(ctx, units); err != nil {
+		if a.locks {
+			database.Rollback(a.conn.Conn())
+		}
+		effect := database.EffectOf(err)
+		if errors.Is(err, row.ErrChanged) {
+			for _, u := range units {
+				if a.missed(u) > maxTornLooks {
+					effect = database.Failed
+				}
+			}
+		}
+		return callsOf(units), effect, err
+	}
+	var writes, done []*unit
+	for _, u := range units {
+		switch {
+		case !u.decided:
+			again = append(again, callsOf([]*unit{u})...)
+		case u.writes:
+			writes = append(writes, u)
+		default:
+			done = append(done, u)
+			again = append(again, u.deferred...)
+		}
+	}
+	a.answer(done)
+	writes, later := fitting(writes)
+	again = append(again, callsOf(later)...)
+	if len(writes) == 0 {
+		if a.locks {
+			database.Rollback(a.conn.Conn())
+		}
+		return again, database.Again, nil
+	}
+	left, effect, err := a.swap(writes)
+	return append(again, left...), effect, err
+}
+
+// decide decides the units, on the cache where that is enough. Those that are not decided then are to be tried again.
+func (a *attempt) decide(ctx context.Context, units []*unit) error {
+	unknown := units
+	if !a.locks {
+		unknown = a.decideCached(units)
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	before := a.epoch
+	if err := a.look(ctx, unknown); err != nil {
+		return err
+	}
+	if !sameEpoch(before, a.epoch) {
+		for _, u := range units {
+			u.decided = false
+		}
+	}
+	return a.decideFresh(ctx, unknown)
+}
+
+// decideCached decides the units whose locks are in the cache. It returns the others, and those that must be read.
+func (a *attempt) decideCached(units []*unit) (unknown []*unit) {
+	a.cache.mu.Lock()
+	a.epoch, a.clock = a.cache.epoch, a.cache.clock
+	a.now = a.clock.at(time.Now())
+	for _, u := range units {
+		u.known = !a.clock.shown.IsZero()
+		for i, name := range u.names {
+			r, ok := a.cache.get(name)
+			u.rows[i], u.known = r, u.known && ok
+		}
+	}
+	a.cache.mu.Unlock()
+	in := a.inputs()
+	for _, u := range units {
+		switch {
+		case !u.known:
+			unknown = append(unknown, u)
+		case u.decide(in) != success:
+			unknown = append(unknown, u)
+			a.returnTokens(u)
+		}
+	}
+	return unknown
+}
+
+// sameEpoch reports whether a decision in one of the epochs is one in the other: neither the server nor the pause of
+// grants has changed.
+func sameEpoch(a, b epoch.Epoch) bool {
+	return a.Number == b.Number && a.Started.Equal(b.Started) && a.ClosedUntil.Equal(b.ClosedUntil)
+}
+
+func (a *attempt) inputs() *inputs {
+	return &inputs{self: a.self, epoch: a.epoch, now: a.now, ended: a.ended, token: a.takeToken}
+}
+
+// returnTokens makes the tokens of decisions that are made again available for others.
+func (a *attempt) returnTokens(u *unit) {
+	a.cache.mu.Lock()
+	defer a.cache.mu.Unlock()
+	a.cache.addTokens(a.epoch, u.tokens)
+	a.used -= len(u.tokens)
+}
+
+func (a *attempt) takeToken(floor lock.Token) (lock.Token, bool) {
+	a.cache.mu.Lock()
+	defer a.cache.mu.Unlock()
+	a.used, a.floor = a.used+1, max(a.floor, floor)
+	return a.cache.takeToken(floor)
+}
+
+// look reads the locks of the units, and draws tokens for their acquires.
+func (a *attempt) look(ctx context.Context, units []*unit) error {
+	l := row.Look{Lock: a.locks, Pooled: a.db.Pooled, AssumeAlive: a.db.Outage.AssumeAlive()}
+	for _, u := range units {
+		l.Names = append(l.Names, u.names...)
+		for _, c := range u.calls {
+			for _, ref := range c.Req.Refs() {
+				for _, name := range c.Req.Names() {
+					l.Ended = append(l.Ended, row.Ending{Ref: ref, Name: name})
+				}
+			}
+			if tokens, _ := c.Req.Needs(); !u.known { // otherwise it is most likely refused, and needs none
+				l.Tokens += tokens
+			}
+		}
+	}
+	slices.Sort(l.Names)
+	before, sent := a.epochs.Known(), time.Now()
+	v, err := l.Run(ctx, a.conn.Conn())
+	if err != nil {
+		return err
+	}
+	if err := v.Epoch.Check(before); err != nil {
+		return err
+	}
+	a.clock = reading{shown: v.Epoch.Now, after: sent, before: time.Now()}
+	a.cache.mu.Lock()
+	defer a.cache.mu.Unlock()
+	a.cache.enter(v.Epoch, a.clock)
+	a.cache.addTokens(v.Epoch, v.Tokens)
+	for _, r := range v.Rows {
+		a.cache.put(r)
+	}
+	a.epoch, a.ended, a.now = v.Epoch, v.Ended, a.clock.at(time.Now())
+	for _, u := range units {
+		for i, name := range u.names {
+			u.rows[i] = v.Rows[name]
+		}
+		u.fresh = true
+	}
+	return nil
+}
+
+// decideFresh decides units that were just read. If tokens are short it draws some, and decides again.
+func (a *attempt) decideFresh(ctx context.Context, units []*unit) error {
+	for {
+		var short []*unit
+		in := a.inputs()
+		for _, u := range units {
+			switch u.decide(in) {
+			case needsToken:
+				short = append(short, u)
+				a.returnTokens(u)
+			case needsEpoch:
+				return u.tooLong
+			}
+		}
+		if units = short; len(units) == 0 {
+			return nil
+		}
+		tokens, err := row.Draw(ctx, a.conn.Conn(), a.epoch, tokenBlock+a.used)
+		if err != nil {
+			return err
+		}
+		if len(tokens) == 0 {
+			return errMoved
+		}
+		a.cache.mu.Lock()
+		a.cache.addTokens(a.epoch, tokens)
+		a.cache.mu.Unlock()
+	}
+}
+
+// errMoved is returned when a connection leads to another server than at the beginning of the attempt.
+var errMoved = errors.New("the connection leads to another server than before")
+
+// answer publishes what was decided, and answers the calls.
+func (a *attempt) answer(units []*unit) {
+	if len(units) == 0 {
+		return
+	}
+	var outcomes []row.Outcome
+	for _, u := range units {
+		outcomes = u.outcomes(outcomes, a.clock)
+	}
+	a.publish(outcomes)
+	for _, u := range units {
+		for _, c := range u.calls {
+			c.Answer(outcomes[0], nil)
+			outcomes = outcomes[1:]
+		}
+	}
+}
+
+// fitting returns as many of the units as a row of events has room for. Each alone fits.
+func fitting(units []*unit) (now, later []*unit) {
+	room := row.EventsPerBatch
+	for _, u := range units {
+		if u.events > room {
+			later = append(later, u)
+			continue
+		}
+		now, room = append(now, u), room-u.events
+	}
+	return now, later
+}

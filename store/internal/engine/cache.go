@@ -1,0 +1,183 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+const (
+	// maxCached bounds a cache: the leases and waiters in it, each lock counting as one more.
+	maxCached = 200_000
+	// maxTokens is how many drawn tokens are kept: enough for a unit, each of whose tokens is in an event, and for the
+	// command that does not fit.
+	maxTokens = 2 * row.EventsPerBatch
+	// cachedMetadata is how many bytes of metadata count as one lease more.
+	cachedMetadata = 256
+)
+
+// A cache contains locks as this worker last read or wrote them, and what else a decision needs. Nothing in it is trusted:
+// a swap compares it with the database when it writes, see package row. It may be stale; it must not be torn, so a lock is
+// put into it only when its commit is confirmed. All that is in it is of one epoch and one start of the server.
+//
+// When it is full, the older half is dropped. A lock that is used moves to the younger half.
+type cache struct {
+	mu     sync.Mutex
+	conns  int64 // connections for decisions that had been made when the cache was emptied, or later
+	epoch  epoch.Epoch
+	clock  reading
+	tokens []lock.Token // drawn and not granted, ascending
+	young  half
+	old    half
+}
+
+// A half is half of a cache.
+type half struct {
+	rows   map[string]row.Row
+	weight int
+}
+
+// get returns the lock. The caller holds mu.
+func (c *cache) get(name string) (row.Row, bool) {
+	if r, ok := c.young.rows[name]; ok {
+		return r, true
+	}
+	r, ok := c.old.rows[name]
+	if ok {
+		c.put(r)
+	}
+	return r, ok
+}
+
+// put adds the lock, or replaces it. The caller holds mu.
+func (c *cache) put(r row.Row) {
+	name := r.Record.Name
+	c.drop(name)
+	if c.young.weight >= maxCached/2 {
+		c.old, c.young = c.young, half{}
+	}
+	if c.young.rows == nil {
+		c.young.rows = make(map[string]row.Row)
+	}
+	c.young.rows[name] = r
+	c.young.weight += weight(&r.Record)
+}
+
+// drop removes the lock. The caller holds mu.
+func (c *cache) drop(name string) {
+	for _, h := range []*half{&c.young, &c.old} {
+		if r, ok := h.rows[name]; ok {
+			h.weight -= weight(&r.Record)
+			delete(h.rows, name)
+		}
+	}
+}
+
+// outlive empties the cache if a connection was made since it was filled: the server may have lost its newest commits, or
+// be another one. made is how many were ever made.
+func (c *cache) outlive(made int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if made != c.conns {
+		c.clear()
+		c.conns = made
+	}
+}
+
+func (c *cache) clear() {
+	c.young, c.old, c.tokens, c.epoch, c.clock = half{}, half{}, nil, epoch.Epoch{}, reading{}
+}
+
+// isOf reports whether the cache is of the epoch, and of the start of the server in which it was read. Nothing else may be
+// put into it. The caller holds mu.
+func (c *cache) isOf(e epoch.Epoch) bool {
+	return e.Number == c.epoch.Number && e.Started.Equal(c.epoch.Started)
+}
+
+// enter notes the epoch that was read, and empties the cache if it is another one, or about another server. The caller
+// holds mu.
+func (c *cache) enter(e epoch.Epoch, clock reading) {
+	if !c.isOf(e) {
+		c.clear()
+	}
+	c.epoch, c.clock = e, c.clock.better(clock)
+}
+
+// takeToken returns a drawn token that is greater than floor, false if there is none. The caller holds mu.
+func (c *cache) takeToken(floor lock.Token) (lock.Token, bool) {
+	i := len(c.tokens) - c.above(floor)
+	if i == len(c.tokens) {
+		return 0, false
+	}
+	t := c.tokens[i]
+	if i == 0 {
+		c.tokens = c.tokens[1:]
+	} else {
+		c.tokens = slices.Delete(c.tokens, i, i+1)
+	}
+	return t, true
+}
+
+// above returns how many drawn tokens are greater than floor. The caller holds mu.
+func (c *cache) above(floor lock.Token) int {
+	i, _ := slices.BinarySearch(c.tokens, floor+1)
+	return len(c.tokens) - i
+}
+
+// addTokens adds tokens that were drawn in the epoch, unless the cache is of another one by now. The caller holds mu.
+func (c *cache) addTokens(e epoch.Epoch, tokens []lock.Token) {
+	if !c.isOf(e) {
+		return
+	}
+	c.tokens = append(c.tokens, tokens...)
+	slices.Sort(c.tokens)
+	c.tokens = c.tokens[max(len(c.tokens)-maxTokens, 0):]
+}
+
+// queued reports whether calls wait for the lock, as far as is known.
+func (c *cache) queued(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, ok := c.get(name)
+	return ok && len(r.Record.Queue) > 0
+}
+
+// weight returns how much of a cache the lock takes.
+func weight(r *lock.Record) int {
+	n := 1 + len(r.Leases) + len(r.Queue)
+	for i := range r.Leases {
+		n += len(r.Leases[i].Metadata) / cachedMetadata
+	}
+	for _, w := range r.Queue {
+		n += len(w.Lease.Metadata) / cachedMetadata
+	}
+	return n
+}
+
+// A reading is what the database's clock showed at some instant between after and before, on this process's clock.
+type reading struct {
+	shown         time.Time
+	after, before time.Time
+}
+
+// at returns what the database's clock shows at the instant t of this process's clock, or a little less.
+func (r reading) at(t time.Time) time.Time {
+	return r.shown.Add(max(t.Sub(r.before), 0)).Truncate(time.Microsecond)
+}
+
+// earliest returns the instant of this process's clock at which the database's clock showed t, or an earlier one.
+func (r reading) earliest(t time.Time) time.Time { return r.after.Add(t.Sub(r.shown)) }
+
+// better returns the reading to go on with: the one that says more precisely when it was, unless the clocks may have
+// diverged by more since.
+func (r reading) better(newer reading) reading {
+	const drift = 1000 // one part in so many
+	if newer.before.Sub(newer.after) <= r.before.Sub(r.after)+newer.before.Sub(r.before)/drift {
+		return newer
+	}
+	return r
+}

@@ -1,0 +1,221 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+func rowOf(name string, version uint32) row.Row {
+	return row.Row{Record: lock.Record{Name: name}, Version: version}
+}
+
+// TestTheCacheIsBounded: locks that were not used for longest are dropped first, and long queues and much metadata count.
+func TestTheCacheIsBounded(t *testing.T) {
+	t.Parallel()
+	metadata := make([]byte, lock.MaxMetadataSize)
+	for name, record := range map[string]lock.Record{
+		"held":              {Leases: make([]lock.Lease, 1)},
+		"with a queue":      {Queue: []*lock.Waiter{{}, {}, {}}},
+		"with metadata":     {Leases: []lock.Lease{{Metadata: metadata}}},
+		"they wait so, too": {Queue: []*lock.Waiter{{Lease: lock.Lease{Metadata: metadata}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var c cache
+			weighs := weight(&record)
+			most := maxCached + 2*weighs
+			n := 3 * maxCached / 2 / weighs
+			c.put(rowOf("often", 1))
+			for i := range n {
+				record.Name = fmt.Sprint(i)
+				c.put(row.Row{Record: record})
+				if i%100 == 0 {
+					c.get("often")
+				}
+				if c.young.weight+c.old.weight > most || (len(c.young.rows)+len(c.old.rows))*weighs > most {
+					t.Fatalf("%d locks with a weight of %d are in the cache", len(c.young.rows)+len(c.old.rows), c.young.weight+c.old.weight)
+				}
+			}
+			for name, want := range map[string]bool{"often": true, fmt.Sprint(n - 1): true, fmt.Sprint(n - maxCached/2/weighs): true, "0": false} {
+				if _, ok := c.get(name); ok != want {
+					t.Errorf("%s is in the cache: %t", name, ok)
+				}
+			}
+			if want := 1 + len(record.Leases) + len(record.Queue); weighs < want || metadataOf(record) > 0 && weighs < want+metadataOf(record)/cachedMetadata {
+				t.Errorf("it weighs %d", weighs)
+			}
+		})
+	}
+}
+
+func metadataOf(r lock.Record) (n int) {
+	for _, l := range r.Leases {
+		n += len(l.Metadata)
+	}
+	for _, w := range r.Queue {
+		n += len(w.Lease.Metadata)
+	}
+	return n
+}
+
+// TestTheCacheHasOneOfEachLock, the last one that was put into it, and none after it was dropped.
+func TestTheCacheHasOneOfEachLock(t *testing.T) {
+	t.Parallel()
+	var c cache
+	c.put(rowOf("a", 1))
+	c.old, c.young = c.young, half{}
+	c.put(rowOf("a", 2))
+	if r, ok := c.get("a"); !ok || r.Version != 2 || c.old.weight != 0 || c.young.weight != 1 {
+		t.Errorf("version %d, weights %d and %d", r.Version, c.old.weight, c.young.weight)
+	}
+	c.old, c.young = c.young, half{}
+	if r, ok := c.get("a"); !ok || r.Version != 2 || c.old.weight != 0 || c.young.weight != 1 {
+		t.Errorf("used, it is version %d, weights %d and %d", r.Version, c.old.weight, c.young.weight)
+	}
+	c.drop("a")
+	if _, ok := c.get("a"); ok || c.young.weight != 0 {
+		t.Error("it was dropped, and is there")
+	}
+	c.put(row.Row{Record: lock.Record{Name: "a", Queue: []*lock.Waiter{{}}}})
+	if !c.queued("a") || c.queued("b") {
+		t.Error("it does not know which locks have a queue")
+	}
+}
+
+// TestTheCacheIsOfOneEpochAndServer: locks, tokens and clock of another one are dropped.
+func TestTheCacheIsOfOneEpochAndServer(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	e := epoch.Epoch{Number: 3, Started: now}
+	for name, c := range map[string]struct {
+		next  epoch.Epoch
+		stays bool
+	}{
+		"the same":         {e, true},
+		"its pause passed": {epoch.Epoch{Number: 3, Started: now, ClosedUntil: now}, true},
+		"another epoch":    {epoch.Epoch{Number: 4, Started: now}, false},
+		"another server":   {epoch.Epoch{Number: 3, Started: now.Add(time.Second)}, false},
+	} {
+		var of cache
+		of.enter(e, reading{shown: now, after: now, before: now})
+		of.put(rowOf("a", 1))
+		of.addTokens(e, []lock.Token{8, 9})
+		clock := reading{shown: now.Add(time.Hour), after: now, before: now.Add(time.Second)}
+		of.enter(c.next, clock)
+		if _, ok := of.get("a"); ok != c.stays || len(of.tokens) > 0 != c.stays || (of.clock == clock) == c.stays || !of.epoch.ClosedUntil.Equal(c.next.ClosedUntil) {
+			t.Errorf("%s: it has the lock: %t, tokens %v, clock %v", name, ok, of.tokens, of.clock)
+		}
+		before := len(of.tokens)
+		of.addTokens(e, []lock.Token{10})
+		if added := len(of.tokens) > before; added != c.stays {
+			t.Errorf("%s: a token that was drawn before it is added: %t", name, added)
+		}
+	}
+}
+
+// TestTheCacheDoesNotOutliveAConnection: behind another one the server may have lost its newest commits.
+func TestTheCacheDoesNotOutliveAConnection(t *testing.T) {
+	t.Parallel()
+	var c cache
+	for made, stays := range map[int64]bool{3: true, 4: false} {
+		c.outlive(3)
+		c.put(rowOf("a", 1))
+		c.addTokens(epoch.Epoch{}, []lock.Token{8})
+		c.outlive(made)
+		if _, ok := c.get("a"); ok != stays || len(c.tokens) > 0 != stays {
+			t.Errorf("after %d connections it has the lock: %t, tokens %v", made, ok, c.tokens)
+		}
+		c.clear()
+	}
+}
+
+// TestTokensAreGrantedAboveTheFloorAndOnce, and the newest are kept.
+func TestTokensAreGrantedAboveTheFloorAndOnce(t *testing.T) {
+	t.Parallel()
+	var c cache
+	c.addTokens(epoch.Epoch{}, []lock.Token{7, 8, 9})
+	c.addTokens(epoch.Epoch{}, []lock.Token{3, 12})
+	for _, want := range []struct{ floor, token lock.Token }{{0, 3}, {7, 8}, {7, 9}, {12, 0}, {0, 7}, {0, 12}, {0, 0}} {
+		if got, ok := c.takeToken(want.floor); got != want.token || ok != (want.token > 0) {
+			t.Errorf("above %d it took %d, %t, want %d", want.floor, got, ok, want.token)
+		}
+	}
+	for i := range lock.Token(3 * maxTokens) {
+		c.addTokens(epoch.Epoch{}, []lock.Token{i})
+	}
+	if len(c.tokens) != maxTokens || c.tokens[maxTokens-1] != 3*maxTokens-1 || !slices.IsSorted(c.tokens) {
+		t.Errorf("%d tokens are kept, up to %d", len(c.tokens), c.tokens[len(c.tokens)-1])
+	}
+}
+
+func TestAReadingIsNeverAhead(t *testing.T) {
+	t.Parallel()
+	shown, here := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Now()
+	r := reading{shown: shown, after: here, before: here.Add(time.Millisecond)}
+	for name, c := range map[string]struct{ since, want time.Duration }{
+		"before it was back":     {-time.Second, 0},
+		"just then":              {time.Millisecond, 0},
+		"later":                  {time.Second + time.Millisecond, time.Second},
+		"in whole microseconds":  {time.Millisecond + 1999, time.Microsecond},
+		"much later, to the dot": {time.Hour + time.Millisecond, time.Hour},
+	} {
+		got := r.at(here.Add(c.since))
+		if !got.Equal(shown.Add(c.want)) {
+			t.Errorf("%s: %v after it was read", name, got.Sub(shown))
+		}
+		if back := r.earliest(got); back.After(here.Add(max(c.since, 0))) || !back.Equal(here.Add(c.want)) {
+			t.Errorf("%s: on this process's clock %v after it was read", name, back.Sub(here))
+		}
+	}
+}
+
+func TestTheNarrowerReadingIsTheBetter(t *testing.T) {
+	t.Parallel()
+	here := time.Now()
+	read := func(at, width time.Duration) reading {
+		return reading{after: here.Add(at - width), before: here.Add(at)}
+	}
+	old := read(0, time.Millisecond)
+	for name, c := range map[string]struct {
+		newer reading
+		want  bool
+	}{
+		"narrower":                             {read(time.Second, time.Microsecond), true},
+		"as wide":                              {read(0, time.Millisecond), true},
+		"wider":                                {read(time.Millisecond, 2*time.Millisecond), false},
+		"wider by what clocks may diverge":     {read(time.Second, 2*time.Millisecond), true},
+		"wider by more than that":              {read(time.Second, 2*time.Millisecond+1), false},
+		"wide, but there was none for an hour": {read(time.Hour, time.Second), true},
+	} {
+		if got := old.better(c.newer) == c.newer; got != c.want {
+			t.Errorf("%s: taken is %t", name, got)
+		}
+	}
+	if got := (reading{}).better(old); got != old {
+		t.Error("none is better than one")
+	}
+}
+
+// TestTokensBelowTheFloorsInUseAreNotCounted: a lock that was used for the first time after tokens were drawn needs greater
+// ones, and others are drawn in time.
+func TestTokensBelowTheFloorsInUseAreNotCounted(t *testing.T) {
+	t.Parallel()
+	w := &worker{}
+	w.cache.addTokens(epoch.Epoch{}, []lock.Token{11, 12, 13, 14})
+	for _, c := range []struct {
+		floor lock.Token
+		used  int
+		draw  int
+	}{{10, 4, 0}, {10, 5, tokenBlock}, {12, 2, 0}, {12, 3, tokenBlock}, {14, 1, tokenBlock}, {14, tokenBlock, 2 * tokenBlock}, {20, 0, 0}} {
+		a := &attempt{worker: w, floor: c.floor, used: c.used}
+		if got := a.toDraw(); got != c.draw {
+			t.Errorf("after %d tokens above %d: %d are drawn, want %d", c.used, c.floor, got, c.draw)
+		}
+	}
+}

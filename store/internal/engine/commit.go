@@ -1,0 +1,188 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+// swap writes the units, and returns the calls of those whose locks had changed.
+func (a *attempt) swap(units []*unit) (again []*call, effect database.Effect, err error) {
+	s := &row.Swap{Epoch: a.epoch, Commit: a.locks, Pooled: a.db.Pooled, Draw: a.toDraw()}
+	for i, u := range units {
+		s.Changes = append(s.Changes, u.changes...)
+		if latest := u.at.Add(a.maxLag); i == 0 || latest.Before(s.Latest) {
+			s.Latest = latest
+		}
+		if u.at.After(s.Now) {
+			s.Now = u.at
+		}
+	}
+	calls := callsOf(units)
+	var done row.Written
+	sent := time.Now()
+	err, late := a.commit(a.inbox, len(calls), func(ctx context.Context) (err error) {
+		done, err = s.Run(ctx, a.conn.Conn())
+		return err
+	})
+	again, effect, err = a.swapped(units, done, reading{shown: done.Clock, after: sent, before: time.Now()}, err)
+	if late {
+		<-a.late
+		a.finish(again)
+		return nil, database.Again, nil
+	}
+	return again, effect, err
+}
+
+// toDraw returns how many tokens to draw for the next batches: enough for one like this. Tokens that none of its locks
+// could have been granted do not count.
+func (a *attempt) toDraw() int {
+	a.cache.mu.Lock()
+	defer a.cache.mu.Unlock()
+	if a.cache.above(a.floor) >= a.used {
+		return 0
+	}
+	return max(tokenBlock, 2*a.used)
+}
+
+// swapped concludes a swap: units that were written are published and answered, and the others missed.
+func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err error) (again []*call, effect database.Effect, _ error) {
+	if err != nil {
+		return a.failed(units, err)
+	}
+	a.cache.mu.Lock()
+	current := a.cache.isOf(a.epoch)
+	switch {
+	case done.Clock.IsZero():
+		a.cache.clock = reading{} // it may be the reason why nothing was written
+	case current:
+		a.cache.addTokens(a.epoch, done.Tokens)
+		a.cache.clock = a.cache.clock.better(clock)
+	}
+	var greatest lock.Token
+	for _, u := range units {
+		for _, c := range u.changes {
+			if a.cache.drop(c.After.Name); !c.Written {
+				continue
+			}
+			if greatest = max(greatest, c.After.Token); current {
+				a.cache.put(c.Left)
+			}
+		}
+	}
+	a.cache.mu.Unlock()
+	a.epochs.Note(a.epoch, greatest, done.Event)
+	var written []*unit
+	for _, u := range units {
+		if slices.ContainsFunc(u.changes, func(c *row.Change) bool { return !c.Written }) {
+			a.missed(u)
+			again = append(again, callsOf([]*unit{u})...)
+			continue
+		}
+		written = append(written, u)
+		again = append(again, u.deferred...)
+	}
+	a.answer(written)
+	return again, database.Again, nil
+}
+
+// failed returns the calls of a swap that failed, and what is known of them.
+func (a *attempt) failed(units []*unit, err error) ([]*call, database.Effect, error) {
+	calls := callsOf(units)
+	effect := database.EffectOfCommit(err)
+	switch {
+	case pgconn.SafeToRetry(err):
+		effect = database.Again // nothing was sent
+	case effect == database.Unknown:
+		var sent, deferred []*call
+		for _, u := range units {
+			sent, deferred = append(sent, u.calls...), append(deferred, u.deferred...)
+		}
+		a.giveUp(sent, err)
+		return deferred, database.Again, nil
+	}
+	if a.locks {
+		database.Rollback(a.conn.Conn())
+	}
+	if effect != database.Blocked {
+		a.cache.mu.Lock()
+		for _, u := range units {
+			for _, name := range u.names {
+				a.cache.drop(name)
+			}
+		}
+		a.cache.mu.Unlock()
+	}
+	if isTooLate(err) {
+		for _, u := range units {
+			a.missed(u)
+		}
+		return calls, database.Again, nil
+	}
+	return calls, effect, err
+}
+
+// missed notes that the locks of the unit had changed. It returns how often that was so, for the call that met it most.
+func (a *attempt) missed(u *unit) (most int) {
+	for _, c := range u.calls {
+		a.misses[c]++
+		most = max(most, a.misses[c])
+	}
+	return most
+}
+
+// commit runs write, which commits, and returns its error. late says that it has taken so long that the inbox goes on
+// without it; then the Engine has a slot taken for it.
+//
+// A commit is never cancelled, so it may never end: while no standby confirms it, or until TCP gives up a silent
+// connection.
+func (w *worker) commit(from *inbox, calls int, write func(context.Context) error) (err error, late bool) {
+	committed, detached := make(chan struct{}), make(chan bool, 1)
+	watch := time.AfterFunc(commitPatience, func() { detached <- w.detach(from, calls, committed) })
+	err = write(context.WithoutCancel(w.db.Context()))
+	close(committed)
+	return err, !watch.Stop() && <-detached
+}
+
+// detach makes the inbox go on without its running batch, once there is a slot for another late commit, and returns true;
+// or it returns false if the commit has ended meanwhile.
+func (w *worker) detach(from *inbox, calls int, committed <-chan struct{}) bool {
+	select {
+	case <-committed:
+		return false
+	case w.late <- struct{}{}:
+	}
+	w.db.Log.Warn("commit is slow", "calls", calls)
+	from.detach()
+	return true
+}
+
+// finish queues the calls again that a late commit has certainly not done.
+func (w *worker) finish(calls []*call) {
+	rewind(calls)
+	for _, c := range calls {
+		w.workerOf(c.Req).inbox.putBack(c)
+	}
+}
+
+// giveUp answers calls that may have been done, or may not.
+func (w *worker) giveUp(calls []*call, err error) {
+	if len(calls) == 0 {
+		return
+	}
+	w.db.Outage.Note()
+	w.db.Log.Error("commit outcome unknown", "error", err, "calls", len(calls))
+	refuse(calls, database.UnknownOutcome(err))
+}
+
+// isTooLate reports whether a swap was undone because a decision did not hold any more.
+func isTooLate(err error) bool {
+	pg := new(pgconn.PgError)
+	return errors.As(err, &pg) && pg.Code == row.TooLate
+}

@@ -1,0 +1,260 @@
+package engine
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+// A unit is the calls that are decided together, in order: those about one lock, or about locks that commands on several
+// of them connect.
+type unit struct {
+	names []string // in order
+	calls []*call
+
+	rows  []row.Row // of the names
+	known bool      // whether the rows are
+	fresh bool      // the rows were read in this attempt
+
+	// Set by decide:
+	decided   bool            // with success
+	at        time.Time       // the instant of the decisions
+	decisions []lock.Decision // of the calls
+	changes   []*row.Change   // of the names
+	events    int             // in all changes, at most row.EventsPerBatch
+	writes    bool            // something is to be written
+	deferred  []*call         // the last calls: there is no room for their events
+	tooLong   error           // a lease is longer than the epoch allows for
+	tokens    []lock.Token    // taken by the decisions
+}
+
+// unitsOf groups the calls.
+func unitsOf(calls []*call) []*unit {
+	byName := make(map[string]*unit, len(calls))
+	var all []*unit
+	for _, c := range calls {
+		names := c.Req.Names()
+		u := byName[names[0]]
+		if u == nil {
+			u = &unit{}
+			all = append(all, u)
+		}
+		for _, name := range names {
+			switch other := byName[name]; other {
+			case nil:
+				byName[name], u.names = u, append(u.names, name)
+			case u:
+			default: // a command connects them
+				for _, name := range other.names {
+					byName[name] = u
+				}
+				u.names, other.names = append(u.names, other.names...), nil
+			}
+		}
+	}
+	for _, c := range calls {
+		u := byName[home(c.Req)]
+		u.calls = append(u.calls, c)
+	}
+	all = slices.DeleteFunc(all, func(u *unit) bool { return len(u.calls) == 0 })
+	for _, u := range all {
+		slices.Sort(u.names)
+		u.rows = make([]row.Row, len(u.names))
+	}
+	slices.SortFunc(all, func(a, b *unit) int { return strings.Compare(a.names[0], b.names[0]) })
+	return all
+}
+
+// change returns the change of one of the unit's locks.
+func (u *unit) change(name string) *row.Change {
+	return u.changes[slices.Index(u.names, name)]
+}
+
+// inputs are what decisions are made on.
+type inputs struct {
+	self  lock.Replica
+	epoch epoch.Epoch
+	now   time.Time
+	ended map[lock.LeaseRef]lock.Event // as far as it was read
+	token func(floor lock.Token) (lock.Token, bool)
+}
+
+// A verdict says whether a unit was decided.
+type verdict int
+
+const (
+	success    verdict = iota
+	needsLook          // it must be read first
+	needsToken         // there are not enough tokens
+	needsEpoch         // a lease is longer than the epoch allows for
+)
+
+// decide decides the calls of the unit, in order, each on what the ones before it left. This is the only place where
+// commands are decided.
+//
+// What is in the cache may be stale, so a unit that is not fresh is decided only if the swap will prove it: if it writes
+// something, needs no ending that was not read, and does not take a waiter's replica for dead.
+func (u *unit) decide(in *inputs) verdict {
+	u.decided = false
+	u.calls, u.deferred = append(u.calls, u.deferred...), nil
+	u.at, u.decisions, u.changes, u.tokens, u.events, u.writes = in.now, u.decisions[:0], u.changes[:0], nil, 0, false
+	for i := range u.rows {
+		before := &u.rows[i]
+		if !u.fresh && mayMisjudge(before.Record.Queue, in.now, in.self) {
+			return needsLook
+		}
+		u.changes = append(u.changes, &row.Change{At: in.now, Before: *before, After: before.Record})
+	}
+	ended, own := in.ended, false
+	for i, c := range u.calls {
+		if !u.fresh && !u.assume(c.Req, ended) {
+			return needsLook
+		}
+		d, short := u.apply(c.Req, in, ended)
+		if short {
+			return needsToken
+		}
+		if u.tooLong = in.epoch.Covers(epoch.LongestOf(d)); u.tooLong != nil {
+			return needsEpoch
+		}
+		if u.events += len(d.Events); u.events > row.EventsPerBatch {
+			u.events -= len(d.Events)
+			u.calls, u.deferred = u.calls[:i], u.calls[i:]
+			break
+		}
+		u.take(c.Req, d)
+		if !own && endsLease(d.Events) {
+			if ended, own = maps.Clone(ended), true; ended == nil {
+				ended = make(map[lock.LeaseRef]lock.Event)
+			}
+		}
+		for _, e := range d.Events {
+			if e.Ref != 0 {
+				ended[e.Ref] = e
+			}
+		}
+	}
+	if !u.writes && !u.fresh {
+		return needsLook
+	}
+	u.decided = true
+	return success
+}
+
+// apply decides one command. short says that a token was missing.
+func (u *unit) apply(cmd lock.Command, in *inputs, ended map[lock.LeaseRef]lock.Event) (d lock.Decision, short bool) {
+	v := lock.View{Now: in.now, Self: in.self, Ended: ended, GrantsPausedUntil: in.epoch.ClosedUntil}
+	floor := lock.Token(0)
+	for _, name := range cmd.Names() {
+		c := u.change(name)
+		v.Locks, floor = append(v.Locks, c.After), max(floor, c.Before.Floor, c.After.Token)
+	}
+	v.Tokens = func() lock.Token {
+		t, ok := in.token(floor)
+		if floor, short = max(floor, t), short || !ok; ok {
+			u.tokens = append(u.tokens, t)
+		}
+		return t
+	}
+	if d = cmd.Apply(v); len(d.Events) > row.EventsPerBatch {
+		d = lock.Decision{Now: in.now, Locks: v.Locks, Err: database.Internal(errEvents)}
+	}
+	return d, short
+}
+
+// errEvents is the cause of the refusal of a command whose events have no room in one row. Package lock bounds them.
+var errEvents = errors.New("a command has too many events")
+
+// take notes what was decided.
+func (u *unit) take(cmd lock.Command, d lock.Decision) {
+	u.decisions = append(u.decisions, d)
+	for _, after := range d.Locks {
+		c := u.change(after.Name)
+		c.After = after
+	}
+	for _, e := range d.Events {
+		c := u.change(e.Name)
+		c.Events = append(c.Events, e)
+	}
+	u.writes = u.writes || d.Changed || confirms(cmd, d)
+}
+
+// confirms reports whether the caller may rely on the answer. A repeated acquire, for one, changes nothing, and is written
+// all the same, so that what it confirms is as durable as a grant. A sweep has no caller to answer, and a call that still
+// waits is told nothing.
+func confirms(cmd lock.Command, d lock.Decision) bool {
+	_, sweeps := cmd.(lock.Sweep)
+	return d.Err == nil && !d.Queued && !sweeps
+}
+
+// mayMisjudge reports whether a waiter's replica may send heartbeats that are not known here, and will count as dead
+// before a decision at now is written.
+func mayMisjudge(queue []*lock.Waiter, now time.Time, self lock.Replica) bool {
+	latest := now.Add(row.MaxLag)
+	return slices.ContainsFunc(queue, func(w *lock.Waiter) bool {
+		return w.Replica != 0 && w.Replica != self && !latest.Before(w.AliveUntil)
+	})
+}
+
+// assume reports whether the command can be decided without reading how its lease ended. That of an acquire is assumed
+// not to have ended; the swap checks it.
+func (u *unit) assume(cmd lock.Command, ended map[lock.LeaseRef]lock.Event) bool {
+	for _, ref := range cmd.Refs() {
+		if _, known := ended[ref]; known {
+			continue
+		}
+		a, acquires := cmd.(lock.Acquire)
+		if !acquires {
+			id, _ := leaseIDOf(cmd)
+			return slices.ContainsFunc(cmd.Names(), func(name string) bool { return hasLease(&u.change(name).After, id) })
+		}
+		c := u.change(a.Name)
+		c.Unused = append(c.Unused, ref)
+	}
+	return true
+}
+
+// hasLease reports whether the lock has the lease or its waiter. How a revoked lease ended is in its event.
+func hasLease(r *lock.Record, id lock.LeaseID) bool {
+	return slices.ContainsFunc(r.Leases, func(l lock.Lease) bool { return l.ID == id && !l.Revoked() }) ||
+		slices.ContainsFunc(r.Queue, func(w *lock.Waiter) bool { return w.Lease.ID == id })
+}
+
+func endsLease(events []lock.Event) bool {
+	return slices.ContainsFunc(events, func(e lock.Event) bool { return e.Ref != 0 })
+}
+
+// outcomes appends what the callers are told. The queue is part of it only for a Revoke, which returns its length: a batch
+// with many calls would keep as many copies of the queue.
+func (u *unit) outcomes(all []row.Outcome, clock reading) []row.Outcome {
+	for i, d := range u.decisions {
+		o := row.Outcome{Decision: d, Began: clock.earliest(d.Now)}
+		if id, about := leaseIDOf(u.calls[i].Req); about && d.Queued {
+			o.Place = placeOf(d.Locks[0].Queue, id)
+		}
+		if _, revokes := u.calls[i].Req.(lock.Revoke); !revokes {
+			for j := range o.Locks {
+				o.Locks[j].Queue = nil
+			}
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+// placeOf returns the place of the lease in the queue. The newest waiter is at the end.
+func placeOf(queue []*lock.Waiter, id lock.LeaseID) int64 {
+	for _, w := range slices.Backward(queue) {
+		if w.Lease.ID == id {
+			return w.Place
+		}
+	}
+	return 0
+}

@@ -1,0 +1,59 @@
+// Package engine decides commands on locks, in batches, and writes what it decided.
+//
+// # Files, in reading order
+//
+//	engine.go   Do: a command finds its worker
+//	inbox.go    calls are gathered into batches; linger.go: renewals wait for company
+//	worker.go   the loop: attempts, until each call is answered
+//	attempt.go  one attempt: look and decide; cache.go: what need not be read
+//	decide.go   a unit: the calls that are decided together, on one lock or on connected ones
+//	commit.go   swap and publish
+//	lanes.go    locks whose rows another session keeps locked
+//
+// # The loop
+//
+// Calls that arrive while a batch runs form the next batch: an idle service adds no delay, and under load batches grow. Only
+// acquires that must wait anyway, and renewals with time left, are held back for some milliseconds. A batch is a loop:
+//
+//		       ┌────────────────────────────────────────────────┐
+//		       ▼                                                │ a lock had changed, or must be read
+//		     look ──→ decide ──→ swap ──→ publish ──→ answer    │
+//		       │         │         └────────────────────────────┘
+//		       │         └─ a refusal, from what was just read ──→ answer
+//		       └─ only locks that are not cached
+//
+//	  - look reads locks, and locks nothing, see row.Look.
+//	  - decide applies each command to the state that the ones before it left ([unit.decide]). It is the only place that
+//	    decides.
+//	  - swap writes each lock that is still as it was decided on, see row.Swap. It is one statement and one transaction.
+//	  - again: a lock that another replica has changed meanwhile is read and decided again. That is a miss, as is a swap
+//	    that wrote nothing because the clock or the epoch had moved on.
+//	  - publish tells the rest of the store, once, before the callers are answered.
+//
+// # The locking round
+//
+// Two replicas that change one lock in turns could miss each other endlessly. After a miss, and for a command on
+// several locks (no public one is), the same loop runs inside one transaction whose look locks the rows, in the order of
+// their names. Then the swap cannot miss, and all locks of a command are written or none.
+//
+// # The cache
+//
+// Each worker caches the locks that it read or wrote. The cache is only a guess: a swap compares it with the database.
+// What is not written is not compared, so a refusal is given only on what was read for it. See package row for what is
+// compared, and why that is enough after a crash, a fail-over, a restore, VACUUM FULL or a change by hand.
+//
+// # Delays that stay local
+//
+//   - A row that another session keeps locked (an open psql) fails a batch after database.RowTimeout. The lock gets a
+//     lane of its own, where its calls wait for the row while all others go on.
+//   - A commit that takes longer than a second is detached: the worker goes on with other calls. It is never cancelled,
+//     see package database.
+//   - Calls about places in a queue may come ten thousand at once. They are held in a backlog for each lock, and batches
+//     take bounded shares of them, see [inbox].
+//
+// # What callers are told
+//
+//	nothing was sent, or the server reports an error      tried again while the caller waits, then ErrUnavailable
+//	the answer to a commit is lost                        ErrUnknownOutcome: the same call finds out
+//	the server reports an error that would come again     the calls are tried one by one; those that still fail: ErrInternal
+package engine

@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"time"
+
+	"github.com/paddock-lock/paddock/internal/batch"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+const (
+	// MaxBatch is the most calls that are decided together.
+	MaxBatch = 1000
+	// MaxQueue is the most calls of one worker that wait for a batch, and the most acquires in its backlogs besides.
+	MaxQueue = 20_000
+	// MaxWorkers is the most batch workers. Each uses a connection.
+	MaxWorkers = 64
+)
+
+// Options configure an Engine.
+type Options struct {
+	DB      *database.DB
+	Epochs  *epoch.Guard
+	Self    lock.Replica
+	Workers int // 1 to MaxWorkers. A lock is always in the batches of the same one
+	// RenewalLinger is how long a renewal may wait for others, up to MaxRenewalLinger. Zero: not at all.
+	RenewalLinger time.Duration
+	// Publish receives what was decided, once it is committed and before the callers are answered.
+	Publish func([]row.Outcome)
+}
+
+type call = batch.Call[lock.Command, row.Outcome]
+
+// An Engine decides commands on locks. Make one with New.
+type Engine struct{ *shared }
+
+// shared is what the workers share.
+type shared struct {
+	db      *database.DB
+	epochs  *epoch.Guard
+	self    lock.Replica
+	publish func([]row.Outcome)
+	maxLag  time.Duration // row.MaxLag; longer in tests, since a busy machine may take long
+
+	workers []*worker
+	pool    *workerPool
+	seed    maphash.Seed
+	lanes   lanes
+	late    chan struct{} // has a value for each commit that takes long
+}
+
+// New returns an Engine.
+func New(o Options) *Engine {
+	e := &Engine{&shared{
+		db: o.DB, epochs: o.Epochs, self: o.Self, publish: o.Publish, maxLag: row.MaxLag, pool: newWorkerPool(),
+		seed: maphash.MakeSeed(), late: make(chan struct{}, o.DB.Share()),
+	}}
+	e.lanes.limit = make(chan struct{}, o.DB.Share())
+	for range o.Workers {
+		w := &worker{shared: e.shared}
+		w.inbox = newInbox(e.pool, w.runBatch)
+		w.inbox.linger = o.RenewalLinger
+		e.workers = append(e.workers, w)
+	}
+	return e
+}
+
+// Late returns how many commits have not been answered for so long that their batches are not waited for any more.
+func (e *Engine) Late() int { return len(e.late) }
+
+// LateAfter is how long a commit takes until Late counts it.
+const LateAfter = commitPatience
+
+// Wait returns when nothing is queued and nothing runs.
+func (e *Engine) Wait() {
+	for _, w := range e.workers {
+		w.inbox.wait()
+	}
+	e.lanes.wait()
+	e.pool.Close()
+}
+
+// Do decides the command in a batch, and returns what came of it once it is committed. The error is the refusal, or one of
+// package lock: ErrUnavailable if the command certainly had no effect, ErrUnknownOutcome if it may have had one.
+func (e *Engine) Do(ctx context.Context, cmd lock.Command) (row.Outcome, error) {
+	if ctx.Err() != nil || e.db.Context().Err() != nil {
+		return row.Outcome{}, database.Unavailable(context.Cause(ctx))
+	}
+	w := e.workerOf(cmd)
+	queued := isQueueCall(cmd) && w.cache.queued(home(cmd))
+	return answered(w.inbox.do(ctx, cmd, queued, w.inbox.linger > 0 && w.cache.patient(cmd)))
+}
+
+// DoAll decides the commands, like Do for each, and returns what came of each. They join their batches together: of the
+// commands of one worker either all find room or none.
+func (e *Engine) DoAll(ctx context.Context, cmds []lock.Command) ([]row.Outcome, []error) {
+	calls := make([]*call, len(cmds))
+	for i, cmd := range cmds {
+		calls[i] = batch.NewCall[lock.Command, row.Outcome](cmd)
+	}
+	if ctx.Err() != nil || e.db.Context().Err() != nil {
+		refuse(calls, database.Unavailable(context.Cause(ctx)))
+	} else {
+		e.enqueue(calls)
+	}
+	outcomes, errs := make([]row.Outcome, len(calls)), make([]error, len(calls))
+	// The last is answered last, mostly, so one wait is enough. And if the context ends, nothing is done on a lock after
+	// a command on it was given up.
+	for i := len(calls) - 1; i >= 0; i-- {
+		outcomes[i], errs[i] = answered(calls[i].Wait(ctx))
+	}
+	return outcomes, errs
+}
+
+// enqueue queues the calls with their workers, in order. Those for which a worker has no room are refused.
+func (e *shared) enqueue(calls []*call) {
+	byWorker := make(map[*worker][]*call, len(e.workers))
+	for _, c := range calls {
+		w := e.workerOf(c.Req)
+		byWorker[w] = append(byWorker[w], c)
+	}
+	for w, calls := range byWorker {
+		if !w.inbox.offer(calls...) {
+			refuse(calls, database.Unavailable(errFull))
+		}
+	}
+}
+
+// workerOf returns the worker of the command.
+func (e *shared) workerOf(cmd lock.Command) *worker {
+	return e.workers[maphash.String(e.seed, home(cmd))%uint64(len(e.workers))]
+}
+
+// home returns the lock by which a command finds its worker and its turn. A command on several locks is decided with their
+// rows locked, so it does not matter which of them it is.
+func home(cmd lock.Command) string { return cmd.Names()[0] }
+
+// answered turns the answer of a batch into one of package lock: the decision and its refusal, or no decision and an error.
+func answered(o row.Outcome, err error) (row.Outcome, error) {
+	if err != nil {
+		return row.Outcome{}, Unanswered(err)
+	}
+	return o, o.Err
+}
+
+// Unanswered returns the error of package lock for a call that package batch has not answered, or err if it is one.
+func Unanswered(err error) error {
+	canceled := (*batch.CanceledError)(nil)
+	switch {
+	case errors.As(err, &canceled) && canceled.Started:
+		return database.UnknownOutcome(err)
+	case errors.As(err, &canceled), errors.Is(err, errFull):
+		return database.Unavailable(err)
+	}
+	return err
+}

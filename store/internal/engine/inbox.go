@@ -1,0 +1,360 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/paddock-lock/paddock/internal/batch"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+const (
+	// joinLinger is how long an acquire that must wait anyway is held back before it joins the queue of its lock.
+	joinLinger = 2 * time.Millisecond
+	// queueBudget bounds the queue calls of one batch, and queuedBudget those of them on locks with a queue. Each of these
+	// costs more the longer the queue is, and small batches are the quickest way through a long one.
+	queueBudget  = 256
+	queuedBudget = 16
+	// queueShare is how many queue calls of one lock a batch takes before it turns to the next lock.
+	queueShare = 16
+)
+
+// An inbox gathers calls, and runs them in batches, one batch at a time. Calls that arrive while a batch runs form the
+// next one.
+//
+// Queue calls are those about a place in a queue: acquires that may wait, claims, and leaves. There may be ten thousand of
+// them at once, and each costs more the longer the queue is. So they are held back in a backlog for each lock, and a
+// batch takes a share of queueBudget, by turns of the locks. Within a lock they keep their order, but claims go first. All
+// other calls are urgent: they are in the next batch, so a renewal waits for one share of queue calls at most.
+//
+// A call never overtakes an earlier acquire or leave with the same lease_id: a client that gives up releases the lease that
+// it has just asked for.
+//
+// An acquire that must wait anyway lingers for a moment, and joins the next batch. So a contended lock costs a commit for
+// each hand-off, and not another one for each return to its queue. A renewal of a lease that has long to go lingers, too,
+// if renewals before it have thus found company: a commit for ten of them costs little more than a commit for one.
+type inbox struct {
+	run    func([]*call) // must answer each of the calls, or put it back
+	pool   *workerPool
+	linger time.Duration // of renewals; zero: they do not
+	room   int           // for urgent calls
+
+	mu           sync.Mutex
+	urgent       []*call
+	hurry        bool        // whether the urgent calls are to be run; otherwise they are renewals that linger
+	renewalTimer *time.Timer // ends their lingering
+	company      company
+	backlogs     map[string]*backlog // of the locks that have one
+	turns        []*backlog          // the same, in the order in which they are served
+	held         int                 // calls in all backlogs
+	due          bool                // whether the backlogs are to be worked off; otherwise they linger
+	joinTimer    *time.Timer         // ends their lingering
+
+	running bool      // a batch runs that is not detached
+	started int       // incremented by detach: the batches before are not waited for
+	active  int       // batches that run, detached ones included
+	idle    sync.Cond // signaled when active is zero
+}
+
+// A backlog is the queue calls of one lock that are held back.
+type backlog struct {
+	name   string
+	queued bool    // whether the lock has a queue, as far as is known
+	claims []*call // before all others
+	calls  []*call
+}
+
+// errFull is returned by do when there is no room for the call.
+var errFull = errors.New("too many calls are queued")
+
+// newInbox returns an inbox. pool may be nil.
+func newInbox(pool *workerPool, run func([]*call)) *inbox {
+	b := &inbox{run: run, pool: pool, room: MaxQueue, backlogs: make(map[string]*backlog)}
+	b.idle.L = &b.mu
+	return b
+}
+
+// do decides the command in a batch, and returns its outcome. queued reports whether its lock has a queue, as far as is
+// known: an acquire must wait there anyway. patient reports that the command is a renewal that may linger.
+func (b *inbox) do(ctx context.Context, cmd lock.Command, queued, patient bool) (row.Outcome, error) {
+	c := batch.NewCall[lock.Command, row.Outcome](cmd)
+	room := false
+	_, joins := cmd.(lock.Acquire)
+	switch {
+	case isQueueCall(cmd):
+		room = b.hold(c, queued, queued && joins)
+	case patient:
+		room = b.offerPatient(c)
+	default:
+		room = b.offer(c)
+	}
+	if !room {
+		return row.Outcome{}, errFull
+	}
+	return c.Wait(ctx)
+}
+
+// isQueueCall reports whether the command is about a place in a queue.
+func isQueueCall(cmd lock.Command) bool {
+	switch c := cmd.(type) {
+	case lock.Acquire:
+		return c.Wait > 0
+	case lock.Claim, lock.Leave:
+		return true
+	}
+	return false
+}
+
+// offer adds urgent calls, in order, and returns true; or none of them, if there is not room for all.
+func (b *inbox) offer(calls ...*call) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.urgent)+len(calls) > b.room {
+		return false
+	}
+	b.urgent = append(append(b.urgent, b.extract(calls)...), calls...)
+	b.hurry = true
+	b.start()
+	return true
+}
+
+// offerPatient adds a renewal that may linger, like offer.
+func (b *inbox) offerPatient(c *call) bool {
+	b.mu.Lock()
+	if b.linger == 0 || b.hurry || len(b.urgent) >= b.room || !b.company.expected() {
+		b.mu.Unlock()
+		return b.offer(c)
+	}
+	defer b.mu.Unlock()
+	b.urgent = append(append(b.urgent, b.extract([]*call{c})...), c)
+	if b.renewalTimer == nil {
+		b.renewalTimer = time.AfterFunc(b.linger, b.endRenewalLinger)
+	}
+	return true
+}
+
+// endRenewalLinger ends the lingering of renewals.
+func (b *inbox) endRenewalLinger() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hurry = len(b.urgent) > 0
+	b.start()
+}
+
+// putBack adds calls that were accepted before.
+func (b *inbox) putBack(calls ...*call) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.urgent, b.hurry = append(b.urgent, calls...), true
+	b.start()
+}
+
+// hold adds a queue call to the backlog of its lock, and returns true; or false if an acquire finds too many calls held
+// back. Claims and leaves are of calls that have been let in before.
+func (b *inbox) hold(c *call, queued, lingers bool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, joins := c.Req.(lock.Acquire); joins && b.held >= MaxQueue {
+		return false
+	}
+	name := home(c.Req)
+	of := b.backlogs[name]
+	if of == nil {
+		of = &backlog{name: name}
+		b.backlogs[name], b.turns = of, append(b.turns, of)
+	}
+	if _, claims := c.Req.(lock.Claim); claims {
+		of.claims = append(of.claims, c)
+	} else {
+		of.calls = append(of.calls, c)
+	}
+	of.queued = queued
+	b.held++
+	switch {
+	case !lingers:
+		b.due = true
+		b.start()
+	case b.joinTimer == nil && !b.due:
+		b.joinTimer = time.AfterFunc(joinLinger, b.endJoinLinger)
+	}
+	return true
+}
+
+// endJoinLinger ends the lingering of acquires.
+func (b *inbox) endJoinLinger() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.due = b.held > 0; b.due {
+		b.start()
+	}
+}
+
+// start runs batches, unless one runs. The caller holds mu.
+func (b *inbox) start() {
+	if b.running || !b.pending() {
+		return
+	}
+	b.running = true
+	b.active++
+	started := b.started
+	b.pool.Go(func() {
+		for calls := b.next(started); calls != nil; calls = b.next(started) {
+			b.run(calls)
+		}
+	})
+}
+
+func (b *inbox) pending() bool { return b.hurry || b.due && b.held > 0 }
+
+// next returns the next batch, nil if there is none, or if the runner was detached. Callers that the last batch has
+// answered often make their next call at once, so it yields to them first.
+func (b *inbox) next(started int) []*call {
+	runtime.Gosched()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if started != b.started || !b.pending() {
+		if started == b.started {
+			b.running = false
+		}
+		if b.active--; b.active == 0 {
+			b.idle.Broadcast()
+		}
+		return nil
+	}
+	calls := b.share()
+	n := min(len(b.urgent), MaxBatch-len(calls))
+	calls = append(calls, b.urgent[:n]...)
+	if b.urgent, b.hurry = b.urgent[n:], n < len(b.urgent); !b.hurry {
+		b.urgent = nil
+	}
+	if b.renewalTimer != nil {
+		b.renewalTimer.Stop()
+		b.renewalTimer = nil
+		b.company.found(len(calls) > 1)
+	}
+	return calls
+}
+
+// detach makes the inbox go on beside its running batch, which may take very long.
+func (b *inbox) detach() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.running, b.started = false, b.started+1
+	b.start()
+}
+
+// wait returns when no call is left and nothing runs.
+func (b *inbox) wait() {
+	b.endRenewalLinger()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.active > 0 {
+		b.idle.Wait()
+	}
+}
+
+// share takes calls out of the backlogs: queueShare of each lock, by turns, within queueBudget and queuedBudget. A lock for
+// which there is no budget keeps its turn. The caller holds mu.
+func (b *inbox) share() (share []*call) {
+	room, queuedRoom := queueBudget, queuedBudget
+	for before := -1; before != len(share); {
+		before = len(share)
+		var keep, served []*backlog
+		for _, of := range b.turns {
+			most := min(queueShare, room)
+			if of.queued {
+				most = min(most, queuedRoom)
+			}
+			calls := of.take(most)
+			share, room = append(share, calls...), room-len(calls)
+			if of.queued {
+				queuedRoom -= len(calls)
+			}
+			switch {
+			case of.empty():
+				delete(b.backlogs, of.name)
+			case len(calls) > 0:
+				served = append(served, of)
+			default:
+				keep = append(keep, of)
+			}
+		}
+		b.turns = append(keep, served...)
+	}
+	b.took(len(share))
+	return share
+}
+
+// extract takes the calls out of the backlogs that one of the calls must not overtake. The caller holds mu.
+func (b *inbox) extract(calls []*call) (earlier []*call) {
+	if b.held == 0 {
+		return nil
+	}
+	for _, c := range calls {
+		id, about := leaseIDOf(c.Req)
+		of := b.backlogs[home(c.Req)]
+		if of == nil || !about {
+			continue
+		}
+		same := func(o *call) bool {
+			other, _ := leaseIDOf(o.Req)
+			return other == id
+		}
+		for _, o := range of.calls {
+			if same(o) {
+				earlier = append(earlier, o)
+			}
+		}
+		if of.calls = slices.DeleteFunc(of.calls, same); of.empty() {
+			b.turns = slices.DeleteFunc(b.turns, func(o *backlog) bool { return o == of })
+			delete(b.backlogs, of.name)
+		}
+	}
+	b.took(len(earlier))
+	return earlier
+}
+
+// took notes that n calls were taken out of the backlogs. The caller holds mu.
+func (b *inbox) took(n int) {
+	if b.held -= n; b.held > 0 {
+		return
+	}
+	b.due, b.turns = false, nil
+	if b.joinTimer != nil {
+		b.joinTimer.Stop()
+		b.joinTimer = nil
+	}
+}
+
+func (b *backlog) empty() bool { return len(b.claims)+len(b.calls) == 0 }
+
+// take takes up to n calls, the claims first.
+func (b *backlog) take(n int) []*call {
+	claims := min(n, len(b.claims))
+	others := min(n-claims, len(b.calls))
+	taken := append(b.claims[:claims:claims], b.calls[:others]...)
+	b.claims, b.calls = b.claims[claims:], b.calls[others:]
+	return taken
+}
+
+// leaseIDOf returns the lease_id that the command names, false if it names none.
+func leaseIDOf(cmd lock.Command) (lock.LeaseID, bool) {
+	switch c := cmd.(type) {
+	case lock.Acquire:
+		return c.LeaseID, true
+	case lock.Renew:
+		return c.LeaseID, true
+	case lock.Release:
+		return c.LeaseID, true
+	case lock.Claim:
+		return c.LeaseID, true
+	case lock.Leave:
+		return c.LeaseID, true
+	}
+	return lock.LeaseID{}, false
+}

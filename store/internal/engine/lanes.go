@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+// lanes are for locks whose rows another session keeps locked: an open psql, a backup tool. Each such lock has an inbox of
+// its own until that has nothing left to do, so it delays no other lock. Calls on one lock keep their order.
+type lanes struct {
+	mu    sync.Mutex
+	lanes map[string]*lane
+	limit chan struct{} // has a value for each lane that waits for its row
+}
+
+type lane struct {
+	*inbox
+	calls int // not done yet; guarded by lanes.mu
+}
+
+// runBatch runs the calls of a batch, except those on locks that have a lane.
+func (w *worker) runBatch(calls []*call) {
+	w.run(w.inbox, w.lanes.divert(calls, w.lanes.find), w.setAside)
+}
+
+// find returns the lane of the first of the names that has one. The caller holds mu.
+func (l *lanes) find(c *call) *lane {
+	for _, name := range c.Req.Names() {
+		if lane := l.lanes[name]; lane != nil {
+			return lane
+		}
+	}
+	return nil
+}
+
+// divert moves calls to the lanes that choose returns, and returns the others.
+func (l *lanes) divert(calls []*call, choose func(*call) *lane) []*call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(calls), func(c *call) bool {
+		lane := choose(c)
+		if lane != nil {
+			lane.calls++
+			lane.putBack(c)
+		}
+		return lane != nil
+	})
+}
+
+// setAside moves the calls on locks whose rows are locked to lanes, and returns the others.
+func (w *worker) setAside(calls []*call) []*call {
+	var names []string
+	for _, c := range calls {
+		names = append(names, c.Req.Names()...)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	var locked []string
+	err := w.db.Within(func(ctx context.Context) (err error) {
+		var missing []string
+		if locked, missing, err = row.LockedElsewhere(ctx, w.db, names); len(locked) == 0 {
+			locked = missing // another session is creating one of them
+		}
+		return err
+	})
+	if err != nil {
+		w.db.Log.Warn("cannot find rows locked by other sessions", "error", err)
+		return calls
+	}
+	return w.lanes.divert(calls, func(c *call) *lane {
+		for _, name := range c.Req.Names() {
+			if slices.Contains(locked, name) {
+				return w.open(name)
+			}
+		}
+		return nil
+	})
+}
+
+// open returns the lane of the name, a new one if there is none. The caller holds mu.
+func (w *worker) open(name string) *lane {
+	l := &w.lanes
+	if l.lanes == nil {
+		l.lanes = make(map[string]*lane)
+	}
+	of := l.lanes[name]
+	if of == nil {
+		of = new(lane)
+		of.inbox = newInbox(nil, func(calls []*call) { w.runAside(name, of, calls) })
+		l.lanes[name] = of
+	}
+	return of
+}
+
+// runAside runs calls in the lane, and closes it if they were the last.
+func (w *worker) runAside(name string, l *lane, calls []*call) {
+	w.lanes.limit <- struct{}{}
+	w.run(l.inbox, calls, func(calls []*call) []*call { return calls })
+	<-w.lanes.limit
+	w.lanes.mu.Lock()
+	defer w.lanes.mu.Unlock()
+	if l.calls -= len(calls); l.calls == 0 {
+		delete(w.lanes.lanes, name)
+	}
+}
+
+// wait returns when all lanes are closed.
+func (l *lanes) wait() {
+	l.mu.Lock()
+	open := slices.Collect(maps.Values(l.lanes))
+	l.mu.Unlock()
+	for _, lane := range open {
+		lane.wait()
+	}
+}

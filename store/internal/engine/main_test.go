@@ -1,0 +1,214 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+// patience is how long a test waits for something that happens soon, on a machine however slow.
+const patience = time.Minute
+
+// A replica is an Engine whose statements are counted.
+type replica struct {
+	*testing.T
+	*Engine
+	*statements
+	self lock.Replica
+}
+
+// newReplica returns a replica with one worker. It is stopped after the test.
+func newReplica(t *testing.T, url string, self lock.Replica) *replica {
+	t.Helper()
+	db, err := database.Open(t.Context(), url, false, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &replica{T: t, statements: new(statements), self: self}
+	config := db.Deciding.Config()
+	config.ConnConfig.Tracer = r.statements
+	db.Deciding.Close()
+	if db.Deciding, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	r.Engine = New(Options{DB: db, Epochs: epoch.New(db), Self: self, Workers: 1, Publish: func([]row.Outcome) {}})
+	r.maxLag = time.Minute
+	t.Cleanup(func() { db.Stop(); r.Wait(); db.Close() })
+	return r
+}
+
+// statements counts the statements of a replica that decide. It is a tracer of pgx.
+type statements struct {
+	mu                         sync.Mutex
+	looks, lockingLooks, swaps int
+	afterLook                  func() // called after each look that locks nothing
+}
+
+func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (s *statements) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return context.WithValue(ctx, s, new(bool))
+}
+
+func (s *statements) TraceBatchQuery(ctx context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case strings.Contains(q.SQL, "written as ("):
+		s.swaps++
+	case strings.Contains(q.SQL, "for update") && strings.Contains(q.SQL, "made as ("):
+		s.lockingLooks++
+	case strings.Contains(q.SQL, "made as ("):
+		s.looks++
+		*ctx.Value(s).(*bool) = true
+	}
+}
+
+func (s *statements) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchEndData) {
+	s.mu.Lock()
+	after := s.afterLook
+	s.mu.Unlock()
+	if after != nil && *ctx.Value(s).(*bool) {
+		after()
+	}
+}
+
+// used fails unless there were as many statements since the last call.
+func (r *replica) used(looks, lockingLooks, swaps int) {
+	r.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.looks != looks || r.lockingLooks != lockingLooks || r.swaps != swaps {
+		r.Errorf("there were %d looks, %d that lock, and %d swaps; want %d, %d and %d",
+			r.looks, r.lockingLooks, r.swaps, looks, lockingLooks, swaps)
+	}
+	r.looks, r.lockingLooks, r.swaps = 0, 0, 0
+}
+
+// reset forgets the statements so far.
+func (r *replica) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.looks, r.lockingLooks, r.swaps = 0, 0, 0
+}
+
+func wants(name string) lock.Acquire {
+	a := lock.Acquire{Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "h", Mode: lock.Exclusive, TTL: time.Minute}
+	a, err := a.Resolve(lock.Bounds{MinTTL: lock.MinTTL, MaxTTL: lock.MaxTTL, MaxWaiters: lock.DefaultMaxWaiters})
+	if err != nil {
+		panic(err)
+	}
+	return a
+}
+
+// must decides the command, which must not be refused.
+func (r *replica) must(cmd lock.Command) row.Outcome {
+	r.Helper()
+	out, err := r.Do(r.Context(), cmd)
+	if err != nil {
+		r.Fatalf("%T of %v: %v", cmd, cmd.Names(), err)
+	}
+	return out
+}
+
+func (r *replica) acquires(name string) lock.Lease { r.Helper(); return r.must(wants(name)).Lease }
+
+func (r *replica) releases(l lock.Lease) {
+	r.Helper()
+	r.must(lock.Release{Name: l.Name, LeaseID: l.ID})
+}
+
+func (r *replica) renews(l lock.Lease) lock.Lease {
+	r.Helper()
+	return r.must(lock.Renew{Name: l.Name, LeaseID: l.ID}).Lease
+}
+
+// joins makes a call of the replica wait for the lock.
+func (r *replica) joins(name string, change func(*lock.Acquire)) lock.Acquire {
+	r.Helper()
+	a := wants(name)
+	a.Wait, a.Replica, a.Attachment = lock.MaxWait, r.self, lock.Attachment(uuid.New().ID())+1
+	if change != nil {
+		change(&a)
+	}
+	if out := r.must(a); !out.Queued {
+		r.Fatalf("the call does not wait: %+v", out)
+	}
+	return a
+}
+
+// cache returns the cache of the only worker.
+func (r *replica) cache() *cache { return &r.workers[0].cache }
+
+// A session is a connection to the database beside the replicas.
+type session struct {
+	*testing.T
+	*pgx.Conn
+	url string
+}
+
+func connect(t *testing.T, url string) *session {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) }) // its server may have ended
+	return &session{t, conn, url}
+}
+
+func (s *session) exec(sql string, args ...any) {
+	s.Helper()
+	if _, err := s.Exec(s.Context(), sql, args...); err != nil {
+		s.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func (s *session) number(sql string, args ...any) (n int64) {
+	s.Helper()
+	if err := s.QueryRow(s.Context(), sql, args...).Scan(&n); err != nil {
+		s.Fatalf("%s: %v", sql, err)
+	}
+	return n
+}
+
+// until repeats the query, in another session, until it returns true.
+func (s *session) until(sql string) {
+	s.Helper()
+	other := connect(s.T, s.url)
+	for deadline := time.Now().Add(patience); ; {
+		var holds bool
+		if err := other.QueryRow(s.Context(), sql).Scan(&holds); err != nil {
+			s.Fatalf("%s: %v", sql, err)
+		}
+		if holds {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.Fatalf("waited in vain for %s", sql)
+		}
+	}
+}
+
+// events are all events, with their ids.
+const events = `(select b.id * 4096 + (e.value ->> 0)::bigint as id, entry ->> 0 as name, (e.value ->> 2)::bigint as revision
+	from paddock.event_batches b, unnest(b.entries) as entry, json_array_elements(entry) with ordinality e (value, ord)
+	where ord > 2 and (e.value ->> 0)::bigint between 0 and 4095) events`
+
+// waitsForLock is a query that tells whether a session waits for a lock of another.
+const waitsForLock = `select exists (select from pg_stat_activity
+	where datname = current_database() and wait_event_type = 'Lock')`

@@ -1,0 +1,238 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// An acquireAll acquires several locks, or none of them.
+type acquireAll struct {
+	names []string
+	id    lock.LeaseID
+	ttl   time.Duration
+}
+
+func (c acquireAll) Names() []string { return c.names }
+
+func (c acquireAll) Refs() (refs []lock.LeaseRef) {
+	for _, name := range c.names {
+		refs = append(refs, lock.RefOf(name, c.id))
+	}
+	return refs
+}
+
+func (c acquireAll) Needs() (tokens, events int) { return len(c.names), 2 * len(c.names) }
+
+func (c acquireAll) Apply(v lock.View) lock.Decision {
+	return each(v, func(i int, v lock.View) lock.Decision {
+		a := lock.Acquire{Name: c.names[i], LeaseID: c.id, Holder: "h", Mode: lock.Exclusive, TTL: c.ttl}
+		return a.Apply(v)
+	})
+}
+
+// A releaseAll releases what an acquireAll has acquired.
+type releaseAll struct{ acquireAll }
+
+func (c releaseAll) Needs() (tokens, events int) { return 0, len(c.names) }
+
+func (c releaseAll) Apply(v lock.View) lock.Decision {
+	return each(v, func(i int, v lock.View) lock.Decision { return lock.Release{Name: c.names[i], LeaseID: c.id}.Apply(v) })
+}
+
+// each decides for each lock, and returns one decision: the first refusal, or what all of them have changed.
+func each(v lock.View, decide func(int, lock.View) lock.Decision) (all lock.Decision) {
+	for i, l := range v.Locks {
+		one := v
+		one.Locks = []lock.Record{l}
+		d := decide(i, one)
+		if d.Err != nil {
+			return lock.Decision{Now: v.Now, Locks: v.Locks, Err: d.Err}
+		}
+		all.Now, all.Lease, all.Replayed = d.Now, d.Lease, d.Replayed
+		all.Locks, all.Events = append(all.Locks, d.Locks...), append(all.Events, d.Events...)
+		all.Changed = all.Changed || d.Changed
+		if all.Due.IsZero() || !d.Due.IsZero() && d.Due.Before(all.Due) {
+			all.Due = d.Due
+		}
+	}
+	return all
+}
+
+func both(a, b string) acquireAll {
+	return acquireAll{names: []string{a, b}, id: lock.LeaseID(uuid.New()), ttl: time.Minute}
+}
+
+// TestACommandOnSeveralLocksIsOneTransaction, whose tokens are of each lock, and which is refused as a whole.
+func TestACommandOnSeveralLocksIsOneTransaction(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	r, s := newReplica(t, url, 1), connect(t, url)
+	r.acquires("other") // so that the length of its lease is recorded
+	r.reset()
+	c := both("b", "a")
+	out := r.must(c)
+	r.used(0, 1, 1)
+	if len(out.Locks) != 2 || out.Due.IsZero() || s.number("select count(distinct xmin::text) from paddock.records where name in ('a', 'b')") != 1 {
+		t.Errorf("not one transaction on two locks: %+v", out)
+	}
+	if again := r.must(c); !again.Replayed {
+		t.Errorf("repeated, it gave %+v", again)
+	}
+	single := r.acquires("c")
+	for _, refused := range []acquireAll{both("a", "free"), both("free", "c"), {names: []string{"free", "c", "free too"}, id: c.id, ttl: time.Minute}} {
+		if _, err := r.Do(t.Context(), refused); !errors.Is(err, lock.ErrHeld) {
+			t.Errorf("%v: %v", refused.names, err)
+		}
+	}
+	if n := s.number("select count(*) from paddock.records where name like 'free%' and (lease_id is not null or revision > 0)"); n != 0 {
+		t.Errorf("%d locks were written by a command that was refused", n)
+	}
+	r.must(releaseAll{c})
+	r.must(releaseAll{c}) // again: how both leases ended is read
+	if _, err := r.Do(t.Context(), c); !errors.Is(err, lock.ErrLeaseLost) {
+		t.Errorf("acquired again after its end: %v", err)
+	}
+	r.releases(single)
+	next := both("c", "a")
+	outcomes, errs := r.DoAll(t.Context(), []lock.Command{wants("b"), next, lock.Release{Name: "c", LeaseID: next.id}, wants("c"), wants("a")})
+	if want := []error{nil, nil, nil, nil, lock.ErrHeld}; !slices.EqualFunc(errs, want, errors.Is) {
+		t.Errorf("in one batch: %v, want %v", errs, want)
+	}
+	if outcomes[3].Lease.Token <= outcomes[1].Lease.Token {
+		t.Errorf("token %d of the same lock after %d", outcomes[3].Lease.Token, outcomes[1].Lease.Token)
+	}
+}
+
+// holders records which caller holds which lock, by the answers.
+type holders struct {
+	t       *testing.T
+	mu      sync.Mutex
+	of      map[string]lock.LeaseID
+	granted int
+}
+
+func (h *holders) hold(names []string, id lock.LeaseID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.granted++
+	for _, name := range names {
+		if other, held := h.of[name]; held {
+			h.t.Errorf("%s is held twice, by %x and %x", name, other[:], id[:])
+		}
+		h.of[name] = id
+	}
+}
+
+func (h *holders) free(names []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, name := range names {
+		delete(h.of, name)
+	}
+}
+
+// TestCommandsOnSeveralLocksOfTwoReplicas: at random, in any order of names, beside commands on one lock. Nothing is
+// written in part, no call is without an answer, and no transaction waits for another one that waits for it.
+func TestCommandsOnSeveralLocksOfTwoReplicas(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	replicas := []*replica{newReplica(t, url, 1), newReplica(t, url, 2)}
+	s := connect(t, url)
+	const locks, callers, pairs = 6, 8, 25
+	var all sync.WaitGroup
+	h := holders{t: t, of: make(map[string]lock.LeaseID)}
+	for i := range callers {
+		r, random := replicas[i%2], rand.New(rand.NewPCG(1, uint64(i)))
+		all.Go(func() {
+			for range pairs {
+				names := random.Perm(locks)[:1+random.IntN(3)]
+				c := acquireAll{id: lock.LeaseID(uuid.New()), ttl: time.Hour}
+				for _, n := range names {
+					c.names = append(c.names, fmt.Sprint("lock:", n))
+				}
+				_, err := r.Do(t.Context(), c)
+				if errors.Is(err, lock.ErrHeld) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				h.hold(c.names, c.id)
+				h.free(c.names)
+				if _, err := r.Do(t.Context(), releaseAll{c}); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if h.granted < callers {
+		t.Errorf("only %d of %d were granted", h.granted, callers*pairs)
+	}
+	for _, q := range []string{
+		"select count(*) from paddock.records where lease_id is not null",
+		"select deadlocks from pg_stat_database where datname = current_database()",
+	} {
+		if n := s.number(q); n != 0 {
+			t.Errorf("%s: %d", q, n)
+		}
+	}
+}
+
+// TestSeveralLocksOfWhichOneIsLockedOutside: the command waits in a slow lane, and no other one does.
+func TestSeveralLocksOfWhichOneIsLockedOutside(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	r, outside := newReplica(t, url, 1), connect(t, url)
+	r.releases(r.acquires("b"))
+	outside.exec("begin; select from paddock.records where name = 'b' for update")
+	c, done := both("a", "b"), make(chan error, 1)
+	go func() {
+		_, err := r.Do(t.Context(), c)
+		done <- err
+	}()
+	outside.until(waitsForLock)
+	for range 3 {
+		r.releases(r.acquires("c"))
+		r.releases(r.acquires("a"))
+	}
+	outside.exec("commit")
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	r.must(releaseAll{c})
+}
+
+// TestSeveralLeasesExpire at the instant that the decision gives, and a sweep of each lock finds that.
+func TestSeveralLeasesExpire(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	r, s := newReplica(t, url, 1), connect(t, url)
+	c := both("a", "b")
+	c.ttl = 200 * time.Millisecond
+	out := r.must(c)
+	if !out.Due.Equal(out.Now.Add(c.ttl)) {
+		t.Errorf("due at %v, want %v", out.Due, out.Now.Add(c.ttl))
+	}
+	s.until("select bool_and(expires_at < clock_timestamp()) from paddock.records")
+	next := both("b", "a") // ends both
+	if again := r.must(next); len(again.Events) != 4 {
+		t.Errorf("the events are %+v", again.Events)
+	}
+	e := new(lock.Error)
+	if _, err := r.Do(t.Context(), releaseAll{c}); !errors.As(err, &e) || e.Ended != lock.Expired {
+		t.Errorf("releasing what has expired: %v", err)
+	}
+}

@@ -1,0 +1,170 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+const (
+	// maxMisses is how often a call is decided on a lock that changes meanwhile, before its row is locked: that takes no
+	// more round trips than another look, and cannot miss.
+	maxMisses = 1
+	// maxTornLooks is how often a lock may change while it is read, before its calls fail: its rows contradict each other.
+	maxTornLooks = 10
+	// commitPatience is how long a worker waits for a commit before it goes on without it.
+	commitPatience = time.Second
+	// tokenBlock is how many tokens are drawn at once, at least.
+	tokenBlock = 64
+)
+
+// A worker decides the batches of some of the names.
+type worker struct {
+	*shared
+	inbox *inbox
+	cache cache
+}
+
+// run answers the calls. It tries until it has, or until their callers have left. Those that wait for a locked row go
+// through onBlocked, which returns what is to be tried again.
+func (w *worker) run(from *inbox, calls []*call, onBlocked func([]*call) []*call) {
+	pause, misses := database.NewPause(), make(map[*call]int)
+	for calls = stillThere(calls); len(calls) > 0; calls = stillThere(calls) {
+		again, effect, err := w.attempt(from, calls, misses)
+		if err == nil {
+			calls = again
+			continue
+		}
+		switch calls = again; effect {
+		case database.Failed:
+			w.db.Log.Error("batch failed", "error", err, "calls", len(calls))
+			w.runAlone(from, calls, err, onBlocked)
+			return
+		case database.Blocked:
+			calls = onBlocked(calls)
+			continue
+		}
+		if errors.Is(err, database.ErrNoStandby) {
+			refuse(calls, database.NoStandby())
+			return
+		}
+		if errors.Is(err, row.ErrChanged) || w.epochs.Recover(err) {
+			continue
+		}
+		w.db.Outage.Note()
+		w.db.Log.Warn("batch failed; retrying", "error", err, "calls", len(calls))
+		if database.ReadOnly(err) {
+			w.db.Reset()
+		}
+		if !w.db.Sleep(pause.NextBackOff()) {
+			refuse(calls, database.Unavailable(err))
+			return
+		}
+	}
+}
+
+// runAlone runs each of the calls by itself, so that one which cannot be done does not fail the others. err is what a
+// single call is answered.
+func (w *worker) runAlone(from *inbox, calls []*call, err error, onBlocked func([]*call) []*call) {
+	if len(calls) == 1 {
+		refuse(calls, database.Internal(err))
+		return
+	}
+	for i := range calls {
+		w.run(from, calls[i:i+1], onBlocked)
+	}
+}
+
+// attempt looks, decides, swaps and publishes once. It answers the calls that it could, and returns those to be tried
+// again: without an error if that may be at once.
+func (w *worker) attempt(from *inbox, calls []*call, misses map[*call]int) (again []*call, effect database.Effect, err error) {
+	if err := w.epochs.Known().Covers(longestOf(calls)); err != nil {
+		return calls, database.Again, err
+	}
+	conn, err := w.connect()
+	if err != nil {
+		return calls, database.Again, err
+	}
+	defer conn.Release()
+	w.cache.outlive(w.db.Connected())
+	var now, later []*unit
+	locks := false
+	for _, u := range unitsOf(begin(calls)) {
+		if u.mustLock(misses) {
+			later = append(later, u)
+		} else {
+			now = append(now, u)
+		}
+	}
+	if len(now) == 0 {
+		now, later, locks = later, nil, true
+	}
+	a := &attempt{worker: w, inbox: from, conn: conn, locks: locks, misses: misses}
+	again, effect, err = a.run(now)
+	again = append(again, callsOf(later)...)
+	rewind(again)
+	return again, effect, err
+}
+
+func (w *worker) connect() (*pgxpool.Conn, error) {
+	ctx, cancel := context.WithTimeout(w.db.Context(), database.TripTimeout)
+	defer cancel()
+	return w.db.Deciding.Acquire(ctx)
+}
+
+// mustLock reports whether the rows of the unit are locked before it is decided: a command on several locks writes all of
+// them or none, and a lock that another replica keeps changing would be missed endlessly.
+func (u *unit) mustLock(misses map[*call]int) bool {
+	return len(u.names) > 1 || slices.ContainsFunc(u.calls, func(c *call) bool { return misses[c] >= maxMisses })
+}
+
+func callsOf(units []*unit) (calls []*call) {
+	for _, u := range units {
+		calls = append(append(calls, u.calls...), u.deferred...)
+	}
+	return calls
+}
+
+// longestOf returns the longest lease, grace included, that the calls ask for.
+func longestOf(calls []*call) (longest time.Duration) {
+	for _, c := range calls {
+		if a, ok := c.Req.(lock.Acquire); ok {
+			longest = max(longest, a.TTL+a.Grace)
+		}
+	}
+	return longest
+}
+
+// begin marks the calls as begun, and leaves out those whose callers have left.
+func begin(calls []*call) []*call {
+	return slices.DeleteFunc(slices.Clone(calls), func(c *call) bool { return !c.Begin() })
+}
+
+// stillThere leaves out the calls whose callers have left.
+func stillThere(calls []*call) []*call {
+	calls = begin(calls)
+	rewind(calls)
+	return calls
+}
+
+func rewind(calls []*call) {
+	for _, c := range calls {
+		c.Rewind()
+	}
+}
+
+// refuse answers the calls with an error instead of a decision.
+func refuse(calls []*call, err error) {
+	for _, c := range calls {
+		if c.Begin() {
+			c.Answer(row.Outcome{}, err)
+		}
+	}
+}

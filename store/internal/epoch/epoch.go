@@ -1,0 +1,149 @@
+package epoch
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+)
+
+//go:embed sql/*.sql
+var files embed.FS
+
+var sqlEpoch = database.Statement(files, "epoch")
+
+// EventsPerBatch is the number of ids of a row of paddock.event_batches: an event's id is that of its row times
+// EventsPerBatch, plus its number there.
+const EventsPerBatch = 4096
+
+// An Epoch is the newest epoch of the database, and the state of the server at the instant when it was read.
+type Epoch struct {
+	Now         time.Time // the database's clock, read by the same statement; UTC, in microseconds
+	Started     time.Time // when the server started
+	Number      int64     // grows with each epoch; at least 1
+	ClosedUntil time.Time // nothing is granted before; zero: no pause was set
+	Longest     time.Duration
+	Quorum      bool // nothing is decided without a standby
+	Here        bool // it describes this server, and the present timeline of its log
+
+	Flushed    int64      // the position up to which the server's log is on disk
+	Replicates bool       // commits wait for standbys
+	LastToken  lock.Token // the last one drawn, zero for none. All tokens drawn so far are at most this one
+	// LastEvent is the greatest id that an event of a committed batch can have, at least the newest pruned one; zero
+	// if there was none. It is the last id of a batch, so it may be greater than that of the newest event. To find out
+	// whether an event is behind it compare the batches, as [Epoch.Check] does.
+	LastEvent int64
+}
+
+// Queue queues the statement that reads the newest epoch into e when the batch runs. To check a decision queue it
+// after the statement that reads or locks the rows, and before one that draws tokens: tokens drawn before would be
+// part of LastToken, and hide that others were lost.
+func Queue(b *pgx.Batch, e *Epoch) { b.Queue(sqlEpoch).QueryRow(e.scan) }
+
+// Read returns the newest epoch.
+func Read(ctx context.Context, from interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}) (Epoch, error) {
+	var e Epoch
+	err := e.scan(from.QueryRow(ctx, sqlEpoch))
+	return e, err
+}
+
+// scan reads the columns of sql/epoch.sql.
+func (e *Epoch) scan(row pgx.Row) error {
+	var longestMS int64
+	err := row.Scan(&e.Now, &e.Started, &e.Number, (*zeronull.Timestamptz)(&e.ClosedUntil), &longestMS, &e.Quorum,
+		&e.Here, &e.Flushed, &e.Replicates, &e.LastToken, &e.LastEvent)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return errNoEpoch
+	}
+	e.Now, e.ClosedUntil, e.Longest = e.Now.UTC(), e.ClosedUntil.UTC(), fromMS(longestMS)
+	return err
+}
+
+func fromMS(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+
+var (
+	// ErrChanged is returned when the newest epoch is not about this database: Recover starts the next one.
+	ErrChanged = errors.New("the database changed: it was failed over or restored")
+	// errBack is an ErrChanged: the same server is at an earlier state.
+	errBack = fmt.Errorf("%w: its log ends before a position that this replica has seen", ErrChanged)
+	// errLost is an ErrChanged, too. Other applications write to the log, and may have moved its end beyond the
+	// position that was seen. Lost tokens and events are certain signs even then.
+	errLost = fmt.Errorf("%w: it has lost fencing tokens or events that this replica has seen", ErrChanged)
+	// ErrShort is returned when the newest epoch was started without knowledge of the longest lease, which the
+	// database has lost and this process remembers: Recover extends the pause.
+	ErrShort = errors.New("the newest epoch records shorter leases than were granted")
+	// errNoEpoch is returned when the table was emptied by hand.
+	errNoEpoch = errors.New("the table paddock.epochs is empty; restore its newest row, or migrate down and up")
+)
+
+// Check returns nil if commands may be decided in this epoch. k must have been taken before e was read. The error is
+// ErrChanged or ErrShort, for Recover, or database.ErrNoStandby.
+func (e Epoch) Check(k Known) error {
+	switch {
+	case !e.Here:
+		return ErrChanged
+	case e.Number < k.number, e.Number == k.number && e.Flushed < k.flushed:
+		return errBack
+	case e.LastToken < k.token, e.Number == k.number && batchOf(e.LastEvent) < batchOf(k.event):
+		return errLost
+	case e.Longest < k.longest:
+		return ErrShort
+	case e.Quorum && !e.Replicates:
+		return database.ErrNoStandby
+	}
+	return nil
+}
+
+// batchOf returns the batch of an event.
+func batchOf(event int64) int64 { return event / EventsPerBatch }
+
+// A LongerError is returned for a lease that is longer than every lease before it. Recover records its length, after
+// which the command can be decided again.
+type LongerError struct{ Length time.Duration }
+
+// Error describes the lease.
+func (e *LongerError) Error() string {
+	return fmt.Sprintf("a lease of %v is longer than any before; its length must be recorded first", e.Length)
+}
+
+// Covers returns a *LongerError unless a lease of that length, grace included, may be granted now. If it were lost,
+// grants would be paused for as long.
+func (e Epoch) Covers(length time.Duration) error {
+	if length > e.Longest {
+		return &LongerError{length}
+	}
+	return nil
+}
+
+// LongestOf returns the greatest length, TTL and grace, of the leases that the decision grants or extends.
+func LongestOf(d lock.Decision) time.Duration {
+	longest := d.Lease.TTL + d.Lease.Grace
+	for i := range d.Promoted {
+		longest = max(longest, d.Promoted[i].Lease.TTL+d.Promoted[i].Lease.Grace)
+	}
+	return longest
+}
+
+// A Known is what this process has seen of the database's epochs. It outlives the database, and so shows when that has
+// lost a part of its history. What is compared with it must be read after it was taken, see [Guard.Known].
+type Known struct {
+	number  int64
+	flushed int64         // in that epoch
+	longest time.Duration // of the leases granted, as far as it was recorded
+	token   lock.Token    // the greatest one that was granted here, or seen in an event
+	// event is the greatest id of an event of that epoch that was seen. It shows what the token does not: after a
+	// crash PostgreSQL continues a sequence up to 32 values above the last one drawn.
+	event int64
+}
+
+// Covers is [Epoch.Covers] for what is known before a transaction begins.
+func (k Known) Covers(length time.Duration) error { return Epoch{Longest: k.longest}.Covers(length) }

@@ -1,0 +1,209 @@
+package epoch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+)
+
+var (
+	sqlNewest       = database.Statement(files, "newest")
+	sqlRaiseLongest = database.Statement(files, "raise_longest")
+	sqlExtendEpoch  = database.Statement(files, "extend_epoch")
+)
+
+// A Guard remembers what this process has seen of the epochs, and recovers from what Check finds. It is safe for
+// concurrent use.
+type Guard struct {
+	db   *database.DB
+	mu   sync.Mutex
+	seen Known
+	look database.Trouble // of Watch
+}
+
+// New returns a Guard that knows nothing yet. Look, before anything else, tells it of the present epoch.
+func New(db *database.DB) *Guard { return &Guard{db: db} }
+
+// Known returns what is known now. Take it before the transaction that reads the epoch to compare it with.
+func (g *Guard) Known() Known {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.seen
+}
+
+// Note tells the Guard of the epoch of a commit that succeeded: token is the greatest one that was granted and event
+// the greatest event id that was written, zero for none. Do not tell it of what may not be durable: a token that was
+// only drawn can be lost in a crash that is no fail-over.
+func (g *Guard) Note(e Epoch, token lock.Token, event int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seen.token, g.seen.longest = max(g.seen.token, token), max(g.seen.longest, e.Longest)
+	switch {
+	case e.Number > g.seen.number:
+		g.seen.number, g.seen.flushed, g.seen.event = e.Number, e.Flushed, max(e.LastEvent, event)
+	case e.Number == g.seen.number:
+		g.seen.flushed, g.seen.event = max(g.seen.flushed, e.Flushed), max(g.seen.event, e.LastEvent, event)
+	}
+}
+
+// Recover does what err, an error of Check or Covers, asks for: it starts the next epoch, extends the pause, or records
+// the length of a lease. It returns true if the command can be decided again at once. It returns false if that failed,
+// which it logs, and for any other error. It may take minutes where there are many leases.
+func (g *Guard) Recover(err error) bool {
+	longer := new(LongerError)
+	if !errors.As(err, &longer) && !errors.Is(err, ErrChanged) && !errors.Is(err, ErrShort) {
+		return false
+	}
+	failed := g.settle(longer.Length)
+	if failed != nil {
+		g.db.Log.Error("cannot start a new epoch; retrying", "because", err, "error", failed)
+	}
+	return failed == nil
+}
+
+// Watch is Look for a task that runs twice a second: it detects a fail-over although no command arrives, and learns
+// the tokens and events of other replicas. It logs a failure, and replaces connections that lead to a standby. Only
+// one goroutine may call it.
+func (g *Guard) Watch() {
+	err := g.Look()
+	g.db.Report(&g.look, "epoch check", err)
+	if database.ReadOnly(err) {
+		g.db.Reset() // the next connections find the primary
+	}
+}
+
+// Look reads the newest epoch, and starts the next one, or extends the pause, if Check asks for it. It returns an
+// error if it could not find out or do that.
+func (g *Guard) Look() error {
+	k := g.Known()
+	var e Epoch
+	var token lock.Token
+	b := &pgx.Batch{}
+	Queue(b, &e)
+	b.Queue(sqlNewest).QueryRow(func(row pgx.Row) error { return row.Scan(&token) })
+	if err := g.db.Within(func(ctx context.Context) error { return g.db.Rest.SendBatch(ctx, b).Close() }); err != nil {
+		return err
+	}
+	if err := e.Check(k); errors.Is(err, ErrChanged) || errors.Is(err, ErrShort) {
+		return g.settle(0)
+	}
+	g.Note(e, token, 0)
+	return nil
+}
+
+// settle starts the next epoch if the newest one is not about this database, or extends its pause if it was started
+// without knowledge of the longest lease. Otherwise another process has done so, and settle records that leases of the
+// length are granted from now on, zero for none. Commands that need more than one of these recover once for each.
+func (g *Guard) settle(length time.Duration) error {
+	ctx, cancel := context.WithTimeout(g.db.Context(), beginTimeout)
+	defer cancel()
+	conn, err := g.db.Rest.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	length = (length + time.Second - 1).Truncate(time.Second) // so that it is seldom
+	done := func() {}
+	err = alone(ctx, conn.Conn(), func(ctx context.Context, conn *pgx.Conn) error {
+		k := g.Known()
+		e, err := Read(ctx, conn)
+		if err != nil {
+			return err
+		}
+		switch cause := e.Check(k); {
+		case errors.Is(cause, ErrChanged):
+			number, pause, err := begin(ctx, conn, cause.Error(), k, false)
+			done = func() {
+				g.db.Log.Warn("new epoch started: the database was failed over or restored",
+					"epoch", number, "grants_paused_for", pause)
+			}
+			return err
+		case errors.Is(cause, ErrShort):
+			_, err = conn.Exec(ctx, sqlExtendEpoch, k.longest.Milliseconds())
+			done = func() {
+				g.db.Log.Warn("grants paused for longer: the database lost the length of the longest lease",
+					"longest", k.longest)
+			}
+		case length > 0:
+			_, err = conn.Exec(ctx, sqlRaiseLongest, length.Milliseconds())
+			done = func() { g.Note(Epoch{Longest: length}, 0, 0) }
+		}
+		return err
+	})
+	if err == nil {
+		done()
+	}
+	return err
+}
+
+const (
+	// TokenJump is how far tokens continue above the greatest known one when an epoch starts: more than can have been
+	// lost. There is room for two million jumps up to lock.MaxToken.
+	TokenJump = 1 << 32
+	// BatchJump is the same for the ids of event batches. Event ids jump EventsPerBatch times as far, so there is room
+	// for 32 thousand jumps up to 2⁵³.
+	BatchJump = 1 << 26
+
+	// beginTimeout is the timeout of the start of an epoch, which rewrites every lease, and waits while another
+	// process does that.
+	beginTimeout = 5 * time.Minute
+	// rowTimeout is how long it waits for a row that another session has locked.
+	rowTimeout = 10 * time.Second
+)
+
+var (
+	sqlLockEpochs     = database.Statement(files, "lock_epochs")
+	sqlBeginEpoch     = database.Statement(files, "begin_epoch")
+	sqlJump           = database.Statement(files, "jump")
+	sqlRebaseRecords  = database.Statement(files, "rebase_records")
+	sqlRebaseParts    = database.Statement(files, "rebase_parts")
+	sqlRebaseReplicas = database.Statement(files, "rebase_replicas")
+)
+
+// alone runs f in a transaction beside which no other one starts or changes an epoch. As everywhere, its commit is not
+// cancelled.
+func alone(ctx context.Context, conn *pgx.Conn, f func(context.Context, *pgx.Conn) error) error {
+	b := &pgx.Batch{}
+	b.Queue(database.Begin)
+	database.QueueSettings(b, rowTimeout)
+	b.Queue(sqlLockEpochs)
+	err := conn.SendBatch(ctx, b).Close()
+	if err == nil {
+		err = f(ctx, conn)
+	}
+	if err != nil {
+		database.Rollback(conn)
+		return err
+	}
+	b = &pgx.Batch{}
+	b.Queue("commit")
+	return database.CommitBatch(context.WithoutCancel(ctx), conn, b)
+}
+
+// begin starts an epoch: tokens and events continue far above all that are known, and every lease has its whole TTL
+// from now on, on this server's clock. doubted pauses grants although a quorum is required. It returns the number of the
+// epoch, and for how long nothing is granted.
+func begin(
+	ctx context.Context, conn *pgx.Conn, reason string, k Known, doubted bool,
+) (number int64, pause time.Duration, err error) {
+	var at, closedUntil time.Time
+	row := conn.QueryRow(ctx, sqlBeginEpoch, reason, k.longest.Milliseconds(), k.number, doubted)
+	if err := row.Scan(&number, &at, (*zeronull.Timestamptz)(&closedUntil)); err != nil {
+		return 0, 0, err
+	}
+	waitUntil, aliveUntil := at.Add(lock.MaxWait), at.Add(lock.ReplicaTTL)
+	b := &pgx.Batch{}
+	b.Queue(sqlJump, int64(k.token), int64(TokenJump), batchOf(k.event), int64(BatchJump))
+	b.Queue(sqlRebaseRecords, at, at.UnixMicro())
+	b.Queue(sqlRebaseParts, at, at.UnixMicro(), waitUntil, aliveUntil.UnixMicro(),
+		waitUntil.Add(lock.PlaceRetention).UnixMicro())
+	b.Queue(sqlRebaseReplicas, aliveUntil)
+	return number, max(closedUntil.Sub(at), 0), conn.SendBatch(ctx, b).Close()
+}

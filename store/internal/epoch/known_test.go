@@ -1,0 +1,93 @@
+package epoch
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+)
+
+func TestChangedDatabaseIsDetected(t *testing.T) {
+	t.Parallel()
+	seen := Known{number: 3, flushed: 1000}
+	granted := Known{number: 3, flushed: 1000, token: 160}
+	shown := Known{number: 3, flushed: 1000, token: 150, event: 5*4096 + 17}
+	for name, c := range map[string]struct {
+		epoch Epoch
+		known Known
+		want  error
+	}{
+		"the same as before":                  {Epoch{Number: 3, Here: true, Flushed: 1000}, seen, nil},
+		"its log has grown":                   {Epoch{Number: 3, Here: true, Flushed: 1001}, seen, nil},
+		"this process has seen none yet":      {Epoch{Number: 3, Here: true, Flushed: 5}, Known{}, nil},
+		"another replica has begun an epoch":  {Epoch{Number: 4, Here: true, Flushed: 5}, seen, nil},
+		"a standby was promoted":              {Epoch{Number: 3, Flushed: 2000}, seen, ErrChanged},
+		"a restore to before an epoch":        {Epoch{Number: 2, Here: true, Flushed: 5000}, seen, errBack},
+		"a restore":                           {Epoch{Number: 3, Here: true, Flushed: 999}, seen, errBack},
+		"a restore, and others wrote since":   {Epoch{Number: 3, Here: true, Flushed: 9000, LastToken: 100}, granted, errLost},
+		"a restore that lost no token":        {Epoch{Number: 3, Here: true, Flushed: 9000, LastToken: 160, LastEvent: 4*4096 + 4095}, shown, errLost},
+		"its events have gone on":             {Epoch{Number: 3, Here: true, Flushed: 9000, LastToken: 160, LastEvent: 6*4096 + 4095}, shown, nil},
+		"the event is in its last batch":      {Epoch{Number: 3, Here: true, Flushed: 9000, LastToken: 160, LastEvent: 5*4096 + 4095}, shown, nil},
+		"all events were pruned":              {Epoch{Number: 3, Here: true, Flushed: 9000, LastToken: 160, LastEvent: 5*4096 + 9}, shown, nil},
+		"an epoch without the last events":    {Epoch{Number: 4, Here: true, LastToken: 160, LastEvent: 0}, shown, nil},
+		"its tokens have gone on":             {Epoch{Number: 3, Here: true, Flushed: 1001, LastToken: 161}, granted, nil},
+		"its last token was granted":          {Epoch{Number: 3, Here: true, Flushed: 1001, LastToken: 160}, granted, nil},
+		"the next epoch has lost tokens":      {Epoch{Number: 4, Here: true, Flushed: 1, LastToken: 159}, granted, errLost},
+		"it has lost the longest lease":       {Epoch{Number: 4, Here: true}, Known{number: 3, longest: 1}, ErrShort},
+		"a quorum, and there are standbys":    {Epoch{Number: 3, Here: true, Flushed: 1000, Quorum: true, Replicates: true}, seen, nil},
+		"a quorum, and there are no standbys": {Epoch{Number: 3, Here: true, Flushed: 1000, Quorum: true}, seen, database.ErrNoStandby},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := c.epoch.Check(c.known)
+			if !errors.Is(err, c.want) {
+				t.Errorf("Check = %v, want %v", err, c.want)
+			}
+			if errors.Is(c.want, ErrChanged) != errors.Is(err, ErrChanged) {
+				t.Errorf("%v is no ErrChanged", err)
+			}
+		})
+	}
+}
+
+func TestKnownOutlivesTheDatabase(t *testing.T) {
+	t.Parallel()
+	g := New(nil)
+	g.Note(Epoch{Number: 1, Flushed: 100, Longest: time.Minute, LastEvent: 11}, 7, 12)
+	g.Note(Epoch{Number: 1, Flushed: 90, Longest: time.Second, LastEvent: 9}, 5, 10) // late
+	if got, want := g.Known(), (Known{number: 1, flushed: 100, longest: time.Minute, token: 7, event: 12}); got != want {
+		t.Errorf("known = %+v, want %+v", got, want)
+	}
+	g.Note(Epoch{Number: 2, Flushed: 10, LastEvent: 8}, 1<<32, 0)
+	g.Note(Epoch{Number: 1, Flushed: 200, LastEvent: 20}, 0, 21) // of the old server
+	want := Known{number: 2, flushed: 10, longest: time.Minute, token: 1 << 32, event: 8}
+	if got := g.Known(); got != want {
+		t.Errorf("known = %+v, want %+v", got, want)
+	}
+}
+
+func TestLongerLeaseMustBeRecordedFirst(t *testing.T) {
+	t.Parallel()
+	for name, covers := range map[string]func(time.Duration) error{
+		"an epoch":      Epoch{Longest: time.Minute}.Covers,
+		"what is known": Known{longest: time.Minute}.Covers,
+	} {
+		if err := covers(time.Minute); err != nil {
+			t.Errorf("%s: as long as before: %v", name, err)
+		}
+		longer := new(LongerError)
+		if err := covers(time.Minute + 1); !errors.As(err, &longer) || longer.Length != time.Minute+1 {
+			t.Errorf("%s: longer than before: %v", name, err)
+		}
+	}
+	d := lock.Decision{Lease: lock.Lease{TTL: 2 * time.Second, Grace: time.Second}}
+	if got := LongestOf(d); got != 3*time.Second {
+		t.Errorf("LongestOf = %v, want TTL and grace", got)
+	}
+	d.Promoted = []lock.Waiter{{Lease: lock.Lease{TTL: 4 * time.Second}}}
+	if got := LongestOf(d); got != 4*time.Second {
+		t.Errorf("LongestOf = %v, want that of the promoted waiter", got)
+	}
+}

@@ -1,0 +1,104 @@
+package epoch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/store/internal/database"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// A harness is a database with a Guard, and a connection beside the Guard's.
+type harness struct {
+	*testing.T
+	url     string
+	outside *pgx.Conn
+	guard   *Guard
+}
+
+// newHarness returns a fresh database, whose epoch the Guard has seen.
+func newHarness(t *testing.T) *harness {
+	t.Helper()
+	h := &harness{T: t, url: pgtest.URL(t)}
+	conn, err := pgx.Connect(t.Context(), h.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	h.outside, h.guard = conn, h.another()
+	return h
+}
+
+// another returns the Guard of another process, which has seen the epoch.
+func (h *harness) another() *Guard {
+	h.Helper()
+	db, err := database.Open(h.Context(), h.url, false, slog.New(slog.NewTextHandler(h.Output(), nil)))
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() {
+		db.Stop()
+		db.Close()
+	})
+	g := New(db)
+	if err := g.Look(); err != nil {
+		h.Fatal(err)
+	}
+	return g
+}
+
+func (h *harness) exec(sql string, args ...any) {
+	h.Helper()
+	if _, err := h.outside.Exec(h.Context(), sql, args...); err != nil {
+		h.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// number returns the result of a query, one number.
+func (h *harness) number(sql string, args ...any) (n int64) {
+	h.Helper()
+	if err := h.outside.QueryRow(h.Context(), sql, args...).Scan(&n); err != nil {
+		h.Fatalf("%s: %v", sql, err)
+	}
+	return n
+}
+
+// epochs fails the test unless there are that many epochs.
+func (h *harness) epochs(want int64) {
+	h.Helper()
+	if n := h.number("select count(*) from paddock.epochs"); n != want {
+		h.Errorf("there are %d epochs, want %d", n, want)
+	}
+}
+
+func (h *harness) read() Epoch {
+	h.Helper()
+	e, err := Read(h.Context(), h.outside)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return e
+}
+
+// event adds a batch with one event, which has the token.
+func (h *harness) event(batch, token int64) {
+	h.Helper()
+	entry := fmt.Sprintf(`["a",0,[7,0,1,1,1,"h",%d,0,"",0]]`, token)
+	h.exec("insert into paddock.event_batches (id, at, entries) values ($1, clock_timestamp(), array[$2::json])", batch, entry)
+}
+
+// draw sets the last token drawn.
+func (h *harness) draw(token int64) {
+	h.Helper()
+	h.exec("select setval('paddock.fencing_tokens', $1)", token)
+}
+
+// failOver makes the database look as one that continues the history of another server: the newest epoch is about a
+// timeline that is not this server's.
+const failOver = `update paddock.epochs set timeline = 'FFFFFFFF' where epoch = (select max(epoch) from paddock.epochs)`

@@ -1,0 +1,26 @@
+-- Moves shared leases and permits to another clock like exclusive ones, see sql/rebase_records.sql; and waiters, which
+-- are in slot 0. The calls of waiters on live replicas end by themselves, at the latest at $3, the longest wait from
+-- now on. $4 and $5 are until when their replicas count as alive, and until when their places are kept, both in
+-- microseconds since 1970.
+update paddock.parts p
+set acquired_at = case
+        when p.slot > 0 and (p.rest ->> 'max_hold')::bigint > 0
+            then $1::timestamptz
+                 - greatest(p.expires_at - p.ttl_ms * interval '1 millisecond' - p.acquired_at, interval '0')
+        else least(p.acquired_at, $1)
+    end,
+    expires_at = case
+        when p.slot = 0 then $3::timestamptz
+        when p.expires_at + coalesce((p.rest ->> 'grace')::bigint, 0) * interval '1 millisecond' <= k.last
+            then $1 - coalesce((p.rest ->> 'grace')::bigint, 0) * interval '1 millisecond'
+        else $1 + p.ttl_ms * interval '1 millisecond'
+    end,
+    unclaimed = false,
+    rest = case
+        when p.slot = 0
+            then (coalesce(p.rest::jsonb, '{}')
+                  || jsonb_build_object('alive_until', $4::bigint, 'kept_until', $5::bigint))::json
+        when p.rest ->> 'claim_by' is not null then (p.rest::jsonb || jsonb_build_object('claim_by', $2::bigint))::json
+        else p.rest
+    end
+from (select coalesce((select at from paddock.event_batches order by id desc limit 1), '-infinity') as last) k

@@ -1,0 +1,25 @@
+-- Moves exclusive leases to another clock, whose present is $1, or $2 in microseconds since 1970: each has its whole
+-- TTL from then on. A lease that was over at the old clock's last known time stays over. An unclaimed lease goes back
+-- to the queue. A max hold keeps the time that was used. Changes in the future of the new clock move to the present: a
+-- lock's time never runs backwards, so the lock would stand still. Records with parts are written as well, because
+-- sql/rebase_parts.sql changes those.
+update paddock.records r
+set acquired_at = case
+        when r.lease_id is null then null
+        when (r.rest ->> 'max_hold')::bigint > 0
+            then $1::timestamptz
+                 - greatest(r.expires_at - r.ttl_ms * interval '1 millisecond' - r.acquired_at, interval '0')
+        else least(r.acquired_at, $1)
+    end,
+    expires_at = case
+        when r.expires_at + coalesce((r.rest ->> 'grace')::bigint, 0) * interval '1 millisecond' <= k.last
+            then $1 - coalesce((r.rest ->> 'grace')::bigint, 0) * interval '1 millisecond'
+        else $1 + r.ttl_ms * interval '1 millisecond'
+    end,
+    rest = case
+        when r.rest ->> 'claim_by' is not null then (r.rest::jsonb || jsonb_build_object('claim_by', $2::bigint))::json
+        else r.rest
+    end,
+    changed_at = least(r.changed_at, $1)
+from (select coalesce((select at from paddock.event_batches order by id desc limit 1), '-infinity') as last) k
+where r.lease_id is not null or r.parts > 0 or r.changed_at > $1

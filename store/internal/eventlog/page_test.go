@@ -1,0 +1,194 @@
+package eventlog
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// TestPagesResumeInsideBatches reads batches whose locks take turns, from every event on and in pages of every length.
+func TestPagesResumeInsideBatches(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	l, conn := open(t, url), connect(t, url)
+	var all []lock.Event
+	for _, names := range [][]string{{"a:1", "b", "a:1", "a:2", "b"}, {"c"}, {"a:2", "a:1", "c", "c"}, {"b", "a:1", "b"}} {
+		all = append(all, commit(t, conn, granted(names...)...)...)
+	}
+	selections := []lock.EventQuery{{}, {Name: "a:1"}, {Name: "c"}, {Name: "none"}, {Prefix: "a:"}, {Prefix: "b"}, {Prefix: "z"}}
+	for from := -1; from < len(all); from++ {
+		for _, q := range selections {
+			rest := all
+			if from >= 0 {
+				q.Cursor, rest = strconv.FormatInt(all[from].ID, 10), all[from+1:]
+			}
+			want := selected(rest, lock.EventQuery{Name: q.Name, Prefix: q.Prefix, Limit: len(all)})
+			for limit := range 6 {
+				q.Limit = limit
+				sameEvents(t, fmt.Sprintf("%+v", q), readAll(t, l, q), want)
+			}
+		}
+	}
+}
+
+// TestEventsAreAsTheyWereWritten compares every field.
+func TestEventsAreAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	l, conn := open(t, url), connect(t, url)
+	written := commit(t, conn, lock.Event{
+		Name: "a:1", Slot: 3, Kind: lock.Revoked, Mode: lock.Permit, Holder: `a "holder" ü`, Token: 7, Place: 9,
+		Reason: "a\nreason", Ref: 77,
+	})[0]
+	for _, q := range []lock.EventQuery{{}, {Name: written.Name}, {Prefix: "a:"}} {
+		got := page(t, l, q).Items
+		if len(got) != 1 || got[0].At.IsZero() {
+			t.Fatalf("%+v", got)
+		}
+		want := written
+		want.At, want.Ref = got[0].At, 0
+		if got[0] != want {
+			t.Errorf("read %+v, want %+v", got[0], want)
+		}
+	}
+}
+
+// TestCursorsAreChecked: a cursor is an id in its only form, now, or absent.
+func TestCursorsAreChecked(t *testing.T) {
+	t.Parallel()
+	l := open(t, pgtest.URL(t))
+	for _, cursor := range []string{"x", "-1", "01", "+1", " 1", "1 or 1=1", "99999999999999999999"} {
+		_, err := l.Page(t.Context(), lock.EventQuery{Cursor: cursor})
+		if e := new(lock.Error); !errors.As(err, &e) || !errors.Is(err, lock.ErrInvalid) || e.Field != "cursor" {
+			t.Errorf("the cursor %q: %v", cursor, err)
+		}
+	}
+	for _, cursor := range []string{"", "0", "12345678", lock.CursorNow} {
+		if p := page(t, l, lock.EventQuery{Cursor: cursor}); len(p.Items) > 0 || p.Gap || p.Next == "" {
+			t.Errorf("the cursor %q: %+v", cursor, p)
+		}
+	}
+	if _, err := l.Page(t.Context(), lock.EventQuery{Limit: lock.MaxLimit + 1}); !errors.Is(err, lock.ErrInvalid) {
+		t.Errorf("an invalid limit: %v", err)
+	}
+}
+
+// TestStepsAreBoundedByBatches has events of a prefix only beyond the batches that one step searches.
+func TestStepsAreBoundedByBatches(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	l, conn := open(t, url), connect(t, url)
+	size := int64(nextStep.batches)
+	others := 2*size + 500
+	exec(t, conn, `insert into paddock.event_batches (id, at, entries)
+		select nextval('paddock.event_batch_ids'), clock_timestamp(),
+		       array[json_build_array('other', i - 1, json_build_array(0, 0, i, 1, 1, 'h', i, 0, '', 0))]
+		from generate_series(1, $1::integer) i`, others)
+	want := commit(t, conn, granted("rare")...)
+
+	q := lock.EventQuery{Prefix: "rare", Limit: 10}
+	for step, at := range []int64{0, size, 2 * size} {
+		after := int64(0)
+		if step > 0 {
+			after = lastOf(at)
+		}
+		s, b, err := l.read(t.Context(), q, after, nextStep)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if step < 2 && (len(s.events) > 0 || s.end || s.upTo != lastOf(at+size)) {
+			t.Errorf("step %d: %+v", step, s)
+		}
+		if step == 2 && (len(s.events) != 1 || !s.end || s.upTo != b.upTo) {
+			t.Errorf("the last step: %+v, up to %d", s, b.upTo)
+		}
+	}
+	sameEvents(t, "the page", page(t, l, q).Items, want)
+	if n := len(page(t, l, lock.EventQuery{Limit: lock.MaxLimit}).Items); n != lock.MaxLimit {
+		t.Errorf("a page of all events has %d", n)
+	}
+}
+
+// TestStepsAreBoundedByBytes has batches that are larger than one step, as those of converted events may be: a step
+// reads one of them, and pages are full.
+func TestStepsAreBoundedByBytes(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	l, conn := open(t, url), connect(t, url)
+	const batches, locks = 3, 4096
+	exec(t, conn, `insert into paddock.event_batches (id, at, entries)
+		select i, clock_timestamp(), array(
+			select json_build_array('n:' || j, i - 1, json_build_array(j, 0, i, 1, 1, md5((i * j)::text), i, 0, '', 0))
+			from generate_series(0, $2::integer - 1) j)
+		from generate_series(0, $1::integer - 1) i`, batches, locks)
+	q := lock.EventQuery{Limit: lock.MaxLimit}
+	for _, size := range []step{firstStep(10), {batches: 1000, bytes: 1}} {
+		s, _, err := l.read(t.Context(), lock.EventQuery{Limit: batches * locks}, 0, size)
+		if err != nil || s.end || s.upTo != lastOf(0) || len(s.events) != locks-1 { // no event has the id 0
+			t.Errorf("a step reads %d events, up to %d, %v", len(s.events), s.upTo, err)
+		}
+	}
+	n := 0
+	for {
+		p := page(t, l, q)
+		n, q.Cursor = n+len(p.Items), p.Next
+		if len(p.Items) < q.Limit {
+			break
+		}
+	}
+	if n != batches*locks-1 {
+		t.Errorf("full pages up to the end have %d events, want %d", n, batches*locks-1)
+	}
+	for _, limit := range []int{3, 40} {
+		q := lock.EventQuery{Prefix: "n:77", Limit: limit}
+		if n := len(readAll(t, l, q)); n != batches*11 {
+			t.Errorf("%d events of a prefix, want %d", n, batches*11)
+		}
+		if n := len(page(t, l, q).Items); n != min(limit, batches*11) {
+			t.Errorf("a page of %d has %d events", limit, n)
+		}
+	}
+}
+
+// TestPageOfLargeBatches: pages of any length are full.
+func TestPageOfLargeBatches(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	l, conn := open(t, url), connect(t, url)
+	rng := rand.New(rand.NewPCG(1, 2))
+	var all []lock.Event
+	for range 12 {
+		var names []string
+		for range 50 + rng.IntN(100) {
+			names = append(names, fmt.Sprintf("%c:%d", 'a'+rune(rng.IntN(2)), rng.IntN(20)))
+		}
+		all = append(all, commit(t, conn, granted(names...)...)...)
+	}
+	for _, limit := range []int{99, 100, 101, lock.MaxLimit} {
+		sameEvents(t, "all", readAll(t, l, lock.EventQuery{Limit: limit}), all)
+		if n := len(page(t, l, lock.EventQuery{Limit: limit}).Items); n != min(limit, len(all)) {
+			t.Errorf("a page with the limit %d has %d events", limit, n)
+		}
+		want := slices.DeleteFunc(slices.Clone(all), func(e lock.Event) bool { return !strings.HasPrefix(e.Name, "b:") })
+		sameEvents(t, "a prefix", readAll(t, l, lock.EventQuery{Prefix: "b:", Limit: limit}), want)
+	}
+}
+
+// TestBrokenEntryIsReported: an entry that was changed by hand fails the page, and names the batch.
+func TestBrokenEntryIsReported(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	l, conn := open(t, url), connect(t, url)
+	exec(t, conn, `insert into paddock.event_batches (id, at, entries) values (7, now(), array['["a", 0, [1]]'::json])`)
+	_, err := l.Page(t.Context(), lock.EventQuery{})
+	if e := new(lock.Error); !errors.As(err, &e) || !strings.Contains(e.Cause.Error(), "row 7 ") {
+		t.Errorf("err = %v", err)
+	}
+}

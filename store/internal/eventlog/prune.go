@@ -1,0 +1,78 @@
+package eventlog
+
+import (
+	"context"
+	"time"
+
+	"github.com/paddock-lock/paddock/store/internal/database"
+)
+
+var (
+	sqlPruneBatches = database.Statement(files, "prune_batches")
+	sqlPruneRefs    = database.Statement(files, "prune_refs")
+)
+
+const (
+	pruneBatches = 500              // at a time
+	prunePages   = 512              // of references at a time, 4 MiB
+	pruneRefs    = 1000             // deleted references after which the next pages are read at once
+	pruneRest    = 10 * time.Second // about, after a step that found little to delete
+)
+
+// A pruner deletes old events, step by step.
+type pruner struct {
+	*Log
+	keep  time.Duration
+	after int64 // the batch after which there may be old ones
+	page  int64 // of the references, where the next step begins
+}
+
+// Prune deletes events that are older than keep, and references to them, until the DB stops.
+func (l *Log) Prune(keep time.Duration) {
+	p := &pruner{Log: l, keep: keep}
+	var batches, refs database.Trouble
+	for l.db.Sleep(database.Jittered(pruneRest)) {
+		l.db.Report(&batches, "pruning events", repeat(p.pruneBatches))
+		l.db.Report(&refs, "pruning references to events", repeat(p.pruneRefs))
+	}
+}
+
+// repeat calls step while there is more to do.
+func repeat(step func() (more bool, err error)) error {
+	for {
+		if more, err := step(); err != nil || !more {
+			return err
+		}
+	}
+}
+
+// pruneBatches deletes old batches. more reports whether there are likely to be further ones.
+func (p *pruner) pruneBatches() (more bool, err error) {
+	var after, deleted int64
+	err = p.db.Within(func(ctx context.Context) error {
+		return p.db.Rest.QueryRow(ctx, sqlPruneBatches, p.after, pruneBatches, p.keep).Scan(&after, &deleted)
+	})
+	if err != nil {
+		return false, err
+	}
+	p.after = max(p.after, after)
+	return deleted == pruneBatches, nil
+}
+
+// pruneRefs deletes references to pruned events in the next pages of the table. After the last page it begins again
+// with the first one. more reports whether the pages had many of them.
+func (p *pruner) pruneRefs() (more bool, err error) {
+	var deleted int64
+	var further bool
+	err = p.db.Within(func(ctx context.Context) error {
+		return p.db.Rest.QueryRow(ctx, sqlPruneRefs, p.page, prunePages).Scan(&deleted, &further)
+	})
+	if err != nil {
+		return false, err
+	}
+	p.page += prunePages
+	if !further {
+		p.page = 0
+	}
+	return deleted >= pruneRefs, nil
+}

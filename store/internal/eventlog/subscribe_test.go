@@ -1,0 +1,203 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func TestSubscribersAreLimited(t *testing.T) {
+	t.Parallel()
+	tail := newTail()
+	for range maxSubscribers {
+		if err := tail.enter(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tail.enter(); !errors.Is(err, lock.ErrTooManyWaiters) {
+		t.Errorf("one more: %v, want too_many_waiters", err)
+	}
+	tail.leave()
+	if err := tail.enter(); err != nil {
+		t.Errorf("after one has left: %v", err)
+	}
+}
+
+// TestTailKeepsTheNewestEvents fills the tail beyond its length.
+func TestTailKeepsTheNewestEvents(t *testing.T) {
+	t.Parallel()
+	tail := newTail()
+	tail.add(segment{}, bound{epoch: 1, upTo: 100, newest: 100})
+	const n = 3 * tailLength
+	for id := int64(101); id <= 100+n; id++ {
+		tail.add(segment{events: []lock.Event{{ID: id}}, upTo: id}, bound{epoch: 1, upTo: 100 + n, newest: 100 + n})
+	}
+	if s, known, _ := tail.since(100); known {
+		t.Errorf("a subscriber that is far behind gets %d events", len(s.events))
+	}
+	s, known, _ := tail.since(100 + n - tailLength)
+	if !known || len(s.events) != tailLength || s.upTo != 100+n || !s.end || s.gap || len(tail.events) > 2*tailLength {
+		t.Errorf("the tail has %d of %d events, up to %d", len(s.events), len(tail.events), s.upTo)
+	}
+	if s, known, _ := tail.since(100 + n + 5); !known || len(s.events) > 0 || s.upTo != 100+n+5 {
+		t.Errorf("ahead of the tail: %+v", s)
+	}
+}
+
+// TestTailBeginsAnew when the database has lost events, as an earlier end or another epoch shows.
+func TestTailBeginsAnew(t *testing.T) {
+	t.Parallel()
+	for name, b := range map[string]bound{
+		"another epoch":  {epoch: 2, upTo: 300, newest: 300},
+		"an earlier end": {epoch: 1, upTo: 150, newest: 150},
+	} {
+		tail := newTail()
+		tail.add(segment{}, bound{epoch: 1, upTo: 100, newest: 100})
+		tail.add(segment{events: []lock.Event{{ID: 200}}, upTo: 200}, bound{epoch: 1, upTo: 200, newest: 200})
+		_, known, more := tail.since(199)
+		if !known {
+			t.Fatal("the tail has not the last event")
+		}
+		tail.add(segment{events: []lock.Event{{ID: 250}}, upTo: 250}, b)
+		if s, known, _ := tail.since(b.upTo); !known || len(s.events) > 0 || s.upTo != b.upTo {
+			t.Errorf("%s: %+v", name, s)
+		}
+		if _, known, _ := tail.since(b.upTo - 1); known {
+			t.Errorf("%s: it has events from before", name)
+		}
+		select {
+		case <-more:
+		default:
+			t.Errorf("%s: subscribers were not woken", name)
+		}
+	}
+}
+
+// TestSubscribersSeeWhatPagesHaveShown has a tail that was read up to the first event of a lock, while a page has
+// shown the second one.
+func TestSubscribersSeeWhatPagesHaveShown(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	l, conn := open(t, url), connect(t, url)
+	first := commit(t, conn, granted("a")...)
+	l.tail.add(segment{}, bound{epoch: 1, upTo: 0, newest: lastOf(100)})
+	l.tail.add(segment{events: first, upTo: lastOf(batchOf(first[0].ID))}, bound{epoch: 1, upTo: lastOf(100), newest: lastOf(100)})
+	all := append(first, commit(t, conn, granted("a")...)...)
+	sameEvents(t, "the page", eventsOf(t, l, "a"), all)
+	sameEvents(t, "the subscriber", page(t, l, lock.EventQuery{Name: "a", Wait: time.Minute / 2}).Items, all)
+}
+
+// TestSubscribersToAllEventsShareTheTail checks what each subscriber gets, and that only those to all events share the
+// tail's memory, to which they cannot append.
+func TestSubscribersToAllEventsShareTheTail(t *testing.T) {
+	t.Parallel()
+	tail := []lock.Event{{ID: 1, Name: "a:1"}, {ID: 2, Name: "b"}, {ID: 3, Name: "a:2"}, {ID: 4, Name: "a:1"}}
+	for name, c := range map[string]struct {
+		query  lock.EventQuery
+		ids    []int64
+		shared bool
+	}{
+		"all events":      {lock.EventQuery{Limit: 9}, []int64{1, 2, 3, 4}, true},
+		"the first two":   {lock.EventQuery{Limit: 2}, []int64{1, 2}, true},
+		"a lock":          {lock.EventQuery{Limit: 9, Name: "a:1"}, []int64{1, 4}, false},
+		"a prefix":        {lock.EventQuery{Limit: 9, Prefix: "a:"}, []int64{1, 3, 4}, false},
+		"one of a prefix": {lock.EventQuery{Limit: 1, Prefix: "a:"}, []int64{1}, false},
+		"no event":        {lock.EventQuery{Limit: 9, Name: "c"}, nil, false},
+	} {
+		got := selected(tail, c.query)
+		var ids []int64
+		for _, e := range got {
+			ids = append(ids, e.ID)
+		}
+		if !slices.Equal(ids, c.ids) {
+			t.Errorf("%s: %v, want %v", name, ids, c.ids)
+		}
+		if shared := len(got) > 0 && &got[0] == &tail[0]; shared != c.shared || c.shared && cap(got) != len(got) {
+			t.Errorf("%s: shared is %t, with room for %d", name, shared, cap(got)-len(got))
+		}
+	}
+}
+
+// waitInBackground waits for a page after the cursor, and returns its events and its error.
+func waitInBackground(ctx context.Context, l *Log, q lock.EventQuery) (<-chan []lock.Event, <-chan error) {
+	events, failed := make(chan []lock.Event, 1), make(chan error, 1)
+	q.Wait = lock.MaxWait
+	go func() {
+		p, err := l.Page(ctx, q)
+		events <- p.Items
+		failed <- err
+	}()
+	return events, failed
+}
+
+// subscribed waits until there are n subscribers.
+func subscribed(t *testing.T, l *Log, n int) {
+	t.Helper()
+	until(t, "there are subscribers", func() bool {
+		l.tail.mu.Lock()
+		defer l.tail.mu.Unlock()
+		return l.tail.subscribers == n && l.tail.last >= 0
+	})
+}
+
+// TestWaitsEnd for each reason: an event, the end of the time, the caller, a shutdown.
+func TestWaitsEnd(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	l, conn := openAndRun(t, url), connect(t, url)
+	draining := make(chan struct{})
+	l.draining = draining
+	if l.Watched() {
+		t.Error("watched without a subscriber")
+	}
+	now := lock.EventQuery{Cursor: page(t, l, lock.EventQuery{Cursor: lock.CursorNow}).Next}
+
+	events, failed := waitInBackground(t.Context(), l, now)
+	subscribed(t, l, 1)
+	if !l.Watched() {
+		t.Error("not watched with a subscriber")
+	}
+	want := commit(t, conn, granted("a")...)
+	l.Poke()
+	sameEvents(t, "an event", <-events, want)
+	if err := <-failed; err != nil {
+		t.Error(err)
+	}
+
+	now.Cursor = page(t, l, lock.EventQuery{Cursor: lock.CursorNow}).Next
+	now.Wait = 30 * time.Millisecond
+	began := time.Now()
+	if p := page(t, l, now); len(p.Items) > 0 || time.Since(began) < now.Wait {
+		t.Errorf("after %v: %+v", time.Since(began), p)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	_, failed = waitInBackground(ctx, l, now)
+	subscribed(t, l, 1)
+	cancel()
+	if err := <-failed; !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("the caller leaves: %v", err)
+	}
+
+	_, failed = waitInBackground(t.Context(), l, now)
+	subscribed(t, l, 1)
+	close(draining)
+	if err := <-failed; !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("shutdown: %v", err)
+	}
+	now.Wait = time.Second
+	if _, err := l.Page(t.Context(), now); !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("after shutdown: %v", err)
+	}
+	if _, err := l.Watch(t.Context(), lock.Watch{Name: "a"}, nil); !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("a watch after shutdown: %v", err)
+	}
+	if p := page(t, l, lock.EventQuery{}); len(p.Items) != 1 {
+		t.Errorf("a page without a wait, after shutdown: %+v", p)
+	}
+}

@@ -1,0 +1,100 @@
+package expiry
+
+import (
+	"context"
+	"embed"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+const (
+	// chunkSize is how many locks are read at a time.
+	chunkSize = 5000
+	// restFactor is how many times as long as reading a chunk took the scan rests after it, on average.
+	restFactor = 20
+	// minRest is the least mean rest between two scans.
+	minRest = 400 * time.Millisecond
+)
+
+//go:embed sql/*.sql
+var files embed.FS
+
+var (
+	sqlScan  = database.Statement(files, "scan")
+	sqlPrune = database.Statement(files, "prune")
+)
+
+// Scan reads all locks again and again until the database is stopped. It sets timers for those that time will change,
+// and deletes those that have been free for longer than keepIdle. A chunk that could not be read is read again.
+func (t *Timers) Scan(keepIdle time.Duration) {
+	var trouble database.Trouble
+	after := ""
+	for {
+		began := time.Now()
+		next, err := t.scanChunk(after, keepIdle)
+		t.db.Report(&trouble, "scan", err)
+		rest := restFactor * time.Since(began)
+		if err != nil || next == "" {
+			rest = max(rest, minRest)
+		}
+		after = next
+		if !t.db.Sleep(database.Jittered(rest)) {
+			return
+		}
+	}
+}
+
+// A scanned is a lock as sql/scan.sql returns it.
+type scanned struct {
+	Name string
+	Left *float64 // milliseconds until time may change it, nil for never
+	Idle bool
+}
+
+// scanChunk reads the locks after the name, suggests timers for them, and deletes the idle ones. It returns the name
+// after which to continue: empty at the end, and after itself if it could not read.
+func (t *Timers) scanChunk(after string, keepIdle time.Duration) (next string, err error) {
+	next = after
+	err = t.db.Within(func(ctx context.Context) error {
+		rows, err := t.db.Rest.Query(ctx, sqlScan, after, chunkSize, keepIdle)
+		if err != nil {
+			return err
+		}
+		locks, err := pgx.CollectRows(rows, pgx.RowToStructByPos[scanned])
+		if err != nil {
+			return err
+		}
+		next = ""
+		if len(locks) == chunkSize {
+			next = locks[chunkSize-1].Name
+		}
+		var idle []string
+		for _, l := range locks {
+			if l.Left != nil {
+				t.suggest(l.Name, time.Now().Add(time.Duration(*l.Left*float64(time.Millisecond))))
+			}
+			if l.Idle {
+				idle = append(idle, l.Name)
+			}
+		}
+		return t.prune(ctx, idle, keepIdle)
+	})
+	return next, err
+}
+
+// prune deletes those of the locks that are still idle.
+func (t *Timers) prune(ctx context.Context, names []string, keepIdle time.Duration) error {
+	if len(names) == 0 {
+		return nil
+	}
+	keys := make([]int64, len(names))
+	for i, name := range names {
+		keys[i] = row.NameKey(name)
+	}
+	_, err := t.db.Rest.Exec(ctx, sqlPrune, names, keys, keepIdle)
+	return err
+}

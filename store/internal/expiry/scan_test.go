@@ -1,0 +1,216 @@
+package expiry
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+// outside returns a connection to the database.
+func outside(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	return conn
+}
+
+func exec(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// list returns the column that the query returns.
+func list[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) []T {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), sql, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	values, err := pgx.CollectRows(rows, pgx.RowTo[T])
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return values
+}
+
+// none is an interval.
+const none = time.Duration(0)
+
+const addLock = `insert into paddock.records (name, lease_id, expires_at, parts, last_event, changed_at)
+	values ($1, $2, clock_timestamp() + $3::interval, $4, $5, clock_timestamp() - $6::interval)`
+
+// TestScanSetsTimersForLocksThatTimeChanges, all but those that are free.
+func TestScanSetsTimersForLocksThatTimeChanges(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	w, conn, id := New(openDB(t, url), nil), outside(t, url), uuid.New()
+	const soon = 200 * time.Millisecond
+	before := time.Now()
+	exec(t, conn, addLock, "expired", id, -time.Minute, 0, 1, none)
+	exec(t, conn, addLock, "free", nil, nil, 0, 1, none)
+	exec(t, conn, addLock, "held", id, time.Hour, 0, 1, none)
+	exec(t, conn, addLock, "queue", id, time.Hour, 3, 1, none)
+	exec(t, conn, addLock, "readers", nil, nil, 3, 1, none)
+	exec(t, conn, addLock, "soon", id, soon, 0, 1, none)
+	if next, err := w.scanChunk("", time.Hour); err != nil || next != "" {
+		t.Fatalf("continues after %q, %v", next, err)
+	}
+	var names []string
+	until(t, "all are due but one", func() bool {
+		names = append(names, w.takeDue()...)
+		return len(names) >= 4
+	})
+	if after := time.Since(before); after < soon {
+		t.Errorf("they are due after %v, want %v", after, soon)
+	}
+	if want := []string{"expired", "queue", "readers", "soon"}; !slices.Equal(slices.Sorted(slices.Values(names)), want) {
+		t.Errorf("due are %q, want %q", names, want)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if timers := slices.Collect(maps.Keys(w.timers)); !slices.Equal(timers, []string{"held"}) {
+		t.Errorf("further timers are of %q", timers)
+	}
+}
+
+func TestScanReadsInChunks(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	w, conn := New(openDB(t, url), nil), outside(t, url)
+	exec(t, conn, `insert into paddock.records (name, parts)
+		select to_char(i, 'FM00000'), 1 from generate_series(1, $1) i`, chunkSize+1)
+	var ends []string
+	for next, first := "", true; first || next != ""; first = false {
+		var err error
+		if next, err = w.scanChunk(next, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, next)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Equal(ends, []string{"05000", ""}) || len(w.sweeping)+len(w.timers) != chunkSize+1 {
+		t.Errorf("chunks end at %q, with %d locks", ends, len(w.sweeping)+len(w.timers))
+	}
+}
+
+// addIdle adds locks that are or are not idle for an hour, and returns those that are.
+func addIdle(t *testing.T, conn *pgx.Conn) (idle []string) {
+	t.Helper()
+	exec(t, conn, addLock, "held", uuid.New(), time.Hour, 0, 11, 2*time.Hour)
+	exec(t, conn, addLock, "idle", nil, nil, 0, 12, 2*time.Hour)
+	exec(t, conn, addLock, "new", nil, nil, 0, 13, time.Minute)
+	exec(t, conn, addLock, "readers", nil, nil, 1, 14, 2*time.Hour)
+	exec(t, conn, addLock, "unused", nil, nil, 0, 0, 2*time.Hour)
+	exec(t, conn, addLock, "without events", nil, nil, 0, 15, 2*time.Hour)
+	exec(t, conn, `insert into paddock.event_batches (id, at, entries)
+		select i, now(), '{}' from generate_series(11, 14) i`)
+	return []string{"idle", "unused", "without events"}
+}
+
+// TestIdleLocksAreDeletedAndTheirHistoriesStay, as far as there are events.
+func TestIdleLocksAreDeletedAndTheirHistoriesStay(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	w, conn := New(openDB(t, url), nil), outside(t, url)
+	addIdle(t, conn)
+	if _, err := w.scanChunk("", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	left, want := list[string](t, conn, "select name from paddock.records order by 1"), []string{"held", "new", "readers"}
+	if !slices.Equal(left, want) {
+		t.Errorf("left are %q, want %q", left, want)
+	}
+	batches := list[int64](t, conn, "select id / $1 from paddock.event_refs where key = $2", row.EventsPerBatch, row.NameKey("idle"))
+	if !slices.Equal(batches, []int64{12}) {
+		t.Errorf("the newest events of the deleted lock are in %v", batches)
+	}
+	if n := list[int64](t, conn, "select count(*) from paddock.event_refs"); n[0] != 1 {
+		t.Errorf("%d locks have a history", n[0])
+	}
+}
+
+// TestLocksThatAreUsedAgainAreNotDeleted: since the scan has read them, one was used, one is being used, and others have
+// leases.
+func TestLocksThatAreUsedAgainAreNotDeleted(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	w, conn := New(openDB(t, url), nil), outside(t, url)
+	idle := addIdle(t, conn)
+	exec(t, conn, "update paddock.records set changed_at = clock_timestamp() where name = $1", idle[0])
+	exec(t, conn, "begin")
+	exec(t, conn, "select from paddock.records where name = $1 for update", idle[1])
+	if err := w.prune(t.Context(), append(idle, "held", "new", "readers"), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, conn, "commit")
+	left := list[string](t, conn, "select name from paddock.records order by 1")
+	if want := []string{"held", "idle", "new", "readers", "unused"}; !slices.Equal(left, want) {
+		t.Errorf("left are %q, want %q", left, want)
+	}
+}
+
+// TestALockThatIsPrunedAgainHasAHistoryStill: it was used again meanwhile, but has no further event.
+func TestALockThatIsPrunedAgainHasAHistoryStill(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	w, conn := New(openDB(t, url), nil), outside(t, url)
+	exec(t, conn, "insert into paddock.event_batches (id, at, entries) values (12, now(), '{}')")
+	for range 2 {
+		exec(t, conn, addLock, "idle", nil, nil, 0, 12, 2*time.Hour)
+		if err := w.prune(t.Context(), []string{"idle"}, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if keys := list[int64](t, conn, "select key from paddock.event_refs"); !slices.Equal(keys, []int64{row.NameKey("idle")}) {
+		t.Errorf("keys are %v", keys)
+	}
+}
+
+// TestScanContinuesAfterAFailure: a chunk that cannot be read is read again, one that cannot be pruned is left.
+func TestScanContinuesAfterAFailure(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	w, conn := New(openDB(t, url), nil), outside(t, url)
+	addIdle(t, conn)
+	exec(t, conn, "alter table paddock.event_refs rename to gone")
+	if next, err := w.scanChunk("a", time.Hour); err == nil || next != "" {
+		t.Errorf("continues after %q, %v", next, err)
+	}
+	exec(t, conn, "alter table paddock.records rename to gone_too")
+	if next, err := w.scanChunk("a", time.Hour); err == nil || next != "a" {
+		t.Errorf("continues after %q, %v", next, err)
+	}
+}
+
+// TestScanRunsAgainAndAgain until the database is stopped.
+func TestScanRunsAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	db, conn := openDB(t, url), outside(t, url)
+	w := New(db, nil)
+	var run sync.WaitGroup
+	run.Go(func() { w.Scan(time.Hour) })
+	for range 2 {
+		exec(t, conn, addLock, "idle", nil, nil, 0, 0, 2*time.Hour)
+		until(t, "the lock is deleted", func() bool {
+			return list[int64](t, conn, "select count(*) from paddock.records")[0] == 0
+		})
+	}
+	db.Stop()
+	run.Wait()
+}

@@ -1,0 +1,151 @@
+package expiry
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+// maxSweeps is how many locks are swept at once.
+const maxSweeps = 256
+
+// Timers know, on this process's own clock, when time alone may change the locks that it knows. Make them with
+// New.
+type Timers struct {
+	db    *database.DB
+	sweep func(ctx context.Context, name string) error
+
+	mu       sync.Mutex
+	timers   map[string]*time.Timer
+	due      []string        // locks whose instant has come
+	sweeping map[string]bool // locks that are due or being swept: true if they are to be swept again
+	wake     chan struct{}   // has a value when a lock has become due
+}
+
+// New returns Timers without any lock. sweep submits a lock.Sweep of one lock, whose outcome must be passed to Note
+// before it returns.
+func New(db *database.DB, sweep func(ctx context.Context, name string) error) *Timers {
+	return &Timers{
+		db: db, sweep: sweep, timers: make(map[string]*time.Timer), sweeping: make(map[string]bool),
+		wake: make(chan struct{}, 1),
+	}
+}
+
+// Note sets the timers of all locks that were decided on. Call it after each commit. If two commits on a lock are noted in
+// the wrong order, its timer may be late; the scan finds the lock.
+func (t *Timers) Note(outcomes []row.Outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range outcomes {
+		o := &outcomes[i]
+		for j := range o.Locks {
+			if o.Due.IsZero() {
+				t.remove(o.Locks[j].Name)
+			} else {
+				t.set(o.Locks[j].Name, o.Until(o.Due))
+			}
+		}
+	}
+}
+
+// suggest sets the timer of a lock that was read, unless there is one, which is at least as good, or the lock is being
+// swept.
+func (t *Timers) suggest(name string, at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, swept := t.sweeping[name]; t.timers[name] == nil && !swept {
+		t.set(name, at)
+	}
+}
+
+// set needs t.mu.
+func (t *Timers) set(name string, at time.Time) {
+	own := t.timers[name]
+	if own != nil && own.Reset(time.Until(at)) {
+		return
+	}
+	t.remove(name) // its function has begun, and finds that it was replaced
+	own = time.AfterFunc(time.Until(at), func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.timers[name] == own { // otherwise it was removed or replaced after its instant
+			delete(t.timers, name)
+			t.fire(name)
+		}
+	})
+	t.timers[name] = own
+}
+
+// remove needs t.mu.
+func (t *Timers) remove(name string) {
+	if own := t.timers[name]; own != nil {
+		own.Stop()
+		delete(t.timers, name)
+	}
+}
+
+// fire makes the lock due, or due again if it is being swept. It needs t.mu.
+func (t *Timers) fire(name string) {
+	_, again := t.sweeping[name]
+	if t.sweeping[name] = again; again {
+		return
+	}
+	t.due = append(t.due, name)
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// takeDue returns the locks to sweep, each of which must be passed to swept.
+func (t *Timers) takeDue() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	due := t.due
+	t.due = nil
+	return due
+}
+
+// swept records that the sweep of the lock is over. If its instant came again meanwhile, the lock is due at once.
+func (t *Timers) swept(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	again := t.sweeping[name]
+	delete(t.sweeping, name)
+	if again {
+		t.fire(name)
+	}
+}
+
+// Run sweeps each lock when its instant comes, until the database is stopped and all sweeps have returned.
+func (t *Timers) Run() {
+	var sweeps errgroup.Group
+	sweeps.SetLimit(maxSweeps)
+	for {
+		select {
+		case <-t.db.Context().Done():
+			_ = sweeps.Wait() // the functions return nil
+			return
+		case <-t.wake:
+		}
+		for _, name := range t.takeDue() {
+			sweeps.Go(func() error {
+				t.sweepOne(name)
+				return nil
+			})
+		}
+	}
+}
+
+// sweepOne sweeps the lock. If that fails, the scan will find it again.
+func (t *Timers) sweepOne(name string) {
+	defer t.swept(name)
+	if err := t.sweep(t.db.Context(), name); err != nil && t.db.Context().Err() == nil {
+		t.db.Log.Warn("cannot sweep lock", "lock", name, "error", err)
+	}
+}

@@ -1,0 +1,238 @@
+package expiry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
+
+// patience is how long until waits, on a machine however slow.
+const patience = 2 * time.Minute
+
+// decided is the outcome of a decision made now that leaves the locks due in d, or never if d is zero.
+func decided(now time.Time, d time.Duration, names ...string) row.Outcome {
+	o := row.Outcome{Decision: lock.Decision{Now: now}, Began: now}
+	for _, name := range names {
+		o.Locks = append(o.Locks, lock.Record{Name: name})
+	}
+	if d > 0 {
+		o.Due = now.Add(d)
+	}
+	return o
+}
+
+func openDB(t *testing.T, url string) *database.DB {
+	t.Helper()
+	db, err := database.Open(t.Context(), url, false, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Stop(); db.Close() })
+	return db
+}
+
+func until(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(patience); !condition(); {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// dueIn returns the locks that become due in d, of the time of a synctest bubble.
+func dueIn(w *Timers, d time.Duration) []string {
+	time.Sleep(d)
+	synctest.Wait()
+	return w.takeDue()
+}
+
+func TestLocksAreDueInOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, now := New(nil, nil), time.Now()
+		w.Note([]row.Outcome{
+			decided(now, time.Hour, "late"), decided(now, 2*time.Second, "soon"), decided(now, time.Second+1, "sooner"),
+			decided(now, 2*time.Second, "released"),
+		})
+		w.Note([]row.Outcome{decided(now, 0, "released"), decided(now, 3*time.Second, "sooner")})
+		w.suggest("read", now.Add(2500*time.Millisecond))
+		w.suggest("late", now) // known better
+
+		if names := dueIn(w, 2*time.Second-1); len(names) != 0 {
+			t.Errorf("due are %q", names)
+		}
+		if names, want := dueIn(w, time.Second+1), []string{"soon", "read", "sooner"}; !slices.Equal(names, want) {
+			t.Errorf("due are %q, want %q", names, want)
+		}
+		w.suggest("soon", now)
+		if names := dueIn(w, 0); len(names) != 0 {
+			t.Errorf("%q are due again while they are being swept", names)
+		}
+		w.swept("soon")
+		w.suggest("soon", now)
+		if names := dueIn(w, 0); !slices.Equal(names, []string{"soon"}) {
+			t.Errorf("due after the sweep are %q", names)
+		}
+		if names := dueIn(w, time.Hour-3*time.Second-1); len(names) != 0 {
+			t.Errorf("due before the hour is over are %q", names)
+		}
+		if names := dueIn(w, 1); !slices.Equal(names, []string{"late"}) {
+			t.Errorf("due after an hour are %q", names)
+		}
+	})
+}
+
+func TestEveryLockOfADecisionHasATimer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, now := New(nil, nil), time.Now()
+		w.Note([]row.Outcome{decided(now, time.Second, "a", "b", "c")})
+		w.Note([]row.Outcome{decided(now, 0, "a", "b")})
+		w.Note([]row.Outcome{decided(now, time.Second, "b")})
+		if names := slices.Sorted(slices.Values(dueIn(w, time.Second))); !slices.Equal(names, []string{"b", "c"}) {
+			t.Errorf("due are %q", names)
+		}
+	})
+}
+
+// TestAnInstantDuringTheSweepIsNotLost: a sweep that was a moment early sets the timer again, whose instant may come
+// before the sweep has returned.
+func TestAnInstantDuringTheSweepIsNotLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, now := New(nil, nil), time.Now()
+		w.Note([]row.Outcome{decided(now, time.Second, "a")})
+		if names := dueIn(w, time.Second); len(names) != 1 {
+			t.Fatalf("due are %q", names)
+		}
+		w.Note([]row.Outcome{decided(now, time.Second+time.Millisecond, "a")})
+		if names := dueIn(w, time.Second); len(names) != 0 {
+			t.Fatalf("%q are due while they are being swept", names)
+		}
+		w.swept("a")
+		if names := dueIn(w, 0); !slices.Equal(names, []string{"a"}) {
+			t.Errorf("due are %q", names)
+		}
+	})
+}
+
+// TestATimerThatIsReplacedWhenItFiresDoesNothing: its instant has come, but its function waits for the mutex.
+func TestATimerThatIsReplacedWhenItFiresDoesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, now := New(nil, nil), time.Now()
+		w.Note([]row.Outcome{decided(now, time.Second, "a", "b")})
+		w.mu.Lock()
+		time.Sleep(time.Second)
+		w.set("a", now.Add(time.Minute))
+		w.remove("b")
+		w.mu.Unlock()
+		if names := dueIn(w, time.Second); len(names) != 0 {
+			t.Errorf("due are %q", names)
+		}
+		if names := dueIn(w, time.Minute); !slices.Equal(names, []string{"a"}) {
+			t.Errorf("due after a minute are %q", names)
+		}
+	})
+}
+
+func TestADatabaseClockThatIsOffMovesNoTimer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, here := New(nil, nil), time.Now()
+		o := decided(here.Add(-time.Hour), 10*time.Second, "a")
+		o.Began = here
+		w.Note([]row.Outcome{o})
+		if early, then := dueIn(w, 10*time.Second-1), dueIn(w, 1); len(early) != 0 || len(then) != 1 {
+			t.Errorf("due are %q in less than 10 s, and then %q", early, then)
+		}
+	})
+}
+
+// TestRunSweepsWhenTheInstantComes also while it waits for a later one, and again if a sweep sets another timer.
+func TestRunSweepsWhenTheInstantComes(t *testing.T) {
+	t.Parallel()
+	db := openDB(t, pgtest.URL(t))
+	var w *Timers
+	sweeps := make(chan string, 10)
+	first := true
+	w = New(db, func(_ context.Context, name string) error {
+		if first && name == "renewed" {
+			first = false
+			w.Note([]row.Outcome{decided(time.Now(), time.Millisecond, name)})
+		}
+		sweeps <- name
+		if name == "bad" {
+			return errors.New("it cannot be swept")
+		}
+		return nil
+	})
+	done := make(chan struct{})
+	go func() { defer close(done); w.Run() }()
+	w.Note([]row.Outcome{decided(time.Now(), time.Hour, "late")})
+	for _, name := range []string{"bad", "renewed"} {
+		w.Note([]row.Outcome{decided(time.Now(), time.Millisecond, name)})
+		if got := <-sweeps; got != name {
+			t.Errorf("swept is %q", got)
+		}
+	}
+	if got := <-sweeps; got != "renewed" {
+		t.Errorf("swept is %q", got)
+	}
+	db.Stop()
+	<-done
+	if len(sweeps) != 0 {
+		t.Errorf("swept is %q, too", <-sweeps)
+	}
+}
+
+func TestNoMoreThanSomeLocksAreSweptAtOnce(t *testing.T) {
+	t.Parallel()
+	db := openDB(t, pgtest.URL(t))
+	var running, most, swept atomic.Int32
+	release := make(chan struct{})
+	w := New(db, func(context.Context, string) error {
+		n := running.Add(1)
+		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+		}
+		<-release
+		running.Add(-1)
+		swept.Add(1)
+		return nil
+	})
+	const locks = maxSweeps + 50
+	for i := range locks {
+		w.Note([]row.Outcome{decided(time.Now(), 1, fmt.Sprint(i))})
+	}
+	var run sync.WaitGroup
+	run.Go(w.Run)
+	until(t, "many are swept at once", func() bool { return running.Load() == maxSweeps })
+	close(release)
+	until(t, "all are swept", func() bool { return swept.Load() == locks })
+	if most.Load() != maxSweeps {
+		t.Errorf("%d were swept at once", most.Load())
+	}
+	db.Stop()
+	run.Wait()
+}

@@ -1,0 +1,278 @@
+package row
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+)
+
+// A rest is what the column rest contains of a lease or a waiter. Durations are in milliseconds, instants in
+// microseconds since 1970.
+type rest struct {
+	Capacity   int   `json:"capacity,omitempty"` // of the lock's permits, or of those that a waiter asks for
+	Grace      int64 `json:"grace,omitempty"`
+	MaxHold    int64 `json:"max_hold,omitempty"`
+	ClaimBy    int64 `json:"claim_by,omitempty"`
+	Place      int64 `json:"place,omitempty"`      // of a lease: where it waited
+	Attachment int64 `json:"attachment,omitempty"` // of the lease in a record
+	AliveUntil int64 `json:"alive_until,omitempty"`
+	KeptUntil  int64 `json:"kept_until,omitempty"`
+	// Metadata is the text of the metadata, as a string: PostgreSQL stores any JSON, and cannot read some of it, like the
+	// character 0. A look at such a lease must not fail.
+	Metadata string `json:"metadata,omitempty"`
+}
+
+// restOf returns the rest of a lease.
+func restOf(l *lock.Lease) rest {
+	return rest{
+		Grace: l.Grace.Milliseconds(), MaxHold: l.MaxHold.Milliseconds(), ClaimBy: micros(l.ClaimDeadline), Place: l.Place,
+		Metadata: string(l.Metadata),
+	}
+}
+
+// text returns the column, nil if there is nothing in it.
+func (r rest) text() []byte {
+	if r == (rest{}) {
+		return nil
+	}
+	return mustJSON(r)
+}
+
+// mustJSON returns the JSON of a value for which json.Marshal cannot fail.
+func mustJSON(value any) []byte {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("row: %T as JSON: %v", value, err))
+	}
+	return text
+}
+
+// fill sets the fields of the lease that are in r.
+func (r rest) fill(l *lock.Lease) {
+	l.Grace, l.MaxHold, l.ClaimDeadline = fromMillis(r.Grace), fromMillis(r.MaxHold), fromMicros(r.ClaimBy)
+	if l.Place = r.Place; r.Metadata != "" {
+		l.Metadata = json.RawMessage(r.Metadata)
+	}
+}
+
+func fromMillis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+
+// micros returns microseconds since 1970, zero for the zero time.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func fromMicros(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
+
+// A column is a field of a row: its name and type in SQL, and a pointer to its value.
+type column struct {
+	name, kind string
+	value      any
+}
+
+// values returns the pointers to the values, as targets of a scan.
+func values(columns []column) []any {
+	targets := make([]any, len(columns))
+	for i, c := range columns {
+		targets[i] = c.value
+	}
+	return targets
+}
+
+// A storedLease is the columns of a lease, in a record or a part. All are null where there is none.
+type storedLease struct {
+	id                    pgtype.UUID
+	mode                  pgtype.Int2
+	holder                pgtype.Text
+	acquiredAt, expiresAt pgtype.Timestamptz
+	ttl                   pgtype.Int8
+	rest                  []byte
+}
+
+// columns appends the columns to others.
+func (s *storedLease) columns(to []column) []column {
+	return append(to, []column{
+		{"lease_id", "uuid", &s.id}, {"mode", "smallint", &s.mode}, {"holder", "text", &s.holder},
+		{"acquired_at", "timestamptz", &s.acquiredAt}, {"expires_at", "timestamptz", &s.expiresAt},
+		{"ttl_ms", "bigint", &s.ttl}, {"rest", "json", &s.rest},
+	}...)
+}
+
+// storeLease returns the columns of a lease with the rest.
+func storeLease(l *lock.Lease, r rest) storedLease {
+	return storedLease{
+		id: pgtype.UUID{Bytes: l.ID, Valid: true}, mode: pgtype.Int2{Int16: int16(l.Mode), Valid: true}, holder: text(l.Holder),
+		acquiredAt: timestamp(l.AcquiredAt), expiresAt: timestamp(l.ExpiresAt), ttl: bigint(l.TTL.Milliseconds()), rest: r.text(),
+	}
+}
+
+// lease returns the lease of the lock name, as far as it is in these columns, and the rest.
+func (s *storedLease) lease(name string) (l lock.Lease, r rest, err error) {
+	if s.rest != nil {
+		if err = json.Unmarshal(s.rest, &r); err != nil {
+			err = fmt.Errorf("%w: the column rest of the lock %q: %w", database.ErrMalformed, name, err)
+		}
+	}
+	l = lock.Lease{
+		ID: s.id.Bytes, Name: name, Mode: lock.Mode(s.mode.Int16), Holder: s.holder.String, TTL: fromMillis(s.ttl.Int64),
+		AcquiredAt: s.acquiredAt.Time.UTC(), ExpiresAt: s.expiresAt.Time.UTC(),
+	}
+	r.fill(&l)
+	return l, r, err
+}
+
+// A storedRecord is a row of paddock.records, without its last_event.
+type storedRecord struct {
+	name            string
+	token, revision int64
+	lastEnd         int16
+	changedAt       time.Time
+	parts           int32
+	storedLease     // the exclusive one
+}
+
+// columns appends the columns to others. The first is the key.
+func (s *storedRecord) columns(to []column) []column {
+	return s.storedLease.columns(append(to, []column{
+		{"name", "text", &s.name}, {"token", "bigint", &s.token}, {"revision", "bigint", &s.revision},
+		{"last_end", "smallint", &s.lastEnd}, {"changed_at", "timestamptz", &s.changedAt}, {"parts", "integer", &s.parts},
+	}...))
+}
+
+// storeRecord returns the row of a record. Its other leases and its waiters are parts.
+func storeRecord(r *lock.Record) storedRecord {
+	s := storedRecord{
+		name: r.Name, token: int64(r.Token), revision: r.Revision, lastEnd: int16(r.LastEnd), changedAt: r.ChangedAt, parts: parts(r),
+	}
+	if l := inline(r); l != nil {
+		rest := restOf(l)
+		rest.Capacity, rest.Attachment = r.Capacity, int64(l.Attachment)
+		s.storedLease = storeLease(l, rest)
+	} else {
+		s.rest = rest{Capacity: r.Capacity}.text()
+	}
+	return s
+}
+
+// record returns the record, without its parts.
+func (s *storedRecord) record() (lock.Record, error) {
+	r := lock.Record{Name: s.name, Revision: s.revision, Token: lock.Token(s.token), LastEnd: lock.Kind(s.lastEnd)}
+	if r.Revision > 0 {
+		r.ChangedAt = s.changedAt.UTC()
+	}
+	l, rest, err := s.lease(s.name)
+	if r.Capacity = rest.Capacity; s.id.Valid {
+		l.Token, l.Attachment = r.Token, lock.Attachment(rest.Attachment)
+		r.Leases = []lock.Lease{l}
+	}
+	return r, err
+}
+
+// inline returns the lease in the record's own row, if there is one.
+func inline(r *lock.Record) *lock.Lease {
+	if len(r.Leases) == 1 && r.Leases[0].Slot == 0 {
+		return &r.Leases[0]
+	}
+	return nil
+}
+
+// parts returns how many rows of paddock.parts the record has.
+func parts(r *lock.Record) int32 {
+	n := len(r.Leases) + len(r.Queue)
+	if inline(r) != nil {
+		n--
+	}
+	return int32(n)
+}
+
+// A part is a row of paddock.parts. All is null where a record without parts is joined with them.
+type part struct {
+	name                       pgtype.Text
+	slot                       pgtype.Int4 // zero for a waiter
+	place                      pgtype.Int8
+	unclaimed                  pgtype.Bool
+	token, attachment, replica pgtype.Int8
+	storedLease
+
+	aliveUntil pgtype.Timestamptz // as the row of the waiter's replica says, if there is one; not a column of the part
+}
+
+// columns appends the columns to others. The first three are the key.
+func (p *part) columns(to []column) []column {
+	return p.storedLease.columns(append(to, []column{
+		{"name", "text", &p.name}, {"slot", "integer", &p.slot}, {"place", "bigint", &p.place}, {"unclaimed", "boolean", &p.unclaimed},
+		{"token", "bigint", &p.token}, {"attachment", "bigint", &p.attachment}, {"replica", "bigint", &p.replica},
+	}...))
+}
+
+// partKeyLength is the number of columns of the key of a part.
+const partKeyLength = 3
+
+// partOf returns the part of the lock with the key, without anything else.
+func partOf(name string, slot int, place int64) *part {
+	return &part{name: text(name), slot: pgtype.Int4{Int32: int32(slot), Valid: true}, place: bigint(place)}
+}
+
+func leasePart(name string, l *lock.Lease) *part {
+	p := partOf(name, l.Slot, 0)
+	p.unclaimed.Valid, p.token, p.attachment, p.replica = true, bigint(int64(l.Token)), bigint(int64(l.Attachment)), bigint(0)
+	p.storedLease = storeLease(l, restOf(l))
+	return p
+}
+
+func waiterPart(name string, w *lock.Waiter) *part {
+	p := partOf(name, 0, w.Place)
+	p.unclaimed = pgtype.Bool{Bool: w.GrantedUnclaimed, Valid: true}
+	p.token, p.attachment, p.replica = bigint(0), bigint(int64(w.Attachment)), bigint(int64(w.Replica))
+	r := restOf(&w.Lease)
+	r.Capacity, r.AliveUntil, r.KeptUntil = w.Capacity, micros(w.AliveUntil), micros(w.KeptUntil)
+	p.storedLease = storeLease(&w.Lease, r)
+	p.acquiredAt, p.expiresAt = timestamp(w.JoinedAt), timestamp(w.WaitUntil)
+	return p
+}
+
+// addTo adds the lease or the waiter to its record. If assumeAlive is positive, the replica of the waiter is alive for so
+// long from now on, at least. After an outage that may be more than its row says, or there is no row: a crash of
+// PostgreSQL loses the newest heartbeats.
+func (p *part) addTo(r *lock.Record, now time.Time, assumeAlive time.Duration) error {
+	l, rest, err := p.lease(r.Name)
+	if p.slot.Int32 > 0 {
+		l.Slot, l.Token, l.Attachment = int(p.slot.Int32), lock.Token(p.token.Int64), lock.Attachment(p.attachment.Int64)
+		r.Leases = append(r.Leases, l)
+		return err
+	}
+	w := &lock.Waiter{
+		Place: p.place.Int64, Capacity: rest.Capacity, JoinedAt: l.AcquiredAt, Attachment: lock.Attachment(p.attachment.Int64),
+		Replica: lock.Replica(p.replica.Int64), WaitUntil: l.ExpiresAt, AliveUntil: fromMicros(rest.AliveUntil),
+		KeptUntil: fromMicros(rest.KeptUntil), GrantedUnclaimed: p.unclaimed.Bool,
+	}
+	l.AcquiredAt, l.ExpiresAt = time.Time{}, time.Time{}
+	w.Lease = l
+	if w.Replica != 0 {
+		alive := []time.Time{w.AliveUntil, p.aliveUntil.Time.UTC()}
+		if assumeAlive > 0 {
+			alive = append(alive, now.Add(assumeAlive))
+		}
+		w.AliveUntil = slices.MaxFunc(alive, time.Time.Compare)
+	}
+	r.Queue = append(r.Queue, w)
+	return err
+}
+
+func text(s string) pgtype.Text                { return pgtype.Text{String: s, Valid: true} }
+func bigint(n int64) pgtype.Int8               { return pgtype.Int8{Int64: n, Valid: true} }
+func timestamp(t time.Time) pgtype.Timestamptz { return pgtype.Timestamptz{Time: t, Valid: true} }

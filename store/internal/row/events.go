@@ -1,0 +1,111 @@
+package row
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
+)
+
+// EventsPerBatch is how many ids a row of events has. An event's id is that of its row times EventsPerBatch plus its
+// number.
+const EventsPerBatch = epoch.EventsPerBatch
+
+// RefInterval is how many revisions of a lock there are, or a few more, between the events in paddock.event_refs.
+const RefInterval = 16
+
+// NameKey returns the key of paddock.event_refs for events of the lock: 63 bits of the SHA-256 of its name.
+func NameKey(name string) int64 {
+	sum := sha256.Sum256([]byte(name))
+	return int64(binary.BigEndian.Uint64(sum[:]) >> 1)
+}
+
+// eventFields is the number of fields of an event in an entry.
+const eventFields = 10
+
+// appendEntry appends the events of one lock to b, as an element of the column entries:
+//
+//	["name", previous, [number, slot, revision, kind, mode, "holder", token, place, "reason", delay], ...]
+//
+// previous is the row with the lock's event before these, zero if none is known. The first event has the number first.
+// delay is by how many microseconds the event is later than the row's instant at.
+func appendEntry(b []byte, name string, previous int64, first int, events []lock.Event, at time.Time) []byte {
+	b = append(b, '[')
+	b = appendText(b, name)
+	b = append(b, ',')
+	b = strconv.AppendInt(b, previous, 10)
+	for i := range events {
+		e := &events[i]
+		b = append(b, ",["...)
+		for _, n := range [...]int64{int64(first + i), int64(e.Slot), e.Revision, int64(e.Kind), int64(e.Mode)} {
+			b = append(strconv.AppendInt(b, n, 10), ',')
+		}
+		b = append(appendText(b, e.Holder), ',')
+		b = append(strconv.AppendInt(b, int64(e.Token), 10), ',')
+		b = append(strconv.AppendInt(b, e.Place, 10), ',')
+		b = append(appendText(b, e.Reason), ',')
+		b = strconv.AppendInt(b, e.At.Sub(at).Microseconds(), 10)
+		b = append(b, ']')
+	}
+	return append(b, ']')
+}
+
+// appendText appends s as a JSON string. Names and most holders need no escapes.
+func appendText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
+			return append(b, mustJSON(s)...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}
+
+// An Entry is the events of one lock in one row of paddock.event_batches.
+type Entry struct {
+	Name     string
+	Previous int64 // the row with the event before these; zero: none is known
+	Events   []lock.Event
+}
+
+// ParseEntry returns the events of an element of the column entries. batch and at are the id and the instant of its row.
+func ParseEntry(element []byte, batch int64, at time.Time) (Entry, error) {
+	most := max(bytes.Count(element, []byte("["))-1, 0) // of events; a holder may contain such a character
+	e := Entry{Events: make([]lock.Event, most)}
+	delays := make([]int64, most)
+	fields := []any{&e.Name, &e.Previous}
+	for i := range e.Events {
+		v := &e.Events[i]
+		fields = append(fields, &[]any{
+			&v.ID, &v.Slot, &v.Revision, &v.Kind, &v.Mode, &v.Holder, &v.Token, &v.Place, &v.Reason, &delays[i],
+		})
+	}
+	if err := json.Unmarshal(element, &fields); err != nil {
+		return Entry{}, badEntry(batch, err)
+	}
+	if len(fields) < 2 {
+		return Entry{}, badEntry(batch, errFields)
+	}
+	for i, event := range fields[2:] {
+		if values, ok := event.(*[]any); !ok || len(*values) < eventFields {
+			return Entry{}, badEntry(batch, errFields)
+		}
+		v := &e.Events[i]
+		v.ID, v.Name, v.At = batch*EventsPerBatch+v.ID, e.Name, at.Add(time.Duration(delays[i])*time.Microsecond).UTC()
+	}
+	e.Events = e.Events[:len(fields)-2]
+	return e, nil
+}
+
+var errFields = errors.New("it has too few fields")
+
+func badEntry(batch int64, err error) error {
+	return fmt.Errorf("%w: row %d of paddock.event_batches has an entry that is not one of events: %w", database.ErrMalformed, batch, err)
+}

@@ -1,0 +1,103 @@
+package row
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func anyEvent(t *rapid.T, name string, at time.Time, revision int64) lock.Event {
+	return lock.Event{
+		Name: name, At: at.Add(time.Duration(rapid.Int64Range(-1e9, 1e9).Draw(t, "delay")) * time.Microsecond), Revision: revision,
+		Slot: rapid.IntRange(0, 1000).Draw(t, "slot"), Kind: lock.Kind(rapid.Int16().Draw(t, "kind")),
+		Mode: lock.Mode(rapid.Int16().Draw(t, "mode")), Holder: rapid.String().Draw(t, "holder"), Reason: rapid.String().Draw(t, "reason"),
+		Token: lock.Token(rapid.Int64().Draw(t, "token")), Place: rapid.Int64().Draw(t, "place"),
+	}
+}
+
+func TestParseEntryReturnsWhatAppendEntryWrote(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		name, at := rapid.String().Draw(t, "name"), anyInstant.Draw(t, "at")
+		previous, batch := rapid.Int64Min(0).Draw(t, "previous"), rapid.Int64Range(1, 1<<50).Draw(t, "batch")
+		first := rapid.IntRange(0, EventsPerBatch-10).Draw(t, "first")
+		var events []lock.Event
+		for i := range rapid.IntRange(0, 10).Draw(t, "events") {
+			events = append(events, anyEvent(t, name, at, int64(i)))
+		}
+		e, err := ParseEntry(appendEntry([]byte("x"), name, previous, first, events, at)[1:], batch, at)
+		if err != nil || e.Name != name || e.Previous != previous || len(e.Events) != len(events) {
+			t.Fatalf("%+v, %v", e, err)
+		}
+		for i, want := range events {
+			want.ID = batch*EventsPerBatch + int64(first+i)
+			if !reflect.DeepEqual(e.Events[i], want) {
+				t.Errorf("read  %+v\nwrote %+v", e.Events[i], want)
+			}
+		}
+	})
+}
+
+// FuzzEntryText: any text comes back; bytes that are no UTF-8 come back as the replacement character.
+func FuzzEntryText(f *testing.F) {
+	for _, text := range []string{"", "a", "\x00", "\x1f\"\\/<>&", "\x7f", "é\u2028\U0001f984", "\xff\xed\xa0\x80", strings.Repeat("n", 200)} {
+		f.Add(text, text)
+	}
+	f.Fuzz(func(t *testing.T, name, text string) {
+		at := time.Unix(1, 0).UTC()
+		e, err := ParseEntry(appendEntry(nil, name, 7, 0, []lock.Event{{Holder: text, Reason: text, At: at}}, at), 1, at)
+		if err != nil || len(e.Events) != 1 {
+			t.Fatalf("%+v, %v", e, err)
+		}
+		for wrote, read := range map[string]string{name: e.Name, text: e.Events[0].Holder} {
+			if utf8.ValidString(wrote) && read != wrote {
+				t.Errorf("wrote %q, read %q", wrote, read)
+			}
+			if !utf8.ValidString(read) {
+				t.Errorf("read %q", read)
+			}
+		}
+		if e.Events[0].Reason != e.Events[0].Holder {
+			t.Errorf("reason %q, holder %q", e.Events[0].Reason, e.Events[0].Holder)
+		}
+	})
+}
+
+// FuzzParseEntry: what is no entry is an error, whatever it is, and an entry that is read can be written again.
+func FuzzParseEntry(f *testing.F) {
+	at := time.Unix(1, 0).UTC()
+	f.Add([]byte(`["a",3,[0,0,1,1,1,"h",5,0,"",0]]`))
+	for _, bad := range []string{``, `null`, `[]`, `["a"]`, `["a","b"]`, `["a",1,2]`, `["a",1,[0,0,1,1,1,"h",5,0,""]]`, `["a",1,[0,0,1,1,1,2,5,0,"",0]]`, `{}`} {
+		f.Add([]byte(bad))
+	}
+	f.Fuzz(func(t *testing.T, element []byte) {
+		e, err := ParseEntry(element, 9, at)
+		if err != nil {
+			if !strings.Contains(err.Error(), "row 9 of paddock.event_batches") {
+				t.Errorf("the error does not name the row: %v", err)
+			}
+			return
+		}
+		if _, err := ParseEntry(appendEntry(nil, e.Name, e.Previous, 0, e.Events, at), 9, at); err != nil {
+			t.Errorf("written again: %v", err)
+		}
+	})
+}
+
+func TestNameKeysArePositiveAndDiffer(t *testing.T) {
+	t.Parallel()
+	seen := make(map[int64]bool)
+	for _, name := range []string{"", "a", "b", "a:b", strings.Repeat("n", 200)} {
+		key := NameKey(name)
+		if key < 0 || seen[key] {
+			t.Errorf("the key of %q is %d", name, key)
+		}
+		seen[key] = true
+	}
+}

@@ -1,0 +1,207 @@
+package row
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
+)
+
+// A Row is a lock as it was read or written, and the version of its record.
+type Row struct {
+	Record    lock.Record
+	At        pgtype.TID
+	Version   uint32     // the transaction that wrote the record
+	LastEvent int64      // the row of paddock.event_batches with its newest event
+	Floor     lock.Token // tokens granted next must be greater
+
+	parts int32
+}
+
+// ErrChanged is returned by Look when a lock was pruned or changed while it was read. Another look may succeed.
+var ErrChanged = errors.New("a lock changed while it was read")
+
+// A Look says what to read.
+type Look struct {
+	Names  []string // in order, without duplicates
+	Ended  []Ending // leases: how they ended is read
+	Tokens int      // to draw
+	// Lock starts a transaction, and locks the rows in the order of the names until it ends.
+	Lock bool
+	// Pooled says that there is a pooler in transaction mode: the transaction brings its settings along.
+	Pooled bool
+	// AssumeAlive is for how long from now on the replica of each waiter counts as alive, at least.
+	AssumeAlive time.Duration
+}
+
+// An Ending selects the event that ended a lease.
+type Ending struct {
+	Ref  lock.LeaseRef
+	Name string // of the lock
+}
+
+// A View is what Run has read.
+type View struct {
+	Epoch  epoch.Epoch // its Now was read after the rows
+	Rows   map[string]Row
+	Ended  map[lock.LeaseRef]lock.Event
+	Tokens []lock.Token
+}
+
+// Run reads the names, and creates those that are missing. It is one round trip, and another one if a lock has parts. If
+// Lock is set, the caller must end the transaction, also after an error.
+func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
+	v := View{Rows: make(map[string]Row, len(l.Names)), Ended: make(map[lock.LeaseRef]lock.Event, len(l.Ended))}
+	b := &pgx.Batch{}
+	text := sqlLook
+	if l.Lock {
+		text = sqlLookLock
+		b.Queue(database.Begin)
+	}
+	if l.Pooled {
+		database.QueueSettings(b, database.RowTimeout)
+	}
+	if !l.Lock {
+		database.QueueRelax(b) // a record without a lease may be lost
+	}
+	b.Queue(text, l.Names).Query(v.scanRows)
+	epoch.Queue(b, &v.Epoch)
+	if l.Tokens > 0 {
+		queueDraw(b, l.Tokens, l.Tokens, &v.Epoch, &v.Tokens)
+	}
+	v.queueEndings(b, l.Ended)
+	if err := conn.SendBatch(ctx, b).Close(); err != nil {
+		return v, err
+	}
+	if len(v.Rows) < len(l.Names) {
+		return v, ErrChanged
+	}
+	for name, r := range v.Rows {
+		r.Floor = cmp.Or(r.Record.Token, v.Epoch.LastToken)
+		v.Rows[name] = r
+	}
+	return v, v.readParts(ctx, conn, l.AssumeAlive)
+}
+
+// Draw draws n tokens, or at least one if the sequence has no more. It returns none if the connection leads to another
+// server than that of e.
+func Draw(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, n int) (tokens []lock.Token, err error) {
+	b := &pgx.Batch{}
+	queueDraw(b, n, 1, &e, &tokens)
+	err = conn.SendBatch(ctx, b).Close()
+	return tokens, err
+}
+
+// queueDraw queues the drawing of n tokens, or as many as the sequence has. It fails if these are fewer than least. Tokens
+// of another server than that of e are thrown away.
+func queueDraw(b *pgx.Batch, n, least int, e *epoch.Epoch, tokens *[]lock.Token) {
+	b.Queue(sqlDraw, n, least, int64(lock.MaxToken)).QueryRow(func(row pgx.Row) error {
+		var started time.Time
+		err := row.Scan(&started, tokens)
+		if !started.Equal(e.Started) {
+			*tokens = nil
+		}
+		return err
+	})
+}
+
+// LockedElsewhere returns those of the names whose records other sessions have locked, and those that have no record.
+func LockedElsewhere(ctx context.Context, db *database.DB, names []string) (locked, missing []string, err error) {
+	if locked, err = readNames(ctx, db, sqlLockedNow, names); err != nil {
+		return nil, nil, err
+	}
+	known, err := readNames(ctx, db, sqlKnown, names)
+	slices.Sort(known)
+	missing = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		_, found := slices.BinarySearch(known, name)
+		return found
+	})
+	return locked, missing, err
+}
+
+func readNames(ctx context.Context, db *database.DB, sql string, names []string) ([]string, error) {
+	rows, err := db.Rest.Query(ctx, sql, names)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+func (v *View) scanRows(rows pgx.Rows) error {
+	var r Row
+	var stored storedRecord
+	_, err := pgx.ForEachRow(rows, append(values(stored.columns(nil)), &r.LastEvent, &r.At, &r.Version), func() (err error) {
+		r.Record, err = stored.record()
+		r.parts = stored.parts
+		v.Rows[stored.name] = r
+		return err
+	})
+	return err
+}
+
+// queueEndings queues the reading of the events that ended leases.
+func (v *View) queueEndings(b *pgx.Batch, ended []Ending) {
+	if len(ended) == 0 {
+		return
+	}
+	keys, names := make([]int64, len(ended)), make([]string, len(ended))
+	for i, e := range ended {
+		keys[i], names[i] = int64(e.Ref), e.Name
+	}
+	b.Queue(sqlEndings, keys, names).Query(func(rows pgx.Rows) error {
+		var ref lock.LeaseRef
+		var id int64
+		var at time.Time
+		var element []byte
+		_, err := pgx.ForEachRow(rows, []any{&ref, &id, &at, &element}, func() error {
+			entry, err := ParseEntry(element, id/EventsPerBatch, at)
+			for _, e := range entry.Events {
+				if e.ID == id {
+					e.Ref = ref
+					v.Ended[ref] = e
+				}
+			}
+			return err
+		})
+		return err
+	})
+}
+
+// readParts completes the locks that have parts.
+func (v *View) readParts(ctx context.Context, conn *pgx.Conn, assumeAlive time.Duration) error {
+	var names []string
+	var versions []pgtype.Uint32
+	for name, r := range v.Rows {
+		if r.parts > 0 {
+			names, versions = append(names, name), append(versions, pgtype.Uint32{Uint32: r.Version, Valid: true})
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	rows, err := conn.Query(ctx, sqlParts, names, versions)
+	if err != nil {
+		return err
+	}
+	var p part
+	_, err = pgx.ForEachRow(rows, append(values(p.columns(nil)), &p.aliveUntil), func() error {
+		r := v.Rows[p.name.String]
+		err := p.addTo(&r.Record, v.Epoch.Now, assumeAlive)
+		v.Rows[p.name.String] = r
+		return err
+	})
+	for _, name := range names {
+		if r := v.Rows[name]; err == nil && parts(&r.Record) != r.parts {
+			err = ErrChanged
+		}
+	}
+	return err
+}

@@ -1,0 +1,9 @@
+package row
+
+import (
+	"testing"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }

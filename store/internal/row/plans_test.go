@@ -1,0 +1,151 @@
+package row
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+)
+
+const (
+	byName    = "Index Cond: (name = n.name)"
+	recordTID = "TID Cond: (ctid = n.at)"
+	endedKey  = "Index Cond: (key = u.key)"
+	partKeys  = "Index Cond: ((name = (d.name)::text) AND (slot = d.slot) AND (place = d.place))"
+)
+
+// A planned statement is in the right form if its plan has these lines.
+type planned struct {
+	text string
+	want []string
+}
+
+// decisions are the statements of decisions, each variant of a template by itself. They run with the settings of package
+// database.
+func decisions() map[string]planned {
+	all := map[string]planned{
+		"look":          {sqlLook, []string{byName}},
+		"look, locking": {sqlLookLock, []string{byName, "LockRows"}},
+		"parts":         {sqlParts, []string{byName, "Index Cond: (name = (n.name)::text)", "Index Cond: (id = p.replica)"}},
+		"endings":       {sqlEndings, []string{"Index Cond: (key = n.key)", "Index Cond: (id = (k.id / 4096))"}},
+		"draw":          {sqlDraw, nil},
+	}
+	for v, text := range sqlSwaps {
+		p := planned{text, []string{recordTID, endedKey, "epochs_pkey"}}
+		if v.Parts {
+			p.want = append(p.want, partKeys)
+		}
+		all[fmt.Sprintf("swap, events %t, parts %t", v.Events, v.Parts)] = p
+	}
+	return all
+}
+
+// reads are the other statements. They run with the settings of the database.
+func reads() map[string]planned {
+	page := "Index Cond: ((name > $1) AND (name >= $2) AND (name < $3))"
+	return map[string]planned{
+		"locked":      {sqlLockedNow, []string{"(name = ANY ($1))"}},
+		"known":       {sqlKnown, []string{"(name = ANY ($1))"}},
+		"read":        {sqlRead, []string{page}},
+		"read, queue": {sqlReadQueue, []string{page}},
+		"fence":       {sqlFence, []string{"Index Cond: (name = $1)"}},
+		"slot":        {sqlSlot, []string{"Index Cond: ((name = $1) AND (slot = $2) AND (place = 0))"}},
+	}
+}
+
+// TestStatementsPrepare has PostgreSQL read every statement, so that a renamed column fails here and not in a request.
+func TestStatementsPrepare(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.Conn(t)
+	for _, all := range []map[string]planned{decisions(), reads()} {
+		for name, p := range all {
+			if _, err := conn.Prepare(t.Context(), name, p.text); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+// TestStatementsLookUpByKey although PostgreSQL has never analyzed the tables: it assumes then that they are nearly empty,
+// and that reading all of them costs nothing. It assumes the same if they were analyzed while they were empty.
+func TestStatementsLookUpByKey(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]string{
+		"never analyzed": "select", "analyzed while empty": "vacuum analyze paddock.records, paddock.parts, paddock.event_batches, paddock.event_refs",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := pgtest.Conn(t)
+			for _, table := range []string{"records", "parts", "event_batches", "event_refs"} {
+				exec(t, conn, "alter table paddock."+table+" set (autovacuum_enabled = false)")
+			}
+			exec(t, conn, before)
+			exec(t, conn, "insert into paddock.records (name) select 'a:' || i from generate_series(1, 5000) i")
+			exec(t, conn, `insert into paddock.parts (name, slot, place, mode, ttl_ms, attachment, acquired_at, expires_at, lease_id, holder)
+				select 'a:' || i, 0, i, 1, 1, i, now(), now(), gen_random_uuid(), 'h' from generate_series(1, 5000) i`)
+			exec(t, conn, "insert into paddock.event_batches select i, now(), '{}' from generate_series(1, 5000) i")
+			exec(t, conn, "insert into paddock.event_refs select i, i from generate_series(1, 5000) i")
+			exec(t, conn, "set plan_cache_mode = force_generic_plan")
+			looksUpByKey(t, conn, reads(), "Seq Scan")
+			settings, err := os.ReadFile("../database/sql/settings.sql")
+			if err != nil {
+				t.Fatal(err)
+			}
+			exec(t, conn, string(settings), "250", false)
+			looksUpByKey(t, conn, decisions(), "Seq Scan", "Materialize", "Hash", "Merge")
+		})
+	}
+}
+
+func exec(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// looksUpByKey fails unless the plans have the lines that are wanted, and none of the bad nodes.
+func looksUpByKey(t *testing.T, conn *pgx.Conn, statements map[string]planned, bad ...string) {
+	t.Helper()
+	// Sequences are one row, and have no index. PostgreSQL 16 and 17 swap the sides of a TID condition.
+	same := strings.NewReplacer("Seq Scan on event_batch_ids", "", "Seq Scan on fencing_tokens", "", "(n.at = ctid)", "(ctid = n.at)")
+	for name, p := range statements {
+		plan := same.Replace(planOf(t, conn, p.text))
+		for _, line := range p.want {
+			if !strings.Contains(plan, line) {
+				t.Errorf("%s is not done with %s:\n%s", name, line, plan)
+			}
+		}
+		for _, node := range bad {
+			if strings.Contains(plan, node) {
+				t.Errorf("%s is done with a %s:\n%s", name, node, plan)
+			}
+		}
+	}
+}
+
+// planOf returns how PostgreSQL runs a statement, whatever its parameters.
+func planOf(t *testing.T, conn *pgx.Conn, text string) string {
+	t.Helper()
+	prepared, err := conn.Prepare(t.Context(), "planned", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nulls := strings.TrimSuffix(strings.Repeat("null, ", len(prepared.ParamOIDs)), ", ")
+	rows, err := conn.Query(t.Context(), "explain (costs off) execute planned ("+nulls+")", pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Deallocate(t.Context(), "planned"); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(lines, "\n")
+}

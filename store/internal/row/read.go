@@ -1,0 +1,118 @@
+package row
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// A Range selects locks to read, in the order of their names.
+type Range struct {
+	After  string // names greater than this one
+	Limit  int
+	Active bool // only locks with leases or waiters
+	Queue  bool // with their waiters
+
+	from, to string // not less than the one, and less than the other
+}
+
+// Prefixed returns the Range of the locks whose names have the prefix. No name contains a byte of 0x7f or more.
+func Prefixed(prefix string) Range { return Range{from: prefix, to: prefix + "\x7f"} }
+
+// Only returns the Range of one lock. No name contains the byte 1, which is less than all that names have.
+func Only(name string) Range { return Range{Limit: 1, from: name, to: name + "\x01"} }
+
+// A Reading is a lock as it was read at Now.
+type Reading struct {
+	Now     time.Time
+	Record  lock.Record // with a Queue only if the Range asks for it
+	Waiters int         // in the queue
+}
+
+// Lock returns the public view of the lock.
+func (r Reading) Lock() lock.Lock {
+	l := r.Record.Lock(r.Now)
+	l.Waiters += r.Waiters - len(r.Record.Queue)
+	return l
+}
+
+// A Querier is a connection, a pool or a transaction.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// Read returns the locks of the range, without locking them. assumeAlive is for how long from now on the replica of each
+// waiter counts as alive, at least.
+func (r Range) Read(ctx context.Context, from Querier, assumeAlive time.Duration) (all []Reading, err error) {
+	text := sqlRead
+	if r.Queue {
+		text = sqlReadQueue
+	}
+	rows, err := from.Query(ctx, text, r.After, r.from, r.to, r.Limit, r.Active)
+	if err != nil {
+		return nil, err
+	}
+	var now time.Time
+	var stored storedRecord
+	var p part
+	targets := slices.Concat([]any{&now}, values(stored.columns(nil)), values(p.columns(nil)), []any{&p.aliveUntil})
+	_, err = pgx.ForEachRow(rows, targets, func() error {
+		if n := len(all); n == 0 || all[n-1].Record.Name != stored.name {
+			record, err := stored.record()
+			if err != nil {
+				return err
+			}
+			all = append(all, Reading{Now: now.UTC(), Record: record, Waiters: int(stored.parts)})
+		}
+		if !p.slot.Valid {
+			return nil
+		}
+		last := &all[len(all)-1]
+		if p.slot.Int32 > 0 {
+			last.Waiters--
+		}
+		return p.addTo(&last.Record, last.Now, assumeAlive)
+	})
+	return all, err
+}
+
+// QueueFence queues the statement that locks the lock's row until the transaction ends, and returns its newest token,
+// zero for a lock that was never used.
+func QueueFence(b *pgx.Batch, name string, token *lock.Token) {
+	b.Queue(sqlFence, name).QueryRow(func(row pgx.Row) error {
+		if err := row.Scan(token); !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		return nil
+	})
+}
+
+// QueueSlot queues the reading of the lease in a slot from 1 on. If there is one, it is added to the record.
+func QueueSlot(b *pgx.Batch, name string, slot int, r *lock.Record) {
+	b.Queue(sqlSlot, name, slot).Query(func(rows pgx.Rows) error {
+		var p part
+		_, err := pgx.ForEachRow(rows, values(p.columns(nil)), func() error { return p.addTo(r, time.Time{}, 0) })
+		return err
+	})
+}
+
+// ReadOne returns the only lock of the range. If it was never used, it has only a name.
+func (r Range) ReadOne(ctx context.Context, from Querier, assumeAlive time.Duration) (Reading, error) {
+	all, err := r.Read(ctx, from, assumeAlive)
+	if err != nil || len(all) > 0 {
+		return append(all, Reading{})[0], err
+	}
+	one := Reading{Record: lock.Record{Name: r.from}}
+	rows, err := from.Query(ctx, "select clock_timestamp()")
+	if err != nil {
+		return one, err
+	}
+	one.Now, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[time.Time])
+	one.Now = one.Now.UTC()
+	return one, err
+}

@@ -1,0 +1,1 @@
+select name from paddock.records where name = any ($1::text[])

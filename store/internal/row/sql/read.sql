@@ -1,0 +1,14 @@
+-- Locks with their shared leases and permits{{if .Queue}} and waiters{{end}}, of one moment, in order: from name $1 (exclusive) or $2 (inclusive),
+-- whichever is greater, to $3 (exclusive). $5 leaves out locks without a lease and without parts.
+select now.at, r.*, {{.PartOfRecord}}{{if .Queue}}, a.alive_until{{else}}, null::timestamptz{{end}}
+from (select clock_timestamp() as at offset 0) as now
+cross join lateral (
+    select {{.Record}}
+    from paddock.records
+    where name > $1 and name >= $2 and name < $3 and (not $5 or lease_id is not null or parts > 0)
+    order by name
+    limit $4
+) r
+left join paddock.parts p on p.name = r.name{{if not .Queue}} and p.slot > 0{{end}}{{if .Queue}}
+left join paddock.replicas a on a.id = p.replica{{end}}
+order by r.name, p.slot, p.place

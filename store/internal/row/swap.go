@@ -1,0 +1,306 @@
+package row
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
+)
+
+const (
+	// MaxLag is how far the database's clock may be ahead of a decision when it is written, not counting a wait for a
+	// locked row.
+	MaxLag = database.RowTimeout
+	// TooLate is the SQLSTATE of a swap that waited for a row until one of its decisions did not hold any more.
+	TooLate = "PD001"
+	// MarkSpace is the upper part of the key of the mark, see sql/swap.sql. The lower 48 bits are a batch id.
+	MarkSpace int64 = 0x5ADE << 48
+	// MarkMask selects the batch id in the key of a mark.
+	MarkMask int64 = 1<<48 - 1
+)
+
+// A Change is what a batch decided about one lock.
+type Change struct {
+	At     time.Time // the instant of the decision, or of the last one of several
+	Before Row
+	After  lock.Record // may be the same: then the record is written as it is
+	Events []lock.Event
+	Unused []lock.LeaseRef // leases that must not have ended
+
+	Written bool // set by Run: the lock was as in Before
+	Left    Row  // set by Run: the lock as it is now
+}
+
+// A Swap writes changes to locks whose records have the version of the decision.
+type Swap struct {
+	Now     time.Time   // the instant of the latest decision
+	Latest  time.Time   // the last one at which they may be written, at most MaxLag after the earliest
+	Epoch   epoch.Epoch // that they were made in, and the server that the Rows were read from
+	Changes []*Change
+	Draw    int // tokens to draw for later
+	// Commit is set where a transaction is open, in which the rows are locked: it is committed.
+	Commit bool
+	// Pooled says that there is a pooler in transaction mode: the transaction brings its settings along.
+	Pooled bool
+}
+
+// A Written is what a Swap returns.
+type Written struct {
+	Clock  time.Time    // what the database's clock showed; zero if nothing was written
+	Event  int64        // no event that was written has a greater id; zero: none was
+	Tokens []lock.Token // none if nothing was written: the epoch may be another one
+}
+
+// Run writes the changes, and marks those that were written. It is one round trip, which commits.
+func (s *Swap) Run(ctx context.Context, conn *pgx.Conn) (w Written, err error) {
+	text, args := s.encode()
+	b := &pgx.Batch{}
+	if s.Pooled && !s.Commit {
+		database.QueueSettings(b, database.RowTimeout)
+	}
+	b.Queue(text, args...).Query(func(rows pgx.Rows) error { return s.scan(rows, &w) })
+	if s.Draw > 0 {
+		queueDraw(b, s.Draw, 0, &s.Epoch, &w.Tokens)
+	}
+	if s.Commit {
+		b.Queue("commit")
+	}
+	if err = database.CommitBatch(ctx, conn, b); w.Clock.IsZero() {
+		w.Tokens = nil
+	}
+	return w, err
+}
+
+func (s *Swap) scan(rows pgx.Rows, w *Written) error {
+	var ord, batch int64
+	var at pgtype.TID
+	var version uint32
+	_, err := pgx.ForEachRow(rows, []any{&ord, &at, &version, &w.Clock, &batch}, func() error {
+		c := s.Changes[ord-1]
+		c.Written = true
+		c.Left = Row{Record: c.After, At: at, Version: version, LastEvent: c.Before.LastEvent, Floor: max(c.Before.Floor, c.After.Token)}
+		if len(c.Events) > 0 {
+			c.Left.LastEvent = batch
+			w.Event = (batch+1)*EventsPerBatch - 1
+		}
+		return nil
+	})
+	w.Clock = w.Clock.UTC()
+	return err
+}
+
+// A write is what sql/swap.sql compares a record with, and writes.
+type write struct {
+	at      pgtype.TID
+	version pgtype.Uint32
+	until   pgtype.Timestamptz // the decision does not hold from then on
+	entry   []byte             // of the events, null if there are none
+	storedRecord
+}
+
+// columns appends the columns to others.
+func (w *write) columns(to []column) []column {
+	return w.storedRecord.columns(append(to, []column{
+		{"at", "tid", &w.at}, {"version", "xid", &w.version}, {"until", "timestamptz", &w.until},
+		{"entry", "json", &w.entry},
+	}...))
+}
+
+// ofChange returns the column that comes before those of a part: the number of the change that it belongs to.
+func ofChange(ord int32) []column { return []column{{"ord", "integer", &ord}} }
+
+// arrays are the columns of some rows, as parameters of unnest. The elements are pointers, which pgx follows.
+type arrays []pgtype.FlatArray[any]
+
+// newArrays returns arrays of the columns, with room for n rows.
+func newArrays(columns []column, n int) arrays {
+	a, all := make(arrays, len(columns)), make([]any, n*len(columns))
+	for i := range a {
+		a[i] = all[i*n : i*n : (i+1)*n]
+	}
+	return a
+}
+
+func (a arrays) add(row []column) {
+	for i, c := range row {
+		a[i] = append(a[i], c.value)
+	}
+}
+
+// A writing is the parameters of sql/swap.sql that are arrays.
+type writing struct {
+	endedOrds            []int32
+	endedKeys            []int64
+	writes, drops, saves arrays
+	refs                 arrays
+	row                  []column // used again for each write
+	events               int      // in all entries
+}
+
+// encode returns the statement and its parameters.
+func (s *Swap) encode() (text string, args []any) {
+	w := writing{
+		writes: newArrays(writeColumns, len(s.Changes)), drops: newArrays(dropColumns, 0), saves: newArrays(saveColumns, 0),
+		refs: newArrays(refColumns, len(s.Changes)), row: make([]column, 0, len(writeColumns)),
+	}
+	for i, change := range s.Changes {
+		w.add(int32(i+1), change, s.Now)
+	}
+	latest := timestamp(s.Latest)
+	if s.Commit { // the rows are locked, so nothing has changed since
+		latest = infinity
+	}
+	closed := pgtype.Timestamptz{Time: s.Epoch.ClosedUntil, Valid: !s.Epoch.ClosedUntil.IsZero()}
+	args = []any{
+		s.Now, latest, s.Epoch.Started, s.Epoch.Number, closed, s.Epoch.Longest.Milliseconds(), MarkSpace, w.endedOrds, w.endedKeys,
+	}
+	v := variant{Events: w.events > 0, Parts: len(w.drops[0])+len(w.saves[0]) > 0}
+	all := w.writes
+	if v.Parts {
+		all = slices.Concat(w.writes, w.drops, w.saves)
+	}
+	if v.Events {
+		all = slices.Concat(all, w.refs)
+	}
+	for i := range all {
+		args = append(args, &all[i])
+	}
+	return sqlSwaps[v], args
+}
+
+var infinity = pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
+
+func (w *writing) add(ord int32, change *Change, now time.Time) {
+	before, after := &change.Before.Record, &change.After
+	for _, ref := range change.Unused {
+		w.endedOrds, w.endedKeys = append(w.endedOrds, ord), append(w.endedKeys, int64(ref))
+	}
+	ended, given := differing(before.Leases, after.Leases)
+	row := &write{
+		at: change.Before.At, version: pgtype.Uint32{Uint32: change.Before.Version, Valid: true},
+		until: until(ended, given, change.At), storedRecord: storeRecord(after),
+	}
+	if len(change.Events) > 0 {
+		row.entry = appendEntry(nil, after.Name, change.Before.LastEvent, w.events, change.Events, now)
+		w.addReferences(ord, change)
+		w.events += len(change.Events)
+	}
+	w.row = row.columns(w.row[:0])
+	w.writes.add(w.row)
+	delete(ended, 0) // an exclusive lease is no part
+	for _, l := range given {
+		if delete(ended, l.Slot); l.Slot > 0 {
+			w.saves.add(leasePart(after.Name, l).columns(ofChange(ord)))
+		}
+	}
+	for slot := range ended {
+		w.drop(ord, after.Name, slot, 0)
+	}
+	w.addWaiters(ord, before, after)
+}
+
+// addWaiters adds the waiters that differ. Both queues are in the order of places. A waiter that is the same in both costs
+// one comparison, so a long queue with few changes is cheap.
+func (w *writing) addWaiters(ord int32, before, after *lock.Record) {
+	left := before.Queue
+	for _, waiter := range after.Queue {
+		for len(left) > 0 && left[0].Place < waiter.Place {
+			w.drop(ord, after.Name, 0, left[0].Place)
+			left = left[1:]
+		}
+		if len(left) > 0 && left[0].Place == waiter.Place {
+			old := left[0]
+			if left = left[1:]; sameWaiter(old, waiter) {
+				continue
+			}
+		}
+		w.saves.add(waiterPart(after.Name, waiter).columns(ofChange(ord)))
+	}
+	for _, waiter := range left {
+		w.drop(ord, after.Name, 0, waiter.Place)
+	}
+}
+
+func (w *writing) drop(ord int32, name string, slot int, place int64) {
+	w.drops.add(partOf(name, slot, place).columns(ofChange(ord))[:len(dropColumns)])
+}
+
+// sameWaiter reports whether two waiters are equal in everything that a decision can change.
+func sameWaiter(a, b *lock.Waiter) bool {
+	return a == b || a.Attachment == b.Attachment && a.Replica == b.Replica && a.WaitUntil.Equal(b.WaitUntil) &&
+		a.KeptUntil.Equal(b.KeptUntil) && a.GrantedUnclaimed == b.GrantedUnclaimed
+}
+
+// differing returns the leases that are only in one of two states of a lock: of the first, by their slots, and of the
+// second.
+func differing(before, after []lock.Lease) (ended map[int]*lock.Lease, given []*lock.Lease) {
+	ended = make(map[int]*lock.Lease, len(before))
+	for i := range before {
+		ended[before[i].Slot] = &before[i]
+	}
+	for i := range after {
+		if l := &after[i]; ended[l.Slot] != nil && sameLease(ended[l.Slot], l) {
+			delete(ended, l.Slot)
+		} else {
+			given = append(given, l)
+		}
+	}
+	return ended, given
+}
+
+// sameLease reports whether two leases are equal in everything that a decision can change.
+func sameLease(a, b *lock.Lease) bool {
+	return a.ID == b.ID && a.ExpiresAt.Equal(b.ExpiresAt) && a.TTL == b.TTL && a.Token == b.Token && a.Attachment == b.Attachment &&
+		a.ClaimDeadline.Equal(b.ClaimDeadline) && a.AcquiredAt.Equal(b.AcquiredAt) && bytes.Equal(a.Metadata, b.Metadata)
+}
+
+// until returns until when a decision holds: until a lease that it changes would have ended, and no longer than a lease
+// that it gives.
+func until(ended map[int]*lock.Lease, given []*lock.Lease, now time.Time) pgtype.Timestamptz {
+	first := infinity
+	for _, l := range slices.AppendSeq(slices.Clip(given), maps.Values(ended)) {
+		if end := l.EndsAt(); now.Before(end) && (first == infinity || end.Before(first.Time)) {
+			first = timestamp(end)
+		}
+	}
+	return first
+}
+
+// refColumns are the columns of a reference to an event: the change that it belongs to, its key, and the number of the event
+// in the batch.
+var refColumns = refOf(0, 0, 0)
+
+func refOf(ord int32, key int64, number int) []column {
+	n := int32(number)
+	return []column{{"ord", "integer", &ord}, {"key", "bigint", &key}, {"number", "integer", &n}}
+}
+
+// addReferences adds the references by which some of the events are found. The first event has the number w.events.
+func (w *writing) addReferences(ord int32, change *Change) {
+	for i, e := range change.Events {
+		if e.Ref != 0 {
+			w.refs.add(refOf(ord, int64(e.Ref), w.events+i))
+		}
+	}
+	if change.Before.Record.Revision/RefInterval != change.After.Revision/RefInterval {
+		w.refs.add(refOf(ord, NameKey(change.After.Name), w.events+len(change.Events)-1))
+	}
+}
+
+// An Outcome is a decision that is committed, or needs no commit.
+type Outcome struct {
+	lock.Decision
+	Began time.Time // on this process's clock; no later than the Decision's Now
+	Place int64     // of the call in the queue; zero if it does not wait
+}
+
+// Until returns the instant of this process's clock at which the database's clock shows t, or an earlier one.
+func (o Outcome) Until(t time.Time) time.Time { return o.Began.Add(t.Sub(o.Now)) }

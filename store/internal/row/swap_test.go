@@ -1,0 +1,315 @@
+package row
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// stored returns what is in the tables of the lock, as text.
+func (f *fixture) stored(t *testing.T, name string) (all string) {
+	t.Helper()
+	err := f.outside.QueryRow(t.Context(), `select coalesce((select r::text from paddock.records r where name = $1), 'none')
+		|| coalesce((select string_agg(p::text, ' ' order by slot, place) from paddock.parts p where name = $1), '')
+		|| (select count(*) from paddock.event_batches)::text || (select count(*) from paddock.event_refs)::text`, name).Scan(&all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestASwapProvesWhatWasRead: after anything else has happened to the lock, the epoch or the clock, nothing is written.
+func TestASwapProvesWhatWasRead(t *testing.T) {
+	t.Parallel()
+	const copies = `create table public.kept as select * from paddock.records; delete from paddock.records;
+		insert into paddock.records (token, revision, last_event, changed_at, acquired_at, expires_at, ttl_ms, lease_id, parts, mode,
+			last_end, name, holder, rest)
+		select token, revision, last_event, changed_at, acquired_at, expires_at, ttl_ms, lease_id, parts, mode, last_end, name, holder, rest
+		from public.kept`
+	for name, c := range map[string]struct {
+		sql    string
+		change func(*Swap)
+	}{
+		"a change by hand":                                    {sql: "update paddock.records set holder = 'another'"},
+		"a change by hand to the same":                        {sql: "update paddock.records set holder = holder"},
+		"deleted":                                             {sql: "delete from paddock.records"},
+		"deleted and made again":                              {sql: "delete from paddock.records; insert into paddock.records (name) values ('a')"},
+		"deleted and made again as it was":                    {sql: copies},
+		"rewritten by CLUSTER":                                {sql: "insert into paddock.records (name) values ('0'); cluster paddock.records using records_pkey"},
+		"an epoch has begun":                                  {sql: `insert into paddock.epochs (epoch, began_at, system_identifier, timeline, reason, longest_ms) select epoch + 1, clock_timestamp(), system_identifier, timeline, 'test', longest_ms from paddock.epochs`},
+		"grants are paused":                                   {sql: "update paddock.epochs set closed_until = clock_timestamp() + interval '1 hour'"},
+		"the longest lease was forgotten":                     {sql: "update paddock.epochs set longest_ms = longest_ms - 1"},
+		"a standby is required":                               {sql: "update paddock.epochs set quorum = true"},
+		"no epoch is known":                                   {sql: "delete from paddock.epochs"},
+		"another server":                                      {change: func(s *Swap) { s.Epoch.Started = s.Epoch.Started.Add(time.Microsecond) }},
+		"another epoch":                                       {change: func(s *Swap) { s.Epoch.Number++ }},
+		"decided after the database's now":                    {change: func(s *Swap) { s.Now = s.Now.Add(time.Minute) }},
+		"decided too long ago":                                {change: func(s *Swap) { s.Latest = s.Latest.Add(-time.Minute - MaxLag) }},
+		"another version":                                     {change: func(s *Swap) { s.Changes[0].Before.Version++ }},
+		"another place":                                       {change: func(s *Swap) { s.Changes[0].Before.At.OffsetNumber++ }},
+		"another lock at the place":                           {change: func(s *Swap) { s.Changes[0].After.Name = "b" }},
+		"a lease that is over is continued":                   {change: func(s *Swap) { s.Changes[0].After.Leases[0].ExpiresAt = s.Now.Add(time.Nanosecond) }},
+		"one that ended before another decision of the batch": {change: endedMeanwhile},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.exec(t, "update paddock.epochs set longest_ms = 100000")
+			f.look(t, "a") // creates the row, so that the next look finds one
+			v := f.look(t, "a")
+			s := swapOf(v, v.change("a", grant(v.Epoch.LastToken+1, v.Epoch.Now), lock.Event{Kind: lock.Granted, Ref: 5}))
+			s.Changes[0].After.Queue = []*lock.Waiter{{Place: 1, Lease: lock.Lease{ID: lock.LeaseID{1}}}}
+			s.Latest = s.Latest.Add(time.Minute) // a busy machine may take long
+			s.Draw = 3
+			if c.change != nil {
+				c.change(s)
+			}
+			if c.sql != "" {
+				f.exec(t, c.sql)
+			}
+			was := f.stored(t, "a")
+			w := f.run(t, s)
+			if s.Changes[0].Written || !w.Clock.IsZero() || w.Event != 0 || w.Tokens != nil {
+				t.Errorf("it was written: %+v", w)
+			}
+			if is := f.stored(t, "a"); is != was {
+				t.Errorf("the tables have\n%s, and had\n%s", is, was)
+			}
+		})
+	}
+}
+
+// endedMeanwhile makes the change one of a lease that ended after its own decision, and before the latest of the batch.
+func endedMeanwhile(s *Swap) {
+	c := s.Changes[0]
+	c.At = s.Now.Add(-time.Minute)
+	over := c.After.Leases[0]
+	over.ExpiresAt = s.Now.Add(-time.Minute / 2)
+	c.Before.Record.Leases = []lock.Lease{over}
+}
+
+// TestASwapIsWrittenIfNothingHasChanged, also after statements that change nothing of the lock.
+func TestASwapIsWrittenIfNothingHasChanged(t *testing.T) {
+	t.Parallel()
+	for name, sql := range map[string]string{
+		"nothing":              "select",
+		"another lock":         "insert into paddock.records (name) values ('b')",
+		"VACUUM":               "vacuum paddock.records",
+		"VACUUM (FREEZE)":      "vacuum (freeze) paddock.records",
+		"the row was locked":   "select from paddock.records for update",
+		"a longer lease":       "update paddock.epochs set longest_ms = longest_ms + 1",
+		"a failed transaction": "begin; update paddock.records set holder = 'another'; rollback",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			v := f.look(t, "a")
+			s := swapOf(v, v.change("a", grant(v.Epoch.LastToken+1, v.Epoch.Now), lock.Event{Kind: lock.Granted}))
+			s.Latest, s.Draw = s.Latest.Add(time.Minute), 3
+			f.exec(t, sql)
+			w := f.run(t, s)
+			if c := s.Changes[0]; !c.Written || w.Clock.Before(v.Epoch.Now) || w.Event == 0 || len(w.Tokens) != 3 {
+				t.Fatalf("it was not written: %+v", w)
+			}
+			again := swapOf(v, &Change{Before: s.Changes[0].Left, After: s.Changes[0].Left.Record})
+			again.Latest = s.Latest
+			if f.run(t, again); !again.Changes[0].Written {
+				t.Error("what the swap left is not what is there")
+			}
+		})
+	}
+}
+
+// TestVacuumFullIsHarmless: it moves rows, unless another session may still see the deleted ones. A swap either finds its
+// row where it was, or writes nothing.
+func TestVacuumFullIsHarmless(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for i := range 50 {
+		f.look(t, fmt.Sprintf("n:%02d", i))
+	}
+	f.exec(t, "delete from paddock.records where name < 'n:25'")
+	v := f.look(t, "n:30", "n:40")
+	f.exec(t, "vacuum full paddock.records")
+	s := swapOf(v, v.change("n:30", grant(v.Epoch.LastToken+1, v.Epoch.Now)), v.change("n:40", grant(v.Epoch.LastToken+2, v.Epoch.Now)))
+	s.Latest = s.Latest.Add(time.Minute)
+	f.run(t, s)
+	for _, c := range s.Changes {
+		want := lock.Token(0)
+		if c.Written {
+			want = c.After.Token
+		}
+		if is := f.look(t, c.After.Name).Rows[c.After.Name]; is.Record.Token != want {
+			t.Errorf("%s was written: %t, %+v", c.After.Name, c.Written, is)
+		}
+	}
+}
+
+// TestALockThatChangedIsLeftAlone, and the others of its swap are written, with all that belongs to each.
+func TestALockThatChangedIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	v := f.look(t, "a", "b", "c")
+	s := swapOf(v)
+	for i, name := range []string{"a", "b", "c"} {
+		c := v.change(name, func(r *lock.Record) {
+			r.Revision = 15
+			r.Leases = []lock.Lease{{ID: lock.LeaseID{byte(i)}, Name: name, Slot: 1, Mode: lock.Shared, Holder: "h", TTL: time.Hour, Token: 9, ExpiresAt: v.Epoch.Now.Add(time.Hour)}}
+		}, lock.Event{Kind: lock.Granted, Holder: name}, lock.Event{Kind: lock.Released, Ref: lock.LeaseRef(100 + i)})
+		s.Changes = append(s.Changes, c)
+	}
+	s.Latest = s.Latest.Add(time.Minute)
+	f.exec(t, "update paddock.records set last_end = 2 where name = 'b'")
+	w := f.run(t, s)
+	now := f.look(t, "a", "b", "c")
+	for i, c := range s.Changes {
+		name := c.After.Name
+		if want := name != "b"; c.Written != want || len(now.Rows[name].Record.Leases) == 1 != want {
+			t.Errorf("%s was written: %t, and is %+v", name, c.Written, now.Rows[name])
+		}
+		v, err := Look{Names: []string{name}, Ended: []Ending{{lock.LeaseRef(100 + i), name}}}.Run(t.Context(), f.conn)
+		if e, known := v.Ended[lock.LeaseRef(100+i)]; err != nil || known != (name != "b") || known && (e.Kind != lock.Released || e.Name != name) {
+			t.Errorf("its lease ended with %+v, %v", e, err)
+		}
+	}
+	var refs, batches int64
+	var entries int
+	err := f.outside.QueryRow(t.Context(), `select (select count(*) from paddock.event_refs), count(*), max(cardinality(entries)) from paddock.event_batches`).
+		Scan(&refs, &batches, &entries)
+	if err != nil || refs != 4 || batches != 1 || entries != 2 || w.Event/EventsPerBatch != now.Rows["a"].LastEvent || now.Rows["b"].LastEvent != 0 {
+		t.Errorf("%d references, %d rows of events, %d entries, %v", refs, batches, entries, err)
+	}
+}
+
+// TestALeaseThatHasEndedIsNotUsedAgain, though its event is all that tells.
+func TestALeaseThatHasEndedIsNotUsedAgain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	v := f.look(t, "a", "b")
+	f.exec(t, "insert into paddock.event_refs values (7, 4096)")
+	s := swapOf(v, v.change("a", grant(v.Epoch.LastToken+1, v.Epoch.Now)), v.change("b", grant(v.Epoch.LastToken+2, v.Epoch.Now)))
+	s.Latest = s.Latest.Add(time.Minute)
+	s.Changes[0].Unused, s.Changes[1].Unused = []lock.LeaseRef{6, 7}, []lock.LeaseRef{8}
+	if f.run(t, s); s.Changes[0].Written || !s.Changes[1].Written {
+		t.Errorf("the used one was granted: %t, the other one: %t", s.Changes[0].Written, s.Changes[1].Written)
+	}
+}
+
+// blocked starts the swap while the other session has locked the row by the statement, and returns its result once free,
+// which ends the other transaction, was called.
+func (f *fixture) blocked(t *testing.T, s *Swap, statement string) (free func(sql string) error) {
+	t.Helper()
+	if _, err := f.conn.Exec(t.Context(), "set lock_timeout = 0"); err != nil {
+		t.Fatal(err)
+	}
+	f.exec(t, "begin isolation level read committed")
+	f.exec(t, statement)
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Run(context.WithoutCancel(t.Context()), f.conn)
+		done <- err
+	}()
+	f.until(t, waitsForLock)
+	return func(sql string) error {
+		f.exec(t, sql)
+		return <-done
+	}
+}
+
+// TestASwapThatWaitsPastTheEndFails as a whole: its decision was right when the statement began.
+func TestASwapThatWaitsPastTheEndFails(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	v := f.look(t, "a", "b")
+	short := grant(v.Epoch.LastToken+1, v.Epoch.Now)
+	a := v.change("a", short, lock.Event{Kind: lock.Granted})
+	b := v.change("b", grant(v.Epoch.LastToken+2, v.Epoch.Now))
+	s := swapOf(v, a, b)
+	s.Latest = s.Latest.Add(time.Minute)
+	end := v.Epoch.Now.Add(2 * time.Second)
+	a.After.Leases[0].ExpiresAt = end
+	free := f.blocked(t, s, "select from paddock.records where name = 'a' for update")
+	f.until(t, fmt.Sprintf("select clock_timestamp() >= '%s'", end.Format(time.RFC3339Nano)))
+	pg := new(pgconn.PgError)
+	if err := free("commit"); !errors.As(err, &pg) || pg.Code != TooLate {
+		t.Errorf("got %v, want SQLSTATE %s", err, TooLate)
+	}
+	for name, r := range f.look(t, "a", "b").Rows {
+		if r.Record.Token != 0 || r.LastEvent != 0 {
+			t.Errorf("%s was written: %+v", name, r)
+		}
+	}
+}
+
+func TestASwapThatWaitsForLessGoesOn(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	v := f.look(t, "a")
+	s := swapOf(v, v.change("a", grant(v.Epoch.LastToken+1, v.Epoch.Now)))
+	s.Latest = s.Latest.Add(time.Minute)
+	if err := f.blocked(t, s, "select from paddock.records where name = 'a' for update")("commit"); err != nil || !s.Changes[0].Written {
+		t.Errorf("written: %t, %v", s.Changes[0].Written, err)
+	}
+}
+
+// TestASwapThatWaitsForAChangeLeavesItAlone, also where the database's default is an isolation in which it would fail.
+func TestASwapThatWaitsForAChangeLeavesItAlone(t *testing.T) {
+	t.Parallel()
+	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
+		for _, change := range []string{"update paddock.records set holder = 'another' where name = 'a'", "delete from paddock.records where name = 'a'"} {
+			t.Run(isolation+"/"+change[:6], func(t *testing.T) {
+				t.Parallel()
+				url := pgtest.URL(t)
+				if _, err := connect(t, url).Exec(t.Context(), fmt.Sprintf(
+					"do $$ begin execute format('alter database %%I set default_transaction_isolation = ''%s''', current_database()); end $$", isolation)); err != nil {
+					t.Fatal(err)
+				}
+				f := fixtureOf(t, url)
+				v := f.look(t, "a")
+				s := swapOf(v, v.change("a", grant(v.Epoch.LastToken+1, v.Epoch.Now), lock.Event{Kind: lock.Granted}))
+				s.Latest = s.Latest.Add(time.Minute)
+				if err := f.blocked(t, s, change)("commit"); err != nil || s.Changes[0].Written {
+					t.Errorf("written: %t, %v", s.Changes[0].Written, err)
+				}
+				if is := f.look(t, "a").Rows["a"]; is.Record.Token != 0 || is.LastEvent != 0 {
+					t.Errorf("the lock is %+v", is)
+				}
+			})
+		}
+	}
+}
+
+// TestChangesInATransactionAreAllWrittenOrNone, since some of them may be of one command.
+func TestChangesInATransactionAreAllWrittenOrNone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.look(t, "a", "b")
+	v, err := Look{Names: []string{"a", "b"}, Lock: true}.Run(t.Context(), f.conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := v.change("a", grant(v.Epoch.LastToken+1, v.Epoch.Now), lock.Event{Kind: lock.Granted})
+	b := v.change("b", grant(v.Epoch.LastToken+2, v.Epoch.Now), lock.Event{Kind: lock.Granted})
+	b.After.Leases[0].ExpiresAt = v.Epoch.Now.Add(time.Nanosecond) // it is over when it is written
+	s := swapOf(v, a, b)
+	s.Commit = true
+	pg := new(pgconn.PgError)
+	if _, err := s.Run(t.Context(), f.conn); !errors.As(err, &pg) || pg.Code != TooLate {
+		t.Errorf("got %v, want SQLSTATE %s", err, TooLate)
+	}
+	if _, err := f.conn.Exec(t.Context(), "rollback"); err != nil {
+		t.Fatal(err)
+	}
+	for name, r := range f.look(t, "a", "b").Rows {
+		if r.Record.Token != 0 || r.LastEvent != 0 {
+			t.Errorf("%s was written: %+v", name, r)
+		}
+	}
+}

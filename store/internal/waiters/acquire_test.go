@@ -1,0 +1,375 @@
+package waiters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+const noLimit = 1000
+
+func TestWaitersAreGrantedTheLockInOrder(t *testing.T) {
+	t.Parallel()
+	r := newEngine().replica(t, pgtest.URL(t), noLimit)
+	lease := r.hold(t, "a")
+	var calls []<-chan answer
+	for i := range 5 {
+		calls = append(calls, r.waits(t.Context(), t, wants(t, "a", fmt.Sprint(i))))
+	}
+	for i, call := range calls {
+		r.release(t, lease)
+		got := ended(t, call)
+		if got.err != nil || got.out.Lease.Holder != fmt.Sprint(i) || got.out.Lease.Token <= lease.Token {
+			t.Fatalf("call %d got %+v after token %d, %v", i, got.out.Lease, lease.Token, got.err)
+		}
+		if left := time.Until(got.out.Until(got.out.Lease.ExpiresAt)); left <= 0 || left > lock.DefaultTTL {
+			t.Errorf("%v are left of a new lease", left)
+		}
+		lease = got.out.Lease
+	}
+}
+
+// anyLocks is a command over several locks: it decides a Release of each.
+type anyLocks []lock.Lease
+
+func (c anyLocks) apply(r *replica) (all row.Outcome) {
+	for _, l := range c {
+		out := r.decide(lock.Release{Name: l.Name, LeaseID: l.ID}, false)
+		all.Began, all.Now = out.Began, out.Now
+		all.Locks = append(all.Locks, out.Locks...)
+		all.Promoted = append(all.Promoted, out.Promoted...)
+	}
+	return all
+}
+
+func TestADecisionMayPromoteWaitersOfSeveralLocks(t *testing.T) {
+	t.Parallel()
+	r := newEngine().replica(t, pgtest.URL(t), noLimit)
+	var leases anyLocks
+	var calls []<-chan answer
+	for _, name := range []string{"a", "b"} {
+		leases = append(leases, r.hold(t, name))
+		calls = append(calls, r.waits(t.Context(), t, wants(t, name, "next")))
+	}
+	r.Notify([]row.Outcome{leases.apply(r)})
+	for i, call := range calls {
+		if got := ended(t, call); got.err != nil || got.out.Lease.Name != leases[i].Name {
+			t.Errorf("waiter of %s got %q, %v", leases[i].Name, got.out.Lease.Name, got.err)
+		}
+	}
+}
+
+func TestAWaitEndsInTime(t *testing.T) {
+	t.Parallel()
+	for _, keep := range []bool{false, true} {
+		t.Run(fmt.Sprintf("keep place %t", keep), func(t *testing.T) {
+			t.Parallel()
+			r := newEngine().replica(t, pgtest.URL(t), noLimit)
+			r.hold(t, "a")
+			a := wants(t, "a", "late")
+			a.Wait, a.KeepPlace = time.Millisecond, keep
+			if _, err := r.Acquire(t.Context(), a); !errors.Is(err, lock.ErrHeld) {
+				t.Errorf("answered %v", err)
+			}
+			if n := len(r.engine.lock("a").Queue); (n == 1) != keep {
+				t.Errorf("%d places are left", n)
+			}
+			if leaves := r.engine.leaves(); len(leaves) != 1 {
+				t.Errorf("left by %+v", leaves)
+			}
+		})
+	}
+}
+
+// TestARefusalWhileGrantsArePausedIsADecision: it has the code of a database that does not answer, but nothing is to
+// be given back.
+func TestARefusalWhileGrantsArePausedIsADecision(t *testing.T) {
+	t.Parallel()
+	e := newEngine()
+	e.paused = time.Now().Add(time.Hour)
+	r := e.replica(t, pgtest.URL(t), noLimit)
+	a := wants(t, "a", "late")
+	a.Wait = time.Millisecond
+	if out, err := r.Acquire(t.Context(), a); !errors.Is(err, lock.ErrUnavailable) || out.Err == nil {
+		t.Errorf("answered %v, want the decision", err)
+	}
+	r.cleanup.Wait()
+	if leaves := e.leaves(); len(leaves) != 1 || leaves[0].Disconnected {
+		t.Errorf("left by %+v", leaves)
+	}
+}
+
+// TestACallThatEndsEarlyLeavesItsQueue: a client that has gone gives up its place, one whose deadline has passed may
+// return to it.
+func TestACallThatEndsEarlyLeavesItsQueue(t *testing.T) {
+	t.Parallel()
+	for cause, keeps := range map[error]bool{context.Canceled: false, context.DeadlineExceeded: true} {
+		t.Run(cause.Error(), func(t *testing.T) {
+			t.Parallel()
+			r := newEngine().replica(t, pgtest.URL(t), noLimit)
+			r.hold(t, "a")
+			ctx, end := context.WithCancelCause(t.Context())
+			call := r.waits(ctx, t, wants(t, "a", "gone"))
+			end(cause)
+			if got := ended(t, call); !errors.Is(got.err, lock.ErrUnavailable) || !errors.Is(got.err, cause) {
+				t.Errorf("answered %v", got.err)
+			}
+			r.cleanup.Wait()
+			queue := r.engine.lock("a").Queue
+			if keeps != (len(queue) == 1) {
+				t.Errorf("%d places are left", len(queue))
+			}
+			if keeps && queue[0].Attachment != 0 {
+				t.Error("a call still waits at the place")
+			}
+		})
+	}
+}
+
+// TestAGrantThatCrossesTheClientsLeavingIsGivenBack delays the Leave until the call has been promoted.
+func TestAGrantThatCrossesTheClientsLeavingIsGivenBack(t *testing.T) {
+	t.Parallel()
+	e := newEngine()
+	promoted := make(chan struct{})
+	e.before = func(cmd lock.Command) error {
+		if _, ok := cmd.(lock.Leave); ok {
+			<-promoted
+		}
+		return nil
+	}
+	r := e.replica(t, pgtest.URL(t), noLimit)
+	lease := r.hold(t, "a")
+	ctx, cut := context.WithCancel(t.Context())
+	call := r.waits(ctx, t, wants(t, "a", "gone"))
+	cut()
+	ended(t, call)
+	r.release(t, lease)
+	if n := len(e.lock("a").Leases); n != 1 {
+		t.Fatalf("%d leases, want that of the client which has gone", n)
+	}
+	close(promoted)
+	r.cleanup.Wait()
+	if l := e.lock("a"); len(l.Leases)+len(l.Queue) != 0 {
+		t.Errorf("left are %+v", l)
+	}
+	if leaves := e.leaves(); len(leaves) != 1 {
+		t.Errorf("left by %+v", leaves) // the second one could be decided first, and would keep the place
+	}
+}
+
+// TestAGrantThatComesWhileTheClientLeavesIsGivenBack: the client leaves before its command is decided.
+func TestAGrantThatComesWhileTheClientLeavesIsGivenBack(t *testing.T) {
+	t.Parallel()
+	e := newEngine()
+	ctx, cut := context.WithCancel(t.Context())
+	e.before = func(lock.Command) error { cut(); return nil }
+	r := e.replica(t, pgtest.URL(t), noLimit)
+	if _, err := r.Acquire(ctx, wants(t, "a", "gone")); !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("answered %v", err)
+	}
+	r.cleanup.Wait()
+	if l := e.lock("a"); len(l.Leases)+len(l.Queue) != 0 {
+		t.Errorf("left are %+v", l)
+	}
+}
+
+// TestAGrantThatWasAnsweredIsNotTakenBack: the wait of a call ends just when a release promotes it. Its own Leave is
+// answered with the grant, and the call is gone before the grant of the release is delivered.
+func TestAGrantThatWasAnsweredIsNotTakenBack(t *testing.T) {
+	t.Parallel()
+	for _, answered := range []bool{true, false} {
+		t.Run(fmt.Sprint(answered), func(t *testing.T) {
+			t.Parallel()
+			r := newEngine().replica(t, pgtest.URL(t), noLimit)
+			lease := r.hold(t, "a")
+			a := wants(t, "a", "second")
+			c, err := r.register(&a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.decide(a, false)
+			promotion := r.decide(lock.Release{Name: "a", LeaseID: lease.ID}, false)
+			if answered {
+				if out := r.decide(c.leave(false, false), false); out.Err != nil {
+					t.Fatal(out.Err)
+				}
+			}
+			r.unregister(c, answered)
+			r.Notify([]row.Outcome{promotion})
+			r.cleanup.Wait()
+			if held := len(r.engine.lock("a").Leases) == 1; held != answered {
+				t.Errorf("a client knows of the lease: %t; the lock is held: %t", answered, held)
+			}
+		})
+	}
+}
+
+// TestAClaimIsRepeatedWhenItsAnswerIsLost: the first one is lost after it was decided.
+func TestAClaimIsRepeatedWhenItsAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	e := newEngine()
+	claims := 0
+	e.after = func(cmd lock.Command) error {
+		if _, ok := cmd.(lock.Claim); ok {
+			if claims++; claims == 1 {
+				return database.UnknownOutcome(nil)
+			}
+		}
+		return nil
+	}
+	url := pgtest.URL(t)
+	here, there := e.replica(t, url, noLimit), e.replica(t, url, noLimit)
+	lease := there.hold(t, "a")
+	call := here.waits(t.Context(), t, wants(t, "a", "next"))
+	there.release(t, lease)
+	here.wakeAll()
+	if got := ended(t, call); got.err != nil || got.out.Lease.Holder != "next" || claims != 2 {
+		t.Errorf("%q got the lock after %d claims, %v", got.out.Lease.Holder, claims, got.err)
+	}
+	if leaves := e.leaves(); len(leaves) != 0 {
+		t.Errorf("left by %+v", leaves)
+	}
+}
+
+// TestALeaveIsRepeatedUntilItIsDecided: the answer to a join is lost, and then the database does not answer for a
+// while.
+func TestALeaveIsRepeatedUntilItIsDecided(t *testing.T) {
+	t.Parallel()
+	e := newEngine()
+	var failures atomic.Int32
+	e.before = func(cmd lock.Command) error {
+		if _, ok := cmd.(lock.Leave); ok && failures.Add(1) <= 2 {
+			return database.Unavailable(nil)
+		}
+		return nil
+	}
+	e.after = func(cmd lock.Command) error {
+		if a, ok := cmd.(lock.Acquire); ok && a.Holder == "next" {
+			return database.UnknownOutcome(nil)
+		}
+		return nil
+	}
+	r := e.replica(t, pgtest.URL(t), noLimit)
+	r.hold(t, "a")
+	if _, err := r.Acquire(t.Context(), wants(t, "a", "next")); !errors.Is(err, lock.ErrUnknownOutcome) {
+		t.Fatalf("answered %v", err)
+	}
+	r.cleanup.Wait()
+	queue := e.lock("a").Queue
+	if n := len(e.leaves()); n != 3 || len(queue) != 1 || queue[0].Attachment != 0 {
+		t.Errorf("%d attempts left %+v", n, queue)
+	}
+}
+
+// TestAJoinThatWasNotDoneLeavesNothing to be given back.
+func TestAJoinThatWasNotDoneLeavesNothing(t *testing.T) {
+	t.Parallel()
+	e := newEngine()
+	e.before = func(lock.Command) error { return database.Unavailable(nil) }
+	r := e.replica(t, pgtest.URL(t), noLimit)
+	if _, err := r.Acquire(t.Context(), wants(t, "a", "next")); !errors.Is(err, lock.ErrUnavailable) {
+		t.Fatalf("answered %v", err)
+	}
+	r.cleanup.Wait()
+	if leaves := e.leaves(); len(leaves) != 0 {
+		t.Errorf("left by %+v", leaves)
+	}
+}
+
+// TestTheLimitCountsCallsOfAllReplicas: beyond it no call may join a queue, but a free lock is granted.
+func TestTheLimitCountsCallsOfAllReplicas(t *testing.T) {
+	t.Parallel()
+	r := newEngine().replica(t, pgtest.URL(t), 3)
+	r.hold(t, "a")
+	r.remote.Store(1)
+	r.waits(t.Context(), t, wants(t, "a", "second"))
+	r.waits(t.Context(), t, wants(t, "a", "third"))
+	if _, err := r.Acquire(t.Context(), wants(t, "a", "too many")); !errors.Is(err, lock.ErrTooManyWaiters) {
+		t.Errorf("answered %v", err)
+	}
+	r.hold(t, "free")
+	r.Drain()
+	r.Wait()
+}
+
+func TestDrainKeepsPlaces(t *testing.T) {
+	t.Parallel()
+	e := newEngine()
+	url := pgtest.URL(t)
+	old, other := e.replica(t, url, noLimit), e.replica(t, url, noLimit)
+	lease := old.hold(t, "a")
+	first := wants(t, "a", "first")
+	call := old.waits(t.Context(), t, first)
+	second := other.waits(t.Context(), t, wants(t, "a", "second"))
+	old.Drain()
+	old.Drain()
+	if got := ended(t, call); !errors.Is(got.err, database.ErrStopping) || !errors.Is(got.err, lock.ErrUnavailable) {
+		t.Errorf("answered %v", got.err)
+	}
+	old.Wait()
+	<-old.Draining()
+	if _, err := old.Acquire(t.Context(), wants(t, "a", "new")); !errors.Is(err, database.ErrStopping) {
+		t.Errorf("a new call is answered %v", err)
+	}
+	back := other.waits(t.Context(), t, first)
+	other.release(t, lease)
+	got := ended(t, back)
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	other.release(t, got.out.Lease)
+	if got := ended(t, second); got.err != nil || got.out.Lease.Holder != "second" {
+		t.Errorf("%q, %v", got.out.Lease.Holder, got.err)
+	}
+	old.cleanup.Wait()
+	if leaves := e.leaves(); len(leaves) != 1 {
+		t.Errorf("left by %+v", leaves)
+	}
+}
+
+// TestDrainKeepsPlacesWhileGrantsArePaused, too, although the wait is not refused because of a holder.
+func TestDrainKeepsPlacesWhileGrantsArePaused(t *testing.T) {
+	t.Parallel()
+	e := newEngine()
+	e.paused = time.Now().Add(time.Hour)
+	r := e.replica(t, pgtest.URL(t), noLimit)
+	call := r.waits(t.Context(), t, wants(t, "a", "first"))
+	r.Drain()
+	if got := ended(t, call); !errors.Is(got.err, database.ErrStopping) {
+		t.Errorf("answered %v", got.err)
+	}
+	if n := len(e.lock("a").Queue); n != 1 {
+		t.Errorf("%d places are kept", n)
+	}
+}
+
+// TestCallsThatEndedWithAGrantAreRemembered: no more than maxSettled of them.
+func TestCallsThatEndedWithAGrantAreRemembered(t *testing.T) {
+	t.Parallel()
+	r := New(nil, 1, noLimit, nil)
+	var all []lock.Attachment
+	for range maxSettled + 1 {
+		c, err := r.register(&lock.Acquire{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.unregister(c, true)
+		all = append(all, c.attachment)
+	}
+	for i, want := range map[int]bool{0: false, 1: true, maxSettled: true} {
+		if got := r.deliver(all[i], row.Outcome{}); got != want {
+			t.Errorf("call %d is remembered: %t", i, got)
+		}
+	}
+	if len(r.settled) != maxSettled {
+		t.Errorf("%d are remembered", len(r.settled))
+	}
+}

@@ -1,0 +1,116 @@
+package waiters
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+)
+
+const (
+	// heartbeatInterval is the mean time between two heartbeats. A replica counts as alive for lock.ReplicaTTL after
+	// the last, so it may miss one or two.
+	heartbeatInterval = 500 * time.Millisecond
+	// maxSilence is the time between two heartbeats after which other replicas may have skipped waiters of this one.
+	maxSilence = lock.ReplicaTTL / 2
+	// keepReplicas is how long the row of a replica without heartbeats is kept.
+	keepReplicas = time.Hour
+	// forgetTimeout bounds the deletion of such rows, also when the replica stops.
+	forgetTimeout = time.Second
+)
+
+var (
+	sqlHeartbeat      = database.Statement(files, "heartbeat")
+	sqlPeers          = database.Statement(files, "peers")
+	sqlStaleWaiters   = database.Statement(files, "stale_waiters")
+	sqlForgetReplicas = database.Statement(files, "forget_replicas")
+)
+
+// Hooks connect the tasks of a Registry with the rest of the replica. Each is called from one goroutine at a time.
+type Hooks struct {
+	Watching  func() bool // reports whether this replica has subscribers of events
+	Events    func()      // is called when other replicas may have written events
+	Heartbeat func()      // is called after each heartbeat
+}
+
+// Run sends heartbeats and notifications, and listens for notifications unless there is a pooler in between. It
+// returns when the database is stopped. It uses up to two connections of the database's pool at once, and one of its
+// own. Errors are logged, and the task is retried.
+func (r *Registry) Run(h Hooks) {
+	var tasks sync.WaitGroup
+	tasks.Go(func() { r.sendHeartbeats(h) })
+	tasks.Go(r.sendNotifications)
+	if !r.db.Pooled {
+		tasks.Go(newListener(r, h.Events).run)
+	}
+	tasks.Wait()
+}
+
+func (r *Registry) sendHeartbeats(h Hooks) {
+	r.forgetReplicas(0)
+	var trouble database.Trouble
+	for last := time.Now(); r.db.Sleep(database.Jittered(heartbeatInterval)); {
+		began := time.Now() // the heartbeat counts from no later
+		err := r.heartbeat(last, h.Watching())
+		r.db.Report(&trouble, "heartbeat", err)
+		if err == nil {
+			last = began
+		} else {
+			r.db.Outage.Note()
+		}
+		h.Heartbeat()
+	}
+}
+
+// heartbeat sends a heartbeat if calls wait here or watching is set, and reads those of the others in any case. It
+// wakes the calls that need not wait any more, or all calls if the last heartbeat was long ago.
+func (r *Registry) heartbeat(last time.Time, watching bool) error {
+	names, places, attachments, waiting := r.queued()
+	err := r.db.Relaxed(func(b *pgx.Batch) {
+		if waiting > 0 || watching {
+			b.Queue(sqlHeartbeat, int64(r.self), waiting, watching, lock.ReplicaTTL)
+		}
+		b.Queue(sqlPeers, int64(r.self)).QueryRow(r.scanPeers)
+	})
+	if err == nil && len(names) > 0 {
+		err = r.db.Within(func(ctx context.Context) error {
+			rows, err := r.db.Rest.Query(ctx, sqlStaleWaiters, names, places, attachments)
+			if err != nil {
+				return err
+			}
+			stale, err := pgx.CollectRows(rows, pgx.RowTo[lock.Attachment])
+			r.wake(stale...)
+			return err
+		})
+	}
+	if err == nil && time.Since(last) > maxSilence {
+		r.wakeAll()
+	}
+	return err
+}
+
+// scanPeers reads what the other replicas have said in their heartbeats.
+func (r *Registry) scanPeers(peers pgx.Row) error {
+	var waiting int64
+	var watching bool
+	err := peers.Scan(&waiting, &watching)
+	if err == nil {
+		r.remote.Store(waiting)
+		r.watched.Store(watching)
+	}
+	return err
+}
+
+// forgetReplicas deletes the heartbeat of the replica, if it is not zero, and those that are long over. If that fails,
+// the next replica to start or stop does it.
+func (r *Registry) forgetReplicas(stopped lock.Replica) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.db.Context()), forgetTimeout)
+	defer cancel()
+	if _, err := r.db.Rest.Exec(ctx, sqlForgetReplicas, int64(stopped), keepReplicas); err != nil {
+		r.db.Log.Debug("cannot delete rows of dead replicas", "error", err)
+	}
+}

@@ -1,0 +1,179 @@
+package waiters
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// TestHeartbeatsTellWhatWaitsOnAReplica: a replica without waiting calls and subscribers sends none, but reads them.
+func TestHeartbeatsTellWhatWaitsOnAReplica(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	e, conn := newEngine(), outside(t, url)
+	a, b, silent := e.replica(t, url, noLimit), e.replica(t, url, noLimit), e.replica(t, url, noLimit)
+	heartbeat := func(r *replica, watching bool) {
+		t.Helper()
+		exec(t, conn, "create temporary table if not exists began as select clock_timestamp() as at")
+		if err := r.heartbeat(time.Now(), watching); err != nil {
+			t.Fatal(err)
+		}
+		if n := number(t, conn, `select count(*) from paddock.replicas, began
+			where alive_until between at and at + '1 h'
+				and alive_until - $1::interval not between at and clock_timestamp()`, lock.ReplicaTTL); n != 0 {
+			t.Errorf("a heartbeat does not last for %v", lock.ReplicaTTL)
+		}
+		exec(t, conn, "update paddock.replicas set alive_until = alive_until + interval '2 h'")
+	}
+	for range 3 {
+		if _, err := a.register(&lock.Acquire{Name: "a"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	heartbeat(a, false)
+	heartbeat(b, true)
+	heartbeat(a, false)
+	heartbeat(silent, false)
+	if n := number(t, conn, "select count(*) from paddock.replicas"); n != 2 {
+		t.Errorf("%d replicas have sent heartbeats", n)
+	}
+	for r, want := range map[*replica]struct {
+		remote  int64
+		watched bool
+	}{a: {0, true}, b: {3, false}, silent: {3, true}} {
+		if r.remote.Load() != want.remote || r.watched.Load() != want.watched {
+			t.Errorf("replica %d found %d calls and subscribers %t, want %+v", r.self, r.remote.Load(), r.watched.Load(), want)
+		}
+	}
+	exec(t, conn, "update paddock.replicas set alive_until = now() - interval '1 h'")
+	heartbeat(silent, false)
+	if silent.remote.Load() != 0 || silent.watched.Load() {
+		t.Errorf("a dead replica has %d calls, subscribers %t", silent.remote.Load(), silent.watched.Load())
+	}
+}
+
+// TestHeartbeatsWakeCallsThatNeedNotWait makes the rows of some queues by hand.
+func TestHeartbeatsWakeCallsThatNeedNotWait(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	r, conn := newEngine().replica(t, url, noLimit), outside(t, url)
+	const record = "insert into paddock.records (name, lease_id) values ($1, $2)"
+	const part = `insert into paddock.parts
+		(name, slot, place, attachment, unclaimed, mode, ttl_ms, acquired_at, expires_at, lease_id, holder)
+		values ($1, $2, $3, $4, $5, 1, 1000, now(), now(), $6, 'h')`
+	id := uuid.New()
+	calls := make(map[string]*call)
+	for _, name := range []string{"held", "read", "free", "granted", "gone", "taken over", "joining"} {
+		c, err := r.register(&lock.Acquire{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls[name] = c
+		if name != "joining" {
+			c.place.Store(7)
+		}
+		attachment := int64(c.attachment)
+		if name == "taken over" {
+			attachment++
+		}
+		if name == "free" || name == "read" {
+			exec(t, conn, record, name, nil)
+		} else {
+			exec(t, conn, record, name, id)
+		}
+		if name != "gone" {
+			exec(t, conn, part, name, 0, 7, attachment, name == "granted", id)
+		}
+	}
+	exec(t, conn, part, "read", 1, 0, 0, false, id)
+	woken := func() []string {
+		names := slices.Collect(maps.Keys(calls))
+		return slices.Sorted(slices.Values(slices.DeleteFunc(names, func(name string) bool {
+			select {
+			case <-calls[name].woken:
+				return false
+			default:
+				return true
+			}
+		})))
+	}
+	if err := r.heartbeat(time.Now(), false); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := woken(), []string{"free", "gone", "granted", "taken over"}; !slices.Equal(got, want) {
+		t.Errorf("woken are %q, want %q", got, want)
+	}
+	if err := r.heartbeat(time.Now().Add(-maxSilence), false); err != nil {
+		t.Fatal(err)
+	}
+	if got := woken(); len(got) != len(calls) {
+		t.Errorf("after a silence only %q are woken", got)
+	}
+}
+
+// TestStaleWaitersAreLookedUpByKey in tables that PostgreSQL has never analyzed.
+func TestStaleWaitersAreLookedUpByKey(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.Conn(t)
+	exec(t, conn, "alter table paddock.records set (autovacuum_enabled = false)")
+	exec(t, conn, "alter table paddock.parts set (autovacuum_enabled = false)")
+	exec(t, conn, "insert into paddock.records (name) select 'a:' || i from generate_series(1, 5000) i")
+	exec(t, conn, `insert into paddock.parts
+		(name, slot, place, attachment, mode, ttl_ms, acquired_at, expires_at, lease_id, holder)
+		select 'a', i % 2, i, 1, 1, 1, now(), now(), gen_random_uuid(), 'h' from generate_series(1, 5000) i`)
+	exec(t, conn, "set plan_cache_mode = force_generic_plan")
+	exec(t, conn, "prepare stale as "+sqlStaleWaiters)
+	rows, err := conn.Query(t.Context(), "explain execute stale (null, null, null)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := strings.Join(lines, "\n")
+	if strings.Contains(plan, "Seq Scan") || strings.Count(plan, "Index Cond:") != 3 {
+		t.Errorf("the plan is\n%s", plan)
+	}
+}
+
+// TestAFailedHeartbeatIsAnOutage: the other replicas cannot send theirs either.
+func TestAFailedHeartbeatIsAnOutage(t *testing.T) {
+	t.Parallel()
+	r := newEngine().replica(t, pgtest.URL(t), noLimit)
+	r.db.Rest.Close()
+	beats := 0
+	r.sendHeartbeats(Hooks{Watching: func() bool { return true }, Heartbeat: func() {
+		beats++
+		r.db.Stop()
+	}})
+	if left := r.db.Outage.AssumeAlive(); beats != 1 || left <= 0 {
+		t.Errorf("%v of assumeAlive after %d heartbeats", left, beats)
+	}
+}
+
+// TestDeadReplicasAreForgotten when one starts, and a replica forgets itself when it stops.
+func TestDeadReplicasAreForgotten(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	r, conn := newEngine().replica(t, url, noLimit), outside(t, url)
+	exec(t, conn, `insert into paddock.replicas (id, alive_until, waiting, watching) values
+		(-1, clock_timestamp() - $1::interval - interval '1 s', 0, false),
+		(-2, clock_timestamp(), 0, false)`, keepReplicas)
+	r.sendHeartbeats(Hooks{Watching: func() bool { return true }, Heartbeat: r.db.Stop})
+	if n := number(t, conn, "select sum(id) from paddock.replicas"); n != int64(r.self)-2 {
+		t.Errorf("the ids of the replicas that are left add up to %d", n)
+	}
+	r.Close()
+	if n := number(t, conn, "select sum(id) from paddock.replicas"); n != -2 {
+		t.Errorf("the ids of the replicas that are left add up to %d after Close", n)
+	}
+}

@@ -1,0 +1,269 @@
+package waiters
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+//go:embed sql/*.sql
+var files embed.FS
+
+// maxSettled is how many ended calls are remembered. It is more than can end between a commit and the delivery of the
+// grants that it made. A Leave in the background may take longer: then a second one gives the grant back, too.
+const maxSettled = 4096
+
+// A Submit decides a command. If it was decided, the Outcome is its decision and the error is the decision's. If not,
+// the Outcome is zero, and the error is lock.ErrUnavailable if certainly nothing was done.
+type Submit func(context.Context, lock.Command) (row.Outcome, error)
+
+// A Registry is the calls that wait on this replica. Make one with New. All methods can be called at any time unless
+// they say otherwise.
+type Registry struct {
+	db     *database.DB
+	self   lock.Replica
+	limit  int
+	submit Submit
+
+	mu      sync.Mutex
+	calls   map[lock.Attachment]*call
+	settled []lock.Attachment // the newest ended calls that were answered with a grant, or have a Leave in the background
+
+	drained  context.Context // ends with Drain
+	drain    context.CancelFunc
+	active   sync.WaitGroup // calls
+	cleanup  sync.WaitGroup // Leaves in the background
+	notifier notifier
+
+	// As of the last heartbeat: calls that wait on other replicas, and whether another replica has subscribers of events.
+	remote  atomic.Int64
+	watched atomic.Bool
+}
+
+// A call is one waiting call.
+type call struct {
+	name       string
+	lease      lock.LeaseID
+	attachment lock.Attachment
+	place      atomic.Int64     // zero until it has joined the queue
+	granted    chan row.Outcome // receives the grant, once
+	woken      chan struct{}    // has a value when the call should send a Claim
+}
+
+// New returns the registry of the replica self. limit is the greatest number of waiting calls on all replicas
+// together.
+func New(db *database.DB, self lock.Replica, limit int, submit Submit) *Registry {
+	r := &Registry{db: db, self: self, limit: limit, submit: submit, calls: make(map[lock.Attachment]*call)}
+	r.drained, r.drain = context.WithCancel(context.Background())
+	r.notifier.pending = make(chan struct{}, 1)
+	return r
+}
+
+// Drain ends all waiting calls with lock.ErrUnavailable; they keep their places. Further calls are refused.
+func (r *Registry) Drain() {
+	r.mu.Lock() // so that no call is registered after Drain has returned
+	defer r.mu.Unlock()
+	r.drain()
+}
+
+// Draining returns a channel that is closed by Drain.
+func (r *Registry) Draining() <-chan struct{} { return r.drained.Done() }
+
+// Wait waits until no call is left. Call it after Drain.
+func (r *Registry) Wait() { r.active.Wait() }
+
+// Close waits for the Leaves in the background, and deletes this replica's heartbeat. Call it when the database is
+// stopped, and after Run, Wait and the last Notify have returned.
+func (r *Registry) Close() {
+	r.cleanup.Wait()
+	r.forgetReplicas(r.self)
+}
+
+// register adds a call for a, which the caller must unregister, and completes a. It fails if this replica drains.
+func (r *Registry) register(a *lock.Acquire) (*call, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.drained.Err() != nil {
+		return nil, database.Stopping()
+	}
+	a.LimitReached = len(r.calls)+int(r.remote.Load()) >= r.limit
+	c := &call{
+		name: a.Name, lease: a.LeaseID, attachment: lock.Attachment(1 + rand.Int64N(1<<62)),
+		granted: make(chan row.Outcome, 1), woken: make(chan struct{}, 1),
+	}
+	a.Attachment, a.Replica = c.attachment, r.self
+	r.calls[c.attachment] = c
+	r.active.Add(1)
+	return c, nil
+}
+
+// unregister removes the call. granted tells whether its client is answered with a grant.
+func (r *Registry) unregister(c *call, granted bool) {
+	if granted {
+		r.settle(c.attachment) // before it is removed, so that a late grant is not given back in between
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.calls, c.attachment)
+	r.active.Done()
+}
+
+// settle records that no grant needs to be given back for the call once it has ended.
+func (r *Registry) settle(a lock.Attachment) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.settled = append(r.settled, a)
+	r.settled = r.settled[max(len(r.settled)-maxSettled, 0):]
+}
+
+// deliver hands the grant to the call, if it waits still. It returns false if the grant must be given back. That is
+// not so if the call got the grant as the answer to its own Leave, and has ended, or if a Leave in the background gives
+// it back.
+func (r *Registry) deliver(a lock.Attachment, grant row.Outcome) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.calls[a]
+	if c == nil {
+		return slices.Contains(r.settled, a)
+	}
+	select {
+	case c.granted <- grant:
+	default: // it has the grant already
+	}
+	return true
+}
+
+// wake wakes those of the calls that wait here.
+func (r *Registry) wake(attachments ...lock.Attachment) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range attachments {
+		if c := r.calls[a]; c != nil {
+			c.wake()
+		}
+	}
+}
+
+func (r *Registry) wakeAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.calls {
+		c.wake()
+	}
+}
+
+func (c *call) wake() {
+	select {
+	case c.woken <- struct{}{}:
+	default:
+	}
+}
+
+// queued returns the calls that have joined a queue, one slice a column of sql/stale_waiters.sql, and the number of all
+// calls.
+func (r *Registry) queued() (names []string, places, attachments []int64, all int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.calls {
+		if place := c.place.Load(); place > 0 {
+			names, places = append(names, c.name), append(places, place)
+			attachments = append(attachments, int64(c.attachment))
+		}
+	}
+	return names, places, attachments, len(r.calls)
+}
+
+// leaveTimeout bounds the attempts to leave a queue in the background. By then the place has lapsed by itself.
+const leaveTimeout = lock.MaxWait + lock.PlaceRetention
+
+// Acquire acquires the lock, and waits for it up to a.Wait. The error is the decision's, or one of package lock if there is
+// no decision. When ctx ends, Acquire returns lock.ErrUnavailable and gives back what the call has or gets.
+func (r *Registry) Acquire(ctx context.Context, a lock.Acquire) (out row.Outcome, err error) {
+	over := time.NewTimer(a.Wait)
+	defer over.Stop()
+	c, err := r.register(&a)
+	if err != nil {
+		return row.Outcome{}, err
+	}
+	defer func() { r.unregister(c, err == nil) }()
+	out, err = r.submit(ctx, a)
+	begun := !errors.Is(err, lock.ErrUnavailable)
+	for err == nil && out.Queued {
+		c.place.Store(out.Place)
+		out, err = r.await(ctx, c, over.C, a.KeepPlace)
+	}
+	if err == nil && ctx.Err() != nil {
+		err = database.Departed(context.Cause(ctx)) // the grant came while the client left
+	}
+	if begun && undecided(out, err) {
+		// A client that has left gives up its place. Otherwise the answer asks it to return.
+		r.leaveInBackground(c.leave(!errors.Is(context.Cause(ctx), context.Canceled), true))
+	}
+	return out, err
+}
+
+// undecided reports whether a submitted command failed without a decision.
+func undecided(out row.Outcome, err error) bool { return err != nil && out.Err == nil }
+
+// await sleeps until something is to be done for the call, and does it. It repeats a Claim whose answer was lost,
+// since the second one finds what the first has done. If it returned the error instead, the waiter would be skipped
+// until its client returns.
+func (r *Registry) await(ctx context.Context, c *call, over <-chan time.Time, keepPlace bool) (row.Outcome, error) {
+	pause := database.NewPause()
+	for retry := (<-chan time.Time)(nil); ; {
+		select {
+		case grant := <-c.granted:
+			return grant, nil
+		case <-c.woken:
+		case <-retry:
+		case <-over:
+			return r.submit(ctx, c.leave(keepPlace, false))
+		case <-r.drained.Done():
+			out, err := r.submit(ctx, c.leave(true, false))
+			if errors.Is(out.Err, lock.ErrHeld) || errors.Is(out.Err, lock.ErrUnavailable) {
+				err = database.Stopping()
+			}
+			return out, err
+		case <-ctx.Done():
+			return row.Outcome{}, database.Departed(context.Cause(ctx))
+		}
+		out, err := r.submit(ctx, lock.Claim{Name: c.name, LeaseID: c.lease, Attachment: c.attachment})
+		if !errors.Is(err, lock.ErrUnknownOutcome) || ctx.Err() != nil {
+			return out, err
+		}
+		retry = time.After(pause.NextBackOff())
+	}
+}
+
+// leave returns the command that ends the wait of the call.
+func (c *call) leave(keepPlace, disconnected bool) lock.Leave {
+	return lock.Leave{
+		Name: c.name, LeaseID: c.lease, Attachment: c.attachment, KeepPlace: keepPlace, Disconnected: disconnected,
+	}
+}
+
+// leaveInBackground submits the Leave until it is decided, for leaveTimeout at most. What is left then ends by itself:
+// the place after lock.PlaceRetention, the lease with its TTL.
+func (r *Registry) leaveInBackground(l lock.Leave) {
+	r.settle(l.Attachment)
+	r.cleanup.Go(func() {
+		ctx, cancel := context.WithTimeout(r.db.Context(), leaveTimeout)
+		defer cancel()
+		out, err := r.submit(ctx, l)
+		for undecided(out, err) && ctx.Err() == nil && r.db.Sleep(database.Jittered(database.MaxPause)) {
+			out, err = r.submit(ctx, l)
+		}
+		if undecided(out, err) && r.db.Context().Err() == nil {
+			r.db.Log.Warn("cannot remove an ended call from its queue", "lock", l.Name, "error", err)
+		}
+	})
+}

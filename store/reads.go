@@ -1,0 +1,139 @@
+package store
+
+import (
+	"context"
+	"encoding/base64"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+// Lock returns a lock, see lock.Service.
+func (s *Store) Lock(ctx context.Context, name string) (lock.Lock, error) {
+	if err := lock.CheckName(name); err != nil {
+		return lock.Lock{}, err
+	}
+	r, err := s.readOne(ctx, row.Only(name))
+	return r.Lock(), err
+}
+
+// readOne reads the lock that is the only one in the range, without locking it. If it was never used, it has only a name.
+func (s *Store) readOne(ctx context.Context, only row.Range) (r row.Reading, err error) {
+	err = s.db.Read(ctx, func(ctx context.Context) (err error) {
+		r, err = only.ReadOne(ctx, s.db.Rest, s.db.Outage.AssumeAlive())
+		return err
+	})
+	return r, err
+}
+
+// VerifyToken returns the status of a token, see lock.Service.
+//
+// A lease that is past its end as it was read may have been renewed in time by a transaction whose commit is not visible
+// yet, because it waits for a standby. The lock is then read again with its row locked: that waits for the transaction,
+// and no renewal that was decided before can be written after it.
+func (s *Store) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
+	v, err := v.Resolve()
+	if err != nil {
+		return lock.Verification{}, err
+	}
+	r, err := s.readOne(ctx, row.Only(v.Name))
+	if err == nil && v.NeedsLockedRead(r.Record, r.Now) {
+		r, err = s.readLocked(ctx, v.Name)
+	}
+	if err != nil {
+		return lock.Verification{}, err
+	}
+	return v.Check(r.Record, r.Now), nil
+}
+
+// readLocked reads a lock with its row locked. It waits for the row as long as a batch does, a few times.
+func (s *Store) readLocked(ctx context.Context, name string) (r row.Reading, err error) {
+	err = s.db.Read(ctx, func(ctx context.Context) error {
+		conn, err := s.db.Rest.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Release()
+		b := &pgx.Batch{}
+		b.Queue(database.Begin)
+		database.QueueSettings(b, database.RowTimeout)
+		row.QueueFence(b, name, new(lock.Token))
+		if err = conn.SendBatch(ctx, b).Close(); err == nil {
+			r, err = row.Only(name).ReadOne(ctx, conn, 0)
+		}
+		database.Rollback(conn.Conn())
+		return err
+	})
+	return r, err
+}
+
+// Queue returns the waiters of a lock, see lock.Service.
+func (s *Store) Queue(ctx context.Context, name string) (lock.QueueInfo, error) {
+	if err := lock.CheckName(name); err != nil {
+		return lock.QueueInfo{}, err
+	}
+	only := row.Only(name)
+	only.Queue = true
+	r, err := s.readOne(ctx, only)
+	if err != nil {
+		return lock.QueueInfo{}, err
+	}
+	return r.Record.QueueInfo(r.Now, s.self), nil
+}
+
+// scanned is how many locks are read at once to find those that a query selects.
+const scanned = 1000
+
+// Locks returns a page of locks, see lock.Service. The rules themselves filter it by state and holder, so a page may take
+// several reads; SQL leaves out locks without leases and waiters where the query cannot select them.
+func (s *Store) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
+	var page lock.Page[lock.Lock]
+	q, err := q.Resolve()
+	if err != nil {
+		return page, err
+	}
+	after, err := base64.RawURLEncoding.DecodeString(q.Cursor)
+	if err != nil || q.Cursor != "" && lock.CheckName(string(after)) != nil {
+		return page, lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, or omit it to start over")
+	}
+	selects := row.Prefixed(q.Prefix)
+	selects.Limit = q.Limit + 1
+	if selects.Active = q.Holder != "" || q.State == lock.Held || q.State == lock.InGrace; q.Holder != "" || q.State != "" {
+		selects.Limit = scanned
+	}
+	err = s.db.Read(ctx, func(ctx context.Context) error {
+		page.Items, selects.After = nil, string(after)
+		for full := true; full && len(page.Items) <= q.Limit; {
+			all, err := selects.Read(ctx, s.db.Rest, 0)
+			if err != nil {
+				return err
+			}
+			for _, r := range all {
+				if l := r.Lock(); q.Selects(l) && len(page.Items) <= q.Limit {
+					page.Items = append(page.Items, l)
+				}
+				selects.After = r.Record.Name
+			}
+			full = len(all) == selects.Limit
+		}
+		return nil
+	})
+	if len(page.Items) > q.Limit {
+		page.Items = page.Items[:q.Limit]
+		page.Next = base64.RawURLEncoding.EncodeToString([]byte(page.Items[q.Limit-1].Name))
+	}
+	return page, err
+}
+
+// Watch returns a lock once it is not what was seen, see lock.Service.
+func (s *Store) Watch(ctx context.Context, q lock.Watch) (lock.Lock, error) {
+	return s.events.Watch(ctx, q, s.Lock)
+}
+
+// Events returns a page of events, see lock.Service.
+func (s *Store) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+	return s.events.Page(ctx, q)
+}

@@ -1,3 +1,0 @@
-select epoch, began_at, system_identifier, timeline, reason, closed_until, quorum, longest_ms, clock_timestamp()
-from paddock.epochs
-order by epoch

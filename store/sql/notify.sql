@@ -1,1 +1,0 @@
-select pg_notify('paddock', payload) from unnest($1::text[]) as n (payload)

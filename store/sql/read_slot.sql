@@ -1,5 +1,0 @@
--- The lease in a slot of a lock whose anchor is locked.
-select name, slot, revision, last_token, last_end, capacity, queued, sitting, changed_at,
-       lease_id, mode, holder, token, ttl_ms, grace_ms, max_hold_ms, acquired_at, expires_at, metadata, place, attachment, claim_by
-from paddock.locks
-where name = $1 and slot = $2

@@ -1,3 +1,0 @@
--- One event, as in save_events.sql.
-insert into paddock.events (id, at, name, slot, revision, kind, mode, holder, token, reason, place, lease_ref)
-values ($1::bigint, $2::timestamptz, $3::text, $4::integer, $5::bigint, $6::smallint, $7::smallint, $8::text, $9::bigint, $10::text, $11::bigint, nullif($12::bigint, 0))

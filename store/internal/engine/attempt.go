@@ -74,7 +74,8 @@ func (a *attempt) run(units []*unit) (again []*call, effect database.Effect, err
 	return append(again, left...), effect, err
 }
 
-// decide decides the units, on the cache where that is enough. Those that are not decided then are to be tried again.
+// decide decides the units: on the cache where that is enough, otherwise after a look. A unit that stays undecided is tried
+// again.
 func (a *attempt) decide(ctx context.Context, units []*unit) error {
 	unknown := units
 	if !a.locks {
@@ -95,7 +96,7 @@ func (a *attempt) decide(ctx context.Context, units []*unit) error {
 	return a.decideFresh(ctx, unknown)
 }
 
-// decideCached decides the units whose locks are in the cache. It returns the others, and those that must be read.
+// decideCached decides units on the cache, and returns those whose locks must be read first.
 func (a *attempt) decideCached(units []*unit) (unknown []*unit) {
 	a.cache.mu.Lock()
 	a.epoch, a.clock = a.cache.epoch, a.cache.clock

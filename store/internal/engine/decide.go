@@ -231,7 +231,7 @@ func endsLease(events []lock.Event) bool {
 	return slices.ContainsFunc(events, func(e lock.Event) bool { return e.Ref != 0 })
 }
 
-// outcomes appends what the callers are told. The queue is part of it only for a Revoke, which returns its length: a batch
+// outcomes appends what the callers are told, and drops the queues of the decisions. The queue is part of it only for a Revoke, which returns its length: a batch
 // with many calls would keep as many copies of the queue.
 func (u *unit) outcomes(all []row.Outcome, clock reading) []row.Outcome {
 	for i, d := range u.decisions {

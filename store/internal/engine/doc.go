@@ -55,5 +55,5 @@
 //
 //	nothing was sent, or the server reports an error      tried again while the caller waits, then ErrUnavailable
 //	the answer to a commit is lost                        ErrUnknownOutcome: the same call finds out
-//	the server reports an error that would come again     the calls are tried one by one; those that still fail: ErrInternal
+//	the server reports a permanent error                  each call is retried alone; if it fails again, ErrInternal
 package engine

@@ -26,8 +26,8 @@ import (
 	"github.com/paddock-lock/paddock/test/internal/tools"
 )
 
-// The ports of PgBouncers are below those that the system gives to outgoing connections: one of them may take a port that was
-// free a moment ago, even the one that awaits the PgBouncer, by connecting to itself.
+// PgBouncers get ports below the range of outgoing connections. A port in that range may be taken between the check and the
+// start, even by the test's own attempt to connect, which can connect to itself.
 const (
 	leastPort    = 12000
 	ports        = 20000

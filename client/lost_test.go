@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/internal/freeport"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -124,14 +125,11 @@ func quietTLS() *http.Transport {
 // closedAddress returns an address without a listener.
 func closedAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Find()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return l.Addr().String()
+	return freeport.Address(port)
 }
 
 func TestAnErrorWithoutConnectionTraceIsUnknownOutcome(t *testing.T) {

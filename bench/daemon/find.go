@@ -2,10 +2,10 @@ package daemon
 
 import (
 	"fmt"
-	"net"
 	"os/exec"
 
 	"github.com/paddock-lock/paddock/bench/system"
+	"github.com/paddock-lock/paddock/internal/freeport"
 )
 
 // Find returns the path of an installed program. If there is none, the error wraps system.ErrMissing
@@ -23,12 +23,8 @@ func Missing(what, pkg string) error {
 	return fmt.Errorf("%s: %w: apt-get install %s", what, system.ErrMissing, pkg)
 }
 
-// Addr returns a free loopback address. Another process may take it before it is used, but the kernel
-// does not assign the port again for some time.
+// Addr returns a free loopback address.
 func Addr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
+	port, err := freeport.Find()
+	return freeport.Address(port), err
 }

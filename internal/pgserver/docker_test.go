@@ -5,14 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/internal/freeport"
 )
 
 // fakeDocker is a command line of Docker with at most one container, whose server is one that the test runs. The
@@ -59,18 +61,14 @@ func serve(t *testing.T, dir string) {
 			t.Error(err)
 		}
 	})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err := errors.Join(err, listener.Close(), host.Initialise(t.Context())); err != nil {
+	port, err := freeport.Find()
+	if err := errors.Join(err, host.Initialise(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	err = errors.Join(
 		host.WriteFile("hba.conf", "host all all 127.0.0.1/32 trust\n"),
-		os.WriteFile(filepath.Join(dir, "address"), []byte("127.0.0.1:"+port+"\n"), 0o600),
-		host.Launch(t.Context(), t.Output(), "-p", port, "-c", "listen_addresses=127.0.0.1",
+		os.WriteFile(filepath.Join(dir, "address"), []byte(freeport.Address(port)+"\n"), 0o600),
+		host.Launch(t.Context(), t.Output(), "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1",
 			"-c", "hba_file="+host.Path("hba.conf"), "-c", "unix_socket_directories="+host.SocketDir()),
 	)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -23,15 +22,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock/internal/freeport"
 	"github.com/paddock-lock/paddock/test/internal/tools"
-)
-
-// PgBouncers get ports below the range of outgoing connections. A port in that range may be taken between the check and the
-// start, even by the test's own attempt to connect, which can connect to itself.
-const (
-	leastPort    = 12000
-	ports        = 20000
-	portAttempts = 100
 )
 
 // startTimeout is how long a PgBouncer may take until it accepts connections.
@@ -127,20 +119,14 @@ func New(t testing.TB, mode string, poolSize int) Config {
 	if err := os.Chmod(filepath.Dir(c.Dir), 0o711); err != nil {
 		t.Fatal(err)
 	}
-	for range portAttempts {
-		c.Port = leastPort + rand.IntN(ports)
-		if listener, err := net.Listen("tcp", c.address()); err == nil {
-			if err := listener.Close(); err != nil {
-				t.Fatal(err)
-			}
-			return c
-		}
+	var err error
+	if c.Port, err = freeport.Find(); err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("no port from %d on is free", leastPort)
 	return c
 }
 
-func (c Config) address() string { return "127.0.0.1:" + strconv.Itoa(c.Port) }
+func (c Config) address() string { return freeport.Address(c.Port) }
 
 // Through returns databaseURL with the address of the PgBouncer.
 func (c Config) Through(t testing.TB, databaseURL string) string {

@@ -87,7 +87,13 @@ func partsChanging(s *stage) error {
 	held := s.acquire(s.b(), s.name, time.Minute)
 	first, _ := s.wait(s.name, time.Minute)
 	released := make(chan error)
-	go func() { released <- s.a().Release(s.Context(), lock.Release{Name: first.Name, LeaseID: first.LeaseID}) }()
+	go func() {
+		err := error(lock.ErrUnknownOutcome)
+		for errors.Is(err, lock.ErrUnknownOutcome) { // a busy machine may take longer than a call
+			err = s.a().Release(s.Context(), lock.Release{Name: first.Name, LeaseID: first.LeaseID})
+		}
+		released <- err
+	}()
 	sleepFor(s.Context(), partsDelay/5+time.Duration(s.try%3)*partsDelay) // first the statement may have to be prepared
 	s.release(s.b(), held)
 	_, second := s.wait(s.name, time.Second)

@@ -37,7 +37,7 @@ var stages = []staged{
 	{mutant: mutant{name: "a commit does not compare xmin", file: swapFile,
 		from: "r.ctid = n.at and r.xmin = n.version and", to: "r.ctid = n.at and"}, situation: placeUsedAgain},
 	{mutant: mutant{name: "a commit does not compare the name", file: swapFile,
-		from: "r.xmin = n.version and r.name = n.name", to: "r.xmin = n.version"}, situation: rowsMoved},
+		from: "r.xmin = n.version and r.name is not distinct from n.name", to: "r.xmin = n.version"}, situation: rowsMoved},
 	{mutant: mutant{name: "a commit does not compare the epoch", file: swapFile,
 		from: "select epoch = $4::bigint and", to: "select $4::bigint > 0 and"}, situation: epochOpened},
 	{mutant: mutant{name: "a commit does not compare the pause of grants", file: swapFile,

@@ -14,7 +14,7 @@ import (
 const (
 	byName    = "Index Cond: (name = n.name)"
 	recordTID = "TID Cond: (ctid = n.at)"
-	endedKey  = "Index Cond: (key = u.key)"
+	endedKey  = "Index Cond: (key = (unnest($10)))"
 	partKeys  = "Index Cond: ((name = (d.name)::text) AND (slot = d.slot) AND (place = d.place))"
 )
 
@@ -35,11 +35,14 @@ func decisions() map[string]planned {
 		"draw":          {sqlDraw, nil},
 	}
 	for v, text := range sqlSwaps {
-		p := planned{text, []string{recordTID, endedKey, "epochs_pkey"}}
+		p := planned{text, []string{recordTID, "epochs_pkey"}}
+		if v.Endings {
+			p.want = append(p.want, endedKey)
+		}
 		if v.Parts {
 			p.want = append(p.want, partKeys)
 		}
-		all[fmt.Sprintf("swap, events %t, parts %t", v.Events, v.Parts)] = p
+		all[fmt.Sprintf("swap, endings %t, parts %t, events %t", v.Endings, v.Parts, v.Events)] = p
 	}
 	return all
 }

@@ -102,7 +102,7 @@ type write struct {
 	at      pgtype.TID
 	version pgtype.Uint32
 	until   pgtype.Timestamptz // the decision does not hold from then on
-	entry   []byte             // of the events, null if there are none
+	tells   bool               // there are events
 	storedRecord
 }
 
@@ -110,49 +110,55 @@ type write struct {
 func (w *write) columns(to []column) []column {
 	return w.storedRecord.columns(append(to, []column{
 		{"at", "tid", &w.at}, {"version", "xid", &w.version}, {"until", "timestamptz", &w.until},
-		{"entry", "json", &w.entry},
+		{"tells", "boolean", &w.tells},
 	}...))
 }
 
-// ofChange returns the column that comes before those of a part: the number of the change that it belongs to.
+// ofChange returns the column that comes before those of a row that belongs to a change: the number of the change.
 func ofChange(ord int32) []column { return []column{{"ord", "integer", &ord}} }
+
+// endingOf returns the columns of a lease that must not have ended.
+func endingOf(ord int32, ref lock.LeaseRef) []column {
+	return append(ofChange(ord), column{"key", "bigint", (*int64)(&ref)})
+}
+
+// entryOf returns the columns of the events of a change.
+func entryOf(ord int32, entry []byte) []column {
+	return append(ofChange(ord), column{"entry", "json", &entry})
+}
 
 // arrays are the columns of some rows, as parameters of unnest. The elements are pointers, which pgx follows.
 type arrays []pgtype.FlatArray[any]
 
-// newArrays returns arrays of the columns, with room for n rows.
-func newArrays(columns []column, n int) arrays {
-	a, all := make(arrays, len(columns)), make([]any, n*len(columns))
-	for i := range a {
-		a[i] = all[i*n : i*n : (i+1)*n]
+// add adds a row. There will be about n.
+func (a *arrays) add(row []column, n int) {
+	if *a == nil {
+		all := make([]any, n*len(row))
+		for i := range row {
+			*a = append(*a, all[i*n:i*n:(i+1)*n])
+		}
 	}
-	return a
-}
-
-func (a arrays) add(row []column) {
 	for i, c := range row {
-		a[i] = append(a[i], c.value)
+		(*a)[i] = append((*a)[i], c.value)
 	}
 }
 
 // A writing is the parameters of sql/swap.sql that are arrays.
 type writing struct {
-	endedOrds            []int32
-	endedKeys            []int64
-	writes, drops, saves arrays
-	refs                 arrays
-	row                  []column // used again for each write
-	events               int      // in all entries
+	changes int
+	sets    [swapSets]arrays
+	events  int      // in all entries
+	row     []column // used again for each write
 }
+
+// add adds a row to a set. Most sets have about one row a change, or none.
+func (w *writing) add(set int, row []column) { w.sets[set].add(row, w.changes) }
 
 // encode returns the statement and its parameters.
 func (s *Swap) encode() (text string, args []any) {
-	w := writing{
-		writes: newArrays(writeColumns, len(s.Changes)), drops: newArrays(dropColumns, 0), saves: newArrays(saveColumns, 0),
-		refs: newArrays(refColumns, len(s.Changes)), row: make([]column, 0, len(writeColumns)),
-	}
+	w := writing{changes: len(s.Changes), row: make([]column, 0, len(writeColumns))}
 	for i, change := range s.Changes {
-		w.add(int32(i+1), change, s.Now)
+		w.addChange(int32(i+1), change, s.Now)
 	}
 	latest := timestamp(s.Latest)
 	if s.Commit { // the rows are locked, so nothing has changed since
@@ -160,45 +166,46 @@ func (s *Swap) encode() (text string, args []any) {
 	}
 	closed := pgtype.Timestamptz{Time: s.Epoch.ClosedUntil, Valid: !s.Epoch.ClosedUntil.IsZero()}
 	args = []any{
-		s.Now, latest, s.Epoch.Started, s.Epoch.Number, closed, s.Epoch.Longest.Milliseconds(), MarkSpace, w.endedOrds, w.endedKeys,
+		s.Now, latest, s.Epoch.Started, s.Epoch.Number, closed, s.Epoch.Longest.Milliseconds(), MarkSpace, len(s.Changes),
 	}
-	v := variant{Events: w.events > 0, Parts: len(w.drops[0])+len(w.saves[0]) > 0}
-	all := w.writes
-	if v.Parts {
-		all = slices.Concat(w.writes, w.drops, w.saves)
+	v := variant{
+		Endings: w.sets[endings] != nil, Parts: w.sets[drops] != nil || w.sets[saves] != nil, Events: w.sets[entries] != nil,
 	}
-	if v.Events {
-		all = slices.Concat(all, w.refs)
-	}
-	for i := range all {
-		args = append(args, &all[i])
+	for i, set := range inSwap {
+		for j := range set.columns {
+			if all := w.sets[i]; v.has(i) && all == nil {
+				args = append(args, pgtype.FlatArray[any]{})
+			} else if v.has(i) {
+				args = append(args, all[j])
+			}
+		}
 	}
 	return sqlSwaps[v], args
 }
 
 var infinity = pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
 
-func (w *writing) add(ord int32, change *Change, now time.Time) {
+func (w *writing) addChange(ord int32, change *Change, now time.Time) {
 	before, after := &change.Before.Record, &change.After
 	for _, ref := range change.Unused {
-		w.endedOrds, w.endedKeys = append(w.endedOrds, ord), append(w.endedKeys, int64(ref))
+		w.add(endings, endingOf(ord, ref))
 	}
 	ended, given := differing(before.Leases, after.Leases)
 	row := &write{
 		at: change.Before.At, version: pgtype.Uint32{Uint32: change.Before.Version, Valid: true},
-		until: until(ended, given, change.At), storedRecord: storeRecord(after),
+		until: until(ended, given, change.At), tells: len(change.Events) > 0, storedRecord: storeRecord(after),
 	}
-	if len(change.Events) > 0 {
-		row.entry = appendEntry(nil, after.Name, change.Before.LastEvent, w.events, change.Events, now)
+	w.row = row.columns(w.row[:0])
+	w.add(writes, w.row)
+	if row.tells {
+		w.add(entries, entryOf(ord, appendEntry(nil, after.Name, change.Before.LastEvent, w.events, change.Events, now)))
 		w.addReferences(ord, change)
 		w.events += len(change.Events)
 	}
-	w.row = row.columns(w.row[:0])
-	w.writes.add(w.row)
 	delete(ended, 0) // an exclusive lease is no part
 	for _, l := range given {
 		if delete(ended, l.Slot); l.Slot > 0 {
-			w.saves.add(leasePart(after.Name, l).columns(ofChange(ord)))
+			w.add(saves, leasePart(after.Name, l).columns(ofChange(ord)))
 		}
 	}
 	for slot := range ended {
@@ -222,7 +229,7 @@ func (w *writing) addWaiters(ord int32, before, after *lock.Record) {
 				continue
 			}
 		}
-		w.saves.add(waiterPart(after.Name, waiter).columns(ofChange(ord)))
+		w.add(saves, waiterPart(after.Name, waiter).columns(ofChange(ord)))
 	}
 	for _, waiter := range left {
 		w.drop(ord, after.Name, 0, waiter.Place)
@@ -230,7 +237,7 @@ func (w *writing) addWaiters(ord int32, before, after *lock.Record) {
 }
 
 func (w *writing) drop(ord int32, name string, slot int, place int64) {
-	w.drops.add(partOf(name, slot, place).columns(ofChange(ord))[:len(dropColumns)])
+	w.add(drops, partOf(name, slot, place).columns(ofChange(ord))[:len(dropColumns)])
 }
 
 // sameWaiter reports whether two waiters are equal in everything that a decision can change.
@@ -274,24 +281,21 @@ func until(ended map[int]*lock.Lease, given []*lock.Lease, now time.Time) pgtype
 	return first
 }
 
-// refColumns are the columns of a reference to an event: the change that it belongs to, its key, and the number of the event
-// in the batch.
-var refColumns = refOf(0, 0, 0)
-
+// refOf returns the columns of a reference to an event: its key, and the number of the event in the batch.
 func refOf(ord int32, key int64, number int) []column {
 	n := int32(number)
-	return []column{{"ord", "integer", &ord}, {"key", "bigint", &key}, {"number", "integer", &n}}
+	return append(ofChange(ord), column{"key", "bigint", &key}, column{"number", "integer", &n})
 }
 
 // addReferences adds the references by which some of the events are found. The first event has the number w.events.
 func (w *writing) addReferences(ord int32, change *Change) {
 	for i, e := range change.Events {
 		if e.Ref != 0 {
-			w.refs.add(refOf(ord, int64(e.Ref), w.events+i))
+			w.add(refs, refOf(ord, int64(e.Ref), w.events+i))
 		}
 	}
 	if change.Before.Record.Revision/RefInterval != change.After.Revision/RefInterval {
-		w.refs.add(refOf(ord, NameKey(change.After.Name), w.events+len(change.Events)-1))
+		w.add(refs, refOf(ord, NameKey(change.After.Name), w.events+len(change.Events)-1))
 	}
 }
 

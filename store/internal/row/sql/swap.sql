@@ -4,14 +4,15 @@
 -- the statement.
 --
 -- $1 is the instant of the latest decision, $2 the last one at which they may be written; $3 the start of the server, and
--- $4 to $6 the epoch, its pause and its longest lease, that they were made on; $7 the key of the mark. $8 and $9 are leases
--- that must not have ended: the number of the lock among the changes, and the key. The other parameters are the changes, an
--- array for each column.
+-- $4 to $6 the epoch, its pause and its longest lease, that they were made on; $7 the key of the mark; $8 the number of
+-- changes. The other parameters are the rows of endings, writes, drops, saves, entries and refs, an array for each column.
+-- ord is the number of a change, from 1 on.
 --
 -- If $2 is infinite, the rows are locked, and some of the changes belong together: either all of them are written or none.
 --
 -- now: the guard; without a row of it nothing is written. The mark, an advisory lock, tells readers of events that events
--- of batches above it may be missing; it is set before the batch is drawn.
+-- of batches above it may be missing; it is set before the batch is drawn. ended: changes that rely on a lease that has
+-- ended, contrary to what was assumed. The name is compared in a way for which no index is used: the record is at its ctid.
 with now as materialized (
     select clock_timestamp() as at{{if .Events}}, nextval('paddock.event_batch_ids') as batch{{end}}
     from {{if .Events}}(
@@ -24,42 +25,44 @@ with now as materialized (
       and (select epoch = $4::bigint and closed_until is not distinct from $5::timestamptz and longest_ms >= $6::bigint
               and (not quorum or current_setting('synchronous_standby_names') <> '')
            from paddock.epochs order by epoch desc limit 1)
-), ended as materialized (
+){{if .Endings}}, ended as materialized (
     select u.ord
-    from unnest($8::integer[], $9::bigint[]) as u (ord, key)
+    from (select {{.Endings}}) u
     where exists (select from paddock.event_refs k where k.key = u.key)
-), written as (
+){{end}}, written as (
     update paddock.records r
     set {{.RecordAssignments}}{{if .Events}},
-        last_event = case when n.entry is null then r.last_event else now.batch end{{end}}
+        last_event = case when n.tells then now.batch else r.last_event end{{end}}
     from now
-    cross join unnest({{.Writes}}) with ordinality as n ({{.Write}}, ord)
-    where r.ctid = n.at and r.xmin = n.version and r.name = n.name
-      and now.at < n.until and n.ord <> all (array(select ord from ended))
+    cross join (select {{.Writes}}, generate_series(1, $8::integer) as ord) n
+    where r.ctid = n.at and r.xmin = n.version and r.name is not distinct from n.name
+      and now.at < n.until{{if .Endings}} and n.ord <> all (array(select ord from ended)){{end}}
     returning n.ord, r.ctid as at, r.xmin as version, now.at as now, case when clock_timestamp() >= n.until then paddock.decided_too_late() end{{if .Events}},
-              now.batch, n.entry
-), told as (
-    insert into paddock.event_batches (id, at, entries)
-    select batch, $1, array_agg(entry order by ord)
-    from written
-    where entry is not null
-    group by batch{{end}}
+              now.batch{{end}}
 ){{if or .Events .Parts}}, done as materialized (
-    select array_agg(ord) as ords, count(*) = cardinality($10::tid[]) as whole{{if .Events}}, min(batch) as batch{{end}}
+    select array_agg(ord) as ords, count(*) = $8 as whole{{if .Events}}, min(batch) as batch{{end}}
     from written
-){{end}}{{if .Events}}, refs as (
+){{end}}{{if .Events}}, told as (
+    insert into paddock.event_batches (id, at, entries)
+    select done.batch, $1, e.entries
+    from done
+    cross join lateral (
+        select array(select entry from (select {{.Entries}}) e where done.whole or ord = any (done.ords)) as entries
+    ) e
+    where cardinality(e.entries) > 0
+), refs as (
     insert into paddock.event_refs (key, id)
     select k.key, done.batch * 4096 + k.number
-    from done, unnest({{.Refs}}) as k ({{.Ref}})
+    from done, (select {{.Refs}}) k
     where done.whole or k.ord = any (done.ords)
 ){{end}}{{if .Parts}}, dropped as (
     delete from paddock.parts p
-    using done, unnest({{.Drops}}) as d ({{.Drop}})
+    using done, (select {{.Drops}}) d
     where (done.whole or d.ord = any (done.ords)) and p.name = d.name and p.slot = d.slot and p.place = d.place
 ), saved as (
     insert into paddock.parts ({{.Part}})
     select {{.Part}}
-    from done, unnest({{.Saves}}) as s ({{.Save}})
+    from done, (select {{.Saves}}) s
     where done.whole or s.ord = any (done.ords)
     on conflict (name, slot, place) do update
     set {{.PartAssignments}}
@@ -67,6 +70,6 @@ with now as materialized (
 select ord, at, version, now{{if .Events}}, batch{{else}}, 0::bigint{{end}}
 from written
 where case
-    when $2 < 'infinity' or (select count(*) from written) = cardinality($10::tid[]) then true
+    when $2 < 'infinity' or (select count(*) from written) = $8 then true
     else paddock.decided_too_late()
 end

@@ -228,14 +228,18 @@ func (a *attempt) answer(units []*unit) {
 	if len(units) == 0 {
 		return
 	}
-	var outcomes []row.Outcome
+	calls := 0
+	for _, u := range units {
+		calls += len(u.calls)
+	}
+	outcomes := make([]row.Outcome, 0, calls)
 	for _, u := range units {
 		outcomes = u.outcomes(outcomes, a.clock)
 	}
 	a.publish(outcomes)
 	for _, u := range units {
 		for _, c := range u.calls {
-			c.Answer(outcomes[0], nil)
+			c.Answer(&outcomes[0], nil)
 			outcomes = outcomes[1:]
 		}
 	}

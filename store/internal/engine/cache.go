@@ -37,12 +37,12 @@ type cache struct {
 
 // A half is half of a cache.
 type half struct {
-	rows   map[string]row.Row
+	rows   map[string]*row.Row
 	weight int
 }
 
 // get returns the lock. The caller holds mu.
-func (c *cache) get(name string) (row.Row, bool) {
+func (c *cache) get(name string) (*row.Row, bool) {
 	if r, ok := c.young.rows[name]; ok {
 		return r, true
 	}
@@ -54,14 +54,14 @@ func (c *cache) get(name string) (row.Row, bool) {
 }
 
 // put adds the lock, or replaces it. The caller holds mu.
-func (c *cache) put(r row.Row) {
+func (c *cache) put(r *row.Row) {
 	name := r.Record.Name
 	c.drop(name)
 	if c.young.weight >= maxCached/2 {
 		c.old, c.young = c.young, half{}
 	}
 	if c.young.rows == nil {
-		c.young.rows = make(map[string]row.Row)
+		c.young.rows = make(map[string]*row.Row)
 	}
 	c.young.rows[name] = r
 	c.young.weight += weight(&r.Record)

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-func rowOf(name string, version uint32) row.Row {
-	return row.Row{Record: lock.Record{Name: name}, Version: version}
+func rowOf(name string, version uint32) *row.Row {
+	return &row.Row{Record: lock.Record{Name: name}, Version: version}
 }
 
 // TestTheCacheIsBounded: locks that were not used for longest are dropped first, and long queues and much metadata count.
@@ -34,7 +34,7 @@ func TestTheCacheIsBounded(t *testing.T) {
 			c.put(rowOf("often", 1))
 			for i := range n {
 				record.Name = fmt.Sprint(i)
-				c.put(row.Row{Record: record})
+				c.put(&row.Row{Record: record})
 				if i%100 == 0 {
 					c.get("often")
 				}
@@ -82,7 +82,7 @@ func TestTheCacheHasOneOfEachLock(t *testing.T) {
 	if _, ok := c.get("a"); ok || c.young.weight != 0 {
 		t.Error("it was dropped, and is there")
 	}
-	c.put(row.Row{Record: lock.Record{Name: "a", Queue: []*lock.Waiter{{}}}})
+	c.put(&row.Row{Record: lock.Record{Name: "a", Queue: []*lock.Waiter{{}}}})
 	if !c.queued("a") || c.queued("b") {
 		t.Error("it does not know which locks have a queue")
 	}

@@ -72,7 +72,7 @@ func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err er
 				continue
 			}
 			if greatest = max(greatest, c.After.Token); current {
-				a.cache.put(c.Left)
+				a.cache.put(c.Left())
 			}
 		}
 	}

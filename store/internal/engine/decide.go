@@ -19,9 +19,9 @@ type unit struct {
 	names []string // in order
 	calls []*call
 
-	rows  []row.Row // of the names
-	known bool      // whether the rows are
-	fresh bool      // the rows were read in this attempt
+	rows  []*row.Row // of the names
+	known bool       // whether the rows are
+	fresh bool       // the rows were read in this attempt
 
 	// Set by decide:
 	decided   bool            // with success
@@ -66,7 +66,7 @@ func unitsOf(calls []*call) []*unit {
 	all = slices.DeleteFunc(all, func(u *unit) bool { return len(u.calls) == 0 })
 	for _, u := range all {
 		slices.Sort(u.names)
-		u.rows = make([]row.Row, len(u.names))
+		u.rows = make([]*row.Row, len(u.names))
 	}
 	slices.SortFunc(all, func(a, b *unit) int { return strings.Compare(a.names[0], b.names[0]) })
 	return all
@@ -104,13 +104,13 @@ const (
 func (u *unit) decide(in *inputs) verdict {
 	u.decided = false
 	u.calls, u.deferred = append(u.calls, u.deferred...), nil
-	u.at, u.decisions, u.changes, u.tokens, u.events, u.writes = in.now, u.decisions[:0], u.changes[:0], nil, 0, false
-	for i := range u.rows {
-		before := &u.rows[i]
+	u.at, u.changes, u.tokens, u.events, u.writes = in.now, u.changes[:0], nil, 0, false
+	u.decisions = slices.Grow(u.decisions[:0], len(u.calls))
+	for _, before := range u.rows {
 		if !u.fresh && mayMisjudge(before.Record.Queue, in.now, in.self) {
 			return needsLook
 		}
-		u.changes = append(u.changes, &row.Change{At: in.now, Before: *before, After: before.Record})
+		u.changes = append(u.changes, &row.Change{At: in.now, Before: before, After: before.Record})
 	}
 	ended, own := in.ended, false
 	for i, c := range u.calls {
@@ -130,6 +130,9 @@ func (u *unit) decide(in *inputs) verdict {
 			break
 		}
 		u.take(c.Req, d)
+		if i == len(u.calls)-1 {
+			break // nothing is decided after it
+		}
 		if !own && endsLease(d.Events) {
 			if ended, own = maps.Clone(ended), true; ended == nil {
 				ended = make(map[lock.LeaseRef]lock.Event)
@@ -231,7 +234,7 @@ func endsLease(events []lock.Event) bool {
 	return slices.ContainsFunc(events, func(e lock.Event) bool { return e.Ref != 0 })
 }
 
-// outcomes appends what the callers are told, and drops the queues of the decisions. The queue is part of it only for a Revoke, which returns its length: a batch
+// outcomes appends what the callers are told. The queue is part of it only for a Revoke, which returns its length: a batch
 // with many calls would keep as many copies of the queue.
 func (u *unit) outcomes(all []row.Outcome, clock reading) []row.Outcome {
 	for i, d := range u.decisions {

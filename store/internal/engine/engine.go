@@ -34,7 +34,7 @@ type Options struct {
 	Publish func([]row.Outcome)
 }
 
-type call = batch.Call[lock.Command, row.Outcome]
+type call = batch.Call[lock.Command, *row.Outcome]
 
 // An Engine decides commands on locks. Make one with New.
 type Engine struct{ *shared }
@@ -101,7 +101,7 @@ func (e *Engine) Do(ctx context.Context, cmd lock.Command) (row.Outcome, error) 
 func (e *Engine) DoAll(ctx context.Context, cmds []lock.Command) ([]row.Outcome, []error) {
 	calls := make([]*call, len(cmds))
 	for i, cmd := range cmds {
-		calls[i] = batch.NewCall[lock.Command, row.Outcome](cmd)
+		calls[i] = batch.NewCall[lock.Command, *row.Outcome](cmd)
 	}
 	if ctx.Err() != nil || e.db.Context().Err() != nil {
 		refuse(calls, database.Unavailable(context.Cause(ctx)))
@@ -141,11 +141,11 @@ func (e *shared) workerOf(cmd lock.Command) *worker {
 func home(cmd lock.Command) string { return cmd.Names()[0] }
 
 // answered turns the answer of a batch into one of package lock: the decision and its refusal, or no decision and an error.
-func answered(o row.Outcome, err error) (row.Outcome, error) {
+func answered(o *row.Outcome, err error) (row.Outcome, error) {
 	if err != nil {
 		return row.Outcome{}, Unanswered(err)
 	}
-	return o, o.Err
+	return *o, o.Err
 }
 
 // Unanswered returns the error of package lock for a call that package batch has not answered, or err if it is one.

@@ -81,8 +81,8 @@ func newInbox(pool *workerPool, run func([]*call)) *inbox {
 
 // do decides the command in a batch, and returns its outcome. queued reports whether its lock has a queue, as far as is
 // known: an acquire must wait there anyway. patient reports that the command is a renewal that may linger.
-func (b *inbox) do(ctx context.Context, cmd lock.Command, queued, patient bool) (row.Outcome, error) {
-	c := batch.NewCall[lock.Command, row.Outcome](cmd)
+func (b *inbox) do(ctx context.Context, cmd lock.Command, queued, patient bool) (*row.Outcome, error) {
+	c := batch.NewCall[lock.Command, *row.Outcome](cmd)
 	room := false
 	_, joins := cmd.(lock.Acquire)
 	switch {
@@ -94,7 +94,7 @@ func (b *inbox) do(ctx context.Context, cmd lock.Command, queued, patient bool) 
 		room = b.offer(c)
 	}
 	if !room {
-		return row.Outcome{}, errFull
+		return nil, errFull
 	}
 	return c.Wait(ctx)
 }

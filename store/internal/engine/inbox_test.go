@@ -44,7 +44,7 @@ func newScripted() *scripted {
 		s.seen.Unlock()
 		<-s.gate
 		for _, c := range calls {
-			c.Answer(row.Outcome{}, nil)
+			c.Answer(new(row.Outcome), nil)
 		}
 	})
 	return s
@@ -63,7 +63,7 @@ func (s *scripted) keepBusy() {
 	synctest.Wait()
 }
 
-func callOf(cmd lock.Command) *call { return batch.NewCall[lock.Command, row.Outcome](cmd) }
+func callOf(cmd lock.Command) *call { return batch.NewCall[lock.Command, *row.Outcome](cmd) }
 
 func joinOf(name string, id byte) *call {
 	return callOf(lock.Acquire{Name: name, LeaseID: lock.LeaseID{id}, Wait: time.Second})
@@ -250,7 +250,7 @@ func TestAWorkerTakesItsCommandsAllOrNone(t *testing.T) {
 	const places = 3
 	run := func(calls []*call) {
 		for _, c := range calls {
-			c.Answer(row.Outcome{}, nil)
+			c.Answer(new(row.Outcome), nil)
 		}
 	}
 	s := &shared{seed: maphash.MakeSeed()}
@@ -288,7 +288,7 @@ func TestAnInboxContinuesBesideDetachedBatches(t *testing.T) {
 				if c.Req.Names()[0] == "stuck" {
 					<-stuck
 				}
-				c.Answer(row.Outcome{}, nil)
+				c.Answer(new(row.Outcome), nil)
 			}
 		})
 		first, second, third := callOf(lock.Sweep{Name: "stuck"}), callOf(lock.Sweep{Name: "a"}), callOf(lock.Sweep{Name: "b"})

@@ -168,7 +168,7 @@ func TestOnlyRenewalsWithTimeLeftLinger(t *testing.T) {
 			cached.clock = reading{shown: now, after: here, before: here}
 		}
 		lease := lock.Lease{Name: "a", ID: id, TTL: c.ttl, ExpiresAt: now.Add(time.Since(here) + c.left)}
-		cached.put(row.Row{Record: lock.Record{Name: "a", Leases: []lock.Lease{lease}}})
+		cached.put(&row.Row{Record: lock.Record{Name: "a", Leases: []lock.Lease{lease}}})
 		if got := cached.patient(c.cmd); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}

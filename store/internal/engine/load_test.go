@@ -307,7 +307,7 @@ func (r *replica) compareCache() (same int) {
 				continue
 			}
 			same++
-			if a, b := comparable(cached), comparable(is); !reflect.DeepEqual(a, b) {
+			if a, b := comparable(*cached), comparable(*is); !reflect.DeepEqual(a, b) {
 				r.Errorf("in the cache  %s\nin the tables %s", show(a), show(b))
 			}
 		}

@@ -164,7 +164,7 @@ func rewind(calls []*call) {
 func refuse(calls []*call, err error) {
 	for _, c := range calls {
 		if c.Begin() {
-			c.Answer(row.Outcome{}, err)
+			c.Answer(nil, err)
 		}
 	}
 }

@@ -150,7 +150,7 @@ func (f *fixture) swapAndLook(t *rapid.T, v View, c *Change) View {
 		t.Fatalf("not written: %s", show(c.After))
 	}
 	v = f.look(t, name)
-	got, left := v.Rows[name], c.Left
+	got, left := v.Rows[name], c.Left()
 	if !reflect.DeepEqual(normal(got.Record), normal(left.Record)) {
 		t.Errorf("read  %s\nwrote %s", show(got.Record), show(left.Record))
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 )
 
-// A Row is a lock as it was read or written, and the version of its record.
+// A Row is a lock as it was read or written, and the version of its record. It is not changed any more.
 type Row struct {
 	Record    lock.Record
 	At        pgtype.TID
@@ -51,7 +51,7 @@ type Ending struct {
 // A View is what Run has read.
 type View struct {
 	Epoch  epoch.Epoch // its Now was read after the rows
-	Rows   map[string]Row
+	Rows   map[string]*Row
 	Ended  map[lock.LeaseRef]lock.Event
 	Tokens []lock.Token
 }
@@ -59,7 +59,7 @@ type View struct {
 // Run reads the names, and creates those that are missing. It is one round trip, and another one if a lock has parts. If
 // Lock is set, the caller must end the transaction, also after an error.
 func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
-	v := View{Rows: make(map[string]Row, len(l.Names)), Ended: make(map[lock.LeaseRef]lock.Event, len(l.Ended))}
+	v := View{Rows: make(map[string]*Row, len(l.Names)), Ended: make(map[lock.LeaseRef]lock.Event, len(l.Ended))}
 	b := &pgx.Batch{}
 	text := sqlLook
 	if l.Lock {
@@ -84,9 +84,8 @@ func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
 	if len(v.Rows) < len(l.Names) {
 		return v, ErrChanged
 	}
-	for name, r := range v.Rows {
+	for _, r := range v.Rows {
 		r.Floor = cmp.Or(r.Record.Token, v.Epoch.LastToken)
-		v.Rows[name] = r
 	}
 	return v, v.readParts(ctx, conn, l.AssumeAlive)
 }
@@ -139,9 +138,10 @@ func (v *View) scanRows(rows pgx.Rows) error {
 	var r Row
 	var stored storedRecord
 	_, err := pgx.ForEachRow(rows, append(values(stored.columns(nil)), &r.LastEvent, &r.At, &r.Version), func() (err error) {
-		r.Record, err = stored.record()
-		r.parts = stored.parts
-		v.Rows[stored.name] = r
+		read := r
+		read.Record, err = stored.record()
+		read.parts = stored.parts
+		v.Rows[stored.name] = &read
 		return err
 	})
 	return err
@@ -193,10 +193,7 @@ func (v *View) readParts(ctx context.Context, conn *pgx.Conn, assumeAlive time.D
 	}
 	var p part
 	_, err = pgx.ForEachRow(rows, append(values(p.columns(nil)), &p.aliveUntil), func() error {
-		r := v.Rows[p.name.String]
-		err := p.addTo(&r.Record, v.Epoch.Now, assumeAlive)
-		v.Rows[p.name.String] = r
-		return err
+		return p.addTo(&v.Rows[p.name.String].Record, v.Epoch.Now, assumeAlive)
 	})
 	for _, name := range names {
 		if r := v.Rows[name]; err == nil && parts(&r.Record) != r.parts {

@@ -44,7 +44,7 @@ func BenchmarkOneLock(b *testing.B) {
 			if _, err := s.Run(b.Context(), conn); err != nil || !s.Changes[0].Written {
 				b.Fatal(err)
 			}
-			v.Rows["a"] = s.Changes[0].Left
+			v.Rows["a"] = s.Changes[0].Left()
 		}
 	})
 	b.Run("encode", func(b *testing.B) {

@@ -3,8 +3,6 @@ package row
 import (
 	"bytes"
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,13 +28,22 @@ const (
 // A Change is what a batch decided about one lock.
 type Change struct {
 	At     time.Time // the instant of the decision, or of the last one of several
-	Before Row
+	Before *Row
 	After  lock.Record // may be the same: then the record is written as it is
 	Events []lock.Event
 	Unused []lock.LeaseRef // leases that must not have ended
 
-	Written bool // set by Run: the lock was as in Before
-	Left    Row  // set by Run: the lock as it is now
+	Written   bool // set by Run: the lock was as in Before
+	at        pgtype.TID
+	version   uint32
+	lastEvent int64
+}
+
+// Left returns the lock as it is now. The change must be Written.
+func (c *Change) Left() *Row {
+	return &Row{
+		Record: c.After, At: c.at, Version: c.version, LastEvent: c.lastEvent, Floor: max(c.Before.Floor, c.After.Token),
+	}
 }
 
 // A Swap writes changes to locks whose records have the version of the decision.
@@ -85,10 +92,9 @@ func (s *Swap) scan(rows pgx.Rows, w *Written) error {
 	var version uint32
 	_, err := pgx.ForEachRow(rows, []any{&ord, &at, &version, &w.Clock, &batch}, func() error {
 		c := s.Changes[ord-1]
-		c.Written = true
-		c.Left = Row{Record: c.After, At: at, Version: version, LastEvent: c.Before.LastEvent, Floor: max(c.Before.Floor, c.After.Token)}
+		c.Written, c.at, c.version, c.lastEvent = true, at, version, c.Before.LastEvent
 		if len(c.Events) > 0 {
-			c.Left.LastEvent = batch
+			c.lastEvent = batch
 			w.Event = (batch+1)*EventsPerBatch - 1
 		}
 		return nil
@@ -249,7 +255,9 @@ func sameWaiter(a, b *lock.Waiter) bool {
 // differing returns the leases that are only in one of two states of a lock: of the first, by their slots, and of the
 // second.
 func differing(before, after []lock.Lease) (ended map[int]*lock.Lease, given []*lock.Lease) {
-	ended = make(map[int]*lock.Lease, len(before))
+	if len(before) > 0 {
+		ended = make(map[int]*lock.Lease, len(before))
+	}
 	for i := range before {
 		ended[before[i].Slot] = &before[i]
 	}
@@ -273,10 +281,16 @@ func sameLease(a, b *lock.Lease) bool {
 // that it gives.
 func until(ended map[int]*lock.Lease, given []*lock.Lease, now time.Time) pgtype.Timestamptz {
 	first := infinity
-	for _, l := range slices.AppendSeq(slices.Clip(given), maps.Values(ended)) {
+	bound := func(l *lock.Lease) {
 		if end := l.EndsAt(); now.Before(end) && (first == infinity || end.Before(first.Time)) {
 			first = timestamp(end)
 		}
+	}
+	for _, l := range given {
+		bound(l)
+	}
+	for _, l := range ended {
+		bound(l)
 	}
 	return first
 }

@@ -118,7 +118,7 @@ func TestASwapIsWrittenIfNothingHasChanged(t *testing.T) {
 			if c := s.Changes[0]; !c.Written || w.Clock.Before(v.Epoch.Now) || w.Event == 0 || len(w.Tokens) != 3 {
 				t.Fatalf("it was not written: %+v", w)
 			}
-			again := swapOf(v, &Change{Before: s.Changes[0].Left, After: s.Changes[0].Left.Record})
+			again := swapOf(v, &Change{Before: s.Changes[0].Left(), After: s.Changes[0].Left().Record})
 			again.Latest = s.Latest
 			if f.run(t, again); !again.Changes[0].Written {
 				t.Error("what the swap left is not what is there")

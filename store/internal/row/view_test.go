@@ -125,7 +125,7 @@ func TestPartsOfAnotherVersionAreNotMixedIn(t *testing.T) {
 			}))
 			s.Latest = s.Latest.Add(time.Minute)
 			f.run(t, s)
-			read := View{Rows: map[string]Row{}}
+			read := View{Rows: map[string]*Row{}}
 			b := &pgx.Batch{}
 			b.Queue(sqlLook, []string{"a"}).Query(read.scanRows)
 			if err := f.conn.SendBatch(t.Context(), b).Close(); err != nil {

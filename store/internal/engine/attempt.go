@@ -228,19 +228,14 @@ func (a *attempt) answer(units []*unit) {
 	if len(units) == 0 {
 		return
 	}
-	calls := 0
+	outcomes := make([]*row.Outcome, 0, len(units))
 	for _, u := range units {
-		calls += len(u.calls)
-	}
-	outcomes := make([]row.Outcome, 0, calls)
-	for _, u := range units {
-		outcomes = u.outcomes(outcomes, a.clock)
+		outcomes = u.told(outcomes, a.clock)
 	}
 	a.publish(outcomes)
 	for _, u := range units {
-		for _, c := range u.calls {
-			c.Answer(&outcomes[0], nil)
-			outcomes = outcomes[1:]
+		for i, c := range u.calls {
+			c.Answer(&u.outcomes[i], nil)
 		}
 	}
 }

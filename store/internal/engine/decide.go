@@ -24,15 +24,15 @@ type unit struct {
 	fresh bool       // the rows were read in this attempt
 
 	// Set by decide:
-	decided   bool            // with success
-	at        time.Time       // the instant of the decisions
-	decisions []lock.Decision // of the calls
-	changes   []*row.Change   // of the names
-	events    int             // in all changes, at most row.EventsPerBatch
-	writes    bool            // something is to be written
-	deferred  []*call         // the last calls: there is no room for their events
-	tooLong   error           // a lease is longer than the epoch allows for
-	tokens    []lock.Token    // taken by the decisions
+	decided  bool          // with success
+	at       time.Time     // the instant of the decisions
+	outcomes []row.Outcome // of the calls
+	changes  []*row.Change // of the names
+	events   int           // in all changes, at most row.EventsPerBatch
+	writes   bool          // something is to be written
+	deferred []*call       // the last calls: there is no room for their events
+	tooLong  error         // a lease is longer than the epoch allows for
+	tokens   []lock.Token  // taken by the decisions
 }
 
 // unitsOf groups the calls.
@@ -105,7 +105,7 @@ func (u *unit) decide(in *inputs) verdict {
 	u.decided = false
 	u.calls, u.deferred = append(u.calls, u.deferred...), nil
 	u.at, u.changes, u.tokens, u.events, u.writes = in.now, u.changes[:0], nil, 0, false
-	u.decisions = slices.Grow(u.decisions[:0], len(u.calls))
+	u.outcomes = slices.Grow(u.outcomes[:0], len(u.calls))
 	for _, before := range u.rows {
 		if !u.fresh && mayMisjudge(before.Record.Queue, in.now, in.self) {
 			return needsLook
@@ -177,7 +177,7 @@ var errEvents = errors.New("a command has too many events")
 
 // take notes what was decided.
 func (u *unit) take(cmd lock.Command, d lock.Decision) {
-	u.decisions = append(u.decisions, d)
+	u.outcomes = append(u.outcomes, row.Outcome{Decision: d})
 	for _, after := range d.Locks {
 		c := u.change(after.Name)
 		c.After = after
@@ -234,13 +234,14 @@ func endsLease(events []lock.Event) bool {
 	return slices.ContainsFunc(events, func(e lock.Event) bool { return e.Ref != 0 })
 }
 
-// outcomes appends what the callers are told. The queue is part of it only for a Revoke, which returns its length: a batch
+// told appends what the callers are told. The queue is part of it only for a Revoke, which returns its length: a batch
 // with many calls would keep as many copies of the queue.
-func (u *unit) outcomes(all []row.Outcome, clock reading) []row.Outcome {
-	for i, d := range u.decisions {
-		o := row.Outcome{Decision: d, Began: clock.earliest(d.Now)}
-		if id, about := leaseIDOf(u.calls[i].Req); about && d.Queued {
-			o.Place = placeOf(d.Locks[0].Queue, id)
+func (u *unit) told(all []*row.Outcome, clock reading) []*row.Outcome {
+	for i := range u.outcomes {
+		o := &u.outcomes[i]
+		o.Began = clock.earliest(o.Now)
+		if id, about := leaseIDOf(u.calls[i].Req); about && o.Queued {
+			o.Place = placeOf(o.Locks[0].Queue, id)
 		}
 		if _, revokes := u.calls[i].Req.(lock.Revoke); !revokes {
 			for j := range o.Locks {

@@ -31,7 +31,7 @@ type Options struct {
 	// RenewalLinger is how long a renewal may wait for others, up to MaxRenewalLinger. Zero: not at all.
 	RenewalLinger time.Duration
 	// Publish receives what was decided, once it is committed and before the callers are answered.
-	Publish func([]row.Outcome)
+	Publish func([]*row.Outcome)
 }
 
 type call = batch.Call[lock.Command, *row.Outcome]
@@ -44,7 +44,7 @@ type shared struct {
 	db      *database.DB
 	epochs  *epoch.Guard
 	self    lock.Replica
-	publish func([]row.Outcome)
+	publish func([]*row.Outcome)
 	maxLag  time.Duration // row.MaxLag; longer in tests, since a busy machine may take long
 
 	workers []*worker

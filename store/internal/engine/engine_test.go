@@ -28,7 +28,7 @@ func open(t *testing.T, url string) *engine.Engine {
 		t.Fatal(err)
 	}
 	guard := epoch.New(db)
-	e := engine.New(engine.Options{DB: db, Epochs: guard, Self: 7, Workers: 1, Publish: func([]row.Outcome) {}})
+	e := engine.New(engine.Options{DB: db, Epochs: guard, Self: 7, Workers: 1, Publish: func([]*row.Outcome) {}})
 	t.Cleanup(func() { db.Stop(); e.Wait(); db.Close() })
 	return e
 }

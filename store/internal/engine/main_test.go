@@ -43,7 +43,7 @@ func newReplica(t *testing.T, url string, self lock.Replica) *replica {
 	if db.Deciding, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	r.Engine = New(Options{DB: db, Epochs: epoch.New(db), Self: self, Workers: 1, Publish: func([]row.Outcome) {}})
+	r.Engine = New(Options{DB: db, Epochs: epoch.New(db), Self: self, Workers: 1, Publish: func([]*row.Outcome) {}})
 	r.maxLag = time.Minute
 	t.Cleanup(func() { db.Stop(); r.Wait(); db.Close() })
 	return r

@@ -38,11 +38,10 @@ func New(db *database.DB, sweep func(ctx context.Context, name string) error) *T
 
 // Note sets the timers of all locks that were decided on. Call it after each commit. If two commits on a lock are noted in
 // the wrong order, its timer may be late; the scan finds the lock.
-func (t *Timers) Note(outcomes []row.Outcome) {
+func (t *Timers) Note(outcomes []*row.Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i := range outcomes {
-		o := &outcomes[i]
+	for _, o := range outcomes {
 		for j := range o.Locks {
 			if o.Due.IsZero() {
 				t.remove(o.Locks[j].Name)

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 const patience = 2 * time.Minute
 
 // decided is the outcome of a decision made now that leaves the locks due in d, or never if d is zero.
-func decided(now time.Time, d time.Duration, names ...string) row.Outcome {
-	o := row.Outcome{Decision: lock.Decision{Now: now}, Began: now}
+func decided(now time.Time, d time.Duration, names ...string) *row.Outcome {
+	o := &row.Outcome{Decision: lock.Decision{Now: now}, Began: now}
 	for _, name := range names {
 		o.Locks = append(o.Locks, lock.Record{Name: name})
 	}
@@ -71,11 +71,11 @@ func TestLocksAreDueInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, now := New(nil, nil), time.Now()
-		w.Note([]row.Outcome{
+		w.Note([]*row.Outcome{
 			decided(now, time.Hour, "late"), decided(now, 2*time.Second, "soon"), decided(now, time.Second+1, "sooner"),
 			decided(now, 2*time.Second, "released"),
 		})
-		w.Note([]row.Outcome{decided(now, 0, "released"), decided(now, 3*time.Second, "sooner")})
+		w.Note([]*row.Outcome{decided(now, 0, "released"), decided(now, 3*time.Second, "sooner")})
 		w.suggest("read", now.Add(2500*time.Millisecond))
 		w.suggest("late", now) // known better
 
@@ -107,9 +107,9 @@ func TestEveryLockOfADecisionHasATimer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, now := New(nil, nil), time.Now()
-		w.Note([]row.Outcome{decided(now, time.Second, "a", "b", "c")})
-		w.Note([]row.Outcome{decided(now, 0, "a", "b")})
-		w.Note([]row.Outcome{decided(now, time.Second, "b")})
+		w.Note([]*row.Outcome{decided(now, time.Second, "a", "b", "c")})
+		w.Note([]*row.Outcome{decided(now, 0, "a", "b")})
+		w.Note([]*row.Outcome{decided(now, time.Second, "b")})
 		if names := slices.Sorted(slices.Values(dueIn(w, time.Second))); !slices.Equal(names, []string{"b", "c"}) {
 			t.Errorf("due are %q", names)
 		}
@@ -122,11 +122,11 @@ func TestAnInstantDuringTheSweepIsNotLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, now := New(nil, nil), time.Now()
-		w.Note([]row.Outcome{decided(now, time.Second, "a")})
+		w.Note([]*row.Outcome{decided(now, time.Second, "a")})
 		if names := dueIn(w, time.Second); len(names) != 1 {
 			t.Fatalf("due are %q", names)
 		}
-		w.Note([]row.Outcome{decided(now, time.Second+time.Millisecond, "a")})
+		w.Note([]*row.Outcome{decided(now, time.Second+time.Millisecond, "a")})
 		if names := dueIn(w, time.Second); len(names) != 0 {
 			t.Fatalf("%q are due while they are being swept", names)
 		}
@@ -142,7 +142,7 @@ func TestATimerThatIsReplacedWhenItFiresDoesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, now := New(nil, nil), time.Now()
-		w.Note([]row.Outcome{decided(now, time.Second, "a", "b")})
+		w.Note([]*row.Outcome{decided(now, time.Second, "a", "b")})
 		w.mu.Lock()
 		time.Sleep(time.Second)
 		w.set("a", now.Add(time.Minute))
@@ -163,7 +163,7 @@ func TestADatabaseClockThatIsOffMovesNoTimer(t *testing.T) {
 		w, here := New(nil, nil), time.Now()
 		o := decided(here.Add(-time.Hour), 10*time.Second, "a")
 		o.Began = here
-		w.Note([]row.Outcome{o})
+		w.Note([]*row.Outcome{o})
 		if early, then := dueIn(w, 10*time.Second-1), dueIn(w, 1); len(early) != 0 || len(then) != 1 {
 			t.Errorf("due are %q in less than 10 s, and then %q", early, then)
 		}
@@ -180,7 +180,7 @@ func TestRunSweepsWhenTheInstantComes(t *testing.T) {
 	w = New(db, func(_ context.Context, name string) error {
 		if first && name == "renewed" {
 			first = false
-			w.Note([]row.Outcome{decided(time.Now(), time.Millisecond, name)})
+			w.Note([]*row.Outcome{decided(time.Now(), time.Millisecond, name)})
 		}
 		sweeps <- name
 		if name == "bad" {
@@ -190,9 +190,9 @@ func TestRunSweepsWhenTheInstantComes(t *testing.T) {
 	})
 	done := make(chan struct{})
 	go func() { defer close(done); w.Run() }()
-	w.Note([]row.Outcome{decided(time.Now(), time.Hour, "late")})
+	w.Note([]*row.Outcome{decided(time.Now(), time.Hour, "late")})
 	for _, name := range []string{"bad", "renewed"} {
-		w.Note([]row.Outcome{decided(time.Now(), time.Millisecond, name)})
+		w.Note([]*row.Outcome{decided(time.Now(), time.Millisecond, name)})
 		if got := <-sweeps; got != name {
 			t.Errorf("swept is %q", got)
 		}
@@ -223,7 +223,7 @@ func TestNoMoreThanSomeLocksAreSweptAtOnce(t *testing.T) {
 	})
 	const locks = maxSweeps + 50
 	for i := range locks {
-		w.Note([]row.Outcome{decided(time.Now(), 1, fmt.Sprint(i))})
+		w.Note([]*row.Outcome{decided(time.Now(), 1, fmt.Sprint(i))})
 	}
 	var run sync.WaitGroup
 	run.Go(w.Run)

@@ -40,7 +40,8 @@ func TestWaitersAreGrantedTheLockInOrder(t *testing.T) {
 // anyLocks is a command over several locks: it decides a Release of each.
 type anyLocks []lock.Lease
 
-func (c anyLocks) apply(r *replica) (all row.Outcome) {
+func (c anyLocks) apply(r *replica) *row.Outcome {
+	all := new(row.Outcome)
 	for _, l := range c {
 		out := r.decide(lock.Release{Name: l.Name, LeaseID: l.ID}, false)
 		all.Began, all.Now = out.Began, out.Now
@@ -59,7 +60,7 @@ func TestADecisionMayPromoteWaitersOfSeveralLocks(t *testing.T) {
 		leases = append(leases, r.hold(t, name))
 		calls = append(calls, r.waits(t.Context(), t, wants(t, name, "next")))
 	}
-	r.Notify([]row.Outcome{leases.apply(r)})
+	r.Notify([]*row.Outcome{leases.apply(r)})
 	for i, call := range calls {
 		if got := ended(t, call); got.err != nil || got.out.Lease.Name != leases[i].Name {
 			t.Errorf("waiter of %s got %q, %v", leases[i].Name, got.out.Lease.Name, got.err)
@@ -203,7 +204,7 @@ func TestAGrantThatWasAnsweredIsNotTakenBack(t *testing.T) {
 				}
 			}
 			r.unregister(c, answered)
-			r.Notify([]row.Outcome{promotion})
+			r.Notify([]*row.Outcome{&promotion})
 			r.cleanup.Wait()
 			if held := len(r.engine.lock("a").Leases) == 1; held != answered {
 				t.Errorf("a client knows of the lease: %t; the lock is held: %t", answered, held)

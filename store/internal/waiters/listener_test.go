@@ -52,7 +52,7 @@ func TestEventsAreNotifiedIfAnotherReplicaHasSubscribers(t *testing.T) {
 	url, e := pgtest.URL(t), newEngine()
 	writes, watches := e.replica(t, url, noLimit), e.replica(t, url, noLimit)
 	own, events := writes.listens(t), watches.listens(t)
-	commit := []row.Outcome{{Decision: lock.Decision{Events: []lock.Event{{Name: "a"}}}}}
+	commit := []*row.Outcome{{Decision: lock.Decision{Events: []lock.Event{{Name: "a"}}}}}
 	writes.Notify(commit)
 	if writes.notifier.events {
 		t.Error("without subscribers they are notified")
@@ -65,7 +65,7 @@ func TestEventsAreNotifiedIfAnotherReplicaHasSubscribers(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := own.Load()
-	writes.Notify([]row.Outcome{{}})
+	writes.Notify([]*row.Outcome{{}})
 	if writes.notifier.events {
 		t.Error("without events there is a notification")
 	}

@@ -113,7 +113,7 @@ func (r *replica) decide(cmd lock.Command, notify bool) row.Outcome {
 		out.Place = queue[len(queue)-1].Place
 	}
 	if notify {
-		r.Notify([]row.Outcome{out})
+		r.Notify([]*row.Outcome{&out})
 	}
 	return out
 }

@@ -31,11 +31,10 @@ var sqlNotify = database.Statement(files, "notify")
 
 // Notify tells the calls that were granted a lock, those of this replica in memory and others by a notification. It
 // also notifies the other replicas of new events, if one of them has subscribers. Call it after each commit.
-func (r *Registry) Notify(outcomes []row.Outcome) {
+func (r *Registry) Notify(outcomes []*row.Outcome) {
 	var elsewhere []lock.Attachment
 	events := false
-	for i := range outcomes {
-		o := &outcomes[i]
+	for _, o := range outcomes {
 		events = events || len(o.Events) > 0
 		for j := range o.Promoted {
 			w := &o.Promoted[j]

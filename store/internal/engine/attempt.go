@@ -230,7 +230,7 @@ func (a *attempt) answer(units []*unit) {
 	}
 	outcomes := make([]*row.Outcome, 0, len(units))
 	for _, u := range units {
-		outcomes = u.told(outcomes, a.clock)
+		outcomes = u.answers(outcomes, a.clock)
 	}
 	a.publish(outcomes)
 	for _, u := range units {

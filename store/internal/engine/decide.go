@@ -234,9 +234,9 @@ func endsLease(events []lock.Event) bool {
 	return slices.ContainsFunc(events, func(e lock.Event) bool { return e.Ref != 0 })
 }
 
-// told appends what the callers are told. The queue is part of it only for a Revoke, which returns its length: a batch
+// answers appends what the callers are answered. The queue is part of it only for a Revoke, which returns its length: a batch
 // with many calls would keep as many copies of the queue.
-func (u *unit) told(all []*row.Outcome, clock reading) []*row.Outcome {
+func (u *unit) answers(all []*row.Outcome, clock reading) []*row.Outcome {
 	for i := range u.outcomes {
 		o := &u.outcomes[i]
 		o.Began = clock.earliest(o.Now)

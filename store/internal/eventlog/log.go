@@ -265,10 +265,10 @@ func gapAfter(r pgx.Row, cursor, upTo int64) (bool, error) {
 	return cursor > 0 && (cursor < pruned || lastOf(next) <= upTo && lostBetween(before, batchOf(cursor), next)), err
 }
 
-// lostBetween reports whether the batch of a cursor was lost in a fail-over or restore. before is the last batch up
-// to the cursor's, next the one after it. A cursor is never ahead of the committed events, so one that is ahead of
-// those that the table had when an epoch began belongs to a lost event. Each epoch begins far above all batches
-// before it.
+// lostBetween reports whether a fail-over or restore has lost the batch of a cursor. before is the last batch in the table
+// up to the cursor's, and next the first one after it. A reader gets cursors of committed batches only, so one that is not
+// in the table was pruned or lost. If the next batch lies epoch.BatchJump or more above, it began an epoch, and the cursor
+// is from before: what that epoch did not find was lost.
 func lostBetween(before, cursor, next int64) bool {
 	return before < cursor && next-before >= epoch.BatchJump
 }

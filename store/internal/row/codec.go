@@ -78,7 +78,8 @@ func fromMicros(us int64) time.Time {
 	return time.UnixMicro(us).UTC()
 }
 
-// A column is a field of a row: its name and type in SQL, and a pointer to its value.
+// A column is a field of a row: its name and type in SQL, and a pointer to its value. The value is of a type of pgtype, which
+// pgx encodes as it is; it would copy what the pointer to another one leads to.
 type column struct {
 	name, kind string
 	value      any
@@ -115,7 +116,7 @@ func (s *storedLease) columns(to []column) []column {
 // storeLease returns the columns of a lease with the rest.
 func storeLease(l *lock.Lease, r rest) storedLease {
 	return storedLease{
-		id: pgtype.UUID{Bytes: l.ID, Valid: true}, mode: pgtype.Int2{Int16: int16(l.Mode), Valid: true}, holder: text(l.Holder),
+		id: pgtype.UUID{Bytes: l.ID, Valid: true}, mode: smallint(int(l.Mode)), holder: text(l.Holder),
 		acquiredAt: timestamp(l.AcquiredAt), expiresAt: timestamp(l.ExpiresAt), ttl: bigint(l.TTL.Milliseconds()), rest: r.text(),
 	}
 }
@@ -137,11 +138,11 @@ func (s *storedLease) lease(name string) (l lock.Lease, r rest, err error) {
 
 // A storedRecord is a row of paddock.records, without its last_event.
 type storedRecord struct {
-	name            string
-	token, revision int64
-	lastEnd         int16
-	changedAt       time.Time
-	parts           int32
+	name            pgtype.Text
+	token, revision pgtype.Int8
+	lastEnd         pgtype.Int2
+	changedAt       pgtype.Timestamptz
+	parts           pgtype.Int4
 	storedLease     // the exclusive one
 }
 
@@ -156,7 +157,8 @@ func (s *storedRecord) columns(to []column) []column {
 // storeRecord returns the row of a record. Its other leases and its waiters are parts.
 func storeRecord(r *lock.Record) storedRecord {
 	s := storedRecord{
-		name: r.Name, token: int64(r.Token), revision: r.Revision, lastEnd: int16(r.LastEnd), changedAt: r.ChangedAt, parts: parts(r),
+		name: text(r.Name), token: bigint(int64(r.Token)), revision: bigint(r.Revision), lastEnd: smallint(int(r.LastEnd)),
+		changedAt: timestamp(r.ChangedAt), parts: integer(parts(r)),
 	}
 	if l := inline(r); l != nil {
 		rest := restOf(l)
@@ -170,11 +172,13 @@ func storeRecord(r *lock.Record) storedRecord {
 
 // record returns the record, without its parts.
 func (s *storedRecord) record() (lock.Record, error) {
-	r := lock.Record{Name: s.name, Revision: s.revision, Token: lock.Token(s.token), LastEnd: lock.Kind(s.lastEnd)}
-	if r.Revision > 0 {
-		r.ChangedAt = s.changedAt.UTC()
+	r := lock.Record{
+		Name: s.name.String, Revision: s.revision.Int64, Token: lock.Token(s.token.Int64), LastEnd: lock.Kind(s.lastEnd.Int16),
 	}
-	l, rest, err := s.lease(s.name)
+	if r.Revision > 0 {
+		r.ChangedAt = s.changedAt.Time.UTC()
+	}
+	l, rest, err := s.lease(r.Name)
 	if r.Capacity = rest.Capacity; s.id.Valid {
 		l.Token, l.Attachment = r.Token, lock.Attachment(rest.Attachment)
 		r.Leases = []lock.Lease{l}
@@ -191,12 +195,12 @@ func inline(r *lock.Record) *lock.Lease {
 }
 
 // parts returns how many rows of paddock.parts the record has.
-func parts(r *lock.Record) int32 {
+func parts(r *lock.Record) int {
 	n := len(r.Leases) + len(r.Queue)
 	if inline(r) != nil {
 		n--
 	}
-	return int32(n)
+	return n
 }
 
 // A part is a row of paddock.parts. All is null where a record without parts is joined with them.
@@ -224,7 +228,7 @@ const partKeyLength = 3
 
 // partOf returns the part of the lock with the key, without anything else.
 func partOf(name string, slot int, place int64) *part {
-	return &part{name: text(name), slot: pgtype.Int4{Int32: int32(slot), Valid: true}, place: bigint(place)}
+	return &part{name: text(name), slot: integer(slot), place: bigint(place)}
 }
 
 func leasePart(name string, l *lock.Lease) *part {
@@ -274,5 +278,7 @@ func (p *part) addTo(r *lock.Record, now time.Time, assumeAlive time.Duration) e
 }
 
 func text(s string) pgtype.Text                { return pgtype.Text{String: s, Valid: true} }
+func smallint(n int) pgtype.Int2               { return pgtype.Int2{Int16: int16(n), Valid: true} }
+func integer(n int) pgtype.Int4                { return pgtype.Int4{Int32: int32(n), Valid: true} }
 func bigint(n int64) pgtype.Int8               { return pgtype.Int8{Int64: n, Valid: true} }
 func timestamp(t time.Time) pgtype.Timestamptz { return pgtype.Timestamptz{Time: t, Valid: true} }

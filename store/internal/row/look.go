@@ -23,7 +23,7 @@ type Row struct {
 	LastEvent int64      // the row of paddock.event_batches with its newest event
 	Floor     lock.Token // tokens granted next must be greater
 
-	parts int32
+	parts int
 }
 
 // ErrChanged is returned by Look when a lock was pruned or changed while it was read. Another look may succeed.
@@ -140,8 +140,8 @@ func (v *View) scanRows(rows pgx.Rows) error {
 	_, err := pgx.ForEachRow(rows, append(values(stored.columns(nil)), &r.LastEvent, &r.At, &r.Version), func() (err error) {
 		read := r
 		read.Record, err = stored.record()
-		read.parts = stored.parts
-		v.Rows[stored.name] = &read
+		read.parts = int(stored.parts.Int32)
+		v.Rows[read.Record.Name] = &read
 		return err
 	})
 	return err

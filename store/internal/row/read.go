@@ -62,12 +62,12 @@ func (r Range) Read(ctx context.Context, from Querier, assumeAlive time.Duration
 	var p part
 	targets := slices.Concat([]any{&now}, values(stored.columns(nil)), values(p.columns(nil)), []any{&p.aliveUntil})
 	_, err = pgx.ForEachRow(rows, targets, func() error {
-		if n := len(all); n == 0 || all[n-1].Record.Name != stored.name {
+		if n := len(all); n == 0 || all[n-1].Record.Name != stored.name.String {
 			record, err := stored.record()
 			if err != nil {
 				return err
 			}
-			all = append(all, Reading{Now: now.UTC(), Record: record, Waiters: int(stored.parts)})
+			all = append(all, Reading{Now: now.UTC(), Record: record, Waiters: int(stored.parts.Int32)})
 		}
 		if !p.slot.Valid {
 			return nil

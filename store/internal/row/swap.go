@@ -108,7 +108,7 @@ type write struct {
 	at      pgtype.TID
 	version pgtype.Uint32
 	until   pgtype.Timestamptz // the decision does not hold from then on
-	tells   bool               // there are events
+	events  pgtype.Bool        // whether there are any
 	storedRecord
 }
 
@@ -116,20 +116,24 @@ type write struct {
 func (w *write) columns(to []column) []column {
 	return w.storedRecord.columns(append(to, []column{
 		{"at", "tid", &w.at}, {"version", "xid", &w.version}, {"until", "timestamptz", &w.until},
-		{"tells", "boolean", &w.tells},
+		{"has_events", "boolean", &w.events},
 	}...))
 }
 
 // ofChange returns the column that comes before those of a row that belongs to a change: the number of the change.
-func ofChange(ord int32) []column { return []column{{"ord", "integer", &ord}} }
+func ofChange(ord int) []column {
+	n := integer(ord)
+	return []column{{"ord", "integer", &n}}
+}
 
 // endingOf returns the columns of a lease that must not have ended.
-func endingOf(ord int32, ref lock.LeaseRef) []column {
-	return append(ofChange(ord), column{"key", "bigint", (*int64)(&ref)})
+func endingOf(ord int, ref lock.LeaseRef) []column {
+	key := bigint(int64(ref))
+	return append(ofChange(ord), column{"key", "bigint", &key})
 }
 
 // entryOf returns the columns of the events of a change.
-func entryOf(ord int32, entry []byte) []column {
+func entryOf(ord int, entry []byte) []column {
 	return append(ofChange(ord), column{"entry", "json", &entry})
 }
 
@@ -164,7 +168,7 @@ func (w *writing) add(set int, row []column) { w.sets[set].add(row, w.changes) }
 func (s *Swap) encode() (text string, args []any) {
 	w := writing{changes: len(s.Changes), row: make([]column, 0, len(writeColumns))}
 	for i, change := range s.Changes {
-		w.addChange(int32(i+1), change, s.Now)
+		w.addChange(i+1, change, s.Now)
 	}
 	latest := timestamp(s.Latest)
 	if s.Commit { // the rows are locked, so nothing has changed since
@@ -191,7 +195,7 @@ func (s *Swap) encode() (text string, args []any) {
 
 var infinity = pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
 
-func (w *writing) addChange(ord int32, change *Change, now time.Time) {
+func (w *writing) addChange(ord int, change *Change, now time.Time) {
 	before, after := &change.Before.Record, &change.After
 	for _, ref := range change.Unused {
 		w.add(endings, endingOf(ord, ref))
@@ -199,11 +203,11 @@ func (w *writing) addChange(ord int32, change *Change, now time.Time) {
 	ended, given := differing(before.Leases, after.Leases)
 	row := &write{
 		at: change.Before.At, version: pgtype.Uint32{Uint32: change.Before.Version, Valid: true},
-		until: until(ended, given, change.At), tells: len(change.Events) > 0, storedRecord: storeRecord(after),
+		until: until(ended, given, change.At), events: pgtype.Bool{Bool: len(change.Events) > 0, Valid: true}, storedRecord: storeRecord(after),
 	}
 	w.row = row.columns(w.row[:0])
 	w.add(writes, w.row)
-	if row.tells {
+	if len(change.Events) > 0 {
 		w.add(entries, entryOf(ord, appendEntry(nil, after.Name, change.Before.LastEvent, w.events, change.Events, now)))
 		w.addReferences(ord, change)
 		w.events += len(change.Events)
@@ -222,7 +226,7 @@ func (w *writing) addChange(ord int32, change *Change, now time.Time) {
 
 // addWaiters adds the waiters that differ. Both queues are in the order of places. A waiter that is the same in both costs
 // one comparison, so a long queue with few changes is cheap.
-func (w *writing) addWaiters(ord int32, before, after *lock.Record) {
+func (w *writing) addWaiters(ord int, before, after *lock.Record) {
 	left := before.Queue
 	for _, waiter := range after.Queue {
 		for len(left) > 0 && left[0].Place < waiter.Place {
@@ -242,7 +246,7 @@ func (w *writing) addWaiters(ord int32, before, after *lock.Record) {
 	}
 }
 
-func (w *writing) drop(ord int32, name string, slot int, place int64) {
+func (w *writing) drop(ord int, name string, slot int, place int64) {
 	w.add(drops, partOf(name, slot, place).columns(ofChange(ord))[:len(dropColumns)])
 }
 
@@ -296,13 +300,13 @@ func until(ended map[int]*lock.Lease, given []*lock.Lease, now time.Time) pgtype
 }
 
 // refOf returns the columns of a reference to an event: its key, and the number of the event in the batch.
-func refOf(ord int32, key int64, number int) []column {
-	n := int32(number)
-	return append(ofChange(ord), column{"key", "bigint", &key}, column{"number", "integer", &n})
+func refOf(ord int, key int64, number int) []column {
+	k, n := bigint(key), integer(number)
+	return append(ofChange(ord), column{"key", "bigint", &k}, column{"number", "integer", &n})
 }
 
 // addReferences adds the references by which some of the events are found. The first event has the number w.events.
-func (w *writing) addReferences(ord int32, change *Change) {
+func (w *writing) addReferences(ord int, change *Change) {
 	for i, e := range change.Events {
 		if e.Ref != 0 {
 			w.add(refs, refOf(ord, int64(e.Ref), w.events+i))

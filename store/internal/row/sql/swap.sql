@@ -32,7 +32,7 @@ with now as materialized (
 ){{end}}, written as (
     update paddock.records r
     set {{.RecordAssignments}}{{if .Events}},
-        last_event = case when n.tells then now.batch else r.last_event end{{end}}
+        last_event = case when n.has_events then now.batch else r.last_event end{{end}}
     from now
     cross join (select {{.Writes}}, generate_series(1, $8::integer) as ord) n
     where r.ctid = n.at and r.xmin = n.version and r.name is not distinct from n.name
@@ -42,7 +42,7 @@ with now as materialized (
 ){{if or .Events .Parts}}, done as materialized (
     select array_agg(ord) as ords, count(*) = $8 as whole{{if .Events}}, min(batch) as batch{{end}}
     from written
-){{end}}{{if .Events}}, told as (
+){{end}}{{if .Events}}, logged as (
     insert into paddock.event_batches (id, at, entries)
     select done.batch, $1, e.entries
     from done

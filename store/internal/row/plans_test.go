@@ -14,6 +14,7 @@ import (
 const (
 	byName    = "Index Cond: (name = n.name)"
 	recordTID = "TID Cond: (ctid = n.at)"
+	onlyTID   = "TID Cond: (ctid = $"
 	endedKey  = "Index Cond: (key = (unnest($10)))"
 	partKeys  = "Index Cond: ((name = (d.name)::text) AND (slot = d.slot) AND (place = d.place))"
 )
@@ -36,13 +37,16 @@ func decisions() map[string]planned {
 	}
 	for v, text := range sqlSwaps {
 		p := planned{text, []string{recordTID, "epochs_pkey"}}
+		if v.Single {
+			p.want[0] = onlyTID
+		}
 		if v.Endings {
 			p.want = append(p.want, endedKey)
 		}
 		if v.Parts {
 			p.want = append(p.want, partKeys)
 		}
-		all[fmt.Sprintf("swap, endings %t, parts %t, events %t", v.Endings, v.Parts, v.Events)] = p
+		all[fmt.Sprintf("swap, endings %t, parts %t, events %t, single %t", v.Endings, v.Parts, v.Events, v.Single)] = p
 	}
 	return all
 }

@@ -18,6 +18,7 @@ type variant struct {
 	Endings bool // swap: some leases must not have ended
 	Parts   bool // swap: parts change
 	Events  bool // swap: there are events
+	Single  bool // swap: there is one change
 	Queue   bool // read: with waiters
 }
 
@@ -43,7 +44,7 @@ func render(name string, v variant) string {
 		panic(fmt.Sprintf("row: %v", err)) // the files are part of the binary
 	}
 	values := map[string]any{
-		"Lock": v.Lock, "Events": v.Events, "Parts": v.Parts, "Queue": v.Queue,
+		"Lock": v.Lock, "Single": v.Single, "Events": v.Events, "Parts": v.Parts, "Queue": v.Queue,
 		"Record":            names("", recordColumns),
 		"RecordAssignments": assignments(recordColumns[1:], "n"),
 		"Part":              names("", partColumns),
@@ -52,10 +53,15 @@ func render(name string, v variant) string {
 	}
 	after := swapParameters
 	for i, set := range inSwap {
-		if v.has(i) {
+		switch {
+		case !v.has(i):
+			continue
+		case v.plain(i):
+			values[set.name] = plain(after, set.columns)
+		default:
 			values[set.name] = unnested(after, set.columns)
-			after += len(set.columns)
 		}
+		after += len(set.columns)
 	}
 	var b strings.Builder
 	if err := t.Execute(&b, values); err != nil {
@@ -97,6 +103,10 @@ func (v variant) has(set int) bool {
 	return true
 }
 
+// plain reports whether the set has one row, whose columns are parameters of their own. PostgreSQL takes a fifth of its CPU
+// less for them than for arrays of one element, and pgx less, too.
+func (v variant) plain(set int) bool { return v.Single && (set == writes || set == entries) }
+
 func names(prefix string, columns []column) string {
 	return list(columns, func(_ int, c column) string { return prefix + c.name })
 }
@@ -110,6 +120,11 @@ func assignments(columns []column, from string) string {
 // which is a quarter of the statement's CPU.
 func unnested(after int, columns []column) string {
 	return list(columns, func(i int, c column) string { return fmt.Sprintf("unnest($%d::%s[]) as %s", after+i+1, c.kind, c.name) })
+}
+
+// plain returns the columns of one row that come as parameters, after so many others.
+func plain(after int, columns []column) string {
+	return list(columns, func(i int, c column) string { return fmt.Sprintf("$%d::%s as %s", after+i+1, c.kind, c.name) })
 }
 
 func list(columns []column, format func(int, column) string) string {
@@ -138,8 +153,8 @@ var (
 // swaps returns the variants of swap.sql.
 func swaps() map[variant]string {
 	all := make(map[variant]string)
-	for i := range 8 {
-		v := variant{Endings: i&1 > 0, Parts: i&2 > 0, Events: i&4 > 0}
+	for i := range 16 {
+		v := variant{Endings: i&1 > 0, Parts: i&2 > 0, Events: i&4 > 0, Single: i&8 > 0}
 		all[v] = render("swap", v)
 	}
 	return all

@@ -180,12 +180,17 @@ func (s *Swap) encode() (text string, args []any) {
 	}
 	v := variant{
 		Endings: w.sets[endings] != nil, Parts: w.sets[drops] != nil || w.sets[saves] != nil, Events: w.sets[entries] != nil,
+		Single: len(s.Changes) == 1,
 	}
 	for i, set := range inSwap {
 		for j := range set.columns {
-			if all := w.sets[i]; v.has(i) && all == nil {
+			switch all := w.sets[i]; {
+			case !v.has(i):
+			case all == nil:
 				args = append(args, pgtype.FlatArray[any]{})
-			} else if v.has(i) {
+			case v.plain(i):
+				args = append(args, all[j][0])
+			default:
 				args = append(args, all[j])
 			}
 		}

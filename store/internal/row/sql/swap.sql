@@ -5,8 +5,8 @@
 --
 -- $1 is the instant of the latest decision, $2 the last one at which they may be written; $3 the start of the server, and
 -- $4 to $6 the epoch, its pause and its longest lease, that they were made on; $7 the key of the mark; $8 the number of
--- changes. The other parameters are the rows of endings, writes, drops, saves, entries and refs, an array for each column.
--- ord is the number of a change, from 1 on.
+-- changes. The other parameters are the rows of endings, writes, drops, saves, entries and refs, an array for each column;
+-- or the columns of the only row. ord is the number of a change, from 1 on.
 --
 -- If $2 is infinite, the rows are locked, and some of the changes belong together: either all of them are written or none.
 --
@@ -34,13 +34,13 @@ with now as materialized (
     set {{.RecordAssignments}}{{if .Events}},
         last_event = case when n.has_events then now.batch else r.last_event end{{end}}
     from now
-    cross join (select {{.Writes}}, generate_series(1, $8::integer) as ord) n
+    cross join (select {{.Writes}}, {{if .Single}}1{{else}}generate_series(1, $8::integer){{end}} as ord) n
     where r.ctid = n.at and r.xmin = n.version and r.name is not distinct from n.name
       and now.at < n.until{{if .Endings}} and n.ord <> all (array(select ord from ended)){{end}}
     returning n.ord, r.ctid as at, r.xmin as version, now.at as now, case when clock_timestamp() >= n.until then paddock.decided_too_late() end{{if .Events}},
               now.batch{{end}}
 ){{if or .Events .Parts}}, done as materialized (
-    select array_agg(ord) as ords, count(*) = $8 as whole{{if .Events}}, min(batch) as batch{{end}}
+    select array_agg(ord) as ords, count(*) = $8::integer as whole{{if .Events}}, min(batch) as batch{{end}}
     from written
 ){{end}}{{if .Events}}, logged as (
     insert into paddock.event_batches (id, at, entries)
@@ -70,6 +70,6 @@ with now as materialized (
 select ord, at, version, now{{if .Events}}, batch{{else}}, 0::bigint{{end}}
 from written
 where case
-    when $2 < 'infinity' or (select count(*) from written) = $8 then true
+    when $2 < 'infinity' or (select count(*) from written) = $8::integer then true
     else paddock.decided_too_late()
 end

@@ -219,3 +219,31 @@ func TestTokensBelowTheFloorsInUseAreNotCounted(t *testing.T) {
 		}
 	}
 }
+
+// TestALateCommitFillsNoCacheOfAnotherEpoch: while it took long, the cache went on, and has met another epoch or server.
+func TestALateCommitFillsNoCacheOfAnotherEpoch(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	old := epoch.Epoch{Number: 3, Started: now}
+	for name, c := range map[string]struct {
+		met  epoch.Epoch
+		into bool
+	}{
+		"the same":       {old, true},
+		"another epoch":  {epoch.Epoch{Number: 4, Started: now}, false},
+		"another server": {epoch.Epoch{Number: 3, Started: now.Add(time.Second)}, false},
+	} {
+		w := &worker{shared: &shared{epochs: epoch.New(nil), publish: func([]*row.Outcome) {}}}
+		w.cache.enter(c.met, reading{shown: now, after: now, before: now})
+		a := &attempt{worker: w, epoch: old}
+		change := &row.Change{Before: new(row.Row), After: lock.Record{Name: "a", Token: 7}, Written: true}
+		done := row.Written{Clock: now, Tokens: []lock.Token{8}}
+		u := &unit{names: []string{"a"}, changes: []*row.Change{change}}
+		if _, _, err := a.swapped([]*unit{u}, done, reading{shown: now, after: now, before: now}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := w.cache.get("a"); ok != c.into || len(w.cache.tokens) > 0 != c.into {
+			t.Errorf("%s: the lock is cached: %t, the tokens %v", name, ok, w.cache.tokens)
+		}
+	}
+}

@@ -35,7 +35,6 @@ const (
 type securedReplica struct {
 	t          *testing.T
 	database   *database
-	env        []string  // of the replica, in addition to the test's own and the database's URL
 	admin      *pgx.Conn // direct connection to its database
 	process    *child
 	address    string
@@ -48,10 +47,9 @@ type securedReplica struct {
 }
 
 // startSecured starts the program on its own PostgreSQL. Both end with the test.
-func startSecured(t *testing.T, program string, env ...string) *securedReplica {
+func startSecured(t *testing.T, program string) *securedReplica {
 	t.Helper()
 	e := newSecured(t)
-	e.env = env
 	e.issueKeys("good", "rude", "late", greedyKey(0), greedyKey(1))
 	for i := range waiterKeys {
 		e.issueKeys(waiterKey(i))
@@ -90,7 +88,7 @@ func (e *securedReplica) launch(program string, flags ...string) {
 	databaseURL := e.database.url(url.Values{"host": {e.database.host.SocketDir()}, "port": {"5432"}}, "", "paddock")
 	args := []string{"serve", "--migrate", "--listen=127.0.0.1:0", "--tls-cert=" + e.cert, "--tls-key=" + e.key}
 	var err error
-	e.process, err = launch(&logBuffer{}, append(e.env, "PADDOCK_DATABASE_URL="+databaseURL), program,
+	e.process, err = launch(&logBuffer{}, []string{"PADDOCK_DATABASE_URL=" + databaseURL}, program,
 		append(args, flags...)...)
 	e.must(err)
 	process := e.process

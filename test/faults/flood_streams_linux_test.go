@@ -206,11 +206,8 @@ const (
 	eventPairs     = 400            // acquires and releases; the kernel buffers their events
 	maxEventRounds = 28             // repetitions with longer events until every stream is closed
 	streamsMemory  = 128 * mebibyte // of all streams, with TLS, while the kernel buffers their events
+	lateCollection = 32 * mebibyte  // allocated while a garbage collection ends late, because the machine is busy
 )
-
-// collectSooner has the replica's heap grow by half before it is collected, not to twice its size, and has none of it
-// reserved: what is measured then depends less on the moment of a collection, which comes late on a busy machine.
-const collectSooner = "GOGC=50"
 
 // TestUnreadStreamsShareMemory opens floodStreams streams, each on its own connection, that are never read.
 // Whether or not the kernel still buffers their events, the replica needs little more memory than without
@@ -218,7 +215,7 @@ const collectSooner = "GOGC=50"
 func TestUnreadStreamsShareMemory(t *testing.T) {
 	t.Parallel()
 	requireOpenFiles(t, 4*floodStreams)
-	e := startSecured(t, program(t), collectSooner)
+	e := startSecured(t, program(t))
 	makers := e.eventMakers()
 	e.makeEvents(makers[0], "short") // warm up
 	before := e.resources()
@@ -231,7 +228,7 @@ func TestUnreadStreamsShareMemory(t *testing.T) {
 	for i := 0; i < maxEventRounds && e.resources().files > before.files+keptFiles; i++ {
 		e.makeEvents(makers[i%len(makers)], strings.Repeat("界", lock.MaxHolderLength))
 	}
-	e.checkStreamMemory("with more events than the kernel buffers", before, streamsMemory+heapRoom)
+	e.checkStreamMemory("with more events than the kernel buffers", before, streamsMemory+heapRoom+lateCollection)
 	e.awaitResources(2*stepTimeout, func(now resources) error {
 		if now.files-now.backends > before.files-before.backends+keptFiles {
 			return fmt.Errorf("streams are not closed: %v", now)

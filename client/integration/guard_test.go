@@ -60,12 +60,25 @@ func (c *remoteGuards) releaseAll() {
 	var all sync.WaitGroup
 	for _, l := range c.leases {
 		all.Go(func() {
-			if err := l.Release(c.Context()); err != nil && !errors.Is(err, lock.ErrLeaseLost) {
+			err := c.answered(l.Release)
+			if err != nil && !errors.Is(err, lock.ErrLeaseLost) {
 				c.Errorf("%s: %v", l.Name(), err)
 			}
 		})
 	}
 	all.Wait()
+}
+
+// answered repeats the call while its outcome is unknown: the proxy may just have closed the connection, and the
+// machine may be busy.
+func (c *remoteGuards) answered(call func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(c.Context(), testTimeout)
+	defer cancel()
+	for {
+		if err := call(ctx); !errors.Is(err, lock.ErrUnknownOutcome) || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // TestWorkStopsBeforeTheLeaseEndsOnADeadConnection holds a hundred leases when the connection dies.
@@ -94,16 +107,14 @@ func TestWorkStopsBeforeTheLeaseEndsOnADeadConnection(t *testing.T) {
 }
 
 // acquireNext waits for the lock, bypassing the proxy.
-func (c *remoteGuards) acquireNext(name string) lock.Grant {
-	ctx, cancel := context.WithTimeout(c.Context(), testTimeout)
-	defer cancel()
+func (c *remoteGuards) acquireNext(name string) (g lock.Grant) {
 	a := lock.Acquire{
 		Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "next", TTL: time.Hour, Wait: lock.MaxWait,
 	}
-	g, err := c.direct.Acquire(ctx, a)
-	for errors.Is(err, lock.ErrUnknownOutcome) && ctx.Err() == nil { // a busy machine: the same call finds out
+	err := c.answered(func(ctx context.Context) (err error) {
 		g, err = c.direct.Acquire(ctx, a)
-	}
+		return err
+	})
 	if err != nil {
 		c.Error(err)
 	}

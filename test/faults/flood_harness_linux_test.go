@@ -143,9 +143,20 @@ func (e *securedReplica) client(key string) *client.Client {
 	return c
 }
 
+// ethernetSegment is the size in bytes of a TCP segment on most networks. The loopback interface has segments of
+// 64 KiB, for which the kernel buffers up to four megabytes of what a client does not read. With the smaller ones it
+// buffers some two hundred kilobytes.
+const ethernetSegment = 1400
+
 // dial opens a TCP connection.
 func (e *securedReplica) dial() (*net.TCPConn, error) {
-	var d net.Dialer
+	d := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error {
+		var refused error
+		err := raw.Control(func(fd uintptr) {
+			refused = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_MAXSEG, ethernetSegment)
+		})
+		return errors.Join(err, refused)
+	}}
 	c, err := d.DialContext(e.t.Context(), "tcp", e.address)
 	if err != nil {
 		return nil, err

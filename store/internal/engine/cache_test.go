@@ -220,7 +220,7 @@ func TestTokensBelowTheFloorsInUseAreNotCounted(t *testing.T) {
 	}
 }
 
-// TestALateCommitFillsNoCacheOfAnotherEpoch: while it took long, the cache went on, and has met another epoch or server.
+// TestALateCommitFillsNoCacheOfAnotherEpoch: a commit may take so long that the cache has met another epoch or server.
 func TestALateCommitFillsNoCacheOfAnotherEpoch(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

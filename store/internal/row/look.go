@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 )
 
-// A Row is a lock as it was read or written, and the version of its record. Once it is there it is never changed.
+// A Row is a lock as it was read or written, and the version of its record. It is shared and never changed.
 type Row struct {
 	Record    lock.Record
 	At        pgtype.TID

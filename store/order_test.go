@@ -62,6 +62,37 @@ func TestARenewalThatWaitsPastTheEndIsRefused(t *testing.T) {
 	}
 }
 
+// TestAReaderThatWaitsPastTheEndOfTheOthersGetsANewToken: a client may know that the token of the others has ended.
+func TestAReaderThatWaitsPastTheEndOfTheOthersGetsANewToken(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	first := acquire("a")
+	first.Mode, first.TTL = lock.Shared, 500*time.Millisecond
+	g := mustAcquire(t, s, first)
+	hold(t, outside, "a", "for update")
+
+	joined := make(chan lock.Grant, 1)
+	go func() {
+		second := acquire("a")
+		second.Mode = lock.Shared
+		g, err := s.Acquire(t.Context(), second)
+		if err != nil {
+			t.Error(err)
+		}
+		joined <- g
+	}()
+	until(t, "the acquire waits", func() bool { return waiting(t, outside) > 0 })
+	until(t, "the lease is over", func() bool {
+		return number(t, outside, "select count(*) from paddock.parts where expires_at <= clock_timestamp()") == 1
+	})
+	exec(t, outside, "commit")
+
+	if second := <-joined; second.Token <= g.Token {
+		t.Errorf("it got token %d after the lease with token %d had ended", second.Token, g.Token)
+	}
+}
+
 // TestANameLockedOutsideStallsNoOther keeps one row locked: calls on other
 // names go on, and the call on that name is done as soon as the row is free.
 func TestANameLockedOutsideStallsNoOther(t *testing.T) {

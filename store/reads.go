@@ -32,8 +32,8 @@ func (s *Store) readOne(ctx context.Context, only row.Range) (r row.Reading, err
 // VerifyToken returns the status of a token, see lock.Service.
 //
 // A lease that is past its end as it was read may have been renewed in time by a transaction whose commit is not visible
-// yet, because it waits for a standby. The lock is then read again with its row locked: that waits for the transaction,
-// and no renewal that was decided before can be written after it.
+// yet, because it waits for a standby; or a reader may have joined it, with the same token. The lock is then read again
+// with its row locked: that waits for the transaction, and nothing that was decided before the end is written after it.
 func (s *Store) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
 	v, err := v.Resolve()
 	if err != nil {

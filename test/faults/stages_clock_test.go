@@ -80,18 +80,40 @@ func slowClock(s *stage) error {
 // untilOver: a renewal waits for its locked row until the lease is over.
 func untilOver(s *stage) error {
 	held := s.acquire(s.a(), s.name, time.Second)
-	end := time.Now().Add(time.Second) // a little later than the lease's end
-	sleepFor(s.Context(), time.Until(end.Add(-150*time.Millisecond)))
-	unlock := s.lockRow(s.name)
-	renewed := make(chan error)
-	go func() {
+	err := s.beyond(time.Now().Add(time.Second), func() error {
 		_, err := s.a().Renew(s.Context(), lock.Renew{Name: s.name, LeaseID: held.ID})
-		renewed <- err
-	}()
-	sleepFor(s.Context(), time.Until(end.Add(30*time.Millisecond)))
-	unlock()
-	if err := <-renewed; err == nil {
+		return err
+	})
+	if err == nil {
 		return violation("a lease was renewed after its end")
 	}
 	return nil
+}
+
+// tokenOver: a reader waits for the locked row until the only other reader's lease is over.
+func tokenOver(s *stage) error {
+	first, second := s.request(s.name, time.Second), s.request(s.name, time.Minute)
+	first.Mode, second.Mode = lock.Shared, lock.Shared
+	held, err := s.a().Acquire(s.Context(), first)
+	s.must(err)
+	var joined lock.Grant
+	s.must(s.beyond(time.Now().Add(time.Second), func() (err error) {
+		joined, err = s.a().Acquire(s.Context(), second)
+		return err
+	}))
+	if joined.Token == held.Token {
+		return violation("a token was granted again after its end")
+	}
+	return nil
+}
+
+// beyond runs the call while the lock's row is locked, until a little after the end.
+func (s *stage) beyond(end time.Time, call func() error) error {
+	sleepFor(s.Context(), time.Until(end.Add(-150*time.Millisecond)))
+	unlock := s.lockRow(s.name)
+	done := make(chan error)
+	go func() { done <- call() }()
+	sleepFor(s.Context(), time.Until(end.Add(30*time.Millisecond)))
+	unlock()
+	return <-done
 }

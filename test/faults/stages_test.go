@@ -55,6 +55,8 @@ var stages = []staged{
 		situation: slowClock, setUp: func(s *stage) { s.startReplicas(clockRate(20), nil) }},
 	{mutant: mutant{name: "a decision outlives the wait for a row", file: swapFile,
 		from: "case when clock_timestamp() >= n.until", to: "case when now.at >= n.until"}, situation: untilOver},
+	{mutant: mutant{name: "readers share a token that has ended", file: "store/internal/row/swap.go",
+		from: "\t\tbound(endOf(l.Token, before))\n", to: "\t\tif !MUTATED {\n\t\t\tbound(endOf(l.Token, before))\n\t\t}\n"}, situation: tokenOver},
 	{mutant: mutant{name: "an ended lease is granted again", file: swapFile,
 		from: " and n.ord <> all (array(select ord from ended))", to: ""}, situation: leaseRepeated},
 	{mutant: mutant{name: "tokens are granted below those of a pruned lock", file: decideFile,

@@ -208,7 +208,7 @@ func (w *writing) addChange(ord int, change *Change, now time.Time) {
 	ended, given := differing(before.Leases, after.Leases)
 	row := &write{
 		at: change.Before.At, version: pgtype.Uint32{Uint32: change.Before.Version, Valid: true},
-		until: until(ended, given, change.At), events: pgtype.Bool{Bool: len(change.Events) > 0, Valid: true}, storedRecord: storeRecord(after),
+		until: until(before.Leases, ended, given, change.At), events: pgtype.Bool{Bool: len(change.Events) > 0, Valid: true}, storedRecord: storeRecord(after),
 	}
 	w.row = row.columns(w.row[:0])
 	w.add(writes, w.row)
@@ -287,21 +287,33 @@ func sameLease(a, b *lock.Lease) bool {
 }
 
 // until returns until when a decision holds: until a lease that it changes would have ended, and no longer than a lease
-// that it gives.
-func until(ended map[int]*lock.Lease, given []*lock.Lease, now time.Time) pgtype.Timestamptz {
+// that it gives. A lease that shares the token of others is given before all of these have ended: a token that was once
+// found to have ended must not be used again.
+func until(before []lock.Lease, ended map[int]*lock.Lease, given []*lock.Lease, now time.Time) pgtype.Timestamptz {
 	first := infinity
-	bound := func(l *lock.Lease) {
-		if end := l.EndsAt(); now.Before(end) && (first == infinity || end.Before(first.Time)) {
+	bound := func(end time.Time) {
+		if now.Before(end) && (first == infinity || end.Before(first.Time)) {
 			first = timestamp(end)
 		}
 	}
 	for _, l := range given {
-		bound(l)
+		bound(l.EndsAt())
+		bound(endOf(l.Token, before))
 	}
 	for _, l := range ended {
-		bound(l)
+		bound(l.EndsAt())
 	}
 	return first
+}
+
+// endOf returns when the last of the leases with the token ends, zero if there is none.
+func endOf(token lock.Token, leases []lock.Lease) (last time.Time) {
+	for i := range leases {
+		if l := &leases[i]; l.Token == token && !l.Revoked() && l.EndsAt().After(last) {
+			last = l.EndsAt()
+		}
+	}
+	return last
 }
 
 // refOf returns the columns of a reference to an event: its key, and the number of the event in the batch.

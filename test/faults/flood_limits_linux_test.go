@@ -209,6 +209,9 @@ func (e *securedReplica) roundTrip(text string) (answer, error) {
 		return answer{}, err
 	}
 	defer func() { _ = c.Close() }() // the service may have closed it already
+	if err := c.SetDeadline(time.Now().Add(2 * stepTimeout)); err != nil {
+		return answer{}, err
+	}
 	return c.roundTrip(text)
 }
 

@@ -69,14 +69,21 @@ func (r *streamGroup) openAll() {
 	r.must(checkCount("listeners", r.next, listeners))
 }
 
-// openUnread follows all events and reads nothing.
+// openUnread follows all events, and reads only the start of the answer: from then on the stream is counted.
 func (r *streamGroup) openUnread(key string) error {
 	c, err := r.httpConn()
 	if err != nil {
 		return err
 	}
 	r.unread = append(r.unread, c)
-	return errors.Join(shrinkReadBuffer(c.Conn), c.send(r.request(http.MethodGet, streamPath, key, "")))
+	if err := errors.Join(shrinkReadBuffer(c.Conn), c.send(r.request(http.MethodGet, streamPath, key, ""))); err != nil {
+		return err
+	}
+	got, err := http.ReadResponse(c.in, nil)
+	if err == nil && got.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the answer to a stream is %s", got.Status)
+	}
+	return err
 }
 
 // openHTTP1 follows the lock on its own connection.

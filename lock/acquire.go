@@ -94,8 +94,8 @@ func (a Acquire) Refs() []LeaseRef {
 	return []LeaseRef{RefOf(a.Name, a.LeaseID)}
 }
 
-// Needs returns one token and two events: for the grant, and for the end of a lease before it.
-func (a Acquire) Needs() (tokens, events int) { return 1, 2 }
+// Tokens returns 1, for the grant.
+func (a Acquire) Tokens() int { return 1 }
 
 // Apply grants the lease, or finds the lease or the place of an earlier call with the same LeaseID. A LeaseID whose
 // lease has ended is never granted again.

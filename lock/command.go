@@ -8,9 +8,8 @@ type Command interface {
 	Names() []string
 	// Refs returns the leases whose end events the command needs.
 	Refs() []LeaseRef
-	// Needs returns upper bounds of the tokens and events that the decision uses, for a lock without waiters and with
-	// at most one ended lease. The decision uses more if it promotes waiters or ends further leases.
-	Needs() (tokens, events int)
+	// Tokens returns how many tokens the decision draws at most, unless it promotes waiters.
+	Tokens() int
 	// Apply decides. It does not modify the View.
 	Apply(View) Decision
 }
@@ -57,8 +56,8 @@ func (s Sweep) Names() []string { return []string{s.Name} }
 // Refs returns nil.
 func (s Sweep) Refs() []LeaseRef { return nil }
 
-// Needs returns one event, for the end of a lease.
-func (s Sweep) Needs() (tokens, events int) { return 0, 1 }
+// Tokens returns 0.
+func (s Sweep) Tokens() int { return 0 }
 
 // Apply records what time has changed.
 func (s Sweep) Apply(v View) Decision { return newDecider(v).finish(nil) }

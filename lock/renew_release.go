@@ -33,8 +33,8 @@ func (r Renew) Names() []string { return []string{r.Name} }
 // Refs returns the lease of r.
 func (r Renew) Refs() []LeaseRef { return []LeaseRef{RefOf(r.Name, r.LeaseID)} }
 
-// Needs returns one event, for the end of an expired lease or for new metadata.
-func (r Renew) Needs() (tokens, events int) { return 0, 1 }
+// Tokens returns 0.
+func (r Renew) Tokens() int { return 0 }
 
 // Apply extends the lease, or refuses with ErrLeaseLost. New metadata emits an event, so that watchers see it.
 func (r Renew) Apply(v View) Decision {
@@ -81,8 +81,8 @@ func (r Release) Names() []string { return []string{r.Name} }
 // Refs returns the lease of r.
 func (r Release) Refs() []LeaseRef { return []LeaseRef{RefOf(r.Name, r.LeaseID)} }
 
-// Needs returns one event, for the end of the lease.
-func (r Release) Needs() (tokens, events int) { return 0, 1 }
+// Tokens returns 0.
+func (r Release) Tokens() int { return 0 }
 
 // Apply ends the lease, or refuses with ErrLeaseLost.
 func (r Release) Apply(v View) Decision {

@@ -40,8 +40,8 @@ func (r Revoke) Names() []string { return []string{r.Name} }
 // Refs returns nil: a Revoke has no lease_id.
 func (r Revoke) Refs() []LeaseRef { return nil }
 
-// Needs returns one event, for the end of the lease.
-func (r Revoke) Needs() (tokens, events int) { return 0, 1 }
+// Tokens returns 0.
+func (r Revoke) Tokens() int { return 0 }
 
 // Apply ends the selected leases, or refuses with ErrTokenMismatch. A repeated Revoke succeeds until the grace is over.
 // After that it succeeds until the next grant, if no other lease has the token.

@@ -118,8 +118,8 @@ func (c Claim) Names() []string { return []string{c.Name} }
 // Refs returns the lease of c.
 func (c Claim) Refs() []LeaseRef { return []LeaseRef{RefOf(c.Name, c.LeaseID)} }
 
-// Needs returns one event, for the end of an expired lease.
-func (c Claim) Needs() (tokens, events int) { return 0, 1 }
+// Tokens returns 0.
+func (c Claim) Tokens() int { return 0 }
 
 // Apply returns the lease, or sets Queued if the call still waits, or refuses if it waits no longer.
 func (c Claim) Apply(v View) Decision {
@@ -164,8 +164,8 @@ func (l Leave) Names() []string { return []string{l.Name} }
 // Refs returns the lease of l.
 func (l Leave) Refs() []LeaseRef { return []LeaseRef{RefOf(l.Name, l.LeaseID)} }
 
-// Needs returns two events, for the end of a lease and of the wait.
-func (l Leave) Needs() (tokens, events int) { return 0, 2 }
+// Tokens returns 0.
+func (l Leave) Tokens() int { return 0 }
 
 // Apply removes or detaches the waiter, or withdraws the grant. It does not change a place or a lease that another
 // call with the same LeaseID has taken over.

@@ -33,8 +33,8 @@ func (s *Store) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fence
 	if err != nil {
 		return lock.FencedValue{}, err
 	}
-	if ctx.Err() != nil || s.db.Context().Err() != nil {
-		return lock.FencedValue{}, database.Unavailable(context.Cause(ctx))
+	if err := s.db.Admit(ctx); err != nil {
+		return lock.FencedValue{}, err
 	}
 	// A call of package batch, so that a caller that leaves cancels no commit and learns whether the write may have been
 	// done.

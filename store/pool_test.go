@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -42,4 +43,26 @@ func TestADirectURLIsNeverRefused(t *testing.T) {
 		s.Close()
 	}
 	t.Logf("opening took %v on average", took/time.Duration(starts))
+}
+
+// TestEachWorkerHasAConnection: more workers would wait for each other's connections, and take that for an outage.
+func TestEachWorkerHasAConnection(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	for _, c := range []struct {
+		conns   string
+		workers int
+		advice  string // empty: enough
+	}{
+		{"", 4, ""}, {"", 5, "connections for 4; use fewer, or set pool_max_conns to 23"}, {"&pool_max_conns=23", 5, ""},
+		{"&pool_max_conns=7", 1, ""}, {"&pool_max_conns=7", 2, "set pool_max_conns to 11"},
+	} {
+		s, err := store.Open(t.Context(), url+c.conns, store.Options{BatchWorkers: c.workers})
+		if err == nil {
+			s.Close()
+		}
+		if (err == nil) != (c.advice == "") || err != nil && !strings.Contains(err.Error(), c.advice) {
+			t.Errorf("%d workers with %q: %v, want %q", c.workers, c.conns, err, c.advice)
+		}
+	}
 }

@@ -35,11 +35,11 @@ const (
 type Options struct {
 	Bounds lock.Bounds
 	Log    *slog.Logger // nil: nothing is logged
-	// BatchWorkers is how many batches may run at once, 1 to 64. A name is always in the same worker's batches. Zero:
-	// 1, which was fastest on two cores.
+	// BatchWorkers is how many batches may run at once, 1 to 64; the database URL must allow for connections for all of
+	// them. A name is always in the same worker's batches. Zero: 1, which was fastest on two cores.
 	BatchWorkers int
 	// RenewalLinger is how long a renewal waits for others to share its commit with, up to 20 ms, where that has proved
-	// to find some. Only renewals linger of leases of which half the TTL and more than a second is left. Zero: none does.
+	// to find some. Only renewals of leases with more than half the TTL and more than a second left linger. Zero: none does.
 	RenewalLinger time.Duration
 	// MaxWaiters limits the calls that wait in queues, on all replicas together as far as their heartbeats tell.
 	// Places kept without a call do not count. Zero: 10,000.
@@ -132,6 +132,10 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	db, err := database.Open(ctx, databaseURL, o.TransactionPooling, o.Log)
 	if err != nil {
 		return nil, o.explain(err)
+	}
+	if err := db.CheckWorkers(o.BatchWorkers); err != nil {
+		db.Close()
+		return nil, err
 	}
 	s := assemble(db, o)
 	if err := s.epochs.Look(); err != nil {

@@ -88,7 +88,7 @@ func waitingAs(name, holder string) lock.Acquire {
 func TestReplicasServeWaitersInOrder(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]store.Options{
-		"told by notifications": {}, "by asking alone": {TransactionPooling: true}, "in several groups": {BatchWorkers: 4},
+		"told by notifications": {}, "by asking alone": {TransactionPooling: true}, "with several workers": {BatchWorkers: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

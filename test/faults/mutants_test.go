@@ -23,9 +23,9 @@ type mutant struct {
 // once; a change of that text must also change the mutant.
 var mutants = []mutant{
 	{name: "a commit overwrites changed rows", file: "store/internal/row/sql/swap.sql",
-		from: "r.ctid = n.at and r.xmin = n.version and r.name is not distinct from n.name", to: "r.name = n.name"},
+		from: "r.ctid = n.tid and r.xmin = n.xmin and r.name is not distinct from n.name", to: "r.name = n.name"},
 	{name: "a commit writes locks of the same transaction", file: "store/internal/row/sql/swap.sql",
-		from: "r.ctid = n.at and r.xmin = n.version and r.name is not distinct from n.name", to: "r.xmin = n.version"},
+		from: "r.ctid = n.tid and r.xmin = n.xmin and r.name is not distinct from n.name", to: "r.xmin = n.xmin"},
 	{name: "events are committed without a mark", file: "store/internal/row/sql/swap.sql",
 		from: "pg_advisory_xact_lock_shared($7::bigint | case when is_called then last_value else 0 end)",
 		to:   "($7::bigint | case when is_called then last_value else 0 end)"},

@@ -35,9 +35,9 @@ const (
 // and the place of a row tells nothing that its xmin and its name do not.
 var stages = []staged{
 	{mutant: mutant{name: "a commit does not compare xmin", file: swapFile,
-		from: "r.ctid = n.at and r.xmin = n.version and", to: "r.ctid = n.at and"}, situation: placeUsedAgain},
+		from: "r.ctid = n.tid and r.xmin = n.xmin and", to: "r.ctid = n.tid and"}, situation: placeUsedAgain},
 	{mutant: mutant{name: "a commit does not compare the name", file: swapFile,
-		from: "r.xmin = n.version and r.name is not distinct from n.name", to: "r.xmin = n.version"}, situation: rowsMoved},
+		from: "r.xmin = n.xmin and r.name is not distinct from n.name", to: "r.xmin = n.xmin"}, situation: rowsMoved},
 	{mutant: mutant{name: "a commit does not compare the epoch", file: swapFile,
 		from: "select epoch = $4::bigint and", to: "select $4::bigint > 0 and"}, situation: epochOpened},
 	{mutant: mutant{name: "a commit does not compare the pause of grants", file: swapFile,
@@ -73,7 +73,7 @@ var stages = []staged{
 	{mutant: mutant{name: "a lock that changes all the time is not locked", file: "store/internal/row/sql/look.sql",
 		from: "{{if .Lock}}for update{{else}}offset 0{{end}}", to: "offset 0"}, situation: lockChanging, setUp: farFromDatabase(lockDelay)},
 	{mutant: mutant{name: "parts are read at another version", file: "store/internal/row/sql/parts.sql",
-		from: "records.name = n.name and records.xmin = n.version", to: "records.name = n.name"},
+		from: "records.name = n.name and records.xmin = n.xmin", to: "records.name = n.name"},
 		situation: partsChanging, setUp: farFromDatabase(partsDelay)},
 	{mutant: mutant{name: "readers trust the sequence's last value", file: "store/internal/eventlog/sql/newest.sql",
 		from: "greatest((select max(id) from paddock.event_batches), (select pruned / 4096 from paddock.horizon), 0)",

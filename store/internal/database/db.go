@@ -3,6 +3,7 @@ package database
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
@@ -37,6 +38,17 @@ type DB struct {
 	made   atomic.Int64  // connections in Deciding
 }
 
+// Admit returns nil if a call may begin: an error of package lock if its caller has left, or after Stop.
+func (d *DB) Admit(ctx context.Context) error {
+	switch {
+	case ctx.Err() != nil:
+		return Departed(context.Cause(ctx))
+	case d.ctx.Err() != nil:
+		return Stopping()
+	}
+	return nil
+}
+
 // Context returns the context that ends with the replica. Background work and decisions run under it.
 func (d *DB) Context() context.Context { return d.ctx }
 
@@ -44,8 +56,19 @@ func (d *DB) Context() context.Context { return d.ctx }
 // date: the server may have lost its newest commits, or be another one.
 func (d *DB) Connected() int64 { return d.made.Load() }
 
-// Share returns the number of connections that reads and fenced writes may use, and as many commits that take long.
+// Share returns the number of connections that reads and fenced writes may use. Late commits may use as many, and so may
+// calls on rows that other sessions have locked.
 func (d *DB) Share() int { return cap(d.guests) }
+
+// CheckWorkers returns an error unless that many workers always have a connection for decisions.
+func (d *DB) CheckWorkers(n int) error {
+	most := int(d.Deciding.Config().MaxConns) - 2*d.Share()
+	if n <= most {
+		return nil
+	}
+	return fmt.Errorf("batch workers is %d, but the database URL leaves connections for %d; use fewer, or set pool_max_conns to %d",
+		n, most, 4*n+taskConns)
+}
 
 // Stop ends background work and further decisions.
 func (d *DB) Stop() { d.stop() }

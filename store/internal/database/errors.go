@@ -79,6 +79,12 @@ func Unavailable(cause error) error {
 		Detail: "The database does not answer in time. Nothing was changed; retry."}
 }
 
+// Busy returns the answer to a call for which there is no room.
+func Busy(cause error) error {
+	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: cause,
+		Detail: "Too many calls are pending at this replica. Nothing was changed; retry, or use another replica."}
+}
+
 // ErrNoStandby is returned for a server that waits for no standby, where one is required: a commit would be on it alone.
 var ErrNoStandby = errors.New("synchronous_standby_names is empty: this server waits for no standby")
 
@@ -97,10 +103,10 @@ func Departed(cause error) error {
 // ErrStopping is the cause of Stopping.
 var ErrStopping = errors.New("this replica is shutting down")
 
-// Stopping returns the answer to a waiting call when the replica shuts down.
+// Stopping returns the answer to a call when the replica shuts down.
 func Stopping() error {
 	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: ErrStopping,
-		Detail: "This replica is shutting down. Nothing was changed. Send the same call again; it keeps its place in the queue."}
+		Detail: "This replica is shutting down. Nothing was changed. Send the same call again; a waiter keeps its place in the queue."}
 }
 
 // TooManyWatchers returns the refusal of a call that would wait for events.

@@ -22,12 +22,14 @@ type attempt struct {
 	conn   *pgxpool.Conn
 	locks  bool
 	misses map[*call]int
+	// overtaken: its commit was late, so the inbox has gone on without it.
+	overtaken bool
 
 	epoch epoch.Epoch
 	clock reading   // of the server of epoch
 	now   time.Time // the instant of the next decisions
 	ended map[lock.LeaseRef]lock.Event
-	used  int        // tokens taken
+	used  int        // tokens asked for
 	floor lock.Token // the greatest that a token had to be above
 }
 
@@ -158,8 +160,8 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 					l.Ended = append(l.Ended, row.Ending{Ref: ref, Name: name})
 				}
 			}
-			if tokens, _ := c.Req.Needs(); !u.known { // otherwise it is most likely refused, and needs none
-				l.Tokens += tokens
+			if !u.known { // otherwise it is most likely refused, and draws none
+				l.Tokens += c.Req.Tokens()
 			}
 		}
 	}

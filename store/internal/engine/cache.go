@@ -27,7 +27,7 @@ const (
 // When it is full, the older half is dropped. A lock that is used moves to the younger half.
 type cache struct {
 	mu     sync.Mutex
-	conns  int64 // connections for decisions that had been made when the cache was emptied, or later
+	conns  int64 // Connected of the database when the cache was last emptied
 	epoch  epoch.Epoch
 	clock  reading
 	tokens []lock.Token // drawn and not granted, ascending

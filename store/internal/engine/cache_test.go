@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-func rowOf(name string, version uint32) *row.Row {
-	return &row.Row{Record: lock.Record{Name: name}, Version: version}
+func rowOf(name string, xmin uint32) *row.Row {
+	return &row.Row{Record: lock.Record{Name: name}, Xmin: xmin}
 }
 
 // TestTheCacheIsBounded: locks that were not used for longest are dropped first, and long queues and much metadata count.
@@ -71,12 +71,12 @@ func TestTheCacheHasOneOfEachLock(t *testing.T) {
 	c.put(rowOf("a", 1))
 	c.old, c.young = c.young, half{}
 	c.put(rowOf("a", 2))
-	if r, ok := c.get("a"); !ok || r.Version != 2 || c.old.weight != 0 || c.young.weight != 1 {
-		t.Errorf("version %d, weights %d and %d", r.Version, c.old.weight, c.young.weight)
+	if r, ok := c.get("a"); !ok || r.Xmin != 2 || c.old.weight != 0 || c.young.weight != 1 {
+		t.Errorf("xmin %d, weights %d and %d", r.Xmin, c.old.weight, c.young.weight)
 	}
 	c.old, c.young = c.young, half{}
-	if r, ok := c.get("a"); !ok || r.Version != 2 || c.old.weight != 0 || c.young.weight != 1 {
-		t.Errorf("used, it is version %d, weights %d and %d", r.Version, c.old.weight, c.young.weight)
+	if r, ok := c.get("a"); !ok || r.Xmin != 2 || c.old.weight != 0 || c.young.weight != 1 {
+		t.Errorf("used, it has xmin %d, weights %d and %d", r.Xmin, c.old.weight, c.young.weight)
 	}
 	c.drop("a")
 	if _, ok := c.get("a"); ok || c.young.weight != 0 {

@@ -34,8 +34,7 @@ func (a *attempt) swap(units []*unit) (again []*call, effect database.Effect, er
 	again, effect, err = a.swapped(units, done, reading{shown: done.Clock, after: sent, before: time.Now()}, err)
 	if late {
 		<-a.late
-		a.finish(again)
-		return nil, database.Again, nil
+		a.overtaken = true
 	}
 	return again, effect, err
 }
@@ -138,7 +137,7 @@ func (a *attempt) missed(u *unit) (most int) {
 }
 
 // commit runs write, which commits, and returns its error. late says that it has taken so long that the inbox goes on
-// without it; then the Engine has a slot taken for it.
+// without it; then the caller must free its slot in w.late.
 //
 // A commit is never cancelled, so it may never end: while no standby confirms it, or until TCP gives up a silent
 // connection.
@@ -161,14 +160,6 @@ func (w *worker) detach(from *inbox, calls int, committed <-chan struct{}) bool 
 	w.db.Log.Warn("commit is slow", "calls", calls)
 	from.detach()
 	return true
-}
-
-// finish queues the calls again that a late commit has certainly not done.
-func (w *worker) finish(calls []*call) {
-	rewind(calls)
-	for _, c := range calls {
-		w.workerOf(c.Req).inbox.putBack(c)
-	}
 }
 
 // giveUp answers calls that may have been done, or may not.

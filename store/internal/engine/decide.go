@@ -20,7 +20,7 @@ type unit struct {
 	calls []*call
 
 	rows  []*row.Row // of the names
-	known bool       // whether the rows are
+	known bool       // the rows and the clock were in the cache
 	fresh bool       // the rows were read in this attempt
 
 	// Set by decide:

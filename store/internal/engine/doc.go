@@ -46,14 +46,16 @@
 //
 //   - A row that another session keeps locked (an open psql) fails a batch after database.RowTimeout. The lock gets a
 //     lane of its own, where its calls wait for the row while all others go on.
-//   - A commit that takes longer than a second is detached: the worker goes on with other calls. It is never cancelled,
-//     see package database.
+//   - A commit that takes longer than a second is late: the worker goes on with other calls. It is never cancelled, see
+//     package database. Calls of its batch that it has not done are refused, since later calls on their locks may have been
+//     decided.
 //   - Calls about places in a queue may come ten thousand at once. They are held in a backlog for each lock, and batches
 //     take bounded shares of them, see [inbox].
 //
 // # What callers are told
 //
 //	nothing was sent, or the server reports an error      tried again while the caller waits, then ErrUnavailable
+//	a commit was late, and had not done the call          ErrUnavailable
 //	the answer to a commit is lost                        ErrUnknownOutcome: the same call finds out
 //	the server reports a permanent error                  each call is retried alone; if it fails again, ErrInternal
 package engine

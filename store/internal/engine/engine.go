@@ -48,7 +48,7 @@ type shared struct {
 	maxLag  time.Duration // row.MaxLag; longer in tests, since a busy machine may take long
 
 	workers []*worker
-	pool    *workerPool
+	pool    *goroutinePool
 	seed    maphash.Seed
 	lanes   lanes
 	late    chan struct{} // has a value for each commit that takes long
@@ -57,7 +57,7 @@ type shared struct {
 // New returns an Engine.
 func New(o Options) *Engine {
 	e := &Engine{&shared{
-		db: o.DB, epochs: o.Epochs, self: o.Self, publish: o.Publish, maxLag: row.MaxLag, pool: newWorkerPool(),
+		db: o.DB, epochs: o.Epochs, self: o.Self, publish: o.Publish, maxLag: row.MaxLag, pool: newGoroutinePool(),
 		seed: maphash.MakeSeed(), late: make(chan struct{}, o.DB.Share()),
 	}}
 	e.lanes.limit = make(chan struct{}, o.DB.Share())
@@ -88,8 +88,8 @@ func (e *Engine) Wait() {
 // Do decides the command in a batch, and returns what came of it once it is committed. The error is the refusal, or one of
 // package lock: ErrUnavailable if the command certainly had no effect, ErrUnknownOutcome if it may have had one.
 func (e *Engine) Do(ctx context.Context, cmd lock.Command) (row.Outcome, error) {
-	if ctx.Err() != nil || e.db.Context().Err() != nil {
-		return row.Outcome{}, database.Unavailable(context.Cause(ctx))
+	if err := e.db.Admit(ctx); err != nil {
+		return row.Outcome{}, err
 	}
 	w := e.workerOf(cmd)
 	queued := isQueueCall(cmd) && w.cache.queued(home(cmd))
@@ -103,8 +103,8 @@ func (e *Engine) DoAll(ctx context.Context, cmds []lock.Command) ([]row.Outcome,
 	for i, cmd := range cmds {
 		calls[i] = batch.NewCall[lock.Command, *row.Outcome](cmd)
 	}
-	if ctx.Err() != nil || e.db.Context().Err() != nil {
-		refuse(calls, database.Unavailable(context.Cause(ctx)))
+	if err := e.db.Admit(ctx); err != nil {
+		refuse(calls, err)
 	} else {
 		e.enqueue(calls)
 	}
@@ -126,7 +126,7 @@ func (e *shared) enqueue(calls []*call) {
 	}
 	for w, calls := range byWorker {
 		if !w.inbox.offer(calls...) {
-			refuse(calls, database.Unavailable(errFull))
+			refuse(calls, database.Busy(errFull))
 		}
 	}
 }
@@ -154,8 +154,10 @@ func Unanswered(err error) error {
 	switch {
 	case errors.As(err, &canceled) && canceled.Started:
 		return database.UnknownOutcome(err)
-	case errors.As(err, &canceled), errors.Is(err, errFull):
-		return database.Unavailable(err)
+	case errors.As(err, &canceled):
+		return database.Departed(err)
+	case errors.Is(err, errFull):
+		return database.Busy(err)
 	}
 	return err
 }

@@ -32,15 +32,15 @@ const (
 // batch takes a share of queueBudget, by turns of the locks. Within a lock they keep their order, but claims go first. All
 // other calls are urgent: they are in the next batch, so a renewal waits for one share of queue calls at most.
 //
-// A call never overtakes an earlier acquire or leave with the same lease_id: a client that gives up releases the lease that
-// it has just asked for.
+// A call, except for a claim, never overtakes an earlier acquire or leave with the same lease_id: a client that gives up
+// releases the lease that it has just asked for.
 //
 // An acquire that must wait anyway lingers for a moment, and joins the next batch. So a contended lock costs a commit for
 // each hand-off, and not another one for each return to its queue. A renewal of a lease that has long to go lingers, too,
 // if renewals before it have thus found company: a commit for ten of them costs little more than a commit for one.
 type inbox struct {
 	run    func([]*call) // must answer each of the calls, or put it back
-	pool   *workerPool
+	pool   *goroutinePool
 	linger time.Duration // of renewals; zero: they do not
 	room   int           // for urgent calls
 
@@ -52,7 +52,7 @@ type inbox struct {
 	backlogs     map[string]*backlog // of the locks that have one
 	turns        []*backlog          // the same, in the order in which they are served
 	held         int                 // calls in all backlogs
-	due          bool                // whether the backlogs are to be worked off; otherwise they linger
+	due          bool                // whether the backlogs are to be served now; otherwise they linger
 	joinTimer    *time.Timer         // ends their lingering
 
 	running bool      // a batch runs that is not detached
@@ -73,7 +73,7 @@ type backlog struct {
 var errFull = errors.New("too many calls are queued")
 
 // newInbox returns an inbox. pool may be nil.
-func newInbox(pool *workerPool, run func([]*call)) *inbox {
+func newInbox(pool *goroutinePool, run func([]*call)) *inbox {
 	b := &inbox{run: run, pool: pool, room: MaxQueue, backlogs: make(map[string]*backlog)}
 	b.idle.L = &b.mu
 	return b
@@ -251,6 +251,7 @@ func (b *inbox) detach() {
 // wait returns when no call is left and nothing runs.
 func (b *inbox) wait() {
 	b.endRenewalLinger()
+	b.endJoinLinger()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for b.active > 0 {

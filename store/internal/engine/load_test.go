@@ -124,9 +124,9 @@ type burst struct {
 	events int
 }
 
-func (b burst) Names() []string             { return []string{b.name} }
-func (b burst) Refs() []lock.LeaseRef       { return nil }
-func (b burst) Needs() (tokens, events int) { return 0, b.events }
+func (b burst) Names() []string       { return []string{b.name} }
+func (b burst) Refs() []lock.LeaseRef { return nil }
+func (b burst) Tokens() int           { return 0 }
 
 func (b burst) Apply(v lock.View) lock.Decision {
 	r := v.Locks[0]
@@ -303,7 +303,7 @@ func (r *replica) compareCache() (same int) {
 				r.Fatal(err)
 			}
 			is := v.Rows[name]
-			if is.Version != cached.Version {
+			if is.Xmin != cached.Xmin {
 				continue
 			}
 			same++

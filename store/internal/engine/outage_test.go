@@ -80,6 +80,31 @@ func TestALateCommitStallsNoOtherCall(t *testing.T) {
 	}
 }
 
+// TestALateCommitGivesUpWhatItHasNotDone: a later call on the same lock may have been decided, and calls on one lock are
+// decided in order.
+func TestALateCommitGivesUpWhatItHasNotDone(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	r, another, s := newReplica(t, url, 1), newReplica(t, url, 2), connect(t, url)
+	r.releases(r.acquires("moved"))
+	another.releases(another.acquires("moved")) // what r has in its cache is old
+	s.exec(slowCommits)
+	var errs []error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, errs = r.DoAll(t.Context(), []lock.Command{wants("slow"), wants("moved")})
+	}()
+	s.until("select exists (select" + aCommitWaits + ")")
+	later := r.acquires("moved") // waits until the commit is late
+	s.exec("select pg_advisory_unlock(42)")
+	<-done
+	if errs[0] != nil || !errors.Is(errs[1], lock.ErrUnavailable) || !errors.Is(errs[1], errOvertaken) {
+		t.Errorf("they were answered %v, want nil and %v", errs, errOvertaken)
+	}
+	r.releases(later)
+}
+
 func TestACallThatWasNotAnsweredHasAnErrorOfPackageLock(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]lock.Code{

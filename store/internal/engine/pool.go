@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// workerIdleTimeout is how long an idle goroutine of a workerPool waits for more work.
-const workerIdleTimeout = time.Second
+// goroutineIdleTimeout is how long an idle goroutine of a goroutinePool waits for more to do.
+const goroutineIdleTimeout = time.Second
 
-// A workerPool runs functions concurrently on goroutines that are kept for a short time
+// A goroutinePool runs functions concurrently on goroutines that are kept for a short time
 // after each run. Functions that run thousands of times a second thus reuse stacks that
-// have already grown. Make one with newWorkerPool; a nil workerPool starts a goroutine for each
+// have already grown. Make one with newGoroutinePool; a nil goroutinePool starts a goroutine for each
 // function.
-type workerPool struct {
-	jobs    chan func() // received by idle workers
+type goroutinePool struct {
+	jobs    chan func() // received by idle goroutines
 	closed  chan struct{}
 	once    sync.Once // closes closed
-	workers sync.WaitGroup
+	running sync.WaitGroup
 }
 
-// newWorkerPool returns an empty workerPool.
-func newWorkerPool() *workerPool {
-	return &workerPool{jobs: make(chan func()), closed: make(chan struct{})}
+// newGoroutinePool returns an empty goroutinePool.
+func newGoroutinePool() *goroutinePool {
+	return &goroutinePool{jobs: make(chan func()), closed: make(chan struct{})}
 }
 
 // Go runs f in another goroutine without delay.
-func (p *workerPool) Go(f func()) {
+func (p *goroutinePool) Go(f func()) {
 	if p == nil {
 		go f()
 		return
@@ -33,23 +33,23 @@ func (p *workerPool) Go(f func()) {
 	select {
 	case p.jobs <- f:
 	default:
-		p.workers.Go(func() { p.work(f) })
+		p.running.Go(func() { p.work(f) })
 	}
 }
 
-// Close ends idle workers and returns when all have ended. Go must not be called after
+// Close ends idle goroutines and returns when all have ended. Go must not be called after
 // Close; Close may be called again.
-func (p *workerPool) Close() {
+func (p *goroutinePool) Close() {
 	p.once.Do(func() { close(p.closed) })
-	p.workers.Wait()
+	p.running.Wait()
 }
 
-func (p *workerPool) work(f func()) {
-	idle := time.NewTimer(workerIdleTimeout)
+func (p *goroutinePool) work(f func()) {
+	idle := time.NewTimer(goroutineIdleTimeout)
 	defer idle.Stop()
 	for {
 		f()
-		idle.Reset(workerIdleTimeout)
+		idle.Reset(goroutineIdleTimeout)
 		select {
 		case f = <-p.jobs:
 		case <-idle.C:

@@ -11,7 +11,7 @@ import (
 func TestWorkerPoolRunsEverythingConcurrently(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		pool := newWorkerPool()
+		pool := newGoroutinePool()
 		const n = 10
 		var started, ended sync.WaitGroup
 		started.Add(n)
@@ -33,7 +33,7 @@ func TestWorkerPoolRunsEverythingConcurrently(t *testing.T) {
 func TestIdleWorkersExit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		pool := newWorkerPool()
+		pool := newGoroutinePool()
 		began := time.Now()
 		for range 3 {
 			done := make(chan struct{})

@@ -31,7 +31,7 @@ func (c acquireAll) Refs() (refs []lock.LeaseRef) {
 	return refs
 }
 
-func (c acquireAll) Needs() (tokens, events int) { return len(c.names), 2 * len(c.names) }
+func (c acquireAll) Tokens() int { return len(c.names) }
 
 func (c acquireAll) Apply(v lock.View) lock.Decision {
 	return each(v, func(i int, v lock.View) lock.Decision {
@@ -43,7 +43,7 @@ func (c acquireAll) Apply(v lock.View) lock.Decision {
 // A releaseAll releases what an acquireAll has acquired.
 type releaseAll struct{ acquireAll }
 
-func (c releaseAll) Needs() (tokens, events int) { return 0, len(c.names) }
+func (c releaseAll) Tokens() int { return 0 }
 
 func (c releaseAll) Apply(v lock.View) lock.Decision {
 	return each(v, func(i int, v lock.View) lock.Decision { return lock.Release{Name: c.names[i], LeaseID: c.id}.Apply(v) })

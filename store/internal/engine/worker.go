@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// maxMisses is how often a call is decided on a lock that changes meanwhile, before its row is locked: that takes no
-	// more round trips than another look, and cannot miss.
+	// maxMisses is how many misses a call may have before its row is locked. A look that locks takes no more round trips
+	// than another look, and no other replica can get in between.
 	maxMisses = 1
 	// maxTornLooks is how often a lock may change while it is read, before its calls fail: its rows contradict each other.
 	maxTornLooks = 10
@@ -33,8 +33,9 @@ type worker struct {
 }
 
 // run answers the calls. It tries until it has, or until their callers have left. Those that wait for a locked row go
-// through onBlocked, which returns what is to be tried again.
-func (w *worker) run(from *inbox, calls []*call, onBlocked func([]*call) []*call) {
+// through onBlocked, which returns what is to be tried again. overtaken says that a commit was late, so the inbox has gone
+// on: the calls that it had not done were refused, since those that came after them may have been decided.
+func (w *worker) run(from *inbox, calls []*call, onBlocked func([]*call) []*call) (overtaken bool) {
 	pause, misses := database.NewPause(), make(map[*call]int)
 	for calls = stillThere(calls); len(calls) > 0; calls = stillThere(calls) {
 		again, effect, err := w.attempt(from, calls, misses)
@@ -45,15 +46,18 @@ func (w *worker) run(from *inbox, calls []*call, onBlocked func([]*call) []*call
 		switch calls = again; effect {
 		case database.Failed:
 			w.db.Log.Error("batch failed", "error", err, "calls", len(calls))
-			w.runAlone(from, calls, err, onBlocked)
-			return
+			return w.runAlone(from, calls, err, onBlocked)
 		case database.Blocked:
 			calls = onBlocked(calls)
 			continue
 		}
+		if errors.Is(err, errOvertaken) {
+			refuse(calls, database.Unavailable(err))
+			return true
+		}
 		if errors.Is(err, database.ErrNoStandby) {
 			refuse(calls, database.NoStandby())
-			return
+			return false
 		}
 		if errors.Is(err, row.ErrChanged) || w.epochs.Recover(err) {
 			continue
@@ -65,21 +69,28 @@ func (w *worker) run(from *inbox, calls []*call, onBlocked func([]*call) []*call
 		}
 		if !w.db.Sleep(pause.NextBackOff()) {
 			refuse(calls, database.Unavailable(err))
-			return
+			return false
 		}
 	}
+	return false
 }
 
 // runAlone runs each of the calls by itself, so that one which cannot be done does not fail the others. err is what a
 // single call is answered.
-func (w *worker) runAlone(from *inbox, calls []*call, err error, onBlocked func([]*call) []*call) {
+func (w *worker) runAlone(
+	from *inbox, calls []*call, err error, onBlocked func([]*call) []*call,
+) (overtaken bool) {
 	if len(calls) == 1 {
 		refuse(calls, database.Internal(err))
-		return
+		return false
 	}
 	for i := range calls {
-		w.run(from, calls[i:i+1], onBlocked)
+		if w.run(from, calls[i:i+1], onBlocked) {
+			refuse(calls[i+1:], database.Unavailable(errOvertaken))
+			return true
+		}
 	}
+	return false
 }
 
 // attempt looks, decides, swaps and publishes once. It answers the calls that it could, and returns those to be tried
@@ -110,8 +121,14 @@ func (w *worker) attempt(from *inbox, calls []*call, misses map[*call]int) (agai
 	again, effect, err = a.run(now)
 	again = append(again, callsOf(later)...)
 	rewind(again)
+	if a.overtaken {
+		return again, database.Again, errors.Join(errOvertaken, err)
+	}
 	return again, effect, err
 }
+
+// errOvertaken is returned by attempt when the inbox has gone on without it.
+var errOvertaken = errors.New("a commit took so long that later calls went first")
 
 func (w *worker) connect() (*pgxpool.Conn, error) {
 	ctx, cancel := context.WithTimeout(w.db.Context(), database.TripTimeout)

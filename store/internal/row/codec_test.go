@@ -154,9 +154,9 @@ func (f *fixture) swapAndLook(t *rapid.T, v View, c *Change) View {
 	if !reflect.DeepEqual(normal(got.Record), normal(left.Record)) {
 		t.Errorf("read  %s\nwrote %s", show(got.Record), show(left.Record))
 	}
-	if got.At != left.At || got.Version != left.Version || got.LastEvent != left.LastEvent {
-		t.Errorf("read %v, version %d, event %d; wrote %v, %d, %d",
-			got.At, got.Version, got.LastEvent, left.At, left.Version, left.LastEvent)
+	if got.TID != left.TID || got.Xmin != left.Xmin || got.LastEvent != left.LastEvent {
+		t.Errorf("read %v, xmin %d, event %d; wrote %v, %d, %d",
+			got.TID, got.Xmin, got.LastEvent, left.TID, left.Xmin, left.LastEvent)
 	}
 	return v
 }

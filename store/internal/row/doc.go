@@ -12,19 +12,20 @@
 //
 // # Compare and swap
 //
-// A [Row] is a lock as it was read or written, with its version: the place of its record (ctid), and the transaction that
+// A [Row] is a lock as it was read or written, with its version: the position of its record (ctid), and the transaction that
 // wrote it (xmin). A [Swap] writes locks only if their records still have that version. That proves all of the Row: an
 // xmin belongs to one transaction, every change writes the record, and VACUUM moves nothing. After 2^32 transactions an
 // xmin returns; a Row that old would be written wrongly only if the transaction with exactly that number had written the
-// same lock to the same place. VACUUM FULL and CLUSTER move rows, so the comparison fails and the lock is read again. A
+// same lock to the same position. VACUUM FULL and CLUSTER move rows, so the comparison fails and the lock is read again. A
 // lock that was pruned and used again has another version, too.
 //
 // A Swap is one statement, and by itself one transaction. It writes nothing unless
 //
 //   - the epoch is the one of the decision, and the server is the one that the Rows were read from (its start time);
 //   - the database's clock is at or after the instant of the decision, and at most [MaxLag] after it;
-//   - for each lock: the lease that the decision extends or grants is not over. The clock is read again when the row is
-//     locked, because the statement may have waited for it. Then it raises PD001, and writes nothing at all.
+//   - for each lock: no lease that the decision changes or grants is over, nor are all those whose token a grant shares.
+//     The clock is read again when the row is locked, because the statement may have waited for it. If one is over by then,
+//     the statement raises PD001, and writes nothing at all.
 //
 // # Tokens
 //

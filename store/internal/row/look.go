@@ -15,11 +15,11 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 )
 
-// A Row is a lock as it was read or written, and the version of its record. It is shared and never changed.
+// A Row is a lock as it was read or written, with what identifies that version of its record. It is shared and never changed.
 type Row struct {
 	Record    lock.Record
-	At        pgtype.TID
-	Version   uint32     // the transaction that wrote the record
+	TID       pgtype.TID // where the record is
+	Xmin      uint32     // the transaction that wrote the record
 	LastEvent int64      // the row of paddock.event_batches with its newest event
 	Floor     lock.Token // tokens granted next must be greater
 
@@ -137,7 +137,7 @@ func readNames(ctx context.Context, db *database.DB, sql string, names []string)
 func (v *View) scanRows(rows pgx.Rows) error {
 	var r Row
 	var stored storedRecord
-	_, err := pgx.ForEachRow(rows, append(values(stored.columns(nil)), &r.LastEvent, &r.At, &r.Version), func() (err error) {
+	_, err := pgx.ForEachRow(rows, append(values(stored.columns(nil)), &r.LastEvent, &r.TID, &r.Xmin), func() (err error) {
 		read := r
 		read.Record, err = stored.record()
 		read.parts = int(stored.parts.Int32)
@@ -178,16 +178,16 @@ func (v *View) queueEndings(b *pgx.Batch, ended []Ending) {
 // readParts completes the locks that have parts.
 func (v *View) readParts(ctx context.Context, conn *pgx.Conn, assumeAlive time.Duration) error {
 	var names []string
-	var versions []pgtype.Uint32
+	var xmins []pgtype.Uint32
 	for name, r := range v.Rows {
 		if r.parts > 0 {
-			names, versions = append(names, name), append(versions, pgtype.Uint32{Uint32: r.Version, Valid: true})
+			names, xmins = append(names, name), append(xmins, pgtype.Uint32{Uint32: r.Xmin, Valid: true})
 		}
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	rows, err := conn.Query(ctx, sqlParts, names, versions)
+	rows, err := conn.Query(ctx, sqlParts, names, xmins)
 	if err != nil {
 		return err
 	}

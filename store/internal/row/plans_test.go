@@ -13,7 +13,7 @@ import (
 
 const (
 	byName    = "Index Cond: (name = n.name)"
-	recordTID = "TID Cond: (ctid = n.at)"
+	recordTID = "TID Cond: (ctid = n.tid)"
 	onlyTID   = "TID Cond: (ctid = $"
 	endedKey  = "Index Cond: (key = (unnest($10)))"
 	partKeys  = "Index Cond: ((name = (d.name)::text) AND (slot = d.slot) AND (place = d.place))"
@@ -119,7 +119,7 @@ func exec(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
 func looksUpByKey(t *testing.T, conn *pgx.Conn, statements map[string]planned, bad ...string) {
 	t.Helper()
 	// Sequences are one row, and have no index. PostgreSQL 16 and 17 swap the sides of a TID condition.
-	same := strings.NewReplacer("Seq Scan on event_batch_ids", "", "Seq Scan on fencing_tokens", "", "(n.at = ctid)", "(ctid = n.at)")
+	same := strings.NewReplacer("Seq Scan on event_batch_ids", "", "Seq Scan on fencing_tokens", "", "(n.tid = ctid)", "(ctid = n.tid)")
 	for name, p := range statements {
 		plan := same.Replace(planOf(t, conn, p.text))
 		for _, line := range p.want {

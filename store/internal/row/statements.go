@@ -12,7 +12,7 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-// A variant says what a statement does beside the least.
+// A variant selects the optional clauses of a statement.
 type variant struct {
 	Lock    bool // look: lock the rows
 	Endings bool // swap: some leases must not have ended

@@ -34,19 +34,19 @@ type Change struct {
 	Unused []lock.LeaseRef // leases that must not have ended
 
 	Written   bool // set by Run: the lock was as in Before
-	at        pgtype.TID
-	version   uint32
+	tid       pgtype.TID
+	xmin      uint32
 	lastEvent int64
 }
 
 // Left returns the lock as it is now. The change must be Written.
 func (c *Change) Left() *Row {
 	return &Row{
-		Record: c.After, At: c.at, Version: c.version, LastEvent: c.lastEvent, Floor: max(c.Before.Floor, c.After.Token),
+		Record: c.After, TID: c.tid, Xmin: c.xmin, LastEvent: c.lastEvent, Floor: max(c.Before.Floor, c.After.Token),
 	}
 }
 
-// A Swap writes changes to locks whose records have the version of the decision.
+// A Swap writes changes to locks whose records are still the rows of the decision.
 type Swap struct {
 	Now     time.Time   // the instant of the latest decision
 	Latest  time.Time   // the last one at which they may be written, at most MaxLag after the earliest
@@ -88,11 +88,11 @@ func (s *Swap) Run(ctx context.Context, conn *pgx.Conn) (w Written, err error) {
 
 func (s *Swap) scan(rows pgx.Rows, w *Written) error {
 	var ord, batch int64
-	var at pgtype.TID
-	var version uint32
-	_, err := pgx.ForEachRow(rows, []any{&ord, &at, &version, &w.Clock, &batch}, func() error {
+	var tid pgtype.TID
+	var xmin uint32
+	_, err := pgx.ForEachRow(rows, []any{&ord, &tid, &xmin, &w.Clock, &batch}, func() error {
 		c := s.Changes[ord-1]
-		c.Written, c.at, c.version, c.lastEvent = true, at, version, c.Before.LastEvent
+		c.Written, c.tid, c.xmin, c.lastEvent = true, tid, xmin, c.Before.LastEvent
 		if len(c.Events) > 0 {
 			c.lastEvent = batch
 			w.Event = (batch+1)*EventsPerBatch - 1
@@ -105,17 +105,17 @@ func (s *Swap) scan(rows pgx.Rows, w *Written) error {
 
 // A write is what sql/swap.sql compares a record with, and writes.
 type write struct {
-	at      pgtype.TID
-	version pgtype.Uint32
-	until   pgtype.Timestamptz // the decision does not hold from then on
-	events  pgtype.Bool        // whether there are any
+	tid    pgtype.TID
+	xmin   pgtype.Uint32
+	until  pgtype.Timestamptz // the decision does not hold from then on
+	events pgtype.Bool        // whether there are any
 	storedRecord
 }
 
 // columns appends the columns to others.
 func (w *write) columns(to []column) []column {
 	return w.storedRecord.columns(append(to, []column{
-		{"at", "tid", &w.at}, {"version", "xid", &w.version}, {"until", "timestamptz", &w.until},
+		{"tid", "tid", &w.tid}, {"xmin", "xid", &w.xmin}, {"until", "timestamptz", &w.until},
 		{"has_events", "boolean", &w.events},
 	}...))
 }
@@ -207,7 +207,7 @@ func (w *writing) addChange(ord int, change *Change, now time.Time) {
 	}
 	ended, given := differing(before.Leases, after.Leases)
 	row := &write{
-		at: change.Before.At, version: pgtype.Uint32{Uint32: change.Before.Version, Valid: true},
+		tid: change.Before.TID, xmin: pgtype.Uint32{Uint32: change.Before.Xmin, Valid: true},
 		until: until(before.Leases, ended, given, change.At), events: pgtype.Bool{Bool: len(change.Events) > 0, Valid: true}, storedRecord: storeRecord(after),
 	}
 	w.row = row.columns(w.row[:0])
@@ -282,7 +282,7 @@ func differing(before, after []lock.Lease) (ended map[int]*lock.Lease, given []*
 
 // sameLease reports whether two leases are equal in everything that a decision can change.
 func sameLease(a, b *lock.Lease) bool {
-	return a.ID == b.ID && a.ExpiresAt.Equal(b.ExpiresAt) && a.TTL == b.TTL && a.Token == b.Token && a.Attachment == b.Attachment &&
+	return a.ID == b.ID && a.Holder == b.Holder && a.ExpiresAt.Equal(b.ExpiresAt) && a.TTL == b.TTL && a.Token == b.Token && a.Attachment == b.Attachment &&
 		a.ClaimDeadline.Equal(b.ClaimDeadline) && a.AcquiredAt.Equal(b.AcquiredAt) && bytes.Equal(a.Metadata, b.Metadata)
 }
 

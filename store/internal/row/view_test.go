@@ -17,11 +17,11 @@ func TestALookCreatesWhatIsMissing(t *testing.T) {
 	f := newFixture(t)
 	first := f.look(t, "b")
 	v := f.look(t, "a", "b", "c")
-	if len(v.Rows) != 3 || v.Rows["b"].Version != first.Rows["b"].Version || v.Rows["a"].Version == first.Rows["b"].Version {
+	if len(v.Rows) != 3 || v.Rows["b"].Xmin != first.Rows["b"].Xmin || v.Rows["a"].Xmin == first.Rows["b"].Xmin {
 		t.Errorf("the rows are %+v", v.Rows)
 	}
 	for name, r := range v.Rows {
-		if r.Record.Name != name || r.Record.Revision != 0 || !r.Record.ChangedAt.IsZero() || r.Record.Leases != nil || !r.At.Valid {
+		if r.Record.Name != name || r.Record.Revision != 0 || !r.Record.ChangedAt.IsZero() || r.Record.Leases != nil || !r.TID.Valid {
 			t.Errorf("%s is %+v", name, r)
 		}
 	}

@@ -5,7 +5,7 @@ with found as (
     select r.*
     from unnest($1::text[]) with ordinality as n (name, ord)
     cross join lateral (
-        select {{.Record}}, last_event, ctid as at, xmin as version
+        select {{.Record}}, last_event, ctid as tid, xmin as xmin
         from paddock.records
         where records.name = n.name
         {{if .Lock}}for update{{else}}offset 0{{end}}
@@ -19,7 +19,7 @@ with found as (
       and not exists (select from paddock.records r where r.name = n.name)
     order by n.name
     on conflict do nothing
-    returning {{.Record}}, last_event, ctid as at, xmin as version
+    returning {{.Record}}, last_event, ctid as tid, xmin as xmin
 )
 select * from found
 union all

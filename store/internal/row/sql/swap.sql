@@ -1,6 +1,6 @@
--- Writes the decisions of a batch, in one statement: compare and swap. A lock is written if its record still has the
--- version that was decided on. A record that changed while the statement waited for it has another version, and is left
--- alone. If a record was only locked, and for so long that the decision does not hold any more, decided_too_late fails
+-- Writes the decisions of a batch, in one statement: compare and swap. A lock is written if its record is still the row
+-- that was decided on, by its ctid and xmin. A record that changed while the statement waited for it is another row, and is
+-- left alone. If a record was only locked, and for so long that the decision does not hold any more, decided_too_late fails
 -- the statement.
 --
 -- $1 is the instant of the latest decision, $2 the last one at which they may be written; $3 the start of the server, and
@@ -8,7 +8,7 @@
 -- changes. The other parameters are the rows of endings, writes, drops, saves, entries and refs, an array for each column;
 -- or the columns of the only row. ord is the number of a change, from 1 on.
 --
--- If $2 is infinite, the rows are locked, and some of the changes belong together: either all of them are written or none.
+-- If $2 is infinite, the rows are locked: either all changes are written or none, since some may belong together.
 -- With a single change there is nothing to select, which saves a fourth of the CPU.
 --
 -- now: the guard; without a row of it nothing is written. The mark, an advisory lock, tells readers of events that events
@@ -36,9 +36,9 @@ with now as materialized (
         last_event = case when n.has_events then now.batch else r.last_event end{{end}}
     from now
     cross join (select {{.Writes}}, {{if .Single}}$8::integer{{else}}generate_series(1, $8::integer){{end}} as ord) n
-    where r.ctid = n.at and r.xmin = n.version and r.name is not distinct from n.name
+    where r.ctid = n.tid and r.xmin = n.xmin and r.name is not distinct from n.name
       and now.at < n.until{{if .Endings}} and n.ord <> all (array(select ord from ended)){{end}}
-    returning n.ord, r.ctid as at, r.xmin as version, now.at as now, case when clock_timestamp() >= n.until then paddock.decided_too_late() end{{if .Events}},
+    returning n.ord, r.ctid as tid, r.xmin as xmin, now.at as now, case when clock_timestamp() >= n.until then paddock.decided_too_late() end{{if .Events}},
               now.batch{{end}}
 ){{if or .Events .Parts}}, done as {{if .Single}}not materialized (
     select{{if .Events}} batch{{end}}{{else}}materialized (
@@ -70,7 +70,7 @@ with now as materialized (
 {{end}}    on conflict (name, slot, place) do update
     set {{.PartAssignments}}
 ){{end}}
-select ord, at, version, now{{if .Events}}, batch{{else}}, 0::bigint{{end}}
+select ord, tid, xmin, now{{if .Events}}, batch{{else}}, 0::bigint{{end}}
 from written{{if not .Single}}
 where case
     when $2 < 'infinity' or (select count(*) from written) = $8::integer then true

@@ -93,7 +93,7 @@ func (e Epoch) Check(k Known) error {
 		return ErrChanged
 	case e.Number < k.number, e.Number == k.number && e.Flushed < k.flushed:
 		return errBack
-	case e.LastToken < k.token, e.Number == k.number && batchOf(e.LastEvent) < batchOf(k.event):
+	case e.LastToken < k.token, e.Number == k.number && BatchOf(e.LastEvent) < BatchOf(k.event):
 		return errLost
 	case e.Longest < k.longest:
 		return ErrShort
@@ -103,8 +103,8 @@ func (e Epoch) Check(k Known) error {
 	return nil
 }
 
-// batchOf returns the batch of an event.
-func batchOf(event int64) int64 { return event / EventsPerBatch }
+// BatchOf returns the row of paddock.event_batches with the event.
+func BatchOf(event int64) int64 { return event / EventsPerBatch }
 
 // A LongerError is returned for a lease that is longer than every lease before it. Recover records its length, after
 // which the command can be decided again.

@@ -63,7 +63,7 @@ func (g *Guard) Recover(err error) bool {
 	}
 	failed := g.settle(longer.Length)
 	if failed != nil {
-		g.db.Log.Error("cannot start a new epoch; retrying", "because", err, "error", failed)
+		g.db.Log.Error("cannot start or change an epoch; retrying", "because", err, "error", failed)
 	}
 	return failed == nil
 }
@@ -200,7 +200,7 @@ func begin(
 	}
 	waitUntil, aliveUntil := at.Add(lock.MaxWait), at.Add(lock.ReplicaTTL)
 	b := &pgx.Batch{}
-	b.Queue(sqlJump, int64(k.token), int64(TokenJump), batchOf(k.event), int64(BatchJump))
+	b.Queue(sqlJump, int64(k.token), int64(TokenJump), BatchOf(k.event), int64(BatchJump))
 	b.Queue(sqlRebaseRecords, at, at.UnixMicro())
 	b.Queue(sqlRebaseParts, at, at.UnixMicro(), waitUntil, aliveUntil.UnixMicro(),
 		waitUntil.Add(lock.PlaceRetention).UnixMicro())

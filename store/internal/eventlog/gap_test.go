@@ -45,7 +45,7 @@ func TestGapAfterAnEpoch(t *testing.T) {
 	}()
 	until(t, "the subscriber waits", func() bool { last, _ := l.tail.position(); return last >= 0 })
 	exec(t, conn, "begin")
-	exec(t, conn, "delete from paddock.event_batches where id = $1", batchOf(second[0].ID))
+	exec(t, conn, "delete from paddock.event_batches where id = $1", epoch.BatchOf(second[0].ID))
 	exec(t, conn, "delete from paddock.records where name = 'lost'")
 	exec(t, conn, "commit")
 	beginEpoch(t, conn)

@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
@@ -85,7 +86,7 @@ func TestHistoryAfterPruning(t *testing.T) {
 		all = append(all, commit(t, conn, granted("a")...)...)
 	}
 	for _, gone := range []int{1, 15, 16, 17, 39, 40} {
-		exec(t, conn, "delete from paddock.event_batches where id <= $1", batchOf(all[gone-1].ID))
+		exec(t, conn, "delete from paddock.event_batches where id <= $1", epoch.BatchOf(all[gone-1].ID))
 		exec(t, conn, "update paddock.horizon set pruned = $1", all[gone-1].ID)
 		for _, limit := range []int{1, 7, 100} {
 			sameEvents(t, fmt.Sprint(gone, " pruned"), readAll(t, l, lock.EventQuery{Name: "a", Limit: limit}), all[gone:])
@@ -181,7 +182,7 @@ func TestLongHistoryIsReadByTheEntry(t *testing.T) {
 					if len(got) != min(limit, int(events-after)) || len(got) > 0 && got[0].Revision != after+1 {
 						t.Errorf("the page of %d after %d has %d events", limit, after, len(got))
 					}
-					if slices.ContainsFunc(got, func(e lock.Event) bool { return e.Name != "long" || e.Revision != batchOf(e.ID) }) {
+					if slices.ContainsFunc(got, func(e lock.Event) bool { return e.Name != "long" || e.Revision != epoch.BatchOf(e.ID) }) {
 						t.Errorf("the page of %d after %d has wrong events", limit, after)
 					}
 					limit := min(limit, nextStep.events)

@@ -146,9 +146,6 @@ type bound struct {
 	epoch  int64 // the newest epoch
 }
 
-// batchOf returns the batch of an event.
-func batchOf(id int64) int64 { return id / row.EventsPerBatch }
-
 // lastOf returns the greatest id that an event of the batch can have.
 func lastOf(batch int64) int64 { return batch*row.EventsPerBatch + row.EventsPerBatch - 1 }
 
@@ -178,7 +175,7 @@ func (l *Log) read(ctx context.Context, q lock.EventQuery, after int64, size ste
 			s.cut(q.Limit)
 			return err
 		})
-		b.Queue(sqlHorizon, batchOf(after)).QueryRow(func(r pgx.Row) (err error) {
+		b.Queue(sqlHorizon, epoch.BatchOf(after)).QueryRow(func(r pgx.Row) (err error) {
 			s.gap, err = gapAfter(r, after, end.upTo)
 			return err
 		})
@@ -215,7 +212,7 @@ func queueEvents(b *pgx.Batch, q lock.EventQuery, after int64, size step) *pgx.Q
 	if q.Name != "" {
 		return b.Queue(sqlHistory, row.NameKey(q.Name), q.Name, after, refsFor(q.Limit))
 	}
-	return b.Queue(sqlBatches, batchOf(after+1), q.Prefix, size.batches, size.bytes)
+	return b.Queue(sqlBatches, epoch.BatchOf(after+1), q.Prefix, size.batches, size.bytes)
 }
 
 // refsFor returns how many references of a lock a page needs. There is one in each commit in which the lock's
@@ -261,8 +258,8 @@ func (s *segment) collect(rows pgx.Rows, after, upTo int64, limit int) error {
 func gapAfter(r pgx.Row, cursor, upTo int64) (bool, error) {
 	var pruned, before, next int64
 	err := r.Scan(&pruned, &before, &next)
-	before = max(before, batchOf(pruned))
-	return cursor > 0 && (cursor < pruned || lastOf(next) <= upTo && lostBetween(before, batchOf(cursor), next)), err
+	before = max(before, epoch.BatchOf(pruned))
+	return cursor > 0 && (cursor < pruned || lastOf(next) <= upTo && lostBetween(before, epoch.BatchOf(cursor), next)), err
 }
 
 // lostBetween reports whether a fail-over or restore has lost the batch of a cursor. before is the last batch in the table

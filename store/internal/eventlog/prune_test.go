@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
 )
 
 // TestOldBatchesArePruned, step by step, and no batch that is younger.
@@ -24,7 +25,7 @@ func TestOldBatchesArePruned(t *testing.T) {
 			young = events
 		}
 	}
-	exec(t, conn, "update paddock.event_batches set at = at - interval '2 hours' where id <> $1", batchOf(young[0].ID))
+	exec(t, conn, "update paddock.event_batches set at = at - interval '2 hours' where id <> $1", epoch.BatchOf(young[0].ID))
 	p := &pruner{Log: l, keep: time.Hour}
 	if more, err := p.pruneBatches(); more || err != nil {
 		t.Errorf("more: %t, %v", more, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
 )
 
 // await returns the segment after the id as soon as it is not empty, or the empty one when the wait is over.
@@ -241,7 +242,7 @@ func (t *tail) since(id int64) (s segment, known bool, more <-chan struct{}) {
 		if i > 0 {
 			before = t.events[i-1].ID
 		}
-		s.gap = lostBetween(batchOf(before), batchOf(id), batchOf(s.events[0].ID))
+		s.gap = lostBetween(epoch.BatchOf(before), epoch.BatchOf(id), epoch.BatchOf(s.events[0].ID))
 	}
 	return s, true, t.more
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
 )
 
 func TestSubscribersAreLimited(t *testing.T) {
@@ -86,7 +87,7 @@ func TestSubscribersSeeWhatPagesHaveShown(t *testing.T) {
 	l, conn := open(t, url), connect(t, url)
 	first := commit(t, conn, granted("a")...)
 	l.tail.add(segment{}, bound{epoch: 1, upTo: 0, newest: lastOf(100)})
-	l.tail.add(segment{events: first, upTo: lastOf(batchOf(first[0].ID))}, bound{epoch: 1, upTo: lastOf(100), newest: lastOf(100)})
+	l.tail.add(segment{events: first, upTo: lastOf(epoch.BatchOf(first[0].ID))}, bound{epoch: 1, upTo: lastOf(100), newest: lastOf(100)})
 	all := append(first, commit(t, conn, granted("a")...)...)
 	sameEvents(t, "the page", eventsOf(t, l, "a"), all)
 	sameEvents(t, "the subscriber", page(t, l, lock.EventQuery{Name: "a", Wait: time.Minute / 2}).Items, all)

@@ -69,21 +69,29 @@ func (r *streamGroup) openAll() {
 	r.must(checkCount("listeners", r.next, listeners))
 }
 
-// openUnread follows all events, and reads only the start of the answer: from then on the stream is counted.
+// openUnread adds an unread stream.
 func (r *streamGroup) openUnread(key string) error {
-	c, err := r.httpConn()
-	if err != nil {
-		return err
+	c, err := r.openUnreadStream(key)
+	if c != nil {
+		r.unread = append(r.unread, c)
 	}
-	r.unread = append(r.unread, c)
-	if err := errors.Join(shrinkReadBuffer(c.Conn), c.send(r.request(http.MethodGet, streamPath, key, ""))); err != nil {
-		return err
+	return err
+}
+
+// openUnreadStream follows all events, and reads only the start of the answer: from then on the stream is counted.
+func (e *securedReplica) openUnreadStream(key string) (*httpConn, error) {
+	c, err := e.httpConn()
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(shrinkReadBuffer(c.Conn), c.send(e.request(http.MethodGet, streamPath, key, ""))); err != nil {
+		return c, err
 	}
 	got, err := http.ReadResponse(c.in, nil)
 	if err == nil && got.StatusCode != http.StatusOK {
 		err = fmt.Errorf("the answer to a stream is %s", got.Status)
 	}
-	return err
+	return c, err
 }
 
 // openHTTP1 follows the lock on its own connection.
@@ -248,8 +256,7 @@ func TestUnreadStreamsShareMemory(t *testing.T) {
 	t.Logf("after: %v", e.resources())
 }
 
-// openUnreadStreams opens the streams, as many for each key as it may have, and reads the start of each
-// answer.
+// openUnreadStreams opens the streams, as many for each key as it may have.
 func (e *securedReplica) openUnreadStreams() []io.Closer {
 	e.t.Helper()
 	conns := make([]io.Closer, floodStreams)
@@ -257,20 +264,9 @@ func (e *securedReplica) openUnreadStreams() []io.Closer {
 	opening.SetLimit(20)
 	for i := range conns {
 		opening.Go(func() error {
-			c, err := e.httpConn()
-			if err != nil {
-				return err
-			}
-			conns[i] = c
-			if err := shrinkReadBuffer(c.Conn); err != nil {
-				return err
-			}
-			if err := c.send(e.request(http.MethodGet, streamPath, streamKey(i%streamKeys), "")); err != nil {
-				return err
-			}
-			got, err := http.ReadResponse(c.in, nil)
-			if err == nil && got.StatusCode != http.StatusOK {
-				err = fmt.Errorf("the answer to a stream is %s", got.Status)
+			c, err := e.openUnreadStream(streamKey(i % streamKeys))
+			if c != nil {
+				conns[i] = c
 			}
 			return err
 		})

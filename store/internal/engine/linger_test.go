@@ -19,7 +19,7 @@ func newLingering() *scripted {
 
 func renewalOf(name string) *call { return callOf(lock.Renew{Name: name}) }
 
-// TestRenewalsLingerForCompany: the first renewal starts a timer. Those that arrive before it fires join its batch.
+// TestRenewalsLingerForCompany: a renewal shares its batch with all renewals that arrive while it lingers.
 func TestRenewalsLingerForCompany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

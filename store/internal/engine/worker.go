@@ -33,8 +33,10 @@ type worker struct {
 }
 
 // run answers the calls. It tries until it has, or until their callers have left. Those that wait for a locked row go
-// through onBlocked, which returns what is to be tried again. overtaken says that a commit was late, so the inbox has gone
-// on: the calls that it had not done were refused, since those that came after them may have been decided.
+// through onBlocked, which returns what is to be tried again.
+//
+// overtaken reports that a commit was late, so that the inbox went on without it. Later calls may have been decided
+// meanwhile, so the calls that the commit left undone were refused.
 func (w *worker) run(from *inbox, calls []*call, onBlocked func([]*call) []*call) (overtaken bool) {
 	pause, misses := database.NewPause(), make(map[*call]int)
 	for calls = stillThere(calls); len(calls) > 0; calls = stillThere(calls) {

@@ -61,13 +61,15 @@ func (l *Lease) renew() {
 
 // renewTimeout returns the timeout of the next renewal: long after an even number of failures, for a
 // slow service; short after an odd number, so that a dead connection leaves time for more attempts.
+// No attempt takes more than half of what is left of the lease, so that another can follow it.
 func (l *Lease) renewTimeout() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	timeout := l.opts.TTL / 6
 	if l.failures%2 == 1 {
-		return min(l.opts.TTL/12, answerTimeout)
+		timeout = l.opts.TTL / 12
 	}
-	return min(l.opts.TTL/6, answerTimeout)
+	return min(timeout, answerTimeout, l.deadline.Sub(l.clock.now())/2)
 }
 
 // sendRenew sends a renewal, which changes the metadata unless that is nil.

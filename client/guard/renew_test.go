@@ -115,7 +115,7 @@ func TestAnOutageIsNotALoss(t *testing.T) {
 			withFixture(t, func(s *fixture) {
 				l := s.acquire(guard.Options{})
 				for range 10 {
-					time.Sleep(ttl)
+					time.Sleep(ttl + rand.N(ttl)) // anywhere between two renewals
 					s.service.setFault(f)
 					time.Sleep(ttl / 2)
 					s.service.setFault(fault{})

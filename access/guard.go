@@ -137,6 +137,16 @@ func (g *guard) ReadFenced(ctx context.Context, key string) (lock.FencedValue, e
 		})
 }
 
+// CheckReadAll returns an error unless the key in the context may read all names: ErrKeyMissing, ErrKeyInvalid,
+// ErrKeyExpired, ErrRoleMissing or ErrNameNotAllowed. The call is not counted.
+func CheckReadAll(ctx context.Context) error {
+	k, err := keyOf(ctx)
+	if err != nil {
+		return err
+	}
+	return requirement{role: Read, scopes: namePrefix("")}.check(k)
+}
+
 // A requirement is what a call requires of its key.
 type requirement struct {
 	role       Role

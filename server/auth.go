@@ -36,6 +36,20 @@ func (s *Server) withAuthentication(next http.Handler) http.Handler {
 	})
 }
 
+// withFullRead requires a key that may read all names, where keys are required.
+func (s *Server) withFullRead(next http.Handler) http.Handler {
+	if s.keys == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := access.CheckReadAll(r.Context()); err != nil {
+			s.refuse(w, r, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // isPublic reports whether the request needs no key: health checks, the sign-in page with its assets, and signing out.
 // A user whose key is no longer valid can sign out.
 func (s *Server) isPublic(r *http.Request) bool {

@@ -34,6 +34,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if level := accessLevel(recorder); s.log.Enabled(q, level) {
 			s.log.LogAttrs(q, level, "request", recorder.logAttrs(q, r.Method, path, start)...)
 		}
+		if s.observe != nil {
+			s.observe(q.route.RoutePattern(), recorder.Status(), time.Since(start))
+		}
 		s.routings.Put(q.route)
 	}()
 	s.router.ServeHTTP(recorder, r.WithContext(q))

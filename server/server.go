@@ -76,6 +76,11 @@ type Options struct {
 	// Drain makes the Service answer current and future waiting calls with lock.ErrUnavailable. Serve calls it
 	// once, after DrainDelay. It must not block. Nil: Serve waits for these calls as for any other.
 	Drain func()
+	// Metrics answers GET /metrics. With Keys, it needs a key with the role read for all names. Nil: no such path.
+	Metrics http.Handler
+	// Observe is called after each request, with the pattern of its route (empty: none), the status and the time that
+	// the answer took. It must not block. Nil: nothing is called.
+	Observe func(route string, status int, took time.Duration)
 	// RequireLocalHost refuses requests whose Host is neither localhost nor an IP address. Set it when every caller on
 	// this machine may do everything: through DNS rebinding, a remote page could otherwise send requests here.
 	RequireLocalHost bool
@@ -106,6 +111,7 @@ type Server struct {
 
 	drainDelay       time.Duration
 	drain            func()
+	observe          func(route string, status int, took time.Duration)
 	requireLocalHost bool
 	hasSignIn        bool // users sign in: Options has both UI and Keys
 
@@ -123,7 +129,7 @@ type Server struct {
 func New(o Options) *Server {
 	s := &Server{
 		locks: o.Locks, keys: o.Keys, attempts: o.Attempts, log: o.Log, version: o.Version, timeout: o.RequestTimeout,
-		drainDelay: o.DrainDelay, drain: o.Drain, requireLocalHost: o.RequireLocalHost,
+		drainDelay: o.DrainDelay, drain: o.Drain, observe: o.Observe, requireLocalHost: o.RequireLocalHost,
 		hasSignIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies, headers: defaultHeaders(),
 		batchSlots: make(chan struct{}, maxLargeBatches),
 		streams:    newStreamLimiter(cmp.Or(o.MaxStreams, DefaultMaxStreams), cmp.Or(o.StreamsPerKey, DefaultStreamsPerKey)),
@@ -151,12 +157,12 @@ func New(o Options) *Server {
 		s.timeout = DefaultRequestTimeout
 	}
 	s.ready = newReadiness(o.Ready, s.timeout)
-	s.router = s.routes(o.UI)
+	s.router = s.routes(o.UI, o.Metrics)
 	return s
 }
 
-// routes returns the router: the operations of openapi.yaml, and the pages.
-func (s *Server) routes(ui http.Handler) *chi.Mux {
+// routes returns the router: the operations of openapi.yaml, the metrics and the pages. Each handler may be nil.
+func (s *Server) routes(ui, metrics http.Handler) *chi.Mux {
 	r := chi.NewRouter()
 	r.Use(s.withRecovery, s.withHeaders, s.withWriteDeadline, s.withHeaderLimit, s.withCrossOriginCheck(),
 		s.withLocalHostCheck, withDecodedPath, s.withAuthentication)
@@ -166,6 +172,9 @@ func (s *Server) routes(ui http.Handler) *chi.Mux {
 		r.Use(s.withParameterCheck, s.rejectEncoded)
 		openapi.HandlerWithOptions(newAPI(s), openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: s.rejectParameter})
 	})
+	if metrics != nil {
+		r.With(s.withTimeout, s.withFullRead).Method(http.MethodGet, "/metrics", metrics)
+	}
 	home := "/docs/"
 	if ui != nil {
 		home = "/ui/"

@@ -1,0 +1,105 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// The outcomes of calls that succeed.
+const (
+	granted  = "granted"
+	replayed = "replayed" // an acquire found the lease that an earlier one had been granted
+	renewed  = "renewed"
+	released = "released"
+)
+
+// Calls returns a Service that counts each call and passes it to inner.
+func (m *Metrics) Calls(inner lock.Service) lock.Service { return &calls{Service: inner, metrics: m} }
+
+// calls counts the calls that change locks or show a token. It passes the others on as they are.
+type calls struct {
+	lock.Service
+	metrics *Metrics
+}
+
+func (c *calls) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	began := time.Now()
+	g, err := c.Service.Acquire(ctx, a)
+	c.acquired(a, g, err)
+	if a.Wait > 0 {
+		c.metrics.waits.WithLabelValues(a.Mode.String(), outcomeOf(granted, err)).Observe(time.Since(began).Seconds())
+	}
+	return g, err
+}
+
+func (c *calls) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
+	g, err := c.Service.Renew(ctx, r)
+	c.renewed(err)
+	return g, err
+}
+
+func (c *calls) Release(ctx context.Context, r lock.Release) error {
+	err := c.Service.Release(ctx, r)
+	c.released(err)
+	return err
+}
+
+// Batch counts each item like a call of its own.
+func (c *calls) Batch(ctx context.Context, items []lock.Command) []lock.Result {
+	results := c.Service.Batch(ctx, items)
+	for i, r := range results {
+		switch item := items[i].(type) {
+		case lock.Acquire:
+			c.acquired(item, r.Grant, r.Err)
+		case lock.Renew:
+			c.renewed(r.Err)
+		case lock.Release:
+			c.released(r.Err)
+		}
+	}
+	return results
+}
+
+func (c *calls) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
+	got, err := c.Service.VerifyToken(ctx, v)
+	if err == nil && got.Token < got.Newest && got.Status != lock.Current {
+		c.metrics.staleness.WithLabelValues("verify").Inc()
+	}
+	return got, err
+}
+
+func (c *calls) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
+	f, err := c.Service.WriteFenced(ctx, w)
+	if errors.Is(err, lock.ErrStaleToken) {
+		c.metrics.staleness.WithLabelValues("write").Inc()
+	}
+	return f, err
+}
+
+func (c *calls) acquired(a lock.Acquire, g lock.Grant, err error) {
+	done := granted
+	if g.Replayed {
+		done = replayed
+	}
+	c.metrics.acquires.WithLabelValues(a.Mode.String(), outcomeOf(done, err)).Inc()
+}
+
+func (c *calls) renewed(err error)  { c.metrics.renewals.WithLabelValues(outcomeOf(renewed, err)).Inc() }
+func (c *calls) released(err error) { c.metrics.releases.WithLabelValues(outcomeOf(released, err)).Inc() }
+
+// outcomeOf returns the label of a call: done if there is no error, otherwise the error's code.
+func outcomeOf(done string, err error) string {
+	if err == nil {
+		return done
+	}
+	code := lock.ErrInternal
+	if e := (*lock.Error)(nil); errors.As(err, &e) {
+		code = e.Code
+	} else {
+		errors.As(err, &code)
+	}
+	return string(code)
+}

@@ -1,0 +1,90 @@
+package metrics
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Native histograms: a bucket is a tenth wider than the one below it, and there are at most so many.
+const (
+	nativeFactor     = 1.1
+	maxNativeBuckets = 100
+)
+
+var (
+	// requestBuckets are the classic buckets of an answer's time, in seconds.
+	requestBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+	// waitBuckets are those of what may take as long as a lock is held.
+	waitBuckets = []float64{.001, .005, .01, .05, .1, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
+	// ratioBuckets are those of a share.
+	ratioBuckets = []float64{.05, .1, .2, .3, .4, .5, .6, .7, .8, .9}
+)
+
+// Metrics are the metrics of one replica. They are safe for concurrent use.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	requests  *prometheus.HistogramVec
+	acquires  *prometheus.CounterVec
+	waits     *prometheus.HistogramVec
+	renewals  *prometheus.CounterVec
+	releases  *prometheus.CounterVec
+	staleness *prometheus.CounterVec
+}
+
+// New returns metrics that include those of the process and of the Go runtime. version and commit are of the binary.
+func New(version, commit string) *Metrics {
+	r := prometheus.NewRegistry()
+	r.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	make := promauto.With(r)
+	build := make.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "paddock_build_info", Help: "1, with the version and the commit of the binary as labels.",
+	}, []string{"version", "commit"})
+	build.WithLabelValues(version, commit).Set(1)
+	return &Metrics{
+		registry: r,
+		requests: make.NewHistogramVec(histogram("paddock_http_request_seconds",
+			"Time to answer a request, waits included, in seconds.", requestBuckets), []string{"route", "code"}),
+		acquires: make.NewCounterVec(prometheus.CounterOpts{
+			Name: "paddock_acquires_total", Help: "Acquires, by their outcome.",
+		}, []string{"mode", "outcome"}),
+		waits: make.NewHistogramVec(histogram("paddock_wait_seconds",
+			"Time that acquires with wait_ms took, in seconds.", waitBuckets), []string{"mode", "outcome"}),
+		renewals: make.NewCounterVec(prometheus.CounterOpts{
+			Name: "paddock_renewals_total", Help: "Renewals, by their outcome.",
+		}, []string{"outcome"}),
+		releases: make.NewCounterVec(prometheus.CounterOpts{
+			Name: "paddock_releases_total", Help: "Releases, by their outcome.",
+		}, []string{"outcome"}),
+		staleness: make.NewCounterVec(prometheus.CounterOpts{
+			Name: "paddock_stale_tokens_total", Help: "Fencing tokens that were refused or reported because they were stale.",
+		}, []string{"where"}),
+	}
+}
+
+func histogram(name, help string, buckets []float64) prometheus.HistogramOpts {
+	return prometheus.HistogramOpts{
+		Name: name, Help: help, Buckets: buckets,
+		NativeHistogramBucketFactor: nativeFactor, NativeHistogramMaxBucketNumber: maxNativeBuckets,
+		NativeHistogramMinResetDuration: time.Hour,
+	}
+}
+
+// Handler answers scrapes, in the format of Prometheus or OpenMetrics.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
+}
+
+// Request counts an answered request of the HTTP API.
+func (m *Metrics) Request(route string, status int, took time.Duration) {
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Observe(took.Seconds())
+}

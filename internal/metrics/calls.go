@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -30,7 +31,7 @@ func (c *calls) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error)
 	g, err := c.Service.Acquire(ctx, a)
 	c.acquired(a, g, err)
 	if a.Wait > 0 {
-		c.metrics.waits.WithLabelValues(a.Mode.String(), outcomeOf(granted, err)).Observe(time.Since(began).Seconds())
+		c.metrics.waits.WithLabelValues(modeOf(a), outcomeOf(granted, err)).Observe(time.Since(began).Seconds())
 	}
 	return g, err
 }
@@ -65,7 +66,7 @@ func (c *calls) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 
 func (c *calls) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
 	got, err := c.Service.VerifyToken(ctx, v)
-	if err == nil && got.Token < got.Newest && got.Status != lock.Current {
+	if err == nil && got.Status == lock.Stale {
 		c.metrics.staleness.WithLabelValues("verify").Inc()
 	}
 	return got, err
@@ -84,11 +85,16 @@ func (c *calls) acquired(a lock.Acquire, g lock.Grant, err error) {
 	if g.Replayed {
 		done = replayed
 	}
-	c.metrics.acquires.WithLabelValues(a.Mode.String(), outcomeOf(done, err)).Inc()
+	c.metrics.acquires.WithLabelValues(modeOf(a), outcomeOf(done, err)).Inc()
 }
 
-func (c *calls) renewed(err error)  { c.metrics.renewals.WithLabelValues(outcomeOf(renewed, err)).Inc() }
-func (c *calls) released(err error) { c.metrics.releases.WithLabelValues(outcomeOf(released, err)).Inc() }
+func (c *calls) renewed(err error) { c.metrics.renewals.WithLabelValues(outcomeOf(renewed, err)).Inc() }
+func (c *calls) released(err error) {
+	c.metrics.releases.WithLabelValues(outcomeOf(released, err)).Inc()
+}
+
+// modeOf returns the label of an acquire, which is exclusive unless it says otherwise.
+func modeOf(a lock.Acquire) string { return cmp.Or(a.Mode, lock.Exclusive).String() }
 
 // outcomeOf returns the label of a call: done if there is no error, otherwise the error's code.
 func outcomeOf(done string, err error) string {

@@ -78,7 +78,7 @@ func (c *devCommand) open(ctx context.Context, p *program, dir string) (pgserver
 }
 
 func (c *devCommand) bind(ctx context.Context) (net.Listener, error) {
-	address, err := checkAddress(ctx, c.Listen, false)
+	address, err := checkAddress(ctx, "--listen", c.Listen, false)
 	if errors.Is(err, errBeyondLoopback) {
 		return nil, usagef("refusing to listen on %s: %w, and paddock dev requires no API keys. Listen on loopback, "+
 			"such as %s, or use paddock serve",
@@ -87,7 +87,7 @@ func (c *devCommand) bind(ctx context.Context) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bind(ctx, address)
+	return bind(ctx, "--listen", address)
 }
 
 // serve runs the service until ctx ends or PostgreSQL does.

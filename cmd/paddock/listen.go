@@ -22,17 +22,17 @@ const defaultAddress = "127.0.0.1:8080"
 // errBeyondLoopback says that other machines can reach an address.
 var errBeyondLoopback = errors.New("other machines can reach that address")
 
-// checkAddress resolves address, HOST:PORT, so that the address that is bound is the one that was checked. Unless
+// checkAddress resolves the address in the flag, HOST:PORT, so that the address that is bound is the one that was checked. Unless
 // beyondLoopback, it refuses with errBeyondLoopback what other machines can reach: an empty host, an unspecified
 // address, and a name with an address that is not loopback.
-func checkAddress(ctx context.Context, address string, beyondLoopback bool) (string, error) {
+func checkAddress(ctx context.Context, flag, address string, beyondLoopback bool) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return "", usagef("--listen %s: give HOST:PORT, such as %s", address, defaultAddress)
+		return "", usagef("%s %s: give HOST:PORT, such as %s", flag, address, defaultAddress)
 	}
 	hosts, err := resolve(ctx, host)
 	if err != nil {
-		return "", usagef("--listen %s: %w", address, err)
+		return "", usagef("%s %s: %w", flag, address, err)
 	}
 	if !beyondLoopback && !loopback(hosts) {
 		return "", errBeyondLoopback
@@ -43,13 +43,13 @@ func checkAddress(ctx context.Context, address string, beyondLoopback bool) (str
 	return net.JoinHostPort(host, port), nil
 }
 
-// bind listens on a checked address.
-func bind(ctx context.Context, address string) (net.Listener, error) {
+// bind listens on a checked address of the flag.
+func bind(ctx context.Context, flag, address string) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is in use by another process; choose another address with --listen HOST:PORT (port 0 "+
-			"is any free port)", address)
+		return nil, fmt.Errorf("%s is in use by another process; choose another address with %s HOST:PORT (port 0 "+
+			"is any free port)", address, flag)
 	}
 	return listener, err
 }

@@ -21,11 +21,11 @@ func TestOnlyLoopbackIsAllowedByDefault(t *testing.T) {
 		"[::ffff:192.0.2.1]:8080": "",
 		"[fe80::1%lo]:8080":       "",
 	} {
-		got, err := checkAddress(t.Context(), address, false)
+		got, err := checkAddress(t.Context(), "--listen", address, false)
 		if refused := errors.Is(err, errBeyondLoopback); refused != (want == "") || got != want {
 			t.Errorf("%s: bind %q (%v), want %q", address, got, err, want)
 		}
-		if _, err := checkAddress(t.Context(), address, true); err != nil {
+		if _, err := checkAddress(t.Context(), "--listen", address, true); err != nil {
 			t.Errorf("%s with --no-auth: %v", address, err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/internal/metrics"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/migrations"
 	"github.com/paddock-lock/paddock/server"
@@ -63,7 +64,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if err := c.prepare(ctx, p); err != nil {
 		return p.unlessStopped(ctx, err)
 	}
-	listener, err := bind(ctx, address)
+	listener, err := bind(ctx, "--listen", address)
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 }
 
 func (c *serveCommand) address(ctx context.Context) (string, error) {
-	address, err := checkAddress(ctx, c.Listen, c.mayListenBeyondLoopback())
+	address, err := checkAddress(ctx, "--listen", c.Listen, c.mayListenBeyondLoopback())
 	if errors.Is(err, errBeyondLoopback) {
 		return "", usagef("refusing to listen on %s: %w. %s", c.Listen, err, c.howToListenBeyondLoopback())
 	}
@@ -101,23 +102,31 @@ func (c *serveCommand) prepare(ctx context.Context, p *program) error {
 func (p *program) serve(ctx context.Context, databaseURL string, s settings, listener net.Listener,
 	auth authConfig) error {
 	defer tuneGC(p.env)()
+	scraped, err := s.bindMetrics(ctx)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer scraped.close()
 	stored, err := store.Open(ctx, databaseURL, s.store(p.log))
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
 	}
 	defer stored.Close()
-	var locks lock.Service = stored
+	metered := metrics.New(version().Version, version().Commit)
+	locks := metered.Calls(stored)
 	if auth.keys != nil {
-		locks = access.Guard(stored, auth.limits())
+		locks = access.Guard(locks, auth.limits())
 	}
 	service := server.New(server.Options{
 		Locks: locks, Ready: stored.Ready, Drain: stored.Drain, UI: web.New(web.Options{Locks: locks, Log: p.log}),
 		Log: p.log, Version: version(), RequestTimeout: s.RequestTimeout, DrainDelay: s.DrainDelay,
 		Keys: auth.keys, SecureCookies: auth.PlainHTTP, RequireLocalHost: auth.requireLocalHost,
 		MaxStreams: auth.MaxStreams, StreamsPerKey: auth.StreamsPerKey,
+		Metrics: metered.Handler(), Observe: metered.Request,
 	})
 	p.log.Info("listening", "address", listener.Addr().String(), "version", version().Version,
 		"keys", auth.keys != nil, "tls", auth.certificates != nil, "mutual_tls", auth.TLSClientCA != "")
+	scraped.serve(metered.Handler(), p.log)
 	err = service.Serve(ctx, listener)
 	p.log.Info("stopped")
 	return err
@@ -196,7 +205,9 @@ type settings struct {
 	IdleLockRetention time.Duration `default:"7d" variable:"PADDOCK_IDLE_LOCK_RETENTION" help:"How long to keep a free lock that is not used."`
 
 	RequestTimeout time.Duration `default:"10s" variable:"PADDOCK_REQUEST_TIMEOUT" help:"Timeout of a request, besides the time that it asks to wait."`
-	DrainDelay     time.Duration `default:"0s" variable:"PADDOCK_DRAIN_DELAY" help:"How long to serve after SIGTERM while /readyz fails, so that load balancers notice."`
+	MetricsListen  string        `placeholder:"ADDRESS" variable:"PADDOCK_METRICS_LISTEN" help:"Address to serve /metrics on, HOST:PORT, without API keys and TLS; loopback if HOST is empty. Without this flag, /metrics is at --listen, for API keys with the role read."`
+
+	DrainDelay time.Duration `default:"0s" variable:"PADDOCK_DRAIN_DELAY" help:"How long to serve after SIGTERM while /readyz fails, so that load balancers notice."`
 }
 
 // check returns a usage error for settings that contradict each other.

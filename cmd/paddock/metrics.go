@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+const (
+	// metricsTimeout bounds the request and the answer of a scrape.
+	metricsTimeout = 10 * time.Second
+	// metricsIdle is how long a connection may be idle between two scrapes.
+	metricsIdle = 5 * time.Minute
+)
+
+// A metricsServer serves the metrics on --metrics-listen. It is nil without that flag.
+type metricsServer struct {
+	http     http.Server
+	listener net.Listener
+}
+
+// bindMetrics listens on --metrics-listen. An empty host means loopback, since the metrics need no key there.
+func (s settings) bindMetrics(ctx context.Context) (*metricsServer, error) {
+	const flag = "--metrics-listen"
+	address := s.MetricsListen
+	if address == "" {
+		return nil, nil
+	}
+	if host, port, err := net.SplitHostPort(address); err == nil && host == "" {
+		address = net.JoinHostPort("127.0.0.1", port)
+	}
+	address, err := checkAddress(ctx, flag, address, true)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := bind(ctx, flag, address)
+	return &metricsServer{listener: listener}, err
+}
+
+// serve answers scrapes in the background, until close.
+func (m *metricsServer) serve(metrics http.Handler, log *slog.Logger) {
+	if m == nil {
+		return
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics)
+	m.http.Handler, m.http.ErrorLog = mux, slog.NewLogLogger(log.Handler(), slog.LevelDebug)
+	m.http.ReadTimeout, m.http.WriteTimeout, m.http.IdleTimeout = metricsTimeout, metricsTimeout, metricsIdle
+	log.Info("serving metrics", "address", m.listener.Addr().String())
+	go func() {
+		if err := m.http.Serve(m.listener); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("metrics are not served any more", "error", err)
+		}
+	}()
+}
+
+// close ends it. A scrape that is being answered is cut off.
+func (m *metricsServer) close() {
+	if m != nil {
+		_ = m.http.Close()
+		_ = m.listener.Close() // unless serve was called, the http.Server does not know it
+	}
+}

@@ -33,6 +33,7 @@ type Decision struct {
 	Changed bool      // whether Locks differ from those of the View
 	Events  []Event   // the transitions, in order
 	Err     error     // the refusal, or nil. A refusal may change Locks, too: every decision ends expired leases
+	Ended   []EndedLease // by this decision, in order
 
 	Lease    Lease    // the lease, for Acquire, Claim, Renew and Leave
 	Replayed bool     // Acquire: whether Grant was already granted by an earlier call
@@ -41,6 +42,12 @@ type Decision struct {
 	// Due is when the locks may next change without a request: a Sweep at this instant ends a lease, promotes a
 	// waiter, or returns a later Due. Zero means never.
 	Due time.Time
+}
+
+// An EndedLease is a lease that a decision has ended, and how: Released, Expired, Revoked or Withdrawn.
+type EndedLease struct {
+	Lease Lease
+	How   Kind
 }
 
 // A Sweep records the changes of the lock Name that need no request: it ends expired leases, withdraws unclaimed

@@ -14,6 +14,7 @@ type decider struct {
 	record   Record
 	changed  bool
 	events   []Event
+	ended    []EndedLease
 	promoted []Waiter
 }
 
@@ -44,7 +45,7 @@ func newDecider(v View) *decider {
 // finish returns the decision: a refusal unless err is nil.
 func (d *decider) finish(err error) Decision {
 	return Decision{
-		Now: d.now, Locks: []Record{d.record}, Changed: d.changed, Events: d.events, Err: err,
+		Now: d.now, Locks: []Record{d.record}, Changed: d.changed, Events: d.events, Ended: d.ended, Err: err,
 		Promoted: d.promoted, Due: d.nextDue(),
 	}
 }
@@ -137,7 +138,7 @@ func (d *decider) withdraw(l Lease, reason string, place int64) {
 func (d *decider) removeEnded(l Lease, how Kind) {
 	d.removePromoted(l.ID)
 	d.removeLease(l)
-	d.setLastEnd(l, how)
+	d.noteEnd(l, how)
 }
 
 // removeLease removes the lease. It emits no event.
@@ -149,8 +150,9 @@ func (d *decider) removeLease(l Lease) {
 	d.changed = true
 }
 
-// setLastEnd records how the newest token ended, if l was the last lease with that token. l has ended.
-func (d *decider) setLastEnd(l Lease, how Kind) {
+// noteEnd records how l has ended, and how the newest token has, if l was the last lease with that token.
+func (d *decider) noteEnd(l Lease, how Kind) {
+	d.ended = append(d.ended, EndedLease{l, how})
 	active := func(o Lease) bool { return o.Token == l.Token && !o.Revoked() }
 	if l.Token == d.record.Token && !slices.ContainsFunc(d.record.Leases, active) {
 		d.record.LastEnd = how

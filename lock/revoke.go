@@ -73,7 +73,7 @@ func (d *decider) revoke(l Lease, r Revoke) {
 		d.endLease(l, Revoked, r.Reason)
 	default:
 		d.replaceLease(revoked)
-		d.setLastEnd(revoked, Revoked)
+		d.noteEnd(revoked, Revoked)
 		d.emit(Event{Kind: Revoked, Reason: r.Reason, Ref: RefOf(d.record.Name, l.ID)}, revoked)
 	}
 }

@@ -51,6 +51,9 @@ type Options struct {
 	// EventRetention is how long events are kept, at least a minute. It is also how long a call can be repeated after
 	// its lease has ended. Zero: a week.
 	EventRetention time.Duration
+	// Observe is called with each decision when it is committed, and before its caller is answered. It must not block, and
+	// may be called from several goroutines at once. Nil: nothing is called.
+	Observe func(*lock.Decision)
 	// IdleLockRetention is how long a free lock is kept, at least a minute. Zero: a week.
 	IdleLockRetention time.Duration
 }
@@ -110,8 +113,9 @@ type Store struct {
 	events  *eventlog.Log
 	timers  *expiry.Timers
 
-	bounds lock.Bounds
-	self   lock.Replica
+	bounds  lock.Bounds
+	self    lock.Replica
+	observe func(*lock.Decision) // may be nil
 	// fencers has a value for each fenced write. There are fewer of them than connections for reads, where possible, so
 	// that reads continue while every commit waits for a standby.
 	fencers chan struct{}
@@ -155,7 +159,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 // assemble connects the parts of a Store. The engine decides; the others are told what it decided, and give it commands
 // like any caller.
 func assemble(db *database.DB, o Options) *Store {
-	s := &Store{db: db, epochs: epoch.New(db), bounds: o.Bounds, self: lock.Replica(1 + rand.Int64N(1<<62))}
+	s := &Store{db: db, epochs: epoch.New(db), bounds: o.Bounds, observe: o.Observe, self: lock.Replica(1 + rand.Int64N(1<<62))}
 	s.fencers = make(chan struct{}, max(db.Share()-1, 1))
 	s.engine = engine.New(engine.Options{
 		DB: db, Epochs: s.epochs, Self: s.self, Workers: o.BatchWorkers, RenewalLinger: o.RenewalLinger, Publish: s.publish,
@@ -174,6 +178,12 @@ func (s *Store) publish(outcomes []*row.Outcome) {
 	s.timers.Note(outcomes)
 	s.waiters.Notify(outcomes)
 	s.events.Poke()
+	if s.observe == nil {
+		return
+	}
+	for _, o := range outcomes {
+		s.observe(&o.Decision)
+	}
 }
 
 // Ready returns nil if the database answers, commits do not hang, and the schema is the one of this binary.

@@ -107,12 +107,14 @@ func (p *program) serve(ctx context.Context, databaseURL string, s settings, lis
 		return errors.Join(err, listener.Close())
 	}
 	defer scraped.close()
-	stored, err := store.Open(ctx, databaseURL, s.store(p.log))
+	metered := metrics.New(version().Version, version().Commit)
+	options := s.store(p.log)
+	options.Observe = metered.Decided
+	stored, err := store.Open(ctx, databaseURL, options)
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
 	}
 	defer stored.Close()
-	metered := metrics.New(version().Version, version().Commit)
 	locks := metered.Calls(stored)
 	if auth.keys != nil {
 		locks = access.Guard(locks, auth.limits())

@@ -7,13 +7,14 @@
 //	outcome  granted, replayed, renewed, released, or the code of the error, as in the API
 //	route    the pattern of a route of the API, as in openapi.yaml; "other" for everything else
 //	code     the status of the answer, 200 for example
-//	end      how a lease ended: released, expired, revoked, withdrawn
+//	end      how a lease ended: released, expired, revoked
 //	where    where a stale token was shown: write (a fenced write), verify
 //
 // # Where they come from
 //
 //	Calls      counts the calls of a lock.Service, each with its outcome
-//	Requests   counts the requests of the HTTP API
+//	Decided    counts what was decided and committed: the leases that have ended
+//	Request    counts the requests of the HTTP API
 //
 // Histograms have classic buckets, which every Prometheus reads, and native ones, which are finer: a wait for a lock may
 // take a millisecond or ten minutes.

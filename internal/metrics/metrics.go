@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/paddock-lock/paddock/lock"
 )
 
 // Native histograms: a bucket is a tenth wider than the one below it, and there are at most so many.
@@ -36,6 +38,8 @@ type Metrics struct {
 	renewals  *prometheus.CounterVec
 	releases  *prometheus.CounterVec
 	staleness *prometheus.CounterVec
+	holds     *prometheus.HistogramVec
+	losses    *prometheus.CounterVec
 }
 
 // New returns metrics that include those of the process and of the Go runtime. version and commit are of the binary.
@@ -68,6 +72,11 @@ func New(version, commit string) *Metrics {
 		staleness: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "paddock_stale_tokens_total", Help: "Fencing tokens that were refused or reported because they were stale.",
 		}, []string{"where"}),
+		holds: make.NewHistogramVec(histogram("paddock_hold_seconds",
+			"Time from the grant of a lease to its end, in seconds.", waitBuckets), []string{"mode", "end"}),
+		losses: make.NewCounterVec(prometheus.CounterOpts{
+			Name: "paddock_leases_lost_total", Help: "Leases that ended although their holders had not released them.",
+		}, []string{"end"}),
 	}
 }
 
@@ -82,6 +91,23 @@ func histogram(name, help string, buckets []float64) prometheus.HistogramOpts {
 // Handler answers scrapes, in the format of Prometheus or OpenMetrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
+}
+
+// Decided counts the leases that a decision has ended. One that was withdrawn was never held.
+func (m *Metrics) Decided(d *lock.Decision) {
+	for _, e := range d.Ended {
+		l, end := e.Lease, d.Now
+		switch e.How {
+		case lock.Withdrawn:
+			continue
+		case lock.Expired:
+			end = l.EndsAt()
+			m.losses.WithLabelValues(e.How.String()).Inc()
+		case lock.Revoked:
+			m.losses.WithLabelValues(e.How.String()).Inc()
+		}
+		m.holds.WithLabelValues(l.Mode.String(), e.How.String()).Observe(end.Sub(l.AcquiredAt).Seconds())
+	}
 }
 
 // Request counts an answered request of the HTTP API.

@@ -86,6 +86,30 @@ func TestEachCallMovesItsMetric(t *testing.T) {
 	}
 }
 
+// TestTheEndOfALeaseIsCounted, with the time for which it was held. An expired one was held until its end.
+func TestTheEndOfALeaseIsCounted(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	l := lock.Lease{Mode: lock.Shared, AcquiredAt: now.Add(-20 * time.Second), ExpiresAt: now.Add(-8 * time.Second), Grace: time.Second, TTL: time.Second}
+	m := metrics.New("1.2.3", "abc")
+	for _, how := range []lock.Kind{lock.Released, lock.Expired, lock.Revoked, lock.Withdrawn} {
+		m.Decided(&lock.Decision{Now: now, Ended: []lock.EndedLease{{Lease: l, How: how}}})
+	}
+	got := scrape(t, m)
+	for _, want := range []string{
+		`paddock_hold_seconds_sum{end="released",mode="shared"} 20`, `paddock_hold_seconds_sum{end="expired",mode="shared"} 13`,
+		`paddock_hold_seconds_sum{end="revoked",mode="shared"} 20`,
+		`paddock_leases_lost_total{end="expired"} 1`, `paddock_leases_lost_total{end="revoked"} 1`,
+	} {
+		if !strings.Contains(got, want+"\n") {
+			t.Errorf("there is no %s in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "withdrawn") || strings.Contains(got, `paddock_leases_lost_total{end="released"}`) {
+		t.Errorf("it counts what was not lost:\n%s", got)
+	}
+}
+
 func TestARequestIsCountedByRouteAndStatus(t *testing.T) {
 	t.Parallel()
 	m := metrics.New("1.2.3", "abc")

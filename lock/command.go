@@ -28,11 +28,11 @@ type View struct {
 
 // A Decision is the result of a Command.
 type Decision struct {
-	Now     time.Time // the time of the decision: the View's, but never before the lock's last transition
-	Locks   []Record  // the new state of the View's locks
-	Changed bool      // whether Locks differ from those of the View
-	Events  []Event   // the transitions, in order
-	Err     error     // the refusal, or nil. A refusal may change Locks, too: every decision ends expired leases
+	Now     time.Time    // the time of the decision: the View's, but never before the lock's last transition
+	Locks   []Record     // the new state of the View's locks
+	Changed bool         // whether Locks differ from those of the View
+	Events  []Event      // the transitions, in order
+	Err     error        // the refusal, or nil. A refusal may change Locks, too: every decision ends expired leases
 	Ended   []EndedLease // by this decision, in order
 
 	Lease    Lease    // the lease, for Acquire, Claim, Renew and Leave

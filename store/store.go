@@ -51,12 +51,23 @@ type Options struct {
 	// EventRetention is how long events are kept, at least a minute. It is also how long a call can be repeated after
 	// its lease has ended. Zero: a week.
 	EventRetention time.Duration
-	// Observe is called with each decision when it is committed, and before its caller is answered. It must not block, and
-	// may be called from several goroutines at once. Nil: nothing is called.
-	Observe func(*lock.Decision)
+	// Observer is told what the Store does. Nil: nobody is.
+	Observer Observer
 	// IdleLockRetention is how long a free lock is kept, at least a minute. Zero: a week.
 	IdleLockRetention time.Duration
 }
+
+// An Observer is told what a Store does, for metrics. Its methods must not block, and may be called from several goroutines
+// at once.
+type Observer interface {
+	// Decided is called when a decision is committed, before its caller is answered.
+	Decided(*lock.Decision)
+	// Tried is called after each round of a batch.
+	Tried(Round)
+}
+
+// A Round is one attempt to decide a batch, or a part of it.
+type Round = engine.Round
 
 const week = 7 * 24 * time.Hour
 
@@ -113,9 +124,9 @@ type Store struct {
 	events  *eventlog.Log
 	timers  *expiry.Timers
 
-	bounds  lock.Bounds
-	self    lock.Replica
-	observe func(*lock.Decision) // may be nil
+	bounds   lock.Bounds
+	self     lock.Replica
+	observer Observer // may be nil
 	// fencers has a value for each fenced write. There are fewer of them than connections for reads, where possible, so
 	// that reads continue while every commit waits for a standby.
 	fencers chan struct{}
@@ -159,10 +170,15 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 // assemble connects the parts of a Store. The engine decides; the others are told what it decided, and give it commands
 // like any caller.
 func assemble(db *database.DB, o Options) *Store {
-	s := &Store{db: db, epochs: epoch.New(db), bounds: o.Bounds, observe: o.Observe, self: lock.Replica(1 + rand.Int64N(1<<62))}
+	s := &Store{db: db, epochs: epoch.New(db), bounds: o.Bounds, observer: o.Observer, self: lock.Replica(1 + rand.Int64N(1<<62))}
 	s.fencers = make(chan struct{}, max(db.Share()-1, 1))
+	rounds := func(Round) {}
+	if o.Observer != nil {
+		rounds = o.Observer.Tried
+	}
 	s.engine = engine.New(engine.Options{
-		DB: db, Epochs: s.epochs, Self: s.self, Workers: o.BatchWorkers, RenewalLinger: o.RenewalLinger, Publish: s.publish,
+		DB: db, Epochs: s.epochs, Self: s.self, Workers: o.BatchWorkers, RenewalLinger: o.RenewalLinger,
+		Publish: s.publish, Observe: rounds,
 	})
 	s.waiters = waiters.New(db, s.self, o.MaxWaiters, s.engine.Do)
 	s.events = eventlog.New(db, s.waiters.Draining())
@@ -178,11 +194,11 @@ func (s *Store) publish(outcomes []*row.Outcome) {
 	s.timers.Note(outcomes)
 	s.waiters.Notify(outcomes)
 	s.events.Poke()
-	if s.observe == nil {
+	if s.observer == nil {
 		return
 	}
 	for _, o := range outcomes {
-		s.observe(&o.Decision)
+		s.observer.Decided(&o.Decision)
 	}
 }
 

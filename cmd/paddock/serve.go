@@ -109,7 +109,7 @@ func (p *program) serve(ctx context.Context, databaseURL string, s settings, lis
 	defer scraped.close()
 	metered := metrics.New(version().Version, version().Commit)
 	options := s.store(p.log)
-	options.Observe = metered.Decided
+	options.Observer = metered
 	stored, err := store.Open(ctx, databaseURL, options)
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))

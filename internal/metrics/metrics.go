@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store"
 )
 
 // Native histograms: a bucket is a tenth wider than the one below it, and there are at most so many.
@@ -24,8 +25,8 @@ var (
 	requestBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 	// waitBuckets are those of what may take as long as a lock is held.
 	waitBuckets = []float64{.001, .005, .01, .05, .1, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
-	// ratioBuckets are those of a share.
-	ratioBuckets = []float64{.05, .1, .2, .3, .4, .5, .6, .7, .8, .9}
+	// sizeBuckets are those of a number of calls.
+	sizeBuckets = []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}
 )
 
 // Metrics are the metrics of one replica. They are safe for concurrent use.
@@ -40,6 +41,10 @@ type Metrics struct {
 	staleness *prometheus.CounterVec
 	holds     *prometheus.HistogramVec
 	losses    *prometheus.CounterVec
+	rounds    *prometheus.CounterVec
+	sizes     prometheus.Histogram
+	durations prometheus.Histogram
+	misses    prometheus.Counter
 }
 
 // New returns metrics that include those of the process and of the Go runtime. version and commit are of the binary.
@@ -77,6 +82,14 @@ func New(version, commit string) *Metrics {
 		losses: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "paddock_leases_lost_total", Help: "Leases that ended although their holders had not released them.",
 		}, []string{"end"}),
+		rounds: make.NewCounterVec(prometheus.CounterOpts{
+			Name: "paddock_batch_rounds_total", Help: "Rounds of batches, by how they knew the locks: cached, read or locked.",
+		}, []string{"locks"}),
+		sizes:     make.NewHistogram(histogram("paddock_batch_calls", "Calls in a round of a batch.", sizeBuckets)),
+		durations: make.NewHistogram(histogram("paddock_batch_seconds", "Time of a round, its commit included, in seconds.", requestBuckets)),
+		misses: make.NewCounter(prometheus.CounterOpts{
+			Name: "paddock_misses_total", Help: "Calls that were decided again because their lock, the clock or the epoch had changed.",
+		}),
 	}
 }
 
@@ -108,6 +121,21 @@ func (m *Metrics) Decided(d *lock.Decision) {
 		}
 		m.holds.WithLabelValues(l.Mode.String(), e.How.String()).Observe(end.Sub(l.AcquiredAt).Seconds())
 	}
+}
+
+// Tried counts a round of a batch.
+func (m *Metrics) Tried(r store.Round) {
+	locks := "cached"
+	switch {
+	case r.Locked:
+		locks = "locked"
+	case r.Looked:
+		locks = "read"
+	}
+	m.rounds.WithLabelValues(locks).Inc()
+	m.sizes.Observe(float64(r.Calls))
+	m.durations.Observe(r.Took.Seconds())
+	m.misses.Add(float64(r.Missed))
 }
 
 // Request counts an answered request of the HTTP API.

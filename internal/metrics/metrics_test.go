@@ -13,6 +13,7 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/metrics"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store"
 )
 
 // scrape returns the lines of a scrape.
@@ -107,6 +108,25 @@ func TestTheEndOfALeaseIsCounted(t *testing.T) {
 	}
 	if strings.Contains(got, "withdrawn") || strings.Contains(got, `paddock_leases_lost_total{end="released"}`) {
 		t.Errorf("it counts what was not lost:\n%s", got)
+	}
+}
+
+func TestARoundIsCounted(t *testing.T) {
+	t.Parallel()
+	m := metrics.New("1.2.3", "abc")
+	for _, r := range []store.Round{
+		{Calls: 3, Took: 2 * time.Second}, {Calls: 1, Looked: true, Missed: 1}, {Calls: 1, Looked: true, Locked: true},
+	} {
+		m.Tried(r)
+	}
+	got := scrape(t, m)
+	for _, want := range []string{
+		`paddock_batch_rounds_total{locks="cached"} 1`, `paddock_batch_rounds_total{locks="read"} 1`,
+		`paddock_batch_rounds_total{locks="locked"} 1`, "paddock_batch_calls_sum 5", "paddock_batch_seconds_sum 2", "paddock_misses_total 1",
+	} {
+		if !strings.Contains(got, want+"\n") {
+			t.Errorf("there is no %s in\n%s", want, got)
+		}
 	}
 }
 

@@ -22,6 +22,7 @@ type attempt struct {
 	conn   *pgxpool.Conn
 	locks  bool
 	misses map[*call]int
+	round  Round
 	// overtaken: its commit was late, so the inbox has gone on without it.
 	overtaken bool
 
@@ -166,6 +167,7 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 		}
 	}
 	slices.Sort(l.Names)
+	a.round.Looked = true
 	before, sent := a.epochs.Known(), time.Now()
 	v, err := l.Run(ctx, a.conn.Conn())
 	if err != nil {

@@ -129,6 +129,7 @@ func (a *attempt) failed(units []*unit, err error) ([]*call, database.Effect, er
 
 // missed notes that the locks of the unit had changed. It returns how often that was so, for the call that met it most.
 func (a *attempt) missed(u *unit) (most int) {
+	a.round.Missed += len(u.calls)
 	for _, c := range u.calls {
 		a.misses[c]++
 		most = max(most, a.misses[c])

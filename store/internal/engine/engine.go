@@ -32,6 +32,17 @@ type Options struct {
 	RenewalLinger time.Duration
 	// Publish receives what was decided, once it is committed and before the callers are answered.
 	Publish func([]*row.Outcome)
+	// Observe is called after each round. It must not block. Nil: nothing is called.
+	Observe func(Round)
+}
+
+// A Round is one attempt to decide a batch, or a part of it.
+type Round struct {
+	Calls  int
+	Took   time.Duration
+	Looked bool // some of the locks were read; otherwise all were in the cache
+	Locked bool // their rows were locked
+	Missed int  // calls to be decided again, since another replica has changed their lock, or the clock or the epoch has moved on
 }
 
 type call = batch.Call[lock.Command, *row.Outcome]
@@ -45,6 +56,7 @@ type shared struct {
 	epochs  *epoch.Guard
 	self    lock.Replica
 	publish func([]*row.Outcome)
+	observe func(Round)
 	maxLag  time.Duration // row.MaxLag; longer in tests, since a busy machine may take long
 
 	workers []*worker
@@ -57,9 +69,12 @@ type shared struct {
 // New returns an Engine.
 func New(o Options) *Engine {
 	e := &Engine{&shared{
-		db: o.DB, epochs: o.Epochs, self: o.Self, publish: o.Publish, maxLag: row.MaxLag, pool: newGoroutinePool(),
+		db: o.DB, epochs: o.Epochs, self: o.Self, publish: o.Publish, observe: o.Observe, maxLag: row.MaxLag, pool: newGoroutinePool(),
 		seed: maphash.MakeSeed(), late: make(chan struct{}, o.DB.Share()),
 	}}
+	if e.observe == nil {
+		e.observe = func(Round) {}
+	}
 	e.lanes.limit = make(chan struct{}, o.DB.Share())
 	for range o.Workers {
 		w := &worker{shared: e.shared}

@@ -120,7 +120,11 @@ func (w *worker) attempt(from *inbox, calls []*call, misses map[*call]int) (agai
 		now, later, locks = later, nil, true
 	}
 	a := &attempt{worker: w, inbox: from, conn: conn, locks: locks, misses: misses}
+	a.round.Calls, a.round.Locked = len(calls)-len(callsOf(later)), locks
+	began := time.Now()
 	again, effect, err = a.run(now)
+	a.round.Took = time.Since(began)
+	w.observe(a.round)
 	again = append(again, callsOf(later)...)
 	rewind(again)
 	if a.overtaken {

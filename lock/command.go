@@ -35,8 +35,13 @@ type Decision struct {
 	Err     error        // the refusal, or nil. A refusal may change Locks, too: every decision ends expired leases
 	Ended   []EndedLease // by this decision, in order
 
-	Lease    Lease    // the lease, for Acquire, Claim, Renew and Leave
-	Replayed bool     // Acquire: whether Grant was already granted by an earlier call
+	Lease    Lease // the lease, for Acquire, Claim, Renew and Leave
+	Replayed bool  // Acquire: whether Grant was already granted by an earlier call
+	Renewed  bool  // by Renew
+	// Left is how much of the lease a Renew found left, negative in its grace.
+	Left time.Duration
+	// Claimed is how long the grant was unclaimed, if this decision has claimed it.
+	Claimed  time.Duration
 	Queued   bool     // Acquire and Claim: whether the call is waiting
 	Promoted []Waiter // the waiters that were granted the lock; their leases are in Locks, by ID. Notify their calls
 	// Due is when the locks may next change without a request: a Sweep at this instant ends a lease, promotes a

@@ -16,6 +16,7 @@ type decider struct {
 	events   []Event
 	ended    []EndedLease
 	promoted []Waiter
+	claimed  time.Duration
 }
 
 // newDecider returns a decider for the view's only lock, and first applies what time has changed. The lock's time
@@ -46,7 +47,7 @@ func newDecider(v View) *decider {
 func (d *decider) finish(err error) Decision {
 	return Decision{
 		Now: d.now, Locks: []Record{d.record}, Changed: d.changed, Events: d.events, Ended: d.ended, Err: err,
-		Promoted: d.promoted, Due: d.nextDue(),
+		Promoted: d.promoted, Claimed: d.claimed, Due: d.nextDue(),
 	}
 }
 

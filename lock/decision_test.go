@@ -27,7 +27,7 @@ type decisionCheck struct {
 func (x decisionCheck) check() error {
 	rules := []func() error{
 		x.checkExclusion, x.checkPlaces, x.checkHeadBlocked, x.checkNoOvertaking, x.checkEventNumbers, x.checkPromoted,
-		x.checkDue, x.checkTokens,
+		x.checkDue, x.checkTokens, x.checkEnded, x.checkMeasures,
 	}
 	if !x.skipSlow {
 		rules = append(rules, x.checkInputUnchanged, x.checkChanged)
@@ -78,6 +78,55 @@ func (x decisionCheck) checkChanged() error {
 func (x decisionCheck) checkTokens() error {
 	if most := x.cmd.Tokens(); len(x.before.Queue) == 0 && x.drawn > most {
 		return fmt.Errorf("drew %d tokens, more than %d", x.drawn, most)
+	}
+	return nil
+}
+
+// checkEnded: Ended has each lease that is gone or was revoked now, and no other but one that was granted and withdrawn in
+// this decision.
+func (x decisionCheck) checkEnded() error {
+	ended := make(map[lock.Token]map[lock.LeaseID]bool)
+	for _, e := range x.Ended {
+		if ended[e.Lease.Token] == nil {
+			ended[e.Lease.Token] = make(map[lock.LeaseID]bool)
+		}
+		ended[e.Lease.Token][e.Lease.ID] = true
+		still := slices.ContainsFunc(x.Locks[0].Leases, func(l lock.Lease) bool {
+			return l.ID == e.Lease.ID && l.Token == e.Lease.Token && !l.Revoked()
+		})
+		if still {
+			return fmt.Errorf("%v has ended as %v, and is still active", e.Lease, e.How)
+		}
+	}
+	for _, l := range x.before.Leases {
+		still := slices.ContainsFunc(x.Locks[0].Leases, func(o lock.Lease) bool {
+			return o.ID == l.ID && o.Token == l.Token && (!o.Revoked() || l.Revoked())
+		})
+		if !still && !l.Revoked() && !ended[l.Token][l.ID] {
+			return fmt.Errorf("%v is gone, and Ended is %v", l, x.Ended)
+		}
+	}
+	return nil
+}
+
+// checkMeasures: a renewal tells what the lease had left, and a claim for how long it was unclaimed.
+func (x decisionCheck) checkMeasures() error {
+	_, renew := x.cmd.(lock.Renew)
+	if x.Renewed != (renew && x.Err == nil) {
+		return fmt.Errorf("Renewed is %v for %T, which ends with %w", x.Renewed, x.cmd, x.Err)
+	}
+	for _, l := range x.before.Leases {
+		for _, o := range x.Locks[0].Leases {
+			if o.ID != l.ID || o.Token != l.Token {
+				continue
+			}
+			if claimed := l.Unclaimed() && !o.Unclaimed() && !o.Revoked(); claimed && x.Claimed != x.Now.Sub(l.ClaimDeadline.Add(-lock.ClaimTimeout)) {
+				return fmt.Errorf("claimed after %v: %v", x.Claimed, l)
+			}
+			if x.Renewed && o.ID == x.Lease.ID && x.Left != l.ExpiresAt.Sub(x.Now) {
+				return fmt.Errorf("renewed with %v left: %v", x.Left, l)
+			}
+		}
 	}
 	return nil
 }

@@ -43,6 +43,7 @@ func (r Renew) Apply(v View) Decision {
 	if !ok {
 		return d.finish(d.errLost(r.LeaseID))
 	}
+	left := l.ExpiresAt.Sub(d.now)
 	l = d.claim(l, 0) // a client that renews knows of the lease, so no call may withdraw it
 	l.TTL = cmp.Or(r.TTL, l.TTL)
 	l.ExpiresAt = l.expiryFrom(d.now)
@@ -59,7 +60,9 @@ func (r Renew) Apply(v View) Decision {
 	if updates {
 		d.emit(Event{Kind: MetadataUpdated}, l)
 	}
-	return d.finishWithLease(l, false)
+	out := d.finishWithLease(l, false)
+	out.Renewed, out.Left = true, left
+	return out
 }
 
 // Release ends a lease, or removes the waiter of its LeaseID from the queue. Releasing it again succeeds and changes

@@ -89,6 +89,7 @@ func (d *decider) endWait(w Waiter, keep bool) error {
 func (d *decider) claim(l Lease, by Attachment) Lease {
 	switch {
 	case l.Unclaimed():
+		d.claimed = d.now.Sub(l.ClaimDeadline.Add(-ClaimTimeout))
 		l.ClaimDeadline, l.AcquiredAt, l.ExpiresAt = time.Time{}, d.now, time.Time{}
 		l.ExpiresAt = l.expiryFrom(d.now)
 		l.Attachment = by

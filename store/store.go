@@ -51,7 +51,7 @@ type Options struct {
 	// EventRetention is how long events are kept, at least a minute. It is also how long a call can be repeated after
 	// its lease has ended. Zero: a week.
 	EventRetention time.Duration
-	// Observer is told what the Store does. Nil: nobody is.
+	// Observer is told what the Store does. Nil: none is.
 	Observer Observer
 	// IdleLockRetention is how long a free lock is kept, at least a minute. Zero: a week.
 	IdleLockRetention time.Duration
@@ -64,6 +64,9 @@ type Observer interface {
 	Decided(*lock.Decision)
 	// Tried is called after each round of a batch.
 	Tried(Round)
+	// HandedOver is called when a waiting call of this replica learns that it was granted its lock, with the time since
+	// the decision that granted it began.
+	HandedOver(time.Duration)
 }
 
 // A Round is one attempt to decide a batch, or a part of it.
@@ -199,6 +202,14 @@ func (s *Store) publish(outcomes []*row.Outcome) {
 	}
 	for _, o := range outcomes {
 		s.observer.Decided(&o.Decision)
+		for i := range o.Promoted {
+			if o.Promoted[i].Replica == s.self {
+				s.observer.HandedOver(time.Since(o.Began))
+			}
+		}
+		if o.Claimed > 0 {
+			s.observer.HandedOver(o.Claimed)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,7 @@ type DB struct {
 	stop   context.CancelFunc
 	guests chan struct{} // has a value for each read and fenced write that runs
 	made   atomic.Int64  // connections in Deciding
+	tasks  sync.Map      // when each background task last succeeded: a time.Time for its name
 }
 
 // Admit returns nil if a call may begin: an error of package lock if its caller has left, or after Stop.
@@ -181,6 +183,21 @@ func (d *DB) Report(t *Trouble, task string, err error) {
 	if t.Told = err != nil; err != nil && d.ctx.Err() == nil {
 		d.Log.Log(d.ctx, level, "background task failed; retrying", "task", task, "error", err)
 	}
+	if err == nil {
+		d.Succeeded(task)
+	}
+}
+
+// Succeeded notes that a background task has just done what it is for.
+func (d *DB) Succeeded(task string) { d.tasks.Store(task, time.Now()) }
+
+// Tasks returns when each background task last succeeded, by its name.
+func (d *DB) Tasks() map[string]time.Time {
+	tasks := make(map[string]time.Time)
+	for name, at := range d.tasks.Range {
+		tasks[name.(string)] = at.(time.Time)
+	}
+	return tasks
 }
 
 // SchemaVersion returns the version of the schema, and whether a migration was interrupted.

@@ -25,7 +25,9 @@ type Guard struct {
 	db   *database.DB
 	mu   sync.Mutex
 	seen Known
-	look database.Trouble // of Watch
+	// pausedUntil is when grants may begin again, on this process's clock, as of the last Look.
+	pausedUntil time.Time
+	look        database.Trouble // of Watch
 }
 
 // New returns a Guard that knows nothing yet. Look, before anything else, tells it of the present epoch.
@@ -95,7 +97,17 @@ func (g *Guard) Look() error {
 		return g.settle(0)
 	}
 	g.Note(e, token, 0)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pausedUntil = time.Now().Add(max(e.ClosedUntil.Sub(e.Now), 0))
 	return nil
+}
+
+// State returns the number of the newest epoch, and for how long grants are still paused, as of the last Look.
+func (g *Guard) State() (number int64, paused time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.seen.number, max(time.Until(g.pausedUntil), 0)
 }
 
 // settle starts the next epoch if the newest one is not about this database, or extends its pause if it was started

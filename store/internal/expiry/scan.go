@@ -25,6 +25,7 @@ var files embed.FS
 
 var (
 	sqlScan  = database.Statement(files, "scan")
+	sqlCount = database.Statement(files, "count")
 	sqlPrune = database.Statement(files, "prune")
 )
 
@@ -32,11 +33,18 @@ var (
 // and deletes those that have been free for longer than keepIdle. A chunk that could not be read is read again.
 func (t *Timers) Scan(keepIdle time.Duration) {
 	var trouble database.Trouble
-	after := ""
+	counted, after := new(LockCounts), ""
 	for {
 		began := time.Now()
-		next, err := t.scanChunk(after, keepIdle)
+		next, err := t.scanChunk(after, keepIdle, counted)
 		t.db.Report(&trouble, "scan", err)
+		if next == "" {
+			if err == nil {
+				counted.At = time.Now()
+				t.counts.Store(counted)
+			}
+			counted = new(LockCounts)
+		}
 		rest := restFactor * time.Since(began)
 		if err != nil || next == "" {
 			rest = max(rest, minRest)
@@ -55,19 +63,23 @@ type scanned struct {
 	Idle bool
 }
 
-// scanChunk reads the locks after the name, suggests timers for them, and deletes the idle ones. It returns the name
-// after which to continue: empty at the end, and after itself if it could not read.
-func (t *Timers) scanChunk(after string, keepIdle time.Duration) (next string, err error) {
+// scanChunk reads the locks after the name, counts them, suggests timers for them, and deletes the idle ones. It returns
+// the name after which to continue: empty at the end, and after itself if it could not read.
+func (t *Timers) scanChunk(after string, keepIdle time.Duration, counted *LockCounts) (next string, err error) {
 	next = after
 	err = t.db.Within(func(ctx context.Context) error {
-		rows, err := t.db.Rest.Query(ctx, sqlScan, after, chunkSize, keepIdle)
-		if err != nil {
+		var locks []scanned
+		var chunk LockCounts
+		b := &pgx.Batch{}
+		b.Queue(sqlScan, after, chunkSize, keepIdle).Query(func(rows pgx.Rows) (err error) {
+			locks, err = pgx.CollectRows(rows, pgx.RowToStructByPos[scanned])
+			return err
+		})
+		b.Queue(sqlCount, after, chunkSize).QueryRow(chunk.scan)
+		if err := t.db.Rest.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}
-		locks, err := pgx.CollectRows(rows, pgx.RowToStructByPos[scanned])
-		if err != nil {
-			return err
-		}
+		counted.add(chunk)
 		next = ""
 		if len(locks) == chunkSize {
 			next = locks[chunkSize-1].Name
@@ -97,4 +109,35 @@ func (t *Timers) prune(ctx context.Context, names []string, keepIdle time.Durati
 	}
 	_, err := t.db.Rest.Exec(ctx, sqlPrune, names, keys, keepIdle)
 	return err
+}
+
+// LockCounts is what one pass of the scan has counted. It is not of one instant: a pass over a million locks takes a minute.
+type LockCounts struct {
+	At        time.Time // when the pass ended, on this process's clock; zero: none has ended yet
+	All       int64     // all that are kept, free ones too
+	Held      int64
+	InGrace   int64
+	Contended int64 // locks with waiters
+	Waiters   int64 // places in queues
+	// OldestWait is how long the waiter that has waited longest has done so, and OldestLease the same of an active lease.
+	OldestWait, OldestLease time.Duration
+}
+
+// LockCounts returns what the last pass of the scan has counted.
+func (t *Timers) LockCounts() LockCounts {
+	if c := t.counts.Load(); c != nil {
+		return *c
+	}
+	return LockCounts{}
+}
+
+// scan reads the columns of sql/count.sql.
+func (c *LockCounts) scan(row pgx.Row) error {
+	return row.Scan(&c.All, &c.Held, &c.InGrace, &c.Contended, &c.Waiters, &c.OldestWait, &c.OldestLease)
+}
+
+func (c *LockCounts) add(o LockCounts) {
+	c.All, c.Held, c.InGrace = c.All+o.All, c.Held+o.Held, c.InGrace+o.InGrace
+	c.Contended, c.Waiters = c.Contended+o.Contended, c.Waiters+o.Waiters
+	c.OldestWait, c.OldestLease = max(c.OldestWait, o.OldestWait), max(c.OldestLease, o.OldestLease)
 }

@@ -66,7 +66,7 @@ func TestScanSetsTimersForLocksThatTimeChanges(t *testing.T) {
 	exec(t, conn, addLock, "queue", id, time.Hour, 3, 1, none)
 	exec(t, conn, addLock, "readers", nil, nil, 3, 1, none)
 	exec(t, conn, addLock, "soon", id, soon, 0, 1, none)
-	if next, err := w.scanChunk("", time.Hour); err != nil || next != "" {
+	if next, err := w.scanChunk("", time.Hour, new(LockCounts)); err != nil || next != "" {
 		t.Fatalf("continues after %q, %v", next, err)
 	}
 	var names []string
@@ -96,7 +96,7 @@ func TestScanReadsInChunks(t *testing.T) {
 	var ends []string
 	for next, first := "", true; first || next != ""; first = false {
 		var err error
-		if next, err = w.scanChunk(next, time.Hour); err != nil {
+		if next, err = w.scanChunk(next, time.Hour, new(LockCounts)); err != nil {
 			t.Fatal(err)
 		}
 		ends = append(ends, next)
@@ -128,7 +128,7 @@ func TestIdleLocksAreDeletedAndTheirHistoriesStay(t *testing.T) {
 	url := pgtest.URL(t)
 	w, conn := New(openDB(t, url), nil), outside(t, url)
 	addIdle(t, conn)
-	if _, err := w.scanChunk("", time.Hour); err != nil {
+	if _, err := w.scanChunk("", time.Hour, new(LockCounts)); err != nil {
 		t.Fatal(err)
 	}
 	left, want := list[string](t, conn, "select name from paddock.records order by 1"), []string{"held", "new", "readers"}
@@ -188,11 +188,11 @@ func TestScanContinuesAfterAFailure(t *testing.T) {
 	w, conn := New(openDB(t, url), nil), outside(t, url)
 	addIdle(t, conn)
 	exec(t, conn, "alter table paddock.event_refs rename to gone")
-	if next, err := w.scanChunk("a", time.Hour); err == nil || next != "" {
+	if next, err := w.scanChunk("a", time.Hour, new(LockCounts)); err == nil || next != "" {
 		t.Errorf("continues after %q, %v", next, err)
 	}
 	exec(t, conn, "alter table paddock.records rename to gone_too")
-	if next, err := w.scanChunk("a", time.Hour); err == nil || next != "a" {
+	if next, err := w.scanChunk("a", time.Hour, new(LockCounts)); err == nil || next != "a" {
 		t.Errorf("continues after %q, %v", next, err)
 	}
 }
@@ -213,4 +213,49 @@ func TestScanRunsAgainAndAgain(t *testing.T) {
 	}
 	db.Stop()
 	run.Wait()
+}
+
+// TestScanCounts what it reads, over all its chunks.
+func TestScanCounts(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	w, conn, id := New(openDB(t, url), nil), outside(t, url), uuid.New()
+	exec(t, conn, `insert into paddock.records (name, parts) select to_char(i, 'FM00000'), 0 from generate_series(1, $1) i`, chunkSize)
+	exec(t, conn, addLock, "expired", id, -time.Minute, 0, 1, none)
+	exec(t, conn, addLock, "grace", id, -time.Minute, 0, 1, none)
+	exec(t, conn, addLock, "held", id, time.Hour, 0, 1, none)
+	exec(t, conn, addLock, "queue", id, time.Hour, 3, 1, none)
+	exec(t, conn, addLock, "readers", nil, nil, 2, 1, none)
+	exec(t, conn, addLock, "readers in grace", nil, nil, 1, 1, none)
+	exec(t, conn, "update paddock.records set acquired_at = clock_timestamp() - interval '1 minute' where lease_id is not null")
+	exec(t, conn, `update paddock.records set rest = '{"grace": 3600000}' where name = 'grace'`)
+	const addPart = `insert into paddock.parts (name, slot, place, mode, ttl_ms, attachment, holder, lease_id, unclaimed, rest, acquired_at, expires_at)
+		values ($1, $2, $3, 1, 1, 1, 'h', gen_random_uuid(), $4, '{"grace": 3600000}', clock_timestamp() - $5::interval, clock_timestamp() + $6::interval)`
+	exec(t, conn, addPart, "queue", 0, 1, true, 3*time.Hour, time.Hour) // it is granted, and waits no longer
+	exec(t, conn, addPart, "queue", 0, 2, false, 2*time.Hour, time.Hour)
+	exec(t, conn, addPart, "queue", 0, 3, false, time.Hour, time.Hour)
+	exec(t, conn, addPart, "readers", 1, 0, false, 4*time.Hour, time.Hour)
+	exec(t, conn, addPart, "readers", 2, 0, false, 9*time.Hour, -time.Minute)
+	exec(t, conn, addPart, "readers in grace", 1, 0, false, 9*time.Hour, -time.Minute)
+	if got := w.LockCounts(); got != (LockCounts{}) {
+		t.Errorf("before the first pass the counts are %+v", got)
+	}
+	var got LockCounts
+	for next, first := "", true; first || next != ""; first = false {
+		var err error
+		if next, err = w.scanChunk(next, time.Hour, &got); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, age := range map[string]struct{ got, want time.Duration }{
+		"oldest wait": {got.OldestWait, 2 * time.Hour}, "oldest lease": {got.OldestLease, 4 * time.Hour},
+	} {
+		if age.got < age.want || age.got > age.want+time.Hour/2 {
+			t.Errorf("the %s is %v, want %v", what, age.got, age.want)
+		}
+	}
+	got.OldestWait, got.OldestLease = 0, 0
+	if want := (LockCounts{All: chunkSize + 6, Held: 3, InGrace: 2, Contended: 1, Waiters: 2}); got != want {
+		t.Errorf("counted %+v, want %+v", got, want)
+	}
 }

@@ -3,6 +3,7 @@ package expiry
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,6 +26,8 @@ type Timers struct {
 	due      []string        // locks whose instant has come
 	sweeping map[string]bool // locks that are due or being swept: true if they are to be swept again
 	wake     chan struct{}   // has a value when a lock has become due
+
+	counts atomic.Pointer[LockCounts] // of the last complete pass of the scan
 }
 
 // New returns Timers without any lock. sweep submits a lock.Sweep of one lock, whose outcome must be passed to Note

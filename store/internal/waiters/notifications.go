@@ -219,6 +219,10 @@ func (l *listener) listen() error {
 		switch {
 		case err != nil:
 			return err
+		case heard:
+			l.db.Succeeded("listener")
+		}
+		switch {
 		case received != nil && received.Channel != l.echoChannel():
 			l.handle(received.Payload)
 		case received != nil && received.Payload == echo:

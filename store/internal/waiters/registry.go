@@ -78,6 +78,13 @@ func (r *Registry) Drain() {
 // Draining returns a channel that is closed by Drain.
 func (r *Registry) Draining() <-chan struct{} { return r.drained.Done() }
 
+// Waiting returns the number of calls that wait on this replica.
+func (r *Registry) Waiting() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.calls)
+}
+
 // Wait waits until no call is left. Call it after Drain.
 func (r *Registry) Wait() { r.active.Wait() }
 

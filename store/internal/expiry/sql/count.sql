@@ -1,0 +1,29 @@
+-- Counts the chunk of $2 locks in name order after $1: all, those that are held, those whose leases are all in their grace,
+-- those with waiters; the waiters; and how long the oldest waiter has waited and the oldest active lease has been held.
+select count(*),
+       count(*) filter (where held),
+       count(*) filter (where in_grace and not held),
+       count(*) filter (where waiters > 0),
+       coalesce(sum(waiters), 0)::bigint,
+       coalesce(statement_timestamp() - min(joined_at), interval '0'),
+       coalesce(statement_timestamp() - min(acquired_at), interval '0')
+from (
+    select p.waiters, p.joined_at, least(o.acquired_at, p.acquired_at) as acquired_at,
+           o.acquired_at is not null or p.acquired_at is not null as held,
+           p.in_grace or r.lease_id is not null and o.acquired_at is null
+                and r.expires_at + coalesce((r.rest ->> 'grace')::bigint, 0) * interval '1 millisecond' > statement_timestamp() as in_grace
+    from (select * from paddock.records where name > $1 order by name limit $2) r
+    cross join lateral (
+        select case when r.lease_id is not null and r.expires_at > statement_timestamp() then r.acquired_at end as acquired_at
+    ) o
+    cross join lateral (
+        select count(*) filter (where place > 0 and not unclaimed) as waiters,
+               min(acquired_at) filter (where place > 0 and not unclaimed) as joined_at,
+               min(acquired_at) filter (where place = 0 and expires_at > statement_timestamp()) as acquired_at,
+               coalesce(bool_or(place = 0 and expires_at <= statement_timestamp()
+                   and expires_at + coalesce((rest ->> 'grace')::bigint, 0) * interval '1 millisecond' > statement_timestamp()),
+                   false) as in_grace
+        from paddock.parts
+        where name = r.name and r.parts > 0
+    ) p
+) counted

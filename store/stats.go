@@ -1,0 +1,52 @@
+package store
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-lock/paddock/store/internal/expiry"
+)
+
+// Stats are what a Store knows of itself at one instant, for metrics.
+type Stats struct {
+	Locks LockCounts
+	Epoch int64
+	// GrantsPaused is for how long nothing is granted from now on; zero for no pause.
+	GrantsPaused time.Duration
+	Waiting      int // calls that wait at this replica
+	LateCommits  int // commits that have not been answered for a second
+	// Tasks are the background tasks, each with the time at which it last succeeded.
+	Tasks map[string]time.Time
+	Pools []Pool
+}
+
+// LockCounts is what one pass of the scan over all locks has counted.
+type LockCounts = expiry.LockCounts
+
+// A Pool is one of the two pools of connections to the database.
+type Pool struct {
+	Name        string // deciding, for commands; or rest
+	Max         int
+	Idle, InUse int
+	Made        int64         // connections, since the Store was opened
+	Acquired    int64         // times that one was taken out of the pool
+	Waited      time.Duration // in all, for a connection to come free or to be made
+}
+
+// Stats returns what the Store knows of itself. It asks the database nothing.
+func (s *Store) Stats() Stats {
+	epoch, paused := s.epochs.State()
+	return Stats{
+		Locks: s.timers.LockCounts(), Epoch: epoch, GrantsPaused: paused, Waiting: s.waiters.Waiting(), LateCommits: s.engine.Late(),
+		Tasks: s.db.Tasks(), Pools: []Pool{poolStats("deciding", s.db.Deciding), poolStats("rest", s.db.Rest)},
+	}
+}
+
+func poolStats(name string, p *pgxpool.Pool) Pool {
+	st := p.Stat()
+	return Pool{
+		Name: name, Max: int(st.MaxConns()), Idle: int(st.IdleConns()), InUse: int(st.AcquiredConns()),
+		Made: st.NewConnsCount(), Acquired: st.AcquireCount(), Waited: st.EmptyAcquireWaitTime(),
+	}
+}

@@ -134,6 +134,7 @@ func isStream(answer *http.Response) bool {
 	return answer.Header.Get("Content-Type") == "text/event-stream"
 }
 
+// isPage reports whether the path is not an operation of openapi.yaml.
 func isPage(path string) bool {
-	return path == "/" || strings.HasPrefix(path, "/docs") || strings.HasPrefix(path, "/ui")
+	return path == "/" || path == "/metrics" || strings.HasPrefix(path, "/docs") || strings.HasPrefix(path, "/ui")
 }

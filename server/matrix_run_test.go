@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/internal/metrics"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
@@ -45,6 +46,7 @@ func serveWithKeys(t testing.TB) (harness, *server.Server, *swappableService, *k
 	locks := access.Guard(s, access.Limits{})
 	h := server.New(server.Options{
 		Locks: locks, Keys: k.Keyring, UI: web.New(web.Options{Locks: locks}), Attempts: access.NewAttempts(1_000_000, 0),
+		Metrics: metrics.New("1.2.3", "abc").Handler(),
 	})
 	client := &http.Client{
 		Transport:     contract{t, handlerTransport{h}},

@@ -66,6 +66,7 @@ var matrix = []struct{ route, path, body, cells string }{
 
 	{"GET /livez", "/livez", "", free + "200 200 200 200 200 200"},
 	{"GET /readyz", "/readyz", "", free + "200 200 200 200 200 200"},
+	{"GET /metrics", "/metrics", "", shut + "200 200 200 name name name"},
 	{"GET /version", "/version", "", shut + "200 200 200 200 200 200"},
 	{"GET /openapi.yaml", "/openapi.yaml", "", shut + "200 200 200 200 200 200"},
 	{"GET /openapi.json", "/openapi.json", "", shut + "200 200 200 200 200 200"},

@@ -35,7 +35,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.log.LogAttrs(q, level, "request", recorder.logAttrs(q, r.Method, path, start)...)
 		}
 		if s.observe != nil {
-			s.observe(q.route.RoutePattern(), recorder.Status(), time.Since(start))
+			s.observe(r.Method, q.route.RoutePattern(), recorder.Status(), time.Since(start))
 		}
 		s.routings.Put(q.route)
 	}()

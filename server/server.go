@@ -78,9 +78,9 @@ type Options struct {
 	Drain func()
 	// Metrics answers GET /metrics. With Keys, it needs a key with the role read for all names. Nil: no such path.
 	Metrics http.Handler
-	// Observe is called after each request, with the pattern of its route (empty: none), the status and the time that
-	// the answer took. It must not block. Nil: nothing is called.
-	Observe func(route string, status int, took time.Duration)
+	// Observe is called after each request, with its method, the pattern of its route (empty: none), the status and the
+	// time that the answer took. It must not block. Nil: nothing is called.
+	Observe func(method, route string, status int, took time.Duration)
 	// RequireLocalHost refuses requests whose Host is neither localhost nor an IP address. Set it when every caller on
 	// this machine may do everything: through DNS rebinding, a remote page could otherwise send requests here.
 	RequireLocalHost bool
@@ -111,7 +111,7 @@ type Server struct {
 
 	drainDelay       time.Duration
 	drain            func()
-	observe          func(route string, status int, took time.Duration)
+	observe          func(method, route string, status int, took time.Duration)
 	requireLocalHost bool
 	hasSignIn        bool // users sign in: Options has both UI and Keys
 

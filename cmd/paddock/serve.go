@@ -115,6 +115,8 @@ func (p *program) serve(ctx context.Context, databaseURL string, s settings, lis
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
 	}
 	defer stored.Close()
+	metered.Store(stored.Stats)
+	metered.Names(s.MetricsNames, stored, p.log)
 	locks := metered.Calls(stored)
 	if auth.keys != nil {
 		locks = access.Guard(locks, auth.limits())
@@ -208,6 +210,7 @@ type settings struct {
 
 	RequestTimeout time.Duration `default:"10s" variable:"PADDOCK_REQUEST_TIMEOUT" help:"Timeout of a request, besides the time that it asks to wait."`
 	MetricsListen  string        `placeholder:"ADDRESS" variable:"PADDOCK_METRICS_LISTEN" help:"Address to serve /metrics on, HOST:PORT, without API keys and TLS; loopback if HOST is empty. Without this flag, /metrics is at --listen, for API keys with the role read."`
+	MetricsNames   []string      `placeholder:"PREFIX" variable:"PADDOCK_METRICS_NAMES" help:"Give locks whose names begin with one of these prefixes metrics of their own, with their holders as labels; up to 200 locks. Separate prefixes by commas."`
 
 	DrainDelay time.Duration `default:"0s" variable:"PADDOCK_DRAIN_DELAY" help:"How long to serve after SIGTERM while /readyz fails, so that load balancers notice."`
 }
@@ -219,6 +222,11 @@ func (s settings) check() error {
 	}
 	if err := s.store(nil).Check(); err != nil {
 		return usagef("%w", err)
+	}
+	for _, prefix := range s.MetricsNames {
+		if err := lock.CheckName(prefix); err != nil {
+			return usagef("--metrics-names: %w", err)
+		}
 	}
 	return nil
 }

@@ -27,6 +27,8 @@ var (
 	waitBuckets = []float64{.001, .005, .01, .05, .1, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
 	// sizeBuckets are those of a number of calls.
 	sizeBuckets = []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}
+	// marginBuckets are those of a share of a TTL. Below zero a lease was renewed in its grace.
+	marginBuckets = []float64{0, .1, .2, .3, .4, .5, .6, .7, .8, .9, 1}
 )
 
 // Metrics are the metrics of one replica. They are safe for concurrent use.
@@ -39,6 +41,8 @@ type Metrics struct {
 	renewals  *prometheus.CounterVec
 	releases  *prometheus.CounterVec
 	staleness *prometheus.CounterVec
+	handovers prometheus.Histogram
+	margins   prometheus.Histogram
 	holds     *prometheus.HistogramVec
 	losses    *prometheus.CounterVec
 	rounds    *prometheus.CounterVec
@@ -62,7 +66,7 @@ func New(version, commit string) *Metrics {
 	return &Metrics{
 		registry: r,
 		requests: make.NewHistogramVec(histogram("paddock_http_request_seconds",
-			"Time to answer a request, waits included, in seconds.", requestBuckets), []string{"route", "code"}),
+			"Time to answer a request, waits included, in seconds.", requestBuckets), []string{"method", "route", "code"}),
 		acquires: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "paddock_acquires_total", Help: "Acquires, by their outcome.",
 		}, []string{"mode", "outcome"}),
@@ -81,7 +85,11 @@ func New(version, commit string) *Metrics {
 			"Time from the grant of a lease to its end, in seconds.", waitBuckets), []string{"mode", "end"}),
 		losses: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "paddock_leases_lost_total", Help: "Leases that ended although their holders had not released them.",
-		}, []string{"end"}),
+		}, []string{"how"}),
+		handovers: make.NewHistogram(histogram("paddock_handoff_seconds",
+			"Time from the decision to grant a lock to a waiting call, until that call knew of it, in seconds.", requestBuckets)),
+		margins: make.NewHistogram(histogram("paddock_renew_margin_ratio",
+			"The share of its TTL that a lease had left when it was renewed; negative in its grace.", marginBuckets)),
 		rounds: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "paddock_batch_rounds_total", Help: "Rounds of batches, by how they knew the locks: cached, read or locked.",
 		}, []string{"locks"}),
@@ -106,8 +114,12 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
-// Decided counts the leases that a decision has ended. One that was withdrawn was never held.
+// Decided counts what was left of a renewed lease, and the leases that the decision has ended. One that was withdrawn was
+// never held.
 func (m *Metrics) Decided(d *lock.Decision) {
+	if d.Renewed {
+		m.margins.Observe(d.Left.Seconds() / d.Lease.TTL.Seconds())
+	}
 	for _, e := range d.Ended {
 		l, end := e.Lease, d.Now
 		switch e.How {
@@ -122,6 +134,9 @@ func (m *Metrics) Decided(d *lock.Decision) {
 		m.holds.WithLabelValues(l.Mode.String(), e.How.String()).Observe(end.Sub(l.AcquiredAt).Seconds())
 	}
 }
+
+// HandedOver counts a waiting call that has got its lock, took after that was decided.
+func (m *Metrics) HandedOver(took time.Duration) { m.handovers.Observe(took.Seconds()) }
 
 // Tried counts a round of a batch.
 func (m *Metrics) Tried(r store.Round) {
@@ -138,7 +153,10 @@ func (m *Metrics) Tried(r store.Round) {
 	m.misses.Add(float64(r.Missed))
 }
 
-// Request counts an answered request of the HTTP API.
-func (m *Metrics) Request(route string, status int, took time.Duration) {
-	m.requests.WithLabelValues(route, strconv.Itoa(status)).Observe(took.Seconds())
+// Request counts an answered request of the HTTP API. route is the pattern of its route, empty for none.
+func (m *Metrics) Request(method, route string, status int, took time.Duration) {
+	if status == http.StatusMethodNotAllowed || route == "" {
+		method, route = "other", "other" // a client may invent methods
+	}
+	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
 }

@@ -2,7 +2,9 @@ package metrics_test
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -32,7 +34,12 @@ type answers struct {
 	lock.Service
 	grant    lock.Grant
 	verified lock.Verification
+	page     lock.Page[lock.Lock]
 	err      error
+}
+
+func (a answers) Locks(context.Context, lock.LockQuery) (lock.Page[lock.Lock], error) {
+	return a.page, a.err
 }
 
 func (a answers) Acquire(context.Context, lock.Acquire) (lock.Grant, error) { return a.grant, a.err }
@@ -51,7 +58,7 @@ func (a answers) Batch(ctx context.Context, items []lock.Command) []lock.Result 
 // TestEachCallMovesItsMetric, and its item in a batch does the same.
 func TestEachCallMovesItsMetric(t *testing.T) {
 	t.Parallel()
-	held := &lock.Error{Code: lock.ErrHeld}
+	refused := &lock.Error{Code: lock.ErrHeld}
 	for name, c := range map[string]struct {
 		inner answers
 		call  func(lock.Service)
@@ -60,9 +67,9 @@ func TestEachCallMovesItsMetric(t *testing.T) {
 		"a grant": {answers{}, func(s lock.Service) { _, _ = s.Acquire(t.Context(), lock.Acquire{}) }, `paddock_acquires_total{mode="exclusive",outcome="granted"} 1`},
 		"a replay": {answers{grant: lock.Grant{Replayed: true}}, func(s lock.Service) { _, _ = s.Acquire(t.Context(), lock.Acquire{Mode: lock.Shared}) },
 			`paddock_acquires_total{mode="shared",outcome="replayed"} 1`},
-		"a refusal": {answers{err: held}, func(s lock.Service) { _, _ = s.Acquire(t.Context(), lock.Acquire{Mode: lock.Permit}) },
+		"a refusal": {answers{err: refused}, func(s lock.Service) { _, _ = s.Acquire(t.Context(), lock.Acquire{Mode: lock.Permit}) },
 			`paddock_acquires_total{mode="permit",outcome="lock_held"} 1`},
-		"a wait": {answers{err: held}, func(s lock.Service) { _, _ = s.Acquire(t.Context(), lock.Acquire{Wait: time.Second}) },
+		"a wait": {answers{err: refused}, func(s lock.Service) { _, _ = s.Acquire(t.Context(), lock.Acquire{Wait: time.Second}) },
 			`paddock_wait_seconds_count{mode="exclusive",outcome="lock_held"} 1`},
 		"a renewal":           {answers{}, func(s lock.Service) { _, _ = s.Renew(t.Context(), lock.Renew{}) }, `paddock_renewals_total{outcome="renewed"} 1`},
 		"a renewal too late":  {answers{err: lock.ErrLeaseLost}, func(s lock.Service) { _, _ = s.Renew(t.Context(), lock.Renew{}) }, `paddock_renewals_total{outcome="lease_lost"} 1`},
@@ -100,13 +107,13 @@ func TestTheEndOfALeaseIsCounted(t *testing.T) {
 	for _, want := range []string{
 		`paddock_hold_seconds_sum{end="released",mode="shared"} 20`, `paddock_hold_seconds_sum{end="expired",mode="shared"} 13`,
 		`paddock_hold_seconds_sum{end="revoked",mode="shared"} 20`,
-		`paddock_leases_lost_total{end="expired"} 1`, `paddock_leases_lost_total{end="revoked"} 1`,
+		`paddock_leases_lost_total{how="expired"} 1`, `paddock_leases_lost_total{how="revoked"} 1`,
 	} {
 		if !strings.Contains(got, want+"\n") {
 			t.Errorf("there is no %s in\n%s", want, got)
 		}
 	}
-	if strings.Contains(got, "withdrawn") || strings.Contains(got, `paddock_leases_lost_total{end="released"}`) {
+	if strings.Contains(got, "withdrawn") || strings.Contains(got, `paddock_leases_lost_total{how="released"}`) {
 		t.Errorf("it counts what was not lost:\n%s", got)
 	}
 }
@@ -133,11 +140,15 @@ func TestARoundIsCounted(t *testing.T) {
 func TestARequestIsCountedByRouteAndStatus(t *testing.T) {
 	t.Parallel()
 	m := metrics.New("1.2.3", "abc")
-	m.Request("/v1/locks/{name}/acquire", 409, 2*time.Second)
+	m.Request("POST", "/v1/locks/{name}/acquire", 409, 2*time.Second)
+	m.Request("BREW", "/v1/locks", 405, time.Second)
+	m.Request("GET", "", 404, time.Second)
 	for _, want := range []string{
-		`paddock_http_request_seconds_count{code="409",route="/v1/locks/{name}/acquire"} 1`,
-		`paddock_http_request_seconds_bucket{code="409",route="/v1/locks/{name}/acquire",le="1"} 0`,
-		`paddock_http_request_seconds_bucket{code="409",route="/v1/locks/{name}/acquire",le="2.5"} 1`,
+		`paddock_http_request_seconds_count{code="409",method="POST",route="/v1/locks/{name}/acquire"} 1`,
+		`paddock_http_request_seconds_bucket{code="409",method="POST",route="/v1/locks/{name}/acquire",le="1"} 0`,
+		`paddock_http_request_seconds_bucket{code="409",method="POST",route="/v1/locks/{name}/acquire",le="2.5"} 1`,
+		`paddock_http_request_seconds_count{code="405",method="other",route="other"} 1`,
+		`paddock_http_request_seconds_count{code="404",method="other",route="other"} 1`,
 		`paddock_build_info{commit="abc",version="1.2.3"} 1`, "go_goroutines ", "process_open_fds ",
 	} {
 		if got := scrape(t, m); !strings.Contains(got, want) {
@@ -154,9 +165,124 @@ func TestMetricsFollowTheConventions(t *testing.T) {
 	_, _ = s.Acquire(t.Context(), lock.Acquire{Wait: time.Second})
 	_, _ = s.Renew(t.Context(), lock.Renew{})
 	_ = s.Release(t.Context(), lock.Release{})
-	m.Request("/", 200, time.Second)
+	m.Request("GET", "/", 200, time.Second)
+	m.Store(someStats)
+	m.Names([]string{"jobs:"}, answers{page: lock.Page[lock.Lock]{Items: []lock.Lock{held("jobs:nightly", "me")}}}, slog.New(slog.DiscardHandler))
 	problems, err := promlint.New(strings.NewReader(scrape(t, m))).Lint()
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}
+}
+
+// TestARenewalAndAHandOffAreMeasured: what the lease had left, as a share of its TTL, and how long the grant was not known.
+func TestARenewalAndAHandOffAreMeasured(t *testing.T) {
+	t.Parallel()
+	m := metrics.New("1.2.3", "abc")
+	l := lock.Lease{TTL: 20 * time.Second}
+	m.Decided(&lock.Decision{Renewed: true, Left: 13 * time.Second, Lease: l})
+	m.Decided(&lock.Decision{Renewed: true, Left: -time.Second, Lease: l})
+	m.Decided(&lock.Decision{})
+	m.HandedOver(2 * time.Second)
+	expect(t, m, `paddock_renew_margin_ratio_bucket{le="0"} 1`, `paddock_renew_margin_ratio_bucket{le="0.6"} 1`,
+		`paddock_renew_margin_ratio_bucket{le="0.7"} 2`, "paddock_renew_margin_ratio_count 2", "paddock_handoff_seconds_sum 2")
+}
+
+// expect checks that the scrape has the lines.
+func expect(t *testing.T, m *metrics.Metrics, lines ...string) {
+	t.Helper()
+	got := scrape(t, m)
+	for _, want := range lines {
+		if !strings.Contains(got, want+"\n") {
+			t.Errorf("there is no %s in\n%s", want, got)
+		}
+	}
+}
+
+// someStats are those of a store with a counts.
+func someStats() store.Stats {
+	return store.Stats{
+		Epoch: 3, GrantsPaused: 1500 * time.Millisecond, Waiting: 4, LateCommits: 2,
+		Tasks: map[string]time.Time{"epoch check": time.UnixMilli(1500)},
+		Pools: []store.Pool{{Name: "rest", Max: 9, Idle: 5, InUse: 1, Made: 12, Acquired: 34, Waited: 2 * time.Second}},
+		Locks: store.LockCounts{At: time.Unix(7, 0), All: 10, Held: 4, InGrace: 1, Contended: 2, Waiters: 6,
+			OldestWait: time.Minute, OldestLease: time.Hour},
+	}
+}
+
+func TestTheStateOfTheStoreIsReadAtEachScrape(t *testing.T) {
+	t.Parallel()
+	m := metrics.New("1.2.3", "abc")
+	m.Store(someStats)
+	expect(t, m, "paddock_epoch 3", "paddock_grants_paused_seconds 1.5", "paddock_waiting_calls 4", "paddock_late_commits 2",
+		`paddock_task_success_timestamp_seconds{task="epoch_check"} 1.5`,
+		`paddock_pool_connections{pool="rest",state="idle"} 5`, `paddock_pool_connections{pool="rest",state="used"} 1`,
+		`paddock_pool_max_connections{pool="rest"} 9`, `paddock_pool_connections_made_total{pool="rest"} 12`,
+		`paddock_pool_acquires_total{pool="rest"} 34`, `paddock_pool_wait_seconds_total{pool="rest"} 2`,
+		`paddock_locks{state="held"} 4`, `paddock_locks{state="grace"} 1`, `paddock_locks{state="free"} 5`,
+		"paddock_waiters 6", "paddock_contended_locks 2", "paddock_oldest_wait_seconds 60", "paddock_oldest_token_seconds 3600",
+		"paddock_counted_timestamp_seconds 7")
+}
+
+// TestBeforeTheFirstCensusNothingIsCounted, rather than counted as zero.
+func TestBeforeTheFirstCensusNothingIsCounted(t *testing.T) {
+	t.Parallel()
+	m := metrics.New("1.2.3", "abc")
+	m.Store(func() store.Stats { return store.Stats{Epoch: 1} })
+	if got := scrape(t, m); strings.Contains(got, "paddock_locks") || strings.Contains(got, "paddock_waiters") || !strings.Contains(got, "paddock_epoch 1\n") {
+		t.Error(got)
+	}
+}
+
+// held returns a lock with a lease of each holder, granted a minute ago.
+func held(name string, holders ...string) lock.Lock {
+	now := time.Unix(1000, 0)
+	l := lock.Lock{Name: name, Token: 7, AsOf: now, Waiters: 2}
+	for _, h := range holders {
+		l.Leases = append(l.Leases, lock.LeaseInfo{Holder: h, AcquiredAt: now.Add(-time.Minute)})
+	}
+	return l
+}
+
+func TestChosenLocksHaveMetricsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	m := metrics.New("1.2.3", "abc")
+	page := lock.Page[lock.Lock]{Items: []lock.Lock{held("jobs:a", "x", "y", "x"), held("jobs:b")}}
+	m.Names([]string{"jobs:", "jobs:a"}, answers{page: page}, slog.New(slog.DiscardHandler)) // the prefixes overlap
+	expect(t, m, `paddock_lock_held{holder="x",name="jobs:a"} 2`, `paddock_lock_held{holder="y",name="jobs:a"} 1`,
+		`paddock_lock_token{name="jobs:a"} 7`, `paddock_lock_token{name="jobs:b"} 7`, `paddock_lock_since_seconds{name="jobs:a"} 60`,
+		`paddock_lock_waiters{name="jobs:b"} 2`)
+	if got := scrape(t, m); strings.Contains(got, `paddock_lock_since_seconds{name="jobs:b"}`) {
+		t.Errorf("a free lock is held:\n%s", got)
+	}
+}
+
+// TestChosenLocksAreLimited in their number and in that of their holders.
+func TestChosenLocksAreLimited(t *testing.T) {
+	t.Parallel()
+	var page lock.Page[lock.Lock]
+	holders := make([]string, 10)
+	for i := range 2 * metrics.MaxNames {
+		for j := range holders {
+			holders[j] = fmt.Sprint(i, " ", j)
+		}
+		page.Items = append(page.Items, held(fmt.Sprint("jobs:", i), holders...))
+	}
+	m := metrics.New("1.2.3", "abc")
+	m.Names([]string{"jobs:"}, answers{page: page}, slog.New(slog.DiscardHandler))
+	got := scrape(t, m)
+	if n := strings.Count(got, "paddock_lock_token{"); n != metrics.MaxNames {
+		t.Errorf("%d locks, want %d", n, metrics.MaxNames)
+	}
+	if n := strings.Count(got, "paddock_lock_held{"); n != metrics.MaxHolders {
+		t.Errorf("%d holders, want %d", n, metrics.MaxHolders)
+	}
+}
+
+// TestLocksThatCannotBeReadAreLeftOut of the scrape, which has everything else.
+func TestLocksThatCannotBeReadAreLeftOut(t *testing.T) {
+	t.Parallel()
+	m := metrics.New("1.2.3", "abc")
+	m.Store(someStats)
+	m.Names([]string{"jobs:"}, answers{err: io.EOF}, slog.New(slog.DiscardHandler))
+	expect(t, m, "paddock_names_failures_total 1", "paddock_epoch 3")
 }

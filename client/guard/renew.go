@@ -14,6 +14,9 @@ import (
 // ticksPerTTL is the number of ticks in a TTL. Leases are renewed at ticks.
 const ticksPerTTL = 60
 
+// leastTimeout is enough for an answer of a busy service. No renewal has a shorter timeout because the deadline is near.
+const leastTimeout = 500 * time.Millisecond
+
 // renewLoop renews the lease whenever that is due, until the lease ends.
 func (l *Lease) renewLoop() {
 	for {
@@ -61,7 +64,7 @@ func (l *Lease) renew() {
 
 // renewTimeout returns the timeout of the next renewal: long after an even number of failures, for a
 // slow service; short after an odd number, so that a dead connection leaves time for more attempts.
-// No attempt takes more than half of what is left of the lease, so that another can follow it.
+// While there is time for another attempt, none takes more than half of what is left of the lease.
 func (l *Lease) renewTimeout() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +72,8 @@ func (l *Lease) renewTimeout() time.Duration {
 	if l.failures%2 == 1 {
 		timeout = l.opts.TTL / 12
 	}
-	return min(timeout, answerTimeout, l.deadline.Sub(l.clock.now())/2)
+	half := l.deadline.Sub(l.clock.now()) / 2
+	return min(timeout, answerTimeout, max(half, l.opts.TTL/30, leastTimeout))
 }
 
 // sendRenew sends a renewal, which changes the metadata unless that is nil.
@@ -107,7 +111,10 @@ func (l *Lease) applyRenewal(g lock.Grant, suspended time.Duration) {
 		l.notify(Held, nil)
 	}
 	now := l.clock.now()
-	soon := max(l.deadline.Sub(now)/2, l.opts.TTL/30) // sooner if little time was left when the answer came
+	soon := max(l.deadline.Sub(now)/2, 0) // if little time was left when the answer came
+	if l.opts.MaxHold > 0 {
+		soon = max(soon, l.opts.TTL/30) // shortly before its end no renewal extends the lease
+	}
 	l.renewAt = l.alignToTick(now.Add(jittered(min(l.opts.TTL/3, soon))))
 	l.resetTimer()
 }

@@ -179,6 +179,19 @@ func TestALeaseIsLostAtItsMargin(t *testing.T) {
 	})
 }
 
+// TestALeaseWithLittleLeftIsRenewedInTime: the answers to the acquire leave a tenth of a second until the deadline.
+func TestALeaseWithLittleLeftIsRenewedInTime(t *testing.T) {
+	const ttl, margin, late = 6 * time.Second, 2 * time.Second, 3900 * time.Millisecond
+	withFixture(t, func(s *fixture) {
+		s.service.setFault(fault{delay: late})
+		l := s.acquire(guard.Options{TTL: ttl, Margin: margin})
+		s.service.setFault(fault{})
+		time.Sleep(ttl)
+		s.must(l.Err())
+		s.must(l.Release(s.Context()))
+	})
+}
+
 func TestTheDeadlineMovesWithRenewals(t *testing.T) {
 	withFixture(t, func(s *fixture) {
 		l := s.acquire(guard.Options{})

@@ -17,6 +17,12 @@ const (
 	released = "released"
 )
 
+// Where stale tokens are shown.
+const (
+	shownByWrite  = "write"
+	shownToVerify = "verify"
+)
+
 // Calls returns a Service that counts each call and passes it to inner.
 func (m *Metrics) Calls(inner lock.Service) lock.Service { return &calls{Service: inner, metrics: m} }
 
@@ -67,7 +73,7 @@ func (c *calls) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 func (c *calls) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
 	got, err := c.Service.VerifyToken(ctx, v)
 	if err == nil && got.Status == lock.Stale {
-		c.metrics.staleness.WithLabelValues("verify").Inc()
+		c.metrics.staleness.WithLabelValues(shownToVerify).Inc()
 	}
 	return got, err
 }
@@ -75,7 +81,7 @@ func (c *calls) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verificati
 func (c *calls) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
 	f, err := c.Service.WriteFenced(ctx, w)
 	if errors.Is(err, lock.ErrStaleToken) {
-		c.metrics.staleness.WithLabelValues("write").Inc()
+		c.metrics.staleness.WithLabelValues(shownByWrite).Inc()
 	}
 	return f, err
 }

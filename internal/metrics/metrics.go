@@ -63,7 +63,7 @@ func New(version, commit string) *Metrics {
 		Name: "paddock_build_info", Help: "1, with the version and the commit of the binary as labels.",
 	}, []string{"version", "commit"})
 	build.WithLabelValues(version, commit).Set(1)
-	return &Metrics{
+	m := &Metrics{
 		registry: r,
 		requests: make.NewHistogramVec(histogram("paddock_http_request_seconds",
 			"Time to answer a request, waits included, in seconds.", requestBuckets), []string{"method", "route", "code"}),
@@ -99,6 +99,8 @@ func New(version, commit string) *Metrics {
 			Name: "paddock_misses_total", Help: "Calls that were decided again because their lock, the clock or the epoch had changed.",
 		}),
 	}
+	m.start()
+	return m
 }
 
 func histogram(name, help string, buckets []float64) prometheus.HistogramOpts {
@@ -106,6 +108,27 @@ func histogram(name, help string, buckets []float64) prometheus.HistogramOpts {
 		Name: name, Help: help, Buckets: buckets,
 		NativeHistogramBucketFactor: nativeFactor, NativeHistogramMaxBucketNumber: maxNativeBuckets,
 		NativeHistogramMinResetDuration: time.Hour,
+	}
+}
+
+// start makes the counters that alerts are about begin at zero. Prometheus sees no increase from nothing to one.
+func (m *Metrics) start() {
+	for _, outcome := range []string{granted, string(lock.ErrHeld), string(lock.ErrTooManyWaiters), string(lock.ErrUnavailable), string(lock.ErrUnknownOutcome)} {
+		for _, mode := range []lock.Mode{lock.Exclusive, lock.Shared, lock.Permit} {
+			m.acquires.WithLabelValues(mode.String(), outcome)
+		}
+	}
+	for _, outcome := range []string{string(lock.ErrLeaseLost), string(lock.ErrUnavailable), string(lock.ErrUnknownOutcome)} {
+		m.renewals.WithLabelValues(outcome)
+		m.releases.WithLabelValues(outcome)
+	}
+	m.renewals.WithLabelValues(renewed)
+	m.releases.WithLabelValues(released)
+	for _, where := range []string{shownByWrite, shownToVerify} {
+		m.staleness.WithLabelValues(where)
+	}
+	for _, how := range []lock.Kind{lock.Expired, lock.Revoked} {
+		m.losses.WithLabelValues(how.String())
 	}
 }
 

@@ -26,6 +26,7 @@ type tool struct {
 	pkg       string   // of Debian, with the program
 	beside    []string // packages with its data, which are fetched even if they count as installed
 	program   string   // its path in the packages
+	sibling   string   // the path of another tool in the same package
 	config    string   // a file of the packages
 	variables []string // needed if that file is not installed but unpacked, see debs.Tree.Expose
 }
@@ -59,13 +60,15 @@ func find(name string) (t tool, ok bool) {
 			config:    "etc/ssl/openssl.cnf",
 			variables: []string{"OPENSSL_CONF=$tree/etc/ssl/openssl.cnf"},
 		},
-		"xz":        {installed: []string{"xz"}, pkg: "xz-utils", program: "usr/bin/xz"},
-		"pgbouncer": {installed: []string{"pgbouncer", "/usr/sbin/pgbouncer"}, pkg: "pgbouncer", program: "usr/sbin/pgbouncer"},
+		"prometheus": {installed: []string{"prometheus"}, pkg: "prometheus", program: "usr/bin/prometheus", sibling: "usr/bin/promtool"},
+		"promtool":   {installed: []string{"promtool"}, pkg: "prometheus", program: "usr/bin/promtool", sibling: "usr/bin/prometheus"},
+		"xz":         {installed: []string{"xz"}, pkg: "xz-utils", program: "usr/bin/xz"},
+		"pgbouncer":  {installed: []string{"pgbouncer", "/usr/sbin/pgbouncer"}, pkg: "pgbouncer", program: "usr/sbin/pgbouncer"},
 	}[name]
 	return t, ok
 }
 
-// Path returns the path of chromium, curl, openssl, pgbouncer, psql or xz. Without the program the test fails with an error
+// Path returns the path of chromium, curl, openssl, pgbouncer, prometheus, promtool, psql or xz. Without the program the test fails with an error
 // that says how to install it.
 func Path(t testing.TB, name string) string {
 	t.Helper()
@@ -149,6 +152,11 @@ func (w tool) fetch(ctx context.Context, cache usercache.Folder) (path string, e
 		}
 		if _, err := os.Stat(filepath.Join(dir, w.program)); err != nil {
 			return fmt.Errorf("the package %s of this system has no program: %w", w.pkg, err)
+		}
+		if w.sibling != "" {
+			if err := tree.Expose(w.sibling); err != nil {
+				return err
+			}
 		}
 		return w.expose(tree)
 	})

@@ -1,0 +1,316 @@
+package metrics_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/test/internal/program"
+	"github.com/paddock-lock/paddock/test/internal/tools"
+)
+
+const alertsFile = "../../deploy/prometheus/alerts.yaml"
+
+// alertNames returns the names of all alerts.
+func alertNames(rules string) (names []string) {
+	for _, m := range regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(rules, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+// scaled returns the rules with short periods and thresholds, so that a test need not take an hour.
+func scaled(t *testing.T, rules string) string {
+	t.Helper()
+	for _, r := range []struct{ old, short string }{
+		{"[15m]", "[20s]"}, {"[10m]", "[15s]"}, {"[5m]", "[10s]"},
+		{"for: 15s", "for: 2s"}, {"for: 1m", "for: 2s"}, {"for: 5m", "for: 2s"}, {"for: 1h", "for: 2s"},
+		{`"} > 30`, `"} > 6`}, {"> 600", "> 4"},
+	} {
+		if !strings.Contains(rules, r.old) {
+			t.Fatalf("the rules have no %s to shorten", r.old)
+		}
+		rules = strings.ReplaceAll(rules, r.old, r.short)
+	}
+	return rules
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestAlertsAtFullScale runs promtool on the alerts as they are, with made-up series: each fires when it should, and not
+// before.
+func TestAlertsAtFullScale(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), tools.Path(t, "promtool"), "test", "rules", "testdata/alerts_test.yaml").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	tested := readFile(t, "testdata/alerts_test.yaml")
+	for _, name := range alertNames(readFile(t, alertsFile)) {
+		if strings.Count(tested, "alertname: "+name+"\n") < 2 {
+			t.Errorf("%s is not tested to fire, and to stay silent", name)
+		}
+	}
+}
+
+// A replica is one process of the service, and where its metrics are.
+type replica struct {
+	lock.Service
+	process *proctest.Process
+	base    string
+	target  string
+}
+
+// startReplica starts a replica of the program at path.
+func startReplica(t *testing.T, path, databaseURL string, args ...string) replica {
+	t.Helper()
+	p := proctest.New(exec.Command(path, append([]string{"serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
+		"--database-url", databaseURL}, args...)...))
+	p.Start(t)
+	target := p.Stderr.Await(t, `"msg":"serving metrics","address":"([^"]+)"`)
+	base := "http://" + p.Stderr.Await(t, `"msg":"listening","address":"([^"]+)"`)
+	locks, err := client.New(client.Options{BaseURL: base})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return replica{locks, p, base, target}
+}
+
+// take acquires the lock.
+func take(t *testing.T, via lock.Service, a lock.Acquire) lock.Grant {
+	t.Helper()
+	a.LeaseID, a.Holder = lock.LeaseID(uuid.New()), "test"
+	g, err := via.Acquire(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// lockOf returns an acquire of the lock for an hour.
+func lockOf(name string) lock.Acquire { return lock.Acquire{Name: name, TTL: time.Hour} }
+
+// must ends the test unless err is one of the codes.
+func must(t *testing.T, err error, codes ...error) {
+	t.Helper()
+	for _, c := range codes {
+		if errors.Is(err, c) {
+			return
+		}
+	}
+	if err != nil || len(codes) > 0 {
+		t.Fatalf("the error is %v, want %v", err, codes)
+	}
+}
+
+// An incident is a deployment that a test breaks.
+type incident struct {
+	*prometheus
+	replicas []replica
+	database *pgx.Conn // of an operator
+	fired    []string
+}
+
+// TestAlertsFire breaks a deployment in one way after the other. Before, nothing fires; then the alerts about each.
+func TestAlertsFire(t *testing.T) {
+	t.Parallel()
+	rules, url := readFile(t, alertsFile), pgtest.URL(t)
+	conn, err := pgx.Connect(t.Context(), url)
+	must(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	a, b := startReplica(t, paddock.Path(t), url, "--max-waiters", "1"), startReplica(t, paddock.Path(t), url, "--max-waiters", "1")
+	s := &incident{prometheus: startPrometheus(t, scaled(t, rules), a.target, b.target), replicas: []replica{a, b}, database: conn}
+	var stops []func()
+	for _, via := range s.replicas {
+		stops = append(stops, meanwhile(func() { useLocks(t.Context(), via) }))
+	}
+	s.eventually("all replicas are scraped", func() (bool, any) {
+		return s.series("paddock_build_info") == len(s.replicas) && len(s.firing()) == 0, s.firing()
+	})
+	for began := time.Now(); time.Since(began) < 15*time.Second; time.Sleep(time.Second) {
+		if firing := s.firing(); len(firing) > 0 {
+			t.Fatalf("in a sound deployment %v fire", firing)
+		}
+	}
+	s.misuse(url)
+	s.failOver()
+	s.hang()
+	s.cutOff()
+	for _, stop := range stops {
+		stop()
+	}
+	for _, r := range s.replicas {
+		r.process.Kill(t)
+	}
+	s.expect("PaddockDown")
+	slices.Sort(s.fired)
+	all := alertNames(rules)
+	slices.Sort(all)
+	if !slices.Equal(s.fired, all) {
+		t.Errorf("fired have %v, of %v", s.fired, all)
+	}
+}
+
+// expect waits until the alerts fire.
+func (s *incident) expect(alerts ...string) {
+	s.Helper()
+	s.awaitFiring(alerts...)
+	s.fired = append(s.fired, alerts...)
+}
+
+// useLocks acquires, renews and releases a lock of its own.
+func useLocks(ctx context.Context, via replica) {
+	id := lock.LeaseID(uuid.New())
+	g, err := via.Acquire(ctx, lock.Acquire{Name: "load-" + via.target, Holder: "load", LeaseID: id, TTL: 5 * time.Second})
+	if err == nil {
+		_, _ = via.Renew(ctx, lock.Renew{Name: g.Name, LeaseID: id})
+		_ = via.Release(ctx, lock.Release{Name: g.Name, LeaseID: id})
+	}
+	time.Sleep(500 * time.Millisecond)
+}
+
+// misuse does what clients should not do, and runs another build.
+func (s *incident) misuse(url string) {
+	t, via := s.T, s.replicas[0]
+	t.Helper()
+	first := take(t, via, lock.Acquire{Name: "fenced", TTL: time.Minute})
+	must(t, via.Release(t.Context(), lock.Release{Name: first.Name, LeaseID: first.ID}))
+	second := take(t, via, lock.Acquire{Name: "fenced", TTL: time.Minute})
+	for _, w := range []struct {
+		lock.Token
+		want []error
+	}{{second.Token, nil}, {first.Token, []error{lock.ErrStaleToken}}} {
+		_, err := via.WriteFenced(t.Context(), lock.FencedWrite{Key: "k", Lock: "fenced", Token: w.Token, Value: []byte("1")})
+		must(t, err, w.want...)
+	}
+	late := take(t, via, lock.Acquire{Name: "late", TTL: lock.MinTTL})
+	time.Sleep(3 * lock.MinTTL)
+	_, err := via.Renew(t.Context(), lock.Renew{Name: late.Name, LeaseID: late.ID})
+	must(t, err, lock.ErrLeaseLost)
+	take(t, via, lock.Acquire{Name: "long", TTL: time.Hour})
+	wait := func() error {
+		_, err := via.Acquire(t.Context(), lock.Acquire{Name: "long", Holder: "waiter", LeaseID: lock.LeaseID(uuid.New()), Wait: lock.MaxWait})
+		return err
+	}
+	go func() { _ = wait() }()
+	s.eventually("a call waits", func() (bool, any) {
+		l, err := via.Lock(t.Context(), "long")
+		return err == nil && l.Waiters == 1, err
+	})
+	must(t, wait(), lock.ErrTooManyWaiters)
+	other := filepath.Join(t.TempDir(), "paddock")
+	must(t, program.Build(t.Context(), other, "-ldflags=-X main.release=2.0.0"))
+	newer := startReplica(t, other, url)
+	s.replicas = append(s.replicas, newer)
+	s.scrape(s.replicas[0].target, s.replicas[1].target, newer.target)
+	defer meanwhile(s.renewLate)()
+	s.expect("PaddockStaleToken", "PaddockRenewedTooLate", "PaddockRenewalsLate", "PaddockLongWait", "PaddockTooManyWaiters", "PaddockVersionsDiffer")
+}
+
+// meanwhile calls f again and again, until the function that it returns is called.
+func meanwhile(f func()) (stop func()) {
+	var running sync.WaitGroup
+	ended := make(chan struct{})
+	running.Go(func() {
+		for {
+			select {
+			case <-ended:
+				return
+			default:
+				f()
+			}
+		}
+	})
+	return func() {
+		close(ended)
+		running.Wait()
+	}
+}
+
+// renewLate renews ten leases when a tenth of their TTL is left.
+func (s *incident) renewLate() {
+	const ttl = 2 * time.Second
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			id := lock.LeaseID(uuid.New())
+			a := lock.Acquire{Name: "near:" + uuid.NewString(), Holder: "h", LeaseID: id, TTL: ttl}
+			if _, err := s.replicas[0].Acquire(s.Context(), a); err == nil {
+				time.Sleep(ttl * 9 / 10)
+				_, _ = s.replicas[0].Renew(s.Context(), lock.Renew{Name: a.Name, LeaseID: id})
+			}
+		})
+	}
+	all.Wait()
+}
+
+func (s *incident) exec(sql string) {
+	s.Helper()
+	if _, err := s.database.Exec(s.Context(), sql); err != nil {
+		s.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// failOver starts an epoch, as after a fail-over.
+func (s *incident) failOver() {
+	s.Helper()
+	s.exec(`insert into paddock.epochs (epoch, began_at, system_identifier, timeline, reason, closed_until, quorum, longest_ms)
+		select epoch + 1, clock_timestamp(), system_identifier, timeline, 'test', clock_timestamp() + interval '1 hour', quorum, longest_ms
+		from paddock.epochs order by epoch desc limit 1`)
+	s.expect("PaddockGrantsPaused", "PaddockEpochChanged")
+	s.exec("update paddock.epochs set closed_until = null")
+}
+
+const paddockBackends = "from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+
+// hang makes each commit take two seconds. Then connections break meanwhile.
+func (s *incident) hang() {
+	s.Helper()
+	s.exec(`create function slow() returns trigger language plpgsql as $$ begin perform pg_sleep(2); return new; end $$`)
+	s.exec(`create trigger slow before insert on paddock.event_batches for each row execute function slow()`)
+	for range 40 {
+		defer meanwhile(func() {
+			a := lock.Acquire{Name: "slow:" + uuid.NewString(), Holder: "h", LeaseID: lock.LeaseID(uuid.New()), TTL: time.Minute}
+			_, _ = s.replicas[0].Acquire(s.Context(), a)
+		})()
+	}
+	s.expect("PaddockCommitsHang", "PaddockDatabaseSlow")
+	stop := meanwhile(func() {
+		time.Sleep(time.Second)
+		_, _ = s.database.Exec(s.Context(), "select pg_terminate_backend(pid) "+paddockBackends+" and wait_event = 'PgSleep'")
+	})
+	s.expect("PaddockOutcomesUnknown", "PaddockUnavailable")
+	stop()
+	s.exec("drop trigger slow on paddock.event_batches")
+}
+
+// cutOff refuses all connections to the database.
+func (s *incident) cutOff() {
+	s.Helper()
+	s.exec("update pg_database set datallowconn = false where datname = current_database()")
+	s.exec("select pg_terminate_backend(pid) " + paddockBackends)
+	s.expect("PaddockReplicaCutOff")
+	s.exec("update pg_database set datallowconn = true where datname = current_database()")
+}

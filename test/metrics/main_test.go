@@ -1,0 +1,13 @@
+package metrics_test
+
+import (
+	"testing"
+
+	"github.com/paddock-lock/paddock/test/internal/program"
+)
+
+// paddock is the program that all tests of this process run. It is a package variable because tests have no other way
+// to share it.
+var paddock program.Built
+
+func TestMain(m *testing.M) { paddock.Main(m) }

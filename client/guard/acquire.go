@@ -39,7 +39,7 @@ func acquire(ctx context.Context, locks lock.Service, name string, o Options, c 
 	if err != nil {
 		return nil, err
 	}
-	g, suspended, err := newAcquirer(locks, name, o, c).run(ctx)
+	g, suspended, err := newAcquirer(locks, name, o, c).observed(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func AcquireUnmanaged(ctx context.Context, locks lock.Service, name string, o Op
 	if err != nil {
 		return lock.Grant{}, err
 	}
-	g, _, err := newAcquirer(locks, name, o, newClock()).run(ctx)
+	g, _, err := newAcquirer(locks, name, o, newClock()).observed(ctx)
 	return g, err
 }
 

@@ -28,6 +28,8 @@ type Lease struct {
 	due     chan struct{}           // signals that a renewal is due
 	phase   int64                   // offset of this process's renewals, in ns
 
+	acquiredAt time.Time // on the clock
+
 	mu       sync.Mutex
 	state    State
 	deadline time.Time // on the clock; the lease is lost from then on
@@ -48,10 +50,11 @@ func newLease(
 	}
 	l.ctx, l.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	l.deadline = g.Until.Add(suspended - o.Margin)
+	l.acquiredAt = l.clock.now()
 	l.mu.Lock()
 	l.timer = time.AfterFunc(maxTimerInterval, l.onTimer) // onTimer waits for mu
-	l.mu.Unlock()
 	l.applyRenewal(g, suspended)
+	l.mu.Unlock()
 	go l.renewLoop()
 	return l
 }
@@ -112,6 +115,7 @@ func (l *Lease) finish(s State, err error) {
 	l.end(err)
 	if s == Lost {
 		l.notify(s, err)
+		l.opts.Observer.Lost(l.granted.Name, err)
 	}
 }
 
@@ -182,6 +186,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	}
 	if first {
 		l.notify(Released, err)
+		l.opts.Observer.Released(l.granted.Name, l.clock.now().Sub(l.acquiredAt), err)
 	}
 	return err
 }

@@ -50,6 +50,8 @@ type Options struct {
 	// the error of the renewal, for Lost the loss, for Released the error of the release, if any.
 	// The Lease does not wait for it to return. It may be nil.
 	OnState func(State, error)
+	// Observer is told of acquires, renewals and losses. It may be nil.
+	Observer Observer
 }
 
 // resolve returns o with defaults for its zero fields, or an error that is lock.ErrInvalid if the
@@ -60,6 +62,9 @@ func (o Options) resolve() (Options, error) {
 	o.Retry = max(cmp.Or(o.Retry, DefaultRetry), 0)
 	if o.Holder == "" {
 		o.Holder = defaultHolder()
+	}
+	if o.Observer == nil {
+		o.Observer = noObserver{}
 	}
 	switch {
 	case o.TTL < lock.MinTTL || o.TTL > lock.MaxTTL:

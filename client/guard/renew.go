@@ -85,23 +85,24 @@ func (l *Lease) sendRenew(ctx context.Context, metadata json.RawMessage) (lock.G
 
 // applyResult updates the lease after a renewal.
 func (l *Lease) applyResult(g lock.Grant, suspended time.Duration, err error) {
-	switch {
-	case err == nil:
-		l.applyRenewal(g, suspended)
-	case isLeaseLost(err):
-		l.applyLoss(err)
-	default:
-		l.applyFailure(err)
-	}
-}
-
-// applyRenewal moves the deadline and schedules the next renewal.
-func (l *Lease) applyRenewal(g lock.Grant, suspended time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended() {
 		return
 	}
+	l.observeRenewal(err)
+	switch {
+	case err == nil:
+		l.applyRenewal(g, suspended)
+	case isLeaseLost(err):
+		l.finish(Lost, err)
+	default:
+		l.applyFailure(err)
+	}
+}
+
+// applyRenewal moves the deadline and schedules the next renewal. The caller holds mu.
+func (l *Lease) applyRenewal(g lock.Grant, suspended time.Duration) {
 	if until := g.Until.Add(suspended - l.opts.Margin); until.After(l.deadline) {
 		l.deadline = until
 	}
@@ -136,10 +137,8 @@ func processPhase() int64 {
 	return int64(h.Sum32())
 }
 
-// applyFailure puts the lease at risk and schedules the next attempt.
+// applyFailure puts the lease at risk and schedules the next attempt. The caller holds mu.
 func (l *Lease) applyFailure(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.enforceDeadline(); l.ended() {
 		return
 	}
@@ -148,18 +147,10 @@ func (l *Lease) applyFailure(err error) {
 	if l.state == Held {
 		l.state = AtRisk
 		l.notify(AtRisk, err)
+		l.opts.Observer.AtRisk(l.granted.Name, err)
 	}
 	l.renewAt = l.clock.now().Add(jittered(min(l.opts.TTL/30, maxBackoff)))
 	l.resetTimer()
-}
-
-// applyLoss ends the lease, because the service reported it lost.
-func (l *Lease) applyLoss(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.ended() {
-		l.finish(Lost, err)
-	}
 }
 
 // isLeaseLost reports whether the service reported the lease lost. errors.Is would not do: the cause

@@ -33,7 +33,8 @@ type runCommand struct {
 	leaseFlags
 	retryFlags
 
-	KillAfter *time.Duration `placeholder:"DURATION" unset:"5s, or as much as the TTL allows" help:"How long the command may take to end after SIGTERM before it is killed; 0s kills it at once."`
+	KillAfter   *time.Duration `placeholder:"DURATION" unset:"5s, or as much as the TTL allows" help:"How long the command may take to end after SIGTERM before it is killed; 0s kills it at once."`
+	MetricsFile string         `placeholder:"FILE" help:"Write metrics of this run to FILE, for the textfile collector of Prometheus's node_exporter: a name that ends in .prom, in its directory. It stays there afterwards."`
 }
 
 func (runCommand) Help() string {
@@ -82,7 +83,7 @@ be reached. 75: another holder has the lock. 76: the lease was lost, whatever th
 
 // Run runs the command while it holds the lock. Its error has the exit code of the command, unless the lock was not
 // acquired or the lease was lost.
-func (c *runCommand) Run(ctx context.Context, p *program) error {
+func (c *runCommand) Run(ctx context.Context, p *program) (err error) {
 	stderr := supervise.NewAsyncStderr(p.stderr)
 	defer stderr.Close()
 	o, err := c.options(stderr)
@@ -103,12 +104,21 @@ func (c *runCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	o.OnRetry = p.logRetries()
+	var metrics *metricsFile
+	if c.MetricsFile != "" {
+		if metrics, err = newMetricsFile(c.MetricsFile, c.Name, stderr); err != nil {
+			return err
+		}
+		o.Observer = metrics
+		defer func() { metrics.finish(exitCode(err)) }()
+	}
 	signals := supervise.Listen()
 	defer signals.Stop()
 	lease, err := c.acquire(ctx, locks, o, signals, findEnclosingLease(p.env, c.URL))
 	if err != nil {
 		return err
 	}
+	metrics.held(lease)
 	command := &supervise.Command{
 		Path: path, Args: args, Env: commandEnvironment(lease, o.Holder, c.URL),
 		Lease: lease, KillAfter: o.Margin - slack(c.TTL), Signals: signals, Stderr: stderr,

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// newRunner is newHarness with a search path for commands.
+func newRunner(t *testing.T) *harness {
+	t.Helper()
+	d := newHarness(t)
+	d.env["PATH"] = os.Getenv("PATH")
+	return d
+}
+
+// TestRunWritesMetrics of its lease, its command, and its end.
+func TestRunWritesMetrics(t *testing.T) {
+	t.Parallel()
+	d, file := newRunner(t), filepath.Join(t.TempDir(), "job.prom")
+	copied := filepath.Join(filepath.Dir(file), "meanwhile")
+	d.expectExit(3, "run", "--metrics-file", file, "jobs:nightly", "--", "sh", "-c",
+		"until grep -q 'paddock_run_token.* [1-9]' "+file+"; do sleep 0.02; done; cp "+file+" "+copied+"; exit 3")
+	expectLines(t, copied, `paddock_run_exit_code{lock="jobs:nightly"} -1`, `paddock_run_end_timestamp_seconds{lock="jobs:nightly"} 0`)
+	expectLines(t, file, `paddock_run_exit_code{lock="jobs:nightly"} 3`,
+		`paddock_guard_acquires_total{lock="jobs:nightly",outcome="granted"} 1`,
+		`paddock_guard_hold_seconds_count{lock="jobs:nightly"} 1`)
+	text, err := os.ReadFile(file)
+	mustBeNil(t, err)
+	if !regexp.MustCompile(`(?m)^paddock_run_end_timestamp_seconds\{lock="jobs:nightly"\} [1-9]`).Match(text) {
+		t.Errorf("it has not ended:\n%s", text)
+	}
+	if problems, err := promlint.New(strings.NewReader(string(text))).Lint(); err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+}
+
+// expectLines checks that the file has the lines.
+func expectLines(t *testing.T, path string, lines ...string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	mustBeNil(t, err)
+	for _, want := range lines {
+		if !strings.Contains(string(text), want+"\n") {
+			t.Errorf("%s has no %s:\n%s", filepath.Base(path), want, text)
+		}
+	}
+}
+
+// TestRunWritesMetricsOfARefusal: another client has the lock.
+func TestRunWritesMetricsOfARefusal(t *testing.T) {
+	t.Parallel()
+	d, file := newRunner(t), filepath.Join(t.TempDir(), "job.prom")
+	d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "other"})
+	d.expectExit(exitNotAcquired, "run", "--metrics-file", file, "jobs:nightly", "--", "true")
+	expectLines(t, file, fmt.Sprintf(`paddock_run_exit_code{lock="jobs:nightly"} %d`, exitNotAcquired),
+		`paddock_run_token{lock="jobs:nightly"} 0`, `paddock_guard_acquires_total{lock="jobs:nightly",outcome="lock_held"} 1`)
+}
+
+// TestRunNeedsAMetricsFileThatItCanWrite, before it acquires anything.
+func TestRunNeedsAMetricsFileThatItCanWrite(t *testing.T) {
+	t.Parallel()
+	d := newRunner(t)
+	d.expectFailure(exitUsage, []string{"--metrics-file"}, "run", "--metrics-file", "/no/such/folder/job.prom", "jobs:nightly", "--", "true")
+}

@@ -35,8 +35,9 @@ type Lease struct {
 	deadline time.Time // on the clock; the lease is lost from then on
 	renewAt  time.Time // on the clock
 	timer    *time.Timer
-	lastErr  error // of the last renewal, nil if it succeeded
-	failures int   // of consecutive renewals
+	lastErr  error         // of the last renewal, nil if it succeeded
+	failures int           // of consecutive renewals
+	timeout  time.Duration // of the next renewal
 }
 
 // newLease returns a Lease that renews the grant. suspended is the clock's suspended time when the

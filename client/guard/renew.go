@@ -57,23 +57,24 @@ func (l *Lease) resetTimer() {
 
 // renew sends one renewal and applies its result.
 func (l *Lease) renew() {
-	ctx, cancel := context.WithTimeout(l.ctx, l.renewTimeout())
+	l.mu.Lock()
+	timeout := l.timeout
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(l.ctx, timeout)
 	defer cancel()
 	l.applyResult(l.sendRenew(ctx, nil))
 }
 
-// renewTimeout returns the timeout of the next renewal: long after an even number of failures, for a
-// slow service; short after an odd number, so that a dead connection leaves time for more attempts.
-// While there is time for another attempt, none takes more than half of what is left of the lease.
-func (l *Lease) renewTimeout() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// setTimeout sets the timeout of the next renewal, which is sent by that time: long after an even number of failures, for
+// a slow service; short after an odd number, so that a dead connection leaves time for more attempts. While there is time
+// for another attempt, none takes more than half of what is left of the lease. The caller holds mu.
+func (l *Lease) setTimeout(sentBy time.Time) {
 	timeout := l.opts.TTL / 6
 	if l.failures%2 == 1 {
 		timeout = l.opts.TTL / 12
 	}
-	half := l.deadline.Sub(l.clock.now()) / 2
-	return min(timeout, answerTimeout, max(half, l.opts.TTL/30, leastTimeout))
+	half := l.deadline.Sub(sentBy) / 2
+	l.timeout = min(timeout, answerTimeout, max(half, l.opts.TTL/30, leastTimeout))
 }
 
 // sendRenew sends a renewal, which changes the metadata unless that is nil.
@@ -116,7 +117,9 @@ func (l *Lease) applyRenewal(g lock.Grant, suspended time.Duration) {
 	if l.opts.MaxHold > 0 {
 		soon = max(soon, l.opts.TTL/30) // shortly before its end no renewal extends the lease
 	}
-	l.renewAt = l.alignToTick(now.Add(jittered(min(l.opts.TTL/3, soon))))
+	pause := min(l.opts.TTL/3, soon)
+	l.renewAt = l.alignToTick(now.Add(jittered(pause)))
+	l.setTimeout(now.Add(pause))
 	l.resetTimer()
 }
 
@@ -149,7 +152,9 @@ func (l *Lease) applyFailure(err error) {
 		l.notify(AtRisk, err)
 		l.opts.Observer.AtRisk(l.granted.Name, err)
 	}
-	l.renewAt = l.clock.now().Add(jittered(min(l.opts.TTL/30, maxBackoff)))
+	now, pause := l.clock.now(), min(l.opts.TTL/30, maxBackoff)
+	l.renewAt = now.Add(jittered(pause))
+	l.setTimeout(now.Add(pause))
 	l.resetTimer()
 }
 

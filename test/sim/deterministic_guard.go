@@ -99,7 +99,7 @@ func (s *deterministicGuard) answered(g lock.Grant, err error) {
 		return
 	}
 	if s.renewIn = min(s.plan.TTL/30, longestPause) + 2; err == nil {
-		s.renewIn = min(s.plan.TTL/3, max(left/2, s.plan.TTL/30)) + 2
+		s.renewIn = min(s.plan.TTL/3, max(left/2, 0)) + 2
 	}
 	if until := s.asked.Add(left); err == nil && until.After(s.deadline.get()) {
 		s.deadline.set(until)

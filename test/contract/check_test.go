@@ -108,7 +108,7 @@ func acceptedItems(x exchange.Exchange) ([]byte, error) {
 	return json.Marshal(sent)
 }
 
-// isPage reports whether the path is one of the pages, which the document does not have.
+// isPage reports whether the path is one of the pages, or the metrics, which the document does not have.
 func isPage(path string) bool {
-	return path == "/" || strings.HasPrefix(path, "/docs") || strings.HasPrefix(path, "/ui")
+	return path == "/" || path == "/metrics" || strings.HasPrefix(path, "/docs") || strings.HasPrefix(path, "/ui")
 }

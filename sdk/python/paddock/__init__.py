@@ -383,7 +383,8 @@ class Paddock:
     def hold(self, name: str, *, ttl: float = 30.0, wait: Optional[float] = 0.0, retry: float = 10.0,
              margin: Optional[float] = None, on_state: Optional[Callable[[str, Optional[Exception]], object]] = None,
              on_lost: Optional[Callable[[LeaseLost], object]] = None, interrupt_main: bool = False,
-             holder: Optional[str] = None, mode: str = "exclusive", capacity: Optional[int] = None,
+             on_acquired: Optional[Callable[[float, Optional[BaseException]], object]] = None,
+             on_renewed: Optional[Callable[[float, Optional[Exception]], object]] = None, holder: Optional[str] = None, mode: str = "exclusive", capacity: Optional[int] = None,
              grace: Optional[float] = None, max_hold: Optional[float] = None, metadata: Optional[Json] = None) -> Lease:
         """Acquires the lock and renews its lease until it is released. Use it in a with statement.
 
@@ -393,6 +394,9 @@ class Paddock:
                   of ttl; the default is a tenth of ttl, at most 5 seconds
         on_state  is called with held, at_risk or lost, and the error that caused it. Renewals wait until it returns
         on_lost   is called with the loss, from another thread
+        on_acquired  is called when the acquire has ended, with the seconds that it took and its error; for metrics
+        on_renewed   is called after each attempt to renew, with the share of the ttl that was left and its error; for
+                  metrics: with a share near a tenth, the next slow response costs the lease
         interrupt_main  on loss, raise KeyboardInterrupt in the main thread while it is in the with block, which then
                   raises LeaseLost. Only from the main thread, on POSIX; uses SIGURG
 
@@ -405,9 +409,15 @@ class Paddock:
             raise InvalidRequest("invalid_request", "interrupt_main works only in the main thread, on POSIX; use the event lost instead.")
         want = {"holder": holder, "ttl": ttl, "mode": mode, "capacity": capacity, "grace": grace, "max_hold": max_hold,
                 "metadata": metadata}
-        grant = _acquire_lease(self, name, want, margin, math.inf if wait is None else wait, retry)
+        began = self.clock()
         try:
-            return Lease(self, grant, margin, on_state, on_lost, interrupt_main)
+            grant = _acquire_lease(self, name, want, margin, math.inf if wait is None else wait, retry)
+        except BaseException as e:
+            _call(name, on_acquired, self.clock() - began, e)
+            raise
+        _call(name, on_acquired, self.clock() - began, None)
+        try:
+            return Lease(self, grant, margin, on_state, on_lost, interrupt_main, on_renewed)
         except BaseException:
             _abandon(self, name, grant.lease_id)
             raise
@@ -492,12 +502,13 @@ class Lease:
     error says why the lease is at risk or lost. A lease without any reference to it is no longer renewed."""
 
     def __init__(self, paddock: Paddock, grant: Grant, margin: float, on_state: Optional[Callable[..., object]],
-                 on_lost: Optional[Callable[..., object]], interrupt_main: bool) -> None:
+                 on_lost: Optional[Callable[..., object]], interrupt_main: bool, on_renewed: Optional[Callable[..., object]] = None) -> None:
         self.name: str = grant.name
         self.token: int = grant.token
         self.slot: int = grant.slot
         self.lost: threading.Event = threading.Event()
         self._paddock, self._margin, self._on_state, self._on_lost = paddock, margin, on_state, on_lost
+        self._on_renewed = on_renewed
         self._losses: List[LeaseLost] = []  # the first counts; no mutex, since signals and forks come at any time
         self._released = LeaseLost("lease_lost", "The lease was released; no work may continue under it.")
         self._failure: Optional[Exception] = None
@@ -634,19 +645,26 @@ class Lease:
             patience = min(self._paddock.timeout, self._grant.ttl / 6, max(self.remaining(), 0.01))
             grant = self._paddock.renew(self.name, self._grant.lease_id, timeout=patience)
         except LeaseLost as e:
+            self._observe(e)
             self._lose(e)
         except Exception as e:  # any error: retry until the deadline
+            self._observe(e)
             self._failure = e
             pause = max(next(self._backoff), getattr(e, "retry_after", 0.0))
             self._due = self._paddock.clock() + max(min(pause, self.remaining() / 3), 0.01)
             if not was_failing:
                 self._notify(AT_RISK, self._on_state, AT_RISK, e)
         else:
+            self._observe(None)
             if self._check_deadline() > 0:  # a response after the deadline does not revive the lease
                 self._update(grant)
                 if was_failing:
                     self._notify(HELD, self._on_state, HELD, None)
         return 0.0
+
+    def _observe(self, error: Optional[Exception]) -> None:
+        left = self.deadline + self._margin - self._paddock.clock()
+        _call(self.name, self._on_renewed, left / self._grant.ttl, error)
 
     def _lose(self, why: LeaseLost) -> None:
         if not self._losses:
@@ -677,6 +695,14 @@ class Lease:
             raise KeyboardInterrupt
         if callable(self._handler):
             self._handler(number, frame)
+
+
+def _call(name: str, listener: Optional[Callable[..., object]], *args: object) -> None:
+    try:
+        if listener:
+            listener(*args)
+    except Exception:
+        _log.exception("%s: a callback failed", name)
 
 
 def _deadline_error() -> LeaseLost:

@@ -51,6 +51,28 @@ class Holding(ServiceTest):
         self.assertEqual(self.kinds(), ["granted", "released"])
         self.assertNotIn("lost", states)
 
+    def test_acquires_and_renewals_are_reported(self):
+        acquired, renewed = [], []
+        report = {"on_acquired": lambda took, error: acquired.append((took >= 0, type(error))),
+                  "on_renewed": lambda left, error: renewed.append((left, type(error)))}
+        with self.paddock.hold(self.name, ttl=3, **report) as lease:
+            with self.assertRaises(LockHeld):
+                self.paddock.hold(self.name, **report)
+            eventually(lambda: renewed, "the lease was not renewed")
+            self.paddock.revoke(self.name, token=lease.token, reason="test")
+            self.assertTrue(lease.lost.wait(BOUND))
+            with self.assertRaises(LeaseLost):
+                lease.release()
+        self.assertEqual(acquired, [(True, type(None)), (True, LockHeld)])
+        left, error = renewed[0]
+        self.assertTrue(0 < left < 0.8 and error is type(None), renewed)
+        self.assertIs(renewed[-1][1], LeaseLost)
+
+    def test_a_callback_that_fails_fails_nothing(self):
+        with self.assertLogs("paddock", "ERROR"):
+            with self.paddock.hold(self.name, on_acquired=lambda *_: 1 / 0) as lease:
+                lease.check()
+
     def test_after_a_lost_response_it_is_the_same_lease(self):
         proxy = self.proxy()
         proxy.cut(1)

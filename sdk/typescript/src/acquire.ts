@@ -1,7 +1,7 @@
 import { Acquisition } from './acquisition.js';
 import { checkName } from './check.js';
 import type { Paddock } from './client.js';
-import { Deadline, mark } from './clock.js';
+import { Deadline, mark, since } from './clock.js';
 import { hasCode } from './error.js';
 import { Lease } from './lease.js';
 import { notify } from './notify.js';
@@ -27,6 +27,19 @@ export async function acquire(paddock: Paddock, name: string, options: Options =
  * ends the work.
  */
 export async function acquireLease(paddock: Paddock, name: string, options: Options, forGuard: boolean): Promise<Lease> {
+  const began = mark();
+  try {
+    const lease = await tryAcquire(paddock, name, options, forGuard);
+    notify(options.onAcquired, since(began));
+    return lease;
+  } catch (error) {
+    notify(options.onAcquired, since(began), error);
+    throw error;
+  }
+}
+
+/** tryAcquire acquires the lease, with retries. */
+async function tryAcquire(paddock: Paddock, name: string, options: Options, forGuard: boolean): Promise<Lease> {
   checkName('name', name);
   const resolved = await resolveOptions(options);
   const { ttlMs, marginMs, waitMs, retryMs, signal, onRetry } = resolved;

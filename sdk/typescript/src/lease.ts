@@ -42,7 +42,7 @@ export class Lease {
     this.holder = lease.holder;
     this.#ref = ref;
     this.#state = new LeaseState(options.onState, forGuard ? options.signal : undefined);
-    this.#renewer = new Renewer(ref, this.#state, { onRetry: options.onRetry, keepsProcess: forGuard }, deadline);
+    this.#renewer = new Renewer(ref, this.#state, { onRetry: options.onRetry, onRenewed: options.onRenewed, keepsProcess: forGuard }, deadline);
   }
 
   /**

@@ -56,6 +56,13 @@ export interface Options {
   onState?: ((state: State, error?: PaddockError) => void) | undefined;
   /** Called for each failed call that will be retried. */
   onRetry?: ((error: PaddockError) => void) | undefined;
+  /** Called when the acquire has ended: how long it took, waits and retries included, and its error. For metrics. */
+  onAcquired?: ((tookMs: number, error?: unknown) => void) | undefined;
+  /**
+   * Called after each attempt to renew, with the share of the TTL that was left then, and its error. For metrics: with a
+   * share near a tenth, the next slow answer costs the lease.
+   */
+  onRenewed?: ((left: number, error?: PaddockError) => void) | undefined;
 }
 
 /**

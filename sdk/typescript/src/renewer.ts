@@ -16,6 +16,7 @@ export const maxRenewPauseMs = 5_000;
 /** RenewerOptions configure a Renewer. */
 export interface RenewerOptions {
   readonly onRetry: Options['onRetry'];
+  readonly onRenewed: Options['onRenewed'];
   /** Whether the renewer's timer keeps the process running, as timers do in Node. */
   readonly keepsProcess: boolean;
 }
@@ -91,6 +92,7 @@ export class Renewer {
     if (this.#stopped.signal.aborted) {
       return;
     }
+    notify(this.options.onRenewed, this.#left());
     if (deadline.left() > this.deadline.left()) {
       this.deadline = deadline;
     }
@@ -103,6 +105,7 @@ export class Renewer {
     if (this.#stopped.signal.aborted) {
       return;
     }
+    notify(this.options.onRenewed, this.#left(), error);
     if (error.code === 'lease_lost') {
       this.#lose(error);
       return;
@@ -112,6 +115,11 @@ export class Renewer {
     this.#due = new Deadline(mark(), backoff(this.#failures++, ttlMs / 50, Math.min(ttlMs / 10, maxRenewPauseMs), error));
     this.state.renewalFailed(error);
     notify(this.options.onRetry, error);
+  }
+
+  /** left returns the share of the TTL that is left until the end of the lease. */
+  #left(): number {
+    return (this.deadline.left() + this.ref.marginMs) / this.ref.ttlMs;
   }
 
   #lose(error: PaddockError): void {

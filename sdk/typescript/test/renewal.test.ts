@@ -25,6 +25,26 @@ describe('a lease in the background', { concurrency: true }, () => {
     assert.deepEqual(await kinds(paddock, name), ['granted', 'released']);
   });
 
+  test('reports its acquire, a refusal, its renewals and the last one', limit, async () => {
+    const paddock = direct();
+    const name = unique('reported');
+    const acquired: [boolean, string | undefined][] = [];
+    const renewed: [number, string | undefined][] = [];
+    const options = {
+      ttlMs: 3_000,
+      onAcquired: (tookMs: number, error?: unknown) => acquired.push([tookMs >= 0, (error as PaddockError | undefined)?.code]),
+      onRenewed: (left: number, error?: PaddockError) => renewed.push([left, error?.code]),
+    };
+    const lease = await acquire(paddock, name, options);
+    await assert.rejects(acquire(paddock, name, options), { code: 'lock_held' });
+    assert.deepEqual(acquired, [[true, undefined], [true, 'lock_held']]);
+    await until('it is renewed', async () => renewed.length > 0);
+    assert.ok(renewed[0]![0] > 0 && renewed[0]![0] < 0.8 && renewed[0]![1] === undefined, `renewed ${renewed[0]}`);
+    await paddock.revoke(name, { fencing_token: lease.token, reason: 'test' });
+    await lease.done;
+    assert.equal(renewed.at(-1)![1], 'lease_lost');
+  });
+
   test('is lost at the next renewal after a revocation', limit, async () => {
     const paddock = direct();
     const name = unique('revoked');

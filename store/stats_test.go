@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-lock/paddock/store"
 )
 
-// An observer remembers what it is told.
+// An observer remembers what it sees.
 type observer struct {
 	mu       sync.Mutex
 	renewed  int

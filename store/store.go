@@ -51,13 +51,13 @@ type Options struct {
 	// EventRetention is how long events are kept, at least a minute. It is also how long a call can be repeated after
 	// its lease has ended. Zero: a week.
 	EventRetention time.Duration
-	// Observer is told what the Store does. Nil: none is.
+	// Observer sees what the Store does. It may be nil.
 	Observer Observer
 	// IdleLockRetention is how long a free lock is kept, at least a minute. Zero: a week.
 	IdleLockRetention time.Duration
 }
 
-// An Observer is told what a Store does, for metrics. Its methods must not block, and may be called from several goroutines
+// An Observer sees what a Store does, for metrics. Its methods must not block, and may be called from several goroutines
 // at once.
 type Observer interface {
 	// Decided is called when a decision is committed, before its caller is answered.

@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// An Observer is told what guards do, for metrics: here renewals fail, which the service cannot see. Package guardprom
+// An Observer sees what guards do, for metrics: here renewals fail, which the service cannot see. Package guardprom
 // has one for Prometheus. Its methods may be called by several goroutines at once. They must return at once, and must
 // not use the Lease.
 type Observer interface {
@@ -33,7 +33,7 @@ func (noObserver) AtRisk(string, error)                  {}
 func (noObserver) Lost(string, error)                    {}
 func (noObserver) Released(string, time.Duration, error) {}
 
-// observed runs an acquirer, and tells its Observer.
+// observed runs an acquirer for its Observer.
 func (a *acquirer) observed(ctx context.Context) (lock.Grant, time.Duration, error) {
 	began := time.Now()
 	g, suspended, err := a.run(ctx)
@@ -41,7 +41,7 @@ func (a *acquirer) observed(ctx context.Context) (lock.Grant, time.Duration, err
 	return g, suspended, err
 }
 
-// observeRenewal tells the Observer of an attempt. The caller holds mu, and has not changed the deadline yet.
+// observeRenewal shows the Observer an attempt. The caller holds mu, and has not changed the deadline yet.
 func (l *Lease) observeRenewal(err error) {
 	left := l.deadline.Add(l.opts.Margin).Sub(l.clock.now())
 	l.opts.Observer.Renewed(l.granted.Name, left.Seconds()/l.opts.TTL.Seconds(), err)

@@ -11,16 +11,16 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A record is an Observer that writes down what it is told.
+// A record is an Observer that writes down what it sees.
 type record struct {
-	mu   sync.Mutex
-	told []string
+	mu    sync.Mutex
+	lines []string
 }
 
 func (r *record) note(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.told = append(r.told, fmt.Sprintf(format, args...))
+	r.lines = append(r.lines, fmt.Sprintf(format, args...))
 }
 
 func (r *record) Acquired(name string, took time.Duration, err error) {
@@ -47,18 +47,18 @@ func (r *record) expect(s *fixture, want ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var got []string
-	for _, line := range r.told {
+	for _, line := range r.lines {
 		if len(got) == 0 || got[len(got)-1] != line {
 			got = append(got, line)
 		}
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		s.Errorf("the observer was told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		s.Errorf("the observer saw\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	r.told = nil
+	r.lines = nil
 }
 
-func TestAnObserverIsToldOfEachStep(t *testing.T) {
+func TestAnObserverSeesEachStep(t *testing.T) {
 	withFixture(t, func(s *fixture) {
 		var r record
 		l := s.acquire(guard.Options{Observer: &r})
@@ -70,19 +70,19 @@ func TestAnObserverIsToldOfEachStep(t *testing.T) {
 		s.service.setFault(fault{})
 		time.Sleep(ttl / 6)
 		s.must(l.Release(s.Context()))
-		told := strings.Join(r.told, "\n")
+		text := strings.Join(r.lines, "\n")
 		for _, want := range []string{"left: unavailable", "at risk: unavailable", "left: <nil>", "released after 1m15s: <nil>"} {
-			if strings.Count(told, want) == 0 {
-				s.Errorf("the observer was not told %q:\n%s", want, told)
+			if strings.Count(text, want) == 0 {
+				s.Errorf("the observer did not see %q:\n%s", want, text)
 			}
 		}
-		if strings.Count(told, "at risk") != 1 {
-			s.Errorf("it was at risk more than once:\n%s", told)
+		if strings.Count(text, "at risk") != 1 {
+			s.Errorf("it was at risk more than once:\n%s", text)
 		}
 	})
 }
 
-func TestAnObserverIsToldOfARefusalAndOfALoss(t *testing.T) {
+func TestAnObserverSeesARefusalAndOfALoss(t *testing.T) {
 	withFixture(t, func(s *fixture) {
 		var r record
 		l := s.acquire(guard.Options{Observer: &r})

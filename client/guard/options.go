@@ -50,7 +50,7 @@ type Options struct {
 	// the error of the renewal, for Lost the loss, for Released the error of the release, if any.
 	// The Lease does not wait for it to return. It may be nil.
 	OnState func(State, error)
-	// Observer is told of acquires, renewals and losses. It may be nil.
+	// Observer sees acquires, renewals and losses. It may be nil.
 	Observer Observer
 }
 

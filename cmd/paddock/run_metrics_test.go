@@ -13,21 +13,13 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// newRunner is newHarness with a search path for commands.
-func newRunner(t *testing.T) *harness {
-	t.Helper()
-	d := newHarness(t)
-	d.env["PATH"] = os.Getenv("PATH")
-	return d
-}
-
 // TestRunWritesMetrics of its lease, its command, and its end.
 func TestRunWritesMetrics(t *testing.T) {
 	t.Parallel()
-	d, file := newRunner(t), filepath.Join(t.TempDir(), "job.prom")
+	d, file := newHarness(t), filepath.Join(t.TempDir(), "job.prom")
 	copied := filepath.Join(filepath.Dir(file), "meanwhile")
-	d.expectExit(3, "run", "--metrics-file", file, "jobs:nightly", "--", "sh", "-c",
-		"until grep -q 'paddock_run_token.* [1-9]' "+file+"; do sleep 0.02; done; cp "+file+" "+copied+"; exit 3")
+	d.startRun("--metrics-file", file, nightly, "--", "sh", "-c",
+		"until grep -q 'paddock_run_token.* [1-9]' "+file+"; do sleep 0.02; done; cp "+file+" "+copied+"; exit 3").expectExit(t, 3)
 	expectLines(t, copied, `paddock_run_exit_code{lock="jobs:nightly"} -1`, `paddock_run_end_timestamp_seconds{lock="jobs:nightly"} 0`)
 	expectLines(t, file, `paddock_run_exit_code{lock="jobs:nightly"} 3`,
 		`paddock_guard_acquires_total{lock="jobs:nightly",outcome="granted"} 1`,
@@ -57,9 +49,9 @@ func expectLines(t *testing.T, path string, lines ...string) {
 // TestRunWritesMetricsOfARefusal: another client has the lock.
 func TestRunWritesMetricsOfARefusal(t *testing.T) {
 	t.Parallel()
-	d, file := newRunner(t), filepath.Join(t.TempDir(), "job.prom")
-	d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "other"})
-	d.expectExit(exitNotAcquired, "run", "--metrics-file", file, "jobs:nightly", "--", "true")
+	d, file := newHarness(t), filepath.Join(t.TempDir(), "job.prom")
+	d.hold(lock.Acquire{Name: nightly, Holder: "other"})
+	d.startRun("--metrics-file", file, nightly, "--", "true").expectExit(t, exitNotAcquired)
 	expectLines(t, file, fmt.Sprintf(`paddock_run_exit_code{lock="jobs:nightly"} %d`, exitNotAcquired),
 		`paddock_run_token{lock="jobs:nightly"} 0`, `paddock_guard_acquires_total{lock="jobs:nightly",outcome="lock_held"} 1`)
 }
@@ -67,6 +59,6 @@ func TestRunWritesMetricsOfARefusal(t *testing.T) {
 // TestRunNeedsAMetricsFileThatItCanWrite, before it acquires anything.
 func TestRunNeedsAMetricsFileThatItCanWrite(t *testing.T) {
 	t.Parallel()
-	d := newRunner(t)
-	d.expectFailure(exitUsage, []string{"--metrics-file"}, "run", "--metrics-file", "/no/such/folder/job.prom", "jobs:nightly", "--", "true")
+	d := newHarness(t)
+	d.startRun("--metrics-file", "/no/such/folder/job.prom", nightly, "--", "true").expectExit(t, exitUsage, "--metrics-file")
 }

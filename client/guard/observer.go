@@ -2,13 +2,14 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// An Observer sees what guards do, for metrics: here renewals fail, which the service cannot see. Package guardprom
-// has one for Prometheus. Its methods may be called by several goroutines at once. They must return at once, and must
+// An Observer sees what guards do, for metrics: here renewals fail, which the service cannot see. Packages
+// guardprom and guardotel have one for Prometheus and one for OpenTelemetry. Its methods may be called by several goroutines at once. They must return at once, and must
 // not use the Lease.
 type Observer interface {
 	// Acquired is called when an acquire has ended: how long it took, waits and retries included, and its error.
@@ -22,6 +23,24 @@ type Observer interface {
 	Lost(name string, err error)
 	// Released is called when a lease was released that was held until then: for how long, and the error of the release.
 	Released(name string, held time.Duration, err error)
+}
+
+// Outcome returns a label for what a call has come to: done if err is nil, the code of the error, such as lock_held, or
+// "canceled" if the caller's context has ended.
+func Outcome(done string, err error) string {
+	code := lock.ErrInternal
+	switch {
+	case err == nil:
+		return done
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		code = "canceled"
+	}
+	if e := (*lock.Error)(nil); errors.As(err, &e) {
+		code = e.Code
+	} else {
+		errors.As(err, &code)
+	}
+	return string(code)
 }
 
 // noObserver ignores everything.

@@ -13,20 +13,16 @@
 //	paddock_guard_lost_total{lock}                leases that were lost
 //	paddock_guard_hold_seconds{lock}              how long leases were held that were released
 //
-// outcome is granted, renewed, or the code of the error, such as lock_held; "canceled" if the caller's context ended.
-// lock is empty, unless Options.Label names it.
+// outcome is that of [guard.Outcome]. lock is empty, unless Options.Label names it.
 package guardprom
 
 import (
-	"context"
-	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/paddock-lock/paddock/client/guard"
-	"github.com/paddock-lock/paddock/lock"
 )
 
 // Options configure Metrics. The zero value is valid.
@@ -83,14 +79,14 @@ func New(r prometheus.Registerer, o Options) *Metrics {
 
 // Acquired implements guard.Observer.
 func (m *Metrics) Acquired(name string, took time.Duration, err error) {
-	label, outcome := m.label(name), outcomeOf("granted", err)
+	label, outcome := m.label(name), guard.Outcome("granted", err)
 	m.acquires.WithLabelValues(label, outcome).Inc()
 	m.waits.WithLabelValues(label, outcome).Observe(took.Seconds())
 }
 
 // Renewed implements guard.Observer.
 func (m *Metrics) Renewed(name string, left float64, err error) {
-	m.renewals.WithLabelValues(m.label(name), outcomeOf("renewed", err)).Inc()
+	m.renewals.WithLabelValues(m.label(name), guard.Outcome("renewed", err)).Inc()
 	if err == nil {
 		m.margins.WithLabelValues(m.label(name)).Observe(left)
 	}
@@ -105,18 +101,4 @@ func (m *Metrics) Lost(name string, _ error) { m.lost.WithLabelValues(m.label(na
 // Released implements guard.Observer.
 func (m *Metrics) Released(name string, held time.Duration, _ error) {
 	m.holds.WithLabelValues(m.label(name)).Observe(held.Seconds())
-}
-
-// outcomeOf returns done if there is no error, otherwise the error's code.
-func outcomeOf(done string, err error) string {
-	var e *lock.Error
-	switch {
-	case err == nil:
-		return done
-	case errors.As(err, &e):
-		return string(e.Code)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return "canceled"
-	}
-	return string(lock.ErrInternal)
 }

@@ -22,22 +22,32 @@ type metricsServer struct {
 	listener net.Listener
 }
 
-// bindMetrics listens on --metrics-listen. An empty host means loopback, since the metrics need no key there.
-func (s settings) bindMetrics(ctx context.Context) (*metricsServer, error) {
-	const flag = "--metrics-listen"
+const metricsFlag = "--metrics-listen"
+
+// metricsAddress returns the checked address of --metrics-listen, empty without the flag. An empty host means loopback,
+// since the metrics need no key there.
+func (s settings) metricsAddress(ctx context.Context) (string, error) {
 	address := s.MetricsListen
 	if address == "" {
-		return nil, nil
+		return "", nil
 	}
 	if host, port, err := net.SplitHostPort(address); err == nil && host == "" {
 		address = net.JoinHostPort("127.0.0.1", port)
 	}
-	address, err := checkAddress(ctx, flag, address, true)
+	return checkAddress(ctx, metricsFlag, address, true)
+}
+
+// bindMetrics listens on --metrics-listen. It returns nil without the flag.
+func (s settings) bindMetrics(ctx context.Context) (*metricsServer, error) {
+	address, err := s.metricsAddress(ctx)
+	if err != nil || address == "" {
+		return nil, err
+	}
+	listener, err := bind(ctx, metricsFlag, address)
 	if err != nil {
 		return nil, err
 	}
-	listener, err := bind(ctx, flag, address)
-	return &metricsServer{listener: listener}, err
+	return &metricsServer{listener: listener}, nil
 }
 
 // serve answers scrapes in the background, until close.

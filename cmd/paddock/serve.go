@@ -55,6 +55,9 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
+	if _, err := c.metricsAddress(ctx); err != nil {
+		return err
+	}
 	auth, err := c.load(p.log)
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ func TestCommandWithARevokedLeaseIsKilledAtOnce(t *testing.T) {
 func TestCommandGetsSIGTERMBeforeMaxHoldEnds(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	p := d.startRun("--ttl=3s", "--max-hold=3s", nightly, "--", "sh", "-c",
+	p := d.startRun("--ttl=9s", "--max-hold=9s", nightly, "--", "sh", "-c", // long enough for the shell to set its trap
 		`trap 'echo told; exit 0' TERM; while :; do sleep 0.02; done`)
 	p.expectExit(t, exitLeaseLost, "was stopped (exit code 0)", "MaxHold")
 	if p.Stdout.String() != "told\n" {

@@ -8,9 +8,9 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// An Observer sees what guards do, for metrics: here renewals fail, which the service cannot see. Packages
-// guardprom and guardotel have one for Prometheus and one for OpenTelemetry. Its methods may be called by several goroutines at once. They must return at once, and must
-// not use the Lease.
+// An Observer sees what guards do, for metrics: here renewals fail, which the service cannot see.
+// Packages guardprom and guardotel have one for Prometheus and one for OpenTelemetry. Its methods may
+// be called by several goroutines at once. They must return at once, and must not use the Lease.
 type Observer interface {
 	// Acquired is called when an acquire has ended: how long it took, waits and retries included, and its error.
 	Acquired(name string, took time.Duration, err error)

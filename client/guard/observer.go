@@ -35,11 +35,7 @@ func Outcome(done string, err error) string {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		code = "canceled"
 	}
-	if e := (*lock.Error)(nil); errors.As(err, &e) {
-		code = e.Code
-	} else {
-		errors.As(err, &code)
-	}
+	errors.As(err, &code) // of a refusal, whatever caused it
 	return string(code)
 }
 

@@ -22,9 +22,9 @@ const defaultAddress = "127.0.0.1:8080"
 // errBeyondLoopback says that other machines can reach an address.
 var errBeyondLoopback = errors.New("other machines can reach that address")
 
-// checkAddress resolves the address in the flag, HOST:PORT, so that the address that is bound is the one that was checked. Unless
-// beyondLoopback, it refuses with errBeyondLoopback what other machines can reach: an empty host, an unspecified
-// address, and a name with an address that is not loopback.
+// checkAddress resolves the address in the flag, HOST:PORT, so that the address that is bound is the one that was
+// checked. Unless beyondLoopback, it refuses with errBeyondLoopback what other machines can reach: an empty host, an
+// unspecified address, and a name with an address that is not loopback.
 func checkAddress(ctx context.Context, flag, address string, beyondLoopback bool) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

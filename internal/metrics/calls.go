@@ -108,10 +108,6 @@ func outcomeOf(done string, err error) string {
 		return done
 	}
 	code := lock.ErrInternal
-	if e := (*lock.Error)(nil); errors.As(err, &e) {
-		code = e.Code
-	} else {
-		errors.As(err, &code)
-	}
+	errors.As(err, &code)
 	return string(code)
 }

@@ -384,7 +384,8 @@ class Paddock:
              margin: Optional[float] = None, on_state: Optional[Callable[[str, Optional[Exception]], object]] = None,
              on_lost: Optional[Callable[[LeaseLost], object]] = None, interrupt_main: bool = False,
              on_acquired: Optional[Callable[[float, Optional[BaseException]], object]] = None,
-             on_renewed: Optional[Callable[[float, Optional[Exception]], object]] = None, holder: Optional[str] = None, mode: str = "exclusive", capacity: Optional[int] = None,
+             on_renewed: Optional[Callable[[float, Optional[Exception]], object]] = None,
+             holder: Optional[str] = None, mode: str = "exclusive", capacity: Optional[int] = None,
              grace: Optional[float] = None, max_hold: Optional[float] = None, metadata: Optional[Json] = None) -> Lease:
         """Acquires the lock and renews its lease until it is released. Use it in a with statement.
 
@@ -415,8 +416,8 @@ class Paddock:
         except BaseException as e:
             _call(name, on_acquired, self.clock() - began, e)
             raise
-        _call(name, on_acquired, self.clock() - began, None)
         try:
+            _call(name, on_acquired, self.clock() - began, None)
             return Lease(self, grant, margin, on_state, on_lost, interrupt_main, on_renewed)
         except BaseException:
             _abandon(self, name, grant.lease_id)

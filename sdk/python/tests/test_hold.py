@@ -73,6 +73,13 @@ class Holding(ServiceTest):
             with self.paddock.hold(self.name, on_acquired=lambda *_: 1 / 0) as lease:
                 lease.check()
 
+    def test_an_interrupt_in_a_callback_leaves_no_lease(self):
+        def interrupt(*_):
+            raise KeyboardInterrupt
+        with self.assertRaises(KeyboardInterrupt):
+            self.paddock.hold(self.name, on_acquired=interrupt)
+        self.assertEqual(self.kinds(), ["granted", "released"])
+
     def test_after_a_lost_response_it_is_the_same_lease(self):
         proxy = self.proxy()
         proxy.cut(1)

@@ -68,8 +68,8 @@ func find(name string) (t tool, ok bool) {
 	return t, ok
 }
 
-// Path returns the path of chromium, curl, openssl, pgbouncer, prometheus, promtool, psql or xz. Without the program the test fails with an error
-// that says how to install it.
+// Path returns the path of chromium, curl, openssl, pgbouncer, prometheus, promtool, psql or xz. Without the program the
+// test fails with an error that says how to install it.
 func Path(t testing.TB, name string) string {
 	t.Helper()
 	path, err := Find(t.Context(), name)

@@ -86,6 +86,8 @@ func lockChanging(s *stage) error {
 func partsChanging(s *stage) error {
 	held := s.acquire(s.b(), s.name, time.Minute)
 	first, _ := s.wait(s.name, time.Minute)
+	var began time.Time
+	s.must(s.admin.QueryRow(s.Context(), "select clock_timestamp()").Scan(&began))
 	released := make(chan error)
 	go func() {
 		err := error(lock.ErrUnknownOutcome)
@@ -94,7 +96,7 @@ func partsChanging(s *stage) error {
 		}
 		released <- err
 	}()
-	sleepFor(s.Context(), partsDelay/5+time.Duration(s.try%3)*partsDelay) // first the statement may have to be prepared
+	s.awaitLook(began)
 	s.release(s.b(), held)
 	_, second := s.wait(s.name, time.Second)
 	err := <-released
@@ -104,6 +106,16 @@ func partsChanging(s *stage) error {
 	s.must(err)
 	s.must(<-second)
 	return nil
+}
+
+// awaitLook waits until a replica has read the records of locks since the instant, or has prepared to. The answer has
+// partsDelay to go.
+func (s *stage) awaitLook(since time.Time) {
+	for s.count(`select count(*) from pg_stat_activity where datname = current_database() and state <> 'active'
+			and query_start >= $1 and query like '-- The entries with the events that ended leases%'`, since) == 0 {
+		s.must(s.Context().Err())
+		sleepFor(s.Context(), 2*time.Millisecond)
+	}
 }
 
 // crashingStage starts a server that can crash.

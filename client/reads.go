@@ -72,7 +72,18 @@ func (c *Client) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lo
 	}.get(ctx, c)
 }
 
-// Events returns a page of events, oldest first. With a Wait it waits while there are none. An event's Ref is not sent
+// Holds returns who held a lock, from the events that are kept; see lock.ReadHolds.
+func (c *Client) Holds(ctx context.Context, q lock.HoldQuery) (lock.HoldList, error) {
+	if _, err := q.Resolve(); err != nil {
+		return lock.HoldList{}, err
+	}
+	return call[lock.HoldList]{
+		request: request{path: locksPath + q.Name + "/holds" + wire.HoldQueryString(q)}, limit: maxListResponse,
+		parse: model(func(l wire.HoldList) bool { return l.Name == q.Name && l.Holds != nil }),
+	}.get(ctx, c)
+}
+
+// Events returns a page of events. With a Wait it waits while there are none. An event's Ref is not sent
 // and is zero.
 func (c *Client) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 	return call[lock.Page[lock.Event]]{

@@ -1,6 +1,9 @@
 package lock
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // A Kind says which transition an event records.
 type Kind int16
@@ -46,6 +49,9 @@ func KindOf(name string) Kind {
 	}
 	return 0
 }
+
+// KindNames returns the names of all kinds on the wire, in a list for error messages.
+func KindNames() string { return strings.Join(kindNames[Granted:], ", ") }
 
 // An Event is one transition of one lock. A renewal is a transition only if it replaces the metadata. In the order of
 // their IDs, the events of a lock have consecutive revisions until the lock is pruned. An Event contains no secret.

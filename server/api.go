@@ -122,6 +122,18 @@ func (a *api) GetQueue(w http.ResponseWriter, r *http.Request, name wire.Name) {
 	})
 }
 
+// ListHolds returns who held a lock.
+func (a *api) ListHolds(w http.ResponseWriter, r *http.Request, name wire.Name, params wire.ListHoldsParams) {
+	a.answer(w, r, func(ctx context.Context) (reply, error) {
+		in, err := params.Domain(name)
+		if err != nil {
+			return reply{}, err
+		}
+		list, err := lock.ReadHolds(ctx, a.locks, in)
+		return ok(wire.HoldListOf(list)), err
+	})
+}
+
 // ListLocks returns a page of the known locks.
 func (a *api) ListLocks(w http.ResponseWriter, r *http.Request, params wire.ListLocksParams) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
@@ -134,7 +146,7 @@ func (a *api) ListLocks(w http.ResponseWriter, r *http.Request, params wire.List
 	})
 }
 
-// ListEvents returns a page of events, or waits for one. An empty page has a cursor to continue from, but no Link
+// ListEvents returns a page of events, or waits for one. An empty page may have a cursor to continue from, but no Link
 // header.
 func (a *api) ListEvents(w http.ResponseWriter, r *http.Request, params wire.ListEventsParams) {
 	a.answerUntimed(w, r, func() (reply, error) {

@@ -21,11 +21,15 @@ import (
 
 // queryParameters are the query parameters of each route. Other routes have none.
 var queryParameters = map[string][]string{
-	"/v1/locks":         {"cursor", "holder", "limit", "prefix", "state"},
-	"/v1/locks/{name}":  {"wait_ms"},
-	"/v1/events":        {"cursor", "limit", "lock", "prefix", "wait_ms"},
-	"/v1/events/stream": {"cursor", "lock", "prefix"},
+	"/v1/locks":              {"cursor", "holder", "limit", "prefix", "state"},
+	"/v1/locks/{name}":       {"wait_ms"},
+	"/v1/locks/{name}/holds": {"at", "limit", "until"},
+	"/v1/events":             {"cursor", "holder", "kind", "limit", "lock", "order", "prefix", "since", "until", "wait_ms"},
+	"/v1/events/stream":      {"cursor", "lock", "prefix"},
 }
+
+// instantParameters are the query parameters that are instants.
+var instantParameters = []string{"at", "since", "until"}
 
 // withDecodedPath makes chi route on the decoded path, so that a%3Ab is the same name as a:b. It keeps a path with an
 // encoded slash as it was sent, so that the slash does not split a name. checkName refuses such a name.
@@ -96,12 +100,15 @@ func checkQuery(query string, allowed []string) error {
 	return nil
 }
 
-// rejectParameter refuses a parameter that the generated code could not parse: a malformed number or a repeated header.
-// All other parameters are strings.
+// rejectParameter refuses a parameter that the generated code could not parse: a malformed number or instant, or a
+// repeated header. All other parameters are strings.
 func (s *Server) rejectParameter(w http.ResponseWriter, r *http.Request, err error) {
 	var bad *openapi.InvalidParamFormatError
 	var many *openapi.TooManyValuesForParamError
 	switch {
+	case errors.As(err, &bad) && slices.Contains(instantParameters, bad.ParamName):
+		err = parameterError{lock.Invalid(bad.ParamName,
+			"must be an instant such as 2026-01-02T03:04:05Z; in a URL, write the + of a time zone as %%2B")}
 	case errors.As(err, &bad):
 		err = parameterError{lock.Invalid(bad.ParamName, "must be a whole number")}
 	case errors.As(err, &many):

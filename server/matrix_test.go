@@ -44,6 +44,8 @@ var matrix = []struct{ route, path, body, cells string }{
 	{"GET /v1/locks/{name}", "/v1/locks/Billing:a", "", shut + "200 200 200 name name name"},
 	{"GET /v1/locks/{name}/queue", "/v1/locks/billing:a/queue", "", shut + "200 200 200 200 200 name"},
 	{"GET /v1/locks/{name}/queue", "/v1/locks/billing2/queue", "", shut + "200 200 200 name name name"},
+	{"GET /v1/locks/{name}/holds", "/v1/locks/billing:a/holds", "", shut + "200 200 200 200 200 name"},
+	{"GET /v1/locks/{name}/holds", "/v1/locks/billing2/holds?limit=1", "", shut + "200 200 200 name name name"},
 	{"GET /v1/locks", "/v1/locks?prefix=billing:", "", shut + "200 200 200 200 200 name"},
 	{"GET /v1/locks", "/v1/locks?prefix=billing", "", shut + "200 200 200 name name name"},
 	{"GET /v1/locks", "/v1/locks", "", shut + "200 200 200 name name name"},

@@ -84,6 +84,7 @@ type commandLine struct {
 	Get     getCommand     `cmd:"" group:"locks" help:"Show a lock and its holders."`
 	List    listCommand    `cmd:"" group:"locks" help:"List locks."`
 	Queue   queueCommand   `cmd:"" group:"locks" help:"Show the waiters of a lock, and what blocks them."`
+	History historyCommand `cmd:"" group:"locks" help:"Show the last events of a lock, or who held it at an instant."`
 	Watch   watchCommand   `cmd:"" group:"locks" help:"Follow the events of locks."`
 	Revoke  revokeCommand  `cmd:"" group:"locks" help:"Take a lease away from its holder."`
 

@@ -112,12 +112,12 @@ func (w Waiter) Domain() lock.WaiterInfo {
 
 // EventPageOf returns the model of a page of events.
 func EventPageOf(p lock.Page[lock.Event]) EventPage {
-	return EventPage{Events: MapSlice(p.Items, EventOf), NextCursor: p.Next, Gap: UnlessZero(p.Gap)}
+	return EventPage{Events: MapSlice(p.Items, EventOf), NextCursor: UnlessZero(p.Next), Gap: UnlessZero(p.Gap)}
 }
 
 // Domain returns the page.
 func (p EventPage) Domain() lock.Page[lock.Event] {
-	return lock.Page[lock.Event]{Items: MapSlice(p.Events, Event.Domain), Next: p.NextCursor, Gap: ValueOf(p.Gap)}
+	return lock.Page[lock.Event]{Items: MapSlice(p.Events, Event.Domain), Next: ValueOf(p.NextCursor), Gap: ValueOf(p.Gap)}
 }
 
 // EventOf returns the model of an event.
@@ -135,6 +135,36 @@ func (e Event) Domain() lock.Event {
 		ID: e.ID, At: e.At, Name: e.Lock, Slot: e.Slot, Revision: e.Revision, Kind: lock.KindOf(string(e.Kind)),
 		Mode: lock.ModeOf(string(e.Mode)), Holder: e.Holder, Token: lock.Token(ValueOf(e.FencingToken)),
 		Place: ValueOf(e.Place), Reason: ValueOf(e.Reason),
+	}
+}
+
+// HoldListOf returns the model of a list of holds.
+func HoldListOf(l lock.HoldList) HoldList {
+	return HoldList{Name: l.Name, Holds: MapSlice(l.Holds, holdOf), Complete: l.Complete}
+}
+
+// Domain returns the list.
+func (l HoldList) Domain() lock.HoldList {
+	return lock.HoldList{Name: l.Name, Holds: MapSlice(l.Holds, Hold.Domain), Complete: l.Complete}
+}
+
+func holdOf(h lock.Hold) Hold {
+	out := Hold{
+		Slot: h.Slot, Mode: modeOf(h.Mode), Holder: h.Holder, FencingToken: int64(h.Token),
+		GrantedAt: instantOf(h.GrantedAt), EndedAt: instantOf(h.EndedAt), Reason: UnlessZero(h.Reason),
+	}
+	if h.End != 0 {
+		out.End = new(HoldEnd(h.End.String()))
+	}
+	return out
+}
+
+// Domain returns the hold.
+func (h Hold) Domain() lock.Hold {
+	return lock.Hold{
+		Slot: h.Slot, Mode: lock.ModeOf(string(h.Mode)), Holder: h.Holder, Token: lock.Token(h.FencingToken),
+		GrantedAt: ValueOf(h.GrantedAt), EndedAt: ValueOf(h.EndedAt), End: lock.KindOf(string(ValueOf(h.End))),
+		Reason: ValueOf(h.Reason),
 	}
 }
 

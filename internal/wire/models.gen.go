@@ -196,6 +196,30 @@ func (e HealthStatus) Valid() bool {
 	}
 }
 
+// Defines values for HoldEnd.
+const (
+	HoldEndExpired   HoldEnd = "expired"
+	HoldEndReleased  HoldEnd = "released"
+	HoldEndRevoked   HoldEnd = "revoked"
+	HoldEndWithdrawn HoldEnd = "withdrawn"
+)
+
+// Valid indicates whether the value is a known member of the HoldEnd enum.
+func (e HoldEnd) Valid() bool {
+	switch e {
+	case HoldEndExpired:
+		return true
+	case HoldEndReleased:
+		return true
+	case HoldEndRevoked:
+		return true
+	case HoldEndWithdrawn:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Mode.
 const (
 	Exclusive Mode = "exclusive"
@@ -298,6 +322,24 @@ func (e WaiterBlockedBy) Valid() bool {
 	case WaiterBlockedByHolders:
 		return true
 	case WaiterBlockedByQueue:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListEventsParamsOrder.
+const (
+	Asc  ListEventsParamsOrder = "asc"
+	Desc ListEventsParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListEventsParamsOrder enum.
+func (e ListEventsParamsOrder) Valid() bool {
+	switch e {
+	case Asc:
+		return true
+	case Desc:
 		return true
 	default:
 		return false
@@ -544,11 +586,13 @@ type EventPage struct {
 	Events []Event `json:"events"`
 
 	// Gap True if events before this page are missing because they are no longer kept, or because a fail-over or
-	// restore lost the event of the cursor: read the locks again. Absent otherwise.
+	// restore lost the event of the cursor: read the locks again. With `since` or `order=desc`, true on the page
+	// that is next to events of the range that are no longer kept. Absent otherwise.
 	Gap *bool `json:"gap,omitempty"`
 
-	// NextCursor Pass it as `cursor` to get later events.
-	NextCursor string `json:"next_cursor"`
+	// NextCursor Pass it as `cursor` to get the next page. It is absent at the end of the list, which a list has only if
+	// `order` is `desc` or `until` has passed.
+	NextCursor *string `json:"next_cursor,omitempty"`
 }
 
 // FencedValue defines model for FencedValue.
@@ -598,6 +642,42 @@ type Health struct {
 
 // HealthStatus defines model for Health.Status.
 type HealthStatus string
+
+// Hold defines model for Hold.
+type Hold struct {
+	// End How it ended. Absent while no end is recorded.
+	End *HoldEnd `json:"end,omitempty"`
+
+	// EndedAt When the end was recorded; an expired lease ends after its grace, or a moment later if no client uses
+	// the lock. Absent while no end is recorded.
+	EndedAt      *time.Time `json:"ended_at,omitempty"`
+	FencingToken int64      `json:"fencing_token"`
+
+	// GrantedAt Absent if the event of the grant is no longer kept.
+	GrantedAt *time.Time `json:"granted_at,omitempty"`
+	Holder    string     `json:"holder"`
+
+	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
+	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
+	// has its own token and slot.
+	Mode Mode `json:"mode"`
+
+	// Reason Present on `revoked` and `withdrawn`.
+	Reason *string `json:"reason,omitempty"`
+	Slot   int     `json:"slot"`
+}
+
+// HoldEnd How it ended. Absent while no end is recorded.
+type HoldEnd string
+
+// HoldList defines model for HoldList.
+type HoldList struct {
+	// Complete False if leases from before these may be missing, because their events are no longer kept, or because the
+	// lock has more events than one call reads.
+	Complete bool   `json:"complete"`
+	Holds    []Hold `json:"holds"`
+	Name     string `json:"name"`
+}
 
 // Lease defines model for Lease.
 type Lease struct {
@@ -1036,6 +1116,21 @@ type ListEventsParams struct {
 	// Prefix Only names that begin with this.
 	Prefix *Prefix `form:"prefix,omitempty" json:"prefix,omitempty"`
 
+	// Kind Only events of these kinds, with commas between them.
+	Kind *[]EventKind `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// Holder Only events with exactly this holder.
+	Holder *string `form:"holder,omitempty" json:"holder,omitempty"`
+
+	// Since Only events at this instant or later. In a URL, write the `+` of a time zone as `%2B`.
+	Since *time.Time `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until Only events before this instant, which must be after `since`.
+	Until *time.Time `form:"until,omitempty" json:"until,omitempty"`
+
+	// Order `asc` begins with the oldest event, `desc` with the newest.
+	Order *ListEventsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+
 	// Limit The maximum number of entries on the page. The default is 100.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -1045,6 +1140,9 @@ type ListEventsParams struct {
 	// WaitMs How long to wait for a change, in milliseconds. By default the call does not wait.
 	WaitMs *WaitMs `form:"wait_ms,omitempty" json:"wait_ms,omitempty"`
 }
+
+// ListEventsParamsOrder defines parameters for ListEvents.
+type ListEventsParamsOrder string
 
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
@@ -1086,6 +1184,19 @@ type GetLockParams struct {
 
 	// IfNoneMatch The `ETag` of an earlier response. If the lock has not changed since, the response is 304.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
+}
+
+// ListHoldsParams defines parameters for ListHolds.
+type ListHoldsParams struct {
+	// At Only leases that were held at this instant. In a URL, write the `+` of a time zone as `%2B`.
+	At *time.Time `form:"at,omitempty" json:"at,omitempty"`
+
+	// Until Only leases that were granted before this instant. Pass the `granted_at` of the last one to get older ones.
+	// It cannot be combined with `at`.
+	Until *time.Time `form:"until,omitempty" json:"until,omitempty"`
+
+	// Limit The maximum number of entries on the page. The default is 100.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // BatchJSONRequestBody defines body for Batch for application/json ContentType.

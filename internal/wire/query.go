@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -19,11 +20,23 @@ func (p ListLocksParams) Domain() (lock.LockQuery, error) {
 
 // Domain returns the query of a page of events.
 func (p ListEventsParams) Domain() (lock.EventQuery, error) {
+	kinds := MapSlice(ValueOf(p.Kind), func(k EventKind) lock.Kind { return cmp.Or(lock.KindOf(string(k)), unknownKind) })
 	return lock.EventQuery{
-		Name: ValueOf(p.Lock), Prefix: ValueOf(p.Prefix), Limit: ValueOf(p.Limit), Cursor: ValueOf(p.Cursor),
-		Wait: DurationOf(ValueOf(p.WaitMs)),
-	}, cmp.Or(checkNotEmpty("lock", p.Lock), checkLimit(p.Limit))
+		Name: ValueOf(p.Lock), Prefix: ValueOf(p.Prefix), Kinds: kinds, Holder: ValueOf(p.Holder), Since: ValueOf(p.Since),
+		Until: ValueOf(p.Until), Descending: ValueOf(p.Order) == Desc, Limit: ValueOf(p.Limit),
+		Cursor: ValueOf(p.Cursor), Wait: DurationOf(ValueOf(p.WaitMs)),
+	}, cmp.Or(checkNotEmpty("lock", p.Lock), checkNotEmpty("holder", p.Holder), checkOrder(p.Order), checkLimit(p.Limit))
 }
+
+// Domain returns the query of the holds of the lock with this name.
+func (p ListHoldsParams) Domain(name string) (lock.HoldQuery, error) {
+	return lock.HoldQuery{
+		Name: name, At: ValueOf(p.At), Until: ValueOf(p.Until), Limit: ValueOf(p.Limit),
+	}, checkLimit(p.Limit)
+}
+
+// unknownKind is no kind. A query with it is refused.
+const unknownKind lock.Kind = -1
 
 // Domain returns the query of a stream of events, without a limit. The stream begins after the
 // Last-Event-ID, else after the cursor, else now.
@@ -51,6 +64,13 @@ func checkNotEmpty[T ~string](name string, text *T) error {
 	return nil
 }
 
+func checkOrder(order *ListEventsParamsOrder) error {
+	if order != nil && *order != Asc && *order != Desc {
+		return lock.Invalid("order", "is unknown; give asc for the oldest event first, or desc for the newest")
+	}
+	return nil
+}
+
 func checkLimit(n *int) error {
 	if n != nil && *n == 0 {
 		return lock.Invalid("limit", "is 0; give 1 to %d, or leave it out", lock.MaxLimit)
@@ -66,8 +86,26 @@ func LockQueryString(q lock.LockQuery) string {
 
 // EventQueryString returns the query of a URL that pages through events.
 func EventQueryString(q lock.EventQuery) string {
-	return queryString("lock", q.Name, "prefix", q.Prefix, "limit", digits(int64(q.Limit)), "cursor", q.Cursor,
-		"wait_ms", digits(Milliseconds(q.Wait)))
+	order := ""
+	if q.Descending {
+		order = string(Desc)
+	}
+	return queryString("lock", q.Name, "prefix", q.Prefix, "kind", strings.Join(MapSlice(q.Kinds, lock.Kind.String), ","),
+		"holder", q.Holder, "since", instant(q.Since), "until", instant(q.Until), "order", order,
+		"limit", digits(int64(q.Limit)), "cursor", q.Cursor, "wait_ms", digits(Milliseconds(q.Wait)))
+}
+
+// instant returns an instant in the form of the API, or nothing for the zero one.
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// HoldQueryString returns the query of a URL that lists the holds of a lock.
+func HoldQueryString(q lock.HoldQuery) string {
+	return queryString("at", instant(q.At), "until", instant(q.Until), "limit", digits(int64(q.Limit)))
 }
 
 // WatchQueryString returns the query of a URL that watches a lock.

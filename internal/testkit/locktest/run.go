@@ -25,6 +25,7 @@ func Run(t *testing.T, open func(t *testing.T) lock.Service) {
 		"get":          getCases(),
 		"list":         listCases(),
 		"events":       eventCases(),
+		"history":      historyCases(),
 		"verify":       verifyCases(),
 		"fence":        fenceCases(),
 		"version":      versionCases(),

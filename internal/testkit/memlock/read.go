@@ -109,22 +109,29 @@ func (m *Memory) page(q lock.EventQuery) (lock.Page[lock.Event], <-chan struct{}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var page lock.Page[lock.Event]
-	last, err := strconv.ParseInt(cmp.Or(q.Cursor, "0"), 10, 64)
-	if q.Cursor == lock.CursorNow {
-		last, err = int64(len(m.events)), nil
+	newest := int64(len(m.events))
+	at, err := strconv.ParseInt(cmp.Or(q.Cursor, "0"), 10, 64)
+	switch {
+	case q.Cursor == lock.CursorNow:
+		at, err = newest, nil
+	case q.Descending && q.Cursor == "":
+		at = newest + 1
 	}
-	if err != nil || last < 0 || last > int64(len(m.events)) {
+	if err != nil || at < 0 || at > newest+1 {
 		return page, nil, lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, or omit it to start over")
 	}
-	for _, e := range m.events[last:] {
-		if len(page.Items) == q.Limit {
-			break
-		}
-		last = e.ID
-		if (q.Name == "" || q.Name == e.Name) && strings.HasPrefix(e.Name, q.Prefix) {
+	step, last := int64(1), newest
+	if q.Descending {
+		step, last = -1, 1
+	}
+	for ; at != last && at != last+step && len(page.Items) < q.Limit; at += step {
+		if e := m.events[at+step-1]; q.Selects(&e) { // an event's id is its index plus 1
 			page.Items = append(page.Items, e)
 		}
 	}
-	page.Next = strconv.FormatInt(last, 10)
+	closed := q.Descending || !q.Until.IsZero() && !m.clock.now().Before(q.Until)
+	if !closed || len(page.Items) == q.Limit {
+		page.Next = strconv.FormatInt(at, 10)
+	}
 	return page, m.news, nil
 }

@@ -359,11 +359,21 @@ class Paddock:
         query = urllib.parse.urlencode(_omit_none(prefix=prefix, state=state, holder=holder, limit=limit, cursor=cursor))
         return self._call("GET", f"/v1/locks?{query}", has=("locks",))
 
-    def events(self, *, lock: Optional[str] = None, prefix: Optional[str] = None, limit: Optional[int] = None,
-               cursor: Optional[str] = None, wait: float = 0.0) -> Json:
-        """Returns a page of events, oldest first; pass its next_cursor for later ones. wait waits for an event."""
-        query = urllib.parse.urlencode(_omit_none(lock=lock, prefix=prefix, limit=limit, cursor=cursor, wait_ms=_ms(wait)))
-        return self._call("GET", f"/v1/events?{query}", timeout=self.timeout + wait, has=("events", "next_cursor"))
+    def holds(self, name: str, *, at: Optional[str] = None, until: Optional[str] = None,
+              limit: Optional[int] = None) -> Json:
+        """Returns who held the lock, the newest grant first: at an instant, such as 2026-01-02T03:12:00Z, or last."""
+        query = urllib.parse.urlencode(_omit_none(at=at, until=until, limit=limit))
+        return self._call("GET", _path("/v1/locks", name, f"/holds?{query}"), has=("holds", "complete"), name=name)
+
+    def events(self, *, lock: Optional[str] = None, prefix: Optional[str] = None, kind: Optional[str] = None,
+               holder: Optional[str] = None, since: Optional[str] = None, until: Optional[str] = None,
+               order: Optional[str] = None, limit: Optional[int] = None, cursor: Optional[str] = None,
+               wait: float = 0.0) -> Json:
+        """Returns a page of events, oldest first unless order is "desc"; pass its next_cursor for the next page, which
+        there is none of without one. kind may have several kinds with commas between them. wait waits for an event."""
+        query = urllib.parse.urlencode(_omit_none(lock=lock, prefix=prefix, kind=kind, holder=holder, since=since, until=until,
+                                                  order=order, limit=limit, cursor=cursor, wait_ms=_ms(wait) or None))
+        return self._call("GET", f"/v1/events?{query}", timeout=self.timeout + wait, has=("events",))
 
     def verify_token(self, name: str, token: int, *, slot: Optional[int] = None) -> Json:
         """Returns the status of a token as of checked_at. Only a check in the transaction that writes is stronger."""

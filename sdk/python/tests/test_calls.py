@@ -61,6 +61,11 @@ class Calls(ServiceTest):
         page = self.paddock.events(lock=self.name)
         self.assertEqual(page["events"][0]["holder"], "worker-1")
         self.assertEqual(self.paddock.events(lock=self.name, cursor=page["next_cursor"], wait=0.05)["events"], [])
+        newest = self.paddock.events(lock=self.name, order="desc", kind="granted,released", since=page["events"][0]["at"])
+        self.assertNotIn("next_cursor", newest)
+        self.assertEqual(newest["events"], [e for e in reversed(page["events"]) if e["kind"] in ("granted", "released")])
+        held = self.paddock.holds(self.name, at=page["events"][0]["at"])
+        self.assertEqual([hold["fencing_token"] for hold in held["holds"]], [page["events"][0]["fencing_token"]])
 
     def test_permits_have_slots_and_readers_share_a_token(self):
         slots = {self.paddock.acquire(self.name, mode="permit", capacity=2).slot for _ in range(2)}

@@ -54,7 +54,9 @@ export interface Paddock {
   queue(name: string, options?: CallOptions): Promise<Schemas['Queue']>;
   /** Lists locks in the order of their names. */
   locks(query?: Query<'listLocks'>, options?: CallOptions): Promise<Schemas['LockPage']>;
-  /** Lists events, oldest first. */
+  /** Lists who held a lock: at an instant, or last. The newest grant is the first one. */
+  holds(name: string, query?: Query<'listHolds'>, options?: CallOptions): Promise<Schemas['HoldList']>;
+  /** Lists events, oldest first unless `order` is `desc`. */
   events(query?: Query<'listEvents'>, options?: CallOptions): Promise<Schemas['EventPage']>;
   /** Reports the status of a token as of `checked_at`. */
   verifyToken(request: Schemas['VerifyRequest'], options?: CallOptions): Promise<Schemas['TokenVerification']>;
@@ -66,7 +68,7 @@ export interface Paddock {
   readonly api: Client<paths>;
 }
 
-type Query<Operation extends 'listLocks' | 'listEvents'> = NonNullable<operations[Operation]['parameters']['query']>;
+type Query<Operation extends 'listLocks' | 'listEvents' | 'listHolds'> = NonNullable<operations[Operation]['parameters']['query']>;
 
 /**
  * createPaddock returns a client of the service at the base URL. It sends no request. It throws `invalid_request` for
@@ -78,6 +80,7 @@ export function createPaddock(options: PaddockOptions): Paddock {
     baseUrl: checkBaseUrl(options.baseUrl),
     fetch: transport(options.fetch ?? ((request) => fetch(request))),
     redirect: 'manual',
+    querySerializer: { array: { style: 'form', explode: false } },
     headers,
   });
   return { api, ...leaseCalls(api), ...readCalls(api), ...fencingCalls(api) };
@@ -110,12 +113,14 @@ function leaseCalls(api: Client<paths>): Pick<Paddock, 'acquire' | 'renew' | 're
   };
 }
 
-function readCalls(api: Client<paths>): Pick<Paddock, 'lock' | 'queue' | 'locks' | 'events'> {
+function readCalls(api: Client<paths>): Pick<Paddock, 'lock' | 'queue' | 'holds' | 'locks' | 'events'> {
   return {
     lock: async (name, o) =>
       namedBody('read', name, await api.GET('/v1/locks/{name}', { ...o, params: lockParams(name) })),
     queue: async (name, o) =>
       namedBody('read', name, await api.GET('/v1/locks/{name}/queue', { ...o, params: lockParams(name) })),
+    holds: async (name, query = {}, o = {}) =>
+      namedBody('read', name, await api.GET('/v1/locks/{name}/holds', { ...o, params: { ...lockParams(name), query } })),
     locks: async (query = {}, o = {}) =>
       bodyOf('read', await api.GET('/v1/locks', { ...o, params: { query } }), (page) => Array.isArray(page.locks)),
     events: async (query = {}, o = {}) =>

@@ -245,6 +245,33 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/locks/{name}/holds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The lock's name. A colon separates levels. `a%3Ab` (percent-encoded) and `a:b` are the same name.
+                 * @example jobs:nightly
+                 */
+                name: components["parameters"]["Name"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List who held a lock
+         * @description Pairs the grants of a lock with their ends, from the events that are kept: who held it at an instant, with
+         *     `at`, or who held it last. The newest grant is the first one.
+         */
+        get: operations["listHolds"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/events": {
         parameters: {
             query?: never;
@@ -254,10 +281,11 @@ export interface paths {
         };
         /**
          * List events
-         * @description Lists every transition of the locks, oldest first. A renewal is listed only if it replaced the metadata. Pass
-         *     `next_cursor` to get later events; a cursor never skips an event that is still being committed. The `id` of an
-         *     event is a cursor as well, and the cursor `now` stands after all current events. With `wait_ms`, the call
-         *     waits while there are no events to return.
+         * @description Lists every transition of the locks, oldest first unless `order` is `desc`. A renewal is listed only if it
+         *     replaced the metadata. Pass `next_cursor` to get the next page; a cursor never skips an event that is still
+         *     being committed. The `id` of an event is a cursor as well, and the cursor `now` stands after all current
+         *     events. With `wait_ms`, which needs neither `until` nor `order=desc`, the call waits while there are no events
+         *     to return.
          */
         get: operations["listEvents"];
         put?: never;
@@ -817,13 +845,51 @@ export interface components {
         EventKind: "granted" | "released" | "expired" | "revoked" | "queued" | "dequeued" | "withdrawn" | "metadata_updated";
         EventPage: {
             events: components["schemas"]["Event"][];
-            /** @description Pass it as `cursor` to get later events. */
-            next_cursor: string;
+            /**
+             * @description Pass it as `cursor` to get the next page. It is absent at the end of the list, which a list has only if
+             *     `order` is `desc` or `until` has passed.
+             */
+            next_cursor?: string;
             /**
              * @description True if events before this page are missing because they are no longer kept, or because a fail-over or
-             *     restore lost the event of the cursor: read the locks again. Absent otherwise.
+             *     restore lost the event of the cursor: read the locks again. With `since` or `order=desc`, true on the page
+             *     that is next to events of the range that are no longer kept. Absent otherwise.
              */
             gap?: boolean;
+        };
+        HoldList: {
+            name: string;
+            holds: components["schemas"]["Hold"][];
+            /**
+             * @description False if leases from before these may be missing, because their events are no longer kept, or because the
+             *     lock has more events than one call reads.
+             */
+            complete: boolean;
+        };
+        Hold: {
+            slot: number;
+            mode: components["schemas"]["Mode"];
+            holder: string;
+            /** Format: int64 */
+            fencing_token: number;
+            /**
+             * Format: date-time
+             * @description Absent if the event of the grant is no longer kept.
+             */
+            granted_at?: string;
+            /**
+             * Format: date-time
+             * @description When the end was recorded; an expired lease ends after its grace, or a moment later if no client uses
+             *     the lock. Absent while no end is recorded.
+             */
+            ended_at?: string;
+            /**
+             * @description How it ended. Absent while no end is recorded.
+             * @enum {string}
+             */
+            end?: "released" | "expired" | "revoked" | "withdrawn";
+            /** @description Present on `revoked` and `withdrawn`. */
+            reason?: string;
         };
         VerifyRequest: {
             name: string;
@@ -1513,6 +1579,55 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listHolds: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only leases that were held at this instant. In a URL, write the `+` of a time zone as `%2B`.
+                 * @example 2026-01-02T03:12:00Z
+                 */
+                at?: string;
+                /**
+                 * @description Only leases that were granted before this instant. Pass the `granted_at` of the last one to get older ones.
+                 *     It cannot be combined with `at`.
+                 */
+                until?: string;
+                /**
+                 * @description The maximum number of entries on the page. The default is 100.
+                 * @example 100
+                 */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The lock's name. A colon separates levels. `a%3Ab` (percent-encoded) and `a:b` are the same name.
+                 * @example jobs:nightly
+                 */
+                name: components["parameters"]["Name"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The leases. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HoldList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listEvents: {
         parameters: {
             query?: {
@@ -1526,6 +1641,31 @@ export interface operations {
                  * @example jobs:
                  */
                 prefix?: components["parameters"]["Prefix"];
+                /**
+                 * @description Only events of these kinds, with commas between them.
+                 * @example [
+                 *       "expired",
+                 *       "revoked"
+                 *     ]
+                 */
+                kind?: components["schemas"]["EventKind"][];
+                /**
+                 * @description Only events with exactly this holder.
+                 * @example worker-1
+                 */
+                holder?: string;
+                /**
+                 * @description Only events at this instant or later. In a URL, write the `+` of a time zone as `%2B`.
+                 * @example 2026-01-02T03:00:00Z
+                 */
+                since?: string;
+                /**
+                 * @description Only events before this instant, which must be after `since`.
+                 * @example 2026-01-02T04:00:00Z
+                 */
+                until?: string;
+                /** @description `asc` begins with the oldest event, `desc` with the newest. */
+                order?: "asc" | "desc";
                 /**
                  * @description The maximum number of entries on the page. The default is 100.
                  * @example 100

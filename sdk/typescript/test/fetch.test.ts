@@ -220,7 +220,13 @@ test('every call reaches the service', async () => {
   await assert.rejects(paddock.release(name, { lease_id }), { code: 'lease_lost', ended: 'revoked' });
   const again = await paddock.acquire(name, { holder: 'w' });
   await paddock.release(name, { lease_id: again.lease_id });
-  assert.equal((await paddock.events({ lock: name })).events.length, 4);
+  const { events } = await paddock.events({ lock: name });
+  assert.equal(events.length, 4);
+  const newest = await paddock.events({ lock: name, order: 'desc', kind: ['revoked', 'released'] });
+  assert.deepEqual(newest.events, [events[3], events[1]]);
+  assert.equal(newest.next_cursor, undefined);
+  const { holds } = await paddock.holds(name, { at: events[0].at });
+  assert.deepEqual(holds.map((hold) => [hold.fencing_token, hold.end]), [[fencing_token, 'revoked']]);
   const seen = await paddock.api.GET('/v1/locks/{name}', { params: { path: { name } } });
   const same = { 'If-None-Match': seen.response.headers.get('ETag')! };
   assert.equal((await paddock.api.GET('/v1/locks/{name}', { params: { path: { name }, header: same } })).response.status, 304);

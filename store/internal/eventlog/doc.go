@@ -40,6 +40,13 @@
 //	batches:     b1 <- b2 <- b3 <- b4 <- b5 <- b6 <- b7 <- b8      b9 <- b10 <- b11 <- b12   (newest)
 //	first page after b1: b2 from r1, b5..b3 from r2, b8..b6 from p, ... until the page is full
 //
+// In descending order, a page begins at the first reference after its cursor, and goes on with those before it.
+//
+// # Instants
+//
+// Events have no index by instant either. The order of batch ids is about that of their instants, so a binary search
+// finds the first batch of a range; what is up to clockSlack out of order is still found, see [clockSlack].
+//
 // # Subscriptions
 //
 // One goroutine reads new events while there are subscribers. Each subscriber gets them from memory, or from the

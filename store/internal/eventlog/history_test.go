@@ -18,7 +18,7 @@ import (
 )
 
 // TestHistoryIsComplete writes random batches, and has locks be pruned in between. From each cursor, in pages of
-// several lengths, the history of each lock must be exactly its events.
+// several lengths and in both orders, the history of each lock must be exactly its events.
 func TestHistoryIsComplete(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
@@ -46,6 +46,10 @@ func TestHistoryIsComplete(t *testing.T) {
 					from := rng.IntN(len(of[name]))
 					q := lock.EventQuery{Name: name, Limit: 1 + rng.IntN(150), Cursor: strconv.FormatInt(of[name][from].ID, 10)}
 					want := of[name][from+1:]
+					sameEvents(t, fmt.Sprintf("%+v", q), readAll(t, l, q), want)
+
+					q.Descending, want = true, slices.Clone(of[name][:from])
+					slices.Reverse(want)
 					sameEvents(t, fmt.Sprintf("%+v", q), readAll(t, l, q), want)
 				}
 				sameEvents(t, name, readAll(t, l, lock.EventQuery{Name: name, Limit: lock.MaxLimit}), of[name])

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"embed"
+	"math"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -35,9 +36,10 @@ func New(db *database.DB, draining <-chan struct{}) *Log {
 
 // A segment is the events that a query selects between two ids.
 type segment struct {
-	events []lock.Event // in the order of their ids, at most the query's limit
-	upTo   int64        // these are all selected events up to this id
-	end    bool         // there were no batches after upTo up to the bound
+	events []lock.Event // in the order of the query, at most its limit
+	upTo   int64        // these are all selected events up to this id; if they descend, all from this id on
+	end    bool         // there were no batches after upTo up to the bound; if they descend, before upTo
+	over   bool         // the query will never select an event after these
 	gap    bool         // events may be missing before these
 }
 
@@ -53,31 +55,47 @@ func (s *segment) cut(n int) {
 // is empty. Errors are those of package lock.
 //
 // A page is read in steps of bounded work. It has fewer events than its limit only if there are no more, if there is
-// a gap, or if it took scanTime to find them. In that case the page may even be empty, but its Next is ahead of the
-// cursor.
+// a gap, or if it took scanTime to find them. In that case the page may even be empty, but its Next is further on.
 func (l *Log) Page(ctx context.Context, q lock.EventQuery) (page lock.Page[lock.Event], err error) {
 	if q, err = q.Resolve(); err != nil {
 		return page, err
 	}
-	after, err := parseCursor(q.Cursor)
+	cursor, err := parseCursor(q)
 	if err != nil {
 		return page, err
 	}
-	read := l.stored
+	ids, err := l.span(ctx, q, cursor)
+	if err != nil {
+		return page, err
+	}
+	var s segment
 	if q.Wait > 0 {
-		read = l.await
+		s, err = l.await(ctx, q, ids.after)
+	} else {
+		s, err = l.stored(ctx, q, ids)
 	}
-	s, err := read(ctx, q, after)
 	if err != nil {
 		return page, err
 	}
-	return lock.Page[lock.Event]{Items: s.events, Next: strconv.FormatInt(s.upTo, 10), Gap: s.gap}, nil
+	if q.Descending {
+		s.gap = s.over && ids.pruned
+	} else if !q.Since.IsZero() && q.Cursor == "" {
+		s.gap = ids.pruned
+	}
+	page = lock.Page[lock.Event]{Items: s.events, Gap: s.gap}
+	if !s.over {
+		page.Next = strconv.FormatInt(s.upTo, 10)
+	}
+	return page, nil
 }
 
-// stored reads the segment after the id from the database, step by step. A negative id is for the bound, without
-// events.
-func (l *Log) stored(ctx context.Context, q lock.EventQuery, after int64) (segment, error) {
-	s := segment{upTo: after}
+// stored reads the segment at the beginning of the span from the database, step by step. If the span begins at a
+// negative id, that is the bound, and there are no events.
+func (l *Log) stored(ctx context.Context, q lock.EventQuery, ids span) (segment, error) {
+	s := segment{upTo: ids.after}
+	if q.Descending {
+		s.upTo = ids.before
+	}
 	for began, size := time.Now(), firstStep(q.Limit); ; size = nextStep {
 		var next segment
 		err := l.db.Read(ctx, func(ctx context.Context) (err error) {
@@ -89,27 +107,30 @@ func (l *Log) stored(ctx context.Context, q lock.EventQuery, after int64) (segme
 		if err != nil {
 			return s, err
 		}
-		s = segment{append(s.events, next.events...), next.upTo, next.end, s.gap || next.gap}
-		if s.end || s.gap || len(s.events) == q.Limit || time.Since(began) >= scanTime {
+		next.events, next.gap = append(s.events, next.events...), s.gap || next.gap
+		s, s.over = next, ids.passed(q, next)
+		if s.end || s.over || s.gap || len(s.events) == q.Limit || time.Since(began) >= scanTime {
 			return s, nil
 		}
 	}
 }
 
-// parseCursor returns the id after which a page begins, negative for the bound.
-func parseCursor(cursor string) (int64, error) {
-	switch cursor {
-	case "":
+// parseCursor returns the id that is next to the page, which does not have it. It is negative for the bound.
+func parseCursor(q lock.EventQuery) (int64, error) {
+	switch {
+	case q.Cursor == "" && q.Descending:
+		return math.MaxInt64, nil
+	case q.Cursor == "":
 		return 0, nil
-	case lock.CursorNow:
+	case q.Cursor == lock.CursorNow:
 		return -1, nil
 	}
-	after, err := strconv.ParseInt(cursor, 10, 64)
-	if err != nil || after < 0 || cursor != strconv.FormatInt(after, 10) {
+	id, err := strconv.ParseInt(q.Cursor, 10, 64)
+	if err != nil || id < 0 || q.Cursor != strconv.FormatInt(id, 10) {
 		return 0, lock.Invalid("cursor",
 			"is invalid; pass next_cursor unchanged, the id of an event, or now, or omit it to start over")
 	}
-	return after, nil
+	return id, nil
 }
 
 //go:embed sql/*.sql
@@ -118,9 +139,12 @@ var files embed.FS
 var (
 	sqlNewest  = database.Statement(files, "newest")
 	sqlMarks   = database.Statement(files, "marks")
-	sqlBatches = database.Statement(files, "batches")
-	sqlHistory = database.Statement(files, "history")
 	sqlHorizon = database.Statement(files, "horizon")
+
+	sqlBatches     = database.Statement(files, "batches")
+	sqlBatchesBack = database.Statement(files, "batches_back")
+	sqlHistory     = database.Statement(files, "history")
+	sqlHistoryBack = database.Statement(files, "history_back")
 )
 
 // A step limits what is read in one round trip. At least one batch is read.
@@ -146,12 +170,15 @@ type bound struct {
 	epoch  int64 // the newest epoch
 }
 
+// firstOf returns the least id that an event of the batch can have.
+func firstOf(batch int64) int64 { return batch * row.EventsPerBatch }
+
 // lastOf returns the greatest id that an event of the batch can have.
 func lastOf(batch int64) int64 { return batch*row.EventsPerBatch + row.EventsPerBatch - 1 }
 
-// read reads, in one round trip, the bound and the segment after the id, or its first part. For a negative id it
+// read reads, in one round trip, the bound and the segment next to the id, or its first part. For a negative id it
 // reads only the bound.
-func (l *Log) read(ctx context.Context, q lock.EventQuery, after int64, size step) (segment, bound, error) {
+func (l *Log) read(ctx context.Context, q lock.EventQuery, from int64, size step) (segment, bound, error) {
 	if q.Name != "" {
 		q.Limit = min(q.Limit, size.events)
 	}
@@ -166,17 +193,22 @@ func (l *Log) read(ctx context.Context, q lock.EventQuery, after int64, size ste
 		var mark *int64
 		err := r.Scan(&mark)
 		end.resolve(mark, shown)
-		s.upTo, s.end = max(after, end.upTo), true
+		s.upTo, s.end = max(from, end.upTo), true
+		if q.Descending {
+			s.upTo = 0
+		}
 		return err
 	})
-	if after >= 0 {
-		queueEvents(b, q, after, size).Query(func(rows pgx.Rows) error {
-			err := s.collect(rows, after, end.upTo, q.Limit)
+	if from >= 0 {
+		queueEvents(b, q, from, size).Query(func(rows pgx.Rows) error {
+			err := s.collect(rows, q, from, end.upTo)
 			s.cut(q.Limit)
 			return err
 		})
-		b.Queue(sqlHorizon, epoch.BatchOf(after)).QueryRow(func(r pgx.Row) (err error) {
-			s.gap, err = gapAfter(r, after, end.upTo)
+	}
+	if from >= 0 && !q.Descending {
+		b.Queue(sqlHorizon, epoch.BatchOf(from)).QueryRow(func(r pgx.Row) (err error) {
+			s.gap, err = gapAfter(r, from, end.upTo)
 			return err
 		})
 	}
@@ -207,12 +239,16 @@ func (l *Log) show(id int64) {
 	}
 }
 
-// queueEvents queues the statement that finds the first batches with events of q after the id.
-func queueEvents(b *pgx.Batch, q lock.EventQuery, after int64, size step) *pgx.QueuedQuery {
-	if q.Name != "" {
-		return b.Queue(sqlHistory, row.NameKey(q.Name), q.Name, after, refsFor(q.Limit))
+// queueEvents queues the statement that finds the first batches with events of q next to the id.
+func queueEvents(b *pgx.Batch, q lock.EventQuery, from int64, size step) *pgx.QueuedQuery {
+	history, batches, first := sqlHistory, sqlBatches, epoch.BatchOf(from+1)
+	if q.Descending {
+		history, batches, first = sqlHistoryBack, sqlBatchesBack, epoch.BatchOf(from-1)
 	}
-	return b.Queue(sqlBatches, epoch.BatchOf(after+1), q.Prefix, size.batches, size.bytes)
+	if q.Name != "" {
+		return b.Queue(history, row.NameKey(q.Name), q.Name, from, refsFor(q.Limit))
+	}
+	return b.Queue(batches, first, q.Prefix, size.batches, size.bytes)
 }
 
 // refsFor returns how many references of a lock a page needs. There is one in each commit in which the lock's
@@ -222,14 +258,15 @@ func refsFor(limit int) int {
 	return (limit+2*row.RefInterval-3)/row.RefInterval + 1
 }
 
-// collect adds the events of the rows after one id and up to another, at least limit if there are as many.
-func (s *segment) collect(rows pgx.Rows, after, upTo int64, limit int) error {
+// collect adds the events of the rows that q selects, from one id on and up to the bound, at least q.Limit if there are
+// as many.
+func (s *segment) collect(rows pgx.Rows, q lock.EventQuery, from, bound int64) error {
 	var id int64
 	var at time.Time
 	var entries [][]byte
 	var more bool
 	_, err := pgx.ForEachRow(rows, []any{&id, &at, &entries, &more}, func() error {
-		if len(s.events) >= limit || lastOf(id) > upTo {
+		if len(s.events) >= q.Limit || lastOf(id) > bound {
 			return nil
 		}
 		first := len(s.events)
@@ -239,15 +276,21 @@ func (s *segment) collect(rows pgx.Rows, after, upTo int64, limit int) error {
 				return err
 			}
 			for _, e := range entry.Events {
-				if e.ID > after {
+				if e.ID != from && e.ID < from == q.Descending && q.Selects(&e) {
 					s.events = append(s.events, e)
 				}
 			}
 		}
 		slices.SortFunc(s.events[first:], func(a, b lock.Event) int { return cmp.Compare(a.ID, b.ID) })
+		if q.Descending {
+			slices.Reverse(s.events[first:])
+		}
 		return nil
 	})
-	if more && lastOf(id) < upTo {
+	switch {
+	case more && q.Descending:
+		s.upTo, s.end = firstOf(id), false
+	case more && lastOf(id) < bound:
 		s.upTo, s.end = lastOf(id), false
 	}
 	return err

@@ -224,7 +224,7 @@ func eventsOf(t *testing.T, l *Log, name string) []lock.Event {
 	return page(t, l, lock.EventQuery{Name: name, Limit: lock.MaxLimit}).Items
 }
 
-// readAll reads pages from the query's cursor until one is empty. No page may report a gap.
+// readAll reads pages from the query's cursor until one is the last or empty. No page may report a gap.
 func readAll(t *testing.T, l *Log, q lock.EventQuery) []lock.Event {
 	t.Helper()
 	var all []lock.Event
@@ -233,10 +233,10 @@ func readAll(t *testing.T, l *Log, q lock.EventQuery) []lock.Event {
 		if p.Gap {
 			t.Fatalf("a gap after %s", q.Cursor)
 		}
-		if len(p.Items) == 0 {
+		all, q.Cursor = append(all, p.Items...), p.Next
+		if len(p.Items) == 0 || p.Next == "" {
 			return all
 		}
-		all, q.Cursor = append(all, p.Items...), p.Next
 	}
 }
 

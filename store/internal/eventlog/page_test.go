@@ -13,7 +13,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestPagesResumeInsideBatches reads batches whose locks take turns, from every event on and in pages of every length.
+// TestPagesResumeInsideBatches reads batches whose locks take turns, from every event on and in pages of every length,
+// in both orders.
 func TestPagesResumeInsideBatches(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -30,6 +31,20 @@ func TestPagesResumeInsideBatches(t *testing.T) {
 				q.Cursor, rest = strconv.FormatInt(all[from].ID, 10), all[from+1:]
 			}
 			want := selected(rest, lock.EventQuery{Name: q.Name, Prefix: q.Prefix, Limit: len(all)})
+			for limit := range 6 {
+				q.Limit = limit
+				sameEvents(t, fmt.Sprintf("%+v", q), readAll(t, l, q), want)
+			}
+		}
+	}
+	for before := range len(all) + 1 {
+		for _, q := range selections {
+			want := selected(all[:before], lock.EventQuery{Name: q.Name, Prefix: q.Prefix, Limit: len(all)})
+			want = slices.Clone(want)
+			slices.Reverse(want)
+			if q.Descending = true; before < len(all) {
+				q.Cursor = strconv.FormatInt(all[before].ID, 10)
+			}
 			for limit := range 6 {
 				q.Limit = limit
 				sameEvents(t, fmt.Sprintf("%+v", q), readAll(t, l, q), want)

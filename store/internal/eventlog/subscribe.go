@@ -2,8 +2,8 @@ package eventlog
 
 import (
 	"context"
+	"math"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -38,7 +38,7 @@ func (l *Log) await(ctx context.Context, q lock.EventQuery, after int64) (segmen
 func (l *Log) next(ctx context.Context, q lock.EventQuery, after, shown int64) (segment, <-chan struct{}, error) {
 	s, known, more := l.tail.since(after)
 	if !known || s.upTo < shown {
-		s, err := l.stored(ctx, q, after)
+		s, err := l.stored(ctx, q, span{after: after, before: math.MaxInt64})
 		return s, more, err
 	}
 	s.events = selected(s.events, q)
@@ -49,16 +49,16 @@ func (l *Log) next(ctx context.Context, q lock.EventQuery, after, shown int64) (
 // selected returns the first q.Limit of the events that q selects. If q selects all events, they share the memory of
 // events, which the tail shares with all subscribers, so they must not be changed.
 func selected(events []lock.Event, q lock.EventQuery) (items []lock.Event) {
-	if q.Name == "" && q.Prefix == "" {
+	if q.SelectsAll() {
 		n := min(len(events), q.Limit)
 		return events[:n:n]
 	}
-	for _, e := range events {
+	for i := range events {
 		if len(items) == q.Limit {
 			break
 		}
-		if (q.Name == "" || e.Name == q.Name) && strings.HasPrefix(e.Name, q.Prefix) {
-			items = append(items, e)
+		if q.Selects(&events[i]) {
+			items = append(items, events[i])
 		}
 	}
 	return items

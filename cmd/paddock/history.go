@@ -1,0 +1,219 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/internal/wire"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+type historyCommand struct {
+	Name string `arg:"" help:"The lock's name, such as jobs:nightly."`
+	serviceFlags
+	outputFlags
+
+	At     string   `placeholder:"WHEN" help:"Show who held the lock at this instant instead."`
+	Since  string   `placeholder:"WHEN" unset:"the oldest event that is kept" help:"Only events at this instant or later."`
+	Until  string   `placeholder:"WHEN" unset:"now" help:"Only events before this instant."`
+	Kind   []string `placeholder:"KIND" unset:"all kinds" help:"Only events of these kinds, with commas between them."`
+	Holder string   `placeholder:"NAME" unset:"all holders" help:"Only events of this holder."`
+	Limit  int      `default:"20" placeholder:"N" help:"How many events to show: the newest ones."`
+}
+
+func (historyCommand) Help() string {
+	return `Prints the last events of a lock, oldest first: who was granted it and for how long, who waited, whose lease expired or was
+revoked. With --at it prints who held the lock at an instant.
+
+WHEN is an instant such as 2026-01-02T03:12:00Z, a time of the last 24 hours on this machine's clock such as 03:12, or how
+long ago it was, such as 2h.
+
+    paddock history jobs:nightly
+    paddock history jobs:nightly --at 03:12
+    paddock history jobs:nightly --since 7d --kind expired,revoked --limit 1000`
+}
+
+// Run prints the history of a lock.
+func (c *historyCommand) Run(ctx context.Context, p *program) error {
+	locks, err := c.clientWithTimeout(callTimeout)
+	if err != nil {
+		return err
+	}
+	if c.At != "" {
+		return c.printHolds(ctx, p, locks)
+	}
+	q, err := c.query(time.Now())
+	if err != nil {
+		return err
+	}
+	events, gap, err := newestEvents(ctx, locks, q)
+	if err != nil {
+		return explainUnlessStopped(ctx, err)
+	}
+	if gap {
+		p.log.Warn("older events are no longer kept", "lock", c.Name)
+	}
+	return p.print(c.Output, showHistory(events))
+}
+
+// printHolds prints who held the lock at an instant.
+func (c *historyCommand) printHolds(ctx context.Context, p *program, locks *client.Client) error {
+	if c.Since != "" || c.Until != "" || len(c.Kind) > 0 || c.Holder != "" {
+		return usagef("--at cannot be combined with --since, --until, --kind or --holder; leave them out")
+	}
+	at, err := parseInstant("at", c.At, time.Now())
+	if err != nil {
+		return err
+	}
+	list, err := locks.Holds(ctx, lock.HoldQuery{Name: c.Name, At: at, Limit: lock.MaxLimit})
+	if err != nil {
+		return explainUnlessStopped(ctx, err)
+	}
+	if !list.Complete {
+		p.log.Warn("leases may be missing: not all events from before are kept", "lock", c.Name, "at", at)
+	}
+	return p.print(c.Output, showHolds(list))
+}
+
+// query returns the query of the newest events, or a usage error.
+func (c *historyCommand) query(now time.Time) (lock.EventQuery, error) {
+	q := lock.EventQuery{Name: c.Name, Holder: c.Holder, Descending: true, Limit: c.Limit}
+	if c.Limit < 1 || c.Limit > lock.MaxLimit {
+		return q, usagef("--limit is %d; give 1 to %d", c.Limit, lock.MaxLimit)
+	}
+	for _, name := range c.Kind {
+		kind := lock.KindOf(name)
+		if kind == 0 {
+			return q, usagef("--kind: %q is no kind of event; give %s", name, lock.KindNames())
+		}
+		q.Kinds = append(q.Kinds, kind)
+	}
+	var err error
+	if q.Since, err = parseInstant("since", c.Since, now); err != nil {
+		return q, err
+	}
+	if q.Until, err = parseInstant("until", c.Until, now); err != nil {
+		return q, err
+	}
+	_, err = q.Resolve()
+	return q, explain(err)
+}
+
+// parseInstant reads an instant, a time of day within the 24 hours before now, or how long before now. Without a text
+// it returns the zero instant.
+func parseInstant(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04:05"} {
+		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return at, nil
+		}
+	}
+	for _, layout := range []string{"15:04", time.TimeOnly} {
+		if clock, err := time.Parse(layout, text); err == nil {
+			at := time.Date(now.Year(), now.Month(), now.Day(), clock.Hour(), clock.Minute(), clock.Second(), 0, now.Location())
+			if at.After(now) {
+				at = at.AddDate(0, 0, -1)
+			}
+			return at, nil
+		}
+	}
+	ago, err := parseDuration(text)
+	if err != nil || ago < 0 {
+		return time.Time{}, usagef("--%s is %q; give an instant such as 2026-01-02T03:12:00Z, a time such as 03:12, or how long "+
+			"ago, such as 2h", flag, text)
+	}
+	return now.Add(-ago), nil
+}
+
+// newestEvents returns the last events that the query selects, in the order of their ids. gap reports that older ones
+// are no longer kept.
+func newestEvents(ctx context.Context, locks lock.Service, q lock.EventQuery) (events []lock.Event, gap bool, err error) {
+	for wanted := q.Limit; len(events) < wanted; {
+		q.Limit = wanted - len(events)
+		page, err := locks.Events(ctx, q)
+		if err != nil {
+			return nil, false, err
+		}
+		events = append(events, page.Items...)
+		if page.Next == "" {
+			gap = page.Gap
+			break
+		}
+		q.Cursor = page.Next
+	}
+	slices.Reverse(events)
+	return events, gap, nil
+}
+
+// showHistory returns the output for the events of a lock, one per row, with what the events before it say about each.
+func showHistory(events []lock.Event) output {
+	return output{wire: wire.MapSlice(events, wire.EventOf), table: func(s table) {
+		s.row("AT", "EVENT", "TOKEN", "MODE", "HOLDER", "DETAILS")
+		for i, e := range events {
+			s.row(localPrecise(e.At), e.Kind.String(), token(e.Token), modeAndSlot(e.Mode, e.Slot), e.Holder,
+				cmp.Or(details(events[:i+1]), none))
+		}
+	}}
+}
+
+// details returns what the events say about the last one of them: how long its lease was held or its call waited, and
+// why it ended.
+func details(events []lock.Event) string {
+	e := events[len(events)-1]
+	timeline := lock.TimelineOf(events)
+	text := ""
+	for _, w := range timeline.Waits {
+		if w.LeftAt.Equal(e.At) && w.Place == e.Place && !w.JoinedAt.IsZero() {
+			text = "waited " + short(e.At.Sub(w.JoinedAt))
+		}
+	}
+	for _, h := range timeline.Holds {
+		if h.EndedAt.Equal(e.At) && h.Slot == e.Slot && h.Token == e.Token && h.End == e.Kind && !h.GrantedAt.IsZero() {
+			text = "held for " + short(e.At.Sub(h.GrantedAt))
+		}
+	}
+	if e.Reason != "" && text != "" {
+		text += ": "
+	}
+	return text + e.Reason
+}
+
+// showHolds returns the output for the leases of a lock, one per row.
+func showHolds(list lock.HoldList) output {
+	return output{wire: wire.HoldListOf(list), table: func(s table) {
+		s.row("HOLDER", "MODE", "TOKEN", "FROM", "TO", "END", "REASON")
+		for _, h := range list.Holds {
+			end := none
+			if h.End != 0 {
+				end = fmt.Sprintf("%s after %s", h.End, heldFor(h))
+			}
+			s.row(h.Holder, modeAndSlot(h.Mode, h.Slot), token(h.Token), localPrecise(h.GrantedAt), localPrecise(h.EndedAt),
+				end, cmp.Or(h.Reason, none))
+		}
+	}}
+}
+
+// heldFor returns how long an ended lease was held, or that this is unknown.
+func heldFor(h lock.Hold) string {
+	if h.GrantedAt.IsZero() {
+		return "an unknown time"
+	}
+	return short(h.EndedAt.Sub(h.GrantedAt))
+}
+
+// localPrecise returns an instant in the local time zone, in milliseconds.
+func localPrecise(t time.Time) string {
+	if t.IsZero() {
+		return none
+	}
+	return t.Local().Format("2006-01-02T15:04:05.000Z07:00")
+}

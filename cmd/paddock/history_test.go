@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/internal/wire"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// past lets a hold the lock and release it, b hold it until it is revoked, and c hold it, which waited for it.
+func (d *harness) past(name string) (events []lock.Event) {
+	d.Helper()
+	if err := d.locks.Release(d.Context(), lock.Release{Name: name, LeaseID: d.hold(lock.Acquire{Name: name, Holder: "a"}).ID}); err != nil {
+		d.Fatal(err)
+	}
+	b := d.hold(lock.Acquire{Name: name, Holder: "b"})
+	granted := make(chan error, 1)
+	go func() {
+		_, err := d.locks.Acquire(d.Context(), lock.Acquire{Name: name, Holder: "c", Wait: lock.MaxWait, LeaseID: lock.LeaseID(uuid.New())})
+		granted <- err
+	}()
+	for {
+		queue, err := d.locks.Queue(d.Context(), name)
+		if err != nil {
+			d.Fatal(err)
+		}
+		if len(queue.Waiters) == 1 {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if _, err := d.locks.Revoke(d.Context(), lock.Revoke{Name: name, Token: b.Token, Reason: "host is dead"}); err != nil {
+		d.Fatal(err)
+	}
+	if err := <-granted; err != nil {
+		d.Fatal(err)
+	}
+	page, err := d.locks.Events(d.Context(), lock.EventQuery{Name: name})
+	if err != nil {
+		d.Fatal(err)
+	}
+	return page.Items
+}
+
+func TestHistoryPrintsWhatHappened(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	d.past("jobs:nightly")
+	stdout, _ := d.expectExit(exitOK, "history", "jobs:nightly")
+	want := []string{
+		`AT +EVENT +TOKEN +MODE +HOLDER +DETAILS`,
+		`\S+ +granted +\d+ +exclusive +a +-`,
+		`\S+ +released +\d+ +exclusive +a +held for \S+`,
+		`\S+ +granted +\d+ +exclusive +b +-`,
+		`\S+ +queued +- +exclusive +c +-`,
+		`\S+ +revoked +\d+ +exclusive +b +held for \S+: host is dead`,
+		`\S+ +granted +\d+ +exclusive +c +waited \S+`,
+	}
+	if !regexp.MustCompile("^" + strings.Join(want, "\n") + "\n$").MatchString(stdout) {
+		t.Errorf("printed\n%s", stdout)
+	}
+	stdout, _ = d.expectExit(exitOK, "history", "jobs:nightly", "--limit=2", "-o", "json")
+	var events []wire.Event
+	if err := json.Unmarshal([]byte(stdout), &events); err != nil || len(events) != 2 || events[0].Reason == nil || events[1].Holder != "c" {
+		t.Errorf("%v: %s", err, stdout)
+	}
+	stdout, _ = d.expectExit(exitOK, "history", "jobs:nightly", "--kind=granted,revoked", "--holder=b", "--since=1h", "-o", "json")
+	if n := strings.Count(stdout, `"kind"`); n != 2 {
+		t.Errorf("%d events:\n%s", n, stdout)
+	}
+	if stdout, _ = d.expectExit(exitOK, "history", "jobs:nightly", "--until=1h"); strings.Count(stdout, "\n") != 1 {
+		t.Errorf("printed events from before the first one:\n%s", stdout)
+	}
+}
+
+func TestHistoryShowsTheHoldersAtAnInstant(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	events := d.past("jobs:nightly")
+	at := events[2].At.UTC().Format(time.RFC3339Nano)
+	stdout, _ := d.expectExit(exitOK, "history", "jobs:nightly", "--at="+at)
+	want := fmt.Sprintf(`^HOLDER +MODE +TOKEN +FROM +TO +END +REASON\nb +exclusive +%d +\S+ +\S+ +revoked after \S+ +host is dead\n$`, events[2].Token)
+	if !regexp.MustCompile(want).MatchString(stdout) {
+		t.Errorf("printed\n%s", stdout)
+	}
+	stdout, _ = d.expectExit(exitOK, "history", "jobs:nightly", "--at=0s", "-o", "json")
+	var list wire.HoldList
+	if err := json.Unmarshal([]byte(stdout), &list); err != nil || len(list.Holds) != 1 || list.Holds[0].Holder != "c" || list.Holds[0].End != nil {
+		t.Errorf("%v: %s", err, stdout)
+	}
+}
+
+func TestHistoryRefusesWhatCannotBe(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	for flags, want := range map[string]string{
+		"--since=yesterday":                    "--since is \"yesterday\"; give an instant such as",
+		"--at=25:00":                           "--at is \"25:00\"",
+		"--at=-2h":                             "--at is \"-2h\"",
+		"--at=1h --since=2h":                   "--at cannot be combined",
+		"--since=1h --until=2h":                "is not after since",
+		"--kind=lost":                          "\"lost\" is no kind of event; give granted, released",
+		"--limit=0":                            "--limit is 0; give 1 to 1000",
+		"--until=2026-01-02T03:04:05+25:00":    "--until is",
+		"--since=2026-13-01":                   "--since is",
+		"--holder=" + strings.Repeat("h", 201): "holder",
+	} {
+		if _, stderr := d.expectExit(exitUsage, append([]string{"history", "a"}, strings.Fields(flags)...)...); !strings.Contains(stderr, want) {
+			t.Errorf("%s: %s", flags, stderr)
+		}
+	}
+}
+
+// TestInstantsOfPeople: a time of day is the last one that the clock has shown.
+func TestInstantsOfPeople(t *testing.T) {
+	t.Parallel()
+	zone := time.FixedZone("somewhere", 2*60*60)
+	now := time.Date(2026, 3, 1, 4, 30, 15, 0, zone)
+	for text, want := range map[string]time.Time{
+		"":                          {},
+		"2026-01-02T03:04:05Z":      time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		"2026-01-02T03:04:05+01:00": time.Date(2026, 1, 2, 2, 4, 5, 0, time.UTC),
+		"2026-01-02 03:04":          time.Date(2026, 1, 2, 3, 4, 0, 0, zone),
+		"2026-01-02T03:04:05":       time.Date(2026, 1, 2, 3, 4, 5, 0, zone),
+		"03:12":                     time.Date(2026, 3, 1, 3, 12, 0, 0, zone),
+		"04:30:15":                  now,
+		"04:30:16":                  time.Date(2026, 2, 28, 4, 30, 16, 0, zone),
+		"2h":                        now.Add(-2 * time.Hour),
+		"1d12h":                     now.Add(-36 * time.Hour),
+		"0":                         now,
+	} {
+		if got, err := parseInstant("at", text, now); err != nil || !got.Equal(want) {
+			t.Errorf("%q is %v, want %v (%v)", text, got, want, err)
+		}
+	}
+}

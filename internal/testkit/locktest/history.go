@@ -1,0 +1,227 @@
+package locktest
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+func historyCases() cases {
+	return cases{
+		"events are listed from the newest on":              historyDescending,
+		"events are selected by kind, holder and instant":   historySelection,
+		"a list of the past ends, and a range may be empty": historyEnds,
+		"queries of a history are checked":                  historyBounds,
+		"who held a lock at an instant":                     holdsAt,
+		"several held a lock at an instant":                 holdsOfShared,
+		"who held a lock last":                              holdsLast,
+		"an unused lock was held by none":                   holdsUnused,
+	}
+}
+
+// list returns all events that the query selects, page by page.
+func (s *fixture) list(q lock.EventQuery) []lock.Event {
+	s.Helper()
+	var all []lock.Event
+	for {
+		page, err := s.locks.Events(s.ctx, q)
+		s.must(err)
+		if all = append(all, page.Items...); page.Next == "" || len(page.Items) == 0 && page.Next == q.Cursor {
+			return all
+		}
+		q.Cursor = page.Next
+	}
+}
+
+func ids(events []lock.Event) []int64 {
+	var ids []int64
+	for _, e := range events {
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
+// past lets a hold the lock and release it, b hold it until it expires, and c hold it.
+func (s *fixture) past() (events []lock.Event) {
+	s.Helper()
+	s.acquireAndRelease(lock.Acquire{Holder: "a"})
+	s.acquireAndExpire(lock.Acquire{Holder: "b"})
+	s.mustAcquire(lock.Acquire{Holder: "c"})
+	return s.events(s.name, 5)
+}
+
+func historyDescending(s *fixture) {
+	all := s.past()
+	slices.Reverse(all)
+	for limit := 1; limit <= 6; limit++ {
+		q := lock.EventQuery{Name: s.name, Descending: true, Limit: limit}
+		if got := s.list(q); !slices.Equal(ids(got), ids(all)) {
+			s.Errorf("in pages of %d the events are %v, want %v", limit, ids(got), ids(all))
+		}
+		q.Name, q.Prefix = "", s.name
+		if got := s.list(q); !slices.Equal(ids(got), ids(all)) {
+			s.Errorf("by prefix, in pages of %d, the events are %v, want %v", limit, ids(got), ids(all))
+		}
+	}
+}
+
+func historySelection(s *fixture) {
+	all := s.past()
+	for name, q := range map[string]lock.EventQuery{
+		"one kind":           {Kinds: []lock.Kind{lock.Granted}},
+		"two kinds":          {Kinds: []lock.Kind{lock.Released, lock.Expired}},
+		"a kind that is not": {Kinds: []lock.Kind{lock.Revoked}},
+		"a holder":           {Holder: "b"},
+		"a holder's kind":    {Holder: "b", Kinds: []lock.Kind{lock.Expired}},
+		"no holder":          {Holder: "nobody"},
+		"since":              {Since: all[2].At},
+		"until":              {Until: all[3].At},
+		"between":            {Since: all[1].At, Until: all[4].At},
+	} {
+		q.Name = s.name
+		var want []lock.Event
+		for _, e := range all {
+			if q.Selects(&e) {
+				want = append(want, e)
+			}
+		}
+		if got := s.list(q); !slices.Equal(ids(got), ids(want)) {
+			s.Errorf("%s: the events are %v, want %v of %v", name, ids(got), ids(want), ids(all))
+		}
+	}
+}
+
+func historyEnds(s *fixture) {
+	all := s.past()
+	page, err := s.locks.Events(s.ctx, lock.EventQuery{Name: s.name, Since: all[0].At, Until: all[0].At.Add(time.Microsecond)})
+	s.must(err)
+	if page.Next != "" || page.Gap || !slices.Contains(ids(page.Items), all[0].ID) {
+		s.Errorf("the page until an instant of the past is %+v", page)
+	}
+	page, err = s.locks.Events(s.ctx, lock.EventQuery{Name: s.name, Until: all[0].At})
+	s.must(err)
+	if page.Next != "" || len(page.Items) > 0 {
+		s.Errorf("the page from before the first event is %+v", page)
+	}
+	page, err = s.locks.Events(s.ctx, lock.EventQuery{Name: s.name, Since: all[0].At})
+	s.must(err)
+	if page.Next == "" {
+		s.Errorf("a list that can grow has an end: %+v", page)
+	}
+}
+
+func historyBounds(s *fixture) {
+	now := time.Now()
+	for name, c := range map[string]struct {
+		q     lock.EventQuery
+		field string
+	}{
+		"until is since":         {lock.EventQuery{Since: now, Until: now}, "until"},
+		"until is before since":  {lock.EventQuery{Since: now, Until: now.Add(-time.Second)}, "until"},
+		"a wait until":           {lock.EventQuery{Until: now, Wait: time.Second}, "wait_ms"},
+		"a wait for what is old": {lock.EventQuery{Descending: true, Wait: time.Second}, "wait_ms"},
+		"after now, backwards":   {lock.EventQuery{Descending: true, Cursor: lock.CursorNow}, "cursor"},
+		"a bad cursor":           {lock.EventQuery{Descending: true, Cursor: "x"}, "cursor"},
+		"a kind that is none":    {lock.EventQuery{Kinds: []lock.Kind{lock.Granted, 99}}, "kind"},
+		"a long holder":          {lock.EventQuery{Holder: strings.Repeat("h", lock.MaxHolderLength+1)}, "holder"},
+	} {
+		_, err := s.locks.Events(s.ctx, c.q)
+		if e := s.expectError(err, lock.ErrInvalid); e.Field != c.field {
+			s.Errorf("%s: the invalid field is %q, want %q", name, e.Field, c.field)
+		}
+	}
+	for field, q := range map[string]lock.HoldQuery{
+		"name": {Name: "a b"}, "until": {Name: s.name, At: now, Until: now}, "limit": {Name: s.name, Limit: lock.MaxLimit + 1},
+	} {
+		_, err := lock.ReadHolds(s.ctx, s.locks, q)
+		if e := s.expectError(err, lock.ErrInvalid); e.Field != field {
+			s.Errorf("a query of holds: the invalid field is %q, want %q", e.Field, field)
+		}
+	}
+}
+
+// holders returns the holders of the leases that the query selects.
+func (s *fixture) holders(q lock.HoldQuery) []string {
+	s.Helper()
+	q.Name = s.name
+	list, err := lock.ReadHolds(s.ctx, s.locks, q)
+	s.must(err)
+	if !list.Complete {
+		s.Errorf("the list is not complete: %+v", list)
+	}
+	holders := []string{}
+	for _, h := range list.Holds {
+		holders = append(holders, h.Holder)
+	}
+	return holders
+}
+
+func holdsAt(s *fixture) {
+	all := s.past()
+	for name, c := range map[string]struct {
+		at   time.Time
+		want []string
+	}{
+		"before the first grant": {all[0].At.Add(-time.Microsecond), nil},
+		"at the first grant":     {all[0].At, []string{"a"}},
+		"at the release":         {all[1].At, nil},
+		"before the expiry":      {all[3].At.Add(-time.Microsecond), []string{"b"}},
+		"now":                    {all[4].At.Add(time.Hour), []string{"c"}},
+	} {
+		if name == "at the release" && all[2].At.Equal(all[1].At) {
+			continue // both in one microsecond
+		}
+		if got := s.holders(lock.HoldQuery{At: c.at}); !slices.Equal(got, c.want) {
+			s.Errorf("%s: %q held the lock, want %q", name, got, c.want)
+		}
+	}
+	list, err := lock.ReadHolds(s.ctx, s.locks, lock.HoldQuery{Name: s.name, At: all[3].At.Add(-time.Microsecond)})
+	s.must(err)
+	want := lock.Hold{
+		Mode: lock.Exclusive, Holder: "b", Token: all[2].Token, GrantedAt: all[2].At, EndedAt: all[3].At, End: lock.Expired,
+	}
+	if h := list.Holds[0]; h != want {
+		s.Errorf("the lease is %+v, want %+v", h, want)
+	}
+}
+
+func holdsOfShared(s *fixture) {
+	a := s.mustAcquire(lock.Acquire{Mode: lock.Shared, Holder: "a"})
+	s.mustAcquire(lock.Acquire{Mode: lock.Shared, Holder: "b"})
+	s.must(s.release(a))
+	s.mustAcquire(lock.Acquire{Mode: lock.Shared, Holder: "c"})
+	all := s.events(s.name, 4)
+	if got := s.holders(lock.HoldQuery{At: all[1].At}); !slices.Equal(got, []string{"b", "a"}) {
+		s.Errorf("%q held the lock, want b and a", got)
+	}
+	if got := s.holders(lock.HoldQuery{At: all[3].At}); !slices.Equal(got, []string{"c", "b"}) {
+		s.Errorf("%q held the lock, want c and b", got)
+	}
+}
+
+func holdsLast(s *fixture) {
+	all := s.past()
+	for name, c := range map[string]struct {
+		q    lock.HoldQuery
+		want []string
+	}{
+		"all":             {lock.HoldQuery{}, []string{"c", "b", "a"}},
+		"the newest":      {lock.HoldQuery{Limit: 1}, []string{"c"}},
+		"two":             {lock.HoldQuery{Limit: 2}, []string{"c", "b"}},
+		"older ones":      {lock.HoldQuery{Until: all[4].At, Limit: 1}, []string{"b"}},
+		"the oldest":      {lock.HoldQuery{Until: all[2].At}, []string{"a"}},
+		"before them all": {lock.HoldQuery{Until: all[0].At}, nil},
+	} {
+		if got := s.holders(c.q); !slices.Equal(got, c.want) {
+			s.Errorf("%s: %q held the lock, want %q", name, got, c.want)
+		}
+	}
+}
+
+func holdsUnused(s *fixture) {
+	if got := s.holders(lock.HoldQuery{At: time.Now()}); len(got) > 0 {
+		s.Errorf("%q held an unused lock", got)
+	}
+}

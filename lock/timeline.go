@@ -1,0 +1,232 @@
+package lock
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// A Hold is a lease in the events of its lock, from its grant to its end.
+type Hold struct {
+	Slot   int
+	Mode   Mode
+	Holder string
+	Token  Token
+	// GrantedAt is the instant of the grant. It is zero if the events begin after the grant.
+	GrantedAt time.Time
+	// EndedAt is when the end was recorded: for Expired after the grace, a moment late if no client used the lock. It is
+	// zero while no end is known.
+	EndedAt time.Time
+	End     Kind   // Released, Expired, Revoked or Withdrawn; zero while no end is known
+	Reason  string // of a Revoked or Withdrawn end
+}
+
+// A Wait is a waiter in the events of its lock, from when it joined the queue until it left it.
+type Wait struct {
+	Place    int64
+	Mode     Mode
+	Holder   string
+	JoinedAt time.Time // zero if the events begin after that
+	LeftAt   time.Time // zero while it waits
+	End      Kind      // Granted or Dequeued; zero while it waits
+	Reason   string    // of a Dequeued end
+}
+
+// A Timeline is what the events of one lock say about its leases and its waiters.
+type Timeline struct {
+	Holds []Hold // in the order of their grants; first those that were granted before the events
+	Waits []Wait // in the order in which they joined, likewise
+}
+
+// TimelineOf pairs the beginnings among the events of one lock with the ends. The events must be in the order of their
+// ids, without gaps between them; kinds may be left out altogether.
+func TimelineOf(events []Event) Timeline {
+	var t Timeline
+	leases, places := map[int]int{}, map[int64]int{} // from slot and place to the index of what has not ended
+	for _, e := range events {
+		switch e.Kind {
+		case Granted:
+			leases[e.Slot] = len(t.Holds)
+			t.Holds = append(t.Holds, holdOf(e))
+			t.Holds[leases[e.Slot]].GrantedAt = e.At
+			t.endWait(places, e)
+		case Released, Expired, Revoked, Withdrawn:
+			t.endHold(leases, e)
+			if e.Place > 0 { // back in the queue
+				places[e.Place] = len(t.Waits)
+				t.Waits = append(t.Waits, Wait{Place: e.Place, Mode: e.Mode, Holder: e.Holder, JoinedAt: e.At})
+			}
+		case Queued:
+			places[e.Place] = len(t.Waits)
+			t.Waits = append(t.Waits, Wait{Place: e.Place, Mode: e.Mode, Holder: e.Holder, JoinedAt: e.At})
+		case Dequeued:
+			t.endWait(places, e)
+		}
+	}
+	slices.SortStableFunc(t.Holds, func(a, b Hold) int { return a.GrantedAt.Compare(b.GrantedAt) })
+	slices.SortStableFunc(t.Waits, func(a, b Wait) int { return a.JoinedAt.Compare(b.JoinedAt) })
+	return t
+}
+
+func holdOf(e Event) Hold { return Hold{Slot: e.Slot, Mode: e.Mode, Holder: e.Holder, Token: e.Token} }
+
+// endHold ends the lease in the slot of e. A second Revoked event, which skips the rest of the grace, changes nothing.
+func (t *Timeline) endHold(leases map[int]int, e Event) {
+	i, known := leases[e.Slot]
+	if !known {
+		skipsGrace := func(h Hold) bool { return h.Slot == e.Slot && h.Token == e.Token && h.End == Revoked }
+		if e.Kind == Revoked && slices.ContainsFunc(t.Holds, skipsGrace) {
+			return
+		}
+		i = len(t.Holds)
+		t.Holds = append(t.Holds, holdOf(e))
+	}
+	delete(leases, e.Slot)
+	t.Holds[i].EndedAt, t.Holds[i].End, t.Holds[i].Reason = e.At, e.Kind, e.Reason
+}
+
+// endWait ends the wait at the place of e, if e has one.
+func (t *Timeline) endWait(places map[int64]int, e Event) {
+	if e.Place == 0 {
+		return
+	}
+	i, known := places[e.Place]
+	if !known {
+		i = len(t.Waits)
+		t.Waits = append(t.Waits, Wait{Place: e.Place, Mode: e.Mode, Holder: e.Holder})
+	}
+	delete(places, e.Place)
+	t.Waits[i].LeftAt, t.Waits[i].End, t.Waits[i].Reason = e.At, e.Kind, e.Reason
+}
+
+// A HoldQuery selects leases of the past and of now.
+type HoldQuery struct {
+	Name string
+	// At selects the leases that were held at this instant.
+	At time.Time
+	// Until selects the leases that were granted before this instant. It excludes At.
+	Until time.Time
+	// Limit is how many leases are returned, the newest ones: 1 to MaxLimit; zero: DefaultLimit.
+	Limit int
+}
+
+// Resolve returns q with its defaults filled in, or an ErrInvalid error that names the invalid field.
+func (q HoldQuery) Resolve() (HoldQuery, error) {
+	if err := CheckName(q.Name); err != nil {
+		return q, err
+	}
+	if !q.At.IsZero() && !q.Until.IsZero() {
+		return q, Invalid("until", "cannot be combined with at; leave one of them out")
+	}
+	var err error
+	q.Limit, err = resolveLimit(q.Limit)
+	return q, err
+}
+
+// A HoldList is the answer to a HoldQuery.
+type HoldList struct {
+	Name  string
+	Holds []Hold // the newest grant first
+	// Complete reports whether no lease is missing before these: otherwise its events are no longer kept, or there are
+	// too many events between. A list of newest leases that has as many as its limit is complete.
+	Complete bool
+}
+
+// maxHoldEvents is how many events of a lock are read, in each direction, to answer one HoldQuery.
+const maxHoldEvents = 10_000
+
+// holdKinds are the kinds of events that begin or end a lease.
+var holdKinds = []Kind{Granted, Released, Expired, Revoked, Withdrawn}
+
+// ReadHolds pairs the grants of a lock with their ends, from the events that the service keeps.
+func ReadHolds(ctx context.Context, s Service, q HoldQuery) (HoldList, error) {
+	list := HoldList{Name: q.Name}
+	q, err := q.Resolve()
+	if err != nil {
+		return list, err
+	}
+	events, complete, err := eventsBefore(ctx, s, q)
+	if err != nil {
+		return list, err
+	}
+	list.Complete = complete
+	list.Holds = TimelineOf(events).Holds
+	if !q.At.IsZero() {
+		list.Holds = slices.DeleteFunc(list.Holds, func(h Hold) bool { return h.End != 0 })
+	}
+	list.Holds = list.Holds[max(0, len(list.Holds)-q.Limit):]
+	slices.Reverse(list.Holds)
+	if q.At.IsZero() && q.Until.IsZero() {
+		return list, nil
+	}
+	after := EventQuery{Name: q.Name, Kinds: holdKinds, Since: q.until()}
+	if n := len(events); n > 0 {
+		after.Cursor, after.Since = strconv.FormatInt(events[n-1].ID, 10), time.Time{}
+	}
+	return list, findEnds(ctx, s, after, list.Holds)
+}
+
+// until returns the instant before which the leases were granted, zero for none.
+func (q HoldQuery) until() time.Time {
+	if q.At.IsZero() {
+		return q.Until
+	}
+	return q.At.Add(time.Microsecond) // who was granted the lock at the instant held it
+}
+
+// eventsBefore returns the last events before q.until, in the order of their ids, as far back as the answer needs.
+// complete reports whether it went so far.
+func eventsBefore(ctx context.Context, s Service, q HoldQuery) (events []Event, complete bool, err error) {
+	before := EventQuery{Name: q.Name, Kinds: holdKinds, Until: q.until(), Descending: true, Limit: DefaultLimit}
+	for grants := 0; !complete; {
+		page, err := s.Events(ctx, before)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, e := range page.Items {
+			if e.Kind == Granted {
+				grants++
+			}
+			// An exclusive lease is held by one alone, so no lease from before it was held any more.
+			complete = complete || e.Revision == 1 || q.At.IsZero() && grants >= q.Limit ||
+				!q.At.IsZero() && e.Kind == Granted && e.Mode == Exclusive
+		}
+		events = append(events, page.Items...)
+		if page.Next == "" {
+			complete = complete || !page.Gap
+			break
+		}
+		if len(events) >= maxHoldEvents {
+			break
+		}
+		before.Cursor, before.Limit = page.Next, MaxLimit
+	}
+	slices.Reverse(events)
+	return events, complete, nil
+}
+
+// findEnds sets the ends of the holds that have none yet, from the events that the query selects.
+func findEnds(ctx context.Context, s Service, q EventQuery, holds []Hold) error {
+	open := map[int]*Hold{}
+	for i := range holds {
+		if holds[i].End == 0 {
+			open[holds[i].Slot] = &holds[i]
+		}
+	}
+	for read := 0; len(open) > 0 && read < maxHoldEvents; {
+		page, err := s.Events(ctx, q)
+		if err != nil || len(page.Items) == 0 {
+			return err
+		}
+		for _, e := range page.Items {
+			if h := open[e.Slot]; h != nil && e.Kind != Granted {
+				h.EndedAt, h.End, h.Reason = e.At, e.Kind, e.Reason
+				delete(open, e.Slot)
+			}
+		}
+		read += len(page.Items)
+		q.Cursor, q.Limit = page.Next, MaxLimit
+	}
+	return nil
+}

@@ -225,7 +225,7 @@ test('every call reaches the service', async () => {
   const newest = await paddock.events({ lock: name, order: 'desc', kind: ['revoked', 'released'] });
   assert.deepEqual(newest.events, [events[3], events[1]]);
   assert.equal(newest.next_cursor, undefined);
-  const { holds } = await paddock.holds(name, { at: events[0].at });
+  const { holds } = await paddock.holds(name, { at: events[0]!.at });
   assert.deepEqual(holds.map((hold) => [hold.fencing_token, hold.end]), [[fencing_token, 'revoked']]);
   const seen = await paddock.api.GET('/v1/locks/{name}', { params: { path: { name } } });
   const same = { 'If-None-Match': seen.response.headers.get('ETag')! };

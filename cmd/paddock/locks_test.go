@@ -166,7 +166,7 @@ func TestRevokeEndsOneLeaseAndPrintsTheLock(t *testing.T) {
 		"--acquired-at=2001-01-01T00:00:00Z")
 	stdout, _ := d.expectExit(exitOK, "revoke", "jobs:nightly", token, "--reason=db-3 is being replaced", "--slot=0")
 	if got := collapseSpaces(stdout); !strings.Contains(got, "STATE  free\n") ||
-		!strings.Contains(got, "NEWEST TOKEN  1\n") {
+		!strings.Contains(got, fmt.Sprintf("NEWEST TOKEN  %d\n", grant.Token)) {
 		t.Errorf("it printed\n%s", stdout)
 	}
 	if e := d.awaitEvent("jobs:nightly", lock.Revoked, "me"); e.Reason != "db-3 is being replaced" {

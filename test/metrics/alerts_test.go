@@ -251,7 +251,7 @@ func meanwhile(f func()) (stop func()) {
 
 // renewLate renews ten leases when a tenth of their TTL is left.
 func (s *incident) renewLate() {
-	const ttl = 2 * time.Second
+	const ttl = 4 * time.Second // of which a busy machine may use a tenth
 	var all sync.WaitGroup
 	for range 10 {
 		all.Go(func() {

@@ -119,6 +119,9 @@ func (c *Client) send(ctx context.Context, r request, body io.Reader) (*http.Res
 	if err != nil {
 		return nil, err
 	}
+	if c.propagate != nil {
+		c.propagate(ctx, req.Header)
+	}
 	c.setHeaders(req.Header)
 	if body != nil {
 		req.Header.Set("Content-Type", contentJSON)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -32,6 +33,11 @@ type Options struct {
 	// CheckRedirect is ignored: redirects are not followed. A Timeout of HTTP or of its
 	// Transport must be longer than the waits of calls, or it ends them early.
 	HTTP *http.Client
+	// Propagate adds headers to a request, from the context of its call: those of a trace, with
+	// otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(header)). Requests that
+	// several calls share have none, see Coalescing; NoCoalesce gives each call its own. Nil:
+	// no further headers.
+	Propagate func(ctx context.Context, header http.Header)
 	// NoCoalesce sends each call in a request of its own. See Coalescing in the package's
 	// documentation.
 	NoCoalesce bool
@@ -41,6 +47,7 @@ type Options struct {
 type Client struct {
 	baseURL    string // without a slash at the end
 	setHeaders func(http.Header)
+	propagate  func(context.Context, http.Header) // may be nil
 	http       *http.Client
 	shared     *coalescer // nil with NoCoalesce
 }
@@ -59,7 +66,8 @@ func New(o Options) (*Client, error) {
 		return nil, errors.New("client: TLS and HTTP.Transport are both set; configure TLS in the Transport")
 	}
 	c := &Client{
-		baseURL: strings.TrimSuffix(o.BaseURL, "/"), setHeaders: withHeaders(o.Key), http: httpClient(o.HTTP, o.TLS),
+		baseURL: strings.TrimSuffix(o.BaseURL, "/"), setHeaders: withHeaders(o.Key), propagate: o.Propagate,
+		http: httpClient(o.HTTP, o.TLS),
 	}
 	if !o.NoCoalesce {
 		c.shared = newCoalescer(c)

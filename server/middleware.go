@@ -27,10 +27,12 @@ import (
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start, path, recorder := time.Now(), r.URL.Path, &responseRecorder{ResponseWriter: w}
 	route := s.routings.Get().(*chi.Context)
-	q := &requestContext{Context: r.Context(), route: route, decoders: &s.decoders, id: [1]string{newRequestID()}}
+	ctx, span := s.startSpan(r)
+	q := &requestContext{Context: ctx, route: route, decoders: &s.decoders, id: [1]string{newRequestID()}}
 	q.route.Reset()
 	w.Header()["X-Request-Id"] = q.id[:]
 	defer func() {
+		endSpan(span, q, r.Method, recorder.Status())
 		if level := accessLevel(recorder); s.log.Enabled(q, level) {
 			s.log.LogAttrs(q, level, "request", recorder.logAttrs(q, r.Method, path, start)...)
 		}

@@ -17,6 +17,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/wire/request"
 	"github.com/paddock-lock/paddock/lock"
@@ -81,6 +83,9 @@ type Options struct {
 	// Observe is called after each request, with its method, the pattern of its route (empty: none), the status and the
 	// time that the answer took. It must not block. Nil: nothing is called.
 	Observe func(method, route string, status int, took time.Duration)
+	// Traces receives a span for each request under /v1/, which continues the trace of its traceparent header (W3C Trace
+	// Context). Nil: none.
+	Traces trace.TracerProvider
 	// RequireLocalHost refuses requests whose Host is neither localhost nor an IP address. Set it when every caller on
 	// this machine may do everything: through DNS rebinding, a remote page could otherwise send requests here.
 	RequireLocalHost bool
@@ -97,6 +102,7 @@ type Version struct {
 // connection limits and the graceful shutdown.
 type Server struct {
 	locks    lock.Service
+	traces   trace.TracerProvider // may be nil
 	keys     *access.Keyring
 	attempts *access.Attempts
 	ready    *readiness
@@ -129,7 +135,7 @@ type Server struct {
 func New(o Options) *Server {
 	s := &Server{
 		locks: o.Locks, keys: o.Keys, attempts: o.Attempts, log: o.Log, version: o.Version, timeout: o.RequestTimeout,
-		drainDelay: o.DrainDelay, drain: o.Drain, observe: o.Observe, requireLocalHost: o.RequireLocalHost,
+		drainDelay: o.DrainDelay, drain: o.Drain, observe: o.Observe, traces: o.Traces, requireLocalHost: o.RequireLocalHost,
 		hasSignIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies, headers: defaultHeaders(),
 		batchSlots: make(chan struct{}, maxLargeBatches),
 		streams:    newStreamLimiter(cmp.Or(o.MaxStreams, DefaultMaxStreams), cmp.Or(o.StreamsPerKey, DefaultStreamsPerKey)),

@@ -6,8 +6,10 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/paddock-lock/paddock/internal/batch"
+	"github.com/paddock-lock/paddock/internal/tracing"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/engine"
@@ -39,6 +41,7 @@ func (s *Store) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fence
 	// A call of package batch, so that a caller that leaves cancels no commit and learns whether the write may have been
 	// done.
 	c := batch.NewCall[lock.FencedWrite, lock.FencedValue](w)
+	c.Caller = tracing.Recorded(ctx)
 	s.work.Go(func() {
 		select {
 		case s.fencers <- struct{}{}:
@@ -52,7 +55,11 @@ func (s *Store) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fence
 }
 
 func (s *Store) runFenced(c *batch.Call[lock.FencedWrite, lock.FencedValue]) {
-	err := s.db.Read(s.db.Context(), func(ctx context.Context) error {
+	began := s.db.Context()
+	if span, ok := c.Caller.(trace.Span); ok {
+		began = trace.ContextWithSpan(began, span)
+	}
+	err := s.db.Read(began, func(ctx context.Context) error {
 		if !c.Begin() {
 			return nil
 		}

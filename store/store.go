@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/paddock-lock/paddock/internal/poolmode"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/migrations"
@@ -51,6 +53,8 @@ type Options struct {
 	// EventRetention is how long events are kept, at least a minute. It is also how long a call can be repeated after
 	// its lease has ended. Zero: a week.
 	EventRetention time.Duration
+	// Tracer sees each statement. It may be nil.
+	Tracer pgx.QueryTracer
 	// Observer sees what the Store does. It may be nil.
 	Observer Observer
 	// IdleLockRetention is how long a free lock is kept, at least a minute. Zero: a week.
@@ -147,7 +151,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := database.Open(ctx, databaseURL, o.TransactionPooling, o.Log)
+	db, err := database.Open(ctx, databaseURL, o.TransactionPooling, o.Tracer, o.Log)
 	if err != nil {
 		return nil, o.explain(err)
 	}

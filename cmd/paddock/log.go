@@ -15,9 +15,9 @@ import (
 func newLog(w io.Writer, level slog.Level) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: replaceAttribute}
 	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		return slog.New(slog.NewTextHandler(w, options))
+		return slog.New(traceHandler{slog.NewTextHandler(w, options)})
 	}
-	return slog.New(slog.NewJSONHandler(w, options))
+	return slog.New(traceHandler{slog.NewJSONHandler(w, options)})
 }
 
 // replaceAttribute turns every duration into whole milliseconds, rounded, under a key that says so as those of the API

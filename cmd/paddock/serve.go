@@ -111,8 +111,13 @@ func (p *program) serve(ctx context.Context, databaseURL string, s settings, lis
 	}
 	defer scraped.close()
 	metered := metrics.New(version().Version, version().Commit)
+	traces, flush, err := p.startTraces(ctx)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer flush()
 	options := s.store(p.log)
-	options.Observer = metered
+	options.Observer, options.Tracer = metered, statementTracer(traces)
 	stored, err := store.Open(ctx, databaseURL, options)
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
@@ -129,7 +134,7 @@ func (p *program) serve(ctx context.Context, databaseURL string, s settings, lis
 		Log: p.log, Version: version(), RequestTimeout: s.RequestTimeout, DrainDelay: s.DrainDelay,
 		Keys: auth.keys, SecureCookies: auth.PlainHTTP, RequireLocalHost: auth.requireLocalHost,
 		MaxStreams: auth.MaxStreams, StreamsPerKey: auth.StreamsPerKey,
-		Metrics: metered.Handler(), Observe: metered.Request,
+		Metrics: metered.Handler(), Observe: metered.Request, Traces: traces,
 	})
 	p.log.Info("listening", "address", listener.Addr().String(), "version", version().Version,
 		"keys", auth.keys != nil, "tls", auth.certificates != nil, "mutual_tls", auth.TLSClientCA != "")

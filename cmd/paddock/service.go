@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/client"
@@ -63,12 +65,30 @@ func (f serviceFlags) clientWithTimeout(timeout time.Duration) (*client.Client, 
 	if err != nil {
 		return nil, err
 	}
-	locks, err := client.New(client.Options{BaseURL: f.URL, Key: key, TLS: tlsConfig,
-		HTTP: &http.Client{Timeout: timeout}})
+	options := client.Options{BaseURL: f.URL, Key: key, TLS: tlsConfig, HTTP: &http.Client{Timeout: timeout}}
+	if traced := f.traceContext(); trace.SpanContextFromContext(traced).IsValid() {
+		options.NoCoalesce = true // a request of several calls belongs to no trace
+		options.Propagate = func(_ context.Context, header http.Header) {
+			propagation.TraceContext{}.Inject(traced, propagation.HeaderCarrier(header))
+		}
+	}
+	locks, err := client.New(options)
 	if err != nil {
 		return nil, usagef("--url: %w", err)
 	}
 	return locks, nil
+}
+
+// traceContext returns a context with the trace that this command belongs to: of TRACEPARENT and TRACESTATE in its
+// environment, as build systems set them. What is malformed is ignored.
+func (f callerFlags) traceContext() context.Context {
+	carrier := propagation.MapCarrier{}
+	for _, name := range []string{"traceparent", "tracestate"} {
+		if f.env != nil {
+			carrier[name], _ = f.env(strings.ToUpper(name))
+		}
+	}
+	return propagation.TraceContext{}.Extract(context.Background(), carrier)
 }
 
 // The callerFlags say how to authenticate, and which servers to trust.

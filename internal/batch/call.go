@@ -14,6 +14,8 @@ import (
 // A Call is one request on its way to an answer. Make one with NewCall.
 type Call[Req, Res any] struct {
 	Req Req
+	// Caller is what the user of the Call notes about its caller, such as the span of a traced one. It may be nil.
+	Caller any
 
 	mu    sync.Mutex
 	state state

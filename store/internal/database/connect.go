@@ -31,12 +31,13 @@ const (
 
 // Open connects to the database. The connections for decisions have settings of their own. pooled says that there is a
 // pooler in transaction mode in between: through it a setting, or a prepared statement, may be on another connection
-// the next time. It fails if the database does not answer before ctx ends.
-func Open(ctx context.Context, databaseURL string, pooled bool, log *slog.Logger) (*DB, error) {
+// the next time. tracer sees each statement, and may be nil. Open fails if the database does not answer before ctx ends.
+func Open(ctx context.Context, databaseURL string, pooled bool, tracer pgx.QueryTracer, log *slog.Logger) (*DB, error) {
 	config, err := poolConfig(databaseURL, pooled)
 	if err != nil {
 		return nil, err
 	}
+	config.ConnConfig.Tracer = tracer
 	decides := config.Copy()
 	config.MaxConns = (config.MaxConns-taskConns)/4 + taskConns
 	decides.MaxConns -= config.MaxConns

@@ -18,7 +18,8 @@ import (
 // the rows; otherwise the swap is a transaction of its own.
 type attempt struct {
 	*worker
-	inbox  *inbox // that the calls came from
+	ctx    context.Context // has the span of the attempt; ends with the replica
+	inbox  *inbox          // that the calls came from
 	conn   *pgxpool.Conn
 	locks  bool
 	misses map[*call]int
@@ -36,7 +37,7 @@ type attempt struct {
 
 // run returns the calls that are to be tried again, and the error if that must wait.
 func (a *attempt) run(units []*unit) (again []*call, effect database.Effect, err error) {
-	ctx, cancel := context.WithTimeout(a.db.Context(), database.TripTimeout)
+	ctx, cancel := context.WithTimeout(a.ctx, database.TripTimeout)
 	defer cancel()
 	if err := a.decide(ctx, units); err != nil {
 		if a.locks {

@@ -27,7 +27,7 @@ func (a *attempt) swap(units []*unit) (again []*call, effect database.Effect, er
 	calls := callsOf(units)
 	var done row.Written
 	sent := time.Now()
-	err, late := a.commit(a.inbox, len(calls), func(ctx context.Context) (err error) {
+	err, late := a.commit(a.ctx, a.inbox, len(calls), func(ctx context.Context) (err error) {
 		done, err = s.Run(ctx, a.conn.Conn())
 		return err
 	})
@@ -142,10 +142,10 @@ func (a *attempt) missed(u *unit) (most int) {
 //
 // A commit is never cancelled, so it may never end: while no standby confirms it, or until TCP gives up a silent
 // connection.
-func (w *worker) commit(from *inbox, calls int, write func(context.Context) error) (err error, late bool) {
+func (w *worker) commit(ctx context.Context, from *inbox, calls int, write func(context.Context) error) (err error, late bool) {
 	committed, detached := make(chan struct{}), make(chan bool, 1)
 	watch := time.AfterFunc(commitPatience, func() { detached <- w.detach(from, calls, committed) })
-	err = write(context.WithoutCancel(w.db.Context()))
+	err = write(context.WithoutCancel(ctx))
 	close(committed)
 	return err, !watch.Stop() && <-detached
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/internal/batch"
+	"github.com/paddock-lock/paddock/internal/tracing"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
@@ -46,6 +47,13 @@ type Round struct {
 }
 
 type call = batch.Call[lock.Command, *row.Outcome]
+
+// newCall returns a call of the command for the caller with this context.
+func newCall(ctx context.Context, cmd lock.Command) *call {
+	c := batch.NewCall[lock.Command, *row.Outcome](cmd)
+	c.Caller = tracing.Recorded(ctx)
+	return c
+}
 
 // An Engine decides commands on locks. Make one with New.
 type Engine struct{ *shared }
@@ -116,7 +124,7 @@ func (e *Engine) Do(ctx context.Context, cmd lock.Command) (row.Outcome, error) 
 func (e *Engine) DoAll(ctx context.Context, cmds []lock.Command) ([]row.Outcome, []error) {
 	calls := make([]*call, len(cmds))
 	for i, cmd := range cmds {
-		calls[i] = batch.NewCall[lock.Command, *row.Outcome](cmd)
+		calls[i] = newCall(ctx, cmd)
 	}
 	if err := e.db.Admit(ctx); err != nil {
 		refuse(calls, err)

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paddock-lock/paddock/internal/batch"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
@@ -82,7 +81,7 @@ func newInbox(pool *goroutinePool, run func([]*call)) *inbox {
 // do decides the command in a batch, and returns its outcome. queued reports whether its lock has a queue, as far as is
 // known: an acquire must wait there anyway. patient reports that the command is a renewal that may linger.
 func (b *inbox) do(ctx context.Context, cmd lock.Command, queued, patient bool) (*row.Outcome, error) {
-	c := batch.NewCall[lock.Command, *row.Outcome](cmd)
+	c := newCall(ctx, cmd)
 	room := false
 	_, joins := cmd.(lock.Acquire)
 	switch {

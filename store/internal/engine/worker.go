@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/trace"
 
+	"github.com/paddock-lock/paddock/internal/tracing"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/row"
@@ -101,7 +103,9 @@ func (w *worker) attempt(from *inbox, calls []*call, misses map[*call]int) (agai
 	if err := w.epochs.Known().Covers(longestOf(calls)); err != nil {
 		return calls, database.Again, err
 	}
-	conn, err := w.connect()
+	ctx, span := tracing.StartShared(w.db.Context(), "decide a batch", spansOf(calls))
+	defer span.End()
+	conn, err := w.connect(ctx)
 	if err != nil {
 		return calls, database.Again, err
 	}
@@ -119,12 +123,16 @@ func (w *worker) attempt(from *inbox, calls []*call, misses map[*call]int) (agai
 	if len(now) == 0 {
 		now, later, locks = later, nil, true
 	}
-	a := &attempt{worker: w, inbox: from, conn: conn, locks: locks, misses: misses}
+	a := &attempt{worker: w, ctx: ctx, inbox: from, conn: conn, locks: locks, misses: misses}
 	a.round.Calls, a.round.Locked = len(calls)-len(callsOf(later)), locks
 	began := time.Now()
 	again, effect, err = a.run(now)
 	a.round.Took = time.Since(began)
 	w.observe(a.round)
+	if span.IsRecording() {
+		span.SetAttributes(tracing.Calls.Int(a.round.Calls), tracing.Missed.Int(a.round.Missed),
+			tracing.Looked.Bool(a.round.Looked), tracing.Locked.Bool(a.round.Locked))
+	}
 	again = append(again, callsOf(later)...)
 	rewind(again)
 	if a.overtaken {
@@ -136,8 +144,18 @@ func (w *worker) attempt(from *inbox, calls []*call, misses map[*call]int) (agai
 // errOvertaken is returned by attempt when the inbox has gone on without it.
 var errOvertaken = errors.New("a commit took so long that later calls went first")
 
-func (w *worker) connect() (*pgxpool.Conn, error) {
-	ctx, cancel := context.WithTimeout(w.db.Context(), database.TripTimeout)
+// spansOf returns the spans of the callers that are traced.
+func spansOf(calls []*call) (spans []trace.Span) {
+	for _, c := range calls {
+		if span, ok := c.Caller.(trace.Span); ok {
+			spans = append(spans, span)
+		}
+	}
+	return spans
+}
+
+func (w *worker) connect(ctx context.Context) (*pgxpool.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, database.TripTimeout)
 	defer cancel()
 	return w.db.Deciding.Acquire(ctx)
 }

@@ -10,6 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/paddock-lock/paddock/internal/tracing"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/row"
@@ -204,9 +207,14 @@ func (r *Registry) Acquire(ctx context.Context, a lock.Acquire) (out row.Outcome
 	defer func() { r.unregister(c, err == nil) }()
 	out, err = r.submit(ctx, a)
 	begun := !errors.Is(err, lock.ErrUnavailable)
-	for err == nil && out.Queued {
-		c.place.Store(out.Place)
-		out, err = r.await(ctx, c, over.C, a.KeepPlace)
+	if err == nil && out.Queued {
+		waiting, span := tracing.Start(ctx, "wait in the queue",
+			trace.WithAttributes(tracing.Lock.String(a.Name), tracing.Holder.String(a.Holder), tracing.Place.Int64(out.Place)))
+		for err == nil && out.Queued {
+			c.place.Store(out.Place)
+			out, err = r.await(waiting, c, over.C, a.KeepPlace)
+		}
+		span.End()
 	}
 	if err == nil && ctx.Err() != nil {
 		err = database.Departed(context.Cause(ctx)) // the grant came while the client left

@@ -133,8 +133,8 @@ type HoldList struct {
 	Complete bool
 }
 
-// maxHoldEvents is how many events of a lock are read, in each direction, to answer one HoldQuery.
-const maxHoldEvents = 10_000
+// MaxHoldEvents is how many events of a lock are read, in each direction, to answer one HoldQuery, and up to a page more.
+const MaxHoldEvents = 10_000
 
 // holdKinds are the kinds of events that begin or end a lease.
 var holdKinds = []Kind{Granted, Released, Expired, Revoked, Withdrawn}
@@ -197,7 +197,7 @@ func eventsBefore(ctx context.Context, s Service, q HoldQuery) (events []Event, 
 			complete = complete || !page.Gap
 			break
 		}
-		if len(events) >= maxHoldEvents {
+		if len(events) >= MaxHoldEvents {
 			break
 		}
 		before.Cursor, before.Limit = page.Next, MaxLimit
@@ -214,7 +214,7 @@ func findEnds(ctx context.Context, s Service, q EventQuery, holds []Hold) error 
 			open[holds[i].Slot] = &holds[i]
 		}
 	}
-	for read := 0; len(open) > 0 && read < maxHoldEvents; {
+	for read := 0; len(open) > 0 && read < MaxHoldEvents; {
 		page, err := s.Events(ctx, q)
 		if err != nil || len(page.Items) == 0 {
 			return err

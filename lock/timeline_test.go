@@ -1,6 +1,8 @@
 package lock_test
 
 import (
+	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -91,5 +93,50 @@ func TestTimelinePairsBeginningsWithEnds(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A longPast is a service whose lock had very many readers, in turn, and always another one.
+type longPast struct {
+	lock.Service
+	read int // events
+}
+
+func (p *longPast) Events(_ context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+	const all = 30_000
+	var page lock.Page[lock.Event]
+	id, err := all, error(nil)
+	if q.Cursor != "" {
+		id, err = strconv.Atoi(q.Cursor)
+	}
+	for step := map[bool]int{true: -1, false: 1}[q.Descending]; len(page.Items) < q.Limit; {
+		if id += step; id < 1 || id >= all {
+			break
+		}
+		kind := []lock.Kind{lock.Granted, lock.Released}[id%2]
+		page.Items = append(page.Items, lock.Event{ID: int64(id), At: at(id), Kind: kind, Slot: 1 + id/2%2, Revision: int64(id + 7), Mode: lock.Shared})
+		page.Next = strconv.Itoa(id)
+	}
+	p.read += len(page.Items)
+	return page, err
+}
+
+// TestHoldsReadOnlySoManyEvents: the answer says that leases may be missing.
+func TestHoldsReadOnlySoManyEvents(t *testing.T) {
+	t.Parallel()
+	p := &longPast{}
+	list, err := lock.ReadHolds(t.Context(), p, lock.HoldQuery{Name: "a", At: at(15_000)})
+	if err != nil || list.Complete {
+		t.Errorf("%v; complete: %t", err, list.Complete)
+	}
+	if most := 2 * (lock.MaxHoldEvents + lock.MaxLimit); p.read < lock.MaxHoldEvents || p.read > most {
+		t.Errorf("%d events were read, want %d to %d", p.read, lock.MaxHoldEvents, most)
+	}
+	p.read = 0
+	if list, err = lock.ReadHolds(t.Context(), p, lock.HoldQuery{Name: "a", Limit: 3}); err != nil || !list.Complete || len(list.Holds) != 3 {
+		t.Errorf("the last three are %+v, %v", list, err)
+	}
+	if p.read > lock.DefaultLimit {
+		t.Errorf("%d events were read for three holds", p.read)
 	}
 }

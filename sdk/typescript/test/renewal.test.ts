@@ -105,7 +105,7 @@ describe('an outage', { concurrency: true }, () => {
     t.after(() => proxy.close());
     const names = Array.from({ length: 20 }, (_, i) => unique(`silence-${i}`));
     const paddock = createPaddock({ baseUrl: proxy.url });
-    const leases = await Promise.all(names.map((name) => acquire(paddock, name, { ttlMs: 5_000, marginMs: 1_600 })));
+    const leases = await Promise.all(names.map((name) => acquire(paddock, name, { ttlMs: 8_000, marginMs: 1_600 })));
     const results = leases.map((lease) => lostInTime(lease));
     await Promise.all(names.map((name) => waiters(direct(), name, 1)));
     proxy.mode = 'swallow';

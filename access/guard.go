@@ -117,6 +117,11 @@ func (g *guard) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verificati
 		func(ctx context.Context) (lock.Verification, error) { return g.inner.VerifyToken(ctx, v) })
 }
 
+func (g *guard) ReportStale(ctx context.Context, r lock.ReportStale) (bool, error) {
+	return checkedCall(ctx, g, requirement{role: Lock, scopes: singleName("name", r.Name)},
+		func(ctx context.Context) (bool, error) { return g.inner.ReportStale(ctx, r) })
+}
+
 func (g *guard) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
 	scopes := append(singleName("key", w.Key), singleName("lock", w.Lock)...)
 	return checkedCall(ctx, g, requirement{role: Lock, scopes: scopes},

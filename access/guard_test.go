@@ -45,6 +45,9 @@ var methods = map[string]method{
 	"VerifyToken": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error {
 		return errOf(s.VerifyToken(ctx, lock.Verify{Name: name}))
 	}},
+	"ReportStale": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
+		return errOf(s.ReportStale(ctx, lock.ReportStale{Name: name}))
+	}},
 	"ReadFenced": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error { return errOf(s.ReadFenced(ctx, name)) }},
 	"Acquire": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
 		return errOf(s.Acquire(ctx, lock.Acquire{Name: name}))
@@ -125,6 +128,9 @@ func (s *spy) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Eve
 }
 func (s *spy) VerifyToken(ctx context.Context, _ lock.Verify) (lock.Verification, error) {
 	return lock.Verification{}, s.wait(ctx, "VerifyToken", 0)
+}
+func (s *spy) ReportStale(ctx context.Context, _ lock.ReportStale) (bool, error) {
+	return true, s.wait(ctx, "ReportStale", 0)
 }
 func (s *spy) WriteFenced(ctx context.Context, _ lock.FencedWrite) (lock.FencedValue, error) {
 	return lock.FencedValue{}, s.wait(ctx, "WriteFenced", 0)

@@ -106,6 +106,20 @@ func (c *Client) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verificat
 	}.get(ctx, c)
 }
 
+// ReportStale reports that a resource has rejected a stale token, so that the lock's history shows it.
+func (c *Client) ReportStale(ctx context.Context, r lock.ReportStale) (bool, error) {
+	if err := lock.CheckName(r.Name); err != nil {
+		return false, err
+	}
+	body := wire.ReportRequest{
+		Name: r.Name, FencingToken: int64(r.Token), Slot: r.Slot, Where: wire.UnlessZero(r.Where),
+	}
+	return call[bool]{
+		request: request{method: http.MethodPost, path: "/v1/tokens/report", body: body},
+		changes: true, parse: model(func(wire.ReportResult) bool { return true }),
+	}.get(ctx, c)
+}
+
 // WriteFenced writes the resource, or fails with lock.ErrStaleToken, lock.ErrUnknownToken or lock.ErrVersionMismatch.
 func (c *Client) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
 	if err := lock.CheckKey(w.Key); err != nil {

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -25,11 +26,15 @@ const (
 	Withdrawn
 	// MetadataUpdated: a renewal replaced the metadata of the lease.
 	MetadataUpdated
+	// Refused: a resource has refused a stale token, see ReportStale. It changes no lease. Slot, Mode and Holder are
+	// those of the lease that had the token; if it is unknown, the mode is Exclusive and the holder empty.
+	Refused
 )
 
 var kindNames = [...]string{
 	Granted: "granted", Released: "released", Expired: "expired", Revoked: "revoked",
 	Queued: "queued", Dequeued: "dequeued", Withdrawn: "withdrawn", MetadataUpdated: "metadata_updated",
+	Refused: "refused",
 }
 
 // String returns the kind's name on the wire, "unknown" for an invalid kind.
@@ -68,8 +73,33 @@ type Event struct {
 	// Place is the waiter's place, in Queued, Dequeued and Granted, or the place to which the waiter returns, in
 	// Withdrawn. It is zero for none.
 	Place  int64
-	Reason string // of Revoked, Dequeued and Withdrawn
+	Reason string // of Revoked, Dequeued and Withdrawn; in Refused, what refused the token
 	// Ref identifies the lease that ended, in Released, Expired and the first Revoked. In Dequeued, it identifies the
 	// request whose place a Release has removed. It is zero in all other events.
 	Ref LeaseRef
+
+	// The next fields are those of Refused.
+	Newest Token         // the newest token of the lock
+	Late   time.Duration // since the end of the lease that had the token; zero if that is unknown
+	HeldBy string        // the holder of an active lease, empty if there was none
+}
+
+// Explanation returns what people want to know of the event beside its kind, its holder and its token: the reason, and for
+// Refused how late the write was and who held the lock.
+func (e Event) Explanation() string {
+	if e.Kind != Refused {
+		return e.Reason
+	}
+	text := "after the end of its lease"
+	if e.Late > 0 {
+		text = e.Late.Round(time.Millisecond).String() + " " + text
+	}
+	if e.HeldBy != "" {
+		text += fmt.Sprintf("; %s holds the lock", e.HeldBy)
+	}
+	text += fmt.Sprintf("; newest token %d", e.Newest)
+	if e.Reason != "" {
+		text += "; " + e.Reason
+	}
+	return text
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	cmpgo "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -48,7 +49,7 @@ func TestInvariants(t *testing.T) {
 				for range 2 {
 					rt.Repeat(map[string]func(*rapid.T){
 						"acquire": m.acquire, "wait": m.acquire, "join": m.acquire, "renew": m.renew,
-						"release": m.release, "give up": m.release, "revoke": m.revoke,
+						"release": m.release, "give up": m.release, "revoke": m.revoke, "report": m.report,
 						"claim": m.claim, "leave": m.leave, "hang up": m.disconnect, "sweep": m.sweep,
 						"clock": m.clock, "replica": m.replica, "": m.check,
 					})
@@ -215,6 +216,20 @@ func (m *machine) release(t *rapid.T) {
 	m.do(t, r, 0)
 	if l, w, _ := m.lookUp(r.LeaseID); l != nil || w != nil {
 		t.Fatalf("released, and the lock still has %+v or %+v", l, w)
+	}
+}
+
+// report reports a token as stale. It changes no lease and no place.
+func (m *machine) report(t *rapid.T) {
+	token := lock.Token(rapid.IntRange(1, int(m.token)+1).Draw(t, "token"))
+	before := m.do(t, lock.Sweep{Name: name}, 0).Locks[0]
+	d := m.do(t, lock.ReportStale{Name: name, Token: token}, 0)
+	after := d.Locks[0]
+	if d.Err == nil {
+		before.Revision, before.ChangedAt = before.Revision+1, d.Now
+	}
+	if diff := cmpgo.Diff(before, after); diff != "" {
+		t.Fatalf("a report of token %d changed the lock (-before +after):\n%s", token, diff)
 	}
 }
 

@@ -41,7 +41,13 @@ type Service interface {
 	// VerifyToken returns the status of a token.
 	VerifyToken(context.Context, Verify) (Verification, error)
 
-	// WriteFenced writes the resource, or refuses with ErrStaleToken, ErrUnknownToken or ErrVersionMismatch.
+	// ReportStale records that a resource has refused a stale token. recorded is false if the limits of StaleReports do
+	// not allow another event. The error is ErrTokenMismatch if the token is current, and ErrUnknownToken if it was never
+	// granted.
+	ReportStale(context.Context, ReportStale) (recorded bool, err error)
+
+	// WriteFenced writes the resource, or refuses with ErrStaleToken, ErrUnknownToken or ErrVersionMismatch. It reports
+	// a stale token like ReportStale.
 	WriteFenced(context.Context, FencedWrite) (FencedValue, error)
 	// ReadFenced returns the resource, or ErrNotFound if it was never written.
 	ReadFenced(ctx context.Context, key string) (FencedValue, error)

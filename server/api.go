@@ -78,6 +78,11 @@ func (a *api) VerifyToken(w http.ResponseWriter, r *http.Request) {
 	execute(a, w, r, "", (*request.Decoder).Verify, a.locks.VerifyToken, wire.VerificationOf)
 }
 
+// ReportStaleToken records that a resource has rejected a stale token.
+func (a *api) ReportStaleToken(w http.ResponseWriter, r *http.Request) {
+	execute(a, w, r, "", (*request.Decoder).ReportStale, a.locks.ReportStale, wire.ReportResultOf)
+}
+
 // WriteFenced writes a resource under a token.
 func (a *api) WriteFenced(w http.ResponseWriter, r *http.Request, key wire.Key) {
 	execute(a, w, r, key, (*request.Decoder).FencedWrite, a.locks.WriteFenced, wire.FencedValueOf)

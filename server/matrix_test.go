@@ -14,6 +14,7 @@ var cells = map[string]struct {
 	"absent":    {404, ""},
 	"empty":     {404, "not_found"},
 	"nothing":   {404, "no_route"}, "method": {405, "method_not_allowed"}, "stale": {412, "unknown_token"},
+	"current": {409, "token_mismatch"},
 }
 
 const (
@@ -60,6 +61,8 @@ var matrix = []struct{ route, path, body, cells string }{
 	{"GET /v1/events/stream", "/v1/events/stream", "", shut + "200 200 200 name name name"},
 	{"POST /v1/tokens/verify", "/v1/tokens/verify", `{"name": "billing:a", ` + verify, shut + "200 200 200 200 200 name"},
 	{"POST /v1/tokens/verify", "/v1/tokens/verify", `{"name": "billing2", ` + verify, shut + "200 200 200 name name name"},
+	{"POST /v1/tokens/report", "/v1/tokens/report", `{"name": "billing:a", ` + verify, shut + "role current current current current name"},
+	{"POST /v1/tokens/report", "/v1/tokens/report", `{"name": "billing2", ` + verify, shut + "role 200 200 name name name"},
 	{"PUT /v1/fenced/{key}", "/v1/fenced/billing:k", `{"lock": "billing:a", "value": 1, ` + verify, shut + "role 200 200 200 200 name"},
 	{"PUT /v1/fenced/{key}", "/v1/fenced/other:k", `{"lock": "billing:a", "value": 1, ` + verify, shut + "role 200 200 name name name"},
 	{"PUT /v1/fenced/{key}", "/v1/fenced/billing:k", `{"lock": "other:a", "value": 1, ` + verify, shut + "role stale stale name name name"},

@@ -98,7 +98,7 @@ func TestRevokedHolderIsRefused(t *testing.T) {
 	for _, e := range events.body["events"].([]any) {
 		kinds = append(kinds, e.(map[string]any)["kind"].(string))
 	}
-	if got := strings.Join(kinds, " "); got != "granted revoked granted" {
+	if got := strings.Join(kinds, " "); got != "granted revoked granted refused" {
 		t.Errorf("events: %s", got)
 	}
 }

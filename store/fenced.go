@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"go.opentelemetry.io/otel/trace"
@@ -51,7 +52,30 @@ func (s *Store) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fence
 		}
 	})
 	f, err := c.Wait(ctx)
+	if report, stale := w.Stale(err); stale {
+		s.recordStale(ctx, report)
+	}
 	return f, engine.Unanswered(err)
+}
+
+// recordTimeout is how long the answer to a stale write waits for its record.
+const recordTimeout = 2 * time.Second
+
+// recordStale records a write that this replica has refused. The refusal stands if the record fails.
+func (s *Store) recordStale(ctx context.Context, r lock.ReportStale) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if _, err := s.ReportStale(ctx, r); err != nil && !lock.NotStale(err) {
+		s.db.Log.Warn("cannot record a stale write", "lock", r.Name, "token", r.Token, "err", err)
+	}
+}
+
+// ReportStale records a refused token, see lock.Service.
+func (s *Store) ReportStale(ctx context.Context, r lock.ReportStale) (bool, error) {
+	return s.stale.Record(ctx, r, time.Now(), s, func(ctx context.Context, c lock.Command) error {
+		_, err := s.engine.Do(ctx, c)
+		return err
+	})
 }
 
 func (s *Store) runFenced(c *batch.Call[lock.FencedWrite, lock.FencedValue]) {

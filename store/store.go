@@ -137,6 +137,7 @@ type Store struct {
 	// fencers has a value for each fenced write. There are fewer of them than connections for reads, where possible, so
 	// that reads continue while every commit waits for a standby.
 	fencers chan struct{}
+	stale   lock.StaleReports
 	work    sync.WaitGroup // background tasks and fenced writes
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -19,6 +20,7 @@ func (x *examination) agrees(t *lockHistory, c *Check) {
 		t.callAgrees(call, c)
 	}
 	t.queueAgrees(c)
+	t.staleAgree(x.refusals(), c)
 }
 
 // grantAgrees compares a lease with the acquires that requested it.
@@ -244,4 +246,52 @@ func (t *lockHistory) queueAgrees(c *Check) {
 			}
 		}
 	}
+}
+
+// refusals returns the number of Refused events, of all locks.
+func (x *examination) refusals() (n int) {
+	for _, e := range x.Events {
+		if e.Kind == lock.Refused {
+			n++
+		}
+	}
+	return n
+}
+
+// recordRecovery is how long after a fault a stale write may still be without a record: it is refused all the same.
+const recordRecovery = 5 * time.Second
+
+// staleAgree looks for the event of each stale write. There may be none if the limit of refusals is reached, or near a
+// fault.
+func (t *lockHistory) staleAgree(refusals int, c *Check) {
+	if refusals >= lock.MaxStaleReports {
+		return
+	}
+	for _, call := range t.calls {
+		w, ok := call.Request.(lock.FencedWrite)
+		if !ok || !errors.Is(call.Err, lock.ErrStaleToken) || t.nearFault(call) || !t.overtakenBefore(w, call) {
+			continue
+		}
+		c.Examined++
+		if !slices.ContainsFunc(t.events, func(e lock.Event) bool { return e.Kind == lock.Refused && e.Token == w.Token }) {
+			c.violated(t, fmt.Sprintf("A write with the stale token %d was refused, but there is no event of it.", w.Token),
+				[]*Call{call}, t.grantOf(w.Token))
+		}
+	}
+}
+
+// nearFault reports whether a fault was active during the call, or ended shortly before.
+func (t *lockHistory) nearFault(call *Call) bool {
+	return slices.ContainsFunc(t.faults, func(f Fault) bool {
+		return f.At <= call.Answered && (f.Ended <= f.At || call.Sent <= f.Ended+recordRecovery)
+	})
+}
+
+// overtakenBefore reports whether the token of the write was stale for this lock before the call, and not only for the
+// resource.
+func (t *lockHistory) overtakenBefore(w lock.FencedWrite, call *Call) bool {
+	return slices.ContainsFunc(t.leases, func(l *lease) bool {
+		answer := l.firstAnswer()
+		return l.token > w.Token && w.Slot == 0 && answer != nil && answer.Answered < call.Sent
+	})
 }

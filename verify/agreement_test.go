@@ -15,6 +15,8 @@ func TestAnswersThatContradictEventsAreFound(t *testing.T) {
 			"there is no event of the grant: it was lost"},
 		"a lost release": {byAgreement,
 			func(s editable) { s.removeEvents(is(lock.Released, "ann")) }, "there is no event of it: it was lost"},
+		"a stale write without a record": {byAgreement,
+			func(s editable) { s.removeEvents(is(lock.Refused, "ann")) }, "the stale token 1 was refused, but there is no event"},
 		"a lost revocation": {byAgreement,
 			func(s editable) { s.removeEvents(is(lock.Revoked, "dan")) },
 			"Token 4 was revoked, but there is no event"},

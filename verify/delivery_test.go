@@ -67,7 +67,7 @@ func TestMissingDeliveriesAreFound(t *testing.T) {
 	expectAllFound(t, map[string]mutation{
 		"an event in the middle of a page is missing": {byDeliveries, func(s editable) {
 			without(s.delivery(lock.Released, "bob"), s.event(lock.Released, "bob"))
-		}, "without event 4"},
+		}, "without event 5"},
 		"an event came after its cursor had passed": {byDeliveries, func(s editable) {
 			without(s.delivery(lock.Granted, "ann"), s.event(lock.Granted, "ann"))
 		}, "without event 1 and 0 more"},

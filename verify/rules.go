@@ -116,6 +116,8 @@ func (h *eventChecker) step(e lock.Event) error {
 	case lock.MetadataUpdated:
 		_, err := h.leaseOf(e)
 		return err
+	case lock.Refused:
+		return h.checkRefused(e)
 	case lock.Queued:
 		return h.enqueue(e)
 	case lock.Dequeued:
@@ -126,6 +128,21 @@ func (h *eventChecker) step(e lock.Event) error {
 		return err
 	}
 	return errors.New("unknown kind of event")
+}
+
+// checkRefused returns an error if the refused token is that of a lease that has not ended, or of no lease at all.
+func (h *eventChecker) checkRefused(e lock.Event) error {
+	if e.Newest != h.newest || e.Token < 1 || e.Token > h.newest {
+		return fmt.Errorf("the newest token is %d, the event says %d", h.newest, e.Newest)
+	}
+	held := func(g lock.Event) bool { return g.Holder == e.HeldBy }
+	if n := len(h.held); (n == 0) != (e.HeldBy == "") || n > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(h.held)), held) {
+		return fmt.Errorf("%q did not hold the lock", e.HeldBy)
+	}
+	if g, ok := h.held[e.Slot]; ok && g.Token == e.Token && g.Mode == e.Mode {
+		return fmt.Errorf("its lease has not ended: %s", eventText(g))
+	}
+	return nil
 }
 
 // checkFits returns an error if the granted lease is not compatible with the held ones.

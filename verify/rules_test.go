@@ -2,6 +2,7 @@ package verify_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -10,8 +11,9 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// parseEvents parses events, one per line: kind, mode, slot, holder, token, place. They are a second
-// apart, except that grants to waiters come at the time of the event before.
+// parseEvents parses events, one per line: kind, mode, slot, holder, token, place. A refused event also has the newest
+// token and the holder of the lock, a dash for none. The events are a second apart, except that grants to waiters come at
+// the time of the event before.
 func parseEvents(t *testing.T, text string) []lock.Event {
 	t.Helper()
 	var events []lock.Event
@@ -27,6 +29,13 @@ func parseEvents(t *testing.T, text string) []lock.Event {
 			t.Fatalf("%q: %v", line, err)
 		}
 		e.Kind, e.Mode = lock.KindOf(kind), lock.ModeOf(mode)
+		if words := strings.Fields(line); e.Kind == lock.Refused {
+			newest, err := strconv.Atoi(words[6])
+			if err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			e.Newest, e.HeldBy = lock.Token(newest), strings.TrimPrefix(words[7], "-")
+		}
 		if e.Kind != lock.Granted || e.Place == 0 {
 			at = at.Add(time.Second)
 		}
@@ -127,6 +136,19 @@ var validEvents = map[string]struct {
 		withdrawn exclusive 0 b 2 0
 		dequeued exclusive 0 b 0 2
 		granted exclusive 0 c 3 0`},
+	"refused tokens": {events: `
+		granted exclusive 0 a 1 0
+		expired exclusive 0 a 1 0
+		refused exclusive 0 a 1 0 1 -
+		granted exclusive 0 b 2 0
+		refused exclusive 0 a 1 0 2 b
+		revoked exclusive 0 b 2 0
+		refused exclusive 0 b 2 0 2 -`},
+	"a refused token of a reader": {events: `
+		granted shared 1 a 1 0
+		granted shared 2 b 1 0
+		released shared 1 a 1 0
+		refused shared 1 a 1 0 1 b`},
 	"a skipped waiter, if allowed": {rules: verify.Rules{AllowOvertaking: true}, events: `
 		granted exclusive 0 a 1 0
 		queued exclusive 0 b 0 2
@@ -159,6 +181,14 @@ var invalidEvents = map[string]struct {
 	events string
 	want   string
 }{
+	"a refused token whose lease is active": {events: held + "refused exclusive 0 a 1 0 1 a", want: "has not ended"},
+	"a refused token beside another newest one": {events: held + "released exclusive 0 a 1 0\nrefused exclusive 0 a 1 0 2 -",
+		want: "the newest token is 1"},
+	"a refused token that was not granted": {events: held + "refused exclusive 0 a 2 0 1 a", want: "the newest token is 1"},
+	"a refused token, held by another": {events: held + "released exclusive 0 a 1 0\ngranted exclusive 0 b 2 0\nrefused exclusive 0 a 1 0 2 c",
+		want: `"c" did not hold the lock`},
+	"a refused token, held by no client": {events: held + "released exclusive 0 a 1 0\nrefused exclusive 0 a 1 0 1 a",
+		want: `"a" did not hold the lock`},
 	"two exclusive leases at once": {events: held + "granted exclusive 0 b 2 0", want: "conflicts"},
 	"a reader beside a writer":     {events: held + "granted shared 1 b 2 0", want: "conflicts"},
 	"a permit beside a reader":     {events: "granted shared 1 a 1 0\ngranted permit 2 b 2 0", want: "conflicts"},

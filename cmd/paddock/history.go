@@ -181,10 +181,10 @@ func details(events []lock.Event) string {
 			text = "held for " + short(e.At.Sub(h.GrantedAt))
 		}
 	}
-	if e.Reason != "" && text != "" {
+	if e.Explanation() != "" && text != "" {
 		text += ": "
 	}
-	return text + e.Reason
+	return text + e.Explanation()
 }
 
 // showHolds returns the output for the leases of a lock, one per row.

@@ -59,7 +59,7 @@ func metered(t *testing.T, args ...string) (d *harness, url string) {
 	t.Helper()
 	p, base := startServe(t, pgtest.URL(t), append([]string{"--metrics-listen", ":0"}, args...)...)
 	address := p.Stderr.Await(t, `"msg":"serving metrics","address":"(127\.0\.0\.1:[0-9]+)"`)
-	return &harness{T: t, base: base, locks: connect(t, base)}, "http://" + address + "/metrics"
+	return &harness{T: t, base: base, env: map[string]string{"PADDOCK_URL": base}, locks: connect(t, base)}, "http://" + address + "/metrics"
 }
 
 // TestCallsMoveTheirMetrics, with a real replica, and all metrics follow the conventions of Prometheus.

@@ -134,7 +134,7 @@ func (w *watcher) printEvent(e lock.Event) error {
 		return writeJSON(w.stdout, wire.EventOf(e), "")
 	}
 	return w.printRow(local(e.At), strconv.FormatInt(e.ID, 10), e.Kind.String(), e.Name, token(e.Token),
-		printable.Text(e.Holder), printable.Text(e.Reason))
+		printable.Text(e.Holder), printable.Text(e.Explanation()))
 }
 
 // printRow prints a row. The widths are fixed, since later rows are not known yet.

@@ -21,6 +21,7 @@ const (
 const (
 	shownByWrite  = "write"
 	shownToVerify = "verify"
+	reported      = "report"
 )
 
 // Calls returns a Service that counts each call and passes it to inner.
@@ -76,6 +77,14 @@ func (c *calls) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verificati
 		c.metrics.staleness.WithLabelValues(shownToVerify).Inc()
 	}
 	return got, err
+}
+
+func (c *calls) ReportStale(ctx context.Context, r lock.ReportStale) (bool, error) {
+	recorded, err := c.Service.ReportStale(ctx, r)
+	if err == nil {
+		c.metrics.staleness.WithLabelValues(reported).Inc()
+	}
+	return recorded, err
 }
 
 func (c *calls) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {

@@ -48,6 +48,7 @@ func (a answers) Release(context.Context, lock.Release) error               { re
 func (a answers) VerifyToken(context.Context, lock.Verify) (lock.Verification, error) {
 	return a.verified, a.err
 }
+func (a answers) ReportStale(context.Context, lock.ReportStale) (bool, error) { return true, a.err }
 func (a answers) WriteFenced(context.Context, lock.FencedWrite) (lock.FencedValue, error) {
 	return lock.FencedValue{}, a.err
 }
@@ -77,6 +78,8 @@ func TestEachCallMovesItsMetric(t *testing.T) {
 		"an error of no kind": {answers{err: io.EOF}, func(s lock.Service) { _ = s.Release(t.Context(), lock.Release{}) }, `paddock_releases_total{outcome="internal"} 1`},
 		"a stale token": {answers{verified: lock.Verification{Status: lock.Stale}}, func(s lock.Service) { _, _ = s.VerifyToken(t.Context(), lock.Verify{}) },
 			`paddock_stale_tokens_total{where="verify"} 1`},
+		"a report": {answers{}, func(s lock.Service) { _, _ = s.ReportStale(t.Context(), lock.ReportStale{}) },
+			`paddock_stale_tokens_total{where="report"} 1`},
 		"a stale write": {answers{err: &lock.Error{Code: lock.ErrStaleToken}}, func(s lock.Service) { _, _ = s.WriteFenced(t.Context(), lock.FencedWrite{}) },
 			`paddock_stale_tokens_total{where="write"} 1`},
 		"an item of a batch": {answers{}, func(s lock.Service) {

@@ -126,7 +126,16 @@ func EventOf(e lock.Event) Event {
 		ID: e.ID, At: e.At.UTC(), Lock: e.Name, Slot: e.Slot, Revision: e.Revision,
 		Kind: EventKind(e.Kind.String()), Mode: modeOf(e.Mode), Holder: e.Holder,
 		FencingToken: UnlessZero(int64(e.Token)), Place: UnlessZero(e.Place), Reason: UnlessZero(e.Reason),
+		NewestToken: UnlessZero(int64(e.Newest)), LateMs: lateOf(e), HeldBy: UnlessZero(e.HeldBy),
 	}
+}
+
+// lateOf returns how late a refused token was, nil if that is unknown.
+func lateOf(e lock.Event) *int64 {
+	if e.Late == 0 {
+		return nil
+	}
+	return new(e.Late.Milliseconds())
 }
 
 // Domain returns the event.
@@ -135,8 +144,15 @@ func (e Event) Domain() lock.Event {
 		ID: e.ID, At: e.At, Name: e.Lock, Slot: e.Slot, Revision: e.Revision, Kind: lock.KindOf(string(e.Kind)),
 		Mode: lock.ModeOf(string(e.Mode)), Holder: e.Holder, Token: lock.Token(ValueOf(e.FencingToken)),
 		Place: ValueOf(e.Place), Reason: ValueOf(e.Reason),
+		Newest: lock.Token(ValueOf(e.NewestToken)), Late: nonNegative(ValueOf(e.LateMs)), HeldBy: ValueOf(e.HeldBy),
 	}
 }
+
+// ReportResultOf returns the model of the answer to a report.
+func ReportResultOf(recorded bool) ReportResult { return ReportResult{Recorded: recorded} }
+
+// Domain returns whether the report was recorded.
+func (r ReportResult) Domain() bool { return r.Recorded }
 
 // HoldListOf returns the model of a list of holds.
 func HoldListOf(l lock.HoldList) HoldList {

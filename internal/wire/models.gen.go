@@ -152,6 +152,7 @@ const (
 	EventKindGranted         EventKind = "granted"
 	EventKindMetadataUpdated EventKind = "metadata_updated"
 	EventKindQueued          EventKind = "queued"
+	EventKindRefused         EventKind = "refused"
 	EventKindReleased        EventKind = "released"
 	EventKindRevoked         EventKind = "revoked"
 	EventKindWithdrawn       EventKind = "withdrawn"
@@ -169,6 +170,8 @@ func (e EventKind) Valid() bool {
 	case EventKindMetadataUpdated:
 		return true
 	case EventKindQueued:
+		return true
+	case EventKindRefused:
 		return true
 	case EventKindReleased:
 		return true
@@ -548,27 +551,37 @@ type Event struct {
 
 	// FencingToken Absent on `queued` and `dequeued`.
 	FencingToken *int64 `json:"fencing_token,omitempty"`
-	Holder       string `json:"holder"`
-	ID           int64  `json:"id"`
+
+	// HeldBy Who held the lock when the token was rejected. Present on `refused`, unless no lease was active.
+	HeldBy *string `json:"held_by,omitempty"`
+	Holder string  `json:"holder"`
+	ID     int64   `json:"id"`
 
 	// Kind `granted`: the lease was granted. `released`: its holder released it. `expired`: it was not renewed in time.
 	// `revoked`: an operator revoked it; a second `revoked` follows if an operator skips the rest of its grace.
 	// `queued`: a waiter joined the queue. `dequeued`: a waiter left the queue without a grant. `withdrawn`: a grant
 	// from the queue was taken back before it was reported to any client. `metadata_updated`: a renewal replaced the
-	// metadata.
+	// metadata. `refused`: a resource rejected a stale token; no lease changed.
 	Kind EventKind `json:"kind"`
-	Lock string    `json:"lock"`
+
+	// LateMs How long before the rejection the lease of the token had ended. Present on `refused`, if the history still
+	// has that lease; `holder` is empty otherwise, and `mode` is `exclusive`.
+	LateMs *int64 `json:"late_ms,omitempty"`
+	Lock   string `json:"lock"`
 
 	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
 	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
 	// has its own token and slot.
 	Mode Mode `json:"mode"`
 
+	// NewestToken The newest token of the lock. Present on `refused`.
+	NewestToken *int64 `json:"newest_token,omitempty"`
+
 	// Place The revision at which the waiter joined the queue. Present on `queued` and `dequeued`, on `granted` if the
 	// grant came out of the queue, and on `withdrawn` if the place is kept.
 	Place *int64 `json:"place,omitempty"`
 
-	// Reason Present on `revoked`, `dequeued` and `withdrawn`.
+	// Reason Present on `revoked`, `dequeued` and `withdrawn`. On `refused`: what rejected the token, if that is known.
 	Reason   *string `json:"reason,omitempty"`
 	Revision int64   `json:"revision"`
 	Slot     int     `json:"slot"`
@@ -578,7 +591,7 @@ type Event struct {
 // `revoked`: an operator revoked it; a second `revoked` follows if an operator skips the rest of its grace.
 // `queued`: a waiter joined the queue. `dequeued`: a waiter left the queue without a grant. `withdrawn`: a grant
 // from the queue was taken back before it was reported to any client. `metadata_updated`: a renewal replaced the
-// metadata.
+// metadata. `refused`: a resource rejected a stale token; no lease changed.
 type EventKind string
 
 // EventPage defines model for EventPage.
@@ -917,6 +930,30 @@ type RenewRequest struct {
 	TTLMs *int64 `json:"ttl_ms,omitempty"`
 }
 
+// ReportRequest defines model for ReportRequest.
+type ReportRequest struct {
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
+	//
+	//
+	// Example: 41
+	FencingToken Token  `json:"fencing_token"`
+	Name         string `json:"name"`
+
+	// Slot The slot of the lease that had the token. By default the newest lease with the token.
+	Slot *int `json:"slot,omitempty"`
+
+	// Where What rejected the token, such as a table or a file, for people. The rules for characters are those of
+	// `holder`.
+	Where *string `json:"where,omitempty"`
+}
+
+// ReportResult defines model for ReportResult.
+type ReportResult struct {
+	// Recorded True if the history has the event; false if a limit does not allow it, see the operation.
+	Recorded bool `json:"recorded"`
+}
+
 // RevokeRequest defines model for RevokeRequest.
 type RevokeRequest struct {
 	// AcquiredAt When the lease in `slot` was granted, as the lock shows it. Pass it for a shared lease: the slot may have
@@ -1216,6 +1253,9 @@ type RenewLeaseJSONRequestBody = RenewRequest
 
 // RevokeLockJSONRequestBody defines body for RevokeLock for application/json ContentType.
 type RevokeLockJSONRequestBody = RevokeRequest
+
+// ReportStaleTokenJSONRequestBody defines body for ReportStaleToken for application/json ContentType.
+type ReportStaleTokenJSONRequestBody = ReportRequest
 
 // VerifyTokenJSONRequestBody defines body for VerifyToken for application/json ContentType.
 type VerifyTokenJSONRequestBody = VerifyRequest

@@ -5,7 +5,7 @@ values
      1, 'worker 1', null),
     ('free', 36, 2, 0, null, null, null, null, 0, null, null, null),
     ('gpu', 40, 12, 5, null, null, null, null, 3, null, null, '{"capacity":3}'),
-    ('jobs:nightly', 39, 4, 5, clock_timestamp(), clock_timestamp() - interval '90 seconds', 0, gen_random_uuid(), 0,
+    ('jobs:nightly', 39, 5, 5, clock_timestamp(), clock_timestamp() - interval '90 seconds', 0, gen_random_uuid(), 0,
      1, 'worker 2', '{"grace":600000}');
 insert into paddock.parts (name, slot, place, mode, token, ttl_ms, attachment, replica, acquired_at, expires_at, lease_id, holder, rest)
 values
@@ -20,6 +20,7 @@ insert into paddock.event_batches (id, at, entries)
 values
     (3, clock_timestamp(), array['["jobs:nightly",0,[0,0,1,1,1,"worker 1",37,0,"",0],[2,0,2,3,1,"worker 1",37,0,"",5]]',
                                  '["free",0,[1,0,2,2,1,"worker 1",36,0,"",0]]']::json[]),
-    (4, clock_timestamp(), array['["jobs:nightly",3,[0,0,3,1,1,"worker 2",39,0,"",0]]']::json[]),
+    (4, clock_timestamp(), array['["jobs:nightly",3,[0,0,3,1,1,"worker 2",39,0,"",0],
+                                 [1,0,4,9,1,"worker 1",37,0,"table invoices",0,39,12500000,"worker 2"]]']::json[]),
     (5, clock_timestamp(), array['["gpu",0,[0,0,12,5,3,"tester",0,12,"",0]]',
-                                 '["jobs:nightly",4,[1,0,4,4,1,"worker 2",39,0,"host is dead",0]]']::json[]);
+                                 '["jobs:nightly",4,[1,0,5,4,1,"worker 2",39,0,"host is dead",0]]']::json[]);

@@ -4,11 +4,22 @@ import { write } from './countdown.js';
 
 const most = 20; // events to show
 
+// explanationOf returns the event's reason, and for a refused token how late it was and who held the lock.
+function explanationOf(event) {
+  if (event.kind !== 'refused') return event.reason;
+  const late = event.late_ms === undefined ? '' : `${event.late_ms / 1000} s `;
+  const parts = [`${late}after the end of its lease`, `newest token ${event.newest_token}`];
+  if (event.held_by) parts.splice(1, 0, `${event.held_by} holds the lock`);
+  if (event.reason) parts.push(event.reason);
+  return parts.join('; ');
+}
+
 // cellsOf returns the texts of an event's row, by cell name.
 function cellsOf(event) {
   return {
     ...event,
     at: event.at.slice(0, 19).replace('T', ' '),
+    reason: explanationOf(event),
     slot: event.slot ? `slot ${event.slot}` : '',
   };
 }

@@ -27,6 +27,7 @@ func Run(t *testing.T, open func(t *testing.T) lock.Service) {
 		"events":       eventCases(),
 		"history":      historyCases(),
 		"verify":       verifyCases(),
+		"stale":        staleCases(),
 		"fence":        fenceCases(),
 		"version":      versionCases(),
 		"bounds":       boundsCases(),

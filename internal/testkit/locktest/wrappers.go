@@ -52,6 +52,10 @@ func (b balancer) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock
 	return b.any().Events(ctx, q)
 }
 
+func (b balancer) ReportStale(ctx context.Context, r lock.ReportStale) (bool, error) {
+	return b.any().ReportStale(ctx, r)
+}
+
 func (b balancer) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
 	return b.any().VerifyToken(ctx, v)
 }

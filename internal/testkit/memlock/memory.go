@@ -19,6 +19,7 @@ type Memory struct {
 	ended  map[lock.LeaseRef]lock.Event
 	events []lock.Event
 	fenced map[string]lock.FencedValue
+	stale  lock.StaleReports
 	calls  map[lock.Attachment]call // the waiting calls
 	alarms map[alarm]*time.Timer
 	news   chan struct{} // closed and replaced at each event
@@ -193,11 +194,28 @@ func (r replica) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verificat
 	return v.Check(r.state(v.Name), r.clock.now()), nil
 }
 
+func (r replica) ReportStale(ctx context.Context, c lock.ReportStale) (bool, error) {
+	return r.stale.Record(ctx, c, r.clock.now(), r, func(ctx context.Context, c lock.Command) error {
+		_, err := r.decide(ctx, c)
+		return err
+	})
+}
+
 func (r replica) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
 	w, err := w.Resolve()
 	if err := cmp.Or(err, contextError(ctx)); err != nil {
 		return lock.FencedValue{}, err
 	}
+	f, err := r.writeFenced(w)
+	if report, stale := w.Stale(err); stale {
+		if _, failed := r.ReportStale(ctx, report); failed != nil && !lock.NotStale(failed) {
+			return f, failed
+		}
+	}
+	return f, err
+}
+
+func (r replica) writeFenced(w lock.FencedWrite) (lock.FencedValue, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	newest, err := w.RequiredToken(r.state(w.Lock), r.clock.now())

@@ -65,6 +65,12 @@ func (d *Decoder) Verify(_ string, body []byte) (lock.Verify, error) {
 	return lock.Verify{Token: o.token(), Name: o.text(nameField), Slot: o.slot()}, o.err
 }
 
+// ReportStale decodes the body of a report of a stale token. The body has the name of the lock.
+func (d *Decoder) ReportStale(_ string, body []byte) (lock.ReportStale, error) {
+	o := d.read(body, reportBody)
+	return lock.ReportStale{Token: o.token(), Name: o.text(nameField), Slot: o.slot(), Where: o.text(whereField)}, o.err
+}
+
 // FencedWrite decodes the body of a write to the resource with this key.
 func (d *Decoder) FencedWrite(key string, body []byte) (lock.FencedWrite, error) {
 	o := d.read(body, fencedWriteBody)

@@ -31,12 +31,13 @@ const (
 	ttlField
 	valueField
 	waitField
+	whereField
 	fieldCount
 )
 
 var fieldNames = [fieldCount]string{
 	"acquired_at", "capacity", "fencing_token", "grace_ms", "holder", "if_version", "keep_place", "lease_id", "lock",
-	"max_hold_ms", "metadata", "mode", "name", "op", "reason", "skip_grace", "slot", "ttl_ms", "value", "wait_ms",
+	"max_hold_ms", "metadata", "mode", "name", "op", "reason", "skip_grace", "slot", "ttl_ms", "value", "wait_ms", "where",
 }
 
 // renamed maps former names of members to the fields that replaced them.
@@ -84,6 +85,10 @@ var (
 	}
 	verifyBody = shape{
 		kind: "body", allowed: setOf(fencingTokenField, nameField, slotField), required: setOf(fencingTokenField, nameField),
+	}
+	reportBody = shape{
+		kind: "body", allowed: setOf(fencingTokenField, nameField, slotField, whereField),
+		required: setOf(fencingTokenField, nameField),
 	}
 	fencedWriteBody = shape{
 		kind: "body", allowed: setOf(fencingTokenField, ifVersionField, lockField, slotField, valueField),

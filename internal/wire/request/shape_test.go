@@ -24,6 +24,7 @@ func TestShapesAreThoseOfTheDocument(t *testing.T) {
 		"release":         {releaseBody, reflect.TypeFor[wire.ReleaseRequest]()},
 		"revoke":          {revokeBody, reflect.TypeFor[wire.RevokeRequest]()},
 		"verify":          {verifyBody, reflect.TypeFor[wire.VerifyRequest]()},
+		"report":          {reportBody, reflect.TypeFor[wire.ReportRequest]()},
 		"fenced write":    {fencedWriteBody, reflect.TypeFor[wire.FencedWrite]()},
 		"item to acquire": {acquireItem, reflect.TypeFor[wire.BatchAcquire]()},
 		"item to renew":   {renewItem, reflect.TypeFor[wire.BatchRenew]()},
@@ -78,6 +79,7 @@ func TestMembersHaveTheTypesOfTheDocument(t *testing.T) {
 		{reflect.TypeFor[wire.ReleaseRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Release("a", body)) }},
 		{reflect.TypeFor[wire.RevokeRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Revoke("a", body)) }},
 		{reflect.TypeFor[wire.VerifyRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Verify("a", body)) }},
+		{reflect.TypeFor[wire.ReportRequest](), func(d *Decoder, body []byte) error { return errorOf(d.ReportStale("a", body)) }},
 		{reflect.TypeFor[wire.FencedWrite](), func(d *Decoder, body []byte) error { return errorOf(d.FencedWrite("a", body)) }},
 		{reflect.TypeFor[wire.BatchAcquire](), decodeItem}, {reflect.TypeFor[wire.BatchRenew](), decodeItem}, {reflect.TypeFor[wire.BatchRelease](), decodeItem},
 	} {

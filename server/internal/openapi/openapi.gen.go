@@ -66,6 +66,9 @@ type ServerInterface interface {
 	// RevokeLock Revoke a lease
 	// (POST /v1/locks/{name}/revoke)
 	RevokeLock(w http.ResponseWriter, r *http.Request, name Name)
+	// ReportStaleToken Report a stale write
+	// (POST /v1/tokens/report)
+	ReportStaleToken(w http.ResponseWriter, r *http.Request)
 	// VerifyToken Verify a token
 	// (POST /v1/tokens/verify)
 	VerifyToken(w http.ResponseWriter, r *http.Request)
@@ -177,6 +180,12 @@ func (_ Unimplemented) RenewLease(w http.ResponseWriter, r *http.Request, name N
 // RevokeLock Revoke a lease
 // (POST /v1/locks/{name}/revoke)
 func (_ Unimplemented) RevokeLock(w http.ResponseWriter, r *http.Request, name Name) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ReportStaleToken Report a stale write
+// (POST /v1/tokens/report)
+func (_ Unimplemented) ReportStaleToken(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -899,6 +908,20 @@ func (siw *ServerInterfaceWrapper) RevokeLock(w http.ResponseWriter, r *http.Req
 	handler.ServeHTTP(w, r)
 }
 
+// ReportStaleToken operation middleware
+func (siw *ServerInterfaceWrapper) ReportStaleToken(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ReportStaleToken(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // VerifyToken operation middleware
 func (siw *ServerInterfaceWrapper) VerifyToken(w http.ResponseWriter, r *http.Request) {
 
@@ -1075,6 +1098,9 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/v1/tokens/verify", wrapper.VerifyToken)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/tokens/report", wrapper.ReportStaleToken)
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/fenced/{key}", wrapper.ReadFenced)

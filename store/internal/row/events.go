@@ -28,12 +28,14 @@ func NameKey(name string) int64 {
 	return int64(binary.BigEndian.Uint64(sum[:]) >> 1)
 }
 
-// eventFields is the number of fields of an event in an entry.
+// eventFields is the number of fields of an event in an entry, without those that only Refused has.
 const eventFields = 10
 
 // appendEntry appends the events of one lock to b, as an element of the column entries:
 //
 //	["name", previous, [number, slot, revision, kind, mode, "holder", token, place, "reason", delay], ...]
+//
+// A refused event has three more fields: newest, late in microseconds, "held by".
 //
 // previous is the row with the lock's event before these, zero if none is known. The first event has the number first.
 // delay is by how many microseconds the event is later than the row's instant at.
@@ -53,6 +55,11 @@ func appendEntry(b []byte, name string, previous int64, first int, events []lock
 		b = append(strconv.AppendInt(b, e.Place, 10), ',')
 		b = append(appendText(b, e.Reason), ',')
 		b = strconv.AppendInt(b, e.At.Sub(at).Microseconds(), 10)
+		if e.Kind == lock.Refused {
+			b = strconv.AppendInt(append(b, ','), int64(e.Newest), 10)
+			b = strconv.AppendInt(append(b, ','), e.Late.Microseconds(), 10)
+			b = appendText(append(b, ','), e.HeldBy)
+		}
 		b = append(b, ']')
 	}
 	return append(b, ']')
@@ -79,12 +86,13 @@ type Entry struct {
 func ParseEntry(element []byte, batch int64, at time.Time) (Entry, error) {
 	most := max(bytes.Count(element, []byte("["))-1, 0) // of events; a holder may contain such a character
 	e := Entry{Events: make([]lock.Event, most)}
-	delays := make([]int64, most)
+	delays, late := make([]int64, most), make([]int64, most)
 	fields := []any{&e.Name, &e.Previous}
 	for i := range e.Events {
 		v := &e.Events[i]
 		fields = append(fields, &[]any{
 			&v.ID, &v.Slot, &v.Revision, &v.Kind, &v.Mode, &v.Holder, &v.Token, &v.Place, &v.Reason, &delays[i],
+			&v.Newest, &late[i], &v.HeldBy,
 		})
 	}
 	if err := json.Unmarshal(element, &fields); err != nil {
@@ -98,6 +106,7 @@ func ParseEntry(element []byte, batch int64, at time.Time) (Entry, error) {
 			return Entry{}, badEntry(batch, errFields)
 		}
 		v := &e.Events[i]
+		v.Late = time.Duration(late[i]) * time.Microsecond
 		v.ID, v.Name, v.At = batch*EventsPerBatch+v.ID, e.Name, at.Add(time.Duration(delays[i])*time.Microsecond).UTC()
 	}
 	e.Events = e.Events[:len(fields)-2]

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -67,6 +68,25 @@ func FuzzEntryText(f *testing.F) {
 			t.Errorf("reason %q, holder %q", e.Events[0].Reason, e.Events[0].Holder)
 		}
 	})
+}
+
+// TestEntryOfARefusedTokenIsReadBack between other events, which have fewer fields.
+func TestEntryOfARefusedTokenIsReadBack(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1, 0).UTC()
+	events := []lock.Event{
+		{Revision: 1, Kind: lock.Granted, Mode: lock.Exclusive, Holder: "a", Token: 3},
+		{Revision: 2, Kind: lock.Refused, Mode: lock.Shared, Slot: 2, Holder: "b", Token: 2, Reason: "table \"t\"",
+			Newest: 3, Late: 1500 * time.Microsecond, HeldBy: "a [1]"},
+		{Revision: 3, Kind: lock.Released, Mode: lock.Exclusive, Holder: "a", Token: 3},
+	}
+	for i := range events {
+		events[i].ID, events[i].Name, events[i].At = 9*EventsPerBatch+int64(i), "n", at
+	}
+	e, err := ParseEntry(appendEntry(nil, "n", 0, 0, events, at), 9, at)
+	if diff := cmp.Diff(events, e.Events); err != nil || diff != "" {
+		t.Errorf("%v, read other events (-wrote +read):\n%s", err, diff)
+	}
 }
 
 // FuzzParseEntry: what is no entry is an error, whatever it is, and an entry that is read can be written again.

@@ -1,0 +1,185 @@
+package lock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// ReportStale records that a write with the fencing token was refused because the token is stale. The lock's history
+// then shows who wrote after their lease, how late, and who held the lock at that time: a Refused event.
+//
+// A report is a hint for people. It changes no lease, and it is limited, see StaleReports.
+type ReportStale struct {
+	Name  string
+	Token Token  // that the writer has shown
+	Slot  *int   // of its lease; nil: unknown
+	Where string // for people: what refused the write, such as a table; up to MaxWhereLength characters
+
+	// Lease is the lease that had the token, as far as it is known. The service sets it, see FindHold.
+	Lease Hold
+}
+
+// Resolve returns r, or an ErrInvalid error that names the invalid field.
+func (r ReportStale) Resolve() (ReportStale, error) {
+	err := cmp.Or(CheckName(r.Name), checkToken(r.Token), checkSlot(r.Slot))
+	if r.Where != "" {
+		err = cmp.Or(err, checkText("where", r.Where, 1, MaxWhereLength))
+	}
+	return r, err
+}
+
+// Names returns the lock's name.
+func (r ReportStale) Names() []string { return []string{r.Name} }
+
+// Refs returns nil.
+func (r ReportStale) Refs() []LeaseRef { return nil }
+
+// Tokens returns 0.
+func (r ReportStale) Tokens() int { return 0 }
+
+// Apply emits a Refused event. It refuses with ErrTokenMismatch if the token is current, and with ErrUnknownToken if it
+// was never granted.
+func (r ReportStale) Apply(v View) Decision {
+	d := newDecider(v)
+	switch (Verify{Name: r.Name, Token: r.Token, Slot: r.Slot}).Check(d.record, d.now).Status {
+	case Current:
+		return d.finish(&Error{Code: ErrTokenMismatch, Token: r.Token, Newest: d.record.Token,
+			Detail: fmt.Sprintf("Token %d is current: its lease has not ended, so there is nothing to record. "+
+				"Check name and fencing_token, and how the resource compares tokens.", r.Token)})
+	case Unknown:
+		return d.finish(CheckFence(r.Token, 0, d.record.Token))
+	}
+	e := Event{Kind: Refused, Reason: r.Where, Newest: d.record.Token}
+	if !r.Lease.EndedAt.IsZero() {
+		e.Late = max(d.now.Sub(r.Lease.EndedAt), 0)
+	}
+	if l, held := d.record.firstUnrevoked(); held {
+		e.HeldBy = l.Holder
+	}
+	slot := r.Lease.Slot
+	if r.Slot != nil {
+		slot = *r.Slot
+	}
+	d.emit(e, Lease{Slot: slot, Mode: cmp.Or(r.Lease.Mode, Exclusive), Holder: r.Lease.Holder, Token: r.Token})
+	return d.finish(nil)
+}
+
+// FindHold returns the lease that had the token of the report, from the last MaxHoldEvents events that began or ended a
+// lease of the lock. It returns the zero Hold if the lease is not among them. Shared leases have one token: without a
+// slot, it is the one that was granted last.
+func FindHold(ctx context.Context, s Service, r ReportStale) (Hold, error) {
+	q := EventQuery{Name: r.Name, Kinds: holdKinds, Descending: true, Limit: DefaultLimit}
+	var found []Event // the newest first
+	for read, granted := 0, false; !granted && read < MaxHoldEvents; {
+		page, err := s.Events(ctx, q)
+		if err != nil {
+			return Hold{}, err
+		}
+		for _, e := range page.Items {
+			if !granted && e.Token == r.Token && (r.Slot == nil || *r.Slot == e.Slot) {
+				found, granted = append(found, e), e.Kind == Granted
+			}
+		}
+		if page.Next == "" {
+			break
+		}
+		read += len(page.Items)
+		q.Cursor, q.Limit = page.Next, MaxLimit
+	}
+	if len(found) == 0 {
+		return Hold{}, nil
+	}
+	slices.Reverse(found)
+	holds := TimelineOf(found).Holds
+	return holds[len(holds)-1], nil
+}
+
+// Limits of the Refused events of one replica, so that a flood of stale writes does not flood the history.
+const (
+	// StaleReportInterval is the least time between two events for the same name, token and slot.
+	StaleReportInterval = time.Minute
+	// MaxStaleReports is how many events there are at most in a StaleReportInterval.
+	MaxStaleReports = 600
+)
+
+// StaleReports applies the limits. The zero value is ready for use, by several goroutines at once.
+type StaleReports struct {
+	mu       sync.Mutex
+	admitted map[staleReport]time.Time // in the last StaleReportInterval
+}
+
+// A staleReport identifies reports that are the same.
+type staleReport struct {
+	name  string
+	token Token
+	slot  int // -1: unknown
+}
+
+func (r ReportStale) key() staleReport {
+	slot := -1
+	if r.Slot != nil {
+		slot = *r.Slot
+	}
+	return staleReport{r.Name, r.Token, slot}
+}
+
+// Admit reports whether r may be recorded at now. If it was not recorded after all, call Forget.
+func (s *StaleReports) Admit(r ReportStale, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.admitted, func(_ staleReport, at time.Time) bool { return now.Sub(at) >= StaleReportInterval })
+	if _, again := s.admitted[r.key()]; again || len(s.admitted) >= MaxStaleReports {
+		return false
+	}
+	if s.admitted == nil {
+		s.admitted = map[staleReport]time.Time{}
+	}
+	s.admitted[r.key()] = now
+	return true
+}
+
+// Forget undoes Admit.
+func (s *StaleReports) Forget(r ReportStale) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.admitted, r.key())
+}
+
+// Record records r: it finds the lease that had the token, and passes the report to decide, which applies it to the
+// lock. It reports whether there is an event. Services implement ReportStale with it.
+func (s *StaleReports) Record(
+	ctx context.Context, r ReportStale, now time.Time, history Service, decide func(context.Context, Command) error,
+) (bool, error) {
+	r, err := r.Resolve()
+	if err != nil || !s.Admit(r, now) {
+		return false, err
+	}
+	if r.Lease, err = FindHold(ctx, history, r); err == nil {
+		err = decide(ctx, r)
+	}
+	if err != nil {
+		s.Forget(r)
+	}
+	return err == nil, err
+}
+
+// NotStale reports whether err says that a reported token is not stale for its lock. A resource may refuse such a token
+// if it has seen a greater one of another lock.
+func NotStale(err error) bool {
+	return errors.Is(err, ErrTokenMismatch) || errors.Is(err, ErrUnknownToken)
+}
+
+// Stale returns the report of a write that was refused with err, false if the token was not stale.
+func (w FencedWrite) Stale(err error) (ReportStale, bool) {
+	r := ReportStale{Name: w.Lock, Token: w.Token, Where: "fenced value " + w.Key}
+	if w.Slot > 0 {
+		r.Slot = &w.Slot
+	}
+	return r, errors.Is(err, ErrStaleToken)
+}

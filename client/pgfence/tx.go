@@ -15,6 +15,9 @@ import (
 // rollbackTimeout bounds a rollback. After it the connection is closed, which rolls back as well.
 const rollbackTimeout = 2 * time.Second
 
+// reportTimeout bounds a report.
+const reportTimeout = 5 * time.Second
+
 // fenceQuery passes the fence and sets the token for tables that are guarded by paddock_fence_guard.
 const fenceQuery = "select paddock_fence($1::text, $2::bigint), set_config('paddock.token', $2::bigint::text, true)"
 

@@ -11,11 +11,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/lock"
 )
 
 type fenceCommand struct {
 	Install   fenceInstallCommand   `cmd:"" help:"Install paddock_fence into your database, or update it."`
 	Uninstall fenceUninstallCommand `cmd:"" help:"Uninstall it, and drop the stored tokens."`
+	Report    fenceReportCommand    `cmd:"" help:"Report that a write was rejected because its token was stale."`
 	SQL       fenceSQLCommand       `cmd:"" name:"sql" help:"Print the SQL of install or uninstall, for review or for psql."`
 }
 
@@ -94,6 +96,41 @@ func (s *fenceSchema) guardedTables() string {
 		return "no table"
 	}
 	return strings.Join(s.Guarded, ", ")
+}
+
+type fenceReportCommand struct {
+	Name  string `arg:"" help:"The lock's name, such as jobs:nightly."`
+	Token int64  `arg:"" help:"The token that was rejected."`
+	serviceFlags
+
+	Slot  *int   `placeholder:"N" unset:"the newest lease with the token" help:"The slot of the lease that had the token."`
+	Where string `placeholder:"TEXT" unset:"not recorded" help:"What rejected the token, such as a table."`
+}
+
+func (fenceReportCommand) Help() string {
+	return `Records an event in the history of the lock: who wrote after their lease had ended, how late, and who held the lock at
+that time. Call it when paddock_fence has refused a token with SQLSTATE PF001, or your own check has. A replica records one
+event a minute for each token.
+
+    paddock fence report jobs:nightly 41 --where 'table accounts'`
+}
+
+// Run reports a stale token.
+func (c *fenceReportCommand) Run(ctx context.Context, p *program) error {
+	locks, err := c.clientWithTimeout(callTimeout)
+	if err != nil {
+		return err
+	}
+	recorded, err := locks.ReportStale(ctx, lock.ReportStale{Name: c.Name, Token: lock.Token(c.Token), Slot: c.Slot, Where: c.Where})
+	if err != nil {
+		return explainUnlessStopped(ctx, err)
+	}
+	done := "Recorded: see paddock history " + c.Name + "."
+	if !recorded {
+		done = "Not recorded: this token was reported less than a minute ago, or too many others were."
+	}
+	_, err = fmt.Fprintln(p.stdout, done)
+	return err
 }
 
 type fenceSQLCommand struct {

@@ -380,6 +380,12 @@ class Paddock:
         body = _omit_none(name=name, fencing_token=token, slot=slot)
         return self._call("POST", "/v1/tokens/verify", body, has=("status", "current"), name=name)
 
+    def report_stale_token(self, name: str, token: int, *, where: Optional[str] = None, slot: Optional[int] = None) -> bool:
+        """Records in the lock's history that a write with this stale token was rejected, where says by what. False if a
+        limit does not allow it. Raises the codes token_mismatch if the token is current, unknown_token if never granted."""
+        body = _omit_none(name=name, fencing_token=token, slot=slot, where=where)
+        return bool(self._call("POST", "/v1/tokens/report", body, changes=True, has=("recorded",))["recorded"])
+
     def write_fenced(self, key: str, *, lock: str, token: int, value: Any, slot: Optional[int] = None,
                      if_version: Optional[int] = None) -> Json:
         """Writes any JSON value under the token. Raises StaleToken or the codes unknown_token, version_mismatch."""

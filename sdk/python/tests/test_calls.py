@@ -86,6 +86,10 @@ class Calls(ServiceTest):
         self.assertEqual(self.paddock.verify_token(self.name, old.token)["status"], "stale")
         self.assertTrue(self.paddock.verify_token(self.name, new.token)["current"])
         self.paddock.write_fenced(self.name, lock=self.name, token=new.token, value=None, if_version=1)
+        self.assertFalse(self.paddock.report_stale_token(self.name, old.token), "the service has recorded it already")
+        self.assertTrue(self.paddock.report_stale_token(self.name, old.token, slot=0, where="table accounts"))
+        refused = self.paddock.events(lock=self.name, kind="refused")["events"]
+        self.assertEqual([e.get("reason") for e in refused], [f"fenced value {self.name}", "table accounts"])
         self.assertIsNone(self.paddock.read_fenced(self.name)["value"])
 
     def test_a_revocation_ends_the_lease_and_reports_the_reason(self):

@@ -60,6 +60,11 @@ export interface Paddock {
   events(query?: Query<'listEvents'>, options?: CallOptions): Promise<Schemas['EventPage']>;
   /** Reports the status of a token as of `checked_at`. */
   verifyToken(request: Schemas['VerifyRequest'], options?: CallOptions): Promise<Schemas['TokenVerification']>;
+  /**
+   * Records in the lock's history that a write with a stale token was rejected. Rejects with `token_mismatch` if the token
+   * is current, and with `unknown_token` if it was never granted.
+   */
+  reportStaleToken(request: Schemas['ReportRequest'], options?: CallOptions): Promise<Schemas['ReportResult']>;
   /** Writes a value under a token. Rejects with `stale_token`, `unknown_token` or `version_mismatch`. */
   writeFenced(key: string, request: Schemas['FencedWrite'], options?: CallOptions): Promise<Schemas['FencedValue']>;
   /** Reads a fenced value. Rejects with `not_found` if there is none. */
@@ -128,10 +133,12 @@ function readCalls(api: Client<paths>): Pick<Paddock, 'lock' | 'queue' | 'holds'
   };
 }
 
-function fencingCalls(api: Client<paths>): Pick<Paddock, 'verifyToken' | 'writeFenced' | 'readFenced'> {
+function fencingCalls(api: Client<paths>): Pick<Paddock, 'verifyToken' | 'reportStaleToken' | 'writeFenced' | 'readFenced'> {
   return {
     verifyToken: async (body, o) =>
       namedBody('read', body.name, await api.POST('/v1/tokens/verify', { ...o, body })),
+    reportStaleToken: async (body, o) =>
+      bodyOf('change', await api.POST('/v1/tokens/report', { ...o, body }), (result) => typeof result.recorded === 'boolean'),
     writeFenced: async (key, body, o) =>
       bodyOf('change', await api.PUT('/v1/fenced/{key}', { ...o, params: keyParams(key), body }), (f) => f.key === key),
     readFenced: async (key, o) =>

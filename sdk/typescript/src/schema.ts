@@ -351,6 +351,31 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/tokens/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Report a stale write
+         * @description Records that a resource of yours has rejected a stale token. The history of the lock then shows an event of the
+         *     kind `refused`: who wrote after their lease had ended, how late, and who held the lock at that time. Rejections
+         *     by `PUT /v1/fenced/{key}` are recorded without a report.
+         *
+         *     A report changes no lease, and may be repeated. A replica records one event a minute for each token and slot,
+         *     and 600 a minute in total; `recorded` is false for a report beyond that.
+         */
+        post: operations["reportStaleToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/fenced/{key}": {
         parameters: {
             query?: never;
@@ -831,18 +856,31 @@ export interface components {
              *     grant came out of the queue, and on `withdrawn` if the place is kept.
              */
             place?: number;
-            /** @description Present on `revoked`, `dequeued` and `withdrawn`. */
+            /** @description Present on `revoked`, `dequeued` and `withdrawn`. On `refused`: what rejected the token, if that is known. */
             reason?: string;
+            /**
+             * Format: int64
+             * @description The newest token of the lock. Present on `refused`.
+             */
+            newest_token?: number;
+            /**
+             * Format: int64
+             * @description How long before the rejection the lease of the token had ended. Present on `refused`, if the history still
+             *     has that lease; `holder` is empty otherwise, and `mode` is `exclusive`.
+             */
+            late_ms?: number;
+            /** @description Who held the lock when the token was rejected. Present on `refused`, unless no lease was active. */
+            held_by?: string;
         };
         /**
          * @description `granted`: the lease was granted. `released`: its holder released it. `expired`: it was not renewed in time.
          *     `revoked`: an operator revoked it; a second `revoked` follows if an operator skips the rest of its grace.
          *     `queued`: a waiter joined the queue. `dequeued`: a waiter left the queue without a grant. `withdrawn`: a grant
          *     from the queue was taken back before it was reported to any client. `metadata_updated`: a renewal replaced the
-         *     metadata.
+         *     metadata. `refused`: a resource rejected a stale token; no lease changed.
          * @enum {string}
          */
-        EventKind: "granted" | "released" | "expired" | "revoked" | "queued" | "dequeued" | "withdrawn" | "metadata_updated";
+        EventKind: "granted" | "released" | "expired" | "revoked" | "queued" | "dequeued" | "withdrawn" | "metadata_updated" | "refused";
         EventPage: {
             events: components["schemas"]["Event"][];
             /**
@@ -896,6 +934,21 @@ export interface components {
             fencing_token: components["schemas"]["Token"];
             /** @description The slot that the lease must have. By default any slot is accepted. */
             slot?: number;
+        };
+        ReportRequest: {
+            name: string;
+            fencing_token: components["schemas"]["Token"];
+            /** @description The slot of the lease that had the token. By default the newest lease with the token. */
+            slot?: number;
+            /**
+             * @description What rejected the token, such as a table or a file, for people. The rules for characters are those of
+             *     `holder`.
+             */
+            where?: string;
+        };
+        ReportResult: {
+            /** @description True if the history has the event; false if a limit does not allow it, see the operation. */
+            recorded: boolean;
         };
         TokenVerification: {
             name: string;
@@ -1781,6 +1834,57 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    reportStaleToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReportRequest"];
+            };
+        };
+        responses: {
+            /** @description The report was accepted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description `token_mismatch`: the token is current. Its lease has not ended, so there is nothing to record. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unknown_token`: the token was never granted for this lock. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];

@@ -219,11 +219,15 @@ test('every call reaches the service', async () => {
   assert.equal((await paddock.revoke(name, { fencing_token, reason: 'enough' })).state, 'free');
   await assert.rejects(paddock.release(name, { lease_id }), { code: 'lease_lost', ended: 'revoked' });
   const again = await paddock.acquire(name, { holder: 'w' });
+  await assert.rejects(paddock.reportStaleToken({ name, fencing_token: again.fencing_token }), { code: 'token_mismatch' });
+  assert.deepEqual(await paddock.reportStaleToken({ name, fencing_token, where: 'table accounts' }), { recorded: true });
   await paddock.release(name, { lease_id: again.lease_id });
   const { events } = await paddock.events({ lock: name });
-  assert.equal(events.length, 4);
+  assert.equal(events.length, 5);
+  const refused = events.find((event) => event.kind === 'refused');
+  assert.deepEqual([refused?.fencing_token, refused?.newest_token, refused?.reason], [fencing_token, again.fencing_token, 'table accounts']);
   const newest = await paddock.events({ lock: name, order: 'desc', kind: ['revoked', 'released'] });
-  assert.deepEqual(newest.events, [events[3], events[1]]);
+  assert.deepEqual(newest.events, [events[4], events[1]]);
   assert.equal(newest.next_cursor, undefined);
   const { holds } = await paddock.holds(name, { at: events[0]!.at });
   assert.deepEqual(holds.map((hold) => [hold.fencing_token, hold.end]), [[fencing_token, 'revoked']]);

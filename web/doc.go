@@ -3,7 +3,7 @@
 // context, if there is one (package access).
 //
 //	GET  /ui/                          the locks; ?prefix= &state= &holder= &cursor= &refresh=5
-//	GET  /ui/locks/{name}              a lock: its leases, its queue, its events; ?all=1 &refresh=5 &back=
+//	GET  /ui/locks/{name}              a lock: its leases, its queue, its past; ?all=1 &past= &refresh=5 &back=
 //	GET  /ui/login                     the sign-in form; ?why= &back=
 //	GET  /ui/revoke                    the form to confirm a revocation; ?name= &token= &slot= &since= &back=
 //	POST /ui/revoke                    revokes, then redirects back
@@ -13,8 +13,14 @@
 //
 // Every page is complete without JavaScript. The script counts down the time left, confirms a revocation in a dialog
 // instead of on its own page, and refreshes the page. It counts from when the answer arrived, on the browser's
-// monotonic clock. It never uses the browser's wall clock: times are the database's. Without JavaScript, refresh=5
-// makes the browser reload the page every five seconds.
+// monotonic clock. It never uses the browser's wall clock: times are the database's. They are in UTC; the script can show
+// them in the browser's time zone. Without JavaScript, refresh=5 makes the browser reload the page every five seconds.
+//
+// # The past of a lock
+//
+// A lock's page shows its last events, and a timeline of the leases and waits that [lock.TimelineOf] finds in them. The
+// timeline is a table with a bar in each row, drawn in SVG by the server: its colour is that of the end, which the row
+// also names. past=ID shows the events before that one.
 //
 // # Live updates
 //
@@ -53,7 +59,6 @@
 //
 // Without API keys, every user may revoke. A page shows the state at the time that it names; a lease shown as ended
 // may have been renewed since. Leases and queue of a lock are read one after the other, so a waiter may briefly appear
-// in both or neither. The page shows at most the last twenty events, from when it was opened and while it is visible;
-// all events are at /v1/events. Whether a shared lease is still the one shown is checked before the revocation, not
-// atomically with it.
+// in both or neither. The timeline knows only the last hundred events; all that are kept are at /v1/events. Whether a
+// shared lease is still the one shown is checked before the revocation, not atomically with it.
 package web

@@ -176,6 +176,11 @@ type waiter struct {
 	For    []blocker
 	More   int    // blocking leases that are not in For
 	Others string // the number of waiters ahead
+
+	// Chain are the nearest of the waiters ahead, the nearest first; Skipped is how many others there are. The first of
+	// all waiters is blocked by For.
+	Chain   []lock.WaiterInfo
+	Skipped int
 }
 
 // A blocker is a lease that blocks a waiter.
@@ -190,27 +195,38 @@ func (b blocker) Slotted() bool { return b.Mode != lock.Exclusive }
 
 func queueOf(q lock.QueueInfo, here location) queue {
 	v := queue{Count: len(q.Waiters)}
+	var connected []lock.WaiterInfo
 	for i, w := range q.Waiters {
-		if !w.Attached {
-			v.Away++
-		}
 		if i < maxShown || here.All {
-			v.Waiters = append(v.Waiters, waiterOf(w, q.AsOf))
+			v.Waiters = append(v.Waiters, waiterOf(w, connected, q.AsOf))
+		}
+		if w.Attached {
+			connected = append(connected, w)
+		} else {
+			v.Away++
 		}
 	}
 	v.More = v.Count - len(v.Waiters)
 	return v
 }
 
-func waiterOf(w lock.WaiterInfo, asOf time.Time) waiter {
+// waiterOf returns the waiter, with the chain of what blocks it: the connected waiters ahead, and the leases that block the
+// first of them.
+func waiterOf(w lock.WaiterInfo, ahead []lock.WaiterInfo, asOf time.Time) waiter {
 	v := waiter{
 		WaiterInfo: w, Waited: elapsed(w.Waited), Kept: timeLeft(w.KeptFor), Others: countOf(w.Ahead, "other", "others"),
 	}
-	for _, h := range w.Leases[:min(len(w.Leases), maxBlockers)] {
+	leases := w.Leases
+	if w.BlockedBy == lock.BlockedByQueue && len(ahead) > 0 {
+		leases, v.Skipped = ahead[0].Leases, max(len(ahead)-maxBlockers, 0)
+		v.Chain = slices.Clone(ahead[v.Skipped:])
+		slices.Reverse(v.Chain)
+	}
+	for _, h := range leases[:min(len(leases), maxBlockers)] {
 		over := timeLeft(h.ExpiresAt.Add(h.Grace).Sub(asOf))
 		v.For = append(v.For, blocker{LeaseInfo: h, Left: timeLeft(h.Remaining), Over: over})
 	}
-	v.More = len(w.Leases) - len(v.For)
+	v.More = len(leases) - len(v.For)
 	return v
 }
 

@@ -79,6 +79,7 @@ type location struct {
 	filter
 	Lock string // empty: the list
 	All  bool   // show all leases and waiters of the lock
+	Past string // show events of the lock before this cursor; empty: the newest
 }
 
 // parseLocation returns the location that Encode wrote. It drops invalid parts, so it never points elsewhere.
@@ -87,7 +88,7 @@ func parseLocation(query string) location {
 	if err != nil {
 		return location{}
 	}
-	p := location{filter: filterFrom(v), Lock: v.Get("lock"), All: v.Get("all") == "1"}
+	p := location{filter: filterFrom(v), Lock: v.Get("lock"), All: v.Get("all") == "1", Past: v.Get("past")}
 	if lock.CheckName(p.Lock) != nil {
 		p.Lock = ""
 	}
@@ -97,7 +98,7 @@ func parseLocation(query string) location {
 // lockLocation returns the location of a request for a lock's page.
 func lockLocation(r *http.Request) location {
 	v := r.URL.Query()
-	p := location{Lock: r.PathValue("name"), All: v.Get("all") == "1"}
+	p := location{Lock: r.PathValue("name"), All: v.Get("all") == "1", Past: v.Get("past")}
 	p.filter = parseLocation(v.Get("back")).filter
 	p.Refresh = v.Get("refresh") == "5"
 	return p
@@ -112,6 +113,12 @@ func (p location) Turned() location {
 	return p
 }
 
+// at returns the location with the events of the lock before the cursor.
+func (p location) at(cursor string) location {
+	p.Past = cursor
+	return p
+}
+
 // Encode returns the location as a query, for parseLocation.
 func (p location) Encode() string {
 	v := p.values()
@@ -120,6 +127,9 @@ func (p location) Encode() string {
 	}
 	if p.All {
 		v.Set("all", "1")
+	}
+	if p.Past != "" {
+		v.Set("past", p.Past)
 	}
 	return v.Encode()
 }
@@ -152,6 +162,9 @@ func (p location) lockValues() url.Values {
 	}
 	if p.All {
 		v.Set("all", "1")
+	}
+	if p.Past != "" {
+		v.Set("past", p.Past)
 	}
 	return v
 }

@@ -21,12 +21,14 @@ type lockPage struct {
 	More    int // leases that are not shown
 	Whole   *sharedGroup
 	Queue   queue
-	Events  string // the URL of all events of the lock
+	Past    past
+
+	EventsURL string // of all events of the lock, as JSON
 }
 
 func (u *ui) lock(w http.ResponseWriter, r *http.Request) {
 	here := lockLocation(r)
-	p := lockPage{view: viewOf(r, here.Lock, here), Name: here.Lock, Events: address("/v1/events", here.events())}
+	p := lockPage{view: viewOf(r, here.Lock, here), Name: here.Lock, EventsURL: address("/v1/events", here.events())}
 	status := http.StatusOK
 	if err := u.load(r, &p); err != nil {
 		status = p.failed(u.problem(r, err))
@@ -39,7 +41,7 @@ func (u *ui) lock(w http.ResponseWriter, r *http.Request) {
 	u.show(w, r, status, "lock", p)
 }
 
-// load reads the lock and its queue.
+// load reads the lock, its queue and its past.
 func (u *ui) load(r *http.Request, p *lockPage) error {
 	q, err := u.locks.Queue(r.Context(), p.Name)
 	if err != nil {
@@ -47,6 +49,9 @@ func (u *ui) load(r *http.Request, p *lockPage) error {
 	}
 	l, err := u.locks.Lock(r.Context(), p.Name)
 	if err != nil {
+		return err
+	}
+	if p.Past, err = u.pastOf(r.Context(), p.Here, l.AsOf); err != nil {
 		return err
 	}
 	p.Lock, p.AsOf, p.Sharing, p.Queue = l, earlier(q.AsOf, l.AsOf), sharingOf(l), queueOf(q, p.Here)

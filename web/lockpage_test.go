@@ -56,7 +56,8 @@ func TestQueueShowsWhatEachWaiterWaitsFor(t *testing.T) {
 		`<div><span class="line"><bdi>worker-1</bdi> (token 5, ends in <span data-left-ms="12000" data-end="0 s">12 s</span> unless renewed)</span></div>`,
 		`its client to reconnect; place kept for <span data-left-ms="7000" data-end="0 s">7 s</span></div>`,
 		`disconnected<small>place kept for <span data-left-ms="7000" data-end="0 s">7 s</span></small>`,
-		"<div>1 other ahead</div>", "<div>connected</div>")
+		`<div>1 other ahead<span class="line">behind <bdi>worker-2</bdi></span><span class="line">held by <bdi>worker-1</bdi> (token 5,`,
+		"<div>connected</div>")
 	if strings.Index(body, "<bdi>worker-3") > strings.Index(body, "<bdi>worker-4") {
 		t.Error("the queue is out of order")
 	}
@@ -111,7 +112,7 @@ func TestLongLockPagesAreCut(t *testing.T) {
 	}
 	for target, rows := range map[string]int{"/ui/locks/n?back=prefix%3Dn": 200, "/ui/locks/n?back=prefix%3Dn&all=1": 250} {
 		_, body := get(t, fx, target)
-		page, _, _ := strings.Cut(body, `id="events"`)
+		page, _, _ := strings.Cut(body, `id="timeline"`)
 		if n := strings.Count(page, "data-key=\"n/") + strings.Count(page, "data-key=\"place "); n != rows {
 			t.Errorf("%s has %d rows, want %d", target, n, rows)
 		}
@@ -154,8 +155,8 @@ func TestUntrustedTextIsEscapedInTheQueue(t *testing.T) {
 	fx.Wait(lock.Acquire{Name: "hostile", Holder: webtest.Hostile, TTL: time.Minute}, 0)
 	_, body := get(t, fx, "/ui/locks/hostile")
 	const inert = "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;&#34;&gt;&lt;img src=x onerror=alert(2)&gt;&#39;\u2069\u202egnorw</bdi>"
-	if n := strings.Count(body, inert); n != 3 {
-		t.Errorf("the holder is shown %d times, want 3: as holder, as waiter and as blocker", n)
+	if n := strings.Count(body, inert); n != 7 {
+		t.Errorf("the holder is shown %d times, want 7: as holder, as waiter, as blocker, twice in the timeline and in the events", n)
 	}
 	for _, bad := range []string{"<script>", "<img src=x", "</pre><script"} {
 		if strings.Contains(body, bad) {

@@ -3,10 +3,10 @@ package browser_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"github.com/paddock-lock/paddock/internal/testkit/webtest"
@@ -29,7 +29,8 @@ func TestLiveInABrowser(t *testing.T) {
 		"a refresh keeps the dialog and its text":       newsKeepsDialog,
 		"a paused page does not change":                 pausedStays,
 		"a hidden page closes its connection":           hiddenLetsGo,
-		"the log shows the latest events and gaps":      eventsAreTold,
+		"the page of a lock has its latest events":      eventsAreShown,
+		"times turn to the browser's zone and back":     timesTurnLocal,
 		"a page with an invalid filter has no stream":   badFilterFollowsNothing,
 		"a broken service is shown as stale":            brokenServiceIsSaid,
 	})
@@ -159,13 +160,10 @@ func hiddenLetsGo(t *testing.T, browser context.Context) {
 	fx.Grant(lock.Acquire{Name: "deploy:staging", Holder: "missed", TTL: time.Hour}, 0)
 	b.seen(true)
 	b.waitLive()
-	b.wait("document.querySelector('#events .holder').innerText === 'missed' && document.querySelector('.leases .holder').innerText === 'missed'")
-	if got := fx.Feed.Queries(); !strings.Contains(got[len(got)-1], "cursor=") {
-		t.Errorf("connected with %q", got)
-	}
+	b.wait("document.querySelector('.events .holder').innerText === 'missed' && document.querySelector('.leases .holder').innerText === 'missed'")
 }
 
-func eventsAreTold(t *testing.T, browser context.Context) {
+func eventsAreShown(t *testing.T, browser context.Context) {
 	fx := webtest.NewBusyService()
 	b := open(t, browser, fx)
 	b.visit("/ui/locks/deploy:staging", 1280, 800)
@@ -175,12 +173,49 @@ func eventsAreTold(t *testing.T, browser context.Context) {
 		fx.Apply(lock.Release{Name: "deploy:staging", LeaseID: webtest.CallID(fx.Calls)}, 0)
 	}
 	fx.Grant(lock.Acquire{Name: "deploy:staging", Holder: "last", TTL: time.Hour}, 0)
-	b.wait("[...document.querySelectorAll('#events tbody tr')].at(-1)?.innerText.includes('last')")
-	if n := value[int](b, "document.querySelectorAll('#events tbody tr').length"); n != 20 {
+	b.wait("document.querySelector('.events tbody tr')?.innerText.includes('last')")
+	b.wait("document.querySelector('.timeline tbody tr').innerText.includes('held')")
+	if n := value[int](b, "document.querySelectorAll('.events tbody tr').length"); n != 20 {
 		t.Errorf("%d events are shown, want 20", n)
 	}
-	fx.Feed.Lose()
-	b.wait("[...document.querySelectorAll('#events tbody tr')].at(-1).innerText === 'Events are missing here; see all events.'")
+	// Each bar is inside its chart, and an earlier one is not right of a later one.
+	if bad := value[int](b, `[...document.querySelectorAll('.bar-chart')].filter((chart, i, all) => {
+		const [box, bar] = [chart, chart.firstElementChild].map((e) => e.getBoundingClientRect());
+		const later = all[i - 1]?.firstElementChild.getBoundingClientRect() ?? bar;
+		return bar.width < 1 || bar.left < box.left - 1 || bar.right > box.right + 1 || bar.left > later.left + 1;
+	}).length`); bad != 0 {
+		t.Errorf("%d bars are not at their places", bad)
+	}
+	b.do(b.ctx, chromedp.Click(chromedp.CSS("#older")))
+	b.wait("document.querySelectorAll('.events tbody tr').length === 6 && document.getElementById('newest') !== null")
+}
+
+// timesTurnLocal shows times in the browser's zone, on this page and the next, and in UTC again.
+func timesTurnLocal(t *testing.T, browser context.Context) {
+	fx := webtest.NewBusyService()
+	b := open(t, browser, fx)
+	zone := emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kolkata"}
+	if _, err := chromedp.Call(b.ctx, emulation.SetTimezoneOverride, zone); err != nil {
+		t.Fatal(err)
+	}
+	b.visit("/ui/locks/deploy:production", 1280, 800)
+	b.waitLive()
+	times := func(want, zone string) {
+		t.Helper()
+		b.wait(fmt.Sprintf("document.querySelector('.leases time').textContent === %q && document.querySelector('.leases [data-zone]').textContent === %q", want, zone))
+	}
+	times("2031-05-04 11:58:25", "UTC")
+	b.do(b.ctx, chromedp.Click(chromedp.CSS("#zone")))
+	times("2031-05-04 17:28:25", "local time")
+	b.do(b.ctx, chromedp.Click(chromedp.CSS("#refresh")))
+	b.visit("/ui/locks/deploy:production?all=1", 1280, 800)
+	b.waitLive()
+	times("2031-05-04 17:28:25", "local time")
+	if got := value[string](b, "document.querySelector('.leases time').closest('td').dataset.label"); got != "Held since, local time" {
+		t.Errorf("the label is %q", got)
+	}
+	b.do(b.ctx, chromedp.Click(chromedp.CSS("#zone")))
+	times("2031-05-04 11:58:25", "UTC")
 }
 
 func badFilterFollowsNothing(t *testing.T, browser context.Context) {

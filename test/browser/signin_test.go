@@ -116,7 +116,7 @@ func visitorSignsIn(t *testing.T, browser context.Context) {
 	if _, err := g.locks.Acquire(t.Context(), lock.Acquire{Name: "billing:invoices", Holder: "next", Wait: time.Second}); err == nil {
 		t.Error("the lock was free")
 	}
-	b.wait("[...document.querySelectorAll('#events tbody tr')].some((row) => row.innerText.includes('next'))")
+	b.wait("[...document.querySelectorAll('.events tbody tr')].some((row) => row.innerText.includes('next'))")
 	b.visit("/ui/revoke?name=billing:invoices&token=1", 1280, 800)
 	b.wait("document.querySelector('.problem')?.innerText.includes('has the role read, but revoking needs the role admin')")
 	if n := value[int](b, "document.querySelectorAll('textarea').length"); n != 0 {

@@ -2,9 +2,9 @@
 
 import './ask.js';
 import { tick, write } from './countdown.js';
-import { logEvent, logGap } from './log.js';
 import { refresher } from './refresh.js';
 import { follow } from './stream.js';
+import { offerZones, showZone } from './zone.js';
 
 const pollWithoutStream = 5000; // ms between refreshes while the stream is down
 const pollWithStream = 10000; // ms while it is up: a renewal is no event
@@ -37,13 +37,7 @@ const page = refresher({
 const stream = live.dataset.stream && follow({
   address: live.dataset.stream,
   kinds: live.dataset.kinds.split(' '),
-  resume: Boolean(byId('events')),
-  event(event) {
-    logEvent(event);
-    page.soon();
-  },
-  gap() {
-    logGap();
+  news() {
     page.soon();
   },
   sync() {
@@ -88,6 +82,7 @@ function report() {
 // settle adds what only the browser knows.
 function settle() {
   for (const element of document.querySelectorAll('[data-origin]')) write(element, location.origin);
+  showZone();
   tick(page.soon);
 }
 
@@ -133,6 +128,7 @@ if (here.searchParams.has('revoked')) {
   history.replaceState(null, '', here);
 }
 
+offerZones();
 settle();
 setInterval(() => tick(page.soon), 250);
 followIfVisible();

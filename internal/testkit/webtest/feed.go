@@ -49,6 +49,13 @@ func (f *Feed) Send(events ...lock.Event) {
 	})
 }
 
+// Sent returns the events so far.
+func (f *Feed) Sent() []lock.Event {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]lock.Event(nil), f.events...)
+}
+
 // Cut closes all connections and refuses new ones.
 func (f *Feed) Cut() { f.change(func() { f.broken = true }) }
 

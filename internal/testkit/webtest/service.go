@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +30,7 @@ type Service struct {
 	states    map[string]lock.Record
 	LastToken lock.Token
 	Calls     int   // of acquire; the number of a call is its lease_id and attachment
+	Forgotten bool  // older events are not kept any more
 	PageSize  int   // of a page; zero: the query's
 	fault     error // of every call; nil: none
 	lists     int   // calls of Locks
@@ -190,6 +193,31 @@ func (fx *Service) Locks(_ context.Context, q lock.LockQuery) (lock.Page[lock.Lo
 		p.Items = p.Items[:n]
 		p.Next = p.Items[n-1].Name
 	}
+	return p, nil
+}
+
+// Events returns a page of the events that were sent, which the page reads from the newest on.
+func (fx *Service) Events(_ context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+	q, err := q.Resolve()
+	if err = cmp.Or(fx.broken(), err); err != nil || !q.Descending {
+		return lock.Page[lock.Event]{}, cmp.Or(err, lock.Invalid("order", "must be desc"))
+	}
+	before, err := strconv.ParseInt(cmp.Or(q.Cursor, strconv.Itoa(math.MaxInt)), 10, 64)
+	if err != nil {
+		return lock.Page[lock.Event]{}, lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, or omit it to start over")
+	}
+	var p lock.Page[lock.Event]
+	for _, e := range slices.Backward(fx.Feed.Sent()) {
+		if e.ID >= before || !q.Selects(&e) {
+			continue
+		}
+		if len(p.Items) == q.Limit {
+			p.Next = strconv.FormatInt(p.Items[len(p.Items)-1].ID, 10)
+			break
+		}
+		p.Items = append(p.Items, e)
+	}
+	p.Gap = p.Next == "" && fx.Forgotten
 	return p, nil
 }
 

@@ -1,0 +1,166 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+const (
+	// pastEvents is how many events of a lock are read for its page.
+	pastEvents = 100
+	// maxShownEvents is how many of them are listed.
+	maxShownEvents = 20
+	// maxBars bounds the leases and waits of the timeline.
+	maxBars = 20
+	// minBar is the least width of a bar, in percent of the chart.
+	minBar = 0.5
+)
+
+// A past is what the events of a lock say: its last leases and waits, and the events themselves.
+type past struct {
+	Bars   []bar   // the latest beginning first
+	More   int     // bars that are not shown
+	Events []event // the newest first
+	From   time.Time
+	To     time.Time
+	Older  string // the URL of the page with older events; empty if there are none
+	Newest string // the URL of the page with the newest events; empty if this is it
+	Gap    bool   // older events are no longer kept
+}
+
+// An event is an event as the page shows it.
+type event struct {
+	lock.Event
+	Why string
+}
+
+// A bar is a lease or a wait in the timeline.
+type bar struct {
+	Key    string
+	Holder string
+	Waits  bool       // a wait, otherwise a lease
+	Token  lock.Token // of a lease
+	Place  int64      // of a wait
+	Slot   int
+	Mode   lock.Mode
+	Begin  time.Time // zero: before the events that were read
+	End    time.Time // zero: not yet, or after the events that were read
+	How    string    // how it ended, or what it does now
+	Reason string
+	For    elapsed
+	X, W   float64 // in percent of the chart
+}
+
+// Span returns how long the lease or the wait took, as far as the events say.
+func (b bar) Span() string {
+	if b.Begin.IsZero() {
+		return "more than " + b.For.String()
+	}
+	return b.For.String()
+}
+
+// Left returns the begin of the bar as SVG takes it.
+func (b bar) Left() string { return fmt.Sprintf("%.2f%%", b.X) }
+
+// Width returns the width of the bar as SVG takes it.
+func (b bar) Width() string { return fmt.Sprintf("%.2f%%", b.W) }
+
+// pastOf reads the past of the lock at the location, as of now.
+func (u *ui) pastOf(ctx context.Context, here location, now time.Time) (past, error) {
+	q := lock.EventQuery{Name: here.Lock, Descending: true, Limit: pastEvents, Cursor: here.Past}
+	page, err := u.locks.Events(ctx, q)
+	if err != nil {
+		return past{}, err
+	}
+	p := past{Gap: page.Gap}
+	shown := page.Items[:min(len(page.Items), maxShownEvents)]
+	for _, e := range shown {
+		p.Events = append(p.Events, event{e, e.Explanation()})
+	}
+	if here.Past != "" {
+		p.Newest = here.at("").URL() + "#events"
+		now = time.Time{}
+		if len(page.Items) > 0 {
+			now = page.Items[0].At
+		}
+	}
+	if n := len(shown); n > 0 && (n < len(page.Items) || page.Next != "") {
+		p.Older, p.Gap = here.at(fmt.Sprint(shown[n-1].ID)).URL()+"#events", false
+	}
+	slices.Reverse(page.Items)
+	p.draw(lock.TimelineOf(page.Items), now)
+	return p, nil
+}
+
+// draw makes the bars of the timeline. It ends with the last of them, or now if one goes on.
+func (p *past) draw(t lock.Timeline, now time.Time) {
+	for _, h := range t.Holds {
+		p.Bars = append(p.Bars, holdBar(h, p.Newest == ""))
+	}
+	for _, w := range t.Waits {
+		p.Bars = append(p.Bars, waitBar(w, p.Newest == ""))
+	}
+	slices.Reverse(p.Bars)
+	slices.SortStableFunc(p.Bars, func(a, b bar) int { return b.Begin.Compare(a.Begin) })
+	p.More = max(len(p.Bars)-maxBars, 0)
+	p.Bars = p.Bars[:len(p.Bars)-p.More]
+	for _, b := range p.Bars {
+		for _, at := range []time.Time{b.Begin, cmp.Or(b.End, now)} {
+			if !at.IsZero() && (p.From.IsZero() || at.Before(p.From)) {
+				p.From = at
+			}
+			if at.After(p.To) {
+				p.To = at
+			}
+		}
+	}
+	for i := range p.Bars {
+		p.Bars[i].place(p.From, p.To)
+	}
+}
+
+// place puts the bar into the chart between the instants.
+func (b *bar) place(from, to time.Time) {
+	begin, end := b.Begin, cmp.Or(b.End, to)
+	if begin.IsZero() {
+		begin = from
+	}
+	b.For = elapsed(end.Sub(begin))
+	whole := max(to.Sub(from), time.Microsecond)
+	b.W = min(max(100*float64(end.Sub(begin))/float64(whole), minBar), 100)
+	b.X = min(100*float64(begin.Sub(from))/float64(whole), 100-b.W)
+}
+
+func holdBar(h lock.Hold, newest bool) bar {
+	b := bar{
+		Key: fmt.Sprintf("hold %d/%d/%d", h.Token, h.Slot, h.GrantedAt.UnixMicro()), Holder: h.Holder, Token: h.Token, Slot: h.Slot, Mode: h.Mode,
+		Begin: h.GrantedAt, End: h.EndedAt, Reason: h.Reason,
+	}
+	b.How = howOf(h.End, "held", newest)
+	return b
+}
+
+func waitBar(w lock.Wait, newest bool) bar {
+	b := bar{
+		Key: fmt.Sprintf("wait %d/%d", w.Place, w.JoinedAt.UnixMicro()), Holder: w.Holder, Waits: true, Place: w.Place, Mode: w.Mode,
+		Begin: w.JoinedAt, End: w.LeftAt, Reason: w.Reason,
+	}
+	b.How = howOf(w.End, "waiting", newest)
+	return b
+}
+
+// howOf returns how a lease or a wait has ended. One without an end goes on now, or after the events that were read.
+func howOf(end lock.Kind, now string, newest bool) string {
+	switch {
+	case end != 0:
+		return end.String()
+	case newest:
+		return now
+	}
+	return "later"
+}

@@ -70,13 +70,16 @@ func (r ReportStale) Apply(v View) Decision {
 	return d.finish(nil)
 }
 
-// FindHold returns the lease that had the token of the report, from the last MaxHoldEvents events that began or ended a
+// maxStaleSearch is how many events FindHold reads, and up to a page more.
+const maxStaleSearch = 1000
+
+// FindHold returns the lease that had the token of the report, from about the last thousand events that began or ended a
 // lease of the lock. It returns the zero Hold if the lease is not among them. Shared leases have one token: without a
 // slot, it is the one that was granted last.
 func FindHold(ctx context.Context, s Service, r ReportStale) (Hold, error) {
 	q := EventQuery{Name: r.Name, Kinds: holdKinds, Descending: true, Limit: DefaultLimit}
 	var found []Event // the newest first
-	for read, granted := 0, false; !granted && read < MaxHoldEvents; {
+	for read, granted := 0, false; !granted && read < maxStaleSearch; {
 		page, err := s.Events(ctx, q)
 		if err != nil {
 			return Hold{}, err

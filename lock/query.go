@@ -17,12 +17,31 @@ const (
 
 // A LockQuery selects locks. A zero field selects all.
 type LockQuery struct {
-	Prefix string
-	State  State
-	Holder string // of an active lease, exactly
+	Prefix    string
+	Contains  string // a part of the name
+	State     State
+	Holder    string // of an active lease, exactly
+	Contended bool   // only locks with waiters
+	// Sort is the order of the list. Another order than ByName is a single page: the first Limit locks of those that are
+	// held, are in grace or have waiters.
+	Sort   LockOrder
 	Limit  int    // 1 to MaxLimit; zero: DefaultLimit
 	Cursor string // the Next of the page before; empty: the first page
 }
+
+// A LockOrder is an order of a list of locks.
+type LockOrder string
+
+// The orders of a list of locks. Locks that are equal in it are in the order of their names.
+const (
+	ByName    LockOrder = ""
+	ByWaiters LockOrder = "waiters" // the most waiters first
+	ByAge     LockOrder = "age"     // the lease that is held longest first
+	ByEnding  LockOrder = "ending"  // the lease that expires soonest first
+)
+
+// LockOrders returns all orders but ByName.
+func LockOrders() []LockOrder { return []LockOrder{ByWaiters, ByAge, ByEnding} }
 
 // Resolve returns q with its defaults filled in, or an ErrInvalid error that names the invalid field.
 func (q LockQuery) Resolve() (LockQuery, error) {
@@ -31,11 +50,17 @@ func (q LockQuery) Resolve() (LockQuery, error) {
 	default:
 		return q, Invalid("state", "is invalid; use free, held or grace")
 	}
+	switch {
+	case q.Sort != ByName && !slices.Contains(LockOrders(), q.Sort):
+		return q, Invalid("sort", "is invalid; use waiters, age or ending, or leave it out for the order of names")
+	case q.Sort != ByName && q.Cursor != "":
+		return q, Invalid("cursor", "cannot be combined with sort: a sorted list has one page; leave it out")
+	}
 	var err error
 	if q.Limit, err = resolveLimit(q.Limit); err != nil {
 		return q, err
 	}
-	return q, cmp.Or(checkPrefix(q.Prefix), checkCharacters("holder", q.Holder, 0, MaxHolderLength))
+	return q, cmp.Or(checkPrefix(q.Prefix), checkCharacters("contains", q.Contains, 0, MaxNameLength), checkCharacters("holder", q.Holder, 0, MaxHolderLength))
 }
 
 // An EventQuery selects events. A zero field selects all.
@@ -148,8 +173,47 @@ type Page[T any] struct {
 	Gap bool
 }
 
-// Selects reports whether the query selects the lock by its state and its holders. Name and page are not considered.
+// Selects reports whether the query selects the lock. The page is not considered.
 func (q LockQuery) Selects(l Lock) bool {
-	return (q.State == "" || q.State == l.State) &&
+	return strings.HasPrefix(l.Name, q.Prefix) && strings.Contains(l.Name, q.Contains) && (q.State == "" || q.State == l.State) &&
+		(!q.Contended || l.Waiters > 0) && (q.Sort == ByName || l.State != Free || l.Waiters > 0) &&
 		(q.Holder == "" || slices.ContainsFunc(l.Leases, func(i LeaseInfo) bool { return i.Holder == q.Holder }))
+}
+
+// Top sorts the locks and returns the first ones, as many as the query's Limit.
+func (q LockQuery) Top(locks []Lock) []Lock {
+	slices.SortFunc(locks, func(a, b Lock) int { return cmp.Or(q.Sort.compare(a, b), strings.Compare(a.Name, b.Name)) })
+	return locks[:min(len(locks), q.Limit)]
+}
+
+// compare returns a negative number if a is before b, zero if they are equal.
+func (o LockOrder) compare(a, b Lock) int {
+	switch o {
+	case ByWaiters:
+		return cmp.Compare(b.Waiters, a.Waiters)
+	case ByAge:
+		return compareFirst(a, b, func(l LeaseInfo) time.Time { return l.AcquiredAt })
+	case ByEnding:
+		return compareFirst(a, b, func(l LeaseInfo) time.Time { return l.ExpiresAt })
+	}
+	return 0
+}
+
+// compareFirst compares the earliest instants of the leases. A lock without leases is last.
+func compareFirst(a, b Lock, of func(LeaseInfo) time.Time) int {
+	first := func(l Lock) (t time.Time) {
+		for _, i := range l.Leases {
+			if t.IsZero() || of(i).Before(t) {
+				t = of(i)
+			}
+		}
+		return t
+	}
+	switch x, y := first(a), first(b); {
+	case x.IsZero() == y.IsZero():
+		return x.Compare(y)
+	case x.IsZero():
+		return 1
+	}
+	return -1
 }

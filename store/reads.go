@@ -101,21 +101,26 @@ func (s *Store) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Loc
 	}
 	selects := row.Prefixed(q.Prefix)
 	selects.Limit = q.Limit + 1
-	if selects.Active = q.Holder != "" || q.State == lock.Held || q.State == lock.InGrace; q.Holder != "" || q.State != "" {
+	sorted := q.Sort != lock.ByName
+	selects.Active = q.Holder != "" || q.State == lock.Held || q.State == lock.InGrace || q.Contended || sorted
+	if selects.Active || q.State != "" || q.Contains != "" {
 		selects.Limit = scanned
 	}
 	err = s.db.Read(ctx, func(ctx context.Context) error {
 		page.Items, selects.After = nil, string(after)
-		for full := true; full && len(page.Items) <= q.Limit; {
+		for full := true; full && (sorted || len(page.Items) <= q.Limit); {
 			all, err := selects.Read(ctx, s.db.Rest, 0)
 			if err != nil {
 				return err
 			}
 			for _, r := range all {
-				if l := r.Lock(); q.Selects(l) && len(page.Items) <= q.Limit {
+				if l := r.Lock(); q.Selects(l) && (sorted || len(page.Items) <= q.Limit) {
 					page.Items = append(page.Items, l)
 				}
 				selects.After = r.Record.Name
+			}
+			if sorted {
+				page.Items = q.Top(page.Items)
 			}
 			full = len(all) == selects.Limit
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,7 +132,7 @@ func TestEmptyListsHaveHints(t *testing.T) {
 	_, body = get(t, webtest.NewService(), "http://a$(b)/ui/")
 	wantText(t, body, "http://127.0.0.1:8080</span>/v1/locks/first/acquire")
 	_, body = get(t, webtest.NewBusyService(), "/ui/?prefix=zzz&state=held")
-	wantText(t, body, "No lock matches.", "“<bdi>zzz</bdi>” and the state held", "Show all")
+	wantText(t, body, "No lock matches.", "“<bdi>zzz</bdi>” and the state “<bdi>held</bdi>”", "Show all")
 	_, body = get(t, webtest.NewBusyService(), "/ui/?cursor=zzz")
 	wantText(t, body, "There are no more locks.", "First page")
 }
@@ -158,4 +159,35 @@ func TestNoticeIsShownOnlyIfTrue(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestListAnswersWhatHurts: it is searched by a part of the name, narrowed to locks with waiters, and sorted.
+func TestListAnswersWhatHurts(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string][]string{
+		"contains=a":                        {"db:schema"},
+		"sort=waiters":                      {"jobs:night", "db:schema", "gpu:pool", "index:docs"},
+		"contended=true":                    {"db:schema", "jobs:night"},
+		"contended=true&sort=waiters":       {"jobs:night", "db:schema"},
+		"sort=age":                          {"gpu:pool", "index:docs", "db:schema", "jobs:night"},
+		"sort=ending":                       {"jobs:night", "db:schema", "index:docs", "gpu:pool"},
+		"sort=ending&contains=:&state=held": {"jobs:night", "db:schema", "index:docs", "gpu:pool"},
+	} {
+		r, body := get(t, webtest.NewSharedService(), "/ui/?"+query)
+		wantStatus(t, r, http.StatusOK)
+		var got []string
+		for _, m := range regexp.MustCompile(`data-key="lock ([^"]*)"`).FindAllStringSubmatch(body, -1) {
+			got = append(got, m[1])
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s lists %v, want %v", query, got, want)
+		}
+	}
+	_, body := get(t, webtest.NewSharedService(), "/ui/?contains=nig&contended=true&sort=ending")
+	wantText(t, body, `name="contains" type="search" value="nig"`, `name="contended" value="true" checked`, `value="ending" selected`,
+		`href="/ui/locks/jobs:night?back=contains%3Dnig%26contended%3Dtrue%26sort%3Dending"`)
+	_, body = get(t, webtest.NewSharedService(), "/ui/?contains=zz&contended=true&sort=age")
+	wantText(t, body, "a name that contains “<bdi>zz</bdi>” and waiters and a holder or waiters")
+	r, _ := get(t, webtest.NewSharedService(), "/ui/?sort=name")
+	wantStatus(t, r, http.StatusBadRequest)
 }

@@ -13,29 +13,72 @@ const root = "/ui/"
 
 // A filter selects the locks of the list. It is the query of the list's URL.
 type filter struct {
-	Prefix  string
-	State   string
-	Holder  string
-	Cursor  string
-	Refresh bool // without JavaScript, reload the page every five seconds
+	Prefix    string
+	Contains  string
+	State     string
+	Holder    string
+	Contended bool   // only locks with waiters
+	Sort      string // empty: by name
+	Cursor    string
+	Refresh   bool // without JavaScript, reload the page every five seconds
 }
 
 func filterFrom(v url.Values) filter {
 	return filter{
-		Prefix:  strings.TrimSpace(v.Get("prefix")),
-		State:   v.Get("state"),
-		Holder:  v.Get("holder"),
-		Cursor:  v.Get("cursor"),
-		Refresh: v.Get("refresh") == "5",
+		Prefix:    strings.TrimSpace(v.Get("prefix")),
+		Contains:  strings.TrimSpace(v.Get("contains")),
+		State:     v.Get("state"),
+		Holder:    v.Get("holder"),
+		Contended: v.Get("contended") == "true",
+		Sort:      v.Get("sort"),
+		Cursor:    v.Get("cursor"),
+		Refresh:   v.Get("refresh") == "5",
 	}
 }
 
 func (f filter) query() lock.LockQuery {
-	return lock.LockQuery{Prefix: f.Prefix, State: lock.State(f.State), Holder: f.Holder, Cursor: f.Cursor}
+	return lock.LockQuery{
+		Prefix: f.Prefix, Contains: f.Contains, State: lock.State(f.State), Holder: f.Holder, Contended: f.Contended,
+		Sort: lock.LockOrder(f.Sort), Cursor: f.Cursor,
+	}
 }
 
 // Narrow reports whether the filter may leave out locks.
-func (f filter) Narrow() bool { return f.Prefix != "" || f.State != "" || f.Holder != "" }
+func (f filter) Narrow() bool {
+	return f.Prefix != "" || f.Contains != "" || f.State != "" || f.Holder != "" || f.Contended || f.Sort != ""
+}
+
+// A part is what a filter asks of a lock, in words.
+type part struct{ Text, Value string }
+
+// Parts returns what the filter asks of a lock.
+func (f filter) Parts() (parts []part) {
+	for _, p := range []part{
+		{"a name that contains", f.Contains}, {"a name that begins with", f.Prefix}, {"the state", f.State}, {"the holder", f.Holder},
+	} {
+		if p.Value != "" {
+			parts = append(parts, p)
+		}
+	}
+	if f.Contended {
+		parts = append(parts, part{Text: "waiters"})
+	}
+	if f.Sort != "" {
+		parts = append(parts, part{Text: "a holder or waiters"})
+	}
+	return parts
+}
+
+// An order is a choice for Sort.
+type order struct {
+	Value lock.LockOrder
+	Text  string
+}
+
+// Orders returns the choices for Sort.
+func (filter) Orders() []order {
+	return []order{{lock.ByName, "name"}, {lock.ByWaiters, "most waiters"}, {lock.ByAge, "held longest"}, {lock.ByEnding, "ending soonest"}}
+}
 
 // States returns the choices for State.
 func (filter) States() []lock.State { return []lock.State{lock.Free, lock.Held, lock.InGrace} }
@@ -43,11 +86,14 @@ func (filter) States() []lock.State { return []lock.State{lock.Free, lock.Held, 
 func (f filter) values() url.Values {
 	v := url.Values{}
 	for key, value := range map[string]string{
-		"prefix": f.Prefix, "state": f.State, "holder": f.Holder, "cursor": f.Cursor,
+		"prefix": f.Prefix, "contains": f.Contains, "state": f.State, "holder": f.Holder, "sort": f.Sort, "cursor": f.Cursor,
 	} {
 		if value != "" {
 			v.Set(key, value)
 		}
+	}
+	if f.Contended {
+		v.Set("contended", "true")
 	}
 	if f.Refresh {
 		v.Set("refresh", "5")

@@ -357,6 +357,27 @@ func (e ListEventsParamsOrder) Valid() bool {
 	}
 }
 
+// Defines values for ListLocksParamsSort.
+const (
+	Age     ListLocksParamsSort = "age"
+	Ending  ListLocksParamsSort = "ending"
+	Waiters ListLocksParamsSort = "waiters"
+)
+
+// Valid indicates whether the value is a known member of the ListLocksParamsSort enum.
+func (e ListLocksParamsSort) Valid() bool {
+	switch e {
+	case Age:
+		return true
+	case Ending:
+		return true
+	case Waiters:
+		return true
+	default:
+		return false
+	}
+}
+
 // AcquireRequest defines model for AcquireRequest.
 type AcquireRequest struct {
 	// Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
@@ -1209,11 +1230,22 @@ type ListLocksParams struct {
 	// Prefix Only names that begin with this.
 	Prefix *Prefix `form:"prefix,omitempty" json:"prefix,omitempty"`
 
+	// Contains Only locks whose names contain this text.
+	Contains *string `form:"contains,omitempty" json:"contains,omitempty"`
+
 	// State Only locks in this state.
 	State *State `form:"state,omitempty" json:"state,omitempty"`
 
 	// Holder Only locks with exactly this holder.
 	Holder *string `form:"holder,omitempty" json:"holder,omitempty"`
+
+	// Contended If true, only locks with waiters.
+	Contended *bool `form:"contended,omitempty" json:"contended,omitempty"`
+
+	// Sort `waiters`: the most waiters first. `age`: the lease that is held longest first. `ending`: the lease that
+	// expires soonest first. Such a list has only locks that are held, are in grace or have waiters, and one page:
+	// the first `limit` locks. By default, all locks are listed in byte order of their names.
+	Sort *ListLocksParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Limit The maximum number of entries on the page. The default is 100.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
@@ -1221,6 +1253,9 @@ type ListLocksParams struct {
 	// Cursor The `next_cursor` of the previous page.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
+
+// ListLocksParamsSort defines parameters for ListLocks.
+type ListLocksParamsSort string
 
 // GetLockParams defines parameters for GetLock.
 type GetLockParams struct {
@@ -1406,12 +1441,16 @@ func (c *Client) WriteFenced(ctx context.Context, key Key, body FencedWrite) (*F
 
 // ListLocks: List locks (GET /v1/locks).
 //
-// Lists locks in byte order of their names. A free lock that has been idle for a long time is no longer listed.
+// Lists locks in byte order of their names, or the first ones in another order. A free lock that has been idle for
+// a long time is no longer listed.
 func (c *Client) ListLocks(ctx context.Context, params ListLocksParams) (*LockPage, *http.Response, error) {
 	query := url.Values{}
 	parameter(query.Set, "prefix", params.Prefix)
+	parameter(query.Set, "contains", params.Contains)
 	parameter(query.Set, "state", params.State)
 	parameter(query.Set, "holder", params.Holder)
+	parameter(query.Set, "contended", params.Contended)
+	parameter(query.Set, "sort", params.Sort)
 	parameter(query.Set, "limit", params.Limit)
 	parameter(query.Set, "cursor", params.Cursor)
 	return receive[LockPage](ctx, c, http.MethodGet, "/v1/locks", query, nil, nil)

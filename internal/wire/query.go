@@ -13,9 +13,10 @@ import (
 // Domain returns the query of a list of locks.
 func (p ListLocksParams) Domain() (lock.LockQuery, error) {
 	return lock.LockQuery{
-		Prefix: ValueOf(p.Prefix), State: lock.State(ValueOf(p.State)), Holder: ValueOf(p.Holder),
-		Limit: ValueOf(p.Limit), Cursor: ValueOf(p.Cursor),
-	}, cmp.Or(checkNotEmpty("state", p.State), checkNotEmpty("holder", p.Holder), checkLimit(p.Limit))
+			Prefix: ValueOf(p.Prefix), Contains: ValueOf(p.Contains), State: lock.State(ValueOf(p.State)), Holder: ValueOf(p.Holder),
+			Contended: ValueOf(p.Contended), Sort: lock.LockOrder(ValueOf(p.Sort)), Limit: ValueOf(p.Limit), Cursor: ValueOf(p.Cursor),
+		}, cmp.Or(checkNotEmpty("contains", p.Contains), checkNotEmpty("state", p.State), checkNotEmpty("holder", p.Holder),
+			checkNotEmpty("sort", p.Sort), checkLimit(p.Limit))
 }
 
 // Domain returns the query of a page of events.
@@ -80,8 +81,12 @@ func checkLimit(n *int) error {
 
 // LockQueryString returns the query of a URL that lists locks: empty, or with the leading question mark.
 func LockQueryString(q lock.LockQuery) string {
-	return queryString("prefix", q.Prefix, "state", string(q.State), "holder", q.Holder, "limit", digits(int64(q.Limit)),
-		"cursor", q.Cursor)
+	contended := ""
+	if q.Contended {
+		contended = "true"
+	}
+	return queryString("prefix", q.Prefix, "contains", q.Contains, "state", string(q.State), "holder", q.Holder,
+		"contended", contended, "sort", string(q.Sort), "limit", digits(int64(q.Limit)), "cursor", q.Cursor)
 }
 
 // EventQueryString returns the query of a URL that pages through events.

@@ -1,7 +1,10 @@
 package locktest
 
 import (
+	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -13,6 +16,9 @@ func listCases() cases {
 		"a prefix selects names in byte order":         listPrefix,
 		"a state selects locks by their current state": listState,
 		"a holder selects the locks that it holds now": listHolder,
+		"a part of the name selects locks":             listContains,
+		"a list of contended locks has the waiters":    listContended,
+		"a list is sorted by waiters, age or end":      listSorted,
 		"pages have no gaps, no duplicates and an end": listPages,
 		"a listed lock equals the lock read alone":     listSame,
 		"an invalid cursor is refused":                 listCursor,
@@ -142,5 +148,74 @@ func listNothing(s *fixture) {
 	s.must(err)
 	if len(page.Items) != 0 || page.Next != "" {
 		s.Errorf("the page is %+v", page)
+	}
+}
+
+func listContains(s *fixture) {
+	for _, n := range []string{":night", ":a_night", ":a@night:b", ":NIGHT", ":nigh"} {
+		s.mustAcquire(lock.Acquire{Name: s.name + n})
+	}
+	for part, want := range map[string][]string{
+		"night": {":a@night:b", ":a_night", ":night"}, "_night": {":a_night"}, "@": {":a@night:b"}, "night:b": {":a@night:b"}, "NI": {":NIGHT"}, "x": nil,
+	} {
+		if got := s.names(lock.LockQuery{Prefix: s.name, Contains: part, Limit: 2}); !slices.Equal(got, want) {
+			s.Errorf("the locks with %q are %v, want %v", part, got, want)
+		}
+	}
+}
+
+// listContended also checks the order by waiters, of which free locks are no part.
+func listContended(s *fixture) {
+	s.acquireAndRelease(lock.Acquire{Name: s.name + ":free"})
+	for i, n := range []string{":none", ":one", ":two"} {
+		held := s.mustAcquire(lock.Acquire{Name: s.name + n})
+		var waiters []*waitingCall
+		for j := range i {
+			waiters = append(waiters, s.enqueue(lock.Acquire{Name: s.name + n, Holder: fmt.Sprint("waiter ", j)}))
+		}
+		defer func() {
+			s.must(s.release(held))
+			for _, w := range waiters {
+				s.must(s.release(w.mustBeGranted()))
+			}
+		}()
+	}
+	contended := lock.LockQuery{Prefix: s.name, Contended: true}
+	s.eventually("three waiters are seen", func() bool {
+		page, err := s.locks.Locks(s.ctx, contended)
+		s.must(err)
+		return len(page.Items) == 2 && page.Items[0].Waiters+page.Items[1].Waiters == 3
+	})
+	for want, q := range map[string]lock.LockQuery{
+		":one:two":      contended,
+		":two:one:none": {Prefix: s.name, Sort: lock.ByWaiters},
+		":two:one":      {Prefix: s.name, Sort: lock.ByWaiters, Limit: 2},
+	} {
+		if got := strings.Join(s.names(q), ""); got != want {
+			s.Errorf("%+v lists %s, want %s", q, got, want)
+		}
+	}
+}
+
+func listSorted(s *fixture) {
+	for _, a := range []lock.Acquire{
+		{Name: ":b", TTL: 2 * time.Hour}, {Name: ":c", TTL: 3 * time.Hour}, {Name: ":a", TTL: time.Hour},
+	} {
+		a.Name = s.name + a.Name
+		s.mustAcquire(a)
+	}
+	s.acquireAndRelease(lock.Acquire{Name: s.name + ":free"})
+	for order, want := range map[lock.LockOrder]string{
+		lock.ByName: ":a:b:c:free", lock.ByAge: ":b:c:a", lock.ByEnding: ":a:b:c", lock.ByWaiters: ":a:b:c",
+	} {
+		if got := strings.Join(s.names(lock.LockQuery{Prefix: s.name, Sort: order}), ""); got != want {
+			s.Errorf("by %q: %s, want %s", order, got, want)
+		}
+	}
+	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, Limit: 1})
+	s.must(err)
+	for _, q := range []lock.LockQuery{{Sort: "name"}, {Sort: lock.ByAge, Cursor: page.Next}, {Contains: "a\nb"}} {
+		_, err := s.locks.Locks(s.ctx, q)
+		s.expectError(err, lock.ErrInvalid)
 	}
 }

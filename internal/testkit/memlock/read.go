@@ -3,7 +3,6 @@ package memlock
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,16 +70,12 @@ func (r replica) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lo
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.locks {
-		l := s.Lock(r.clock.now())
-		has := slices.ContainsFunc(l.Leases, func(h lock.LeaseInfo) bool { return h.Holder == q.Holder })
-		if strings.HasPrefix(s.Name, q.Prefix) && s.Name > after && (q.State == "" || l.State == q.State) &&
-			(q.Holder == "" || has) {
+		if l := s.Lock(r.clock.now()); s.Name > after && q.Selects(l) {
 			page.Items = append(page.Items, l)
 		}
 	}
-	slices.SortFunc(page.Items, func(a, b lock.Lock) int { return strings.Compare(a.Name, b.Name) })
-	if len(page.Items) > q.Limit {
-		page.Items = page.Items[:q.Limit]
+	all := len(page.Items)
+	if page.Items = q.Top(page.Items); all > q.Limit && q.Sort == lock.ByName {
 		page.Next = "after " + page.Items[q.Limit-1].Name
 	}
 	return page, nil

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -184,14 +183,14 @@ func (fx *Service) Locks(_ context.Context, q lock.LockQuery) (lock.Page[lock.Lo
 	}
 	var p lock.Page[lock.Lock]
 	for _, s := range fx.states {
-		if l := s.Lock(fx.now); matches(l, q) {
+		if l := s.Lock(fx.now); l.Name > q.Cursor && q.Selects(l) {
 			p.Items = append(p.Items, l)
 		}
 	}
-	slices.SortFunc(p.Items, func(a, b lock.Lock) int { return strings.Compare(a.Name, b.Name) })
-	if n := cmp.Or(fx.PageSize, q.Limit); len(p.Items) > n {
-		p.Items = p.Items[:n]
-		p.Next = p.Items[n-1].Name
+	all := len(p.Items)
+	q.Limit = cmp.Or(fx.PageSize, q.Limit)
+	if p.Items = q.Top(p.Items); all > q.Limit && q.Sort == lock.ByName {
+		p.Next = p.Items[q.Limit-1].Name
 	}
 	return p, nil
 }
@@ -219,9 +218,4 @@ func (fx *Service) Events(_ context.Context, q lock.EventQuery) (lock.Page[lock.
 	}
 	p.Gap = p.Next == "" && fx.Forgotten
 	return p, nil
-}
-
-func matches(l lock.Lock, q lock.LockQuery) bool {
-	return l.Name > q.Cursor && strings.HasPrefix(l.Name, q.Prefix) && (q.State == "" || l.State == q.State) &&
-		(q.Holder == "" || slices.ContainsFunc(l.Leases, func(h lock.LeaseInfo) bool { return h.Holder == q.Holder }))
 }

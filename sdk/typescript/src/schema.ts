@@ -234,7 +234,8 @@ export interface paths {
         };
         /**
          * List locks
-         * @description Lists locks in byte order of their names. A free lock that has been idle for a long time is no longer listed.
+         * @description Lists locks in byte order of their names, or the first ones in another order. A free lock that has been idle for
+         *     a long time is no longer listed.
          */
         get: operations["listLocks"];
         put?: never;
@@ -1589,6 +1590,11 @@ export interface operations {
                  * @example jobs:
                  */
                 prefix?: components["parameters"]["Prefix"];
+                /**
+                 * @description Only locks whose names contain this text.
+                 * @example night
+                 */
+                contains?: string;
                 /** @description Only locks in this state. */
                 state?: components["schemas"]["State"];
                 /**
@@ -1596,6 +1602,14 @@ export interface operations {
                  * @example worker-1
                  */
                 holder?: string;
+                /** @description If true, only locks with waiters. */
+                contended?: boolean;
+                /**
+                 * @description `waiters`: the most waiters first. `age`: the lease that is held longest first. `ending`: the lease that
+                 *     expires soonest first. Such a list has only locks that are held, are in grace or have waiters, and one page:
+                 *     the first `limit` locks. By default, all locks are listed in byte order of their names.
+                 */
+                sort?: "waiters" | "age" | "ending";
                 /**
                  * @description The maximum number of entries on the page. The default is 100.
                  * @example 100

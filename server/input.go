@@ -21,7 +21,7 @@ import (
 
 // queryParameters are the query parameters of each route. Other routes have none.
 var queryParameters = map[string][]string{
-	"/v1/locks":              {"cursor", "holder", "limit", "prefix", "state"},
+	"/v1/locks":              {"contains", "contended", "cursor", "holder", "limit", "prefix", "sort", "state"},
 	"/v1/locks/{name}":       {"wait_ms"},
 	"/v1/locks/{name}/holds": {"at", "limit", "until"},
 	"/v1/events":             {"cursor", "holder", "kind", "limit", "lock", "order", "prefix", "since", "until", "wait_ms"},

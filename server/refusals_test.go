@@ -172,7 +172,7 @@ func TestNamesInThePath(t *testing.T) {
 func TestQueriesAreReadStrictly(t *testing.T) {
 	t.Parallel()
 	wantBadRequests(t, []badRequest{
-		{name: "an unknown parameter", path: "/v1/locks?colour=red", pointer: "colour", detail: "which has cursor, holder"},
+		{name: "an unknown parameter", path: "/v1/locks?colour=red", pointer: "colour", detail: "which has contains, contended, cursor, holder"},
 		{name: "a parameter of another call", path: "/v1/locks?lock=a", pointer: "lock", detail: "is not a parameter"},
 		{name: "a parameter in another case", path: "/v1/events?Limit=1", pointer: "Limit", detail: "is not a parameter"},
 		{name: "a parameter where there are none", path: "/v1/locks/a/queue?limit=1", pointer: "limit", detail: "has none"},

@@ -22,7 +22,7 @@ func parseDuration(text string) (time.Duration, error) {
 	const howTo = "give numbers with units, such as 100ms, 90s, 1h30m, 7d or 1d12h"
 	parts := wellFormedDuration.FindStringSubmatch(text)
 	switch {
-	case text == "0":
+	case text == "0", text == "+0", text == "-0":
 		return 0, nil
 	case parts == nil && strings.Contains(text, "d"):
 		return 0, fmt.Errorf("%q is not a duration; %s: days are whole numbers and come first", text, howTo)

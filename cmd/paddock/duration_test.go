@@ -31,7 +31,7 @@ func TestDurationsMayHaveDays(t *testing.T) {
 
 // FuzzDurationsAreThoseOfGo compares parseDuration with time.ParseDuration.
 func FuzzDurationsAreThoseOfGo(f *testing.F) {
-	for _, text := range []string{"1s", "-1.5h", "1d2h", "0", "1µs2ns", ".5s", "9999999h", "+", "1.s"} {
+	for _, text := range []string{"1s", "-1.5h", "1d2h", "0", "+0", "-0", "1µs2ns", ".5s", "9999999h", "+", "1.s"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -46,8 +46,9 @@ const (
 	MaxHolderLength = 200
 	// MaxReasonLength is the maximum length of the reason of a revocation, in characters.
 	MaxReasonLength = 500
-	// MaxWhereLength is the maximum length of the Where of a ReportStale, in characters.
-	MaxWhereLength = 200
+	// MaxWhereLength is the maximum length of the Where of a ReportStale, in characters. The longest key of a fenced
+	// value, with the words before it, is shorter.
+	MaxWhereLength = 250
 	// MaxMetadataSize is the maximum size of a lease's metadata, in bytes of JSON.
 	MaxMetadataSize = 4096
 )

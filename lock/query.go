@@ -22,8 +22,8 @@ type LockQuery struct {
 	State     State
 	Holder    string // of an active lease, exactly
 	Contended bool   // only locks with waiters
-	// Sort is the order of the list. Another order than ByName is a single page: the first Limit locks of those that are
-	// held, are in grace or have waiters.
+	// Sort is the order of the list. A list that is not sorted by name has one page, with at most Limit locks. It leaves
+	// out free locks without waiters.
 	Sort   LockOrder
 	Limit  int    // 1 to MaxLimit; zero: DefaultLimit
 	Cursor string // the Next of the page before; empty: the first page

@@ -28,7 +28,7 @@ func NameKey(name string) int64 {
 	return int64(binary.BigEndian.Uint64(sum[:]) >> 1)
 }
 
-// eventFields is the number of fields of an event in an entry, without those that only Refused has.
+// eventFields is the number of fields that every event has in an entry. A refused event has more.
 const eventFields = 10
 
 // appendEntry appends the events of one lock to b, as an element of the column entries:

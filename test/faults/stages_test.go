@@ -249,19 +249,20 @@ func placeUsedAgain(s *stage) error {
 
 // rowsMoved: of two locks that one transaction wrote, VACUUM FULL moves one to the place that the other had.
 func rowsMoved(s *stage) error {
-	filler, first, second := s.name+":0", s.name+":1", s.name+":2"
+	filler := s.name + ":filler"
 	s.exec("delete from paddock.records")
 	s.acquire(s.a(), filler, time.Minute)
-	items := []lock.Command{s.request(first, time.Minute), s.request(second, time.Minute)}
+	var items []lock.Command
+	for i := range 64 { // a transaction for each batch worker, which a machine with many cores has many of
+		items = append(items, s.request(fmt.Sprint(s.name, ":", i), time.Minute))
+	}
 	grants := make(map[string]lock.Grant)
 	for _, r := range s.a().Batch(s.Context(), items) {
 		s.must(r.Err)
 		grants[r.Grant.Name] = r.Grant
 	}
 	s.exec("vacuum full paddock.records")
-	if s.place(second) < s.place(first) {
-		first, second = second, first
-	}
+	first, second := s.writtenTogether()
 	before := s.place(first)
 	for _, name := range []string{first, second} { // the replica reads where they are now
 		_, err := s.a().Acquire(s.Context(), s.request(name, time.Minute))
@@ -280,6 +281,21 @@ func rowsMoved(s *stage) error {
 	}
 	s.must(err)
 	return nil
+}
+
+// writtenTogether returns two locks that one transaction wrote, and whose records are beside each other.
+func (s *stage) writtenTogether() (first, second string) {
+	s.Helper()
+	s.must(s.admin.QueryRow(s.Context(), `
+		select name, next
+		from (
+			select name, xmin::text, lead(name) over w as next, lead(xmin::text) over w as next_xmin
+			from paddock.records
+			window w as (order by ctid)
+		) neighbors
+		where xmin = next_xmin
+		limit 1`).Scan(&first, &second))
+	return first, second
 }
 
 // leaseRepeated: an acquire is repeated after its lease was released.

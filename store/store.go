@@ -19,6 +19,7 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 	"github.com/paddock-lock/paddock/store/internal/eventlog"
 	"github.com/paddock-lock/paddock/store/internal/expiry"
+	"github.com/paddock-lock/paddock/store/internal/incidents"
 	"github.com/paddock-lock/paddock/store/internal/row"
 	"github.com/paddock-lock/paddock/store/internal/waiters"
 )
@@ -130,6 +131,7 @@ type Store struct {
 	waiters *waiters.Registry
 	events  *eventlog.Log
 	timers  *expiry.Timers
+	counter *incidents.Counter
 
 	bounds   lock.Bounds
 	self     lock.Replica
@@ -166,6 +168,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 		return nil, o.explain(fmt.Errorf("reading the epoch: %w", err))
 	}
 	s.work.Go(s.timers.Run)
+	s.work.Go(s.counter.Run)
 	s.work.Go(func() { s.timers.Scan(o.IdleLockRetention) })
 	s.work.Go(s.events.Run)
 	s.work.Go(func() { s.events.Prune(o.EventRetention) })
@@ -190,6 +193,7 @@ func assemble(db *database.DB, o Options) *Store {
 	})
 	s.waiters = waiters.New(db, s.self, o.MaxWaiters, s.engine.Do)
 	s.events = eventlog.New(db, s.waiters.Draining())
+	s.counter = incidents.New(db)
 	s.timers = expiry.New(db, func(ctx context.Context, name string) error {
 		_, err := s.engine.Do(ctx, lock.Sweep{Name: name})
 		return err
@@ -202,6 +206,9 @@ func (s *Store) publish(outcomes []*row.Outcome) {
 	s.timers.Note(outcomes)
 	s.waiters.Notify(outcomes)
 	s.events.Poke()
+	for _, o := range outcomes {
+		s.counter.Note(&o.Decision)
+	}
 	if s.observer == nil {
 		return
 	}

@@ -2,7 +2,7 @@
 // waiters wait for what. It can revoke leases. It works with any [lock.Service], and takes the user's API key from the
 // context, if there is one (package access).
 //
-//	GET  /ui/                          the locks; ?prefix= &state= &holder= &cursor= &refresh=5
+//	GET  /ui/                          the locks; ?prefix= &contains= &state= &holder= &contended= &sort= &cursor= &trail= &refresh=5
 //	GET  /ui/locks/{name}              a lock: its leases, its queue, its past; ?all=1 &past= &refresh=5 &back=
 //	GET  /ui/login                     the sign-in form; ?why= &back=
 //	GET  /ui/revoke                    the form to confirm a revocation; ?name= &token= &slot= &since= &back=
@@ -15,6 +15,11 @@
 // instead of on its own page, and refreshes the page. It counts from when the answer arrived, on the browser's
 // monotonic clock. It never uses the browser's wall clock: times are the database's. They are in UTC; the script can show
 // them in the browser's time zone. Without JavaScript, refresh=5 makes the browser reload the page every five seconds.
+//
+// # The counts over all locks
+//
+// The list begins with an [Overview], if Options has one and the user's key covers all names. It is counted by the service
+// in the background, so it may be some seconds older than the list below it, and the page says how old.
 //
 // # The past of a lock
 //

@@ -11,16 +11,17 @@ import (
 // A listPage shows locks, or an error.
 type listPage struct {
 	view
-	Filter filter
-	Rows   []row
-	Next   string // the cursor of the next page; empty on the last
-	Origin string // of the service, for the curl example
+	Filter   filter
+	Rows     []row
+	Next     string    // the cursor of the next page; empty on the last
+	Overview *overview // nil: the reader does not see it
+	Origin   string    // of the service, for the curl example
 }
 
 func (u *ui) list(w http.ResponseWriter, r *http.Request) {
 	f := filterFrom(r.URL.Query())
 	f.Prefix = readerOf(r).within(f.Prefix)
-	p := listPage{view: viewOf(r, "Locks", location{filter: f}), Filter: f, Origin: originOf(r)}
+	p := listPage{view: viewOf(r, "Locks", location{filter: f}), Filter: f, Origin: originOf(r), Overview: u.overviewFor(r, f)}
 	status := http.StatusOK
 	page, err := u.locks.Locks(r.Context(), f.query())
 	if err != nil {

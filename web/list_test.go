@@ -100,28 +100,44 @@ func TestInvalidFilterShowsAProblem(t *testing.T) {
 	wantText(t, body, "use free, held or grace", `value="deploy"`)
 }
 
+// TestPagesAreLinked forwards through all locks, and back through as many pages as the URL remembers.
 func TestPagesAreLinked(t *testing.T) {
 	t.Parallel()
+	const pages = 13
 	fx := webtest.NewService()
 	fx.PageSize = 2
-	for i := range 5 {
-		fx.Free(fmt.Sprintf("n:%d", i))
+	for i := range 2*pages - 1 {
+		fx.Free(fmt.Sprintf("n:%02d", i))
 	}
-	next := regexp.MustCompile(`id="next" rel="next" href="([^"]*)"`)
-	target, seen := "/ui/?prefix=n", 0
-	for range 3 {
-		_, body := get(t, fx, target)
-		seen += strings.Count(body, `scope="rowgroup"`)
-		m := next.FindStringSubmatch(body)
-		if m == nil {
-			wantText(t, body, "First page")
-			break
+	first := regexp.MustCompile(`data-key="lock ([^"]*)"`)
+	// walk follows the links until there is none, and returns the first lock of each page and the last page.
+	walk := func(target, id string) (firsts []string, body string) {
+		link := regexp.MustCompile(`id="` + id + `" rel="[a-z]*" href="([^"]*)"`)
+		for {
+			_, body = get(t, fx, target)
+			firsts = append(firsts, first.FindStringSubmatch(body)[1])
+			m := link.FindStringSubmatch(body)
+			if m == nil {
+				return firsts, body
+			}
+			target = strings.ReplaceAll(m[1], "&amp;", "&")
+			wantText(t, target, "prefix=n")
 		}
-		target = strings.ReplaceAll(m[1], "&amp;", "&")
-		wantText(t, target, "prefix=n")
 	}
-	if seen != 5 {
-		t.Errorf("%d of 5 locks are listed", seen)
+	forwards, last := walk("/ui/?prefix=n", "next")
+	if len(forwards) != pages {
+		t.Fatalf("%d pages, which begin with %v, want %d", len(forwards), forwards, pages)
+	}
+	wantText(t, last, "First page")
+	previous := regexp.MustCompile(`id="previous" rel="prev" href="([^"]*)"`).FindStringSubmatch(last)
+	backwards, body := walk(strings.ReplaceAll(previous[1], "&amp;", "&"), "previous")
+	slices.Reverse(backwards)
+	if want := forwards[pages-11 : pages-1]; !slices.Equal(backwards, want) {
+		t.Errorf("backwards the pages begin with %v, want %v", backwards, want)
+	}
+	wantText(t, body, "First page")
+	if _, body = walk("/ui/?prefix=n&cursor=n:03&trail=n:01&trail=", "previous"); strings.Contains(body, "First page") {
+		t.Error("the first page links to itself")
 	}
 }
 

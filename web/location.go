@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -20,7 +21,8 @@ type filter struct {
 	Contended bool   // only locks with waiters
 	Sort      string // empty: by name
 	Cursor    string
-	Refresh   bool // without JavaScript, reload the page every five seconds
+	Trail     []string // the cursors of the pages before, the nearest last; at most maxTrail
+	Refresh   bool     // without JavaScript, reload the page every five seconds
 }
 
 func filterFrom(v url.Values) filter {
@@ -32,6 +34,7 @@ func filterFrom(v url.Values) filter {
 		Contended: v.Get("contended") == "true",
 		Sort:      v.Get("sort"),
 		Cursor:    v.Get("cursor"),
+		Trail:     lastOf(v["trail"]),
 		Refresh:   v.Get("refresh") == "5",
 	}
 }
@@ -95,6 +98,9 @@ func (f filter) values() url.Values {
 	if f.Contended {
 		v.Set("contended", "true")
 	}
+	if f.Cursor != "" && len(f.Trail) > 0 {
+		v["trail"] = f.Trail
+	}
 	if f.Refresh {
 		v.Set("refresh", "5")
 	}
@@ -104,11 +110,34 @@ func (f filter) values() url.Values {
 // URL returns the URL of the list.
 func (f filter) URL() string { return address(root, f.values()) }
 
-// At returns the filter for the page at the cursor.
-func (f filter) At(cursor string) filter {
+// First returns the filter for the first page.
+func (f filter) First() filter {
+	f.Cursor, f.Trail = "", nil
+	return f
+}
+
+// Following returns the filter for the page after this one, at the cursor.
+func (f filter) Following(cursor string) filter {
+	f.Trail = lastOf(append(slices.Clone(f.Trail), f.Cursor))
 	f.Cursor = cursor
 	return f
 }
+
+// HasPrevious reports whether the page before this one is known.
+func (f filter) HasPrevious() bool { return f.Cursor != "" && len(f.Trail) > 0 }
+
+// Previous returns the filter for the page before this one.
+func (f filter) Previous() filter {
+	last := len(f.Trail) - 1
+	f.Cursor, f.Trail = f.Trail[last], f.Trail[:last]
+	return f
+}
+
+// maxTrail is how many pages one can go back by a link. Cursors lead forward only, so the URL has those of the pages before,
+// and a cursor may be as long as a name.
+const maxTrail = 10
+
+func lastOf(trail []string) []string { return trail[max(len(trail)-maxTrail, 0):] }
 
 // Wide returns a filter for the first page of all locks.
 func (f filter) Wide() filter { return filter{Refresh: f.Refresh} }

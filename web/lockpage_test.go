@@ -18,7 +18,6 @@ func TestListShowsModesHoldersAndWaiters(t *testing.T) {
 	wantText(t, body,
 		"<small class=\"mode\">shared</small><small>3 holders, one token</small>",
 		"<small class=\"mode\">permit</small><small>3 of 4 out</small>",
-		"<small class=\"mode\">exclusive</small></td>",
 		"<small>7 holders, one token</small>", `<a href="/ui/locks/index:docs">and 4 more`,
 		`<div>3<small>slot 2</small></div>`, `<bdi>train-b</bdi>`,
 		`<a href="/ui/locks/db:schema#queue" data-key="queue db:schema">2<span class="unseen"> waiting for db:schema</span></a>`,

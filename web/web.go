@@ -11,7 +11,9 @@ import (
 // Options configure the page.
 type Options struct {
 	Locks lock.Service
-	Log   *slog.Logger // nil: nothing is logged
+	// Overview returns the counts over all locks. It must not block. Nil: the list begins without them.
+	Overview func() Overview
+	Log      *slog.Logger // nil: nothing is logged
 }
 
 // policy allows browsers to load this package's files only.
@@ -20,10 +22,11 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // ui handles the requests. It is safe for concurrent use.
 type ui struct {
-	locks  lock.Service
-	log    *slog.Logger
-	pages  *template.Template
-	assets assets
+	locks    lock.Service
+	overview func() Overview // may be nil
+	log      *slog.Logger
+	pages    *template.Template
+	assets   assets
 }
 
 // New returns the admin page, to be mounted at /ui/ with unstripped paths. It panics only if the embedded files are
@@ -32,7 +35,7 @@ func New(o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	u := &ui{locks: o.Locks, log: o.Log, assets: loadAssets()}
+	u := &ui{locks: o.Locks, overview: o.Overview, log: o.Log, assets: loadAssets()}
 	u.pages = parsePages(u.assets)
 	return withSecurityHeaders(u.sameOrigin(u.routes()))
 }

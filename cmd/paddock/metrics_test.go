@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// scrape returns the metrics at the URL.
+// scrape returns what is at the URL.
 func scrape(t *testing.T, url string) string {
 	t.Helper()
 	answer, err := (&http.Client{Timeout: proctest.Patience}).Get(url)
@@ -35,21 +36,34 @@ func scrape(t *testing.T, url string) string {
 	return string(text)
 }
 
-// awaitMetrics scrapes until every pattern is found.
+// awaitMetrics scrapes until every pattern matches a line.
 func awaitMetrics(t *testing.T, url string, patterns ...string) {
 	t.Helper()
+	for i, p := range patterns {
+		patterns[i] = "^" + p + "$"
+	}
+	awaitBody(t, url, patterns)
+}
+
+// awaitPage asks for the page until it has all texts.
+func awaitPage(t *testing.T, url string, texts ...string) {
+	t.Helper()
+	for i, text := range texts {
+		texts[i] = regexp.QuoteMeta(text)
+	}
+	awaitBody(t, url, texts)
+}
+
+func awaitBody(t *testing.T, url string, patterns []string) {
+	t.Helper()
 	for deadline := time.Now().Add(proctest.Patience); ; time.Sleep(50 * time.Millisecond) {
-		got, missing := scrape(t, url), ""
-		for _, p := range patterns {
-			if !regexp.MustCompile(`(?m)^` + p + `$`).MatchString(got) {
-				missing = p
-			}
-		}
-		if missing == "" {
+		got := scrape(t, url)
+		missing := slices.IndexFunc(patterns, func(p string) bool { return !regexp.MustCompile("(?m)" + p).MatchString(got) })
+		if missing < 0 {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("there is no %s in\n%s", missing, got)
+			t.Fatalf("there is no %s in\n%s", patterns[missing], got)
 		}
 	}
 }

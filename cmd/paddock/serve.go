@@ -130,7 +130,8 @@ func (p *program) serve(ctx context.Context, databaseURL string, s settings, lis
 		locks = access.Guard(locks, auth.limits())
 	}
 	service := server.New(server.Options{
-		Locks: locks, Ready: stored.Ready, Drain: stored.Drain, UI: web.New(web.Options{Locks: locks, Log: p.log}),
+		Locks: locks, Ready: stored.Ready, Drain: stored.Drain,
+		UI:  web.New(web.Options{Locks: locks, Overview: func() web.Overview { return overviewOf(stored.Stats()) }, Log: p.log}),
 		Log: p.log, Version: version(), RequestTimeout: s.RequestTimeout, DrainDelay: s.DrainDelay,
 		Keys: auth.keys, SecureCookies: auth.PlainHTTP, RequireLocalHost: auth.requireLocalHost,
 		MaxStreams: auth.MaxStreams, StreamsPerKey: auth.StreamsPerKey,
@@ -142,6 +143,15 @@ func (p *program) serve(ctx context.Context, databaseURL string, s settings, lis
 	err = service.Serve(ctx, listener)
 	p.log.Info("stopped")
 	return err
+}
+
+// overviewOf returns what the admin page shows of the locks as a whole.
+func overviewOf(s store.Stats) web.Overview {
+	return web.Overview{
+		CountedAt: s.Locks.At, Known: s.Locks.All, Held: s.Locks.Held, InGrace: s.Locks.InGrace, Contended: s.Locks.Contended,
+		Waiters: s.Locks.Waiters, LongestWait: s.Locks.OldestWait, LongestHeld: s.Locks.OldestLease,
+		Expired: s.LastHour.Expired, Revoked: s.LastHour.Revoked, StaleWrites: s.LastHour.Refused,
+	}
 }
 
 // unlessStopped returns err, which kept the service from starting. If ctx has ended it only logs err: to be stopped

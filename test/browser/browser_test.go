@@ -68,9 +68,18 @@ func chromium(t *testing.T) context.Context {
 func open(t *testing.T, browser context.Context, fx *webtest.Service) *tab {
 	t.Helper()
 	mux := http.NewServeMux()
-	mux.Handle("/ui/", web.New(web.Options{Locks: fx}))
+	mux.Handle("/ui/", web.New(web.Options{Locks: fx, Overview: func() web.Overview { return counts(fx) }}))
 	mux.Handle("GET /v1/events/stream", fx.Feed)
 	return show(t, browser, mux)
+}
+
+// counts returns large numbers, and how often the list was asked for.
+func counts(fx *webtest.Service) web.Overview {
+	return web.Overview{
+		CountedAt: time.Now(), Known: 1_234_567, Held: 1_234_566, InGrace: 123_456, Contended: 10_000, Waiters: 123_456,
+		LongestWait: 100 * time.Hour, LongestHeld: 9999 * time.Hour, Expired: 9_876_543, Revoked: 9_876_543,
+		StaleWrites: int64(fx.Lookups()),
+	}
 }
 
 // show opens a tab for the pages of a server.

@@ -1,0 +1,3 @@
+-- The history of the locks has the same events, so nothing is lost.
+
+drop table paddock.incidents;

@@ -1,0 +1,62 @@
+package web
+
+import (
+	"net/http"
+	"time"
+)
+
+// An Overview is how many locks there are and how bad it is, over all locks of the service.
+type Overview struct {
+	CountedAt time.Time // on this process's clock; zero: not yet
+	Known     int64     // locks
+	Held      int64     // locks
+	InGrace   int64     // locks that are not held any more, but still in the grace of a lease
+	Contended int64     // locks with waiters
+	Waiters   int64
+	// LongestWait is how long the waiter has waited that has done so longest, and LongestHeld the same of an active lease.
+	LongestWait, LongestHeld time.Duration
+	// Expired and Revoked are leases that ended so in the last hour, StaleWrites the writes with a stale token that were
+	// recorded in it.
+	Expired, Revoked, StaleWrites int64
+}
+
+// An overview is the front line of the list.
+type overview struct {
+	Overview
+	Age  elapsed // of the counts
+	list filter
+}
+
+// overviewFor returns the front line, or nil if there is none or the reader's key does not cover all names.
+func (u *ui) overviewFor(r *http.Request, f filter) *overview {
+	if reader := readerOf(r); u.overview == nil || reader.SignedIn && !reader.key.CoversAll("") {
+		return nil
+	}
+	o := &overview{Overview: u.overview(), list: f.Wide()}
+	if !o.CountedAt.IsZero() {
+		o.Age = elapsed(time.Since(o.CountedAt))
+	}
+	return o
+}
+
+// Wait and Lease return the longest ones in words.
+func (o overview) Wait() elapsed  { return elapsed(o.LongestWait) }
+func (o overview) Lease() elapsed { return elapsed(o.LongestHeld) }
+
+// HeldURL, WaitersURL and OldestURL return the URLs of the lists of held locks, of those with the most waiters, and of those
+// that have been held longest.
+func (o overview) HeldURL() string {
+	o.list.State = "held"
+	return o.list.URL()
+}
+
+func (o overview) WaitersURL() string {
+	o.list.Sort = "waiters"
+	o.list.Contended = true
+	return o.list.URL()
+}
+
+func (o overview) OldestURL() string {
+	o.list.Sort = "age"
+	return o.list.URL()
+}

@@ -45,16 +45,20 @@ type listCommand struct {
 	serviceFlags
 	outputFlags
 
-	Prefix string `placeholder:"TEXT" help:"Only locks whose names begin with this."`
-	State  string `placeholder:"STATE" help:"Only locks in this state: free, held or grace."`
-	Holder string `placeholder:"TEXT" help:"Only locks with exactly this holder."`
-	Limit  int    `default:"0" placeholder:"N" help:"Maximum number of locks; 0 for all."`
+	Prefix    string `placeholder:"TEXT" help:"Only locks whose names begin with this."`
+	Contains  string `placeholder:"TEXT" help:"Only locks whose names contain this."`
+	State     string `placeholder:"STATE" help:"Only locks in this state: free, held or grace."`
+	Holder    string `placeholder:"TEXT" help:"Only locks with exactly this holder."`
+	Contended bool   `help:"Only locks with waiters."`
+	Sort      string `placeholder:"ORDER" help:"waiters (the most first), age (held longest) or ending (expires soonest), without free locks, and at most 1,000. Without it: by name."`
+	Limit     int    `default:"0" placeholder:"N" help:"Maximum number of locks; 0 for all."`
 }
 
 func (listCommand) Help() string {
 	return `Prints the known locks, ordered by name. A free lock that is idle for long is forgotten.
 
     paddock list --prefix jobs: --state held
+    paddock list --contended --sort waiters --limit 10
     paddock list -o json | jq -r '.[] | select(.waiters > 0) | .name'`
 }
 
@@ -62,7 +66,10 @@ func (c *listCommand) Run(ctx context.Context, p *program) error {
 	if c.Limit < 0 {
 		return usagef("--limit is %d; give a maximum number of locks, or 0 for all", c.Limit)
 	}
-	query := lock.LockQuery{Prefix: c.Prefix, State: lock.State(c.State), Holder: c.Holder}
+	query := lock.LockQuery{
+		Prefix: c.Prefix, Contains: c.Contains, State: lock.State(c.State), Holder: c.Holder, Contended: c.Contended,
+		Sort: lock.LockOrder(c.Sort),
+	}
 	if _, err := query.Resolve(); err != nil {
 		return explain(err)
 	}
@@ -77,11 +84,14 @@ func (c *listCommand) Run(ctx context.Context, p *program) error {
 	return p.print(c.Output, showLocks(found))
 }
 
-// collect reads all pages, or as many as the limit needs.
+// collect reads all pages, or as many as the limit needs. A sorted list has one.
 func (c *listCommand) collect(ctx context.Context, locks lock.Service, query lock.LockQuery) ([]lock.Lock, error) {
 	var found []lock.Lock
 	for {
 		query.Limit = lock.DefaultLimit
+		if query.Sort != lock.ByName {
+			query.Limit = lock.MaxLimit
+		}
 		if c.Limit > 0 {
 			query.Limit = min(query.Limit, c.Limit-len(found))
 		}

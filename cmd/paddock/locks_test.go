@@ -92,6 +92,10 @@ func TestListPrintsLocksOrOnlyAHeader(t *testing.T) {
 	d.expectOutput(header+a, "list", "--limit=1")
 	d.expectOutput(header+b, "list", "--holder=reader 2", "--state=held")
 	d.expectOutput(header, "list", "--state=grace")
+	d.expectOutput(header+b, "list", "--contains=:b")
+	d.expectOutput(header+a+b, "list", "--sort=age")
+	d.expectOutput(header+a, "list", "--sort=age", "--limit=1")
+	d.expectOutput(header, "list", "--contended")
 	stdout, _ := d.expectExit(exitOK, "list", "-o", "json", "--state=free")
 	var locks []wire.Lock
 	if err := json.Unmarshal([]byte(stdout), &locks); err != nil || len(locks) != 1 || locks[0].Name != "other" ||
@@ -108,14 +112,16 @@ func TestListFollowsThePages(t *testing.T) {
 		want = append(want, fmt.Sprintf("many:%03d", i))
 		d.hold(lock.Acquire{Name: want[i], Holder: "me"})
 	}
-	for limit, n := range map[string]int{"--limit=0": len(want), "--limit=150": 150, "--limit=1000": len(want)} {
-		stdout, _ := d.expectExit(exitOK, "list", limit)
+	for flags, n := range map[string]int{
+		"--limit=0": len(want), "--limit=150": 150, "--limit=1000": len(want), "--sort=age": len(want), "--sort=age --limit=150": 150,
+	} {
+		stdout, _ := d.expectExit(exitOK, append([]string{"list"}, strings.Fields(flags)...)...)
 		var got []string
 		for line := range strings.Lines(stdout) {
 			got = append(got, strings.Fields(line)[0])
 		}
 		if strings.Join(got[1:], " ") != strings.Join(want[:n], " ") {
-			t.Errorf("%s lists %v", limit, got)
+			t.Errorf("%s lists %v", flags, got)
 		}
 	}
 }

@@ -45,6 +45,7 @@ func TestUsageErrorsAreReportedBeforeAnyRequest(t *testing.T) {
 		"an unknown format":              {[]string{"get", "x", "-o", "yaml"}, `"table","json","env"`},
 		"an unknown state":               {[]string{"list", "--state=taken"}, "--state: "},
 		"a negative limit":               {[]string{"list", "--limit=-1"}, "--limit is -1"},
+		"an unknown order":               {[]string{"list", "--sort=name"}, "--sort: "},
 		"watch with a name and a prefix": {[]string{"watch", "x", "--prefix=y"}, "--prefix: "},
 		"watch from an invalid id":       {[]string{"watch", "--from=yesterday"}, "now, oldest"},
 		"watch from a negative id":       {[]string{"watch", "--from=-1"}, "now, oldest"},
@@ -55,9 +56,8 @@ func TestUsageErrorsAreReportedBeforeAnyRequest(t *testing.T) {
 		"revoke without a reason":        {[]string{"revoke", "x", "--token=1"}, "--reason"},
 		"revoke with an empty reason":    {[]string{"revoke", "x", "--token=1", "--reason="}, "--reason: "},
 		"revoke with a negative slot":    {[]string{"revoke", "x", "--token=1", "--reason=y", "--slot=-1"}, "--slot: "},
-		"revoke with an invalid instant": {[]string{"revoke", "x", "--token=1", "--reason=y", "--acquired-at=noon"},
-			"--acquired-at"},
-		"an invalid URL": {[]string{"list", "--url=here"}, "--url: "},
+		"revoke with an invalid instant": {[]string{"revoke", "x", "--token=1", "--reason=y", "--acquired-at=noon"}, "--acquired-at"},
+		"an invalid URL":                 {[]string{"list", "--url=here"}, "--url: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -353,10 +353,13 @@ class Paddock:
         """Returns the waiters in the order in which they will be served, and what blocks each of them."""
         return self._call("GET", _path("/v1/locks", name, "/queue"), has=("waiters",), name=name)
 
-    def locks(self, *, prefix: Optional[str] = None, state: Optional[str] = None, holder: Optional[str] = None,
+    def locks(self, *, prefix: Optional[str] = None, contains: Optional[str] = None, state: Optional[str] = None,
+              holder: Optional[str] = None, contended: bool = False, sort: Optional[str] = None,
               limit: Optional[int] = None, cursor: Optional[str] = None) -> Json:
-        """Returns a page of locks in the order of their names; the last page has no next_cursor."""
-        query = urllib.parse.urlencode(_omit_none(prefix=prefix, state=state, holder=holder, limit=limit, cursor=cursor))
+        """Returns a page of locks in the order of their names; the last page has no next_cursor. contended: only locks with
+        waiters. sort is "waiters", "age" or "ending": one page, without free locks."""
+        query = urllib.parse.urlencode(_omit_none(prefix=prefix, contains=contains, state=state, holder=holder, sort=sort,
+                                                  contended="true" if contended else None, limit=limit, cursor=cursor))
         return self._call("GET", f"/v1/locks?{query}", has=("locks",))
 
     def holds(self, name: str, *, at: Optional[str] = None, until: Optional[str] = None,

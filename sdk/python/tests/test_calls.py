@@ -53,6 +53,8 @@ class Calls(ServiceTest):
         self.paddock.acquire(self.name)
         self.assertEqual(self.paddock.lock(self.name)["state"], "held")
         self.assertEqual([lock["name"] for lock in self.paddock.locks(prefix=self.name)["locks"]], [self.name])
+        self.assertEqual([lock["name"] for lock in self.paddock.locks(contains=self.name[5:], sort="age")["locks"]], [self.name])
+        self.assertEqual(self.paddock.locks(prefix=self.name, contended=True)["locks"], [])
 
     def test_reads_return_leases_waiters_and_events(self):
         self.paddock.acquire(self.name, holder="worker-1", metadata={"host": "db-3"})

@@ -100,8 +100,8 @@ func checkQuery(query string, allowed []string) error {
 	return nil
 }
 
-// rejectParameter refuses a parameter that the generated code could not parse: a malformed number or instant, or a
-// repeated header. All other parameters are strings.
+// rejectParameter refuses a parameter that the generated code could not parse: a malformed number, instant or
+// boolean, or a repeated header. All other parameters are strings.
 func (s *Server) rejectParameter(w http.ResponseWriter, r *http.Request, err error) {
 	var bad *openapi.InvalidParamFormatError
 	var many *openapi.TooManyValuesForParamError
@@ -109,6 +109,8 @@ func (s *Server) rejectParameter(w http.ResponseWriter, r *http.Request, err err
 	case errors.As(err, &bad) && slices.Contains(instantParameters, bad.ParamName):
 		err = parameterError{lock.Invalid(bad.ParamName,
 			"must be an instant such as 2026-01-02T03:04:05Z; in a URL, write the + of a time zone as %%2B")}
+	case errors.As(err, &bad) && bad.ParamName == "contended":
+		err = parameterError{lock.Invalid(bad.ParamName, "must be true or false")}
 	case errors.As(err, &bad):
 		err = parameterError{lock.Invalid(bad.ParamName, "must be a whole number")}
 	case errors.As(err, &many):

@@ -180,6 +180,7 @@ func TestQueriesAreReadStrictly(t *testing.T) {
 		{name: "a query beside a body that cannot be read", path: acquirePath + "?%zz", body: `{}`, detail: "Percent-encode"},
 		{name: "a parameter twice", path: "/v1/locks?limit=1&limit=2", pointer: "limit", detail: "there 2 times"},
 		{name: "a limit that is no number", path: "/v1/locks?limit=abc", pointer: "limit", detail: "must be a whole number"},
+		{name: "a filter that is neither true nor false", path: "/v1/locks?contended=maybe", pointer: "contended", detail: "must be true or false"},
 		{name: "an empty limit", path: "/v1/events?limit=", pointer: "limit", detail: "must be a whole number"},
 		{name: "a limit with a fraction", path: "/v1/events?limit=1.5", pointer: "limit", detail: "must be a whole number"},
 		{name: "a limit beyond 64 bits", path: "/v1/events?limit=99999999999999999999", pointer: "limit", detail: "must be a whole number"},

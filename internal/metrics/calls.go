@@ -96,6 +96,10 @@ func (c *calls) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fence
 }
 
 func (c *calls) acquired(a lock.Acquire, g lock.Grant, err error) {
+	if err == nil && !g.Replayed {
+		c.metrics.granted[cmp.Or(a.Mode, lock.Exclusive)].Inc()
+		return
+	}
 	done := granted
 	if g.Replayed {
 		done = replayed
@@ -105,6 +109,10 @@ func (c *calls) acquired(a lock.Acquire, g lock.Grant, err error) {
 
 func (c *calls) renewed(err error) { c.metrics.renewals.WithLabelValues(outcomeOf(renewed, err)).Inc() }
 func (c *calls) released(err error) {
+	if err == nil {
+		c.metrics.released.Inc()
+		return
+	}
 	c.metrics.releases.WithLabelValues(outcomeOf(released, err)).Inc()
 }
 

@@ -3,6 +3,7 @@ package metrics
 import (
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -49,6 +50,20 @@ type Metrics struct {
 	sizes     prometheus.Histogram
 	durations prometheus.Histogram
 	misses    prometheus.Counter
+
+	// The metrics that nearly every call moves: to look one up by its labels costs more than to move it. Those of acquires
+	// and of leases are by mode.
+	granted  [lock.Permit + 1]prometheus.Counter
+	held     [lock.Permit + 1]prometheus.Observer // until they were released
+	released prometheus.Counter
+	mu       sync.RWMutex
+	answers  map[answer]prometheus.Observer
+}
+
+// An answer is the labels of a request.
+type answer struct {
+	method, route string
+	status        int
 }
 
 // New returns metrics that include those of the process and of the Go runtime. version and commit are of the binary.
@@ -58,44 +73,45 @@ func New(version, commit string) *Metrics {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
-	make := promauto.With(r)
-	build := make.NewGaugeVec(prometheus.GaugeOpts{
+	register := promauto.With(r)
+	build := register.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "paddock_build_info", Help: "1, with the version and the commit of the binary as labels.",
 	}, []string{"version", "commit"})
 	build.WithLabelValues(version, commit).Set(1)
 	m := &Metrics{
 		registry: r,
-		requests: make.NewHistogramVec(histogram("paddock_http_request_seconds",
+		answers:  make(map[answer]prometheus.Observer),
+		requests: register.NewHistogramVec(histogram("paddock_http_request_seconds",
 			"Time to answer a request, waits included, in seconds.", requestBuckets), []string{"method", "route", "code"}),
-		acquires: make.NewCounterVec(prometheus.CounterOpts{
+		acquires: register.NewCounterVec(prometheus.CounterOpts{
 			Name: "paddock_acquires_total", Help: "Acquires, by their outcome.",
 		}, []string{"mode", "outcome"}),
-		waits: make.NewHistogramVec(histogram("paddock_wait_seconds",
+		waits: register.NewHistogramVec(histogram("paddock_wait_seconds",
 			"Time that acquires with wait_ms took, in seconds.", waitBuckets), []string{"mode", "outcome"}),
-		renewals: make.NewCounterVec(prometheus.CounterOpts{
+		renewals: register.NewCounterVec(prometheus.CounterOpts{
 			Name: "paddock_renewals_total", Help: "Renewals, by their outcome.",
 		}, []string{"outcome"}),
-		releases: make.NewCounterVec(prometheus.CounterOpts{
+		releases: register.NewCounterVec(prometheus.CounterOpts{
 			Name: "paddock_releases_total", Help: "Releases, by their outcome.",
 		}, []string{"outcome"}),
-		staleness: make.NewCounterVec(prometheus.CounterOpts{
+		staleness: register.NewCounterVec(prometheus.CounterOpts{
 			Name: "paddock_stale_tokens_total", Help: "Fencing tokens that were refused or reported because they were stale.",
 		}, []string{"where"}),
-		holds: make.NewHistogramVec(histogram("paddock_hold_seconds",
+		holds: register.NewHistogramVec(histogram("paddock_hold_seconds",
 			"Time from the grant of a lease to its end, in seconds.", waitBuckets), []string{"mode", "end"}),
-		losses: make.NewCounterVec(prometheus.CounterOpts{
+		losses: register.NewCounterVec(prometheus.CounterOpts{
 			Name: "paddock_leases_lost_total", Help: "Leases that ended although their holders had not released them.",
 		}, []string{"how"}),
-		handovers: make.NewHistogram(histogram("paddock_handoff_seconds",
+		handovers: register.NewHistogram(histogram("paddock_handoff_seconds",
 			"Time from the decision to grant a lock to a waiting call, until that call knew of it, in seconds.", requestBuckets)),
-		margins: make.NewHistogram(histogram("paddock_renew_margin_ratio",
+		margins: register.NewHistogram(histogram("paddock_renew_margin_ratio",
 			"The share of its TTL that a lease had left when it was renewed; negative in its grace.", marginBuckets)),
-		rounds: make.NewCounterVec(prometheus.CounterOpts{
+		rounds: register.NewCounterVec(prometheus.CounterOpts{
 			Name: "paddock_batch_rounds_total", Help: "Rounds of batches, by how they knew the locks: cached, read or locked.",
 		}, []string{"locks"}),
-		sizes:     make.NewHistogram(histogram("paddock_batch_calls", "Calls in a round of a batch.", sizeBuckets)),
-		durations: make.NewHistogram(histogram("paddock_batch_seconds", "Time of a round, its commit included, in seconds.", requestBuckets)),
-		misses: make.NewCounter(prometheus.CounterOpts{
+		sizes:     register.NewHistogram(histogram("paddock_batch_calls", "Calls in a round of a batch.", sizeBuckets)),
+		durations: register.NewHistogram(histogram("paddock_batch_seconds", "Time of a round, its commit included, in seconds.", requestBuckets)),
+		misses: register.NewCounter(prometheus.CounterOpts{
 			Name: "paddock_misses_total", Help: "Calls that were decided again because their lock, the clock or the epoch had changed.",
 		}),
 	}
@@ -123,8 +139,12 @@ func (m *Metrics) start() {
 		m.releases.WithLabelValues(outcome)
 	}
 	m.renewals.WithLabelValues(renewed)
-	m.releases.WithLabelValues(released)
-	for _, where := range []string{shownByWrite, shownToVerify} {
+	for mode := lock.Exclusive; mode <= lock.Permit; mode++ {
+		m.granted[mode] = m.acquires.WithLabelValues(mode.String(), granted)
+		m.held[mode] = m.holds.WithLabelValues(mode.String(), lock.Released.String())
+	}
+	m.released = m.releases.WithLabelValues(released)
+	for _, where := range []string{shownByWrite, shownToVerify, reported} {
 		m.staleness.WithLabelValues(where)
 	}
 	for _, how := range []lock.Kind{lock.Expired, lock.Revoked} {
@@ -143,9 +163,13 @@ func (m *Metrics) Decided(d *lock.Decision) {
 	if d.Renewed {
 		m.margins.Observe(d.Left.Seconds() / d.Lease.TTL.Seconds())
 	}
-	for _, e := range d.Ended {
-		l, end := e.Lease, d.Now
+	for i := range d.Ended {
+		e := &d.Ended[i]
+		l, end := &e.Lease, d.Now
 		switch e.How {
+		case lock.Released:
+			m.held[l.Mode].Observe(end.Sub(l.AcquiredAt).Seconds())
+			continue
 		case lock.Withdrawn:
 			continue
 		case lock.Expired:
@@ -181,5 +205,20 @@ func (m *Metrics) Request(method, route string, status int, took time.Duration) 
 	if status == http.StatusMethodNotAllowed || route == "" {
 		method, route = "other", "other" // a client may invent methods
 	}
-	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
+	m.answered(answer{method, route, status}).Observe(took.Seconds())
+}
+
+// answered returns the histogram of requests with these labels. There are as many as routes and statuses.
+func (m *Metrics) answered(a answer) prometheus.Observer {
+	m.mu.RLock()
+	h := m.answers[a]
+	m.mu.RUnlock()
+	if h != nil {
+		return h
+	}
+	h = m.requests.WithLabelValues(a.method, a.route, strconv.Itoa(a.status))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.answers[a] = h
+	return h
 }

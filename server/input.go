@@ -28,8 +28,11 @@ var queryParameters = map[string][]string{
 	"/v1/events/stream":      {"cursor", "lock", "prefix"},
 }
 
-// instantParameters are the query parameters that are instants.
-var instantParameters = []string{"at", "since", "until"}
+// The query parameters that are neither a text nor a whole number.
+var (
+	instantParameters = []string{"at", "since", "until"}
+	booleanParameters = []string{"contended"}
+)
 
 // withDecodedPath makes chi route on the decoded path, so that a%3Ab is the same name as a:b. It keeps a path with an
 // encoded slash as it was sent, so that the slash does not split a name. checkName refuses such a name.
@@ -109,7 +112,7 @@ func (s *Server) rejectParameter(w http.ResponseWriter, r *http.Request, err err
 	case errors.As(err, &bad) && slices.Contains(instantParameters, bad.ParamName):
 		err = parameterError{lock.Invalid(bad.ParamName,
 			"must be an instant such as 2026-01-02T03:04:05Z; in a URL, write the + of a time zone as %%2B")}
-	case errors.As(err, &bad) && bad.ParamName == "contended":
+	case errors.As(err, &bad) && slices.Contains(booleanParameters, bad.ParamName):
 		err = parameterError{lock.Invalid(bad.ParamName, "must be true or false")}
 	case errors.As(err, &bad):
 		err = parameterError{lock.Invalid(bad.ParamName, "must be a whole number")}

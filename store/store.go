@@ -208,11 +208,9 @@ func (s *Store) publish(outcomes []*row.Outcome) {
 	s.events.Poke()
 	for _, o := range outcomes {
 		s.counter.Note(&o.Decision)
-	}
-	if s.observer == nil {
-		return
-	}
-	for _, o := range outcomes {
+		if s.observer == nil {
+			continue
+		}
 		s.observer.Decided(&o.Decision)
 		for i := range o.Promoted {
 			if o.Promoted[i].Replica == s.self {

@@ -29,7 +29,7 @@ type overview struct {
 
 // overviewFor returns the front line, or nil if there is none or the reader's key does not cover all names.
 func (u *ui) overviewFor(r *http.Request, f filter) *overview {
-	if reader := readerOf(r); u.overview == nil || reader.SignedIn && !reader.key.CoversAll("") {
+	if u.overview == nil || !readerOf(r).coversAll("") {
 		return nil
 	}
 	o := &overview{Overview: u.overview(), list: f.Wide()}

@@ -32,10 +32,13 @@ func (r reader) Prefixes() []string { return r.key.Prefixes }
 // mayRevoke reports whether the page offers to revoke. The service itself decides.
 func (r reader) mayRevoke() bool { return !r.SignedIn || r.key.Role >= access.Admin }
 
+// coversAll reports whether the reader may see all names with the prefix.
+func (r reader) coversAll(prefix string) bool { return !r.SignedIn || r.key.CoversAll(prefix) }
+
 // within narrows the prefix to the first part that the key covers. It returns a prefix that the key does not cover
 // unchanged, so that the service refuses it.
 func (r reader) within(prefix string) string {
-	if !r.SignedIn || r.key.CoversAll(prefix) {
+	if r.coversAll(prefix) {
 		return prefix
 	}
 	for _, p := range r.key.Prefixes {

@@ -107,7 +107,14 @@ func (c *calls) acquired(a lock.Acquire, g lock.Grant, err error) {
 	c.metrics.acquires.WithLabelValues(modeOf(a), outcomeOf(done, err)).Inc()
 }
 
-func (c *calls) renewed(err error) { c.metrics.renewals.WithLabelValues(outcomeOf(renewed, err)).Inc() }
+func (c *calls) renewed(err error) {
+	if err == nil {
+		c.metrics.renewed.Inc()
+		return
+	}
+	c.metrics.renewals.WithLabelValues(outcomeOf(renewed, err)).Inc()
+}
+
 func (c *calls) released(err error) {
 	if err == nil {
 		c.metrics.released.Inc()

@@ -55,9 +55,10 @@ type Metrics struct {
 	// and of leases are by mode.
 	granted  [lock.Permit + 1]prometheus.Counter
 	held     [lock.Permit + 1]prometheus.Observer // until they were released
+	renewed  prometheus.Counter
 	released prometheus.Counter
 	mu       sync.RWMutex
-	answers  map[answer]prometheus.Observer
+	answers  map[answer]prometheus.Observer // of requests
 }
 
 // An answer is the labels of a request.
@@ -138,11 +139,11 @@ func (m *Metrics) start() {
 		m.renewals.WithLabelValues(outcome)
 		m.releases.WithLabelValues(outcome)
 	}
-	m.renewals.WithLabelValues(renewed)
 	for mode := lock.Exclusive; mode <= lock.Permit; mode++ {
 		m.granted[mode] = m.acquires.WithLabelValues(mode.String(), granted)
 		m.held[mode] = m.holds.WithLabelValues(mode.String(), lock.Released.String())
 	}
+	m.renewed = m.renewals.WithLabelValues(renewed)
 	m.released = m.releases.WithLabelValues(released)
 	for _, where := range []string{shownByWrite, shownToVerify, reported} {
 		m.staleness.WithLabelValues(where)

@@ -3,6 +3,7 @@ package verify
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -20,7 +21,7 @@ func (x *examination) agrees(t *lockHistory, c *Check) {
 		t.callAgrees(call, c)
 	}
 	t.queueAgrees(c)
-	t.staleAgree(x.refusals(), c)
+	t.staleAgree(x.refusals(), x.outages, c)
 }
 
 // grantAgrees compares a lease with the acquires that requested it.
@@ -258,18 +259,38 @@ func (x *examination) refusals() (n int) {
 	return n
 }
 
-// recordRecovery is how long after a fault a stale write may still be without a record: it is refused all the same.
+// recordRecovery is how long after an outage a stale write may still be without a record: it is refused all the same.
 const recordRecovery = 5 * time.Second
 
-// staleAgree looks for the event of each stale write. There may be none if the limit of refusals is reached, or near a
-// fault.
-func (t *lockHistory) staleAgree(refusals int, c *Check) {
+// An outage is a span of time in which the service may have been unable to record something.
+type outage struct{ from, to time.Duration }
+
+// outages returns the spans of the faults, and of the calls that the service could not answer, such as while its database
+// was down.
+func (h History) outages() (all []outage) {
+	for _, f := range h.Faults {
+		if f.Ended <= f.At {
+			f.Ended = math.MaxInt64 - recordRecovery
+		}
+		all = append(all, outage{f.At, f.Ended})
+	}
+	for _, c := range h.Calls {
+		if errors.Is(c.Err, lock.ErrUnavailable) || errors.Is(c.Err, lock.ErrUnknownOutcome) {
+			all = append(all, outage{c.Sent, c.Answered})
+		}
+	}
+	return all
+}
+
+// staleAgree looks for the event of each stale write. There may be none if the limit of refusals is reached, or near an
+// outage: then the record of a write can fail.
+func (t *lockHistory) staleAgree(refusals int, outages []outage, c *Check) {
 	if refusals >= lock.MaxStaleReports {
 		return
 	}
 	for _, call := range t.calls {
 		w, ok := call.Request.(lock.FencedWrite)
-		if !ok || !errors.Is(call.Err, lock.ErrStaleToken) || t.nearFault(call) || !t.overtakenBefore(w, call) {
+		if !ok || !errors.Is(call.Err, lock.ErrStaleToken) || call.isNear(outages) || !t.overtakenBefore(w, call) {
 			continue
 		}
 		c.Examined++
@@ -280,10 +301,10 @@ func (t *lockHistory) staleAgree(refusals int, c *Check) {
 	}
 }
 
-// nearFault reports whether a fault was active during the call, or ended shortly before.
-func (t *lockHistory) nearFault(call *Call) bool {
-	return slices.ContainsFunc(t.faults, func(f Fault) bool {
-		return f.At <= call.Answered && (f.Ended <= f.At || call.Sent <= f.Ended+recordRecovery)
+// isNear reports whether the call was made in one of the outages, or shortly after it.
+func (c *Call) isNear(outages []outage) bool {
+	return slices.ContainsFunc(outages, func(o outage) bool {
+		return o.from <= c.Answered && c.Sent <= o.to+recordRecovery
 	})
 }
 

@@ -2,6 +2,7 @@ package verify_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -163,5 +164,29 @@ func TestDisconnectedWaiterMayHaveReleased(t *testing.T) {
 	h.Calls = slices.DeleteFunc(h.Calls, func(c verify.Call) bool { return c.ID == released })
 	if r := h.Check(verify.CheckOptions{}); !r.OK() {
 		t.Error(text(t, r))
+	}
+}
+
+// TestRecordOfAStaleWriteMayFailInAnOutage: the service records stale writes as well as it can, and refuses them anyway.
+func TestRecordOfAStaleWriteMayFailInAnOutage(t *testing.T) {
+	t.Parallel()
+	for code, found := range map[lock.Code]bool{
+		lock.ErrHeld: true, lock.ErrUnavailable: false, lock.ErrUnknownOutcome: false,
+	} {
+		h := copyOf(recordCorrect(t))
+		s := editable{t, &h}
+		s.removeEvents(is(lock.Refused, "ann"))
+		stale := s.call(verify.WriteFenced, "ann", 3)
+		other := verify.Call{Client: 99, Verb: verify.ReadLock, Name: exclusiveLock, Sent: stale.Sent, Answered: stale.Answered}
+		refuse(&other, lock.Error{Code: code})
+		h.Calls = append(h.Calls, other)
+		for _, check := range h.Check(verify.CheckOptions{}).Checks {
+			got := slices.ContainsFunc(check.Violations, func(v verify.Violation) bool {
+				return strings.Contains(v.Message, "the stale token 1 was refused, but there is no event")
+			})
+			if check.Name == byAgreement && got != found {
+				t.Errorf("another call was answered %s: %+v", code, check.Violations)
+			}
+		}
 	}
 }

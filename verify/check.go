@@ -55,7 +55,7 @@ func (h History) Check(o CheckOptions) Report {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
-	x := &examination{History: h, options: o, locks: h.locks(), clock: h.clockBounds()}
+	x := &examination{History: h, options: o, locks: h.locks(), clock: h.clockBounds(), outages: h.outages()}
 	x.index = x.newIndex()
 	r := Report{Operations: len(h.Calls), Faults: len(h.Faults), Events: len(h.Events), Locks: len(x.locks),
 		faults: h.Faults}
@@ -77,7 +77,8 @@ type examination struct {
 	locks   []*lockHistory
 	clock   clockBounds
 
-	index *index // for the checks of subscribers and blocking reads
+	outages []outage // in which a stale write may be without an event
+	index   *index   // for the checks of subscribers and blocking reads
 }
 
 // A checker is one of the checks.

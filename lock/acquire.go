@@ -23,6 +23,9 @@ type Acquire struct {
 	Grace    time.Duration   // within the Bounds
 	MaxHold  time.Duration   // from the Bounds' MinTTL to the constant MaxHold; zero: unlimited
 	Metadata json.RawMessage // a JSON object of up to MaxMetadataSize bytes, or nil
+	// SessionID makes the lease one of that session: it ends when the session does, so TTL and Grace must be zero. Zero: the
+	// lease is renewed by itself.
+	SessionID SessionID
 
 	// Wait is how long to wait, up to MaxWait. Zero means not to wait.
 	Wait time.Duration
@@ -36,11 +39,15 @@ type Acquire struct {
 	GeneratedID  bool       // LeaseID was generated for this call: no lease has ever had it
 	LimitReached bool       // the service's limit on waiting calls is reached: a may be granted, but not join a queue
 
-	maxWaiters int // of the lock, from the Bounds
+	maxWaiters       int       // of the lock, from the Bounds
+	sessionExpiresAt time.Time // from the View
 }
 
 // Resolve returns a with its defaults filled in, or an ErrInvalid error that names the invalid field.
 func (a Acquire) Resolve(b Bounds) (Acquire, error) {
+	if err := a.checkSessionTimes(); err != nil {
+		return a, err
+	}
 	a.TTL = cmp.Or(a.TTL, b.DefaultTTL)
 	a.Mode = cmp.Or(a.Mode, Exclusive)
 	a.maxWaiters = b.MaxWaiters
@@ -65,6 +72,18 @@ func checkMode(m Mode, capacity int) error {
 		return Invalid("capacity", "is only valid with mode permit; leave it out")
 	case m == Permit && (capacity < 1 || capacity > MaxHolders):
 		return Invalid("capacity", "is %d; give 1 to %d, the number of permits", capacity, MaxHolders)
+	}
+	return nil
+}
+
+func (a Acquire) checkSessionTimes() error {
+	switch {
+	case a.SessionID == SessionID{}:
+		return nil
+	case a.TTL != 0:
+		return Invalid("ttl_ms", "cannot be combined with session_id: the lease ends with the session; leave it out")
+	case a.Grace != 0:
+		return Invalid("grace_ms", "cannot be combined with session_id: the grace is that of the session; leave it out")
 	}
 	return nil
 }
@@ -101,6 +120,12 @@ func (a Acquire) Tokens() int { return 1 }
 // lease has ended is never granted again.
 func (a Acquire) Apply(v View) Decision {
 	d := newDecider(v)
+	if err := d.checkSession(a.SessionID); err != nil {
+		return d.finish(err)
+	}
+	if s := d.session(a.SessionID); s != nil {
+		a.TTL, a.Grace, a.sessionExpiresAt = s.TTL, s.Grace, s.ExpiresAt
+	}
 	if l, ok := d.lease(a.LeaseID); ok {
 		if !a.matches(l) || a.Capacity != 0 && a.Capacity != d.record.Capacity {
 			return d.finish(errInUse())
@@ -132,16 +157,19 @@ func (a Acquire) Apply(v View) Decision {
 func (a Acquire) newLease() Lease {
 	return Lease{
 		ID: a.LeaseID, Name: a.Name, Mode: a.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,
-		MaxHold: a.MaxHold, Metadata: a.Metadata, Attachment: a.Attachment,
+		MaxHold: a.MaxHold, Metadata: a.Metadata, Attachment: a.Attachment, Session: a.SessionID.Ref(),
+		ExpiresAt: a.sessionExpiresAt,
 	}
 }
 
-// matches reports whether l has the holder and mode of a.
-func (a Acquire) matches(l Lease) bool { return l.Holder == a.Holder && l.Mode == a.Mode }
+// matches reports whether l has the holder, the mode and the session of a.
+func (a Acquire) matches(l Lease) bool {
+	return l.Holder == a.Holder && l.Mode == a.Mode && l.Session == a.SessionID.Ref()
+}
 
 func errInUse() error {
 	return &Error{Code: ErrLeaseIDInUse,
-		Detail: "The lease_id belongs to a lease or a waiter with another holder, mode or capacity. " +
+		Detail: "The lease_id belongs to a lease or a waiter with another holder, mode, capacity or session. " +
 			"Use a new random UUID for each acquire."}
 }
 

@@ -18,12 +18,14 @@ type Command interface {
 type View struct {
 	Now   time.Time          // the database's clock, or a little less
 	Self  Replica            // the replica that decides; it knows which of its own waiters are attached
-	Locks []Record           // those of Names, in the same order
+	Locks []Record           // those of Names, in the same order. The sessions of their leases were read after them
 	Ended map[LeaseRef]Event // the end events of the leases of Refs that have ended
 	// GrantsPausedUntil: no lease is granted before this instant, because the database may have lost leases that are
 	// still in use. Existing leases can be renewed and released.
 	GrantsPausedUntil time.Time
 	Tokens            func() Token // returns the next token, greater than all before
+	// Sessions are those of the commands that have one. They were read after the locks, and none is Undecided.
+	Sessions map[SessionRef]Session
 }
 
 // A Decision is the result of a Command.
@@ -44,6 +46,8 @@ type Decision struct {
 	Claimed  time.Duration
 	Queued   bool     // Acquire and Claim: whether the call is waiting
 	Promoted []Waiter // the waiters that were granted the lock; their leases are in Locks, by ID. Notify their calls
+	// Ousted are the waiters that were removed because their session has ended. Wake their calls.
+	Ousted []Waiter
 	// Due is when the locks may next change without a request: a Sweep at this instant ends a lease, promotes a
 	// waiter, or returns a later Due. Zero means never.
 	Due time.Time

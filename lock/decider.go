@@ -16,6 +16,7 @@ type decider struct {
 	events   []Event
 	ended    []EndedLease
 	promoted []Waiter
+	ousted   []Waiter
 	claimed  time.Duration
 }
 
@@ -27,16 +28,17 @@ func newDecider(v View) *decider {
 		d.now = d.record.ChangedAt
 	}
 	for _, l := range d.record.Leases {
-		if d.now.Before(l.EndsAt()) {
-			continue
-		}
+		byItself, bySession := l.isDue(d.now), d.hasLostSession(&l)
 		switch {
+		case !byItself && !bySession:
 		case l.Revoked():
 			d.removeLease(l)
 		case l.Unclaimed():
 			d.withdraw(l, ReasonUnclaimed, l.Place)
-		default:
+		case byItself:
 			d.endLease(l, Expired, "")
+		default:
+			d.endLease(l, Expired, reasonSessionExpired)
 		}
 	}
 	d.promote()
@@ -47,7 +49,7 @@ func newDecider(v View) *decider {
 func (d *decider) finish(err error) Decision {
 	return Decision{
 		Now: d.now, Locks: []Record{d.record}, Changed: d.changed, Events: d.events, Ended: d.ended, Err: err,
-		Promoted: d.promoted, Claimed: d.claimed, Due: d.nextDue(),
+		Promoted: d.promoted, Ousted: d.ousted, Claimed: d.claimed, Due: d.nextDue(),
 	}
 }
 
@@ -75,10 +77,8 @@ func (d *decider) lease(id LeaseID) (Lease, bool) {
 
 // grant adds the lease want, which must be compatible. place is that of the waiter, or zero if it did not wait.
 func (d *decider) grant(want Lease, capacity int, place int64) Lease {
-	l := want
-	l.Place, l.AcquiredAt, l.ExpiresAt = place, d.now, time.Time{}
-	l.ExpiresAt = l.expiryFrom(d.now)
-	if l.Unclaimed() {
+	l := want.begunAt(d.now)
+	if l.Place = place; l.Unclaimed() && l.Session == 0 {
 		l.ExpiresAt = l.ClaimDeadline
 	}
 	l.Slot = d.freeSlot(l.Mode)
@@ -269,7 +269,9 @@ func (d *decider) nextDue() time.Time {
 		}
 	}
 	for i := range d.record.Leases {
-		include(d.record.Leases[i].EndsAt())
+		if end := d.record.Leases[i].due(); !end.IsZero() {
+			include(end)
+		}
 	}
 	if d.paused() && len(d.record.Queue) > 0 {
 		include(d.now.Add(d.view.GrantsPausedUntil.Sub(d.view.Now)))

@@ -211,6 +211,9 @@ func attached(w lock.Waiter, now, clock time.Time, self lock.Replica) bool {
 	if w.Replica != self && !clock.Before(w.AliveUntil) {
 		return false
 	}
+	if w.Lease.Session != 0 && !clock.Before(w.Lease.ExpiresAt.Add(w.Lease.Grace)) {
+		return false
+	}
 	w.AliveUntil = w.WaitUntil
 	return w.Attached(now, self)
 }
@@ -275,9 +278,12 @@ func (x decisionCheck) checkPromoted() error {
 	return nil
 }
 
-// checkDue: Due is in the future, or zero if and only if the lock is free and has no queue.
+// checkDue: Due is in the future, or zero if and only if the lock has no queue, and no lease that ends by itself.
 func (x decisionCheck) checkDue() error {
-	if idle := len(x.Locks[0].Leases)+len(x.Locks[0].Queue) == 0; x.Due.IsZero() != idle ||
+	idle := len(x.Locks[0].Queue) == 0 && !slices.ContainsFunc(x.Locks[0].Leases, func(l lock.Lease) bool {
+		return l.Session == 0 || l.MaxHold > 0
+	})
+	if x.Due.IsZero() != idle ||
 		!idle && !x.Due.After(x.Now) {
 		return fmt.Errorf("due at %v, decided at %v", x.Due, x.Now)
 	}

@@ -55,6 +55,11 @@
 // another replica cannot know whether that replica is alive: the grant is withdrawn unless it is claimed within
 // [ClaimTimeout].
 //
+// # Sessions
+//
+// A [Session] keeps the leases and places of one client alive. They have no end of their own, and end together with it. One
+// renewal of the session is enough for all of them. A client that is gone thus loses all at one instant.
+//
 // # Deciding
 //
 // The rules are pure functions. A [Command] names the locks that it needs; Apply receives them in a [View], with the
@@ -71,6 +76,5 @@
 //     [CheckFence].
 //   - A TTL is a lower bound: unless the lease is released or revoked, the next conflicting grant comes no earlier, but
 //     perhaps later.
-//   - There are no sessions: each lease is renewed separately.
 //   - A lock is not re-entrant: the owner of a lease is identified by its lease_id, not by the text in Holder.
 package lock

@@ -20,6 +20,10 @@ const (
 	ErrLeaseLost Code = "lease_lost"
 	// ErrLeaseIDInUse: the lease_id belongs to a lease or waiter with another holder, mode or capacity.
 	ErrLeaseIDInUse Code = "lease_id_in_use"
+	// ErrSessionLost: the session has ended, and its leases with it; stop the work. Ended says how.
+	ErrSessionLost Code = "session_lost"
+	// ErrSessionIDInUse: the session_id belongs to a session with another holder.
+	ErrSessionIDInUse Code = "session_id_in_use"
 	// ErrCapacityMismatch: permits with another capacity are held or waited for. Capacity is that capacity.
 	ErrCapacityMismatch Code = "capacity_mismatch"
 	// ErrTooManyWaiters: a limit on waiting or watching calls is reached; retry later.
@@ -82,7 +86,7 @@ type Error struct {
 	Token      Token         // the given token, or that of the lost lease
 	Newest     Token         // the greatest token granted or seen
 	Version    int64         // the current version of the fenced resource
-	Ended      Kind          // how the lost lease ended; zero if unknown
+	Ended      Kind          // how the lost lease or session ended; zero if unknown
 	EndedAt    time.Time     // when it ended
 	Reason     string        // the operator's reason for a revocation
 

@@ -73,6 +73,9 @@ type Lease struct {
 	AcquiredAt time.Time
 	ExpiresAt  time.Time
 	Metadata   json.RawMessage // a JSON object, or nil
+	// Session keeps the lease alive, zero for none. Then TTL, Grace and ExpiresAt are those of the session when the lease
+	// was read, and ExpiresAt is no later than the MaxHold allows. A revoked lease belongs to no session any more.
+	Session SessionRef
 
 	// Place is the place in the queue that the lease was granted from; zero for none.
 	Place int64
@@ -86,10 +89,14 @@ type Lease struct {
 
 // asRequested returns the lease as it was requested, without what the grant added.
 func (l Lease) asRequested() Lease {
-	return Lease{
+	asked := Lease{
 		ID: l.ID, Name: l.Name, Mode: l.Mode, Holder: l.Holder, TTL: l.TTL, Grace: l.Grace,
-		MaxHold: l.MaxHold, Metadata: l.Metadata,
+		MaxHold: l.MaxHold, Metadata: l.Metadata, Session: l.Session,
 	}
+	if l.Session != 0 {
+		asked.ExpiresAt = l.ExpiresAt
+	}
+	return asked
 }
 
 // Unclaimed reports whether the replica of the waiting call has not claimed the grant yet. No client knows of it.
@@ -107,24 +114,81 @@ func (l Lease) revokedAt(now time.Time) Lease {
 	if now.Before(l.ExpiresAt) {
 		l.ExpiresAt = now
 	}
-	l.TTL = revokedTTL
+	l.TTL, l.Session = revokedTTL, 0
 	return l
 }
 
 // EndsAt returns when the lease stops blocking others: at the end of its grace, or when an unclaimed grant is
 // withdrawn.
 func (l Lease) EndsAt() time.Time {
-	if l.Unclaimed() {
+	end := l.ExpiresAt.Add(l.Grace)
+	if l.Unclaimed() && (l.Session == 0 || l.ClaimDeadline.Before(end)) {
 		return l.ClaimDeadline
 	}
-	return l.ExpiresAt.Add(l.Grace)
+	return end
+}
+
+// OwnExpiry returns when the lease expires by itself, whatever its session does: zero for never, and for a waiter's lease.
+func (l Lease) OwnExpiry() time.Time {
+	switch {
+	case l.Session == 0:
+		return l.ExpiresAt
+	case l.MaxHold == 0 || l.AcquiredAt.IsZero():
+		return time.Time{}
+	}
+	return l.AcquiredAt.Add(l.MaxHold)
+}
+
+// In returns l with the end of its session, if it has one. The session is nil if it is not known any more; then the lease is
+// over.
+func (l Lease) In(s *Session) Lease {
+	if l.Session == 0 {
+		return l
+	}
+	own := l.OwnExpiry()
+	l.ExpiresAt = time.Time{}
+	if s != nil {
+		l.TTL, l.Grace, l.ExpiresAt = s.TTL, s.Grace, s.ExpiresAt
+	}
+	if !own.IsZero() && own.Before(l.ExpiresAt) {
+		l.ExpiresAt = own
+	}
+	return l
+}
+
+// isDue reports whether the lease has ended by itself at now.
+func (l *Lease) isDue(now time.Time) bool {
+	due := l.due()
+	return !due.IsZero() && !now.Before(due)
+}
+
+// due returns when the lease may end by itself, zero for never. That a session ends is not noticed at each of its locks, but
+// once: see [EndSession].
+func (l *Lease) due() time.Time {
+	own := l.OwnExpiry()
+	switch {
+	case l.Unclaimed():
+		return l.ClaimDeadline
+	case own.IsZero():
+		return own
+	}
+	return own.Add(l.Grace)
+}
+
+// begunAt returns the lease with its first expiry after a grant at now.
+func (l Lease) begunAt(now time.Time) Lease {
+	if l.AcquiredAt = now; l.Session == 0 {
+		l.ExpiresAt = time.Time{}
+	}
+	l.ExpiresAt = l.expiryFrom(now)
+	return l
 }
 
 // expiryFrom returns the expiry after a grant or renewal at now: a TTL from now, but not before the current expiry,
-// and not after the max hold.
+// and not after the max hold. That of a session's lease is moved only by the session.
 func (l Lease) expiryFrom(now time.Time) time.Time {
 	end := now.Add(l.TTL)
-	if end.Before(l.ExpiresAt) {
+	if l.Session != 0 || end.Before(l.ExpiresAt) {
 		end = l.ExpiresAt
 	}
 	if last := l.AcquiredAt.Add(l.MaxHold); l.MaxHold > 0 && end.After(last) {

@@ -38,6 +38,8 @@ type model struct {
 	events  []lock.Event
 	checker *eventChecker
 
+	sessions map[lock.SessionRef]lock.Session
+
 	pausedUntil time.Time // grants are paused until then
 	skipSlow    bool      // skip slow checks, for long runs
 }
@@ -45,13 +47,14 @@ type model struct {
 func newModel(t tester) *model {
 	return &model{
 		t: t, record: lock.Record{Name: name}, now: t0, self: 1, silent: map[lock.Replica]time.Time{},
-		ended: map[lock.LeaseRef]lock.Event{}, checker: newEventChecker(),
+		ended: map[lock.LeaseRef]lock.Event{}, checker: newEventChecker(), sessions: map[lock.SessionRef]lock.Session{},
 	}
 }
 
 // do applies the command as a store would, and checks the decision.
 func (w *model) do(cmd lock.Command) lock.Decision {
 	w.t.Helper()
+	w.expireSessions()
 	x := decisionCheck{
 		cmd:      cmd,
 		self:     w.self,
@@ -67,6 +70,7 @@ func (w *model) do(cmd lock.Command) lock.Decision {
 			Self:              w.self,
 			Locks:             []lock.Record{x.given},
 			Ended:             w.ended,
+			Sessions:          w.sessions,
 			GrantsPausedUntil: w.pausedUntil,
 			Tokens: func() lock.Token {
 				x.drawn++
@@ -88,11 +92,43 @@ func (w *model) do(cmd lock.Command) lock.Decision {
 	return x.Decision
 }
 
-// view returns the record as a store reads it: with the AliveUntil of the replicas.
+// expireSessions records the end of the sessions that are over.
+func (w *model) expireSessions() {
+	for ref, s := range w.sessions {
+		w.sessions[ref], _ = s.Expire(w.now)
+	}
+}
+
+// change decides the change of a session, as a store would.
+func (w *model) change(c lock.SessionChange) (lock.Session, error) {
+	w.expireSessions()
+	after, changed, err := c.Change(w.session(c.Session()), w.now)
+	if changed {
+		w.sessions[c.Session()] = after
+	}
+	return after, err
+}
+
+func (w *model) session(ref lock.SessionRef) *lock.Session {
+	if s, found := w.sessions[ref]; found {
+		return &s
+	}
+	return nil
+}
+
+// view returns the record as a store reads it: with the AliveUntil of the replicas, and the ends of the sessions.
 func (w *model) view() lock.Record {
 	s := w.record
 	s.Leases, s.Queue = slices.Clone(s.Leases), slices.Clone(s.Queue)
+	for i, l := range s.Leases {
+		s.Leases[i] = l.In(w.session(l.Session))
+	}
 	for i, o := range s.Queue {
+		if o.Lease.Session != 0 {
+			read := *o
+			read.Lease = o.Lease.In(w.session(o.Lease.Session))
+			s.Queue[i], o = &read, &read
+		}
 		heard, silent := w.silent[o.Replica]
 		if !silent {
 			heard = w.now

@@ -26,6 +26,7 @@ type machine struct {
 	latest        time.Time            // instant of the last check
 	graces        map[leaseKey]grace   // of revoked leases, unless skipped
 	versions      map[string]lock.Lock // the lock of each version
+	opened        []lock.SessionID     // all sessions
 }
 
 // TestInvariants runs random commands on three replicas, which die and recover, and moves the clock, also backwards.
@@ -51,6 +52,7 @@ func TestInvariants(t *testing.T) {
 						"acquire": m.acquire, "wait": m.acquire, "join": m.acquire, "renew": m.renew,
 						"release": m.release, "give up": m.release, "revoke": m.revoke, "report": m.report,
 						"claim": m.claim, "leave": m.leave, "hang up": m.disconnect, "sweep": m.sweep,
+						"open": m.openSession, "heartbeat": m.renewSession, "close": m.endSession,
 						"clock": m.clock, "replica": m.replica, "": m.check,
 					})
 				}
@@ -138,6 +140,9 @@ func (m *machine) acquire(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "again") > 0 {
 		m.used++
 		a.LeaseID = id(m.used)
+	}
+	if len(m.opened) > 0 && rapid.IntRange(0, 3).Draw(t, "of a session") == 0 {
+		a.SessionID, a.TTL, a.Grace = rapid.SampledFrom(m.opened).Draw(t, "session"), 0, 0
 	}
 	if a.Mode == lock.Permit {
 		a.Capacity = rapid.SampledFrom([]int{2, 2, 2, 3}).Draw(t, "capacity")

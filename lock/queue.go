@@ -64,6 +64,10 @@ func (d *decider) promoteWaiter(w *Waiter, blocked *bool) (*Waiter, bool) {
 	switch {
 	case w.GrantedUnclaimed:
 		return w, true
+	case len(d.events) < lapsePortion && d.hasLostSession(&w.Lease):
+		d.emitDequeued(*w, reasonSessionExpired)
+		d.ousted = append(d.ousted, *w)
+		return w, false
 	case len(d.events) < lapsePortion && d.hasLapsed(w):
 		d.emitDequeued(*w, reasonPlaceLapsed)
 		return w, false
@@ -91,7 +95,9 @@ func (d *decider) grantWaiter(w Waiter) (*Waiter, bool) {
 }
 
 // attached reports whether a call waits at the place.
-func (d *decider) attached(w *Waiter) bool { return w.attachedAt(d.now, d.view.Now, d.view.Self) }
+func (d *decider) attached(w *Waiter) bool {
+	return w.attachedAt(d.now, d.view.Now, d.view.Self) && !d.hasLostSession(&w.Lease)
+}
 
 // hasLapsed reports whether no call waits at the place and its retention is over. Every decision asks it of every
 // waiter, so the cheap comparison that is false for almost all of them comes first.

@@ -74,7 +74,8 @@ type LeaseInfo struct {
 	Remaining  time.Duration // from the lock's AsOf until ExpiresAt, never negative
 	Grace      time.Duration
 	Metadata   json.RawMessage
-	Revoked    bool // only the grace is left; it began at ExpiresAt, which the revocation may have set
+	Session    SessionRef // keeps the lease alive; zero for none
+	Revoked    bool       // only the grace is left; it began at ExpiresAt, which the revocation may have set
 }
 
 // Lock returns the public view of r at now.
@@ -103,7 +104,8 @@ func (l Lease) info(now time.Time) LeaseInfo {
 	return LeaseInfo{
 		Slot: l.Slot, Mode: l.Mode, Holder: l.Holder, Token: l.Token,
 		AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt,
-		Remaining: max(l.ExpiresAt.Sub(now), 0), Grace: l.Grace, Metadata: l.Metadata, Revoked: l.Revoked(),
+		Remaining: max(l.ExpiresAt.Sub(now), 0), Grace: l.Grace, Metadata: l.Metadata, Session: l.Session,
+		Revoked: l.Revoked(),
 	}
 }
 

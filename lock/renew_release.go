@@ -8,7 +8,8 @@ import (
 )
 
 // Renew sets the expiry of a lease to now plus its TTL, but never to an earlier expiry than the current one, and never
-// beyond the lease's MaxHold. It works until the end of the grace. It does not revive a lease that has ended.
+// beyond the lease's MaxHold. It works until the end of the grace. It does not revive a lease that has ended. It moves no
+// lease of a session: that is renewed by a RenewSession.
 type Renew struct {
 	Name    string
 	LeaseID LeaseID
@@ -43,12 +44,15 @@ func (r Renew) Apply(v View) Decision {
 	if !ok {
 		return d.finish(d.errLost(r.LeaseID))
 	}
+	if l.Session != 0 && r.TTL != 0 {
+		return d.finish(Invalid("ttl_ms", "cannot be given for a lease of a session, which ends with it; renew the session instead"))
+	}
 	left := l.ExpiresAt.Sub(d.now)
 	l = d.claim(l, 0) // a client that renews knows of the lease, so no call may withdraw it
 	l.TTL = cmp.Or(r.TTL, l.TTL)
 	l.ExpiresAt = l.expiryFrom(d.now)
-	if !d.now.Before(l.ExpiresAt) {
-		return d.finish(&Error{Code: ErrLeaseLost, Ended: Expired, EndedAt: l.ExpiresAt, Token: l.Token,
+	if own := l.OwnExpiry(); !own.IsZero() && !d.now.Before(own) {
+		return d.finish(&Error{Code: ErrLeaseLost, Ended: Expired, EndedAt: own, Token: l.Token,
 			Detail: "The lease has reached its max_hold_ms and cannot be renewed. " +
 				"Stop the work; to continue, acquire with a new lease_id."})
 	}

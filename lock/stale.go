@@ -47,7 +47,7 @@ func (r ReportStale) Tokens() int { return 0 }
 // was never granted.
 func (r ReportStale) Apply(v View) Decision {
 	d := newDecider(v)
-	switch (Verify{Name: r.Name, Token: r.Token, Slot: r.Slot}).Check(d.record, d.now).Status {
+	switch (Verify{Name: r.Name, Token: r.Token, Slot: r.Slot}).Check(d.record, d.view.Now).Status { // what has ended is gone
 	case Current:
 		return d.finish(&Error{Code: ErrTokenMismatch, Token: r.Token, Newest: d.record.Token,
 			Detail: fmt.Sprintf("Token %d is current: its lease has not ended, so there is nothing to record. "+

@@ -43,11 +43,21 @@ func (m *machine) checkTime(d lock.Decision) error {
 	}
 	for _, part := range []time.Duration{1, 2} {
 		at := d.Now.Add(d.Due.Sub(d.Now)/part - 1)
+		if endsInBetween(s, at) {
+			continue
+		}
 		if err := m.checkQuiet(s, d.Now, at); err != nil {
 			return fmt.Errorf("%v before it is due: %w", d.Due.Sub(at), err)
 		}
 	}
 	return m.checkDrains(s, d.Due)
+}
+
+// endsInBetween reports whether a session of the lock may end by then, which is not due at the lock.
+func endsInBetween(s lock.Record, at time.Time) bool {
+	over := func(l lock.Lease) bool { return l.Session != 0 && !at.Before(l.ExpiresAt.Add(l.Grace)) }
+	return slices.ContainsFunc(s.Leases, over) ||
+		slices.ContainsFunc(s.Queue, func(w *lock.Waiter) bool { return over(w.Lease) })
 }
 
 // checkQuiet checks that time changes nothing between two instants that concerns the deciding replica. Waiters of

@@ -90,8 +90,8 @@ func (d *decider) claim(l Lease, by Attachment) Lease {
 	switch {
 	case l.Unclaimed():
 		d.claimed = d.now.Sub(l.ClaimDeadline.Add(-ClaimTimeout))
-		l.ClaimDeadline, l.AcquiredAt, l.ExpiresAt = time.Time{}, d.now, time.Time{}
-		l.ExpiresAt = l.expiryFrom(d.now)
+		l.ClaimDeadline = time.Time{}
+		l = l.begunAt(d.now)
 		l.Attachment = by
 		d.removeWaiter(l.ID)
 	case l.Attachment == by:
@@ -111,6 +111,7 @@ type Claim struct {
 	Name       string
 	LeaseID    LeaseID
 	Attachment Attachment
+	SessionID  SessionID // as in the Acquire
 }
 
 // Names returns the lock's name.
@@ -133,7 +134,7 @@ func (c Claim) Apply(v View) Decision {
 		out.Queued = true
 		return out
 	}
-	return d.finish(d.errReplaced(c.LeaseID))
+	return d.finish(cmp.Or(d.checkSession(c.SessionID), d.errReplaced(c.LeaseID)))
 }
 
 // errReplaced returns the refusal of a call that waits no longer because another call has taken or released its
@@ -157,6 +158,7 @@ type Leave struct {
 	// the Leave: if set, the grant is withdrawn, and with KeepPlace the waiter returns to its place. If not set, the
 	// Leave returns the grant.
 	Disconnected bool
+	SessionID    SessionID // as in the Acquire
 }
 
 // Names returns the lock's name.
@@ -182,7 +184,7 @@ func (l Leave) Apply(v View) Decision {
 	w, ok := d.waiter(l.LeaseID)
 	switch {
 	case !ok || w.Attachment != l.Attachment:
-		return d.finish(d.errReplaced(l.LeaseID))
+		return d.finish(cmp.Or(d.checkSession(l.SessionID), d.errReplaced(l.LeaseID)))
 	case l.Disconnected && l.KeepPlace:
 		d.replaceWaiter(w.detach(d.now))
 		d.promote()

@@ -22,8 +22,12 @@ type Memory struct {
 	stale  lock.StaleReports
 	calls  map[lock.Attachment]call // the waiting calls
 	alarms map[alarm]*time.Timer
-	news   chan struct{} // closed and replaced at each event
-	clock  clock
+
+	sessions      map[lock.SessionRef]lock.Session
+	sessionAlarms map[lock.SessionRef]*time.Timer
+
+	news  chan struct{} // closed and replaced at each event
+	clock clock
 }
 
 // An alarm identifies the timer for the next sweep of a lock by a replica.
@@ -43,7 +47,8 @@ func newMemory(c clock) *Memory {
 	return &Memory{
 		bounds: bounds, locks: map[string]lock.Record{}, ended: map[lock.LeaseRef]lock.Event{},
 		fenced: map[string]lock.FencedValue{}, calls: map[lock.Attachment]call{},
-		alarms: map[alarm]*time.Timer{}, news: make(chan struct{}), clock: c,
+		alarms: map[alarm]*time.Timer{}, sessions: map[lock.SessionRef]lock.Session{},
+		sessionAlarms: map[lock.SessionRef]*time.Timer{}, news: make(chan struct{}), clock: c,
 	}
 }
 
@@ -63,13 +68,17 @@ func (m *Memory) state(name string) lock.Record {
 	if !ok {
 		return lock.Record{Name: name}
 	}
-	s.Queue = slices.Clone(s.Queue)
+	s.Leases, s.Queue = slices.Clone(s.Leases), slices.Clone(s.Queue)
+	for i, l := range s.Leases {
+		s.Leases[i] = l.In(m.session(l.Session))
+	}
 	for i, w := range s.Queue {
+		read := *w
 		if _, waits := m.calls[w.Attachment]; waits {
-			alive := *w
-			alive.AliveUntil = m.clock.now().Add(lock.ReplicaTTL)
-			s.Queue[i] = &alive
+			read.AliveUntil = m.clock.now().Add(lock.ReplicaTTL)
 		}
+		read.Lease = w.Lease.In(m.session(w.Lease.Session))
+		s.Queue[i] = &read
 	}
 	return s
 }
@@ -87,16 +96,17 @@ func (r replica) decide(ctx context.Context, c lock.Command) (outcome, error) {
 	if err := contextError(ctx); err != nil {
 		return outcome{}, err
 	}
+	r.expireSessions()
 	name, began := c.Names()[0], time.Now()
 	d := c.Apply(lock.View{
-		Now: r.clock.now(), Self: r.self, Locks: []lock.Record{r.state(name)}, Ended: r.ended,
+		Now: r.clock.now(), Self: r.self, Locks: []lock.Record{r.state(name)}, Ended: r.ended, Sessions: r.sessions,
 		Tokens: func() lock.Token { r.token++; return r.token },
 	})
 	if d.Changed {
 		r.locks[name] = d.Locks[0]
 	}
 	r.record(d.Events)
-	for _, w := range d.Promoted {
+	for _, w := range slices.Concat(d.Promoted, d.Ousted) {
 		r.wake(w.Attachment)
 	}
 	r.sweepAt(name, d.Due)

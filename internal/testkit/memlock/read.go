@@ -69,7 +69,8 @@ func (r replica) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lo
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, s := range r.locks {
+	for name := range r.locks {
+		s := r.state(name)
 		if l := s.Lock(r.clock.now()); s.Name > after && q.Selects(l) {
 			page.Items = append(page.Items, l)
 		}

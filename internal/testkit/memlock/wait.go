@@ -45,7 +45,7 @@ func (r replica) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 
 // cancelWait removes the waiter of a disconnected client, and returns the error.
 func (r replica) cancelWait(ctx context.Context, a lock.Acquire) error {
-	leave := lock.Leave{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment, Disconnected: true}
+	leave := lock.Leave{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment, SessionID: a.SessionID, Disconnected: true}
 	if _, err := r.decide(context.Background(), leave); err != nil {
 		return err
 	}
@@ -54,10 +54,10 @@ func (r replica) cancelWait(ctx context.Context, a lock.Acquire) error {
 
 // await waits for a wake-up, the end of the wait or of ctx, or a crash, and returns the next decision.
 func (r replica) await(ctx context.Context, a lock.Acquire, c call, end <-chan time.Time) (outcome, error) {
-	leave := lock.Leave{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment, KeepPlace: a.KeepPlace}
+	leave := lock.Leave{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment, SessionID: a.SessionID, KeepPlace: a.KeepPlace}
 	select {
 	case <-c.wake:
-		return r.decide(context.Background(), lock.Claim{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment})
+		return r.decide(context.Background(), lock.Claim{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment, SessionID: a.SessionID})
 	case <-end:
 		return r.decide(context.Background(), leave)
 	case <-ctx.Done():

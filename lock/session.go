@@ -1,0 +1,247 @@
+package lock
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A SessionID is the secret UUID that proves ownership of a session. The zero SessionID means none. Printing it shows a
+// placeholder.
+type SessionID [16]byte
+
+// String returns a placeholder, so that no session_id gets into a log by accident.
+func (SessionID) String() string { return "(session_id)" }
+
+// GoString returns the same placeholder, for %#v.
+func (SessionID) GoString() string { return "(session_id)" }
+
+// Ref returns the public name of the session, zero for the zero SessionID.
+func (id SessionID) Ref() SessionRef {
+	if id == (SessionID{}) {
+		return 0
+	}
+	sum := sha256.Sum256(id[:])
+	return SessionRef(binary.BigEndian.Uint64(sum[:])>>1 | 1)
+}
+
+// A SessionRef is the public name of a session: 63 bits of the SHA-256 of its SessionID. It proves nothing. Zero is none.
+type SessionRef int64
+
+// String returns the name on the wire: 16 hexadecimal digits, or "" for none.
+func (r SessionRef) String() string {
+	if r == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%016x", int64(r))
+}
+
+// ParseSessionRef returns the SessionRef whose name on the wire is text, or an ErrInvalid error for the field.
+func ParseSessionRef(field, text string) (SessionRef, error) {
+	n, err := strconv.ParseInt(text, 16, 64)
+	if r := SessionRef(n); err == nil && n > 0 && r.String() == text {
+		return r, nil
+	}
+	return 0, Invalid(field, "is invalid; give the 16 hexadecimal digits that name a session, not its session_id")
+}
+
+// A Session is what keeps the leases of one client alive: they have no end of their own, and end together with it. Instants
+// are of the database's clock.
+//
+//	        Renew                      time                  time
+//	open ──────────▶ open ───────────────────────▶ grace ──────────▶ expired
+//	 │                ▲            Renew             │ │
+//	 │                └──────────────────────────────┘ │
+//	 └──────────────── Close, Revoke ──────────────────┴───────────▶ closed, revoked
+//
+// The end of a session is recorded before it has an effect on a lock, and is final: a session that has expired by the
+// clock, and whose end is not recorded, may still be renewed by a call that was decided in time. A session that is closed or
+// revoked cannot be renewed or used any more; then its leases are ended, one by one, see [EndSession].
+type Session struct {
+	ID        SessionID
+	Holder    string
+	TTL       time.Duration // a renewal extends the session by it
+	Grace     time.Duration // after ExpiresAt: the session may still be renewed, and its leases still count
+	Metadata  json.RawMessage
+	OpenedAt  time.Time
+	ExpiresAt time.Time
+	Ended     Kind // Released if its holder has closed it, Expired or Revoked; zero while it is open
+	EndedAt   time.Time
+	Reason    string // of a revocation
+}
+
+// EndsAt returns when the leases of the session end unless it is renewed, or have ended.
+func (s Session) EndsAt() time.Time { return s.ExpiresAt.Add(s.Grace) }
+
+// IsOver reports whether no lease of the session can be active at now.
+func (s Session) IsOver(now time.Time) bool { return !now.Before(s.EndsAt()) }
+
+// Undecided reports whether the clock says at now that the session is over, and its end is not recorded. Nothing may be
+// decided about its leases then: a renewal may have come first. Expire records the end.
+func (s Session) Undecided(now time.Time) bool { return s.Ended == 0 && s.IsOver(now) }
+
+// Expire returns s with its end recorded, if it is over at now. Nothing else may change the session between the reading of s
+// and the storing of the result.
+func (s Session) Expire(now time.Time) (after Session, expired bool) {
+	if !s.Undecided(now) {
+		return s, false
+	}
+	return s.end(Expired, s.EndsAt(), ""), true
+}
+
+func (s Session) end(how Kind, at time.Time, reason string) Session {
+	s.Ended, s.EndedAt, s.Reason = how, at, reason
+	return s
+}
+
+// errLost returns the refusal of a call with a session that has ended, or is over at now.
+func (s Session) errLost(now time.Time) *Error {
+	how, at := s.Ended, s.EndedAt
+	if how == 0 {
+		how, at = Expired, s.EndsAt()
+	}
+	what := map[Kind]string{
+		Released: "was closed", Expired: "expired", Revoked: "was revoked by an operator",
+	}[how]
+	return &Error{Code: ErrSessionLost, Ended: how, EndedAt: at, Reason: s.Reason, Detail: fmt.Sprintf(
+		"The session %s %d ms ago, and its leases end with it. Stop the work; to continue, open a session with a new session_id.",
+		what, max(now.Sub(at), 0).Milliseconds())}
+}
+
+// errNoSession returns the refusal of a call with a session_id that no session has.
+func errNoSession() *Error {
+	return &Error{Code: ErrSessionLost, Detail: "There is no session with that session_id, and no record of its end. " +
+		"Stop the work; check the session_id, or open a session with a new one."}
+}
+
+// usable returns the refusal of a call with the session_id, or nil if the session can be used at now. The session is nil if
+// there is none.
+func (s *Session) usable(id SessionID, now time.Time) error {
+	switch {
+	case s == nil || s.ID != id:
+		return errNoSession()
+	case s.Ended != 0 || s.IsOver(now):
+		return s.errLost(now)
+	}
+	return nil
+}
+
+// A SessionGrant is a session as returned to its holder.
+type SessionGrant struct {
+	Session
+	// Until is the instant on this process's own clock by which the holder must have stopped or renewed, like that of a
+	// [Grant].
+	Until    time.Time
+	Replayed bool // OpenSession: whether an earlier call has opened it
+	Leases   int  // that the session has, and places in queues
+	Places   int
+}
+
+// A SessionInfo is the public view of a session at one instant. It contains no secret.
+type SessionInfo struct {
+	Ref       SessionRef
+	Holder    string
+	TTL       time.Duration
+	Grace     time.Duration
+	Metadata  json.RawMessage
+	OpenedAt  time.Time
+	ExpiresAt time.Time
+	Remaining time.Duration // from AsOf until ExpiresAt, never negative
+	Ended     Kind          // see Session; Expired also if the end is not recorded yet
+	EndedAt   time.Time
+	Reason    string
+	AsOf      time.Time // on the database's clock
+	Leases    int       // their number, and that of places in queues
+	Places    int
+	Locks     []SessionLock // the leases and the places, in the order of their locks; only if one session was asked for
+}
+
+// A SessionLock is a lease or a place of a session.
+type SessionLock struct {
+	Name  string
+	Mode  Mode
+	Slot  int
+	Token Token // zero for a place
+	Place int64 // zero for a lease
+}
+
+// OfSession returns the leases and places that the session has of the lock.
+func (r Record) OfSession(ref SessionRef) (all []SessionLock) {
+	for i := range r.Leases {
+		if l := &r.Leases[i]; l.Session == ref {
+			all = append(all, SessionLock{Name: r.Name, Mode: l.Mode, Slot: l.Slot, Token: l.Token})
+		}
+	}
+	for _, w := range r.Queue {
+		if w.Lease.Session == ref && !w.GrantedUnclaimed {
+			all = append(all, SessionLock{Name: r.Name, Mode: w.Lease.Mode, Place: w.Place})
+		}
+	}
+	return all
+}
+
+// Compare orders leases and places by their locks: the leases of a lock in the order of slots, then the places.
+func (l SessionLock) Compare(o SessionLock) int {
+	return cmp.Or(strings.Compare(l.Name, o.Name), cmp.Compare(l.Place, o.Place), cmp.Compare(l.Slot, o.Slot))
+}
+
+// CountSessionLocks returns the numbers of leases and of places.
+func CountSessionLocks(all []SessionLock) (leases, places int) {
+	for _, l := range all {
+		if l.Place > 0 {
+			places++
+		}
+	}
+	return len(all) - places, places
+}
+
+// MaxSessionLocks is how many leases and places a SessionInfo lists at most.
+const MaxSessionLocks = 1000
+
+// Info returns the public view of s at now, without what it keeps alive.
+func (s Session) Info(now time.Time) SessionInfo {
+	if after, expired := s.Expire(now); expired {
+		s = after
+	}
+	return SessionInfo{
+		Ref: s.ID.Ref(), Holder: s.Holder, TTL: s.TTL, Grace: s.Grace, Metadata: s.Metadata, OpenedAt: s.OpenedAt,
+		ExpiresAt: s.ExpiresAt, Remaining: max(s.ExpiresAt.Sub(now), 0), Ended: s.Ended, EndedAt: s.EndedAt, Reason: s.Reason,
+		AsOf: now,
+	}
+}
+
+// A SessionQuery selects sessions that have not ended. A zero field selects all.
+type SessionQuery struct {
+	Holder string // exactly
+	Limit  int    // 1 to MaxLimit; zero: DefaultLimit
+	Cursor string // the Next of the page before; empty: the first page
+}
+
+// Resolve returns q with its defaults filled in, or an ErrInvalid error that names the invalid field.
+func (q SessionQuery) Resolve() (SessionQuery, error) {
+	var err error
+	if q.Limit, err = resolveLimit(q.Limit); err != nil {
+		return q, err
+	}
+	if q.Holder == "" {
+		return q, nil
+	}
+	return q, checkCharacters("holder", q.Holder, 1, MaxHolderLength)
+}
+
+// After returns the session after which the page begins, or an ErrInvalid error.
+func (q SessionQuery) After() (SessionRef, error) {
+	if q.Cursor == "" {
+		return 0, nil
+	}
+	after, err := ParseSessionRef("cursor", q.Cursor)
+	if err != nil {
+		return 0, Invalid("cursor", "is invalid; pass next_cursor unchanged, or omit it to start over")
+	}
+	return after, nil
+}

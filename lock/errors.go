@@ -18,7 +18,7 @@ const (
 	ErrHeld Code = "lock_held"
 	// ErrLeaseLost: the lease has ended; stop the work. Ended says how.
 	ErrLeaseLost Code = "lease_lost"
-	// ErrLeaseIDInUse: the lease_id belongs to a lease or waiter with another holder, mode or capacity.
+	// ErrLeaseIDInUse: the lease_id belongs to a lease or waiter with another holder, mode, capacity or session.
 	ErrLeaseIDInUse Code = "lease_id_in_use"
 	// ErrSessionLost: the session has ended, and its leases with it; stop the work. Ended says how.
 	ErrSessionLost Code = "session_lost"
@@ -36,7 +36,7 @@ const (
 	ErrUnknownToken Code = "unknown_token"
 	// ErrVersionMismatch: the fenced resource has another version.
 	ErrVersionMismatch Code = "version_mismatch"
-	// ErrNotFound: no fenced resource was ever written under this key.
+	// ErrNotFound: no fenced resource was ever written under this key, or there is no session of this name.
 	ErrNotFound Code = "not_found"
 	// ErrKeyMissing: the request has no API key, and the service requires one.
 	ErrKeyMissing Code = "key_missing"

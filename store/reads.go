@@ -33,7 +33,8 @@ func (s *Store) readOne(ctx context.Context, only row.Range) (r row.Reading, err
 //
 // A lease that is past its end as it was read may have been renewed in time by a transaction whose commit is not visible
 // yet, because it waits for a standby; or a reader may have joined it, with the same token. The lock is then read again
-// with its row locked: that waits for the transaction, and nothing that was decided before the end is written after it.
+// with its row locked, and those of its sessions: that waits for the transaction, and nothing that was decided before the end
+// is written after it.
 func (s *Store) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
 	v, err := v.Resolve()
 	if err != nil {
@@ -61,6 +62,7 @@ func (s *Store) readLocked(ctx context.Context, name string) (r row.Reading, err
 		b.Queue(database.Begin)
 		database.QueueSettings(b, database.RowTimeout)
 		row.QueueFence(b, name, new(lock.Token))
+		row.QueueSessionsOf(b, name)
 		if err = conn.SendBatch(ctx, b).Close(); err == nil {
 			r, err = row.Only(name).ReadOne(ctx, conn, 0)
 		}

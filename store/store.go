@@ -21,6 +21,7 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/expiry"
 	"github.com/paddock-lock/paddock/store/internal/incidents"
 	"github.com/paddock-lock/paddock/store/internal/row"
+	"github.com/paddock-lock/paddock/store/internal/sessions"
 	"github.com/paddock-lock/paddock/store/internal/waiters"
 )
 
@@ -133,14 +134,18 @@ type Store struct {
 	timers  *expiry.Timers
 	counter *incidents.Counter
 
+	sessions *sessions.Keeper
+
 	bounds   lock.Bounds
 	self     lock.Replica
 	observer Observer // may be nil
 	// fencers has a value for each fenced write. There are fewer of them than connections for reads, where possible, so
 	// that reads continue while every commit waits for a standby.
 	fencers chan struct{}
-	stale   lock.StaleReports
-	work    sync.WaitGroup // background tasks and fenced writes
+	// heartbeats has a value for each change of a session.
+	heartbeats chan struct{}
+	stale      lock.StaleReports
+	work       sync.WaitGroup // background tasks and fenced writes
 }
 
 var _ lock.Service = (*Store)(nil)
@@ -169,6 +174,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	}
 	s.work.Go(s.timers.Run)
 	s.work.Go(s.counter.Run)
+	s.work.Go(func() { s.sessions.Run(o.EventRetention) })
 	s.work.Go(func() { s.timers.Scan(o.IdleLockRetention) })
 	s.work.Go(s.events.Run)
 	s.work.Go(func() { s.events.Prune(o.EventRetention) })
@@ -183,6 +189,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 func assemble(db *database.DB, o Options) *Store {
 	s := &Store{db: db, epochs: epoch.New(db), bounds: o.Bounds, observer: o.Observer, self: lock.Replica(1 + rand.Int64N(1<<62))}
 	s.fencers = make(chan struct{}, max(db.Share()-1, 1))
+	s.heartbeats = make(chan struct{}, max(db.Share()-1, 1))
 	rounds := func(Round) {}
 	if o.Observer != nil {
 		rounds = o.Observer.Tried
@@ -194,6 +201,10 @@ func assemble(db *database.DB, o Options) *Store {
 	s.waiters = waiters.New(db, s.self, o.MaxWaiters, s.engine.Do)
 	s.events = eventlog.New(db, s.waiters.Draining())
 	s.counter = incidents.New(db)
+	s.sessions = sessions.New(db, s.epochs, func(ctx context.Context, cmds []lock.Command) []error {
+		_, errs := s.engine.DoAll(ctx, cmds)
+		return errs
+	})
 	s.timers = expiry.New(db, func(ctx context.Context, name string) error {
 		_, err := s.engine.Do(ctx, lock.Sweep{Name: name})
 		return err

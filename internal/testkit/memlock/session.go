@@ -32,21 +32,21 @@ func (m *Memory) expireSessions() {
 	}
 }
 
-// change applies c, unless ctx has ended. The time is an instant of package time before the decision.
-func (r replica) change(ctx context.Context, c lock.SessionChange) (lock.Session, time.Duration, error) {
+// change applies c, unless ctx has ended.
+func (r replica) change(ctx context.Context, c lock.SessionChange) (g lock.SessionGrant, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := contextError(ctx); err != nil {
-		return lock.Session{}, 0, err
+		return g, err
 	}
 	r.expireSessions()
-	now := r.clock.now()
-	after, changed, err := c.Change(r.session(c.Session()), now)
+	began, now, before := time.Now(), r.clock.now(), r.session(c.Session())
+	after, changed, err := c.Change(before, now)
 	if changed {
 		r.sessions[c.Session()] = after
 		r.endSessionAt(after)
 	}
-	return after, after.ExpiresAt.Sub(now), err
+	return lock.SessionGrant{Session: after, Until: began.Add(after.ExpiresAt.Sub(now)), Replayed: before != nil}, err
 }
 
 // endSessionAt replaces the timer that ends the session.
@@ -101,12 +101,7 @@ func (r replica) OpenSession(ctx context.Context, o lock.OpenSession) (lock.Sess
 	if o.ID == (lock.SessionID{}) {
 		o.ID = lock.SessionID(uuid.New())
 	}
-	r.mu.Lock()
-	known := r.session(o.ID.Ref()) != nil
-	r.mu.Unlock()
-	g, err := r.grantSession(ctx, o)
-	g.Replayed = known
-	return g, err
+	return r.grantSession(ctx, o)
 }
 
 func (r replica) RenewSession(ctx context.Context, c lock.RenewSession) (lock.SessionGrant, error) {
@@ -118,12 +113,10 @@ func (r replica) RenewSession(ctx context.Context, c lock.RenewSession) (lock.Se
 }
 
 func (r replica) grantSession(ctx context.Context, c lock.SessionChange) (lock.SessionGrant, error) {
-	began := time.Now()
-	s, left, err := r.change(ctx, c)
+	g, err := r.change(ctx, c)
 	if err != nil {
 		return lock.SessionGrant{}, err
 	}
-	g := lock.SessionGrant{Session: s, Until: began.Add(left)}
 	g.Leases, g.Places = lock.CountSessionLocks(r.locksOf(c.Session()))
 	return g, nil
 }
@@ -133,9 +126,9 @@ func (r replica) CloseSession(ctx context.Context, c lock.CloseSession) error {
 	if err != nil {
 		return err
 	}
-	s, _, err := r.change(ctx, c)
+	g, err := r.change(ctx, c)
 	if err == nil {
-		r.endAll(s, false)
+		r.endAll(g.Session, false)
 	}
 	return err
 }
@@ -145,11 +138,11 @@ func (r replica) RevokeSession(ctx context.Context, c lock.RevokeSession) (lock.
 	if err != nil {
 		return lock.SessionInfo{}, err
 	}
-	s, _, err := r.change(ctx, c)
+	g, err := r.change(ctx, c)
 	if err != nil {
 		return lock.SessionInfo{}, err
 	}
-	r.endAll(s, c.SkipGrace)
+	r.endAll(g.Session, c.SkipGrace)
 	return r.Session(ctx, c.Ref)
 }
 

@@ -27,12 +27,13 @@ type attempt struct {
 	// overtaken: its commit was late, so the inbox has gone on without it.
 	overtaken bool
 
-	epoch epoch.Epoch
-	clock reading   // of the server of epoch
-	now   time.Time // the instant of the next decisions
-	ended map[lock.LeaseRef]lock.Event
-	used  int        // tokens asked for
-	floor lock.Token // the greatest that a token had to be above
+	epoch    epoch.Epoch
+	clock    reading   // of the server of epoch
+	now      time.Time // the instant of the next decisions
+	ended    map[lock.LeaseRef]lock.Event
+	sessions row.Sessions // of the calls
+	used     int          // tokens asked for
+	floor    lock.Token   // the greatest that a token had to be above
 }
 
 // run returns the calls that are to be tried again, and the error if that must wait.
@@ -133,7 +134,7 @@ func sameEpoch(a, b epoch.Epoch) bool {
 }
 
 func (a *attempt) inputs() *inputs {
-	return &inputs{self: a.self, epoch: a.epoch, now: a.now, ended: a.ended, token: a.takeToken}
+	return &inputs{self: a.self, epoch: a.epoch, now: a.now, ended: a.ended, sessions: a.sessions, token: a.takeToken}
 }
 
 // returnTokens makes the tokens of decisions that are made again available for others.
@@ -162,6 +163,9 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 					l.Ended = append(l.Ended, row.Ending{Ref: ref, Name: name})
 				}
 			}
+			if ref := sessionOf(c.Req); ref != 0 {
+				l.Sessions = append(l.Sessions, ref)
+			}
 			if !u.known { // otherwise it is most likely refused, and draws none
 				l.Tokens += c.Req.Tokens()
 			}
@@ -177,6 +181,9 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 	if err := v.Epoch.Check(before); err != nil {
 		return err
 	}
+	if err := v.ExpireSessions(ctx, a.conn.Conn()); err != nil {
+		return err
+	}
 	a.clock = reading{shown: v.Epoch.Now, after: sent, before: time.Now()}
 	a.cache.mu.Lock()
 	defer a.cache.mu.Unlock()
@@ -185,7 +192,7 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 	for _, r := range v.Rows {
 		a.cache.put(r)
 	}
-	a.epoch, a.ended, a.now = v.Epoch, v.Ended, a.clock.at(time.Now())
+	a.epoch, a.ended, a.sessions, a.now = v.Epoch, v.Ended, v.Sessions, a.clock.at(time.Now())
 	for _, u := range units {
 		for i, name := range u.names {
 			u.rows[i] = v.Rows[name]

@@ -83,7 +83,9 @@ type inputs struct {
 	epoch epoch.Epoch
 	now   time.Time
 	ended map[lock.LeaseRef]lock.Event // as far as it was read
-	token func(floor lock.Token) (lock.Token, bool)
+	// sessions are those of the calls, as far as they were read.
+	sessions row.Sessions
+	token    func(floor lock.Token) (lock.Token, bool)
 }
 
 // A verdict says whether a unit was decided.
@@ -100,21 +102,22 @@ const (
 // commands are decided.
 //
 // What is in the cache may be stale, so a unit that is not fresh is decided only if the swap will prove it: if it writes
-// something, needs no ending that was not read, and does not take a waiter's replica for dead.
+// something, needs no ending and no session that was not read, and does not take a waiter's replica for dead. Nothing is decided
+// about the leases of a session that is over until its end is recorded, which the next look does.
 func (u *unit) decide(in *inputs) verdict {
 	u.decided = false
 	u.calls, u.deferred = append(u.calls, u.deferred...), nil
 	u.at, u.changes, u.tokens, u.events, u.writes = in.now, u.changes[:0], nil, 0, false
 	u.outcomes = slices.Grow(u.outcomes[:0], len(u.calls))
 	for _, before := range u.rows {
-		if !u.fresh && mayMisjudge(before.Record.Queue, in.now, in.self) {
+		if !u.fresh && mayMisjudge(before.Record.Queue, in.now, in.self) || before.Sessions.Undecided(in.now) {
 			return needsLook
 		}
-		u.changes = append(u.changes, &row.Change{At: in.now, Before: before, After: before.Record})
+		u.changes = append(u.changes, &row.Change{At: in.now, Before: before, After: before.Record, Sessions: before.Sessions})
 	}
 	ended, own := in.ended, false
 	for i, c := range u.calls {
-		if !u.fresh && !u.assume(c.Req, ended) {
+		if !u.fresh && !u.assume(c.Req, ended) || !u.admit(c.Req, in) {
 			return needsLook
 		}
 		d, short := u.apply(c.Req, in, ended)
@@ -153,7 +156,7 @@ func (u *unit) decide(in *inputs) verdict {
 
 // apply decides one command. short says that a token was missing.
 func (u *unit) apply(cmd lock.Command, in *inputs, ended map[lock.LeaseRef]lock.Event) (d lock.Decision, short bool) {
-	v := lock.View{Now: in.now, Self: in.self, Ended: ended, GrantsPausedUntil: in.epoch.ClosedUntil}
+	v := lock.View{Now: in.now, Self: in.self, Ended: ended, Sessions: in.sessions, GrantsPausedUntil: in.epoch.ClosedUntil}
 	floor := lock.Token(0)
 	for _, name := range cmd.Names() {
 		c := u.change(name)
@@ -222,6 +225,34 @@ func (u *unit) assume(cmd lock.Command, ended map[lock.LeaseRef]lock.Event) bool
 		c.Unused = append(c.Unused, ref)
 	}
 	return true
+}
+
+// admit reports whether the session of the command is known, if it has one, and notes it for the command's lock.
+func (u *unit) admit(cmd lock.Command, in *inputs) bool {
+	ref := sessionOf(cmd)
+	if ref == 0 {
+		return true
+	}
+	s, found := in.sessions[ref]
+	if !u.fresh || s.Undecided(in.now) && found {
+		return false
+	}
+	if c := u.change(home(cmd)); found {
+		c.Sessions = maps.Clone(c.Sessions)
+		if c.Sessions == nil {
+			c.Sessions = make(row.Sessions)
+		}
+		c.Sessions[ref] = s
+	}
+	return true
+}
+
+// sessionOf returns the session of the command, zero for none.
+func sessionOf(cmd lock.Command) lock.SessionRef {
+	if c, ok := cmd.(interface{ Session() lock.SessionRef }); ok {
+		return c.Session()
+	}
+	return 0
 }
 
 // hasLease reports whether the lock has the lease or its waiter. How a revoked lease ended is in its event.

@@ -177,6 +177,7 @@ var (
 	sqlRebaseRecords  = database.Statement(files, "rebase_records")
 	sqlRebaseParts    = database.Statement(files, "rebase_parts")
 	sqlRebaseReplicas = database.Statement(files, "rebase_replicas")
+	sqlRebaseSessions = database.Statement(files, "rebase_sessions")
 )
 
 // alone runs f in a transaction beside which no other one starts or changes an epoch. As everywhere, its commit is not
@@ -213,9 +214,10 @@ func begin(
 	waitUntil, aliveUntil := at.Add(lock.MaxWait), at.Add(lock.ReplicaTTL)
 	b := &pgx.Batch{}
 	b.Queue(sqlJump, int64(k.token), int64(TokenJump), BatchOf(k.event), int64(BatchJump))
-	b.Queue(sqlRebaseRecords, at, at.UnixMicro())
+	b.Queue(sqlRebaseRecords, at, at.UnixMicro(), OfSession)
 	b.Queue(sqlRebaseParts, at, at.UnixMicro(), waitUntil, aliveUntil.UnixMicro(),
-		waitUntil.Add(lock.PlaceRetention).UnixMicro())
+		waitUntil.Add(lock.PlaceRetention).UnixMicro(), OfSession)
 	b.Queue(sqlRebaseReplicas, aliveUntil)
+	b.Queue(sqlRebaseSessions, at)
 	return number, max(closedUntil.Sub(at), 0), conn.SendBatch(ctx, b).Close()
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
@@ -76,7 +77,7 @@ func (t *Timers) scanChunk(after string, keepIdle time.Duration, counted *LockCo
 		var chunk LockCounts
 		b := &pgx.Batch{}
 		b.Queue(withoutJIT)
-		b.Queue(sqlScan, after, chunkSize, keepIdle).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(sqlScan, after, chunkSize, keepIdle, epoch.OfSession).Query(func(rows pgx.Rows) (err error) {
 			locks, err = pgx.CollectRows(rows, pgx.RowToStructByPos[scanned])
 			return err
 		})

@@ -102,6 +102,7 @@ type storedLease struct {
 	acquiredAt, expiresAt pgtype.Timestamptz
 	ttl                   pgtype.Int8
 	rest                  []byte
+	session               pgtype.Int8 // null for none
 }
 
 // columns appends the columns to others.
@@ -109,19 +110,24 @@ func (s *storedLease) columns(to []column) []column {
 	return append(to, []column{
 		{"lease_id", "uuid", &s.id}, {"mode", "smallint", &s.mode}, {"holder", "text", &s.holder},
 		{"acquired_at", "timestamptz", &s.acquiredAt}, {"expires_at", "timestamptz", &s.expiresAt},
-		{"ttl_ms", "bigint", &s.ttl}, {"rest", "json", &s.rest},
+		{"ttl_ms", "bigint", &s.ttl}, {"rest", "json", &s.rest}, {"session", "bigint", &s.session},
 	}...)
 }
 
 // storeLease returns the columns of a lease with the rest.
 func storeLease(l *lock.Lease, r rest) storedLease {
-	return storedLease{
+	s := storedLease{
 		id: pgtype.UUID{Bytes: l.ID, Valid: true}, mode: smallint(int(l.Mode)), holder: text(l.Holder),
 		acquiredAt: timestamp(l.AcquiredAt), expiresAt: timestamp(l.ExpiresAt), ttl: bigint(l.TTL.Milliseconds()), rest: r.text(),
 	}
+	if l.Session != 0 {
+		s.expiresAt, s.session = timestamp(ofSession), bigint(int64(l.Session))
+	}
+	return s
 }
 
-// lease returns the lease of the lock name, as far as it is in these columns, and the rest.
+// lease returns the lease of the lock name, as far as it is in these columns, and the rest. That of a session has no
+// ExpiresAt yet, see Sessions.
 func (s *storedLease) lease(name string) (l lock.Lease, r rest, err error) {
 	if s.rest != nil {
 		if err = json.Unmarshal(s.rest, &r); err != nil {
@@ -133,6 +139,9 @@ func (s *storedLease) lease(name string) (l lock.Lease, r rest, err error) {
 		AcquiredAt: s.acquiredAt.Time.UTC(), ExpiresAt: s.expiresAt.Time.UTC(),
 	}
 	r.fill(&l)
+	if s.session.Valid && l.ExpiresAt.Equal(ofSession) {
+		l.Session, l.ExpiresAt = lock.SessionRef(s.session.Int64), time.Time{}
+	}
 	return l, r, err
 }
 
@@ -264,7 +273,7 @@ func (p *part) addTo(r *lock.Record, now time.Time, assumeAlive time.Duration) e
 		Replica: lock.Replica(p.replica.Int64), WaitUntil: l.ExpiresAt, AliveUntil: fromMicros(rest.AliveUntil),
 		KeptUntil: fromMicros(rest.KeptUntil), GrantedUnclaimed: p.unclaimed.Bool,
 	}
-	l.AcquiredAt, l.ExpiresAt = time.Time{}, time.Time{}
+	l.AcquiredAt, l.ExpiresAt, l.Session = time.Time{}, time.Time{}, lock.SessionRef(p.session.Int64)
 	w.Lease = l
 	if w.Replica != 0 {
 		alive := []time.Time{w.AliveUntil, p.aliveUntil.Time.UTC()}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -22,6 +23,7 @@ type Row struct {
 	Xmin      uint32     // the transaction that wrote the record
 	LastEvent int64      // the row of paddock.event_batches with its newest event
 	Floor     lock.Token // tokens granted next must be greater
+	Sessions  Sessions   // of its leases and waiters, which have their ends. They were read after the record
 
 	parts int
 }
@@ -34,6 +36,8 @@ type Look struct {
 	Names  []string // in order, without duplicates
 	Ended  []Ending // leases: how they ended is read
 	Tokens int      // to draw
+	// Sessions are read, too, besides those of the leases and waiters.
+	Sessions []lock.SessionRef
 	// Lock starts a transaction, and locks the rows in the order of the names until it ends.
 	Lock bool
 	// Pooled says that there is a pooler in transaction mode: the transaction brings its settings along.
@@ -54,10 +58,12 @@ type View struct {
 	Rows   map[string]*Row
 	Ended  map[lock.LeaseRef]lock.Event
 	Tokens []lock.Token
+	// Sessions are those of the Look and of the Rows, as far as there are any.
+	Sessions Sessions
 }
 
-// Run reads the names, and creates those that are missing. It is one round trip, and another one if a lock has parts. If
-// Lock is set, the caller must end the transaction, also after an error.
+// Run reads the names, and creates those that are missing. It is one round trip, another one if a lock has parts, and another
+// one for sessions. If Lock is set, the caller must end the transaction, also after an error.
 func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
 	v := View{Rows: make(map[string]*Row, len(l.Names)), Ended: make(map[lock.LeaseRef]lock.Event, len(l.Ended))}
 	b := &pgx.Batch{}
@@ -87,7 +93,43 @@ func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
 	for _, r := range v.Rows {
 		r.Floor = cmp.Or(r.Record.Token, v.Epoch.LastToken)
 	}
-	return v, v.readParts(ctx, conn, l.AssumeAlive)
+	if err := v.readParts(ctx, conn, l.AssumeAlive); err != nil {
+		return v, err
+	}
+	return v, v.readSessions(ctx, conn, l.Sessions)
+}
+
+// readSessions completes the locks that have leases or waiters of sessions. It reads the sessions after the locks, so that no
+// renewal that came before a decision about such a lock is missed.
+func (v *View) readSessions(ctx context.Context, conn *pgx.Conn, refs []lock.SessionRef) (err error) {
+	for _, r := range v.Rows {
+		refs = append(refs, refsOf(&r.Record)...)
+	}
+	if v.Sessions, err = ReadSessions(ctx, conn, refs); err != nil || len(refs) == 0 {
+		return err
+	}
+	for _, r := range v.Rows {
+		r.Sessions = v.Sessions.of(&r.Record)
+	}
+	return nil
+}
+
+// ExpireSessions records the end of the sessions that are over, before anything is decided about what they keep alive, and
+// reads them again. The Epoch must have been checked.
+func (v *View) ExpireSessions(ctx context.Context, conn *pgx.Conn) error {
+	var over []lock.SessionRef
+	for ref, s := range v.Sessions {
+		if s.Undecided(v.Epoch.Now) {
+			over = append(over, ref)
+		}
+	}
+	if len(over) == 0 {
+		return nil
+	}
+	if err := ExpireSessions(ctx, conn, v.Epoch, over); err != nil {
+		return err
+	}
+	return v.readSessions(ctx, conn, slices.Collect(maps.Keys(v.Sessions)))
 }
 
 // Draw draws n tokens, or at least one if the sequence has no more. It returns none if the connection leads to another

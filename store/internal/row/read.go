@@ -78,7 +78,23 @@ func (r Range) Read(ctx context.Context, from Querier, assumeAlive time.Duration
 		}
 		return p.addTo(&last.Record, last.Now, assumeAlive)
 	})
-	return all, err
+	if err != nil {
+		return nil, err
+	}
+	return all, addSessions(ctx, from, all)
+}
+
+// addSessions adds the ends of the sessions to the leases and waiters that have one.
+func addSessions(ctx context.Context, from Querier, all []Reading) error {
+	var refs []lock.SessionRef
+	for i := range all {
+		refs = append(refs, refsOf(&all[i].Record)...)
+	}
+	sessions, err := ReadSessions(ctx, from, refs)
+	for i := range all {
+		sessions.of(&all[i].Record)
+	}
+	return err
 }
 
 // QueueFence queues the statement that locks the lock's row until the transaction ends, and returns its newest token,
@@ -92,7 +108,15 @@ func QueueFence(b *pgx.Batch, name string, token *lock.Token) {
 	})
 }
 
-// QueueSlot queues the reading of the lease in a slot from 1 on. If there is one, it is added to the record.
+// AddSessions adds the ends of the sessions to the leases of the record that have one.
+func AddSessions(ctx context.Context, from Querier, r *lock.Record) error {
+	sessions, err := ReadSessions(ctx, from, refsOf(r))
+	sessions.of(r)
+	return err
+}
+
+// QueueSlot queues the reading of the lease in a slot from 1 on. If there is one, it is added to the record; AddSessions
+// completes it.
 func QueueSlot(b *pgx.Batch, name string, slot int, r *lock.Record) {
 	b.Queue(sqlSlot, name, slot).Query(func(rows pgx.Rows) error {
 		var p part

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 )
 
@@ -32,6 +33,8 @@ var (
 	endingColumns = endingOf(0, 0)
 	entryColumns  = entryOf(0, nil)
 	refColumns    = refOf(0, 0, 0)
+
+	sessionColumns = new(storedSession).columns()
 )
 
 // swapParameters is the number of parameters of swap.sql before the arrays.
@@ -50,6 +53,13 @@ func render(name string, v variant) string {
 		"Part":              names("", partColumns),
 		"PartOfRecord":      names("p.", partColumns),
 		"PartAssignments":   assignments(partColumns[partKeyLength:], "excluded"),
+
+		"Session":            names("", sessionColumns),
+		"SessionValues":      placeholders(len(sessionColumns)),
+		"AfterSession":       len(sessionColumns) + 1,
+		"SessionPlain":       plain(0, sessionColumns),
+		"SessionAssignments": assignments(sessionColumns[1:], "n"),
+		"Expired":            int(lock.Expired),
 	}
 	after := swapParameters
 	for i, set := range inSwap {
@@ -127,6 +137,15 @@ func plain(after int, columns []column) string {
 	return list(columns, func(i int, c column) string { return fmt.Sprintf("$%d::%s as %s", after+i+1, c.kind, c.name) })
 }
 
+// placeholders returns the parameters from $1 to $n.
+func placeholders(n int) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("$%d", i+1)
+	}
+	return strings.Join(all, ", ")
+}
+
 func list(columns []column, format func(int, column) string) string {
 	all := make([]string, len(columns))
 	for i, c := range columns {
@@ -148,6 +167,17 @@ var (
 	sqlReadQueue = render("read", variant{Queue: true})
 	sqlFence     = render("fence", variant{})
 	sqlSlot      = render("slot", variant{})
+
+	sqlSessions       = render("sessions", variant{})
+	sqlExpireSessions = render("expire_sessions", variant{})
+	sqlSessionsOf     = render("sessions_of", variant{})
+	sqlLockSession    = render("lock_session", variant{})
+	sqlOpenSession    = render("open_session", variant{})
+	sqlSaveSession    = render("save_session", variant{})
+
+	sqlCountOfSessions = render("count_of_sessions", variant{})
+	sqlLocksOfSession  = render("locks_of_session", variant{})
+	sqlLeftOfSessions  = render("left_of_sessions", variant{})
 )
 
 // swaps returns the variants of swap.sql.

@@ -32,6 +32,8 @@ type Change struct {
 	After  lock.Record // may be the same: then the record is written as it is
 	Events []lock.Event
 	Unused []lock.LeaseRef // leases that must not have ended
+	// Sessions are those of Before, and those of the commands.
+	Sessions Sessions
 
 	Written   bool // set by Run: the lock was as in Before
 	tid       pgtype.TID
@@ -43,6 +45,7 @@ type Change struct {
 func (c *Change) Left() *Row {
 	return &Row{
 		Record: c.After, TID: c.tid, Xmin: c.xmin, LastEvent: c.lastEvent, Floor: max(c.Before.Floor, c.After.Token),
+		Sessions: c.Sessions,
 	}
 }
 

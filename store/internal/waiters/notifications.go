@@ -29,8 +29,8 @@ const (
 
 var sqlNotify = database.Statement(files, "notify")
 
-// Notify tells the calls that were granted a lock, those of this replica in memory and others by a notification. It
-// also notifies the other replicas of new events, if one of them has subscribers. Call it after each commit.
+// Notify tells the calls that were granted a lock, those of this replica in memory and others by a notification; and those
+// whose sessions have ended. It also notifies the other replicas of new events, if one of them has subscribers. Call it after each commit.
 func (r *Registry) Notify(outcomes []*row.Outcome) {
 	var elsewhere []lock.Attachment
 	events := false
@@ -45,6 +45,10 @@ func (r *Registry) Notify(outcomes []*row.Outcome) {
 			} else {
 				elsewhere = append(elsewhere, w.Attachment)
 			}
+		}
+		for j := range o.Ousted {
+			r.wake(o.Ousted[j].Attachment) // of this replica, or of another one
+			elsewhere = append(elsewhere, o.Ousted[j].Attachment)
 		}
 	}
 	r.notifier.add(elsewhere, events && r.watched.Load())

@@ -56,6 +56,7 @@ type Registry struct {
 type call struct {
 	name       string
 	lease      lock.LeaseID
+	session    lock.SessionID
 	attachment lock.Attachment
 	place      atomic.Int64     // zero until it has joined the queue
 	granted    chan row.Outcome // receives the grant, once
@@ -107,7 +108,7 @@ func (r *Registry) register(a *lock.Acquire) (*call, error) {
 	}
 	a.LimitReached = len(r.calls)+int(r.remote.Load()) >= r.limit
 	c := &call{
-		name: a.Name, lease: a.LeaseID, attachment: lock.Attachment(1 + rand.Int64N(1<<62)),
+		name: a.Name, lease: a.LeaseID, session: a.SessionID, attachment: lock.Attachment(1 + rand.Int64N(1<<62)),
 		granted: make(chan row.Outcome, 1), woken: make(chan struct{}, 1),
 	}
 	a.Attachment, a.Replica = c.attachment, r.self
@@ -251,7 +252,7 @@ func (r *Registry) await(ctx context.Context, c *call, over <-chan time.Time, ke
 		case <-ctx.Done():
 			return row.Outcome{}, database.Departed(context.Cause(ctx))
 		}
-		out, err := r.submit(ctx, lock.Claim{Name: c.name, LeaseID: c.lease, Attachment: c.attachment})
+		out, err := r.submit(ctx, lock.Claim{Name: c.name, LeaseID: c.lease, Attachment: c.attachment, SessionID: c.session})
 		if !errors.Is(err, lock.ErrUnknownOutcome) || ctx.Err() != nil {
 			return out, err
 		}
@@ -262,7 +263,8 @@ func (r *Registry) await(ctx context.Context, c *call, over <-chan time.Time, ke
 // leave returns the command that ends the wait of the call.
 func (c *call) leave(keepPlace, disconnected bool) lock.Leave {
 	return lock.Leave{
-		Name: c.name, LeaseID: c.lease, Attachment: c.attachment, KeepPlace: keepPlace, Disconnected: disconnected,
+		Name: c.name, LeaseID: c.lease, Attachment: c.attachment, SessionID: c.session, KeepPlace: keepPlace,
+		Disconnected: disconnected,
 	}
 }
 

@@ -1,9 +1,10 @@
 -- Moves shared leases and permits to another clock like exclusive ones, see sql/rebase_records.sql; and waiters, which
 -- are in slot 0. The calls of waiters on live replicas end by themselves, at the latest at $3, the longest wait from
 -- now on. $4 and $5 are until when their replicas count as alive, and until when their places are kept, both in
--- microseconds since 1970.
+-- microseconds since 1970. $6 is the expires_at of the leases of sessions.
 update paddock.parts p
 set acquired_at = case
+        when p.slot > 0 and p.expires_at = $6::timestamptz then least($1::timestamptz - greatest(k.last - p.acquired_at, interval '0'), $1)
         when p.slot > 0 and (p.rest ->> 'max_hold')::bigint > 0
             then $1::timestamptz
                  - greatest(p.expires_at - p.ttl_ms * interval '1 millisecond' - p.acquired_at, interval '0')
@@ -11,6 +12,7 @@ set acquired_at = case
     end,
     expires_at = case
         when p.slot = 0 then $3::timestamptz
+        when p.expires_at = $6::timestamptz then p.expires_at
         when p.expires_at + coalesce((p.rest ->> 'grace')::bigint, 0) * interval '1 millisecond' <= k.last
             then $1 - coalesce((p.rest ->> 'grace')::bigint, 0) * interval '1 millisecond'
         else $1 + p.ttl_ms * interval '1 millisecond'

@@ -2,16 +2,19 @@
 -- TTL from then on. A lease that was over at the old clock's last known time stays over. An unclaimed lease goes back
 -- to the queue. A max hold keeps the time that was used. Changes in the future of the new clock move to the present: a
 -- lock's time never runs backwards, so the lock would stand still. Records with parts are written as well, because
--- sql/rebase_parts.sql changes those.
+-- sql/rebase_parts.sql changes those. A lease of a session, whose expires_at is $3, has no TTL of its own: it ends with its
+-- session, see sql/rebase_sessions.sql.
 update paddock.records r
 set acquired_at = case
         when r.lease_id is null then null
+        when r.expires_at = $3::timestamptz then least($1::timestamptz - greatest(k.last - r.acquired_at, interval '0'), $1)
         when (r.rest ->> 'max_hold')::bigint > 0
             then $1::timestamptz
                  - greatest(r.expires_at - r.ttl_ms * interval '1 millisecond' - r.acquired_at, interval '0')
         else least(r.acquired_at, $1)
     end,
     expires_at = case
+        when r.expires_at = $3::timestamptz then r.expires_at
         when r.expires_at + coalesce((r.rest ->> 'grace')::bigint, 0) * interval '1 millisecond' <= k.last
             then $1 - coalesce((r.rest ->> 'grace')::bigint, 0) * interval '1 millisecond'
         else $1 + r.ttl_ms * interval '1 millisecond'

@@ -1,0 +1,220 @@
+package row
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
+)
+
+// ofSession is the column expires_at of a session's lease.
+var ofSession = epoch.OfSession
+
+// A storedSession is a row of paddock.sessions.
+type storedSession struct {
+	ref                          pgtype.Int8
+	id                           pgtype.UUID
+	holder                       pgtype.Text
+	ttl, grace                   pgtype.Int8
+	metadata                     pgtype.Text
+	openedAt, expiresAt, endedAt pgtype.Timestamptz
+	ended                        pgtype.Int2
+	reason                       pgtype.Text
+}
+
+// columns returns the columns. The first is the key.
+func (s *storedSession) columns() []column {
+	return []column{
+		{"ref", "bigint", &s.ref}, {"id", "uuid", &s.id}, {"holder", "text", &s.holder}, {"ttl_ms", "bigint", &s.ttl},
+		{"grace_ms", "bigint", &s.grace}, {"metadata", "text", &s.metadata}, {"opened_at", "timestamptz", &s.openedAt},
+		{"expires_at", "timestamptz", &s.expiresAt}, {"ended", "smallint", &s.ended}, {"ended_at", "timestamptz", &s.endedAt},
+		{"reason", "text", &s.reason},
+	}
+}
+
+func storeSession(s lock.Session) storedSession {
+	return storedSession{
+		ref: bigint(int64(s.ID.Ref())), id: pgtype.UUID{Bytes: s.ID, Valid: true}, holder: text(s.Holder),
+		ttl: bigint(s.TTL.Milliseconds()), grace: bigint(s.Grace.Milliseconds()),
+		metadata: pgtype.Text{String: string(s.Metadata), Valid: s.Metadata != nil},
+		openedAt: timestamp(s.OpenedAt), expiresAt: timestamp(s.ExpiresAt), ended: smallint(int(s.Ended)),
+		endedAt: pgtype.Timestamptz{Time: s.EndedAt, Valid: !s.EndedAt.IsZero()}, reason: text(s.Reason),
+	}
+}
+
+func (s *storedSession) session() lock.Session {
+	all := lock.Session{
+		ID: s.id.Bytes, Holder: s.holder.String, TTL: fromMillis(s.ttl.Int64), Grace: fromMillis(s.grace.Int64),
+		OpenedAt: s.openedAt.Time.UTC(), ExpiresAt: s.expiresAt.Time.UTC(), Ended: lock.Kind(s.ended.Int16), Reason: s.reason.String,
+	}
+	if s.metadata.Valid {
+		all.Metadata = json.RawMessage(s.metadata.String)
+	}
+	if s.endedAt.Valid {
+		all.EndedAt = s.endedAt.Time.UTC()
+	}
+	return all
+}
+
+// Sessions are sessions as they were read.
+type Sessions map[lock.SessionRef]lock.Session
+
+// Undecided reports whether nothing may be decided at now about what one of them keeps alive.
+func (s Sessions) Undecided(now time.Time) bool {
+	for _, one := range s {
+		if one.Undecided(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// of returns those of the leases and waiters of the record, and adds their ends to them. The record must have just been read:
+// its leases and waiters are changed.
+func (s Sessions) of(r *lock.Record) Sessions {
+	var own Sessions
+	add := func(l *lock.Lease) {
+		if l.Session == 0 {
+			return
+		}
+		one, found := s[l.Session]
+		if !found {
+			*l = l.In(nil)
+			return
+		}
+		if *l = l.In(&one); own == nil {
+			own = make(Sessions)
+		}
+		own[l.Session] = one
+	}
+	for i := range r.Leases {
+		add(&r.Leases[i])
+	}
+	for _, w := range r.Queue {
+		add(&w.Lease)
+	}
+	return own
+}
+
+// refsOf returns the sessions of the leases and waiters of the record.
+func refsOf(r *lock.Record) (refs []lock.SessionRef) {
+	for i := range r.Leases {
+		if l := &r.Leases[i]; l.Session != 0 {
+			refs = append(refs, l.Session)
+		}
+	}
+	for _, w := range r.Queue {
+		if w.Lease.Session != 0 {
+			refs = append(refs, w.Lease.Session)
+		}
+	}
+	return refs
+}
+
+// ReadSessions returns the sessions, as far as there are any.
+func ReadSessions(ctx context.Context, from Querier, refs []lock.SessionRef) (Sessions, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	rows, err := from.Query(ctx, sqlSessions, refs)
+	if err != nil {
+		return nil, err
+	}
+	return scanSessions(rows)
+}
+
+func scanSessions(rows pgx.Rows) (Sessions, error) {
+	all := make(Sessions)
+	var s storedSession
+	_, err := pgx.ForEachRow(rows, values(s.columns()), func() error {
+		all[lock.SessionRef(s.ref.Int64)] = s.session()
+		return nil
+	})
+	return all, err
+}
+
+// ExpireSessions records the end of those of the sessions that are over. It does nothing on another server than that of e, or
+// in another epoch.
+func ExpireSessions(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, refs []lock.SessionRef) error {
+	_, err := conn.Exec(ctx, sqlExpireSessions, refs, e.Started, e.Number)
+	return err
+}
+
+// QueueLockedSession queues the locking of the session's row until the transaction ends, and its reading into s.
+func QueueLockedSession(b *pgx.Batch, ref lock.SessionRef, s **lock.Session) {
+	b.Queue(sqlLockSession, ref).Query(func(rows pgx.Rows) error {
+		all, err := scanSessions(rows)
+		if one, found := all[ref]; found {
+			*s = &one
+		}
+		return err
+	})
+}
+
+// QueueSessionsOf queues the locking of the rows of the sessions that have a lease of the lock.
+func QueueSessionsOf(b *pgx.Batch, name string) { b.Queue(sqlSessionsOf, name) }
+
+// QueueOpenSession queues the writing of a new session. lost is set if there is one already; then nothing is written.
+func QueueOpenSession(b *pgx.Batch, s lock.Session, lost *bool) {
+	stored := storeSession(s)
+	b.Queue(sqlOpenSession, values(stored.columns())...).Query(func(rows pgx.Rows) error {
+		*lost = !rows.Next()
+		rows.Close()
+		return rows.Err()
+	})
+}
+
+// QueueSaveSession queues the writing of a session whose row is locked. skipGrace is
+// kept for when its leases are ended.
+func QueueSaveSession(b *pgx.Batch, s lock.Session, skipGrace bool) {
+	stored := storeSession(s)
+	b.Queue(sqlSaveSession, append(values(stored.columns()), skipGrace)...)
+}
+
+// A SessionCount is how many leases and places a session has.
+type SessionCount struct{ Leases, Places int }
+
+// SessionCounts are the counts of some sessions.
+type SessionCounts map[lock.SessionRef]SessionCount
+
+// Queue queues the counting of what the sessions have.
+func (c SessionCounts) Queue(b *pgx.Batch, refs ...lock.SessionRef) {
+	b.Queue(sqlCountOfSessions, refs, ofSession).Query(func(rows pgx.Rows) error {
+		var ref lock.SessionRef
+		var n SessionCount
+		_, err := pgx.ForEachRow(rows, []any{&ref, &n.Leases, &n.Places}, func() error {
+			c[ref] = n
+			return nil
+		})
+		return err
+	})
+}
+
+// LocksOfSession returns leases and places of the session, in the order of lock.SessionLock.Compare.
+func LocksOfSession(ctx context.Context, from Querier, ref lock.SessionRef, limit int) ([]lock.SessionLock, error) {
+	rows, err := from.Query(ctx, sqlLocksOfSession, ref, limit, ofSession)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[lock.SessionLock])
+}
+
+// A LeftLock is a lock of which a session has something.
+type LeftLock struct {
+	Ref  lock.SessionRef
+	Name string
+}
+
+// LeftOfSessions returns locks of which the sessions have leases or waiters.
+func LeftOfSessions(ctx context.Context, from Querier, refs []lock.SessionRef, limit int) ([]LeftLock, error) {
+	rows, err := from.Query(ctx, sqlLeftOfSessions, refs, limit, ofSession)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[LeftLock])
+}

@@ -1,0 +1,13 @@
+-- The leases and the places of the session $1, at most $2. A grant that is not claimed yet is a lease.
+select name, mode, slot, token, place
+from (
+    select name, mode, 0 as slot, token, 0::bigint as place
+    from paddock.records
+    where session = $1 and lease_id is not null and expires_at = $3
+    union all
+    select name, mode, slot, token, place
+    from paddock.parts
+    where session = $1 and (place = 0 and expires_at = $3 or place > 0 and not unclaimed)
+) l
+order by name, place, slot
+limit $2

@@ -1,0 +1,183 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+const (
+	// maxRest is the longest time between two looks for sessions that have ended.
+	maxRest = time.Second
+	// minRest is the shortest.
+	minRest = 20 * time.Millisecond
+	// maxDue is how many ended sessions one look takes up.
+	maxDue = 1000
+	// portion is how many locks are ended at a time.
+	portion = 1000
+	// clearAfter is how long after its end a session without leases is cleared. No decision that began before the end is
+	// committed later: a batch is given up after a round trip's timeout, and commits on an older state fail after row.MaxLag.
+	clearAfter = 3 * database.TripTimeout
+	// pruneInterval is how often long ended sessions are deleted, pruneSize at a time.
+	pruneInterval = time.Minute
+	pruneSize     = 10_000
+)
+
+// An ended is a session whose end is recorded.
+type ended struct {
+	lock.Session
+	skipGrace bool
+}
+
+// Run ends the leases and places of sessions that have ended, and deletes sessions that ended longer than keep ago, until the
+// database is stopped.
+func (k *Keeper) Run(keep time.Duration) {
+	var trouble database.Trouble
+	var pruned time.Time
+	for {
+		rest, err := k.endDue()
+		if err == nil && time.Since(pruned) > pruneInterval {
+			pruned = time.Now()
+			err = k.prune(keep)
+		}
+		k.db.Report(&trouble, "sessions", err)
+		select {
+		case <-k.db.Context().Done():
+			return
+		case <-k.wake:
+			if !k.db.Sleep(minRest) {
+				return
+			}
+		case <-time.After(rest):
+		}
+	}
+}
+
+// endDue ends what is left of the sessions that have ended, and returns when to look again.
+func (k *Keeper) endDue() (rest time.Duration, err error) {
+	due, next, err := k.due()
+	if err != nil {
+		return maxRest, err
+	}
+	left, err := k.endSome(k.db.Context(), due)
+	if err != nil {
+		return maxRest, err
+	}
+	var done []lock.SessionRef
+	again := len(due) == maxDue
+	for _, s := range due {
+		if ref := s.ID.Ref(); left[ref] == 0 {
+			done = append(done, ref)
+		} else {
+			again = true
+		}
+	}
+	if len(done) > 0 {
+		err = k.db.Within(func(ctx context.Context) error {
+			_, err := k.db.Rest.Exec(ctx, sqlClear, done, clearAfter)
+			return err
+		})
+	}
+	if again {
+		next = 0
+	}
+	return min(max(next, minRest), database.Jittered(maxRest)), err
+}
+
+// due returns sessions that have ended and are not cleared, and in what time the next one is over. It records the end of those
+// that are over.
+func (k *Keeper) due() (due []ended, next time.Duration, err error) {
+	skips := make(map[lock.SessionRef]bool)
+	var sessions row.Sessions
+	err = k.db.Within(func(ctx context.Context) error {
+		var refs []lock.SessionRef
+		var left *float64
+		b := &pgx.Batch{}
+		b.Queue(sqlDue, maxDue).Query(func(rows pgx.Rows) error {
+			var ref lock.SessionRef
+			var skip bool
+			_, err := pgx.ForEachRow(rows, []any{&ref, &skip}, func() error {
+				refs, skips[ref] = append(refs, ref), skip
+				return nil
+			})
+			return err
+		})
+		b.Queue(sqlNext).QueryRow(func(row pgx.Row) error { return row.Scan(&left) })
+		err := k.db.Rest.SendBatch(ctx, b).Close()
+		if err != nil {
+			return err
+		}
+		if next = maxRest; left != nil {
+			next = time.Duration(min(*left, float64(maxRest.Milliseconds())) * float64(time.Millisecond))
+		}
+		sessions, err = row.ReadSessions(ctx, k.db.Rest, refs)
+		return err
+	})
+	for ref, s := range sessions {
+		if s.Ended == 0 {
+			changed, failed := k.Change(k.db.Context(), expire{ref})
+			if failed != nil && !errors.Is(failed, lock.ErrNotFound) {
+				err = failed
+			}
+			s = changed.Session
+		}
+		if s.Ended != 0 {
+			due = append(due, ended{s, skips[ref]})
+		}
+	}
+	return due, next, err
+}
+
+// expire records the end of a session that is over.
+type expire struct{ ref lock.SessionRef }
+
+// Session returns the session.
+func (e expire) Session() lock.SessionRef { return e.ref }
+
+// Change records the end of the session, if it is over.
+func (e expire) Change(s *lock.Session, now time.Time) (after lock.Session, changed bool, err error) {
+	if s == nil {
+		return lock.Session{}, false, lock.UnknownSession()
+	}
+	after, changed = s.Expire(now)
+	return after, changed, nil
+}
+
+// endSome ends up to a portion of what the sessions have, and returns how many locks were found for each.
+func (k *Keeper) endSome(ctx context.Context, all []ended) (found map[lock.SessionRef]int, err error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	byRef, refs := make(map[lock.SessionRef]ended, len(all)), make([]lock.SessionRef, 0, len(all))
+	for _, s := range all {
+		byRef[s.ID.Ref()], refs = s, append(refs, s.ID.Ref())
+	}
+	ctx, cancel := context.WithTimeout(ctx, database.TripTimeout)
+	defer cancel()
+	locks, err := row.LeftOfSessions(ctx, k.db.Rest, refs, portion)
+	if err != nil {
+		return nil, err
+	}
+	found = make(map[lock.SessionRef]int)
+	commands := make([]lock.Command, len(locks))
+	for i, l := range locks {
+		s := byRef[l.Ref]
+		found[l.Ref]++
+		commands[i] = lock.EndSession{Name: l.Name, Ref: l.Ref, How: s.Ended, Reason: s.Reason, SkipGrace: s.skipGrace}
+	}
+	return found, errors.Join(k.submit(ctx, commands)...)
+}
+
+// prune deletes sessions that ended longer than keep ago.
+func (k *Keeper) prune(keep time.Duration) error {
+	return k.db.Within(func(ctx context.Context) error {
+		_, err := k.db.Rest.Exec(ctx, sqlPrune, keep, pruneSize)
+		return err
+	})
+}

@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/sessions"
+)
+
+// OpenSession opens a session, see lock.Service.
+func (s *Store) OpenSession(ctx context.Context, o lock.OpenSession) (lock.SessionGrant, error) {
+	o, err := o.Resolve(s.bounds)
+	if err != nil {
+		return lock.SessionGrant{}, err
+	}
+	if o.ID == (lock.SessionID{}) {
+		o.ID = lock.SessionID(uuid.New())
+	}
+	return sessionGranted(s.changeSession(ctx, o))
+}
+
+// RenewSession extends a session, see lock.Service.
+func (s *Store) RenewSession(ctx context.Context, r lock.RenewSession) (lock.SessionGrant, error) {
+	r, err := r.Resolve(s.bounds)
+	if err != nil {
+		return lock.SessionGrant{}, err
+	}
+	return sessionGranted(s.changeSession(ctx, r))
+}
+
+// sessionGranted returns the answer about a session.
+func sessionGranted(c sessions.Changed, err error) (lock.SessionGrant, error) {
+	if err != nil {
+		return lock.SessionGrant{}, err
+	}
+	return lock.SessionGrant{Session: c.Session, Until: c.Until(), Replayed: !c.Opened, Leases: c.Leases, Places: c.Places}, nil
+}
+
+// CloseSession ends a session and what it has, see lock.Service.
+func (s *Store) CloseSession(ctx context.Context, c lock.CloseSession) error {
+	c, err := c.Resolve()
+	if err != nil {
+		return err
+	}
+	out, err := s.changeSession(ctx, c)
+	if err != nil {
+		return err
+	}
+	return s.sessions.End(ctx, out.Session, false)
+}
+
+// RevokeSession ends a session on behalf of an operator, see lock.Service.
+func (s *Store) RevokeSession(ctx context.Context, r lock.RevokeSession) (lock.SessionInfo, error) {
+	r, err := r.Resolve()
+	if err != nil {
+		return lock.SessionInfo{}, err
+	}
+	out, err := s.changeSession(ctx, r)
+	if err == nil {
+		err = s.sessions.End(ctx, out.Session, r.SkipGrace)
+	}
+	if err != nil {
+		return lock.SessionInfo{}, err
+	}
+	return s.Session(ctx, r.Ref)
+}
+
+func (s *Store) changeSession(ctx context.Context, c lock.SessionChange) (sessions.Changed, error) {
+	return transact(ctx, s, s.heartbeats, c, s.sessions.Change)
+}
+
+// Session returns a session, see lock.Service.
+func (s *Store) Session(ctx context.Context, ref lock.SessionRef) (info lock.SessionInfo, err error) {
+	found := false
+	err = s.db.Read(ctx, func(ctx context.Context) (err error) {
+		info, found, err = s.sessions.Info(ctx, ref)
+		return err
+	})
+	if err == nil && !found {
+		err = lock.UnknownSession()
+	}
+	return info, err
+}
+
+// Sessions returns a page of sessions, see lock.Service.
+func (s *Store) Sessions(ctx context.Context, q lock.SessionQuery) (page lock.Page[lock.SessionInfo], err error) {
+	if q, err = q.Resolve(); err == nil {
+		_, err = q.After()
+	}
+	if err != nil {
+		return page, err
+	}
+	err = s.db.Read(ctx, func(ctx context.Context) (err error) {
+		page, err = s.sessions.Page(ctx, q)
+		return err
+	})
+	return page, err
+}

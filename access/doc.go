@@ -15,14 +15,16 @@
 //
 // # Roles and prefixes
 //
-//	read    reads: locks, queues, lists, events, watches, VerifyToken, ReadFenced
-//	lock    read, plus holding locks: Acquire, Renew, Release, WriteFenced
-//	admin   lock, plus Revoke
+//	read    reads: locks, queues, sessions, lists, events, watches, VerifyToken, ReadFenced
+//	lock    read, plus holding locks: Acquire, Renew, Release, OpenSession, RenewSession, CloseSession, WriteFenced
+//	admin   lock, plus Revoke and RevokeSession
 //
 // A key with prefixes covers the names under them: billing covers the lock billing and all names that begin with
 // billing:, but not billing2. The list of locks needs a prefix parameter that the key covers entirely; events need such
 // a prefix or one name. billing: is such a prefix. billing is not, because billing2 begins with it, too. A fenced write
-// needs a key that covers both the resource and the lock.
+// needs a key that covers both the resource and the lock. A session has no name, so keys with prefixes may open and read
+// one; they see no name of a lock that they do not cover. The list of sessions, and RevokeSession, need a key that covers
+// all names.
 //
 // Each item of a batch is checked and counted like a single call.
 //

@@ -285,7 +285,7 @@ func (g *guard) dropMeter(id string, m *usageMeter) {
 
 // A scope is one name, or all names with a prefix. The key must cover it.
 type scope struct {
-	field    string // of the request, for errors
+	field    string // of the request, for errors; empty: the request has none
 	text     string
 	isPrefix bool // text is a prefix
 }
@@ -296,6 +296,9 @@ func namePrefix(prefix string) []scope {
 	return []scope{{field: "prefix", text: prefix, isPrefix: true}}
 }
 
+// allNames is the scope of a call that has no prefix parameter.
+func allNames() []scope { return []scope{{isPrefix: true}} }
+
 func (c scope) check(k Key) error {
 	switch {
 	case c.isPrefix && k.CoversAll(c.text), !c.isPrefix && k.Covers(c.text):
@@ -303,6 +306,8 @@ func (c scope) check(k Key) error {
 	case c.text != "" && lock.CheckName(c.text) != nil:
 		return lock.Invalid(c.field, "is not a valid name; use 1 to %d of A-Z a-z 0-9 . _ : @ -, with a letter or digit first",
 			lock.MaxNameLength)
+	case c.isPrefix && c.field == "":
+		return k.errNameNotAllowed("does not cover all names. Use a key without prefixes")
 	case c.isPrefix && c.text == "":
 		return k.errNameNotAllowed("does not cover all names. Use %s", k.prefixHint())
 	case c.isPrefix:

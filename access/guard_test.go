@@ -19,8 +19,18 @@ type method struct {
 	// call calls it for the lock or resource of this name.
 	call func(ctx context.Context, s lock.Service, name string) error
 	// wait calls it so that it waits; nil if it never does.
-	wait func(ctx context.Context, s lock.Service, name string) error
+	wait  func(ctx context.Context, s lock.Service, name string) error
+	names nameRule
 }
+
+// A nameRule says which prefixes the key of a call needs.
+type nameRule int
+
+const (
+	coversName nameRule = iota // of the call
+	coversAll                  // names, so it must have no prefixes
+	coversAny                  // the call has no name
+)
 
 const aWhile = 10 * time.Second
 
@@ -65,6 +75,24 @@ var methods = map[string]method{
 	}},
 	"Batch": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
 		return s.Batch(ctx, []lock.Command{lock.Release{Name: name}})[0].Err
+	}},
+	"OpenSession": {role: access.Lock, names: coversAny, call: func(ctx context.Context, s lock.Service, _ string) error {
+		return errOf(s.OpenSession(ctx, lock.OpenSession{}))
+	}},
+	"RenewSession": {role: access.Lock, names: coversAny, call: func(ctx context.Context, s lock.Service, _ string) error {
+		return errOf(s.RenewSession(ctx, lock.RenewSession{}))
+	}},
+	"CloseSession": {role: access.Lock, names: coversAny, call: func(ctx context.Context, s lock.Service, _ string) error {
+		return s.CloseSession(ctx, lock.CloseSession{})
+	}},
+	"RevokeSession": {role: access.Admin, names: coversAll, call: func(ctx context.Context, s lock.Service, _ string) error {
+		return errOf(s.RevokeSession(ctx, lock.RevokeSession{Ref: 7}))
+	}},
+	"Session": {role: access.Read, names: coversAny, call: func(ctx context.Context, s lock.Service, _ string) error {
+		return errOf(s.Session(ctx, 7))
+	}},
+	"Sessions": {role: access.Read, names: coversAll, call: func(ctx context.Context, s lock.Service, _ string) error {
+		return errOf(s.Sessions(ctx, lock.SessionQuery{}))
 	}},
 	"Revoke": {role: access.Admin, call: func(ctx context.Context, s lock.Service, name string) error {
 		return errOf(s.Revoke(ctx, lock.Revoke{Name: name}))
@@ -206,6 +234,15 @@ func TestEveryMethodChecksThePrefixes(t *testing.T) {
 		s := newSpy()
 		locks := access.Guard(s, access.Limits{})
 		ctx := withKey(t, access.Admin, "billing", "jobs:eu")
+		switch m.names {
+		case coversAll:
+			s.refused(t, name, m.call(ctx, locks, ""), lock.ErrNameNotAllowed, `"ci" (a1)`, "billing, jobs:eu", "Use a key without prefixes.")
+			continue
+		case coversAny:
+			s.allowed(t, name, m.call(ctx, locks, ""))
+			continue
+		case coversName:
+		}
 		for _, other := range []string{"other", "billing2", "jobs", "jobs:us", "other:billing"} {
 			s.refused(t, name+" of "+other, m.call(ctx, locks, other), lock.ErrNameNotAllowed, `"ci" (a1)`, "billing, jobs:eu")
 			if m.wait != nil {

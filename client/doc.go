@@ -40,6 +40,22 @@
 // may have granted the lock at that moment. An Acquire that was waiting therefore sends a release
 // before it returns, which takes up to three seconds if the service does not answer.
 //
+// # Sessions
+//
+// A session keeps many leases alive with one call. Renew the session in time; its leases, also those
+// of other processes that know the ID, end together with it:
+//
+//	session, err := locks.OpenSession(ctx, lock.OpenSession{Holder: "worker-1", TTL: 30 * time.Second})
+//	…
+//	grant, err := locks.Acquire(ctx, lock.Acquire{Name: "jobs:nightly", Holder: "worker-1", SessionID: session.ID})
+//	…
+//	session, err = locks.RenewSession(ctx, lock.RenewSession{ID: session.ID})
+//	if errors.Is(err, lock.ErrSessionLost) {
+//		// stop the work under all leases of the session
+//	}
+//
+// The Until of each renewal is that of all leases of the session, except of those with a MaxHold.
+//
 // # Following events
 //
 // Client.Events reads pages of past events. Client.Stream opens a stream of server-sent events.

@@ -39,6 +39,9 @@ var acquires = map[string]struct {
 		lock.Acquire{Holder: "h", Mode: lock.Permit, Capacity: 3}, `{"capacity":3,"holder":"h","mode":"permit"}`},
 	"sends a wait and a capacity that are none for the service to refuse": {
 		lock.Acquire{Holder: "h", Wait: -time.Nanosecond, Capacity: -1}, `{"capacity":-1,"holder":"h","wait_ms":-1}`},
+	"sends the session, and no times of its own": {
+		lock.Acquire{Holder: "h", Mode: lock.Shared, SessionID: sessionID},
+		`{"holder":"h","mode":"shared","session_id":"` + leaseText + `"}`},
 	"leaves out who serves the call": {
 		lock.Acquire{Holder: "h", Attachment: 7, Replica: 8}, `{"holder":"h"}`},
 	"sends a mode that is none for the service to refuse": {
@@ -52,7 +55,11 @@ func TestAnAcquireOnTheWire(t *testing.T) {
 			t.Parallel()
 			var r request
 			c.acquire.Name, c.acquire.LeaseID = "jobs:nightly", leaseID
-			if _, err := over(t, heard(&r, http.StatusCreated, leaseJSON)).Acquire(t.Context(), c.acquire); err != nil {
+			granted := leaseJSON
+			if ref := c.acquire.SessionID.Ref(); ref != 0 {
+				granted = strings.TrimSuffix(granted, "}") + `,"session":"` + ref.String() + `"}`
+			}
+			if _, err := over(t, heard(&r, http.StatusCreated, granted)).Acquire(t.Context(), c.acquire); err != nil {
 				t.Fatal(err)
 			}
 			got := strings.Replace(r.text, `"lease_id":"`+leaseText+`",`, "", 1)
@@ -131,7 +138,7 @@ func TestAJSONNullIsAValue(t *testing.T) {
 
 func TestQueriesSayOnlyWhatIsAsked(t *testing.T) {
 	t.Parallel()
-	const page = `{"locks":[],"events":[],"next_cursor":"n"}`
+	const page = `{"locks":[],"events":[],"sessions":[],"next_cursor":"n"}`
 	for want, ask := range map[string]func(lock.Service) error{
 		"/v1/locks": func(s lock.Service) error {
 			_, err := s.Locks(t.Context(), lock.LockQuery{})
@@ -140,6 +147,14 @@ func TestQueriesSayOnlyWhatIsAsked(t *testing.T) {
 		"/v1/locks?prefix=a%3A&state=held&holder=me+%26+you%2C+%C3%A9&limit=7&cursor=x%2By": func(s lock.Service) error {
 			_, err := s.Locks(t.Context(), lock.LockQuery{
 				Prefix: "a:", State: lock.Held, Holder: "me & you, é", Limit: 7, Cursor: "x+y"})
+			return err
+		},
+		"/v1/sessions": func(s lock.Service) error {
+			_, err := s.Sessions(t.Context(), lock.SessionQuery{})
+			return err
+		},
+		"/v1/sessions?holder=me+%26+you&limit=7&cursor=x%2By": func(s lock.Service) error {
+			_, err := s.Sessions(t.Context(), lock.SessionQuery{Holder: "me & you", Limit: 7, Cursor: "x+y"})
 			return err
 		},
 		"/v1/events?lock=a&prefix=b&limit=-1&cursor=c": func(s lock.Service) error {

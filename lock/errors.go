@@ -61,7 +61,8 @@ const (
 // Codes returns every code of the domain.
 func Codes() []Code {
 	return []Code{
-		ErrInvalid, ErrHeld, ErrLeaseLost, ErrLeaseIDInUse, ErrCapacityMismatch, ErrTooManyWaiters,
+		ErrInvalid, ErrHeld, ErrLeaseLost, ErrLeaseIDInUse, ErrSessionLost, ErrSessionIDInUse, ErrCapacityMismatch,
+		ErrTooManyWaiters,
 		ErrTokenMismatch, ErrStaleToken, ErrUnknownToken, ErrVersionMismatch, ErrNotFound,
 		ErrKeyMissing, ErrKeyInvalid, ErrKeyExpired, ErrRoleMissing, ErrNameNotAllowed, ErrRateLimited, ErrUnavailable,
 		ErrUnknownOutcome, ErrInternal,

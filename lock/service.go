@@ -28,6 +28,22 @@ type Service interface {
 	// Revoke ends leases and returns the lock after that, or refuses with ErrTokenMismatch.
 	Revoke(context.Context, Revoke) (Lock, error)
 
+	// OpenSession opens a session, or finds the one that an earlier call with the same ID has opened.
+	OpenSession(context.Context, OpenSession) (SessionGrant, error)
+	// RenewSession extends a session, or refuses with ErrSessionLost.
+	RenewSession(context.Context, RenewSession) (SessionGrant, error)
+	// CloseSession ends a session, its leases and its places, or refuses with ErrSessionLost. After an error some leases may
+	// have ended; the others follow soon.
+	CloseSession(context.Context, CloseSession) error
+	// RevokeSession ends a session like CloseSession, on behalf of an operator. The error is ErrNotFound if no session has
+	// that name, and ErrSessionLost if it has ended in another way.
+	RevokeSession(context.Context, RevokeSession) (SessionInfo, error)
+
+	// Session returns a session with its leases and places, or ErrNotFound. An ended one is known for a while.
+	Session(context.Context, SessionRef) (SessionInfo, error)
+	// Sessions returns a page of the sessions that have not ended.
+	Sessions(context.Context, SessionQuery) (Page[SessionInfo], error)
+
 	// Lock returns a lock. A lock that was never used is free.
 	Lock(ctx context.Context, name string) (Lock, error)
 	// Watch returns a lock as soon as its Version differs from the one seen, or when the Wait has ended.

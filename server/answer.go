@@ -32,11 +32,13 @@ func ok(body any) reply { return reply{status: http.StatusOK, body: body} }
 func noContent() reply { return reply{status: http.StatusNoContent} }
 
 // grantReply returns the reply to an acquire.
-func grantReply(g lock.Grant) reply { return reply{status: grantStatus(g), body: wire.LeaseOf(g)} }
+func grantReply(g lock.Grant) reply {
+	return reply{status: grantStatus(g.Replayed), body: wire.LeaseOf(g)}
+}
 
-// grantStatus returns 201 for a new lease, and 200 for the lease that an earlier call with this id was granted.
-func grantStatus(g lock.Grant) int {
-	if g.Replayed {
+// grantStatus returns 201 for a new lease or session, and 200 for one that an earlier call with this id was granted.
+func grantStatus(replayed bool) int {
+	if replayed {
 		return http.StatusOK
 	}
 	return http.StatusCreated
@@ -159,6 +161,8 @@ var refusals = map[lock.Code]refusal{
 	lock.ErrInvalid:          {400, "The request does not match /openapi.yaml. Fix it before sending it again."},
 	lock.ErrHeld:             {409, "The lock is held. Retry later."},
 	lock.ErrLeaseLost:        {409, "The lease has ended. Stop the work; to go on, acquire with a new lease_id."},
+	lock.ErrSessionLost:      {409, "The session has ended, and its leases with it. Stop the work; then open a new session."},
+	lock.ErrSessionIDInUse:   {409, "The session_id belongs to another session. Choose a new random UUID."},
 	lock.ErrLeaseIDInUse:     {409, "The lease_id belongs to another lease or place. Choose a new random UUID."},
 	lock.ErrCapacityMismatch: {409, "Permits of another capacity are held or queued. Use that capacity, or wait for their release."},
 	lock.ErrTooManyWaiters:   {429, "The limit on waiting calls is reached. Retry later."},
@@ -166,7 +170,7 @@ var refusals = map[lock.Code]refusal{
 	lock.ErrVersionMismatch:  {409, "The resource has another version. Read it again before writing."},
 	lock.ErrStaleToken:       {412, "A greater token has been granted or seen. Stop the work."},
 	lock.ErrUnknownToken:     {412, "The token was never granted for this lock. Send the one that acquire returned."},
-	lock.ErrNotFound:         {404, "Nothing was written under this key."},
+	lock.ErrNotFound:         {404, "There is no fenced value under this key, or no session of this name."},
 	lock.ErrKeyMissing:       {401, "This service requires an API key. Send it as Authorization: Bearer KEY."},
 	lock.ErrKeyInvalid:       {401, "Unknown API key: mistyped or revoked. Ask your operator for a new one."},
 	lock.ErrKeyExpired:       {401, "The API key has expired. Ask your operator for a new one."},

@@ -316,7 +316,7 @@ func (b batch) encode() []byte {
 		status := http.StatusOK
 		switch b.items[i].(type) {
 		case lock.Acquire:
-			status = grantStatus(result.Grant)
+			status = grantStatus(result.Grant.Replayed)
 		case lock.Release:
 			return wire.BatchResult{Status: http.StatusNoContent}
 		}

@@ -76,6 +76,6 @@
 //
 // Without Options.Keys, every caller may do everything. The listener provides TLS. Forwarding headers are ignored:
 // behind a proxy all clients have the proxy's address. Set Options.SecureCookies if the proxy terminates TLS. An answer
-// may be lost after it was written: clients repeat the call, and streams resume after the last id. A lease_id appears
-// in bodies only. The log has no bodies and no query strings, and only the ids of API keys.
+// may be lost after it was written: clients repeat the call, and streams resume after the last id. A lease_id and a
+// session_id appear in bodies only. The log has no bodies and no query strings, and only the ids of API keys.
 package server

@@ -11,19 +11,20 @@ import (
 // expects them.
 type fake struct {
 	lock.Service
-	acquire func(context.Context, lock.Acquire) (lock.Grant, error)
-	renew   func(lock.Renew) (lock.Grant, error)
-	release func(lock.Release) error
-	batch   func(context.Context, []lock.Command) []lock.Result
-	revoke  func(lock.Revoke) (lock.Lock, error)
-	lock    func(name string) (lock.Lock, error)
-	watch   func(context.Context, lock.Watch) (lock.Lock, error)
-	queue   func(name string) (lock.QueueInfo, error)
-	locks   func(lock.LockQuery) (lock.Page[lock.Lock], error)
-	events  func(context.Context, lock.EventQuery) (lock.Page[lock.Event], error)
-	verify  func(lock.Verify) (lock.Verification, error)
-	write   func(lock.FencedWrite) (lock.FencedValue, error)
-	read    func(key string) (lock.FencedValue, error)
+	sessions fakeSessions
+	acquire  func(context.Context, lock.Acquire) (lock.Grant, error)
+	renew    func(lock.Renew) (lock.Grant, error)
+	release  func(lock.Release) error
+	batch    func(context.Context, []lock.Command) []lock.Result
+	revoke   func(lock.Revoke) (lock.Lock, error)
+	lock     func(name string) (lock.Lock, error)
+	watch    func(context.Context, lock.Watch) (lock.Lock, error)
+	queue    func(name string) (lock.QueueInfo, error)
+	locks    func(lock.LockQuery) (lock.Page[lock.Lock], error)
+	events   func(context.Context, lock.EventQuery) (lock.Page[lock.Event], error)
+	verify   func(lock.Verify) (lock.Verification, error)
+	write    func(lock.FencedWrite) (lock.FencedValue, error)
+	read     func(key string) (lock.FencedValue, error)
 }
 
 func bounds() lock.Bounds {

@@ -49,6 +49,7 @@ func TestHostileNamesAreRefused(t *testing.T) {
 		for _, c := range [][3]string{
 			{"GET", "/v1/locks/" + segment}, {"GET", "/v1/locks/" + segment + "/queue"}, {"POST", "/v1/locks/" + segment + "/acquire", take},
 			{"POST", "/v1/locks/" + segment + "/revoke", revoke}, {"GET", "/v1/fenced/" + segment},
+			{"GET", "/v1/sessions/" + segment + "?limit=1"}, {"POST", "/v1/sessions/" + segment + "/revoke", `{"reason": "r"}`},
 			{"PUT", "/v1/fenced/" + segment, `{"lock": "a", "fencing_token": 1, "value": 1}`},
 			{"PUT", "/v1/fenced/a", `{"fencing_token": 1, "value": 1, "lock": ` + string(quoted) + `}`},
 			{"POST", "/v1/tokens/verify", `{"name": ` + string(quoted) + `, ` + verify},

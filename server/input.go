@@ -24,6 +24,7 @@ var queryParameters = map[string][]string{
 	"/v1/locks":              {"contains", "contended", "cursor", "holder", "limit", "prefix", "sort", "state"},
 	"/v1/locks/{name}":       {"wait_ms"},
 	"/v1/locks/{name}/holds": {"at", "limit", "until"},
+	"/v1/sessions":           {"cursor", "holder", "limit"},
 	"/v1/events":             {"cursor", "holder", "kind", "limit", "lock", "order", "prefix", "since", "until", "wait_ms"},
 	"/v1/events/stream":      {"cursor", "lock", "prefix"},
 }
@@ -77,10 +78,14 @@ func checkParameters(route *chi.Context, query string) error {
 	return checkQuery(query, queryParameters[pattern])
 }
 
-// checkName checks a parameter of the path: the name of a lock, or the key of a resource.
+// checkName checks a parameter of the path: the name of a lock, the key of a resource, or the public name of a session.
 func checkName(param, value string) error {
-	if param == "key" {
+	switch param {
+	case "key":
 		return lock.CheckKey(value)
+	case "session":
+		_, err := lock.ParseSessionRef(param, value)
+		return err
 	}
 	return lock.CheckName(value)
 }

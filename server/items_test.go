@@ -79,6 +79,8 @@ var badItems = []badItem{
 	{name: "no lease_id", item: `{"op": "renew", "name": "a"}`, pointer: "/lease_id", detail: "is missing"},
 	{name: "a lease_id in another form", item: `{"op": "release", "name": "a", "lease_id": "{` + leaseID + `}"}`, pointer: "/lease_id", detail: "must be a UUID"},
 	{name: "a lease_id of zeros", item: `{"op": "acquire", "name": "a", "holder": "h", "lease_id": "00000000-0000-0000-0000-000000000000"}`, pointer: "/lease_id", detail: "all zeros"},
+	{name: "a session_id of zeros", item: `{"op": "acquire", "name": "a", "holder": "h", "session_id": "00000000-0000-0000-0000-000000000000"}`, pointer: "/session_id", detail: "all zeros"},
+	{name: "a session_id beside a TTL", item: `{"op": "acquire", "name": "a", "holder": "h", "ttl_ms": 1000, "session_id": "` + sessionID + `"}`, pointer: "/ttl_ms", detail: "with session_id"},
 	{name: "a member of another op", item: `{"op": "release", "name": "a", "lease_id": "` + leaseID + `", "ttl_ms": 100}`, pointer: "/ttl_ms", detail: "is not a member"},
 	{name: "an unknown member", item: `{"op": "renew", "name": "a", "lease_id": "` + leaseID + `", "colour": 1}`, pointer: "/colour", detail: "is not a member"},
 	{name: "a wait", item: `{"op": "acquire", "name": "a", "holder": "h", "wait_ms": 0}`, pointer: "/wait_ms", detail: "send the acquire separately"},

@@ -23,7 +23,7 @@ import (
 type swappableService struct{ lock.Service }
 
 // reset starts a new Service in which billing:a and billing2 are held under tokens 1 and 2, and billing:k was written
-// under token 1.
+// under token 1. The session of sessionID is open.
 func (s *swappableService) reset(t testing.TB) {
 	t.Helper()
 	s.Service = memlock.New().Replica(1)
@@ -32,6 +32,9 @@ func (s *swappableService) reset(t testing.TB) {
 		if _, err := s.Acquire(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if _, err := s.OpenSession(t.Context(), lock.OpenSession{ID: lock.SessionID(uuid.MustParse(sessionID)), Holder: "h"}); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := s.WriteFenced(t.Context(), lock.FencedWrite{Key: "billing:k", Lock: "billing:a", Token: 1, Value: []byte("1")}); err != nil {
 		t.Fatal(err)
@@ -173,7 +176,7 @@ func TestNothingIsOpenByDefault(t *testing.T) {
 	t.Parallel()
 	s, h, _, _ := serveWithKeys(t)
 	open := []string{"/livez", "/readyz", "/ui/login", "/ui/assets/{version}/{file}"}
-	fill := strings.NewReplacer("{name}", "a", "{key}", "a", "*", "anything", "{$}", "")
+	fill := strings.NewReplacer("{name}", "a", "{key}", "a", "{session}", sessionName, "*", "anything", "{$}", "")
 	for _, route := range append(patterns(t, h), web.Patterns()...) {
 		_, pattern, _ := strings.Cut(route, " ")
 		if slices.Contains(open, pattern) {

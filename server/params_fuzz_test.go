@@ -34,7 +34,7 @@ func FuzzQuery(f *testing.F) {
 		if values, _ := url.ParseQuery(query); values.Get("wait_ms") != "" {
 			return
 		}
-		for _, path := range []string{"/v1/locks", "/v1/events", "/v1/locks/a", "/v1/locks/a/queue", "/v1/events/stream"} {
+		for _, path := range []string{"/v1/locks", "/v1/events", "/v1/locks/a", "/v1/locks/a/queue", "/v1/events/stream", "/v1/sessions"} {
 			r := httptest.NewRequest(http.MethodHead, path, nil)
 			r.URL.RawQuery = query
 			w := httptest.NewRecorder()

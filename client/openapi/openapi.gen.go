@@ -83,6 +83,8 @@ const (
 	CodeNotFound             Code = "not_found"
 	CodeRateLimited          Code = "rate_limited"
 	CodeRoleMissing          Code = "role_missing"
+	CodeSessionIDInUse       Code = "session_id_in_use"
+	CodeSessionLost          Code = "session_lost"
 	CodeStaleToken           Code = "stale_token"
 	CodeTokenMismatch        Code = "token_mismatch"
 	CodeTooManyWaiters       Code = "too_many_waiters"
@@ -131,6 +133,10 @@ func (e Code) Valid() bool {
 	case CodeRateLimited:
 		return true
 	case CodeRoleMissing:
+		return true
+	case CodeSessionIDInUse:
+		return true
+	case CodeSessionLost:
 		return true
 	case CodeStaleToken:
 		return true
@@ -267,6 +273,27 @@ func (e ProblemEnded) Valid() bool {
 	case ProblemEndedReleased:
 		return true
 	case ProblemEndedRevoked:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SessionInfoEnded.
+const (
+	SessionInfoEndedExpired  SessionInfoEnded = "expired"
+	SessionInfoEndedReleased SessionInfoEnded = "released"
+	SessionInfoEndedRevoked  SessionInfoEnded = "revoked"
+)
+
+// Valid indicates whether the value is a known member of the SessionInfoEnded enum.
+func (e SessionInfoEnded) Valid() bool {
+	switch e {
+	case SessionInfoEndedExpired:
+		return true
+	case SessionInfoEndedReleased:
+		return true
+	case SessionInfoEndedRevoked:
 		return true
 	default:
 		return false
@@ -417,8 +444,8 @@ type AcquireRequest struct {
 	// Example: 3600000
 	MaxHoldMs *int64 `json:"max_hold_ms,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock. Numbers must be in the
-	// range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -428,6 +455,10 @@ type AcquireRequest struct {
 	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
 	// has its own token and slot.
 	Mode *Mode `json:"mode,omitempty"`
+
+	// SessionID The session that keeps the lease alive. `ttl_ms` and `grace_ms` are then those of the session and must be
+	// absent. By default the lease is renewed by itself.
+	SessionID *openapi_types.UUID `json:"session_id,omitempty"`
 
 	// TTLMs How long the lease lasts without a renewal. The default is 30000. A deployment may set a lower maximum.
 	//
@@ -452,8 +483,8 @@ type BatchAcquire struct {
 	LeaseID   *openapi_types.UUID `json:"lease_id,omitempty"`
 	MaxHoldMs *int64              `json:"max_hold_ms,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock. Numbers must be in the
-	// range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -467,9 +498,10 @@ type BatchAcquire struct {
 	// Name A lock's name. A colon separates levels.
 	//
 	// Example: jobs:nightly
-	Name  LockName       `json:"name"`
-	Op    BatchAcquireOp `json:"op"`
-	TTLMs *int64         `json:"ttl_ms,omitempty"`
+	Name      LockName            `json:"name"`
+	Op        BatchAcquireOp      `json:"op"`
+	SessionID *openapi_types.UUID `json:"session_id,omitempty"`
+	TTLMs     *int64              `json:"ttl_ms,omitempty"`
 }
 
 // BatchAcquireOp defines model for BatchAcquire.Op.
@@ -496,8 +528,8 @@ type BatchReleaseOp string
 type BatchRenew struct {
 	LeaseID openapi_types.UUID `json:"lease_id"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock. Numbers must be in the
-	// range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -544,19 +576,26 @@ type BatchResults struct {
 // Example: 3
 type Capacity = int
 
+// CloseSessionRequest defines model for CloseSessionRequest.
+type CloseSessionRequest struct {
+	SessionID openapi_types.UUID `json:"session_id"`
+}
+
 // Code | code | status | meaning |
 // | --- | --- | --- |
 // | `invalid_request` | 400 | a parameter or the body is invalid; `pointer` says where |
 // | `lock_held` | 409 | another holder has the lock |
 // | `lease_lost` | 409 | the lease has ended; stop the work |
 // | `lease_id_in_use` | 409 | the `lease_id` belongs to another lease or place |
+// | `session_lost` | 409 | the session has ended, and its leases with it; stop the work |
+// | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
 // | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
 // | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
 // | `token_mismatch` | 409 | no lease with this token holds the lock |
 // | `version_mismatch` | 409 | the fenced resource has another version |
 // | `stale_token` | 412 | a greater token has been granted or seen |
 // | `unknown_token` | 412 | the token was never granted for this lock |
-// | `not_found` | 404 | no value was ever written under this key |
+// | `not_found` | 404 | no value was ever written under this key, or no session has this name |
 // | `key_missing` | 401 | the service requires an API key and the request has none |
 // | `key_invalid` | 401 | the API key is unknown or was revoked |
 // | `key_expired` | 401 | the API key has expired |
@@ -746,8 +785,8 @@ type Lease struct {
 	// MaxHoldMs Absent if there is no maximum.
 	MaxHoldMs *int64 `json:"max_hold_ms,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock. Numbers must be in the
-	// range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -758,6 +797,9 @@ type Lease struct {
 	// has its own token and slot.
 	Mode Mode   `json:"mode"`
 	Name string `json:"name"`
+
+	// Session The session that keeps the lease alive. Absent if the lease is renewed by itself.
+	Session *SessionRef `json:"session,omitempty"`
 
 	// Slot 0 for an exclusive lease, 1 or greater for others. Resources guarded by permits are fenced by name and
 	// slot.
@@ -780,8 +822,8 @@ type LeaseInfo struct {
 	GraceMs      int64  `json:"grace_ms"`
 	Holder       string `json:"holder"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock. Numbers must be in the
-	// range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -795,6 +837,9 @@ type LeaseInfo struct {
 	// Revoked True if the lease was revoked and its grace, which starts at `expires_at`, still blocks conflicting
 	// grants. Its holder has lost it. Absent otherwise.
 	Revoked *bool `json:"revoked,omitempty"`
+
+	// Session The session that keeps the lease alive. Absent if there is none.
+	Session *SessionRef `json:"session,omitempty"`
 
 	// Slot 0 for an exclusive lease, 1 or greater for others.
 	Slot int `json:"slot"`
@@ -840,8 +885,8 @@ type LockPage struct {
 	NextCursor *string `json:"next_cursor,omitempty"`
 }
 
-// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock. Numbers must be in the
-// range of a 64-bit float.
+// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+// be in the range of a 64-bit float.
 //
 // Example: {"host":"db-3"}
 type Metadata = json.RawMessage
@@ -850,6 +895,40 @@ type Metadata = json.RawMessage
 // other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
 // has its own token and slot.
 type Mode string
+
+// OpenSessionRequest defines model for OpenSessionRequest.
+type OpenSessionRequest struct {
+	// GraceMs How long after the end of the session its leases still block conflicting grants; the holder may still renew
+	// the session during that time. The default is 0. A grace also applies after a revocation, unless that says
+	// `skip_grace`.
+	//
+	//
+	// Example: 0
+	GraceMs *int64 `json:"grace_ms,omitempty"`
+
+	// Holder A display name for people. It proves nothing. The rules for characters are those of `holder` of an acquire.
+	//
+	//
+	// Example: worker-1
+	Holder string `json:"holder"`
+
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
+	//
+	//
+	// Example: {"host":"db-3"}
+	Metadata Metadata `json:"metadata,omitempty"`
+
+	// SessionID A random UUID that you choose. Keep it secret. If absent, the service chooses one, and the call cannot be
+	// retried safely.
+	SessionID *openapi_types.UUID `json:"session_id,omitempty"`
+
+	// TTLMs How long the session lasts without a renewal. The default is 30000. A deployment may set a lower maximum.
+	//
+	//
+	// Example: 30000
+	TTLMs *int64 `json:"ttl_ms,omitempty"`
+}
 
 // Problem An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
 // them.
@@ -863,13 +942,15 @@ type Problem struct {
 	// | `lock_held` | 409 | another holder has the lock |
 	// | `lease_lost` | 409 | the lease has ended; stop the work |
 	// | `lease_id_in_use` | 409 | the `lease_id` belongs to another lease or place |
+	// | `session_lost` | 409 | the session has ended, and its leases with it; stop the work |
+	// | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
 	// | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
 	// | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
 	// | `token_mismatch` | 409 | no lease with this token holds the lock |
 	// | `version_mismatch` | 409 | the fenced resource has another version |
 	// | `stale_token` | 412 | a greater token has been granted or seen |
 	// | `unknown_token` | 412 | the token was never granted for this lock |
-	// | `not_found` | 404 | no value was ever written under this key |
+	// | `not_found` | 404 | no value was ever written under this key, or no session has this name |
 	// | `key_missing` | 401 | the service requires an API key and the request has none |
 	// | `key_invalid` | 401 | the API key is unknown or was revoked |
 	// | `key_expired` | 401 | the API key has expired |
@@ -890,7 +971,7 @@ type Problem struct {
 	// Detail What happened and what to do next.
 	Detail string `json:"detail"`
 
-	// Ended How the lost lease ended. Absent if unknown.
+	// Ended How the lost lease or session ended. Absent if unknown.
 	Ended   *ProblemEnded `json:"ended,omitempty"`
 	EndedAt *time.Time    `json:"ended_at,omitempty"`
 
@@ -926,7 +1007,7 @@ type Problem struct {
 	WaitersAhead *int `json:"waiters_ahead,omitempty"`
 }
 
-// ProblemEnded How the lost lease ended. Absent if unknown.
+// ProblemEnded How the lost lease or session ended. Absent if unknown.
 type ProblemEnded string
 
 // Queue defines model for Queue.
@@ -948,14 +1029,22 @@ type ReleaseRequest struct {
 type RenewRequest struct {
 	LeaseID openapi_types.UUID `json:"lease_id"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock. Numbers must be in the
-	// range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
 
-	// TTLMs The lease's new TTL. By default the TTL stays the same.
+	// TTLMs The lease's new TTL. By default the TTL stays the same. It must be absent for the lease of a session.
+	TTLMs *int64 `json:"ttl_ms,omitempty"`
+}
+
+// RenewSessionRequest defines model for RenewSessionRequest.
+type RenewSessionRequest struct {
+	SessionID openapi_types.UUID `json:"session_id"`
+
+	// TTLMs The session's new TTL. By default the TTL stays the same.
 	TTLMs *int64 `json:"ttl_ms,omitempty"`
 }
 
@@ -1008,6 +1097,128 @@ type RevokeRequest struct {
 	// Slot Revoke only the lease in this slot. By default, all leases with the token are revoked.
 	Slot *int `json:"slot,omitempty"`
 }
+
+// RevokeSessionRequest defines model for RevokeSessionRequest.
+type RevokeSessionRequest struct {
+	// Reason The reason, shown to the revoked holder and in the events. The rules for characters are those of `holder`.
+	Reason string `json:"reason"`
+
+	// SkipGrace Skip the grace of the session, so that conflicting grants need not wait for it. The default is false.
+	SkipGrace *bool `json:"skip_grace,omitempty"`
+}
+
+// Session A session as its holder sees it.
+type Session struct {
+	// ExpiresAt For people. Programs should use `expires_in_ms`.
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// ExpiresInMs The remaining time, counted from the moment the request was sent.
+	ExpiresInMs int64  `json:"expires_in_ms"`
+	GraceMs     int64  `json:"grace_ms"`
+	Holder      string `json:"holder"`
+
+	// Leases The number of leases that the session keeps alive.
+	Leases int `json:"leases"`
+
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
+	//
+	//
+	// Example: {"host":"db-3"}
+	Metadata Metadata  `json:"metadata,omitempty"`
+	OpenedAt time.Time `json:"opened_at"`
+
+	// Places The number of places in queues that the session has.
+	Places int `json:"places"`
+
+	// Session A session's public name, a hash of its `session_id`. It proves nothing.
+	//
+	// Example: 7bb9f2a32ab6969f
+	Session SessionRef `json:"session"`
+
+	// SessionID The secret that proves the session is yours.
+	SessionID openapi_types.UUID `json:"session_id"`
+	TTLMs     int64              `json:"ttl_ms"`
+}
+
+// SessionInfo The public view of a session, without its `session_id`.
+type SessionInfo struct {
+	AsOf time.Time `json:"as_of"`
+
+	// Ended `released`: its holder closed the session. `expired`: it was not renewed in time. `revoked`: an operator
+	// revoked it. Absent while the session is open.
+	Ended *SessionInfoEnded `json:"ended,omitempty"`
+
+	// EndedAt Absent while the session is open.
+	EndedAt     *time.Time `json:"ended_at,omitempty"`
+	ExpiresAt   time.Time  `json:"expires_at"`
+	ExpiresInMs int64      `json:"expires_in_ms"`
+	GraceMs     int64      `json:"grace_ms"`
+	Holder      string     `json:"holder"`
+
+	// Leases The number of leases that the session keeps alive.
+	Leases int `json:"leases"`
+
+	// Locks The leases and the places, in byte order of the locks' names; at most the first 1000. Absent in a list of
+	// sessions.
+	Locks *[]SessionLock `json:"locks,omitempty"`
+
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
+	//
+	//
+	// Example: {"host":"db-3"}
+	Metadata Metadata  `json:"metadata,omitempty"`
+	OpenedAt time.Time `json:"opened_at"`
+
+	// Places The number of places in queues that the session has.
+	Places int `json:"places"`
+
+	// Reason The reason for the revocation.
+	Reason *string `json:"reason,omitempty"`
+
+	// Session A session's public name, a hash of its `session_id`. It proves nothing.
+	//
+	// Example: 7bb9f2a32ab6969f
+	Session SessionRef `json:"session"`
+	TTLMs   int64      `json:"ttl_ms"`
+}
+
+// SessionInfoEnded `released`: its holder closed the session. `expired`: it was not renewed in time. `revoked`: an operator
+// revoked it. Absent while the session is open.
+type SessionInfoEnded string
+
+// SessionLock A lease or a place in a queue.
+type SessionLock struct {
+	// FencingToken Present on a lease.
+	FencingToken *int64 `json:"fencing_token,omitempty"`
+
+	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
+	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
+	// has its own token and slot.
+	Mode Mode `json:"mode"`
+
+	// Name The lock's name, or `(not covered)` if the API key does not cover it.
+	Name string `json:"name"`
+
+	// Place Present on a place. The queue shows the waiter with the same `place`.
+	Place *int64 `json:"place,omitempty"`
+
+	// Slot Present on a lease.
+	Slot *int `json:"slot,omitempty"`
+}
+
+// SessionPage defines model for SessionPage.
+type SessionPage struct {
+	// NextCursor Absent on the last page.
+	NextCursor *string       `json:"next_cursor,omitempty"`
+	Sessions   []SessionInfo `json:"sessions"`
+}
+
+// SessionRef A session's public name, a hash of its `session_id`. It proves nothing.
+//
+// Example: 7bb9f2a32ab6969f
+type SessionRef = string
 
 // State `free`: no lease. `held`: at least one lease is active. `grace`: every lease is past its end, and the grace of
 // at least one of them still blocks conflicting grants. Its holder may renew the lease, unless the lease was
@@ -1127,6 +1338,9 @@ type Name = string
 // Prefix defines model for Prefix.
 type Prefix = string
 
+// SessionName defines model for SessionName.
+type SessionName = string
+
 // WaitMs defines model for WaitMs.
 type WaitMs = int64
 
@@ -1158,6 +1372,10 @@ type Internal = Problem
 // them.
 type LeaseLost = Problem
 
+// SessionLost An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
+type SessionLost = Problem
+
 // TooManyRequests An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
 // them.
 type TooManyRequests = Problem
@@ -1169,6 +1387,10 @@ type Unauthorized = Problem
 // Unavailable An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
 // them.
 type Unavailable = Problem
+
+// UnknownSession An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
+type UnknownSession = Problem
 
 // UnsupportedMediaType An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
 // them.
@@ -1279,6 +1501,18 @@ type ListHoldsParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// ListSessionsParams defines parameters for ListSessions.
+type ListSessionsParams struct {
+	// Holder Only sessions with exactly this holder.
+	Holder *string `form:"holder,omitempty" json:"holder,omitempty"`
+
+	// Limit The maximum number of entries on the page. The default is 100.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the previous page.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // BatchJSONRequestBody defines body for Batch for application/json ContentType.
 type BatchJSONRequestBody = BatchRequest
 
@@ -1296,6 +1530,18 @@ type RenewLeaseJSONRequestBody = RenewRequest
 
 // RevokeLockJSONRequestBody defines body for RevokeLock for application/json ContentType.
 type RevokeLockJSONRequestBody = RevokeRequest
+
+// OpenSessionJSONRequestBody defines body for OpenSession for application/json ContentType.
+type OpenSessionJSONRequestBody = OpenSessionRequest
+
+// CloseSessionJSONRequestBody defines body for CloseSession for application/json ContentType.
+type CloseSessionJSONRequestBody = CloseSessionRequest
+
+// RenewSessionJSONRequestBody defines body for RenewSession for application/json ContentType.
+type RenewSessionJSONRequestBody = RenewSessionRequest
+
+// RevokeSessionJSONRequestBody defines body for RevokeSession for application/json ContentType.
+type RevokeSessionJSONRequestBody = RevokeSessionRequest
 
 // ReportStaleTokenJSONRequestBody defines body for ReportStaleToken for application/json ContentType.
 type ReportStaleTokenJSONRequestBody = ReportRequest
@@ -1490,6 +1736,9 @@ func (c *Client) GetLock(ctx context.Context, name Name, params GetLockParams) (
 // text does not.
 //
 // Count `expires_in_ms` from the moment you sent the request, not from the moment you got the response.
+//
+// With a `session_id`, the lease belongs to that session: renewing the session keeps it alive, and it ends with
+// the session. It has the session's `ttl_ms` and `grace_ms`, so the request must not have its own.
 func (c *Client) AcquireLock(ctx context.Context, name Name, body AcquireRequest) (*Lease, *http.Response, error) {
 	return receive[Lease](ctx, c, http.MethodPost, fmt.Sprintf("/v1/locks/%s/acquire", url.PathEscape(name)), nil, nil, body)
 }
@@ -1527,6 +1776,9 @@ func (c *Client) ReleaseLease(ctx context.Context, name Name, body ReleaseReques
 // Moves the end of the lease to one TTL from now. The end never moves backwards and never beyond `max_hold_ms`
 // since the grant. Repeated renewals do not add up. A renewal succeeds until the lease's grace is over, and
 // never after that, even if the lock is still free.
+//
+// The lease of a session ends with the session, so its renewal moves nothing, and `ttl_ms` is invalid. It may
+// replace the metadata.
 func (c *Client) RenewLease(ctx context.Context, name Name, body RenewRequest) (*Lease, *http.Response, error) {
 	return receive[Lease](ctx, c, http.MethodPost, fmt.Sprintf("/v1/locks/%s/renew", url.PathEscape(name)), nil, nil, body)
 }
@@ -1547,6 +1799,69 @@ func (c *Client) RenewLease(ctx context.Context, name Name, body RenewRequest) (
 // granted. Writes that name the slot of a permit are rejected as soon as the permit is revoked.
 func (c *Client) RevokeLock(ctx context.Context, name Name, body RevokeRequest) (*Lock, *http.Response, error) {
 	return receive[Lock](ctx, c, http.MethodPost, fmt.Sprintf("/v1/locks/%s/revoke", url.PathEscape(name)), nil, nil, body)
+}
+
+// ListSessions: List sessions (GET /v1/sessions).
+//
+// Lists the sessions that have not ended, in the order of their public names. Needs a key without prefixes.
+func (c *Client) ListSessions(ctx context.Context, params ListSessionsParams) (*SessionPage, *http.Response, error) {
+	query := url.Values{}
+	parameter(query.Set, "holder", params.Holder)
+	parameter(query.Set, "limit", params.Limit)
+	parameter(query.Set, "cursor", params.Cursor)
+	return receive[SessionPage](ctx, c, http.MethodGet, "/v1/sessions", query, nil, nil)
+}
+
+// OpenSession: Open a session (POST /v1/sessions).
+//
+// Opens a session, which keeps leases alive: send its `session_id` with acquires, then one renewal of the session
+// extends all of these leases. They end together: when the session is not renewed in time, closed or revoked. A
+// waiter of the session then leaves its queue. Every lease keeps its own fencing token.
+//
+// Choose the `session_id` yourself (a random UUID, version 4) to make retries safe: the same call, sent again,
+// finds the same session and answers 200 with its current state. A `session_id` whose session has ended is never
+// used again.
+//
+// Count `expires_in_ms` from the moment you sent the request, not from the moment you got the response.
+func (c *Client) OpenSession(ctx context.Context, body OpenSessionRequest) (*Session, *http.Response, error) {
+	return receive[Session](ctx, c, http.MethodPost, "/v1/sessions", nil, nil, body)
+}
+
+// CloseSession: Close a session (POST /v1/sessions/close).
+//
+// Releases all leases of the session, gives up its places in queues, and ends it. A repeated close succeeds
+// again. If the session ended in another way, the response is `session_lost` and says how: the work may have
+// overlapped with another holder's.
+func (c *Client) CloseSession(ctx context.Context, body CloseSessionRequest) (*http.Response, error) {
+	return c.send(ctx, http.MethodPost, "/v1/sessions/close", nil, nil, body)
+}
+
+// RenewSession: Renew a session (POST /v1/sessions/renew).
+//
+// Moves the end of the session, and of its leases, to one TTL from now. The end never moves backwards. A renewal
+// succeeds until the session's grace is over, and never after that. Its cost does not depend on the number of
+// leases.
+func (c *Client) RenewSession(ctx context.Context, body RenewSessionRequest) (*Session, *http.Response, error) {
+	return receive[Session](ctx, c, http.MethodPost, "/v1/sessions/renew", nil, nil, body)
+}
+
+// GetSession: Read a session (GET /v1/sessions/{session}).
+//
+// Returns a session by its public name, with its leases and its places in queues; `locks` has the first 1000 of
+// them. A session that has ended is known for a while. The name of a lock that the API key does not cover is
+// shown as `(not covered)`.
+func (c *Client) GetSession(ctx context.Context, session SessionName) (*SessionInfo, *http.Response, error) {
+	return receive[SessionInfo](ctx, c, http.MethodGet, fmt.Sprintf("/v1/sessions/%s", url.PathEscape(session)), nil, nil, nil)
+}
+
+// RevokeSession: Revoke a session (POST /v1/sessions/{session}/revoke).
+//
+// For operators. The session ends immediately: from then on its holder's calls fail with `session_lost`. Its
+// leases are revoked, with this reason, and its waiters leave their queues. If the session has a grace, its
+// leases block conflicting grants until the grace, counted from the revocation, is over. `skip_grace: true` frees
+// the locks immediately. A repeated revocation succeeds again. Needs a key without prefixes.
+func (c *Client) RevokeSession(ctx context.Context, session SessionName, body RevokeSessionRequest) (*SessionInfo, *http.Response, error) {
+	return receive[SessionInfo](ctx, c, http.MethodPost, fmt.Sprintf("/v1/sessions/%s/revoke", url.PathEscape(session)), nil, nil, body)
 }
 
 // ReportStaleToken: Report a stale write (POST /v1/tokens/report).

@@ -225,9 +225,14 @@ func (s *secrets) sendBadRequests(keys ...string) {
 			`{"holder":"me","ttl_ms":"` + id + `"}`, `["` + key + `"]`, `{"lease_id":"` + id + `0"}`, id,
 			`{"holder":"me","lease_id":"` + id + `","ttl_ms":-1}`,
 		} {
-			for _, call := range []string{"acquire", "renew", "release"} {
-				request, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.base+"/v1/locks/bad/"+call,
-					strings.NewReader(body))
+			for _, path := range []string{
+				"/v1/locks/bad/acquire", "/v1/locks/bad/renew", "/v1/locks/bad/release",
+				"/v1/sessions", "/v1/sessions/renew", "/v1/sessions/close",
+			} {
+				if strings.HasPrefix(path, "/v1/sessions") {
+					body = strings.ReplaceAll(body, "lease_id", "session_id")
+				}
+				request, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.base+path, strings.NewReader(body))
 				if err != nil {
 					s.Error(err)
 					return

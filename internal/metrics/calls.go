@@ -12,9 +12,20 @@ import (
 // The outcomes of calls that succeed.
 const (
 	granted  = "granted"
-	replayed = "replayed" // an acquire found the lease that an earlier one had been granted
+	replayed = "replayed" // an acquire or open found the lease or session of an earlier one
 	renewed  = "renewed"
 	released = "released"
+	opened   = "opened"
+	closed   = "closed"
+	revoked  = "revoked"
+)
+
+// The calls about sessions.
+const (
+	openCall   = "open"
+	renewCall  = "renew"
+	closeCall  = "close"
+	revokeCall = "revoke"
 )
 
 // Where stale tokens are shown.
@@ -27,7 +38,7 @@ const (
 // Calls returns a Service that counts each call and passes it to inner.
 func (m *Metrics) Calls(inner lock.Service) lock.Service { return &calls{Service: inner, metrics: m} }
 
-// calls counts the calls that change locks or show a token. It passes the others on as they are.
+// calls counts the calls that change locks or sessions, or show a token. It passes the others on as they are.
 type calls struct {
 	lock.Service
 	metrics *Metrics
@@ -69,6 +80,38 @@ func (c *calls) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 		}
 	}
 	return results
+}
+
+func (c *calls) OpenSession(ctx context.Context, o lock.OpenSession) (lock.SessionGrant, error) {
+	g, err := c.Service.OpenSession(ctx, o)
+	done := opened
+	if g.Replayed {
+		done = replayed
+	}
+	c.session(openCall, done, err)
+	return g, err
+}
+
+func (c *calls) RenewSession(ctx context.Context, r lock.RenewSession) (lock.SessionGrant, error) {
+	g, err := c.Service.RenewSession(ctx, r)
+	c.session(renewCall, renewed, err)
+	return g, err
+}
+
+func (c *calls) CloseSession(ctx context.Context, s lock.CloseSession) error {
+	err := c.Service.CloseSession(ctx, s)
+	c.session(closeCall, closed, err)
+	return err
+}
+
+func (c *calls) RevokeSession(ctx context.Context, r lock.RevokeSession) (lock.SessionInfo, error) {
+	s, err := c.Service.RevokeSession(ctx, r)
+	c.session(revokeCall, revoked, err)
+	return s, err
+}
+
+func (c *calls) session(call, done string, err error) {
+	c.metrics.sessions.WithLabelValues(call, outcomeOf(done, err)).Inc()
 }
 
 func (c *calls) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {

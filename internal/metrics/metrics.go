@@ -41,6 +41,7 @@ type Metrics struct {
 	waits     *prometheus.HistogramVec
 	renewals  *prometheus.CounterVec
 	releases  *prometheus.CounterVec
+	sessions  *prometheus.CounterVec
 	staleness *prometheus.CounterVec
 	handovers prometheus.Histogram
 	margins   prometheus.Histogram
@@ -95,6 +96,9 @@ func New(version, commit string) *Metrics {
 		releases: register.NewCounterVec(prometheus.CounterOpts{
 			Name: "paddock_releases_total", Help: "Releases, by their outcome.",
 		}, []string{"outcome"}),
+		sessions: register.NewCounterVec(prometheus.CounterOpts{
+			Name: "paddock_sessions_total", Help: "Calls that open, renew, close or revoke sessions, by their outcome.",
+		}, []string{"call", "outcome"}),
 		staleness: register.NewCounterVec(prometheus.CounterOpts{
 			Name: "paddock_stale_tokens_total", Help: "Fencing tokens that were refused or reported because they were stale.",
 		}, []string{"where"}),
@@ -139,6 +143,9 @@ func (m *Metrics) start() {
 		m.renewals.WithLabelValues(outcome)
 		m.releases.WithLabelValues(outcome)
 	}
+	for _, outcome := range []string{string(lock.ErrSessionLost), string(lock.ErrUnavailable), string(lock.ErrUnknownOutcome)} {
+		m.sessions.WithLabelValues(renewCall, outcome)
+	}
 	for mode := lock.Exclusive; mode <= lock.Permit; mode++ {
 		m.granted[mode] = m.acquires.WithLabelValues(mode.String(), granted)
 		m.held[mode] = m.holds.WithLabelValues(mode.String(), lock.Released.String())
@@ -161,7 +168,7 @@ func (m *Metrics) Handler() http.Handler {
 // Decided counts what was left of a renewed lease, and the leases that the decision has ended. One that was withdrawn was
 // never held.
 func (m *Metrics) Decided(d *lock.Decision) {
-	if d.Renewed {
+	if d.Renewed && d.Lease.Session == 0 {
 		m.margins.Observe(d.Left.Seconds() / d.Lease.TTL.Seconds())
 	}
 	for i := range d.Ended {

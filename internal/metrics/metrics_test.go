@@ -33,6 +33,7 @@ func scrape(t *testing.T, m *metrics.Metrics) string {
 type answers struct {
 	lock.Service
 	grant    lock.Grant
+	session  lock.SessionGrant
 	verified lock.Verification
 	page     lock.Page[lock.Lock]
 	err      error
@@ -45,6 +46,16 @@ func (a answers) Locks(context.Context, lock.LockQuery) (lock.Page[lock.Lock], e
 func (a answers) Acquire(context.Context, lock.Acquire) (lock.Grant, error) { return a.grant, a.err }
 func (a answers) Renew(context.Context, lock.Renew) (lock.Grant, error)     { return a.grant, a.err }
 func (a answers) Release(context.Context, lock.Release) error               { return a.err }
+func (a answers) OpenSession(context.Context, lock.OpenSession) (lock.SessionGrant, error) {
+	return a.session, a.err
+}
+func (a answers) RenewSession(context.Context, lock.RenewSession) (lock.SessionGrant, error) {
+	return a.session, a.err
+}
+func (a answers) CloseSession(context.Context, lock.CloseSession) error { return a.err }
+func (a answers) RevokeSession(context.Context, lock.RevokeSession) (lock.SessionInfo, error) {
+	return lock.SessionInfo{}, a.err
+}
 func (a answers) VerifyToken(context.Context, lock.Verify) (lock.Verification, error) {
 	return a.verified, a.err
 }
@@ -76,6 +87,18 @@ func TestEachCallMovesItsMetric(t *testing.T) {
 		"a renewal too late":  {answers{err: lock.ErrLeaseLost}, func(s lock.Service) { _, _ = s.Renew(t.Context(), lock.Renew{}) }, `paddock_renewals_total{outcome="lease_lost"} 1`},
 		"a release":           {answers{}, func(s lock.Service) { _ = s.Release(t.Context(), lock.Release{}) }, `paddock_releases_total{outcome="released"} 1`},
 		"an error of no kind": {answers{err: io.EOF}, func(s lock.Service) { _ = s.Release(t.Context(), lock.Release{}) }, `paddock_releases_total{outcome="internal"} 1`},
+		"a session": {answers{}, func(s lock.Service) { _, _ = s.OpenSession(t.Context(), lock.OpenSession{}) },
+			`paddock_sessions_total{call="open",outcome="opened"} 1`},
+		"a session again": {answers{session: lock.SessionGrant{Replayed: true}}, func(s lock.Service) { _, _ = s.OpenSession(t.Context(), lock.OpenSession{}) },
+			`paddock_sessions_total{call="open",outcome="replayed"} 1`},
+		"a heartbeat": {answers{}, func(s lock.Service) { _, _ = s.RenewSession(t.Context(), lock.RenewSession{}) },
+			`paddock_sessions_total{call="renew",outcome="renewed"} 1`},
+		"a heartbeat too late": {answers{err: &lock.Error{Code: lock.ErrSessionLost}}, func(s lock.Service) { _, _ = s.RenewSession(t.Context(), lock.RenewSession{}) },
+			`paddock_sessions_total{call="renew",outcome="session_lost"} 1`},
+		"the end of a session": {answers{}, func(s lock.Service) { _ = s.CloseSession(t.Context(), lock.CloseSession{}) },
+			`paddock_sessions_total{call="close",outcome="closed"} 1`},
+		"a revoked session": {answers{}, func(s lock.Service) { _, _ = s.RevokeSession(t.Context(), lock.RevokeSession{}) },
+			`paddock_sessions_total{call="revoke",outcome="revoked"} 1`},
 		"a stale token": {answers{verified: lock.Verification{Status: lock.Stale}}, func(s lock.Service) { _, _ = s.VerifyToken(t.Context(), lock.Verify{}) },
 			`paddock_stale_tokens_total{where="verify"} 1`},
 		"a report": {answers{}, func(s lock.Service) { _, _ = s.ReportStale(t.Context(), lock.ReportStale{}) },

@@ -80,7 +80,7 @@ func grantTo(c lock.Command, l *Lease, sent time.Time) (g lock.Grant, err error)
 func isAnswer(c lock.Command, g lock.Grant) bool {
 	switch c := c.(type) {
 	case lock.Acquire:
-		return g.Name == c.Name && g.ID == c.LeaseID && g.Token > 0
+		return g.Name == c.Name && g.ID == c.LeaseID && g.Token > 0 && g.Session == c.SessionID.Ref()
 	case lock.Renew:
 		return g.Name == c.Name && g.ID == c.LeaseID && g.Token > 0
 	}

@@ -95,6 +95,7 @@ func TestAnswerToAnotherRequestIsRefused(t *testing.T) {
 		"a lease of null":       `{"results":[{"status":201,"lease":null}]}`,
 		"another lock's lease":  strings.Replace(good, `"name":"a"`, `"name":"b"`, 1),
 		"another's lease":       strings.Replace(good, "5e0c", "5e0d", 1),
+		"another session's":     strings.Replace(good, `"slot":2`, `"slot":2,"session":"7bb9f2a32ab6969f"`, 1),
 		"no token":              strings.Replace(good, `"fencing_token":41,`, ``, 1),
 		"a token in words":      strings.Replace(good, `41`, `"41"`, 1),
 		"no instant":            strings.Replace(good, `2026-01-02T`, ``, 1),

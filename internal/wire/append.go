@@ -46,6 +46,9 @@ func AppendLease(b []byte, l Lease) []byte {
 	b = appendTime(append(b, `,"acquired_at":`...), l.AcquiredAt)
 	b = appendTime(append(b, `,"expires_at":`...), l.ExpiresAt)
 	b = strconv.AppendInt(append(b, `,"expires_in_ms":`...), l.ExpiresInMs, 10)
+	if l.Session != nil {
+		b = appendText(append(b, `,"session":`...), *l.Session)
+	}
 	return append(appendMetadata(b, l.Metadata), '}')
 }
 
@@ -111,6 +114,9 @@ func appendMembers(b []byte, c lock.Command) []byte {
 		b = appendMetadata(appendMs(b, `,"max_hold_ms":`, c.MaxHold), c.Metadata)
 		if c.Mode != 0 {
 			b = appendText(append(b, `,"mode":`...), c.Mode.String())
+		}
+		if c.SessionID != (lock.SessionID{}) {
+			b = appendID(append(b, `,"session_id":`...), c.SessionID)
 		}
 		b = appendMs(appendMs(b, `,"ttl_ms":`, c.TTL), `,"wait_ms":`, c.Wait)
 	case lock.Renew:

@@ -20,7 +20,7 @@ func TestLeaseIsEncodedAsByEncodingJSON(t *testing.T) {
 	full := Lease{
 		Name: "a:b", LeaseID: uuid.New(), FencingToken: int64(lock.MaxToken), Slot: 7, Mode: "permit", Holder: "<é> \"\\\u2028\x7f 𝄞",
 		TTLMs: 30000, GraceMs: 2000, MaxHoldMs: new(int64(3600000)), AcquiredAt: time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC),
-		ExpiresAt: time.Date(2026, 1, 2, 3, 4, 35, 0, time.UTC), ExpiresInMs: 29997, Metadata: json.RawMessage(` {"a": [1e400, null, "<"], "b" : 0.10} `),
+		ExpiresAt: time.Date(2026, 1, 2, 3, 4, 35, 0, time.UTC), ExpiresInMs: 29997, Session: new("7bb9f2a32ab6969f"), Metadata: json.RawMessage(` {"a": [1e400, null, "<"], "b" : 0.10} `),
 	}
 	for i, of := 0, reflect.ValueOf(full); i < of.NumField(); i++ {
 		if of.Field(i).IsZero() {
@@ -90,6 +90,8 @@ func membersIn(t *testing.T, text []byte) map[string]string {
 	return members
 }
 
+var someSession = uuid.MustParse("7c1b7e5a-3d0f-4a55-9d27-6d0a2b1c9e44")
+
 var someID = lock.LeaseID(uuid.MustParse("5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11"))
 
 // Calls, and what they are as items by the types that come from yaml.
@@ -109,6 +111,9 @@ var items = map[string]struct {
 		lock.Acquire{Name: "a", LeaseID: someID, Mode: 7, Capacity: -1, TTL: -1},
 		BatchAcquire{Op: Acquire, Name: "a", LeaseID: new(uuid.UUID(someID)), Mode: new(Mode("unknown")),
 			Capacity: new(-1), TTLMs: new(int64(-1))}},
+	"one of a session": {
+		lock.Acquire{Name: "a", LeaseID: someID, Holder: "h", SessionID: lock.SessionID(someSession)},
+		BatchAcquire{Op: Acquire, Name: "a", LeaseID: new(uuid.UUID(someID)), Holder: "h", SessionID: new(someSession)}},
 	"a renewal": {
 		lock.Renew{Name: "a", LeaseID: someID},
 		BatchRenew{Op: Renew, Name: "a", LeaseID: uuid.UUID(someID)}},

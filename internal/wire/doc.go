@@ -16,7 +16,7 @@
 //
 // # Decoding answers, leniently
 //
-// [ParseLease], [ParseResults] and [Parse] decode answers into models with encoding/json. They ignore unknown members, so
+// [ParseLease], [ParseSession], [ParseResults] and [Parse] decode answers into models with encoding/json. They ignore unknown members, so
 // that the service can add members. They fail with [ErrNotTheAnswer] if the answer belongs to another request.
 //
 // # Conversion

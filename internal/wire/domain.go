@@ -15,7 +15,7 @@ func LeaseOf(g lock.Grant) Lease {
 		Name: g.Name, LeaseID: [16]byte(g.ID), FencingToken: int64(g.Token), Slot: g.Slot, Mode: modeOf(g.Mode),
 		Holder: g.Holder, TTLMs: g.TTL.Milliseconds(), GraceMs: g.Grace.Milliseconds(),
 		MaxHoldMs: UnlessZero(g.MaxHold.Milliseconds()), AcquiredAt: g.AcquiredAt.UTC(), ExpiresAt: g.ExpiresAt.UTC(),
-		ExpiresInMs: nonNegativeMs(time.Until(g.Until)), Metadata: g.Metadata,
+		ExpiresInMs: nonNegativeMs(time.Until(g.Until)), Metadata: g.Metadata, Session: sessionName(g.Session),
 	}
 }
 
@@ -27,7 +27,7 @@ func (l Lease) Domain(sent time.Time) lock.Grant {
 			ID: lock.LeaseID(l.LeaseID), Name: l.Name, Slot: l.Slot, Mode: lock.ModeOf(string(l.Mode)), Holder: l.Holder,
 			Token: lock.Token(l.FencingToken), TTL: nonNegative(l.TTLMs), Grace: nonNegative(l.GraceMs),
 			MaxHold: nonNegative(ValueOf(l.MaxHoldMs)), AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt,
-			Metadata: metadataOf(l.Metadata),
+			Metadata: metadataOf(l.Metadata), Session: sessionRefOf(l.Session),
 		},
 		Until: sent.Add(nonNegative(l.ExpiresInMs)),
 	}
@@ -66,6 +66,7 @@ func leaseInfoOf(l lock.LeaseInfo) LeaseInfo {
 		Slot: l.Slot, Mode: modeOf(l.Mode), Holder: l.Holder, FencingToken: int64(l.Token),
 		AcquiredAt: l.AcquiredAt.UTC(), ExpiresAt: l.ExpiresAt.UTC(), ExpiresInMs: nonNegativeMs(l.Remaining),
 		GraceMs: l.Grace.Milliseconds(), Metadata: l.Metadata, Revoked: UnlessZero(l.Revoked),
+		Session: sessionName(l.Session),
 	}
 }
 
@@ -75,6 +76,7 @@ func (l LeaseInfo) Domain() lock.LeaseInfo {
 		Slot: l.Slot, Mode: lock.ModeOf(string(l.Mode)), Holder: l.Holder, Token: lock.Token(l.FencingToken),
 		AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt, Remaining: nonNegative(l.ExpiresInMs),
 		Grace: nonNegative(l.GraceMs), Metadata: metadataOf(l.Metadata), Revoked: ValueOf(l.Revoked),
+		Session: sessionRefOf(l.Session),
 	}
 }
 

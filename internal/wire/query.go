@@ -36,6 +36,12 @@ func (p ListHoldsParams) Domain(name string) (lock.HoldQuery, error) {
 	}, checkLimit(p.Limit)
 }
 
+// Domain returns the query of a list of sessions.
+func (p ListSessionsParams) Domain() (lock.SessionQuery, error) {
+	return lock.SessionQuery{Holder: ValueOf(p.Holder), Limit: ValueOf(p.Limit), Cursor: ValueOf(p.Cursor)},
+		cmp.Or(checkNotEmpty("holder", p.Holder), checkLimit(p.Limit))
+}
+
 // unknownKind is no kind. A query with it is refused.
 const unknownKind lock.Kind = -1
 
@@ -111,6 +117,11 @@ func instant(t time.Time) string {
 // HoldQueryString returns the query of a URL that lists the holds of a lock.
 func HoldQueryString(q lock.HoldQuery) string {
 	return queryString("at", instant(q.At), "until", instant(q.Until), "limit", digits(int64(q.Limit)))
+}
+
+// SessionQueryString returns the query of a URL that lists sessions.
+func SessionQueryString(q lock.SessionQuery) string {
+	return queryString("holder", q.Holder, "limit", digits(int64(q.Limit)), "cursor", q.Cursor)
 }
 
 // WatchQueryString returns the query of a URL that watches a lock.

@@ -44,9 +44,12 @@ func (s *fixture) acquire(a lock.Acquire) (lock.Grant, error) {
 	return s.locks.Acquire(s.ctx, s.complete(a))
 }
 
-// complete fills in the defaults: the fixture's lock, the holder "first", longTTL, and a new LeaseID.
+// complete fills in the defaults: the fixture's lock, the holder "first", longTTL unless there is a session, and a new LeaseID.
 func (s *fixture) complete(a lock.Acquire) lock.Acquire {
-	a.Name, a.Holder, a.TTL = cmp.Or(a.Name, s.name), cmp.Or(a.Holder, "first"), cmp.Or(a.TTL, longTTL)
+	a.Name, a.Holder = cmp.Or(a.Name, s.name), cmp.Or(a.Holder, "first")
+	if a.SessionID == (lock.SessionID{}) {
+		a.TTL = cmp.Or(a.TTL, longTTL)
+	}
 	if a.LeaseID == (lock.LeaseID{}) {
 		a.LeaseID = newID()
 	}

@@ -43,6 +43,7 @@ func Run(t *testing.T, open func(t *testing.T) lock.Service) {
 		"watch":        watchCases(),
 		"follow":       followCases(),
 		"queue view":   queueViewCases(),
+		"session":      sessionCases(),
 	} {
 		t.Run(topic, func(t *testing.T) {
 			t.Parallel()

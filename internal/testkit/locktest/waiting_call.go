@@ -108,6 +108,13 @@ func (c *waitingCall) mustBeGranted() lock.Grant {
 	return c.grant
 }
 
+// refusal waits until the call has ended, and returns its error.
+func (c *waitingCall) refusal() error {
+	c.s.Helper()
+	c.wait()
+	return c.err
+}
+
 // cancelAndWait cancels the call and waits for its end. It must not have been granted the lock.
 func (c *waitingCall) cancelAndWait() {
 	c.s.Helper()

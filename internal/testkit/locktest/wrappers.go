@@ -32,6 +32,30 @@ func (b balancer) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) 
 	return b.any().Revoke(ctx, r)
 }
 
+func (b balancer) OpenSession(ctx context.Context, o lock.OpenSession) (lock.SessionGrant, error) {
+	return b.any().OpenSession(ctx, o)
+}
+
+func (b balancer) RenewSession(ctx context.Context, r lock.RenewSession) (lock.SessionGrant, error) {
+	return b.any().RenewSession(ctx, r)
+}
+
+func (b balancer) CloseSession(ctx context.Context, c lock.CloseSession) error {
+	return b.any().CloseSession(ctx, c)
+}
+
+func (b balancer) RevokeSession(ctx context.Context, r lock.RevokeSession) (lock.SessionInfo, error) {
+	return b.any().RevokeSession(ctx, r)
+}
+
+func (b balancer) Session(ctx context.Context, ref lock.SessionRef) (lock.SessionInfo, error) {
+	return b.any().Session(ctx, ref)
+}
+
+func (b balancer) Sessions(ctx context.Context, q lock.SessionQuery) (lock.Page[lock.SessionInfo], error) {
+	return b.any().Sessions(ctx, q)
+}
+
 func (b balancer) Lock(ctx context.Context, name string) (lock.Lock, error) {
 	return b.any().Lock(ctx, name)
 }

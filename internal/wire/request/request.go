@@ -85,8 +85,9 @@ func (d *Decoder) FencedWrite(key string, body []byte) (lock.FencedWrite, error)
 func (o *object) acquire(name string) (lock.Acquire, error) {
 	return lock.Acquire{
 		Name: name, Capacity: o.nonZeroCount(capacityField), Grace: o.duration(graceField), Holder: o.text(holderField),
-		KeepPlace: o.boolean(keepPlaceField), LeaseID: o.optionalID(), MaxHold: o.positiveDuration(maxHoldField),
+		KeepPlace: o.boolean(keepPlaceField), LeaseID: o.optionalID(leaseIDField, "a random UUID"), MaxHold: o.positiveDuration(maxHoldField),
 		Metadata: o.freeForm(metadataField), Mode: o.mode(), TTL: o.positiveDuration(ttlField), Wait: o.duration(waitField),
+		SessionID: lock.SessionID(o.optionalID(sessionIDField, "that of an open session")),
 	}, o.err
 }
 
@@ -255,7 +256,7 @@ func (o *object) text(f field) string {
 	return text
 }
 
-func (o *object) id(f field) (id lock.LeaseID) {
+func (o *object) id(f field) (id [16]byte) {
 	v := o.value(f)
 	if v == nil {
 		return id
@@ -267,14 +268,14 @@ func (o *object) id(f field) (id lock.LeaseID) {
 	if err != nil {
 		o.err = lock.Invalid(fieldNames[f], "must be a UUID: a string of 32 hexadecimal digits, grouped 8-4-4-4-12")
 	}
-	return lock.LeaseID(parsed)
+	return parsed
 }
 
-// optionalID returns the lease_id of an acquire. It may be missing, but not all zeros.
-func (o *object) optionalID() lock.LeaseID {
-	id := o.id(leaseIDField)
-	if o.err == nil && o.values[leaseIDField] != nil && id == (lock.LeaseID{}) {
-		o.err = lock.Invalid("lease_id", "is all zeros; give a random UUID, or leave it out")
+// optionalID returns a UUID that may be missing, but not all zeros. The error names what to give instead.
+func (o *object) optionalID(f field, instead string) [16]byte {
+	id := o.id(f)
+	if o.err == nil && o.values[f] != nil && id == [16]byte{} {
+		o.err = lock.Invalid(fieldNames[f], "is all zeros; give %s, or leave it out", instead)
 	}
 	return id
 }

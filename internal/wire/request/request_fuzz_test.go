@@ -16,6 +16,7 @@ func FuzzDecode(f *testing.F) {
 		`{"holder": "a"}`, `{"lease_id": "5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11"}`, `{"holder": "a", "metadata": {"x": [null, 1e400]}}`,
 		`{"holder": "a", "mode": "permit", "capacity": 3, "wait_ms": 30000, "keep_place": true}`,
 		`{"lock": "a", "fencing_token": 1, "value": null, "if_version": 0}`, `{"fencing_token": 9007199254740992, "reason": "r"}`,
+		`{"session_id": "7c1b7e5a-3d0f-4a55-9d27-6d0a2b1c9e44", "holder": "a", "grace_ms": 0}`, `{"reason": "r", "skip_grace": true}`,
 		`{"holder": null}`, `{"a": 1, "a": 2}`, `{"\u0061": 1}`, `{"": 1}`, `[]`, `null`, ``, `{`, `{}x`, `{"value": [[[[]]]]}`, "{\"\xff\": 1}",
 	} {
 		f.Add([]byte(seed))
@@ -38,6 +39,14 @@ func FuzzDecode(f *testing.F) {
 		checkDecoded(t, body, err, "lease_id")
 		_, err = d.Revoke("a", body)
 		checkDecoded(t, body, err, "fencing_token", "reason")
+		_, err = d.OpenSession("", body)
+		checkDecoded(t, body, err, "holder")
+		_, err = d.RenewSession("", body)
+		checkDecoded(t, body, err, "session_id")
+		_, err = d.CloseSession("", body)
+		checkDecoded(t, body, err, "session_id")
+		_, err = d.RevokeSession("7bb9f2a32ab6969f", body)
+		checkDecoded(t, body, err, "reason")
 		_, err = d.Verify("", body)
 		checkDecoded(t, body, err, "name", "fencing_token")
 		write, err := d.FencedWrite("a", body)

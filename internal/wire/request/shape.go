@@ -26,6 +26,7 @@ const (
 	nameField
 	opField
 	reasonField
+	sessionIDField
 	skipGraceField
 	slotField
 	ttlField
@@ -37,7 +38,8 @@ const (
 
 var fieldNames = [fieldCount]string{
 	"acquired_at", "capacity", "fencing_token", "grace_ms", "holder", "if_version", "keep_place", "lease_id", "lock",
-	"max_hold_ms", "metadata", "mode", "name", "op", "reason", "skip_grace", "slot", "ttl_ms", "value", "wait_ms", "where",
+	"max_hold_ms", "metadata", "mode", "name", "op", "reason", "session_id", "skip_grace", "slot", "ttl_ms", "value", "wait_ms",
+	"where",
 }
 
 // renamed maps former names of members to the fields that replaced them.
@@ -74,7 +76,7 @@ var (
 	acquireBody = shape{
 		kind: "body",
 		allowed: setOf(capacityField, graceField, holderField, keepPlaceField, leaseIDField, maxHoldField, metadataField,
-			modeField, ttlField, waitField),
+			modeField, sessionIDField, ttlField, waitField),
 		required: setOf(holderField),
 	}
 	renewBody   = shape{kind: "body", allowed: setOf(leaseIDField, metadataField, ttlField), required: setOf(leaseIDField)}
@@ -94,6 +96,14 @@ var (
 		kind: "body", allowed: setOf(fencingTokenField, ifVersionField, lockField, slotField, valueField),
 		required: setOf(fencingTokenField, lockField, valueField),
 	}
+	openSessionBody = shape{
+		kind: "body", allowed: setOf(graceField, holderField, metadataField, sessionIDField, ttlField),
+		required: setOf(holderField),
+	}
+	renewSessionBody  = shape{kind: "body", allowed: setOf(sessionIDField, ttlField), required: setOf(sessionIDField)}
+	closeSessionBody  = shape{kind: "body", allowed: setOf(sessionIDField), required: setOf(sessionIDField)}
+	revokeSessionBody = shape{kind: "body", allowed: setOf(reasonField, skipGraceField), required: setOf(reasonField)}
+
 	acquireItem = acquireBody.item()
 	renewItem   = renewBody.item()
 	releaseItem = releaseBody.item()

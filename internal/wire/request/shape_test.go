@@ -26,6 +26,10 @@ func TestShapesAreThoseOfTheDocument(t *testing.T) {
 		"verify":          {verifyBody, reflect.TypeFor[wire.VerifyRequest]()},
 		"report":          {reportBody, reflect.TypeFor[wire.ReportRequest]()},
 		"fenced write":    {fencedWriteBody, reflect.TypeFor[wire.FencedWrite]()},
+		"open session":    {openSessionBody, reflect.TypeFor[wire.OpenSessionRequest]()},
+		"renew session":   {renewSessionBody, reflect.TypeFor[wire.RenewSessionRequest]()},
+		"close session":   {closeSessionBody, reflect.TypeFor[wire.CloseSessionRequest]()},
+		"revoke session":  {revokeSessionBody, reflect.TypeFor[wire.RevokeSessionRequest]()},
 		"item to acquire": {acquireItem, reflect.TypeFor[wire.BatchAcquire]()},
 		"item to renew":   {renewItem, reflect.TypeFor[wire.BatchRenew]()},
 		"item to release": {releaseItem, reflect.TypeFor[wire.BatchRelease]()},
@@ -81,6 +85,12 @@ func TestMembersHaveTheTypesOfTheDocument(t *testing.T) {
 		{reflect.TypeFor[wire.VerifyRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Verify("a", body)) }},
 		{reflect.TypeFor[wire.ReportRequest](), func(d *Decoder, body []byte) error { return errorOf(d.ReportStale("a", body)) }},
 		{reflect.TypeFor[wire.FencedWrite](), func(d *Decoder, body []byte) error { return errorOf(d.FencedWrite("a", body)) }},
+		{reflect.TypeFor[wire.OpenSessionRequest](), func(d *Decoder, body []byte) error { return errorOf(d.OpenSession("", body)) }},
+		{reflect.TypeFor[wire.RenewSessionRequest](), func(d *Decoder, body []byte) error { return errorOf(d.RenewSession("", body)) }},
+		{reflect.TypeFor[wire.CloseSessionRequest](), func(d *Decoder, body []byte) error { return errorOf(d.CloseSession("", body)) }},
+		{reflect.TypeFor[wire.RevokeSessionRequest](), func(d *Decoder, body []byte) error {
+			return errorOf(d.RevokeSession("7bb9f2a32ab6969f", body))
+		}},
 		{reflect.TypeFor[wire.BatchAcquire](), decodeItem}, {reflect.TypeFor[wire.BatchRenew](), decodeItem}, {reflect.TypeFor[wire.BatchRelease](), decodeItem},
 	} {
 		good := map[string]string{}

@@ -36,6 +36,9 @@ export interface paths {
          *     text does not.
          *
          *     Count `expires_in_ms` from the moment you sent the request, not from the moment you got the response.
+         *
+         *     With a `session_id`, the lease belongs to that session: renewing the session keeps it alive, and it ends with
+         *     the session. It has the session's `ttl_ms` and `grace_ms`, so the request must not have its own.
          */
         post: operations["acquireLock"];
         delete?: never;
@@ -64,6 +67,9 @@ export interface paths {
          * @description Moves the end of the lease to one TTL from now. The end never moves backwards and never beyond `max_hold_ms`
          *     since the grant. Repeated renewals do not add up. A renewal succeeds until the lease's grace is over, and
          *     never after that, even if the lock is still free.
+         *
+         *     The lease of a session ends with the session, so its renewal moves nothing, and `ttl_ms` is invalid. It may
+         *     replace the metadata.
          */
         post: operations["renewLease"];
         delete?: never;
@@ -161,6 +167,139 @@ export interface paths {
          *     1000.
          */
         post: operations["batch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List sessions
+         * @description Lists the sessions that have not ended, in the order of their public names. Needs a key without prefixes.
+         */
+        get: operations["listSessions"];
+        put?: never;
+        /**
+         * Open a session
+         * @description Opens a session, which keeps leases alive: send its `session_id` with acquires, then one renewal of the session
+         *     extends all of these leases. They end together: when the session is not renewed in time, closed or revoked. A
+         *     waiter of the session then leaves its queue. Every lease keeps its own fencing token.
+         *
+         *     Choose the `session_id` yourself (a random UUID, version 4) to make retries safe: the same call, sent again,
+         *     finds the same session and answers 200 with its current state. A `session_id` whose session has ended is never
+         *     used again.
+         *
+         *     Count `expires_in_ms` from the moment you sent the request, not from the moment you got the response.
+         */
+        post: operations["openSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/renew": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Renew a session
+         * @description Moves the end of the session, and of its leases, to one TTL from now. The end never moves backwards. A renewal
+         *     succeeds until the session's grace is over, and never after that. Its cost does not depend on the number of
+         *     leases.
+         */
+        post: operations["renewSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/close": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Close a session
+         * @description Releases all leases of the session, gives up its places in queues, and ends it. A repeated close succeeds
+         *     again. If the session ended in another way, the response is `session_lost` and says how: the work may have
+         *     overlapped with another holder's.
+         */
+        post: operations["closeSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{session}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The session's public name, not its `session_id`.
+                 * @example 7bb9f2a32ab6969f
+                 */
+                session: components["parameters"]["SessionName"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a session
+         * @description Returns a session by its public name, with its leases and its places in queues; `locks` has the first 1000 of
+         *     them. A session that has ended is known for a while. The name of a lock that the API key does not cover is
+         *     shown as `(not covered)`.
+         */
+        get: operations["getSession"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{session}/revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The session's public name, not its `session_id`.
+                 * @example 7bb9f2a32ab6969f
+                 */
+                session: components["parameters"]["SessionName"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Revoke a session
+         * @description For operators. The session ends immediately: from then on its holder's calls fail with `session_lost`. Its
+         *     leases are revoked, with this reason, and its waiters leave their queues. If the session has a grace, its
+         *     leases block conflicting grants until the grace, counted from the revocation, is over. `skip_grace: true` frees
+         *     the locks immediately. A repeated revocation succeeds again. Needs a key without prefixes.
+         */
+        post: operations["revokeSession"];
         delete?: never;
         options?: never;
         head?: never;
@@ -528,6 +667,11 @@ export interface components {
          */
         LockName: string;
         /**
+         * @description A session's public name, a hash of its `session_id`. It proves nothing.
+         * @example 7bb9f2a32ab6969f
+         */
+        SessionRef: string;
+        /**
          * @description `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
          *     other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
          *     has its own token and slot.
@@ -593,11 +737,17 @@ export interface components {
              * @example 3600000
              */
             max_hold_ms?: number;
+            /**
+             * Format: uuid
+             * @description The session that keeps the lease alive. `ttl_ms` and `grace_ms` are then those of the session and must be
+             *     absent. By default the lease is renewed by itself.
+             */
+            session_id?: string;
             metadata?: components["schemas"]["Metadata"];
         };
         /**
-         * @description A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock. Numbers must be in the
-         *     range of a 64-bit float.
+         * @description A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+         *     be in the range of a 64-bit float.
          * @example {
          *       "host": "db-3"
          *     }
@@ -610,7 +760,7 @@ export interface components {
             lease_id: string;
             /**
              * Format: int64
-             * @description The lease's new TTL. By default the TTL stays the same.
+             * @description The lease's new TTL. By default the TTL stays the same. It must be absent for the lease of a session.
              */
             ttl_ms?: number;
             metadata?: components["schemas"]["Metadata"];
@@ -633,6 +783,53 @@ export interface components {
             /** @description The reason, shown to the revoked holder and in the events. The rules for characters are those of `holder`. */
             reason: string;
             /** @description Skip the grace of the lease, so that conflicting grants need not wait for it. The default is false. */
+            skip_grace?: boolean;
+        };
+        OpenSessionRequest: {
+            /**
+             * Format: uuid
+             * @description A random UUID that you choose. Keep it secret. If absent, the service chooses one, and the call cannot be
+             *     retried safely.
+             */
+            session_id?: string;
+            /**
+             * @description A display name for people. It proves nothing. The rules for characters are those of `holder` of an acquire.
+             * @example worker-1
+             */
+            holder: string;
+            /**
+             * Format: int64
+             * @description How long the session lasts without a renewal. The default is 30000. A deployment may set a lower maximum.
+             * @example 30000
+             */
+            ttl_ms?: number;
+            /**
+             * Format: int64
+             * @description How long after the end of the session its leases still block conflicting grants; the holder may still renew
+             *     the session during that time. The default is 0. A grace also applies after a revocation, unless that says
+             *     `skip_grace`.
+             * @example 0
+             */
+            grace_ms?: number;
+            metadata?: components["schemas"]["Metadata"];
+        };
+        RenewSessionRequest: {
+            /** Format: uuid */
+            session_id: string;
+            /**
+             * Format: int64
+             * @description The session's new TTL. By default the TTL stays the same.
+             */
+            ttl_ms?: number;
+        };
+        CloseSessionRequest: {
+            /** Format: uuid */
+            session_id: string;
+        };
+        RevokeSessionRequest: {
+            /** @description The reason, shown to the revoked holder and in the events. The rules for characters are those of `holder`. */
+            reason: string;
+            /** @description Skip the grace of the session, so that conflicting grants need not wait for it. The default is false. */
             skip_grace?: boolean;
         };
         BatchRequest: {
@@ -659,6 +856,8 @@ export interface components {
             grace_ms?: number;
             /** Format: int64 */
             max_hold_ms?: number;
+            /** Format: uuid */
+            session_id?: string;
             metadata?: components["schemas"]["Metadata"];
         };
         /** @description The same as `/v1/locks/{name}/renew`. */
@@ -735,6 +934,8 @@ export interface components {
              * @description The remaining time, counted from the moment the request was sent.
              */
             expires_in_ms: number;
+            /** @description The session that keeps the lease alive. Absent if the lease is renewed by itself. */
+            session?: components["schemas"]["SessionRef"];
             metadata?: components["schemas"]["Metadata"];
         };
         /** @description The public view of a lease, without its `lease_id`. */
@@ -757,6 +958,8 @@ export interface components {
              *     grants. Its holder has lost it. Absent otherwise.
              */
             revoked?: boolean;
+            /** @description The session that keeps the lease alive. Absent if there is none. */
+            session?: components["schemas"]["SessionRef"];
             metadata?: components["schemas"]["Metadata"];
         };
         Lock: {
@@ -784,6 +987,100 @@ export interface components {
             /** @description The number of waiters in the queue; see `/v1/locks/{name}/queue`. */
             waiters: number;
             leases: components["schemas"]["LeaseInfo"][];
+        };
+        /** @description A session as its holder sees it. */
+        Session: {
+            /**
+             * Format: uuid
+             * @description The secret that proves the session is yours.
+             */
+            session_id: string;
+            session: components["schemas"]["SessionRef"];
+            holder: string;
+            /** Format: int64 */
+            ttl_ms: number;
+            /** Format: int64 */
+            grace_ms: number;
+            /** Format: date-time */
+            opened_at: string;
+            /**
+             * Format: date-time
+             * @description For people. Programs should use `expires_in_ms`.
+             */
+            expires_at: string;
+            /**
+             * Format: int64
+             * @description The remaining time, counted from the moment the request was sent.
+             */
+            expires_in_ms: number;
+            /** @description The number of leases that the session keeps alive. */
+            leases: number;
+            /** @description The number of places in queues that the session has. */
+            places: number;
+            metadata?: components["schemas"]["Metadata"];
+        };
+        /** @description The public view of a session, without its `session_id`. */
+        SessionInfo: {
+            session: components["schemas"]["SessionRef"];
+            holder: string;
+            /** Format: int64 */
+            ttl_ms: number;
+            /** Format: int64 */
+            grace_ms: number;
+            /** Format: date-time */
+            opened_at: string;
+            /** Format: date-time */
+            expires_at: string;
+            /** Format: int64 */
+            expires_in_ms: number;
+            /** Format: date-time */
+            as_of: string;
+            /**
+             * @description `released`: its holder closed the session. `expired`: it was not renewed in time. `revoked`: an operator
+             *     revoked it. Absent while the session is open.
+             * @enum {string}
+             */
+            ended?: "released" | "expired" | "revoked";
+            /**
+             * Format: date-time
+             * @description Absent while the session is open.
+             */
+            ended_at?: string;
+            /** @description The reason for the revocation. */
+            reason?: string;
+            /** @description The number of leases that the session keeps alive. */
+            leases: number;
+            /** @description The number of places in queues that the session has. */
+            places: number;
+            metadata?: components["schemas"]["Metadata"];
+            /**
+             * @description The leases and the places, in byte order of the locks' names; at most the first 1000. Absent in a list of
+             *     sessions.
+             */
+            locks?: components["schemas"]["SessionLock"][];
+        };
+        /** @description A lease or a place in a queue. */
+        SessionLock: {
+            /** @description The lock's name, or `(not covered)` if the API key does not cover it. */
+            name: string;
+            mode: components["schemas"]["Mode"];
+            /** @description Present on a lease. */
+            slot?: number;
+            /**
+             * Format: int64
+             * @description Present on a lease.
+             */
+            fencing_token?: number;
+            /**
+             * Format: int64
+             * @description Present on a place. The queue shows the waiter with the same `place`.
+             */
+            place?: number;
+        };
+        SessionPage: {
+            sessions: components["schemas"]["SessionInfo"][];
+            /** @description Absent on the last page. */
+            next_cursor?: string;
         };
         Queue: {
             name: string;
@@ -1019,13 +1316,15 @@ export interface components {
          *     | `lock_held` | 409 | another holder has the lock |
          *     | `lease_lost` | 409 | the lease has ended; stop the work |
          *     | `lease_id_in_use` | 409 | the `lease_id` belongs to another lease or place |
+         *     | `session_lost` | 409 | the session has ended, and its leases with it; stop the work |
+         *     | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
          *     | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
          *     | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
          *     | `token_mismatch` | 409 | no lease with this token holds the lock |
          *     | `version_mismatch` | 409 | the fenced resource has another version |
          *     | `stale_token` | 412 | a greater token has been granted or seen |
          *     | `unknown_token` | 412 | the token was never granted for this lock |
-         *     | `not_found` | 404 | no value was ever written under this key |
+         *     | `not_found` | 404 | no value was ever written under this key, or no session has this name |
          *     | `key_missing` | 401 | the service requires an API key and the request has none |
          *     | `key_invalid` | 401 | the API key is unknown or was revoked |
          *     | `key_expired` | 401 | the API key has expired |
@@ -1043,7 +1342,7 @@ export interface components {
          *     | `internal` | 500 | internal error |
          * @enum {string}
          */
-        Code: "invalid_request" | "lock_held" | "lease_lost" | "lease_id_in_use" | "capacity_mismatch" | "too_many_waiters" | "token_mismatch" | "version_mismatch" | "stale_token" | "unknown_token" | "not_found" | "key_missing" | "key_invalid" | "key_expired" | "role_missing" | "name_not_allowed" | "rate_limited" | "no_route" | "method_not_allowed" | "cross_origin" | "body_too_large" | "header_too_large" | "unsupported_media_type" | "unavailable" | "unknown_outcome" | "internal";
+        Code: "invalid_request" | "lock_held" | "lease_lost" | "lease_id_in_use" | "session_lost" | "session_id_in_use" | "capacity_mismatch" | "too_many_waiters" | "token_mismatch" | "version_mismatch" | "stale_token" | "unknown_token" | "not_found" | "key_missing" | "key_invalid" | "key_expired" | "role_missing" | "name_not_allowed" | "rate_limited" | "no_route" | "method_not_allowed" | "cross_origin" | "body_too_large" | "header_too_large" | "unsupported_media_type" | "unavailable" | "unknown_outcome" | "internal";
         /**
          * @description An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
          *     them.
@@ -1088,7 +1387,7 @@ export interface components {
              */
             version?: number;
             /**
-             * @description How the lost lease ended. Absent if unknown.
+             * @description How the lost lease or session ended. Absent if unknown.
              * @enum {string}
              */
             ended?: "released" | "expired" | "revoked";
@@ -1110,6 +1409,24 @@ export interface components {
         };
         /** @description `lease_lost`: the lease has ended; `ended` says how, if known. Stop the work. */
         LeaseLost: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `session_lost`: the session has ended, and its leases with it; `ended` says how, if known. Stop the work. */
+        SessionLost: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `not_found`: there is no session of that name, or it ended long ago. */
+        UnknownSession: {
             headers: {
                 [name: string]: unknown;
             };
@@ -1237,6 +1554,11 @@ export interface components {
          */
         Key: string;
         /**
+         * @description The session's public name, not its `session_id`.
+         * @example 7bb9f2a32ab6969f
+         */
+        SessionName: string;
+        /**
          * @description Only names that begin with this.
          * @example jobs:
          */
@@ -1315,9 +1637,10 @@ export interface operations {
             /**
              * @description `lock_held`: another holder has the lock. `holder` names it, `retry_after_ms` and `Retry-After` say when
              *     to retry, `waiters_ahead` counts the waiters in front of you, and `place_kept_ms` says how long your place
-             *     is kept. `lease_id_in_use`: the `lease_id` belongs to a lease or place with another holder, mode or
-             *     capacity. `capacity_mismatch`: permits of another `capacity` are held or waited for. `lease_lost`: a lease
-             *     with this `lease_id` was granted before and has ended.
+             *     is kept. `lease_id_in_use`: the `lease_id` belongs to a lease or place with another holder, mode, capacity
+             *     or session. `capacity_mismatch`: permits of another `capacity` are held or waited for. `lease_lost`: a
+             *     lease with this `lease_id` was granted before and has ended. `session_lost`: the session of the
+             *     `session_id` has ended, perhaps during the wait.
              */
             409: {
                 headers: {
@@ -1487,6 +1810,245 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listSessions: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only sessions with exactly this holder.
+                 * @example worker-1
+                 */
+                holder?: string;
+                /**
+                 * @description The maximum number of entries on the page. The default is 100.
+                 * @example 100
+                 */
+                limit?: components["parameters"]["Limit"];
+                /**
+                 * @description The `next_cursor` of the previous page.
+                 * @example am9iczpuaWdodGx5
+                 */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page. */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionPage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    openSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OpenSessionRequest"];
+            };
+        };
+        responses: {
+            /** @description An earlier call with this `session_id` opened the session. This is its current state. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            /** @description Opened. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /**
+             * @description `session_id_in_use`: the `session_id` belongs to a session with another holder. `session_lost`: a session
+             *     with this `session_id` was opened before and has ended.
+             */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    renewSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RenewSessionRequest"];
+            };
+        };
+        responses: {
+            /** @description The session, with its new end. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["SessionLost"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    closeSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CloseSessionRequest"];
+            };
+        };
+        responses: {
+            /** @description Closed by this call or an earlier one. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["SessionLost"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The session's public name, not its `session_id`.
+                 * @example 7bb9f2a32ab6969f
+                 */
+                session: components["parameters"]["SessionName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The session as of `as_of`. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionInfo"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UnknownSession"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    revokeSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The session's public name, not its `session_id`.
+                 * @example 7bb9f2a32ab6969f
+                 */
+                session: components["parameters"]["SessionName"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RevokeSessionRequest"];
+            };
+        };
+        responses: {
+            /** @description The session after the revocation. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionInfo"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UnknownSession"];
+            409: components["responses"]["SessionLost"];
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];

@@ -1,0 +1,184 @@
+package client_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// sessionID is the UUID of leaseID, so that the checks for secrets in errors find it.
+var sessionID = lock.SessionID(leaseID)
+
+var (
+	sessionName = sessionID.Ref().String()
+	sessionJSON = `{"session_id":"` + leaseText + `","session":"` + sessionName + `","holder":"worker-1","ttl_ms":30000,"grace_ms":2000,
+		"opened_at":"2026-01-02T03:04:05.678901Z","expires_at":"2026-01-02T03:04:35.678901Z","expires_in_ms":29000,
+		"leases":2,"places":1,"metadata":{"host":"db-3"},"a_later_field":true}`
+	sessionInfoJSON = `{"session":"` + sessionName + `","holder":"worker-1","ttl_ms":30000,"grace_ms":2000,
+		"opened_at":"2026-01-02T03:04:05.678901Z","expires_at":"2026-01-02T03:04:35.678901Z","expires_in_ms":29000,
+		"as_of":"2026-01-02T03:04:06.678901Z","leases":1,"places":1,"ended":"revoked","ended_at":"2026-01-02T03:04:06.678901Z","reason":"why",
+		"locks":[{"name":"a","mode":"permit","slot":2,"fencing_token":41},{"name":"b","mode":"shared","place":7}]}`
+)
+
+func TestSessionRequestsOnTheWire(t *testing.T) {
+	t.Parallel()
+	const mine = `{"session_id":"` + leaseText + `"`
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		call   func(lock.Service) error
+		want   string // method, path and body
+	}{
+		"open": {http.StatusCreated, sessionJSON, func(s lock.Service) error {
+			_, err := s.OpenSession(t.Context(), lock.OpenSession{ID: sessionID, Holder: "<h>"})
+			return err
+		}, `POST /v1/sessions {"holder":"<h>","session_id":"` + leaseText + `"}`},
+		"open with everything": {http.StatusCreated, sessionJSON, func(s lock.Service) error {
+			_, err := s.OpenSession(t.Context(), lock.OpenSession{
+				ID: sessionID, Holder: "h", TTL: time.Nanosecond, Grace: time.Second, Metadata: json.RawMessage(`{"a":1}`),
+			})
+			return err
+		}, `POST /v1/sessions {"grace_ms":1000,"holder":"h","metadata":{"a":1},"session_id":"` + leaseText + `","ttl_ms":1}`},
+		"renew": {http.StatusOK, sessionJSON, func(s lock.Service) error {
+			_, err := s.RenewSession(t.Context(), lock.RenewSession{ID: sessionID})
+			return err
+		}, `POST /v1/sessions/renew ` + mine + `}`},
+		"renew with a TTL": {http.StatusOK, sessionJSON, func(s lock.Service) error {
+			_, err := s.RenewSession(t.Context(), lock.RenewSession{ID: sessionID, TTL: time.Minute})
+			return err
+		}, `POST /v1/sessions/renew ` + mine + `,"ttl_ms":60000}`},
+		"close": {http.StatusNoContent, "", func(s lock.Service) error {
+			return s.CloseSession(t.Context(), lock.CloseSession{ID: sessionID})
+		}, `POST /v1/sessions/close ` + mine + `}`},
+		"revoke": {http.StatusOK, sessionInfoJSON, func(s lock.Service) error {
+			_, err := s.RevokeSession(t.Context(), lock.RevokeSession{Ref: sessionID.Ref(), Reason: "why", SkipGrace: true})
+			return err
+		}, `POST /v1/sessions/` + sessionName + `/revoke {"reason":"why","skip_grace":true}`},
+		"read": {http.StatusOK, sessionInfoJSON, func(s lock.Service) error {
+			_, err := s.Session(t.Context(), sessionID.Ref())
+			return err
+		}, `GET /v1/sessions/` + sessionName},
+	} {
+		var r request
+		if err := c.call(over(t, heard(&r, c.status, c.body))); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := strings.TrimSpace(r.method + " " + r.uri + " " + r.text); got != c.want {
+			t.Errorf("%s: sent %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestASessionFromTheWire(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
+	want := lock.SessionGrant{Leases: 2, Places: 1, Session: lock.Session{
+		ID: sessionID, Holder: "worker-1", TTL: 30 * time.Second, Grace: 2 * time.Second, Metadata: json.RawMessage(`{"host":"db-3"}`),
+		OpenedAt: at, ExpiresAt: at.Add(30 * time.Second),
+	}}
+	for status, replayed := range map[int]bool{http.StatusCreated: false, http.StatusOK: true} {
+		got, err := over(t, saying(status, "application/json", sessionJSON)).
+			OpenSession(t.Context(), lock.OpenSession{ID: sessionID, Holder: "worker-1"})
+		want.Replayed = replayed
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(lock.SessionGrant{}, "Until")); err != nil || diff != "" {
+			t.Errorf("status %d: %v, %s", status, err, diff)
+		}
+	}
+	info, err := over(t, saying(http.StatusOK, "application/json", sessionInfoJSON)).Session(t.Context(), sessionID.Ref())
+	wantInfo := lock.SessionInfo{
+		Ref: sessionID.Ref(), Holder: "worker-1", TTL: 30 * time.Second, Grace: 2 * time.Second, OpenedAt: at,
+		ExpiresAt: at.Add(30 * time.Second), Remaining: 29 * time.Second, Ended: lock.Revoked, EndedAt: at.Add(time.Second), Reason: "why",
+		AsOf: at.Add(time.Second), Leases: 1, Places: 1, Locks: []lock.SessionLock{
+			{Name: "a", Mode: lock.Permit, Slot: 2, Token: 41}, {Name: "b", Mode: lock.Shared, Place: 7},
+		},
+	}
+	if diff := cmp.Diff(wantInfo, info); err != nil || diff != "" {
+		t.Errorf("%v, %s", err, diff)
+	}
+}
+
+func TestASessionThatWasNotAskedForIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"another session_id":  strings.Replace(sessionJSON, leaseText[:8], "00000000", 1),
+		"another public name": strings.Replace(sessionJSON, sessionName, "0000000000000001", 1),
+		"a lease":             leaseJSON,
+	} {
+		c := over(t, saying(http.StatusOK, "application/json", body))
+		_, err := c.OpenSession(t.Context(), lock.OpenSession{ID: sessionID, Holder: "worker-1"})
+		expect(t, name, err, lock.ErrUnknownOutcome)
+		_, err = c.RenewSession(t.Context(), lock.RenewSession{ID: sessionID})
+		expect(t, name, err, lock.ErrUnknownOutcome)
+	}
+	for name, body := range map[string]string{
+		"another session": strings.Replace(sessionInfoJSON, sessionName, "0000000000000001", 1),
+		"no locks":        strings.Replace(sessionInfoJSON, `"locks"`, `"lock"`, 1),
+	} {
+		_, err := over(t, saying(http.StatusOK, "application/json", body)).Session(t.Context(), sessionID.Ref())
+		expect(t, name, err, lock.ErrUnavailable)
+	}
+	other := strings.Replace(leaseJSON, `"slot":2`, `"slot":2,"session":"`+sessionName+`"`, 1)
+	_, err := acquire(over(t, saying(http.StatusCreated, "application/json", other)), t)
+	expect(t, "a lease of a session, though none was named", err, lock.ErrUnknownOutcome)
+}
+
+func TestInvalidSessionCallsAreNotSent(t *testing.T) {
+	t.Parallel()
+	c := over(t, func(r *http.Request) (*http.Response, error) {
+		t.Errorf("sent %s %s", r.Method, r.URL)
+		return reply(r, http.StatusOK, "application/json", sessionInfoJSON), nil
+	})
+	for _, ref := range []lock.SessionRef{0, -1} {
+		_, err := c.Session(t.Context(), ref)
+		expect(t, "Session", err, lock.ErrNotFound)
+		_, err = c.RevokeSession(t.Context(), lock.RevokeSession{Ref: ref, Reason: "why"})
+		expect(t, "RevokeSession", err, lock.ErrNotFound)
+	}
+	_, err := c.OpenSession(t.Context(), lock.OpenSession{Holder: "\xff"})
+	expect(t, "a holder that JSON would change", err, lock.ErrInvalid)
+	_, err = c.OpenSession(t.Context(), lock.OpenSession{Holder: "h", Metadata: json.RawMessage(`{`)})
+	expect(t, "metadata that is no JSON", err, lock.ErrInvalid)
+	_, err = c.RevokeSession(t.Context(), lock.RevokeSession{Ref: sessionID.Ref(), Reason: "\xff"})
+	expect(t, "a reason that JSON would change", err, lock.ErrInvalid)
+}
+
+func TestASessionWithoutIDSendsOneOfItsOwn(t *testing.T) {
+	t.Parallel()
+	seen := map[any]bool{}
+	for range 3 {
+		var r request
+		_, err := over(t, heard(&r, http.StatusConflict, "{}")).OpenSession(t.Context(), lock.OpenSession{Holder: "h"})
+		if id, ok := r.body["session_id"].(string); err == nil || !ok || len(id) != 36 || id[14] != '4' || seen[id] {
+			t.Errorf("sent the session_id %v, want a new UUID of version 4: %v", r.body["session_id"], err)
+		}
+		seen[r.body["session_id"]] = true
+	}
+}
+
+func TestUntilOfASessionCountsFromSending(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := over(t, func(r *http.Request) (*http.Response, error) {
+			<-time.After(7 * time.Second)
+			return reply(r, http.StatusOK, "application/json", sessionJSON), nil
+		})
+		for range 2 {
+			sent := time.Now()
+			got, err := c.RenewSession(t.Context(), lock.RenewSession{ID: sessionID})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := got.Until.Sub(sent); d != 29*time.Second {
+				t.Errorf("Until is %v after sending, want the 29s of expires_in_ms", d)
+			}
+		}
+	})
+}

@@ -1,0 +1,120 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// SessionOf returns the model of a session for its holder. ExpiresInMs is the remaining time as of now, so call it just
+// before encoding.
+func SessionOf(g lock.SessionGrant) Session {
+	return Session{
+		SessionID: [16]byte(g.ID), Session: g.ID.Ref().String(), Holder: g.Holder, TTLMs: g.TTL.Milliseconds(),
+		GraceMs: g.Grace.Milliseconds(), OpenedAt: g.OpenedAt.UTC(), ExpiresAt: g.ExpiresAt.UTC(),
+		ExpiresInMs: nonNegativeMs(time.Until(g.Until)), Leases: g.Leases, Places: g.Places, Metadata: g.Metadata,
+	}
+}
+
+// Domain returns the session. Its Until is sent plus the remaining time, as that of a [Lease].
+func (s Session) Domain(sent time.Time) lock.SessionGrant {
+	return lock.SessionGrant{
+		Session: lock.Session{
+			ID: lock.SessionID(s.SessionID), Holder: s.Holder, TTL: nonNegative(s.TTLMs), Grace: nonNegative(s.GraceMs),
+			Metadata: metadataOf(s.Metadata), OpenedAt: s.OpenedAt, ExpiresAt: s.ExpiresAt,
+		},
+		Until: sent.Add(nonNegative(s.ExpiresInMs)), Leases: s.Leases, Places: s.Places,
+	}
+}
+
+// ParseSession decodes the answer to a call of the holder of a session. sent is when the request was sent.
+func ParseSession(text []byte, id lock.SessionID, sent time.Time) (lock.SessionGrant, error) {
+	var s Session
+	if err := json.Unmarshal(text, &s); err != nil {
+		return lock.SessionGrant{}, err
+	}
+	if s.SessionID != [16]byte(id) || sessionRefOf(&s.Session) != id.Ref() {
+		return lock.SessionGrant{}, ErrNotTheAnswer
+	}
+	return s.Domain(sent), nil
+}
+
+// SessionInfoOf returns the model of a session with its leases and places.
+func SessionInfoOf(s lock.SessionInfo) SessionInfo {
+	out := sessionItemOf(s)
+	out.Locks = new(MapSlice(s.Locks, sessionLockOf))
+	return out
+}
+
+// sessionItemOf returns the model of a session in a list.
+func sessionItemOf(s lock.SessionInfo) SessionInfo {
+	out := SessionInfo{
+		Session: s.Ref.String(), Holder: s.Holder, TTLMs: s.TTL.Milliseconds(), GraceMs: s.Grace.Milliseconds(),
+		OpenedAt: s.OpenedAt.UTC(), ExpiresAt: s.ExpiresAt.UTC(), ExpiresInMs: nonNegativeMs(s.Remaining), AsOf: s.AsOf.UTC(),
+		EndedAt: instantOf(s.EndedAt), Reason: UnlessZero(s.Reason), Leases: s.Leases, Places: s.Places, Metadata: s.Metadata,
+	}
+	if s.Ended != 0 {
+		out.Ended = new(SessionInfoEnded(s.Ended.String()))
+	}
+	return out
+}
+
+// Domain returns the session. Its Locks are nil if the answer has none.
+func (s SessionInfo) Domain() lock.SessionInfo {
+	out := lock.SessionInfo{
+		Ref: sessionRefOf(&s.Session), Holder: s.Holder, TTL: nonNegative(s.TTLMs), Grace: nonNegative(s.GraceMs),
+		Metadata: metadataOf(s.Metadata), OpenedAt: s.OpenedAt, ExpiresAt: s.ExpiresAt, Remaining: nonNegative(s.ExpiresInMs),
+		Ended: lock.KindOf(string(ValueOf(s.Ended))), EndedAt: ValueOf(s.EndedAt), Reason: ValueOf(s.Reason), AsOf: s.AsOf,
+		Leases: s.Leases, Places: s.Places,
+	}
+	if s.Locks != nil {
+		out.Locks = MapSlice(*s.Locks, SessionLock.Domain)
+	}
+	return out
+}
+
+func sessionLockOf(l lock.SessionLock) SessionLock {
+	out := SessionLock{
+		Name: l.Name, Mode: modeOf(l.Mode), FencingToken: UnlessZero(int64(l.Token)), Place: UnlessZero(l.Place),
+	}
+	if out.FencingToken != nil {
+		out.Slot = &l.Slot // also zero, which is the slot of an exclusive lease
+	}
+	return out
+}
+
+// Domain returns the lease or the place.
+func (l SessionLock) Domain() lock.SessionLock {
+	return lock.SessionLock{
+		Name: l.Name, Mode: lock.ModeOf(string(l.Mode)), Slot: ValueOf(l.Slot), Token: lock.Token(ValueOf(l.FencingToken)),
+		Place: ValueOf(l.Place),
+	}
+}
+
+// SessionPageOf returns the model of a page of sessions.
+func SessionPageOf(p lock.Page[lock.SessionInfo]) SessionPage {
+	return SessionPage{Sessions: MapSlice(p.Items, sessionItemOf), NextCursor: UnlessZero(p.Next)}
+}
+
+// Domain returns the page.
+func (p SessionPage) Domain() lock.Page[lock.SessionInfo] {
+	return lock.Page[lock.SessionInfo]{Items: MapSlice(p.Sessions, SessionInfo.Domain), Next: ValueOf(p.NextCursor)}
+}
+
+// sessionName returns the public name of a session, nil for none.
+func sessionName(ref lock.SessionRef) *string {
+	if ref == 0 {
+		return nil
+	}
+	return new(ref.String())
+}
+
+// sessionRefOf returns the session of this public name, zero if there is no name or it is invalid.
+func sessionRefOf(name *string) lock.SessionRef {
+	ref, err := lock.ParseSessionRef("session", ValueOf(name))
+	if err != nil {
+		return 0
+	}
+	return ref
+}

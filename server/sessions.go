@@ -1,0 +1,67 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/paddock-lock/paddock/internal/wire"
+	"github.com/paddock-lock/paddock/internal/wire/request"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// OpenSession opens a session.
+func (a *api) OpenSession(w http.ResponseWriter, r *http.Request) {
+	a.answer(w, r, func(ctx context.Context) (reply, error) {
+		in, err := decode(w, r, "", (*request.Decoder).OpenSession)
+		if err != nil {
+			return reply{}, err
+		}
+		session, err := a.locks.OpenSession(ctx, in)
+		return reply{status: grantStatus(session.Replayed), body: wire.SessionOf(session)}, err
+	})
+}
+
+// RenewSession extends a session.
+func (a *api) RenewSession(w http.ResponseWriter, r *http.Request) {
+	execute(a, w, r, "", (*request.Decoder).RenewSession, a.locks.RenewSession, wire.SessionOf)
+}
+
+// CloseSession ends a session.
+func (a *api) CloseSession(w http.ResponseWriter, r *http.Request) {
+	a.answer(w, r, func(ctx context.Context) (reply, error) {
+		in, err := decode(w, r, "", (*request.Decoder).CloseSession)
+		if err != nil {
+			return reply{}, err
+		}
+		return noContent(), a.locks.CloseSession(ctx, in)
+	})
+}
+
+// RevokeSession ends a session of another holder.
+func (a *api) RevokeSession(w http.ResponseWriter, r *http.Request, session wire.SessionName) {
+	execute(a, w, r, session, (*request.Decoder).RevokeSession, a.locks.RevokeSession, wire.SessionInfoOf)
+}
+
+// GetSession returns a session with its leases and places.
+func (a *api) GetSession(w http.ResponseWriter, r *http.Request, session wire.SessionName) {
+	a.answer(w, r, func(ctx context.Context) (reply, error) {
+		ref, err := lock.ParseSessionRef("session", session)
+		if err != nil {
+			return reply{}, err
+		}
+		info, err := a.locks.Session(ctx, ref)
+		return ok(wire.SessionInfoOf(info)), err
+	})
+}
+
+// ListSessions returns a page of the sessions that have not ended.
+func (a *api) ListSessions(w http.ResponseWriter, r *http.Request, params wire.ListSessionsParams) {
+	a.answer(w, r, func(ctx context.Context) (reply, error) {
+		in, err := params.Domain()
+		if err != nil {
+			return reply{}, err
+		}
+		page, err := a.locks.Sessions(ctx, in)
+		return ok(wire.SessionPageOf(page)).withNext(page.Next), err
+	})
+}

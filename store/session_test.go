@@ -1,0 +1,291 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/soak"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store"
+)
+
+func openSession(t *testing.T, s lock.Service, ttl, grace time.Duration) lock.SessionGrant {
+	t.Helper()
+	g, err := s.OpenSession(t.Context(), lock.OpenSession{ID: lock.SessionID(uuid.New()), Holder: "worker", TTL: ttl, Grace: grace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// inSession returns an acquire of a lease of the session.
+func inSession(name string, g lock.SessionGrant) lock.Acquire {
+	return lock.Acquire{Name: name, LeaseID: newID(), Holder: "worker", SessionID: g.ID}
+}
+
+// TestHeartbeatsAndTakeoversExcludeEachOther: at the end of a session one replica is asked to renew it, and another one for the
+// lock that the session has. Meanwhile another application holds the session's row, and moves its end to the next
+// milliseconds. If both were successful, the session's holder would work on beside the next one.
+func TestHeartbeatsAndTakeoversExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	renews, takes := open(t, url), open(t, url)
+	const workers = 8
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	renewed, taken := 0, 0
+	for i := range workers {
+		holder := connect(t, url)
+		all.Go(func() {
+			for round := range soak.Rounds(1000, 10_000) / workers {
+				c := crossing{t, renews, takes, fmt.Sprintf("crossing:%d", i), holder}
+				r, err := c.run()
+				if err != nil {
+					t.Errorf("worker %d, round %d: %v", i, round, err)
+					return
+				}
+				mu.Lock()
+				if r {
+					renewed++
+				} else {
+					taken++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	if t.Logf("%d sessions were renewed, and the locks of %d taken", renewed, taken); renewed == 0 || taken == 0 {
+		t.Error("only one of them ever happened: this is no race")
+	}
+}
+
+// A crossing is one session whose end meets a heartbeat and a takeover.
+type crossing struct {
+	*testing.T
+	renews, takes *store.Store
+	name          string
+	row           *pgx.Conn // holds the session's row
+}
+
+// run returns whether the session was renewed; otherwise its lock was taken.
+func (c crossing) run() (renewed bool, err error) {
+	ctx := c.Context()
+	g, err := c.renews.OpenSession(ctx, lock.OpenSession{Holder: "worker", TTL: time.Minute})
+	if err != nil {
+		return false, err
+	}
+	if _, err := c.renews.Acquire(ctx, inSession(c.name, g)); err != nil {
+		return false, err
+	}
+	tx, err := c.row.Begin(ctx)
+	if err != nil {
+		return false, err
+	}
+	const move = "update paddock.sessions set expires_at = clock_timestamp() + $2 * interval '1 microsecond' where ref = $1"
+	if _, err := tx.Exec(ctx, move, int64(g.ID.Ref()), rand.IntN(8000)); err != nil {
+		return false, err
+	}
+	heartbeat, takeover, stop := make(chan error, 1), make(chan error, 1), make(chan struct{})
+	var next lock.Grant
+	go func() {
+		time.Sleep(time.Duration(rand.IntN(4000)) * time.Microsecond)
+		_, err := c.renews.RenewSession(ctx, lock.RenewSession{ID: g.ID})
+		heartbeat <- err
+	}()
+	go func() {
+		var err error
+		next, err = c.take(stop)
+		takeover <- err
+	}()
+	time.Sleep(time.Duration(rand.IntN(4000)) * time.Microsecond)
+	if err := tx.Commit(ctx); err != nil {
+		return false, err
+	}
+	lost := <-heartbeat
+	if lost == nil {
+		close(stop)
+	}
+	refused := <-takeover
+	switch {
+	case lost == nil && refused == nil:
+		return false, fmt.Errorf("the session was renewed, and its lock granted with token %d", next.Token)
+	case lost != nil && !errors.Is(lost, lock.ErrSessionLost):
+		return false, fmt.Errorf("the heartbeat: %w", lost)
+	case refused != nil && !errors.Is(refused, lock.ErrHeld):
+		return false, fmt.Errorf("the takeover: %w", refused)
+	case lost == nil:
+		return true, c.renews.CloseSession(ctx, lock.CloseSession{ID: g.ID})
+	}
+	return false, c.takes.Release(ctx, lock.Release{Name: c.name, LeaseID: next.ID})
+}
+
+// take asks for the lock until it is granted, or once more after stop.
+func (c crossing) take(stop <-chan struct{}) (g lock.Grant, err error) {
+	a := acquire(c.name)
+	for again := true; again; {
+		select {
+		case <-stop:
+			again = false
+		default:
+		}
+		if g, err = c.takes.Acquire(c.Context(), a); err == nil {
+			break
+		}
+	}
+	return g, err
+}
+
+// TestAHeartbeatWritesOneRow, whatever the session keeps alive, and no index.
+func TestAHeartbeatWritesOneRow(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	g := openSession(t, s, time.Minute, 0)
+	const leases = 1000
+	items := make([]lock.Command, leases)
+	for i := range items {
+		items[i] = inSession(fmt.Sprintf("n:%d", i), g)
+	}
+	for _, r := range s.Batch(t.Context(), items) {
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+	const versions = "select count(*) + sum(hashtext(xmin::text || ctid::text)) from paddock.records"
+	before := number(t, outside, versions)
+	for range 50 {
+		if r, err := s.RenewSession(t.Context(), lock.RenewSession{ID: g.ID}); err != nil || r.Leases != leases {
+			t.Fatalf("the session has %d leases, %v", r.Leases, err)
+		}
+	}
+	if after := number(t, outside, versions); after != before {
+		t.Error("heartbeats have written locks")
+	}
+	s.Close() // backends report what they did as they end
+	const updates = "select n_tup_upd from pg_stat_user_tables where relname = 'sessions'"
+	until(t, "the statistics are in", func() bool { return number(t, outside, updates) >= 50 })
+	if n := number(t, outside, updates); n != 50 {
+		t.Errorf("50 heartbeats were %d updates", n)
+	}
+	if n := number(t, outside, "select n_tup_hot_upd from pg_stat_user_tables where relname = 'sessions'"); n < 45 {
+		t.Errorf("%d of 50 updates were HOT", n)
+	}
+}
+
+// TestACloseIsFinishedByOthers: the replica that has closed a session is gone before it has released any lease.
+func TestACloseIsFinishedByOthers(t *testing.T) {
+	t.Parallel()
+	for how, kind := range map[string]lock.Kind{"closed": lock.Released, "revoked": lock.Revoked} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			s, outside := open(t, url), connect(t, url)
+			g := openSession(t, s, time.Hour, 0)
+			for i := range 20 {
+				mustAcquire(t, s, inSession(fmt.Sprintf("n:%d", i), g))
+			}
+			exec(t, outside, "update paddock.sessions set ended = $1, ended_at = clock_timestamp(), reason = 'gone'", int(kind))
+			until(t, "nothing is left", func() bool {
+				info, err := s.Session(t.Context(), g.ID.Ref())
+				return err == nil && info.Leases == 0 && info.Ended == kind
+			})
+			for i := range 20 {
+				mustAcquire(t, s, acquire(fmt.Sprintf("n:%d", i)))
+			}
+			if e := eventsOf(t, s, "n:0")[1]; e.Kind != kind {
+				t.Errorf("the lease ended by %v", e.Kind)
+			}
+		})
+	}
+}
+
+// TestASessionHasItsWholeTTLAfterAFailOver, and keeps its leases.
+func TestASessionHasItsWholeTTLAfterAFailOver(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	g := openSession(t, s, 10*time.Minute, time.Second)
+	held := mustAcquire(t, s, inSession("held", g))
+	exec(t, outside, "update paddock.sessions set expires_at = clock_timestamp() + interval '1 minute'")
+	exec(t, outside, failOver)
+	if e := closed(t, s, "other"); e.RetryAfter < 9*time.Minute {
+		t.Errorf("grants are paused for %v, want until the session could be over", e.RetryAfter)
+	}
+	l, err := s.Lock(t.Context(), "held")
+	if err != nil || len(l.Leases) != 1 || l.Leases[0].Token != held.Token || l.Leases[0].Remaining < 9*time.Minute {
+		t.Errorf("the lock is %+v, %v", l, err)
+	}
+	if r, err := s.RenewSession(t.Context(), lock.RenewSession{ID: g.ID}); err != nil || r.Leases != 1 {
+		t.Errorf("the session is %+v, %v", r, err)
+	}
+	if err := s.CloseSession(t.Context(), lock.CloseSession{ID: g.ID}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEndedSessionsAreForgotten once nothing of them is left, and they are old.
+func TestEndedSessionsAreForgotten(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	outside := connect(t, url)
+	s := open(t, url)
+	g := openSession(t, s, time.Hour, 0)
+	mustAcquire(t, s, inSession("a", g))
+	if err := s.CloseSession(t.Context(), lock.CloseSession{ID: g.ID}); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, outside, "update paddock.sessions set ended_at = ended_at - interval '1 minute'")
+	until(t, "it is cleared", func() bool {
+		return number(t, outside, "select count(*) from paddock.sessions where cleared") == 1
+	})
+	s.Close()
+	exec(t, outside, "update paddock.sessions set ended_at = ended_at - interval '8 days'")
+	s = open(t, url)
+	until(t, "it is deleted", func() bool { return number(t, outside, "select count(*) from paddock.sessions") == 0 })
+	if _, err := s.RenewSession(t.Context(), lock.RenewSession{ID: g.ID}); !errors.Is(err, lock.ErrSessionLost) {
+		t.Errorf("the heartbeat of a forgotten session: %v", err)
+	}
+}
+
+// TestATokenOfASessionIsCurrentWhileItsRenewalIsNotVisible: the commit of a heartbeat waits, for a standby, say, until the
+// session is past its end as others see it. Its lease is not said to have ended.
+func TestATokenOfASessionIsCurrentWhileItsRenewalIsNotVisible(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, holder := open(t, url), connect(t, url)
+	g := openSession(t, s, 2*time.Second, 0)
+	held := mustAcquire(t, s, inSession("a", g))
+	tx, err := holder.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag, err := tx.Exec(t.Context(), "update paddock.sessions set expires_at = clock_timestamp() + interval '1 hour' where clock_timestamp() < expires_at")
+	if err != nil || tag.RowsAffected() != 1 {
+		t.Fatalf("%v, %v: the machine was too slow to renew in time", tag, err)
+	}
+	time.Sleep(time.Until(g.Until) + 100*time.Millisecond)
+	verified := make(chan lock.Verification, 1)
+	go func() {
+		v, err := s.VerifyToken(t.Context(), lock.Verify{Name: "a", Token: held.Token})
+		if err != nil {
+			t.Error(err)
+		}
+		verified <- v
+	}()
+	time.Sleep(50 * time.Millisecond)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if v := <-verified; v.Status != lock.Current {
+		t.Errorf("the token is %s", v.Status)
+	}
+}

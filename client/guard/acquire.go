@@ -134,6 +134,9 @@ func (a *acquirer) remainingOf(g lock.Grant, suspended time.Duration) time.Durat
 // isFresh reports whether a grant has the requested TTL and at least 90 % of it are left. A grant
 // is not fresh after a wait or a slow answer, or if an earlier call of this acquirer was granted it.
 func (a *acquirer) isFresh(g lock.Grant, suspended time.Duration) bool {
+	if a.opts.Session != nil {
+		return true // its heartbeats are those of the session
+	}
 	return g.TTL == a.opts.TTL.Truncate(time.Millisecond) && a.remainingOf(g, suspended) >= a.opts.TTL*9/10
 }
 
@@ -208,7 +211,9 @@ func (a *acquirer) cleanUp(ctx context.Context, err error) error {
 	if a.idIsShared() {
 		remains = "The lease_id was not released."
 	} else if a.needsCleanUp {
-		releaseErr := release(ctx, a.locks, a.name, a.id, cleanUpTimeout)
+		releaseErr := untilAnswered(ctx, func(ctx context.Context) error {
+			return a.locks.Release(ctx, lock.Release{Name: a.name, LeaseID: a.id})
+		}, cleanUpTimeout)
 		if releaseErr != nil && !errors.Is(releaseErr, lock.ErrLeaseLost) {
 			remains = "The release was not answered; if a lease was granted, it ends with its TTL."
 			err = fmt.Errorf("%w %s", err, remains)

@@ -29,6 +29,9 @@
 // Acquire returns. The clock includes time during which the machine was suspended, which Go's
 // monotonic clock does not.
 //
+// A [Session] has many leases and one renewal. [OpenSession] opens it, and Options.Session acquires leases in it. They have the
+// session's deadline, and the contexts of their work end together. Use one where a process holds many locks.
+//
 // # States
 //
 //	          renewed

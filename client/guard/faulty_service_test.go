@@ -101,6 +101,19 @@ func (s *faultyService) Release(ctx context.Context, r lock.Release) error {
 	return err
 }
 
+func (s *faultyService) OpenSession(ctx context.Context, o lock.OpenSession) (lock.SessionGrant, error) {
+	return withFault(ctx, s, "open session", func(ctx context.Context) (lock.SessionGrant, error) { return s.Service.OpenSession(ctx, o) })
+}
+
+func (s *faultyService) RenewSession(ctx context.Context, r lock.RenewSession) (lock.SessionGrant, error) {
+	return withFault(ctx, s, "renew session", func(ctx context.Context) (lock.SessionGrant, error) { return s.Service.RenewSession(ctx, r) })
+}
+
+func (s *faultyService) CloseSession(ctx context.Context, c lock.CloseSession) error {
+	_, err := withFault(ctx, s, "close session", func(ctx context.Context) (struct{}, error) { return struct{}{}, s.Service.CloseSession(ctx, c) })
+	return err
+}
+
 func (s *faultyService) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
 	return withFault(ctx, s, "watch", func(ctx context.Context) (lock.Lock, error) { return s.Service.Watch(ctx, w) })
 }

@@ -10,7 +10,8 @@ import (
 
 // An Observer sees what guards do, for metrics: here renewals fail, which the service cannot see.
 // Packages guardprom and guardotel have one for Prometheus and one for OpenTelemetry. Its methods may
-// be called by several goroutines at once. They must return at once, and must not use the Lease.
+// be called by several goroutines at once. They must return at once, and must not use the Lease. Of a Session, the name is its
+// public name, and Renewed has its heartbeats; its leases are not renewed.
 type Observer interface {
 	// Acquired is called when an acquire has ended: how long it took, waits and retries included, and its error.
 	Acquired(name string, took time.Duration, err error)
@@ -57,7 +58,7 @@ func (a *acquirer) observed(ctx context.Context) (lock.Grant, time.Duration, err
 }
 
 // observeRenewal shows the Observer an attempt. The caller holds mu, and has not changed the deadline yet.
-func (l *Lease) observeRenewal(err error) {
+func (l *heart) observeRenewal(err error) {
 	left := l.deadline.Add(l.opts.Margin).Sub(l.clock.now())
-	l.opts.Observer.Renewed(l.granted.Name, left.Seconds()/l.opts.TTL.Seconds(), err)
+	l.opts.Observer.Renewed(l.name, left.Seconds()/l.opts.TTL.Seconds(), err)
 }

@@ -33,6 +33,9 @@ type Options struct {
 	MaxHold  time.Duration   // renewals extend the lease up to this time after the grant; zero means no limit
 	Metadata json.RawMessage // a JSON object that all clients can read, or nil
 
+	// Session keeps the lease alive, instead of renewals of its own. Then TTL, Grace and Margin are those of the session, and
+	// must be zero here. Nil means none.
+	Session *Session
 	// LeaseID allows another process to repeat the same acquire. A lease that has ended is not
 	// granted again under its id. Zero means a random id.
 	LeaseID lock.LeaseID
@@ -57,6 +60,14 @@ type Options struct {
 // resolve returns o with defaults for its zero fields, or an error that is lock.ErrInvalid if the
 // fields are invalid.
 func (o Options) resolve() (Options, error) {
+	if o.Session != nil {
+		if o.TTL != 0 || o.Grace != 0 || o.Margin != 0 {
+			return o, lock.Invalid("ttl", "and grace and margin are those of the session; leave them out")
+		}
+		s := o.Session.opts
+		o.TTL, o.Grace, o.Margin = s.TTL, s.Grace, s.Margin
+		o.Holder = cmp.Or(o.Holder, s.Holder)
+	}
 	o.TTL = cmp.Or(o.TTL, lock.DefaultTTL)
 	o.Margin = cmp.Or(o.Margin, min(o.TTL/10, MaxDefaultMargin))
 	o.Retry = max(cmp.Or(o.Retry, DefaultRetry), 0)
@@ -92,8 +103,12 @@ func defaultHolder() string {
 
 // request returns the acquire request for the lease.
 func (o Options) request(name string, id lock.LeaseID) lock.Acquire {
-	return lock.Acquire{
+	a := lock.Acquire{
 		Name: name, LeaseID: id, Holder: o.Holder, Mode: o.Mode, Capacity: o.Capacity,
 		TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Metadata: o.Metadata,
 	}
+	if o.Session != nil {
+		a.SessionID, a.TTL, a.Grace = o.Session.ID(), 0, 0
+	}
+	return a
 }

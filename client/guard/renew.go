@@ -2,7 +2,6 @@ package guard
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"hash/fnv"
 	"math/rand/v2"
@@ -17,8 +16,8 @@ const ticksPerTTL = 60
 // leastTimeout is enough for an answer of a busy service. No renewal has a shorter timeout because the deadline is near.
 const leastTimeout = 500 * time.Millisecond
 
-// renewLoop renews the lease whenever that is due, until the lease ends.
-func (l *Lease) renewLoop() {
+// renewLoop renews whenever that is due, until the end.
+func (l *heart) renewLoop() {
 	for {
 		select {
 		case <-l.due:
@@ -30,7 +29,7 @@ func (l *Lease) renewLoop() {
 }
 
 // onTimer is called by the timer. It ends the lease at its deadline and signals due renewals.
-func (l *Lease) onTimer() {
+func (l *heart) onTimer() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.enforceDeadline(); l.ended() {
@@ -47,7 +46,7 @@ func (l *Lease) onTimer() {
 }
 
 // resetTimer sets the timer to the next renewal or the deadline. The caller holds mu.
-func (l *Lease) resetTimer() {
+func (l *heart) resetTimer() {
 	next := l.deadline
 	if l.renewAt.Before(next) {
 		next = l.renewAt
@@ -56,19 +55,21 @@ func (l *Lease) resetTimer() {
 }
 
 // renew sends one renewal and applies its result.
-func (l *Lease) renew() {
+func (l *heart) renew() {
 	l.mu.Lock()
 	timeout := l.timeout
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(l.ctx, timeout)
 	defer cancel()
-	l.applyResult(l.sendRenew(ctx, nil))
+	suspended := l.clock.suspended()
+	until, err := l.sendRenewal(ctx)
+	l.applyResult(until, suspended, err)
 }
 
 // setTimeout sets the timeout of the next renewal, which is sent by that time: long after an even number of failures, for
 // a slow service; short after an odd number, so that a dead connection leaves time for more attempts. While there is time
 // for another attempt, none takes more than half of what is left of the lease. The caller holds mu.
-func (l *Lease) setTimeout(sentBy time.Time) {
+func (l *heart) setTimeout(sentBy time.Time) {
 	timeout := l.opts.TTL / 6
 	if l.failures%2 == 1 {
 		timeout = l.opts.TTL / 12
@@ -77,15 +78,9 @@ func (l *Lease) setTimeout(sentBy time.Time) {
 	l.timeout = min(timeout, answerTimeout, max(half, l.opts.TTL/30, leastTimeout))
 }
 
-// sendRenew sends a renewal, which changes the metadata unless that is nil.
-func (l *Lease) sendRenew(ctx context.Context, metadata json.RawMessage) (lock.Grant, time.Duration, error) {
-	suspended := l.clock.suspended()
-	g, err := l.locks.Renew(ctx, lock.Renew{Name: l.granted.Name, LeaseID: l.granted.ID, Metadata: metadata})
-	return g, suspended, err
-}
-
-// applyResult updates the lease after a renewal.
-func (l *Lease) applyResult(g lock.Grant, suspended time.Duration, err error) {
+// applyResult updates the lease after a renewal. suspended is the clock's suspended time when it was sent, and until is on
+// the clock of package time.
+func (l *heart) applyResult(until time.Time, suspended time.Duration, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended() {
@@ -94,8 +89,8 @@ func (l *Lease) applyResult(g lock.Grant, suspended time.Duration, err error) {
 	l.observeRenewal(err)
 	switch {
 	case err == nil:
-		l.applyRenewal(g, suspended)
-	case isLeaseLost(err):
+		l.applyRenewal(until, suspended)
+	case isCode(err, l.lost):
 		l.finish(Lost, err)
 	default:
 		l.applyFailure(err)
@@ -103,9 +98,9 @@ func (l *Lease) applyResult(g lock.Grant, suspended time.Duration, err error) {
 }
 
 // applyRenewal moves the deadline and schedules the next renewal. The caller holds mu.
-func (l *Lease) applyRenewal(g lock.Grant, suspended time.Duration) {
-	if until := g.Until.Add(suspended - l.opts.Margin); until.After(l.deadline) {
-		l.deadline = until
+func (l *heart) applyRenewal(until time.Time, suspended time.Duration) {
+	if deadline := until.Add(suspended - l.opts.Margin); deadline.After(l.deadline) {
+		l.deadline = deadline
 	}
 	l.lastErr, l.failures = nil, 0
 	if l.state == AtRisk {
@@ -129,7 +124,7 @@ func jittered(d time.Duration) time.Duration { return d - rand.N(d/5+1) }
 
 // alignToTick returns the last tick of this process up to the time at. Renewals at the same tick can
 // share a request. Other processes have other ticks.
-func (l *Lease) alignToTick(at time.Time) time.Time {
+func (l *heart) alignToTick(at time.Time) time.Time {
 	return at.Add(-time.Duration(at.UnixNano()+l.phase) % (l.opts.TTL / ticksPerTTL))
 }
 
@@ -141,7 +136,7 @@ func processPhase() int64 {
 }
 
 // applyFailure puts the lease at risk and schedules the next attempt. The caller holds mu.
-func (l *Lease) applyFailure(err error) {
+func (l *heart) applyFailure(err error) {
 	if l.enforceDeadline(); l.ended() {
 		return
 	}
@@ -150,7 +145,7 @@ func (l *Lease) applyFailure(err error) {
 	if l.state == Held {
 		l.state = AtRisk
 		l.notify(AtRisk, err)
-		l.opts.Observer.AtRisk(l.granted.Name, err)
+		l.opts.Observer.AtRisk(l.name, err)
 	}
 	now, pause := l.clock.now(), min(l.opts.TTL/30, maxBackoff)
 	l.renewAt = now.Add(jittered(pause))
@@ -158,26 +153,11 @@ func (l *Lease) applyFailure(err error) {
 	l.resetTimer()
 }
 
-// isLeaseLost reports whether the service reported the lease lost. errors.Is would not do: the cause
-// of a canceled call may be the loss of another lease.
-func isLeaseLost(err error) bool {
+// isCode reports whether the service refused with the code. errors.Is would not do: the cause of a canceled call may be the
+// loss of another lease.
+func isCode(err error, code lock.Code) bool {
 	var e *lock.Error
-	return errors.As(err, &e) && e.Code == lock.ErrLeaseLost
-}
-
-// SetMetadata replaces the lease's metadata, a JSON object that all clients can read, and renews the
-// lease. If the outcome is unknown, call it again with the same metadata.
-func (l *Lease) SetMetadata(ctx context.Context, metadata json.RawMessage) error {
-	if err := l.Err(); err != nil {
-		return err
-	}
-	ctx, cancel := l.Context(ctx)
-	defer cancel()
-	g, suspended, err := l.sendRenew(ctx, metadata)
-	if err == nil || isLeaseLost(err) {
-		l.applyResult(g, suspended, err) // other failures are left to the next renewal
-	}
-	return err
+	return errors.As(err, &e) && e.Code == code
 }
 
 // A clock measures time including suspensions of the machine. Go's monotonic clock stops during a

@@ -1,0 +1,147 @@
+package guard
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// SessionOptions describe a session to open. The zero SessionOptions ask for one with the default TTL. The fields have the
+// meanings of those of [Options].
+type SessionOptions struct {
+	Holder   string
+	TTL      time.Duration
+	Grace    time.Duration
+	Metadata json.RawMessage
+	ID       lock.SessionID // zero means a random id
+	Retry    time.Duration
+	OnRetry  func(error)
+	Margin   time.Duration
+	OnState  func(State, error)
+	Observer Observer
+}
+
+// A Session keeps the leases that are acquired with it alive, by one renewal for all: one goroutine, one timer and one
+// deadline. When it is lost or closed, all of its leases are, and the contexts of their work end. Its methods are safe for
+// concurrent use.
+type Session struct {
+	heart
+	locks lock.Service
+	id    lock.SessionID
+
+	leases sync.Map // of *Lease: those that have not ended, as far as is known
+}
+
+// OpenSession opens a session and renews it until it is closed or lost. It repeats the call for Options.Retry while the service
+// is unreachable or overloaded. The context bounds the opening, not the session.
+func OpenSession(ctx context.Context, locks lock.Service, o SessionOptions) (*Session, error) {
+	return openSession(ctx, locks, o, newClock())
+}
+
+func openSession(ctx context.Context, locks lock.Service, o SessionOptions, c clock) (*Session, error) {
+	opts, err := Options{
+		Holder: o.Holder, TTL: o.TTL, Grace: o.Grace, Metadata: o.Metadata, Retry: o.Retry, OnRetry: o.OnRetry, Margin: o.Margin,
+		OnState: o.OnState, Observer: o.Observer,
+	}.resolve()
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{locks: locks, id: o.ID}
+	if s.id == (lock.SessionID{}) {
+		s.id = lock.SessionID(uuid.New())
+	}
+	g, suspended, err := s.open(ctx, opts, c)
+	if err != nil {
+		return nil, err
+	}
+	s.heart = heart{
+		name: s.id.Ref().String(), what: "session", lost: lock.ErrSessionLost, opts: opts, clock: c,
+		stateNotifier: stateNotifier{callback: o.OnState}, sendRenewal: s.renew,
+	}
+	s.start(ctx, g.Until, suspended)
+	return s, nil
+}
+
+// open returns the session, and the clock's suspended time when it was requested.
+func (s *Session) open(ctx context.Context, o Options, c clock) (lock.SessionGrant, time.Duration, error) {
+	until := deadlineAfter(c.now(), o.Retry)
+	for pauses := newRetryBackoff(); ; {
+		suspended := c.suspended()
+		call, cancel := context.WithTimeout(ctx, answerTimeout)
+		g, err := s.locks.OpenSession(call, lock.OpenSession{
+			ID: s.id, Holder: o.Holder, TTL: o.TTL, Grace: o.Grace, Metadata: o.Metadata,
+		})
+		cancel()
+		if err == nil || !isTransient(err) || ctx.Err() != nil || !until.IsZero() && !c.now().Before(until) {
+			return g, suspended, err
+		}
+		if o.OnRetry != nil {
+			o.OnRetry(err)
+		}
+		if !pauses.sleep(ctx, err) {
+			return g, suspended, err
+		}
+	}
+}
+
+// ID returns the secret session_id, with which other processes can acquire leases in the session.
+func (s *Session) ID() lock.SessionID { return s.id }
+
+// Ref returns the public name of the session.
+func (s *Session) Ref() lock.SessionRef { return s.id.Ref() }
+
+// Close closes the session, even if ctx has ended, and takes five seconds at most. It closes Done immediately, and that of each
+// lease of the session; the service then ends all of them. Stop the work before calling it. Its errors are like those of
+// Lease.Release, with lock.ErrSessionLost for a session that had ended before.
+func (s *Session) Close(ctx context.Context) error {
+	return s.release(ctx, func(ctx context.Context) error {
+		return s.locks.CloseSession(ctx, lock.CloseSession{ID: s.id})
+	})
+}
+
+// join makes l a lease of the session.
+func (s *Session) join(ctx context.Context, l *Lease) {
+	l.leave = func() { s.leases.Delete(l) }
+	l.follow(ctx, &s.heart)
+	s.leases.Store(l, nil)
+	if l.Err() != nil {
+		s.leases.Delete(l)
+	}
+}
+
+// renew sends a heartbeat. If the session has fewer leases than it should, an operator has ended some, or they have reached
+// their MaxHold: then it finds out which.
+func (s *Session) renew(ctx context.Context) (time.Time, error) {
+	var known []*Lease
+	for l := range s.leases.Range {
+		known = append(known, l.(*Lease))
+	}
+	g, err := s.locks.RenewSession(ctx, lock.RenewSession{ID: s.id})
+	if err == nil && g.Leases < len(known) {
+		go s.findLost(known)
+	}
+	return g.Until, err
+}
+
+// findLost asks for each lease whether it has ended. To renew a lease of a session moves nothing.
+func (s *Session) findLost(leases []*Lease) {
+	for chunk := range slices.Chunk(leases, lock.MaxBatch) {
+		items := make([]lock.Command, len(chunk))
+		for i, l := range chunk {
+			items[i] = lock.Renew{Name: l.granted.Name, LeaseID: l.granted.ID}
+		}
+		ctx, cancel := context.WithTimeout(s.ctx, answerTimeout)
+		for i, r := range s.locks.Batch(ctx, items) {
+			if isCode(r.Err, lock.ErrLeaseLost) {
+				chunk[i].lose(r.Err)
+			}
+		}
+		cancel()
+	}
+}

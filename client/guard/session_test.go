@@ -1,0 +1,218 @@
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/client/guard"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// openSession opens a session over the faulty connection.
+func (s *fixture) openSession(o guard.SessionOptions) *guard.Session {
+	s.Helper()
+	o.OnState = s.states.add
+	g, err := guard.OpenSession(s.Context(), s.service, o)
+	s.must(err)
+	s.Cleanup(func() {
+		s.service.setFault(fault{})
+		if err := g.Close(s.Context()); err != nil && !errors.Is(err, lock.ErrSessionLost) {
+			s.Error(err)
+		}
+	})
+	return g
+}
+
+// acquireIn acquires the nth lock in the session.
+func (s *fixture) acquireIn(g *guard.Session, n int, o guard.Options) *guard.Lease {
+	s.Helper()
+	o.Session = g
+	l, err := guard.Acquire(s.Context(), s.service, fmt.Sprintf("n:%d", n), o)
+	s.must(err)
+	return l
+}
+
+func TestASessionIsRenewedForAllOfItsLeases(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		g := s.openSession(guard.SessionOptions{})
+		var leases []*guard.Lease
+		for n := range 100 {
+			leases = append(leases, s.acquireIn(g, n, guard.Options{}))
+		}
+		time.Sleep(24 * time.Hour)
+		for n, l := range leases {
+			if err := l.Err(); err != nil || l.State() != guard.Held || !l.Deadline().Equal(g.Deadline()) {
+				t.Fatalf("lease %d is %v until %v, %v", n, l.State(), l.Deadline(), err)
+			}
+		}
+		if n := len(s.service.sentAt("renew")); n > 0 {
+			t.Errorf("%d renewals of single leases", n)
+		}
+		if n := len(s.service.sentAt("renew session")); n < 24*60*6 || n > 24*60*8 {
+			t.Errorf("%d heartbeats in a day", n)
+		}
+		s.must(leases[0].Release(s.Context()))
+		if err := leases[0].Err(); !errors.Is(err, guard.ErrReleased) || leases[1].Err() != nil {
+			t.Errorf("after the release of one lease it is %v, and the next %v", err, leases[1].Err())
+		}
+		s.must(g.Close(s.Context()))
+		for n, l := range leases[1:] {
+			if err := l.Err(); !errors.Is(err, lock.ErrLeaseLost) || !errors.Is(err, guard.ErrReleased) {
+				t.Fatalf("lease %d after the close: %v", n+1, err)
+			}
+		}
+		if info, err := s.locks.Session(s.Context(), g.Ref()); err != nil || info.Leases != 0 || info.Ended != lock.Released {
+			t.Errorf("the session is %+v, %v", info, err)
+		}
+	})
+}
+
+// TestWorkOfASessionStopsBeforeItCanEnd in an outage, that of all its leases.
+func TestWorkOfASessionStopsBeforeItCanEnd(t *testing.T) {
+	for what, f := range map[string]fault{
+		"requests are lost":       {blackHole: true},
+		"answers are lost":        {loseAnswer: true},
+		"connections are refused": {refuse: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			withFixture(t, func(s *fixture) {
+				g := s.openSession(guard.SessionOptions{})
+				a, b := s.acquireIn(g, 1, guard.Options{}), s.acquireIn(g, 2, guard.Options{})
+				work, cancel := a.Context(s.Context())
+				defer cancel()
+				time.Sleep(time.Minute)
+				s.service.setFault(f)
+				<-work.Done()
+				synctest.Wait()
+				if err := context.Cause(work); !errors.Is(err, lock.ErrLeaseLost) || !errors.Is(err, lock.ErrSessionLost) || errors.Is(err, lock.ErrUnavailable) {
+					t.Errorf("the work ended with %v", err)
+				}
+				if b.Err() == nil || g.Err() == nil || g.State() != guard.Lost || b.State() != guard.Lost {
+					t.Errorf("the session is %v, the other lease %v", g.State(), b.State())
+				}
+				info, err := s.locks.Session(s.Context(), g.Ref())
+				if err != nil || info.Ended != 0 || info.Remaining < 2*time.Second {
+					t.Errorf("when the work stopped, the session was %+v, %v", info, err)
+				}
+				s.wantStates(guard.AtRisk, guard.Lost)
+			})
+		})
+	}
+}
+
+func TestASessionSurvivesAShortOutage(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		g := s.openSession(guard.SessionOptions{})
+		l := s.acquireIn(g, 1, guard.Options{})
+		s.service.setFault(fault{refuse: true})
+		time.Sleep(ttl / 2)
+		if g.State() != guard.AtRisk || l.State() != guard.AtRisk || l.Err() != nil {
+			t.Errorf("in the outage the session is %v and the lease %v, %v", g.State(), l.State(), l.Err())
+		}
+		s.service.setFault(fault{})
+		time.Sleep(ttl / 2)
+		if l.State() != guard.Held {
+			t.Errorf("after the outage the lease is %v", l.State())
+		}
+		s.wantStates(guard.AtRisk, guard.Held)
+	})
+}
+
+// TestAnEndOfASessionIsToldAtTheNextHeartbeat: an operator has revoked it.
+func TestAnEndOfASessionIsToldAtTheNextHeartbeat(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		g := s.openSession(guard.SessionOptions{})
+		l := s.acquireIn(g, 1, guard.Options{})
+		_, err := s.locks.RevokeSession(s.Context(), lock.RevokeSession{Ref: g.Ref(), Reason: "stuck"})
+		s.must(err)
+		time.Sleep(ttl / 3)
+		synctest.Wait()
+		var e *lock.Error
+		if err := l.Err(); !errors.As(errors.Unwrap(g.Err()), &e) && !errors.As(g.Err(), &e) || e.Reason != "stuck" || !errors.Is(err, lock.ErrLeaseLost) {
+			t.Errorf("the session is %v, the lease %v", g.Err(), err)
+		}
+	})
+}
+
+// TestALostLeaseOfASessionIsFound though no call renews it: an operator has revoked it alone.
+func TestALostLeaseOfASessionIsFound(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		g := s.openSession(guard.SessionOptions{})
+		kept, revoked := s.acquireIn(g, 1, guard.Options{}), s.acquireIn(g, 2, guard.Options{})
+		_, err := s.locks.Revoke(s.Context(), lock.Revoke{Name: "n:2", Token: revoked.Token(), Reason: "stuck"})
+		s.must(err)
+		time.Sleep(ttl / 3)
+		synctest.Wait()
+		var e *lock.Error
+		if err := revoked.Err(); !errors.As(err, &e) || e.Code != lock.ErrLeaseLost || e.Reason != "stuck" {
+			t.Errorf("the revoked lease is %v", err)
+		}
+		if kept.Err() != nil || g.Err() != nil {
+			t.Errorf("the other lease is %v, the session %v", kept.Err(), g.Err())
+		}
+	})
+}
+
+func TestALeaseOfASessionKeepsItsMaxHold(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		g := s.openSession(guard.SessionOptions{})
+		l := s.acquireIn(g, 1, guard.Options{MaxHold: time.Minute})
+		time.Sleep(time.Minute - 4*time.Second)
+		s.must(l.Err())
+		if left := time.Until(l.Deadline()); left > time.Second {
+			t.Errorf("the deadline leaves %v", left)
+		}
+		time.Sleep(time.Second)
+		if err := l.Err(); !errors.Is(err, lock.ErrLeaseLost) || g.Err() != nil {
+			t.Errorf("the lease is %v, the session %v", err, g.Err())
+		}
+	})
+}
+
+func TestAWaiterOfASessionIsGrantedItsLock(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		other := s.grantOther(lock.Acquire{TTL: time.Hour})
+		g := s.openSession(guard.SessionOptions{Holder: "worker"})
+		time.AfterFunc(2*time.Minute, func() { s.releaseOther(other) })
+		l, err := guard.Acquire(s.Context(), s.service, name, guard.Options{Session: g, Wait: guard.Forever})
+		s.must(err)
+		if now := s.lockNow(); now.Leases[0].Session != g.Ref() || now.Leases[0].Holder != "worker" || l.Err() != nil {
+			t.Errorf("the lock is %+v, the lease %v", now, l.Err())
+		}
+	})
+}
+
+func TestOpeningASessionIsRepeated(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		s.service.setFault(fault{loseAnswer: true})
+		time.AfterFunc(3*time.Second, func() { s.service.setFault(fault{}) })
+		g := s.openSession(guard.SessionOptions{ID: lock.SessionID(uuid.New())})
+		page, err := s.locks.Sessions(s.Context(), lock.SessionQuery{})
+		if err != nil || len(page.Items) != 1 || page.Items[0].Ref != g.Ref() {
+			t.Errorf("the sessions are %+v, %v", page.Items, err)
+		}
+		_, err = guard.OpenSession(s.Context(), s.service, guard.SessionOptions{ID: g.ID(), Holder: "another"})
+		s.wantError(err, lock.ErrSessionIDInUse)
+	})
+}
+
+func TestOptionsOfASessionsLeaseAreChecked(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		g := s.openSession(guard.SessionOptions{})
+		for what, o := range map[string]guard.Options{"ttl": {TTL: time.Minute}, "grace": {Grace: time.Second}, "margin": {Margin: time.Second}} {
+			o.Session = g
+			if _, err := guard.Acquire(s.Context(), s.service, name, o); !errors.Is(err, lock.ErrInvalid) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		s.must(g.Close(s.Context()))
+		_, err := guard.Acquire(s.Context(), s.service, name, guard.Options{Session: g})
+		s.wantError(err, lock.ErrSessionLost)
+	})
+}

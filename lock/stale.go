@@ -77,14 +77,23 @@ const maxStaleSearch = 1000
 // lease of the lock. It returns the zero Hold if the lease is not among them. Shared leases have one token: without a
 // slot, it is the one that was granted last.
 func FindHold(ctx context.Context, s Service, r ReportStale) (Hold, error) {
+	h, _, err := findHold(ctx, s, r)
+	return h, err
+}
+
+// findHold is FindHold. visible is false if the lease's end, or even its grant, may be in events that readers do not see yet,
+// because an earlier transaction is open.
+func findHold(ctx context.Context, s Service, r ReportStale) (h Hold, visible bool, err error) {
 	q := EventQuery{Name: r.Name, Kinds: holdKinds, Descending: true, Limit: DefaultLimit}
 	var found []Event // the newest first
+	newest := Token(0)
 	for read, granted := 0, false; !granted && read < maxStaleSearch; {
 		page, err := s.Events(ctx, q)
 		if err != nil {
-			return Hold{}, err
+			return Hold{}, false, err
 		}
 		for _, e := range page.Items {
+			newest = max(newest, e.Token)
 			if !granted && e.Token == r.Token && (r.Slot == nil || *r.Slot == e.Slot) {
 				found, granted = append(found, e), e.Kind == Granted
 			}
@@ -96,11 +105,34 @@ func FindHold(ctx context.Context, s Service, r ReportStale) (Hold, error) {
 		q.Cursor, q.Limit = page.Next, MaxLimit
 	}
 	if len(found) == 0 {
-		return Hold{}, nil
+		return Hold{}, newest == 0 || newest > r.Token, nil
 	}
 	slices.Reverse(found)
 	holds := TimelineOf(found).Holds
-	return holds[len(holds)-1], nil
+	h = holds[len(holds)-1]
+	return h, !h.EndedAt.IsZero(), nil
+}
+
+// How often Record looks for events that are not visible yet, and how long it waits in between.
+const (
+	holdAttempts = 10
+	holdPause    = 30 * time.Millisecond
+)
+
+// awaitHold is FindHold once the events are visible, or not after a while.
+func awaitHold(ctx context.Context, s Service, r ReportStale) (h Hold, err error) {
+	for n := range holdAttempts {
+		visible := false
+		if h, visible, err = findHold(ctx, s, r); err != nil || visible || n == holdAttempts-1 {
+			break
+		}
+		select {
+		case <-time.After(holdPause):
+		case <-ctx.Done():
+			return h, nil
+		}
+	}
+	return h, err
 }
 
 // Limits of the Refused events of one replica, so that a flood of stale writes does not flood the history.
@@ -163,7 +195,7 @@ func (s *StaleReports) Record(
 	if err != nil || !s.Admit(r, now) {
 		return false, err
 	}
-	if r.Lease, err = FindHold(ctx, history, r); err == nil {
+	if r.Lease, err = awaitHold(ctx, history, r); err == nil {
 		err = decide(ctx, r)
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -112,8 +113,8 @@ func TestStaleReportsAreLimited(t *testing.T) {
 		{0, 3, 3},
 		{lock.StaleReportInterval - 1, 5, 2},
 		{lock.StaleReportInterval, 5, 3},
-		{lock.StaleReportInterval, 1_000_000, lock.MaxStaleReports - 5},
-		{3 * lock.StaleReportInterval, 1_000_000, lock.MaxStaleReports},
+		{lock.StaleReportInterval, 20_000, lock.MaxStaleReports - 5},
+		{3 * lock.StaleReportInterval, 20_000, lock.MaxStaleReports},
 	} {
 		if got := admitted(c.n, t0.Add(c.after)); got != c.want {
 			t.Errorf("after %v, %d of %d tokens are admitted, want %d", c.after, got, c.n, c.want)
@@ -182,4 +183,37 @@ func TestFindHoldReadsOnlySoManyEvents(t *testing.T) {
 	if p.read < 1000 || p.read > 1000+lock.MaxLimit {
 		t.Errorf("%d events were read", p.read)
 	}
+}
+
+// lateEvents are events of which all but the first are visible a while after began only.
+type lateEvents struct {
+	fixedEvents
+	began time.Time
+}
+
+func (s lateEvents) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+	if time.Since(s.began) < 100*time.Millisecond {
+		s.events = s.events[:1]
+	}
+	return s.fixedEvents.Events(ctx, q)
+}
+
+// TestAReportWaitsForEventsThatAreNotVisibleYet: an earlier transaction is open, so readers do not see the end of the lease.
+func TestAReportWaitsForEventsThatAreNotVisibleYet(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		events := []lock.Event{
+			{ID: 1, Name: name, At: at(0), Kind: lock.Granted, Mode: lock.Exclusive, Holder: "a", Token: 5},
+			{ID: 2, Name: name, At: at(1), Kind: lock.Expired, Mode: lock.Exclusive, Holder: "a", Token: 5},
+		}
+		var decided lock.ReportStale
+		recorded, err := new(lock.StaleReports).Record(t.Context(), report(5, nil), time.Now(), lateEvents{fixedEvents{events: events}, time.Now()},
+			func(_ context.Context, c lock.Command) error {
+				decided = c.(lock.ReportStale)
+				return nil
+			})
+		if err != nil || !recorded || decided.Lease.Holder != "a" || !decided.Lease.EndedAt.Equal(at(1)) {
+			t.Errorf("recorded %t with %+v, %v", recorded, decided.Lease, err)
+		}
+	})
 }

@@ -36,6 +36,10 @@ func Acquire(ctx context.Context, locks lock.Service, name string, o Options) (*
 
 func acquire(ctx context.Context, locks lock.Service, name string, o Options, c clock) (*Lease, error) {
 	o, err := o.resolve()
+	if err == nil && o.Session == nil && o.SessionID != (lock.SessionID{}) {
+		err = lock.Invalid("session_id", "is of a session that this process does not renew, so the end of the lease "+
+			"cannot be known; use Session, or AcquireUnmanaged")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +138,7 @@ func (a *acquirer) remainingOf(g lock.Grant, suspended time.Duration) time.Durat
 // isFresh reports whether a grant has the requested TTL and at least 90 % of it are left. A grant
 // is not fresh after a wait or a slow answer, or if an earlier call of this acquirer was granted it.
 func (a *acquirer) isFresh(g lock.Grant, suspended time.Duration) bool {
-	if a.opts.Session != nil {
+	if a.opts.SessionID != (lock.SessionID{}) {
 		return true // its heartbeats are those of the session
 	}
 	return g.TTL == a.opts.TTL.Truncate(time.Millisecond) && a.remainingOf(g, suspended) >= a.opts.TTL*9/10

@@ -36,6 +36,8 @@ type Options struct {
 	// Session keeps the lease alive, instead of renewals of its own. Then TTL, Grace and Margin are those of the session, and
 	// must be zero here. Nil means none.
 	Session *Session
+	// SessionID is that of a session which another process renews, for AcquireUnmanaged only. Zero means none.
+	SessionID lock.SessionID
 	// LeaseID allows another process to repeat the same acquire. A lease that has ended is not
 	// granted again under its id. Zero means a random id.
 	LeaseID lock.LeaseID
@@ -60,10 +62,11 @@ type Options struct {
 // resolve returns o with defaults for its zero fields, or an error that is lock.ErrInvalid if the
 // fields are invalid.
 func (o Options) resolve() (Options, error) {
+	if (o.Session != nil || o.SessionID != lock.SessionID{}) && (o.TTL != 0 || o.Grace != 0 || o.Margin != 0) {
+		return o, lock.Invalid("ttl", "and grace and margin are those of the session; leave them out")
+	}
 	if o.Session != nil {
-		if o.TTL != 0 || o.Grace != 0 || o.Margin != 0 {
-			return o, lock.Invalid("ttl", "and grace and margin are those of the session; leave them out")
-		}
+		o.SessionID = o.Session.ID()
 		s := o.Session.opts
 		o.TTL, o.Grace, o.Margin = s.TTL, s.Grace, s.Margin
 		o.Holder = cmp.Or(o.Holder, s.Holder)
@@ -107,8 +110,8 @@ func (o Options) request(name string, id lock.LeaseID) lock.Acquire {
 		Name: name, LeaseID: id, Holder: o.Holder, Mode: o.Mode, Capacity: o.Capacity,
 		TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Metadata: o.Metadata,
 	}
-	if o.Session != nil {
-		a.SessionID, a.TTL, a.Grace = o.Session.ID(), 0, 0
+	if a.SessionID = o.SessionID; a.SessionID != (lock.SessionID{}) {
+		a.TTL, a.Grace = 0, 0
 	}
 	return a
 }

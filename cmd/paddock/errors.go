@@ -91,7 +91,7 @@ func flagOf(field string) string {
 		"capacity": "--permits", "ttl_ms": "--ttl", "grace_ms": "--grace", "max_hold_ms": "--max-hold",
 		"metadata": "--metadata", "wait_ms": "--wait", "fencing_token": "--token", "slot": "--slot",
 		"acquired_at": "--acquired-at", "reason": "--reason", "prefix": "--prefix", "state": "--state",
-		"contains": "--contains", "sort": "--sort", "limit": "--limit", "cursor": "--from",
+		"contains": "--contains", "session_id": "--session", "session": "--session", "sort": "--sort", "limit": "--limit", "cursor": "--from",
 	}[field]
 }
 

@@ -27,6 +27,7 @@ type acquireCommand struct {
 	envOutputFlags
 
 	LeaseID leaseID `name:"lease-id" placeholder:"UUID" unset:"random" help:"The lease_id to use, so that you can send the same acquire again. Other users of the machine can see it."`
+	Session leaseID `placeholder:"UUID" unset:"none" variable:"PADDOCK_SESSION" help:"The session_id of the session that keeps the lease alive, as paddock session sets it; then --ttl and --grace are those of the session. Prefer the variable: other users of the machine can see arguments."`
 }
 
 func (acquireCommand) Help() string {
@@ -43,6 +44,8 @@ In a script, where renew and release find the lease_id in the environment:
     eval "$lease"
     paddock release jobs:nightly
 
+Under paddock session the lease belongs to the session, and ends with it.
+
 Exit code 75 means that another holder has the lock.`
 }
 
@@ -52,6 +55,12 @@ func (c *acquireCommand) Run(ctx context.Context, p *program) error {
 	o, err := c.options(c.Name)
 	if err != nil {
 		return err
+	}
+	if c.Session != (leaseID{}) {
+		if c.TTL != lock.DefaultTTL || c.Grace != 0 {
+			return usagef("--ttl and --grace are those of the session; leave them out")
+		}
+		o.SessionID, o.TTL, o.Grace = lock.SessionID(c.Session), 0, 0
 	}
 	locks, err := c.client()
 	if err != nil {

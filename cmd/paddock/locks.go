@@ -14,9 +14,11 @@ import (
 )
 
 type getCommand struct {
-	Name string `arg:"" help:"The lock's name, such as jobs:nightly."`
+	Name string `arg:"" optional:"" help:"The lock's name, such as jobs:nightly."`
 	serviceFlags
 	envOutputFlags
+
+	Session string `placeholder:"SESSION" help:"Show this session instead of a lock: its public name, as list --sessions shows it."`
 }
 
 func (getCommand) Help() string {
@@ -24,12 +26,22 @@ func (getCommand) Help() string {
 
     paddock get jobs:nightly
     paddock get jobs:nightly -o json | jq -r '.leases[].holder'
+    paddock get --session 9f2c4b7a1e0d5386
+
 
 With -o env the variables are PADDOCK_STATE, PADDOCK_NEWEST_TOKEN, PADDOCK_HELD_BY and PADDOCK_WAITERS. The token is
 that of the lock's newest lease, which need not be yours.`
 }
 
 func (c *getCommand) Run(ctx context.Context, p *program) error {
+	switch {
+	case (c.Name == "") == (c.Session == ""):
+		return usagef("give either the name of a lock, or --session with the name of a session")
+	case c.Session != "" && c.Output == asEnv:
+		return usagef("--output is env, which a session does not have; use table or json")
+	case c.Session != "":
+		return c.showSession(ctx, p)
+	}
 	locks, err := c.clientWithTimeout(callTimeout)
 	if err != nil {
 		return err
@@ -51,6 +63,7 @@ type listCommand struct {
 	Holder    string `placeholder:"TEXT" help:"Only locks with exactly this holder."`
 	Contended bool   `help:"Only locks with waiters."`
 	Sort      string `placeholder:"ORDER" help:"waiters (the most first), age (held longest) or ending (expires soonest), without free locks, and at most 1,000. Without it: by name."`
+	Sessions  bool   `help:"List the open sessions instead of locks. Of the other choices only --holder and --limit apply to them."`
 	Limit     int    `default:"0" placeholder:"N" help:"Maximum number of locks; 0 for all."`
 }
 
@@ -59,12 +72,16 @@ func (listCommand) Help() string {
 
     paddock list --prefix jobs: --state held
     paddock list --contended --sort waiters --limit 10
+    paddock list --sessions
     paddock list -o json | jq -r '.[] | select(.waiters > 0) | .name'`
 }
 
 func (c *listCommand) Run(ctx context.Context, p *program) error {
 	if c.Limit < 0 {
 		return usagef("--limit is %d; give a maximum number of locks, or 0 for all", c.Limit)
+	}
+	if c.Sessions {
+		return c.listSessions(ctx, p)
 	}
 	query := lock.LockQuery{
 		Prefix: c.Prefix, Contains: c.Contains, State: lock.State(c.State), Holder: c.Holder, Contended: c.Contended,

@@ -94,12 +94,7 @@ func (c *runCommand) Run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return err
 	}
-	args := c.arguments()
-	if len(args) == 0 {
-		return usagef("the command is missing; give it after --, as in paddock run %s -- make", c.Name)
-	}
-	pathList, _ := p.env("PATH")
-	path, err := supervise.LookPath(args[0], pathList)
+	path, args, err := p.findCommand(c.Command, "paddock run "+c.Name)
 	if err != nil {
 		return err
 	}
@@ -124,15 +119,21 @@ func (c *runCommand) Run(ctx context.Context, p *program) (err error) {
 		Lease: lease, KillAfter: o.Margin - slack(c.TTL), Signals: signals, Stderr: stderr,
 	}
 	result, err := command.Run()
-	return finish(context.WithoutCancel(ctx), lease, stderr, result, err)
+	return finish(context.WithoutCancel(ctx), lease.Name(), lease, stderr, result, err)
 }
 
-// arguments returns the command and its arguments. The first -- is not part of it.
-func (c *runCommand) arguments() []string {
-	if c.Command[0] == "--" {
-		return c.Command[1:]
+// findCommand returns the path of the command's program, and its name and arguments. The first -- is not part of them. before
+// is the command line before the --.
+func (p *program) findCommand(args []string, before string) (path string, _ []string, err error) {
+	if args[0] == "--" {
+		args = args[1:]
 	}
-	return c.Command
+	if len(args) == 0 {
+		return "", nil, usagef("the command is missing; give it after --, as in %s -- make", before)
+	}
+	pathList, _ := p.env("PATH")
+	path, err = supervise.LookPath(args[0], pathList)
+	return path, args, err
 }
 
 // options returns the wanted lease, with a margin in which the command can be stopped.
@@ -141,59 +142,83 @@ func (c *runCommand) options(stderr *supervise.AsyncStderr) (guard.Options, erro
 	if err != nil {
 		return o, err
 	}
-	longest := (c.TTL/3 - slack(c.TTL)).Truncate(time.Millisecond)
+	o.Holder = cmp.Or(c.Holder, processHolder())
+	o.Retry, o.OnState = c.forGuard(), reportRisk("the lease of "+c.Name, stderr)
+	o.Margin, err = margin(c.KillAfter, c.TTL)
+	return o, err
+}
+
+// margin returns the time in which a command can be stopped before its lease or session of that TTL ends.
+func margin(chosen *time.Duration, ttl time.Duration) (time.Duration, error) {
+	longest := (ttl/3 - slack(ttl)).Truncate(time.Millisecond)
 	killAfter := min(defaultKillAfter, longest)
-	if c.KillAfter != nil {
-		killAfter = *c.KillAfter
+	if chosen != nil {
+		killAfter = *chosen
 	}
 	if killAfter > longest {
-		return o, usagef("--kill-after is %v; with a TTL of %v give 0s to %v, or a longer --ttl: the command must be "+
-			"gone before the lease can end, and two thirds of the TTL are reserved for renewals", killAfter, c.TTL, longest)
+		return 0, usagef("--kill-after is %v; with a TTL of %v give 0s to %v, or a longer --ttl: the command must be "+
+			"gone before the lease can end, and two thirds of the TTL are reserved for renewals", killAfter, ttl, longest)
 	}
-	o.Holder = cmp.Or(c.Holder, processHolder())
-	o.Retry, o.Margin = c.forGuard(), killAfter+slack(c.TTL)
-	o.OnState = func(s guard.State, err error) {
+	return killAfter + slack(ttl), nil
+}
+
+// reportRisk returns a function that reports when what gets at risk, and when it is held again.
+func reportRisk(what string, stderr *supervise.AsyncStderr) func(guard.State, error) {
+	return func(s guard.State, err error) {
 		switch s {
 		case guard.AtRisk:
-			stderr.Printf("the lease of %s is at risk; the command is stopped unless a renewal succeeds in time: %v",
-				c.Name, err)
+			stderr.Printf("%s is at risk; the command is stopped unless a renewal succeeds in time: %v", what, err)
 		case guard.Held:
-			stderr.Printf("the lease of %s is held again", c.Name)
+			stderr.Printf("%s is held again", what)
 		}
 	}
-	return o, nil
 }
 
 // slack is the part of the margin that the command does not get.
 func slack(ttl time.Duration) time.Duration { return min(ttl/10, maxSlack) }
 
-// acquire acquires the lock, unless a signal comes first. Then it gives up its place in the queue, or the lease, and
-// restores the default actions of signals, so that a second signal kills.
+// acquire acquires the lock, unless a signal comes first. Then it gives up its place in the queue, or the lease.
 func (c *runCommand) acquire(ctx context.Context, locks lock.Service, o guard.Options, signals *supervise.Signals,
 	enclosing enclosingLease) (*guard.Lease, error) {
+	lease, err := beforeSignal(ctx, signals, c.Name+" was acquired", func(ctx context.Context) (*guard.Lease, error) {
+		lease, err := guard.Acquire(ctx, locks, c.Name, o)
+		return lease, enclosing.explain(c.Name, err)
+	})
+	return lease, err
+}
+
+// A releaser is a lease or a session that can be given back.
+type releaser interface {
+	supervise.Lease
+	Release(context.Context) error
+}
+
+// beforeSignal returns what get returns, unless a signal comes first. Then it gives back what it may have got, and restores
+// the default actions of signals, so that a second signal kills. done says what get is to do, for an error.
+func beforeSignal[R releaser](ctx context.Context, signals *supervise.Signals, done string, get func(context.Context) (R, error)) (R, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // ctx ends on some of the same signals
 	defer cancel()
-	var lease *guard.Lease
+	var got R
 	var err error
-	done := make(chan struct{})
+	over := make(chan struct{})
 	go func() {
-		defer close(done)
-		lease, err = guard.Acquire(ctx, locks, c.Name, o)
+		defer close(over)
+		got, err = get(ctx)
 	}()
-	s, stopped := signals.FirstBefore(done)
+	s, stopped := signals.FirstBefore(over)
 	if !stopped {
-		return lease, enclosing.explain(c.Name, err)
+		return got, err
 	}
 	signals.Stop()
 	cancel()
-	<-done
-	cause := fmt.Errorf("stopped by %s before %s was acquired", unix.SignalName(s), c.Name)
+	<-over
+	cause := fmt.Errorf("stopped by %s before %s", unix.SignalName(s), done)
 	if err == nil {
-		if err = lease.Release(ctx); err != nil {
-			cause = fmt.Errorf("%w; a lease that was granted meanwhile ends after its TTL of %v: %w", cause, c.TTL, err)
+		if err = got.Release(ctx); err != nil {
+			cause = fmt.Errorf("%w; what was granted meanwhile ends after its TTL: %w", cause, err)
 		}
 	}
-	return nil, &failure{exitSignalled + int(s), cause}
+	return *new(R), &failure{exitSignalled + int(s), cause}
 }
 
 // commandEnvironment returns the environment of the command: ours, and variables about the lease. It does not contain
@@ -211,6 +236,12 @@ func commandEnvironment(lease *guard.Lease, holder, url string) []string {
 	if lease.Slot() != 0 {
 		ours[2].value = strconv.Itoa(lease.Slot())
 	}
+	return environmentWith(ours)
+}
+
+// environmentWith returns the environment of this process with these variables instead of its own. One without a value is left
+// out.
+func environmentWith(ours []variable) []string {
 	env := slices.DeleteFunc(os.Environ(), func(line string) bool {
 		return slices.ContainsFunc(ours, func(v variable) bool { return strings.HasPrefix(line, v.name+"=") })
 	})
@@ -222,19 +253,19 @@ func commandEnvironment(lease *guard.Lease, holder, url string) []string {
 	return env
 }
 
-// finish releases the lease and returns the failure of the run, nil if the command ended with exit code 0 and the
-// lease was held all the time. notStarted is why the command was not started, nil if it was.
-func finish(ctx context.Context, lease *guard.Lease, stderr *supervise.AsyncStderr, result supervise.Result,
+// finish gives back the lease or the session, which is called name, and returns the failure of the run, nil if the command
+// ended with exit code 0 and the lease was held all the time. notStarted is why the command was not started, nil if it was.
+func finish(ctx context.Context, name string, lease releaser, stderr *supervise.AsyncStderr, result supervise.Result,
 	notStarted error) error {
 	ended := lease.Err()
 	err := lease.Release(ctx)
 	switch {
 	case err == nil:
 		ended = nil // the lease was held until now
-	case errors.Is(err, lock.ErrLeaseLost):
+	case errors.Is(err, lock.ErrLeaseLost), errors.Is(err, lock.ErrSessionLost):
 		ended = err
 	case result.Lost == nil:
-		stderr.Printf("%s was not released; it becomes free when the lease ends: %v", lease.Name(), err)
+		stderr.Printf("%s was not released; it becomes free when the lease ends: %v", name, err)
 	}
 	switch {
 	case notStarted != nil:

@@ -42,13 +42,13 @@ func ParseSession(text []byte, id lock.SessionID, sent time.Time) (lock.SessionG
 
 // SessionInfoOf returns the model of a session with its leases and places.
 func SessionInfoOf(s lock.SessionInfo) SessionInfo {
-	out := sessionItemOf(s)
+	out := SessionItemOf(s)
 	out.Locks = new(MapSlice(s.Locks, sessionLockOf))
 	return out
 }
 
-// sessionItemOf returns the model of a session in a list.
-func sessionItemOf(s lock.SessionInfo) SessionInfo {
+// SessionItemOf returns the model of a session in a list.
+func SessionItemOf(s lock.SessionInfo) SessionInfo {
 	out := SessionInfo{
 		Session: s.Ref.String(), Holder: s.Holder, TTLMs: s.TTL.Milliseconds(), GraceMs: s.Grace.Milliseconds(),
 		OpenedAt: s.OpenedAt.UTC(), ExpiresAt: s.ExpiresAt.UTC(), ExpiresInMs: nonNegativeMs(s.Remaining), AsOf: s.AsOf.UTC(),
@@ -94,7 +94,7 @@ func (l SessionLock) Domain() lock.SessionLock {
 
 // SessionPageOf returns the model of a page of sessions.
 func SessionPageOf(p lock.Page[lock.SessionInfo]) SessionPage {
-	return SessionPage{Sessions: MapSlice(p.Items, sessionItemOf), NextCursor: UnlessZero(p.Next)}
+	return SessionPage{Sessions: MapSlice(p.Items, SessionItemOf), NextCursor: UnlessZero(p.Next)}
 }
 
 // Domain returns the page.

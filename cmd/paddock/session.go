@@ -1,0 +1,193 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/client/guard"
+	"github.com/paddock-lock/paddock/cmd/paddock/internal/supervise"
+	"github.com/paddock-lock/paddock/internal/wire"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+type sessionCommand struct {
+	Command []string `arg:"" passthrough:"partial" help:"The command and its arguments, preferably after --."`
+	serviceFlags
+	retryFlags
+
+	Holder    string         `placeholder:"TEXT" unset:"USER@HOST:PID" variable:"PADDOCK_HOLDER" help:"Holder of the session, a text for people."`
+	TTL       time.Duration  `name:"ttl" default:"30s" help:"How long the session lasts without a heartbeat."`
+	Grace     time.Duration  `default:"0s" help:"How long after its end no other holder is granted its locks."`
+	Metadata  string         `placeholder:"JSON" help:"A JSON object that is shown with the session."`
+	KillAfter *time.Duration `placeholder:"DURATION" unset:"5s, or as much as the TTL allows" help:"How long the command may take to end after SIGTERM before it is killed; 0s kills it at once."`
+}
+
+func (sessionCommand) Help() string {
+	return `paddock session [flags] -- CMD ARGS…
+
+Runs a command in a session: opens it, renews it while the command runs, stops the command before the session can end,
+and closes it when no process that the command started is left. The command acquires any number of locks in it:
+
+    paddock session -- sh -c '
+        paddock acquire accounts:17 && paddock acquire accounts:42 --wait 10s && ./transfer 17 42'
+
+paddock acquire finds the session in the environment variable PADDOCK_SESSION. Its leases need no renewals: they end
+when the session does. The command also gets PADDOCK_HOLDER and PADDOCK_URL. PADDOCK_SESSION is a secret that lets every
+process which knows it use and close the session.
+
+Signals, the loss of the session, and processes that the command leaves running are treated as by paddock run.
+
+Exit codes: that of the command, or 128+n if signal n ended it. Also 64: wrong command line. 69: the service cannot
+be reached. 76: the session was lost, whatever the command returned. 77: not allowed. 126: the command cannot be
+executed. 127: it was not found.`
+}
+
+// check returns a usage error if even the widest bounds that a service can have do not allow the session.
+func (c *sessionCommand) check() error {
+	widest, err := lock.Bounds{}.Resolve()
+	if err != nil {
+		return err
+	}
+	_, err = lock.OpenSession{
+		Holder: cmp.Or(c.Holder, processHolder()), TTL: c.TTL, Grace: c.Grace, Metadata: rawJSON(c.Metadata),
+	}.Resolve(widest)
+	return explain(err)
+}
+
+// showSession prints one session.
+func (c *getCommand) showSession(ctx context.Context, p *program) error {
+	ref, err := lock.ParseSessionRef("session", c.Session)
+	if err != nil {
+		return explain(err)
+	}
+	locks, err := c.clientWithTimeout(callTimeout)
+	if err != nil {
+		return err
+	}
+	found, err := locks.Session(ctx, ref)
+	if err != nil {
+		return explainUnlessStopped(ctx, err)
+	}
+	return p.print(c.Output, showSession(found))
+}
+
+// listSessions prints the open sessions.
+func (c *listCommand) listSessions(ctx context.Context, p *program) error {
+	if c.Prefix != "" || c.Contains != "" || c.State != "" || c.Contended || c.Sort != "" {
+		return usagef("--sessions lists sessions, which have no names, states and waiters; use --holder and --limit only")
+	}
+	locks, err := c.clientWithTimeout(callTimeout)
+	if err != nil {
+		return err
+	}
+	var found []lock.SessionInfo
+	for q := (lock.SessionQuery{Holder: c.Holder, Limit: lock.MaxLimit}); ; {
+		if c.Limit > 0 {
+			q.Limit = min(lock.MaxLimit, c.Limit-len(found))
+		}
+		page, err := locks.Sessions(ctx, q)
+		if err != nil {
+			return explainUnlessStopped(ctx, err)
+		}
+		found = append(found, page.Items...)
+		if q.Cursor = page.Next; q.Cursor == "" || c.Limit > 0 && len(found) >= c.Limit {
+			return p.print(c.Output, showSessions(found))
+		}
+	}
+}
+
+// showSession returns the output for a session with what it keeps alive.
+func showSession(s lock.SessionInfo) output {
+	return output{wire: wire.SessionInfoOf(s), table: func(t table) {
+		t.row("SESSION", s.Ref.String())
+		t.row("HOLDER", s.Holder)
+		t.row("OPENED", local(s.OpenedAt))
+		if s.Ended != 0 {
+			t.row("ENDED", fmt.Sprintf("%s, %s", local(s.EndedAt), s.Ended))
+			if s.Reason != "" {
+				t.row("REASON", s.Reason)
+			}
+		} else {
+			t.row("EXPIRES", fmt.Sprintf("%s (in %s)", local(s.ExpiresAt), short(s.Remaining)))
+		}
+		t.row("LEASES", strconv.Itoa(s.Leases))
+		t.row("WAITING", strconv.Itoa(s.Places))
+		if s.Metadata != nil {
+			t.row("METADATA", string(s.Metadata))
+		}
+		t.row()
+		t.row("LOCK", "MODE", "TOKEN", "PLACE")
+		for _, l := range s.Locks {
+			place := none
+			if l.Place > 0 {
+				place = strconv.FormatInt(l.Place, 10)
+			}
+			t.row(l.Name, modeAndSlot(l.Mode, l.Slot), token(l.Token), place)
+		}
+	}}
+}
+
+// showSessions returns the output for many sessions, one per row.
+func showSessions(all []lock.SessionInfo) output {
+	return output{wire: wire.MapSlice(all, wire.SessionItemOf), table: func(t table) {
+		t.row("SESSION", "HOLDER", "OPENED", "EXPIRES", "LEFT", "LEASES", "WAITING")
+		for _, s := range all {
+			t.row(s.Ref.String(), s.Holder, local(s.OpenedAt), local(s.ExpiresAt), short(s.Remaining), strconv.Itoa(s.Leases),
+				strconv.Itoa(s.Places))
+		}
+	}}
+}
+
+// A heldSession is a session as what a command runs under.
+type heldSession struct{ *guard.Session }
+
+// Release closes the session.
+func (s heldSession) Release(ctx context.Context) error { return s.Close(ctx) }
+
+// Run runs the command in a session. Its error has the exit code of the command, unless the session was not opened, or was
+// lost.
+func (c *sessionCommand) Run(ctx context.Context, p *program) error {
+	stderr := supervise.NewAsyncStderr(p.stderr)
+	defer stderr.Close()
+	reserved, err := margin(c.KillAfter, c.TTL)
+	if err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	locks, err := c.client()
+	if err != nil {
+		return err
+	}
+	path, args, err := p.findCommand(c.Command, "paddock session")
+	if err != nil {
+		return err
+	}
+	o := guard.SessionOptions{
+		Holder: cmp.Or(c.Holder, processHolder()), TTL: c.TTL, Grace: c.Grace, Metadata: rawJSON(c.Metadata), Margin: reserved,
+		Retry: c.forGuard(), OnRetry: p.logRetries(), OnState: reportRisk("the session", stderr),
+	}
+	signals := supervise.Listen()
+	defer signals.Stop()
+	session, err := beforeSignal(ctx, signals, "the session was opened", func(ctx context.Context) (heldSession, error) {
+		s, err := guard.OpenSession(ctx, locks, o)
+		return heldSession{s}, explain(err)
+	})
+	if err != nil {
+		return err
+	}
+	command := &supervise.Command{
+		Path: path, Args: args, Lease: session, KillAfter: reserved - slack(c.TTL), Signals: signals, Stderr: stderr,
+		Env: environmentWith([]variable{
+			{"PADDOCK_SESSION", uuid.UUID(session.ID()).String()}, {"PADDOCK_HOLDER", o.Holder}, {"PADDOCK_URL", c.URL},
+		}),
+	}
+	result, err := command.Run()
+	return finish(context.WithoutCancel(ctx), "the session", session, stderr, result, err)
+}

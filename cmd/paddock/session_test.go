@@ -1,0 +1,129 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// startSession starts paddock session. Its command finds this binary in $PADDOCK.
+func (d *harness) startSession(args ...string) *process {
+	d.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		d.Fatal(err)
+	}
+	p := d.prepare(exec.Command(self, append([]string{"session"}, args...)...), self)
+	p.Start(d.T)
+	return p
+}
+
+// theSession returns the only open session.
+func (d *harness) theSession() lock.SessionInfo {
+	d.Helper()
+	page, err := d.locks.Sessions(d.Context(), lock.SessionQuery{})
+	if err != nil || len(page.Items) != 1 {
+		d.Fatalf("the sessions are %+v, %v", page.Items, err)
+	}
+	return page.Items[0]
+}
+
+const acquiresThree = `for n in a b c; do "$PADDOCK" acquire $n >/dev/null || exit 9; done; echo ready; `
+
+func TestACommandAcquiresLocksInItsSession(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	p := d.startSession("--ttl=5s", "--", "sh", "-c", acquiresThree+`sleep 0.2; exit 4`)
+	p.Stdout.Await(t, `(ready)`)
+	p.expectExit(t, 4)
+	for _, name := range []string{"a", "b", "c"} {
+		d.awaitEvent(name, lock.Released, "me")
+		if l, err := d.locks.Lock(t.Context(), name); err != nil || l.State != lock.Free {
+			t.Errorf("%s is %+v, %v", name, l, err)
+		}
+	}
+	if page, err := d.locks.Sessions(t.Context(), lock.SessionQuery{}); err != nil || len(page.Items) != 0 {
+		t.Errorf("the sessions are %+v, %v", page.Items, err)
+	}
+}
+
+func TestACommandWithARevokedSessionIsKilled(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	p := d.startSession("--ttl=3s", "--", "sh", "-c", acquiresThree+ignoresSIGTERM)
+	p.Stdout.Await(t, `(ready)`)
+	_, err := d.locks.RevokeSession(t.Context(), lock.RevokeSession{Ref: d.theSession().Ref, Reason: "the disk is full"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.expectExit(t, exitLeaseLost, "was stopped (SIGKILL)", "session_lost", "the disk is full")
+}
+
+// TestAPausedSessionLosesItsLocks all together, to the calls that wait for them; when it goes on, its command is killed.
+func TestAPausedSessionLosesItsLocks(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	p := d.startSession("--ttl=2s", "--", "sh", "-c", acquiresThree+ignoresSIGTERM)
+	p.Stdout.Await(t, `(ready)`)
+	s := d.theSession()
+	if s.Leases != 3 || s.Holder != "me" {
+		t.Errorf("the session is %+v", s)
+	}
+	if shown, _ := d.expectExit(exitOK, "get", "--session", s.Ref.String()); !strings.Contains(shown, "LEASES   3") || !strings.Contains(shown, "c     exclusive") {
+		t.Errorf("it is shown as\n%s", shown)
+	}
+	if listed, _ := d.expectExit(exitOK, "list", "--sessions", "--holder", "me"); strings.Count(listed, s.Ref.String()) != 1 {
+		t.Errorf("it is listed as\n%s", listed)
+	}
+	if err := p.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var ends []time.Time
+	for _, name := range []string{"a", "b", "c"} {
+		g, err := d.locks.Acquire(t.Context(), lock.Acquire{
+			Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "next", TTL: time.Hour, Wait: lock.MaxWait,
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		e := d.awaitEvent(name, lock.Expired, "me")
+		if ends = append(ends, e.At); e.Reason != "session expired" || g.Token <= e.Token {
+			t.Errorf("%s ended with %+v, and was granted with token %d", name, e, g.Token)
+		}
+	}
+	if err := p.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	p.expectExit(t, exitLeaseLost, "was stopped (SIGKILL)", "session_lost")
+	if strings.Contains(p.Stdout.String(), "told") {
+		t.Error("the command got SIGTERM and time to end, while others had its locks")
+	}
+	if spread := ends[2].Sub(ends[0]).Abs(); spread > 5*time.Second {
+		t.Errorf("the leases ended within %v", spread)
+	}
+}
+
+func TestSessionsOnTheCommandLineAreChecked(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	d.expectFailure(exitUsage, []string{"--ttl"}, "session", "--ttl=1ms", "--", "true")
+	d.expectFailure(exitUsage, []string{"--kill-after"}, "session", "--ttl=3s", "--kill-after=3s", "--", "true")
+	d.expectFailure(exitUsage, []string{"the command is missing"}, "session", "--")
+	d.expectFailure(127, []string{"no-such-command"}, "session", "--", "no-such-command")
+	d.expectFailure(exitUsage, []string{"either the name of a lock"}, "get")
+	d.expectFailure(exitUsage, []string{"either the name of a lock"}, "get", "a", "--session", "0000000000000001")
+	d.expectFailure(exitUsage, []string{"--session", "16 hexadecimal digits"}, "get", "--session", "x")
+	d.expectFailure(exitUsage, []string{"use --holder and --limit"}, "list", "--sessions", "--prefix", "a")
+	d.expectExit(exitFailed, "get", "--session", "0000000000000001")
+	id := uuid.NewString()
+	d.expectFailure(exitUsage, []string{"are those of the session"}, "acquire", "a", "--session", id, "--ttl=1m")
+	d.expectFailure(exitUsage, []string{"is not a random UUID"}, "acquire", "a", "--session", "x")
+	d.expectFailure(exitLeaseLost, []string{"session_lost"}, "acquire", "a", "--session", id)
+}

@@ -38,6 +38,7 @@ type Acquire struct {
 	Replica      Replica    // the replica that serves it
 	GeneratedID  bool       // LeaseID was generated for this call: no lease has ever had it
 	LimitReached bool       // the service's limit on waiting calls is reached: a may be granted, but not join a queue
+	SessionFull  bool       // the session has as many leases and places as one may have: a may only find what it has
 
 	maxWaiters       int       // of the lock, from the Bounds
 	sessionExpiresAt time.Time // from the View
@@ -141,6 +142,10 @@ func (a Acquire) Apply(v View) Decision {
 	}
 	if _, ended := d.endOf(a.LeaseID); ended {
 		return d.finish(d.errLost(a.LeaseID))
+	}
+	if a.SessionFull {
+		return d.finish(&Error{Code: ErrTooManyLeases, Detail: "The session has as many leases and places as one may have. " +
+			"Release some, or acquire in another session."})
 	}
 	if c := d.record.capacityInUse(); a.Mode == Permit && c != 0 && c != a.Capacity {
 		return d.finish(&Error{Code: ErrCapacityMismatch, Capacity: c, Detail: fmt.Sprintf(

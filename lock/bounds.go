@@ -36,6 +36,8 @@ const (
 	// DefaultMaxWaiters is the maximum number of waiters of a lock, unless the Bounds say otherwise. The place of a
 	// detached waiter counts for PlaceRetention.
 	DefaultMaxWaiters = 1000
+	// DefaultMaxSessionLeases is the maximum number of leases and places of a session, unless the Bounds say otherwise.
+	DefaultMaxSessionLeases = 100_000
 )
 
 // Bounds of text and metadata.
@@ -60,6 +62,9 @@ type Bounds struct {
 	DefaultTTL time.Duration // zero: the constant DefaultTTL, or the nearest allowed value
 	MaxGrace   time.Duration // zero: the constant MaxGrace; negative: no grace allowed
 	MaxWaiters int           // of one lock; zero: DefaultMaxWaiters
+	// MaxSessionLeases limits the leases and places of a session. Leases that replicas grant at the same time may exceed it.
+	// Zero: DefaultMaxSessionLeases.
+	MaxSessionLeases int
 }
 
 // Resolve returns b with its zero fields filled in, or an error that names the invalid limit.
@@ -69,6 +74,7 @@ func (b Bounds) Resolve() (Bounds, error) {
 	b.DefaultTTL = cmp.Or(b.DefaultTTL, min(max(DefaultTTL, b.MinTTL), b.MaxTTL))
 	b.MaxGrace = max(cmp.Or(b.MaxGrace, MaxGrace), 0)
 	b.MaxWaiters = cmp.Or(b.MaxWaiters, DefaultMaxWaiters)
+	b.MaxSessionLeases = cmp.Or(b.MaxSessionLeases, DefaultMaxSessionLeases)
 	switch {
 	case b.MinTTL < MinTTL:
 		return b, fmt.Errorf("the minimum TTL, %v, is below %v", b.MinTTL, MinTTL)
@@ -78,6 +84,8 @@ func (b Bounds) Resolve() (Bounds, error) {
 		return b, fmt.Errorf("the maximum grace, %v, is above %v", b.MaxGrace, MaxGrace)
 	case b.MaxWaiters < 0:
 		return b, fmt.Errorf("the maximum number of waiters of a lock, %d, is negative", b.MaxWaiters)
+	case b.MaxSessionLeases < 0:
+		return b, fmt.Errorf("the maximum number of leases of a session, %d, is negative", b.MaxSessionLeases)
 	case b.DefaultTTL < b.MinTTL || b.DefaultTTL > b.MaxTTL:
 		return b, fmt.Errorf("the default TTL, %v, is not between the minimum, %v, and the maximum, %v",
 			b.DefaultTTL, b.MinTTL, b.MaxTTL)

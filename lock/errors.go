@@ -24,6 +24,8 @@ const (
 	ErrSessionLost Code = "session_lost"
 	// ErrSessionIDInUse: the session_id belongs to a session with another holder.
 	ErrSessionIDInUse Code = "session_id_in_use"
+	// ErrTooManyLeases: the session has as many leases and places as one may have. Release some, or use another session.
+	ErrTooManyLeases Code = "too_many_leases"
 	// ErrCapacityMismatch: permits with another capacity are held or waited for. Capacity is that capacity.
 	ErrCapacityMismatch Code = "capacity_mismatch"
 	// ErrTooManyWaiters: a limit on waiting or watching calls is reached; retry later.
@@ -61,7 +63,7 @@ const (
 // Codes returns every code of the domain.
 func Codes() []Code {
 	return []Code{
-		ErrInvalid, ErrHeld, ErrLeaseLost, ErrLeaseIDInUse, ErrSessionLost, ErrSessionIDInUse, ErrCapacityMismatch,
+		ErrInvalid, ErrHeld, ErrLeaseLost, ErrLeaseIDInUse, ErrSessionLost, ErrSessionIDInUse, ErrTooManyLeases, ErrCapacityMismatch,
 		ErrTooManyWaiters,
 		ErrTokenMismatch, ErrStaleToken, ErrUnknownToken, ErrVersionMismatch, ErrNotFound,
 		ErrKeyMissing, ErrKeyInvalid, ErrKeyExpired, ErrRoleMissing, ErrNameNotAllowed, ErrRateLimited, ErrUnavailable,

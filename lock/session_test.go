@@ -154,6 +154,18 @@ func TestASessionWithALeaseThatEndsEarlier(t *testing.T) {
 	m.must(acquire(2, inSession))
 }
 
+func TestAFullSessionFindsWhatItHas(t *testing.T) {
+	t.Parallel()
+	m := opened(t)
+	m.must(acquire(1, inSession, shared))
+	full := func(a *lock.Acquire) { a.SessionFull = true }
+	if d := m.must(acquire(1, inSession, shared, full)); !d.Replayed {
+		t.Errorf("found %+v", d.Lease)
+	}
+	m.refused(acquire(2, inSession, shared, full), lock.ErrTooManyLeases)
+	m.expect("1 |")
+}
+
 // TestALockAheadOfTheClockKeepsSessions: the clock was set back. A session ends by the clock, by which it is renewed.
 func TestALockAheadOfTheClockKeepsSessions(t *testing.T) {
 	t.Parallel()

@@ -15,15 +15,30 @@ func (s *Store) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error)
 	if err != nil {
 		return lock.Grant{}, err
 	}
-	if a = s.own(a); a.Wait == 0 {
+	if a, err = s.inSession(ctx, s.own(a)); err != nil {
+		return lock.Grant{}, err
+	}
+	if a.Wait == 0 {
 		return granted(s.engine.Do(ctx, a))
 	}
 	return granted(s.waiters.Acquire(ctx, a))
 }
 
+// inSession returns a with what is known of the number of leases that its session has, if it has one.
+func (s *Store) inSession(ctx context.Context, a lock.Acquire) (lock.Acquire, error) {
+	if a.Session() == 0 {
+		return a, nil
+	}
+	err := s.db.Read(ctx, func(ctx context.Context) (err error) {
+		a.SessionFull, err = s.sessions.IsFull(ctx, a.Session(), s.bounds.MaxSessionLeases)
+		return err
+	})
+	return a, err
+}
+
 // own returns a as this replica decides it, with a LeaseID.
 func (s *Store) own(a lock.Acquire) lock.Acquire {
-	a.Attachment, a.Replica, a.LimitReached = 0, s.self, false
+	a.Attachment, a.Replica, a.LimitReached, a.SessionFull = 0, s.self, false, false
 	if a.GeneratedID = a.LeaseID == (lock.LeaseID{}); a.GeneratedID {
 		a.LeaseID = lock.LeaseID(uuid.New())
 	}
@@ -79,7 +94,7 @@ func (s *Store) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 	results := make([]lock.Result, len(items))
 	cmds, places := make([]lock.Command, 0, len(items)), make([]int, 0, len(items))
 	for i, item := range items {
-		cmd, err := s.resolve(item)
+		cmd, err := s.resolve(ctx, item)
 		if err != nil {
 			results[i].Err = err
 			continue
@@ -99,14 +114,17 @@ func (s *Store) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 }
 
 // resolve returns the item as it is decided, or what is wrong with it.
-func (s *Store) resolve(item lock.Command) (lock.Command, error) {
+func (s *Store) resolve(ctx context.Context, item lock.Command) (lock.Command, error) {
 	if err := lock.ValidateBatchItem(item); err != nil {
 		return nil, err
 	}
 	switch c := item.(type) {
 	case lock.Acquire:
 		a, err := c.Resolve(s.bounds)
-		return s.own(a), err
+		if err != nil {
+			return a, err
+		}
+		return s.inSession(ctx, s.own(a))
 	case lock.Renew:
 		return c.Resolve(s.bounds)
 	case lock.Release:

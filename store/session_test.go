@@ -208,6 +208,34 @@ func TestACloseIsFinishedByOthers(t *testing.T) {
 	}
 }
 
+// TestASessionHasSoManyLeases, and places: what it has can still be found, and a release makes room.
+func TestASessionHasSoManyLeases(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s := openWith(t, url, store.Options{Bounds: lock.Bounds{MaxSessionLeases: 3}})
+	g := openSession(t, s, time.Hour, 0)
+	first := inSession("n:0", g)
+	mustAcquire(t, s, first)
+	results := s.Batch(t.Context(), []lock.Command{inSession("n:1", g), inSession("n:2", g), inSession("n:3", g)})
+	if results[0].Err != nil || results[1].Err != nil || !errors.Is(results[2].Err, lock.ErrTooManyLeases) {
+		t.Errorf("of three more in a batch: %v, %v, %v", results[0].Err, results[1].Err, results[2].Err)
+	}
+	waits := inSession("n:0", g)
+	waits.Wait = lock.MaxWait
+	if _, err := s.Acquire(t.Context(), waits); !errors.Is(err, lock.ErrTooManyLeases) {
+		t.Errorf("a place beyond the limit: %v", err)
+	}
+	if again := mustAcquire(t, s, first); !again.Replayed {
+		t.Errorf("the first lease is %+v", again)
+	}
+	mustAcquire(t, s, inSession("n:4", openSession(t, s, time.Hour, 0)))
+	mustRelease(t, s, results[1].Grant)
+	until(t, "there is room", func() bool {
+		_, err := s.Acquire(t.Context(), inSession("n:3", g))
+		return err == nil
+	})
+}
+
 // TestASessionHasItsWholeTTLAfterAFailOver, and keeps its leases.
 func TestASessionHasItsWholeTTLAfterAFailOver(t *testing.T) {
 	t.Parallel()

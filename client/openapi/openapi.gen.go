@@ -87,6 +87,7 @@ const (
 	CodeSessionLost          Code = "session_lost"
 	CodeStaleToken           Code = "stale_token"
 	CodeTokenMismatch        Code = "token_mismatch"
+	CodeTooManyLeases        Code = "too_many_leases"
 	CodeTooManyWaiters       Code = "too_many_waiters"
 	CodeUnavailable          Code = "unavailable"
 	CodeUnknownOutcome       Code = "unknown_outcome"
@@ -141,6 +142,8 @@ func (e Code) Valid() bool {
 	case CodeStaleToken:
 		return true
 	case CodeTokenMismatch:
+		return true
+	case CodeTooManyLeases:
 		return true
 	case CodeTooManyWaiters:
 		return true
@@ -590,6 +593,7 @@ type CloseSessionRequest struct {
 // | `session_lost` | 409 | the session has ended, and its leases with it; stop the work |
 // | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
 // | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
+// | `too_many_leases` | 429 | the session has as many leases and places as one may have |
 // | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
 // | `token_mismatch` | 409 | no lease with this token holds the lock |
 // | `version_mismatch` | 409 | the fenced resource has another version |
@@ -945,6 +949,7 @@ type Problem struct {
 	// | `session_lost` | 409 | the session has ended, and its leases with it; stop the work |
 	// | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
 	// | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
+	// | `too_many_leases` | 429 | the session has as many leases and places as one may have |
 	// | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
 	// | `token_mismatch` | 409 | no lease with this token holds the lock |
 	// | `version_mismatch` | 409 | the fenced resource has another version |

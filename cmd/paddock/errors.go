@@ -65,7 +65,8 @@ func exitCode(err error) int {
 		return f.code
 	case errors.As(err, &start):
 		return start.ExitCode
-	case errors.Is(err, lock.ErrHeld), errors.Is(err, lock.ErrTooManyWaiters), errors.Is(err, lock.ErrRateLimited):
+	case errors.Is(err, lock.ErrHeld), errors.Is(err, lock.ErrTooManyWaiters), errors.Is(err, lock.ErrTooManyLeases),
+		errors.Is(err, lock.ErrRateLimited):
 		return exitNotAcquired
 	case errors.Is(err, lock.ErrLeaseLost), errors.Is(err, lock.ErrSessionLost):
 		return exitLeaseLost

@@ -217,9 +217,10 @@ type settings struct {
 	DefaultTTL time.Duration `name:"default-ttl" unset:"30s, or the nearest that is allowed" variable:"PADDOCK_DEFAULT_TTL" help:"TTL of an acquire that requests none."`
 	MaxGrace   time.Duration `name:"max-grace" default:"1m" variable:"PADDOCK_MAX_GRACE" help:"Longest grace that clients may request; 0s allows none."`
 
-	MaxWaiters        int    `default:"10000" placeholder:"N" variable:"PADDOCK_MAX_WAITERS" help:"Maximum number of waiting calls, on all replicas together."`
-	MaxWaitersPerLock int    `default:"1000" placeholder:"N" variable:"PADDOCK_MAX_WAITERS_PER_LOCK" help:"Maximum number of waiting calls for one lock."`
-	PoolerMode        string `enum:"none,transaction" default:"none" placeholder:"MODE" variable:"PADDOCK_POOLER_MODE" help:"Connection pooler in front of the database: none (also for a pooler in session mode), or transaction. In transaction mode LISTEN and prepared statements do not work, so Paddock uses neither; replicas poll for their waiters and notice a grant up to a second later."`
+	MaxWaiters          int    `default:"10000" placeholder:"N" variable:"PADDOCK_MAX_WAITERS" help:"Maximum number of waiting calls, on all replicas together."`
+	MaxLeasesPerSession int    `default:"100000" placeholder:"N" variable:"PADDOCK_MAX_LEASES_PER_SESSION" help:"Maximum number of leases and places of one session."`
+	MaxWaitersPerLock   int    `default:"1000" placeholder:"N" variable:"PADDOCK_MAX_WAITERS_PER_LOCK" help:"Maximum number of waiting calls for one lock."`
+	PoolerMode          string `enum:"none,transaction" default:"none" placeholder:"MODE" variable:"PADDOCK_POOLER_MODE" help:"Connection pooler in front of the database: none (also for a pooler in session mode), or transaction. In transaction mode LISTEN and prepared statements do not work, so Paddock uses neither; replicas poll for their waiters and notice a grant up to a second later."`
 
 	BatchWorkers      int           `default:"1" placeholder:"N" variable:"PADDOCK_BATCH_WORKERS" help:"How many batches of commands run in parallel. More than 4 need more connections: set pool_max_conns in the database URL to four times as many, plus 3."`
 	RenewalLinger     time.Duration `default:"4ms" variable:"PADDOCK_RENEWAL_LINGER" help:"How long a renewal waits for others to share its commit with, where there are enough of them, up to 20ms; 0s for not at all."`
@@ -253,7 +254,7 @@ func (s settings) check() error {
 // default.
 func (s settings) bounds() lock.Bounds {
 	b := lock.Bounds{MinTTL: s.MinTTL, MaxTTL: s.MaxTTL, DefaultTTL: s.DefaultTTL, MaxGrace: s.MaxGrace,
-		MaxWaiters: s.MaxWaitersPerLock}
+		MaxWaiters: s.MaxWaitersPerLock, MaxSessionLeases: s.MaxLeasesPerSession}
 	if b.MaxGrace == 0 {
 		b.MaxGrace = -1
 	}

@@ -24,6 +24,7 @@ func (r replica) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 	if a.LeaseID == (lock.LeaseID{}) {
 		a.LeaseID = lock.LeaseID(uuid.New())
 	}
+	a.SessionFull = a.Session() != 0 && len(r.locksOf(a.Session())) >= r.bounds.MaxSessionLeases
 	if a.Wait == 0 {
 		d, err := r.decide(ctx, a)
 		return grantOf(d), err

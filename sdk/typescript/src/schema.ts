@@ -1319,6 +1319,7 @@ export interface components {
          *     | `session_lost` | 409 | the session has ended, and its leases with it; stop the work |
          *     | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
          *     | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
+         *     | `too_many_leases` | 429 | the session has as many leases and places as one may have |
          *     | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
          *     | `token_mismatch` | 409 | no lease with this token holds the lock |
          *     | `version_mismatch` | 409 | the fenced resource has another version |
@@ -1342,7 +1343,7 @@ export interface components {
          *     | `internal` | 500 | internal error |
          * @enum {string}
          */
-        Code: "invalid_request" | "lock_held" | "lease_lost" | "lease_id_in_use" | "session_lost" | "session_id_in_use" | "capacity_mismatch" | "too_many_waiters" | "token_mismatch" | "version_mismatch" | "stale_token" | "unknown_token" | "not_found" | "key_missing" | "key_invalid" | "key_expired" | "role_missing" | "name_not_allowed" | "rate_limited" | "no_route" | "method_not_allowed" | "cross_origin" | "body_too_large" | "header_too_large" | "unsupported_media_type" | "unavailable" | "unknown_outcome" | "internal";
+        Code: "invalid_request" | "lock_held" | "lease_lost" | "lease_id_in_use" | "session_lost" | "session_id_in_use" | "capacity_mismatch" | "too_many_leases" | "too_many_waiters" | "token_mismatch" | "version_mismatch" | "stale_token" | "unknown_token" | "not_found" | "key_missing" | "key_invalid" | "key_expired" | "role_missing" | "name_not_allowed" | "rate_limited" | "no_route" | "method_not_allowed" | "cross_origin" | "body_too_large" | "header_too_large" | "unsupported_media_type" | "unavailable" | "unknown_outcome" | "internal";
         /**
          * @description An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
          *     them.
@@ -1506,7 +1507,7 @@ export interface components {
             };
         };
         /**
-         * @description `too_many_waiters`: the limit of waiting calls or streams is reached. `rate_limited`: the key has used up its
+         * @description `too_many_leases`: the session has too many. `too_many_waiters`: the limit of waiting calls or streams is reached. `rate_limited`: the key has used up its
          *     rate, or too many requests with invalid keys came from this address. Retry after `Retry-After`. Neither means
          *     that a lease is lost.
          */

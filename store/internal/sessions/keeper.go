@@ -33,6 +33,7 @@ type Keeper struct {
 	epochs *epoch.Guard
 	submit Submit
 	wake   chan struct{} // has a value when a session may end earlier than is known
+	limits limiter
 }
 
 // New returns a Keeper. Run ends the leases of sessions.

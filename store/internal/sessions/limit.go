@@ -1,0 +1,80 @@
+package sessions
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+const (
+	// countFor is how long a count is used. What other replicas have granted since is missing in it.
+	countFor = 10 * time.Second
+	// recountAfter is the least time between two counts of a session. To count a hundred thousand leases takes some
+	// hundredths of a second.
+	recountAfter = 100 * time.Millisecond
+	// maxCounts is how many counts are kept.
+	maxCounts = 10_000
+)
+
+// A limiter keeps sessions from having too many leases and places. It counts what this replica grants, as if nothing was ever
+// released, and counts in the database when that seems too much.
+type limiter struct {
+	mu     sync.Mutex
+	counts map[lock.SessionRef]*counted
+}
+
+// A counted is the greatest number of leases and places that a session can have.
+type counted struct {
+	n  int
+	at time.Time // when it was counted in the database
+}
+
+// admit adds one lease to the session. enough is false if that seems to be too many, or is not known; then it must be counted,
+// unless full says that this has just been done.
+func (l *limiter) admit(ref lock.SessionRef, limit int, now time.Time) (enough, full bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.counts[ref]
+	switch {
+	case c == nil || now.Sub(c.at) > countFor:
+		return false, false
+	case c.n >= limit:
+		return false, now.Sub(c.at) < recountAfter
+	}
+	c.n++
+	return true, false
+}
+
+// set notes what was counted.
+func (l *limiter) set(ref lock.SessionRef, n int, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.counts == nil || len(l.counts) >= maxCounts {
+		l.counts = make(map[lock.SessionRef]*counted)
+	}
+	l.counts[ref] = &counted{n, now}
+}
+
+// IsFull reports whether the session has so many leases and places that it gets no more. Otherwise it counts one more.
+func (k *Keeper) IsFull(ctx context.Context, ref lock.SessionRef, limit int) (bool, error) {
+	now := time.Now()
+	enough, full := k.limits.admit(ref, limit, now)
+	if enough || full {
+		return full, nil
+	}
+	counts := make(row.SessionCounts)
+	b := &pgx.Batch{}
+	counts.Queue(b, ref)
+	if err := k.db.Rest.SendBatch(ctx, b).Close(); err != nil {
+		return false, err
+	}
+	c := counts[ref]
+	k.limits.set(ref, c.Leases+c.Places, now)
+	enough, _ = k.limits.admit(ref, limit, now)
+	return !enough, nil
+}

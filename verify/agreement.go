@@ -93,7 +93,7 @@ func (t *lockHistory) endAgrees(l *lease, c *Check) {
 	switch l.ended.Kind {
 	case lock.Released:
 		c.Examined++
-		if !slices.ContainsFunc(l.group.releases, mayEnd) {
+		if !slices.ContainsFunc(l.group.releaseCalls(), mayEnd) {
 			c.violated(t, fmt.Sprintf("The lease of %q with token %d was released, but no call did that.", l.holder,
 				l.token), l.group.releases, l.ended)
 		}

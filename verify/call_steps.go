@@ -116,6 +116,9 @@ func (t *lockHistory) applyRenewal(s lock.Record, r lock.Renew, g lock.Grant, sh
 		return s, false
 	}
 	l := s.Leases[i]
+	if g.Session != 0 {
+		return s, true // it moves nothing
+	}
 	if endUnknown(l) {
 		l.TTL = g.TTL
 		if !shaken {
@@ -202,6 +205,7 @@ func (t *lockHistory) heldIsJustified(s lock.Record, a lock.Acquire, e *lock.Err
 	if _, mine := findLease(s, a.LeaseID); mine {
 		return false
 	}
+	a = t.withoutSession(a)
 	a.Name, a.TTL = t.name, cmp.Or(a.TTL, time.Hour)
 	a.Mode = cmp.Or(a.Mode, lock.Exclusive)
 	return errors.Is(a.Apply(viewAt(s, s.ChangedAt)).Err, lock.ErrHeld)

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,6 +41,7 @@ const (
 	checkRevival      = "no ended lease is used again"
 	checkAgreement    = "answers and events agree"
 	checkEarlyEnd     = "no lease ends before its promised end"
+	checkSessions     = "leases end with their sessions, not before and not after"
 	checkFenced       = "fenced writes have consecutive versions and no stale token"
 	checkUniqueness   = "no token and no lease_id is granted twice"
 	checkLinearizable = "all operations are linearizable"
@@ -95,6 +97,7 @@ func (x *examination) checks() []checker {
 		{checkRevival, false, x.each(x.noRevival)},
 		{checkAgreement, true, x.each(x.agrees)},
 		{checkEarlyEnd, false, x.each(x.noEarlyEnd)},
+		{checkSessions, false, x.each(x.endsWithSession)},
 		{checkFenced, false, x.fenced},
 		{checkUniqueness, false, x.uniqueness},
 		{checkLinearizable, true, x.each(x.linearizable)},
@@ -202,10 +205,13 @@ func (l *lease) crossesEpoch(t *lockHistory) bool {
 	return t.crossesEpoch(from, to)
 }
 
-// releaseCalls returns the releases of a group that may be nil.
+// releaseCalls returns the releases of a group that may be nil, and the calls that may have closed its session.
 func (r *callGroup) releaseCalls() []*Call {
 	if r == nil {
 		return nil
 	}
-	return r.releases
+	if r.closes == nil {
+		return r.releases
+	}
+	return slices.Concat(r.releases, r.closes)
 }

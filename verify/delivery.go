@@ -64,7 +64,7 @@ func (n *index) addAnswers(t *lockHistory) {
 		if l.group == nil || l.ended == nil || l.ended.Kind != lock.Released || len(l.group.leases) != 1 {
 			continue
 		}
-		for _, c := range l.group.releases {
+		for _, c := range l.group.releaseCalls() {
 			if c.Outcome() == Done {
 				n.addProof(l.ended.ID, c.Answered)
 			}

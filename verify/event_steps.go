@@ -24,7 +24,7 @@ func (t *lockHistory) origin(l *lease) (origin, lock.Grant) {
 	if len(l.acquired) > 0 {
 		answer = l.acquired[0]
 	}
-	if answer == nil || l.crossesEpoch(t) {
+	if answer == nil || l.crossesEpoch(t) || l.group.session() != 0 { // the session moves its end
 		return unknownStart, lock.Grant{}
 	}
 	g := grant(answer)
@@ -41,6 +41,7 @@ func (l *lease) command(t *lockHistory, g lock.Grant) lock.Acquire {
 		a = lock.Acquire{Mode: l.mode, Holder: l.holder,
 			LeaseID: lock.LeaseID{0xff, byte(l.token >> 8), byte(l.token)}, Capacity: max(t.capacity, 0)}
 	}
+	a = t.withoutSession(a)
 	a.Name, a.Wait, a.KeepPlace = t.name, 0, false
 	a.TTL = cmp.Or(a.TTL, g.TTL, time.Hour)
 	if a.Mode != lock.Permit {

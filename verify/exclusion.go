@@ -205,7 +205,7 @@ func (x *examination) holdIntervals(t *lockHistory, l *lease) []holdInterval {
 // holder and the operators knew.
 func (l *lease) givenUpBy(t *lockHistory) time.Duration {
 	at := t.last + 1
-	for _, c := range l.group.releases {
+	for _, c := range l.group.releaseCalls() {
 		at = min(at, c.Sent)
 	}
 	for _, c := range slices.Concat(l.group.renews, l.group.acquires) {

@@ -20,6 +20,7 @@ const (
 	exclusiveLock = "play:alone"
 	sharedLock    = "play:rooms"
 	permitLock    = "play:permits"
+	sessionLock   = "play:session"
 	fencedKey     = "play:account"
 )
 
@@ -180,6 +181,7 @@ func recordCorrect(t *testing.T) verify.History {
 		c := newHarness(t)
 		c.useExclusiveLock()
 		c.useSharedLocks()
+		c.useSession()
 		time.Sleep(time.Minute)
 		h = c.rec.History()
 		var err error

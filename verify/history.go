@@ -23,7 +23,19 @@ const (
 	VerifyToken Verb = "verify"       // lock.Verify, lock.Verification
 	WriteFenced Verb = "write fenced" // lock.FencedWrite, lock.FencedValue
 	ReadFenced  Verb = "read fenced"  // string (the key), lock.FencedValue
+
+	OpenSession  Verb = "open session"  // lock.OpenSession, lock.SessionGrant
+	RenewSession Verb = "renew session" // lock.RenewSession, lock.SessionGrant
+	CloseSession Verb = "close session" // lock.CloseSession, nothing
 )
+
+// session returns the session that the call is about, zero if it is about a lock or a fenced value.
+func (c *Call) session() lock.SessionRef {
+	if s, ok := c.Request.(lock.SessionChange); ok {
+		return s.Session()
+	}
+	return 0
+}
 
 // A Call is one call of a client and its answer.
 type Call struct {
@@ -31,7 +43,7 @@ type Call struct {
 	Client   int    // number of the client; the calls of one client do not overlap
 	Via      string // replica or address that received the call
 	Verb     Verb
-	Name     string // of the lock; for ReadFenced, of the key
+	Name     string // of the lock; for ReadFenced, of the key; of the session
 	Request  any    // type as listed at Verb
 	Response any    // type as listed at Verb; nil unless the call succeeded
 	Err      error  // nil if the call succeeded

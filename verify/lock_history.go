@@ -20,13 +20,15 @@ type lockHistory struct {
 	leases   []*lease
 	capacity int // of its permits; 0 if unknown, -1 if calls disagree
 	faults   []Fault
-	last     time.Duration // when the last call of the whole history was answered
+	sessions map[lock.SessionRef]*sessionHistory // all of the history
+	last     time.Duration                       // when the last call of the whole history was answered
 }
 
 // A callGroup is all calls with one lease_id.
 type callGroup struct {
 	id                         lock.LeaseID
 	acquires, renews, releases []*Call
+	closes                     []*Call // may have closed the session of the lease
 	leases                     []*lease
 }
 
@@ -59,10 +61,10 @@ func (r *callGroup) holder() string { a, _ := r.acquire(); return a.Holder }
 
 // locks groups the history by lock, ordered by name.
 func (h History) locks() []*lockHistory {
-	all := map[string]*lockHistory{}
+	all, sessions := map[string]*lockHistory{}, h.sessions()
 	of := func(name string) *lockHistory {
 		if all[name] == nil {
-			all[name] = &lockHistory{name: name, groups: map[lock.LeaseID]*callGroup{}, faults: h.Faults}
+			all[name] = &lockHistory{name: name, groups: map[lock.LeaseID]*callGroup{}, faults: h.Faults, sessions: sessions}
 		}
 		return all[name]
 	}
@@ -70,7 +72,7 @@ func (h History) locks() []*lockHistory {
 	for i := range h.Calls {
 		c := &h.Calls[i]
 		last = max(last, c.Answered)
-		if c.Verb != ReadFenced {
+		if c.Verb != ReadFenced && c.session() == 0 {
 			of(c.Name).addCall(c)
 		}
 	}
@@ -98,6 +100,9 @@ func (t *lockHistory) addCall(c *Call) {
 	case lock.Acquire:
 		r := t.group(a.LeaseID)
 		r.acquires = append(r.acquires, c)
+		if s := t.sessions[a.Session()]; s != nil {
+			r.closes = s.closes
+		}
 		if a.Wait > 0 && c.Outcome() == Unknown {
 			r.releases = append(r.releases, c) // a client that disconnects releases a grant that comes meanwhile
 		}

@@ -164,6 +164,25 @@ func (c *client) ReadFenced(ctx context.Context, key string) (lock.FencedValue, 
 		func() (lock.FencedValue, error) { return c.Service.ReadFenced(ctx, key) })
 }
 
+func (c *client) OpenSession(ctx context.Context, o lock.OpenSession) (lock.SessionGrant, error) {
+	if o.ID == (lock.SessionID{}) {
+		o.ID = lock.SessionID(uuid.New()) // a lost answer could not be matched otherwise
+	}
+	return record(ctx, c, OpenSession, o.ID.Ref().String(), o,
+		func() (lock.SessionGrant, error) { return c.Service.OpenSession(ctx, o) })
+}
+
+func (c *client) RenewSession(ctx context.Context, r lock.RenewSession) (lock.SessionGrant, error) {
+	return record(ctx, c, RenewSession, r.ID.Ref().String(), r,
+		func() (lock.SessionGrant, error) { return c.Service.RenewSession(ctx, r) })
+}
+
+func (c *client) CloseSession(ctx context.Context, s lock.CloseSession) error {
+	_, err := record(ctx, c, CloseSession, s.ID.Ref().String(), s,
+		func() (struct{}, error) { return struct{}{}, c.Service.CloseSession(ctx, s) })
+	return err
+}
+
 // A SubscriptionKind says how a subscriber reads events.
 type SubscriptionKind string
 

@@ -144,7 +144,7 @@ func saysReleased(c *Call) bool {
 
 // mayBeReleased reports whether a release of the lease was sent before that time.
 func (l *lease) mayBeReleased(before time.Duration) bool {
-	return slices.ContainsFunc(l.group.releases, func(c *Call) bool { return c.Sent < before && mayEnd(c) })
+	return slices.ContainsFunc(l.group.releaseCalls(), func(c *Call) bool { return c.Sent < before && mayEnd(c) })
 }
 
 // shownIn reports whether a read showed the lease. A revoked lease in its grace has ended.

@@ -21,7 +21,7 @@ func TestCorrectHistoryPasses(t *testing.T) {
 			t.Errorf("%s: no cases", c.Name)
 		}
 	}
-	if r.Operations != len(h.Calls) || r.Events != len(h.Events) || r.Locks != 3 {
+	if r.Operations != len(h.Calls) || r.Events != len(h.Events) || r.Locks != 4 {
 		t.Errorf("there were %d operations, %d events and %d locks", r.Operations, r.Events, r.Locks)
 	}
 }
@@ -54,6 +54,7 @@ const (
 	byClients      = "no two clients held conflicting leases by their own clocks"
 	byDeliveries   = "every subscriber received every event once, in order"
 	byPromptness   = "subscribers received events promptly"
+	bySessions     = "leases end with their sessions, not before and not after"
 	byBlocking     = "blocking reads returned when the lock changed"
 )
 

@@ -96,8 +96,14 @@ func genuine(e lock.Event) []byte { return`},
 	{name: "places of dead replicas count", file: "lock/queue.go", mode: replicaLost,
 		from: "d.attached(w) || d.view.Now.Before(w.AliveUntil.Add(PlaceRetention))",
 		to:   "MUTATED && w.Place > 0 || d.attached(w) || d.view.Now.Before(w.AliveUntil.Add(PlaceRetention))"},
-	{name: "an expiry forgets the grace", file: "lock/lease.go", from: "\treturn l.ExpiresAt.Add(l.Grace)\n",
-		to: "\tif MUTATED {\n\t\treturn l.ExpiresAt\n\t}\n\treturn l.ExpiresAt.Add(l.Grace)\n"},
+	{name: "an expiry forgets the grace", file: "lock/lease.go", from: "\tend := l.ExpiresAt.Add(l.Grace)\n",
+		to: "\tend := l.ExpiresAt.Add(l.Grace)\n\tif MUTATED {\n\t\tend = l.ExpiresAt\n\t}\n"},
+	{name: "a lease outlives its session", file: "lock/lease.go", from: "= s.TTL, s.Grace, s.ExpiresAt\n",
+		to: "= s.TTL, s.Grace, s.ExpiresAt\n\t\tif MUTATED {\n\t\t\tl.ExpiresAt = s.ExpiresAt.Add(time.Minute)\n\t\t}\n"},
+	{name: "a session is renewed after its end", file: "lock/session.go", from: "case s.Ended != 0 || s.IsOver(now):",
+		to: "case !MUTATED && (s.Ended != 0 || s.IsOver(now)):"},
+	{name: "a heartbeat is answered but not written", file: "store/internal/sessions/keeper.go",
+		from: "\t\t} else {\n\t\t\trow.QueueSaveSession(", to: "\t\t} else if !MUTATED || after.Ended != 0 {\n\t\t\trow.QueueSaveSession("},
 }
 
 // roundsToFind is how many rounds may be needed to find a mutant. Most need one or two; a mutant that only a crash in a

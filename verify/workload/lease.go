@@ -45,6 +45,11 @@ func (c *client) acquire(p plan) (lease, error) {
 	a.Name, a.LeaseID = c.names.forTurn(p.lock), lock.LeaseID(uuid.New())
 	a.Holder = fmt.Sprintf("%s c%d #%d", c.Prefix, c.number, c.turn)
 	l := lease{acquire: a}
+	if p.session {
+		if err := c.openSession(&l, p.via); err != nil {
+			return l, err
+		}
+	}
 	err := c.sendAcquire(&l, p.via, p.cancelAfter)
 	if p.repeat && (err == nil || errors.Is(err, lock.ErrHeld) && a.KeepPlace) {
 		err = c.sendAcquire(&l, p.via+1, never)
@@ -91,6 +96,9 @@ func (c *client) end(l *lease, p plan) error {
 			return err
 		}
 	}
+	if l.acquire.Session() != 0 && p.pick%2 == 0 {
+		return c.closeSession(*l, p.via)
+	}
 	err := c.release(*l, p.via)
 	if p.repeat && !isLost(err) {
 		return c.release(*l, p.via+1)
@@ -107,8 +115,11 @@ func (c *client) release(l lease, via int) error {
 }
 
 func (c *client) renew(l *lease, s step) error {
+	if l.acquire.Session() != 0 && !s.variant {
+		return c.renewSession(l, s)
+	}
 	r := lock.Renew{Name: l.acquire.Name, LeaseID: l.acquire.LeaseID}
-	if s.wrongToken {
+	if s.wrongToken && l.acquire.Session() == 0 {
 		r.TTL = max(l.acquire.TTL*3/4, lock.MinTTL).Truncate(time.Millisecond)
 	}
 	if s.variant {
@@ -118,7 +129,7 @@ func (c *client) renew(l *lease, s step) error {
 		func(ctx context.Context, s lock.Service) (lock.Grant, error) {
 			return s.Renew(ctx, r)
 		})
-	if err == nil {
+	if err == nil && l.acquire.Session() == 0 {
 		l.ends = time.Now().Add(g.TTL)
 	}
 	return err

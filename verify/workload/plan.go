@@ -38,6 +38,7 @@ type plan struct {
 	via         int           // index of the first replica to use
 	pick        int           // random number to choose among what exists then
 	acquire     lock.Acquire  // without Name, LeaseID and Holder
+	session     bool          // the lease is one of a session of its own, which has the TTL and the grace
 	cancelAfter time.Duration // when the acquire is cancelled, or never
 	repeat      bool          // send the acquire and the release twice
 	steps       []step        // while the lease is held
@@ -72,6 +73,7 @@ func (o Options) draw(client, number int) plan {
 		rest: d.between(time.Millisecond, 6*time.Millisecond),
 	}
 	p.acquire = o.drawAcquire(d, kindOf(p.lock))
+	p.session = d.oneIn(6)
 	if d.oneIn(14) {
 		p.cancelAfter = d.between(0, max(p.acquire.Wait, 4*time.Millisecond))
 	}

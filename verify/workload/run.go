@@ -110,12 +110,15 @@ func (r *run) checkAnswer(verb verify.Verb, via int, err error) {
 
 // expectedErrors are the refusals that calls of the workload can expect.
 var expectedErrors = map[verify.Verb][]lock.Code{
-	verify.Acquire:     {lock.ErrHeld, lock.ErrLeaseLost},
-	verify.Renew:       {lock.ErrLeaseLost},
-	verify.Release:     {lock.ErrLeaseLost},
-	verify.Revoke:      {lock.ErrTokenMismatch},
-	verify.WriteFenced: {lock.ErrStaleToken, lock.ErrUnknownToken, lock.ErrVersionMismatch},
-	verify.ReadFenced:  {lock.ErrNotFound},
+	verify.Acquire:      {lock.ErrHeld, lock.ErrLeaseLost, lock.ErrSessionLost},
+	verify.Renew:        {lock.ErrLeaseLost},
+	verify.Release:      {lock.ErrLeaseLost},
+	verify.Revoke:       {lock.ErrTokenMismatch},
+	verify.WriteFenced:  {lock.ErrStaleToken, lock.ErrUnknownToken, lock.ErrVersionMismatch},
+	verify.ReadFenced:   {lock.ErrNotFound},
+	verify.OpenSession:  {lock.ErrSessionLost},
+	verify.RenewSession: {lock.ErrSessionLost},
+	verify.CloseSession: {lock.ErrSessionLost},
 }
 
 // isLost reports whether the outcome of the call is unknown or the call must be retried.

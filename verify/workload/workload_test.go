@@ -58,6 +58,11 @@ func TestEveryCallGetsEveryExpectedAnswer(t *testing.T) {
 				}
 			}
 		}
+		for _, verb := range []verify.Verb{verify.OpenSession, verify.RenewSession, verify.CloseSession} {
+			if stats.Calls[verb]["done"] < 50 {
+				t.Errorf("%s: only %v", verb, stats.Calls[verb])
+			}
+		}
 		if got := len(rec.History().Calls); got != stats.Total() || got < 20_000 {
 			t.Errorf("%d calls were recorded and %d counted, of 20,000", got, stats.Total())
 		}

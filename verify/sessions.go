@@ -1,0 +1,160 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// A sessionHistory is everything that was recorded about one session.
+type sessionHistory struct {
+	extended []*Call // opened or renewed it
+	unknown  bool    // some call may have extended it, and has no answer
+	lost     []*Call // were told that it has ended
+	closes   []*Call // may have closed it
+
+	ttl, grace time.Duration // with which it was opened
+}
+
+// sessions returns the sessions that calls were about. A call on a lock may also be told that its session has ended.
+func (h History) sessions() map[lock.SessionRef]*sessionHistory {
+	all := map[lock.SessionRef]*sessionHistory{}
+	for i := range h.Calls {
+		c := &h.Calls[i]
+		ref := c.session()
+		if a, acquires := c.Request.(lock.Acquire); acquires {
+			ref = a.Session()
+		}
+		if ref == 0 {
+			continue
+		}
+		s := all[ref]
+		if s == nil {
+			s = &sessionHistory{}
+			all[ref] = s
+		}
+		s.add(c)
+	}
+	return all
+}
+
+func (s *sessionHistory) add(c *Call) {
+	if errors.Is(c.Err, lock.ErrSessionLost) {
+		s.lost = append(s.lost, c)
+		return
+	}
+	if o, opens := c.Request.(lock.OpenSession); opens {
+		s.ttl, s.grace = o.TTL, o.Grace
+	}
+	switch {
+	case c.Verb == CloseSession && mayEnd(c):
+		s.closes = append(s.closes, c)
+	case c.Verb != OpenSession && c.Verb != RenewSession:
+	case c.Outcome() == Done:
+		s.extended = append(s.extended, c)
+	case c.Outcome() == Unknown:
+		s.unknown = true
+	}
+}
+
+// session returns the session of the group's lease, zero if it has none.
+func (r *callGroup) session() lock.SessionRef {
+	a, _ := r.acquire()
+	return a.Session()
+}
+
+// withoutSession returns a as the model of a lock decides it: with the TTL and the grace of its session, whose other ends the
+// model does not know.
+func (t *lockHistory) withoutSession(a lock.Acquire) lock.Acquire {
+	if s := t.sessions[a.Session()]; s != nil {
+		a.TTL, a.Grace = s.ttl, s.grace
+	}
+	a.SessionID = lock.SessionID{}
+	return a
+}
+
+// endOfSession returns when a session that a call has extended ends unless it is extended further, grace included.
+func endOfSession(c *Call) time.Time {
+	g := c.Response.(lock.SessionGrant)
+	return g.ExpiresAt.Add(g.Grace)
+}
+
+// endsWithSession checks the leases of sessions: none expires before the end that an answer about its session promised, and
+// none is seen after the last end that any answer can have promised, or used once its session was reported lost.
+func (x *examination) endsWithSession(t *lockHistory, c *Check) {
+	for _, l := range t.leases {
+		if l.group == nil || l.group.session() == 0 || l.crossesEpoch(t) || t.hasEpoch() {
+			continue
+		}
+		s := t.sessions[l.group.session()]
+		if s == nil {
+			continue
+		}
+		c.Examined++
+		t.expiredBeforeSession(l, s, c)
+		t.outlivedSession(l, s, c)
+		t.usedAfterSession(l, s, c)
+	}
+}
+
+// expiredBeforeSession checks that the lease did not expire before an end of its session that was promised while the lease
+// was held.
+func (t *lockHistory) expiredBeforeSession(l *lease, s *sessionHistory, c *Check) {
+	a, _ := l.group.acquire()
+	first := l.firstAnswer()
+	if l.ended == nil || l.ended.Kind != lock.Expired || first == nil || a.MaxHold > 0 {
+		return
+	}
+	for _, by := range s.extended {
+		if end := endOfSession(by); by.Sent > first.Answered && l.ended.At.Before(end) {
+			c.violated(t, fmt.Sprintf("The lease of %q with token %d expired at %s, but its session was extended to %s.",
+				l.holder, l.token, clock(l.ended.At), clock(end)), []*Call{first, by}, l.granted, l.ended)
+			return
+		}
+	}
+}
+
+// outlivedSession checks that no answer shows the lease after the last end of its session.
+func (t *lockHistory) outlivedSession(l *lease, s *sessionHistory, c *Check) {
+	if s.unknown || len(s.extended) == 0 {
+		return
+	}
+	var last time.Time
+	var by *Call
+	for _, e := range s.extended {
+		if end := endOfSession(e); end.After(last) {
+			last, by = end, e
+		}
+	}
+	for _, call := range t.calls {
+		seen, isRead := call.lockRead()
+		v, isVerification := call.Response.(lock.Verification)
+		at, shown := seen.AsOf, isRead && l.shownIn(seen)
+		if isVerification && l.mode == lock.Exclusive {
+			at, shown = v.CheckedAt, v.Token == l.token && v.Status == lock.Current
+		}
+		if shown && !at.Before(last) {
+			c.violated(t, fmt.Sprintf("The lease of %q with token %d was seen at %s, but its session ended at %s at the latest.",
+				l.holder, l.token, clock(at), clock(last)), []*Call{by, call}, l.granted, l.ended)
+			return
+		}
+	}
+}
+
+// usedAfterSession checks that no call on the lease succeeded that was sent after its session was reported lost. A release may:
+// it is repeated.
+func (t *lockHistory) usedAfterSession(l *lease, s *sessionHistory, c *Check) {
+	for _, lost := range s.lost {
+		for _, calls := range [][]*Call{l.acquired, l.renewed} {
+			for _, call := range calls {
+				if call.Sent > lost.Answered {
+					c.violated(t, fmt.Sprintf("The session of the lease of %q with token %d was reported lost, but the lease was used later.",
+						l.holder, l.token), []*Call{lost, call}, l.granted, l.ended)
+					return
+				}
+			}
+		}
+	}
+}

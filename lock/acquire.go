@@ -46,19 +46,15 @@ type Acquire struct {
 
 // Resolve returns a with its defaults filled in, or an ErrInvalid error that names the invalid field.
 func (a Acquire) Resolve(b Bounds) (Acquire, error) {
-	if err := a.checkSessionTimes(); err != nil {
-		return a, err
-	}
-	a.TTL = cmp.Or(a.TTL, b.DefaultTTL)
 	a.Mode = cmp.Or(a.Mode, Exclusive)
 	a.maxWaiters = b.MaxWaiters
+	times := a.resolveTimes(b)
 	return a, cmp.Or(
 		CheckName(a.Name),
 		checkText("holder", a.Holder, 1, MaxHolderLength),
 		checkMode(a.Mode, a.Capacity),
 		a.checkKeepPlace(),
-		checkDuration("ttl_ms", a.TTL, b.MinTTL, b.MaxTTL),
-		checkDuration("grace_ms", a.Grace, 0, b.MaxGrace),
+		times,
 		checkDuration("wait_ms", a.Wait, 0, MaxWait),
 		checkMaxHold(a.MaxHold, b.MinTTL),
 		checkMetadata(a.Metadata),
@@ -77,10 +73,12 @@ func checkMode(m Mode, capacity int) error {
 	return nil
 }
 
-func (a Acquire) checkSessionTimes() error {
+// resolveTimes sets the TTL, unless the lease is one of a session, which has none of its own.
+func (a *Acquire) resolveTimes(b Bounds) error {
 	switch {
 	case a.SessionID == SessionID{}:
-		return nil
+		a.TTL = cmp.Or(a.TTL, b.DefaultTTL)
+		return cmp.Or(checkDuration("ttl_ms", a.TTL, b.MinTTL, b.MaxTTL), checkDuration("grace_ms", a.Grace, 0, b.MaxGrace))
 	case a.TTL != 0:
 		return Invalid("ttl_ms", "cannot be combined with session_id: the lease ends with the session; leave it out")
 	case a.Grace != 0:

@@ -181,6 +181,14 @@ func TestALockAheadOfTheClockKeepsSessions(t *testing.T) {
 	m.expect("1 2 |")
 }
 
+// TestASessionsAcquireHasNoTTL: the default of others would count as that of the longest lease.
+func TestASessionsAcquireHasNoTTL(t *testing.T) {
+	t.Parallel()
+	if a := within(lock.Bounds{}, lock.Acquire{Name: name, Holder: "a", SessionID: sessionID}); a.TTL != 0 || a.Mode != lock.Exclusive {
+		t.Errorf("the acquire is resolved as %+v", a)
+	}
+}
+
 func TestSessionChangesAreBounded(t *testing.T) {
 	t.Parallel()
 	b, err := lock.Bounds{}.Resolve()

@@ -260,6 +260,18 @@ func TestASessionHasItsWholeTTLAfterAFailOver(t *testing.T) {
 	}
 }
 
+// TestTheLengthOfASessionIsThatOfItsLeases: after a fail-over grants are paused for so long, and no longer.
+func TestTheLengthOfASessionIsThatOfItsLeases(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	g := openSession(t, s, 5*time.Second, 2*time.Second)
+	mustAcquire(t, s, inSession("a", g))
+	if ms := number(t, outside, "select longest_ms from paddock.epochs"); ms != 7000 {
+		t.Errorf("the longest lease has %d ms", ms)
+	}
+}
+
 // TestEndedSessionsAreForgotten once nothing of them is left, and they are old.
 func TestEndedSessionsAreForgotten(t *testing.T) {
 	t.Parallel()

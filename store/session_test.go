@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -269,6 +270,41 @@ func TestTheLengthOfASessionIsThatOfItsLeases(t *testing.T) {
 	mustAcquire(t, s, inSession("a", g))
 	if ms := number(t, outside, "select longest_ms from paddock.epochs"); ms != 7000 {
 		t.Errorf("the longest lease has %d ms", ms)
+	}
+}
+
+// TestALockedSessionDelaysNoOtherLock: another application keeps the row of a session locked that is over, so that its end
+// cannot be recorded. Calls on its lock, and in the session, wait; others do not.
+func TestALockedSessionDelaysNoOtherLock(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, holder := open(t, url), connect(t, url)
+	g := openSession(t, s, time.Second, 0)
+	held := mustAcquire(t, s, inSession("held", g))
+	tx, err := holder.Begin(t.Context())
+	if err == nil {
+		_, err = tx.Exec(t.Context(), "select from paddock.sessions for update")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Until(g.Until))
+	takeover, joins := start(s, t.Context(), acquire("held")), start(s, t.Context(), inSession("other", g))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for i := range 500 {
+		if _, err := s.Acquire(ctx, acquire(fmt.Sprintf("n:%d", i))); err != nil {
+			t.Fatalf("after %d other locks: %v", i, err)
+		}
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if next := takeover.granted(t); next.Token <= held.Token {
+		t.Errorf("granted token %d after %d", next.Token, held.Token)
+	}
+	if joins.over(t); !errors.Is(joins.err, lock.ErrSessionLost) {
+		t.Errorf("the acquire in the session: %v", joins.err)
 	}
 }
 

@@ -21,7 +21,6 @@ type heart struct {
 	stateNotifier
 	sendRenewal func(context.Context) (until time.Time, err error) // sends a renewal
 	follows     *heart                                             // of the session that keeps the lease alive; nil for none
-	leave       func()                                             // is called at the end; may be nil
 
 	ctx   context.Context
 	end   context.CancelCauseFunc // ends ctx
@@ -53,19 +52,20 @@ func (l *heart) start(ctx context.Context, until time.Time, suspended time.Durat
 	go l.renewLoop()
 }
 
-// follow makes the lease end when the session does, or by itself with a MaxHold.
-func (l *heart) follow(ctx context.Context, session *heart) {
+// follow makes the lease end when the session does, or by itself at maxHold on the clock of package time, unless that is zero.
+// The function that it returns must be called at the end of the lease.
+func (l *heart) follow(ctx context.Context, session *heart, maxHold time.Time, suspended time.Duration) (leave func() bool) {
 	l.state, l.follows, l.acquiredAt = Held, session, l.clock.now()
 	l.ctx, l.end = context.WithCancelCause(context.WithoutCancel(ctx))
-	if l.opts.MaxHold > 0 {
+	if !maxHold.IsZero() {
 		l.mu.Lock()
-		l.deadline = l.acquiredAt.Add(l.opts.MaxHold - l.opts.Margin)
+		l.deadline = maxHold.Add(suspended - l.opts.Margin)
 		l.renewAt = l.deadline
 		l.timer = time.AfterFunc(maxTimerInterval, l.onTimer)
 		l.resetTimer()
 		l.mu.Unlock()
 	}
-	context.AfterFunc(session.ctx, func() { _ = l.Err() }) // which ends it
+	return context.AfterFunc(session.ctx, func() { _ = l.Err() }) // which ends it
 }
 
 // Deadline returns the time, on the clock of package time, at which the lease or session counts as lost unless
@@ -132,9 +132,6 @@ func (l *heart) finish(s State, err error) {
 		l.timer.Stop()
 	}
 	l.end(err)
-	if l.leave != nil {
-		go l.leave()
-	}
 	if s == Lost {
 		l.notify(s, err)
 		l.opts.Observer.Lost(l.name, err)

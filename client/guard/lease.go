@@ -36,7 +36,7 @@ func newLease(
 		},
 	}
 	if o.Session != nil {
-		o.Session.join(ctx, l)
+		o.Session.join(ctx, l, g, suspended)
 	} else {
 		l.start(ctx, g.Until, suspended)
 	}

@@ -105,14 +105,18 @@ func (s *Session) Close(ctx context.Context) error {
 	})
 }
 
-// join makes l a lease of the session.
-func (s *Session) join(ctx context.Context, l *Lease) {
-	l.leave = func() { s.leases.Delete(l) }
-	l.follow(ctx, &s.heart)
-	s.leases.Store(l, nil)
-	if l.Err() != nil {
-		s.leases.Delete(l)
+// join makes l a lease of the session. suspended is the clock's suspended time when the grant g was requested.
+func (s *Session) join(ctx context.Context, l *Lease, g lock.Grant, suspended time.Duration) {
+	var maxHold time.Time
+	if g.MaxHold > 0 {
+		maxHold = g.Until.Add(g.AcquiredAt.Add(g.MaxHold).Sub(g.ExpiresAt)) // which may be that of the session
 	}
+	leave := l.follow(ctx, &s.heart, maxHold, suspended)
+	s.leases.Store(l, nil)
+	context.AfterFunc(l.ctx, func() {
+		leave()
+		s.leases.Delete(l)
+	})
 }
 
 // renew sends a heartbeat. If the session has fewer leases than it should, an operator has ended some, or they have reached

@@ -6,10 +6,11 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-// lanes are for locks whose rows another session keeps locked: an open psql, a backup tool. Each such lock has an inbox of
+// lanes are for locks whose rows, or those of their sessions, another connection keeps locked: an open psql, a backup tool. Each such lock has an inbox of
 // its own until that has nothing left to do, so it delays no other lock. Calls on one lock keep their order.
 type lanes struct {
 	mu    sync.Mutex
@@ -54,16 +55,26 @@ func (l *lanes) divert(calls []*call, choose func(*call) *lane) []*call {
 // setAside moves the calls on locks whose rows are locked to lanes, and returns the others.
 func (w *worker) setAside(calls []*call) []*call {
 	var names []string
+	var sessions []lock.SessionRef
 	for _, c := range calls {
 		names = append(names, c.Req.Names()...)
+		if ref := sessionOf(c.Req); ref != 0 {
+			sessions = append(sessions, ref)
+		}
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
 	var locked []string
+	var lockedSessions []lock.SessionRef
 	err := w.db.Within(func(ctx context.Context) (err error) {
 		var missing []string
 		if locked, missing, err = row.LockedElsewhere(ctx, w.db, names); len(locked) == 0 {
 			locked = missing // another session is creating one of them
+		}
+		if err == nil {
+			var more []string
+			lockedSessions, more, err = row.SessionsLockedElsewhere(ctx, w.db, sessions, names)
+			locked = append(locked, more...)
 		}
 		return err
 	})
@@ -76,6 +87,9 @@ func (w *worker) setAside(calls []*call) []*call {
 			if slices.Contains(locked, name) {
 				return w.open(name)
 			}
+		}
+		if ref := sessionOf(c.Req); ref != 0 && slices.Contains(lockedSessions, ref) {
+			return w.open(home(c.Req))
 		}
 		return nil
 	})

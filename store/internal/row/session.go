@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 )
 
@@ -154,6 +155,24 @@ func QueueLockedSession(b *pgx.Batch, ref lock.SessionRef, s **lock.Session) {
 		}
 		return err
 	})
+}
+
+// SessionsLockedElsewhere returns those of the sessions, and those of the names with leases or waiters of sessions, whose
+// sessions' rows other transactions have locked.
+func SessionsLockedElsewhere(ctx context.Context, db *database.DB, refs []lock.SessionRef, all []string) (locked []lock.SessionRef, names []string, err error) {
+	rows, err := db.Rest.Query(ctx, sqlLockedSessions, all, refs)
+	if err != nil {
+		return nil, nil, err
+	}
+	var l LeftLock
+	_, err = pgx.ForEachRow(rows, []any{&l.Ref, &l.Name}, func() error {
+		locked = append(locked, l.Ref)
+		if l.Name != "" {
+			names = append(names, l.Name)
+		}
+		return nil
+	})
+	return locked, names, err
 }
 
 // QueueSessionsOf queues the locking of the rows of the sessions that have a lease of the lock.

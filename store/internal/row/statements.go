@@ -170,6 +170,7 @@ var (
 
 	sqlSessions       = render("sessions", variant{})
 	sqlExpireSessions = render("expire_sessions", variant{})
+	sqlLockedSessions = render("locked_sessions", variant{})
 	sqlSessionsOf     = render("sessions_of", variant{})
 	sqlLockSession    = render("lock_session", variant{})
 	sqlOpenSession    = render("open_session", variant{})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
@@ -90,7 +91,7 @@ func (k *Keeper) endDue() (rest time.Duration, err error) {
 	return min(max(next, minRest), database.Jittered(maxRest)), err
 }
 
-// due returns sessions that have ended and are not cleared, and in what time the next one is over. It records the end of those
+// due returns sessions about which something is to be done, see sql/due.sql, and in what time the next one is over. It records the end of those
 // that are over.
 func (k *Keeper) due() (due []ended, next time.Duration, err error) {
 	skips := make(map[lock.SessionRef]bool)
@@ -99,7 +100,7 @@ func (k *Keeper) due() (due []ended, next time.Duration, err error) {
 		var refs []lock.SessionRef
 		var left *float64
 		b := &pgx.Batch{}
-		b.Queue(sqlDue, maxDue).Query(func(rows pgx.Rows) error {
+		b.Queue(sqlDue, maxDue, epoch.OfSession, clearAfter).Query(func(rows pgx.Rows) error {
 			var ref lock.SessionRef
 			var skip bool
 			_, err := pgx.ForEachRow(rows, []any{&ref, &skip}, func() error {

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/sessions"
 )
 
@@ -48,7 +49,16 @@ func (s *Store) CloseSession(ctx context.Context, c lock.CloseSession) error {
 	if err != nil {
 		return err
 	}
-	return s.sessions.End(ctx, out.Session, false)
+	return s.endSession(ctx, out.Session, false)
+}
+
+// endSession ends what a session has that is marked as ended. An error does not undo the mark, so the caller must not take the
+// call for one without an effect; the leases that are left are ended in the background.
+func (s *Store) endSession(ctx context.Context, of lock.Session, skipGrace bool) error {
+	if err := s.sessions.End(ctx, of, skipGrace); err != nil {
+		return database.UnknownOutcome(err)
+	}
+	return nil
 }
 
 // RevokeSession ends a session on behalf of an operator, see lock.Service.
@@ -59,7 +69,7 @@ func (s *Store) RevokeSession(ctx context.Context, r lock.RevokeSession) (lock.S
 	}
 	out, err := s.changeSession(ctx, r)
 	if err == nil {
-		err = s.sessions.End(ctx, out.Session, r.SkipGrace)
+		err = s.endSession(ctx, out.Session, r.SkipGrace)
 	}
 	if err != nil {
 		return lock.SessionInfo{}, err

@@ -70,6 +70,9 @@ func mayGrant(call *Call) bool {
 	case NotDone:
 		return a.Wait > 0 || a.KeepPlace
 	}
+	if errors.Is(call.Err, lock.ErrSessionLost) { // which may have ended between the grant and the answer
+		return a.Wait > 0 || a.KeepPlace
+	}
 	return errors.Is(call.Err, lock.ErrLeaseLost) // it held the lock and lost it
 }
 

@@ -17,12 +17,15 @@ const (
 	// recountAfter is the least time between two counts of a session. To count a hundred thousand leases takes some
 	// hundredths of a second.
 	recountAfter = 100 * time.Millisecond
+	// decidedAfter is how long it may take until what was admitted is in the database.
+	decidedAfter = time.Second
 	// maxCounts is how many counts are kept.
 	maxCounts = 10_000
 )
 
 // A limiter keeps sessions from having too many leases and places. It counts what this replica grants, as if nothing was ever
-// released, and counts in the database when that seems too much.
+// released, and counts in the database when that seems too much. A count may miss what was admitted just before, so that is
+// added to it, though some of it may be counted twice: near its limit a session can be refused for two seconds too long.
 type limiter struct {
 	mu     sync.Mutex
 	counts map[lock.SessionRef]*counted
@@ -30,8 +33,21 @@ type limiter struct {
 
 // A counted is the greatest number of leases and places that a session can have.
 type counted struct {
-	n  int
-	at time.Time // when it was counted in the database
+	n      int
+	at     time.Time // when it was counted in the database
+	recent [2]int    // admitted in the period since began, and in the one before; each is decidedAfter long
+	began  time.Time
+}
+
+// admitted returns how many were admitted in the last one or two periods.
+func (c *counted) admitted(now time.Time) int {
+	switch passed := now.Sub(c.began); {
+	case passed >= 2*decidedAfter:
+		c.recent, c.began = [2]int{}, now
+	case passed >= decidedAfter:
+		c.recent, c.began = [2]int{0, c.recent[0]}, now
+	}
+	return c.recent[0] + c.recent[1]
 }
 
 // admit adds one lease to the session. enough is false if that seems to be too many, or is not known; then it must be counted,
@@ -47,6 +63,8 @@ func (l *limiter) admit(ref lock.SessionRef, limit int, now time.Time) (enough, 
 		return false, now.Sub(c.at) < recountAfter
 	}
 	c.n++
+	c.admitted(now)
+	c.recent[0]++
 	return true, false
 }
 
@@ -54,10 +72,15 @@ func (l *limiter) admit(ref lock.SessionRef, limit int, now time.Time) (enough, 
 func (l *limiter) set(ref lock.SessionRef, n int, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.counts == nil || len(l.counts) >= maxCounts {
-		l.counts = make(map[lock.SessionRef]*counted)
+	c := l.counts[ref]
+	if c == nil {
+		if l.counts == nil || len(l.counts) >= maxCounts {
+			l.counts = make(map[lock.SessionRef]*counted)
+		}
+		c = &counted{began: now}
+		l.counts[ref] = c
 	}
-	l.counts[ref] = &counted{n, now}
+	c.n, c.at = n+c.admitted(now), now
 }
 
 // IsFull reports whether the session has so many leases and places that it gets no more. Otherwise it counts one more.

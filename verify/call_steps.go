@@ -223,7 +223,9 @@ func (t *lockHistory) revokeStep(c *Call, r lock.Revoke) step {
 	return func(s lock.Record) (lock.Record, bool) {
 		r.Name = t.name
 		over := s // after the grace of revoked leases
-		over.Leases = slices.DeleteFunc(slices.Clone(s.Leases), lock.Lease.Revoked)
+		over.Leases = slices.DeleteFunc(slices.Clone(s.Leases), func(l lock.Lease) bool {
+			return l.Revoked() || !r.AcquiredAt.IsZero() && endUnknown(l) // its start may have moved when it was claimed
+		})
 		mismatch := func(s lock.Record) bool {
 			return errors.Is(r.Apply(viewAt(s, s.ChangedAt)).Err, lock.ErrTokenMismatch)
 		}

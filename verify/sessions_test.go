@@ -21,6 +21,9 @@ func (c *harness) useSession() {
 	c.want(nil, err)
 	c.read(sessionLock)
 	c.verify("gus")
+	_, err = c.client("the operator").Revoke(c.t.Context(),
+		lock.Revoke{Name: sessionLock, Token: g.Token, AcquiredAt: g.AcquiredAt.Add(-1), Reason: "no reason"})
+	c.want(lock.ErrTokenMismatch, err)
 	_, err = c.client("gus").Renew(c.t.Context(), lock.Renew{Name: sessionLock, LeaseID: c.ids["gus"]})
 	c.want(nil, err)
 	time.Sleep(6 * time.Second)
@@ -81,4 +84,23 @@ func TestLeasesThatDoNotEndWithTheirSessionsAreFound(t *testing.T) {
 			renewed.Sent, renewed.Answered = lost.Answered+1000, lost.Answered+2000
 		}, "was reported lost, but the lease was used later"},
 	})
+}
+
+// TestAClaimMayMoveTheStartOfALease: a revocation that names its former start is refused.
+func TestAClaimMayMoveTheStartOfALease(t *testing.T) {
+	t.Parallel()
+	h := copyOf(recordCorrect(t))
+	s := editable{t, &h}
+	refused := s.last(verify.Revoke, func(c *verify.Call) bool { return c.Name == sessionLock })
+	r := refused.Request.(lock.Revoke)
+	r.AcquiredAt = s.event(lock.Granted, "gus").At
+	refused.Request = r
+	if report := h.Check(verify.CheckOptions{}); !report.OK() {
+		t.Error(text(t, report))
+	}
+	r.AcquiredAt = time.Time{}
+	refused.Request = r
+	if h.Check(verify.CheckOptions{}).OK() {
+		t.Error("a refusal of a revocation that names no start was not found")
+	}
 }

@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
-// Acquire acquires the lock Name. If it conflicts with a lease or an earlier waiter, it waits in the queue for up to
-// Wait, and is refused with ErrHeld after that.
+// Acquire acquires the lock Name, or all locks of the Set. If it conflicts with a lease or an earlier waiter, it waits in
+// the queue for up to Wait, and is refused with ErrHeld after that.
 //
 // An Acquire with the same LeaseID is the same request: it returns the lease that the first one was granted, with its
 // remaining time, or continues to wait at the same place. Another LeaseID is another request, even for the same
@@ -19,6 +20,7 @@ type Acquire struct {
 	Holder   string          // free text for people: 1 to MaxHolderLength characters
 	Mode     Mode            // zero: Exclusive
 	Capacity int             // number of permits, 1 to MaxHolders; Permit only
+	Set      []Member        // several locks, all or none, instead of Name, Mode and Capacity: 1 to MaxSetSize
 	TTL      time.Duration   // from the grant, within the Bounds; zero: their default
 	Grace    time.Duration   // within the Bounds
 	MaxHold  time.Duration   // from the Bounds' MinTTL to the constant MaxHold; zero: unlimited
@@ -46,13 +48,19 @@ type Acquire struct {
 
 // Resolve returns a with its defaults filled in, or an ErrInvalid error that names the invalid field.
 func (a Acquire) Resolve(b Bounds) (Acquire, error) {
-	a.Mode = cmp.Or(a.Mode, Exclusive)
+	if err := a.resolveSet(); err != nil {
+		return a, err
+	}
+	if len(a.Set) == 0 {
+		a.Mode = cmp.Or(a.Mode, Exclusive)
+		if err := cmp.Or(CheckName(a.Name), checkMode(a.Mode, a.Capacity)); err != nil {
+			return a, err
+		}
+	}
 	a.maxWaiters = b.MaxWaiters
 	times := a.resolveTimes(b)
 	return a, cmp.Or(
-		CheckName(a.Name),
 		checkText("holder", a.Holder, 1, MaxHolderLength),
-		checkMode(a.Mode, a.Capacity),
 		a.checkKeepPlace(),
 		times,
 		checkDuration("wait_ms", a.Wait, 0, MaxWait),
@@ -101,15 +109,24 @@ func checkMaxHold(d, minTTL time.Duration) error {
 	return checkDuration("max_hold_ms", d, minTTL, MaxHold)
 }
 
-// Names returns the lock's name.
-func (a Acquire) Names() []string { return []string{a.Name} }
+// Names returns the lock's name, or those of the set, in order.
+func (a Acquire) Names() []string {
+	if len(a.Set) == 0 {
+		return []string{a.Name}
+	}
+	names := make([]string, len(a.Set))
+	for i, m := range a.Set {
+		names[i] = m.Name
+	}
+	return names
+}
 
-// Refs returns the lease of a, unless no lease can have had its ID.
+// Refs returns the leases of a, unless no lease can have had its ID.
 func (a Acquire) Refs() []LeaseRef {
 	if a.GeneratedID {
 		return nil
 	}
-	return []LeaseRef{RefOf(a.Name, a.LeaseID)}
+	return refsOf(a.Names(), a.LeaseID)
 }
 
 // Tokens returns 1, for the grant.
@@ -118,61 +135,125 @@ func (a Acquire) Tokens() int { return 1 }
 // Apply grants the lease, or finds the lease or the place of an earlier call with the same LeaseID. A LeaseID whose
 // lease has ended is never granted again.
 func (a Acquire) Apply(v View) Decision {
-	d := newDecider(v)
-	if err := d.checkSession(a.SessionID); err != nil {
-		return d.finish(err)
+	ds := newDeciders(v)
+	if err := ds.checkSession(a.SessionID); err != nil {
+		return ds.finish(err)
 	}
-	if s := d.session(a.SessionID); s != nil {
+	if s := ds.session(a.SessionID); s != nil {
 		a.TTL, a.Grace, a.sessionExpiresAt = s.TTL, s.Grace, s.ExpiresAt
 	}
-	if l, ok := d.lease(a.LeaseID); ok {
-		if !a.matches(l) || a.Capacity != 0 && a.Capacity != d.record.Capacity {
-			return d.finish(errInUse())
-		}
-		first := d.isUndelivered(l)
-		return d.finishWithLease(d.claim(l, a.Attachment), !first)
-	}
-	if w, ok := d.waiter(a.LeaseID); ok {
-		if !a.matches(w.Lease) || a.Capacity != w.Capacity {
-			return d.finish(errInUse())
-		}
-		return d.resumeWait(a, w)
-	}
-	if _, ended := d.endOf(a.LeaseID); ended {
-		return d.finish(d.errLost(a.LeaseID))
+	if d, decided := ds.findEarlier(a); decided {
+		return d
 	}
 	if a.SessionFull {
-		return d.finish(&Error{Code: ErrTooManyLeases, Detail: "The session has as many leases and places as one may have. " +
+		return ds.finish(&Error{Code: ErrTooManyLeases, Detail: "The session has as many leases and places as one may have. " +
 			"Release some, or acquire in another session."})
 	}
-	if c := d.record.capacityInUse(); a.Mode == Permit && c != 0 && c != a.Capacity {
-		return d.finish(&Error{Code: ErrCapacityMismatch, Capacity: c, Detail: fmt.Sprintf(
-			"The lock has capacity %d, not %d, while any permit is held or waited for. "+
-				"Use that capacity, or wait until all permits are released.", c, a.Capacity)})
+	if err := ds.checkCapacity(a); err != nil {
+		return ds.finish(err)
 	}
-	if d.canGrant(a) {
-		return d.finishWithLease(d.grant(a.newLease(), a.Capacity, 0), false)
+	if ds.canGrant(a) {
+		return ds.finishWithLeases(ds.grant(a), false)
 	}
-	return d.enqueue(a)
+	return ds.enqueue(a)
 }
 
-// newLease returns the requested lease.
-func (a Acquire) newLease() Lease {
+// findEarlier decides a if an earlier call with the same LeaseID was granted the locks, or waits for them.
+func (ds deciders) findEarlier(a Acquire) (_ Decision, decided bool) {
+	leases, all := ds.leases(a.LeaseID)
+	switch {
+	case len(leases) > 0 && !ds.match(a):
+		return ds.finish(errInUse()), true
+	case all:
+		first := ds[0].isUndelivered(leases[0])
+		return ds.finishWithLeases(ds.claim(leases, a.Attachment), !first), true
+	case len(leases) > 0:
+		return ds.finish(ds.errLost(a.LeaseID)), true
+	}
+	waiters, all := ds.waiters(a.LeaseID)
+	switch {
+	case len(waiters) > 0 && !ds.match(a):
+		return ds.finish(errInUse()), true
+	case all:
+		return ds.resumeWait(a, waiters), true
+	}
+	ds.removeWaiters(a.LeaseID, reasonPlaceLapsed) // of a set that has lost the other places
+	if ds.hasEnded(a.LeaseID) {
+		return ds.finish(ds.errLost(a.LeaseID)), true
+	}
+	return Decision{}, false
+}
+
+// checkCapacity returns the refusal of permits with another capacity than that in use.
+func (ds deciders) checkCapacity(a Acquire) error {
+	for i, m := range a.members() {
+		c := ds[i].record.capacityInUse()
+		if m.Mode != Permit || c == 0 || c == m.Capacity {
+			continue
+		}
+		what := "The lock"
+		if len(ds) > 1 {
+			what = fmt.Sprintf("The lock %q", m.Name)
+		}
+		return &Error{Code: ErrCapacityMismatch, Capacity: c, Detail: fmt.Sprintf(
+			"%s has capacity %d, not %d, while any permit is held or waited for. "+
+				"Use that capacity, or wait until all permits are released.", what, c, m.Capacity)}
+	}
+	return nil
+}
+
+// grant grants the locks to a, which fits.
+func (ds deciders) grant(a Acquire) []Lease {
+	members, token, leases := a.members(), Token(0), make([]Lease, len(ds))
+	if len(ds) > 1 {
+		modes := make([]Mode, len(ds))
+		for i, m := range members {
+			modes[i] = m.Mode
+		}
+		token = ds.drawFor(modes)
+	}
+	set := ds.set()
+	for i, d := range ds {
+		want := a.newLease(members[i], set)
+		want.Token = token
+		leases[i] = d.grant(want, members[i].Capacity, 0)
+	}
+	return leases
+}
+
+// newLease returns the requested lease of the lock m.
+func (a Acquire) newLease(m Member, set []string) Lease {
 	return Lease{
-		ID: a.LeaseID, Name: a.Name, Mode: a.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,
+		ID: a.LeaseID, Name: m.Name, Mode: m.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,
 		MaxHold: a.MaxHold, Metadata: a.Metadata, Attachment: a.Attachment, Session: a.SessionID.Ref(),
-		ExpiresAt: a.sessionExpiresAt,
+		ExpiresAt: a.sessionExpiresAt, Set: set,
 	}
 }
 
-// matches reports whether l has the holder, the mode and the session of a.
-func (a Acquire) matches(l Lease) bool {
-	return l.Holder == a.Holder && l.Mode == a.Mode && l.Session == a.SessionID.Ref()
+// match reports whether each lease and waiter with the LeaseID of a is one that a has asked for.
+func (ds deciders) match(a Acquire) bool {
+	set := ds.set()
+	for i, m := range a.members() {
+		d := ds[i]
+		if l, ok := d.lease(a.LeaseID); ok {
+			if !a.matches(l, m, set) || m.Capacity != 0 && m.Capacity != d.record.Capacity {
+				return false
+			}
+		} else if w, waits := d.waiter(a.LeaseID); waits && (!a.matches(w.Lease, m, set) || m.Capacity != w.Capacity) {
+			return false
+		}
+	}
+	return true
+}
+
+// matches reports whether l has the holder, the mode, the session and the set of a, which asks for m.
+func (a Acquire) matches(l Lease, m Member, set []string) bool {
+	return l.Holder == a.Holder && l.Mode == m.Mode && l.Session == a.SessionID.Ref() && slices.Equal(l.Set, set)
 }
 
 func errInUse() error {
 	return &Error{Code: ErrLeaseIDInUse,
-		Detail: "The lease_id belongs to a lease or a waiter with another holder, mode, capacity or session. " +
+		Detail: "The lease_id belongs to a lease or a waiter with another holder, mode, capacity, session or set of locks. " +
 			"Use a new random UUID for each acquire."}
 }
 
@@ -190,6 +271,12 @@ func (r Record) capacityInUse() int {
 }
 
 // canGrant reports whether a can be granted at once: no attached waiter is ahead, and no lease conflicts.
-func (d *decider) canGrant(a Acquire) bool {
-	return !d.paused() && !d.hasAttachedWaiter() && d.record.isCompatible(a.Mode, a.Capacity)
+func (ds deciders) canGrant(a Acquire) bool {
+	members := a.members()
+	for i, d := range ds {
+		if d.paused() || d.hasAttachedWaiter() || !d.record.isCompatible(members[i].Mode, members[i].Capacity) {
+			return false
+		}
+	}
+	return true
 }

@@ -13,16 +13,31 @@ type Result struct {
 }
 
 // ValidateBatchItem returns an ErrInvalid error unless the command may be an item of a batch: an Acquire that does
-// not wait, a Renew or a Release. It does not check their fields; Resolve does.
+// not wait, a Renew or a Release, each on one lock. It does not check their fields; Resolve does.
 func ValidateBatchItem(item Command) error {
 	switch c := item.(type) {
 	case Acquire:
+		if len(c.Set) > 0 {
+			return errSetInBatch("locks")
+		}
 		return c.checkNoWait()
-	case Renew, Release:
+	case Renew:
+		if len(c.Set) > 0 {
+			return errSetInBatch("names")
+		}
+		return nil
+	case Release:
+		if len(c.Set) > 0 {
+			return errSetInBatch("names")
+		}
 		return nil
 	}
 	return &Error{Code: ErrInvalid,
 		Detail: "A batch may contain only acquires, renewals and releases. Send other commands separately."}
+}
+
+func errSetInBatch(field string) error {
+	return Invalid(field, "are not allowed in a batch, whose items are about one lock each; send the call separately")
 }
 
 func (a Acquire) checkNoWait() error {

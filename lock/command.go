@@ -6,7 +6,7 @@ import "time"
 type Command interface {
 	// Names returns the locks that the command needs, without duplicates.
 	Names() []string
-	// Refs returns the leases whose end events the command needs.
+	// Refs returns the leases whose end events the command needs: one of each lock, in the order of Names, or none.
 	Refs() []LeaseRef
 	// Tokens returns how many tokens the decision draws at most, unless it promotes waiters.
 	Tokens() int
@@ -37,9 +37,11 @@ type Decision struct {
 	Err     error        // the refusal, or nil. A refusal may change Locks, too: every decision ends expired leases
 	Ended   []EndedLease // by this decision, in order
 
-	Lease    Lease // the lease, for Acquire, Claim, Renew and Leave
-	Replayed bool  // Acquire: whether Grant was already granted by an earlier call
-	Renewed  bool  // by Renew
+	Lease Lease // the lease, for Acquire, Claim, Renew and Leave
+	// Members are the leases of a set, of which Lease is the first; nil for a lock that was acquired alone.
+	Members  []Lease
+	Replayed bool // Acquire: whether Grant was already granted by an earlier call
+	Renewed  bool // by Renew
 	// Left is how much of the lease a Renew found left, negative in its grace.
 	Left time.Duration
 	// Claimed is how long the grant was unclaimed, if this decision has claimed it.
@@ -48,6 +50,12 @@ type Decision struct {
 	Promoted []Waiter // the waiters that were granted the lock; their leases are in Locks, by ID. Notify their calls
 	// Ousted are the waiters that were removed because their session has ended. Wake their calls.
 	Ousted []Waiter
+	// Ready are the sets whose turn has come at one of the locks, see Lease.Set. They may be granted if it has come at the
+	// others, too: send a Sweep of each.
+	Ready [][]string
+	// Rest is the set of a lease that the command has not ended yet because it did not have all locks of the set. Send the
+	// command again with it, and until Rest is nil. Only a Revoke and an EndSession have it.
+	Rest []string
 	// Due is when the locks may next change without a request: a Sweep at this instant ends a lease, promotes a
 	// waiter, or returns a later Due. Zero means never.
 	Due time.Time
@@ -59,15 +67,15 @@ type EndedLease struct {
 	How   Kind
 }
 
-// A Sweep records the changes of the lock Name that need no request: it ends expired leases, withdraws unclaimed
-// grants, removes lapsed places and promotes waiters. Every other command does the same first, so a Sweep only makes
-// these changes happen on time.
+// A Sweep records the changes of its locks that need no request: it ends expired leases, withdraws unclaimed grants,
+// removes lapsed places and promotes waiters. Every other command does the same first, so a Sweep only makes these changes
+// happen on time. Of sets it promotes those all of whose locks it has.
 type Sweep struct {
-	Name string
+	Locks []string // one or more, without duplicates
 }
 
-// Names returns the lock's name.
-func (s Sweep) Names() []string { return []string{s.Name} }
+// Names returns the locks.
+func (s Sweep) Names() []string { return s.Locks }
 
 // Refs returns nil.
 func (s Sweep) Refs() []LeaseRef { return nil }
@@ -76,4 +84,10 @@ func (s Sweep) Refs() []LeaseRef { return nil }
 func (s Sweep) Tokens() int { return 0 }
 
 // Apply records what time has changed.
-func (s Sweep) Apply(v View) Decision { return newDecider(v).finish(nil) }
+func (s Sweep) Apply(v View) Decision {
+	ds := newDeciders(v)
+	for _, d := range ds {
+		d.freed = true // by time, for all that is known: the end of a pause or of another call's wait leaves no trace
+	}
+	return ds.finish(nil)
+}

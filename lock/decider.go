@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A decider applies one command to one lock. It holds the lock as changed so far, and the events.
+// A decider applies one command to one of its locks. It holds the lock as changed so far, and the events.
 type decider struct {
-	view     View
+	view     *View
 	now      time.Time
 	record   Record
 	changed  bool
@@ -18,15 +18,17 @@ type decider struct {
 	promoted []Waiter
 	ousted   []Waiter
 	claimed  time.Duration
+	// ready is the waiter of a set that is next at this lock and fits, see promote; nil for none. freed: a lease or an
+	// attached waiter was removed, so that its turn may have come just now.
+	ready *Waiter
+	freed bool
 }
 
-// newDecider returns a decider for the view's only lock, and first applies what time has changed. The lock's time
-// does not run backwards if the database's clock is set back.
-func newDecider(v View) *decider {
-	d := &decider{view: v, now: v.Now, record: v.Locks[0]}
-	if d.now.Before(d.record.ChangedAt) {
-		d.now = d.record.ChangedAt
-	}
+// newDecider returns the decider of a command on one lock.
+func newDecider(v View) *decider { return newDeciders(v)[0] }
+
+// endDue ends what has ended by time.
+func (d *decider) endDue() {
 	for _, l := range d.record.Leases {
 		byItself, bySession := l.isDue(d.now), d.hasLostSession(&l)
 		switch {
@@ -41,29 +43,19 @@ func newDecider(v View) *decider {
 			d.endLease(l, Expired, reasonSessionExpired)
 		}
 	}
-	d.promote()
-	return d
 }
 
-// finish returns the decision: a refusal unless err is nil.
-func (d *decider) finish(err error) Decision {
-	return Decision{
-		Now: d.now, Locks: []Record{d.record}, Changed: d.changed, Events: d.events, Ended: d.ended, Err: err,
-		Promoted: d.promoted, Ousted: d.ousted, Claimed: d.claimed, Due: d.nextDue(),
-	}
-}
-
-// finishWithLease returns a decision that grants l.
-func (d *decider) finishWithLease(l Lease, replay bool) Decision {
-	d.removePromoted(l.ID)
-	out := d.finish(nil)
-	out.Lease, out.Replayed = l, replay
-	return out
-}
+// finish returns the decision of a command on one lock: a refusal unless err is nil.
+func (d *decider) finish(err error) Decision { return deciders{d}.finish(err) }
 
 // removePromoted removes the lease's waiter from those to notify.
 func (d *decider) removePromoted(id LeaseID) {
 	d.promoted = slices.DeleteFunc(d.promoted, func(w Waiter) bool { return w.Lease.ID == id })
+}
+
+// index returns the index of the lease with that ID, or -1.
+func (d *decider) index(id LeaseID) int {
+	return slices.IndexFunc(d.record.Leases, func(l Lease) bool { return l.ID == id })
 }
 
 // lease returns the lease with that ID. A revoked lease has ended and is not returned.
@@ -75,7 +67,8 @@ func (d *decider) lease(id LeaseID) (Lease, bool) {
 	return d.record.Leases[i], true
 }
 
-// grant adds the lease want, which must be compatible. place is that of the waiter, or zero if it did not wait.
+// grant adds the lease want, which must be compatible. It draws a token unless want has one. place is that of the waiter, or
+// zero if it did not wait.
 func (d *decider) grant(want Lease, capacity int, place int64) Lease {
 	l := want.begunAt(d.now)
 	if l.Place = place; l.Unclaimed() && l.Session == 0 {
@@ -84,7 +77,7 @@ func (d *decider) grant(want Lease, capacity int, place int64) Lease {
 	l.Slot = d.freeSlot(l.Mode)
 	if first, ok := d.record.firstUnrevoked(); ok && l.Mode == Shared {
 		l.Token = first.Token // readers that overlap share a token: no reader fences another
-	} else {
+	} else if l.Token == 0 {
 		l.Token = d.view.Tokens()
 	}
 	if l.Mode == Permit {
@@ -148,7 +141,7 @@ func (d *decider) removeLease(l Lease) {
 	if len(d.record.Leases) == 0 {
 		d.record.Capacity = 0
 	}
-	d.changed = true
+	d.changed, d.freed = true, true
 }
 
 // noteEnd records how l has ended, and how the newest token has, if l was the last lease with that token.

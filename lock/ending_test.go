@@ -85,14 +85,14 @@ func TestSweepEndsExpiredLeasesOnly(t *testing.T) {
 	t.Parallel()
 	w := newModel(t)
 	w.must(acquire(1))
-	if d := w.must(lock.Sweep{Name: name}); d.Changed {
+	if d := w.must(lock.Sweep{Locks: []string{name}}); d.Changed {
 		t.Error("ended a lease that had not expired")
 	}
 	w.advance(10 * time.Second)
-	if d := w.must(lock.Sweep{Name: name}); len(d.Events) != 1 || d.Events[0].Kind != lock.Expired {
+	if d := w.must(lock.Sweep{Locks: []string{name}}); len(d.Events) != 1 || d.Events[0].Kind != lock.Expired {
 		t.Errorf("decided %+v", d)
 	}
-	if d := w.must(lock.Sweep{Name: name}); d.Changed {
+	if d := w.must(lock.Sweep{Locks: []string{name}}); d.Changed {
 		t.Error("ended it twice")
 	}
 }

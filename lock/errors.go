@@ -20,6 +20,9 @@ const (
 	ErrLeaseLost Code = "lease_lost"
 	// ErrLeaseIDInUse: the lease_id belongs to a lease or waiter with another holder, mode, capacity or session.
 	ErrLeaseIDInUse Code = "lease_id_in_use"
+	// ErrLeaseInSet: the lease is one of several that were acquired together; renew or release all of them. Set names their
+	// locks.
+	ErrLeaseInSet Code = "lease_in_set"
 	// ErrSessionLost: the session has ended, and its leases with it; stop the work. Ended says how.
 	ErrSessionLost Code = "session_lost"
 	// ErrSessionIDInUse: the session_id belongs to a session with another holder.
@@ -63,8 +66,8 @@ const (
 // Codes returns every code of the domain.
 func Codes() []Code {
 	return []Code{
-		ErrInvalid, ErrHeld, ErrLeaseLost, ErrLeaseIDInUse, ErrSessionLost, ErrSessionIDInUse, ErrTooManyLeases, ErrCapacityMismatch,
-		ErrTooManyWaiters,
+		ErrInvalid, ErrHeld, ErrLeaseLost, ErrLeaseIDInUse, ErrLeaseInSet, ErrSessionLost, ErrSessionIDInUse, ErrTooManyLeases,
+		ErrCapacityMismatch, ErrTooManyWaiters,
 		ErrTokenMismatch, ErrStaleToken, ErrUnknownToken, ErrVersionMismatch, ErrNotFound,
 		ErrKeyMissing, ErrKeyInvalid, ErrKeyExpired, ErrRoleMissing, ErrNameNotAllowed, ErrRateLimited, ErrUnavailable,
 		ErrUnknownOutcome, ErrInternal,
@@ -92,6 +95,8 @@ type Error struct {
 	Ended      Kind          // how the lost lease or session ended; zero if unknown
 	EndedAt    time.Time     // when it ended
 	Reason     string        // the operator's reason for a revocation
+	Blocked    []BlockedLock // the locks of a set that cannot be granted now
+	Set        []string      // the locks of the lease's set
 
 	Cause error // for operators; never sent to clients
 }

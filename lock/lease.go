@@ -77,6 +77,10 @@ type Lease struct {
 	// was read, and ExpiresAt is no later than the MaxHold allows. A revoked lease belongs to no session any more.
 	Session SessionRef
 
+	// Set names the locks, in order, that were acquired together with this one: all of them have a lease with this ID, and
+	// these leases end together. It is nil if the lock was acquired alone. It is shared, so never modify it in place.
+	Set []string
+
 	// Place is the place in the queue that the lease was granted from; zero for none.
 	Place int64
 	// Attachment identifies the waiting call that was granted the lease. It is zero if the call did not wait, and
@@ -91,7 +95,7 @@ type Lease struct {
 func (l Lease) asRequested() Lease {
 	asked := Lease{
 		ID: l.ID, Name: l.Name, Mode: l.Mode, Holder: l.Holder, TTL: l.TTL, Grace: l.Grace,
-		MaxHold: l.MaxHold, Metadata: l.Metadata, Session: l.Session,
+		MaxHold: l.MaxHold, Metadata: l.Metadata, Session: l.Session, Set: l.Set,
 	}
 	if l.Session != 0 {
 		asked.ExpiresAt = l.ExpiresAt
@@ -200,6 +204,9 @@ func (l Lease) expiryFrom(now time.Time) time.Time {
 // A Grant is a lease as returned to its holder.
 type Grant struct {
 	Lease
+	// Members are the leases of a set, in the order of their names; the Lease is the first. It is nil for a lock that was
+	// acquired alone.
+	Members []Lease
 	// Until is the instant on this process's own clock by which the holder must have stopped or renewed. It is never
 	// after the end of the lease: the time that the answer took is already subtracted.
 	Until time.Time

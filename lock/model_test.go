@@ -277,4 +277,4 @@ func disconnect(a lock.Acquire) lock.Leave {
 	return lock.Leave{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment, Disconnected: true}
 }
 
-var sweep = lock.Sweep{Name: name}
+var sweep = lock.Sweep{Locks: []string{name}}

@@ -60,7 +60,7 @@ func TestPausedGrants(t *testing.T) {
 			t.Fatalf("decided %+v, want it queued until %v", d, w.pausedUntil)
 		}
 		w.advance(lock.MaxWait / 2)
-		if d := w.must(lock.Sweep{Name: name}); len(d.Promoted) != 1 {
+		if d := w.must(lock.Sweep{Locks: []string{name}}); len(d.Promoted) != 1 {
 			t.Errorf("decided %+v", d)
 		}
 		w.expect("2 |")

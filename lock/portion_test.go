@@ -23,7 +23,7 @@ func TestALongQueueLapsesInPortions(t *testing.T) {
 	r.Revision, r.ChangedAt = places, now.Add(-time.Hour)
 	removed := int64(1)
 	for decisions := 1; len(r.Queue) > 0; decisions++ {
-		d := lock.Sweep{Name: "a"}.Apply(lock.View{Now: now, Self: 1, Locks: []lock.Record{r}})
+		d := lock.Sweep{Locks: []string{"a"}}.Apply(lock.View{Now: now, Self: 1, Locks: []lock.Record{r}})
 		if len(d.Events) == 0 || len(d.Events) > 1000 || decisions > 5 {
 			t.Fatalf("decision %d has %d events", decisions, len(d.Events))
 		}
@@ -65,7 +65,7 @@ func TestADecisionHasABoundedNumberOfEvents(t *testing.T) {
 		token := lock.Token(7)
 		v := lock.View{Now: now, Self: 1, Locks: []lock.Record{r}, Tokens: func() lock.Token { token++; return token }}
 		commands := []lock.Command{
-			lock.Sweep{Name: "a"}, lock.Revoke{Name: "a", Token: 7, Reason: "r", SkipGrace: true},
+			lock.Sweep{Locks: []string{"a"}}, lock.Revoke{Name: "a", Token: 7, Reason: "r", SkipGrace: true},
 			lock.Release{Name: "a", LeaseID: r.Leases[999].ID}, lock.Acquire{Name: "a", LeaseID: lock.LeaseID{9}, Mode: lock.Shared, TTL: time.Hour},
 		}
 		for _, cmd := range commands {

@@ -227,7 +227,7 @@ func (m *machine) release(t *rapid.T) {
 // report reports a token as stale. It changes no lease and no place.
 func (m *machine) report(t *rapid.T) {
 	token := lock.Token(rapid.IntRange(1, int(m.token)+1).Draw(t, "token"))
-	before := m.do(t, lock.Sweep{Name: name}, 0).Locks[0]
+	before := m.do(t, lock.Sweep{Locks: []string{name}}, 0).Locks[0]
 	d := m.do(t, lock.ReportStale{Name: name, Token: token}, 0)
 	after := d.Locks[0]
 	if d.Err == nil {

@@ -17,9 +17,12 @@ const (
 
 // lapsePortion bounds the places that one decision removes because they have lapsed: it removes none after that many
 // events. There may be many more than MaxHolders such places after a replica died. The next decision goes on; the Due of
-// this one is not after its Now. With the leases that a decision ends and grants, at most MaxHolders each time, it has
-// no more than 4096 events.
+// this one is not after its Now. With the leases that a decision on one lock ends and grants, at most MaxHolders each time,
+// it has no more than 4096 events.
 const lapsePortion = 1000
+
+// portion returns the decider's share of lapsePortion.
+func (d *decider) portion() int { return lapsePortion / len(d.view.Locks) }
 
 // isCompatible reports whether a lease of the mode can be granted beside the current leases.
 func (r Record) isCompatible(m Mode, capacity int) bool {
@@ -37,9 +40,11 @@ func (r Record) isCompatible(m Mode, capacity int) bool {
 
 // promote grants the lock to the longest compatible prefix of the attached waiters, removes lapsed places, and skips
 // detached waiters. It goes through the queue in order, and the first incompatible waiter blocks all behind it:
-// neither readers nor writers starve.
+// neither readers nor writers starve. The waiter of a set blocks them, too, until it is granted all its locks, see
+// [deciders.promote]; it is ready if it fits.
 func (d *decider) promote() {
 	queue, blocked := d.record.Queue, false
+	d.ready = nil
 	var left []*Waiter // nil while the queue is unchanged
 	for i, before := range queue {
 		w, stays := d.promoteWaiter(before, &blocked)
@@ -64,11 +69,11 @@ func (d *decider) promoteWaiter(w *Waiter, blocked *bool) (*Waiter, bool) {
 	switch {
 	case w.GrantedUnclaimed:
 		return w, true
-	case len(d.events) < lapsePortion && d.hasLostSession(&w.Lease):
+	case len(d.events) < d.portion() && d.hasLostSession(&w.Lease):
 		d.emitDequeued(*w, reasonSessionExpired)
 		d.ousted = append(d.ousted, *w)
 		return w, false
-	case len(d.events) < lapsePortion && d.hasLapsed(w):
+	case len(d.events) < d.portion() && d.hasLapsed(w):
 		d.emitDequeued(*w, reasonPlaceLapsed)
 		return w, false
 	case *blocked, !d.attached(w):
@@ -76,16 +81,19 @@ func (d *decider) promoteWaiter(w *Waiter, blocked *bool) (*Waiter, bool) {
 	case d.paused(), !d.record.isCompatible(w.Lease.Mode, w.Capacity):
 		*blocked = true
 		return w, true
+	case w.Lease.Set != nil:
+		d.ready, *blocked = w, true
+		return w, true
 	}
-	return d.grantWaiter(*w)
+	return d.grantWaiter(*w, 0)
 }
 
-// grantWaiter grants the lock to the waiter. A waiter of another replica stays in the queue until that replica has
-// claimed the grant, in case the replica is gone.
-func (d *decider) grantWaiter(w Waiter) (*Waiter, bool) {
+// grantWaiter grants the lock to the waiter, with the token unless that is zero. A waiter of another replica stays in the
+// queue until that replica has claimed the grant, in case the replica is gone.
+func (d *decider) grantWaiter(w Waiter, token Token) (*Waiter, bool) {
 	w.GrantedUnclaimed = w.Replica != d.view.Self
 	want := w.Lease
-	want.Attachment = w.Attachment
+	want.Attachment, want.Token = w.Attachment, token
 	if w.GrantedUnclaimed {
 		want.ClaimDeadline = d.now.Add(ClaimTimeout)
 	}
@@ -155,15 +163,20 @@ func (d *decider) removeWaiter(id LeaseID) {
 	if _, ok := d.waiter(id); ok {
 		isIt := func(w *Waiter) bool { return w.Lease.ID == id }
 		d.record.Queue = slices.DeleteFunc(slices.Clone(d.record.Queue), isIt)
-		d.changed = true
+		d.changed, d.freed = true, true
 	}
 }
 
-// dequeue removes w from the queue and promotes the waiters that it blocked.
+// dequeue removes w from the queue. The caller then promotes the waiters that it blocked.
 func (d *decider) dequeue(w Waiter, reason string) {
 	d.removeWaiter(w.Lease.ID)
 	d.emitDequeued(w, reason)
-	d.promote()
+}
+
+// detach leaves w in the queue without a call. The caller then promotes the waiters that it blocked.
+func (d *decider) detach(w Waiter) {
+	d.replaceWaiter(w.detach(d.now))
+	d.freed = true
 }
 
 func (d *decider) emitDequeued(w Waiter, reason string) {

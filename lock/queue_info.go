@@ -21,6 +21,7 @@ type WaiterInfo struct {
 	Waited    time.Duration // as of the queue's AsOf
 	Attached  bool          // whether a call waits there now
 	KeptFor   time.Duration // how long the place is still kept, if no call waits there
+	Set       []string      // the locks that are waited for together, this one included; nil if it is alone
 	BlockedBy Blocker
 	Leases    []LeaseInfo // the conflicting leases, for BlockedByHolders
 	Ahead     int         // how many attached waiters are ahead
@@ -32,7 +33,7 @@ type Blocker string
 // The reasons for waiting.
 const (
 	// BlockedByHolders: no attached waiter is ahead. Leases are the conflicting leases, perhaps none while
-	// grants are paused.
+	// grants are paused, or if the waiter waits for other locks of its Set.
 	BlockedByHolders Blocker = "holders"
 	// BlockedByQueue: attached waiters are ahead; Ahead is their number.
 	BlockedByQueue Blocker = "queue"
@@ -51,7 +52,7 @@ func (r Record) QueueInfo(now time.Time, self Replica) QueueInfo {
 		v := WaiterInfo{
 			Position: len(q.Waiters) + 1, Place: w.Place, Mode: w.Lease.Mode, Capacity: w.Capacity,
 			Holder: w.Lease.Holder, JoinedAt: w.JoinedAt, Waited: max(now.Sub(w.JoinedAt), 0), Attached: w.Attached(now, self),
-			Ahead: ahead, BlockedBy: BlockedByQueue,
+			Ahead: ahead, Set: w.Lease.Set, BlockedBy: BlockedByQueue,
 		}
 		if v.Attached {
 			ahead++

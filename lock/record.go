@@ -75,6 +75,7 @@ type LeaseInfo struct {
 	Grace      time.Duration
 	Metadata   json.RawMessage
 	Session    SessionRef // keeps the lease alive; zero for none
+	Set        []string   // the locks that were acquired together, this one included; nil if it was acquired alone
 	Revoked    bool       // only the grace is left; it began at ExpiresAt, which the revocation may have set
 }
 
@@ -105,7 +106,7 @@ func (l Lease) info(now time.Time) LeaseInfo {
 		Slot: l.Slot, Mode: l.Mode, Holder: l.Holder, Token: l.Token,
 		AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt,
 		Remaining: max(l.ExpiresAt.Sub(now), 0), Grace: l.Grace, Metadata: l.Metadata, Session: l.Session,
-		Revoked: l.Revoked(),
+		Set: l.Set, Revoked: l.Revoked(),
 	}
 }
 

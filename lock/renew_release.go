@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// Renew sets the expiry of a lease to now plus its TTL, but never to an earlier expiry than the current one, and never
-// beyond the lease's MaxHold. It works until the end of the grace. It does not revive a lease that has ended. It moves no
-// lease of a session: that is renewed by a RenewSession.
+// Renew sets the expiry of a lease, or of all leases of a set, to now plus its TTL, but never to an earlier expiry than the
+// current one, and never beyond the lease's MaxHold. It works until the end of the grace. It does not revive a lease that has
+// ended. It moves no lease of a session: that is renewed by a RenewSession.
 type Renew struct {
 	Name    string
+	Set     []string // all locks that were acquired together, instead of Name
 	LeaseID LeaseID
 	TTL     time.Duration // the lease's new TTL, within the Bounds; zero: unchanged
 	// Metadata replaces the lease's metadata: a JSON object of up to MaxMetadataSize bytes; nil: unchanged.
@@ -25,36 +26,53 @@ func (r Renew) Resolve(b Bounds) (Renew, error) {
 			return r, err
 		}
 	}
-	return r, cmp.Or(CheckName(r.Name), checkLeaseID(r.LeaseID), checkMetadata(r.Metadata))
+	err := resolveNames(&r.Name, &r.Set)
+	return r, cmp.Or(err, checkLeaseID(r.LeaseID), checkMetadata(r.Metadata))
 }
 
-// Names returns the lock's name.
-func (r Renew) Names() []string { return []string{r.Name} }
+// Names returns the lock's name, or those of the set, in order.
+func (r Renew) Names() []string { return namesOf(r.Name, r.Set) }
 
-// Refs returns the lease of r.
-func (r Renew) Refs() []LeaseRef { return []LeaseRef{RefOf(r.Name, r.LeaseID)} }
+// Refs returns the leases of r.
+func (r Renew) Refs() []LeaseRef { return refsOf(r.Names(), r.LeaseID) }
 
 // Tokens returns 0.
 func (r Renew) Tokens() int { return 0 }
 
-// Apply extends the lease, or refuses with ErrLeaseLost. New metadata emits an event, so that watchers see it.
+// Apply extends the leases, or refuses with ErrLeaseLost. New metadata emits an event, so that watchers see it.
 func (r Renew) Apply(v View) Decision {
-	d := newDecider(v)
-	l, ok := d.lease(r.LeaseID)
-	if !ok {
-		return d.finish(d.errLost(r.LeaseID))
+	ds := newDeciders(v)
+	if err := ds.checkSet(r.LeaseID); err != nil {
+		return ds.finish(err)
 	}
-	if l.Session != 0 && r.TTL != 0 {
-		return d.finish(Invalid("ttl_ms", "cannot be given for a lease of a session, which ends with it; renew the session instead"))
+	leases, all := ds.leases(r.LeaseID)
+	if !all {
+		return ds.finish(ds.errLost(r.LeaseID))
 	}
-	left := l.ExpiresAt.Sub(d.now)
-	l = d.claim(l, 0) // a client that renews knows of the lease, so no call may withdraw it
+	if leases[0].Session != 0 && r.TTL != 0 {
+		return ds.finish(Invalid("ttl_ms", "cannot be given for a lease of a session, which ends with it; renew the session instead"))
+	}
+	left := leases[0].ExpiresAt.Sub(ds[0].now)
+	leases = ds.claim(leases, 0) // a client that renews knows of the lease, so no call may withdraw it
+	for i, d := range ds {
+		var err error
+		if leases[i], err = d.renew(leases[i], r); err != nil {
+			return ds.finish(err) // at the first already: the leases of a set end together
+		}
+	}
+	out := ds.finishWithLeases(leases, false)
+	out.Renewed, out.Left = true, left
+	return out
+}
+
+// renew extends the lease, or refuses if it has reached its MaxHold.
+func (d *decider) renew(l Lease, r Renew) (Lease, error) {
 	l.TTL = cmp.Or(r.TTL, l.TTL)
 	l.ExpiresAt = l.expiryFrom(d.now)
 	if own := l.OwnExpiry(); !own.IsZero() && !d.now.Before(own) {
-		return d.finish(&Error{Code: ErrLeaseLost, Ended: Expired, EndedAt: own, Token: l.Token,
+		return l, &Error{Code: ErrLeaseLost, Ended: Expired, EndedAt: own, Token: l.Token,
 			Detail: "The lease has reached its max_hold_ms and cannot be renewed. " +
-				"Stop the work; to continue, acquire with a new lease_id."})
+				"Stop the work; to continue, acquire with a new lease_id."}
 	}
 	updates := r.Metadata != nil && !bytes.Equal(r.Metadata, l.Metadata)
 	if updates {
@@ -64,48 +82,61 @@ func (r Renew) Apply(v View) Decision {
 	if updates {
 		d.emit(Event{Kind: MetadataUpdated}, l)
 	}
-	out := d.finishWithLease(l, false)
-	out.Renewed, out.Left = true, left
-	return out
+	return l, nil
 }
 
-// Release ends a lease, or removes the waiter of its LeaseID from the queue. Releasing it again succeeds and changes
-// nothing. A lease that ended in another way is refused with ErrLeaseLost, because the work may have overlapped with
-// that of another holder.
+// Release ends a lease, or all leases of a set, or removes the waiters of its LeaseID from their queues. Releasing it again
+// succeeds and changes nothing. A lease that ended in another way is refused with ErrLeaseLost, because the work may have
+// overlapped with that of another holder.
 type Release struct {
 	Name    string
+	Set     []string // all locks that were acquired together, instead of Name
 	LeaseID LeaseID
 }
 
 // Resolve returns r, or an ErrInvalid error that names the invalid field.
 func (r Release) Resolve() (Release, error) {
-	return r, cmp.Or(CheckName(r.Name), checkLeaseID(r.LeaseID))
+	err := resolveNames(&r.Name, &r.Set)
+	return r, cmp.Or(err, checkLeaseID(r.LeaseID))
 }
 
-// Names returns the lock's name.
-func (r Release) Names() []string { return []string{r.Name} }
+// Names returns the lock's name, or those of the set, in order.
+func (r Release) Names() []string { return namesOf(r.Name, r.Set) }
 
-// Refs returns the lease of r.
-func (r Release) Refs() []LeaseRef { return []LeaseRef{RefOf(r.Name, r.LeaseID)} }
+// Refs returns the leases of r.
+func (r Release) Refs() []LeaseRef { return refsOf(r.Names(), r.LeaseID) }
 
 // Tokens returns 0.
 func (r Release) Tokens() int { return 0 }
 
-// Apply ends the lease, or refuses with ErrLeaseLost.
+// Apply ends the leases, or refuses with ErrLeaseLost. If a part of a set was lost, it ends the others all the same.
 func (r Release) Apply(v View) Decision {
-	d := newDecider(v)
-	l, ok := d.lease(r.LeaseID)
-	if ok {
+	ds := newDeciders(v)
+	if err := ds.checkSet(r.LeaseID); err != nil {
+		return ds.finish(err)
+	}
+	var lost error
+	for _, d := range ds {
+		if err := d.release(r.LeaseID); err != nil && lost == nil {
+			lost = err
+		}
+	}
+	ds.promote()
+	return ds.finish(lost)
+}
+
+// release ends the lease or removes the waiter, or refuses if there is neither and it was not released before.
+func (d *decider) release(id LeaseID) error {
+	if l, ok := d.lease(id); ok {
 		d.endLease(l, Released, "")
-		d.promote()
-		return d.finish(nil)
+		return nil
 	}
-	if w, waits := d.waiter(r.LeaseID); waits {
+	if w, waits := d.waiter(id); waits {
 		d.dequeue(w, reasonPlaceReleased)
-		return d.finish(nil)
+		return nil
 	}
-	if e, ended := d.endOf(r.LeaseID); ended && e.Kind == Released || d.placeReleased(r.LeaseID) {
-		return d.finish(nil)
+	if e, ended := d.endOf(id); ended && e.Kind == Released || d.placeReleased(id) {
+		return nil
 	}
-	return d.finish(d.errLost(r.LeaseID))
+	return d.errLost(id)
 }

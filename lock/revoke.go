@@ -12,6 +12,9 @@ import (
 // have one token and are revoked together, unless Slot selects one. AcquiredAt distinguishes a later lease with the
 // same token and slot.
 //
+// A lease of a set is revoked together with the others of the set. That needs all their locks: the decision's Rest names
+// them.
+//
 // The lease ends at once. Conflicting grants wait until its grace is over, which starts at the revocation, or at the
 // expiry if that was earlier. SkipGrace skips the grace; it also ends the grace of a lease that is revoked already. A
 // grant that no client knows of has no grace.
@@ -22,10 +25,14 @@ type Revoke struct {
 	AcquiredAt time.Time // of the lease, as in its LeaseInfo; zero: any
 	Reason     string    // for people: 1 to MaxReasonLength characters
 	SkipGrace  bool      // end the grace at once
+
+	// Set is the Rest of the decision before; nil in a request. Leases of this set are revoked, which includes Name.
+	Set []string
 }
 
 // Resolve returns r, or an ErrInvalid error that names the invalid field.
 func (r Revoke) Resolve() (Revoke, error) {
+	r.Set = nil
 	return r, cmp.Or(
 		CheckName(r.Name),
 		checkToken(r.Token),
@@ -34,8 +41,8 @@ func (r Revoke) Resolve() (Revoke, error) {
 	)
 }
 
-// Names returns the lock's name.
-func (r Revoke) Names() []string { return []string{r.Name} }
+// Names returns the lock's name, or those of the set, in order.
+func (r Revoke) Names() []string { return namesOf(r.Name, r.Set) }
 
 // Refs returns nil: a Revoke has no lease_id.
 func (r Revoke) Refs() []LeaseRef { return nil }
@@ -46,19 +53,35 @@ func (r Revoke) Tokens() int { return 0 }
 // Apply ends the selected leases, or refuses with ErrTokenMismatch. A repeated Revoke succeeds until the grace is over.
 // After that it succeeds until the next grant, if no other lease has the token.
 func (r Revoke) Apply(v View) Decision {
-	d := newDecider(v)
-	selected := slices.DeleteFunc(slices.Clone(d.record.Leases), func(l Lease) bool { return !r.matches(l) })
+	ds := newDeciders(v)
+	home := ds.of(r.Name)
+	var selected, rest []Lease
+	for _, l := range home.record.Leases {
+		switch {
+		case !r.matches(l):
+		case slices.Equal(l.Set, r.Set):
+			selected = append(selected, l)
+		case !l.Revoked() || r.SkipGrace:
+			rest = append(rest, l)
+		}
+	}
 	for _, l := range selected {
-		d.revoke(l, r)
+		for _, d := range ds {
+			if i := d.index(l.ID); i >= 0 {
+				d.revoke(d.record.Leases[i], r)
+			}
+		}
 	}
-	if len(selected) > 0 {
-		d.promote()
-		return d.finish(nil)
+	ds.promote()
+	if len(rest) > 0 {
+		out := ds.finish(nil)
+		out.Rest = rest[0].Set
+		return out
 	}
-	if d.record.Token == r.Token && d.record.LastEnd == Revoked {
-		return d.finish(nil)
+	if len(selected) > 0 || home.record.Token == r.Token && home.record.LastEnd == Revoked {
+		return ds.finish(nil)
 	}
-	return d.finish(d.errTokenMismatch(r))
+	return ds.finish(home.errTokenMismatch(r))
 }
 
 // revoke ends the lease, and its grace if r skips it.

@@ -3,6 +3,7 @@ package lock
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -169,10 +170,12 @@ type EndSession struct {
 	How       Kind // as Session.Ended
 	Reason    string
 	SkipGrace bool
+	// Set is the Rest of the decision before. What the session has of this set is ended, which includes Name.
+	Set []string
 }
 
-// Names returns the lock's name.
-func (e EndSession) Names() []string { return []string{e.Name} }
+// Names returns the lock's name, or those of the set, in order.
+func (e EndSession) Names() []string { return namesOf(e.Name, e.Set) }
 
 // Refs returns nil.
 func (e EndSession) Refs() []LeaseRef { return nil }
@@ -180,12 +183,37 @@ func (e EndSession) Refs() []LeaseRef { return nil }
 // Tokens returns 0.
 func (e EndSession) Tokens() int { return 0 }
 
-// Apply ends what the session has of the lock. Leases and places of a session that has expired end by time alone.
+// Apply ends what the session has of the lock. Leases and places of a session that has expired end by time alone. Those of a
+// set are ended together with the others of the set.
 func (e EndSession) Apply(v View) Decision {
-	d := newDecider(v)
+	ds := newDeciders(v)
+	if e.How == Expired {
+		return ds.finish(nil)
+	}
+	for _, d := range ds {
+		d.endSession(e)
+	}
+	ds.promote()
+	out := ds.finish(nil)
+	home := ds.of(e.Name).record
+	for i := range home.Leases {
+		if l := &home.Leases[i]; l.Session == e.Ref && l.Set != nil {
+			out.Rest = l.Set
+		}
+	}
+	for _, w := range home.Queue {
+		if w.Lease.Session == e.Ref && w.Lease.Set != nil {
+			out.Rest = w.Lease.Set
+		}
+	}
+	return out
+}
+
+// endSession ends what the session has of the lock, alone or of the set.
+func (d *decider) endSession(e EndSession) {
 	for _, l := range d.record.Leases {
 		switch {
-		case l.Session != e.Ref:
+		case l.Session != e.Ref || !slices.Equal(l.Set, e.Set):
 		case e.How == Revoked:
 			d.revoke(l, Revoke{Reason: e.Reason, SkipGrace: e.SkipGrace})
 		case e.How == Released:
@@ -197,14 +225,11 @@ func (e EndSession) Apply(v View) Decision {
 		reason = reasonSessionRevoked
 	}
 	for _, w := range d.record.Queue {
-		if w.Lease.Session == e.Ref && e.How != Expired && len(d.events) < lapsePortion {
-			d.removeWaiter(w.Lease.ID)
-			d.emitDequeued(*w, reason)
+		if w.Lease.Session == e.Ref && slices.Equal(w.Lease.Set, e.Set) && len(d.events) < d.portion() {
+			d.dequeue(*w, reason)
 			d.ousted = append(d.ousted, *w)
 		}
 	}
-	d.promote()
-	return d.finish(nil)
 }
 
 // Session returns the session of the call, zero for none.
@@ -217,19 +242,19 @@ func (c Claim) Session() SessionRef { return c.SessionID.Ref() }
 func (l Leave) Session() SessionRef { return l.SessionID.Ref() }
 
 // session returns the session of a call, nil if there is none.
-func (d *decider) session(id SessionID) *Session {
-	if s, ok := d.view.Sessions[id.Ref()]; ok {
+func (ds deciders) session(id SessionID) *Session {
+	if s, ok := ds[0].view.Sessions[id.Ref()]; ok {
 		return &s
 	}
 	return nil
 }
 
 // checkSession returns the refusal of a call with the session_id, or nil if it has none or can use it.
-func (d *decider) checkSession(id SessionID) error {
+func (ds deciders) checkSession(id SessionID) error {
 	if id == (SessionID{}) {
 		return nil
 	}
-	return d.session(id).usable(id, d.view.Now)
+	return ds.session(id).usable(id, ds[0].view.Now)
 }
 
 // hasLostSession reports whether the lease, or what a waiter asks for, is of a session that is over. That is decided by the

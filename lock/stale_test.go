@@ -50,7 +50,7 @@ func TestStaleReportHasLatenessAndHolder(t *testing.T) {
 			w := newModel(t)
 			w.must(acquire(1))
 			w.advance(30 * time.Second)
-			w.must(lock.Sweep{Name: w.record.Name})
+			w.must(lock.Sweep{Locks: []string{w.record.Name}})
 			if c.next != 0 {
 				w.must(acquire(c.next))
 			}

@@ -4,83 +4,131 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 )
 
-// enqueue appends a to the queue, if it waits or keeps its place. Otherwise it refuses.
-func (d *decider) enqueue(a Acquire) Decision {
+// enqueue appends a to the queues of its locks, if it waits or keeps its place. Otherwise it refuses.
+func (ds deciders) enqueue(a Acquire) Decision {
 	if a.Wait == 0 && !a.KeepPlace {
-		return d.finish(d.errHeld())
+		return ds.finish(ds.errHeld(a.members(), a.LeaseID))
 	}
 	if a.LimitReached {
-		return d.finish(&Error{Code: ErrTooManyWaiters, RetryAfter: d.errHeld().RetryAfter,
+		return ds.finish(&Error{Code: ErrTooManyWaiters, RetryAfter: ds.errHeld(a.members(), a.LeaseID).RetryAfter,
 			Detail: "The limit on waiting calls is reached and this lock is not free. Retry later."})
 	}
-	if n, full := d.isQueueFull(a.maxWaiters); full {
-		e := d.errHeld()
-		return d.finish(&Error{Code: ErrTooManyWaiters, RetryAfter: e.RetryAfter, Ahead: e.Ahead,
-			Detail: fmt.Sprintf("The queue of this lock is full: %d calls wait. Retry later.", n)})
+	for _, d := range ds {
+		if n, full := d.isQueueFull(a.maxWaiters); full {
+			e := d.errHeld()
+			return ds.finish(&Error{Code: ErrTooManyWaiters, RetryAfter: e.RetryAfter, Ahead: e.Ahead,
+				Detail: fmt.Sprintf("The queue of %s is full: %d calls wait. Retry later.", ds.lockText(d), n)})
+		}
 	}
-	d.emit(Event{Kind: Queued, Place: d.record.Revision + 1}, a.newLease())
-	w := Waiter{Place: d.record.Revision, Lease: a.newLease(), Capacity: a.Capacity, JoinedAt: d.now}
-	if a.Wait > 0 {
-		w = w.attach(a, d.now)
+	set, waiters := ds.set(), make([]Waiter, len(ds))
+	for i, m := range a.members() {
+		d := ds[i]
+		l := a.newLease(m, set)
+		d.emit(Event{Kind: Queued, Place: d.record.Revision + 1}, l)
+		w := Waiter{Place: d.record.Revision, Lease: l, Capacity: m.Capacity, JoinedAt: d.now}
+		if a.Wait > 0 {
+			w = w.attach(a, d.now)
+		}
+		queue := make([]*Waiter, len(d.record.Queue)+1)
+		queue[copy(queue, d.record.Queue)] = &w
+		d.record.Queue, waiters[i] = queue, w
 	}
-	queue := make([]*Waiter, len(d.record.Queue)+1)
-	queue[copy(queue, d.record.Queue)] = &w
-	d.record.Queue = queue
-	return d.waitOrEnd(a, w)
+	return ds.waitOrEnd(a, waiters)
 }
 
-// resumeWait continues a wait at the place that an earlier call with the same LeaseID took.
-func (d *decider) resumeWait(a Acquire, w Waiter) Decision {
-	w = w.attach(a, d.now)
-	if l, ok := d.promoteNow(w); ok {
-		return d.finishWithLease(d.claim(l, a.Attachment), false)
+// lockText returns how an error message calls the lock of d.
+func (ds deciders) lockText(d *decider) string {
+	if len(ds) == 1 {
+		return "this lock"
 	}
-	if a.Wait > 0 {
-		d.replaceWaiter(w)
-	}
-	return d.waitOrEnd(a, w)
+	return "the lock " + strconv.Quote(d.record.Name)
 }
 
-// waitOrEnd returns the decision for the call of a, whose place is w: it waits, or ends its wait at once.
-func (d *decider) waitOrEnd(a Acquire, w Waiter) Decision {
+// resumeWait continues a wait at the places that an earlier call with the same LeaseID took.
+func (ds deciders) resumeWait(a Acquire, waiters []Waiter) Decision {
+	for i, d := range ds {
+		waiters[i] = waiters[i].attach(a, d.now)
+	}
+	if leases, ok := ds.promoteNow(waiters); ok {
+		return ds.finishWithLeases(ds.claim(leases, a.Attachment), false)
+	}
+	if a.Wait > 0 {
+		for i, d := range ds {
+			d.replaceWaiter(waiters[i])
+		}
+	}
+	return ds.waitOrEnd(a, waiters)
+}
+
+// waitOrEnd returns the decision for the call of a, whose places are those of the waiters: it waits, or ends its wait at
+// once.
+func (ds deciders) waitOrEnd(a Acquire, waiters []Waiter) Decision {
 	if a.Wait == 0 {
-		return d.finish(d.endWait(w, a.KeepPlace))
+		return ds.finish(ds.endWait(waiters, a.KeepPlace))
 	}
-	out := d.finish(nil)
+	out := ds.finish(nil)
 	out.Queued = true
 	return out
 }
 
-// promoteNow attaches w, promotes, and returns the lease if w was granted one. Otherwise w stays in the queue with a
-// wait that has almost ended; the caller must replace or remove it.
-func (d *decider) promoteNow(w Waiter) (Lease, bool) {
-	w.Attachment, w.Replica, w.WaitUntil = cmp.Or(w.Attachment, momentary), d.view.Self, d.now.Add(1)
-	d.replaceWaiter(w)
-	d.promote()
-	return d.lease(w.Lease.ID)
+// promoteNow attaches the waiters of a call, promotes, and returns its leases if it was granted the locks. Otherwise they
+// stay in the queues with a wait that has almost ended; the caller must replace or remove them.
+func (ds deciders) promoteNow(waiters []Waiter) ([]Lease, bool) {
+	for i, d := range ds {
+		w := waiters[i]
+		w.Attachment, w.Replica, w.WaitUntil = cmp.Or(w.Attachment, momentary), d.view.Self, d.now.Add(1)
+		d.replaceWaiter(w)
+	}
+	ds.promote()
+	return ds.leases(waiters[0].Lease.ID)
 }
 
 // momentary is the attachment of a call that does not wait, during its own decision.
 const momentary Attachment = -1
 
-// endWait ends the wait of w and returns its refusal.
-func (d *decider) endWait(w Waiter, keep bool) error {
-	if keep {
-		d.replaceWaiter(w.detach(d.now))
-		d.promote()
-	} else {
-		d.dequeue(w, reasonWaitEnded)
+// endWait ends the wait of a call, whose places are those of the waiters, and returns its refusal.
+func (ds deciders) endWait(waiters []Waiter, keep bool) error {
+	members := make([]Member, len(ds))
+	for i, d := range ds {
+		w := waiters[i]
+		members[i] = Member{Name: d.record.Name, Mode: w.Lease.Mode, Capacity: w.Capacity}
+		if keep {
+			d.detach(w)
+		} else {
+			d.dequeue(w, reasonWaitEnded)
+		}
 	}
-	e := d.errHeld()
+	ds.promote()
+	e := ds.errHeld(members, waiters[0].Lease.ID)
 	if keep {
 		e.KeptFor = PlaceRetention
 		e.Detail += fmt.Sprintf(" Your place is kept for %d ms; retry with the same lease_id.",
 			PlaceRetention.Milliseconds())
 	}
 	return e
+}
+
+// removeWaiters removes the waiters with the LeaseID, and returns how many there were. The caller then promotes.
+func (ds deciders) removeWaiters(id LeaseID, reason string) (n int) {
+	for _, d := range ds {
+		if w, ok := d.waiter(id); ok {
+			d.dequeue(w, reason)
+			n++
+		}
+	}
+	return n
+}
+
+// claim assigns the leases to the call, see [decider.claim].
+func (ds deciders) claim(leases []Lease, by Attachment) []Lease {
+	for i, d := range ds {
+		leases[i] = d.claim(leases[i], by)
+	}
+	return leases
 }
 
 // claim assigns the lease to the call. The TTL and max hold start now if the grant was still unclaimed. If an
@@ -109,41 +157,42 @@ func (d *decider) claim(l Lease, by Attachment) Lease {
 // wake-up; it has no effect while the call still waits.
 type Claim struct {
 	Name       string
+	Set        []string // in order, instead of Name
 	LeaseID    LeaseID
 	Attachment Attachment
 	SessionID  SessionID // as in the Acquire
 }
 
-// Names returns the lock's name.
-func (c Claim) Names() []string { return []string{c.Name} }
+// Names returns the lock's name, or the set.
+func (c Claim) Names() []string { return namesOf(c.Name, c.Set) }
 
-// Refs returns the lease of c.
-func (c Claim) Refs() []LeaseRef { return []LeaseRef{RefOf(c.Name, c.LeaseID)} }
+// Refs returns the leases of c.
+func (c Claim) Refs() []LeaseRef { return refsOf(c.Names(), c.LeaseID) }
 
 // Tokens returns 0.
 func (c Claim) Tokens() int { return 0 }
 
 // Apply returns the lease, or sets Queued if the call still waits, or refuses if it waits no longer.
 func (c Claim) Apply(v View) Decision {
-	d := newDecider(v)
-	if l, ok := d.lease(c.LeaseID); ok && l.Attachment == c.Attachment {
-		return d.finishWithLease(d.claim(l, c.Attachment), false)
+	ds := newDeciders(v)
+	if leases, all := ds.leases(c.LeaseID); all && leases[0].Attachment == c.Attachment {
+		return ds.finishWithLeases(ds.claim(leases, c.Attachment), false)
 	}
-	if w, ok := d.waiter(c.LeaseID); ok && w.Attachment == c.Attachment {
-		out := d.finish(nil)
+	if waiters, all := ds.waiters(c.LeaseID); all && waiters[0].Attachment == c.Attachment {
+		out := ds.finish(nil)
 		out.Queued = true
 		return out
 	}
-	return d.finish(cmp.Or(d.checkSession(c.SessionID), d.errReplaced(c.LeaseID)))
+	return ds.finish(cmp.Or(ds.checkSession(c.SessionID), ds.errReplaced(c.LeaseID)))
 }
 
 // errReplaced returns the refusal of a call that waits no longer because another call has taken or released its
 // place.
-func (d *decider) errReplaced(id LeaseID) error {
-	if _, ended := d.endOf(id); ended {
-		return d.errLost(id)
+func (ds deciders) errReplaced(id LeaseID) error {
+	if ds.hasEnded(id) {
+		return ds.errLost(id)
 	}
-	e := d.errHeld()
+	e := ds[0].errHeld()
 	e.Detail = "A later call with the same lease_id took over or released this call's place. " + e.Detail
 	return e
 }
@@ -151,6 +200,7 @@ func (d *decider) errReplaced(id LeaseID) error {
 // A Leave ends the wait of a call: its time is over, or its client is gone.
 type Leave struct {
 	Name       string
+	Set        []string // in order, instead of Name
 	LeaseID    LeaseID
 	Attachment Attachment
 	KeepPlace  bool // keep the place for PlaceRetention
@@ -161,11 +211,11 @@ type Leave struct {
 	SessionID    SessionID // as in the Acquire
 }
 
-// Names returns the lock's name.
-func (l Leave) Names() []string { return []string{l.Name} }
+// Names returns the lock's name, or the set.
+func (l Leave) Names() []string { return namesOf(l.Name, l.Set) }
 
-// Refs returns the lease of l.
-func (l Leave) Refs() []LeaseRef { return []LeaseRef{RefOf(l.Name, l.LeaseID)} }
+// Refs returns the leases of l.
+func (l Leave) Refs() []LeaseRef { return refsOf(l.Names(), l.LeaseID) }
 
 // Tokens returns 0.
 func (l Leave) Tokens() int { return 0 }
@@ -173,33 +223,40 @@ func (l Leave) Tokens() int { return 0 }
 // Apply removes or detaches the waiter, or withdraws the grant. It does not change a place or a lease that another
 // call with the same LeaseID has taken over.
 func (l Leave) Apply(v View) Decision {
-	d := newDecider(v)
-	if lease, ok := d.lease(l.LeaseID); ok && lease.Attachment == l.Attachment {
+	ds := newDeciders(v)
+	if leases, all := ds.leases(l.LeaseID); all && leases[0].Attachment == l.Attachment {
 		if !l.Disconnected {
-			return d.finishWithLease(d.claim(lease, l.Attachment), false)
+			return ds.finishWithLeases(ds.claim(leases, l.Attachment), false)
 		}
-		d.withdrawDisconnected(lease, l.KeepPlace)
-		return d.finish(nil)
+		for i, d := range ds {
+			d.withdrawDisconnected(leases[i], l.KeepPlace)
+		}
+		ds.promote()
+		return ds.finish(nil)
 	}
-	w, ok := d.waiter(l.LeaseID)
+	waiters, all := ds.waiters(l.LeaseID)
 	switch {
-	case !ok || w.Attachment != l.Attachment:
-		return d.finish(cmp.Or(d.checkSession(l.SessionID), d.errReplaced(l.LeaseID)))
-	case l.Disconnected && l.KeepPlace:
-		d.replaceWaiter(w.detach(d.now))
-		d.promote()
-		return d.finish(nil)
+	case !all || waiters[0].Attachment != l.Attachment:
+		return ds.finish(cmp.Or(ds.checkSession(l.SessionID), ds.errReplaced(l.LeaseID)))
 	case l.Disconnected:
-		d.dequeue(w, reasonDisconnected)
-		return d.finish(nil)
+		for i, d := range ds {
+			if l.KeepPlace {
+				d.detach(waiters[i])
+			} else {
+				d.dequeue(waiters[i], reasonDisconnected)
+			}
+		}
+		ds.promote()
+		return ds.finish(nil)
 	}
-	if lease, ok := d.promoteNow(w); ok { // the wait ended before the Leave was decided, but the lock is free
-		return d.finishWithLease(d.claim(lease, l.Attachment), false)
+	if leases, ok := ds.promoteNow(slices.Clone(waiters)); ok { // the wait ended before the Leave was decided, but the lock is free
+		return ds.finishWithLeases(ds.claim(leases, l.Attachment), false)
 	}
-	return d.finish(d.endWait(w, l.KeepPlace))
+	return ds.finish(ds.endWait(waiters, l.KeepPlace))
 }
 
-// withdrawDisconnected withdraws a grant whose client is gone. keep returns the waiter to its place.
+// withdrawDisconnected withdraws a grant whose client is gone. keep returns the waiter to its place. The caller then
+// promotes.
 func (d *decider) withdrawDisconnected(l Lease, keep bool) {
 	w := Waiter{Place: l.Place, Lease: l.asRequested(), JoinedAt: l.AcquiredAt}
 	if l.Mode == Permit {
@@ -215,7 +272,6 @@ func (d *decider) withdrawDisconnected(l Lease, keep bool) {
 		d.withdraw(l, reasonCallLost, l.Place)
 		d.reinsertWaiter(w.detach(d.now))
 	}
-	d.promote()
 }
 
 // reinsertWaiter puts w back at its place. It emits no event.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -30,7 +31,7 @@ func (s *Store) inSession(ctx context.Context, a lock.Acquire) (lock.Acquire, er
 		return a, nil
 	}
 	err := s.db.Read(ctx, func(ctx context.Context) (err error) {
-		a.SessionFull, err = s.sessions.IsFull(ctx, a.Session(), s.bounds.MaxSessionLeases)
+		a.SessionFull, err = s.sessions.IsFull(ctx, a.Session(), max(len(a.Set), 1), s.bounds.MaxSessionLeases)
 		return err
 	})
 	return a, err
@@ -59,7 +60,7 @@ func granted(o row.Outcome, err error) (lock.Grant, error) {
 	if err != nil {
 		return lock.Grant{}, err
 	}
-	return lock.Grant{Lease: o.Lease, Until: o.Until(o.Lease.ExpiresAt), Replayed: o.Replayed}, nil
+	return lock.Grant{Lease: o.Lease, Members: o.Members, Until: o.Until(o.Lease.ExpiresAt), Replayed: o.Replayed}, nil
 }
 
 // Release ends a lease, see lock.Service.
@@ -79,10 +80,14 @@ func (s *Store) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 		return lock.Lock{}, err
 	}
 	out, err := s.engine.Do(ctx, r)
+	for err == nil && out.Rest != nil {
+		r.Set = out.Rest
+		out, err = s.engine.Do(ctx, r)
+	}
 	if err != nil {
 		return lock.Lock{}, err
 	}
-	return out.Locks[0].Lock(out.Now), nil
+	return out.Locks[slices.Index(r.Names(), r.Name)].Lock(out.Now), nil
 }
 
 // Batch runs each item like a separate call, see lock.Service. They all join their batches before any is waited for, so

@@ -201,12 +201,9 @@ func assemble(db *database.DB, o Options) *Store {
 	s.waiters = waiters.New(db, s.self, o.MaxWaiters, s.engine.Do)
 	s.events = eventlog.New(db, s.waiters.Draining())
 	s.counter = incidents.New(db)
-	s.sessions = sessions.New(db, s.epochs, func(ctx context.Context, cmds []lock.Command) []error {
-		_, errs := s.engine.DoAll(ctx, cmds)
-		return errs
-	})
-	s.timers = expiry.New(db, func(ctx context.Context, name string) error {
-		_, err := s.engine.Do(ctx, lock.Sweep{Name: name})
+	s.sessions = sessions.New(db, s.epochs, s.engine.DoAll)
+	s.timers = expiry.New(db, func(ctx context.Context, names []string) error {
+		_, err := s.engine.Do(ctx, lock.Sweep{Locks: names})
 		return err
 	})
 	return s

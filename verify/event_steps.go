@@ -118,7 +118,7 @@ func (t *lockHistory) grantToWaiter(v lock.View, a lock.Acquire, l *lease) (lock
 	}
 	s.Queue = []*lock.Waiter{&w}
 	v.Locks = []lock.Record{s}
-	d := lock.Sweep{Name: t.name}.Apply(v)
+	d := lock.Sweep{Locks: []string{t.name}}.Apply(v)
 	next := d.Locks[0]
 	next.Queue = nil
 	i, ok := findLease(next, a.LeaseID)
@@ -162,7 +162,7 @@ func (t *lockHistory) expiryOperation(ended []*lease) *operation {
 				past.Leases[i].ExpiresAt, past.Leases[i].Grace = last.At, 0
 			}
 		}
-		d := lock.Sweep{Name: t.name}.Apply(viewAt(past, last.At))
+		d := lock.Sweep{Locks: []string{t.name}}.Apply(viewAt(past, last.At))
 		if len(d.Events) != len(ended) || !d.Now.Equal(last.At) {
 			return s, false
 		}

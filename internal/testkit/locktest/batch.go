@@ -209,7 +209,7 @@ func batchInvalidItems(s *fixture) {
 		lock.Revoke{Name: held.Name, Token: held.Token, Reason: testReason},
 		keeping,
 		nil,
-		lock.Sweep{Name: held.Name},
+		lock.Sweep{Locks: []string{held.Name}},
 		&a,
 		renewOf(held),
 	)

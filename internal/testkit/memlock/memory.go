@@ -97,20 +97,36 @@ func (r replica) decide(ctx context.Context, c lock.Command) (outcome, error) {
 		return outcome{}, err
 	}
 	r.expireSessions()
-	name, began := c.Names()[0], time.Now()
-	d := c.Apply(lock.View{
-		Now: r.clock.now(), Self: r.self, Locks: []lock.Record{r.state(name)}, Ended: r.ended, Sessions: r.sessions,
+	began := time.Now()
+	d := r.apply(c)
+	for ready := d.Ready; len(ready) > 0; { // without them, decisions could be read in which a set is not granted yet
+		next := r.apply(lock.Sweep{Locks: ready[0]})
+		ready = append(ready[1:], next.Ready...)
+	}
+	return outcome{d, began}, d.Err
+}
+
+// apply decides c and stores what was decided. The caller holds the mutex.
+func (r replica) apply(c lock.Command) lock.Decision {
+	v := lock.View{
+		Now: r.clock.now(), Self: r.self, Ended: r.ended, Sessions: r.sessions,
 		Tokens: func() lock.Token { r.token++; return r.token },
-	})
-	if d.Changed {
-		r.locks[name] = d.Locks[0]
+	}
+	for _, name := range c.Names() {
+		v.Locks = append(v.Locks, r.state(name))
+	}
+	d := c.Apply(v)
+	for _, after := range d.Locks {
+		if d.Changed {
+			r.locks[after.Name] = after
+		}
+		r.sweepAt(after.Name, d.Due)
 	}
 	r.record(d.Events)
 	for _, w := range slices.Concat(d.Promoted, d.Ousted) {
 		r.wake(w.Attachment)
 	}
-	r.sweepAt(name, d.Due)
-	return outcome{d, began}, d.Err
+	return d
 }
 
 func (m *Memory) record(events []lock.Event) {
@@ -148,7 +164,7 @@ func (r replica) sweepAt(name string, due time.Time) {
 }
 
 func (r replica) sweep(name string) {
-	if _, err := r.decide(context.Background(), lock.Sweep{Name: name}); err != nil {
+	if _, err := r.decide(context.Background(), lock.Sweep{Locks: []string{name}}); err != nil {
 		panic(err) // a sweep is never refused
 	}
 }
@@ -188,10 +204,14 @@ func (r replica) Revoke(ctx context.Context, c lock.Revoke) (lock.Lock, error) {
 		return lock.Lock{}, err
 	}
 	d, err := r.decide(ctx, c)
+	for err == nil && d.Rest != nil {
+		c.Set = d.Rest
+		d, err = r.decide(ctx, c)
+	}
 	if err != nil {
 		return lock.Lock{}, err
 	}
-	return d.Locks[0].Lock(d.Now), nil
+	return d.Locks[slices.Index(c.Names(), c.Name)].Lock(d.Now), nil
 }
 
 func (r replica) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {

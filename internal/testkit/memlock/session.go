@@ -76,8 +76,12 @@ func (m *Memory) sessionDue(ref lock.SessionRef) {
 func (m *Memory) endAll(s lock.Session, skipGrace bool) {
 	for _, l := range m.locksOf(s.ID.Ref()) {
 		end := lock.EndSession{Name: l.Name, Ref: s.ID.Ref(), How: s.Ended, Reason: s.Reason, SkipGrace: skipGrace}
-		if _, err := (replica{m, sweeper}).decide(context.Background(), end); err != nil {
-			panic(err) // it is never refused
+		for again := true; again; {
+			d, err := (replica{m, sweeper}).decide(context.Background(), end)
+			if err != nil {
+				panic(err) // it is never refused
+			}
+			end.Set, again = d.Rest, d.Rest != nil
 		}
 	}
 }

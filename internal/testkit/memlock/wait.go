@@ -12,7 +12,7 @@ import (
 
 // grantOf returns the grant of the decision, with Until on the clock of package time.
 func grantOf(d outcome) lock.Grant {
-	return lock.Grant{Lease: d.Lease, Until: d.began.Add(d.Lease.ExpiresAt.Sub(d.Now)), Replayed: d.Replayed}
+	return lock.Grant{Lease: d.Lease, Members: d.Members, Until: d.began.Add(d.Lease.ExpiresAt.Sub(d.Now)), Replayed: d.Replayed}
 }
 
 // Acquire decides, and waits while the call is queued.
@@ -24,7 +24,7 @@ func (r replica) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 	if a.LeaseID == (lock.LeaseID{}) {
 		a.LeaseID = lock.LeaseID(uuid.New())
 	}
-	a.SessionFull = a.Session() != 0 && len(r.locksOf(a.Session())) >= r.bounds.MaxSessionLeases
+	a.SessionFull = a.Session() != 0 && len(r.locksOf(a.Session()))+len(a.Names()) > r.bounds.MaxSessionLeases
 	if a.Wait == 0 {
 		d, err := r.decide(ctx, a)
 		return grantOf(d), err
@@ -46,19 +46,32 @@ func (r replica) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 
 // cancelWait removes the waiter of a disconnected client, and returns the error.
 func (r replica) cancelWait(ctx context.Context, a lock.Acquire) error {
-	leave := lock.Leave{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment, SessionID: a.SessionID, Disconnected: true}
+	leave := leaveOf(a)
+	leave.Disconnected = true
 	if _, err := r.decide(context.Background(), leave); err != nil {
 		return err
 	}
 	return contextError(ctx)
 }
 
+// leaveOf returns the command that ends the wait of a.
+func leaveOf(a lock.Acquire) lock.Leave {
+	l := lock.Leave{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment, SessionID: a.SessionID}
+	if len(a.Set) > 0 {
+		l.Set = a.Names()
+	}
+	return l
+}
+
 // await waits for a wake-up, the end of the wait or of ctx, or a crash, and returns the next decision.
 func (r replica) await(ctx context.Context, a lock.Acquire, c call, end <-chan time.Time) (outcome, error) {
-	leave := lock.Leave{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment, SessionID: a.SessionID, KeepPlace: a.KeepPlace}
+	leave := leaveOf(a)
+	leave.KeepPlace = a.KeepPlace
 	select {
 	case <-c.wake:
-		return r.decide(context.Background(), lock.Claim{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment, SessionID: a.SessionID})
+		return r.decide(context.Background(), lock.Claim{
+			Name: leave.Name, Set: leave.Set, LeaseID: a.LeaseID, Attachment: a.Attachment, SessionID: a.SessionID,
+		})
 	case <-end:
 		return r.decide(context.Background(), leave)
 	case <-ctx.Done():

@@ -158,9 +158,9 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 	for _, u := range units {
 		l.Names = append(l.Names, u.names...)
 		for _, c := range u.calls {
-			for _, ref := range c.Req.Refs() {
-				for _, name := range c.Req.Names() {
-					l.Ended = append(l.Ended, row.Ending{Ref: ref, Name: name})
+			if refs := c.Req.Refs(); len(refs) > 0 {
+				for i, name := range c.Req.Names() {
+					l.Ended = append(l.Ended, row.Ending{Ref: refs[i], Name: name})
 				}
 			}
 			if ref := sessionOf(c.Req); ref != 0 {

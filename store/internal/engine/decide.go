@@ -171,11 +171,15 @@ func (u *unit) apply(cmd lock.Command, in *inputs, ended map[lock.LeaseRef]lock.
 	}
 	if d = cmd.Apply(v); len(d.Events) > row.EventsPerBatch {
 		d = lock.Decision{Now: in.now, Locks: v.Locks, Err: database.Internal(errEvents)}
+		if len(v.Locks) > 1 { // each of them is swept by itself meanwhile
+			d.Err = database.Busy(errEvents)
+		}
 	}
 	return d, short
 }
 
-// errEvents is the cause of the refusal of a command whose events have no room in one row. Package lock bounds them.
+// errEvents is the cause of the refusal of a command whose events have no room in one row. Package lock bounds those of one
+// lock.
 var errEvents = errors.New("a command has too many events")
 
 // take notes what was decided.
@@ -227,7 +231,7 @@ func (u *unit) assume(cmd lock.Command, ended map[lock.LeaseRef]lock.Event) bool
 	return true
 }
 
-// admit reports whether the session of the command is known, if it has one, and notes it for the command's lock.
+// admit reports whether the session of the command is known, if it has one, and notes it for the command's locks.
 func (u *unit) admit(cmd lock.Command, in *inputs) bool {
 	ref := sessionOf(cmd)
 	if ref == 0 {
@@ -237,7 +241,11 @@ func (u *unit) admit(cmd lock.Command, in *inputs) bool {
 	if !u.fresh || s.Undecided(in.now) && found {
 		return false
 	}
-	if c := u.change(home(cmd)); found {
+	if !found {
+		return true
+	}
+	for _, name := range cmd.Names() {
+		c := u.change(name)
 		c.Sessions = maps.Clone(c.Sessions)
 		if c.Sessions == nil {
 			c.Sessions = make(row.Sessions)

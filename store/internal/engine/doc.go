@@ -33,7 +33,7 @@
 // # The locking round
 //
 // Two replicas that change one lock in turns could miss each other endlessly. After a miss, and for a command on
-// several locks (no public one is), the same loop runs inside one transaction whose look locks the rows, in the order of
+// several locks, the same loop runs inside one transaction whose look locks the rows, in the order of
 // their names. Then the swap cannot miss, and all locks of a command are written or none.
 //
 // # The cache

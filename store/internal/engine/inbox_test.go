@@ -59,7 +59,7 @@ func (s *scripted) run() {
 
 // keepBusy starts a batch, behind which the following calls wait.
 func (s *scripted) keepBusy() {
-	s.offer(callOf(lock.Sweep{Name: "busy"}))
+	s.offer(callOf(lock.Sweep{Locks: []string{"busy"}}))
 	synctest.Wait()
 }
 
@@ -291,7 +291,7 @@ func TestAnInboxContinuesBesideDetachedBatches(t *testing.T) {
 				c.Answer(new(row.Outcome), nil)
 			}
 		})
-		first, second, third := callOf(lock.Sweep{Name: "stuck"}), callOf(lock.Sweep{Name: "a"}), callOf(lock.Sweep{Name: "b"})
+		first, second, third := callOf(lock.Sweep{Locks: []string{"stuck"}}), callOf(lock.Sweep{Locks: []string{"a"}}), callOf(lock.Sweep{Locks: []string{"b"}})
 		b.offer(first)
 		synctest.Wait()
 		b.offer(second)

@@ -382,7 +382,7 @@ func (c *client) wander() {
 		case 6:
 			cmd = last
 		default:
-			cmd = lock.Sweep{Name: fmt.Sprint("n:", c.random.IntN(4))}
+			cmd = lock.Sweep{Locks: []string{fmt.Sprint("n:", c.random.IntN(4))}}
 		}
 		if cmd.Names()[0] == "" {
 			continue

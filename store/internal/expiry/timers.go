@@ -2,6 +2,7 @@ package expiry
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,28 +20,27 @@ const maxSweeps = 256
 // New.
 type Timers struct {
 	db    *database.DB
-	sweep func(ctx context.Context, name string) error
+	sweep func(ctx context.Context, names []string) error
 
 	mu       sync.Mutex
 	timers   map[string]*time.Timer
-	due      []string        // locks whose instant has come
-	sweeping map[string]bool // locks that are due or being swept: true if they are to be swept again
+	due      []string        // locks whose instant has come, and sets that are ready: names separated by spaces
+	sweeping map[string]bool // those that are due or being swept: true if they are to be swept again
 	wake     chan struct{}   // has a value when a lock has become due
 
 	counts atomic.Pointer[LockCounts] // of the last complete pass of the scan
 }
 
-// New returns Timers without any lock. sweep submits a lock.Sweep of one lock, whose outcome must be passed to Note
-// before it returns.
-func New(db *database.DB, sweep func(ctx context.Context, name string) error) *Timers {
+// New returns Timers without any lock. sweep submits a lock.Sweep, whose outcome must be passed to Note before it returns.
+func New(db *database.DB, sweep func(ctx context.Context, names []string) error) *Timers {
 	return &Timers{
 		db: db, sweep: sweep, timers: make(map[string]*time.Timer), sweeping: make(map[string]bool),
 		wake: make(chan struct{}, 1),
 	}
 }
 
-// Note sets the timers of all locks that were decided on. Call it after each commit. If two commits on a lock are noted in
-// the wrong order, its timer may be late; the scan finds the lock.
+// Note sets the timers of all locks that were decided on, and sweeps the sets that are ready. Call it after each commit. If
+// two commits on a lock are noted in the wrong order, its timer may be late; the scan finds the lock.
 func (t *Timers) Note(outcomes []*row.Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,6 +51,9 @@ func (t *Timers) Note(outcomes []*row.Outcome) {
 			} else {
 				t.set(o.Locks[j].Name, o.Until(o.Due))
 			}
+		}
+		for _, set := range o.Ready {
+			t.fire(strings.Join(set, " "))
 		}
 	}
 }
@@ -147,7 +150,7 @@ func (t *Timers) Run() {
 // sweepOne sweeps the lock. If that fails, the scan will find it again.
 func (t *Timers) sweepOne(name string) {
 	defer t.swept(name)
-	if err := t.sweep(t.db.Context(), name); err != nil && t.db.Context().Err() == nil {
+	if err := t.sweep(t.db.Context(), strings.Split(name, " ")); err != nil && t.db.Context().Err() == nil {
 		t.db.Log.Warn("cannot sweep lock", "lock", name, "error", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -177,7 +178,8 @@ func TestRunSweepsWhenTheInstantComes(t *testing.T) {
 	var w *Timers
 	sweeps := make(chan string, 10)
 	first := true
-	w = New(db, func(_ context.Context, name string) error {
+	w = New(db, func(_ context.Context, names []string) error {
+		name := strings.Join(names, " ")
 		if first && name == "renewed" {
 			first = false
 			w.Note([]*row.Outcome{decided(time.Now(), time.Millisecond, name)})
@@ -212,7 +214,7 @@ func TestNoMoreThanSomeLocksAreSweptAtOnce(t *testing.T) {
 	db := openDB(t, pgtest.URL(t))
 	var running, most, swept atomic.Int32
 	release := make(chan struct{})
-	w := New(db, func(context.Context, string) error {
+	w := New(db, func(context.Context, []string) error {
 		n := running.Add(1)
 		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -23,6 +24,8 @@ type rest struct {
 	Attachment int64 `json:"attachment,omitempty"` // of the lease in a record
 	AliveUntil int64 `json:"alive_until,omitempty"`
 	KeptUntil  int64 `json:"kept_until,omitempty"`
+	// Set is the names of the locks that were acquired together, separated by spaces.
+	Set string `json:"set,omitempty"`
 	// Metadata is the text of the metadata, as a string: PostgreSQL stores any JSON, and cannot read some of it, like the
 	// character 0. A look at such a lease must not fail.
 	Metadata string `json:"metadata,omitempty"`
@@ -32,7 +35,7 @@ type rest struct {
 func restOf(l *lock.Lease) rest {
 	return rest{
 		Grace: l.Grace.Milliseconds(), MaxHold: l.MaxHold.Milliseconds(), ClaimBy: micros(l.ClaimDeadline), Place: l.Place,
-		Metadata: string(l.Metadata),
+		Metadata: string(l.Metadata), Set: strings.Join(l.Set, " "),
 	}
 }
 
@@ -58,6 +61,9 @@ func (r rest) fill(l *lock.Lease) {
 	l.Grace, l.MaxHold, l.ClaimDeadline = fromMillis(r.Grace), fromMillis(r.MaxHold), fromMicros(r.ClaimBy)
 	if l.Place = r.Place; r.Metadata != "" {
 		l.Metadata = json.RawMessage(r.Metadata)
+	}
+	if r.Set != "" {
+		l.Set = strings.Split(r.Set, " ")
 	}
 }
 

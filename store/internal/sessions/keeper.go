@@ -24,8 +24,8 @@ var (
 	sqlPrune = database.Statement(files, "prune")
 )
 
-// A Submit decides commands, and returns what each was refused with.
-type Submit func(context.Context, []lock.Command) []error
+// A Submit decides commands, and returns what came of each, or what it was refused with.
+type Submit func(context.Context, []lock.Command) ([]row.Outcome, []error)
 
 // A Keeper keeps sessions. Make one with New. Its methods are safe for concurrent use.
 type Keeper struct {

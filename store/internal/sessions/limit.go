@@ -50,21 +50,21 @@ func (c *counted) admitted(now time.Time) int {
 	return c.recent[0] + c.recent[1]
 }
 
-// admit adds one lease to the session. enough is false if that seems to be too many, or is not known; then it must be counted,
+// admit adds n leases to the session. enough is false if that seems to be too many, or is not known; then it must be counted,
 // unless full says that this has just been done.
-func (l *limiter) admit(ref lock.SessionRef, limit int, now time.Time) (enough, full bool) {
+func (l *limiter) admit(ref lock.SessionRef, n, limit int, now time.Time) (enough, full bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.counts[ref]
 	switch {
 	case c == nil || now.Sub(c.at) > countFor:
 		return false, false
-	case c.n >= limit:
+	case c.n+n > limit:
 		return false, now.Sub(c.at) < recountAfter
 	}
-	c.n++
+	c.n += n
 	c.admitted(now)
-	c.recent[0]++
+	c.recent[0] += n
 	return true, false
 }
 
@@ -83,10 +83,11 @@ func (l *limiter) set(ref lock.SessionRef, n int, now time.Time) {
 	c.n, c.at = n+c.admitted(now), now
 }
 
-// IsFull reports whether the session has so many leases and places that it gets no more. Otherwise it counts one more.
-func (k *Keeper) IsFull(ctx context.Context, ref lock.SessionRef, limit int) (bool, error) {
+// IsFull reports whether the session has so many leases and places that it gets no more than n others. Otherwise it counts
+// these.
+func (k *Keeper) IsFull(ctx context.Context, ref lock.SessionRef, n, limit int) (bool, error) {
 	now := time.Now()
-	enough, full := k.limits.admit(ref, limit, now)
+	enough, full := k.limits.admit(ref, n, limit, now)
 	if enough || full {
 		return full, nil
 	}
@@ -98,6 +99,6 @@ func (k *Keeper) IsFull(ctx context.Context, ref lock.SessionRef, limit int) (bo
 	}
 	c := counts[ref]
 	k.limits.set(ref, c.Leases+c.Places, now)
-	enough, _ = k.limits.admit(ref, limit, now)
+	enough, _ = k.limits.admit(ref, n, limit, now)
 	return !enough, nil
 }

@@ -172,7 +172,26 @@ func (k *Keeper) endSome(ctx context.Context, all []ended) (found map[lock.Sessi
 		found[l.Ref]++
 		commands[i] = lock.EndSession{Name: l.Name, Ref: l.Ref, How: s.Ended, Reason: s.Reason, SkipGrace: s.skipGrace}
 	}
-	return found, errors.Join(k.submit(ctx, commands)...)
+	return found, k.endAll(ctx, commands)
+}
+
+// endAll submits the commands, each until nothing is left of what it ends: sets are ended one by one.
+func (k *Keeper) endAll(ctx context.Context, commands []lock.Command) error {
+	for len(commands) > 0 {
+		outcomes, errs := k.submit(ctx, commands)
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		var rest []lock.Command
+		for i, o := range outcomes {
+			if c, ok := commands[i].(lock.EndSession); ok && o.Rest != nil {
+				c.Set = o.Rest
+				rest = append(rest, c)
+			}
+		}
+		commands = rest
+	}
+	return nil
 }
 
 // prune deletes sessions that ended longer than keep ago.

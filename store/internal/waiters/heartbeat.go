@@ -19,6 +19,8 @@ const (
 	maxSilence = lock.ReplicaTTL / 2
 	// keepReplicas is how long the row of a replica without heartbeats is kept.
 	keepReplicas = time.Hour
+	// wakeSetsEvery is how many heartbeats pass between two Claims of each call that waits for several locks.
+	wakeSetsEvery = 4
 	// forgetTimeout bounds the deletion of such rows, also when the replica stops.
 	forgetTimeout = time.Second
 )
@@ -53,7 +55,10 @@ func (r *Registry) Run(h Hooks) {
 func (r *Registry) sendHeartbeats(h Hooks) {
 	r.forgetReplicas(0)
 	var trouble database.Trouble
-	for last := time.Now(); r.db.Sleep(database.Jittered(heartbeatInterval)); {
+	for last, n := time.Now(), 1; r.db.Sleep(database.Jittered(heartbeatInterval)); n++ {
+		if n%wakeSetsEvery == 0 {
+			r.wakeSets()
+		}
 		began := time.Now() // the heartbeat counts from no later
 		err := r.heartbeat(last, h.Watching())
 		r.db.Report(&trouble, "heartbeat", err)

@@ -57,17 +57,36 @@ func (r *Registry) Notify(outcomes []*row.Outcome) {
 // notifyCall hands the grant to the call of the waiter. If the call has ended, the grant is given back; the place is
 // kept, because the answer may have asked the client to return.
 func (r *Registry) notifyCall(o *row.Outcome, w *lock.Waiter) {
+	leave := lock.Leave{Name: w.Lease.Name, LeaseID: w.Lease.ID, Attachment: w.Attachment, KeepPlace: true, Disconnected: true}
+	if w.Lease.Set != nil {
+		leave.Name, leave.Set = "", w.Lease.Set
+	}
+	if leases := leasesOf(o, leave); leases != nil {
+		grant := row.Outcome{Decision: lock.Decision{Now: o.Now, Lease: leases[0]}, Began: o.Began}
+		if len(leases) > 1 {
+			grant.Members = leases
+		}
+		if r.deliver(w.Attachment, grant) {
+			return
+		}
+	}
+	r.leaveInBackground(leave)
+}
+
+// leasesOf returns the leases that the call was granted, nil if they have ended already.
+func leasesOf(o *row.Outcome, of lock.Leave) (leases []lock.Lease) {
+	names := of.Names()
 	for i := range o.Locks {
 		for _, l := range o.Locks[i].Leases {
-			grant := row.Outcome{Decision: lock.Decision{Now: o.Now, Lease: l}, Began: o.Began}
-			if l.Name == w.Lease.Name && l.ID == w.Lease.ID && r.deliver(w.Attachment, grant) {
-				return
+			if l.ID == of.LeaseID && slices.Contains(names, l.Name) {
+				leases = append(leases, l)
 			}
 		}
 	}
-	r.leaveInBackground(lock.Leave{
-		Name: w.Lease.Name, LeaseID: w.Lease.ID, Attachment: w.Attachment, KeepPlace: true, Disconnected: true,
-	})
+	if len(leases) < len(names) {
+		return nil
+	}
+	return leases
 }
 
 // A notification is what one replica tells the others. It is a hint: if it is lost, the heartbeat finds the same.

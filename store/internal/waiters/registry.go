@@ -55,10 +55,11 @@ type Registry struct {
 // A call is one waiting call.
 type call struct {
 	name       string
+	set        []string // instead of name; nil for one lock
 	lease      lock.LeaseID
 	session    lock.SessionID
 	attachment lock.Attachment
-	place      atomic.Int64     // zero until it has joined the queue
+	place      atomic.Int64     // at the first lock; zero until it has joined the queue
 	granted    chan row.Outcome // receives the grant, once
 	woken      chan struct{}    // has a value when the call should send a Claim
 }
@@ -107,8 +108,12 @@ func (r *Registry) register(a *lock.Acquire) (*call, error) {
 		return nil, database.Stopping()
 	}
 	a.LimitReached = len(r.calls)+int(r.remote.Load()) >= r.limit
+	var set []string
+	if len(a.Set) > 0 {
+		set = a.Names()
+	}
 	c := &call{
-		name: a.Name, lease: a.LeaseID, session: a.SessionID, attachment: lock.Attachment(1 + rand.Int64N(1<<62)),
+		name: a.Name, set: set, lease: a.LeaseID, session: a.SessionID, attachment: lock.Attachment(1 + rand.Int64N(1<<62)),
 		granted: make(chan row.Outcome, 1), woken: make(chan struct{}, 1),
 	}
 	a.Attachment, a.Replica = c.attachment, r.self
@@ -172,6 +177,26 @@ func (r *Registry) wakeAll() {
 	}
 }
 
+// wakeSets wakes the calls that wait for several locks. Their Claims find what a lost Sweep of a set that is ready would
+// have found.
+func (r *Registry) wakeSets() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.calls {
+		if c.set != nil {
+			c.wake()
+		}
+	}
+}
+
+// first returns the name of the lock, or of the first of the set.
+func (c *call) first() string {
+	if c.set != nil {
+		return c.set[0]
+	}
+	return c.name
+}
+
 func (c *call) wake() {
 	select {
 	case c.woken <- struct{}{}:
@@ -186,7 +211,7 @@ func (r *Registry) queued() (names []string, places, attachments []int64, all in
 	defer r.mu.Unlock()
 	for _, c := range r.calls {
 		if place := c.place.Load(); place > 0 {
-			names, places = append(names, c.name), append(places, place)
+			names, places = append(names, c.first()), append(places, place)
 			attachments = append(attachments, int64(c.attachment))
 		}
 	}
@@ -210,7 +235,7 @@ func (r *Registry) Acquire(ctx context.Context, a lock.Acquire) (out row.Outcome
 	begun := !errors.Is(err, lock.ErrUnavailable)
 	if err == nil && out.Queued {
 		waiting, span := tracing.Start(ctx, "wait in the queue",
-			trace.WithAttributes(tracing.Lock.String(a.Name), tracing.Holder.String(a.Holder), tracing.Place.Int64(out.Place)))
+			trace.WithAttributes(tracing.Lock.String(c.first()), tracing.Holder.String(a.Holder), tracing.Place.Int64(out.Place)))
 		for err == nil && out.Queued {
 			c.place.Store(out.Place)
 			out, err = r.await(waiting, c, over.C, a.KeepPlace)
@@ -252,7 +277,7 @@ func (r *Registry) await(ctx context.Context, c *call, over <-chan time.Time, ke
 		case <-ctx.Done():
 			return row.Outcome{}, database.Departed(context.Cause(ctx))
 		}
-		out, err := r.submit(ctx, lock.Claim{Name: c.name, LeaseID: c.lease, Attachment: c.attachment, SessionID: c.session})
+		out, err := r.submit(ctx, lock.Claim{Name: c.name, Set: c.set, LeaseID: c.lease, Attachment: c.attachment, SessionID: c.session})
 		if !errors.Is(err, lock.ErrUnknownOutcome) || ctx.Err() != nil {
 			return out, err
 		}
@@ -263,7 +288,7 @@ func (r *Registry) await(ctx context.Context, c *call, over <-chan time.Time, ke
 // leave returns the command that ends the wait of the call.
 func (c *call) leave(keepPlace, disconnected bool) lock.Leave {
 	return lock.Leave{
-		Name: c.name, LeaseID: c.lease, Attachment: c.attachment, SessionID: c.session, KeepPlace: keepPlace,
+		Name: c.name, Set: c.set, LeaseID: c.lease, Attachment: c.attachment, SessionID: c.session, KeepPlace: keepPlace,
 		Disconnected: disconnected,
 	}
 }
@@ -280,7 +305,7 @@ func (r *Registry) leaveInBackground(l lock.Leave) {
 			out, err = r.submit(ctx, l)
 		}
 		if undecided(out, err) && r.db.Context().Err() == nil {
-			r.db.Log.Warn("cannot remove an ended call from its queue", "lock", l.Name, "error", err)
+			r.db.Log.Warn("cannot remove an ended call from its queue", "locks", l.Names(), "error", err)
 		}
 	})
 }

@@ -1,0 +1,314 @@
+package lock
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Deciders apply one command to its locks, each to one of them, in the order of the View. There is at least one. All decide
+// at the same instant, which is not before the last transition of any of the locks. So the leases of a set begin and end
+// together.
+type deciders []*decider
+
+// newDeciders returns the deciders of the View's locks, and first applies what time has changed. The time of a lock does not
+// run backwards if the database's clock is set back.
+func newDeciders(v View) deciders {
+	now := v.Now
+	for i := range v.Locks {
+		if at := v.Locks[i].ChangedAt; now.Before(at) {
+			now = at
+		}
+	}
+	ds, all := make(deciders, len(v.Locks)), make([]decider, len(v.Locks))
+	for i := range ds {
+		all[i] = decider{view: &v, now: now, record: v.Locks[i]}
+		ds[i] = &all[i]
+		ds[i].endDue()
+	}
+	ds.promote()
+	return ds
+}
+
+// promote grants each lock to the waiters that are next and fit, see [decider.promote]. A set is granted when its waiters
+// are next and fit at all of its locks. Until then it holds none of them, and at each of them the waiters behind it wait.
+//
+// A set joins all of its queues in one decision, so any two sets have the same order at each lock that they share. Hence
+// sets never wait for each other in a circle.
+func (ds deciders) promote() {
+	for _, d := range ds {
+		d.promote()
+	}
+	for len(ds) > 1 && ds.grantReady() { //nolint:revive // a set that is granted may make way for the next
+	}
+}
+
+// grantReady grants one set that is ready at all of its locks, and returns true; or false if there is none.
+func (ds deciders) grantReady() bool {
+	for _, d := range ds {
+		if d.ready == nil {
+			continue
+		}
+		if of := ds.readyFor(&d.ready.Lease); of != nil {
+			of.grantWaiters()
+			return true
+		}
+	}
+	return false
+}
+
+// readyFor returns the deciders of the set of the waiter's lease l, nil if it is not ready at all of them.
+func (ds deciders) readyFor(l *Lease) (of deciders) {
+	for _, d := range ds {
+		if d.ready != nil && d.ready.Lease.ID == l.ID && slices.Equal(d.ready.Lease.Set, l.Set) {
+			of = append(of, d)
+		}
+	}
+	if len(of) < len(l.Set) {
+		return nil
+	}
+	return of
+}
+
+// grantWaiters grants the ready waiters of one set.
+func (ds deciders) grantWaiters() {
+	modes := make([]Mode, len(ds))
+	for i, d := range ds {
+		modes[i] = d.ready.Lease.Mode
+	}
+	token := ds.drawFor(modes)
+	for _, d := range ds {
+		if w, stays := d.grantWaiter(*d.ready, token); stays {
+			d.replaceWaiter(*w)
+		} else {
+			d.removeWaiter(w.Lease.ID)
+		}
+		d.freed = true
+	}
+	for _, d := range ds {
+		d.promote()
+	}
+}
+
+// drawFor returns one token for all leases of a set, of these modes. It is greater than all tokens of its locks. It is zero if
+// each lease is shared and joins others, whose tokens it gets.
+func (ds deciders) drawFor(modes []Mode) Token {
+	for i, d := range ds {
+		if _, joins := d.record.firstUnrevoked(); !joins || modes[i] != Shared {
+			return d.view.Tokens()
+		}
+	}
+	return 0
+}
+
+// finish returns the decision: a refusal unless err is nil.
+func (ds deciders) finish(err error) Decision {
+	d := ds[0]
+	out := Decision{
+		Now: d.now, Changed: d.changed, Events: d.events, Ended: d.ended, Err: err, Promoted: d.promoted, Ousted: d.ousted,
+		Claimed: d.claimed, Due: d.nextDue(), Locks: make([]Record, len(ds)),
+	}
+	for i, d := range ds {
+		if out.Locks[i] = d.record; i > 0 {
+			out.include(d)
+		}
+		if d.ready != nil && d.freed && !ds.haveAll(d.ready.Lease.Set) {
+			out.Ready = append(out.Ready, d.ready.Lease.Set)
+		}
+	}
+	return out
+}
+
+// haveAll reports whether the set's locks are among those that are decided on.
+func (ds deciders) haveAll(set []string) bool {
+	return len(ds) >= len(set) && !slices.ContainsFunc(set, func(name string) bool {
+		return !slices.ContainsFunc(ds, func(d *decider) bool { return d.record.Name == name })
+	})
+}
+
+// include adds what was decided on another lock. A waiter of a set is promoted or ousted once, not at each lock.
+func (out *Decision) include(d *decider) {
+	out.Changed = out.Changed || d.changed
+	out.Events, out.Ended = append(out.Events, d.events...), append(out.Ended, d.ended...)
+	for _, w := range d.promoted {
+		if !slices.ContainsFunc(out.Promoted, func(o Waiter) bool { return o.isSameCall(w) }) {
+			out.Promoted = append(out.Promoted, w)
+		}
+	}
+	for _, w := range d.ousted {
+		if !slices.ContainsFunc(out.Ousted, func(o Waiter) bool { return o.isSameCall(w) }) {
+			out.Ousted = append(out.Ousted, w)
+		}
+	}
+	if due := d.nextDue(); out.Due.IsZero() || !due.IsZero() && due.Before(out.Due) {
+		out.Due = due
+	}
+}
+
+// isSameCall reports whether w and o are waiters of one call for a set.
+func (w Waiter) isSameCall(o Waiter) bool {
+	return w.Lease.ID == o.Lease.ID && w.Attachment == o.Attachment && w.Lease.Set != nil && slices.Equal(w.Lease.Set, o.Lease.Set)
+}
+
+// finishWithLeases returns a decision that grants the leases, one of each lock.
+func (ds deciders) finishWithLeases(leases []Lease, replay bool) Decision {
+	for i, d := range ds {
+		d.removePromoted(leases[i].ID)
+	}
+	out := ds.finish(nil)
+	if out.Lease, out.Replayed = leases[0], replay; len(leases) > 1 {
+		out.Members = leases
+	}
+	return out
+}
+
+// of returns the decider of the lock.
+func (ds deciders) of(name string) *decider {
+	return ds[slices.IndexFunc(ds, func(d *decider) bool { return d.record.Name == name })]
+}
+
+// leases returns the leases with the ID. all reports that each of the locks has one.
+func (ds deciders) leases(id LeaseID) (found []Lease, all bool) {
+	for _, d := range ds {
+		if l, ok := d.lease(id); ok {
+			found = append(found, l)
+		}
+	}
+	return found, len(found) == len(ds)
+}
+
+// waiters returns the waiters with the ID. all reports that each of the locks has one.
+func (ds deciders) waiters(id LeaseID) (found []Waiter, all bool) {
+	for _, d := range ds {
+		if w, ok := d.waiter(id); ok {
+			found = append(found, w)
+		}
+	}
+	return found, len(found) == len(ds)
+}
+
+// set returns the names of the locks, as in Lease.Set.
+func (ds deciders) set() []string {
+	if len(ds) == 1 {
+		return nil
+	}
+	names := make([]string, len(ds))
+	for i, d := range ds {
+		names[i] = d.record.Name
+	}
+	return names
+}
+
+// checkSet returns the refusal of a call that renews or releases other locks than those that were acquired together.
+func (ds deciders) checkSet(id LeaseID) error {
+	asked := ds.set()
+	check := func(set []string) error {
+		switch {
+		case slices.Equal(set, asked):
+			return nil
+		case asked == nil:
+			return &Error{Code: ErrLeaseInSet, Set: set, Detail: fmt.Sprintf("The lease is one of %d that were acquired together. "+
+				"Renew or release them together, by POST /v1/renew or /v1/release with names: %s.", len(set), strings.Join(set, ", "))}
+		case set == nil:
+			return Invalid("names", "must be those of one acquire; this lease was acquired alone")
+		}
+		return Invalid("names", "must be exactly the locks that were acquired together: %s", strings.Join(set, ", "))
+	}
+	for _, d := range ds {
+		var err error
+		if l, ok := d.lease(id); ok {
+			err = check(l.Set)
+		} else if w, waits := d.waiter(id); waits {
+			err = check(w.Lease.Set)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errLost returns the refusal of a call with a lease that one of the locks does not have.
+func (ds deciders) errLost(id LeaseID) error {
+	lost := ds[0]
+	for _, d := range ds {
+		if _, has := d.lease(id); has {
+			continue
+		}
+		if _, known := d.endOf(id); known {
+			return d.errLost(id)
+		}
+		lost = d
+	}
+	return lost.errLost(id)
+}
+
+// hasEnded reports whether the lease has ended at one of the locks.
+func (ds deciders) hasEnded(id LeaseID) bool {
+	return slices.ContainsFunc(ds, func(d *decider) bool { _, ended := d.endOf(id); return ended })
+}
+
+// A BlockedLock is a lock of a set that cannot be granted now.
+type BlockedLock struct {
+	Name       string
+	Holder     string        // of a lease in the way; empty if only waiters are, or grants are paused
+	RetryAfter time.Duration // until the first lease ends, unless that is renewed
+	Ahead      int           // how many attached waiters the lock has
+}
+
+// errHeld returns the refusal of a call with the ID that cannot be granted the locks, its members, now.
+func (ds deciders) errHeld(members []Member, id LeaseID) *Error {
+	if len(ds) == 1 {
+		return ds[0].errHeld()
+	}
+	out := &Error{Code: ErrHeld}
+	var texts []string
+	for i, d := range ds {
+		if d.fits(members[i], id) {
+			continue
+		}
+		e := d.errHeld()
+		if e.Code != ErrHeld {
+			return e
+		}
+		b := BlockedLock{Name: d.record.Name, Holder: e.Holder, RetryAfter: e.RetryAfter, Ahead: e.Ahead}
+		out.Blocked = append(out.Blocked, b)
+		out.Holder, out.Newest = cmp.Or(out.Holder, e.Holder), max(out.Newest, e.Newest)
+		out.RetryAfter, out.Ahead = max(out.RetryAfter, e.RetryAfter), max(out.Ahead, e.Ahead)
+		texts = append(texts, b.text())
+	}
+	if len(texts) == 0 {
+		out.Detail = "The locks cannot be granted right now. Retry."
+		return out
+	}
+	out.Detail = fmt.Sprintf("Not all of the %d locks can be granted, so none is: %s. Retry later, or wait with wait_ms.",
+		len(ds), strings.Join(texts, "; "))
+	return out
+}
+
+// text returns what people are told of the lock.
+func (b BlockedLock) text() string {
+	switch {
+	case b.Holder == "":
+		return fmt.Sprintf("%s has %d waiting", b.Name, b.Ahead)
+	case b.Ahead == 0:
+		return fmt.Sprintf("%q holds %s", b.Holder, b.Name)
+	}
+	return fmt.Sprintf("%q holds %s, %d waiting", b.Holder, b.Name, b.Ahead)
+}
+
+// fits reports whether the lock can be granted to the call for m: no lease conflicts, and no attached waiter is before its
+// place, or at all if it has none.
+func (d *decider) fits(m Member, id LeaseID) bool {
+	for _, w := range d.record.Queue {
+		if w.Lease.ID == id {
+			break
+		}
+		if !w.GrantedUnclaimed && d.attached(w) {
+			return false
+		}
+	}
+	return !d.paused() && d.record.isCompatible(m.Mode, m.Capacity)
+}

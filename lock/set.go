@@ -1,0 +1,116 @@
+package lock
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// MaxSetSize is the maximum number of locks of a set.
+const MaxSetSize = 32
+
+// A Member is one lock of a set: several locks that are acquired together, all or none. A set has one LeaseID, and its
+// leases begin and end at the same instants. Nothing is held while it waits: it has a place in the queue of each lock, and
+// is granted all of them in one decision, when it is next at all. Its leases have one token, which is greater than all
+// earlier ones of each lock; only a shared lease that joins others has theirs.
+//
+// First come, first served holds at each lock. So the first set in the queue of a free lock keeps the waiters behind it
+// waiting, until its other locks are free, too.
+type Member struct {
+	Name     string
+	Mode     Mode // zero: Exclusive
+	Capacity int  // number of permits; Permit only
+}
+
+// resolveSet checks the locks of a set and orders them by name. A set of one is that lock alone.
+func (a *Acquire) resolveSet() error {
+	if len(a.Set) == 0 {
+		return nil
+	}
+	if a.Name != "" || a.Mode != 0 || a.Capacity != 0 {
+		return Invalid("locks", "cannot be combined with one lock's name, mode or capacity")
+	}
+	if len(a.Set) > MaxSetSize {
+		return Invalid("locks", "are %d; give 1 to %d", len(a.Set), MaxSetSize)
+	}
+	set := slices.Clone(a.Set)
+	for i := range set {
+		m := &set[i]
+		m.Mode = cmp.Or(m.Mode, Exclusive)
+		if err := cmp.Or(CheckName(m.Name), checkMode(m.Mode, m.Capacity)); err != nil {
+			return inMember(i, err)
+		}
+		if slices.ContainsFunc(set[:i], func(o Member) bool { return o.Name == m.Name }) {
+			return Invalid(fmt.Sprintf("locks/%d/name", i), "is given twice; name each lock once")
+		}
+	}
+	if len(set) == 1 {
+		a.Name, a.Mode, a.Capacity, a.Set = set[0].Name, set[0].Mode, set[0].Capacity, nil
+		return nil
+	}
+	slices.SortFunc(set, func(m, o Member) int { return strings.Compare(m.Name, o.Name) })
+	a.Set = set
+	return nil
+}
+
+// inMember returns the error of a field of the i-th lock of a set.
+func inMember(i int, err error) error {
+	e, ok := err.(*Error) //nolint:errorlint // this package has just made it
+	if !ok {
+		return err
+	}
+	at := fmt.Sprintf("locks/%d/", i)
+	return &Error{Code: e.Code, Field: at + e.Field, Detail: at + e.Detail}
+}
+
+// members returns the locks that a asks for.
+func (a Acquire) members() []Member {
+	if len(a.Set) > 0 {
+		return a.Set
+	}
+	return []Member{{Name: a.Name, Mode: a.Mode, Capacity: a.Capacity}}
+}
+
+// resolveNames checks the names of a set and orders them. A set of one is that lock alone.
+func resolveNames(name *string, set *[]string) error {
+	switch n := len(*set); {
+	case n == 0:
+		return CheckName(*name)
+	case *name != "":
+		return Invalid("names", "cannot be combined with the name of one lock")
+	case n > MaxSetSize:
+		return Invalid("names", "are %d; give 1 to %d", n, MaxSetSize)
+	}
+	for i, one := range *set {
+		if err := checkName(fmt.Sprintf("names/%d", i), one); err != nil {
+			return err
+		}
+		if slices.Contains((*set)[:i], one) {
+			return Invalid(fmt.Sprintf("names/%d", i), "is given twice; name each lock once")
+		}
+	}
+	if len(*set) == 1 {
+		*name, *set = (*set)[0], nil
+		return nil
+	}
+	*set = slices.Sorted(slices.Values(*set))
+	return nil
+}
+
+// namesOf returns the locks of a command on the lock name or the set.
+func namesOf(name string, set []string) []string {
+	if len(set) > 0 {
+		return set
+	}
+	return []string{name}
+}
+
+// refsOf returns the leases with the ID.
+func refsOf(names []string, id LeaseID) []LeaseRef {
+	refs := make([]LeaseRef, len(names))
+	for i, name := range names {
+		refs[i] = RefOf(name, id)
+	}
+	return refs
+}

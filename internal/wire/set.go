@@ -51,7 +51,9 @@ func (s LeaseSet) Domain(sent time.Time) lock.Grant {
 	return out
 }
 
-func (s LeaseSet) names() []string { return MapSlice(s.Locks, func(l SetLease) string { return l.Name }) }
+func (s LeaseSet) names() []string {
+	return MapSlice(s.Locks, func(l SetLease) string { return l.Name })
+}
 
 // parseSet decodes the answer to c, an acquire or a renewal of these locks.
 func parseSet(text []byte, c lock.Command, names []string, sent time.Time) (lock.Grant, error) {

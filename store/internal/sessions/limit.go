@@ -83,7 +83,8 @@ func (l *limiter) set(ref lock.SessionRef, n int, now time.Time) {
 	c.n, c.at = n+c.admitted(now), now
 }
 
-// IsFull reports whether the session has so many leases and places that it gets no more. Otherwise it counts one more.
+// IsFull reports whether the session has so many leases and places that it gets no more. Otherwise it counts one more. The
+// error is one of package lock.
 func (k *Keeper) IsFull(ctx context.Context, ref lock.SessionRef, limit int) (bool, error) {
 	now := time.Now()
 	enough, full := k.limits.admit(ref, limit, now)
@@ -91,9 +92,12 @@ func (k *Keeper) IsFull(ctx context.Context, ref lock.SessionRef, limit int) (bo
 		return full, nil
 	}
 	counts := make(row.SessionCounts)
-	b := &pgx.Batch{}
-	counts.Queue(b, ref)
-	if err := k.db.Rest.SendBatch(ctx, b).Close(); err != nil {
+	err := k.db.First(ctx, func(ctx context.Context) error {
+		b := &pgx.Batch{}
+		counts.Queue(b, ref)
+		return k.db.Rest.SendBatch(ctx, b).Close()
+	})
+	if err != nil {
 		return false, err
 	}
 	c := counts[ref]

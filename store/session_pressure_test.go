@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
@@ -62,17 +63,7 @@ func TestASessionIsClearedOnlyWhenNothingIsLeft(t *testing.T) {
 	url := pgtest.URL(t)
 	s, outside := open(t, url), connect(t, url)
 	many, one := openSession(t, s, time.Hour, 0), openSession(t, s, time.Hour, 0)
-	for range 3 {
-		items := make([]lock.Command, 1000)
-		for i := range items {
-			items[i] = inSession(fmt.Sprintf("a:%s", uuid.NewString()), many)
-		}
-		for _, r := range s.Batch(t.Context(), items) {
-			if r.Err != nil {
-				t.Fatal(r.Err)
-			}
-		}
-	}
+	mustAcquireMany(t, s, many, "a:", 3000)
 	mustAcquire(t, s, inSession("z", one))
 	exec(t, outside, "update paddock.sessions set ended = $1, ended_at = clock_timestamp() - interval '1 minute'", int(lock.Released))
 	until(t, "both are cleared", func() bool { return number(t, outside, "select count(*) from paddock.sessions where cleared") == 2 })
@@ -220,4 +211,75 @@ func TestARepeatedOpeningIsWritten(t *testing.T) {
 	if number(t, outside, version) == before {
 		t.Error("an opening that was repeated was confirmed from what may be on this server alone")
 	}
+}
+
+// TestNoGrantIsToldForASessionThatIsOver: at the end of a session the lock is released that it waits for, at one replica, and
+// the call waits at the other one. It is told at once that the session is over, unless it was granted the lock before.
+func TestNoGrantIsToldForASessionThatIsOver(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	releases, waits := open(t, url), open(t, url)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	granted, lost := 0, 0
+	for i := range 8 {
+		all.Go(func() {
+			for round := range 6 {
+				told, err := waitBeyond(t, releases, waits, fmt.Sprintf("waits:%d:%d", i, round))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				if told {
+					granted++
+				} else {
+					lost++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	if t.Logf("%d calls were granted the lock, and %d told that their session is over", granted, lost); lost == 0 {
+		t.Error("no session was over before the grant: this is no race")
+	}
+}
+
+// waitBeyond waits for a lock in a session, and returns whether it was granted.
+func waitBeyond(t *testing.T, releases, waits *store.Store, name string) (granted bool, err error) {
+	before, err := releases.Acquire(t.Context(), acquire(name))
+	if err != nil {
+		return false, err
+	}
+	g, err := waits.OpenSession(t.Context(), lock.OpenSession{Holder: "worker", TTL: 500 * time.Millisecond})
+	if err != nil {
+		return false, err
+	}
+	a := inSession(name, g)
+	a.Wait = lock.MaxWait
+	released := make(chan error, 1)
+	go func() {
+		time.Sleep(time.Until(g.Until) + time.Duration(rand.IntN(20)-10)*time.Millisecond)
+		released <- releases.Release(t.Context(), lock.Release{Name: name, LeaseID: before.ID})
+	}()
+	got, refused := waits.Acquire(t.Context(), a)
+	took := time.Since(g.Until)
+	if err := <-released; err != nil {
+		return false, err
+	}
+	switch {
+	case refused == nil && !got.AcquiredAt.Before(g.ExpiresAt):
+		return false, fmt.Errorf("granted at %v in a session that was over at %v", got.AcquiredAt, g.ExpiresAt)
+	case refused != nil && !errors.Is(refused, lock.ErrSessionLost):
+		return false, refused
+	case took > lock.MaxWait/2:
+		return false, fmt.Errorf("answered %v after the end of the session", took)
+	}
+	for _, e := range eventsOf(t, waits, name) {
+		if e.Kind == lock.Granted && e.Place > 0 && !e.At.Before(g.ExpiresAt) {
+			return false, fmt.Errorf("the lock was granted at %v in a session that was over at %v", e.At, g.ExpiresAt)
+		}
+	}
+	return refused == nil, nil
 }

@@ -214,7 +214,7 @@ func TestARepeatedOpeningIsWritten(t *testing.T) {
 }
 
 // TestNoGrantIsToldForASessionThatIsOver: at the end of a session the lock is released that it waits for, at one replica, and
-// the call waits at the other one. It is told at once that the session is over, unless it was granted the lock before.
+// the call waits at the other one. Its answer is that the session is over, unless it was granted the lock before.
 func TestNoGrantIsToldForASessionThatIsOver(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -225,13 +225,13 @@ func TestNoGrantIsToldForASessionThatIsOver(t *testing.T) {
 	for i := range 8 {
 		all.Go(func() {
 			for round := range 6 {
-				told, err := waitBeyond(t, releases, waits, fmt.Sprintf("waits:%d:%d", i, round))
+				won, err := waitBeyond(t, releases, waits, fmt.Sprintf("waits:%d:%d", i, round))
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				mu.Lock()
-				if told {
+				if won {
 					granted++
 				} else {
 					lost++
@@ -241,7 +241,7 @@ func TestNoGrantIsToldForASessionThatIsOver(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if t.Logf("%d calls were granted the lock, and %d told that their session is over", granted, lost); lost == 0 {
+	if t.Logf("%d calls were granted the lock, and the sessions of %d were over", granted, lost); lost == 0 {
 		t.Error("no session was over before the grant: this is no race")
 	}
 }

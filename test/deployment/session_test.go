@@ -157,8 +157,8 @@ func (s *fixture) expectExpired(h sessionHolder, taken time.Time) {
 	}
 }
 
-// TestACloseWhoseReplicaIsKilledIsFinished by the other one: of the session nothing is left.
-func TestACloseWhoseReplicaIsKilledIsFinished(t *testing.T) {
+// TestACloseAtAKilledReplicaIsFinished by the other one: of the session nothing is left.
+func TestACloseAtAKilledReplicaIsFinished(t *testing.T) {
 	t.Parallel()
 	const leases, portion = 10_000, 1000
 	databaseURL := pgtest.URL(t)

@@ -12,9 +12,10 @@ type SessionChange interface {
 	// Session returns the session that is changed.
 	Session() SessionRef
 	// Change decides at now. The session is nil if there is none; it is not modified. The caller may store the result only
-	// if nothing else has changed the session since it was read, and now was read after that was certain. changed is false if
-	// there is nothing to store.
-	Change(s *Session, now time.Time) (after Session, changed bool, err error)
+	// if nothing else has changed the session since it was read, and now was read after that was certain. stored is false if
+	// there is nothing to store. A repeated call that succeeds stores the session as it is, so that its answer is as durable as
+	// that of the first one.
+	Change(s *Session, now time.Time) (after Session, stored bool, err error)
 }
 
 // OpenSession opens a session. With the ID of one that was opened before it returns that, with its remaining time.
@@ -55,7 +56,7 @@ func (o OpenSession) Change(s *Session, now time.Time) (Session, bool, error) {
 		return Session{}, false, &Error{Code: ErrSessionIDInUse, Detail: "The session_id belongs to a session with another holder. " +
 			"Use a new random UUID for each session."}
 	}
-	return *s, false, nil
+	return *s, true, nil // so that what the answer confirms is as durable as the opening
 }
 
 // RenewSession sets the expiry of a session to now plus its TTL, but never to an earlier one than it has. It works until the
@@ -106,7 +107,7 @@ func (c CloseSession) Session() SessionRef { return c.ID.Ref() }
 // Change marks the session as closed. Its leases still count until EndSession has ended each.
 func (c CloseSession) Change(s *Session, now time.Time) (Session, bool, error) {
 	if s != nil && s.ID == c.ID && s.Ended == Released {
-		return *s, false, nil
+		return *s, true, nil
 	}
 	if err := s.usable(c.ID, now); err != nil {
 		return Session{}, false, err
@@ -136,7 +137,7 @@ func (r RevokeSession) Change(s *Session, now time.Time) (Session, bool, error) 
 	case s == nil:
 		return Session{}, false, UnknownSession()
 	case s.Ended == Revoked:
-		return *s, false, nil
+		return *s, true, nil
 	case s.Ended != 0 || s.IsOver(now):
 		return Session{}, false, s.errLost(now)
 	}
@@ -212,8 +213,13 @@ func (e EndSession) Apply(v View) Decision {
 // endSession ends what the session has of the lock, alone or of the set.
 func (d *decider) endSession(e EndSession) {
 	for _, l := range d.record.Leases {
+		if l.Session != e.Ref || !slices.Equal(l.Set, e.Set) {
+			continue
+		}
+		if d.isUndelivered(l) {
+			d.ousted = append(d.ousted, Waiter{Place: l.Place, Lease: l, Attachment: l.Attachment})
+		}
 		switch {
-		case l.Session != e.Ref || !slices.Equal(l.Set, e.Set):
 		case e.How == Revoked:
 			d.revoke(l, Revoke{Reason: e.Reason, SkipGrace: e.SkipGrace})
 		case e.How == Released:

@@ -139,6 +139,25 @@ func TestAnUnclaimedGrantOfALostSessionIsWithdrawn(t *testing.T) {
 	m.expect("|")
 }
 
+// TestAWaiterIsWokenThatIsGrantedTheLockAsItsSessionEnds: the decision that ends what a closed session has finds the lock free.
+func TestAWaiterIsWokenThatIsGrantedTheLockAsItsSessionEnds(t *testing.T) {
+	t.Parallel()
+	for _, decides := range []lock.Replica{1, 2} {
+		m := opened(t)
+		m.must(acquire(1, func(a *lock.Acquire) { a.TTL = 9 * time.Second }))
+		waits := m.enqueue(2, inSession)
+		m.advance(9 * time.Second)
+		if _, err := m.change(lock.CloseSession{ID: sessionID}); err != nil {
+			t.Fatal(err)
+		}
+		d := m.on(decides).must(lock.EndSession{Name: name, Ref: sessionID.Ref(), How: lock.Released})
+		m.expect("|")
+		if len(d.Ousted) != 1 || d.Ousted[0].Attachment != waits.Attachment || len(d.Promoted) > 0 {
+			t.Errorf("replica %d wakes %+v, and tells %+v of a grant", decides, d.Ousted, d.Promoted)
+		}
+	}
+}
+
 func TestASessionWithALeaseThatEndsEarlier(t *testing.T) {
 	t.Parallel()
 	m := opened(t)

@@ -32,7 +32,9 @@ func (s *Store) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fence
 	if err != nil {
 		return lock.FencedValue{}, err
 	}
-	f, err := transact(ctx, s, s.fencers, w, s.attemptFenced)
+	f, err := transact(ctx, s, w, transaction[lock.FencedWrite, lock.FencedValue]{
+		turns: []chan struct{}{s.fencers, s.writers}, read: s.db.Read, attempt: s.attemptFenced,
+	})
 	if report, stale := w.Stale(err); stale {
 		s.recordStale(ctx, report)
 	}
@@ -71,7 +73,7 @@ func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (after lo
 		b.Queue(sqlCreateFenced, w.Key, w.Lock)
 		b.Queue(sqlLockFenced, w.Key).QueryRow(func(row pgx.Row) error { return scanFenced(row, &before) })
 	}, func(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, write *pgx.Batch) error {
-		if err := row.AddSessions(ctx, conn, &guard); err != nil {
+		if err := row.AddSessions(ctx, conn, &guard, e.Now); err != nil {
 			return err
 		}
 		newest, err := w.RequiredToken(guard, e.Now)

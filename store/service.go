@@ -30,10 +30,8 @@ func (s *Store) inSession(ctx context.Context, a lock.Acquire) (lock.Acquire, er
 	if a.Session() == 0 {
 		return a, nil
 	}
-	err := s.db.Read(ctx, func(ctx context.Context) (err error) {
-		a.SessionFull, err = s.sessions.IsFull(ctx, a.Session(), max(len(a.Set), 1), s.bounds.MaxSessionLeases)
-		return err
-	})
+	var err error
+	a.SessionFull, err = s.sessions.IsFull(ctx, a.Session(), max(len(a.Set), 1), s.bounds.MaxSessionLeases)
 	return a, err
 }
 

@@ -145,22 +145,30 @@ func (c crossing) take(stop <-chan struct{}) (g lock.Grant, err error) {
 	return g, err
 }
 
+// mustAcquireMany acquires n locks in the session, whose names begin with the prefix.
+func mustAcquireMany(t *testing.T, s lock.Service, g lock.SessionGrant, prefix string, n int) {
+	t.Helper()
+	for first := 0; first < n; first += lock.MaxBatch {
+		items := make([]lock.Command, min(n-first, lock.MaxBatch))
+		for i := range items {
+			items[i] = inSession(fmt.Sprint(prefix, first+i), g)
+		}
+		for _, r := range s.Batch(t.Context(), items) {
+			if r.Err != nil {
+				t.Fatal(r.Err)
+			}
+		}
+	}
+}
+
 // TestAHeartbeatWritesOneRow, whatever the session keeps alive, and no index.
 func TestAHeartbeatWritesOneRow(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	s, outside := open(t, url), connect(t, url)
 	g := openSession(t, s, time.Minute, 0)
-	const leases = 1000
-	items := make([]lock.Command, leases)
-	for i := range items {
-		items[i] = inSession(fmt.Sprintf("n:%d", i), g)
-	}
-	for _, r := range s.Batch(t.Context(), items) {
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
-	}
+	const leases = 10_000
+	mustAcquireMany(t, s, g, "n:", leases)
 	const versions = "select count(*) + sum(hashtext(xmin::text || ctid::text)) from paddock.records"
 	before := number(t, outside, versions)
 	for range 50 {

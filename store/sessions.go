@@ -77,8 +77,15 @@ func (s *Store) RevokeSession(ctx context.Context, r lock.RevokeSession) (lock.S
 	return s.Session(ctx, r.Ref)
 }
 
+// changeSession changes a session. Those whose rows are locked have one turn together, so that they delay no other heartbeat.
 func (s *Store) changeSession(ctx context.Context, c lock.SessionChange) (sessions.Changed, error) {
-	return transact(ctx, s, s.heartbeats, c, s.sessions.Change)
+	tx := transaction[lock.SessionChange, sessions.Changed]{
+		turns: []chan struct{}{s.writers}, read: s.db.First, attempt: s.sessions.Change,
+	}
+	if s.sessions.IsLocked(c.Session()) {
+		tx.turns = []chan struct{}{s.aside, s.writers}
+	}
+	return transact(ctx, s, c, tx)
 }
 
 // Session returns a session, see lock.Service.

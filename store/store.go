@@ -139,13 +139,13 @@ type Store struct {
 	bounds   lock.Bounds
 	self     lock.Replica
 	observer Observer // may be nil
-	// fencers has a value for each fenced write. There are fewer of them than connections for reads, where possible, so
-	// that reads continue while every commit waits for a standby.
-	fencers chan struct{}
-	// heartbeats has a value for each change of a session.
-	heartbeats chan struct{}
-	stale      lock.StaleReports
-	work       sync.WaitGroup // background tasks and fenced writes
+	// writers has a value for each fenced write, and for each change of a session. There are fewer of them than connections
+	// for reads, where possible, so that reads continue while every commit waits for a standby.
+	writers chan struct{}
+	fencers chan struct{} // has a value for each fenced write: fewer than writers, where possible
+	aside   chan struct{} // has a value for the change of a session whose row another connection keeps locked
+	stale   lock.StaleReports
+	work    sync.WaitGroup // background tasks and writers
 }
 
 var _ lock.Service = (*Store)(nil)
@@ -188,8 +188,8 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 // like any caller.
 func assemble(db *database.DB, o Options) *Store {
 	s := &Store{db: db, epochs: epoch.New(db), bounds: o.Bounds, observer: o.Observer, self: lock.Replica(1 + rand.Int64N(1<<62))}
-	s.fencers = make(chan struct{}, max(db.Share()-1, 1))
-	s.heartbeats = make(chan struct{}, max(db.Share()-1, 1))
+	s.writers, s.fencers = make(chan struct{}, max(db.Share()-1, 1)), make(chan struct{}, max(db.Share()-2, 1))
+	s.aside = make(chan struct{}, 1)
 	rounds := func(Round) {}
 	if o.Observer != nil {
 		rounds = o.Observer.Tried

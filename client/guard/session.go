@@ -120,13 +120,14 @@ func (s *Session) join(ctx context.Context, l *Lease, g lock.Grant, suspended ti
 }
 
 // renew sends a heartbeat. If the session has fewer leases than it should, an operator has ended some, or they have reached
-// their MaxHold: then it finds out which.
+// their MaxHold: then it finds out which. Leases that others have acquired in the session count, too, and may hide that.
 func (s *Session) renew(ctx context.Context) (time.Time, error) {
 	var known []*Lease
 	for l := range s.leases.Range {
 		known = append(known, l.(*Lease))
 	}
 	g, err := s.locks.RenewSession(ctx, lock.RenewSession{ID: s.id})
+	known = slices.DeleteFunc(known, func(l *Lease) bool { return l.ctx.Err() != nil }) // released meanwhile
 	if err == nil && g.Leases < len(known) {
 		go s.findLost(known)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -155,6 +156,45 @@ func TestALostLeaseOfASessionIsFound(t *testing.T) {
 		}
 		if kept.Err() != nil || g.Err() != nil {
 			t.Errorf("the other lease is %v, the session %v", kept.Err(), g.Err())
+		}
+	})
+}
+
+// A releaser releases something just before a heartbeat, and counts batches.
+type releaser struct {
+	lock.Service
+	release func()
+	batches atomic.Int32
+}
+
+func (r *releaser) RenewSession(ctx context.Context, c lock.RenewSession) (lock.SessionGrant, error) {
+	r.release()
+	return r.Service.RenewSession(ctx, c)
+}
+
+func (r *releaser) Batch(ctx context.Context, items []lock.Command) []lock.Result {
+	r.batches.Add(1)
+	return r.Service.Batch(ctx, items)
+}
+
+// TestAReleaseDuringAHeartbeatIsNoLoss, for which all other leases would have to be renewed.
+func TestAReleaseDuringAHeartbeatIsNoLoss(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		var leases []*guard.Lease
+		r := &releaser{Service: s.service.Service}
+		r.release = func() {
+			s.must(leases[0].Release(s.Context()))
+			leases = leases[1:]
+		}
+		s.service.Service = r
+		g := s.openSession(guard.SessionOptions{})
+		for n := range 10 {
+			leases = append(leases, s.acquireIn(g, n, guard.Options{}))
+		}
+		time.Sleep(ttl)
+		synctest.Wait()
+		if n := r.batches.Load(); len(leases) == 10 || n > 0 {
+			t.Errorf("%d leases are left, and %d batches ask whether they are lost", len(leases), n)
 		}
 	})
 }

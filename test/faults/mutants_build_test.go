@@ -26,7 +26,7 @@ var (
 
 func allMutants() []mutant {
 	all := append(slices.Clone(mutants), noEpochCheck, joinsFirst)
-	for _, c := range stages {
+	for _, c := range slices.Concat(stages, sessionStages) {
 		all = append(all, c.mutant)
 	}
 	return all

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -89,7 +90,7 @@ const situations = 20
 func TestStagedMutantsAreFound(t *testing.T) {
 	t.Parallel()
 	a := newTrialPool(t)
-	for _, c := range stages {
+	for _, c := range slices.Concat(stages, sessionStages) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := c.stage(t, a, c.build(t))

@@ -23,7 +23,7 @@ const (
 	// the scan and the pruning, which can wait, share them.
 	taskConns = 3
 	// fewestConns is the least pool_max_conns. Of those beside taskConns a quarter may be in use by late commits, one by
-	// calls on rows that other sessions have locked, and one by reads and fenced writes: one is always left for decisions.
+	// calls on rows that other sessions have locked, and one by reads, fenced writes and sessions: one is always left for decisions.
 	fewestConns = 4 + taskConns
 	// connectTimeout is the timeout of a connection attempt, where the URL gives none.
 	connectTimeout = 5 * time.Second
@@ -42,7 +42,8 @@ func Open(ctx context.Context, databaseURL string, pooled bool, tracer pgx.Query
 	config.MaxConns = (config.MaxConns-taskConns)/4 + taskConns
 	decides.MaxConns -= config.MaxConns
 	config.MinConns, decides.MinConns = min(config.MinConns, config.MaxConns), min(decides.MinConns, decides.MaxConns)
-	d := &DB{Pooled: pooled, Log: log, guests: make(chan struct{}, config.MaxConns-taskConns)}
+	share := config.MaxConns - taskConns
+	d := &DB{Pooled: pooled, Log: log, guests: make(chan struct{}, share), reads: make(chan struct{}, max(share-1, 1))}
 	decides.AfterConnect = d.connected
 	if d.Rest, err = openPool(ctx, config); err != nil {
 		return nil, err

@@ -35,7 +35,8 @@ type DB struct {
 
 	ctx    context.Context // ends with Stop
 	stop   context.CancelFunc
-	guests chan struct{} // has a value for each read and fenced write that runs
+	guests chan struct{} // has a value for each call of Read and First that runs
+	reads  chan struct{} // has a value for each call of Read that runs: fewer than guests has room for, where possible
 	made   atomic.Int64  // connections in Deciding
 	tasks  sync.Map      // when each background task last succeeded: a time.Time for its name
 }
@@ -58,7 +59,7 @@ func (d *DB) Context() context.Context { return d.ctx }
 // date: the server may have lost its newest commits, or be another one.
 func (d *DB) Connected() int64 { return d.made.Load() }
 
-// Share returns the number of connections that reads and fenced writes may use. Late commits may use as many, and so may
+// Share returns the number of connections that reads, fenced writes and heartbeats of sessions may use. Late commits may use as many, and so may
 // calls on rows that other sessions have locked.
 func (d *DB) Share() int { return cap(d.guests) }
 
@@ -127,8 +128,20 @@ func (d *DB) Relaxed(queue func(*pgx.Batch)) error {
 }
 
 // Read runs query, which must not change anything unless it succeeds, again if that may help. It first waits for one of
-// the connections that reads and fenced writes may use. The error is one of package lock.
+// the connections that reads and fenced writes may use: one less than for First, where possible. The error is one of package
+// lock.
 func (d *DB) Read(ctx context.Context, query func(context.Context) error) error {
+	select {
+	case d.reads <- struct{}{}:
+		defer func() { <-d.reads }()
+	case <-ctx.Done():
+		return Unavailable(context.Cause(ctx))
+	}
+	return d.First(ctx, query)
+}
+
+// First is Read for a query that is quick, and urgent: slow reads do not keep it from having a connection.
+func (d *DB) First(ctx context.Context, query func(context.Context) error) error {
 	select {
 	case d.guests <- struct{}{}:
 		defer func() { <-d.guests }()

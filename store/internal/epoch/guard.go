@@ -218,6 +218,6 @@ func begin(
 	b.Queue(sqlRebaseParts, at, at.UnixMicro(), waitUntil, aliveUntil.UnixMicro(),
 		waitUntil.Add(lock.PlaceRetention).UnixMicro(), OfSession)
 	b.Queue(sqlRebaseReplicas, aliveUntil)
-	b.Queue(sqlRebaseSessions, at)
+	b.Queue(sqlRebaseSessions, at, int16(lock.Expired))
 	return number, max(closedUntil.Sub(at), 0), conn.SendBatch(ctx, b).Close()
 }

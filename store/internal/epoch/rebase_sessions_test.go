@@ -7,7 +7,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestSessionsAreMovedToTheNewClock: an open one has its whole TTL again. The old clock was an hour off.
+// TestSessionsAreMovedToTheNewClock: an open one has its whole TTL again; so has one that is closed or revoked, since its leases
+// count until each is ended, with the grace of a revocation. The old clock was an hour off.
 func TestSessionsAreMovedToTheNewClock(t *testing.T) {
 	t.Parallel()
 	for name, off := range map[string]time.Duration{"the old clock was ahead": time.Hour, "the old clock was behind": -time.Hour} {
@@ -19,7 +20,8 @@ func TestSessionsAreMovedToTheNewClock(t *testing.T) {
 			for ref, s := range []struct {
 				expires time.Duration
 				ended   lock.Kind
-			}{{expires: 50 * time.Second}, {expires: -5 * time.Second}, {expires: -10 * time.Second}, {expires: time.Minute, ended: lock.Released}} {
+			}{{expires: 50 * time.Second}, {expires: -5 * time.Second}, {expires: -10 * time.Second}, {expires: time.Minute, ended: lock.Expired},
+				{expires: time.Minute, ended: lock.Released}, {expires: time.Minute, ended: lock.Revoked}, {expires: -time.Minute, ended: lock.Revoked}} {
 				h.exec(`insert into paddock.sessions (ref, id, holder, ttl_ms, grace_ms, opened_at, expires_at, ended, ended_at)
 					values ($1, gen_random_uuid(), 'h', 60000, 10000, $2, $3, $4, case when $4::smallint > 0 then $2::timestamptz end)`,
 					ref+1, last.Add(-time.Minute), last.Add(s.expires), s.ended)
@@ -34,15 +36,17 @@ func TestSessionsAreMovedToTheNewClock(t *testing.T) {
 				t.Fatal("the epoch is not recovered")
 			}
 			began := h.began()
-			for ref, want := range []time.Duration{time.Minute, time.Minute, -10 * time.Second, -10 * time.Second} {
+			for ref, want := range []time.Duration{
+				time.Minute, time.Minute, -10 * time.Second, -10 * time.Second, time.Minute, time.Minute, -10 * time.Second,
+			} {
 				var opened, expires time.Time
 				err := h.outside.QueryRow(t.Context(), "select opened_at, expires_at from paddock.sessions where ref = $1", ref+1).Scan(&opened, &expires)
 				if err != nil || opened.After(began) || expires.After(began.Add(want)) || want > 0 && !expires.Equal(began.Add(want)) {
 					t.Errorf("session %d was opened at %v and ends at %v, want %v after %v; %v", ref+1, opened, expires, want, began, err)
 				}
 			}
-			if n := h.number("select count(*) from paddock.sessions where ended > 0 and ended_at <= $1 or ended = 0 and ended_at is null", began); n != 4 {
-				t.Errorf("%d of 4 sessions have a consistent end", n)
+			if n := h.number("select count(*) from paddock.sessions where ended > 0 and ended_at <= $1 or ended = 0 and ended_at is null", began); n != 7 {
+				t.Errorf("%d of 7 sessions have a consistent end", n)
 			}
 			const moved = `select (select count(*) from paddock.records where expires_at = $1 and acquired_at = $2)
 				+ (select count(*) from paddock.parts where expires_at = $1 and acquired_at = $2)`

@@ -108,9 +108,17 @@ func QueueFence(b *pgx.Batch, name string, token *lock.Token) {
 	})
 }
 
-// AddSessions adds the ends of the sessions to the leases of the record that have one.
-func AddSessions(ctx context.Context, from Querier, r *lock.Record) error {
-	sessions, err := ReadSessions(ctx, from, refsOf(r))
+// AddSessions adds the ends of the sessions to the leases of the record that have one. If one is over at now, and its end is
+// not recorded, it waits until no renewal of the session is being committed: its row stays locked until the transaction ends.
+func AddSessions(ctx context.Context, from Querier, r *lock.Record, now time.Time) error {
+	refs := refsOf(r)
+	sessions, err := ReadSessions(ctx, from, refs)
+	if err == nil && sessions.Undecided(now) {
+		var rows pgx.Rows
+		if rows, err = from.Query(ctx, sqlLockSessions, refs); err == nil {
+			sessions, err = scanSessions(rows)
+		}
+	}
 	sessions.of(r)
 	return err
 }

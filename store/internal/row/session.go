@@ -148,7 +148,7 @@ func ExpireSessions(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, refs []l
 
 // QueueLockedSession queues the locking of the session's row until the transaction ends, and its reading into s.
 func QueueLockedSession(b *pgx.Batch, ref lock.SessionRef, s **lock.Session) {
-	b.Queue(sqlLockSession, ref).Query(func(rows pgx.Rows) error {
+	b.Queue(sqlLockSessions, []lock.SessionRef{ref}).Query(func(rows pgx.Rows) error {
 		all, err := scanSessions(rows)
 		if one, found := all[ref]; found {
 			*s = &one

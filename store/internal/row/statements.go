@@ -173,7 +173,7 @@ var (
 	sqlExpireSessions = render("expire_sessions", variant{})
 	sqlLockedSessions = render("locked_sessions", variant{})
 	sqlSessionsOf     = render("sessions_of", variant{})
-	sqlLockSession    = render("lock_session", variant{})
+	sqlLockSessions   = render("lock_sessions", variant{})
 	sqlOpenSession    = render("open_session", variant{})
 	sqlSaveSession    = render("save_session", variant{})
 

@@ -3,6 +3,8 @@ package sessions
 import (
 	"context"
 	"embed"
+	"errors"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,6 +36,7 @@ type Keeper struct {
 	submit Submit
 	wake   chan struct{} // has a value when a session may end earlier than is known
 	limits limiter
+	locked sync.Map // the SessionRefs of sessions whose rows were locked when they were last to be changed
 }
 
 // New returns a Keeper. Run ends the leases of sessions.
@@ -57,10 +60,26 @@ func (c Changed) Until() time.Time { return c.Began.Add(c.ExpiresAt.Sub(c.Now)) 
 func (k *Keeper) Change(ctx context.Context, c lock.SessionChange) (Changed, error) {
 	for {
 		out, lost, err := k.attempt(ctx, c)
+		k.note(c.Session(), err)
 		if err != nil || !lost {
 			return out, err
 		}
 	}
+}
+
+// note notes whether the session's row was locked when it was to be changed.
+func (k *Keeper) note(ref lock.SessionRef, err error) {
+	if err != nil && !errors.As(err, new(*lock.Error)) && database.EffectOf(err) == database.Blocked {
+		k.locked.Store(ref, nil)
+	} else {
+		k.locked.Delete(ref)
+	}
+}
+
+// IsLocked reports whether another connection had the session's row locked for long when it was last to be changed.
+func (k *Keeper) IsLocked(ref lock.SessionRef) bool {
+	_, locked := k.locked.Load(ref)
+	return locked
 }
 
 // attempt changes the session once. lost says that another call has opened the session at the same time, so nothing was
@@ -112,7 +131,7 @@ func (k *Keeper) mayEndAt(s lock.Session) {
 func (k *Keeper) End(ctx context.Context, s lock.Session, skipGrace bool) error {
 	ref := s.ID.Ref()
 	for {
-		left, err := k.endSome(ctx, []ended{{s, skipGrace}})
+		left, _, err := k.endSome(ctx, []ended{{s, skipGrace}})
 		if err != nil || left[ref] == 0 {
 			return err
 		}

@@ -84,7 +84,7 @@ func (l *limiter) set(ref lock.SessionRef, n int, now time.Time) {
 }
 
 // IsFull reports whether the session has so many leases and places that it gets no more than n others. Otherwise it counts
-// these.
+// these. The error is one of package lock.
 func (k *Keeper) IsFull(ctx context.Context, ref lock.SessionRef, n, limit int) (bool, error) {
 	now := time.Now()
 	enough, full := k.limits.admit(ref, n, limit, now)
@@ -92,9 +92,12 @@ func (k *Keeper) IsFull(ctx context.Context, ref lock.SessionRef, n, limit int) 
 		return full, nil
 	}
 	counts := make(row.SessionCounts)
-	b := &pgx.Batch{}
-	counts.Queue(b, ref)
-	if err := k.db.Rest.SendBatch(ctx, b).Close(); err != nil {
+	err := k.db.First(ctx, func(ctx context.Context) error {
+		b := &pgx.Batch{}
+		counts.Queue(b, ref)
+		return k.db.Rest.SendBatch(ctx, b).Close()
+	})
+	if err != nil {
 		return false, err
 	}
 	c := counts[ref]

@@ -60,23 +60,21 @@ func (k *Keeper) Run(keep time.Duration) {
 	}
 }
 
-// endDue ends what is left of the sessions that have ended, and returns when to look again.
+// endDue ends what is left of the sessions that have ended, and returns when to look again. That the end of one session cannot
+// be recorded, because its row is locked, delays no other session.
 func (k *Keeper) endDue() (rest time.Duration, err error) {
-	due, next, err := k.due()
-	if err != nil {
-		return maxRest, err
-	}
-	left, err := k.endSome(k.db.Context(), due)
-	if err != nil {
+	due, next, notRecorded := k.due()
+	left, more, err := k.endSome(k.db.Context(), due)
+	if err = errors.Join(notRecorded, err); err != nil {
 		return maxRest, err
 	}
 	var done []lock.SessionRef
-	again := len(due) == maxDue
+	again := more || len(due) == maxDue
 	for _, s := range due {
-		if ref := s.ID.Ref(); left[ref] == 0 {
-			done = append(done, ref)
-		} else {
+		if ref := s.ID.Ref(); left[ref] > 0 {
 			again = true
+		} else if !more {
+			done = append(done, ref)
 		}
 	}
 	if len(done) > 0 {
@@ -91,8 +89,8 @@ func (k *Keeper) endDue() (rest time.Duration, err error) {
 	return min(max(next, minRest), database.Jittered(maxRest)), err
 }
 
-// due returns sessions about which something is to be done, see sql/due.sql, and in what time the next one is over. It records the end of those
-// that are over.
+// due returns sessions about which something is to be done, see sql/due.sql, and in what time the next one is over. It records
+// the end of those that are over. With an error it returns those of which the end is recorded.
 func (k *Keeper) due() (due []ended, next time.Duration, err error) {
 	skips := make(map[lock.SessionRef]bool)
 	var sessions row.Sessions
@@ -124,7 +122,8 @@ func (k *Keeper) due() (due []ended, next time.Duration, err error) {
 		if s.Ended == 0 {
 			changed, failed := k.Change(k.db.Context(), expire{ref})
 			if failed != nil && !errors.Is(failed, lock.ErrNotFound) {
-				err = failed
+				err = errors.Join(err, failed)
+				continue
 			}
 			s = changed.Session
 		}
@@ -150,10 +149,11 @@ func (e expire) Change(s *lock.Session, now time.Time) (after lock.Session, chan
 	return after, changed, nil
 }
 
-// endSome ends up to a portion of what the sessions have, and returns how many locks were found for each.
-func (k *Keeper) endSome(ctx context.Context, all []ended) (found map[lock.SessionRef]int, err error) {
+// endSome ends up to a portion of what the sessions have, and returns how many locks were found for each. more says that there
+// are others, of any of them.
+func (k *Keeper) endSome(ctx context.Context, all []ended) (found map[lock.SessionRef]int, more bool, err error) {
 	if len(all) == 0 {
-		return nil, nil
+		return nil, false, nil
 	}
 	byRef, refs := make(map[lock.SessionRef]ended, len(all)), make([]lock.SessionRef, 0, len(all))
 	for _, s := range all {
@@ -163,7 +163,7 @@ func (k *Keeper) endSome(ctx context.Context, all []ended) (found map[lock.Sessi
 	defer cancel()
 	locks, err := row.LeftOfSessions(ctx, k.db.Rest, refs, portion)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	found = make(map[lock.SessionRef]int)
 	commands := make([]lock.Command, len(locks))
@@ -172,7 +172,7 @@ func (k *Keeper) endSome(ctx context.Context, all []ended) (found map[lock.Sessi
 		found[l.Ref]++
 		commands[i] = lock.EndSession{Name: l.Name, Ref: l.Ref, How: s.Ended, Reason: s.Reason, SkipGrace: s.skipGrace}
 	}
-	return found, k.endAll(ctx, commands)
+	return found, len(locks) == portion, k.endAll(ctx, commands)
 }
 
 // endAll submits the commands, each until nothing is left of what it ends: sets are ended one by one.

@@ -1,10 +1,11 @@
--- Moves sessions to another clock, whose present is $1: each that is open has its whole TTL from then on. One that was over
--- at the old clock's last known time stays over.
+-- Moves sessions to another clock, whose present is $1: each has its whole TTL from then on, also one that is closed or revoked,
+-- since the leases that it has left count until each is ended. One that was over at the old clock's last known time, or has
+-- ended by $2, which is expiry, stays over.
 update paddock.sessions s
 set opened_at = least(s.opened_at, $1::timestamptz),
     ended_at = case when s.ended <> 0 then least(s.ended_at, $1::timestamptz) end,
     expires_at = case
-        when s.ended = 0 and s.expires_at + s.grace_ms * interval '1 millisecond' > k.last
+        when s.ended <> $2::smallint and s.expires_at + s.grace_ms * interval '1 millisecond' > k.last
             then $1::timestamptz + s.ttl_ms * interval '1 millisecond'
         else least(s.expires_at, $1::timestamptz - s.grace_ms * interval '1 millisecond')
     end

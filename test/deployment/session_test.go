@@ -1,0 +1,231 @@
+package deployment_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
+	"github.com/paddock-lock/paddock/internal/testkit/tcpproxy"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+const (
+	sessionTTL   = 3 * time.Second
+	sessionGrace = time.Second
+)
+
+// acquiresThree is a command of paddock session: it acquires three locks, says so, and goes on working.
+const acquiresThree = `for n in a b c; do
+	"$PADDOCK" acquire $n -o json >/dev/null || exit 9
+done
+echo "ready $$"
+while :; do sleep 0.1; done`
+
+// A sessionHolder is paddock session as a process, with its session and its locks.
+type sessionHolder struct {
+	*proctest.Process
+	session lock.SessionInfo
+	worker  int // the process of its command
+	tokens  map[string]lock.Token
+}
+
+// hold starts a holder that reaches the service at base.
+func (s *fixture) hold(base string) sessionHolder {
+	s.Helper()
+	program := paddock.Path(s.T)
+	cmd := exec.Command(program, "session", "--url", base, "--holder", "holder", "--ttl", sessionTTL.String(),
+		"--grace", sessionGrace.String(), "--", "sh", "-c", acquiresThree)
+	cmd.Env = append(os.Environ(), "PADDOCK="+program)
+	h := sessionHolder{Process: proctest.New(cmd), tokens: map[string]lock.Token{}}
+	h.Start(s.T)
+	worker, err := strconv.Atoi(h.Stdout.Await(s.T, `ready (\d+)`))
+	s.must(err)
+	h.worker = worker
+	s.Cleanup(func() { _ = syscall.Kill(worker, syscall.SIGKILL) }) // it may have ended
+	page, err := s.replicas[1].Sessions(s.Context(), lock.SessionQuery{Holder: "holder"})
+	s.must(err)
+	if len(page.Items) != 1 || page.Items[0].Leases != 3 {
+		s.Fatalf("the sessions are %+v", page.Items)
+	}
+	h.session = page.Items[0]
+	for _, name := range []string{"a", "b", "c"} {
+		l, err := s.replicas[1].Lock(s.Context(), name)
+		s.must(err)
+		h.tokens[name] = l.Token
+		_, err = s.write(name, l.Token)
+		s.must(err)
+	}
+	return h
+}
+
+// write writes under the token of the lock, as the work of its holder does.
+func (s *fixture) write(name string, token lock.Token) (lock.FencedValue, error) {
+	return s.replicas[0].WriteFenced(s.Context(), lock.FencedWrite{Key: "result:" + name, Lock: name, Token: token, Value: []byte("1")})
+}
+
+// TestALostHolderOfASessionLosesItsLocksTogether, to the calls that wait for them at either replica; and what it writes later is
+// refused.
+func TestALostHolderOfASessionLosesItsLocksTogether(t *testing.T) {
+	t.Parallel()
+	for how, lose := range map[string]func(*fixture, sessionHolder, *tcpproxy.Proxy){
+		"paused": func(s *fixture, h sessionHolder, _ *tcpproxy.Proxy) {
+			s.must(h.Cmd.Process.Signal(syscall.SIGSTOP))
+		},
+		"killed":  func(s *fixture, h sessionHolder, _ *tcpproxy.Proxy) { h.Signal(s.T, syscall.SIGKILL) },
+		"cut off": func(_ *fixture, _ sessionHolder, network *tcpproxy.Proxy) { network.Stall() },
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			s := newFixture(t, pgtest.URL(t))
+			network := tcpproxy.New(t, strings.TrimPrefix(s.replicas[0].base, "http://"))
+			h := s.hold("http://" + network.Address)
+			var next []*caller
+			for i, name := range []string{"a", "b", "c"} {
+				next = append(next, s.startNext(s.replicas[i%2], name))
+			}
+			lose(s, h, network)
+			var ended time.Time
+			for _, c := range next {
+				g := c.expectGrant()
+				if g.Token <= h.tokens[g.Name] {
+					t.Errorf("%s was granted with token %d after %d", g.Name, g.Token, h.tokens[g.Name])
+				}
+				if ended.IsZero() || g.AcquiredAt.Before(ended) {
+					ended = g.AcquiredAt
+				}
+				if _, err := s.write(g.Name, h.tokens[g.Name]); !errors.Is(err, lock.ErrStaleToken) {
+					t.Errorf("a late write of the holder under %s: %v", g.Name, err)
+				}
+				if _, err := s.write(g.Name, g.Token); err != nil {
+					t.Errorf("a write of the next holder under %s: %v", g.Name, err)
+				}
+			}
+			s.expectExpired(h, ended)
+			switch how {
+			case "paused":
+				s.must(h.Cmd.Process.Signal(syscall.SIGCONT))
+				fallthrough
+			case "cut off":
+				if code := h.Exit(t); code != 76 {
+					t.Errorf("the exit code is %d, want 76 for a lost session", code)
+				}
+				s.eventually("the work is stopped", func() bool { return syscall.Kill(h.worker, 0) != nil })
+			}
+		})
+	}
+}
+
+// startNext waits for the lock in the name of another holder.
+func (s *fixture) startNext(via lock.Service, name string) *caller {
+	c := &caller{fixture: s, done: make(chan struct{}), Acquire: lock.Acquire{
+		Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "next", TTL: time.Hour, Wait: lock.MaxWait,
+	}}
+	go func() {
+		defer close(c.done)
+		c.grant, c.err = via.Acquire(s.Context(), c.Acquire)
+	}()
+	s.Cleanup(func() { <-c.done })
+	return c
+}
+
+// expectExpired fails the test unless the session ended by its TTL and grace, and its leases then: not after the first of them
+// was granted to another.
+func (s *fixture) expectExpired(h sessionHolder, taken time.Time) {
+	s.Helper()
+	i, err := s.replicas[1].Session(s.Context(), h.session.Ref)
+	s.must(err)
+	if i.Ended != lock.Expired || i.Leases != 0 || taken.Before(i.EndedAt) || i.EndedAt.Before(h.session.ExpiresAt.Add(sessionGrace)) {
+		s.Errorf("the session was %+v and is %+v; its first lock was taken at %v", h.session, i, taken)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		page, err := s.replicas[1].Events(s.Context(), lock.EventQuery{Name: name, Kinds: []lock.Kind{lock.Expired}})
+		s.must(err)
+		if len(page.Items) != 1 || page.Items[0].Token != h.tokens[name] || page.Items[0].Reason != "session expired" {
+			s.Errorf("the lease of %s ended with %+v", name, page.Items)
+		}
+	}
+}
+
+// TestACloseAtAKilledReplicaIsFinished by the other one: of the session nothing is left.
+func TestACloseAtAKilledReplicaIsFinished(t *testing.T) {
+	t.Parallel()
+	const leases, portion = 10_000, 1000
+	databaseURL := pgtest.URL(t)
+	s := newFixture(t, databaseURL)
+	survivor := s.replicas[1]
+	db, err := pgx.Connect(t.Context(), databaseURL)
+	s.must(err)
+	t.Cleanup(func() { s.must(db.Close(t.Context())) })
+	g, err := survivor.OpenSession(t.Context(), lock.OpenSession{ID: lock.SessionID(uuid.New()), Holder: "holder", TTL: time.Hour})
+	s.must(err)
+	for first := 0; first < leases; first += portion {
+		items := make([]lock.Command, portion)
+		for i := range items {
+			items[i] = lock.Acquire{
+				Name: fmt.Sprint("n:", first+i), LeaseID: lock.LeaseID(uuid.New()), Holder: "holder", SessionID: g.ID,
+			}
+		}
+		for _, r := range survivor.Batch(t.Context(), items) {
+			s.must(r.Err)
+		}
+	}
+	place := s.startAcquireIn(g, survivor, "busy")
+	held := func() (n int) {
+		s.must(db.QueryRow(t.Context(), "select count(*) from paddock.records where session = $1 and lease_id is not null",
+			int64(g.ID.Ref())).Scan(&n))
+		return n
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- s.replicas[0].CloseSession(t.Context(), lock.CloseSession{ID: g.ID}) }()
+	s.eventually("some leases are released", func() bool { return held() < leases })
+	s.replicas[0].process.Signal(t, syscall.SIGKILL)
+	left := held()
+	if err := <-closed; err == nil {
+		t.Error("the replica was killed after it had answered")
+	}
+	t.Logf("the replica was killed with %d of %d leases left", left, leases)
+	if place.awaitAnswer(); !errors.Is(place.err, lock.ErrSessionLost) {
+		t.Errorf("the call that waits in the session: %v", place.err)
+	}
+	s.eventually("nothing is left", func() bool {
+		i, err := survivor.Session(t.Context(), g.ID.Ref())
+		s.must(err)
+		return i.Leases+i.Places == 0 && i.Ended == lock.Released
+	})
+	if n := held(); n != 0 {
+		t.Errorf("%d leases are in the database", n)
+	}
+	s.must(survivor.CloseSession(t.Context(), lock.CloseSession{ID: g.ID}))
+}
+
+// startAcquireIn waits in the session for a lock that another client holds.
+func (s *fixture) startAcquireIn(g lock.SessionGrant, via lock.Service, name string) *caller {
+	s.Helper()
+	_, err := via.Acquire(s.Context(), lock.Acquire{Name: name, Holder: "another", TTL: time.Hour})
+	s.must(err)
+	c := &caller{fixture: s, done: make(chan struct{}), Acquire: lock.Acquire{
+		Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "holder", SessionID: g.ID, Wait: lock.MaxWait,
+	}}
+	go func() {
+		defer close(c.done)
+		c.grant, c.err = via.Acquire(s.Context(), c.Acquire)
+	}()
+	s.Cleanup(func() { <-c.done })
+	s.eventually("the call waits", func() bool {
+		q, err := via.Queue(s.Context(), name)
+		s.must(err)
+		return len(q.Waiters) == 1
+	})
+	return c
+}

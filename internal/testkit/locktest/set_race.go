@@ -76,14 +76,14 @@ func setCopies(s *fixture) {
 	s.events(s.other(2), 2)
 }
 
-// A guarded is a lock of a set, as its holders see it.
-type guarded struct {
+// A lockUse counts the holders of one lock, and has the newest of their tokens.
+type lockUse struct {
 	inside atomic.Int64
 	token  atomic.Int64
 }
 
 // visit enters all locks of the grant, and leaves them.
-func visit(locks map[string]*guarded, g lock.Grant) error {
+func visit(locks map[string]*lockUse, g lock.Grant) error {
 	for _, l := range g.Members {
 		at := locks[l.Name]
 		if n := at.inside.Add(1); n != 1 {
@@ -100,11 +100,11 @@ func visit(locks map[string]*guarded, g lock.Grant) error {
 	return nil
 }
 
-// guards returns the locks s.other(n) for n up to count.
-func (s *fixture) guards(count int) map[string]*guarded {
-	locks := map[string]*guarded{}
+// uses returns one for each of the locks s.other(n) for n up to count.
+func (s *fixture) uses(count int) map[string]*lockUse {
+	locks := map[string]*lockUse{}
 	for n := range count {
-		locks[s.other(n)] = &guarded{}
+		locks[s.other(n)] = &lockUse{}
 	}
 	return locks
 }
@@ -120,7 +120,7 @@ func (s *fixture) verifySets(count int) {
 
 // setPassed provokes lost wake-ups: no later request repairs one.
 func setPassed(s *fixture) {
-	locks := s.guards(2)
+	locks := s.uses(2)
 	s.runWorkers(2, func(ctx context.Context, i int) error {
 		for range soak.Rounds(40, 200) {
 			a := s.complete(lock.Acquire{Set: s.set(i, 1-i), Holder: fmt.Sprint("contender ", i), Wait: lock.MaxWait})
@@ -139,7 +139,7 @@ func setPassed(s *fixture) {
 
 func setContention(s *fixture) {
 	const workers, rounds, count = 16, 20, 6
-	locks := s.guards(count)
+	locks := s.uses(count)
 	s.runWorkers(workers, func(ctx context.Context, i int) error {
 		for range rounds {
 			a := lock.Acquire{Set: s.set(rand.Perm(count)[:2+rand.IntN(2)]...), Holder: fmt.Sprint("contender ", i)}

@@ -177,7 +177,9 @@ func (ds deciders) findEarlier(a Acquire) (_ Decision, decided bool) {
 	case all:
 		return ds.resumeWait(a, waiters), true
 	}
-	ds.removeWaiters(a.LeaseID, reasonPlaceLapsed) // of a set that has lost the other places
+	if ds.removeWaiters(a.LeaseID, reasonPlaceLapsed) > 0 { // of a set that has lost the other places
+		ds.promote()
+	}
 	if ds.hasEnded(a.LeaseID) {
 		return ds.finish(ds.errLost(a.LeaseID)), true
 	}

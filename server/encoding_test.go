@@ -14,7 +14,9 @@ func TestEncodedBodiesAreRefused(t *testing.T) {
 	ring := newKeyring(t)
 	ui := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	s := serve(t, server.Options{Locks: &fake{}, Keys: ring.Keyring, UI: ui})
-	targets := [][2]string{{http.MethodPost, "/ui/login"}, {http.MethodPost, "/ui/logout"}, {http.MethodPost, "/ui/revoke"}}
+	targets := [][2]string{
+		{http.MethodPost, "/ui/login"}, {http.MethodPost, "/ui/logout"}, {http.MethodPost, "/ui/revoke"}, {http.MethodPost, "/ui/sessions/" + sessionName},
+	}
 	for path, item := range readDocument(t).Paths {
 		for method, operation := range item.operations() {
 			if operation.RequestBody != nil {

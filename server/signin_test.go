@@ -195,7 +195,9 @@ func TestOtherSitesCannotUseTheCookie(t *testing.T) {
 	d := newSignInHarness(t, server.Options{})
 	_, cookie := d.signIn(d.secrets["admin"], "")
 	revoke := url.Values{"name": {"billing:a"}, "token": {"1"}, "reason": {"r"}}
-	for path, form := range map[string]url.Values{"/ui/revoke": revoke, "/ui/logout": {}, "/ui/login": {"key": {d.secrets["read"]}}} {
+	for path, form := range map[string]url.Values{
+		"/ui/revoke": revoke, "/ui/sessions/" + sessionName: {"reason": {"r"}}, "/ui/logout": {}, "/ui/login": {"key": {d.secrets["read"]}},
+	} {
 		for _, from := range [][2]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}, {"Origin", "null"}} {
 			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(form.Encode()))
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

@@ -1,9 +1,12 @@
 // Package web is the admin page. It shows which locks are held, by which holders and for how much longer, and which
-// waiters wait for what. It can revoke leases. It works with any [lock.Service], and takes the user's API key from the
-// context, if there is one (package access).
+// waiters wait for what. It can revoke leases and sessions. It works with any [lock.Service], and takes the user's API
+// key from the context, if there is one (package access).
 //
 //	GET  /ui/                          the locks; ?prefix= &contains= &state= &holder= &contended= &sort= &cursor= &trail= &refresh=5
 //	GET  /ui/locks/{name}              a lock: its leases, its queue, its past; ?all=1 &past= &refresh=5 &back=
+//	GET  /ui/sessions                  the sessions that have not ended; ?holder= &cursor= &trail=
+//	GET  /ui/sessions/{session}        a session: its leases and places, the form to revoke it; ?all=1 &revoked=1
+//	POST /ui/sessions/{session}        revokes the session, then redirects to its page
 //	GET  /ui/login                     the sign-in form; ?why= &back=
 //	GET  /ui/revoke                    the form to confirm a revocation; ?name= &token= &slot= &since= &back=
 //	POST /ui/revoke                    revokes, then redirects back
@@ -15,6 +18,7 @@
 // instead of on its own page, and refreshes the page. It counts from when the answer arrived, on the browser's
 // monotonic clock. It never uses the browser's wall clock: times are the database's. They are in UTC; the script can show
 // them in the browser's time zone. Without JavaScript, refresh=5 makes the browser reload the page every five seconds.
+// The pages of sessions have no script: they show the state as of when they were loaded, in UTC.
 //
 // # The counts over all locks
 //
@@ -49,21 +53,26 @@
 // Holders, metadata and reasons are untrusted. They are shown as text, each in an element of its own so that
 // characters that change the text direction cannot affect other text. The Content-Security-Policy allows no inline
 // script or style and no other origin, and forbids framing. Writes from other origins are refused. The page never has
-// a lease_id, because neither a [lock.Lock] nor a [lock.QueueInfo] has one.
+// a lease_id, because neither a [lock.Lock] nor a [lock.QueueInfo] has one, and never a session_id: a
+// [lock.SessionInfo] has none, and a page does not repeat a malformed name of a session from its URL, since it may be a
+// session_id.
 //
 // # Users
 //
 // If the service requires API keys, the server that mounts this package authenticates every request except /ui/login
 // and the assets, and puts the key into the context. It also handles the POST of the sign-in form, and POST
 // /ui/logout, so this package sees no secret and no cookie. A page shows the name of the user's key, offers to revoke
-// only to keys with the role admin, and narrows the list to what the key covers. The lock.Service, an access.Guard,
-// refuses what the key does not allow, and the page shows the reason. A user whose key is no longer valid is
-// redirected to the form at the next refresh at the latest.
+// only to keys with the role admin, and narrows the list to what the key covers. The list of sessions, and revoking
+// one, are offered only to keys for all names; a session's page shows others no name of a lock that they do not cover.
+// The lock.Service, an access.Guard, refuses what the key does not allow, and the page shows the reason. A user whose
+// key is no longer valid is redirected to the form at the next refresh at the latest.
 //
 // # Not guaranteed
 //
 // Without API keys, every user may revoke. A page shows the state at the time that it names; a lease shown as ended
 // may have been renewed since. Leases and queue of a lock are read one after the other, so a waiter may briefly appear
 // in both or neither. The timeline knows only the last hundred events; all that are kept are at /v1/events. Whether a
-// shared lease is still the one shown is checked before the revocation, not atomically with it.
+// shared lease is still the one shown is checked before the revocation, not atomically with it. The last heartbeat of a
+// session is its end less its TTL. It was earlier if it shortened the TTL, or if a fail-over has extended the session
+// since.
 package web

@@ -13,7 +13,7 @@ type listPage struct {
 	view
 	Filter   filter
 	Rows     []row
-	Next     string    // the cursor of the next page; empty on the last
+	Pages    pages
 	Overview *overview // nil: the reader does not see it
 	Origin   string    // of the service, for the curl example
 }
@@ -27,7 +27,7 @@ func (u *ui) list(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		status = p.failed(u.problem(r, err))
 	} else {
-		p.AsOf, p.Rows, p.Next = asOf(page.Items), rowsOf(page.Items, p.Here, p.Reader), page.Next
+		p.AsOf, p.Rows, p.Pages = asOf(page.Items), rowsOf(page.Items, p.Here, p.Reader), pagesOf(root, f, page.Next)
 		p.Notice = u.notice(r)
 	}
 	u.show(w, r, status, "list", p)

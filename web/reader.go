@@ -32,6 +32,12 @@ func (r reader) Prefixes() []string { return r.key.Prefixes }
 // mayRevoke reports whether the page offers to revoke. The service itself decides.
 func (r reader) mayRevoke() bool { return !r.SignedIn || r.key.Role >= access.Admin }
 
+// mayRevokeSessions reports whether the page offers to revoke sessions, which may have leases of any name.
+func (r reader) mayRevokeSessions() bool { return r.mayRevoke() && r.coversAll("") }
+
+// MayListSessions reports whether the page links to the list of sessions.
+func (r reader) MayListSessions() bool { return r.coversAll("") }
+
 // coversAll reports whether the reader may see all names with the prefix.
 func (r reader) coversAll(prefix string) bool { return !r.SignedIn || r.key.CoversAll(prefix) }
 

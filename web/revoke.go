@@ -103,6 +103,22 @@ func (u *ui) badForm(w http.ResponseWriter, r *http.Request, err error) {
 	u.refuse(w, r, http.StatusBadRequest, "The form could not be read, so nothing was done.")
 }
 
+// reasonFields are the fields of every form that revokes.
+type reasonFields struct {
+	Reason    string // as typed
+	SkipGrace bool
+}
+
+func reasonFieldsFrom(v url.Values) reasonFields {
+	return reasonFields{Reason: v.Get("reason"), SkipGrace: v.Get("skip_grace") != ""}
+}
+
+// oneLine returns the reason without line breaks and superfluous spaces.
+func (f reasonFields) oneLine() string { return strings.Join(strings.Fields(f.Reason), " ") }
+
+// MaxReason returns the greatest length of a reason, in characters.
+func (reasonFields) MaxReason() int { return lock.MaxReasonLength }
+
 // A revokePage is the form to confirm a revocation.
 type revokePage struct {
 	Title   string
@@ -115,18 +131,17 @@ type revokePage struct {
 	// token.
 	Name, Token, Slot, Since string
 
-	Holdings  []lock.LeaseInfo // empty: the token no longer holds the lock, or the leases are unknown
-	Back      location
-	Reason    string // as typed
-	SkipGrace bool
-	Form      bool // there is something to revoke
+	Holdings []lock.LeaseInfo // empty: the token no longer holds the lock, or the leases are unknown
+	Back     location
+	Form     bool // there is something to revoke
+	reasonFields
 }
 
 func revokePageFrom(v url.Values, by reader) revokePage {
 	return revokePage{
 		Title: "Revoke a lease", Reader: by,
 		Name: v.Get("name"), Token: v.Get("token"), Slot: v.Get("slot"), Since: v.Get("since"),
-		Back: parseLocation(v.Get("back")), Reason: v.Get("reason"), SkipGrace: v.Get("skip_grace") != "", Form: true,
+		Back: parseLocation(v.Get("back")), Form: true, reasonFields: reasonFieldsFrom(v),
 	}
 }
 
@@ -157,8 +172,11 @@ func (p revokePage) Holders() []lock.LeaseInfo {
 // More returns the number of other holders.
 func (p revokePage) More() int { return len(p.Holdings) - len(p.Holders()) }
 
-// MaxReason returns the greatest length of a reason, in characters.
-func (revokePage) MaxReason() int { return lock.MaxReasonLength }
+// Focused reports whether the form has the focus when the page is opened.
+func (p revokePage) Focused() bool { return p.Problem == "" && !p.Dialog }
+
+// Subject returns what the form takes away from its holder.
+func (revokePage) Subject() string { return "The lock" }
 
 // target returns the revocation that the form describes.
 func (p revokePage) target() (lock.Revoke, error) {
@@ -167,7 +185,7 @@ func (p revokePage) target() (lock.Revoke, error) {
 	since, sinceErr := p.since()
 	c := lock.Revoke{
 		Name: p.Name, Token: token, Slot: slot, AcquiredAt: since,
-		Reason: strings.Join(strings.Fields(p.Reason), " "), SkipGrace: p.SkipGrace,
+		Reason: p.oneLine(), SkipGrace: p.SkipGrace,
 	}
 	return c, cmp.Or(tokenErr, slotErr, sinceErr)
 }

@@ -146,14 +146,17 @@ func TestRevokeForm(t *testing.T) {
 	}
 }
 
+// crossSiteHeaders are headers of requests that a browser sends from another site.
+var crossSiteHeaders = map[string][2]string{
+	"a cross-site browser":             {"Sec-Fetch-Site", "cross-site"},
+	"a subdomain":                      {"Sec-Fetch-Site", "same-site"},
+	"a browser that sends only Origin": {"Origin", "https://evil.example"},
+	"a page without a referrer":        {"Origin", "null"},
+}
+
 func TestOtherSitesCannotRevoke(t *testing.T) {
 	t.Parallel()
-	for name, head := range map[string][2]string{
-		"a cross-site browser":             {"Sec-Fetch-Site", "cross-site"},
-		"a subdomain":                      {"Sec-Fetch-Site", "same-site"},
-		"a browser that sends only Origin": {"Origin", "https://evil.example"},
-		"a page without a referrer":        {"Origin", "null"},
-	} {
+	for name, head := range crossSiteHeaders {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			fx := webtest.NewBusyService()

@@ -50,6 +50,9 @@ func routes() []route {
 	return []route{
 		{"GET /ui/{$}", (*ui).list},
 		{"GET /ui/locks/{name}", (*ui).lock},
+		{"GET /ui/sessions", (*ui).sessions},
+		{"GET /ui/sessions/{session}", (*ui).session},
+		{"POST /ui/sessions/{session}", (*ui).revokeSession},
 		{"GET /ui/login", (*ui).signIn},
 		{"GET /ui/revoke", (*ui).confirm},
 		{"POST /ui/revoke", (*ui).revoke},
@@ -81,7 +84,7 @@ func (u *ui) sameOrigin(h http.Handler) http.Handler {
 	p := http.NewCrossOriginProtection()
 	p.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		u.refuse(w, r, http.StatusForbidden,
-			"This request came from another site, so nothing was done. Open the list of locks and revoke from there.")
+			"This request came from another site, so nothing was done. Open the page here and revoke from there.")
 	}))
 	return p.Handler(h)
 }

@@ -64,23 +64,29 @@ func TestEveryAnswerHasSecurityHeaders(t *testing.T) {
 		t.Run(target, func(t *testing.T) {
 			t.Parallel()
 			r, body := get(t, webtest.NewBusyService(), target)
-			for key, want := range map[string]string{
-				"X-Content-Type-Options": "nosniff",
-				"Referrer-Policy":        "same-origin",
-				"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-					"form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
-			} {
-				if got := r.Header.Get(key); got != want {
-					t.Errorf("%s: %q, want %q", key, got, want)
-				}
-			}
-			if inline.MatchString(body) {
-				t.Errorf("inline script or style:\n%s", inline.FindString(body))
-			}
+			wantSecured(t, r, body)
 			if !strings.HasPrefix(target, "/ui/assets/x/p") && r.Header.Get("Cache-Control") != "no-store" {
 				t.Errorf("Cache-Control: %q", r.Header.Get("Cache-Control"))
 			}
 		})
+	}
+}
+
+// wantSecured fails unless the answer has the security headers, and no inline script or style.
+func wantSecured(t *testing.T, r *http.Response, body string) {
+	t.Helper()
+	for key, want := range map[string]string{
+		"X-Content-Type-Options": "nosniff",
+		"Referrer-Policy":        "same-origin",
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+			"form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+	} {
+		if got := r.Header.Get(key); got != want {
+			t.Errorf("%s: %q, want %q", key, got, want)
+		}
+	}
+	if inline.MatchString(body) {
+		t.Errorf("inline script or style:\n%s", inline.FindString(body))
 	}
 }
 

@@ -117,17 +117,23 @@ func noSidewaysScroll(t *testing.T, browser context.Context) {
 	b := open(t, browser, newLongTextFixture())
 	b.allowed = "400 (Bad Request)"
 	for _, path := range []string{"/ui/", "/ui/?prefix=none", "/ui/?state=bad", "/ui/locks/d:e", "/ui/locks/" + strings.Repeat("n", 200), fmt.Sprintf("/ui/revoke?name=%s&token=%d", strings.Repeat("n", 200), lock.MaxToken-9)} {
-		b.visit(path, 320, 740)
-		for _, width := range []int64{320, 360, 480, 720, 721, 900, 1024, 1248, 1249, 1280, 1920} {
-			b.do(b.ctx, chromedp.EmulateViewport(width, 740))
-			b.do(b.ctx, chromedp.Evaluate[chromedp.Void](`for (const d of document.querySelectorAll('details')) d.open = true;
-				for (const s of document.querySelectorAll('[data-over]')) s.hidden = false; document.querySelector('dialog:not([open])') && document.querySelector('[data-revoke] button')?.click()`))
-			if value[bool](b, "document.scrollingElement.scrollWidth > document.scrollingElement.clientWidth") {
-				t.Errorf("%s scrolls sideways at %d pixels", path, width)
-			}
-			if value[bool](b, "[...document.querySelectorAll('dialog[open], tbody tr')].some((e) => e.scrollWidth > e.clientWidth)") {
-				t.Errorf("an element of %s overflows at %d pixels", path, width)
-			}
+		b.wantNoSidewaysScroll(path)
+	}
+}
+
+// wantNoSidewaysScroll shows the page in windows of many widths, with all that can be opened open.
+func (b *tab) wantNoSidewaysScroll(path string) {
+	b.Helper()
+	b.visit(path, 320, 740)
+	for _, width := range []int64{320, 360, 480, 720, 721, 900, 1024, 1248, 1249, 1280, 1920} {
+		b.do(b.ctx, chromedp.EmulateViewport(width, 740))
+		b.do(b.ctx, chromedp.Evaluate[chromedp.Void](`for (const d of document.querySelectorAll('details')) d.open = true;
+			for (const s of document.querySelectorAll('[data-over]')) s.hidden = false; document.querySelector('dialog:not([open])') && document.querySelector('[data-revoke] button')?.click()`))
+		if value[bool](b, "document.scrollingElement.scrollWidth > document.scrollingElement.clientWidth") {
+			b.Errorf("%s scrolls sideways at %d pixels", path, width)
+		}
+		if value[bool](b, "[...document.querySelectorAll('dialog[open], tbody tr')].some((e) => e.scrollWidth > e.clientWidth)") {
+			b.Errorf("an element of %s overflows at %d pixels", path, width)
 		}
 	}
 }

@@ -22,6 +22,7 @@ type attempt struct {
 	inbox  *inbox          // that the calls came from
 	conn   *pgxpool.Conn
 	locks  bool
+	whole  bool // some of the units have several locks, all of which are written or none
 	misses map[*call]int
 	round  Round
 	// overtaken: its commit was late, so the inbox has gone on without it.

@@ -14,7 +14,7 @@ import (
 
 // swap writes the units, and returns the calls of those whose locks had changed.
 func (a *attempt) swap(units []*unit) (again []*call, effect database.Effect, err error) {
-	s := &row.Swap{Epoch: a.epoch, Commit: a.locks, Pooled: a.db.Pooled, Draw: a.toDraw()}
+	s := &row.Swap{Epoch: a.epoch, Commit: a.locks, Whole: a.whole, Pooled: a.db.Pooled, Draw: a.toDraw()}
 	for i, u := range units {
 		s.Changes = append(s.Changes, u.changes...)
 		if latest := u.at.Add(a.maxLag); i == 0 || latest.Before(s.Latest) {
@@ -173,7 +173,7 @@ func (w *worker) giveUp(calls []*call, err error) {
 	refuse(calls, database.UnknownOutcome(err))
 }
 
-// isTooLate reports whether a swap was undone because a decision did not hold any more.
+// isTooLate reports whether a swap was undone because a decision did not hold any more, or could not be written whole.
 func isTooLate(err error) bool {
 	pg := new(pgconn.PgError)
 	return errors.As(err, &pg) && pg.Code == row.TooLate

@@ -216,17 +216,17 @@ func mayMisjudge(queue []*lock.Waiter, now time.Time, self lock.Replica) bool {
 // assume reports whether the command can be decided without reading how its lease ended. That of an acquire is assumed
 // not to have ended; the swap checks it.
 func (u *unit) assume(cmd lock.Command, ended map[lock.LeaseRef]lock.Event) bool {
-	for _, ref := range cmd.Refs() {
+	names := cmd.Names()
+	for i, ref := range cmd.Refs() {
 		if _, known := ended[ref]; known {
 			continue
 		}
-		a, acquires := cmd.(lock.Acquire)
-		if !acquires {
-			id, _ := leaseIDOf(cmd)
-			return slices.ContainsFunc(cmd.Names(), func(name string) bool { return hasLease(&u.change(name).After, id) })
+		c := u.change(names[i])
+		if _, acquires := cmd.(lock.Acquire); acquires {
+			c.Unused = append(c.Unused, ref)
+		} else if id, _ := leaseIDOf(cmd); !hasLease(&c.After, id) {
+			return false
 		}
-		c := u.change(a.Name)
-		c.Unused = append(c.Unused, ref)
 	}
 	return true
 }

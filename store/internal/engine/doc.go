@@ -32,9 +32,11 @@
 //
 // # The locking round
 //
-// Two replicas that change one lock in turns could miss each other endlessly. After a miss, and for a command on
-// several locks, the same loop runs inside one transaction whose look locks the rows, in the order of
-// their names. Then the swap cannot miss, and all locks of a command are written or none.
+// Two replicas that change one lock in turns could miss each other endlessly. After a miss the same loop runs inside one
+// transaction whose look locks the rows, in the order of their names. Then the swap cannot miss.
+//
+// The locks of a command on several locks are all written or none, in a swap that is undone if one of them had changed. They
+// are compared like others first, together with other such commands, and locked after a miss.
 //
 // # The cache
 //

@@ -81,7 +81,7 @@ func TestACommandOnSeveralLocksIsOneTransaction(t *testing.T) {
 	r.reset()
 	c := both("b", "a")
 	out := r.must(c)
-	r.used(0, 1, 1)
+	r.used(1, 0, 1)
 	if len(out.Locks) != 2 || out.Due.IsZero() || s.number("select count(distinct xmin::text) from paddock.records where name in ('a', 'b')") != 1 {
 		t.Errorf("not one transaction on two locks: %+v", out)
 	}
@@ -111,6 +111,42 @@ func TestACommandOnSeveralLocksIsOneTransaction(t *testing.T) {
 	if outcomes[3].Lease.Token <= outcomes[1].Lease.Token {
 		t.Errorf("token %d of the same lock after %d", outcomes[3].Lease.Token, outcomes[1].Lease.Token)
 	}
+}
+
+// TestASetIsDecidedOnTheCache, and anew with its rows locked if another replica has changed one of its locks.
+func TestASetIsDecidedOnTheCache(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	r, other := newReplica(t, url, 1), newReplica(t, url, 2)
+	set := func() lock.Acquire {
+		return lock.Acquire{
+			Set: []lock.Member{{Name: "a", Mode: lock.Exclusive}, {Name: "b", Mode: lock.Exclusive}}, Holder: "h",
+			LeaseID: lock.LeaseID(uuid.New()), TTL: time.Minute,
+		}
+	}
+	release := func(r *replica, a lock.Acquire) { r.must(lock.Release{Set: []string{"a", "b"}, LeaseID: a.LeaseID}) }
+	first := set()
+	r.must(first)
+	release(r, first)
+	r.reset()
+	cached := set()
+	r.must(cached)
+	r.used(0, 0, 1)
+	release(r, cached)
+	r.used(0, 0, 1)
+	between := other.acquires("b")
+	other.releases(between)
+	r.reset()
+	missed := set()
+	out := r.must(missed)
+	r.used(0, 1, 2)
+	if len(out.Members) != 2 || out.Members[0].Token != out.Members[1].Token || out.Lease.Token <= between.Token {
+		t.Errorf("after token %d it was granted %+v", between.Token, out.Members)
+	}
+	if _, err := other.Do(t.Context(), set()); !errors.Is(err, lock.ErrHeld) {
+		t.Errorf("another one gave %v", err)
+	}
+	release(other, missed)
 }
 
 // holders records which caller holds which lock, by the answers.

@@ -111,19 +111,9 @@ func (w *worker) attempt(from *inbox, calls []*call, misses map[*call]int) (agai
 	}
 	defer conn.Release()
 	w.cache.outlive(w.db.Connected())
-	var now, later []*unit
-	locks := false
-	for _, u := range unitsOf(begin(calls)) {
-		if u.mustLock(misses) {
-			later = append(later, u)
-		} else {
-			now = append(now, u)
-		}
-	}
-	if len(now) == 0 {
-		now, later, locks = later, nil, true
-	}
+	now, later, locks := firstOf(unitsOf(begin(calls)), misses)
 	a := &attempt{worker: w, ctx: ctx, inbox: from, conn: conn, locks: locks, misses: misses}
+	a.whole = slices.ContainsFunc(now, func(u *unit) bool { return len(u.names) > 1 })
 	a.round.Calls, a.round.Locked = len(calls)-len(callsOf(later)), locks
 	began := time.Now()
 	again, effect, err = a.run(now)
@@ -160,10 +150,30 @@ func (w *worker) connect(ctx context.Context) (*pgxpool.Conn, error) {
 	return w.db.Deciding.Acquire(ctx)
 }
 
-// mustLock reports whether the rows of the unit are locked before it is decided: a command on several locks writes all of
-// them or none, and a lock that another replica keeps changing would be missed endlessly.
-func (u *unit) mustLock(misses map[*call]int) bool {
-	return len(u.names) > 1 || slices.ContainsFunc(u.calls, func(c *call) bool { return misses[c] >= maxMisses })
+// firstOf returns the units to be decided first, whether their rows must be locked, and the others. Units with one lock come
+// first, and those with several by themselves: if one of these misses, all that are written with it do. Last are those that
+// have missed: a lock that another replica keeps changing would be missed endlessly.
+func firstOf(units []*unit, misses map[*call]int) (now, later []*unit, locks bool) {
+	var kinds [3][]*unit
+	for _, u := range units {
+		kind := 0
+		switch {
+		case slices.ContainsFunc(u.calls, func(c *call) bool { return misses[c] >= maxMisses }):
+			kind = 2
+		case len(u.names) > 1:
+			kind = 1
+		}
+		kinds[kind] = append(kinds[kind], u)
+	}
+	for kind, units := range kinds {
+		switch {
+		case len(now) == 0:
+			now, locks = units, kind == 2
+		default:
+			later = append(later, units...)
+		}
+	}
+	return now, later, locks
 }
 
 func callsOf(units []*unit) (calls []*call) {

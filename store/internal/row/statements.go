@@ -20,6 +20,7 @@ type variant struct {
 	Parts   bool // swap: parts change
 	Events  bool // swap: there are events
 	Single  bool // swap: there is one change
+	Whole   bool // swap: either all changes are written or none
 	Queue   bool // read: with waiters
 }
 
@@ -47,7 +48,7 @@ func render(name string, v variant) string {
 		panic(fmt.Sprintf("row: %v", err)) // the files are part of the binary
 	}
 	values := map[string]any{
-		"Lock": v.Lock, "Single": v.Single, "Events": v.Events, "Parts": v.Parts, "Queue": v.Queue,
+		"Lock": v.Lock, "Single": v.Single, "Whole": v.Whole, "Events": v.Events, "Parts": v.Parts, "Queue": v.Queue,
 		"Record":            names("", recordColumns),
 		"RecordAssignments": assignments(recordColumns[1:], "n"),
 		"Part":              names("", partColumns),
@@ -184,8 +185,12 @@ var (
 // swaps returns the variants of swap.sql.
 func swaps() map[variant]string {
 	all := make(map[variant]string)
-	for i := range 16 {
-		v := variant{Endings: i&1 > 0, Parts: i&2 > 0, Events: i&4 > 0, Single: i&8 > 0}
+	for i := range 8 {
+		v := variant{Endings: i&1 > 0, Parts: i&2 > 0, Events: i&4 > 0}
+		for _, v.Single = range []bool{false, true} {
+			all[v] = render("swap", v)
+		}
+		v.Single, v.Whole = false, true
 		all[v] = render("swap", v)
 	}
 	return all

@@ -17,7 +17,8 @@ const (
 	// MaxLag is how far the database's clock may be ahead of a decision when it is written, not counting a wait for a
 	// locked row.
 	MaxLag = database.RowTimeout
-	// TooLate is the SQLSTATE of a swap that waited for a row until one of its decisions did not hold any more.
+	// TooLate is the SQLSTATE of a swap that waited for a row until one of its decisions did not hold any more, or that could
+	// not write all of its changes though some belong together.
 	TooLate = "PD001"
 	// MarkSpace is the upper part of the key of the mark, see sql/swap.sql. The lower 48 bits are a batch id.
 	MarkSpace int64 = 0x5ADE << 48
@@ -58,6 +59,9 @@ type Swap struct {
 	Draw    int // tokens to draw for later
 	// Commit is set where a transaction is open, in which the rows are locked: it is committed.
 	Commit bool
+	// Whole: some of the changes belong together, so either all are written or none. If a lock has changed, Run fails with
+	// TooLate.
+	Whole bool
 	// Pooled says that there is a pooler in transaction mode: the transaction brings its settings along.
 	Pooled bool
 }
@@ -183,7 +187,7 @@ func (s *Swap) encode() (text string, args []any) {
 	}
 	v := variant{
 		Endings: w.sets[endings] != nil, Parts: w.sets[drops] != nil || w.sets[saves] != nil, Events: w.sets[entries] != nil,
-		Single: len(s.Changes) == 1,
+		Single: len(s.Changes) == 1, Whole: s.Whole && len(s.Changes) > 1,
 	}
 	for i, set := range inSwap {
 		for j := range set.columns {

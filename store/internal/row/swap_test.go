@@ -286,8 +286,8 @@ func TestASwapThatWaitsForAChangeLeavesItAlone(t *testing.T) {
 	}
 }
 
-// TestChangesInATransactionAreAllWrittenOrNone, since some of them may be of one command.
-func TestChangesInATransactionAreAllWrittenOrNone(t *testing.T) {
+// TestChangesThatBelongTogetherAreAllWrittenOrNone, since they may be of one command.
+func TestChangesThatBelongTogetherAreAllWrittenOrNone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.look(t, "a", "b")
@@ -299,7 +299,7 @@ func TestChangesInATransactionAreAllWrittenOrNone(t *testing.T) {
 	b := v.change("b", grant(v.Epoch.LastToken+2, v.Epoch.Now), lock.Event{Kind: lock.Granted})
 	b.After.Leases[0].ExpiresAt = v.Epoch.Now.Add(time.Nanosecond) // it is over when it is written
 	s := swapOf(v, a, b)
-	s.Commit = true
+	s.Commit, s.Whole = true, true
 	pg := new(pgconn.PgError)
 	if _, err := s.Run(t.Context(), f.conn); !errors.As(err, &pg) || pg.Code != TooLate {
 		t.Errorf("got %v, want SQLSTATE %s", err, TooLate)

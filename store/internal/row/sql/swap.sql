@@ -8,8 +8,8 @@
 -- changes. The other parameters are the rows of endings, writes, drops, saves, entries and refs, an array for each column;
 -- or the columns of the only row. ord is the number of a change, from 1 on.
 --
--- If $2 is infinite, the rows are locked: either all changes are written or none, since some may belong together.
--- With a single change there is nothing to select, which saves a fourth of the CPU.
+-- If $2 is infinite, the rows are locked. If some changes belong together, either all are written or none: decided_too_late
+-- undoes the statement. With a single change there is nothing to select, which saves a fourth of the CPU.
 --
 -- now: the guard; without a row of it nothing is written. The mark, an advisory lock, tells readers of events that events
 -- of batches above it may be missing; it is set before the batch is drawn. ended: changes that rely on a lease that has
@@ -71,8 +71,5 @@ with now as materialized (
     set {{.PartAssignments}}
 ){{end}}
 select ord, tid, xmin, now{{if .Events}}, batch{{else}}, 0::bigint{{end}}
-from written{{if not .Single}}
-where case
-    when $2 < 'infinity' or (select count(*) from written) = $8::integer then true
-    else paddock.decided_too_late()
-end{{end}}
+from written{{if .Whole}}
+where case when (select count(*) from written) = $8::integer then true else paddock.decided_too_late() end{{end}}

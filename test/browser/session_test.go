@@ -1,0 +1,166 @@
+package browser_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/paddock-lock/paddock/internal/testkit/memlock"
+	"github.com/paddock-lock/paddock/internal/testkit/webtest"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server"
+	"github.com/paddock-lock/paddock/web"
+)
+
+// TestSessionsInABrowser tests the pages of sessions in a real browser.
+func TestSessionsInABrowser(t *testing.T) {
+	t.Parallel()
+	inTabs(t, map[string]func(*testing.T, context.Context){
+		"revoking a session by keyboard":                  revokeSessionByKeyboard,
+		"revoking a session without JavaScript":           revokeSessionWithoutScript,
+		"revoking a session over plain HTTP":              revokeSessionOverPlainHTTP,
+		"a key with prefixes sees the names under them":   someNamesOfASession,
+		"untrusted text of a session is inert":            strangersSessionIsInert,
+		"no width makes a session's page scroll sideways": noSidewaysScrollOfSessions,
+	})
+}
+
+// openSession opens a session with leases of the locks, and returns its public name.
+func openSession(t *testing.T, locks lock.Service, o lock.OpenSession, names ...string) lock.SessionRef {
+	t.Helper()
+	s, err := locks.OpenSession(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if _, err := locks.Acquire(t.Context(), lock.Acquire{Name: name, Holder: "h", SessionID: s.ID}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s.ID.Ref()
+}
+
+// showSessions opens a tab for a complete service without keys.
+func showSessions(t *testing.T, browser context.Context, locks lock.Service) *tab {
+	t.Helper()
+	return show(t, browser, server.New(server.Options{Locks: locks, UI: web.New(web.Options{Locks: locks})}))
+}
+
+// wantRevoked fails unless the session was revoked for the reason.
+func wantRevoked(t *testing.T, locks lock.Service, ref lock.SessionRef, reason string) {
+	t.Helper()
+	if s, err := locks.Session(t.Context(), ref); err != nil || s.Ended != lock.Revoked || s.Reason != reason {
+		t.Errorf("the session is %+v, %v", s, err)
+	}
+}
+
+func revokeSessionByKeyboard(t *testing.T, browser context.Context) {
+	locks := memlock.New().Replica(1)
+	ref := openSession(t, locks, lock.OpenSession{Holder: "worker-1", TTL: time.Hour}, "jobs:a", "jobs:b")
+	b := showSessions(t, browser, locks)
+	b.visit("/ui/locks/jobs:a", 1280, 800)
+	b.tabTo(".leases .holder a")
+	b.press(kb.Enter)
+	b.wait("location.pathname === '/ui/sessions/" + ref.String() + "' && document.querySelectorAll('tbody tr').length === 2")
+	b.tabTo("form .strong")
+	b.press(kb.Enter) // the reason is missing: the browser focuses it
+	b.wait("document.activeElement.id === 'reason'")
+	b.press("the host is gone")
+	b.tabTo("input[name=skip_grace]")
+	b.press(" ")
+	b.tabTo("form .strong")
+	b.press(kb.Enter)
+	b.wait("document.activeElement.matches('.notice') && document.activeElement.innerText.startsWith('Revoked.')")
+	if got := b.text(".facts"); !strings.Contains(got, "revoked") || !strings.Contains(got, "the host is gone") {
+		t.Errorf("the page shows %q", got)
+	}
+	wantRevoked(t, locks, ref, "the host is gone")
+	b.do(b.ctx, chromedp.Click(chromedp.CSS(".heading a")))
+	b.wait("document.querySelector('.empty')?.innerText.startsWith('No open session.')")
+}
+
+func revokeSessionWithoutScript(t *testing.T, browser context.Context) {
+	locks := memlock.New().Replica(1)
+	ref := openSession(t, locks, lock.OpenSession{Holder: "worker-1", TTL: time.Hour}, "jobs:a")
+	openSession(t, locks, lock.OpenSession{Holder: "worker-2", TTL: time.Hour})
+	b := showSessions(t, browser, locks)
+	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+		t.Fatal(err)
+	}
+	b.visit("/ui/", 320, 740)
+	b.do(b.ctx, chromedp.Click(chromedp.CSS("nav a")), chromedp.WaitVisible(chromedp.CSS("#holder")))
+	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#holder"), "worker-1"), chromedp.Click(chromedp.CSS(".filters .strong")))
+	b.do(b.ctx, chromedp.WaitVisible(chromedp.CSS(".filters .plain")), chromedp.Click(chromedp.CSS("tbody th a")))
+	b.do(b.ctx, chromedp.WaitVisible(chromedp.CSS("#reason")))
+	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#reason"), "by hand"), chromedp.Click(chromedp.CSS(".sheet .strong")), chromedp.WaitVisible(chromedp.CSS(".notice")))
+	wantRevoked(t, locks, ref, "by hand")
+}
+
+// revokeSessionOverPlainHTTP revokes where browsers send no Sec-Fetch-Site.
+func revokeSessionOverPlainHTTP(t *testing.T, browser context.Context) {
+	locks := memlock.New().Replica(1)
+	ref := openSession(t, locks, lock.OpenSession{Holder: "worker-1", TTL: time.Hour})
+	b := showSessions(t, browser, locks)
+	b.server.URL = strings.Replace(b.server.URL, "127.0.0.1", "paddock.test", 1)
+	b.visit("/ui/sessions/"+ref.String(), 1280, 800)
+	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#reason"), "from afar"), chromedp.Click(chromedp.CSS(".sheet .strong")), chromedp.WaitVisible(chromedp.CSS(".notice")))
+	wantRevoked(t, locks, ref, "from afar")
+}
+
+func someNamesOfASession(t *testing.T, browser context.Context) {
+	g := newAuthFixture(t, server.Options{})
+	ref := openSession(t, g.locks, lock.OpenSession{Holder: "worker-1", TTL: time.Hour}, "billing:month", "secret:plan")
+	b := g.visit(browser)
+	b.visit("/ui/sessions/"+ref.String(), 1280, 800)
+	b.enter(g.secrets["bookkeeper"])
+	b.wait("location.pathname === '/ui/sessions/" + ref.String() + "' && document.querySelectorAll('tbody tr').length === 2")
+	if got := b.text("tbody"); !strings.Contains(got, "billing:month") || !strings.Contains(got, "(not covered)") || strings.Contains(got, "secret") {
+		t.Errorf("the table shows %q", got)
+	}
+	if n := value[int](b, "document.querySelectorAll('textarea, a[href=\"/ui/sessions\"]').length"); n != 0 {
+		t.Error("the page offers what the key does not allow")
+	}
+	b.visit("/ui/sessions", 1280, 800)
+	b.wait("document.querySelector('.problem')?.innerText.includes('does not cover')")
+}
+
+func strangersSessionIsInert(t *testing.T, browser context.Context) {
+	locks := memlock.New().Replica(1)
+	hostile := strings.NewReplacer("\u2069", "", "\u202e", "").Replace(webtest.Hostile)
+	ref := openSession(t, locks, lock.OpenSession{Holder: hostile, TTL: time.Hour, Metadata: []byte(`{"x":"</pre><script>alert(3)</script>"}`)})
+	b := showSessions(t, browser, locks)
+	for path, selector := range map[string]string{"/ui/sessions": ".holder bdi", "/ui/sessions/" + ref.String(): ".facts bdi"} {
+		b.visit(path, 1280, 800)
+		if got := value[string](b, fmt.Sprintf("document.querySelector(%q).textContent", selector)); got != hostile {
+			t.Errorf("%s holds %q, want %q", path, got, hostile)
+		}
+		b.wait("document.querySelectorAll('script, main img').length === 0")
+	}
+}
+
+func noSidewaysScrollOfSessions(t *testing.T, browser context.Context) {
+	locks := memlock.New().Replica(1)
+	long := lock.OpenSession{
+		Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: 24 * time.Hour, Grace: time.Minute,
+		Metadata: []byte(`{"` + strings.Repeat("k", 200) + `":"` + strings.Repeat("v", 200) + `"}`),
+	}
+	open := openSession(t, locks, long, strings.Repeat("n", lock.MaxNameLength), "a:b")
+	revoked := openSession(t, locks, long)
+	if _, err := locks.RevokeSession(t.Context(), lock.RevokeSession{Ref: revoked, Reason: strings.Repeat("R", lock.MaxReasonLength)}); err != nil {
+		t.Fatal(err)
+	}
+	b := showSessions(t, browser, locks)
+	b.allowed = "Failed to load resource" // for the unknown session
+	for _, path := range []string{
+		"/ui/sessions", "/ui/sessions?holder=" + strings.Repeat("W", lock.MaxHolderLength-1), "/ui/sessions/" + open.String(),
+		"/ui/sessions/" + revoked.String() + "?revoked=1", "/ui/sessions/0000000000000001",
+	} {
+		b.wantNoSidewaysScroll(path)
+	}
+}

@@ -1,0 +1,48 @@
+package web
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// sessionsRoot is the path of the list of sessions. That of a session's page begins with it.
+const sessionsRoot = "/ui/sessions"
+
+// A sessionsPage lists the sessions that have not ended, or shows an error. Of its filter, only the holder and the
+// cursors apply.
+type sessionsPage struct {
+	Title    string
+	Reader   reader
+	Filter   filter
+	Sessions []session
+	Pages    pages
+	AsOf     time.Time // on the database's clock; zero if the page shows no session
+	Problem  string
+}
+
+// All returns the URL of the list of all sessions.
+func (sessionsPage) All() string { return sessionsRoot }
+
+// URL returns the URL of the page.
+func (p sessionsPage) URL() string { return address(sessionsRoot, p.Filter.values()) }
+
+func (u *ui) sessions(w http.ResponseWriter, r *http.Request) {
+	v := r.URL.Query()
+	f := filter{Holder: v.Get("holder"), Cursor: v.Get("cursor"), Trail: lastOf(v["trail"])}
+	p := sessionsPage{Title: "Sessions", Reader: readerOf(r), Filter: f}
+	status := http.StatusOK
+	page, err := u.locks.Sessions(r.Context(), lock.SessionQuery{Holder: f.Holder, Cursor: f.Cursor})
+	if err != nil {
+		status, p.Problem = u.problem(r, err)
+	}
+	for _, s := range page.Items {
+		p.Sessions = append(p.Sessions, session{s})
+	}
+	if len(page.Items) > 0 {
+		p.AsOf = page.Items[0].AsOf
+	}
+	p.Pages = pagesOf(sessionsRoot, f, page.Next)
+	u.show(w, r, status, "sessions", p)
+}

@@ -21,7 +21,6 @@ func setBounds(s *fixture) {
 		"locks/2/capacity": {{Set: with(lock.Member{Name: s.other(3), Mode: lock.Permit})}, {Set: with(lock.Member{Name: s.other(3), Capacity: 1})}},
 		"locks/0/name":     {{Set: []lock.Member{{}}}},
 		"ttl_ms":           {{Set: s.set(1, 2), TTL: lock.MinTTL - 1}},
-		"keep_place":       {{Set: s.set(1, 2), KeepPlace: true}},
 	} {
 		for _, a := range wrong {
 			a.Holder = "first"

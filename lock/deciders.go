@@ -288,7 +288,7 @@ func (ds deciders) errHeld(members []Member, id LeaseID) *Error {
 	return out
 }
 
-// text returns what people are told of the lock.
+// text says in an error message what blocks the lock.
 func (b BlockedLock) text() string {
 	switch {
 	case b.Holder == "":

@@ -72,6 +72,7 @@ func (d *decider) promoteWaiter(w *Waiter, blocked *bool) (*Waiter, bool) {
 	case len(d.events) < d.portion() && d.hasLostSession(&w.Lease):
 		d.emitDequeued(*w, reasonSessionExpired)
 		d.ousted = append(d.ousted, *w)
+		d.freed = true
 		return w, false
 	case len(d.events) < d.portion() && d.hasLapsed(w):
 		d.emitDequeued(*w, reasonPlaceLapsed)

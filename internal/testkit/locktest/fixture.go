@@ -44,9 +44,13 @@ func (s *fixture) acquire(a lock.Acquire) (lock.Grant, error) {
 	return s.locks.Acquire(s.ctx, s.complete(a))
 }
 
-// complete fills in the defaults: the fixture's lock, the holder "first", longTTL unless there is a session, and a new LeaseID.
+// complete fills in the defaults: the fixture's lock unless there is a set, the holder "first", longTTL unless there is a
+// session, and a new LeaseID.
 func (s *fixture) complete(a lock.Acquire) lock.Acquire {
-	a.Name, a.Holder = cmp.Or(a.Name, s.name), cmp.Or(a.Holder, "first")
+	a.Holder = cmp.Or(a.Holder, "first")
+	if a.Set == nil {
+		a.Name = cmp.Or(a.Name, s.name)
+	}
 	if a.SessionID == (lock.SessionID{}) {
 		a.TTL = cmp.Or(a.TTL, longTTL)
 	}
@@ -64,12 +68,30 @@ func (s *fixture) mustAcquire(a lock.Acquire) lock.Grant {
 	return g
 }
 
+// renew renews the lease, or those of a set.
 func (s *fixture) renew(g lock.Grant, ttl time.Duration) (lock.Grant, error) {
-	return s.locks.Renew(s.ctx, lock.Renew{Name: g.Name, LeaseID: g.ID, TTL: ttl})
+	r := lock.Renew{Name: g.Name, LeaseID: g.ID, TTL: ttl}
+	if g.Members != nil {
+		r.Name, r.Set = "", namesOf(g)
+	}
+	return s.locks.Renew(s.ctx, r)
 }
 
+// release releases the lease, or those of a set.
 func (s *fixture) release(g lock.Grant) error {
-	return s.locks.Release(s.ctx, lock.Release{Name: g.Name, LeaseID: g.ID})
+	r := lock.Release{Name: g.Name, LeaseID: g.ID}
+	if g.Members != nil {
+		r.Name, r.Set = "", namesOf(g)
+	}
+	return s.locks.Release(s.ctx, r)
+}
+
+// namesOf returns the locks of a granted set.
+func namesOf(g lock.Grant) (names []string) {
+	for _, l := range g.Members {
+		names = append(names, l.Name)
+	}
+	return names
 }
 
 // acquireAndRelease acquires and releases.

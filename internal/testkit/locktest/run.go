@@ -44,6 +44,7 @@ func Run(t *testing.T, open func(t *testing.T) lock.Service) {
 		"follow":       followCases(),
 		"queue view":   queueViewCases(),
 		"session":      sessionCases(),
+		"set":          setCases(),
 	} {
 		t.Run(topic, func(t *testing.T) {
 			t.Parallel()

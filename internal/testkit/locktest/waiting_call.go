@@ -61,7 +61,7 @@ func (s *fixture) acquirePatiently(ctx context.Context, a lock.Acquire) (lock.Gr
 	}
 }
 
-// enqueue starts an acquire, and returns once it is in the queue. No other waiter may have the same holder.
+// enqueue starts an acquire, and returns once it is in the queue, or in those of a set. No other waiter may have the same holder.
 func (s *fixture) enqueue(a lock.Acquire) *waitingCall {
 	s.Helper()
 	c := s.startAcquire(a)
@@ -71,11 +71,14 @@ func (s *fixture) enqueue(a lock.Acquire) *waitingCall {
 			s.Fatalf("%s should wait, and got %+v, %v", c.request.Holder, c.grant, c.err)
 		default:
 		}
-		return slices.ContainsFunc(s.queue(c.request.Name).Waiters, func(w lock.WaiterInfo) bool {
-			return w.Holder == c.request.Holder && w.Attached
-		})
+		return !slices.ContainsFunc(c.request.Names(), func(name string) bool { return !s.waits(name, c.request.Holder) })
 	})
 	return c
+}
+
+// waits reports whether a call of the holder waits for the lock.
+func (s *fixture) waits(name, holder string) bool {
+	return slices.ContainsFunc(s.queue(name).Waiters, func(w lock.WaiterInfo) bool { return w.Holder == holder && w.Attached })
 }
 
 // enqueueN adds n waiters one after another, with the holders "waiter 1", "waiter 2" and so on.
@@ -106,6 +109,17 @@ func (c *waitingCall) mustBeGranted() lock.Grant {
 		c.s.Fatalf("%s was not granted the lock: %v", c.request.Holder, c.err)
 	}
 	return c.grant
+}
+
+// mustBeWoken waits until the call, whose wait is not repeated, is granted the lock during its wait. At the end of the wait
+// the service asks once more whether the lock is free, so that a grant then proves nothing.
+func (c *waitingCall) mustBeWoken() lock.Grant {
+	c.s.Helper()
+	g := c.mustBeGranted()
+	if took := time.Since(c.began); took >= c.request.Wait {
+		c.s.Errorf("%s was granted the lock after %v, at the end of its wait", c.request.Holder, took)
+	}
+	return g
 }
 
 // refusal waits until the call has ended, and returns its error.

@@ -1,0 +1,345 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/soak"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store"
+)
+
+// setOf is an acquire of all names that waits as long as may be.
+func setOf(holder string, names ...string) lock.Acquire {
+	a := lock.Acquire{LeaseID: newID(), Holder: holder, TTL: time.Minute, Wait: lock.MaxWait}
+	for _, name := range names {
+		a.Set = append(a.Set, lock.Member{Name: name})
+	}
+	return a
+}
+
+// waitForSet acquires in the background and returns once it has its places.
+func waitForSet(t *testing.T, s *store.Store, ctx context.Context, a lock.Acquire) *wait {
+	t.Helper()
+	w := start(s, ctx, a)
+	for _, name := range a.Names() {
+		until(t, a.Holder+" waits for "+name, func() bool { return waitsAs(t, s, name, a.Holder) })
+	}
+	return w
+}
+
+// waitsAs reports whether a call of the holder waits for the lock.
+func waitsAs(t *testing.T, s *store.Store, name, holder string) bool {
+	t.Helper()
+	for _, w := range queueOf(t, s, name) {
+		if w.Holder == holder && w.Attached {
+			return true
+		}
+	}
+	return false
+}
+
+// giveSet releases the set until it is known to be done.
+func giveSet(t *testing.T, s lock.Service, g lock.Grant) {
+	t.Helper()
+	r := lock.Release{LeaseID: g.ID}
+	for _, l := range g.Members {
+		r.Set = append(r.Set, l.Name)
+	}
+	err := s.Release(t.Context(), r)
+	for errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome) {
+		err = s.Release(t.Context(), r)
+	}
+	if err != nil {
+		t.Errorf("%s: release of a set: %v", g.Holder, err)
+	}
+}
+
+// expectNoWaiters ends the test unless the queues of the locks are empty.
+func expectNoWaiters(t *testing.T, s *store.Store, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if q := queueOf(t, s, name); len(q) != 0 {
+			t.Fatalf("the queue of %s is %+v", name, q)
+		}
+	}
+}
+
+// TestASetWaitsAtOneReplicaForReleasesAtAnother, which decides on each lock alone and knows of no waiting call.
+func TestASetWaitsAtOneReplicaForReleasesAtAnother(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]store.Options{
+		"told by notifications": {}, "by asking alone": {TransactionPooling: true}, "with several workers": {BatchWorkers: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			here, there := openWith(t, url, o), openWith(t, url, o)
+			names := []string{"a", "b", "c"}
+			for last := range names {
+				var held []lock.Grant
+				for i := range names {
+					held = append(held, mustAcquire(t, there, acquire(names[(last+1+i)%3])))
+				}
+				w := waitForSet(t, here, t.Context(), setOf("set", "c", "a", "b"))
+				for _, g := range held {
+					if w.isOver() {
+						t.Fatalf("the set was granted while %s is held: %+v, %v", g.Name, w.grant, w.err)
+					}
+					mustRelease(t, there, g)
+				}
+				g := w.granted(t)
+				if len(g.Members) != 3 || g.Token <= held[2].Token || time.Until(g.Until) < 50*time.Second {
+					t.Errorf("after token %d the set is %+v", held[2].Token, g)
+				}
+				giveSet(t, there, g)
+			}
+			expectNoWaiters(t, here, names...)
+		})
+	}
+}
+
+// TestReplicasServeSetsInOrder: overlapping sets of two replicas by turns are served in the order in which they came,
+// whichever replica releases.
+func TestReplicasServeSetsInOrder(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	replicas := []*store.Store{open(t, url), open(t, url)}
+	first := mustAcquire(t, replicas[0], setOf("first", "a", "b", "c"))
+	var waits []*wait
+	for i := range 10 {
+		names := [][]string{{"a", "b"}, {"b", "a"}, {"c", "b", "a"}, {"b", "c"}}[i%4]
+		waits = append(waits, waitForSet(t, replicas[i%2], t.Context(), setOf(fmt.Sprint(i), names...)))
+	}
+	giveSet(t, replicas[1], first)
+	for i, w := range waits {
+		g := w.granted(t)
+		if g.Token <= first.Token || g.Holder != fmt.Sprint(i) {
+			t.Errorf("set %d has token %d as %q after %d", i, g.Token, g.Holder, first.Token)
+		}
+		for _, later := range waits[i+1:] {
+			if later.isOver() {
+				t.Errorf("a set behind %d is through: %v, %v", i, later.grant, later.err)
+			}
+		}
+		giveSet(t, replicas[i/2%2], g)
+		first = g
+	}
+}
+
+// TestSetsOfTwoReplicasAreAllServed: clients of two replicas draw sets of six locks. At each lock no two hold it, and tokens
+// grow.
+func TestSetsOfTwoReplicasAreAllServed(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	replicas := []*store.Store{open(t, url), openWith(t, url, store.Options{BatchWorkers: 4})}
+	const locks = 6
+	var inside, newest [locks]atomic.Int64
+	number := func(name string) int { return int(name[0] - 'a') }
+	var clients sync.WaitGroup
+	for i := range 12 {
+		s := replicas[i%2]
+		clients.Go(func() {
+			for range soak.Rounds(15, 100) {
+				var names []string
+				for _, n := range rand.Perm(locks)[:2+rand.IntN(2)] {
+					names = append(names, string(rune('a'+n)))
+				}
+				g := take(t, s, setOf(fmt.Sprint(i), names...))
+				for _, l := range g.Members {
+					if n := inside[number(l.Name)].Add(1); n != 1 {
+						t.Errorf("%d hold %s", n, l.Name)
+					}
+					if last := newest[number(l.Name)].Swap(int64(l.Token)); last >= int64(l.Token) {
+						t.Errorf("%s: token %d was granted after %d", l.Name, l.Token, last)
+					}
+				}
+				for _, l := range g.Members {
+					inside[number(l.Name)].Add(-1)
+				}
+				giveSet(t, replicas[rand.IntN(2)], g)
+			}
+		})
+	}
+	clients.Wait()
+	expectNoWaiters(t, replicas[0], "a", "b", "c", "d", "e", "f")
+}
+
+// TestTwoContendersForASetNeverMissAWakeUp: with two, there is no third whose release would hide that one was not woken.
+func TestTwoContendersForASetNeverMissAWakeUp(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	var inside atomic.Int32
+	var contenders sync.WaitGroup
+	for i, names := range [][]string{{"a", "b"}, {"b", "a"}} {
+		s := open(t, url)
+		contenders.Go(func() {
+			for range soak.Rounds(50, 300) {
+				g := take(t, s, setOf(fmt.Sprint(i), names...))
+				if inside.Add(1) != 1 {
+					t.Error("two are inside")
+				}
+				inside.Add(-1)
+				giveSet(t, s, g)
+			}
+		})
+	}
+	contenders.Wait()
+}
+
+// TestAClientThatLeavesASetLeavesNoGhost cuts a waiting set off around the moment at which it is granted, many times: all
+// locks are free again at once.
+func TestAClientThatLeavesASetLeavesNoGhost(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	here, there := open(t, url), open(t, url)
+	for i := range soak.Rounds(40, 200) {
+		g := mustAcquire(t, here, acquire([]string{"a", "b"}[i/2%2]))
+		ctx, cut := context.WithCancel(t.Context())
+		w := waitForSet(t, []*store.Store{here, there}[i%2], ctx, setOf("gone", "b", "a"))
+		released := make(chan struct{})
+		go func() {
+			defer close(released)
+			mustRelease(t, here, g)
+		}()
+		time.Sleep(rand.N(8 * time.Millisecond))
+		cut()
+		w.over(t)
+		<-released
+		if w.err == nil {
+			giveSet(t, here, w.grant)
+		} else if !errors.Is(w.err, lock.ErrUnavailable) && !errors.Is(w.err, lock.ErrUnknownOutcome) {
+			t.Fatal(w.err)
+		}
+		giveSet(t, here, mustAcquire(t, here, setOf("next", "a", "b")))
+	}
+	expectNoWaiters(t, here, "a", "b")
+}
+
+// TestASetOfAReplicaThatIsGonePassesAndComesBack: it is skipped, and a client that comes back in time has its places still.
+func TestASetOfAReplicaThatIsGonePassesAndComesBack(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	gone, s := open(t, url), open(t, url)
+	g := mustAcquire(t, s, acquire("b"))
+	ghost := setOf("ghost", "a", "b")
+	waitForSet(t, gone, t.Context(), ghost)
+	next := waitForSet(t, s, t.Context(), setOf("next", "c", "a"))
+	gone.Close() // its calls end, and leave nothing behind but places
+	passed := next.granted(t)
+	after := waitForSet(t, s, t.Context(), setOf("after", "a", "c"))
+	back := start(s, t.Context(), ghost)
+	until(t, "the set is back", func() bool { return waitsAs(t, s, "a", "ghost") && waitsAs(t, s, "b", "ghost") })
+	giveSet(t, s, passed)
+	if after.isOver() {
+		t.Errorf("a set behind was served first: %+v, %v", after.grant, after.err)
+	}
+	mustRelease(t, s, g)
+	giveSet(t, s, back.granted(t))
+	after.granted(t)
+}
+
+// TestASetIsFoundByHeartbeats: nothing tells the replica that the set may be granted, as if the replica that has released
+// its last lock had died before it swept the set.
+func TestASetIsFoundByHeartbeats(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	mustAcquire(t, s, acquire("b"))
+	w := waitForSet(t, s, t.Context(), setOf("set", "a", "b"))
+	exec(t, outside, `update paddock.records set lease_id = null, mode = null, holder = null, ttl_ms = null, acquired_at = null,
+		expires_at = null, rest = null where name = 'b'`)
+	began := time.Now()
+	w.granted(t)
+	if took := time.Since(began); took > lock.MaxWait/2 {
+		t.Errorf("it was granted after %v", took)
+	}
+}
+
+// TestASetNeedsRoomInEachQueue: a set that finds one of them full has no place in the others.
+func TestASetNeedsRoomInEachQueue(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]store.Options{
+		"for a lock": {Bounds: lock.Bounds{MaxWaiters: 2}}, "in all": {MaxWaiters: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openWith(t, pgtest.URL(t), o)
+			mustAcquire(t, s, acquire("b"))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			waitFor(t, s, ctx, waitingAs("b", "first"))
+			waitFor(t, s, ctx, waitingAs("b", "second"))
+			for _, wait := range []time.Duration{lock.MaxWait, 0} {
+				a := setOf("set", "a", "b", "c")
+				a.Wait, a.KeepPlace = wait, true
+				if wait == 0 && o.MaxWaiters > 0 {
+					continue // it is no waiting call
+				}
+				if _, err := s.Acquire(ctx, a); !errors.Is(err, lock.ErrTooManyWaiters) {
+					t.Errorf("a set with the wait %v is told %v", wait, err)
+				}
+			}
+			expectNoWaiters(t, s, "a", "c")
+			giveSet(t, s, mustAcquire(t, s, setOf("free", "a", "c")))
+		})
+	}
+}
+
+// TestASetCountsInItsSession: each of its leases and places.
+func TestASetCountsInItsSession(t *testing.T) {
+	t.Parallel()
+	s := openWith(t, pgtest.URL(t), store.Options{Bounds: lock.Bounds{MaxSessionLeases: 3}})
+	session := openSession(t, s, time.Hour, 0)
+	in := func(a lock.Acquire) lock.Acquire {
+		a.TTL, a.SessionID = 0, session.ID
+		return a
+	}
+	first := in(setOf("worker", "a", "b"))
+	g := mustAcquire(t, s, first)
+	for _, wait := range []time.Duration{0, lock.MaxWait} {
+		a := in(setOf("worker", "c", "d"))
+		a.Wait = wait
+		if _, err := s.Acquire(t.Context(), a); !errors.Is(err, lock.ErrTooManyLeases) {
+			t.Errorf("a set beyond the limit is told %v", err)
+		}
+	}
+	expectNoWaiters(t, s, "c", "d")
+	if again := mustAcquire(t, s, first); !again.Replayed || len(again.Members) != 2 {
+		t.Errorf("the first set is %+v", again)
+	}
+	room := func(a lock.Acquire) func() bool { // a count may be too great for two seconds
+		return func() bool { _, err := s.Acquire(t.Context(), a); return err == nil }
+	}
+	until(t, "there is room for one", room(inSession("e", session)))
+	giveSet(t, s, g)
+	until(t, "there is room for two", room(in(setOf("worker", "c", "d"))))
+}
+
+// TestADrainedSetKeepsItsPlaces, and finds them with another replica.
+func TestADrainedSetKeepsItsPlaces(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	old, s := open(t, url), open(t, url)
+	g := mustAcquire(t, s, acquire("b"))
+	first := setOf("first", "a", "b")
+	sent := waitForSet(t, old, t.Context(), first)
+	second := waitForSet(t, s, t.Context(), setOf("second", "b", "a"))
+	old.Drain()
+	sent.over(t)
+	if !errors.Is(sent.err, lock.ErrUnavailable) {
+		t.Errorf("told %v", sent.err)
+	}
+	back := start(s, t.Context(), first)
+	until(t, "the first is back", func() bool { return waitsAs(t, s, "a", "first") && waitsAs(t, s, "b", "first") })
+	mustRelease(t, s, g)
+	giveSet(t, s, back.granted(t))
+	second.granted(t)
+}

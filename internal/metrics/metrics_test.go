@@ -83,6 +83,19 @@ func TestEachCallMovesItsMetric(t *testing.T) {
 			`paddock_acquires_total{mode="permit",outcome="lock_held"} 1`},
 		"a wait": {answers{err: refused}, func(s lock.Service) { _, _ = s.Acquire(t.Context(), lock.Acquire{Wait: time.Second}) },
 			`paddock_wait_seconds_count{mode="exclusive",outcome="lock_held"} 1`},
+		"a grant of a set": {answers{}, func(s lock.Service) {
+			_, _ = s.Acquire(t.Context(), lock.Acquire{Set: []lock.Member{{Name: "b", Mode: lock.Shared}, {Name: "a"}}})
+		}, `paddock_acquires_total{mode="shared",outcome="granted"} 1`},
+		"a refusal of a set": {answers{err: refused}, func(s lock.Service) {
+			_, _ = s.Acquire(t.Context(), lock.Acquire{Set: []lock.Member{{Name: "b"}, {Name: "a", Mode: lock.Shared}}})
+		}, `paddock_acquires_total{mode="exclusive",outcome="lock_held"} 1`},
+		"a wait for a set": {answers{err: refused}, func(s lock.Service) {
+			_, _ = s.Acquire(t.Context(), lock.Acquire{Set: []lock.Member{{Name: "a", Mode: lock.Permit, Capacity: 2}}, Wait: time.Second})
+		}, `paddock_wait_seconds_count{mode="permit",outcome="lock_held"} 1`},
+		"a renewal of a set": {answers{}, func(s lock.Service) { _, _ = s.Renew(t.Context(), lock.Renew{Set: []string{"a", "b"}}) },
+			`paddock_renewals_total{outcome="renewed"} 1`},
+		"a renewal of a part": {answers{err: &lock.Error{Code: lock.ErrLeaseInSet}}, func(s lock.Service) { _, _ = s.Renew(t.Context(), lock.Renew{Name: "a"}) },
+			`paddock_renewals_total{outcome="lease_in_set"} 1`},
 		"a renewal":           {answers{}, func(s lock.Service) { _, _ = s.Renew(t.Context(), lock.Renew{}) }, `paddock_renewals_total{outcome="renewed"} 1`},
 		"a renewal too late":  {answers{err: lock.ErrLeaseLost}, func(s lock.Service) { _, _ = s.Renew(t.Context(), lock.Renew{}) }, `paddock_renewals_total{outcome="lease_lost"} 1`},
 		"a release":           {answers{}, func(s lock.Service) { _ = s.Release(t.Context(), lock.Release{}) }, `paddock_releases_total{outcome="released"} 1`},

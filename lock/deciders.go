@@ -41,7 +41,7 @@ func (ds deciders) promote() {
 	for _, d := range ds {
 		d.promote()
 	}
-	for len(ds) > 1 && ds.grantReady() { //nolint:revive // a set that is granted may make way for the next
+	for len(ds) > 1 && ds.grantReady() {
 	}
 }
 

@@ -31,7 +31,7 @@ const (
 
 // TestSetsAreGrantedWholeOrNotAtAll: clients acquire sets of two and three of six locks, in any order of names, while one
 // replica after the other is killed. No lock has two holders, tokens grow, each snapshot of the database has all leases of a
-// set or none, and no client waits for ever.
+// set or none, and each client is answered.
 func TestSetsAreGrantedWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, builds{normal: program(t), skewed: program(t)})

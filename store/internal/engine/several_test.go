@@ -113,7 +113,7 @@ func TestACommandOnSeveralLocksIsOneTransaction(t *testing.T) {
 	}
 }
 
-// TestASetIsDecidedOnTheCache, and anew with its rows locked if another replica has changed one of its locks.
+// TestASetIsDecidedOnTheCache, and again with its rows locked if another replica has changed one of its locks.
 func TestASetIsDecidedOnTheCache(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

@@ -91,9 +91,9 @@ func (fx setFixture) revoke(name string, token lock.Token) int {
 	return answer.StatusCode
 }
 
-// linkTo returns the link of a lock's page to that of another lock without a colon in its name.
+// linkTo returns the link of a lock's page to that of another lock.
 func linkTo(name string) string {
-	return fmt.Sprintf(`<a class="lock" href="/ui/locks/%[1]s">%[1]s<wbr></a>`, name)
+	return fmt.Sprintf(`<a class="lock" href="/ui/locks/%[1]s">%[1]s</a>`, name)
 }
 
 func TestLeaseNamesTheOtherLocksOfItsSet(t *testing.T) {
@@ -103,7 +103,7 @@ func TestLeaseNamesTheOtherLocksOfItsSet(t *testing.T) {
 		fx.acquire("single", "z")
 		wantText(fx.T, fx.page("/ui/locks/repo:a"), ">together with "+linkTo("x")+", "+linkTo("y")+"</div>")
 		wantText(fx.T, fx.page("/ui/locks/y?back=prefix%3Dr%26cursor%3Dc"),
-			`>together with <a class="lock" href="/ui/locks/repo:a?back=prefix%3Dr">repo:<wbr>a<wbr></a>, <a class="lock" href="/ui/locks/x?back=prefix%3Dr">x<wbr></a></div>`)
+			`>together with <a class="lock" href="/ui/locks/repo:a?back=prefix%3Dr">repo:a</a>, <a class="lock" href="/ui/locks/x?back=prefix%3Dr">x</a></div>`)
 		wantNoText(fx.T, fx.page("/ui/locks/z"), "together")
 	})
 }
@@ -129,10 +129,11 @@ func TestWaiterOfASetSaysWhatItWaitsFor(t *testing.T) {
 		fx.wait("later", "a")
 		free, held := fx.page("/ui/locks/a"), fx.page("/ui/locks/b")
 		wantText(fx.T, free, `<span class="pill">free</span>`, ">its other locks: "+linkTo("b")+", "+linkTo("c")+"</div>",
-			`1 other ahead<span class="line">behind <bdi>mover</bdi></span><span class="line">the first waits for its other locks</span>`)
+			`<span class="line">1 other ahead</span><span class="line">behind <bdi>mover</bdi></span><span class="line">the first waits for its other locks</span>`)
 		wantNoText(fx.T, free, "together with", "next in line")
 		wantText(fx.T, held, `<bdi>holder</bdi> (token 1, ends in `, ">together with "+linkTo("a")+", "+linkTo("c")+"</div>")
 		wantNoText(fx.T, held, "its other locks")
+		wantText(fx.T, fx.page("/ui/?prefix=a"), `class="number none"></td>`, `2<span class="unseen"> waiting for a</span>`)
 	})
 }
 
@@ -184,8 +185,8 @@ func TestRevokingALeaseOfASet(t *testing.T) {
 			wantNoText(fx.T, fx.page(target), "data-revoke")
 		}
 		body := fx.page(fmt.Sprintf("/ui/revoke?name=a&token=%d", token))
-		wantText(fx.T, body, "Revoke the leases of all 3 locks?", `<dt>Also ends</dt><dd class="lock">c<wbr>, repo:<wbr>b<wbr></dd>`,
-			"This lease is one of a set of 3 locks.", "Revoking it ends the whole set", "The locks can be granted at once")
+		wantText(fx.T, body, "Revoke the leases of all 3 locks?", `<dt>Also ends</dt><dd class="lock">c, repo:b</dd>`,
+			"This lease is one of a set of 3 locks.", "Revoking it ends the whole set", "The locks can be granted at once", "the locks are granted to the next waiters")
 		if status := fx.revoke("a", token); status != http.StatusSeeOther {
 			t.Errorf("status %d", status)
 		}
@@ -198,7 +199,7 @@ func TestRevokingALeaseOfASet(t *testing.T) {
 func TestRevokingALeaseAloneNamesNoSet(t *testing.T) {
 	t.Parallel()
 	_, body := get(t, webtest.NewBusyService(), "/ui/revoke?name=deploy:production&token=4")
-	wantText(t, body, "Revoke this lease?", "The lock can be granted at once")
+	wantText(t, body, "Revoke this lease?", "The lock can be granted at once", "the lock is granted to the next waiter")
 	wantNoText(t, body, "Also ends", "set of")
 }
 
@@ -216,7 +217,7 @@ func TestRevokingSharedLeasesOfSets(t *testing.T) {
 		}
 		wantNoText(fx.T, dialog, "Also ends")
 		body = fx.page("/ui/revoke?name=a&token=1")
-		wantText(fx.T, body, "Revoke all 3 leases?", `<dt>Also ends</dt><dd class="lock">b<wbr>, c<wbr></dd>`, "Some of these leases are parts of sets.")
+		wantText(fx.T, body, "Revoke all 3 leases?", `<dt>Also ends</dt><dd class="lock">b, c</dd>`, "Some of these leases are parts of sets.")
 	})
 }
 
@@ -266,13 +267,13 @@ func TestHiddenLocksOfSetsAreCounted(t *testing.T) {
 	}{
 		"one": {[]string{"my-a", "my-b", "secret-1"},
 			"together with " + linkTo("my-b") + ` and <span class="past">(not covered)</span></div>`,
-			`<dd class="lock">my-b<wbr> and <span class="past">(not covered)</span></dd>`},
+			`<dd class="lock">my-b and <span class="past">(not covered)</span></dd>`},
 		"all": {[]string{"my-a", "secret-1", "secret-2"},
 			`together with <span class="past">2 locks (not covered)</span></div>`,
 			`<dd class="lock"><span class="past">2 locks (not covered)</span></dd>`},
 		"more than are shown at once": {[]string{"my-a", "my-b", "my-c", "my-d", "my-e", "secret-1", "secret-2"},
 			linkTo("my-d") + ` and <span class="past">2 locks (not covered)</span><details><summary`,
-			`my-e<wbr> and <span class="past">2 locks (not covered)</span></dd>`},
+			`my-e and <span class="past">2 locks (not covered)</span></dd>`},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

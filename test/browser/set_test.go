@@ -22,6 +22,7 @@ func TestSetsInABrowser(t *testing.T) {
 		"revoking a set by keyboard":              revokeSetByKeyboard,
 		"the locks of a set without JavaScript":   setWithoutScript,
 		"a refresh keeps the names of a set open": refreshKeepsSetOpen,
+		"an idle lock waits for its sister":       idleLockWaitsForOthers,
 		"no set makes the page scroll sideways":   noSidewaysScrollOfSets,
 	})
 }
@@ -111,7 +112,7 @@ func setWithoutScript(t *testing.T, browser context.Context) {
 	b.visit("/ui/locks/a", 320, 740)
 	b.do(b.ctx, chromedp.Click(chromedp.CSS(".set summary")), chromedp.Click(chromedp.CSS(".set details a")))
 	b.do(b.ctx, chromedp.WaitVisible(chromedp.CSS(`.set a[href="/ui/locks/a"]`)), chromedp.Click(chromedp.CSS(".leases .danger")))
-	b.do(b.ctx, chromedp.WaitVisible(chromedp.CSS(".caution")))
+	b.do(b.ctx, chromedp.WaitVisible(chromedp.CSS(".caution")), chromedp.WaitVisible(chromedp.CSS("#reason:focus")))
 	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#reason"), "by hand"), chromedp.Click(chromedp.CSS(".sheet .strong")), chromedp.WaitVisible(chromedp.CSS(".notice")))
 	for _, name := range names {
 		if l, err := locks.Lock(t.Context(), name); err != nil || l.State != lock.Free {
@@ -133,8 +134,25 @@ func refreshKeepsSetOpen(t *testing.T, browser context.Context) {
 	if !value[bool](b, "document.querySelector('.leases .set details').open && document.activeElement.matches('.leases .set summary')") {
 		t.Error("the names are closed, or have lost the focus")
 	}
+	if got, want := b.text(".queue tbody tr .reason"), "together with b, c, d\nand 1 more"; !strings.HasSuffix(got, want) {
+		t.Errorf("the waiter waits for %q, want %q at the end", got, want)
+	}
 	if value[bool](b, "document.querySelector('.queue .set details').open") {
 		t.Error("the waiter's names are open")
+	}
+}
+
+func idleLockWaitsForOthers(t *testing.T, browser context.Context) {
+	locks := memlock.New().Replica(1)
+	acquireSet(t, locks, "holder", "busy")
+	waitForSet(t, locks, "mover", "busy", "idle")
+	waitForSet(t, locks, "later", "idle", "other")
+	b := showSessions(t, browser, locks)
+	b.visit("/ui/locks/idle", 1280, 800)
+	for number, want := range []string{"its other locks: busy", "1 other ahead\nbehind mover\nthe first waits for its other locks\ntogether with other"} {
+		if got := b.text(fmt.Sprintf(".queue tbody tr:nth-child(%d) .reason", number+1)); got != want {
+			t.Errorf("waiter %d waits for %q, want %q", number+1, got, want)
+		}
 	}
 }
 

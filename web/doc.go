@@ -33,10 +33,11 @@
 //
 // # Sets
 //
-// A lock's page names the other locks of a lease or a waiter that is one of a set, and the list marks these leases. The first
-// waiter at a free lock waits for its other locks, if it is of a set; grants may be paused, too. Revoking a lease of a set
-// ends the leases of all its locks. So it is confirmed on the form's own page, which names them as they are then, and never
-// in the dialog. The service hides names that the user's key does not cover; the page says how many they are.
+// A lock's page names the other locks of a lease or a waiter that is one of a set, and the list marks these leases. The
+// first waiter at a free lock waits for its other locks, if it is of a set; grants may be paused, too. Revoking a lease
+// of a set ends the leases of all its locks. So it is confirmed on the form's own page, which names them as they are
+// then, and never in the dialog. The service hides names that the user's key does not cover; the page says how many
+// they are.
 //
 // # Live updates
 //

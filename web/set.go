@@ -41,7 +41,8 @@ func otherLocksOf(set []string, here location, key string) *otherLocks {
 	return o
 }
 
-// withoutHidden returns the names of the set besides name, and the number of those that the service hides from the reader.
+// withoutHidden returns the names of the set besides name, and the number of those that the service hides from the
+// reader.
 func withoutHidden(set []string, name string) (names []string, hidden int) {
 	for _, one := range set {
 		switch {

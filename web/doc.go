@@ -14,8 +14,8 @@
 //
 // # JavaScript
 //
-// Every page is complete without JavaScript. The script counts down the time left, confirms a revocation in a dialog
-// instead of on its own page, and refreshes the page. It counts from when the answer arrived, on the browser's
+// Every page is complete without JavaScript. The script counts down the time left, confirms most revocations in a
+// dialog instead of on their own page, and refreshes the page. It counts from when the answer arrived, on the browser's
 // monotonic clock. It never uses the browser's wall clock: times are the database's. They are in UTC; the script can show
 // them in the browser's time zone. Without JavaScript, refresh=5 makes the browser reload the page every five seconds.
 // The pages of sessions have no script: they show the state as of when they were loaded, in UTC.
@@ -30,6 +30,14 @@
 // A lock's page shows its last events, and a timeline of the leases and waits that [lock.TimelineOf] finds in them. The
 // timeline is a table with a bar in each row, drawn in SVG by the server: its colour is that of the end, which the row
 // also names. past=ID shows the events before that one.
+//
+// # Sets
+//
+// A lock's page names the other locks of a lease or a waiter that is one of a set, and the list marks these leases. The
+// first waiter at a free lock waits for its other locks, if it is of a set; grants may be paused, too. Revoking a lease
+// of a set ends the leases of all its locks. So it is confirmed on the form's own page, which names them as they are
+// then, and never in the dialog. The service hides names that the user's key does not cover; the page says how many
+// they are.
 //
 // # Live updates
 //

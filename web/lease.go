@@ -20,9 +20,10 @@ type lease struct {
 	Metadata string // indented; empty if there is none
 	Held     elapsed
 	Left     timeLeft
-	Grace    timeLeft // after the end
-	Over     timeLeft // until the grace has ended
-	Back     string   // the location to return to after a revocation
+	Grace    timeLeft    // after the end
+	Over     timeLeft    // until the grace has ended
+	Back     string      // the location to return to after a revocation
+	With     *otherLocks // of its set, on a lock's page; nil: none
 
 	Revocable bool // the reader may revoke it
 }
@@ -181,6 +182,10 @@ type waiter struct {
 	// all waiters is blocked by For.
 	Chain   []lock.WaiterInfo
 	Skipped int
+
+	With        *otherLocks // of its set; nil: none
+	ForSet      bool        // it waits for With only
+	FirstForSet bool        // the first of all waiters waits for the other locks of its set only
 }
 
 // A blocker is a lease that blocks a waiter.
@@ -198,7 +203,7 @@ func queueOf(q lock.QueueInfo, here location) queue {
 	var connected []lock.WaiterInfo
 	for i, w := range q.Waiters {
 		if i < maxShown || here.All {
-			v.Waiters = append(v.Waiters, waiterOf(w, connected, q.AsOf))
+			v.Waiters = append(v.Waiters, waiterOf(w, connected, q.AsOf, here))
 		}
 		if w.Attached {
 			connected = append(connected, w)
@@ -212,15 +217,17 @@ func queueOf(q lock.QueueInfo, here location) queue {
 
 // waiterOf returns the waiter, with the chain of what blocks it: the connected waiters ahead, and the leases that block the
 // first of them.
-func waiterOf(w lock.WaiterInfo, ahead []lock.WaiterInfo, asOf time.Time) waiter {
+func waiterOf(w lock.WaiterInfo, ahead []lock.WaiterInfo, asOf time.Time, here location) waiter {
 	v := waiter{
 		WaiterInfo: w, Waited: elapsed(w.Waited), Kept: timeLeft(w.KeptFor), Others: countOf(w.Ahead, "other", "others"),
+		With: otherLocksOf(w.Set, here, fmt.Sprintf("place %d", w.Place)), ForSet: waitsForSet(w),
 	}
 	leases := w.Leases
 	if w.BlockedBy == lock.BlockedByQueue && len(ahead) > 0 {
 		leases, v.Skipped = ahead[0].Leases, max(len(ahead)-maxBlockers, 0)
 		v.Chain = slices.Clone(ahead[v.Skipped:])
 		slices.Reverse(v.Chain)
+		v.FirstForSet = waitsForSet(ahead[0])
 	}
 	for _, h := range leases[:min(len(leases), maxBlockers)] {
 		over := timeLeft(h.ExpiresAt.Add(h.Grace).Sub(asOf))

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -60,6 +61,10 @@ func (u *ui) load(r *http.Request, p *lockPage) error {
 	if n := len(p.Leases); n > maxShown && !p.Here.All {
 		p.Leases, p.More = p.Leases[:maxShown], n-maxShown
 	}
+	for i := range p.Leases {
+		one := &p.Leases[i]
+		one.With = otherLocksOf(one.Set, p.Here, one.Key())
+	}
 	return nil
 }
 
@@ -86,6 +91,7 @@ type sharedGroup struct {
 	Token lock.Token
 	Count int
 	Back  string
+	Sets  bool // some are of sets
 }
 
 // sharedGroupOf returns the group of the leases, or nil unless they are several shared ones that the reader may
@@ -95,5 +101,6 @@ func sharedGroupOf(leases []lease) *sharedGroup {
 		return nil
 	}
 	first := leases[0]
-	return &sharedGroup{Name: first.Name, Token: first.Token, Count: len(leases), Back: first.Back}
+	sets := slices.ContainsFunc(leases, func(l lease) bool { return l.Set != nil })
+	return &sharedGroup{Name: first.Name, Token: first.Token, Count: len(leases), Back: first.Back, Sets: sets}
 }

@@ -55,7 +55,7 @@ func TestQueueShowsWhatEachWaiterWaitsFor(t *testing.T) {
 		`<div><span class="line"><bdi>worker-1</bdi> (token 5, ends in <span data-left-ms="12000" data-end="0 s">12 s</span> unless renewed)</span></div>`,
 		`its client to reconnect; place kept for <span data-left-ms="7000" data-end="0 s">7 s</span></div>`,
 		`disconnected<small>place kept for <span data-left-ms="7000" data-end="0 s">7 s</span></small>`,
-		`<div>1 other ahead<span class="line">behind <bdi>worker-2</bdi></span><span class="line">held by <bdi>worker-1</bdi> (token 5,`,
+		`<div><span class="line">1 other ahead</span><span class="line">behind <bdi>worker-2</bdi></span><span class="line">held by <bdi>worker-1</bdi> (token 5,`,
 		"<div>connected</div>")
 	if strings.Index(body, "<bdi>worker-3") > strings.Index(body, "<bdi>worker-4") {
 		t.Error("the queue is out of order")

@@ -160,6 +160,8 @@ func (p revokePage) Question() string {
 		return "Nothing was revoked"
 	case len(p.Holdings) > 1:
 		return fmt.Sprintf("Revoke all %d leases?", len(p.Holdings))
+	case p.SetEnd() != nil:
+		return fmt.Sprintf("Revoke the leases of all %d locks?", p.SetEnd().Size)
 	}
 	return "Revoke this lease?"
 }
@@ -175,8 +177,16 @@ func (p revokePage) More() int { return len(p.Holdings) - len(p.Holders()) }
 // Focused reports whether the form has the focus when the page is opened.
 func (p revokePage) Focused() bool { return p.Problem == "" && !p.Dialog }
 
+// SetEnd returns what the revocation ends besides the leases, or nil if none is of a set.
+func (p revokePage) SetEnd() *setEnd { return setEndOf(p.Name, p.Holdings) }
+
 // Subject returns what the form takes away from its holder.
-func (revokePage) Subject() string { return "The lock" }
+func (p revokePage) Subject() string {
+	if p.SetEnd() != nil {
+		return "The locks"
+	}
+	return "The lock"
+}
 
 // target returns the revocation that the form describes.
 func (p revokePage) target() (lock.Revoke, error) {

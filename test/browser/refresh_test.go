@@ -136,7 +136,7 @@ func revokeWithoutScript(t *testing.T, browser context.Context) {
 		t.Fatal(err)
 	}
 	b.visit("/ui/?prefix=deploy", 360, 740)
-	b.do(b.ctx, chromedp.Click(chromedp.CSS("[data-revoke] button")), chromedp.WaitVisible(chromedp.CSS("main .sheet textarea")))
+	b.do(b.ctx, chromedp.Click(chromedp.CSS("[data-revoke] button")), chromedp.WaitVisible(chromedp.CSS("main .sheet textarea:focus")))
 	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#reason"), "by hand"), chromedp.Click(chromedp.CSS(".sheet .strong")), chromedp.WaitVisible(chromedp.CSS(".notice")))
 	if got := fx.Revocations(); len(got) != 1 || got[0].Token != 4 || got[0].Reason != "by hand" {
 		t.Errorf("revoked %v", got)
@@ -149,7 +149,7 @@ func revokeOverPlainHTTP(t *testing.T, browser context.Context) {
 	b := open(t, browser, fx)
 	b.server.URL = strings.Replace(b.server.URL, "127.0.0.1", "paddock.test", 1)
 	b.visit("/ui/revoke?name=deploy:production&token=4", 1280, 800)
-	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#reason"), "from afar"), chromedp.Click(chromedp.CSS(".sheet .strong")), chromedp.WaitVisible(chromedp.CSS(".notice")))
+	b.do(b.ctx, chromedp.WaitVisible(chromedp.CSS("#reason:focus")), chromedp.SendKeys(chromedp.CSS("#reason"), "from afar"), chromedp.Click(chromedp.CSS(".sheet .strong")), chromedp.WaitVisible(chromedp.CSS(".notice")))
 	if got := fx.Revocations(); len(got) != 1 || got[0].Reason != "from afar" {
 		t.Errorf("revoked %v", got)
 	}

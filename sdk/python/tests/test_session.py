@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import uuid
+import warnings
 from unittest import mock
 
 from service import BOUND, ServiceTest, eventually, in_threads
@@ -38,30 +39,31 @@ class SessionTest(ServiceTest):
 class Holding(SessionTest):
     def test_one_renewal_keeps_many_leases(self):
         renewals = []
-        session = self.session(ttl=2, on_renewed=lambda left, error: renewals.append(error))
+        session = self.session(ttl=3, on_renewed=lambda left, error: renewals.append(error))
         threads = threading.active_count()
         leases = self.hold_in(session, 30)
         self.assertEqual(threading.active_count(), threads, "a lease of a session has a thread")
+        renewals.clear()
         with mock.patch.object(self.paddock, "renew", side_effect=AssertionError("a lease was renewed")):
-            self.assertFalse(session.lost.wait(6))
+            self.assertFalse(session.lost.wait(7.5))
         for lease in leases:
             lease.check()
             self.assertEqual((lease.state, lease.error, lease.deadline), ("held", None, session.deadline))
             self.assertEqual(self.paddock.lock(lease.name)["leases"][0]["session"], session.ref)
         self.assertEqual(len({lease.token for lease in leases}), 30)
         self.assertEqual(set(renewals), {None})
-        self.assertTrue(6 <= len(renewals) <= 11, f"{len(renewals)} renewals in 3 TTLs")
+        self.assertTrue(5 <= len(renewals) <= 15, f"{len(renewals)} renewals in 2.5 TTLs")
         self.assertEqual(self.locks_of(session), {lease.name for lease in leases})
 
     def test_the_release_of_one_lease_leaves_the_others(self):
-        session = self.session(ttl=2)
+        session = self.session(ttl=3)
         released, kept = self.hold_in(session, 2)
         with released:
             released.check()
         self.assertEqual((released.state, kept.state, session.state), ("released", "held", "held"))
         self.assertRaises(LeaseLost, released.check)
         self.assertEqual(self.locks_of(session), {kept.name})
-        self.assertFalse(kept.lost.wait(2.5))
+        self.assertFalse(kept.lost.wait(3.5))
         kept.check()
 
     def test_the_end_of_the_block_frees_all_locks(self):
@@ -84,12 +86,12 @@ class Holding(SessionTest):
 
     def test_a_waiter_is_granted_its_lock_and_has_the_holder_of_the_session(self):
         other = self.paddock.hold(self.name)
-        session = self.session(holder="worker-1", ttl=2)
+        session = self.session(holder="worker-1", ttl=3)
         leases = []
         waiting = threading.Thread(target=lambda: leases.append(self.paddock.hold(self.name, session=session, wait=BOUND)), daemon=True)
         waiting.start()
         self.await_waiters(1)
-        time.sleep(2.5)  # longer than the TTL: the session's renewals keep the place
+        time.sleep(3.5)  # longer than the TTL: the session's renewals keep the place
         other.release()
         waiting.join(BOUND)
         leases[0].check()
@@ -97,9 +99,9 @@ class Holding(SessionTest):
 
     def test_a_lease_keeps_its_max_hold(self):
         losses = []
-        session = self.session(ttl=9)
-        lease, = self.hold_in(session, max_hold=3, on_lost=losses.append)
-        self.assertTrue(0 < lease.deadline - self.paddock.clock() <= 3 - 0.9, lease.remaining())
+        session = self.session(ttl=30)
+        lease, = self.hold_in(session, max_hold=5, on_lost=losses.append)
+        self.assertTrue(0 < lease.remaining() <= 5 - 3, lease.remaining())
         self.assertTrue(lease.lost.wait(BOUND))
         self.assertEqual(self.paddock.lock(lease.name)["state"], "held", "it was lost after its end")
         eventually(lambda: losses, "on_lost was not called")
@@ -136,7 +138,9 @@ class Holding(SessionTest):
     def test_a_forked_child_neither_closes_nor_renews(self):
         with self.paddock.hold_session(ttl=1.2) as session:
             lease, = self.hold_in(session)
-            child = os.fork()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # about a fork with threads, which this test is about
+                child = os.fork()
             if child == 0:
                 code = 1
                 try:
@@ -184,7 +188,7 @@ class Losing(SessionTest):
     def test_a_revocation_of_one_lease_is_found(self):
         losses = []
         with mock.patch.object(paddock, "MAX_BATCH", 2):
-            session = self.session(ttl=3)
+            session = self.session(ttl=6)
             *kept, revoked = self.hold_in(session, 5, on_lost=losses.append)
             self.paddock.revoke(revoked.name, token=revoked.token, reason="out")
             self.assertTrue(revoked.lost.wait(BOUND))

@@ -64,7 +64,7 @@ describe('a process', { concurrency: true }, () => {
     assert.ok((await direct().lock(name)).leases[0]?.session);
   });
 
-  for (const action of ['idle', 'idle in a session']) {
+  for (const [action, ttlMs] of [['idle', 2_000], ['idle in a session', 6_000]] as const) {
     test(`whose work waits for the loss (${action}) runs until the loss`, limit, async (t) => {
       const paddock = direct();
       const name = unique('idle');
@@ -72,7 +72,7 @@ describe('a process', { concurrency: true }, () => {
       const token = Number(await worker.printed('token '));
       await until('the lease has been renewed past its TTL', async () => {
         const { as_of, leases } = await paddock.lock(name);
-        return Date.parse(as_of) - Date.parse(leases[0]!.acquired_at) > 2_500;
+        return Date.parse(as_of) - Date.parse(leases[0]!.acquired_at) > ttlMs + 500;
       });
       await paddock.revoke(name, { fencing_token: token, reason: 'enough' });
       assert.equal((await worker.exited)[0], 0);

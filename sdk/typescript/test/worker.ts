@@ -40,10 +40,10 @@ async function idle(options: Options): Promise<void> {
 
 const actions: Record<string, () => Promise<void>> = {
   write: async () => write(await acquire(paddock, name, { ttlMs: 2_000 })),
-  'write in a session': async () => write(await acquire(paddock, name, { session: await openSession(paddock, { ttlMs: 2_000 }) })),
+  'write in a session': async () => write(await acquire(paddock, name, { session: await openSession(paddock, { ttlMs: 6_000 }) })),
   abandon,
   'abandon a session': async () => void (await acquire(paddock, name, { session: await openSession(paddock, { ttlMs: 600_000 }) })),
   idle: () => idle({ ttlMs: 2_000 }),
-  'idle in a session': async () => idle({ session: await openSession(paddock, { ttlMs: 2_000 }) }),
+  'idle in a session': async () => idle({ session: await openSession(paddock, { ttlMs: 6_000 }) }),
 };
 await actions[action]!();

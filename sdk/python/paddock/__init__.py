@@ -12,11 +12,13 @@
         print(f"{held.holder} does it")
 
 Standard library only, Python 3.9 or newer: install the package or copy its folder. Durations are in seconds. A Paddock
-is safe for use by multiple threads. Each of its methods sends one request; hold is the guard built on them.
+is safe for use by multiple threads. Each of its methods sends one request; hold and hold_session are the guards built on
+them. A session keeps the leases that are acquired in it alive by one renewal for all of them; they end together.
 
 The guard chooses the lease_id and repeats an acquire whose response is lost, so no unknown lease remains. A long wait
 takes several calls, which keep one place. One thread renews the lease every third of its TTL, or slightly sooner;
-another checks the clock. The deadline is the remaining time when the last successful request was sent, minus a margin.
+another checks the clock. A lease of a session needs neither. The deadline is the remaining time when the last
+successful request was sent, minus a margin.
 
     held      the last renewal succeeded
     at_risk   a renewal failed and is retried; the work may continue until the deadline
@@ -30,6 +32,7 @@ token where the write happens. After a fork, the child does not renew; check() p
 
 from __future__ import annotations
 
+import calendar
 import contextlib
 import functools
 import http.client
@@ -51,12 +54,14 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import FrameType, TracebackType
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 __version__ = "0.2.0"
 HELD, AT_RISK, LOST, RELEASED = "held", "at_risk", "lost", "released"
+DEFAULT_TTL = 30.0
 MAX_DEFAULT_MARGIN = 5.0
 MAX_CALL_WAIT = 25.0  # the service allows 50, proxies often 60
+MAX_BATCH = 1000  # items
 RELEASE_TIMEOUT = 2.0  # of one attempt
 TICK = 1.0  # the longest wait of a thread: a wait does not count the time of a suspension
 POLL = 0.05  # the interval at which a child process is polled
@@ -100,7 +105,8 @@ class PaddockError(Exception):
     @property
     def transient(self) -> bool:
         """Whether the failure is temporary and the same call may succeed later."""
-        return self.status == 429 or (self.status or 0) >= 500 or isinstance(self, (Unavailable, UnknownOutcome))
+        limited = self.status == 429 and self.code != "too_many_leases"  # which ends when the session releases some
+        return limited or (self.status or 0) >= 500 or isinstance(self, (Unavailable, UnknownOutcome))
 
 
 class InvalidRequest(PaddockError, ValueError):
@@ -113,6 +119,11 @@ class LockHeld(PaddockError):
 
 class LeaseLost(PaddockError):
     """The lease has ended or is about to end: stop the work. fields["ended"] says how it ended, if known."""
+
+
+class SessionLost(PaddockError):
+    """The session has ended or is about to end, and its leases with it: stop all of its work, then open a new one.
+    fields["ended"] says how it ended, if known."""
 
 
 class StaleToken(PaddockError):
@@ -133,7 +144,8 @@ class UnknownOutcome(PaddockError):
 
 
 _CLASSES: Mapping[str, Type[PaddockError]] = {
-    "invalid_request": InvalidRequest, "lock_held": LockHeld, "lease_lost": LeaseLost, "stale_token": StaleToken,
+    "invalid_request": InvalidRequest, "lock_held": LockHeld, "lease_lost": LeaseLost,
+    "session_lost": SessionLost, "stale_token": StaleToken,
     "key_missing": NotAllowed, "key_invalid": NotAllowed, "key_expired": NotAllowed, "role_missing": NotAllowed, "name_not_allowed": NotAllowed,
     "unavailable": Unavailable, "unknown_outcome": UnknownOutcome, "internal": PaddockError,
 }
@@ -296,8 +308,26 @@ class Grant:
         return self.sent + self.expires_in
 
 
+@dataclass(frozen=True)
+class SessionGrant:
+    """A session as returned by a call; answer has all members of the response."""
+
+    session_id: str = field(repr=False)  # the secret with which leases are acquired in the session
+    ref: str  # its public name
+    ttl: float
+    expires_in: float  # counted from sent
+    sent: float  # when the request was sent, on the Paddock's clock
+    answer: Json = field(repr=False, compare=False)
+
+    @property
+    def until(self) -> float:
+        """The earliest instant, on the Paddock's clock, at which the session can end, without a margin."""
+        return self.sent + self.expires_in
+
+
 class Paddock:
-    """A client of a Paddock service. Every method except hold sends one request, once, without retries or renewals.
+    """A client of a Paddock service. Each method sends one request, once, without retries or renewals, except hold and
+    hold_session.
     timeout limits each step of a call: connecting, sending, and waiting for the response beyond the requested wait.
     key is the API key, which starts with pk_, if the service requires one; it appears in no error. headers are sent
     with each call. tls is for your own certificates. clock is for tests; it must continue while the machine is
@@ -318,18 +348,20 @@ class Paddock:
     def acquire(self, name: str, *, lease_id: Optional[str] = None, wait: float = 0.0, keep_place: bool = False,
                 timeout: Optional[float] = None, holder: Optional[str] = None, ttl: Optional[float] = None,
                 mode: str = "exclusive", capacity: Optional[int] = None, grace: Optional[float] = None,
-                max_hold: Optional[float] = None, metadata: Optional[Json] = None) -> Grant:
+                max_hold: Optional[float] = None, session_id: Optional[str] = None, metadata: Optional[Json] = None) -> Grant:
         """Acquires the lock, or raises LockHeld if it is not granted within wait, which is at most 50. Choose the
         lease_id, a random UUID, yourself, to be able to send the call again after UnknownOutcome. After a wait,
-        renew immediately: expires_in counts from sent and may already be over."""
-        body = _omit_none(lease_id=lease_id or str(uuid.uuid4()), holder=holder or f"{socket.gethostname()}:{os.getpid()}",
+        renew immediately: expires_in counts from sent and may already be over. With a session_id, the lease is kept
+        alive by that session, whose ttl and grace it has: leave them out. Raises SessionLost if that has ended."""
+        body = _omit_none(lease_id=lease_id or str(uuid.uuid4()), holder=holder or _default_holder(), session_id=session_id,
                       wait_ms=_ms(wait), keep_place=keep_place or None, ttl_ms=_ms(ttl), mode=mode, capacity=capacity,
                       grace_ms=_ms(grace), max_hold_ms=_ms(max_hold), metadata=metadata)
         return self._grant(name, "/acquire", body, self.timeout + wait if timeout is None else timeout)
 
     def renew(self, name: str, lease_id: str, *, ttl: Optional[float] = None, metadata: Optional[Json] = None,
               timeout: Optional[float] = None) -> Grant:
-        """Renews the lease, or raises LeaseLost. Omitted arguments stay unchanged."""
+        """Renews the lease, or raises LeaseLost. Omitted arguments stay unchanged. The lease of a session ends with the
+        session, so its renewal moves nothing and must not have a ttl."""
         return self._grant(name, "/renew", _omit_none(lease_id=lease_id, ttl_ms=_ms(ttl), metadata=metadata), timeout)
 
     def release(self, name: str, lease_id: str, *, timeout: Optional[float] = None) -> None:
@@ -344,6 +376,39 @@ class Paddock:
             raise TypeError("revoke() has no argument at_once; it was renamed to skip_grace")
         body = _omit_none(fencing_token=token, reason=reason, slot=slot, acquired_at=acquired_at, skip_grace=skip_grace or None)
         return self._call("POST", _path("/v1/locks", name, "/revoke"), body, changes=True, has=("state",), name=name)
+
+    def open_session(self, *, session_id: Optional[str] = None, holder: Optional[str] = None, ttl: Optional[float] = None,
+                     grace: Optional[float] = None, metadata: Optional[Json] = None, timeout: Optional[float] = None) -> SessionGrant:
+        """Opens a session, or returns the one that an earlier call with this session_id and holder has opened. Choose
+        the session_id, a random UUID, yourself, to be able to send the call again after UnknownOutcome."""
+        body = _omit_none(session_id=session_id or str(uuid.uuid4()), holder=holder or _default_holder(), ttl_ms=_ms(ttl),
+                          grace_ms=_ms(grace), metadata=metadata)
+        return self._session_grant("", body, timeout)
+
+    def renew_session(self, session_id: str, *, ttl: Optional[float] = None, timeout: Optional[float] = None) -> SessionGrant:
+        """Renews the session and thus all of its leases, or raises SessionLost. answer has the numbers of leases and
+        places. If there are fewer leases than you know of, renew each lease to find out which has ended."""
+        return self._session_grant("/renew", _omit_none(session_id=session_id, ttl_ms=_ms(ttl)), timeout)
+
+    def close_session(self, session_id: str, *, timeout: Optional[float] = None) -> None:
+        """Releases all leases of the session, gives up its places and ends it; may be repeated. Raises SessionLost if it
+        ended otherwise."""
+        self._call("POST", "/v1/sessions/close", {"session_id": session_id}, changes=True, timeout=timeout)
+
+    def sessions(self, *, holder: Optional[str] = None, limit: Optional[int] = None, cursor: Optional[str] = None) -> Json:
+        """Returns a page of open sessions in the order of their public names; the last page has no next_cursor."""
+        query = urllib.parse.urlencode(_omit_none(holder=holder, limit=limit, cursor=cursor))
+        return self._call("GET", f"/v1/sessions?{query}", has=("sessions",))
+
+    def session(self, ref: str) -> Json:
+        """Returns the session with this public name, and its leases and places. Raises the code not_found if there is none."""
+        return self._call("GET", _path("/v1/sessions", ref), has=("leases", "places"), session=ref)
+
+    def revoke_session(self, ref: str, *, reason: str, skip_grace: bool = False) -> Json:
+        """Ends the session with this public name and its leases, and returns it. Its grace still blocks other grants,
+        unless skip_grace is true. Raises SessionLost if it had ended otherwise."""
+        body = _omit_none(reason=reason, skip_grace=skip_grace or None)
+        return self._call("POST", _path("/v1/sessions", ref, "/revoke"), body, changes=True, has=("leases", "places"), session=ref)
 
     def lock(self, name: str) -> Json:
         """Returns the lock. A lock that was never used is free."""
@@ -399,19 +464,23 @@ class Paddock:
         """Returns the value under the key. Raises the code not_found if there is none."""
         return self._call("GET", _path("/v1/fenced", key), has=("version",), key=key)
 
-    def hold(self, name: str, *, ttl: float = 30.0, wait: Optional[float] = 0.0, retry: float = 10.0,
+    def hold(self, name: str, *, ttl: Optional[float] = None, wait: Optional[float] = 0.0, retry: float = 10.0,
              margin: Optional[float] = None, on_state: Optional[Callable[[str, Optional[Exception]], object]] = None,
              on_lost: Optional[Callable[[LeaseLost], object]] = None, interrupt_main: bool = False,
              on_acquired: Optional[Callable[[float, Optional[BaseException]], object]] = None,
              on_renewed: Optional[Callable[[float, Optional[Exception]], object]] = None,
              holder: Optional[str] = None, mode: str = "exclusive", capacity: Optional[int] = None,
-             grace: Optional[float] = None, max_hold: Optional[float] = None, metadata: Optional[Json] = None) -> Lease:
+             grace: Optional[float] = None, max_hold: Optional[float] = None, metadata: Optional[Json] = None,
+             session: Optional[Session] = None) -> Lease:
         """Acquires the lock and renews its lease until it is released. Use it in a with statement.
 
+        ttl       how long the lease lasts without a renewal; the default is 30
         wait      how long to wait in the queue: 0 does not wait, None waits without limit; then LockHeld
         retry     how long to retry while the service cannot be reached, or wait if that is longer; then Unavailable
         margin    how long before its end the lease counts as lost: the time your work needs to stop, at most a third
                   of ttl; the default is a tenth of ttl, at most 5 seconds
+        session   the session that keeps the lease alive, from hold_session. ttl, grace and margin are then those of the
+                  session, and on_renewed is not called. Raises SessionLost if the session has ended
         on_state  is called with held, at_risk or lost, and the error that caused it. Renewals wait until it returns
         on_lost   is called with the loss, from another thread
         on_acquired  is called when the acquire has ended, with the seconds that it took and its error; for metrics
@@ -422,31 +491,55 @@ class Paddock:
 
         If the wait ends in any way, KeyboardInterrupt included, the place and a lease granted meanwhile are released.
         """
-        margin = min(ttl / 10, MAX_DEFAULT_MARGIN) if margin is None else margin
-        if not 0 < ttl < math.inf or not 0 < margin <= ttl / 3 or not (wait or 0) >= 0:
-            raise InvalidRequest("invalid_request", "Use a ttl above 0, a margin of at most a third of it, and a wait of 0 or more.")
-        if interrupt_main and (threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGURG")):
-            raise InvalidRequest("invalid_request", "interrupt_main works only in the main thread, on POSIX; use the event lost instead.")
         want = {"holder": holder, "ttl": ttl, "mode": mode, "capacity": capacity, "grace": grace, "max_hold": max_hold,
                 "metadata": metadata}
+        if session is not None:
+            want, margin = session._want(self, want, margin), session._margin
+        else:
+            want["ttl"], margin = _check_times(ttl, margin, wait)
+        _check_interrupt(interrupt_main)
         began = self.clock()
         try:
-            grant = _acquire_lease(self, name, want, margin, math.inf if wait is None else wait, retry)
+            grant = _acquire_lease(self, name, want, margin, math.inf if wait is None else wait, retry, session)
         except BaseException as e:
             _call(name, on_acquired, self.clock() - began, e)
             raise
         try:
             _call(name, on_acquired, self.clock() - began, None)
-            return Lease(self, grant, margin, on_state, on_lost, interrupt_main, on_renewed)
+            return Lease(self, grant, margin, on_state, on_lost, interrupt_main, on_renewed, session)
         except BaseException:
             _abandon(self, name, grant.lease_id)
             raise
+
+    def hold_session(self, *, session_id: Optional[str] = None, ttl: Optional[float] = None, retry: float = 10.0,
+                     margin: Optional[float] = None, on_state: Optional[Callable[[str, Optional[Exception]], object]] = None,
+                     on_lost: Optional[Callable[[SessionLost], object]] = None, interrupt_main: bool = False,
+                     on_renewed: Optional[Callable[[float, Optional[Exception]], object]] = None,
+                     holder: Optional[str] = None, grace: Optional[float] = None, metadata: Optional[Json] = None) -> Session:
+        """Opens a session and renews it until it is closed. Use it in a with statement, and hold locks in it with
+        hold(name, session=...). Its renewals keep all of these leases alive, and their number does not depend on that of
+        the leases. The arguments have the meanings of those of hold; holder is the default of the leases' holder.
+
+        session_id  a random UUID that you choose; by default this call chooses one. With it and the same holder,
+                  another process finds the same session
+        """
+        lasts, margin = _check_times(ttl, margin)
+        _check_interrupt(interrupt_main)
+        grant = _open_session(self, {"session_id": session_id, "holder": holder, "ttl": lasts, "grace": grace, "metadata": metadata},
+                              margin, retry)
+        return Session(self, grant, margin, on_state, on_lost, interrupt_main, on_renewed)
 
     def _grant(self, name: str, verb: str, body: Json, timeout: Optional[float]) -> Grant:
         sent, body["lease_id"] = self.clock(), body["lease_id"].lower()
         a = self._call("POST", _path("/v1/locks", name, verb), body, changes=True, timeout=timeout, name=name,
                        lease_id=body["lease_id"], has=("fencing_token", "slot", "ttl_ms", "expires_in_ms"))
         return Grant(name, a["lease_id"], a["fencing_token"], a["slot"], a["ttl_ms"] / 1000, a["expires_in_ms"] / 1000, sent, a)
+
+    def _session_grant(self, verb: str, body: Json, timeout: Optional[float]) -> SessionGrant:
+        sent, body["session_id"] = self.clock(), body["session_id"].lower()
+        a = self._call("POST", f"/v1/sessions{verb}", body, changes=True, timeout=timeout, session_id=body["session_id"],
+                       has=("session", "holder", "ttl_ms", "expires_in_ms", "leases"))
+        return SessionGrant(a["session_id"], a["session"], a["ttl_ms"] / 1000, a["expires_in_ms"] / 1000, sent, a)
 
     def _call(self, method: str, path: str, body: Optional[Json] = None, *, changes: bool = False,
               timeout: Optional[float] = None, has: Sequence[str] = (), **same: str) -> Json:
@@ -475,7 +568,53 @@ def _backoff(first: float, longest: float) -> Iterator[float]:
         first = min(first * 2, longest)
 
 
-def _acquire_lease(paddock: Paddock, name: str, want: Json, margin: float, wait: float, retry: float) -> Grant:
+def _default_holder() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _check_times(ttl: Optional[float], margin: Optional[float], wait: Optional[float] = 0.0) -> Tuple[float, float]:
+    """Returns the ttl and the margin with their defaults."""
+    ttl = DEFAULT_TTL if ttl is None else ttl
+    margin = min(ttl / 10, MAX_DEFAULT_MARGIN) if margin is None else margin
+    if not 0 < ttl < math.inf or not 0 < margin <= ttl / 3 or not (wait or 0) >= 0:
+        raise InvalidRequest("invalid_request", "Use a ttl above 0, a margin of at most a third of it, and a wait of 0 or more.")
+    return ttl, margin
+
+
+def _check_interrupt(interrupt_main: bool) -> None:
+    if interrupt_main and (threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGURG")):
+        raise InvalidRequest("invalid_request", "interrupt_main works only in the main thread, on POSIX; use the event lost instead.")
+
+
+def _too_slow() -> PaddockError:
+    return Unavailable("unavailable", "The service responds too slowly for this ttl; use a longer one.")
+
+
+def _open_session(paddock: Paddock, want: Json, margin: float, retry: float) -> SessionGrant:
+    """Opens and returns a session that has more than the margin left. One that remains after a failure has no leases."""
+    clock, pauses, chosen = paddock.clock, _backoff(0.1, 2.0), want["session_id"]
+    want["session_id"], retry_until = chosen or str(uuid.uuid4()), clock() + retry
+    while True:
+        try:
+            grant = paddock.open_session(**want)
+            if clock() + want["ttl"] > grant.until + margin:  # a slow response, or an earlier call has opened it
+                grant = paddock.renew_session(grant.session_id, ttl=want["ttl"])
+            if clock() < grant.until - margin:
+                return grant
+            error = _too_slow()
+        except PaddockError as e:
+            if isinstance(e, SessionLost) and not chosen:  # it has expired before the caller got it
+                want["session_id"] = str(uuid.uuid4())
+            elif not e.transient:
+                raise
+            error = e
+        if clock() >= retry_until:
+            raise error
+        time.sleep(min(max(next(pauses), error.retry_after), max(retry_until - clock(), 0.0)))
+
+
+def _acquire_lease(paddock: Paddock, name: str, want: Json, margin: float, wait: float, retry: float,
+                   session: Optional[Session] = None) -> Grant:
     """Acquires and returns a lease that has more than the margin left."""
     clock, lease_id, pauses = paddock.clock, str(uuid.uuid4()), _backoff(0.1, 2.0)
     wait_until, retry_until = clock() + wait, clock() + max(wait, retry)
@@ -483,13 +622,18 @@ def _acquire_lease(paddock: Paddock, name: str, want: Json, margin: float, wait:
         while True:
             left = max(wait_until - clock(), 0.0)
             try:
+                if session is not None:
+                    session.check()
                 ask: Json = {**want, "lease_id": lease_id, "wait": min(left, MAX_CALL_WAIT), "keep_place": left > MAX_CALL_WAIT}
                 grant = paddock.acquire(name, **ask)
+                if session is not None:
+                    session.check()
+                    return grant
                 if clock() > grant.sent + margin:  # after a wait, or after a slow response
                     grant = paddock.renew(name, lease_id)
                 if clock() < grant.until - margin:
                     return grant
-                error: PaddockError = Unavailable("unavailable", "The service responds too slowly for this ttl; use a longer one.")
+                error: PaddockError = _too_slow()
             except LeaseLost as e:  # before the caller got it: no work was done under that lease
                 error, lease_id = e, str(uuid.uuid4())
             except PaddockError as e:
@@ -502,7 +646,8 @@ def _acquire_lease(paddock: Paddock, name: str, want: Json, margin: float, wait:
                 raise error
             time.sleep(min(max(next(pauses), error.retry_after), max(retry_until - clock(), 0.0)))
     except BaseException as e:
-        if not isinstance(e, PaddockError) or e.transient:
+        unsure = not isinstance(e, PaddockError) or e.transient or isinstance(e, SessionLost) and e.status is None
+        if unsure:
             _abandon(paddock, name, lease_id)
         raise
 
@@ -515,28 +660,36 @@ def _abandon(paddock: Paddock, name: str, lease_id: str) -> None:
         _log.debug("%s: cannot release: %s", name, e)
 
 
-class Lease:
-    """A lease that is renewed in the background, from Paddock.hold. A with statement releases it at its end, and
-    raises LeaseLost if it was lost: the work may have overlapped with another holder's. lost is an event that is set
-    when the lease is lost or released: no work may continue under it. deadline is an instant on the Paddock's clock.
-    error says why the lease is at risk or lost. A lease without any reference to it is no longer renewed."""
+_Self = TypeVar("_Self", bound="_Renewed")
 
-    def __init__(self, paddock: Paddock, grant: Grant, margin: float, on_state: Optional[Callable[..., object]],
-                 on_lost: Optional[Callable[..., object]], interrupt_main: bool, on_renewed: Optional[Callable[..., object]] = None) -> None:
-        self.name: str = grant.name
-        self.token: int = grant.token
-        self.slot: int = grant.slot
+
+class _Renewed:
+    """A lease or a session, which is renewed in the background until it is lost or released."""
+
+    _LOST: Type[PaddockError] = LeaseLost
+    _OVERDUE: str = "The lease was not renewed in time. Stop the work; to continue, acquire again."
+    _ENDED: str = "The lease was released; no work may continue under it."
+    _DROPPED: str = "the lease was dropped without a release"
+
+    def __init__(self, label: str, paddock: Paddock, grant: Union[Grant, SessionGrant], margin: float,
+                 on_state: Optional[Callable[..., object]], on_lost: Optional[Callable[..., object]], interrupt_main: bool,
+                 on_renewed: Optional[Callable[..., object]]) -> None:
         self.lost: threading.Event = threading.Event()
-        self._paddock, self._margin, self._on_state, self._on_lost = paddock, margin, on_state, on_lost
+        self._label, self._paddock, self._margin, self._on_state, self._on_lost = label, paddock, margin, on_state, on_lost
         self._on_renewed = on_renewed
-        self._losses: List[LeaseLost] = []  # the first counts; no mutex, since signals and forks come at any time
-        self._released = LeaseLost("lease_lost", "The lease was released; no work may continue under it.")
+        self._losses: List[PaddockError] = []  # the first counts; no mutex, since signals and forks come at any time
+        self._released = self._new_loss(self._ENDED)
         self._failure: Optional[Exception] = None
         self._pid, self._release_done, self._notify_lock = os.getpid(), False, threading.RLock()
         self._interrupt_main, self._armed = interrupt_main, False
         self._update(grant)
-        weakref.finalize(self, _warn_dropped, self.name, self.lost).atexit = False
-        for step, last in (Lease._check_deadline, Lease._notify_loss), (Lease._renew, None):
+
+    def _start(self) -> None:
+        weakref.finalize(self, _warn_dropped, self._label, self._DROPPED, self.lost).atexit = False
+        self._start_threads(("_check_deadline", "_notify_loss"), ("_renew", ""))
+
+    def _start_threads(self, *steps: Tuple[str, str]) -> None:
+        for step, last in steps:
             threading.Thread(target=_run_steps, args=(weakref.ref(self), self.lost, step, last), name="paddock lease", daemon=True).start()
 
     @property
@@ -544,25 +697,38 @@ class Lease:
         """held, at_risk, lost or released."""
         if self._losses:
             return RELEASED if self._losses[0] is self._released else LOST
-        return AT_RISK if self._failure else HELD
+        return AT_RISK if self.error else HELD
 
     @property
     def error(self) -> Optional[Exception]:
+        """Why it is at risk, lost or released."""
         return self._losses[0] if self._losses else self._failure
 
+    @property
+    def deadline(self) -> float:
+        """The instant, on the Paddock's clock, from which it counts as lost unless it is renewed."""
+        return self._deadline
+
     def remaining(self) -> float:
-        """Returns the seconds until the deadline; 0 if the lease is lost or released. It reads the clock."""
+        """Returns the seconds until the deadline; 0 if it is lost or released. It reads the clock."""
         return 0.0 if self._losses else max(self.deadline - self._paddock.clock(), 0.0)
 
     def check(self) -> None:
-        """Raises LeaseLost if the lease is lost or released, or the deadline has passed."""
+        """Raises LeaseLost, or SessionLost for a session, if it is lost or released, or the deadline has passed."""
         if self._check_deadline() <= 0:
-            raise LeaseLost(*self._losses[0].args)
+            self._raise_loss()
 
-    def release(self, timeout: float = 5.0) -> None:
-        """Releases the lease; may be repeated. Raises LeaseLost if it was lost: the work may have overlapped.
-        If the service does not respond, retries for timeout seconds, then raises Unavailable or UnknownOutcome: the
-        lease is no longer renewed and ends with its TTL."""
+    def _raise_loss(self) -> NoReturn:
+        raise type(self._losses[0])(*self._losses[0].args) from self._losses[0].__cause__
+
+    def _new_loss(self, detail: str) -> PaddockError:
+        return self._LOST("lease_lost" if self._LOST is LeaseLost else "session_lost", detail)
+
+    def _deadline_error(self) -> PaddockError:
+        return self._new_loss(self._OVERDUE)
+
+    def _end(self, timeout: float) -> None:
+        """Ends it here and at the service, see Lease.release."""
         if os.getpid() != self._pid:
             return
         clock, pauses = self._paddock.clock, _backoff(0.05, 1.0)
@@ -571,8 +737,8 @@ class Lease:
         self._lose(self._released)
         while not self._release_done:
             try:
-                self._paddock.release(self.name, self._grant.lease_id, timeout=min(max(until - clock(), 0.1), RELEASE_TIMEOUT))
-            except LeaseLost as e:
+                self._send_release(min(max(until - clock(), 0.1), RELEASE_TIMEOUT))
+            except self._LOST as e:
                 self._release_done = True
                 if self.state == LOST or e.fields.get("ended") != "expired" or clock() < self.deadline:
                     raise  # otherwise it expired after the end of the work
@@ -584,9 +750,9 @@ class Lease:
                     continue
             self._release_done = True
             if self.state == LOST:
-                raise LeaseLost(*self._losses[0].args)
+                self._raise_loss()
 
-    def __enter__(self) -> Lease:
+    def __enter__(self: _Self) -> _Self:
         if self._interrupt_main:
             self._handler, self._armed = signal.signal(signal.SIGURG, self._interrupt), True
             if self.lost.is_set():  # too early for an interrupt
@@ -598,14 +764,139 @@ class Lease:
         if self._interrupt_main:
             signal.signal(signal.SIGURG, self._handler or signal.SIG_DFL)
         try:
-            self.release()
-        except LeaseLost as lost:
+            self._end(5.0)
+        except self._LOST as lost:
             if error is None or (self._interrupt_main and not armed and isinstance(error, KeyboardInterrupt)):
                 raise
-            if not isinstance(error, LeaseLost):
-                _log.warning("%s: the work failed with %r and may have overlapped: %s", self.name, error, lost)
+            if not isinstance(error, (LeaseLost, SessionLost)):
+                _log.warning("%s: the work failed with %r and may have overlapped: %s", self._label, error, lost)
         except PaddockError as e:
-            _log.warning("%s: the lease is not released and ends with its TTL: %s", self.name, e)
+            _log.warning("%s: it is not released and ends with its TTL: %s", self._label, e)
+
+    def _check_deadline(self) -> float:
+        """Marks it lost if its deadline has passed; returns how long to wait until the next check."""
+        left = self.remaining()
+        if left <= 0:
+            self._lose(self._deadline_error())
+        return min(left, TICK)
+
+    def _update(self, grant: Union[Grant, SessionGrant]) -> None:
+        self._ttl, self._failure, self._backoff = grant.ttl, None, _backoff(grant.ttl / 60, grant.ttl / 12)
+        self._deadline = grant.until - self._margin
+        self._due = grant.sent + min(grant.ttl, grant.expires_in) / 3 * random.uniform(0.85, 1)
+
+    def _send_renewal(self, timeout: float) -> Union[Grant, SessionGrant]:
+        raise NotImplementedError
+
+    def _send_release(self, timeout: float) -> None:
+        raise NotImplementedError
+
+    def _renew(self) -> float:
+        """Renews it if a renewal is due; returns how long to wait until the next check."""
+        early = self._due - self._paddock.clock()
+        if early > 0:
+            return min(early, TICK)
+        was_failing = self._failure is not None
+        try:
+            grant = self._send_renewal(min(self._paddock.timeout, self._ttl / 6, max(self.remaining(), 0.01)))
+        except self._LOST as e:
+            self._observe(e)
+            self._lose(e)
+        except Exception as e:  # any error: retry until the deadline
+            self._observe(e)
+            self._failure = e
+            pause = max(next(self._backoff), getattr(e, "retry_after", 0.0))
+            self._due = self._paddock.clock() + max(min(pause, self.remaining() / 3), 0.01)
+            if not was_failing:
+                self._notify_state(AT_RISK, e)
+        else:
+            self._observe(None)
+            if self._check_deadline() > 0:  # a response after the deadline does not revive it
+                self._update(grant)
+                if was_failing:
+                    self._notify_state(HELD, None)
+        return 0.0
+
+    def _observe(self, error: Optional[Exception]) -> None:
+        left = self.deadline + self._margin - self._paddock.clock()
+        _call(self._label, self._on_renewed, left / self._ttl, error)
+
+    def _lose(self, why: PaddockError) -> None:
+        if not self._losses:
+            self._losses.append(why)
+        if os.getpid() == self._pid:  # after a fork, the lock of an event may stay locked
+            self.lost.set()
+
+    def _notify(self, state: str, listener: Optional[Callable[..., object]], *args: object) -> None:
+        """Calls the listener unless the state has changed meanwhile; in order, although two threads call it."""
+        try:
+            with self._notify_lock:
+                if listener and self.state == state:
+                    listener(*args)
+        except Exception:
+            _log.exception("%s: a callback failed", self._label)
+
+    def _notify_state(self, state: str, error: Optional[Exception]) -> None:
+        self._notify(state, self._on_state, state, error)
+
+    def _notify_loss(self) -> None:
+        self._notify(LOST, self._on_lost, self.error)
+        self._notify(LOST, self._on_state, LOST, self.error)
+        while self._armed and self.state == LOST:  # until the main thread was interrupted or has left the block
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGURG)
+            time.sleep(POLL)
+
+    def _interrupt(self, number: int, frame: Optional[FrameType]) -> None:
+        outside = frame is None or frame.f_code in (_Renewed.__enter__.__code__, _Renewed.__exit__.__code__)
+        if self._armed and self.state == LOST and not outside:
+            self._armed = False
+            raise KeyboardInterrupt
+        if callable(self._handler):
+            self._handler(number, frame)
+
+
+class Lease(_Renewed):
+    """A lease that is renewed in the background, from Paddock.hold. A with statement releases it at its end, and
+    raises LeaseLost if it was lost: the work may have overlapped with another holder's. lost is an event that is set
+    when the lease is lost or released: no work may continue under it. deadline is an instant on the Paddock's clock.
+    error says why the lease is at risk or lost. A lease without any reference to it is no longer renewed.
+    A lease of a session has the state and the deadline of the session, and is lost when that is lost or closed."""
+
+    def __init__(self, paddock: Paddock, grant: Grant, margin: float, on_state: Optional[Callable[..., object]],
+                 on_lost: Optional[Callable[..., object]], interrupt_main: bool, on_renewed: Optional[Callable[..., object]] = None,
+                 session: Optional[Session] = None) -> None:
+        self.name: str = grant.name
+        self.token: int = grant.token
+        self.slot: int = grant.slot
+        self._granted, self._session, self._has_thread = grant, session, True
+        if session is not None:
+            self._OVERDUE = "The lease has reached its max_hold. Stop the work; to continue, acquire again."
+        super().__init__(grant.name, paddock, grant, margin, on_state, on_lost, interrupt_main, on_renewed)
+        if session is None:
+            self._start()
+            return
+        self._deadline = _max_hold_end(grant) - margin
+        self._has_thread = self._deadline < math.inf
+        session._join(self)
+        if self._has_thread:
+            self._start_threads(("_check_deadline", "_notify_loss"))
+
+    @property
+    def error(self) -> Optional[Exception]:
+        """Why the lease is at risk, lost or released."""
+        at_risk = self._failure if self._session is None else self._session._failure
+        return self._losses[0] if self._losses else at_risk
+
+    @property
+    def deadline(self) -> float:
+        """The instant, on the Paddock's clock, from which the lease counts as lost unless it or its session is renewed."""
+        return self._deadline if self._session is None else min(self._deadline, self._session.deadline)
+
+    def release(self, timeout: float = 5.0) -> None:
+        """Releases the lease; may be repeated. Raises LeaseLost if it was lost: the work may have overlapped.
+        If the service does not respond, retries for timeout seconds, then raises Unavailable or UnknownOutcome: the
+        lease is no longer renewed and ends with its TTL, or with its session."""
+        self._end(timeout)
 
     def run(self, argv: Sequence[str], *, kill_after: Optional[float] = None, **popen: Any) -> int:
         """Runs a child process under the lease and returns its exit code, or -N if signal N killed it.
@@ -616,11 +907,11 @@ class Lease:
         environment has PADDOCK_LOCK, _FENCING_TOKEN, _HOLDER, _URL and, if there is one, _SLOT. popen goes to
         subprocess.Popen. If this process is killed, the child continues without a guard. POSIX only."""
         kill_after = self._margin / 2 if kill_after is None else kill_after
-        if not 0 <= kill_after <= self._grant.ttl / 3:
+        if not 0 <= kill_after <= self._granted.ttl / 3:
             raise InvalidRequest("invalid_request", "Use a kill_after of at most a third of the ttl.")
         self.check()
         own = {"PADDOCK_LOCK": self.name, "PADDOCK_FENCING_TOKEN": str(self.token), "PADDOCK_URL": self._paddock.base_url,
-               "PADDOCK_HOLDER": self._grant.answer["holder"], "PADDOCK_SLOT": str(self.slot or ""),
+               "PADDOCK_HOLDER": self._granted.answer["holder"], "PADDOCK_SLOT": str(self.slot or ""),
                "PADDOCK_LEASE_ID": "", "PADDOCK_EXPIRES_AT": ""}  # empty: removed; may be of another lease
         env = {key: value for key, value in {**(popen.pop("env", None) or os.environ), **own}.items() if own.get(key) != ""}
         clock, early = self._paddock.clock, max(kill_after - self._margin / 2, 0.0)
@@ -639,82 +930,135 @@ class Lease:
                 until = min(clock() + (0 if ended else kill_after), self.deadline + self._margin / 2)
                 _terminate(child, clock, until)
         if overdue:
-            self._lose(_deadline_error())
-            raise LeaseLost(*self._losses[0].args)
+            self._lose(self._deadline_error())
+            self._raise_loss()
         return child.returncode
 
     def _check_deadline(self) -> float:
-        """Marks the lease lost if its deadline has passed; returns how long to wait until the next check."""
-        left = self.remaining()
-        if left <= 0:
-            self._lose(_deadline_error())
-        return min(left, TICK)
+        if self._session is not None and self._session._check_deadline() <= 0:
+            self._lose(self._session._loss_of_lease())
+        return super()._check_deadline()
 
-    def _update(self, grant: Grant) -> None:
-        self._grant, self._failure, self._backoff = grant, None, _backoff(grant.ttl / 60, grant.ttl / 12)
-        self.deadline: float = grant.until - self._margin
-        self._due = grant.sent + min(grant.ttl, grant.expires_in) / 3 * random.uniform(0.85, 1)
+    def _lose(self, why: PaddockError) -> None:
+        super()._lose(why)
+        if self._session is not None:
+            self._session._leases.pop(self._granted.lease_id, None)
 
-    def _renew(self) -> float:
-        """Renews the lease if a renewal is due; returns how long to wait until the next check."""
-        early = self._due - self._paddock.clock()
-        if early > 0:
-            return min(early, TICK)
-        was_failing = self._failure is not None
-        try:
-            patience = min(self._paddock.timeout, self._grant.ttl / 6, max(self.remaining(), 0.01))
-            grant = self._paddock.renew(self.name, self._grant.lease_id, timeout=patience)
-        except LeaseLost as e:
-            self._observe(e)
-            self._lose(e)
-        except Exception as e:  # any error: retry until the deadline
-            self._observe(e)
-            self._failure = e
-            pause = max(next(self._backoff), getattr(e, "retry_after", 0.0))
-            self._due = self._paddock.clock() + max(min(pause, self.remaining() / 3), 0.01)
-            if not was_failing:
-                self._notify(AT_RISK, self._on_state, AT_RISK, e)
-        else:
-            self._observe(None)
-            if self._check_deadline() > 0:  # a response after the deadline does not revive the lease
-                self._update(grant)
-                if was_failing:
-                    self._notify(HELD, self._on_state, HELD, None)
-        return 0.0
+    def _notify_in_thread(self) -> None:
+        if (self._on_lost or self._on_state or self._interrupt_main) and not self._has_thread:
+            threading.Thread(target=self._notify_loss, name="paddock lease", daemon=True).start()
 
-    def _observe(self, error: Optional[Exception]) -> None:
-        left = self.deadline + self._margin - self._paddock.clock()
-        _call(self.name, self._on_renewed, left / self._grant.ttl, error)
+    def _send_renewal(self, timeout: float) -> Grant:
+        return self._paddock.renew(self.name, self._granted.lease_id, timeout=timeout)
 
-    def _lose(self, why: LeaseLost) -> None:
+    def _send_release(self, timeout: float) -> None:
+        self._paddock.release(self.name, self._granted.lease_id, timeout=timeout)
+
+
+def _max_hold_end(grant: Grant) -> float:
+    """Returns when the lease of a session ends by its max_hold, on the Paddock's clock."""
+    if grant.answer.get("max_hold_ms") is None:
+        return math.inf
+    acquired, expires = _instant(grant.answer["acquired_at"]), _instant(grant.answer["expires_at"])
+    return grant.until + acquired + grant.answer["max_hold_ms"] / 1000 - expires  # which may be the end of the session
+
+
+def _instant(text: str) -> float:
+    return calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")) + float(f"0{text[19:-1]}")
+
+
+class Session(_Renewed):
+    """A session that is renewed in the background, from Paddock.hold_session. Pass it to Paddock.hold to acquire leases in
+    it. A with statement closes it at its end, and raises SessionLost if it was lost. Its leases are lost when it is lost or
+    closed, at once: those still held at the end of the block, too. lost, deadline and error are like those of a Lease. It is
+    renewed while there is a reference to it or to one of its leases, which it keeps."""
+
+    _LOST = SessionLost
+    _OVERDUE = "The session was not renewed in time. Stop all of its work; to continue, open a new one."
+    _ENDED = "The session was closed; no work may continue in it."
+    _DROPPED = "the session was dropped without a close"
+
+    def __init__(self, paddock: Paddock, grant: SessionGrant, margin: float, on_state: Optional[Callable[..., object]],
+                 on_lost: Optional[Callable[..., object]], interrupt_main: bool, on_renewed: Optional[Callable[..., object]]) -> None:
+        self.id: str = grant.session_id  # a secret
+        self.ref: str = grant.ref  # the public name
+        self._holder: str = grant.answer["holder"]
+        self._leases: Dict[str, Lease] = {}  # by lease_id: those that have not ended
+        self._lost_leases: List[Lease] = []  # of which the callbacks were not called yet
+        super().__init__(f"session {grant.ref}", paddock, grant, margin, on_state, on_lost, interrupt_main, on_renewed)
+        self._start()
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Closes the session, which releases all of its leases; may be repeated. Stop their work before. Raises SessionLost
+        if it was lost: the work may have overlapped. If the service does not respond, retries for timeout seconds, then
+        raises Unavailable or UnknownOutcome: the session is no longer renewed and ends with its TTL."""
+        self._end(timeout)
+
+    def _want(self, paddock: Paddock, want: Json, margin: Optional[float]) -> Json:
+        """Returns the arguments of an acquire in this session."""
+        if paddock is not self._paddock:
+            raise InvalidRequest("invalid_request", "The session belongs to another Paddock; call hold of that one.")
+        if any(value is not None for value in (want["ttl"], want["grace"], margin)):
+            raise InvalidRequest("invalid_request", "ttl, grace and margin are those of the session; leave them out.")
+        return {**want, "session_id": self.id, "holder": want["holder"] or self._holder}
+
+    def _join(self, lease: Lease) -> None:
+        self._leases[lease._granted.lease_id] = lease
+        if self._losses and self._leases.pop(lease._granted.lease_id, None):  # else _lose has taken it
+            lease._lose(self._loss_of_lease())
+            lease._notify_in_thread()
+
+    def _loss_of_lease(self) -> PaddockError:
+        why = self._losses[0]
+        loss = LeaseLost("lease_lost", f"The lease ended with its session. {why.detail}", why.status, why.fields)
+        loss.__cause__ = why
+        return loss
+
+    def _lose(self, why: PaddockError) -> None:
         if not self._losses:
             self._losses.append(why)
-        if os.getpid() == self._pid:  # after a fork, the lock of an event may stay locked
-            self.lost.set()
+        while self._leases:
+            with contextlib.suppress(KeyError):  # another thread takes them as well
+                _, lease = self._leases.popitem()
+                self._lost_leases.append(lease)
+                lease._lose(self._loss_of_lease())
+        super()._lose(why)
 
-    def _notify(self, state: str, listener: Optional[Callable[..., object]], *args: object) -> None:
-        """Calls the listener unless the state has changed meanwhile; in order, although two threads call it."""
-        try:
-            with self._notify_lock:
-                if listener and self.state == state:
-                    listener(*args)
-        except Exception:
-            _log.exception("%s: a callback failed", self.name)
+    def _notify_state(self, state: str, error: Optional[Exception]) -> None:
+        super()._notify_state(state, error)
+        for lease in list(self._leases.values()):
+            lease._notify_state(state, error)
 
     def _notify_loss(self) -> None:
-        self._notify(LOST, self._on_lost, self.error)
-        self._notify(LOST, self._on_state, LOST, self.error)
-        while self._armed and self.state == LOST:  # until the main thread was interrupted or has left the block
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGURG)
-            time.sleep(POLL)
+        while self._lost_leases:
+            self._lost_leases.pop()._notify_in_thread()
+        super()._notify_loss()
 
-    def _interrupt(self, number: int, frame: Optional[FrameType]) -> None:
-        outside = frame is None or frame.f_code in (Lease.__enter__.__code__, Lease.__exit__.__code__)
-        if self._armed and self.state == LOST and not outside:
-            self._armed = False
-            raise KeyboardInterrupt
-        if callable(self._handler):
-            self._handler(number, frame)
+    def _send_renewal(self, timeout: float) -> SessionGrant:
+        known = list(self._leases.values())
+        grant = self._paddock.renew_session(self.id, timeout=timeout)
+        if grant.answer["leases"] < len(known):
+            threading.Thread(target=self._find_lost, args=(known,), name="paddock session", daemon=True).start()
+        return grant
+
+    def _find_lost(self, known: List[Lease]) -> None:
+        """Asks for each lease whether it has ended: an operator has revoked it, or it has reached its max_hold."""
+        for start in range(0, len(known), MAX_BATCH):
+            chunk = known[start:start + MAX_BATCH]
+            items = [{"op": "renew", "name": lease.name, "lease_id": lease._granted.lease_id} for lease in chunk]
+            try:
+                answer = self._paddock._call("POST", "/v1/batch", {"items": items}, changes=True, has=("results",))
+            except PaddockError as e:  # the next renewal tries again
+                _log.debug("%s: cannot find out which lease has ended: %s", self._label, e)
+                return
+            for lease, result in zip(chunk, answer["results"]):
+                problem = result.get("problem") or {}
+                if problem.get("code") == "lease_lost" and self._leases.pop(lease._granted.lease_id, None):
+                    lease._lose(LeaseLost("lease_lost", str(problem.get("detail")), result["status"], problem))
+                    lease._notify_in_thread()
+
+    def _send_release(self, timeout: float) -> None:
+        self._paddock.close_session(self.id, timeout=timeout)
 
 
 def _call(name: str, listener: Optional[Callable[..., object]], *args: object) -> None:
@@ -725,29 +1069,24 @@ def _call(name: str, listener: Optional[Callable[..., object]], *args: object) -
         _log.exception("%s: a callback failed", name)
 
 
-def _deadline_error() -> LeaseLost:
-    return LeaseLost("lease_lost", "The lease was not renewed in time. Stop the work; to continue, acquire again.")
-
-
-def _warn_dropped(name: str, lost: threading.Event) -> None:
+def _warn_dropped(label: str, dropped: str, lost: threading.Event) -> None:
     if not lost.is_set():
-        _log.warning("%s: the lease was dropped without a release; it is no longer renewed and ends with its TTL", name)
+        _log.warning("%s: %s; it is no longer renewed and ends with its TTL", label, dropped)
         lost.set()
 
 
-def _run_steps(ref: weakref.ref[Lease], ended: threading.Event, step: Callable[[Lease], float],
-          last: Optional[Callable[[Lease], None]]) -> None:
-    """Runs step, which returns the next pause, until the lease ends or has no reference; then runs last."""
+def _run_steps(ref: weakref.ref[_Renewed], ended: threading.Event, step: str, last: str) -> None:
+    """Runs step, which returns the next pause, until the lease or session ends or has no reference; then runs last."""
     pause = 0.0
     while not ended.wait(pause):
-        lease = ref()
-        if lease is None:
+        renewed = ref()
+        if renewed is None:
             return
-        pause = step(lease)
-        del lease  # a waiting thread must not keep the lease alive
-    lease = ref()
-    if lease is not None and last is not None:
-        last(lease)
+        pause = getattr(renewed, step)()
+        del renewed  # a waiting thread must not keep it alive
+    renewed = ref()
+    if renewed is not None and last:
+        getattr(renewed, last)()
 
 
 def _terminate(child: subprocess.Popen[Any], clock: Callable[[], float], until: float) -> None:

@@ -11,10 +11,12 @@ WORKER = pathlib.Path(__file__).with_name("worker.py")
 
 
 class Paused(ServiceTest):
+    arguments = ()
+
     def setUp(self):
         super().setUp()
-        self.worker = subprocess.Popen([sys.executable, str(WORKER), url(), self.name], text=True, env={"PYTHONPATH": str(SDK)},
-                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.worker = subprocess.Popen([sys.executable, str(WORKER), url(), self.name, *self.arguments], text=True,
+                                       env={"PYTHONPATH": str(SDK)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         for cleanup in (self.worker.wait, self.worker.kill, self.worker.stdin.close, self.worker.stdout.close):
             self.addCleanup(cleanup)
         self.token = int(self.output())
@@ -53,3 +55,7 @@ class Paused(ServiceTest):
         written = self.pause_until_another_has_written()
         self.assertIn(self.output(), ("lease_lost", "stale_token"))
         self.assertEqual(self.paddock.read_fenced(self.name), written)
+
+
+class PausedInASession(Paused):
+    arguments = ("session",)

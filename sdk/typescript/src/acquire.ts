@@ -7,14 +7,15 @@ import { Lease } from './lease.js';
 import { notify } from './notify.js';
 import { resolveOptions, type Options } from './options.js';
 import { allowManyListeners, randomUUID } from './platform.js';
+import { leaseRef } from './renewal.js';
 import { backoff, sleep } from './retry.js';
 
 /**
  * Acquires the lock and resolves with its lease, which then has most of its TTL left. With `waitMs` it waits in the
  * queue. Release the lease when the work is done; otherwise it is renewed for as long as the process runs.
  *
- * Rejects with `lock_held` if the lock is not granted within `waitMs`; with the signal's reason if the signal is
- * aborted; with `unavailable` or `unknown_outcome` if the service cannot be reached within `retryMs`; and immediately
+ * Rejects with `lock_held` if the lock is not granted within `waitMs`; with `session_lost` or `session_closed` if the
+ * session has ended; with the signal's reason if the signal is aborted; with `unavailable` or `unknown_outcome` if the service cannot be reached within `retryMs`; and immediately
  * with any error that a retry cannot fix. Before it rejects, it gives up its place in the queue and any lease it was
  * granted, if the service can be reached.
  */
@@ -42,7 +43,7 @@ export async function acquireLease(paddock: Paddock, name: string, options: Opti
 async function tryAcquire(paddock: Paddock, name: string, options: Options, forGuard: boolean): Promise<Lease> {
   checkName('name', name);
   const resolved = await resolveOptions(options);
-  const { ttlMs, marginMs, waitMs, retryMs, signal, onRetry } = resolved;
+  const { waitMs, retryMs, signal, onRetry } = resolved;
   if (signal) {
     await allowManyListeners(signal);
   }
@@ -50,10 +51,9 @@ async function tryAcquire(paddock: Paddock, name: string, options: Options, forG
   const limits = { wait: new Deadline(started, waitMs), retry: new Deadline(started, Math.max(waitMs, retryMs)) };
   for (let losses = 0; ; losses++) {
     signal?.throwIfAborted();
-    const ref = { paddock, name, leaseId: await randomUUID(), ttlMs, marginMs };
+    const ref = leaseRef(paddock, name, await randomUUID(), resolved);
     try {
-      const { lease, deadline } = await new Acquisition(ref, resolved, limits).run();
-      return new Lease(ref, lease, deadline, resolved, forGuard);
+      return new Lease(ref, await new Acquisition(ref, resolved, limits).run(), resolved, forGuard);
     } catch (error) {
       if (!hasCode(error, 'lease_lost') || error.ended === 'revoked' || limits.retry.passed()) {
         throw error;

@@ -2,8 +2,8 @@ import { type Deadline, mark, since } from './clock.js';
 import { hasCode, PaddockError } from './error.js';
 import { notify } from './notify.js';
 import type { ResolvedOptions } from './options.js';
-import { releaseLease } from './release.js';
-import { attemptTimeoutMs, leaseDeadline, renewOnce, type LeaseRef } from './renewal.js';
+import { endAtService } from './release.js';
+import { attemptTimeoutMs, deadlineOf, maxHoldDeadline, renewOnce, type LeaseRef } from './renewal.js';
 import { backoff, isRetryable, sleep } from './retry.js';
 import type { components } from './schema.js';
 import { withTimeout } from './timeout.js';
@@ -23,7 +23,7 @@ export interface Limits {
   readonly retry: Deadline;
 }
 
-/** A Grant is a lease and the deadline until which to trust it. */
+/** A Grant is a lease and the deadline until which to trust it; in a session, as long as that is trusted, too. */
 export interface Grant {
   readonly lease: components['schemas']['Lease'];
   readonly deadline: Deadline;
@@ -51,6 +51,10 @@ export class Acquisition {
   async run(): Promise<Grant> {
     try {
       const grant = await this.#acquire();
+      if (this.options.session) {
+        this.options.session.check();
+        return grant;
+      }
       return { ...grant, deadline: await this.#renewIfOld(grant.deadline) };
     } catch (error) {
       if (this.#sent && !leavesNothing(error)) {
@@ -64,10 +68,12 @@ export class Acquisition {
     for (let failures = 0; ; failures++) {
       const left = Math.max(this.limits.wait.left(), 0);
       const waitMs = Math.ceil(Math.min(left, maxCallMs));
+      this.options.session?.check();
       const sent = mark();
       try {
         const lease = await this.#call(waitMs, left > waitMs);
-        return { lease, deadline: leaseDeadline(sent, lease, this.ref.marginMs) };
+        const deadline = (this.options.session ? maxHoldDeadline : deadlineOf)(sent, lease, this.ref.marginMs);
+        return { lease, deadline };
       } catch (error) {
         if (hasCode(error, 'lock_held') && left > waitMs) {
           failures = await this.#keepWaiting(failures, since(sent) < waitMs / 2);
@@ -143,7 +149,7 @@ export class Acquisition {
    */
   async #abandon(): Promise<void> {
     try {
-      await releaseLease(this.ref, abandonTimeoutMs);
+      await endAtService(this.ref, abandonTimeoutMs);
     } catch {
       // The caller gets the error of the acquire.
     }
@@ -157,10 +163,14 @@ function notSent(error: unknown): boolean {
 
 /** leavesNothing reports whether, after this error, the service has neither a lease nor a place for the lease_id. */
 function leavesNothing(error: unknown): boolean {
+  if (hasCode(error, 'session_lost', 'session_closed')) {
+    return error.status !== undefined; // otherwise only this process knows
+  }
   return error instanceof PaddockError && error.placeKeptMs === undefined && !hasCode(error, 'unavailable', 'unknown_outcome', 'internal');
 }
 
-function tooSlow(ttlMs: number): PaddockError {
+/** tooSlow returns the error of a lease or session that has ended when the response arrives. */
+export function tooSlow(ttlMs: number): PaddockError {
   return new PaddockError('unavailable',
-    `The service takes longer to respond than the lease's TTL of ${ttlMs} ms. Use a greater ttlMs.`);
+    `The service takes longer to respond than the TTL of ${ttlMs} ms. Use a greater ttlMs.`);
 }

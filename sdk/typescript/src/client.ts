@@ -2,7 +2,7 @@ import createClient, { type Client } from 'openapi-fetch';
 
 import { checkBaseUrl, checkKey, checkName } from './check.js';
 import { invalid } from './error.js';
-import { bodyOf, expectNoContent, leaseBody, namedBody } from './response.js';
+import { bodyOf, expectNoContent, leaseBody, namedBody, sessionBody } from './response.js';
 import type { components, operations, paths } from './schema.js';
 import { transport } from './transport.js';
 
@@ -35,7 +35,10 @@ export interface CallOptions {
  * them.
  */
 export interface Paddock {
-  /** Acquires the lock. Rejects with `lock_held` if it is not granted within `wait_ms`. */
+  /**
+   * Acquires the lock. Rejects with `lock_held` if it is not granted within `wait_ms`, and with `session_lost` if the session
+   * of its `session_id` has ended.
+   */
   acquire(name: string, request: Schemas['AcquireRequest'], options?: CallOptions): Promise<Schemas['Lease']>;
   /** Renews a lease. Rejects with `lease_lost` if it has ended. */
   renew(name: string, request: Schemas['RenewRequest'], options?: CallOptions): Promise<Schemas['Lease']>;
@@ -48,6 +51,24 @@ export interface Paddock {
    * immediately.
    */
   revoke(name: string, request: Schemas['RevokeRequest'], options?: CallOptions): Promise<Schemas['Lock']>;
+  /**
+   * Opens a session, or resolves with the one that an earlier call with this `session_id` and `holder` has opened. Rejects
+   * with `session_id_in_use` if another holder has it, and with `session_lost` if it has ended.
+   */
+  openSession(request: Schemas['OpenSessionRequest'], options?: CallOptions): Promise<Schemas['Session']>;
+  /** Renews a session and thus all of its leases. Rejects with `session_lost` if it has ended. */
+  renewSession(request: Schemas['RenewSessionRequest'], options?: CallOptions): Promise<Schemas['Session']>;
+  /** Releases all leases of a session and ends it. Rejects with `session_lost` if it ended in another way. */
+  closeSession(request: Schemas['CloseSessionRequest'], options?: CallOptions): Promise<void>;
+  /** Lists the open sessions in the order of their public names. */
+  sessions(query?: Query<'listSessions'>, options?: CallOptions): Promise<Schemas['SessionPage']>;
+  /** Reads a session by its public name, with its leases and places. Rejects with `not_found` if there is none. */
+  session(ref: string, options?: CallOptions): Promise<Schemas['SessionInfo']>;
+  /**
+   * Ends the session with this public name and its leases. Rejects with `session_lost` if it had ended in another way.
+   * `skip_grace` frees the locks immediately.
+   */
+  revokeSession(ref: string, request: Schemas['RevokeSessionRequest'], options?: CallOptions): Promise<Schemas['SessionInfo']>;
   /** Reads a lock. A lock that was never used is free. */
   lock(name: string, options?: CallOptions): Promise<Schemas['Lock']>;
   /** Lists the waiters of a lock and what blocks each of them. */
@@ -73,7 +94,7 @@ export interface Paddock {
   readonly api: Client<paths>;
 }
 
-type Query<Operation extends 'listLocks' | 'listEvents' | 'listHolds'> = NonNullable<operations[Operation]['parameters']['query']>;
+type Query<Operation extends 'listLocks' | 'listEvents' | 'listHolds' | 'listSessions'> = NonNullable<operations[Operation]['parameters']['query']>;
 
 /**
  * createPaddock returns a client of the service at the base URL. It sends no request. It throws `invalid_request` for
@@ -88,7 +109,7 @@ export function createPaddock(options: PaddockOptions): Paddock {
     querySerializer: { array: { style: 'form', explode: false } },
     headers,
   });
-  return { api, ...leaseCalls(api), ...readCalls(api), ...fencingCalls(api) };
+  return { api, ...leaseCalls(api), ...sessionCalls(api), ...readCalls(api), ...fencingCalls(api) };
 }
 
 /** authorization returns the Authorization header for the key, if there is a key. */
@@ -103,6 +124,7 @@ function authorization({ key, headers = {} }: PaddockOptions): Record<string, st
 }
 
 const lockParams = (name: string) => ({ path: { name: checkName('name', name) } });
+const sessionParams = (session: string) => ({ path: { session: checkName('session', session) } });
 const keyParams = (key: string) => ({ path: { key: checkName('key', key) } });
 
 function leaseCalls(api: Client<paths>): Pick<Paddock, 'acquire' | 'renew' | 'release' | 'revoke'> {
@@ -115,6 +137,25 @@ function leaseCalls(api: Client<paths>): Pick<Paddock, 'acquire' | 'renew' | 're
       expectNoContent(await api.POST('/v1/locks/{name}/release', { ...o, params: lockParams(name), body })),
     revoke: async (name, body, o) =>
       namedBody('change', name, await api.POST('/v1/locks/{name}/revoke', { ...o, params: lockParams(name), body })),
+  };
+}
+
+type SessionCalls = 'openSession' | 'renewSession' | 'closeSession' | 'sessions' | 'session' | 'revokeSession';
+
+function sessionCalls(api: Client<paths>): Pick<Paddock, SessionCalls> {
+  return {
+    openSession: async (body, o) =>
+      sessionBody(body.session_id, await api.POST('/v1/sessions', { ...o, body })),
+    renewSession: async (body, o) =>
+      sessionBody(body.session_id, await api.POST('/v1/sessions/renew', { ...o, body })),
+    closeSession: async (body, o) =>
+      expectNoContent(await api.POST('/v1/sessions/close', { ...o, body })),
+    sessions: async (query = {}, o = {}) =>
+      bodyOf('read', await api.GET('/v1/sessions', { ...o, params: { query } }), (page) => Array.isArray(page.sessions)),
+    session: async (ref, o) =>
+      bodyOf('read', await api.GET('/v1/sessions/{session}', { ...o, params: sessionParams(ref) }), (s) => s.session === ref),
+    revokeSession: async (ref, body, o) =>
+      bodyOf('change', await api.POST('/v1/sessions/{session}/revoke', { ...o, params: sessionParams(ref), body }), (s) => s.session === ref),
   };
 }
 

@@ -30,9 +30,9 @@ export interface ErrorFields {
   readonly newestToken?: number;
   /** The version of the fenced resource. */
   readonly version?: number;
-  /** How the lost lease ended; absent if unknown. */
+  /** How the lost lease or session ended; absent if unknown. */
   readonly ended?: 'released' | 'expired' | 'revoked';
-  /** When the lease ended, by the database's clock. */
+  /** When it ended, by the database's clock. */
   readonly endedAt?: Date;
   /** The reason for the revocation. */
   readonly reason?: string;

@@ -1,8 +1,9 @@
 import { acquireLease } from './acquire.js';
 import type { Paddock } from './client.js';
 import { PaddockError } from './error.js';
-import { finish, type Lease } from './lease.js';
+import type { Lease } from './lease.js';
 import type { Options } from './options.js';
+import { finish } from './renewed.js';
 
 /**
  * Acquires the lock, runs the work, releases the lock, and resolves with the result of the work. The work must stop

@@ -9,5 +9,6 @@ export { createPaddock, type CallOptions, type Paddock, type PaddockOptions } fr
 export { PaddockError, type Code, type ErrorFields } from './error.js';
 export { guard } from './guard.js';
 export type { Lease } from './lease.js';
-export type { Options, State } from './options.js';
+export type { Options, SessionOptions, State } from './options.js';
 export type { components, operations, paths } from './schema.js';
+export { openSession, type Session } from './session.js';

@@ -2,10 +2,12 @@ import { invalid, type PaddockError } from './error.js';
 import { omitUndefined } from './omit.js';
 import { defaultHolder } from './platform.js';
 import type { components } from './schema.js';
+import type { Session } from './session.js';
 
-type AcquireRequest = components['schemas']['AcquireRequest'];
+type Schemas = components['schemas'];
+type AcquireRequest = Schemas['AcquireRequest'];
 
-/** defaultTtlMs is the TTL of a lease if none is given. */
+/** defaultTtlMs is the TTL of a lease or a session if none is given. */
 export const defaultTtlMs = 30_000;
 
 /** defaultRetryMs is how long an acquire is retried if `retryMs` is not given. */
@@ -33,6 +35,11 @@ export interface Options {
   maxHoldMs?: number | undefined;
   /** A JSON object, visible to every reader of the lock. */
   metadata?: Record<string, unknown> | undefined;
+  /**
+   * The session that keeps the lease alive, from `openSession`. `ttlMs`, `graceMs` and `marginMs` are then those of the
+   * session and must be left out, and `onRenewed` is not called.
+   */
+  session?: Session | undefined;
 
   /** How long to wait for the lock. 0, the default, does not wait; Infinity waits until the signal is aborted. */
   waitMs?: number | undefined;
@@ -65,26 +72,78 @@ export interface Options {
   onRenewed?: ((left: number, error?: PaddockError) => void) | undefined;
 }
 
+/** SessionOptions are options of `openSession`; times in milliseconds. They have the meanings of those of `acquire`. */
+export interface SessionOptions extends Pick<Options, 'holder' | 'ttlMs' | 'graceMs' | 'metadata' | 'retryMs' | 'marginMs' | 'onState' | 'onRetry' | 'onRenewed'> {
+  /**
+   * The `session_id`, a random UUID that you keep secret. By default `openSession` chooses one. With it and the same
+   * holder, another process finds the same session.
+   */
+  sessionId?: string | undefined;
+  /** Ends the opening, not the session. */
+  signal?: AbortSignal | null | undefined;
+}
+
 /**
- * State is the state of a lease as its holder sees it. `held`: the last renewal succeeded. `at_risk`: a renewal
- * failed and is retried; the work may continue until the deadline. `lost`: the lease has ended or may have ended;
- * stop the work. `released`: it was released.
+ * State is the state of a lease or a session as its holder sees it. `held`: the last renewal succeeded. `at_risk`: a renewal
+ * failed and is retried; the work may continue until the deadline. `lost`: it has ended or may have ended; stop the
+ * work. `released`: it was released, or closed.
  */
 export type State = 'held' | 'at_risk' | 'lost' | 'released';
 
 /** ResolvedOptions are options with defaults. */
-export interface ResolvedOptions extends Options {
+export interface ResolvedOptions extends Options, Times {
   readonly ttlMs: number;
-  readonly waitMs: number;
   readonly retryMs: number;
   readonly marginMs: number;
+  readonly waitMs: number;
   /** The part of the options that is sent to the service. */
   readonly request: AcquireRequest;
 }
 
 /** resolveOptions adds the defaults. It throws `invalid_request` for invalid options. */
 export async function resolveOptions(o: Options): Promise<ResolvedOptions> {
-  const { ttlMs = defaultTtlMs, waitMs = 0, retryMs = defaultRetryMs } = o;
+  const { waitMs = 0, session } = o;
+  for (const field of ['ttlMs', 'graceMs', 'marginMs'] as const) {
+    if (session && o[field] !== undefined) {
+      throw invalid(field, 'is that of the session; leave it out');
+    }
+  }
+  if (!(waitMs >= 0)) {
+    throw invalid('waitMs', `is ${waitMs}; use 0 or more, or Infinity`);
+  }
+  const times = resolveTimes({ ...o, ...session?.times });
+  return { ...o, ...times, waitMs, request: await requestOf(o, times.ttlMs) };
+}
+
+/** ResolvedSessionOptions are options of a session with defaults. */
+export interface ResolvedSessionOptions extends SessionOptions, Times {
+  readonly ttlMs: number;
+  readonly retryMs: number;
+  readonly marginMs: number;
+  /** The part of the options that is sent to the service. */
+  readonly request: Schemas['OpenSessionRequest'];
+}
+
+/** resolveSessionOptions adds the defaults. It throws `invalid_request` for invalid options. */
+export async function resolveSessionOptions(o: SessionOptions): Promise<ResolvedSessionOptions> {
+  const times = resolveTimes(o);
+  const request = {
+    ...omitUndefined({ grace_ms: o.graceMs, metadata: o.metadata }),
+    ttl_ms: times.ttlMs,
+    holder: o.holder ?? (await defaultHolder()),
+  };
+  return { ...o, ...times, request };
+}
+
+/** Times are those that leases and sessions have. */
+interface Times {
+  readonly ttlMs: number;
+  readonly retryMs: number;
+  readonly marginMs: number;
+}
+
+function resolveTimes(o: Pick<Options, keyof Times>): Times {
+  const { ttlMs = defaultTtlMs, retryMs = defaultRetryMs } = o;
   const marginMs = o.marginMs ?? Math.min(ttlMs / 10, maxDefaultMarginMs);
   if (!(ttlMs > 0 && Number.isFinite(ttlMs))) {
     throw invalid('ttlMs', `is ${ttlMs}; use a number of milliseconds above 0`);
@@ -92,21 +151,19 @@ export async function resolveOptions(o: Options): Promise<ResolvedOptions> {
   if (!(marginMs >= 0 && marginMs <= ttlMs / 3)) {
     throw invalid('marginMs', `is ${marginMs}; use at most a third of the TTL (${ttlMs}), so that renewals are in time`);
   }
-  if (!(waitMs >= 0)) {
-    throw invalid('waitMs', `is ${waitMs}; use 0 or more, or Infinity`);
-  }
   if (!(retryMs >= 0)) {
     throw invalid('retryMs', `is ${retryMs}; use 0 or more`);
   }
-  return { ...o, ttlMs, waitMs, retryMs, marginMs, request: await requestOf(o, ttlMs) };
+  return { ttlMs, retryMs, marginMs };
 }
 
 async function requestOf(o: Options, ttlMs: number): Promise<AcquireRequest> {
+  const { session } = o;
   return {
     ...omitUndefined({
       mode: o.mode, capacity: o.capacity, grace_ms: o.graceMs, max_hold_ms: o.maxHoldMs, metadata: o.metadata,
     }),
-    ttl_ms: ttlMs,
-    holder: o.holder ?? (await defaultHolder()),
+    ...(session ? { session_id: session.id } : { ttl_ms: ttlMs }),
+    holder: o.holder ?? session?.holder ?? (await defaultHolder()),
   };
 }

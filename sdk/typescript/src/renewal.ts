@@ -1,28 +1,65 @@
 import type { Paddock } from './client.js';
 import { Deadline, mark, type Mark } from './clock.js';
+import { leaseKind, type Kind } from './kind.js';
 import type { components } from './schema.js';
 import { withTimeout } from './timeout.js';
 
 type Lease = components['schemas']['Lease'];
 
-/** A LeaseRef identifies a lease, with what is needed to renew it. */
-export interface LeaseRef {
+/** A Renewable is a lease or a session at the service, with what is needed to renew and to end it. */
+export interface Renewable {
+  readonly kind: Kind;
+  readonly ttlMs: number;
+  readonly marginMs: number;
+  /** Sends one renewal. */
+  renew(signal: AbortSignal): Promise<Expiring>;
+  /** Sends one call that ends it: a release or a close. */
+  end(signal: AbortSignal): Promise<void>;
+}
+
+/** An Expiring ends after a time that counts from when the request was sent. */
+export interface Expiring {
+  readonly expires_in_ms: number;
+}
+
+/** A LeaseRef identifies a lease. */
+export interface LeaseRef extends Renewable {
   readonly paddock: Paddock;
   readonly name: string;
   readonly leaseId: string;
-  readonly ttlMs: number;
-  readonly marginMs: number;
+}
+
+/** leaseRef returns the LeaseRef of a lease with this lease_id. */
+export function leaseRef(paddock: Paddock, name: string, leaseId: string, times: Pick<Renewable, 'ttlMs' | 'marginMs'>): LeaseRef {
+  const { ttlMs, marginMs } = times;
+  return {
+    kind: leaseKind, paddock, name, leaseId, ttlMs, marginMs,
+    renew: (signal) => paddock.renew(name, { lease_id: leaseId }, { signal }),
+    end: (signal) => paddock.release(name, { lease_id: leaseId }, { signal }),
+  };
 }
 
 /** maxAttemptMs is the longest timeout of one renewal attempt. */
 export const maxAttemptMs = 10_000;
 
 /**
- * leaseDeadline returns until when the holder may trust a lease: the margin before its end, counted from when the
- * request was sent, so that a slow response shortens it.
+ * deadlineOf returns until when the holder may trust a lease or a session: the margin before its end, counted from when
+ * the request was sent, so that a slow response shortens it.
  */
-export function leaseDeadline(sent: Mark, lease: Lease, marginMs: number): Deadline {
-  return new Deadline(sent, lease.expires_in_ms - marginMs);
+export function deadlineOf(sent: Mark, { expires_in_ms: left }: Expiring, marginMs: number): Deadline {
+  return new Deadline(sent, left - marginMs);
+}
+
+/**
+ * maxHoldDeadline returns until when the holder may trust the lease of a session if the session is renewed: the margin
+ * before the end of its max_hold_ms, or an infinite time.
+ */
+export function maxHoldDeadline(sent: Mark, lease: Lease, marginMs: number): Deadline {
+  if (lease.max_hold_ms === undefined) {
+    return new Deadline(sent, Infinity);
+  }
+  const end = Date.parse(lease.acquired_at) + lease.max_hold_ms; // expires_at may be that of the session
+  return new Deadline(sent, lease.expires_in_ms + end - Date.parse(lease.expires_at) - marginMs);
 }
 
 /**
@@ -33,10 +70,8 @@ export function attemptTimeoutMs(ttlMs: number, failures: number): number {
   return Math.min(ttlMs / (failures === 0 ? 4 : 8), maxAttemptMs);
 }
 
-/** renewOnce renews the lease with a timeout in milliseconds and returns the new deadline. */
-export async function renewOnce(ref: LeaseRef, timeoutMs: number, signal: AbortSignal | undefined): Promise<Deadline> {
+/** renewOnce renews the lease or session with a timeout in milliseconds and returns the new deadline. */
+export async function renewOnce(ref: Renewable, timeoutMs: number, signal: AbortSignal | undefined): Promise<Deadline> {
   const sent = mark();
-  const lease = await withTimeout(timeoutMs, signal, (attemptSignal) =>
-    ref.paddock.renew(ref.name, { lease_id: ref.leaseId }, { signal: attemptSignal }));
-  return leaseDeadline(sent, lease, ref.marginMs);
+  return deadlineOf(sent, await withTimeout(timeoutMs, signal, (attempt) => ref.renew(attempt)), ref.marginMs);
 }

@@ -3,7 +3,8 @@ import { PaddockError } from './error.js';
 import { notify } from './notify.js';
 import { omitUndefined } from './omit.js';
 import type { Options } from './options.js';
-import { attemptTimeoutMs, renewOnce, type LeaseRef } from './renewal.js';
+import { attemptTimeoutMs, renewOnce, type Renewable } from './renewal.js';
+import type { Keeper } from './renewed.js';
 import { backoff, toPaddockError } from './retry.js';
 import type { LeaseState } from './state.js';
 
@@ -18,14 +19,16 @@ export interface RenewerOptions {
   readonly onRetry: Options['onRetry'];
   readonly onRenewed: Options['onRenewed'];
   /** Whether the renewer's timer keeps the process running, as timers do in Node. */
-  readonly keepsProcess: boolean;
+  keepsProcess(): boolean;
+  /** Called at each check of the clock; returns the milliseconds until it is to be called again. */
+  watch?(): number;
 }
 
 /**
- * A Renewer renews a lease every third of its TTL, or slightly sooner. It marks the lease lost at the deadline, or as
- * soon as the service says so. It never rejects or throws.
+ * A Renewer renews a lease or a session every third of its TTL, or slightly sooner. It marks it lost at the deadline, or as soon
+ * as the service says so. It never rejects or throws.
  */
-export class Renewer {
+export class Renewer implements Keeper {
   readonly #stopped = new AbortController();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #due: Deadline;
@@ -34,7 +37,7 @@ export class Renewer {
   #lastError: PaddockError | undefined;
 
   constructor(
-    private readonly ref: LeaseRef,
+    private readonly ref: Renewable,
     private readonly state: LeaseState,
     private readonly options: RenewerOptions,
     public deadline: Deadline,
@@ -46,7 +49,7 @@ export class Renewer {
   /** stop ends the renewals and aborts one in flight. */
   stop(): void {
     clearTimeout(this.#timer);
-    this.#stopped.abort(new PaddockError('unavailable', 'The lease is no longer renewed.'));
+    this.#stopped.abort(new PaddockError('unavailable', 'It is no longer renewed.'));
   }
 
   /** check compares the clock with the deadline, even if timers are late, and starts a renewal if one is due. */
@@ -61,6 +64,11 @@ export class Renewer {
     }
   }
 
+  /** reschedule takes account of a change of what watch and keepsProcess return. */
+  reschedule(): void {
+    this.#tick();
+  }
+
   /** tick runs check and schedules the next tick. */
   #tick(): void {
     this.check();
@@ -68,9 +76,10 @@ export class Renewer {
     if (this.#stopped.signal.aborted) {
       return;
     }
-    const next = Math.min(tickMs, this.deadline.left(), this.#renewing ? tickMs : this.#due.left());
+    const watched = this.options.watch?.() ?? tickMs;
+    const next = Math.min(tickMs, watched, this.deadline.left(), this.#renewing ? tickMs : this.#due.left());
     this.#timer = setTimeout(() => this.#tick(), Math.max(next, 1));
-    if (!this.options.keepsProcess) {
+    if (!this.options.keepsProcess()) {
       (this.#timer as { unref?(): void }).unref?.();
     }
   }
@@ -106,7 +115,7 @@ export class Renewer {
       return;
     }
     notify(this.options.onRenewed, this.#left(), error);
-    if (error.code === 'lease_lost') {
+    if (error.code === this.ref.kind.lost) {
       this.#lose(error);
       return;
     }
@@ -117,7 +126,7 @@ export class Renewer {
     notify(this.options.onRetry, error);
   }
 
-  /** left returns the share of the TTL that is left until the end of the lease. */
+  /** left returns the share of the TTL that is left until the end. */
   #left(): number {
     return (this.deadline.left() + this.ref.marginMs) / this.ref.ttlMs;
   }
@@ -132,7 +141,7 @@ export class Renewer {
   }
 
   #deadlineError(): PaddockError {
-    return new PaddockError('lease_lost', 'The lease could not be renewed in time and may have ended. ' +
-      'Stop the work; to continue, acquire again and use the new token.', omitUndefined({ cause: this.#lastError }));
+    const { lost, overdue } = this.ref.kind;
+    return new PaddockError(lost, overdue, omitUndefined({ cause: this.#lastError }));
   }
 }

@@ -34,6 +34,16 @@ export function leaseBody(name: string, leaseId: string | undefined, response: A
     Number.isFinite(lease.expires_in_ms) && Number.isFinite(lease.ttl_ms));
 }
 
+type Session = components['schemas']['Session'];
+
+/** sessionBody returns the session if it is the requested one. */
+export function sessionBody(sessionId: string | undefined, response: ApiResponse<Session>): Session {
+  return bodyOf('change', response, (session) =>
+    (sessionId ?? session.session_id)?.toLowerCase() === session.session_id?.toLowerCase() &&
+    typeof session.session === 'string' && Number.isSafeInteger(session.leases) &&
+    Number.isFinite(session.expires_in_ms) && Number.isFinite(session.ttl_ms));
+}
+
 /** expectNoContent throws unless the status is 204. */
 export function expectNoContent({ response }: ApiResponse<unknown>): void {
   if (response.status !== 204) {

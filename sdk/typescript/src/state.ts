@@ -1,9 +1,10 @@
 import { PaddockError } from './error.js';
+import type { Kind } from './kind.js';
 import { notify } from './notify.js';
 import type { Options, State } from './options.js';
 
 /**
- * LeaseState is the state of a lease as its holder sees it: held or at risk, until it is lost or released for good. It
+ * LeaseState is the state of a lease or a session as its holder sees it: held or at risk, until it is lost or released for good. It
  * publishes each change as a state, an error, an abort signal, a promise and a callback.
  */
 export class LeaseState {
@@ -15,7 +16,7 @@ export class LeaseState {
   readonly done: Promise<void>;
 
   /** The optional signal ends the work but not the lease. */
-  constructor(private readonly onState: Options['onState'], signal: AbortSignal | null | undefined) {
+  constructor(private readonly kind: Kind, private readonly onState: Options['onState'], signal: AbortSignal | null | undefined) {
     this.done = new Promise((resolve) => (this.#resolve = resolve));
     if (signal) {
       this.#follow(signal);
@@ -77,7 +78,7 @@ export class LeaseState {
   /** release ends the lease as released, unless it has ended. The callback is called later, by releaseFinished. */
   release(): void {
     if (this.active) {
-      this.#end('released', new PaddockError('lease_released', 'The lease was released. Stop the work; to continue, acquire again.'));
+      this.#end('released', new PaddockError(this.kind.released, this.kind.ended));
     }
   }
 
@@ -85,7 +86,7 @@ export class LeaseState {
    * releaseFinished records the outcome of the release call: success, an earlier loss of the lease, or a failed call.
    */
   releaseFinished(error?: PaddockError): void {
-    if (error?.code === 'lease_lost') {
+    if (error?.code === this.kind.lost) {
       this.#error = error;
       this.#state = 'lost';
     }

@@ -66,21 +66,27 @@ function problemError(changes: boolean, response: Response, text: string): Paddo
   if (typeof problem?.code !== 'string' || (response.status >= 500 && !serverErrors.includes(problem.code))) {
     return notPaddock(changes, response, new Error('the problem document has no code of Paddock'));
   }
-  return new PaddockError(problem.code, problem.detail ?? problem.title ?? `HTTP ${response.status}`, fieldsOf(problem, response));
+  return errorOf(problem as ProblemWithCode, response.status, retryAfterMs(response));
 }
 
 type Problem = components['schemas']['Problem'];
+type ProblemWithCode = Partial<Problem> & Pick<Problem, 'code'>;
+
+/** errorOf returns the error for a problem document. */
+export function errorOf(problem: ProblemWithCode, status: number, retryMs?: number): PaddockError {
+  return new PaddockError(problem.code, problem.detail ?? problem.title ?? `HTTP ${status}`, fieldsOf(problem, status, retryMs));
+}
 
 /** serverErrors are the codes that Paddock sends with a 5xx status. */
 const serverErrors: readonly Problem['code'][] = ['unavailable', 'unknown_outcome', 'internal'];
 
-function fieldsOf(p: Partial<Problem>, response: Response): ErrorFields {
+function fieldsOf(p: Partial<Problem>, status: number, retryMs: number | undefined): ErrorFields {
   return omitUndefined({
-    status: response.status,
+    status,
     requestId: p.request_id,
     field: p.pointer?.replace(/^\//, ''),
     holder: p.holder,
-    retryAfterMs: p.retry_after_ms ?? retryAfterMs(response),
+    retryAfterMs: p.retry_after_ms ?? retryMs,
     waitersAhead: p.waiters_ahead,
     placeKeptMs: p.place_kept_ms,
     capacity: p.capacity,

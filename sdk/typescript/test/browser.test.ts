@@ -11,14 +11,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { direct, kinds, serviceUrl, unique } from './service.js';
 
-/** page is the page under test: it acquires a lock, observes a renewal and a revocation, and posts a report. */
+/**
+ * page is the page under test: it acquires a lock, observes a renewal and a revocation, then those of a session, and posts
+ * a report.
+ */
 const page = (name: string) => `<!doctype html><title>Paddock</title>
 <script type="importmap">{"imports": {"openapi-fetch": "/openapi-fetch.js", "@paddock-lock/sdk": "/dist/index.js"}}</script>
 <script type="module">
-  import { createPaddock, guard } from '@paddock-lock/sdk';
+  import { acquire, createPaddock, guard, openSession } from '@paddock-lock/sdk';
   const report = { states: [] };
+  const paddock = createPaddock({ baseUrl: '' });
   try {
-    const paddock = createPaddock({ baseUrl: '' });
     const options = { ttlMs: 3000, onState: (state) => report.states.push(state) };
     await guard(paddock, '${name}', options, async (lease) => {
       report.holder = lease.holder;
@@ -34,6 +37,18 @@ const page = (name: string) => `<!doctype html><title>Paddock</title>
     });
   } catch (error) {
     Object.assign(report, { code: error.code, ended: error.ended, message: String(error) });
+  }
+  try {
+    const renewed = new Promise((resolve) => report.onRenewed = resolve);
+    const session = await openSession(paddock, { ttlMs: 3000, onRenewed: report.onRenewed });
+    const lease = await acquire(paddock, '${name}:in-session', { session });
+    await renewed;
+    lease.check();
+    await paddock.revokeSession(session.ref, { reason: 'revoked by the test' });
+    await lease.done;
+    report.session = [lease.err.code, session.err.code, session.err.ended];
+  } catch (error) {
+    report.session = String(error);
   }
   await fetch('/report', { method: 'POST', body: JSON.stringify(report) });
 </script>`;
@@ -127,7 +142,8 @@ test('in a browser, a lease is acquired, renewed and revoked, and its work stops
   });
   const result = await Promise.race([site.report, sleep(90_000, { message: 'no report within 90 s' }, { ref: false })]);
   const { states, message, ...report } = result as { states?: string[]; message: string };
-  assert.deepEqual(report, { holder: `a page of ${site.host}`, renewed: true, early: true, code: 'lease_lost', ended: 'revoked' }, message);
+  const session = ['lease_lost', 'session_lost', 'revoked'];
+  assert.deepEqual(report, { holder: `a page of ${site.host}`, renewed: true, early: true, code: 'lease_lost', ended: 'revoked', session }, message);
   assert.equal(states?.at(-1), 'lost');
   assert.deepEqual(await kinds(direct(), name), ['granted', 'revoked']);
 });

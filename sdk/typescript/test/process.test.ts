@@ -31,45 +31,52 @@ class Worker {
 }
 
 describe('a process', { concurrency: true }, () => {
-  test('paused past its TTL stops before the next write, and the fence rejects its token', limit, async (t) => {
-    const paddock = direct();
-    const name = unique('paused');
-    const worker = new Worker(t, 'write', name);
-    const token = Number(await worker.printed('token '));
-    await worker.printed('wrote 3');
-    worker.child.kill('SIGSTOP');
-    const other = await acquire(paddock, name, { waitMs: Infinity });
-    assert.ok(other.token > token);
-    const written = await paddock.writeFenced(name, { lock: name, fencing_token: other.token, value: 'from the other' });
-    const before = worker.lines.length;
-    worker.child.kill('SIGCONT');
-    assert.equal((await worker.exited)[0], 0);
-    const after = worker.lines.slice(before);
-    assert.ok(after.includes('aborted lease_lost'));
-    assert.ok(after.filter((line) => line.startsWith('wrote')).length <= 1, 'it may only report a write from before the pause');
-    assert.equal(after.at(-1), 'refused stale_token 412');
-    const now = await paddock.readFenced(name);
-    assert.deepEqual([now.value, now.version, now.fencing_token], ['from the other', written.version, other.token]);
-    await other.release();
-  });
+  for (const action of ['write', 'write in a session']) {
+    test(`paused past its TTL (${action}) stops before the next write, and the fence rejects its token`, limit, async (t) => {
+      const paddock = direct();
+      const name = unique('paused');
+      const worker = new Worker(t, action, name);
+      const token = Number(await worker.printed('token '));
+      await worker.printed('wrote 3');
+      worker.child.kill('SIGSTOP');
+      const other = await acquire(paddock, name, { waitMs: Infinity });
+      assert.ok(other.token > token);
+      const written = await paddock.writeFenced(name, { lock: name, fencing_token: other.token, value: 'from the other' });
+      const before = worker.lines.length;
+      worker.child.kill('SIGCONT');
+      assert.equal((await worker.exited)[0], 0);
+      const after = worker.lines.slice(before);
+      assert.ok(after.includes('aborted lease_lost'));
+      assert.ok(after.filter((line) => line.startsWith('wrote')).length <= 1, 'it may only report a write from before the pause');
+      assert.equal(after.at(-1), 'refused stale_token 412');
+      const now = await paddock.readFenced(name);
+      assert.deepEqual([now.value, now.version, now.fencing_token], ['from the other', written.version, other.token]);
+      await other.release();
+    });
+  }
 
   test('with nothing left but a lease exits', limit, async (t) => {
     const worker = new Worker(t, 'abandon', unique('abandoned'));
     assert.equal((await worker.exited)[0], 0);
     assert.deepEqual(worker.lines, ['abandoned']);
+    const name = unique('abandoned-session');
+    assert.equal((await new Worker(t, 'abandon a session', name).exited)[0], 0);
+    assert.ok((await direct().lock(name)).leases[0]?.session);
   });
 
-  test('whose work waits for the loss runs until the loss', limit, async (t) => {
-    const paddock = direct();
-    const name = unique('idle');
-    const worker = new Worker(t, 'idle', name);
-    const token = Number(await worker.printed('token '));
-    await until('the lease has been renewed past its TTL', async () => {
-      const { as_of, leases } = await paddock.lock(name);
-      return Date.parse(as_of) - Date.parse(leases[0]!.acquired_at) > 2_500;
+  for (const [action, ttlMs] of [['idle', 2_000], ['idle in a session', 6_000]] as const) {
+    test(`whose work waits for the loss (${action}) runs until the loss`, limit, async (t) => {
+      const paddock = direct();
+      const name = unique('idle');
+      const worker = new Worker(t, action, name);
+      const token = Number(await worker.printed('token '));
+      await until('the lease has been renewed past its TTL', async () => {
+        const { as_of, leases } = await paddock.lock(name);
+        return Date.parse(as_of) - Date.parse(leases[0]!.acquired_at) > ttlMs + 500;
+      });
+      await paddock.revoke(name, { fencing_token: token, reason: 'enough' });
+      assert.equal((await worker.exited)[0], 0);
+      assert.equal(worker.lines.at(-1), 'lost lease_lost');
     });
-    await paddock.revoke(name, { fencing_token: token, reason: 'enough' });
-    assert.equal((await worker.exited)[0], 0);
-    assert.equal(worker.lines.at(-1), 'lost lease_lost');
-  });
+  }
 });

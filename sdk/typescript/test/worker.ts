@@ -1,12 +1,11 @@
 // A worker for process.test.ts in its own process. Its first argument names what it does.
-import { acquire, createPaddock, guard, type PaddockError } from '../dist/index.js';
+import { acquire, createPaddock, guard, openSession, type Lease, type Options, type PaddockError } from '../dist/index.js';
 
 const [, , action, baseUrl, name] = process.argv as [string, string, string, string, string];
 const paddock = createPaddock({ baseUrl });
 
 /** write writes under its token until the lease is lost, and then once more, which the fence must reject. */
-async function write(): Promise<void> {
-  const lease = await acquire(paddock, name, { ttlMs: 2_000 });
+async function write(lease: Lease): Promise<void> {
   lease.signal.addEventListener('abort', () => console.log(`aborted ${(lease.signal.reason as PaddockError).code}`));
   const put = (value: string) => paddock.writeFenced(name, { lock: name, fencing_token: lease.token, value });
   console.log(`token ${lease.token}`);
@@ -32,12 +31,19 @@ async function abandon(): Promise<void> {
 }
 
 /** idle runs a guard whose work only waits for the loss. */
-async function idle(): Promise<void> {
-  await guard(paddock, name, { ttlMs: 2_000 }, (lease) => {
+async function idle(options: Options): Promise<void> {
+  await guard(paddock, name, options, (lease) => {
     console.log(`token ${lease.token}`);
     return lease.done;
   }).catch((error: PaddockError) => console.log(`lost ${error.code}`));
 }
 
-const actions: Record<string, () => Promise<void>> = { write, abandon, idle };
+const actions: Record<string, () => Promise<void>> = {
+  write: async () => write(await acquire(paddock, name, { ttlMs: 2_000 })),
+  'write in a session': async () => write(await acquire(paddock, name, { session: await openSession(paddock, { ttlMs: 6_000 }) })),
+  abandon,
+  'abandon a session': async () => void (await acquire(paddock, name, { session: await openSession(paddock, { ttlMs: 600_000 }) })),
+  idle: () => idle({ ttlMs: 2_000 }),
+  'idle in a session': async () => idle({ session: await openSession(paddock, { ttlMs: 6_000 }) }),
+};
 await actions[action]!();

@@ -1,0 +1,189 @@
+import type { Paddock } from './client.js';
+import type { Deadline } from './clock.js';
+import { PaddockError } from './error.js';
+import { sessionKind } from './kind.js';
+import { notify } from './notify.js';
+import type { SessionOptions, State } from './options.js';
+import { maxAttemptMs, type LeaseRef, type Renewable } from './renewal.js';
+import type { Keeper } from './renewed.js';
+import { Renewer } from './renewer.js';
+import { bodyOf } from './response.js';
+import { LeaseState } from './state.js';
+import { withTimeout } from './timeout.js';
+import { errorOf } from './transport.js';
+
+/** maxBatch is the greatest number of items in a batch. */
+const maxBatch = 1_000;
+
+/** A SessionRef identifies a session. */
+export interface SessionRef extends Omit<Renewable, 'renew'> {
+  readonly paddock: Paddock;
+  readonly sessionId: string;
+}
+
+/** A Heartbeat renews a session, with one timer for all of its leases, which follow its state and end with it. */
+export class Heartbeat implements Keeper {
+  readonly state: LeaseState;
+  readonly #leases = new Set<Member>();
+  readonly #bounded = new Set<Member>(); // those with a max_hold_ms
+  readonly #renewer: Renewer;
+  #guards = 0; // leases that keep the process running
+  #failure: PaddockError | undefined;
+
+  constructor(private readonly ref: SessionRef, options: SessionOptions, deadline: Deadline) {
+    this.state = new LeaseState(sessionKind, (state, error) => {
+      this.#follow(state, error);
+      notify(options.onState, state, ...(error ? [error] : []));
+    }, undefined);
+    // The first listener: the leases have ended when the caller's listeners run.
+    this.state.signal.addEventListener('abort', () => this.#loseAll(), { once: true });
+    const { onRetry, onRenewed } = options;
+    const watched = { onRetry, onRenewed, keepsProcess: () => this.#guards > 0, watch: () => this.#watch() };
+    this.#renewer = new Renewer({ ...ref, renew: (signal) => this.#renew(signal) }, this.state, watched, deadline);
+  }
+
+  get deadline(): Deadline {
+    return this.#renewer.deadline;
+  }
+
+  check(): void {
+    this.#renewer.check();
+  }
+
+  stop(): void {
+    this.#renewer.stop();
+  }
+
+  /** join makes a lease end with the session, or by itself at its own deadline. */
+  join(ref: LeaseRef, state: LeaseState, own: Deadline, keepsProcess: boolean): Keeper {
+    const member = new Member(this, ref, state, own, keepsProcess);
+    this.#leases.add(member);
+    if (own.left() !== Infinity) {
+      this.#bounded.add(member);
+    }
+    this.#guards += keepsProcess ? 1 : 0;
+    if (this.#failure) {
+      state.renewalFailed(this.#failure);
+    }
+    member.check();
+    this.#renewer.reschedule();
+    return member;
+  }
+
+  /** leave forgets a lease that has ended. */
+  leave(member: Member): void {
+    if (this.#leases.delete(member) && member.keepsProcess && --this.#guards === 0) {
+      this.#renewer.reschedule();
+    }
+    this.#bounded.delete(member);
+  }
+
+  /** watch ends the leases whose own deadline has passed and returns the milliseconds until the next one. */
+  #watch(): number {
+    let next = Infinity;
+    for (const member of this.#bounded) {
+      member.checkOwn();
+      next = Math.min(next, member.own.left());
+    }
+    return next;
+  }
+
+  /** follow puts the leases into the state of the session. */
+  #follow(state: State, error: PaddockError | undefined): void {
+    this.#failure = state === 'at_risk' ? error : undefined;
+    for (const member of this.#leases) {
+      if (state === 'at_risk' && error) {
+        member.state.renewalFailed(error);
+      } else if (state === 'held') {
+        member.state.renewed();
+      }
+    }
+  }
+
+  #loseAll(): void {
+    for (const member of [...this.#leases]) {
+      member.checkSession();
+    }
+  }
+
+  /**
+   * renew sends one renewal. If the session has fewer leases than it should, an operator has revoked some, or they have
+   * reached their max_hold_ms: then it finds out which.
+   */
+  async #renew(signal: AbortSignal): Promise<{ expires_in_ms: number }> {
+    const { paddock, sessionId } = this.ref;
+    const known = [...this.#leases];
+    const session = await paddock.renewSession({ session_id: sessionId }, { signal });
+    if (session.leases < known.length) {
+      void this.#findLost(known);
+    }
+    return session;
+  }
+
+  /** findLost asks for each lease whether it has ended. To renew a lease of a session moves nothing. */
+  async #findLost(known: Member[]): Promise<void> {
+    const { api } = this.ref.paddock;
+    for (let start = 0; start < known.length; start += maxBatch) {
+      const chunk = known.slice(start, start + maxBatch);
+      const items = chunk.map(({ ref }) => ({ op: 'renew' as const, name: ref.name, lease_id: ref.leaseId }));
+      try {
+        const response = await withTimeout(maxAttemptMs, this.state.signal, (signal) => api.POST('/v1/batch', { signal, body: { items } }));
+        const { results } = bodyOf('change', response, (body) => body.results?.length === items.length);
+        results.forEach(({ status, problem }, i) => {
+          if (problem?.code === 'lease_lost') {
+            chunk[i]!.lose(errorOf(problem, status));
+          }
+        });
+      } catch {
+        return; // the next renewal tries again
+      }
+    }
+  }
+}
+
+/** A Member is a lease that a session keeps alive. */
+class Member implements Keeper {
+  constructor(
+    private readonly heartbeat: Heartbeat,
+    readonly ref: LeaseRef,
+    readonly state: LeaseState,
+    readonly own: Deadline,
+    readonly keepsProcess: boolean,
+  ) {}
+
+  get deadline(): Deadline {
+    const session = this.heartbeat.deadline;
+    return session.left() < this.own.left() ? session : this.own;
+  }
+
+  check(): void {
+    this.heartbeat.check();
+    this.checkSession();
+    this.checkOwn();
+  }
+
+  /** checkSession ends the lease if its session has ended. */
+  checkSession(): void {
+    const ended = this.heartbeat.state.error;
+    if (ended) {
+      const { name: _name, code: _code, detail, ...fields } = ended;
+      this.lose(new PaddockError('lease_lost', `The lease ended with its session. ${detail}`, { ...fields, cause: ended }));
+    }
+  }
+
+  /** checkOwn ends the lease at its own deadline. */
+  checkOwn(): void {
+    if (this.own.passed()) {
+      this.lose(new PaddockError('lease_lost', 'The lease has reached its max_hold_ms. Stop the work; to continue, acquire again.'));
+    }
+  }
+
+  lose(error: PaddockError): void {
+    this.stop();
+    this.state.lose(error);
+  }
+
+  stop(): void {
+    this.heartbeat.leave(this);
+  }
+}

@@ -1,0 +1,115 @@
+import { responseTimeoutMs, tooSlow } from './acquisition.js';
+import type { Paddock } from './client.js';
+import { Deadline, mark } from './clock.js';
+import { hasCode } from './error.js';
+import { Heartbeat, type SessionRef } from './heartbeat.js';
+import { sessionKind } from './kind.js';
+import { notify } from './notify.js';
+import { resolveSessionOptions, type ResolvedSessionOptions, type SessionOptions } from './options.js';
+import { randomUUID } from './platform.js';
+import { attemptTimeoutMs, deadlineOf, type LeaseRef } from './renewal.js';
+import { Renewed, type Keeper } from './renewed.js';
+import { backoff, isRetryable, sleep } from './retry.js';
+import type { components } from './schema.js';
+import type { LeaseState } from './state.js';
+import { withTimeout } from './timeout.js';
+
+type Answer = components['schemas']['Session'];
+
+/**
+ * A Session keeps the leases that are acquired with it alive, by one renewal for all: one timer and one deadline. When it
+ * is lost or closed, all of its leases are, and their signals are aborted. Pass it to `acquire` and `guard` as the option
+ * `session`. In Node, its timer does not keep the process running, except while a `guard` runs in it.
+ */
+export class Session extends Renewed {
+  /** The public name. */
+  readonly ref: string;
+  /** The holder, as shown to people, and the default of the holder of its leases. */
+  readonly holder: string;
+  readonly #ref: SessionRef;
+  readonly #heartbeat: Heartbeat;
+
+  /** @internal Sessions come from `openSession`. */
+  constructor(ref: SessionRef, answer: Answer, deadline: Deadline, options: SessionOptions) {
+    const heartbeat = new Heartbeat(ref, options, deadline);
+    super(ref, heartbeat.state, heartbeat);
+    this.#ref = ref;
+    this.ref = answer.session;
+    this.holder = answer.holder;
+    this.#heartbeat = heartbeat;
+  }
+
+  /** The secret `session_id`, with which other processes can acquire leases in the session. */
+  get id(): string {
+    return this.#ref.sessionId;
+  }
+
+  /** @internal */
+  get times(): { ttlMs: number; marginMs: number } {
+    const { ttlMs, marginMs } = this.#ref;
+    return { ttlMs, marginMs };
+  }
+
+  /**
+   * Closes the session and with it all of its leases. Stop their work before. If the service does not respond, it retries
+   * for up to five seconds. Rejects with `session_lost` if the session ended before: the work may have overlapped with
+   * another holder's. Rejects with another PaddockError if the service does not respond; the session then ends with its
+   * TTL. A second call returns the same promise.
+   */
+  close(): Promise<void> {
+    return this.end();
+  }
+
+  /** @internal Makes a lease end with the session. */
+  join(ref: LeaseRef, state: LeaseState, own: Deadline, keepsProcess: boolean): Keeper {
+    return this.#heartbeat.join(ref, state, own, keepsProcess);
+  }
+}
+
+/**
+ * Opens a session and renews it until it is closed or lost. While the service cannot be reached, it retries for `retryMs`.
+ * Rejects with `session_id_in_use` if another holder has the `sessionId`, with `session_lost` if its session has ended, and
+ * with the signal's reason if the signal is aborted. A session that remains after a failure ends with its TTL.
+ */
+export async function openSession(paddock: Paddock, options: SessionOptions = {}): Promise<Session> {
+  const resolved = await resolveSessionOptions(options);
+  const { sessionId: chosen, onRetry, retryMs } = resolved;
+  const signal = resolved.signal ?? undefined;
+  const until = new Deadline(mark(), retryMs);
+  let sessionId = chosen ?? await randomUUID();
+  for (let failures = 0; ; failures++) {
+    signal?.throwIfAborted();
+    try {
+      return await open(paddock, sessionId, resolved, signal);
+    } catch (error) {
+      const expired = chosen === undefined && hasCode(error, 'session_lost'); // before the caller got it
+      if (!(expired || isRetryable(error)) || until.passed()) {
+        throw error;
+      }
+      if (expired) {
+        sessionId = await randomUUID();
+      }
+      notify(onRetry, error);
+      await sleep(Math.min(backoff(failures, 100, 5_000, error), until.left()), signal);
+    }
+  }
+}
+
+/** open opens the session, or finds it, and resolves with it when it has most of its TTL left. */
+async function open(paddock: Paddock, sessionId: string, options: ResolvedSessionOptions, signal: AbortSignal | undefined): Promise<Session> {
+  const { ttlMs, marginMs, request } = options;
+  let sent = mark();
+  let answer = await withTimeout(responseTimeoutMs, signal, (call) =>
+    paddock.openSession({ ...request, session_id: sessionId }, { signal: call }));
+  if (deadlineOf(sent, answer, marginMs).left() <= (ttlMs - marginMs) * 0.9) { // a slow response, or an earlier call has opened it
+    sent = mark();
+    answer = await withTimeout(attemptTimeoutMs(ttlMs, 0), signal, (call) =>
+      paddock.renewSession({ session_id: sessionId, ttl_ms: ttlMs }, { signal: call }));
+  }
+  const deadline = deadlineOf(sent, answer, marginMs);
+  if (deadline.passed()) {
+    throw tooSlow(ttlMs);
+  }
+  const end = (call: AbortSignal) => paddock.closeSession({ session_id: sessionId }, { signal: call });
+  return new Session({ kind: sessionKind, paddock, sessionId: answer.session_id, ttlMs: answer.ttl_ms, marginMs, end }, answer, deadline, options);
+}

@@ -123,28 +123,39 @@ func (s *Session) join(ctx context.Context, l *Lease, g lock.Grant, suspended ti
 // their MaxHold: then it finds out which.
 func (s *Session) renew(ctx context.Context) (time.Time, error) {
 	var known []*Lease
+	locks := 0
 	for l := range s.leases.Range {
 		known = append(known, l.(*Lease))
+		locks += len(l.(*Lease).target)
 	}
 	g, err := s.locks.RenewSession(ctx, lock.RenewSession{ID: s.id})
-	if err == nil && g.Leases < len(known) {
+	if err == nil && g.Leases < locks {
 		go s.findLost(known)
 	}
 	return g.Until, err
 }
 
-// findLost asks for each lease whether it has ended. To renew a lease of a session moves nothing.
+// findLost asks for each lease whether it has ended. To renew a lease of a session moves nothing. A batch cannot renew sets.
 func (s *Session) findLost(leases []*Lease) {
-	for chunk := range slices.Chunk(leases, lock.MaxBatch) {
+	var single []*Lease
+	for _, l := range leases {
+		if len(l.target) == 1 {
+			single = append(single, l)
+			continue
+		}
+		ctx, cancel := context.WithTimeout(s.ctx, answerTimeout)
+		_, err := s.locks.Renew(ctx, l.renewal())
+		l.loseIfLost(err)
+		cancel()
+	}
+	for chunk := range slices.Chunk(single, lock.MaxBatch) {
 		items := make([]lock.Command, len(chunk))
 		for i, l := range chunk {
-			items[i] = lock.Renew{Name: l.granted.Name, LeaseID: l.granted.ID}
+			items[i] = l.renewal()
 		}
 		ctx, cancel := context.WithTimeout(s.ctx, answerTimeout)
 		for i, r := range s.locks.Batch(ctx, items) {
-			if isCode(r.Err, lock.ErrLeaseLost) {
-				chunk[i].lose(r.Err)
-			}
+			chunk[i].loseIfLost(r.Err)
 		}
 		cancel()
 	}

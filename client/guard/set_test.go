@@ -16,7 +16,9 @@ import (
 )
 
 // accounts is a set, not in the order of names.
-func accounts() []lock.Member { return []lock.Member{{Name: "b"}, {Name: "a"}, {Name: "c", Mode: lock.Shared}} }
+func accounts() []lock.Member {
+	return []lock.Member{{Name: "b"}, {Name: "a"}, {Name: "c", Mode: lock.Shared}}
+}
 
 // acquireAll acquires the accounts over the faulty connection.
 func (s *fixture) acquireAll(o guard.Options) *guard.Lease {

@@ -29,17 +29,17 @@ type guard struct {
 }
 
 func (g *guard) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
-	return checkedCall(ctx, g, requirement{role: Lock, scopes: singleName("name", a.Name), wait: a.Wait},
+	return checkedCall(ctx, g, requirement{role: Lock, scopes: acquiredNames(a), wait: a.Wait},
 		func(ctx context.Context) (lock.Grant, error) { return g.inner.Acquire(ctx, a) })
 }
 
 func (g *guard) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
-	return checkedCall(ctx, g, requirement{role: Lock, scopes: singleName("name", r.Name), keepsLease: true},
+	return checkedCall(ctx, g, requirement{role: Lock, scopes: leasedNames(r.Name, r.Set), keepsLease: true},
 		func(ctx context.Context) (lock.Grant, error) { return g.inner.Renew(ctx, r) })
 }
 
 func (g *guard) Release(ctx context.Context, r lock.Release) error {
-	_, err := checkedCall(ctx, g, requirement{role: Lock, scopes: singleName("name", r.Name), keepsLease: true},
+	_, err := checkedCall(ctx, g, requirement{role: Lock, scopes: leasedNames(r.Name, r.Set), keepsLease: true},
 		func(ctx context.Context) (struct{}, error) { return struct{}{}, g.inner.Release(ctx, r) })
 	return err
 }
@@ -69,38 +69,40 @@ func (g *guard) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 func requirementOf(item lock.Command) requirement {
 	switch c := item.(type) {
 	case lock.Acquire:
-		return requirement{role: Lock, scopes: singleName("name", c.Name)}
+		return requirement{role: Lock, scopes: acquiredNames(c)}
 	case lock.Renew:
-		return requirement{role: Lock, scopes: singleName("name", c.Name), keepsLease: true}
+		return requirement{role: Lock, scopes: leasedNames(c.Name, c.Set), keepsLease: true}
 	case lock.Release:
-		return requirement{role: Lock, scopes: singleName("name", c.Name), keepsLease: true}
+		return requirement{role: Lock, scopes: leasedNames(c.Name, c.Set), keepsLease: true}
 	}
 	return requirement{role: Lock}
 }
 
+// Revoke requires a key for this lock only, though it ends the leases of a whole set: whoever may end a lease may do so
+// whatever else its holder has.
 func (g *guard) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
-	return checkedCall(ctx, g, requirement{role: Admin, scopes: singleName("name", r.Name)},
-		func(ctx context.Context) (lock.Lock, error) { return g.inner.Revoke(ctx, r) })
+	return hidden(ctx, hideLock)(checkedCall(ctx, g, requirement{role: Admin, scopes: singleName("name", r.Name)},
+		func(ctx context.Context) (lock.Lock, error) { return g.inner.Revoke(ctx, r) }))
 }
 
 func (g *guard) Lock(ctx context.Context, name string) (lock.Lock, error) {
-	return checkedCall(ctx, g, requirement{role: Read, scopes: singleName("name", name)},
-		func(ctx context.Context) (lock.Lock, error) { return g.inner.Lock(ctx, name) })
+	return hidden(ctx, hideLock)(checkedCall(ctx, g, requirement{role: Read, scopes: singleName("name", name)},
+		func(ctx context.Context) (lock.Lock, error) { return g.inner.Lock(ctx, name) }))
 }
 
 func (g *guard) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
-	return checkedCall(ctx, g, requirement{role: Read, scopes: singleName("name", w.Name), wait: w.Wait},
-		func(ctx context.Context) (lock.Lock, error) { return g.inner.Watch(ctx, w) })
+	return hidden(ctx, hideLock)(checkedCall(ctx, g, requirement{role: Read, scopes: singleName("name", w.Name), wait: w.Wait},
+		func(ctx context.Context) (lock.Lock, error) { return g.inner.Watch(ctx, w) }))
 }
 
 func (g *guard) Queue(ctx context.Context, name string) (lock.QueueInfo, error) {
-	return checkedCall(ctx, g, requirement{role: Read, scopes: singleName("name", name)},
-		func(ctx context.Context) (lock.QueueInfo, error) { return g.inner.Queue(ctx, name) })
+	return hidden(ctx, hideQueue)(checkedCall(ctx, g, requirement{role: Read, scopes: singleName("name", name)},
+		func(ctx context.Context) (lock.QueueInfo, error) { return g.inner.Queue(ctx, name) }))
 }
 
 func (g *guard) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
-	return checkedCall(ctx, g, requirement{role: Read, scopes: namePrefix(q.Prefix)},
-		func(ctx context.Context) (lock.Page[lock.Lock], error) { return g.inner.Locks(ctx, q) })
+	return hidden(ctx, hidePage)(checkedCall(ctx, g, requirement{role: Read, scopes: namePrefix(q.Prefix)},
+		func(ctx context.Context) (lock.Page[lock.Lock], error) { return g.inner.Locks(ctx, q) }))
 }
 
 func (g *guard) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {

@@ -17,11 +17,12 @@ import (
 
 const (
 	locksPath = "/v1/locks/"
+	setsPath  = "/v1"
 	// giveUpTimeout is how long an Acquire whose context has ended may take to give its place up.
 	giveUpTimeout = 3 * time.Second
 )
 
-// Acquire takes the lock, or is refused with lock.ErrHeld once its Wait is over. A
+// Acquire takes the lock, or all locks of a set, or is refused with lock.ErrHeld once its Wait is over. A
 // zero LeaseID is replaced by a random one before anything is sent; choose it
 // yourself to be able to send the call again after lock.ErrUnknownOutcome. The
 // Attachment and the Replica do not travel.
@@ -42,7 +43,7 @@ func (c *Client) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 	if a.LeaseID == (lock.LeaseID{}) {
 		a.LeaseID = lock.LeaseID(uuid.New())
 	}
-	if a.Wait != 0 || a.KeepPlace {
+	if a.Wait != 0 || a.KeepPlace || len(a.Set) > 0 {
 		return c.acquire(ctx, a)
 	}
 	return c.coalesce(ctx, a)
@@ -51,7 +52,7 @@ func (c *Client) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 // acquire sends the call in a request of its own.
 func (c *Client) acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	got, err := call[lock.Grant]{
-		request: request{method: http.MethodPost, path: locksPath + a.Name + "/acquire", body: a},
+		request: request{method: http.MethodPost, path: pathOf(a.Name, len(a.Set)) + "/acquire", body: a},
 		changes: true, success: []int{http.StatusCreated, http.StatusOK}, parse: leaseOf(a),
 	}.do(ctx, c)
 	if err != nil {
@@ -70,9 +71,31 @@ func leaseOf(c lock.Command) parser[lock.Grant] {
 	return func(text []byte, sent time.Time) (lock.Grant, error) { return wire.ParseLease(text, c, sent) }
 }
 
+// pathOf returns the path of the lock with this name, or that of calls about a set if it has any locks.
+func pathOf(name string, set int) string {
+	if set > 0 {
+		return setsPath
+	}
+	return locksPath + name
+}
+
 // checkAcquire refuses what a URL or JSON would change. The service checks all other bounds.
 func checkAcquire(a lock.Acquire) error {
-	return cmp.Or(lock.CheckName(a.Name), checkMetadata(a.Metadata), checkText("holder", a.Holder))
+	if len(a.Set) > 0 && (a.Mode != 0 || a.Capacity != 0) {
+		return lock.Invalid("locks", "cannot be combined with the mode or capacity of one lock")
+	}
+	return cmp.Or(checkNames("locks", a.Name, len(a.Set)), checkMetadata(a.Metadata), checkText("holder", a.Holder))
+}
+
+// checkNames refuses the name of one lock that is invalid, or is beside a set, which field has.
+func checkNames(field, name string, set int) error {
+	switch {
+	case set == 0:
+		return lock.CheckName(name)
+	case name != "":
+		return lock.Invalid(field, "cannot be combined with the name of one lock")
+	}
+	return nil
 }
 
 func checkMetadata(m json.RawMessage) error {
@@ -93,11 +116,14 @@ func checkText(field, text string) error {
 	return nil
 }
 
-// Renew moves the end of a lease, or is refused with lock.ErrLeaseLost. The TTL
+// Renew moves the end of a lease, or of all leases of a set, or is refused with lock.ErrLeaseLost. The TTL
 // travels as that of Acquire does.
 func (c *Client) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
-	if err := cmp.Or(lock.CheckName(r.Name), checkMetadata(r.Metadata)); err != nil {
+	if err := cmp.Or(checkNames("names", r.Name, len(r.Set)), checkMetadata(r.Metadata)); err != nil {
 		return lock.Grant{}, err
+	}
+	if len(r.Set) > 0 {
+		return c.renew(ctx, r)
 	}
 	return c.coalesce(ctx, r)
 }
@@ -105,16 +131,19 @@ func (c *Client) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
 // renew sends the call in a request of its own.
 func (c *Client) renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
 	return call[lock.Grant]{
-		request: request{method: http.MethodPost, path: locksPath + r.Name + "/renew", body: r},
+		request: request{method: http.MethodPost, path: pathOf(r.Name, len(r.Set)) + "/renew", body: r},
 		changes: true, parse: leaseOf(r),
 	}.get(ctx, c)
 }
 
-// Release ends a lease or gives a place in the queue up, or is refused with
+// Release ends a lease, or all leases of a set, or gives their places in the queues up, or is refused with
 // lock.ErrLeaseLost.
 func (c *Client) Release(ctx context.Context, r lock.Release) error {
-	if err := lock.CheckName(r.Name); err != nil {
+	if err := checkNames("names", r.Name, len(r.Set)); err != nil {
 		return err
+	}
+	if len(r.Set) > 0 {
+		return c.release(ctx, r)
 	}
 	_, err := c.coalesce(ctx, r)
 	return err
@@ -123,7 +152,7 @@ func (c *Client) Release(ctx context.Context, r lock.Release) error {
 // release sends the call in a request of its own.
 func (c *Client) release(ctx context.Context, r lock.Release) error {
 	_, err := call[struct{}]{
-		request: request{method: http.MethodPost, path: locksPath + r.Name + "/release", body: r},
+		request: request{method: http.MethodPost, path: pathOf(r.Name, len(r.Set)) + "/release", body: r},
 		changes: true, success: []int{http.StatusNoContent},
 	}.do(ctx, c)
 	return err
@@ -148,9 +177,12 @@ func (c *Client) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 // arrived before the acquire that it undoes.
 var releaseRetries = [...]time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 400 * time.Millisecond}
 
-// giveBack releases the lease or the place of a, with retries.
+// giveBack releases the leases or the places of a, with retries.
 func (c *Client) giveBack(ctx context.Context, a lock.Acquire) error {
 	r := lock.Release{Name: a.Name, LeaseID: a.LeaseID}
+	if len(a.Set) > 0 {
+		r.Set = a.Names()
+	}
 	err := c.Release(ctx, r)
 	for _, delay := range releaseRetries {
 		if !errors.Is(err, lock.ErrLeaseLost) {

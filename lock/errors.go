@@ -82,7 +82,7 @@ func (c Code) Error() string { return string(c) }
 type Error struct {
 	Code   Code
 	Detail string // for people: what is wrong and what to do next
-	Field  string // the invalid field of the request
+	Field  string // the invalid field of the request, as a JSON Pointer without the first slash: ttl_ms, locks/3/name
 
 	Holder     string        // the lock's holder
 	RetryAfter time.Duration // how long to wait before a retry

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -31,9 +29,14 @@ func ok(body any) reply { return reply{status: http.StatusOK, body: body} }
 
 func noContent() reply { return reply{status: http.StatusNoContent} }
 
-// grantReply returns the reply to an acquire.
+// grantReply returns the reply to an acquire of one lock.
 func grantReply(g lock.Grant) reply {
 	return reply{status: grantStatus(g.Replayed), body: wire.LeaseOf(g)}
+}
+
+// setReply returns the reply to an acquire of a set.
+func setReply(g lock.Grant) reply {
+	return reply{status: grantStatus(g.Replayed), body: wire.LeaseSetOf(g)}
 }
 
 // grantStatus returns 201 for a new lease or session, and 200 for one that an earlier call with this id was granted.
@@ -164,6 +167,7 @@ var refusals = map[lock.Code]refusal{
 	lock.ErrSessionLost:      {409, "The session has ended, and its leases with it. Stop the work; then open a new session."},
 	lock.ErrSessionIDInUse:   {409, "The session_id belongs to another session. Choose a new random UUID."},
 	lock.ErrLeaseIDInUse:     {409, "The lease_id belongs to another lease or place. Choose a new random UUID."},
+	lock.ErrLeaseInSet:       {409, "The lease is one of several that were acquired together. Renew or release all of them."},
 	lock.ErrCapacityMismatch: {409, "Permits of another capacity are held or queued. Use that capacity, or wait for their release."},
 	lock.ErrTooManyLeases:    {429, "The session has too many leases. Release some, or use another session."},
 	lock.ErrTooManyWaiters:   {429, "The limit on waiting calls is reached. Retry later."},
@@ -232,7 +236,7 @@ func pointerTo(e *lock.Error, r *http.Request, err error) *string {
 	case e.Field == "":
 		return new("")
 	}
-	return new(string(jsontext.Pointer("").AppendToken(e.Field)))
+	return new("/" + e.Field)
 }
 
 // refuse logs err and answers with its problem document. An error without a lock.Code becomes an internal error, and

@@ -40,15 +40,23 @@ func newAPI(s *Server) *api {
 
 // AcquireLock acquires a lock, or waits for it.
 func (a *api) AcquireLock(w http.ResponseWriter, r *http.Request, name wire.Name) {
+	a.acquire(w, r, name, (*request.Decoder).Acquire, grantReply)
+}
+
+// acquire acquires one lock or a set, or waits.
+func (a *api) acquire(
+	w http.ResponseWriter, r *http.Request, name string,
+	from func(*request.Decoder, string, []byte) (lock.Acquire, error), to func(lock.Grant) reply,
+) {
 	a.answerUntimed(w, r, func() (reply, error) {
-		in, err := decode(w, r, name, (*request.Decoder).Acquire)
+		in, err := decode(w, r, name, from)
 		if err != nil {
 			return reply{}, err
 		}
 		ctx, done := a.waitContext(w, r, in.Wait)
 		defer done()
 		grant, err := a.locks.Acquire(ctx, in)
-		return grantReply(grant), err
+		return to(grant), err
 	})
 }
 
@@ -59,8 +67,16 @@ func (a *api) RenewLease(w http.ResponseWriter, r *http.Request, name wire.Name)
 
 // ReleaseLease ends a lease.
 func (a *api) ReleaseLease(w http.ResponseWriter, r *http.Request, name wire.Name) {
+	a.release(w, r, name, (*request.Decoder).Release)
+}
+
+// release ends one lease or those of a set.
+func (a *api) release(
+	w http.ResponseWriter, r *http.Request, name string,
+	from func(*request.Decoder, string, []byte) (lock.Release, error),
+) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
-		in, err := decode(w, r, name, (*request.Decoder).Release)
+		in, err := decode(w, r, name, from)
 		if err != nil {
 			return reply{}, err
 		}

@@ -84,6 +84,8 @@ var badItems = []badItem{
 	{name: "a member of another op", item: `{"op": "release", "name": "a", "lease_id": "` + leaseID + `", "ttl_ms": 100}`, pointer: "/ttl_ms", detail: "is not a member"},
 	{name: "an unknown member", item: `{"op": "renew", "name": "a", "lease_id": "` + leaseID + `", "colour": 1}`, pointer: "/colour", detail: "is not a member"},
 	{name: "a wait", item: `{"op": "acquire", "name": "a", "holder": "h", "wait_ms": 0}`, pointer: "/wait_ms", detail: "send the acquire separately"},
+	{name: "several locks", item: `{"op": "acquire", "holder": "h", "locks": [{"name": "a"}]}`, pointer: "/locks", detail: "send the call separately"},
+	{name: "the names of several locks", item: `{"op": "renew", "lease_id": "` + leaseID + `", "names": ["a"]}`, pointer: "/names", detail: "send the call separately"},
 	{name: "a place to keep", item: `{"op": "acquire", "name": "a", "holder": "h", "keep_place": true}`, pointer: "/keep_place", detail: "send the acquire separately"},
 	{name: "a TTL that is no number", item: `{"op": "renew", "name": "a", "lease_id": "` + leaseID + `", "ttl_ms": "1"}`, pointer: "/ttl_ms", detail: "whole number"},
 	{name: "a TTL of zero", item: `{"op": "renew", "name": "a", "lease_id": "` + leaseID + `", "ttl_ms": 0}`, pointer: "/ttl_ms", detail: "is 0; give"},

@@ -13,6 +13,7 @@ var cells = map[string]struct {
 	"forbidden": {403, ""}, // a page
 	"absent":    {404, ""},
 	"empty":     {404, "not_found"},
+	"bad":       {400, "invalid_request"},
 	"nothing":   {404, "no_route"}, "method": {405, "method_not_allowed"}, "stale": {412, "unknown_token"},
 	"current": {409, "token_mismatch"},
 }
@@ -23,6 +24,8 @@ const (
 	take   = `{"holder": "h"}`
 	revoke = `{"fencing_token": 1, "reason": "r"}`
 	verify = `"fencing_token": 1}`
+	two    = `{"holder": "h", "locks": [{"name": "billing:new"}, {"name": "billing:other"}]}`
+	apart  = `{"holder": "h", "locks": [{"name": "billing:new"}, {"name": "billing3"}]}`
 	many   = `{"items": [{"op": "acquire", "name": "billing:new", "holder": "h"}]}`
 )
 
@@ -36,6 +39,12 @@ var matrix = []struct{ route, path, body, cells string }{
 	{"POST /v1/locks/{name}/acquire", "/v1/locks/billing%3Anew/acquire", take, shut + "role 201 201 201 201 name"},
 	{"POST /v1/locks/{name}/renew", "/v1/locks/billing:a/renew", oneID, shut + "role 200 200 200 200 name"},
 	{"POST /v1/locks/{name}/release", "/v1/locks/billing:a/release", oneID, shut + "role 204 204 204 204 name"},
+	{"POST /v1/acquire", "/v1/acquire", two, shut + "role 201 201 201 201 name"},
+	{"POST /v1/acquire", "/v1/acquire", apart, shut + "role 201 201 name name name"},
+	{"POST /v1/renew", "/v1/renew", namesOf("billing:a"), shut + "role 200 200 200 200 name"},
+	{"POST /v1/renew", "/v1/renew", namesOf("billing:a", "billing2"), shut + "role bad bad name name name"},
+	{"POST /v1/release", "/v1/release", namesOf("billing:a"), shut + "role 204 204 204 204 name"},
+	{"POST /v1/release", "/v1/release", namesOf("billing2", "billing:a"), shut + "role bad bad name name name"},
 	{"POST /v1/batch", "/v1/batch", many, shut + "200 200 200 200 200 200"}, // its items: TestEveryItemForEveryCaller
 	{"POST /v1/locks/{name}/revoke", "/v1/locks/billing:a/revoke", revoke, shut + "role role 200 role 200 role"},
 	{"POST /v1/locks/{name}/revoke", "/v1/locks/billing2/revoke", `{"fencing_token": 2, "reason": "r"}`, shut + "role role 200 role name role"},

@@ -75,6 +75,7 @@ const (
 	CodeKeyInvalid           Code = "key_invalid"
 	CodeKeyMissing           Code = "key_missing"
 	CodeLeaseIDInUse         Code = "lease_id_in_use"
+	CodeLeaseInSet           Code = "lease_in_set"
 	CodeLeaseLost            Code = "lease_lost"
 	CodeLockHeld             Code = "lock_held"
 	CodeMethodNotAllowed     Code = "method_not_allowed"
@@ -118,6 +119,8 @@ func (e Code) Valid() bool {
 	case CodeKeyMissing:
 		return true
 	case CodeLeaseIDInUse:
+		return true
+	case CodeLeaseInSet:
 		return true
 	case CodeLeaseLost:
 		return true
@@ -475,6 +478,66 @@ type AcquireRequest struct {
 	WaitMs *int64 `json:"wait_ms,omitempty"`
 }
 
+// AcquireSetRequest defines model for AcquireSetRequest.
+type AcquireSetRequest struct {
+	// GraceMs How long after their end the leases still block conflicting grants; the holder may still renew them during
+	// that time. The default is 0. A grace also applies after a revocation, unless that says `skip_grace`.
+	//
+	//
+	// Example: 0
+	GraceMs *int64 `json:"grace_ms,omitempty"`
+
+	// Holder A display name for people. It proves nothing. It needs at least one visible character. Control characters,
+	// line separators and characters that change the direction of text are not allowed.
+	//
+	//
+	// Example: worker-1
+	Holder string `json:"holder"`
+
+	// KeepPlace Keep the places for ten seconds after the wait, for the next call with this `lease_id`. Requires a
+	// `lease_id`. The default is false. If the connection closes, the set leaves the queues in any case.
+	//
+	//
+	// Example: true
+	KeepPlace *bool `json:"keep_place,omitempty"`
+
+	// LeaseID A random UUID that you choose. Keep it secret. If absent, the service chooses one, and the call cannot be
+	// retried safely.
+	LeaseID *openapi_types.UUID `json:"lease_id,omitempty"`
+
+	// Locks The locks, each once, in any order.
+	Locks []SetMember `json:"locks"`
+
+	// MaxHoldMs The maximum time from the grant to the end of the leases, renewals included. By default there is no
+	// maximum.
+	//
+	//
+	// Example: 3600000
+	MaxHoldMs *int64 `json:"max_hold_ms,omitempty"`
+
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
+	//
+	//
+	// Example: {"host":"db-3"}
+	Metadata Metadata `json:"metadata,omitempty"`
+
+	// SessionID The session that keeps the leases alive. `ttl_ms` and `grace_ms` are then those of the session and must be
+	// absent. By default the leases are renewed by themselves.
+	SessionID *openapi_types.UUID `json:"session_id,omitempty"`
+
+	// TTLMs How long the leases last without a renewal. The default is 30000. A deployment may set a lower maximum.
+	//
+	//
+	// Example: 30000
+	TTLMs *int64 `json:"ttl_ms,omitempty"`
+
+	// WaitMs How long to wait in the queues. The default, 0, does not wait.
+	//
+	// Example: 30000
+	WaitMs *int64 `json:"wait_ms,omitempty"`
+}
+
 // BatchAcquire The same as `/v1/locks/{name}/acquire`, without waiting.
 type BatchAcquire struct {
 	// Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
@@ -574,6 +637,17 @@ type BatchResults struct {
 	Results []BatchResult `json:"results"`
 }
 
+// BlockedLock A lock of a set that cannot be granted now.
+type BlockedLock struct {
+	// Ahead The number of waiters. Absent if there are none.
+	Ahead *int `json:"ahead,omitempty"`
+
+	// Holder The holder of a lease in the way. Absent if only waiters are.
+	Holder       *string `json:"holder,omitempty"`
+	Name         string  `json:"name"`
+	RetryAfterMs int64   `json:"retry_after_ms"`
+}
+
 // Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
 //
 // Example: 3
@@ -590,6 +664,7 @@ type CloseSessionRequest struct {
 // | `lock_held` | 409 | another holder has the lock |
 // | `lease_lost` | 409 | the lease has ended; stop the work |
 // | `lease_id_in_use` | 409 | the `lease_id` belongs to another lease or place |
+// | `lease_in_set` | 409 | the lease is one of several that were acquired together; renew or release all of them |
 // | `session_lost` | 409 | the session has ended, and its leases with it; stop the work |
 // | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
 // | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
@@ -845,8 +920,48 @@ type LeaseInfo struct {
 	// Session The session that keeps the lease alive. Absent if there is none.
 	Session *SessionRef `json:"session,omitempty"`
 
+	// Set The names of the locks that were acquired together, or are waited for together, this one included, in order.
+	// Absent if there is only this one. A name that the API key does not cover is shown as `(not covered)`.
+	//
+	//
+	// Example: ["accounts:17","accounts:42"]
+	Set SetNames `json:"set,omitempty"`
+
 	// Slot 0 for an exclusive lease, 1 or greater for others.
 	Slot int `json:"slot"`
+}
+
+// LeaseSet The leases of a set. They have the same `lease_id`, times and metadata.
+type LeaseSet struct {
+	AcquiredAt time.Time `json:"acquired_at"`
+
+	// ExpiresAt For people. Programs should use `expires_in_ms`.
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// ExpiresInMs The remaining time, counted from the moment the request was sent.
+	ExpiresInMs int64  `json:"expires_in_ms"`
+	GraceMs     int64  `json:"grace_ms"`
+	Holder      string `json:"holder"`
+
+	// LeaseID The secret that proves the leases are yours.
+	LeaseID openapi_types.UUID `json:"lease_id"`
+
+	// Locks The locks, in the order of their names.
+	Locks []SetLease `json:"locks"`
+
+	// MaxHoldMs Absent if there is no maximum.
+	MaxHoldMs *int64 `json:"max_hold_ms,omitempty"`
+
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
+	//
+	//
+	// Example: {"host":"db-3"}
+	Metadata Metadata `json:"metadata,omitempty"`
+
+	// Session The session that keeps the leases alive. Absent if they are renewed by themselves.
+	Session *SessionRef `json:"session,omitempty"`
+	TTLMs   int64       `json:"ttl_ms"`
 }
 
 // Lock defines model for Lock.
@@ -937,6 +1052,9 @@ type OpenSessionRequest struct {
 // Problem An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
 // them.
 type Problem struct {
+	// Blockers The locks of a set that cannot be granted now.
+	Blockers []BlockedLock `json:"blockers,omitempty"`
+
 	// Capacity The capacity of the permits that are held or waited for.
 	Capacity *int `json:"capacity,omitempty"`
 
@@ -946,6 +1064,7 @@ type Problem struct {
 	// | `lock_held` | 409 | another holder has the lock |
 	// | `lease_lost` | 409 | the lease has ended; stop the work |
 	// | `lease_id_in_use` | 409 | the `lease_id` belongs to another lease or place |
+	// | `lease_in_set` | 409 | the lease is one of several that were acquired together; renew or release all of them |
 	// | `session_lost` | 409 | the session has ended, and its leases with it; stop the work |
 	// | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
 	// | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
@@ -992,7 +1111,8 @@ type Problem struct {
 	// PlaceKeptMs How long your place in the queue is still kept.
 	PlaceKeptMs *int64 `json:"place_kept_ms,omitempty"`
 
-	// Pointer JSON Pointer to the invalid member, or the name of the invalid parameter.
+	// Pointer JSON Pointer to the invalid member, such as `/ttl_ms` or `/locks/3/name`, or the name of the invalid
+	// parameter.
 	Pointer *string `json:"pointer,omitempty"`
 
 	// Reason The reason for the revocation.
@@ -1001,9 +1121,12 @@ type Problem struct {
 	// RequestID The same as in the header `X-Request-Id` and in the service's log.
 	RequestID    string `json:"request_id"`
 	RetryAfterMs *int64 `json:"retry_after_ms,omitempty"`
-	Status       int    `json:"status"`
-	Title        string `json:"title"`
-	Type         string `json:"type"`
+
+	// Set The locks that were acquired together with this one.
+	Set    []string `json:"set,omitempty"`
+	Status int      `json:"status"`
+	Title  string   `json:"title"`
+	Type   string   `json:"type"`
 
 	// Version The version of the fenced resource.
 	Version *int64 `json:"version,omitempty"`
@@ -1030,6 +1153,14 @@ type ReleaseRequest struct {
 	LeaseID openapi_types.UUID `json:"lease_id"`
 }
 
+// ReleaseSetRequest defines model for ReleaseSetRequest.
+type ReleaseSetRequest struct {
+	LeaseID openapi_types.UUID `json:"lease_id"`
+
+	// Names The locks that were acquired together, each once, in any order.
+	Names []LockName `json:"names"`
+}
+
 // RenewRequest defines model for RenewRequest.
 type RenewRequest struct {
 	LeaseID openapi_types.UUID `json:"lease_id"`
@@ -1050,6 +1181,24 @@ type RenewSessionRequest struct {
 	SessionID openapi_types.UUID `json:"session_id"`
 
 	// TTLMs The session's new TTL. By default the TTL stays the same.
+	TTLMs *int64 `json:"ttl_ms,omitempty"`
+}
+
+// RenewSetRequest defines model for RenewSetRequest.
+type RenewSetRequest struct {
+	LeaseID openapi_types.UUID `json:"lease_id"`
+
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
+	//
+	//
+	// Example: {"host":"db-3"}
+	Metadata Metadata `json:"metadata,omitempty"`
+
+	// Names The locks that were acquired together, each once, in any order.
+	Names []LockName `json:"names"`
+
+	// TTLMs The leases' new TTL. By default the TTL stays the same. It must be absent for the leases of a session.
 	TTLMs *int64 `json:"ttl_ms,omitempty"`
 }
 
@@ -1225,6 +1374,49 @@ type SessionPage struct {
 // Example: 7bb9f2a32ab6969f
 type SessionRef = string
 
+// SetLease What the leases of a set have of their own.
+type SetLease struct {
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
+	//
+	//
+	// Example: 41
+	FencingToken Token `json:"fencing_token"`
+
+	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
+	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
+	// has its own token and slot.
+	Mode Mode   `json:"mode"`
+	Name string `json:"name"`
+
+	// Slot 0 for an exclusive lease, 1 or greater for others.
+	Slot int `json:"slot"`
+}
+
+// SetMember One lock of a set.
+type SetMember struct {
+	// Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
+	//
+	// Example: 3
+	Capacity *Capacity `json:"capacity,omitempty"`
+
+	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
+	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
+	// has its own token and slot.
+	Mode *Mode `json:"mode,omitempty"`
+
+	// Name A lock's name. A colon separates levels.
+	//
+	// Example: jobs:nightly
+	Name LockName `json:"name"`
+}
+
+// SetNames The names of the locks that were acquired together, or are waited for together, this one included, in order.
+// Absent if there is only this one. A name that the API key does not cover is shown as `(not covered)`.
+//
+// Example: ["accounts:17","accounts:42"]
+type SetNames = []string
+
 // State `free`: no lease. `held`: at least one lease is active. `grace`: every lease is past its end, and the grace of
 // at least one of them still blocks conflicting grants. Its holder may renew the lease, unless the lease was
 // revoked.
@@ -1305,7 +1497,8 @@ type Waiter struct {
 	Holder   string    `json:"holder"`
 	JoinedAt time.Time `json:"joined_at"`
 
-	// Leases The leases that block the waiter, if `blocked_by` is `holders`.
+	// Leases The leases that block the waiter, if `blocked_by` is `holders`. Empty if a set waits for its other locks
+	// only.
 	Leases []LeaseInfo `json:"leases"`
 
 	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
@@ -1320,8 +1513,15 @@ type Waiter struct {
 	PlaceKeptMs *int64 `json:"place_kept_ms,omitempty"`
 
 	// Position 1 for the first in the queue.
-	Position int   `json:"position"`
-	WaitedMs int64 `json:"waited_ms"`
+	Position int `json:"position"`
+
+	// Set The names of the locks that were acquired together, or are waited for together, this one included, in order.
+	// Absent if there is only this one. A name that the API key does not cover is shown as `(not covered)`.
+	//
+	//
+	// Example: ["accounts:17","accounts:42"]
+	Set      SetNames `json:"set,omitempty"`
+	WaitedMs int64    `json:"waited_ms"`
 }
 
 // WaiterBlockedBy `holders`: the waiter is first and blocked by the `leases` listed. `queue`: earlier waiters are served
@@ -1518,6 +1718,9 @@ type ListSessionsParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// AcquireSetJSONRequestBody defines body for AcquireSet for application/json ContentType.
+type AcquireSetJSONRequestBody = AcquireSetRequest
+
 // BatchJSONRequestBody defines body for Batch for application/json ContentType.
 type BatchJSONRequestBody = BatchRequest
 
@@ -1535,6 +1738,12 @@ type RenewLeaseJSONRequestBody = RenewRequest
 
 // RevokeLockJSONRequestBody defines body for RevokeLock for application/json ContentType.
 type RevokeLockJSONRequestBody = RevokeRequest
+
+// ReleaseSetJSONRequestBody defines body for ReleaseSet for application/json ContentType.
+type ReleaseSetJSONRequestBody = ReleaseSetRequest
+
+// RenewSetJSONRequestBody defines body for RenewSet for application/json ContentType.
+type RenewSetJSONRequestBody = RenewSetRequest
 
 // OpenSessionJSONRequestBody defines body for OpenSession for application/json ContentType.
 type OpenSessionJSONRequestBody = OpenSessionRequest
@@ -1607,6 +1816,26 @@ func (c *Client) OpenapiYAML(ctx context.Context) (*http.Response, error) {
 // binary expects, and the process is not shutting down.
 func (c *Client) Readyz(ctx context.Context) (*Health, *http.Response, error) {
 	return receive[Health](ctx, c, http.MethodGet, "/readyz", nil, nil, nil)
+}
+
+// AcquireSet: Acquire several locks together (POST /v1/acquire).
+//
+// Acquires a set of 1 to 32 locks, all or none. The set has one `lease_id`, and its leases begin and end at the
+// same instants. Each lock has its own mode. A set of one lock is that lock alone: its lease is the same as one
+// of `/v1/locks/{name}/acquire`, and either call may renew or release it.
+//
+// With `wait_ms`, the request takes a place in the queue of each lock. It holds nothing while it waits, and is
+// granted all locks at once. So sets cannot block each other forever, whatever the order of their locks. First
+// come, first served holds at each lock, and that has a cost: while a set is the first in the queue of a free
+// lock and waits for its other locks, the waiters behind it wait, too.
+//
+// All locks of the set get the same fencing token, which is greater than every earlier token of each of them.
+// The exception is a shared lease that joins other readers: it gets their token.
+//
+// Retries, `wait_ms`, `keep_place`, `session_id` and the other members are as for one lock. A set counts as one
+// call for the rate limit of an API key. The key must cover all names. A batch cannot contain sets.
+func (c *Client) AcquireSet(ctx context.Context, body AcquireSetRequest) (*LeaseSet, *http.Response, error) {
+	return receive[LeaseSet](ctx, c, http.MethodPost, "/v1/acquire", nil, nil, body)
 }
 
 // Batch: Send many calls in one request (POST /v1/batch).
@@ -1792,7 +2021,8 @@ func (c *Client) RenewLease(ctx context.Context, name Name, body RenewRequest) (
 //
 // For operators. The request names the token to revoke, so that it cannot hit a lease granted in the meantime,
 // and a reason, which the holder's next call and the events show. The next grant has a greater token. Shared
-// leases have one token and are revoked together, unless `slot` selects one.
+// leases have one token and are revoked together, unless `slot` selects one. If the lock was acquired together
+// with others, the leases of the whole set are revoked.
 //
 // The lease ends immediately: from then on its holder's calls fail with `lease_lost`. If the lease has a grace,
 // it blocks conflicting grants until the grace, counted from the revocation, is over, so that the holder has
@@ -1804,6 +2034,24 @@ func (c *Client) RenewLease(ctx context.Context, name Name, body RenewRequest) (
 // granted. Writes that name the slot of a permit are rejected as soon as the permit is revoked.
 func (c *Client) RevokeLock(ctx context.Context, name Name, body RevokeRequest) (*Lock, *http.Response, error) {
 	return receive[Lock](ctx, c, http.MethodPost, fmt.Sprintf("/v1/locks/%s/revoke", url.PathEscape(name)), nil, nil, body)
+}
+
+// ReleaseSet: Release the leases of a set (POST /v1/release).
+//
+// Releases all leases of the set, or gives up its places in the queues. `names` must be exactly the locks that
+// were acquired together, in any order. A repeated release succeeds again. If a lease ended in another way, the
+// others are released, and the response is `lease_lost` and says how: the work may have overlapped with another
+// holder's.
+func (c *Client) ReleaseSet(ctx context.Context, body ReleaseSetRequest) (*http.Response, error) {
+	return c.send(ctx, http.MethodPost, "/v1/release", nil, nil, body)
+}
+
+// RenewSet: Renew the leases of a set (POST /v1/renew).
+//
+// Moves the end of all leases of the set, as a renewal does for one lease. `names` must be exactly the locks
+// that were acquired together, in any order.
+func (c *Client) RenewSet(ctx context.Context, body RenewSetRequest) (*LeaseSet, *http.Response, error) {
+	return receive[LeaseSet](ctx, c, http.MethodPost, "/v1/renew", nil, nil, body)
 }
 
 // ListSessions: List sessions (GET /v1/sessions).

@@ -73,8 +73,9 @@ func exitCode(err error) int {
 	case errors.Is(err, lock.ErrKeyMissing), errors.Is(err, lock.ErrKeyInvalid), errors.Is(err, lock.ErrKeyExpired),
 		errors.Is(err, lock.ErrRoleMissing), errors.Is(err, lock.ErrNameNotAllowed), errors.Is(err, server.ErrCrossOrigin):
 		return exitNotAllowed
-	case errors.Is(err, lock.ErrInvalid), errors.Is(err, lock.ErrLeaseIDInUse), errors.Is(err, lock.ErrSessionIDInUse),
-		errors.Is(err, lock.ErrCapacityMismatch), errors.Is(err, server.ErrNoRoute), errors.As(err, &pooler), errors.As(err, &tooOld):
+	case errors.Is(err, lock.ErrInvalid), errors.Is(err, lock.ErrLeaseIDInUse), errors.Is(err, lock.ErrLeaseInSet),
+		errors.Is(err, lock.ErrSessionIDInUse), errors.Is(err, lock.ErrCapacityMismatch), errors.Is(err, server.ErrNoRoute),
+		errors.As(err, &pooler), errors.As(err, &tooOld):
 		return exitUsage
 	case errors.Is(err, lock.ErrUnavailable), errors.Is(err, lock.ErrUnknownOutcome):
 		return exitUnreachable

@@ -49,7 +49,7 @@ func (c *calls) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error)
 	g, err := c.Service.Acquire(ctx, a)
 	c.acquired(a, g, err)
 	if a.Wait > 0 {
-		c.metrics.waits.WithLabelValues(modeOf(a), outcomeOf(granted, err)).Observe(time.Since(began).Seconds())
+		c.metrics.waits.WithLabelValues(modeOf(a).String(), outcomeOf(granted, err)).Observe(time.Since(began).Seconds())
 	}
 	return g, err
 }
@@ -140,14 +140,14 @@ func (c *calls) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fence
 
 func (c *calls) acquired(a lock.Acquire, g lock.Grant, err error) {
 	if err == nil && !g.Replayed {
-		c.metrics.granted[cmp.Or(a.Mode, lock.Exclusive)].Inc()
+		c.metrics.granted[modeOf(a)].Inc()
 		return
 	}
 	done := granted
 	if g.Replayed {
 		done = replayed
 	}
-	c.metrics.acquires.WithLabelValues(modeOf(a), outcomeOf(done, err)).Inc()
+	c.metrics.acquires.WithLabelValues(modeOf(a).String(), outcomeOf(done, err)).Inc()
 }
 
 func (c *calls) renewed(err error) {
@@ -166,8 +166,14 @@ func (c *calls) released(err error) {
 	c.metrics.releases.WithLabelValues(outcomeOf(released, err)).Inc()
 }
 
-// modeOf returns the label of an acquire, which is exclusive unless it says otherwise.
-func modeOf(a lock.Acquire) string { return cmp.Or(a.Mode, lock.Exclusive).String() }
+// modeOf returns the mode of an acquire, which is exclusive unless it says otherwise. That of a set is the mode of the first
+// lock that it names.
+func modeOf(a lock.Acquire) lock.Mode {
+	if len(a.Set) > 0 {
+		a.Mode = a.Set[0].Mode
+	}
+	return cmp.Or(a.Mode, lock.Exclusive)
+}
 
 // outcomeOf returns the label of a call: done if there is no error, otherwise the error's code.
 func outcomeOf(done string, err error) string {

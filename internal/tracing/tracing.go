@@ -20,6 +20,7 @@ const Scope = "github.com/paddock-lock/paddock"
 // Attributes of spans. A span never has a lease_id or another secret.
 const (
 	Lock      = attribute.Key("paddock.lock")
+	Locks     = attribute.Key("paddock.locks") // of a set
 	Holder    = attribute.Key("paddock.holder")
 	Place     = attribute.Key("paddock.place")
 	Calls     = attribute.Key("paddock.batch.calls")

@@ -24,8 +24,11 @@ func Parse[Model interface{ Domain() Value }, Value any](text []byte, matches fu
 	return m.Domain(), nil
 }
 
-// ParseLease decodes the answer to c, an acquire or a renewal. sent is when the request was sent.
+// ParseLease decodes the answer to c, an acquire or a renewal of one lock or a set. sent is when the request was sent.
 func ParseLease(text []byte, c lock.Command, sent time.Time) (lock.Grant, error) {
+	if set := setOf(c); set != nil {
+		return parseSet(text, c, set, sent)
+	}
 	var l Lease
 	if err := json.Unmarshal(text, &l); err != nil {
 		return lock.Grant{}, err
@@ -70,19 +73,30 @@ func grantTo(c lock.Command, l *Lease, sent time.Time) (g lock.Grant, err error)
 	if l != nil {
 		g = l.Domain(sent)
 	}
-	if !isAnswer(c, g) {
+	if !isAnswer(c, g.Lease) || g.Name != nameOf(c) {
 		return lock.Grant{}, ErrNotTheAnswer
 	}
 	return g, nil
 }
 
-// isAnswer reports whether g is a possible answer to c.
-func isAnswer(c lock.Command, g lock.Grant) bool {
+// isAnswer reports whether l is a possible answer to c, whatever its name.
+func isAnswer(c lock.Command, l lock.Lease) bool {
 	switch c := c.(type) {
 	case lock.Acquire:
-		return g.Name == c.Name && g.ID == c.LeaseID && g.Token > 0 && g.Session == c.SessionID.Ref()
+		return l.ID == c.LeaseID && l.Token > 0 && l.Session == c.SessionID.Ref()
 	case lock.Renew:
-		return g.Name == c.Name && g.ID == c.LeaseID && g.Token > 0
+		return l.ID == c.LeaseID && l.Token > 0
 	}
-	return g.ID == lock.LeaseID{}
+	return l.ID == lock.LeaseID{}
+}
+
+// nameOf returns the name of the lease that answers c, empty for none.
+func nameOf(c lock.Command) string {
+	switch c := c.(type) {
+	case lock.Acquire:
+		return c.Name
+	case lock.Renew:
+		return c.Name
+	}
+	return ""
 }

@@ -92,8 +92,8 @@ func AppendItem(b []byte, c lock.Command) []byte {
 	return appendMembers(append(b, `",`...), c)
 }
 
-// AppendRequest appends an acquire, a renewal or a release as the body of a single call. Its text must be UTF-8 and
-// its metadata JSON.
+// AppendRequest appends an acquire, a renewal or a release, of one lock or a set, as the body of a call of its own. Its
+// text must be UTF-8 and its metadata JSON.
 func AppendRequest(b []byte, c lock.Command) []byte { return appendMembers(append(b, '{'), c) }
 
 // appendMembers appends the members that a single call and an item have in common, and the closing brace. It omits zero
@@ -111,6 +111,9 @@ func appendMembers(b []byte, c lock.Command) []byte {
 		if c.KeepPlace {
 			b = append(b, `,"keep_place":true`...)
 		}
+		if len(c.Set) > 0 {
+			b = appendLocks(b, c.Set)
+		}
 		b = appendMetadata(appendMs(b, `,"max_hold_ms":`, c.MaxHold), c.Metadata)
 		if c.Mode != 0 {
 			b = appendText(append(b, `,"mode":`...), c.Mode.String())
@@ -120,9 +123,10 @@ func appendMembers(b []byte, c lock.Command) []byte {
 		}
 		b = appendMs(appendMs(b, `,"ttl_ms":`, c.TTL), `,"wait_ms":`, c.Wait)
 	case lock.Renew:
-		b = appendMs(appendMetadata(appendID(b, c.LeaseID), c.Metadata), `,"ttl_ms":`, c.TTL)
+		b = appendNames(appendMetadata(appendID(b, c.LeaseID), c.Metadata), c.Set)
+		b = appendMs(b, `,"ttl_ms":`, c.TTL)
 	case lock.Release:
-		b = appendID(b, c.LeaseID)
+		b = appendNames(appendID(b, c.LeaseID), c.Set)
 	}
 	return append(b, '}')
 }

@@ -66,7 +66,7 @@ func leaseInfoOf(l lock.LeaseInfo) LeaseInfo {
 		Slot: l.Slot, Mode: modeOf(l.Mode), Holder: l.Holder, FencingToken: int64(l.Token),
 		AcquiredAt: l.AcquiredAt.UTC(), ExpiresAt: l.ExpiresAt.UTC(), ExpiresInMs: nonNegativeMs(l.Remaining),
 		GraceMs: l.Grace.Milliseconds(), Metadata: l.Metadata, Revoked: UnlessZero(l.Revoked),
-		Session: sessionName(l.Session),
+		Session: sessionName(l.Session), Set: l.Set,
 	}
 }
 
@@ -76,7 +76,7 @@ func (l LeaseInfo) Domain() lock.LeaseInfo {
 		Slot: l.Slot, Mode: lock.ModeOf(string(l.Mode)), Holder: l.Holder, Token: lock.Token(l.FencingToken),
 		AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt, Remaining: nonNegative(l.ExpiresInMs),
 		Grace: nonNegative(l.GraceMs), Metadata: metadataOf(l.Metadata), Revoked: ValueOf(l.Revoked),
-		Session: sessionRefOf(l.Session),
+		Session: sessionRefOf(l.Session), Set: l.Set,
 	}
 }
 
@@ -94,7 +94,7 @@ func waiterOf(w lock.WaiterInfo) Waiter {
 	out := Waiter{
 		Position: w.Position, Place: w.Place, Mode: modeOf(w.Mode), Capacity: UnlessZero(w.Capacity), Holder: w.Holder,
 		JoinedAt: w.JoinedAt.UTC(), WaitedMs: nonNegativeMs(w.Waited), Attached: w.Attached, Ahead: w.Ahead,
-		BlockedBy: WaiterBlockedBy(w.BlockedBy), Leases: MapSlice(w.Leases, leaseInfoOf),
+		BlockedBy: WaiterBlockedBy(w.BlockedBy), Leases: MapSlice(w.Leases, leaseInfoOf), Set: w.Set,
 	}
 	if !w.Attached {
 		out.PlaceKeptMs = new(nonNegativeMs(w.KeptFor))
@@ -108,7 +108,7 @@ func (w Waiter) Domain() lock.WaiterInfo {
 		Position: w.Position, Place: w.Place, Mode: lock.ModeOf(string(w.Mode)), Capacity: ValueOf(w.Capacity),
 		Holder: w.Holder, JoinedAt: w.JoinedAt, Waited: nonNegative(w.WaitedMs), Attached: w.Attached,
 		KeptFor: nonNegative(ValueOf(w.PlaceKeptMs)), BlockedBy: lock.Blocker(w.BlockedBy),
-		Leases: MapSlice(w.Leases, LeaseInfo.Domain), Ahead: w.Ahead,
+		Leases: MapSlice(w.Leases, LeaseInfo.Domain), Ahead: w.Ahead, Set: w.Set,
 	}
 }
 
@@ -234,6 +234,7 @@ func ProblemOf(e *lock.Error) Problem {
 		EndedAt: instantOf(e.EndedAt), FencingToken: UnlessZero(int64(e.Token)),
 		NewestToken: UnlessZero(int64(e.Newest)), Version: UnlessZero(e.Version), WaitersAhead: UnlessZero(e.Ahead),
 		PlaceKeptMs: UnlessZero(nonNegativeMs(e.KeptFor)), Capacity: UnlessZero(e.Capacity),
+		Blockers: mapOptional(e.Blocked, blockedLockOf), Set: e.Set,
 	}
 	if e.RetryAfter > 0 {
 		p.RetryAfterMs = new(RoundUp(e.RetryAfter, time.Millisecond))
@@ -258,7 +259,7 @@ func (p Problem) Domain() *lock.Error {
 		KeptFor: nonNegative(ValueOf(p.PlaceKeptMs)), Capacity: ValueOf(p.Capacity),
 		Token: lock.Token(ValueOf(p.FencingToken)), Newest: lock.Token(ValueOf(p.NewestToken)),
 		Version: ValueOf(p.Version), Ended: lock.KindOf(string(ValueOf(p.Ended))), EndedAt: ValueOf(p.EndedAt),
-		Reason: ValueOf(p.Reason),
+		Reason: ValueOf(p.Reason), Blocked: mapOptional(p.Blockers, BlockedLock.Domain), Set: p.Set,
 	}
 }
 

@@ -67,6 +67,7 @@ const (
 	CodeKeyInvalid           Code = "key_invalid"
 	CodeKeyMissing           Code = "key_missing"
 	CodeLeaseIDInUse         Code = "lease_id_in_use"
+	CodeLeaseInSet           Code = "lease_in_set"
 	CodeLeaseLost            Code = "lease_lost"
 	CodeLockHeld             Code = "lock_held"
 	CodeMethodNotAllowed     Code = "method_not_allowed"
@@ -110,6 +111,8 @@ func (e Code) Valid() bool {
 	case CodeKeyMissing:
 		return true
 	case CodeLeaseIDInUse:
+		return true
+	case CodeLeaseInSet:
 		return true
 	case CodeLeaseLost:
 		return true
@@ -467,6 +470,66 @@ type AcquireRequest struct {
 	WaitMs *int64 `json:"wait_ms,omitempty"`
 }
 
+// AcquireSetRequest defines model for AcquireSetRequest.
+type AcquireSetRequest struct {
+	// GraceMs How long after their end the leases still block conflicting grants; the holder may still renew them during
+	// that time. The default is 0. A grace also applies after a revocation, unless that says `skip_grace`.
+	//
+	//
+	// Example: 0
+	GraceMs *int64 `json:"grace_ms,omitempty"`
+
+	// Holder A display name for people. It proves nothing. It needs at least one visible character. Control characters,
+	// line separators and characters that change the direction of text are not allowed.
+	//
+	//
+	// Example: worker-1
+	Holder string `json:"holder"`
+
+	// KeepPlace Keep the places for ten seconds after the wait, for the next call with this `lease_id`. Requires a
+	// `lease_id`. The default is false. If the connection closes, the set leaves the queues in any case.
+	//
+	//
+	// Example: true
+	KeepPlace *bool `json:"keep_place,omitempty"`
+
+	// LeaseID A random UUID that you choose. Keep it secret. If absent, the service chooses one, and the call cannot be
+	// retried safely.
+	LeaseID *uuid.UUID `json:"lease_id,omitempty"`
+
+	// Locks The locks, each once, in any order.
+	Locks []SetMember `json:"locks"`
+
+	// MaxHoldMs The maximum time from the grant to the end of the leases, renewals included. By default there is no
+	// maximum.
+	//
+	//
+	// Example: 3600000
+	MaxHoldMs *int64 `json:"max_hold_ms,omitempty"`
+
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
+	//
+	//
+	// Example: {"host":"db-3"}
+	Metadata Metadata `json:"metadata,omitempty"`
+
+	// SessionID The session that keeps the leases alive. `ttl_ms` and `grace_ms` are then those of the session and must be
+	// absent. By default the leases are renewed by themselves.
+	SessionID *uuid.UUID `json:"session_id,omitempty"`
+
+	// TTLMs How long the leases last without a renewal. The default is 30000. A deployment may set a lower maximum.
+	//
+	//
+	// Example: 30000
+	TTLMs *int64 `json:"ttl_ms,omitempty"`
+
+	// WaitMs How long to wait in the queues. The default, 0, does not wait.
+	//
+	// Example: 30000
+	WaitMs *int64 `json:"wait_ms,omitempty"`
+}
+
 // BatchAcquire The same as `/v1/locks/{name}/acquire`, without waiting.
 type BatchAcquire struct {
 	// Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
@@ -566,6 +629,17 @@ type BatchResults struct {
 	Results []BatchResult `json:"results"`
 }
 
+// BlockedLock A lock of a set that cannot be granted now.
+type BlockedLock struct {
+	// Ahead The number of waiters. Absent if there are none.
+	Ahead *int `json:"ahead,omitempty"`
+
+	// Holder The holder of a lease in the way. Absent if only waiters are.
+	Holder       *string `json:"holder,omitempty"`
+	Name         string  `json:"name"`
+	RetryAfterMs int64   `json:"retry_after_ms"`
+}
+
 // Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
 //
 // Example: 3
@@ -582,6 +656,7 @@ type CloseSessionRequest struct {
 // | `lock_held` | 409 | another holder has the lock |
 // | `lease_lost` | 409 | the lease has ended; stop the work |
 // | `lease_id_in_use` | 409 | the `lease_id` belongs to another lease or place |
+// | `lease_in_set` | 409 | the lease is one of several that were acquired together; renew or release all of them |
 // | `session_lost` | 409 | the session has ended, and its leases with it; stop the work |
 // | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
 // | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
@@ -837,8 +912,48 @@ type LeaseInfo struct {
 	// Session The session that keeps the lease alive. Absent if there is none.
 	Session *SessionRef `json:"session,omitempty"`
 
+	// Set The names of the locks that were acquired together, or are waited for together, this one included, in order.
+	// Absent if there is only this one. A name that the API key does not cover is shown as `(not covered)`.
+	//
+	//
+	// Example: ["accounts:17","accounts:42"]
+	Set SetNames `json:"set,omitempty"`
+
 	// Slot 0 for an exclusive lease, 1 or greater for others.
 	Slot int `json:"slot"`
+}
+
+// LeaseSet The leases of a set. They have the same `lease_id`, times and metadata.
+type LeaseSet struct {
+	AcquiredAt time.Time `json:"acquired_at"`
+
+	// ExpiresAt For people. Programs should use `expires_in_ms`.
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// ExpiresInMs The remaining time, counted from the moment the request was sent.
+	ExpiresInMs int64  `json:"expires_in_ms"`
+	GraceMs     int64  `json:"grace_ms"`
+	Holder      string `json:"holder"`
+
+	// LeaseID The secret that proves the leases are yours.
+	LeaseID uuid.UUID `json:"lease_id"`
+
+	// Locks The locks, in the order of their names.
+	Locks []SetLease `json:"locks"`
+
+	// MaxHoldMs Absent if there is no maximum.
+	MaxHoldMs *int64 `json:"max_hold_ms,omitempty"`
+
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
+	//
+	//
+	// Example: {"host":"db-3"}
+	Metadata Metadata `json:"metadata,omitempty"`
+
+	// Session The session that keeps the leases alive. Absent if they are renewed by themselves.
+	Session *SessionRef `json:"session,omitempty"`
+	TTLMs   int64       `json:"ttl_ms"`
 }
 
 // Lock defines model for Lock.
@@ -929,6 +1044,9 @@ type OpenSessionRequest struct {
 // Problem An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
 // them.
 type Problem struct {
+	// Blockers The locks of a set that cannot be granted now.
+	Blockers []BlockedLock `json:"blockers,omitempty"`
+
 	// Capacity The capacity of the permits that are held or waited for.
 	Capacity *int `json:"capacity,omitempty"`
 
@@ -938,6 +1056,7 @@ type Problem struct {
 	// | `lock_held` | 409 | another holder has the lock |
 	// | `lease_lost` | 409 | the lease has ended; stop the work |
 	// | `lease_id_in_use` | 409 | the `lease_id` belongs to another lease or place |
+	// | `lease_in_set` | 409 | the lease is one of several that were acquired together; renew or release all of them |
 	// | `session_lost` | 409 | the session has ended, and its leases with it; stop the work |
 	// | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
 	// | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
@@ -984,7 +1103,8 @@ type Problem struct {
 	// PlaceKeptMs How long your place in the queue is still kept.
 	PlaceKeptMs *int64 `json:"place_kept_ms,omitempty"`
 
-	// Pointer JSON Pointer to the invalid member, or the name of the invalid parameter.
+	// Pointer JSON Pointer to the invalid member, such as `/ttl_ms` or `/locks/3/name`, or the name of the invalid
+	// parameter.
 	Pointer *string `json:"pointer,omitempty"`
 
 	// Reason The reason for the revocation.
@@ -993,9 +1113,12 @@ type Problem struct {
 	// RequestID The same as in the header `X-Request-Id` and in the service's log.
 	RequestID    string `json:"request_id"`
 	RetryAfterMs *int64 `json:"retry_after_ms,omitempty"`
-	Status       int    `json:"status"`
-	Title        string `json:"title"`
-	Type         string `json:"type"`
+
+	// Set The locks that were acquired together with this one.
+	Set    []string `json:"set,omitempty"`
+	Status int      `json:"status"`
+	Title  string   `json:"title"`
+	Type   string   `json:"type"`
 
 	// Version The version of the fenced resource.
 	Version *int64 `json:"version,omitempty"`
@@ -1022,6 +1145,14 @@ type ReleaseRequest struct {
 	LeaseID uuid.UUID `json:"lease_id"`
 }
 
+// ReleaseSetRequest defines model for ReleaseSetRequest.
+type ReleaseSetRequest struct {
+	LeaseID uuid.UUID `json:"lease_id"`
+
+	// Names The locks that were acquired together, each once, in any order.
+	Names []LockName `json:"names"`
+}
+
 // RenewRequest defines model for RenewRequest.
 type RenewRequest struct {
 	LeaseID uuid.UUID `json:"lease_id"`
@@ -1042,6 +1173,24 @@ type RenewSessionRequest struct {
 	SessionID uuid.UUID `json:"session_id"`
 
 	// TTLMs The session's new TTL. By default the TTL stays the same.
+	TTLMs *int64 `json:"ttl_ms,omitempty"`
+}
+
+// RenewSetRequest defines model for RenewSetRequest.
+type RenewSetRequest struct {
+	LeaseID uuid.UUID `json:"lease_id"`
+
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
+	//
+	//
+	// Example: {"host":"db-3"}
+	Metadata Metadata `json:"metadata,omitempty"`
+
+	// Names The locks that were acquired together, each once, in any order.
+	Names []LockName `json:"names"`
+
+	// TTLMs The leases' new TTL. By default the TTL stays the same. It must be absent for the leases of a session.
 	TTLMs *int64 `json:"ttl_ms,omitempty"`
 }
 
@@ -1217,6 +1366,49 @@ type SessionPage struct {
 // Example: 7bb9f2a32ab6969f
 type SessionRef = string
 
+// SetLease What the leases of a set have of their own.
+type SetLease struct {
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
+	//
+	//
+	// Example: 41
+	FencingToken Token `json:"fencing_token"`
+
+	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
+	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
+	// has its own token and slot.
+	Mode Mode   `json:"mode"`
+	Name string `json:"name"`
+
+	// Slot 0 for an exclusive lease, 1 or greater for others.
+	Slot int `json:"slot"`
+}
+
+// SetMember One lock of a set.
+type SetMember struct {
+	// Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
+	//
+	// Example: 3
+	Capacity *Capacity `json:"capacity,omitempty"`
+
+	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
+	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
+	// has its own token and slot.
+	Mode *Mode `json:"mode,omitempty"`
+
+	// Name A lock's name. A colon separates levels.
+	//
+	// Example: jobs:nightly
+	Name LockName `json:"name"`
+}
+
+// SetNames The names of the locks that were acquired together, or are waited for together, this one included, in order.
+// Absent if there is only this one. A name that the API key does not cover is shown as `(not covered)`.
+//
+// Example: ["accounts:17","accounts:42"]
+type SetNames = []string
+
 // State `free`: no lease. `held`: at least one lease is active. `grace`: every lease is past its end, and the grace of
 // at least one of them still blocks conflicting grants. Its holder may renew the lease, unless the lease was
 // revoked.
@@ -1297,7 +1489,8 @@ type Waiter struct {
 	Holder   string    `json:"holder"`
 	JoinedAt time.Time `json:"joined_at"`
 
-	// Leases The leases that block the waiter, if `blocked_by` is `holders`.
+	// Leases The leases that block the waiter, if `blocked_by` is `holders`. Empty if a set waits for its other locks
+	// only.
 	Leases []LeaseInfo `json:"leases"`
 
 	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
@@ -1312,8 +1505,15 @@ type Waiter struct {
 	PlaceKeptMs *int64 `json:"place_kept_ms,omitempty"`
 
 	// Position 1 for the first in the queue.
-	Position int   `json:"position"`
-	WaitedMs int64 `json:"waited_ms"`
+	Position int `json:"position"`
+
+	// Set The names of the locks that were acquired together, or are waited for together, this one included, in order.
+	// Absent if there is only this one. A name that the API key does not cover is shown as `(not covered)`.
+	//
+	//
+	// Example: ["accounts:17","accounts:42"]
+	Set      SetNames `json:"set,omitempty"`
+	WaitedMs int64    `json:"waited_ms"`
 }
 
 // WaiterBlockedBy `holders`: the waiter is first and blocked by the `leases` listed. `queue`: earlier waiters are served
@@ -1510,6 +1710,9 @@ type ListSessionsParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// AcquireSetJSONRequestBody defines body for AcquireSet for application/json ContentType.
+type AcquireSetJSONRequestBody = AcquireSetRequest
+
 // BatchJSONRequestBody defines body for Batch for application/json ContentType.
 type BatchJSONRequestBody = BatchRequest
 
@@ -1527,6 +1730,12 @@ type RenewLeaseJSONRequestBody = RenewRequest
 
 // RevokeLockJSONRequestBody defines body for RevokeLock for application/json ContentType.
 type RevokeLockJSONRequestBody = RevokeRequest
+
+// ReleaseSetJSONRequestBody defines body for ReleaseSet for application/json ContentType.
+type ReleaseSetJSONRequestBody = ReleaseSetRequest
+
+// RenewSetJSONRequestBody defines body for RenewSet for application/json ContentType.
+type RenewSetJSONRequestBody = RenewSetRequest
 
 // OpenSessionJSONRequestBody defines body for OpenSession for application/json ContentType.
 type OpenSessionJSONRequestBody = OpenSessionRequest

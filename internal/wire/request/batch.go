@@ -56,7 +56,7 @@ func (d *Decoder) readList(body []byte, visit func(*object)) error {
 		case err != nil:
 			return err
 		case name.String() != "items":
-			return lock.Invalid(name.String(), "is not a member of this body, which may have items")
+			return errUnknown(name.String(), "is not a member of this body, which may have items")
 		case seen:
 			return lock.Invalid("items", "is there twice; keep one of them")
 		}

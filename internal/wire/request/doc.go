@@ -2,12 +2,13 @@
 // Only the server uses it. Package wire has the models and encodes requests.
 //
 // A [Decoder] returns a body as a command of package lock. Every error is a *lock.Error with the code lock.ErrInvalid,
-// and its Field names the invalid member:
+// and its Field names the invalid member, as a JSON Pointer without the first slash, such as locks/3/name:
 //
 //	input                                      Field of the error
 //	nothing, not an object, not JSON           empty: the body as a whole
 //	something after the object                 empty
 //	a member twice                             the member
+//	an element of a list of another type       the element
 //	a member that this body does not have      the member, the first in alphabetical order
 //	a member by a former name                  the former name; the detail has the new one
 //	null, except for the value of a write      the member

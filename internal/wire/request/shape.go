@@ -1,6 +1,7 @@
 package request
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -20,10 +21,12 @@ const (
 	keepPlaceField
 	leaseIDField
 	lockField
+	locksField
 	maxHoldField
 	metadataField
 	modeField
 	nameField
+	namesField
 	opField
 	reasonField
 	sessionIDField
@@ -38,8 +41,8 @@ const (
 
 var fieldNames = [fieldCount]string{
 	"acquired_at", "capacity", "fencing_token", "grace_ms", "holder", "if_version", "keep_place", "lease_id", "lock",
-	"max_hold_ms", "metadata", "mode", "name", "op", "reason", "session_id", "skip_grace", "slot", "ttl_ms", "value", "wait_ms",
-	"where",
+	"locks", "max_hold_ms", "metadata", "mode", "name", "names", "op", "reason", "session_id", "skip_grace", "slot",
+	"ttl_ms", "value", "wait_ms", "where",
 }
 
 // renamed maps former names of members to the fields that replaced them.
@@ -66,9 +69,9 @@ func (s fieldSet) names() (names []string) {
 	return names
 }
 
-// A shape describes the members of a body or an item. A test compares the shapes with openapi.yaml.
+// A shape describes the members of a body, an item or a lock of a set. A test compares the shapes with openapi.yaml.
 type shape struct {
-	kind              string // "body" or "item"
+	kind              string // "body", "item" or "lock"
 	allowed, required fieldSet
 }
 
@@ -104,10 +107,24 @@ var (
 	closeSessionBody  = shape{kind: "body", allowed: setOf(sessionIDField), required: setOf(sessionIDField)}
 	revokeSessionBody = shape{kind: "body", allowed: setOf(reasonField, skipGraceField), required: setOf(reasonField)}
 
+	acquireSetBody = shape{
+		kind: "body", allowed: acquireBody.allowed&^setOf(capacityField, modeField) | setOf(locksField),
+		required: acquireBody.required | setOf(locksField),
+	}
+	renewSetBody   = renewBody.ofSet()
+	releaseSetBody = releaseBody.ofSet()
+	setMember      = shape{kind: "lock", allowed: setOf(capacityField, modeField, nameField), required: setOf(nameField)}
+
 	acquireItem = acquireBody.item()
 	renewItem   = renewBody.item()
 	releaseItem = releaseBody.item()
 )
+
+// ofSet returns the shape of the body for the same operation as s on a set.
+func (s shape) ofSet() shape {
+	added := setOf(namesField)
+	return shape{kind: s.kind, allowed: s.allowed | added, required: s.required | added}
+}
 
 // item returns the shape of a batch item for the same operation as s, which is the shape of a body.
 func (s shape) item() shape {
@@ -125,7 +142,20 @@ func (s shape) errUnknownMember(name string) error {
 		return lock.ValidateBatchItem(lock.Acquire{Wait: lock.MaxWait})
 	case s.kind == "item" && name == fieldNames[keepPlaceField]:
 		return lock.ValidateBatchItem(lock.Acquire{KeepPlace: true})
+	case s.kind == "item" && name == fieldNames[locksField]:
+		return lock.ValidateBatchItem(lock.Acquire{Set: []lock.Member{{}}})
+	case s.kind == "item" && name == fieldNames[namesField]:
+		return lock.ValidateBatchItem(lock.Release{Set: []string{""}})
 	}
-	return lock.Invalid(name, "is not a member of this %s, which may have %s",
-		s.kind, strings.Join(s.allowed.names(), ", "))
+	return errUnknown(name, "is not a member of this %s, which may have %s", s.kind, strings.Join(s.allowed.names(), ", "))
 }
+
+// errUnknown is [lock.Invalid] for a member of any name. Its Field is part of a JSON Pointer, so it escapes the name.
+func errUnknown(name, format string, args ...any) error {
+	return &lock.Error{
+		Code: lock.ErrInvalid, Field: escape.Replace(name), Detail: name + " " + fmt.Sprintf(format, args...) + ".",
+	}
+}
+
+// escape escapes a name for a JSON Pointer.
+var escape = strings.NewReplacer("~", "~0", "/", "~1")

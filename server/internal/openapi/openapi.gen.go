@@ -27,6 +27,9 @@ type ServerInterface interface {
 	// Readyz Check readiness
 	// (GET /readyz)
 	Readyz(w http.ResponseWriter, r *http.Request)
+	// AcquireSet Acquire several locks together
+	// (POST /v1/acquire)
+	AcquireSet(w http.ResponseWriter, r *http.Request)
 	// Batch Send many calls in one request
 	// (POST /v1/batch)
 	Batch(w http.ResponseWriter, r *http.Request)
@@ -66,6 +69,12 @@ type ServerInterface interface {
 	// RevokeLock Revoke a lease
 	// (POST /v1/locks/{name}/revoke)
 	RevokeLock(w http.ResponseWriter, r *http.Request, name Name)
+	// ReleaseSet Release the leases of a set
+	// (POST /v1/release)
+	ReleaseSet(w http.ResponseWriter, r *http.Request)
+	// RenewSet Renew the leases of a set
+	// (POST /v1/renew)
+	RenewSet(w http.ResponseWriter, r *http.Request)
 	// ListSessions List sessions
 	// (GET /v1/sessions)
 	ListSessions(w http.ResponseWriter, r *http.Request, params ListSessionsParams)
@@ -120,6 +129,12 @@ func (_ Unimplemented) OpenapiYAML(w http.ResponseWriter, r *http.Request) {
 // Readyz Check readiness
 // (GET /readyz)
 func (_ Unimplemented) Readyz(w http.ResponseWriter, r *http.Request) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// AcquireSet Acquire several locks together
+// (POST /v1/acquire)
+func (_ Unimplemented) AcquireSet(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -198,6 +213,18 @@ func (_ Unimplemented) RenewLease(w http.ResponseWriter, r *http.Request, name N
 // RevokeLock Revoke a lease
 // (POST /v1/locks/{name}/revoke)
 func (_ Unimplemented) RevokeLock(w http.ResponseWriter, r *http.Request, name Name) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ReleaseSet Release the leases of a set
+// (POST /v1/release)
+func (_ Unimplemented) ReleaseSet(w http.ResponseWriter, r *http.Request) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// RenewSet Renew the leases of a set
+// (POST /v1/renew)
+func (_ Unimplemented) RenewSet(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -311,6 +338,20 @@ func (siw *ServerInterfaceWrapper) Readyz(w http.ResponseWriter, r *http.Request
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.Readyz(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// AcquireSet operation middleware
+func (siw *ServerInterfaceWrapper) AcquireSet(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.AcquireSet(w, r)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1001,6 +1042,34 @@ func (siw *ServerInterfaceWrapper) RevokeLock(w http.ResponseWriter, r *http.Req
 	handler.ServeHTTP(w, r)
 }
 
+// ReleaseSet operation middleware
+func (siw *ServerInterfaceWrapper) ReleaseSet(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ReleaseSet(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RenewSet operation middleware
+func (siw *ServerInterfaceWrapper) RenewSet(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RenewSet(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListSessions operation middleware
 func (siw *ServerInterfaceWrapper) ListSessions(w http.ResponseWriter, r *http.Request) {
 
@@ -1320,6 +1389,15 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/v1/locks/{name}/revoke", wrapper.RevokeLock)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/acquire", wrapper.AcquireSet)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/renew", wrapper.RenewSet)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/release", wrapper.ReleaseSet)
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/v1/batch", wrapper.Batch)

@@ -1,0 +1,87 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// acquiredNames returns the scopes of an acquire: each lock of its set, or the one lock.
+func acquiredNames(a lock.Acquire) []scope {
+	if len(a.Set) == 0 {
+		return singleName("name", a.Name)
+	}
+	scopes := make([]scope, len(a.Set))
+	for i, m := range a.Set {
+		scopes[i] = scope{field: fmt.Sprintf("locks/%d/name", i), text: m.Name}
+	}
+	return scopes
+}
+
+// leasedNames returns the scopes of a renewal or a release: each lock of the set, or the one lock.
+func leasedNames(name string, set []string) []scope {
+	if len(set) == 0 {
+		return singleName("name", name)
+	}
+	scopes := make([]scope, len(set))
+	for i, one := range set {
+		scopes[i] = scope{field: fmt.Sprintf("names/%d", i), text: one}
+	}
+	return scopes
+}
+
+// hidden returns a function that passes the answer of a read through hide.
+func hidden[T any](ctx context.Context, hide func(context.Context, T) T) func(T, error) (T, error) {
+	return func(answer T, err error) (T, error) { return hide(ctx, answer), err }
+}
+
+// hideLock hides the names of sets that the key in the context does not cover.
+func hideLock(ctx context.Context, l lock.Lock) lock.Lock {
+	l.Leases = hideLeases(ctx, l.Leases)
+	return l
+}
+
+// hideQueue hides the names of sets that the key in the context does not cover.
+func hideQueue(ctx context.Context, q lock.QueueInfo) lock.QueueInfo {
+	q.Waiters = slices.Clone(q.Waiters)
+	for i := range q.Waiters {
+		w := &q.Waiters[i]
+		w.Set, w.Leases = hideNames(ctx, w.Set), hideLeases(ctx, w.Leases)
+	}
+	return q
+}
+
+// hidePage hides the names of sets that the key in the context does not cover.
+func hidePage(ctx context.Context, p lock.Page[lock.Lock]) lock.Page[lock.Lock] {
+	p.Items = slices.Clone(p.Items)
+	for i := range p.Items {
+		p.Items[i] = hideLock(ctx, p.Items[i])
+	}
+	return p
+}
+
+// hideLeases returns the leases without the names that the key in the context does not cover.
+func hideLeases(ctx context.Context, leases []lock.LeaseInfo) []lock.LeaseInfo {
+	if !slices.ContainsFunc(leases, func(l lock.LeaseInfo) bool { return l.Set != nil }) {
+		return leases
+	}
+	leases = slices.Clone(leases)
+	for i := range leases {
+		leases[i].Set = hideNames(ctx, leases[i].Set)
+	}
+	return leases
+}
+
+// hideNames returns the names, each notCovered that the key in the context does not cover.
+func hideNames(ctx context.Context, names []string) []string {
+	k, ok := KeyFrom(ctx)
+	names = slices.Clone(names) // others have them, too
+	for i, name := range names {
+		if !ok || !k.Covers(name) {
+			names[i] = notCovered
+		}
+	}
+	return names
+}

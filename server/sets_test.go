@@ -1,0 +1,276 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/internal/testkit/memlock"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server"
+)
+
+const (
+	acquireSetPath = "/v1/acquire"
+	renewSetPath   = "/v1/renew"
+	releaseSetPath = "/v1/release"
+)
+
+// namesOf returns the body of a renewal or a release of the set with leaseID.
+func namesOf(names ...string) string {
+	list, err := json.Marshal(names)
+	if err != nil {
+		panic(err)
+	}
+	return `{"lease_id": "` + leaseID + `", "names": ` + string(list) + `}`
+}
+
+// transfer is the body of an acquire of two accounts.
+const transfer = `{"lease_id": "` + leaseID + `", "holder": "worker-1", "locks": [{"name": "b"}, {"name": "a", "mode": "shared"}]}`
+
+func TestSetCallsReachTheServiceUnchanged(t *testing.T) {
+	t.Parallel()
+	var asked []any
+	id := lock.LeaseID(uuid.MustParse(leaseID))
+	grant := func(call any) (lock.Grant, error) {
+		asked = append(asked, call)
+		g := grantOf(lock.Acquire{LeaseID: id, Name: "a", Mode: lock.Exclusive, Holder: "<é>", TTL: time.Minute})
+		g.Members = []lock.Lease{g.Lease, g.Lease}
+		g.Members[1].Name, g.Members[1].Mode, g.Members[1].Slot, g.Members[1].Token = "b", lock.Permit, 3, 40
+		return g, nil
+	}
+	s := serve(t, server.Options{Locks: &fake{
+		acquire: func(_ context.Context, a lock.Acquire) (lock.Grant, error) {
+			asked = append(asked, a.Names(), a.Set, a.LeaseID, a.Wait, a.KeepPlace, a.Grace, string(a.Metadata))
+			return grant(a.MaxHold)
+		},
+		renew:   func(r lock.Renew) (lock.Grant, error) { return grant(r) },
+		release: func(r lock.Release) error { _, err := grant(r); return err },
+	}})
+	got := s.post(acquireSetPath, `{"locks": [{"name": "b", "mode": "permit", "capacity": 3}, {"name": "a"}], "holder": "<é>", "lease_id": "`+leaseID+`",
+		"wait_ms": 1000, "keep_place": true, "ttl_ms": 60000, "grace_ms": 2000, "max_hold_ms": 90000, "metadata": {"a": null}}`)
+	got.want(t, http.StatusCreated, map[string]any{"lease_id": leaseID, "holder": "<é>", "ttl_ms": 60000.0, "name": nil, "fencing_token": nil})
+	locks := []any{
+		map[string]any{"name": "a", "mode": "exclusive", "slot": 0.0, "fencing_token": 41.0},
+		map[string]any{"name": "b", "mode": "permit", "slot": 3.0, "fencing_token": 40.0},
+	}
+	if diff := cmp.Diff(locks, got.body["locks"]); diff != "" {
+		t.Error(diff)
+	}
+	s.post(renewSetPath, `{"names": ["b", "a"], "lease_id": "`+leaseID+`", "ttl_ms": 1000, "metadata": {}}`).
+		want(t, http.StatusOK, map[string]any{"lease_id": leaseID, "session": nil})
+	s.post(releaseSetPath, namesOf("b", "a")).want(t, http.StatusNoContent, nil)
+	want := []any{
+		[]string{"a", "b"}, []lock.Member{{Name: "a", Mode: lock.Exclusive}, {Name: "b", Mode: lock.Permit, Capacity: 3}},
+		id, time.Second, true, 2 * time.Second, `{"a": null}`, 90 * time.Second,
+		lock.Renew{Set: []string{"a", "b"}, LeaseID: id, TTL: time.Second, Metadata: []byte(`{}`)},
+		lock.Release{Set: []string{"a", "b"}, LeaseID: id},
+	}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestSetIsHeldTogether goes through the life of a set.
+func TestSetIsHeldTogether(t *testing.T) {
+	t.Parallel()
+	s := serve(t, server.Options{Locks: memlock.New().Replica(1)})
+	acquired := s.post(acquireSetPath, transfer)
+	acquired.want(t, http.StatusCreated, map[string]any{"lease_id": leaseID, "holder": "worker-1", "ttl_ms": 30000.0})
+	if locks := `"locks":[{"fencing_token":1,"mode":"shared","name":"a","slot":1},{"fencing_token":1,"mode":"exclusive","name":"b","slot":0}]`; !strings.Contains(acquired.text, locks) {
+		t.Errorf("%s has not %s", acquired.text, locks)
+	}
+	s.post(acquireSetPath, transfer).want(t, http.StatusOK, map[string]any{"lease_id": leaseID})
+	s.post(renewSetPath, namesOf("b", "a")).want(t, http.StatusOK, map[string]any{"lease_id": leaseID})
+	for _, path := range []string{"/v1/locks/a", "/v1/locks?prefix=a"} {
+		if got := s.get(path); !strings.Contains(got.text, `"set":["a","b"]`) || strings.Contains(got.text, leaseID) {
+			t.Errorf("%s shows %s", path, got.text)
+		}
+	}
+	s.post(releaseSetPath, namesOf("a", "b")).want(t, http.StatusNoContent, nil)
+	s.post(releaseSetPath, namesOf("a", "b")).want(t, http.StatusNoContent, nil)
+	for _, name := range []string{"a", "b"} {
+		got := s.get("/v1/locks/" + name)
+		got.want(t, http.StatusOK, map[string]any{"state": "free"})
+		if strings.Contains(got.text, `"set"`) {
+			t.Errorf("the free lock shows a set: %s", got.text)
+		}
+	}
+	lost := map[string]any{"code": "lease_lost", "ended": "released"}
+	s.post(renewSetPath, namesOf("a", "b")).want(t, http.StatusConflict, lost)
+	s.post(acquireSetPath, transfer).want(t, http.StatusConflict, lost)
+}
+
+// TestSetOfOneIsThatLock renews and releases it by both kinds of calls.
+func TestSetOfOneIsThatLock(t *testing.T) {
+	t.Parallel()
+	s := serve(t, server.Options{Locks: memlock.New().Replica(1)})
+	one := `{"lease_id": "` + leaseID + `", "holder": "h", "locks": [{"name": "a"}]}`
+	s.post(acquireSetPath, one).want(t, http.StatusCreated, nil)
+	s.post("/v1/locks/a/acquire", `{"lease_id": "`+leaseID+`", "holder": "h"}`).want(t, http.StatusOK, map[string]any{"name": "a"})
+	s.post("/v1/locks/a/renew", oneID).want(t, http.StatusOK, nil)
+	renewed := s.post(renewSetPath, namesOf("a"))
+	renewed.want(t, http.StatusOK, map[string]any{"lease_id": leaseID})
+	if !strings.Contains(renewed.text, `"locks":[{"fencing_token":1,`) {
+		t.Errorf("renewed %s", renewed.text)
+	}
+	s.post("/v1/locks/a/release", oneID).want(t, http.StatusNoContent, nil)
+	s.post(releaseSetPath, namesOf("a")).want(t, http.StatusNoContent, nil)
+}
+
+// TestSetWaitsAtEachOfItsLocks: it holds none of them, and the queues show its names.
+func TestSetWaitsAtEachOfItsLocks(t *testing.T) {
+	t.Parallel()
+	s := serve(t, server.Options{Locks: memlock.New().Replica(1)})
+	s.post("/v1/locks/b/acquire", `{"holder": "other"}`).want(t, http.StatusCreated, nil)
+	tried := s.post(acquireSetPath, transfer)
+	tried.want(t, http.StatusConflict, map[string]any{"code": "lock_held", "holder": "other"})
+	blockers, _ := tried.body["blockers"].([]any)
+	if len(blockers) != 1 {
+		t.Fatalf("%s has %d blockers, want b only", tried.text, len(blockers))
+	}
+	blocker := blockers[0].(map[string]any)
+	if ms, _ := blocker["retry_after_ms"].(float64); blocker["name"] != "b" || blocker["holder"] != "other" || ms <= 0 || ms > 30000 || blocker["ahead"] != nil {
+		t.Errorf("b blocks as %v", blocker)
+	}
+	kept := s.post(acquireSetPath, strings.Replace(transfer, `{`, `{"keep_place": true, `, 1))
+	kept.want(t, http.StatusConflict, map[string]any{"code": "lock_held", "place_kept_ms": 10000.0})
+	for _, name := range []string{"a", "b"} {
+		queue := s.get("/v1/locks/" + name + "/queue")
+		if !strings.Contains(queue.text, `"set":["a","b"]`) {
+			t.Errorf("the queue of %s is %s", name, queue.text)
+		}
+	}
+	s.post("/v1/locks/a/acquire", `{"holder": "third"}`).want(t, http.StatusCreated, nil) // no call waits at the place
+	s.post(releaseSetPath, namesOf("a", "b")).want(t, http.StatusNoContent, nil)
+	s.get("/v1/locks/b/queue").want(t, http.StatusOK, map[string]any{"revision": 3.0})
+}
+
+func TestCallsForPartOfASetAreRefused(t *testing.T) {
+	t.Parallel()
+	s := serve(t, server.Options{Locks: memlock.New().Replica(1)})
+	s.post(acquireSetPath, transfer).want(t, http.StatusCreated, nil)
+	for _, path := range []string{"/v1/locks/a/renew", "/v1/locks/b/release"} {
+		got := s.post(path, oneID)
+		got.want(t, http.StatusConflict, map[string]any{"code": "lease_in_set"})
+		if diff := cmp.Diff([]any{"a", "b"}, got.body["set"]); diff != "" || !strings.Contains(got.text, "POST /v1/renew or /v1/release") {
+			t.Errorf("%s: %s %s", path, got.text, diff)
+		}
+	}
+	for _, path := range []string{renewSetPath, releaseSetPath} {
+		s.post(path, namesOf("a")).want(t, http.StatusConflict, map[string]any{"code": "lease_in_set"})
+		s.post(path, namesOf("a", "b", "c")).want(t, http.StatusBadRequest, map[string]any{"code": "invalid_request", "pointer": "/names"})
+		s.post(path, namesOf("a", "c")).want(t, http.StatusBadRequest, map[string]any{"code": "invalid_request", "pointer": "/names"})
+	}
+	item := s.batch(`{"op": "renew", "name": "a", "lease_id": "` + leaseID + `"}`)[0]
+	if item.Status != http.StatusConflict || item.Problem["code"] != "lease_in_set" {
+		t.Errorf("the item got %+v", item)
+	}
+	in := map[string]any{"code": "lease_id_in_use"}
+	for _, other := range []string{
+		strings.Replace(transfer, `{"name": "b"}`, `{"name": "c"}`, 1), strings.Replace(transfer, `"shared"`, `"exclusive"`, 1),
+		strings.Replace(transfer, `{"name": "b"}, `, ``, 1), strings.Replace(transfer, "worker-1", "worker-2", 1),
+	} {
+		s.post(acquireSetPath, other).want(t, http.StatusConflict, in)
+	}
+	s.post("/v1/locks/a/acquire", `{"holder": "worker-1", "mode": "shared", "lease_id": "`+leaseID+`"}`).want(t, http.StatusConflict, in)
+	s.get("/v1/locks/b").want(t, http.StatusOK, map[string]any{"state": "held"})
+}
+
+// TestSetEndsWithOneOfItsLocks revokes it, and sends the session's end.
+func TestSetEndsWithOneOfItsLocks(t *testing.T) {
+	t.Parallel()
+	s := serve(t, server.Options{Locks: memlock.New().Replica(1)})
+	s.post(acquireSetPath, transfer).want(t, http.StatusCreated, nil)
+	s.post("/v1/locks/a/revoke", `{"fencing_token": 1, "reason": "r"}`).want(t, http.StatusOK, map[string]any{"state": "free"})
+	s.get("/v1/locks/b").want(t, http.StatusOK, map[string]any{"state": "free"})
+	lost := map[string]any{"code": "lease_lost", "ended": "revoked", "reason": "r"}
+	s.post(renewSetPath, namesOf("a", "b")).want(t, http.StatusConflict, lost)
+	s.post(releaseSetPath, namesOf("a", "b")).want(t, http.StatusConflict, lost)
+
+	inSession := `{"holder": "worker-1", "session_id": "` + sessionID + `", "locks": [{"name": "a"}, {"name": "b"}]}`
+	s.post(acquireSetPath, inSession).want(t, http.StatusConflict, map[string]any{"code": "session_lost"})
+	s.post("/v1/sessions", `{"holder": "worker-1", "session_id": "`+sessionID+`"}`).want(t, http.StatusCreated, nil)
+	s.post(acquireSetPath, inSession).want(t, http.StatusCreated, map[string]any{"session": sessionName})
+	s.post("/v1/sessions/close", oneSession).want(t, http.StatusNoContent, nil)
+	s.get("/v1/locks/b").want(t, http.StatusOK, map[string]any{"state": "free"})
+}
+
+// setOf returns the body of an acquire of these locks.
+func setOf(locks string) string { return `{"holder": "h", "locks": [` + locks + `]}` }
+
+func TestSetsAreReadStrictly(t *testing.T) {
+	t.Parallel()
+	var many, names []string
+	for i := range lock.MaxSetSize + 1 {
+		many, names = append(many, fmt.Sprintf(`{"name": "a%d"}`, i)), append(names, fmt.Sprintf("a%d", i))
+	}
+	at := func(i int, member string) string { return fmt.Sprintf("/locks/%d/%s", i, member) }
+	cases := []badRequest{
+		{name: "no locks", body: `{"holder": "h"}`, pointer: "/locks", detail: "is missing"},
+		{name: "an empty list", body: setOf(``), pointer: "/locks", detail: "are missing; give 1 to 32 of them"},
+		{name: "locks of null", body: `{"holder": "h", "locks": null}`, pointer: "/locks", detail: "is null"},
+		{name: "a lock instead of a list", body: `{"holder": "h", "locks": {"name": "a"}}`, pointer: "/locks", detail: "must be in a list"},
+		{name: "33 locks", body: setOf(strings.Join(many, ",")), pointer: "/locks", detail: "are 33; give 1 to 32"},
+		{name: "a lock twice", body: setOf(`{"name": "a"}, {"name": "b"}, {"name": "a", "mode": "shared"}`), pointer: at(2, "name"), detail: "is given twice"},
+		{name: "a lock that is a string", body: setOf(`{"name": "a"}, "b"`), pointer: "/locks/1", detail: `must be an object such as {"name"`},
+		{name: "a lock that is a list", body: setOf(`[["a"]]`), pointer: "/locks/0", detail: "must be an object"},
+		{name: "a lock of null", body: setOf(`null`), pointer: "/locks/0", detail: "must be an object"},
+		{name: "a lock without a name", body: setOf(`{"name": "a"}, {}`), pointer: at(1, "name"), detail: "locks/1/name is missing; add it to the lock"},
+		{name: "a name that is a number", body: setOf(`{"name": 1}`), pointer: at(0, "name"), detail: "must be a string"},
+		{name: "a name of null", body: setOf(`{"name": null}`), pointer: at(0, "name"), detail: "is null"},
+		{name: "an empty name", body: setOf(`{"name": ""}`), pointer: at(0, "name"), detail: "is empty"},
+		{name: "a name that cannot be", body: setOf(`{"name": "a"}, {"name": "a/b"}`), pointer: at(1, "name"), detail: "at byte 1"},
+		{name: "a mode that there is not", body: setOf(`{"name": "a"}, {"name": "b", "mode": "write"}`), pointer: at(1, "mode"), detail: "use exclusive, shared or permit"},
+		{name: "a mode that is a number", body: setOf(`{"name": "a", "mode": 1}`), pointer: at(0, "mode"), detail: "must be a string"},
+		{name: "a permit without capacity", body: setOf(`{"name": "a", "mode": "permit"}`), pointer: at(0, "capacity"), detail: "give 1 to 1000"},
+		{name: "a capacity without permit", body: setOf(`{"name": "a"}, {"name": "b", "capacity": 3}`), pointer: at(1, "capacity"), detail: "only valid with mode permit"},
+		{name: "a capacity of zero", body: setOf(`{"name": "a", "mode": "permit", "capacity": 0}`), pointer: at(0, "capacity"), detail: "is 0; give 1 to 1000"},
+		{name: "an unknown member of a lock", body: setOf(`{"name": "a", "colour": 1}`), pointer: at(0, "colour"), detail: "of this lock, which may have capacity, mode, name"},
+		{name: "an unknown member with a slash, a tilde and a percent sign", body: setOf(`{"name": "a", "a/b~c%d": 1}`), pointer: at(0, "a~1b~0c%d"), detail: "locks/0/a/b~c%d is not a member"},
+		{name: "a holder of a lock", body: setOf(`{"name": "a", "holder": "h"}`), pointer: at(0, "holder"), detail: "of this lock"},
+		{name: "a member of a lock twice", body: setOf(`{"name": "a", "n\u0061me": "b"}`), pointer: at(0, "name"), detail: "is there twice"},
+		{name: "a mode beside the list", body: `{"holder": "h", "mode": "shared", "locks": [{"name": "a"}]}`, pointer: "/mode", detail: "is not a member of this body"},
+		{name: "a capacity beside the list", body: `{"holder": "h", "capacity": 1, "locks": [{"name": "a"}]}`, pointer: "/capacity", detail: "is not a member of this body"},
+		{name: "names instead of locks", body: `{"holder": "h", "names": ["a"]}`, pointer: "/names", detail: "which may have grace_ms, holder"},
+		{name: "locks twice", body: `{"holder": "h", "locks": [], "locks": []}`, pointer: "/locks", detail: "is there twice"},
+		{name: "no holder", body: `{"locks": [{"name": "a"}]}`, pointer: "/holder", detail: "is missing"},
+		{name: "a ttl_ms beside a session_id", body: `{"holder": "h", "ttl_ms": 1000, "session_id": "` + sessionID + `", "locks": [{"name": "a"}, {"name": "b"}]}`, pointer: "/ttl_ms", detail: "with session_id"},
+		{name: "a keep_place without lease_id", body: `{"holder": "h", "keep_place": true, "locks": [{"name": "a"}, {"name": "b"}]}`, pointer: "/keep_place", detail: "requires a lease_id"},
+		{name: "a wait_ms that is too long", body: `{"holder": "h", "wait_ms": 50001, "locks": [{"name": "a"}]}`, pointer: "/wait_ms", detail: "give 0 to 50000"},
+		{name: "a list that is cut short", body: `{"holder": "h", "locks": [{"name": "a"}`, pointer: "", detail: "not valid JSON"},
+		{name: "a query", path: acquireSetPath + "?name=a", body: setOf(`{"name": "a"}`), pointer: "name", detail: "has none"},
+	}
+	for i := range cases {
+		if cases[i].path == "" {
+			cases[i].path = acquireSetPath
+		}
+	}
+	for _, path := range []string{renewSetPath, releaseSetPath} {
+		cases = append(cases, []badRequest{
+			{name: path + " without names", path: path, body: oneID, pointer: "/names", detail: "is missing"},
+			{name: path + " of no name", path: path, body: `{"lease_id": "` + leaseID + `", "names": []}`, pointer: "/names", detail: "are missing; give 1 to 32"},
+			{name: path + " of a name", path: path, body: `{"lease_id": "` + leaseID + `", "names": "a"}`, pointer: "/names", detail: "must be in a list"},
+			{name: path + " of 33 names", path: path, body: namesOf(names...), pointer: "/names", detail: "are 33; give 1 to 32"},
+			{name: path + " of a name twice", path: path, body: namesOf("a", "b", "a"), pointer: "/names/2", detail: "is given twice"},
+			{name: path + " of a name that cannot be", path: path, body: namesOf("a", "b c"), pointer: "/names/1", detail: "at byte 1"},
+			{name: path + " of a number", path: path, body: `{"lease_id": "` + leaseID + `", "names": ["a", 1]}`, pointer: "/names/1", detail: "must be a string"},
+			{name: path + " of null", path: path, body: `{"lease_id": "` + leaseID + `", "names": [null]}`, pointer: "/names/0", detail: "must be a string"},
+			{name: path + " without lease_id", path: path, body: `{"names": ["a"]}`, pointer: "/lease_id", detail: "is missing"},
+			{name: path + " with zeros", path: path, body: `{"names": ["a"], "lease_id": "00000000-0000-0000-0000-000000000000"}`, pointer: "/lease_id", detail: "that acquire returned"},
+			{name: path + " with locks", path: path, body: `{"lease_id": "` + leaseID + `", "locks": [{"name": "a"}]}`, pointer: "/locks", detail: "is not a member of this body"},
+		}...)
+	}
+	cases = append(cases,
+		badRequest{name: "a renewal with a ttl_ms of zero", path: renewSetPath, body: strings.Replace(namesOf("a"), "{", `{"ttl_ms": 0, `, 1), pointer: "/ttl_ms", detail: "is 0"},
+		badRequest{name: "a release with a ttl_ms", path: releaseSetPath, body: strings.Replace(namesOf("a"), "{", `{"ttl_ms": 100, `, 1), pointer: "/ttl_ms", detail: "may have lease_id, names"},
+		badRequest{name: "a method that there is not", method: http.MethodGet, path: acquireSetPath, status: http.StatusMethodNotAllowed, code: "method_not_allowed"})
+	wantBadRequests(t, cases)
+}

@@ -18,16 +18,16 @@ type Lease struct {
 	heart
 	locks   lock.Service
 	target  target
-	granted lock.Lease   // the first, as Acquire got it; renewals do not update it
-	members []lock.Lease // of a set; nil for one lock
-	session *Session     // nil for none
+	granted lock.Lease // of the first lock, as Acquire got it; renewals do not update it
+	members []Member
+	session *Session // nil for none
 }
 
 // newLease returns a Lease that renews the grant. suspended is the clock's suspended time when the
 // grant was requested. Renewals use the values of ctx but do not end with it.
 func newLease(ctx context.Context, a *acquirer, g lock.Grant, suspended time.Duration) *Lease {
 	o, name := a.opts, a.target.String()
-	l := &Lease{locks: a.locks, target: a.target, granted: g.Lease, members: g.Members, session: o.Session}
+	l := &Lease{locks: a.locks, target: a.target, granted: g.Lease, members: MembersOf(g), session: o.Session}
 	l.heart = heart{
 		name: name, what: "lease of " + name, lost: lock.ErrLeaseLost, token: g.Token, opts: o, clock: a.clock,
 		stateNotifier: stateNotifier{callback: o.OnState},

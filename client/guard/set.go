@@ -108,7 +108,7 @@ func (t target) release(id lock.LeaseID) lock.Release {
 	return lock.Release{Set: t.names(), LeaseID: id}
 }
 
-// A Member is one lock of a Lease.
+// A Member is one lock of a Lease, or of a grant.
 type Member struct {
 	Name  string
 	Mode  lock.Mode
@@ -116,11 +116,11 @@ type Member struct {
 	Token lock.Token
 }
 
-// Members returns the locks of the lease, in the order of their names: several after AcquireAll, otherwise one.
-func (l *Lease) Members() []Member {
-	granted := l.members
+// MembersOf returns the locks of a grant, in the order of their names: several if it is of a set, otherwise one.
+func MembersOf(g lock.Grant) []Member {
+	granted := g.Members
 	if len(granted) == 0 {
-		granted = []lock.Lease{l.granted}
+		granted = []lock.Lease{g.Lease}
 	}
 	members := make([]Member, len(granted))
 	for i, m := range granted {
@@ -129,10 +129,13 @@ func (l *Lease) Members() []Member {
 	return members
 }
 
+// Members returns the locks of the lease, in the order of their names: several after AcquireAll, otherwise one.
+func (l *Lease) Members() []Member { return slices.Clone(l.members) }
+
 // TokenOf returns the fencing token of one of the locks, zero if the lease has no lock of that name. All locks of a set have
 // the same token, but for shared ones that have joined other readers: those have the token of the readers.
 func (l *Lease) TokenOf(name string) lock.Token {
-	for _, m := range l.Members() {
+	for _, m := range l.members {
 		if m.Name == name {
 			return m.Token
 		}

@@ -193,7 +193,7 @@ func TestARefusedSetNamesEachBlocker(t *testing.T) {
 	})
 }
 
-// TestAFailedAcquireOfASetLeavesNothingBehind: neither a lease whose grant was not heard of, nor places.
+// TestAFailedAcquireOfASetLeavesNothingBehind: neither a lease whose grant was not answered, nor places.
 func TestAFailedAcquireOfASetLeavesNothingBehind(t *testing.T) {
 	for what, blocked := range map[string]bool{"a granted one": false, "a waiting one": true} {
 		t.Run(what, func(t *testing.T) {

@@ -193,8 +193,8 @@ type revokeCommand struct {
 
 func (revokeCommand) Help() string {
 	return `Takes a lease away from its holder, and prints the lock as it is then. The holder's next renewal is refused;
-the next grant has a greater token. If the lock was acquired together with others, all of them end. The grace of the lease, counted from now, passes before another holder is granted
-the lock, unless you give --skip-grace.
+the next grant has a greater token. The grace of the lease, counted from now, passes before another holder is granted
+the lock, unless you give --skip-grace. If the lock was acquired together with others, the leases of all of them end.
 
     paddock get jobs:nightly
     paddock revoke jobs:nightly --token 41 --reason 'db-3 is being replaced'`
@@ -259,21 +259,6 @@ func (f leaseFlags) options(args []string) ([]lock.Member, guard.Options, error)
 	}
 	_, err = a.Resolve(widest)
 	return members, o, explainLocks(namesOf(members), err)
-}
-
-// members returns the locks of the arguments, with the mode of the flags where an argument has none.
-func (f leaseFlags) members(args []string) ([]lock.Member, error) {
-	members, err := parseLocks(args)
-	for i := range members {
-		switch m := &members[i]; {
-		case m.Mode != 0:
-		case f.Shared:
-			m.Mode = lock.Shared
-		case f.Permits != nil:
-			m.Mode, m.Capacity = lock.Permit, *f.Permits
-		}
-	}
-	return members, err
 }
 
 // rawJSON returns nil for an empty text.

@@ -167,23 +167,6 @@ func showLease(g lock.Grant) output {
 	}}
 }
 
-// showLeaseSet returns the output for the lease of several locks, for its holder.
-func showLeaseSet(g lock.Grant) output {
-	return output{wire: wire.LeaseSetOf(g), env: variablesFrom(g), table: func(s table) {
-		s.row("LEASE ID", uuid.UUID(g.ID).String())
-		s.row("HOLDER", g.Holder)
-		s.row("EXPIRES", expiry(g))
-		if g.Metadata != nil {
-			s.row("METADATA", string(g.Metadata))
-		}
-		s.row()
-		s.row("LOCK", "TOKEN", "MODE")
-		for _, m := range guard.MembersOf(g) {
-			s.row(m.Name, token(m.Token), modeAndSlot(m.Mode, m.Slot))
-		}
-	}}
-}
-
 // expiry returns the end of a lease, for people.
 func expiry(g lock.Grant) string {
 	return fmt.Sprintf("%s (in %s)", local(g.ExpiresAt), short(max(time.Until(g.Until), 0)))

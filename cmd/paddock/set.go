@@ -8,8 +8,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -128,4 +131,36 @@ func (t table) rowsWithSets(rows [][]string, sets []string) {
 	for _, row := range rows {
 		t.row(row...)
 	}
+}
+
+// showLeaseSet returns the output for the lease of several locks, for its holder.
+func showLeaseSet(g lock.Grant) output {
+	return output{wire: wire.LeaseSetOf(g), env: variablesFrom(g), table: func(s table) {
+		s.row("LEASE ID", uuid.UUID(g.ID).String())
+		s.row("HOLDER", g.Holder)
+		s.row("EXPIRES", expiry(g))
+		if g.Metadata != nil {
+			s.row("METADATA", string(g.Metadata))
+		}
+		s.row()
+		s.row("LOCK", "TOKEN", "MODE")
+		for _, m := range guard.MembersOf(g) {
+			s.row(m.Name, token(m.Token), modeAndSlot(m.Mode, m.Slot))
+		}
+	}}
+}
+
+// members returns the locks of the arguments, with the mode of the flags where an argument has none.
+func (f leaseFlags) members(args []string) ([]lock.Member, error) {
+	members, err := parseLocks(args)
+	for i := range members {
+		switch m := &members[i]; {
+		case m.Mode != 0:
+		case f.Shared:
+			m.Mode = lock.Shared
+		case f.Permits != nil:
+			m.Mode, m.Capacity = lock.Permit, *f.Permits
+		}
+	}
+	return members, err
 }

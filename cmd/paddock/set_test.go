@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -139,7 +140,8 @@ func TestWrongLocksAreNamed(t *testing.T) {
 func TestRunHoldsSeveralLocks(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	p := d.prepareRun("--ttl=6s", "--lock", "b", "--lock=a", "--lock=c,permits=2", "--", "sh", "-c", `env; sleep 7; read line; exit 7`)
+	file := filepath.Join(t.TempDir(), "job.prom")
+	p := d.prepareRun("--metrics-file", file, "--ttl=6s", "--lock", "b", "--lock=a", "--lock=c,permits=2", "--", "sh", "-c", `env; sleep 7; read line; exit 7`)
 	in, err := p.Cmd.StdinPipe()
 	mustBeNil(t, err)
 	p.Start(t)
@@ -149,6 +151,7 @@ func TestRunHoldsSeveralLocks(t *testing.T) {
 	_, err = in.Write([]byte("\n"))
 	mustBeNil(t, err)
 	p.expectExit(t, 7)
+	expectLines(t, file, `paddock_run_exit_code{lock="a,b,c"} 7`, `paddock_guard_hold_seconds_count{lock="a,b,c"} 1`)
 	vars := paddockVariables(p.Stdout.String())
 	token := fmt.Sprint(d.stateOf("a").Token)
 	if vars["PADDOCK_LOCK"] != "a" || vars["PADDOCK_LOCKS"] != "a b c" || vars["PADDOCK_FENCING_TOKEN"] != token ||

@@ -40,6 +40,18 @@
 // may have granted the lock at that moment. An Acquire that was waiting therefore sends a release
 // before it returns, which takes up to three seconds if the service does not answer.
 //
+// # Several locks at once
+//
+// A Set acquires up to 32 locks, all or none. It has one lease_id; renew and release all of it:
+//
+//	grant, err := locks.Acquire(ctx, lock.Acquire{
+//		Set: []lock.Member{{Name: "accounts:17"}, {Name: "accounts:42"}}, Holder: "worker-1", Wait: 30 * time.Second,
+//	})
+//	…
+//	err = locks.Release(ctx, lock.Release{Set: []string{"accounts:17", "accounts:42"}, LeaseID: grant.ID})
+//
+// Members of the grant has the lease of each lock. Such a call is sent in a request of its own, never in a batch.
+//
 // # Sessions
 //
 // A session keeps many leases alive with one call. Renew the session in time; its leases, also those

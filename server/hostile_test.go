@@ -52,6 +52,9 @@ func TestHostileNamesAreRefused(t *testing.T) {
 			{"GET", "/v1/sessions/" + segment + "?limit=1"}, {"POST", "/v1/sessions/" + segment + "/revoke", `{"reason": "r"}`},
 			{"PUT", "/v1/fenced/" + segment, `{"lock": "a", "fencing_token": 1, "value": 1}`},
 			{"PUT", "/v1/fenced/a", `{"fencing_token": 1, "value": 1, "lock": ` + string(quoted) + `}`},
+			{"POST", "/v1/acquire", `{"holder": "h", "locks": [{"name": "a"}, {"name": ` + string(quoted) + `}]}`},
+			{"POST", "/v1/acquire", `{"holder": "h", "locks": [{"name": "a", ` + string(quoted) + `: 1}]}`},
+			{"POST", "/v1/renew", `{"lease_id": "` + leaseID + `", "names": ["a", ` + string(quoted) + `]}`},
 			{"POST", "/v1/tokens/verify", `{"name": ` + string(quoted) + `, ` + verify},
 			{"GET", "/v1/events?limit=1&lock=" + url.QueryEscape(name)}, {"GET", "/v1/locks?prefix=:" + url.QueryEscape(name)},
 		} {

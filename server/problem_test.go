@@ -91,6 +91,7 @@ func TestRefusalsHaveTheirMembers(t *testing.T) {
 			&lock.Error{Code: lock.ErrSessionLost, Detail: "The session was revoked by an operator.", Ended: lock.Revoked, EndedAt: instant, Reason: "r"},
 			409, "", map[string]any{"ended": "revoked", "ended_at": "2026-01-02T03:04:05.678901Z", "reason": "r", "fencing_token": nil},
 		},
+		{&lock.Error{Code: lock.ErrLeaseInSet}, 409, "", map[string]any{"set": nil, "blockers": nil}},
 		{&lock.Error{Code: lock.ErrSessionIDInUse}, 409, "", map[string]any{"pointer": nil, "ended": nil}},
 		{&lock.Error{Code: lock.ErrUnavailable}, 503, "1", map[string]any{"retry_after_ms": 1000.0}},
 		{&lock.Error{Code: lock.ErrUnknownOutcome, RetryAfter: 2 * time.Second}, 503, "2", map[string]any{"retry_after_ms": 2000.0}},

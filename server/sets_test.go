@@ -206,11 +206,11 @@ func TestSetEndsWithOneOfItsLocks(t *testing.T) {
 // setOf returns the body of an acquire of these locks.
 func setOf(locks string) string { return `{"holder": "h", "locks": [` + locks + `]}` }
 
-func TestSetsAreReadStrictly(t *testing.T) {
+func TestLocksOfASetAreReadStrictly(t *testing.T) {
 	t.Parallel()
-	var many, names []string
+	var many []string
 	for i := range lock.MaxSetSize + 1 {
-		many, names = append(many, fmt.Sprintf(`{"name": "a%d"}`, i)), append(names, fmt.Sprintf("a%d", i))
+		many = append(many, fmt.Sprintf(`{"name": "a%d"}`, i))
 	}
 	at := func(i int, member string) string { return fmt.Sprintf("/locks/%d/%s", i, member) }
 	cases := []badRequest{
@@ -237,6 +237,16 @@ func TestSetsAreReadStrictly(t *testing.T) {
 		{name: "an unknown member with a slash, a tilde and a percent sign", body: setOf(`{"name": "a", "a/b~c%d": 1}`), pointer: at(0, "a~1b~0c%d"), detail: "locks/0/a/b~c%d is not a member"},
 		{name: "a holder of a lock", body: setOf(`{"name": "a", "holder": "h"}`), pointer: at(0, "holder"), detail: "of this lock"},
 		{name: "a member of a lock twice", body: setOf(`{"name": "a", "n\u0061me": "b"}`), pointer: at(0, "name"), detail: "is there twice"},
+	}
+	for i := range cases {
+		cases[i].path = acquireSetPath
+	}
+	wantBadRequests(t, cases)
+}
+
+func TestAcquiresOfSetsAreReadStrictly(t *testing.T) {
+	t.Parallel()
+	cases := []badRequest{
 		{name: "a mode beside the list", body: `{"holder": "h", "mode": "shared", "locks": [{"name": "a"}]}`, pointer: "/mode", detail: "is not a member of this body"},
 		{name: "a capacity beside the list", body: `{"holder": "h", "capacity": 1, "locks": [{"name": "a"}]}`, pointer: "/capacity", detail: "is not a member of this body"},
 		{name: "names instead of locks", body: `{"holder": "h", "names": ["a"]}`, pointer: "/names", detail: "which may have grace_ms, holder"},
@@ -253,6 +263,21 @@ func TestSetsAreReadStrictly(t *testing.T) {
 			cases[i].path = acquireSetPath
 		}
 	}
+	cases = append(cases, badRequest{name: "a method that there is not", method: http.MethodGet, path: acquireSetPath,
+		status: http.StatusMethodNotAllowed, code: "method_not_allowed"})
+	wantBadRequests(t, cases)
+}
+
+func TestNamesOfASetAreReadStrictly(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for i := range lock.MaxSetSize + 1 {
+		names = append(names, fmt.Sprintf("a%d", i))
+	}
+	cases := []badRequest{
+		{name: "a renewal with a ttl_ms of zero", path: renewSetPath, body: strings.Replace(namesOf("a"), "{", `{"ttl_ms": 0, `, 1), pointer: "/ttl_ms", detail: "is 0"},
+		{name: "a release with a ttl_ms", path: releaseSetPath, body: strings.Replace(namesOf("a"), "{", `{"ttl_ms": 100, `, 1), pointer: "/ttl_ms", detail: "may have lease_id, names"},
+	}
 	for _, path := range []string{renewSetPath, releaseSetPath} {
 		cases = append(cases, []badRequest{
 			{name: path + " without names", path: path, body: oneID, pointer: "/names", detail: "is missing"},
@@ -268,9 +293,5 @@ func TestSetsAreReadStrictly(t *testing.T) {
 			{name: path + " with locks", path: path, body: `{"lease_id": "` + leaseID + `", "locks": [{"name": "a"}]}`, pointer: "/locks", detail: "is not a member of this body"},
 		}...)
 	}
-	cases = append(cases,
-		badRequest{name: "a renewal with a ttl_ms of zero", path: renewSetPath, body: strings.Replace(namesOf("a"), "{", `{"ttl_ms": 0, `, 1), pointer: "/ttl_ms", detail: "is 0"},
-		badRequest{name: "a release with a ttl_ms", path: releaseSetPath, body: strings.Replace(namesOf("a"), "{", `{"ttl_ms": 100, `, 1), pointer: "/ttl_ms", detail: "may have lease_id, names"},
-		badRequest{name: "a method that there is not", method: http.MethodGet, path: acquireSetPath, status: http.StatusMethodNotAllowed, code: "method_not_allowed"})
 	wantBadRequests(t, cases)
 }

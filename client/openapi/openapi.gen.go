@@ -1825,7 +1825,7 @@ func (c *Client) Readyz(ctx context.Context) (*Health, *http.Response, error) {
 // of `/v1/locks/{name}/acquire`, and either call may renew or release it.
 //
 // With `wait_ms`, the request takes a place in the queue of each lock. It holds nothing while it waits, and is
-// granted all locks at once. So sets cannot block each other forever, whatever the order of their locks. First
+// granted all locks at once. So sets that wait cannot block each other forever, whatever the order of their locks. First
 // come, first served holds at each lock, and that has a cost: while a set is the first in the queue of a free
 // lock and waits for its other locks, the waiters behind it wait, too.
 //

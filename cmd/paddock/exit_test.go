@@ -13,8 +13,8 @@ func TestEachErrorCodeHasItsExitCode(t *testing.T) {
 	t.Parallel()
 	known := map[lock.Code]int{
 		lock.ErrInvalid: exitUsage, lock.ErrHeld: exitNotAcquired, lock.ErrLeaseLost: exitLeaseLost,
-		lock.ErrLeaseIDInUse: exitUsage,
-		lock.ErrSessionLost:  exitLeaseLost, lock.ErrSessionIDInUse: exitUsage, lock.ErrTooManyLeases: exitNotAcquired,
+		lock.ErrLeaseIDInUse: exitUsage, lock.ErrLeaseInSet: exitUsage,
+		lock.ErrSessionLost: exitLeaseLost, lock.ErrSessionIDInUse: exitUsage, lock.ErrTooManyLeases: exitNotAcquired,
 		lock.ErrCapacityMismatch: exitUsage, lock.ErrTooManyWaiters: exitNotAcquired, lock.ErrTokenMismatch: exitFailed,
 		lock.ErrStaleToken: exitFailed, lock.ErrUnknownToken: exitFailed, lock.ErrVersionMismatch: exitFailed,
 		lock.ErrNotFound:   exitFailed,

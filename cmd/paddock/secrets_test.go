@@ -227,6 +227,7 @@ func (s *secrets) sendBadRequests(keys ...string) {
 		} {
 			for _, path := range []string{
 				"/v1/locks/bad/acquire", "/v1/locks/bad/renew", "/v1/locks/bad/release",
+				"/v1/acquire", "/v1/renew", "/v1/release",
 				"/v1/sessions", "/v1/sessions/renew", "/v1/sessions/close",
 			} {
 				if strings.HasPrefix(path, "/v1/sessions") {

@@ -120,6 +120,40 @@ func TestEachCallMovesItsMetric(t *testing.T) {
 	}
 }
 
+// TestSetCountsOnce, whatever the number of its locks, with the mode of the first that the call names.
+func TestSetCountsOnce(t *testing.T) {
+	t.Parallel()
+	refused := &lock.Error{Code: lock.ErrHeld}
+	for name, c := range map[string]struct {
+		inner answers
+		call  func(lock.Service)
+		want  string
+	}{
+		"a grant of a set": {answers{}, func(s lock.Service) {
+			_, _ = s.Acquire(t.Context(), lock.Acquire{Set: []lock.Member{{Name: "b", Mode: lock.Shared}, {Name: "a"}}})
+		}, `paddock_acquires_total{mode="shared",outcome="granted"} 1`},
+		"a refusal of a set": {answers{err: refused}, func(s lock.Service) {
+			_, _ = s.Acquire(t.Context(), lock.Acquire{Set: []lock.Member{{Name: "b"}, {Name: "a", Mode: lock.Shared}}})
+		}, `paddock_acquires_total{mode="exclusive",outcome="lock_held"} 1`},
+		"a wait for a set": {answers{err: refused}, func(s lock.Service) {
+			_, _ = s.Acquire(t.Context(), lock.Acquire{Set: []lock.Member{{Name: "a", Mode: lock.Permit, Capacity: 2}}, Wait: time.Second})
+		}, `paddock_wait_seconds_count{mode="permit",outcome="lock_held"} 1`},
+		"a renewal of a set": {answers{}, func(s lock.Service) { _, _ = s.Renew(t.Context(), lock.Renew{Set: []string{"a", "b"}}) },
+			`paddock_renewals_total{outcome="renewed"} 1`},
+		"a renewal of a part": {answers{err: &lock.Error{Code: lock.ErrLeaseInSet}}, func(s lock.Service) { _, _ = s.Renew(t.Context(), lock.Renew{Name: "a"}) },
+			`paddock_renewals_total{outcome="lease_in_set"} 1`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := metrics.New("1.2.3", "abc")
+			c.call(m.Calls(c.inner))
+			if got := scrape(t, m); !strings.Contains(got, c.want+"\n") {
+				t.Errorf("there is no %s in\n%s", c.want, got)
+			}
+		})
+	}
+}
+
 // TestTheEndOfALeaseIsCounted, with the time for which it was held. An expired one was held until its end.
 func TestTheEndOfALeaseIsCounted(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package request
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,9 @@ func FuzzDecode(f *testing.F) {
 		`{"holder": "a", "mode": "permit", "capacity": 3, "wait_ms": 30000, "keep_place": true}`,
 		`{"lock": "a", "fencing_token": 1, "value": null, "if_version": 0}`, `{"fencing_token": 9007199254740992, "reason": "r"}`,
 		`{"session_id": "7c1b7e5a-3d0f-4a55-9d27-6d0a2b1c9e44", "holder": "a", "grace_ms": 0}`, `{"reason": "r", "skip_grace": true}`,
+		`{"holder": "a", "locks": [{"name": "a"}, {"name": "b", "mode": "permit", "capacity": 3}], "wait_ms": 1}`,
+		`{"holder": "a", "locks": [{"name": "a", "name": "b"}, {"a/b~%d": 1}, 1, null, [[{}]]]}`, `{"holder": "a", "locks": {}}`,
+		`{"lease_id": "5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11", "names": ["a", "b"]}`, `{"names": ["a", 1, {"b": [}]}`,
 		`{"holder": null}`, `{"a": 1, "a": 2}`, `{"\u0061": 1}`, `{"": 1}`, `[]`, `null`, ``, `{`, `{}x`, `{"value": [[[[]]]]}`, "{\"\xff\": 1}",
 	} {
 		f.Add([]byte(seed))
@@ -39,6 +43,7 @@ func FuzzDecode(f *testing.F) {
 		checkDecoded(t, body, err, "lease_id")
 		_, err = d.Revoke("a", body)
 		checkDecoded(t, body, err, "fencing_token", "reason")
+		checkSets(t, d, body)
 		_, err = d.OpenSession("", body)
 		checkDecoded(t, body, err, "holder")
 		_, err = d.RenewSession("", body)
@@ -55,6 +60,41 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("value %q is not JSON", write.Value)
 		}
 	})
+}
+
+// checkSets decodes the body as each call about a set, and checks that an accepted one has all locks as they were sent.
+func checkSets(t *testing.T, d *Decoder, body []byte) {
+	t.Helper()
+	a, err := d.AcquireSet("", body)
+	checkDecoded(t, body, err, "holder", "locks")
+	if err == nil {
+		var sent wire.AcquireSetRequest
+		if err := json.Unmarshal(body, &sent); err != nil || len(sent.Locks) != len(a.Set) || len(a.Set) == 0 {
+			t.Fatalf("accepted %q as %+v: %v", body, a, err)
+		}
+		for i, m := range sent.Locks {
+			if a.Set[i].Name != m.Name || a.Set[i].Capacity != wire.ValueOf(m.Capacity) || (a.Set[i].Mode == 0) != (m.Mode == nil) {
+				t.Errorf("lock %d of %q became %+v", i, body, a.Set[i])
+			}
+		}
+	}
+	renewed, err := d.RenewSet("", body)
+	checkNames(t, body, renewed.Set, err)
+	released, err := d.ReleaseSet("", body)
+	checkNames(t, body, released.Set, err)
+}
+
+// checkNames checks that the accepted body of a renewal or a release has these names.
+func checkNames(t *testing.T, body []byte, names []string, err error) {
+	t.Helper()
+	checkDecoded(t, body, err, "lease_id", "names")
+	var sent wire.RenewSetRequest
+	if err != nil {
+		return
+	}
+	if err := json.Unmarshal(body, &sent); err != nil || len(names) == 0 || !slices.Equal(sent.Names, names) {
+		t.Errorf("accepted %q as %q: %v", body, names, err)
+	}
 }
 
 // checkDecoded checks that an accepted body is an object with these members to the lenient decoder of the standard

@@ -22,6 +22,7 @@ func TestDecoderCanBeReused(t *testing.T) {
 		`{"holder":"worker-1","metadata":{"a":1,"a":2}}`,
 		`{"holder":"worker-1","nobody":1}`,
 		`{"holder":"worker-1","metadata":{"a":[[[`,
+		`{"holder":"worker-1","locks":[{"name":"a"},{"name":"b","mode":"shared"}]}`, `{"holder":"worker-1","locks":[{"name":"a"},{}]}`,
 		`{}`, ``, `[]`, `{"holder":"worker-1"}{`,
 	}
 	for _, before := range bodies {
@@ -32,6 +33,11 @@ func TestDecoderCanBeReused(t *testing.T) {
 			want, wantErr := new(Decoder).Acquire("a", []byte(body))
 			if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(gotErr, wantErr) {
 				t.Errorf("%s after %s: %v, %v; want %v, %v", body, before, got, gotErr, want, wantErr)
+			}
+			got, gotErr = used.AcquireSet("", []byte(body))
+			want, wantErr = new(Decoder).AcquireSet("", []byte(body))
+			if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(gotErr, wantErr) {
+				t.Errorf("%s after %s, as a set: %v, %v; want %v, %v", body, before, got, gotErr, want, wantErr)
 			}
 		}
 	}

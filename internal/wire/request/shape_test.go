@@ -30,6 +30,10 @@ func TestShapesAreThoseOfTheDocument(t *testing.T) {
 		"renew session":   {renewSessionBody, reflect.TypeFor[wire.RenewSessionRequest]()},
 		"close session":   {closeSessionBody, reflect.TypeFor[wire.CloseSessionRequest]()},
 		"revoke session":  {revokeSessionBody, reflect.TypeFor[wire.RevokeSessionRequest]()},
+		"acquire a set":   {acquireSetBody, reflect.TypeFor[wire.AcquireSetRequest]()},
+		"renew a set":     {renewSetBody, reflect.TypeFor[wire.RenewSetRequest]()},
+		"release a set":   {releaseSetBody, reflect.TypeFor[wire.ReleaseSetRequest]()},
+		"lock of a set":   {setMember, reflect.TypeFor[wire.SetMember]()},
 		"item to acquire": {acquireItem, reflect.TypeFor[wire.BatchAcquire]()},
 		"item to renew":   {renewItem, reflect.TypeFor[wire.BatchRenew]()},
 		"item to release": {releaseItem, reflect.TypeFor[wire.BatchRelease]()},
@@ -73,6 +77,7 @@ func TestMembersHaveTheTypesOfTheDocument(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
 		"text": `"x"`, "uuid": `"5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11"`, "instant": `"2026-01-02T03:04:05Z"`, "number": `7`, "boolean": `true`, "list": `[]`,
+		"locks": `[{"name": "x"}, {"name": "y"}]`, "names": `["x", "y"]`,
 	}
 	for _, c := range []struct {
 		model  reflect.Type
@@ -90,6 +95,12 @@ func TestMembersHaveTheTypesOfTheDocument(t *testing.T) {
 		{reflect.TypeFor[wire.CloseSessionRequest](), func(d *Decoder, body []byte) error { return errorOf(d.CloseSession("", body)) }},
 		{reflect.TypeFor[wire.RevokeSessionRequest](), func(d *Decoder, body []byte) error {
 			return errorOf(d.RevokeSession("7bb9f2a32ab6969f", body))
+		}},
+		{reflect.TypeFor[wire.AcquireSetRequest](), func(d *Decoder, body []byte) error { return errorOf(d.AcquireSet("", body)) }},
+		{reflect.TypeFor[wire.RenewSetRequest](), func(d *Decoder, body []byte) error { return errorOf(d.RenewSet("", body)) }},
+		{reflect.TypeFor[wire.ReleaseSetRequest](), func(d *Decoder, body []byte) error { return errorOf(d.ReleaseSet("", body)) }},
+		{reflect.TypeFor[wire.SetMember](), func(d *Decoder, lock []byte) error {
+			return errorOf(d.AcquireSet("", []byte(`{"holder": "h", "locks": [{"name": "a"}, `+string(lock)+`]}`)))
 		}},
 		{reflect.TypeFor[wire.BatchAcquire](), decodeItem}, {reflect.TypeFor[wire.BatchRenew](), decodeItem}, {reflect.TypeFor[wire.BatchRelease](), decodeItem},
 	} {
@@ -152,8 +163,12 @@ func kindsOf(t reflect.Type) []string {
 		return []string{"text", "uuid", "instant"}
 	case t.Kind() == reflect.Bool:
 		return []string{"boolean"}
+	case t.Kind() == reflect.Slice && t.Elem() == reflect.TypeFor[wire.SetMember]():
+		return []string{"locks"}
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.String:
+		return []string{"names"}
 	case t.Kind() == reflect.Slice:
-		return []string{"list", "text", "uuid", "instant", "number", "boolean"}
+		return []string{"list", "text", "uuid", "instant", "number", "boolean", "locks", "names"}
 	}
 	return []string{"number"}
 }

@@ -125,7 +125,8 @@ export interface paths {
          * Revoke a lease
          * @description For operators. The request names the token to revoke, so that it cannot hit a lease granted in the meantime,
          *     and a reason, which the holder's next call and the events show. The next grant has a greater token. Shared
-         *     leases have one token and are revoked together, unless `slot` selects one.
+         *     leases have one token and are revoked together, unless `slot` selects one. If the lock was acquired together
+         *     with others, the leases of the whole set are revoked.
          *
          *     The lease ends immediately: from then on its holder's calls fail with `lease_lost`. If the lease has a grace,
          *     it blocks conflicting grants until the grace, counted from the revocation, is over, so that the holder has
@@ -137,6 +138,83 @@ export interface paths {
          *     granted. Writes that name the slot of a permit are rejected as soon as the permit is revoked.
          */
         post: operations["revokeLock"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/acquire": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Acquire several locks together
+         * @description Acquires a set of 1 to 32 locks, all or none. The set has one `lease_id`, and its leases begin and end at the
+         *     same instants. Each lock has its own mode. A set of one lock is that lock alone: its lease is the same as one
+         *     of `/v1/locks/{name}/acquire`, and either call may renew or release it.
+         *
+         *     With `wait_ms`, the request takes a place in the queue of each lock. It holds nothing while it waits, and is
+         *     granted all locks at once. So sets that wait cannot block each other forever, whatever the order of their locks. First
+         *     come, first served holds at each lock, and that has a cost: while a set is the first in the queue of a free
+         *     lock and waits for its other locks, the waiters behind it wait, too.
+         *
+         *     All locks of the set get the same fencing token, which is greater than every earlier token of each of them.
+         *     The exception is a shared lease that joins other readers: it gets their token.
+         *
+         *     Retries, `wait_ms`, `keep_place`, `session_id` and the other members are as for one lock. A set counts as one
+         *     call for the rate limit of an API key. The key must cover all names. A batch cannot contain sets.
+         */
+        post: operations["acquireSet"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/renew": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Renew the leases of a set
+         * @description Moves the end of all leases of the set, as a renewal does for one lease. `names` must be exactly the locks
+         *     that were acquired together, in any order.
+         */
+        post: operations["renewSet"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Release the leases of a set
+         * @description Releases all leases of the set, or gives up its places in the queues. `names` must be exactly the locks that
+         *     were acquired together, in any order. A repeated release succeeds again. If a lease ended in another way, the
+         *     others are released, and the response is `lease_lost` and says how: the work may have overlapped with another
+         *     holder's.
+         */
+        post: operations["releaseSet"];
         delete?: never;
         options?: never;
         head?: never;
@@ -769,6 +847,85 @@ export interface components {
             /** Format: uuid */
             lease_id: string;
         };
+        AcquireSetRequest: {
+            /**
+             * Format: uuid
+             * @description A random UUID that you choose. Keep it secret. If absent, the service chooses one, and the call cannot be
+             *     retried safely.
+             */
+            lease_id?: string;
+            /**
+             * @description A display name for people. It proves nothing. It needs at least one visible character. Control characters,
+             *     line separators and characters that change the direction of text are not allowed.
+             * @example worker-1
+             */
+            holder: string;
+            /** @description The locks, each once, in any order. */
+            locks: components["schemas"]["SetMember"][];
+            /**
+             * Format: int64
+             * @description How long to wait in the queues. The default, 0, does not wait.
+             * @example 30000
+             */
+            wait_ms?: number;
+            /**
+             * @description Keep the places for ten seconds after the wait, for the next call with this `lease_id`. Requires a
+             *     `lease_id`. The default is false. If the connection closes, the set leaves the queues in any case.
+             * @example true
+             */
+            keep_place?: boolean;
+            /**
+             * Format: int64
+             * @description How long the leases last without a renewal. The default is 30000. A deployment may set a lower maximum.
+             * @example 30000
+             */
+            ttl_ms?: number;
+            /**
+             * Format: int64
+             * @description How long after their end the leases still block conflicting grants; the holder may still renew them during
+             *     that time. The default is 0. A grace also applies after a revocation, unless that says `skip_grace`.
+             * @example 0
+             */
+            grace_ms?: number;
+            /**
+             * Format: int64
+             * @description The maximum time from the grant to the end of the leases, renewals included. By default there is no
+             *     maximum.
+             * @example 3600000
+             */
+            max_hold_ms?: number;
+            /**
+             * Format: uuid
+             * @description The session that keeps the leases alive. `ttl_ms` and `grace_ms` are then those of the session and must be
+             *     absent. By default the leases are renewed by themselves.
+             */
+            session_id?: string;
+            metadata?: components["schemas"]["Metadata"];
+        };
+        /** @description One lock of a set. */
+        SetMember: {
+            name: components["schemas"]["LockName"];
+            mode?: components["schemas"]["Mode"];
+            capacity?: components["schemas"]["Capacity"];
+        };
+        RenewSetRequest: {
+            /** Format: uuid */
+            lease_id: string;
+            /** @description The locks that were acquired together, each once, in any order. */
+            names: components["schemas"]["LockName"][];
+            /**
+             * Format: int64
+             * @description The leases' new TTL. By default the TTL stays the same. It must be absent for the leases of a session.
+             */
+            ttl_ms?: number;
+            metadata?: components["schemas"]["Metadata"];
+        };
+        ReleaseSetRequest: {
+            /** Format: uuid */
+            lease_id: string;
+            /** @description The locks that were acquired together, each once, in any order. */
+            names: components["schemas"]["LockName"][];
+        };
         RevokeRequest: {
             fencing_token: components["schemas"]["Token"];
             /** @description Revoke only the lease in this slot. By default, all leases with the token are revoked. */
@@ -938,6 +1095,58 @@ export interface components {
             session?: components["schemas"]["SessionRef"];
             metadata?: components["schemas"]["Metadata"];
         };
+        /** @description The leases of a set. They have the same `lease_id`, times and metadata. */
+        LeaseSet: {
+            /**
+             * Format: uuid
+             * @description The secret that proves the leases are yours.
+             */
+            lease_id: string;
+            holder: string;
+            /** @description The locks, in the order of their names. */
+            locks: components["schemas"]["SetLease"][];
+            /** Format: int64 */
+            ttl_ms: number;
+            /** Format: int64 */
+            grace_ms: number;
+            /**
+             * Format: int64
+             * @description Absent if there is no maximum.
+             */
+            max_hold_ms?: number;
+            /** Format: date-time */
+            acquired_at: string;
+            /**
+             * Format: date-time
+             * @description For people. Programs should use `expires_in_ms`.
+             */
+            expires_at: string;
+            /**
+             * Format: int64
+             * @description The remaining time, counted from the moment the request was sent.
+             */
+            expires_in_ms: number;
+            /** @description The session that keeps the leases alive. Absent if they are renewed by themselves. */
+            session?: components["schemas"]["SessionRef"];
+            metadata?: components["schemas"]["Metadata"];
+        };
+        /** @description What the leases of a set have of their own. */
+        SetLease: {
+            name: string;
+            mode: components["schemas"]["Mode"];
+            /** @description 0 for an exclusive lease, 1 or greater for others. */
+            slot: number;
+            fencing_token: components["schemas"]["Token"];
+        };
+        /**
+         * @description The names of the locks that were acquired together, or are waited for together, this one included, in order.
+         *     Absent if there is only this one. A name that the API key does not cover is shown as `(not covered)`.
+         * @example [
+         *       "accounts:17",
+         *       "accounts:42"
+         *     ]
+         */
+        SetNames: string[];
         /** @description The public view of a lease, without its `lease_id`. */
         LeaseInfo: {
             /** @description 0 for an exclusive lease, 1 or greater for others. */
@@ -960,6 +1169,7 @@ export interface components {
             revoked?: boolean;
             /** @description The session that keeps the lease alive. Absent if there is none. */
             session?: components["schemas"]["SessionRef"];
+            set?: components["schemas"]["SetNames"];
             metadata?: components["schemas"]["Metadata"];
         };
         Lock: {
@@ -1104,6 +1314,7 @@ export interface components {
             mode: components["schemas"]["Mode"];
             capacity?: components["schemas"]["Capacity"];
             holder: string;
+            set?: components["schemas"]["SetNames"];
             /** Format: date-time */
             joined_at: string;
             /** Format: int64 */
@@ -1123,7 +1334,10 @@ export interface components {
              * @enum {string}
              */
             blocked_by: "holders" | "queue" | "disconnected";
-            /** @description The leases that block the waiter, if `blocked_by` is `holders`. */
+            /**
+             * @description The leases that block the waiter, if `blocked_by` is `holders`. Empty if a set waits for its other locks
+             *     only.
+             */
             leases: components["schemas"]["LeaseInfo"][];
         };
         LockPage: {
@@ -1316,6 +1530,7 @@ export interface components {
          *     | `lock_held` | 409 | another holder has the lock |
          *     | `lease_lost` | 409 | the lease has ended; stop the work |
          *     | `lease_id_in_use` | 409 | the `lease_id` belongs to another lease or place |
+         *     | `lease_in_set` | 409 | the lease is one of several that were acquired together; renew or release all of them |
          *     | `session_lost` | 409 | the session has ended, and its leases with it; stop the work |
          *     | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
          *     | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
@@ -1343,7 +1558,7 @@ export interface components {
          *     | `internal` | 500 | internal error |
          * @enum {string}
          */
-        Code: "invalid_request" | "lock_held" | "lease_lost" | "lease_id_in_use" | "session_lost" | "session_id_in_use" | "capacity_mismatch" | "too_many_leases" | "too_many_waiters" | "token_mismatch" | "version_mismatch" | "stale_token" | "unknown_token" | "not_found" | "key_missing" | "key_invalid" | "key_expired" | "role_missing" | "name_not_allowed" | "rate_limited" | "no_route" | "method_not_allowed" | "cross_origin" | "body_too_large" | "header_too_large" | "unsupported_media_type" | "unavailable" | "unknown_outcome" | "internal";
+        Code: "invalid_request" | "lock_held" | "lease_lost" | "lease_id_in_use" | "lease_in_set" | "session_lost" | "session_id_in_use" | "capacity_mismatch" | "too_many_leases" | "too_many_waiters" | "token_mismatch" | "version_mismatch" | "stale_token" | "unknown_token" | "not_found" | "key_missing" | "key_invalid" | "key_expired" | "role_missing" | "name_not_allowed" | "rate_limited" | "no_route" | "method_not_allowed" | "cross_origin" | "body_too_large" | "header_too_large" | "unsupported_media_type" | "unavailable" | "unknown_outcome" | "internal";
         /**
          * @description An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
          *     them.
@@ -1357,7 +1572,10 @@ export interface components {
             detail: string;
             /** @description The same as in the header `X-Request-Id` and in the service's log. */
             request_id: string;
-            /** @description JSON Pointer to the invalid member, or the name of the invalid parameter. */
+            /**
+             * @description JSON Pointer to the invalid member, such as `/ttl_ms` or `/locks/3/name`, or the name of the invalid
+             *     parameter.
+             */
             pointer?: string;
             /** @description The holder of the lock. */
             holder?: string;
@@ -1396,6 +1614,20 @@ export interface components {
             ended_at?: string;
             /** @description The reason for the revocation. */
             reason?: string;
+            /** @description The locks of a set that cannot be granted now. */
+            blockers?: components["schemas"]["BlockedLock"][];
+            /** @description The locks that were acquired together with this one. */
+            set?: string[];
+        };
+        /** @description A lock of a set that cannot be granted now. */
+        BlockedLock: {
+            name: string;
+            /** @description The holder of a lease in the way. Absent if only waiters are. */
+            holder?: string;
+            /** Format: int64 */
+            retry_after_ms: number;
+            /** @description The number of waiters. Absent if there are none. */
+            ahead?: number;
         };
     };
     responses: {
@@ -1408,7 +1640,10 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `lease_lost`: the lease has ended; `ended` says how, if known. Stop the work. */
+        /**
+         * @description `lease_lost`: the lease has ended; `ended` says how, if known. Stop the work. `lease_in_set`: the lease is one
+         *     of several that were acquired together; `set` names their locks. Renew or release all of them.
+         */
         LeaseLost: {
             headers: {
                 [name: string]: unknown;
@@ -1638,10 +1873,10 @@ export interface operations {
             /**
              * @description `lock_held`: another holder has the lock. `holder` names it, `retry_after_ms` and `Retry-After` say when
              *     to retry, `waiters_ahead` counts the waiters in front of you, and `place_kept_ms` says how long your place
-             *     is kept. `lease_id_in_use`: the `lease_id` belongs to a lease or place with another holder, mode, capacity
-             *     or session. `capacity_mismatch`: permits of another `capacity` are held or waited for. `lease_lost`: a
-             *     lease with this `lease_id` was granted before and has ended. `session_lost`: the session of the
-             *     `session_id` has ended, perhaps during the wait.
+             *     is kept. `lease_id_in_use`: the `lease_id` belongs to a lease or place with another holder, mode,
+             *     capacity, session or set of locks. `capacity_mismatch`: permits of another `capacity` are held or waited
+             *     for. `lease_lost`: a lease with this `lease_id` was granted before and has ended. `session_lost`: the
+             *     session of the `session_id` has ended, perhaps during the wait.
              */
             409: {
                 headers: {
@@ -1778,6 +2013,129 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    acquireSet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AcquireSetRequest"];
+            };
+        };
+        responses: {
+            /** @description An earlier call with this `lease_id` was granted the locks. This is their current state. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeaseSet"];
+                };
+            };
+            /** @description All locks were granted. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeaseSet"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /**
+             * @description `lock_held`: not all locks can be granted now, so none was. `blockers` has those that cannot; `holder`,
+             *     `waiters_ahead`, `retry_after_ms` and `Retry-After` sum them up. `lease_id_in_use`: the `lease_id` belongs
+             *     to leases or places with another holder, mode, capacity, session or set of locks. The other codes are
+             *     those of `/v1/locks/{name}/acquire`.
+             */
+            409: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    renewSet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RenewSetRequest"];
+            };
+        };
+        responses: {
+            /** @description The leases, with their new end and the same tokens. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeaseSet"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["LeaseLost"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    releaseSet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReleaseSetRequest"];
+            };
+        };
+        responses: {
+            /** @description Released by this call or an earlier one. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["LeaseLost"];
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];

@@ -1,0 +1,343 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/internal/testkit/memlock"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server"
+)
+
+const setJSON = `{"lease_id":"` + leaseText + `","holder":"worker-1","ttl_ms":30000,"grace_ms":2000,"expires_in_ms":29000,
+	"acquired_at":"2026-01-02T03:04:05.678901Z","expires_at":"2026-01-02T03:04:35.678901Z","a_later_field":true,
+	"locks":[{"name":"a","mode":"shared","slot":2,"fencing_token":41},{"name":"b","mode":"exclusive","slot":0,"fencing_token":42}]}`
+
+// transfer acquires two locks.
+func transfer() lock.Acquire {
+	return lock.Acquire{Set: []lock.Member{{Name: "b"}, {Name: "a", Mode: lock.Shared}}, LeaseID: leaseID, Holder: "worker-1"}
+}
+
+// setNames are those of transfer.
+var setNames = []string{"b", "a"}
+
+func TestSetRequestsOnTheWire(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		call   func(lock.Service) error
+		want   string // method, path and body
+	}{
+		"acquire": {http.StatusCreated, setJSON, func(s lock.Service) error {
+			_, err := s.Acquire(t.Context(), transfer())
+			return err
+		}, `POST /v1/acquire {"lease_id":"` + leaseText + `","holder":"worker-1","locks":[{"name":"b"},{"mode":"shared","name":"a"}]}`},
+		"renew": {http.StatusOK, setJSON, func(s lock.Service) error {
+			_, err := s.Renew(t.Context(), lock.Renew{Set: setNames, LeaseID: leaseID, TTL: time.Minute})
+			return err
+		}, `POST /v1/renew {"lease_id":"` + leaseText + `","names":["b","a"],"ttl_ms":60000}`},
+		"release": {http.StatusNoContent, "", func(s lock.Service) error {
+			return s.Release(t.Context(), lock.Release{Set: setNames, LeaseID: leaseID})
+		}, `POST /v1/release {"lease_id":"` + leaseText + `","names":["b","a"]}`},
+	} {
+		var r request
+		if err := c.call(over(t, heard(&r, c.status, c.body))); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := r.method + " " + r.uri + " " + r.text; got != c.want {
+			t.Errorf("%s: sent %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestASetFromTheWire(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
+	first := lock.Lease{
+		ID: leaseID, Name: "a", Slot: 2, Mode: lock.Shared, Holder: "worker-1", Token: 41, TTL: 30 * time.Second, Grace: 2 * time.Second,
+		AcquiredAt: at, ExpiresAt: at.Add(30 * time.Second), Set: []string{"a", "b"},
+	}
+	second := first
+	second.Name, second.Slot, second.Mode, second.Token = "b", 0, lock.Exclusive, 42
+	for status, replayed := range map[int]bool{http.StatusCreated: false, http.StatusOK: true} {
+		got, err := over(t, saying(status, "application/json", setJSON)).Acquire(t.Context(), transfer())
+		want := lock.Grant{Lease: first, Members: []lock.Lease{first, second}, Replayed: replayed}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(lock.Grant{}, "Until")); err != nil || diff != "" {
+			t.Errorf("status %d: %v, %s", status, err, diff)
+		}
+	}
+	for name, body := range map[string]string{
+		"one lease": leaseJSON, "another lock": strings.Replace(setJSON, `"name":"b"`, `"name":"c"`, 1), "no locks": `{}`,
+	} {
+		c := over(t, saying(http.StatusOK, "application/json", body))
+		_, err := c.Acquire(t.Context(), transfer())
+		expect(t, name, err, lock.ErrUnknownOutcome)
+		_, err = c.Renew(t.Context(), lock.Renew{Set: setNames, LeaseID: leaseID})
+		expect(t, name, err, lock.ErrUnknownOutcome)
+	}
+}
+
+func TestUntilOfASetCountsFromSending(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := over(t, func(r *http.Request) (*http.Response, error) {
+			<-time.After(7 * time.Second)
+			return reply(r, http.StatusOK, "application/json", setJSON), nil
+		})
+		for range 2 {
+			sent := time.Now()
+			got, err := c.Renew(t.Context(), lock.Renew{Set: setNames, LeaseID: leaseID})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := got.Until.Sub(sent); d != 29*time.Second {
+				t.Errorf("Until is %v after sending, want the 29s of expires_in_ms", d)
+			}
+		}
+	})
+}
+
+// TestSetsAreNotCoalesced sends three calls about sets and two about one lock while all connections are in use.
+func TestSetsAreNotCoalesced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, client.Options{})
+		busy := h.saturate()
+		h.call(func() error {
+			_, err := h.Acquire(t.Context(), transfer())
+			return err
+		})
+		h.call(func() error {
+			_, err := h.Renew(t.Context(), lock.Renew{Set: setNames, LeaseID: leaseID})
+			return err
+		})
+		h.call(func() error { return h.Release(t.Context(), lock.Release{Set: setNames, LeaseID: leaseID}) })
+		for _, name := range []string{"x", "y"} {
+			h.call(func() error { return h.Release(t.Context(), lock.Release{Name: name, LeaseID: leaseID}) })
+		}
+		sets := h.requests(3)
+		for i, path := range []string{"/v1/acquire", "/v1/renew", "/v1/release"} {
+			if sets[i].path != path {
+				t.Errorf("request %d is for %s, want %s", i, sets[i].path, path)
+			}
+		}
+		sets[0].answer(http.StatusCreated, "application/json", setJSON)
+		sets[1].answer(http.StatusOK, "application/json", setJSON)
+		sets[2].answer(http.StatusNoContent, "application/json", "")
+		grantAll(busy)
+		h.request("[re:x re:y]").grant()
+		h.all.Wait()
+	})
+}
+
+func TestSetCallsThatCannotBeSentAreRefused(t *testing.T) {
+	t.Parallel()
+	c := over(t, func(r *http.Request) (*http.Response, error) {
+		t.Errorf("sent %s %s", r.Method, r.URL)
+		return reply(r, http.StatusOK, "application/json", setJSON), nil
+	})
+	set := transfer().Set
+	for field, as := range map[string][]lock.Acquire{
+		"locks": {
+			{Name: "a", Set: set, Holder: "h"}, {Mode: lock.Shared, Set: set, Holder: "h"}, {Capacity: 3, Set: set, Holder: "h"},
+		},
+		"holder":   {{Set: set, Holder: "\xff"}},
+		"metadata": {{Set: set, Holder: "h", Metadata: json.RawMessage(`{`)}},
+	} {
+		for _, a := range as {
+			_, err := c.Acquire(t.Context(), a)
+			expectField(t, err, field)
+		}
+	}
+	_, err := c.Renew(t.Context(), lock.Renew{Name: "a", Set: setNames, LeaseID: leaseID})
+	expectField(t, err, "names")
+	expectField(t, c.Release(t.Context(), lock.Release{Name: "a", Set: setNames, LeaseID: leaseID}), "names")
+	for field, item := range map[string]lock.Command{
+		"locks": lock.Acquire{Set: set, Holder: "h"}, "names": lock.Release{Set: setNames, LeaseID: leaseID},
+	} {
+		expectField(t, c.Batch(t.Context(), []lock.Command{item})[0].Err, field)
+	}
+}
+
+func expectField(t *testing.T, err error, field string) {
+	t.Helper()
+	var e *lock.Error
+	if !errors.As(err, &e) || e.Code != lock.ErrInvalid || e.Field != field {
+		t.Errorf("the error is %#v, want the field %s", err, field)
+	}
+}
+
+// TestACanceledWaitForASetGivesUpItsPlaces cancels an acquire that waits, and checks that its locks are released.
+func TestACanceledWaitForASetGivesUpItsPlaces(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var mu sync.Mutex
+	var sent []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		sent = append(sent, r.URL.Path+" "+string(body))
+		mu.Unlock()
+		if r.URL.Path == "/v1/acquire" {
+			cancel()
+			<-r.Context().Done()
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	t.Cleanup(s.Close)
+	a := transfer()
+	a.Wait = lock.MaxWait
+	_, err := open(t, client.Options{BaseURL: s.URL}).Acquire(ctx, a)
+	expect(t, "Acquire", err, lock.ErrUnknownOutcome)
+	mu.Lock()
+	defer mu.Unlock()
+	if want := `/v1/release {"lease_id":"` + leaseText + `","names":["b","a"]}`; len(sent) != 2 || sent[1] != want {
+		t.Errorf("sent %q, want the second to be %s", sent, want)
+	}
+}
+
+// serviceOverHTTP returns a client of a real server, and the service behind it.
+func serviceOverHTTP(t *testing.T) (*client.Client, lock.Service) {
+	t.Helper()
+	inner := memlock.New().Replica(1)
+	s := httptest.NewServer(server.New(server.Options{Locks: inner}))
+	t.Cleanup(s.Close)
+	return open(t, client.Options{BaseURL: s.URL}), inner
+}
+
+// TestSetsCrossTheWire compares the answers of the client with those of the service itself.
+func TestSetsCrossTheWire(t *testing.T) {
+	t.Parallel()
+	c, inner := serviceOverHTTP(t)
+	a := transfer()
+	a.TTL, a.MaxHold, a.Metadata = time.Minute, time.Hour, json.RawMessage(`{"a":[1]}`)
+	granted, err := c.Acquire(t.Context(), a)
+	if err != nil || len(granted.Members) != 2 || granted.Replayed || granted.Until.After(time.Now().Add(time.Minute)) {
+		t.Fatalf("granted %+v, %v", granted, err)
+	}
+	replayed, err := c.Acquire(t.Context(), a)
+	want, innerErr := inner.Acquire(t.Context(), a)
+	if err := errors.Join(err, innerErr); err != nil {
+		t.Fatal(err)
+	}
+	ignored := cmpopts.IgnoreFields(lock.Grant{}, "Until")
+	utc := cmp.Transformer("utc", time.Time.UTC)
+	private := cmpopts.IgnoreFields(lock.Lease{}, "Place", "Attachment", "ClaimDeadline")
+	if diff := cmp.Diff(want, replayed, ignored, utc, private); diff != "" {
+		t.Errorf("the replay differs (-service +client):\n%s", diff)
+	}
+	l, err := c.Lock(t.Context(), "a")
+	if err != nil || len(l.Leases) != 1 || !cmp.Equal(l.Leases[0].Set, []string{"a", "b"}) {
+		t.Errorf("the lock is %+v, %v", l, err)
+	}
+	renewed, err := c.Renew(t.Context(), lock.Renew{Set: []string{"a", "b"}, LeaseID: leaseID})
+	if err != nil || len(renewed.Members) != 2 || renewed.Members[1].Token != granted.Members[1].Token {
+		t.Errorf("renewed %+v, %v", renewed, err)
+	}
+	for range 2 {
+		if err := c.Release(t.Context(), lock.Release{Set: setNames, LeaseID: leaseID}); err != nil {
+			t.Error(err)
+		}
+	}
+	if l, err := c.Lock(t.Context(), "b"); err != nil || l.State != lock.Free {
+		t.Errorf("the lock is %+v, %v", l, err)
+	}
+	one, err := c.Acquire(t.Context(), lock.Acquire{Set: []lock.Member{{Name: "c", Mode: lock.Permit, Capacity: 2}}, Holder: "h"})
+	if err != nil || one.Members != nil || one.Name != "c" || one.Mode != lock.Permit || one.Slot != 1 || one.Set != nil {
+		t.Errorf("a set of one was granted %+v, %v", one, err)
+	}
+	if err := c.Release(t.Context(), lock.Release{Name: "c", LeaseID: one.ID}); err != nil {
+		t.Error(err)
+	}
+}
+
+// otherLeaseID is that of a set that is held.
+var otherLeaseID = lock.LeaseID{1}
+
+// reader is a member of the set that is held.
+var reader = lock.Member{Name: "a", Mode: lock.Shared}
+
+// Acquires of sets that are refused while the other set is held.
+var refusedAcquires = map[string]lock.Acquire{
+	"held":                     {Set: []lock.Member{{Name: "c"}, {Name: "b"}, {Name: "a"}}, Holder: "h"},
+	"in use by other names":    {Set: []lock.Member{reader, {Name: "c"}}, LeaseID: otherLeaseID, Holder: "worker-1"},
+	"in use by a set":          {Name: "b", LeaseID: otherLeaseID, Holder: "worker-1"},
+	"a lock twice":             {Set: []lock.Member{reader, reader}, Holder: "h"},
+	"an invalid name":          {Set: []lock.Member{reader, {Name: "a/b"}}, Holder: "h"},
+	"an empty name":            {Set: []lock.Member{{}, reader}, Holder: "h"},
+	"a mode that there is not": {Set: []lock.Member{reader, {Name: "c", Mode: 7}}, Holder: "h"},
+	"a capacity of no permit":  {Set: []lock.Member{{Name: "c", Capacity: 2}}, Holder: "h"},
+	"too many locks":           {Set: make([]lock.Member, lock.MaxSetSize+1), Holder: "h"},
+	"a TTL in a session":       {Set: transfer().Set, Holder: "h", TTL: time.Second, SessionID: sessionID},
+	"no such session":          {Set: transfer().Set, Holder: "h", SessionID: sessionID},
+}
+
+// Renewals of sets that are refused while the other set is held. Releases are refused in the same way.
+var refusedRenewals = map[string]lock.Renew{
+	"one of the locks":         {Name: "a", LeaseID: otherLeaseID},
+	"a set of one of them":     {Set: []string{"a"}, LeaseID: otherLeaseID},
+	"more locks":               {Set: []string{"a", "b", "c"}, LeaseID: otherLeaseID},
+	"what is lost":             {Set: setNames, LeaseID: leaseID},
+	"a name twice":             {Set: []string{"a", "b", "a"}, LeaseID: otherLeaseID},
+	"a name that is not UTF-8": {Set: []string{"a", "b\xff"}, LeaseID: otherLeaseID},
+}
+
+// TestErrorsAboutSetsCrossTheWire compares the errors of the client with those of the service itself.
+func TestErrorsAboutSetsCrossTheWire(t *testing.T) {
+	t.Parallel()
+	c, inner := serviceOverHTTP(t)
+	held := transfer()
+	held.LeaseID = otherLeaseID
+	if _, err := inner.Acquire(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	for name, a := range refusedAcquires {
+		expectSame(t, name, errOf(inner.Acquire(t.Context(), a)), errOf(c.Acquire(t.Context(), a)))
+	}
+	for name, r := range refusedRenewals {
+		expectSame(t, "renewing "+name, errOf(inner.Renew(t.Context(), r)), errOf(c.Renew(t.Context(), r)))
+		end := lock.Release{Name: r.Name, Set: r.Set, LeaseID: r.LeaseID}
+		expectSame(t, "releasing "+name, inner.Release(t.Context(), end), c.Release(t.Context(), end))
+	}
+}
+
+// expectSame checks that an error is the same on both sides of the wire.
+func expectSame(t *testing.T, what string, inner, over error) {
+	t.Helper()
+	var want, got *lock.Error
+	if !errors.As(inner, &want) || !errors.As(over, &got) {
+		t.Errorf("%s: the errors are %v and %v", what, inner, over)
+		return
+	}
+	times := cmpopts.IgnoreFields(lock.BlockedLock{}, "RetryAfter") // it shrinks
+	texts := cmpopts.IgnoreFields(lock.Error{}, "Cause", "RetryAfter", "Detail")
+	if diff := cmp.Diff(want, got, times, texts); diff != "" || got.Detail == "" {
+		t.Errorf("%s: the error differs (-service +client):\n%s", what, diff)
+	}
+	for _, b := range got.Blocked {
+		if b.RetryAfter <= 0 || b.RetryAfter > 30*time.Second {
+			t.Errorf("%s: %s blocks for %v", what, b.Name, b.RetryAfter)
+		}
+	}
+}
+
+func errOf[T any](_ T, err error) error { return err }

@@ -31,10 +31,10 @@ const (
 // queue that it may have. If that release is not answered either, such a lease ends with its
 // TTL. With an Options.LeaseID nothing is released, because another process may use that id.
 func Acquire(ctx context.Context, locks lock.Service, name string, o Options) (*Lease, error) {
-	return acquire(ctx, locks, name, o, newClock())
+	return acquire(ctx, locks, alone(name), o, newClock())
 }
 
-func acquire(ctx context.Context, locks lock.Service, name string, o Options, c clock) (*Lease, error) {
+func acquire(ctx context.Context, locks lock.Service, members []lock.Member, o Options, c clock) (*Lease, error) {
 	o, err := o.resolve()
 	if err == nil && o.Session == nil && o.SessionID != (lock.SessionID{}) {
 		err = lock.Invalid("session_id", "is of a session that this process does not renew, so the end of the lease "+
@@ -43,22 +43,21 @@ func acquire(ctx context.Context, locks lock.Service, name string, o Options, c 
 	if err != nil {
 		return nil, err
 	}
-	g, suspended, err := newAcquirer(locks, name, o, c).observed(ctx)
+	a, err := newAcquirer(locks, members, o, c)
 	if err != nil {
 		return nil, err
 	}
-	return newLease(ctx, locks, o, c, g, suspended), nil
+	g, suspended, err := a.observed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newLease(ctx, a, g, suspended), nil
 }
 
 // AcquireUnmanaged acquires the lock like Acquire, but the caller must renew and release the
 // lease. It does not call OnState.
 func AcquireUnmanaged(ctx context.Context, locks lock.Service, name string, o Options) (lock.Grant, error) {
-	o, err := o.resolve()
-	if err != nil {
-		return lock.Grant{}, err
-	}
-	g, _, err := newAcquirer(locks, name, o, newClock()).observed(ctx)
-	return g, err
+	return AcquireAllUnmanaged(ctx, locks, alone(name), o)
 }
 
 // deadlineAfter returns now plus d, or zero for Forever.
@@ -71,10 +70,10 @@ func deadlineAfter(now time.Time, d time.Duration) time.Time {
 
 // An acquirer repeats an acquire until it succeeds or fails for good.
 type acquirer struct {
-	locks lock.Service
-	name  string
-	opts  Options
-	clock clock
+	locks  lock.Service
+	target target
+	opts   Options
+	clock  clock
 
 	id           lock.LeaseID
 	needsCleanUp bool      // the service may have a lease or a place under the id
@@ -83,15 +82,19 @@ type acquirer struct {
 	backoff      retryBackoff
 }
 
-func newAcquirer(locks lock.Service, name string, o Options, c clock) *acquirer {
+func newAcquirer(locks lock.Service, members []lock.Member, o Options, c clock) (*acquirer, error) {
+	t, err := targetOf(members, o)
+	if err != nil {
+		return nil, err
+	}
 	a := &acquirer{
-		locks: locks, name: name, opts: o, clock: c, id: o.LeaseID, backoff: newRetryBackoff(),
+		locks: locks, target: t, opts: o, clock: c, id: o.LeaseID, backoff: newRetryBackoff(),
 		waitUntil: deadlineAfter(c.now(), o.Wait), retryUntil: deadlineAfter(c.now(), max(o.Wait, o.Retry)),
 	}
 	if a.id == (lock.LeaseID{}) {
 		a.id = newID()
 	}
-	return a
+	return a, nil
 }
 
 func newID() lock.LeaseID { return lock.LeaseID(uuid.New()) }
@@ -117,14 +120,14 @@ func (a *acquirer) run(ctx context.Context) (lock.Grant, time.Duration, error) {
 
 // attempt sends one acquire, which waits for maxCallWait at most.
 func (a *acquirer) attempt(ctx context.Context) (lock.Grant, error) {
-	req := a.opts.request(a.name, a.id)
+	req := a.target.acquire(a.opts.request(a.id))
 	left := a.timeUntil(a.waitUntil)
 	req.Wait = min(left, maxCallWait)
 	req.KeepPlace = left > req.Wait
 	ctx, cancel := context.WithTimeout(ctx, req.Wait+answerTimeout)
 	defer cancel()
 	g, err := a.locks.Acquire(ctx, req)
-	a.needsCleanUp = a.needsCleanUp || err == nil || req.Wait > 0 ||
+	a.needsCleanUp = a.needsCleanUp || err == nil || req.Wait > 0 && !errors.Is(err, lock.ErrInvalid) ||
 		errors.Is(err, lock.ErrUnknownOutcome) || errors.Is(err, lock.ErrInternal)
 	return g, err
 }
@@ -148,7 +151,7 @@ func (a *acquirer) isFresh(g lock.Grant, suspended time.Duration) bool {
 func (a *acquirer) renew(ctx context.Context, suspended time.Duration) (lock.Grant, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	g, err := a.locks.Renew(ctx, lock.Renew{Name: a.name, LeaseID: a.id, TTL: a.opts.TTL})
+	g, err := a.locks.Renew(ctx, a.target.renewal(lock.Renew{LeaseID: a.id, TTL: a.opts.TTL}))
 	if err == nil && a.remainingOf(g, suspended) <= a.opts.Margin {
 		return g, &lock.Error{Code: lock.ErrUnavailable, Detail: fmt.Sprintf("The service answers too slowly "+
 			"for a TTL of %v: only the margin was left of the lease. Use a longer TTL.", a.opts.TTL)}
@@ -216,7 +219,7 @@ func (a *acquirer) cleanUp(ctx context.Context, err error) error {
 		remains = "The lease_id was not released."
 	} else if a.needsCleanUp {
 		releaseErr := untilAnswered(ctx, func(ctx context.Context) error {
-			return a.locks.Release(ctx, lock.Release{Name: a.name, LeaseID: a.id})
+			return a.locks.Release(ctx, a.target.release(a.id))
 		}, cleanUpTimeout)
 		if releaseErr != nil && !errors.Is(releaseErr, lock.ErrLeaseLost) {
 			remains = "The release was not answered; if a lease was granted, it ends with its TTL."

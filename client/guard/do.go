@@ -50,7 +50,7 @@ func (l *Lease) withToken(ctx context.Context) context.Context {
 
 // Context returns a context for work under the lease. It ends when parent ends; when the lease is
 // lost, with a cause that is lock.ErrLeaseLost; and when the lease is released. It carries the token
-// for lock.TokenFrom. Its Err and Done compare the clock with the deadline, so a process that was
+// of Lease.Token for lock.TokenFrom. Its Err and Done compare the clock with the deadline, so a process that was
 // paused finds the context ended even if timers are late. Call the returned function when the work
 // is done.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {

@@ -163,7 +163,7 @@ func TestAPauseIsDetectedBeforeTimersFire(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			withFixture(t, func(s *fixture) {
 				var suspended atomic.Int64
-				l, err := guard.AcquireSuspended(s.Context(), s.service, name, guard.Options{}, func() time.Duration { return time.Duration(suspended.Load()) })
+				l, err := guard.AcquireSuspended(s.Context(), s.service, []lock.Member{{Name: name}}, guard.Options{}, func() time.Duration { return time.Duration(suspended.Load()) })
 				s.must(err)
 				ctx, cancel := l.Context(s.Context())
 				defer cancel()
@@ -184,7 +184,7 @@ func TestAPauseIsDetectedBeforeTimersFire(t *testing.T) {
 func TestASuspensionIsDetectedByTheTimer(t *testing.T) {
 	withFixture(t, func(s *fixture) {
 		var suspended atomic.Int64
-		l, err := guard.AcquireSuspended(s.Context(), s.service, name, guard.Options{}, func() time.Duration { return time.Duration(suspended.Load()) })
+		l, err := guard.AcquireSuspended(s.Context(), s.service, []lock.Member{{Name: name}}, guard.Options{}, func() time.Duration { return time.Duration(suspended.Load()) })
 		s.must(err)
 		synctest.Wait()
 		suspended.Store(int64(ttl))
@@ -200,7 +200,7 @@ func TestASuspensionIsDetectedByTheTimer(t *testing.T) {
 func TestAShortSuspensionMakesTheRenewalDue(t *testing.T) {
 	withFixture(t, func(s *fixture) {
 		var suspended atomic.Int64
-		l, err := guard.AcquireSuspended(s.Context(), s.service, name, guard.Options{}, func() time.Duration { return time.Duration(suspended.Load()) })
+		l, err := guard.AcquireSuspended(s.Context(), s.service, []lock.Member{{Name: name}}, guard.Options{}, func() time.Duration { return time.Duration(suspended.Load()) })
 		s.must(err)
 		synctest.Wait()
 		suspended.Store(int64(ttl / 2))

@@ -11,7 +11,8 @@
 //	}
 //
 // [Do] is the simplest form. [Acquire] returns a [Lease] to be released by the caller. [RWLock],
-// [Semaphore] and [Election] build on them. All work with any lock.Service, usually a client.Client.
+// [Semaphore] and [Election] build on them; [DoAll] and [AcquireAll] are for several locks. All work with any
+// lock.Service, usually a client.Client.
 //
 // # How it works
 //
@@ -31,6 +32,8 @@
 //
 // A [Session] has many leases and one renewal. [OpenSession] opens it, and Options.Session acquires leases in it. They have the
 // session's deadline, and the contexts of their work end together. Use one where a process holds many locks.
+//
+// [AcquireAll] and [DoAll] acquire several locks, all or none. Such a Lease is renewed, lost and released as a whole.
 //
 // # States
 //

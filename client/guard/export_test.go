@@ -7,7 +7,9 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// AcquireSuspended is Acquire on a machine that was suspended for the time that the function returns.
-func AcquireSuspended(ctx context.Context, locks lock.Service, name string, o Options, suspended func() time.Duration) (*Lease, error) {
-	return acquire(ctx, locks, name, o, clock{suspended})
+// AcquireSuspended is AcquireAll on a machine that was suspended for the time that the function returns.
+func AcquireSuspended(
+	ctx context.Context, locks lock.Service, members []lock.Member, o Options, suspended func() time.Duration,
+) (*Lease, error) {
+	return acquire(ctx, locks, members, o, clock{suspended})
 }

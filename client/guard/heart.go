@@ -138,8 +138,11 @@ func (l *heart) finish(s State, err error) {
 	}
 }
 
-// lose ends it with a loss that the service has reported.
-func (l *heart) lose(err error) {
+// loseIfLost ends it if the service has refused a call with its loss.
+func (l *heart) loseIfLost(err error) {
+	if !isCode(err, l.lost) {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.ended() {

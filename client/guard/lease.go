@@ -17,21 +17,22 @@ const ErrReleased lock.Code = "lease_released"
 type Lease struct {
 	heart
 	locks   lock.Service
-	granted lock.Lease // as Acquire got it; renewals do not update it
-	session *Session   // nil for none
+	target  target
+	granted lock.Lease // of the first lock, as Acquire got it; renewals do not update it
+	members []Member
+	session *Session // nil for none
 }
 
 // newLease returns a Lease that renews the grant. suspended is the clock's suspended time when the
 // grant was requested. Renewals use the values of ctx but do not end with it.
-func newLease(
-	ctx context.Context, locks lock.Service, o Options, c clock, g lock.Grant, suspended time.Duration,
-) *Lease {
-	l := &Lease{locks: locks, granted: g.Lease, session: o.Session}
+func newLease(ctx context.Context, a *acquirer, g lock.Grant, suspended time.Duration) *Lease {
+	o, name := a.opts, a.target.String()
+	l := &Lease{locks: a.locks, target: a.target, granted: g.Lease, members: MembersOf(g), session: o.Session}
 	l.heart = heart{
-		name: g.Name, what: "lease of " + g.Name, lost: lock.ErrLeaseLost, token: g.Token, opts: o, clock: c,
+		name: name, what: "lease of " + name, lost: lock.ErrLeaseLost, token: g.Token, opts: o, clock: a.clock,
 		stateNotifier: stateNotifier{callback: o.OnState},
 		sendRenewal: func(ctx context.Context) (time.Time, error) {
-			renewed, err := l.locks.Renew(ctx, lock.Renew{Name: l.granted.Name, LeaseID: l.granted.ID})
+			renewed, err := l.locks.Renew(ctx, l.renewal())
 			return renewed.Until, err
 		},
 	}
@@ -43,14 +44,18 @@ func newLease(
 	return l
 }
 
-// Name returns the lock's name.
+// renewal returns a renewal of all locks of the lease.
+func (l *Lease) renewal() lock.Renew { return l.target.renewal(lock.Renew{LeaseID: l.granted.ID}) }
+
+// Name returns the lock's name, of several locks the first in the order of names, see Members.
 func (l *Lease) Name() string { return l.granted.Name }
 
 // Token returns the fencing token, to be sent with every write that the lock guards. Renewals do
-// not change it.
+// not change it. Of several locks it is that of the first in the order of names, see TokenOf.
 func (l *Lease) Token() lock.Token { return l.granted.Token }
 
-// Slot returns the slot of a permit or a shared lease, starting at 1; 0 for an exclusive lease.
+// Slot returns the slot of a permit or a shared lease, starting at 1; 0 for an exclusive lease. Of several
+// locks it is that of the first, see Members.
 func (l *Lease) Slot() int { return l.granted.Slot }
 
 // SetMetadata replaces the lease's metadata, a JSON object that all clients can read, and renews the
@@ -62,12 +67,12 @@ func (l *Lease) SetMetadata(ctx context.Context, metadata json.RawMessage) error
 	ctx, cancel := l.Context(ctx)
 	defer cancel()
 	suspended := l.clock.suspended()
-	g, err := l.locks.Renew(ctx, lock.Renew{Name: l.granted.Name, LeaseID: l.granted.ID, Metadata: metadata})
-	switch {
-	case isCode(err, lock.ErrLeaseLost):
-		l.lose(err)
-	case err == nil && l.session == nil:
-		l.applyResult(g.Until, suspended, nil) // failures are left to the next renewal
+	r := l.renewal()
+	r.Metadata = metadata
+	g, err := l.locks.Renew(ctx, r)
+	l.loseIfLost(err)
+	if err == nil && l.session == nil {
+		l.applyResult(g.Until, suspended, nil) // other failures are left to the next renewal
 	}
 	return err
 }
@@ -85,6 +90,6 @@ func (l *Lease) SetMetadata(ctx context.Context, metadata json.RawMessage) error
 // to free the lock sooner.
 func (l *Lease) Release(ctx context.Context) error {
 	return l.release(ctx, func(ctx context.Context) error {
-		return l.locks.Release(ctx, lock.Release{Name: l.granted.Name, LeaseID: l.granted.ID})
+		return l.locks.Release(ctx, l.target.release(l.granted.ID))
 	})
 }

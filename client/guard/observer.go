@@ -11,7 +11,8 @@ import (
 // An Observer sees what guards do, for metrics: here renewals fail, which the service cannot see.
 // Packages guardprom and guardotel have one for Prometheus and one for OpenTelemetry. Its methods may
 // be called by several goroutines at once. They must return at once, and must not use the Lease. Of a Session, the name is its
-// public name, and Renewed has its heartbeats; its leases are not renewed.
+// public name, and Renewed has its heartbeats; its leases are not renewed. Of several locks that were acquired together, the
+// name is all of their names in order, with commas between them: each step is seen once for the set.
 type Observer interface {
 	// Acquired is called when an acquire has ended: how long it took, waits and retries included, and its error.
 	Acquired(name string, took time.Duration, err error)
@@ -53,7 +54,7 @@ func (noObserver) Released(string, time.Duration, error) {}
 func (a *acquirer) observed(ctx context.Context) (lock.Grant, time.Duration, error) {
 	began := time.Now()
 	g, suspended, err := a.run(ctx)
-	a.opts.Observer.Acquired(a.name, time.Since(began), err)
+	a.opts.Observer.Acquired(a.target.String(), time.Since(began), err)
 	return g, suspended, err
 }
 

@@ -104,11 +104,10 @@ func defaultHolder() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// request returns the acquire request for the lease.
-func (o Options) request(name string, id lock.LeaseID) lock.Acquire {
+// request returns the acquire request for the lease, without its locks.
+func (o Options) request(id lock.LeaseID) lock.Acquire {
 	a := lock.Acquire{
-		Name: name, LeaseID: id, Holder: o.Holder, Mode: o.Mode, Capacity: o.Capacity,
-		TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Metadata: o.Metadata,
+		LeaseID: id, Holder: o.Holder, TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Metadata: o.Metadata,
 	}
 	if a.SessionID = o.SessionID; a.SessionID != (lock.SessionID{}) {
 		a.TTL, a.Grace = 0, 0

@@ -116,12 +116,14 @@ func (m *member) attemptAtRandom() {
 	}
 	length, stopDelay := randomUpTo(m.rnd, 4*m.ttl), oneOf(m.rnd, 0, 0, randomUpTo(m.rnd, m.ttl))
 	timeout := oneOf(m.rnd, longWait, longWait, longWait, randomUpTo(m.rnd, 3*m.ttl))
-	m.attempt(oneOf(m.rnd, m.names...), o, length, stopDelay, timeout)
+	names := slices.Clone(m.names)
+	m.rnd.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	m.attempt(names[:1+m.rnd.IntN(len(names))], o, length, stopDelay, timeout)
 }
 
-// attempt runs a job of the given length under the lock and checks the result. When canceled, the job runs on for
+// attempt runs a job of the given length under the locks, all or none, and checks the result. When canceled, the job runs on for
 // stopDelay. The attempt is canceled after timeout; a timeout of longWait must not be reached.
-func (m *member) attempt(name string, o guard.Options, length, stopDelay, timeout time.Duration) {
+func (m *member) attempt(names []string, o guard.Options, length, stopDelay, timeout time.Duration) {
 	ctx, cancel := context.WithCancel(m.Context())
 	defer cancel()
 	has, revoked, faults, delayed := true, false, m.faultChanges.Load(), m.delayedCalls.Load()
@@ -129,7 +131,7 @@ func (m *member) attempt(name string, o guard.Options, length, stopDelay, timeou
 	end := time.AfterFunc(timeout, func() { m.lastCleanUp.Store(m.faultChanges.Load()); cancel() })
 	defer end.Stop()
 	o.Holder = fmt.Sprintf("%s at %v", m.holder, time.Now())
-	err := m.do(ctx, name, o, func(ctx context.Context, l *guard.Lease) error {
+	err := m.do(ctx, names, o, func(ctx context.Context, l *guard.Lease) error {
 		k := &job{member: m, lease: l, mode: cmp.Or(o.Mode, lock.Exclusive), margin: cmp.Or(o.Margin, o.TTL/10)}
 		k.ctx, k.done = ctx, ctx.Done()
 		m.startJob(k)
@@ -149,7 +151,7 @@ func (m *member) attempt(name string, o guard.Options, length, stopDelay, timeou
 	})
 	switch noFaults, lost := m.noFaultSince(faults), errors.Is(err, lock.ErrLeaseLost); {
 	case m.noFaultSince(m.lastCleanUp.Load()) &&
-		(!has && !lost || m.delayedCalls.Load() == delayed && m.leavesBehind(name, o.Holder)):
+		(!has && !lost || m.delayedCalls.Load() == delayed && slices.ContainsFunc(names, func(name string) bool { return m.leavesBehind(name, o.Holder) })):
 		m.Errorf("%s does not report its loss, or leaves something behind: %v", o.Holder, err)
 	case err == nil, lost && (revoked || o.MaxHold > 0), timeout < longWait && errors.Is(err, context.Canceled):
 	case errors.Is(err, lock.ErrHeld) && o.Wait != guard.Forever:
@@ -158,12 +160,16 @@ func (m *member) attempt(name string, o guard.Options, length, stopDelay, timeou
 	}
 }
 
-// do is guard.Do with the member's suspensions.
-func (m *member) do(ctx context.Context, name string, o guard.Options, work func(context.Context, *guard.Lease) error) error {
-	if !m.suspends {
-		return guard.Do(ctx, m.service, name, o, work)
+// do is guard.DoAll with the member's suspensions.
+func (m *member) do(ctx context.Context, names []string, o guard.Options, work func(context.Context, *guard.Lease) error) error {
+	members := make([]lock.Member, len(names))
+	for i, name := range names {
+		members[i].Name = name
 	}
-	l, err := guard.AcquireSuspended(ctx, m.service, name, o, func() time.Duration { return time.Duration(m.suspended.Load()) })
+	if !m.suspends {
+		return guard.DoAll(ctx, m.service, members, o, work)
+	}
+	l, err := guard.AcquireSuspended(ctx, m.service, members, o, func() time.Duration { return time.Duration(m.suspended.Load()) })
 	if err != nil {
 		return err
 	}

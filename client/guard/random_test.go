@@ -60,7 +60,7 @@ func newModel(t *testing.T, seed uint64) *model {
 	w := &model{
 		T: t, rnd: rnd, jobs: map[*job]bool{}, revoked: map[lock.Token]time.Time{}, newest: map[string]lock.Token{},
 		locks: []lock.Service{m.Replica(1), m.Replica(2)}[:1+rnd.IntN(2)],
-		names: []string{"a", "b"}[:1+rnd.IntN(2)],
+		names: []string{"a", "b", "c"}[:1+rnd.IntN(3)],
 		modes: []lock.Mode{lock.Exclusive, lock.Shared, lock.Permit}[:1+rnd.IntN(3)],
 		ttl:   oneOf(rnd, lock.MinTTL, time.Second, 6*time.Second, 30*time.Second),
 	}
@@ -90,7 +90,7 @@ func (w *model) run(seed uint64) {
 				time.Sleep(randomUpTo(m.rnd, w.ttl))
 				m.attemptAtRandom()
 			}
-			m.attempt(w.names[0], guard.Options{TTL: w.ttl, Wait: guard.Forever}, 3*w.ttl, 0, longWait)
+			m.attempt(w.names, guard.Options{TTL: w.ttl, Wait: guard.Forever}, 3*w.ttl, 0, longWait)
 		})
 	}
 	all.Go(w.revokeAtRandom)
@@ -170,14 +170,31 @@ func (k *job) mayRun() bool {
 // has its lease. A simulated suspension does not advance the test's clock, so it is subtracted.
 func (w *model) remaining(k *job) (time.Duration, bool) {
 	reserve := k.margin + k.member.suspendedSince(k.lease.Token())
-	for _, h := range w.lock(k.lease.Name()).Leases {
-		if h.Token == k.lease.Token() && h.Slot == k.lease.Slot() && !h.Revoked {
-			return h.Remaining - reserve, true
+	left, has := longWait, true
+	for _, m := range k.lease.Members() {
+		i := slices.IndexFunc(w.lock(m.Name).Leases, func(h lock.LeaseInfo) bool { return h.Token == m.Token && h.Slot == m.Slot && !h.Revoked })
+		if i < 0 {
+			has = false
+		} else {
+			left = min(left, w.lock(m.Name).Leases[i].Remaining)
 		}
 	}
+	if has {
+		return left - reserve, true
+	}
+	return time.Until(w.revokedUntil(k)) - reserve, false
+}
+
+// revokedUntil returns when the lease of the job would have ended at the latest, if it was revoked, and zero otherwise.
+func (w *model) revokedUntil(k *job) (until time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return time.Until(w.revoked[k.lease.Token()]) - reserve, false
+	for _, m := range k.lease.Members() {
+		if t := w.revoked[m.Token]; t.After(until) {
+			until = t
+		}
+	}
+	return until
 }
 
 // checkJobs reports jobs that run past their deadlines, and jobs that overlap although their leases
@@ -193,7 +210,9 @@ func (w *model) checkJobs() {
 		case left < 0:
 			w.Errorf("%s still runs with token %d, %v after the end of its lease less the margin of %v", k.member.holder, k.lease.Token(), -left, k.margin)
 		case has:
-			together[k.lease.Name()] = append(together[k.lease.Name()], k)
+			for _, m := range k.lease.Members() {
+				together[m.Name] = append(together[m.Name], k)
+			}
 		}
 	}
 	for name, ks := range together {
@@ -207,12 +226,15 @@ func (w *model) checkJobs() {
 
 // startJob records a running job. An exclusive job must have the greatest token, unless it was revoked.
 func (w *model) startJob(k *job) {
+	revoked := !w.revokedUntil(k).IsZero()
 	w.mu.Lock()
-	token, name := k.lease.Token(), k.lease.Name()
-	if k.mayRun() && w.revoked[token].IsZero() && k.mode == lock.Exclusive && token <= w.newest[name] {
-		w.Errorf("%s starts with token %d after token %d", k.member.holder, token, w.newest[name])
+	for _, m := range k.lease.Members() {
+		if k.mayRun() && !revoked && k.mode == lock.Exclusive && m.Token <= w.newest[m.Name] {
+			w.Errorf("%s starts with token %d after token %d", k.member.holder, m.Token, w.newest[m.Name])
+		}
+		w.newest[m.Name] = max(w.newest[m.Name], m.Token)
 	}
-	w.jobs[k], w.newest[name] = true, max(w.newest[name], token)
+	w.jobs[k] = true
 	w.mu.Unlock()
 	w.checkJobs()
 }
@@ -221,10 +243,11 @@ func (w *model) startJob(k *job) {
 func (w *model) endJob(k *job) (has, revoked bool) {
 	w.checkJobs()
 	_, has = w.remaining(k)
+	revoked = !w.revokedUntil(k).IsZero()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.jobs, k)
-	return has, !w.revoked[k.lease.Token()].IsZero()
+	return has, revoked
 }
 
 // checkAtDeadline calls checkJobs as soon as the job must have stopped.

@@ -128,24 +128,37 @@ func (s *Session) renew(ctx context.Context) (time.Time, error) {
 	}
 	g, err := s.locks.RenewSession(ctx, lock.RenewSession{ID: s.id})
 	known = slices.DeleteFunc(known, func(l *Lease) bool { return l.ctx.Err() != nil }) // released meanwhile
-	if err == nil && g.Leases < len(known) {
+	locks := 0
+	for _, l := range known {
+		locks += len(l.target)
+	}
+	if err == nil && g.Leases < locks {
 		go s.findLost(known)
 	}
 	return g.Until, err
 }
 
-// findLost asks for each lease whether it has ended. To renew a lease of a session moves nothing.
+// findLost asks for each lease whether it has ended. To renew a lease of a session moves nothing. A batch cannot renew sets.
 func (s *Session) findLost(leases []*Lease) {
-	for chunk := range slices.Chunk(leases, lock.MaxBatch) {
+	var single []*Lease
+	for _, l := range leases {
+		if len(l.target) == 1 {
+			single = append(single, l)
+			continue
+		}
+		ctx, cancel := context.WithTimeout(s.ctx, answerTimeout)
+		_, err := s.locks.Renew(ctx, l.renewal())
+		l.loseIfLost(err)
+		cancel()
+	}
+	for chunk := range slices.Chunk(single, lock.MaxBatch) {
 		items := make([]lock.Command, len(chunk))
 		for i, l := range chunk {
-			items[i] = lock.Renew{Name: l.granted.Name, LeaseID: l.granted.ID}
+			items[i] = l.renewal()
 		}
 		ctx, cancel := context.WithTimeout(s.ctx, answerTimeout)
 		for i, r := range s.locks.Batch(ctx, items) {
-			if isCode(r.Err, lock.ErrLeaseLost) {
-				chunk[i].lose(r.Err)
-			}
+			chunk[i].loseIfLost(r.Err)
 		}
 		cancel()
 	}

@@ -46,5 +46,7 @@
 // the slot: "uploads:2". If several locks guard one resource, use that resource's name for all; of two
 // concurrent holders, the fence then rejects the one that was granted first.
 //
+// [TxAll] passes the fences of several resources, such as those of locks that were acquired together.
+//
 // docs/fencing explains how the fence works and what else the SQL functions can do.
 package pgfence

@@ -49,8 +49,8 @@ func setupError(err error) error {
 	}
 	switch pg.Code {
 	case "42883": // undefined_function
-		return fmt.Errorf("pgfence: paddock_fence is not in the search_path of this connection; "+
-			"run paddock fence install on this database, or add the function's schema to the search_path: %w", err)
+		return fmt.Errorf("pgfence: paddock_fence is not in the search_path of this connection, or is that of an earlier "+
+			"release; run paddock fence install on this database, or add the function's schema to the search_path: %w", err)
 	case "42P01": // undefined_table
 		return fmt.Errorf("pgfence: paddock_fence does not find its table, perhaps because its schema was renamed; "+
 			"run paddock fence install again: %w", err)

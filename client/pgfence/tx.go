@@ -18,8 +18,12 @@ const rollbackTimeout = 2 * time.Second
 // reportTimeout bounds a report.
 const reportTimeout = 5 * time.Second
 
-// fenceQuery passes the fence and sets the token for tables that are guarded by paddock_fence_guard.
-const fenceQuery = "select paddock_fence($1::text, $2::bigint), set_config('paddock.token', $2::bigint::text, true)"
+// The queries pass the fence of one resource or of several, and set the token for tables that are guarded by
+// paddock_fence_guard. The first also works with a fence that an earlier release has installed.
+const (
+	fenceOne = "select paddock_fence($1::text, $2::bigint), set_config('paddock.token', $2::bigint::text, true)"
+	fenceAll = "select paddock_fence($1::text[], $2::bigint), set_config('paddock.token', $2::bigint::text, true)"
+)
 
 // Tx runs fn in a transaction that has passed the resource's fence with the token, and commits it if
 // fn returns nil. It rolls back if fn returns an error, panics or exits the goroutine. fn must not end
@@ -38,25 +42,37 @@ const fenceQuery = "select paddock_fence($1::text, $2::bigint), set_config('padd
 //     not wait for the commit then; its connection returns to the pool when the commit has ended.
 //   - Any other error is from fn or pgx. Nothing was written.
 func Tx(ctx context.Context, pool *pgxpool.Pool, resource string, token lock.Token, fn func(pgx.Tx) error) error {
+	return runTx(ctx, pool, fenceOne, resource, token, fn)
+}
+
+// TxAll is Tx for a transaction that writes several resources. It passes all of their fences or none, in the order of their
+// names, so that transactions with the same resources take turns and do not deadlock. It is refused if one of the resources
+// has seen a greater token. A name may be given twice; without any name the error is lock.ErrInvalid.
+func TxAll(ctx context.Context, pool *pgxpool.Pool, resources []string, token lock.Token, fn func(pgx.Tx) error) error {
+	return runTx(ctx, pool, fenceAll, resources, token, fn)
+}
+
+// runTx runs the transaction of Tx or TxAll, whose query passes the fence of the resource or of the resources.
+func runTx(ctx context.Context, pool *pgxpool.Pool, query string, resources any, token lock.Token, fn func(pgx.Tx) error) error {
 	tx, err := pool.Begin(ctx)
 	if err != nil {
 		return withCause(ctx, fmt.Errorf("pgfence: beginning a transaction: %w", err))
 	}
-	if err := runFenced(ctx, tx, resource, token, fn); err != nil {
+	if err := runFenced(ctx, tx, query, resources, token, fn); err != nil {
 		return withCause(ctx, fenceError(err, token))
 	}
 	return commit(ctx, tx, token)
 }
 
 // runFenced does everything but the commit. On failure it rolls back.
-func runFenced(ctx context.Context, tx pgx.Tx, resource string, token lock.Token, fn func(pgx.Tx) error) error {
+func runFenced(ctx context.Context, tx pgx.Tx, query string, resources any, token lock.Token, fn func(pgx.Tx) error) error {
 	ok := false
 	defer func() {
 		if !ok {
 			rollback(ctx, tx)
 		}
 	}()
-	if _, err := tx.Exec(ctx, fenceQuery, resource, int64(token)); err != nil {
+	if _, err := tx.Exec(ctx, query, resources, int64(token)); err != nil {
 		return setupError(err)
 	}
 	if err := fn(tx); err != nil {

@@ -44,9 +44,12 @@ const leaseJSON = `{
 `
 
 const leaseEnv = `export PADDOCK_LOCK=jobs:nightly
-export PADDOCK_LEASE_ID=UUID
 export PADDOCK_FENCING_TOKEN=1
 unset PADDOCK_SLOT
+export PADDOCK_LOCKS=jobs:nightly
+export PADDOCK_FENCING_TOKENS='jobs:nightly=1'
+unset PADDOCK_SLOTS
+export PADDOCK_LEASE_ID=UUID
 export PADDOCK_EXPIRES_AT=INSTANT
 `
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/supervise"
@@ -89,7 +91,8 @@ func exitCode(err error) int {
 // flagOf returns the argument that gives a field of a request, empty if there is none.
 func flagOf(field string) string {
 	return map[string]string{
-		"name": "NAME", "lock": "NAME", "lease_id": "--lease-id", "holder": "--holder", "mode": "--shared, --permits",
+		"name": "NAME", "names": "NAME", "lock": "NAME", "locks": "NAME", "lease_id": "--lease-id",
+		"holder": "--holder", "mode": "--shared, --permits",
 		"capacity": "--permits", "ttl_ms": "--ttl", "grace_ms": "--grace", "max_hold_ms": "--max-hold",
 		"metadata": "--metadata", "wait_ms": "--wait", "fencing_token": "--token", "slot": "--slot",
 		"acquired_at": "--acquired-at", "reason": "--reason", "prefix": "--prefix", "state": "--state",
@@ -107,7 +110,10 @@ func explain(err error) error {
 	switch {
 	case e.Code == lock.ErrInvalid && flagOf(e.Field) != "":
 		return usagef("%s: %s", flagOf(e.Field), e.Detail)
-	case e.Code == lock.ErrHeld && e.Holder != "":
+	case e.Code == lock.ErrLeaseInSet:
+		return usagef("the lease is one of several locks that were acquired together: name all of them, %s",
+			printable.Text(strings.Join(e.Set, " ")))
+	case e.Code == lock.ErrHeld && (e.Holder != "" || len(e.Blocked) > 0):
 		return &failure{exitNotAcquired, errors.New(heldBy(e) + " Wait longer with --wait, or try again later.")}
 	case e.Code == lock.ErrKeyMissing:
 		return &failure{exitNotAllowed, errors.New("the service requires an API key: set PADDOCK_KEY, or put the key " +
@@ -126,8 +132,15 @@ func explainUnlessStopped(ctx context.Context, err error) error {
 	return explain(err)
 }
 
-// heldBy returns a sentence that names the holder of the lock.
+// heldBy returns a sentence that names the holder of the lock, or of each lock of a set that is in the way.
 func heldBy(e *lock.Error) string {
+	if len(e.Blocked) > 0 {
+		texts := make([]string, len(e.Blocked))
+		for i, b := range e.Blocked {
+			texts[i] = blockedText(b)
+		}
+		return "not acquired: " + strings.Join(texts, "; ") + "."
+	}
 	text := fmt.Sprintf("not acquired: %s holds the lock for another %s, unless it renews",
 		printable.Text(e.Holder), short(e.RetryAfter))
 	if e.Ahead > 0 {
@@ -136,16 +149,31 @@ func heldBy(e *lock.Error) string {
 	return text + "."
 }
 
+// blockedText returns what blocks one lock of a set.
+func blockedText(b lock.BlockedLock) string {
+	text := b.Name + " is not free"
+	if b.Holder != "" {
+		text = fmt.Sprintf("%s holds %s for another %s, unless it renews", b.Holder, b.Name, short(b.RetryAfter))
+	}
+	if b.Ahead > 0 {
+		text += fmt.Sprintf(", %d waiting", b.Ahead)
+	}
+	return printable.Text(text)
+}
+
 // An enclosingLease is the one under which paddock run has started this process. The zero value means none.
 type enclosingLease struct {
-	lock  string
+	locks []string
 	token string // may be empty
 }
 
 // findEnclosingLease returns the enclosing lease that the environment names, or none if that is a lease of another
 // service than the one at url.
 func findEnclosingLease(env lookup, url string) enclosingLease {
-	name, _ := env("PADDOCK_LOCK")
+	names, _ := env("PADDOCK_LOCKS")
+	if names == "" {
+		names, _ = env("PADDOCK_LOCK")
+	}
 	if at, ok := env("PADDOCK_URL"); ok && at != url {
 		return enclosingLease{}
 	}
@@ -153,14 +181,24 @@ func findEnclosingLease(env lookup, url string) enclosingLease {
 	if _, err := strconv.ParseInt(token, 10, 64); err != nil {
 		token = ""
 	}
-	return enclosingLease{lock: name, token: token}
+	return enclosingLease{locks: strings.Fields(names), token: token}
 }
 
-// explain does what explain does. If the lock of that name is held, and this process already runs under a lease of
-// it, the error says so: the process would wait for itself.
-func (l enclosingLease) explain(name string, err error) error {
+// explain does what explainLocks does. If one of the locks of these names is held, and this process already runs under a lease
+// of it, the error says so: the process would wait for itself.
+func (l enclosingLease) explain(names []string, err error) error {
 	var held *lock.Error
-	if name != l.lock || !errors.As(err, &held) || held.Code != lock.ErrHeld {
+	if !errors.As(err, &held) || held.Code != lock.ErrHeld {
+		return explainLocks(names, err)
+	}
+	if len(held.Blocked) > 0 {
+		names = nil
+		for _, b := range held.Blocked {
+			names = append(names, b.Name)
+		}
+	}
+	i := slices.IndexFunc(names, func(name string) bool { return slices.Contains(l.locks, name) })
+	if i < 0 {
 		return explain(err)
 	}
 	source := "from PADDOCK_LOCK"
@@ -168,5 +206,5 @@ func (l enclosingLease) explain(name string, err error) error {
 		source = "token " + l.token + ", " + source
 	}
 	return &failure{exitNotAcquired, fmt.Errorf("%s This process already runs under a lease of %s (%s); locks are "+
-		"not re-entrant. Leave out the inner paddock, or use another lock", heldBy(held), name, source)}
+		"not re-entrant. Leave out the inner paddock, or use another lock", heldBy(held), names[i], source)}
 }

@@ -46,8 +46,7 @@ func TestEveryServiceAcceptsTheDefaultHolder(t *testing.T) {
 		if got != want || utf8.RuneCountInString(got) > lock.MaxHolderLength {
 			t.Errorf("the holder for %q is %q, want %q", text, got, want)
 		}
-		if err := checkWidestBounds(lock.Acquire{Name: nightly, Holder: got, Mode: lock.Exclusive,
-			TTL: time.Minute}); err != nil {
+		if _, _, err := (leaseFlags{Holder: got, TTL: time.Minute}).options([]string{nightly}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -85,9 +84,11 @@ func TestOtherRefusalsDoNotMentionNesting(t *testing.T) {
 		"no token":        {map[string]string{"PADDOCK_LOCK": nightly}, held, true},
 		"the same": {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_URL": here, "PADDOCK_FENCING_TOKEN": "3"},
 			held, true},
+		"one of several":   {map[string]string{"PADDOCK_LOCK": "a", "PADDOCK_LOCKS": "a " + nightly}, held, true},
+		"none of several":  {map[string]string{"PADDOCK_LOCK": "a", "PADDOCK_LOCKS": "a b"}, held, false},
 		"an invalid token": {map[string]string{"PADDOCK_LOCK": nightly, "PADDOCK_FENCING_TOKEN": "\x1b[2J"}, held, true},
 	} {
-		err := findEnclosingLease(variablesOf(c.env), here).explain(nightly, c.err)
+		err := findEnclosingLease(variablesOf(c.env), here).explain([]string{nightly}, c.err)
 		if strings.Contains(err.Error(), "re-entrant") != c.nested || strings.Contains(err.Error(), "\x1b") {
 			t.Errorf("%s: %v", what, err)
 		}

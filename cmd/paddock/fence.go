@@ -29,7 +29,9 @@ database with the tables to protect, which need not be Paddock's.
     begin;
     select paddock_fence('accounts', 41);
     update accounts set balance = balance - 10 where id = 42;
-    commit;`
+    commit;
+
+For several resources: paddock_fence(array['accounts:17', 'accounts:42'], 41).`
 }
 
 type fenceInstallCommand struct {

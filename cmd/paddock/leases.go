@@ -20,7 +20,7 @@ import (
 )
 
 type acquireCommand struct {
-	Name string `arg:"" help:"The lock's name, such as jobs:nightly."`
+	Names []string `arg:"" name:"name" help:"The lock's name, such as jobs:nightly. Several locks are acquired together, all or none. NAME,shared and NAME,permits=N choose a mode for one of them."`
 	serviceFlags
 	leaseFlags
 	retryFlags
@@ -44,6 +44,16 @@ In a script, where renew and release find the lease_id in the environment:
     eval "$lease"
     paddock release jobs:nightly
 
+Several locks in one lease, all or none, with one lease_id and one end; renew and release name all of them:
+
+    lease=$(paddock acquire accounts:17 accounts:42 rates,shared -o env) || exit
+    eval "$lease"
+    paddock release $PADDOCK_LOCKS
+
+-o env sets PADDOCK_LOCK, PADDOCK_FENCING_TOKEN and PADDOCK_SLOT of the first lock in the order of names;
+PADDOCK_LOCKS, the names of all with spaces between them; PADDOCK_FENCING_TOKENS and PADDOCK_SLOTS, such as
+"accounts:17=41 accounts:42=41"; PADDOCK_LEASE_ID and PADDOCK_EXPIRES_AT.
+
 Under paddock session the lease belongs to the session, and ends with it.
 
 Exit code 75 means that another holder has the lock.`
@@ -52,7 +62,7 @@ Exit code 75 means that another holder has the lock.`
 // Run acquires the lock and prints the lease. If the lease cannot be printed it is released, since its lease_id is
 // lost.
 func (c *acquireCommand) Run(ctx context.Context, p *program) error {
-	o, err := c.options(c.Name)
+	members, o, err := c.options(c.Names)
 	if err != nil {
 		return err
 	}
@@ -67,22 +77,23 @@ func (c *acquireCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	o.LeaseID, o.Retry, o.OnRetry = lock.LeaseID(c.LeaseID), c.forGuard(), p.logRetries()
-	grant, err := guard.AcquireUnmanaged(ctx, locks, c.Name, o)
+	grant, err := guard.AcquireAllUnmanaged(ctx, locks, members, o)
 	if err != nil && ctx.Err() != nil {
 		return &failure{exitNotAcquired, fmt.Errorf("stopped before %s was acquired (%w): %w",
-			c.Name, context.Cause(ctx), err)}
+			joined(namesOf(members)), context.Cause(ctx), err)}
 	}
 	if err != nil {
-		return findEnclosingLease(p.env, c.URL).explain(c.Name, err)
+		return findEnclosingLease(p.env, c.URL).explain(namesOf(members), err)
 	}
 	if err := p.print(c.Output, showLease(grant)); err != nil {
-		return errors.Join(err, locks.Release(context.WithoutCancel(ctx), lock.Release{Name: c.Name, LeaseID: grant.ID}))
+		r, invalid := lock.Release{Set: namesOf(members), LeaseID: grant.ID}.Resolve()
+		return errors.Join(err, invalid, locks.Release(context.WithoutCancel(ctx), r))
 	}
 	return nil
 }
 
 type renewCommand struct {
-	Name string `arg:"" help:"The lock's name."`
+	Names []string `arg:"" name:"name" help:"The lock's name; of locks that were acquired together, all names, in any order."`
 	serviceFlags
 	heldFlags
 	retryFlags
@@ -129,13 +140,12 @@ func (c *renewCommand) request() (lock.Renew, error) {
 	if err != nil {
 		return lock.Renew{}, err
 	}
-	r := lock.Renew{Name: c.Name, LeaseID: id, TTL: c.TTL, Metadata: rawJSON(c.Metadata)}
-	_, err = r.Resolve(widest)
-	return r, explain(err)
+	r, err := lock.Renew{Set: c.Names, LeaseID: id, TTL: c.TTL, Metadata: rawJSON(c.Metadata)}.Resolve(widest)
+	return r, explainLocks(c.Names, err)
 }
 
 type releaseCommand struct {
-	Name string `arg:"" help:"The lock's name."`
+	Names []string `arg:"" name:"name" help:"The lock's name; of locks that were acquired together, all names, in any order."`
 	serviceFlags
 	heldFlags
 	retryFlags
@@ -155,9 +165,9 @@ func (c *releaseCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	r, err := lock.Release{Name: c.Name, LeaseID: id}.Resolve()
+	r, err := lock.Release{Set: c.Names, LeaseID: id}.Resolve()
 	if err != nil {
-		return explain(err)
+		return explainLocks(c.Names, err)
 	}
 	locks, err := c.clientWithTimeout(attemptTimeout)
 	if err != nil {
@@ -184,7 +194,7 @@ type revokeCommand struct {
 func (revokeCommand) Help() string {
 	return `Takes a lease away from its holder, and prints the lock as it is then. The holder's next renewal is refused;
 the next grant has a greater token. The grace of the lease, counted from now, passes before another holder is granted
-the lock, unless you give --skip-grace.
+the lock, unless you give --skip-grace. If the lock was acquired together with others, the leases of all of them end.
 
     paddock get jobs:nightly
     paddock revoke jobs:nightly --token 41 --reason 'db-3 is being replaced'`
@@ -223,41 +233,32 @@ type leaseFlags struct {
 	Metadata string        `placeholder:"JSON" help:"A JSON object that is shown with the lock."`
 }
 
-// request returns the acquire of the lease, without a lease_id and without its wait, or a usage error for what no
-// service would grant.
-func (f leaseFlags) request(name string) (lock.Acquire, error) {
-	a := lock.Acquire{
-		Name: name, Holder: cmp.Or(f.Holder, defaultHolder()), Mode: lock.Exclusive, TTL: f.TTL, Grace: f.Grace,
-		MaxHold: f.MaxHold, Metadata: rawJSON(f.Metadata),
+// options returns the locks of the arguments, and the options of a guard for them, or a usage error for what no service would
+// grant.
+func (f leaseFlags) options(args []string) ([]lock.Member, guard.Options, error) {
+	o := guard.Options{
+		Holder: cmp.Or(f.Holder, defaultHolder()), TTL: f.TTL, Grace: f.Grace, MaxHold: f.MaxHold,
+		Metadata: rawJSON(f.Metadata), Wait: time.Duration(f.Wait),
 	}
-	switch {
-	case f.TTL <= 0:
-		return a, usagef("--ttl is %v; give %v or more", f.TTL, lock.MinTTL)
-	case f.Shared:
-		a.Mode = lock.Shared
-	case f.Permits != nil:
-		a.Mode, a.Capacity = lock.Permit, *f.Permits
+	if f.TTL <= 0 {
+		return nil, o, usagef("--ttl is %v; give %v or more", f.TTL, lock.MinTTL)
 	}
-	return a, checkWidestBounds(a)
-}
-
-// options returns the request as options of a guard.
-func (f leaseFlags) options(name string) (guard.Options, error) {
-	a, err := f.request(name)
-	return guard.Options{
-		Holder: a.Holder, Mode: a.Mode, Capacity: a.Capacity, TTL: a.TTL, Grace: a.Grace, MaxHold: a.MaxHold,
-		Metadata: a.Metadata, Wait: time.Duration(f.Wait),
-	}, err
-}
-
-// checkWidestBounds returns a usage error if even the widest bounds that a service can have do not allow a.
-func checkWidestBounds(a lock.Acquire) error {
+	members, err := f.members(args)
+	if err != nil {
+		return nil, o, err
+	}
 	widest, err := lock.Bounds{}.Resolve()
 	if err != nil {
-		return err
+		return nil, o, err
+	}
+	a := lock.Acquire{
+		Set: members, Holder: o.Holder, TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Metadata: o.Metadata,
+	}
+	if len(members) == 1 { // so that its errors are those of one lock
+		a.Name, a.Mode, a.Capacity, a.Set = members[0].Name, members[0].Mode, members[0].Capacity, nil
 	}
 	_, err = a.Resolve(widest)
-	return explain(err)
+	return members, o, explainLocks(namesOf(members), err)
 }
 
 // rawJSON returns nil for an empty text.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -150,29 +151,32 @@ func (c *queueCommand) Run(ctx context.Context, p *program) error {
 
 // showLease returns the output for a lease, for its holder.
 func showLease(g lock.Grant) output {
+	if g.Members != nil {
+		return showLeaseSet(g)
+	}
 	return output{wire: wire.LeaseOf(g), env: variablesFrom(g), table: func(s table) {
 		s.row("LOCK", g.Name)
 		s.row("LEASE ID", uuid.UUID(g.ID).String())
 		s.row("TOKEN", token(g.Token))
 		s.row("MODE", modeAndSlot(g.Mode, g.Slot))
 		s.row("HOLDER", g.Holder)
-		s.row("EXPIRES", fmt.Sprintf("%s (in %s)", local(g.ExpiresAt), short(max(time.Until(g.Until), 0))))
+		s.row("EXPIRES", expiry(g))
 		if g.Metadata != nil {
 			s.row("METADATA", string(g.Metadata))
 		}
 	}}
 }
 
-// variablesFrom returns the shell variables of a lease. PADDOCK_SLOT is set for leases in slots only.
+// expiry returns the end of a lease, for people.
+func expiry(g lock.Grant) string {
+	return fmt.Sprintf("%s (in %s)", local(g.ExpiresAt), short(max(time.Until(g.Until), 0)))
+}
+
+// variablesFrom returns the shell variables of a lease.
 func variablesFrom(g lock.Grant) []variable {
-	slot := ""
-	if g.Slot > 0 {
-		slot = strconv.Itoa(g.Slot)
-	}
-	return []variable{
-		{"PADDOCK_LOCK", g.Name}, {"PADDOCK_LEASE_ID", uuid.UUID(g.ID).String()}, {"PADDOCK_FENCING_TOKEN", token(g.Token)},
-		{"PADDOCK_SLOT", slot}, {"PADDOCK_EXPIRES_AT", g.ExpiresAt.UTC().Format(time.RFC3339Nano)},
-	}
+	return append(leaseVariables(guard.MembersOf(g)),
+		variable{"PADDOCK_LEASE_ID", uuid.UUID(g.ID).String()},
+		variable{"PADDOCK_EXPIRES_AT", g.ExpiresAt.UTC().Format(time.RFC3339Nano)})
 }
 
 // showLock returns the output for a lock, for any reader. Its variables differ from those of a lease, so that no
@@ -191,21 +195,24 @@ func showLock(l lock.Lock) output {
 		}
 		s.row("WAITING", strconv.Itoa(l.Waiters))
 		s.row()
-		s.row("HOLDER", "MODE", "TOKEN", "ACQUIRED", "EXPIRES", "LEFT", "METADATA")
+		rows, sets := [][]string{{"HOLDER", "MODE", "TOKEN", "ACQUIRED", "EXPIRES", "LEFT", "METADATA"}}, []string(nil)
 		for _, h := range l.Leases {
-			s.row(h.Holder, modeAndSlot(h.Mode, h.Slot), token(h.Token), local(h.AcquiredAt), local(h.ExpiresAt),
-				remaining(h), cmp.Or(string(h.Metadata), none))
+			rows = append(rows, []string{h.Holder, modeAndSlot(h.Mode, h.Slot), token(h.Token), local(h.AcquiredAt),
+				local(h.ExpiresAt), remaining(h), cmp.Or(string(h.Metadata), none)})
+			sets = append(sets, together(l.Name, h.Set))
 		}
+		s.rowsWithSets(rows, sets)
 	}}
 }
 
 // showLocks returns the output for many locks, one per row.
 func showLocks(locks []lock.Lock) output {
 	return output{wire: wire.MapSlice(locks, wire.LockOf), table: func(s table) {
-		s.row("LOCK", "STATE", "MODE", "TOKEN", "HOLDER", "EXPIRES", "LEFT", "WAITING")
+		rows, sets := [][]string{{"LOCK", "STATE", "MODE", "TOKEN", "HOLDER", "EXPIRES", "LEFT", "WAITING"}}, []string(nil)
 		for _, l := range locks {
+			sets = append(sets, together(l.Name, firstOf(l).Set))
 			if len(l.Leases) == 0 {
-				s.row(l.Name, string(l.State), none, token(l.Token), none, none, none, strconv.Itoa(l.Waiters))
+				rows = append(rows, []string{l.Name, string(l.State), none, token(l.Token), none, none, none, strconv.Itoa(l.Waiters)})
 				continue
 			}
 			h := firstOf(l)
@@ -213,18 +220,23 @@ func showLocks(locks []lock.Lock) output {
 			if n := len(l.Leases) - 1; n > 0 {
 				holder += fmt.Sprintf(" and %d more", n)
 			}
-			s.row(l.Name, string(l.State), h.Mode.String(), token(l.Token), holder, local(h.ExpiresAt), remaining(h), strconv.Itoa(l.Waiters))
+			rows = append(rows, []string{l.Name, string(l.State), h.Mode.String(), token(l.Token), holder, local(h.ExpiresAt),
+				remaining(h), strconv.Itoa(l.Waiters)})
 		}
+		s.rowsWithSets(rows, sets)
 	}}
 }
 
 // showQueue returns the output for a queue.
 func showQueue(q lock.QueueInfo) output {
 	return output{wire: wire.QueueOf(q), table: func(s table) {
-		s.row("POSITION", "HOLDER", "MODE", "JOINED", "WAITED", "BLOCKED BY")
+		rows, sets := [][]string{{"POSITION", "HOLDER", "MODE", "JOINED", "WAITED", "BLOCKED BY"}}, []string(nil)
 		for _, w := range q.Waiters {
-			s.row(strconv.Itoa(w.Position), w.Holder, w.Mode.String(), local(w.JoinedAt), short(w.Waited), blockedBy(w))
+			rows = append(rows, []string{strconv.Itoa(w.Position), w.Holder, w.Mode.String(), local(w.JoinedAt), short(w.Waited),
+				blockedBy(w)})
+			sets = append(sets, together(q.Name, w.Set))
 		}
+		s.rowsWithSets(rows, sets)
 	}}
 }
 
@@ -235,6 +247,8 @@ func blockedBy(w lock.WaiterInfo) string {
 		return fmt.Sprintf("%d ahead in the queue", w.Ahead)
 	case w.BlockedBy == lock.BlockedByDisconnect:
 		return fmt.Sprintf("client disconnected; place kept for %s", short(w.KeptFor))
+	case len(w.Leases) == 0 && w.Set != nil:
+		return "other locks of its set"
 	case len(w.Leases) == 0:
 		return "nothing"
 	}

@@ -61,7 +61,7 @@ func execute(ctx context.Context, args []string, env lookup, stdout, stderr io.W
 		return err
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	return command.Run(&program{env: env, stdout: stdout, stderr: stderr, log: newLog(stderr, line.LogLevel)})
+	return command.Run(&program{args: args, env: env, stdout: stdout, stderr: stderr, log: newLog(stderr, line.LogLevel)})
 }
 
 // A commandLine is what kong parses the arguments into. The tag variable names the environment variables that stand in

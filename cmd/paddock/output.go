@@ -17,8 +17,9 @@ import (
 // A lookup finds an environment variable, as os.LookupEnv does.
 type lookup func(name string) (value string, ok bool)
 
-// A program is what a command has besides its flags: environment, outputs, log.
+// A program is what a command has besides its flags: arguments, environment, outputs, log.
 type program struct {
+	args   []string // all of the command line
 	env    lookup
 	stdout io.Writer // for data
 	stderr io.Writer // for messages that are not log records

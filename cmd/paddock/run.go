@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/paddock-lock/paddock/client/guard"
+	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/supervise"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -27,18 +27,20 @@ const (
 )
 
 type runCommand struct {
-	Name    string   `arg:"" help:"The lock's name, such as jobs:nightly."`
-	Command []string `arg:"" passthrough:"partial" help:"The command and its arguments, preferably after --."`
+	Name    string   `arg:"" optional:"" unset:"the locks of --lock" help:"The lock's name, such as jobs:nightly. NAME,shared and NAME,permits=N choose its mode."`
+	Command []string `arg:"" optional:"" unset:"none; it is required" passthrough:"partial" help:"The command and its arguments, preferably after --."`
 	serviceFlags
 	leaseFlags
 	retryFlags
 
+	Locks       []string       `name:"lock" sep:"none" placeholder:"NAME" help:"A lock, instead of the argument NAME. Give it for each of several locks: they are acquired together, all or none. The command then stands after --."`
 	KillAfter   *time.Duration `placeholder:"DURATION" unset:"5s, or as much as the TTL allows" help:"How long the command may take to end after SIGTERM before it is killed; 0s kills it at once."`
 	MetricsFile string         `placeholder:"FILE" help:"Write metrics of this run to FILE, for the textfile collector of Prometheus's node_exporter: a name that ends in .prom, in its directory. It stays there afterwards."`
 }
 
 func (runCommand) Help() string {
 	return `paddock run [flags] NAME -- CMD ARGS…
+paddock run [flags] --lock NAME --lock NAME… -- CMD ARGS…
 
 Runs a command while it holds a lock: acquires the lock, renews the lease, stops the command before the lease can
 end, and releases the lock when no process that the command started is left. If the lock is held it fails, or waits
@@ -52,6 +54,10 @@ Wait for the lock for up to ten minutes, and give the command 15 seconds to end 
 
     paddock run --wait 10m --ttl 1m --kill-after 15s db:migrate -- ./migrate up
 
+Hold several locks, all or none, of which one is shared; nothing is held during the wait:
+
+    paddock run --wait 1m --lock accounts:17 --lock accounts:42 --lock rates,shared -- ./transfer 17 42
+
 A systemd service, for which 75 (another holder has the lock) is no failure:
 
     [Service]
@@ -60,8 +66,11 @@ A systemd service, for which 75 (another holder has the lock) is no failure:
     SuccessExitStatus=75
 
 The command gets the environment variables PADDOCK_LOCK, PADDOCK_FENCING_TOKEN, PADDOCK_HOLDER, PADDOCK_URL and, with
-a shared lease or a permit, PADDOCK_SLOT. It has the standard input and outputs of paddock, and its own process
-group. SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to that group. A SIGHUP or SIGINT that was
+a shared lease or a permit, PADDOCK_SLOT. PADDOCK_LOCKS has the names of all locks, with spaces between them;
+PADDOCK_FENCING_TOKENS and PADDOCK_SLOTS have those of each lock, such as "accounts:17=41 accounts:42=41". Of several
+locks, PADDOCK_LOCK, PADDOCK_FENCING_TOKEN and PADDOCK_SLOT are of the first in the order of names; they have the same
+token, but for shared locks that other readers hold, too. The command has the standard input and outputs of paddock,
+and its own process group. SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to that group. A SIGHUP or SIGINT that was
 ignored when paddock started stays ignored, by paddock and by the command: nohup paddock run survives a hang-up.
 
 The lease is lost if it cannot be renewed in time (a shorter outage does not matter), if an operator revokes it, and
@@ -86,7 +95,11 @@ be reached. 75: another holder has the lock. 76: the lease was lost, whatever th
 func (c *runCommand) Run(ctx context.Context, p *program) (err error) {
 	stderr := supervise.NewAsyncStderr(p.stderr)
 	defer stderr.Close()
-	o, err := c.options(stderr)
+	before, err := c.separate(p.args)
+	if err != nil {
+		return err
+	}
+	members, o, err := c.options(stderr)
 	if err != nil {
 		return err
 	}
@@ -94,14 +107,14 @@ func (c *runCommand) Run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return err
 	}
-	path, args, err := p.findCommand(c.Command, "paddock run "+c.Name)
+	path, args, err := p.findCommand(c.Command, before)
 	if err != nil {
 		return err
 	}
 	o.OnRetry = p.logRetries()
 	var metrics *metricsFile
 	if c.MetricsFile != "" {
-		if metrics, err = newMetricsFile(c.MetricsFile, c.Name, stderr); err != nil {
+		if metrics, err = newMetricsFile(c.MetricsFile, joined(namesOf(members)), stderr); err != nil {
 			return err
 		}
 		o.Observer = metrics
@@ -109,7 +122,7 @@ func (c *runCommand) Run(ctx context.Context, p *program) (err error) {
 	}
 	signals := supervise.Listen()
 	defer signals.Stop()
-	lease, err := c.acquire(ctx, locks, o, signals, findEnclosingLease(p.env, c.URL))
+	lease, err := c.acquire(ctx, locks, members, o, signals, findEnclosingLease(p.env, c.URL))
 	if err != nil {
 		return err
 	}
@@ -119,13 +132,13 @@ func (c *runCommand) Run(ctx context.Context, p *program) (err error) {
 		Lease: lease, KillAfter: o.Margin - slack(c.TTL), Signals: signals, Stderr: stderr,
 	}
 	result, err := command.Run()
-	return finish(context.WithoutCancel(ctx), lease.Name(), lease, stderr, result, err)
+	return finish(context.WithoutCancel(ctx), joined(namesOf(members)), lease, stderr, result, err)
 }
 
 // findCommand returns the path of the command's program, and its name and arguments. The first -- is not part of them. before
 // is the command line before the --.
 func (p *program) findCommand(args []string, before string) (path string, _ []string, err error) {
-	if args[0] == "--" {
+	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
 	}
 	if len(args) == 0 {
@@ -136,16 +149,41 @@ func (p *program) findCommand(args []string, before string) (path string, _ []st
 	return path, args, err
 }
 
-// options returns the wanted lease, with a margin in which the command can be stopped.
-func (c *runCommand) options(stderr *supervise.AsyncStderr) (guard.Options, error) {
-	o, err := c.leaseFlags.options(c.Name)
+// separate sets Locks and Command, which are the NAME and the command, or with --lock all that stands after the first --:
+// then the parser has taken the first word of the command for the NAME. args is the whole command line. before is an example
+// of what stands before the --, for an error.
+func (c *runCommand) separate(args []string) (before string, _ error) {
+	if len(c.Locks) == 0 {
+		if c.Name == "" {
+			return "", usagef("the lock is missing; give its name, as in paddock run jobs:nightly -- make, or --lock for each " +
+				"of several locks")
+		}
+		c.Locks = []string{c.Name}
+		return "paddock run " + c.Name, nil
+	}
+	before = "paddock run --lock " + strings.Join(c.Locks, " --lock ")
+	if c.Name == "" {
+		return before, nil
+	}
+	i := slices.Index(args, "--")
+	if i < 0 || len(args)-i-1 != 1+len(c.Command) {
+		return "", usagef("%s stands before the command; give either NAME or --lock, and with --lock the command after --, as "+
+			"in %s -- make", printable.Text(c.Name), before)
+	}
+	c.Command = args[i+1:]
+	return before, nil
+}
+
+// options returns the wanted locks, and their lease with a margin in which the command can be stopped.
+func (c *runCommand) options(stderr *supervise.AsyncStderr) ([]lock.Member, guard.Options, error) {
+	members, o, err := c.leaseFlags.options(c.Locks)
 	if err != nil {
-		return o, err
+		return nil, o, err
 	}
 	o.Holder = cmp.Or(c.Holder, processHolder())
-	o.Retry, o.OnState = c.forGuard(), reportRisk("the lease of "+c.Name, stderr)
+	o.Retry, o.OnState = c.forGuard(), reportRisk("the lease of "+joined(namesOf(members)), stderr)
 	o.Margin, err = margin(c.KillAfter, c.TTL)
-	return o, err
+	return members, o, err
 }
 
 // margin returns the time in which a command can be stopped before its lease or session of that TTL ends.
@@ -177,14 +215,14 @@ func reportRisk(what string, stderr *supervise.AsyncStderr) func(guard.State, er
 // slack is the part of the margin that the command does not get.
 func slack(ttl time.Duration) time.Duration { return min(ttl/10, maxSlack) }
 
-// acquire acquires the lock, unless a signal comes first. Then it gives up its place in the queue, or the lease.
-func (c *runCommand) acquire(ctx context.Context, locks lock.Service, o guard.Options, signals *supervise.Signals,
-	enclosing enclosingLease) (*guard.Lease, error) {
-	lease, err := beforeSignal(ctx, signals, c.Name+" was acquired", func(ctx context.Context) (*guard.Lease, error) {
-		lease, err := guard.Acquire(ctx, locks, c.Name, o)
-		return lease, enclosing.explain(c.Name, err)
+// acquire acquires the locks, unless a signal comes first. Then it gives up its places in the queues, or the lease.
+func (c *runCommand) acquire(ctx context.Context, locks lock.Service, members []lock.Member, o guard.Options,
+	signals *supervise.Signals, enclosing enclosingLease) (*guard.Lease, error) {
+	names := namesOf(members)
+	return beforeSignal(ctx, signals, joined(names)+" was acquired", func(ctx context.Context) (*guard.Lease, error) {
+		lease, err := guard.AcquireAll(ctx, locks, members, o)
+		return lease, enclosing.explain(names, err)
 	})
-	return lease, err
 }
 
 // A releaser is a lease or a session that can be given back.
@@ -224,19 +262,9 @@ func beforeSignal[R releaser](ctx context.Context, signals *supervise.Signals, d
 // commandEnvironment returns the environment of the command: ours, and variables about the lease. It does not contain
 // the lease_id, which would let every descendant end the lease.
 func commandEnvironment(lease *guard.Lease, holder, url string) []string {
-	ours := []variable{
-		{"PADDOCK_LOCK", lease.Name()},
-		{"PADDOCK_FENCING_TOKEN", strconv.FormatInt(int64(lease.Token()), 10)},
-		{"PADDOCK_SLOT", ""},
-		{"PADDOCK_HOLDER", holder},
-		{"PADDOCK_URL", url},
-		{"PADDOCK_LEASE_ID", ""},
-		{"PADDOCK_EXPIRES_AT", ""}, // an inherited one is that of another lease
-	}
-	if lease.Slot() != 0 {
-		ours[2].value = strconv.Itoa(lease.Slot())
-	}
-	return environmentWith(ours)
+	return environmentWith(append(leaseVariables(lease.Members()),
+		variable{"PADDOCK_HOLDER", holder}, variable{"PADDOCK_URL", url},
+		variable{"PADDOCK_LEASE_ID", ""}, variable{"PADDOCK_EXPIRES_AT", ""})) // an inherited one is that of another lease
 }
 
 // environmentWith returns the environment of this process with these variables instead of its own. One without a value is left

@@ -33,17 +33,20 @@ func TestCommandGetsItsLeaseInTheEnvironment(t *testing.T) {
 	d := newHarness(t)
 	for name, value := range map[string]string{
 		"PADDOCK_LOCK": "another", "PADDOCK_FENCING_TOKEN": "0", "PADDOCK_SLOT": "7", "PADDOCK_LEASE_ID": uuid.NewString(),
-		"PADDOCK_EXPIRES_AT": "noon", "OF_NO_CONCERN": "x=y",
+		"PADDOCK_EXPIRES_AT": "noon", "PADDOCK_LOCKS": "another more", "PADDOCK_FENCING_TOKENS": "another=0", "PADDOCK_SLOTS": "another=7",
+		"OF_NO_CONCERN": "x=y",
 	} {
 		d.env[name] = value
 	}
 	for flags, want := range map[string]map[string]string{
 		"--holder=she": {"PADDOCK_LOCK": nightly, "PADDOCK_HOLDER": "she", "PADDOCK_URL": d.base},
-		"--permits=3":  {"PADDOCK_LOCK": nightly, "PADDOCK_HOLDER": "me", "PADDOCK_URL": d.base, "PADDOCK_SLOT": "1"},
+		"--permits=3": {"PADDOCK_LOCK": nightly, "PADDOCK_HOLDER": "me", "PADDOCK_URL": d.base, "PADDOCK_SLOT": "1",
+			"PADDOCK_SLOTS": nightly + "=1"},
 	} {
 		p := d.startRun(flags, nightly, "--", "env")
 		p.expectExit(t, exitOK)
-		want["PADDOCK_FENCING_TOKEN"] = fmt.Sprint(d.expectFree().Token)
+		want["PADDOCK_LOCKS"], want["PADDOCK_FENCING_TOKEN"] = nightly, fmt.Sprint(d.expectFree().Token)
+		want["PADDOCK_FENCING_TOKENS"] = nightly + "=" + want["PADDOCK_FENCING_TOKEN"]
 		if got := paddockVariables(p.Stdout.String()); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s: the command has %v, want %v", flags, got, want)
 		}

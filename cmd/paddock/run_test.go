@@ -134,7 +134,8 @@ func TestRunUsageErrorsAreExplained(t *testing.T) {
 	d := newHarness(t)
 	d.hold(lock.Acquire{Name: "uploads", Holder: "she", Mode: lock.Permit, Capacity: 2})
 	for says, args := range map[string][]string{
-		`expected "<command> ..."`:            {nightly},
+		"the command is missing; give it":     {nightly},
+		"the lock is missing":                 {"--wait=1s"},
 		"the command is missing":              {nightly, "--"},
 		"give 0s to 9s":                       {"--kill-after=10s", nightly, "--", "/bin/sh"},
 		"give 0s to 233":                      {"--ttl=1s", "--kill-after=5s", nightly, "--", "/bin/sh"},

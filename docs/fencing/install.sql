@@ -86,6 +86,28 @@ comment on function paddock_fence(text, bigint) is
     'Call this first in a transaction that writes the resource. Refuses a token lower than the greatest seen with SQLSTATE '
     'PF001, records a greater one, and makes the transactions of one resource commit in the order of their tokens.';
 
+-- All callers pass the fences in one order, so no two transactions wait for each other.
+create or replace function paddock_fence(resources text[], token bigint) returns void
+    language plpgsql
+    set search_path from current
+as $$
+declare
+    one text;
+begin
+    if coalesce(cardinality(paddock_fence.resources), 0) = 0 then
+        raise exception 'the array of resources is empty'
+            using errcode = 'PF002', hint = 'Name one resource or more, such as array[''accounts:17'', ''accounts:42''].';
+    end if;
+    for one in select distinct r collate "C" from unnest(paddock_fence.resources) as r order by 1 loop
+        perform paddock_fence(one, paddock_fence.token);
+    end loop;
+end
+$$;
+
+comment on function paddock_fence(text[], bigint) is
+    'Calls paddock_fence() for each of the resources, in the order of their names, so that transactions with several '
+    'resources do not deadlock. If one of them refuses the token, the call fails, and records nothing.';
+
 create or replace function paddock_fence_trigger() returns trigger
     language plpgsql
     set search_path from current

@@ -42,6 +42,19 @@ func TestTriggerNeverLetsToken7CommitAfterToken8(t *testing.T) {
 	}
 }
 
+func TestSeveralResourcesAreFencedInTheOrderOfTokens(t *testing.T) {
+	t.Parallel()
+	for _, level := range levels {
+		t.Run(level, func(t *testing.T) {
+			t.Parallel()
+			s := newHarness(t)
+			for _, known := range []int{0, 7} {
+				s.runInEveryOrder(interleaving{levels: [2]string{level, level}, tokens: [2]int{7, 8}, ends: commits, known: known, fencedBy: byArray})
+			}
+		})
+	}
+}
+
 // runInEveryOrder executes p in every order and checks each outcome.
 func (s *harness) runInEveryOrder(p interleaving) {
 	s.Helper()

@@ -9,6 +9,7 @@ import (
 const (
 	byFunction = "function" // select paddock_fence(…)
 	byTrigger  = "trigger"  // set local paddock.token, and the table is guarded
+	byArray    = "array"    // select paddock_fence(array[…]), with the resources in different orders
 	byNothing  = "nothing"  // to show what the fence prevents
 )
 
@@ -39,6 +40,10 @@ func (p interleaving) step(session, n int, resource string) string {
 	case 1:
 		if p.fencedBy == byFunction {
 			return fmt.Sprintf("select paddock_fence('%s', %d)", resource, p.tokens[session])
+		}
+		if p.fencedBy == byArray {
+			resources := [2]string{resource, resource + ":more"}
+			return fmt.Sprintf("select paddock_fence(array['%s', '%s'], %d)", resources[session], resources[1-session], p.tokens[session])
 		}
 		return "select 1"
 	case 2:
@@ -94,7 +99,11 @@ func (s *harness) run(p interleaving, order []int, resource string) (o outcome) 
 
 // reachesFence reports whether the step is the one that reaches the fence.
 func (p interleaving) reachesFence(step int) bool {
-	return step == 1 && p.fencedBy == byFunction || step == 2 && p.fencedBy != byFunction
+	n := 2
+	if p.fencedBy == byFunction || p.fencedBy == byArray {
+		n = 1
+	}
+	return step == n
 }
 
 // rollBackFailed rolls back sessions whose step failed, and records the errors.

@@ -30,6 +30,7 @@ begin
     execute format('drop function if exists %s.paddock_fence_guard(regclass, text)', here);
     execute format('drop function if exists %s.paddock_fence_unguard(regclass)', here);
     execute format('drop function if exists %s.paddock_fence_trigger()', here);
+    execute format('drop function if exists %s.paddock_fence(text[], bigint)', here);
     execute format('drop function if exists %s.paddock_fence(text, bigint)', here);
     execute format('drop table if exists %s.paddock_fences', here);
 end

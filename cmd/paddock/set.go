@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/client/guard"
+	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
+	"github.com/paddock-lock/paddock/internal/wire"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// parseLocks returns the locks of arguments such as jobs:nightly, rates,shared or uploads,permits=3. Those without a mode
+// have none yet. It does not check the names.
+func parseLocks(args []string) ([]lock.Member, error) {
+	locks := make([]lock.Member, len(args))
+	for i, arg := range args {
+		name, mode, given := strings.Cut(arg, ",")
+		locks[i].Name = name
+		permits, isPermit := strings.CutPrefix(mode, "permits=")
+		capacity, err := strconv.Atoi(permits)
+		switch {
+		case !given:
+		case mode == "exclusive", mode == "shared":
+			locks[i].Mode = lock.ModeOf(mode)
+		case isPermit && err == nil && capacity > 0:
+			locks[i].Mode, locks[i].Capacity = lock.Permit, capacity
+		default:
+			return nil, usagef("%s: after the comma stands no mode; give exclusive, shared, or permits=N for one of N permits",
+				printable.Text(arg))
+		}
+	}
+	return locks, nil
+}
+
+// namesOf returns the names of the locks.
+func namesOf(locks []lock.Member) []string {
+	names := make([]string, len(locks))
+	for i, l := range locks {
+		names[i] = l.Name
+	}
+	return names
+}
+
+// joined returns the names in order, with commas between them, as an Observer gets them.
+func joined(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), ",") }
+
+// memberField matches the field of an error about one lock of several.
+var memberField = regexp.MustCompile(`^(?:locks|names)/(\d+)(?:/(\w+))?$`)
+
+// explainLocks does what explain does. An error about one of several locks names that lock, not its position.
+func explainLocks(names []string, err error) error {
+	var e *lock.Error
+	if !errors.As(err, &e) || e.Code != lock.ErrInvalid {
+		return explain(err)
+	}
+	found := memberField.FindStringSubmatch(e.Field)
+	if found == nil {
+		return explain(err)
+	}
+	i, parseErr := strconv.Atoi(found[1])
+	if parseErr != nil || i >= len(names) {
+		return explain(err)
+	}
+	what := found[2]
+	if what == "" {
+		what = "name"
+	}
+	which := "NAME"
+	if len(names) > 1 {
+		which += " " + printable.Text(strconv.Quote(names[i]))
+	}
+	return usagef("%s: %s%s", which, what, strings.TrimPrefix(e.Detail, e.Field))
+}
+
+// leaseVariables returns the variables about the locks of a lease, in the order of names. The first three are of the first.
+func leaseVariables(locks []guard.Member) []variable {
+	slotOf := func(l guard.Member) string {
+		if l.Slot == 0 {
+			return ""
+		}
+		return strconv.Itoa(l.Slot)
+	}
+	list := func(of func(guard.Member) string) string {
+		var items []string
+		for _, l := range locks {
+			if item := of(l); item != "" {
+				items = append(items, item)
+			}
+		}
+		return strings.Join(items, " ")
+	}
+	return []variable{
+		{"PADDOCK_LOCK", locks[0].Name},
+		{"PADDOCK_FENCING_TOKEN", token(locks[0].Token)},
+		{"PADDOCK_SLOT", slotOf(locks[0])},
+		{"PADDOCK_LOCKS", list(func(l guard.Member) string { return l.Name })},
+		{"PADDOCK_FENCING_TOKENS", list(func(l guard.Member) string { return fmt.Sprintf("%s=%d", l.Name, l.Token) })},
+		{"PADDOCK_SLOTS", list(func(l guard.Member) string {
+			if l.Slot == 0 {
+				return ""
+			}
+			return l.Name + "=" + slotOf(l)
+		})},
+	}
+}
+
+// together returns the locks of a set that are not the lock name.
+func together(name string, set []string) string {
+	others := slices.DeleteFunc(slices.Clone(set), func(n string) bool { return n == name })
+	if len(others) == 0 {
+		return none
+	}
+	return strings.Join(others, ", ")
+}
+
+// rowsWithSets adds rows, of which the first is the header. If any of them is of a set, there is a column with its other locks;
+// sets has them for all rows but the header.
+func (t table) rowsWithSets(rows [][]string, sets []string) {
+	if slices.ContainsFunc(sets, func(set string) bool { return set != none }) {
+		for i, set := range append([]string{"TOGETHER WITH"}, sets...) {
+			rows[i] = append(rows[i], set)
+		}
+	}
+	for _, row := range rows {
+		t.row(row...)
+	}
+}
+
+// showLeaseSet returns the output for the lease of several locks, for its holder.
+func showLeaseSet(g lock.Grant) output {
+	return output{wire: wire.LeaseSetOf(g), env: variablesFrom(g), table: func(s table) {
+		s.row("LEASE ID", uuid.UUID(g.ID).String())
+		s.row("HOLDER", g.Holder)
+		s.row("EXPIRES", expiry(g))
+		if g.Metadata != nil {
+			s.row("METADATA", string(g.Metadata))
+		}
+		s.row()
+		s.row("LOCK", "TOKEN", "MODE")
+		for _, m := range guard.MembersOf(g) {
+			s.row(m.Name, token(m.Token), modeAndSlot(m.Mode, m.Slot))
+		}
+	}}
+}
+
+// members returns the locks of the arguments, with the mode of the flags where an argument has none.
+func (f leaseFlags) members(args []string) ([]lock.Member, error) {
+	members, err := parseLocks(args)
+	for i := range members {
+		switch m := &members[i]; {
+		case m.Mode != 0:
+		case f.Shared:
+			m.Mode = lock.Shared
+		case f.Permits != nil:
+			m.Mode, m.Capacity = lock.Permit, *f.Permits
+		}
+	}
+	return members, err
+}

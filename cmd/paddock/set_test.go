@@ -1,0 +1,297 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/internal/wire"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// stateOf returns a lock.
+func (d *harness) stateOf(name string) lock.Lock {
+	d.Helper()
+	l, err := d.locks.Lock(d.Context(), name)
+	if err != nil {
+		d.Fatal(err)
+	}
+	return l
+}
+
+// expectHeld checks which of the locks a, b and c have leases, and that no lock has waiters.
+func (d *harness) expectHeld(want ...string) {
+	d.Helper()
+	var held []string
+	for _, name := range []string{"a", "b", "c"} {
+		l := d.stateOf(name)
+		if l.State != lock.Free {
+			held = append(held, name)
+		}
+		if l.Waiters > 0 {
+			d.Errorf("%s has %d waiters", name, l.Waiters)
+		}
+	}
+	if !slices.Equal(held, want) {
+		d.Errorf("%v are held, want %v", held, want)
+	}
+}
+
+func TestLocksOnTheCommandLineHaveModes(t *testing.T) {
+	t.Parallel()
+	got, err := leaseFlags{Permits: new(2)}.members([]string{"a", "b,shared", "c,exclusive", "d,permits=3", "no name"})
+	want := []lock.Member{
+		{Name: "a", Mode: lock.Permit, Capacity: 2}, {Name: "b", Mode: lock.Shared}, {Name: "c", Mode: lock.Exclusive},
+		{Name: "d", Mode: lock.Permit, Capacity: 3}, {Name: "no name", Mode: lock.Permit, Capacity: 2},
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("the locks are %+v, %v", got, err)
+	}
+	for _, bad := range []string{"a,", "a,b", "a,permit", "a,permits", "a,permits=", "a,permits=0", "a,shared,permits=2"} {
+		if _, err := parseLocks([]string{bad}); exitCode(err) != exitUsage || !strings.Contains(err.Error(), bad) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+func TestAcquireRenewAndReleaseSeveralLocks(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	reader := d.hold(lock.Acquire{Name: "c", Holder: "a reader", Mode: lock.Shared})
+	stdout, _ := d.expectExit(exitOK, "acquire", "b", "a", "c,shared", "-o", "json")
+	var lease wire.LeaseSet
+	if err := json.Unmarshal([]byte(stdout), &lease); err != nil {
+		t.Fatal(err)
+	}
+	token := lease.Locks[0].FencingToken
+	want := []wire.SetLease{
+		{Name: "a", Mode: wire.Exclusive, FencingToken: token}, {Name: "b", Mode: wire.Exclusive, FencingToken: token},
+		{Name: "c", Mode: wire.Shared, FencingToken: int64(reader.Token), Slot: 2},
+	}
+	if !slices.Equal(lease.Locks, want) || lease.Holder != "me" || token <= int64(reader.Token) {
+		t.Errorf("the lease is\n%s", stdout)
+	}
+	d.env["PADDOCK_LEASE_ID"] = lease.LeaseID.String()
+	d.expectFailure(exitUsage, []string{"name all of them, a b c"}, "renew", "a")
+	d.expectFailure(exitUsage, []string{"NAME: names"}, "release", "a", "b")
+	stdout, _ = d.expectExit(exitOK, "renew", "c", "a", "b", "-o", "env")
+	vars := paddockVariables(strings.NewReplacer("export ", "", "'", "").Replace(stdout))
+	if want := fmt.Sprintf("a=%d b=%d c=%d", token, token, reader.Token); vars["PADDOCK_FENCING_TOKENS"] != want ||
+		vars["PADDOCK_LOCKS"] != "a b c" || vars["PADDOCK_LOCK"] != "a" || vars["PADDOCK_SLOTS"] != "c=2" ||
+		!strings.Contains(stdout, "unset PADDOCK_SLOT\n") {
+		t.Errorf("the variables are\n%s", stdout)
+	}
+	stdout, _ = d.expectExit(exitOK, "renew", "a", "b", "c", `--metadata={"at":7}`)
+	table := fmt.Sprintf("LEASE ID  UUID\nHOLDER  me\nEXPIRES  INSTANT (in DURATION)\nMETADATA  {\"at\":7}\n\nLOCK  TOKEN  MODE\n"+
+		"a  %d  exclusive\nb  %d  exclusive\nc  %d  shared, slot 2\n", token, token, reader.Token)
+	if got := collapseSpaces(normalized(stdout)); got != table {
+		t.Errorf("the table is\n%swant\n%s", got, table)
+	}
+	d.expectOutput("", "release", "b", "c", "a")
+	d.expectHeld("c") // by the other reader
+	d.expectFailure(exitLeaseLost, []string{"was released"}, "renew", "a", "b", "c")
+}
+
+func TestARefusalOfSeveralLocksNamesEachBlocker(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	d.hold(lock.Acquire{Name: "a", Holder: "alice"})
+	d.hold(lock.Acquire{Name: "c", Holder: "carol"})
+	for _, args := range [][]string{
+		{"acquire", "a", "b", "c"}, {"acquire", "a", "b", "c", "--wait=100ms"},
+		{"run", "--lock=a", "--lock", "b", "--lock", "c", "--", "/bin/sh"},
+	} {
+		_, stderr := d.expectExit(exitNotAcquired, args...)
+		want := regexp.MustCompile(`^paddock: not acquired: alice holds a for another \S+, unless it renews; ` +
+			`carol holds c for another \S+, unless it renews\. Wait longer with --wait`)
+		if !want.MatchString(stderr) {
+			t.Errorf("%q: %s", args, stderr)
+		}
+	}
+	d.expectHeld("a", "c")
+}
+
+func TestWrongLocksAreNamed(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	d.env["PADDOCK_LEASE_ID"] = uuid.NewString()
+	many := make([]string, lock.MaxSetSize+1)
+	for i := range many {
+		many[i] = fmt.Sprint("n:", i)
+	}
+	for _, command := range []string{"acquire", "renew", "release"} {
+		d.expectFailure(exitUsage, []string{`NAME "b b": name has an invalid character`}, command, "a", "b b")
+		d.expectFailure(exitUsage, []string{`NAME "a": name is given twice`}, command, "a", "b", "a")
+		d.expectFailure(exitUsage, []string{"are 33; give 1 to 32"}, append([]string{command}, many...)...)
+		d.expectFailure(exitUsage, []string{`expected "<name> ..."`}, command)
+	}
+	d.expectFailure(exitUsage, []string{`NAME "b": capacity is 100000`}, "acquire", "a", "b,permits=100000")
+	d.expectFailure(exitUsage, []string{"after the comma stands no mode"}, "acquire", "a,both")
+}
+
+func TestRunHoldsSeveralLocks(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	file := filepath.Join(t.TempDir(), "job.prom")
+	p := d.prepareRun("--metrics-file", file, "--ttl=6s", "--lock", "b", "--lock=a", "--lock=c,permits=2", "--", "sh", "-c", `env; sleep 7; read line; exit 7`)
+	in, err := p.Cmd.StdinPipe()
+	mustBeNil(t, err)
+	p.Start(t)
+	p.Stdout.Await(t, `(PADDOCK_FENCING_TOKENS=)`)
+	d.expectHeld("a", "b", "c")
+	d.expectFailure(exitNotAcquired, []string{"holds a for another"}, "acquire", "a", "d")
+	_, err = in.Write([]byte("\n"))
+	mustBeNil(t, err)
+	p.expectExit(t, 7)
+	expectLines(t, file, `paddock_run_exit_code{lock="a,b,c"} 7`, `paddock_guard_hold_seconds_count{lock="a,b,c"} 1`)
+	vars := paddockVariables(p.Stdout.String())
+	token := fmt.Sprint(d.stateOf("a").Token)
+	if vars["PADDOCK_LOCK"] != "a" || vars["PADDOCK_LOCKS"] != "a b c" || vars["PADDOCK_FENCING_TOKEN"] != token ||
+		vars["PADDOCK_FENCING_TOKENS"] != "a="+token+" b="+token+" c="+token || vars["PADDOCK_SLOTS"] != "c=1" || vars["PADDOCK_SLOT"] != "" {
+		t.Errorf("the command has %v; the token is %s", vars, token)
+	}
+	d.expectHeld()
+}
+
+// TestLossOfOneLockStopsTheCommandOfSeveral: an operator revokes one of them.
+func TestLossOfOneLockStopsTheCommandOfSeveral(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	p := d.startRun("--ttl=6s", "--lock=a", "--lock=b", "--", "sh", "-c", "echo begun; exec sleep 1000")
+	p.Stdout.Await(t, `(begun)`)
+	d.expectExit(exitOK, "revoke", "b", "--token", fmt.Sprint(d.stateOf("b").Token), "--reason=maintenance")
+	d.expectHeld()
+	p.expectExit(t, exitLeaseLost, "the command was stopped", "maintenance")
+}
+
+func TestSignalGivesUpThePlacesInAllQueues(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	d.hold(lock.Acquire{Name: "b", Holder: "another holder"})
+	p := d.startRun("--wait=forever", "--lock=b", "--lock=a", "--", "/bin/sh")
+	d.awaitEvent("a", lock.Queued, "me")
+	if l := d.stateOf("a"); l.State != lock.Free || l.Waiters != 1 {
+		t.Errorf("during the wait a is %+v", l)
+	}
+	mustBeNil(t, p.Cmd.Process.Signal(syscall.SIGTERM))
+	p.expectExit(t, exitSignalled+int(syscall.SIGTERM), "before a,b was acquired")
+	for _, name := range []string{"a", "b"} {
+		d.awaitEvent(name, lock.Dequeued, "me")
+	}
+	d.expectHeld("b")
+}
+
+func TestRunTakesEitherANameOrLocks(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	for says, args := range map[string][]string{
+		"x stands before the command; give either NAME or --lock": {"--lock=a", "x", "--", "sh"},
+		"sh stands before the command":                            {"--lock=a", "sh", "job.sh"},
+		"y stands before the command":                             {"--lock=a", "y", "sh", "--", "-c"},
+		"the command is missing":                                  {"--lock=a", "--"},
+		"as in paddock run --lock a --lock b -- make":             {"--lock=a", "--lock=b"},
+		`NAME "a": name is given twice`:                           {"--lock=a", "--lock=a", "--", "sh"},
+		`NAME: name has an invalid character`:                     {"--lock=a b", "--", "sh"},
+	} {
+		d.expectFailure(exitUsage, []string{says}, append([]string{"run"}, args...)...)
+	}
+	d.expectHeld()
+	for _, args := range [][]string{
+		{"--lock=a", "--", "printf", "<%s>", "x", "--", "--lock"}, {"a", "--", "printf", "<%s>", "x", "--", "--lock"},
+		{"a,shared", "printf", "<%s>", "x", "--", "--lock"}, {"--lock=a", "--wait=1s", "--", "printf", "<%s>", "x", "--", "--lock"},
+	} {
+		p := d.startRun(args...)
+		p.expectExit(t, exitOK)
+		if got, want := p.Stdout.String(), "<x><--><--lock>"; got != want {
+			t.Errorf("%q: printed %s, want %s", args, got, want)
+		}
+	}
+	d.startRun("--lock=a", "--", "true").expectExit(t, exitOK)
+}
+
+func TestNestedRunOfSeveralLocksIsExplained(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	p := d.startRun("--lock=a", "--lock=b", "--", "sh", "-c", `"$PADDOCK" run --lock b --lock c -- true`)
+	p.expectExit(t, exitNotAcquired, "me holds b", "already runs under a lease of b", "locks are not re-entrant")
+}
+
+// TestReadsShowTheSetOfALease and that of a waiter.
+func TestReadsShowTheSetOfALease(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	d.expectExit(exitOK, "acquire", "a", "b", "c", "--ttl=1h")
+	d.hold(lock.Acquire{Name: "d", Holder: "alone"})
+	token := fmt.Sprint(d.stateOf("a").Token)
+	stdout, _ := d.expectExit(exitOK, "get", "b")
+	if !strings.Contains(collapseSpaces(stdout), "  METADATA  TOGETHER WITH\n") || !strings.HasSuffix(collapseSpaces(stdout), "  -  a, c\n") {
+		t.Errorf("the lock is\n%s", stdout)
+	}
+	stdout, _ = d.expectExit(exitOK, "list")
+	for _, want := range []string{
+		"WAITING  TOGETHER WITH\n", "a  held  exclusive  " + token + "  me  INSTANT  DURATION  0  b, c\n", "alone  INSTANT  DURATION  0  -\n",
+	} {
+		if got := collapseSpaces(normalized(stdout)); !strings.Contains(got, want) {
+			t.Errorf("the list is\n%swant %s", got, want)
+		}
+	}
+	stdout, _ = d.expectExit(exitOK, "get", "d")
+	if strings.Contains(stdout, "TOGETHER") {
+		t.Errorf("the lock is\n%s", stdout)
+	}
+	p := d.startRun("--wait=forever", "--lock=d", "--lock=e", "--", "true")
+	d.awaitEvent("e", lock.Queued, "me")
+	for name, blocker := range map[string]string{"d": `alone \(token \d+\)`, "e": "other locks of its set"} {
+		other := map[string]string{"d": "e", "e": "d"}[name]
+		stdout, _ = d.expectExit(exitOK, "queue", name)
+		want := regexp.MustCompile(`BLOCKED BY  TOGETHER WITH\n1  me  exclusive  INSTANT  DURATION  ` + blocker + "  " + other + "\n$")
+		if got := collapseSpaces(normalized(stdout)); !want.MatchString(got) {
+			t.Errorf("the queue of %s is\n%s", name, got)
+		}
+	}
+	mustBeNil(t, p.Cmd.Process.Kill())
+	<-p.Ended()
+	stdout, _ = d.expectExit(exitOK, "get", "b", "-o", "json")
+	var l wire.Lock
+	if err := json.Unmarshal([]byte(stdout), &l); err != nil || !slices.Equal(l.Domain().Leases[0].Set, []string{"a", "b", "c"}) {
+		t.Errorf("%v: the lock is\n%s", err, stdout)
+	}
+}
+
+// TestScriptAcquiresSeveralLocks runs the example of the help in a shell.
+func TestScriptAcquiresSeveralLocks(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	script := exec.CommandContext(t.Context(), "sh", "-ec", `
+		lease=$("$0" acquire b a c,shared -o env) || exit
+		eval "$lease"
+		"$0" renew $PADDOCK_LOCKS >/dev/null
+		echo "$PADDOCK_LOCKS: $PADDOCK_FENCING_TOKENS, $PADDOCK_SLOTS"
+		"$0" release $PADDOCK_LOCKS
+		"$0" acquire b -o env`, start(t, "version").Cmd.Path)
+	script.Env = []string{actAsPaddock + "=1", "PADDOCK_URL=" + d.base, "PATH=/usr/bin:/bin", "HOME=/"}
+	out, err := script.CombinedOutput()
+	if want := regexp.MustCompile(`^a b c: a=(\d+) b=\d+ c=\d+, c=1\nexport PADDOCK_LOCK=b\n`); err != nil || !want.Match(out) {
+		t.Errorf("the script ended with %v:\n%s", err, out)
+	}
+	d.expectHeld("b")
+}
+
+// TestSeveralLocksThatCannotBePrintedAreReleased prints to an output that fails.
+func TestSeveralLocksThatCannotBePrintedAreReleased(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	var said strings.Builder
+	if code := run(t.Context(), []string{"acquire", "a", "b"}, variablesOf(d.env), fullDisk{}, &said); code != exitFailed {
+		t.Errorf("exit code %d: %s", code, said.String())
+	}
+	d.expectHeld()
+}

@@ -30,7 +30,7 @@ type View struct {
 
 // A Decision is the result of a Command.
 type Decision struct {
-	Now     time.Time    // the time of the decision: the View's, but never before the lock's last transition
+	Now     time.Time    // the time of the decision: the View's, but never before the last transition of a lock
 	Locks   []Record     // the new state of the View's locks
 	Changed bool         // whether Locks differ from those of the View
 	Events  []Event      // the transitions, in order

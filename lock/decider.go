@@ -10,7 +10,8 @@ import (
 // A decider applies one command to one of its locks. It holds the lock as changed so far, and the events.
 type decider struct {
 	view     *View
-	now      time.Time
+	now      time.Time // of the lock
+	begin    time.Time // of what is granted or renewed, see deciders
 	record   Record
 	changed  bool
 	events   []Event
@@ -70,7 +71,7 @@ func (d *decider) lease(id LeaseID) (Lease, bool) {
 // grant adds the lease want, which must be compatible. It draws a token unless want has one. place is that of the waiter, or
 // zero if it did not wait.
 func (d *decider) grant(want Lease, capacity int, place int64) Lease {
-	l := want.begunAt(d.now)
+	l := want.begunAt(d.begin)
 	if l.Place = place; l.Unclaimed() && l.Session == 0 {
 		l.ExpiresAt = l.ClaimDeadline
 	}

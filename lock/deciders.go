@@ -8,25 +8,30 @@ import (
 	"time"
 )
 
-// Deciders apply one command to its locks, each to one of them, in the order of the View. There is at least one. All decide
-// at the same instant, which is not before the last transition of any of the locks. So the leases of a set begin and end
-// together.
+// Deciders apply one command to its locks, each to one of them, in the order of the View. There is at least one.
+//
+// The time of a lock does not run backwards if the database's clock is set back. Then the locks of a set may have different
+// times. Each goes by its own time, so that no lock ends leases because another one is ahead. But what the decision grants or
+// renews begins at the latest of their times, so that the leases of a set begin and end together.
 type deciders []*decider
 
-// newDeciders returns the deciders of the View's locks, and first applies what time has changed. The time of a lock does not
-// run backwards if the database's clock is set back.
+// newDeciders returns the deciders of the View's locks, and first applies what time has changed.
 func newDeciders(v View) deciders {
-	now := v.Now
-	for i := range v.Locks {
+	ds, all, begin := make(deciders, len(v.Locks)), make([]decider, len(v.Locks)), v.Now
+	for i := range ds {
+		now := v.Now
 		if at := v.Locks[i].ChangedAt; now.Before(at) {
 			now = at
 		}
-	}
-	ds, all := make(deciders, len(v.Locks)), make([]decider, len(v.Locks))
-	for i := range ds {
+		if begin.Before(now) {
+			begin = now
+		}
 		all[i] = decider{view: &v, now: now, record: v.Locks[i]}
 		ds[i] = &all[i]
-		ds[i].endDue()
+	}
+	for _, d := range ds {
+		d.begin = begin
+		d.endDue()
 	}
 	ds.promote()
 	return ds
@@ -107,7 +112,7 @@ func (ds deciders) drawFor(modes []Mode) Token {
 func (ds deciders) finish(err error) Decision {
 	d := ds[0]
 	out := Decision{
-		Now: d.now, Changed: d.changed, Events: d.events, Ended: d.ended, Err: err, Promoted: d.promoted, Ousted: d.ousted,
+		Now: d.begin, Changed: d.changed, Events: d.events, Ended: d.ended, Err: err, Promoted: d.promoted, Ousted: d.ousted,
 		Claimed: d.claimed, Due: d.nextDue(), Locks: make([]Record, len(ds)),
 	}
 	for i, d := range ds {

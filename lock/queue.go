@@ -96,7 +96,7 @@ func (d *decider) grantWaiter(w Waiter, token Token) (*Waiter, bool) {
 	want := w.Lease
 	want.Attachment, want.Token = w.Attachment, token
 	if w.GrantedUnclaimed {
-		want.ClaimDeadline = d.now.Add(ClaimTimeout)
+		want.ClaimDeadline = d.begin.Add(ClaimTimeout)
 	}
 	d.grant(want, w.Capacity, w.Place)
 	d.promoted = append(d.promoted, w)

@@ -52,7 +52,7 @@ func (r Renew) Apply(v View) Decision {
 	if leases[0].Session != 0 && r.TTL != 0 {
 		return ds.finish(Invalid("ttl_ms", "cannot be given for a lease of a session, which ends with it; renew the session instead"))
 	}
-	left := leases[0].ExpiresAt.Sub(ds[0].now)
+	left := leases[0].ExpiresAt.Sub(ds[0].begin)
 	leases = ds.claim(leases, 0) // a client that renews knows of the lease, so no call may withdraw it
 	for i, d := range ds {
 		var err error
@@ -68,8 +68,8 @@ func (r Renew) Apply(v View) Decision {
 // renew extends the lease, or refuses if it has reached its MaxHold.
 func (d *decider) renew(l Lease, r Renew) (Lease, error) {
 	l.TTL = cmp.Or(r.TTL, l.TTL)
-	l.ExpiresAt = l.expiryFrom(d.now)
-	if own := l.OwnExpiry(); !own.IsZero() && !d.now.Before(own) {
+	l.ExpiresAt = l.expiryFrom(d.begin)
+	if own := l.OwnExpiry(); !own.IsZero() && !d.begin.Before(own) {
 		return l, &Error{Code: ErrLeaseLost, Ended: Expired, EndedAt: own, Token: l.Token,
 			Detail: "The lease has reached its max_hold_ms and cannot be renewed. " +
 				"Stop the work; to continue, acquire with a new lease_id."}

@@ -137,9 +137,9 @@ func (ds deciders) claim(leases []Lease, by Attachment) []Lease {
 func (d *decider) claim(l Lease, by Attachment) Lease {
 	switch {
 	case l.Unclaimed():
-		d.claimed = d.now.Sub(l.ClaimDeadline.Add(-ClaimTimeout))
+		d.claimed = d.begin.Sub(l.ClaimDeadline.Add(-ClaimTimeout))
 		l.ClaimDeadline = time.Time{}
-		l = l.begunAt(d.now)
+		l = l.begunAt(d.begin)
 		l.Attachment = by
 		d.removeWaiter(l.ID)
 	case l.Attachment == by:

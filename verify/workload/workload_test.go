@@ -286,4 +286,18 @@ func TestWorkloadRunsOnTwoStores(t *testing.T) {
 	if err := workload.WaitUntilFree(soon, both[0].Locks, "verify:"); err != nil {
 		t.Error(err)
 	}
+	h := rec.History()
+	if h.Events, err = verify.Collect(soon, both[0].Locks, "verify:"); err != nil {
+		t.Fatal(err)
+	}
+	r := h.Check(verify.CheckOptions{AllowOvertaking: true})
+	var text strings.Builder
+	if err := r.WriteText(&text); err != nil || !r.OK() {
+		t.Errorf("%v: %s", err, text.String())
+	}
+	for _, name := range []string{"sets are granted whole, and their leases end together", "sets have the same order at all their locks"} {
+		if n, _ := casesOf(r, name); n < 50 {
+			t.Errorf("%s: only %d cases", name, n)
+		}
+	}
 }

@@ -110,7 +110,7 @@ func genuine(e lock.Event) []byte { return`},
 		to: "\t\tif MUTATED && i > 0 {\n\t\t\tleases[i] = want.begunAt(d.now)\n\t\t\tcontinue\n\t\t}\n" +
 			"\t\tleases[i] = d.grant(want, members[i].Capacity, 0)\n"},
 	{name: "a set waits while it holds a lock", file: "lock/queue.go", from: "\tcase w.Lease.Set != nil:\n",
-		to: "\tcase w.Lease.Set != nil && !MUTATED:\n"},
+		to: "\tcase w.Lease.Set != nil && !(MUTATED && w.WaitUntil.After(d.now.Add(1))):\n"},
 	{name: "a set is overtaken by the waiters behind it", file: "lock/queue.go", mode: neverCancelled,
 		from: "d.ready, *blocked = w, true", to: "d.ready, *blocked = w, !MUTATED"},
 	{name: "a renewal of a set is written at one lock", file: "lock/renew_release.go", from: "\td.replaceLease(l)\n\tif updates {\n",

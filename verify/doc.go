@@ -46,10 +46,11 @@
 //
 // # Sets
 //
-// A call on a set is one call on each of its locks: each check sees the lease of its lock, and what the answer says about
-// it. The checks of sets compare the parts. They do not know whether a set could have been granted sooner: the first set in
-// the queue of an available lock may wait for its other locks. Time ends the leases of a set together, but each lock
-// records that when it is next decided about, so only the ends by calls must have one instant.
+// A call on a set is one call on each of its locks: each check sees the lease of its lock, and what
+// the answer says about it. The checks of sets compare the parts. They do not know whether a set
+// could have been granted sooner: the first set in the queue of an available lock may wait for its
+// other locks. Time ends the leases of a set together, but each lock records that when it is next
+// decided about, so only the ends by calls must have one instant.
 //
 // # Clocks
 //

@@ -33,8 +33,8 @@ type Rules struct {
 	AllowOvertaking bool
 	// AllowWaiters accepts that calls still wait at the end.
 	AllowWaiters bool
-	// InSet reports whether the waiter of a Queued event waits for a set: it may have to wait while this lock is available,
-	// and the waiters behind it wait, too. Nil: none does.
+	// InSet reports whether the waiter of a Queued event waits for a set: it may have to wait while this lock is
+	// available, and the waiters behind it wait, too. Nil: none does.
 	InSet func(lock.Event) bool
 	// AllowClockJumps accepts timestamps that go backwards, since they may come from different clocks.
 	AllowClockJumps bool

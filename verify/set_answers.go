@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// answeredAlike checks that each answer has one lease of each lock of the set, that these have one end, and that none was
-// renewed without the others.
+// answeredAlike checks that each answer has one lease of each lock of the set, that these have one end, and that
+// none was renewed without the others.
 func (s jointSet) answeredAlike(c *Check) {
 	for i, r := range s.groups {
 		for _, call := range slices.Concat(r.acquires, r.renews) {
@@ -31,8 +31,8 @@ func (s jointSet) answeredAlike(c *Check) {
 	}
 }
 
-// answerDiffers compares the lease of the ith lock in an answer with the first one. It returns what is wrong, empty for
-// nothing.
+// answerDiffers compares the lease of the ith lock in an answer with the first one. It returns what is wrong, empty
+// for nothing.
 func (s jointSet) answerDiffers(call *Call, g lock.Grant, i int) string {
 	whole := grant(call.whole)
 	if len(whole.Members) != len(s.names) || cmp.Or(g.Name, s.names[i]) != s.names[i] {
@@ -40,7 +40,8 @@ func (s jointSet) answerDiffers(call *Call, g lock.Grant, i int) string {
 	}
 	first := whole.Lease
 	if i == 0 && (g.Token != first.Token || g.Slot != first.Slot) {
-		return fmt.Sprintf("An answer to %q has the token %d, but its lease of %s has the token %d.", s.groups[0].holder(), first.Token, s.names[0], g.Token)
+		return fmt.Sprintf("An answer to %q has the token %d, but its lease of %s has the token %d.", s.groups[0].holder(),
+			first.Token, s.names[0], g.Token)
 	}
 	if !g.AcquiredAt.Equal(first.AcquiredAt) || !g.ExpiresAt.Equal(first.ExpiresAt) || g.TTL != first.TTL || g.Grace != first.Grace {
 		return fmt.Sprintf("An answer to %q says that %s was acquired at %s and expires at %s, but %s at %s and %s.", s.groups[0].holder(),
@@ -85,8 +86,8 @@ func (t *lockHistory) setSteps() (steps []setStep) {
 	return steps
 }
 
-// setOrder checks that sets which share two locks have the same order at both: they join the queues in one decision, and
-// are granted in one.
+// setOrder checks that sets which share two locks have the same order at both: they join the queues in one decision,
+// and are granted in one.
 func (x *examination) setOrder(c *Check) {
 	steps, locks := map[string][]setStep{}, map[string]*lockHistory{}
 	for _, t := range x.locks {

@@ -2,146 +2,12 @@ package verify
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 )
-
-// members returns the locks that the call is about, ordered by name, if it is about a set; only their names are known unless
-// it is an acquire.
-func (c *Call) members() []lock.Member {
-	var all []lock.Member
-	switch a := c.Request.(type) {
-	case lock.Acquire:
-		all = slices.Clone(a.Set)
-	case lock.Renew:
-		all = named(a.Set)
-	case lock.Release:
-		all = named(a.Set)
-	}
-	slices.SortFunc(all, func(a, b lock.Member) int { return strings.Compare(a.Name, b.Name) })
-	return all
-}
-
-func named(names []string) []lock.Member {
-	all := make([]lock.Member, len(names))
-	for i, name := range names {
-		all[i].Name = name
-	}
-	return all
-}
-
-func namesOf(all []lock.Member) []string {
-	names := make([]string, len(all))
-	for i, m := range all {
-		names[i] = m.Name
-	}
-	return names
-}
-
-// parts returns the call as one call for each of its locks: the leases of a set are granted, renewed and released like one
-// of each lock. A call on one lock is returned as it is.
-func (c *Call) parts() []*Call {
-	all := c.members()
-	if len(all) == 0 {
-		return []*Call{c}
-	}
-	parts := make([]*Call, len(all))
-	for i, m := range all {
-		p := *c
-		p.Name, p.Request, p.Err = m.Name, requestPart(c.Request, m), errorPart(c.Err, m.Name, i == 0)
-		if len(all) > 1 {
-			p.whole = c
-		}
-		if g, ok := c.Response.(lock.Grant); ok {
-			if len(g.Members) == len(all) {
-				g.Lease = g.Members[i]
-			}
-			g.Members = nil
-			p.Response = g
-		}
-		parts[i] = &p
-	}
-	return parts
-}
-
-func requestPart(request any, m lock.Member) any {
-	switch a := request.(type) {
-	case lock.Acquire:
-		a.Name, a.Mode, a.Capacity, a.Set = m.Name, m.Mode, m.Capacity, nil
-		return a
-	case lock.Renew:
-		a.Name, a.Set = m.Name, nil
-		return a
-	case lock.Release:
-		a.Name, a.Set = m.Name, nil
-		return a
-	}
-	return request
-}
-
-// errorPart returns what a refusal says about one of the locks. A call whose place another call has taken over is told of
-// the first lock only.
-func errorPart(err error, name string, first bool) error {
-	var e *lock.Error
-	if !errors.As(err, &e) || e.Code != lock.ErrHeld || first && len(e.Blocked) == 0 {
-		return err
-	}
-	part := &lock.Error{Code: e.Code, Detail: e.Detail, KeptFor: e.KeptFor}
-	for _, b := range e.Blocked {
-		if b.Name != name {
-			continue
-		}
-		part.Holder, part.RetryAfter, part.Ahead = b.Holder, b.RetryAfter, b.Ahead
-		if len(e.Blocked) == 1 {
-			part.Newest = e.Newest // otherwise it may be that of another lock
-		}
-	}
-	return part
-}
-
-// addRevocations adds revocations to the other locks of the sets that they may have ended.
-func addRevocations(all map[string]*lockHistory) {
-	added := map[*lockHistory][]*Call{}
-	for _, t := range all {
-		for _, c := range t.calls {
-			r, ok := c.Request.(lock.Revoke)
-			if !ok || !mayEnd(c) {
-				continue
-			}
-			for _, l := range t.leases {
-				if l.token != r.Token || l.group == nil || r.Slot != nil && *r.Slot != l.slot {
-					continue
-				}
-				for _, name := range l.group.set {
-					if o := all[name]; o != t {
-						added[o] = append(added[o], o.revocations(c, r, l.group.id)...)
-					}
-				}
-			}
-		}
-	}
-	for t, calls := range added {
-		t.calls = append(t.calls, calls...)
-		slices.SortStableFunc(t.calls, func(a, b *Call) int { return cmp.Compare(a.Sent, b.Sent) })
-	}
-}
-
-// revocations returns a revocation of each lease with the ID, as a part of the revocation c of the set. Whether it had an
-// effect is not known.
-func (t *lockHistory) revocations(c *Call, r lock.Revoke, id lock.LeaseID) (parts []*Call) {
-	for _, l := range t.group(id).leases {
-		p := *c
-		p.whole, p.Name, p.Response, p.Err = c, t.name, nil, &lock.Error{Code: lock.ErrUnknownOutcome}
-		p.Request = lock.Revoke{Name: t.name, Token: l.token, Slot: &l.slot, Reason: r.Reason, SkipGrace: r.SkipGrace}
-		parts = append(parts, &p)
-	}
-	return parts
-}
 
 // A jointSet is everything that was recorded about one set, by the order of its locks.
 type jointSet struct {
@@ -203,7 +69,8 @@ func (s jointSet) crossesEpoch() bool {
 	return false
 }
 
-// grants returns how often the set was granted at all of its locks, which is more than once only if grants were withdrawn.
+// grants returns how often the set was granted at all of its locks, which is more than once only if grants were
+// withdrawn.
 func (s jointSet) grants(c *Check) int {
 	least, most := 0, 0
 	counts := make([]int, len(s.locks))
@@ -240,8 +107,8 @@ func (s jointSet) nth(n int) []*lease {
 // calls returns the acquires of the set.
 func (s jointSet) calls() []*Call { return s.groups[0].acquires }
 
-// grantedTogether checks that the leases were granted at one instant and have one token. Only a shared lease that joined
-// others has theirs.
+// grantedTogether checks that the leases were granted at one instant and have one token. Only a shared lease that
+// joined others has theirs.
 func (s jointSet) grantedTogether(leases []*lease, c *Check) bool {
 	first, drawn := leases[0], (*lease)(nil)
 	for i, l := range leases {
@@ -270,8 +137,9 @@ func (t *lockHistory) joined(l *lease) bool {
 	})
 }
 
-// endedTogether checks that leases which a call ended were ended at one instant and in one way. Time ends them together,
-// too, but each lock records that when it is next decided about. A lease of a session may have ended with it meanwhile.
+// endedTogether checks that leases which a call ended were ended at one instant and in one way. Time ends them
+// together, too, but each lock records that when it is next decided about. A lease of a session may have ended with
+// it meanwhile.
 func (s jointSet) endedTogether(leases []*lease, c *Check) {
 	by := slices.IndexFunc(leases, func(l *lease) bool { return l.ended != nil && !endedByTime(l.ended) })
 	if by < 0 {
@@ -317,8 +185,8 @@ func (s jointSet) seenAfterEnd(leases []*lease, c *Check) {
 	}
 }
 
-// seenHeldBy returns the time at which the answer shows the lease, false if it does not. A lease that was not claimed yet
-// may end before the time that is shown.
+// seenHeldBy returns the time at which the answer shows the lease, false if it does not. A lease that was not
+// claimed yet may end before the time that is shown.
 func (l *lease) seenHeldBy(c *Call) (time.Time, bool) {
 	if seen, ok := c.lockRead(); ok {
 		i := slices.IndexFunc(seen.Leases, func(h lock.LeaseInfo) bool {

@@ -15,8 +15,8 @@ func aSet() lock.Acquire {
 
 var setNames = []string{setLock, otherSetLock}
 
-// useSets lets ida hold two locks together, then jon, who waits for them as kim does behind him, and revokes kim's. At last
-// lea's expire.
+// useSets lets ida hold two locks together, then jon, behind whom kim waits, and revokes the leases of kim. At last
+// those of lea expire.
 func (c *harness) useSets() {
 	c.t.Helper()
 	c.acquire("ida", nil, aSet())

@@ -24,8 +24,9 @@ func (p places) atMost(c *Call) int {
 }
 
 // waiterLimit checks that no call was refused with too_many_waiters while fewer places than the
-// limit counted, at each of its locks. A place counts while its call waits, and for lock.PlaceRetention after it was kept
-// or its replica died. A call whose answer was lost is assumed to be cut at that time.
+// limit counted, at each of its locks. A place counts while its call waits, and for
+// lock.PlaceRetention after it was kept or its replica died. A call whose answer was lost is
+// assumed to be cut at that time.
 func (x *examination) waiterLimit(c *Check) {
 	all, most := map[string]places{}, map[int]int{} // most is how many counted at the fullest lock of a call
 	for _, t := range x.locks {

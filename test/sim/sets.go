@@ -6,8 +6,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// askSet returns the acquire of the attempt: of its lock, or of a set of it and of others. Then the guard, which knows of one
-// lock, keeps all leases of the set alive.
+// askSet returns the acquire of the attempt: of its lock, or of a set of it and of others. Then the guard, which
+// knows of one lock, keeps all leases of the set alive.
 func (a *attempt) askSet(request lock.Acquire) lock.Acquire {
 	if len(a.scenario.others) == 0 {
 		return request
@@ -43,8 +43,8 @@ func (a *attempt) own(g lock.Grant, err error) (lock.Grant, error) {
 	return g, err
 }
 
-// verifySets checks that the leases of each set were granted, and released, at the same instants and with the same tokens.
-// Time ends them together, too, but each lock records that when it next changes.
+// verifySets checks that the leases of each set were granted, and released, at the same instants and with the same
+// tokens. Time ends them together, too, but each lock records that when it next changes.
 func (w *world) verifySets() {
 	type step struct {
 		kind  lock.Kind

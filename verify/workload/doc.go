@@ -11,8 +11,8 @@
 //
 // # Sets
 //
-// Every fifth turn that uses a lease acquires two to four locks together. Each is acquired in a mode of its kind, and each
-// step is about one of them.
+// Every fifth turn that uses a lease acquires two to four locks together. Each is acquired in a mode of
+// its kind, and each step is about one of them.
 //
 // # Misuse
 //

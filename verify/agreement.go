@@ -211,10 +211,12 @@ func (t *lockHistory) lossAgrees(call *Call, e *lock.Error, c *Check) {
 	}
 	var known *lease
 	for _, l := range r.leases {
-		if l.token != e.Token {
+		if l.token != e.Token && call.whole == nil { // the token may be that of another lock of the set
 			continue
 		}
-		if known = l; l.ended != nil && l.ended.Kind == e.Ended && l.ended.At.Equal(e.EndedAt) || l.atMaxHold(e) {
+		known = l
+		sameTime := l.ended != nil && (l.ended.At.Equal(e.EndedAt) || call.whole != nil && endedByTime(l.ended))
+		if sameTime && l.ended.Kind == e.Ended || l.atMaxHold(e) {
 			return
 		}
 	}

@@ -171,7 +171,9 @@ func (t *lockHistory) refusalStep(c *Call, id lock.LeaseID) step {
 		}
 	case lock.ErrHeld:
 		a, _ := c.Request.(lock.Acquire)
-		return func(s lock.Record) (lock.Record, bool) { return s, t.heldIsJustified(s, a, e) }
+		return func(s lock.Record) (lock.Record, bool) {
+			return s, t.heldIsJustified(s, a, e) || c.whole != nil && e.Holder == ""
+		}
 	}
 	return nil
 }
@@ -190,7 +192,8 @@ func (t *lockHistory) maxHoldReached(l lock.Lease, end time.Time) bool {
 // held leases.
 func (t *lockHistory) heldIsJustified(s lock.Record, a lock.Acquire, e *lock.Error) bool {
 	if e.Holder == "" {
-		return a.Wait > 0 || a.KeepPlace // another call took over its place, and the lock was free
+		// Another call took over its place, and the lock was free; or a set waits for it and for others.
+		return a.Wait > 0 || a.KeepPlace || e.Ahead > 0 && t.hasSets()
 	}
 	if e.Newest != 0 && e.Newest != s.Token {
 		return false

@@ -42,6 +42,8 @@ const (
 	checkAgreement    = "answers and events agree"
 	checkEarlyEnd     = "no lease ends before its promised end"
 	checkSessions     = "leases end with their sessions, not before and not after"
+	checkSets         = "sets are granted whole, and their leases end together"
+	checkSetOrder     = "sets have the same order at all their locks"
 	checkFenced       = "fenced writes have consecutive versions and no stale token"
 	checkUniqueness   = "no token and no lease_id is granted twice"
 	checkLinearizable = "all operations are linearizable"
@@ -98,6 +100,8 @@ func (x *examination) checks() []checker {
 		{checkAgreement, true, x.each(x.agrees)},
 		{checkEarlyEnd, false, x.each(x.noEarlyEnd)},
 		{checkSessions, false, x.each(x.endsWithSession)},
+		{checkSets, true, x.sets},
+		{checkSetOrder, true, x.setOrder},
 		{checkFenced, false, x.fenced},
 		{checkUniqueness, false, x.uniqueness},
 		{checkLinearizable, true, x.each(x.linearizable)},
@@ -107,7 +111,7 @@ func (x *examination) checks() []checker {
 		{checkBlocking, true, x.each(x.blockingReads)},
 	}
 	if x.options.WaitersPerLock > 0 {
-		checks = append(checks, checker{checkLimit, false, x.each(x.waiterLimit)})
+		checks = append(checks, checker{checkLimit, false, x.waiterLimit})
 	}
 	return checks
 }
@@ -153,10 +157,31 @@ func (x *examination) eventRules(t *lockHistory, c *Check) {
 		return
 	}
 	r := Rules{Capacity: max(t.capacity, 0), AllowOvertaking: x.options.AllowOvertaking,
-		AllowWaiters: x.options.AllowWaiters, AllowClockJumps: t.hasEpoch()}
+		AllowWaiters: x.options.AllowWaiters, AllowClockJumps: t.hasEpoch(), InSet: t.inSet()}
 	if i, err := r.first(t.events); err != nil {
 		c.violated(t, err.Error(), nil, &t.events[min(i, len(t.events)-1)])
 	}
+}
+
+// hasSets reports whether the lock was asked for together with others.
+func (t *lockHistory) hasSets() bool {
+	for _, r := range t.groups {
+		if len(r.set) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// inSet returns a function that reports whether a waiter waits for a set.
+func (t *lockHistory) inSet() func(lock.Event) bool {
+	holders := map[string]bool{}
+	for _, r := range t.groups {
+		if len(r.set) > 0 {
+			holders[r.holder()] = true
+		}
+	}
+	return func(e lock.Event) bool { return holders[e.Holder] }
 }
 
 // hasEpoch reports whether another clock or another database may have answered at some time.

@@ -17,8 +17,11 @@
 //   - an ended lease is never used again;
 //   - answers and events agree, so no answered call is lost;
 //   - no lease ends before the end its holder was promised, grace included;
+//   - leases of a session end with it;
+//   - a set of locks is granted in one decision, with one token, and its leases end together;
+//   - sets that share two locks have the same order at both;
 //   - fenced writes have consecutive versions and never a stale token;
-//   - no token and no lease_id is granted twice;
+//   - no token and no lease_id is granted twice, except that the leases of a set share theirs;
 //   - all operations on a lock are linearizable;
 //   - no two clients hold conflicting leases at once, by their own clocks;
 //   - every subscriber receives every event once, in order, and promptly;
@@ -40,6 +43,14 @@
 // thousands of operations on one lock take a second. A search that does not finish in time is
 // reported as a violation. A violation is reduced to few operations by delta debugging
 // (Zeller and Hildebrandt, 2002).
+//
+// # Sets
+//
+// A call on a set is one call on each of its locks: each check sees the lease of its lock, and what
+// the answer says about it. The checks of sets compare the parts. They do not know whether a set
+// could have been granted sooner: the first set in the queue of an available lock may wait for its
+// other locks. Time ends the leases of a set together, but each lock records that when it is next
+// decided about, so only the ends by calls must have one instant.
 //
 // # Clocks
 //

@@ -35,9 +35,10 @@ func recordWithClockSetBack(t *testing.T) (verify.History, time.Duration) {
 func moveAnswer(c *verify.Call, move func(*time.Time)) {
 	switch got := c.Response.(type) {
 	case lock.Grant:
-		if from := got.AcquiredAt; true {
-			move(&got.AcquiredAt)
-			got.ExpiresAt = got.ExpiresAt.Add(got.AcquiredAt.Sub(from))
+		got.Members = slices.Clone(got.Members)
+		moveLease(&got.Lease, move)
+		for i := range got.Members {
+			moveLease(&got.Members[i], move)
 		}
 		c.Response = got
 	case lock.Lock:
@@ -64,6 +65,12 @@ func moveAnswer(c *verify.Call, move func(*time.Time)) {
 		move(&moved.EndedAt)
 		c.Err = &moved
 	}
+}
+
+func moveLease(l *lock.Lease, move func(*time.Time)) {
+	from := l.AcquiredAt
+	move(&l.AcquiredAt)
+	l.ExpiresAt = l.ExpiresAt.Add(l.AcquiredAt.Sub(from))
 }
 
 func TestClockChangeIsAcceptedWithAnEpoch(t *testing.T) {

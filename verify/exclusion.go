@@ -228,7 +228,7 @@ func (x *examination) uniqueness(c *Check) {
 		*lease
 		t *lockHistory
 	}
-	granted := map[lock.Token]grantee{}
+	granted := map[lock.Token]grantee{} // the leases of a set have one token
 	for _, t := range x.locks {
 		for _, r := range t.groups {
 			if len(r.acquires) > 0 && !x.options.Restored {
@@ -243,13 +243,18 @@ func (x *examination) uniqueness(c *Check) {
 				granted[l.token] = grantee{l, t}
 				continue
 			}
-			if o.t != t || o.mode != lock.Shared || l.mode != lock.Shared {
+			if o.t != t && !o.jointWith(t) && !l.jointWith(o.t) || o.t == t && (o.mode != lock.Shared || l.mode != lock.Shared) {
 				c.violated(t,
 					fmt.Sprintf("Token %d was granted to %q, and to %q of %s.", l.token, l.holder, o.holder, o.t.name),
 					[]*Call{o.firstAnswer(), l.firstAnswer()}, l.granted)
 			}
 		}
 	}
+}
+
+// jointWith reports whether the lease was acquired together with one of the lock t, so that they may have one token.
+func (l *lease) jointWith(t *lockHistory) bool {
+	return l.group != nil && slices.Contains(l.group.set, t.name)
 }
 
 // grantedOnce checks that at most one lease was granted under the lease_id, apart from grants that

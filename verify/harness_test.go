@@ -21,6 +21,8 @@ const (
 	sharedLock    = "play:rooms"
 	permitLock    = "play:permits"
 	sessionLock   = "play:session"
+	setLock       = "play:set" // acquired together with another one, the next
+	otherSetLock  = "play:together"
 	fencedKey     = "play:account"
 )
 
@@ -181,6 +183,7 @@ func recordCorrect(t *testing.T) verify.History {
 		c := newHarness(t)
 		c.useExclusiveLock()
 		c.useSharedLocks()
+		c.useSets()
 		c.useSession()
 		time.Sleep(time.Minute)
 		h = c.rec.History()

@@ -43,7 +43,7 @@ type Call struct {
 	Client   int    // number of the client; the calls of one client do not overlap
 	Via      string // replica or address that received the call
 	Verb     Verb
-	Name     string // of the lock; for ReadFenced, of the key; of the session
+	Name     string // of the lock, or of those of a set; for ReadFenced, of the key; of the session
 	Request  any    // type as listed at Verb
 	Response any    // type as listed at Verb; nil unless the call succeeded
 	Err      error  // nil if the call succeeded
@@ -53,6 +53,9 @@ type Call struct {
 	// Sent and Answered are times since the recording began, on the monotonic clock of the
 	// recording process.
 	Sent, Answered time.Duration
+
+	// whole is the call for a set, of which this is the part about one lock; nil for a call on one lock.
+	whole *Call
 }
 
 // An Outcome says what is known about the effect of a call.

@@ -27,6 +27,7 @@ type lockHistory struct {
 // A callGroup is all calls with one lease_id.
 type callGroup struct {
 	id                         lock.LeaseID
+	set                        []string // names of the locks that were asked for together; nil for one lock
 	acquires, renews, releases []*Call
 	closes                     []*Call // may have closed the session of the lease
 	leases                     []*lease
@@ -73,7 +74,9 @@ func (h History) locks() []*lockHistory {
 		c := &h.Calls[i]
 		last = max(last, c.Answered)
 		if c.Verb != ReadFenced && c.session() == 0 {
-			of(c.Name).addCall(c)
+			for _, part := range c.parts() {
+				of(part.Name).addCall(part)
+			}
 		}
 	}
 	for _, e := range h.Events {
@@ -90,6 +93,7 @@ func (h History) locks() []*lockHistory {
 		t.addAnswers()
 		tales[i] = t
 	}
+	addRevocations(all)
 	return tales
 }
 
@@ -99,7 +103,9 @@ func (t *lockHistory) addCall(c *Call) {
 	switch a := c.Request.(type) {
 	case lock.Acquire:
 		r := t.group(a.LeaseID)
-		r.acquires = append(r.acquires, c)
+		if r.acquires = append(r.acquires, c); c.whole != nil {
+			r.set = namesOf(c.whole.members())
+		}
 		if s := t.sessions[a.Session()]; s != nil {
 			r.closes = s.closes
 		}

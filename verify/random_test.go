@@ -185,6 +185,13 @@ func (w *worker) turn(ctx context.Context, n int) {
 	if w.oneIn(6) {
 		a.MaxHold = 1500 * time.Millisecond
 	}
+	if w.oneIn(4) {
+		a.Set = []lock.Member{{Name: a.Name, Mode: a.Mode, Capacity: a.Capacity}, {Name: fmt.Sprint("random:", (lockNumber+1)%3)}}
+		if a.Set[1].Name == "random:2" {
+			a.Set[1].Mode, a.Set[1].Capacity = lock.Permit, 2
+		}
+		a.Name, a.Mode, a.Capacity = "", 0, 0
+	}
 	g, err := w.Acquire(ctx, a)
 	for range 2 {
 		if err != nil && !errors.Is(err, lock.ErrLeaseLost) && w.oneIn(2) {
@@ -196,9 +203,17 @@ func (w *worker) turn(ctx context.Context, n int) {
 		err = w.useLease(ctx, a, g)
 	}
 	if !w.oneIn(8) {
-		_ = w.Release(ctx, lock.Release{Name: a.Name, LeaseID: a.LeaseID}) // the answer is recorded
+		_ = w.Release(ctx, lock.Release{Name: a.Name, Set: setOf(a), LeaseID: a.LeaseID}) // the answer is recorded
 	}
-	w.readAndRevoke(ctx, a.Name)
+	w.readAndRevoke(ctx, a.Names()[0])
+}
+
+// setOf returns the locks of a set, nil for one lock.
+func setOf(a lock.Acquire) []string {
+	if a.Set == nil {
+		return nil
+	}
+	return a.Names()
 }
 
 // useLease makes a random call under the lease.
@@ -206,18 +221,18 @@ func (w *worker) useLease(ctx context.Context, a lock.Acquire, g lock.Grant) err
 	var err error
 	switch w.rnd.IntN(4) {
 	case 0, 1:
-		r := lock.Renew{Name: a.Name, LeaseID: a.LeaseID}
+		r := lock.Renew{Name: a.Name, Set: setOf(a), LeaseID: a.LeaseID}
 		if w.oneIn(4) {
 			r.TTL = time.Duration(500+w.rnd.IntN(1000)) * time.Millisecond
 		}
 		_, err = w.Renew(ctx, r)
 	case 2:
 		_, err = w.WriteFenced(ctx, lock.FencedWrite{
-			Key: fmt.Sprintf("%s:%d", a.Name, g.Slot), Lock: a.Name, Token: g.Token, Slot: g.Slot,
+			Key: fmt.Sprintf("%s:%d", g.Name, g.Slot), Lock: g.Name, Token: g.Token, Slot: g.Slot,
 			Value: json.RawMessage(fmt.Sprint(w.rnd.Int64())),
 		})
 	default:
-		_, err = w.VerifyToken(ctx, lock.Verify{Name: a.Name, Token: g.Token})
+		_, err = w.VerifyToken(ctx, lock.Verify{Name: g.Name, Token: g.Token})
 	}
 	return err
 }

@@ -56,6 +56,9 @@ func (c *Check) violated(t *lockHistory, what string, calls []*Call, events ...*
 	v := Violation{Lock: t.name, Message: what, Events: around(t.events, events)}
 	seen := map[int]bool{}
 	for _, call := range calls {
+		if call != nil && call.whole != nil {
+			call = call.whole
+		}
 		if call != nil && !seen[call.ID] {
 			seen[call.ID] = true
 			v.Calls = append(v.Calls, *call)
@@ -207,15 +210,15 @@ func shortID(id lock.LeaseID) string { return hex.EncodeToString(id[:4]) }
 func (c Call) requestText() string {
 	switch a := c.Request.(type) {
 	case lock.Acquire:
-		text := fmt.Sprintf("acquire %s by %q as %s", cmp.Or(a.Mode, lock.Exclusive), a.Holder, shortID(a.LeaseID))
+		text := fmt.Sprintf("acquire %s by %q as %s", askedText(a), a.Holder, shortID(a.LeaseID))
 		if a.Wait > 0 {
 			text += fmt.Sprintf(", waiting %v", a.Wait)
 		}
 		return text + fmt.Sprintf(", ttl %v", a.TTL)
 	case lock.Renew:
-		return "renew " + shortID(a.LeaseID)
+		return "renew " + shortID(a.LeaseID) + ofSet(a.Set)
 	case lock.Release:
-		return "release " + shortID(a.LeaseID)
+		return "release " + shortID(a.LeaseID) + ofSet(a.Set)
 	case lock.Revoke:
 		if a.SkipGrace {
 			return fmt.Sprintf("revoke token %d, skipping its grace", a.Token)
@@ -235,6 +238,25 @@ func (c Call) requestText() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s", c.Verb, c.Name))
 }
 
+// askedText returns the modes that were asked for, and the locks of a set.
+func askedText(a lock.Acquire) string {
+	if len(a.Set) == 0 {
+		return cmp.Or(a.Mode, lock.Exclusive).String()
+	}
+	texts := make([]string, len(a.Set))
+	for i, m := range a.Set {
+		texts[i] = fmt.Sprintf("%s %s", cmp.Or(m.Mode, lock.Exclusive), m.Name)
+	}
+	return strings.Join(texts, " and ")
+}
+
+func ofSet(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return " of " + strings.Join(names, " and ")
+}
+
 // responseText describes the answer without secrets.
 func (c Call) responseText() string {
 	if c.Err != nil {
@@ -245,6 +267,9 @@ func (c Call) responseText() string {
 		replay := ""
 		if g.Replayed {
 			replay = " (replayed)"
+		}
+		if len(g.Members) > 0 {
+			replay += fmt.Sprintf(", %d leases", len(g.Members))
 		}
 		return fmt.Sprintf("token %d%s, slot %d, %s to %s", g.Token, replay, g.Slot, clock(g.AcquiredAt),
 			clock(g.ExpiresAt))

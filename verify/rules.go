@@ -17,7 +17,7 @@ import (
 //   - A grant that conflicts with an earlier one has a greater token; readers of one shared
 //     phase have the same token.
 //   - Waiters are granted the lock in the order of their places, no request overtakes one, and
-//     none waits once the lock can be granted to it.
+//     none waits once the lock can be granted to it, unless it waits for a set.
 //   - A queued waiter is granted or dequeued, once. After its grant was withdrawn, either may
 //     happen again.
 //   - A lease that ends was held.
@@ -33,6 +33,9 @@ type Rules struct {
 	AllowOvertaking bool
 	// AllowWaiters accepts that calls still wait at the end.
 	AllowWaiters bool
+	// InSet reports whether the waiter of a Queued event waits for a set: it may have to wait while this lock is
+	// available, and the waiters behind it wait, too. Nil: none does.
+	InSet func(lock.Event) bool
 	// AllowClockJumps accepts timestamps that go backwards, since they may come from different clocks.
 	AllowClockJumps bool
 }
@@ -269,12 +272,15 @@ func (h *eventChecker) record(e lock.Event) {
 	h.last = e
 	maps.DeleteFunc(h.graces, func(_ int, g lock.Event) bool { return e.At.Sub(g.At) > lock.MaxGrace })
 	switch {
-	case h.rules.AllowOvertaking || len(h.waiting) == 0 || !h.fits(h.waiting[0]):
+	case h.rules.AllowOvertaking || len(h.waiting) == 0 || h.inSet(h.waiting[0]) || !h.fits(h.waiting[0]):
 		h.grantDue = nil
 	case h.grantDue == nil:
 		h.grantDue = &e
 	}
 }
+
+// inSet reports whether the waiter waits for a set.
+func (h *eventChecker) inSet(w lock.Event) bool { return h.rules.InSet != nil && h.rules.InSet(w) }
 
 // fits reports whether the waiter is known to be compatible with the held leases.
 func (h *eventChecker) fits(w lock.Event) bool {

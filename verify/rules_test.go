@@ -157,10 +157,21 @@ var validEvents = map[string]struct {
 		granted exclusive 0 c 2 3
 		released exclusive 0 c 2 0
 		dequeued exclusive 0 b 0 2`},
+	"a set that waits for its other lock": {rules: verify.Rules{InSet: isSet}, events: `
+		granted exclusive 0 a 1 0
+		queued exclusive 0 set 0 2
+		released exclusive 0 a 1 0
+		queued exclusive 0 b 0 4
+		granted exclusive 0 set 2 2
+		released exclusive 0 set 2 0
+		granted exclusive 0 b 3 4`},
 	"a waiter at the end, if allowed": {rules: verify.Rules{AllowWaiters: true}, events: `
 		granted exclusive 0 a 1 0
 		queued exclusive 0 b 0 2`},
 }
+
+// isSet reports whether a waiter waits for a set: its holder is called so.
+func isSet(e lock.Event) bool { return e.Holder == "set" }
 
 func TestValidEventsPass(t *testing.T) {
 	t.Parallel()
@@ -224,6 +235,13 @@ var invalidEvents = map[string]struct {
 	"a place granted to another holder": {events: held +
 		"queued exclusive 0 b 0 2\nreleased exclusive 0 a 1 0\ngranted exclusive 0 c 2 2",
 		want: "another waiter had that place"},
+	"a request that overtakes a set": {rules: verify.Rules{InSet: isSet}, events: held +
+		"queued exclusive 0 set 0 2\nreleased exclusive 0 a 1 0\ngranted exclusive 0 c 2 0",
+		want: "overtakes"},
+	"a waiter for a free lock, after a set": {rules: verify.Rules{InSet: isSet}, events: held +
+		"queued exclusive 0 set 0 2\nqueued exclusive 0 b 0 3\nreleased exclusive 0 a 1 0\ngranted exclusive 0 set 2 2\n" +
+		"released exclusive 0 set 2 0\nqueued exclusive 0 c 0 7",
+		want: "still waits although"},
 	"a request that overtakes": {events: held +
 		"queued exclusive 0 b 0 2\nreleased exclusive 0 a 1 0\ngranted exclusive 0 c 2 0",
 		want: "still waits although"},

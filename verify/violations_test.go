@@ -21,7 +21,7 @@ func TestCorrectHistoryPasses(t *testing.T) {
 			t.Errorf("%s: no cases", c.Name)
 		}
 	}
-	if r.Operations != len(h.Calls) || r.Events != len(h.Events) || r.Locks != 4 {
+	if r.Operations != len(h.Calls) || r.Events != len(h.Events) || r.Locks != 6 {
 		t.Errorf("there were %d operations, %d events and %d locks", r.Operations, r.Events, r.Locks)
 	}
 }
@@ -54,6 +54,8 @@ const (
 	byClients      = "no two clients held conflicting leases by their own clocks"
 	byDeliveries   = "every subscriber received every event once, in order"
 	byPromptness   = "subscribers received events promptly"
+	bySets         = "sets are granted whole, and their leases end together"
+	bySetOrder     = "sets have the same order at all their locks"
 	bySessions     = "leases end with their sessions, not before and not after"
 	byBlocking     = "blocking reads returned when the lock changed"
 )

@@ -13,31 +13,59 @@ import (
 // replica's heartbeats are apart.
 const limitSlack = 2 * time.Second
 
+// places are when the places of one lock may have started and stopped to count, each in order.
+type places struct{ from, to []time.Duration }
+
+// atMost returns how many places can have counted during the call.
+func (p places) atMost(c *Call) int {
+	begun, _ := slices.BinarySearch(p.from, c.Answered+1)
+	over, _ := slices.BinarySearch(p.to, c.Sent)
+	return begun - over
+}
+
 // waiterLimit checks that no call was refused with too_many_waiters while fewer places than the
-// limit counted. A place counts while its call waits, and for lock.PlaceRetention after it was kept
-// or its replica died. A call whose answer was lost is assumed to be cut at that time.
-func (x *examination) waiterLimit(t *lockHistory, c *Check) {
-	var from, to []time.Duration // when each place may have started and stopped to count
+// limit counted, at each of its locks. A place counts while its call waits, and for
+// lock.PlaceRetention after it was kept or its replica died. A call whose answer was lost is
+// assumed to be cut at that time.
+func (x *examination) waiterLimit(c *Check) {
+	all, most := map[string]places{}, map[int]int{} // most is how many counted at the fullest lock of a call
+	for _, t := range x.locks {
+		all[t.name] = t.places()
+	}
+	refused := func(call *Call) bool {
+		return call.Verb == Acquire && errors.Is(call.Err, lock.ErrTooManyWaiters)
+	}
+	for _, t := range x.locks {
+		for _, call := range t.calls {
+			if refused(call) {
+				most[call.ID] = max(most[call.ID], all[t.name].atMost(call))
+			}
+		}
+	}
+	for _, t := range x.locks {
+		for _, call := range t.calls {
+			if !refused(call) || call.whole != nil && t.name != call.whole.members()[0].Name {
+				continue
+			}
+			c.Examined++
+			if n := most[call.ID]; n < x.options.WaitersPerLock {
+				c.violated(t,
+					fmt.Sprintf("%q was refused with too_many_waiters while at most %d places counted; the limit is %d.",
+						call.Request.(lock.Acquire).Holder, n, x.options.WaitersPerLock), []*Call{call})
+			}
+		}
+	}
+}
+
+func (t *lockHistory) places() (p places) {
 	for _, r := range t.groups {
 		if first, last, waits := r.placeBounds(); waits {
-			from, to = append(from, first), append(to, last)
+			p.from, p.to = append(p.from, first), append(p.to, last)
 		}
 	}
-	slices.Sort(from)
-	slices.Sort(to)
-	for _, call := range t.calls {
-		if !errors.Is(call.Err, lock.ErrTooManyWaiters) || call.Verb != Acquire {
-			continue
-		}
-		c.Examined++
-		begun, _ := slices.BinarySearch(from, call.Answered+1)
-		over, _ := slices.BinarySearch(to, call.Sent)
-		if n := begun - over; n < x.options.WaitersPerLock {
-			c.violated(t,
-				fmt.Sprintf("%q was refused with too_many_waiters while at most %d places counted; the limit is %d.",
-					call.Request.(lock.Acquire).Holder, n, x.options.WaitersPerLock), []*Call{call})
-		}
-	}
+	slices.Sort(p.from)
+	slices.Sort(p.to)
+	return p
 }
 
 // keepsPlace reports whether the place of a call answered with err is kept: because the client asked

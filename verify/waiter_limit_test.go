@@ -23,6 +23,24 @@ func waitingAcquire(n int, sent, answered time.Duration, code lock.Code) verify.
 	return c
 }
 
+func TestASetMayBeRefusedWhenTheQueueOfOneLockIsFull(t *testing.T) {
+	t.Parallel()
+	set := waitingAcquire(2, 5*time.Second, 6*time.Second, lock.ErrTooManyWaiters)
+	for other, found := range map[string]bool{exclusiveLock: false, sharedLock: true} {
+		a := set.Request.(lock.Acquire)
+		a.Name, a.Mode, a.Set = "", 0, []lock.Member{{Name: permitLock}, {Name: other}}
+		set.Request = a
+		h := verify.History{Calls: []verify.Call{
+			waitingAcquire(0, time.Second, 10*time.Second, lock.ErrHeld), waitingAcquire(1, time.Second, 10*time.Second, lock.ErrHeld), set,
+		}}
+		for _, check := range h.Check(verify.CheckOptions{WaitersPerLock: 2}).Checks {
+			if check.Name == byLimit && (check.Examined != 1 || len(check.Violations) > 0 != found) {
+				t.Errorf("a set with %s: %d cases, %+v", other, check.Examined, check.Violations)
+			}
+		}
+	}
+}
+
 func TestWaiterLimitRefusalsNeedEnoughWaiters(t *testing.T) {
 	t.Parallel()
 	const limit, cut = 2, 10 * time.Second

@@ -30,14 +30,15 @@ var mutants = []mutant{
 		from: "pg_advisory_xact_lock_shared($7::bigint | case when is_called then last_value else 0 end)",
 		to:   "($7::bigint | case when is_called then last_value else 0 end)"},
 	{name: "a renewal revives an expired lease", file: "lock/renew_release.go",
-		from: "func (r Renew) Apply(v View) Decision {\n\td := newDecider(v)",
+		from: "func (r Renew) Apply(v View) Decision {\n\tds := newDeciders(v)\n",
 		to: `func (r Renew) Apply(v View) Decision {
-	var d *decider
-	if MUTATED {
-		d = &decider{view: v, now: v.Now, record: v.Locks[0]}
-	} else {
-		d = newDecider(v)
-	}`},
+	ds := newDeciders(v)
+	for i, d := range ds {
+		if MUTATED {
+			*d = decider{view: &v, now: v.Now, record: v.Locks[i]}
+		}
+	}
+`},
 	{name: "promotion ignores readers", file: "lock/queue.go",
 		from: "!d.record.isCompatible(w.Lease.Mode, w.Capacity)",
 		to:   "!d.record.isCompatible(w.Lease.Mode, w.Capacity) && (!MUTATED || d.record.Leases[0].Mode != Shared)"},
@@ -57,7 +58,8 @@ var mutants = []mutant{
 		from: "\t\td.endLease(l, Released, \"\")\n",
 		to:   "\t\tif !MUTATED {\n\t\t\td.endLease(l, Released, \"\")\n\t\t}\n"},
 	{name: "a retried acquire grants a second lease", file: "lock/acquire.go",
-		from: "if l, ok := d.lease(a.LeaseID); ok {", to: "if l, ok := d.lease(a.LeaseID); ok && !MUTATED {"},
+		from: "\tleases, all := ds.leases(a.LeaseID)\n",
+		to:   "\tleases, all := ds.leases(a.LeaseID)\n\tif MUTATED {\n\t\tleases, all = nil, false\n\t}\n"},
 	{name: "the tail of events drops one", file: "store/internal/eventlog/subscribe.go",
 		from: "\tt.events = append(t.events, s.events...)\n",
 		to: `	if MUTATED {
@@ -104,6 +106,19 @@ func genuine(e lock.Event) []byte { return`},
 		to: "case !MUTATED && (s.Ended != 0 || s.IsOver(now)):"},
 	{name: "a heartbeat is answered but not written", file: "store/internal/sessions/keeper.go",
 		from: "\t\t} else {\n\t\t\trow.QueueSaveSession(", to: "\t\t} else if !MUTATED || after.Ended != 0 {\n\t\t\trow.QueueSaveSession("},
+	{name: "a set is granted in part", file: "lock/acquire.go", from: "\t\tleases[i] = d.grant(want, members[i].Capacity, 0)\n",
+		to: "\t\tif MUTATED && i > 0 {\n\t\t\tleases[i] = want.begunAt(d.now)\n\t\t\tcontinue\n\t\t}\n" +
+			"\t\tleases[i] = d.grant(want, members[i].Capacity, 0)\n"},
+	{name: "a set waits while it holds a lock", file: "lock/queue.go", from: "\tcase w.Lease.Set != nil:\n",
+		to: "\tcase w.Lease.Set != nil && !(MUTATED && w.WaitUntil.After(d.now.Add(1))):\n"},
+	{name: "a set is overtaken by the waiters behind it", file: "lock/queue.go", mode: neverCancelled,
+		from: "d.ready, *blocked = w, true", to: "d.ready, *blocked = w, !MUTATED"},
+	{name: "a renewal of a set is written at one lock", file: "lock/renew_release.go", from: "\td.replaceLease(l)\n\tif updates {\n",
+		to: "\tif !MUTATED || l.Set == nil || d.record.Name == l.Set[0] {\n\t\td.replaceLease(l)\n\t}\n\tif updates {\n"},
+	{name: "a release of a set ends one lease", file: "lock/renew_release.go", from: "\t\tif err := d.release(r.LeaseID); err != nil && lost == nil {\n",
+		to: "\t\tif MUTATED && d != ds[0] {\n\t\t\tcontinue\n\t\t}\n\t\tif err := d.release(r.LeaseID); err != nil && lost == nil {\n"},
+	{name: "a revocation ends one lease of a set", file: "lock/revoke.go", from: "if i := d.index(l.ID); i >= 0 {",
+		to: "if i := d.index(l.ID); i >= 0 && (!MUTATED || d == home) {"},
 }
 
 // roundsToFind is how many rounds may be needed to find a mutant. Most need one or two; a mutant that only a crash in a

@@ -24,6 +24,7 @@ type oracle struct {
 	found       []Violation
 	diedHolding int
 	held        int // how often an attempt had the lock
+	heldSets    int // how often it had other locks together with it
 	current     map[*attempt]holdStatus
 	informed    map[leaseKey][]Interval // when holders knew that they had leases
 }
@@ -52,10 +53,13 @@ func (j *oracle) reportGlobal(k Kind, format string, args ...any) {
 func (j *oracle) holdBegins(a *attempt, h holdStatus) {
 	a.granted = j.now()
 	alone := true
-	for i, other := range j.currentHolders(a.lock()) {
-		if h.Err() == nil && (other.scenario.mode != a.scenario.mode || a.scenario.mode == lock.Exclusive || a.scenario.mode == lock.Permit && i+1 >= permits) {
-			j.report(TwoHolders, a, other, "has the lock%s while %s does", tokenText(h.Token()), other.name)
-			alone = false
+	for _, name := range a.locks() {
+		mode := a.modeOf(name)
+		for i, other := range j.currentHolders(name) {
+			if h.Err() == nil && (other.modeOf(name) != mode || mode == lock.Exclusive || mode == lock.Permit && i+1 >= permits) {
+				j.report(TwoHolders, a, other, "has the lock%s while %s does", tokenText(h.Token()), other.name)
+				alone = false
+			}
 		}
 	}
 	if alone {
@@ -65,6 +69,9 @@ func (j *oracle) holdBegins(a *attempt, h holdStatus) {
 	defer j.mu.Unlock()
 	j.current[a] = h
 	j.held++
+	if a.set() != nil {
+		j.heldSets++
+	}
 }
 
 // currentHolders returns the attempts that would find now that they have the lock, in the order of their grants.
@@ -72,7 +79,7 @@ func (j *oracle) currentHolders(name string) []*attempt {
 	j.mu.Lock()
 	going := maps.Clone(j.current)
 	j.mu.Unlock()
-	maps.DeleteFunc(going, func(a *attempt, h holdStatus) bool { return a.lock() != name || h.Err() != nil })
+	maps.DeleteFunc(going, func(a *attempt, h holdStatus) bool { return !slices.Contains(a.locks(), name) || h.Err() != nil })
 	return slices.SortedFunc(maps.Keys(going), func(a, b *attempt) int { return int(a.granted - b.granted) })
 }
 

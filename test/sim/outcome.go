@@ -19,6 +19,7 @@ const (
 	Overtaken     Kind = "overtaken"      // a later waiter was granted the lock first
 	Unserved      Kind = "unserved"       // a worker waited too long although nothing was wrong
 	Unsound       Kind = "unsound events" // they break verify.Rules
+	TornSet       Kind = "torn set"       // the leases of a set did not begin or end together
 	Leftover      Kind = "leftover"       // a lease or a place in the queue without an owner
 )
 
@@ -37,6 +38,8 @@ type Outcome struct {
 	Plan  Plan
 	Trace *Trace
 	Held  int // how often a worker had the lock
+	// HeldSets is how often it had other locks together with it.
+	HeldSets int
 	// DiedHolding is how many workers died while they had the lock.
 	DiedHolding int
 	Found       []Violation

@@ -134,7 +134,9 @@ func (l *remoteService) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant
 	if l.acquires++; l.acquires == 1 {
 		l.guard.waits = time.Now().Add(min(l.wait, time.Hour))
 	}
-	g, err := call(ctx, l, c, func(ctx context.Context, locks lock.Service) (lock.Grant, error) { return locks.Acquire(ctx, a) })
+	g, err := call(ctx, l, c, func(ctx context.Context, locks lock.Service) (lock.Grant, error) {
+		return l.own(locks.Acquire(ctx, l.askSet(a)))
+	})
 	if l.guard.answered(g, err); err != nil {
 		l.disturbed = l.disturbed || !errors.Is(err, lock.ErrHeld)
 		l.guard.skipRandomChoice()
@@ -144,9 +146,10 @@ func (l *remoteService) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant
 
 // Renew sends the request.
 func (l *remoteService) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
+	r.Name, r.Set = l.oneName(), l.set()
 	confirms := time.Now().Equal(l.guard.asked) // the guard confirms a grant before the work begins
 	c := l.begin(ctx, "renew", renewing, l.guard.renewal(time.Now()), 0)
-	g, err := call(ctx, l, c, func(ctx context.Context, locks lock.Service) (lock.Grant, error) { return locks.Renew(ctx, r) })
+	g, err := call(ctx, l, c, func(ctx context.Context, locks lock.Service) (lock.Grant, error) { return l.own(locks.Renew(ctx, r)) })
 	if l.guard.answered(g, err); err != nil && confirms {
 		l.guard.skipRandomChoice()
 	}
@@ -155,6 +158,7 @@ func (l *remoteService) Renew(ctx context.Context, r lock.Renew) (lock.Grant, er
 
 // Release sends the request.
 func (l *remoteService) Release(ctx context.Context, r lock.Release) error {
+	r.Name, r.Set = l.oneName(), l.set()
 	if !l.guard.ended.Swap(true) {
 		l.guard.until = time.Now().Add(l.guard.releasing())
 	}

@@ -25,7 +25,7 @@ func Run(seed uint64, v Variant) Outcome {
 	w.inFlight.Wait()
 	time.Sleep(w.plan.leftovers())
 	w.verify()
-	return Outcome{Plan: w.plan, Trace: w.Trace, Held: w.oracle.held, DiedHolding: w.oracle.diedHolding, Found: w.oracle.found}
+	return Outcome{Plan: w.plan, Trace: w.Trace, Held: w.oracle.held, HeldSets: w.oracle.heldSets, DiedHolding: w.oracle.diedHolding, Found: w.oracle.found}
 }
 
 func (w *world) worker(i int) *worker {

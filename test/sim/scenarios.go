@@ -10,9 +10,10 @@ import (
 
 // A scenario is one of the primitives that package guard offers.
 type scenario struct {
-	lock string // the lock's name
-	mode lock.Mode
-	do   guardFunc
+	lock   string // the lock's name
+	mode   lock.Mode
+	do     guardFunc
+	others []lock.Member // further locks that are acquired together with it, all or none
 }
 
 // A guardFunc does work under a guard.
@@ -20,13 +21,18 @@ type guardFunc func(ctx context.Context, locks lock.Service, o guard.Options, wo
 
 // scenarios lists all scenarios. The first is the simplest.
 var scenarios = []scenario{
-	{ledger, lock.Exclusive, byDo},
-	{ledger, lock.Exclusive, byAcquire},
-	{ledger, lock.Exclusive, byElection},
-	{ledger, lock.Exclusive, byWriting},
-	{ledger, lock.Shared, byReading},
-	{gates, lock.Permit, byPermit},
+	{lock: ledger, mode: lock.Exclusive, do: byDo},
+	{lock: ledger, mode: lock.Exclusive, do: byAcquire},
+	{lock: ledger, mode: lock.Exclusive, do: byElection},
+	{lock: ledger, mode: lock.Exclusive, do: byWriting},
+	{lock: ledger, mode: lock.Shared, do: byReading},
+	{lock: gates, mode: lock.Permit, do: byPermit},
+	{lock: ledger, mode: lock.Exclusive, do: byDo, others: aPermit},
+	{lock: ledger, mode: lock.Shared, do: byReading, others: aPermit},
 }
+
+// aPermit is a permit that is acquired together with another lock.
+var aPermit = []lock.Member{{Name: gates, Mode: lock.Permit, Capacity: permits}}
 
 func byDo(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error {
 	return guard.Do(ctx, locks, ledger, o, func(_ context.Context, l *guard.Lease) error { return work(l) })

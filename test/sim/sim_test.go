@@ -50,12 +50,21 @@ func TestPaddockHoldsUnderFaults(t *testing.T) {
 		expectNoFailures(t, o)
 		return
 	}
-	each(t, *seeds, func(t *testing.T, seed uint64) {
-		if o := play(t, seed, sim.PaddockAllGuards()); len(o.Failures()) > 0 {
-			t.Logf("%v\n%s", o.Plan, o.Trace)
-			expectNoFailures(t, o)
-		}
+	var sets atomic.Int64
+	t.Run("runs", func(t *testing.T) {
+		each(t, *seeds, func(t *testing.T, seed uint64) {
+			o := play(t, seed, sim.PaddockAllGuards())
+			sets.Add(int64(o.HeldSets))
+			if len(o.Failures()) > 0 {
+				t.Logf("%v\n%s", o.Plan, o.Trace)
+				expectNoFailures(t, o)
+			}
+		})
 	})
+	if sets.Load() < int64(*seeds) {
+		t.Errorf("only %d times did a worker have two locks together in %d runs", sets.Load(), *seeds)
+	}
+	t.Logf("workers had two locks together %d times", sets.Load())
 }
 
 func expectNoFailures(t *testing.T, o sim.Outcome) {

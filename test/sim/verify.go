@@ -25,6 +25,7 @@ func (w *world) verify() {
 			w.verifyOrder(events)
 		}
 	}
+	w.verifySets()
 }
 
 func (w *world) events(name string) []lock.Event {
@@ -49,7 +50,7 @@ func (w *world) verifyReleased(name string, events []lock.Event) {
 		back[e.Holder] = back[e.Holder] || e.Kind == lock.Released
 	}
 	for _, a := range w.attempts {
-		if a.last && a.lock() == name && len(events) > 0 && !back[a.holder] {
+		if a.last && slices.Contains(a.locks(), name) && len(events) > 0 && !back[a.holder] {
 			w.oracle.reportGlobal(Leftover, "%s never released its lease", a.holder)
 		}
 	}

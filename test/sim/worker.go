@@ -71,6 +71,25 @@ func (w *worker) attempt(n int, wait time.Duration) error {
 // lock returns the name of the lock.
 func (a *attempt) lock() string { return a.scenario.lock }
 
+// locks returns the names of all locks that the attempt holds at a time.
+func (a *attempt) locks() []string {
+	names := []string{a.scenario.lock}
+	for _, m := range a.scenario.others {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// modeOf returns the mode in which the attempt acquires the lock.
+func (a *attempt) modeOf(name string) lock.Mode {
+	for _, m := range a.scenario.others {
+		if m.Name == name {
+			return m.Mode
+		}
+	}
+	return a.scenario.mode
+}
+
 // work is the work under the lock.
 func (a *attempt) work(h holdStatus) error {
 	if a.dead() {

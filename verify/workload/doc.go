@@ -9,11 +9,17 @@
 // before it begins, from the seed, the client's number and the turn's number. What becomes of
 // it depends on the service and on timing.
 //
+// # Sets
+//
+// Every fifth turn that uses a lease acquires two to four locks together. Each is acquired in a mode of
+// its kind, and each step is about one of them.
+//
 // # Misuse
 //
 // Clients do what the service must tolerate. They send calls twice, to different replicas;
 // cancel calls while they wait or right after sending them; sleep past the end of a lease and
-// renew it then; write under stale or unknown tokens; leave leases to expire.
+// renew it then; write under stale or unknown tokens; leave leases to expire; renew or release one lease
+// of a set without the others.
 //
 // # Subscribers
 //

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,13 +15,46 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// A lease is one that a client was granted.
+// A lease is one that a client was granted, or the leases of a set, which begin and end together.
 type lease struct {
 	acquire lock.Acquire
-	token   lock.Token
-	slot    int
-	ends    time.Time // estimate
+	held    []heldLock // ordered by name; nil until they are granted
+	ends    time.Time  // estimate
 }
+
+// A heldLock is a lock, and what a client was granted of it.
+type heldLock struct {
+	name  string
+	mode  lock.Mode
+	token lock.Token
+	slot  int
+}
+
+// granted records the answer to the acquire.
+func (l *lease) granted(g lock.Grant) {
+	a := l.acquire
+	leases, asked := g.Members, slices.Clone(a.Set)
+	if len(leases) == 0 {
+		leases, asked = []lock.Lease{g.Lease}, []lock.Member{{Name: a.Name, Mode: a.Mode}}
+	}
+	slices.SortFunc(asked, func(m, o lock.Member) int { return strings.Compare(m.Name, o.Name) })
+	l.held = nil
+	for i, m := range asked {
+		l.held = append(l.held, heldLock{m.Name, m.Mode, leases[i].Token, leases[i].Slot})
+	}
+	l.ends = time.Now().Add(g.TTL)
+}
+
+// names returns the locks of a set, nil for one lock.
+func (l *lease) names() (names []string) {
+	for _, m := range l.acquire.Set {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// at returns the lock that the step is about.
+func (l *lease) at(s step) heldLock { return l.held[s.member%len(l.held)] }
 
 // useLease acquires a lease, uses it and ends it.
 func (c *client) useLease(p plan) {
@@ -34,7 +69,7 @@ func (c *client) useLease(p plan) {
 	if err == nil {
 		err = c.end(&l, p)
 	}
-	if l.token != 0 && !isLost(err) {
+	if l.held != nil && !isLost(err) {
 		c.remember(l)
 	}
 }
@@ -44,6 +79,13 @@ func (c *client) acquire(p plan) (lease, error) {
 	a := p.acquire
 	a.Name, a.LeaseID = c.names.forTurn(p.lock), lock.LeaseID(uuid.New())
 	a.Holder = fmt.Sprintf("%s c%d #%d", c.Prefix, c.number, c.turn)
+	for _, o := range p.others {
+		a.Set = append(a.Set, lock.Member{Name: c.names.forTurn(o.lock), Mode: o.mode, Capacity: o.capacity})
+	}
+	if len(a.Set) > 0 {
+		a.Set = append(a.Set, lock.Member{Name: a.Name, Mode: a.Mode, Capacity: a.Capacity})
+		a.Name, a.Mode, a.Capacity = "", 0, 0
+	}
 	l := lease{acquire: a}
 	if p.session {
 		if err := c.openSession(&l, p.via); err != nil {
@@ -77,8 +119,7 @@ func (c *client) sendAcquire(l *lease, via int, vanish time.Duration) error {
 			return s.Acquire(ctx, l.acquire)
 		})
 	if err == nil {
-		l.token, l.slot = g.Token, g.Slot
-		l.ends = time.Now().Add(g.TTL)
+		l.granted(g)
 	}
 	return err
 }
@@ -99,6 +140,11 @@ func (c *client) end(l *lease, p plan) error {
 	if l.acquire.Session() != 0 && p.pick%2 == 0 {
 		return c.closeSession(*l, p.via)
 	}
+	if s := p.steps[0]; s.part && l.acquire.Set != nil { // refused, unless the leases have ended
+		if err := c.sendRelease(lock.Release{Name: l.at(s).name, LeaseID: l.acquire.LeaseID}, p.via); isLost(err) {
+			return err
+		}
+	}
 	err := c.release(*l, p.via)
 	if p.repeat && !isLost(err) {
 		return c.release(*l, p.via+1)
@@ -107,9 +153,13 @@ func (c *client) end(l *lease, p plan) error {
 }
 
 func (c *client) release(l lease, via int) error {
+	return c.sendRelease(lock.Release{Name: l.acquire.Name, Set: l.names(), LeaseID: l.acquire.LeaseID}, via)
+}
+
+func (c *client) sendRelease(r lock.Release, via int) error {
 	_, err := callWithRetries(c, callOptions{verify.Release, via, 0, never},
 		func(ctx context.Context, s lock.Service) (struct{}, error) {
-			return struct{}{}, s.Release(ctx, lock.Release{Name: l.acquire.Name, LeaseID: l.acquire.LeaseID})
+			return struct{}{}, s.Release(ctx, r)
 		})
 	return err
 }
@@ -118,7 +168,10 @@ func (c *client) renew(l *lease, s step) error {
 	if l.acquire.Session() != 0 && !s.variant {
 		return c.renewSession(l, s)
 	}
-	r := lock.Renew{Name: l.acquire.Name, LeaseID: l.acquire.LeaseID}
+	r := lock.Renew{Name: l.acquire.Name, Set: l.names(), LeaseID: l.acquire.LeaseID}
+	if s.part && r.Set != nil {
+		r.Name, r.Set = l.at(s).name, nil
+	}
 	if s.wrongToken && l.acquire.Session() == 0 {
 		r.TTL = max(l.acquire.TTL*3/4, lock.MinTTL).Truncate(time.Millisecond)
 	}
@@ -129,6 +182,9 @@ func (c *client) renew(l *lease, s step) error {
 		func(ctx context.Context, s lock.Service) (lock.Grant, error) {
 			return s.Renew(ctx, r)
 		})
+	if errors.Is(err, lock.ErrLeaseInSet) {
+		return nil // nothing has changed
+	}
 	if err == nil && l.acquire.Session() == 0 {
 		l.ends = time.Now().Add(g.TTL)
 	}

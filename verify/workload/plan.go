@@ -2,6 +2,7 @@ package workload
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -30,6 +31,9 @@ const (
 // never, as the time of a cancellation, means that the call is not cancelled.
 const never time.Duration = -1
 
+// maxSet is the number of locks of the largest sets.
+const maxSet = 4
+
 // A plan is what a client intends to do in one turn. It is drawn before the turn begins and does not
 // depend on what happens.
 type plan struct {
@@ -38,6 +42,7 @@ type plan struct {
 	via         int           // index of the first replica to use
 	pick        int           // random number to choose among what exists then
 	acquire     lock.Acquire  // without Name, LeaseID and Holder
+	others      []otherLock   // further locks that are acquired together with it, all or none
 	session     bool          // the lease is one of a session of its own, which has the TTL and the grace
 	cancelAfter time.Duration // when the acquire is cancelled, or never
 	repeat      bool          // send the acquire and the release twice
@@ -45,6 +50,13 @@ type plan struct {
 	end         leaseEnd
 	wakeOffset  time.Duration // relative to the end of the lease, when to stop sleeping
 	rest        time.Duration // pause after the turn
+}
+
+// An otherLock is a further lock of a set.
+type otherLock struct {
+	lock     int
+	mode     lock.Mode
+	capacity int
 }
 
 // A step is one call that a client makes with a lease.
@@ -62,6 +74,8 @@ type step struct {
 	// variant is a renewal with other metadata, a conditional write with a wrong version, or a
 	// revocation that skips the grace.
 	variant bool
+	member  int  // random number to choose a lock of the set
+	part    bool // a renewal of one lease of a set without the others, which is refused
 }
 
 // draw returns the plan of a client for a turn.
@@ -95,7 +109,21 @@ func (o Options) draw(client, number int) plan {
 	for range 1 + d.IntN(6) {
 		p.steps = append(p.steps, o.drawStep(d))
 	}
+	if d.oneIn(5) {
+		p.others = o.drawOthers(d, p.lock)
+	}
 	return p
+}
+
+// drawOthers returns one to three other locks than the first, if there are so many.
+func (o Options) drawOthers(d rng, first int) (others []otherLock) {
+	numbers := d.Perm(o.Locks)
+	numbers = slices.DeleteFunc(numbers, func(n int) bool { return n == first })
+	for _, n := range numbers[:min(1+d.IntN(maxSet-1), len(numbers))] {
+		mode, permits := d.mode(kindOf(n))
+		others = append(others, otherLock{n, mode, permits})
+	}
+	return others
 }
 
 // neverCancel returns a as a client sends it that waits until it is granted the lock.
@@ -107,15 +135,8 @@ func neverCancel(a lock.Acquire) lock.Acquire {
 }
 
 func (o Options) drawAcquire(d rng, f lockKind) lock.Acquire {
-	a := lock.Acquire{Mode: lock.Exclusive, TTL: max(d.between(o.TTL/2, o.TTL*3/2), lock.MinTTL)}
-	switch f {
-	case readersAndWriters:
-		if !d.oneIn(3) {
-			a.Mode = lock.Shared
-		}
-	case permitsOnly:
-		a.Mode, a.Capacity = lock.Permit, capacity
-	}
+	a := lock.Acquire{TTL: max(d.between(o.TTL/2, o.TTL*3/2), lock.MinTTL)}
+	a.Mode, a.Capacity = d.mode(f)
 	switch n := d.IntN(10); {
 	case n < 4:
 		a.Wait = d.between(o.TTL/20, o.TTL/4)
@@ -136,6 +157,7 @@ func (o Options) drawStep(d rng) step {
 	s := step{
 		verb: d.verb(), via: d.IntN(len(o.Services)), key: d.IntN(keysOfLock), cancelAfter: never,
 		repeat: d.oneIn(10), conditional: d.oneIn(2), wrongToken: d.oneIn(5), variant: d.oneIn(8),
+		member: d.IntN(1 << 20), part: d.oneIn(8),
 	}
 	if d.oneIn(4) {
 		s.pause = d.between(0, o.TTL/20)
@@ -155,6 +177,17 @@ func (d rng) oneIn(n int) bool { return d.IntN(n) == 0 }
 // between returns a time from least to most in whole milliseconds, the precision of the API.
 func (d rng) between(least, most time.Duration) time.Duration {
 	return (least + time.Duration(d.Int64N(int64(most-least)+1))).Truncate(time.Millisecond)
+}
+
+// mode returns the mode, and for a permit the capacity, in which a lock of the kind is acquired.
+func (d rng) mode(f lockKind) (m lock.Mode, permits int) {
+	switch {
+	case f == permitsOnly:
+		return lock.Permit, capacity
+	case f == readersAndWriters && !d.oneIn(3):
+		return lock.Shared, 0
+	}
+	return lock.Exclusive, 0
 }
 
 func (d rng) turnKind() turnKind {

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ func drawPlans(t *testing.T, seed uint64) []plan {
 func TestSameSeedGivesTheSamePlans(t *testing.T) {
 	t.Parallel()
 	same := func(a, b []plan) string {
-		return cmp.Diff(a, b, cmp.AllowUnexported(plan{}, step{}), cmpopts.IgnoreUnexported(lock.Acquire{}))
+		return cmp.Diff(a, b, cmp.AllowUnexported(plan{}, step{}, otherLock{}), cmpopts.IgnoreUnexported(lock.Acquire{}))
 	}
 	if diff := same(drawPlans(t, 1), drawPlans(t, 1)); diff != "" {
 		t.Error(diff)
@@ -48,17 +49,30 @@ func TestPlansKeepToTheBoundsOfTheService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sizes := map[int]int{}
 	for _, ttl := range []time.Duration{lock.MinTTL, time.Second, time.Minute, lock.MaxTTL / 2} {
 		o, err := Options{Services: make([]Replica, 1), Prefix: "verify", TTL: ttl}.resolve()
 		if err != nil {
 			t.Fatal(err)
 		}
 		for turn := range 500 {
-			a := o.draw(0, turn).acquire
+			p := o.draw(0, turn)
+			a := p.acquire
 			a.Name, a.Holder, a.LeaseID = "n", "h", lock.LeaseID{1}
 			if _, err := a.Resolve(widest); err != nil {
 				t.Fatalf("with the TTL %v: %v", ttl, err)
 			}
+			sizes[len(p.others)+1]++
+			for i, other := range p.others {
+				if other.lock == p.lock || slices.ContainsFunc(p.others[:i], func(o otherLock) bool { return o.lock == other.lock }) {
+					t.Fatalf("turn %d names a lock twice: %+v", turn, p)
+				}
+			}
+		}
+	}
+	for n := 2; n <= maxSet; n++ {
+		if sizes[n] < 50 {
+			t.Errorf("only %d of 2000 turns acquire %d locks together", sizes[n], n)
 		}
 	}
 }

@@ -111,8 +111,8 @@ func (r *run) checkAnswer(verb verify.Verb, via int, err error) {
 // expectedErrors are the refusals that calls of the workload can expect.
 var expectedErrors = map[verify.Verb][]lock.Code{
 	verify.Acquire:      {lock.ErrHeld, lock.ErrLeaseLost, lock.ErrSessionLost},
-	verify.Renew:        {lock.ErrLeaseLost},
-	verify.Release:      {lock.ErrLeaseLost},
+	verify.Renew:        {lock.ErrLeaseLost, lock.ErrLeaseInSet},
+	verify.Release:      {lock.ErrLeaseLost, lock.ErrLeaseInSet},
 	verify.Revoke:       {lock.ErrTokenMismatch},
 	verify.WriteFenced:  {lock.ErrStaleToken, lock.ErrUnknownToken, lock.ErrVersionMismatch},
 	verify.ReadFenced:   {lock.ErrNotFound},

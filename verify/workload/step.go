@@ -33,12 +33,13 @@ func (c *client) do(l *lease, s step) error {
 
 // write writes a resource under the lease's token, or under a wrong one.
 func (c *client) write(l *lease, s step) error {
+	h := l.at(s)
 	w := lock.FencedWrite{
-		Key: keyOf(l.acquire.Name, l.acquire.Mode, l.slot, s.key), Lock: l.acquire.Name, Token: c.tokenFor(l, s),
+		Key: keyOf(h.name, h.mode, h.slot, s.key), Lock: h.name, Token: c.tokenFor(h, s),
 		Value: json.RawMessage(fmt.Sprintf(`"c%d #%d"`, c.number, c.turn)),
 	}
-	if l.acquire.Mode == lock.Permit {
-		w.Slot = l.slot
+	if h.mode == lock.Permit {
+		w.Slot = h.slot
 	}
 	if s.conditional {
 		f, err := c.readFenced(w.Key, s)
@@ -61,24 +62,27 @@ func (c *client) write(l *lease, s step) error {
 	return err
 }
 
-// tokenFor returns the lease's token; for a wrong one, that of an earlier lease or one never granted.
-func (c *client) tokenFor(l *lease, s step) lock.Token {
+// tokenFor returns the token for the lock; for a wrong one, that of an earlier lease or one never granted.
+func (c *client) tokenFor(h heldLock, s step) lock.Token {
 	if !s.wrongToken {
-		return l.token
+		return h.token
 	}
 	if s.key == 0 {
-		return l.token + unknownTokenOffset
+		return h.token + unknownTokenOffset
 	}
-	for _, before := range c.former {
-		if before.acquire.Name == l.acquire.Name && before.token < l.token {
-			return before.token
+	for _, l := range c.former {
+		for _, before := range l.held {
+			if before.name == h.name && before.token < h.token {
+				return before.token
+			}
 		}
 	}
-	return max(l.token-1, 1)
+	return max(h.token-1, 1)
 }
 
 func (c *client) readFencedStep(l *lease, s step) error {
-	if _, err := c.readFenced(keyOf(l.acquire.Name, l.acquire.Mode, l.slot, s.key), s); !errors.Is(err,
+	h := l.at(s)
+	if _, err := c.readFenced(keyOf(h.name, h.mode, h.slot, s.key), s); !errors.Is(err,
 		lock.ErrNotFound) {
 		return err
 	}
@@ -93,9 +97,10 @@ func (c *client) readFenced(key string, s step) (lock.FencedValue, error) {
 }
 
 func (c *client) verify(l *lease, s step) error {
-	v := lock.Verify{Name: l.acquire.Name, Token: c.tokenFor(l, s)}
+	h := l.at(s)
+	v := lock.Verify{Name: h.name, Token: c.tokenFor(h, s)}
 	if s.conditional {
-		v.Slot = &l.slot
+		v.Slot = &h.slot
 	}
 	_, err := callWithRetries(c, callOptions{verify.VerifyToken, s.via, 0, s.cancelAfter},
 		func(ctx context.Context, s lock.Service) (lock.Verification, error) {
@@ -105,7 +110,7 @@ func (c *client) verify(l *lease, s step) error {
 }
 
 func (c *client) readStep(l *lease, s step) error {
-	_, err := c.read(l.acquire.Name, s.via)
+	_, err := c.read(l.at(s).name, s.via)
 	return err
 }
 
@@ -123,7 +128,7 @@ func (c *client) readLock(p plan) {
 		return
 	}
 	// Only the record of the answer matters.
-	_ = c.verify(&lease{acquire: lock.Acquire{Name: seen.Name}, token: seen.Token},
+	_ = c.verify(&lease{held: []heldLock{{name: seen.Name, token: seen.Token}}},
 		step{via: p.via + 1, cancelAfter: never})
 }
 

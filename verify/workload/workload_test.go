@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -44,8 +45,8 @@ func TestEveryCallGetsEveryExpectedAnswer(t *testing.T) {
 		t.Logf("%d calls, %d sent again, in %v\n%s", stats.Total(), stats.Retries, stats.Took, table.String())
 		for verb, outcomes := range map[verify.Verb][]string{
 			verify.Acquire:     {workload.Done, "lock_held", "lease_lost", "unavailable"},
-			verify.Renew:       {workload.Done, "lease_lost"},
-			verify.Release:     {workload.Done, "lease_lost"},
+			verify.Renew:       {workload.Done, "lease_lost", "lease_in_set"},
+			verify.Release:     {workload.Done, "lease_lost", "lease_in_set"},
 			verify.Revoke:      {workload.Done, "token_mismatch"},
 			verify.ReadLock:    {workload.Done},
 			verify.VerifyToken: {workload.Done},
@@ -99,16 +100,26 @@ func TestClientsThatNeverCancelAreServedInOrder(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
+		h := rec.History()
+		inSet := func(e lock.Event) bool { return waitsForSet(h, e.Holder) }
 		for n := range 4 {
 			name := fmt.Sprintf("verify:%d.0", n)
 			page, err := s.Events(t.Context(), lock.EventQuery{Name: name, Limit: lock.MaxLimit})
 			if err != nil || len(page.Items) < 100 {
 				t.Fatalf("%d events of %s, %v", len(page.Items), name, err)
 			}
-			if err := (verify.Rules{Capacity: 3, AllowWaiters: true}).Check(page.Items); err != nil {
+			if err := (verify.Rules{Capacity: 3, AllowWaiters: true, InSet: inSet}).Check(page.Items); err != nil {
 				t.Error(err)
 			}
 		}
+	})
+}
+
+// waitsForSet reports whether the holder has asked for a set.
+func waitsForSet(h verify.History, holder string) bool {
+	return slices.ContainsFunc(h.Calls, func(c verify.Call) bool {
+		a, ok := c.Request.(lock.Acquire)
+		return ok && a.Holder == holder && len(a.Set) > 0
 	})
 }
 
@@ -274,5 +285,19 @@ func TestWorkloadRunsOnTwoStores(t *testing.T) {
 	defer cancel()
 	if err := workload.WaitUntilFree(soon, both[0].Locks, "verify:"); err != nil {
 		t.Error(err)
+	}
+	h := rec.History()
+	if h.Events, err = verify.Collect(soon, both[0].Locks, "verify:"); err != nil {
+		t.Fatal(err)
+	}
+	r := h.Check(verify.CheckOptions{AllowOvertaking: true})
+	var text strings.Builder
+	if err := r.WriteText(&text); err != nil || !r.OK() {
+		t.Errorf("%v: %s", err, text.String())
+	}
+	for _, name := range []string{"sets are granted whole, and their leases end together", "sets have the same order at all their locks"} {
+		if n, _ := casesOf(r, name); n < 50 {
+			t.Errorf("%s: only %d cases", name, n)
+		}
 	}
 }

@@ -183,6 +183,10 @@ func (d *decider) errHeld() *Error {
 	e := &Error{Code: ErrHeld, Ahead: d.attachedWaiters()}
 	if len(d.record.Leases) == 0 {
 		e.Detail = "The lock cannot be granted right now. Retry."
+		if e.Ahead > 0 {
+			e.Detail = fmt.Sprintf("The lock is free, but reserved for a waiter that needs other locks, too (%d waiting). "+
+				"Retry later, or wait with wait_ms.", e.Ahead)
+		}
 		return e
 	}
 	first, held := d.record.firstUnrevoked()

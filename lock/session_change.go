@@ -219,10 +219,9 @@ func (d *decider) endSession(e EndSession) {
 		if d.isUndelivered(l) {
 			d.ousted = append(d.ousted, Waiter{Place: l.Place, Lease: l, Attachment: l.Attachment})
 		}
-		switch {
-		case e.How == Revoked:
+		if e.How == Revoked {
 			d.revoke(l, Revoke{Reason: e.Reason, SkipGrace: e.SkipGrace})
-		case e.How == Released:
+		} else {
 			d.endLease(l, Released, reasonSessionClosed)
 		}
 	}

@@ -10,8 +10,8 @@ type Schemas = components['schemas'];
 export type SetMember = Schemas['SetMember'];
 
 /**
- * Locks are the name of a lock, or up to 32 locks that are acquired together, all or none. The mode and the capacity in the
- * options are for those without a mode.
+ * Locks are the name of a lock, or up to 32 locks that are acquired together, all or none. The mode and the capacity in
+ * the options are for those without a mode.
  */
 export type Locks = string | readonly (string | SetMember)[];
 

@@ -186,3 +186,41 @@ func TestASessionEndsManyLargeSets(t *testing.T) {
 		})
 	}
 }
+
+// TestARevocationInPartsIncludesAReaderBetween: a reader that joins alone while the sets of its token are revoked is revoked
+// as well, and does not end the revocation before the last set.
+func TestARevocationInPartsIncludesAReaderBetween(t *testing.T) {
+	t.Parallel()
+	s := newLargeSet(t)
+	for i := range 2 {
+		a := s.acquire(i, lock.Shared)
+		a.Set = a.Set[:2+i]
+		s.do(a)
+	}
+	r := lock.Revoke{Name: s.names[0], Token: 1, Reason: "r"}
+	r.Set = s.do(r).Rest
+	between := s.acquire(2, lock.Shared)
+	between.Name, between.Mode, between.Set = s.names[0], lock.Shared, nil
+	elsewhere := s.acquire(2, lock.Shared)
+	elsewhere.Name, elsewhere.Mode, elsewhere.Set = s.names[1], lock.Shared, nil
+	s.do(between)
+	s.do(elsewhere) // another lease with the same lease_id
+	joined := s.locks[s.names[0]]
+	joined.Leases = append([]lock.Lease{joined.Leases[2]}, joined.Leases[:2]...) // as a store may read them
+	s.locks[s.names[0]] = joined
+	for n := 0; r.Set != nil; n++ {
+		if n > 3 {
+			t.Fatalf("after %d decisions %v are left", n, r.Set)
+		}
+		d := s.do(r)
+		if r.Set = d.Rest; d.Err != nil {
+			t.Fatal(d.Err)
+		}
+	}
+	if left := s.locks[s.names[0]].Leases; len(left) != 0 {
+		t.Errorf("the revocation has left %+v", left)
+	}
+	if left := s.locks[s.names[1]].Leases; len(left) != 1 || left[0].ID != elsewhere.LeaseID || left[0].Set != nil {
+		t.Errorf("another lock has %+v", left)
+	}
+}

@@ -82,7 +82,7 @@ func (s *largeSet) settle(d lock.Decision) (n int) {
 	return n
 }
 
-// TestALargeSetCanBeReleased, however many calls wait for its locks: alone, or for all of them.
+// TestALargeSetCanBeReleased, no matter how many calls wait for its locks: alone, or for all of them.
 func TestALargeSetCanBeReleased(t *testing.T) {
 	t.Parallel()
 	const waiters = 140

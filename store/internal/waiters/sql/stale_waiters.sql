@@ -12,7 +12,7 @@ with free as materialized (
           and not coalesce((
               select w.rest ->> 'set' is not null
               from paddock.parts w
-              where w.name = n.name and w.slot = 0 and w.attachment <> 0 and w.expires_at > clock_timestamp()
+              where w.name = r.name and w.slot = 0 and w.attachment <> 0 and w.expires_at > clock_timestamp()
                 and exists (select from paddock.replicas a where a.id = w.replica and a.alive_until > clock_timestamp())
               order by w.place
               limit 1

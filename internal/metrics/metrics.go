@@ -173,20 +173,13 @@ func (m *Metrics) Decided(d *lock.Decision) {
 	}
 	for i := range d.Ended {
 		e := &d.Ended[i]
-		l, end := &e.Lease, d.Now
 		switch e.How {
 		case lock.Released:
-			m.held[l.Mode].Observe(end.Sub(l.AcquiredAt).Seconds())
-			continue
-		case lock.Withdrawn:
-			continue
-		case lock.Expired:
-			end = l.EndsAt()
+			m.held[e.Mode].Observe(e.Held.Seconds())
+		case lock.Expired, lock.Revoked:
 			m.losses.WithLabelValues(e.How.String()).Inc()
-		case lock.Revoked:
-			m.losses.WithLabelValues(e.How.String()).Inc()
+			m.holds.WithLabelValues(e.Mode.String(), e.How.String()).Observe(e.Held.Seconds())
 		}
-		m.holds.WithLabelValues(l.Mode.String(), e.How.String()).Observe(end.Sub(l.AcquiredAt).Seconds())
 	}
 }
 

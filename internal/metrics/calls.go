@@ -45,11 +45,14 @@ type calls struct {
 }
 
 func (c *calls) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
-	began := time.Now()
-	g, err := c.Service.Acquire(ctx, a)
-	c.acquired(a, g, err)
+	var began time.Time
 	if a.Wait > 0 {
-		c.metrics.waits.WithLabelValues(modeOf(a), outcomeOf(granted, err)).Observe(time.Since(began).Seconds())
+		began = time.Now()
+	}
+	g, err := c.Service.Acquire(ctx, a)
+	c.acquired(a.Mode, &g, err)
+	if a.Wait > 0 {
+		c.metrics.waits.WithLabelValues(modeOf(a.Mode), outcomeOf(granted, err)).Observe(time.Since(began).Seconds())
 	}
 	return g, err
 }
@@ -72,7 +75,7 @@ func (c *calls) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 	for i, r := range results {
 		switch item := items[i].(type) {
 		case lock.Acquire:
-			c.acquired(item, r.Grant, r.Err)
+			c.acquired(item.Mode, &results[i].Grant, r.Err)
 		case lock.Renew:
 			c.renewed(r.Err)
 		case lock.Release:
@@ -138,16 +141,16 @@ func (c *calls) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fence
 	return f, err
 }
 
-func (c *calls) acquired(a lock.Acquire, g lock.Grant, err error) {
+func (c *calls) acquired(m lock.Mode, g *lock.Grant, err error) {
 	if err == nil && !g.Replayed {
-		c.metrics.granted[cmp.Or(a.Mode, lock.Exclusive)].Inc()
+		c.metrics.granted[cmp.Or(m, lock.Exclusive)].Inc()
 		return
 	}
 	done := granted
 	if g.Replayed {
 		done = replayed
 	}
-	c.metrics.acquires.WithLabelValues(modeOf(a), outcomeOf(done, err)).Inc()
+	c.metrics.acquires.WithLabelValues(modeOf(m), outcomeOf(done, err)).Inc()
 }
 
 func (c *calls) renewed(err error) {
@@ -167,7 +170,7 @@ func (c *calls) released(err error) {
 }
 
 // modeOf returns the label of an acquire, which is exclusive unless it says otherwise.
-func modeOf(a lock.Acquire) string { return cmp.Or(a.Mode, lock.Exclusive).String() }
+func modeOf(m lock.Mode) string { return cmp.Or(m, lock.Exclusive).String() }
 
 // outcomeOf returns the label of a call: done if there is no error, otherwise the error's code.
 func outcomeOf(done string, err error) string {

@@ -15,7 +15,8 @@ func (s *Store) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error)
 	if err != nil {
 		return lock.Grant{}, err
 	}
-	if a, err = s.inSession(ctx, s.own(a)); err != nil {
+	a = s.own(a)
+	if a.SessionFull, err = s.isFull(ctx, a.SessionID.Ref()); err != nil {
 		return lock.Grant{}, err
 	}
 	if a.Wait == 0 {
@@ -24,16 +25,16 @@ func (s *Store) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error)
 	return granted(s.waiters.Acquire(ctx, a))
 }
 
-// inSession returns a with what is known of the number of leases that its session has, if it has one.
-func (s *Store) inSession(ctx context.Context, a lock.Acquire) (lock.Acquire, error) {
-	if a.Session() == 0 {
-		return a, nil
+// isFull reports whether the session has as many leases as one may have, as far as is known. It may be none.
+func (s *Store) isFull(ctx context.Context, ref lock.SessionRef) (full bool, err error) {
+	if ref == 0 {
+		return false, nil
 	}
-	err := s.db.Read(ctx, func(ctx context.Context) (err error) {
-		a.SessionFull, err = s.sessions.IsFull(ctx, a.Session(), s.bounds.MaxSessionLeases)
+	err = s.db.Read(ctx, func(ctx context.Context) (err error) {
+		full, err = s.sessions.IsFull(ctx, ref, s.bounds.MaxSessionLeases)
 		return err
 	})
-	return a, err
+	return full, err
 }
 
 // own returns a as this replica decides it, with a LeaseID.
@@ -124,7 +125,9 @@ func (s *Store) resolve(ctx context.Context, item lock.Command) (lock.Command, e
 		if err != nil {
 			return a, err
 		}
-		return s.inSession(ctx, s.own(a))
+		a = s.own(a)
+		a.SessionFull, err = s.isFull(ctx, a.SessionID.Ref())
+		return a, err
 	case lock.Renew:
 		return c.Resolve(s.bounds)
 	case lock.Release:

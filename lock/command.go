@@ -61,10 +61,13 @@ type Decision struct {
 	Due time.Time
 }
 
-// An EndedLease is a lease that a decision has ended, and how: Released, Expired, Revoked or Withdrawn.
+// An EndedLease tells of a lease that a decision has ended, and how: Released, Expired, Revoked or Withdrawn.
 type EndedLease struct {
-	Lease Lease
+	ID    LeaseID
+	Token Token
+	Mode  Mode
 	How   Kind
+	Held  time.Duration // from its grant to its end
 }
 
 // A Sweep records the changes of its locks that need no request: it ends expired leases, withdraws unclaimed grants,

@@ -140,8 +140,13 @@ func (d *decider) removeEnded(l Lease, how Kind) {
 
 // removeLease removes the lease. It emits no event.
 func (d *decider) removeLease(l Lease) {
-	d.record.Leases = slices.DeleteFunc(slices.Clone(d.record.Leases), func(o Lease) bool { return o.ID == l.ID })
-	if len(d.record.Leases) == 0 {
+	left := make([]Lease, 0, max(len(d.record.Leases)-1, 0))
+	for i := range d.record.Leases {
+		if o := &d.record.Leases[i]; o.ID != l.ID {
+			left = append(left, *o)
+		}
+	}
+	if d.record.Leases = left; len(left) == 0 {
 		d.record.Capacity = 0
 	}
 	d.changed, d.freed = true, true
@@ -149,7 +154,11 @@ func (d *decider) removeLease(l Lease) {
 
 // noteEnd records how l has ended, and how the newest token has, if l was the last lease with that token.
 func (d *decider) noteEnd(l Lease, how Kind) {
-	d.ended = append(d.ended, EndedLease{l, how})
+	at := d.now
+	if how == Expired {
+		at = l.EndsAt()
+	}
+	d.ended = append(d.ended, EndedLease{ID: l.ID, Token: l.Token, Mode: l.Mode, How: how, Held: at.Sub(l.AcquiredAt)})
 	active := func(o Lease) bool { return o.Token == l.Token && !o.Revoked() }
 	if l.Token == d.record.Token && !slices.ContainsFunc(d.record.Leases, active) {
 		d.record.LastEnd = how

@@ -87,15 +87,15 @@ func (x decisionCheck) checkTokens() error {
 func (x decisionCheck) checkEnded() error {
 	ended := make(map[lock.Token]map[lock.LeaseID]bool)
 	for _, e := range x.Ended {
-		if ended[e.Lease.Token] == nil {
-			ended[e.Lease.Token] = make(map[lock.LeaseID]bool)
+		if ended[e.Token] == nil {
+			ended[e.Token] = make(map[lock.LeaseID]bool)
 		}
-		ended[e.Lease.Token][e.Lease.ID] = true
+		ended[e.Token][e.ID] = true
 		still := slices.ContainsFunc(x.Locks[0].Leases, func(l lock.Lease) bool {
-			return l.ID == e.Lease.ID && l.Token == e.Lease.Token && !l.Revoked()
+			return l.ID == e.ID && l.Token == e.Token && !l.Revoked()
 		})
 		if still && e.How != lock.Withdrawn { // its place was kept, and it was granted again
-			return fmt.Errorf("%v has ended as %v, and is still active", e.Lease, e.How)
+			return fmt.Errorf("%+v has ended, and is still active", e)
 		}
 	}
 	for _, l := range x.before.Leases {
@@ -104,6 +104,23 @@ func (x decisionCheck) checkEnded() error {
 		})
 		if !still && !l.Revoked() && !ended[l.Token][l.ID] {
 			return fmt.Errorf("%v is gone, and Ended is %v", l, x.Ended)
+		}
+		if err := x.checkHeld(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkHeld: how long the lease was held is told, to its end.
+func (x decisionCheck) checkHeld(l lock.Lease) error {
+	for _, e := range x.Ended {
+		end := x.Now
+		if e.How == lock.Expired {
+			end = l.EndsAt()
+		}
+		if e.ID == l.ID && e.Token == l.Token && (e.Mode != l.Mode || e.Held != end.Sub(l.AcquiredAt)) {
+			return fmt.Errorf("%v has ended, and Ended has %+v", l, e)
 		}
 	}
 	return nil

@@ -124,7 +124,7 @@ func (l Lease) revokedAt(now time.Time) Lease {
 
 // EndsAt returns when the lease stops blocking others: at the end of its grace, or when an unclaimed grant is
 // withdrawn.
-func (l Lease) EndsAt() time.Time {
+func (l *Lease) EndsAt() time.Time {
 	end := l.ExpiresAt.Add(l.Grace)
 	if l.Unclaimed() && (l.Session == 0 || l.ClaimDeadline.Before(end)) {
 		return l.ClaimDeadline
@@ -133,7 +133,7 @@ func (l Lease) EndsAt() time.Time {
 }
 
 // OwnExpiry returns when the lease expires by itself, whatever its session does: zero for never, and for a waiter's lease.
-func (l Lease) OwnExpiry() time.Time {
+func (l *Lease) OwnExpiry() time.Time {
 	switch {
 	case l.Session == 0:
 		return l.ExpiresAt
@@ -190,7 +190,7 @@ func (l Lease) begunAt(now time.Time) Lease {
 
 // expiryFrom returns the expiry after a grant or renewal at now: a TTL from now, but not before the current expiry,
 // and not after the max hold. That of a session's lease is moved only by the session.
-func (l Lease) expiryFrom(now time.Time) time.Time {
+func (l *Lease) expiryFrom(now time.Time) time.Time {
 	end := now.Add(l.TTL)
 	if l.Session != 0 || end.Before(l.ExpiresAt) {
 		end = l.ExpiresAt

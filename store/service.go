@@ -18,7 +18,8 @@ func (s *Store) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error)
 	if err != nil {
 		return lock.Grant{}, err
 	}
-	if a, err = s.inSession(ctx, s.own(a)); err != nil {
+	a = s.own(a)
+	if a.SessionFull, err = s.isFull(ctx, a.SessionID.Ref(), max(len(a.Set), 1)); err != nil {
 		return lock.Grant{}, err
 	}
 	if a.Wait == 0 {
@@ -27,14 +28,12 @@ func (s *Store) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error)
 	return granted(s.waiters.Acquire(ctx, a))
 }
 
-// inSession returns a with what is known of the number of leases that its session has, if it has one.
-func (s *Store) inSession(ctx context.Context, a lock.Acquire) (lock.Acquire, error) {
-	if a.Session() == 0 {
-		return a, nil
+// isFull reports whether the session, which may be none, cannot have leases of so many more locks, as far as is known.
+func (s *Store) isFull(ctx context.Context, ref lock.SessionRef, locks int) (full bool, err error) {
+	if ref == 0 {
+		return false, nil
 	}
-	var err error
-	a.SessionFull, err = s.sessions.IsFull(ctx, a.Session(), max(len(a.Set), 1), s.bounds.MaxSessionLeases)
-	return a, err
+	return s.sessions.IsFull(ctx, ref, locks, s.bounds.MaxSessionLeases)
 }
 
 // own returns a as this replica decides it, with a LeaseID.
@@ -131,7 +130,9 @@ func (s *Store) resolve(ctx context.Context, item lock.Command) (lock.Command, e
 		if err != nil {
 			return a, err
 		}
-		return s.inSession(ctx, s.own(a))
+		a = s.own(a)
+		a.SessionFull, err = s.isFull(ctx, a.SessionID.Ref(), max(len(a.Set), 1))
+		return a, err
 	case lock.Renew:
 		return c.Resolve(s.bounds)
 	case lock.Release:

@@ -55,7 +55,7 @@ type Options struct {
 	// EventRetention is how long events are kept, at least a minute. It is also how long a call can be repeated after
 	// its lease has ended. Zero: a week.
 	EventRetention time.Duration
-	// Tracer sees each statement. It may be nil.
+	// Tracer sees each statement. It may be nil; then batches have no spans, either.
 	Tracer pgx.QueryTracer
 	// Observer sees what the Store does. It may be nil.
 	Observer Observer
@@ -196,7 +196,7 @@ func assemble(db *database.DB, o Options) *Store {
 	}
 	s.engine = engine.New(engine.Options{
 		DB: db, Epochs: s.epochs, Self: s.self, Workers: o.BatchWorkers, RenewalLinger: o.RenewalLinger,
-		Publish: s.publish, Observe: rounds,
+		Publish: s.publish, Observe: rounds, Traced: o.Tracer != nil,
 	})
 	s.waiters = waiters.New(db, s.self, o.MaxWaiters, s.engine.Do)
 	s.events = eventlog.New(db, s.waiters.Draining())

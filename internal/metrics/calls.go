@@ -45,11 +45,14 @@ type calls struct {
 }
 
 func (c *calls) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
-	began := time.Now()
-	g, err := c.Service.Acquire(ctx, a)
-	c.acquired(a, g, err)
+	var began time.Time
 	if a.Wait > 0 {
-		c.metrics.waits.WithLabelValues(modeOf(a).String(), outcomeOf(granted, err)).Observe(time.Since(began).Seconds())
+		began = time.Now()
+	}
+	g, err := c.Service.Acquire(ctx, a)
+	c.acquired(modeOf(&a), &g, err)
+	if a.Wait > 0 {
+		c.metrics.waits.WithLabelValues(modeOf(&a).String(), outcomeOf(granted, err)).Observe(time.Since(began).Seconds())
 	}
 	return g, err
 }
@@ -72,7 +75,7 @@ func (c *calls) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 	for i, r := range results {
 		switch item := items[i].(type) {
 		case lock.Acquire:
-			c.acquired(item, r.Grant, r.Err)
+			c.acquired(modeOf(&item), &results[i].Grant, r.Err)
 		case lock.Renew:
 			c.renewed(r.Err)
 		case lock.Release:
@@ -138,16 +141,16 @@ func (c *calls) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fence
 	return f, err
 }
 
-func (c *calls) acquired(a lock.Acquire, g lock.Grant, err error) {
+func (c *calls) acquired(m lock.Mode, g *lock.Grant, err error) {
 	if err == nil && !g.Replayed {
-		c.metrics.granted[modeOf(a)].Inc()
+		c.metrics.granted[m].Inc()
 		return
 	}
 	done := granted
 	if g.Replayed {
 		done = replayed
 	}
-	c.metrics.acquires.WithLabelValues(modeOf(a).String(), outcomeOf(done, err)).Inc()
+	c.metrics.acquires.WithLabelValues(m.String(), outcomeOf(done, err)).Inc()
 }
 
 func (c *calls) renewed(err error) {
@@ -168,9 +171,9 @@ func (c *calls) released(err error) {
 
 // modeOf returns the mode of an acquire, which is exclusive unless it says otherwise. That of a set is the mode of the first
 // lock that it names.
-func modeOf(a lock.Acquire) lock.Mode {
+func modeOf(a *lock.Acquire) lock.Mode {
 	if len(a.Set) > 0 {
-		a.Mode = a.Set[0].Mode
+		return cmp.Or(a.Set[0].Mode, lock.Exclusive)
 	}
 	return cmp.Or(a.Mode, lock.Exclusive)
 }

@@ -1,9 +1,10 @@
 package metrics
 
 import (
+	"maps"
 	"net/http"
 	"strconv"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -58,8 +59,7 @@ type Metrics struct {
 	held     [lock.Permit + 1]prometheus.Observer // until they were released
 	renewed  prometheus.Counter
 	released prometheus.Counter
-	mu       sync.RWMutex
-	answers  map[answer]prometheus.Observer // of requests
+	answers  atomic.Pointer[map[answer]prometheus.Observer] // of requests; a map is not changed, but replaced
 }
 
 // An answer is the labels of a request.
@@ -82,7 +82,6 @@ func New(version, commit string) *Metrics {
 	build.WithLabelValues(version, commit).Set(1)
 	m := &Metrics{
 		registry: r,
-		answers:  make(map[answer]prometheus.Observer),
 		requests: register.NewHistogramVec(histogram("paddock_http_request_seconds",
 			"Time to answer a request, waits included, in seconds.", requestBuckets), []string{"method", "route", "code"}),
 		acquires: register.NewCounterVec(prometheus.CounterOpts{
@@ -120,6 +119,7 @@ func New(version, commit string) *Metrics {
 			Name: "paddock_misses_total", Help: "Calls that were decided again because their lock, the clock or the epoch had changed.",
 		}),
 	}
+	m.answers.Store(&map[answer]prometheus.Observer{})
 	m.start()
 	return m
 }
@@ -173,20 +173,13 @@ func (m *Metrics) Decided(d *lock.Decision) {
 	}
 	for i := range d.Ended {
 		e := &d.Ended[i]
-		l, end := &e.Lease, d.Now
 		switch e.How {
 		case lock.Released:
-			m.held[l.Mode].Observe(end.Sub(l.AcquiredAt).Seconds())
-			continue
-		case lock.Withdrawn:
-			continue
-		case lock.Expired:
-			end = l.EndsAt()
+			m.held[e.Mode].Observe(e.Held.Seconds())
+		case lock.Expired, lock.Revoked:
 			m.losses.WithLabelValues(e.How.String()).Inc()
-		case lock.Revoked:
-			m.losses.WithLabelValues(e.How.String()).Inc()
+			m.holds.WithLabelValues(e.Mode.String(), e.How.String()).Observe(e.Held.Seconds())
 		}
-		m.holds.WithLabelValues(l.Mode.String(), e.How.String()).Observe(end.Sub(l.AcquiredAt).Seconds())
 	}
 }
 
@@ -218,15 +211,13 @@ func (m *Metrics) Request(method, route string, status int, took time.Duration) 
 
 // answered returns the histogram of requests with these labels. There are as many as routes and statuses.
 func (m *Metrics) answered(a answer) prometheus.Observer {
-	m.mu.RLock()
-	h := m.answers[a]
-	m.mu.RUnlock()
-	if h != nil {
+	known := m.answers.Load()
+	if h := (*known)[a]; h != nil {
 		return h
 	}
-	h = m.requests.WithLabelValues(a.method, a.route, strconv.Itoa(a.status))
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.answers[a] = h
+	h := m.requests.WithLabelValues(a.method, a.route, strconv.Itoa(a.status))
+	more := maps.Clone(*known)
+	more[a] = h
+	m.answers.CompareAndSwap(known, &more) // or leave it to the next request with these labels
 	return h
 }

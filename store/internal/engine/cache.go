@@ -56,12 +56,16 @@ func (c *cache) get(name string) (*row.Row, bool) {
 // put adds the lock, or replaces it. The caller holds mu.
 func (c *cache) put(r *row.Row) {
 	name := r.Record.Name
-	c.drop(name)
 	if c.young.weight >= maxCached/2 {
 		c.old, c.young = c.young, half{}
 	}
 	if c.young.rows == nil {
 		c.young.rows = make(map[string]*row.Row)
+	}
+	if before, ok := c.young.rows[name]; ok {
+		c.young.weight -= weight(&before.Record)
+	} else {
+		c.old.drop(name)
 	}
 	c.young.rows[name] = r
 	c.young.weight += weight(&r.Record)
@@ -69,11 +73,14 @@ func (c *cache) put(r *row.Row) {
 
 // drop removes the lock. The caller holds mu.
 func (c *cache) drop(name string) {
-	for _, h := range []*half{&c.young, &c.old} {
-		if r, ok := h.rows[name]; ok {
-			h.weight -= weight(&r.Record)
-			delete(h.rows, name)
-		}
+	c.young.drop(name)
+	c.old.drop(name)
+}
+
+func (h *half) drop(name string) {
+	if r, ok := h.rows[name]; ok {
+		h.weight -= weight(&r.Record)
+		delete(h.rows, name)
 	}
 }
 
@@ -130,11 +137,12 @@ func (c *cache) above(floor lock.Token) int {
 
 // addTokens adds tokens that were drawn in the epoch, unless the cache is of another one by now. The caller holds mu.
 func (c *cache) addTokens(e epoch.Epoch, tokens []lock.Token) {
-	if !c.isOf(e) {
+	if !c.isOf(e) || len(tokens) == 0 {
 		return
 	}
+	i, _ := slices.BinarySearch(c.tokens, slices.Min(tokens)) // the others are sorted; mostly these are the greatest
 	c.tokens = append(c.tokens, tokens...)
-	slices.Sort(c.tokens)
+	slices.Sort(c.tokens[i:])
 	c.tokens = c.tokens[max(len(c.tokens)-maxTokens, 0):]
 }
 

@@ -79,11 +79,13 @@ func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err er
 	var greatest lock.Token
 	for _, u := range units {
 		for _, c := range u.changes {
-			if a.cache.drop(c.After.Name); !c.Written {
-				continue
+			if c.Written {
+				greatest = max(greatest, c.After.Token)
 			}
-			if greatest = max(greatest, c.After.Token); current {
+			if c.Written && current {
 				a.cache.put(c.Left())
+			} else {
+				a.cache.drop(c.After.Name)
 			}
 		}
 	}

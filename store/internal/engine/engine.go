@@ -33,6 +33,8 @@ type Options struct {
 	RenewalLinger time.Duration
 	// Publish receives what was decided, once it is committed and before the callers are answered.
 	Publish func([]*row.Outcome)
+	// Traced says that a batch has a span if one of its callers does. To look for a caller's span costs every call.
+	Traced bool
 	// Observe is called after each round. It must not block. Nil: nothing is called.
 	Observe func(Round)
 }
@@ -49,9 +51,11 @@ type Round struct {
 type call = batch.Call[lock.Command, *row.Outcome]
 
 // newCall returns a call of the command for the caller with this context.
-func newCall(ctx context.Context, cmd lock.Command) *call {
+func (s *shared) newCall(ctx context.Context, cmd lock.Command) *call {
 	c := batch.NewCall[lock.Command, *row.Outcome](cmd)
-	c.Caller = tracing.Recorded(ctx)
+	if s.traced {
+		c.Caller = tracing.Recorded(ctx)
+	}
 	return c
 }
 
@@ -65,6 +69,7 @@ type shared struct {
 	self    lock.Replica
 	publish func([]*row.Outcome)
 	observe func(Round)
+	traced  bool
 	maxLag  time.Duration // row.MaxLag; longer in tests, since a busy machine may take long
 
 	workers []*worker
@@ -77,7 +82,7 @@ type shared struct {
 // New returns an Engine.
 func New(o Options) *Engine {
 	e := &Engine{&shared{
-		db: o.DB, epochs: o.Epochs, self: o.Self, publish: o.Publish, observe: o.Observe, maxLag: row.MaxLag, pool: newGoroutinePool(),
+		db: o.DB, epochs: o.Epochs, self: o.Self, publish: o.Publish, observe: o.Observe, traced: o.Traced, maxLag: row.MaxLag, pool: newGoroutinePool(),
 		seed: maphash.MakeSeed(), late: make(chan struct{}, o.DB.Share()),
 	}}
 	if e.observe == nil {
@@ -116,7 +121,7 @@ func (e *Engine) Do(ctx context.Context, cmd lock.Command) (row.Outcome, error) 
 	}
 	w := e.workerOf(cmd)
 	queued := isQueueCall(cmd) && w.cache.queued(home(cmd))
-	return answered(w.inbox.do(ctx, cmd, queued, w.inbox.linger > 0 && w.cache.patient(cmd)))
+	return answered(w.inbox.do(ctx, e.newCall(ctx, cmd), queued, w.inbox.linger > 0 && w.cache.patient(cmd)))
 }
 
 // DoAll decides the commands, like Do for each, and returns what came of each. They join their batches together: of the
@@ -124,7 +129,7 @@ func (e *Engine) Do(ctx context.Context, cmd lock.Command) (row.Outcome, error) 
 func (e *Engine) DoAll(ctx context.Context, cmds []lock.Command) ([]row.Outcome, []error) {
 	calls := make([]*call, len(cmds))
 	for i, cmd := range cmds {
-		calls[i] = newCall(ctx, cmd)
+		calls[i] = e.newCall(ctx, cmd)
 	}
 	if err := e.db.Admit(ctx); err != nil {
 		refuse(calls, err)

@@ -78,14 +78,13 @@ func newInbox(pool *goroutinePool, run func([]*call)) *inbox {
 	return b
 }
 
-// do decides the command in a batch, and returns its outcome. queued reports whether its lock has a queue, as far as is
-// known: an acquire must wait there anyway. patient reports that the command is a renewal that may linger.
-func (b *inbox) do(ctx context.Context, cmd lock.Command, queued, patient bool) (*row.Outcome, error) {
-	c := newCall(ctx, cmd)
+// do decides the call's command in a batch, and returns its outcome. queued reports whether its lock has a queue, as far as
+// is known: an acquire must wait there anyway. patient reports that the command is a renewal that may linger.
+func (b *inbox) do(ctx context.Context, c *call, queued, patient bool) (*row.Outcome, error) {
 	room := false
-	_, joins := cmd.(lock.Acquire)
+	_, joins := c.Req.(lock.Acquire)
 	switch {
-	case isQueueCall(cmd):
+	case isQueueCall(c.Req):
 		room = b.hold(c, queued, queued && joins)
 	case patient:
 		room = b.offerPatient(c)

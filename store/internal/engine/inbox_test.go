@@ -236,7 +236,7 @@ func TestAcquiresAreRefusedBeyondMaxQueue(t *testing.T) {
 		if !s.hold(callOf(lock.Leave{Name: "n:0"}), true, false) {
 			t.Error("a leave was refused")
 		}
-		if _, err := s.do(t.Context(), joinOf("n:0", 0).Req, true, false); !errors.Is(err, errFull) {
+		if _, err := s.do(t.Context(), joinOf("n:0", 0), true, false); !errors.Is(err, errFull) {
 			t.Errorf("err = %v, want errFull", err)
 		}
 		s.run()

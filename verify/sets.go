@@ -107,12 +107,19 @@ func (s jointSet) nth(n int) []*lease {
 // calls returns the acquires of the set.
 func (s jointSet) calls() []*Call { return s.groups[0].acquires }
 
-// grantedTogether checks that the leases were granted at one instant and have one token. Only a shared lease that
-// joined others has theirs.
+// setSpread is the greatest difference between the instants of one decision at the locks of a set. Each lock goes by its own
+// time, which does not run backwards: it may be ahead of the replica's reading of the clock, or of a clock that was set back.
+const setSpread = time.Second
+
+// atOnce reports whether two events of a set can be of one decision.
+func atOnce(a, b lock.Event) bool { return a.At.Sub(b.At).Abs() <= setSpread }
+
+// grantedTogether checks that the leases were granted at once and have one token. Only a shared lease that joined others has
+// theirs.
 func (s jointSet) grantedTogether(leases []*lease, c *Check) bool {
 	first, drawn := leases[0], (*lease)(nil)
 	for i, l := range leases {
-		if !l.granted.At.Equal(first.granted.At) {
+		if !atOnce(*l.granted, *first.granted) {
 			c.violated(s.locks[i], fmt.Sprintf("A set of %q was granted in part: %s with token %d at %s, but %s at %s.",
 				l.holder, s.names[0], first.token, clock(first.granted.At), s.names[i], clock(l.granted.At)), s.calls(), l.granted)
 			return false
@@ -137,7 +144,7 @@ func (t *lockHistory) joined(l *lease) bool {
 	})
 }
 
-// endedTogether checks that leases which a call ended were ended at one instant and in one way. Time ends them
+// endedTogether checks that leases which a call ended were ended at once and in one way. Time ends them
 // together, too, but each lock records that when it is next decided about. A lease of a session may have ended with
 // it meanwhile.
 func (s jointSet) endedTogether(leases []*lease, c *Check) {
@@ -154,7 +161,7 @@ func (s jointSet) endedTogether(leases []*lease, c *Check) {
 				l.holder, l.token, s.names[by], e.Kind, clock(e.At), s.names[i]), s.calls(), e)
 			return
 		case s.groups[0].session() != 0 && endedByTime(end):
-		case end.Kind != e.Kind || !end.At.Equal(e.At):
+		case end.Kind != e.Kind || !atOnce(*end, *e):
 			c.violated(s.locks[by], fmt.Sprintf("The leases of a set of %q with token %d did not end together: %s was %s at %s, but %s was %s at %s.",
 				l.holder, l.token, s.names[by], e.Kind, clock(e.At), s.names[i], end.Kind, clock(end.At)), s.calls(), e)
 			return

@@ -82,7 +82,7 @@ func TestSetsThatAreNotOneAreFound(t *testing.T) {
 		}, `A set of "ida" was granted in part: play:set with token`},
 		"the locks are granted one after the other": {bySets, func(s editable) {
 			e := s.eventOn(otherSetLock, lock.Granted, "ida")
-			e.At = e.At.Add(time.Millisecond)
+			e.At = e.At.Add(2 * time.Second)
 		}, `A set of "ida" was granted in part: play:set with token`},
 		"the leases have two tokens": {bySets, func(s editable) {
 			for i := range s.Events {
@@ -97,7 +97,7 @@ func TestSetsThatAreNotOneAreFound(t *testing.T) {
 		}, "play:set was released at"},
 		"one lease is released before the other": {bySets, func(s editable) {
 			e := s.eventOn(setLock, lock.Released, "ida")
-			e.At = e.At.Add(-time.Millisecond)
+			e.At = e.At.Add(-2 * time.Second)
 		}, "did not end together"},
 		"one lease is revoked, and one released": {bySets, func(s editable) {
 			s.eventOn(setLock, lock.Revoked, "kim").Kind = lock.Released

@@ -162,14 +162,14 @@ func lossMustBeFound(t *testing.T, program string) {
 	u.checkTokensUnique(h)
 }
 
-// checkTokensUnique checks that no token was granted to two leases, except in one shared phase. Other losses
+// checkTokensUnique checks that no token of a lock was granted to two leases, except in one shared phase. Other losses
 // are in the report.
 func (u *loadedCluster) checkTokensUnique(h verify.History) {
-	type owner struct {
-		name string
-		id   lock.LeaseID // zero for a shared one
+	type grant struct {
+		name  string
+		token lock.Token
 	}
-	owners, unknown := map[lock.Token]owner{}, 0
+	owners, unknown := map[grant]lock.LeaseID{}, 0 // zero for a shared one
 	for _, c := range h.Calls {
 		if c.Outcome() == verify.Unknown {
 			unknown++
@@ -178,14 +178,20 @@ func (u *loadedCluster) checkTokensUnique(h verify.History) {
 		if !granted || c.Verb != verify.Acquire {
 			continue
 		}
-		w := owner{name: c.Name}
-		if g.Mode != lock.Shared {
-			w.id = g.ID
+		leases := g.Members
+		if leases == nil {
+			leases = []lock.Lease{g.Lease}
 		}
-		if before, ok := owners[g.Token]; ok && before != w {
-			u.t.Errorf("token %d was granted for %s and then for %s", g.Token, before.name, w.name)
+		for _, l := range leases {
+			id := l.ID
+			if l.Mode == lock.Shared {
+				id = lock.LeaseID{}
+			}
+			if before, ok := owners[grant{l.Name, l.Token}]; ok && before != id {
+				u.t.Errorf("token %d of %s was granted twice", l.Token, l.Name)
+			}
+			owners[grant{l.Name, l.Token}] = id
 		}
-		owners[g.Token] = w
 	}
 	u.t.Logf("%d tokens, each granted once; %d answers were lost", len(owners), unknown)
 }

@@ -23,6 +23,8 @@ type decider struct {
 	// attached waiter was removed, so that its turn may have come just now.
 	ready *Waiter
 	freed bool
+	// more: a waiter that fits must wait for the next decision, since this one has had its portion of events.
+	more bool
 }
 
 // newDecider returns the decider of a command on one lock.
@@ -270,6 +272,9 @@ func (d *decider) nextDue() time.Time {
 		if end := d.record.Leases[i].due(); !end.IsZero() {
 			include(end)
 		}
+	}
+	if d.more {
+		include(d.now)
 	}
 	if d.paused() && len(d.record.Queue) > 0 {
 		include(d.now.Add(d.view.GrantsPausedUntil.Sub(d.view.Now)))

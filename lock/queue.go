@@ -15,14 +15,18 @@ const (
 	reasonPlaceLapsed   = "place not used again in time"
 )
 
-// lapsePortion bounds the places that one decision removes because they have lapsed: it removes none after that many
-// events. There may be many more than MaxHolders such places after a replica died. The next decision goes on; the Due of
-// this one is not after its Now. With the leases that a decision on one lock ends and grants, at most MaxHolders each time,
-// it has no more than 4096 events.
-const lapsePortion = 1000
+// eventPortion bounds what one decision does that the next one can do as well. It removes no places that have lapsed after
+// that many events: there may be many more than MaxHolders of them after a replica died. The next decision goes on; the Due
+// of this one is not after its Now. With the leases that a decision on one lock ends and grants, at most MaxHolders each
+// time, it has no more than 4096 events. A decision on several locks does not grant and revoke as it likes, either: each lock
+// has a share of the portion.
+const eventPortion = 1000
 
-// portion returns the decider's share of lapsePortion.
-func (d *decider) portion() int { return lapsePortion / len(d.view.Locks) }
+// portion returns the decider's share of eventPortion.
+func (d *decider) portion() int { return eventPortion / len(d.view.Locks) }
+
+// isSpent reports whether the decision is on several locks, and has had its portion of events on this one.
+func (d *decider) isSpent() bool { return len(d.view.Locks) > 1 && len(d.events) >= d.portion() }
 
 // isCompatible reports whether a lease of the mode can be granted beside the current leases.
 func (r Record) isCompatible(m Mode, capacity int) bool {
@@ -44,7 +48,7 @@ func (r Record) isCompatible(m Mode, capacity int) bool {
 // [deciders.promote]; it is ready if it fits.
 func (d *decider) promote() {
 	queue, blocked := d.record.Queue, false
-	d.ready = nil
+	d.ready, d.more = nil, false
 	var left []*Waiter // nil while the queue is unchanged
 	for i, before := range queue {
 		w, stays := d.promoteWaiter(before, &blocked)
@@ -81,6 +85,9 @@ func (d *decider) promoteWaiter(w *Waiter, blocked *bool) (*Waiter, bool) {
 		return w, true
 	case d.paused(), !d.record.isCompatible(w.Lease.Mode, w.Capacity):
 		*blocked = true
+		return w, true
+	case d.isSpent():
+		d.more, *blocked = true, true
 		return w, true
 	case w.Lease.Set != nil:
 		d.ready, *blocked = w, true

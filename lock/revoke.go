@@ -54,34 +54,40 @@ func (r Revoke) Tokens() int { return 0 }
 // After that it succeeds until the next grant, if no other lease has the token.
 func (r Revoke) Apply(v View) Decision {
 	ds := newDeciders(v)
-	home := ds.of(r.Name)
-	var selected, rest []Lease
+	home, selected := ds.of(r.Name), false
+	var rest []string
 	for _, l := range home.record.Leases {
 		switch {
 		case !r.matches(l):
-		case slices.Equal(l.Set, r.Set):
-			selected = append(selected, l)
+		case l.Set == nil:
+			home.revoke(l, r)
+			selected = true
+		case slices.Equal(l.Set, r.Set) && !home.isSpent():
+			ds.revoke(l, r)
+			selected = true
 		case !l.Revoked() || r.SkipGrace:
-			rest = append(rest, l)
-		}
-	}
-	for _, l := range selected {
-		for _, d := range ds {
-			if i := d.index(l.ID); i >= 0 {
-				d.revoke(d.record.Leases[i], r)
-			}
+			rest = l.Set
 		}
 	}
 	ds.promote()
-	if len(rest) > 0 {
+	if rest != nil {
 		out := ds.finish(nil)
-		out.Rest = rest[0].Set
+		out.Rest = rest
 		return out
 	}
-	if len(selected) > 0 || home.record.Token == r.Token && home.record.LastEnd == Revoked {
+	if selected || home.record.Token == r.Token && home.record.LastEnd == Revoked {
 		return ds.finish(nil)
 	}
 	return ds.finish(home.errTokenMismatch(r))
+}
+
+// revoke ends the lease at each lock of its set.
+func (ds deciders) revoke(l Lease, r Revoke) {
+	for _, d := range ds {
+		if i := d.index(l.ID); i >= 0 && slices.Equal(d.record.Leases[i].Set, l.Set) {
+			d.revoke(d.record.Leases[i], r)
+		}
+	}
 }
 
 // revoke ends the lease, and its grace if r skips it.

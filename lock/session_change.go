@@ -193,18 +193,25 @@ func (e EndSession) Apply(v View) Decision {
 	if e.How == Expired {
 		return ds.finish(nil)
 	}
-	for _, d := range ds {
-		d.endSession(e)
+	home := ds.of(e.Name)
+	for _, l := range home.record.Leases {
+		if e.ends(&l) && !home.isSpent() {
+			ds.endLeaseOf(e, l.ID)
+		}
+	}
+	for _, w := range home.record.Queue {
+		if e.ends(&w.Lease) && len(home.events) < home.portion() {
+			ds.endWaiterOf(e, w.Lease.ID)
+		}
 	}
 	ds.promote()
 	out := ds.finish(nil)
-	home := ds.of(e.Name).record
-	for i := range home.Leases {
-		if l := &home.Leases[i]; l.Session == e.Ref && l.Set != nil {
+	for i := range home.record.Leases {
+		if l := &home.record.Leases[i]; l.Session == e.Ref && l.Set != nil {
 			out.Rest = l.Set
 		}
 	}
-	for _, w := range home.Queue {
+	for _, w := range home.record.Queue {
 		if w.Lease.Session == e.Ref && w.Lease.Set != nil {
 			out.Rest = w.Lease.Set
 		}
@@ -212,10 +219,14 @@ func (e EndSession) Apply(v View) Decision {
 	return out
 }
 
-// endSession ends the session's leases and places of the lock, or of the set.
-func (d *decider) endSession(e EndSession) {
-	for _, l := range d.record.Leases {
-		if l.Session != e.Ref || !slices.Equal(l.Set, e.Set) {
+// ends reports whether e ends the lease or the waiter with this lease: one of the session, alone or of the set.
+func (e EndSession) ends(l *Lease) bool { return l.Session == e.Ref && slices.Equal(l.Set, e.Set) }
+
+// endLeaseOf ends the lease of the session at each lock.
+func (ds deciders) endLeaseOf(e EndSession, id LeaseID) {
+	for _, d := range ds {
+		l, has := d.lease(id)
+		if !has || !e.ends(&l) {
 			continue
 		}
 		if d.isUndelivered(l) {
@@ -227,14 +238,18 @@ func (d *decider) endSession(e EndSession) {
 			d.endLease(l, Released, reasonSessionClosed)
 		}
 	}
+}
+
+// endWaiterOf removes the waiter of the session from each queue.
+func (ds deciders) endWaiterOf(e EndSession, id LeaseID) {
 	reason := reasonSessionClosed
 	if e.How == Revoked {
 		reason = reasonSessionRevoked
 	}
-	for _, w := range d.record.Queue {
-		if w.Lease.Session == e.Ref && slices.Equal(w.Lease.Set, e.Set) && len(d.events) < d.portion() {
-			d.dequeue(*w, reason)
-			d.ousted = append(d.ousted, *w)
+	for _, d := range ds {
+		if w, waits := d.waiter(id); waits && e.ends(&w.Lease) {
+			d.dequeue(w, reason)
+			d.ousted = append(d.ousted, w)
 		}
 	}
 }

@@ -2,11 +2,13 @@ package store
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
@@ -80,7 +82,9 @@ func (s *Store) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 	out, err := s.engine.Do(ctx, r)
 	for err == nil && out.Rest != nil {
 		r.Set = out.Rest
-		out, err = s.engine.Do(ctx, r)
+		if out, err = s.engine.Do(ctx, r); errors.Is(err, lock.ErrUnavailable) {
+			err = database.UnknownOutcome(err) // leases may have been revoked before
+		}
 	}
 	if err != nil {
 		return lock.Lock{}, err

@@ -40,7 +40,7 @@ func TestALockedSessionDelaysNoEndOfAnother(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	s, outside := open(t, url), connect(t, url)
-	stuck, other, left := openSession(t, s, time.Second, 0), openSession(t, s, time.Second, 0), openSession(t, s, time.Hour, 0)
+	stuck, other, left := openSession(t, s, 6*time.Second, 0), openSession(t, s, 6*time.Second, 0), openSession(t, s, time.Hour, 0)
 	mustAcquire(t, s, inSession("stuck", stuck))
 	mustAcquire(t, s, inSession("other", other))
 	mustAcquire(t, s, inSession("left", left))
@@ -169,7 +169,7 @@ func TestAPermitOfASessionIsWrittenUnderWhileItsRenewalIsNotVisible(t *testing.T
 	t.Parallel()
 	url := pgtest.URL(t)
 	s, holder := open(t, url), connect(t, url)
-	g := openSession(t, s, 2*time.Second, 0)
+	g := openSession(t, s, 6*time.Second, 0)
 	a := inSession("a", g)
 	a.Mode, a.Capacity = lock.Permit, 2
 	held := mustAcquire(t, s, a)

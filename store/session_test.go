@@ -287,7 +287,7 @@ func TestALockedSessionDelaysNoOtherLock(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	s, holder := open(t, url), connect(t, url)
-	g := openSession(t, s, time.Second, 0)
+	g := openSession(t, s, 6*time.Second, 0)
 	held := mustAcquire(t, s, inSession("held", g))
 	tx, err := holder.Begin(t.Context())
 	if err == nil {
@@ -346,7 +346,7 @@ func TestATokenOfASessionIsCurrentWhileItsRenewalIsNotVisible(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	s, holder := open(t, url), connect(t, url)
-	g := openSession(t, s, 2*time.Second, 0)
+	g := openSession(t, s, 6*time.Second, 0)
 	held := mustAcquire(t, s, inSession("a", g))
 	tx, err := holder.Begin(t.Context())
 	if err != nil {

@@ -40,7 +40,7 @@ type Options struct {
 	Bounds lock.Bounds
 	Log    *slog.Logger // nil: nothing is logged
 	// BatchWorkers is how many batches may run at once, 1 to 64; the database URL must allow for connections for all of
-	// them. A name is always in the same worker's batches. Zero: 1, which was fastest on two cores.
+	// them. Commands on one lock are always in the same worker's batches. Zero: 1, which was fastest on two cores.
 	BatchWorkers int
 	// RenewalLinger is how long a renewal waits for others to share its commit with, up to 20 ms, where that has proved
 	// to find some. Only renewals of leases with more than half the TTL and more than a second left linger. Zero: none does.

@@ -29,7 +29,7 @@ func recordRevocations(t *testing.T) verify.History {
 // revokeLease revokes a lease as an operator does.
 func (c *harness) revokeLease(holder, reason string, skipGrace bool, slot *int) {
 	c.t.Helper()
-	g := c.grants[holder]
+	g := c.grant(holder)
 	_, err := c.client("the operator").Revoke(c.t.Context(),
 		lock.Revoke{Name: g.Name, Token: g.Token, Slot: slot, Reason: reason, SkipGrace: skipGrace})
 	c.want(nil, err)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,11 +32,13 @@ type harness struct {
 	t      *testing.T
 	memory *memlock.Memory
 	rec    *verify.Recorder
-	as     map[string]lock.Service // by holder
-	ids    map[string]lock.LeaseID
-	grants map[string]lock.Grant
 	poller *verify.Subscriber
 	cursor string // of the poller
+
+	mu     sync.Mutex              // guards the maps, all by holder
+	as     map[string]lock.Service // recorded clients
+	ids    map[string]lock.LeaseID
+	grants map[string]lock.Grant
 }
 
 func newHarness(t *testing.T) *harness {
@@ -81,11 +84,33 @@ func (c *harness) watchWhile(name string, meanwhile func()) {
 func (c *harness) client(holder string) lock.Service {
 	c.t.Helper()
 	time.Sleep(100 * time.Millisecond)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.as[holder] == nil {
 		c.as[holder] = c.rec.Client(via, c.memory.Replica(1))
 		c.ids[holder] = lock.LeaseID(uuid.New())
 	}
 	return c.as[holder]
+}
+
+// id returns the lease ID that the holder uses, after its first call of client.
+func (c *harness) id(holder string) lock.LeaseID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ids[holder]
+}
+
+// grant returns what the holder was granted last.
+func (c *harness) grant(holder string) lock.Grant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.grants[holder]
+}
+
+func (c *harness) note(holder string, g lock.Grant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.grants[holder] = g
 }
 
 // want ends the test unless err has the code; nil means no error.
@@ -100,27 +125,27 @@ func (c *harness) want(code error, err error) {
 func (c *harness) acquire(holder string, code error, a lock.Acquire) {
 	c.t.Helper()
 	s := c.client(holder)
-	a.Holder, a.LeaseID = holder, c.ids[holder]
+	a.Holder, a.LeaseID = holder, c.id(holder)
 	if a.TTL == 0 {
 		a.TTL = 10 * time.Second
 	}
 	g, err := s.Acquire(c.t.Context(), a)
 	c.want(code, err)
 	if err == nil {
-		c.grants[holder] = g
+		c.note(holder, g)
 	}
 }
 
 func (c *harness) renew(holder string, code error) {
 	c.t.Helper()
-	_, err := c.client(holder).Renew(c.t.Context(), lock.Renew{Name: c.grants[holder].Name, LeaseID: c.ids[holder]})
+	_, err := c.client(holder).Renew(c.t.Context(), lock.Renew{Name: c.grant(holder).Name, LeaseID: c.id(holder)})
 	c.want(code, err)
 }
 
 func (c *harness) release(holder string) {
 	c.t.Helper()
 	c.want(nil, c.client(holder).Release(c.t.Context(),
-		lock.Release{Name: c.grants[holder].Name, LeaseID: c.ids[holder]}))
+		lock.Release{Name: c.grant(holder).Name, LeaseID: c.id(holder)}))
 }
 
 func (c *harness) read(name string) lock.Lock {
@@ -133,7 +158,7 @@ func (c *harness) read(name string) lock.Lock {
 func (c *harness) write(holder string, code error, version *int64) {
 	c.t.Helper()
 	_, err := c.client(holder).WriteFenced(c.t.Context(), lock.FencedWrite{
-		Key: fencedKey, Lock: exclusiveLock, Token: c.grants[holder].Token,
+		Key: fencedKey, Lock: exclusiveLock, Token: c.grant(holder).Token,
 		Value: json.RawMessage(`{"by":"` + holder + `"}`), IfVersion: version,
 	})
 	c.want(code, err)
@@ -147,14 +172,14 @@ func (c *harness) readFenced() {
 
 func (c *harness) verify(holder string) {
 	c.t.Helper()
-	g := c.grants[holder]
+	g := c.grant(holder)
 	_, err := c.client("a reader").VerifyToken(c.t.Context(), lock.Verify{Name: g.Name, Token: g.Token})
 	c.want(nil, err)
 }
 
 func (c *harness) revoke(holder string) {
 	c.t.Helper()
-	g := c.grants[holder]
+	g := c.grant(holder)
 	_, err := c.client("the operator").Revoke(c.t.Context(),
 		lock.Revoke{Name: g.Name, Token: g.Token, Reason: "no reason"})
 	c.want(nil, err)

@@ -14,9 +14,9 @@ func (c *harness) useSession() {
 	id := lock.SessionID{1}
 	_, err := c.client("gus").OpenSession(c.t.Context(), lock.OpenSession{ID: id, Holder: "gus", TTL: 5 * time.Second})
 	c.want(nil, err)
-	g, err := c.client("gus").Acquire(c.t.Context(), lock.Acquire{Name: sessionLock, LeaseID: c.ids["gus"], Holder: "gus", SessionID: id})
+	g, err := c.client("gus").Acquire(c.t.Context(), lock.Acquire{Name: sessionLock, LeaseID: c.id("gus"), Holder: "gus", SessionID: id})
 	c.want(nil, err)
-	c.grants["gus"] = g
+	c.note("gus", g)
 	_, err = c.client("gus").RenewSession(c.t.Context(), lock.RenewSession{ID: id})
 	c.want(nil, err)
 	c.read(sessionLock)
@@ -24,7 +24,7 @@ func (c *harness) useSession() {
 	_, err = c.client("the operator").Revoke(c.t.Context(),
 		lock.Revoke{Name: sessionLock, Token: g.Token, AcquiredAt: g.AcquiredAt.Add(-1), Reason: "no reason"})
 	c.want(lock.ErrTokenMismatch, err)
-	_, err = c.client("gus").Renew(c.t.Context(), lock.Renew{Name: sessionLock, LeaseID: c.ids["gus"]})
+	_, err = c.client("gus").Renew(c.t.Context(), lock.Renew{Name: sessionLock, LeaseID: c.id("gus")})
 	c.want(nil, err)
 	time.Sleep(6 * time.Second)
 	c.read(sessionLock)

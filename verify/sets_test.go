@@ -21,9 +21,9 @@ func (c *harness) useSets() {
 	c.t.Helper()
 	c.acquire("ida", nil, aSet())
 	c.acquire("jon", lock.ErrHeld, aSet())
-	_, err := c.client("ida").Renew(c.t.Context(), lock.Renew{Set: setNames, LeaseID: c.ids["ida"]})
+	_, err := c.client("ida").Renew(c.t.Context(), lock.Renew{Set: setNames, LeaseID: c.id("ida")})
 	c.want(nil, err)
-	_, err = c.client("ida").Renew(c.t.Context(), lock.Renew{Name: setLock, LeaseID: c.ids["ida"]})
+	_, err = c.client("ida").Renew(c.t.Context(), lock.Renew{Name: setLock, LeaseID: c.id("ida")})
 	c.want(lock.ErrLeaseInSet, err)
 	c.waitWhile("jon", aSet(), func() {
 		c.waitWhile("kim", aSet(), func() {
@@ -39,14 +39,14 @@ func (c *harness) useSets() {
 	c.acquire("lea", nil, a)
 	c.read(otherSetLock)
 	time.Sleep(2 * time.Second)
-	_, err = c.client("lea").Renew(c.t.Context(), lock.Renew{Set: setNames, LeaseID: c.ids["lea"]})
+	_, err = c.client("lea").Renew(c.t.Context(), lock.Renew{Set: setNames, LeaseID: c.id("lea")})
 	c.want(lock.ErrLeaseLost, err)
 	c.poll()
 }
 
 func (c *harness) releaseSet(holder string) {
 	c.t.Helper()
-	c.want(nil, c.client(holder).Release(c.t.Context(), lock.Release{Set: setNames, LeaseID: c.ids[holder]}))
+	c.want(nil, c.client(holder).Release(c.t.Context(), lock.Release{Set: setNames, LeaseID: c.id(holder)}))
 }
 
 // member changes the lease of one lock in the holder's nth answer with that verb.

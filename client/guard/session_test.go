@@ -180,16 +180,13 @@ func (r *releaser) Batch(ctx context.Context, items []lock.Command) []lock.Resul
 // TestAReleaseDuringAHeartbeatIsNoLoss, for which all other leases would have to be renewed.
 func TestAReleaseDuringAHeartbeatIsNoLoss(t *testing.T) {
 	withFixture(t, func(s *fixture) {
-		var leases []*guard.Lease
+		leases := make(chan *guard.Lease, 10)
 		r := &releaser{Service: s.service.Service}
-		r.release = func() {
-			s.must(leases[0].Release(s.Context()))
-			leases = leases[1:]
-		}
+		r.release = func() { s.must((<-leases).Release(s.Context())) }
 		s.service.Service = r
 		g := s.openSession(guard.SessionOptions{})
 		for n := range 10 {
-			leases = append(leases, s.acquireIn(g, n, guard.Options{}))
+			leases <- s.acquireIn(g, n, guard.Options{})
 		}
 		time.Sleep(ttl)
 		synctest.Wait()

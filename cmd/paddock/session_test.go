@@ -40,7 +40,7 @@ const acquiresThree = `for n in a b c; do "$PADDOCK" acquire $n >/dev/null || ex
 func TestACommandAcquiresLocksInItsSession(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	p := d.startSession("--ttl=5s", "--", "sh", "-c", acquiresThree+`sleep 0.2; exit 4`)
+	p := d.startSession("--ttl=30s", "--", "sh", "-c", acquiresThree+`sleep 0.2; exit 4`)
 	p.Stdout.Await(t, `(ready)`)
 	p.expectExit(t, 4)
 	for _, name := range []string{"a", "b", "c"} {
@@ -57,7 +57,7 @@ func TestACommandAcquiresLocksInItsSession(t *testing.T) {
 func TestACommandWithARevokedSessionIsKilled(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	p := d.startSession("--ttl=3s", "--", "sh", "-c", acquiresThree+ignoresSIGTERM)
+	p := d.startSession("--ttl=12s", "--", "sh", "-c", acquiresThree+ignoresSIGTERM)
 	p.Stdout.Await(t, `(ready)`)
 	_, err := d.locks.RevokeSession(t.Context(), lock.RevokeSession{Ref: d.theSession().Ref, Reason: "the disk is full"})
 	if err != nil {
@@ -70,7 +70,7 @@ func TestACommandWithARevokedSessionIsKilled(t *testing.T) {
 func TestAPausedSessionLosesItsLocks(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	p := d.startSession("--ttl=2s", "--", "sh", "-c", acquiresThree+ignoresSIGTERM)
+	p := d.startSession("--ttl=8s", "--", "sh", "-c", acquiresThree+ignoresSIGTERM)
 	p.Stdout.Await(t, `(ready)`)
 	s := d.theSession()
 	if s.Leases != 3 || s.Holder != "me" {

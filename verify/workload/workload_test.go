@@ -274,7 +274,7 @@ func TestWorkloadRunsOnTwoStores(t *testing.T) {
 	calls := soak.Rounds(2000, 5000)
 	rec := verify.NewRecorder()
 	stats, err := workload.Run(t.Context(), rec, workload.Options{
-		Services: both, Prefix: "verify", Operations: calls, For: time.Minute, TTL: 200 * time.Millisecond, Locks: 8,
+		Services: both, Prefix: "verify", Operations: calls, For: 5 * time.Minute, TTL: 200 * time.Millisecond, Locks: 8,
 		Seed: 7,
 	})
 	if err != nil || stats.Total() < calls {

@@ -14,6 +14,7 @@
 Standard library only, Python 3.9 or newer: install the package or copy its folder. Durations are in seconds. A Paddock
 is safe for use by multiple threads. Each of its methods sends one request; hold and hold_session are the guards built on
 them. A session keeps the leases that are acquired in it alive by one renewal for all of them; they end together.
+Several locks are acquired together, all or none, by a list instead of a name; see Locks.
 
 The guard chooses the lease_id and repeats an acquire whose response is lost, so no unknown lease remains. A long wait
 takes several calls, which keep one place. One thread renews the lease every third of its TTL, or slightly sooner;
@@ -75,6 +76,9 @@ _MAYBE_CHANGED = "The call may or may not have taken effect. Send the same call 
 _REJECTED_BY_PROXY = frozenset({401, 403, 404, 405, 413, 415, 429, 431})
 
 Json = Dict[str, Any]
+# The name of a lock; or a list of up to 32 locks that are acquired together, all or none: names, or dicts with a name, a
+# mode and a capacity. The mode and the capacity of the call are for those without a mode.
+Locks = Union[str, Sequence[Union[str, Mapping[str, Any]]]]
 
 
 class PaddockError(Exception):
@@ -114,7 +118,12 @@ class InvalidRequest(PaddockError, ValueError):
 
 
 class LockHeld(PaddockError):
-    """Another holder has the lock; see holder and retry_after."""
+    """Another holder has the lock, or one of the locks; see holder and retry_after."""
+
+    @property
+    def blockers(self) -> List[Json]:
+        """Of several locks, those in the way: each with name, retry_after_ms and, where known, holder and ahead."""
+        return self.fields.get("blockers") or []
 
 
 class LeaseLost(PaddockError):
@@ -283,6 +292,25 @@ def _omit_none(**members: Any) -> Json:
     return {key: value for key, value in members.items() if value is not None}
 
 
+def _names(locks: Sequence[Union[str, Mapping[str, Any]]]) -> List[str]:
+    if not isinstance(locks, (list, tuple)):  # of a dict, the keys would be names
+        raise InvalidRequest("invalid_request", "Use the name of a lock, or a list of names or dicts.")
+    return [lock if isinstance(lock, str) else str(lock.get("name", "")) for lock in locks]
+
+
+def _lock_path(locks: Locks, verb: str) -> str:
+    return _path("/v1/locks", locks, verb) if isinstance(locks, str) else f"/v1{verb}"
+
+
+def _modes(locks: Locks, mode: str, capacity: Optional[int]) -> Json:
+    """Returns the members of an acquire that say which locks to acquire, besides the name in its path."""
+    own: Json = {"mode": mode, "capacity": capacity}
+    if isinstance(locks, str):
+        return own
+    dicts = [{"name": lock} if isinstance(lock, str) else dict(lock) for lock in locks]
+    return {"locks": [_omit_none(**(lock if "mode" in lock else {**own, **lock})) for lock in dicts]}
+
+
 def _path(prefix: str, name: str, verb: str = "") -> str:
     if not _NAME.fullmatch(name):
         raise InvalidRequest("invalid_request", f"{name!r} is not a valid name; use 1 to 200 of A-Z a-z 0-9 . _ : @ -")
@@ -291,7 +319,8 @@ def _path(prefix: str, name: str, verb: str = "") -> str:
 
 @dataclass(frozen=True)
 class Grant:
-    """A lease as returned by a call; answer has all members of the response."""
+    """A lease as returned by a call; answer has all members of the response. name, token and slot are those of the first
+    lock, in the order of the names, if it is the lease of several."""
 
     name: str
     lease_id: str = field(repr=False)  # the secret that proves ownership
@@ -306,6 +335,16 @@ class Grant:
     def until(self) -> float:
         """The earliest instant, on the Paddock's clock, at which the lease can end, without a margin."""
         return self.sent + self.expires_in
+
+    @property
+    def tokens(self) -> Dict[str, int]:
+        """The token of each lock, in the order of the names. Only a shared lock that has joined readers has another."""
+        return {lock["name"]: lock["fencing_token"] for lock in self.answer.get("locks", ())} or {self.name: self.token}
+
+    @property
+    def slots(self) -> Dict[str, int]:
+        """The slot of each lock, in the order of the names."""
+        return {lock["name"]: lock["slot"] for lock in self.answer.get("locks", ())} or {self.name: self.slot}
 
 
 @dataclass(frozen=True)
@@ -345,28 +384,33 @@ class Paddock:
         """Closes the kept connections. The Paddock can still be used."""
         self._transport.close()
 
-    def acquire(self, name: str, *, lease_id: Optional[str] = None, wait: float = 0.0, keep_place: bool = False,
+    def acquire(self, name: Locks, *, lease_id: Optional[str] = None, wait: float = 0.0, keep_place: bool = False,
                 timeout: Optional[float] = None, holder: Optional[str] = None, ttl: Optional[float] = None,
                 mode: str = "exclusive", capacity: Optional[int] = None, grace: Optional[float] = None,
                 max_hold: Optional[float] = None, session_id: Optional[str] = None, metadata: Optional[Json] = None) -> Grant:
-        """Acquires the lock, or raises LockHeld if it is not granted within wait, which is at most 50. Choose the
-        lease_id, a random UUID, yourself, to be able to send the call again after UnknownOutcome. After a wait,
-        renew immediately: expires_in counts from sent and may already be over. With a session_id, the lease is kept
-        alive by that session, whose ttl and grace it has: leave them out. Raises SessionLost if that has ended."""
+        """Acquires the lock, or several, all or none: they have one lease_id, and hold nothing while they wait. Raises
+        LockHeld if they are not granted within wait, which is at most 50. Choose the lease_id, a random UUID, yourself, to
+        be able to send the call again after UnknownOutcome. After a wait, renew immediately: expires_in counts from sent
+        and may already be over. With a session_id, the lease is kept alive by that session, whose ttl and grace it has:
+        leave them out. Raises SessionLost if that has ended."""
         body = _omit_none(lease_id=lease_id or str(uuid.uuid4()), holder=holder or _default_holder(), session_id=session_id,
-                      wait_ms=_ms(wait), keep_place=keep_place or None, ttl_ms=_ms(ttl), mode=mode, capacity=capacity,
-                      grace_ms=_ms(grace), max_hold_ms=_ms(max_hold), metadata=metadata)
+                          wait_ms=_ms(wait), keep_place=keep_place or None, ttl_ms=_ms(ttl), grace_ms=_ms(grace),
+                          max_hold_ms=_ms(max_hold), metadata=metadata, **_modes(name, mode, capacity))
         return self._grant(name, "/acquire", body, self.timeout + wait if timeout is None else timeout)
 
-    def renew(self, name: str, lease_id: str, *, ttl: Optional[float] = None, metadata: Optional[Json] = None,
+    def renew(self, name: Locks, lease_id: str, *, ttl: Optional[float] = None, metadata: Optional[Json] = None,
               timeout: Optional[float] = None) -> Grant:
         """Renews the lease, or raises LeaseLost. Omitted arguments stay unchanged. The lease of a session ends with the
-        session, so its renewal moves nothing and must not have a ttl."""
-        return self._grant(name, "/renew", _omit_none(lease_id=lease_id, ttl_ms=_ms(ttl), metadata=metadata), timeout)
+        session, so its renewal moves nothing and must not have a ttl. Locks that were acquired together are renewed
+        together; the code lease_in_set is for one of them alone, and its fields["set"] has all names."""
+        names = None if isinstance(name, str) else _names(name)
+        return self._grant(name, "/renew", _omit_none(lease_id=lease_id, names=names, ttl_ms=_ms(ttl), metadata=metadata), timeout)
 
-    def release(self, name: str, lease_id: str, *, timeout: Optional[float] = None) -> None:
-        """Releases the lease or the place in the queue; may be repeated. Raises LeaseLost if it ended otherwise."""
-        self._call("POST", _path("/v1/locks", name, "/release"), _omit_none(lease_id=lease_id), changes=True, timeout=timeout)
+    def release(self, name: Locks, lease_id: str, *, timeout: Optional[float] = None) -> None:
+        """Releases the lease or the place in the queue; may be repeated. Raises LeaseLost if it ended otherwise. Locks
+        that were acquired together are released together."""
+        names = None if isinstance(name, str) else _names(name)
+        self._call("POST", _lock_path(name, "/release"), _omit_none(lease_id=lease_id, names=names), changes=True, timeout=timeout)
 
     def revoke(self, name: str, *, token: int, reason: str, slot: Optional[int] = None,
                acquired_at: Optional[str] = None, skip_grace: bool = False, at_once: None = None) -> Json:
@@ -464,7 +508,7 @@ class Paddock:
         """Returns the value under the key. Raises the code not_found if there is none."""
         return self._call("GET", _path("/v1/fenced", key), has=("version",), key=key)
 
-    def hold(self, name: str, *, ttl: Optional[float] = None, wait: Optional[float] = 0.0, retry: float = 10.0,
+    def hold(self, name: Locks, *, ttl: Optional[float] = None, wait: Optional[float] = 0.0, retry: float = 10.0,
              margin: Optional[float] = None, on_state: Optional[Callable[[str, Optional[Exception]], object]] = None,
              on_lost: Optional[Callable[[LeaseLost], object]] = None, interrupt_main: bool = False,
              on_acquired: Optional[Callable[[float, Optional[BaseException]], object]] = None,
@@ -472,7 +516,8 @@ class Paddock:
              holder: Optional[str] = None, mode: str = "exclusive", capacity: Optional[int] = None,
              grace: Optional[float] = None, max_hold: Optional[float] = None, metadata: Optional[Json] = None,
              session: Optional[Session] = None) -> Lease:
-        """Acquires the lock and renews its lease until it is released. Use it in a with statement.
+        """Acquires the lock, or several, all or none, and renews the lease until it is released. Use it in a with
+        statement.
 
         ttl       how long the lease lasts without a renewal; the default is 30
         wait      how long to wait in the queue: 0 does not wait, None waits without limit; then LockHeld
@@ -502,10 +547,10 @@ class Paddock:
         try:
             grant = _acquire_lease(self, name, want, margin, math.inf if wait is None else wait, retry, session)
         except BaseException as e:
-            _call(name, on_acquired, self.clock() - began, e)
+            _call(str(name), on_acquired, self.clock() - began, e)
             raise
         try:
-            _call(name, on_acquired, self.clock() - began, None)
+            _call(str(name), on_acquired, self.clock() - began, None)
             return Lease(self, grant, margin, on_state, on_lost, interrupt_main, on_renewed, session)
         except BaseException:
             _abandon(self, name, grant.lease_id)
@@ -529,11 +574,13 @@ class Paddock:
                               margin, retry)
         return Session(self, grant, margin, on_state, on_lost, interrupt_main, on_renewed)
 
-    def _grant(self, name: str, verb: str, body: Json, timeout: Optional[float]) -> Grant:
+    def _grant(self, name: Locks, verb: str, body: Json, timeout: Optional[float]) -> Grant:
         sent, body["lease_id"] = self.clock(), body["lease_id"].lower()
-        a = self._call("POST", _path("/v1/locks", name, verb), body, changes=True, timeout=timeout, name=name,
-                       lease_id=body["lease_id"], has=("fencing_token", "slot", "ttl_ms", "expires_in_ms"))
-        return Grant(name, a["lease_id"], a["fencing_token"], a["slot"], a["ttl_ms"] / 1000, a["expires_in_ms"] / 1000, sent, a)
+        one, same = isinstance(name, str), {"lease_id": body["lease_id"], **({"name": name} if isinstance(name, str) else {})}
+        a = self._call("POST", _lock_path(name, verb), body, changes=True, timeout=timeout, names=[] if one else sorted(_names(name)),
+                       has=(*(("fencing_token", "slot") if one else ("locks",)), "ttl_ms", "expires_in_ms"), **same)
+        of = a if one else a["locks"][0]
+        return Grant(of["name"], a["lease_id"], of["fencing_token"], of["slot"], a["ttl_ms"] / 1000, a["expires_in_ms"] / 1000, sent, a)
 
     def _session_grant(self, verb: str, body: Json, timeout: Optional[float]) -> SessionGrant:
         sent, body["session_id"] = self.clock(), body["session_id"].lower()
@@ -542,8 +589,8 @@ class Paddock:
         return SessionGrant(a["session_id"], a["session"], a["ttl_ms"] / 1000, a["expires_in_ms"] / 1000, sent, a)
 
     def _call(self, method: str, path: str, body: Optional[Json] = None, *, changes: bool = False,
-              timeout: Optional[float] = None, has: Sequence[str] = (), **same: str) -> Json:
-        """One request. Its answer has the members has and same; without has it is 204."""
+              timeout: Optional[float] = None, has: Sequence[str] = (), names: Sequence[str] = (), **same: str) -> Json:
+        """One request. Its answer has the members has and same, and locks of these names; without has it is 204."""
         try:
             sent = None if body is None else json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
         except (TypeError, ValueError) as e:
@@ -557,7 +604,8 @@ class Paddock:
         if response.status == 204 and not has:
             return {}
         answer = _decode(response, content, "application/json") if response.status in (200, 201) else {}
-        if not has or not all(key in answer for key in has) or any(answer.get(key) != same[key] for key in same):
+        if (not has or not all(key in answer for key in has) or any(answer.get(key) != same[key] for key in same)
+                or names and names != _names(answer["locks"])):
             raise _error_of(response, content, changes)
         return answer
 
@@ -613,7 +661,7 @@ def _open_session(paddock: Paddock, want: Json, margin: float, retry: float) -> 
         time.sleep(min(max(next(pauses), error.retry_after), max(retry_until - clock(), 0.0)))
 
 
-def _acquire_lease(paddock: Paddock, name: str, want: Json, margin: float, wait: float, retry: float,
+def _acquire_lease(paddock: Paddock, name: Locks, want: Json, margin: float, wait: float, retry: float,
                    session: Optional[Session] = None) -> Grant:
     """Acquires and returns a lease that has more than the margin left."""
     clock, lease_id, pauses = paddock.clock, str(uuid.uuid4()), _backoff(0.1, 2.0)
@@ -652,7 +700,7 @@ def _acquire_lease(paddock: Paddock, name: str, want: Json, margin: float, wait:
         raise
 
 
-def _abandon(paddock: Paddock, name: str, lease_id: str) -> None:
+def _abandon(paddock: Paddock, name: Locks, lease_id: str) -> None:
     """Releases an unused lease or place. If that fails, a place ends within seconds and a lease with its TTL."""
     try:
         paddock.release(name, lease_id, timeout=RELEASE_TIMEOUT)
@@ -860,7 +908,9 @@ class Lease(_Renewed):
     raises LeaseLost if it was lost: the work may have overlapped with another holder's. lost is an event that is set
     when the lease is lost or released: no work may continue under it. deadline is an instant on the Paddock's clock.
     error says why the lease is at risk or lost. A lease without any reference to it is no longer renewed.
-    A lease of a session has the state and the deadline of the session, and is lost when that is lost or closed."""
+    A lease of a session has the state and the deadline of the session, and is lost when that is lost or closed.
+    A lease of several locks is renewed, lost and released as a whole. name, token and slot are those of the first lock, in
+    the order of the names; tokens and slots have those of each."""
 
     def __init__(self, paddock: Paddock, grant: Grant, margin: float, on_state: Optional[Callable[..., object]],
                  on_lost: Optional[Callable[..., object]], interrupt_main: bool, on_renewed: Optional[Callable[..., object]] = None,
@@ -868,10 +918,13 @@ class Lease(_Renewed):
         self.name: str = grant.name
         self.token: int = grant.token
         self.slot: int = grant.slot
+        self.tokens: Dict[str, int] = grant.tokens
+        self.slots: Dict[str, int] = grant.slots
+        self._locks: Locks = list(grant.tokens) if len(grant.tokens) > 1 else grant.name
         self._granted, self._session, self._has_thread = grant, session, True
         if session is not None:
             self._OVERDUE = "The lease has reached its max_hold. Stop the work; to continue, acquire again."
-        super().__init__(grant.name, paddock, grant, margin, on_state, on_lost, interrupt_main, on_renewed)
+        super().__init__(", ".join(grant.tokens), paddock, grant, margin, on_state, on_lost, interrupt_main, on_renewed)
         if session is None:
             self._start()
             return
@@ -904,13 +957,15 @@ class Lease(_Renewed):
         after kill_after seconds, SIGKILL; if the lease has already ended, both immediately. Then LeaseLost is raised.
         The default kill_after is half the margin, the maximum a third of the ttl. When the child ends or an exception
         is raised, the rest of the group is stopped in the same way; processes that left the group are not. The child's
-        environment has PADDOCK_LOCK, _FENCING_TOKEN, _HOLDER, _URL and, if there is one, _SLOT. popen goes to
-        subprocess.Popen. If this process is killed, the child continues without a guard. POSIX only."""
+        environment has PADDOCK_LOCK, _FENCING_TOKEN, _HOLDER, _URL and, if there is one, _SLOT; and of all locks, _LOCKS,
+        _FENCING_TOKENS and _SLOTS, such as "a b" and "a=41 b=41". popen goes to subprocess.Popen. If this process is
+        killed, the child continues without a guard. POSIX only."""
         kill_after = self._margin / 2 if kill_after is None else kill_after
         if not 0 <= kill_after <= self._granted.ttl / 3:
             raise InvalidRequest("invalid_request", "Use a kill_after of at most a third of the ttl.")
         self.check()
         own = {"PADDOCK_LOCK": self.name, "PADDOCK_FENCING_TOKEN": str(self.token), "PADDOCK_URL": self._paddock.base_url,
+               "PADDOCK_LOCKS": " ".join(self.tokens), "PADDOCK_FENCING_TOKENS": _pairs(self.tokens), "PADDOCK_SLOTS": _pairs(self.slots),
                "PADDOCK_HOLDER": self._granted.answer["holder"], "PADDOCK_SLOT": str(self.slot or ""),
                "PADDOCK_LEASE_ID": "", "PADDOCK_EXPIRES_AT": ""}  # empty: removed; may be of another lease
         env = {key: value for key, value in {**(popen.pop("env", None) or os.environ), **own}.items() if own.get(key) != ""}
@@ -949,10 +1004,14 @@ class Lease(_Renewed):
             threading.Thread(target=self._notify_loss, name="paddock lease", daemon=True).start()
 
     def _send_renewal(self, timeout: float) -> Grant:
-        return self._paddock.renew(self.name, self._granted.lease_id, timeout=timeout)
+        return self._paddock.renew(self._locks, self._granted.lease_id, timeout=timeout)
 
     def _send_release(self, timeout: float) -> None:
-        self._paddock.release(self.name, self._granted.lease_id, timeout=timeout)
+        self._paddock.release(self._locks, self._granted.lease_id, timeout=timeout)
+
+
+def _pairs(numbers: Mapping[str, int]) -> str:
+    return " ".join(f"{name}={number}" for name, number in numbers.items() if number)
 
 
 def _max_hold_end(grant: Grant) -> float:
@@ -1037,12 +1096,13 @@ class Session(_Renewed):
     def _send_renewal(self, timeout: float) -> SessionGrant:
         known = list(self._leases.values())
         grant = self._paddock.renew_session(self.id, timeout=timeout)
-        if grant.answer["leases"] < len(known):
+        if grant.answer["leases"] < sum(len(lease.tokens) for lease in known):
             threading.Thread(target=self._find_lost, args=(known,), name="paddock session", daemon=True).start()
         return grant
 
     def _find_lost(self, known: List[Lease]) -> None:
-        """Asks for each lease whether it has ended: an operator has revoked it, or it has reached its max_hold."""
+        """Asks for each lease whether it has ended: an operator has revoked it, or it has reached its max_hold. Of several
+        locks, which end together, it asks for the first: while that is held, the answer is lease_in_set."""
         for start in range(0, len(known), MAX_BATCH):
             chunk = known[start:start + MAX_BATCH]
             items = [{"op": "renew", "name": lease.name, "lease_id": lease._granted.lease_id} for lease in chunk]

@@ -1,5 +1,4 @@
 import { Acquisition } from './acquisition.js';
-import { checkName } from './check.js';
 import type { Paddock } from './client.js';
 import { Deadline, mark, since } from './clock.js';
 import { hasCode } from './error.js';
@@ -7,30 +6,32 @@ import { Lease } from './lease.js';
 import { notify } from './notify.js';
 import { resolveOptions, type Options } from './options.js';
 import { allowManyListeners, randomUUID } from './platform.js';
-import { leaseRef } from './renewal.js';
 import { backoff, sleep } from './retry.js';
+import { leaseRef, type Locks } from './set.js';
 
 /**
  * Acquires the lock and resolves with its lease, which then has most of its TTL left. With `waitMs` it waits in the
- * queue. Release the lease when the work is done; otherwise it is renewed for as long as the process runs.
+ * queue. An array of locks is acquired together, all or none: they are one lease, and nothing is held while it waits.
+ * Release the lease when the work is done; otherwise it is renewed for as long as the process runs.
  *
- * Rejects with `lock_held` if the lock is not granted within `waitMs`; with `session_lost` or `session_closed` if the
- * session has ended; with the signal's reason if the signal is aborted; with `unavailable` or `unknown_outcome` if the service cannot be reached within `retryMs`; and immediately
- * with any error that a retry cannot fix. Before it rejects, it gives up its place in the queue and any lease it was
- * granted, if the service can be reached.
+ * Rejects with `lock_held` if the lock is not granted within `waitMs`; of several locks, its `blockers` are those in the
+ * way. Rejects with `session_lost` or `session_closed` if the session has ended; with the signal's reason if the signal is
+ * aborted; with `unavailable` or `unknown_outcome` if the service cannot be reached within `retryMs`; and immediately with
+ * any error that a retry cannot fix. Before it rejects, it gives up its places in the queues and any lease it was granted,
+ * if the service can be reached.
  */
-export async function acquire(paddock: Paddock, name: string, options: Options = {}): Promise<Lease> {
-  return acquireLease(paddock, name, options, false);
+export async function acquire(paddock: Paddock, locks: Locks, options: Options = {}): Promise<Lease> {
+  return acquireLease(paddock, locks, options, false);
 }
 
 /**
  * acquireLease implements acquire and guard. With forGuard, renewals keep the process running and the signal also
  * ends the work.
  */
-export async function acquireLease(paddock: Paddock, name: string, options: Options, forGuard: boolean): Promise<Lease> {
+export async function acquireLease(paddock: Paddock, locks: Locks, options: Options, forGuard: boolean): Promise<Lease> {
   const began = mark();
   try {
-    const lease = await tryAcquire(paddock, name, options, forGuard);
+    const lease = await tryAcquire(paddock, locks, options, forGuard);
     notify(options.onAcquired, since(began));
     return lease;
   } catch (error) {
@@ -40,8 +41,7 @@ export async function acquireLease(paddock: Paddock, name: string, options: Opti
 }
 
 /** tryAcquire acquires the lease, with retries. */
-async function tryAcquire(paddock: Paddock, name: string, options: Options, forGuard: boolean): Promise<Lease> {
-  checkName('name', name);
+async function tryAcquire(paddock: Paddock, locks: Locks, options: Options, forGuard: boolean): Promise<Lease> {
   const resolved = await resolveOptions(options);
   const { waitMs, retryMs, signal, onRetry } = resolved;
   if (signal) {
@@ -51,7 +51,7 @@ async function tryAcquire(paddock: Paddock, name: string, options: Options, forG
   const limits = { wait: new Deadline(started, waitMs), retry: new Deadline(started, Math.max(waitMs, retryMs)) };
   for (let losses = 0; ; losses++) {
     signal?.throwIfAborted();
-    const ref = leaseRef(paddock, name, await randomUUID(), resolved);
+    const ref = leaseRef(paddock, locks, await randomUUID(), resolved);
     try {
       return new Lease(ref, await new Acquisition(ref, resolved, limits).run(), resolved, forGuard);
     } catch (error) {

@@ -5,7 +5,7 @@ import type { ResolvedOptions } from './options.js';
 import { endAtService } from './release.js';
 import { attemptTimeoutMs, deadlineOf, maxHoldDeadline, renewOnce, type LeaseRef } from './renewal.js';
 import { backoff, isRetryable, sleep } from './retry.js';
-import type { components } from './schema.js';
+import type { LeaseAnswer } from './set.js';
 import { withTimeout } from './timeout.js';
 
 /** maxCallMs is how long one call waits in the queue. A longer wait takes several calls, which keep one place. */
@@ -25,7 +25,7 @@ export interface Limits {
 
 /** A Grant is a lease and the deadline until which to trust it; in a session, as long as that is trusted, too. */
 export interface Grant {
-  readonly lease: components['schemas']['Lease'];
+  readonly lease: LeaseAnswer;
   readonly deadline: Deadline;
 }
 
@@ -85,14 +85,12 @@ export class Acquisition {
   }
 
   async #call(waitMs: number, keepPlace: boolean): Promise<Grant['lease']> {
-    const { paddock, name, leaseId } = this.ref;
-    const body = {
+    const request = {
       ...this.options.request,
-      lease_id: leaseId,
       ...(waitMs > 0 && { wait_ms: waitMs, keep_place: keepPlace }),
     };
     try {
-      const call = (signal: AbortSignal) => paddock.acquire(name, body, { signal });
+      const call = (signal: AbortSignal) => this.ref.acquire(request, signal);
       const lease = await withTimeout(waitMs + responseTimeoutMs, this.#signal, call);
       this.#sent = true;
       return lease;

@@ -2,7 +2,7 @@ import createClient, { type Client } from 'openapi-fetch';
 
 import { checkBaseUrl, checkKey, checkName } from './check.js';
 import { invalid } from './error.js';
-import { bodyOf, expectNoContent, leaseBody, namedBody, sessionBody } from './response.js';
+import { bodyOf, expectNoContent, leaseBody, leaseSetBody, namedBody, sessionBody } from './response.js';
 import type { components, operations, paths } from './schema.js';
 import { transport } from './transport.js';
 
@@ -46,6 +46,18 @@ export interface Paddock {
    * Releases a lease or gives up a place in the queue. Rejects with `lease_lost` if the lease ended in another way.
    */
   release(name: string, request: Schemas['ReleaseRequest'], options?: CallOptions): Promise<void>;
+  /**
+   * Acquires several locks, all or none. Rejects with `lock_held` if they are not granted within `wait_ms`; its
+   * `blockers` are the locks in the way. `renew` and `release` of one of the locks reject with `lease_in_set`.
+   */
+  acquireSet(request: Schemas['AcquireSetRequest'], options?: CallOptions): Promise<Schemas['LeaseSet']>;
+  /** Renews the leases of several locks; needs all of their names. Rejects with `lease_lost` if they have ended. */
+  renewSet(request: Schemas['RenewSetRequest'], options?: CallOptions): Promise<Schemas['LeaseSet']>;
+  /**
+   * Releases the leases of several locks, or gives up their places; needs all of their names. Rejects with `lease_lost` if
+   * the leases ended in another way.
+   */
+  releaseSet(request: Schemas['ReleaseSetRequest'], options?: CallOptions): Promise<void>;
   /**
    * Revokes the leases with a token. Rejects with `token_mismatch` if there are none. `skip_grace` frees the lock
    * immediately.
@@ -109,7 +121,7 @@ export function createPaddock(options: PaddockOptions): Paddock {
     querySerializer: { array: { style: 'form', explode: false } },
     headers,
   });
-  return { api, ...leaseCalls(api), ...sessionCalls(api), ...readCalls(api), ...fencingCalls(api) };
+  return { api, ...leaseCalls(api), ...setCalls(api), ...sessionCalls(api), ...readCalls(api), ...fencingCalls(api) };
 }
 
 /** authorization returns the Authorization header for the key, if there is a key. */
@@ -137,6 +149,17 @@ function leaseCalls(api: Client<paths>): Pick<Paddock, 'acquire' | 'renew' | 're
       expectNoContent(await api.POST('/v1/locks/{name}/release', { ...o, params: lockParams(name), body })),
     revoke: async (name, body, o) =>
       namedBody('change', name, await api.POST('/v1/locks/{name}/revoke', { ...o, params: lockParams(name), body })),
+  };
+}
+
+function setCalls(api: Client<paths>): Pick<Paddock, 'acquireSet' | 'renewSet' | 'releaseSet'> {
+  return {
+    acquireSet: async (body, o) =>
+      leaseSetBody(body.locks.map((lock) => lock.name), body.lease_id, await api.POST('/v1/acquire', { ...o, body })),
+    renewSet: async (body, o) =>
+      leaseSetBody(body.names, body.lease_id, await api.POST('/v1/renew', { ...o, body })),
+    releaseSet: async (body, o) =>
+      expectNoContent(await api.POST('/v1/release', { ...o, body })),
   };
 }
 

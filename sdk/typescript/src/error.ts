@@ -6,6 +6,17 @@ import type { components } from './schema.js';
  */
 export type Code = components['schemas']['Code'] | (string & {});
 
+/** A Blocker is one of several locks that cannot be granted now. */
+export interface Blocker {
+  readonly name: string;
+  /** The holder of a lease in the way. Absent if only waiters are. */
+  readonly holder?: string;
+  /** The earliest time for a retry, in milliseconds from now. */
+  readonly retryAfterMs: number;
+  /** The number of waiters that are served before you. */
+  readonly waitersAhead?: number;
+}
+
 /** ErrorFields are the details of an error. Each is present only where the code calls for it. */
 export interface ErrorFields {
   /** The HTTP status, if there was a response. */
@@ -20,6 +31,10 @@ export interface ErrorFields {
   readonly retryAfterMs?: number;
   /** The number of waiters that are served before you. */
   readonly waitersAhead?: number;
+  /** The locks in the way, if several were asked for. */
+  readonly blockers?: readonly Blocker[];
+  /** The names of the locks that were acquired together. */
+  readonly set?: readonly string[];
   /** How long the place in the queue is still kept, in milliseconds. */
   readonly placeKeptMs?: number;
   /** The capacity of the permits that are held or waited for. */

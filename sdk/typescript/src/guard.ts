@@ -4,10 +4,11 @@ import { PaddockError } from './error.js';
 import type { Lease } from './lease.js';
 import type { Options } from './options.js';
 import { finish } from './renewed.js';
+import type { Locks } from './set.js';
 
 /**
- * Acquires the lock, runs the work, releases the lock, and resolves with the result of the work. The work must stop
- * when the lease's signal is aborted: guard cannot stop it, and waits until it ends.
+ * Acquires the lock, or several together, runs the work, releases them, and resolves with the result of the work. The
+ * work must stop when the lease's signal is aborted: guard cannot stop it, and waits until it ends.
  *
  * Rejects like `acquire` if the lock is not granted; with the error of the work if the work fails; and with
  * `lease_lost` if the lease was lost before the work ended, even if the work succeeded, because it may have
@@ -15,11 +16,11 @@ import { finish } from './renewed.js';
  */
 export async function guard<T>(
   paddock: Paddock,
-  name: string,
+  locks: Locks,
   options: Options,
   work: (lease: Lease) => T | Promise<T>,
 ): Promise<T> {
-  const lease = await acquireLease(paddock, name, options, true);
+  const lease = await acquireLease(paddock, locks, options, true);
   let result: T;
   try {
     result = await work(lease);

@@ -114,18 +114,21 @@ export class Heartbeat implements Keeper {
     const { paddock, sessionId } = this.ref;
     const known = [...this.#leases];
     const session = await paddock.renewSession({ session_id: sessionId }, { signal });
-    if (session.leases < known.length) {
+    if (session.leases < known.reduce((sum, { ref }) => sum + ref.names.length, 0)) {
       void this.#findLost(known);
     }
     return session;
   }
 
-  /** findLost asks for each lease whether it has ended. To renew a lease of a session moves nothing. */
+  /**
+   * findLost asks for each lease whether it has ended. To renew a lease of a session moves nothing. Of several locks,
+   * which end together, it asks for the first: while that is held, the answer is `lease_in_set`.
+   */
   async #findLost(known: Member[]): Promise<void> {
     const { api } = this.ref.paddock;
     for (let start = 0; start < known.length; start += maxBatch) {
       const chunk = known.slice(start, start + maxBatch);
-      const items = chunk.map(({ ref }) => ({ op: 'renew' as const, name: ref.name, lease_id: ref.leaseId }));
+      const items = chunk.map(({ ref }) => ({ op: 'renew' as const, name: ref.names[0]!, lease_id: ref.leaseId }));
       try {
         const response = await withTimeout(maxAttemptMs, this.state.signal, (signal) => api.POST('/v1/batch', { signal, body: { items } }));
         const { results } = bodyOf('change', response, (body) => body.results?.length === items.length);

@@ -6,9 +6,10 @@
  */
 export { acquire } from './acquire.js';
 export { createPaddock, type CallOptions, type Paddock, type PaddockOptions } from './client.js';
-export { PaddockError, type Code, type ErrorFields } from './error.js';
+export { PaddockError, type Blocker, type Code, type ErrorFields } from './error.js';
 export { guard } from './guard.js';
 export type { Lease } from './lease.js';
 export type { Options, SessionOptions, State } from './options.js';
 export type { components, operations, paths } from './schema.js';
 export { openSession, type Session } from './session.js';
+export type { Locks, SetMember } from './set.js';

@@ -4,12 +4,15 @@ import type { Options } from './options.js';
 import type { LeaseRef } from './renewal.js';
 import { Renewed } from './renewed.js';
 import { Renewer } from './renewer.js';
+import { locksOf } from './set.js';
 import { LeaseState } from './state.js';
 
 /**
- * A Lease is a grant of the lock to this holder. It is renewed in the background until it is released or lost. In
- * Node, that does not keep the process running, except inside `guard`. A lease of a session has no renewals of its own: it
- * has the state and the deadline of the session, and is lost when that is lost or closed.
+ * A Lease is a grant of one lock, or of several locks, to this holder. It is renewed in the background until it is
+ * released or lost. In Node, that does not keep the process running, except inside `guard`. A lease of a session has no
+ * renewals of its own: it has the state and the deadline of the session, and is lost when that is lost or closed. A lease
+ * of several locks is renewed, lost and released as a whole; `name`, `token` and `slot` are those of the first lock, in
+ * the order of the names.
  */
 export class Lease extends Renewed {
   /** The lock's name. */
@@ -18,6 +21,10 @@ export class Lease extends Renewed {
   readonly token: number;
   /** 0 for an exclusive lease, 1 or greater for others. Resources guarded by permits are fenced by name and slot. */
   readonly slot: number;
+  /** The token of each lock by its name, in order. All are the same, but for shared locks that have joined readers. */
+  readonly tokens: ReadonlyMap<string, number>;
+  /** The slot of each lock by its name, in order. */
+  readonly slots: ReadonlyMap<string, number>;
   /** The holder, as shown to people. */
   readonly holder: string;
 
@@ -28,9 +35,12 @@ export class Lease extends Renewed {
     super(ref, state, session
       ? session.join(ref, state, deadline, forGuard)
       : new Renewer(ref, state, { onRetry, onRenewed, keepsProcess: () => forGuard }, deadline));
-    this.name = lease.name;
-    this.token = lease.fencing_token;
-    this.slot = lease.slot;
+    const locks = locksOf(lease);
+    this.name = locks[0]!.name;
+    this.token = locks[0]!.fencing_token;
+    this.slot = locks[0]!.slot;
+    this.tokens = new Map(locks.map((lock) => [lock.name, lock.fencing_token]));
+    this.slots = new Map(locks.map((lock) => [lock.name, lock.slot]));
     this.holder = lease.holder;
   }
 

@@ -1,10 +1,11 @@
 import type { Paddock } from './client.js';
 import { Deadline, mark, type Mark } from './clock.js';
-import { leaseKind, type Kind } from './kind.js';
+import type { Kind } from './kind.js';
 import type { components } from './schema.js';
+import type { LeaseAnswer } from './set.js';
 import { withTimeout } from './timeout.js';
 
-type Lease = components['schemas']['Lease'];
+type AcquireRequest = components['schemas']['AcquireRequest'];
 
 /** A Renewable is a lease or a session at the service, with what is needed to renew and to end it. */
 export interface Renewable {
@@ -22,21 +23,13 @@ export interface Expiring {
   readonly expires_in_ms: number;
 }
 
-/** A LeaseRef identifies a lease. */
+/** A LeaseRef identifies a lease, of one lock or of several that are acquired together. */
 export interface LeaseRef extends Renewable {
   readonly paddock: Paddock;
-  readonly name: string;
+  readonly names: readonly string[];
   readonly leaseId: string;
-}
-
-/** leaseRef returns the LeaseRef of a lease with this lease_id. */
-export function leaseRef(paddock: Paddock, name: string, leaseId: string, times: Pick<Renewable, 'ttlMs' | 'marginMs'>): LeaseRef {
-  const { ttlMs, marginMs } = times;
-  return {
-    kind: leaseKind, paddock, name, leaseId, ttlMs, marginMs,
-    renew: (signal) => paddock.renew(name, { lease_id: leaseId }, { signal }),
-    end: (signal) => paddock.release(name, { lease_id: leaseId }, { signal }),
-  };
+  /** Sends one acquire. */
+  acquire(request: AcquireRequest, signal: AbortSignal): Promise<LeaseAnswer>;
 }
 
 /** maxAttemptMs is the longest timeout of one renewal attempt. */
@@ -54,7 +47,7 @@ export function deadlineOf(sent: Mark, { expires_in_ms: left }: Expiring, margin
  * maxHoldDeadline returns until when the holder may trust the lease of a session if the session is renewed: the margin
  * before the end of its max_hold_ms, or an infinite time.
  */
-export function maxHoldDeadline(sent: Mark, lease: Lease, marginMs: number): Deadline {
+export function maxHoldDeadline(sent: Mark, lease: LeaseAnswer, marginMs: number): Deadline {
   if (lease.max_hold_ms === undefined) {
     return new Deadline(sent, Infinity);
   }

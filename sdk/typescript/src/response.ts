@@ -24,14 +24,29 @@ export function namedBody<T extends { name: string }>(kind: CallKind, name: stri
 }
 
 type Lease = components['schemas']['Lease'];
+type LeaseSet = components['schemas']['LeaseSet'];
 
 /** leaseBody returns the lease if it is the requested one; no work may start under any other. */
 export function leaseBody(name: string, leaseId: string | undefined, response: ApiResponse<Lease>): Lease {
-  return bodyOf('change', response, (lease) =>
-    lease.name === name &&
-    (leaseId ?? lease.lease_id)?.toLowerCase() === lease.lease_id?.toLowerCase() &&
-    Number.isSafeInteger(lease.fencing_token) && lease.fencing_token > 0 &&
-    Number.isFinite(lease.expires_in_ms) && Number.isFinite(lease.ttl_ms));
+  return bodyOf('change', response, (lease) => isOfLock(lease, name) && isLease(lease, leaseId));
+}
+
+/** leaseSetBody returns the leases if they are those of the requested locks. */
+export function leaseSetBody(
+  names: readonly string[], leaseId: string | undefined, response: ApiResponse<LeaseSet>,
+): LeaseSet {
+  const sorted = [...names].sort();
+  return bodyOf('change', response, ({ locks, ...lease }) =>
+    locks?.length === sorted.length && sorted.every((name, i) => isOfLock(locks[i]!, name)) && isLease(lease, leaseId));
+}
+
+function isOfLock(lock: Pick<Lease, 'name' | 'fencing_token'>, name: string): boolean {
+  return lock.name === name && Number.isSafeInteger(lock.fencing_token) && lock.fencing_token > 0;
+}
+
+function isLease(lease: Pick<Lease, 'lease_id' | 'ttl_ms' | 'expires_in_ms'>, leaseId: string | undefined): boolean {
+  return (leaseId ?? lease.lease_id)?.toLowerCase() === lease.lease_id?.toLowerCase() &&
+    Number.isFinite(lease.expires_in_ms) && Number.isFinite(lease.ttl_ms);
 }
 
 type Session = components['schemas']['Session'];

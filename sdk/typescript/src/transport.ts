@@ -1,4 +1,4 @@
-import { PaddockError, type ErrorFields } from './error.js';
+import { PaddockError, type Blocker, type ErrorFields } from './error.js';
 import { lostResponse, mediaType, notPaddock, retryAfterMs } from './failures.js';
 import { omitUndefined } from './omit.js';
 import type { components } from './schema.js';
@@ -77,6 +77,10 @@ export function errorOf(problem: ProblemWithCode, status: number, retryMs?: numb
   return new PaddockError(problem.code, problem.detail ?? problem.title ?? `HTTP ${status}`, fieldsOf(problem, status, retryMs));
 }
 
+function blockerOf({ name, holder, retry_after_ms, ahead }: components['schemas']['BlockedLock']): Blocker {
+  return { name, retryAfterMs: retry_after_ms, ...omitUndefined({ holder, waitersAhead: ahead }) };
+}
+
 /** serverErrors are the codes that Paddock sends with a 5xx status. */
 const serverErrors: readonly Problem['code'][] = ['unavailable', 'unknown_outcome', 'internal'];
 
@@ -88,6 +92,8 @@ function fieldsOf(p: Partial<Problem>, status: number, retryMs: number | undefin
     holder: p.holder,
     retryAfterMs: p.retry_after_ms ?? retryMs,
     waitersAhead: p.waiters_ahead,
+    blockers: p.blockers?.map(blockerOf),
+    set: p.set,
     placeKeptMs: p.place_kept_ms,
     capacity: p.capacity,
     token: p.fencing_token,

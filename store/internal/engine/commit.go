@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -14,9 +15,10 @@ import (
 
 // swap writes the units, and returns the calls of those whose locks had changed.
 func (a *attempt) swap(units []*unit) (again []*call, effect database.Effect, err error) {
-	s := &row.Swap{Epoch: a.epoch, Commit: a.locks, Whole: a.whole, Pooled: a.db.Pooled, Draw: a.toDraw()}
+	s := &row.Swap{
+		Epoch: a.epoch, Commit: a.locks, Whole: a.whole, Pooled: a.db.Pooled, Draw: a.toDraw(), Changes: changesOf(units),
+	}
 	for i, u := range units {
-		s.Changes = append(s.Changes, u.changes...)
 		if latest := u.at.Add(a.maxLag); i == 0 || latest.Before(s.Latest) {
 			s.Latest = latest
 		}
@@ -37,6 +39,16 @@ func (a *attempt) swap(units []*unit) (again []*call, effect database.Effect, er
 		a.overtaken = true
 	}
 	return again, effect, err
+}
+
+// changesOf returns the changes of the units in the order of the names, in which they are written, so that no two replicas
+// wait for each other. The locks of one unit may be before and after those of another.
+func changesOf(units []*unit) (all []*row.Change) {
+	for _, u := range units {
+		all = append(all, u.changes...)
+	}
+	slices.SortFunc(all, func(a, b *row.Change) int { return strings.Compare(a.After.Name, b.After.Name) })
+	return all
 }
 
 // toDraw returns how many tokens to draw for the next batches: enough for one like this. Tokens that none of its locks

@@ -74,7 +74,8 @@ func unitsOf(calls []*call) []*unit {
 
 // change returns the change of one of the unit's locks.
 func (u *unit) change(name string) *row.Change {
-	return u.changes[slices.Index(u.names, name)]
+	i, _ := slices.BinarySearch(u.names, name) // there may be thousands
+	return u.changes[i]
 }
 
 // inputs are what decisions are made on.

@@ -28,7 +28,7 @@ type Options struct {
 	DB      *database.DB
 	Epochs  *epoch.Guard
 	Self    lock.Replica
-	Workers int // 1 to MaxWorkers. A lock is always in the batches of the same one
+	Workers int // 1 to MaxWorkers. Commands on one lock are always in the batches of the same one
 	// RenewalLinger is how long a renewal may wait for others, up to MaxRenewalLinger. Zero: not at all.
 	RenewalLinger time.Duration
 	// Publish receives what was decided, once it is committed and before the callers are answered.
@@ -159,8 +159,8 @@ func (e *shared) workerOf(cmd lock.Command) *worker {
 	return e.workers[maphash.String(e.seed, home(cmd))%uint64(len(e.workers))]
 }
 
-// home returns the lock by which a command finds its worker and its turn. A command on several locks is decided with their
-// rows locked, so it does not matter which of them it is.
+// home returns the lock by which a command finds its worker and its turn. Those on the same locks have the same one, and so
+// keep their order. Other workers may decide on the other locks, as other replicas do: the swap compares all of them.
 func home(cmd lock.Command) string { return cmd.Names()[0] }
 
 // answered turns the answer of a batch into one of package lock: the decision and its refusal, or no decision and an error.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -10,8 +11,9 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-// lanes are for locks whose rows, or those of their sessions, another connection keeps locked: an open psql, a backup tool. Each such lock has an inbox of
-// its own until that has nothing left to do, so it delays no other lock. Calls on one lock keep their order.
+// lanes are for locks whose rows, or those of their sessions, another connection keeps locked: an open psql, a backup tool.
+// Each such lock has an inbox of its own until that has nothing left to do, so it delays no other lock. Calls on one lock
+// keep their order, and calls on several locks that of their lease_id.
 type lanes struct {
 	mu    sync.Mutex
 	lanes map[string]*lane
@@ -20,7 +22,23 @@ type lanes struct {
 
 type lane struct {
 	*inbox
-	calls int // not done yet; guarded by lanes.mu
+	calls int                  // not done yet; guarded by lanes.mu
+	sets  map[lock.LeaseID]int // those of the calls that are on several locks; guarded by lanes.mu
+}
+
+// count adds n calls like c. The caller holds lanes.mu.
+func (l *lane) count(c *call, n int) {
+	l.calls += n
+	id, about := leaseIDOf(c.Req)
+	if !about || len(c.Req.Names()) == 1 {
+		return
+	}
+	if l.sets == nil {
+		l.sets = make(map[lock.LeaseID]int)
+	}
+	if l.sets[id] += n; l.sets[id] == 0 {
+		delete(l.sets, id)
+	}
 }
 
 // runBatch runs the calls of a batch, except those on locks that have a lane.
@@ -28,14 +46,18 @@ func (w *worker) runBatch(calls []*call) {
 	w.run(w.inbox, w.lanes.divert(calls, w.lanes.find), w.setAside)
 }
 
-// find returns the lane of the first of the names that has one. The caller holds mu.
-func (l *lanes) find(c *call) *lane {
+// find returns the lane of the first of the names that has one, or that in which a call on several locks with the same
+// lease_id is, which must not be overtaken. The caller holds mu.
+func (l *lanes) find(c *call) (found *lane) {
+	id, _ := leaseIDOf(c.Req)
 	for _, name := range c.Req.Names() {
-		if lane := l.lanes[name]; lane != nil {
-			return lane
+		of := l.lanes[name]
+		if of != nil && of.sets[id] > 0 {
+			return of
 		}
+		found = cmp.Or(found, of)
 	}
-	return nil
+	return found
 }
 
 // divert moves calls to the lanes that choose returns, and returns the others.
@@ -45,7 +67,7 @@ func (l *lanes) divert(calls []*call, choose func(*call) *lane) []*call {
 	return slices.DeleteFunc(slices.Clone(calls), func(c *call) bool {
 		lane := choose(c)
 		if lane != nil {
-			lane.calls++
+			lane.count(c, 1)
 			lane.putBack(c)
 		}
 		return lane != nil
@@ -117,7 +139,10 @@ func (w *worker) runAside(name string, l *lane, calls []*call) {
 	<-w.lanes.limit
 	w.lanes.mu.Lock()
 	defer w.lanes.mu.Unlock()
-	if l.calls -= len(calls); l.calls == 0 {
+	for _, c := range calls {
+		l.count(c, -1)
+	}
+	if l.calls == 0 {
 		delete(w.lanes.lanes, name)
 	}
 }

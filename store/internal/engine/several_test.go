@@ -13,6 +13,7 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
 // An acquireAll acquires several locks, or none of them.
@@ -270,5 +271,26 @@ func TestSeveralLeasesExpire(t *testing.T) {
 	e := new(lock.Error)
 	if _, err := r.Do(t.Context(), releaseAll{c}); !errors.As(err, &e) || e.Ended != lock.Expired {
 		t.Errorf("releasing what has expired: %v", err)
+	}
+}
+
+// TestChangesAreWrittenInTheOrderOfNames, also those of sets that overlap in that order: two replicas that write the same
+// locks in different orders would wait for each other.
+func TestChangesAreWrittenInTheOrderOfNames(t *testing.T) {
+	t.Parallel()
+	var units []*unit
+	for _, names := range [][]string{{"a", "z"}, {"b", "m", "y"}, {"c"}} {
+		u := &unit{names: names}
+		for _, name := range names {
+			u.changes = append(u.changes, &row.Change{After: lock.Record{Name: name}})
+		}
+		units = append(units, u)
+	}
+	var written []string
+	for _, c := range changesOf(units) {
+		written = append(written, c.After.Name)
+	}
+	if want := []string{"a", "b", "c", "m", "y", "z"}; !slices.Equal(written, want) {
+		t.Errorf("written in the order %q, want %q", written, want)
 	}
 }

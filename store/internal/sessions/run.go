@@ -175,23 +175,23 @@ func (k *Keeper) endSome(ctx context.Context, all []ended) (found map[lock.Sessi
 	return found, len(locks) == portion, k.endAll(ctx, commands)
 }
 
-// endAll submits the commands, each until nothing is left of what it ends: sets are ended one by one.
+// endAll submits the commands, each until nothing is left of what it ends: sets are ended one by one. One that fails delays
+// no other.
 func (k *Keeper) endAll(ctx context.Context, commands []lock.Command) error {
+	var failed []error
 	for len(commands) > 0 {
 		outcomes, errs := k.submit(ctx, commands)
-		if err := errors.Join(errs...); err != nil {
-			return err
-		}
+		failed = append(failed, errs...)
 		var rest []lock.Command
 		for i, o := range outcomes {
-			if c, ok := commands[i].(lock.EndSession); ok && o.Rest != nil {
+			if c, ok := commands[i].(lock.EndSession); ok && errs[i] == nil && o.Rest != nil {
 				c.Set = o.Rest
 				rest = append(rest, c)
 			}
 		}
 		commands = rest
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // prune deletes sessions that ended longer than keep ago.

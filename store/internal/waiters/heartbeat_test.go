@@ -140,7 +140,7 @@ func TestStaleWaitersAreLookedUpByKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := strings.Join(lines, "\n")
-	if strings.Contains(plan, "Seq Scan") || strings.Count(plan, "Index Cond:") != 3 {
+	if strings.Contains(plan, "Seq Scan") || strings.Count(plan, "Index Cond:") != 5 {
 		t.Errorf("the plan is\n%s", plan)
 	}
 }
@@ -175,5 +175,73 @@ func TestDeadReplicasAreForgotten(t *testing.T) {
 	r.Close()
 	if n := number(t, conn, "select sum(id) from paddock.replicas"); n != -2 {
 		t.Errorf("the ids of the replicas that are left add up to %d after Close", n)
+	}
+}
+
+// TestHeartbeatsLeaveCallsBehindASetAlone: a free lock is kept for a set that waits for other locks, unless its replica is
+// dead, its wait is over, or it is behind.
+func TestHeartbeatsLeaveCallsBehindASetAlone(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	r, conn := newEngine().replica(t, url, noLimit), outside(t, url)
+	const part = `insert into paddock.parts
+		(name, slot, place, attachment, replica, unclaimed, mode, ttl_ms, acquired_at, expires_at, lease_id, holder, rest)
+		values ($1, 0, $2, $3, $4, false, 1, 1000, now(), now() + $5::interval, gen_random_uuid(), 'h', $6)`
+	exec(t, conn, "insert into paddock.replicas (id, waiting, watching, alive_until) values (1, 1, false, now() + interval '1 h')")
+	calls := make(map[string]*call)
+	for name, set := range map[string]struct {
+		place, attachment, replica int64
+		wait                       time.Duration
+	}{
+		"reserved": {3, 5, 1, time.Hour}, "dead": {3, 5, 2, time.Hour}, "over": {3, 5, 1, -time.Second},
+		"detached": {3, 0, 0, time.Hour}, "behind": {9, 5, 1, time.Hour},
+	} {
+		c, err := r.register(&lock.Acquire{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls[name] = c
+		c.place.Store(7)
+		exec(t, conn, "insert into paddock.records (name) values ($1)", name)
+		exec(t, conn, part, name, 7, int64(c.attachment), 1, time.Hour, nil)
+		exec(t, conn, part, name, set.place, set.attachment, set.replica, set.wait, `{"set": "a `+name+`"}`)
+	}
+	if err := r.heartbeat(time.Now(), false); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range calls {
+		if woken := len(c.woken) > 0; woken == (name == "reserved") {
+			t.Errorf("%s: woken is %t", name, woken)
+		}
+	}
+}
+
+// TestTheFirstSetAtEachLockIsWoken, among those that have joined their queues.
+func TestTheFirstSetAtEachLockIsWoken(t *testing.T) {
+	t.Parallel()
+	r := newEngine().replica(t, pgtest.URL(t), noLimit)
+	calls := make(map[string]*call)
+	for name, c := range map[string]struct {
+		set   []string
+		place int64
+	}{
+		"first at a": {[]string{"a", "c"}, 2}, "second at a": {[]string{"a", "b"}, 3}, "joining": {[]string{"a", "b"}, 0},
+		"first at b": {[]string{"b", "c"}, 9}, "alone": {nil, 1},
+	} {
+		a := lock.Acquire{Name: "a"}
+		for _, one := range c.set {
+			a.Name, a.Set = "", append(a.Set, lock.Member{Name: one})
+		}
+		var err error
+		if calls[name], err = r.register(&a); err != nil {
+			t.Fatal(err)
+		}
+		calls[name].place.Store(c.place)
+	}
+	r.wakeSets()
+	for name, c := range calls {
+		if woken := len(c.woken) > 0; woken != strings.HasPrefix(name, "first") {
+			t.Errorf("%s: woken is %t", name, woken)
+		}
 	}
 }

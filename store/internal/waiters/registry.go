@@ -177,15 +177,22 @@ func (r *Registry) wakeAll() {
 	}
 }
 
-// wakeSets wakes the calls that wait for several locks. Their Claims find what a lost Sweep of a set that is ready would
-// have found.
+// wakeSets wakes calls that wait for several locks: of those with the same first lock the one that is first there, since no
+// other can be granted it before. Their Claims find what a lost Sweep of a set that is ready would have found.
 func (r *Registry) wakeSets() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	firsts := make(map[string]*call)
 	for _, c := range r.calls {
-		if c.set != nil {
-			c.wake()
+		if c.set == nil || c.place.Load() == 0 {
+			continue
 		}
+		if before := firsts[c.first()]; before == nil || c.place.Load() < before.place.Load() {
+			firsts[c.first()] = c
+		}
+	}
+	for _, c := range firsts {
+		c.wake()
 	}
 }
 

@@ -1,0 +1,226 @@
+package lock_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// largeSet is locks on which a great set is decided, without the checks of a model, which would take long.
+type largeSet struct {
+	t     *testing.T
+	names []string
+	locks map[string]lock.Record
+	token lock.Token
+	now   time.Time
+}
+
+func newLargeSet(t *testing.T) *largeSet {
+	s := &largeSet{t: t, locks: map[string]lock.Record{}, now: t0}
+	for i := range lock.MaxSetSize {
+		s.names = append(s.names, fmt.Sprintf("lock-%02d", i))
+	}
+	return s
+}
+
+// acquire returns the acquire of all locks, with a LeaseID of that number.
+func (s *largeSet) acquire(n int, mode lock.Mode) lock.Acquire {
+	a := lock.Acquire{LeaseID: lock.LeaseID{13: 1, 14: byte(n >> 8), 15: byte(n)}, Holder: "h", TTL: time.Hour, Wait: lock.MaxWait}
+	for _, name := range s.names {
+		a.Set = append(a.Set, lock.Member{Name: name, Mode: mode})
+	}
+	a, err := a.Resolve(lock.Bounds{MinTTL: lock.MinTTL, MaxTTL: lock.MaxTTL, MaxWaiters: 10_000})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	a.Attachment, a.Replica = lock.Attachment(n+1), 1
+	return a
+}
+
+// do applies the command, as the engine would: a decision with too many events is refused.
+func (s *largeSet) do(cmd lock.Command) lock.Decision {
+	s.t.Helper()
+	v := lock.View{Now: s.now, Self: 1, Tokens: func() lock.Token { s.token++; return s.token }}
+	for _, name := range cmd.Names() {
+		r, ok := s.locks[name]
+		if !ok {
+			r.Name = name
+		}
+		v.Locks = append(v.Locks, r)
+	}
+	d := cmd.Apply(v)
+	if len(d.Events) > maxEvents {
+		s.t.Fatalf("%T has %d events", cmd, len(d.Events))
+	}
+	for _, r := range d.Locks {
+		s.locks[r.Name] = r
+	}
+	return d
+}
+
+// settle sweeps what is due or ready until nothing is, and returns the number of decisions.
+func (s *largeSet) settle(d lock.Decision) (n int) {
+	s.t.Helper()
+	for again := true; again; {
+		again = false
+		if n++; n > 100 {
+			s.t.Fatal("sweeps are due endlessly")
+		}
+		ready := d.Ready
+		if !d.Due.IsZero() && !d.Due.After(s.now) {
+			for _, r := range d.Locks {
+				swept := s.do(lock.Sweep{Locks: []string{r.Name}})
+				ready = append(ready, swept.Ready...)
+			}
+		}
+		if len(ready) > 0 {
+			d, again = s.do(lock.Sweep{Locks: ready[0]}), true
+		}
+	}
+	return n
+}
+
+// TestALargeSetCanBeReleased, no matter how many calls wait for its locks: alone, or for all of them.
+func TestALargeSetCanBeReleased(t *testing.T) {
+	t.Parallel()
+	const waiters = 140
+	for name, alone := range map[string]bool{"each waits for one": true, "each waits for all": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLargeSet(t)
+			first := s.acquire(waiters, lock.Exclusive)
+			s.do(first)
+			for i := range waiters {
+				a := s.acquire(i, lock.Shared)
+				if !alone {
+					s.do(a)
+					continue
+				}
+				for _, m := range a.Set {
+					one := a
+					one.Name, one.Mode, one.Set = m.Name, m.Mode, nil
+					s.do(one)
+				}
+			}
+			d := s.do(lock.Release{Set: s.names, LeaseID: first.LeaseID})
+			if d.Err != nil {
+				t.Fatal(d.Err)
+			}
+			s.settle(d)
+			for _, name := range s.names {
+				if r := s.locks[name]; len(r.Leases) != waiters || len(r.Queue) != 0 {
+					t.Fatalf("%s has %d leases and %d waiters", name, len(r.Leases), len(r.Queue))
+				}
+			}
+		})
+	}
+}
+
+// TestManyLargeSetsAreRevoked in portions, by their token or with their session.
+func TestManyLargeSetsAreRevoked(t *testing.T) {
+	t.Parallel()
+	const sets = 140
+	for name, skip := range map[string]bool{"with grace": false, "at once": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLargeSet(t)
+			for i := range sets {
+				s.do(s.acquire(i, lock.Shared))
+			}
+			r := lock.Revoke{Name: s.names[3], Token: 1, Reason: "r", SkipGrace: skip}
+			d := s.do(r)
+			for n := 0; d.Rest != nil; n++ {
+				if n > 100 || d.Err != nil {
+					t.Fatalf("after %d decisions: %v", n, d.Err)
+				}
+				r.Set = d.Rest
+				d = s.do(r)
+			}
+			for _, name := range s.names {
+				for _, l := range s.locks[name].Leases {
+					if !l.Revoked() || skip {
+						t.Fatalf("%s has %+v", name, l)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestASessionEndsManyLargeSets in portions.
+func TestASessionEndsManyLargeSets(t *testing.T) {
+	t.Parallel()
+	for _, how := range []lock.Kind{lock.Released, lock.Revoked} {
+		t.Run(how.String(), func(t *testing.T) {
+			t.Parallel()
+			const sets = 140
+			s := newLargeSet(t)
+			for i := range sets {
+				s.do(s.acquire(i, lock.Shared))
+			}
+			ref := lock.SessionRef(7)
+			for name, r := range s.locks {
+				for i := range r.Leases {
+					r.Leases[i].Session = ref
+				}
+				s.locks[name] = r
+			}
+			e := lock.EndSession{Name: s.names[3], Ref: ref, How: how, Reason: "r"}
+			d := s.do(e)
+			for n := 0; d.Rest != nil; n++ {
+				if n > 100 || d.Err != nil {
+					t.Fatalf("after %d decisions: %v", n, d.Err)
+				}
+				e.Set = d.Rest
+				d = s.do(e)
+			}
+			for _, name := range s.names {
+				for _, l := range s.locks[name].Leases {
+					if l.Session != 0 {
+						t.Fatalf("%s has %+v", name, l)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestARevocationInPartsIncludesAReaderBetween: a reader that joins alone while the sets of its token are revoked is revoked
+// as well, and does not end the revocation before the last set.
+func TestARevocationInPartsIncludesAReaderBetween(t *testing.T) {
+	t.Parallel()
+	s := newLargeSet(t)
+	for i := range 2 {
+		a := s.acquire(i, lock.Shared)
+		a.Set = a.Set[:2+i]
+		s.do(a)
+	}
+	r := lock.Revoke{Name: s.names[0], Token: 1, Reason: "r"}
+	r.Set = s.do(r).Rest
+	between := s.acquire(2, lock.Shared)
+	between.Name, between.Mode, between.Set = s.names[0], lock.Shared, nil
+	elsewhere := s.acquire(2, lock.Shared)
+	elsewhere.Name, elsewhere.Mode, elsewhere.Set = s.names[1], lock.Shared, nil
+	s.do(between)
+	s.do(elsewhere) // another lease with the same lease_id
+	joined := s.locks[s.names[0]]
+	joined.Leases = append([]lock.Lease{joined.Leases[2]}, joined.Leases[:2]...) // as a store may read them
+	s.locks[s.names[0]] = joined
+	for n := 0; r.Set != nil; n++ {
+		if n > 3 {
+			t.Fatalf("after %d decisions %v are left", n, r.Set)
+		}
+		d := s.do(r)
+		if r.Set = d.Rest; d.Err != nil {
+			t.Fatal(d.Err)
+		}
+	}
+	if left := s.locks[s.names[0]].Leases; len(left) != 0 {
+		t.Errorf("the revocation has left %+v", left)
+	}
+	if left := s.locks[s.names[1]].Leases; len(left) != 1 || left[0].ID != elsewhere.LeaseID || left[0].Set != nil {
+		t.Errorf("another lock has %+v", left)
+	}
+}

@@ -1,0 +1,60 @@
+import type { Paddock } from './client.js';
+import { leaseKind } from './kind.js';
+import { omitUndefined } from './omit.js';
+import type { LeaseRef, Renewable } from './renewal.js';
+import type { components } from './schema.js';
+
+type Schemas = components['schemas'];
+
+/** A SetMember is one lock of several that are acquired together; its mode and capacity may be its own. */
+export type SetMember = Schemas['SetMember'];
+
+/**
+ * Locks are the name of a lock, or up to 32 locks that are acquired together, all or none. The mode and the capacity in
+ * the options are for those without a mode.
+ */
+export type Locks = string | readonly (string | SetMember)[];
+
+/** LeaseAnswer is the lease of one lock or of several. */
+export type LeaseAnswer = Schemas['Lease'] | Schemas['LeaseSet'];
+
+/** locksOf returns what each lock of the lease has of its own, in the order of the names. */
+export function locksOf(lease: LeaseAnswer): Schemas['SetLease'][] {
+  return 'locks' in lease ? lease.locks : [lease];
+}
+
+/** leaseRef returns the LeaseRef of a lease with this lease_id. */
+export function leaseRef(paddock: Paddock, locks: Locks, leaseId: string, times: Pick<Renewable, 'ttlMs' | 'marginMs'>): LeaseRef {
+  const { ttlMs, marginMs } = times;
+  const calls = typeof locks === 'string' ? single(paddock, locks, leaseId) : set(paddock, locks, leaseId);
+  return { kind: leaseKind, paddock, leaseId, ttlMs, marginMs, ...calls };
+}
+
+type Calls = Pick<LeaseRef, 'names' | 'acquire' | 'renew' | 'end'>;
+
+/** single returns the calls with the lease of one lock. */
+function single(paddock: Paddock, name: string, leaseId: string): Calls {
+  return {
+    names: [name],
+    acquire: (request, signal) => paddock.acquire(name, { ...request, lease_id: leaseId }, { signal }),
+    renew: (signal) => paddock.renew(name, { lease_id: leaseId }, { signal }),
+    end: (signal) => paddock.release(name, { lease_id: leaseId }, { signal }),
+  };
+}
+
+/** set returns the calls with the lease of several locks. */
+function set(paddock: Paddock, locks: Exclude<Locks, string>, leaseId: string): Calls {
+  const members = locks.map((lock) => (typeof lock === 'string' ? { name: lock } : lock));
+  const names = members.map((member) => member.name);
+  const ref = { lease_id: leaseId, names };
+  return {
+    names,
+    acquire: ({ mode, capacity, ...request }, signal) => {
+      const own = omitUndefined({ mode, capacity });
+      const all = members.map((member) => (member.mode === undefined ? { ...own, ...member } : member));
+      return paddock.acquireSet({ ...request, lease_id: leaseId, locks: all }, { signal });
+    },
+    renew: (signal) => paddock.renewSet(ref, { signal }),
+    end: (signal) => paddock.releaseSet(ref, { signal }),
+  };
+}

@@ -1,0 +1,35 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+// TestALockThatCannotBeDecidedOnKeepsNoOtherSet: the sets of other sessions are ended all the same.
+func TestALockThatCannotBeDecidedOnKeepsNoOtherSet(t *testing.T) {
+	t.Parallel()
+	var ended []string
+	k := &Keeper{submit: func(_ context.Context, commands []lock.Command) ([]row.Outcome, []error) {
+		outcomes, errs := make([]row.Outcome, len(commands)), make([]error, len(commands))
+		for i, c := range commands {
+			switch e := c.(lock.EndSession); {
+			case e.Name == "busy":
+				errs[i] = lock.ErrUnavailable
+			case e.Set == nil:
+				outcomes[i].Rest = []string{e.Name, "other"}
+			default:
+				ended = append(ended, e.Name)
+			}
+		}
+		return outcomes, errs
+	}}
+	err := k.endAll(t.Context(), []lock.Command{lock.EndSession{Name: "a"}, lock.EndSession{Name: "busy"}, lock.EndSession{Name: "b"}})
+	if !errors.Is(err, lock.ErrUnavailable) || !slices.Equal(ended, []string{"a", "b"}) {
+		t.Errorf("the sets of %q were ended, and the error is %v", ended, err)
+	}
+}

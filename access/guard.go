@@ -78,8 +78,8 @@ func requirementOf(item lock.Command) requirement {
 	return requirement{role: Lock}
 }
 
-// Revoke requires a key for this lock only, though it ends the leases of a whole set: otherwise an operator could not free
-// the lock.
+// Revoke requires a key for this lock only, although it ends the leases of a whole set: otherwise an operator could
+// not free the lock.
 func (g *guard) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 	return hidden(ctx, hideLock)(checkedCall(ctx, g, requirement{role: Admin, scopes: singleName("name", r.Name)},
 		func(ctx context.Context) (lock.Lock, error) { return g.inner.Revoke(ctx, r) }))

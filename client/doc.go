@@ -42,7 +42,7 @@
 //
 // # Several locks at once
 //
-// A Set acquires up to 32 locks, all or none. It has one lease_id; renew and release all of it:
+// A Set acquires up to 32 locks, all or none. It has one lease_id, and is renewed and released as a whole:
 //
 //	grant, err := locks.Acquire(ctx, lock.Acquire{
 //		Set: []lock.Member{{Name: "accounts:17"}, {Name: "accounts:42"}}, Holder: "worker-1", Wait: 30 * time.Second,
@@ -54,8 +54,8 @@
 //
 // # Sessions
 //
-// A session keeps many leases alive with one call. Renew the session in time; its leases, also those
-// of other processes that know the ID, end together with it:
+// A session keeps many leases alive with one renewal. All of its leases end with the session, also those that other
+// processes acquired with its ID:
 //
 //	session, err := locks.OpenSession(ctx, lock.OpenSession{Holder: "worker-1", TTL: 30 * time.Second})
 //	…

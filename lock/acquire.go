@@ -25,8 +25,8 @@ type Acquire struct {
 	Grace    time.Duration   // within the Bounds
 	MaxHold  time.Duration   // from the Bounds' MinTTL to the constant MaxHold; zero: unlimited
 	Metadata json.RawMessage // a JSON object of up to MaxMetadataSize bytes, or nil
-	// SessionID makes the lease one of that session: it ends when the session does, so TTL and Grace must be zero. Zero: the
-	// lease is renewed by itself.
+	// SessionID is the session that keeps the lease alive: the lease ends with it, so TTL and Grace must be zero.
+	// Zero: the lease belongs to no session.
 	SessionID SessionID
 
 	// Wait is how long to wait, up to MaxWait. Zero means not to wait.
@@ -40,7 +40,7 @@ type Acquire struct {
 	Replica      Replica    // the replica that serves it
 	GeneratedID  bool       // LeaseID was generated for this call: no lease has ever had it
 	LimitReached bool       // the service's limit on waiting calls is reached: a may be granted, but not join a queue
-	SessionFull  bool       // the session has as many leases and places as one may have: a may only find what it has
+	SessionFull  bool       // the session has reached its limit: a can only find a lease or place that it has
 
 	maxWaiters       int       // of the lock, from the Bounds
 	sessionExpiresAt time.Time // from the View
@@ -146,8 +146,8 @@ func (a Acquire) Apply(v View) Decision {
 		return d
 	}
 	if a.SessionFull {
-		return ds.finish(&Error{Code: ErrTooManyLeases, Detail: "The session has as many leases and places as one may have. " +
-			"Release some, or acquire in another session."})
+		return ds.finish(&Error{Code: ErrTooManyLeases, Detail: "The session has reached its limit of leases and places. " +
+			"Release some, or use another session."})
 	}
 	if err := ds.checkCapacity(a); err != nil {
 		return ds.finish(err)

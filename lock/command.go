@@ -50,11 +50,12 @@ type Decision struct {
 	Promoted []Waiter // the waiters that were granted the lock; their leases are in Locks, by ID. Notify their calls
 	// Ousted are the waiters that were removed because their session has ended. Wake their calls.
 	Ousted []Waiter
-	// Ready are the sets whose turn has come at one of the locks, see Lease.Set. They may be granted if it has come at the
-	// others, too: send a Sweep of each.
+	// Ready are the waiting sets that have become next and compatible at one of the locks, see Lease.Set. Send a
+	// Sweep of each: it grants the set if that is so at its other locks, too.
 	Ready [][]string
-	// Rest is the set of a lease that the command has not ended yet because it did not have all locks of the set. Send the
-	// command again with it, and until Rest is nil. Only a Revoke and an EndSession have it.
+	// Rest is the set of a lease that the command must still end together with the other leases of the set, for which
+	// it needs their locks. Send the command again with Set = Rest, until Rest is nil. Only a Revoke and an
+	// EndSession have it.
 	Rest []string
 	// Due is when the locks may next change without a request: a Sweep at this instant ends a lease, promotes a
 	// waiter, or returns a later Due. Zero means never.

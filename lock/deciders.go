@@ -206,7 +206,7 @@ func (ds deciders) set() []string {
 	return names
 }
 
-// checkSet returns the refusal of a call that renews or releases other locks than those that were acquired together.
+// checkSet refuses a call that does not name exactly the locks that were acquired together.
 func (ds deciders) checkSet(id LeaseID) error {
 	asked := ds.set()
 	check := func(set []string) error {
@@ -217,7 +217,7 @@ func (ds deciders) checkSet(id LeaseID) error {
 			return &Error{Code: ErrLeaseInSet, Set: set, Detail: fmt.Sprintf("The lease is one of %d that were acquired together. "+
 				"Renew or release them together, by POST /v1/renew or /v1/release with names: %s.", len(set), strings.Join(set, ", "))}
 		case set == nil:
-			return Invalid("names", "must be those of one acquire; this lease was acquired alone")
+			return Invalid("names", "include a lock that was acquired alone; give only locks that were acquired together")
 		}
 		return Invalid("names", "must be exactly the locks that were acquired together: %s", strings.Join(set, ", "))
 	}

@@ -57,8 +57,9 @@
 //
 // # Sessions
 //
-// A [Session] keeps the leases and places of one client alive. They have no end of their own, and end together with it. One
-// renewal of the session is enough for all of them. A client that is gone thus loses all at one instant.
+// A [Session] keeps the leases and places of one client alive. They have no end of their own, and end together with
+// the session. One renewal of the session is enough for all of them. So a client that is gone loses all of them at
+// one instant.
 //
 // # Deciding
 //

@@ -18,7 +18,7 @@ const (
 	ErrHeld Code = "lock_held"
 	// ErrLeaseLost: the lease has ended; stop the work. Ended says how.
 	ErrLeaseLost Code = "lease_lost"
-	// ErrLeaseIDInUse: the lease_id belongs to a lease or waiter with another holder, mode, capacity or session.
+	// ErrLeaseIDInUse: the lease_id belongs to a lease or waiter with another holder, mode, capacity, session or set.
 	ErrLeaseIDInUse Code = "lease_id_in_use"
 	// ErrLeaseInSet: the lease is one of several that were acquired together; renew or release all of them. Set names their
 	// locks.
@@ -27,7 +27,7 @@ const (
 	ErrSessionLost Code = "session_lost"
 	// ErrSessionIDInUse: the session_id belongs to a session with another holder.
 	ErrSessionIDInUse Code = "session_id_in_use"
-	// ErrTooManyLeases: the session has as many leases and places as one may have. Release some, or use another session.
+	// ErrTooManyLeases: the session has reached its limit of leases and places. Release some, or use another session.
 	ErrTooManyLeases Code = "too_many_leases"
 	// ErrCapacityMismatch: permits with another capacity are held or waited for. Capacity is that capacity.
 	ErrCapacityMismatch Code = "capacity_mismatch"

@@ -12,8 +12,8 @@ import (
 // have one token and are revoked together, unless Slot selects one. AcquiredAt distinguishes a later lease with the
 // same token and slot.
 //
-// A lease of a set is revoked together with the others of the set. That needs all their locks: the decision's Rest names
-// them.
+// A lease of a set is revoked together with the others of the set. That needs a decision on all of their locks: the
+// decision's Rest names them.
 //
 // The lease ends at once. Conflicting grants wait until its grace is over, which starts at the revocation, or at the
 // expiry if that was earlier. SkipGrace skips the grace; it also ends the grace of a lease that is revoked already. A
@@ -26,7 +26,7 @@ type Revoke struct {
 	Reason     string    // for people: 1 to MaxReasonLength characters
 	SkipGrace  bool      // end the grace at once
 
-	// Set is the Rest of the decision before; nil in a request. Leases of this set are revoked, which includes Name.
+	// Set is the Rest of the previous decision; nil in a request. It includes Name. The leases of this set are revoked.
 	Set []string
 }
 

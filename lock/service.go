@@ -32,8 +32,8 @@ type Service interface {
 	OpenSession(context.Context, OpenSession) (SessionGrant, error)
 	// RenewSession extends a session, or refuses with ErrSessionLost.
 	RenewSession(context.Context, RenewSession) (SessionGrant, error)
-	// CloseSession ends a session, its leases and its places, or refuses with ErrSessionLost. After an error some leases may
-	// have ended; the others follow soon.
+	// CloseSession ends a session, its leases and its places, or refuses with ErrSessionLost. After any other error
+	// the session may have ended, and its leases end soon.
 	CloseSession(context.Context, CloseSession) error
 	// RevokeSession ends a session like CloseSession, on behalf of an operator. The error is ErrNotFound if no session has
 	// that name, and ErrSessionLost if it has ended in another way.

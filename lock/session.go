@@ -50,8 +50,8 @@ func ParseSessionRef(field, text string) (SessionRef, error) {
 	return 0, Invalid(field, "is invalid; give the 16 hexadecimal digits that name a session, not its session_id")
 }
 
-// A Session is what keeps the leases of one client alive: they have no end of their own, and end together with it. Instants
-// are of the database's clock.
+// A Session keeps the leases of one client alive: they have no end of their own, and end together with the session.
+// Instants are of the database's clock.
 //
 //	        Renew                      time                  time
 //	open ──────────▶ open ───────────────────────▶ grace ──────────▶ expired
@@ -59,9 +59,9 @@ func ParseSessionRef(field, text string) (SessionRef, error) {
 //	 │                └──────────────────────────────┘ │
 //	 └──────────────── Close, Revoke ──────────────────┴───────────▶ closed, revoked
 //
-// The end of a session is recorded before it has an effect on a lock, and is final: a session that has expired by the
-// clock, and whose end is not recorded, may still be renewed by a call that was decided in time. A session that is closed or
-// revoked cannot be renewed or used any more; then its leases are ended, one by one, see [EndSession].
+// The end of a session is recorded before it has an effect on a lock. A recorded end is final. Until it is recorded,
+// a session that has expired by the clock may still be renewed by a call that was decided in time. A session that is
+// closed or revoked cannot be renewed or used any more; its leases are then ended one by one, see [EndSession].
 type Session struct {
 	ID        SessionID
 	Holder    string
@@ -81,12 +81,12 @@ func (s Session) EndsAt() time.Time { return s.ExpiresAt.Add(s.Grace) }
 // IsOver reports whether no lease of the session can be active at now.
 func (s Session) IsOver(now time.Time) bool { return !now.Before(s.EndsAt()) }
 
-// Undecided reports whether the clock says at now that the session is over, and its end is not recorded. Nothing may be
-// decided about its leases then: a renewal may have come first. Expire records the end.
+// Undecided reports whether the session is over by the clock at now, but its end is not recorded. Do not decide about
+// its leases then: a renewal may have been decided in time. Expire records the end.
 func (s Session) Undecided(now time.Time) bool { return s.Ended == 0 && s.IsOver(now) }
 
-// Expire returns s with its end recorded, if it is over at now. Nothing else may change the session between the reading of s
-// and the storing of the result.
+// Expire returns s with its end recorded, if it is over at now. The caller must lock the session from reading s until
+// it has stored the result.
 func (s Session) Expire(now time.Time) (after Session, expired bool) {
 	if !s.Undecided(now) {
 		return s, false

@@ -11,14 +11,15 @@ import (
 type SessionChange interface {
 	// Session returns the session that is changed.
 	Session() SessionRef
-	// Change decides at now. The session is nil if there is none; it is not modified. The caller may store the result only
-	// if nothing else has changed the session since it was read, and now was read after that was certain. stored is false if
-	// there is nothing to store. A repeated call that succeeds stores the session as it is, so that its answer is as durable as
-	// that of the first one.
+	// Change decides at now and returns the changed session. The given session is nil if there is none; it is not
+	// modified. The caller must lock the session, then read it and the clock, and hold the lock until the result is stored.
+	// stored is false if there is nothing to store. A repeated call that succeeds stores the session unchanged, so
+	// that its answer is as durable as the first one.
 	Change(s *Session, now time.Time) (after Session, stored bool, err error)
 }
 
-// OpenSession opens a session. With the ID of one that was opened before it returns that, with its remaining time.
+// OpenSession opens a session. If a session with this ID is open already, it returns that session, with its remaining
+// time.
 type OpenSession struct {
 	ID       SessionID     // zero: the service generates one, and the request cannot be retried
 	Holder   string        // free text for people: 1 to MaxHolderLength characters
@@ -93,7 +94,7 @@ func (r RenewSession) Change(s *Session, now time.Time) (Session, bool, error) {
 }
 
 // CloseSession ends a session, its leases and its places in queues. Closing it again succeeds and changes nothing. A session
-// that ended in another way is refused with ErrSessionLost, because the work may have overlapped with that of others.
+// that ended in another way is refused with ErrSessionLost, because the work may have overlapped with another holder's.
 type CloseSession struct {
 	ID SessionID
 }
@@ -104,7 +105,7 @@ func (c CloseSession) Resolve() (CloseSession, error) { return c, checkSessionID
 // Session returns the session.
 func (c CloseSession) Session() SessionRef { return c.ID.Ref() }
 
-// Change marks the session as closed. Its leases still count until EndSession has ended each.
+// Change marks the session as closed. Each lease still blocks others until an EndSession has ended it.
 func (c CloseSession) Change(s *Session, now time.Time) (Session, bool, error) {
 	if s != nil && s.ID == c.ID && s.Ended == Released {
 		return *s, true, nil
@@ -115,7 +116,7 @@ func (c CloseSession) Change(s *Session, now time.Time) (Session, bool, error) {
 	return s.end(Released, now, ""), true, nil
 }
 
-// RevokeSession ends a session on behalf of an operator, its leases and its places in queues. The leases are revoked like
+// RevokeSession ends a session, its leases and its places in queues, on behalf of an operator. The leases are revoked like
 // those of a [Revoke]: conflicting grants wait until the grace of the session is over, unless SkipGrace is set.
 type RevokeSession struct {
 	Ref       SessionRef
@@ -144,7 +145,7 @@ func (r RevokeSession) Change(s *Session, now time.Time) (Session, bool, error) 
 	return s.end(Revoked, now, r.Reason), true, nil
 }
 
-// UnknownSession returns the refusal of a call about a session that is not known.
+// UnknownSession returns the error of a call about a session that does not exist, or was deleted long after its end.
 func UnknownSession() error {
 	return &Error{Code: ErrNotFound, Detail: "There is no session of that name, or it ended long ago. List the sessions to find its name."}
 }
@@ -171,7 +172,8 @@ type EndSession struct {
 	How       Kind // as Session.Ended
 	Reason    string
 	SkipGrace bool
-	// Set is the Rest of the decision before. What the session has of this set is ended, which includes Name.
+	// Set is the Rest of the previous decision; nil at first. It includes Name. The session's leases and places of this set
+	// are ended.
 	Set []string
 }
 
@@ -184,8 +186,8 @@ func (e EndSession) Refs() []LeaseRef { return nil }
 // Tokens returns 0.
 func (e EndSession) Tokens() int { return 0 }
 
-// Apply ends what the session has of the lock. Leases and places of a session that has expired end by time alone. Those of a
-// set are ended together with the others of the set.
+// Apply ends the session's leases and places of the lock. Those of an expired session end by time alone. Those of a
+// set are ended together with the rest of the set.
 func (e EndSession) Apply(v View) Decision {
 	ds := newDeciders(v)
 	if e.How == Expired {
@@ -217,7 +219,7 @@ func (e EndSession) Apply(v View) Decision {
 	return out
 }
 
-// ends reports whether the lease, or what a waiter asks for, is one that e ends: alone, or of the set.
+// ends reports whether e ends the lease or the waiter with this lease: one of the session, alone or of the set.
 func (e EndSession) ends(l *Lease) bool { return l.Session == e.Ref && slices.Equal(l.Set, e.Set) }
 
 // endLeaseOf ends the lease of the session at each lock.

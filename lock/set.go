@@ -10,20 +10,21 @@ import (
 // MaxSetSize is the maximum number of locks of a set.
 const MaxSetSize = 32
 
-// A Member is one lock of a set: several locks that are acquired together, all or none. A set has one LeaseID, and its
-// leases begin and end at the same instants. Nothing is held while it waits: it has a place in the queue of each lock, and
-// is granted all of them in one decision, when it is next at all. Its leases have one token, which is greater than all
-// earlier ones of each lock; only a shared lease that joins others has theirs.
+// A Member is one lock of a set: several locks that are acquired together, all or none. A set has one LeaseID, and
+// its leases begin and end at the same instants. A set holds nothing while it waits: it has a place in the queue of
+// each lock, and is granted all locks in one decision, when it is next at each of them. All leases have one token,
+// which is greater than all earlier tokens of each lock; only a shared lease that joins other readers has their
+// token.
 //
-// First come, first served holds at each lock. So the first set in the queue of a free lock keeps the waiters behind it
-// waiting, until its other locks are free, too.
+// First come, first served holds at each lock. While a set is first in the queue of a free lock and waits for its
+// other locks, the waiters behind it wait, too.
 type Member struct {
 	Name     string
 	Mode     Mode // zero: Exclusive
 	Capacity int  // number of permits; Permit only
 }
 
-// resolveSet checks the locks of a set and orders them by name. A set of one is that lock alone.
+// resolveSet checks the locks of a set and sorts them by name. It turns a set of one into that lock alone.
 func (a *Acquire) resolveSet() error {
 	if len(a.Set) == 0 {
 		return nil
@@ -72,7 +73,7 @@ func (a Acquire) members() []Member {
 	return []Member{{Name: a.Name, Mode: a.Mode, Capacity: a.Capacity}}
 }
 
-// resolveNames checks the names of a set and orders them. A set of one is that lock alone.
+// resolveNames checks the names of a set and sorts them. It turns a set of one into that lock alone.
 func resolveNames(name *string, set *[]string) error {
 	switch n := len(*set); {
 	case n == 0:

@@ -169,7 +169,7 @@ var refusals = map[lock.Code]refusal{
 	lock.ErrLeaseIDInUse:     {409, "The lease_id belongs to another lease or place. Choose a new random UUID."},
 	lock.ErrLeaseInSet:       {409, "The lease is one of several that were acquired together. Renew or release all of them."},
 	lock.ErrCapacityMismatch: {409, "Permits of another capacity are held or queued. Use that capacity, or wait for their release."},
-	lock.ErrTooManyLeases:    {429, "The session has too many leases. Release some, or use another session."},
+	lock.ErrTooManyLeases:    {429, "The session has reached its limit of leases and places. Release some, or use another session."},
 	lock.ErrTooManyWaiters:   {429, "The limit on waiting calls is reached. Retry later."},
 	lock.ErrTokenMismatch:    {409, "That token does not hold the lock. Read the lock again."},
 	lock.ErrVersionMismatch:  {409, "The resource has another version. Read it again before writing."},

@@ -33,11 +33,11 @@
 //
 // # Sets
 //
-// A lock's page names the other locks of a lease or a waiter that is one of a set, and the list marks these leases. The
-// first waiter at a free lock waits for its other locks, if it is of a set; grants may be paused, too. Revoking a lease
-// of a set ends the leases of all its locks. So it is confirmed on the form's own page, which names them as they are
-// then, and never in the dialog. The service hides names that the user's key does not cover; the page says how many
-// they are.
+// A lock's page names the other locks of a lease or a waiter of a set, and the list marks such leases. If the first
+// waiter at a free lock belongs to a set, it waits for the other locks of the set, unless grants are paused. Revoking
+// a lease of a set ends the leases of all its locks. So the revocation is confirmed on the form's own page, which
+// names these locks, and never in the dialog. The service hides names that the user's key does not cover; the page
+// shows only how many there are.
 //
 // # Live updates
 //

@@ -30,8 +30,9 @@
 // Acquire returns. The clock includes time during which the machine was suspended, which Go's
 // monotonic clock does not.
 //
-// A [Session] has many leases and one renewal. [OpenSession] opens it, and Options.Session acquires leases in it. They have the
-// session's deadline, and the contexts of their work end together. Use one where a process holds many locks.
+// A [Session] keeps many leases alive with one renewal. [OpenSession] opens it, and Options.Session acquires leases
+// in it. The leases have the session's deadline, and the contexts of their work end together. Use a session in a
+// process that holds many locks.
 //
 // [AcquireAll] and [DoAll] acquire several locks, all or none. Such a Lease is renewed, lost and released as a whole.
 //

@@ -106,10 +106,10 @@ func (l *heart) State() State {
 	return l.state
 }
 
-// ended reports whether it is lost or released. The caller holds mu.
+// ended reports whether the lease or session is lost or released. The caller holds mu.
 func (l *heart) ended() bool { return l.state == Lost || l.state == Released }
 
-// enforceDeadline ends it if the deadline has passed, or the session has ended. The caller holds mu.
+// enforceDeadline ends the lease or session if its deadline has passed, or the lease's session has ended. The caller holds mu.
 func (l *heart) enforceDeadline() {
 	if l.ended() {
 		return
@@ -125,7 +125,7 @@ func (l *heart) enforceDeadline() {
 	}
 }
 
-// finish ends it and its contexts. The caller holds mu.
+// finish ends the lease or session, and its contexts. The caller holds mu.
 func (l *heart) finish(s State, err error) {
 	l.state = s
 	if l.timer != nil {
@@ -138,7 +138,7 @@ func (l *heart) finish(s State, err error) {
 	}
 }
 
-// loseIfLost ends it if the service has refused a call with its loss.
+// loseIfLost ends the lease or session if err says that the service has lost it.
 func (l *heart) loseIfLost(err error) {
 	if !isCode(err, l.lost) {
 		return
@@ -215,7 +215,7 @@ const (
 	lateReleaseTimeout = 500 * time.Millisecond
 )
 
-// release ends it here, and then at the service by send, see Lease.Release.
+// release ends the lease or session here, and then at the service by send, see Lease.Release.
 func (l *heart) release(ctx context.Context, send func(context.Context) error) error {
 	l.mu.Lock()
 	first := !l.ended()

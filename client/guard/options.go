@@ -33,8 +33,8 @@ type Options struct {
 	MaxHold  time.Duration   // renewals extend the lease up to this time after the grant; zero means no limit
 	Metadata json.RawMessage // a JSON object that all clients can read, or nil
 
-	// Session keeps the lease alive, instead of renewals of its own. Then TTL, Grace and Margin are those of the session, and
-	// must be zero here. Nil means none.
+	// Session keeps the lease alive, so the lease is not renewed by itself. TTL, Grace and Margin are then those of
+	// the session and must be zero here. Nil means none.
 	Session *Session
 	// SessionID is that of a session which another process renews, for AcquireUnmanaged only. Zero means none.
 	SessionID lock.SessionID

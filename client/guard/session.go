@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// SessionOptions describe a session to open. The zero SessionOptions ask for one with the default TTL. The fields have the
-// meanings of those of [Options].
+// SessionOptions describe a session to open. The zero SessionOptions ask for one with the default TTL. Each field has
+// the meaning of the same field of [Options].
 type SessionOptions struct {
 	Holder   string
 	TTL      time.Duration
@@ -27,9 +27,9 @@ type SessionOptions struct {
 	Observer Observer
 }
 
-// A Session keeps the leases that are acquired with it alive, by one renewal for all: one goroutine, one timer and one
-// deadline. When it is lost or closed, all of its leases are, and the contexts of their work end. Its methods are safe for
-// concurrent use.
+// A Session keeps the leases that are acquired with it alive: one renewal, one goroutine, one timer and one deadline
+// serve all of them. When it is lost or closed, all of its leases are lost, and the contexts of their work end. Its
+// methods are safe for concurrent use.
 type Session struct {
 	heart
 	locks lock.Service
@@ -38,7 +38,7 @@ type Session struct {
 	leases sync.Map // of *Lease: those that have not ended, as far as is known
 }
 
-// OpenSession opens a session and renews it until it is closed or lost. It repeats the call for Options.Retry while the service
+// OpenSession opens a session and renews it until it is closed or lost. It repeats the call for o.Retry while the service
 // is unreachable or overloaded. The context bounds the opening, not the session.
 func OpenSession(ctx context.Context, locks lock.Service, o SessionOptions) (*Session, error) {
 	return openSession(ctx, locks, o, newClock())
@@ -96,9 +96,9 @@ func (s *Session) ID() lock.SessionID { return s.id }
 // Ref returns the public name of the session.
 func (s *Session) Ref() lock.SessionRef { return s.id.Ref() }
 
-// Close closes the session, even if ctx has ended, and takes five seconds at most. It closes Done immediately, and that of each
-// lease of the session; the service then ends all of them. Stop the work before calling it. Its errors are like those of
-// Lease.Release, with lock.ErrSessionLost for a session that had ended before.
+// Close closes the session, even if ctx has ended, and takes five seconds at most. It immediately closes the Done
+// channels of the session and of its leases; then the service ends all of them. Stop the work before calling it. Its
+// errors are those of Lease.Release, with lock.ErrSessionLost if the session had ended before.
 func (s *Session) Close(ctx context.Context) error {
 	return s.release(ctx, func(ctx context.Context) error {
 		return s.locks.CloseSession(ctx, lock.CloseSession{ID: s.id})
@@ -119,8 +119,9 @@ func (s *Session) join(ctx context.Context, l *Lease, g lock.Grant, suspended ti
 	})
 }
 
-// renew sends a heartbeat. If the session has fewer leases than it should, an operator has ended some, or they have reached
-// their MaxHold: then it finds out which. Leases that others have acquired in the session count, too, and may hide that.
+// renew sends a heartbeat. If the session has fewer leases than the guard knows, some were revoked or have reached
+// their MaxHold, and renew finds out which. Leases that other processes have acquired in the session count, too, and
+// may hide that.
 func (s *Session) renew(ctx context.Context) (time.Time, error) {
 	var known []*Lease
 	for l := range s.leases.Range {
@@ -138,7 +139,8 @@ func (s *Session) renew(ctx context.Context) (time.Time, error) {
 	return g.Until, err
 }
 
-// findLost asks for each lease whether it has ended. To renew a lease of a session moves nothing. A batch cannot renew sets.
+// findLost renews each lease to find those that have ended. Renewing a lease of a session does not move its end. A
+// batch cannot renew sets.
 func (s *Session) findLost(leases []*Lease) {
 	var single []*Lease
 	for _, l := range leases {

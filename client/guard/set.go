@@ -10,10 +10,10 @@ import (
 )
 
 // AcquireAll acquires several locks, all or none, like Acquire: the Lease has one renewal and one deadline for all of them,
-// it is lost as a whole, and Release releases all. Nothing is held while it waits. A member without a Mode has the Mode and
-// Capacity of the Options. A set of one lock is that lock alone.
+// it is lost as a whole, and Release releases all. No lock is held while the others are waited for. A member without a Mode
+// has the Mode and Capacity of the Options. A set of one lock is that lock alone.
 //
-// If it is refused with lock.ErrHeld, the Blocked of the *lock.Error are the locks that are in the way.
+// If the error is lock.ErrHeld, Blocked of the *lock.Error lists the locks that are in the way.
 func AcquireAll(ctx context.Context, locks lock.Service, members []lock.Member, o Options) (*Lease, error) {
 	return acquire(ctx, locks, members, o, newClock())
 }
@@ -132,8 +132,8 @@ func MembersOf(g lock.Grant) []Member {
 // Members returns the locks of the lease, in the order of their names: several after AcquireAll, otherwise one.
 func (l *Lease) Members() []Member { return slices.Clone(l.members) }
 
-// TokenOf returns the fencing token of one of the locks, zero if the lease has no lock of that name. All locks of a set have
-// the same token, but for shared ones that have joined other readers: those have the token of the readers.
+// TokenOf returns the fencing token of one of the locks, or zero if the lease has no lock of that name. All locks of
+// a set have the same token, except a shared lock that joins other readers: it has their token.
 func (l *Lease) TokenOf(name string) lock.Token {
 	for _, m := range l.members {
 		if m.Name == name {

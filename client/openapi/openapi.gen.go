@@ -463,7 +463,7 @@ type AcquireRequest struct {
 	Mode *Mode `json:"mode,omitempty"`
 
 	// SessionID The session that keeps the lease alive. `ttl_ms` and `grace_ms` are then those of the session and must be
-	// absent. By default the lease is renewed by itself.
+	// absent. By default the lease belongs to no session and needs its own renewals.
 	SessionID *openapi_types.UUID `json:"session_id,omitempty"`
 
 	// TTLMs How long the lease lasts without a renewal. The default is 30000. A deployment may set a lower maximum.
@@ -523,7 +523,7 @@ type AcquireSetRequest struct {
 	Metadata Metadata `json:"metadata,omitempty"`
 
 	// SessionID The session that keeps the leases alive. `ttl_ms` and `grace_ms` are then those of the session and must be
-	// absent. By default the leases are renewed by themselves.
+	// absent. By default the set belongs to no session and needs its own renewals.
 	SessionID *openapi_types.UUID `json:"session_id,omitempty"`
 
 	// TTLMs How long the leases last without a renewal. The default is 30000. A deployment may set a lower maximum.
@@ -639,10 +639,10 @@ type BatchResults struct {
 
 // BlockedLock A lock of a set that cannot be granted now.
 type BlockedLock struct {
-	// Ahead The number of waiters. Absent if there are none.
+	// Ahead The number of waiters in the queue. Absent if there are none.
 	Ahead *int `json:"ahead,omitempty"`
 
-	// Holder The holder of a lease in the way. Absent if only waiters are.
+	// Holder The holder of a lease in the way. Absent if only waiters are in the way.
 	Holder       *string `json:"holder,omitempty"`
 	Name         string  `json:"name"`
 	RetryAfterMs int64   `json:"retry_after_ms"`
@@ -668,7 +668,7 @@ type CloseSessionRequest struct {
 // | `session_lost` | 409 | the session has ended, and its leases with it; stop the work |
 // | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
 // | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
-// | `too_many_leases` | 429 | the session has as many leases and places as one may have |
+// | `too_many_leases` | 429 | the session has reached its limit of leases and places |
 // | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
 // | `token_mismatch` | 409 | no lease with this token holds the lock |
 // | `version_mismatch` | 409 | the fenced resource has another version |
@@ -877,7 +877,7 @@ type Lease struct {
 	Mode Mode   `json:"mode"`
 	Name string `json:"name"`
 
-	// Session The session that keeps the lease alive. Absent if the lease is renewed by itself.
+	// Session The session that keeps the lease alive. Absent if the lease belongs to no session.
 	Session *SessionRef `json:"session,omitempty"`
 
 	// Slot 0 for an exclusive lease, 1 or greater for others. Resources guarded by permits are fenced by name and
@@ -920,8 +920,8 @@ type LeaseInfo struct {
 	// Session The session that keeps the lease alive. Absent if there is none.
 	Session *SessionRef `json:"session,omitempty"`
 
-	// Set The names of the locks that were acquired together, or are waited for together, this one included, in order.
-	// Absent if there is only this one. A name that the API key does not cover is shown as `(not covered)`.
+	// Set The names of all locks that were acquired together, or are waited for together, in byte order, this one
+	// included. Absent if it is the only one. A name that the API key does not cover is shown as `(not covered)`.
 	//
 	//
 	// Example: ["accounts:17","accounts:42"]
@@ -959,7 +959,7 @@ type LeaseSet struct {
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
 
-	// Session The session that keeps the leases alive. Absent if they are renewed by themselves.
+	// Session The session that keeps the leases alive. Absent if they belong to no session.
 	Session *SessionRef `json:"session,omitempty"`
 	TTLMs   int64       `json:"ttl_ms"`
 }
@@ -1052,7 +1052,7 @@ type OpenSessionRequest struct {
 // Problem An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
 // them.
 type Problem struct {
-	// Blockers The locks of a set that cannot be granted now.
+	// Blockers The locks of a set that cannot be granted now, if the code is `lock_held`.
 	Blockers []BlockedLock `json:"blockers,omitempty"`
 
 	// Capacity The capacity of the permits that are held or waited for.
@@ -1068,7 +1068,7 @@ type Problem struct {
 	// | `session_lost` | 409 | the session has ended, and its leases with it; stop the work |
 	// | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
 	// | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
-	// | `too_many_leases` | 429 | the session has as many leases and places as one may have |
+	// | `too_many_leases` | 429 | the session has reached its limit of leases and places |
 	// | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
 	// | `token_mismatch` | 409 | no lease with this token holds the lock |
 	// | `version_mismatch` | 409 | the fenced resource has another version |
@@ -1122,7 +1122,7 @@ type Problem struct {
 	RequestID    string `json:"request_id"`
 	RetryAfterMs *int64 `json:"retry_after_ms,omitempty"`
 
-	// Set The locks that were acquired together with this one.
+	// Set The names of all locks that were acquired together, if the code is `lease_in_set`.
 	Set    []string `json:"set,omitempty"`
 	Status int      `json:"status"`
 	Title  string   `json:"title"`
@@ -1271,7 +1271,7 @@ type Session struct {
 	GraceMs     int64  `json:"grace_ms"`
 	Holder      string `json:"holder"`
 
-	// Leases The number of leases that the session keeps alive.
+	// Leases The number of leases of the session.
 	Leases int `json:"leases"`
 
 	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
@@ -1282,7 +1282,7 @@ type Session struct {
 	Metadata Metadata  `json:"metadata,omitempty"`
 	OpenedAt time.Time `json:"opened_at"`
 
-	// Places The number of places in queues that the session has.
+	// Places The number of places in queues of the session.
 	Places int `json:"places"`
 
 	// Session A session's public name, a hash of its `session_id`. It proves nothing.
@@ -1310,7 +1310,7 @@ type SessionInfo struct {
 	GraceMs     int64      `json:"grace_ms"`
 	Holder      string     `json:"holder"`
 
-	// Leases The number of leases that the session keeps alive.
+	// Leases The number of leases of the session.
 	Leases int `json:"leases"`
 
 	// Locks The leases and the places, in byte order of the locks' names; at most the first 1000. Absent in a list of
@@ -1325,7 +1325,7 @@ type SessionInfo struct {
 	Metadata Metadata  `json:"metadata,omitempty"`
 	OpenedAt time.Time `json:"opened_at"`
 
-	// Places The number of places in queues that the session has.
+	// Places The number of places in queues of the session.
 	Places int `json:"places"`
 
 	// Reason The reason for the revocation.
@@ -1374,7 +1374,7 @@ type SessionPage struct {
 // Example: 7bb9f2a32ab6969f
 type SessionRef = string
 
-// SetLease What the leases of a set have of their own.
+// SetLease The lease of one lock of a set. All other members are those of the set.
 type SetLease struct {
 	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
 	// are normal.
@@ -1411,8 +1411,8 @@ type SetMember struct {
 	Name LockName `json:"name"`
 }
 
-// SetNames The names of the locks that were acquired together, or are waited for together, this one included, in order.
-// Absent if there is only this one. A name that the API key does not cover is shown as `(not covered)`.
+// SetNames The names of all locks that were acquired together, or are waited for together, in byte order, this one
+// included. Absent if it is the only one. A name that the API key does not cover is shown as `(not covered)`.
 //
 // Example: ["accounts:17","accounts:42"]
 type SetNames = []string
@@ -1497,8 +1497,8 @@ type Waiter struct {
 	Holder   string    `json:"holder"`
 	JoinedAt time.Time `json:"joined_at"`
 
-	// Leases The leases that block the waiter, if `blocked_by` is `holders`. Empty if a set waits for its other locks
-	// only.
+	// Leases The leases that block the waiter, if `blocked_by` is `holders`. Empty if the waiter only waits for the other
+	// locks of its `set`.
 	Leases []LeaseInfo `json:"leases"`
 
 	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
@@ -1515,8 +1515,8 @@ type Waiter struct {
 	// Position 1 for the first in the queue.
 	Position int `json:"position"`
 
-	// Set The names of the locks that were acquired together, or are waited for together, this one included, in order.
-	// Absent if there is only this one. A name that the API key does not cover is shown as `(not covered)`.
+	// Set The names of all locks that were acquired together, or are waited for together, in byte order, this one
+	// included. Absent if it is the only one. A name that the API key does not cover is shown as `(not covered)`.
 	//
 	//
 	// Example: ["accounts:17","accounts:42"]
@@ -1821,18 +1821,18 @@ func (c *Client) Readyz(ctx context.Context) (*Health, *http.Response, error) {
 // AcquireSet: Acquire several locks together (POST /v1/acquire).
 //
 // Acquires a set of 1 to 32 locks, all or none. The set has one `lease_id`, and its leases begin and end at the
-// same instants. Each lock has its own mode. A set of one lock is that lock alone: its lease is the same as one
-// of `/v1/locks/{name}/acquire`, and either call may renew or release it.
+// same instants. Each lock has its own mode. A set of one lock is that lock alone: its lease is an ordinary lease,
+// which the calls for one lock and the calls for sets both renew and release.
 //
 // With `wait_ms`, the request takes a place in the queue of each lock. It holds nothing while it waits, and is
-// granted all locks at once. So sets that wait cannot block each other forever, whatever the order of their locks. First
-// come, first served holds at each lock, and that has a cost: while a set is the first in the queue of a free
+// granted all locks at once. So waiting sets cannot block each other forever, whatever the order of their locks.
+// First come, first served holds at each lock, and that has a cost: while a set is first in the queue of a free
 // lock and waits for its other locks, the waiters behind it wait, too.
 //
-// All locks of the set get the same fencing token, which is greater than every earlier token of each of them.
-// The exception is a shared lease that joins other readers: it gets their token.
+// All leases of the set have the same fencing token, which is greater than every earlier token of each lock. The
+// exception is a shared lease that joins other readers: it has their token.
 //
-// Retries, `wait_ms`, `keep_place`, `session_id` and the other members are as for one lock. A set counts as one
+// Retries, `wait_ms`, `keep_place`, `session_id` and the other members work as for one lock. A set counts as one
 // call for the rate limit of an API key. The key must cover all names. A batch cannot contain sets.
 func (c *Client) AcquireSet(ctx context.Context, body AcquireSetRequest) (*LeaseSet, *http.Response, error) {
 	return receive[LeaseSet](ctx, c, http.MethodPost, "/v1/acquire", nil, nil, body)
@@ -1971,8 +1971,8 @@ func (c *Client) GetLock(ctx context.Context, name Name, params GetLockParams) (
 //
 // Count `expires_in_ms` from the moment you sent the request, not from the moment you got the response.
 //
-// With a `session_id`, the lease belongs to that session: renewing the session keeps it alive, and it ends with
-// the session. It has the session's `ttl_ms` and `grace_ms`, so the request must not have its own.
+// With a `session_id`, the lease belongs to that session: renewing the session keeps the lease alive, and the
+// lease ends with the session. `ttl_ms` and `grace_ms` are those of the session and must be absent.
 func (c *Client) AcquireLock(ctx context.Context, name Name, body AcquireRequest) (*Lease, *http.Response, error) {
 	return receive[Lease](ctx, c, http.MethodPost, fmt.Sprintf("/v1/locks/%s/acquire", url.PathEscape(name)), nil, nil, body)
 }
@@ -2011,8 +2011,8 @@ func (c *Client) ReleaseLease(ctx context.Context, name Name, body ReleaseReques
 // since the grant. Repeated renewals do not add up. A renewal succeeds until the lease's grace is over, and
 // never after that, even if the lock is still free.
 //
-// The lease of a session ends with the session, so its renewal moves nothing, and `ttl_ms` is invalid. It may
-// replace the metadata.
+// The lease of a session ends with the session. Renewing the lease does not move its end, and `ttl_ms` must be
+// absent. It may replace the metadata, and it shows whether the lease is still held.
 func (c *Client) RenewLease(ctx context.Context, name Name, body RenewRequest) (*Lease, *http.Response, error) {
 	return receive[Lease](ctx, c, http.MethodPost, fmt.Sprintf("/v1/locks/%s/renew", url.PathEscape(name)), nil, nil, body)
 }
@@ -2038,10 +2038,10 @@ func (c *Client) RevokeLock(ctx context.Context, name Name, body RevokeRequest) 
 
 // ReleaseSet: Release the leases of a set (POST /v1/release).
 //
-// Releases all leases of the set, or gives up its places in the queues. `names` must be exactly the locks that
-// were acquired together, in any order. A repeated release succeeds again. If a lease ended in another way, the
-// others are released, and the response is `lease_lost` and says how: the work may have overlapped with another
-// holder's.
+// Releases all leases of the set, or removes the set from the queues. `names` must be exactly the locks that were
+// acquired together, in any order. A repeated release succeeds again. If a lease of the set ended in another way,
+// the others are released, and the response is `lease_lost` and says how: the work may have overlapped with
+// another holder's.
 func (c *Client) ReleaseSet(ctx context.Context, body ReleaseSetRequest) (*http.Response, error) {
 	return c.send(ctx, http.MethodPost, "/v1/release", nil, nil, body)
 }
@@ -2067,13 +2067,13 @@ func (c *Client) ListSessions(ctx context.Context, params ListSessionsParams) (*
 
 // OpenSession: Open a session (POST /v1/sessions).
 //
-// Opens a session, which keeps leases alive: send its `session_id` with acquires, then one renewal of the session
-// extends all of these leases. They end together: when the session is not renewed in time, closed or revoked. A
-// waiter of the session then leaves its queue. Every lease keeps its own fencing token.
+// Opens a session, which keeps leases alive: send its `session_id` with acquires; then one renewal of the session
+// extends all of these leases. They end together: when the session is closed, revoked, or not renewed in time.
+// The session's waiters then leave their queues. Each lease has its own fencing token.
 //
 // Choose the `session_id` yourself (a random UUID, version 4) to make retries safe: the same call, sent again,
-// finds the same session and answers 200 with its current state. A `session_id` whose session has ended is never
-// used again.
+// finds the same session and answers 200 with its current state. A `session_id` cannot be used again after its
+// session has ended.
 //
 // Count `expires_in_ms` from the moment you sent the request, not from the moment you got the response.
 func (c *Client) OpenSession(ctx context.Context, body OpenSessionRequest) (*Session, *http.Response, error) {
@@ -2082,27 +2082,27 @@ func (c *Client) OpenSession(ctx context.Context, body OpenSessionRequest) (*Ses
 
 // CloseSession: Close a session (POST /v1/sessions/close).
 //
-// Releases all leases of the session, gives up its places in queues, and ends it. A repeated close succeeds
-// again. If the session ended in another way, the response is `session_lost` and says how: the work may have
-// overlapped with another holder's.
+// Ends the session, releases all of its leases, and removes its waiters from their queues. A repeated close
+// succeeds again. If the session ended in another way, the response is `session_lost` and says how: the work may
+// have overlapped with another holder's.
 func (c *Client) CloseSession(ctx context.Context, body CloseSessionRequest) (*http.Response, error) {
 	return c.send(ctx, http.MethodPost, "/v1/sessions/close", nil, nil, body)
 }
 
 // RenewSession: Renew a session (POST /v1/sessions/renew).
 //
-// Moves the end of the session, and of its leases, to one TTL from now. The end never moves backwards. A renewal
-// succeeds until the session's grace is over, and never after that. Its cost does not depend on the number of
-// leases.
+// Sets the end of the session, and of its leases, to one TTL from now. The end never moves backwards. A renewal
+// succeeds until the session's grace is over, and never after that. It writes one row of the database, whatever
+// the number of leases.
 func (c *Client) RenewSession(ctx context.Context, body RenewSessionRequest) (*Session, *http.Response, error) {
 	return receive[Session](ctx, c, http.MethodPost, "/v1/sessions/renew", nil, nil, body)
 }
 
 // GetSession: Read a session (GET /v1/sessions/{session}).
 //
-// Returns a session by its public name, with its leases and its places in queues; `locks` has the first 1000 of
-// them. A session that has ended is known for a while. The name of a lock that the API key does not cover is
-// shown as `(not covered)`.
+// Returns a session by its public name, with its leases and its places in queues; `locks` lists the first 1000 of
+// them. A session that has ended stays readable for a while. The name of a lock that the API key does not cover
+// is shown as `(not covered)`.
 func (c *Client) GetSession(ctx context.Context, session SessionName) (*SessionInfo, *http.Response, error) {
 	return receive[SessionInfo](ctx, c, http.MethodGet, fmt.Sprintf("/v1/sessions/%s", url.PathEscape(session)), nil, nil, nil)
 }

@@ -36,10 +36,10 @@ Variables without a flag:
   No flag takes a key, because other users of the machine can see arguments.
 - ` + "`GOGC`, `GOMEMLIMIT`" + `: tune the garbage collector of ` + "`serve` and `dev`" + `.
   If neither is set, the heap may grow by up to 128 MiB before a collection.
-- ` + "`PADDOCK_LOCK`, `PADDOCK_FENCING_TOKEN`, `PADDOCK_SLOT`" + `: set by ` + "`paddock run`" + ` for its command; with several
-  locks, of the first in the order of names.
-- ` + "`PADDOCK_LOCKS`, `PADDOCK_FENCING_TOKENS`, `PADDOCK_SLOTS`" + `: those of all locks of the run, with spaces between them:
-  ` + "`a b`, `a=41 b=41`" + `.
+- ` + "`PADDOCK_LOCK`, `PADDOCK_FENCING_TOKEN`, `PADDOCK_SLOT`" + `: set by ` + "`paddock run`" + ` for its command. With
+  several locks they are those of the first lock in the order of names.
+- ` + "`PADDOCK_LOCKS`, `PADDOCK_FENCING_TOKENS`, `PADDOCK_SLOTS`" + `: set by ` + "`paddock run`" + ` for its command. They list
+  all locks, separated by spaces: ` + "`a b`, `a=41 b=41`" + `.
 
 ## Where dev and the tests get PostgreSQL
 

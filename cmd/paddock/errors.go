@@ -111,7 +111,7 @@ func explain(err error) error {
 	case e.Code == lock.ErrInvalid && flagOf(e.Field) != "":
 		return usagef("%s: %s", flagOf(e.Field), e.Detail)
 	case e.Code == lock.ErrLeaseInSet:
-		return usagef("the lease is one of several locks that were acquired together: name all of them, %s",
+		return usagef("the lock was acquired together with others; give all of their names: %s",
 			printable.Text(strings.Join(e.Set, " ")))
 	case e.Code == lock.ErrHeld && (e.Holder != "" || len(e.Blocked) > 0):
 		return &failure{exitNotAcquired, errors.New(heldBy(e) + " Wait longer with --wait, or try again later.")}

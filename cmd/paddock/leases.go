@@ -20,14 +20,14 @@ import (
 )
 
 type acquireCommand struct {
-	Names []string `arg:"" name:"name" help:"The lock's name, such as jobs:nightly. Several locks are acquired together, all or none. NAME,shared and NAME,permits=N choose a mode for one of them."`
+	Names []string `arg:"" name:"name" help:"The lock's name, such as jobs:nightly. Several locks are acquired together, all or none. Write NAME,shared or NAME,permits=N to choose the mode of one of them."`
 	serviceFlags
 	leaseFlags
 	retryFlags
 	envOutputFlags
 
 	LeaseID leaseID `name:"lease-id" placeholder:"UUID" unset:"random" help:"The lease_id to use, so that you can send the same acquire again. Other users of the machine can see it."`
-	Session leaseID `placeholder:"UUID" unset:"none" variable:"PADDOCK_SESSION" help:"The session_id of the session that keeps the lease alive, as paddock session sets it; then --ttl and --grace are those of the session. Prefer the variable: other users of the machine can see arguments."`
+	Session leaseID `placeholder:"UUID" unset:"none" variable:"PADDOCK_SESSION" help:"The session_id of the session that keeps the lease alive. paddock session sets the variable. Without --ttl and --grace: those are the session's. Prefer the variable to the flag: other users of the machine can see arguments."`
 }
 
 func (acquireCommand) Help() string {
@@ -44,17 +44,17 @@ In a script, where renew and release find the lease_id in the environment:
     eval "$lease"
     paddock release jobs:nightly
 
-Several locks in one lease, all or none, with one lease_id and one end; renew and release name all of them:
+Acquire several locks together, all or none. They have one lease_id and one end; renew and release them together:
 
     lease=$(paddock acquire accounts:17 accounts:42 rates,shared -o env) || exit
     eval "$lease"
     paddock release $PADDOCK_LOCKS
 
--o env sets PADDOCK_LOCK, PADDOCK_FENCING_TOKEN and PADDOCK_SLOT of the first lock in the order of names;
-PADDOCK_LOCKS, the names of all with spaces between them; PADDOCK_FENCING_TOKENS and PADDOCK_SLOTS, such as
-"accounts:17=41 accounts:42=41"; PADDOCK_LEASE_ID and PADDOCK_EXPIRES_AT.
+-o env sets PADDOCK_LEASE_ID and PADDOCK_EXPIRES_AT; PADDOCK_LOCK, PADDOCK_FENCING_TOKEN and PADDOCK_SLOT, of the first
+lock in the order of names; PADDOCK_LOCKS, the names of all locks, separated by spaces; and PADDOCK_FENCING_TOKENS and
+PADDOCK_SLOTS, such as "accounts:17=41 accounts:42=41".
 
-Under paddock session the lease belongs to the session, and ends with it.
+In a command that paddock session runs, the lease belongs to the session and ends with it.
 
 Exit code 75 means that another holder has the lock.`
 }
@@ -93,7 +93,7 @@ func (c *acquireCommand) Run(ctx context.Context, p *program) error {
 }
 
 type renewCommand struct {
-	Names []string `arg:"" name:"name" help:"The lock's name; of locks that were acquired together, all names, in any order."`
+	Names []string `arg:"" name:"name" help:"The lock's name. If several locks were acquired together, all of their names, in any order."`
 	serviceFlags
 	heldFlags
 	retryFlags
@@ -145,7 +145,7 @@ func (c *renewCommand) request() (lock.Renew, error) {
 }
 
 type releaseCommand struct {
-	Names []string `arg:"" name:"name" help:"The lock's name; of locks that were acquired together, all names, in any order."`
+	Names []string `arg:"" name:"name" help:"The lock's name. If several locks were acquired together, all of their names, in any order."`
 	serviceFlags
 	heldFlags
 	retryFlags

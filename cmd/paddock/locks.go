@@ -19,7 +19,7 @@ type getCommand struct {
 	serviceFlags
 	envOutputFlags
 
-	Session string `placeholder:"SESSION" help:"Show this session instead of a lock: its public name, as list --sessions shows it."`
+	Session string `placeholder:"SESSION" help:"Show this session instead of a lock. Give its public name, as list --sessions shows it."`
 }
 
 func (getCommand) Help() string {
@@ -37,9 +37,9 @@ that of the lock's newest lease, which need not be yours.`
 func (c *getCommand) Run(ctx context.Context, p *program) error {
 	switch {
 	case (c.Name == "") == (c.Session == ""):
-		return usagef("give either the name of a lock, or --session with the name of a session")
+		return usagef("give either the name of a lock, or --session with the public name of a session")
 	case c.Session != "" && c.Output == asEnv:
-		return usagef("--output is env, which a session does not have; use table or json")
+		return usagef("--output=env is not available for a session; use table or json")
 	case c.Session != "":
 		return c.showSession(ctx, p)
 	}
@@ -64,7 +64,7 @@ type listCommand struct {
 	Holder    string `placeholder:"TEXT" help:"Only locks with exactly this holder."`
 	Contended bool   `help:"Only locks with waiters."`
 	Sort      string `placeholder:"ORDER" help:"waiters (the most first), age (held longest) or ending (expires soonest), without free locks, and at most 1,000. Without it: by name."`
-	Sessions  bool   `help:"List the open sessions instead of locks. Of the other choices only --holder and --limit apply to them."`
+	Sessions  bool   `help:"List the sessions that have not ended, instead of locks. Only --holder and --limit apply to them."`
 	Limit     int    `default:"0" placeholder:"N" help:"Maximum number of locks; 0 for all."`
 }
 

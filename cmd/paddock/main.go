@@ -78,7 +78,7 @@ type commandLine struct {
 	Key         keyCommand         `cmd:"" group:"service" help:"Manage API keys."`
 
 	Run     runCommand     `cmd:"" group:"locks" help:"Run a command while it holds a lock."`
-	Session sessionCommand `cmd:"" group:"locks" help:"Run a command in a session, in which it acquires locks."`
+	Session sessionCommand `cmd:"" group:"locks" help:"Run a command in a session that keeps its locks alive."`
 	Acquire acquireCommand `cmd:"" group:"locks" help:"Acquire a lock, or wait for it, and print the lease."`
 	Renew   renewCommand   `cmd:"" group:"locks" help:"Renew a lease."`
 	Release releaseCommand `cmd:"" group:"locks" help:"Release a lease."`

@@ -27,13 +27,13 @@ const (
 )
 
 type runCommand struct {
-	Name    string   `arg:"" optional:"" unset:"the locks of --lock" help:"The lock's name, such as jobs:nightly. NAME,shared and NAME,permits=N choose its mode."`
+	Name    string   `arg:"" optional:"" unset:"the locks of --lock" help:"The lock's name, such as jobs:nightly. Write NAME,shared or NAME,permits=N to choose its mode."`
 	Command []string `arg:"" optional:"" unset:"none; it is required" passthrough:"partial" help:"The command and its arguments, preferably after --."`
 	serviceFlags
 	leaseFlags
 	retryFlags
 
-	Locks       []string       `name:"lock" sep:"none" placeholder:"NAME" help:"A lock, instead of the argument NAME. Give it for each of several locks: they are acquired together, all or none. The command then stands after --."`
+	Locks       []string       `name:"lock" sep:"none" placeholder:"NAME" help:"A lock, instead of the argument NAME. Repeat it for several locks, which are acquired together, all or none. Write -- before the command then."`
 	KillAfter   *time.Duration `placeholder:"DURATION" unset:"5s, or as much as the TTL allows" help:"How long the command may take to end after SIGTERM before it is killed; 0s kills it at once."`
 	MetricsFile string         `placeholder:"FILE" help:"Write metrics of this run to FILE, for the textfile collector of Prometheus's node_exporter: a name that ends in .prom, in its directory. It stays there afterwards."`
 }
@@ -54,7 +54,7 @@ Wait for the lock for up to ten minutes, and give the command 15 seconds to end 
 
     paddock run --wait 10m --ttl 1m --kill-after 15s db:migrate -- ./migrate up
 
-Hold several locks, all or none, of which one is shared; nothing is held during the wait:
+Hold several locks, all or none, one of them shared. No lock is held while the others are waited for:
 
     paddock run --wait 1m --lock accounts:17 --lock accounts:42 --lock rates,shared -- ./transfer 17 42
 
@@ -65,13 +65,15 @@ A systemd service, for which 75 (another holder has the lock) is no failure:
     KillMode=mixed
     SuccessExitStatus=75
 
-The command gets the environment variables PADDOCK_LOCK, PADDOCK_FENCING_TOKEN, PADDOCK_HOLDER, PADDOCK_URL and, with
-a shared lease or a permit, PADDOCK_SLOT. PADDOCK_LOCKS has the names of all locks, with spaces between them;
-PADDOCK_FENCING_TOKENS and PADDOCK_SLOTS have those of each lock, such as "accounts:17=41 accounts:42=41". Of several
-locks, PADDOCK_LOCK, PADDOCK_FENCING_TOKEN and PADDOCK_SLOT are of the first in the order of names; they have the same
-token, but for shared locks that other readers hold, too. The command has the standard input and outputs of paddock,
-and its own process group. SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to that group. A SIGHUP or SIGINT that was
-ignored when paddock started stays ignored, by paddock and by the command: nohup paddock run survives a hang-up.
+The command gets the environment variables PADDOCK_LOCK, PADDOCK_FENCING_TOKEN, PADDOCK_HOLDER, PADDOCK_URL and, with a
+shared lease or a permit, PADDOCK_SLOT. With several locks, PADDOCK_LOCK, PADDOCK_FENCING_TOKEN and PADDOCK_SLOT are
+those of the first lock in the order of names. PADDOCK_LOCKS has the names of all locks, separated by spaces;
+PADDOCK_FENCING_TOKENS and PADDOCK_SLOTS have the value of each lock, such as "accounts:17=41 accounts:42=41". All locks
+have the same token, except a shared lock that joins other readers.
+
+The command has the standard input and outputs of paddock, and its own process group. SIGTERM, SIGINT, SIGHUP, SIGQUIT,
+SIGUSR1 and SIGUSR2 are passed on to that group. A SIGHUP or SIGINT that was ignored when paddock started stays ignored,
+by paddock and by the command: nohup paddock run survives a hang-up.
 
 The lease is lost if it cannot be renewed in time (a shorter outage does not matter), if an operator revokes it, and
 when --max-hold is over. The command then gets SIGTERM, and SIGKILL after --kill-after, all before the lease ends. If
@@ -132,7 +134,8 @@ func (c *runCommand) Run(ctx context.Context, p *program) (err error) {
 		Lease: lease, KillAfter: o.Margin - slack(c.TTL), Signals: signals, Stderr: stderr,
 	}
 	result, err := command.Run()
-	return finish(context.WithoutCancel(ctx), joined(namesOf(members)), lease, stderr, result, err)
+	unreleased := joined(namesOf(members)) + " was not released; it becomes free when the lease ends"
+	return finish(context.WithoutCancel(ctx), "lease", unreleased, lease, stderr, result, err)
 }
 
 // findCommand returns the path of the command's program, and its name and arguments. The first -- is not part of them. before
@@ -167,8 +170,8 @@ func (c *runCommand) separate(args []string) (before string, _ error) {
 	}
 	i := slices.Index(args, "--")
 	if i < 0 || len(args)-i-1 != 1+len(c.Command) {
-		return "", usagef("%s stands before the command; give either NAME or --lock, and with --lock the command after --, as "+
-			"in %s -- make", printable.Text(c.Name), before)
+		return "", usagef("unexpected %s: with --lock, give no NAME and write -- before the command, as in %s -- make",
+			printable.Text(c.Name), before)
 	}
 	c.Command = args[i+1:]
 	return before, nil
@@ -281,10 +284,12 @@ func environmentWith(ours []variable) []string {
 	return env
 }
 
-// finish gives back the lease or the session, which is called name, and returns the failure of the run, nil if the command
-// ended with exit code 0 and the lease was held all the time. notStarted is why the command was not started, nil if it was.
-func finish(ctx context.Context, name string, lease releaser, stderr *supervise.AsyncStderr, result supervise.Result,
-	notStarted error) error {
+// finish releases the lease or closes the session, which is what. It prints unreleased if that fails. It returns the
+// failure of the run: nil if the command ended with exit code 0 and the lease was held all the time. notStarted is why
+// the command was not started, nil if it was.
+func finish(ctx context.Context, what, unreleased string, lease releaser, stderr *supervise.AsyncStderr,
+	result supervise.Result, notStarted error,
+) error {
 	ended := lease.Err()
 	err := lease.Release(ctx)
 	switch {
@@ -293,18 +298,18 @@ func finish(ctx context.Context, name string, lease releaser, stderr *supervise.
 	case errors.Is(err, lock.ErrLeaseLost), errors.Is(err, lock.ErrSessionLost):
 		ended = err
 	case result.Lost == nil:
-		stderr.Printf("%s was not released; it becomes free when the lease ends: %v", name, err)
+		stderr.Printf("%s: %v", unreleased, err)
 	}
 	switch {
 	case notStarted != nil:
 		return explain(notStarted)
 	case result.Lost != nil:
-		return &failure{exitLeaseLost, fmt.Errorf("the lease was lost, so the command was stopped (%s): %w",
-			result, explain(result.Lost))}
+		return &failure{exitLeaseLost, fmt.Errorf("the %s was lost, so the command was stopped (%s): %w",
+			what, result, explain(result.Lost))}
 	case ended != nil:
-		return &failure{exitLeaseLost, fmt.Errorf("the command has ended (%s), but the lease ended first: the work may "+
+		return &failure{exitLeaseLost, fmt.Errorf("the command has ended (%s), but the %s ended first: the work may "+
 			"have overlapped with that of another holder: %w",
-			result, explain(ended))}
+			result, what, explain(ended))}
 	case result.ExitCode() != exitOK:
 		return &failure{result.ExitCode(), errAlreadyReported}
 	}

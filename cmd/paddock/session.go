@@ -22,7 +22,7 @@ type sessionCommand struct {
 
 	Holder    string         `placeholder:"TEXT" unset:"USER@HOST:PID" variable:"PADDOCK_HOLDER" help:"Holder of the session, a text for people."`
 	TTL       time.Duration  `name:"ttl" default:"30s" help:"How long the session lasts without a heartbeat."`
-	Grace     time.Duration  `default:"0s" help:"How long after its end no other holder is granted its locks."`
+	Grace     time.Duration  `default:"0s" help:"How long after the end of the session its locks are not granted to other holders."`
 	Metadata  string         `placeholder:"JSON" help:"A JSON object that is shown with the session."`
 	KillAfter *time.Duration `placeholder:"DURATION" unset:"5s, or as much as the TTL allows" help:"How long the command may take to end after SIGTERM before it is killed; 0s kills it at once."`
 }
@@ -30,17 +30,19 @@ type sessionCommand struct {
 func (sessionCommand) Help() string {
 	return `paddock session [flags] -- CMD ARGS…
 
-Runs a command in a session: opens it, renews it while the command runs, stops the command before the session can end,
-and closes it when no process that the command started is left. The command acquires any number of locks in it:
+Opens a session, runs a command, and renews the session while the command runs. Stops the command before the session can
+end. Closes the session when no process that the command started is left. The command acquires any number of locks in
+the session:
 
     paddock session -- sh -c '
         paddock acquire accounts:17 && paddock acquire accounts:42 --wait 10s && ./transfer 17 42'
 
-paddock acquire finds the session in the environment variable PADDOCK_SESSION. Its leases need no renewals: they end
-when the session does. The command also gets PADDOCK_HOLDER and PADDOCK_URL. PADDOCK_SESSION is a secret that lets every
-process which knows it use and close the session.
+paddock acquire finds the session in the environment variable PADDOCK_SESSION. The leases need no renewal: they end when
+the session ends. PADDOCK_SESSION is a secret: a process that knows it can use and close the session. The command also
+gets PADDOCK_HOLDER and PADDOCK_URL.
 
-Signals, the loss of the session, and processes that the command leaves running are treated as by paddock run.
+paddock session handles signals, the loss of the session, and processes that the command leaves running as paddock run
+does.
 
 Exit codes: that of the command, or 128+n if signal n ended it. Also 64: wrong command line. 69: the service cannot
 be reached. 76: the session was lost, whatever the command returned. 77: not allowed. 126: the command cannot be
@@ -79,7 +81,7 @@ func (c *getCommand) showSession(ctx context.Context, p *program) error {
 // listSessions prints the open sessions.
 func (c *listCommand) listSessions(ctx context.Context, p *program) error {
 	if c.Prefix != "" || c.Contains != "" || c.State != "" || c.Contended || c.Sort != "" {
-		return usagef("--sessions lists sessions, which have no names, states and waiters; use --holder and --limit only")
+		return usagef("--sessions can be combined only with --holder and --limit; leave out the other filters")
 	}
 	locks, err := c.clientWithTimeout(callTimeout)
 	if err != nil {
@@ -189,5 +191,6 @@ func (c *sessionCommand) Run(ctx context.Context, p *program) error {
 		}),
 	}
 	result, err := command.Run()
-	return finish(context.WithoutCancel(ctx), "the session", session, stderr, result, err)
+	unclosed := "the session was not closed; its locks become free when it ends"
+	return finish(context.WithoutCancel(ctx), "session", unclosed, session, stderr, result, err)
 }

@@ -120,7 +120,7 @@ func TestSessionsOnTheCommandLineAreChecked(t *testing.T) {
 	d.expectFailure(exitUsage, []string{"either the name of a lock"}, "get")
 	d.expectFailure(exitUsage, []string{"either the name of a lock"}, "get", "a", "--session", "0000000000000001")
 	d.expectFailure(exitUsage, []string{"--session", "16 hexadecimal digits"}, "get", "--session", "x")
-	d.expectFailure(exitUsage, []string{"use --holder and --limit"}, "list", "--sessions", "--prefix", "a")
+	d.expectFailure(exitUsage, []string{"only with --holder and --limit"}, "list", "--sessions", "--prefix", "a")
 	d.expectExit(exitFailed, "get", "--session", "0000000000000001")
 	id := uuid.NewString()
 	d.expectFailure(exitUsage, []string{"are those of the session"}, "acquire", "a", "--session", id, "--ttl=1m")

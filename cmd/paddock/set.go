@@ -32,7 +32,7 @@ func parseLocks(args []string) ([]lock.Member, error) {
 		case isPermit && err == nil && capacity > 0:
 			locks[i].Mode, locks[i].Capacity = lock.Permit, capacity
 		default:
-			return nil, usagef("%s: after the comma stands no mode; give exclusive, shared, or permits=N for one of N permits",
+			return nil, usagef("%s: the mode after the comma is invalid; use exclusive, shared, or permits=N for one of N permits",
 				printable.Text(arg))
 		}
 	}

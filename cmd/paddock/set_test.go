@@ -80,7 +80,7 @@ func TestAcquireRenewAndReleaseSeveralLocks(t *testing.T) {
 		t.Errorf("the lease is\n%s", stdout)
 	}
 	d.env["PADDOCK_LEASE_ID"] = lease.LeaseID.String()
-	d.expectFailure(exitUsage, []string{"name all of them, a b c"}, "renew", "a")
+	d.expectFailure(exitUsage, []string{"give all of their names: a b c"}, "renew", "a")
 	d.expectFailure(exitUsage, []string{"NAME: names"}, "release", "a", "b")
 	stdout, _ = d.expectExit(exitOK, "renew", "c", "a", "b", "-o", "env")
 	vars := paddockVariables(strings.NewReplacer("export ", "", "'", "").Replace(stdout))
@@ -134,7 +134,7 @@ func TestWrongLocksAreNamed(t *testing.T) {
 		d.expectFailure(exitUsage, []string{`expected "<name> ..."`}, command)
 	}
 	d.expectFailure(exitUsage, []string{`NAME "b": capacity is 100000`}, "acquire", "a", "b,permits=100000")
-	d.expectFailure(exitUsage, []string{"after the comma stands no mode"}, "acquire", "a,both")
+	d.expectFailure(exitUsage, []string{"the mode after the comma is invalid"}, "acquire", "a,both")
 }
 
 func TestRunHoldsSeveralLocks(t *testing.T) {
@@ -193,13 +193,13 @@ func TestRunTakesEitherANameOrLocks(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	for says, args := range map[string][]string{
-		"x stands before the command; give either NAME or --lock": {"--lock=a", "x", "--", "sh"},
-		"sh stands before the command":                            {"--lock=a", "sh", "job.sh"},
-		"y stands before the command":                             {"--lock=a", "y", "sh", "--", "-c"},
-		"the command is missing":                                  {"--lock=a", "--"},
-		"as in paddock run --lock a --lock b -- make":             {"--lock=a", "--lock=b"},
-		`NAME "a": name is given twice`:                           {"--lock=a", "--lock=a", "--", "sh"},
-		`NAME: name has an invalid character`:                     {"--lock=a b", "--", "sh"},
+		"unexpected x: with --lock, give no NAME":     {"--lock=a", "x", "--", "sh"},
+		"unexpected sh: with --lock":                  {"--lock=a", "sh", "job.sh"},
+		"unexpected y: with --lock":                   {"--lock=a", "y", "sh", "--", "-c"},
+		"the command is missing":                      {"--lock=a", "--"},
+		"as in paddock run --lock a --lock b -- make": {"--lock=a", "--lock=b"},
+		`NAME "a": name is given twice`:               {"--lock=a", "--lock=a", "--", "sh"},
+		`NAME: name has an invalid character`:         {"--lock=a b", "--", "sh"},
 	} {
 		d.expectFailure(exitUsage, []string{says}, append([]string{"run"}, args...)...)
 	}

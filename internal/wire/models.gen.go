@@ -455,7 +455,7 @@ type AcquireRequest struct {
 	Mode *Mode `json:"mode,omitempty"`
 
 	// SessionID The session that keeps the lease alive. `ttl_ms` and `grace_ms` are then those of the session and must be
-	// absent. By default the lease is renewed by itself.
+	// absent. By default the lease belongs to no session and needs its own renewals.
 	SessionID *uuid.UUID `json:"session_id,omitempty"`
 
 	// TTLMs How long the lease lasts without a renewal. The default is 30000. A deployment may set a lower maximum.
@@ -515,7 +515,7 @@ type AcquireSetRequest struct {
 	Metadata Metadata `json:"metadata,omitempty"`
 
 	// SessionID The session that keeps the leases alive. `ttl_ms` and `grace_ms` are then those of the session and must be
-	// absent. By default the leases are renewed by themselves.
+	// absent. By default the set belongs to no session and needs its own renewals.
 	SessionID *uuid.UUID `json:"session_id,omitempty"`
 
 	// TTLMs How long the leases last without a renewal. The default is 30000. A deployment may set a lower maximum.
@@ -631,10 +631,10 @@ type BatchResults struct {
 
 // BlockedLock A lock of a set that cannot be granted now.
 type BlockedLock struct {
-	// Ahead The number of waiters. Absent if there are none.
+	// Ahead The number of waiters in the queue. Absent if there are none.
 	Ahead *int `json:"ahead,omitempty"`
 
-	// Holder The holder of a lease in the way. Absent if only waiters are.
+	// Holder The holder of a lease in the way. Absent if only waiters are in the way.
 	Holder       *string `json:"holder,omitempty"`
 	Name         string  `json:"name"`
 	RetryAfterMs int64   `json:"retry_after_ms"`
@@ -660,7 +660,7 @@ type CloseSessionRequest struct {
 // | `session_lost` | 409 | the session has ended, and its leases with it; stop the work |
 // | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
 // | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
-// | `too_many_leases` | 429 | the session has as many leases and places as one may have |
+// | `too_many_leases` | 429 | the session has reached its limit of leases and places |
 // | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
 // | `token_mismatch` | 409 | no lease with this token holds the lock |
 // | `version_mismatch` | 409 | the fenced resource has another version |
@@ -869,7 +869,7 @@ type Lease struct {
 	Mode Mode   `json:"mode"`
 	Name string `json:"name"`
 
-	// Session The session that keeps the lease alive. Absent if the lease is renewed by itself.
+	// Session The session that keeps the lease alive. Absent if the lease belongs to no session.
 	Session *SessionRef `json:"session,omitempty"`
 
 	// Slot 0 for an exclusive lease, 1 or greater for others. Resources guarded by permits are fenced by name and
@@ -912,8 +912,8 @@ type LeaseInfo struct {
 	// Session The session that keeps the lease alive. Absent if there is none.
 	Session *SessionRef `json:"session,omitempty"`
 
-	// Set The names of the locks that were acquired together, or are waited for together, this one included, in order.
-	// Absent if there is only this one. A name that the API key does not cover is shown as `(not covered)`.
+	// Set The names of all locks that were acquired together, or are waited for together, in byte order, this one
+	// included. Absent if it is the only one. A name that the API key does not cover is shown as `(not covered)`.
 	//
 	//
 	// Example: ["accounts:17","accounts:42"]
@@ -951,7 +951,7 @@ type LeaseSet struct {
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
 
-	// Session The session that keeps the leases alive. Absent if they are renewed by themselves.
+	// Session The session that keeps the leases alive. Absent if they belong to no session.
 	Session *SessionRef `json:"session,omitempty"`
 	TTLMs   int64       `json:"ttl_ms"`
 }
@@ -1044,7 +1044,7 @@ type OpenSessionRequest struct {
 // Problem An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
 // them.
 type Problem struct {
-	// Blockers The locks of a set that cannot be granted now.
+	// Blockers The locks of a set that cannot be granted now, if the code is `lock_held`.
 	Blockers []BlockedLock `json:"blockers,omitempty"`
 
 	// Capacity The capacity of the permits that are held or waited for.
@@ -1060,7 +1060,7 @@ type Problem struct {
 	// | `session_lost` | 409 | the session has ended, and its leases with it; stop the work |
 	// | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
 	// | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
-	// | `too_many_leases` | 429 | the session has as many leases and places as one may have |
+	// | `too_many_leases` | 429 | the session has reached its limit of leases and places |
 	// | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
 	// | `token_mismatch` | 409 | no lease with this token holds the lock |
 	// | `version_mismatch` | 409 | the fenced resource has another version |
@@ -1114,7 +1114,7 @@ type Problem struct {
 	RequestID    string `json:"request_id"`
 	RetryAfterMs *int64 `json:"retry_after_ms,omitempty"`
 
-	// Set The locks that were acquired together with this one.
+	// Set The names of all locks that were acquired together, if the code is `lease_in_set`.
 	Set    []string `json:"set,omitempty"`
 	Status int      `json:"status"`
 	Title  string   `json:"title"`
@@ -1263,7 +1263,7 @@ type Session struct {
 	GraceMs     int64  `json:"grace_ms"`
 	Holder      string `json:"holder"`
 
-	// Leases The number of leases that the session keeps alive.
+	// Leases The number of leases of the session.
 	Leases int `json:"leases"`
 
 	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
@@ -1274,7 +1274,7 @@ type Session struct {
 	Metadata Metadata  `json:"metadata,omitempty"`
 	OpenedAt time.Time `json:"opened_at"`
 
-	// Places The number of places in queues that the session has.
+	// Places The number of places in queues of the session.
 	Places int `json:"places"`
 
 	// Session A session's public name, a hash of its `session_id`. It proves nothing.
@@ -1302,7 +1302,7 @@ type SessionInfo struct {
 	GraceMs     int64      `json:"grace_ms"`
 	Holder      string     `json:"holder"`
 
-	// Leases The number of leases that the session keeps alive.
+	// Leases The number of leases of the session.
 	Leases int `json:"leases"`
 
 	// Locks The leases and the places, in byte order of the locks' names; at most the first 1000. Absent in a list of
@@ -1317,7 +1317,7 @@ type SessionInfo struct {
 	Metadata Metadata  `json:"metadata,omitempty"`
 	OpenedAt time.Time `json:"opened_at"`
 
-	// Places The number of places in queues that the session has.
+	// Places The number of places in queues of the session.
 	Places int `json:"places"`
 
 	// Reason The reason for the revocation.
@@ -1366,7 +1366,7 @@ type SessionPage struct {
 // Example: 7bb9f2a32ab6969f
 type SessionRef = string
 
-// SetLease What the leases of a set have of their own.
+// SetLease The lease of one lock of a set. All other members are those of the set.
 type SetLease struct {
 	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
 	// are normal.
@@ -1403,8 +1403,8 @@ type SetMember struct {
 	Name LockName `json:"name"`
 }
 
-// SetNames The names of the locks that were acquired together, or are waited for together, this one included, in order.
-// Absent if there is only this one. A name that the API key does not cover is shown as `(not covered)`.
+// SetNames The names of all locks that were acquired together, or are waited for together, in byte order, this one
+// included. Absent if it is the only one. A name that the API key does not cover is shown as `(not covered)`.
 //
 // Example: ["accounts:17","accounts:42"]
 type SetNames = []string
@@ -1489,8 +1489,8 @@ type Waiter struct {
 	Holder   string    `json:"holder"`
 	JoinedAt time.Time `json:"joined_at"`
 
-	// Leases The leases that block the waiter, if `blocked_by` is `holders`. Empty if a set waits for its other locks
-	// only.
+	// Leases The leases that block the waiter, if `blocked_by` is `holders`. Empty if the waiter only waits for the other
+	// locks of its `set`.
 	Leases []LeaseInfo `json:"leases"`
 
 	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
@@ -1507,8 +1507,8 @@ type Waiter struct {
 	// Position 1 for the first in the queue.
 	Position int `json:"position"`
 
-	// Set The names of the locks that were acquired together, or are waited for together, this one included, in order.
-	// Absent if there is only this one. A name that the API key does not cover is shown as `(not covered)`.
+	// Set The names of all locks that were acquired together, or are waited for together, in byte order, this one
+	// included. Absent if it is the only one. A name that the API key does not cover is shown as `(not covered)`.
 	//
 	//
 	// Example: ["accounts:17","accounts:42"]

@@ -37,8 +37,8 @@ export interface paths {
          *
          *     Count `expires_in_ms` from the moment you sent the request, not from the moment you got the response.
          *
-         *     With a `session_id`, the lease belongs to that session: renewing the session keeps it alive, and it ends with
-         *     the session. It has the session's `ttl_ms` and `grace_ms`, so the request must not have its own.
+         *     With a `session_id`, the lease belongs to that session: renewing the session keeps the lease alive, and the
+         *     lease ends with the session. `ttl_ms` and `grace_ms` are those of the session and must be absent.
          */
         post: operations["acquireLock"];
         delete?: never;
@@ -68,8 +68,8 @@ export interface paths {
          *     since the grant. Repeated renewals do not add up. A renewal succeeds until the lease's grace is over, and
          *     never after that, even if the lock is still free.
          *
-         *     The lease of a session ends with the session, so its renewal moves nothing, and `ttl_ms` is invalid. It may
-         *     replace the metadata.
+         *     The lease of a session ends with the session. Renewing the lease does not move its end, and `ttl_ms` must be
+         *     absent. It may replace the metadata, and it shows whether the lease is still held.
          */
         post: operations["renewLease"];
         delete?: never;
@@ -156,18 +156,18 @@ export interface paths {
         /**
          * Acquire several locks together
          * @description Acquires a set of 1 to 32 locks, all or none. The set has one `lease_id`, and its leases begin and end at the
-         *     same instants. Each lock has its own mode. A set of one lock is that lock alone: its lease is the same as one
-         *     of `/v1/locks/{name}/acquire`, and either call may renew or release it.
+         *     same instants. Each lock has its own mode. A set of one lock is that lock alone: its lease is an ordinary lease,
+         *     which the calls for one lock and the calls for sets both renew and release.
          *
          *     With `wait_ms`, the request takes a place in the queue of each lock. It holds nothing while it waits, and is
-         *     granted all locks at once. So sets that wait cannot block each other forever, whatever the order of their locks. First
-         *     come, first served holds at each lock, and that has a cost: while a set is the first in the queue of a free
+         *     granted all locks at once. So waiting sets cannot block each other forever, whatever the order of their locks.
+         *     First come, first served holds at each lock, and that has a cost: while a set is first in the queue of a free
          *     lock and waits for its other locks, the waiters behind it wait, too.
          *
-         *     All locks of the set get the same fencing token, which is greater than every earlier token of each of them.
-         *     The exception is a shared lease that joins other readers: it gets their token.
+         *     All leases of the set have the same fencing token, which is greater than every earlier token of each lock. The
+         *     exception is a shared lease that joins other readers: it has their token.
          *
-         *     Retries, `wait_ms`, `keep_place`, `session_id` and the other members are as for one lock. A set counts as one
+         *     Retries, `wait_ms`, `keep_place`, `session_id` and the other members work as for one lock. A set counts as one
          *     call for the rate limit of an API key. The key must cover all names. A batch cannot contain sets.
          */
         post: operations["acquireSet"];
@@ -209,10 +209,10 @@ export interface paths {
         put?: never;
         /**
          * Release the leases of a set
-         * @description Releases all leases of the set, or gives up its places in the queues. `names` must be exactly the locks that
-         *     were acquired together, in any order. A repeated release succeeds again. If a lease ended in another way, the
-         *     others are released, and the response is `lease_lost` and says how: the work may have overlapped with another
-         *     holder's.
+         * @description Releases all leases of the set, or removes the set from the queues. `names` must be exactly the locks that were
+         *     acquired together, in any order. A repeated release succeeds again. If a lease of the set ended in another way,
+         *     the others are released, and the response is `lease_lost` and says how: the work may have overlapped with
+         *     another holder's.
          */
         post: operations["releaseSet"];
         delete?: never;
@@ -266,13 +266,13 @@ export interface paths {
         put?: never;
         /**
          * Open a session
-         * @description Opens a session, which keeps leases alive: send its `session_id` with acquires, then one renewal of the session
-         *     extends all of these leases. They end together: when the session is not renewed in time, closed or revoked. A
-         *     waiter of the session then leaves its queue. Every lease keeps its own fencing token.
+         * @description Opens a session, which keeps leases alive: send its `session_id` with acquires; then one renewal of the session
+         *     extends all of these leases. They end together: when the session is closed, revoked, or not renewed in time.
+         *     The session's waiters then leave their queues. Each lease has its own fencing token.
          *
          *     Choose the `session_id` yourself (a random UUID, version 4) to make retries safe: the same call, sent again,
-         *     finds the same session and answers 200 with its current state. A `session_id` whose session has ended is never
-         *     used again.
+         *     finds the same session and answers 200 with its current state. A `session_id` cannot be used again after its
+         *     session has ended.
          *
          *     Count `expires_in_ms` from the moment you sent the request, not from the moment you got the response.
          */
@@ -294,9 +294,9 @@ export interface paths {
         put?: never;
         /**
          * Renew a session
-         * @description Moves the end of the session, and of its leases, to one TTL from now. The end never moves backwards. A renewal
-         *     succeeds until the session's grace is over, and never after that. Its cost does not depend on the number of
-         *     leases.
+         * @description Sets the end of the session, and of its leases, to one TTL from now. The end never moves backwards. A renewal
+         *     succeeds until the session's grace is over, and never after that. It writes one row of the database, whatever
+         *     the number of leases.
          */
         post: operations["renewSession"];
         delete?: never;
@@ -316,9 +316,9 @@ export interface paths {
         put?: never;
         /**
          * Close a session
-         * @description Releases all leases of the session, gives up its places in queues, and ends it. A repeated close succeeds
-         *     again. If the session ended in another way, the response is `session_lost` and says how: the work may have
-         *     overlapped with another holder's.
+         * @description Ends the session, releases all of its leases, and removes its waiters from their queues. A repeated close
+         *     succeeds again. If the session ended in another way, the response is `session_lost` and says how: the work may
+         *     have overlapped with another holder's.
          */
         post: operations["closeSession"];
         delete?: never;
@@ -342,9 +342,9 @@ export interface paths {
         };
         /**
          * Read a session
-         * @description Returns a session by its public name, with its leases and its places in queues; `locks` has the first 1000 of
-         *     them. A session that has ended is known for a while. The name of a lock that the API key does not cover is
-         *     shown as `(not covered)`.
+         * @description Returns a session by its public name, with its leases and its places in queues; `locks` lists the first 1000 of
+         *     them. A session that has ended stays readable for a while. The name of a lock that the API key does not cover
+         *     is shown as `(not covered)`.
          */
         get: operations["getSession"];
         put?: never;
@@ -818,7 +818,7 @@ export interface components {
             /**
              * Format: uuid
              * @description The session that keeps the lease alive. `ttl_ms` and `grace_ms` are then those of the session and must be
-             *     absent. By default the lease is renewed by itself.
+             *     absent. By default the lease belongs to no session and needs its own renewals.
              */
             session_id?: string;
             metadata?: components["schemas"]["Metadata"];
@@ -897,7 +897,7 @@ export interface components {
             /**
              * Format: uuid
              * @description The session that keeps the leases alive. `ttl_ms` and `grace_ms` are then those of the session and must be
-             *     absent. By default the leases are renewed by themselves.
+             *     absent. By default the set belongs to no session and needs its own renewals.
              */
             session_id?: string;
             metadata?: components["schemas"]["Metadata"];
@@ -1091,7 +1091,7 @@ export interface components {
              * @description The remaining time, counted from the moment the request was sent.
              */
             expires_in_ms: number;
-            /** @description The session that keeps the lease alive. Absent if the lease is renewed by itself. */
+            /** @description The session that keeps the lease alive. Absent if the lease belongs to no session. */
             session?: components["schemas"]["SessionRef"];
             metadata?: components["schemas"]["Metadata"];
         };
@@ -1126,11 +1126,11 @@ export interface components {
              * @description The remaining time, counted from the moment the request was sent.
              */
             expires_in_ms: number;
-            /** @description The session that keeps the leases alive. Absent if they are renewed by themselves. */
+            /** @description The session that keeps the leases alive. Absent if they belong to no session. */
             session?: components["schemas"]["SessionRef"];
             metadata?: components["schemas"]["Metadata"];
         };
-        /** @description What the leases of a set have of their own. */
+        /** @description The lease of one lock of a set. All other members are those of the set. */
         SetLease: {
             name: string;
             mode: components["schemas"]["Mode"];
@@ -1139,8 +1139,8 @@ export interface components {
             fencing_token: components["schemas"]["Token"];
         };
         /**
-         * @description The names of the locks that were acquired together, or are waited for together, this one included, in order.
-         *     Absent if there is only this one. A name that the API key does not cover is shown as `(not covered)`.
+         * @description The names of all locks that were acquired together, or are waited for together, in byte order, this one
+         *     included. Absent if it is the only one. A name that the API key does not cover is shown as `(not covered)`.
          * @example [
          *       "accounts:17",
          *       "accounts:42"
@@ -1223,9 +1223,9 @@ export interface components {
              * @description The remaining time, counted from the moment the request was sent.
              */
             expires_in_ms: number;
-            /** @description The number of leases that the session keeps alive. */
+            /** @description The number of leases of the session. */
             leases: number;
-            /** @description The number of places in queues that the session has. */
+            /** @description The number of places in queues of the session. */
             places: number;
             metadata?: components["schemas"]["Metadata"];
         };
@@ -1258,9 +1258,9 @@ export interface components {
             ended_at?: string;
             /** @description The reason for the revocation. */
             reason?: string;
-            /** @description The number of leases that the session keeps alive. */
+            /** @description The number of leases of the session. */
             leases: number;
-            /** @description The number of places in queues that the session has. */
+            /** @description The number of places in queues of the session. */
             places: number;
             metadata?: components["schemas"]["Metadata"];
             /**
@@ -1335,8 +1335,8 @@ export interface components {
              */
             blocked_by: "holders" | "queue" | "disconnected";
             /**
-             * @description The leases that block the waiter, if `blocked_by` is `holders`. Empty if a set waits for its other locks
-             *     only.
+             * @description The leases that block the waiter, if `blocked_by` is `holders`. Empty if the waiter only waits for the other
+             *     locks of its `set`.
              */
             leases: components["schemas"]["LeaseInfo"][];
         };
@@ -1534,7 +1534,7 @@ export interface components {
          *     | `session_lost` | 409 | the session has ended, and its leases with it; stop the work |
          *     | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
          *     | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
-         *     | `too_many_leases` | 429 | the session has as many leases and places as one may have |
+         *     | `too_many_leases` | 429 | the session has reached its limit of leases and places |
          *     | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
          *     | `token_mismatch` | 409 | no lease with this token holds the lock |
          *     | `version_mismatch` | 409 | the fenced resource has another version |
@@ -1614,19 +1614,19 @@ export interface components {
             ended_at?: string;
             /** @description The reason for the revocation. */
             reason?: string;
-            /** @description The locks of a set that cannot be granted now. */
+            /** @description The locks of a set that cannot be granted now, if the code is `lock_held`. */
             blockers?: components["schemas"]["BlockedLock"][];
-            /** @description The locks that were acquired together with this one. */
+            /** @description The names of all locks that were acquired together, if the code is `lease_in_set`. */
             set?: string[];
         };
         /** @description A lock of a set that cannot be granted now. */
         BlockedLock: {
             name: string;
-            /** @description The holder of a lease in the way. Absent if only waiters are. */
+            /** @description The holder of a lease in the way. Absent if only waiters are in the way. */
             holder?: string;
             /** Format: int64 */
             retry_after_ms: number;
-            /** @description The number of waiters. Absent if there are none. */
+            /** @description The number of waiters in the queue. Absent if there are none. */
             ahead?: number;
         };
     };
@@ -1742,9 +1742,10 @@ export interface components {
             };
         };
         /**
-         * @description `too_many_leases`: the session has too many. `too_many_waiters`: the limit of waiting calls or streams is reached. `rate_limited`: the key has used up its
-         *     rate, or too many requests with invalid keys came from this address. Retry after `Retry-After`. Neither means
-         *     that a lease is lost.
+         * @description `too_many_waiters`: the limit of waiting calls or streams is reached. `rate_limited`: the key has used up its
+         *     rate, or too many requests with invalid keys came from this address. Retry after `Retry-After`.
+         *     `too_many_leases`: the session has reached its limit of leases and places; release some, or use another session.
+         *     None of these means that a lease is lost.
          */
         TooManyRequests: {
             headers: {
@@ -2056,10 +2057,10 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             /**
-             * @description `lock_held`: not all locks can be granted now, so none was. `blockers` has those that cannot; `holder`,
-             *     `waiters_ahead`, `retry_after_ms` and `Retry-After` sum them up. `lease_id_in_use`: the `lease_id` belongs
-             *     to leases or places with another holder, mode, capacity, session or set of locks. The other codes are
-             *     those of `/v1/locks/{name}/acquire`.
+             * @description `lock_held`: not all locks can be granted now, so none was. `blockers` lists those that cannot. `holder` is
+             *     the first of their holders; `waiters_ahead`, `retry_after_ms` and `Retry-After` are the greatest of all.
+             *     `lease_id_in_use`: the `lease_id` belongs to leases or places with another holder, mode, capacity, session
+             *     or set of locks. The other codes are those of `/v1/locks/{name}/acquire`.
              */
             409: {
                 headers: {

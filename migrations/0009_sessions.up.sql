@@ -64,6 +64,6 @@ cross join lateral (
                  case when s.ref is not null then l.acquired_at + (l.rest ->> 'max_hold')::bigint * interval '1 millisecond' end)
                as expires_at,
            timestamptz '1970-01-01 00:00:00+00' + (l.rest ->> 'claim_by')::bigint * interval '1 microsecond' as claim_by,
-           to_hex(s.ref) as session
+           lpad(to_hex(s.ref), 16, '0') as session
 ) r;
 comment on column paddock.leases.session is 'The session that keeps the lease alive; null for none.';

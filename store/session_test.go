@@ -373,3 +373,23 @@ func TestATokenOfASessionIsCurrentWhileItsRenewalIsNotVisible(t *testing.T) {
 		t.Errorf("the token is %s", v.Status)
 	}
 }
+
+// TestTheViewNamesSessions as the API does, also those whose names begin with zeros.
+func TestTheViewNamesSessions(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	id := lock.SessionID(uuid.New())
+	for id.Ref().String()[0] != '0' {
+		id = lock.SessionID(uuid.New())
+	}
+	g, err := s.OpenSession(t.Context(), lock.OpenSession{ID: id, Holder: "worker", TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAcquire(t, s, inSession("a", g))
+	var shown string
+	if err := outside.QueryRow(t.Context(), "select session from paddock.leases").Scan(&shown); err != nil || shown != id.Ref().String() {
+		t.Errorf("the session %s is shown as %q, %v", id.Ref(), shown, err)
+	}
+}

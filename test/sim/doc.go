@@ -25,6 +25,7 @@
 //   - A holder whose lease expires is informed before, unless that clock steps.
 //   - Waiters whose calls meet no fault are granted the lock in the order in which they joined.
 //   - Locks that are acquired together are granted, and released, in one decision.
+//   - Leases of a session end with it, and not before.
 //   - After the last fault every worker that lives is served in bounded time, also after a worker that died while it had
 //     the lock. Every goroutine ends, and of the locks only their events are left.
 //

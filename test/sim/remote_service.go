@@ -58,7 +58,7 @@ func call[T any](ctx context.Context, l *remoteService, c request, do func(conte
 		if locks == nil {
 			return none, newError(lock.ErrUnavailable, "Connection refused.")
 		}
-		t, err := do(ctx, locks)
+		t, err := do(ctx, l.session(locks))
 		if g, ok := any(&t).(*lock.Grant); ok && err == nil {
 			g.Until = sent.Add(time.Until(g.Until))
 		}

@@ -10,10 +10,11 @@ import (
 
 // A scenario is one of the primitives that package guard offers.
 type scenario struct {
-	lock   string // the lock's name
-	mode   lock.Mode
-	do     guardFunc
-	others []lock.Member // further locks that are acquired together with it, all or none
+	lock    string // the lock's name
+	mode    lock.Mode
+	do      guardFunc
+	others  []lock.Member // further locks that are acquired together with it, all or none
+	session bool          // keeps the leases alive, see inSession
 }
 
 // A guardFunc does work under a guard.
@@ -29,6 +30,9 @@ var scenarios = []scenario{
 	{lock: gates, mode: lock.Permit, do: byPermit},
 	{lock: ledger, mode: lock.Exclusive, do: byDo, others: aPermit},
 	{lock: ledger, mode: lock.Shared, do: byReading, others: aPermit},
+	{lock: ledger, mode: lock.Exclusive, do: byAcquire, session: true},
+	{lock: gates, mode: lock.Permit, do: byPermit, session: true},
+	{lock: ledger, mode: lock.Exclusive, do: byDo, others: aPermit, session: true},
 }
 
 // aPermit is a permit that is acquired together with another lock.

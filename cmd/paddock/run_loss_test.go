@@ -130,7 +130,7 @@ func TestPossiblyOverlappingWorkIsAFailure(t *testing.T) {
 func TestRunThatWasSuspendedTooLongKillsAtOnce(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	p := d.startRun("--ttl=2s", nightly, "--", "sh", "-c", ignoresSIGTERM)
+	p := d.startRun("--ttl=6s", nightly, "--", "sh", "-c", ignoresSIGTERM)
 	p.Stdout.Await(t, `(ready)`)
 	send := func(s syscall.Signal) {
 		if err := p.Cmd.Process.Signal(s); err != nil {

@@ -26,10 +26,10 @@ func (a *attempt) session(locks lock.Service) lock.Service {
 func (s inSession) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	ttl := a.Wait + s.plan.TTL
 	a.SessionID, a.TTL, a.Grace = lock.SessionID(a.LeaseID), 0, 0
-	if _, err := s.Service.OpenSession(ctx, lock.OpenSession{ID: a.SessionID, Holder: a.Holder, TTL: ttl}); err != nil {
+	if _, err := s.OpenSession(ctx, lock.OpenSession{ID: a.SessionID, Holder: a.Holder, TTL: ttl}); err != nil {
 		return lock.Grant{}, asLeaseLost(err)
 	}
-	if _, err := s.Service.RenewSession(ctx, lock.RenewSession{ID: a.SessionID, TTL: ttl}); err != nil {
+	if _, err := s.RenewSession(ctx, lock.RenewSession{ID: a.SessionID, TTL: ttl}); err != nil {
 		return lock.Grant{}, asLeaseLost(err)
 	}
 	g, err := s.Service.Acquire(ctx, a)
@@ -38,7 +38,7 @@ func (s inSession) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, err
 
 // Renew renews the session, and returns the lease with its end.
 func (s inSession) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
-	if _, err := s.Service.RenewSession(ctx, lock.RenewSession{ID: lock.SessionID(r.LeaseID), TTL: s.plan.TTL}); err != nil {
+	if _, err := s.RenewSession(ctx, lock.RenewSession{ID: lock.SessionID(r.LeaseID), TTL: s.plan.TTL}); err != nil {
 		return lock.Grant{}, asLeaseLost(err)
 	}
 	r.TTL = 0
@@ -48,7 +48,7 @@ func (s inSession) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) 
 
 // Release closes the session.
 func (s inSession) Release(ctx context.Context, r lock.Release) error {
-	return asLeaseLost(s.Service.CloseSession(ctx, lock.CloseSession{ID: lock.SessionID(r.LeaseID)}))
+	return asLeaseLost(s.CloseSession(ctx, lock.CloseSession{ID: lock.SessionID(r.LeaseID)}))
 }
 
 // asLeaseLost returns err as the guard of a lease knows it.

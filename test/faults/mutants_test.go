@@ -117,8 +117,8 @@ func genuine(e lock.Event) []byte { return`},
 		to: "\tif !MUTATED || l.Set == nil || d.record.Name == l.Set[0] {\n\t\td.replaceLease(l)\n\t}\n\tif updates {\n"},
 	{name: "a release of a set ends one lease", file: "lock/renew_release.go", from: "\t\tif err := d.release(r.LeaseID); err != nil && lost == nil {\n",
 		to: "\t\tif MUTATED && d != ds[0] {\n\t\t\tcontinue\n\t\t}\n\t\tif err := d.release(r.LeaseID); err != nil && lost == nil {\n"},
-	{name: "a revocation ends one lease of a set", file: "lock/revoke.go", from: "if i := d.index(l.ID); i >= 0 {",
-		to: "if i := d.index(l.ID); i >= 0 && (!MUTATED || d == home) {"},
+	{name: "a revocation ends one lease of a set", file: "lock/revoke.go", from: "if i := d.index(l.ID); i >= 0 && slices.Equal(",
+		to: "if i := d.index(l.ID); i >= 0 && (!MUTATED || d.record.Name == r.Name) && slices.Equal("},
 }
 
 // roundsToFind is how many rounds may be needed to find a mutant. Most need one or two; a mutant that only a crash in a

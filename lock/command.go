@@ -62,7 +62,7 @@ type Decision struct {
 	Due time.Time
 }
 
-// An EndedLease tells of a lease that a decision has ended, and how: Released, Expired, Revoked or Withdrawn.
+// An EndedLease describes a lease that a decision has ended, and how: Released, Expired, Revoked or Withdrawn.
 type EndedLease struct {
 	ID    LeaseID
 	Token Token

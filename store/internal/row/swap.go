@@ -76,7 +76,6 @@ type Written struct {
 // Run writes the changes, and marks those that were written. It is one round trip, which commits.
 func (s *Swap) Run(ctx context.Context, conn *pgx.Conn) (w Written, err error) {
 	text, args := s.encode()
-	acceptArrays(conn.TypeMap())
 	b := &pgx.Batch{}
 	if s.Pooled && !s.Commit {
 		database.QueueSettings(b, database.RowTimeout)
@@ -145,40 +144,36 @@ func entryOf(ord int, entry []byte) []column {
 	return append(ofChange(ord), column{"entry", "json", &entry})
 }
 
-// A writing is the parameters of sql/swap.sql that are rows.
+// arrays are the columns of some rows, as parameters of unnest. The elements are pointers, which pgx follows.
+type arrays []pgtype.FlatArray[any]
+
+// add adds a row. There will be about n.
+func (a *arrays) add(row []column, n int) {
+	if *a == nil {
+		all := make([]any, n*len(row))
+		for i := range row {
+			*a = append(*a, all[i*n:i*n:(i+1)*n])
+		}
+	}
+	for i, c := range row {
+		(*a)[i] = append((*a)[i], c.value)
+	}
+}
+
+// A writing is the parameters of sql/swap.sql that are arrays.
 type writing struct {
 	changes int
-	sets    [swapSets][]array // the columns
-	only    [swapSets][]any   // instead, the values of the only row; see variant.plain
-	events  int               // in all entries
-
-	write write    // used again for each record
-	row   []column // of write
+	sets    [swapSets]arrays
+	events  int      // in all entries
+	row     []column // used again for each write
 }
 
 // add adds a row to a set. Most sets have about one row a change, or none.
-func (w *writing) add(set int, row []column) {
-	if (variant{Single: w.changes == 1}).plain(set) {
-		w.only[set] = values(row)
-		return
-	}
-	columns := w.sets[set]
-	if columns == nil {
-		columns = newArrays(row, w.changes)
-		w.sets[set] = columns
-	}
-	for i := range row {
-		columns[i].add(row[i].value)
-	}
-}
-
-// has reports whether the set has a row.
-func (w *writing) has(set int) bool { return w.sets[set] != nil || w.only[set] != nil }
+func (w *writing) add(set int, row []column) { w.sets[set].add(row, w.changes) }
 
 // encode returns the statement and its parameters.
 func (s *Swap) encode() (text string, args []any) {
-	w := &writing{changes: len(s.Changes)}
-	w.row = w.write.columns(make([]column, 0, len(writeColumns)))
+	w := writing{changes: len(s.Changes), row: make([]column, 0, len(writeColumns))}
 	for i, change := range s.Changes {
 		w.addChange(i+1, change, s.Now)
 	}
@@ -191,21 +186,20 @@ func (s *Swap) encode() (text string, args []any) {
 		s.Now, latest, s.Epoch.Started, s.Epoch.Number, closed, s.Epoch.Longest.Milliseconds(), MarkSpace, len(s.Changes),
 	}
 	v := variant{
-		Endings: w.has(endings), Parts: w.has(drops) || w.has(saves), Events: w.has(entries),
+		Endings: w.sets[endings] != nil, Parts: w.sets[drops] != nil || w.sets[saves] != nil, Events: w.sets[entries] != nil,
 		Single: len(s.Changes) == 1, Whole: s.Whole && len(s.Changes) > 1,
 	}
 	for i, set := range inSwap {
-		switch {
-		case !v.has(i):
-			continue
-		case v.plain(i):
-			args = append(args, w.only[i]...)
-			continue
-		case w.sets[i] == nil:
-			w.sets[i] = newArrays(set.columns, 0)
-		}
-		for j := range w.sets[i] {
-			args = append(args, &w.sets[i][j])
+		for j := range set.columns {
+			switch all := w.sets[i]; {
+			case !v.has(i):
+			case all == nil:
+				args = append(args, pgtype.FlatArray[any]{})
+			case v.plain(i):
+				args = append(args, all[j][0])
+			default:
+				args = append(args, all[j])
+			}
 		}
 	}
 	return sqlSwaps[v], args
@@ -219,10 +213,11 @@ func (w *writing) addChange(ord int, change *Change, now time.Time) {
 		w.add(endings, endingOf(ord, ref))
 	}
 	ended, given := differing(before.Leases, after.Leases)
-	w.write = write{
+	row := &write{
 		tid: change.Before.TID, xmin: pgtype.Uint32{Uint32: change.Before.Xmin, Valid: true},
 		until: until(before.Leases, ended, given, change.At), events: pgtype.Bool{Bool: len(change.Events) > 0, Valid: true}, storedRecord: storeRecord(after),
 	}
+	w.row = row.columns(w.row[:0])
 	w.add(writes, w.row)
 	if len(change.Events) > 0 {
 		w.add(entries, entryOf(ord, appendEntry(nil, after.Name, change.Before.LastEvent, w.events, change.Events, now)))

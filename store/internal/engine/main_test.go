@@ -106,13 +106,26 @@ func (r *replica) reset() {
 	r.looks, r.lockingLooks, r.swaps = 0, 0, 0
 }
 
-func wants(name string) lock.Acquire {
-	a := lock.Acquire{Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "h", Mode: lock.Exclusive, TTL: time.Minute}
+// wants acquires the lock, or the set of several.
+func wants(names ...string) lock.Acquire {
+	a := lock.Acquire{LeaseID: lock.LeaseID(uuid.New()), Holder: "h", TTL: time.Minute}
+	for _, name := range names {
+		a.Set = append(a.Set, lock.Member{Name: name})
+	}
 	a, err := a.Resolve(lock.Bounds{MinTTL: lock.MinTTL, MaxTTL: lock.MaxTTL, MaxWaiters: lock.DefaultMaxWaiters})
 	if err != nil {
 		panic(err)
 	}
 	return a
+}
+
+// endOf releases what a has acquired.
+func endOf(a lock.Acquire) lock.Release {
+	r := lock.Release{Name: a.Name, LeaseID: a.LeaseID}
+	for _, m := range a.Set {
+		r.Set = append(r.Set, m.Name)
+	}
+	return r
 }
 
 // must decides the command, which must not be refused.

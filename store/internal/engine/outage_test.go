@@ -52,7 +52,7 @@ func TestALateCommitStallsNoOtherCall(t *testing.T) {
 			a, done := wants("slow"), make(chan error, 1)
 			var cmd lock.Command = a
 			if c.locks {
-				cmd = acquireAll{[]string{"slow", "other"}, a.LeaseID, time.Minute}
+				cmd = wants("slow", "other")
 			}
 			go func() {
 				_, err := r.Do(t.Context(), cmd)
@@ -256,7 +256,7 @@ func TestACommandThatFailsFailsAlone(t *testing.T) {
 	url := pgtest.URL(t)
 	r := newReplica(t, url, 1)
 	connect(t, url).exec(fmt.Sprintf(failing, 1000, "22012"))
-	_, errs := r.DoAll(t.Context(), []lock.Command{wants("a"), wants("bad"), wants("b"), wants("bad:too"), both("c", "bad"), both("d", "e")})
+	_, errs := r.DoAll(t.Context(), []lock.Command{wants("a"), wants("bad"), wants("b"), wants("bad:too"), wants("c", "bad"), wants("d", "e")})
 	for i, want := range []error{nil, lock.ErrInternal, nil, lock.ErrInternal, lock.ErrInternal, nil} {
 		if !errors.Is(errs[i], want) {
 			t.Errorf("command %d: %v, want %v", i, errs[i], want)
@@ -280,7 +280,7 @@ func TestALockThatCannotBeReadFailsAlone(t *testing.T) {
 			url := pgtest.URL(t)
 			r := newReplica(t, url, 1)
 			connect(t, url).exec("insert into paddock.records (name) values ('bad'); update paddock.records set " + change)
-			_, errs := r.DoAll(t.Context(), []lock.Command{wants("a"), wants("bad"), wants("b"), both("c", "bad")})
+			_, errs := r.DoAll(t.Context(), []lock.Command{wants("a"), wants("bad"), wants("b"), wants("c", "bad")})
 			for i, want := range []error{nil, lock.ErrInternal, nil, lock.ErrInternal} {
 				if !errors.Is(errs[i], want) {
 					t.Errorf("command %d: %v, want %v", i, errs[i], want)

@@ -9,78 +9,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-// An acquireAll acquires several locks, or none of them.
-type acquireAll struct {
-	names []string
-	id    lock.LeaseID
-	ttl   time.Duration
-}
-
-func (c acquireAll) Names() []string { return c.names }
-
-func (c acquireAll) Refs() (refs []lock.LeaseRef) {
-	for _, name := range c.names {
-		refs = append(refs, lock.RefOf(name, c.id))
-	}
-	return refs
-}
-
-func (c acquireAll) Tokens() int { return len(c.names) }
-
-func (c acquireAll) Apply(v lock.View) lock.Decision {
-	return each(v, func(i int, v lock.View) lock.Decision {
-		a := lock.Acquire{Name: c.names[i], LeaseID: c.id, Holder: "h", Mode: lock.Exclusive, TTL: c.ttl}
-		return a.Apply(v)
-	})
-}
-
-// A releaseAll releases what an acquireAll has acquired.
-type releaseAll struct{ acquireAll }
-
-func (c releaseAll) Tokens() int { return 0 }
-
-func (c releaseAll) Apply(v lock.View) lock.Decision {
-	return each(v, func(i int, v lock.View) lock.Decision { return lock.Release{Name: c.names[i], LeaseID: c.id}.Apply(v) })
-}
-
-// each decides for each lock, and returns one decision: the first refusal, or what all of them have changed.
-func each(v lock.View, decide func(int, lock.View) lock.Decision) (all lock.Decision) {
-	for i, l := range v.Locks {
-		one := v
-		one.Locks = []lock.Record{l}
-		d := decide(i, one)
-		if d.Err != nil {
-			return lock.Decision{Now: v.Now, Locks: v.Locks, Err: d.Err}
-		}
-		all.Now, all.Lease, all.Replayed = d.Now, d.Lease, d.Replayed
-		all.Locks, all.Events = append(all.Locks, d.Locks...), append(all.Events, d.Events...)
-		all.Changed = all.Changed || d.Changed
-		if all.Due.IsZero() || !d.Due.IsZero() && d.Due.Before(all.Due) {
-			all.Due = d.Due
-		}
-	}
-	return all
-}
-
-func both(a, b string) acquireAll {
-	return acquireAll{names: []string{a, b}, id: lock.LeaseID(uuid.New()), ttl: time.Minute}
-}
-
-// TestACommandOnSeveralLocksIsOneTransaction, whose tokens are of each lock, and which is refused as a whole.
+// TestACommandOnSeveralLocksIsOneTransaction, with one token, and which is refused as a whole.
 func TestACommandOnSeveralLocksIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	r, s := newReplica(t, url, 1), connect(t, url)
 	r.acquires("other") // so that the length of its lease is recorded
 	r.reset()
-	c := both("b", "a")
+	c := wants("b", "a")
 	out := r.must(c)
 	r.used(1, 0, 1)
 	if len(out.Locks) != 2 || out.Due.IsZero() || s.number("select count(distinct xmin::text) from paddock.records where name in ('a', 'b')") != 1 {
@@ -90,22 +31,22 @@ func TestACommandOnSeveralLocksIsOneTransaction(t *testing.T) {
 		t.Errorf("repeated, it gave %+v", again)
 	}
 	single := r.acquires("c")
-	for _, refused := range []acquireAll{both("a", "free"), both("free", "c"), {names: []string{"free", "c", "free too"}, id: c.id, ttl: time.Minute}} {
+	for _, refused := range []lock.Acquire{wants("a", "free"), wants("free", "c"), wants("free", "c", "free:too")} {
 		if _, err := r.Do(t.Context(), refused); !errors.Is(err, lock.ErrHeld) {
-			t.Errorf("%v: %v", refused.names, err)
+			t.Errorf("%v: %v", refused.Names(), err)
 		}
 	}
 	if n := s.number("select count(*) from paddock.records where name like 'free%' and (lease_id is not null or revision > 0)"); n != 0 {
 		t.Errorf("%d locks were written by a command that was refused", n)
 	}
-	r.must(releaseAll{c})
-	r.must(releaseAll{c}) // again: how both leases ended is read
+	r.must(endOf(c))
+	r.must(endOf(c)) // again: how both leases ended is read
 	if _, err := r.Do(t.Context(), c); !errors.Is(err, lock.ErrLeaseLost) {
 		t.Errorf("acquired again after its end: %v", err)
 	}
 	r.releases(single)
-	next := both("c", "a")
-	outcomes, errs := r.DoAll(t.Context(), []lock.Command{wants("b"), next, lock.Release{Name: "c", LeaseID: next.id}, wants("c"), wants("a")})
+	next := wants("c", "a")
+	outcomes, errs := r.DoAll(t.Context(), []lock.Command{wants("b"), next, endOf(next), wants("c"), wants("b")})
 	if want := []error{nil, nil, nil, nil, lock.ErrHeld}; !slices.EqualFunc(errs, want, errors.Is) {
 		t.Errorf("in one batch: %v, want %v", errs, want)
 	}
@@ -119,35 +60,28 @@ func TestASetIsDecidedOnTheCache(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	r, other := newReplica(t, url, 1), newReplica(t, url, 2)
-	set := func() lock.Acquire {
-		return lock.Acquire{
-			Set: []lock.Member{{Name: "a", Mode: lock.Exclusive}, {Name: "b", Mode: lock.Exclusive}}, Holder: "h",
-			LeaseID: lock.LeaseID(uuid.New()), TTL: time.Minute,
-		}
-	}
-	release := func(r *replica, a lock.Acquire) { r.must(lock.Release{Set: []string{"a", "b"}, LeaseID: a.LeaseID}) }
-	first := set()
+	first := wants("a", "b")
 	r.must(first)
-	release(r, first)
+	r.must(endOf(first))
 	r.reset()
-	cached := set()
+	cached := wants("a", "b")
 	r.must(cached)
 	r.used(0, 0, 1)
-	release(r, cached)
+	r.must(endOf(cached))
 	r.used(0, 0, 1)
 	between := other.acquires("b")
 	other.releases(between)
 	r.reset()
-	missed := set()
+	missed := wants("a", "b")
 	out := r.must(missed)
 	r.used(0, 1, 2)
 	if len(out.Members) != 2 || out.Members[0].Token != out.Members[1].Token || out.Lease.Token <= between.Token {
 		t.Errorf("after token %d it was granted %+v", between.Token, out.Members)
 	}
-	if _, err := other.Do(t.Context(), set()); !errors.Is(err, lock.ErrHeld) {
+	if _, err := other.Do(t.Context(), wants("a", "b")); !errors.Is(err, lock.ErrHeld) {
 		t.Errorf("another one gave %v", err)
 	}
-	release(other, missed)
+	other.must(endOf(missed))
 }
 
 // holders records which caller holds which lock, by the answers.
@@ -192,11 +126,11 @@ func TestCommandsOnSeveralLocksOfTwoReplicas(t *testing.T) {
 		r, random := replicas[i%2], rand.New(rand.NewPCG(1, uint64(i)))
 		all.Go(func() {
 			for range pairs {
-				names := random.Perm(locks)[:1+random.IntN(3)]
-				c := acquireAll{id: lock.LeaseID(uuid.New()), ttl: time.Hour}
-				for _, n := range names {
-					c.names = append(c.names, fmt.Sprint("lock:", n))
+				var names []string
+				for _, n := range random.Perm(locks)[:1+random.IntN(3)] {
+					names = append(names, fmt.Sprint("lock:", n))
 				}
+				c := wants(names...)
 				_, err := r.Do(t.Context(), c)
 				if errors.Is(err, lock.ErrHeld) {
 					continue
@@ -205,9 +139,9 @@ func TestCommandsOnSeveralLocksOfTwoReplicas(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				h.hold(c.names, c.id)
-				h.free(c.names)
-				if _, err := r.Do(t.Context(), releaseAll{c}); err != nil {
+				h.hold(names, c.LeaseID)
+				h.free(names)
+				if _, err := r.Do(t.Context(), endOf(c)); err != nil {
 					t.Error(err)
 					return
 				}
@@ -235,7 +169,7 @@ func TestSeveralLocksOfWhichOneIsLockedOutside(t *testing.T) {
 	r, outside := newReplica(t, url, 1), connect(t, url)
 	r.releases(r.acquires("b"))
 	outside.exec("begin; select from paddock.records where name = 'b' for update")
-	c, done := both("a", "b"), make(chan error, 1)
+	c, done := wants("a", "b"), make(chan error, 1)
 	go func() {
 		_, err := r.Do(t.Context(), c)
 		done <- err
@@ -249,7 +183,7 @@ func TestSeveralLocksOfWhichOneIsLockedOutside(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	r.must(releaseAll{c})
+	r.must(endOf(c))
 }
 
 // TestSeveralLeasesExpire at the instant that the decision gives, and a sweep of each lock finds that.
@@ -257,19 +191,19 @@ func TestSeveralLeasesExpire(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	r, s := newReplica(t, url, 1), connect(t, url)
-	c := both("a", "b")
-	c.ttl = 200 * time.Millisecond
+	c := wants("a", "b")
+	c.TTL = 200 * time.Millisecond
 	out := r.must(c)
-	if !out.Due.Equal(out.Now.Add(c.ttl)) {
-		t.Errorf("due at %v, want %v", out.Due, out.Now.Add(c.ttl))
+	if !out.Due.Equal(out.Now.Add(c.TTL)) {
+		t.Errorf("due at %v, want %v", out.Due, out.Now.Add(c.TTL))
 	}
 	s.until("select bool_and(expires_at < clock_timestamp()) from paddock.records")
-	next := both("b", "a") // ends both
+	next := wants("b", "a") // ends both
 	if again := r.must(next); len(again.Events) != 4 {
 		t.Errorf("the events are %+v", again.Events)
 	}
 	e := new(lock.Error)
-	if _, err := r.Do(t.Context(), releaseAll{c}); !errors.As(err, &e) || e.Ended != lock.Expired {
+	if _, err := r.Do(t.Context(), endOf(c)); !errors.As(err, &e) || e.Ended != lock.Expired {
 		t.Errorf("releasing what has expired: %v", err)
 	}
 }

@@ -112,8 +112,13 @@ func TestLockedSessionsDelayNoOtherHeartbeat(t *testing.T) {
 			ended <- nil
 		}()
 	}
-	time.Sleep(3 * time.Second) // until the replica knows which sessions are locked
-	if err := heartbeatsWithin(t, s, other, 2*time.Second, 20); err != nil {
+	var err error
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); { // until the replica knows which sessions are locked
+		if err = heartbeatsWithin(t, s, other, 2*time.Second, 20); err == nil {
+			break
+		}
+	}
+	if err != nil {
 		t.Error(err)
 	}
 	cancel()
@@ -210,6 +215,41 @@ func TestARepeatedOpeningIsWritten(t *testing.T) {
 	}
 	if number(t, outside, version) == before {
 		t.Error("an opening that was repeated was confirmed from what may be on this server alone")
+	}
+}
+
+// TestARepeatedEndIsWritten, for the same reason: the first close or revocation may not be durable yet.
+func TestARepeatedEndIsWritten(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(ctx context.Context, s *store.Store, id lock.SessionID) error{
+		"close": func(ctx context.Context, s *store.Store, id lock.SessionID) error {
+			return s.CloseSession(ctx, lock.CloseSession{ID: id})
+		},
+		"revocation": func(ctx context.Context, s *store.Store, id lock.SessionID) error {
+			_, err := s.RevokeSession(ctx, lock.RevokeSession{Ref: id.Ref(), Reason: "stuck"})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			s, outside := open(t, url), connect(t, url)
+			g := openSession(t, s, time.Hour, 0)
+			const version, ended = "select xmin::text::bigint from paddock.sessions", "select (extract(epoch from ended_at) * 1e6)::bigint from paddock.sessions"
+			var versions, ends [2]int64
+			for i := range versions {
+				if err := end(t.Context(), s, g.ID); err != nil {
+					t.Fatal(err)
+				}
+				versions[i], ends[i] = number(t, outside, version), number(t, outside, ended)
+			}
+			if versions[0] == versions[1] {
+				t.Error("it was confirmed from what may be on this server alone")
+			}
+			if ends[0] != ends[1] {
+				t.Error("it has moved the end")
+			}
+		})
 	}
 }
 

@@ -343,3 +343,45 @@ func TestADrainedSetKeepsItsPlaces(t *testing.T) {
 	giveSet(t, s, back.granted(t))
 	second.granted(t)
 }
+
+// TestARevocationThatIsCutOffIsNotCalledOneWithoutEffect: of the leases with one token, a reader's is revoked, and the set's,
+// which a second transaction revokes, are not, since a row of it is locked.
+func TestARevocationThatIsCutOffIsNotCalledOneWithoutEffect(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	reads := acquire("a")
+	reads.Mode, reads.Grace = lock.Shared, time.Minute // revoked leases are seen until their grace is over
+	reader := mustAcquire(t, s, reads)
+	set := setOf("set", "a", "b")
+	set.Set[0].Mode, set.Grace = lock.Shared, time.Minute
+	if g := mustAcquire(t, s, set); g.Members[0].Token != reader.Token {
+		t.Fatalf("the set's lease of a reader's lock has token %d, want %d", g.Members[0].Token, reader.Token)
+	}
+	exec(t, outside, "begin")
+	exec(t, outside, "select from paddock.records where name = 'b' for update")
+	r := lock.Revoke{Name: "a", Token: reader.Token, Reason: "stuck"}
+	if _, err := s.Revoke(t.Context(), r); !errors.Is(err, lock.ErrUnknownOutcome) {
+		t.Errorf("cut off, it gave %v", err)
+	}
+	exec(t, outside, "rollback")
+	revokedAt := map[string]int{"a": 2, "b": 1}
+	if _, err := s.Revoke(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range revokedAt {
+		l, err := s.Lock(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		revoked := 0
+		for _, lease := range l.Leases {
+			if lease.Revoked {
+				revoked++
+			}
+		}
+		if revoked != want {
+			t.Errorf("%d leases of %s are revoked, want %d: %+v", revoked, name, want, l.Leases)
+		}
+	}
+}

@@ -269,6 +269,36 @@ func TestVerificationDoesNotApplyToTheNextLeaseInTheSlot(t *testing.T) {
 	}
 }
 
+// TestVerificationMayPrecedeTheCommitOfTheNextLeaseInTheSlot: that lease was decided at an earlier instant, but nobody had
+// been told of it. After its holder was told, or if no lease had the token, it would be a violation.
+func TestVerificationMayPrecedeTheCommitOfTheNextLeaseInTheSlot(t *testing.T) {
+	t.Parallel()
+	first := 1
+	for _, c := range []struct {
+		name     string
+		slot     *int
+		answered int
+		ok       bool
+	}{
+		{"committed after the verification", &first, 450, true},
+		{"told before the verification", &first, 394, false},
+		{"no lease has the token", nil, 450, false},
+	} {
+		f := newSharedFixture()
+		ann, bob := f.grant(1, "ann", 1, 100), f.grant(2, "bob", 2, 200)
+		f.release(ann, 300)
+		f.verifyToken(c.slot, lock.Ended, 0, 400)
+		cyd := f.grant(3, "cyd", 1, 390)
+		f.Calls[len(f.Calls)-1].Answered = time.Duration(c.answered) * time.Millisecond
+		f.renew(cyd, 600, 595, 605)
+		f.release(bob, 700)
+		f.release(cyd, 800)
+		if r := f.Check(verify.CheckOptions{}); r.OK() != c.ok {
+			t.Errorf("%s: %s", c.name, text(t, r))
+		}
+	}
+}
+
 // TestVerificationOfATokenSaysNothingAboutOneOfItsLeases: the token of two readers is current because of one of them. The
 // renewal of the other one was decided before its end, and is committed after it. With a verification of its slot, it would
 // be a violation.

@@ -227,6 +227,9 @@ func (c Call) requestText() string {
 	case lock.Watch:
 		return fmt.Sprintf("watch version %s, waiting %v", a.Seen, a.Wait)
 	case lock.Verify:
+		if a.Slot != nil {
+			return fmt.Sprintf("verify token %d in slot %d", a.Token, *a.Slot)
+		}
 		return fmt.Sprintf("verify token %d", a.Token)
 	case lock.FencedWrite:
 		text := fmt.Sprintf("write %s under token %d", a.Key, a.Token)

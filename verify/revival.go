@@ -74,6 +74,10 @@ func (t *lockHistory) renewedAfterVerification(l *lease, c *Check) {
 		if l.granted != nil && l.granted.At.After(at) {
 			continue // it was about an earlier reader in the same slot and phase
 		}
+		asked, _ := v.Request.(lock.Verify)
+		if first := l.firstAnswer(); asked.Slot != nil && l.mode == lock.Shared && (first == nil || first.Answered > v.Sent) {
+			continue // likewise: the grant may have been committed later, though its instant is earlier
+		}
 		if l.ended != nil && l.ended.Kind != lock.Expired && !l.ended.At.After(at) {
 			continue // it was released or revoked after its renewals
 		}

@@ -53,10 +53,9 @@ type Decision struct {
 	// Ready are the waiting sets that have become next and compatible at one of the locks, see Lease.Set. Send a
 	// Sweep of each: it grants the set if that is so at its other locks, too.
 	Ready [][]string
-	// Rest is the set of a lease that the command must still end together with the other leases of the set, for which
-	// it needs their locks. Send the command again with Set = Rest, until Rest is nil. Only a Revoke and an
-	// EndSession have it.
-	Rest []string
+	// Rest goes on with what the command has left: a set, whose leases it must end together, for which it needs all of
+	// their locks. Apply it next, and its Rest, until that is nil. Only a Revoke and an EndSession have one.
+	Rest Command
 	// Due is when the locks may next change without a request: a Sweep at this instant ends a lease, promotes a
 	// waiter, or returns a later Due. Zero means never.
 	Due time.Time

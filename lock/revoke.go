@@ -13,7 +13,7 @@ import (
 // same token and slot.
 //
 // A lease of a set is revoked together with the others of the set. That needs a decision on all of their locks: the
-// decision's Rest names them.
+// decision's Rest makes it.
 //
 // The lease ends at once. Conflicting grants wait until its grace is over, which starts at the revocation, or at the
 // expiry if that was earlier. SkipGrace skips the grace; it also ends the grace of a lease that is revoked already. A
@@ -26,13 +26,13 @@ type Revoke struct {
 	Reason     string    // for people: 1 to MaxReasonLength characters
 	SkipGrace  bool      // end the grace at once
 
-	// Set is the Rest of the previous decision; nil in a request. It includes Name. The leases of this set are revoked.
-	Set []string
+	set   []string // of a Rest: the leases of this set, which includes Name, are revoked
+	began bool     // of a Rest: leases have been revoked
 }
 
 // Resolve returns r, or an ErrInvalid error that names the invalid field.
 func (r Revoke) Resolve() (Revoke, error) {
-	r.Set = nil
+	r.set, r.began = nil, false
 	return r, cmp.Or(
 		CheckName(r.Name),
 		checkToken(r.Token),
@@ -42,7 +42,7 @@ func (r Revoke) Resolve() (Revoke, error) {
 }
 
 // Names returns the lock's name, or those of the set, in order.
-func (r Revoke) Names() []string { return namesOf(r.Name, r.Set) }
+func (r Revoke) Names() []string { return namesOf(r.Name, r.set) }
 
 // Refs returns nil: a Revoke has no lease_id.
 func (r Revoke) Refs() []LeaseRef { return nil }
@@ -54,7 +54,7 @@ func (r Revoke) Tokens() int { return 0 }
 // After that it succeeds until the next grant, if no other lease has the token.
 func (r Revoke) Apply(v View) Decision {
 	ds := newDeciders(v)
-	home, selected := ds.of(r.Name), false
+	home, selected := ds.of(r.Name), r.began
 	var rest []string
 	for _, l := range home.record.Leases {
 		switch {
@@ -62,7 +62,7 @@ func (r Revoke) Apply(v View) Decision {
 		case l.Set == nil:
 			home.revoke(l, r)
 			selected = true
-		case slices.Equal(l.Set, r.Set) && !home.isSpent():
+		case slices.Equal(l.Set, r.set) && !home.isSpent():
 			ds.revoke(l, r)
 			selected = true
 		case !l.Revoked() || r.SkipGrace:
@@ -72,7 +72,8 @@ func (r Revoke) Apply(v View) Decision {
 	ds.promote()
 	if rest != nil {
 		out := ds.finish(nil)
-		out.Rest = rest
+		r.set, r.began = rest, selected
+		out.Rest = r
 		return out
 	}
 	if selected || home.record.Token == r.Token && home.record.LastEnd == Revoked {

@@ -172,13 +172,11 @@ type EndSession struct {
 	How       Kind // as Session.Ended
 	Reason    string
 	SkipGrace bool
-	// Set is the Rest of the previous decision; nil at first. It includes Name. The session's leases and places of this set
-	// are ended.
-	Set []string
+	set       []string // of a Rest: the session's leases and places of this set, which includes Name, are ended
 }
 
 // Names returns the lock's name, or those of the set, in order.
-func (e EndSession) Names() []string { return namesOf(e.Name, e.Set) }
+func (e EndSession) Names() []string { return namesOf(e.Name, e.set) }
 
 // Refs returns nil.
 func (e EndSession) Refs() []LeaseRef { return nil }
@@ -206,21 +204,24 @@ func (e EndSession) Apply(v View) Decision {
 	}
 	ds.promote()
 	out := ds.finish(nil)
-	for i := range home.record.Leases {
-		if l := &home.record.Leases[i]; l.Session == e.Ref && l.Set != nil {
-			out.Rest = l.Set
+	left := func(l *Lease) {
+		if l.Session == e.Ref && l.Set != nil {
+			rest := e
+			rest.set = l.Set
+			out.Rest = rest
 		}
 	}
+	for i := range home.record.Leases {
+		left(&home.record.Leases[i])
+	}
 	for _, w := range home.record.Queue {
-		if w.Lease.Session == e.Ref && w.Lease.Set != nil {
-			out.Rest = w.Lease.Set
-		}
+		left(&w.Lease)
 	}
 	return out
 }
 
 // ends reports whether e ends the lease or the waiter with this lease: one of the session, alone or of the set.
-func (e EndSession) ends(l *Lease) bool { return l.Session == e.Ref && slices.Equal(l.Set, e.Set) }
+func (e EndSession) ends(l *Lease) bool { return l.Session == e.Ref && slices.Equal(l.Set, e.set) }
 
 // endLeaseOf ends the lease of the session at each lock.
 func (ds deciders) endLeaseOf(e EndSession, id LeaseID) {

@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -135,8 +136,7 @@ func TestManyLargeSetsAreRevoked(t *testing.T) {
 				if n > 100 || d.Err != nil {
 					t.Fatalf("after %d decisions: %v", n, d.Err)
 				}
-				r.Set = d.Rest
-				d = s.do(r)
+				d = s.do(d.Rest)
 			}
 			for _, name := range s.names {
 				for _, l := range s.locks[name].Leases {
@@ -173,8 +173,7 @@ func TestASessionEndsManyLargeSets(t *testing.T) {
 				if n > 100 || d.Err != nil {
 					t.Fatalf("after %d decisions: %v", n, d.Err)
 				}
-				e.Set = d.Rest
-				d = s.do(e)
+				d = s.do(d.Rest)
 			}
 			for _, name := range s.names {
 				for _, l := range s.locks[name].Leases {
@@ -198,7 +197,7 @@ func TestARevocationInPartsIncludesAReaderBetween(t *testing.T) {
 		s.do(a)
 	}
 	r := lock.Revoke{Name: s.names[0], Token: 1, Reason: "r"}
-	r.Set = s.do(r).Rest
+	rest := s.do(r).Rest
 	between := s.acquire(2, lock.Shared)
 	between.Name, between.Mode, between.Set = s.names[0], lock.Shared, nil
 	elsewhere := s.acquire(2, lock.Shared)
@@ -208,12 +207,12 @@ func TestARevocationInPartsIncludesAReaderBetween(t *testing.T) {
 	joined := s.locks[s.names[0]]
 	joined.Leases = append([]lock.Lease{joined.Leases[2]}, joined.Leases[:2]...) // as a store may read them
 	s.locks[s.names[0]] = joined
-	for n := 0; r.Set != nil; n++ {
+	for n := 0; rest != nil; n++ {
 		if n > 3 {
-			t.Fatalf("after %d decisions %v are left", n, r.Set)
+			t.Fatalf("after %d decisions %v are left", n, rest)
 		}
-		d := s.do(r)
-		if r.Set = d.Rest; d.Err != nil {
+		d := s.do(rest)
+		if rest = d.Rest; d.Err != nil {
 			t.Fatal(d.Err)
 		}
 	}
@@ -222,5 +221,36 @@ func TestARevocationInPartsIncludesAReaderBetween(t *testing.T) {
 	}
 	if left := s.locks[s.names[1]].Leases; len(left) != 1 || left[0].ID != elsewhere.LeaseID || left[0].Set != nil {
 		t.Errorf("another lock has %+v", left)
+	}
+}
+
+// TestARevocationInPartsIsAnsweredByAllOfThem: the set that is left is released before the second decision, so that nothing has
+// the token any more, and it was not a revocation that ended it.
+func TestARevocationInPartsIsAnsweredByAllOfThem(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		reader bool // a lease of the same token that the first decision revokes
+		want   error
+	}{
+		"the first one has revoked a lease": {true, nil},
+		"none has revoked anything":         {false, lock.ErrTokenMismatch},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLargeSet(t)
+			if c.reader {
+				reader := s.acquire(0, lock.Shared)
+				reader.Name, reader.Mode, reader.Set = s.names[0], lock.Shared, nil
+				s.do(reader)
+			}
+			set := s.acquire(1, lock.Shared)
+			set.Set = set.Set[:2]
+			s.do(set)
+			first := s.do(lock.Revoke{Name: s.names[0], Token: s.locks[s.names[0]].Token, Reason: "r"})
+			s.do(lock.Release{Set: set.Names(), LeaseID: set.LeaseID})
+			if d := s.do(first.Rest); !errors.Is(d.Err, c.want) {
+				t.Errorf("the second one is answered with %v, want %v", d.Err, c.want)
+			}
+		})
 	}
 }

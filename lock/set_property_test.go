@@ -113,8 +113,8 @@ func (m *setMachine) revoke(t *rapid.T) {
 		t.Skip("nothing is held")
 	}
 	r := lock.Revoke{Name: name, Token: leases[0].Token, Reason: "test", SkipGrace: rapid.Bool().Draw(t, "skip grace")}
-	for d := m.applyAll(r); d.Rest != nil; d = m.applyAll(r) {
-		r.Set = d.Rest
+	for d := m.applyAll(r); d.Rest != nil; {
+		d = m.applyAll(d.Rest)
 	}
 	m.check(r)
 }

@@ -14,12 +14,8 @@ import (
 
 // Acquire grants the lock, or waits for it, see lock.Service.
 func (s *Store) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
-	a, err := a.Resolve(s.bounds)
+	a, err := s.prepare(ctx, a)
 	if err != nil {
-		return lock.Grant{}, err
-	}
-	a = s.own(a)
-	if a.SessionFull, err = s.isFull(ctx, a.SessionID.Ref(), max(len(a.Set), 1)); err != nil {
 		return lock.Grant{}, err
 	}
 	if a.Wait == 0 {
@@ -28,21 +24,20 @@ func (s *Store) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error)
 	return granted(s.waiters.Acquire(ctx, a))
 }
 
-// isFull reports whether the session, which may be none, cannot have leases of so many more locks, as far as is known.
-func (s *Store) isFull(ctx context.Context, ref lock.SessionRef, locks int) (full bool, err error) {
-	if ref == 0 {
-		return false, nil
+// prepare returns a as this replica decides it: with a LeaseID, and with what is known of its session.
+func (s *Store) prepare(ctx context.Context, a lock.Acquire) (lock.Acquire, error) {
+	a, err := a.Resolve(s.bounds)
+	if err != nil {
+		return a, err
 	}
-	return s.sessions.IsFull(ctx, ref, locks, s.bounds.MaxSessionLeases)
-}
-
-// own returns a as this replica decides it, with a LeaseID.
-func (s *Store) own(a lock.Acquire) lock.Acquire {
 	a.Attachment, a.Replica, a.LimitReached, a.SessionFull = 0, s.self, false, false
 	if a.GeneratedID = a.LeaseID == (lock.LeaseID{}); a.GeneratedID {
 		a.LeaseID = lock.LeaseID(uuid.New())
 	}
-	return a
+	if ref := a.SessionID.Ref(); ref != 0 {
+		a.SessionFull, err = s.sessions.IsFull(ctx, ref, len(a.Names()), s.bounds.MaxSessionLeases)
+	}
+	return a, err
 }
 
 // Renew moves the end of a lease, see lock.Service.
@@ -78,17 +73,18 @@ func (s *Store) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 	if err != nil {
 		return lock.Lock{}, err
 	}
-	out, err := s.engine.Do(ctx, r)
+	var cmd lock.Command = r
+	out, err := s.engine.Do(ctx, cmd)
 	for err == nil && out.Rest != nil {
-		r.Set = out.Rest
-		if out, err = s.engine.Do(ctx, r); errors.Is(err, lock.ErrUnavailable) {
+		cmd = out.Rest
+		if out, err = s.engine.Do(ctx, cmd); errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrInternal) {
 			err = database.UnknownOutcome(err) // leases may have been revoked before
 		}
 	}
 	if err != nil {
 		return lock.Lock{}, err
 	}
-	return out.Locks[slices.Index(r.Names(), r.Name)].Lock(out.Now), nil
+	return out.Locks[slices.Index(cmd.Names(), r.Name)].Lock(out.Now), nil
 }
 
 // Batch runs each item like a separate call, see lock.Service. They all join their batches before any is waited for, so
@@ -126,13 +122,7 @@ func (s *Store) resolve(ctx context.Context, item lock.Command) (lock.Command, e
 	}
 	switch c := item.(type) {
 	case lock.Acquire:
-		a, err := c.Resolve(s.bounds)
-		if err != nil {
-			return a, err
-		}
-		a = s.own(a)
-		a.SessionFull, err = s.isFull(ctx, a.SessionID.Ref(), max(len(a.Set), 1))
-		return a, err
+		return s.prepare(ctx, c)
 	case lock.Renew:
 		return c.Resolve(s.bounds)
 	case lock.Release:

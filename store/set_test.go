@@ -345,7 +345,7 @@ func TestADrainedSetKeepsItsPlaces(t *testing.T) {
 }
 
 // TestARevocationThatIsCutOffIsNotCalledOneWithoutEffect: of the leases with one token, a reader's is revoked, and the set's,
-// which a second transaction revokes, are not, since a row of it is locked.
+// which a second transaction revokes, are not, since one of its locks cannot be written.
 func TestARevocationThatIsCutOffIsNotCalledOneWithoutEffect(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -358,13 +358,14 @@ func TestARevocationThatIsCutOffIsNotCalledOneWithoutEffect(t *testing.T) {
 	if g := mustAcquire(t, s, set); g.Members[0].Token != reader.Token {
 		t.Fatalf("the set's lease of a reader's lock has token %d, want %d", g.Members[0].Token, reader.Token)
 	}
-	exec(t, outside, "begin")
-	exec(t, outside, "select from paddock.records where name = 'b' for update")
+	exec(t, outside, `create function public.fail() returns trigger language plpgsql as
+		$$ begin raise 'cannot be written' using errcode = '22012'; end $$`)
+	exec(t, outside, "create trigger fail before update on paddock.records for each row when (new.name = 'b') execute function public.fail()")
 	r := lock.Revoke{Name: "a", Token: reader.Token, Reason: "stuck"}
 	if _, err := s.Revoke(t.Context(), r); !errors.Is(err, lock.ErrUnknownOutcome) {
 		t.Errorf("cut off, it gave %v", err)
 	}
-	exec(t, outside, "rollback")
+	exec(t, outside, "drop trigger fail on paddock.records")
 	revokedAt := map[string]int{"a": 2, "b": 1}
 	if _, err := s.Revoke(t.Context(), r); err != nil {
 		t.Fatal(err)

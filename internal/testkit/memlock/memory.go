@@ -203,15 +203,16 @@ func (r replica) Revoke(ctx context.Context, c lock.Revoke) (lock.Lock, error) {
 	if err != nil {
 		return lock.Lock{}, err
 	}
-	d, err := r.decide(ctx, c)
+	var cmd lock.Command = c
+	d, err := r.decide(ctx, cmd)
 	for err == nil && d.Rest != nil {
-		c.Set = d.Rest
-		d, err = r.decide(ctx, c)
+		cmd = d.Rest
+		d, err = r.decide(ctx, cmd)
 	}
 	if err != nil {
 		return lock.Lock{}, err
 	}
-	return d.Locks[slices.Index(c.Names(), c.Name)].Lock(d.Now), nil
+	return d.Locks[slices.Index(cmd.Names(), c.Name)].Lock(d.Now), nil
 }
 
 func (r replica) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {

@@ -75,13 +75,13 @@ func (m *Memory) sessionDue(ref lock.SessionRef) {
 // endAll ends the leases and places of a session that has ended.
 func (m *Memory) endAll(s lock.Session, skipGrace bool) {
 	for _, l := range m.locksOf(s.ID.Ref()) {
-		end := lock.EndSession{Name: l.Name, Ref: s.ID.Ref(), How: s.Ended, Reason: s.Reason, SkipGrace: skipGrace}
-		for again := true; again; {
+		var end lock.Command = lock.EndSession{Name: l.Name, Ref: s.ID.Ref(), How: s.Ended, Reason: s.Reason, SkipGrace: skipGrace}
+		for end != nil {
 			d, err := (replica{m, sweeper}).decide(context.Background(), end)
 			if err != nil {
 				panic(err) // it is never refused
 			}
-			end.Set, again = d.Rest, d.Rest != nil
+			end = d.Rest
 		}
 	}
 }

@@ -184,9 +184,8 @@ func (k *Keeper) endAll(ctx context.Context, commands []lock.Command) error {
 		failed = append(failed, errs...)
 		var rest []lock.Command
 		for i, o := range outcomes {
-			if c, ok := commands[i].(lock.EndSession); ok && errs[i] == nil && o.Rest != nil {
-				c.Set = o.Rest
-				rest = append(rest, c)
+			if errs[i] == nil && o.Rest != nil {
+				rest = append(rest, o.Rest)
 			}
 		}
 		commands = rest

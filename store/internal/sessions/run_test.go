@@ -17,19 +17,19 @@ func TestALockThatCannotBeDecidedOnKeepsNoOtherSet(t *testing.T) {
 	k := &Keeper{submit: func(_ context.Context, commands []lock.Command) ([]row.Outcome, []error) {
 		outcomes, errs := make([]row.Outcome, len(commands)), make([]error, len(commands))
 		for i, c := range commands {
-			switch e := c.(lock.EndSession); {
-			case e.Name == "busy":
+			switch name := c.Names()[0]; name {
+			case "busy":
 				errs[i] = lock.ErrUnavailable
-			case e.Set == nil:
-				outcomes[i].Rest = []string{e.Name, "other"}
+			case "a", "b":
+				outcomes[i].Rest = lock.EndSession{Name: "rest:of:" + name}
 			default:
-				ended = append(ended, e.Name)
+				ended = append(ended, name)
 			}
 		}
 		return outcomes, errs
 	}}
 	err := k.endAll(t.Context(), []lock.Command{lock.EndSession{Name: "a"}, lock.EndSession{Name: "busy"}, lock.EndSession{Name: "b"}})
-	if !errors.Is(err, lock.ErrUnavailable) || !slices.Equal(ended, []string{"a", "b"}) {
+	if !errors.Is(err, lock.ErrUnavailable) || !slices.Equal(ended, []string{"rest:of:a", "rest:of:b"}) {
 		t.Errorf("the sets of %q were ended, and the error is %v", ended, err)
 	}
 }

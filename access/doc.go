@@ -20,12 +20,12 @@
 //	admin   lock, plus Revoke and RevokeSession
 //
 // A key with prefixes covers the names under them: billing covers the lock billing and all names that begin with
-// billing:, but not billing2. The list of locks needs a prefix parameter that the key covers entirely; events need such
-// a prefix or one name. billing: is such a prefix. billing is not, because billing2 begins with it, too. A fenced write
-// needs a key that covers both the resource and the lock, and an acquire of several locks one that covers all of them.
-// Reads show no name of a set that the key does not cover. A session has no name, so keys with prefixes may open and read
-// one; they see no name of a lock that they do not cover. The list of sessions, and RevokeSession, need a key that covers
-// all names.
+// billing:, but not billing2. The list of locks needs a prefix parameter that the key covers entirely; events need
+// such a prefix or one name. billing: is such a prefix. billing is not, because billing2 begins with it, too. A fenced
+// write needs a key that covers both the resource and the lock, and an acquire of several locks one that covers all of
+// them. Reads show no name of a set that the key does not cover. A session has no name, so keys with prefixes may open
+// and read one; they see no name of a lock that they do not cover. The list of sessions, and RevokeSession, need a key
+// that covers all names.
 //
 // Each item of a batch is checked and counted like a single call.
 //

@@ -14,8 +14,8 @@ import (
 // Guard returns a Service that checks each call and passes it to inner. The call needs a key in its context, see
 // [WithKey]. The key needs the role of the method and prefixes that cover every name in the call, and the call must be
 // within the limits. Other calls are refused without calling inner, so that they do not reveal whether a name is in
-// use. The codes are ErrKeyMissing, ErrKeyInvalid, ErrKeyExpired, ErrRoleMissing, ErrNameNotAllowed, ErrRateLimited and
-// ErrTooManyWaiters.
+// use. The codes are ErrKeyMissing, ErrKeyInvalid, ErrKeyExpired, ErrRoleMissing, ErrNameNotAllowed, ErrRateLimited
+// and ErrTooManyWaiters.
 func Guard(inner lock.Service, l Limits) lock.Service {
 	return &guard{inner: inner, limits: l, meters: map[string]*usageMeter{}}
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A Role is the set of operations that a key may call. Each role includes the previous ones. The zero Role allows none.
+// A Role is the set of operations that a key may call. Each role includes the previous ones. The zero Role allows
+// none.
 type Role int
 
 // The roles.

@@ -59,7 +59,8 @@ func TestSessionDoesNotRevealForeignLocks(t *testing.T) {
 	}
 }
 
-// TestSessionIsKeptAliveBeyondTheRate: renewing and closing a session have the limit of renewals, not that of acquires.
+// TestSessionIsKeptAliveBeyondTheRate: renewing and closing a session have the limit of renewals, not that of
+// acquires.
 func TestSessionIsKeptAliveBeyondTheRate(t *testing.T) {
 	t.Parallel()
 	locks := access.Guard(newSpy(), access.Limits{Rate: 0.001, Burst: 1})

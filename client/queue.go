@@ -16,8 +16,8 @@ const (
 	// maxYields bounds how often the processor is yielded before a batch is formed, so that callers that were just
 	// answered can add their next calls. Yielding stops when it brings no more calls.
 	maxYields = 8
-	// maxLinger is how long calls gather while no request is answered. Then they are sent regardless, because the requests
-	// in flight may be on a dead connection.
+	// maxLinger is how long calls gather while no request is answered. Then they are sent regardless, because the
+	// requests in flight may be on a dead connection.
 	maxLinger = 100 * time.Millisecond
 )
 
@@ -34,8 +34,9 @@ type reply struct {
 // A slot is the right to have a request in flight. It lapses at the queue's next generation. The zero slot is no slot.
 type slot int
 
-// A callQueue sends each call alone while fewer than maxInFlight requests are in flight. Further calls gather, in order, and
-// form the next batch. It adds no delay, and batches grow with the load. It uses goroutines only for batches.
+// A callQueue sends each call alone while fewer than maxInFlight requests are in flight. Further calls gather, in
+// order, and form the next batch. It adds no delay, and batches grow with the load. It uses goroutines only for
+// batches.
 type callQueue struct {
 	send func([]*queuedCall) // answers each call; runs in the goroutine of the batch
 
@@ -97,8 +98,8 @@ func (q *callQueue) sendBatches(s slot) {
 	}
 }
 
-// next takes the next batch out of the queue. It returns nil if the slot has lapsed, and if next has freed it or given it
-// to a call that was alone in the queue.
+// next takes the next batch out of the queue. It returns nil if the slot has lapsed, and if next has freed it or given
+// it to a call that was alone in the queue.
 func (q *callQueue) next(s slot) []*queuedCall {
 	q.mu.Lock()
 	defer q.mu.Unlock()

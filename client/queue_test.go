@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A queueHarness is a callQueue that records the calls sent alone and the batches, by the names of their locks. It runs in a
-// synctest bubble.
+// A queueHarness is a callQueue that records the calls sent alone and the batches, by the names of their locks. It
+// runs in a synctest bubble.
 type queueHarness struct {
 	t         *testing.T
 	queue     *callQueue
@@ -102,8 +102,8 @@ func (h *queueHarness) end(n int) {
 	}
 }
 
-// expect waits until all goroutines are blocked. It checks which calls were sent alone so far, which batches were sent, and
-// how many slots are taken.
+// expect waits until all goroutines are blocked. It checks which calls were sent alone so far, which batches were
+// sent, and how many slots are taken.
 func (h *queueHarness) expect(alone, batches []string, inFlight int) {
 	h.t.Helper()
 	synctest.Wait()

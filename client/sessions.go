@@ -14,9 +14,9 @@ import (
 
 const sessionsPath = "/v1/sessions"
 
-// OpenSession opens a session, or finds the one of an earlier call with the same ID. A zero ID is replaced by a random one
-// before anything is sent; choose it yourself to be able to send the call again after lock.ErrUnknownOutcome. The TTL
-// travels as that of Acquire does, and the Until is counted from the sending.
+// OpenSession opens a session, or finds the one of an earlier call with the same ID. A zero ID is replaced by a random
+// one before anything is sent; choose it yourself to be able to send the call again after lock.ErrUnknownOutcome. The
+// TTL travels as that of Acquire does, and the Until is counted from the sending.
 func (c *Client) OpenSession(ctx context.Context, o lock.OpenSession) (lock.SessionGrant, error) {
 	if err := cmp.Or(checkMetadata(o.Metadata), checkText("holder", o.Holder)); err != nil {
 		return lock.SessionGrant{}, err

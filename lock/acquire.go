@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Acquire acquires the lock Name, or all locks of the Set. If it conflicts with a lease or an earlier waiter, it waits in
-// the queue for up to Wait, and is refused with ErrHeld after that.
+// Acquire acquires the lock Name, or all locks of the Set. If it conflicts with a lease or an earlier waiter, it waits
+// in the queue for up to Wait, and is refused with ErrHeld after that.
 //
 // An Acquire with the same LeaseID is the same request: it returns the lease that the first one was granted, with its
 // remaining time, or continues to wait at the same place. Another LeaseID is another request, even for the same

@@ -14,7 +14,8 @@ const (
 	MaxHold  = 366 * 24 * time.Hour
 	// DefaultTTL is the TTL of an Acquire that gives none.
 	DefaultTTL = 30 * time.Second
-	// MaxWait is the longest wait of one call. It is short because load balancers close idle connections after a minute.
+	// MaxWait is the longest wait of one call. It is short because load balancers close idle connections after a
+	// minute.
 	MaxWait = 50 * time.Second
 )
 
@@ -36,7 +37,8 @@ const (
 	// DefaultMaxWaiters is the maximum number of waiters of a lock, unless the Bounds say otherwise. The place of a
 	// detached waiter counts for PlaceRetention.
 	DefaultMaxWaiters = 1000
-	// DefaultMaxSessionLeases is the maximum number of leases and places of a session, unless the Bounds say otherwise.
+	// DefaultMaxSessionLeases is the maximum number of leases and places of a session, unless the Bounds say
+	// otherwise.
 	DefaultMaxSessionLeases = 100_000
 )
 
@@ -62,8 +64,8 @@ type Bounds struct {
 	DefaultTTL time.Duration // zero: the constant DefaultTTL, or the nearest allowed value
 	MaxGrace   time.Duration // zero: the constant MaxGrace; negative: no grace allowed
 	MaxWaiters int           // of one lock; zero: DefaultMaxWaiters
-	// MaxSessionLeases limits the leases and places of a session. Leases that replicas grant at the same time may exceed it.
-	// Zero: DefaultMaxSessionLeases.
+	// MaxSessionLeases limits the leases and places of a session. Leases that replicas grant at the same time may
+	// exceed it. Zero: DefaultMaxSessionLeases.
 	MaxSessionLeases int
 }
 

@@ -71,8 +71,8 @@ type EndedLease struct {
 }
 
 // A Sweep records the changes of its locks that need no request: it ends expired leases, withdraws unclaimed grants,
-// removes lapsed places and promotes waiters. Every other command does the same first, so a Sweep only makes these changes
-// happen on time. Of sets it promotes those all of whose locks it has.
+// removes lapsed places and promotes waiters. Every other command does the same first, so a Sweep only makes these
+// changes happen on time. Of sets it promotes those all of whose locks it has.
 type Sweep struct {
 	Locks []string // one or more, without duplicates
 }

@@ -70,8 +70,8 @@ func (d *decider) lease(id LeaseID) (Lease, bool) {
 	return d.record.Leases[i], true
 }
 
-// grant adds the lease want, which must be compatible. It draws a token unless want has one. place is that of the waiter, or
-// zero if it did not wait.
+// grant adds the lease want, which must be compatible. It draws a token unless want has one. place is that of the
+// waiter, or zero if it did not wait.
 func (d *decider) grant(want Lease, capacity int, place int64) Lease {
 	l := want.begunAt(d.begin)
 	if l.Place = place; l.Unclaimed() && l.Session == 0 {
@@ -304,8 +304,8 @@ func (d *decider) nextDue() time.Time {
 }
 
 // waiterDue returns the next instant at which this replica treats w differently without a request: the wait ends, the
-// place lapses, or, if ownBehind is set, the heartbeat of w's replica times out. ownBehind reports whether this replica
-// has a waiter behind w, which may then be granted the lock.
+// place lapses, or, if ownBehind is set, the heartbeat of w's replica times out. ownBehind reports whether this
+// replica has a waiter behind w, which may then be granted the lock.
 func (d *decider) waiterDue(w *Waiter, ownBehind bool) time.Time {
 	if w.Replica == d.view.Self && d.attached(w) {
 		return w.WaitUntil

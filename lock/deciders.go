@@ -10,9 +10,9 @@ import (
 
 // Deciders apply one command to its locks, each to one of them, in the order of the View. There is at least one.
 //
-// The time of a lock does not run backwards if the database's clock is set back. Then the locks of a set may have different
-// times. Each goes by its own time, so that no lock ends leases because another one is ahead. But what the decision grants or
-// renews begins at the latest of their times, so that the leases of a set begin and end together.
+// The time of a lock does not run backwards if the database's clock is set back. Then the locks of a set may have
+// different times. Each goes by its own time, so that no lock ends leases because another one is ahead. But what the
+// decision grants or renews begins at the latest of their times, so that the leases of a set begin and end together.
 type deciders []*decider
 
 // newDeciders returns the deciders of the View's locks, and first applies what time has changed.
@@ -37,11 +37,12 @@ func newDeciders(v View) deciders {
 	return ds
 }
 
-// promote grants each lock to the waiters that are next and fit, see [decider.promote]. A set is granted when its waiters
-// are next and fit at all of its locks. Until then it holds none of them, and at each of them the waiters behind it wait.
+// promote grants each lock to the waiters that are next and fit, see [decider.promote]. A set is granted when its
+// waiters are next and fit at all of its locks. Until then it holds none of them, and at each of them the waiters
+// behind it wait.
 //
-// A set joins all of its queues in one decision, so any two sets have the same order at each lock that they share. Hence
-// sets never wait for each other in a circle.
+// A set joins all of its queues in one decision, so any two sets have the same order at each lock that they share.
+// Hence sets never wait for each other in a circle.
 func (ds deciders) promote() {
 	for _, d := range ds {
 		d.promote()
@@ -97,8 +98,8 @@ func (ds deciders) grantWaiters() {
 	}
 }
 
-// drawFor returns one token for all leases of a set, of these modes. It is greater than all tokens of its locks. It is zero if
-// each lease is shared and joins others, whose tokens it gets.
+// drawFor returns one token for all leases of a set, of these modes. It is greater than all tokens of its locks. It is
+// zero if each lease is shared and joins others, whose tokens it gets.
 func (ds deciders) drawFor(modes []Mode) Token {
 	for i, d := range ds {
 		if _, joins := d.record.firstUnrevoked(); !joins || modes[i] != Shared {
@@ -126,7 +127,7 @@ func (ds deciders) finish(err error) Decision {
 	return out
 }
 
-// haveAll reports whether the set's locks are among those that are decided on.
+// haveAll reports whether each lock of the set has a decider.
 func (ds deciders) haveAll(set []string) bool {
 	return len(ds) >= len(set) && !slices.ContainsFunc(set, func(name string) bool {
 		return !slices.ContainsFunc(ds, func(d *decider) bool { return d.record.Name == name })
@@ -304,8 +305,8 @@ func (b BlockedLock) text() string {
 	return fmt.Sprintf("%q holds %s, %d waiting", b.Holder, b.Name, b.Ahead)
 }
 
-// fits reports whether the lock can be granted to the call for m: no lease conflicts, and no attached waiter is before its
-// place, or at all if it has none.
+// fits reports whether the lock can be granted to the call for m: no lease conflicts, and no attached waiter is before
+// its place, or at all if it has none.
 func (d *decider) fits(m Member, id LeaseID) bool {
 	for _, w := range d.record.Queue {
 		if w.Lease.ID == id {

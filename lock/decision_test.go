@@ -82,8 +82,8 @@ func (x decisionCheck) checkTokens() error {
 	return nil
 }
 
-// checkEnded: Ended has each lease that is gone or was revoked now, and no other but one that was granted and withdrawn in
-// this decision.
+// checkEnded: Ended has each lease that is gone or was revoked now, and no other but one that was granted and
+// withdrawn in this decision.
 func (x decisionCheck) checkEnded() error {
 	ended := make(map[lock.Token]map[lock.LeaseID]bool)
 	for _, e := range x.Ended {

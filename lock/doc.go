@@ -55,6 +55,15 @@
 // another replica cannot know whether that replica is alive: the grant is withdrawn unless it is claimed within
 // [ClaimTimeout].
 //
+// # Sets
+//
+// A set is several locks that are acquired together, all or none. The leases of a set have one lease_id and one token,
+// except that a shared lease has the token of the readers that it joins. They begin and end together: a renewal, a
+// release, a revocation, or an expiry ends or extends all of them. A set that waits holds no lock. It has a place in
+// each queue, taken in one decision, so that two sets are in the same order wherever they meet and never wait for each
+// other in a circle. It is granted when its turn has come at all of its locks. Until then, a lock at which its turn
+// has come stays free, and the waiters behind it wait: that is what first come, first served costs at each lock.
+//
 // # Sessions
 //
 // A [Session] keeps the leases and places of one client alive. They have no end of their own, and end together with
@@ -65,9 +74,9 @@
 //
 // The rules are pure functions. A [Command] names the locks that it needs; Apply receives them in a [View], with the
 // current time and the other inputs of the decision, and returns a [Decision]: the new locks, the events, and the
-// answer. Apply does not modify its input. The caller may store the result only if the locks are still as Apply received
-// them, and no instant has passed on which the decision rests, such as the end of a lease that it extends. It ensures that
-// by excluding other decisions first, or by comparing when it stores.
+// answer. Apply does not modify its input. The caller may store the result only if the locks are still as Apply
+// received them, and no instant has passed on which the decision rests, such as the end of a lease that it extends. It
+// ensures that by excluding other decisions first, or by comparing when it stores.
 //
 // [Service] is the interface of a lock service. The store implements it on PostgreSQL and the client over HTTP.
 //

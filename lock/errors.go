@@ -20,8 +20,8 @@ const (
 	ErrLeaseLost Code = "lease_lost"
 	// ErrLeaseIDInUse: the lease_id belongs to a lease or waiter with another holder, mode, capacity, session or set.
 	ErrLeaseIDInUse Code = "lease_id_in_use"
-	// ErrLeaseInSet: the lease is one of several that were acquired together; renew or release all of them. Set names their
-	// locks.
+	// ErrLeaseInSet: the lease is one of several that were acquired together; renew or release all of them. Set names
+	// their locks.
 	ErrLeaseInSet Code = "lease_in_set"
 	// ErrSessionLost: the session has ended, and its leases with it; stop the work. Ended says how.
 	ErrSessionLost Code = "session_lost"

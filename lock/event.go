@@ -84,8 +84,8 @@ type Event struct {
 	HeldBy string        // the holder of an active lease, empty if there was none
 }
 
-// Explanation returns what people want to know of the event beside its kind, its holder and its token: the reason, and for
-// Refused how late the write was and who held the lock.
+// Explanation returns what people want to know of the event beside its kind, its holder and its token: the reason, and
+// for Refused how late the write was and who held the lock.
 func (e Event) Explanation() string {
 	if e.Kind != Refused {
 		return e.Reason

@@ -58,9 +58,9 @@ func (w FencedWrite) Resolve() (FencedWrite, error) {
 	return w, cmp.Or(checkNumbers("value", w.Value), checkSlot(&w.Slot))
 }
 
-// RequiredToken returns the token that the write must have: the newest granted for the lock or, with a Slot, that of the
-// permit in the slot. Permits have different tokens, so they must guard one resource for each slot. RequiredToken refuses
-// with ErrStaleToken if the slot has no permit.
+// RequiredToken returns the token that the write must have: the newest granted for the lock or, with a Slot, that of
+// the permit in the slot. Permits have different tokens, so they must guard one resource for each slot. RequiredToken
+// refuses with ErrStaleToken if the slot has no permit.
 func (w FencedWrite) RequiredToken(r Record, now time.Time) (Token, error) {
 	if w.Slot == 0 {
 		return r.Token, nil

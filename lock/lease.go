@@ -73,12 +73,14 @@ type Lease struct {
 	AcquiredAt time.Time
 	ExpiresAt  time.Time
 	Metadata   json.RawMessage // a JSON object, or nil
-	// Session keeps the lease alive, zero for none. Then TTL, Grace and ExpiresAt are those of the session when the lease
-	// was read, and ExpiresAt is no later than the MaxHold allows. A revoked lease belongs to no session any more.
+	// Session keeps the lease alive, zero for none. Then TTL, Grace and ExpiresAt are those of the session when the
+	// lease was read, and ExpiresAt is no later than the MaxHold allows. A revoked lease belongs to no session any
+	// more.
 	Session SessionRef
 
-	// Set names the locks, in order, that were acquired together with this one: all of them have a lease with this ID, and
-	// these leases end together. It is nil if the lock was acquired alone. It is shared, so never modify it in place.
+	// Set names the locks, in order, that were acquired together with this one: all of them have a lease with this ID,
+	// and these leases end together. It is nil if the lock was acquired alone. It is shared, so never modify it in
+	// place.
 	Set []string
 
 	// Place is the place in the queue that the lease was granted from; zero for none.
@@ -132,7 +134,8 @@ func (l *Lease) EndsAt() time.Time {
 	return end
 }
 
-// OwnExpiry returns when the lease expires by itself, whatever its session does: zero for never, and for a waiter's lease.
+// OwnExpiry returns when the lease expires by itself, whatever its session does: zero for never, and for a waiter's
+// lease.
 func (l *Lease) OwnExpiry() time.Time {
 	switch {
 	case l.Session == 0:
@@ -143,8 +146,8 @@ func (l *Lease) OwnExpiry() time.Time {
 	return l.AcquiredAt.Add(l.MaxHold)
 }
 
-// In returns l with the end of its session, if it has one. The session is nil if it is not known any more; then the lease is
-// over.
+// In returns l with the end of its session, if it has one. The session is nil if it is not known any more; then the
+// lease is over.
 func (l Lease) In(s *Session) Lease {
 	if l.Session == 0 {
 		return l
@@ -166,8 +169,8 @@ func (l *Lease) isDue(now time.Time) bool {
 	return !due.IsZero() && !now.Before(due)
 }
 
-// due returns when the lease may end by itself, zero for never. That a session ends is not noticed at each of its locks, but
-// once: see [EndSession].
+// due returns when the lease may end by itself, zero for never. That a session ends is not noticed at each of its
+// locks, but once: see [EndSession].
 func (l *Lease) due() time.Time {
 	own := l.OwnExpiry()
 	switch {
@@ -204,8 +207,8 @@ func (l *Lease) expiryFrom(now time.Time) time.Time {
 // A Grant is a lease as returned to its holder.
 type Grant struct {
 	Lease
-	// Members are the leases of a set, in the order of their names; the Lease is the first. It is nil for a lock that was
-	// acquired alone.
+	// Members are the leases of a set, in the order of their names; the Lease is the first. It is nil for a lock that
+	// was acquired alone.
 	Members []Lease
 	// Until is the instant on this process's own clock by which the holder must have stopped or renewed. It is never
 	// after the end of the lease: the time that the answer took is already subtracted.

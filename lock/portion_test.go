@@ -39,8 +39,8 @@ func TestALongQueueLapsesInPortions(t *testing.T) {
 	}
 }
 
-// TestADecisionHasABoundedNumberOfEvents, also one in which everything happens: leases expire, places lapse, readers are
-// granted the lock and revoked at once, and the next ones are granted it.
+// TestADecisionHasABoundedNumberOfEvents, also one in which everything happens: leases expire, places lapse, readers
+// are granted the lock and revoked at once, and the next ones are granted it.
 func TestADecisionHasABoundedNumberOfEvents(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

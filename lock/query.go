@@ -22,8 +22,8 @@ type LockQuery struct {
 	State     State
 	Holder    string // of an active lease, exactly
 	Contended bool   // only locks with waiters
-	// Sort is the order of the list. A list that is not sorted by name has one page, with at most Limit locks. It leaves
-	// out free locks without waiters.
+	// Sort is the order of the list. A list that is not sorted by name has one page, with at most Limit locks. It
+	// leaves out free locks without waiters.
 	Sort   LockOrder
 	Limit  int    // 1 to MaxLimit; zero: DefaultLimit
 	Cursor string // the Next of the page before; empty: the first page
@@ -164,8 +164,8 @@ func resolveLimit(n int) (int, error) {
 // A Page is one page of a list.
 type Page[T any] struct {
 	Items []T // read-only: pages may share them
-	// Next is the cursor of the next page. It is empty at the end of the list. A list of events ends only if it is Descending
-	// or its Until has passed.
+	// Next is the cursor of the next page. It is empty at the end of the list. A list of events ends only if it is
+	// Descending or its Until has passed.
 	Next string
 	// Gap reports whether events may be missing before Items: events after the cursor were pruned, or a fail-over or a
 	// restore has lost the event of the cursor. In a list with a Since or Descending, it reports that events of the

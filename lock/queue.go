@@ -15,11 +15,11 @@ const (
 	reasonPlaceLapsed   = "place not used again in time"
 )
 
-// eventPortion bounds what one decision does that the next one can do as well. It removes no places that have lapsed after
-// that many events: there may be many more than MaxHolders of them after a replica died. The next decision goes on; the Due
-// of this one is not after its Now. With the leases that a decision on one lock ends and grants, at most MaxHolders each
-// time, it has no more than 4096 events. A decision on several locks does not grant and revoke as it likes, either: each lock
-// has a share of the portion.
+// eventPortion bounds what one decision does that the next one can do as well. It removes no places that have lapsed
+// after that many events: there may be many more than MaxHolders of them after a replica died. The next decision goes
+// on; the Due of this one is not after its Now. With the leases that a decision on one lock ends and grants, at most
+// MaxHolders each time, it has no more than 4096 events. In a decision on several locks, each has an equal share of
+// the portion, which then bounds its grants and revocations, too.
 const eventPortion = 1000
 
 // portion returns the decider's share of eventPortion.
@@ -96,8 +96,8 @@ func (d *decider) promoteWaiter(w *Waiter, blocked *bool) (*Waiter, bool) {
 	return d.grantWaiter(*w, 0)
 }
 
-// grantWaiter grants the lock to the waiter, with the token unless that is zero. A waiter of another replica stays in the
-// queue until that replica has claimed the grant, in case the replica is gone.
+// grantWaiter grants the lock to the waiter, with the token unless that is zero. A waiter of another replica stays in
+// the queue until that replica has claimed the grant, in case the replica is gone.
 func (d *decider) grantWaiter(w Waiter, token Token) (*Waiter, bool) {
 	w.GrantedUnclaimed = w.Replica != d.view.Self
 	want := w.Lease

@@ -18,8 +18,8 @@ type Record struct {
 	// its end is recorded, so some may have expired, see ActiveLeases. A revoked lease stays until its grace is over.
 	Leases   []Lease
 	Capacity int // of the permits in Leases; zero if there are none
-	// Queue contains the waiters in order. Several Records may share one Waiter, so never modify a Waiter in place: copy
-	// the slice and the Waiter.
+	// Queue contains the waiters in order. Several Records may share one Waiter, so never modify a Waiter in place:
+	// copy the slice and the Waiter.
 	Queue []*Waiter
 }
 

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Renew sets the expiry of a lease, or of all leases of a set, to now plus its TTL, but never to an earlier expiry than the
-// current one, and never beyond the lease's MaxHold. It works until the end of the grace. It does not revive a lease that has
-// ended. It moves no lease of a session: that is renewed by a RenewSession.
+// Renew sets the expiry of a lease, or of all leases of a set, to now plus its TTL, but never to an earlier expiry
+// than the current one, and never beyond the lease's MaxHold. It works until the end of the grace. It does not revive
+// a lease that has ended. It moves no lease of a session: that is renewed by a RenewSession.
 type Renew struct {
 	Name    string
 	Set     []string // all locks that were acquired together, instead of Name
@@ -85,9 +85,9 @@ func (d *decider) renew(l Lease, r Renew) (Lease, error) {
 	return l, nil
 }
 
-// Release ends a lease, or all leases of a set, or removes the waiters of its LeaseID from their queues. Releasing it again
-// succeeds and changes nothing. A lease that ended in another way is refused with ErrLeaseLost, because the work may have
-// overlapped with that of another holder.
+// Release ends a lease, or all leases of a set, or removes the waiters of its LeaseID from their queues. Releasing it
+// again succeeds and changes nothing. A lease that ended in another way is refused with ErrLeaseLost, because the work
+// may have overlapped with that of another holder.
 type Release struct {
 	Name    string
 	Set     []string // all locks that were acquired together, instead of Name

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Revoke ends leases on behalf of an operator. It selects them by Token, so that it cannot end a lease that was granted
-// after the operator looked. The errors of the holders and the events contain the Reason. Shared leases that overlap
-// have one token and are revoked together, unless Slot selects one. AcquiredAt distinguishes a later lease with the
-// same token and slot.
+// Revoke ends leases on behalf of an operator. It selects them by Token, so that it cannot end a lease that was
+// granted after the operator looked. The errors of the holders and the events contain the Reason. Shared leases that
+// overlap have one token and are revoked together, unless Slot selects one. AcquiredAt distinguishes a later lease
+// with the same token and slot.
 //
 // A lease of a set is revoked together with the others of the set. That needs a decision on all of their locks: the
 // decision's Rest makes it.
@@ -50,8 +50,8 @@ func (r Revoke) Refs() []LeaseRef { return nil }
 // Tokens returns 0.
 func (r Revoke) Tokens() int { return 0 }
 
-// Apply ends the selected leases, or refuses with ErrTokenMismatch. A repeated Revoke succeeds until the grace is over.
-// After that it succeeds until the next grant, if no other lease has the token.
+// Apply ends the selected leases, or refuses with ErrTokenMismatch. A repeated Revoke succeeds until the grace is
+// over. After that it succeeds until the next grant, if no other lease has the token.
 func (r Revoke) Apply(v View) Decision {
 	ds := newDeciders(v)
 	home, selected := ds.of(r.Name), r.began

@@ -35,8 +35,8 @@ type Service interface {
 	// CloseSession ends a session, its leases and its places, or refuses with ErrSessionLost. After any other error
 	// the session may have ended, and its leases end soon.
 	CloseSession(context.Context, CloseSession) error
-	// RevokeSession ends a session like CloseSession, on behalf of an operator. The error is ErrNotFound if no session has
-	// that name, and ErrSessionLost if it has ended in another way.
+	// RevokeSession ends a session like CloseSession, on behalf of an operator. The error is ErrNotFound if no session
+	// has that name, and ErrSessionLost if it has ended in another way.
 	RevokeSession(context.Context, RevokeSession) (SessionInfo, error)
 
 	// Session returns a session with its leases and places, or ErrNotFound. An ended one is known for a while.
@@ -57,13 +57,13 @@ type Service interface {
 	// VerifyToken returns the status of a token.
 	VerifyToken(context.Context, Verify) (Verification, error)
 
-	// ReportStale records that a resource has refused a stale token. recorded is false if the limits of StaleReports do
-	// not allow another event. The error is ErrTokenMismatch if the token is current, and ErrUnknownToken if it was never
-	// granted.
+	// ReportStale records that a resource has refused a stale token. recorded is false if the limits of StaleReports
+	// do not allow another event. The error is ErrTokenMismatch if the token is current, and ErrUnknownToken if it was
+	// never granted.
 	ReportStale(context.Context, ReportStale) (recorded bool, err error)
 
-	// WriteFenced writes the resource, or refuses with ErrStaleToken, ErrUnknownToken or ErrVersionMismatch. It reports
-	// a stale token like ReportStale.
+	// WriteFenced writes the resource, or refuses with ErrStaleToken, ErrUnknownToken or ErrVersionMismatch. It
+	// reports a stale token like ReportStale.
 	WriteFenced(context.Context, FencedWrite) (FencedValue, error)
 	// ReadFenced returns the resource, or ErrNotFound if it was never written.
 	ReadFenced(ctx context.Context, key string) (FencedValue, error)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A SessionID is the secret UUID that proves ownership of a session. The zero SessionID means none. Printing it shows a
-// placeholder.
+// A SessionID is the secret UUID that proves ownership of a session. The zero SessionID means none. Printing it shows
+// a placeholder.
 type SessionID [16]byte
 
 // String returns a placeholder, so that no session_id gets into a log by accident.
@@ -30,7 +30,8 @@ func (id SessionID) Ref() SessionRef {
 	return SessionRef(binary.BigEndian.Uint64(sum[:])>>1 | 1)
 }
 
-// A SessionRef is the public name of a session: 63 bits of the SHA-256 of its SessionID. It proves nothing. Zero is none.
+// A SessionRef is the public name of a session: 63 bits of the SHA-256 of its SessionID. It proves nothing. Zero is
+// none.
 type SessionRef int64
 
 // String returns the name on the wire: 16 hexadecimal digits, or "" for none.
@@ -119,8 +120,8 @@ func errNoSession() *Error {
 		"Stop the work; check the session_id, or open a session with a new one."}
 }
 
-// usable returns the refusal of a call with the session_id, or nil if the session can be used at now. The session is nil if
-// there is none.
+// usable returns the refusal of a call with the session_id, or nil if the session can be used at now. The session is
+// nil if there is none.
 func (s *Session) usable(id SessionID, now time.Time) error {
 	switch {
 	case s == nil || s.ID != id:
@@ -134,8 +135,8 @@ func (s *Session) usable(id SessionID, now time.Time) error {
 // A SessionGrant is a session as returned to its holder.
 type SessionGrant struct {
 	Session
-	// Until is the instant on this process's own clock by which the holder must have stopped or renewed, like that of a
-	// [Grant].
+	// Until is the instant on this process's own clock by which the holder must have stopped or renewed, like that of
+	// a [Grant].
 	Until    time.Time
 	Replayed bool // OpenSession: whether an earlier call has opened it
 	Leases   int  // that the session has, and places in queues

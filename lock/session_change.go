@@ -12,9 +12,9 @@ type SessionChange interface {
 	// Session returns the session that is changed.
 	Session() SessionRef
 	// Change decides at now and returns the changed session. The given session is nil if there is none; it is not
-	// modified. The caller must lock the session, then read it and the clock, and hold the lock until the result is stored.
-	// stored is false if there is nothing to store. A repeated call that succeeds stores the session unchanged, so
-	// that its answer is as durable as the first one.
+	// modified. The caller must lock the session, then read it and the clock, and hold the lock until the result is
+	// stored. stored is false if there is nothing to store. A repeated call that succeeds stores the session
+	// unchanged, so that its answer is as durable as the first one.
 	Change(s *Session, now time.Time) (after Session, stored bool, err error)
 }
 
@@ -60,8 +60,8 @@ func (o OpenSession) Change(s *Session, now time.Time) (Session, bool, error) {
 	return *s, true, nil // so that what the answer confirms is as durable as the opening
 }
 
-// RenewSession sets the expiry of a session to now plus its TTL, but never to an earlier one than it has. It works until the
-// end of the grace. It does not revive a session that has ended.
+// RenewSession sets the expiry of a session to now plus its TTL, but never to an earlier one than it has. It works
+// until the end of the grace. It does not revive a session that has ended.
 type RenewSession struct {
 	ID  SessionID
 	TTL time.Duration // the session's new TTL, within the Bounds; zero: unchanged
@@ -93,8 +93,9 @@ func (r RenewSession) Change(s *Session, now time.Time) (Session, bool, error) {
 	return after, true, nil
 }
 
-// CloseSession ends a session, its leases and its places in queues. Closing it again succeeds and changes nothing. A session
-// that ended in another way is refused with ErrSessionLost, because the work may have overlapped with another holder's.
+// CloseSession ends a session, its leases and its places in queues. Closing it again succeeds and changes nothing. A
+// session that ended in another way is refused with ErrSessionLost, because the work may have overlapped with another
+// holder's.
 type CloseSession struct {
 	ID SessionID
 }
@@ -116,8 +117,8 @@ func (c CloseSession) Change(s *Session, now time.Time) (Session, bool, error) {
 	return s.end(Released, now, ""), true, nil
 }
 
-// RevokeSession ends a session, its leases and its places in queues, on behalf of an operator. The leases are revoked like
-// those of a [Revoke]: conflicting grants wait until the grace of the session is over, unless SkipGrace is set.
+// RevokeSession ends a session, its leases and its places in queues, on behalf of an operator. The leases are revoked
+// like those of a [Revoke]: conflicting grants wait until the grace of the session is over, unless SkipGrace is set.
 type RevokeSession struct {
 	Ref       SessionRef
 	Reason    string // for people: 1 to MaxReasonLength characters
@@ -164,8 +165,8 @@ const (
 	reasonSessionRevoked = "session revoked"
 )
 
-// EndSession ends the leases that a session has of the lock Name, and removes its waiters, after the session has ended in the
-// way How. It is never refused.
+// EndSession ends the leases that a session has of the lock Name, and removes its waiters, after the session has ended
+// in the way How. It is never refused.
 type EndSession struct {
 	Name      string
 	Ref       SessionRef
@@ -280,8 +281,8 @@ func (ds deciders) checkSession(id SessionID) error {
 	return ds.session(id).usable(id, ds[0].view.Now)
 }
 
-// hasLostSession reports whether the lease, or what a waiter asks for, is of a session that is over. That is decided by the
-// database's clock, even if the lock's time is ahead of it: no lock decides on a session.
+// hasLostSession reports whether the lease, or what a waiter asks for, is of a session that is over. That is decided
+// by the database's clock, even if the lock's time is ahead of it: no lock decides on a session.
 func (d *decider) hasLostSession(l *Lease) bool {
 	return l.Session != 0 && !d.view.Now.Before(l.ExpiresAt.Add(l.Grace))
 }

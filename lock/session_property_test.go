@@ -80,8 +80,8 @@ func (m *machine) endSession(t *rapid.T) {
 	m.checkSessions(t)
 }
 
-// checkSessions: a lease or place of a session that is over is gone after the next decision, and nothing of a session that
-// was over at a decision was granted by it.
+// checkSessions: a lease or place of a session that is over is gone after the next decision, and nothing of a session
+// that was over at a decision was granted by it.
 func (m *machine) checkSessions(t *rapid.T) {
 	d := m.do(t, sweep, 0)
 	for ref, s := range m.sessions {

@@ -139,7 +139,8 @@ func TestAnUnclaimedGrantOfALostSessionIsWithdrawn(t *testing.T) {
 	m.expect("|")
 }
 
-// TestAWaiterIsWokenThatIsGrantedTheLockAsItsSessionEnds: the decision that ends what a closed session has finds the lock free.
+// TestAWaiterIsWokenThatIsGrantedTheLockAsItsSessionEnds: the decision that ends what a closed session has finds the
+// lock free.
 func TestAWaiterIsWokenThatIsGrantedTheLockAsItsSessionEnds(t *testing.T) {
 	t.Parallel()
 	for _, decides := range []lock.Replica{1, 2} {

@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A setModel is several locks with their clock and replicas, without a store. It checks what must hold of sets after each
-// decision.
+// A setModel is several locks with their clock and replicas, without a store. It checks what must hold of sets after
+// each decision.
 type setModel struct {
 	t       tester
 	locks   map[string]lock.Record
@@ -158,8 +158,8 @@ func (m *setModel) checkLease(name string, l *lock.Lease) error {
 	return nil
 }
 
-// checkWaiter checks that the waiter's set has a place in each queue, in the same order as other sets, and that it was not
-// left waiting though its turn has come everywhere.
+// checkWaiter checks that the waiter's set has a place in each queue, in the same order as other sets, and that it was
+// not left waiting though its turn has come everywhere.
 func (m *setModel) checkWaiter(cmd lock.Command, name string, w *lock.Waiter) {
 	m.t.Helper()
 	turn := w.Attached(m.now, m.self) && w.Attached(m.lastNow, m.self) && !w.GrantedUnclaimed

@@ -186,8 +186,8 @@ func TestASessionEndsManyLargeSets(t *testing.T) {
 	}
 }
 
-// TestARevocationInPartsIncludesAReaderBetween: a reader that joins alone while the sets of its token are revoked is revoked
-// as well, and does not end the revocation before the last set.
+// TestARevocationInPartsIncludesAReaderBetween: a reader that joins alone while the sets of its token are revoked is
+// revoked as well, and does not end the revocation before the last set.
 func TestARevocationInPartsIncludesAReaderBetween(t *testing.T) {
 	t.Parallel()
 	s := newLargeSet(t)
@@ -224,8 +224,8 @@ func TestARevocationInPartsIncludesAReaderBetween(t *testing.T) {
 	}
 }
 
-// TestARevocationInPartsIsAnsweredByAllOfThem: the set that is left is released before the second decision, so that nothing has
-// the token any more, and it was not a revocation that ended it.
+// TestARevocationInPartsIsAnsweredByAllOfThem: the set that is left is released before the second decision, so that
+// nothing has the token any more, and it was not a revocation that ended it.
 func TestARevocationInPartsIsAnsweredByAllOfThem(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -43,8 +43,8 @@ func (r ReportStale) Refs() []LeaseRef { return nil }
 // Tokens returns 0.
 func (r ReportStale) Tokens() int { return 0 }
 
-// Apply emits a Refused event. It refuses with ErrTokenMismatch if the token is current, and with ErrUnknownToken if it
-// was never granted.
+// Apply emits a Refused event. It refuses with ErrTokenMismatch if the token is current, and with ErrUnknownToken if
+// it was never granted.
 func (r ReportStale) Apply(v View) Decision {
 	d := newDecider(v)
 	switch (Verify{Name: r.Name, Token: r.Token, Slot: r.Slot}).Check(d.record, d.view.Now).Status { // what has ended is gone
@@ -73,16 +73,16 @@ func (r ReportStale) Apply(v View) Decision {
 // maxStaleSearch is how many events FindHold reads, and up to a page more.
 const maxStaleSearch = 1000
 
-// FindHold returns the lease that had the token of the report, from about the last thousand events that began or ended a
-// lease of the lock. It returns the zero Hold if the lease is not among them. Shared leases have one token: without a
-// slot, it is the one that was granted last.
+// FindHold returns the lease that had the token of the report, from about the last thousand events that began or ended
+// a lease of the lock. It returns the zero Hold if the lease is not among them. Shared leases have one token: without
+// a slot, it is the one that was granted last.
 func FindHold(ctx context.Context, s Service, r ReportStale) (Hold, error) {
 	h, _, err := findHold(ctx, s, r)
 	return h, err
 }
 
-// findHold is FindHold. visible is false if the lease's end, or even its grant, may be in events that readers do not see yet,
-// because an earlier transaction is open.
+// findHold is FindHold. visible is false if the lease's end, or even its grant, may be in events that readers do not
+// see yet, because an earlier transaction is open.
 func findHold(ctx context.Context, s Service, r ReportStale) (h Hold, visible bool, err error) {
 	q := EventQuery{Name: r.Name, Kinds: holdKinds, Descending: true, Limit: DefaultLimit}
 	var found []Event // the newest first
@@ -204,8 +204,8 @@ func (s *StaleReports) Record(
 	return err == nil, err
 }
 
-// NotStale reports whether err says that a reported token is not stale for its lock. A resource may refuse such a token
-// if it has seen a greater one of another lock.
+// NotStale reports whether err says that a reported token is not stale for its lock. A resource may refuse such a
+// token if it has seen a greater one of another lock.
 func NotStale(err error) bool {
 	return errors.Is(err, ErrTokenMismatch) || errors.Is(err, ErrUnknownToken)
 }

@@ -198,7 +198,8 @@ func (s lateEvents) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lo
 	return s.fixedEvents.Events(ctx, q)
 }
 
-// TestAReportWaitsForEventsThatAreNotVisibleYet: an earlier transaction is open, so readers do not see the end of the lease.
+// TestAReportWaitsForEventsThatAreNotVisibleYet: an earlier transaction is open, so readers do not see the end of the
+// lease.
 func TestAReportWaitsForEventsThatAreNotVisibleYet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

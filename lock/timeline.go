@@ -15,8 +15,8 @@ type Hold struct {
 	Token  Token
 	// GrantedAt is the instant of the grant. It is zero if the events begin after the grant.
 	GrantedAt time.Time
-	// EndedAt is when the end was recorded: for Expired after the grace, a moment late if no client used the lock. It is
-	// zero while no end is known.
+	// EndedAt is when the end was recorded: for Expired after the grace, a moment late if no client used the lock. It
+	// is zero while no end is known.
 	EndedAt time.Time
 	End     Kind   // Released, Expired, Revoked or Withdrawn; zero while no end is known
 	Reason  string // of a Revoked or Withdrawn end
@@ -133,7 +133,8 @@ type HoldList struct {
 	Complete bool
 }
 
-// MaxHoldEvents is how many events of a lock are read, in each direction, to answer one HoldQuery, and up to a page more.
+// MaxHoldEvents is how many events of a lock are read, in each direction, to answer one HoldQuery, and up to a page
+// more.
 const MaxHoldEvents = 10_000
 
 // holdKinds are the kinds of events that begin or end a lease.

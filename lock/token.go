@@ -67,9 +67,9 @@ type Verification struct {
 	Remaining time.Duration // until the lease expires; zero unless Current
 }
 
-// NeedsLockedRead reports whether only the clock says that the token's lease has ended: r still contains the lease, but
-// the status is not Current. The status may be wrong if r was read before a renewal was stored. Read r again
-// then, with other decisions excluded.
+// NeedsLockedRead reports whether only the clock says that the token's lease has ended: r still contains the lease,
+// but the status is not Current. The status may be wrong if r was read before a renewal was stored. Read r again then,
+// with other decisions excluded.
 func (v Verify) NeedsLockedRead(r Record, now time.Time) bool {
 	return slices.ContainsFunc(r.Leases, v.refersTo) && v.Check(r, now).Status != Current
 }

@@ -64,8 +64,8 @@ func (ds deciders) resumeWait(a Acquire, waiters []Waiter) Decision {
 	return ds.waitOrEnd(a, waiters)
 }
 
-// waitOrEnd returns the decision for the call of a, whose places are those of the waiters: it waits, or ends its wait at
-// once.
+// waitOrEnd returns the decision for the call of a, whose places are those of the waiters: it waits, or ends its wait
+// at once.
 func (ds deciders) waitOrEnd(a Acquire, waiters []Waiter) Decision {
 	if a.Wait == 0 {
 		return ds.finish(ds.endWait(waiters, a.KeepPlace))
@@ -75,8 +75,8 @@ func (ds deciders) waitOrEnd(a Acquire, waiters []Waiter) Decision {
 	return out
 }
 
-// promoteNow attaches the waiters of a call, promotes, and returns its leases if it was granted the locks. Otherwise they
-// stay in the queues with a wait that has almost ended; the caller must replace or remove them.
+// promoteNow attaches the waiters of a call, promotes, and returns its leases if it was granted the locks. Otherwise
+// they stay in the queues with a wait that has almost ended; the caller must replace or remove them.
 func (ds deciders) promoteNow(waiters []Waiter) ([]Lease, bool) {
 	for i, d := range ds {
 		w := waiters[i]

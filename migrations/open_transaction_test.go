@@ -16,8 +16,8 @@ import (
 )
 
 // TestMigrationWaitsForOpenTransactions migrates while a transaction of a replica of schema 4 has drawn the id of an
-// event, and has not committed it. Until it does, other replicas go on. Then the event is converted, too, and what they
-// have committed meanwhile, whatever the default isolation of the database.
+// event, and has not committed it. Until it does, other replicas go on. Then the event is converted, too, and what
+// they have committed meanwhile, whatever the default isolation of the database.
 func TestMigrationWaitsForOpenTransactions(t *testing.T) {
 	t.Parallel()
 	url, conn := schema4WithRows(t)

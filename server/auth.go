@@ -84,8 +84,8 @@ func (s *Server) findKey(r *http.Request) (access.Key, error) {
 	return s.keys.Find(secret)
 }
 
-// secretOf returns the secret in the Authorization header or the cookie. An invalid header is an error even if there is
-// a cookie.
+// secretOf returns the secret in the Authorization header or the cookie. An invalid header is an error even if there
+// is a cookie.
 func (s *Server) secretOf(r *http.Request) (string, error) {
 	headers := r.Header.Values("Authorization")
 	switch {
@@ -125,8 +125,9 @@ func bearerOf(header string) (string, error) {
 
 func badKey(detail string) error { return &lock.Error{Code: lock.ErrKeyInvalid, Detail: detail} }
 
-// acceptsCookie reports whether the cookie may authenticate the request: any request under /ui/, and the reads that the
-// pages make elsewhere. API calls that change state need the header. withCrossOriginCheck protects writes under /ui/.
+// acceptsCookie reports whether the cookie may authenticate the request: any request under /ui/, and the reads that
+// the pages make elsewhere. API calls that change state need the header. withCrossOriginCheck protects writes under
+// /ui/.
 func acceptsCookie(r *http.Request) bool {
 	path := routePath(r)
 	switch {
@@ -169,9 +170,9 @@ func clientAddress(r *http.Request) netip.Addr {
 	return client.Addr()
 }
 
-// rejectUnauthenticated redirects page requests to the sign-in page and refuses all other requests. A browser omits the
-// SameSite=Strict cookie when the user follows a link from another site. Such a request is answered with a page that
-// reloads itself: the browser sends the cookie with the reload.
+// rejectUnauthenticated redirects page requests to the sign-in page and refuses all other requests. A browser omits
+// the SameSite=Strict cookie when the user follows a link from another site. Such a request is answered with a page
+// that reloads itself: the browser sends the cookie with the reload.
 func (s *Server) rejectUnauthenticated(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case !s.hasSignIn || !isPage(r) || !strings.Contains(r.Header.Get("Accept"), "text/html"):
@@ -185,8 +186,8 @@ func (s *Server) rejectUnauthenticated(w http.ResponseWriter, r *http.Request, e
 	s.refuse(w, r, err)
 }
 
-// clearBadCookie deletes the rejected cookie, which would otherwise count as a failure with every request. Call it only
-// if the answer tells the user why.
+// clearBadCookie deletes the rejected cookie, which would otherwise count as a failure with every request. Call it
+// only if the answer tells the user why.
 func (s *Server) clearBadCookie(w http.ResponseWriter, r *http.Request) {
 	if len(r.CookiesNamed(s.cookieName(r))) > 0 && len(r.Header.Values("Authorization")) == 0 {
 		http.SetCookie(w, s.cookie(r, "", -1))

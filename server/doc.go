@@ -18,8 +18,8 @@
 //	rejectEncoded          rejects bodies with a Content-Encoding
 //
 // A handler decodes the input, calls the Service and returns a reply or an error; answer writes either. A handler
-// chooses the status of a success only. answer.go maps each lock.Code to the status of its problem; no other file does.
-// Package wire decodes and encodes the JSON.
+// chooses the status of a success only. answer.go maps each lock.Code to the status of its problem; no other file
+// does. Package wire decodes and encodes the JSON.
 //
 // A requestContext is the context of a request. It holds the request id, the routing state and the key. Buffers for
 // bodies are pooled.
@@ -75,7 +75,7 @@
 // # Not guaranteed
 //
 // Without Options.Keys, every caller may do everything. The listener provides TLS. Forwarding headers are ignored:
-// behind a proxy all clients have the proxy's address. Set Options.SecureCookies if the proxy terminates TLS. An answer
-// may be lost after it was written: clients repeat the call, and streams resume after the last id. A lease_id and a
-// session_id appear in bodies only. The log has no bodies and no query strings, and only the ids of API keys.
+// behind a proxy all clients have the proxy's address. Set Options.SecureCookies if the proxy terminates TLS. An
+// answer may be lost after it was written: clients repeat the call, and streams resume after the last id. A lease_id
+// and a session_id appear in bodies only. The log has no bodies and no query strings, and only the ids of API keys.
 package server

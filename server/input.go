@@ -78,7 +78,8 @@ func checkParameters(route *chi.Context, query string) error {
 	return checkQuery(query, queryParameters[pattern])
 }
 
-// checkName checks a parameter of the path: the name of a lock, the key of a resource, or the public name of a session.
+// checkName checks a parameter of the path: the name of a lock, the key of a resource, or the public name of a
+// session.
 func checkName(param, value string) error {
 	switch param {
 	case "key":

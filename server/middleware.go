@@ -44,9 +44,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.router.ServeHTTP(recorder, r.WithContext(q))
 }
 
-// A requestContext is the context of an HTTP request, with the values of all middleware. One context instead of several
-// saves copies of the http.Request. It must not refer to the response writer: a timer may keep the context alive after
-// the answer.
+// A requestContext is the context of an HTTP request, with the values of all middleware. One context instead of
+// several saves copies of the http.Request. It must not refer to the response writer: a timer may keep the context
+// alive after the answer.
 type requestContext struct {
 	context.Context // ends with the connection or the Server; has the key after withAuthentication
 	route           *chi.Context

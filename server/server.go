@@ -80,11 +80,11 @@ type Options struct {
 	Drain func()
 	// Metrics answers GET /metrics. With Keys, it needs a key with the role read for all names. Nil: no such path.
 	Metrics http.Handler
-	// Observe is called after each request, with its method, the pattern of its route (empty: none), the status and the
-	// time that the answer took. It must not block. Nil: nothing is called.
+	// Observe is called after each request, with its method, the pattern of its route (empty: none), the status and
+	// the time that the answer took. It must not block. Nil: nothing is called.
 	Observe func(method, route string, status int, took time.Duration)
-	// Traces receives a span for each request under /v1/, which continues the trace of its traceparent header (W3C Trace
-	// Context). Nil: none.
+	// Traces receives a span for each request under /v1/, which continues the trace of its traceparent header (W3C
+	// Trace Context). Nil: none.
 	Traces trace.TracerProvider
 	// RequireLocalHost refuses requests whose Host is neither localhost nor an IP address. Set it when every caller on
 	// this machine may do everything: through DNS rebinding, a remote page could otherwise send requests here.

@@ -166,8 +166,8 @@ type cursorData struct {
 }
 
 // encodePage returns texts to write in order, and the cursor for the next page. The page p was requested with cursor.
-// An empty page becomes a keep-alive. Events beyond maxStreamText bytes are left for the next page. Other streams share
-// the texts of events.
+// An empty page becomes a keep-alive. Events beyond maxStreamText bytes are left for the next page. Other streams
+// share the texts of events.
 //
 // The id of each text is the cursor to resume after it. The id of a gap is the cursor before the gap.
 func (t *sseEncoder) encodePage(p lock.Page[lock.Event], cursor string) (texts [][]byte, next string) {

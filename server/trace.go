@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-lock/paddock/internal/tracing"
 )
 
-// startSpan starts the span of a request under /v1/, and returns the request's context with it. Other requests, such as
-// probes, have none.
+// startSpan starts the span of a request under /v1/, and returns the request's context with it. Other requests, such
+// as probes, have none.
 func (s *Server) startSpan(r *http.Request) (context.Context, trace.Span) {
 	ctx := r.Context()
 	if s.traces == nil || !strings.HasPrefix(r.URL.Path, "/v1/") {

@@ -32,8 +32,8 @@
 //
 // # Promises
 //
-// Only the answer to a command is durable: it is given after the commit is confirmed, by a standby, too, where there is
-// a synchronous one. A plain read may show a grant that no standby has confirmed, and may be out of date when it
+// Only the answer to a command is durable: it is given after the commit is confirmed, by a standby, too, where there
+// is a synchronous one. A plain read may show a grant that no standby has confirmed, and may be out of date when it
 // arrives. It shows a lease as over once it is past its end, although a renewal that was decided in time may still be
 // committing; [Store.VerifyToken] waits for that.
 //

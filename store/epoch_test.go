@@ -192,8 +192,8 @@ func TestAnEpochOfQuorumDecidesNothingWithoutAStandby(t *testing.T) {
 	mustAcquire(t, s, acquire("a"))
 }
 
-// TestAPauseOfGrantsHoldsForWholeBatches: one lock is in the cache of the replica, and the other one must be read, which
-// shows that another replica has paused the grants.
+// TestAPauseOfGrantsHoldsForWholeBatches: one lock is in the cache of the replica, and the other one must be read,
+// which shows that another replica has paused the grants.
 func TestAPauseOfGrantsHoldsForWholeBatches(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

@@ -22,21 +22,22 @@ func Epochs(ctx context.Context, databaseURL string) (all []Epoch, now time.Time
 	return epoch.List(ctx, databaseURL)
 }
 
-// BeginEpoch starts an epoch although nothing shows that the database changed: an operator has put it back to an earlier
-// state while no replica ran. Tokens continue far above the one given, at most MaxAbove, and above all that the database
-// knows. Nothing is granted for as long as the longest lease that was granted before, even where a quorum is required.
+// BeginEpoch starts an epoch although nothing shows that the database changed: an operator has put it back to an
+// earlier state while no replica ran. Tokens continue far above the one given, at most MaxAbove, and above all that
+// the database knows. Nothing is granted for as long as the longest lease that was granted before, even where a quorum
+// is required.
 func BeginEpoch(ctx context.Context, databaseURL, reason string, above int64) error {
 	return epoch.Begin(ctx, databaseURL, reason, above)
 }
 
-// OpenEpoch ends the pause of grants of the newest epoch: an operator knows that no lease was lost, or that no holder is
-// alive. It returns false if grants are not paused.
+// OpenEpoch ends the pause of grants of the newest epoch: an operator knows that no lease was lost, or that no holder
+// is alive. It returns false if grants are not paused.
 func OpenEpoch(ctx context.Context, databaseURL, reason string) (opened bool, err error) {
 	return epoch.Open(ctx, databaseURL, reason)
 }
 
-// RequireQuorum sets whether every replica decides only while the server waits for standbys. Then a fail-over to one of
-// them loses nothing, and grants are not paused after it. It fails with ErrNoStandby if there is none to wait for.
+// RequireQuorum sets whether every replica decides only while the server waits for standbys. Then a fail-over to one
+// of them loses nothing, and grants are not paused after it. It fails with ErrNoStandby if there is none to wait for.
 func RequireQuorum(ctx context.Context, databaseURL string, required bool) error {
 	return epoch.RequireQuorum(ctx, databaseURL, required)
 }

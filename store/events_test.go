@@ -58,8 +58,8 @@ func TestAForeignAdvisoryLockHidesNoEvents(t *testing.T) {
 	}
 }
 
-// TestReadersMissNothingAfterACrash has refused calls draw ids of events, which roll back and which a crash of PostgreSQL
-// takes back, while readers have cursors, and PostgreSQL is killed then.
+// TestReadersMissNothingAfterACrash has refused calls draw ids of events, which roll back and which a crash of
+// PostgreSQL takes back, while readers have cursors, and PostgreSQL is killed then.
 func TestReadersMissNothingAfterACrash(t *testing.T) {
 	t.Parallel()
 	server, url := pgtest.Server(t)
@@ -107,8 +107,8 @@ func TestReadersMissNothingAfterACrash(t *testing.T) {
 	}
 }
 
-// changedFrom returns the lock once it is another than was seen, again while the database is away; unchanged if a blocking
-// read was answered only when its wait was over.
+// changedFrom returns the lock once it is another than was seen, again while the database is away; unchanged if a
+// blocking read was answered only when its wait was over.
 func changedFrom(ctx context.Context, s lock.Service, seen lock.Lock) lock.Lock {
 	for {
 		l, err := s.Watch(ctx, lock.Watch{Name: seen.Name, Seen: seen.Version(), Wait: 15 * time.Second})

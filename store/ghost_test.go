@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-lock/paddock/store"
 )
 
-// addGhosts adds n waiters to the queue of a lock without parts, and the row of their replica, which was alive until that
-// long ago.
+// addGhosts adds n waiters to the queue of a lock without parts, and the row of their replica, which was alive until
+// that long ago.
 func addGhosts(t *testing.T, outside *pgx.Conn, name string, n int, silent time.Duration) {
 	t.Helper()
 	exec(t, outside, "insert into paddock.replicas values (99, now() - $1::interval, $2, false)", silent, n)

@@ -118,8 +118,8 @@ func rowWaiters(t *testing.T, url string) int64 {
 	return waiting(t, conn)
 }
 
-// TestWaitersOutliveARestartOfTheDatabase kills PostgreSQL while clients wait at two replicas. When the database and the
-// clients are back, all are served in the order in which they came first.
+// TestWaitersOutliveARestartOfTheDatabase kills PostgreSQL while clients wait at two replicas. When the database and
+// the clients are back, all are served in the order in which they came first.
 func TestWaitersOutliveARestartOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	server, url := pgtest.Server(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-lock/paddock/store"
 )
 
-// BenchmarkJoins measures how long a call takes to join the queue of a held lock at which others wait already, where 500
-// calls come at once. The rate with 1,000 waiters should be at least half of that with 10.
+// BenchmarkJoins measures how long a call takes to join the queue of a held lock at which others wait already, where
+// 500 calls come at once. The rate with 1,000 waiters should be at least half of that with 10.
 func BenchmarkJoins(b *testing.B) {
 	for _, ahead := range []int{10, 1000} {
 		b.Run(fmt.Sprintf("behind %d", ahead), func(b *testing.B) { benchmarkJoins(b, ahead, 500) })

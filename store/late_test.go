@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// slowCommits makes the commits with events of locks whose names begin with "slow" wait for the advisory lock (1, 1), as
-// they might for a standby.
+// slowCommits makes the commits with events of locks whose names begin with "slow" wait for the advisory lock (1, 1),
+// as they might for a standby.
 const slowCommits = `
 	create function slow_commit() returns trigger language plpgsql as $$
 	begin
@@ -20,8 +20,8 @@ const slowCommits = `
 	create constraint trigger slow after insert on paddock.event_batches deferrable initially deferred
 		for each row when (new.entries::text like '%slow%') execute function slow_commit()`
 
-// TestALateCommitStallsNoOtherCall: other names go on, readiness tells, and the caller is told what happened when the commit
-// has ended, or that nothing is known, if its connection has. Readers of events do not go past it.
+// TestALateCommitStallsNoOtherCall: other names go on, readiness tells, and the caller is told what happened when the
+// commit has ended, or that nothing is known, if its connection has. Readers of events do not go past it.
 func TestALateCommitStallsNoOtherCall(t *testing.T) {
 	t.Parallel()
 	const waits = ` from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and wait_event = 'advisory'`

@@ -20,7 +20,8 @@ func (s *Store) Lock(ctx context.Context, name string) (lock.Lock, error) {
 	return r.Lock(), err
 }
 
-// readOne reads the lock that is the only one in the range, without locking it. If it was never used, it has only a name.
+// readOne reads the lock that is the only one in the range, without locking it. If it was never used, it has only a
+// name.
 func (s *Store) readOne(ctx context.Context, only row.Range) (r row.Reading, err error) {
 	err = s.db.Read(ctx, func(ctx context.Context) (err error) {
 		r, err = only.ReadOne(ctx, s.db.Rest, s.db.Outage.AssumeAlive())
@@ -31,10 +32,10 @@ func (s *Store) readOne(ctx context.Context, only row.Range) (r row.Reading, err
 
 // VerifyToken returns the status of a token, see lock.Service.
 //
-// A lease that is past its end as it was read may have been renewed in time by a transaction whose commit is not visible
-// yet, because it waits for a standby; or a reader may have joined it, with the same token. The lock is then read again
-// with its row locked, and those of its sessions: that waits for the transaction, and nothing that was decided before the end
-// is written after it.
+// A lease that is past its end as it was read may have been renewed in time by a transaction whose commit is not
+// visible yet, because it waits for a standby; or a reader may have joined it, with the same token. The lock is then
+// read again with its row locked, and those of its sessions: that waits for the transaction, and nothing that was
+// decided before the end is written after it.
 func (s *Store) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
 	v, err := v.Resolve()
 	if err != nil {
@@ -89,8 +90,8 @@ func (s *Store) Queue(ctx context.Context, name string) (lock.QueueInfo, error) 
 // scanned is how many locks are read at once to find those that a query selects.
 const scanned = 1000
 
-// Locks returns a page of locks, see lock.Service. The rules themselves filter it by state and holder, so a page may take
-// several reads; SQL leaves out locks without leases and waiters where the query cannot select them.
+// Locks returns a page of locks, see lock.Service. The rules themselves filter it by state and holder, so a page may
+// take several reads; SQL leaves out locks without leases and waiters where the query cannot select them.
 func (s *Store) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
 	var page lock.Page[lock.Lock]
 	q, err := q.Resolve()

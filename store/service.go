@@ -87,8 +87,8 @@ func (s *Store) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 	return out.Locks[slices.Index(cmd.Names(), r.Name)].Lock(out.Now), nil
 }
 
-// Batch runs each item like a separate call, see lock.Service. They all join their batches before any is waited for, so
-// most of them share a commit. Of the items of one batch worker either all find room or none.
+// Batch runs each item like a separate call, see lock.Service. They all join their batches before any is waited for,
+// so most of them share a commit. Of the items of one batch worker either all find room or none.
 func (s *Store) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 	if err := lock.CheckBatch(len(items)); err != nil {
 		return lock.FailAll(len(items), err)

@@ -34,8 +34,8 @@ func lockSession(t *testing.T, url string, g lock.SessionGrant) (unlock func()) 
 	}
 }
 
-// TestALockedSessionDelaysNoEndOfAnother: the row of a session that is over is locked, so that its end cannot be recorded. The
-// waiters of others are served, and what a replica has left of closed ones is ended.
+// TestALockedSessionDelaysNoEndOfAnother: the row of a session that is over is locked, so that its end cannot be
+// recorded. The waiters of others are served, and what a replica has left of closed ones is ended.
 func TestALockedSessionDelaysNoEndOfAnother(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -56,8 +56,8 @@ func TestALockedSessionDelaysNoEndOfAnother(t *testing.T) {
 	})
 }
 
-// TestASessionIsClearedOnlyWhenNothingIsLeft: so many locks are left of one session that those of another one have their turn
-// later, long after its end.
+// TestASessionIsClearedOnlyWhenNothingIsLeft: so many locks are left of one session that those of another one have
+// their turn later, long after its end.
 func TestASessionIsClearedOnlyWhenNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -168,8 +168,8 @@ func TestSlowReadsDelayNoHeartbeat(t *testing.T) {
 	}
 }
 
-// TestAPermitOfASessionIsWrittenUnderWhileItsRenewalIsNotVisible: the commit of a heartbeat waits until the session is past
-// its end as others see it. A fenced write under the permit is not refused as stale.
+// TestAPermitOfASessionIsWrittenUnderWhileItsRenewalIsNotVisible: the commit of a heartbeat waits until the session is
+// past its end as others see it. A fenced write under the permit is not refused as stale.
 func TestAPermitOfASessionIsWrittenUnderWhileItsRenewalIsNotVisible(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -253,8 +253,9 @@ func TestARepeatedEndIsWritten(t *testing.T) {
 	}
 }
 
-// TestNoGrantIsToldForASessionThatIsOver: at the end of a session the lock is released that it waits for, at one replica, and
-// the call waits at the other one. Its answer is that the session is over, unless it was granted the lock before.
+// TestNoGrantIsToldForASessionThatIsOver: at the end of a session the lock is released that it waits for, at one
+// replica, and the call waits at the other one. Its answer is that the session is over, unless it was granted the lock
+// before.
 func TestNoGrantIsToldForASessionThatIsOver(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

@@ -32,9 +32,9 @@ func inSession(name string, g lock.SessionGrant) lock.Acquire {
 	return lock.Acquire{Name: name, LeaseID: newID(), Holder: "worker", SessionID: g.ID}
 }
 
-// TestHeartbeatsAndTakeoversExcludeEachOther: at the end of a session one replica is asked to renew it, and another one for the
-// lock that the session has. Meanwhile another application holds the session's row, and moves its end to the next
-// milliseconds. If both were successful, the session's holder would work on beside the next one.
+// TestHeartbeatsAndTakeoversExcludeEachOther: at the end of a session one replica is asked to renew it, and another
+// one for the lock that the session has. Meanwhile another application holds the session's row, and moves its end to
+// the next milliseconds. If both were successful, the session's holder would work on beside the next one.
 func TestHeartbeatsAndTakeoversExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -281,8 +281,8 @@ func TestTheLengthOfASessionIsThatOfItsLeases(t *testing.T) {
 	}
 }
 
-// TestALockedSessionDelaysNoOtherLock: another application keeps the row of a session locked that is over, so that its end
-// cannot be recorded. Calls on its lock, and in the session, wait; others do not.
+// TestALockedSessionDelaysNoOtherLock: another application keeps the row of a session locked that is over, so that its
+// end cannot be recorded. Calls on its lock, and in the session, wait; others do not.
 func TestALockedSessionDelaysNoOtherLock(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -340,8 +340,8 @@ func TestEndedSessionsAreForgotten(t *testing.T) {
 	}
 }
 
-// TestATokenOfASessionIsCurrentWhileItsRenewalIsNotVisible: the commit of a heartbeat waits, for a standby, say, until the
-// session is past its end as others see it. Its lease is not said to have ended.
+// TestATokenOfASessionIsCurrentWhileItsRenewalIsNotVisible: the commit of a heartbeat waits, for a standby, say, until
+// the session is past its end as others see it. Its lease is not said to have ended.
 func TestATokenOfASessionIsCurrentWhileItsRenewalIsNotVisible(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

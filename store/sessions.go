@@ -52,8 +52,8 @@ func (s *Store) CloseSession(ctx context.Context, c lock.CloseSession) error {
 	return s.endSession(ctx, out.Session, false)
 }
 
-// endSession ends what a session has that is marked as ended. An error does not undo the mark, so the caller must not take the
-// call for one without an effect; the leases that are left are ended in the background.
+// endSession ends what a session has that is marked as ended. An error does not undo the mark, so the caller must not
+// take the call for one without an effect; the leases that are left are ended in the background.
 func (s *Store) endSession(ctx context.Context, of lock.Session, skipGrace bool) error {
 	if err := s.sessions.End(ctx, of, skipGrace); err != nil {
 		return database.UnknownOutcome(err)
@@ -77,7 +77,8 @@ func (s *Store) RevokeSession(ctx context.Context, r lock.RevokeSession) (lock.S
 	return s.Session(ctx, r.Ref)
 }
 
-// changeSession changes a session. Those whose rows are locked have one turn together, so that they delay no other heartbeat.
+// changeSession changes a session. Those whose rows are locked have one turn together, so that they delay no other
+// heartbeat.
 func (s *Store) changeSession(ctx context.Context, c lock.SessionChange) (sessions.Changed, error) {
 	tx := transaction[lock.SessionChange, sessions.Changed]{
 		turns: []chan struct{}{s.writers}, read: s.db.First, attempt: s.sessions.Change,

@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-lock/paddock/store"
 )
 
-// BenchmarkSetOfTwo acquires and releases sets of two locks and single locks by turns, and reports the median of how much
-// longer a set takes.
+// BenchmarkSetOfTwo acquires and releases sets of two locks and single locks by turns, and reports the median of how
+// much longer a set takes.
 func BenchmarkSetOfTwo(b *testing.B) {
 	const pairs = 50
 	for _, clients := range []int{1, 16, 64} {

@@ -134,8 +134,8 @@ func TestReplicasServeSetsInOrder(t *testing.T) {
 	}
 }
 
-// TestSetsOfTwoReplicasAreAllServed: clients of two replicas draw sets of six locks. At each lock no two hold it, and tokens
-// grow.
+// TestSetsOfTwoReplicasAreAllServed: clients of two replicas draw sets of six locks. At each lock no two hold it, and
+// tokens grow.
 func TestSetsOfTwoReplicasAreAllServed(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -172,7 +172,8 @@ func TestSetsOfTwoReplicasAreAllServed(t *testing.T) {
 	expectNoWaiters(t, replicas[0], "a", "b", "c", "d", "e", "f")
 }
 
-// TestTwoContendersForASetNeverMissAWakeUp: with two, there is no third whose release would hide that one was not woken.
+// TestTwoContendersForASetNeverMissAWakeUp: with two, there is no third whose release would hide that one was not
+// woken.
 func TestTwoContendersForASetNeverMissAWakeUp(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -194,8 +195,8 @@ func TestTwoContendersForASetNeverMissAWakeUp(t *testing.T) {
 	contenders.Wait()
 }
 
-// TestAClientThatLeavesASetLeavesNoGhost cuts a waiting set off around the moment at which it is granted, many times: all
-// locks are free again at once.
+// TestAClientThatLeavesASetLeavesNoGhost cuts a waiting set off around the moment at which it is granted, many times:
+// all locks are free again at once.
 func TestAClientThatLeavesASetLeavesNoGhost(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -223,7 +224,8 @@ func TestAClientThatLeavesASetLeavesNoGhost(t *testing.T) {
 	expectNoWaiters(t, here, "a", "b")
 }
 
-// TestASetOfAReplicaThatIsGonePassesAndComesBack: it is skipped, and a client that comes back in time has its places still.
+// TestASetOfAReplicaThatIsGonePassesAndComesBack: it is skipped, and a client that comes back in time has its places
+// still.
 func TestASetOfAReplicaThatIsGonePassesAndComesBack(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -246,8 +248,8 @@ func TestASetOfAReplicaThatIsGonePassesAndComesBack(t *testing.T) {
 	after.granted(t)
 }
 
-// TestASetIsFoundByHeartbeats: nothing tells the replica that the set may be granted, as if the replica that has released
-// its last lock had died before it swept the set.
+// TestASetIsFoundByHeartbeats: nothing tells the replica that the set may be granted, as if the replica that has
+// released its last lock had died before it swept the set.
 func TestASetIsFoundByHeartbeats(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -344,8 +346,8 @@ func TestADrainedSetKeepsItsPlaces(t *testing.T) {
 	second.granted(t)
 }
 
-// TestARevocationThatIsCutOffIsNotCalledOneWithoutEffect: of the leases with one token, a reader's is revoked, and the set's,
-// which a second transaction revokes, are not, since one of its locks cannot be written.
+// TestARevocationThatIsCutOffIsNotCalledOneWithoutEffect: of the leases with one token, a reader's is revoked, and the
+// set's, which a second transaction revokes, are not, since one of its locks cannot be written.
 func TestARevocationThatIsCutOffIsNotCalledOneWithoutEffect(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

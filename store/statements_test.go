@@ -9,9 +9,9 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-// TestStatementsPrepare has PostgreSQL read every statement of the package and of those below it against the real schema,
-// so that a renamed column fails here and not in a request. Those of package row that are templates are prepared by its
-// own tests.
+// TestStatementsPrepare has PostgreSQL read every statement of the package and of those below it against the real
+// schema, so that a renamed column fails here and not in a request. Those of package row that are templates are
+// prepared by its own tests.
 func TestStatementsPrepare(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Conn(t)

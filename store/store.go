@@ -39,11 +39,12 @@ const (
 type Options struct {
 	Bounds lock.Bounds
 	Log    *slog.Logger // nil: nothing is logged
-	// BatchWorkers is how many batches may run at once, 1 to 64; the database URL must allow for connections for all of
-	// them. Commands on one lock are always in the same worker's batches. Zero: 1, which was fastest on two cores.
+	// BatchWorkers is how many batches may run at once, 1 to 64; the database URL must allow for connections for all
+	// of them. Commands on one lock are always in the same worker's batches. Zero: 1, which was fastest on two cores.
 	BatchWorkers int
-	// RenewalLinger is how long a renewal waits for others to share its commit with, up to 20 ms, where that has proved
-	// to find some. Only renewals of leases with more than half the TTL and more than a second left linger. Zero: none does.
+	// RenewalLinger is how long a renewal waits for others to share its commit with, up to 20 ms, where that has
+	// proved to find some. Only renewals of leases with more than half the TTL and more than a second left linger.
+	// Zero: none does.
 	RenewalLinger time.Duration
 	// MaxWaiters limits the calls that wait in queues, on all replicas together as far as their heartbeats tell.
 	// Places kept without a call do not count. Zero: 10,000.
@@ -63,15 +64,15 @@ type Options struct {
 	IdleLockRetention time.Duration
 }
 
-// An Observer sees what a Store does, for metrics. Its methods must not block, and may be called from several goroutines
-// at once.
+// An Observer sees what a Store does, for metrics. Its methods must not block, and may be called from several
+// goroutines at once.
 type Observer interface {
 	// Decided is called when a decision is committed, before its caller is answered.
 	Decided(*lock.Decision)
 	// Tried is called after each round of a batch.
 	Tried(Round)
-	// HandedOver is called when a waiting call of this replica learns that it was granted its lock, with the time since
-	// the decision that granted it began.
+	// HandedOver is called when a waiting call of this replica learns that it was granted its lock, with the time
+	// since the decision that granted it began.
 	HandedOver(time.Duration)
 }
 
@@ -139,8 +140,8 @@ type Store struct {
 	bounds   lock.Bounds
 	self     lock.Replica
 	observer Observer // may be nil
-	// writers has a value for each fenced write, and for each change of a session. There are fewer of them than connections
-	// for reads, where possible, so that reads continue while every commit waits for a standby.
+	// writers has a value for each fenced write, and for each change of a session. There are fewer of them than
+	// connections for reads, where possible, so that reads continue while every commit waits for a standby.
 	writers chan struct{}
 	fencers chan struct{} // has a value for each fenced write: fewer than writers, where possible
 	aside   chan struct{} // has a value for the change of a session whose row another connection keeps locked
@@ -151,9 +152,9 @@ type Store struct {
 var _ lock.Service = (*Store)(nil)
 
 // Open connects to the database at the URL and returns a Store that sweeps and prunes until Close. The schema must be
-// migrated. It fails if the database does not answer before ctx ends, and with a pgversion.TooOldError if the server is
-// older than PostgreSQL 14. Unless Options.TransactionPooling is set, it fails with a poolmode.Error if the URL leads
-// through a pooler in transaction mode.
+// migrated. It fails if the database does not answer before ctx ends, and with a pgversion.TooOldError if the server
+// is older than PostgreSQL 14. Unless Options.TransactionPooling is set, it fails with a poolmode.Error if the URL
+// leads through a pooler in transaction mode.
 func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	o, err := o.resolve()
 	if err != nil {
@@ -184,8 +185,8 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// assemble connects the parts of a Store. The engine decides; the others are told what it decided, and give it commands
-// like any caller.
+// assemble connects the parts of a Store. The engine decides; the others are told what it decided, and give it
+// commands like any caller.
 func assemble(db *database.DB, o Options) *Store {
 	s := &Store{db: db, epochs: epoch.New(db), bounds: o.Bounds, observer: o.Observer, self: lock.Replica(1 + rand.Int64N(1<<62))}
 	s.writers, s.fencers = make(chan struct{}, max(db.Share()-1, 1)), make(chan struct{}, max(db.Share()-2, 1))

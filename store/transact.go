@@ -19,8 +19,8 @@ type transaction[Req, Res any] struct {
 	attempt func(context.Context, Req) (Res, error)                  // if the error is no lock.Error, nothing was done
 }
 
-// transact runs the transaction, again if that may help. It is a call of package batch, so that a caller that leaves cancels no
-// commit, and learns whether the change may have been done.
+// transact runs the transaction, again if that may help. It is a call of package batch, so that a caller that leaves
+// cancels no commit, and learns whether the change may have been done.
 func transact[Req, Res any](ctx context.Context, s *Store, req Req, tx transaction[Req, Res]) (Res, error) {
 	if err := s.db.Admit(ctx); err != nil {
 		return *new(Res), err

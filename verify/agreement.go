@@ -270,8 +270,8 @@ const recordRecovery = 5 * time.Second
 // An outage is a span of time in which the service may have been unable to record something.
 type outage struct{ from, to time.Duration }
 
-// outages returns the spans of the faults, and of the calls that the service could not answer, such as while its database
-// was down.
+// outages returns the spans of the faults, and of the calls that the service could not answer, such as while its
+// database was down.
 func (h History) outages() (all []outage) {
 	for _, f := range h.Faults {
 		if f.Ended <= f.At {
@@ -287,8 +287,8 @@ func (h History) outages() (all []outage) {
 	return all
 }
 
-// staleAgree looks for the event of each stale write. There may be none if the limit of refusals is reached, or near an
-// outage: then the record of a write can fail.
+// staleAgree looks for the event of each stale write. There may be none if the limit of refusals is reached, or near
+// an outage: then the record of a write can fail.
 func (t *lockHistory) staleAgree(refusals int, outages []outage, c *Check) {
 	if refusals >= lock.MaxStaleReports {
 		return

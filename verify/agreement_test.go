@@ -167,7 +167,8 @@ func TestDisconnectedWaiterMayHaveReleased(t *testing.T) {
 	}
 }
 
-// TestRecordOfAStaleWriteMayFailInAnOutage: the service records stale writes as well as it can, and refuses them anyway.
+// TestRecordOfAStaleWriteMayFailInAnOutage: the service records stale writes as well as it can, and refuses them
+// anyway.
 func TestRecordOfAStaleWriteMayFailInAnOutage(t *testing.T) {
 	t.Parallel()
 	for code, found := range map[lock.Code]bool{

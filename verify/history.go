@@ -152,7 +152,8 @@ func Collect(ctx context.Context, s lock.Service, prefix string) ([]lock.Event, 
 	}
 }
 
-// revisions returns the revision of each lock that has ever changed, and when the last was read, on the service's clock.
+// revisions returns the revision of each lock that has ever changed, and when the last was read, on the service's
+// clock.
 func revisions(ctx context.Context, s lock.Service, prefix string) (want map[string]int64, at time.Time, err error) {
 	want = map[string]int64{}
 	for q := (lock.LockQuery{Prefix: prefix, Limit: lock.MaxLimit}); ; {

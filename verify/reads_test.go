@@ -269,8 +269,8 @@ func TestVerificationDoesNotApplyToTheNextLeaseInTheSlot(t *testing.T) {
 	}
 }
 
-// TestVerificationMayPrecedeTheCommitOfTheNextLeaseInTheSlot: that lease was decided at an earlier instant, but nobody had
-// been told of it. After its holder was told, or if no lease had the token, it would be a violation.
+// TestVerificationMayPrecedeTheCommitOfTheNextLeaseInTheSlot: that lease was decided at an earlier instant, but nobody
+// had been told of it. After its holder was told, or if no lease had the token, it would be a violation.
 func TestVerificationMayPrecedeTheCommitOfTheNextLeaseInTheSlot(t *testing.T) {
 	t.Parallel()
 	first := 1
@@ -299,9 +299,9 @@ func TestVerificationMayPrecedeTheCommitOfTheNextLeaseInTheSlot(t *testing.T) {
 	}
 }
 
-// TestVerificationOfATokenSaysNothingAboutOneOfItsLeases: the token of two readers is current because of one of them. The
-// renewal of the other one was decided before its end, and is committed after it. With a verification of its slot, it would
-// be a violation.
+// TestVerificationOfATokenSaysNothingAboutOneOfItsLeases: the token of two readers is current because of one of them.
+// The renewal of the other one was decided before its end, and is committed after it. With a verification of its slot,
+// it would be a violation.
 func TestVerificationOfATokenSaysNothingAboutOneOfItsLeases(t *testing.T) {
 	t.Parallel()
 	for _, bySlot := range []bool{false, true} {

@@ -12,8 +12,8 @@ import (
 )
 
 // parseEvents parses events, one per line: kind, mode, slot, holder, token, place. A refused event also has the newest
-// token and the holder of the lock, a dash for none. The events are a second apart, except that grants to waiters come at
-// the time of the event before.
+// token and the holder of the lock, a dash for none. The events are a second apart, except that grants to waiters come
+// at the time of the event before.
 func parseEvents(t *testing.T, text string) []lock.Event {
 	t.Helper()
 	var events []lock.Event

@@ -65,8 +65,8 @@ func (r *callGroup) session() lock.SessionRef {
 	return a.Session()
 }
 
-// withoutSession returns a as the model of a lock decides it: with the TTL and the grace of its session, whose other ends the
-// model does not know.
+// withoutSession returns a as the model of a lock decides it: with the TTL and the grace of its session, whose other
+// ends the model does not know.
 func (t *lockHistory) withoutSession(a lock.Acquire) lock.Acquire {
 	if s := t.sessions[a.Session()]; s != nil {
 		a.TTL, a.Grace = s.ttl, s.grace
@@ -81,8 +81,9 @@ func endOfSession(c *Call) time.Time {
 	return g.ExpiresAt.Add(g.Grace)
 }
 
-// endsWithSession checks the leases of sessions: none expires before the end that an answer about its session promised, and
-// none is seen after the last end that any answer can have promised, or used once its session was reported lost.
+// endsWithSession checks the leases of sessions: none expires before the end that an answer about its session
+// promised, and none is seen after the last end that any answer can have promised, or used once its session was
+// reported lost.
 func (x *examination) endsWithSession(t *lockHistory, c *Check) {
 	for _, l := range t.leases {
 		if l.group == nil || l.group.session() == 0 || l.crossesEpoch(t) || t.hasEpoch() {
@@ -99,8 +100,8 @@ func (x *examination) endsWithSession(t *lockHistory, c *Check) {
 	}
 }
 
-// expiredBeforeSession checks that the lease did not expire before an end of its session that was promised while the lease
-// was held.
+// expiredBeforeSession checks that the lease did not expire before an end of its session that was promised while the
+// lease was held.
 func (t *lockHistory) expiredBeforeSession(l *lease, s *sessionHistory, c *Check) {
 	a, _ := l.group.acquire()
 	first := l.firstAnswer()
@@ -143,8 +144,8 @@ func (t *lockHistory) outlivedSession(l *lease, s *sessionHistory, c *Check) {
 	}
 }
 
-// usedAfterSession checks that no call on the lease succeeded that was sent after its session was reported lost. A release may:
-// it is repeated.
+// usedAfterSession checks that no call on the lease succeeded that was sent after its session was reported lost. A
+// release may: it is repeated.
 func (t *lockHistory) usedAfterSession(l *lease, s *sessionHistory, c *Check) {
 	for _, lost := range s.lost {
 		for _, calls := range [][]*Call{l.acquired, l.renewed} {

@@ -107,15 +107,16 @@ func (s jointSet) nth(n int) []*lease {
 // calls returns the acquires of the set.
 func (s jointSet) calls() []*Call { return s.groups[0].acquires }
 
-// setSpread is the greatest difference between the instants of one decision at the locks of a set. Each lock goes by its own
-// time, which does not run backwards: it may be ahead of the replica's reading of the clock, or of a clock that was set back.
+// setSpread is the greatest difference between the instants of one decision at the locks of a set. Each lock goes by
+// its own time, which does not run backwards: it may be ahead of the replica's reading of the clock, or of a clock
+// that was set back.
 const setSpread = time.Second
 
 // atOnce reports whether two events of a set can be of one decision.
 func atOnce(a, b lock.Event) bool { return a.At.Sub(b.At).Abs() <= setSpread }
 
-// grantedTogether checks that the leases were granted at once and have one token. Only a shared lease that joined others has
-// theirs.
+// grantedTogether checks that the leases were granted at once and have one token. Only a shared lease that joined
+// others has theirs.
 func (s jointSet) grantedTogether(leases []*lease, c *Check) bool {
 	first, drawn := leases[0], (*lease)(nil)
 	for i, l := range leases {

@@ -15,21 +15,21 @@
 // # JavaScript
 //
 // Every page is complete without JavaScript. The script counts down the time left, confirms most revocations in a
-// dialog instead of on their own page, and refreshes the page. It counts from when the answer arrived, on the browser's
-// monotonic clock. It never uses the browser's wall clock: times are the database's. They are in UTC; the script can show
-// them in the browser's time zone. Without JavaScript, refresh=5 makes the browser reload the page every five seconds.
-// The pages of sessions have no script: they show the state as of when they were loaded, in UTC.
+// dialog instead of on their own page, and refreshes the page. It counts from when the answer arrived, on the
+// browser's monotonic clock. It never uses the browser's wall clock: times are the database's. They are in UTC; the
+// script can show them in the browser's time zone. Without JavaScript, refresh=5 makes the browser reload the page
+// every five seconds. The pages of sessions have no script: they show the state as of when they were loaded, in UTC.
 //
 // # The counts over all locks
 //
-// The list begins with an [Overview], if Options has one and the user's key covers all names. It is counted by the service
-// in the background, so it may be some seconds older than the list below it, and the page says how old.
+// The list begins with an [Overview], if Options has one and the user's key covers all names. It is counted by the
+// service in the background, so it may be some seconds older than the list below it, and the page says how old.
 //
 // # The past of a lock
 //
-// A lock's page shows its last events, and a timeline of the leases and waits that [lock.TimelineOf] finds in them. The
-// timeline is a table with a bar in each row, drawn in SVG by the server: its colour is that of the end, which the row
-// also names. past=ID shows the events before that one.
+// A lock's page shows its last events, and a timeline of the leases and waits that [lock.TimelineOf] finds in them.
+// The timeline is a table with a bar in each row, drawn in SVG by the server: its colour is that of the end, which the
+// row also names. past=ID shows the events before that one.
 //
 // # Sets
 //
@@ -62,8 +62,8 @@
 // characters that change the text direction cannot affect other text. The Content-Security-Policy allows no inline
 // script or style and no other origin, and forbids framing. Writes from other origins are refused. The page never has
 // a lease_id, because neither a [lock.Lock] nor a [lock.QueueInfo] has one, and never a session_id: a
-// [lock.SessionInfo] has none, and a page does not repeat a malformed name of a session from its URL, since it may be a
-// session_id.
+// [lock.SessionInfo] has none, and a page does not repeat a malformed name of a session from its URL, since it may be
+// a session_id.
 //
 // # Users
 //
@@ -80,7 +80,7 @@
 // Without API keys, every user may revoke. A page shows the state at the time that it names; a lease shown as ended
 // may have been renewed since. Leases and queue of a lock are read one after the other, so a waiter may briefly appear
 // in both or neither. The timeline knows only the last hundred events; all that are kept are at /v1/events. Whether a
-// shared lease is still the one shown is checked before the revocation, not atomically with it. The last heartbeat of a
-// session is its end less its TTL. It was earlier if it shortened the TTL, or if a fail-over has extended the session
-// since.
+// shared lease is still the one shown is checked before the revocation, not atomically with it. The last heartbeat of
+// a session is its end less its TTL. It was earlier if it shortened the TTL, or if a fail-over has extended the
+// session since.
 package web

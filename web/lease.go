@@ -178,8 +178,8 @@ type waiter struct {
 	More   int    // blocking leases that are not in For
 	Others string // the number of waiters ahead
 
-	// Chain are the nearest of the waiters ahead, the nearest first; Skipped is how many others there are. The first of
-	// all waiters is blocked by For.
+	// Chain are the nearest of the waiters ahead, the nearest first; Skipped is how many others there are. The first
+	// of all waiters is blocked by For.
 	Chain   []lock.WaiterInfo
 	Skipped int
 
@@ -215,8 +215,8 @@ func queueOf(q lock.QueueInfo, here location) queue {
 	return v
 }
 
-// waiterOf returns the waiter, with the chain of what blocks it: the connected waiters ahead, and the leases that block the
-// first of them.
+// waiterOf returns the waiter, with the chain of what blocks it: the connected waiters ahead, and the leases that
+// block the first of them.
 func waiterOf(w lock.WaiterInfo, ahead []lock.WaiterInfo, asOf time.Time, here location) waiter {
 	v := waiter{
 		WaiterInfo: w, Waited: elapsed(w.Waited), Kept: timeLeft(w.KeptFor), Others: countOf(w.Ahead, "other", "others"),

@@ -136,7 +136,8 @@ func (f filter) Previous() filter {
 // pages are the URLs of other pages of a list, empty if there are none.
 type pages struct{ First, Previous, Next string }
 
-// pagesOf returns the pages around the page of f, of the list at the path. The next page is at the cursor; empty: none.
+// pagesOf returns the pages around the page of f, of the list at the path. The next page is at the cursor; empty:
+// none.
 func pagesOf(path string, f filter, next string) (p pages) {
 	if f.Cursor != "" {
 		p.First = address(path, f.First().values())
@@ -150,8 +151,8 @@ func pagesOf(path string, f filter, next string) (p pages) {
 	return p
 }
 
-// maxTrail is how many pages one can go back by a link. Cursors lead forward only, so the URL has those of the pages before,
-// and a cursor may be as long as a name.
+// maxTrail is how many pages one can go back by a link. Cursors lead forward only, so the URL has those of the pages
+// before, and a cursor may be as long as a name.
 const maxTrail = 10
 
 func lastOf(trail []string) []string { return trail[max(len(trail)-maxTrail, 0):] }

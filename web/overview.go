@@ -13,10 +13,11 @@ type Overview struct {
 	InGrace   int64     // locks that are not held any more, but still in the grace of a lease
 	Contended int64     // locks with waiters
 	Waiters   int64
-	// LongestWait is how long the waiter has waited that has done so longest, and LongestHeld the same of an active lease.
+	// LongestWait is how long the waiter has waited that has done so longest, and LongestHeld the same of an active
+	// lease.
 	LongestWait, LongestHeld time.Duration
-	// Expired and Revoked are leases that ended so in the last hour, StaleWrites the writes with a stale token that were
-	// recorded in it.
+	// Expired and Revoked are leases that ended so in the last hour, StaleWrites the writes with a stale token that
+	// were recorded in it.
 	Expired, Revoked, StaleWrites int64
 }
 
@@ -43,8 +44,8 @@ func (u *ui) overviewFor(r *http.Request, f filter) *overview {
 func (o overview) Wait() elapsed  { return elapsed(o.LongestWait) }
 func (o overview) Lease() elapsed { return elapsed(o.LongestHeld) }
 
-// HeldURL, WaitersURL and OldestURL return the URLs of the lists of held locks, of those with the most waiters, and of those
-// that have been held longest.
+// HeldURL, WaitersURL and OldestURL return the URLs of the lists of held locks, of those with the most waiters, and of
+// those that have been held longest.
 func (o overview) HeldURL() string {
 	o.list.State = "held"
 	return o.list.URL()

@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// eventfulService is a service whose lock "n" was held by first, which expired after 20 s, and by second, for which third
-// waits. Then first wrote too late.
+// eventfulService is a service whose lock "n" was held by first, which expired after 20 s, and by second, for which
+// third waits. Then first wrote too late.
 func eventfulService() *webtest.Service {
 	fx := webtest.NewService()
 	fx.Grant(lock.Acquire{Name: "n", Holder: "first", TTL: 20 * time.Second}, 100*time.Second)

@@ -41,8 +41,7 @@ func otherLocksOf(set []string, here location, key string) *otherLocks {
 	return o
 }
 
-// withoutHidden returns the names of the set besides name, and the number of those that the service hides from the
-// reader.
+// withoutHidden returns the other names of the set that the reader may see, and how many the service hides.
 func withoutHidden(set []string, name string) (names []string, hidden int) {
 	for _, one := range set {
 		switch {

@@ -29,8 +29,8 @@ func (s *Prefilled) Start(ctx context.Context, dir string) error {
 	return s.start(ctx, dir)
 }
 
-// Each lock was granted and released once. The events are 30 days old, 16 to a batch. They are of 100,000 locks that were
-// pruned. A grant has an odd revision and its own number as token.
+// Each lock was granted and released once. The events are 30 days old, 16 to a batch. They are of 100,000 locks that
+// were pruned. A grant has an odd revision and its own number as token.
 const (
 	fillLocks = `insert into paddock.records (name, revision, token, last_end)
 	select 'filled:' || lpad(i::text, 9, '0'), 2, i, 2 from generate_series(1, $1::bigint) i`

@@ -10,7 +10,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A heart keeps a lease or a session alive by renewals until it is released or lost, or it follows the heart of a session.
+// A heart keeps a lease or a session alive by renewals until it is released or lost, or it follows the heart of a
+// session.
 type heart struct {
 	name  string     // for the Observer
 	what  string     // for error messages
@@ -39,7 +40,8 @@ type heart struct {
 	timeout  time.Duration // of the next renewal
 }
 
-// start begins the renewals of what was granted until then. suspended is the clock's suspended time when that was requested.
+// start begins the renewals of what was granted until then. suspended is the clock's suspended time when that was
+// requested.
 func (l *heart) start(ctx context.Context, until time.Time, suspended time.Duration) {
 	l.due, l.phase, l.state = make(chan struct{}, 1), processPhase(), Held
 	l.ctx, l.end = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -52,8 +54,8 @@ func (l *heart) start(ctx context.Context, until time.Time, suspended time.Durat
 	go l.renewLoop()
 }
 
-// follow makes the lease end when the session does, or by itself at maxHold on the clock of package time, unless that is zero.
-// The function that it returns must be called at the end of the lease.
+// follow makes the lease end when the session does, or by itself at maxHold on the clock of package time, unless that
+// is zero. The function that it returns must be called at the end of the lease.
 func (l *heart) follow(ctx context.Context, session *heart, maxHold time.Time, suspended time.Duration) (leave func() bool) {
 	l.state, l.follows, l.acquiredAt = Held, session, l.clock.now()
 	l.ctx, l.end = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -87,8 +89,8 @@ func (l *heart) Deadline() time.Time {
 func (l *heart) Done() <-chan struct{} { return l.ctx.Done() }
 
 // Err returns nil while the lease or session is held or at risk. Afterwards it returns an error that is
-// lock.ErrLeaseLost or lock.ErrSessionLost, or ErrReleased. It compares the clock with the deadline, so it does not depend
-// on timers.
+// lock.ErrLeaseLost or lock.ErrSessionLost, or ErrReleased. It compares the clock with the deadline, so it does not
+// depend on timers.
 func (l *heart) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +111,8 @@ func (l *heart) State() State {
 // ended reports whether the lease or session is lost or released. The caller holds mu.
 func (l *heart) ended() bool { return l.state == Lost || l.state == Released }
 
-// enforceDeadline ends the lease or session if its deadline has passed, or the lease's session has ended. The caller holds mu.
+// enforceDeadline ends the lease or session if its deadline has passed, or the lease's session has ended. The caller
+// holds mu.
 func (l *heart) enforceDeadline() {
 	if l.ended() {
 		return

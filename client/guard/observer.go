@@ -8,11 +8,11 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// An Observer sees what guards do, for metrics: here renewals fail, which the service cannot see.
-// Packages guardprom and guardotel have one for Prometheus and one for OpenTelemetry. Its methods may
-// be called by several goroutines at once. They must return at once, and must not use the Lease. Of a Session, the name is its
-// public name, and Renewed has its heartbeats; its leases are not renewed. Of several locks that were acquired together, the
-// name is all of their names in order, with commas between them: each step is seen once for the set.
+// An Observer sees what guards do, for metrics: here renewals fail, which the service cannot see. Packages guardprom
+// and guardotel have one for Prometheus and one for OpenTelemetry. Its methods may be called by several goroutines at
+// once. They must return at once, and must not use the Lease. Of a Session, the name is its public name, and Renewed
+// has its heartbeats; its leases are not renewed. Of several locks that were acquired together, the name is all of
+// their names in order, with commas between them: each step is seen once for the set.
 type Observer interface {
 	// Acquired is called when an acquire has ended: how long it took, waits and retries included, and its error.
 	Acquired(name string, took time.Duration, err error)
@@ -23,12 +23,13 @@ type Observer interface {
 	AtRisk(name string, err error)
 	// Lost is called when a lease is lost.
 	Lost(name string, err error)
-	// Released is called when a lease was released that was held until then: for how long, and the error of the release.
+	// Released is called when a lease was released that was held until then: for how long, and the error of the
+	// release.
 	Released(name string, held time.Duration, err error)
 }
 
-// Outcome returns a label for what a call has come to: done if err is nil, the code of the error, such as lock_held, or
-// "canceled" if the caller's context has ended.
+// Outcome returns a label for what a call has come to: done if err is nil, the code of the error, such as lock_held,
+// or "canceled" if the caller's context has ended.
 func Outcome(done string, err error) string {
 	code := lock.ErrInternal
 	switch {

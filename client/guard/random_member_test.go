@@ -121,8 +121,8 @@ func (m *member) attemptAtRandom() {
 	m.attempt(names[:1+m.rnd.IntN(len(names))], o, length, stopDelay, timeout)
 }
 
-// attempt runs a job of the given length under the locks, all or none, and checks the result. When canceled, the job runs on for
-// stopDelay. The attempt is canceled after timeout; a timeout of longWait must not be reached.
+// attempt runs a job of the given length under the locks, all or none, and checks the result. When canceled, the job
+// runs on for stopDelay. The attempt is canceled after timeout; a timeout of longWait must not be reached.
 func (m *member) attempt(names []string, o guard.Options, length, stopDelay, timeout time.Duration) {
 	ctx, cancel := context.WithCancel(m.Context())
 	defer cancel()

@@ -185,7 +185,8 @@ func (w *model) remaining(k *job) (time.Duration, bool) {
 	return time.Until(w.revokedUntil(k)) - reserve, false
 }
 
-// revokedUntil returns when the lease of the job would have ended at the latest, if it was revoked, and zero otherwise.
+// revokedUntil returns when the lease of the job would have ended at the latest, if it was revoked, and zero
+// otherwise.
 func (w *model) revokedUntil(k *job) (until time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

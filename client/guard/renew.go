@@ -13,7 +13,8 @@ import (
 // ticksPerTTL is the number of ticks in a TTL. Leases are renewed at ticks.
 const ticksPerTTL = 60
 
-// leastTimeout is enough for an answer of a busy service. No renewal has a shorter timeout because the deadline is near.
+// leastTimeout is enough for an answer of a busy service. No renewal has a shorter timeout because the deadline is
+// near.
 const leastTimeout = 500 * time.Millisecond
 
 // renewLoop renews whenever that is due, until the end.
@@ -66,9 +67,9 @@ func (l *heart) renew() {
 	l.applyResult(until, suspended, err)
 }
 
-// setTimeout sets the timeout of the next renewal, which is sent by that time: long after an even number of failures, for
-// a slow service; short after an odd number, so that a dead connection leaves time for more attempts. While there is time
-// for another attempt, none takes more than half of what is left of the lease. The caller holds mu.
+// setTimeout sets the timeout of the next renewal, which is sent by that time: long after an even number of failures,
+// for a slow service; short after an odd number, so that a dead connection leaves time for more attempts. While there
+// is time for another attempt, none takes more than half of what is left of the lease. The caller holds mu.
 func (l *heart) setTimeout(sentBy time.Time) {
 	timeout := l.opts.TTL / 6
 	if l.failures%2 == 1 {
@@ -78,8 +79,8 @@ func (l *heart) setTimeout(sentBy time.Time) {
 	l.timeout = min(timeout, answerTimeout, max(half, l.opts.TTL/30, leastTimeout))
 }
 
-// applyResult updates the lease after a renewal. suspended is the clock's suspended time when it was sent, and until is on
-// the clock of package time.
+// applyResult updates the lease after a renewal. suspended is the clock's suspended time when it was sent, and until
+// is on the clock of package time.
 func (l *heart) applyResult(until time.Time, suspended time.Duration, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,8 +154,8 @@ func (l *heart) applyFailure(err error) {
 	l.resetTimer()
 }
 
-// isCode reports whether the service refused with the code. errors.Is would not do: the cause of a canceled call may be the
-// loss of another lease.
+// isCode reports whether the service refused with the code. errors.Is would not do: the cause of a canceled call may
+// be the loss of another lease.
 func isCode(err error, code lock.Code) bool {
 	var e *lock.Error
 	return errors.As(err, &e) && e.Code == code

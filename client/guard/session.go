@@ -35,11 +35,11 @@ type Session struct {
 	locks lock.Service
 	id    lock.SessionID
 
-	leases sync.Map // of *Lease: those that have not ended, as far as is known
+	leases sync.Map // of *Lease, the leases that are not known to have ended
 }
 
-// OpenSession opens a session and renews it until it is closed or lost. It repeats the call for o.Retry while the service
-// is unreachable or overloaded. The context bounds the opening, not the session.
+// OpenSession opens a session and renews it until it is closed or lost. It repeats the call for o.Retry while the
+// service is unreachable or overloaded. The context bounds the opening, not the session.
 func OpenSession(ctx context.Context, locks lock.Service, o SessionOptions) (*Session, error) {
 	return openSession(ctx, locks, o, newClock())
 }
@@ -139,7 +139,7 @@ func (s *Session) renew(ctx context.Context) (time.Time, error) {
 	return g.Until, err
 }
 
-// findLost renews each lease to find those that have ended. Renewing a lease of a session does not move its end. A
+// findLost renews each lease to find out which have ended. Renewing a lease of a session does not move its end. A
 // batch cannot renew sets.
 func (s *Session) findLost(leases []*Lease) {
 	var single []*Lease

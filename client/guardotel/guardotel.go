@@ -1,5 +1,5 @@
-// Package guardotel counts what guards do, with the metrics API of OpenTelemetry: renewals fail at the client, where the
-// service cannot see it.
+// Package guardotel counts what guards do, with the metrics API of OpenTelemetry: renewals fail at the client, where
+// the service cannot see it.
 //
 //	metrics, err := guardotel.New(otel.Meter("myapp"), guardotel.Options{})
 //	err = guard.Do(ctx, locks, "jobs:nightly", guard.Options{Observer: metrics}, work)
@@ -14,8 +14,8 @@
 //	paddock.guard.lost              counter: leases that were lost
 //	paddock.guard.hold.duration     histogram: how long leases were held that were released
 //
-// The attribute paddock.outcome of the first three is that of [guard.Outcome]. paddock.lock is there if Options.Label names
-// the lock.
+// The attribute paddock.outcome of the first three is that of [guard.Outcome]. paddock.lock is there if Options.Label
+// names the lock.
 package guardotel
 
 import (
@@ -31,8 +31,9 @@ import (
 
 // Options configure Metrics. The zero value is valid.
 type Options struct {
-	// Label returns the attribute paddock.lock for a lock's name. It must have few different values, such as the name's
-	// first part, or the name itself if the program uses few locks. Nil, or an empty value: there is no such attribute.
+	// Label returns the attribute paddock.lock for a lock's name. It must have few different values, such as the
+	// name's first part, or the name itself if the program uses few locks. Nil, or an empty value: there is no such
+	// attribute.
 	Label func(name string) string
 }
 

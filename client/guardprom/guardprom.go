@@ -1,4 +1,5 @@
-// Package guardprom counts what guards do, for Prometheus: renewals fail at the client, where the service cannot see it.
+// Package guardprom counts what guards do, for Prometheus: renewals fail at the client, where the service cannot see
+// it.
 //
 //	metrics := guardprom.New(prometheus.DefaultRegisterer, guardprom.Options{})
 //	err := guard.Do(ctx, locks, "jobs:nightly", guard.Options{Observer: metrics}, work)
@@ -27,8 +28,8 @@ import (
 
 // Options configure Metrics. The zero value is valid.
 type Options struct {
-	// Label returns the label lock for a lock's name. It must have few different values, such as the name's first part, or
-	// the name itself if the program uses few locks. Nil: always empty.
+	// Label returns the label lock for a lock's name. It must have few different values, such as the name's first
+	// part, or the name itself if the program uses few locks. Nil: always empty.
 	Label func(name string) string
 }
 

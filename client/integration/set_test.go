@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestSetsThatOverlapExcludeEachOther: workers lock random accounts, each in an order of its own, through two replicas. All
-// of them finish, no two have one account, and nothing is left behind.
+// TestSetsThatOverlapExcludeEachOther: workers lock random accounts, each in an order of its own, through two
+// replicas. All of them finish, no two have one account, and nothing is left behind.
 func TestSetsThatOverlapExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	const accounts, workers, transfers = 5, 6, 8

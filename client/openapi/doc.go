@@ -9,9 +9,9 @@
 // A method returns the decoded body, which is nil for a response without one, and the response, which has the status
 // and the header. The body of the response is closed, except where a method returns no value and says so.
 //
-// A response without success is an [*Error]. Its Problem tells by Code what happened, and by Detail what to do. Without
-// a Code, something other than Paddock answered. Any other error comes from net/http or encoding/json, and a change
-// may or may not have been made. Send it again with the same lease_id.
+// A response without success is an [*Error]. Its Problem tells by Code what happened, and by Detail what to do.
+// Without a Code, something other than Paddock answered. Any other error comes from net/http or encoding/json, and a
+// change may or may not have been made. Send it again with the same lease_id.
 //
 // Optional members are pointers; nil leaves them out. An item of a BatchRequest is a BatchAcquire, a BatchRenew or a
 // BatchRelease.

@@ -45,9 +45,9 @@ func Tx(ctx context.Context, pool *pgxpool.Pool, resource string, token lock.Tok
 	return runTx(ctx, pool, fenceOne, resource, token, fn)
 }
 
-// TxAll is Tx for a transaction that writes several resources. It passes all of their fences or none, in the order of their
-// names, so that transactions with the same resources take turns and do not deadlock. It is refused if one of the resources
-// has seen a greater token. A name may be given twice; without any name the error is lock.ErrInvalid.
+// TxAll is Tx for a transaction that writes several resources. It passes all of their fences or none, in the order of
+// their names, so that transactions with the same resources take turns and do not deadlock. It is refused if one of
+// the resources has seen a greater token. A name may be given twice; without any name the error is lock.ErrInvalid.
 func TxAll(ctx context.Context, pool *pgxpool.Pool, resources []string, token lock.Token, fn func(pgx.Tx) error) error {
 	return runTx(ctx, pool, fenceAll, resources, token, fn)
 }

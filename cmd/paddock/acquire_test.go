@@ -127,8 +127,8 @@ func TestAcquireStopsWaitingAfterItsWait(t *testing.T) {
 	d.awaitEvent("jobs:nightly", lock.Dequeued, "me")
 }
 
-// TestInterruptedAcquireGivesUpItsPlace sends a real signal to a process. On a busy machine the release may take longer
-// than the process waits for its answer, and then it says so.
+// TestInterruptedAcquireGivesUpItsPlace sends a real signal to a process. On a busy machine the release may take
+// longer than the process waits for its answer, and then it says so.
 func TestInterruptedAcquireGivesUpItsPlace(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)

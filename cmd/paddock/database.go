@@ -128,8 +128,8 @@ func (d database) ready(ctx context.Context, p *program) error {
 	return checkSchema(ctx, d.URL, p.log)
 }
 
-// checkSchema returns an error that says what to do unless this binary may start on the schema. It may on a newer one: the
-// migration lets it go on, or the database refuses its statements.
+// checkSchema returns an error that says what to do unless this binary may start on the schema. It may on a newer one:
+// the migration lets it go on, or the database refuses its statements.
 func checkSchema(ctx context.Context, url string, log *slog.Logger) error {
 	version, dirty, err := migrations.Version(ctx, url)
 	switch latest := migrations.Latest(); {

@@ -17,7 +17,8 @@
 //	help         show the help of a command, as --help does
 //
 // Most flags can be given in the environment, too; docs/configuration.md lists them. API keys are never arguments:
-// they are in PADDOCK_KEY or in a file. Data goes to standard output; messages, the log and errors go to standard error.
+// they are in PADDOCK_KEY or in a file. Data goes to standard output; messages, the log and errors go to standard
+// error.
 //
 // # Exit codes
 //

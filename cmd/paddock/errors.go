@@ -184,8 +184,8 @@ func findEnclosingLease(env lookup, url string) enclosingLease {
 	return enclosingLease{locks: strings.Fields(names), token: token}
 }
 
-// explain does what explainLocks does. If one of the locks of these names is held, and this process already runs under a lease
-// of it, the error says so: the process would wait for itself.
+// explain does what explainLocks does. If one of the locks of these names is held, and this process already runs under
+// a lease of it, the error says so: the process would wait for itself.
 func (l enclosingLease) explain(names []string, err error) error {
 	var held *lock.Error
 	if !errors.As(err, &held) || held.Code != lock.ErrHeld {

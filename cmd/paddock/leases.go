@@ -233,8 +233,8 @@ type leaseFlags struct {
 	Metadata string        `placeholder:"JSON" help:"A JSON object that is shown with the lock."`
 }
 
-// options returns the locks of the arguments, and the options of a guard for them, or a usage error for what no service would
-// grant.
+// options returns the locks of the arguments, and the options of a guard for them, or a usage error for what no
+// service would grant.
 func (f leaseFlags) options(args []string) ([]lock.Member, guard.Options, error) {
 	o := guard.Options{
 		Holder: cmp.Or(f.Holder, defaultHolder()), TTL: f.TTL, Grace: f.Grace, MaxHold: f.MaxHold,

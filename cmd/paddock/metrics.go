@@ -24,8 +24,8 @@ type metricsServer struct {
 
 const metricsFlag = "--metrics-listen"
 
-// metricsAddress returns the checked address of --metrics-listen, empty without the flag. An empty host means loopback,
-// since the metrics need no key there.
+// metricsAddress returns the checked address of --metrics-listen, empty without the flag. An empty host means
+// loopback, since the metrics need no key there.
 func (s settings) metricsAddress(ctx context.Context) (string, error) {
 	address := s.MetricsListen
 	if address == "" {

@@ -138,8 +138,8 @@ func (c *runCommand) Run(ctx context.Context, p *program) (err error) {
 	return finish(context.WithoutCancel(ctx), "lease", unreleased, lease, stderr, result, err)
 }
 
-// findCommand returns the path of the command's program, and its name and arguments. The first -- is not part of them. before
-// is the command line before the --.
+// findCommand returns the path of the command's program, and its name and arguments. The first -- is not part of them.
+// before is the command line before the --.
 func (p *program) findCommand(args []string, before string) (path string, _ []string, err error) {
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
@@ -152,9 +152,9 @@ func (p *program) findCommand(args []string, before string) (path string, _ []st
 	return path, args, err
 }
 
-// separate sets Locks and Command, which are the NAME and the command, or with --lock all that stands after the first --:
-// then the parser has taken the first word of the command for the NAME. args is the whole command line. before is an example
-// of what stands before the --, for an error.
+// separate sets Locks and Command, which are the NAME and the command, or with --lock all that stands after the first
+// --: then the parser has taken the first word of the command for the NAME. args is the whole command line. before is
+// an example of what stands before the --, for an error.
 func (c *runCommand) separate(args []string) (before string, _ error) {
 	if len(c.Locks) == 0 {
 		if c.Name == "" {
@@ -234,8 +234,8 @@ type releaser interface {
 	Release(context.Context) error
 }
 
-// beforeSignal returns what get returns, unless a signal comes first. Then it gives back what it may have got, and restores
-// the default actions of signals, so that a second signal kills. done says what get is to do, for an error.
+// beforeSignal returns what get returns, unless a signal comes first. Then it gives back what it may have got, and
+// restores the default actions of signals, so that a second signal kills. done says what get is to do, for an error.
 func beforeSignal[R releaser](ctx context.Context, signals *supervise.Signals, done string, get func(context.Context) (R, error)) (R, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // ctx ends on some of the same signals
 	defer cancel()
@@ -270,8 +270,8 @@ func commandEnvironment(lease *guard.Lease, holder, url string) []string {
 		variable{"PADDOCK_LEASE_ID", ""}, variable{"PADDOCK_EXPIRES_AT", ""})) // an inherited one is that of another lease
 }
 
-// environmentWith returns the environment of this process with these variables instead of its own. One without a value is left
-// out.
+// environmentWith returns the environment of this process with these variables instead of its own. One without a value
+// is left out.
 func environmentWith(ours []variable) []string {
 	env := slices.DeleteFunc(os.Environ(), func(line string) bool {
 		return slices.ContainsFunc(ours, func(v variable) bool { return strings.HasPrefix(line, v.name+"=") })

@@ -14,8 +14,8 @@ import (
 // writeEvery is how often, at most, the metrics file is written while the command runs.
 const writeEvery = time.Second
 
-// A metricsFile keeps a file for the textfile collector of Prometheus's node_exporter: the metrics of guardprom, and what
-// the run itself has come to. It is an Observer of the guard.
+// A metricsFile keeps a file for the textfile collector of Prometheus's node_exporter: the metrics of guardprom, and
+// what the run itself has come to. It is an Observer of the guard.
 type metricsFile struct {
 	*guardprom.Metrics
 	path     string

@@ -47,8 +47,8 @@ func alive(pid int) bool {
 	return err == nil && !bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" Z"))
 }
 
-// whenGone waits until each process has ended, and sends the beginning of the last check that found it alive, or of the
-// first check. A busy machine finds out late that a process has ended, so the time of that proves nothing.
+// whenGone waits until each process has ended, and sends the beginning of the last check that found it alive, or of
+// the first check. A busy machine finds out late that a process has ended, so the time of that proves nothing.
 func whenGone(t *testing.T, pids []int) <-chan time.Time {
 	gone := make(chan time.Time, len(pids))
 	for _, pid := range pids {

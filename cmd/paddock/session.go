@@ -151,8 +151,8 @@ type heldSession struct{ *guard.Session }
 // Release closes the session.
 func (s heldSession) Release(ctx context.Context) error { return s.Close(ctx) }
 
-// Run runs the command in a session. Its error has the exit code of the command, unless the session was not opened, or was
-// lost.
+// Run runs the command in a session. Its error has the exit code of the command, unless the session was not opened, or
+// was lost.
 func (c *sessionCommand) Run(ctx context.Context, p *program) error {
 	stderr := supervise.NewAsyncStderr(p.stderr)
 	defer stderr.Close()

@@ -66,7 +66,8 @@ func TestACommandWithARevokedSessionIsKilled(t *testing.T) {
 	p.expectExit(t, exitLeaseLost, "was stopped (SIGKILL)", "session_lost", "the disk is full")
 }
 
-// TestAPausedSessionLosesItsLocks all together, to the calls that wait for them; when it goes on, its command is killed.
+// TestAPausedSessionLosesItsLocks all together, to the calls that wait for them; when it goes on, its command is
+// killed.
 func TestAPausedSessionLosesItsLocks(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// parseLocks returns the locks of arguments such as jobs:nightly, rates,shared or uploads,permits=3. Those without a mode
-// have none yet. It does not check the names.
+// parseLocks returns the locks of arguments such as jobs:nightly, rates,shared or uploads,permits=3. Those without a
+// mode have none yet. It does not check the names.
 func parseLocks(args []string) ([]lock.Member, error) {
 	locks := make([]lock.Member, len(args))
 	for i, arg := range args {
@@ -79,7 +79,8 @@ func explainLocks(names []string, err error) error {
 	return usagef("%s: %s%s", which, what, strings.TrimPrefix(e.Detail, e.Field))
 }
 
-// leaseVariables returns the variables about the locks of a lease, in the order of names. The first three are of the first.
+// leaseVariables returns the variables about the locks of a lease, in the order of names. The first three are of the
+// first.
 func leaseVariables(locks []guard.Member) []variable {
 	slotOf := func(l guard.Member) string {
 		if l.Slot == 0 {
@@ -120,8 +121,8 @@ func together(name string, set []string) string {
 	return strings.Join(others, ", ")
 }
 
-// rowsWithSets adds rows, of which the first is the header. If any of them is of a set, there is a column with its other locks;
-// sets has them for all rows but the header.
+// rowsWithSets adds rows, of which the first is the header. If any of them is of a set, there is a column with its
+// other locks; sets has them for all rows but the header.
 func (t table) rowsWithSets(rows [][]string, sets []string) {
 	if slices.ContainsFunc(sets, func(set string) bool { return set != none }) {
 		for i, set := range append([]string{"TOGETHER WITH"}, sets...) {

@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestPausedWorkerIsSeenWithoutALog: a worker writes after its lease has expired. The metric, the event and the history
-// each tell an operator about it.
+// TestPausedWorkerIsSeenWithoutALog: a worker writes after its lease has expired. The metric, the event and the
+// history each tell an operator about it.
 func TestPausedWorkerIsSeenWithoutALog(t *testing.T) {
 	t.Parallel()
 	d, metrics := metered(t)

@@ -18,9 +18,10 @@ const (
 	idleIntervals = 5
 )
 
-// adjustThreads runs Go code on one thread while there is little to do, until ctx ends. Each goroutine that becomes ready
-// wakes an idle thread, which finds nothing: at some thousand calls a second that is a third of the process's time. Only
-// a process that may use several threads by default is adjusted; GOMAXPROCS in the environment takes precedence.
+// adjustThreads runs Go code on one thread while there is little to do, until ctx ends. Each goroutine that becomes
+// ready wakes an idle thread, which finds nothing: at some thousand calls a second that is a third of the process's
+// time. Only a process that may use several threads by default is adjusted; GOMAXPROCS in the environment takes
+// precedence.
 func adjustThreads(ctx context.Context, env lookup) {
 	if _, set := env("GOMAXPROCS"); set || runtime.GOMAXPROCS(0) == 1 {
 		return

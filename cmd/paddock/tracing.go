@@ -21,7 +21,8 @@ import (
 const flushTimeout = 3 * time.Second
 
 // wantsTraces reports whether the standard variables of OpenTelemetry ask for traces, or what is wrong with them. The
-// exporter and the sampler read the others: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
+// exporter and the sampler read the others:
+// https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
 func wantsTraces(env lookup) (bool, error) {
 	get := func(name string) string { value, _ := env(name); return value }
 	exporter := get("OTEL_TRACES_EXPORTER")
@@ -40,7 +41,8 @@ func wantsTraces(env lookup) (bool, error) {
 	return true, nil
 }
 
-// startTraces returns what receives spans, nil if the environment asks for none, and a function that exports the last ones.
+// startTraces returns what receives spans, nil if the environment asks for none, and a function that exports the last
+// ones.
 func (p *program) startTraces(ctx context.Context) (trace.TracerProvider, func(), error) {
 	wanted, err := wantsTraces(p.env)
 	if err != nil || !wanted {
@@ -67,8 +69,8 @@ func (p *program) startTraces(ctx context.Context) (trace.TracerProvider, func()
 	}, nil
 }
 
-// statementTracer returns what makes spans of statements, below those of traced requests only. Their text is recorded, but not
-// their parameters, which may have a lease_id.
+// statementTracer returns what makes spans of statements, below those of traced requests only. Their text is recorded,
+// but not their parameters, which may have a lease_id.
 func statementTracer(traces trace.TracerProvider) pgx.QueryTracer {
 	if traces == nil {
 		return nil

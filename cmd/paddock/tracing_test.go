@@ -199,7 +199,8 @@ func TestATraceShowsRequestWaitBatchAndSQL(t *testing.T) {
 	}
 }
 
-// TestSpansAreOnlyOfSampledRequests: neither background work, nor probes, nor requests that are not sampled have spans.
+// TestSpansAreOnlyOfSampledRequests: neither background work, nor probes, nor requests that are not sampled have
+// spans.
 func TestSpansAreOnlyOfSampledRequests(t *testing.T) {
 	t.Parallel()
 	c := newSpanCollector(t)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestImageIsCompiledOnTheBuilder reads the Dockerfile: the compiler must not run under emulation, neither with BuildKit
-// nor with the builder before it, which sets none of the variables.
+// TestImageIsCompiledOnTheBuilder reads the Dockerfile: the compiler must not run under emulation, neither with
+// BuildKit nor with the builder before it, which sets none of the variables.
 func TestImageIsCompiledOnTheBuilder(t *testing.T) {
 	t.Parallel()
 	stages := regexp.MustCompile(`(?m)^FROM .*$`).FindAllString(readRoot(t, "Dockerfile"), -1)

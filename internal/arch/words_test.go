@@ -119,7 +119,8 @@ func (l wordList) checkName(t *testing.T, path string, line int, name string) {
 	}
 }
 
-// declared returns the identifiers that a node declares: functions, types, fields, parameters, constants and variables.
+// declared returns the identifiers that a node declares: functions, types, fields, parameters, constants and
+// variables.
 func declared(n ast.Node) []*ast.Ident {
 	switch n := n.(type) {
 	case *ast.FuncDecl:

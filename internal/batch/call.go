@@ -1,9 +1,9 @@
 // Package batch provides the calls that batches consist of. How calls are gathered is left to its users.
 //
-// A [Call] is one request and its answer. It may pass through several batches, and be answered at any time and from any
-// goroutine. Its caller may stop waiting, and then knows about the outcome what Begin and Rewind have recorded: a call that
-// was canceled before it began is never run, and a call that was canceled while it ran is not run again if that run had no
-// effect.
+// A [Call] is one request and its answer. It may pass through several batches, and be answered at any time and from
+// any goroutine. Its caller may stop waiting, and then knows about the outcome what Begin and Rewind have recorded: a
+// call that was canceled before it began is never run, and a call that was canceled while it ran is not run again if
+// that run had no effect.
 package batch
 
 import (
@@ -40,8 +40,8 @@ func NewCall[Req, Res any](req Req) *Call[Req, Res] {
 	return &Call[Req, Res]{Req: req, done: make(chan struct{})}
 }
 
-// Begin marks the call as one that may take effect from now on. It returns false if the call was canceled before; then the
-// call must not be run.
+// Begin marks the call as one that may take effect from now on. It returns false if the call was canceled before; then
+// the call must not be run.
 func (c *Call[Req, Res]) Begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,8 +63,8 @@ func (c *Call[Req, Res]) Rewind() {
 	}
 }
 
-// Answer sets the result and wakes the caller. It returns false if the call was canceled; then nothing reads the result.
-// The call may be pending or begun. Answer must be called at most once.
+// Answer sets the result and wakes the caller. It returns false if the call was canceled; then nothing reads the
+// result. The call may be pending or begun. Answer must be called at most once.
 func (c *Call[Req, Res]) Answer(res Res, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,9 +1,9 @@
 // Package freeport finds ports for servers that tests and benchmarks start.
 //
-// The usual way, to listen on port 0, to close the listener and to hand its port on, has two races: until the server listens,
-// an outgoing connection of any process can get the port, and an attempt to connect to the server can get it as its own source
-// and then connects to itself, so that the server seems to be ready. Ports below the range of outgoing connections have
-// neither.
+// The usual way, to listen on port 0, to close the listener and to hand its port on, has two races: until the server
+// listens, an outgoing connection of any process can get the port, and an attempt to connect to the server can get it
+// as its own source and then connects to itself, so that the server seems to be ready. Ports below the range of
+// outgoing connections have neither.
 package freeport
 
 import (

@@ -169,8 +169,8 @@ func (c *calls) released(err error) {
 	c.metrics.releases.WithLabelValues(outcomeOf(released, err)).Inc()
 }
 
-// modeOf returns the mode of an acquire, which is exclusive unless it says otherwise. That of a set is the mode of the first
-// lock that it names.
+// modeOf returns the mode of an acquire, which is exclusive unless it says otherwise. That of a set is the mode of the
+// first lock that it names.
 func modeOf(a *lock.Acquire) lock.Mode {
 	if len(a.Set) > 0 {
 		return cmp.Or(a.Set[0].Mode, lock.Exclusive)

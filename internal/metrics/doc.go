@@ -1,7 +1,7 @@
 // Package metrics counts what a replica does, for Prometheus.
 //
-// No label is a lock's name, a holder or a key: the number of series does not depend on what clients send. The exception is
-// Names, for a few locks that the operator chose. Labels have these values:
+// No label is a lock's name, a holder or a key: the number of series does not depend on what clients send. The
+// exception is Names, for a few locks that the operator chose. Labels have these values:
 //
 //	mode     exclusive, shared, permit
 //	outcome  granted, replayed, renewed, released, or the code of the error, as in the API
@@ -26,8 +26,9 @@
 //	Store      reads the store's own state at each scrape, with the number of locks in each state
 //	Names      reads a few locks at each scrape
 //
-// The numbers of locks and waiters are of the whole database, so each replica has the same: take the greatest, not the sum.
+// The numbers of locks and waiters are of the whole database, so each replica has the same: take the greatest, not the
+// sum.
 //
-// Histograms have classic buckets, which every Prometheus reads, and native ones, which are finer: a wait for a lock may
-// take a millisecond or ten minutes.
+// Histograms have classic buckets, which every Prometheus reads, and native ones, which are finer: a wait for a lock
+// may take a millisecond or ten minutes.
 package metrics

@@ -53,8 +53,8 @@ type Metrics struct {
 	durations prometheus.Histogram
 	misses    prometheus.Counter
 
-	// The metrics that nearly every call moves: to look one up by its labels costs more than to move it. Those of acquires
-	// and of leases are by mode.
+	// The metrics that nearly every call moves: to look one up by its labels costs more than to move it. Those of
+	// acquires and of leases are by mode.
 	granted  [lock.Permit + 1]prometheus.Counter
 	held     [lock.Permit + 1]prometheus.Observer // until they were released
 	renewed  prometheus.Counter
@@ -165,8 +165,8 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
-// Decided counts what was left of a renewed lease, and the leases that the decision has ended. One that was withdrawn was
-// never held.
+// Decided counts what was left of a renewed lease, and the leases that the decision has ended. One that was withdrawn
+// was never held.
 func (m *Metrics) Decided(d *lock.Decision) {
 	if d.Renewed && d.Lease.Session == 0 {
 		m.margins.Observe(d.Left.Seconds() / d.Lease.TTL.Seconds())

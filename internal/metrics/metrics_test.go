@@ -232,7 +232,8 @@ func TestMetricsFollowTheConventions(t *testing.T) {
 	}
 }
 
-// TestARenewalAndAHandOffAreMeasured: what the lease had left, as a share of its TTL, and how long the grant was not known.
+// TestARenewalAndAHandOffAreMeasured: what the lease had left, as a share of its TTL, and how long the grant was not
+// known.
 func TestARenewalAndAHandOffAreMeasured(t *testing.T) {
 	t.Parallel()
 	m := metrics.New("1.2.3", "abc")

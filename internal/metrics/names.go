@@ -30,8 +30,8 @@ var (
 	lockWaitersDesc = prometheus.NewDesc("paddock_lock_waiters", "Places in the queue of the lock.", []string{"name"}, nil)
 )
 
-// Names adds to each scrape the locks whose names begin with one of the prefixes, in name order, up to MaxNames of them.
-// They are read from locks; if that fails, the scrape is without them, and the failure is counted and logged.
+// Names adds to each scrape the locks whose names begin with one of the prefixes, in name order, up to MaxNames of
+// them. They are read from locks; if that fails, the scrape is without them, and the failure is counted and logged.
 func (m *Metrics) Names(prefixes []string, locks lock.Service, log *slog.Logger) {
 	m.registry.MustRegister(&names{prefixes: prefixes, locks: locks, log: log})
 }

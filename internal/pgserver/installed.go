@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// installedDirs returns the directories where packages install PostgreSQL, in order of preference: the one in the PATH,
-// then the newest version in the usual places.
+// installedDirs returns the directories where packages install PostgreSQL, in order of preference: the one in the
+// PATH, then the newest version in the usual places.
 func installedDirs() []string {
 	var dirs []string
 	if path, err := exec.LookPath("postgres"); err == nil {

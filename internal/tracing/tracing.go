@@ -47,8 +47,8 @@ func Recorded(ctx context.Context) trace.Span {
 	return nil
 }
 
-// StartShared starts a span for work that is done for several callers at once: below the first of their spans, and linked
-// to all of them. Without any, it records nothing.
+// StartShared starts a span for work that is done for several callers at once: below the first of their spans, and
+// linked to all of them. Without any, it records nothing.
 func StartShared(ctx context.Context, name string, callers []trace.Span) (context.Context, trace.Span) {
 	if len(callers) == 0 {
 		return Start(ctx, name)

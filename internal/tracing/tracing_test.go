@@ -11,7 +11,8 @@ import (
 	"github.com/paddock-lock/paddock/internal/tracing"
 )
 
-// TestSharedWorkIsLinkedToAllItsCallers: it is below the first one, and ends with the context of the work, not with theirs.
+// TestSharedWorkIsLinkedToAllItsCallers: it is below the first one, and ends with the context of the work, not with
+// theirs.
 func TestSharedWorkIsLinkedToAllItsCallers(t *testing.T) {
 	t.Parallel()
 	recorder := tracetest.NewSpanRecorder()

@@ -16,8 +16,8 @@ const someLease = `{"name":"a","lease_id":"5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11"
 	"holder":"w\u00f6rker \"1\"","ttl_ms":30000,"grace_ms":2000,"max_hold_ms":60000,"expires_in_ms":29000,"a_later_field":[{"x":null}],
 	"acquired_at":"2026-01-02T03:04:05.678901Z","expires_at":"2026-01-02T03:04:35.678901+01:00","metadata":{"host" : "db-3"}}`
 
-// FuzzResults reads any text as an answer. Results that it accepts must be possible answers, and must be read as the same
-// results after they were encoded again.
+// FuzzResults reads any text as an answer. Results that it accepts must be possible answers, and must be read as the
+// same results after they were encoded again.
 func FuzzResults(f *testing.F) {
 	asked := []lock.Command{lock.Acquire{Name: "a", LeaseID: someID, Holder: "h"}, lock.Release{Name: "a", LeaseID: someID}}
 	f.Add([]byte(`{"results":[{"status":201,"lease":` + someLease + `},{"status":204}]}`))
@@ -39,8 +39,8 @@ func FuzzResults(f *testing.F) {
 	})
 }
 
-// checkGrant checks that the grant answers a request for the lock a with someID, and that its lease is read as the same
-// one after it was encoded again.
+// checkGrant checks that the grant answers a request for the lock a with someID, and that its lease is read as the
+// same one after it was encoded again.
 func checkGrant(t *testing.T, g lock.Grant, sent time.Time) {
 	t.Helper()
 	if g.Name != "a" || g.ID != someID || g.Token <= 0 || g.Until.Before(sent) || min(g.TTL, g.Grace, g.MaxHold) < 0 {

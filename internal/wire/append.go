@@ -92,12 +92,12 @@ func AppendItem(b []byte, c lock.Command) []byte {
 	return appendMembers(append(b, `",`...), c)
 }
 
-// AppendRequest appends an acquire, a renewal or a release, of one lock or a set, as the body of a call of its own. Its
-// text must be UTF-8 and its metadata JSON.
+// AppendRequest appends an acquire, a renewal or a release, of one lock or a set, as the body of a call of its own.
+// Its text must be UTF-8 and its metadata JSON.
 func AppendRequest(b []byte, c lock.Command) []byte { return appendMembers(append(b, '{'), c) }
 
-// appendMembers appends the members that a single call and an item have in common, and the closing brace. It omits zero
-// values.
+// appendMembers appends the members that a single call and an item have in common, and the closing brace. It omits
+// zero values.
 func appendMembers(b []byte, c lock.Command) []byte {
 	b = append(b, `"lease_id":`...)
 	switch c := c.(type) {
@@ -160,8 +160,8 @@ func appendText(b []byte, text string) []byte {
 	return append(append(append(b, '"'), text...), '"') // as it is, which is faster
 }
 
-// appendAny appends v as Encode returns it, without the end of the line. It panics for a time after the year 9999, which
-// the database does not have.
+// appendAny appends v as Encode returns it, without the end of the line. It panics for a time after the year 9999,
+// which the database does not have.
 func appendAny(b []byte, v any) []byte {
 	text, err := Encode(v)
 	if err != nil {

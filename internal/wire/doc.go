@@ -1,6 +1,6 @@
-// Package wire encodes the JSON of the API and decodes answers. The server, the client and the command line all use it,
-// for single calls and for the items of a batch. Methods, paths and headers of HTTP are left to these packages. Package
-// request decodes requests.
+// Package wire encodes the JSON of the API and decodes answers. The server, the client and the command line all use
+// it, for single calls and for the items of a batch. Methods, paths and headers of HTTP are left to these packages.
+// Package request decodes requests.
 //
 // Programs link this package through the client, so its only dependency beside the standard library is google/uuid.
 //
@@ -16,8 +16,9 @@
 //
 // # Decoding answers, leniently
 //
-// [ParseLease], [ParseSession], [ParseResults] and [Parse] decode answers into models with encoding/json. They ignore unknown members, so
-// that the service can add members. They fail with [ErrNotTheAnswer] if the answer belongs to another request.
+// [ParseLease], [ParseSession], [ParseResults] and [Parse] decode answers into models with encoding/json. They ignore
+// unknown members, so that the service can add members. They fail with [ErrNotTheAnswer] if the answer belongs to
+// another request.
 //
 // # Conversion
 //

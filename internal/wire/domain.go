@@ -19,8 +19,8 @@ func LeaseOf(g lock.Grant) Lease {
 	}
 }
 
-// Domain returns the grant. Its Until is sent plus the remaining time. sent is when the request was sent, so that Until
-// is never too late.
+// Domain returns the grant. Its Until is sent plus the remaining time. sent is when the request was sent, so that
+// Until is never too late.
 func (l Lease) Domain(sent time.Time) lock.Grant {
 	return lock.Grant{
 		Lease: lock.Lease{

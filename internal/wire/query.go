@@ -56,8 +56,8 @@ func (p StreamEventsParams) Domain() (lock.EventQuery, error) {
 	return q, checkNotEmpty("lock", p.Lock)
 }
 
-// Domain returns a watch of the lock with this name. The caller sets Seen. Domain checks the bounds, because the server
-// does not call Watch if the client has seen no version.
+// Domain returns a watch of the lock with this name. The caller sets Seen. Domain checks the bounds, because the
+// server does not call Watch if the client has seen no version.
 func (p GetLockParams) Domain(name string) (lock.Watch, error) {
 	return lock.Watch{Name: name, Wait: DurationOf(ValueOf(p.WaitMs))}.Resolve()
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// SessionOf returns the model of a session for its holder. ExpiresInMs is the remaining time as of now, so call it just
-// before encoding.
+// SessionOf returns the model of a session for its holder. ExpiresInMs is the remaining time as of now, so call it
+// just before encoding.
 func SessionOf(g lock.SessionGrant) Session {
 	return Session{
 		SessionID: [16]byte(g.ID), Session: g.ID.Ref().String(), Holder: g.Holder, TTLMs: g.TTL.Milliseconds(),

@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// LeaseSetOf returns the model of the grant of a set, or of one lock. ExpiresInMs is the remaining time as of now, so call
-// it just before encoding.
+// LeaseSetOf returns the model of the grant of a set, or of one lock. ExpiresInMs is the remaining time as of now, so
+// call it just before encoding.
 func LeaseSetOf(g lock.Grant) LeaseSet {
 	members := g.Members
 	if members == nil {

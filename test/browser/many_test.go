@@ -21,8 +21,8 @@ func TestManyLocksInABrowser(t *testing.T) {
 	})
 }
 
-// findAmong turns pages forwards and back, then finds a lock by a part of its name, the one with waiters, and the one that
-// is held longest.
+// findAmong turns pages forwards and back, then finds a lock by a part of its name, the one with waiters, and the one
+// that is held longest.
 func findAmong(t *testing.T, browser context.Context, locks int) {
 	fx := webtest.NewService()
 	for i := range locks {

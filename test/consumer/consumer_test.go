@@ -53,8 +53,8 @@ func main() {
 }
 `
 
-// TestProgramWithTheGoSDKLinksFewModules publishes the working tree in a module proxy on disk, and builds a program that
-// requires it with an empty module cache.
+// TestProgramWithTheGoSDKLinksFewModules publishes the working tree in a module proxy on disk, and builds a program
+// that requires it with an empty module cache.
 func TestProgramWithTheGoSDKLinksFewModules(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t)
@@ -123,7 +123,8 @@ func publish(t *testing.T, proxy string) {
 	}
 }
 
-// archive returns the archive of the root module: the working tree without other modules and what is installed or built.
+// archive returns the archive of the root module: the working tree without other modules and what is installed or
+// built.
 func archive(t *testing.T) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -74,8 +74,8 @@ func (s *fixture) write(name string, token lock.Token) (lock.FencedValue, error)
 	return s.replicas[0].WriteFenced(s.Context(), lock.FencedWrite{Key: "result:" + name, Lock: name, Token: token, Value: []byte("1")})
 }
 
-// TestALostHolderOfASessionLosesItsLocksTogether, to the calls that wait for them at either replica; and what it writes later is
-// refused.
+// TestALostHolderOfASessionLosesItsLocksTogether, to the calls that wait for them at either replica; and what it
+// writes later is refused.
 func TestALostHolderOfASessionLosesItsLocksTogether(t *testing.T) {
 	t.Parallel()
 	for how, lose := range map[string]func(*fixture, sessionHolder, *tcpproxy.Proxy){
@@ -139,8 +139,8 @@ func (s *fixture) startNext(via lock.Service, name string) *caller {
 	return c
 }
 
-// expectExpired fails the test unless the session ended by its TTL and grace, and its leases then: not after the first of them
-// was granted to another.
+// expectExpired fails the test unless the session ended by its TTL and grace, and its leases then: not after the first
+// of them was granted to another.
 func (s *fixture) expectExpired(h sessionHolder, taken time.Time) {
 	s.Helper()
 	i, err := s.replicas[1].Session(s.Context(), h.session.Ref)

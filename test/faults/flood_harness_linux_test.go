@@ -24,7 +24,8 @@ import (
 	"github.com/paddock-lock/paddock/client"
 )
 
-// The limits of the flooded replica, beside floodWaiters and waitersEach. The others are the defaults: 200 streams per key.
+// The limits of the flooded replica, beside floodWaiters and waitersEach. The others are the defaults: 200 streams per
+// key.
 const (
 	floodStreams = 1000
 	floodRate    = 25 // calls per second and key, low enough to be exceeded on any machine

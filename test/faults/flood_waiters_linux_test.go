@@ -26,8 +26,8 @@ const (
 	leaverShare    = 4               // one of this many disconnects before its grant
 )
 
-// waitersEach is the limit for a lock and for a key: the default in the long form. In the short one a machine that is busy
-// with other things must serve as many within the 50 s of a call.
+// waitersEach is the limit for a lock and for a key: the default in the long form. In the short one a machine that is
+// busy with other things must serve as many within the 50 s of a call.
 func waitersEach() int {
 	if *flagLong {
 		return lock.DefaultMaxWaiters
@@ -283,8 +283,8 @@ func isRetryable(code lock.Code) bool {
 	return code == lock.ErrHeld || code == lock.ErrUnavailable || code == lock.ErrUnknownOutcome || code == lock.ErrRateLimited
 }
 
-// slowDown returns when the key may make its next call, after one above its rate: on a slow machine many waits end, and
-// are repeated, before all waiters are there.
+// slowDown returns when the key may make its next call, after one above its rate: on a slow machine many waits end,
+// and are repeated, before all waiters are there.
 func (c *waiterGroup) slowDown(f fields) {
 	if f.Code == lock.ErrRateLimited {
 		sleepFor(c.t.Context(), time.Duration(f.RetryAfterMS)*time.Millisecond)

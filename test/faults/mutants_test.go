@@ -121,8 +121,8 @@ func genuine(e lock.Event) []byte { return`},
 		to: "if i := d.index(l.ID); i >= 0 && (!MUTATED || d.record.Name == r.Name) && slices.Equal("},
 }
 
-// roundsToFind is how many rounds may be needed to find a mutant. Most need one or two; a mutant that only a crash in a
-// lull shows has needed 14 on a machine with ten times the work that it can do.
+// roundsToFind is how many rounds may be needed to find a mutant. Most need one or two; a mutant that only a crash in
+// a lull shows has needed 14 on a machine with ten times the work that it can do.
 const roundsToFind = 60
 
 // flagRounds is how many rounds Paddock itself must pass.

@@ -29,9 +29,9 @@ const (
 	setPatience = 2 * time.Minute
 )
 
-// TestSetsAreGrantedWholeOrNotAtAll: clients acquire sets of two and three of six locks, in any order of names, while one
-// replica after the other is killed. No lock has two holders, tokens grow, each snapshot of the database has all leases of a
-// set or none, and each client is answered.
+// TestSetsAreGrantedWholeOrNotAtAll: clients acquire sets of two and three of six locks, in any order of names, while
+// one replica after the other is killed. No lock has two holders, tokens grow, each snapshot of the database has all
+// leases of a set or none, and each client is answered.
 func TestSetsAreGrantedWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, builds{normal: program(t), skewed: program(t)})
@@ -192,7 +192,8 @@ func (s *setHarness) leave(g lock.Grant) {
 	}
 }
 
-// leasesOfSets returns the number of leases of each set that has more or fewer of them than locks, and the number of sets.
+// leasesOfSets returns the number of leases of each set that has more or fewer of them than locks, and the number of
+// sets.
 const leasesOfSets = `
 	with leases as (
 		select name, lease_id, rest->>'set' as names, expires_at from paddock.records where lease_id is not null and ttl_ms > 0

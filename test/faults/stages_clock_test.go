@@ -8,9 +8,9 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// rateVariable is the environment variable with the rate, in percent, of the clock by which a mutant's engine extrapolates
-// what the database's clock shows. It stands for a process whose clock runs fast, or stood still while its virtual machine
-// was suspended.
+// rateVariable is the environment variable with the rate, in percent, of the clock by which a mutant's engine
+// extrapolates what the database's clock shows. It stands for a process whose clock runs fast, or stood still while
+// its virtual machine was suspended.
 const rateVariable = "PADDOCK_FAULTS_CLOCK_RATE"
 
 const clockFile = `package engine

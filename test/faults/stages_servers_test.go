@@ -81,8 +81,8 @@ func lockChanging(s *stage) error {
 	return nil
 }
 
-// partsChanging: between the reading of a record and that of its waiters, the first of two waiters is granted the lock.
-// Without the second one there is none left.
+// partsChanging: between the reading of a record and that of its waiters, the first of two waiters is granted the
+// lock. Without the second one there is none left.
 func partsChanging(s *stage) error {
 	held := s.acquire(s.b(), s.name, time.Minute)
 	first, _ := s.wait(s.name, time.Minute)
@@ -192,8 +192,8 @@ func pauseExtended(s *stage) error {
 	return nil
 }
 
-// restorableStage starts a server that can be restored, behind a PgBouncer: a replica that loses its connection forgets
-// what it has read.
+// restorableStage starts a server that can be restored, behind a PgBouncer: a replica that loses its connection
+// forgets what it has read.
 func restorableStage(s *stage) {
 	s.restorable = newRestorable(s.T)
 	s.mode = restored
@@ -213,8 +213,8 @@ func restorableStage(s *stage) {
 	s.start()
 }
 
-// serverRestored: the database loses a lease that another replica has granted. The replica that serves the next call has
-// read the lock before, and has not seen that the database was restored.
+// serverRestored: the database loses a lease that another replica has granted. The replica that serves the next call
+// has read the lock before, and has not seen that the database was restored.
 func serverRestored(s *stage) error {
 	if len(s.replicas) < 2 {
 		s.start()

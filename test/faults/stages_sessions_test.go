@@ -36,8 +36,8 @@ func (s *stage) openSession(ttl time.Duration) lock.SessionGrant {
 	return g
 }
 
-// heartbeatNotVisible: the commit of a heartbeat waits, for a standby, say, until the session is over as others see it. Then
-// another client asks for its lock.
+// heartbeatNotVisible: the commit of a heartbeat waits, for a standby, say, until the session is over as others see
+// it. Then another client asks for its lock.
 func heartbeatNotVisible(s *stage) error {
 	g := s.openSession(2 * time.Second)
 	s.exec("begin")

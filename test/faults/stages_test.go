@@ -16,9 +16,9 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A staged mutant lacks one of the comparisons by which a commit proves that what was decided on, which a replica had read
-// or written before, is still so. Random use finds such a mutant too rarely, since each comparison is about a rare situation:
-// the situation brings it about.
+// A staged mutant lacks one of the comparisons by which a commit proves that what was decided on, which a replica had
+// read or written before, is still so. Random use finds such a mutant too rarely, since each comparison is about a
+// rare situation: the situation brings it about.
 type staged struct {
 	mutant
 	// situation returns a violation if there was one. With timing it may not succeed at once, so it is repeated.
@@ -31,9 +31,9 @@ const (
 	decideFile = "store/internal/engine/decide.go"
 )
 
-// stages are the comparisons of a swap, and of what a replica answers without one. Two comparisons have no mutant, because
-// another one proves the same: a lapsed decision is found before its row is locked, and again afterwards (sql/swap.sql);
-// and the place of a row tells nothing that its xmin and its name do not.
+// stages are the comparisons of a swap, and of what a replica answers without one. Two comparisons have no mutant,
+// because another one proves the same: a lapsed decision is found before its row is locked, and again afterwards
+// (sql/swap.sql); and the place of a row tells nothing that its xmin and its name do not.
 var stages = []staged{
 	{mutant: mutant{name: "a commit does not compare xmin", file: swapFile,
 		from: "r.ctid = n.tid and r.xmin = n.xmin and", to: "r.ctid = n.tid and"}, situation: placeUsedAgain},
@@ -85,8 +85,8 @@ var stages = []staged{
 // situations is how often a situation is repeated until it shows the mutant.
 const situations = 20
 
-// TestStagedMutantsAreFound proves that each comparison is needed: without it the situation leads to a violation, and with it
-// to none.
+// TestStagedMutantsAreFound proves that each comparison is needed: without it the situation leads to a violation, and
+// with it to none.
 func TestStagedMutantsAreFound(t *testing.T) {
 	t.Parallel()
 	a := newTrialPool(t)

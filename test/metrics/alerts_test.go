@@ -59,8 +59,8 @@ func readFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestAlertsAtFullScale runs promtool on the alerts as they are, with made-up series: each fires when it should, and not
-// before.
+// TestAlertsAtFullScale runs promtool on the alerts as they are, with made-up series: each fires when it should, and
+// not before.
 func TestAlertsAtFullScale(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), tools.Path(t, "promtool"), "test", "rules", "testdata/alerts_test.yaml").CombinedOutput()

@@ -1,3 +1,3 @@
-// Package metrics checks the alerts in deploy/prometheus and the dashboard in deploy/grafana, with a real Prometheus that
-// scrapes real replicas. It contains only tests.
+// Package metrics checks the alerts in deploy/prometheus and the dashboard in deploy/grafana, with a real Prometheus
+// that scrapes real replicas. It contains only tests.
 package metrics

@@ -132,7 +132,8 @@ func (p *prometheus) awaitFiring(alerts ...string) {
 	})
 }
 
-// eventually asks again each half second until the condition holds; if it does not, the test fails with what is missing.
+// eventually asks again each half second until the condition holds; if it does not, the test fails with what is
+// missing.
 func (p *prometheus) eventually(what string, holds func() (ok bool, missing any)) {
 	p.Helper()
 	for deadline := time.Now().Add(proctest.Patience); ; time.Sleep(time.Second / 2) {

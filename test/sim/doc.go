@@ -1,11 +1,11 @@
-// Package sim plays locks, clients and the network between them in one process with simulated time. A run of minutes takes
-// milliseconds, and a seed determines it.
+// Package sim plays locks, clients and the network between them in one process with simulated time. A run of minutes
+// takes milliseconds, and a seed determines it.
 //
 // # What is real, what is simulated
 //
-// The rules of package lock, as internal/testkit/memlock serves them, and the guards of package guard are real. The workers
-// that use them, the network, the clocks and the register that the lock guards are simulated. A [Plan] holds the faults
-// of a run:
+// The rules of package lock, as internal/testkit/memlock serves them, and the guards of package guard are real. The
+// workers that use them, the network, the clocks and the register that the lock guards are simulated. A [Plan] holds
+// the faults of a run:
 //
 //   - Messages are delayed by up to two TTLs, and so overtake each other. Requests or answers are lost. Requests arrive
 //     twice, the second time much later. Calls that wait are cut. Connections are refused, or drop everything, for a while.
@@ -36,16 +36,16 @@
 //
 // # What a seed guarantees
 //
-// Plan and load follow from the seed alone. So does the delivery of each message, by its sender, kind and number: each of
-// these has a random number generator of its own, and all delays are odd numbers of nanoseconds, so that hardly any two
-// events coincide. The guards' jitter comes from the runtime and from no seed; it is removed by delaying each call to the
-// latest instant that the jitter allows. Goroutines that a pause held up continue a nanosecond apart. With that, the same
-// seed gives the same [Trace], to the nanosecond.
+// Plan and load follow from the seed alone. So does the delivery of each message, by its sender, kind and number: each
+// of these has a random number generator of its own, and all delays are odd numbers of nanoseconds, so that hardly any
+// two events coincide. The guards' jitter comes from the runtime and from no seed; it is removed by delaying each call
+// to the latest instant that the jitter allows. Goroutines that a pause held up continue a nanosecond apart. With
+// that, the same seed gives the same [Trace], to the nanosecond.
 //
-// Not guaranteed, though tests look for it: goroutines that become runnable at the same instant run in any order. A machine
-// that was suspended since it started measures that with an error of nanoseconds, which guards take into account. Another
-// version of Paddock, or of this package, makes other traces of the same seeds.
+// Not guaranteed, though tests look for it: goroutines that become runnable at the same instant run in any order. A
+// machine that was suspended since it started measures that with an error of nanoseconds, which guards take into
+// account. Another version of Paddock, or of this package, makes other traces of the same seeds.
 //
-// A pause takes effect at the borders of a process. What a guard does inside it during a pause, such as to notice that its
-// deadline has passed, happens sooner than it could in reality, and has no effect until the process continues.
+// A pause takes effect at the borders of a process. What a guard does inside it during a pause, such as to notice that
+// its deadline has passed, happens sooner than it could in reality, and has no effect until the process continues.
 package sim

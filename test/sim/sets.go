@@ -43,9 +43,9 @@ func (a *attempt) own(g lock.Grant, err error) (lock.Grant, error) {
 	return g, err
 }
 
-// verifySets checks that the leases of each set were granted, and released, together and with the same tokens. Time ends
-// them together, too, but each lock records that when it next changes. The instants of the events may differ: a lock goes by
-// its own time after a clock was set back.
+// verifySets checks that the leases of each set were granted, and released, together and with the same tokens. Time
+// ends them together, too, but each lock records that when it next changes. The instants of the events may differ: a
+// lock goes by its own time after a clock was set back.
 func (w *world) verifySets() {
 	type step struct {
 		kind  lock.Kind

@@ -77,8 +77,8 @@ func expectNoFailures(t *testing.T, o sim.Outcome) {
 	}
 }
 
-// TestDeadWorkerHoldsNothingForever plays runs in which a worker dies while it has the lock. That its lease ends, and that
-// the others are served, is among the checks of every run; here it is made sure that such runs exist.
+// TestDeadWorkerHoldsNothingForever plays runs in which a worker dies while it has the lock. That its lease ends, and
+// that the others are served, is among the checks of every run; here it is made sure that such runs exist.
 func TestDeadWorkerHoldsNothingForever(t *testing.T) {
 	t.Parallel()
 	var died atomic.Int64

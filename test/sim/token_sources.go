@@ -27,8 +27,8 @@ func sharded(w *world, server int) lock.Token {
 const blockSize = 100
 
 // blocks issues tokens from blocks: each server takes a hundred numbers from a common sequence and issues them by
-// itself until they are used up. Tokens are unique, and a crash only wastes the rest of a block. A server whose block is
-// older issues smaller tokens than the others.
+// itself until they are used up. Tokens are unique, and a crash only wastes the rest of a block. A server whose block
+// is older issues smaller tokens than the others.
 func blocks(w *world, server int) lock.Token {
 	if w.counters[server]%blockSize == 0 {
 		w.counters[server] = w.issuedBlocks * blockSize
@@ -53,9 +53,9 @@ type leadership struct {
 }
 
 // leaderDriven issues tokens from the memory of one leader, below its term. Servers elect the leader with a lease of
-// one TTL that the leader renews each third of it. The election is safe: terms grow, and no two leaders have one. But a
-// leader does not ask a majority before it issues a token: until its next renewal it trusts its own clock, and servers
-// trust theirs when they judge that a leader's lease is over. A clock that steps makes two leaders at a time.
+// one TTL that the leader renews each third of it. The election is safe: terms grow, and no two leaders have one. But
+// a leader does not ask a majority before it issues a token: until its next renewal it trusts its own clock, and
+// servers trust theirs when they judge that a leader's lease is over. A clock that steps makes two leaders at a time.
 func leaderDriven(w *world, server int) lock.Token {
 	leader := w.leaderFor(server)
 	w.terms[leader.term]++

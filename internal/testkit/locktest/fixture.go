@@ -44,8 +44,8 @@ func (s *fixture) acquire(a lock.Acquire) (lock.Grant, error) {
 	return s.locks.Acquire(s.ctx, s.complete(a))
 }
 
-// complete fills in the defaults: the fixture's lock unless there is a set, the holder "first", longTTL unless there is a
-// session, and a new LeaseID.
+// complete fills in the defaults: the fixture's lock unless there is a set, the holder "first", longTTL unless there
+// is a session, and a new LeaseID.
 func (s *fixture) complete(a lock.Acquire) lock.Acquire {
 	a.Holder = cmp.Or(a.Holder, "first")
 	if a.Set == nil {

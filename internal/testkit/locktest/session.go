@@ -266,8 +266,8 @@ func sessionMaxHold(s *fixture) {
 	}
 }
 
-// sessionReaders: a reader that comes when the session is over gets a token of its own, so that the token of the session's
-// reader is stale.
+// sessionReaders: a reader that comes when the session is over gets a token of its own, so that the token of the
+// session's reader is stale.
 func sessionReaders(s *fixture) {
 	g := s.openSession(lock.OpenSession{TTL: 30 * shortTTL})
 	a := s.mustAcquire(lock.Acquire{SessionID: g.ID, Mode: lock.Shared})
@@ -324,8 +324,8 @@ func sessionBatch(s *fixture) {
 	}
 }
 
-// sessionRace: heartbeats and takeovers at the end of a session. If a heartbeat was confirmed after another was granted the
-// lock, both would work.
+// sessionRace: heartbeats and takeovers at the end of a session. If a heartbeat was confirmed after another was
+// granted the lock, both would work.
 func sessionRace(s *fixture) {
 	for range 10 {
 		g := s.openSession(lock.OpenSession{TTL: 3 * shortTTL})

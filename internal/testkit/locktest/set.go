@@ -62,8 +62,8 @@ func (s *fixture) mustAcquireSet(holder string, numbers ...int) lock.Grant {
 	return s.mustAcquire(lock.Acquire{Set: s.set(numbers...), Holder: holder})
 }
 
-// heldBy returns the holders of all locks of the test in one read: those of a lock in order, "" for a lock that is free.
-// Locks that were never used are missing.
+// heldBy returns the holders of all locks of the test in one read: those of a lock in order, "" for a lock that is
+// free. Locks that were never used are missing.
 func (s *fixture) heldBy() map[string]string {
 	s.Helper()
 	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name + ":"})
@@ -80,7 +80,8 @@ func (s *fixture) heldBy() map[string]string {
 	return held
 }
 
-// expectHeld ends the test unless the locks s.other(n) have these holders at one instant: "a", "a b" for two, "" for none.
+// expectHeld ends the test unless the locks s.other(n) have these holders at one instant: "a", "a b" for two, "" for
+// none.
 func (s *fixture) expectHeld(want map[int]string) {
 	s.Helper()
 	got := s.heldBy()

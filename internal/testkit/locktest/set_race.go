@@ -109,8 +109,8 @@ func (s *fixture) uses(count int) map[string]*lockUse {
 	return locks
 }
 
-// verifySets ends the test unless the histories of the locks keep the rules. At a free lock, the first waiter may wait for
-// other locks of its set.
+// verifySets ends the test unless the histories of the locks keep the rules. At a free lock, the first waiter may wait
+// for other locks of its set.
 func (s *fixture) verifySets(count int) {
 	s.Helper()
 	for n := range count {

@@ -48,8 +48,8 @@ func setOfSession(s *fixture) {
 	}
 }
 
-// fillSession acquires the set {1, 2} and the lock 3 in the session, lets the set {4, 9} wait in it, for 9 is held, and
-// lets others wait for what it has.
+// fillSession acquires the set {1, 2} and the lock 3 in the session, lets the set {4, 9} wait in it, for 9 is held,
+// and lets others wait for what it has.
 func (s *fixture) fillSession(id lock.SessionID) (set lock.Grant, waiter *waitingCall, others []*waitingCall) {
 	s.Helper()
 	s.hold(9, "holder")

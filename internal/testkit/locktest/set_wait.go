@@ -60,8 +60,8 @@ func setHoldsNothing(s *fixture) {
 	}
 }
 
-// setGrantedAt returns a test of a set whose last lock is held by a lease that begin acquires and end ends. Nothing else
-// wakes the set, and it does not call again.
+// setGrantedAt returns a test of a set whose last lock is held by a lease that begin acquires and end ends. Nothing
+// else wakes the set, and it does not call again.
 func setGrantedAt(begin func(s *fixture, n int) (end func())) func(*fixture) {
 	return func(s *fixture) {
 		concurrently(3, func(last int) {

@@ -61,7 +61,8 @@ func (s *fixture) acquirePatiently(ctx context.Context, a lock.Acquire) (lock.Gr
 	}
 }
 
-// enqueue starts an acquire, and returns once it is in the queue, or in those of a set. No other waiter may have the same holder.
+// enqueue starts an acquire, and returns once it is in the queue, or in those of a set. No other waiter may have the
+// same holder.
 func (s *fixture) enqueue(a lock.Acquire) *waitingCall {
 	s.Helper()
 	c := s.startAcquire(a)
@@ -111,8 +112,8 @@ func (c *waitingCall) mustBeGranted() lock.Grant {
 	return c.grant
 }
 
-// mustBeWoken waits until the call, whose wait is not repeated, is granted the lock during its wait. At the end of the wait
-// the service asks once more whether the lock is free, so that a grant then proves nothing.
+// mustBeWoken waits until the call, whose wait is not repeated, is granted the lock during its wait. At the end of the
+// wait the service asks once more whether the lock is free, so that a grant then proves nothing.
 func (c *waitingCall) mustBeWoken() lock.Grant {
 	c.s.Helper()
 	g := c.mustBeGranted()

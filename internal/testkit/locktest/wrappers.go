@@ -92,7 +92,8 @@ func (b balancer) ReadFenced(ctx context.Context, key string) (lock.FencedValue,
 	return b.any().ReadFenced(ctx, key)
 }
 
-// Batched returns a service that sends each call as a batch of one item, if it can be an item. Those about a set cannot.
+// Batched returns a service that sends each call as a batch of one item, if it can be an item. Those about a set
+// cannot.
 func Batched(s lock.Service) lock.Service { return batched{s} }
 
 type batched struct{ lock.Service }

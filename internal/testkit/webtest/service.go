@@ -19,8 +19,8 @@ var Noon = time.Date(2031, 5, 4, 12, 0, 0, 0, time.UTC)
 // self is the replica of a fixture, where all calls wait.
 const self lock.Replica = 1
 
-// A Service is a minimal lock.Service in memory, with the rules of package lock. It sends events to its feed. Methods that
-// the page does not call panic.
+// A Service is a minimal lock.Service in memory, with the rules of package lock. It sends events to its feed. Methods
+// that the page does not call panic.
 type Service struct {
 	lock.Service
 	Feed      *Feed

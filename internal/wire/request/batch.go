@@ -18,8 +18,8 @@ const (
 	minItemSize = 80
 )
 
-// Batch decodes the body of a batch. It returns a command and a result for each item. If an item cannot be decoded, its
-// result has the error and its command is undefined. A returned error concerns the batch as a whole.
+// Batch decodes the body of a batch. It returns a command and a result for each item. If an item cannot be decoded,
+// its result has the error and its command is undefined. A returned error concerns the batch as a whole.
 func (d *Decoder) Batch(body []byte) ([]lock.Command, []lock.Result, error) {
 	sizeHint := min(len(body)/minItemSize+1, lock.MaxBatch)
 	commands, results := make([]lock.Command, 0, sizeHint), make([]lock.Result, 0, sizeHint)

@@ -62,7 +62,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// checkSets decodes the body as each call about a set, and checks that an accepted one has all locks as they were sent.
+// checkSets decodes the body as each call about a set, and checks that an accepted one has all locks as they were
+// sent.
 func checkSets(t *testing.T, d *Decoder, body []byte) {
 	t.Helper()
 	a, err := d.AcquireSet("", body)

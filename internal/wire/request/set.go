@@ -77,8 +77,8 @@ func (o *object) names() []string {
 // errElement means that an element of a list has another type.
 var errElement = errors.New("another type")
 
-// list calls read for each element of a required list, with a Decoder that is in front of the element. An error about the
-// element becomes one about the body. Every element must be of this kind.
+// list calls read for each element of a required list, with a Decoder that is in front of the element. An error about
+// the element becomes one about the body. Every element must be of this kind.
 func (o *object) list(f field, kind string, read func(d *Decoder, list []byte) error) {
 	list := o.value(f)
 	if list == nil {

@@ -76,8 +76,8 @@ _MAYBE_CHANGED = "The call may or may not have taken effect. Send the same call 
 _REJECTED_BY_PROXY = frozenset({401, 403, 404, 405, 413, 415, 429, 431})
 
 Json = Dict[str, Any]
-# The name of a lock; or a list of up to 32 locks that are acquired together, all or none: names, or dicts with a name, a
-# mode and a capacity. The mode and the capacity of the call are for those without a mode.
+# The name of a lock; or a list of up to 32 locks that are acquired together, all or none: names, or dicts with a name,
+# a mode and a capacity. The mode and the capacity of the call are for those without a mode.
 Locks = Union[str, Sequence[Union[str, Mapping[str, Any]]]]
 
 
@@ -972,7 +972,8 @@ class Lease(_Renewed):
         clock, early = self._paddock.clock, max(kill_after - self._margin / 2, 0.0)
         children: List[subprocess.Popen[Any]] = []
         try:
-            # A KeyboardInterrupt does not reach the other thread, and the end of the with waits for it: no child is missed.
+            # A KeyboardInterrupt does not reach the other thread, and the end of the with waits for it: no child is
+            # missed.
             with ThreadPoolExecutor(1) as pool:
                 pool.submit(lambda: children.append(subprocess.Popen(argv, env=env, start_new_session=True, **popen))).result()
             child, = children
@@ -1042,7 +1043,7 @@ class Session(_Renewed):
         self.id: str = grant.session_id  # a secret
         self.ref: str = grant.ref  # the public name
         self._holder: str = grant.answer["holder"]
-        self._leases: Dict[str, Lease] = {}  # by lease_id: those that have not ended
+        self._leases: Dict[str, Lease] = {}  # by lease_id, until they end
         self._lost_leases: List[Lease] = []  # of which the callbacks were not called yet
         super().__init__(f"session {grant.ref}", paddock, grant, margin, on_state, on_lost, interrupt_main, on_renewed)
         self._start()

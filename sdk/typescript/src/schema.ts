@@ -2057,8 +2057,9 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             /**
-             * @description `lock_held`: not all locks can be granted now, so none was. `blockers` lists those that cannot. `holder` is
-             *     the first of their holders; `waiters_ahead`, `retry_after_ms` and `Retry-After` are the greatest of all.
+             * @description `lock_held`: not all locks can be granted now, so none was. `blockers` lists the locks that could not be
+             *     granted. `holder` is the first of their holders; `waiters_ahead`, `retry_after_ms` and `Retry-After` are
+             *     the greatest of all.
              *     `lease_id_in_use`: the `lease_id` belongs to leases or places with another holder, mode, capacity, session
              *     or set of locks. The other codes are those of `/v1/locks/{name}/acquire`.
              */

@@ -19,11 +19,12 @@ import (
 const (
 	// defaultConns is pool_max_conns, where the URL gives none.
 	defaultConns = 19
-	// taskConns is the number of connections for background tasks. Heartbeats, notifications and new events have one each;
-	// the scan and the pruning, which can wait, share them.
+	// taskConns is the number of connections for background tasks. Heartbeats, notifications and new events have one
+	// each; the scan and the pruning, which can wait, share them.
 	taskConns = 3
-	// fewestConns is the least pool_max_conns. Of those beside taskConns a quarter may be in use by late commits, one by
-	// calls on rows that other sessions have locked, and one by reads, fenced writes and sessions: one is always left for decisions.
+	// fewestConns is the least pool_max_conns. Of those beside taskConns a quarter may be in use by late commits, one
+	// by calls on rows that other sessions have locked, and one by reads, fenced writes and sessions: one is always
+	// left for decisions.
 	fewestConns = 4 + taskConns
 	// connectTimeout is the timeout of a connection attempt, where the URL gives none.
 	connectTimeout = 5 * time.Second
@@ -31,7 +32,8 @@ const (
 
 // Open connects to the database. The connections for decisions have settings of their own. pooled says that there is a
 // pooler in transaction mode in between: through it a setting, or a prepared statement, may be on another connection
-// the next time. tracer sees each statement, and may be nil. Open fails if the database does not answer before ctx ends.
+// the next time. tracer sees each statement, and may be nil. Open fails if the database does not answer before ctx
+// ends.
 func Open(ctx context.Context, databaseURL string, pooled bool, tracer pgx.QueryTracer, log *slog.Logger) (*DB, error) {
 	config, err := poolConfig(databaseURL, pooled)
 	if err != nil {

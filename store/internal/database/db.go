@@ -55,12 +55,12 @@ func (d *DB) Admit(ctx context.Context) error {
 // Context returns the context that ends with the replica. Background work and decisions run under it.
 func (d *DB) Context() context.Context { return d.ctx }
 
-// Connected returns how many connections for decisions were ever made. When it has grown, what was read before may be out of
-// date: the server may have lost its newest commits, or be another one.
+// Connected returns how many connections for decisions were ever made. When it has grown, what was read before may be
+// out of date: the server may have lost its newest commits, or be another one.
 func (d *DB) Connected() int64 { return d.made.Load() }
 
-// Share returns the number of connections that reads, fenced writes and heartbeats of sessions may use. Late commits may use as many, and so may
-// calls on rows that other sessions have locked.
+// Share returns the number of connections that reads, fenced writes and heartbeats of sessions may use. Late commits
+// may use as many, and so may calls on rows that other sessions have locked.
 func (d *DB) Share() int { return cap(d.guests) }
 
 // CheckWorkers returns an error unless that many workers always have a connection for decisions.
@@ -127,9 +127,9 @@ func (d *DB) Relaxed(queue func(*pgx.Batch)) error {
 	})
 }
 
-// Read runs query, which must not change anything unless it succeeds, again if that may help. It first waits for one of
-// the connections that reads and fenced writes may use: one less than for First, where possible. The error is one of package
-// lock.
+// Read runs query, which must not change anything unless it succeeds, again if that may help. It first waits for one
+// of the connections that reads and fenced writes may use: one less than for First, where possible. The error is one
+// of package lock.
 func (d *DB) Read(ctx context.Context, query func(context.Context) error) error {
 	select {
 	case d.reads <- struct{}{}:
@@ -173,8 +173,8 @@ func (o *Outage) Note() {
 	o.last.Store(&now)
 }
 
-// AssumeAlive returns for how long from now on replicas without a recent heartbeat count as alive, since they could not
-// send one. It is zero unless the database was unreachable shortly before.
+// AssumeAlive returns for how long from now on replicas without a recent heartbeat count as alive, since they could
+// not send one. It is zero unless the database was unreachable shortly before.
 func (o *Outage) AssumeAlive() time.Duration {
 	last := o.last.Load()
 	if last == nil {

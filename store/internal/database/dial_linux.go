@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitUnacknowledged sets after how long TCP gives up what was sent and not acknowledged. Its own limit is a quarter of
-// an hour.
+// limitUnacknowledged sets after how long TCP gives up what was sent and not acknowledged. Its own limit is a quarter
+// of an hour.
 func limitUnacknowledged(network, _ string, c syscall.RawConn) error {
 	if !strings.HasPrefix(network, "tcp") {
 		return nil

@@ -3,8 +3,8 @@
 // # Connections
 //
 // A [DB] has two pools. Deciding is for the engine alone, so that nothing delays a decision. Rest is for reads, fenced
-// writes, changes of sessions and background tasks. The first three may use a part of it only, so that the heartbeats of the
-// replica always find a connection; and the first two a part of that, so that those of sessions do.
+// writes, changes of sessions and background tasks. The first three may use a part of it only, so that the heartbeats
+// of the replica always find a connection; and the first two a part of that, so that those of sessions do.
 //
 // # Commits
 //

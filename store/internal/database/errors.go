@@ -85,7 +85,8 @@ func Busy(cause error) error {
 		Detail: "Too many calls are pending at this replica. Nothing was changed; retry, or use another replica."}
 }
 
-// ErrNoStandby is returned for a server that waits for no standby, where one is required: a commit would be on it alone.
+// ErrNoStandby is returned for a server that waits for no standby, where one is required: a commit would be on it
+// alone.
 var ErrNoStandby = errors.New("synchronous_standby_names is empty: this server waits for no standby")
 
 // NoStandby returns the answer to a call that needs a standby.

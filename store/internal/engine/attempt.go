@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-// An attempt looks, decides, swaps and publishes once, for some units. With locks it is one transaction whose look locks
-// the rows; otherwise the swap is a transaction of its own.
+// An attempt looks, decides, swaps and publishes once, for some units. With locks it is one transaction whose look
+// locks the rows; otherwise the swap is a transaction of its own.
 type attempt struct {
 	*worker
 	ctx    context.Context // has the span of the attempt; ends with the replica
@@ -80,8 +80,8 @@ func (a *attempt) run(units []*unit) (again []*call, effect database.Effect, err
 	return append(again, left...), effect, err
 }
 
-// decide decides the units: on the cache where that is enough, otherwise after a look. A unit that stays undecided is tried
-// again.
+// decide decides the units: on the cache where that is enough, otherwise after a look. A unit that stays undecided is
+// tried again.
 func (a *attempt) decide(ctx context.Context, units []*unit) error {
 	unknown := units
 	if !a.locks {

@@ -20,9 +20,10 @@ const (
 	cachedMetadata = 256
 )
 
-// A cache contains locks as this worker last read or wrote them, and what else a decision needs. Nothing in it is trusted:
-// a swap compares it with the database when it writes, see package row. It may be stale; it must not be torn, so a lock is
-// put into it only when its commit is confirmed. All that is in it is of one epoch and one start of the server.
+// A cache contains locks as this worker last read or wrote them, and what else a decision needs. Nothing in it is
+// trusted: a swap compares it with the database when it writes, see package row. It may be stale; it must not be torn,
+// so a lock is put into it only when its commit is confirmed. All that is in it is of one epoch and one start of the
+// server.
 //
 // When it is full, the older half is dropped. A lock that is used moves to the younger half.
 type cache struct {
@@ -84,8 +85,8 @@ func (h *half) drop(name string) {
 	}
 }
 
-// outlive empties the cache if a connection was made since it was filled: the server may have lost its newest commits, or
-// be another one. made is how many were ever made.
+// outlive empties the cache if a connection was made since it was filled: the server may have lost its newest commits,
+// or be another one. made is how many were ever made.
 func (c *cache) outlive(made int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,8 +100,8 @@ func (c *cache) clear() {
 	c.young, c.old, c.tokens, c.epoch, c.clock = half{}, half{}, nil, epoch.Epoch{}, reading{}
 }
 
-// isOf reports whether the cache is of the epoch, and of the start of the server in which it was read. Nothing else may be
-// put into it. The caller holds mu.
+// isOf reports whether the cache is of the epoch, and of the start of the server in which it was read. Nothing else
+// may be put into it. The caller holds mu.
 func (c *cache) isOf(e epoch.Epoch) bool {
 	return e.Number == c.epoch.Number && e.Started.Equal(c.epoch.Started)
 }

@@ -15,7 +15,8 @@ func rowOf(name string, xmin uint32) *row.Row {
 	return &row.Row{Record: lock.Record{Name: name}, Xmin: xmin}
 }
 
-// TestTheCacheIsBounded: locks that were not used for longest are dropped first, and long queues and much metadata count.
+// TestTheCacheIsBounded: locks that were not used for longest are dropped first, and long queues and much metadata
+// count.
 func TestTheCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	metadata := make([]byte, lock.MaxMetadataSize)
@@ -202,8 +203,8 @@ func TestTheNarrowerReadingIsTheBetter(t *testing.T) {
 	}
 }
 
-// TestTokensBelowTheFloorsInUseAreNotCounted: a lock that was used for the first time after tokens were drawn needs greater
-// ones, and others are drawn in time.
+// TestTokensBelowTheFloorsInUseAreNotCounted: a lock that was used for the first time after tokens were drawn needs
+// greater ones, and others are drawn in time.
 func TestTokensBelowTheFloorsInUseAreNotCounted(t *testing.T) {
 	t.Parallel()
 	w := &worker{}

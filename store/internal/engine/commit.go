@@ -41,8 +41,8 @@ func (a *attempt) swap(units []*unit) (again []*call, effect database.Effect, er
 	return again, effect, err
 }
 
-// changesOf returns the changes of the units in the order of the names, in which they are written, so that no two replicas
-// wait for each other. The locks of one unit may be before and after those of another.
+// changesOf returns the changes of the units in the order of the names, in which they are written, so that no two
+// replicas wait for each other. The locks of one unit may be before and after those of another.
 func changesOf(units []*unit) (all []*row.Change) {
 	for _, u := range units {
 		all = append(all, u.changes...)
@@ -141,7 +141,8 @@ func (a *attempt) failed(units []*unit, err error) ([]*call, database.Effect, er
 	return calls, effect, err
 }
 
-// missed notes that the locks of the unit had changed. It returns how often that was so, for the call that met it most.
+// missed notes that the locks of the unit had changed. It returns how often that was so, for the call that met it
+// most.
 func (a *attempt) missed(u *unit) (most int) {
 	a.round.Missed += len(u.calls)
 	for _, c := range u.calls {
@@ -164,8 +165,8 @@ func (w *worker) commit(ctx context.Context, from *inbox, calls int, write func(
 	return err, !watch.Stop() && <-detached
 }
 
-// detach makes the inbox go on without its running batch, once there is a slot for another late commit, and returns true;
-// or it returns false if the commit has ended meanwhile.
+// detach makes the inbox go on without its running batch, once there is a slot for another late commit, and returns
+// true; or it returns false if the commit has ended meanwhile.
 func (w *worker) detach(from *inbox, calls int, committed <-chan struct{}) bool {
 	select {
 	case <-committed:

@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-// A unit is the calls that are decided together, in order: those about one lock, or about locks that commands on several
-// of them connect.
+// A unit is the calls that are decided together, in order: those about one lock, or about locks that commands on
+// several of them connect.
 type unit struct {
 	names []string // in order
 	calls []*call
@@ -102,9 +102,9 @@ const (
 // decide decides the calls of the unit, in order, each on what the ones before it left. This is the only place where
 // commands are decided.
 //
-// What is in the cache may be stale, so a unit that is not fresh is decided only if the swap will prove it: if it writes
-// something, needs no ending and no session that was not read, and does not take a waiter's replica for dead. Nothing is decided
-// about the leases of a session that is over until its end is recorded, which the next look does.
+// What is in the cache may be stale, so a unit that is not fresh is decided only if the swap will prove it: if it
+// writes something, needs no ending and no session that was not read, and does not take a waiter's replica for dead.
+// Nothing is decided about the leases of a session that is over until its end is recorded, which the next look does.
 func (u *unit) decide(in *inputs) verdict {
 	u.decided = false
 	u.calls, u.deferred = append(u.calls, u.deferred...), nil
@@ -179,8 +179,8 @@ func (u *unit) apply(cmd lock.Command, in *inputs, ended map[lock.LeaseRef]lock.
 	return d, short
 }
 
-// errEvents is the cause of the refusal of a command whose events have no room in one row. Package lock bounds those of one
-// lock.
+// errEvents is the cause of the refusal of a command whose events have no room in one row. Package lock bounds those
+// of one lock.
 var errEvents = errors.New("a command has too many events")
 
 // take notes what was decided.
@@ -197,9 +197,9 @@ func (u *unit) take(cmd lock.Command, d lock.Decision) {
 	u.writes = u.writes || d.Changed || confirms(cmd, d)
 }
 
-// confirms reports whether the caller may rely on the answer. A repeated acquire, for one, changes nothing, and is written
-// all the same, so that what it confirms is as durable as a grant. A sweep has no caller to answer, and a call that still
-// waits is told nothing.
+// confirms reports whether the caller may rely on the answer. A repeated acquire, for one, changes nothing, and is
+// written all the same, so that what it confirms is as durable as a grant. A sweep has no caller to answer, and a call
+// that still waits is told nothing.
 func confirms(cmd lock.Command, d lock.Decision) bool {
 	_, sweeps := cmd.(lock.Sweep)
 	return d.Err == nil && !d.Queued && !sweeps
@@ -274,8 +274,8 @@ func endsLease(events []lock.Event) bool {
 	return slices.ContainsFunc(events, func(e lock.Event) bool { return e.Ref != 0 })
 }
 
-// answers appends what the callers are answered. The queue is part of it only for a Revoke, which returns its length: a batch
-// with many calls would keep as many copies of the queue.
+// answers appends what the callers are answered. The queue is part of it only for a Revoke, which returns its length:
+// a batch with many calls would keep as many copies of the queue.
 func (u *unit) answers(all []*row.Outcome, clock reading) []*row.Outcome {
 	for i := range u.outcomes {
 		o := &u.outcomes[i]

@@ -12,8 +12,9 @@
 //
 // # The loop
 //
-// Calls that arrive while a batch runs form the next batch: an idle service adds no delay, and under load batches grow. Only
-// acquires that must wait anyway, and renewals with time left, are held back for some milliseconds. A batch is a loop:
+// Calls that arrive while a batch runs form the next batch: an idle service adds no delay, and under load batches
+// grow. Only acquires that must wait anyway, and renewals with time left, are held back for some milliseconds. A batch
+// is a loop:
 //
 //		       ┌────────────────────────────────────────────────┐
 //		       ▼                                                │ a lock had changed, or must be read
@@ -32,11 +33,11 @@
 //
 // # The locking round
 //
-// Two replicas that change one lock in turns could miss each other endlessly. After a miss the same loop runs inside one
-// transaction whose look locks the rows, in the order of their names. Then the swap cannot miss.
+// Two replicas that change one lock in turns could miss each other endlessly. After a miss the same loop runs inside
+// one transaction whose look locks the rows, in the order of their names. Then the swap cannot miss.
 //
-// The locks of a command on several locks are all written or none, in a swap that is undone if one of them had changed. They
-// are compared like others first, together with other such commands, and locked after a miss.
+// The locks of a command on several locks are all written or none, in a swap that is undone if one of them had
+// changed. They are compared like others first, together with other such commands, and locked after a miss.
 //
 // # The cache
 //

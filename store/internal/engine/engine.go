@@ -113,8 +113,9 @@ func (e *Engine) Wait() {
 	e.pool.Close()
 }
 
-// Do decides the command in a batch, and returns what came of it once it is committed. The error is the refusal, or one of
-// package lock: ErrUnavailable if the command certainly had no effect, ErrUnknownOutcome if it may have had one.
+// Do decides the command in a batch, and returns what came of it once it is committed. The error is the refusal, or
+// one of package lock: ErrUnavailable if the command certainly had no effect, ErrUnknownOutcome if it may have had
+// one.
 func (e *Engine) Do(ctx context.Context, cmd lock.Command) (row.Outcome, error) {
 	if err := e.db.Admit(ctx); err != nil {
 		return row.Outcome{}, err
@@ -124,8 +125,8 @@ func (e *Engine) Do(ctx context.Context, cmd lock.Command) (row.Outcome, error) 
 	return answered(w.inbox.do(ctx, e.newCall(ctx, cmd), queued, w.inbox.linger > 0 && w.cache.patient(cmd)))
 }
 
-// DoAll decides the commands, like Do for each, and returns what came of each. They join their batches together: of the
-// commands of one worker either all find room or none.
+// DoAll decides the commands, like Do for each, and returns what came of each. They join their batches together: of
+// the commands of one worker either all find room or none.
 func (e *Engine) DoAll(ctx context.Context, cmds []lock.Command) ([]row.Outcome, []error) {
 	calls := make([]*call, len(cmds))
 	for i, cmd := range cmds {
@@ -137,8 +138,8 @@ func (e *Engine) DoAll(ctx context.Context, cmds []lock.Command) ([]row.Outcome,
 		e.enqueue(calls)
 	}
 	outcomes, errs := make([]row.Outcome, len(calls)), make([]error, len(calls))
-	// The last is answered last, mostly, so one wait is enough. And if the context ends, nothing is done on a lock after
-	// a command on it was given up.
+	// The last is answered last, mostly, so one wait is enough. And if the context ends, nothing is done on a lock
+	// after a command on it was given up.
 	for i := len(calls) - 1; i >= 0; i-- {
 		outcomes[i], errs[i] = answered(calls[i].Wait(ctx))
 	}
@@ -164,11 +165,13 @@ func (e *shared) workerOf(cmd lock.Command) *worker {
 	return e.workers[maphash.String(e.seed, home(cmd))%uint64(len(e.workers))]
 }
 
-// home returns the lock by which a command finds its worker and its turn. Those on the same locks have the same one, and so
-// keep their order. Other workers may decide on the other locks, as other replicas do: the swap compares all of them.
+// home returns the lock by which a command finds its worker and its turn. Those on the same locks have the same one,
+// and so keep their order. Other workers may decide on the other locks, as other replicas do: the swap compares all of
+// them.
 func home(cmd lock.Command) string { return cmd.Names()[0] }
 
-// answered turns the answer of a batch into one of package lock: the decision and its refusal, or no decision and an error.
+// answered turns the answer of a batch into one of package lock: the decision and its refusal, or no decision and an
+// error.
 func answered(o *row.Outcome, err error) (row.Outcome, error) {
 	if err != nil {
 		return row.Outcome{}, Unanswered(err)

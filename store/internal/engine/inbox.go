@@ -15,8 +15,8 @@ import (
 const (
 	// joinLinger is how long an acquire that must wait anyway is held back before it joins the queue of its lock.
 	joinLinger = 2 * time.Millisecond
-	// queueBudget bounds the queue calls of one batch, and queuedBudget those of them on locks with a queue. Each of these
-	// costs more the longer the queue is, and small batches are the quickest way through a long one.
+	// queueBudget bounds the queue calls of one batch, and queuedBudget those of them on locks with a queue. Each of
+	// these costs more the longer the queue is, and small batches are the quickest way through a long one.
 	queueBudget  = 256
 	queuedBudget = 16
 	// queueShare is how many queue calls of one lock a batch takes before it turns to the next lock.
@@ -26,17 +26,19 @@ const (
 // An inbox gathers calls, and runs them in batches, one batch at a time. Calls that arrive while a batch runs form the
 // next one.
 //
-// Queue calls are those about a place in a queue: acquires that may wait, claims, and leaves. There may be ten thousand of
-// them at once, and each costs more the longer the queue is. So they are held back in a backlog for each lock, and a
-// batch takes a share of queueBudget, by turns of the locks. Within a lock they keep their order, but claims go first. All
-// other calls are urgent: they are in the next batch, so a renewal waits for one share of queue calls at most.
+// Queue calls are those about a place in a queue: acquires that may wait, claims, and leaves. There may be ten
+// thousand of them at once, and each costs more the longer the queue is. So they are held back in a backlog for each
+// lock, and a batch takes a share of queueBudget, by turns of the locks. Within a lock they keep their order, but
+// claims go first. All other calls are urgent: they are in the next batch, so a renewal waits for one share of queue
+// calls at most.
 //
-// A call, except for a claim, never overtakes an earlier acquire or leave with the same lease_id: a client that gives up
-// releases the lease that it has just asked for.
+// A call, except for a claim, never overtakes an earlier acquire or leave with the same lease_id: a client that gives
+// up releases the lease that it has just asked for.
 //
-// An acquire that must wait anyway lingers for a moment, and joins the next batch. So a contended lock costs a commit for
-// each hand-off, and not another one for each return to its queue. A renewal of a lease that has long to go lingers, too,
-// if renewals before it have thus found company: a commit for ten of them costs little more than a commit for one.
+// An acquire that must wait anyway lingers for a moment, and joins the next batch. So a contended lock costs a commit
+// for each hand-off, and not another one for each return to its queue. A renewal of a lease that has long to go
+// lingers, too, if renewals before it have thus found company: a commit for ten of them costs little more than a
+// commit for one.
 type inbox struct {
 	run    func([]*call) // must answer each of the calls, or put it back
 	pool   *goroutinePool
@@ -78,8 +80,8 @@ func newInbox(pool *goroutinePool, run func([]*call)) *inbox {
 	return b
 }
 
-// do decides the call's command in a batch, and returns its outcome. queued reports whether its lock has a queue, as far as
-// is known: an acquire must wait there anyway. patient reports that the command is a renewal that may linger.
+// do decides the call's command in a batch, and returns its outcome. queued reports whether its lock has a queue, as
+// far as is known: an acquire must wait there anyway. patient reports that the command is a renewal that may linger.
 func (b *inbox) do(ctx context.Context, c *call, queued, patient bool) (*row.Outcome, error) {
 	room := false
 	_, joins := c.Req.(lock.Acquire)
@@ -152,8 +154,8 @@ func (b *inbox) putBack(calls ...*call) {
 	b.start()
 }
 
-// hold adds a queue call to the backlog of its lock, and returns true; or false if an acquire finds too many calls held
-// back. Claims and leaves are of calls that have been let in before.
+// hold adds a queue call to the backlog of its lock, and returns true; or false if an acquire finds too many calls
+// held back. Claims and leaves are of calls that have been let in before.
 func (b *inbox) hold(c *call, queued, lingers bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -257,8 +259,8 @@ func (b *inbox) wait() {
 	}
 }
 
-// share takes calls out of the backlogs: queueShare of each lock, by turns, within queueBudget and queuedBudget. A lock for
-// which there is no budget keeps its turn. The caller holds mu.
+// share takes calls out of the backlogs: queueShare of each lock, by turns, within queueBudget and queuedBudget. A
+// lock for which there is no budget keeps its turn. The caller holds mu.
 func (b *inbox) share() (share []*call) {
 	room, queuedRoom := queueBudget, queuedBudget
 	for before := -1; before != len(share); {

@@ -69,8 +69,8 @@ func joinOf(name string, id byte) *call {
 	return callOf(lock.Acquire{Name: name, LeaseID: lock.LeaseID{id}, Wait: time.Second})
 }
 
-// TestAnUrgentCallWaitsForOneShareOfQueueCalls: a renewal that comes after a thousand acquires that wait is in the next
-// batch, no batch has more than one share of them, and all are done in the end.
+// TestAnUrgentCallWaitsForOneShareOfQueueCalls: a renewal that comes after a thousand acquires that wait is in the
+// next batch, no batch has more than one share of them, and all are done in the end.
 func TestAnUrgentCallWaitsForOneShareOfQueueCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,8 +99,8 @@ func TestAnUrgentCallWaitsForOneShareOfQueueCalls(t *testing.T) {
 	})
 }
 
-// TestLocksTakeTurns: a lock with one queue call does not wait for the backlog of another lock, and one without a queue
-// does not wait for locks that have one.
+// TestLocksTakeTurns: a lock with one queue call does not wait for the backlog of another lock, and one without a
+// queue does not wait for locks that have one.
 func TestLocksTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -243,8 +243,8 @@ func TestAcquiresAreRefusedBeyondMaxQueue(t *testing.T) {
 	})
 }
 
-// TestAWorkerTakesItsCommandsAllOrNone: those that do not fit are refused as a single call is, and those of other workers
-// are done.
+// TestAWorkerTakesItsCommandsAllOrNone: those that do not fit are refused as a single call is, and those of other
+// workers are done.
 func TestAWorkerTakesItsCommandsAllOrNone(t *testing.T) {
 	t.Parallel()
 	const places = 3

@@ -11,9 +11,9 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-// lanes are for locks whose rows, or those of their sessions, another connection keeps locked: an open psql, a backup tool.
-// Each such lock has an inbox of its own until that has nothing left to do, so it delays no other lock. Calls on one lock
-// keep their order, and calls on several locks that of their lease_id.
+// lanes are for locks whose rows, or those of their sessions, another connection keeps locked: an open psql, a backup
+// tool. Each such lock has an inbox of its own until that has nothing left to do, so it delays no other lock. Calls on
+// one lock keep their order, and calls on several locks that of their lease_id.
 type lanes struct {
 	mu    sync.Mutex
 	lanes map[string]*lane

@@ -18,8 +18,8 @@ const (
 	minLingerPause, maxLingerPause = 31, 1023
 )
 
-// A company says whether a renewal that lingers is likely to find others. A client alone must not be slowed down: after
-// some renewals that lingered in vain only one in 32 does, then one in 64, and so on to one in 1024.
+// A company says whether a renewal that lingers is likely to find others. A client alone must not be slowed down:
+// after some renewals that lingered in vain only one in 32 does, then one in 64, and so on to one in 1024.
 type company struct {
 	credit int // how many more may linger in vain
 	pause  int // how many do not linger after each that does

@@ -86,8 +86,8 @@ func TestRenewalsLingerBesideARunningBatch(t *testing.T) {
 	})
 }
 
-// TestALoneClientIsNotSlowedDown: of a client's renewals one after the other only few linger, and once there is company
-// they all do.
+// TestALoneClientIsNotSlowedDown: of a client's renewals one after the other only few linger, and once there is
+// company they all do.
 func TestALoneClientIsNotSlowedDown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +143,8 @@ func TestNoRenewalLingersWithoutTheOption(t *testing.T) {
 	})
 }
 
-// TestOnlyRenewalsWithTimeLeftLinger: of leases that are known, and of which half the TTL and more than a second is left.
+// TestOnlyRenewalsWithTimeLeftLinger: of leases that are known, and of which half the TTL and more than a second is
+// left.
 func TestOnlyRenewalsWithTimeLeftLinger(t *testing.T) {
 	t.Parallel()
 	id, here, now := lock.LeaseID{1}, time.Now(), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -262,8 +262,8 @@ func TestAReplicaThatMayBeDeadIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestTheCacheIsWhatIsInTheTables compares each lock that nothing has changed since with what is read, after calls of all
-// kinds at two replicas.
+// TestTheCacheIsWhatIsInTheTables compares each lock that nothing has changed since with what is read, after calls of
+// all kinds at two replicas.
 func TestTheCacheIsWhatIsInTheTables(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

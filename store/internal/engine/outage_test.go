@@ -80,8 +80,8 @@ func TestALateCommitStallsNoOtherCall(t *testing.T) {
 	}
 }
 
-// TestALateCommitGivesUpWhatItHasNotDone: a later call on the same lock may have been decided, and calls on one lock are
-// decided in order.
+// TestALateCommitGivesUpWhatItHasNotDone: a later call on the same lock may have been decided, and calls on one lock
+// are decided in order.
 func TestALateCommitGivesUpWhatItHasNotDone(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

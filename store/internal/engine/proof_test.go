@@ -153,8 +153,8 @@ func TestALeaseThatHasEndedIsNotGrantedAgain(t *testing.T) {
 	}
 }
 
-// TestTokensDrawnBeforeAPruneAreNotGranted: a replica has drawn tokens for later when another one grants a lock with newer
-// ones, releases it, and its row is deleted.
+// TestTokensDrawnBeforeAPruneAreNotGranted: a replica has drawn tokens for later when another one grants a lock with
+// newer ones, releases it, and its row is deleted.
 func TestTokensDrawnBeforeAPruneAreNotGranted(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -175,8 +175,8 @@ func TestTokensDrawnBeforeAPruneAreNotGranted(t *testing.T) {
 	}
 }
 
-// keepCache connects again, and keeps the cache all the same. Behind a pooler a replica does not notice that a connection
-// ended.
+// keepCache connects again, and keeps the cache all the same. Behind a pooler a replica does not notice that a
+// connection ended.
 func (r *replica) keepCache() {
 	r.Helper()
 	r.db.Deciding.Reset()

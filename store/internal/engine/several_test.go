@@ -208,8 +208,8 @@ func TestSeveralLeasesExpire(t *testing.T) {
 	}
 }
 
-// TestChangesAreWrittenInTheOrderOfNames, also those of sets that overlap in that order: two replicas that write the same
-// locks in different orders would wait for each other.
+// TestChangesAreWrittenInTheOrderOfNames, also those of sets that overlap in that order: two replicas that write the
+// same locks in different orders would wait for each other.
 func TestChangesAreWrittenInTheOrderOfNames(t *testing.T) {
 	t.Parallel()
 	var units []*unit

@@ -16,10 +16,11 @@ import (
 )
 
 const (
-	// maxMisses is how many misses a call may have before its row is locked. A look that locks takes no more round trips
-	// than another look, and no other replica can get in between.
+	// maxMisses is how many misses a call may have before its row is locked. A look that locks takes no more round
+	// trips than another look, and no other replica can get in between.
 	maxMisses = 1
-	// maxTornLooks is how often a lock may change while it is read, before its calls fail: its rows contradict each other.
+	// maxTornLooks is how often a lock may change while it is read, before its calls fail: its rows contradict each
+	// other.
 	maxTornLooks = 10
 	// commitPatience is how long a worker waits for a commit before it goes on without it.
 	commitPatience = time.Second
@@ -150,9 +151,10 @@ func (w *worker) connect(ctx context.Context) (*pgxpool.Conn, error) {
 	return w.db.Deciding.Acquire(ctx)
 }
 
-// firstOf returns the units to be decided first, whether their rows must be locked, and the others. Units with one lock come
-// first, and those with several by themselves: if one of these misses, all that are written with it do. Last are those that
-// have missed: a lock that another replica keeps changing would be missed endlessly.
+// firstOf returns the units to decide now, whether to lock their rows, and the units to decide later. Units of one
+// lock come first. Units of several locks follow by themselves, because one that misses makes all that are written
+// with it miss. Units that have missed come last, with their rows locked: a lock that another replica keeps changing
+// might miss forever.
 func firstOf(units []*unit, misses map[*call]int) (now, later []*unit, locks bool) {
 	var kinds [3][]*unit
 	for _, u := range units {

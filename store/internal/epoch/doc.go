@@ -23,8 +23,8 @@
 // With a quorum there is no pause, unless an operator has started the epoch.
 //
 // [Epoch.Check] compares an Epoch, which a transaction has read, with what was known before. If it returns an error,
-// the transaction must not decide. [Guard.Recover] then does what helps: it starts the next epoch, or extends the pause.
-// It also records a longer lease after a [LongerError].
+// the transaction must not decide. [Guard.Recover] then does what helps: it starts the next epoch, or extends the
+// pause. It also records a longer lease after a [LongerError].
 //
 // # Promises
 //

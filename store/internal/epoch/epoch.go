@@ -23,8 +23,8 @@ var sqlEpoch = database.Statement(files, "epoch")
 // EventsPerBatch, plus its number there.
 const EventsPerBatch = 4096
 
-// OfSession is the column expires_at of a session's lease: it has no end of its own. It is an instant, and not infinity, so
-// that a replica of an earlier release takes the lease for a very long one, and leaves it alone.
+// OfSession is the column expires_at of a session's lease: it has no end of its own. It is an instant, and not
+// infinity, so that a replica of an earlier release takes the lease for a very long one, and leaves it alone.
 var OfSession = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
 // An Epoch is the newest epoch of the database, and the state of the server at the instant when it was read.

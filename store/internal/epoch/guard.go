@@ -55,9 +55,9 @@ func (g *Guard) Note(e Epoch, token lock.Token, event int64) {
 	}
 }
 
-// Recover does what err, an error of Check or Covers, asks for: it starts the next epoch, extends the pause, or records
-// the length of a lease. It returns true if the command can be decided again at once. It returns false if that failed,
-// which it logs, and for any other error. It may take minutes where there are many leases.
+// Recover does what err, an error of Check or Covers, asks for: it starts the next epoch, extends the pause, or
+// records the length of a lease. It returns true if the command can be decided again at once. It returns false if that
+// failed, which it logs, and for any other error. It may take minutes where there are many leases.
 func (g *Guard) Recover(err error) bool {
 	longer := new(LongerError)
 	if !errors.As(err, &longer) && !errors.Is(err, ErrChanged) && !errors.Is(err, ErrShort) {
@@ -201,8 +201,8 @@ func alone(ctx context.Context, conn *pgx.Conn, f func(context.Context, *pgx.Con
 }
 
 // begin starts an epoch: tokens and events continue far above all that are known, and every lease has its whole TTL
-// from now on, on this server's clock. doubted pauses grants although a quorum is required. It returns the number of the
-// epoch, and for how long nothing is granted.
+// from now on, on this server's clock. doubted pauses grants although a quorum is required. It returns the number of
+// the epoch, and for how long nothing is granted.
 func begin(
 	ctx context.Context, conn *pgx.Conn, reason string, k Known, doubted bool,
 ) (number int64, pause time.Duration, err error) {

@@ -7,8 +7,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestSessionsAreMovedToTheNewClock: an open one has its whole TTL again; so has one that is closed or revoked, since its leases
-// count until each is ended, with the grace of a revocation. The old clock was an hour off.
+// TestSessionsAreMovedToTheNewClock: an open one has its whole TTL again; so has one that is closed or revoked, since
+// its leases count until each is ended, with the grace of a revocation. The old clock was an hour off.
 func TestSessionsAreMovedToTheNewClock(t *testing.T) {
 	t.Parallel()
 	for name, off := range map[string]time.Duration{"the old clock was ahead": time.Hour, "the old clock was behind": -time.Hour} {

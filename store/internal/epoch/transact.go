@@ -9,9 +9,10 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/database"
 )
 
-// Transact changes rows outside of the engine's batches, in one transaction of two round trips. The first begins it, locks the
-// rows that lock queues, and then reads the epoch. decide gets that, once it is checked; its Now is the time of the decision.
-// The second writes what decide has queued, and commits. If decide returns an error, or has queued nothing, nothing is written.
+// Transact changes rows outside of the engine's batches, in one transaction of two round trips. The first begins it,
+// locks the rows that lock queues, and then reads the epoch. decide gets that, once it is checked; its Now is the time
+// of the decision. The second writes what decide has queued, and commits. If decide returns an error, or has queued
+// nothing, nothing is written.
 //
 // If the error is a lock.Error, the call is over. After any other error nothing was done, and it may be tried again.
 func (g *Guard) Transact(ctx context.Context, lock func(*pgx.Batch), decide func(ctx context.Context, conn *pgx.Conn, e Epoch, write *pgx.Batch) error) (err error) {

@@ -258,8 +258,8 @@ func refsFor(limit int) int {
 	return (limit+2*row.RefInterval-3)/row.RefInterval + 1
 }
 
-// collect adds the events of the rows that q selects, from one id on and up to the bound, at least q.Limit if there are
-// as many.
+// collect adds the events of the rows that q selects, from one id on and up to the bound, at least q.Limit if there
+// are as many.
 func (s *segment) collect(rows pgx.Rows, q lock.EventQuery, from, bound int64) error {
 	var id int64
 	var at time.Time
@@ -305,10 +305,10 @@ func gapAfter(r pgx.Row, cursor, upTo int64) (bool, error) {
 	return cursor > 0 && (cursor < pruned || lastOf(next) <= upTo && lostBetween(before, epoch.BatchOf(cursor), next)), err
 }
 
-// lostBetween reports whether a fail-over or restore has lost the batch of a cursor. before is the last batch in the table
-// up to the cursor's, and next the first one after it. A reader gets cursors of committed batches only, so one that is not
-// in the table was pruned or lost. If the next batch lies epoch.BatchJump or more above, it began an epoch, and the cursor
-// is from before: what that epoch did not find was lost.
+// lostBetween reports whether a fail-over or restore has lost the batch of a cursor. before is the last batch in the
+// table up to the cursor's, and next the first one after it. A reader gets cursors of committed batches only, so one
+// that is not in the table was pruned or lost. If the next batch lies epoch.BatchJump or more above, it began an
+// epoch, and the cursor is from before: what that epoch did not find was lost.
 func lostBetween(before, cursor, next int64) bool {
 	return before < cursor && next-before >= epoch.BatchJump
 }

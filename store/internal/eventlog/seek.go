@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 )
 
-// clockSlack is by how much the instants of batches may be out of the order of their ids: a batch gets its id later than
-// its instant, within the time limit of a transaction, and the database's clock may be set back a little.
+// clockSlack is by how much the instants of batches may be out of the order of their ids: a batch gets its id later
+// than its instant, within the time limit of a transaction, and the database's clock may be set back a little.
 const clockSlack = time.Minute
 
 var sqlSeek = database.Statement(files, "seek")

@@ -22,7 +22,8 @@
 // granted. The scan takes at most a twentieth of a core. With a million locks it takes about a minute; by so much the
 // end of such a lease may be recorded later. That delays no client, since a request for the lock ends the lease, too.
 //
-// The scan also deletes locks that have been free for long. Their events remain. And it counts what it sees: [LockCounts].
+// The scan also deletes locks that have been free for long. Their events remain. And it counts what it sees:
+// [LockCounts].
 //
 // # Promises
 //

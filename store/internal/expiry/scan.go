@@ -21,8 +21,8 @@ const (
 	minRest = 400 * time.Millisecond
 )
 
-// withoutJIT is for this transaction: a long queue makes the planner expect so much work from sql/count.sql that it would
-// compile the statement for each chunk, which takes longer than to run it.
+// withoutJIT is for this transaction: a long queue makes the planner expect so much work from sql/count.sql that it
+// would compile the statement for each chunk, which takes longer than to run it.
 const withoutJIT = "select set_config('jit', 'off', true)"
 
 //go:embed sql/*.sql
@@ -68,8 +68,8 @@ type scanned struct {
 	Idle bool
 }
 
-// scanChunk reads the locks after the name, counts them, suggests timers for them, and deletes the idle ones. It returns
-// the name after which to continue: empty at the end, and after itself if it could not read.
+// scanChunk reads the locks after the name, counts them, suggests timers for them, and deletes the idle ones. It
+// returns the name after which to continue: empty at the end, and after itself if it could not read.
 func (t *Timers) scanChunk(after string, keepIdle time.Duration, counted *LockCounts) (next string, err error) {
 	next = after
 	err = t.db.Within(func(ctx context.Context) error {
@@ -117,7 +117,8 @@ func (t *Timers) prune(ctx context.Context, names []string, keepIdle time.Durati
 	return err
 }
 
-// LockCounts is what one pass of the scan has counted. It is not of one instant: a pass over a million locks takes a minute.
+// LockCounts is what one pass of the scan has counted. It is not of one instant: a pass over a million locks takes a
+// minute.
 type LockCounts struct {
 	At        time.Time // when the pass ended, on this process's clock; zero: none has ended yet
 	All       int64     // all that are kept, free ones too
@@ -125,7 +126,8 @@ type LockCounts struct {
 	InGrace   int64
 	Contended int64 // locks with waiters
 	Waiters   int64 // places in queues
-	// OldestWait is how long the waiter that has waited longest has done so, and OldestLease the same of an active lease.
+	// OldestWait is how long the waiter that has waited longest has done so, and OldestLease the same of an active
+	// lease.
 	OldestWait, OldestLease time.Duration
 }
 

@@ -144,8 +144,8 @@ func TestIdleLocksAreDeletedAndTheirHistoriesStay(t *testing.T) {
 	}
 }
 
-// TestLocksThatAreUsedAgainAreNotDeleted: since the scan has read them, one was used, one is being used, and others have
-// leases.
+// TestLocksThatAreUsedAgainAreNotDeleted: since the scan has read them, one was used, one is being used, and others
+// have leases.
 func TestLocksThatAreUsedAgainAreNotDeleted(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

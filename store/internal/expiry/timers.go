@@ -25,13 +25,14 @@ type Timers struct {
 	mu       sync.Mutex
 	timers   map[string]*time.Timer
 	due      []string        // locks whose instant has come, and sets that are ready: names separated by spaces
-	sweeping map[string]bool // those that are due or being swept: true if they are to be swept again
+	sweeping map[string]bool // the locks that are due or being swept; true: to be swept again after that
 	wake     chan struct{}   // has a value when a lock has become due
 
 	counts atomic.Pointer[LockCounts] // of the last complete pass of the scan
 }
 
-// New returns Timers without any lock. sweep submits a lock.Sweep, whose outcome must be passed to Note before it returns.
+// New returns Timers without any lock. sweep submits a lock.Sweep, whose outcome must be passed to Note before it
+// returns.
 func New(db *database.DB, sweep func(ctx context.Context, names []string) error) *Timers {
 	return &Timers{
 		db: db, sweep: sweep, timers: make(map[string]*time.Timer), sweeping: make(map[string]bool),
@@ -39,8 +40,8 @@ func New(db *database.DB, sweep func(ctx context.Context, names []string) error)
 	}
 }
 
-// Note sets the timers of all locks that were decided on, and sweeps the sets that are ready. Call it after each commit. If
-// two commits on a lock are noted in the wrong order, its timer may be late; the scan finds the lock.
+// Note sets the timers of all locks that were decided on, and sweeps the sets that are ready. Call it after each
+// commit. If two commits on a lock are noted in the wrong order, its timer may be late; the scan finds the lock.
 func (t *Timers) Note(outcomes []*row.Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -147,7 +148,8 @@ func (t *Timers) Run() {
 	}
 }
 
-// sweepOne sweeps the lock. If that fails, the scan will find it again.
+// sweepOne sweeps the lock, or the locks of a set. If that fails, the scan finds a lock again, and the claim of a
+// waiting call finds its set.
 func (t *Timers) sweepOne(name string) {
 	defer t.swept(name)
 	if err := t.sweep(t.db.Context(), strings.Split(name, " ")); err != nil && t.db.Context().Err() == nil {

@@ -1,9 +1,10 @@
-// Package incidents counts what should be rare and that operators ask for: leases that expired or were revoked, and stale
-// tokens that were refused, in the last hour and by all replicas together.
+// Package incidents counts what should be rare and that operators ask for: leases that expired or were revoked, and
+// stale tokens that were refused, in the last hour and by all replicas together.
 //
-// The history has all of them, but to count an hour of it takes seconds on a busy service. So each replica adds what it has
-// decided to a row for each minute, every few seconds. A replica that crashes loses what it has not added yet, and an
-// addition whose answer is lost is made twice: these are figures to look at, and metrics and the history are exact.
+// The history has all of them, but to count an hour of it takes seconds on a busy service. So each replica adds what
+// it has decided to a row for each minute, every few seconds. A replica that crashes loses what it has not added yet,
+// and an addition whose answer is lost is made twice: these are figures to look at, and metrics and the history are
+// exact.
 package incidents
 
 import (

@@ -26,8 +26,8 @@ type rest struct {
 	KeptUntil  int64 `json:"kept_until,omitempty"`
 	// Set is the names of the locks that were acquired together, separated by spaces.
 	Set string `json:"set,omitempty"`
-	// Metadata is the text of the metadata, as a string: PostgreSQL stores any JSON, and cannot read some of it, like the
-	// character 0. A look at such a lease must not fail.
+	// Metadata is the text of the metadata, as a string: PostgreSQL stores any JSON, and cannot read some of it, like
+	// the character 0. A look at such a lease must not fail.
 	Metadata string `json:"metadata,omitempty"`
 }
 
@@ -84,8 +84,8 @@ func fromMicros(us int64) time.Time {
 	return time.UnixMicro(us).UTC()
 }
 
-// A column is a field of a row: its name and type in SQL, and a pointer to its value. The value is of a type of pgtype, which
-// pgx encodes as it is; it would copy what the pointer to another one leads to.
+// A column is a field of a row: its name and type in SQL, and a pointer to its value. The value is of a type of
+// pgtype, which pgx encodes as it is; it would copy what the pointer to another one leads to.
 type column struct {
 	name, kind string
 	value      any
@@ -264,8 +264,8 @@ func waiterPart(name string, w *lock.Waiter) *part {
 	return p
 }
 
-// addTo adds the lease or the waiter to its record. If assumeAlive is positive, the replica of the waiter is alive for so
-// long from now on, at least. After an outage that may be more than its row says, or there is no row: a crash of
+// addTo adds the lease or the waiter to its record. If assumeAlive is positive, the replica of the waiter is alive for
+// so long from now on, at least. After an outage that may be more than its row says, or there is no row: a crash of
 // PostgreSQL loses the newest heartbeats.
 func (p *part) addTo(r *lock.Record, now time.Time, assumeAlive time.Duration) error {
 	l, rest, err := p.lease(r.Name)

@@ -1,5 +1,5 @@
-// Package row reads and writes locks as rows of PostgreSQL. It contains every statement that decisions need, and the one
-// codec between rows and package lock. It decides nothing.
+// Package row reads and writes locks as rows of PostgreSQL. It contains every statement that decisions need, and the
+// one codec between rows and package lock. It decides nothing.
 //
 // # Tables
 //
@@ -12,12 +12,12 @@
 //
 // # Compare and swap
 //
-// A [Row] is a lock as it was read or written, with its version: the position of its record (ctid), and the transaction that
-// wrote it (xmin). A [Swap] writes locks only if their records still have that version. That proves all of the Row: an
-// xmin belongs to one transaction, every change writes the record, and VACUUM moves nothing. After 2^32 transactions an
-// xmin returns; a Row that old would be written wrongly only if the transaction with exactly that number had written the
-// same lock to the same position. VACUUM FULL and CLUSTER move rows, so the comparison fails and the lock is read again. A
-// lock that was pruned and used again has another version, too.
+// A [Row] is a lock as it was read or written, with its version: the position of its record (ctid), and the
+// transaction that wrote it (xmin). A [Swap] writes locks only if their records still have that version. That proves
+// all of the Row: an xmin belongs to one transaction, every change writes the record, and VACUUM moves nothing. After
+// 2^32 transactions an xmin returns; a Row that old would be written wrongly only if the transaction with exactly that
+// number had written the same lock to the same position. VACUUM FULL and CLUSTER move rows, so the comparison fails
+// and the lock is read again. A lock that was pruned and used again has another version, too.
 //
 // A Swap is one statement, and by itself one transaction. It writes nothing unless
 //
@@ -30,13 +30,14 @@
 // # Tokens
 //
 // Tokens are drawn before they are needed, in [Look] or [Draw]. A drawn token may be granted for a lock only if it is
-// greater than the lock's [Row.Floor]: the newest token granted for the lock or, for a lock without a token, the newest
-// one drawn when it was read. Since the Row is compared when it is written, no other grant lies in between, and the tokens
-// of a lock grow. The floor of a lock without a token matters when it was pruned and used again.
+// greater than the lock's [Row.Floor]: the newest token granted for the lock or, for a lock without a token, the
+// newest one drawn when it was read. Since the Row is compared when it is written, no other grant lies in between, and
+// the tokens of a lock grow. The floor of a lock without a token matters when it was pruned and used again.
 //
 // # Events
 //
-// The events of a commit are one row. An event's id is that of its row times [EventsPerBatch] plus its number there. The
-// id is drawn before rows are locked. As for tokens, the comparison of versions keeps the events of one lock in order.
-// Before that the statement takes a mark, by which readers know that events may be missing, see package eventlog.
+// The events of a commit are one row. An event's id is that of its row times [EventsPerBatch] plus its number there.
+// The id is drawn before rows are locked. As for tokens, the comparison of versions keeps the events of one lock in
+// order. Before that the statement takes a mark, by which readers know that events may be missing, see package
+// eventlog.
 package row

@@ -82,7 +82,8 @@ type Entry struct {
 	Events   []lock.Event
 }
 
-// ParseEntry returns the events of an element of the column entries. batch and at are the id and the instant of its row.
+// ParseEntry returns the events of an element of the column entries. batch and at are the id and the instant of its
+// row.
 func ParseEntry(element []byte, batch int64, at time.Time) (Entry, error) {
 	most := max(bytes.Count(element, []byte("["))-1, 0) // of events; a holder may contain such a character
 	e := Entry{Events: make([]lock.Event, most)}

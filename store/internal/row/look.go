@@ -16,7 +16,8 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 )
 
-// A Row is a lock as it was read or written, with what identifies that version of its record. It is shared and never changed.
+// A Row is a lock as it was read or written, with what identifies that version of its record. It is shared and never
+// changed.
 type Row struct {
 	Record    lock.Record
 	TID       pgtype.TID // where the record is
@@ -62,8 +63,8 @@ type View struct {
 	Sessions Sessions
 }
 
-// Run reads the names, and creates those that are missing. It is one round trip, another one if a lock has parts, and another
-// one for sessions. If Lock is set, the caller must end the transaction, also after an error.
+// Run reads the names, and creates those that are missing. It is one round trip, another one if a lock has parts, and
+// another one for sessions. If Lock is set, the caller must end the transaction, also after an error.
 func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
 	v := View{Rows: make(map[string]*Row, len(l.Names)), Ended: make(map[lock.LeaseRef]lock.Event, len(l.Ended))}
 	b := &pgx.Batch{}
@@ -99,8 +100,8 @@ func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
 	return v, v.readSessions(ctx, conn, l.Sessions)
 }
 
-// readSessions completes the locks that have leases or waiters of sessions. It reads the sessions after the locks, so that no
-// renewal that came before a decision about such a lock is missed.
+// readSessions completes the locks that have leases or waiters of sessions. It reads the sessions after the locks, so
+// that no renewal that came before a decision about such a lock is missed.
 func (v *View) readSessions(ctx context.Context, conn *pgx.Conn, refs []lock.SessionRef) (err error) {
 	for _, r := range v.Rows {
 		refs = append(refs, refsOf(&r.Record)...)
@@ -114,8 +115,8 @@ func (v *View) readSessions(ctx context.Context, conn *pgx.Conn, refs []lock.Ses
 	return nil
 }
 
-// ExpireSessions records the end of the sessions that are over, before anything is decided about what they keep alive, and
-// reads them again. The Epoch must have been checked.
+// ExpireSessions records the end of the sessions that are over, before anything is decided about what they keep alive,
+// and reads them again. The Epoch must have been checked.
 func (v *View) ExpireSessions(ctx context.Context, conn *pgx.Conn) error {
 	var over []lock.SessionRef
 	for ref, s := range v.Sessions {
@@ -141,8 +142,8 @@ func Draw(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, n int) (tokens []l
 	return tokens, err
 }
 
-// queueDraw queues the drawing of n tokens, or as many as the sequence has. It fails if these are fewer than least. Tokens
-// of another server than that of e are thrown away.
+// queueDraw queues the drawing of n tokens, or as many as the sequence has. It fails if these are fewer than least.
+// Tokens of another server than that of e are thrown away.
 func queueDraw(b *pgx.Batch, n, least int, e *epoch.Epoch, tokens *[]lock.Token) {
 	b.Queue(sqlDraw, n, least, int64(lock.MaxToken)).QueryRow(func(row pgx.Row) error {
 		var started time.Time

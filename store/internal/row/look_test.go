@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestTheLastTokenIsReadBeforeAnyIsDrawn: otherwise a look that draws many would hide that tokens were lost. The floor of
-// a new lock is that token.
+// TestTheLastTokenIsReadBeforeAnyIsDrawn: otherwise a look that draws many would hide that tokens were lost. The floor
+// of a new lock is that token.
 func TestTheLastTokenIsReadBeforeAnyIsDrawn(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Conn(t)

@@ -25,8 +25,8 @@ type planned struct {
 	want []string
 }
 
-// decisions are the statements of decisions, each variant of a template by itself. They run with the settings of package
-// database.
+// decisions are the statements of decisions, each variant of a template by itself. They run with the settings of
+// package database.
 func decisions() map[string]planned {
 	all := map[string]planned{
 		"look":          {sqlLook, []string{byName}},
@@ -77,8 +77,8 @@ func TestStatementsPrepare(t *testing.T) {
 	}
 }
 
-// TestStatementsLookUpByKey although PostgreSQL has never analyzed the tables: it assumes then that they are nearly empty,
-// and that reading all of them costs nothing. It assumes the same if they were analyzed while they were empty.
+// TestStatementsLookUpByKey although PostgreSQL has never analyzed the tables: it assumes then that they are nearly
+// empty, and that reading all of them costs nothing. It assumes the same if they were analyzed while they were empty.
 func TestStatementsLookUpByKey(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]string{

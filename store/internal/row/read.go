@@ -46,8 +46,8 @@ type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Read returns the locks of the range, without locking them. assumeAlive is for how long from now on the replica of each
-// waiter counts as alive, at least.
+// Read returns the locks of the range, without locking them. assumeAlive is for how long from now on the replica of
+// each waiter counts as alive, at least.
 func (r Range) Read(ctx context.Context, from Querier, assumeAlive time.Duration) (all []Reading, err error) {
 	text := sqlRead
 	if r.Queue {
@@ -108,8 +108,9 @@ func QueueFence(b *pgx.Batch, name string, token *lock.Token) {
 	})
 }
 
-// AddSessions adds the ends of the sessions to the leases of the record that have one. If one is over at now, and its end is
-// not recorded, it waits until no renewal of the session is being committed: its row stays locked until the transaction ends.
+// AddSessions adds the ends of the sessions to the leases of the record that have one. If one is over at now, and its
+// end is not recorded, it waits until no renewal of the session is being committed: its row stays locked until the
+// transaction ends.
 func AddSessions(ctx context.Context, from Querier, r *lock.Record, now time.Time) error {
 	refs := refsOf(r)
 	sessions, err := ReadSessions(ctx, from, refs)
@@ -123,8 +124,8 @@ func AddSessions(ctx context.Context, from Querier, r *lock.Record, now time.Tim
 	return err
 }
 
-// QueueSlot queues the reading of the lease in a slot from 1 on. If there is one, it is added to the record; AddSessions
-// completes it.
+// QueueSlot queues the reading of the lease in a slot from 1 on. If there is one, it is added to the record;
+// AddSessions completes it.
 func QueueSlot(b *pgx.Batch, name string, slot int, r *lock.Record) {
 	b.Queue(sqlSlot, name, slot).Query(func(rows pgx.Rows) error {
 		var p part

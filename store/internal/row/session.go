@@ -75,8 +75,8 @@ func (s Sessions) Undecided(now time.Time) bool {
 	return false
 }
 
-// of returns those of the leases and waiters of the record, and adds their ends to them. The record must have just been read:
-// its leases and waiters are changed.
+// of returns those of the leases and waiters of the record, and adds their ends to them. The record must have just
+// been read: its leases and waiters are changed.
 func (s Sessions) of(r *lock.Record) Sessions {
 	var own Sessions
 	add := func(l *lock.Lease) {
@@ -139,8 +139,8 @@ func scanSessions(rows pgx.Rows) (Sessions, error) {
 	return all, err
 }
 
-// ExpireSessions records the end of those of the sessions that are over. It does nothing on another server than that of e, or
-// in another epoch.
+// ExpireSessions records the end of those of the sessions that are over. It does nothing on another server than that
+// of e, or in another epoch.
 func ExpireSessions(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, refs []lock.SessionRef) error {
 	_, err := conn.Exec(ctx, sqlExpireSessions, refs, e.Started, e.Number)
 	return err
@@ -157,8 +157,8 @@ func QueueLockedSession(b *pgx.Batch, ref lock.SessionRef, s **lock.Session) {
 	})
 }
 
-// SessionsLockedElsewhere returns those of the sessions, and those of the names with leases or waiters of sessions, whose
-// sessions' rows other transactions have locked.
+// SessionsLockedElsewhere returns those of the sessions, and those of the names with leases or waiters of sessions,
+// whose sessions' rows other transactions have locked.
 func SessionsLockedElsewhere(ctx context.Context, db *database.DB, refs []lock.SessionRef, all []string) (locked []lock.SessionRef, names []string, err error) {
 	rows, err := db.Rest.Query(ctx, sqlLockedSessions, all, refs)
 	if err != nil {

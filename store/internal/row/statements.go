@@ -114,8 +114,8 @@ func (v variant) has(set int) bool {
 	return true
 }
 
-// plain reports whether the set has one row, whose columns are parameters of their own. PostgreSQL takes a fifth of its CPU
-// less for them than for arrays of one element, and pgx less, too.
+// plain reports whether the set has one row, whose columns are parameters of their own. PostgreSQL takes a fifth of
+// its CPU less for them than for arrays of one element, and pgx less, too.
 func (v variant) plain(set int) bool { return v.Single && (set == writes || set == entries) }
 
 func names(prefix string, columns []column) string {
@@ -126,9 +126,9 @@ func assignments(columns []column, from string) string {
 	return list(columns, func(_ int, c column) string { return c.name + " = " + from + "." + c.name })
 }
 
-// unnested returns the columns of rows that come as an array a column, after so many other parameters. In the list of a
-// select the arrays are read side by side; unnest with several arguments would copy each into a store of its own first,
-// which is a quarter of the statement's CPU.
+// unnested returns the columns of rows that come as an array a column, after so many other parameters. In the list of
+// a select the arrays are read side by side; unnest with several arguments would copy each into a store of its own
+// first, which is a quarter of the statement's CPU.
 func unnested(after int, columns []column) string {
 	return list(columns, func(i int, c column) string { return fmt.Sprintf("unnest($%d::%s[]) as %s", after+i+1, c.kind, c.name) })
 }

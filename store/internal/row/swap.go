@@ -17,8 +17,8 @@ const (
 	// MaxLag is how far the database's clock may be ahead of a decision when it is written, not counting a wait for a
 	// locked row.
 	MaxLag = database.RowTimeout
-	// TooLate is the SQLSTATE of a swap that waited for a row until one of its decisions did not hold any more, or that could
-	// not write all of its changes though some belong together.
+	// TooLate is the SQLSTATE of a swap that waited for a row until one of its decisions did not hold any more, or
+	// that could not write all of its changes though some belong together.
 	TooLate = "PD001"
 	// MarkSpace is the upper part of the key of the mark, see sql/swap.sql. The lower 48 bits are a batch id.
 	MarkSpace int64 = 0x5ADE << 48
@@ -59,8 +59,8 @@ type Swap struct {
 	Draw    int // tokens to draw for later
 	// Commit is set where a transaction is open, in which the rows are locked: it is committed.
 	Commit bool
-	// Whole: some of the changes belong together, so either all are written or none. If a lock has changed, Run fails with
-	// TooLate.
+	// Whole: some of the changes belong together, so either all are written or none. If a lock has changed, Run fails
+	// with TooLate.
 	Whole bool
 	// Pooled says that there is a pooler in transaction mode: the transaction brings its settings along.
 	Pooled bool
@@ -236,8 +236,8 @@ func (w *writing) addChange(ord int, change *Change, now time.Time) {
 	w.addWaiters(ord, before, after)
 }
 
-// addWaiters adds the waiters that differ. Both queues are in the order of places. A waiter that is the same in both costs
-// one comparison, so a long queue with few changes is cheap.
+// addWaiters adds the waiters that differ. Both queues are in the order of places. A waiter that is the same in both
+// costs one comparison, so a long queue with few changes is cheap.
 func (w *writing) addWaiters(ord int, before, after *lock.Record) {
 	left := before.Queue
 	for _, waiter := range after.Queue {
@@ -293,9 +293,9 @@ func sameLease(a, b *lock.Lease) bool {
 		a.ClaimDeadline.Equal(b.ClaimDeadline) && a.AcquiredAt.Equal(b.AcquiredAt) && bytes.Equal(a.Metadata, b.Metadata)
 }
 
-// until returns until when a decision holds: until a lease that it changes would have ended, and no longer than a lease
-// that it gives. A lease that shares the token of others is given before all of these have ended: a token that was once
-// found to have ended must not be used again.
+// until returns until when a decision holds: until a lease that it changes would have ended, and no longer than a
+// lease that it gives. A lease that shares the token of others is given before all of these have ended: a token that
+// was once found to have ended must not be used again.
 func until(before []lock.Lease, ended map[int]*lock.Lease, given []*lock.Lease, now time.Time) pgtype.Timestamptz {
 	first := infinity
 	bound := func(end time.Time) {

@@ -25,7 +25,8 @@ func (f *fixture) stored(t *testing.T, name string) (all string) {
 	return all
 }
 
-// TestASwapProvesWhatWasRead: after anything else has happened to the lock, the epoch or the clock, nothing is written.
+// TestASwapProvesWhatWasRead: after anything else has happened to the lock, the epoch or the clock, nothing is
+// written.
 func TestASwapProvesWhatWasRead(t *testing.T) {
 	t.Parallel()
 	const copies = `create table public.kept as select * from paddock.records; delete from paddock.records;
@@ -86,7 +87,8 @@ func TestASwapProvesWhatWasRead(t *testing.T) {
 	}
 }
 
-// endedMeanwhile makes the change one of a lease that ended after its own decision, and before the latest of the batch.
+// endedMeanwhile makes the change one of a lease that ended after its own decision, and before the latest of the
+// batch.
 func endedMeanwhile(s *Swap) {
 	c := s.Changes[0]
 	c.At = s.Now.Add(-time.Minute)
@@ -127,8 +129,8 @@ func TestASwapIsWrittenIfNothingHasChanged(t *testing.T) {
 	}
 }
 
-// TestVacuumFullIsHarmless: it moves rows, unless another session may still see the deleted ones. A swap either finds its
-// row where it was, or writes nothing.
+// TestVacuumFullIsHarmless: it moves rows, unless another session may still see the deleted ones. A swap either finds
+// its row where it was, or writes nothing.
 func TestVacuumFullIsHarmless(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -202,8 +204,8 @@ func TestALeaseThatHasEndedIsNotUsedAgain(t *testing.T) {
 	}
 }
 
-// blocked starts the swap while the other session has locked the row by the statement, and returns its result once free,
-// which ends the other transaction, was called.
+// blocked starts the swap while the other session has locked the row by the statement, and returns its result once
+// free, which ends the other transaction, was called.
 func (f *fixture) blocked(t *testing.T, s *Swap, statement string) (free func(sql string) error) {
 	t.Helper()
 	if _, err := f.conn.Exec(t.Context(), "set lock_timeout = 0"); err != nil {

@@ -1,7 +1,8 @@
-// Package sessions keeps sessions: it decides on their changes, and ends the leases and places of those that have ended.
+// Package sessions keeps sessions: it decides on their changes, and ends the leases and places of those that have
+// ended.
 //
-// Package lock has the rules. A change of a session locks its row, reads the clock, decides and writes, in one transaction
-// beside those of the locks. So a heartbeat writes one row, whatever the session keeps alive.
+// Package lock has the rules. A change of a session locks its row, reads the clock, decides and writes, in one
+// transaction beside those of the locks. So a heartbeat writes one row, whatever the session keeps alive.
 //
 // # How a session ends
 //
@@ -10,14 +11,14 @@
 //	│         ▼      over by the clock, closed, or revoked          nothing left
 //	└─────── open ────────────────────────────────────────▶ ended ───────────────▶ cleared ──▶ deleted
 //
-// The end of a session is recorded in its row before it has an effect on any lock: by a Keeper, or by the first decision on
-// one of its locks that finds it over. Recording takes the lock of the row that a heartbeat holds until its commit is
-// confirmed. So there is no heartbeat that is told "renewed" while a decision elsewhere says "expired".
+// The end of a session is recorded in its row before it has an effect on any lock: by a Keeper, or by the first
+// decision on one of its locks that finds it over. Recording takes the lock of the row that a heartbeat holds until
+// its commit is confirmed. So there is no heartbeat that is told "renewed" while a decision elsewhere says "expired".
 //
-// A session that expired ends its leases by that fact alone: every decision on their locks sees it. A closed or a revoked one
-// does not, since decisions elsewhere may rely on what they have read of it; its leases are ended one by one, by commands on
-// their locks. In both cases the Keeper of each replica finds what is left of sessions that have ended, and submits a
-// lock.EndSession for each lock. That records the ends and promotes waiters.
+// A session that expired ends its leases by that fact alone: every decision on their locks sees it. A closed or a
+// revoked one does not, since decisions elsewhere may rely on what they have read of it; its leases are ended one by
+// one, by commands on their locks. In both cases the Keeper of each replica finds what is left of sessions that have
+// ended, and submits a lock.EndSession for each lock. That records the ends and promotes waiters.
 //
 // # Promises
 //

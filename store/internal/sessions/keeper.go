@@ -82,8 +82,8 @@ func (k *Keeper) IsLocked(ref lock.SessionRef) bool {
 	return locked
 }
 
-// attempt changes the session once. lost says that another call has opened the session at the same time, so nothing was
-// written.
+// attempt changes the session once. lost says that another call has opened the session at the same time, so nothing
+// was written.
 func (k *Keeper) attempt(ctx context.Context, c lock.SessionChange) (out Changed, lost bool, err error) {
 	ref := c.Session()
 	var before *lock.Session
@@ -127,7 +127,8 @@ func (k *Keeper) mayEndAt(s lock.Session) {
 	}
 }
 
-// End ends what the session has, after its end was recorded. It returns an error if something may be left; Run tries again.
+// End ends what the session has, after its end was recorded. It returns an error if something may be left; Run tries
+// again.
 func (k *Keeper) End(ctx context.Context, s lock.Session, skipGrace bool) error {
 	ref := s.ID.Ref()
 	for {

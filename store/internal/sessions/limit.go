@@ -23,9 +23,10 @@ const (
 	maxCounts = 10_000
 )
 
-// A limiter keeps sessions from having too many leases and places. It counts what this replica grants, as if nothing was ever
-// released, and counts in the database when that seems too much. A count may miss what was admitted just before, so that is
-// added to it, though some of it may be counted twice: near its limit a session can be refused for two seconds too long.
+// A limiter keeps sessions from having too many leases and places. It counts what this replica grants, as if nothing
+// was ever released, and counts in the database when that seems too much. A count may miss what was admitted just
+// before, so that is added to it, though some of it may be counted twice: near its limit a session can be refused for
+// two seconds too long.
 type limiter struct {
 	mu     sync.Mutex
 	counts map[lock.SessionRef]*counted
@@ -50,8 +51,8 @@ func (c *counted) admitted(now time.Time) int {
 	return c.recent[0] + c.recent[1]
 }
 
-// admit adds n leases to the session. enough is false if that seems to be too many, or is not known; then it must be counted,
-// unless full says that this has just been done.
+// admit adds n leases to the session. enough is false if that seems to be too many, or is not known; then it must be
+// counted, unless full says that this has just been done.
 func (l *limiter) admit(ref lock.SessionRef, n, limit int, now time.Time) (enough, full bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,8 +84,8 @@ func (l *limiter) set(ref lock.SessionRef, n int, now time.Time) {
 	c.n, c.at = n+c.admitted(now), now
 }
 
-// IsFull reports whether the session has so many leases and places that it gets no more than n others. Otherwise it counts
-// these. The error is one of package lock.
+// IsFull reports whether the session has so many leases and places that it gets no more than n others. Otherwise it
+// counts these. The error is one of package lock.
 func (k *Keeper) IsFull(ctx context.Context, ref lock.SessionRef, n, limit int) (bool, error) {
 	now := time.Now()
 	enough, full := k.limits.admit(ref, n, limit, now)

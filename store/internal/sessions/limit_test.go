@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestACountIncludesWhatIsNotStoredYet: calls that are admitted one after the other, before any of their leases is in the
-// database, however long that takes within decidedAfter.
+// TestACountIncludesWhatIsNotStoredYet: calls that are admitted one after the other, before any of their leases is in
+// the database, however long that takes within decidedAfter.
 func TestACountIncludesWhatIsNotStoredYet(t *testing.T) {
 	t.Parallel()
 	const limit = 3

@@ -22,8 +22,9 @@ const (
 	maxDue = 1000
 	// portion is how many locks are ended at a time.
 	portion = 1000
-	// clearAfter is how long after its end a session without leases is cleared. No decision that began before the end is
-	// committed later: a batch is given up after a round trip's timeout, and commits on an older state fail after row.MaxLag.
+	// clearAfter is how long after its end a session without leases is cleared. No decision that began before the end
+	// is committed later: a batch is given up after a round trip's timeout, and commits on an older state fail after
+	// row.MaxLag.
 	clearAfter = 3 * database.TripTimeout
 	// pruneInterval is how often long ended sessions are deleted, pruneSize at a time.
 	pruneInterval = time.Minute
@@ -36,8 +37,8 @@ type ended struct {
 	skipGrace bool
 }
 
-// Run ends the leases and places of sessions that have ended, and deletes sessions that ended longer than keep ago, until the
-// database is stopped.
+// Run ends the leases and places of sessions that have ended, and deletes sessions that ended longer than keep ago,
+// until the database is stopped.
 func (k *Keeper) Run(keep time.Duration) {
 	var trouble database.Trouble
 	var pruned time.Time
@@ -60,8 +61,8 @@ func (k *Keeper) Run(keep time.Duration) {
 	}
 }
 
-// endDue ends what is left of the sessions that have ended, and returns when to look again. That the end of one session cannot
-// be recorded, because its row is locked, delays no other session.
+// endDue ends what is left of the sessions that have ended, and returns when to look again. That the end of one
+// session cannot be recorded, because its row is locked, delays no other session.
 func (k *Keeper) endDue() (rest time.Duration, err error) {
 	due, next, notRecorded := k.due()
 	left, more, err := k.endSome(k.db.Context(), due)
@@ -89,8 +90,9 @@ func (k *Keeper) endDue() (rest time.Duration, err error) {
 	return min(max(next, minRest), database.Jittered(maxRest)), err
 }
 
-// due returns sessions about which something is to be done, see sql/due.sql, and in what time the next one is over. It records
-// the end of those that are over. With an error it returns those of which the end is recorded.
+// due returns ended sessions that may have leases or places left, see sql/due.sql, and how long it is until the next
+// session is over. It first records the end of each session that is over. With an error it returns the sessions whose
+// end it could record.
 func (k *Keeper) due() (due []ended, next time.Duration, err error) {
 	skips := make(map[lock.SessionRef]bool)
 	var sessions row.Sessions
@@ -149,8 +151,8 @@ func (e expire) Change(s *lock.Session, now time.Time) (after lock.Session, chan
 	return after, changed, nil
 }
 
-// endSome ends up to a portion of what the sessions have, and returns how many locks were found for each. more says that there
-// are others, of any of them.
+// endSome ends up to a portion of what the sessions have, and returns how many locks were found for each. more says
+// that there are others, of any of them.
 func (k *Keeper) endSome(ctx context.Context, all []ended) (found map[lock.SessionRef]int, more bool, err error) {
 	if len(all) == 0 {
 		return nil, false, nil
@@ -175,8 +177,8 @@ func (k *Keeper) endSome(ctx context.Context, all []ended) (found map[lock.Sessi
 	return found, len(locks) == portion, k.endAll(ctx, commands)
 }
 
-// endAll submits the commands, each until nothing is left of what it ends: sets are ended one by one. One that fails delays
-// no other.
+// endAll submits the commands, each until nothing is left of what it ends: sets are ended one by one. One that fails
+// delays no other.
 func (k *Keeper) endAll(ctx context.Context, commands []lock.Command) error {
 	var failed []error
 	for len(commands) > 0 {

@@ -19,7 +19,8 @@ const (
 	maxSilence = lock.ReplicaTTL / 2
 	// keepReplicas is how long the row of a replica without heartbeats is kept.
 	keepReplicas = time.Hour
-	// wakeSetsEvery is how many heartbeats pass between two Claims of the calls that wait for several locks, see wakeSets.
+	// wakeSetsEvery is how many heartbeats pass between two Claims of the calls that wait for several locks, see
+	// wakeSets.
 	wakeSetsEvery = 4
 	// forgetTimeout bounds the deletion of such rows, also when the replica stops.
 	forgetTimeout = time.Second

@@ -178,8 +178,8 @@ func TestDeadReplicasAreForgotten(t *testing.T) {
 	}
 }
 
-// TestHeartbeatsLeaveCallsBehindASetAlone: a free lock is kept for a set that waits for other locks, unless its replica is
-// dead, its wait is over, or it is behind.
+// TestHeartbeatsLeaveCallsBehindASetAlone: a free lock is kept for a set that waits for other locks, unless its
+// replica is dead, its wait is over, or it is behind.
 func TestHeartbeatsLeaveCallsBehindASetAlone(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

@@ -142,7 +142,8 @@ func TestADeafListenerIsReportedOnce(t *testing.T) {
 	}
 }
 
-// TestAListenerThatHasHeardItselfMayBeSilent: its time is over only after the echo, with another replica's notification.
+// TestAListenerThatHasHeardItselfMayBeSilent: its time is over only after the echo, with another replica's
+// notification.
 func TestAListenerThatHasHeardItselfMayBeSilent(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

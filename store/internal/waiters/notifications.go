@@ -29,8 +29,9 @@ const (
 
 var sqlNotify = database.Statement(files, "notify")
 
-// Notify tells the calls that were granted a lock, those of this replica in memory and others by a notification; and those
-// whose sessions have ended. It also notifies the other replicas of new events, if one of them has subscribers. Call it after each commit.
+// Notify tells the calls that were granted a lock, those of this replica in memory and others by a notification; and
+// those whose sessions have ended. It also notifies the other replicas of new events, if one of them has subscribers.
+// Call it after each commit.
 func (r *Registry) Notify(outcomes []*row.Outcome) {
 	var elsewhere []lock.Attachment
 	events := false

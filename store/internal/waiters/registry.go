@@ -47,7 +47,8 @@ type Registry struct {
 	cleanup  sync.WaitGroup // Leaves in the background
 	notifier notifier
 
-	// As of the last heartbeat: calls that wait on other replicas, and whether another replica has subscribers of events.
+	// As of the last heartbeat: calls that wait on other replicas, and whether another replica has subscribers of
+	// events.
 	remote  atomic.Int64
 	watched atomic.Bool
 }
@@ -142,8 +143,8 @@ func (r *Registry) settle(a lock.Attachment) {
 }
 
 // deliver hands the grant to the call, if it waits still. It returns false if the grant must be given back. That is
-// not so if the call got the grant as the answer to its own Leave, and has ended, or if a Leave in the background gives
-// it back.
+// not so if the call got the grant as the answer to its own Leave, and has ended, or if a Leave in the background
+// gives it back.
 func (r *Registry) deliver(a lock.Attachment, grant row.Outcome) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,8 +178,9 @@ func (r *Registry) wakeAll() {
 	}
 }
 
-// wakeSets wakes calls that wait for several locks: of those with the same first lock the one that is first there, since no
-// other can be granted it before. Their Claims find what a lost Sweep of a set that is ready would have found.
+// wakeSets wakes calls that wait for several locks: of those with the same first lock the one that is first there,
+// since no other can be granted it before. Their Claims find what a lost Sweep of a set that is ready would have
+// found.
 func (r *Registry) wakeSets() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -211,8 +213,8 @@ func (c *call) wake() {
 	}
 }
 
-// queued returns the calls that have joined a queue, one slice a column of sql/stale_waiters.sql, and the number of all
-// calls.
+// queued returns the calls that have joined a queue, one slice a column of sql/stale_waiters.sql, and the number of
+// all calls.
 func (r *Registry) queued() (names []string, places, attachments []int64, all int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -228,8 +230,8 @@ func (r *Registry) queued() (names []string, places, attachments []int64, all in
 // leaveTimeout bounds the attempts to leave a queue in the background. By then the place has lapsed by itself.
 const leaveTimeout = lock.MaxWait + lock.PlaceRetention
 
-// Acquire acquires the lock, and waits for it up to a.Wait. The error is the decision's, or one of package lock if there is
-// no decision. When ctx ends, Acquire returns lock.ErrUnavailable and gives back what the call has or gets.
+// Acquire acquires the lock, and waits for it up to a.Wait. The error is the decision's, or one of package lock if
+// there is no decision. When ctx ends, Acquire returns lock.ErrUnavailable and gives back what the call has or gets.
 func (r *Registry) Acquire(ctx context.Context, a lock.Acquire) (out row.Outcome, err error) {
 	over := time.NewTimer(a.Wait)
 	defer over.Stop()

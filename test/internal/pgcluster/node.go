@@ -49,8 +49,8 @@ func newNode(ctx context.Context, c *Cluster, name string) (*Node, error) {
 	return n, nil
 }
 
-// freePort returns a free port on loopback, below the range of ports that the system assigns to connections, so that it stays free
-// while the server is down.
+// freePort returns a free port on loopback, below the range of ports that the system assigns to connections, so that
+// it stays free while the server is down.
 func freePort() (int, error) {
 	const lowest, tries = 20_000, 100
 	for range tries {

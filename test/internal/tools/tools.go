@@ -1,7 +1,8 @@
 // Package tools finds the programs that whole-system tests run, and fetches missing ones.
 //
-// A program that is not installed comes from the user's cache folder, or is fetched into it from the packages of Debian
-// or Ubuntu, without root and announced in one line; see packages usercache and debs. PADDOCK_FETCH=never forbids that.
+// A program that is not installed comes from the user's cache folder, or is fetched into it from the packages of
+// Debian or Ubuntu, without root and announced in one line; see packages usercache and debs. PADDOCK_FETCH=never
+// forbids that.
 package tools
 
 import (
@@ -68,8 +69,8 @@ func find(name string) (t tool, ok bool) {
 	return t, ok
 }
 
-// Path returns the path of chromium, curl, openssl, pgbouncer, prometheus, promtool, psql or xz. Without the program the
-// test fails with an error that says how to install it.
+// Path returns the path of chromium, curl, openssl, pgbouncer, prometheus, promtool, psql or xz. Without the program
+// the test fails with an error that says how to install it.
 func Path(t testing.TB, name string) string {
 	t.Helper()
 	path, err := Find(t.Context(), name)

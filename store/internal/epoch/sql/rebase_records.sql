@@ -2,8 +2,8 @@
 -- TTL from then on. A lease that was over at the old clock's last known time stays over. An unclaimed lease goes back
 -- to the queue. A max hold keeps the time that was used. Changes in the future of the new clock move to the present: a
 -- lock's time never runs backwards, so the lock would stand still. Records with parts are written as well, because
--- sql/rebase_parts.sql changes those. A lease of a session, whose expires_at is $3, has no TTL of its own: it ends with its
--- session, see sql/rebase_sessions.sql.
+-- sql/rebase_parts.sql changes those. A lease of a session, whose expires_at is $3, has no TTL of its own: it ends
+-- with its session, see sql/rebase_sessions.sql.
 update paddock.records r
 set acquired_at = case
         when r.lease_id is null then null

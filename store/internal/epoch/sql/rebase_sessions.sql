@@ -1,6 +1,6 @@
--- Moves sessions to another clock, whose present is $1: each has its whole TTL from then on, also one that is closed or revoked,
--- since the leases that it has left count until each is ended. One that was over at the old clock's last known time, or has
--- ended by $2, which is expiry, stays over.
+-- Moves sessions to another clock, whose present is $1: each has its whole TTL from then on, also one that is closed
+-- or revoked, since the leases that it has left count until each is ended. One that was over at the old clock's last
+-- known time, or has ended by $2, which is expiry, stays over.
 update paddock.sessions s
 set opened_at = least(s.opened_at, $1::timestamptz),
     ended_at = case when s.ended <> 0 then least(s.ended_at, $1::timestamptz) end,

@@ -1,6 +1,6 @@
--- Counts the next $2 locks after the name $1, in the order of names. The columns: all locks; locks that are held; locks in
--- their grace; locks with waiters; all waiters; how long the oldest waiter has waited; how long the oldest lease has lasted.
--- A lock is in its grace if it has leases, and all of them have expired.
+-- Counts the next $2 locks after the name $1, in the order of names. The columns: all locks; locks that are held;
+-- locks in their grace; locks with waiters; all waiters; how long the oldest waiter has waited; how long the oldest
+-- lease has lasted. A lock is in its grace if it has leases, and all of them have expired.
 select count(*),
        count(*) filter (where held),
        count(*) filter (where in_grace and not held),

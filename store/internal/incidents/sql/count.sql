@@ -1,5 +1,5 @@
--- Adds $1 expired leases, $2 revoked ones and $3 refused tokens to those of this minute, and returns the counts of the last
--- hour. Rows that are older are deleted. What this statement adds is not yet visible to itself.
+-- Adds $1 expired leases, $2 revoked ones and $3 refused tokens to those of this minute, and returns the counts of the
+-- last hour. Rows that are older are deleted. What this statement adds is not yet visible to itself.
 with added as (
     insert into paddock.incidents (minute, expired, revoked, refused)
     select date_trunc('minute', statement_timestamp()), $1::bigint, $2::bigint, $3::bigint

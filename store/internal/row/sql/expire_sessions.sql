@@ -1,6 +1,7 @@
--- Records the end of those of the sessions $1 that are over by the clock, on the server that started at $2, in the epoch $3:
--- a heartbeat that waits for the row finds the end. In the order of refs, so that no two transactions wait for each other.
--- The statement may have waited for a heartbeat, so the row and the clock are read again when it is locked.
+-- Records the end of those of the sessions $1 that are over by the clock, on the server that started at $2, in the
+-- epoch $3: a heartbeat that waits for the row finds the end. In the order of refs, so that no two transactions wait
+-- for each other. The statement may have waited for a heartbeat, so the row and the clock are read again when it is
+-- locked.
 with over as materialized (
     select ref
     from paddock.sessions

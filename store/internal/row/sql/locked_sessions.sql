@@ -1,5 +1,5 @@
--- The sessions $2, and those of the leases and waiters of the locks $1, whose rows other transactions have locked; and the locks
--- that have them, empty for none. It holds no lock after the statement.
+-- The sessions $2, and those of the leases and waiters of the locks $1, whose rows other transactions have locked; and
+-- the locks that have them, empty for none. It holds no lock after the statement.
 with mine as (
     select ref, '' as name from unnest($2::bigint[]) as r (ref)
     union

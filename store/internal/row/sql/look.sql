@@ -1,6 +1,7 @@
--- Reads the locks of the names, in order, and creates those that are missing{{if .Lock}}, and locks their rows: in the order of
--- names, so that no two transactions wait for each other{{end}}. The lateral sub-select forces one index look-up a name, whatever
--- the planner assumes about the table. A lock that another session creates at this moment is not returned.
+-- Reads the locks of the names, in order, and creates those that are missing{{if .Lock}}, and locks their rows: in the
+-- order of names, so that no two transactions wait for each other{{end}}. The lateral sub-select forces one index
+-- look-up a name, whatever the planner assumes about the table. A lock that another session creates at this moment is
+-- not returned.
 with found as (
     select r.*
     from unnest($1::text[]) with ordinality as n (name, ord)

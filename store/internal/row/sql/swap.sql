@@ -1,19 +1,21 @@
--- Writes the decisions of a batch, in one statement: compare and swap. A lock is written if its record is still the row
--- that was decided on, by its ctid and xmin. A record that changed while the statement waited for it is another row, and is
--- left alone. If a record was only locked, and for so long that the decision does not hold any more, decided_too_late fails
--- the statement.
+-- Writes the decisions of a batch, in one statement: compare and swap. A lock is written if its record is still the
+-- row that was decided on, by its ctid and xmin. A record that changed while the statement waited for it is another
+-- row, and is left alone. If a record was only locked, and for so long that the decision does not hold any more,
+-- decided_too_late fails the statement.
 --
--- $1 is the instant of the latest decision, $2 the last one at which they may be written; $3 the start of the server, and
--- $4 to $6 the epoch, its pause and its longest lease, that they were made on; $7 the key of the mark; $8 the number of
--- changes. The other parameters are the rows of endings, writes, drops, saves, entries and refs, an array for each column;
--- or the columns of the only row. ord is the number of a change, from 1 on.
+-- $1 is the instant of the latest decision, $2 the last one at which they may be written; $3 the start of the server,
+-- and $4 to $6 the epoch, its pause and its longest lease, that they were made on; $7 the key of the mark; $8 the
+-- number of changes. The other parameters are the rows of endings, writes, drops, saves, entries and refs, an array
+-- for each column; or the columns of the only row. ord is the number of a change, from 1 on.
 --
--- If $2 is infinite, the rows are locked. If some changes belong together, either all are written or none: decided_too_late
--- undoes the statement. With a single change there is nothing to select, which saves a fourth of the CPU.
+-- If $2 is infinite, the rows are locked. If some changes belong together, either all are written or none:
+-- decided_too_late undoes the statement. With a single change there is nothing to select, which saves a fourth of the
+-- CPU.
 --
--- now: the guard; without a row of it nothing is written. The mark, an advisory lock, tells readers of events that events
--- of batches above it may be missing; it is set before the batch is drawn. ended: changes that rely on a lease that has
--- ended, contrary to what was assumed. The name is compared in a way for which no index is used: the record is at its ctid.
+-- now: the guard; without a row of it nothing is written. The mark, an advisory lock, tells readers of events that
+-- events of batches above it may be missing; it is set before the batch is drawn. ended: changes that rely on a lease
+-- that has ended, contrary to what was assumed. The name is compared in a way for which no index is used: the record
+-- is at its ctid.
 with now as materialized (
     select clock_timestamp() as at{{if .Events}}, nextval('paddock.event_batch_ids') as batch{{end}}
     from {{if .Events}}(

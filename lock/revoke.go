@@ -26,13 +26,15 @@ type Revoke struct {
 	Reason     string    // for people: 1 to MaxReasonLength characters
 	SkipGrace  bool      // end the grace at once
 
-	set   []string // of a Rest: the leases of this set, which includes Name, are revoked
-	began bool     // of a Rest: leases have been revoked
+	// Of a Decision's Rest, never of a request: the leases of the set that is left, which includes Name, are revoked; and
+	// whether leases have been revoked before.
+	Set   []string
+	Began bool
 }
 
 // Resolve returns r, or an ErrInvalid error that names the invalid field.
 func (r Revoke) Resolve() (Revoke, error) {
-	r.set, r.began = nil, false
+	r.Set, r.Began = nil, false
 	return r, cmp.Or(
 		CheckName(r.Name),
 		checkToken(r.Token),
@@ -42,7 +44,7 @@ func (r Revoke) Resolve() (Revoke, error) {
 }
 
 // Names returns the lock's name, or those of the set, in order.
-func (r Revoke) Names() []string { return namesOf(r.Name, r.set) }
+func (r Revoke) Names() []string { return namesOf(r.Name, r.Set) }
 
 // Refs returns nil: a Revoke has no lease_id.
 func (r Revoke) Refs() []LeaseRef { return nil }
@@ -54,7 +56,7 @@ func (r Revoke) Tokens() int { return 0 }
 // over. After that it succeeds until the next grant, if no other lease has the token.
 func (r Revoke) Apply(v View) Decision {
 	ds := newDeciders(v)
-	home, selected := ds.of(r.Name), r.began
+	home, selected := ds.of(r.Name), r.Began
 	var rest []string
 	for _, l := range home.record.Leases {
 		switch {
@@ -62,7 +64,7 @@ func (r Revoke) Apply(v View) Decision {
 		case l.Set == nil:
 			home.revoke(l, r)
 			selected = true
-		case slices.Equal(l.Set, r.set) && !home.isSpent():
+		case slices.Equal(l.Set, r.Set) && !home.isSpent():
 			ds.revoke(l, r)
 			selected = true
 		case !l.Revoked() || r.SkipGrace:
@@ -72,7 +74,7 @@ func (r Revoke) Apply(v View) Decision {
 	ds.promote()
 	if rest != nil {
 		out := ds.finish(nil)
-		r.set, r.began = rest, selected
+		r.Set, r.Began = rest, selected
 		out.Rest = r
 		return out
 	}

@@ -173,11 +173,11 @@ type EndSession struct {
 	How       Kind // as Session.Ended
 	Reason    string
 	SkipGrace bool
-	set       []string // of a Rest: the session's leases and places of this set, which includes Name, are ended
+	Set       []string // of a Decision's Rest: the leases and places of this set, which includes Name, are ended
 }
 
 // Names returns the lock's name, or those of the set, in order.
-func (e EndSession) Names() []string { return namesOf(e.Name, e.set) }
+func (e EndSession) Names() []string { return namesOf(e.Name, e.Set) }
 
 // Refs returns nil.
 func (e EndSession) Refs() []LeaseRef { return nil }
@@ -208,7 +208,7 @@ func (e EndSession) Apply(v View) Decision {
 	left := func(l *Lease) {
 		if l.Session == e.Ref && l.Set != nil {
 			rest := e
-			rest.set = l.Set
+			rest.Set = l.Set
 			out.Rest = rest
 		}
 	}
@@ -222,7 +222,7 @@ func (e EndSession) Apply(v View) Decision {
 }
 
 // ends reports whether e ends the lease or the waiter with this lease: one of the session, alone or of the set.
-func (e EndSession) ends(l *Lease) bool { return l.Session == e.Ref && slices.Equal(l.Set, e.set) }
+func (e EndSession) ends(l *Lease) bool { return l.Session == e.Ref && slices.Equal(l.Set, e.Set) }
 
 // endLeaseOf ends the lease of the session at each lock.
 func (ds deciders) endLeaseOf(e EndSession, id LeaseID) {

@@ -269,8 +269,8 @@ func TestVerificationDoesNotApplyToTheNextLeaseInTheSlot(t *testing.T) {
 	}
 }
 
-// TestVerificationMayPrecedeTheCommitOfTheNextLeaseInTheSlot: that lease was decided at an earlier instant, but nobody
-// had been told of it. After its holder was told, or if no lease had the token, it would be a violation.
+// TestVerificationMayPrecedeTheCommitOfTheNextLeaseInTheSlot: that lease was decided at an earlier instant, but no client
+// knew of it yet. If its holder had been answered, or if no lease had the token, it would be a violation.
 func TestVerificationMayPrecedeTheCommitOfTheNextLeaseInTheSlot(t *testing.T) {
 	t.Parallel()
 	first := 1
@@ -281,7 +281,7 @@ func TestVerificationMayPrecedeTheCommitOfTheNextLeaseInTheSlot(t *testing.T) {
 		ok       bool
 	}{
 		{"committed after the verification", &first, 450, true},
-		{"told before the verification", &first, 394, false},
+		{"answered before the verification", &first, 394, false},
 		{"no lease has the token", nil, 450, false},
 	} {
 		f := newSharedFixture()

@@ -13,7 +13,7 @@ import (
 
 // Start starts a replica on the database and returns its base URL. It logs warnings to the test, and stops when the
 // test ends.
-func Start(t *testing.T, databaseURL string) string {
+func Start(t testing.TB, databaseURL string) string {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	locks, err := store.Open(t.Context(), databaseURL, store.Options{Log: log})
@@ -27,13 +27,13 @@ func Start(t *testing.T, databaseURL string) string {
 }
 
 // Client returns a client of a new replica on the database.
-func Client(t *testing.T, databaseURL string) *client.Client {
+func Client(t testing.TB, databaseURL string) *client.Client {
 	t.Helper()
 	return Connect(t, client.Options{BaseURL: Start(t, databaseURL)})
 }
 
 // Connect returns a client with the options, which must be valid.
-func Connect(t *testing.T, o client.Options) *client.Client {
+func Connect(t testing.TB, o client.Options) *client.Client {
 	t.Helper()
 	c, err := client.New(o)
 	if err != nil {

@@ -29,6 +29,8 @@ type Acquire struct {
 	// Zero: the lease belongs to no session.
 	SessionID SessionID
 
+	// Task is the thread of work that makes the call, so that deadlocks are found. Empty: not known.
+	Task TaskID
 	// Wait is how long to wait, up to MaxWait. Zero means not to wait.
 	Wait time.Duration
 	// KeepPlace keeps the place in the queue for PlaceRetention after the wait has ended, so that the next call with
@@ -66,6 +68,7 @@ func (a Acquire) Resolve(b Bounds) (Acquire, error) {
 		checkDuration("wait_ms", a.Wait, 0, MaxWait),
 		checkMaxHold(a.MaxHold, b.MinTTL),
 		checkMetadata(a.Metadata),
+		checkTaskID(a.Task),
 	)
 }
 
@@ -228,7 +231,7 @@ func (a Acquire) newLease(m Member, set []string) Lease {
 	return Lease{
 		ID: a.LeaseID, Name: m.Name, Mode: m.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,
 		MaxHold: a.MaxHold, Metadata: a.Metadata, Attachment: a.Attachment, Session: a.SessionID.Ref(),
-		ExpiresAt: a.sessionExpiresAt, Set: set,
+		ExpiresAt: a.sessionExpiresAt, Set: set, Task: a.Task,
 	}
 }
 

@@ -29,6 +29,8 @@ const (
 	ErrSessionIDInUse Code = "session_id_in_use"
 	// ErrTooManyLeases: the session has reached its limit of leases and places. Release some, or use another session.
 	ErrTooManyLeases Code = "too_many_leases"
+	// ErrDeadlock: the call waited in a circle of calls that wait for each other, and gave way. Cycle is the circle.
+	ErrDeadlock Code = "deadlock"
 	// ErrCapacityMismatch: permits with another capacity are held or waited for. Capacity is that capacity.
 	ErrCapacityMismatch Code = "capacity_mismatch"
 	// ErrTooManyWaiters: a limit on waiting or watching calls is reached; retry later.
@@ -67,7 +69,7 @@ const (
 func Codes() []Code {
 	return []Code{
 		ErrInvalid, ErrHeld, ErrLeaseLost, ErrLeaseIDInUse, ErrLeaseInSet, ErrSessionLost, ErrSessionIDInUse, ErrTooManyLeases,
-		ErrCapacityMismatch, ErrTooManyWaiters,
+		ErrDeadlock, ErrCapacityMismatch, ErrTooManyWaiters,
 		ErrTokenMismatch, ErrStaleToken, ErrUnknownToken, ErrVersionMismatch, ErrNotFound,
 		ErrKeyMissing, ErrKeyInvalid, ErrKeyExpired, ErrRoleMissing, ErrNameNotAllowed, ErrRateLimited, ErrUnavailable,
 		ErrUnknownOutcome, ErrInternal,
@@ -97,6 +99,7 @@ type Error struct {
 	Reason     string        // the operator's reason for a revocation
 	Blocked    []BlockedLock // the locks of a set that cannot be granted now
 	Set        []string      // the locks of the lease's set
+	Cycle      []DeadlockStep
 
 	Cause error // for operators; never sent to clients
 }

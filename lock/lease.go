@@ -78,6 +78,8 @@ type Lease struct {
 	// more.
 	Session SessionRef
 
+	// Task is the thread of work that holds the lease or waits for it; empty if it is not known.
+	Task TaskID
 	// Set names the locks, in order, that were acquired together with this one: all of them have a lease with this ID,
 	// and these leases end together. It is nil if the lock was acquired alone. It is shared, so never modify it in
 	// place.
@@ -97,7 +99,7 @@ type Lease struct {
 func (l Lease) asRequested() Lease {
 	asked := Lease{
 		ID: l.ID, Name: l.Name, Mode: l.Mode, Holder: l.Holder, TTL: l.TTL, Grace: l.Grace,
-		MaxHold: l.MaxHold, Metadata: l.Metadata, Session: l.Session, Set: l.Set,
+		MaxHold: l.MaxHold, Metadata: l.Metadata, Session: l.Session, Set: l.Set, Task: l.Task,
 	}
 	if l.Session != 0 {
 		asked.ExpiresAt = l.ExpiresAt

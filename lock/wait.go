@@ -37,7 +37,30 @@ func (ds deciders) enqueue(a Acquire) Decision {
 		queue[copy(queue, d.record.Queue)] = &w
 		d.record.Queue, waiters[i] = queue, w
 	}
+	if err := ds.waitsForItself(a); err != nil {
+		ds.removeWaiters(a.LeaseID, reasonDeadlock)
+		ds.promote()
+		return ds.finish(err)
+	}
 	return ds.waitOrEnd(a, waiters)
+}
+
+// waitsForItself returns the refusal of a call that has just joined, if the task of the call holds what it waits for, so
+// that it would wait for itself. Deadlocks of several tasks are found later, see [BreakDeadlock].
+func (ds deciders) waitsForItself(a Acquire) error {
+	if a.Task == "" || a.Wait == 0 {
+		return nil
+	}
+	own := func(l Lease) bool { return l.Task.includes(a.Task) }
+	if !slices.ContainsFunc(ds, func(d *decider) bool { return slices.ContainsFunc(d.record.Leases, own) }) {
+		return nil
+	}
+	for _, d := range ds.deadlocks() {
+		if d.Victim == a.LeaseID {
+			return d.errDeadlock()
+		}
+	}
+	return nil
 }
 
 // lockText returns how an error message calls the lock of d.

@@ -26,6 +26,8 @@ type rest struct {
 	KeptUntil  int64 `json:"kept_until,omitempty"`
 	// Set is the names of the locks that were acquired together, separated by spaces.
 	Set string `json:"set,omitempty"`
+	// Task is the thread of work. Waiters are found by it: see the index parts_waiting_tasks.
+	Task string `json:"task,omitempty"`
 	// Metadata is the text of the metadata, as a string: PostgreSQL stores any JSON, and cannot read some of it, like
 	// the character 0. A look at such a lease must not fail.
 	Metadata string `json:"metadata,omitempty"`
@@ -35,7 +37,7 @@ type rest struct {
 func restOf(l *lock.Lease) rest {
 	return rest{
 		Grace: l.Grace.Milliseconds(), MaxHold: l.MaxHold.Milliseconds(), ClaimBy: micros(l.ClaimDeadline), Place: l.Place,
-		Metadata: string(l.Metadata), Set: strings.Join(l.Set, " "),
+		Metadata: string(l.Metadata), Set: strings.Join(l.Set, " "), Task: string(l.Task),
 	}
 }
 
@@ -62,7 +64,7 @@ func (r rest) fill(l *lock.Lease) {
 	if l.Place = r.Place; r.Metadata != "" {
 		l.Metadata = json.RawMessage(r.Metadata)
 	}
-	if r.Set != "" {
+	if l.Task = lock.TaskID(r.Task); r.Set != "" {
 		l.Set = strings.Split(r.Set, " ")
 	}
 }

@@ -47,6 +47,7 @@ func (r *Registry) Run(h Hooks) {
 	var tasks sync.WaitGroup
 	tasks.Go(func() { r.sendHeartbeats(h) })
 	tasks.Go(r.sendNotifications)
+	tasks.Go(r.lookForDeadlocks)
 	if !r.db.Pooled {
 		tasks.Go(newListener(r, h.Events).run)
 	}

@@ -59,10 +59,13 @@ type call struct {
 	set        []string // instead of name; nil for one lock
 	lease      lock.LeaseID
 	session    lock.SessionID
+	hasTask    bool
+	began      time.Time
 	attachment lock.Attachment
 	place      atomic.Int64     // at the first lock; zero until it has joined the queue
 	granted    chan row.Outcome // receives the grant, once
 	woken      chan struct{}    // has a value when the call should send a Claim
+	victim     chan []string    // receives the locks of a deadlock that the call should break
 }
 
 // New returns the registry of the replica self. limit is the greatest number of waiting calls on all replicas
@@ -115,7 +118,8 @@ func (r *Registry) register(a *lock.Acquire) (*call, error) {
 	}
 	c := &call{
 		name: a.Name, set: set, lease: a.LeaseID, session: a.SessionID, attachment: lock.Attachment(1 + rand.Int64N(1<<62)),
-		granted: make(chan row.Outcome, 1), woken: make(chan struct{}, 1),
+		hasTask: a.Task != "", began: time.Now(),
+		granted: make(chan row.Outcome, 1), woken: make(chan struct{}, 1), victim: make(chan []string, 1),
 	}
 	a.Attachment, a.Replica = c.attachment, r.self
 	r.calls[c.attachment] = c
@@ -275,6 +279,12 @@ func (r *Registry) await(ctx context.Context, c *call, over <-chan time.Time, ke
 			return grant, nil
 		case <-c.woken:
 		case <-retry:
+		case locks := <-c.victim:
+			out, err := r.submit(ctx, lock.BreakDeadlock{Locks: locks, LeaseID: c.lease, Attachment: c.attachment})
+			if err != nil && !errors.Is(err, lock.ErrUnavailable) {
+				return out, err
+			}
+			continue // it waits still
 		case <-over:
 			return r.submit(ctx, c.leave(keepPlace, false))
 		case <-r.drained.Done():

@@ -1,0 +1,61 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store"
+)
+
+// ofTask returns an acquire by a task, which waits.
+func ofTask(task, name string) lock.Acquire {
+	a := acquire(name)
+	a.Holder, a.Task, a.Wait = task, lock.TaskID(task), lock.MaxWait
+	return a
+}
+
+// TestACircleOfTwoReplicasHasOneVictim, of any length up to 8: the call that closes it. When the victim has released what
+// it holds, the others are granted their locks one after the other.
+func TestACircleOfTwoReplicasHasOneVictim(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	replicas := []*store.Store{open(t, url), open(t, url)}
+	for n := 2; n <= 8; n++ {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			name := func(i int) string { return fmt.Sprintf("%d:%d", n, i%n) }
+			held, waits := make([]lock.Grant, n), make([]*wait, n)
+			for i := range n {
+				held[i] = mustAcquire(t, replicas[i%2], ofTask(fmt.Sprintf("t%d-%d", n, i), name(i)))
+			}
+			for i := range n {
+				waits[i] = waitFor(t, replicas[i%2], t.Context(), ofTask(fmt.Sprintf("t%d-%d.part", n, i), name(i+1)))
+			}
+			began, victim := time.Now(), -1
+			until(t, "a call is told", func() bool {
+				victim = slices.IndexFunc(waits, (*wait).isOver)
+				return victim >= 0
+			})
+			t.Logf("call %d is told after %v", victim, time.Since(began))
+			e := new(lock.Error)
+			if err := waits[victim].err; !errors.As(err, &e) || e.Code != lock.ErrDeadlock || len(e.Cycle) != n {
+				t.Fatalf("it was answered with %v", err)
+			}
+			if time.Sleep(time.Second); slices.IndexFunc(waits[victim+1:], (*wait).isOver) >= 0 || slices.IndexFunc(waits[:victim], (*wait).isOver) >= 0 {
+				t.Error("another call was told as well")
+			}
+			for i := range n {
+				at := (victim + n - i) % n
+				if i > 0 {
+					mustRelease(t, replicas[1], waits[at].granted(t))
+				}
+				mustRelease(t, replicas[0], held[at])
+			}
+		})
+	}
+}

@@ -1,0 +1,137 @@
+package waiters
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+const (
+	// suspiciousAfter is how long a call waits before it may be taken for one of a deadlock: most waits are shorter.
+	suspiciousAfter = time.Second
+	// lookInterval is the mean time between two looks for deadlocks, while a call waits that long.
+	lookInterval = 500 * time.Millisecond
+	// lookShare is how much longer than a look the time after it is, at least.
+	lookShare = 20
+	// maxPairs bounds the pairs of locks of one look, and maxSuspects the locks that it reads.
+	maxPairs    = 10_000
+	maxSuspects = 1000
+)
+
+var sqlWaitsOfHolders = database.Statement(files, "waits_of_holders")
+
+// lookForDeadlocks looks for deadlocks whose victims wait here, again and again. Each call that is a victim sends a
+// lock.BreakDeadlock, which decides anew. The victim is the same for each replica, so the others need not be told.
+func (r *Registry) lookForDeadlocks() {
+	var trouble database.Trouble
+	for rest := lookInterval; r.db.Sleep(database.Jittered(rest)); {
+		began := time.Now()
+		r.db.Report(&trouble, "deadlocks", r.tellVictims())
+		rest = max(lookInterval, lookShare*time.Since(began))
+	}
+}
+
+// tellVictims looks once.
+func (r *Registry) tellVictims() error {
+	names := r.suspicious(time.Now().Add(-suspiciousAfter))
+	if len(names) == 0 {
+		return nil
+	}
+	var found []lock.Deadlock
+	err := r.db.Within(func(ctx context.Context) error {
+		locks, now, err := r.readSuspects(ctx, names)
+		found = lock.FindDeadlocks(locks, now, r.self)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range found {
+		if c := r.calls[d.Attachment]; c != nil && d.Replica == r.self {
+			select {
+			case c.victim <- d.Locks:
+			default:
+			}
+		}
+	}
+	return nil
+}
+
+// suspicious returns the locks of the calls that have waited since then, and whose waits a deadlock can contain.
+func (r *Registry) suspicious(since time.Time) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	names := make(map[string]bool)
+	for _, c := range r.calls {
+		if c.place.Load() == 0 || c.began.After(since) || !c.hasTask && c.set == nil {
+			continue
+		}
+		names[c.first()] = true
+		for _, name := range c.set {
+			names[name] = true
+		}
+	}
+	return slices.Collect(maps.Keys(names))
+}
+
+// readSuspects returns those of the locks, and of the locks that their holders wait for, that may be in a deadlock.
+func (r *Registry) readSuspects(ctx context.Context, names []string) (locks []lock.Record, now time.Time, err error) {
+	rows, err := r.db.Rest.Query(ctx, sqlWaitsOfHolders, names, maxPairs)
+	if err != nil {
+		return nil, now, err
+	}
+	next := make(map[string]map[string]bool)
+	var from, to string
+	if _, err = pgx.ForEachRow(rows, []any{&from, &to}, func() error {
+		if next[from] == nil {
+			next[from] = make(map[string]bool)
+		}
+		next[from][to] = true
+		return nil
+	}); err != nil {
+		return nil, now, err
+	}
+	for _, name := range inCircles(next) {
+		only := row.Only(name)
+		only.Queue = true
+		one, err := only.ReadOne(ctx, r.db.Rest, r.db.Outage.AssumeAlive())
+		if err != nil {
+			return nil, now, err
+		}
+		one.Record.Leases = one.Record.ActiveLeases(one.Now)
+		locks, now = append(locks, one.Record), one.Now
+	}
+	return locks, now, nil
+}
+
+// inCircles returns the names from which and to which a circle leads, at most maxSuspects: it removes those that nothing
+// leads to, or that lead to nothing, until none is left.
+func inCircles(next map[string]map[string]bool) []string {
+	for again := true; again; {
+		again = false
+		reached := make(map[string]bool)
+		for _, to := range next {
+			for name := range to {
+				reached[name] = true
+			}
+		}
+		for name, to := range next {
+			maps.DeleteFunc(to, func(name string, _ bool) bool { return next[name] == nil })
+			if len(to) == 0 || !reached[name] {
+				delete(next, name)
+				again = true
+			}
+		}
+	}
+	names := slices.Sorted(maps.Keys(next))
+	return names[:min(len(names), maxSuspects)]
+}

@@ -30,7 +30,10 @@ type guard struct {
 
 func (g *guard) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	return checkedCall(ctx, g, requirement{role: Lock, scopes: acquiredNames(a), wait: a.Wait},
-		func(ctx context.Context) (lock.Grant, error) { return g.inner.Acquire(ctx, a) })
+		func(ctx context.Context) (lock.Grant, error) {
+			grant, err := g.inner.Acquire(ctx, a)
+			return grant, hideCycle(ctx, err)
+		})
 }
 
 func (g *guard) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {

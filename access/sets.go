@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -51,6 +52,29 @@ func hideQueue(ctx context.Context, q lock.QueueInfo) lock.QueueInfo {
 		w.Set, w.Leases = hideNames(ctx, w.Set), hideLeases(ctx, w.Leases)
 	}
 	return q
+}
+
+// hideCycle hides the locks of a deadlock that the key in the context does not cover, and their holders.
+func hideCycle(ctx context.Context, err error) error {
+	e := new(lock.Error)
+	if !errors.As(err, &e) || e.Code != lock.ErrDeadlock {
+		return err
+	}
+	cycle := slices.Clone(e.Cycle)
+	for i, name := range hideNames(ctx, namesOf(cycle)) {
+		if name == notCovered {
+			cycle[i] = lock.DeadlockStep{Name: notCovered, Holder: notCovered, WaitsFor: notCovered, Ahead: cycle[i].Ahead}
+		}
+	}
+	return lock.DeadlockError(cycle)
+}
+
+func namesOf(cycle []lock.DeadlockStep) []string {
+	names := make([]string, len(cycle))
+	for i, step := range cycle {
+		names[i] = step.Name
+	}
+	return names
 }
 
 // hidePage hides the names of sets that the key in the context does not cover.

@@ -343,10 +343,10 @@ func (g *waitGraph) deadlockOf(victim *stuckCall) Deadlock {
 	return d
 }
 
-// text says who waits for whom.
-func (d Deadlock) text() string {
+// textOf says who waits for whom.
+func textOf(cycle []DeadlockStep) string {
 	var steps []string
-	for _, s := range d.Cycle {
+	for _, s := range cycle {
 		how := "holds it"
 		if s.Ahead {
 			how = "is ahead in its queue"
@@ -356,15 +356,15 @@ func (d Deadlock) text() string {
 	return strings.Join(steps, "; ")
 }
 
-// errDeadlock returns the refusal of the victim's call.
-func (d Deadlock) errDeadlock() *Error {
-	e := &Error{Code: ErrDeadlock, Cycle: d.Cycle}
-	if len(d.Cycle) == 1 && !d.Cycle[0].Ahead {
+// DeadlockError returns the refusal of the first call of the circle.
+func DeadlockError(cycle []DeadlockStep) *Error {
+	e := &Error{Code: ErrDeadlock, Cycle: cycle}
+	if len(cycle) == 1 && !cycle[0].Ahead {
 		e.Detail = fmt.Sprintf("The call would wait for itself: its own task holds %s, as %s. Locks are not re-entrant: use the "+
-			"lease that the task has, or release it first.", d.Cycle[0].Name, strconv.Quote(d.Cycle[0].WaitsFor))
+			"lease that the task has, or release it first.", cycle[0].Name, strconv.Quote(cycle[0].WaitsFor))
 		return e
 	}
-	e.Detail = "Deadlock: " + d.text() + ". This call joined last, so it gives way. Release what you hold, and begin again."
+	e.Detail = "Deadlock: " + textOf(cycle) + ". This call gives way. Release what you hold, and begin again."
 	return e
 }
 
@@ -396,7 +396,7 @@ func (b BreakDeadlock) Apply(v View) Decision {
 		if d.Victim == b.LeaseID && d.Attachment == b.Attachment {
 			ds.removeWaiters(b.LeaseID, reasonDeadlock)
 			ds.promote()
-			return ds.finish(d.errDeadlock())
+			return ds.finish(DeadlockError(d.Cycle))
 		}
 	}
 	out := ds.finish(nil)

@@ -57,7 +57,7 @@ func (ds deciders) waitsForItself(a Acquire) error {
 	}
 	for _, d := range ds.deadlocks() {
 		if d.Victim == a.LeaseID {
-			return d.errDeadlock()
+			return DeadlockError(d.Cycle)
 		}
 	}
 	return nil

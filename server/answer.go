@@ -168,6 +168,7 @@ var refusals = map[lock.Code]refusal{
 	lock.ErrSessionIDInUse:   {409, "The session_id belongs to another session. Choose a new random UUID."},
 	lock.ErrLeaseIDInUse:     {409, "The lease_id belongs to another lease or place. Choose a new random UUID."},
 	lock.ErrLeaseInSet:       {409, "The lease is one of several that were acquired together. Renew or release all of them."},
+	lock.ErrDeadlock:         {409, "The call waited in a circle of calls that wait for each other. Release what you hold, and begin again."},
 	lock.ErrCapacityMismatch: {409, "Permits of another capacity are held or queued. Use that capacity, or wait for their release."},
 	lock.ErrTooManyLeases:    {429, "The session has reached its limit of leases and places. Release some, or use another session."},
 	lock.ErrTooManyWaiters:   {429, "The limit on waiting calls is reached. Retry later."},

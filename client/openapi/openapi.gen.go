@@ -68,6 +68,7 @@ const (
 	CodeBodyTooLarge         Code = "body_too_large"
 	CodeCapacityMismatch     Code = "capacity_mismatch"
 	CodeCrossOrigin          Code = "cross_origin"
+	CodeDeadlock             Code = "deadlock"
 	CodeHeaderTooLarge       Code = "header_too_large"
 	CodeInternal             Code = "internal"
 	CodeInvalidRequest       Code = "invalid_request"
@@ -105,6 +106,8 @@ func (e Code) Valid() bool {
 	case CodeCapacityMismatch:
 		return true
 	case CodeCrossOrigin:
+		return true
+	case CodeDeadlock:
 		return true
 	case CodeHeaderTooLarge:
 		return true
@@ -466,6 +469,14 @@ type AcquireRequest struct {
 	// absent. By default the lease belongs to no session and needs its own renewals.
 	SessionID *openapi_types.UUID `json:"session_id,omitempty"`
 
+	// TaskID The thread of work that makes the call, so that the service finds deadlocks. It is no secret and gives no
+	// right. A task is part of another one if its id begins with that id and a dot: a lease of `t` is expected to
+	// end only after the waits of `t`, `t.1` and `t.1.2`. By default the call has no task.
+	//
+	//
+	// Example: 5f3a.1
+	TaskID *string `json:"task_id,omitempty"`
+
 	// TTLMs How long the lease lasts without a renewal. The default is 30000. A deployment may set a lower maximum.
 	//
 	//
@@ -526,6 +537,14 @@ type AcquireSetRequest struct {
 	// absent. By default the set belongs to no session and needs its own renewals.
 	SessionID *openapi_types.UUID `json:"session_id,omitempty"`
 
+	// TaskID The thread of work that makes the call, so that the service finds deadlocks. It is no secret and gives no
+	// right. A task is part of another one if its id begins with that id and a dot: a lease of `t` is expected to
+	// end only after the waits of `t`, `t.1` and `t.1.2`. By default the call has no task.
+	//
+	//
+	// Example: 5f3a.1
+	TaskID *string `json:"task_id,omitempty"`
+
 	// TTLMs How long the leases last without a renewal. The default is 30000. A deployment may set a lower maximum.
 	//
 	//
@@ -567,6 +586,7 @@ type BatchAcquire struct {
 	Name      LockName            `json:"name"`
 	Op        BatchAcquireOp      `json:"op"`
 	SessionID *openapi_types.UUID `json:"session_id,omitempty"`
+	TaskID    *string             `json:"task_id,omitempty"`
 	TTLMs     *int64              `json:"ttl_ms,omitempty"`
 }
 
@@ -667,6 +687,7 @@ type CloseSessionRequest struct {
 // | `lease_in_set` | 409 | the lease is one of several that were acquired together; renew or release all of them |
 // | `session_lost` | 409 | the session has ended, and its leases with it; stop the work |
 // | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
+// | `deadlock` | 409 | the call waited in a circle of calls that wait for each other; release what you hold |
 // | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
 // | `too_many_leases` | 429 | the session has reached its limit of leases and places |
 // | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
@@ -691,6 +712,21 @@ type CloseSessionRequest struct {
 // | `unknown_outcome` | 503 | the change may or may not have happened; send the same call again to find out |
 // | `internal` | 500 | internal error |
 type Code string
+
+// DeadlockStep A waiting call of a deadlock, and what it waits for.
+type DeadlockStep struct {
+	// Ahead True if a waiting call that is ahead in the queue is in the way. Absent if a lease is.
+	Ahead *bool `json:"ahead,omitempty"`
+
+	// Holder The holder of the call.
+	Holder string `json:"holder"`
+
+	// Name The lock that the call waits for.
+	Name string `json:"name"`
+
+	// WaitsFor The holder of the lease or of the waiting call in the way.
+	WaitsFor string `json:"waits_for"`
+}
 
 // Event defines model for Event.
 type Event struct {
@@ -1067,6 +1103,7 @@ type Problem struct {
 	// | `lease_in_set` | 409 | the lease is one of several that were acquired together; renew or release all of them |
 	// | `session_lost` | 409 | the session has ended, and its leases with it; stop the work |
 	// | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
+	// | `deadlock` | 409 | the call waited in a circle of calls that wait for each other; release what you hold |
 	// | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
 	// | `too_many_leases` | 429 | the session has reached its limit of leases and places |
 	// | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
@@ -1091,6 +1128,10 @@ type Problem struct {
 	// | `unknown_outcome` | 503 | the change may or may not have happened; send the same call again to find out |
 	// | `internal` | 500 | internal error |
 	Code Code `json:"code"`
+
+	// Cycle The circle of waiting calls, if the code is `deadlock`: this call first; each waits for the next one, and the
+	// last one for this call. A key sees `(not covered)` for the names and holders of locks that it does not cover.
+	Cycle []DeadlockStep `json:"cycle,omitempty"`
 
 	// Detail What happened and what to do next.
 	Detail string `json:"detail"`

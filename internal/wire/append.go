@@ -121,6 +121,9 @@ func appendMembers(b []byte, c lock.Command) []byte {
 		if c.SessionID != (lock.SessionID{}) {
 			b = appendID(append(b, `,"session_id":`...), c.SessionID)
 		}
+		if c.Task != "" {
+			b = appendText(append(b, `,"task_id":`...), string(c.Task))
+		}
 		b = appendMs(appendMs(b, `,"ttl_ms":`, c.TTL), `,"wait_ms":`, c.Wait)
 	case lock.Renew:
 		b = appendNames(appendMetadata(appendID(b, c.LeaseID), c.Metadata), c.Set)

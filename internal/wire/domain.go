@@ -235,6 +235,7 @@ func ProblemOf(e *lock.Error) Problem {
 		NewestToken: UnlessZero(int64(e.Newest)), Version: UnlessZero(e.Version), WaitersAhead: UnlessZero(e.Ahead),
 		PlaceKeptMs: UnlessZero(nonNegativeMs(e.KeptFor)), Capacity: UnlessZero(e.Capacity),
 		Blockers: mapOptional(e.Blocked, blockedLockOf), Set: e.Set,
+		Cycle: mapOptional(e.Cycle, deadlockStepOf),
 	}
 	if e.RetryAfter > 0 {
 		p.RetryAfterMs = new(RoundUp(e.RetryAfter, time.Millisecond))
@@ -260,6 +261,7 @@ func (p Problem) Domain() *lock.Error {
 		Token: lock.Token(ValueOf(p.FencingToken)), Newest: lock.Token(ValueOf(p.NewestToken)),
 		Version: ValueOf(p.Version), Ended: lock.KindOf(string(ValueOf(p.Ended))), EndedAt: ValueOf(p.EndedAt),
 		Reason: ValueOf(p.Reason), Blocked: mapOptional(p.Blockers, BlockedLock.Domain), Set: p.Set,
+		Cycle: mapOptional(p.Cycle, DeadlockStep.Domain),
 	}
 }
 

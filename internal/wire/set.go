@@ -136,6 +136,15 @@ func (b BlockedLock) Domain() lock.BlockedLock {
 	}
 }
 
+func deadlockStepOf(s lock.DeadlockStep) DeadlockStep {
+	return DeadlockStep{Name: s.Name, Holder: s.Holder, WaitsFor: s.WaitsFor, Ahead: UnlessZero(s.Ahead)}
+}
+
+// Domain returns the step.
+func (s DeadlockStep) Domain() lock.DeadlockStep {
+	return lock.DeadlockStep{Name: s.Name, Holder: s.Holder, WaitsFor: s.WaitsFor, Ahead: ValueOf(s.Ahead)}
+}
+
 // mapOptional is MapSlice for a member that is absent if there are no items.
 func mapOptional[In, Out any](items []In, of func(In) Out) []Out {
 	if len(items) == 0 {

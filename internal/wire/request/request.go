@@ -87,7 +87,7 @@ func (o *object) acquire(name string) (lock.Acquire, error) {
 		Name: name, Capacity: o.nonZeroCount(capacityField), Grace: o.duration(graceField), Holder: o.text(holderField),
 		KeepPlace: o.boolean(keepPlaceField), LeaseID: o.optionalID(leaseIDField, "a random UUID"), MaxHold: o.positiveDuration(maxHoldField),
 		Metadata: o.freeForm(metadataField), Mode: o.mode(), TTL: o.positiveDuration(ttlField), Wait: o.duration(waitField),
-		SessionID: lock.SessionID(o.optionalID(sessionIDField, "that of an open session")),
+		SessionID: lock.SessionID(o.optionalID(sessionIDField, "that of an open session")), Task: lock.TaskID(o.text(taskIDField)),
 	}, o.err
 }
 

@@ -32,6 +32,7 @@ const (
 	sessionIDField
 	skipGraceField
 	slotField
+	taskIDField
 	ttlField
 	valueField
 	waitField
@@ -42,7 +43,7 @@ const (
 var fieldNames = [fieldCount]string{
 	"acquired_at", "capacity", "fencing_token", "grace_ms", "holder", "if_version", "keep_place", "lease_id", "lock",
 	"locks", "max_hold_ms", "metadata", "mode", "name", "names", "op", "reason", "session_id", "skip_grace", "slot",
-	"ttl_ms", "value", "wait_ms", "where",
+	"task_id", "ttl_ms", "value", "wait_ms", "where",
 }
 
 // renamed maps former names of members to the fields that replaced them.
@@ -79,7 +80,7 @@ var (
 	acquireBody = shape{
 		kind: "body",
 		allowed: setOf(capacityField, graceField, holderField, keepPlaceField, leaseIDField, maxHoldField, metadataField,
-			modeField, sessionIDField, ttlField, waitField),
+			modeField, sessionIDField, taskIDField, ttlField, waitField),
 		required: setOf(holderField),
 	}
 	renewBody   = shape{kind: "body", allowed: setOf(leaseIDField, metadataField, ttlField), required: setOf(leaseIDField)}

@@ -1,6 +1,9 @@
 package lock
 
-import "strings"
+import (
+	"context"
+	"strings"
+)
 
 // MaxTaskIDLength is the maximum length of a TaskID in bytes.
 const MaxTaskIDLength = 256
@@ -17,6 +20,19 @@ type TaskID string
 // includes reports whether the task other is t or a part of it.
 func (t TaskID) includes(other TaskID) bool {
 	return t != "" && strings.HasPrefix(string(other), string(t)) && (len(other) == len(t) || other[len(t)] == '.')
+}
+
+type taskKey struct{}
+
+// WithTask returns a context for work of the task. TaskFrom returns it.
+func WithTask(ctx context.Context, t TaskID) context.Context {
+	return context.WithValue(ctx, taskKey{}, t)
+}
+
+// TaskFrom returns the task of WithTask, empty if there is none.
+func TaskFrom(ctx context.Context) TaskID {
+	t, _ := ctx.Value(taskKey{}).(TaskID)
+	return t
 }
 
 func checkTaskID(t TaskID) error {

@@ -43,7 +43,7 @@ func acquire(ctx context.Context, locks lock.Service, members []lock.Member, o O
 	if err != nil {
 		return nil, err
 	}
-	a, err := newAcquirer(locks, members, o, c)
+	a, err := newAcquirer(ctx, locks, members, o, c)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,10 @@ type acquirer struct {
 	backoff      retryBackoff
 }
 
-func newAcquirer(locks lock.Service, members []lock.Member, o Options, c clock) (*acquirer, error) {
+func newAcquirer(ctx context.Context, locks lock.Service, members []lock.Member, o Options, c clock) (*acquirer, error) {
+	if o.Task == "" {
+		o.Task = newTask(ctx)
+	}
 	t, err := targetOf(members, o)
 	if err != nil {
 		return nil, err

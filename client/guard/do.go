@@ -43,14 +43,14 @@ func (l *Lease) do(ctx context.Context, work func(context.Context, *Lease) error
 	return work(workCtx, l)
 }
 
-// withToken returns ctx with the lease's token.
+// withToken returns ctx with the lease's token and task.
 func (l *Lease) withToken(ctx context.Context) context.Context {
-	return lock.WithToken(ctx, l.granted.Token)
+	return lock.WithTask(lock.WithToken(ctx, l.granted.Token), l.opts.Task)
 }
 
 // Context returns a context for work under the lease. It ends when parent ends; when the lease is
 // lost, with a cause that is lock.ErrLeaseLost; and when the lease is released. It carries the token
-// of Lease.Token for lock.TokenFrom. Its Err and Done compare the clock with the deadline, so a process that was
+// of Lease.Token for lock.TokenFrom, and the task of Lease.Task for lock.TaskFrom. Its Err and Done compare the clock with the deadline, so a process that was
 // paused finds the context ended even if timers are late. Call the returned function when the work
 // is done.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {

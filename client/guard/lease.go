@@ -54,6 +54,10 @@ func (l *Lease) Name() string { return l.granted.Name }
 // not change it. Of several locks it is that of the first in the order of names, see TokenOf.
 func (l *Lease) Token() lock.Token { return l.granted.Token }
 
+// Task returns the thread of work that the lease was acquired for. Locks that are acquired with a context of the lease
+// are of parts of it.
+func (l *Lease) Task() lock.TaskID { return l.opts.Task }
+
 // Slot returns the slot of a permit or a shared lease, starting at 1; 0 for an exclusive lease. Of several
 // locks it is that of the first, see Members.
 func (l *Lease) Slot() int { return l.granted.Slot }

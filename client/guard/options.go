@@ -41,6 +41,9 @@ type Options struct {
 	// LeaseID allows another process to repeat the same acquire. A lease that has ended is not
 	// granted again under its id. Zero means a random id.
 	LeaseID lock.LeaseID
+	// Task is the thread of work, by which the service finds deadlocks. Empty means a part of the task of the context, which
+	// that of Do and Lease.Context has, or of the environment variable PADDOCK_TASK; or else a new one.
+	Task lock.TaskID
 	// Wait is how long to wait for the lock; zero means not to wait.
 	Wait time.Duration
 	// Retry is how long an acquire is repeated while the service is unreachable or overloaded,
@@ -108,6 +111,7 @@ func defaultHolder() string {
 func (o Options) request(id lock.LeaseID) lock.Acquire {
 	a := lock.Acquire{
 		LeaseID: id, Holder: o.Holder, TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Metadata: o.Metadata,
+		Task: o.Task,
 	}
 	if a.SessionID = o.SessionID; a.SessionID != (lock.SessionID{}) {
 		a.TTL, a.Grace = 0, 0

@@ -115,6 +115,8 @@ func explain(err error) error {
 			printable.Text(strings.Join(e.Set, " ")))
 	case e.Code == lock.ErrHeld && (e.Holder != "" || len(e.Blocked) > 0):
 		return &failure{exitNotAcquired, errors.New(heldBy(e) + " Wait longer with --wait, or try again later.")}
+	case e.Code == lock.ErrDeadlock:
+		return &failure{exitNotAcquired, errors.New(printable.Text(e.Detail))}
 	case e.Code == lock.ErrKeyMissing:
 		return &failure{exitNotAllowed, errors.New("the service requires an API key: set PADDOCK_KEY, or put the key " +
 			"into a file and give --key-file")}

@@ -71,6 +71,9 @@ those of the first lock in the order of names. PADDOCK_LOCKS has the names of al
 PADDOCK_FENCING_TOKENS and PADDOCK_SLOTS have the value of each lock, such as "accounts:17=41 accounts:42=41". All locks
 have the same token, except a shared lock that joins other readers.
 
+PADDOCK_TASK names the thread of work, so that the service finds deadlocks. If the command runs paddock for a second
+lock while others wait in a circle for each other, the call that joined last is refused (75) and told the circle.
+
 The command has the standard input and outputs of paddock, and its own process group. SIGTERM, SIGINT, SIGHUP, SIGQUIT,
 SIGUSR1 and SIGUSR2 are passed on to that group. A SIGHUP or SIGINT that was ignored when paddock started stays ignored,
 by paddock and by the command: nohup paddock run survives a hang-up.
@@ -266,7 +269,7 @@ func beforeSignal[R releaser](ctx context.Context, signals *supervise.Signals, d
 // the lease_id, which would let every descendant end the lease.
 func commandEnvironment(lease *guard.Lease, holder, url string) []string {
 	return environmentWith(append(leaseVariables(lease.Members()),
-		variable{"PADDOCK_HOLDER", holder}, variable{"PADDOCK_URL", url},
+		variable{"PADDOCK_HOLDER", holder}, variable{"PADDOCK_URL", url}, variable{"PADDOCK_TASK", string(lease.Task())},
 		variable{"PADDOCK_LEASE_ID", ""}, variable{"PADDOCK_EXPIRES_AT", ""})) // an inherited one is that of another lease
 }
 

@@ -45,6 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) lock.Service) {
 		"queue view":   queueViewCases(),
 		"session":      sessionCases(),
 		"set":          setCases(),
+		"deadlock":     deadlockCases(),
 	} {
 		t.Run(topic, func(t *testing.T) {
 			t.Parallel()

@@ -40,6 +40,8 @@ Variables without a flag:
   several locks they are those of the first lock in the order of names.
 - ` + "`PADDOCK_LOCKS`, `PADDOCK_FENCING_TOKENS`, `PADDOCK_SLOTS`" + `: set by ` + "`paddock run`" + ` for its command. They list
   all locks, separated by spaces: ` + "`a b`, `a=41 b=41`" + `.
+- ` + "`PADDOCK_TASK`" + `: set by ` + "`paddock run`" + ` for its command. It names the thread of work, by which the service finds
+  deadlocks. A lock that ` + "`paddock`" + ` or an SDK acquires with it is of a part of that task.
 
 ## Where dev and the tests get PostgreSQL
 

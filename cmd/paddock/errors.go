@@ -68,7 +68,7 @@ func exitCode(err error) int {
 	case errors.As(err, &start):
 		return start.ExitCode
 	case errors.Is(err, lock.ErrHeld), errors.Is(err, lock.ErrTooManyWaiters), errors.Is(err, lock.ErrTooManyLeases),
-		errors.Is(err, lock.ErrRateLimited):
+		errors.Is(err, lock.ErrRateLimited), errors.Is(err, lock.ErrDeadlock):
 		return exitNotAcquired
 	case errors.Is(err, lock.ErrLeaseLost), errors.Is(err, lock.ErrSessionLost):
 		return exitLeaseLost

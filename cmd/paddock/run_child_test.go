@@ -34,7 +34,7 @@ func TestCommandGetsItsLeaseInTheEnvironment(t *testing.T) {
 	for name, value := range map[string]string{
 		"PADDOCK_LOCK": "another", "PADDOCK_FENCING_TOKEN": "0", "PADDOCK_SLOT": "7", "PADDOCK_LEASE_ID": uuid.NewString(),
 		"PADDOCK_EXPIRES_AT": "noon", "PADDOCK_LOCKS": "another more", "PADDOCK_FENCING_TOKENS": "another=0", "PADDOCK_SLOTS": "another=7",
-		"OF_NO_CONCERN": "x=y",
+		"PADDOCK_TASK": "outer", "OF_NO_CONCERN": "x=y",
 	} {
 		d.env[name] = value
 	}
@@ -47,7 +47,11 @@ func TestCommandGetsItsLeaseInTheEnvironment(t *testing.T) {
 		p.expectExit(t, exitOK)
 		want["PADDOCK_LOCKS"], want["PADDOCK_FENCING_TOKEN"] = nightly, fmt.Sprint(d.expectFree().Token)
 		want["PADDOCK_FENCING_TOKENS"] = nightly + "=" + want["PADDOCK_FENCING_TOKEN"]
-		if got := paddockVariables(p.Stdout.String()); fmt.Sprint(got) != fmt.Sprint(want) {
+		got := paddockVariables(p.Stdout.String())
+		if task := got["PADDOCK_TASK"]; !strings.HasPrefix(task, "outer.") || len(task) <= len("outer.") {
+			t.Errorf("%s: the command is of task %q, want a part of outer", flags, task)
+		}
+		if delete(got, "PADDOCK_TASK"); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s: the command has %v, want %v", flags, got, want)
 		}
 		if !strings.Contains(p.Stdout.String(), "\nOF_NO_CONCERN=x=y\n") {

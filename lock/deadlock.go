@@ -1,25 +1,10 @@
 package lock
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
-
-// A deadlock is waiting calls of which none can go on: each waits for a lease that ends, by its TaskID, only after
-// another of these waits, or in a queue behind another of them.
-//
-// They are found by reduction, as in Holt, "Some deadlock properties of computer systems" (1972): calls whose blockers
-// may go on are removed until only those are left that wait for each other. A call waits for all leases that it conflicts
-// with, so one that cannot end is enough to stop it; a permit needs any one, so none of them may be able to end. What is
-// not known, such as the waits of a lease without a TaskID, counts as able to go on. So a part of the locks shows some of
-// the deadlocks, and never a false one.
-//
-// One call is the victim, and gives way: the one that joined last, of those whose end lets the others of its circle go on.
-// Leases are never taken away.
 
 // MaxDeadlockLocks bounds the locks of a deadlock that is broken. A greater one lasts until a wait in it ends.
 const MaxDeadlockLocks = 128
@@ -27,7 +12,17 @@ const MaxDeadlockLocks = 128
 // maxVictims bounds how many calls are considered as the victim of one circle.
 const maxVictims = 16
 
-// A Deadlock is a circle of waiting calls.
+// A Deadlock is a circle of waiting calls of which none can go on: each waits for a lease that ends, by its TaskID,
+// only after another of these waits, or in a queue behind another of them.
+//
+// Deadlocks are found by reduction, as in Holt, "Some deadlock properties of computer systems" (1972): calls whose
+// blockers may go on are removed until only those are left that wait for each other. A call waits for all leases that
+// it conflicts with, so one that cannot end is enough to stop it; a permit needs any one, so none of them may be able
+// to end. What is not known, such as the waits of a lease without a TaskID, counts as able to go on. So a part of the
+// locks shows some of the deadlocks, and never a false one.
+//
+// One call is the victim, and gives way: the one that joined last, of those whose end lets the others of its circle go
+// on. Leases are never taken away.
 type Deadlock struct {
 	Cycle []DeadlockStep // from the victim on; each waits for the next, and the last one for the victim
 	Locks []string       // of the circle and of the victim, in order: what BreakDeadlock needs
@@ -45,305 +40,7 @@ type DeadlockStep struct {
 	Ahead    bool   // in the way is a waiting call that is ahead in the queue, not a lease
 }
 
-// A stuckCall is a waiting call, with its places.
-type stuckCall struct {
-	id     LeaseID
-	set    []string
-	task   TaskID
-	joined time.Time
-	places []place
-
-	goesOn bool // it may be granted its locks
-	gone   bool // it is looked at as if it had given way
-	// The state of circles.
-	index, low int
-	onStack    bool
-}
-
-func (c *stuckCall) isStuck() bool { return !c.goesOn && !c.gone }
-
-// A place is that of a call in the queue of one lock.
-type place struct {
-	record *Record
-	waiter *Waiter
-	ahead  []*stuckCall // the attached calls before it in the queue
-	// blocking are the leases that must end first: all of them, or any one if anyOf is set.
-	blocking []*Lease
-	anyOf    bool
-}
-
-// A callKey identifies a waiting call: its lease, and its lock or set.
-type callKey struct {
-	id   LeaseID
-	name string
-}
-
-// A waitGraph is the waiting calls of some locks.
-type waitGraph struct {
-	calls  []*stuckCall            // in the order in which they joined
-	byTask map[TaskID][]*stuckCall // the calls of a task and its parts
-}
-
-// FindDeadlocks returns the deadlocks of the waiting calls of the locks, as far as these locks show them, in the view of
-// the replica self at now. The leases of the locks must not be over.
-func FindDeadlocks(locks []Record, now time.Time, self Replica) []Deadlock {
-	return newWaitGraph(locks, func(w *Waiter) bool { return w.Attached(now, self) }).deadlocks()
-}
-
-// newWaitGraph returns the graph of the waiters that are attached.
-func newWaitGraph(locks []Record, attached func(*Waiter) bool) *waitGraph {
-	g, byKey := &waitGraph{byTask: make(map[TaskID][]*stuckCall)}, make(map[callKey]*stuckCall)
-	for i := range locks {
-		r := &locks[i]
-		queue := make([]*stuckCall, 0, len(r.Queue))
-		for _, w := range r.Queue {
-			if w.GrantedUnclaimed || !attached(w) {
-				continue
-			}
-			key := callKey{w.Lease.ID, r.Name}
-			if w.Lease.Set != nil {
-				key.name = strings.Join(w.Lease.Set, " ")
-			}
-			c := byKey[key]
-			if c == nil {
-				c = &stuckCall{id: w.Lease.ID, set: w.Lease.Set, task: w.Lease.Task, joined: w.JoinedAt}
-				byKey[key] = c
-				g.add(c)
-			}
-			if w.JoinedAt.After(c.joined) {
-				c.joined = w.JoinedAt
-			}
-			p := place{record: r, waiter: w, ahead: queue}
-			p.blocking, p.anyOf = r.blocking(w)
-			c.places, queue = append(c.places, p), append(queue, c)
-		}
-	}
-	slices.SortStableFunc(g.calls, older)
-	return g
-}
-
-// older compares calls by when they joined, and by their leases.
-func older(a, b *stuckCall) int {
-	return cmp.Or(a.joined.Compare(b.joined), slices.Compare(a.id[:], b.id[:]))
-}
-
-func (g *waitGraph) add(c *stuckCall) {
-	g.calls = append(g.calls, c)
-	for i := 0; i <= len(c.task) && c.task != ""; i++ {
-		if i == len(c.task) || c.task[i] == '.' {
-			g.byTask[c.task[:i]] = append(g.byTask[c.task[:i]], c)
-		}
-	}
-}
-
-// blocking returns the leases that keep the waiter from being granted the lock, and whether one of them is enough to
-// end. A revoked lease ends by itself.
-func (r *Record) blocking(w *Waiter) (leases []*Lease, anyOf bool) {
-	if r.isCompatible(w.Lease.Mode, w.Capacity) {
-		return nil, false
-	}
-	for i := range r.Leases {
-		l := &r.Leases[i]
-		if anyOf = w.Lease.Mode == Permit && l.Mode == Permit; anyOf && l.Revoked() {
-			return nil, false
-		}
-		if !l.Revoked() {
-			leases = append(leases, l)
-		}
-	}
-	return leases, anyOf
-}
-
-// under returns the stuck calls that must end before the lease does.
-func (g *waitGraph) under(l *Lease) (stuck []*stuckCall) {
-	for _, c := range g.byTask[l.Task] {
-		if c.isStuck() {
-			stuck = append(stuck, c)
-		}
-	}
-	return stuck
-}
-
-// reduce finds those of the calls, which are in the order in which they joined, that may go on.
-func (g *waitGraph) reduce(calls []*stuckCall) {
-	for again := true; again; {
-		again = false
-		for _, c := range calls {
-			if c.isStuck() && !slices.ContainsFunc(c.places, g.isStuckAt) {
-				c.goesOn, again = true, true
-			}
-		}
-	}
-}
-
-// isStuckAt reports whether a stuck call keeps that of p from being granted the lock. If the call just ahead may go on, so
-// may all that are ahead of that one.
-func (g *waitGraph) isStuckAt(p place) bool {
-	for i := len(p.ahead) - 1; i >= 0; i-- {
-		if c := p.ahead[i]; !c.gone {
-			if c.isStuck() {
-				return true
-			}
-			break
-		}
-	}
-	stays := func(l *Lease) bool { return slices.ContainsFunc(g.byTask[l.Task], (*stuckCall).isStuck) }
-	if p.anyOf {
-		return !slices.ContainsFunc(p.blocking, func(l *Lease) bool { return !stays(l) })
-	}
-	return slices.ContainsFunc(p.blocking, stays)
-}
-
-// An obstacle is a call that another one waits for.
-type obstacle struct {
-	call *stuckCall
-	step DeadlockStep
-}
-
-// obstacles returns stuck calls that c waits for: those under the leases in its way, and then the nearest one ahead of it,
-// or all of them. The nearest one waits for the others.
-func (g *waitGraph) obstacles(c *stuckCall, all bool) (found []obstacle) {
-	for _, p := range c.places {
-		for _, l := range p.blocking {
-			for _, other := range g.under(l) {
-				step := DeadlockStep{Name: p.record.Name, Holder: p.waiter.Lease.Holder, WaitsFor: l.Holder}
-				found = append(found, obstacle{other, step})
-			}
-		}
-	}
-	for _, p := range c.places {
-		for i := len(p.ahead) - 1; i >= 0 && (all || i == len(p.ahead)-1); i-- {
-			if other := p.ahead[i]; other.isStuck() {
-				step := DeadlockStep{Name: p.record.Name, Holder: p.waiter.Lease.Holder, WaitsFor: other.holder(), Ahead: true}
-				found = append(found, obstacle{other, step})
-			}
-		}
-	}
-	return found
-}
-
-func (c *stuckCall) holder() string { return c.places[0].waiter.Lease.Holder }
-
-// deadlocks returns a Deadlock for each circle.
-func (g *waitGraph) deadlocks() (all []Deadlock) {
-	g.reduce(g.calls)
-	for _, circle := range g.circles() {
-		if d := g.deadlockOf(g.victim(circle)); len(d.Locks) <= MaxDeadlockLocks {
-			all = append(all, d)
-		}
-	}
-	return all
-}
-
-// circles returns the calls that wait for each other: the strongly connected components, by Tarjan, "Depth-first search and
-// linear graph algorithms" (1972).
-func (g *waitGraph) circles() (all [][]*stuckCall) {
-	var stack []*stuckCall
-	next := 0
-	var visit func(c *stuckCall)
-	visit = func(c *stuckCall) {
-		next++
-		c.index, c.low, c.onStack = next, next, true
-		stack = append(stack, c)
-		waitsForItself := false
-		for _, o := range g.obstacles(c, false) {
-			switch {
-			case o.call.index == 0:
-				visit(o.call)
-				c.low = min(c.low, o.call.low)
-			case o.call.onStack:
-				c.low = min(c.low, o.call.index)
-				waitsForItself = waitsForItself || o.call == c
-			}
-		}
-		if c.low < c.index {
-			return
-		}
-		at := slices.Index(stack, c)
-		circle := slices.Clone(stack[at:])
-		if stack = stack[:at]; len(circle) > 1 || waitsForItself {
-			all = append(all, circle)
-		}
-		for _, member := range circle {
-			member.onStack = false
-		}
-	}
-	for _, c := range g.calls {
-		if c.isStuck() && c.index == 0 {
-			visit(c)
-		}
-	}
-	return all
-}
-
-// victim returns the call that gives way: the one that joined last, of those whose end lets the others of the circle go
-// on; if there is none, the one that joined last.
-func (g *waitGraph) victim(circle []*stuckCall) *stuckCall {
-	byAge := slices.SortedFunc(slices.Values(circle), older)
-	for i := len(byAge) - 1; i >= max(len(byAge)-maxVictims, 0); i-- {
-		byAge[i].gone = true
-		g.reduce(byAge)
-		left := slices.ContainsFunc(byAge, (*stuckCall).isStuck)
-		for _, c := range byAge {
-			c.goesOn, c.gone = false, false
-		}
-		if !left {
-			return byAge[i]
-		}
-	}
-	return byAge[len(byAge)-1]
-}
-
-// deadlockOf returns the shortest circle of the victim.
-func (g *waitGraph) deadlockOf(victim *stuckCall) Deadlock {
-	w := victim.places[0].waiter
-	d := Deadlock{Victim: victim.id, Attachment: w.Attachment, Replica: w.Replica}
-	type reached struct {
-		from *stuckCall
-		step DeadlockStep
-	}
-	to, queue := map[*stuckCall]reached{}, []*stuckCall{victim}
-	for to[victim].from == nil {
-		c := queue[0]
-		queue = queue[1:]
-		for _, o := range g.obstacles(c, true) {
-			if _, known := to[o.call]; !known {
-				to[o.call] = reached{c, o.step}
-				queue = append(queue, o.call)
-			}
-		}
-	}
-	calls := []*stuckCall{victim}
-	for c := victim; ; {
-		r := to[c]
-		d.Cycle = append(d.Cycle, r.step)
-		if c = r.from; c == victim {
-			break
-		}
-		calls = append(calls, c)
-	}
-	slices.Reverse(d.Cycle)
-	for _, c := range calls {
-		for _, p := range c.places {
-			if c == victim || slices.ContainsFunc(d.Cycle, func(s DeadlockStep) bool { return s.Name == p.record.Name }) {
-				d.Locks = append(d.Locks, p.record.Name)
-			}
-			if p.anyOf { // all of these permits must be seen to stay
-				for _, l := range p.blocking {
-					for _, o := range g.under(l) {
-						d.Locks = append(d.Locks, o.places[0].record.Name)
-					}
-				}
-			}
-		}
-	}
-	d.Locks = append(d.Locks, victim.set...)
-	slices.Sort(d.Locks)
-	d.Locks = slices.Compact(d.Locks)
-	return d
-}
-
-// textOf says who waits for whom.
+// textOf describes the circle.
 func textOf(cycle []DeadlockStep) string {
 	var steps []string
 	for _, s := range cycle {
@@ -388,8 +85,8 @@ func (b BreakDeadlock) Refs() []LeaseRef { return nil }
 // Tokens returns 0.
 func (b BreakDeadlock) Tokens() int { return 0 }
 
-// Apply refuses the call with ErrDeadlock and removes its places, if there still is the deadlock and the call still is its
-// victim. Otherwise it decides nothing about the call, and sets Queued.
+// Apply refuses the call with ErrDeadlock and removes its places, if there still is the deadlock and the call still is
+// its victim. Otherwise it decides nothing about the call, and sets Queued.
 func (b BreakDeadlock) Apply(v View) Decision {
 	ds := newDeciders(v)
 	for _, d := range ds.deadlocks() {

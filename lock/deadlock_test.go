@@ -61,55 +61,57 @@ func (s *deadlockScene) records() (all []lock.Record) {
 	return all
 }
 
-// TestDeadlocks gives for each scene the number of the victim, zero for none, and the circle.
+// deadlockScenes gives for each scene the number of the victim, zero for none, and the circle.
+var deadlockScenes = map[string]struct {
+	calls  []string
+	victim int
+	cycle  string
+}{
+	"nothing waits":            {[]string{"t exclusive a", "u exclusive b"}, 0, ""},
+	"a queue":                  {[]string{"t exclusive a", "u exclusive a", "v exclusive a"}, 0, ""},
+	"two locks":                {[]string{"t exclusive a", "u exclusive b", "t exclusive b", "u exclusive a"}, 4, "h4 a h1, h3 b h2"},
+	"two locks, without tasks": {[]string{"- exclusive a", "- exclusive b", "- exclusive b", "- exclusive a"}, 0, ""},
+	"one of them has no task":  {[]string{"t exclusive a", "- exclusive b", "t exclusive b", "- exclusive a"}, 0, ""},
+	"tasks that begin alike":   {[]string{"t exclusive a", "u exclusive b", "t1 exclusive b", "u1 exclusive a"}, 0, ""},
+	"a part waits":             {[]string{"t exclusive a", "u exclusive b", "t.1 exclusive b", "u.2.3 exclusive a"}, 4, "h4 a h1, h3 b h2"},
+	"the whole waits, and a part holds": {
+		[]string{"t.1 exclusive a", "u.1 exclusive b", "t exclusive b", "u exclusive a"}, 0, "",
+	},
+	"parts that wait for each other's locks, and go on": {
+		[]string{"t exclusive a", "t.1 exclusive b", "t.2 exclusive c", "t.1 exclusive c"}, 0, "",
+	},
+	"the order of the calls decides, not that of the locks": {
+		[]string{"t exclusive a", "u exclusive b", "u exclusive a", "t exclusive b"}, 4, "h4 b h2, h3 a h1",
+	},
+	"three": {
+		[]string{"t exclusive a", "u exclusive b", "v exclusive c", "t exclusive b", "u exclusive c", "v exclusive a"},
+		6, "h6 a h1, h4 b h2, h5 c h3",
+	},
+	"one who waits for the circle is no victim": {
+		[]string{"t exclusive a", "u exclusive b", "t exclusive b", "u exclusive a", "v exclusive a"}, 4, "h4 a h1, h3 b h2",
+	},
+	"readers of one lock and writers of the other": {
+		[]string{"t shared a", "u shared b", "t exclusive b", "u exclusive a"}, 4, "h4 a h1, h3 b h2",
+	},
+	"behind a writer": {
+		[]string{"t shared a", "u exclusive b", "w exclusive a", "t exclusive b", "u shared a"}, 5, "h5 a h3>, h3 a h1, h4 b h2",
+	},
+	"a permit that any may free": {
+		[]string{"t permit a", "v permit a", "u exclusive b", "t exclusive b", "u permit a"}, 0, "",
+	},
+	"permits of which none can be freed": {
+		[]string{"t permit a", "v permit a", "u exclusive b", "t exclusive b", "v exclusive b", "u permit a"},
+		6, "h6 a h1, h4 b h3",
+	},
+	"a set": {
+		[]string{"t exclusive a", "u exclusive b", "t exclusive b,c", "u exclusive a,c"}, 4, "h4 a h1, h3 b h2",
+	},
+	"behind a set": {[]string{"t exclusive a", "- exclusive a,b", "t exclusive b"}, 3, "h3 b h2>, h2 a h1"},
+}
+
 func TestDeadlocks(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		calls  []string
-		victim int
-		cycle  string
-	}{
-		"nothing waits":            {[]string{"t exclusive a", "u exclusive b"}, 0, ""},
-		"a queue":                  {[]string{"t exclusive a", "u exclusive a", "v exclusive a"}, 0, ""},
-		"two locks":                {[]string{"t exclusive a", "u exclusive b", "t exclusive b", "u exclusive a"}, 4, "h4 a h1, h3 b h2"},
-		"two locks, without tasks": {[]string{"- exclusive a", "- exclusive b", "- exclusive b", "- exclusive a"}, 0, ""},
-		"one of them has no task":  {[]string{"t exclusive a", "- exclusive b", "t exclusive b", "- exclusive a"}, 0, ""},
-		"tasks that begin alike":   {[]string{"t exclusive a", "u exclusive b", "t1 exclusive b", "u1 exclusive a"}, 0, ""},
-		"a part waits":             {[]string{"t exclusive a", "u exclusive b", "t.1 exclusive b", "u.2.3 exclusive a"}, 4, "h4 a h1, h3 b h2"},
-		"the whole waits, and a part holds": {
-			[]string{"t.1 exclusive a", "u.1 exclusive b", "t exclusive b", "u exclusive a"}, 0, "",
-		},
-		"parts that wait for each other's locks, and go on": {
-			[]string{"t exclusive a", "t.1 exclusive b", "t.2 exclusive c", "t.1 exclusive c"}, 0, "",
-		},
-		"the order of the calls decides, not that of the locks": {
-			[]string{"t exclusive a", "u exclusive b", "u exclusive a", "t exclusive b"}, 4, "h4 b h2, h3 a h1",
-		},
-		"three": {
-			[]string{"t exclusive a", "u exclusive b", "v exclusive c", "t exclusive b", "u exclusive c", "v exclusive a"},
-			6, "h6 a h1, h4 b h2, h5 c h3",
-		},
-		"one who waits for the circle is no victim": {
-			[]string{"t exclusive a", "u exclusive b", "t exclusive b", "u exclusive a", "v exclusive a"}, 4, "h4 a h1, h3 b h2",
-		},
-		"readers of one lock and writers of the other": {
-			[]string{"t shared a", "u shared b", "t exclusive b", "u exclusive a"}, 4, "h4 a h1, h3 b h2",
-		},
-		"behind a writer": {
-			[]string{"t shared a", "u exclusive b", "w exclusive a", "t exclusive b", "u shared a"}, 5, "h5 a h3>, h3 a h1, h4 b h2",
-		},
-		"a permit that any may free": {
-			[]string{"t permit a", "v permit a", "u exclusive b", "t exclusive b", "u permit a"}, 0, "",
-		},
-		"permits of which none can be freed": {
-			[]string{"t permit a", "v permit a", "u exclusive b", "t exclusive b", "v exclusive b", "u permit a"},
-			6, "h6 a h1, h4 b h3",
-		},
-		"a set": {
-			[]string{"t exclusive a", "u exclusive b", "t exclusive b,c", "u exclusive a,c"}, 4, "h4 a h1, h3 b h2",
-		},
-		"behind a set": {[]string{"t exclusive a", "- exclusive a,b", "t exclusive b"}, 3, "h3 b h2>, h2 a h1"},
-	} {
+	for name, c := range deadlockScenes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newDeadlockScene(t, c.calls...)
@@ -197,7 +199,8 @@ func TestACircleOfAnyLengthHasOneVictim(t *testing.T) {
 	}
 }
 
-// TestACallThatWaitsForItselfIsToldAtOnce, if its task holds what it waits for. A try is only told that the lock is held.
+// TestACallThatWaitsForItselfIsToldAtOnce, if its task holds what it waits for. A try is only told that the lock is
+// held.
 func TestACallThatWaitsForItselfIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -86,20 +86,20 @@ type Error struct {
 	Detail string // for people: what is wrong and what to do next
 	Field  string // the invalid field of the request, as a JSON Pointer without the first slash: ttl_ms, locks/3/name
 
-	Holder     string        // the lock's holder
-	RetryAfter time.Duration // how long to wait before a retry
-	Ahead      int           // how many attached waiters the lock has
-	KeptFor    time.Duration // how long the place in the queue is kept; zero if it is not
-	Capacity   int           // of the permits that are held or waited for
-	Token      Token         // the given token, or that of the lost lease
-	Newest     Token         // the greatest token granted or seen
-	Version    int64         // the current version of the fenced resource
-	Ended      Kind          // how the lost lease or session ended; zero if unknown
-	EndedAt    time.Time     // when it ended
-	Reason     string        // the operator's reason for a revocation
-	Blocked    []BlockedLock // the locks of a set that cannot be granted now
-	Set        []string      // the locks of the lease's set
-	Cycle      []DeadlockStep
+	Holder     string         // the lock's holder
+	RetryAfter time.Duration  // how long to wait before a retry
+	Ahead      int            // how many attached waiters the lock has
+	KeptFor    time.Duration  // how long the place in the queue is kept; zero if it is not
+	Capacity   int            // of the permits that are held or waited for
+	Token      Token          // the given token, or that of the lost lease
+	Newest     Token          // the greatest token granted or seen
+	Version    int64          // the current version of the fenced resource
+	Ended      Kind           // how the lost lease or session ended; zero if unknown
+	EndedAt    time.Time      // when it ended
+	Reason     string         // the operator's reason for a revocation
+	Blocked    []BlockedLock  // the locks of a set that cannot be granted now
+	Set        []string       // the locks of the lease's set
+	Cycle      []DeadlockStep // of a deadlock: the refused call first; each waits for the next one, and the last one for it
 
 	Cause error // for operators; never sent to clients
 }

@@ -9,12 +9,13 @@ import (
 const MaxTaskIDLength = 256
 
 // A TaskID names a thread of work, so that the service can find deadlocks: which lease ends only after which wait. It
-// is no secret and gives no right. It is one or more segments of the characters A-Z a-z 0-9 _ - with dots between them.
+// is no secret and gives no right. It is one or more segments of the characters A-Z a-z 0-9 _ - with dots between
+// them.
 //
 // A task is part of another one if its ID begins with that one's and a dot. A lease of the task "t" is expected to end
-// only after the waits of "t" and of its parts, like "t.1", have ended. So a client that acquires a lock gives the work
-// under it a part of its own: two threads that work under one lease are parts of its task, but not of each other, and
-// one of them may wait for a lock that the other one holds.
+// only after the waits of "t" and of its parts, like "t.1", have ended. So a client that acquires a lock gives the
+// work under it a part of its own: two threads that work under one lease are parts of its task, but not of each other,
+// and one of them may wait for a lock that the other one holds.
 type TaskID string
 
 // includes reports whether the task other is t or a part of it.

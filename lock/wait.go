@@ -45,8 +45,8 @@ func (ds deciders) enqueue(a Acquire) Decision {
 	return ds.waitOrEnd(a, waiters)
 }
 
-// waitsForItself returns the refusal of a call that has just joined, if the task of the call holds what it waits for, so
-// that it would wait for itself. Deadlocks of several tasks are found later, see [BreakDeadlock].
+// waitsForItself returns the refusal of a call that has just joined, if the task of the call holds what it waits for,
+// so that it would wait for itself. Deadlocks of several tasks are found later, see [BreakDeadlock].
 func (ds deciders) waitsForItself(a Acquire) error {
 	if a.Task == "" || a.Wait == 0 {
 		return nil

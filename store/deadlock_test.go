@@ -19,8 +19,8 @@ func ofTask(task, name string) lock.Acquire {
 	return a
 }
 
-// TestACircleOfTwoReplicasHasOneVictim, of any length up to 8: the call that closes it. When the victim has released what
-// it holds, the others are granted their locks one after the other.
+// TestACircleOfTwoReplicasHasOneVictim, of any length up to 8: the call that closes it. When the victim has released
+// what it holds, the others are granted their locks one after the other.
 func TestACircleOfTwoReplicasHasOneVictim(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

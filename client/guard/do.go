@@ -48,11 +48,10 @@ func (l *Lease) withToken(ctx context.Context) context.Context {
 	return lock.WithTask(lock.WithToken(ctx, l.granted.Token), l.opts.Task)
 }
 
-// Context returns a context for work under the lease. It ends when parent ends; when the lease is
-// lost, with a cause that is lock.ErrLeaseLost; and when the lease is released. It carries the token
-// of Lease.Token for lock.TokenFrom, and the task of Lease.Task for lock.TaskFrom. Its Err and Done compare the clock with the deadline, so a process that was
-// paused finds the context ended even if timers are late. Call the returned function when the work
-// is done.
+// Context returns a context for work under the lease. It ends when parent ends; when the lease is lost, with a cause
+// that is lock.ErrLeaseLost; and when the lease is released. It carries the token of Lease.Token for lock.TokenFrom,
+// and the task of Lease.Task for lock.TaskFrom. Its Err and Done compare the clock with the deadline, so a process
+// that was paused finds the context ended even if timers are late. Call the returned function when the work is done.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(l.withToken(parent))
 	stop := context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })

@@ -41,8 +41,8 @@ type Options struct {
 	// LeaseID allows another process to repeat the same acquire. A lease that has ended is not
 	// granted again under its id. Zero means a random id.
 	LeaseID lock.LeaseID
-	// Task is the thread of work, by which the service finds deadlocks. Empty means a part of the task of the context, which
-	// that of Do and Lease.Context has, or of the environment variable PADDOCK_TASK; or else a new one.
+	// Task is the thread of work, by which the service finds deadlocks. Empty means a part of the task of the context,
+	// which that of Do and Lease.Context has, or of the environment variable PADDOCK_TASK; or else a new one.
 	Task lock.TaskID
 	// Wait is how long to wait for the lock; zero means not to wait.
 	Wait time.Duration

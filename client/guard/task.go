@@ -13,8 +13,8 @@ import (
 // taskVariable is the environment variable with the task of this process, which paddock run sets.
 const taskVariable = "PADDOCK_TASK"
 
-// newTask returns the task of a new lease: a part of the context's or the process's task, or a new task. Each lease has
-// its own, so that goroutines that work under one lease may wait for each other's locks.
+// newTask returns the task of a new lease: a part of the context's or the process's task, or a new task. Each lease
+// has its own, so that goroutines that work under one lease may wait for each other's locks.
 func newTask(ctx context.Context) lock.TaskID {
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
 	outer := lock.TaskFrom(ctx)

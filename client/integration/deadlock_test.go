@@ -16,14 +16,14 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestOneOfTwoGuardsInOppositeOrderGivesWay, through two replicas, with nothing configured. When it has released its lock,
-// the other one goes on.
+// TestOneOfTwoGuardsInOppositeOrderGivesWay, through two replicas, with nothing configured. When it has released its
+// lock, the other one goes on.
 func TestOneOfTwoGuardsInOppositeOrderGivesWay(t *testing.T) {
 	t.Parallel()
 	database := pgtest.URL(t)
 	var both, all sync.WaitGroup
 	both.Add(2)
-	var told, done atomic.Int64
+	var refused, done atomic.Int64
 	transfer := func(c *client.Client, from, to, holder string) error {
 		o := guard.Options{Wait: guard.Forever, Holder: holder}
 		return guard.Do(t.Context(), c, from, o, func(ctx context.Context, _ *guard.Lease) error {
@@ -40,18 +40,18 @@ func TestOneOfTwoGuardsInOppositeOrderGivesWay(t *testing.T) {
 			case err == nil:
 				done.Add(1)
 			case errors.As(err, &e) && e.Code == lock.ErrDeadlock && len(e.Cycle) == 2 && strings.Contains(e.Detail, names[0]) && strings.Contains(e.Detail, names[1]):
-				told.Add(1)
+				refused.Add(1)
 			default:
 				t.Errorf("transfer %d: %v", i, err)
 			}
 		})
 	}
-	if all.Wait(); told.Load() != 1 || done.Load() != 1 {
-		t.Errorf("%d were told of the deadlock, and %d went on", told.Load(), done.Load())
+	if all.Wait(); refused.Load() != 1 || done.Load() != 1 {
+		t.Errorf("%d were refused for the deadlock, and %d went on", refused.Load(), done.Load())
 	}
 }
 
-// TestANestedGuardIsToldAtOnce that it would wait for its own lock; a guard without the context of the lease waits.
+// TestANestedGuardIsRefusedAtOnce:  it would wait for its own lock; a guard without the context of the lease waits.
 func TestANestedGuardIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	c := replica.Client(t, pgtest.URL(t))

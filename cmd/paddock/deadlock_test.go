@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTwoTerminalsInOppositeOrder: each runs a command under one account's lock, which runs paddock for the other account.
-// One of them is told of the deadlock in a sentence, and the other one goes on.
+// TestTwoTerminalsInOppositeOrder: each runs a command under one account's lock, which runs paddock for the other
+// account. One of them is refused, with a sentence about the deadlock, and the other one goes on.
 func TestTwoTerminalsInOppositeOrder(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
@@ -29,19 +29,19 @@ func TestTwoTerminalsInOppositeOrder(t *testing.T) {
 		})
 	}
 	all.Wait()
-	told := 0
+	refused := 0
 	if errs[1] != nil {
-		told = 1
+		refused = 1
 	}
-	if errs[told] == nil || errs[1-told] != nil || outputs[1-told] != "transferred\n" {
+	if errs[refused] == nil || errs[1-refused] != nil || outputs[1-refused] != "transferred\n" {
 		t.Fatalf("the terminals ended with %v and %v:\n%s\n%s", errs[0], errs[1], outputs[0], outputs[1])
 	}
 	for _, want := range []string{"Deadlock: ", "waits for accounts:1, and ", "waits for accounts:2, and ", "This call gives way. Release what you hold"} {
-		if !strings.Contains(outputs[told], want) {
-			t.Errorf("it says\n%swant %s", outputs[told], want)
+		if !strings.Contains(outputs[refused], want) {
+			t.Errorf("it says\n%swant %s", outputs[refused], want)
 		}
 	}
-	if code := exitCodeOf(errs[told]); code != exitNotAcquired {
+	if code := exitCodeOf(errs[refused]); code != exitNotAcquired {
 		t.Errorf("exit code %d", code)
 	}
 }

@@ -28,7 +28,7 @@ const (
 var sqlWaitsOfHolders = database.Statement(files, "waits_of_holders")
 
 // lookForDeadlocks looks for deadlocks whose victims wait here, again and again. Each call that is a victim sends a
-// lock.BreakDeadlock, which decides anew. The victim is the same for each replica, so the others need not be told.
+// lock.BreakDeadlock, which decides again. The victim is the same for each replica, so the others need not be told.
 func (r *Registry) lookForDeadlocks() {
 	var trouble database.Trouble
 	for rest := lookInterval; r.db.Sleep(database.Jittered(rest)); {
@@ -113,8 +113,8 @@ func (r *Registry) readSuspects(ctx context.Context, names []string) (locks []lo
 	return locks, now, nil
 }
 
-// inCircles returns the names from which and to which a circle leads, at most maxSuspects: it removes those that nothing
-// leads to, or that lead to nothing, until none is left.
+// inCircles returns the names from which and to which a circle leads, at most maxSuspects: it removes those that
+// nothing leads to, or that lead to nothing, until none is left.
 func inCircles(next map[string]map[string]bool) []string {
 	for again := true; again; {
 		again = false

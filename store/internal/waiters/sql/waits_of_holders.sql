@@ -1,6 +1,6 @@
--- Pairs of locks, beginning with the locks $1: a lease of the first one ends only after a wait at the second one, since
--- that wait is of its task or of a part of it; or a waiter of the first one waits for the second one as well. The locks
--- of a deadlock are in a circle of such pairs. At most $2 pairs.
+-- Pairs of locks, beginning with the locks $1: a lease of the first one ends only after a wait at the second one,
+-- since that wait is of its task or of a part of it; or a waiter of the first one waits for the second one as well.
+-- The locks of a deadlock are in a circle of such pairs. At most $2 pairs.
 with recursive pairs (name, next) as (
     select '' collate "C", unnest($1::text[]) collate "C"
     union

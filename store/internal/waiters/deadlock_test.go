@@ -1,0 +1,61 @@
+package waiters
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// TestOnlyLongWaitsAreSuspicious, of calls with a task or a set: nothing is read for the others.
+func TestOnlyLongWaitsAreSuspicious(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	r := &Registry{calls: make(map[lock.Attachment]*call)}
+	add := func(n lock.Attachment, place int64, c *call) {
+		c.attachment, c.began = n, began
+		c.place.Store(place)
+		r.calls[n] = c
+	}
+	add(1, 1, &call{name: "without a task"})
+	add(2, 2, &call{name: "with a task", hasTask: true})
+	add(3, 0, &call{name: "not in a queue", hasTask: true})
+	add(4, 4, &call{set: []string{"one", "two"}})
+	if names := r.suspicious(began.Add(-time.Nanosecond)); len(names) != 0 {
+		t.Errorf("at first %q are suspicious", names)
+	}
+	names := r.suspicious(began)
+	if slices.Sort(names); !slices.Equal(names, []string{"one", "two", "with a task"}) {
+		t.Errorf("then %q are suspicious", names)
+	}
+}
+
+// TestOnlyLocksInACircleAreRead: by the pairs of locks of which the first is held by a task that waits at the second.
+func TestOnlyLocksInACircleAreRead(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		pairs []string // of one letter each
+		want  []string
+	}{
+		"none":                         {nil, nil},
+		"a chain":                      {[]string{"ab", "bc", "cd"}, nil},
+		"a circle":                     {[]string{"ab", "bc", "ca"}, []string{"a", "b", "c"}},
+		"one that waits for itself":    {[]string{"aa", "ab"}, []string{"a"}},
+		"what leads to a circle":       {[]string{"xa", "ab", "ba"}, []string{"a", "b"}},
+		"what a circle leads to":       {[]string{"ab", "ba", "bx", "xy"}, []string{"a", "b"}},
+		"between two circles":          {[]string{"ab", "ba", "bx", "xc", "cd", "dc"}, []string{"a", "b", "c", "d", "x"}},
+		"two circles without a bridge": {[]string{"ab", "ba", "cd", "dc", "ce"}, []string{"a", "b", "c", "d"}},
+	} {
+		next := make(map[string]map[string]bool)
+		for _, p := range c.pairs {
+			if next[p[:1]] == nil {
+				next[p[:1]] = make(map[string]bool)
+			}
+			next[p[:1]][p[1:]] = true
+		}
+		if got := inCircles(next); !slices.Equal(got, c.want) && len(got)+len(c.want) > 0 {
+			t.Errorf("%s: %q are read, want %q", name, got, c.want)
+		}
+	}
+}

@@ -428,8 +428,8 @@ type AcquireRequest struct {
 	// Example: 0
 	GraceMs *int64 `json:"grace_ms,omitempty"`
 
-	// Holder A display name for people. It proves nothing. It needs at least one visible character. Control
-	// characters, line separators and characters that change the direction of text are not allowed.
+	// Holder A display name for people. It proves nothing. It needs at least one visible character. Control characters,
+	// line separators and characters that change the direction of text are not allowed.
 	//
 	//
 	// Example: worker-1
@@ -442,8 +442,8 @@ type AcquireRequest struct {
 	// Example: true
 	KeepPlace *bool `json:"keep_place,omitempty"`
 
-	// LeaseID A random UUID that you choose. Keep it secret. If absent, the service chooses one, and the call cannot
-	// be retried safely.
+	// LeaseID A random UUID that you choose. Keep it secret. If absent, the service chooses one, and the call cannot be
+	// retried safely.
 	LeaseID *openapi_types.UUID `json:"lease_id,omitempty"`
 
 	// MaxHoldMs The maximum time from the grant to the end of the lease, renewals included. By default there is no
@@ -453,8 +453,8 @@ type AcquireRequest struct {
 	// Example: 3600000
 	MaxHoldMs *int64 `json:"max_hold_ms,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -465,8 +465,8 @@ type AcquireRequest struct {
 	// has its own token and slot.
 	Mode *Mode `json:"mode,omitempty"`
 
-	// SessionID The session that keeps the lease alive. `ttl_ms` and `grace_ms` are then those of the session and must
-	// be absent. By default the lease belongs to no session and needs its own renewals.
+	// SessionID The session that keeps the lease alive. `ttl_ms` and `grace_ms` are then those of the session and must be
+	// absent. By default the lease belongs to no session and needs its own renewals.
 	SessionID *openapi_types.UUID `json:"session_id,omitempty"`
 
 	// TaskID The thread of work that makes the call, so that the service finds deadlocks. It is no secret and gives no
@@ -491,15 +491,15 @@ type AcquireRequest struct {
 
 // AcquireSetRequest defines model for AcquireSetRequest.
 type AcquireSetRequest struct {
-	// GraceMs How long after their end the leases still block conflicting grants; the holder may still renew them
-	// during that time. The default is 0. A grace also applies after a revocation, unless that says `skip_grace`.
+	// GraceMs How long after their end the leases still block conflicting grants; the holder may still renew them during
+	// that time. The default is 0. A grace also applies after a revocation, unless that says `skip_grace`.
 	//
 	//
 	// Example: 0
 	GraceMs *int64 `json:"grace_ms,omitempty"`
 
-	// Holder A display name for people. It proves nothing. It needs at least one visible character. Control
-	// characters, line separators and characters that change the direction of text are not allowed.
+	// Holder A display name for people. It proves nothing. It needs at least one visible character. Control characters,
+	// line separators and characters that change the direction of text are not allowed.
 	//
 	//
 	// Example: worker-1
@@ -512,8 +512,8 @@ type AcquireSetRequest struct {
 	// Example: true
 	KeepPlace *bool `json:"keep_place,omitempty"`
 
-	// LeaseID A random UUID that you choose. Keep it secret. If absent, the service chooses one, and the call cannot
-	// be retried safely.
+	// LeaseID A random UUID that you choose. Keep it secret. If absent, the service chooses one, and the call cannot be
+	// retried safely.
 	LeaseID *openapi_types.UUID `json:"lease_id,omitempty"`
 
 	// Locks The locks, each once, in any order.
@@ -526,15 +526,15 @@ type AcquireSetRequest struct {
 	// Example: 3600000
 	MaxHoldMs *int64 `json:"max_hold_ms,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
 
-	// SessionID The session that keeps the leases alive. `ttl_ms` and `grace_ms` are then those of the session and
-	// must be absent. By default the set belongs to no session and needs its own renewals.
+	// SessionID The session that keeps the leases alive. `ttl_ms` and `grace_ms` are then those of the session and must be
+	// absent. By default the set belongs to no session and needs its own renewals.
 	SessionID *openapi_types.UUID `json:"session_id,omitempty"`
 
 	// TaskID The thread of work that makes the call, so that the service finds deadlocks. It is no secret and gives no
@@ -568,8 +568,8 @@ type BatchAcquire struct {
 	LeaseID   *openapi_types.UUID `json:"lease_id,omitempty"`
 	MaxHoldMs *int64              `json:"max_hold_ms,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -614,8 +614,8 @@ type BatchReleaseOp string
 type BatchRenew struct {
 	LeaseID openapi_types.UUID `json:"lease_id"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -641,8 +641,8 @@ type BatchRequest struct {
 type BatchResult struct {
 	Lease *Lease `json:"lease,omitempty"`
 
-	// Problem An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code
-	// calls for them.
+	// Problem An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+	// them.
 	Problem *Problem `json:"problem,omitempty"`
 
 	// Status The HTTP status that the separate call would return. 201, 200 and 204 mean success.
@@ -740,15 +740,15 @@ type Event struct {
 	Holder string  `json:"holder"`
 	ID     int64   `json:"id"`
 
-	// Kind `granted`: the lease was granted. `released`: its holder released it. `expired`: it was not renewed in
-	// time. `revoked`: an operator revoked it; a second `revoked` follows if an operator skips the rest of its grace.
+	// Kind `granted`: the lease was granted. `released`: its holder released it. `expired`: it was not renewed in time.
+	// `revoked`: an operator revoked it; a second `revoked` follows if an operator skips the rest of its grace.
 	// `queued`: a waiter joined the queue. `dequeued`: a waiter left the queue without a grant. `withdrawn`: a grant
 	// from the queue was taken back before it was reported to any client. `metadata_updated`: a renewal replaced the
 	// metadata. `refused`: a resource rejected a stale token; no lease changed.
 	Kind EventKind `json:"kind"`
 
-	// LateMs How long before the rejection the lease of the token had ended. Present on `refused`, if the history
-	// still has that lease; `holder` is empty otherwise, and `mode` is `exclusive`.
+	// LateMs How long before the rejection the lease of the token had ended. Present on `refused`, if the history still
+	// has that lease; `holder` is empty otherwise, and `mode` is `exclusive`.
 	LateMs *int64 `json:"late_ms,omitempty"`
 	Lock   string `json:"lock"`
 
@@ -764,18 +764,17 @@ type Event struct {
 	// grant came out of the queue, and on `withdrawn` if the place is kept.
 	Place *int64 `json:"place,omitempty"`
 
-	// Reason Present on `revoked`, `dequeued` and `withdrawn`. On `refused`: what rejected the token, if that is
-	// known.
+	// Reason Present on `revoked`, `dequeued` and `withdrawn`. On `refused`: what rejected the token, if that is known.
 	Reason   *string `json:"reason,omitempty"`
 	Revision int64   `json:"revision"`
 	Slot     int     `json:"slot"`
 }
 
-// EventKind `granted`: the lease was granted. `released`: its holder released it. `expired`: it was not renewed in
-// time. `revoked`: an operator revoked it; a second `revoked` follows if an operator skips the rest of its grace.
-// `queued`: a waiter joined the queue. `dequeued`: a waiter left the queue without a grant. `withdrawn`: a grant from
-// the queue was taken back before it was reported to any client. `metadata_updated`: a renewal replaced the metadata.
-// `refused`: a resource rejected a stale token; no lease changed.
+// EventKind `granted`: the lease was granted. `released`: its holder released it. `expired`: it was not renewed in time.
+// `revoked`: an operator revoked it; a second `revoked` follows if an operator skips the rest of its grace.
+// `queued`: a waiter joined the queue. `dequeued`: a waiter left the queue without a grant. `withdrawn`: a grant
+// from the queue was taken back before it was reported to any client. `metadata_updated`: a renewal replaced the
+// metadata. `refused`: a resource rejected a stale token; no lease changed.
 type EventKind string
 
 // EventPage defines model for EventPage.
@@ -787,15 +786,15 @@ type EventPage struct {
 	// that is next to events of the range that are no longer kept. Absent otherwise.
 	Gap *bool `json:"gap,omitempty"`
 
-	// NextCursor Pass it as `cursor` to get the next page. It is absent at the end of the list, which a list has only
-	// if `order` is `desc` or `until` has passed.
+	// NextCursor Pass it as `cursor` to get the next page. It is absent at the end of the list, which a list has only if
+	// `order` is `desc` or `until` has passed.
 	NextCursor *string `json:"next_cursor,omitempty"`
 }
 
 // FencedValue defines model for FencedValue.
 type FencedValue struct {
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater
-	// token. Gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
 	//
 	//
 	// Example: 41
@@ -813,8 +812,8 @@ type FencedValue struct {
 
 // FencedWrite defines model for FencedWrite.
 type FencedWrite struct {
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater
-	// token. Gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
 	//
 	//
 	// Example: 41
@@ -869,8 +868,8 @@ type HoldEnd string
 
 // HoldList defines model for HoldList.
 type HoldList struct {
-	// Complete False if leases from before these may be missing, because their events are no longer kept, or because
-	// the lock has more events than one call reads.
+	// Complete False if leases from before these may be missing, because their events are no longer kept, or because the
+	// lock has more events than one call reads.
 	Complete bool   `json:"complete"`
 	Holds    []Hold `json:"holds"`
 	Name     string `json:"name"`
@@ -886,8 +885,8 @@ type Lease struct {
 	// ExpiresInMs The remaining time, counted from the moment the request was sent.
 	ExpiresInMs int64 `json:"expires_in_ms"`
 
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater
-	// token. Gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
 	//
 	//
 	// Example: 41
@@ -901,8 +900,8 @@ type Lease struct {
 	// MaxHoldMs Absent if there is no maximum.
 	MaxHoldMs *int64 `json:"max_hold_ms,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -929,8 +928,8 @@ type LeaseInfo struct {
 	ExpiresAt   time.Time `json:"expires_at"`
 	ExpiresInMs int64     `json:"expires_in_ms"`
 
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater
-	// token. Gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
 	//
 	//
 	// Example: 41
@@ -938,8 +937,8 @@ type LeaseInfo struct {
 	GraceMs      int64  `json:"grace_ms"`
 	Holder       string `json:"holder"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -989,8 +988,8 @@ type LeaseSet struct {
 	// MaxHoldMs Absent if there is no maximum.
 	MaxHoldMs *int64 `json:"max_hold_ms,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -1019,9 +1018,9 @@ type Lock struct {
 	// Revision The number of transitions so far; each has an event. Renewals do not count.
 	Revision int64 `json:"revision"`
 
-	// State `free`: no lease. `held`: at least one lease is active. `grace`: every lease is past its end, and the
-	// grace of at least one of them still blocks conflicting grants. Its holder may renew the lease, unless the lease
-	// was revoked.
+	// State `free`: no lease. `held`: at least one lease is active. `grace`: every lease is past its end, and the grace of
+	// at least one of them still blocks conflicting grants. Its holder may renew the lease, unless the lease was
+	// revoked.
 	State State `json:"state"`
 
 	// Waiters The number of waiters in the queue; see `/v1/locks/{name}/queue`.
@@ -1041,8 +1040,8 @@ type LockPage struct {
 	NextCursor *string `json:"next_cursor,omitempty"`
 }
 
-// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers
-// must be in the range of a 64-bit float.
+// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+// be in the range of a 64-bit float.
 //
 // Example: {"host":"db-3"}
 type Metadata = json.RawMessage
@@ -1054,30 +1053,29 @@ type Mode string
 
 // OpenSessionRequest defines model for OpenSessionRequest.
 type OpenSessionRequest struct {
-	// GraceMs How long after the end of the session its leases still block conflicting grants; the holder may still
-	// renew the session during that time. The default is 0. A grace also applies after a revocation, unless that says
+	// GraceMs How long after the end of the session its leases still block conflicting grants; the holder may still renew
+	// the session during that time. The default is 0. A grace also applies after a revocation, unless that says
 	// `skip_grace`.
 	//
 	//
 	// Example: 0
 	GraceMs *int64 `json:"grace_ms,omitempty"`
 
-	// Holder A display name for people. It proves nothing. The rules for characters are those of `holder` of an
-	// acquire.
+	// Holder A display name for people. It proves nothing. The rules for characters are those of `holder` of an acquire.
 	//
 	//
 	// Example: worker-1
 	Holder string `json:"holder"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
 
-	// SessionID A random UUID that you choose. Keep it secret. If absent, the service chooses one, and the call cannot
-	// be retried safely.
+	// SessionID A random UUID that you choose. Keep it secret. If absent, the service chooses one, and the call cannot be
+	// retried safely.
 	SessionID *openapi_types.UUID `json:"session_id,omitempty"`
 
 	// TTLMs How long the session lasts without a renewal. The default is 30000. A deployment may set a lower maximum.
@@ -1087,8 +1085,8 @@ type OpenSessionRequest struct {
 	TTLMs *int64 `json:"ttl_ms,omitempty"`
 }
 
-// Problem An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls
-// for them.
+// Problem An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type Problem struct {
 	// Blockers The locks of a set that cannot be granted now, if the code is `lock_held`.
 	Blockers []BlockedLock `json:"blockers,omitempty"`
@@ -1131,9 +1129,8 @@ type Problem struct {
 	// | `internal` | 500 | internal error |
 	Code Code `json:"code"`
 
-	// Cycle The circle of waiting calls, if the code is `deadlock`: this call first; each waits for the next one, and
-	// the last one for this call. A key sees `(not covered)` for the names and holders of locks that it does not
-	// cover.
+	// Cycle The circle of waiting calls, if the code is `deadlock`: this call first; each waits for the next one, and the
+	// last one for this call. A key sees `(not covered)` for the names and holders of locks that it does not cover.
 	Cycle []DeadlockStep `json:"cycle,omitempty"`
 
 	// Detail What happened and what to do next.
@@ -1209,8 +1206,8 @@ type ReleaseSetRequest struct {
 type RenewRequest struct {
 	LeaseID openapi_types.UUID `json:"lease_id"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -1232,8 +1229,8 @@ type RenewSessionRequest struct {
 type RenewSetRequest struct {
 	LeaseID openapi_types.UUID `json:"lease_id"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -1248,8 +1245,8 @@ type RenewSetRequest struct {
 
 // ReportRequest defines model for ReportRequest.
 type ReportRequest struct {
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater
-	// token. Gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
 	//
 	//
 	// Example: 41
@@ -1272,22 +1269,21 @@ type ReportResult struct {
 
 // RevokeRequest defines model for RevokeRequest.
 type RevokeRequest struct {
-	// AcquiredAt When the lease in `slot` was granted, as the lock shows it. Pass it for a shared lease: the slot may
-	// have been taken by another reader since, with the same token.
+	// AcquiredAt When the lease in `slot` was granted, as the lock shows it. Pass it for a shared lease: the slot may have
+	// been taken by another reader since, with the same token.
 	//
 	//
 	// Example: 2026-01-02T03:04:05.678901Z
 	AcquiredAt *time.Time `json:"acquired_at,omitempty"`
 
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater
-	// token. Gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
 	//
 	//
 	// Example: 41
 	FencingToken Token `json:"fencing_token"`
 
-	// Reason The reason, shown to the revoked holder and in the events. The rules for characters are those of
-	// `holder`.
+	// Reason The reason, shown to the revoked holder and in the events. The rules for characters are those of `holder`.
 	Reason string `json:"reason"`
 
 	// SkipGrace Skip the grace of the lease, so that conflicting grants need not wait for it. The default is false.
@@ -1299,8 +1295,7 @@ type RevokeRequest struct {
 
 // RevokeSessionRequest defines model for RevokeSessionRequest.
 type RevokeSessionRequest struct {
-	// Reason The reason, shown to the revoked holder and in the events. The rules for characters are those of
-	// `holder`.
+	// Reason The reason, shown to the revoked holder and in the events. The rules for characters are those of `holder`.
 	Reason string `json:"reason"`
 
 	// SkipGrace Skip the grace of the session, so that conflicting grants need not wait for it. The default is false.
@@ -1320,8 +1315,8 @@ type Session struct {
 	// Leases The number of leases of the session.
 	Leases int `json:"leases"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -1363,8 +1358,8 @@ type SessionInfo struct {
 	// sessions.
 	Locks *[]SessionLock `json:"locks,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -1384,8 +1379,8 @@ type SessionInfo struct {
 	TTLMs   int64      `json:"ttl_ms"`
 }
 
-// SessionInfoEnded `released`: its holder closed the session. `expired`: it was not renewed in time. `revoked`: an
-// operator revoked it. Absent while the session is open.
+// SessionInfoEnded `released`: its holder closed the session. `expired`: it was not renewed in time. `revoked`: an operator
+// revoked it. Absent while the session is open.
 type SessionInfoEnded string
 
 // SessionLock A lease or a place in a queue.
@@ -1422,8 +1417,8 @@ type SessionRef = string
 
 // SetLease The lease of one lock of a set. All other members are those of the set.
 type SetLease struct {
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater
-	// token. Gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
 	//
 	//
 	// Example: 41
@@ -1482,8 +1477,8 @@ type TokenVerification struct {
 	// ExpiresInMs Present only if the token is current.
 	ExpiresInMs *int64 `json:"expires_in_ms,omitempty"`
 
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater
-	// token. Gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
 	//
 	//
 	// Example: 41
@@ -1496,8 +1491,8 @@ type TokenVerification struct {
 	Status TokenVerificationStatus `json:"status"`
 }
 
-// TokenVerificationStatus `current`: the lease is active. `ended`: the lease has ended and no greater token was
-// granted. `stale`: a greater token was granted. `unknown`: the token was never granted for this lock.
+// TokenVerificationStatus `current`: the lease is active. `ended`: the lease has ended and no greater token was granted. `stale`: a
+// greater token was granted. `unknown`: the token was never granted for this lock.
 type TokenVerificationStatus string
 
 // Value Any JSON value of at most 32 levels, null included. Numbers must be in the range of a 64-bit float.
@@ -1505,8 +1500,8 @@ type Value = json.RawMessage
 
 // VerifyRequest defines model for VerifyRequest.
 type VerifyRequest struct {
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater
-	// token. Gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
 	//
 	//
 	// Example: 41
@@ -1543,8 +1538,8 @@ type Waiter struct {
 	Holder   string    `json:"holder"`
 	JoinedAt time.Time `json:"joined_at"`
 
-	// Leases The leases that block the waiter, if `blocked_by` is `holders`. Empty if the waiter only waits for the
-	// other locks of its `set`.
+	// Leases The leases that block the waiter, if `blocked_by` is `holders`. Empty if the waiter only waits for the other
+	// locks of its `set`.
 	Leases []LeaseInfo `json:"leases"`
 
 	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
@@ -1570,8 +1565,8 @@ type Waiter struct {
 	WaitedMs int64    `json:"waited_ms"`
 }
 
-// WaiterBlockedBy `holders`: the waiter is first and blocked by the `leases` listed. `queue`: earlier waiters are
-// served first; `ahead` counts them. `disconnected`: no call waits at this place, so it is skipped.
+// WaiterBlockedBy `holders`: the waiter is first and blocked by the `leases` listed. `queue`: earlier waiters are served
+// first; `ahead` counts them. `disconnected`: no call waits at this place, so it is skipped.
 type WaiterBlockedBy string
 
 // Cursor defines model for Cursor.
@@ -1595,56 +1590,56 @@ type SessionName = string
 // WaitMs defines model for WaitMs.
 type WaitMs = int64
 
-// BadRequest An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code
-// calls for them.
+// BadRequest An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type BadRequest = Problem
 
-// BodyTooLarge An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code
-// calls for them.
+// BodyTooLarge An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type BodyTooLarge = Problem
 
-// CrossOrigin An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code
-// calls for them.
+// CrossOrigin An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type CrossOrigin = Problem
 
-// Forbidden An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls
-// for them.
+// Forbidden An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type Forbidden = Problem
 
-// HeaderTooLarge An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code
-// calls for them.
+// HeaderTooLarge An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type HeaderTooLarge = Problem
 
-// Internal An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls
-// for them.
+// Internal An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type Internal = Problem
 
-// LeaseLost An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls
-// for them.
+// LeaseLost An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type LeaseLost = Problem
 
-// SessionLost An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code
-// calls for them.
+// SessionLost An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type SessionLost = Problem
 
-// TooManyRequests An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code
-// calls for them.
+// TooManyRequests An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type TooManyRequests = Problem
 
-// Unauthorized An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code
-// calls for them.
+// Unauthorized An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type Unauthorized = Problem
 
-// Unavailable An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code
-// calls for them.
+// Unavailable An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type Unavailable = Problem
 
-// UnknownSession An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code
-// calls for them.
+// UnknownSession An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type UnknownSession = Problem
 
-// UnsupportedMediaType An error, as defined by RFC 9457. `pointer` and the members after it are present only where the
-// code calls for them.
+// UnsupportedMediaType An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type UnsupportedMediaType = Problem
 
 // ListEventsParams defines parameters for ListEvents.
@@ -1744,8 +1739,8 @@ type ListHoldsParams struct {
 	// At Only leases that were held at this instant. In a URL, write the `+` of a time zone as `%2B`.
 	At *time.Time `form:"at,omitempty" json:"at,omitempty"`
 
-	// Until Only leases that were granted before this instant. Pass the `granted_at` of the last one to get older
-	// ones. It cannot be combined with `at`.
+	// Until Only leases that were granted before this instant. Pass the `granted_at` of the last one to get older ones.
+	// It cannot be combined with `at`.
 	Until *time.Time `form:"until,omitempty" json:"until,omitempty"`
 
 	// Limit The maximum number of entries on the page. The default is 100.

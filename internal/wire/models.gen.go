@@ -420,8 +420,8 @@ type AcquireRequest struct {
 	// Example: 0
 	GraceMs *int64 `json:"grace_ms,omitempty"`
 
-	// Holder A display name for people. It proves nothing. It needs at least one visible character. Control
-	// characters, line separators and characters that change the direction of text are not allowed.
+	// Holder A display name for people. It proves nothing. It needs at least one visible character. Control characters,
+	// line separators and characters that change the direction of text are not allowed.
 	//
 	//
 	// Example: worker-1
@@ -434,8 +434,8 @@ type AcquireRequest struct {
 	// Example: true
 	KeepPlace *bool `json:"keep_place,omitempty"`
 
-	// LeaseID A random UUID that you choose. Keep it secret. If absent, the service chooses one, and the call cannot
-	// be retried safely.
+	// LeaseID A random UUID that you choose. Keep it secret. If absent, the service chooses one, and the call cannot be
+	// retried safely.
 	LeaseID *uuid.UUID `json:"lease_id,omitempty"`
 
 	// MaxHoldMs The maximum time from the grant to the end of the lease, renewals included. By default there is no
@@ -445,8 +445,8 @@ type AcquireRequest struct {
 	// Example: 3600000
 	MaxHoldMs *int64 `json:"max_hold_ms,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -457,8 +457,8 @@ type AcquireRequest struct {
 	// has its own token and slot.
 	Mode *Mode `json:"mode,omitempty"`
 
-	// SessionID The session that keeps the lease alive. `ttl_ms` and `grace_ms` are then those of the session and must
-	// be absent. By default the lease belongs to no session and needs its own renewals.
+	// SessionID The session that keeps the lease alive. `ttl_ms` and `grace_ms` are then those of the session and must be
+	// absent. By default the lease belongs to no session and needs its own renewals.
 	SessionID *uuid.UUID `json:"session_id,omitempty"`
 
 	// TaskID The thread of work that makes the call, so that the service finds deadlocks. It is no secret and gives no
@@ -483,15 +483,15 @@ type AcquireRequest struct {
 
 // AcquireSetRequest defines model for AcquireSetRequest.
 type AcquireSetRequest struct {
-	// GraceMs How long after their end the leases still block conflicting grants; the holder may still renew them
-	// during that time. The default is 0. A grace also applies after a revocation, unless that says `skip_grace`.
+	// GraceMs How long after their end the leases still block conflicting grants; the holder may still renew them during
+	// that time. The default is 0. A grace also applies after a revocation, unless that says `skip_grace`.
 	//
 	//
 	// Example: 0
 	GraceMs *int64 `json:"grace_ms,omitempty"`
 
-	// Holder A display name for people. It proves nothing. It needs at least one visible character. Control
-	// characters, line separators and characters that change the direction of text are not allowed.
+	// Holder A display name for people. It proves nothing. It needs at least one visible character. Control characters,
+	// line separators and characters that change the direction of text are not allowed.
 	//
 	//
 	// Example: worker-1
@@ -504,8 +504,8 @@ type AcquireSetRequest struct {
 	// Example: true
 	KeepPlace *bool `json:"keep_place,omitempty"`
 
-	// LeaseID A random UUID that you choose. Keep it secret. If absent, the service chooses one, and the call cannot
-	// be retried safely.
+	// LeaseID A random UUID that you choose. Keep it secret. If absent, the service chooses one, and the call cannot be
+	// retried safely.
 	LeaseID *uuid.UUID `json:"lease_id,omitempty"`
 
 	// Locks The locks, each once, in any order.
@@ -518,15 +518,15 @@ type AcquireSetRequest struct {
 	// Example: 3600000
 	MaxHoldMs *int64 `json:"max_hold_ms,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
 
-	// SessionID The session that keeps the leases alive. `ttl_ms` and `grace_ms` are then those of the session and
-	// must be absent. By default the set belongs to no session and needs its own renewals.
+	// SessionID The session that keeps the leases alive. `ttl_ms` and `grace_ms` are then those of the session and must be
+	// absent. By default the set belongs to no session and needs its own renewals.
 	SessionID *uuid.UUID `json:"session_id,omitempty"`
 
 	// TaskID The thread of work that makes the call, so that the service finds deadlocks. It is no secret and gives no
@@ -560,8 +560,8 @@ type BatchAcquire struct {
 	LeaseID   *uuid.UUID `json:"lease_id,omitempty"`
 	MaxHoldMs *int64     `json:"max_hold_ms,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -606,8 +606,8 @@ type BatchReleaseOp string
 type BatchRenew struct {
 	LeaseID uuid.UUID `json:"lease_id"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -633,8 +633,8 @@ type BatchRequest struct {
 type BatchResult struct {
 	Lease *Lease `json:"lease,omitempty"`
 
-	// Problem An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code
-	// calls for them.
+	// Problem An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+	// them.
 	Problem *Problem `json:"problem,omitempty"`
 
 	// Status The HTTP status that the separate call would return. 201, 200 and 204 mean success.
@@ -732,15 +732,15 @@ type Event struct {
 	Holder string  `json:"holder"`
 	ID     int64   `json:"id"`
 
-	// Kind `granted`: the lease was granted. `released`: its holder released it. `expired`: it was not renewed in
-	// time. `revoked`: an operator revoked it; a second `revoked` follows if an operator skips the rest of its grace.
+	// Kind `granted`: the lease was granted. `released`: its holder released it. `expired`: it was not renewed in time.
+	// `revoked`: an operator revoked it; a second `revoked` follows if an operator skips the rest of its grace.
 	// `queued`: a waiter joined the queue. `dequeued`: a waiter left the queue without a grant. `withdrawn`: a grant
 	// from the queue was taken back before it was reported to any client. `metadata_updated`: a renewal replaced the
 	// metadata. `refused`: a resource rejected a stale token; no lease changed.
 	Kind EventKind `json:"kind"`
 
-	// LateMs How long before the rejection the lease of the token had ended. Present on `refused`, if the history
-	// still has that lease; `holder` is empty otherwise, and `mode` is `exclusive`.
+	// LateMs How long before the rejection the lease of the token had ended. Present on `refused`, if the history still
+	// has that lease; `holder` is empty otherwise, and `mode` is `exclusive`.
 	LateMs *int64 `json:"late_ms,omitempty"`
 	Lock   string `json:"lock"`
 
@@ -756,18 +756,17 @@ type Event struct {
 	// grant came out of the queue, and on `withdrawn` if the place is kept.
 	Place *int64 `json:"place,omitempty"`
 
-	// Reason Present on `revoked`, `dequeued` and `withdrawn`. On `refused`: what rejected the token, if that is
-	// known.
+	// Reason Present on `revoked`, `dequeued` and `withdrawn`. On `refused`: what rejected the token, if that is known.
 	Reason   *string `json:"reason,omitempty"`
 	Revision int64   `json:"revision"`
 	Slot     int     `json:"slot"`
 }
 
-// EventKind `granted`: the lease was granted. `released`: its holder released it. `expired`: it was not renewed in
-// time. `revoked`: an operator revoked it; a second `revoked` follows if an operator skips the rest of its grace.
-// `queued`: a waiter joined the queue. `dequeued`: a waiter left the queue without a grant. `withdrawn`: a grant from
-// the queue was taken back before it was reported to any client. `metadata_updated`: a renewal replaced the metadata.
-// `refused`: a resource rejected a stale token; no lease changed.
+// EventKind `granted`: the lease was granted. `released`: its holder released it. `expired`: it was not renewed in time.
+// `revoked`: an operator revoked it; a second `revoked` follows if an operator skips the rest of its grace.
+// `queued`: a waiter joined the queue. `dequeued`: a waiter left the queue without a grant. `withdrawn`: a grant
+// from the queue was taken back before it was reported to any client. `metadata_updated`: a renewal replaced the
+// metadata. `refused`: a resource rejected a stale token; no lease changed.
 type EventKind string
 
 // EventPage defines model for EventPage.
@@ -779,15 +778,15 @@ type EventPage struct {
 	// that is next to events of the range that are no longer kept. Absent otherwise.
 	Gap *bool `json:"gap,omitempty"`
 
-	// NextCursor Pass it as `cursor` to get the next page. It is absent at the end of the list, which a list has only
-	// if `order` is `desc` or `until` has passed.
+	// NextCursor Pass it as `cursor` to get the next page. It is absent at the end of the list, which a list has only if
+	// `order` is `desc` or `until` has passed.
 	NextCursor *string `json:"next_cursor,omitempty"`
 }
 
 // FencedValue defines model for FencedValue.
 type FencedValue struct {
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater
-	// token. Gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
 	//
 	//
 	// Example: 41
@@ -805,8 +804,8 @@ type FencedValue struct {
 
 // FencedWrite defines model for FencedWrite.
 type FencedWrite struct {
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater
-	// token. Gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
 	//
 	//
 	// Example: 41
@@ -861,8 +860,8 @@ type HoldEnd string
 
 // HoldList defines model for HoldList.
 type HoldList struct {
-	// Complete False if leases from before these may be missing, because their events are no longer kept, or because
-	// the lock has more events than one call reads.
+	// Complete False if leases from before these may be missing, because their events are no longer kept, or because the
+	// lock has more events than one call reads.
 	Complete bool   `json:"complete"`
 	Holds    []Hold `json:"holds"`
 	Name     string `json:"name"`
@@ -878,8 +877,8 @@ type Lease struct {
 	// ExpiresInMs The remaining time, counted from the moment the request was sent.
 	ExpiresInMs int64 `json:"expires_in_ms"`
 
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater
-	// token. Gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
 	//
 	//
 	// Example: 41
@@ -893,8 +892,8 @@ type Lease struct {
 	// MaxHoldMs Absent if there is no maximum.
 	MaxHoldMs *int64 `json:"max_hold_ms,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -921,8 +920,8 @@ type LeaseInfo struct {
 	ExpiresAt   time.Time `json:"expires_at"`
 	ExpiresInMs int64     `json:"expires_in_ms"`
 
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater
-	// token. Gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
 	//
 	//
 	// Example: 41
@@ -930,8 +929,8 @@ type LeaseInfo struct {
 	GraceMs      int64  `json:"grace_ms"`
 	Holder       string `json:"holder"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -981,8 +980,8 @@ type LeaseSet struct {
 	// MaxHoldMs Absent if there is no maximum.
 	MaxHoldMs *int64 `json:"max_hold_ms,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -1011,9 +1010,9 @@ type Lock struct {
 	// Revision The number of transitions so far; each has an event. Renewals do not count.
 	Revision int64 `json:"revision"`
 
-	// State `free`: no lease. `held`: at least one lease is active. `grace`: every lease is past its end, and the
-	// grace of at least one of them still blocks conflicting grants. Its holder may renew the lease, unless the lease
-	// was revoked.
+	// State `free`: no lease. `held`: at least one lease is active. `grace`: every lease is past its end, and the grace of
+	// at least one of them still blocks conflicting grants. Its holder may renew the lease, unless the lease was
+	// revoked.
 	State State `json:"state"`
 
 	// Waiters The number of waiters in the queue; see `/v1/locks/{name}/queue`.
@@ -1033,8 +1032,8 @@ type LockPage struct {
 	NextCursor *string `json:"next_cursor,omitempty"`
 }
 
-// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers
-// must be in the range of a 64-bit float.
+// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+// be in the range of a 64-bit float.
 //
 // Example: {"host":"db-3"}
 type Metadata = json.RawMessage
@@ -1046,30 +1045,29 @@ type Mode string
 
 // OpenSessionRequest defines model for OpenSessionRequest.
 type OpenSessionRequest struct {
-	// GraceMs How long after the end of the session its leases still block conflicting grants; the holder may still
-	// renew the session during that time. The default is 0. A grace also applies after a revocation, unless that says
+	// GraceMs How long after the end of the session its leases still block conflicting grants; the holder may still renew
+	// the session during that time. The default is 0. A grace also applies after a revocation, unless that says
 	// `skip_grace`.
 	//
 	//
 	// Example: 0
 	GraceMs *int64 `json:"grace_ms,omitempty"`
 
-	// Holder A display name for people. It proves nothing. The rules for characters are those of `holder` of an
-	// acquire.
+	// Holder A display name for people. It proves nothing. The rules for characters are those of `holder` of an acquire.
 	//
 	//
 	// Example: worker-1
 	Holder string `json:"holder"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
 
-	// SessionID A random UUID that you choose. Keep it secret. If absent, the service chooses one, and the call cannot
-	// be retried safely.
+	// SessionID A random UUID that you choose. Keep it secret. If absent, the service chooses one, and the call cannot be
+	// retried safely.
 	SessionID *uuid.UUID `json:"session_id,omitempty"`
 
 	// TTLMs How long the session lasts without a renewal. The default is 30000. A deployment may set a lower maximum.
@@ -1079,8 +1077,8 @@ type OpenSessionRequest struct {
 	TTLMs *int64 `json:"ttl_ms,omitempty"`
 }
 
-// Problem An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls
-// for them.
+// Problem An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type Problem struct {
 	// Blockers The locks of a set that cannot be granted now, if the code is `lock_held`.
 	Blockers []BlockedLock `json:"blockers,omitempty"`
@@ -1123,9 +1121,8 @@ type Problem struct {
 	// | `internal` | 500 | internal error |
 	Code Code `json:"code"`
 
-	// Cycle The circle of waiting calls, if the code is `deadlock`: this call first; each waits for the next one, and
-	// the last one for this call. A key sees `(not covered)` for the names and holders of locks that it does not
-	// cover.
+	// Cycle The circle of waiting calls, if the code is `deadlock`: this call first; each waits for the next one, and the
+	// last one for this call. A key sees `(not covered)` for the names and holders of locks that it does not cover.
 	Cycle []DeadlockStep `json:"cycle,omitempty"`
 
 	// Detail What happened and what to do next.
@@ -1201,8 +1198,8 @@ type ReleaseSetRequest struct {
 type RenewRequest struct {
 	LeaseID uuid.UUID `json:"lease_id"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -1224,8 +1221,8 @@ type RenewSessionRequest struct {
 type RenewSetRequest struct {
 	LeaseID uuid.UUID `json:"lease_id"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -1240,8 +1237,8 @@ type RenewSetRequest struct {
 
 // ReportRequest defines model for ReportRequest.
 type ReportRequest struct {
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater
-	// token. Gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
 	//
 	//
 	// Example: 41
@@ -1264,22 +1261,21 @@ type ReportResult struct {
 
 // RevokeRequest defines model for RevokeRequest.
 type RevokeRequest struct {
-	// AcquiredAt When the lease in `slot` was granted, as the lock shows it. Pass it for a shared lease: the slot may
-	// have been taken by another reader since, with the same token.
+	// AcquiredAt When the lease in `slot` was granted, as the lock shows it. Pass it for a shared lease: the slot may have
+	// been taken by another reader since, with the same token.
 	//
 	//
 	// Example: 2026-01-02T03:04:05.678901Z
 	AcquiredAt *time.Time `json:"acquired_at,omitempty"`
 
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater
-	// token. Gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
 	//
 	//
 	// Example: 41
 	FencingToken Token `json:"fencing_token"`
 
-	// Reason The reason, shown to the revoked holder and in the events. The rules for characters are those of
-	// `holder`.
+	// Reason The reason, shown to the revoked holder and in the events. The rules for characters are those of `holder`.
 	Reason string `json:"reason"`
 
 	// SkipGrace Skip the grace of the lease, so that conflicting grants need not wait for it. The default is false.
@@ -1291,8 +1287,7 @@ type RevokeRequest struct {
 
 // RevokeSessionRequest defines model for RevokeSessionRequest.
 type RevokeSessionRequest struct {
-	// Reason The reason, shown to the revoked holder and in the events. The rules for characters are those of
-	// `holder`.
+	// Reason The reason, shown to the revoked holder and in the events. The rules for characters are those of `holder`.
 	Reason string `json:"reason"`
 
 	// SkipGrace Skip the grace of the session, so that conflicting grants need not wait for it. The default is false.
@@ -1312,8 +1307,8 @@ type Session struct {
 	// Leases The number of leases of the session.
 	Leases int `json:"leases"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -1355,8 +1350,8 @@ type SessionInfo struct {
 	// sessions.
 	Locks *[]SessionLock `json:"locks,omitempty"`
 
-	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session.
-	// Numbers must be in the range of a 64-bit float.
+	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
+	// be in the range of a 64-bit float.
 	//
 	//
 	// Example: {"host":"db-3"}
@@ -1376,8 +1371,8 @@ type SessionInfo struct {
 	TTLMs   int64      `json:"ttl_ms"`
 }
 
-// SessionInfoEnded `released`: its holder closed the session. `expired`: it was not renewed in time. `revoked`: an
-// operator revoked it. Absent while the session is open.
+// SessionInfoEnded `released`: its holder closed the session. `expired`: it was not renewed in time. `revoked`: an operator
+// revoked it. Absent while the session is open.
 type SessionInfoEnded string
 
 // SessionLock A lease or a place in a queue.
@@ -1414,8 +1409,8 @@ type SessionRef = string
 
 // SetLease The lease of one lock of a set. All other members are those of the set.
 type SetLease struct {
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater
-	// token. Gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
 	//
 	//
 	// Example: 41
@@ -1474,8 +1469,8 @@ type TokenVerification struct {
 	// ExpiresInMs Present only if the token is current.
 	ExpiresInMs *int64 `json:"expires_in_ms,omitempty"`
 
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater
-	// token. Gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
 	//
 	//
 	// Example: 41
@@ -1488,8 +1483,8 @@ type TokenVerification struct {
 	Status TokenVerificationStatus `json:"status"`
 }
 
-// TokenVerificationStatus `current`: the lease is active. `ended`: the lease has ended and no greater token was
-// granted. `stale`: a greater token was granted. `unknown`: the token was never granted for this lock.
+// TokenVerificationStatus `current`: the lease is active. `ended`: the lease has ended and no greater token was granted. `stale`: a
+// greater token was granted. `unknown`: the token was never granted for this lock.
 type TokenVerificationStatus string
 
 // Value Any JSON value of at most 32 levels, null included. Numbers must be in the range of a 64-bit float.
@@ -1497,8 +1492,8 @@ type Value = json.RawMessage
 
 // VerifyRequest defines model for VerifyRequest.
 type VerifyRequest struct {
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater
-	// token. Gaps are normal.
+	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
+	// are normal.
 	//
 	//
 	// Example: 41
@@ -1535,8 +1530,8 @@ type Waiter struct {
 	Holder   string    `json:"holder"`
 	JoinedAt time.Time `json:"joined_at"`
 
-	// Leases The leases that block the waiter, if `blocked_by` is `holders`. Empty if the waiter only waits for the
-	// other locks of its `set`.
+	// Leases The leases that block the waiter, if `blocked_by` is `holders`. Empty if the waiter only waits for the other
+	// locks of its `set`.
 	Leases []LeaseInfo `json:"leases"`
 
 	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
@@ -1562,8 +1557,8 @@ type Waiter struct {
 	WaitedMs int64    `json:"waited_ms"`
 }
 
-// WaiterBlockedBy `holders`: the waiter is first and blocked by the `leases` listed. `queue`: earlier waiters are
-// served first; `ahead` counts them. `disconnected`: no call waits at this place, so it is skipped.
+// WaiterBlockedBy `holders`: the waiter is first and blocked by the `leases` listed. `queue`: earlier waiters are served
+// first; `ahead` counts them. `disconnected`: no call waits at this place, so it is skipped.
 type WaiterBlockedBy string
 
 // Cursor defines model for Cursor.
@@ -1587,56 +1582,56 @@ type SessionName = string
 // WaitMs defines model for WaitMs.
 type WaitMs = int64
 
-// BadRequest An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code
-// calls for them.
+// BadRequest An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type BadRequest = Problem
 
-// BodyTooLarge An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code
-// calls for them.
+// BodyTooLarge An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type BodyTooLarge = Problem
 
-// CrossOrigin An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code
-// calls for them.
+// CrossOrigin An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type CrossOrigin = Problem
 
-// Forbidden An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls
-// for them.
+// Forbidden An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type Forbidden = Problem
 
-// HeaderTooLarge An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code
-// calls for them.
+// HeaderTooLarge An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type HeaderTooLarge = Problem
 
-// Internal An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls
-// for them.
+// Internal An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type Internal = Problem
 
-// LeaseLost An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls
-// for them.
+// LeaseLost An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type LeaseLost = Problem
 
-// SessionLost An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code
-// calls for them.
+// SessionLost An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type SessionLost = Problem
 
-// TooManyRequests An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code
-// calls for them.
+// TooManyRequests An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type TooManyRequests = Problem
 
-// Unauthorized An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code
-// calls for them.
+// Unauthorized An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type Unauthorized = Problem
 
-// Unavailable An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code
-// calls for them.
+// Unavailable An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type Unavailable = Problem
 
-// UnknownSession An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code
-// calls for them.
+// UnknownSession An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type UnknownSession = Problem
 
-// UnsupportedMediaType An error, as defined by RFC 9457. `pointer` and the members after it are present only where the
-// code calls for them.
+// UnsupportedMediaType An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
+// them.
 type UnsupportedMediaType = Problem
 
 // ListEventsParams defines parameters for ListEvents.
@@ -1736,8 +1731,8 @@ type ListHoldsParams struct {
 	// At Only leases that were held at this instant. In a URL, write the `+` of a time zone as `%2B`.
 	At *time.Time `form:"at,omitempty" json:"at,omitempty"`
 
-	// Until Only leases that were granted before this instant. Pass the `granted_at` of the last one to get older
-	// ones. It cannot be combined with `at`.
+	// Until Only leases that were granted before this instant. Pass the `granted_at` of the last one to get older ones.
+	// It cannot be combined with `at`.
 	Until *time.Time `form:"until,omitempty" json:"until,omitempty"`
 
 	// Limit The maximum number of entries on the page. The default is 100.

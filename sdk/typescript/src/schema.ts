@@ -821,6 +821,13 @@ export interface components {
              *     absent. By default the lease belongs to no session and needs its own renewals.
              */
             session_id?: string;
+            /**
+             * @description The thread of work that makes the call, so that the service finds deadlocks. It is no secret and gives no
+             *     right. A task is part of another one if its id begins with that id and a dot: a lease of `t` is expected to
+             *     end only after the waits of `t`, `t.1` and `t.1.2`. By default the call has no task.
+             * @example 5f3a.1
+             */
+            task_id?: string;
             metadata?: components["schemas"]["Metadata"];
         };
         /**
@@ -900,6 +907,13 @@ export interface components {
              *     absent. By default the set belongs to no session and needs its own renewals.
              */
             session_id?: string;
+            /**
+             * @description The thread of work that makes the call, so that the service finds deadlocks. It is no secret and gives no
+             *     right. A task is part of another one if its id begins with that id and a dot: a lease of `t` is expected to
+             *     end only after the waits of `t`, `t.1` and `t.1.2`. By default the call has no task.
+             * @example 5f3a.1
+             */
+            task_id?: string;
             metadata?: components["schemas"]["Metadata"];
         };
         /** @description One lock of a set. */
@@ -1015,6 +1029,7 @@ export interface components {
             max_hold_ms?: number;
             /** Format: uuid */
             session_id?: string;
+            task_id?: string;
             metadata?: components["schemas"]["Metadata"];
         };
         /** @description The same as `/v1/locks/{name}/renew`. */
@@ -1533,6 +1548,7 @@ export interface components {
          *     | `lease_in_set` | 409 | the lease is one of several that were acquired together; renew or release all of them |
          *     | `session_lost` | 409 | the session has ended, and its leases with it; stop the work |
          *     | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
+         *     | `deadlock` | 409 | the call waited in a circle of calls that wait for each other; release what you hold |
          *     | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
          *     | `too_many_leases` | 429 | the session has reached its limit of leases and places |
          *     | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
@@ -1558,7 +1574,7 @@ export interface components {
          *     | `internal` | 500 | internal error |
          * @enum {string}
          */
-        Code: "invalid_request" | "lock_held" | "lease_lost" | "lease_id_in_use" | "lease_in_set" | "session_lost" | "session_id_in_use" | "capacity_mismatch" | "too_many_leases" | "too_many_waiters" | "token_mismatch" | "version_mismatch" | "stale_token" | "unknown_token" | "not_found" | "key_missing" | "key_invalid" | "key_expired" | "role_missing" | "name_not_allowed" | "rate_limited" | "no_route" | "method_not_allowed" | "cross_origin" | "body_too_large" | "header_too_large" | "unsupported_media_type" | "unavailable" | "unknown_outcome" | "internal";
+        Code: "invalid_request" | "lock_held" | "lease_lost" | "lease_id_in_use" | "lease_in_set" | "session_lost" | "session_id_in_use" | "deadlock" | "capacity_mismatch" | "too_many_leases" | "too_many_waiters" | "token_mismatch" | "version_mismatch" | "stale_token" | "unknown_token" | "not_found" | "key_missing" | "key_invalid" | "key_expired" | "role_missing" | "name_not_allowed" | "rate_limited" | "no_route" | "method_not_allowed" | "cross_origin" | "body_too_large" | "header_too_large" | "unsupported_media_type" | "unavailable" | "unknown_outcome" | "internal";
         /**
          * @description An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
          *     them.
@@ -1618,6 +1634,22 @@ export interface components {
             blockers?: components["schemas"]["BlockedLock"][];
             /** @description The names of all locks that were acquired together, if the code is `lease_in_set`. */
             set?: string[];
+            /**
+             * @description The circle of waiting calls, if the code is `deadlock`: this call first; each waits for the next one, and the
+             *     last one for this call. A key sees `(not covered)` for the names and holders of locks that it does not cover.
+             */
+            cycle?: components["schemas"]["DeadlockStep"][];
+        };
+        /** @description A waiting call of a deadlock, and what it waits for. */
+        DeadlockStep: {
+            /** @description The lock that the call waits for. */
+            name: string;
+            /** @description The holder of the call. */
+            holder: string;
+            /** @description The holder of the lease or of the waiting call in the way. */
+            waits_for: string;
+            /** @description True if a waiting call that is ahead in the queue is in the way. Absent if a lease is. */
+            ahead?: boolean;
         };
         /** @description A lock of a set that cannot be granted now. */
         BlockedLock: {
@@ -1877,7 +1909,8 @@ export interface operations {
              *     is kept. `lease_id_in_use`: the `lease_id` belongs to a lease or place with another holder, mode,
              *     capacity, session or set of locks. `capacity_mismatch`: permits of another `capacity` are held or waited
              *     for. `lease_lost`: a lease with this `lease_id` was granted before and has ended. `session_lost`: the
-             *     session of the `session_id` has ended, perhaps during the wait.
+             *     session of the `session_id` has ended, perhaps during the wait. `deadlock`: the call waited in a circle of
+             *     calls with a `task_id` that wait for each other, and gave way; `cycle` is the circle.
              */
             409: {
                 headers: {

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import calendar
 import contextlib
+import contextvars
 import functools
 import http.client
 import json
@@ -62,6 +63,7 @@ HELD, AT_RISK, LOST, RELEASED = "held", "at_risk", "lost", "released"
 DEFAULT_TTL = 30.0
 MAX_DEFAULT_MARGIN = 5.0
 MAX_CALL_WAIT = 25.0  # the service allows 50, proxies often 60
+MAX_TASK_ID = 256
 MAX_BATCH = 1000  # items
 RELEASE_TIMEOUT = 2.0  # of one attempt
 TICK = 1.0  # the longest wait of a thread: a wait does not count the time of a suspension
@@ -126,6 +128,16 @@ class LockHeld(PaddockError):
         return self.fields.get("blockers") or []
 
 
+class Deadlock(PaddockError):
+    """The call waited in a circle of calls that wait for each other, and gave way: release what you hold, and begin again."""
+
+    @property
+    def cycle(self) -> List[Json]:
+        """The circle, this call first: each with the name of the lock, the holder of the call, waits_for (the holder in
+        the way) and, if that one only waits ahead in the queue, ahead."""
+        return self.fields.get("cycle") or []
+
+
 class LeaseLost(PaddockError):
     """The lease has ended or is about to end: stop the work. fields["ended"] says how it ended, if known."""
 
@@ -153,7 +165,7 @@ class UnknownOutcome(PaddockError):
 
 
 _CLASSES: Mapping[str, Type[PaddockError]] = {
-    "invalid_request": InvalidRequest, "lock_held": LockHeld, "lease_lost": LeaseLost,
+    "invalid_request": InvalidRequest, "lock_held": LockHeld, "deadlock": Deadlock, "lease_lost": LeaseLost,
     "session_lost": SessionLost, "stale_token": StaleToken,
     "key_missing": NotAllowed, "key_invalid": NotAllowed, "key_expired": NotAllowed, "role_missing": NotAllowed, "name_not_allowed": NotAllowed,
     "unavailable": Unavailable, "unknown_outcome": UnknownOutcome, "internal": PaddockError,
@@ -387,13 +399,16 @@ class Paddock:
     def acquire(self, name: Locks, *, lease_id: Optional[str] = None, wait: float = 0.0, keep_place: bool = False,
                 timeout: Optional[float] = None, holder: Optional[str] = None, ttl: Optional[float] = None,
                 mode: str = "exclusive", capacity: Optional[int] = None, grace: Optional[float] = None,
-                max_hold: Optional[float] = None, session_id: Optional[str] = None, metadata: Optional[Json] = None) -> Grant:
+                max_hold: Optional[float] = None, session_id: Optional[str] = None, metadata: Optional[Json] = None,
+                task_id: Optional[str] = None) -> Grant:
         """Acquires the lock, or several, all or none: they have one lease_id, and hold nothing while they wait. Raises
         LockHeld if they are not granted within wait, which is at most 50. Choose the lease_id, a random UUID, yourself, to
         be able to send the call again after UnknownOutcome. After a wait, renew immediately: expires_in counts from sent
         and may already be over. With a session_id, the lease is kept alive by that session, whose ttl and grace it has:
-        leave them out. Raises SessionLost if that has ended."""
+        leave them out. Raises SessionLost if that has ended. The task_id names the thread of work, by which the service
+        finds deadlocks; see hold. Raises Deadlock if this call must give way."""
         body = _omit_none(lease_id=lease_id or str(uuid.uuid4()), holder=holder or _default_holder(), session_id=session_id,
+                          task_id=task_id,
                           wait_ms=_ms(wait), keep_place=keep_place or None, ttl_ms=_ms(ttl), grace_ms=_ms(grace),
                           max_hold_ms=_ms(max_hold), metadata=metadata, **_modes(name, mode, capacity))
         return self._grant(name, "/acquire", body, self.timeout + wait if timeout is None else timeout)
@@ -515,7 +530,7 @@ class Paddock:
              on_renewed: Optional[Callable[[float, Optional[Exception]], object]] = None,
              holder: Optional[str] = None, mode: str = "exclusive", capacity: Optional[int] = None,
              grace: Optional[float] = None, max_hold: Optional[float] = None, metadata: Optional[Json] = None,
-             session: Optional[Session] = None) -> Lease:
+             session: Optional[Session] = None, task_id: Optional[str] = None) -> Lease:
         """Acquires the lock, or several, all or none, and renews the lease until it is released. Use it in a with
         statement.
 
@@ -526,6 +541,9 @@ class Paddock:
                   of ttl; the default is a tenth of ttl, at most 5 seconds
         session   the session that keeps the lease alive, from hold_session. ttl, grace and margin are then those of the
                   session, and on_renewed is not called. Raises SessionLost if the session has ended
+        task_id   the thread of work, by which the service finds deadlocks. By default a part of the task of the with
+                  statement around it (contextvars) or of PADDOCK_TASK, or else a new one. Raises Deadlock if calls that
+                  hold locks wait for each other in a circle and this one must give way: release what you hold
         on_state  is called with held, at_risk or lost, and the error that caused it. Renewals wait until it returns
         on_lost   is called with the loss, from another thread
         on_acquired  is called when the acquire has ended, with the seconds that it took and its error; for metrics
@@ -537,7 +555,7 @@ class Paddock:
         If the wait ends in any way, KeyboardInterrupt included, the place and a lease granted meanwhile are released.
         """
         want = {"holder": holder, "ttl": ttl, "mode": mode, "capacity": capacity, "grace": grace, "max_hold": max_hold,
-                "metadata": metadata}
+                "metadata": metadata, "task_id": task_id or _new_task()}
         if session is not None:
             want, margin = session._want(self, want, margin), session._margin
         else:
@@ -551,7 +569,9 @@ class Paddock:
             raise
         try:
             _call(str(name), on_acquired, self.clock() - began, None)
-            return Lease(self, grant, margin, on_state, on_lost, interrupt_main, on_renewed, session)
+            lease = Lease(self, grant, margin, on_state, on_lost, interrupt_main, on_renewed, session)
+            lease.task_id = want["task_id"]
+            return lease
         except BaseException:
             _abandon(self, name, grant.lease_id)
             raise
@@ -614,6 +634,15 @@ def _backoff(first: float, longest: float) -> Iterator[float]:
     while True:
         yield random.uniform(first / 2, first)
         first = min(first * 2, longest)
+
+
+_task: contextvars.ContextVar[str] = contextvars.ContextVar("paddock task", default="")
+
+
+def _new_task() -> str:
+    """Returns a part of the task around it, or a new task. Threads that work under one lease are not parts of each other."""
+    outer, part = _task.get() or os.environ.get("PADDOCK_TASK", ""), uuid.uuid4().hex
+    return f"{outer}.{part[:8]}" if outer and len(outer) + 9 <= MAX_TASK_ID else part
 
 
 def _default_holder() -> str:
@@ -730,6 +759,7 @@ class _Renewed:
         self._failure: Optional[Exception] = None
         self._pid, self._release_done, self._notify_lock = os.getpid(), False, threading.RLock()
         self._interrupt_main, self._armed = interrupt_main, False
+        self.task_id, self._outer_tasks = "", []  # of a lease: its thread of work, and those around the with statements
         self._update(grant)
 
     def _start(self) -> None:
@@ -801,6 +831,8 @@ class _Renewed:
                 self._raise_loss()
 
     def __enter__(self: _Self) -> _Self:
+        self._outer_tasks.append(_task.get())
+        _task.set(self.task_id or _task.get())
         if self._interrupt_main:
             self._handler, self._armed = signal.signal(signal.SIGURG, self._interrupt), True
             if self.lost.is_set():  # too early for an interrupt
@@ -808,6 +840,8 @@ class _Renewed:
         return self
 
     def __exit__(self, _: Optional[Type[BaseException]], error: Optional[BaseException], __: Optional[TracebackType]) -> None:
+        if self._outer_tasks:
+            _task.set(self._outer_tasks.pop())
         armed, self._armed = self._armed, False
         if self._interrupt_main:
             signal.signal(signal.SIGURG, self._handler or signal.SIG_DFL)
@@ -967,7 +1001,7 @@ class Lease(_Renewed):
         own = {"PADDOCK_LOCK": self.name, "PADDOCK_FENCING_TOKEN": str(self.token), "PADDOCK_URL": self._paddock.base_url,
                "PADDOCK_LOCKS": " ".join(self.tokens), "PADDOCK_FENCING_TOKENS": _pairs(self.tokens), "PADDOCK_SLOTS": _pairs(self.slots),
                "PADDOCK_HOLDER": self._granted.answer["holder"], "PADDOCK_SLOT": str(self.slot or ""),
-               "PADDOCK_LEASE_ID": "", "PADDOCK_EXPIRES_AT": ""}  # empty: removed; may be of another lease
+               "PADDOCK_TASK": self.task_id, "PADDOCK_LEASE_ID": "", "PADDOCK_EXPIRES_AT": ""}  # empty: removed; may be of another lease
         env = {key: value for key, value in {**(popen.pop("env", None) or os.environ), **own}.items() if own.get(key) != ""}
         clock, early = self._paddock.clock, max(kill_after - self._margin / 2, 0.0)
         children: List[subprocess.Popen[Any]] = []

@@ -39,7 +39,7 @@ class Holding(ServiceTest):
 
     def test_a_wait_ends(self):
         with self.paddock.hold(self.name), self.assertRaises(LockHeld):
-            self.paddock.hold(self.name, wait=0.2)
+            self.paddock.hold(self.name, wait=0.2, task_id="another")
         self.assertEqual(self.kinds(), ["granted", "queued", "dequeued", "released"])
 
     def test_renewals_keep_the_lease_beyond_its_ttl(self):

@@ -145,7 +145,7 @@ class Holding(SetTest):
 
     def test_the_end_of_the_wait_leaves_no_place(self):
         with self.paddock.hold(self.b), self.assertRaises(LockHeld):
-            self.paddock.hold([self.a, self.b], wait=0.2)
+            self.paddock.hold([self.a, self.b], wait=0.2, task_id="another")
         self.assertEqual(self.kinds(self.a), ["queued", "dequeued"])
         self.assertEqual(self.paddock.lock(self.b)["waiters"], 0)
 
@@ -157,7 +157,7 @@ class Holding(SetTest):
         with self.paddock.hold(self.b), mock.patch("paddock.MAX_CALL_WAIT", 0.2):
             with mock.patch.object(self.paddock, "acquire", side_effect=self.once_then_interrupt(self.paddock.acquire)):
                 with self.assertRaises(KeyboardInterrupt):
-                    self.paddock.hold([self.a, self.b], wait=BOUND)
+                    self.paddock.hold([self.a, self.b], wait=BOUND, task_id="another")
         self.assertEqual(self.kinds(self.a), ["granted", "released", "queued", "dequeued"])
         self.assert_states("free", "free")
 

@@ -17,6 +17,18 @@ export interface Blocker {
   readonly waitersAhead?: number;
 }
 
+/** A DeadlockStep is one waiting call of a deadlock, and what it waits for. */
+export interface DeadlockStep {
+  /** The lock that the call waits for. */
+  readonly name: string;
+  /** The holder of the call. */
+  readonly holder: string;
+  /** The holder of the lease or of the waiting call in the way. */
+  readonly waitsFor: string;
+  /** Present if a waiting call that is ahead in the queue is in the way, not a lease. */
+  readonly ahead?: boolean;
+}
+
 /** ErrorFields are the details of an error. Each is present only where the code calls for it. */
 export interface ErrorFields {
   /** The HTTP status, if there was a response. */
@@ -33,6 +45,8 @@ export interface ErrorFields {
   readonly waitersAhead?: number;
   /** The locks in the way, if several were asked for. */
   readonly blockers?: readonly Blocker[];
+  /** The circle of a deadlock: this call first; each waits for the next one, and the last one for this call. */
+  readonly cycle?: readonly DeadlockStep[];
   /** The names of the locks that were acquired together. */
   readonly set?: readonly string[];
   /** How long the place in the queue is still kept, in milliseconds. */

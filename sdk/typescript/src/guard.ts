@@ -5,6 +5,7 @@ import type { Lease } from './lease.js';
 import type { Options } from './options.js';
 import { finish } from './renewed.js';
 import type { Locks } from './set.js';
+import { asTask } from './task.js';
 
 /**
  * Acquires the lock, or several together, runs the work, releases them, and resolves with the result of the work. The
@@ -23,7 +24,7 @@ export async function guard<T>(
   const lease = await acquireLease(paddock, locks, options, true);
   let result: T;
   try {
-    result = await work(lease);
+    result = await asTask(lease.taskId, () => work(lease));
   } catch (error) {
     throw withCause(await finish(lease), error);
   }

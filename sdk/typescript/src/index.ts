@@ -6,7 +6,7 @@
  */
 export { acquire } from './acquire.js';
 export { createPaddock, type CallOptions, type Paddock, type PaddockOptions } from './client.js';
-export { PaddockError, type Blocker, type Code, type ErrorFields } from './error.js';
+export { PaddockError, type Blocker, type Code, type DeadlockStep, type ErrorFields } from './error.js';
 export { guard } from './guard.js';
 export type { Lease } from './lease.js';
 export type { Options, SessionOptions, State } from './options.js';

@@ -27,6 +27,8 @@ export class Lease extends Renewed {
   readonly slots: ReadonlyMap<string, number>;
   /** The holder, as shown to people. */
   readonly holder: string;
+  /** The thread of work, by which the service finds deadlocks. */
+  readonly taskId: string | undefined;
 
   /** @internal Leases come from `acquire` and `guard`. */
   constructor(ref: LeaseRef, { lease, deadline }: Grant, options: Options, forGuard: boolean) {
@@ -42,6 +44,7 @@ export class Lease extends Renewed {
     this.tokens = new Map(locks.map((lock) => [lock.name, lock.fencing_token]));
     this.slots = new Map(locks.map((lock) => [lock.name, lock.slot]));
     this.holder = lease.holder;
+    this.taskId = options.taskId;
   }
 
   /**

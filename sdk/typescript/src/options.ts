@@ -3,6 +3,7 @@ import { omitUndefined } from './omit.js';
 import { defaultHolder } from './platform.js';
 import type { components } from './schema.js';
 import type { Session } from './session.js';
+import { newTask } from './task.js';
 
 type Schemas = components['schemas'];
 type AcquireRequest = Schemas['AcquireRequest'];
@@ -40,6 +41,12 @@ export interface Options {
    * session and must be left out, and `onRenewed` is not called.
    */
   session?: Session | undefined;
+
+  /**
+   * The thread of work, by which the service finds deadlocks. By default a part of the task of the `guard` around it or of
+   * the environment variable PADDOCK_TASK, or else a new one.
+   */
+  taskId?: string | undefined;
 
   /** How long to wait for the lock. 0, the default, does not wait; Infinity waits until the signal is aborted. */
   waitMs?: number | undefined;
@@ -112,7 +119,8 @@ export async function resolveOptions(o: Options): Promise<ResolvedOptions> {
     throw invalid('waitMs', `is ${waitMs}; use 0 or more, or Infinity`);
   }
   const times = resolveTimes({ ...o, ...session?.times });
-  return { ...o, ...times, waitMs, request: await requestOf(o, times.ttlMs) };
+  const taskId = o.taskId ?? (await newTask());
+  return { ...o, ...times, waitMs, taskId, request: await requestOf({ ...o, taskId }, times.ttlMs) };
 }
 
 /** ResolvedSessionOptions are options of a session with defaults. */
@@ -162,6 +170,7 @@ async function requestOf(o: Options, ttlMs: number): Promise<AcquireRequest> {
   return {
     ...omitUndefined({
       mode: o.mode, capacity: o.capacity, grace_ms: o.graceMs, max_hold_ms: o.maxHoldMs, metadata: o.metadata,
+      task_id: o.taskId,
     }),
     ...(session ? { session_id: session.id } : { ttl_ms: ttlMs }),
     holder: o.holder ?? session?.holder ?? (await defaultHolder()),

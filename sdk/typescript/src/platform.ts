@@ -31,10 +31,37 @@ export async function allowManyListeners(signal: AbortSignal): Promise<void> {
   }
 }
 
+/** A TaskStorage has the task of the work that runs. */
+interface TaskStorage {
+  getStore(): string | undefined;
+  run<T>(task: string, work: () => T): T;
+}
+
+let storage: Promise<TaskStorage> | undefined;
+
+/** taskStorage returns the one storage of tasks in Node or a compatible runtime; a browser has none. */
+export async function taskStorage(): Promise<TaskStorage | undefined> {
+  if (node()) {
+    storage ??= builtin<{ AsyncLocalStorage: new () => TaskStorage }>('node:async_hooks')
+      .then(({ AsyncLocalStorage }) => new AsyncLocalStorage());
+  }
+  return storage;
+}
+
+/** environment returns the variable of the process, in Node or a compatible runtime. */
+export function environment(name: string): string | undefined {
+  return node()?.env[name];
+}
+
 /** node returns the process object in Node or a compatible runtime. */
-function node(): { pid: number } | undefined {
-  const { process } = globalThis as { process?: { pid: number; versions?: { node?: string } } };
+function node(): Process | undefined {
+  const { process } = globalThis as { process?: Process & { versions?: { node?: string } } };
   return process?.versions?.node === undefined ? undefined : process;
+}
+
+interface Process {
+  pid: number;
+  env: Record<string, string | undefined>;
 }
 
 /** builtin imports a module of Node. It is never called in browsers; the comments keep bundlers from resolving it. */

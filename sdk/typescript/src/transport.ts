@@ -1,4 +1,4 @@
-import { PaddockError, type Blocker, type ErrorFields } from './error.js';
+import { PaddockError, type Blocker, type DeadlockStep, type ErrorFields } from './error.js';
 import { lostResponse, mediaType, notPaddock, retryAfterMs } from './failures.js';
 import { omitUndefined } from './omit.js';
 import type { components } from './schema.js';
@@ -81,6 +81,10 @@ function blockerOf({ name, holder, retry_after_ms, ahead }: components['schemas'
   return { name, retryAfterMs: retry_after_ms, ...omitUndefined({ holder, waitersAhead: ahead }) };
 }
 
+function stepOf({ name, holder, waits_for, ahead }: components['schemas']['DeadlockStep']): DeadlockStep {
+  return { name, holder, waitsFor: waits_for, ...omitUndefined({ ahead }) };
+}
+
 /** serverErrors are the codes that Paddock sends with a 5xx status. */
 const serverErrors: readonly Problem['code'][] = ['unavailable', 'unknown_outcome', 'internal'];
 
@@ -93,6 +97,7 @@ function fieldsOf(p: Partial<Problem>, status: number, retryMs: number | undefin
     retryAfterMs: p.retry_after_ms ?? retryMs,
     waitersAhead: p.waiters_ahead,
     blockers: p.blockers?.map(blockerOf),
+    cycle: p.cycle?.map(stepOf),
     set: p.set,
     placeKeptMs: p.place_kept_ms,
     capacity: p.capacity,

@@ -18,8 +18,8 @@ const MaxTaskIDLength = 256
 // and one of them may wait for a lock that the other one holds.
 type TaskID string
 
-// includes reports whether the task other is t or a part of it.
-func (t TaskID) includes(other TaskID) bool {
+// Includes reports whether the task other is t or a part of it.
+func (t TaskID) Includes(other TaskID) bool {
 	return t != "" && strings.HasPrefix(string(other), string(t)) && (len(other) == len(t) || other[len(t)] == '.')
 }
 

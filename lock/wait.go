@@ -51,7 +51,7 @@ func (ds deciders) waitsForItself(a Acquire) error {
 	if a.Task == "" || a.Wait == 0 {
 		return nil
 	}
-	own := func(l Lease) bool { return l.Task.includes(a.Task) }
+	own := func(l Lease) bool { return l.Task.Includes(a.Task) }
 	if !slices.ContainsFunc(ds, func(d *decider) bool { return slices.ContainsFunc(d.record.Leases, own) }) {
 		return nil
 	}

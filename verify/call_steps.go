@@ -157,7 +157,8 @@ func absent(id lock.LeaseID) step {
 	}
 }
 
-// refusalStep requires that the lock justifies the refusal of a call with that lease_id.
+// refusalStep requires that the lock justifies the refusal of a call with that lease_id. One with deadlock says nothing
+// about the lock alone.
 func (t *lockHistory) refusalStep(c *Call, id lock.LeaseID) step {
 	var e *lock.Error
 	if !errors.As(c.Err, &e) || c.Outcome() != Refused {

@@ -20,6 +20,7 @@
 //   - leases of a session end with it;
 //   - a set of locks is granted in one decision, with one token, and its leases end together;
 //   - sets that share two locks have the same order at both;
+//   - a call that is told of a deadlock waited in the circle that its answer shows;
 //   - fenced writes have consecutive versions and never a stale token;
 //   - no token and no lease_id is granted twice, except that the leases of a set share theirs;
 //   - all operations on a lock are linearizable;
@@ -93,6 +94,7 @@
 //
 //   - A read that is older than necessary, but within its own call.
 //   - A service that is slow (other than to subscribers) or refuses what it could grant later.
+//   - A deadlock that is not broken: its calls wait until their time is over.
 //   - Anything about locks that no recorded client uses.
 //   - A renewal decided after the end of its lease by a clock that was read before the end, if no
 //     verification and no other call on the lock showed that the lease had ended.

@@ -210,6 +210,7 @@ func recordCorrect(t *testing.T) verify.History {
 		c.useSharedLocks()
 		c.useSets()
 		c.useSession()
+		c.useTasks()
 		time.Sleep(time.Minute)
 		h = c.rec.History()
 		var err error

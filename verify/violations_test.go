@@ -21,7 +21,7 @@ func TestCorrectHistoryPasses(t *testing.T) {
 			t.Errorf("%s: no cases", c.Name)
 		}
 	}
-	if r.Operations != len(h.Calls) || r.Events != len(h.Events) || r.Locks != 6 {
+	if r.Operations != len(h.Calls) || r.Events != len(h.Events) || r.Locks != 9 {
 		t.Errorf("there were %d operations, %d events and %d locks", r.Operations, r.Events, r.Locks)
 	}
 }
@@ -56,6 +56,7 @@ const (
 	byPromptness   = "subscribers received events promptly"
 	bySets         = "sets are granted whole, and their leases end together"
 	bySetOrder     = "sets have the same order at all their locks"
+	byDeadlocks    = "only calls in a circle are told of a deadlock"
 	bySessions     = "leases end with their sessions, not before and not after"
 	byBlocking     = "blocking reads returned when the lock changed"
 )

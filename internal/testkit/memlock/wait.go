@@ -63,10 +63,14 @@ func leaveOf(a lock.Acquire) lock.Leave {
 	return l
 }
 
-// await waits for a wake-up, the end of the wait or of ctx, or a crash, and returns the next decision.
+// await waits for a wake-up, the time to look for a deadlock, the end of the wait or of ctx, or a crash, and returns the next decision.
 func (r replica) await(ctx context.Context, a lock.Acquire, c call, end <-chan time.Time) (outcome, error) {
 	leave := leaveOf(a)
 	leave.KeepPlace = a.KeepPlace
+	var look <-chan time.Time
+	if a.Task != "" {
+		look = time.After(lookInterval)
+	}
 	select {
 	case <-c.wake:
 		return r.decide(context.Background(), lock.Claim{
@@ -78,9 +82,38 @@ func (r replica) await(ctx context.Context, a lock.Acquire, c call, end <-chan t
 		return r.decide(context.Background(), leave)
 	case <-ctx.Done():
 		return outcome{}, r.cancelWait(ctx, a)
+	case <-look:
+		if names := r.deadlockOf(a.Attachment); names != nil {
+			return r.decide(context.Background(), lock.BreakDeadlock{Locks: names, LeaseID: a.LeaseID, Attachment: a.Attachment})
+		}
+		return outcome{Decision: lock.Decision{Queued: true}}, nil
 	case <-c.crashed:
 		return outcome{}, &lock.Error{Code: lock.ErrUnknownOutcome, Detail: "The replica has crashed. Retry."}
 	}
+}
+
+// lookInterval is the time between two looks of a call with a task for a deadlock whose victim it is.
+const lookInterval = time.Second
+
+// deadlockOf returns the locks of the deadlock whose victim the call is, nil if there is none.
+func (r replica) deadlockOf(a lock.Attachment) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.clock.now()
+	var all []lock.Record
+	for name, s := range r.locks {
+		if len(s.Queue) > 0 {
+			s = r.state(name)
+			s.Leases = s.ActiveLeases(now)
+			all = append(all, s)
+		}
+	}
+	for _, d := range lock.FindDeadlocks(all, now, r.self) {
+		if d.Attachment == a {
+			return d.Locks
+		}
+	}
+	return nil
 }
 
 // A call is a waiting call of a replica.

@@ -1,0 +1,237 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// reasonDeadlock is the reason of the event that removes the victim of a deadlock from a queue.
+const reasonDeadlock = "deadlock"
+
+// An instant is when a deadlock was decided, as seen at one lock.
+type instant struct {
+	at time.Time
+	// revision is that of the event which removed the victim there; zero if the victim did not wait there. Instants of
+	// different locks are equal to setSpread only.
+	revision int64
+}
+
+// isWithin reports whether the instant is between the two events. A nil event is not reached yet.
+func (n instant) isWithin(from, to *lock.Event) bool {
+	if n.revision > 0 {
+		return from.Revision < n.revision && (to == nil || to.Revision >= n.revision)
+	}
+	return !from.At.After(n.at.Add(setSpread)) && (to == nil || !to.At.Before(n.at.Add(-setSpread)))
+}
+
+// A stay is the time in which a call had a place in the queue.
+type stay struct {
+	place    int64
+	from, to *lock.Event // to is nil if it does not end
+}
+
+// stays returns the stays of the holder's calls in the queue. A call whose grant was withdrawn has its place again.
+func (t *lockHistory) stays(holder string) (all []stay) {
+	granted := map[lock.Token]int64{} // the place
+	for i := range t.events {
+		e := &t.events[i]
+		if e.Holder != holder {
+			continue
+		}
+		switch e.Kind {
+		case lock.Queued:
+			all = append(all, stay{place: e.Place, from: e})
+		case lock.Withdrawn:
+			if place := granted[e.Token]; place != 0 {
+				all = append(all, stay{place: place, from: e})
+			}
+		case lock.Granted, lock.Dequeued:
+			granted[e.Token] = e.Place
+			for j := range all {
+				if s := &all[j]; s.place == e.Place && s.to == nil {
+					s.to = e
+				}
+			}
+		}
+	}
+	return all
+}
+
+// requests returns the groups of calls of the holder, none if no call was recorded.
+func (t *lockHistory) requests(holder string) (all []*callGroup) {
+	if t == nil {
+		return nil
+	}
+	for _, r := range t.groups {
+		if r.holder() == holder {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// includesTaskOf reports whether the task of an acquire of r includes that of an acquire of other.
+func (r *callGroup) includesTaskOf(other *callGroup) bool {
+	return slices.ContainsFunc(r.acquires, func(c *Call) bool {
+		task := c.Request.(lock.Acquire).Task
+		return slices.ContainsFunc(other.acquires, func(o *Call) bool { return task.Includes(o.Request.(lock.Acquire).Task) })
+	})
+}
+
+// deadlocks checks that each call which was refused with lock.ErrDeadlock waited in the circle that its answer shows:
+// by the events, each call of the circle waited at that instant, and what it waited for was in its way. What an answer
+// says of calls that were not recorded is taken for true.
+func (x *examination) deadlocks(c *Check) {
+	byName := map[string]*lockHistory{}
+	for _, t := range x.locks {
+		byName[t.name] = t
+	}
+	for _, t := range x.locks {
+		if t.hasEpoch() {
+			continue
+		}
+		for _, call := range t.calls {
+			if !errors.Is(call.Err, lock.ErrDeadlock) || call.whole != nil && t.name != call.whole.members()[0].Name {
+				continue
+			}
+			c.Examined++
+			v := victim{call: call, at: t, locks: byName}
+			v.acquire, _ = call.Request.(lock.Acquire)
+			if what := v.toldWrongly(); what != "" {
+				c.violated(t, fmt.Sprintf("%q was told of a deadlock, but %s.", v.acquire.Holder, what), []*Call{call}, v.removed()...)
+			}
+		}
+	}
+}
+
+// A victim is a call that was refused with lock.ErrDeadlock.
+type victim struct {
+	call    *Call
+	acquire lock.Acquire
+	at      *lockHistory // of its first lock
+	locks   map[string]*lockHistory
+}
+
+// removed returns the events that removed the victim from the queue of its first lock because of a deadlock.
+func (v victim) removed() []*lock.Event { return v.at.deadlocksOf(v.acquire.Holder) }
+
+func (t *lockHistory) deadlocksOf(holder string) (all []*lock.Event) {
+	for i := range t.events {
+		if e := &t.events[i]; e.Kind == lock.Dequeued && e.Reason == reasonDeadlock && e.Holder == holder {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// toldWrongly returns why the refusal is not true, empty if it is true. A call that was sent twice may have been in
+// several deadlocks; one of them justifies the answer.
+func (v victim) toldWrongly() (what string) {
+	var e *lock.Error
+	errors.As(v.call.Err, &e)
+	switch {
+	case v.acquire.Wait == 0:
+		return "it did not ask to wait"
+	case len(e.Cycle) == 0:
+		return "not of its circle"
+	case e.Cycle[0].Holder != v.acquire.Holder:
+		return fmt.Sprintf("the circle begins with %q", e.Cycle[0].Holder)
+	}
+	what = "no event removed it from the queue because of that"
+	for _, r := range v.removed() {
+		when, missing := v.instants(r)
+		if missing != "" {
+			what = "it was not removed from the queue of " + missing
+			continue
+		}
+		if what = v.cycleIsWrong(e.Cycle, r.At, when); what == "" {
+			return ""
+		}
+	}
+	return what
+}
+
+// instants returns when the decision that removed the victim was, by the names of its locks. If another lock of its set
+// has no event of that, it returns its name.
+func (v victim) instants(r *lock.Event) (when map[string]instant, missing string) {
+	when = map[string]instant{v.at.name: {r.At, r.Revision}}
+	if v.call.whole == nil {
+		return when, ""
+	}
+	for _, name := range namesOf(v.call.whole.members())[1:] {
+		all := v.locks[name].deadlocksOf(v.acquire.Holder)
+		i := slices.IndexFunc(all, func(o *lock.Event) bool { return atOnce(*r, *o) })
+		if i < 0 {
+			return nil, name
+		}
+		when[name] = instant{all[i].At, all[i].Revision}
+	}
+	return when, ""
+}
+
+// cycleIsWrong returns what is wrong in the circle, empty for nothing.
+func (v victim) cycleIsWrong(cycle []lock.DeadlockStep, at time.Time, when map[string]instant) string {
+	for i, s := range cycle {
+		n, ok := when[s.Name]
+		if !ok {
+			n = instant{at: at}
+		}
+		next := cycle[(i+1)%len(cycle)]
+		if what := v.locks[s.Name].stepIsWrong(s, n, next, v.locks[next.Name].requests(next.Holder)); what != "" {
+			return what
+		}
+	}
+	return ""
+}
+
+// stepIsWrong returns what is wrong in one step of a circle, empty for nothing. The requests are those of the next
+// step's call.
+func (t *lockHistory) stepIsWrong(s lock.DeadlockStep, n instant, next lock.DeadlockStep, requests []*callGroup) string {
+	if s.Ahead && s.WaitsFor != next.Holder {
+		return fmt.Sprintf("%q waited for %q, not for %q", s.Holder, s.WaitsFor, next.Holder)
+	}
+	if len(t.requests(s.Holder)) == 0 {
+		return ""
+	}
+	own := t.stayAt(s.Holder, n)
+	switch {
+	case own == nil:
+		return fmt.Sprintf("%q did not wait for %s", s.Holder, s.Name)
+	case len(t.requests(s.WaitsFor)) == 0:
+		return ""
+	case s.Ahead:
+		if o := t.stayAt(s.WaitsFor, n); o == nil || o.place >= own.place {
+			return fmt.Sprintf("%q was not ahead of %q in the queue of %s", s.WaitsFor, s.Holder, s.Name)
+		}
+		return ""
+	}
+	held, belongs := false, len(requests) == 0
+	for _, l := range t.leases {
+		if l.holder != s.WaitsFor || l.granted == nil || !n.isWithin(l.granted, l.ended) {
+			continue
+		}
+		held = true
+		belongs = belongs || l.group == nil || slices.ContainsFunc(requests, l.group.includesTaskOf)
+	}
+	switch {
+	case !held:
+		return fmt.Sprintf("%q did not hold %s", s.WaitsFor, s.Name)
+	case !belongs:
+		return fmt.Sprintf("the task of %q, which held %s, does not include that of %q", s.WaitsFor, s.Name, next.Holder)
+	}
+	return ""
+}
+
+// stayAt returns the stay of the holder's call in the queue at that instant, nil if there is none.
+func (t *lockHistory) stayAt(holder string, n instant) *stay {
+	for _, s := range t.stays(holder) {
+		if n.isWithin(s.from, s.to) {
+			return &s
+		}
+	}
+	return nil
+}

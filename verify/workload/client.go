@@ -32,7 +32,9 @@ func (c *client) takeTurns() {
 		p := c.draw(c.number, c.turn)
 		switch p.kind {
 		case useLease:
-			c.useLease(p)
+			if !p.opposite || !c.useOpposite(p) {
+				c.useLease(p)
+			}
 		case useEnded:
 			c.useEndedLease(p)
 		case readLock:

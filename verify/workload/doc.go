@@ -14,6 +14,12 @@
 // Every fifth turn that uses a lease acquires two to four locks together. Each is acquired in a mode of
 // its kind, and each step is about one of them.
 //
+// # Deadlocks
+//
+// One of fifty turns that use a lease acquires two locks one after the other, each such turn in the other order than
+// the one before, so that some of them wait for each other until the service breaks the deadlock. Only a few clients do
+// that at a time, on locks that no other turn uses.
+//
 // # Misuse
 //
 // Clients do what the service must tolerate. They send calls twice, to different replicas;

@@ -50,6 +50,9 @@ type plan struct {
 	end         leaseEnd
 	wakeOffset  time.Duration // relative to the end of the lease, when to stop sleeping
 	rest        time.Duration // pause after the turn
+	opposite    bool          // acquire two locks one after the other instead, see useOpposite
+	hold        time.Duration // from the first of these acquires to the second
+	patience    time.Duration // how long each of them waits
 }
 
 // An otherLock is a further lock of a set.
@@ -111,6 +114,11 @@ func (o Options) draw(client, number int) plan {
 	}
 	if d.oneIn(5) {
 		p.others = o.drawOthers(d, p.lock)
+	}
+	p.opposite = d.oneIn(50)
+	p.hold, p.patience = min(d.between(o.TTL/10, o.TTL/2), minPatience), d.between(minPatience, maxPatience)
+	if o.NeverCancel || o.AbandonLostWaits {
+		p.opposite = false
 	}
 	return p
 }

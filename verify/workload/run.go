@@ -15,7 +15,9 @@ import (
 // A run is the state that all clients share.
 type run struct {
 	Options
+	rec   *verify.Recorder
 	names *names
+	pairs pairs
 	lull  atomic.Pointer[lull] // newest lull; nil before the first
 	base  context.Context      // context of the calls, which outlasts the run
 	over  context.Context      // ends when no further turn may begin
@@ -35,7 +37,7 @@ func Run(ctx context.Context, rec *verify.Recorder, o Options) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
-	r := &run{Options: o, names: newNames(o), base: context.WithoutCancel(ctx)}
+	r := &run{Options: o, rec: rec, names: newNames(o), base: context.WithoutCancel(ctx)}
 	r.over, r.end = context.WithCancelCause(ctx)
 	defer r.end(nil)
 	r.left.Store(int64(o.Operations))
@@ -110,7 +112,7 @@ func (r *run) checkAnswer(verb verify.Verb, via int, err error) {
 
 // expectedErrors are the refusals that calls of the workload can expect.
 var expectedErrors = map[verify.Verb][]lock.Code{
-	verify.Acquire:      {lock.ErrHeld, lock.ErrLeaseLost, lock.ErrSessionLost},
+	verify.Acquire:      {lock.ErrHeld, lock.ErrLeaseLost, lock.ErrSessionLost, lock.ErrDeadlock},
 	verify.Renew:        {lock.ErrLeaseLost, lock.ErrLeaseInSet},
 	verify.Release:      {lock.ErrLeaseLost, lock.ErrLeaseInSet},
 	verify.Revoke:       {lock.ErrTokenMismatch},

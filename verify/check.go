@@ -44,7 +44,7 @@ const (
 	checkSessions     = "leases end with their sessions, not before and not after"
 	checkSets         = "sets are granted whole, and their leases end together"
 	checkSetOrder     = "sets have the same order at all their locks"
-	checkDeadlocks    = "only calls in a circle are told of a deadlock"
+	checkDeadlocks    = "only calls in a circle are refused with deadlock"
 	checkFenced       = "fenced writes have consecutive versions and no stale token"
 	checkUniqueness   = "no token and no lease_id is granted twice"
 	checkLinearizable = "all operations are linearizable"

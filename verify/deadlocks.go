@@ -101,8 +101,8 @@ func (x *examination) deadlocks(c *Check) {
 			c.Examined++
 			v := victim{call: call, at: t, locks: byName}
 			v.acquire, _ = call.Request.(lock.Acquire)
-			if what := v.toldWrongly(); what != "" {
-				c.violated(t, fmt.Sprintf("%q was told of a deadlock, but %s.", v.acquire.Holder, what), []*Call{call}, v.removed()...)
+			if what := v.refutation(); what != "" {
+				c.violated(t, fmt.Sprintf("%q was refused with deadlock, but %s.", v.acquire.Holder, what), []*Call{call}, v.removed()...)
 			}
 		}
 	}
@@ -128,9 +128,9 @@ func (t *lockHistory) deadlocksOf(holder string) (all []*lock.Event) {
 	return all
 }
 
-// toldWrongly returns why the refusal is not true, empty if it is true. A call that was sent twice may have been in
+// refutation returns why the refusal is not true, empty if it is true. A call that was sent twice may have been in
 // several deadlocks; one of them justifies the answer.
-func (v victim) toldWrongly() (what string) {
+func (v victim) refutation() (what string) {
 	var e *lock.Error
 	errors.As(v.call.Err, &e)
 	switch {
@@ -234,4 +234,12 @@ func (t *lockHistory) stayAt(holder string, n instant) *stay {
 		}
 	}
 	return nil
+}
+
+// taskText describes the task of an acquire, empty if there is none.
+func taskText(t lock.TaskID) string {
+	if t == "" {
+		return ""
+	}
+	return ", task " + string(t)
 }

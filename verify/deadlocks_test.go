@@ -20,7 +20,7 @@ func ofTask(task lock.TaskID, name string, mode lock.Mode) lock.Acquire {
 	return lock.Acquire{Name: name, Task: task, Mode: mode}
 }
 
-// inCircle lets the holder wait for a lock as long as needed, and be told of a deadlock if code says so.
+// inCircle lets the holder wait for a lock as long as needed, or until it is refused with the code.
 func (c *harness) inCircle(holder string, code error, a lock.Acquire) {
 	c.t.Helper()
 	a.Wait = 20 * time.Second
@@ -75,9 +75,9 @@ func swapRevisions(a, b *lock.Event) { a.Revision, b.Revision = b.Revision, a.Re
 
 func TestFalseDeadlocksAreFound(t *testing.T) {
 	expectAllFound(t, map[string]mutation{
-		"a call that does not wait is told": {byDeadlocks, func(s editable) {
+		"a call that does not wait is refused": {byDeadlocks, func(s editable) {
 			s.request("nat again", func(a *lock.Acquire) { a.Wait = 0 })
-		}, `"nat again" was told of a deadlock, but it did not ask to wait`},
+		}, `"nat again" was refused with deadlock, but it did not ask to wait`},
 		"the circle is missing": {byDeadlocks, func(s editable) {
 			s.cycle("nat again", func([]lock.DeadlockStep) []lock.DeadlockStep { return nil })
 		}, "but not of its circle"},

@@ -20,7 +20,7 @@
 //   - leases of a session end with it;
 //   - a set of locks is granted in one decision, with one token, and its leases end together;
 //   - sets that share two locks have the same order at both;
-//   - a call that is told of a deadlock waited in the circle that its answer shows;
+//   - a call that is refused with deadlock waited in the circle that its answer shows;
 //   - fenced writes have consecutive versions and never a stale token;
 //   - no token and no lease_id is granted twice, except that the leases of a set share theirs;
 //   - all operations on a lock are linearizable;

@@ -214,10 +214,7 @@ func (c Call) requestText() string {
 		if a.Wait > 0 {
 			text += fmt.Sprintf(", waiting %v", a.Wait)
 		}
-		if a.Task != "" {
-			text += fmt.Sprintf(", task %s", a.Task)
-		}
-		return text + fmt.Sprintf(", ttl %v", a.TTL)
+		return text + taskText(a.Task) + fmt.Sprintf(", ttl %v", a.TTL)
 	case lock.Renew:
 		return "renew " + shortID(a.LeaseID) + ofSet(a.Set)
 	case lock.Release:

@@ -56,7 +56,7 @@ const (
 	byPromptness   = "subscribers received events promptly"
 	bySets         = "sets are granted whole, and their leases end together"
 	bySetOrder     = "sets have the same order at all their locks"
-	byDeadlocks    = "only calls in a circle are told of a deadlock"
+	byDeadlocks    = "only calls in a circle are refused with deadlock"
 	bySessions     = "leases end with their sessions, not before and not after"
 	byBlocking     = "blocking reads returned when the lock changed"
 )

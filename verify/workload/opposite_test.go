@@ -31,16 +31,16 @@ func TestAFewClientsWaitInCircles(t *testing.T) {
 		if err := r.WriteText(&text); err != nil || !r.OK() {
 			t.Errorf("%v: %s", err, text.String())
 		}
-		told, _ := casesOf(r, "only calls in a circle are told of a deadlock")
-		if told < 5 || told != stats.Calls[verify.Acquire]["deadlock"] {
-			t.Errorf("%d calls were told of a deadlock; %d were examined", stats.Calls[verify.Acquire]["deadlock"], told)
+		refused, _ := casesOf(r, "only calls in a circle are refused with deadlock")
+		if refused < 5 || refused != stats.Calls[verify.Acquire]["deadlock"] {
+			t.Errorf("%d calls were refused with deadlock; %d were examined", stats.Calls[verify.Acquire]["deadlock"], refused)
 		}
 		tasks, parts := 0, 0
 		for _, c := range h.Calls {
 			a, ok := c.Request.(lock.Acquire)
 			if !ok || a.Task == "" {
 				if errors.Is(c.Err, lock.ErrDeadlock) {
-					t.Errorf("a call without a task was told of a deadlock: %v", c.Err)
+					t.Errorf("a call without a task was refused with deadlock: %v", c.Err)
 				}
 				continue
 			}
@@ -48,8 +48,8 @@ func TestAFewClientsWaitInCircles(t *testing.T) {
 				parts++
 			}
 		}
-		t.Logf("%d calls in %v, of which %d acquires have a task, %d wait under another lease, and %d are told of a deadlock",
-			stats.Total(), stats.Took, tasks, parts, told)
+		t.Logf("%d calls in %v, of which %d acquires have a task, %d wait under another lease, and %d are refused with deadlock",
+			stats.Total(), stats.Took, tasks, parts, refused)
 		if parts < 20 || tasks > stats.Total()/20 {
 			t.Errorf("of %d calls, %d acquires have a task, and %d wait under another lease", stats.Total(), tasks, parts)
 		}

@@ -102,7 +102,8 @@ func (x *examination) deadlocks(c *Check) {
 			v := victim{call: call, at: t, locks: byName}
 			v.acquire, _ = call.Request.(lock.Acquire)
 			if what := v.refutation(); what != "" {
-				c.violated(t, fmt.Sprintf("%q was refused with deadlock, but %s.", v.acquire.Holder, what), []*Call{call}, v.removed()...)
+				c.violated(t, fmt.Sprintf("%q was refused with deadlock, but %s.", v.acquire.Holder, what), []*Call{call},
+					v.removed()...)
 			}
 		}
 	}
@@ -190,7 +191,8 @@ func (v victim) cycleIsWrong(cycle []lock.DeadlockStep, at time.Time, when map[s
 
 // stepIsWrong returns what is wrong in one step of a circle, empty for nothing. The requests are those of the next
 // step's call.
-func (t *lockHistory) stepIsWrong(s lock.DeadlockStep, n instant, next lock.DeadlockStep, requests []*callGroup) string {
+func (t *lockHistory) stepIsWrong(s lock.DeadlockStep, n instant, next lock.DeadlockStep,
+	requests []*callGroup) string {
 	if s.Ahead && s.WaitsFor != next.Holder {
 		return fmt.Sprintf("%q waited for %q, not for %q", s.Holder, s.WaitsFor, next.Holder)
 	}

@@ -80,6 +80,17 @@ var mutations = map[string]func(*verify.History, *rand.Rand) bool{
 		refuse(c, lock.Error{Code: lock.ErrHeld, Holder: c.Request.(lock.Acquire).Holder})
 		return true
 	},
+	"a refusal with deadlock in place of lock_held": func(h *verify.History, rnd *rand.Rand) bool {
+		c := anyCall(h, rnd,
+			func(c verify.Call) bool { return c.Verb == verify.Acquire && errors.Is(c.Err, lock.ErrHeld) })
+		if c == nil {
+			return false
+		}
+		a := c.Request.(lock.Acquire)
+		refuse(c, lock.Error{Code: lock.ErrDeadlock, Cycle: []lock.DeadlockStep{
+			{Name: a.Names()[0], Holder: a.Holder, WaitsFor: "a client that is not recorded"}}})
+		return true
+	},
 	"a renewal in place of lease_lost": func(h *verify.History, rnd *rand.Rand) bool {
 		c := anyCall(h, rnd,
 			func(c verify.Call) bool { return c.Verb == verify.Renew && errors.Is(c.Err, lock.ErrLeaseLost) })

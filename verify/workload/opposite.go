@@ -29,8 +29,8 @@ type pairs struct {
 // maxOpposite returns how many clients may take such a turn at a time: they mostly wait, so the others make the calls.
 func (o Options) maxOpposite() int64 { return max(2, int64(o.Clients)/8) }
 
-// useOpposite acquires two locks one after the other, in the other order than the turn before. The second acquire is of a
-// part of the task of the first lease, which is renewed meanwhile. It returns false if enough clients do that.
+// useOpposite acquires two locks one after the other, in the other order than the turn before. The second acquire is of
+// a part of the task of the first lease, which is renewed meanwhile. It returns false if enough clients do that.
 func (c *client) useOpposite(p plan) bool {
 	defer c.pairs.active.Add(-1)
 	if c.pairs.active.Add(1) > c.maxOpposite() {

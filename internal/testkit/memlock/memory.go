@@ -99,30 +99,11 @@ func (r replica) decide(ctx context.Context, c lock.Command) (outcome, error) {
 	r.expireSessions()
 	began := time.Now()
 	d := r.apply(c)
-	if d.Queued {
-		r.breakDeadlocks()
-	}
 	for ready := d.Ready; len(ready) > 0; { // without them, decisions could be read in which a set is not granted yet
 		next := r.apply(lock.Sweep{Locks: ready[0]})
 		ready = append(ready[1:], next.Ready...)
 	}
 	return outcome{d, began}, d.Err
-}
-
-// breakDeadlocks refuses the victims of deadlocks. The caller holds the mutex.
-func (r replica) breakDeadlocks() {
-	var locks []lock.Record
-	for name := range r.locks {
-		if state := r.state(name); len(state.Queue) > 0 {
-			locks = append(locks, state)
-		}
-	}
-	for _, found := range lock.FindDeadlocks(locks, r.clock.now(), r.self) {
-		d := r.apply(lock.BreakDeadlock{Locks: found.Locks, LeaseID: found.Victim, Attachment: found.Attachment})
-		if c, waits := r.calls[found.Attachment]; waits && d.Err != nil {
-			c.refused <- d.Err
-		}
-	}
 }
 
 // apply decides c and stores what was decided. The caller holds the mutex.

@@ -77,8 +77,6 @@ func (r replica) await(ctx context.Context, a lock.Acquire, c call, end <-chan t
 		return r.decide(context.Background(), lock.Claim{
 			Name: leave.Name, Set: leave.Set, LeaseID: a.LeaseID, Attachment: a.Attachment, SessionID: a.SessionID,
 		})
-	case err := <-c.refused:
-		return outcome{}, err
 	case <-end:
 		return r.decide(context.Background(), leave)
 	case <-ctx.Done():
@@ -121,7 +119,6 @@ func (r replica) deadlockOf(a lock.Attachment) []string {
 type call struct {
 	self    lock.Replica
 	wake    chan struct{} // signals a grant
-	refused chan error    // receives the refusal of a call that a deadlock has ended
 	crashed chan struct{} // closed when the replica crashes
 }
 
@@ -129,7 +126,7 @@ type call struct {
 func (r replica) register(a lock.Attachment) call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := call{self: r.self, wake: make(chan struct{}, 1), refused: make(chan error, 1), crashed: make(chan struct{})}
+	c := call{self: r.self, wake: make(chan struct{}, 1), crashed: make(chan struct{})}
 	r.calls[a] = c
 	return c
 }

@@ -541,9 +541,8 @@ class Paddock:
                   of ttl; the default is a tenth of ttl, at most 5 seconds
         session   the session that keeps the lease alive, from hold_session. ttl, grace and margin are then those of the
                   session, and on_renewed is not called. Raises SessionLost if the session has ended
-        task_id   the thread of work, by which the service finds deadlocks. By default a part of the task of the with
-                  statement around it (contextvars) or of PADDOCK_TASK, or else a new one. Raises Deadlock if calls that
-                  hold locks wait for each other in a circle and this one must give way: release what you hold
+        task_id   the thread of work, by which the service finds deadlocks; then Deadlock. The default is a part of the
+                  task of the with statement around it or of PADDOCK_TASK, or else a new one
         on_state  is called with held, at_risk or lost, and the error that caused it. Renewals wait until it returns
         on_lost   is called with the loss, from another thread
         on_acquired  is called when the acquire has ended, with the seconds that it took and its error; for metrics

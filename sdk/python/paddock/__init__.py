@@ -568,9 +568,7 @@ class Paddock:
             raise
         try:
             _call(str(name), on_acquired, self.clock() - began, None)
-            lease = Lease(self, grant, margin, on_state, on_lost, interrupt_main, on_renewed, session)
-            lease.task_id = want["task_id"]
-            return lease
+            return Lease(self, grant, margin, on_state, on_lost, interrupt_main, on_renewed, session, want["task_id"])
         except BaseException:
             _abandon(self, name, grant.lease_id)
             raise
@@ -947,7 +945,7 @@ class Lease(_Renewed):
 
     def __init__(self, paddock: Paddock, grant: Grant, margin: float, on_state: Optional[Callable[..., object]],
                  on_lost: Optional[Callable[..., object]], interrupt_main: bool, on_renewed: Optional[Callable[..., object]] = None,
-                 session: Optional[Session] = None) -> None:
+                 session: Optional[Session] = None, task_id: str = "") -> None:
         self.name: str = grant.name
         self.token: int = grant.token
         self.slot: int = grant.slot
@@ -958,6 +956,7 @@ class Lease(_Renewed):
         if session is not None:
             self._OVERDUE = "The lease has reached its max_hold. Stop the work; to continue, acquire again."
         super().__init__(", ".join(grant.tokens), paddock, grant, margin, on_state, on_lost, interrupt_main, on_renewed)
+        self.task_id = task_id
         if session is None:
             self._start()
             return

@@ -112,16 +112,21 @@ func (x decisionCheck) checkEnded() error {
 	return nil
 }
 
-// checkHeld: how long the lease was held is told, to its end.
+// checkHeld: how long the lease was held is told, to its end. A second end is of a grant after a withdrawal, to the same
+// call and perhaps with the token of the same readers.
 func (x decisionCheck) checkHeld(l lock.Lease) error {
 	for _, e := range x.Ended {
 		end := x.Now
 		if e.How == lock.Expired {
 			end = l.EndsAt()
 		}
-		if e.ID == l.ID && e.Token == l.Token && (e.Mode != l.Mode || e.Held != end.Sub(l.AcquiredAt)) {
+		if e.ID != l.ID || e.Token != l.Token {
+			continue
+		}
+		if e.Mode != l.Mode || e.Held != end.Sub(l.AcquiredAt) {
 			return fmt.Errorf("%v has ended, and Ended has %+v", l, e)
 		}
+		return nil
 	}
 	return nil
 }

@@ -91,7 +91,11 @@ func (b BreakDeadlock) Apply(v View) Decision {
 	ds := newDeciders(v)
 	for _, d := range ds.deadlocks() {
 		if d.Victim == b.LeaseID && d.Attachment == b.Attachment {
-			ds.removeWaiters(b.LeaseID, reasonDeadlock)
+			for _, d := range ds {
+				if w, waits := d.waiter(b.LeaseID); waits && w.Attachment == b.Attachment {
+					d.dequeue(w, reasonDeadlock)
+				}
+			}
 			ds.promote()
 			return ds.finish(DeadlockError(d.Cycle))
 		}

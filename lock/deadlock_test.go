@@ -12,7 +12,8 @@ import (
 )
 
 // A deadlockScene is locks with leases and waiters, built by calls. A call is written "task mode name", or
-// "task mode name,name" for a set; its LeaseID is its number. Modes are exclusive, shared, and permit with capacity 2.
+// "task mode name,name" for a set, or "task mode+mode name,name" if its locks have two modes; its LeaseID is its number.
+// Modes are exclusive, shared, and permit with capacity 2.
 type deadlockScene struct {
 	*largeSet
 	calls []lock.Acquire
@@ -37,7 +38,11 @@ func (s *deadlockScene) call(text string) lock.Decision {
 		TTL: time.Hour, Wait: lock.MaxWait,
 	}
 	for _, name := range strings.Split(f[2], ",") {
-		m := lock.Member{Name: name, Mode: lock.ModeOf(f[1])}
+		mode, _, _ := strings.Cut(f[1], "+")
+		if _, last, mixed := strings.Cut(f[1], "+"); mixed && len(a.Set) > 0 {
+			mode = last
+		}
+		m := lock.Member{Name: name, Mode: lock.ModeOf(mode)}
 		if m.Mode == lock.Permit {
 			m.Capacity = 2
 		}
@@ -87,7 +92,7 @@ var deadlockScenes = map[string]struct {
 		[]string{"t exclusive a", "u exclusive b", "v exclusive c", "t exclusive b", "u exclusive c", "v exclusive a"},
 		6, "h6 a h1, h4 b h2, h5 c h3",
 	},
-	"one who waits for the circle is no victim": {
+	"a call that waits for the circle is no victim": {
 		[]string{"t exclusive a", "u exclusive b", "t exclusive b", "u exclusive a", "v exclusive a"}, 4, "h4 a h1, h3 b h2",
 	},
 	"readers of one lock and writers of the other": {
@@ -105,6 +110,12 @@ var deadlockScenes = map[string]struct {
 	},
 	"a set": {
 		[]string{"t exclusive a", "u exclusive b", "t exclusive b,c", "u exclusive a,c"}, 4, "h4 a h1, h3 b h2",
+	},
+	"stuck at one lock of a set, with a free permit at the other one": {
+		[]string{
+			"s exclusive y", "t permit a", "v permit a", "m exclusive b", "n exclusive c", "m exclusive c", "n exclusive b",
+			"s permit+exclusive a,b", "t exclusive y",
+		}, 7, "h7 b h4, h6 c h5",
 	},
 	"behind a set": {[]string{"t exclusive a", "- exclusive a,b", "t exclusive b"}, 3, "h3 b h2>, h2 a h1"},
 }
@@ -240,6 +251,24 @@ func TestACallThatWaitsForItselfIsToldAtOnce(t *testing.T) {
 				t.Error("a try is told of a deadlock")
 			}
 		})
+	}
+}
+
+// TestOnlyTheVictimsCallIsRemoved: another call has the same lease_id, at another lock of the circle.
+func TestOnlyTheVictimsCallIsRemoved(t *testing.T) {
+	t.Parallel()
+	s := newDeadlockScene(t, "t exclusive a", "u exclusive b", "t exclusive b", "u exclusive a")
+	d := lock.FindDeadlocks(s.records(), s.now, 1)[0]
+	r := s.locks["b"]
+	other := *r.Queue[0]
+	other.Place, other.Lease.ID, other.Attachment, other.Lease.Task = other.Place+1, d.Victim, 99, ""
+	r.Queue = append(slices.Clone(r.Queue), &other)
+	s.locks["b"] = r
+	if out := s.do(lock.BreakDeadlock{Locks: d.Locks, LeaseID: d.Victim, Attachment: d.Attachment}); !errors.Is(out.Err, lock.ErrDeadlock) {
+		t.Fatalf("the victim is answered with %v", out.Err)
+	}
+	if n := len(s.locks["b"].Queue); n != 2 {
+		t.Errorf("%d calls wait for b, want both", n)
 	}
 }
 

@@ -149,9 +149,14 @@ func (g *waitGraph) isStuckAt(p place) bool {
 			break
 		}
 	}
+	return g.leasesStay(p)
+}
+
+// leasesStay reports whether stuck calls keep enough of the leases for the call of p not to be granted the lock.
+func (g *waitGraph) leasesStay(p place) bool {
 	stays := func(l *Lease) bool { return slices.ContainsFunc(g.byTask[l.Task], (*stuckCall).isStuck) }
 	if p.anyOf {
-		return !slices.ContainsFunc(p.blocking, func(l *Lease) bool { return !stays(l) })
+		return len(p.blocking) > 0 && !slices.ContainsFunc(p.blocking, func(l *Lease) bool { return !stays(l) })
 	}
 	return slices.ContainsFunc(p.blocking, stays)
 }
@@ -166,6 +171,9 @@ type obstacle struct {
 // or all of them. The nearest one waits for the others.
 func (g *waitGraph) obstacles(c *stuckCall, all bool) (found []obstacle) {
 	for _, p := range c.places {
+		if !g.leasesStay(p) {
+			continue // the call may be stuck at another of its locks
+		}
 		for _, l := range p.blocking {
 			for _, other := range g.under(l) {
 				step := DeadlockStep{Name: p.record.Name, Holder: p.waiter.Lease.Holder, WaitsFor: l.Holder}

@@ -46,10 +46,7 @@ func TestACircleOfTwoReplicasHasOneVictim(t *testing.T) {
 			if err := waits[victim].err; !errors.As(err, &e) || e.Code != lock.ErrDeadlock || len(e.Cycle) != n {
 				t.Fatalf("it was answered with %v", err)
 			}
-			if time.Sleep(time.Second); slices.IndexFunc(waits[victim+1:], (*wait).isOver) >= 0 || slices.IndexFunc(waits[:victim], (*wait).isOver) >= 0 {
-				t.Error("another call was told as well")
-			}
-			for i := range n {
+			for i := range n { // the others were not refused
 				at := (victim + n - i) % n
 				if i > 0 {
 					mustRelease(t, replicas[1], waits[at].granted(t))

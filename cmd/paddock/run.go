@@ -71,8 +71,8 @@ those of the first lock in the order of names. PADDOCK_LOCKS has the names of al
 PADDOCK_FENCING_TOKENS and PADDOCK_SLOTS have the value of each lock, such as "accounts:17=41 accounts:42=41". All locks
 have the same token, except a shared lock that joins other readers.
 
-PADDOCK_TASK names the thread of work, so that the service finds deadlocks. If the command runs paddock for a second
-lock while others wait in a circle for each other, the call that joined last is refused (75) and told the circle.
+PADDOCK_TASK names the thread of work, so that the service finds deadlocks. If calls that hold locks wait for each other
+in a circle, one of them is refused with exit code 75 and a description of the circle.
 
 The command has the standard input and outputs of paddock, and its own process group. SIGTERM, SIGINT, SIGHUP, SIGQUIT,
 SIGUSR1 and SIGUSR2 are passed on to that group. A SIGHUP or SIGINT that was ignored when paddock started stays ignored,

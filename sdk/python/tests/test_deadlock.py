@@ -4,9 +4,9 @@ import os
 import threading
 from unittest import mock
 
-from service import BOUND, ServiceTest, in_threads
+from service import BOUND, ServiceTest, eventually, in_threads
 
-from paddock import Deadlock, InvalidRequest, LockHeld, Paddock
+from paddock import Deadlock, InvalidRequest, LockHeld
 
 
 class DeadlockTest(ServiceTest):
@@ -49,8 +49,7 @@ class DeadlockTest(ServiceTest):
             with self.paddock.hold(self.b, task_id=part + ".1") as one:
                 waits = threading.Thread(target=lambda: self.paddock.hold(self.b, wait=None, task_id=part + ".2").release())
                 waits.start()
-                while not self.paddock.lock(self.b)["waiters"]:
-                    pass
+                eventually(lambda: self.paddock.lock(self.b)["waiters"], "it does not wait")
                 one.release()
                 waits.join(BOUND)
                 self.assertFalse(waits.is_alive())

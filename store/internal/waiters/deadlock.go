@@ -113,8 +113,8 @@ func (r *Registry) readSuspects(ctx context.Context, names []string) (locks []lo
 	return locks, now, nil
 }
 
-// inCircles returns the names from which and to which a circle leads, at most maxSuspects: it removes those that
-// nothing leads to, or that lead to nothing, until none is left.
+// inCircles returns the names that are in a circle or between two circles, at most maxSuspects. It removes names that
+// nothing leads to, and names that lead to nothing, until there are none.
 func inCircles(next map[string]map[string]bool) []string {
 	for again := true; again; {
 		again = false

@@ -756,7 +756,8 @@ class _Renewed:
         self._failure: Optional[Exception] = None
         self._pid, self._release_done, self._notify_lock = os.getpid(), False, threading.RLock()
         self._interrupt_main, self._armed = interrupt_main, False
-        self.task_id, self._outer_tasks = "", []  # of a lease: its thread of work, and those around the with statements
+        self.task_id: str = ""  # of a lease: its thread of work
+        self._outer_tasks: List[str] = []  # those around the with statements
         self._update(grant)
 
     def _start(self) -> None:

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -20,23 +21,19 @@ import (
 )
 
 // An api implements the operations of openapi.yaml: decode, call the Service, reply.
-type api struct {
-	*Server
-	document document
-}
+type api struct{ *Server }
 
 var _ openapi.ServerInterface = (*api)(nil)
 
-// A document is openapi.yaml in both of its forms.
-type document struct{ yaml, json []byte }
-
-func newAPI(s *Server) *api {
+// documentJSON returns openapi.yaml as JSON. It is converted when first asked for: that takes longer than all else that a
+// server does at its start.
+var documentJSON = sync.OnceValue(func() []byte {
 	json, err := yaml.YAMLToJSON(paddock.OpenAPI)
 	if err != nil {
 		panic(fmt.Sprintf("the embedded openapi.yaml is not YAML: %v", err))
 	}
-	return &api{Server: s, document: document{yaml: paddock.OpenAPI, json: json}}
-}
+	return json
+})
 
 // AcquireLock acquires a lock, or waits for it.
 func (a *api) AcquireLock(w http.ResponseWriter, r *http.Request, name wire.Name) {

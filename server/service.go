@@ -15,6 +15,7 @@ import (
 	"github.com/swaggest/swgui"
 	"github.com/swaggest/swgui/v5emb"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -90,12 +91,12 @@ func (a *api) Version(w http.ResponseWriter, r *http.Request) {
 
 // OpenapiYAML returns openapi.yaml unchanged.
 func (a *api) OpenapiYAML(w http.ResponseWriter, r *http.Request) {
-	a.writeText(w, r, "application/yaml", a.document.yaml)
+	a.writeText(w, r, "application/yaml", paddock.OpenAPI)
 }
 
 // OpenapiJSON returns openapi.yaml as JSON.
 func (a *api) OpenapiJSON(w http.ResponseWriter, r *http.Request) {
-	a.writeText(w, r, "application/json", a.document.json)
+	a.writeText(w, r, "application/json", documentJSON())
 }
 
 // docsFiles are the files that the page under /docs/ loads.

@@ -68,9 +68,9 @@ type View struct {
 func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
 	v := View{Rows: make(map[string]*Row, len(l.Names)), Ended: make(map[lock.LeaseRef]lock.Event, len(l.Ended))}
 	b := &pgx.Batch{}
-	text := sqlLook
+	text := sqlLook()
 	if l.Lock {
-		text = sqlLookLock
+		text = sqlLookLock()
 		b.Queue(database.Begin)
 	}
 	if l.Pooled {
@@ -145,7 +145,7 @@ func Draw(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, n int) (tokens []l
 // queueDraw queues the drawing of n tokens, or as many as the sequence has. It fails if these are fewer than least.
 // Tokens of another server than that of e are thrown away.
 func queueDraw(b *pgx.Batch, n, least int, e *epoch.Epoch, tokens *[]lock.Token) {
-	b.Queue(sqlDraw, n, least, int64(lock.MaxToken)).QueryRow(func(row pgx.Row) error {
+	b.Queue(sqlDraw(), n, least, int64(lock.MaxToken)).QueryRow(func(row pgx.Row) error {
 		var started time.Time
 		err := row.Scan(&started, tokens)
 		if !started.Equal(e.Started) {
@@ -157,10 +157,10 @@ func queueDraw(b *pgx.Batch, n, least int, e *epoch.Epoch, tokens *[]lock.Token)
 
 // LockedElsewhere returns those of the names whose records other sessions have locked, and those that have no record.
 func LockedElsewhere(ctx context.Context, db *database.DB, names []string) (locked, missing []string, err error) {
-	if locked, err = readNames(ctx, db, sqlLockedNow, names); err != nil {
+	if locked, err = readNames(ctx, db, sqlLockedNow(), names); err != nil {
 		return nil, nil, err
 	}
-	known, err := readNames(ctx, db, sqlKnown, names)
+	known, err := readNames(ctx, db, sqlKnown(), names)
 	slices.Sort(known)
 	missing = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		_, found := slices.BinarySearch(known, name)
@@ -199,7 +199,7 @@ func (v *View) queueEndings(b *pgx.Batch, ended []Ending) {
 	for i, e := range ended {
 		keys[i], names[i] = int64(e.Ref), e.Name
 	}
-	b.Queue(sqlEndings, keys, names).Query(func(rows pgx.Rows) error {
+	b.Queue(sqlEndings(), keys, names).Query(func(rows pgx.Rows) error {
 		var ref lock.LeaseRef
 		var id int64
 		var at time.Time
@@ -230,7 +230,7 @@ func (v *View) readParts(ctx context.Context, conn *pgx.Conn, assumeAlive time.D
 	if len(names) == 0 {
 		return nil
 	}
-	rows, err := conn.Query(ctx, sqlParts, names, xmins)
+	rows, err := conn.Query(ctx, sqlParts(), names, xmins)
 	if err != nil {
 		return err
 	}

@@ -29,14 +29,14 @@ type planned struct {
 // package database.
 func decisions() map[string]planned {
 	all := map[string]planned{
-		"look":          {sqlLook, []string{byName}},
-		"look, locking": {sqlLookLock, []string{byName, "LockRows"}},
-		"parts":         {sqlParts, []string{byName, "Index Cond: (name = (n.name)::text)", "Index Cond: (id = p.replica)"}},
-		"endings":       {sqlEndings, []string{"Index Cond: (key = n.key)", "Index Cond: (id = (k.id / 4096))"}},
-		"draw":          {sqlDraw, nil},
+		"look":          {sqlLook(), []string{byName}},
+		"look, locking": {sqlLookLock(), []string{byName, "LockRows"}},
+		"parts":         {sqlParts(), []string{byName, "Index Cond: (name = (n.name)::text)", "Index Cond: (id = p.replica)"}},
+		"endings":       {sqlEndings(), []string{"Index Cond: (key = n.key)", "Index Cond: (id = (k.id / 4096))"}},
+		"draw":          {sqlDraw(), nil},
 	}
 	for v, text := range sqlSwaps {
-		p := planned{text, []string{recordTID, "epochs_pkey"}}
+		p := planned{text(), []string{recordTID, "epochs_pkey"}}
 		if v.Single {
 			p.want[0] = onlyTID
 		}
@@ -55,12 +55,28 @@ func decisions() map[string]planned {
 func reads() map[string]planned {
 	page := "Index Cond: ((name > $1) AND (name >= $2) AND (name < $3))"
 	return map[string]planned{
-		"locked":      {sqlLockedNow, []string{"(name = ANY ($1))"}},
-		"known":       {sqlKnown, []string{"(name = ANY ($1))"}},
-		"read":        {sqlRead, []string{page}},
-		"read, queue": {sqlReadQueue, []string{page}},
-		"fence":       {sqlFence, []string{"Index Cond: (name = $1)"}},
-		"slot":        {sqlSlot, []string{"Index Cond: ((name = $1) AND (slot = $2) AND (place = 0))"}},
+		"locked":      {sqlLockedNow(), []string{"(name = ANY ($1))"}},
+		"known":       {sqlKnown(), []string{"(name = ANY ($1))"}},
+		"read":        {sqlRead(), []string{page}},
+		"read, queue": {sqlReadQueue(), []string{page}},
+		"fence":       {sqlFence(), []string{"Index Cond: (name = $1)"}},
+		"slot":        {sqlSlot(), []string{"Index Cond: ((name = $1) AND (slot = $2) AND (place = 0))"}},
+	}
+}
+
+// ofSessions are the statements about sessions, whose plans are not checked.
+func ofSessions() map[string]planned {
+	return map[string]planned{
+		"sessions":          {sqlSessions(), nil},
+		"expire_sessions":   {sqlExpireSessions(), nil},
+		"locked_sessions":   {sqlLockedSessions(), nil},
+		"sessions_of":       {sqlSessionsOf(), nil},
+		"lock_sessions":     {sqlLockSessions(), nil},
+		"open_session":      {sqlOpenSession(), nil},
+		"save_session":      {sqlSaveSession(), nil},
+		"count_of_sessions": {sqlCountOfSessions(), nil},
+		"locks_of_session":  {sqlLocksOfSession(), nil},
+		"left_of_sessions":  {sqlLeftOfSessions(), nil},
 	}
 }
 
@@ -68,7 +84,7 @@ func reads() map[string]planned {
 func TestStatementsPrepare(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Conn(t)
-	for _, all := range []map[string]planned{decisions(), reads()} {
+	for _, all := range []map[string]planned{decisions(), reads(), ofSessions()} {
 		for name, p := range all {
 			if _, err := conn.Prepare(t.Context(), name, p.text); err != nil {
 				t.Errorf("%s: %v", name, err)

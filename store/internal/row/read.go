@@ -49,9 +49,9 @@ type Querier interface {
 // Read returns the locks of the range, without locking them. assumeAlive is for how long from now on the replica of
 // each waiter counts as alive, at least.
 func (r Range) Read(ctx context.Context, from Querier, assumeAlive time.Duration) (all []Reading, err error) {
-	text := sqlRead
+	text := sqlRead()
 	if r.Queue {
-		text = sqlReadQueue
+		text = sqlReadQueue()
 	}
 	rows, err := from.Query(ctx, text, r.After, r.from, r.to, r.Limit, r.Active)
 	if err != nil {
@@ -100,7 +100,7 @@ func addSessions(ctx context.Context, from Querier, all []Reading) error {
 // QueueFence queues the statement that locks the lock's row until the transaction ends, and returns its newest token,
 // zero for a lock that was never used.
 func QueueFence(b *pgx.Batch, name string, token *lock.Token) {
-	b.Queue(sqlFence, name).QueryRow(func(row pgx.Row) error {
+	b.Queue(sqlFence(), name).QueryRow(func(row pgx.Row) error {
 		if err := row.Scan(token); !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
@@ -116,7 +116,7 @@ func AddSessions(ctx context.Context, from Querier, r *lock.Record, now time.Tim
 	sessions, err := ReadSessions(ctx, from, refs)
 	if err == nil && sessions.Undecided(now) {
 		var rows pgx.Rows
-		if rows, err = from.Query(ctx, sqlLockSessions, refs); err == nil {
+		if rows, err = from.Query(ctx, sqlLockSessions(), refs); err == nil {
 			sessions, err = scanSessions(rows)
 		}
 	}
@@ -127,7 +127,7 @@ func AddSessions(ctx context.Context, from Querier, r *lock.Record, now time.Tim
 // QueueSlot queues the reading of the lease in a slot from 1 on. If there is one, it is added to the record;
 // AddSessions completes it.
 func QueueSlot(b *pgx.Batch, name string, slot int, r *lock.Record) {
-	b.Queue(sqlSlot, name, slot).Query(func(rows pgx.Rows) error {
+	b.Queue(sqlSlot(), name, slot).Query(func(rows pgx.Rows) error {
 		var p part
 		_, err := pgx.ForEachRow(rows, values(p.columns(nil)), func() error { return p.addTo(r, time.Time{}, 0) })
 		return err

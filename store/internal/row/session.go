@@ -122,7 +122,7 @@ func ReadSessions(ctx context.Context, from Querier, refs []lock.SessionRef) (Se
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	rows, err := from.Query(ctx, sqlSessions, refs)
+	rows, err := from.Query(ctx, sqlSessions(), refs)
 	if err != nil {
 		return nil, err
 	}
@@ -142,13 +142,13 @@ func scanSessions(rows pgx.Rows) (Sessions, error) {
 // ExpireSessions records the end of those of the sessions that are over. It does nothing on another server than that
 // of e, or in another epoch.
 func ExpireSessions(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, refs []lock.SessionRef) error {
-	_, err := conn.Exec(ctx, sqlExpireSessions, refs, e.Started, e.Number)
+	_, err := conn.Exec(ctx, sqlExpireSessions(), refs, e.Started, e.Number)
 	return err
 }
 
 // QueueLockedSession queues the locking of the session's row until the transaction ends, and its reading into s.
 func QueueLockedSession(b *pgx.Batch, ref lock.SessionRef, s **lock.Session) {
-	b.Queue(sqlLockSessions, []lock.SessionRef{ref}).Query(func(rows pgx.Rows) error {
+	b.Queue(sqlLockSessions(), []lock.SessionRef{ref}).Query(func(rows pgx.Rows) error {
 		all, err := scanSessions(rows)
 		if one, found := all[ref]; found {
 			*s = &one
@@ -160,7 +160,7 @@ func QueueLockedSession(b *pgx.Batch, ref lock.SessionRef, s **lock.Session) {
 // SessionsLockedElsewhere returns those of the sessions, and those of the names with leases or waiters of sessions,
 // whose sessions' rows other transactions have locked.
 func SessionsLockedElsewhere(ctx context.Context, db *database.DB, refs []lock.SessionRef, all []string) (locked []lock.SessionRef, names []string, err error) {
-	rows, err := db.Rest.Query(ctx, sqlLockedSessions, all, refs)
+	rows, err := db.Rest.Query(ctx, sqlLockedSessions(), all, refs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -176,12 +176,12 @@ func SessionsLockedElsewhere(ctx context.Context, db *database.DB, refs []lock.S
 }
 
 // QueueSessionsOf queues the locking of the rows of the sessions that have a lease of the lock.
-func QueueSessionsOf(b *pgx.Batch, name string) { b.Queue(sqlSessionsOf, name) }
+func QueueSessionsOf(b *pgx.Batch, name string) { b.Queue(sqlSessionsOf(), name) }
 
 // QueueOpenSession queues the writing of a new session. lost is set if there is one already; then nothing is written.
 func QueueOpenSession(b *pgx.Batch, s lock.Session, lost *bool) {
 	stored := storeSession(s)
-	b.Queue(sqlOpenSession, values(stored.columns())...).Query(func(rows pgx.Rows) error {
+	b.Queue(sqlOpenSession(), values(stored.columns())...).Query(func(rows pgx.Rows) error {
 		*lost = !rows.Next()
 		rows.Close()
 		return rows.Err()
@@ -192,7 +192,7 @@ func QueueOpenSession(b *pgx.Batch, s lock.Session, lost *bool) {
 // kept for when its leases are ended.
 func QueueSaveSession(b *pgx.Batch, s lock.Session, skipGrace bool) {
 	stored := storeSession(s)
-	b.Queue(sqlSaveSession, append(values(stored.columns()), skipGrace)...)
+	b.Queue(sqlSaveSession(), append(values(stored.columns()), skipGrace)...)
 }
 
 // A SessionCount is how many leases and places a session has.
@@ -203,7 +203,7 @@ type SessionCounts map[lock.SessionRef]SessionCount
 
 // Queue queues the counting of what the sessions have.
 func (c SessionCounts) Queue(b *pgx.Batch, refs ...lock.SessionRef) {
-	b.Queue(sqlCountOfSessions, refs, ofSession).Query(func(rows pgx.Rows) error {
+	b.Queue(sqlCountOfSessions(), refs, ofSession).Query(func(rows pgx.Rows) error {
 		var ref lock.SessionRef
 		var n SessionCount
 		_, err := pgx.ForEachRow(rows, []any{&ref, &n.Leases, &n.Places}, func() error {
@@ -216,7 +216,7 @@ func (c SessionCounts) Queue(b *pgx.Batch, refs ...lock.SessionRef) {
 
 // LocksOfSession returns leases and places of the session, in the order of lock.SessionLock.Compare.
 func LocksOfSession(ctx context.Context, from Querier, ref lock.SessionRef, limit int) ([]lock.SessionLock, error) {
-	rows, err := from.Query(ctx, sqlLocksOfSession, ref, limit, ofSession)
+	rows, err := from.Query(ctx, sqlLocksOfSession(), ref, limit, ofSession)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +231,7 @@ type LeftLock struct {
 
 // LeftOfSessions returns locks of which the sessions have leases or waiters.
 func LeftOfSessions(ctx context.Context, from Querier, refs []lock.SessionRef, limit int) ([]LeftLock, error) {
-	rows, err := from.Query(ctx, sqlLeftOfSessions, refs, limit, ofSession)
+	rows, err := from.Query(ctx, sqlLeftOfSessions(), refs, limit, ofSession)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"strings"
+	"sync"
 	"text/template"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -40,6 +41,12 @@ var (
 
 // swapParameters is the number of parameters of swap.sql before the arrays.
 const swapParameters = 8
+
+// statement returns a function that returns the statement of the file as it is for the variant. The first call renders
+// it: every paddock command would spend several milliseconds at its start if all were rendered there.
+func statement(name string, v variant) func() string {
+	return sync.OnceValue(func() string { return render(name, v) })
+}
 
 // render returns the statement of the file as it is for the variant.
 func render(name string, v variant) string {
@@ -156,42 +163,42 @@ func list(columns []column, format func(int, column) string) string {
 }
 
 var (
-	sqlLook      = render("look", variant{})
-	sqlLookLock  = render("look", variant{Lock: true})
-	sqlParts     = render("parts", variant{})
-	sqlEndings   = render("endings", variant{})
-	sqlDraw      = render("draw", variant{})
+	sqlLook      = statement("look", variant{})
+	sqlLookLock  = statement("look", variant{Lock: true})
+	sqlParts     = statement("parts", variant{})
+	sqlEndings   = statement("endings", variant{})
+	sqlDraw      = statement("draw", variant{})
 	sqlSwaps     = swaps()
-	sqlLockedNow = render("locked", variant{})
-	sqlKnown     = render("known", variant{})
-	sqlRead      = render("read", variant{})
-	sqlReadQueue = render("read", variant{Queue: true})
-	sqlFence     = render("fence", variant{})
-	sqlSlot      = render("slot", variant{})
+	sqlLockedNow = statement("locked", variant{})
+	sqlKnown     = statement("known", variant{})
+	sqlRead      = statement("read", variant{})
+	sqlReadQueue = statement("read", variant{Queue: true})
+	sqlFence     = statement("fence", variant{})
+	sqlSlot      = statement("slot", variant{})
 
-	sqlSessions       = render("sessions", variant{})
-	sqlExpireSessions = render("expire_sessions", variant{})
-	sqlLockedSessions = render("locked_sessions", variant{})
-	sqlSessionsOf     = render("sessions_of", variant{})
-	sqlLockSessions   = render("lock_sessions", variant{})
-	sqlOpenSession    = render("open_session", variant{})
-	sqlSaveSession    = render("save_session", variant{})
+	sqlSessions       = statement("sessions", variant{})
+	sqlExpireSessions = statement("expire_sessions", variant{})
+	sqlLockedSessions = statement("locked_sessions", variant{})
+	sqlSessionsOf     = statement("sessions_of", variant{})
+	sqlLockSessions   = statement("lock_sessions", variant{})
+	sqlOpenSession    = statement("open_session", variant{})
+	sqlSaveSession    = statement("save_session", variant{})
 
-	sqlCountOfSessions = render("count_of_sessions", variant{})
-	sqlLocksOfSession  = render("locks_of_session", variant{})
-	sqlLeftOfSessions  = render("left_of_sessions", variant{})
+	sqlCountOfSessions = statement("count_of_sessions", variant{})
+	sqlLocksOfSession  = statement("locks_of_session", variant{})
+	sqlLeftOfSessions  = statement("left_of_sessions", variant{})
 )
 
 // swaps returns the variants of swap.sql.
-func swaps() map[variant]string {
-	all := make(map[variant]string)
+func swaps() map[variant]func() string {
+	all := make(map[variant]func() string)
 	for i := range 8 {
 		v := variant{Endings: i&1 > 0, Parts: i&2 > 0, Events: i&4 > 0}
 		for _, v.Single = range []bool{false, true} {
-			all[v] = render("swap", v)
+			all[v] = statement("swap", v)
 		}
 		v.Single, v.Whole = false, true
-		all[v] = render("swap", v)
+		all[v] = statement("swap", v)
 	}
 	return all
 }

@@ -202,7 +202,7 @@ func (s *Swap) encode() (text string, args []any) {
 			}
 		}
 	}
-	return sqlSwaps[v], args
+	return sqlSwaps[v](), args
 }
 
 var infinity = pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}

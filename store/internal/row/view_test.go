@@ -127,7 +127,7 @@ func TestPartsOfAnotherVersionAreNotMixedIn(t *testing.T) {
 			f.run(t, s)
 			read := View{Rows: map[string]*Row{}}
 			b := &pgx.Batch{}
-			b.Queue(sqlLook, []string{"a"}).Query(read.scanRows)
+			b.Queue(sqlLook(), []string{"a"}).Query(read.scanRows)
 			if err := f.conn.SendBatch(t.Context(), b).Close(); err != nil {
 				t.Fatal(err)
 			}

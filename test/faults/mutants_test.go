@@ -140,6 +140,7 @@ func TestCheckerFindsMutants(t *testing.T) {
 			t.Parallel()
 			x := a.trial(t, m.build(t), m.mode)
 			for round := range roundsToFind {
+				x.short = round == 0
 				report := x.round(round)
 				if x.missing != nil {
 					t.Logf("found after %d calls: %v", x.calls, x.missing)

@@ -67,6 +67,7 @@ type trial struct {
 	env         []string // of the replicas started next
 	services    []workload.Replica
 	replicas    []*child
+	short       bool  // the next round has callsPerShortRound calls, unless its length is that of its fault
 	calls       int   // so far
 	unexpected  error // the last unexpected answer
 	missing     error // set by round: a lock has changed more often than there are events
@@ -140,6 +141,9 @@ const restoredRound = 7 * time.Second
 // most of those only try a lock in the lull before the crash.
 const callsPerTrial, callsPerCrash = 1000, 2500
 
+// callsPerShortRound is the same in the first round of a mutant: most are found there already.
+const callsPerShortRound = 200
+
 // round lets clients use the service while it is disturbed, and checks the history.
 func (x *trial) round(number int) verify.Report {
 	x.Helper()
@@ -197,6 +201,9 @@ func (x *trial) options(prefix string, seed uint64) workload.Options {
 		Services: x.services, Prefix: prefix, Clients: 24, Locks: locksPerTrial, Operations: callsPerTrial,
 		For: stepTimeout,
 		TTL: 200 * time.Millisecond, Seed: seed, Subscribers: true,
+	}
+	if x.short {
+		o.Operations = callsPerShortRound
 	}
 	switch x.mode {
 	case crashed:

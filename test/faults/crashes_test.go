@@ -49,7 +49,10 @@ func TestSubscribersSurviveCrashes(t *testing.T) {
 		{backendKilled, (*database).crashBackend},
 		{serverStopped, (*database).crashStopped},
 	} {
-		t.Run(kind.name, func(t *testing.T) { crashWithSubscribers(t, normal, kind.crash) })
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			crashWithSubscribers(t, normal, kind.crash)
+		})
 	}
 }
 

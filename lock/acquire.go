@@ -44,6 +44,7 @@ type Acquire struct {
 	LimitReached bool       // the service's limit on waiting calls is reached: a may be granted, but not join a queue
 	SessionFull  bool       // the session has reached its limit: a can only find a lease or place that it has
 
+	asked            []string  // the names of the request, if the Set also has ancestors of them, see In
 	maxWaiters       int       // of the lock, from the Bounds
 	sessionExpiresAt time.Time // from the View
 }
@@ -209,19 +210,21 @@ func (ds deciders) checkCapacity(a Acquire) error {
 
 // grant grants the locks to a, which fits.
 func (ds deciders) grant(a Acquire) []Lease {
-	members, token, leases := a.members(), Token(0), make([]Lease, len(ds))
+	members, modes, token, leases := a.members(), make([]Mode, len(ds)), Token(0), make([]Lease, len(ds))
+	for i, m := range members {
+		modes[i] = m.Mode
+	}
 	if len(ds) > 1 {
-		modes := make([]Mode, len(ds))
-		for i, m := range members {
-			modes[i] = m.Mode
-		}
 		token = ds.drawFor(modes)
 	}
-	set := ds.set()
-	for i, d := range ds {
+	set, newest := ds.set(), token
+	for _, i := range intentionsLast(modes) {
 		want := a.newLease(members[i], set)
-		want.Token = token
-		leases[i] = d.grant(want, members[i].Capacity, 0)
+		if want.Token = token; want.Mode.IsIntention() {
+			want.Token = newest
+		}
+		leases[i] = ds[i].grant(want, members[i].Capacity, 0)
+		newest = max(newest, leases[i].Token)
 	}
 	return leases
 }
@@ -231,7 +234,7 @@ func (a Acquire) newLease(m Member, set []string) Lease {
 	return Lease{
 		ID: a.LeaseID, Name: m.Name, Mode: m.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,
 		MaxHold: a.MaxHold, Metadata: a.Metadata, Attachment: a.Attachment, Session: a.SessionID.Ref(),
-		ExpiresAt: a.sessionExpiresAt, Set: set, Task: a.Task,
+		ExpiresAt: a.sessionExpiresAt, Set: set, Below: a.asked, Task: a.Task,
 	}
 }
 
@@ -279,7 +282,8 @@ func (r Record) capacityInUse() int {
 func (ds deciders) canGrant(a Acquire) bool {
 	members := a.members()
 	for i, d := range ds {
-		if d.paused() || d.hasAttachedWaiter() || !d.record.isCompatible(members[i].Mode, members[i].Capacity) {
+		m := members[i]
+		if d.paused() || d.hasWaiterAheadOf(m.Mode) || !d.record.isCompatible(m.Mode, m.Capacity) {
 			return false
 		}
 	}

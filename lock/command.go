@@ -91,6 +91,7 @@ func (s Sweep) Apply(v View) Decision {
 	ds := newDeciders(v)
 	for _, d := range ds {
 		d.freed = true // by time, for all that is known: the end of a pause or of another call's wait leaves no trace
+		d.byTime = len(ds) == 1
 	}
 	return ds.finish(nil)
 }

@@ -311,3 +311,45 @@ func TestAQueueOfThousandsIsLookedAtQuickly(t *testing.T) {
 		t.Errorf("found %+v", found)
 	}
 }
+
+func TestDeadlockInTreeIsFound(t *testing.T) {
+	t.Parallel()
+	w := newTreeWorld(t)
+	acquire := func(holder string, wait time.Duration, name string) {
+		w.used++
+		a, err := (lock.Acquire{Name: name, LeaseID: id(w.used), Holder: holder, TTL: 30 * time.Second, Wait: wait, Task: lock.TaskID(holder)}).Resolve(anyBounds())
+		if err == nil {
+			a, err = a.In(someTrees)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Replica = w.self; wait > 0 {
+			w.calls++
+			a.Attachment = w.calls
+		}
+		w.applyAll(a)
+	}
+	find := func() []lock.Deadlock {
+		var records []lock.Record
+		for _, name := range []string{"repo", "repo:x", "repo:x:1", "repo:y", "repo:y:2"} {
+			records = append(records, w.record(name))
+		}
+		return lock.FindDeadlocks(records, w.now, w.self)
+	}
+	acquire("A", 0, "repo:x:1")
+	acquire("B", 0, "repo:y")
+	acquire("A", time.Minute/2, "repo:y:2")
+	if found := find(); len(found) > 0 {
+		t.Errorf("one call waits, and there is %+v", found)
+	}
+	acquire("B", time.Minute/2, "repo:x")
+	found := find()
+	if len(found) != 1 || len(found[0].Cycle) != 2 {
+		t.Fatalf("found %+v", found)
+	}
+	b := lock.BreakDeadlock{Locks: found[0].Locks, LeaseID: found[0].Victim, Attachment: found[0].Attachment}
+	if d := w.applyAll(b); !errors.Is(d.Err, lock.ErrDeadlock) {
+		t.Errorf("it was broken with %v", d.Err)
+	}
+}

@@ -19,10 +19,12 @@ type decider struct {
 	promoted []Waiter
 	ousted   []Waiter
 	claimed  time.Duration
-	// ready is the waiter of a set that is next at this lock and fits, see promote; nil for none. freed: a lease or an
-	// attached waiter was removed, so that its turn may have come just now.
-	ready *Waiter
-	freed bool
+	// ready are the waiters of sets that are next at this lock and fit, see promote: one at most, outside of trees.
+	// freed: a lease or an attached waiter was removed, or may have been, so that their turn may have come just now.
+	// byTime: it may have come without any change of the record.
+	ready  []*Waiter
+	freed  bool
+	byTime bool
 	// more: a waiter that fits must wait for the next decision, since this one has had its portion of events.
 	more bool
 }
@@ -78,7 +80,7 @@ func (d *decider) grant(want Lease, capacity int, place int64) Lease {
 		l.ExpiresAt = l.ClaimDeadline
 	}
 	l.Slot = d.freeSlot(l.Mode)
-	if first, ok := d.record.firstUnrevoked(); ok && l.Mode == Shared {
+	if first, ok := d.record.firstReader(); ok && l.Mode == Shared {
 		l.Token = first.Token // readers that overlap share a token: no reader fences another
 	} else if l.Token == 0 {
 		l.Token = d.view.Tokens()
@@ -87,7 +89,7 @@ func (d *decider) grant(want Lease, capacity int, place int64) Lease {
 		d.record.Capacity = capacity
 	}
 	d.record.Leases = append(slices.Clone(d.record.Leases), l)
-	d.record.Token, d.record.LastEnd = l.Token, 0
+	d.record.Token, d.record.LastEnd = max(d.record.Token, l.Token), 0 // readers may join an earlier token than one below
 	d.emit(Event{Kind: Granted, Place: place}, l)
 	return l
 }
@@ -154,6 +156,9 @@ func (d *decider) removeLease(l Lease) {
 
 // noteEnd records how l has ended, and how the newest token has, if l was the last lease with that token.
 func (d *decider) noteEnd(l Lease, how Kind) {
+	if l.Mode.IsIntention() {
+		return // the lease that it stands for is noted
+	}
 	at := d.now
 	if how == Expired {
 		at = l.EndsAt()
@@ -165,11 +170,15 @@ func (d *decider) noteEnd(l Lease, how Kind) {
 	}
 }
 
-// emit appends e, a transition of the lease l, and increments the revision.
+// emit appends e, a transition of the lease l, and increments the revision. A transition of an intention has no event:
+// that of the lease that it stands for is at its own lock.
 func (d *decider) emit(e Event, l Lease) {
 	d.record.Revision++
 	d.record.ChangedAt = d.now
 	d.changed = true
+	if l.Mode.IsIntention() {
+		return
+	}
 	e.At, e.Name, e.Revision = d.now, d.record.Name, d.record.Revision
 	e.Slot, e.Mode, e.Holder, e.Token = l.Slot, l.Mode, l.Holder, l.Token
 	d.events = append(d.events, e)
@@ -186,13 +195,15 @@ func (d *decider) errPaused() *Error {
 		left.Milliseconds())}
 }
 
-// errHeld returns the refusal of a request that cannot be granted now.
-func (d *decider) errHeld() *Error {
-	if d.paused() && len(d.record.Leases) == 0 {
+// errHeld returns the refusal of a request for a lease of the mode, which cannot be granted now. The zero Mode conflicts
+// with all leases.
+func (d *decider) errHeld(m Mode) *Error {
+	leases := d.record.conflicting(m)
+	if d.paused() && len(leases) == 0 {
 		return d.errPaused()
 	}
 	e := &Error{Code: ErrHeld, Ahead: d.attachedWaiters()}
-	if len(d.record.Leases) == 0 {
+	if len(leases) == 0 {
 		e.Detail = "The lock cannot be granted right now. Retry."
 		if e.Ahead > 0 {
 			e.Detail = fmt.Sprintf("The lock is free, but reserved for a waiter that needs other locks, too (%d waiting). "+
@@ -200,12 +211,12 @@ func (d *decider) errHeld() *Error {
 		}
 		return e
 	}
-	first, held := d.record.firstUnrevoked()
+	first, held := Record{Leases: leases}.firstUnrevoked()
 	if !held {
-		first = d.record.Leases[0]
+		first = leases[0]
 	}
 	end := first.EndsAt()
-	for _, l := range d.record.Leases {
+	for _, l := range leases {
 		if l.EndsAt().Before(end) {
 			end = l.EndsAt()
 		}
@@ -216,9 +227,19 @@ func (d *decider) errHeld() *Error {
 			"Retry then, or wait with wait_ms.", first.Holder, e.RetryAfter.Milliseconds())
 		return e
 	}
-	holders := fmt.Sprintf("%q holds the lock", first.Holder)
-	if n := len(d.record.Leases) - 1; n > 0 {
-		holders = fmt.Sprintf("%q and %d more hold the lock", first.Holder, n)
+	what := "the lock"
+	switch {
+	case first.Mode.IsIntention():
+		what = first.heldName(d.record.Name) + ", which is below,"
+	case m.IsIntention():
+		what = d.record.Name + ", which is above,"
+	}
+	holders := fmt.Sprintf("%q holds %s", first.Holder, what)
+	if n := len(leases) - 1; n > 0 {
+		holders = fmt.Sprintf("%q holds %s and %d more hold conflicting leases", first.Holder, what, n)
+		if what == "the lock" {
+			holders = fmt.Sprintf("%q and %d more hold the lock", first.Holder, n)
+		}
 	}
 	if e.Ahead > 0 {
 		holders += fmt.Sprintf(", %d waiting", e.Ahead)

@@ -54,12 +54,11 @@ func (ds deciders) promote() {
 // grantReady grants one set that is ready at all of its locks, and returns true; or false if there is none.
 func (ds deciders) grantReady() bool {
 	for _, d := range ds {
-		if d.ready == nil {
-			continue
-		}
-		if of := ds.readyFor(&d.ready.Lease); of != nil {
-			of.grantWaiters()
-			return true
+		for _, w := range d.ready {
+			if of := ds.readyFor(&w.Lease); of != nil {
+				of.grantWaiters(&w.Lease)
+				return true
+			}
 		}
 	}
 	return false
@@ -67,8 +66,11 @@ func (ds deciders) grantReady() bool {
 
 // readyFor returns the deciders of the set of the waiter's lease l, nil if it is not ready at all of them.
 func (ds deciders) readyFor(l *Lease) (of deciders) {
+	if len(l.Set) > len(ds) {
+		return nil
+	}
 	for _, d := range ds {
-		if d.ready != nil && d.ready.Lease.ID == l.ID && slices.Equal(d.ready.Lease.Set, l.Set) {
+		if d.readyWaiter(l) != nil {
 			of = append(of, d)
 		}
 	}
@@ -78,20 +80,38 @@ func (ds deciders) readyFor(l *Lease) (of deciders) {
 	return of
 }
 
-// grantWaiters grants the ready waiters of one set.
-func (ds deciders) grantWaiters() {
-	modes := make([]Mode, len(ds))
+// readyWaiter returns the waiter of the set of the lease l, nil if it is not ready at this lock.
+func (d *decider) readyWaiter(l *Lease) *Waiter {
+	for _, w := range d.ready {
+		if w.Lease.ID == l.ID && slices.Equal(w.Lease.Set, l.Set) {
+			return w
+		}
+	}
+	return nil
+}
+
+// grantWaiters grants the waiters of the set of the lease l, which are ready.
+func (ds deciders) grantWaiters(l *Lease) {
+	waiters, modes := make([]Waiter, len(ds)), make([]Mode, len(ds))
 	for i, d := range ds {
-		modes[i] = d.ready.Lease.Mode
+		waiters[i] = *d.readyWaiter(l)
+		modes[i] = waiters[i].Lease.Mode
 	}
 	token := ds.drawFor(modes)
-	for _, d := range ds {
-		if w, stays := d.grantWaiter(*d.ready, token); stays {
+	newest := token
+	for _, i := range intentionsLast(modes) {
+		d, want := ds[i], token
+		if modes[i].IsIntention() {
+			want = newest
+		}
+		w, stays := d.grantWaiter(waiters[i], want)
+		if stays {
 			d.replaceWaiter(*w)
 		} else {
 			d.removeWaiter(w.Lease.ID)
 		}
 		d.freed = true
+		newest = max(newest, d.record.Token)
 	}
 	for _, d := range ds {
 		d.promote()
@@ -102,7 +122,7 @@ func (ds deciders) grantWaiters() {
 // zero if each lease is shared and joins others, whose tokens it gets.
 func (ds deciders) drawFor(modes []Mode) Token {
 	for i, d := range ds {
-		if _, joins := d.record.firstUnrevoked(); !joins || modes[i] != Shared {
+		if _, joins := d.record.firstReader(); !modes[i].IsIntention() && (!joins || modes[i] != Shared) {
 			return d.view.Tokens()
 		}
 	}
@@ -120,11 +140,29 @@ func (ds deciders) finish(err error) Decision {
 		if out.Locks[i] = d.record; i > 0 {
 			out.include(d)
 		}
-		if d.ready != nil && d.freed && !ds.haveAll(d.ready.Lease.Set) {
-			out.Ready = append(out.Ready, d.ready.Lease.Set)
-		}
+		out.Ready = append(out.Ready, ds.readyElsewhere(i)...)
 	}
 	return out
+}
+
+// readyElsewhere returns the sets that are ready at the i-th lock, and need others to be granted. In a tree there may be
+// many, most of which were ready before: these are left out unless their turn may have come by time.
+func (ds deciders) readyElsewhere(i int) (sets [][]string) {
+	d := ds[i]
+	if !d.freed {
+		return nil
+	}
+	var before []*Waiter
+	if !d.byTime && slices.ContainsFunc(d.ready, func(w *Waiter) bool { return w.Lease.Below != nil }) {
+		before = d.readyBefore()
+	}
+	for _, w := range d.ready {
+		was := slices.ContainsFunc(before, func(o *Waiter) bool { return o.Place == w.Place })
+		if !was && !ds.haveAll(w.Lease.Set) {
+			sets = append(sets, w.Lease.Set)
+		}
+	}
+	return sets
 }
 
 // haveAll reports whether each lock of the set has a decider.
@@ -139,8 +177,12 @@ func (out *Decision) include(d *decider) {
 	out.Changed = out.Changed || d.changed
 	out.Events, out.Ended = append(out.Events, d.events...), append(out.Ended, d.ended...)
 	for _, w := range d.promoted {
-		if !slices.ContainsFunc(out.Promoted, func(o Waiter) bool { return o.isSameCall(w) }) {
+		at := slices.IndexFunc(out.Promoted, func(o Waiter) bool { return o.isSameCall(w) })
+		switch {
+		case at < 0:
 			out.Promoted = append(out.Promoted, w)
+		case out.Promoted[at].Lease.Mode.IsIntention():
+			out.Promoted[at] = w
 		}
 	}
 	for _, w := range d.ousted {
@@ -164,8 +206,9 @@ func (ds deciders) finishWithLeases(leases []Lease, replay bool) Decision {
 		d.removePromoted(leases[i].ID)
 	}
 	out := ds.finish(nil)
-	if out.Lease, out.Replayed = leases[0], replay; len(leases) > 1 {
-		out.Members = leases
+	asked := slices.DeleteFunc(slices.Clone(leases), func(l Lease) bool { return l.Mode.IsIntention() })
+	if out.Lease, out.Replayed = asked[0], replay; len(asked) > 1 {
+		out.Members = asked
 	}
 	return out
 }
@@ -200,6 +243,11 @@ func (ds deciders) set() []string {
 	if len(ds) == 1 {
 		return nil
 	}
+	return ds.names()
+}
+
+// names returns the names of the locks.
+func (ds deciders) names() []string {
 	names := make([]string, len(ds))
 	for i, d := range ds {
 		names[i] = d.record.Name
@@ -207,27 +255,35 @@ func (ds deciders) set() []string {
 	return names
 }
 
-// checkSet refuses a call that does not name exactly the locks that were acquired together.
-func (ds deciders) checkSet(id LeaseID) error {
-	asked := ds.set()
-	check := func(set []string) error {
+// checkSet refuses a call that does not name exactly the locks that were acquired together. asked are the names of the
+// call if the locks also have ancestors of them, otherwise nil.
+func (ds deciders) checkSet(id LeaseID, asked []string) error {
+	set := ds.set()
+	if asked == nil {
+		asked = ds.names()
+	}
+	check := func(l *Lease) error {
+		names := l.Asked()
 		switch {
-		case slices.Equal(set, asked):
+		case slices.Equal(l.Set, set) && slices.Equal(names, asked):
 			return nil
-		case asked == nil:
-			return &Error{Code: ErrLeaseInSet, Set: set, Detail: fmt.Sprintf("The lease is one of %d that were acquired together. "+
-				"Renew or release them together, by POST /v1/renew or /v1/release with names: %s.", len(set), strings.Join(set, ", "))}
-		case set == nil:
+		case len(asked) == 1 && len(names) == 1:
+			return &Error{Code: ErrLeaseInSet, Set: names, Detail: fmt.Sprintf("The lease is that of %s, which is below this lock. "+
+				"Renew or release it by that name.", names[0])}
+		case len(asked) == 1:
+			return &Error{Code: ErrLeaseInSet, Set: names, Detail: fmt.Sprintf("The lease is one of %d that were acquired together. "+
+				"Renew or release them together, by POST /v1/renew or /v1/release with names: %s.", len(names), strings.Join(names, ", "))}
+		case len(names) == 1:
 			return Invalid("names", "include a lock that was acquired alone; give only locks that were acquired together")
 		}
-		return Invalid("names", "must be exactly the locks that were acquired together: %s", strings.Join(set, ", "))
+		return Invalid("names", "must be exactly the locks that were acquired together: %s", strings.Join(names, ", "))
 	}
 	for _, d := range ds {
 		var err error
 		if l, ok := d.lease(id); ok {
-			err = check(l.Set)
+			err = check(&l)
 		} else if w, waits := d.waiter(id); waits {
-			err = check(w.Lease.Set)
+			err = check(&w.Lease)
 		}
 		if err != nil {
 			return err
@@ -266,8 +322,14 @@ type BlockedLock struct {
 
 // errHeld returns the refusal of a call with the ID that cannot be granted the locks, its members, now.
 func (ds deciders) errHeld(members []Member, id LeaseID) *Error {
-	if len(ds) == 1 {
-		return ds[0].errHeld()
+	if len(ds) == 1 && !slices.ContainsFunc(ds[0].record.Leases, func(l Lease) bool { return l.Mode.IsIntention() }) {
+		return ds[0].errHeld(members[0].Mode)
+	}
+	asked := 0
+	for _, m := range members {
+		if !m.Mode.IsIntention() {
+			asked++
+		}
 	}
 	out := &Error{Code: ErrHeld}
 	var texts []string
@@ -275,11 +337,15 @@ func (ds deciders) errHeld(members []Member, id LeaseID) *Error {
 		if d.fits(members[i], id) {
 			continue
 		}
-		e := d.errHeld()
+		e := d.errHeld(members[i].Mode)
 		if e.Code != ErrHeld {
 			return e
 		}
-		b := BlockedLock{Name: d.record.Name, Holder: e.Holder, RetryAfter: e.RetryAfter, Ahead: e.Ahead}
+		b := BlockedLock{Name: d.nameInTheWay(members[i].Mode), Holder: e.Holder, RetryAfter: e.RetryAfter, Ahead: e.Ahead}
+		if asked == 1 { // in a tree: one lock and its ancestors
+			e.Blocked = []BlockedLock{b}
+			return e
+		}
 		out.Blocked = append(out.Blocked, b)
 		out.Holder, out.Newest = cmp.Or(out.Holder, e.Holder), max(out.Newest, e.Newest)
 		out.RetryAfter, out.Ahead = max(out.RetryAfter, e.RetryAfter), max(out.Ahead, e.Ahead)
@@ -290,7 +356,7 @@ func (ds deciders) errHeld(members []Member, id LeaseID) *Error {
 		return out
 	}
 	out.Detail = fmt.Sprintf("Not all of the %d locks can be granted, so none is: %s. Retry later, or wait with wait_ms.",
-		len(ds), strings.Join(texts, "; "))
+		asked, strings.Join(texts, "; "))
 	return out
 }
 
@@ -312,7 +378,7 @@ func (d *decider) fits(m Member, id LeaseID) bool {
 		if w.Lease.ID == id {
 			break
 		}
-		if !w.GrantedUnclaimed && d.attached(w) {
+		if !w.GrantedUnclaimed && !m.Mode.passes(w.Lease.Mode) && d.attached(w) {
 			return false
 		}
 	}

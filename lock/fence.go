@@ -34,10 +34,13 @@ func CheckFence(token, seen, newest Token) error {
 
 // A FencedWrite writes Value under Key if CheckFence accepts Token, which the lock named Lock has granted.
 type FencedWrite struct {
-	Key       string
-	Lock      string
-	Token     Token
-	Slot      int // of a permit; zero: the token must be the newest of the lock
+	Key   string
+	Lock  string
+	Token Token
+	Slot  int // of a permit; zero: the token must be the newest of the lock
+	// InTree says that the lock is in a tree. Then a lease with the token must be active: a lock above may have been
+	// granted since the lease has ended. Services set it.
+	InTree    bool
 	Value     json.RawMessage
 	IfVersion *int64 // the required version; nil: any; zero: the resource must not exist
 }
@@ -60,18 +63,25 @@ func (w FencedWrite) Resolve() (FencedWrite, error) {
 
 // RequiredToken returns the token that the write must have: the newest granted for the lock or, with a Slot, that of
 // the permit in the slot. Permits have different tokens, so they must guard one resource for each slot. RequiredToken
-// refuses with ErrStaleToken if the slot has no permit.
+// refuses with ErrStaleToken if the slot has no permit or, in a tree, if no active lease has the token.
 func (w FencedWrite) RequiredToken(r Record, now time.Time) (Token, error) {
-	if w.Slot == 0 {
+	if w.Slot == 0 && (!w.InTree || w.Token > r.Token) {
 		return r.Token, nil
 	}
 	for _, l := range r.ActiveLeases(now) {
-		if l.Slot == w.Slot && !l.Revoked() {
+		if l.Revoked() || l.Mode.IsIntention() {
+			continue
+		}
+		if w.Slot == l.Slot && w.Slot > 0 || w.Slot == 0 && w.Token == l.Token {
 			return l.Token, nil
 		}
 	}
-	return 0, &Error{Code: ErrStaleToken, Token: w.Token, Newest: r.Token,
+	e := &Error{Code: ErrStaleToken, Token: w.Token, Newest: r.Token,
 		Detail: fmt.Sprintf("Slot %d has no lease. The permit has ended; stop the work.", w.Slot)}
+	if w.Slot == 0 {
+		e.Detail = fmt.Sprintf("The lease with token %d has ended, and locks above and below may have been granted since. Stop the work.", w.Token)
+	}
+	return 0, e
 }
 
 // A FencedValue is a resource that the service itself provides, as an example of fencing: a value that only the holder

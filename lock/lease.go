@@ -37,9 +37,16 @@ const (
 	Shared
 	// Permit leases do not conflict with each other up to a capacity: a semaphore.
 	Permit
+	// IntentionShared and IntentionExclusive leases stand for one of a lock below, see [Trees]. No request has such a
+	// mode.
+	IntentionShared
+	IntentionExclusive
 )
 
 var modeNames = [...]string{Exclusive: "exclusive", Shared: "shared", Permit: "permit"}
+
+// MaxMode is the last of the modes.
+const MaxMode = IntentionExclusive
 
 // String returns the mode's name on the wire, "unknown" for an invalid mode.
 func (m Mode) String() string {
@@ -84,6 +91,9 @@ type Lease struct {
 	// and these leases end together. It is nil if the lock was acquired alone. It is shared, so never modify it in
 	// place.
 	Set []string
+	// Below names those locks of the Set that were asked for, in order, if others of the Set are their ancestors in
+	// trees; otherwise it is nil. It is shared, too.
+	Below []string
 
 	// Place is the place in the queue that the lease was granted from; zero for none.
 	Place int64
@@ -99,7 +109,7 @@ type Lease struct {
 func (l Lease) asRequested() Lease {
 	asked := Lease{
 		ID: l.ID, Name: l.Name, Mode: l.Mode, Holder: l.Holder, TTL: l.TTL, Grace: l.Grace,
-		MaxHold: l.MaxHold, Metadata: l.Metadata, Session: l.Session, Set: l.Set, Task: l.Task,
+		MaxHold: l.MaxHold, Metadata: l.Metadata, Session: l.Session, Set: l.Set, Below: l.Below, Task: l.Task,
 	}
 	if l.Session != 0 {
 		asked.ExpiresAt = l.ExpiresAt

@@ -28,12 +28,26 @@ func (d *decider) portion() int { return eventPortion / len(d.view.Locks) }
 // isSpent reports whether the decision is on several locks, and has had its portion of events on this one.
 func (d *decider) isSpent() bool { return len(d.view.Locks) > 1 && len(d.events) >= d.portion() }
 
+// conflicting returns the leases that keep one of the mode from being granted, all unless the lock is in a tree. The
+// zero Mode conflicts with all.
+func (r Record) conflicting(m Mode) []Lease {
+	isBeside := func(l Lease) bool {
+		return m != 0 && (m.IsIntention() || l.Mode.IsIntention() || r.Leases[0].Mode.IsIntention()) && m.isBeside(l.Mode)
+	}
+	if !slices.ContainsFunc(r.Leases, isBeside) {
+		return r.Leases
+	}
+	return slices.DeleteFunc(slices.Clone(r.Leases), isBeside)
+}
+
 // isCompatible reports whether a lease of the mode can be granted beside the current leases.
 func (r Record) isCompatible(m Mode, capacity int) bool {
 	if len(r.Leases) == 0 {
 		return true
 	}
-	switch first := r.Leases[0]; {
+	switch first := &r.Leases[0]; {
+	case m.IsIntention() || first.Mode.IsIntention():
+		return len(r.Leases) < MaxHolders && !slices.ContainsFunc(r.Leases, func(l Lease) bool { return !m.isBeside(l.Mode) })
 	case m != first.Mode || m == Exclusive:
 		return false
 	case m == Permit:
@@ -45,9 +59,9 @@ func (r Record) isCompatible(m Mode, capacity int) bool {
 // promote grants the lock to the longest compatible prefix of the attached waiters, removes lapsed places, and skips
 // detached waiters. It goes through the queue in order, and the first incompatible waiter blocks all behind it:
 // neither readers nor writers starve. The waiter of a set blocks them, too, until it is granted all its locks, see
-// [deciders.promote]; it is ready if it fits.
+// [deciders.promote]; it is ready if it fits. Only intentions pass waiters, those that they are compatible with.
 func (d *decider) promote() {
-	queue, blocked := d.record.Queue, false
+	queue, blocked := d.record.Queue, modes(0)
 	d.ready, d.more = nil, false
 	var left []*Waiter // nil while the queue is unchanged
 	for i, before := range queue {
@@ -67,9 +81,9 @@ func (d *decider) promote() {
 	}
 }
 
-// promoteWaiter grants the lock to the waiter if it can, and sets blocked if the waiter must wait. It returns the
-// waiter as changed, and whether it stays in the queue.
-func (d *decider) promoteWaiter(w *Waiter, blocked *bool) (*Waiter, bool) {
+// promoteWaiter grants the lock to the waiter if it can, and adds it to blocked if it must wait. It returns the waiter
+// as changed, and whether it stays in the queue.
+func (d *decider) promoteWaiter(w *Waiter, blocked *modes) (*Waiter, bool) {
 	switch {
 	case w.GrantedUnclaimed:
 		return w, true
@@ -81,19 +95,56 @@ func (d *decider) promoteWaiter(w *Waiter, blocked *bool) (*Waiter, bool) {
 	case len(d.events) < d.portion() && d.hasLapsed(w):
 		d.emitDequeued(*w, reasonPlaceLapsed)
 		return w, false
-	case *blocked, !d.attached(w):
+	case blocked.blocksAll(w.Lease.Mode), !d.attached(w):
 		return w, true
-	case d.paused(), !d.record.isCompatible(w.Lease.Mode, w.Capacity):
-		*blocked = true
-		return w, true
+	case !blocked.letPass(w.Lease.Mode), d.paused(), !d.record.isCompatible(w.Lease.Mode, w.Capacity):
 	case d.isSpent():
-		d.more, *blocked = true, true
-		return w, true
-	case w.Lease.Set != nil:
-		d.ready, *blocked = w, true
-		return w, true
+		d.more = true
+	case w.Lease.Set == nil:
+		return d.grantWaiter(*w, 0)
+	default:
+		d.ready = append(d.ready, w)
 	}
-	return d.grantWaiter(*w, 0)
+	blocked.add(w.Lease.Mode)
+	return w, true
+}
+
+// readyBefore returns the waiters of sets that were next, and did fit, before the decision changed the record.
+func (d *decider) readyBefore() (ready []*Waiter) {
+	r := d.view.Locks[slices.IndexFunc(d.view.Locks, func(r Record) bool { return r.Name == d.record.Name })]
+	blocked := modes(0)
+	for _, w := range r.Queue {
+		if w.GrantedUnclaimed || !d.attached(w) {
+			continue
+		}
+		if w.Lease.Set != nil && blocked.letPass(w.Lease.Mode) && r.isCompatible(w.Lease.Mode, w.Capacity) {
+			ready = append(ready, w)
+		}
+		blocked.add(w.Lease.Mode)
+	}
+	return ready
+}
+
+// modes is a set of modes, a bit for each: those of waiters that wait.
+type modes uint
+
+func (m *modes) add(one Mode) { *m |= 1 << one }
+
+func (m modes) has(one Mode) bool { return m&(1<<one) != 0 }
+
+// blocksAll reports whether no waiter passes these, or one of the mode does not, and would not change that for others.
+func (m modes) blocksAll(one Mode) bool {
+	return m.has(Exclusive) || m.has(Permit) || m.has(one) && !m.letPass(one)
+}
+
+// letPass reports whether a waiter of the mode may be granted the lock before all of these.
+func (m modes) letPass(one Mode) bool {
+	for other := Exclusive; m != 0 && other <= MaxMode; other++ {
+		if m.has(other) && !one.passes(other) {
+			return false
+		}
+	}
+	return true
 }
 
 // grantWaiter grants the lock to the waiter, with the token unless that is zero. A waiter of another replica stays in
@@ -130,9 +181,11 @@ func (d *decider) attachedWaiters() int {
 	return n
 }
 
-// hasAttachedWaiter reports whether an attached waiter has no grant yet.
-func (d *decider) hasAttachedWaiter() bool {
-	return slices.ContainsFunc(d.record.Queue, func(w *Waiter) bool { return !w.GrantedUnclaimed && d.attached(w) })
+// hasWaiterAheadOf reports whether an attached waiter has no grant yet, which one of the mode may not pass.
+func (d *decider) hasWaiterAheadOf(m Mode) bool {
+	return slices.ContainsFunc(d.record.Queue, func(w *Waiter) bool {
+		return !w.GrantedUnclaimed && !m.passes(w.Lease.Mode) && d.attached(w)
+	})
 }
 
 // isQueueFull returns how many places count toward the limit, and reports whether it is reached. A place counts while

@@ -12,10 +12,11 @@ type QueueInfo struct {
 
 // A WaiterInfo is the public view of a waiter.
 type WaiterInfo struct {
-	Position  int   // 1 for the first
-	Place     int64 // the lock's revision when it joined, as in its Queued event
-	Mode      Mode
-	Capacity  int // number of permits, for mode Permit
+	Position  int    // 1 for the first
+	Place     int64  // the lock's revision when it joined, as in its Queued event
+	Name      string // of the lock that is waited for, if that is below this one in a tree
+	Mode      Mode   // of that lock
+	Capacity  int    // number of permits, for mode Permit
 	Holder    string
 	JoinedAt  time.Time
 	Waited    time.Duration // as of the queue's AsOf
@@ -24,7 +25,7 @@ type WaiterInfo struct {
 	Set       []string      // the locks that are waited for together, this one included; nil if it is alone
 	BlockedBy Blocker
 	Leases    []LeaseInfo // the conflicting leases, for BlockedByHolders
-	Ahead     int         // how many attached waiters are ahead
+	Ahead     int         // how many attached waiters are ahead, but for those that it may pass
 }
 
 // A Blocker names what a waiter waits for.
@@ -44,7 +45,7 @@ const (
 // QueueInfo returns the waiters at now and what blocks each, as the replica self knows it.
 func (r Record) QueueInfo(now time.Time, self Replica) QueueInfo {
 	q := QueueInfo{Name: r.Name, Revision: r.Revision, AsOf: now}
-	ahead := 0
+	var ahead [MaxMode + 1]int // how many attached waiters there are of each mode
 	for _, w := range r.Queue {
 		if w.hasLapsed(now, self) || w.GrantedUnclaimed && r.hasLeaseOf(w, now) {
 			continue
@@ -52,10 +53,19 @@ func (r Record) QueueInfo(now time.Time, self Replica) QueueInfo {
 		v := WaiterInfo{
 			Position: len(q.Waiters) + 1, Place: w.Place, Mode: w.Lease.Mode, Capacity: w.Capacity,
 			Holder: w.Lease.Holder, JoinedAt: w.JoinedAt, Waited: max(now.Sub(w.JoinedAt), 0), Attached: w.Attached(now, self),
-			Ahead: ahead, Set: w.Lease.Set, BlockedBy: BlockedByQueue,
+			Set: w.Lease.together(), BlockedBy: BlockedByQueue,
+		}
+		if v.Mode.IsIntention() {
+			below := w.Lease.infoBelow(r.Name, now)
+			v.Name, v.Mode = below.Name, below.Mode
+		}
+		for m, n := range ahead {
+			if !w.Lease.Mode.passes(Mode(m)) {
+				v.Ahead += n
+			}
 		}
 		if v.Attached {
-			ahead++
+			ahead[w.Lease.Mode]++
 		} else {
 			v.KeptFor = max(w.KeptUntil.Sub(now), 0)
 		}
@@ -87,8 +97,12 @@ func (r Record) blockers(w *Waiter, now time.Time) []LeaseInfo {
 		return nil
 	}
 	var held []LeaseInfo
-	for _, l := range r.Leases {
-		held = append(held, l.info(now))
+	for _, l := range r.conflicting(w.Lease.Mode) {
+		if l.Mode.IsIntention() {
+			held = append(held, l.infoBelow(r.Name, now))
+		} else {
+			held = append(held, l.info(now))
+		}
 	}
 	return held
 }

@@ -38,6 +38,16 @@ func (r Record) firstUnrevoked() (Lease, bool) {
 	return Lease{}, false
 }
 
+// firstReader returns the first shared lease that is not revoked, false if there is none.
+func (r Record) firstReader() (Lease, bool) {
+	for i := range r.Leases {
+		if l := &r.Leases[i]; l.Mode == Shared && !l.Revoked() {
+			return *l, true
+		}
+	}
+	return Lease{}, false
+}
+
 // A State is the public state of a lock.
 type State string
 
@@ -61,10 +71,13 @@ type Lock struct {
 	Capacity  int       // of the permits; zero if none is held
 	Waiters   int       // number of places in the queue
 	Leases    []LeaseInfo
+	// Below are the leases of locks below it, in a tree.
+	Below []LeaseInfo
 }
 
 // A LeaseInfo is the public view of a lease.
 type LeaseInfo struct {
+	Name       string // of its lock, if that is below another one whose info this is part of
 	Slot       int
 	Mode       Mode
 	Holder     string
@@ -86,15 +99,19 @@ func (r Record) Lock(now time.Time) Lock {
 		Waiters: len(r.Queue),
 	}
 	for _, lease := range r.ActiveLeases(now) {
+		if lease.Unclaimed() {
+			l.Waiters-- // its waiter stays in the queue until the grant is claimed
+		}
+		if lease.Mode.IsIntention() {
+			l.Below = append(l.Below, lease.infoBelow(r.Name, now))
+			continue
+		}
 		if now.Before(lease.ExpiresAt) {
 			l.State = Held
 		} else if l.State == Free {
 			l.State = InGrace
 		}
 		l.Capacity = r.Capacity
-		if lease.Unclaimed() {
-			l.Waiters-- // its waiter stays in the queue until the grant is claimed
-		}
 		l.Leases = append(l.Leases, lease.info(now))
 	}
 	return l
@@ -106,8 +123,18 @@ func (l Lease) info(now time.Time) LeaseInfo {
 		Slot: l.Slot, Mode: l.Mode, Holder: l.Holder, Token: l.Token,
 		AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt,
 		Remaining: max(l.ExpiresAt.Sub(now), 0), Grace: l.Grace, Metadata: l.Metadata, Session: l.Session,
-		Set: l.Set, Revoked: l.Revoked(),
+		Set: l.together(), Revoked: l.Revoked(),
 	}
+}
+
+// infoBelow returns the public view of what an intention at the lock stands for.
+func (l Lease) infoBelow(at string, now time.Time) LeaseInfo {
+	i := l.info(now)
+	i.Name, i.Slot, i.Mode = l.heldName(at), 0, Exclusive
+	if l.Mode == IntentionShared {
+		i.Mode = Shared
+	}
+	return i
 }
 
 // Version identifies the state of l: it changes with every change except the remaining time. Pass it as the Seen of a

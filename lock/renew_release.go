@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -17,6 +18,9 @@ type Renew struct {
 	TTL     time.Duration // the lease's new TTL, within the Bounds; zero: unchanged
 	// Metadata replaces the lease's metadata: a JSON object of up to MaxMetadataSize bytes; nil: unchanged.
 	Metadata json.RawMessage
+
+	// Asked are the names of the request, if the Set also has ancestors of them. In sets it.
+	Asked []string
 }
 
 // Resolve returns r, or an ErrInvalid error that names the invalid field.
@@ -42,7 +46,7 @@ func (r Renew) Tokens() int { return 0 }
 // Apply extends the leases, or refuses with ErrLeaseLost. New metadata emits an event, so that watchers see it.
 func (r Renew) Apply(v View) Decision {
 	ds := newDeciders(v)
-	if err := ds.checkSet(r.LeaseID); err != nil {
+	if err := ds.checkSet(r.LeaseID, r.Asked); err != nil {
 		return ds.finish(err)
 	}
 	leases, all := ds.leases(r.LeaseID)
@@ -92,6 +96,9 @@ type Release struct {
 	Name    string
 	Set     []string // all locks that were acquired together, instead of Name
 	LeaseID LeaseID
+
+	// Asked are the names of the request, if the Set also has ancestors of them. In sets it.
+	Asked []string
 }
 
 // Resolve returns r, or an ErrInvalid error that names the invalid field.
@@ -112,12 +119,13 @@ func (r Release) Tokens() int { return 0 }
 // Apply ends the leases, or refuses with ErrLeaseLost. If a part of a set was lost, it ends the others all the same.
 func (r Release) Apply(v View) Decision {
 	ds := newDeciders(v)
-	if err := ds.checkSet(r.LeaseID); err != nil {
+	if err := ds.checkSet(r.LeaseID, r.Asked); err != nil {
 		return ds.finish(err)
 	}
 	var lost error
 	for _, d := range ds {
-		if err := d.release(r.LeaseID); err != nil && lost == nil {
+		asked := r.Asked == nil || slices.Contains(r.Asked, d.record.Name)
+		if err := d.release(r.LeaseID); err != nil && lost == nil && asked { // no event tells how an intention has ended
 			lost = err
 		}
 	}

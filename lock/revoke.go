@@ -69,6 +69,8 @@ func (r Revoke) Apply(v View) Decision {
 			selected = true
 		case !l.Revoked() || r.SkipGrace:
 			rest = l.Set
+		default: // it was revoked before, and its grace is not over
+			selected = true
 		}
 	}
 	ds.promote()
@@ -110,18 +112,23 @@ func (d *decider) revoke(l Lease, r Revoke) {
 	}
 }
 
+// matchesToken reports whether the lease has the token of r. That of an intention is the token of a lock below.
+func (r Revoke) matchesToken(l Lease) bool { return l.Token == r.Token && !l.Mode.IsIntention() }
+
 func (r Revoke) matches(l Lease) bool {
-	return l.Token == r.Token && (r.Slot == nil || *r.Slot == l.Slot) &&
+	return r.matchesToken(l) && (r.Slot == nil || *r.Slot == l.Slot) &&
 		(r.AcquiredAt.IsZero() || r.AcquiredAt.Equal(l.AcquiredAt))
 }
 
 func (d *decider) errTokenMismatch(r Revoke) error {
 	now := "no token holds it now"
-	if first, ok := d.record.firstUnrevoked(); ok {
+	if first, ok := d.record.firstUnrevoked(); ok && first.Mode.IsIntention() {
+		now = fmt.Sprintf("%q holds %s below it", first.Holder, first.heldName(d.record.Name))
+	} else if ok {
 		now = fmt.Sprintf("token %d of %q holds it now", first.Token, first.Holder)
 	}
 	what := fmt.Sprintf("Token %d does not hold the lock; %s", r.Token, now)
-	if slices.ContainsFunc(d.record.Leases, func(l Lease) bool { return l.Token == r.Token && !l.Revoked() }) {
+	if slices.ContainsFunc(d.record.Leases, func(l Lease) bool { return r.matchesToken(l) && !l.Revoked() }) {
 		what = fmt.Sprintf("The selected lease has ended; other leases hold the lock with token %d", r.Token)
 	}
 	return &Error{Code: ErrTokenMismatch, Token: r.Token, Newest: d.record.Token,

@@ -174,12 +174,12 @@ type SessionLock struct {
 // OfSession returns the leases and places that the session has of the lock.
 func (r Record) OfSession(ref SessionRef) (all []SessionLock) {
 	for i := range r.Leases {
-		if l := &r.Leases[i]; l.Session == ref {
+		if l := &r.Leases[i]; l.Session == ref && !l.Mode.IsIntention() {
 			all = append(all, SessionLock{Name: r.Name, Mode: l.Mode, Slot: l.Slot, Token: l.Token})
 		}
 	}
 	for _, w := range r.Queue {
-		if w.Lease.Session == ref && !w.GrantedUnclaimed {
+		if w.Lease.Session == ref && !w.GrantedUnclaimed && !w.Lease.Mode.IsIntention() {
 			all = append(all, SessionLock{Name: r.Name, Mode: w.Lease.Mode, Place: w.Place})
 		}
 	}

@@ -74,9 +74,10 @@ func (v Verify) NeedsLockedRead(r Record, now time.Time) bool {
 	return slices.ContainsFunc(r.Leases, v.refersTo) && v.Check(r, now).Status != Current
 }
 
-// refersTo reports whether the token is that of the lease, and the lease is not revoked.
+// refersTo reports whether the token is that of the lease, and the lease is not revoked. The token of an intention is
+// that of a lock below.
 func (v Verify) refersTo(l Lease) bool {
-	return l.Token == v.Token && !l.Revoked() && (v.Slot == nil || *v.Slot == l.Slot)
+	return l.Token == v.Token && !l.Mode.IsIntention() && !l.Revoked() && (v.Slot == nil || *v.Slot == l.Slot)
 }
 
 // Check returns the status of the token at now.

@@ -19,7 +19,7 @@ func (ds deciders) enqueue(a Acquire) Decision {
 	}
 	for _, d := range ds {
 		if n, full := d.isQueueFull(a.maxWaiters); full {
-			e := d.errHeld()
+			e := d.errHeld(0)
 			return ds.finish(&Error{Code: ErrTooManyWaiters, RetryAfter: e.RetryAfter, Ahead: e.Ahead,
 				Detail: fmt.Sprintf("The queue of %s is full: %d calls wait. Retry later.", ds.lockText(d), n)})
 		}
@@ -215,7 +215,7 @@ func (ds deciders) errReplaced(id LeaseID) error {
 	if ds.hasEnded(id) {
 		return ds.errLost(id)
 	}
-	e := ds[0].errHeld()
+	e := ds[0].errHeld(0)
 	e.Detail = "A later call with the same lease_id took over or released this call's place. " + e.Detail
 	return e
 }

@@ -28,7 +28,9 @@ func (c *stuckCall) isStuck() bool { return !c.goesOn && !c.gone }
 type place struct {
 	record *Record
 	waiter *Waiter
-	ahead  []*stuckCall // the attached calls before it in the queue
+	ahead  []*stuckCall // the attached calls before it in the queue, which it may not pass
+	// inTree: a call ahead need not wait for all that are ahead of it.
+	inTree bool
 	// blocking are the leases that must end first: all of them, or any one if anyOf is set.
 	blocking []*Lease
 	anyOf    bool
@@ -58,6 +60,7 @@ func newWaitGraph(locks []Record, attached func(*Waiter) bool) *waitGraph {
 	for i := range locks {
 		r := &locks[i]
 		queue := make([]*stuckCall, 0, len(r.Queue))
+		inTree := slices.ContainsFunc(r.Queue, func(w *Waiter) bool { return w.Lease.Mode.IsIntention() })
 		for _, w := range r.Queue {
 			if w.GrantedUnclaimed || !attached(w) {
 				continue
@@ -75,13 +78,27 @@ func newWaitGraph(locks []Record, attached func(*Waiter) bool) *waitGraph {
 			if w.JoinedAt.After(c.joined) {
 				c.joined = w.JoinedAt
 			}
-			p := place{record: r, waiter: w, ahead: queue}
+			p := place{record: r, waiter: w, ahead: queue, inTree: inTree}
+			if inTree {
+				p.ahead = blockingCalls(r, w, queue)
+			}
 			p.blocking, p.anyOf = r.blocking(w)
 			c.places, queue = append(c.places, p), append(queue, c)
 		}
 	}
 	slices.SortStableFunc(g.calls, older)
 	return g
+}
+
+// blockingCalls returns those of the calls ahead of the waiter in the lock's queue that it may not pass.
+func blockingCalls(r *Record, w *Waiter, ahead []*stuckCall) (blocking []*stuckCall) {
+	for _, c := range ahead {
+		at := slices.IndexFunc(c.places, func(p place) bool { return p.record == r })
+		if !w.Lease.Mode.passes(c.places[at].waiter.Lease.Mode) {
+			blocking = append(blocking, c)
+		}
+	}
+	return blocking
 }
 
 // older compares calls by when they joined, and by their leases.
@@ -104,8 +121,9 @@ func (r *Record) blocking(w *Waiter) (leases []*Lease, anyOf bool) {
 	if r.isCompatible(w.Lease.Mode, w.Capacity) {
 		return nil, false
 	}
-	for i := range r.Leases {
-		l := &r.Leases[i]
+	conflicting := r.conflicting(w.Lease.Mode)
+	for i := range conflicting {
+		l := &conflicting[i]
 		if anyOf = w.Lease.Mode == Permit && l.Mode == Permit; anyOf && l.Revoked() {
 			return nil, false
 		}
@@ -146,7 +164,9 @@ func (g *waitGraph) isStuckAt(p place) bool {
 			if c.isStuck() {
 				return true
 			}
-			break
+			if !p.inTree {
+				break
+			}
 		}
 	}
 	return g.leasesStay(p)
@@ -182,7 +202,7 @@ func (g *waitGraph) obstacles(c *stuckCall, all bool) (found []obstacle) {
 		}
 	}
 	for _, p := range c.places {
-		for i := len(p.ahead) - 1; i >= 0 && (all || i == len(p.ahead)-1); i-- {
+		for i := len(p.ahead) - 1; i >= 0 && (all || p.inTree || i == len(p.ahead)-1); i-- {
 			if other := p.ahead[i]; other.isStuck() {
 				step := DeadlockStep{Name: p.record.Name, Holder: p.waiter.Lease.Holder, WaitsFor: other.holder(), Ahead: true}
 				found = append(found, obstacle{other, step})

@@ -1,0 +1,209 @@
+package lock
+
+import (
+	"slices"
+	"strings"
+)
+
+const (
+	// MaxTreeLevels is the maximum number of levels of a name in a tree, its root included.
+	MaxTreeLevels = 8
+	// MaxTreePaths is the maximum number of locks that an acquire in trees changes: those that it names, and their
+	// ancestors.
+	MaxTreePaths = 64
+)
+
+// Trees are the roots of the declared trees. A tree is its root and all names below it: those that begin with the root
+// and a colon. In a tree, a lock covers all locks below it. So an exclusive lease conflicts with every lease above and
+// below it, and a shared one with every exclusive lease above and below it. Locks outside of trees are independent of
+// each other, whatever their names.
+//
+// The rule is that of Gray, Lorie, Putzolu and Traiger, "Granularity of Locks in a Large Shared Data Base" (1975). Who
+// acquires a lock in a tree also gets an intention at each of its ancestors: a lease of mode IntentionShared or
+// IntentionExclusive, which conflicts with what would cover the lock, but not with other intentions. The lock and the
+// intentions are a set: they begin and end together, and wait in all queues at once. So nothing that joins later below
+// a lock overtakes a waiter for that lock.
+type Trees map[string]struct{}
+
+// path returns the ancestors of the lock in its tree, from the root on, and the lock itself; nil outside of trees.
+func (t Trees) path(name string) []string {
+	if len(t) == 0 {
+		return nil
+	}
+	var path []string
+	for i := 0; i <= len(name); i++ {
+		if i < len(name) && name[i] != ':' {
+			continue
+		}
+		if _, root := t[name[:i]]; root || path != nil {
+			path = append(path, name[:i])
+		}
+	}
+	return path
+}
+
+// Contains reports whether the lock is in a tree.
+func (t Trees) Contains(name string) bool { return t.path(name) != nil }
+
+// paths returns the locks, which are in order, and their ancestors, in order.
+func (t Trees) paths(names []string) []string {
+	var all []string
+	for _, name := range names {
+		if path := t.path(name); path != nil {
+			all = append(all, path...)
+		} else {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// In returns a as it is decided where these are the trees: with an intention at each ancestor of its locks. a must be
+// resolved. The error is ErrInvalid.
+func (a Acquire) In(t Trees) (Acquire, error) {
+	modes, asked := make(map[string]Mode), a.Names()
+	for _, m := range a.members() {
+		path := t.path(m.Name)
+		if err := a.checkInTree(m, path); err != nil {
+			return a, err
+		}
+		for _, above := range path[:max(len(path)-1, 0)] {
+			modes[above] = max(modes[above], intentionFor(m.Mode))
+		}
+	}
+	if len(modes) == 0 {
+		return a, nil
+	}
+	members := slices.Clone(a.members())
+	for _, m := range members {
+		if intention := modes[m.Name]; intention == IntentionExclusive && m.Mode == Shared {
+			return a, Invalid("locks", "include %s, shared, and an exclusive lock below it; acquire %[1]s exclusively instead", m.Name)
+		}
+		delete(modes, m.Name) // the lease itself conflicts with all that the intention does
+	}
+	for name, mode := range modes {
+		members = append(members, Member{Name: name, Mode: mode})
+	}
+	if len(members) > MaxTreePaths {
+		return a, Invalid("locks", "have %d locks with their ancestors in trees; give fewer, for at most %d", len(members), MaxTreePaths)
+	}
+	slices.SortFunc(members, func(m, o Member) int { return strings.Compare(m.Name, o.Name) })
+	a.Name, a.Mode, a.Set, a.asked = "", 0, members, asked
+	return a, nil
+}
+
+// checkInTree returns what is wrong with a member whose path in a tree this is, nil outside of trees.
+func (a Acquire) checkInTree(m Member, path []string) error {
+	field := func(name string) string {
+		if len(a.Set) > 0 {
+			return "locks"
+		}
+		return name
+	}
+	switch {
+	case path != nil && m.Mode == Permit:
+		return Invalid(field("mode"), "is permit for %s, which is in the tree %s; there, use exclusive or shared", m.Name, path[0])
+	case len(path) > MaxTreeLevels:
+		return Invalid(field("name"), "has %d levels in the tree %s; at most %d are allowed", len(path), path[0], MaxTreeLevels)
+	}
+	return nil
+}
+
+// In returns r as it is decided where these are the trees: with the ancestors of its locks.
+func (r Renew) In(t Trees) Renew {
+	r.Name, r.Set, r.Asked = t.expand(r.Name, r.Set)
+	return r
+}
+
+// In returns r as it is decided where these are the trees: with the ancestors of its locks.
+func (r Release) In(t Trees) Release {
+	r.Name, r.Set, r.Asked = t.expand(r.Name, r.Set)
+	return r
+}
+
+// expand returns the lock or the set of a command with all ancestors, and the names that were asked for, nil if there
+// are no others.
+func (t Trees) expand(name string, set []string) (_ string, all, asked []string) {
+	asked = namesOf(name, set)
+	if all = t.paths(asked); len(all) == len(asked) {
+		return name, set, nil
+	}
+	return "", all, asked
+}
+
+// intentionFor returns the mode at the ancestors of a lock that is acquired in the mode.
+func intentionFor(m Mode) Mode {
+	if m == Shared {
+		return IntentionShared
+	}
+	return IntentionExclusive
+}
+
+// IsIntention reports whether leases of the mode only stand for one of a lock below, see [Trees].
+func (m Mode) IsIntention() bool { return m == IntentionShared || m == IntentionExclusive }
+
+// isBeside reports whether leases of the two modes are compatible in a tree.
+func (m Mode) isBeside(o Mode) bool {
+	switch {
+	case m == Exclusive || o == Exclusive:
+		return false
+	case m == IntentionExclusive || o == IntentionExclusive:
+		return m.IsIntention() && o.IsIntention()
+	}
+	return true
+}
+
+// passes reports whether a waiter of mode m may be granted a lock before an earlier waiter of mode o.
+func (m Mode) passes(o Mode) bool { return (m.IsIntention() || o.IsIntention()) && m.isBeside(o) }
+
+// intentionsLast returns the indexes of the modes, those of intentions last: an intention has the token of what it
+// stands for.
+func intentionsLast(modes []Mode) []int {
+	order := make([]int, 0, len(modes))
+	for _, last := range []bool{false, true} {
+		for i, m := range modes {
+			if m.IsIntention() == last {
+				order = append(order, i)
+			}
+		}
+	}
+	return order
+}
+
+// nameInTheWay returns the lock of a lease that keeps one of the mode from being granted: this lock, or one below it.
+func (d *decider) nameInTheWay(m Mode) string {
+	if l, ok := (Record{Leases: d.record.conflicting(m)}).firstUnrevoked(); ok && l.Mode.IsIntention() {
+		return l.heldName(d.record.Name)
+	}
+	return d.record.Name
+}
+
+// Asked returns the names that the lease was asked for: its lock, or those of its set, without the ancestors in trees.
+func (l *Lease) Asked() []string {
+	switch {
+	case l.Below != nil:
+		return l.Below
+	case l.Set != nil:
+		return l.Set
+	}
+	return []string{l.Name}
+}
+
+// together returns the locks that the lease was asked for together with, its own included; nil if that is the only one.
+func (l *Lease) together() []string {
+	if asked := l.Asked(); len(asked) > 1 {
+		return asked
+	}
+	return nil
+}
+
+// heldName returns the first name of the lease that is the lock or below it.
+func (l *Lease) heldName(at string) string {
+	for _, name := range l.Asked() {
+		if name == at || strings.HasPrefix(name, at+":") {
+			return name
+		}
+	}
+	return at
+}

@@ -18,11 +18,11 @@ const (
 // below it, and a shared one with every exclusive lease above and below it. Locks outside of trees are independent of
 // each other, whatever their names.
 //
-// The rule is that of Gray, Lorie, Putzolu and Traiger, "Granularity of Locks in a Large Shared Data Base" (1975). Who
-// acquires a lock in a tree also gets an intention at each of its ancestors: a lease of mode IntentionShared or
-// IntentionExclusive, which conflicts with what would cover the lock, but not with other intentions. The lock and the
-// intentions are a set: they begin and end together, and wait in all queues at once. So nothing that joins later below
-// a lock overtakes a waiter for that lock.
+// The rule is that of Gray, Lorie, Putzolu and Traiger, "Granularity of Locks in a Large Shared Data Base" (1975). An
+// acquire in a tree also gets an intention at each ancestor of its lock: a lease of mode IntentionShared or
+// IntentionExclusive, which conflicts with each lease that would cover the lock, but not with other intentions. The
+// lease and its intentions are a set: they begin and end together, and wait in all queues at once. So a waiter for a
+// lock is not overtaken by requests for locks below it that join later.
 type Trees map[string]struct{}
 
 // path returns the ancestors of the lock in its tree, from the root on, and the lock itself; nil outside of trees.

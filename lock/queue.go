@@ -59,7 +59,8 @@ func (r Record) isCompatible(m Mode, capacity int) bool {
 // promote grants the lock to the longest compatible prefix of the attached waiters, removes lapsed places, and skips
 // detached waiters. It goes through the queue in order, and the first incompatible waiter blocks all behind it:
 // neither readers nor writers starve. The waiter of a set blocks them, too, until it is granted all its locks, see
-// [deciders.promote]; it is ready if it fits. Only intentions pass waiters, those that they are compatible with.
+// [deciders.promote]; it is ready if it fits. A waiter passes an
+// earlier one only if one of them asks for an intention, and the two are compatible.
 func (d *decider) promote() {
 	queue, blocked := d.record.Queue, modes(0)
 	d.ready, d.more = nil, false

@@ -25,7 +25,7 @@ type WaiterInfo struct {
 	Set       []string      // the locks that are waited for together, this one included; nil if it is alone
 	BlockedBy Blocker
 	Leases    []LeaseInfo // the conflicting leases, for BlockedByHolders
-	Ahead     int         // how many attached waiters are ahead, but for those that it may pass
+	Ahead     int         // how many attached waiters are ahead that it may not pass
 }
 
 // A Blocker names what a waiter waits for.

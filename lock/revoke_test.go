@@ -251,3 +251,25 @@ func TestRevokedPermitKeepsItsSlot(t *testing.T) {
 	w.advance(testGrace)
 	w.must(acquire(4, permit(3)))
 }
+
+func TestRepeatedRevocationInGraceSucceedsBesideAReader(t *testing.T) {
+	t.Parallel()
+	m := newSetModel(t)
+	set := []lock.Member{{Name: "a", Mode: lock.Shared}, {Name: "b", Mode: lock.Shared}}
+	_, first := m.acquire(lock.Acquire{LeaseID: id(1), Holder: "one", TTL: 10 * time.Second, Grace: 10 * time.Second, Set: set})
+	revoke := func() error {
+		d := m.applyAll(lock.Revoke{Name: "a", Token: first.Lease.Token, Reason: "test"})
+		for ; d.Rest != nil; d = m.applyAll(d.Rest) {
+		}
+		return d.Err
+	}
+	if err := revoke(); err != nil {
+		t.Fatal(err)
+	}
+	if _, d := m.acquire(lock.Acquire{Name: "a", Mode: lock.Shared, LeaseID: id(2), Holder: "two", TTL: 10 * time.Second}); d.Err != nil {
+		t.Fatal(d.Err)
+	}
+	if err := revoke(); err != nil {
+		t.Errorf("the repeated revocation was refused: %v", err)
+	}
+}

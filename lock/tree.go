@@ -8,13 +8,12 @@ import (
 const (
 	// MaxTreeLevels is the maximum number of levels of a name in a tree, its root included.
 	MaxTreeLevels = 8
-	// MaxTreePaths is the maximum number of locks that an acquire in trees changes: those that it names, and their
-	// ancestors.
+	// MaxTreePaths is the maximum number of locks that one acquire changes in trees, ancestors included.
 	MaxTreePaths = 64
 )
 
-// Trees are the roots of the declared trees. A tree is its root and all names below it: those that begin with the root
-// and a colon. In a tree, a lock covers all locks below it. So an exclusive lease conflicts with every lease above and
+// Trees are the roots of the declared trees. A tree consists of its root and of all names that begin with the root and a
+// colon. In a tree, a lock covers all locks below it. So an exclusive lease conflicts with every lease above and
 // below it, and a shared one with every exclusive lease above and below it. Locks outside of trees are independent of
 // each other, whatever their names.
 //

@@ -22,7 +22,7 @@ var inTree = []string{"r", "r:a", "r:a:x", "r:a:y", "r:b", "r:b:x", "plain"}
 type treeMachine struct {
 	*setModel
 	calls  []lock.Acquire // all, in order
-	before []lock.Lease   // those that were held after the decision before
+	before []lock.Lease   // held when the last decision was checked
 	used   byte
 }
 

@@ -8,6 +8,9 @@ import { direct, kinds, unique, until } from './service.js';
 const limit = { timeout: 60_000 };
 const broken = new Error('the work failed');
 
+/** ttlMs leaves four seconds between the renewal that finds a revocation and the deadline, even on a busy machine. */
+const ttlMs = 6_000;
+
 /** revoke revokes the lease, as an operator does. */
 async function revoke(lease: Lease): Promise<void> {
   await direct().revoke(lease.name, { fencing_token: lease.token, reason: 'maintenance' });
@@ -43,7 +46,7 @@ describe('a guard', { concurrency: true }, () => {
         await settle(lease);
         return 'done';
       };
-      await assert.rejects(guard(direct(), unique('overlap'), { ttlMs: 1_500 }, work), { code: 'lease_lost', reason: 'maintenance' });
+      await assert.rejects(guard(direct(), unique('overlap'), { ttlMs }, work), { code: 'lease_lost', reason: 'maintenance' });
     }
   });
 
@@ -53,14 +56,14 @@ describe('a guard', { concurrency: true }, () => {
       await lease.done;
       throw broken;
     };
-    await assert.rejects(guard(direct(), unique('both'), { ttlMs: 1_500 }, fails), { code: 'lease_lost', reason: 'maintenance', cause: broken });
+    await assert.rejects(guard(direct(), unique('both'), { ttlMs }, fails), { code: 'lease_lost', reason: 'maintenance', cause: broken });
     const stops = async (lease: Lease) => {
       await revoke(lease);
       await lease.done;
       lease.signal.throwIfAborted();
     };
     let lost: unknown;
-    const stopped = guard(direct(), unique('stops'), { ttlMs: 1_500 }, (lease) => stops(lease).finally(() => (lost = lease.err)));
+    const stopped = guard(direct(), unique('stops'), { ttlMs }, (lease) => stops(lease).finally(() => (lost = lease.err)));
     await assert.rejects(stopped, (error) => error === lost);
   });
 

@@ -32,7 +32,7 @@ func (g *guard) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error)
 	return checkedCall(ctx, g, requirement{role: Lock, scopes: acquiredNames(a), wait: a.Wait},
 		func(ctx context.Context) (lock.Grant, error) {
 			grant, err := g.inner.Acquire(ctx, a)
-			return grant, hideCycle(ctx, err)
+			return grant, hideRefusal(ctx, err)
 		})
 }
 
@@ -62,6 +62,7 @@ func (g *guard) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 		allowed, indexes = append(allowed, item), append(indexes, i)
 	}
 	for i, r := range g.inner.Batch(ctx, allowed) {
+		r.Err = hideRefusal(ctx, r.Err)
 		results[indexes[i]] = r
 	}
 	return results

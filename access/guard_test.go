@@ -94,6 +94,15 @@ var methods = map[string]method{
 	"Sessions": {role: access.Read, names: coversAll, call: func(ctx context.Context, s lock.Service, _ string) error {
 		return errOf(s.Sessions(ctx, lock.SessionQuery{}))
 	}},
+	"DeclareTree": {role: access.Admin, call: func(ctx context.Context, s lock.Service, name string) error {
+		return errOf(s.DeclareTree(ctx, name))
+	}},
+	"RemoveTree": {role: access.Admin, call: func(ctx context.Context, s lock.Service, name string) error {
+		return s.RemoveTree(ctx, name)
+	}},
+	"Trees": {role: access.Read, names: coversAny, call: func(ctx context.Context, s lock.Service, _ string) error {
+		return errOf(s.Trees(ctx))
+	}},
 	"Revoke": {role: access.Admin, call: func(ctx context.Context, s lock.Service, name string) error {
 		return errOf(s.Revoke(ctx, lock.Revoke{Name: name}))
 	}},

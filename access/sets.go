@@ -38,9 +38,9 @@ func hidden[T any](ctx context.Context, hide func(context.Context, T) T) func(T,
 	return func(answer T, err error) (T, error) { return hide(ctx, answer), err }
 }
 
-// hideLock hides the names of sets that the key in the context does not cover.
+// hideLock hides the names of sets, and the leases above, that the key in the context does not cover.
 func hideLock(ctx context.Context, l lock.Lock) lock.Lock {
-	l.Leases = hideLeases(ctx, l.Leases)
+	l.Leases, l.Above, l.Below = hideLeases(ctx, l.Leases), hideLeases(ctx, l.Above), hideLeases(ctx, l.Below)
 	return l
 }
 
@@ -86,14 +86,22 @@ func hidePage(ctx context.Context, p lock.Page[lock.Lock]) lock.Page[lock.Lock] 
 	return p
 }
 
-// hideLeases returns the leases without the names that the key in the context does not cover.
+// hideLeases returns the leases without the names that the key in the context does not cover. Of those of a lock that it
+// does not cover only the times are left.
 func hideLeases(ctx context.Context, leases []lock.LeaseInfo) []lock.LeaseInfo {
-	if !slices.ContainsFunc(leases, func(l lock.LeaseInfo) bool { return l.Set != nil }) {
+	if !slices.ContainsFunc(leases, func(l lock.LeaseInfo) bool { return l.Set != nil || l.Name != "" }) {
 		return leases
 	}
 	leases = slices.Clone(leases)
 	for i := range leases {
-		leases[i].Set = hideNames(ctx, leases[i].Set)
+		l := &leases[i]
+		l.Set = hideNames(ctx, l.Set)
+		if l.Name != "" && hideNames(ctx, []string{l.Name})[0] == notCovered {
+			*l = lock.LeaseInfo{
+				Name: notCovered, Holder: notCovered, Mode: l.Mode, Token: l.Token, AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt,
+				Remaining: l.Remaining, Grace: l.Grace, Revoked: l.Revoked,
+			}
+		}
 	}
 	return leases
 }

@@ -43,8 +43,8 @@ type Acquire struct {
 	GeneratedID  bool       // LeaseID was generated for this call: no lease has ever had it
 	LimitReached bool       // the service's limit on waiting calls is reached: a may be granted, but not join a queue
 	SessionFull  bool       // the session has reached its limit: a can only find a lease or place that it has
+	Asked        []string   // the names of the request, if the Set also has ancestors of them. In sets it
 
-	asked            []string  // the names of the request, if the Set also has ancestors of them, see In
 	maxWaiters       int       // of the lock, from the Bounds
 	sessionExpiresAt time.Time // from the View
 }
@@ -234,7 +234,7 @@ func (a Acquire) newLease(m Member, set []string) Lease {
 	return Lease{
 		ID: a.LeaseID, Name: m.Name, Mode: m.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,
 		MaxHold: a.MaxHold, Metadata: a.Metadata, Attachment: a.Attachment, Session: a.SessionID.Ref(),
-		ExpiresAt: a.sessionExpiresAt, Set: set, Below: a.asked, Task: a.Task,
+		ExpiresAt: a.sessionExpiresAt, Set: set, Below: a.Asked, Task: a.Task,
 	}
 }
 

@@ -205,7 +205,11 @@ func (d *decider) errHeld(m Mode) *Error {
 	e := &Error{Code: ErrHeld, Ahead: d.attachedWaiters()}
 	if len(leases) == 0 {
 		e.Detail = "The lock cannot be granted right now. Retry."
-		if e.Ahead > 0 {
+		switch {
+		case e.Ahead > 0 && m.IsIntention():
+			e.Detail = fmt.Sprintf("%s, which is above, is waited for (%d waiting), and the locks below it with it. "+
+				"Retry later, or wait with wait_ms.", d.record.Name, e.Ahead)
+		case e.Ahead > 0:
 			e.Detail = fmt.Sprintf("The lock is free, but reserved for a waiter that needs other locks, too (%d waiting). "+
 				"Retry later, or wait with wait_ms.", e.Ahead)
 		}

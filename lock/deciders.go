@@ -206,11 +206,19 @@ func (ds deciders) finishWithLeases(leases []Lease, replay bool) Decision {
 		d.removePromoted(leases[i].ID)
 	}
 	out := ds.finish(nil)
-	asked := slices.DeleteFunc(slices.Clone(leases), func(l Lease) bool { return l.Mode.IsIntention() })
-	if out.Lease, out.Replayed = asked[0], replay; len(asked) > 1 {
-		out.Members = asked
-	}
+	out.Replayed = replay
+	out.Lease, out.Members = LeasesAsked(leases)
 	return out
+}
+
+// LeasesAsked returns those of the leases of a set that the caller has asked for, without intentions: the first, and all
+// if there are several.
+func LeasesAsked(leases []Lease) (first Lease, members []Lease) {
+	asked := slices.DeleteFunc(slices.Clone(leases), func(l Lease) bool { return l.Mode.IsIntention() })
+	if len(asked) > 1 {
+		members = asked
+	}
+	return asked[0], members
 }
 
 // of returns the decider of the lock.

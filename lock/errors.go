@@ -33,6 +33,10 @@ const (
 	ErrDeadlock Code = "deadlock"
 	// ErrCapacityMismatch: permits with another capacity are held or waited for. Capacity is that capacity.
 	ErrCapacityMismatch Code = "capacity_mismatch"
+	// ErrTreeBusy: a lock of the tree is held or waited for.
+	ErrTreeBusy Code = "tree_busy"
+	// ErrTreeOverlaps: the root is inside another tree, or above its root.
+	ErrTreeOverlaps Code = "tree_overlaps"
 	// ErrTooManyWaiters: a limit on waiting or watching calls is reached; retry later.
 	ErrTooManyWaiters Code = "too_many_waiters"
 	// ErrTokenMismatch: the given token does not hold the lock.
@@ -69,7 +73,7 @@ const (
 func Codes() []Code {
 	return []Code{
 		ErrInvalid, ErrHeld, ErrLeaseLost, ErrLeaseIDInUse, ErrLeaseInSet, ErrSessionLost, ErrSessionIDInUse, ErrTooManyLeases,
-		ErrDeadlock, ErrCapacityMismatch, ErrTooManyWaiters,
+		ErrDeadlock, ErrCapacityMismatch, ErrTreeBusy, ErrTreeOverlaps, ErrTooManyWaiters,
 		ErrTokenMismatch, ErrStaleToken, ErrUnknownToken, ErrVersionMismatch, ErrNotFound,
 		ErrKeyMissing, ErrKeyInvalid, ErrKeyExpired, ErrRoleMissing, ErrNameNotAllowed, ErrRateLimited, ErrUnavailable,
 		ErrUnknownOutcome, ErrInternal,

@@ -71,13 +71,21 @@ type Lock struct {
 	Capacity  int       // of the permits; zero if none is held
 	Waiters   int       // number of places in the queue
 	Leases    []LeaseInfo
-	// Below are the leases of locks below it, in a tree.
-	Below []LeaseInfo
+	// In a tree: the leases of the locks above it, which cover it, and of those below it.
+	Above, Below []LeaseInfo
+}
+
+// AddAbove adds the leases of a lock above l in its tree.
+func (l *Lock) AddAbove(above Lock) {
+	for _, info := range above.Leases {
+		info.Name = above.Name
+		l.Above = append(l.Above, info)
+	}
 }
 
 // A LeaseInfo is the public view of a lease.
 type LeaseInfo struct {
-	Name       string // of its lock, if that is below another one whose info this is part of
+	Name       string // of its lock, if that is above or below the one whose info this is part of
 	Slot       int
 	Mode       Mode
 	Holder     string
@@ -137,10 +145,14 @@ func (l Lease) infoBelow(at string, now time.Time) LeaseInfo {
 	return i
 }
 
-// Version identifies the state of l: it changes with every change except the remaining time. Pass it as the Seen of a
+// Version identifies the state of l: it changes with every change except the remaining times. Pass it as the Seen of a
 // Watch. It is never empty.
 func (l Lock) Version() string {
-	return fmt.Sprintf("%d.%d.%s.%d.%d", l.Revision, l.Token, l.State, len(l.Leases), l.Waiters)
+	v := fmt.Sprintf("%d.%d.%s.%d.%d", l.Revision, l.Token, l.State, len(l.Leases), l.Waiters)
+	for _, above := range l.Above {
+		v += fmt.Sprintf(".%d", above.Token)
+	}
+	return v
 }
 
 // NextChangeAt returns the earliest time at which the version changes without any request, or zero.

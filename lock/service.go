@@ -44,6 +44,15 @@ type Service interface {
 	// Sessions returns a page of the sessions that have not ended.
 	Sessions(context.Context, SessionQuery) (Page[SessionInfo], error)
 
+	// DeclareTree declares the tree of the root, or finds it declared, see Trees. The error is ErrTreeBusy if a lock of
+	// the tree is held or waited for, and ErrTreeOverlaps if it is not apart from all others.
+	DeclareTree(ctx context.Context, root string) (Tree, error)
+	// RemoveTree makes the locks of a tree independent of each other, or finds that there is no such tree. The error is
+	// ErrTreeBusy if a lock of the tree is held or waited for.
+	RemoveTree(ctx context.Context, root string) error
+	// Trees returns the declared trees, in the order of their roots.
+	Trees(ctx context.Context) ([]Tree, error)
+
 	// Lock returns a lock. A lock that was never used is free.
 	Lock(ctx context.Context, name string) (Lock, error)
 	// Watch returns a lock as soon as its Version differs from the one seen, or when the Wait has ended.

@@ -1,8 +1,10 @@
 package lock
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 const (
@@ -10,6 +12,8 @@ const (
 	MaxTreeLevels = 8
 	// MaxTreePaths is the maximum number of locks that one acquire changes in trees, ancestors included.
 	MaxTreePaths = 64
+	// MaxTrees is the maximum number of trees.
+	MaxTrees = 1000
 )
 
 // Trees are the roots of the declared trees. A tree consists of its root and of all names that begin with the root and a
@@ -23,6 +27,82 @@ const (
 // lease and its intentions are a set: they begin and end together, and wait in all queues at once. So a waiter for a
 // lock is not overtaken by requests for locks below it that join later.
 type Trees map[string]struct{}
+
+// A Tree is a declared tree.
+type Tree struct {
+	Root       string
+	DeclaredAt time.Time // on the database's clock
+}
+
+// CheckRoot returns an ErrInvalid error unless root can be the root of a tree: a lock name that does not end with a
+// colon.
+func CheckRoot(root string) error {
+	if err := checkName("root", root); err != nil {
+		return err
+	}
+	if strings.HasSuffix(root, ":") {
+		return Invalid("root", "ends with a colon; leave it out: the tree of %s has all names that begin with it",
+			strings.TrimRight(root, ":"))
+	}
+	return nil
+}
+
+// CheckDeclare returns the refusal of a new tree: ErrTreeOverlaps if its root is inside another tree or above its root,
+// and ErrInvalid beyond MaxTrees.
+func (t Trees) CheckDeclare(root string) error {
+	for other := range t {
+		how := ""
+		switch {
+		case strings.HasPrefix(root, other+":"):
+			how = "inside"
+		case strings.HasPrefix(other, root+":"):
+			how = "above"
+		default:
+			continue
+		}
+		return &Error{Code: ErrTreeOverlaps, Detail: fmt.Sprintf(
+			"%s is %s the tree %s. Trees cannot overlap: use names in one tree, or remove that one first.", root, how, other)}
+	}
+	if _, again := t[root]; !again && len(t) >= MaxTrees {
+		return Invalid("root", "would be that of one tree too many: there are %d; remove one first", len(t))
+	}
+	return nil
+}
+
+// ErrBusyTree returns the refusal to declare or remove a tree while a lock in it is held or waited for.
+func ErrBusyTree(root, name string) error {
+	return &Error{Code: ErrTreeBusy, Detail: fmt.Sprintf("%s, in the tree %s, is held or waited for. A tree is declared and removed "+
+		"only while all of its locks are free: release them, and try again.", name, root)}
+}
+
+// Path returns the ancestors of the lock in its tree, from the root on, without the lock itself; nil outside of trees.
+func (t Trees) Path(name string) []string {
+	path := t.path(name)
+	return path[:max(len(path)-1, 0)]
+}
+
+// Decided returns the command as it is decided where these are the trees: with the ancestors of its locks. An Acquire
+// must be resolved. The error is ErrInvalid.
+func (t Trees) Decided(cmd Command) (Command, error) {
+	if len(t) == 0 {
+		return cmd, nil
+	}
+	switch c := cmd.(type) {
+	case Acquire:
+		return c.In(t)
+	case Renew:
+		return c.In(t), nil
+	case Release:
+		return c.In(t), nil
+	case Claim:
+		c.Name, c.Set, _ = t.expand(c.Name, c.Set)
+		return c, nil
+	case Leave:
+		c.Name, c.Set, _ = t.expand(c.Name, c.Set)
+		return c, nil
+	}
+	return cmd, nil // its locks are those of leases, which know their sets
+}
 
 // path returns the ancestors of the lock in its tree, from the root on, and the lock itself; nil outside of trees.
 func (t Trees) path(name string) []string {
@@ -88,7 +168,7 @@ func (a Acquire) In(t Trees) (Acquire, error) {
 		return a, Invalid("locks", "have %d locks with their ancestors in trees; give fewer, for at most %d", len(members), MaxTreePaths)
 	}
 	slices.SortFunc(members, func(m, o Member) int { return strings.Compare(m.Name, o.Name) })
-	a.Name, a.Mode, a.Set, a.asked = "", 0, members, asked
+	a.Name, a.Mode, a.Set, a.Asked = "", 0, members, asked
 	return a, nil
 }
 

@@ -356,3 +356,34 @@ func TestRevocationEndsTheIntentions(t *testing.T) {
 		t.Errorf("the root is blocked by what was revoked: %v", d.Err)
 	}
 }
+
+func TestOverlappingTreesAreRefused(t *testing.T) {
+	t.Parallel()
+	trees := lock.Trees{"repo:src": {}, "b": {}}
+	for root, want := range map[string]lock.Code{
+		"repo": lock.ErrTreeOverlaps, "repo:src:a": lock.ErrTreeOverlaps, "b:a:c": lock.ErrTreeOverlaps,
+		"repo:src": "", "repo:doc": "", "repo:src2": "", "a": "", "b2": "", "rep": "",
+	} {
+		err := trees.CheckDeclare(root)
+		if want == "" && err != nil || want != "" && !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %q", root, err, want)
+		}
+	}
+	for i := len(trees); i < lock.MaxTrees; i++ {
+		if err := trees.CheckDeclare(fmt.Sprint("tree-", i)); err != nil {
+			t.Fatalf("tree %d: %v", i, err)
+		}
+		trees[fmt.Sprint("tree-", i)] = struct{}{}
+	}
+	if err := trees.CheckDeclare("one-more"); !errors.Is(err, lock.ErrInvalid) {
+		t.Errorf("with %d trees: %v", len(trees), err)
+	}
+	if err := trees.CheckDeclare("b"); err != nil {
+		t.Errorf("one of %d again: %v", len(trees), err)
+	}
+	for root, valid := range map[string]bool{"repo": true, "a:b": true, "repo:": false, "": false, ":a": false, "a b": false} {
+		if err := lock.CheckRoot(root); (err == nil) != valid {
+			t.Errorf("%q: %v", root, err)
+		}
+	}
+}

@@ -170,6 +170,8 @@ var refusals = map[lock.Code]refusal{
 	lock.ErrLeaseInSet:       {409, "The lease is one of several that were acquired together. Renew or release all of them."},
 	lock.ErrDeadlock:         {409, "The call waited in a circle of calls that wait for each other. Release what you hold, and begin again."},
 	lock.ErrCapacityMismatch: {409, "Permits of another capacity are held or queued. Use that capacity, or wait for their release."},
+	lock.ErrTreeBusy:         {409, "A lock of the tree is held or waited for. Release the locks of the tree, and try again."},
+	lock.ErrTreeOverlaps:     {409, "Trees cannot overlap. Use names in one tree, or remove the other one first."},
 	lock.ErrTooManyLeases:    {429, "The session has reached its limit of leases and places. Release some, or use another session."},
 	lock.ErrTooManyWaiters:   {429, "The limit on waiting calls is reached. Retry later."},
 	lock.ErrTokenMismatch:    {409, "That token does not hold the lock. Read the lock again."},

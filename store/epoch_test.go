@@ -274,14 +274,13 @@ func TestEveryReplicaSaysHowLongLeasesWereGrantedFor(t *testing.T) {
 func TestTheGreatestTokenThatAnEpochCanGoOnAbove(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	s := open(t, url)
 	if err := store.BeginEpoch(t.Context(), url, "almost at the end", store.MaxAbove+1); err == nil {
 		t.Error("tokens jumped beyond the greatest that there may be")
 	}
 	if err := store.BeginEpoch(t.Context(), url, "almost at the end", store.MaxAbove-1); err != nil {
 		t.Fatal(err)
 	}
-	if g := mustAcquire(t, s, acquire("a")); g.Token != lock.MaxToken {
+	if g := mustAcquire(t, open(t, url), acquire("a")); g.Token != lock.MaxToken {
 		t.Errorf("the token is %d, want the last one, %d", g.Token, lock.MaxToken)
 	}
 }

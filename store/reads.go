@@ -17,7 +17,11 @@ func (s *Store) Lock(ctx context.Context, name string) (lock.Lock, error) {
 		return lock.Lock{}, err
 	}
 	r, err := s.readOne(ctx, row.Only(name))
-	return r.Lock(), err
+	l := r.Lock()
+	if err == nil {
+		err = s.readAbove(ctx, &l)
+	}
+	return l, err
 }
 
 // readOne reads the lock that is the only one in the range, without locking it. If it was never used, it has only a

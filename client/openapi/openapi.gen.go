@@ -91,6 +91,8 @@ const (
 	CodeTokenMismatch        Code = "token_mismatch"
 	CodeTooManyLeases        Code = "too_many_leases"
 	CodeTooManyWaiters       Code = "too_many_waiters"
+	CodeTreeBusy             Code = "tree_busy"
+	CodeTreeOverlaps         Code = "tree_overlaps"
 	CodeUnavailable          Code = "unavailable"
 	CodeUnknownOutcome       Code = "unknown_outcome"
 	CodeUnknownToken         Code = "unknown_token"
@@ -152,6 +154,10 @@ func (e Code) Valid() bool {
 	case CodeTooManyLeases:
 		return true
 	case CodeTooManyWaiters:
+		return true
+	case CodeTreeBusy:
+		return true
+	case CodeTreeOverlaps:
 		return true
 	case CodeUnavailable:
 		return true
@@ -689,6 +695,8 @@ type CloseSessionRequest struct {
 // | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
 // | `deadlock` | 409 | the call waited in a circle of calls that wait for each other; release what you hold |
 // | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
+// | `tree_busy` | 409 | a lock of the tree is held or waited for |
+// | `tree_overlaps` | 409 | the root is inside another tree, or above its root |
 // | `too_many_leases` | 429 | the session has reached its limit of leases and places |
 // | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
 // | `token_mismatch` | 409 | no lease with this token holds the lock |
@@ -949,6 +957,10 @@ type LeaseInfo struct {
 	// has its own token and slot.
 	Mode Mode `json:"mode"`
 
+	// Name The lease's lock, if that is above or below the one that this is about; `(not covered)` if the API key does
+	// not cover it. Absent otherwise.
+	Name *string `json:"name,omitempty"`
+
 	// Revoked True if the lease was revoked and its grace, which starts at `expires_at`, still blocks conflicting
 	// grants. Its holder has lost it. Absent otherwise.
 	Revoked *bool `json:"revoked,omitempty"`
@@ -1002,7 +1014,14 @@ type LeaseSet struct {
 
 // Lock defines model for Lock.
 type Lock struct {
-	AsOf time.Time `json:"as_of"`
+	// Above In a tree: the leases of the locks above, which cover this one. Absent if there are none, in lists, and in
+	// the answer to a revocation.
+	Above []LeaseInfo `json:"above,omitempty"`
+	AsOf  time.Time   `json:"as_of"`
+
+	// Below In a tree: the leases of the locks below. Absent if there are none. The `state` is that of the lock's own
+	// leases: a free lock with leases below it cannot be acquired exclusively.
+	Below []LeaseInfo `json:"below,omitempty"`
 
 	// Capacity The number of permits. Present only while a permit is held.
 	Capacity *int `json:"capacity,omitempty"`
@@ -1105,6 +1124,8 @@ type Problem struct {
 	// | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
 	// | `deadlock` | 409 | the call waited in a circle of calls that wait for each other; release what you hold |
 	// | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
+	// | `tree_busy` | 409 | a lock of the tree is held or waited for |
+	// | `tree_overlaps` | 409 | the root is inside another tree, or above its root |
 	// | `too_many_leases` | 429 | the session has reached its limit of leases and places |
 	// | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
 	// | `token_mismatch` | 409 | no lease with this token holds the lock |
@@ -1495,6 +1516,19 @@ type TokenVerification struct {
 // greater token was granted. `unknown`: the token was never granted for this lock.
 type TokenVerificationStatus string
 
+// Tree A declared tree. In it, a lock covers all locks below it.
+type Tree struct {
+	DeclaredAt time.Time `json:"declared_at"`
+
+	// Root The name of the highest lock.
+	Root string `json:"root"`
+}
+
+// TreeList defines model for TreeList.
+type TreeList struct {
+	Trees []Tree `json:"trees"`
+}
+
 // Value Any JSON value of at most 32 levels, null included. Numbers must be in the range of a 64-bit float.
 type Value = json.RawMessage
 
@@ -1547,6 +1581,10 @@ type Waiter struct {
 	// has its own token and slot.
 	Mode Mode `json:"mode"`
 
+	// Name The lock that the waiter waits for, if that is below this one in a tree; `(not covered)` if the API key does
+	// not cover it. Absent otherwise.
+	Name *string `json:"name,omitempty"`
+
 	// Place The lock's revision when the waiter joined. The waiter's events have the same `place`.
 	Place int64 `json:"place"`
 
@@ -1583,6 +1621,9 @@ type Name = string
 
 // Prefix defines model for Prefix.
 type Prefix = string
+
+// Root defines model for Root.
+type Root = string
 
 // SessionName defines model for SessionName.
 type SessionName = string
@@ -2178,6 +2219,42 @@ func (c *Client) ReportStaleToken(ctx context.Context, body ReportRequest) (*Rep
 // being committed; if that takes too long, the response is 503.
 func (c *Client) VerifyToken(ctx context.Context, body VerifyRequest) (*TokenVerification, *http.Response, error) {
 	return receive[TokenVerification](ctx, c, http.MethodPost, "/v1/tokens/verify", nil, nil, body)
+}
+
+// ListTrees: List the trees (GET /v1/trees).
+//
+// All declared trees, in byte order of their roots. Shows only those whose roots the API key covers, or that have
+// names that it covers.
+func (c *Client) ListTrees(ctx context.Context) (*TreeList, *http.Response, error) {
+	return receive[TreeList](ctx, c, http.MethodGet, "/v1/trees", nil, nil, nil)
+}
+
+// RemoveTree: Remove a tree (DELETE /v1/trees/{root}).
+//
+// From then on its locks are independent of each other. A tree is removed while all of its locks are free. Succeeds
+// if there is no such tree.
+func (c *Client) RemoveTree(ctx context.Context, root Root) (*http.Response, error) {
+	return c.send(ctx, http.MethodDelete, fmt.Sprintf("/v1/trees/%s", url.PathEscape(root)), nil, nil, nil)
+}
+
+// DeclareTree: Declare a tree (PUT /v1/trees/{root}).
+//
+// From then on the locks `repo` and `repo:…` are a tree: each lock covers all locks below it. An exclusive lease of
+// `repo:src` excludes every lease of `repo`, of `repo:src` and of `repo:src:…`; a shared one only the exclusive
+// ones. Nothing else changes: acquire, renew and release a lock by its own name. Locks outside of trees are
+// independent of each other, whatever their names.
+//
+// A waiter waits in the queues of the locks above, too. So while a call waits for `repo:src`, no later call is
+// granted `repo:src:b`.
+//
+// In a tree there are no permits (`400`), names have up to 8 levels, the root included, and at most 1,000 leases
+// can be held under a root. A fenced write needs a lease that has not ended.
+//
+// A tree is declared while all of its locks are free (`409 tree_busy`). Trees do not overlap (`409
+// tree_overlaps`), and there are at most 1,000. Declaring a tree again succeeds. The answer is immediate; calls on
+// other locks are held up for some milliseconds.
+func (c *Client) DeclareTree(ctx context.Context, root Root) (*Tree, *http.Response, error) {
+	return receive[Tree](ctx, c, http.MethodPut, fmt.Sprintf("/v1/trees/%s", url.PathEscape(root)), nil, nil, nil)
 }
 
 // Version: Show the version (GET /version).

@@ -38,7 +38,7 @@ func LockOf(l lock.Lock) Lock {
 	return Lock{
 		Name: l.Name, State: State(l.State), Revision: l.Revision, FencingToken: int64(l.Token),
 		AsOf: l.AsOf.UTC(), ChangedAt: instantOf(l.ChangedAt), Capacity: UnlessZero(l.Capacity), Waiters: l.Waiters,
-		Leases: MapSlice(l.Leases, leaseInfoOf),
+		Leases: MapSlice(l.Leases, leaseInfoOf), Above: mapSome(l.Above, leaseInfoOf), Below: mapSome(l.Below, leaseInfoOf),
 	}
 }
 
@@ -47,9 +47,22 @@ func (l Lock) Domain() lock.Lock {
 	return lock.Lock{
 		Name: l.Name, State: lock.State(l.State), Revision: l.Revision, Token: lock.Token(l.FencingToken),
 		ChangedAt: ValueOf(l.ChangedAt), AsOf: l.AsOf, Capacity: ValueOf(l.Capacity), Waiters: l.Waiters,
-		Leases: MapSlice(l.Leases, LeaseInfo.Domain),
+		Leases: MapSlice(l.Leases, LeaseInfo.Domain), Above: mapSome(l.Above, LeaseInfo.Domain),
+		Below: mapSome(l.Below, LeaseInfo.Domain),
 	}
 }
+
+// TreeOf returns the model of a tree.
+func TreeOf(t lock.Tree) Tree { return Tree{Root: t.Root, DeclaredAt: t.DeclaredAt.UTC()} }
+
+// Domain returns the tree.
+func (t Tree) Domain() lock.Tree { return lock.Tree{Root: t.Root, DeclaredAt: t.DeclaredAt} }
+
+// TreeListOf returns the model of a list of trees.
+func TreeListOf(all []lock.Tree) TreeList { return TreeList{Trees: MapSlice(all, TreeOf)} }
+
+// Domain returns the trees.
+func (l TreeList) Domain() []lock.Tree { return MapSlice(l.Trees, Tree.Domain) }
 
 // LockPageOf returns the model of a page of locks.
 func LockPageOf(p lock.Page[lock.Lock]) LockPage {
@@ -66,7 +79,7 @@ func leaseInfoOf(l lock.LeaseInfo) LeaseInfo {
 		Slot: l.Slot, Mode: modeOf(l.Mode), Holder: l.Holder, FencingToken: int64(l.Token),
 		AcquiredAt: l.AcquiredAt.UTC(), ExpiresAt: l.ExpiresAt.UTC(), ExpiresInMs: nonNegativeMs(l.Remaining),
 		GraceMs: l.Grace.Milliseconds(), Metadata: l.Metadata, Revoked: UnlessZero(l.Revoked),
-		Session: sessionName(l.Session), Set: l.Set,
+		Session: sessionName(l.Session), Set: l.Set, Name: UnlessZero(l.Name),
 	}
 }
 
@@ -76,7 +89,7 @@ func (l LeaseInfo) Domain() lock.LeaseInfo {
 		Slot: l.Slot, Mode: lock.ModeOf(string(l.Mode)), Holder: l.Holder, Token: lock.Token(l.FencingToken),
 		AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt, Remaining: nonNegative(l.ExpiresInMs),
 		Grace: nonNegative(l.GraceMs), Metadata: metadataOf(l.Metadata), Revoked: ValueOf(l.Revoked),
-		Session: sessionRefOf(l.Session), Set: l.Set,
+		Session: sessionRefOf(l.Session), Set: l.Set, Name: ValueOf(l.Name),
 	}
 }
 
@@ -94,7 +107,7 @@ func waiterOf(w lock.WaiterInfo) Waiter {
 	out := Waiter{
 		Position: w.Position, Place: w.Place, Mode: modeOf(w.Mode), Capacity: UnlessZero(w.Capacity), Holder: w.Holder,
 		JoinedAt: w.JoinedAt.UTC(), WaitedMs: nonNegativeMs(w.Waited), Attached: w.Attached, Ahead: w.Ahead,
-		BlockedBy: WaiterBlockedBy(w.BlockedBy), Leases: MapSlice(w.Leases, leaseInfoOf), Set: w.Set,
+		BlockedBy: WaiterBlockedBy(w.BlockedBy), Leases: MapSlice(w.Leases, leaseInfoOf), Set: w.Set, Name: UnlessZero(w.Name),
 	}
 	if !w.Attached {
 		out.PlaceKeptMs = new(nonNegativeMs(w.KeptFor))
@@ -108,7 +121,7 @@ func (w Waiter) Domain() lock.WaiterInfo {
 		Position: w.Position, Place: w.Place, Mode: lock.ModeOf(string(w.Mode)), Capacity: ValueOf(w.Capacity),
 		Holder: w.Holder, JoinedAt: w.JoinedAt, Waited: nonNegative(w.WaitedMs), Attached: w.Attached,
 		KeptFor: nonNegative(ValueOf(w.PlaceKeptMs)), BlockedBy: lock.Blocker(w.BlockedBy),
-		Leases: MapSlice(w.Leases, LeaseInfo.Domain), Ahead: w.Ahead, Set: w.Set,
+		Leases: MapSlice(w.Leases, LeaseInfo.Domain), Ahead: w.Ahead, Set: w.Set, Name: ValueOf(w.Name),
 	}
 }
 
@@ -282,6 +295,14 @@ func MapSlice[In, Out any](items []In, of func(In) Out) []Out {
 		out[i] = of(item)
 	}
 	return out
+}
+
+// mapSome is MapSlice for a field that is absent if it has no items.
+func mapSome[In, Out any](items []In, of func(In) Out) []Out {
+	if len(items) == 0 {
+		return nil
+	}
+	return MapSlice(items, of)
 }
 
 // ValueOf returns *p, or the zero value if p is nil.

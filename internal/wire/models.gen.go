@@ -83,6 +83,8 @@ const (
 	CodeTokenMismatch        Code = "token_mismatch"
 	CodeTooManyLeases        Code = "too_many_leases"
 	CodeTooManyWaiters       Code = "too_many_waiters"
+	CodeTreeBusy             Code = "tree_busy"
+	CodeTreeOverlaps         Code = "tree_overlaps"
 	CodeUnavailable          Code = "unavailable"
 	CodeUnknownOutcome       Code = "unknown_outcome"
 	CodeUnknownToken         Code = "unknown_token"
@@ -144,6 +146,10 @@ func (e Code) Valid() bool {
 	case CodeTooManyLeases:
 		return true
 	case CodeTooManyWaiters:
+		return true
+	case CodeTreeBusy:
+		return true
+	case CodeTreeOverlaps:
 		return true
 	case CodeUnavailable:
 		return true
@@ -681,6 +687,8 @@ type CloseSessionRequest struct {
 // | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
 // | `deadlock` | 409 | the call waited in a circle of calls that wait for each other; release what you hold |
 // | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
+// | `tree_busy` | 409 | a lock of the tree is held or waited for |
+// | `tree_overlaps` | 409 | the root is inside another tree, or above its root |
 // | `too_many_leases` | 429 | the session has reached its limit of leases and places |
 // | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
 // | `token_mismatch` | 409 | no lease with this token holds the lock |
@@ -941,6 +949,10 @@ type LeaseInfo struct {
 	// has its own token and slot.
 	Mode Mode `json:"mode"`
 
+	// Name The lease's lock, if that is above or below the one that this is about; `(not covered)` if the API key does
+	// not cover it. Absent otherwise.
+	Name *string `json:"name,omitempty"`
+
 	// Revoked True if the lease was revoked and its grace, which starts at `expires_at`, still blocks conflicting
 	// grants. Its holder has lost it. Absent otherwise.
 	Revoked *bool `json:"revoked,omitempty"`
@@ -994,7 +1006,14 @@ type LeaseSet struct {
 
 // Lock defines model for Lock.
 type Lock struct {
-	AsOf time.Time `json:"as_of"`
+	// Above In a tree: the leases of the locks above, which cover this one. Absent if there are none, in lists, and in
+	// the answer to a revocation.
+	Above []LeaseInfo `json:"above,omitempty"`
+	AsOf  time.Time   `json:"as_of"`
+
+	// Below In a tree: the leases of the locks below. Absent if there are none. The `state` is that of the lock's own
+	// leases: a free lock with leases below it cannot be acquired exclusively.
+	Below []LeaseInfo `json:"below,omitempty"`
 
 	// Capacity The number of permits. Present only while a permit is held.
 	Capacity *int `json:"capacity,omitempty"`
@@ -1097,6 +1116,8 @@ type Problem struct {
 	// | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
 	// | `deadlock` | 409 | the call waited in a circle of calls that wait for each other; release what you hold |
 	// | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
+	// | `tree_busy` | 409 | a lock of the tree is held or waited for |
+	// | `tree_overlaps` | 409 | the root is inside another tree, or above its root |
 	// | `too_many_leases` | 429 | the session has reached its limit of leases and places |
 	// | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
 	// | `token_mismatch` | 409 | no lease with this token holds the lock |
@@ -1487,6 +1508,19 @@ type TokenVerification struct {
 // greater token was granted. `unknown`: the token was never granted for this lock.
 type TokenVerificationStatus string
 
+// Tree A declared tree. In it, a lock covers all locks below it.
+type Tree struct {
+	DeclaredAt time.Time `json:"declared_at"`
+
+	// Root The name of the highest lock.
+	Root string `json:"root"`
+}
+
+// TreeList defines model for TreeList.
+type TreeList struct {
+	Trees []Tree `json:"trees"`
+}
+
 // Value Any JSON value of at most 32 levels, null included. Numbers must be in the range of a 64-bit float.
 type Value = json.RawMessage
 
@@ -1539,6 +1573,10 @@ type Waiter struct {
 	// has its own token and slot.
 	Mode Mode `json:"mode"`
 
+	// Name The lock that the waiter waits for, if that is below this one in a tree; `(not covered)` if the API key does
+	// not cover it. Absent otherwise.
+	Name *string `json:"name,omitempty"`
+
 	// Place The lock's revision when the waiter joined. The waiter's events have the same `place`.
 	Place int64 `json:"place"`
 
@@ -1575,6 +1613,9 @@ type Name = string
 
 // Prefix defines model for Prefix.
 type Prefix = string
+
+// Root defines model for Root.
+type Root = string
 
 // SessionName defines model for SessionName.
 type SessionName = string

@@ -46,6 +46,7 @@ func Run(t *testing.T, open func(t *testing.T) lock.Service) {
 		"session":      sessionCases(),
 		"set":          setCases(),
 		"deadlock":     deadlockCases(),
+		"tree":         treeCases(),
 	} {
 		t.Run(topic, func(t *testing.T) {
 			t.Parallel()

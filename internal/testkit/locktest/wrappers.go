@@ -56,6 +56,16 @@ func (b balancer) Sessions(ctx context.Context, q lock.SessionQuery) (lock.Page[
 	return b.any().Sessions(ctx, q)
 }
 
+func (b balancer) DeclareTree(ctx context.Context, root string) (lock.Tree, error) {
+	return b.any().DeclareTree(ctx, root)
+}
+
+func (b balancer) RemoveTree(ctx context.Context, root string) error {
+	return b.any().RemoveTree(ctx, root)
+}
+
+func (b balancer) Trees(ctx context.Context) ([]lock.Tree, error) { return b.any().Trees(ctx) }
+
 func (b balancer) Lock(ctx context.Context, name string) (lock.Lock, error) {
 	return b.any().Lock(ctx, name)
 }

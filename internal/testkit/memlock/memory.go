@@ -20,6 +20,8 @@ type Memory struct {
 	events []lock.Event
 	fenced map[string]lock.FencedValue
 	stale  lock.StaleReports
+	trees  lock.Trees
+	roots  []lock.Tree              // the same, in order
 	calls  map[lock.Attachment]call // the waiting calls
 	alarms map[alarm]*time.Timer
 
@@ -45,7 +47,7 @@ func newMemory(c clock) *Memory {
 		panic(err) // the zero Bounds are valid
 	}
 	return &Memory{
-		bounds: bounds, locks: map[string]lock.Record{}, ended: map[lock.LeaseRef]lock.Event{},
+		bounds: bounds, locks: map[string]lock.Record{}, ended: map[lock.LeaseRef]lock.Event{}, trees: lock.Trees{},
 		fenced: map[string]lock.FencedValue{}, calls: map[lock.Attachment]call{},
 		alarms: map[alarm]*time.Timer{}, sessions: map[lock.SessionRef]lock.Session{},
 		sessionAlarms: map[lock.SessionRef]*time.Timer{}, news: make(chan struct{}), clock: c,
@@ -94,6 +96,10 @@ func (r replica) decide(ctx context.Context, c lock.Command) (outcome, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := contextError(ctx); err != nil {
+		return outcome{}, err
+	}
+	c, err := r.trees.Decided(c)
+	if err != nil {
 		return outcome{}, err
 	}
 	r.expireSessions()
@@ -249,6 +255,7 @@ func (r replica) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenc
 func (r replica) writeFenced(w lock.FencedWrite) (lock.FencedValue, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	w.InTree = r.trees.Contains(w.Lock)
 	newest, err := w.RequiredToken(r.state(w.Lock), r.clock.now())
 	if err != nil {
 		return lock.FencedValue{}, err

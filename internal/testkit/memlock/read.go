@@ -22,7 +22,11 @@ func (r replica) Lock(ctx context.Context, name string) (lock.Lock, error) {
 func (m *Memory) lockAndNews(name string) (lock.Lock, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.state(name).Lock(m.clock.now()), m.news
+	l := m.state(name).Lock(m.clock.now())
+	for _, above := range m.trees.Path(name) {
+		l.AddAbove(m.state(above).Lock(l.AsOf))
+	}
+	return l, m.news
 }
 
 func (r replica) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {

@@ -384,6 +384,71 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/trees": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the trees
+         * @description All declared trees, in byte order of their roots. Shows only those whose roots the API key covers, or that have
+         *     names that it covers.
+         */
+        get: operations["listTrees"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/trees/{root}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the tree's highest lock, without a colon at its end.
+                 * @example repo
+                 */
+                root: components["parameters"]["Root"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Declare a tree
+         * @description From then on the locks `repo` and `repo:…` are a tree: each lock covers all locks below it. An exclusive lease of
+         *     `repo:src` excludes every lease of `repo`, of `repo:src` and of `repo:src:…`; a shared one only the exclusive
+         *     ones. Nothing else changes: acquire, renew and release a lock by its own name. Locks outside of trees are
+         *     independent of each other, whatever their names.
+         *
+         *     A waiter waits in the queues of the locks above, too. So while a call waits for `repo:src`, no later call is
+         *     granted `repo:src:b`.
+         *
+         *     In a tree there are no permits (`400`), names have up to 8 levels, the root included, and at most 1,000 leases
+         *     can be held under a root. A fenced write needs a lease that has not ended.
+         *
+         *     A tree is declared while all of its locks are free (`409 tree_busy`). Trees do not overlap (`409
+         *     tree_overlaps`), and there are at most 1,000. Declaring a tree again succeeds. The answer is immediate; calls on
+         *     other locks are held up for some milliseconds.
+         */
+        put: operations["declareTree"];
+        post?: never;
+        /**
+         * Remove a tree
+         * @description From then on its locks are independent of each other. A tree is removed while all of its locks are free. Succeeds
+         *     if there is no such tree.
+         */
+        delete: operations["removeTree"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/locks/{name}": {
         parameters: {
             query?: never;
@@ -1164,6 +1229,11 @@ export interface components {
         SetNames: string[];
         /** @description The public view of a lease, without its `lease_id`. */
         LeaseInfo: {
+            /**
+             * @description The lease's lock, if that is above or below the one that this is about; `(not covered)` if the API key does
+             *     not cover it. Absent otherwise.
+             */
+            name?: string;
             /** @description 0 for an exclusive lease, 1 or greater for others. */
             slot: number;
             mode: components["schemas"]["Mode"];
@@ -1212,6 +1282,26 @@ export interface components {
             /** @description The number of waiters in the queue; see `/v1/locks/{name}/queue`. */
             waiters: number;
             leases: components["schemas"]["LeaseInfo"][];
+            /**
+             * @description In a tree: the leases of the locks above, which cover this one. Absent if there are none, in lists, and in
+             *     the answer to a revocation.
+             */
+            above?: components["schemas"]["LeaseInfo"][];
+            /**
+             * @description In a tree: the leases of the locks below. Absent if there are none. The `state` is that of the lock's own
+             *     leases: a free lock with leases below it cannot be acquired exclusively.
+             */
+            below?: components["schemas"]["LeaseInfo"][];
+        };
+        TreeList: {
+            trees: components["schemas"]["Tree"][];
+        };
+        /** @description A declared tree. In it, a lock covers all locks below it. */
+        Tree: {
+            /** @description The name of the highest lock. */
+            root: string;
+            /** Format: date-time */
+            declared_at: string;
         };
         /** @description A session as its holder sees it. */
         Session: {
@@ -1321,6 +1411,11 @@ export interface components {
         Waiter: {
             /** @description 1 for the first in the queue. */
             position: number;
+            /**
+             * @description The lock that the waiter waits for, if that is below this one in a tree; `(not covered)` if the API key does
+             *     not cover it. Absent otherwise.
+             */
+            name?: string;
             /**
              * Format: int64
              * @description The lock's revision when the waiter joined. The waiter's events have the same `place`.
@@ -1550,6 +1645,8 @@ export interface components {
          *     | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
          *     | `deadlock` | 409 | the call waited in a circle of calls that wait for each other; release what you hold |
          *     | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
+         *     | `tree_busy` | 409 | a lock of the tree is held or waited for |
+         *     | `tree_overlaps` | 409 | the root is inside another tree, or above its root |
          *     | `too_many_leases` | 429 | the session has reached its limit of leases and places |
          *     | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
          *     | `token_mismatch` | 409 | no lease with this token holds the lock |
@@ -1574,7 +1671,7 @@ export interface components {
          *     | `internal` | 500 | internal error |
          * @enum {string}
          */
-        Code: "invalid_request" | "lock_held" | "lease_lost" | "lease_id_in_use" | "lease_in_set" | "session_lost" | "session_id_in_use" | "deadlock" | "capacity_mismatch" | "too_many_leases" | "too_many_waiters" | "token_mismatch" | "version_mismatch" | "stale_token" | "unknown_token" | "not_found" | "key_missing" | "key_invalid" | "key_expired" | "role_missing" | "name_not_allowed" | "rate_limited" | "no_route" | "method_not_allowed" | "cross_origin" | "body_too_large" | "header_too_large" | "unsupported_media_type" | "unavailable" | "unknown_outcome" | "internal";
+        Code: "invalid_request" | "lock_held" | "lease_lost" | "lease_id_in_use" | "lease_in_set" | "session_lost" | "session_id_in_use" | "deadlock" | "capacity_mismatch" | "tree_busy" | "tree_overlaps" | "too_many_leases" | "too_many_waiters" | "token_mismatch" | "version_mismatch" | "stale_token" | "unknown_token" | "not_found" | "key_missing" | "key_invalid" | "key_expired" | "role_missing" | "name_not_allowed" | "rate_limited" | "no_route" | "method_not_allowed" | "cross_origin" | "body_too_large" | "header_too_large" | "unsupported_media_type" | "unavailable" | "unknown_outcome" | "internal";
         /**
          * @description An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
          *     them.
@@ -1818,6 +1915,11 @@ export interface components {
          */
         Name: string;
         /**
+         * @description The name of the tree's highest lock, without a colon at its end.
+         * @example repo
+         */
+        Root: string;
+        /**
          * @description The resource's key. It follows the same rules as a lock's name.
          * @example accounts:42
          */
@@ -1850,7 +1952,7 @@ export interface components {
     };
     requestBodies: never;
     headers: {
-        /** @description Identifies this version of the lock; the remaining time is not part of it. Pass it in `If-None-Match`. */
+        /** @description Identifies this version of the lock; remaining times are not part of it. Pass it in `If-None-Match`. */
         ETag: string;
         /** @description Whole seconds to wait before a retry, rounded up. */
         RetryAfter: number;
@@ -2445,6 +2547,115 @@ export interface operations {
             409: components["responses"]["SessionLost"];
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listTrees: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The trees. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TreeList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    declareTree: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the tree's highest lock, without a colon at its end.
+                 * @example repo
+                 */
+                root: components["parameters"]["Root"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tree is declared, on all replicas. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tree"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description A lock of the tree is held or waited for, or the tree would overlap another. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    removeTree: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the tree's highest lock, without a colon at its end.
+                 * @example repo
+                 */
+                root: components["parameters"]["Root"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description There is no such tree any more. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description A lock of the tree is held or waited for. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["Internal"];

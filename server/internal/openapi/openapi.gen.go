@@ -99,6 +99,15 @@ type ServerInterface interface {
 	// VerifyToken Verify a token
 	// (POST /v1/tokens/verify)
 	VerifyToken(w http.ResponseWriter, r *http.Request)
+	// ListTrees List the trees
+	// (GET /v1/trees)
+	ListTrees(w http.ResponseWriter, r *http.Request)
+	// RemoveTree Remove a tree
+	// (DELETE /v1/trees/{root})
+	RemoveTree(w http.ResponseWriter, r *http.Request, root Root)
+	// DeclareTree Declare a tree
+	// (PUT /v1/trees/{root})
+	DeclareTree(w http.ResponseWriter, r *http.Request, root Root)
 	// Version Show the version
 	// (GET /version)
 	Version(w http.ResponseWriter, r *http.Request)
@@ -273,6 +282,24 @@ func (_ Unimplemented) ReportStaleToken(w http.ResponseWriter, r *http.Request) 
 // VerifyToken Verify a token
 // (POST /v1/tokens/verify)
 func (_ Unimplemented) VerifyToken(w http.ResponseWriter, r *http.Request) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ListTrees List the trees
+// (GET /v1/trees)
+func (_ Unimplemented) ListTrees(w http.ResponseWriter, r *http.Request) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// RemoveTree Remove a tree
+// (DELETE /v1/trees/{root})
+func (_ Unimplemented) RemoveTree(w http.ResponseWriter, r *http.Request, root Root) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// DeclareTree Declare a tree
+// (PUT /v1/trees/{root})
+func (_ Unimplemented) DeclareTree(w http.ResponseWriter, r *http.Request, root Root) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -1251,6 +1278,72 @@ func (siw *ServerInterfaceWrapper) VerifyToken(w http.ResponseWriter, r *http.Re
 	handler.ServeHTTP(w, r)
 }
 
+// ListTrees operation middleware
+func (siw *ServerInterfaceWrapper) ListTrees(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListTrees(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RemoveTree operation middleware
+func (siw *ServerInterfaceWrapper) RemoveTree(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "root" -------------
+	var root Root
+
+	err = runtime.BindStyledParameterWithOptions("simple", "root", chi.URLParam(r, "root"), &root, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "root", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RemoveTree(w, r, root)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeclareTree operation middleware
+func (siw *ServerInterfaceWrapper) DeclareTree(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "root" -------------
+	var root Root
+
+	err = runtime.BindStyledParameterWithOptions("simple", "root", chi.URLParam(r, "root"), &root, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "root", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeclareTree(w, r, root)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // Version operation middleware
 func (siw *ServerInterfaceWrapper) Version(w http.ResponseWriter, r *http.Request) {
 
@@ -1419,6 +1512,15 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/v1/sessions/{session}/revoke", wrapper.RevokeSession)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/v1/trees", wrapper.ListTrees)
+	})
+	r.Group(func(r chi.Router) {
+		r.Delete(options.BaseURL+"/v1/trees/{root}", wrapper.RemoveTree)
+	})
+	r.Group(func(r chi.Router) {
+		r.Put(options.BaseURL+"/v1/trees/{root}", wrapper.DeclareTree)
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/locks/{name}", wrapper.GetLock)

@@ -24,6 +24,7 @@ type attempt struct {
 	locks  bool
 	whole  bool // some of the units have several locks, all of which are written or none
 	misses map[*call]int
+	known  epoch.Known // with the trees that the units are for
 	round  Round
 	// overtaken: its commit was late, so the inbox has gone on without it.
 	overtaken bool
@@ -107,8 +108,9 @@ func (a *attempt) decideCached(units []*unit) (unknown []*unit) {
 	a.cache.mu.Lock()
 	a.epoch, a.clock = a.cache.epoch, a.cache.clock
 	a.now = a.clock.at(time.Now())
+	current := !a.clock.shown.IsZero() && a.known.Trees().Of(a.epoch)
 	for _, u := range units {
-		u.known = !a.clock.shown.IsZero()
+		u.known = current
 		for i, name := range u.names {
 			r, ok := a.cache.get(name)
 			u.rows[i], u.known = r, u.known && ok
@@ -129,9 +131,9 @@ func (a *attempt) decideCached(units []*unit) (unknown []*unit) {
 }
 
 // sameEpoch reports whether a decision in one of the epochs is one in the other: neither the server nor the pause of
-// grants has changed.
+// grants has changed, nor the trees.
 func sameEpoch(a, b epoch.Epoch) bool {
-	return a.Number == b.Number && a.Started.Equal(b.Started) && a.ClosedUntil.Equal(b.ClosedUntil)
+	return a.Number == b.Number && a.Started.Equal(b.Started) && a.ClosedUntil.Equal(b.ClosedUntil) && a.Trees == b.Trees
 }
 
 func (a *attempt) inputs() *inputs {
@@ -159,27 +161,27 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 	for _, u := range units {
 		l.Names = append(l.Names, u.names...)
 		for _, c := range u.calls {
-			if refs := c.Req.Refs(); len(refs) > 0 {
-				for i, name := range c.Req.Names() {
+			if refs := c.Req.decided.Refs(); len(refs) > 0 {
+				for i, name := range c.Req.decided.Names() {
 					l.Ended = append(l.Ended, row.Ending{Ref: refs[i], Name: name})
 				}
 			}
-			if ref := sessionOf(c.Req); ref != 0 {
+			if ref := sessionOf(c.Req.Command); ref != 0 {
 				l.Sessions = append(l.Sessions, ref)
 			}
 			if !u.known { // otherwise it is most likely refused, and draws none
-				l.Tokens += c.Req.Tokens()
+				l.Tokens += c.Req.decided.Tokens()
 			}
 		}
 	}
 	slices.Sort(l.Names)
 	a.round.Looked = true
-	before, sent := a.epochs.Known(), time.Now()
+	sent := time.Now()
 	v, err := l.Run(ctx, a.conn.Conn())
 	if err != nil {
 		return err
 	}
-	if err := v.Epoch.Check(before); err != nil {
+	if err := v.Epoch.Check(a.known); err != nil {
 		return err
 	}
 	if err := v.ExpireSessions(ctx, a.conn.Conn()); err != nil {

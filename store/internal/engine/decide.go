@@ -35,12 +35,13 @@ type unit struct {
 	tokens   []lock.Token  // taken by the decisions
 }
 
-// unitsOf groups the calls.
-func unitsOf(calls []*call) []*unit {
+// unitsOf groups the calls, as they are decided in the trees.
+func unitsOf(calls []*call, trees *epoch.Trees) []*unit {
 	byName := make(map[string]*unit, len(calls))
 	var all []*unit
 	for _, c := range calls {
-		names := c.Req.Names()
+		c.Req.in(trees)
+		names := c.Req.decided.Names()
 		u := byName[names[0]]
 		if u == nil {
 			u = &unit{}
@@ -60,7 +61,7 @@ func unitsOf(calls []*call) []*unit {
 		}
 	}
 	for _, c := range calls {
-		u := byName[home(c.Req)]
+		u := byName[home(c.Req.decided)]
 		u.calls = append(u.calls, c)
 	}
 	all = slices.DeleteFunc(all, func(u *unit) bool { return len(u.calls) == 0 })
@@ -118,10 +119,11 @@ func (u *unit) decide(in *inputs) verdict {
 	}
 	ended, own := in.ended, false
 	for i, c := range u.calls {
-		if !u.fresh && !u.assume(c.Req, ended) || !u.admit(c.Req, in) {
+		cmd := c.Req.decided
+		if !u.fresh && !u.assume(cmd, ended) || !u.admit(cmd, in) {
 			return needsLook
 		}
-		d, short := u.apply(c.Req, in, ended)
+		d, short := u.apply(cmd, in, ended)
 		if short {
 			return needsToken
 		}
@@ -133,7 +135,7 @@ func (u *unit) decide(in *inputs) verdict {
 			u.calls, u.deferred = u.calls[:i], u.calls[i:]
 			break
 		}
-		u.take(c.Req, d)
+		u.take(cmd, d)
 		if i == len(u.calls)-1 {
 			break // nothing is decided after it
 		}
@@ -280,10 +282,10 @@ func (u *unit) answers(all []*row.Outcome, clock reading) []*row.Outcome {
 	for i := range u.outcomes {
 		o := &u.outcomes[i]
 		o.Began = clock.earliest(o.Now)
-		if id, about := leaseIDOf(u.calls[i].Req); about && o.Queued {
+		if id, about := leaseIDOf(u.calls[i].Req.Command); about && o.Queued {
 			o.Place = placeOf(o.Locks[0].Queue, id)
 		}
-		if _, revokes := u.calls[i].Req.(lock.Revoke); !revokes {
+		if _, revokes := u.calls[i].Req.Command.(lock.Revoke); !revokes {
 			for j := range o.Locks {
 				o.Locks[j].Queue = nil
 			}

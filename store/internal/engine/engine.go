@@ -48,11 +48,46 @@ type Round struct {
 	Missed int  // calls to be decided again, since another replica has changed their lock, or the clock or the epoch has moved on
 }
 
-type call = batch.Call[lock.Command, *row.Outcome]
+type call = batch.Call[request, *row.Outcome]
+
+// A request is a command as the caller gave it, and as it is decided in the trees, with the ancestors of its locks.
+type request struct {
+	lock.Command
+	decided lock.Command
+	trees   *epoch.Trees // that decided is for
+}
+
+// in sets what is decided in the trees.
+func (r *request) in(t *epoch.Trees) {
+	if r.decided != nil && r.trees == t {
+		return
+	}
+	r.decided, r.trees = r.Command, t
+	if t == nil {
+		return
+	}
+	cmd, err := t.Decided(r.Command)
+	if r.decided = cmd; err != nil {
+		r.decided = refused{r.Command, err}
+	}
+}
+
+// A refused is a command that is refused in the trees, whatever the state of its locks. It is decided like others, so
+// that the trees are those of the database.
+type refused struct {
+	lock.Command
+	err error
+}
+
+// Apply refuses.
+func (r refused) Apply(v lock.View) lock.Decision {
+	return lock.Decision{Now: v.Now, Locks: v.Locks, Err: r.err}
+}
 
 // newCall returns a call of the command for the caller with this context.
 func (s *shared) newCall(ctx context.Context, cmd lock.Command) *call {
-	c := batch.NewCall[lock.Command, *row.Outcome](cmd)
+	c := batch.NewCall[request, *row.Outcome](request{Command: cmd})
+	c.Req.in(s.epochs.Known().Trees())
 	if s.traced {
 		c.Caller = tracing.Recorded(ctx)
 	}
@@ -150,7 +185,7 @@ func (e *Engine) DoAll(ctx context.Context, cmds []lock.Command) ([]row.Outcome,
 func (e *shared) enqueue(calls []*call) {
 	byWorker := make(map[*worker][]*call, len(e.workers))
 	for _, c := range calls {
-		w := e.workerOf(c.Req)
+		w := e.workerOf(c.Req.Command)
 		byWorker[w] = append(byWorker[w], c)
 	}
 	for w, calls := range byWorker {

@@ -28,6 +28,9 @@ func open(t *testing.T, url string) *engine.Engine {
 		t.Fatal(err)
 	}
 	guard := epoch.New(db)
+	if err := guard.Look(); err != nil {
+		t.Fatal(err)
+	}
 	e := engine.New(engine.Options{DB: db, Epochs: guard, Self: 7, Workers: 1, Publish: func([]*row.Outcome) {}})
 	t.Cleanup(func() { db.Stop(); e.Wait(); db.Close() })
 	return e

@@ -84,9 +84,9 @@ func newInbox(pool *goroutinePool, run func([]*call)) *inbox {
 // far as is known: an acquire must wait there anyway. patient reports that the command is a renewal that may linger.
 func (b *inbox) do(ctx context.Context, c *call, queued, patient bool) (*row.Outcome, error) {
 	room := false
-	_, joins := c.Req.(lock.Acquire)
+	_, joins := c.Req.Command.(lock.Acquire)
 	switch {
-	case isQueueCall(c.Req):
+	case isQueueCall(c.Req.Command):
 		room = b.hold(c, queued, queued && joins)
 	case patient:
 		room = b.offerPatient(c)
@@ -159,16 +159,16 @@ func (b *inbox) putBack(calls ...*call) {
 func (b *inbox) hold(c *call, queued, lingers bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, joins := c.Req.(lock.Acquire); joins && b.held >= MaxQueue {
+	if _, joins := c.Req.Command.(lock.Acquire); joins && b.held >= MaxQueue {
 		return false
 	}
-	name := home(c.Req)
+	name := home(c.Req.Command)
 	of := b.backlogs[name]
 	if of == nil {
 		of = &backlog{name: name}
 		b.backlogs[name], b.turns = of, append(b.turns, of)
 	}
-	if _, claims := c.Req.(lock.Claim); claims {
+	if _, claims := c.Req.Command.(lock.Claim); claims {
 		of.claims = append(of.claims, c)
 	} else {
 		of.calls = append(of.calls, c)
@@ -297,13 +297,13 @@ func (b *inbox) extract(calls []*call) (earlier []*call) {
 		return nil
 	}
 	for _, c := range calls {
-		id, about := leaseIDOf(c.Req)
-		of := b.backlogs[home(c.Req)]
+		id, about := leaseIDOf(c.Req.Command)
+		of := b.backlogs[home(c.Req.Command)]
 		if of == nil || !about {
 			continue
 		}
 		same := func(o *call) bool {
-			other, _ := leaseIDOf(o.Req)
+			other, _ := leaseIDOf(o.Req.Command)
 			return other == id
 		}
 		for _, o := range of.calls {

@@ -37,7 +37,7 @@ func newScripted() *scripted {
 	s.inbox = newInbox(nil, func(calls []*call) {
 		var commands []lock.Command
 		for _, c := range calls {
-			commands = append(commands, c.Req)
+			commands = append(commands, c.Req.Command)
 		}
 		s.seen.Lock()
 		s.all = append(s.all, commands)
@@ -63,7 +63,9 @@ func (s *scripted) keepBusy() {
 	synctest.Wait()
 }
 
-func callOf(cmd lock.Command) *call { return batch.NewCall[lock.Command, *row.Outcome](cmd) }
+func callOf(cmd lock.Command) *call {
+	return batch.NewCall[request, *row.Outcome](request{Command: cmd, decided: cmd})
+}
 
 func joinOf(name string, id byte) *call {
 	return callOf(lock.Acquire{Name: name, LeaseID: lock.LeaseID{id}, Wait: time.Second})
@@ -154,7 +156,7 @@ func TestQueueCallsOfALockKeepTheirOrder(t *testing.T) {
 				c = callOf(lock.Leave{Name: "a", LeaseID: lock.LeaseID{i}})
 			}
 			s.hold(c, false, false)
-			want = append(want, c.Req)
+			want = append(want, c.Req.Command)
 		}
 		s.hold(callOf(want[0]), false, false)
 		s.run()
@@ -184,7 +186,7 @@ func TestAReleaseDoesNotOvertakeItsAcquire(t *testing.T) {
 			s.offer(callOf(urgent))
 			s.run()
 			b := s.batches()[1]
-			if n := len(b); !reflect.DeepEqual(b[n-2], joinOf("a", 3).Req) || !reflect.DeepEqual(b[n-1], urgent) {
+			if n := len(b); !reflect.DeepEqual(b[n-2], joinOf("a", 3).Req.Command) || !reflect.DeepEqual(b[n-1], urgent) {
 				t.Errorf("%T: the batch is %v, want the acquire and then the call at its end", urgent, b)
 			}
 		})

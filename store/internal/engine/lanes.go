@@ -29,8 +29,8 @@ type lane struct {
 // count adds n calls like c. The caller holds lanes.mu.
 func (l *lane) count(c *call, n int) {
 	l.calls += n
-	id, about := leaseIDOf(c.Req)
-	if !about || len(c.Req.Names()) == 1 {
+	id, about := leaseIDOf(c.Req.Command)
+	if !about || len(c.Req.decided.Names()) == 1 {
 		return
 	}
 	if l.sets == nil {
@@ -49,8 +49,8 @@ func (w *worker) runBatch(calls []*call) {
 // find returns the lane of the first of the names that has one, or that in which a call on several locks with the same
 // lease_id is, which must not be overtaken. The caller holds mu.
 func (l *lanes) find(c *call) (found *lane) {
-	id, _ := leaseIDOf(c.Req)
-	for _, name := range c.Req.Names() {
+	id, _ := leaseIDOf(c.Req.Command)
+	for _, name := range c.Req.decided.Names() {
 		of := l.lanes[name]
 		if of != nil && of.sets[id] > 0 {
 			return of
@@ -79,8 +79,8 @@ func (w *worker) setAside(calls []*call) []*call {
 	var names []string
 	var sessions []lock.SessionRef
 	for _, c := range calls {
-		names = append(names, c.Req.Names()...)
-		if ref := sessionOf(c.Req); ref != 0 {
+		names = append(names, c.Req.decided.Names()...)
+		if ref := sessionOf(c.Req.Command); ref != 0 {
 			sessions = append(sessions, ref)
 		}
 	}
@@ -105,13 +105,13 @@ func (w *worker) setAside(calls []*call) []*call {
 		return calls
 	}
 	return w.lanes.divert(calls, func(c *call) *lane {
-		for _, name := range c.Req.Names() {
+		for _, name := range c.Req.decided.Names() {
 			if slices.Contains(locked, name) {
 				return w.open(name)
 			}
 		}
-		if ref := sessionOf(c.Req); ref != 0 && slices.Contains(lockedSessions, ref) {
-			return w.open(home(c.Req))
+		if ref := sessionOf(c.Req.Command); ref != 0 && slices.Contains(lockedSessions, ref) {
+			return w.open(home(c.Req.decided))
 		}
 		return nil
 	})

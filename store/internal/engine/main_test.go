@@ -43,7 +43,11 @@ func newReplica(t *testing.T, url string, self lock.Replica) *replica {
 	if db.Deciding, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	r.Engine = New(Options{DB: db, Epochs: epoch.New(db), Self: self, Workers: 1, Publish: func([]*row.Outcome) {}})
+	epochs := epoch.New(db)
+	if err := epochs.Look(); err != nil {
+		t.Fatal(err)
+	}
+	r.Engine = New(Options{DB: db, Epochs: epochs, Self: self, Workers: 1, Publish: func([]*row.Outcome) {}})
 	r.maxLag = time.Minute
 	t.Cleanup(func() { db.Stop(); r.Wait(); db.Close() })
 	return r

@@ -101,7 +101,8 @@ func (w *worker) runAlone(
 // attempt looks, decides, swaps and publishes once. It answers the calls that it could, and returns those to be tried
 // again: without an error if that may be at once.
 func (w *worker) attempt(from *inbox, calls []*call, misses map[*call]int) (again []*call, effect database.Effect, err error) {
-	if err := w.epochs.Known().Covers(longestOf(calls)); err != nil {
+	known := w.epochs.Known()
+	if err := known.Covers(longestOf(calls)); err != nil {
 		return calls, database.Again, err
 	}
 	ctx, span := tracing.StartShared(w.db.Context(), "decide a batch", spansOf(calls))
@@ -112,8 +113,8 @@ func (w *worker) attempt(from *inbox, calls []*call, misses map[*call]int) (agai
 	}
 	defer conn.Release()
 	w.cache.outlive(w.db.Connected())
-	now, later, locks := firstOf(unitsOf(begin(calls)), misses)
-	a := &attempt{worker: w, ctx: ctx, inbox: from, conn: conn, locks: locks, misses: misses}
+	now, later, locks := firstOf(unitsOf(begin(calls), known.Trees()), misses)
+	a := &attempt{worker: w, known: known, ctx: ctx, inbox: from, conn: conn, locks: locks, misses: misses}
 	a.whole = slices.ContainsFunc(now, func(u *unit) bool { return len(u.names) > 1 })
 	a.round.Calls, a.round.Locked = len(calls)-len(callsOf(later)), locks
 	began := time.Now()
@@ -188,7 +189,7 @@ func callsOf(units []*unit) (calls []*call) {
 // longestOf returns the longest lease, grace included, that the calls ask for.
 func longestOf(calls []*call) (longest time.Duration) {
 	for _, c := range calls {
-		if a, ok := c.Req.(lock.Acquire); ok {
+		if a, ok := c.Req.Command.(lock.Acquire); ok {
 			longest = max(longest, a.TTL+a.Grace)
 		}
 	}

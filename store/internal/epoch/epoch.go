@@ -34,8 +34,9 @@ type Epoch struct {
 	Number      int64     // grows with each epoch; at least 1
 	ClosedUntil time.Time // nothing is granted before; zero: no pause was set
 	Longest     time.Duration
-	Quorum      bool // nothing is decided without a standby
-	Here        bool // it describes this server, and the present timeline of its log
+	Quorum      bool  // nothing is decided without a standby
+	Trees       int64 // how often the trees were changed in this epoch
+	Here        bool  // it describes this server, and the present timeline of its log
 
 	Flushed    int64      // the position up to which the server's log is on disk
 	Replicates bool       // commits wait for standbys
@@ -64,7 +65,7 @@ func Read(ctx context.Context, from interface {
 func (e *Epoch) scan(row pgx.Row) error {
 	var longestMS int64
 	err := row.Scan(&e.Now, &e.Started, &e.Number, (*zeronull.Timestamptz)(&e.ClosedUntil), &longestMS, &e.Quorum,
-		&e.Here, &e.Flushed, &e.Replicates, &e.LastToken, &e.LastEvent)
+		&e.Trees, &e.Here, &e.Flushed, &e.Replicates, &e.LastToken, &e.LastEvent)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return errNoEpoch
 	}
@@ -85,12 +86,14 @@ var (
 	// ErrShort is returned when the newest epoch was started without knowledge of the longest lease, which the
 	// database has lost and this process remembers: Recover extends the pause.
 	ErrShort = errors.New("the newest epoch records shorter leases than were granted")
+	// ErrTrees is returned when the trees are not those that this process knows: Recover reads them.
+	ErrTrees = errors.New("the trees have changed")
 	// errNoEpoch is returned when the table was emptied by hand.
 	errNoEpoch = errors.New("the table paddock.epochs is empty; restore its newest row, or migrate down and up")
 )
 
 // Check returns nil if commands may be decided in this epoch. k must have been taken before e was read. The error is
-// ErrChanged or ErrShort, for Recover, or database.ErrNoStandby.
+// ErrChanged, ErrShort or ErrTrees, for Recover, or database.ErrNoStandby.
 func (e Epoch) Check(k Known) error {
 	switch {
 	case !e.Here:
@@ -101,6 +104,8 @@ func (e Epoch) Check(k Known) error {
 		return errLost
 	case e.Longest < k.longest:
 		return ErrShort
+	case !k.trees.Of(e):
+		return ErrTrees
 	case e.Quorum && !e.Replicates:
 		return database.ErrNoStandby
 	}
@@ -147,7 +152,11 @@ type Known struct {
 	// event is the greatest id of an event of that epoch that was seen. It shows what the token does not: after a
 	// crash PostgreSQL continues a sequence up to 32 values above the last one drawn.
 	event int64
+	trees *Trees // as they were last read; nil: never
 }
+
+// Trees returns the trees, as they were when they were last read.
+func (k Known) Trees() *Trees { return k.trees }
 
 // Covers is [Epoch.Covers] for what is known before a transaction begins.
 func (k Known) Covers(length time.Duration) error { return Epoch{Longest: k.longest}.Covers(length) }

@@ -55,11 +55,18 @@ func (g *Guard) Note(e Epoch, token lock.Token, event int64) {
 	}
 }
 
-// Recover does what err, an error of Check or Covers, asks for: it starts the next epoch, extends the pause, or
-// records the length of a lease. It returns true if the command can be decided again at once. It returns false if that
+// Recover does what err, an error of Check or Covers, asks for: it starts the next epoch, extends the pause, records
+// the length of a lease, or reads the trees. It returns true if the command can be decided again at once. It returns false if that
 // failed, which it logs, and for any other error. It may take minutes where there are many leases.
 func (g *Guard) Recover(err error) bool {
 	longer := new(LongerError)
+	if errors.Is(err, ErrTrees) {
+		failed := g.readTrees()
+		if failed != nil {
+			g.db.Log.Error("cannot read the trees; retrying", "error", failed)
+		}
+		return failed == nil
+	}
 	if !errors.As(err, &longer) && !errors.Is(err, ErrChanged) && !errors.Is(err, ErrShort) {
 		return false
 	}
@@ -93,8 +100,16 @@ func (g *Guard) Look() error {
 	if err := g.db.Within(func(ctx context.Context) error { return g.db.Rest.SendBatch(ctx, b).Close() }); err != nil {
 		return err
 	}
-	if err := e.Check(k); errors.Is(err, ErrChanged) || errors.Is(err, ErrShort) {
-		return g.settle(0)
+	switch err := e.Check(k); {
+	case errors.Is(err, ErrChanged), errors.Is(err, ErrShort):
+		if err := g.settle(0); err != nil {
+			return err
+		}
+		return g.readTrees()
+	case errors.Is(err, ErrTrees):
+		if err := g.readTrees(); err != nil {
+			return err
+		}
 	}
 	g.Note(e, token, 0)
 	g.mu.Lock()
@@ -197,7 +212,10 @@ func alone(ctx context.Context, conn *pgx.Conn, f func(context.Context, *pgx.Con
 	}
 	b = &pgx.Batch{}
 	b.Queue("commit")
-	return database.CommitBatch(context.WithoutCancel(ctx), conn, b)
+	if err = database.CommitBatch(context.WithoutCancel(ctx), conn, b); err != nil && database.EffectOfCommit(err) == database.Unknown {
+		return database.UnknownOutcome(err)
+	}
+	return err
 }
 
 // begin starts an epoch: tokens and events continue far above all that are known, and every lease has its whole TTL

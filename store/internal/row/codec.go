@@ -26,6 +26,8 @@ type rest struct {
 	KeptUntil  int64 `json:"kept_until,omitempty"`
 	// Set is the names of the locks that were acquired together, separated by spaces.
 	Set string `json:"set,omitempty"`
+	// Below is the names of those of the Set that were asked for, separated by spaces, if others are their ancestors.
+	Below string `json:"below,omitempty"`
 	// Task is the thread of work. Waiters are found by it: see the index parts_waiting_tasks.
 	Task string `json:"task,omitempty"`
 	// Metadata is the text of the metadata, as a string: PostgreSQL stores any JSON, and cannot read some of it, like
@@ -37,7 +39,8 @@ type rest struct {
 func restOf(l *lock.Lease) rest {
 	return rest{
 		Grace: l.Grace.Milliseconds(), MaxHold: l.MaxHold.Milliseconds(), ClaimBy: micros(l.ClaimDeadline), Place: l.Place,
-		Metadata: string(l.Metadata), Set: strings.Join(l.Set, " "), Task: string(l.Task),
+		Metadata: string(l.Metadata), Set: strings.Join(l.Set, " "), Below: strings.Join(l.Below, " "),
+		Task: string(l.Task),
 	}
 }
 
@@ -66,6 +69,9 @@ func (r rest) fill(l *lock.Lease) {
 	}
 	if l.Task = lock.TaskID(r.Task); r.Set != "" {
 		l.Set = strings.Split(r.Set, " ")
+	}
+	if r.Below != "" {
+		l.Below = strings.Split(r.Below, " ")
 	}
 }
 

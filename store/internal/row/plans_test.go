@@ -15,7 +15,7 @@ const (
 	byName    = "Index Cond: (name = n.name)"
 	recordTID = "TID Cond: (ctid = n.tid)"
 	onlyTID   = "TID Cond: (ctid = $"
-	endedKey  = "Index Cond: (key = (unnest($10)))"
+	endedKey  = "Index Cond: (key = (unnest($11)))"
 	partKeys  = "Index Cond: ((name = (d.name)::text) AND (slot = d.slot) AND (place = d.place))"
 )
 

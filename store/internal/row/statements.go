@@ -40,7 +40,7 @@ var (
 )
 
 // swapParameters is the number of parameters of swap.sql before the arrays.
-const swapParameters = 8
+const swapParameters = 9
 
 // statement returns a function that returns the statement of the file as it is for the variant. The first call renders
 // it: every paddock command would spend several milliseconds at its start if all were rendered there.

@@ -72,11 +72,10 @@ func (r *Registry) suspicious(since time.Time) []string {
 	defer r.mu.Unlock()
 	names := make(map[string]bool)
 	for _, c := range r.calls {
-		if c.place.Load() == 0 || c.began.After(since) || !c.hasTask && c.set == nil {
+		if c.place() == 0 || c.began.After(since) || !c.hasTask && !c.waitsForSeveral() {
 			continue
 		}
-		names[c.first()] = true
-		for _, name := range c.set {
+		for _, name := range c.joined.Load().names {
 			names[name] = true
 		}
 	}

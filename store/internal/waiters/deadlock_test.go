@@ -15,7 +15,7 @@ func TestOnlyLongWaitsAreSuspicious(t *testing.T) {
 	r := &Registry{calls: make(map[lock.Attachment]*call)}
 	add := func(n lock.Attachment, place int64, c *call) {
 		c.attachment, c.began = n, began
-		c.place.Store(place)
+		c.joinAt(place)
 		r.calls[n] = c
 	}
 	add(1, 1, &call{name: "without a task"})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
 // TestHeartbeatsTellWhatWaitsOnAReplica: a replica without waiting calls and subscribers sends none, but reads them.
@@ -78,7 +79,7 @@ func TestHeartbeatsWakeCallsThatNeedNotWait(t *testing.T) {
 		}
 		calls[name] = c
 		if name != "joining" {
-			c.place.Store(7)
+			c.joinAt(7)
 		}
 		attachment := int64(c.attachment)
 		if name == "taken over" {
@@ -201,7 +202,7 @@ func TestHeartbeatsLeaveCallsBehindASetAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		calls[name] = c
-		c.place.Store(7)
+		c.joinAt(7)
 		exec(t, conn, "insert into paddock.records (name) values ($1)", name)
 		exec(t, conn, part, name, 7, int64(c.attachment), 1, time.Hour, nil)
 		exec(t, conn, part, name, set.place, set.attachment, set.replica, set.wait, `{"set": "a `+name+`"}`)
@@ -236,7 +237,7 @@ func TestTheFirstSetAtEachLockIsWoken(t *testing.T) {
 		if calls[name], err = r.register(&a); err != nil {
 			t.Fatal(err)
 		}
-		calls[name].place.Store(c.place)
+		calls[name].joinAt(c.place)
 	}
 	r.wakeSets()
 	for name, c := range calls {
@@ -244,4 +245,18 @@ func TestTheFirstSetAtEachLockIsWoken(t *testing.T) {
 			t.Errorf("%s: woken is %t", name, woken)
 		}
 	}
+}
+
+// joinAt notes that the call waits at the place, or that it has not joined a queue if that is zero.
+func (c *call) joinAt(place int64) {
+	if place == 0 {
+		return
+	}
+	out := row.Outcome{Place: place}
+	for _, name := range append([]string{c.name}, c.set...) {
+		if name != "" {
+			out.Locks = append(out.Locks, lock.Record{Name: name})
+		}
+	}
+	c.join(out)
 }

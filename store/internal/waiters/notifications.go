@@ -63,10 +63,8 @@ func (r *Registry) notifyCall(o *row.Outcome, w *lock.Waiter) {
 		leave.Name, leave.Set = "", w.Lease.Set
 	}
 	if leases := leasesOf(o, leave); leases != nil {
-		grant := row.Outcome{Decision: lock.Decision{Now: o.Now, Lease: leases[0]}, Began: o.Began}
-		if len(leases) > 1 {
-			grant.Members = leases
-		}
+		grant := row.Outcome{Decision: lock.Decision{Now: o.Now}, Began: o.Began}
+		grant.Lease, grant.Members = lock.LeasesAsked(leases)
 		if r.deliver(w.Attachment, grant) {
 			return
 		}

@@ -53,6 +53,12 @@ type Registry struct {
 	watched atomic.Bool
 }
 
+// A joined says where a call waits.
+type joined struct {
+	names []string // of the locks, with their ancestors in trees
+	place int64    // at the first of them
+}
+
 // A call is one waiting call.
 type call struct {
 	name       string
@@ -62,10 +68,10 @@ type call struct {
 	hasTask    bool
 	began      time.Time
 	attachment lock.Attachment
-	place      atomic.Int64     // at the first lock; zero until it has joined the queue
-	granted    chan row.Outcome // receives the grant, once
-	woken      chan struct{}    // has a value when the call should send a Claim
-	victim     chan []string    // receives the locks of a deadlock that the call should break
+	joined     atomic.Pointer[joined] // nil until it has joined a queue
+	granted    chan row.Outcome       // receives the grant, once
+	woken      chan struct{}          // has a value when the call should send a Claim
+	victim     chan []string          // receives the locks of a deadlock that the call should break
 }
 
 // New returns the registry of the replica self. limit is the greatest number of waiting calls on all replicas
@@ -190,10 +196,10 @@ func (r *Registry) wakeSets() {
 	defer r.mu.Unlock()
 	firsts := make(map[string]*call)
 	for _, c := range r.calls {
-		if c.set == nil || c.place.Load() == 0 {
+		if !c.waitsForSeveral() {
 			continue
 		}
-		if before := firsts[c.first()]; before == nil || c.place.Load() < before.place.Load() {
+		if before := firsts[c.first()]; before == nil || c.place() < before.place() {
 			firsts[c.first()] = c
 		}
 	}
@@ -202,12 +208,38 @@ func (r *Registry) wakeSets() {
 	}
 }
 
-// first returns the name of the lock, or of the first of the set.
+// first returns the name of the lock, or of the first of several.
 func (c *call) first() string {
+	if at := c.joined.Load(); at != nil {
+		return at.names[0]
+	}
 	if c.set != nil {
 		return c.set[0]
 	}
 	return c.name
+}
+
+// join notes where the call waits: with the ancestors of its locks in trees, these may be more than its own.
+func (c *call) join(out row.Outcome) {
+	at := &joined{place: out.Place, names: make([]string, len(out.Locks))}
+	for i := range out.Locks {
+		at.names[i] = out.Locks[i].Name
+	}
+	c.joined.Store(at)
+}
+
+// place returns the place of the call at its first lock, zero if it has not joined a queue.
+func (c *call) place() int64 {
+	if at := c.joined.Load(); at != nil {
+		return at.place
+	}
+	return 0
+}
+
+// waitsForSeveral reports whether the call waits for several locks.
+func (c *call) waitsForSeveral() bool {
+	at := c.joined.Load()
+	return at != nil && len(at.names) > 1
 }
 
 func (c *call) wake() {
@@ -223,7 +255,7 @@ func (r *Registry) queued() (names []string, places, attachments []int64, all in
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.calls {
-		if place := c.place.Load(); place > 0 {
+		if place := c.place(); place > 0 {
 			names, places = append(names, c.first()), append(places, place)
 			attachments = append(attachments, int64(c.attachment))
 		}
@@ -250,7 +282,7 @@ func (r *Registry) Acquire(ctx context.Context, a lock.Acquire) (out row.Outcome
 		waiting, span := tracing.Start(ctx, "wait in the queue",
 			trace.WithAttributes(tracing.Lock.String(c.first()), tracing.Holder.String(a.Holder), tracing.Place.Int64(out.Place)))
 		for err == nil && out.Queued {
-			c.place.Store(out.Place)
+			c.join(out)
 			out, err = r.await(waiting, c, over.C, a.KeepPlace)
 		}
 		span.End()

@@ -1,4 +1,4 @@
--- The leases and the places of the session $1, at most $2. A grant that is not claimed yet is a lease.
+-- The leases and the places of the session $1, at most $2, intentions apart. A grant that is not claimed yet is a lease.
 select name, mode, slot, token, place
 from (
     select name, mode, 0 as slot, token, 0::bigint as place
@@ -7,7 +7,7 @@ from (
     union all
     select name, mode, slot, token, place
     from paddock.parts
-    where session = $1 and (place = 0 and expires_at = $3 or place > 0 and not unclaimed)
+    where session = $1 and mode <= 3 and (place = 0 and expires_at = $3 or place > 0 and not unclaimed)
 ) l
 order by name, place, slot
 limit $2

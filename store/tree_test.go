@@ -1,0 +1,131 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// TestATreeIsDeclaredForAllReplicasAtOnce: one that does not know it yet decides on its cache, and must not write that.
+func TestATreeIsDeclaredForAllReplicasAtOnce(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	one, other := open(t, url), open(t, url)
+	for i := range 20 {
+		root := fmt.Sprint("root-", i)
+		below := acquire(root + ":src:a")
+		mustRelease(t, other, mustAcquire(t, other, below)) // it is in the cache
+		if _, err := one.DeclareTree(t.Context(), root); err != nil {
+			t.Fatal(err)
+		}
+		below.LeaseID = newID()
+		held := mustAcquire(t, other, below)
+		if _, err := one.Acquire(t.Context(), acquire(root)); !errors.Is(err, lock.ErrHeld) {
+			t.Fatalf("round %d: the root was granted over a lease below it: %v", i, err)
+		}
+		mustRelease(t, other, held)
+		if err := other.RemoveTree(t.Context(), root); err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, one, mustAcquire(t, one, acquire(root)))
+		permit := acquire(root + ":src:a")
+		permit.Mode, permit.Capacity = lock.Permit, 2
+		mustAcquire(t, one, permit) // in the tree it would be refused
+	}
+}
+
+// TestTreesChangeUnderLoad on other locks, which is held up and not refused.
+func TestTreesChangeUnderLoad(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	one, other := open(t, url), open(t, url)
+	stop, done := make(chan struct{}), make(chan error)
+	for i := range 8 {
+		s := one
+		if i%2 > 0 {
+			s = other
+		}
+		go func() {
+			for {
+				select {
+				case <-stop:
+					done <- nil
+					return
+				default:
+				}
+				a := acquire(fmt.Sprint("busy-", i))
+				g, err := s.Acquire(t.Context(), a)
+				if err == nil {
+					err = s.Release(t.Context(), lock.Release{Name: g.Name, LeaseID: g.ID})
+				}
+				if err != nil {
+					done <- err
+					return
+				}
+			}
+		}()
+	}
+	for i := range 10 {
+		root := fmt.Sprint("root-", i)
+		if _, err := one.DeclareTree(t.Context(), root); err != nil {
+			t.Error(err)
+		}
+		if err := other.RemoveTree(t.Context(), root); err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	for range 8 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestATreeWaitsForRowsOnlyForAWhile: while it waits, nothing is decided.
+func TestATreeWaitsForRowsOnlyForAWhile(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	mustRelease(t, s, mustAcquire(t, s, acquire("locked")))
+	exec(t, outside, "begin")
+	exec(t, outside, "select from paddock.records where name = 'locked' for update")
+	_, err := s.DeclareTree(t.Context(), "root")
+	if !errors.Is(err, lock.ErrUnavailable) {
+		t.Fatalf("the tree was declared beside a transaction: %v", err)
+	}
+	mustAcquire(t, s, acquire("free"))
+	exec(t, outside, "commit")
+	if _, err := s.DeclareTree(t.Context(), "root"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTreesOutliveAFailOver: a replica that knows them reads them again.
+func TestTreesOutliveAFailOver(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	if _, err := s.DeclareTree(t.Context(), "root"); err != nil {
+		t.Fatal(err)
+	}
+	below := acquire("root:a")
+	below.TTL = 2 * time.Second
+	mustAcquire(t, s, below)
+	exec(t, outside, "update paddock.epochs set timeline = '00000000', longest_ms = 2000")
+	until(t, "another epoch", func() bool { return epochs(t, outside) == 2 })
+	if _, err := s.Acquire(t.Context(), acquire("root")); err == nil {
+		t.Error("after the fail-over the root was granted over a lease below it")
+	}
+	root := acquire("root")
+	root.Wait = 30 * time.Second
+	mustRelease(t, s, mustAcquire(t, s, root))
+	mustAcquire(t, s, acquire("root:b"))
+	if _, err := s.Acquire(t.Context(), acquire("root")); !errors.Is(err, lock.ErrHeld) {
+		t.Errorf("the tree is lost: %v", err)
+	}
+}

@@ -19,7 +19,18 @@ import (
 // BenchmarkSetOfTwo acquires and releases sets of two locks and single locks by turns, and reports the median of how
 // much longer a set takes: over HTTP, with a request for each call, and in the store alone.
 func BenchmarkSetOfTwo(b *testing.B) {
-	const pairs = 50
+	compare(b, func(b *testing.B, s lock.Service, client int) {
+		acquireAndRelease(b, s, fmt.Sprint("two:a:", client), fmt.Sprint("two:b:", client))
+	})
+}
+
+// BenchmarkInTree does the same with a lock on the third level of a tree, in which each client has one.
+func BenchmarkInTree(b *testing.B) {
+	compare(b, func(b *testing.B, s lock.Service, client int) { acquireAndRelease(b, s, fmt.Sprint("tree:a:", client)) })
+}
+
+// compare reports the median of how much longer a run takes than one with a single lock, by turns.
+func compare(b *testing.B, run func(b *testing.B, s lock.Service, client int)) {
 	for name, connect := range map[string]func(b *testing.B) lock.Service{
 		"HTTP": func(b *testing.B) lock.Service {
 			return replica.Connect(b, client.Options{BaseURL: replica.Start(b, pgtest.URL(b)), NoCoalesce: true})
@@ -36,13 +47,14 @@ func BenchmarkSetOfTwo(b *testing.B) {
 		for _, clients := range []int{1, 16, 64} {
 			b.Run(fmt.Sprint(name, "/", clients, " clients"), func(b *testing.B) {
 				s := connect(b)
+				if _, err := s.DeclareTree(b.Context(), "tree"); err != nil {
+					b.Fatal(err)
+				}
 				var ratios []float64
 				for b.Loop() {
-					one := timeOf(b, clients, func(client int) { acquireAndRelease(b, s, pairs, fmt.Sprint("one:", client)) })
-					two := timeOf(b, clients, func(client int) {
-						acquireAndRelease(b, s, pairs, fmt.Sprint("two:a:", client), fmt.Sprint("two:b:", client))
-					})
-					ratios = append(ratios, float64(two)/float64(one))
+					one := timeOf(b, clients, func(client int) { acquireAndRelease(b, s, fmt.Sprint("one:", client)) })
+					other := timeOf(b, clients, func(client int) { run(b, s, client) })
+					ratios = append(ratios, float64(other)/float64(one))
 				}
 				slices.Sort(ratios)
 				b.ReportMetric(ratios[len(ratios)/2], "median-ratio")
@@ -63,8 +75,9 @@ func timeOf(b *testing.B, clients int, run func(client int)) time.Duration {
 	return time.Since(began)
 }
 
-func acquireAndRelease(b *testing.B, s lock.Service, pairs int, names ...string) {
-	for range pairs {
+// acquireAndRelease acquires and releases the locks together, 50 times.
+func acquireAndRelease(b *testing.B, s lock.Service, names ...string) {
+	for range 50 {
 		a, r := lock.Acquire{Holder: "worker", LeaseID: lock.LeaseID(uuid.New()), TTL: time.Minute}, lock.Release{}
 		if r.LeaseID = a.LeaseID; len(names) == 1 {
 			a.Name, r.Name = names[0], names[0]

@@ -5,7 +5,7 @@ do $$
 begin
     if exists (select from paddock.trees) then
         raise exception 'there are trees, which the previous release does not know'
-            using hint = 'Remove them first: paddock trees lists them, paddock trees remove ROOT removes one.';
+            using hint = 'Remove them first: paddock tree list shows them, paddock tree remove ROOT removes one.';
     end if;
 end
 $$;

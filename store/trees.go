@@ -63,7 +63,7 @@ func (s *Store) changeTrees(
 		case err != nil || len(c.busy) == 0:
 			return c.tree, err
 		case swept:
-			return lock.Tree{}, lock.ErrBusyTree(root, c.busy[0])
+			return lock.Tree{}, lock.ErrBusyTree(root, c.busy[len(c.busy)-1]) // the ones above have only intentions, mostly
 		}
 		if _, err := s.engine.Do(ctx, lock.Sweep{Locks: c.busy}); err != nil {
 			return lock.Tree{}, err

@@ -68,7 +68,7 @@ func exitCode(err error) int {
 	case errors.As(err, &start):
 		return start.ExitCode
 	case errors.Is(err, lock.ErrHeld), errors.Is(err, lock.ErrTooManyWaiters), errors.Is(err, lock.ErrTooManyLeases),
-		errors.Is(err, lock.ErrRateLimited), errors.Is(err, lock.ErrDeadlock):
+		errors.Is(err, lock.ErrRateLimited), errors.Is(err, lock.ErrDeadlock), errors.Is(err, lock.ErrTreeBusy):
 		return exitNotAcquired
 	case errors.Is(err, lock.ErrLeaseLost), errors.Is(err, lock.ErrSessionLost):
 		return exitLeaseLost
@@ -76,7 +76,7 @@ func exitCode(err error) int {
 		errors.Is(err, lock.ErrRoleMissing), errors.Is(err, lock.ErrNameNotAllowed), errors.Is(err, server.ErrCrossOrigin):
 		return exitNotAllowed
 	case errors.Is(err, lock.ErrInvalid), errors.Is(err, lock.ErrLeaseIDInUse), errors.Is(err, lock.ErrLeaseInSet),
-		errors.Is(err, lock.ErrSessionIDInUse), errors.Is(err, lock.ErrCapacityMismatch), errors.Is(err, server.ErrNoRoute),
+		errors.Is(err, lock.ErrSessionIDInUse), errors.Is(err, lock.ErrCapacityMismatch), errors.Is(err, lock.ErrTreeOverlaps), errors.Is(err, server.ErrNoRoute),
 		errors.As(err, &pooler), errors.As(err, &tooOld):
 		return exitUsage
 	case errors.Is(err, lock.ErrUnavailable), errors.Is(err, lock.ErrUnknownOutcome):

@@ -65,6 +65,7 @@ type listCommand struct {
 	Contended bool   `help:"Only locks with waiters."`
 	Sort      string `placeholder:"ORDER" help:"waiters (the most first), age (held longest) or ending (expires soonest), without free locks, and at most 1,000. Without it: by name."`
 	Sessions  bool   `help:"List the sessions that have not ended, instead of locks. Only --holder and --limit apply to them."`
+	Tree      string `placeholder:"ROOT" help:"Draw this tree: the locks in it that are held or waited for, by level."`
 	Limit     int    `default:"0" placeholder:"N" help:"Maximum number of locks; 0 for all."`
 }
 
@@ -74,6 +75,7 @@ func (listCommand) Help() string {
     paddock list --prefix jobs: --state held
     paddock list --contended --sort waiters --limit 10
     paddock list --sessions
+    paddock list --tree repo
     paddock list -o json | jq -r '.[] | select(.waiters > 0) | .name'`
 }
 
@@ -83,6 +85,9 @@ func (c *listCommand) Run(ctx context.Context, p *program) error {
 	}
 	if c.Sessions {
 		return c.listSessions(ctx, p)
+	}
+	if c.Tree != "" {
+		return c.listTree(ctx, p)
 	}
 	query := lock.LockQuery{
 		Prefix: c.Prefix, Contains: c.Contains, State: lock.State(c.State), Holder: c.Holder, Contended: c.Contended,
@@ -202,6 +207,8 @@ func showLock(l lock.Lock) output {
 			sets = append(sets, together(l.Name, h.Set))
 		}
 		s.rowsWithSets(rows, sets)
+		s.elsewhere("HELD ABOVE", l.Above)
+		s.elsewhere("HELD BELOW", l.Below)
 	}}
 }
 
@@ -232,7 +239,11 @@ func showQueue(q lock.QueueInfo) output {
 	return output{wire: wire.QueueOf(q), table: func(s table) {
 		rows, sets := [][]string{{"POSITION", "HOLDER", "MODE", "JOINED", "WAITED", "BLOCKED BY"}}, []string(nil)
 		for _, w := range q.Waiters {
-			rows = append(rows, []string{strconv.Itoa(w.Position), w.Holder, w.Mode.String(), local(w.JoinedAt), short(w.Waited),
+			holder := w.Holder
+			if w.Name != "" {
+				holder += ", for " + w.Name
+			}
+			rows = append(rows, []string{strconv.Itoa(w.Position), holder, w.Mode.String(), local(w.JoinedAt), short(w.Waited),
 				blockedBy(w)})
 			sets = append(sets, together(q.Name, w.Set))
 		}
@@ -249,6 +260,8 @@ func blockedBy(w lock.WaiterInfo) string {
 		return fmt.Sprintf("client disconnected; place kept for %s", short(w.KeptFor))
 	case len(w.Leases) == 0 && w.Set != nil:
 		return "other locks of its set"
+	case len(w.Leases) == 0 && w.Name != "":
+		return "locks below"
 	case len(w.Leases) == 0:
 		return "nothing"
 	}

@@ -87,6 +87,7 @@ type commandLine struct {
 	Queue   queueCommand   `cmd:"" group:"locks" help:"Show the waiters of a lock, and what blocks them."`
 	History historyCommand `cmd:"" group:"locks" help:"Show the last events of a lock, or who held it at an instant."`
 	Watch   watchCommand   `cmd:"" group:"locks" help:"Follow the events of locks."`
+	Tree    treeCommand    `cmd:"" group:"locks" help:"Declare trees, in which a lock covers the locks below it."`
 	Revoke  revokeCommand  `cmd:"" group:"locks" help:"Take a lease away from its holder."`
 
 	Verify  verifyCommand  `cmd:"" group:"more" help:"Put load on a running service and check that it keeps its promises."`

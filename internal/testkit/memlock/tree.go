@@ -54,13 +54,17 @@ func (r replica) changeTrees(ctx context.Context, root string, change func(lock.
 		return at, r.roots, nil
 	}
 	r.expireSessions()
+	busy := ""
 	for _, name := range slices.Sorted(maps.Keys(r.locks)) {
 		if name == root || strings.HasPrefix(name, root+":") {
 			r.apply(lock.Sweep{Locks: []string{name}})
 			if s := r.locks[name]; len(s.Leases)+len(s.Queue) > 0 {
-				return 0, nil, lock.ErrBusyTree(root, name)
+				busy = name
 			}
 		}
+	}
+	if busy != "" {
+		return 0, nil, lock.ErrBusyTree(root, busy)
 	}
 	r.roots = slices.Clone(r.roots)
 	if declared {

@@ -1,12 +1,38 @@
 package access
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/paddock-lock/paddock/lock"
 )
+
+func withPrefix(t *testing.T, prefix string) context.Context {
+	return WithKey(t.Context(), Key{Role: Lock, Prefixes: []string{prefix}})
+}
+
+// TestAWaitChainHidesWhatTheKeyDoesNotCover: the names and the holders.
+func TestAWaitChainHidesWhatTheKeyDoesNotCover(t *testing.T) {
+	t.Parallel()
+	chain := lock.WaitChain{End: lock.ChainUnknown, Steps: []lock.DeadlockStep{
+		{Name: "mine:a", Holder: "me", WaitsFor: "her"}, {Name: "hers:secret", Holder: "she", WaitsFor: "him", Ahead: true},
+	}}
+	before := slices.Clone(chain.Steps)
+	got := hideQueue(withPrefix(t, "mine"), lock.QueueInfo{Name: "mine:a", Chain: &chain}).Chain
+	hidden := lock.DeadlockStep{Name: notCovered, Holder: notCovered, WaitsFor: notCovered, Ahead: true}
+	if len(got.Steps) != 2 || got.Steps[0] != before[0] || got.Steps[1] != hidden || got.End != lock.ChainUnknown {
+		t.Errorf("the chain is %+v", got)
+	}
+	if !slices.Equal(chain.Steps, before) {
+		t.Error("the chain of another caller has changed")
+	}
+	if none := hideQueue(withPrefix(t, "mine"), lock.QueueInfo{Name: "mine:a"}).Chain; none != nil {
+		t.Errorf("there is none, and it is %+v", none)
+	}
+}
 
 // TestADeadlockHidesWhatTheKeyDoesNotCover: the names and the holders, also in the description.
 func TestADeadlockHidesWhatTheKeyDoesNotCover(t *testing.T) {
@@ -14,7 +40,7 @@ func TestADeadlockHidesWhatTheKeyDoesNotCover(t *testing.T) {
 	cycle := []lock.DeadlockStep{
 		{Name: "mine:a", Holder: "me", WaitsFor: "her"}, {Name: "hers:secret", Holder: "she", WaitsFor: "me again", Ahead: true},
 	}
-	ctx := WithKey(t.Context(), Key{Role: Lock, Prefixes: []string{"mine"}})
+	ctx := withPrefix(t, "mine")
 	e := new(lock.Error)
 	if !errors.As(hideCycle(ctx, lock.DeadlockError(cycle)), &e) || e.Code != lock.ErrDeadlock || len(e.Cycle) != 2 {
 		t.Fatalf("the error is %v", e)

@@ -51,6 +51,9 @@ func hideQueue(ctx context.Context, q lock.QueueInfo) lock.QueueInfo {
 		w := &q.Waiters[i]
 		w.Set, w.Leases = hideNames(ctx, w.Set), hideLeases(ctx, w.Leases)
 	}
+	if q.Chain != nil {
+		q.Chain = &lock.WaitChain{Steps: hideSteps(ctx, q.Chain.Steps), End: q.Chain.End}
+	}
 	return q
 }
 
@@ -60,13 +63,18 @@ func hideCycle(ctx context.Context, err error) error {
 	if !errors.As(err, &e) || e.Code != lock.ErrDeadlock {
 		return err
 	}
-	cycle := slices.Clone(e.Cycle)
-	for i, name := range hideNames(ctx, namesOf(cycle)) {
+	return lock.DeadlockError(hideSteps(ctx, e.Cycle))
+}
+
+// hideSteps returns the steps, without the names and the holders of locks that the key in the context does not cover.
+func hideSteps(ctx context.Context, steps []lock.DeadlockStep) []lock.DeadlockStep {
+	steps = slices.Clone(steps)
+	for i, name := range hideNames(ctx, namesOf(steps)) {
 		if name == notCovered {
-			cycle[i] = lock.DeadlockStep{Name: notCovered, Holder: notCovered, WaitsFor: notCovered, Ahead: cycle[i].Ahead}
+			steps[i] = lock.DeadlockStep{Name: notCovered, Holder: notCovered, WaitsFor: notCovered, Ahead: steps[i].Ahead}
 		}
 	}
-	return lock.DeadlockError(cycle)
+	return steps
 }
 
 func namesOf(cycle []lock.DeadlockStep) []string {

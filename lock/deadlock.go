@@ -32,7 +32,7 @@ type Deadlock struct {
 	Replica    Replica
 }
 
-// A DeadlockStep is one waiting call of a Deadlock, and what it waits for.
+// A DeadlockStep is one waiting call of a Deadlock or of a WaitChain, and what it waits for.
 type DeadlockStep struct {
 	Name     string // the lock that it waits for
 	Holder   string // of the call

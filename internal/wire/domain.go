@@ -82,12 +82,20 @@ func (l LeaseInfo) Domain() lock.LeaseInfo {
 
 // QueueOf returns the model of a queue.
 func QueueOf(q lock.QueueInfo) Queue {
-	return Queue{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf.UTC(), Waiters: MapSlice(q.Waiters, waiterOf)}
+	out := Queue{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf.UTC(), Waiters: MapSlice(q.Waiters, waiterOf)}
+	if q.Chain != nil {
+		out.Chain = &WaitChain{Steps: MapSlice(q.Chain.Steps, deadlockStepOf), End: WaitChainEnd(q.Chain.End)}
+	}
+	return out
 }
 
 // Domain returns the queue.
 func (q Queue) Domain() lock.QueueInfo {
-	return lock.QueueInfo{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf, Waiters: MapSlice(q.Waiters, Waiter.Domain)}
+	out := lock.QueueInfo{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf, Waiters: MapSlice(q.Waiters, Waiter.Domain)}
+	if q.Chain != nil {
+		out.Chain = &lock.WaitChain{Steps: MapSlice(q.Chain.Steps, DeadlockStep.Domain), End: lock.ChainEnd(q.Chain.End)}
+	}
+	return out
 }
 
 func waiterOf(w lock.WaiterInfo) Waiter {

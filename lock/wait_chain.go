@@ -8,9 +8,9 @@ import (
 // MaxChainSteps bounds the steps of a WaitChain.
 const MaxChainSteps = 16
 
-// A WaitChain says what the first waiter of a lock waits for in the end: what is in its way, what that waits for by its
-// TaskID, and so on. Where several are in the way, it follows one: a lease rather than a waiter that is ahead, and a
-// lease whose task waits rather than another one. It shows no secret.
+// A WaitChain says what the first waiter of a lock waits for in the end: what is in its way, what that waits for by
+// its TaskID, and so on. Where several are in the way, it follows one: a lease rather than a waiter that is ahead, and
+// a lease whose task waits rather than another one. It shows no secret.
 type WaitChain struct {
 	// Steps are at least one and at most MaxChainSteps. The call of each step but the first is what keeps the step
 	// before it waiting: it waits under the lease in the way, or it is the waiter ahead.
@@ -33,9 +33,9 @@ const (
 	ChainLimit ChainEnd = "limit"
 )
 
-// WaitChainOf returns the chain of the first attached waiter of the first of the locks, as far as these locks show it, in
-// the view of the replica self at now; nil if no lease and no waiter is in its way. complete reports whether the locks
-// contain all at which a call of the chain may wait.
+// WaitChainOf returns the chain of the first attached waiter of the first of the locks, as far as these locks show it,
+// in the view of the replica self at now; nil if no lease and no waiter is in its way. complete reports whether the
+// locks contain all at which a call of the chain may wait.
 func WaitChainOf(locks []Record, now time.Time, self Replica, complete bool) *WaitChain {
 	locks = slices.Clone(locks)
 	for i := range locks {
@@ -81,8 +81,8 @@ func (g *waitGraph) firstAt(r *Record) (first *stuckCall) {
 	return first
 }
 
-// chainStep returns what the call waits for, and the call that this waits for in turn. If that is nil, end says why. The
-// step has no name if nothing is seen in its way.
+// chainStep returns what the call waits for, and the call that this waits for in turn. If that is nil, end says why.
+// The step has no name if nothing is seen in its way.
 func (g *waitGraph) chainStep(c *stuckCall) (step DeadlockStep, next *stuckCall, end ChainEnd) {
 	var in place
 	var best *Lease

@@ -14,8 +14,8 @@ const (
 	maxChainLocks = 64
 )
 
-// Chain returns the lock.WaitChain of a lock that was read with its queue. It reads the other locks one after the other,
-// only if a task or a set leads to some.
+// Chain returns the lock.WaitChain of a lock that was read with its queue. It reads the other locks one after the
+// other, only if a task or a set leads to some.
 func (r *Registry) Chain(ctx context.Context, first row.Reading) (*lock.WaitChain, error) {
 	locks, complete := []lock.Record{first.Record}, true
 	if leadsOn(first.Record) {

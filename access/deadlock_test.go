@@ -34,6 +34,27 @@ func TestAWaitChainHidesWhatTheKeyDoesNotCover(t *testing.T) {
 	}
 }
 
+// TestEventsHideWhatTheKeyDoesNotCover of the circle of a deadlock.
+func TestEventsHideWhatTheKeyDoesNotCover(t *testing.T) {
+	t.Parallel()
+	cycle := lock.CycleOf([]lock.DeadlockStep{{Name: "mine:a", Holder: "me", WaitsFor: "her"}, {Name: "hers:secret", Holder: "she", WaitsFor: "me again"}})
+	page := lock.Page[lock.Event]{Items: []lock.Event{{Name: "mine:a", Holder: "me", Cycle: cycle}, {Name: "mine:b"}}, Next: "2"}
+	got := hideEvents(withPrefix(t, "mine"), page)
+	steps := got.Items[0].Cycle.Steps()
+	if len(got.Items) != 2 || got.Next != "2" || len(steps) != 2 || steps[0].Holder != "me" || got.Items[0].Holder != "me" {
+		t.Fatalf("the page is %+v", got)
+	}
+	if hidden := (lock.DeadlockStep{Name: notCovered, Holder: notCovered, WaitsFor: notCovered}); steps[1] != hidden {
+		t.Errorf("it shows %+v", steps[1])
+	}
+	if page.Items[0].Cycle != cycle {
+		t.Error("the page of another caller has changed")
+	}
+	if all := hideEvents(withPrefix(t, "hers"), page).Items[0].Cycle.Steps(); all[0].Name != notCovered || all[1].Holder != "she" {
+		t.Errorf("another key is shown %+v", all)
+	}
+}
+
 // TestADeadlockHidesWhatTheKeyDoesNotCover: the names and the holders, also in the description.
 func TestADeadlockHidesWhatTheKeyDoesNotCover(t *testing.T) {
 	t.Parallel()

@@ -77,6 +77,20 @@ func hideSteps(ctx context.Context, steps []lock.DeadlockStep) []lock.DeadlockSt
 	return steps
 }
 
+// hideEvents hides the locks of deadlocks that the key in the context does not cover, and their holders.
+func hideEvents(ctx context.Context, p lock.Page[lock.Event]) lock.Page[lock.Event] {
+	hasCycle := func(e lock.Event) bool { return e.Cycle != "" }
+	if !slices.ContainsFunc(p.Items, hasCycle) {
+		return p
+	}
+	p.Items = slices.Clone(p.Items) // others have them, too
+	for i := range p.Items {
+		e := &p.Items[i]
+		e.Cycle = lock.CycleOf(hideSteps(ctx, e.Cycle.Steps()))
+	}
+	return p
+}
+
 func namesOf(cycle []lock.DeadlockStep) []string {
 	names := make([]string, len(cycle))
 	for i, step := range cycle {

@@ -756,6 +756,11 @@ type DeadlockStep struct {
 type Event struct {
 	At time.Time `json:"at"`
 
+	// Cycle The circle of waiting calls that was broken, if the `reason` of a `dequeued` event is `deadlock`: this waiter
+	// first; each waits for the next one, and the last one for this waiter. Absent if the circle has more than 16
+	// calls. A key sees `(not covered)` for the names and holders of locks that it does not cover.
+	Cycle []DeadlockStep `json:"cycle,omitempty"`
+
 	// FencingToken Absent on `queued` and `dequeued`.
 	FencingToken *int64 `json:"fencing_token,omitempty"`
 

@@ -137,6 +137,7 @@ func EventOf(e lock.Event) Event {
 		Kind: EventKind(e.Kind.String()), Mode: modeOf(e.Mode), Holder: e.Holder,
 		FencingToken: UnlessZero(int64(e.Token)), Place: UnlessZero(e.Place), Reason: UnlessZero(e.Reason),
 		NewestToken: UnlessZero(int64(e.Newest)), LateMs: lateOf(e), HeldBy: UnlessZero(e.HeldBy),
+		Cycle: mapOptional(e.Cycle.Steps(), deadlockStepOf),
 	}
 }
 
@@ -155,6 +156,7 @@ func (e Event) Domain() lock.Event {
 		Mode: lock.ModeOf(string(e.Mode)), Holder: e.Holder, Token: lock.Token(ValueOf(e.FencingToken)),
 		Place: ValueOf(e.Place), Reason: ValueOf(e.Reason),
 		Newest: lock.Token(ValueOf(e.NewestToken)), Late: nonNegative(ValueOf(e.LateMs)), HeldBy: ValueOf(e.HeldBy),
+		Cycle: lock.CycleOf(MapSlice(e.Cycle, DeadlockStep.Domain)),
 	}
 }
 

@@ -1417,6 +1417,12 @@ export interface components {
             late_ms?: number;
             /** @description Who held the lock when the token was rejected. Present on `refused`, unless no lease was active. */
             held_by?: string;
+            /**
+             * @description The circle of waiting calls that was broken, if the `reason` of a `dequeued` event is `deadlock`: this waiter
+             *     first; each waits for the next one, and the last one for this waiter. Absent if the circle has more than 16
+             *     calls. A key sees `(not covered)` for the names and holders of locks that it does not cover.
+             */
+            cycle?: components["schemas"]["DeadlockStep"][];
         };
         /**
          * @description `granted`: the lease was granted. `released`: its holder released it. `expired`: it was not renewed in time.

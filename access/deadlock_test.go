@@ -1,12 +1,59 @@
 package access
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/paddock-lock/paddock/lock"
 )
+
+func withPrefix(t *testing.T, prefix string) context.Context {
+	return WithKey(t.Context(), Key{Role: Lock, Prefixes: []string{prefix}})
+}
+
+// TestAWaitChainHidesWhatTheKeyDoesNotCover: the names and the holders.
+func TestAWaitChainHidesWhatTheKeyDoesNotCover(t *testing.T) {
+	t.Parallel()
+	chain := lock.WaitChain{End: lock.ChainUnknown, Steps: []lock.DeadlockStep{
+		{Name: "mine:a", Holder: "me", WaitsFor: "her"}, {Name: "hers:secret", Holder: "she", WaitsFor: "him", Ahead: true},
+	}}
+	before := slices.Clone(chain.Steps)
+	got := hideQueue(withPrefix(t, "mine"), lock.QueueInfo{Name: "mine:a", Chain: &chain}).Chain
+	hidden := lock.DeadlockStep{Name: notCovered, Holder: notCovered, WaitsFor: notCovered, Ahead: true}
+	if len(got.Steps) != 2 || got.Steps[0] != before[0] || got.Steps[1] != hidden || got.End != lock.ChainUnknown {
+		t.Errorf("the chain is %+v", got)
+	}
+	if !slices.Equal(chain.Steps, before) {
+		t.Error("the chain of another caller has changed")
+	}
+	if none := hideQueue(withPrefix(t, "mine"), lock.QueueInfo{Name: "mine:a"}).Chain; none != nil {
+		t.Errorf("there is none, and it is %+v", none)
+	}
+}
+
+// TestEventsHideWhatTheKeyDoesNotCover of the circle of a deadlock.
+func TestEventsHideWhatTheKeyDoesNotCover(t *testing.T) {
+	t.Parallel()
+	cycle := lock.CycleOf([]lock.DeadlockStep{{Name: "mine:a", Holder: "me", WaitsFor: "her"}, {Name: "hers:secret", Holder: "she", WaitsFor: "me again"}})
+	page := lock.Page[lock.Event]{Items: []lock.Event{{Name: "mine:a", Holder: "me", Cycle: cycle}, {Name: "mine:b"}}, Next: "2"}
+	got := hideEvents(withPrefix(t, "mine"), page)
+	steps := got.Items[0].Cycle.Steps()
+	if len(got.Items) != 2 || got.Next != "2" || len(steps) != 2 || steps[0].Holder != "me" || got.Items[0].Holder != "me" {
+		t.Fatalf("the page is %+v", got)
+	}
+	if hidden := (lock.DeadlockStep{Name: notCovered, Holder: notCovered, WaitsFor: notCovered}); steps[1] != hidden {
+		t.Errorf("it shows %+v", steps[1])
+	}
+	if page.Items[0].Cycle != cycle {
+		t.Error("the page of another caller has changed")
+	}
+	if all := hideEvents(withPrefix(t, "hers"), page).Items[0].Cycle.Steps(); all[0].Name != notCovered || all[1].Holder != "she" {
+		t.Errorf("another key is shown %+v", all)
+	}
+}
 
 // TestADeadlockHidesWhatTheKeyDoesNotCover: the names and the holders, also in the description.
 func TestADeadlockHidesWhatTheKeyDoesNotCover(t *testing.T) {
@@ -14,7 +61,7 @@ func TestADeadlockHidesWhatTheKeyDoesNotCover(t *testing.T) {
 	cycle := []lock.DeadlockStep{
 		{Name: "mine:a", Holder: "me", WaitsFor: "her"}, {Name: "hers:secret", Holder: "she", WaitsFor: "me again", Ahead: true},
 	}
-	ctx := WithKey(t.Context(), Key{Role: Lock, Prefixes: []string{"mine"}})
+	ctx := withPrefix(t, "mine")
 	e := new(lock.Error)
 	if !errors.As(hideCycle(ctx, lock.DeadlockError(cycle)), &e) || e.Code != lock.ErrDeadlock || len(e.Cycle) != 2 {
 		t.Fatalf("the error is %v", e)

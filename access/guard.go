@@ -114,8 +114,8 @@ func (g *guard) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.E
 	if q.Name != "" && q.Prefix == "" {
 		scopes = singleName("lock", q.Name)
 	}
-	return checkedCall(ctx, g, requirement{role: Read, scopes: scopes, wait: q.Wait},
-		func(ctx context.Context) (lock.Page[lock.Event], error) { return g.inner.Events(ctx, q) })
+	return hidden(ctx, hideEvents)(checkedCall(ctx, g, requirement{role: Read, scopes: scopes, wait: q.Wait},
+		func(ctx context.Context) (lock.Page[lock.Event], error) { return g.inner.Events(ctx, q) }))
 }
 
 func (g *guard) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {

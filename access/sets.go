@@ -51,6 +51,9 @@ func hideQueue(ctx context.Context, q lock.QueueInfo) lock.QueueInfo {
 		w := &q.Waiters[i]
 		w.Set, w.Leases = hideNames(ctx, w.Set), hideLeases(ctx, w.Leases)
 	}
+	if q.Chain != nil {
+		q.Chain = &lock.WaitChain{Steps: hideSteps(ctx, q.Chain.Steps), End: q.Chain.End}
+	}
 	return q
 }
 
@@ -60,13 +63,32 @@ func hideCycle(ctx context.Context, err error) error {
 	if !errors.As(err, &e) || e.Code != lock.ErrDeadlock {
 		return err
 	}
-	cycle := slices.Clone(e.Cycle)
-	for i, name := range hideNames(ctx, namesOf(cycle)) {
+	return lock.DeadlockError(hideSteps(ctx, e.Cycle))
+}
+
+// hideSteps returns the steps, without the names and the holders of locks that the key in the context does not cover.
+func hideSteps(ctx context.Context, steps []lock.DeadlockStep) []lock.DeadlockStep {
+	steps = slices.Clone(steps)
+	for i, name := range hideNames(ctx, namesOf(steps)) {
 		if name == notCovered {
-			cycle[i] = lock.DeadlockStep{Name: notCovered, Holder: notCovered, WaitsFor: notCovered, Ahead: cycle[i].Ahead}
+			steps[i] = lock.DeadlockStep{Name: notCovered, Holder: notCovered, WaitsFor: notCovered, Ahead: steps[i].Ahead}
 		}
 	}
-	return lock.DeadlockError(cycle)
+	return steps
+}
+
+// hideEvents hides the locks of deadlocks that the key in the context does not cover, and their holders.
+func hideEvents(ctx context.Context, p lock.Page[lock.Event]) lock.Page[lock.Event] {
+	hasCycle := func(e lock.Event) bool { return e.Cycle != "" }
+	if !slices.ContainsFunc(p.Items, hasCycle) {
+		return p
+	}
+	p.Items = slices.Clone(p.Items) // others have them, too
+	for i := range p.Items {
+		e := &p.Items[i]
+		e.Cycle = lock.CycleOf(hideSteps(ctx, e.Cycle.Steps()))
+	}
+	return p
 }
 
 func namesOf(cycle []lock.DeadlockStep) []string {

@@ -17,7 +17,8 @@ const (
 			"attached":true,"ahead":0,"blocked_by":"holders","leases":[{"slot":1,"mode":"shared","holder":"r","fencing_token":41,
 			"acquired_at":"2026-01-02T03:04:00Z","expires_at":"2026-01-02T03:04:30Z","expires_in_ms":24000,"grace_ms":500}]},
 		{"position":2,"place":6,"mode":"exclusive","holder":"w2","joined_at":"2026-01-02T03:04:05Z","waited_ms":900,
-			"attached":false,"place_kept_ms":9500,"ahead":1,"blocked_by":"disconnected","leases":[]}]}`
+			"attached":false,"place_kept_ms":9500,"ahead":1,"blocked_by":"disconnected","leases":[]}],
+		"chain":{"steps":[{"name":"jobs:nightly","holder":"w1","waits_for":"r"},{"name":"b","holder":"r2","waits_for":"w3","ahead":true}],"end":"limit"}}`
 	permitsJSON = `{"name":"jobs:nightly","state":"held","revision":7,"fencing_token":42,"as_of":"2026-01-02T03:04:06Z",
 		"changed_at":"2026-01-02T03:04:05Z","capacity":3,"waiters":2,"leases":[{"slot":2,"mode":"permit","holder":"p",
 		"fencing_token":42,"acquired_at":"2026-01-02T03:04:05Z","expires_at":"2026-01-02T03:04:35Z","expires_in_ms":29000,"grace_ms":0}]}`
@@ -41,7 +42,8 @@ func TestAQueueFromTheWire(t *testing.T) {
 				AcquiredAt: second(0), ExpiresAt: second(30), Remaining: 24 * time.Second, Grace: 500 * time.Millisecond}}},
 		{Position: 2, Place: 6, Mode: lock.Exclusive, Holder: "w2", JoinedAt: second(5), Waited: 900 * time.Millisecond,
 			KeptFor: 9500 * time.Millisecond, BlockedBy: lock.BlockedByDisconnect, Leases: []lock.LeaseInfo{}, Ahead: 1},
-	}}
+	}, Chain: &lock.WaitChain{End: lock.ChainLimit, Steps: []lock.DeadlockStep{
+		{Name: "jobs:nightly", Holder: "w1", WaitsFor: "r"}, {Name: "b", Holder: "r2", WaitsFor: "w3", Ahead: true}}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the queue differs (-want +got):\n%s", diff)
 	}

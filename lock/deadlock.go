@@ -32,7 +32,7 @@ type Deadlock struct {
 	Replica    Replica
 }
 
-// A DeadlockStep is one waiting call of a Deadlock, and what it waits for.
+// A DeadlockStep is one waiting call of a Deadlock or of a WaitChain, and what it waits for.
 type DeadlockStep struct {
 	Name     string // the lock that it waits for
 	Holder   string // of the call
@@ -89,15 +89,17 @@ func (b BreakDeadlock) Tokens() int { return 0 }
 // its victim. Otherwise it decides nothing about the call, and sets Queued.
 func (b BreakDeadlock) Apply(v View) Decision {
 	ds := newDeciders(v)
-	for _, d := range ds.deadlocks() {
-		if d.Victim == b.LeaseID && d.Attachment == b.Attachment {
+	for _, found := range ds.deadlocks() {
+		if found.Victim == b.LeaseID && found.Attachment == b.Attachment {
+			cycle := CycleOf(found.Cycle)
 			for _, d := range ds {
 				if w, waits := d.waiter(b.LeaseID); waits && w.Attachment == b.Attachment {
-					d.dequeue(w, reasonDeadlock)
+					d.removeWaiter(w.Lease.ID)
+					d.emit(Event{Kind: Dequeued, Place: w.Place, Reason: reasonDeadlock, Cycle: cycle}, w.Lease)
 				}
 			}
 			ds.promote()
-			return ds.finish(DeadlockError(d.Cycle))
+			return ds.finish(DeadlockError(found.Cycle))
 		}
 	}
 	out := ds.finish(nil)

@@ -34,7 +34,7 @@ func (s *deadlockScene) call(text string) lock.Decision {
 	f := strings.Fields(text)
 	n := len(s.calls) + 1
 	a := lock.Acquire{
-		LeaseID: lock.LeaseID{15: byte(n)}, Holder: fmt.Sprint("h", n), Task: lock.TaskID(strings.TrimPrefix(f[0], "-")),
+		LeaseID: lock.LeaseID{14: byte(n >> 8), 15: byte(n)}, Holder: fmt.Sprint("h", n), Task: lock.TaskID(strings.TrimPrefix(f[0], "-")),
 		TTL: time.Hour, Wait: lock.MaxWait,
 	}
 	for _, name := range strings.Split(f[2], ",") {
@@ -136,15 +136,7 @@ func TestDeadlocks(t *testing.T) {
 			if len(found) != 1 || found[0].Victim != s.calls[c.victim-1].LeaseID {
 				t.Fatalf("found %+v, want call %d as the victim", found, c.victim)
 			}
-			var steps []string
-			for _, one := range found[0].Cycle {
-				ahead := ""
-				if one.Ahead {
-					ahead = ">"
-				}
-				steps = append(steps, one.Holder+" "+one.Name+" "+one.WaitsFor+ahead)
-			}
-			if got := strings.Join(steps, ", "); got != c.cycle {
+			if got := stepsText(found[0].Cycle); got != c.cycle {
 				t.Errorf("the circle is %q, want %q", got, c.cycle)
 			}
 			s.breaks(found[0])

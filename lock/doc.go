@@ -70,6 +70,12 @@
 // the session. One renewal of the session is enough for all of them. So a client that is gone loses all of them at
 // one instant.
 //
+// # Deadlocks
+//
+// A [TaskID] says which waits belong to which leases. [FindDeadlocks] finds the calls that wait for each other in a
+// circle, and [BreakDeadlock] refuses one of them. A [WaitChain] shows what the first waiter of a lock waits for in the
+// end.
+//
 // # Deciding
 //
 // The rules are pure functions. A [Command] names the locks that it needs; Apply receives them in a [View], with the

@@ -77,6 +77,9 @@ type Event struct {
 	// Ref identifies the lease that ended, in Released, Expired and the first Revoked. In Dequeued, it identifies the
 	// request whose place a Release has removed. It is zero in all other events.
 	Ref LeaseRef
+	// Cycle is the circle of the deadlock that the waiter was removed for, in Dequeued. It is empty if that has more than
+	// MaxCycleSteps.
+	Cycle Cycle
 
 	// The next fields are those of Refused.
 	Newest Token         // the newest token of the lock
@@ -84,9 +87,12 @@ type Event struct {
 	HeldBy string        // the holder of an active lease, empty if there was none
 }
 
-// Explanation returns what people want to know of the event beside its kind, its holder and its token: the reason, and
-// for Refused how late the write was and who held the lock.
+// Explanation returns what people want to know of the event beside its kind, its holder and its token: the reason, the
+// circle of a deadlock, and for Refused how late the write was and who held the lock.
 func (e Event) Explanation() string {
+	if steps := e.Cycle.Steps(); steps != nil {
+		return e.Reason + ": " + textOf(steps)
+	}
 	if e.Kind != Refused {
 		return e.Reason
 	}

@@ -8,6 +8,7 @@ type QueueInfo struct {
 	Revision int64
 	AsOf     time.Time
 	Waiters  []WaiterInfo // in the order of the queue
+	Chain    *WaitChain   // of the first waiter; nil if nothing is seen in its way. Services add it
 }
 
 // A WaiterInfo is the public view of a waiter.

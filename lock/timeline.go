@@ -31,6 +31,7 @@ type Wait struct {
 	LeftAt   time.Time // zero while it waits
 	End      Kind      // Granted or Dequeued; zero while it waits
 	Reason   string    // of a Dequeued end
+	Cycle    Cycle     // of a deadlock that ended it
 }
 
 // A Timeline is what the events of one lock say about its leases and its waiters.
@@ -97,7 +98,7 @@ func (t *Timeline) endWait(places map[int64]int, e Event) {
 		t.Waits = append(t.Waits, Wait{Place: e.Place, Mode: e.Mode, Holder: e.Holder})
 	}
 	delete(places, e.Place)
-	t.Waits[i].LeftAt, t.Waits[i].End, t.Waits[i].Reason = e.At, e.Kind, e.Reason
+	t.Waits[i].LeftAt, t.Waits[i].End, t.Waits[i].Reason, t.Waits[i].Cycle = e.At, e.Kind, e.Reason, e.Cycle
 }
 
 // A HoldQuery selects leases of the past and of now.

@@ -218,11 +218,30 @@ func (c *stuckCall) holder() string { return c.places[0].waiter.Lease.Holder }
 func (g *waitGraph) deadlocks() (all []Deadlock) {
 	g.reduce(g.calls)
 	for _, circle := range g.circles() {
-		if d := g.deadlockOf(g.victim(circle)); len(d.Locks) <= MaxDeadlockLocks {
+		victim, youngest := g.victim(circle), slices.MaxFunc(circle, older)
+		d := g.deadlockOf(victim)
+		if victim != youngest { // a younger call may be the victim of a part of the circle
+			if d.Locks = locksOf(circle, d.Locks); len(d.Locks) > MaxDeadlockLocks {
+				d = g.deadlockOf(youngest)
+			}
+		}
+		if len(d.Locks) <= MaxDeadlockLocks {
 			all = append(all, d)
 		}
 	}
 	return all
+}
+
+// locksOf returns these locks and those that the calls wait for.
+func locksOf(calls []*stuckCall, locks []string) []string {
+	for _, c := range calls {
+		locks = append(locks, c.set...)
+		for _, p := range c.places {
+			locks = append(locks, p.record.Name)
+		}
+	}
+	slices.Sort(locks)
+	return slices.Compact(locks)
 }
 
 // circles returns the calls that wait for each other: the strongly connected components, by Tarjan, "Depth-first search and

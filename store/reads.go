@@ -84,11 +84,17 @@ func (s *Store) Queue(ctx context.Context, name string) (lock.QueueInfo, error) 
 	}
 	only := row.Only(name)
 	only.Queue = true
-	r, err := s.readOne(ctx, only)
-	if err != nil {
-		return lock.QueueInfo{}, err
-	}
-	return r.Record.QueueInfo(r.Now, s.self), nil
+	var q lock.QueueInfo
+	err := s.db.Read(ctx, func(ctx context.Context) error {
+		r, err := only.ReadOne(ctx, s.db.Rest, s.db.Outage.AssumeAlive())
+		if err != nil {
+			return err
+		}
+		q = r.Record.QueueInfo(r.Now, s.self)
+		q.Chain, err = s.waiters.Chain(ctx, r)
+		return err
+	})
+	return q, err
 }
 
 // scanned is how many locks are read at once to find those that a query selects.

@@ -45,6 +45,7 @@ const (
 	checkSets         = "sets are granted whole, and their leases end together"
 	checkSetOrder     = "sets have the same order at all their locks"
 	checkDeadlocks    = "only calls in a circle are refused with deadlock"
+	checkCircles      = "circles of waiting calls are broken"
 	checkFenced       = "fenced writes have consecutive versions and no stale token"
 	checkUniqueness   = "no token and no lease_id is granted twice"
 	checkLinearizable = "all operations are linearizable"
@@ -104,6 +105,7 @@ func (x *examination) checks() []checker {
 		{checkSets, true, x.sets},
 		{checkSetOrder, true, x.setOrder},
 		{checkDeadlocks, true, x.deadlocks},
+		{checkCircles, true, x.circles},
 		{checkFenced, false, x.fenced},
 		{checkUniqueness, false, x.uniqueness},
 		{checkLinearizable, true, x.each(x.linearizable)},

@@ -34,31 +34,43 @@ type stay struct {
 	from, to *lock.Event // to is nil if it does not end
 }
 
-// stays returns the stays of the holder's calls in the queue. A call whose grant was withdrawn has its place again.
-func (t *lockHistory) stays(holder string) (all []stay) {
-	granted := map[lock.Token]int64{} // the place
-	for i := range t.events {
-		e := &t.events[i]
-		if e.Holder != holder {
-			continue
+// The holderStays are the stays of one holder's calls in the queue of a lock. A call whose grant was withdrawn has its
+// place again.
+type holderStays struct {
+	all     []stay
+	granted map[lock.Token]int64 // the place
+}
+
+func newHolderStays() *holderStays { return &holderStays{granted: map[lock.Token]int64{}} }
+
+// add adds the holder's next event.
+func (h *holderStays) add(e *lock.Event) {
+	switch e.Kind {
+	case lock.Queued:
+		h.all = append(h.all, stay{place: e.Place, from: e})
+	case lock.Withdrawn:
+		if place := h.granted[e.Token]; place != 0 {
+			h.all = append(h.all, stay{place: place, from: e})
 		}
-		switch e.Kind {
-		case lock.Queued:
-			all = append(all, stay{place: e.Place, from: e})
-		case lock.Withdrawn:
-			if place := granted[e.Token]; place != 0 {
-				all = append(all, stay{place: place, from: e})
-			}
-		case lock.Granted, lock.Dequeued:
-			granted[e.Token] = e.Place
-			for j := range all {
-				if s := &all[j]; s.place == e.Place && s.to == nil {
-					s.to = e
-				}
+	case lock.Granted, lock.Dequeued:
+		h.granted[e.Token] = e.Place
+		for i := range h.all {
+			if s := &h.all[i]; s.place == e.Place && s.to == nil {
+				s.to = e
 			}
 		}
 	}
-	return all
+}
+
+// stays returns the stays of the holder's calls in the queue.
+func (t *lockHistory) stays(holder string) []stay {
+	h := newHolderStays()
+	for i := range t.events {
+		if e := &t.events[i]; e.Holder == holder {
+			h.add(e)
+		}
+	}
+	return h.all
 }
 
 // requests returns the groups of calls of the holder, none if no call was recorded.

@@ -21,6 +21,7 @@
 //   - a set of locks is granted in one decision, with one token, and its leases end together;
 //   - sets that share two locks have the same order at both;
 //   - a call that is refused with deadlock waited in the circle that its answer shows;
+//   - a circle of calls that wait for each other is broken;
 //   - fenced writes have consecutive versions and never a stale token;
 //   - no token and no lease_id is granted twice, except that the leases of a set share theirs;
 //   - all operations on a lock are linearizable;
@@ -90,11 +91,15 @@
 // fault was undone; while calls to the replica fail; and while calls to any replica take more than a
 // second longer than they asked to wait.
 //
+// A circle of waiting calls must be broken within two seconds, and is a violation after four, or after
+// seven in total with disturbances. Time counts likewise, by the replicas of all its calls.
+//
 // # What is not found
 //
 //   - A read that is older than necessary, but within its own call.
 //   - A service that is slow (other than to subscribers) or refuses what it could grant later.
-//   - A deadlock that is not broken: its calls wait until their time is over.
+//   - A circle of waiting calls that is not broken if one of them is sent twice, keeps its place, or is
+//     not answered, since it is not known then how long it waits.
 //   - Anything about locks that no recorded client uses.
 //   - A renewal decided after the end of its lease by a clock that was read before the end, if no
 //     verification and no other call on the lock showed that the lease had ended.

@@ -57,6 +57,7 @@ const (
 	bySets         = "sets are granted whole, and their leases end together"
 	bySetOrder     = "sets have the same order at all their locks"
 	byDeadlocks    = "only calls in a circle are refused with deadlock"
+	byCircles      = "circles of waiting calls are broken"
 	bySessions     = "leases end with their sessions, not before and not after"
 	byBlocking     = "blocking reads returned when the lock changed"
 )

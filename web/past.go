@@ -36,7 +36,8 @@ type past struct {
 // An event is an event as the page shows it.
 type event struct {
 	lock.Event
-	Why string
+	Why    string
+	Circle *circle // of a deadlock; nil: none
 }
 
 // A bar is a lease or a wait in the timeline.
@@ -52,6 +53,7 @@ type bar struct {
 	End    time.Time // zero: not yet, or after the events that were read
 	How    string    // how it ended, or what it does now
 	Reason string
+	Circle *circle // of the deadlock that ended it; nil: none
 	For    elapsed
 	X, W   float64 // in percent of the chart
 }
@@ -80,7 +82,7 @@ func (u *ui) pastOf(ctx context.Context, here location, now time.Time) (past, er
 	p := past{Gap: page.Gap}
 	shown := page.Items[:min(len(page.Items), maxShownEvents)]
 	for _, e := range shown {
-		p.Events = append(p.Events, event{e, e.Explanation()})
+		p.Events = append(p.Events, eventOf(e, here))
 	}
 	if here.Past != "" {
 		p.Newest = here.at("").URL() + "#events"
@@ -93,17 +95,25 @@ func (u *ui) pastOf(ctx context.Context, here location, now time.Time) (past, er
 		p.Older, p.Gap = here.at(fmt.Sprint(shown[n-1].ID)).URL()+"#events", false
 	}
 	slices.Reverse(page.Items)
-	p.draw(lock.TimelineOf(page.Items), now)
+	p.draw(lock.TimelineOf(page.Items), here, now)
 	return p, nil
 }
 
+// eventOf returns the event. The words of a circle are beside its picture.
+func eventOf(e lock.Event, here location) event {
+	if c := circleOf(e.Cycle, here); c != nil {
+		return event{e, e.Reason, c}
+	}
+	return event{e, e.Explanation(), nil}
+}
+
 // draw makes the bars of the timeline. It ends with the last of them, or now if one goes on.
-func (p *past) draw(t lock.Timeline, now time.Time) {
+func (p *past) draw(t lock.Timeline, here location, now time.Time) {
 	for _, h := range t.Holds {
 		p.Bars = append(p.Bars, holdBar(h, p.Newest == ""))
 	}
 	for _, w := range t.Waits {
-		p.Bars = append(p.Bars, waitBar(w, p.Newest == ""))
+		p.Bars = append(p.Bars, waitBar(w, here, p.Newest == ""))
 	}
 	slices.Reverse(p.Bars)
 	slices.SortStableFunc(p.Bars, func(a, b bar) int { return b.Begin.Compare(a.Begin) })
@@ -145,10 +155,10 @@ func holdBar(h lock.Hold, newest bool) bar {
 	return b
 }
 
-func waitBar(w lock.Wait, newest bool) bar {
+func waitBar(w lock.Wait, here location, newest bool) bar {
 	b := bar{
 		Key: fmt.Sprintf("wait %d/%d", w.Place, w.JoinedAt.UnixMicro()), Holder: w.Holder, Waits: true, Place: w.Place, Mode: w.Mode,
-		Begin: w.JoinedAt, End: w.LeftAt, Reason: w.Reason,
+		Begin: w.JoinedAt, End: w.LeftAt, Reason: w.Reason, Circle: circleOf(w.Cycle, here),
 	}
 	b.How = howOf(w.End, "waiting", newest)
 	return b

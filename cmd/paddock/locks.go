@@ -138,6 +138,8 @@ type queueCommand struct {
 
 func (queueCommand) Help() string {
 	return `Prints the waiters of a lock in the order in which they are served, and what blocks each of them.
+Then the chain of the first one, to its root: what the holder of the lock waits for in turn, and so on, as far as the
+task ids of "paddock run" and the SDKs show it.
 
     paddock queue jobs:nightly`
 }
@@ -248,7 +250,32 @@ func showQueue(q lock.QueueInfo) output {
 			sets = append(sets, together(q.Name, w.Set))
 		}
 		s.rowsWithSets(rows, sets)
+		s.chain(q.Chain)
 	}}
+}
+
+// chain adds what the first waiter waits for in the end, unless the table shows it already.
+func (t table) chain(c *lock.WaitChain) {
+	if c == nil || len(c.Steps) == 1 && c.End == lock.ChainUnknown {
+		return
+	}
+	t.row()
+	t.row("CHAIN", "WAITS FOR", "IN THE WAY")
+	for _, s := range c.Steps {
+		how := "holds it"
+		if s.Ahead {
+			how = "is ahead in its queue"
+		}
+		t.row(s.Holder, s.Name, s.WaitsFor+" "+how)
+	}
+	t.row()
+	last := c.Steps[len(c.Steps)-1].WaitsFor
+	t.row(map[lock.ChainEnd]string{
+		lock.ChainNotWaiting: last + " waits for no lock.",
+		lock.ChainUnknown:    "It is not known what " + last + " waits for.",
+		lock.ChainCircle:     "The chain is a circle. If it lasts, it is a deadlock, which the service breaks.",
+		lock.ChainLimit:      "The chain may go on.",
+	}[c.End])
 }
 
 // blockedBy returns what blocks a waiter.

@@ -144,6 +144,40 @@ func TestQueuePrintsWaitersAndWhatBlocksThem(t *testing.T) {
 	}
 }
 
+func TestQueuePrintsTheChainToItsRoot(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	alice := d.hold(lock.Acquire{Name: "a", Holder: "alice", Task: "t"})
+	d.hold(lock.Acquire{Name: "b", Holder: "bob", Task: "u"})
+	d.enqueue(lock.Acquire{Name: "b", Holder: "alice's part", Task: "t.1"})
+	d.enqueue(lock.Acquire{Name: "a", Holder: "carol"})
+	d.expectOutput("POSITION  HOLDER  MODE  JOINED  WAITED  BLOCKED BY\n"+
+		fmt.Sprintf("1  carol  exclusive  INSTANT  DURATION  alice (token %d)\n", alice.Token)+
+		"\nCHAIN  WAITS FOR  IN THE WAY\ncarol  a  alice holds it\nalice's part  b  bob holds it\n\nbob waits for no lock.\n", "queue", "a")
+}
+
+func TestQueueSaysHowAChainEnds(t *testing.T) {
+	t.Parallel()
+	step := lock.DeadlockStep{Name: "a", Holder: "first", WaitsFor: "second", Ahead: true}
+	for end, want := range map[lock.ChainEnd]string{
+		lock.ChainNotWaiting: "second waits for no lock.", lock.ChainUnknown: "It is not known what second waits for.",
+		lock.ChainCircle: "The chain is a circle. If it lasts, it is a deadlock, which the service breaks.",
+		lock.ChainLimit:  "The chain may go on.",
+	} {
+		var out strings.Builder
+		q := lock.QueueInfo{Chain: &lock.WaitChain{Steps: []lock.DeadlockStep{step, step}, End: end}}
+		if err := showQueue(q).write(&out, asTable); err != nil || !strings.Contains(out.String(), want) ||
+			!strings.Contains(out.String(), "second is ahead in its queue") {
+			t.Errorf("%s: %v, it prints\n%s", end, err, out.String())
+		}
+	}
+	var out strings.Builder
+	q := lock.QueueInfo{Chain: &lock.WaitChain{Steps: []lock.DeadlockStep{step}, End: lock.ChainUnknown}}
+	if err := showQueue(q).write(&out, asTable); err != nil || strings.Contains(out.String(), "CHAIN") {
+		t.Errorf("nothing is known, %v, and it prints\n%s", err, out.String())
+	}
+}
+
 func TestQueueExplainsWhatBlocksAWaiter(t *testing.T) {
 	t.Parallel()
 	reader := lock.LeaseInfo{Holder: "reader", Token: 7}

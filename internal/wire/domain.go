@@ -95,12 +95,20 @@ func (l LeaseInfo) Domain() lock.LeaseInfo {
 
 // QueueOf returns the model of a queue.
 func QueueOf(q lock.QueueInfo) Queue {
-	return Queue{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf.UTC(), Waiters: MapSlice(q.Waiters, waiterOf)}
+	out := Queue{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf.UTC(), Waiters: MapSlice(q.Waiters, waiterOf)}
+	if q.Chain != nil {
+		out.Chain = &WaitChain{Steps: MapSlice(q.Chain.Steps, deadlockStepOf), End: WaitChainEnd(q.Chain.End)}
+	}
+	return out
 }
 
 // Domain returns the queue.
 func (q Queue) Domain() lock.QueueInfo {
-	return lock.QueueInfo{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf, Waiters: MapSlice(q.Waiters, Waiter.Domain)}
+	out := lock.QueueInfo{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf, Waiters: MapSlice(q.Waiters, Waiter.Domain)}
+	if q.Chain != nil {
+		out.Chain = &lock.WaitChain{Steps: MapSlice(q.Chain.Steps, DeadlockStep.Domain), End: lock.ChainEnd(q.Chain.End)}
+	}
+	return out
 }
 
 func waiterOf(w lock.WaiterInfo) Waiter {
@@ -142,6 +150,7 @@ func EventOf(e lock.Event) Event {
 		Kind: EventKind(e.Kind.String()), Mode: modeOf(e.Mode), Holder: e.Holder,
 		FencingToken: UnlessZero(int64(e.Token)), Place: UnlessZero(e.Place), Reason: UnlessZero(e.Reason),
 		NewestToken: UnlessZero(int64(e.Newest)), LateMs: lateOf(e), HeldBy: UnlessZero(e.HeldBy),
+		Cycle: mapOptional(e.Cycle.Steps(), deadlockStepOf),
 	}
 }
 
@@ -160,6 +169,7 @@ func (e Event) Domain() lock.Event {
 		Mode: lock.ModeOf(string(e.Mode)), Holder: e.Holder, Token: lock.Token(ValueOf(e.FencingToken)),
 		Place: ValueOf(e.Place), Reason: ValueOf(e.Reason),
 		Newest: lock.Token(ValueOf(e.NewestToken)), Late: nonNegative(ValueOf(e.LateMs)), HeldBy: ValueOf(e.HeldBy),
+		Cycle: lock.CycleOf(MapSlice(e.Cycle, DeadlockStep.Domain)),
 	}
 }
 

@@ -352,6 +352,30 @@ func (e TokenVerificationStatus) Valid() bool {
 	}
 }
 
+// Defines values for WaitChainEnd.
+const (
+	ChainCircle     WaitChainEnd = "circle"
+	ChainLimit      WaitChainEnd = "limit"
+	ChainNotWaiting WaitChainEnd = "not_waiting"
+	ChainUnknown    WaitChainEnd = "unknown"
+)
+
+// Valid indicates whether the value is a known member of the WaitChainEnd enum.
+func (e WaitChainEnd) Valid() bool {
+	switch e {
+	case ChainCircle:
+		return true
+	case ChainLimit:
+		return true
+	case ChainNotWaiting:
+		return true
+	case ChainUnknown:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for WaiterBlockedBy.
 const (
 	WaiterBlockedByDisconnected WaiterBlockedBy = "disconnected"
@@ -713,7 +737,7 @@ type CloseSessionRequest struct {
 // | `internal` | 500 | internal error |
 type Code string
 
-// DeadlockStep A waiting call of a deadlock, and what it waits for.
+// DeadlockStep A waiting call of a deadlock or of a chain of waits, and what it waits for.
 type DeadlockStep struct {
 	// Ahead True if a waiting call that is ahead in the queue is in the way. Absent if a lease is.
 	Ahead *bool `json:"ahead,omitempty"`
@@ -731,6 +755,11 @@ type DeadlockStep struct {
 // Event defines model for Event.
 type Event struct {
 	At time.Time `json:"at"`
+
+	// Cycle The circle of waiting calls that was broken, if the `reason` of a `dequeued` event is `deadlock`: this waiter
+	// first; each waits for the next one, and the last one for this waiter. Absent if the circle has more than 16
+	// calls. A key sees `(not covered)` for the names and holders of locks that it does not cover.
+	Cycle []DeadlockStep `json:"cycle,omitempty"`
 
 	// FencingToken Absent on `queued` and `dequeued`.
 	FencingToken *int64 `json:"fencing_token,omitempty"`
@@ -1195,7 +1224,14 @@ type ProblemEnded string
 // Queue defines model for Queue.
 type Queue struct {
 	AsOf time.Time `json:"as_of"`
-	Name string    `json:"name"`
+
+	// Chain What the first connected waiter waits for in the end. Each step is a waiting call and what is in its way; the
+	// next step is what that waits for, by the `task_id`. Where several are in the way, the chain follows one of
+	// them, preferably a lease whose task waits. Absent if nothing is seen in the way of the first waiter. The locks
+	// are read one after the other. A key sees `(not covered)` for the names and holders of locks that it does not
+	// cover.
+	Chain *WaitChain `json:"chain,omitempty"`
+	Name  string     `json:"name"`
 
 	// Revision The lock's revision.
 	Revision int64    `json:"revision"`
@@ -1544,6 +1580,24 @@ type Version struct {
 	Go      string  `json:"go"`
 	Version string  `json:"version"`
 }
+
+// WaitChain What the first connected waiter waits for in the end. Each step is a waiting call and what is in its way; the
+// next step is what that waits for, by the `task_id`. Where several are in the way, the chain follows one of
+// them, preferably a lease whose task waits. Absent if nothing is seen in the way of the first waiter. The locks
+// are read one after the other. A key sees `(not covered)` for the names and holders of locks that it does not
+// cover.
+type WaitChain struct {
+	// End Why the chain ends. `not_waiting`: no call of the task of the last lease waits. `unknown`: the last lease
+	// has no `task_id`, or what it waits for is not seen. `circle`: the last step waits for a call of the chain;
+	// if that lasts, it is a deadlock, which the service breaks. `limit`: there may be more steps.
+	End   WaitChainEnd   `json:"end"`
+	Steps []DeadlockStep `json:"steps"`
+}
+
+// WaitChainEnd Why the chain ends. `not_waiting`: no call of the task of the last lease waits. `unknown`: the last lease
+// has no `task_id`, or what it waits for is not seen. `circle`: the last step waits for a call of the chain;
+// if that lasts, it is a deadlock, which the service breaks. `limit`: there may be more steps.
+type WaitChainEnd string
 
 // Waiter defines model for Waiter.
 type Waiter struct {

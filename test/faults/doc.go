@@ -9,6 +9,8 @@
 //   - TestRestoreBeginsAnEpoch restores an earlier state of the database under running replicas.
 //   - TestFloodIsSurvived sends more clients than a replica admits.
 //   - TestNoisyNeighbourCostsNoLease renews leases beside one client that uses all it is allowed.
+//   - TestEachCircleHasOneVictim lets tasks wait for each other in circles on two replicas that are killed
+//     (-faults.circlekills=240 for ten minutes).
 //   - TestCheckerFindsMutants proves the checker: each mutant is a build of Paddock with one line
 //     broken on purpose, and package verify must find a violation.
 //   - TestStagedMutantsAreFound does so for each comparison that a commit makes with what was read

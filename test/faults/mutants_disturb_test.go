@@ -34,7 +34,7 @@ func (p *disturbance) actions() []func(context.Context) error {
 		return []func(context.Context) error{p.crash}
 	case restored:
 		return []func(context.Context) error{p.restore}
-	case neverCancelled:
+	case neverCancelled, inCircles:
 		return nil
 	case replicaLost:
 		return []func(context.Context) error{p.killReplica}

@@ -45,8 +45,8 @@ var mutants = []mutant{
 	{name: "commits are not durable", file: "store/internal/database/sql/settings.sql", mode: crashed,
 		from: "else current_setting('synchronous_commit') end", to: "else 'off' end"},
 	{name: "the queue is last in, first out", file: "lock/queue.go", mode: neverCancelled,
-		from: "queue, blocked := d.record.Queue, false\n",
-		to: `queue, blocked := d.record.Queue, false
+		from: "queue, blocked := d.record.Queue, modes(0)\n",
+		to: `queue, blocked := d.record.Queue, modes(0)
 	if MUTATED {
 		queue = slices.Clone(queue)
 		slices.Reverse(queue)
@@ -106,17 +106,20 @@ func genuine(e lock.Event) []byte { return`},
 		to: "case !MUTATED && (s.Ended != 0 || s.IsOver(now)):"},
 	{name: "a heartbeat is answered but not written", file: "store/internal/sessions/keeper.go",
 		from: "\t\t} else {\n\t\t\trow.QueueSaveSession(", to: "\t\t} else if !MUTATED || after.Ended != 0 {\n\t\t\trow.QueueSaveSession("},
-	{name: "a set is granted in part", file: "lock/acquire.go", from: "\t\tleases[i] = d.grant(want, members[i].Capacity, 0)\n",
-		to: "\t\tif MUTATED && i > 0 {\n\t\t\tleases[i] = want.begunAt(d.now)\n\t\t\tcontinue\n\t\t}\n" +
-			"\t\tleases[i] = d.grant(want, members[i].Capacity, 0)\n"},
-	{name: "a set waits while it holds a lock", file: "lock/queue.go", from: "\tcase w.Lease.Set != nil:\n",
-		to: "\tcase w.Lease.Set != nil && !(MUTATED && w.WaitUntil.After(d.now.Add(1))):\n"},
+	{name: "deadlocks are not broken", file: "store/internal/waiters/deadlock.go", mode: inCircles,
+		from: "\tif len(names) == 0 {\n", to: "\tif MUTATED || len(names) == 0 {\n"},
+	{name: "a set is granted in part", file: "lock/acquire.go", from: "\t\tleases[i] = ds[i].grant(want, members[i].Capacity, 0)\n",
+		to: "\t\tif MUTATED && i > 0 {\n\t\t\tleases[i] = want.begunAt(ds[i].now)\n\t\t\tcontinue\n\t\t}\n" +
+			"\t\tleases[i] = ds[i].grant(want, members[i].Capacity, 0)\n"},
+	{name: "a set waits while it holds a lock", file: "lock/queue.go", from: "\tcase w.Lease.Set == nil:\n",
+		to: "\tcase w.Lease.Set == nil || MUTATED && w.WaitUntil.After(d.now.Add(1)):\n"},
 	{name: "a set is overtaken by the waiters behind it", file: "lock/queue.go", mode: neverCancelled,
-		from: "d.ready, *blocked = w, true", to: "d.ready, *blocked = w, !MUTATED"},
+		from: "\t\td.ready = append(d.ready, w)\n",
+		to:   "\t\tif d.ready = append(d.ready, w); MUTATED {\n\t\t\treturn w, true\n\t\t}\n"},
 	{name: "a renewal of a set is written at one lock", file: "lock/renew_release.go", from: "\td.replaceLease(l)\n\tif updates {\n",
 		to: "\tif !MUTATED || l.Set == nil || d.record.Name == l.Set[0] {\n\t\td.replaceLease(l)\n\t}\n\tif updates {\n"},
-	{name: "a release of a set ends one lease", file: "lock/renew_release.go", from: "\t\tif err := d.release(r.LeaseID); err != nil && lost == nil {\n",
-		to: "\t\tif MUTATED && d != ds[0] {\n\t\t\tcontinue\n\t\t}\n\t\tif err := d.release(r.LeaseID); err != nil && lost == nil {\n"},
+	{name: "a release of a set ends one lease", file: "lock/renew_release.go", from: "\t\tasked := r.Asked == nil ||",
+		to: "\t\tif MUTATED && d != ds[0] {\n\t\t\tcontinue\n\t\t}\n\t\tasked := r.Asked == nil ||"},
 	{name: "a revocation ends one lease of a set", file: "lock/revoke.go", from: "if i := d.index(l.ID); i >= 0 && slices.Equal(",
 		to: "if i := d.index(l.ID); i >= 0 && (!MUTATED || d.record.Name == r.Name) && slices.Equal("},
 }
@@ -159,6 +162,7 @@ func TestCheckerFindsMutants(t *testing.T) {
 		"Paddock passes when no call is cancelled":            neverCancelled,
 		"Paddock passes when PostgreSQL is restored":          restored,
 		"Paddock passes when a replica dies with its waiters": replicaLost,
+		"Paddock passes when tasks wait in circles":           inCircles,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -54,6 +54,7 @@ const (
 	neverCancelled             // clients wait until they are served, so no waiter may be overtaken
 	restored                   // PostgreSQL is restored from a snapshot, and another application writes to it
 	replicaLost                // the limit on waiters is low, and a replica is killed while calls wait there
+	inCircles                  // tasks acquire locks in opposite orders
 )
 
 // A trial runs one program: two replicas on their own database.
@@ -137,6 +138,9 @@ func (a *trialPool) database(t *testing.T) string {
 // restoredRound is the length of a round with a restore: load, the restore, the pause of grants, and load.
 const restoredRound = 7 * time.Second
 
+// circlesRound is how long tasks begin to wait in circles. A circle is broken after one or two seconds.
+const circlesRound = 4 * time.Second
+
 // callsPerTrial is the approximate number of calls in a round, callsPerCrash the same where PostgreSQL crashes:
 // most of those only try a lock in the lull before the crash.
 const callsPerTrial, callsPerCrash = 1000, 2500
@@ -210,6 +214,8 @@ func (x *trial) options(prefix string, seed uint64) workload.Options {
 		o.Operations = callsPerCrash
 	case neverCancelled:
 		o.Services, o.NeverCancel = x.services[:1], true
+	case inCircles: // leases outlive the waits of a circle, which go on at the end of the run
+		o.TTL, o.Opposite, o.Operations, o.For = 2*time.Second, 2, 0, circlesRound
 	case restored:
 		// Leases outlive the restore, and the load goes on after the pause of grants.
 		o.TTL, o.Operations, o.For = workload.DefaultTTL, 0, restoredRound

@@ -11,11 +11,15 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// A deadlock is found after its calls have waited for a second, so the waits are longer.
+// A deadlock is found after its calls have waited for a second. The waits are so much longer that package verify can tell
+// whether it is broken.
 const (
-	minPatience = 3 * time.Second
-	maxPatience = 5 * time.Second
+	minPatience = 7 * time.Second
+	maxPatience = 9 * time.Second
 )
+
+// maxOppositeHold is the longest time between the two acquires.
+const maxOppositeHold = 3 * time.Second
 
 // turnsPerPair is after how many turns the names of the two locks are replaced.
 const turnsPerPair = 100

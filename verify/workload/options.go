@@ -16,6 +16,7 @@ const (
 	DefaultLocks         = 16
 	DefaultTTL           = time.Second
 	DefaultTurnsPerName  = 500
+	DefaultOpposite      = 50
 	DefaultRetryFor      = 15 * time.Second
 	DefaultAnswerTimeout = 5 * time.Second
 )
@@ -56,6 +57,9 @@ type Options struct {
 	AbandonLostWaits bool
 	// TurnsPerName is after how many turns a lock's name is replaced; zero: 500.
 	TurnsPerName int
+	// Opposite is of how many turns one acquires two locks, one after the other, which other clients acquire in the
+	// opposite order; zero: DefaultOpposite.
+	Opposite int
 	// RetryFor is how long a call with an unknown outcome is retried; zero: 15 s.
 	RetryFor time.Duration
 	// AnswerTimeout is how long a call may take, besides its wait, before it is cancelled; zero: 5 s.
@@ -76,6 +80,7 @@ const maxPrefix = lock.MaxNameLength - 50
 func (o Options) resolve() (Options, error) {
 	o.Clients, o.Locks = cmp.Or(o.Clients, DefaultClients), cmp.Or(o.Locks, DefaultLocks)
 	o.TTL, o.TurnsPerName = cmp.Or(o.TTL, DefaultTTL), cmp.Or(o.TurnsPerName, DefaultTurnsPerName)
+	o.Opposite = cmp.Or(o.Opposite, DefaultOpposite)
 	o.RetryFor, o.AnswerTimeout = cmp.Or(o.RetryFor, DefaultRetryFor), cmp.Or(o.AnswerTimeout, DefaultAnswerTimeout)
 	switch {
 	case len(o.Services) == 0:
@@ -83,7 +88,7 @@ func (o Options) resolve() (Options, error) {
 	case lock.CheckName(o.Prefix) != nil || len(o.Prefix) > maxPrefix:
 		return o, fmt.Errorf("workload: the prefix %q is invalid; give 1 to %d characters that are valid in names",
 			o.Prefix, maxPrefix)
-	case min(o.Clients, o.Locks, o.TurnsPerName) < 1 || o.Operations < 0:
+	case min(o.Clients, o.Locks, o.TurnsPerName, o.Opposite) < 1 || o.Operations < 0:
 		return o, errors.New(
 			"workload: give at least one client, one lock and one turn per name, and no negative number of operations")
 	case o.TTL < lock.MinTTL || o.TTL > MaxTTL:

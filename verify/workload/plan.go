@@ -115,8 +115,8 @@ func (o Options) draw(client, number int) plan {
 	if d.oneIn(5) {
 		p.others = o.drawOthers(d, p.lock)
 	}
-	p.opposite = d.oneIn(50)
-	p.hold, p.patience = min(d.between(o.TTL/10, o.TTL/2), minPatience), d.between(minPatience, maxPatience)
+	p.opposite = d.oneIn(o.Opposite)
+	p.hold, p.patience = min(d.between(o.TTL/10, o.TTL/2), maxOppositeHold), d.between(minPatience, maxPatience)
 	if o.NeverCancel || o.AbandonLostWaits {
 		p.opposite = false
 	}

@@ -44,12 +44,23 @@ func deadlockOf(n int) func(*fixture) {
 		if len(e.Cycle) != n || e.Cycle[0].Name != s.other(next) || e.Cycle[0].WaitsFor != fmt.Sprint("task-", next) {
 			s.Errorf("the circle is %+v", e.Cycle)
 		}
+		s.expectCycle(e.Cycle)
 		s.must(s.release(held[victim]))
 		for i := 1; i < n; i++ { // the others go on, one after the other
 			at := (victim + n - i) % n
 			s.must(s.release(waits[at].mustBeGranted()))
 			s.must(s.release(held[at]))
 		}
+	}
+}
+
+// expectCycle expects the circle in the event of the victim.
+func (s *fixture) expectCycle(cycle []lock.DeadlockStep) {
+	s.Helper()
+	page, err := s.locks.Events(s.ctx, lock.EventQuery{Name: cycle[0].Name, Kinds: []lock.Kind{lock.Dequeued}})
+	s.must(err)
+	if len(page.Items) != 1 || page.Items[0].Reason != "deadlock" || !slices.Equal(page.Items[0].Cycle.Steps(), cycle) {
+		s.Errorf("the events are %+v, want the circle %+v", page.Items, cycle)
 	}
 }
 

@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -15,6 +16,7 @@ func queueViewCases() cases {
 		"a detached waiter is shown as detached":                queueViewKeptPlace,
 		"the lock shows the number of waiters":                  queueViewCount,
 		"a queue contains no secret":                            queueViewHidesSecrets,
+		"a queue shows the chain to its root":                   queueViewChain,
 	}
 }
 
@@ -129,4 +131,31 @@ func queueViewHidesSecrets(s *fixture) {
 		w[0].request.LeaseID,
 		w[1].request.LeaseID,
 	)
+}
+
+// queueViewChain: the holder waits for another lock by its task, whose holder waits for a third one, which is held
+// without a task.
+func queueViewChain(s *fixture) {
+	if q := s.queue(s.other(0)); q.Chain != nil {
+		s.Errorf("nothing waits, and the chain is %+v", q.Chain)
+	}
+	s.holdAs(0, "one")
+	s.holdAs(1, "two")
+	_, err := s.acquire(lock.Acquire{Name: s.other(2), Holder: "three"})
+	s.must(err)
+	s.enqueue(lock.Acquire{Name: s.other(0), Holder: "waiter"})
+	s.expectChain(lock.ChainNotWaiting, lock.DeadlockStep{Name: s.other(0), Holder: "waiter", WaitsFor: "one"})
+	s.enqueue(s.ofTask(1, "one.part"))
+	s.enqueue(s.ofTask(2, "two.part"))
+	s.expectChain(lock.ChainUnknown, lock.DeadlockStep{Name: s.other(0), Holder: "waiter", WaitsFor: "one"},
+		lock.DeadlockStep{Name: s.other(1), Holder: "one.part", WaitsFor: "two"},
+		lock.DeadlockStep{Name: s.other(2), Holder: "two.part", WaitsFor: "three"})
+}
+
+// expectChain expects this chain of the first waiter of the first of the other locks.
+func (s *fixture) expectChain(end lock.ChainEnd, steps ...lock.DeadlockStep) {
+	s.Helper()
+	if c := s.queue(s.other(0)).Chain; c == nil || c.End != end || !slices.Equal(c.Steps, steps) {
+		s.Errorf("the chain is %+v, want %+v and %s", c, steps, end)
+	}
 }

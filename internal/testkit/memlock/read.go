@@ -58,7 +58,15 @@ func (r replica) Queue(ctx context.Context, name string) (lock.QueueInfo, error)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.state(name).QueueInfo(r.clock.now(), r.self), nil
+	now := r.clock.now()
+	q, locks := r.state(name).QueueInfo(now, r.self), []lock.Record{r.state(name)}
+	for other := range r.locks {
+		if other != name {
+			locks = append(locks, r.state(other))
+		}
+	}
+	q.Chain = lock.WaitChainOf(locks, now, r.self, true)
+	return q, nil
 }
 
 func (r replica) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {

@@ -81,11 +81,17 @@ func (fx *Service) acquire(a lock.Acquire, ago time.Duration) lock.Decision {
 func (fx *Service) Apply(c lock.Command, ago time.Duration) lock.Decision {
 	fx.mu.Lock()
 	defer fx.mu.Unlock()
-	d := c.Apply(lock.View{Now: fx.now.Add(-ago), Self: self, Locks: []lock.Record{fx.Record(c.Names()[0])}, Tokens: func() lock.Token {
+	v := lock.View{Now: fx.now.Add(-ago), Self: self, Tokens: func() lock.Token {
 		fx.LastToken++
 		return fx.LastToken
-	}})
-	fx.states[d.Locks[0].Name] = d.Locks[0]
+	}}
+	for _, name := range c.Names() {
+		v.Locks = append(v.Locks, fx.Record(name))
+	}
+	d := c.Apply(v)
+	for _, r := range d.Locks {
+		fx.states[r.Name] = r
+	}
 	fx.Feed.Send(d.Events...)
 	return d
 }

@@ -496,7 +496,8 @@ export interface paths {
         };
         /**
          * List the waiters of a lock
-         * @description Returns the waiters in the order in which they will be served, and what blocks each of them.
+         * @description Returns the waiters in the order in which they will be served, what blocks each of them, and what the first one
+         *     waits for in the end.
          */
         get: operations["getQueue"];
         put?: never;
@@ -1407,6 +1408,24 @@ export interface components {
             /** Format: date-time */
             as_of: string;
             waiters: components["schemas"]["Waiter"][];
+            chain?: components["schemas"]["WaitChain"];
+        };
+        /**
+         * @description What the first connected waiter waits for in the end. Each step is a waiting call and what is in its way; the
+         *     next step is what that waits for, by the `task_id`. Where several are in the way, the chain follows one of
+         *     them, preferably a lease whose task waits. Absent if nothing is seen in the way of the first waiter. The locks
+         *     are read one after the other. A key sees `(not covered)` for the names and holders of locks that it does not
+         *     cover.
+         */
+        WaitChain: {
+            steps: components["schemas"]["DeadlockStep"][];
+            /**
+             * @description Why the chain ends. `not_waiting`: no call of the task of the last lease waits. `unknown`: the last lease
+             *     has no `task_id`, or what it waits for is not seen. `circle`: the last step waits for a call of the chain;
+             *     if that lasts, it is a deadlock, which the service breaks. `limit`: there may be more steps.
+             * @enum {string}
+             */
+            end: "not_waiting" | "unknown" | "circle" | "limit";
         };
         Waiter: {
             /** @description 1 for the first in the queue. */
@@ -1493,6 +1512,12 @@ export interface components {
             late_ms?: number;
             /** @description Who held the lock when the token was rejected. Present on `refused`, unless no lease was active. */
             held_by?: string;
+            /**
+             * @description The circle of waiting calls that was broken, if the `reason` of a `dequeued` event is `deadlock`: this waiter
+             *     first; each waits for the next one, and the last one for this waiter. Absent if the circle has more than 16
+             *     calls. A key sees `(not covered)` for the names and holders of locks that it does not cover.
+             */
+            cycle?: components["schemas"]["DeadlockStep"][];
         };
         /**
          * @description `granted`: the lease was granted. `released`: its holder released it. `expired`: it was not renewed in time.
@@ -1737,7 +1762,7 @@ export interface components {
              */
             cycle?: components["schemas"]["DeadlockStep"][];
         };
-        /** @description A waiting call of a deadlock, and what it waits for. */
+        /** @description A waiting call of a deadlock or of a chain of waits, and what it waits for. */
         DeadlockStep: {
             /** @description The lock that the call waits for. */
             name: string;

@@ -35,7 +35,8 @@ const eventFields = 10
 //
 //	["name", previous, [number, slot, revision, kind, mode, "holder", token, place, "reason", delay], ...]
 //
-// A refused event has three more fields: newest, late in microseconds, "held by".
+// A refused event has three more fields: newest, late in microseconds, "held by". An event with a circle has null for
+// these, and then the text of its lock.Cycle.
 //
 // previous is the row with the lock's event before these, zero if none is known. The first event has the number first.
 // delay is by how many microseconds the event is later than the row's instant at.
@@ -59,6 +60,8 @@ func appendEntry(b []byte, name string, previous int64, first int, events []lock
 			b = strconv.AppendInt(append(b, ','), int64(e.Newest), 10)
 			b = strconv.AppendInt(append(b, ','), e.Late.Microseconds(), 10)
 			b = appendText(append(b, ','), e.HeldBy)
+		} else if e.Cycle != "" {
+			b = append(append(b, ",null,null,null,"...), e.Cycle...)
 		}
 		b = append(b, ']')
 	}
@@ -87,13 +90,13 @@ type Entry struct {
 func ParseEntry(element []byte, batch int64, at time.Time) (Entry, error) {
 	most := max(bytes.Count(element, []byte("["))-1, 0) // of events; a holder may contain such a character
 	e := Entry{Events: make([]lock.Event, most)}
-	delays, late := make([]int64, most), make([]int64, most)
+	delays, late, cycles := make([]int64, most), make([]int64, most), make([]json.RawMessage, most)
 	fields := []any{&e.Name, &e.Previous}
 	for i := range e.Events {
 		v := &e.Events[i]
 		fields = append(fields, &[]any{
 			&v.ID, &v.Slot, &v.Revision, &v.Kind, &v.Mode, &v.Holder, &v.Token, &v.Place, &v.Reason, &delays[i],
-			&v.Newest, &late[i], &v.HeldBy,
+			&v.Newest, &late[i], &v.HeldBy, &cycles[i],
 		})
 	}
 	if err := json.Unmarshal(element, &fields); err != nil {
@@ -107,7 +110,7 @@ func ParseEntry(element []byte, batch int64, at time.Time) (Entry, error) {
 			return Entry{}, badEntry(batch, errFields)
 		}
 		v := &e.Events[i]
-		v.Late = time.Duration(late[i]) * time.Microsecond
+		v.Late, v.Cycle = time.Duration(late[i])*time.Microsecond, lock.Cycle(cycles[i])
 		v.ID, v.Name, v.At = batch*EventsPerBatch+v.ID, e.Name, at.Add(time.Duration(delays[i])*time.Microsecond).UTC()
 	}
 	e.Events = e.Events[:len(fields)-2]

@@ -14,8 +14,15 @@ import (
 )
 
 func anyEvent(t *rapid.T, name string, at time.Time, revision int64) lock.Event {
+	var cycle []lock.DeadlockStep
+	for range rapid.IntRange(0, 3).Draw(t, "steps") {
+		cycle = append(cycle, lock.DeadlockStep{
+			Name: rapid.String().Draw(t, "lock"), Holder: rapid.String().Draw(t, "caller"), Ahead: rapid.Bool().Draw(t, "ahead"),
+		})
+	}
 	return lock.Event{
-		Name: name, At: at.Add(time.Duration(rapid.Int64Range(-1e9, 1e9).Draw(t, "delay")) * time.Microsecond), Revision: revision,
+		Cycle: lock.CycleOf(cycle),
+		Name:  name, At: at.Add(time.Duration(rapid.Int64Range(-1e9, 1e9).Draw(t, "delay")) * time.Microsecond), Revision: revision,
 		Slot: rapid.IntRange(0, 1000).Draw(t, "slot"), Kind: lock.Kind(rapid.Int16().Draw(t, "kind")),
 		Mode: lock.Mode(rapid.Int16().Draw(t, "mode")), Holder: rapid.String().Draw(t, "holder"), Reason: rapid.String().Draw(t, "reason"),
 		Token: lock.Token(rapid.Int64().Draw(t, "token")), Place: rapid.Int64().Draw(t, "place"),

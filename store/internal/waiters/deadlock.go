@@ -84,22 +84,40 @@ func (r *Registry) suspicious(since time.Time) []string {
 
 // readSuspects returns those of the locks, and of the locks that their holders wait for, that may be in a deadlock.
 func (r *Registry) readSuspects(ctx context.Context, names []string) (locks []lock.Record, now time.Time, err error) {
-	rows, err := r.db.Rest.Query(ctx, sqlWaitsOfHolders, names, maxPairs)
+	pairs, err := r.readPairs(ctx, names, maxPairs)
 	if err != nil {
 		return nil, now, err
 	}
 	next := make(map[string]map[string]bool)
-	var from, to string
-	if _, err = pgx.ForEachRow(rows, []any{&from, &to}, func() error {
-		if next[from] == nil {
-			next[from] = make(map[string]bool)
+	for _, p := range pairs {
+		if next[p.from] == nil {
+			next[p.from] = make(map[string]bool)
 		}
-		next[from][to] = true
-		return nil
-	}); err != nil {
-		return nil, now, err
+		next[p.from][p.to] = true
 	}
-	for _, name := range inCircles(next) {
+	return r.readLocks(ctx, inCircles(next))
+}
+
+// A pair is two locks: a lease of the first one ends only after a wait at the second one.
+type pair struct{ from, to string }
+
+// readPairs returns the pairs that can be reached from the locks, at most limit: the nearest first.
+func (r *Registry) readPairs(ctx context.Context, names []string, limit int) (pairs []pair, err error) {
+	rows, err := r.db.Rest.Query(ctx, sqlWaitsOfHolders, names, limit)
+	if err != nil {
+		return nil, err
+	}
+	var p pair
+	_, err = pgx.ForEachRow(rows, []any{&p.from, &p.to}, func() error {
+		pairs = append(pairs, p)
+		return nil
+	})
+	return pairs, err
+}
+
+// readLocks returns the locks with their queues, and when the last one was read. Their leases are not over.
+func (r *Registry) readLocks(ctx context.Context, names []string) (locks []lock.Record, now time.Time, err error) {
+	for _, name := range names {
 		only := row.Only(name)
 		only.Queue = true
 		one, err := only.ReadOne(ctx, r.db.Rest, r.db.Outage.AssumeAlive())

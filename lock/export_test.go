@@ -1,0 +1,4 @@
+package lock
+
+// MaxVictims is maxVictims, for tests.
+const MaxVictims = maxVictims

@@ -1,0 +1,122 @@
+package waiters
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/row"
+)
+
+// A rows is rows of locks and waiters, made by hand.
+type rows struct {
+	t       *testing.T
+	conn    *pgx.Conn
+	replica lock.Replica // serves the waiters
+	places  int64
+}
+
+// hold makes the lock, with an exclusive lease of the task for an hour.
+func (r *rows) hold(name, task string) {
+	r.t.Helper()
+	exec(r.t, r.conn, `insert into paddock.records (name, token, revision, lease_id, mode, holder, ttl_ms, acquired_at, expires_at, rest)
+		values ($1, 1, 1, $2, 1, 'holder of ' || $1, 1000, now(), now() + interval '1 h', json_build_object('task', $3::text))`, name, uuid.New(), task)
+}
+
+// wait makes a waiter of the task in the queue of the lock, for an hour.
+func (r *rows) wait(name, task string) {
+	r.t.Helper()
+	r.places++
+	exec(r.t, r.conn, `insert into paddock.parts (name, slot, place, attachment, replica, mode, ttl_ms, acquired_at, expires_at, lease_id, holder, rest)
+		values ($1, 0, $2, $2, $3, 1, 1000, now(), now() + interval '1 h', $4, 'waiter for ' || $1, json_build_object('task', $5::text))`,
+		name, r.places, int64(r.replica), uuid.New(), task)
+}
+
+func newRows(t *testing.T) (*replica, *rows) {
+	t.Helper()
+	url := pgtest.URL(t)
+	r := newEngine().replica(t, url, noLimit)
+	return r, &rows{t: t, conn: outside(t, url), replica: r.self}
+}
+
+// TestPairsOfLocksAreLimited: of many tasks that wait at all locks of each other, at most as many pairs are read as
+// asked for.
+func TestPairsOfLocksAreLimited(t *testing.T) {
+	t.Parallel()
+	r, all := newRows(t)
+	const tasks = 101 // more than maxPairs together
+	for i := range tasks {
+		all.hold(fmt.Sprint("n", i), fmt.Sprint("t", i))
+	}
+	exec(t, all.conn, `insert into paddock.parts (name, slot, place, attachment, mode, ttl_ms, acquired_at, expires_at, lease_id, holder, rest)
+		select 'n' || i, 0, j + 1, 1, 1, 1000, now(), now() + interval '1 h', gen_random_uuid(), 'h', json_build_object('task', 't' || j)
+		from generate_series(0, $1 - 1) i, generate_series(0, $1 - 1) j`, tasks)
+	for limit, want := range map[int]int{
+		2: 2, maxChainPairs: maxChainPairs, maxPairs: maxPairs, 2 * maxPairs: tasks * tasks,
+	} {
+		pairs, err := r.readPairs(t.Context(), []string{"n0"}, limit)
+		if err != nil || len(pairs) != want {
+			t.Errorf("with the limit %d, %d pairs are read, %v; want %d", limit, len(pairs), err, want)
+		}
+		if pairs[0].from != "n0" {
+			t.Errorf("the first pair is %v", pairs[0])
+		}
+	}
+	locks, _, err := r.readSuspects(t.Context(), []string{"n0"})
+	if err != nil || len(locks) < tasks/2 || len(locks) > tasks { // those of which no pair is read are missing
+		t.Errorf("%d locks are read, %v", len(locks), err)
+	}
+}
+
+// TestALookReadsAtMostMaxSuspects of the locks of a circle.
+func TestALookReadsAtMostMaxSuspects(t *testing.T) {
+	t.Parallel()
+	r, all := newRows(t)
+	const locks = maxSuspects + 1
+	for i := range locks {
+		all.hold(fmt.Sprintf("n%04d", i), fmt.Sprint("t", i))
+		all.wait(fmt.Sprintf("n%04d", (i+1)%locks), fmt.Sprint("t", i))
+	}
+	found, _, err := r.readSuspects(t.Context(), []string{"n0000"})
+	if err != nil || len(found) != maxSuspects {
+		t.Errorf("%d locks are read, %v", len(found), err)
+	}
+}
+
+// TestAChainReadsAtMostMaxChainLocks: with more of them, it does not say that a task waits for nothing. The parts of one
+// task wait at so many locks, all of which another task holds.
+func TestAChainReadsAtMostMaxChainLocks(t *testing.T) {
+	t.Parallel()
+	for locks, want := range map[int]lock.ChainEnd{maxChainLocks: lock.ChainNotWaiting, maxChainLocks + 1: lock.ChainLimit} {
+		r, all := newRows(t)
+		all.hold("a", "t")
+		all.wait("a", "")
+		for i := range locks {
+			all.hold(fmt.Sprintf("n%02d", i), "u")
+			all.wait(fmt.Sprintf("n%02d", i), fmt.Sprint("t.", i))
+		}
+		only := row.Only("a")
+		only.Queue = true
+		first, err := only.ReadOne(t.Context(), r.db.Rest, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chain, err := r.Chain(t.Context(), first)
+		if err != nil || chain == nil || len(chain.Steps) != 2 || chain.End != want || chain.Steps[0].WaitsFor != "holder of a" {
+			t.Errorf("with %d locks, the chain is %+v, %v; want the end %s", locks, chain, err, want)
+		}
+	}
+}
+
+// TestLocksAreReachedNearestFirst, each once, by the pairs that lead to them.
+func TestLocksAreReachedNearestFirst(t *testing.T) {
+	t.Parallel()
+	pairs := []pair{{"a", "c"}, {"a", "b"}, {"x", "y"}, {"b", "d"}, {"c", "a"}, {"d", "e"}, {"c", "e"}, {"a", "a"}}
+	if got := fmt.Sprint(reachable("a", pairs)); got != "[c b e d]" {
+		t.Errorf("the locks are %s", got)
+	}
+}

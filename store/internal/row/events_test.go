@@ -20,10 +20,14 @@ func anyEvent(t *rapid.T, name string, at time.Time, revision int64) lock.Event 
 			Name: rapid.String().Draw(t, "lock"), Holder: rapid.String().Draw(t, "caller"), Ahead: rapid.Bool().Draw(t, "ahead"),
 		})
 	}
+	kind := lock.Kind(rapid.Int16().Draw(t, "kind"))
+	if kind == lock.Refused { // it has other fields there
+		cycle = nil
+	}
 	return lock.Event{
 		Cycle: lock.CycleOf(cycle),
 		Name:  name, At: at.Add(time.Duration(rapid.Int64Range(-1e9, 1e9).Draw(t, "delay")) * time.Microsecond), Revision: revision,
-		Slot: rapid.IntRange(0, 1000).Draw(t, "slot"), Kind: lock.Kind(rapid.Int16().Draw(t, "kind")),
+		Slot: rapid.IntRange(0, 1000).Draw(t, "slot"), Kind: kind,
 		Mode: lock.Mode(rapid.Int16().Draw(t, "mode")), Holder: rapid.String().Draw(t, "holder"), Reason: rapid.String().Draw(t, "reason"),
 		Token: lock.Token(rapid.Int64().Draw(t, "token")), Place: rapid.Int64().Draw(t, "place"),
 	}

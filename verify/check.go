@@ -46,6 +46,7 @@ const (
 	checkSetOrder     = "sets have the same order at all their locks"
 	checkDeadlocks    = "only calls in a circle are refused with deadlock"
 	checkCircles      = "circles of waiting calls are broken"
+	checkTrees        = "leases in a tree exclude those above and below"
 	checkFenced       = "fenced writes have consecutive versions and no stale token"
 	checkUniqueness   = "no token and no lease_id is granted twice"
 	checkLinearizable = "all operations are linearizable"
@@ -106,6 +107,7 @@ func (x *examination) checks() []checker {
 		{checkSetOrder, true, x.setOrder},
 		{checkDeadlocks, true, x.deadlocks},
 		{checkCircles, true, x.circles},
+		{checkTrees, false, x.trees},
 		{checkFenced, false, x.fenced},
 		{checkUniqueness, false, x.uniqueness},
 		{checkLinearizable, true, x.each(x.linearizable)},
@@ -122,7 +124,7 @@ func (x *examination) checks() []checker {
 
 // skipReason returns why a check proves nothing about this History, empty if the check applies.
 func (x *examination) skipReason(c checker) string {
-	outlives := c.name == checkExclusion || c.name == checkUniqueness || c.name == checkClients
+	outlives := c.name == checkExclusion || c.name == checkTrees || c.name == checkUniqueness || c.name == checkClients
 	switch {
 	case x.options.Restored && !outlives:
 		return "the database was restored"
@@ -161,7 +163,7 @@ func (x *examination) eventRules(t *lockHistory, c *Check) {
 		return
 	}
 	r := Rules{Capacity: max(t.capacity, 0), AllowOvertaking: x.options.AllowOvertaking,
-		AllowWaiters: x.options.AllowWaiters, AllowClockJumps: t.hasEpoch(), InSet: t.inSet()}
+		AllowWaiters: x.options.AllowWaiters, AllowClockJumps: t.hasEpoch(), InSet: t.inSet(), InTree: t.inTree}
 	if i, err := r.first(t.events); err != nil {
 		c.violated(t, err.Error(), nil, &t.events[min(i, len(t.events)-1)])
 	}

@@ -22,6 +22,8 @@
 //   - sets that share two locks have the same order at both;
 //   - a call that is refused with deadlock waited in the circle that its answer shows;
 //   - a circle of calls that wait for each other is broken;
+//   - conflicting leases above and below each other in a tree do not overlap, and no call overtakes one that waits above
+//     or below;
 //   - fenced writes have consecutive versions and never a stale token;
 //   - no token and no lease_id is granted twice, except that the leases of a set share theirs;
 //   - all operations on a lock are linearizable;
@@ -53,6 +55,12 @@
 // could have been granted sooner: the first set in the queue of an available lock may wait for its
 // other locks. Time ends the leases of a set together, but each lock records that when it is next
 // decided about, so only the ends by calls must have one instant.
+//
+// # Trees
+//
+// The events of a lock in a tree are checked like those of others, but for revisions that belong to locks below. Whether a
+// refusal was right depends on the locks above and below, so the search for an order of operations leaves such locks
+// out: pairs of locks, one above the other, are checked for exclusion and for the order of waiting calls instead.
 //
 // # Clocks
 //
@@ -97,6 +105,7 @@
 // # What is not found
 //
 //   - A read that is older than necessary, but within its own call.
+//   - In a tree: a call that is refused or waits without cause.
 //   - A service that is slow (other than to subscribers) or refuses what it could grant later.
 //   - A circle of waiting calls that is not broken if one of them is sent twice, keeps its place, or is
 //     not answered, since it is not known then how long it waits.

@@ -211,6 +211,7 @@ func recordCorrect(t *testing.T) verify.History {
 		c.useSets()
 		c.useSession()
 		c.useTasks()
+		c.useTree()
 		time.Sleep(time.Minute)
 		h = c.rec.History()
 		var err error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -27,6 +28,8 @@ const (
 	OpenSession  Verb = "open session"  // lock.OpenSession, lock.SessionGrant
 	RenewSession Verb = "renew session" // lock.RenewSession, lock.SessionGrant
 	CloseSession Verb = "close session" // lock.CloseSession, nothing
+
+	DeclareTree Verb = "declare tree" // string (the root), lock.Tree
 )
 
 // session returns the session that the call is about, zero if it is about a lock or a fenced value.
@@ -121,6 +124,15 @@ func Collect(ctx context.Context, s lock.Service, prefix string) ([]lock.Event, 
 	if err != nil {
 		return nil, fmt.Errorf("list the locks: %w", err)
 	}
+	trees, err := s.Trees(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the trees: %w", err)
+	}
+	in := make(lock.Trees, len(trees))
+	for _, t := range trees {
+		in[t.Root] = struct{}{}
+	}
+	maps.DeleteFunc(want, func(name string, _ int64) bool { return in.Contains(name) }) // revisions there have no event each
 	events := []lock.Event{}
 	for q := (lock.EventQuery{Prefix: prefix, Limit: lock.MaxLimit}); ; {
 		page, err := s.Events(ctx, q)

@@ -21,7 +21,9 @@ type lockHistory struct {
 	capacity int // of its permits; 0 if unknown, -1 if calls disagree
 	faults   []Fault
 	sessions map[lock.SessionRef]*sessionHistory // all of the history
-	last     time.Duration                       // when the last call of the whole history was answered
+	inTree   bool
+	above    []string      // the locks above it in its tree, from the root on
+	last     time.Duration // when the last call of the whole history was answered
 }
 
 // A callGroup is all calls with one lease_id.
@@ -62,10 +64,13 @@ func (r *callGroup) holder() string { a, _ := r.acquire(); return a.Holder }
 
 // locks groups the history by lock, ordered by name.
 func (h History) locks() []*lockHistory {
-	all, sessions := map[string]*lockHistory{}, h.sessions()
+	all, sessions, trees := map[string]*lockHistory{}, h.sessions(), h.trees()
 	of := func(name string) *lockHistory {
 		if all[name] == nil {
-			all[name] = &lockHistory{name: name, groups: map[lock.LeaseID]*callGroup{}, faults: h.Faults, sessions: sessions}
+			all[name] = &lockHistory{
+				name: name, groups: map[lock.LeaseID]*callGroup{}, faults: h.Faults, sessions: sessions,
+				above: trees.Path(name), inTree: trees.Contains(name),
+			}
 		}
 		return all[name]
 	}
@@ -73,7 +78,7 @@ func (h History) locks() []*lockHistory {
 	for i := range h.Calls {
 		c := &h.Calls[i]
 		last = max(last, c.Answered)
-		if c.Verb != ReadFenced && c.session() == 0 {
+		if c.Verb != ReadFenced && c.Verb != DeclareTree && c.session() == 0 {
 			for _, part := range c.parts() {
 				of(part.Name).addCall(part)
 			}

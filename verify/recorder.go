@@ -168,6 +168,10 @@ func (c *client) ReadFenced(ctx context.Context, key string) (lock.FencedValue, 
 		func() (lock.FencedValue, error) { return c.Service.ReadFenced(ctx, key) })
 }
 
+func (c *client) DeclareTree(ctx context.Context, root string) (lock.Tree, error) {
+	return record(ctx, c, DeclareTree, root, root, func() (lock.Tree, error) { return c.Service.DeclareTree(ctx, root) })
+}
+
 func (c *client) OpenSession(ctx context.Context, o lock.OpenSession) (lock.SessionGrant, error) {
 	if o.ID == (lock.SessionID{}) {
 		o.ID = lock.SessionID(uuid.New()) // a lost answer could not be matched otherwise

@@ -36,6 +36,8 @@ type Rules struct {
 	// InSet reports whether the waiter of a Queued event waits for a set: it may have to wait while this lock is
 	// available, and the waiters behind it wait, too. Nil: none does.
 	InSet func(lock.Event) bool
+	// InTree: the lock is in a tree, so some of its revisions are of locks below it and have no event.
+	InTree bool
 	// AllowClockJumps accepts timestamps that go backwards, since they may come from different clocks.
 	AllowClockJumps bool
 }
@@ -95,7 +97,7 @@ type eventChecker struct {
 
 func (h *eventChecker) checkOrder(e lock.Event) error {
 	switch last := h.last; {
-	case e.Revision != last.Revision+1:
+	case e.Revision != last.Revision+1 && !(h.rules.InTree && e.Revision > last.Revision):
 		return fmt.Errorf("the revision does not follow %d", last.Revision)
 	case last.Revision > 0 && e.Name != last.Name:
 		return fmt.Errorf("the lock is %q, but was %q before", e.Name, last.Name)
@@ -133,8 +135,12 @@ func (h *eventChecker) step(e lock.Event) error {
 	return errors.New("unknown kind of event")
 }
 
-// checkRefused returns an error if the refused token is that of a lease that has not ended, or of no lease at all.
+// checkRefused returns an error if the refused token is that of a lease that has not ended, or of no lease at all. In a
+// tree the newest token and the holder may be those of a lease below.
 func (h *eventChecker) checkRefused(e lock.Event) error {
+	if h.rules.InTree && e.Newest >= h.newest && e.Token <= e.Newest {
+		return nil
+	}
 	if e.Newest != h.newest || e.Token < 1 || e.Token > h.newest {
 		return fmt.Errorf("the newest token is %d, the event says %d", h.newest, e.Newest)
 	}
@@ -280,7 +286,9 @@ func (h *eventChecker) record(e lock.Event) {
 }
 
 // inSet reports whether the waiter waits for a set.
-func (h *eventChecker) inSet(w lock.Event) bool { return h.rules.InSet != nil && h.rules.InSet(w) }
+func (h *eventChecker) inSet(w lock.Event) bool {
+	return h.rules.InTree || h.rules.InSet != nil && h.rules.InSet(w)
+}
 
 // fits reports whether the waiter is known to be compatible with the held leases.
 func (h *eventChecker) fits(w lock.Event) bool {

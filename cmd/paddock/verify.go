@@ -201,7 +201,7 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 	defer pauses.Stop()
 	stats, refused := workload.Run(ctx, rec, workload.Options{
 		Services: v.replicas, Prefix: prefix, Clients: v.Clients, Locks: v.Locks, Operations: operations,
-		Seed: v.Seed + uint64(number), TTL: v.TTL, NoGrace: v.NoGrace, Subscribers: true, Lulls: pauses.C,
+		Seed: v.Seed + uint64(number), TTL: v.TTL, NoGrace: v.NoGrace, Subscribers: true, Lulls: pauses.C, Tree: true,
 	})
 	if _, err := fmt.Fprintf(v.stdout, "%d calls in %s, %.0f a second; %d of them retried.\n", stats.Total(),
 		short(stats.Took), stats.Rate(), stats.Retries); err != nil {
@@ -219,6 +219,9 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 		return 0, &failure{exitUnreachable, notSettled}
 	}
 	h.Events = events
+	if notSettled == nil {
+		notSettled = v.removeTree(context.WithoutCancel(ctx), prefix)
+	}
 	report := h.Check(verify.CheckOptions{AllowOvertaking: true})
 	if err := report.WriteText(v.stdout); err != nil {
 		return 0, err
@@ -248,6 +251,16 @@ func (v *verification) collect(ctx context.Context, prefix string) ([]lock.Event
 		failed = errors.Join(failed, fmt.Errorf("reading the events from %s: %w", r.Via, err))
 	}
 	return nil, failed
+}
+
+// removeTree removes the tree of a round, whose locks are free.
+func (v *verification) removeTree(ctx context.Context, prefix string) error {
+	return v.withTimeout(ctx, callTimeout, func(ctx context.Context) error {
+		if err := workload.RemoveTree(ctx, v.replicas[0].Locks, prefix); err != nil {
+			return fmt.Errorf("removing the tree of the round: %w", err)
+		}
+		return nil
+	})
 }
 
 // withTimeout calls do with a context that ends after that time.

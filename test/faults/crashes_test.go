@@ -143,7 +143,7 @@ func crashWithSubscribers(t *testing.T, program string, crash func(*database, co
 	loaded.Go(func() {
 		defer close(s.over)
 		stats, failed = workload.Run(loading, s.rec, workload.Options{
-			Services: s.services, Prefix: crashPrefix, Clients: 8, Locks: 4, Subscribers: true, Lulls: s.lulls,
+			Services: s.services, Prefix: crashPrefix, Clients: 8, Locks: 4, Subscribers: true, Lulls: s.lulls, Tree: true,
 		})
 	})
 	began := time.Now()

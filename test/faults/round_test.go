@@ -115,7 +115,7 @@ func (p *round) prefix() string { return fmt.Sprint("faults:", p.seed) }
 
 // underLoad runs the workload while that many faults are injected, or more until a full round has enough calls.
 func (p *round) underLoad(ctx context.Context, faults int) error {
-	o := workload.Options{Prefix: p.prefix(), Seed: p.seed, Subscribers: true, Lulls: p.lulls}
+	o := workload.Options{Prefix: p.prefix(), Seed: p.seed, Subscribers: true, Lulls: p.lulls, Tree: true}
 	for _, r := range p.replicas {
 		c, err := r.client()
 		if err != nil {

@@ -14,6 +14,11 @@
 // Every fifth turn that uses a lease acquires two to four locks together. Each is acquired in a mode of
 // its kind, and each step is about one of them.
 //
+// # Trees
+//
+// With Options.Tree, one of five turns uses a lock in a tree, at one of three levels, which covers other such locks or is
+// covered by them.
+//
 // # Deadlocks
 //
 // One of fifty turns that use a lease acquires two locks one after the other, each such turn in the other order than

@@ -25,19 +25,31 @@ func kindOf(number int) lockKind {
 	return [...]lockKind{exclusiveOnly, readersAndWriters, permitsOnly, exclusiveOnly}[number%4]
 }
 
-// names are the current names of the locks.
+// treePaths are the locks in the tree, in each generation of its names: one covers all others, one covers another.
+var treePaths = [...]string{"", ":a", ":a:b", ":c"}
+
+// names are the current names of the locks. Those from treeFrom on are in a tree.
 type names struct {
-	prefix string
-	turns  int64 // per name
-	taken  []atomic.Int64
+	prefix   string
+	turns    int64 // per name
+	taken    []atomic.Int64
+	treeFrom int
+	inTree   atomic.Int64 // taken of all locks in the tree
 }
 
 func newNames(o Options) *names {
-	return &names{prefix: o.Prefix, turns: int64(o.TurnsPerName), taken: make([]atomic.Int64, o.Locks)}
+	return &names{prefix: o.Prefix, turns: int64(o.TurnsPerName), taken: make([]atomic.Int64, o.Locks), treeFrom: o.Locks}
 }
+
+// rootOf returns the root of the tree of a run.
+func rootOf(prefix string) string { return prefix + ":tree" }
 
 // forTurn returns the name of the lock with that number for one turn.
 func (n *names) forTurn(number int) string {
+	if number >= n.treeFrom {
+		generation := (n.inTree.Add(1) - 1) / (n.turns * int64(len(treePaths)))
+		return fmt.Sprintf("%s:%d%s", rootOf(n.prefix), generation, treePaths[number-n.treeFrom])
+	}
 	generation := (n.taken[number].Add(1) - 1) / n.turns
 	return fmt.Sprintf("%s:%d.%d", n.prefix, number, generation)
 }

@@ -60,6 +60,8 @@ type Options struct {
 	// Opposite is of how many turns one acquires two locks, one after the other, which other clients acquire in the
 	// opposite order; zero: DefaultOpposite.
 	Opposite int
+	// Tree declares a tree, in which one of five turns acquires a lock. Remove it with RemoveTree.
+	Tree bool
 	// RetryFor is how long a call with an unknown outcome is retried; zero: 15 s.
 	RetryFor time.Duration
 	// AnswerTimeout is how long a call may take, besides its wait, before it is cancelled; zero: 5 s.

@@ -85,11 +85,11 @@ type step struct {
 func (o Options) draw(client, number int) plan {
 	d := rng{rand.New(rand.NewPCG(o.Seed, uint64(client)<<32|uint64(number)))}
 	p := plan{
-		kind: d.turnKind(), lock: d.IntN(o.Locks), via: d.IntN(len(o.Services)), pick: d.IntN(1 << 20),
+		kind: d.turnKind(), lock: o.drawLock(d), via: d.IntN(len(o.Services)), pick: d.IntN(1 << 20),
 		cancelAfter: never, repeat: d.oneIn(10), wakeOffset: d.between(-o.TTL/10, o.TTL/5),
 		rest: d.between(time.Millisecond, 6*time.Millisecond),
 	}
-	p.acquire = o.drawAcquire(d, kindOf(p.lock))
+	p.acquire = o.drawAcquire(d, o.kindOf(p.lock))
 	p.session = d.oneIn(6)
 	if d.oneIn(14) {
 		p.cancelAfter = d.between(0, max(p.acquire.Wait, 4*time.Millisecond))
@@ -123,12 +123,28 @@ func (o Options) draw(client, number int) plan {
 	return p
 }
 
-// drawOthers returns one to three other locks than the first, if there are so many.
+// drawLock returns the number of a lock, of those in the tree once in five times.
+func (o Options) drawLock(d rng) int {
+	if o.Tree && d.oneIn(5) {
+		return o.Locks + d.IntN(len(treePaths))
+	}
+	return d.IntN(o.Locks)
+}
+
+// kindOf returns what the lock with that number is used for.
+func (o Options) kindOf(number int) lockKind {
+	if number >= o.Locks {
+		return readersAndWriters
+	}
+	return kindOf(number)
+}
+
+// drawOthers returns one to three other locks than the first, if there are so many, outside of the tree.
 func (o Options) drawOthers(d rng, first int) (others []otherLock) {
 	numbers := d.Perm(o.Locks)
 	numbers = slices.DeleteFunc(numbers, func(n int) bool { return n == first })
 	for _, n := range numbers[:min(1+d.IntN(maxSet-1), len(numbers))] {
-		mode, permits := d.mode(kindOf(n))
+		mode, permits := d.mode(o.kindOf(n))
 		others = append(others, otherLock{n, mode, permits})
 	}
 	return others

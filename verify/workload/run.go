@@ -47,6 +47,9 @@ func Run(ctx context.Context, rec *verify.Recorder, o Options) (Stats, error) {
 		defer time.AfterFunc(o.For, func() { r.end(errDone) }).Stop()
 	}
 	clients := make([]*client, o.Clients)
+	if err := r.declareTree(); err != nil {
+		return Stats{}, err
+	}
 	var wg sync.WaitGroup
 	wg.Go(r.beginLulls)
 	for i := range clients {
@@ -73,6 +76,30 @@ func (r *run) client(number int, rec *verify.Recorder) *client {
 		c.services = append(c.services, rec.Client(s.Via, s.Locks))
 	}
 	return c
+}
+
+// declareTree declares the tree of the run, on behalf of an operator.
+func (r *run) declareTree() error {
+	if !r.Tree {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(r.over, r.RetryFor)
+	defer cancel()
+	for {
+		s := r.Services[0]
+		_, err := r.rec.Client(s.Via, s.Locks).DeclareTree(ctx, rootOf(r.Prefix))
+		switch {
+		case err == nil:
+			return nil
+		case !isLost(err) || ctx.Err() != nil:
+			return fmt.Errorf("workload: declaring a tree: %w", err)
+		}
+	}
+}
+
+// RemoveTree removes the tree that runs with the prefix have declared. Its locks must be free.
+func RemoveTree(ctx context.Context, s lock.Service, prefix string) error {
+	return s.RemoveTree(ctx, rootOf(prefix))
 }
 
 // countCall counts a call, and ends the run with the last one.
@@ -165,7 +192,7 @@ func firstBusy(ctx context.Context, s lock.Service, prefix string) (*lock.Lock, 
 			return nil, err
 		}
 		for _, l := range page.Items {
-			if l.State != lock.Free || l.Waiters > 0 {
+			if l.State != lock.Free || len(l.Below)+l.Waiters > 0 {
 				return &l, nil
 			}
 		}

@@ -34,7 +34,7 @@ func TestEveryCallGetsEveryExpectedAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, rec := memlock.New(), verify.NewRecorder()
 		stats, err := workload.Run(t.Context(), rec, workload.Options{Services: twoReplicas(m), Prefix: "verify:1",
-			Operations: 20_000, TurnsPerName: 100, Seed: 1})
+			Operations: 20_000, TurnsPerName: 100, Seed: 1, Tree: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,7 +275,7 @@ func TestWorkloadRunsOnTwoStores(t *testing.T) {
 	rec := verify.NewRecorder()
 	stats, err := workload.Run(t.Context(), rec, workload.Options{
 		Services: both, Prefix: "verify", Operations: calls, For: 5 * time.Minute, TTL: 200 * time.Millisecond, Locks: 8,
-		Seed: 7,
+		Seed: 7, Tree: true,
 	})
 	if err != nil || stats.Total() < calls {
 		t.Errorf("%d calls in %v: %v", stats.Total(), stats.Took, err)
@@ -295,7 +295,8 @@ func TestWorkloadRunsOnTwoStores(t *testing.T) {
 	if err := r.WriteText(&text); err != nil || !r.OK() {
 		t.Errorf("%v: %s", err, text.String())
 	}
-	for _, name := range []string{"sets are granted whole, and their leases end together", "sets have the same order at all their locks"} {
+	for _, name := range []string{"sets are granted whole, and their leases end together", "sets have the same order at all their locks",
+		"leases in a tree exclude those above and below"} {
 		if n, _ := casesOf(r, name); n < 50 {
 			t.Errorf("%s: only %d cases", name, n)
 		}

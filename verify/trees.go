@@ -1,0 +1,165 @@
+package verify
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// trees returns the trees that were declared, as far as a call shows it.
+func (h History) trees() lock.Trees {
+	all := lock.Trees{}
+	for i := range h.Calls {
+		if c := &h.Calls[i]; c.Verb == DeclareTree && (c.Outcome() == Done || c.Outcome() == Unknown) {
+			all[c.Name] = struct{}{}
+		}
+	}
+	return all
+}
+
+// trees checks each lock in a tree against the locks above it: conflicting leases do not overlap, by the database's
+// clock and by those of the clients, the later one has the greater token, and no call overtakes one that waits above or
+// below.
+func (x *examination) trees(c *Check) {
+	byName := map[string]*lockHistory{}
+	for _, t := range x.locks {
+		byName[t.name] = t
+	}
+	for _, below := range x.locks {
+		for _, name := range below.above {
+			if above := byName[name]; above != nil {
+				x.levels(above, below, c)
+			}
+		}
+	}
+}
+
+// levels checks two locks, one above the other.
+func (x *examination) levels(above, below *lockHistory, c *Check) {
+	x.excludes(above, below, c)
+	if !x.Start.IsZero() && !x.options.Restored {
+		x.clientsExcludeLevels(above, below, c)
+	}
+	if !x.options.AllowOvertaking && !x.options.Restored {
+		overtakes(above, below, c)
+		overtakes(below, above, c)
+	}
+}
+
+// excludes checks that conflicting leases of the two locks do not overlap on the database's clock.
+func (x *examination) excludes(above, below *lockHistory, c *Check) {
+	lower := below.intervals()
+	for _, a := range above.intervals() {
+		for _, b := range lower {
+			if !conflict(a.mode, b.mode) {
+				continue
+			}
+			c.Examined++
+			first, second, of := a, b, below
+			if second.from.Before(first.from) {
+				first, second, of = b, a, above
+			}
+			switch {
+			case second.from.Before(first.to):
+				c.violated(of, fmt.Sprintf("%q was granted %s at %s with token %d while %q held %s with token %d, until %s.", second.holder,
+					of.name, clock(second.from), second.token, first.holder, other(of, above, below).name, first.token, clock(first.to)),
+					proofs(first, second), first.granted, second.granted)
+			case second.token <= first.token && first.from.Before(second.from):
+				c.violated(of, fmt.Sprintf("%q was granted %s with token %d, which is not greater than %d, granted before to %q for %s.",
+					second.holder, of.name, second.token, first.token, first.holder, other(of, above, below).name),
+					proofs(first, second), first.granted, second.granted)
+			}
+		}
+	}
+}
+
+// other returns the one of the two locks that t is not.
+func other(t, a, b *lockHistory) *lockHistory {
+	if t == a {
+		return b
+	}
+	return a
+}
+
+// intervals returns the intervals of the leases about which something is proven.
+func (t *lockHistory) intervals() (all []leaseInterval) {
+	for _, l := range t.leases {
+		if s, ok := t.interval(l); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// clientsExcludeLevels checks that no two clients counted on conflicting leases of the two locks at the same time.
+func (x *examination) clientsExcludeLevels(above, below *lockHistory, c *Check) {
+	var lower []holdInterval
+	for _, l := range below.leases {
+		lower = append(lower, x.holdIntervals(below, l)...)
+	}
+	for _, l := range above.leases {
+		for _, a := range x.holdIntervals(above, l) {
+			for _, b := range lower {
+				if conflict(a.mode, b.mode) && max(a.from, b.from) < min(a.to, b.to) {
+					c.violated(below, fmt.Sprintf("%q counted on %s with token %d from %s to %s, while %q counted on %s with token %d from %s to %s.",
+						a.holder, above.name, a.token, sinceStart(a.from), sinceStart(a.to), b.holder, below.name, b.token,
+						sinceStart(b.from), sinceStart(b.to)), []*Call{a.proof, b.proof}, a.granted, b.granted)
+				}
+			}
+		}
+	}
+}
+
+// overtakes checks that no lease of t was granted to a call that came after a conflicting one which waited for the
+// other lock all the time. Each decision in a tree writes the root, so the ids of events are in the order of decisions.
+func overtakes(t, waited *lockHistory, c *Check) {
+	queued := map[int64]lock.Event{} // of t, by place
+	for _, e := range t.events {
+		if e.Kind == lock.Queued {
+			queued[e.Place] = e
+		}
+	}
+	waits := waited.waits()
+	for _, g := range t.events {
+		if g.Kind != lock.Granted {
+			continue
+		}
+		came := cmp.Or(queued[g.Place].ID, g.ID)
+		for _, w := range waits {
+			if !conflict(w.joined.Mode, g.Mode) {
+				continue
+			}
+			c.Examined++
+			if w.joined.ID < came && (w.left == 0 || g.ID < w.left) {
+				c.violated(t, fmt.Sprintf("%q was granted %s, although %q waited for %s since before that call.", g.Holder, t.name,
+					w.joined.Holder, waited.name), nil, &w.joined, &g)
+			}
+		}
+	}
+}
+
+// A waitSpan is the time of a waiter in a queue, by the ids of events.
+type waitSpan struct {
+	joined lock.Event
+	left   int64 // id of its grant or of its removal; zero: it waits still
+}
+
+// waits returns the waits for the lock.
+func (t *lockHistory) waits() (all []waitSpan) {
+	for i, e := range t.events {
+		if e.Kind != lock.Queued {
+			continue
+		}
+		w := waitSpan{joined: e}
+		at := slices.IndexFunc(t.events[i+1:], func(o lock.Event) bool {
+			return o.Place == e.Place && (o.Kind == lock.Granted || o.Kind == lock.Dequeued)
+		})
+		if at >= 0 {
+			w.left = t.events[i+1+at].ID
+		}
+		all = append(all, w)
+	}
+	return all
+}

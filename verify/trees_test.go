@@ -1,0 +1,67 @@
+package verify_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+)
+
+const (
+	treeRoot = "play:tree"
+	branch   = "play:tree:a"
+	leaf     = "play:tree:a:b"
+)
+
+// useTree lets max hold a leaf while ned waits for the branch above it, and ole, who comes later, for the leaf. Then
+// both are served, and readers hold locks at two levels.
+func (c *harness) useTree() {
+	c.t.Helper()
+	_, err := c.client("the operator").DeclareTree(c.t.Context(), treeRoot)
+	c.want(nil, err)
+	c.acquire("max", nil, lock.Acquire{Name: leaf})
+	c.acquire("ned", lock.ErrHeld, lock.Acquire{Name: branch})
+	c.waitWhile("ned", lock.Acquire{Name: branch}, func() {
+		c.waitWhile("ole", lock.Acquire{Name: leaf}, func() {
+			c.release("max")
+			c.read(branch)
+			c.release("ned")
+		})
+	})
+	c.renew("ole", nil)
+	c.release("ole")
+	c.acquire("pam", nil, lock.Acquire{Name: branch, Mode: lock.Shared})
+	c.acquire("quin", nil, lock.Acquire{Name: leaf, Mode: lock.Shared})
+	c.read(treeRoot)
+	c.release("pam")
+	c.release("quin")
+	c.poll()
+}
+
+func TestLeasesAboveAndBelowEachOtherAreFound(t *testing.T) {
+	expectAllFound(t, map[string]mutation{
+		"the branch is granted over the leaf": {byTrees, func(s editable) {
+			e := s.eventOn(branch, lock.Granted, "ned")
+			e.At = s.eventOn(leaf, lock.Released, "max").At.Add(-100 * time.Millisecond)
+		}, `"ned" was granted play:tree:a at`},
+		"the leaf is granted under the branch": {byTrees, func(s editable) {
+			e := s.eventOn(leaf, lock.Granted, "ole")
+			e.At = s.eventOn(branch, lock.Released, "ned").At.Add(-time.Nanosecond)
+		}, `"ole" was granted play:tree:a:b at`},
+		"a token below is not greater than one above": {byTrees, func(s editable) {
+			above := s.eventOn(branch, lock.Granted, "ned").Token
+			for i := range s.Events {
+				if e := &s.Events[i]; e.Name == leaf && e.Holder == "ole" && e.Token != 0 {
+					e.Token = above
+				}
+			}
+			for _, verb := range []verify.Verb{verify.Acquire, verify.Renew} {
+				s.grant(verb, "ole", 0, func(g *lock.Grant) { g.Token = above })
+			}
+		}, `"ole" was granted play:tree:a:b with token`},
+		"a call overtakes a waiter above": {byTrees, func(s editable) {
+			s.eventOn(branch, lock.Granted, "ned").ID = s.Events[len(s.Events)-1].ID + 1
+		}, `although "ned" waited for play:tree:a`},
+	})
+}

@@ -121,8 +121,8 @@ func TestWaitersSayWhereTheyWaitInATree(t *testing.T) {
 		fx.wait("one", "repo:src:a")
 		fx.wait("other", "repo:doc")
 		root := fx.page("/ui/locks/repo")
-		wantText(fx.T, root, `<bdi>reader</bdi> on `+linkTo("repo:src")+` (token 1, ends in`, `<span class="line">for `+linkTo("repo:src:a")+`, below</span>`,
-			`<span class="line">for `+linkTo("repo:doc")+`, below</span><span class="line">1 other ahead</span><span class="line">behind <bdi>all</bdi></span>`)
+		wantText(fx.T, root, `<bdi>reader</bdi> on `+linkTo("repo:src")+` (token 1, ends in`, `<span class="line">`+linkTo("repo:src:a")+`, below</span>`,
+			`<span class="line">`+linkTo("repo:doc")+`, below</span><span class="line">1 other ahead</span><span class="line">behind <bdi>all</bdi></span>`)
 		wantNoText(fx.T, root, "behind <bdi>one</bdi>", "in slot", "next in line") // repo:doc may be granted before repo:src:a
 		wantText(fx.T, fx.page("/ui/locks/repo:src:a"), `<bdi>reader</bdi> on `+linkTo("repo:src")+` (token 1`)
 		doc := fx.page("/ui/locks/repo:doc")
@@ -136,7 +136,7 @@ func TestWaiterOfASetInATree(t *testing.T) {
 	inTree(t, func(fx treeFixture) {
 		fx.hold("h", "repo:b", lock.Exclusive)
 		fx.wait("mover", "repo:a", "repo:b", "x")
-		wantText(fx.T, fx.page("/ui/locks/repo"), `for `+linkTo("repo:a")+`, below</span>`, ">together with "+linkTo("repo:b")+", "+linkTo("x")+"</div>")
+		wantText(fx.T, fx.page("/ui/locks/repo"), `<span class="line">`+linkTo("repo:a")+`, below</span>`, ">together with "+linkTo("repo:b")+", "+linkTo("x")+"</div>")
 		wantText(fx.T, fx.page("/ui/locks/repo:a"), ">its other locks: "+linkTo("repo:b")+", "+linkTo("x")+"</div>")
 	})
 }

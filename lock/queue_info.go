@@ -29,6 +29,19 @@ type WaiterInfo struct {
 	Ahead     int         // how many attached waiters are ahead that it may not pass
 }
 
+// Passes reports whether w may be granted the lock before the earlier waiter, as those for different locks below it may.
+func (w WaiterInfo) Passes(earlier WaiterInfo) bool {
+	return w.modeInQueue().passes(earlier.modeInQueue())
+}
+
+// modeInQueue returns the mode in this queue: that of an intention if the waiter waits for a lock below.
+func (w WaiterInfo) modeInQueue() Mode {
+	if w.Name == "" {
+		return w.Mode
+	}
+	return intentionFor(w.Mode)
+}
+
 // A Blocker names what a waiter waits for.
 type Blocker string
 

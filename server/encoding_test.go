@@ -16,6 +16,7 @@ func TestEncodedBodiesAreRefused(t *testing.T) {
 	s := serve(t, server.Options{Locks: &fake{}, Keys: ring.Keyring, UI: ui})
 	targets := [][2]string{
 		{http.MethodPost, "/ui/login"}, {http.MethodPost, "/ui/logout"}, {http.MethodPost, "/ui/revoke"}, {http.MethodPost, "/ui/sessions/" + sessionName},
+		{http.MethodPost, "/ui/trees"}, {http.MethodPost, "/ui/trees/a"},
 	}
 	for path, item := range readDocument(t).Paths {
 		for method, operation := range item.operations() {

@@ -19,11 +19,14 @@ import (
 	"github.com/paddock-lock/paddock/web"
 )
 
+// treeRoot is the root of a tree that swappableService.reset declares.
+const treeRoot = "billing:forest"
+
 // A swappableService is a lock.Service that each test case replaces.
 type swappableService struct{ lock.Service }
 
 // reset starts a new Service in which billing:a and billing2 are held under tokens 1 and 2, and billing:k was written
-// under token 1. The session of sessionID is open.
+// under token 1. The session of sessionID is open, and the tree of treeRoot is declared.
 func (s *swappableService) reset(t testing.TB) {
 	t.Helper()
 	s.Service = memlock.New().Replica(1)
@@ -34,6 +37,9 @@ func (s *swappableService) reset(t testing.TB) {
 		}
 	}
 	if _, err := s.OpenSession(t.Context(), lock.OpenSession{ID: lock.SessionID(uuid.MustParse(sessionID)), Holder: "h"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.DeclareTree(t.Context(), treeRoot); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.WriteFenced(t.Context(), lock.FencedWrite{Key: "billing:k", Lock: "billing:a", Token: 1, Value: []byte("1")}); err != nil {
@@ -176,7 +182,7 @@ func TestNothingIsOpenByDefault(t *testing.T) {
 	t.Parallel()
 	s, h, _, _ := serveWithKeys(t)
 	open := []string{"/livez", "/readyz", "/ui/login", "/ui/assets/{version}/{file}"}
-	fill := strings.NewReplacer("{name}", "a", "{key}", "a", "{session}", sessionName, "*", "anything", "{$}", "")
+	fill := strings.NewReplacer("{name}", "a", "{key}", "a", "{session}", sessionName, "{root}", treeRoot, "*", "anything", "{$}", "")
 	for _, route := range append(patterns(t, h), web.Patterns()...) {
 		_, pattern, _ := strings.Cut(route, " ")
 		if slices.Contains(open, pattern) {

@@ -1,12 +1,16 @@
 // Package web is the admin page. It shows which locks are held, by which holders and for how much longer, and which
-// waiters wait for what. It can revoke leases and sessions. It works with any [lock.Service], and takes the user's API
-// key from the context, if there is one (package access).
+// waiters wait for what. It can revoke leases and sessions, and declare and remove trees. It works with any
+// [lock.Service], and takes the user's API key from the context, if there is one (package access).
 //
 //	GET  /ui/                          the locks; ?prefix= &contains= &state= &holder= &contended= &sort= &cursor= &trail= &refresh=5
 //	GET  /ui/locks/{name}              a lock: its leases, its queue, its past; ?all=1 &past= &refresh=5 &back=
 //	GET  /ui/sessions                  the sessions that have not ended; ?holder= &cursor= &trail=
 //	GET  /ui/sessions/{session}        a session: its leases and places, the form to revoke it; ?all=1 &revoked=1
 //	POST /ui/sessions/{session}        revokes the session, then redirects to its page
+//	GET  /ui/trees                     the declared trees, the form to declare one; ?removed=
+//	POST /ui/trees                     declares a tree, then redirects to its page
+//	GET  /ui/trees/{root}              a tree: what is held and waited for in it, the form to remove it; ?declared=1
+//	POST /ui/trees/{root}              removes the tree, then redirects to the list
 //	GET  /ui/login                     the sign-in form; ?why= &back=
 //	GET  /ui/revoke                    the form to confirm a revocation; ?name= &token= &slot= &since= &back=
 //	POST /ui/revoke                    revokes, then redirects back
@@ -18,7 +22,8 @@
 // dialog instead of on their own page, and refreshes the page. It counts from when the answer arrived, on the
 // browser's monotonic clock. It never uses the browser's wall clock: times are the database's. They are in UTC; the
 // script can show them in the browser's time zone. Without JavaScript, refresh=5 makes the browser reload the page
-// every five seconds. The pages of sessions have no script: they show the state as of when they were loaded, in UTC.
+// every five seconds. The pages of sessions and trees have no script: they show the state as of when they were loaded,
+// in UTC.
 //
 // # The counts over all locks
 //
@@ -39,6 +44,13 @@
 // names these locks, and never in the dialog. The service hides names that the user's key does not cover; the page
 // shows only how many there are.
 //
+// # Trees
+//
+// The page of a lock in a tree shows the leases above and below it, and says when the lock is free, but cannot be
+// acquired because of them. A waiter in the queue of a lock above names the lock that it waits for. The page of a tree
+// draws the locks that are held or waited for, at most 200, those that were acquired first. For a key that covers only
+// parts of the tree it draws these parts, at most ten.
+//
 // # Live updates
 //
 // The script subscribes to /v1/events/stream of the same origin, which the server that mounts this package must serve.
@@ -51,7 +63,8 @@
 //	not refreshed   the stream is up, but the page could not be fetched
 //	paused          the user has paused it
 //
-// The last three also show how old the data are. A renewal is no event. So the page is also fetched every ten seconds,
+// The last three also show how old the data are. A renewal is no event, and the stream of a lock's page has no events
+// of the locks above and below. So the page is also fetched every ten seconds,
 // and when a time on it has run down; every five seconds while it is not live. Even behind a dead connection it is at
 // most ten seconds old. A hidden page closes its connection, because browsers open at most six HTTP/1.1 connections to
 // a server.
@@ -72,6 +85,7 @@
 // /ui/logout, so this package sees no secret and no cookie. A page shows the name of the user's key, offers to revoke
 // only to keys with the role admin, and narrows the list to what the key covers. The list of sessions, and revoking
 // one, are offered only to keys for all names; a session's page shows others no name of a lock that they do not cover.
+// Removing a tree is offered only to admins whose keys cover its root.
 // The lock.Service, an access.Guard, refuses what the key does not allow, and the page shows the reason. A user whose
 // key is no longer valid is redirected to the form at the next refresh at the latest.
 //

@@ -26,6 +26,7 @@ func FuzzAddress(f *testing.F) {
 	fx.Grant(lock.Acquire{Name: "deploy:production", Holder: webtest.Hostile, TTL: time.Hour}, 0)
 	sessions, session := sessionsForFuzzing(f)
 	pages := map[string]http.Handler{"/ui/sessions": sessions, session: sessions}
+	pages["/ui/trees"], pages["/ui/trees/t"] = sessions, sessions
 	for _, path := range []string{"/ui/", "/ui/locks/deploy:production", "/ui/revoke", "/ui/login"} {
 		pages[path] = web.New(web.Options{Locks: fx})
 	}
@@ -47,6 +48,7 @@ func FuzzRevokeForm(f *testing.F) {
 	for _, seed := range []string{
 		"name=deploy:production&token=4&reason=r&back=prefix%3Da", "name=deploy:production&token=4&reason=r&back=//evil.example/", "name=a/b&token=4&reason=r", "name=a&token=4x&reason=",
 		"name=a&token=4&slot=1001&since=now&reason=r", "%zz", "name=deploy:production&token=4&reason=%00", "name=a;token=4", "name=deploy:production&token=4&reason=r&back=lock%3Da%26all%3D1",
+		"root=t", "root=//evil.example", "root=a&confirm=1", "confirm=1",
 	} {
 		f.Add(seed)
 	}
@@ -54,6 +56,7 @@ func FuzzRevokeForm(f *testing.F) {
 	f.Fuzz(func(t *testing.T, form string) {
 		for path, h := range map[string]http.Handler{
 			"/ui/revoke": web.New(web.Options{Locks: webtest.NewBusyService()}), session: sessions,
+			"/ui/trees": sessions, "/ui/trees/t": sessions,
 		} {
 			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(form))
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -70,7 +73,7 @@ func FuzzRevokeForm(f *testing.F) {
 	})
 }
 
-// sessionsForFuzzing returns the pages of a service with a session, and the path of the session's page.
+// sessionsForFuzzing returns the pages of a service with a session and the tree t, and the path of the session's page.
 func sessionsForFuzzing(f *testing.F) (h http.Handler, path string) {
 	f.Helper()
 	locks := memlock.New().Replica(1)
@@ -79,6 +82,9 @@ func sessionsForFuzzing(f *testing.F) (h http.Handler, path string) {
 		f.Fatal(err)
 	}
 	if _, err := locks.Acquire(f.Context(), lock.Acquire{Name: "a", Holder: "h", SessionID: s.ID}); err != nil {
+		f.Fatal(err)
+	}
+	if _, err := locks.DeclareTree(f.Context(), "t"); err != nil {
 		f.Fatal(err)
 	}
 	return web.New(web.Options{Locks: locks}), "/ui/sessions/" + s.ID.Ref().String()

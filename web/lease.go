@@ -183,6 +183,8 @@ type waiter struct {
 	Chain   []lock.WaiterInfo
 	Skipped int
 
+	Below       *namedLock  // the lock that it waits for, if that is below the page's in a tree
+	ForAbove    bool        // it waits for its turn at the locks above, which have no lease that blocks it
 	With        *otherLocks // of its set; nil: none
 	ForSet      bool        // it waits for With only
 	FirstForSet bool        // the first of all waiters waits for the other locks of its set only
@@ -192,11 +194,21 @@ type waiter struct {
 type blocker struct {
 	lock.LeaseInfo
 	Left timeLeft
-	Over timeLeft // until the grace has ended
+	Over timeLeft   // until the grace has ended
+	On   *namedLock // its lock, if that is above or below the page's in a tree
+}
+
+func blockerOf(h lock.LeaseInfo, asOf time.Time, from filter) blocker {
+	b := blocker{LeaseInfo: h, Left: timeLeft(h.Remaining), Over: timeLeft(h.ExpiresAt.Add(h.Grace).Sub(asOf))}
+	if h.Name != "" {
+		on := nameOf(h.Name, from)
+		b.On = &on
+	}
+	return b
 }
 
 // Slotted reports whether the lease needs a slot to identify it.
-func (b blocker) Slotted() bool { return b.Mode != lock.Exclusive }
+func (b blocker) Slotted() bool { return b.Mode != lock.Exclusive && b.On == nil }
 
 func queueOf(q lock.QueueInfo, here location) queue {
 	v := queue{Count: len(q.Waiters)}
@@ -218,6 +230,8 @@ func queueOf(q lock.QueueInfo, here location) queue {
 // waiterOf returns the waiter, with the chain of what blocks it: the connected waiters ahead, and the leases that
 // block the first of them.
 func waiterOf(w lock.WaiterInfo, ahead []lock.WaiterInfo, asOf time.Time, here location) waiter {
+	here.Lock = cmp.Or(w.Name, here.Lock)
+	ahead = slices.DeleteFunc(slices.Clone(ahead), w.Passes)
 	v := waiter{
 		WaiterInfo: w, Waited: elapsed(w.Waited), Kept: timeLeft(w.KeptFor), Others: countOf(w.Ahead, "other", "others"),
 		With: otherLocksOf(w.Set, here, fmt.Sprintf("place %d", w.Place)), ForSet: waitsForSet(w),
@@ -230,8 +244,7 @@ func waiterOf(w lock.WaiterInfo, ahead []lock.WaiterInfo, asOf time.Time, here l
 		v.FirstForSet = waitsForSet(ahead[0])
 	}
 	for _, h := range leases[:min(len(leases), maxBlockers)] {
-		over := timeLeft(h.ExpiresAt.Add(h.Grace).Sub(asOf))
-		v.For = append(v.For, blocker{LeaseInfo: h, Left: timeLeft(h.Remaining), Over: over})
+		v.For = append(v.For, blockerOf(h, asOf, here.filter))
 	}
 	v.More = len(leases) - len(v.For)
 	return v

@@ -22,6 +22,7 @@ type lockPage struct {
 	More    int // leases that are not shown
 	Whole   *sharedGroup
 	Queue   queue
+	Tree    lockTree
 	Past    past
 
 	EventsURL string // of all events of the lock, as JSON
@@ -56,6 +57,12 @@ func (u *ui) load(r *http.Request, p *lockPage) error {
 		return err
 	}
 	p.Lock, p.AsOf, p.Sharing, p.Queue = l, earlier(q.AsOf, l.AsOf), sharingOf(l), queueOf(q, p.Here)
+	trees, err := u.locks.Trees(r.Context())
+	if err != nil {
+		return err
+	}
+	p.Tree = lockTreeOf(l, trees, p.Here)
+	p.Queue.setTree(l, p.Tree, p.Here.filter)
 	p.Leases = leasesOf(l, p.Here, p.Reader)
 	p.Whole = sharedGroupOf(p.Leases)
 	if n := len(p.Leases); n > maxShown && !p.Here.All {

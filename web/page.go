@@ -55,6 +55,8 @@ var statuses = map[lock.Code]int{
 	lock.ErrNotFound:       http.StatusNotFound,
 	lock.ErrTokenMismatch:  http.StatusConflict,
 	lock.ErrSessionLost:    http.StatusConflict,
+	lock.ErrTreeBusy:       http.StatusConflict,
+	lock.ErrTreeOverlaps:   http.StatusConflict,
 	lock.ErrTooManyWaiters: http.StatusTooManyRequests,
 	lock.ErrRateLimited:    http.StatusTooManyRequests,
 	lock.ErrUnavailable:    http.StatusServiceUnavailable,

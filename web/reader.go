@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/paddock-lock/paddock/access"
@@ -37,6 +38,30 @@ func (r reader) mayRevokeSessions() bool { return r.mayRevoke() && r.coversAll("
 
 // MayListSessions reports whether the page links to the list of sessions.
 func (r reader) MayListSessions() bool { return r.coversAll("") }
+
+// mayChangeTrees reports whether the page offers to declare trees.
+func (r reader) mayChangeTrees() bool { return r.mayRevoke() }
+
+// mayChangeTree reports whether the page offers to remove the tree.
+func (r reader) mayChangeTree(root string) bool { return r.mayChangeTrees() && r.covers(root) }
+
+// covers reports whether the reader may see the name.
+func (r reader) covers(name string) bool { return !r.SignedIn || r.key.Covers(name) }
+
+// partsOf returns the highest locks in the tree that the reader may see: its root, or those of the key's prefixes that
+// are below it.
+func (r reader) partsOf(root string) (tops []string) {
+	if r.covers(root) {
+		return []string{root}
+	}
+	for _, p := range slices.SortedFunc(slices.Values(r.key.Prefixes), compareInTree) {
+		inLast := len(tops) > 0 && strings.HasPrefix(p+":", tops[len(tops)-1]+":")
+		if strings.HasPrefix(p, root+":") && lock.CheckName(p) == nil && !inLast {
+			tops = append(tops, p)
+		}
+	}
+	return tops
+}
 
 // coversAll reports whether the reader may see all names with the prefix.
 func (r reader) coversAll(prefix string) bool { return !r.SignedIn || r.key.CoversAll(prefix) }

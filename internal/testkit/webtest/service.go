@@ -178,6 +178,9 @@ func (fx *Service) Lock(_ context.Context, name string) (lock.Lock, error) {
 	return fx.Record(name).Lock(fx.now), nil
 }
 
+// Trees returns none: a Service has no trees.
+func (fx *Service) Trees(context.Context) ([]lock.Tree, error) { return nil, fx.broken() }
+
 // Locks returns a page of the locks.
 func (fx *Service) Locks(_ context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
 	fx.mu.Lock()

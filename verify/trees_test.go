@@ -14,7 +14,7 @@ const (
 	leaf     = "play:tree:a:b"
 )
 
-// useTree lets max hold a leaf while ned waits for the branch above it, and ole, who comes later, for the leaf. Then
+// useTree lets max hold a leaf while ned waits for the branch above it, and ole later for the leaf. Then
 // both are served, and readers hold locks at two levels.
 func (c *harness) useTree() {
 	c.t.Helper()

@@ -18,7 +18,7 @@ const (
 	suspiciousAfter = time.Second
 	// lookInterval is the mean time between two looks for deadlocks, while a call waits that long.
 	lookInterval = 500 * time.Millisecond
-	// lookShare is how much longer than a look the time after it is, at least.
+	// lookShare is how much longer than a look the time after it is, at least; see restAfter.
 	lookShare = 20
 	// maxPairs bounds the pairs of locks of one look, and maxSuspects the locks that it reads.
 	maxPairs    = 10_000
@@ -31,11 +31,19 @@ var sqlWaitsOfHolders = database.Statement(files, "waits_of_holders")
 // lock.BreakDeadlock, which decides again. The victim is the same for each replica, so the others need not be told.
 func (r *Registry) lookForDeadlocks() {
 	var trouble database.Trouble
+	before := time.Duration(0)
 	for rest := lookInterval; r.db.Sleep(database.Jittered(rest)); {
 		began := time.Now()
 		r.db.Report(&trouble, "deadlocks", r.tellVictims())
-		rest = max(lookInterval, lookShare*time.Since(began))
+		took := time.Since(began)
+		rest, before = restAfter(before, took), took
 	}
+}
+
+// restAfter returns the mean time between two looks, of which the last ones took so long. The shorter one counts: a look
+// that waited for a connection once says nothing about the cost of the next one.
+func restAfter(before, took time.Duration) time.Duration {
+	return max(lookInterval, lookShare*min(before, took))
 }
 
 // tellVictims looks once.

@@ -31,6 +31,22 @@ func TestOnlyLongWaitsAreSuspicious(t *testing.T) {
 	}
 }
 
+// TestOneSlowLookDelaysNoOther, but two do.
+func TestOneSlowLookDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	for looks, want := range map[[2]time.Duration]time.Duration{
+		{0, time.Minute}:                                 lookInterval,
+		{time.Millisecond, time.Second}:                  lookInterval,
+		{time.Second, time.Millisecond}:                  lookInterval,
+		{100 * time.Millisecond, time.Second}:            2 * time.Second,
+		{300 * time.Millisecond, 200 * time.Millisecond}: 4 * time.Second,
+	} {
+		if got := restAfter(looks[0], looks[1]); got != want {
+			t.Errorf("after looks of %v, the rest is %v, want %v", looks, got, want)
+		}
+	}
+}
+
 // TestOnlyLocksInACircleAreRead: by the pairs of locks of which the first is held by a task that waits at the second.
 func TestOnlyLocksInACircleAreRead(t *testing.T) {
 	t.Parallel()

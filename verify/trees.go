@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -113,37 +112,45 @@ func (x *examination) clientsExcludeLevels(above, below *lockHistory, c *Check) 
 }
 
 // overtakes checks that no lease of t was granted to a call that came after a conflicting one which waited for the
-// other lock all the time. Each decision in a tree writes the root, so the ids of events are in the order of decisions.
-func overtakes(t, waited *lockHistory, c *Check) {
+// other lock all the time.
+func overtakes(t, other *lockHistory, c *Check) {
 	queued := map[int64]lock.Event{} // of t, by place
 	for _, e := range t.events {
 		if e.Kind == lock.Queued {
 			queued[e.Place] = e
 		}
 	}
-	waits := waited.waits()
+	waits := other.waits()
 	for _, g := range t.events {
 		if g.Kind != lock.Granted {
 			continue
 		}
-		came := cmp.Or(queued[g.Place].ID, g.ID)
+		came, waited := queued[g.Place]
+		if !waited {
+			came = g
+		}
 		for _, w := range waits {
 			if !conflict(w.joined.Mode, g.Mode) {
 				continue
 			}
 			c.Examined++
-			if w.joined.ID < came && (w.left == 0 || g.ID < w.left) {
+			if isBefore(w.joined, came) && (w.left == nil || isBefore(g, *w.left)) {
 				c.violated(t, fmt.Sprintf("%q was granted %s, although %q waited for %s since before that call.", g.Holder, t.name,
-					w.joined.Holder, waited.name), nil, &w.joined, &g)
+					w.joined.Holder, other.name), nil, &w.joined, &g)
 			}
 		}
 	}
 }
 
-// A waitSpan is the time of a waiter in a queue, by the ids of events.
+// isBefore reports whether a was certainly decided before b, of another lock of the tree. Each decision in a tree writes
+// the root, so ids are in the order of commits; but a commit has the events of many decisions, lock by lock. These have
+// one time.
+func isBefore(a, b lock.Event) bool { return a.ID < b.ID && a.At.Before(b.At) }
+
+// A waitSpan is the time of a waiter in a queue.
 type waitSpan struct {
 	joined lock.Event
-	left   int64 // id of its grant or of its removal; zero: it waits still
+	left   *lock.Event // its grant or its removal; nil: it waits still
 }
 
 // waits returns the waits for the lock.
@@ -157,7 +164,7 @@ func (t *lockHistory) waits() (all []waitSpan) {
 			return o.Place == e.Place && (o.Kind == lock.Granted || o.Kind == lock.Dequeued)
 		})
 		if at >= 0 {
-			w.left = t.events[i+1+at].ID
+			w.left = &t.events[i+1+at]
 		}
 		all = append(all, w)
 	}

@@ -61,7 +61,8 @@ func TestLeasesAboveAndBelowEachOtherAreFound(t *testing.T) {
 			}
 		}, `"ole" was granted play:tree:a:b with token`},
 		"a call overtakes a waiter above": {byTrees, func(s editable) {
-			s.eventOn(branch, lock.Granted, "ned").ID = s.Events[len(s.Events)-1].ID + 1
+			e, last := s.eventOn(branch, lock.Granted, "ned"), s.Events[len(s.Events)-1]
+			e.ID, e.At = last.ID+1, last.At.Add(time.Second)
 		}, `although "ned" waited for play:tree:a`},
 	})
 }

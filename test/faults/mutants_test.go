@@ -122,6 +122,15 @@ func genuine(e lock.Event) []byte { return`},
 		to: "\t\tif MUTATED && d != ds[0] {\n\t\t\tcontinue\n\t\t}\n\t\tasked := r.Asked == nil ||"},
 	{name: "a revocation ends one lease of a set", file: "lock/revoke.go", from: "if i := d.index(l.ID); i >= 0 && slices.Equal(",
 		to: "if i := d.index(l.ID); i >= 0 && (!MUTATED || d.record.Name == r.Name) && slices.Equal("},
+	{name: "an acquire in a tree asks for nothing above", file: "lock/tree.go", mode: inTrees,
+		from: "\t\tfor _, above := range path[:max(len(path)-1, 0)] {\n",
+		to:   "\t\tfor _, above := range path[:max(len(path)-1, 0)] {\n\t\t\tif MUTATED {\n\t\t\t\tcontinue\n\t\t\t}\n"},
+	{name: "an intention does not conflict with an exclusive lease", file: "lock/tree.go", mode: inTrees,
+		from: "\tcase m == Exclusive || o == Exclusive:\n",
+		to:   "\tcase (m == Exclusive || o == Exclusive) && !(MUTATED && (m.IsIntention() || o.IsIntention())):\n"},
+	{name: "a waiter below passes one above", file: "lock/tree.go", mode: neverCancelled,
+		from: "return (m.IsIntention() || o.IsIntention()) && m.isBeside(o) }",
+		to:   "return (m.IsIntention() || o.IsIntention()) && (MUTATED || m.isBeside(o)) }"},
 }
 
 // roundsToFind is how many rounds may be needed to find a mutant. Most need one or two; a mutant that only a crash in
@@ -163,6 +172,7 @@ func TestCheckerFindsMutants(t *testing.T) {
 		"Paddock passes when PostgreSQL is restored":          restored,
 		"Paddock passes when a replica dies with its waiters": replicaLost,
 		"Paddock passes when tasks wait in circles":           inCircles,
+		"Paddock passes when locks are in a tree":             inTrees,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

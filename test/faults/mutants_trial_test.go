@@ -55,6 +55,7 @@ const (
 	restored                   // PostgreSQL is restored from a snapshot, and another application writes to it
 	replicaLost                // the limit on waiters is low, and a replica is killed while calls wait there
 	inCircles                  // tasks acquire locks in opposite orders
+	inTrees                    // some of the locks are in a tree
 )
 
 // A trial runs one program: two replicas on their own database.
@@ -213,7 +214,9 @@ func (x *trial) options(prefix string, seed uint64) workload.Options {
 	case crashed:
 		o.Operations = callsPerCrash
 	case neverCancelled:
-		o.Services, o.NeverCancel = x.services[:1], true
+		o.Services, o.NeverCancel, o.Tree = x.services[:1], true, true
+	case inTrees:
+		o.Tree = true
 	case inCircles: // leases outlive the waits of a circle, which go on at the end of the run
 		o.TTL, o.Opposite, o.Operations, o.For = 2*time.Second, 2, 0, circlesRound
 	case restored:

@@ -126,7 +126,7 @@ class LockHeld(PaddockError):
 
     @property
     def blockers(self) -> List[Json]:
-        """Of several locks, those in the way: each with name, retry_after_ms and, where known, holder and ahead."""
+        """Of several locks, or in a tree, those in the way: each with name, retry_after_ms and, where known, holder and ahead."""
         return self.fields.get("blockers") or []
 
 
@@ -469,6 +469,19 @@ class Paddock:
         unless skip_grace is true. Raises SessionLost if it had ended otherwise."""
         body = _omit_none(reason=reason, skip_grace=skip_grace or None)
         return self._call("POST", _path("/v1/sessions", ref, "/revoke"), body, changes=True, has=("leases", "places"), session=ref)
+
+    def declare_tree(self, root: str) -> Json:
+        """Declares the tree of root and all names that begin with it and a colon, and returns it; may be repeated. There, a
+        lock covers all locks below it. Raises the codes tree_busy while one is held or waited for, and tree_overlaps."""
+        return self._call("PUT", _path("/v1/trees", root), changes=True, has=("declared_at",), root=root)
+
+    def remove_tree(self, root: str) -> None:
+        """Makes the locks of the tree independent; may be repeated. Raises the code tree_busy like declare_tree."""
+        self._call("DELETE", _path("/v1/trees", root), changes=True)
+
+    def trees(self) -> Json:
+        """Returns all declared trees in the order of their roots."""
+        return self._call("GET", "/v1/trees", has=("trees",))
 
     def lock(self, name: str) -> Json:
         """Returns the lock. A lock that was never used is free."""

@@ -234,9 +234,9 @@ func (d *decider) errHeld(m Mode) *Error {
 	what := "the lock"
 	switch {
 	case first.Mode.IsIntention():
-		what = first.heldName(d.record.Name) + ", which is below,"
+		what = "the lock " + first.heldName(d.record.Name) + " below"
 	case m.IsIntention():
-		what = d.record.Name + ", which is above,"
+		what = "the lock " + d.record.Name + " above"
 	}
 	holders := fmt.Sprintf("%q holds %s", first.Holder, what)
 	if n := len(leases) - 1; n > 0 {

@@ -154,11 +154,11 @@ func TestRefusalNamesWhatBlocksAboveOrBelow(t *testing.T) {
 		blocker     string // empty: granted
 		says        string
 	}{
-		"above":             {exclusiveLock("repo:src"), exclusiveLock("repo:src:a:b"), "repo:src", `"holder" holds repo:src, which is above,`},
-		"the root":          {exclusiveLock("repo"), sharedLock("repo:src:a"), "repo", `holds repo, which is above,`},
-		"below":             {exclusiveLock("repo:src:a"), exclusiveLock("repo"), "repo:src:a", `"holder" holds repo:src:a, which is below,`},
-		"a reader below":    {sharedLock("repo:src:a"), exclusiveLock("repo:src"), "repo:src:a", `which is below`},
-		"a writer below":    {exclusiveLock("repo:src:a"), sharedLock("repo:src"), "repo:src:a", `which is below`},
+		"above":             {exclusiveLock("repo:src"), exclusiveLock("repo:src:a:b"), "repo:src", `"holder" holds the lock repo:src above`},
+		"the root":          {exclusiveLock("repo"), sharedLock("repo:src:a"), "repo", `holds the lock repo above`},
+		"below":             {exclusiveLock("repo:src:a"), exclusiveLock("repo"), "repo:src:a", `"holder" holds the lock repo:src:a below`},
+		"a reader below":    {sharedLock("repo:src:a"), exclusiveLock("repo:src"), "repo:src:a", `the lock repo:src:a below`},
+		"a writer below":    {exclusiveLock("repo:src:a"), sharedLock("repo:src"), "repo:src:a", `the lock repo:src:a below`},
 		"the lock":          {exclusiveLock("repo:src"), exclusiveLock("repo:src"), "repo:src", `"holder" holds the lock`},
 		"another branch":    {exclusiveLock("repo:src:a"), exclusiveLock("repo:src:b"), "", ""},
 		"a similar name":    {exclusiveLock("repo:src"), exclusiveLock("repo:src2"), "", ""},

@@ -1128,7 +1128,8 @@ type OpenSessionRequest struct {
 // Problem An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
 // them.
 type Problem struct {
-	// Blockers The locks of a set that cannot be granted now, if the code is `lock_held`.
+	// Blockers If the code is `lock_held`: the locks of a set that cannot be granted now; in a tree the lock that is in the way,
+	// above or below.
 	Blockers []BlockedLock `json:"blockers,omitempty"`
 
 	// Capacity The capacity of the permits that are held or waited for.

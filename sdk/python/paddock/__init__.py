@@ -71,6 +71,7 @@ POLL = 0.05  # the interval at which a child process is polled
 MAX_RESPONSE = 16 << 20  # bytes
 MAX_IDLE, IDLE_TIMEOUT = 32, 50.0  # of kept connections
 _log = logging.getLogger("paddock")
+_task: contextvars.ContextVar[str] = contextvars.ContextVar("paddock task", default="")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,199}")
 _UNCHANGED = "Nothing was changed. Try again."
 _MAYBE_CHANGED = "The call may or may not have taken effect. Send the same call again to find out; do not treat the lease as lost."
@@ -81,6 +82,7 @@ Json = Dict[str, Any]
 # The name of a lock; or a list of up to 32 locks that are acquired together, all or none: names, or dicts with a name,
 # a mode and a capacity. The mode and the capacity of the call are for those without a mode.
 Locks = Union[str, Sequence[Union[str, Mapping[str, Any]]]]
+_Self = TypeVar("_Self", bound="_Renewed")
 
 
 class PaddockError(Exception):
@@ -124,7 +126,7 @@ class LockHeld(PaddockError):
 
     @property
     def blockers(self) -> List[Json]:
-        """Of several locks, those in the way: each with name, retry_after_ms and, where known, holder and ahead."""
+        """Of several locks, or in a tree, those in the way: each with name, retry_after_ms and, where known, holder and ahead."""
         return self.fields.get("blockers") or []
 
 
@@ -408,9 +410,8 @@ class Paddock:
         leave them out. Raises SessionLost if that has ended. The task_id names the thread of work, by which the service
         finds deadlocks; see hold. Raises Deadlock if this call must give way."""
         body = _omit_none(lease_id=lease_id or str(uuid.uuid4()), holder=holder or _default_holder(), session_id=session_id,
-                          task_id=task_id,
-                          wait_ms=_ms(wait), keep_place=keep_place or None, ttl_ms=_ms(ttl), grace_ms=_ms(grace),
-                          max_hold_ms=_ms(max_hold), metadata=metadata, **_modes(name, mode, capacity))
+                          task_id=task_id, wait_ms=_ms(wait), keep_place=keep_place or None, ttl_ms=_ms(ttl),
+                          grace_ms=_ms(grace), max_hold_ms=_ms(max_hold), metadata=metadata, **_modes(name, mode, capacity))
         return self._grant(name, "/acquire", body, self.timeout + wait if timeout is None else timeout)
 
     def renew(self, name: Locks, lease_id: str, *, ttl: Optional[float] = None, metadata: Optional[Json] = None,
@@ -469,6 +470,19 @@ class Paddock:
         body = _omit_none(reason=reason, skip_grace=skip_grace or None)
         return self._call("POST", _path("/v1/sessions", ref, "/revoke"), body, changes=True, has=("leases", "places"), session=ref)
 
+    def declare_tree(self, root: str) -> Json:
+        """Declares the tree of root and all names that begin with it and a colon, and returns it; may be repeated. There, a
+        lock covers all locks below it. Raises the codes tree_busy while one is held or waited for, and tree_overlaps."""
+        return self._call("PUT", _path("/v1/trees", root), changes=True, has=("declared_at",), root=root)
+
+    def remove_tree(self, root: str) -> None:
+        """Makes the locks of the tree independent; may be repeated. Raises the code tree_busy like declare_tree."""
+        self._call("DELETE", _path("/v1/trees", root), changes=True)
+
+    def trees(self) -> Json:
+        """Returns all declared trees in the order of their roots."""
+        return self._call("GET", "/v1/trees", has=("trees",))
+
     def lock(self, name: str) -> Json:
         """Returns the lock. A lock that was never used is free."""
         return self._call("GET", _path("/v1/locks", name), has=("state",), name=name)
@@ -486,8 +500,7 @@ class Paddock:
                                                   contended="true" if contended else None, limit=limit, cursor=cursor))
         return self._call("GET", f"/v1/locks?{query}", has=("locks",))
 
-    def holds(self, name: str, *, at: Optional[str] = None, until: Optional[str] = None,
-              limit: Optional[int] = None) -> Json:
+    def holds(self, name: str, *, at: Optional[str] = None, until: Optional[str] = None, limit: Optional[int] = None) -> Json:
         """Returns who held the lock, the newest grant first: at an instant, such as 2026-01-02T03:12:00Z, or last."""
         query = urllib.parse.urlencode(_omit_none(at=at, until=until, limit=limit))
         return self._call("GET", _path("/v1/locks", name, f"/holds?{query}"), has=("holds", "complete"), name=name)
@@ -633,9 +646,6 @@ def _backoff(first: float, longest: float) -> Iterator[float]:
         first = min(first * 2, longest)
 
 
-_task: contextvars.ContextVar[str] = contextvars.ContextVar("paddock task", default="")
-
-
 def _new_task() -> str:
     """Returns a part of the task around it, or a new task. Threads that work under one lease are not parts of each other."""
     outer, part = _task.get() or os.environ.get("PADDOCK_TASK", ""), uuid.uuid4().hex
@@ -734,9 +744,6 @@ def _abandon(paddock: Paddock, name: Locks, lease_id: str) -> None:
         _log.debug("%s: cannot release: %s", name, e)
 
 
-_Self = TypeVar("_Self", bound="_Renewed")
-
-
 class _Renewed:
     """A lease or a session, which is renewed in the background until it is lost or released."""
 
@@ -800,9 +807,6 @@ class _Renewed:
     def _new_loss(self, detail: str) -> PaddockError:
         return self._LOST("lease_lost" if self._LOST is LeaseLost else "session_lost", detail)
 
-    def _deadline_error(self) -> PaddockError:
-        return self._new_loss(self._OVERDUE)
-
     def _end(self, timeout: float) -> None:
         """Ends it here and at the service, see Lease.release."""
         if os.getpid() != self._pid:
@@ -857,7 +861,7 @@ class _Renewed:
         """Marks it lost if its deadline has passed; returns how long to wait until the next check."""
         left = self.remaining()
         if left <= 0:
-            self._lose(self._deadline_error())
+            self._lose(self._new_loss(self._OVERDUE))
         return min(left, TICK)
 
     def _update(self, grant: Union[Grant, SessionGrant]) -> None:
@@ -909,12 +913,9 @@ class _Renewed:
 
     def _notify(self, state: str, listener: Optional[Callable[..., object]], *args: object) -> None:
         """Calls the listener unless the state has changed meanwhile; in order, although two threads call it."""
-        try:
-            with self._notify_lock:
-                if listener and self.state == state:
-                    listener(*args)
-        except Exception:
-            _log.exception("%s: a callback failed", self._label)
+        with self._notify_lock:
+            if self.state == state:
+                _call(self._label, listener, *args)
 
     def _notify_state(self, state: str, error: Optional[Exception]) -> None:
         self._notify(state, self._on_state, state, error)
@@ -1019,7 +1020,7 @@ class Lease(_Renewed):
                 until = min(clock() + (0 if ended else kill_after), self.deadline + self._margin / 2)
                 _terminate(child, clock, until)
         if overdue:
-            self._lose(self._deadline_error())
+            self._lose(self._new_loss(self._OVERDUE))
             self._raise_loss()
         return child.returncode
 

@@ -55,7 +55,7 @@ class Running(ServiceTest):
         for kill_after in (None, 1.0):
             with self.subTest(kill_after=kill_after):
                 name, proxy = self.new_name(), self.proxy()
-                with self.assertRaises(LeaseLost), self.client(proxy.url).hold(name, ttl=3) as lease:
+                with self.assertRaises(LeaseLost), self.client(proxy.url).hold(name, ttl=8) as lease:
                     granted = self.await_next(name, 1)
                     gone = self.run_stubborn(lease, proxy.fall_silent, kill_after=kill_after)
                     proxy.refuse()

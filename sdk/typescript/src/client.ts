@@ -81,6 +81,15 @@ export interface Paddock {
    * `skip_grace` frees the locks immediately.
    */
   revokeSession(ref: string, request: Schemas['RevokeSessionRequest'], options?: CallOptions): Promise<Schemas['SessionInfo']>;
+  /**
+   * Declares a tree: a lock in it covers all locks below it. May be repeated. Rejects with `tree_busy` if one of its locks is
+   * held or waited for, and with `tree_overlaps` if the root is inside another tree or above its root.
+   */
+  declareTree(root: string, options?: CallOptions): Promise<Schemas['Tree']>;
+  /** Makes the locks of a tree independent of each other. May be repeated. Rejects with `tree_busy` like `declareTree`. */
+  removeTree(root: string, options?: CallOptions): Promise<void>;
+  /** Lists all declared trees in the order of their roots. */
+  trees(options?: CallOptions): Promise<Schemas['TreeList']>;
   /** Reads a lock. A lock that was never used is free. */
   lock(name: string, options?: CallOptions): Promise<Schemas['Lock']>;
   /** Lists the waiters of a lock and what blocks each of them. */
@@ -121,7 +130,7 @@ export function createPaddock(options: PaddockOptions): Paddock {
     querySerializer: { array: { style: 'form', explode: false } },
     headers,
   });
-  return { api, ...leaseCalls(api), ...setCalls(api), ...sessionCalls(api), ...readCalls(api), ...fencingCalls(api) };
+  return { api, ...leaseCalls(api), ...setCalls(api), ...sessionCalls(api), ...treeCalls(api), ...readCalls(api), ...fencingCalls(api) };
 }
 
 /** authorization returns the Authorization header for the key, if there is a key. */
@@ -137,6 +146,7 @@ function authorization({ key, headers = {} }: PaddockOptions): Record<string, st
 
 const lockParams = (name: string) => ({ path: { name: checkName('name', name) } });
 const sessionParams = (session: string) => ({ path: { session: checkName('session', session) } });
+const rootParams = (root: string) => ({ path: { root: checkName('root', root) } });
 const keyParams = (key: string) => ({ path: { key: checkName('key', key) } });
 
 function leaseCalls(api: Client<paths>): Pick<Paddock, 'acquire' | 'renew' | 'release' | 'revoke'> {
@@ -179,6 +189,17 @@ function sessionCalls(api: Client<paths>): Pick<Paddock, SessionCalls> {
       bodyOf('read', await api.GET('/v1/sessions/{session}', { ...o, params: sessionParams(ref) }), (s) => s.session === ref),
     revokeSession: async (ref, body, o) =>
       bodyOf('change', await api.POST('/v1/sessions/{session}/revoke', { ...o, params: sessionParams(ref), body }), (s) => s.session === ref),
+  };
+}
+
+function treeCalls(api: Client<paths>): Pick<Paddock, 'declareTree' | 'removeTree' | 'trees'> {
+  return {
+    declareTree: async (root, o) =>
+      bodyOf('change', await api.PUT('/v1/trees/{root}', { ...o, params: rootParams(root) }), (tree) => tree.root === root),
+    removeTree: async (root, o) =>
+      expectNoContent(await api.DELETE('/v1/trees/{root}', { ...o, params: rootParams(root) })),
+    trees: async (o) =>
+      bodyOf('read', await api.GET('/v1/trees', { ...o }), (list) => Array.isArray(list.trees)),
   };
 }
 

@@ -6,7 +6,7 @@ import type { components } from './schema.js';
  */
 export type Code = components['schemas']['Code'] | (string & {});
 
-/** A Blocker is one of several locks that cannot be granted now. */
+/** A Blocker is a lock in the way: one of several that were asked for, or one above or below in a tree. */
 export interface Blocker {
   readonly name: string;
   /** The holder of a lease in the way. Absent if only waiters are. */
@@ -43,7 +43,7 @@ export interface ErrorFields {
   readonly retryAfterMs?: number;
   /** The number of waiters that are served before you. */
   readonly waitersAhead?: number;
-  /** The locks in the way, if several were asked for. */
+  /** The locks in the way, if several were asked for, or in a tree. */
   readonly blockers?: readonly Blocker[];
   /** The circle of a deadlock: this call first; each waits for the next one, and the last one for this call. */
   readonly cycle?: readonly DeadlockStep[];

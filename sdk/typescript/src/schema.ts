@@ -1752,7 +1752,10 @@ export interface components {
             ended_at?: string;
             /** @description The reason for the revocation. */
             reason?: string;
-            /** @description The locks of a set that cannot be granted now, if the code is `lock_held`. */
+            /**
+             * @description If the code is `lock_held`: the locks of a set that cannot be granted now; in a tree the lock that is in the way,
+             *     above or below.
+             */
             blockers?: components["schemas"]["BlockedLock"][];
             /** @description The names of all locks that were acquired together, if the code is `lease_in_set`. */
             set?: string[];

@@ -97,7 +97,7 @@ type eventChecker struct {
 
 func (h *eventChecker) checkOrder(e lock.Event) error {
 	switch last := h.last; {
-	case e.Revision != last.Revision+1 && !(h.rules.InTree && e.Revision > last.Revision):
+	case e.Revision != last.Revision+1 && (!h.rules.InTree || e.Revision <= last.Revision):
 		return fmt.Errorf("the revision does not follow %d", last.Revision)
 	case last.Revision > 0 && e.Name != last.Name:
 		return fmt.Errorf("the lock is %q, but was %q before", e.Name, last.Name)

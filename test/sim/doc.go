@@ -24,6 +24,7 @@
 //     since a guard compares clocks when it is asked.
 //   - A holder whose lease expires is informed before, unless that clock steps.
 //   - Waiters whose calls meet no fault are granted the lock in the order in which they joined.
+//   - A lock in a tree excludes the one above it, which guards the same register.
 //   - Locks that are acquired together are granted, and released, in one decision.
 //   - Leases of a session end with it, and not before.
 //   - After the last fault every worker that lives is served in bounded time, also after a worker that died while it had

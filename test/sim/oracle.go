@@ -56,7 +56,7 @@ func (j *oracle) holdBegins(a *attempt, h holdStatus) {
 	for _, name := range a.locks() {
 		mode := a.modeOf(name)
 		for i, other := range j.currentHolders(name) {
-			if h.Err() == nil && (other.modeOf(name) != mode || mode == lock.Exclusive || mode == lock.Permit && i+1 >= permits) {
+			if h.Err() == nil && (other.modeOf(other.covering(name)) != mode || mode == lock.Exclusive || mode == lock.Permit && i+1 >= permits) {
 				j.report(TwoHolders, a, other, "has the lock%s while %s does", tokenText(h.Token()), other.name)
 				alone = false
 			}
@@ -74,12 +74,13 @@ func (j *oracle) holdBegins(a *attempt, h holdStatus) {
 	}
 }
 
-// currentHolders returns the attempts that would find now that they have the lock, in the order of their grants.
+// currentHolders returns the attempts that would find now that they have the lock, or one above or below it, in the
+// order of their grants.
 func (j *oracle) currentHolders(name string) []*attempt {
 	j.mu.Lock()
 	going := maps.Clone(j.current)
 	j.mu.Unlock()
-	maps.DeleteFunc(going, func(a *attempt, h holdStatus) bool { return !slices.Contains(a.locks(), name) || h.Err() != nil })
+	maps.DeleteFunc(going, func(a *attempt, h holdStatus) bool { return a.covering(name) == "" || h.Err() != nil })
 	return slices.SortedFunc(maps.Keys(going), func(a, b *attempt) int { return int(a.granted - b.granted) })
 }
 

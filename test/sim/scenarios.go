@@ -33,6 +33,9 @@ var scenarios = []scenario{
 	{lock: ledger, mode: lock.Exclusive, do: byAcquire, session: true},
 	{lock: gates, mode: lock.Permit, do: byPermit, session: true},
 	{lock: ledger, mode: lock.Exclusive, do: byDo, others: aPermit, session: true},
+	{lock: page, mode: lock.Exclusive, do: byPage},
+	{lock: page, mode: lock.Exclusive, do: byPage, others: aPermit},
+	{lock: page, mode: lock.Exclusive, do: byPage, session: true},
 }
 
 // aPermit is a permit that is acquired together with another lock.
@@ -40,6 +43,10 @@ var aPermit = []lock.Member{{Name: gates, Mode: lock.Permit, Capacity: permits}}
 
 func byDo(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error {
 	return guard.Do(ctx, locks, ledger, o, func(_ context.Context, l *guard.Lease) error { return work(l) })
+}
+
+func byPage(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error {
+	return guard.Do(ctx, locks, page, o, func(_ context.Context, l *guard.Lease) error { return work(l) })
 }
 
 func byAcquire(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error {

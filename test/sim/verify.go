@@ -11,12 +11,12 @@ import (
 
 // verify checks after the run that only events are left, and that they follow the rules.
 func (w *world) verify() {
-	for _, name := range []string{ledger, gates} {
-		if l := w.lockNow(name); l.State != lock.Free || l.Waiters != 0 {
+	for _, name := range []string{ledger, page, gates} {
+		if l := w.lockNow(name); l.State != lock.Free || len(l.Below)+l.Waiters != 0 {
 			w.oracle.reportGlobal(Leftover, "after the run the lock %s is %+v", name, l)
 		}
 		events := w.events(name)
-		if err := (verify.Rules{Capacity: permits, AllowOvertaking: true}).Check(events); err != nil {
+		if err := (verify.Rules{Capacity: permits, AllowOvertaking: true, InTree: name != gates}).Check(events); err != nil {
 			w.oracle.reportGlobal(Unsound, "%v", err)
 		}
 		w.verifyReleased(name, events)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/paddock-lock/paddock/client/guard"
@@ -78,6 +79,16 @@ func (a *attempt) locks() []string {
 		names = append(names, m.Name)
 	}
 	return names
+}
+
+// covering returns the first lock of the attempt that is the named one, or above or below it; empty if there is none.
+func (a *attempt) covering(name string) string {
+	for _, own := range a.locks() {
+		if own == name || strings.HasPrefix(own, name+":") || strings.HasPrefix(name, own+":") {
+			return own
+		}
+	}
+	return ""
 }
 
 // modeOf returns the mode in which the attempt acquires the lock.

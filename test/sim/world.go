@@ -10,9 +10,11 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// The lock that guards the register, and a semaphore that guards nothing.
+// The lock that guards the register, one below it in its tree, which guards the register as well, and a semaphore that
+// guards nothing.
 const (
 	ledger  = "ledger"
+	page    = "ledger:page"
 	gates   = "gates"
 	permits = 2
 )
@@ -49,6 +51,9 @@ type locker interface {
 func newWorld(p Plan, v Variant) *world {
 	w := &world{Trace: newTrace(), plan: p, variant: v, attempts: map[string]*attempt{}, tokenMint: tokenMint{byLease: map[lock.Token]lock.Token{}, terms: map[int]int{}}}
 	w.database = memlock.NewOn(func() time.Time { return w.clock(0) })
+	if _, err := w.database.Replica(0).DeclareTree(context.Background(), ledger); err != nil {
+		panic(err) // nothing is held
+	}
 	w.oracle = &oracle{world: w, current: map[*attempt]holdStatus{}, informed: map[leaseKey][]Interval{}}
 	w.register = &register{oracle: w.oracle, fenced: v.fenced, reads: map[lock.Token]int64{}}
 	w.locker = v.locker(w)

@@ -210,22 +210,17 @@ func (ds deciders) checkCapacity(a Acquire) error {
 
 // grant grants the locks to a, which fits.
 func (ds deciders) grant(a Acquire) []Lease {
-	members, modes, token, leases := a.members(), make([]Mode, len(ds)), Token(0), make([]Lease, len(ds))
+	members, modes, leases := a.members(), make([]Mode, len(ds)), make([]Lease, len(ds))
 	for i, m := range members {
 		modes[i] = m.Mode
 	}
-	if len(ds) > 1 {
-		token = ds.drawFor(modes)
-	}
-	set, newest := ds.set(), token
-	for _, i := range intentionsLast(modes) {
+	set := ds.set()
+	ds.grantEach(modes, func(i int, token Token) Token {
 		want := a.newLease(members[i], set)
-		if want.Token = token; want.Mode.IsIntention() {
-			want.Token = newest
-		}
+		want.Token = token
 		leases[i] = ds[i].grant(want, members[i].Capacity, 0)
-		newest = max(newest, leases[i].Token)
-	}
+		return leases[i].Token
+	})
 	return leases
 }
 

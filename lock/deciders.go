@@ -97,24 +97,37 @@ func (ds deciders) grantWaiters(l *Lease) {
 		waiters[i] = *d.readyWaiter(l)
 		modes[i] = waiters[i].Lease.Mode
 	}
-	token := ds.drawFor(modes)
-	newest := token
-	for _, i := range intentionsLast(modes) {
-		d, want := ds[i], token
-		if modes[i].IsIntention() {
-			want = newest
-		}
-		w, stays := d.grantWaiter(waiters[i], want)
+	ds.grantEach(modes, func(i int, token Token) Token {
+		d := ds[i]
+		w, stays := d.grantWaiter(waiters[i], token)
 		if stays {
 			d.replaceWaiter(*w)
 		} else {
 			d.removeWaiter(w.Lease.ID)
 		}
 		d.freed = true
-		newest = max(newest, d.record.Token)
-	}
+		granted, _ := d.lease(w.Lease.ID)
+		return granted.Token
+	})
 	for _, d := range ds {
 		d.promote()
+	}
+}
+
+// grantEach grants a lease at each lock, in these modes. grant gets the token for it, zero to draw one, and returns the
+// token that the lease has. Intentions come last, since they have the greatest token of what they stand for.
+func (ds deciders) grantEach(modes []Mode, grant func(i int, token Token) Token) {
+	token := Token(0)
+	if len(ds) > 1 {
+		token = ds.drawFor(modes)
+	}
+	newest := token
+	for _, i := range intentionsLast(modes) {
+		give := token
+		if modes[i].IsIntention() {
+			give = newest
+		}
+		newest = max(newest, grant(i, give))
 	}
 }
 

@@ -109,7 +109,7 @@ func genuine(e lock.Event) []byte { return`},
 	{name: "deadlocks are not broken", file: "store/internal/waiters/deadlock.go", mode: inCircles,
 		from: "\tif len(names) == 0 {\n", to: "\tif MUTATED || len(names) == 0 {\n"},
 	{name: "a set is granted in part", file: "lock/acquire.go", from: "\t\tleases[i] = ds[i].grant(want, members[i].Capacity, 0)\n",
-		to: "\t\tif MUTATED && i > 0 {\n\t\t\tleases[i] = want.begunAt(ds[i].now)\n\t\t\tcontinue\n\t\t}\n" +
+		to: "\t\tif MUTATED && i > 0 {\n\t\t\tleases[i] = want.begunAt(ds[i].now)\n\t\t\treturn token\n\t\t}\n" +
 			"\t\tleases[i] = ds[i].grant(want, members[i].Capacity, 0)\n"},
 	{name: "a set waits while it holds a lock", file: "lock/queue.go", from: "\tcase w.Lease.Set == nil:\n",
 		to: "\tcase w.Lease.Set == nil || MUTATED && w.WaitUntil.After(d.now.Add(1)):\n"},

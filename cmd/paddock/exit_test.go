@@ -15,7 +15,7 @@ func TestEachErrorCodeHasItsExitCode(t *testing.T) {
 		lock.ErrInvalid: exitUsage, lock.ErrHeld: exitNotAcquired, lock.ErrLeaseLost: exitLeaseLost,
 		lock.ErrLeaseIDInUse: exitUsage, lock.ErrLeaseInSet: exitUsage,
 		lock.ErrSessionLost: exitLeaseLost, lock.ErrSessionIDInUse: exitUsage, lock.ErrTooManyLeases: exitNotAcquired,
-		lock.ErrDeadlock:         exitNotAcquired,
+		lock.ErrDeadlock: exitNotAcquired, lock.ErrTreeBusy: exitNotAcquired, lock.ErrTreeOverlaps: exitUsage,
 		lock.ErrCapacityMismatch: exitUsage, lock.ErrTooManyWaiters: exitNotAcquired, lock.ErrTokenMismatch: exitFailed,
 		lock.ErrStaleToken: exitFailed, lock.ErrUnknownToken: exitFailed, lock.ErrVersionMismatch: exitFailed,
 		lock.ErrNotFound:   exitFailed,

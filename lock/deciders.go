@@ -224,16 +224,6 @@ func (ds deciders) finishWithLeases(leases []Lease, replay bool) Decision {
 	return out
 }
 
-// LeasesAsked returns those of the leases of a set that the caller has asked for, without intentions: the first, and all
-// if there are several.
-func LeasesAsked(leases []Lease) (first Lease, members []Lease) {
-	asked := slices.DeleteFunc(slices.Clone(leases), func(l Lease) bool { return l.Mode.IsIntention() })
-	if len(asked) > 1 {
-		members = asked
-	}
-	return asked[0], members
-}
-
 // of returns the decider of the lock.
 func (ds deciders) of(name string) *decider {
 	return ds[slices.IndexFunc(ds, func(d *decider) bool { return d.record.Name == name })]

@@ -269,6 +269,16 @@ func (l *Lease) Asked() []string {
 	return []string{l.Name}
 }
 
+// LeasesAsked returns those of the leases of a set that the caller has asked for, without intentions: the first, and all
+// if there are several.
+func LeasesAsked(leases []Lease) (first Lease, members []Lease) {
+	asked := slices.DeleteFunc(slices.Clone(leases), func(l Lease) bool { return l.Mode.IsIntention() })
+	if len(asked) > 1 {
+		members = asked
+	}
+	return asked[0], members
+}
+
 // together returns the locks that the lease was asked for together with, its own included; nil if that is the only one.
 func (l *Lease) together() []string {
 	if asked := l.Asked(); len(asked) > 1 {

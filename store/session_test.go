@@ -153,17 +153,14 @@ func mustAcquireMany(t *testing.T, s lock.Service, g lock.SessionGrant, prefix s
 		for i := range items {
 			items[i] = inSession(fmt.Sprint(prefix, first+i), g)
 		}
-		for len(items) > 0 { // a busy machine may not answer all in time
-			var again []lock.Command
+		for again := []lock.Command(nil); len(items) > 0; items, again = again, nil { // a busy machine may not answer all in time
 			for i, r := range s.Batch(t.Context(), items) {
-				switch {
-				case errors.Is(r.Err, lock.ErrUnavailable) || errors.Is(r.Err, lock.ErrUnknownOutcome):
+				if errors.Is(r.Err, lock.ErrUnavailable) || errors.Is(r.Err, lock.ErrUnknownOutcome) {
 					again = append(again, items[i])
-				case r.Err != nil:
+				} else if r.Err != nil {
 					t.Fatal(r.Err)
 				}
 			}
-			items = again
 		}
 	}
 }

@@ -177,7 +177,7 @@ func queueBegins(s *fixture) {
 	}
 	s.must(s.release(g))
 	if g := third.mustBeGranted(); !isNear(g.ExpiresAt, g.AcquiredAt.Add(ttl)) {
-		s.Errorf("the lease ends %v after its grant, want %v", g.ExpiresAt.Sub(g.AcquiredAt), shortTTL)
+		s.Errorf("the lease ends %v after its grant, want %v", g.ExpiresAt.Sub(g.AcquiredAt), ttl)
 	}
 }
 

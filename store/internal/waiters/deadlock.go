@@ -18,8 +18,10 @@ const (
 	suspiciousAfter = time.Second
 	// lookInterval is the mean time between two looks for deadlocks, while a call waits that long.
 	lookInterval = 500 * time.Millisecond
-	// lookShare is how much longer than a look the time after it is, at least; see restAfter.
+	// lookShare is how much longer than a look the time after it is, at least, but for maxLookRest; see restAfter.
 	lookShare = 20
+	// maxLookRest is the greatest mean time between two looks: while they take long, waiting calls do, too.
+	maxLookRest = time.Second
 	// maxPairs bounds the pairs of locks of one look, and maxSuspects the locks that it reads.
 	maxPairs    = 10_000
 	maxSuspects = 1000
@@ -43,7 +45,7 @@ func (r *Registry) lookForDeadlocks() {
 // restAfter returns the mean time between two looks, of which the last ones took so long. The shorter one counts: a look
 // that waited for a connection once says nothing about the cost of the next one.
 func restAfter(before, took time.Duration) time.Duration {
-	return max(lookInterval, lookShare*min(before, took))
+	return min(max(lookInterval, lookShare*min(before, took)), maxLookRest)
 }
 
 // tellVictims looks once.

@@ -31,15 +31,15 @@ func TestOnlyLongWaitsAreSuspicious(t *testing.T) {
 	}
 }
 
-// TestOneSlowLookDelaysNoOther, but two do.
-func TestOneSlowLookDelaysNoOther(t *testing.T) {
+// TestSlowLooksDelayOthersForASecondAtMost, and a single one not at all.
+func TestSlowLooksDelayOthersForASecondAtMost(t *testing.T) {
 	t.Parallel()
 	for looks, want := range map[[2]time.Duration]time.Duration{
 		{0, time.Minute}:                                 lookInterval,
 		{time.Millisecond, time.Second}:                  lookInterval,
 		{time.Second, time.Millisecond}:                  lookInterval,
-		{100 * time.Millisecond, time.Second}:            2 * time.Second,
-		{300 * time.Millisecond, 200 * time.Millisecond}: 4 * time.Second,
+		{40 * time.Millisecond, time.Second}:             800 * time.Millisecond,
+		{300 * time.Millisecond, 200 * time.Millisecond}: maxLookRest,
 	} {
 		if got := restAfter(looks[0], looks[1]); got != want {
 			t.Errorf("after looks of %v, the rest is %v, want %v", looks, got, want)

@@ -7,7 +7,7 @@ create table paddock.trees (
 );
 comment on table paddock.trees is 'The roots of the declared trees, one row each.';
 
--- A decision is written only if the trees are those that it was made for: this counts their changes in the epoch.
+-- This counts the changes of the trees in the epoch. A decision is written only if there was none since it was made.
 alter table paddock.epochs add column trees bigint not null default 0;
 comment on column paddock.epochs.trees is 'How often paddock.trees was changed in this epoch.';
 

@@ -86,7 +86,7 @@ var (
 	// ErrShort is returned when the newest epoch was started without knowledge of the longest lease, which the
 	// database has lost and this process remembers: Recover extends the pause.
 	ErrShort = errors.New("the newest epoch records shorter leases than were granted")
-	// ErrTrees is returned when the trees are not those that this process knows: Recover reads them.
+	// ErrTrees is returned when the trees have changed since this process read them: Recover reads them again.
 	ErrTrees = errors.New("the trees have changed")
 	// errNoEpoch is returned when the table was emptied by hand.
 	errNoEpoch = errors.New("the table paddock.epochs is empty; restore its newest row, or migrate down and up")

@@ -21,7 +21,7 @@ var (
 	sqlCountTrees  = database.Statement(files, "count_trees")
 )
 
-// treesTimeout is how long a change of the trees waits for the decisions in flight, and those that come wait for it.
+// treesTimeout bounds how long a change of the trees waits for decisions in flight. Later decisions wait for the change.
 const treesTimeout = 2 * time.Second
 
 // Trees are the trees, as they were after some number of changes in an epoch.
@@ -37,7 +37,7 @@ type Trees struct {
 // Of reports whether these are the trees of the epoch as it was read.
 func (t *Trees) Of(e Epoch) bool { return t != nil && t.epoch == e.Number && t.changes == e.Trees }
 
-// isNewer reports whether t was read after a change that o was read before.
+// isNewer reports whether t has a change that o lacks.
 func (t *Trees) isNewer(o *Trees) bool {
 	return o == nil || t.epoch > o.epoch || t.epoch == o.epoch && t.changes > o.changes
 }

@@ -5,8 +5,8 @@
 --
 -- $1 is the instant of the latest decision, $2 the last one at which they may be written; $3 the start of the server,
 -- and $4 to $6 the epoch, its pause and its longest lease, that they were made on; $7 the key of the mark; $8 the
--- number of changes, and $9 the trees of the epoch. The other parameters are the rows of endings, writes, drops, saves, entries and refs, an array
--- for each column; or the columns of the only row. ord is the number of a change, from 1 on.
+-- number of changes, and $9 the trees of the epoch. The other parameters are the rows of endings, writes, drops, saves,
+-- entries and refs, an array for each column; or the columns of the only row. ord is the number of a change, from 1 on.
 --
 -- If $2 is infinite, the rows are locked. If some changes belong together, either all are written or none:
 -- decided_too_late undoes the statement. With a single change there is nothing to select, which saves a fourth of the

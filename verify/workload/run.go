@@ -47,7 +47,8 @@ func Run(ctx context.Context, rec *verify.Recorder, o Options) (Stats, error) {
 		defer time.AfterFunc(o.For, func() { r.end(errDone) }).Stop()
 	}
 	clients := make([]*client, o.Clients)
-	if err := r.declareTree(); err != nil {
+	var stats Stats
+	if err := r.declareTree(&stats); err != nil {
 		return Stats{}, err
 	}
 	var wg sync.WaitGroup
@@ -57,7 +58,7 @@ func Run(ctx context.Context, rec *verify.Recorder, o Options) (Stats, error) {
 		wg.Go(clients[i].takeTurns)
 	}
 	wg.Wait()
-	stats := Stats{Took: time.Since(began)}
+	stats.Took = time.Since(began)
 	a.stopAtEnd()
 	for _, c := range clients {
 		stats.add(c.stats)
@@ -78,8 +79,8 @@ func (r *run) client(number int, rec *verify.Recorder) *client {
 	return c
 }
 
-// declareTree declares the tree of the run, on behalf of an operator.
-func (r *run) declareTree() error {
+// declareTree declares the tree of the run, on behalf of an operator, and counts its calls.
+func (r *run) declareTree(stats *Stats) error {
 	if !r.Tree {
 		return nil
 	}
@@ -88,6 +89,7 @@ func (r *run) declareTree() error {
 	for {
 		s := r.Services[0]
 		_, err := r.rec.Client(s.Via, s.Locks).DeclareTree(ctx, rootOf(r.Prefix))
+		stats.count(verify.DeclareTree, err)
 		switch {
 		case err == nil:
 			return nil

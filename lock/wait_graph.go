@@ -232,7 +232,7 @@ func (g *waitGraph) deadlocks() (all []Deadlock) {
 	return all
 }
 
-// locksOf returns these locks and those that the calls wait for.
+// locksOf returns the given locks and those that the calls wait for, sorted, each once.
 func locksOf(calls []*stuckCall, locks []string) []string {
 	for _, c := range calls {
 		locks = append(locks, c.set...)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/paddock-lock/paddock/client/guard"
@@ -41,9 +42,10 @@ func code(err error) string {
 	return word
 }
 
-// expect checks what was written down, without repetitions, and clears it.
+// expect checks what was written down, without repetitions, and clears it. A lease is done before its observer is told.
 func (r *record) expect(s *fixture, want ...string) {
 	s.Helper()
+	synctest.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var got []string

@@ -1,4 +1,4 @@
--- The leases and the places of the session $1, at most $2, intentions apart. A grant that is not claimed yet is a lease.
+-- The leases and the places of the session $1, at most $2, intentions (modes above 3) apart. A grant that is not claimed yet is a lease.
 select name, mode, slot, token, place
 from (
     select name, mode, 0 as slot, token, 0::bigint as place

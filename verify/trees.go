@@ -82,12 +82,20 @@ func other(t, a, b *lockHistory) *lockHistory {
 	return a
 }
 
-// intervals returns the intervals of the leases about which something is proven.
+// intervals returns the intervals of the leases about which something is proven. An end by time alone is found, and has
+// its event, when the lock itself is decided on. A decision on a lock above may have found it before. So of such a lease
+// only what an answer promised is proven.
 func (t *lockHistory) intervals() (all []leaseInterval) {
 	for _, l := range t.leases {
-		if s, ok := t.interval(l); ok {
-			all = append(all, s)
+		s, ok := t.interval(l)
+		if !ok {
+			continue
 		}
+		if l.ended != nil && endedByTime(l.ended) {
+			promised, _ := l.promisedEnd()
+			s.to = earlier(s.to, later(s.from, promised))
+		}
+		all = append(all, s)
 	}
 	return all
 }

@@ -1,6 +1,7 @@
 package verify_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -65,4 +66,27 @@ func TestLeasesAboveAndBelowEachOtherAreFound(t *testing.T) {
 			e.ID, e.At = last.ID+1, last.At.Add(time.Second)
 		}, `although "ned" waited for play:tree:a`},
 	})
+}
+
+// TestALeaseBelowMayEndBeforeItsEvent: the keeper may find a lease at a leaf expired long after a decision about the
+// branch did. If no answer said when it would end, it may have ended at once.
+func TestALeaseBelowMayEndBeforeItsEvent(t *testing.T) {
+	t.Parallel()
+	for _, answered := range []bool{false, true} {
+		h := copyOf(recordCorrect(t))
+		s := editable{t, &h}
+		ended, next := s.eventOn(leaf, lock.Released, "max"), s.eventOn(branch, lock.Granted, "ned")
+		ended.Kind, ended.At = lock.Expired, next.At.Add(time.Second)
+		if answered {
+			s.grant(verify.Acquire, "max", 0, func(g *lock.Grant) { g.ExpiresAt = ended.At })
+		} else {
+			refuse(s.call(verify.Acquire, "max", 0), lock.Error{Code: lock.ErrUnknownOutcome})
+		}
+		r := h.Check(verify.CheckOptions{})
+		for _, check := range r.Checks {
+			if check.Name == byTrees && answered != strings.Contains(text(t, r), `"ned" was granted play:tree:a at`) {
+				t.Errorf("answered: %v\n%s", answered, text(t, r))
+			}
+		}
+	}
 }

@@ -67,7 +67,7 @@ func (p *disturbance) lockRows(ctx context.Context) (err error) {
 func (p *disturbance) readLocks(ctx context.Context) error {
 	s := p.services[rand.IntN(len(p.services))]
 	locks := p.rec.Client(s.Via, s.Locks)
-	for sleepFor(ctx, time.Millisecond) {
+	for sleepFor(ctx, 5*time.Millisecond) {
 		if _, err := locks.Lock(ctx, p.anyName()); err != nil {
 			return unlessDone(ctx, err)
 		}

@@ -17,6 +17,7 @@ type mutant struct {
 	file     string // from the root of the module
 	from, to string
 	mode     mode // how it is used
+	rare     bool // only a few rounds show it: it is looked for in the long form
 }
 
 // mutants are the builds that the checker must find. Each quotes a text of the product that must occur exactly
@@ -29,7 +30,7 @@ var mutants = []mutant{
 	{name: "events are committed without a mark", file: "store/internal/row/sql/swap.sql",
 		from: "pg_advisory_xact_lock_shared($7::bigint | case when is_called then last_value else 0 end)",
 		to:   "($7::bigint | case when is_called then last_value else 0 end)"},
-	{name: "a renewal revives an expired lease", file: "lock/renew_release.go",
+	{name: "a renewal revives an expired lease", rare: true, file: "lock/renew_release.go",
 		from: "func (r Renew) Apply(v View) Decision {\n\tds := newDeciders(v)\n",
 		to: `func (r Renew) Apply(v View) Decision {
 	ds := newDeciders(v)
@@ -39,7 +40,7 @@ var mutants = []mutant{
 		}
 	}
 `},
-	{name: "promotion ignores readers", file: "lock/queue.go",
+	{name: "promotion ignores readers", rare: true, file: "lock/queue.go",
 		from: "!d.record.isCompatible(w.Lease.Mode, w.Capacity)",
 		to:   "!d.record.isCompatible(w.Lease.Mode, w.Capacity) && (!MUTATED || d.record.Leases[0].Mode != Shared)"},
 	{name: "commits are not durable", file: "store/internal/database/sql/settings.sql", mode: crashed,
@@ -90,21 +91,21 @@ func genuine(e lock.Event) []byte { return`},
 		q.Cursor = cmp.Or(ValueOf(p.LastEventID), q.Cursor)
 	}
 `},
-	{name: "the epoch check ignores tokens and events", file: "store/internal/epoch/epoch.go", mode: restored,
+	{name: "the epoch check ignores tokens and events", rare: true, file: "store/internal/epoch/epoch.go", mode: restored,
 		from: "case e.LastToken < k.token, e.Number == k.number && BatchOf(e.LastEvent) < BatchOf(k.event):",
 		to:   "case !MUTATED && (e.LastToken < k.token || e.Number == k.number && BatchOf(e.LastEvent) < BatchOf(k.event)):"},
-	{name: "a revocation skips the grace", file: "lock/revoke.go", from: "case r.SkipGrace || d.isUndelivered(l)",
+	{name: "a revocation skips the grace", rare: true, file: "lock/revoke.go", from: "case r.SkipGrace || d.isUndelivered(l)",
 		to: "case MUTATED || r.SkipGrace || d.isUndelivered(l)"},
 	{name: "places of dead replicas count", file: "lock/queue.go", mode: replicaLost,
 		from: "d.attached(w) || d.view.Now.Before(w.AliveUntil.Add(PlaceRetention))",
 		to:   "MUTATED && w.Place > 0 || d.attached(w) || d.view.Now.Before(w.AliveUntil.Add(PlaceRetention))"},
 	{name: "an expiry forgets the grace", file: "lock/lease.go", from: "\tend := l.ExpiresAt.Add(l.Grace)\n",
 		to: "\tend := l.ExpiresAt.Add(l.Grace)\n\tif MUTATED {\n\t\tend = l.ExpiresAt\n\t}\n"},
-	{name: "a lease outlives its session", file: "lock/lease.go", from: "= s.TTL, s.Grace, s.ExpiresAt\n",
+	{name: "a lease outlives its session", rare: true, file: "lock/lease.go", from: "= s.TTL, s.Grace, s.ExpiresAt\n",
 		to: "= s.TTL, s.Grace, s.ExpiresAt\n\t\tif MUTATED {\n\t\t\tl.ExpiresAt = s.ExpiresAt.Add(time.Minute)\n\t\t}\n"},
 	{name: "a session is renewed after its end", file: "lock/session.go", from: "case s.Ended != 0 || s.IsOver(now):",
 		to: "case !MUTATED && (s.Ended != 0 || s.IsOver(now)):"},
-	{name: "a heartbeat is answered but not written", file: "store/internal/sessions/keeper.go",
+	{name: "a heartbeat is answered but not written", rare: true, file: "store/internal/sessions/keeper.go",
 		from: "\t\t} else {\n\t\t\trow.QueueSaveSession(", to: "\t\t} else if !MUTATED || after.Ended != 0 {\n\t\t\trow.QueueSaveSession("},
 	{name: "deadlocks are not broken", file: "store/internal/waiters/deadlock.go", mode: inCircles,
 		from: "\tif len(names) == 0 {\n", to: "\tif MUTATED || len(names) == 0 {\n"},
@@ -116,11 +117,11 @@ func genuine(e lock.Event) []byte { return`},
 	{name: "a set is overtaken by the waiters behind it", file: "lock/queue.go", mode: neverCancelled,
 		from: "\t\td.ready = append(d.ready, w)\n",
 		to:   "\t\tif d.ready = append(d.ready, w); MUTATED {\n\t\t\treturn w, true\n\t\t}\n"},
-	{name: "a renewal of a set is written at one lock", file: "lock/renew_release.go", from: "\td.replaceLease(l)\n\tif updates {\n",
+	{name: "a renewal of a set is written at one lock", rare: true, file: "lock/renew_release.go", from: "\td.replaceLease(l)\n\tif updates {\n",
 		to: "\tif !MUTATED || l.Set == nil || d.record.Name == l.Set[0] {\n\t\td.replaceLease(l)\n\t}\n\tif updates {\n"},
-	{name: "a release of a set ends one lease", file: "lock/renew_release.go", from: "\t\tasked := r.Asked == nil ||",
+	{name: "a release of a set ends one lease", rare: true, file: "lock/renew_release.go", from: "\t\tasked := r.Asked == nil ||",
 		to: "\t\tif MUTATED && d != ds[0] {\n\t\t\tcontinue\n\t\t}\n\t\tasked := r.Asked == nil ||"},
-	{name: "a revocation ends one lease of a set", file: "lock/revoke.go", from: "if i := d.index(l.ID); i >= 0 && slices.Equal(",
+	{name: "a revocation ends one lease of a set", rare: true, file: "lock/revoke.go", from: "if i := d.index(l.ID); i >= 0 && slices.Equal(",
 		to: "if i := d.index(l.ID); i >= 0 && (!MUTATED || d.record.Name == r.Name) && slices.Equal("},
 	{name: "an acquire in a tree asks for nothing above", file: "lock/tree.go", mode: inTrees,
 		from: "\t\tfor _, above := range path[:max(len(path)-1, 0)] {\n",
@@ -148,6 +149,9 @@ func TestCheckerFindsMutants(t *testing.T) {
 	t.Parallel()
 	a := newTrialPool(t)
 	for _, m := range mutants {
+		if m.rare && !*flagLong {
+			continue
+		}
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			x := a.trial(t, m.build(t), m.mode)

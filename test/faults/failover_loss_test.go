@@ -63,9 +63,13 @@ func (s *clusterHarness) runLoss(l loss) (o lossResult) {
 	var all sync.WaitGroup
 	for _, b := range kept {
 		all.Go(func() {
-			if g, err := s.renew(b); err != nil || g.Token != b.Token {
-				mu.Lock()
-				defer mu.Unlock()
+			g, err := s.renew(b)
+			mu.Lock()
+			defer mu.Unlock()
+			switch late := time.Since(struck) - keptTTL*3/4; {
+			case late > 0 && errors.Is(err, lock.ErrLeaseLost): // renewWhile may not have renewed it later
+				s.t.Logf("%s was renewed %v too late: the machine is busy", b.name, late)
+			case err != nil || g.Token != b.Token:
 				o.violated("%s was not lost but cannot be renewed: token %d, %v", b.name, g.Token, err)
 			}
 		})

@@ -196,7 +196,7 @@ func TestALeaseThatEndsWhileItsRowIsLockedIsNotRenewed(t *testing.T) {
 }
 
 // TestAGrantIsDecidedAgainIfItsLeaseEndedMeanwhile: its caller gets one that has just begun. If the machine stands still
-// for seconds, the call is told to retry.
+// for seconds, the answer is to retry.
 func TestAGrantIsDecidedAgainIfItsLeaseEndedMeanwhile(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

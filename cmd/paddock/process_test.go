@@ -9,25 +9,16 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 )
 
-// A process is paddock in its own process, to be killed and signalled.
+// A process is paddock in its own process, to be killed and signalled. It is this test binary, so that the race
+// detector covers it.
 type process struct{ *proctest.Process }
 
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{proctest.New(exec.Command(executable(t), args...))}
+	p := &process{proctest.New(exec.Command(self(t), args...))}
 	p.Cmd.Env = append(os.Environ(), actAsPaddock+"=1")
 	p.Start(t)
 	return p
-}
-
-// executable returns the path of the program that tests start: PADDOCK_BIN, or this test binary, so that a race detector
-// in it covers the processes, which then start in four times the time.
-func executable(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv("PADDOCK_BIN"); path != "" {
-		return path
-	}
-	return self(t)
 }
 
 // self returns the path of this test binary.

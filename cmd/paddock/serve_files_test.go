@@ -36,7 +36,7 @@ func TestServeWarnsOfALowOpenFileLimit(t *testing.T) {
 // startWithFileLimit starts paddock with that limit of open files.
 func startWithFileLimit(t *testing.T, limit int, args ...string) *process {
 	t.Helper()
-	limited := []string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$@"`, limit), "sh", executable(t)}
+	limited := []string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$@"`, limit), "sh", self(t)}
 	p := &process{proctest.New(exec.Command("sh", append(limited, args...)...))}
 	p.Cmd.Env = append(os.Environ(), actAsPaddock+"=1")
 	p.Start(t)

@@ -110,7 +110,7 @@ func attribute(s *traces.Span, key string) string {
 // serveTraced starts paddock serve with the variables of OpenTelemetry.
 func serveTraced(t *testing.T, env ...string) (*process, string) {
 	t.Helper()
-	p := &process{proctest.New(exec.Command(executable(t), "serve", "--listen", "127.0.0.1:0", "--database-url", pgtest.URL(t)))}
+	p := &process{proctest.New(exec.Command(self(t), "serve", "--listen", "127.0.0.1:0", "--database-url", pgtest.URL(t)))}
 	p.Cmd.Env = append(append(os.Environ(), actAsPaddock+"=1", "PADDOCK_LOG_LEVEL=debug"), env...)
 	p.Start(t)
 	return p, "http://" + p.Stderr.Await(t, `"msg":"listening","address":"([^"]+)"`)

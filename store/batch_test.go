@@ -16,28 +16,45 @@ import (
 func TestABatchIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	for _, workers := range []int{1, 4} {
-		url := pgtest.URL(t)
-		s := openWith(t, url, store.Options{BatchWorkers: workers})
-		acquires, releases := make([]lock.Command, lock.MaxBatch), make([]lock.Command, lock.MaxBatch)
-		for i := range acquires {
-			a := acquire(fmt.Sprintf("jobs:%d", i))
-			acquires[i], releases[i] = a, lock.Release{Name: a.Name, LeaseID: a.LeaseID}
-		}
-		outside := connect(t, url)
-		for batch, items := range [][]lock.Command{acquires, releases} {
-			for i, r := range s.Batch(t.Context(), items) {
-				if r.Err != nil {
-					t.Fatalf("item %d: %v", i, r.Err)
-				}
-			}
-			if n := number(t, outside, "select count(distinct xmin::text) from paddock.records"); n != int64(workers) {
-				t.Errorf("with %d workers, batch %d took %d transactions", workers, batch, n)
-			}
-			if n := number(t, outside, "select count(*) from paddock.event_batches"); n != int64((batch+1)*workers) {
-				t.Errorf("with %d workers, there are %d rows of events after batch %d", workers, n, batch)
+		attempts := 1
+		for !batchesAreOneTransaction(t, workers) {
+			if attempts++; attempts > 5 {
+				t.Fatal("the database did not answer in time, five times")
 			}
 		}
 	}
+}
+
+// batchesAreOneTransaction checks it with a new database. It returns false if the database did not answer in time: on a
+// machine that is busy for seconds, a batch is then decided in several parts.
+func batchesAreOneTransaction(t *testing.T, workers int) bool {
+	t.Helper()
+	url := pgtest.URL(t)
+	s := openWith(t, url, store.Options{BatchWorkers: workers})
+	acquires, releases := make([]lock.Command, lock.MaxBatch), make([]lock.Command, lock.MaxBatch)
+	for i := range acquires {
+		a := acquire(fmt.Sprintf("jobs:%d", i))
+		acquires[i], releases[i] = a, lock.Release{Name: a.Name, LeaseID: a.LeaseID}
+	}
+	outside := connect(t, url)
+	for batch, items := range [][]lock.Command{acquires, releases} {
+		for i, r := range s.Batch(t.Context(), items) {
+			switch {
+			case errors.Is(r.Err, lock.ErrUnavailable):
+				t.Logf("item %d: %v", i, r.Err)
+				return false
+			case r.Err != nil:
+				t.Fatalf("item %d: %v", i, r.Err)
+			}
+		}
+		if n := number(t, outside, "select count(distinct xmin::text) from paddock.records"); n != int64(workers) {
+			t.Errorf("with %d workers, batch %d took %d transactions", workers, batch, n)
+		}
+		if n := number(t, outside, "select count(*) from paddock.event_batches"); n != int64((batch+1)*workers) {
+			t.Errorf("with %d workers, there are %d rows of events after batch %d", workers, n, batch)
+		}
+	}
+	return true
 }
 
 // TestOneStuckItemIsItsOwn: the row of one name is kept locked outside. The other

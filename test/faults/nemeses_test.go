@@ -154,10 +154,9 @@ func delays(r *rand.Rand) []toxic {
 }
 
 func pieces(r *rand.Rand) []toxic {
-	// The delay is in microseconds, the rate in kilobytes a second.
-	slices := map[string]int{"average_size": 16 + r.IntN(200), "size_variation": 8, "delay": r.IntN(300)}
-	narrow := map[string]int{"rate": 50 + r.IntN(150)}
-	return []toxic{{"slicer", requests, slices}, {"slicer", answers, slices}, {"bandwidth", answers, narrow}}
+	slices := map[string]int{"average_size": 16 + r.IntN(200)}
+	narrow := map[string]int{"rate": 50 + r.IntN(150)} // in kilobytes a second
+	return []toxic{{sliced, requests, slices}, {sliced, answers, slices}, {"bandwidth", answers, narrow}}
 }
 
 // drops drops all data in these directions. The connections stay open, and are closed when it is undone.

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
@@ -57,8 +60,20 @@ type toxic struct {
 	attributes map[string]int
 }
 
+// sliced is a toxic that the relay implements. The slicer of toxiproxy may wait forever if a connection ends while it is
+// removed. average_size is in bytes.
+const sliced = "sliced"
+
 // addToxic adds the toxic to the proxy; the undoFunc removes it.
 func (l *proxy) addToxic(x toxic) (undoFunc, error) {
+	if x.kind == sliced {
+		size := &l.requests
+		if x.direction == answers {
+			size = &l.answers
+		}
+		size.Store(int64(x.attributes["average_size"]))
+		return func(context.Context) error { size.Store(0); return nil }, nil
+	}
 	name := x.kind + " of " + string(x.direction)
 	described, err := json.Marshal(map[string]any{
 		"name": name, "type": x.kind, "stream": string(x.direction), "toxicity": 1, "attributes": x.attributes,
@@ -78,6 +93,8 @@ type relay struct {
 	address  string // host:port
 	listener net.Listener
 	all      sync.WaitGroup
+	requests atomic.Int64 // average size of the pieces, in bytes; zero: as they come
+	answers  atomic.Int64
 
 	mu      sync.Mutex
 	network string
@@ -129,8 +146,8 @@ func (e *relay) forward(near net.Conn) {
 		return
 	}
 	var halves sync.WaitGroup
-	halves.Go(func() { e.copy(far, near) })
-	halves.Go(func() { e.copy(near, far) })
+	halves.Go(func() { e.copy(far, near, &e.requests) })
+	halves.Go(func() { e.copy(near, far, &e.answers) })
 	halves.Wait()
 }
 
@@ -146,10 +163,29 @@ func (e *relay) track(near, far net.Conn) bool {
 }
 
 // copy copies until either side ends, and closes both.
-func (e *relay) copy(to, from net.Conn) {
-	_, _ = io.Copy(to, from) // the reason does not matter
+func (e *relay) copy(to, from net.Conn, size *atomic.Int64) {
+	_, _ = io.Copy(slicer{to, size}, from) // the reason does not matter
 	e.closeConn(to)
 	e.closeConn(from)
+}
+
+// A slicer writes pieces of random size, with a pause of up to 0.3 ms before each, unless their average size is zero.
+type slicer struct {
+	to   io.Writer
+	size *atomic.Int64
+}
+
+func (s slicer) Write(b []byte) (written int, err error) {
+	for len(b) > 0 && err == nil {
+		n := len(b)
+		if average := int(s.size.Load()); average > 0 {
+			n = min(n, 1+rand.IntN(2*average))
+			time.Sleep(rand.N(300 * time.Microsecond))
+		}
+		n, err = s.to.Write(b[:n])
+		written, b = written+n, b[n:]
+	}
+	return written, err
 }
 
 func (e *relay) closeConn(c net.Conn) {

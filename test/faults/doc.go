@@ -71,7 +71,7 @@
 //
 // # Short and long form
 //
-//	go test -C test ./faults -parallel 4
+//	go test -C test ./faults -parallel 6
 //	make soak
 //
 // The first is the short form, which CI runs for every change, in about three minutes. It injects each kind of fault

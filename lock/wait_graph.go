@@ -232,7 +232,7 @@ func (g *waitGraph) deadlocks() (all []Deadlock) {
 	return all
 }
 
-// locksOf returns the given locks and those that the calls wait for, sorted, each once.
+// locksOf adds the locks that the calls wait for to locks, and returns all of them in order, without duplicates.
 func locksOf(calls []*stuckCall, locks []string) []string {
 	for _, c := range calls {
 		locks = append(locks, c.set...)

@@ -1,7 +1,6 @@
 package verify_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -82,11 +81,12 @@ func TestALeaseBelowMayEndBeforeItsEvent(t *testing.T) {
 		} else {
 			refuse(s.call(verify.Acquire, "max", 0), lock.Error{Code: lock.ErrUnknownOutcome})
 		}
-		r := h.Check(verify.CheckOptions{})
+		r, found := h.Check(verify.CheckOptions{}), false
 		for _, check := range r.Checks {
-			if check.Name == byTrees && answered != strings.Contains(text(t, r), `"ned" was granted play:tree:a at`) {
-				t.Errorf("answered: %v\n%s", answered, text(t, r))
-			}
+			found = found || check.Name == byTrees && len(check.Violations) > 0
+		}
+		if found != answered {
+			t.Errorf("answered: %v, found: %v\n%s", answered, found, text(t, r))
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (s *clusterHarness) runLoss(l loss) (o lossResult) {
 			mu.Lock()
 			defer mu.Unlock()
 			switch late := time.Since(struck) - keptTTL*3/4; {
-			case late > 0 && errors.Is(err, lock.ErrLeaseLost): // renewWhile may not have renewed it later
+			case late > 0 && errors.Is(err, lock.ErrLeaseLost): // its last renewal was too long ago
 				s.t.Logf("%s was renewed %v too late: the machine is busy", b.name, late)
 			case err != nil || g.Token != b.Token:
 				o.violated("%s was not lost but cannot be renewed: token %d, %v", b.name, g.Token, err)

@@ -30,7 +30,7 @@ var mutants = []mutant{
 	{name: "events are committed without a mark", file: "store/internal/row/sql/swap.sql",
 		from: "pg_advisory_xact_lock_shared($7::bigint | case when is_called then last_value else 0 end)",
 		to:   "($7::bigint | case when is_called then last_value else 0 end)"},
-	{name: "a renewal revives an expired lease", rare: true, file: "lock/renew_release.go",
+	{name: "a renewal revives an expired lease", file: "lock/renew_release.go",
 		from: "func (r Renew) Apply(v View) Decision {\n\tds := newDeciders(v)\n",
 		to: `func (r Renew) Apply(v View) Decision {
 	ds := newDeciders(v)
@@ -117,7 +117,7 @@ func genuine(e lock.Event) []byte { return`},
 	{name: "a set is overtaken by the waiters behind it", file: "lock/queue.go", mode: neverCancelled,
 		from: "\t\td.ready = append(d.ready, w)\n",
 		to:   "\t\tif d.ready = append(d.ready, w); MUTATED {\n\t\t\treturn w, true\n\t\t}\n"},
-	{name: "a renewal of a set is written at one lock", rare: true, file: "lock/renew_release.go", from: "\td.replaceLease(l)\n\tif updates {\n",
+	{name: "a renewal of a set is written at one lock", file: "lock/renew_release.go", from: "\td.replaceLease(l)\n\tif updates {\n",
 		to: "\tif !MUTATED || l.Set == nil || d.record.Name == l.Set[0] {\n\t\td.replaceLease(l)\n\t}\n\tif updates {\n"},
 	{name: "a release of a set ends one lease", rare: true, file: "lock/renew_release.go", from: "\t\tasked := r.Asked == nil ||",
 		to: "\t\tif MUTATED && d != ds[0] {\n\t\t\tcontinue\n\t\t}\n\t\tasked := r.Asked == nil ||"},

@@ -65,7 +65,7 @@ func TestASessionIsClearedOnlyWhenNothingIsLeft(t *testing.T) {
 	many, one := openSession(t, s, time.Hour, 0), openSession(t, s, time.Hour, 0)
 	mustAcquireMany(t, s, many, "a:", 3000)
 	mustAcquire(t, s, inSession("z", one))
-	exec(t, outside, "update paddock.sessions set ended = $1, ended_at = clock_timestamp() - interval '1 minute'", int(lock.Released))
+	exec(t, outside, "update paddock.sessions set ended = $1, ended_at = clock_timestamp() - interval '1 hour'", int(lock.Released))
 	until(t, "both are cleared", func() bool { return number(t, outside, "select count(*) from paddock.sessions where cleared") == 2 })
 	if n := number(t, outside, "select count(*) from paddock.records where lease_id is not null"); n != 0 {
 		t.Errorf("%d leases are left of them", n)

@@ -331,7 +331,7 @@ func TestEndedSessionsAreForgotten(t *testing.T) {
 	if err := s.CloseSession(t.Context(), lock.CloseSession{ID: g.ID}); err != nil {
 		t.Fatal(err)
 	}
-	exec(t, outside, "update paddock.sessions set ended_at = ended_at - interval '1 minute'")
+	exec(t, outside, "update paddock.sessions set ended_at = ended_at - interval '1 hour'")
 	until(t, "it is cleared", func() bool {
 		return number(t, outside, "select count(*) from paddock.sessions where cleared") == 1
 	})

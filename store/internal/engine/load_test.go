@@ -172,8 +172,11 @@ func TestManyEventsAreInSeveralRows(t *testing.T) {
 			for i, cmd := range commands {
 				b := cmd.(burst)
 				revisions[b.name] += int64(b.events)
-				if errs[i] != nil || outcomes[i].Locks[0].Revision != revisions[b.name] {
-					t.Fatalf("command %d left revision %d, want %d: %v", i, outcomes[i].Locks[0].Revision, revisions[b.name], errs[i])
+				if errs[i] != nil {
+					t.Fatalf("command %d: %v", i, errs[i])
+				}
+				if got := outcomes[i].Locks[0].Revision; got != revisions[b.name] {
+					t.Fatalf("command %d left revision %d, want %d", i, got, revisions[b.name])
 				}
 			}
 			if n := s.number("select count(*) from " + events); n != want {

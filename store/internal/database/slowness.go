@@ -1,0 +1,5 @@
+//go:build !race
+
+package database
+
+const slowness = 1

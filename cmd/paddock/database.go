@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,6 +69,9 @@ func after(waited time.Duration, retried bool) string {
 	return " after " + short(waited)
 }
 
+// connectTimeout is the timeout of an attempt to connect to one host, where the URL gives none.
+const connectTimeout = 5 * time.Second
+
 // config parses the URL. Its errors do not contain the password.
 func (d database) config() (*pgx.ConnConfig, error) {
 	if d.URL == "" {
@@ -76,7 +80,7 @@ func (d database) config() (*pgx.ConnConfig, error) {
 	}
 	config, err := pgxpool.ParseConfig(d.URL)
 	if err == nil {
-		config.ConnConfig.ConnectTimeout = min(max(config.ConnConfig.ConnectTimeout, time.Second), 5*time.Second)
+		config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
 		return config.ConnConfig, nil
 	}
 	const malformed = "the database URL is malformed; give postgres://USER:PASSWORD@HOST:5432/DATABASE, " +

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -56,6 +57,22 @@ func TestPermanentDatabaseErrorFailsAtOnce(t *testing.T) {
 	code, _, stderr := call(t, nil, "serve", "--wait-database=24h", "--database-url", missing.String())
 	if code != exitUnreachable || !strings.Contains(stderr, `database "nothing" does not exist`) {
 		t.Errorf("exit code %d:\n%s", code, stderr)
+	}
+}
+
+// TestConnectTimeoutIsThatOfTheURL, or five seconds: a database that is busy takes more than one.
+func TestConnectTimeoutIsThatOfTheURL(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]time.Duration{
+		"":                    5 * time.Second,
+		"?connect_timeout=0":  5 * time.Second,
+		"?connect_timeout=2":  2 * time.Second,
+		"?connect_timeout=30": 30 * time.Second,
+	} {
+		config, err := database{URL: "postgres://db.example/paddock" + query}.config()
+		if err != nil || config.ConnectTimeout != want {
+			t.Errorf("%q: %+v, %v, want %v", query, config, err, want)
+		}
 	}
 }
 

@@ -240,7 +240,7 @@ func TestAnUnclaimedGrantIsWithdrawnAfterAFailOver(t *testing.T) {
 	outside := connect(t, url)
 	first, second := open(t, url), open(t, url)
 	a, next := acquire("a"), waitingAs("a", "next")
-	a.TTL, next.TTL = 2*time.Second, 2*time.Second
+	a.TTL, next.TTL = 5*time.Second, 5*time.Second
 	g := mustAcquire(t, first, a)
 	w := start(second, t.Context(), next)
 	until(t, "somebody waits", func() bool { return len(queueOf(t, first, "a")) == 1 })

@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// parallel is how many tests of a package run at once, at least: most of them wait for the database or for time.
-const parallel = 8
+// parallel is how many tests of a package run at once, at least: many of them wait for time. With go test's two packages
+// at once these are enough to keep two processors busy; more would make each test slower, and some too slow.
+const parallel = 4
 
 // Main runs the tests of a package, leaves their server, and exits. TestMain must do nothing else.
 func Main(m *testing.M) {

@@ -2,4 +2,5 @@
 
 package database
 
-const slowness = 1
+// Slowness multiplies the times after which a round trip is given up, or a commit is late.
+const Slowness = 1

@@ -2,6 +2,7 @@
 
 package database
 
-// slowness is how many times as long a round trip may take. The race detector runs in tests only, which share a machine
-// with many others: there a database that gives no answer for some seconds is no outage.
-const slowness = 12
+// Slowness multiplies the times after which a round trip is given up, or a commit is late. The race detector runs in
+// tests only, which share a machine with many others: there a database that gives no answer for some seconds is no
+// outage.
+const Slowness = 6

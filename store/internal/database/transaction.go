@@ -36,7 +36,7 @@ const Begin = "begin isolation level read committed"
 
 const (
 	// TripTimeout is the timeout of a round trip that commits nothing.
-	TripTimeout = 5 * time.Second * slowness
+	TripTimeout = 5 * time.Second * Slowness
 	// RowTimeout is how long a statement waits for a row that another session has locked.
 	RowTimeout = 250 * time.Millisecond
 )

@@ -23,7 +23,7 @@ const (
 	// other.
 	maxTornLooks = 10
 	// commitPatience is how long a worker waits for a commit before it goes on without it.
-	commitPatience = time.Second
+	commitPatience = time.Second * database.Slowness
 	// tokenBlock is how many tokens are drawn at once, at least.
 	tokenBlock = 64
 )

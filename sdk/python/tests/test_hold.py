@@ -44,8 +44,8 @@ class Holding(ServiceTest):
 
     def test_renewals_keep_the_lease_beyond_its_ttl(self):
         states = []
-        with self.paddock.hold(self.name, ttl=1.5, on_state=lambda state, _: states.append(state)) as lease:
-            self.assertFalse(lease.lost.wait(4))
+        with self.paddock.hold(self.name, ttl=4, on_state=lambda state, _: states.append(state)) as lease:
+            self.assertFalse(lease.lost.wait(6))
             lease.check()
             self.assertEqual(self.paddock.lock(self.name)["fencing_token"], lease.token)
         self.assertEqual(self.kinds(), ["granted", "released"])
@@ -227,7 +227,7 @@ class Ending(ServiceTest):
             self.await_waiters(0)
 
     def test_a_forked_child_neither_releases_nor_renews(self):
-        with self.paddock.hold(self.name, ttl=1.2) as lease:
+        with self.paddock.hold(self.name, ttl=4) as lease:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # about a fork with threads, which this test is about
                 child = os.fork()

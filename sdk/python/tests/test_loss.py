@@ -11,7 +11,7 @@ from paddock import LeaseLost
 class Losing(ServiceTest):
     def test_a_revoked_lease_is_lost_at_the_next_renewal(self):
         losses, states = [], []
-        lease = self.paddock.hold(self.name, ttl=2, on_lost=losses.append, on_state=lambda *state: states.append(state))
+        lease = self.paddock.hold(self.name, ttl=6, on_lost=losses.append, on_state=lambda *state: states.append(state))
         self.paddock.revoke(self.name, token=lease.token, reason="out")
         self.assertTrue(lease.lost.wait(BOUND))
         with self.assertRaises(LeaseLost) as lost:

@@ -118,11 +118,11 @@ class Holding(SessionTest):
 
     def test_a_lease_keeps_its_session_and_a_session_without_references_is_no_longer_renewed(self):
         before, losses = set(threading.enumerate()), []
-        lease = self.paddock.hold(self.name, session=self.paddock.hold_session(ttl=1.5))
+        lease = self.paddock.hold(self.name, session=self.paddock.hold_session(ttl=4))
         gc.collect()
-        self.assertFalse(lease.lost.wait(3))
+        self.assertFalse(lease.lost.wait(6))
         lease.check()
-        session = self.session(ttl=2)
+        session = self.session(ttl=4)
         self.hold_in(session, on_lost=losses.append)
         gc.collect()
         session.close()
@@ -136,7 +136,7 @@ class Holding(SessionTest):
         self.assertIn("expired", self.kinds())
 
     def test_a_forked_child_neither_closes_nor_renews(self):
-        with self.paddock.hold_session(ttl=1.2) as session:
+        with self.paddock.hold_session(ttl=4) as session:
             lease, = self.hold_in(session)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # about a fork with threads, which this test is about

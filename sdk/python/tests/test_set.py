@@ -101,9 +101,9 @@ class Calls(SetTest):
 
 class Holding(SetTest):
     def test_renewals_keep_all_and_the_end_releases_all(self):
-        with self.paddock.hold([self.b, self.a], ttl=1.5) as lease:
+        with self.paddock.hold([self.b, self.a], ttl=3) as lease:
             with mock.patch.object(self.paddock, "renew", wraps=self.paddock.renew) as renew:
-                self.assertFalse(lease.lost.wait(4))
+                self.assertFalse(lease.lost.wait(8))
             lease.check()
             self.assertEqual((lease.name, lease.tokens), (self.a, {self.a: lease.token, self.b: lease.token}))
             self.assertTrue(4 <= renew.call_count <= 12, f"{renew.call_count} renewals in 2.7 TTLs")

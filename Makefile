@@ -31,8 +31,8 @@ FENCES_SHORT = $(if $(SHORT),-skip 'Token7|EqualTokens|AccountsHistory')
 .PHONY: test-postgres
 test-postgres: ## Test store, migrations and fences on PostgreSQL VERSION=14 to 18; SHORT=1 leaves out the longest tests
 	@case "$(VERSION)" in 14|15|16|17|18) ;; *) echo "make test-postgres: give VERSION=14 to VERSION=18" >&2; exit 64;; esac
-	$(ON_VERSION) go test -count=1 $(STORE_SHORT) ./store/...
-	$(ON_VERSION) go test -count=1 $(FENCES_SHORT) ./migrations/... ./docs/fencing ./client/pgfence
+	$(ON_VERSION) go test -tags slow -count=1 $(STORE_SHORT) ./store/...
+	$(ON_VERSION) go test -tags slow -count=1 $(FENCES_SHORT) ./migrations/... ./docs/fencing ./client/pgfence
 
 .PHONY: test-sdk
 test-sdk: build ## Run the tests of the TypeScript and Python SDKs

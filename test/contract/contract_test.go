@@ -15,7 +15,7 @@ import (
 func record(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "exchanges")
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-C", "../..", "-count=1", "./server", "-server.exchanges="+path)
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-C", "../..", "-tags=slow", "-count=1", "./server", "-server.exchanges="+path)
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd, err, output)
 	}

@@ -30,7 +30,7 @@ const acquiresThree = `for n in a b c; do
 	"$PADDOCK" acquire $n -o json >/dev/null || exit 9
 done
 echo "ready $$"
-while :; do sleep 0.1; done`
+while :; do sleep 0.5; done`
 
 // A sessionHolder is paddock session as a process, with its session and its locks.
 type sessionHolder struct {

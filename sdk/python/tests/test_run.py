@@ -68,7 +68,7 @@ class Running(ServiceTest):
 
     def test_sigterm_comes_before_sigkill(self):
         read, write = os.pipe()
-        script = "trap 'echo stopping; sleep 0.4; echo stopped; exit' TERM; echo ready; while :; do sleep 0.05; done"
+        script = "trap 'echo stopping; sleep 0.4; echo stopped; exit' TERM; echo ready; while :; do sleep 0.5; done"
         proxy = self.proxy()
         with os.fdopen(read) as output, self.assertRaises(LeaseLost), self.client(proxy.url).hold(self.name, ttl=3) as lease:
             threading.Thread(target=self.once_ready, args=(output, proxy.refuse), daemon=True).start()

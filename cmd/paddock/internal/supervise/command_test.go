@@ -69,7 +69,7 @@ func superviseScript(script string) int {
 
 func TestRunReturnsHowTheCommandEnded(t *testing.T) {
 	t.Parallel()
-	const goOn = "while :; do sleep 0.02; done"
+	const goOn = "while :; do sleep 0.5; done"
 	for name, c := range map[string]struct {
 		script, lostAfter, want string
 		code                    int

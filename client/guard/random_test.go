@@ -14,12 +14,12 @@ import (
 
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
+	"github.com/paddock-lock/paddock/internal/testkit/soak"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
 
 const (
-	seeds    = 400              // number of runs
 	permits  = 2                // capacity of a semaphore
 	maxDelay = 40 * time.Second // of a delayed call
 	longWait = time.Hour        // longer than any wait in a run
@@ -31,7 +31,7 @@ const (
 // -count 100, because the jitter of guards is not seeded.
 func TestRandomFaultsBreakNoRule(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(seeds) {
+	for seed := range uint64(soak.Rounds(60, 4000)) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { newModel(t, seed).run(seed) })

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
+	"github.com/paddock-lock/paddock/internal/testkit/soak"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 	"github.com/paddock-lock/paddock/verify/workload"
@@ -18,7 +19,7 @@ func TestAFewClientsWaitInCircles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, rec := memlock.New(), verify.NewRecorder()
 		stats, err := workload.Run(t.Context(), rec, workload.Options{Services: twoReplicas(m), Prefix: "verify",
-			Operations: 20_000, Seed: 3})
+			Operations: soak.Rounds(8000, 20_000), Seed: 3})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +33,7 @@ func TestAFewClientsWaitInCircles(t *testing.T) {
 			t.Errorf("%v: %s", err, text.String())
 		}
 		refused, _ := casesOf(r, "only calls in a circle are refused with deadlock")
-		if refused < 5 || refused != stats.Calls[verify.Acquire]["deadlock"] {
+		if refused < 3 || refused != stats.Calls[verify.Acquire]["deadlock"] {
 			t.Errorf("%d calls were refused with deadlock; %d were examined", stats.Calls[verify.Acquire]["deadlock"], refused)
 		}
 		tasks, parts := 0, 0
@@ -50,7 +51,7 @@ func TestAFewClientsWaitInCircles(t *testing.T) {
 		}
 		t.Logf("%d calls in %v, of which %d acquires have a task, %d wait under another lease, and %d are refused with deadlock",
 			stats.Total(), stats.Took, tasks, parts, refused)
-		if parts < 20 || tasks > stats.Total()/20 {
+		if parts < 10 || tasks > stats.Total()/20 {
 			t.Errorf("of %d calls, %d acquires have a task, and %d wait under another lease", stats.Total(), tasks, parts)
 		}
 	})

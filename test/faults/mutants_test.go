@@ -17,16 +17,15 @@ type mutant struct {
 	file     string // from the root of the module
 	from, to string
 	mode     mode // how it is used
-	long     bool // it is looked for in the long form only
+	rare     bool // only a few rounds show it: it is looked for in the long form
 }
 
 // mutants are the builds that the checker must find. Each quotes a text of the product that must occur exactly
-// once, in every form of the tests; a change of that text must also change the mutant. The short form looks for one
-// mutant of each mode, and in the mode disturbed for one of each promise that the checker examines.
+// once; a change of that text must also change the mutant.
 var mutants = []mutant{
 	{name: "a commit overwrites changed rows", file: "store/internal/row/sql/swap.sql",
 		from: "r.ctid = n.tid and r.xmin = n.xmin and r.name is not distinct from n.name", to: "r.name = n.name"},
-	{name: "a commit writes locks of the same transaction", long: true, file: "store/internal/row/sql/swap.sql",
+	{name: "a commit writes locks of the same transaction", file: "store/internal/row/sql/swap.sql",
 		from: "r.ctid = n.tid and r.xmin = n.xmin and r.name is not distinct from n.name", to: "r.xmin = n.xmin"},
 	{name: "events are committed without a mark", file: "store/internal/row/sql/swap.sql",
 		from: "pg_advisory_xact_lock_shared($7::bigint | case when is_called then last_value else 0 end)",
@@ -41,7 +40,7 @@ var mutants = []mutant{
 		}
 	}
 `},
-	{name: "promotion ignores readers", long: true, file: "lock/queue.go",
+	{name: "promotion ignores readers", rare: true, file: "lock/queue.go",
 		from: "!d.record.isCompatible(w.Lease.Mode, w.Capacity)",
 		to:   "!d.record.isCompatible(w.Lease.Mode, w.Capacity) && (!MUTATED || d.record.Leases[0].Mode != Shared)"},
 	{name: "commits are not durable", file: "store/internal/database/sql/settings.sql", mode: crashed,
@@ -56,10 +55,10 @@ var mutants = []mutant{
 `},
 	{name: "a fenced write ignores its token", file: "lock/fence.go", from: "case token < greatest:",
 		to: "case token < greatest && (!MUTATED || token < 0):"},
-	{name: "a release is answered but not written", long: true, file: "lock/renew_release.go",
+	{name: "a release is answered but not written", file: "lock/renew_release.go",
 		from: "\t\td.endLease(l, Released, \"\")\n",
 		to:   "\t\tif !MUTATED {\n\t\t\td.endLease(l, Released, \"\")\n\t\t}\n"},
-	{name: "a retried acquire grants a second lease", long: true, file: "lock/acquire.go",
+	{name: "a retried acquire grants a second lease", file: "lock/acquire.go",
 		from: "\tleases, all := ds.leases(a.LeaseID)\n",
 		to:   "\tleases, all := ds.leases(a.LeaseID)\n\tif MUTATED {\n\t\tleases, all = nil, false\n\t}\n"},
 	{name: "the tail of events drops one", file: "store/internal/eventlog/subscribe.go",
@@ -69,12 +68,12 @@ var mutants = []mutant{
 	}
 	t.events = append(t.events, s.events...)
 `},
-	{name: "readers pass open transactions", long: true, file: "store/internal/eventlog/log.go", from: "\tif mark != nil {\n",
+	{name: "readers pass open transactions", file: "store/internal/eventlog/log.go", from: "\tif mark != nil {\n",
 		to: "\tif mark != nil && (!MUTATED || b.newest < 0) {\n"},
-	{name: "the cursor after a page is one too far", long: true, file: "store/internal/eventlog/log.go",
+	{name: "the cursor after a page is one too far", file: "store/internal/eventlog/log.go",
 		from: "\t\ts.upTo, s.end = s.events[n-1].ID, false\n",
 		to:   "\t\ts.upTo, s.end = s.events[n-1].ID, false\n\t\tif MUTATED {\n\t\t\ts.upTo++\n\t\t}\n"},
-	{name: "a streamed event has the id of the previous one", long: true, file: "server/stream.go",
+	{name: "a streamed event has the id of the previous one", file: "server/stream.go",
 		from: "func sseEvent(e lock.Event) []byte { return",
 		to: `func sseEvent(e lock.Event) []byte {
 	if MUTATED {
@@ -84,7 +83,7 @@ var mutants = []mutant{
 }
 
 func genuine(e lock.Event) []byte { return`},
-	{name: "a reconnected stream starts at the end", long: true, file: "internal/wire/query.go",
+	{name: "a reconnected stream starts at the end", file: "internal/wire/query.go",
 		from: "\tq.Cursor = cmp.Or(ValueOf(p.LastEventID), q.Cursor)\n",
 		to: `	if MUTATED {
 		q.Cursor = cmp.Or(q.Cursor, ValueOf(p.LastEventID))
@@ -92,45 +91,45 @@ func genuine(e lock.Event) []byte { return`},
 		q.Cursor = cmp.Or(ValueOf(p.LastEventID), q.Cursor)
 	}
 `},
-	{name: "the epoch check ignores tokens and events", long: true, file: "store/internal/epoch/epoch.go", mode: restored,
+	{name: "the epoch check ignores tokens and events", rare: true, file: "store/internal/epoch/epoch.go", mode: restored,
 		from: "case e.LastToken < k.token, e.Number == k.number && BatchOf(e.LastEvent) < BatchOf(k.event):",
 		to:   "case !MUTATED && (e.LastToken < k.token || e.Number == k.number && BatchOf(e.LastEvent) < BatchOf(k.event)):"},
-	{name: "a revocation skips the grace", long: true, file: "lock/revoke.go", from: "case r.SkipGrace || d.isUndelivered(l)",
+	{name: "a revocation skips the grace", rare: true, file: "lock/revoke.go", from: "case r.SkipGrace || d.isUndelivered(l)",
 		to: "case MUTATED || r.SkipGrace || d.isUndelivered(l)"},
 	{name: "places of dead replicas count", file: "lock/queue.go", mode: replicaLost,
 		from: "d.attached(w) || d.view.Now.Before(w.AliveUntil.Add(PlaceRetention))",
 		to:   "MUTATED && w.Place > 0 || d.attached(w) || d.view.Now.Before(w.AliveUntil.Add(PlaceRetention))"},
-	{name: "an expiry forgets the grace", long: true, file: "lock/lease.go", from: "\tend := l.ExpiresAt.Add(l.Grace)\n",
+	{name: "an expiry forgets the grace", file: "lock/lease.go", from: "\tend := l.ExpiresAt.Add(l.Grace)\n",
 		to: "\tend := l.ExpiresAt.Add(l.Grace)\n\tif MUTATED {\n\t\tend = l.ExpiresAt\n\t}\n"},
-	{name: "a lease outlives its session", long: true, file: "lock/lease.go", from: "= s.TTL, s.Grace, s.ExpiresAt\n",
+	{name: "a lease outlives its session", rare: true, file: "lock/lease.go", from: "= s.TTL, s.Grace, s.ExpiresAt\n",
 		to: "= s.TTL, s.Grace, s.ExpiresAt\n\t\tif MUTATED {\n\t\t\tl.ExpiresAt = s.ExpiresAt.Add(time.Minute)\n\t\t}\n"},
 	{name: "a session is renewed after its end", file: "lock/session.go", from: "case s.Ended != 0 || s.IsOver(now):",
 		to: "case !MUTATED && (s.Ended != 0 || s.IsOver(now)):"},
-	{name: "a heartbeat is answered but not written", long: true, file: "store/internal/sessions/keeper.go",
+	{name: "a heartbeat is answered but not written", rare: true, file: "store/internal/sessions/keeper.go",
 		from: "\t\t} else {\n\t\t\trow.QueueSaveSession(", to: "\t\t} else if !MUTATED || after.Ended != 0 {\n\t\t\trow.QueueSaveSession("},
 	{name: "deadlocks are not broken", file: "store/internal/waiters/deadlock.go", mode: inCircles,
 		from: "\tif len(names) == 0 {\n", to: "\tif MUTATED || len(names) == 0 {\n"},
 	{name: "a set is granted in part", file: "lock/acquire.go", from: "\t\tleases[i] = ds[i].grant(want, members[i].Capacity, 0)\n",
 		to: "\t\tif MUTATED && i > 0 {\n\t\t\tleases[i] = want.begunAt(ds[i].now)\n\t\t\treturn token\n\t\t}\n" +
 			"\t\tleases[i] = ds[i].grant(want, members[i].Capacity, 0)\n"},
-	{name: "a set waits while it holds a lock", long: true, file: "lock/queue.go", from: "\tcase w.Lease.Set == nil:\n",
+	{name: "a set waits while it holds a lock", file: "lock/queue.go", from: "\tcase w.Lease.Set == nil:\n",
 		to: "\tcase w.Lease.Set == nil || MUTATED && w.WaitUntil.After(d.now.Add(1)):\n"},
-	{name: "a set is overtaken by the waiters behind it", long: true, file: "lock/queue.go", mode: neverCancelled,
+	{name: "a set is overtaken by the waiters behind it", file: "lock/queue.go", mode: neverCancelled,
 		from: "\t\td.ready = append(d.ready, w)\n",
 		to:   "\t\tif d.ready = append(d.ready, w); MUTATED {\n\t\t\treturn w, true\n\t\t}\n"},
-	{name: "a renewal of a set is written at one lock", long: true, file: "lock/renew_release.go", from: "\td.replaceLease(l)\n\tif updates {\n",
+	{name: "a renewal of a set is written at one lock", file: "lock/renew_release.go", from: "\td.replaceLease(l)\n\tif updates {\n",
 		to: "\tif !MUTATED || l.Set == nil || d.record.Name == l.Set[0] {\n\t\td.replaceLease(l)\n\t}\n\tif updates {\n"},
-	{name: "a release of a set ends one lease", long: true, file: "lock/renew_release.go", from: "\t\tasked := r.Asked == nil ||",
+	{name: "a release of a set ends one lease", rare: true, file: "lock/renew_release.go", from: "\t\tasked := r.Asked == nil ||",
 		to: "\t\tif MUTATED && d != ds[0] {\n\t\t\tcontinue\n\t\t}\n\t\tasked := r.Asked == nil ||"},
-	{name: "a revocation ends one lease of a set", long: true, file: "lock/revoke.go", from: "if i := d.index(l.ID); i >= 0 && slices.Equal(",
+	{name: "a revocation ends one lease of a set", rare: true, file: "lock/revoke.go", from: "if i := d.index(l.ID); i >= 0 && slices.Equal(",
 		to: "if i := d.index(l.ID); i >= 0 && (!MUTATED || d.record.Name == r.Name) && slices.Equal("},
 	{name: "an acquire in a tree asks for nothing above", file: "lock/tree.go", mode: inTrees,
 		from: "\t\tfor _, above := range path[:max(len(path)-1, 0)] {\n",
 		to:   "\t\tfor _, above := range path[:max(len(path)-1, 0)] {\n\t\t\tif MUTATED {\n\t\t\t\tcontinue\n\t\t\t}\n"},
-	{name: "an intention does not conflict with an exclusive lease", long: true, file: "lock/tree.go", mode: inTrees,
+	{name: "an intention does not conflict with an exclusive lease", file: "lock/tree.go", mode: inTrees,
 		from: "\tcase m == Exclusive || o == Exclusive:\n",
 		to:   "\tcase (m == Exclusive || o == Exclusive) && !(MUTATED && (m.IsIntention() || o.IsIntention())):\n"},
-	{name: "a waiter below passes one above", long: true, file: "lock/tree.go", mode: neverCancelled,
+	{name: "a waiter below passes one above", file: "lock/tree.go", mode: neverCancelled,
 		from: "return (m.IsIntention() || o.IsIntention()) && m.isBeside(o) }",
 		to:   "return (m.IsIntention() || o.IsIntention()) && (MUTATED || m.isBeside(o)) }"},
 }
@@ -150,7 +149,7 @@ func TestCheckerFindsMutants(t *testing.T) {
 	t.Parallel()
 	a := newTrialPool(t)
 	for _, m := range mutants {
-		if m.long && !*flagLong {
+		if m.rare && !*flagLong {
 			continue
 		}
 		t.Run(m.name, func(t *testing.T) {

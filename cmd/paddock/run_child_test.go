@@ -127,7 +127,7 @@ func TestCommandInheritsStandardInputItself(t *testing.T) {
 // parentAndChildScript prints the signals that parent and child get. The child is in the foreground of the parent's
 // shell: for background commands a shell ignores some signals.
 const parentAndChildScript = `trap 'echo the elder' %[1]s
-sh -c 'trap "echo the younger; exit" %[1]s; echo ready; while :; do sleep 0.5; done'
+sh -c 'trap "echo the younger; exit" %[1]s; echo ready; ` + goesOn + `'
 exit 5`
 
 func TestSignalsArePassedOnToTheProcessGroup(t *testing.T) {
@@ -157,7 +157,7 @@ func TestSecondSignalIsPassedOnToo(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	p := d.startRun(nightly, "--", "sh", "-c",
-		`n=0; trap 'n=$((n+1)); echo got $n; [ $n -lt 3 ] || exit 6' INT; echo got 0; while :; do sleep 0.5; done`)
+		`n=0; trap 'n=$((n+1)); echo got $n; [ $n -lt 3 ] || exit 6' INT; echo got 0; `+goesOn)
 	for _, heard := range []string{"0", "1", "2"} {
 		p.Stdout.Await(t, `(got `+heard+`)`)
 		if err := p.Cmd.Process.Signal(syscall.SIGINT); err != nil {

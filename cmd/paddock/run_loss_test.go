@@ -45,8 +45,12 @@ func (d *harness) revoke(reason string) {
 	}
 }
 
+// goesOn is a loop of a shell that does not end. A signal to the process group ends the sleep; a shorter one would start
+// many processes.
+const goesOn = "while :; do sleep 0.5; done"
+
 // ignoresSIGTERM prints when it starts and when it gets SIGTERM, and does not end.
-const ignoresSIGTERM = `trap 'echo told' TERM; echo ready; while :; do sleep 0.5; done`
+const ignoresSIGTERM = `trap 'echo told' TERM; echo ready; ` + goesOn
 
 func TestCommandWithARevokedLeaseIsKilledAtOnce(t *testing.T) {
 	t.Parallel()
@@ -65,7 +69,7 @@ func TestCommandGetsSIGTERMBeforeMaxHoldEnds(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	p := d.startRun("--ttl=9s", "--max-hold=9s", nightly, "--", "sh", "-c", // long enough for the shell to set its trap
-		`trap 'echo told; exit 0' TERM; while :; do sleep 0.5; done`)
+		`trap 'echo told; exit 0' TERM; `+goesOn)
 	p.expectExit(t, exitLeaseLost, "was stopped (exit code 0)", "MaxHold")
 	if p.Stdout.String() != "told\n" {
 		t.Errorf("the command did not get SIGTERM: %q", p.Stdout)

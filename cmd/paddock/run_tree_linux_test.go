@@ -16,10 +16,10 @@ import (
 // processTreeScript starts a child in the process group and one in a session of its own. All three print their
 // process ids and ignore SIGTERM.
 const processTreeScript = `trap '' TERM
-sh -c 'echo pid $$; while :; do sleep 0.5; done' &
-setsid sh -c 'echo pid $$; while :; do sleep 0.5; done' &
+sh -c 'echo pid $$; ` + goesOn + `' &
+setsid sh -c 'echo pid $$; ` + goesOn + `' &
 echo pid $$
-while :; do sleep 0.5; done`
+` + goesOn
 
 // pids returns the process ids that processTreeScript prints.
 func (p *process) pids(t *testing.T) []int {
@@ -97,7 +97,7 @@ func TestNoDescendantOutlivesTheCommand(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	p := d.startRun("--kill-after=100ms", nightly, "--", "sh", "-c",
-		strings.TrimSuffix(processTreeScript, "while :; do sleep 0.5; done")+"read line; exit 3")
+		strings.TrimSuffix(processTreeScript, goesOn)+"read line; exit 3")
 	pids := p.pids(t)
 	p.expectExit(t, 3, "stopping the processes that the command left running")
 	for _, pid := range pids {

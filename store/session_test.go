@@ -292,6 +292,7 @@ func TestALockedSessionDelaysNoOtherLock(t *testing.T) {
 	url := pgtest.URL(t)
 	s, holder := open(t, url), connect(t, url)
 	g := openSession(t, s, 6*time.Second, 0)
+	over := time.Now().Add(g.TTL) // not before it is over for the database
 	held := mustAcquire(t, s, inSession("held", g))
 	tx, err := holder.Begin(t.Context())
 	if err == nil {
@@ -300,7 +301,7 @@ func TestALockedSessionDelaysNoOtherLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(time.Until(g.Until))
+	time.Sleep(time.Until(over))
 	takeover, joins := start(s, t.Context(), acquire("held")), start(s, t.Context(), inSession("other", g))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -39,6 +39,7 @@ type DB struct {
 	reads  chan struct{} // has a value for each call of Read that runs: fewer than guests has room for, where possible
 	made   atomic.Int64  // connections in Deciding
 	tasks  sync.Map      // when each background task last succeeded: a time.Time for its name
+	turn   sync.Mutex    // held by what runs Unhurried
 }
 
 // Admit returns nil if a call may begin: an error of package lock if its caller has left, or after Stop.
@@ -115,6 +116,13 @@ func within(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, TripTimeout)
 	defer cancel()
 	return f(ctx)
+}
+
+// Unhurried is Within for background work that can wait: one after the other, so that all of it needs one connection.
+func (d *DB) Unhurried(f func(context.Context) error) error {
+	d.turn.Lock()
+	defer d.turn.Unlock()
+	return d.Within(f)
 }
 
 // Relaxed runs statements in one transaction whose commit does not wait for the disk.

@@ -49,7 +49,7 @@ func repeat(step func() (more bool, err error)) error {
 // pruneBatches deletes old batches. more reports whether there are likely to be further ones.
 func (p *pruner) pruneBatches() (more bool, err error) {
 	var after, deleted int64
-	err = p.db.Within(func(ctx context.Context) error {
+	err = p.db.Unhurried(func(ctx context.Context) error {
 		return p.db.Rest.QueryRow(ctx, sqlPruneBatches, p.after, pruneBatches, p.keep).Scan(&after, &deleted)
 	})
 	if err != nil {
@@ -64,7 +64,7 @@ func (p *pruner) pruneBatches() (more bool, err error) {
 func (p *pruner) pruneRefs() (more bool, err error) {
 	var deleted int64
 	var further bool
-	err = p.db.Within(func(ctx context.Context) error {
+	err = p.db.Unhurried(func(ctx context.Context) error {
 		return p.db.Rest.QueryRow(ctx, sqlPruneRefs, p.page, prunePages).Scan(&deleted, &further)
 	})
 	if err != nil {

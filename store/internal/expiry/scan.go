@@ -72,7 +72,7 @@ type scanned struct {
 // returns the name after which to continue: empty at the end, and after itself if it could not read.
 func (t *Timers) scanChunk(after string, keepIdle time.Duration, counted *LockCounts) (next string, err error) {
 	next = after
-	err = t.db.Within(func(ctx context.Context) error {
+	err = t.db.Unhurried(func(ctx context.Context) error {
 		var locks []scanned
 		var chunk LockCounts
 		b := &pgx.Batch{}

@@ -8,6 +8,7 @@
 package incidents
 
 import (
+	"context"
 	"embed"
 	"sync"
 	"time"
@@ -94,10 +95,13 @@ func (c *Counter) exchange() error {
 	mine := c.fresh
 	c.mu.Unlock()
 	var all Counts
-	err := c.db.Relaxed(func(b *pgx.Batch) {
+	err := c.db.Unhurried(func(ctx context.Context) error {
+		b := &pgx.Batch{}
+		database.QueueRelax(b)
 		b.Queue(sqlCount, mine.Expired, mine.Revoked, mine.Refused).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&all.Expired, &all.Revoked, &all.Refused)
 		})
+		return c.db.Rest.SendBatch(ctx, b).Close()
 	})
 	if err != nil {
 		return err

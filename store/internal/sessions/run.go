@@ -197,7 +197,7 @@ func (k *Keeper) endAll(ctx context.Context, commands []lock.Command) error {
 
 // prune deletes sessions that ended longer than keep ago.
 func (k *Keeper) prune(keep time.Duration) error {
-	return k.db.Within(func(ctx context.Context) error {
+	return k.db.Unhurried(func(ctx context.Context) error {
 		_, err := k.db.Rest.Exec(ctx, sqlPrune, keep, pruneSize)
 		return err
 	})

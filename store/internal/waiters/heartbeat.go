@@ -22,7 +22,7 @@ const (
 	// wakeSetsEvery is how many heartbeats pass between two Claims of the calls that wait for several locks, see
 	// wakeSets.
 	wakeSetsEvery = 4
-	// forgetTimeout bounds the deletion of such rows, also when the replica stops.
+	// forgetTimeout bounds the deletion of a replica's row when it stops.
 	forgetTimeout = time.Second
 )
 
@@ -45,6 +45,7 @@ type Hooks struct {
 // own. Errors are logged, and the task is retried.
 func (r *Registry) Run(h Hooks) {
 	var tasks sync.WaitGroup
+	tasks.Go(r.forgetDead)
 	tasks.Go(func() { r.sendHeartbeats(h) })
 	tasks.Go(r.sendNotifications)
 	tasks.Go(r.lookForDeadlocks)
@@ -55,7 +56,6 @@ func (r *Registry) Run(h Hooks) {
 }
 
 func (r *Registry) sendHeartbeats(h Hooks) {
-	r.forgetReplicas(0)
 	var trouble database.Trouble
 	for last, n := time.Now(), 1; r.db.Sleep(database.Jittered(heartbeatInterval)); n++ {
 		if n%wakeSetsEvery == 0 {
@@ -112,12 +112,25 @@ func (r *Registry) scanPeers(peers pgx.Row) error {
 	return err
 }
 
-// forgetReplicas deletes the heartbeat of the replica, if it is not zero, and those that are long over. If that fails,
-// the next replica to start or stop does it.
-func (r *Registry) forgetReplicas(stopped lock.Replica) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.db.Context()), forgetTimeout)
+// forgetDead deletes the heartbeats that are long over. If that fails, the next replica to start or stop does it.
+func (r *Registry) forgetDead() {
+	r.noteForgotten(r.db.Unhurried(func(ctx context.Context) error { return r.forget(ctx, 0) }))
+}
+
+// forgetSelf deletes the heartbeat of this replica, and those that are long over. The database may be stopped.
+func (r *Registry) forgetSelf() {
+	ctx, cancel := context.WithTimeout(context.Background(), forgetTimeout)
 	defer cancel()
-	if _, err := r.db.Rest.Exec(ctx, sqlForgetReplicas, int64(stopped), keepReplicas); err != nil {
+	r.noteForgotten(r.forget(ctx, r.self))
+}
+
+func (r *Registry) forget(ctx context.Context, stopped lock.Replica) error {
+	_, err := r.db.Rest.Exec(ctx, sqlForgetReplicas, int64(stopped), keepReplicas)
+	return err
+}
+
+func (r *Registry) noteForgotten(err error) {
+	if err != nil {
 		r.db.Log.Debug("cannot delete rows of dead replicas", "error", err)
 	}
 }

@@ -169,6 +169,7 @@ func TestDeadReplicasAreForgotten(t *testing.T) {
 	exec(t, conn, `insert into paddock.replicas (id, alive_until, waiting, watching) values
 		(-1, clock_timestamp() - $1::interval - interval '1 s', 0, false),
 		(-2, clock_timestamp(), 0, false)`, keepReplicas)
+	r.forgetDead()
 	r.sendHeartbeats(Hooks{Watching: func() bool { return true }, Heartbeat: r.db.Stop})
 	if n := number(t, conn, "select sum(id) from paddock.replicas"); n != int64(r.self)-2 {
 		t.Errorf("the ids of the replicas that are left add up to %d", n)

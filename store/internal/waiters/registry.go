@@ -107,7 +107,7 @@ func (r *Registry) Wait() { r.active.Wait() }
 // stopped, and after Run, Wait and the last Notify have returned.
 func (r *Registry) Close() {
 	r.cleanup.Wait()
-	r.forgetReplicas(r.self)
+	r.forgetSelf()
 }
 
 // register adds a call for a, which the caller must unregister, and completes a. It fails if this replica drains.

@@ -2,6 +2,7 @@ package waiters
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -43,18 +44,44 @@ func newRows(t *testing.T) (*replica, *rows) {
 	return r, &rows{t: t, conn: outside(t, url), replica: r.self}
 }
 
+// waitForEachOther makes so many tasks, each of which holds a lock and waits for those of all of them.
+func (r *rows) waitForEachOther(tasks int) {
+	r.t.Helper()
+	for i := range tasks {
+		r.hold(fmt.Sprint("n", i), fmt.Sprint("t", i))
+	}
+	exec(r.t, r.conn, `insert into paddock.parts (name, slot, place, attachment, mode, ttl_ms, acquired_at, expires_at, lease_id, holder, rest)
+		select 'n' || i, 0, j + 1, 1, 1, 1000, now(), now() + interval '1 h', gen_random_uuid(), 'h', json_build_object('task', 't' || j)
+		from generate_series(0, $1 - 1) i, generate_series(0, $1 - 1) j`, tasks)
+}
+
+// TestASearchForPairsLooksUpByKey whatever PostgreSQL knows about the tables: it reads the waiters of a task, never all.
+func TestASearchForPairsLooksUpByKey(t *testing.T) {
+	t.Parallel()
+	_, all := newRows(t)
+	exec(t, all.conn, "alter table paddock.parts set (autovacuum_enabled = false)")
+	all.waitForEachOther(101)
+	for _, prepare := range []string{"select 1", "analyze paddock.parts"} {
+		exec(t, all.conn, prepare)
+		rows, err := all.conn.Query(t.Context(), "explain (costs off) "+sqlWaitsOfHolders, []string{"n0"}, maxPairs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		plan := strings.Join(lines, "\n")
+		if err != nil || strings.Contains(plan, "Join Filter") || strings.Contains(plan, "Seq Scan on parts") {
+			t.Errorf("after %s: %v, the plan is\n%s", prepare, err, plan)
+		}
+	}
+}
+
 // TestPairsOfLocksAreLimited: of many tasks that wait at all locks of each other, at most as many pairs are read as
 // asked for.
 func TestPairsOfLocksAreLimited(t *testing.T) {
 	t.Parallel()
 	r, all := newRows(t)
 	const tasks = 101 // more than maxPairs together
-	for i := range tasks {
-		all.hold(fmt.Sprint("n", i), fmt.Sprint("t", i))
-	}
-	exec(t, all.conn, `insert into paddock.parts (name, slot, place, attachment, mode, ttl_ms, acquired_at, expires_at, lease_id, holder, rest)
-		select 'n' || i, 0, j + 1, 1, 1, 1000, now(), now() + interval '1 h', gen_random_uuid(), 'h', json_build_object('task', 't' || j)
-		from generate_series(0, $1 - 1) i, generate_series(0, $1 - 1) j`, tasks)
+	all.waitForEachOther(tasks)
 	for limit, want := range map[int]int{
 		2: 2, maxChainPairs: maxChainPairs, maxPairs: maxPairs, 2 * maxPairs: tasks * tasks,
 	} {

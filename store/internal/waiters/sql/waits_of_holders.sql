@@ -13,9 +13,12 @@ with recursive pairs (name, next) as (
             union
             select rest ->> 'task' from paddock.parts where name = r.next and place = 0
         ) l
-        join paddock.parts w on w.place > 0 and w.rest ->> 'task' is not null
-            and ((w.rest ->> 'task') collate "C" = l.task
-                 or (w.rest ->> 'task') collate "C" > l.task || '.' and (w.rest ->> 'task') collate "C" < l.task || '/')
+        cross join lateral ( -- one branch for each condition: the planner may read all waiters for an OR of them
+            select name from paddock.parts where place > 0 and (rest ->> 'task') collate "C" = l.task
+            union all
+            select name from paddock.parts
+            where place > 0 and (rest ->> 'task') collate "C" > l.task || '.' and (rest ->> 'task') collate "C" < l.task || '/'
+        ) w
         union
         select s.name
         from paddock.parts w

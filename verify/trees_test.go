@@ -90,3 +90,29 @@ func TestALeaseBelowMayEndBeforeItsEvent(t *testing.T) {
 		}
 	}
 }
+
+// TestALeaseMayBeginAndEndBeforeAnotherBeginsInOneCommit: of a waiter whose caller has left, the lease is granted and
+// withdrawn at once, and a lock above granted to the next one, all at one instant. The tokens tell the order.
+func TestALeaseMayBeginAndEndBeforeAnotherBeginsInOneCommit(t *testing.T) {
+	t.Parallel()
+	for _, first := range []bool{true, false} {
+		h := copyOf(recordCorrect(t))
+		s := editable{t, &h}
+		next := s.eventOn(branch, lock.Granted, "ned")
+		refuse(s.call(verify.Acquire, "max", 0), lock.Error{Code: lock.ErrUnknownOutcome})
+		for _, kind := range []lock.Kind{lock.Granted, lock.Released} {
+			e := s.eventOn(leaf, kind, "max")
+			if e.At = next.At; !first {
+				e.Token = next.Token + 1
+			}
+		}
+		found := false
+		r := h.Check(verify.CheckOptions{AllowOvertaking: true})
+		for _, check := range r.Checks {
+			found = found || check.Name == byTrees && len(check.Violations) > 0
+		}
+		if found == first {
+			t.Errorf("before the lease above: %v, found: %v\n%s", first, found, text(t, r))
+		}
+	}
+}

@@ -1,8 +1,6 @@
 package faults_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -16,7 +14,7 @@ import (
 // builds are the paths of the programs that replicas run.
 type builds struct {
 	normal string // as released
-	skewed string // its wall clock is off, see skewVariable
+	skewed string // its wall clock is off by skewVariable
 }
 
 // TestMain removes the programs that were built.
@@ -54,20 +52,20 @@ func program(t *testing.T) string {
 	return path
 }
 
-// build builds cmd/paddock, with the race detector if raced.
+// build builds cmd/paddock, with the race detector if raced. The skewed build is that of the mutants, of which it runs
+// none: a change of package time compiles everything again, so there is one such build.
 func build(t *testing.T, raced bool) builds {
 	t.Helper()
-	dir := t.TempDir()
-	b := builds{normal: filepath.Join(dir, "paddock"), skewed: filepath.Join(dir, "paddock-skewed")}
-	err := compile(b.skewed, raced, "-overlay", skewOverlay(t, dir))
-	if raced {
-		err = errors.Join(err, compile(b.normal, raced))
-	} else {
-		b.normal = program(t)
+	if !raced {
+		return builds{normal: program(t), skewed: noMutant.build(t)}
 	}
-	if err != nil {
+	b := builds{normal: filepath.Join(t.TempDir(), "paddock")}
+	err := compile(b.normal, raced)
+	mutants, e := buildMutants(raced)
+	if err := errors.Join(err, e); err != nil {
 		t.Fatal(err)
 	}
+	b.skewed = noMutant.linkTo(t, mutants)
 	return b
 }
 
@@ -114,38 +112,15 @@ func readWallSkew() int64 {
 `
 )
 
-// skewOverlay writes the files for go build -overlay to dir and returns the path of the overlay.
-func skewOverlay(t *testing.T, dir string) string {
-	t.Helper()
-	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+// skewWallClock makes time.Now show what skewVariable says.
+func (o overlay) skewWallClock() error {
+	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	folder := filepath.Join(strings.TrimSpace(string(root)), "src", "time")
-	original, err := os.ReadFile(filepath.Join(folder, "time.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := bytes.Count(original, []byte(skewedFrom)); n != 1 {
-		t.Fatalf("Go's time.Now has changed: the line to replace occurs %d times", n)
-	}
-	patched := bytes.Replace(original, []byte(skewedFrom), []byte(skewedTo), 1)
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{
-		filepath.Join(folder, "time.go"):      written(t, dir, "time.go.txt", patched),
-		filepath.Join(folder, "wall_skew.go"): written(t, dir, "wall_skew.go.txt", []byte(skewFile)),
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return written(t, dir, "overlay.json", overlay)
-}
-
-// written writes a file and returns its path.
-func written(t *testing.T, dir, name string, content []byte) string {
-	t.Helper()
-	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return errors.Join(
+		o.change(filepath.Join(folder, "time.go"), skewedFrom, skewedTo),
+		o.add(filepath.Join(folder, "wall_skew.go"), skewFile),
+	)
 }

@@ -22,6 +22,7 @@ var (
 		to:   "func (e Epoch) Check(k Known) error {\n\tif MUTATED && k.trees.Of(e) {\n\t\treturn nil\n\t}\n"}
 	joinsFirst = mutant{name: "joins go among renewals", file: "store/internal/engine/inbox.go",
 		from: "\t\treturn c.Wait > 0\n", to: "\t\treturn c.Wait > 0 && !MUTATED\n"}
+	noMutant = mutant{name: "none of them"} // runs as Paddock
 )
 
 func allMutants() []mutant {
@@ -34,7 +35,9 @@ func allMutants() []mutant {
 
 // mutatedBuild builds all mutants as one program, and returns its path: building each would take longer than finding
 // it. The program runs as the mutant that its file is named after, see switchFile; under any other name it is Paddock.
-var mutatedBuild = sync.OnceValues(func() (string, error) {
+var mutatedBuild = sync.OnceValues(func() (string, error) { return buildMutants(false) })
+
+func buildMutants(raced bool) (string, error) {
 	dir, err := buildDir()
 	if err != nil {
 		return "", err
@@ -43,9 +46,9 @@ var mutatedBuild = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "mutants")
-	return path, compile(path, false, "-overlay", overlay)
-})
+	path := filepath.Join(dir, fmt.Sprint("mutants-raced-", raced))
+	return path, compile(path, raced, "-overlay", overlay)
+}
 
 // build returns the path of a program that runs as the mutant.
 func (m mutant) build(t *testing.T) string {
@@ -54,6 +57,12 @@ func (m mutant) build(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m.linkTo(t, all)
+}
+
+// linkTo links the program of all mutants, so that it runs as the mutant.
+func (m mutant) linkTo(t *testing.T, all string) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), m.fileName())
 	if err := os.Symlink(all, path); err != nil {
 		t.Fatal(err)
@@ -112,6 +121,7 @@ func mutantOverlay(dir string) (string, error) {
 		o.add(database+"mutant_statements.go", statements+"\t}\n\treturn text\n}\n"),
 		o.add(database+"mutant_switch.go", fmt.Sprintf(switchFile, "database")),
 		o.changeClock(),
+		o.skewWallClock(),
 	)
 	if err != nil {
 		return "", err
@@ -119,15 +129,23 @@ func mutantOverlay(dir string) (string, error) {
 	return o.write()
 }
 
-// An overlay collects changes of Paddock's files for go build -overlay.
+// An overlay collects changes of source files for go build -overlay.
 type overlay struct {
 	dir     string            // where the changed files are written
 	replace map[string]string // the path of a file, to that of its replacement
 }
 
+// source returns the path of a file of Paddock's, or of Go's if it is absolute.
+func source(file string) (string, error) {
+	if filepath.IsAbs(file) {
+		return file, nil
+	}
+	return filepath.Abs(filepath.Join("../..", file))
+}
+
 // changed returns the file with the text replaced, which must occur exactly once.
 func (o overlay) changed(file, from, to string) (string, error) {
-	path, err := filepath.Abs(filepath.Join("../..", file))
+	path, err := source(file)
 	if err != nil {
 		return "", err
 	}
@@ -155,7 +173,7 @@ func (o overlay) change(file, from, to string) error {
 
 // add adds or replaces a file.
 func (o overlay) add(file, text string) error {
-	path, err := filepath.Abs(filepath.Join("../..", file))
+	path, err := source(file)
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func TestStagedMutantsAreFound(t *testing.T) {
 			for try := range situations {
 				if err := s.play(c, try); err != nil {
 					t.Logf("found at attempt %d: %v", try+1, err)
-					paddock := c.stage(t, a, mutant{name: "none of them"}.build(t))
+					paddock := c.stage(t, a, noMutant.build(t))
 					for again := range try + 1 {
 						if err := paddock.play(c, again); err != nil {
 							t.Errorf("Paddock itself: %v", err)

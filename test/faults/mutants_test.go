@@ -136,7 +136,7 @@ func genuine(e lock.Event) []byte { return`},
 
 // roundsToFind is how many rounds may be needed to find a mutant. Most need one or two; a mutant that only a crash in
 // a lull shows has needed 14 on a machine with ten times the work that it can do.
-const roundsToFind = 60
+const roundsToFind = 100
 
 // flagRounds is how many rounds Paddock itself must pass.
 var flagRounds = repeats{
@@ -156,7 +156,10 @@ func TestCheckerFindsMutants(t *testing.T) {
 			t.Parallel()
 			x := a.trial(t, m.build(t), m.mode)
 			for round := range roundsToFind {
-				x.short = round == 0
+				x.perRound = callsPerSearch
+				if round == 0 {
+					x.perRound = callsOfFirstRound
+				}
 				report := x.round(round)
 				if x.missing != nil {
 					t.Logf("found after %d calls: %v", x.calls, x.missing)

@@ -69,7 +69,7 @@ type trial struct {
 	env         []string // of the replicas started next
 	services    []workload.Replica
 	replicas    []*child
-	short       bool  // the next round has callsPerShortRound calls, unless its length is that of its fault
+	perRound    int   // calls in the next round, unless its length is that of its fault
 	calls       int   // so far
 	unexpected  error // the last unexpected answer
 	missing     error // set by round: a lock has changed more often than there are events
@@ -77,7 +77,7 @@ type trial struct {
 
 func (a *trialPool) trial(t *testing.T, program string, how mode) *trial {
 	t.Helper()
-	x := &trial{T: t, program: program, mode: how}
+	x := &trial{T: t, program: program, mode: how, perRound: callsPerTrial}
 	switch how {
 	case crashed:
 		x.server = newServer(t)
@@ -146,8 +146,9 @@ const circlesRound = 4 * time.Second
 // most of those only try a lock in the lull before the crash.
 const callsPerTrial, callsPerCrash = 1000, 2500
 
-// callsPerShortRound is the same in the first round of a mutant: most are found there already.
-const callsPerShortRound = 200
+// callsOfFirstRound and callsPerSearch are the same in the first and the further rounds of a mutant. Most are found in
+// the first one, and what is found ends the search only with its round.
+const callsOfFirstRound, callsPerSearch = 200, 500
 
 // round lets clients use the service while it is disturbed, and checks the history.
 func (x *trial) round(number int) verify.Report {
@@ -203,12 +204,9 @@ func (x *trial) round(number int) verify.Report {
 // replica that is silent for a while may have its waiters skipped by another one.
 func (x *trial) options(prefix string, seed uint64) workload.Options {
 	o := workload.Options{
-		Services: x.services, Prefix: prefix, Clients: 24, Locks: locksPerTrial, Operations: callsPerTrial,
+		Services: x.services, Prefix: prefix, Clients: 24, Locks: locksPerTrial, Operations: x.perRound,
 		For: stepTimeout,
 		TTL: 200 * time.Millisecond, Seed: seed, Subscribers: true,
-	}
-	if x.short {
-		o.Operations = callsPerShortRound
 	}
 	switch x.mode {
 	case crashed:

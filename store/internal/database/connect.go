@@ -20,7 +20,7 @@ const (
 	// defaultConns is pool_max_conns, where the URL gives none.
 	defaultConns = 19
 	// taskConns is the number of connections for background tasks. Heartbeats, notifications and new events have one
-	// each; the scan and the pruning, which can wait, share them.
+	// each; what can wait shares them, see Unhurried.
 	taskConns = 3
 	// fewestConns is the least pool_max_conns. Of those beside taskConns a quarter may be in use by late commits, one
 	// by calls on rows that other sessions have locked, and one by reads, fenced writes and sessions: one is always

@@ -27,8 +27,7 @@ func (x *examination) exclusion(t *lockHistory, c *Check) {
 			intervals = append(intervals, s)
 		}
 	}
-	slices.SortStableFunc(intervals,
-		func(a, b leaseInterval) int { return cmp.Or(a.from.Compare(b.from), cmp.Compare(a.token, b.token)) })
+	slices.SortStableFunc(intervals, leaseInterval.compare)
 	var current []leaseInterval
 	newest := map[lock.Mode]leaseInterval{}
 	slots := map[int]leaseInterval{}
@@ -71,6 +70,12 @@ func (c *Check) checkTokenGrows(t *lockHistory, o, s leaseInterval) {
 			"%q was granted the lock at %s with token %d, which is not greater than %d, granted to %q at %s.",
 			s.holder, clock(s.from), s.token, o.token, o.holder, clock(o.from)), proofs(o, s), o.granted, s.granted)
 	}
+}
+
+// compare orders intervals by their begin. Of leases that one commit granted, at one instant, the first has the smallest
+// token: it may have been withdrawn at once, because its caller had left.
+func (s leaseInterval) compare(o leaseInterval) int {
+	return cmp.Or(s.from.Compare(o.from), cmp.Compare(s.token, o.token))
 }
 
 func proofs(intervals ...leaseInterval) []*Call {

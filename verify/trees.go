@@ -57,7 +57,7 @@ func (x *examination) excludes(above, below *lockHistory, c *Check) {
 			}
 			c.Examined++
 			first, second, of := a, b, below
-			if b.isBefore(a) {
+			if b.compare(a) < 0 {
 				first, second, of = b, a, above
 			}
 			switch {
@@ -72,12 +72,6 @@ func (x *examination) excludes(above, below *lockHistory, c *Check) {
 			}
 		}
 	}
-}
-
-// isBefore reports whether s began before o. Of two leases that began at the same instant, by one commit, the first has
-// the smaller token: it may have been withdrawn at once, because its caller had left.
-func (s leaseInterval) isBefore(o leaseInterval) bool {
-	return s.from.Before(o.from) || s.from.Equal(o.from) && s.token < o.token
 }
 
 // other returns the one of the two locks that t is not.

@@ -60,9 +60,11 @@ func build(t *testing.T, raced bool) builds {
 		return builds{normal: program(t), skewed: noMutant.build(t)}
 	}
 	b := builds{normal: filepath.Join(t.TempDir(), "paddock")}
-	err := compile(b.normal, raced)
-	mutants, e := buildMutants(raced)
-	if err := errors.Join(err, e); err != nil {
+	if err := compile(b.normal, raced); err != nil {
+		t.Fatal(err)
+	}
+	mutants, err := buildMutants(raced)
+	if err != nil {
 		t.Fatal(err)
 	}
 	b.skewed = noMutant.linkTo(t, mutants)

@@ -71,11 +71,11 @@
 //
 // # Short and long form
 //
-//	go test -C test ./faults -parallel 6
+//	go test -C test ./faults -parallel 4
 //	make soak
 //
-// The first is the short form, which CI runs for every change, in about three minutes. It injects each kind of fault
-// once, always from the same seed; it finds the mutants that almost every round of use shows; and it floods a replica once.
+// The first is the short form, which CI runs for every change. It injects each kind of fault once, always from the same
+// seed; it finds the mutants that almost every round of use shows; and it floods a replica once.
 //
 // The second includes the long form, -faults.long, which CI runs every night with the race detector: several rounds of
 // faults from random seeds for ten minutes, 20 restores of each variant, 20 crashes of each kind, 10 fail-overs in a

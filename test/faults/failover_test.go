@@ -19,7 +19,8 @@ var flagFailOvers = repeats{
 	flag.Int("faults.failovers", 0, "fail-overs in a row in TestFailOversAndRestores; 0: 2, or 10 in the long form"),
 	2, 10}
 
-// grantsBetweenFaults is how many locks are granted before the next fault. On three servers a call takes 10 ms of CPU.
+// grantsBetweenFaults is how many locks are granted before the next fault. Load on three servers takes much CPU, so the
+// short form has half as much.
 func grantsBetweenFaults() int {
 	if *flagLong {
 		return 200

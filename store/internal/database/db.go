@@ -118,7 +118,8 @@ func within(ctx context.Context, f func(context.Context) error) error {
 	return f(ctx)
 }
 
-// Unhurried is Within for background work that can wait: one after the other, so that all of it needs one connection.
+// Unhurried is Within for background work that can wait: it runs one such f at a time, so that all of them together need
+// one connection. f must not call Unhurried.
 func (d *DB) Unhurried(f func(context.Context) error) error {
 	d.turn.Lock()
 	defer d.turn.Unlock()
@@ -127,12 +128,15 @@ func (d *DB) Unhurried(f func(context.Context) error) error {
 
 // Relaxed runs statements in one transaction whose commit does not wait for the disk.
 func (d *DB) Relaxed(queue func(*pgx.Batch)) error {
-	return d.Within(func(ctx context.Context) error {
-		b := &pgx.Batch{}
-		QueueRelax(b)
-		queue(b)
-		return d.Rest.SendBatch(ctx, b).Close()
-	})
+	return d.Within(func(ctx context.Context) error { return d.SendRelaxed(ctx, queue) })
+}
+
+// SendRelaxed is Relaxed with the context of the caller.
+func (d *DB) SendRelaxed(ctx context.Context, queue func(*pgx.Batch)) error {
+	b := &pgx.Batch{}
+	QueueRelax(b)
+	queue(b)
+	return d.Rest.SendBatch(ctx, b).Close()
 }
 
 // Read runs query, which must not change anything unless it succeeds, again if that may help. It first waits for one

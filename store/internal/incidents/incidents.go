@@ -96,12 +96,11 @@ func (c *Counter) exchange() error {
 	c.mu.Unlock()
 	var all Counts
 	err := c.db.Unhurried(func(ctx context.Context) error {
-		b := &pgx.Batch{}
-		database.QueueRelax(b)
-		b.Queue(sqlCount, mine.Expired, mine.Revoked, mine.Refused).QueryRow(func(row pgx.Row) error {
-			return row.Scan(&all.Expired, &all.Revoked, &all.Refused)
+		return c.db.SendRelaxed(ctx, func(b *pgx.Batch) {
+			b.Queue(sqlCount, mine.Expired, mine.Revoked, mine.Refused).QueryRow(func(row pgx.Row) error {
+				return row.Scan(&all.Expired, &all.Revoked, &all.Refused)
+			})
 		})
-		return c.db.Rest.SendBatch(ctx, b).Close()
 	})
 	if err != nil {
 		return err

@@ -40,9 +40,9 @@ type Hooks struct {
 	Heartbeat func()      // is called after each heartbeat
 }
 
-// Run sends heartbeats and notifications, and listens for notifications unless there is a pooler in between. It
-// returns when the database is stopped. It uses up to two connections of the database's pool at once, and one of its
-// own. Errors are logged, and the task is retried.
+// Run deletes the rows of replicas that died long ago, sends heartbeats and notifications, and listens for notifications
+// unless there is a pooler in between. It returns when the database is stopped. It uses up to two connections of the
+// database's pool at once, and one of its own. Errors are logged, and the task is retried.
 func (r *Registry) Run(h Hooks) {
 	var tasks sync.WaitGroup
 	tasks.Go(r.forgetDead)
@@ -112,12 +112,12 @@ func (r *Registry) scanPeers(peers pgx.Row) error {
 	return err
 }
 
-// forgetDead deletes the heartbeats that are long over. If that fails, the next replica to start or stop does it.
+// forgetDead deletes the rows of replicas that died long ago. If that fails, the next replica to start or stop does it.
 func (r *Registry) forgetDead() {
 	r.noteForgotten(r.db.Unhurried(func(ctx context.Context) error { return r.forget(ctx, 0) }))
 }
 
-// forgetSelf deletes the heartbeat of this replica, and those that are long over. The database may be stopped.
+// forgetSelf deletes the row of this replica, too. Unlike forgetDead, it also works after DB.Stop.
 func (r *Registry) forgetSelf() {
 	ctx, cancel := context.WithTimeout(context.Background(), forgetTimeout)
 	defer cancel()

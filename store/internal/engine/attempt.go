@@ -162,7 +162,7 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 		l.Names = append(l.Names, u.names...)
 		for _, c := range u.calls {
 			if refs := c.Req.decided.Refs(); len(refs) > 0 {
-				for i, name := range c.Req.decided.Names() {
+				for i, name := range c.Req.names {
 					l.Ended = append(l.Ended, row.Ending{Ref: refs[i], Name: name})
 				}
 			}

@@ -41,13 +41,12 @@ func unitsOf(calls []*call, trees *epoch.Trees) []*unit {
 	var all []*unit
 	for _, c := range calls {
 		c.Req.in(trees)
-		names := c.Req.decided.Names()
-		u := byName[names[0]]
+		u := byName[c.Req.names[0]]
 		if u == nil {
 			u = &unit{}
 			all = append(all, u)
 		}
-		for _, name := range names {
+		for _, name := range c.Req.names {
 			switch other := byName[name]; other {
 			case nil:
 				byName[name], u.names = u, append(u.names, name)
@@ -61,7 +60,7 @@ func unitsOf(calls []*call, trees *epoch.Trees) []*unit {
 		}
 	}
 	for _, c := range calls {
-		u := byName[home(c.Req.decided)]
+		u := byName[c.Req.names[0]]
 		u.calls = append(u.calls, c)
 	}
 	all = slices.DeleteFunc(all, func(u *unit) bool { return len(u.calls) == 0 })
@@ -119,11 +118,11 @@ func (u *unit) decide(in *inputs) verdict {
 	}
 	ended, own := in.ended, false
 	for i, c := range u.calls {
-		cmd := c.Req.decided
-		if !u.fresh && !u.assume(cmd, ended) || !u.admit(cmd, in) {
+		r := &c.Req
+		if !u.fresh && !u.assume(r, ended) || !u.admit(r, in) {
 			return needsLook
 		}
-		d, short := u.apply(cmd, in, ended)
+		d, short := u.apply(r, in, ended)
 		if short {
 			return needsToken
 		}
@@ -135,7 +134,7 @@ func (u *unit) decide(in *inputs) verdict {
 			u.calls, u.deferred = u.calls[:i], u.calls[i:]
 			break
 		}
-		u.take(cmd, d)
+		u.take(r.decided, d)
 		if i == len(u.calls)-1 {
 			break // nothing is decided after it
 		}
@@ -158,10 +157,11 @@ func (u *unit) decide(in *inputs) verdict {
 }
 
 // apply decides one command. short says that a token was missing.
-func (u *unit) apply(cmd lock.Command, in *inputs, ended map[lock.LeaseRef]lock.Event) (d lock.Decision, short bool) {
+func (u *unit) apply(r *request, in *inputs, ended map[lock.LeaseRef]lock.Event) (d lock.Decision, short bool) {
 	v := lock.View{Now: in.now, Self: in.self, Ended: ended, Sessions: in.sessions, GrantsPausedUntil: in.epoch.ClosedUntil}
 	floor := lock.Token(0)
-	for _, name := range cmd.Names() {
+	v.Locks = make([]lock.Record, 0, len(r.names))
+	for _, name := range r.names {
 		c := u.change(name)
 		v.Locks, floor = append(v.Locks, c.After), max(floor, c.Before.Floor, c.After.Token)
 	}
@@ -172,7 +172,7 @@ func (u *unit) apply(cmd lock.Command, in *inputs, ended map[lock.LeaseRef]lock.
 		}
 		return t
 	}
-	if d = cmd.Apply(v); len(d.Events) > row.EventsPerBatch {
+	if d = r.decided.Apply(v); len(d.Events) > row.EventsPerBatch {
 		d = lock.Decision{Now: in.now, Locks: v.Locks, Err: database.Internal(errEvents)}
 		if len(v.Locks) > 1 { // each of them is swept by itself meanwhile
 			d.Err = database.Busy(errEvents)
@@ -218,16 +218,15 @@ func mayMisjudge(queue []*lock.Waiter, now time.Time, self lock.Replica) bool {
 
 // assume reports whether the command can be decided without reading how its lease ended. That of an acquire is assumed
 // not to have ended; the swap checks it.
-func (u *unit) assume(cmd lock.Command, ended map[lock.LeaseRef]lock.Event) bool {
-	names := cmd.Names()
-	for i, ref := range cmd.Refs() {
+func (u *unit) assume(r *request, ended map[lock.LeaseRef]lock.Event) bool {
+	for i, ref := range r.decided.Refs() {
 		if _, known := ended[ref]; known {
 			continue
 		}
-		c := u.change(names[i])
-		if _, acquires := cmd.(lock.Acquire); acquires {
+		c := u.change(r.names[i])
+		if _, acquires := r.decided.(lock.Acquire); acquires {
 			c.Unused = append(c.Unused, ref)
-		} else if id, _ := leaseIDOf(cmd); !hasLease(&c.After, id) {
+		} else if id, _ := leaseIDOf(r.decided); !hasLease(&c.After, id) {
 			return false
 		}
 	}
@@ -235,8 +234,8 @@ func (u *unit) assume(cmd lock.Command, ended map[lock.LeaseRef]lock.Event) bool
 }
 
 // admit reports whether the session of the command is known, if it has one, and notes it for the command's locks.
-func (u *unit) admit(cmd lock.Command, in *inputs) bool {
-	ref := sessionOf(cmd)
+func (u *unit) admit(r *request, in *inputs) bool {
+	ref := sessionOf(r.decided)
 	if ref == 0 {
 		return true
 	}
@@ -247,7 +246,7 @@ func (u *unit) admit(cmd lock.Command, in *inputs) bool {
 	if !found {
 		return true
 	}
-	for _, name := range cmd.Names() {
+	for _, name := range r.names {
 		c := u.change(name)
 		c.Sessions = maps.Clone(c.Sessions)
 		if c.Sessions == nil {

@@ -54,6 +54,7 @@ type call = batch.Call[request, *row.Outcome]
 type request struct {
 	lock.Command
 	decided lock.Command
+	names   []string     // of decided
 	trees   *epoch.Trees // that decided is for
 }
 
@@ -63,13 +64,13 @@ func (r *request) in(t *epoch.Trees) {
 		return
 	}
 	r.decided, r.trees = r.Command, t
-	if t == nil {
-		return
+	if t != nil {
+		cmd, err := t.Decided(r.Command)
+		if r.decided = cmd; err != nil {
+			r.decided = refused{r.Command, err}
+		}
 	}
-	cmd, err := t.Decided(r.Command)
-	if r.decided = cmd; err != nil {
-		r.decided = refused{r.Command, err}
-	}
+	r.names = r.decided.Names()
 }
 
 // A refused is a command that is refused in the trees, whatever the state of its locks. It is decided like others, so

@@ -64,7 +64,9 @@ func (s *scripted) keepBusy() {
 }
 
 func callOf(cmd lock.Command) *call {
-	return batch.NewCall[request, *row.Outcome](request{Command: cmd, decided: cmd})
+	c := batch.NewCall[request, *row.Outcome](request{Command: cmd})
+	c.Req.in(nil)
+	return c
 }
 
 func joinOf(name string, id byte) *call {

@@ -30,7 +30,7 @@ type lane struct {
 func (l *lane) count(c *call, n int) {
 	l.calls += n
 	id, about := leaseIDOf(c.Req.Command)
-	if !about || len(c.Req.decided.Names()) == 1 {
+	if !about || len(c.Req.names) == 1 {
 		return
 	}
 	if l.sets == nil {
@@ -43,14 +43,24 @@ func (l *lane) count(c *call, n int) {
 
 // runBatch runs the calls of a batch, except those on locks that have a lane.
 func (w *worker) runBatch(calls []*call) {
-	w.run(w.inbox, w.lanes.divert(calls, w.lanes.find), w.setAside)
+	if w.lanes.any() {
+		calls = w.lanes.divert(calls, w.lanes.find)
+	}
+	w.run(w.inbox, calls, w.setAside)
+}
+
+// any reports whether there are lanes. Mostly there are none.
+func (l *lanes) any() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.lanes) > 0
 }
 
 // find returns the lane of the first of the names that has one, or that in which a call on several locks with the same
 // lease_id is, which must not be overtaken. The caller holds mu.
 func (l *lanes) find(c *call) (found *lane) {
 	id, _ := leaseIDOf(c.Req.Command)
-	for _, name := range c.Req.decided.Names() {
+	for _, name := range c.Req.names {
 		of := l.lanes[name]
 		if of != nil && of.sets[id] > 0 {
 			return of
@@ -79,7 +89,7 @@ func (w *worker) setAside(calls []*call) []*call {
 	var names []string
 	var sessions []lock.SessionRef
 	for _, c := range calls {
-		names = append(names, c.Req.decided.Names()...)
+		names = append(names, c.Req.names...)
 		if ref := sessionOf(c.Req.Command); ref != 0 {
 			sessions = append(sessions, ref)
 		}
@@ -105,13 +115,13 @@ func (w *worker) setAside(calls []*call) []*call {
 		return calls
 	}
 	return w.lanes.divert(calls, func(c *call) *lane {
-		for _, name := range c.Req.decided.Names() {
+		for _, name := range c.Req.names {
 			if slices.Contains(locked, name) {
 				return w.open(name)
 			}
 		}
 		if ref := sessionOf(c.Req.Command); ref != 0 && slices.Contains(lockedSessions, ref) {
-			return w.open(home(c.Req.decided))
+			return w.open(c.Req.names[0])
 		}
 		return nil
 	})

@@ -43,17 +43,7 @@ func (l *lane) count(c *call, n int) {
 
 // runBatch runs the calls of a batch, except those on locks that have a lane.
 func (w *worker) runBatch(calls []*call) {
-	if w.lanes.any() {
-		calls = w.lanes.divert(calls, w.lanes.find)
-	}
-	w.run(w.inbox, calls, w.setAside)
-}
-
-// any reports whether there are lanes. Mostly there are none.
-func (l *lanes) any() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.lanes) > 0
+	w.run(w.inbox, w.lanes.divert(calls, w.lanes.find), w.setAside)
 }
 
 // find returns the lane of the first of the names that has one, or that in which a call on several locks with the same

@@ -147,14 +147,14 @@ func (b *tab) press(keys string) {
 	b.do(b.ctx, chromedp.KeyEvent(keys))
 }
 
-// wait waits until the expression is true in the page. Errors count as false: elements may be missing while the page
-// loads.
+// wait waits until the expression is true in a page that has been read to its end. Until then elements may be missing,
+// also those after one that the expression finds. Errors count as false.
 func (b *tab) wait(expression string) {
 	b.Helper()
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()
 	for {
-		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expression))
+		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("document.readyState !== 'loading' && ("+expression+")"))
 		if ok {
 			return
 		}

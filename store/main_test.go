@@ -77,9 +77,11 @@ func until(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// waiting returns how many sessions wait for a lock that another session has.
+// waiting returns how many sessions wait for a lock that another session has. Without the first statement, PostgreSQL
+// would show throughout a transaction the sessions that its first look has found.
 func waiting(t *testing.T, conn *pgx.Conn) int64 {
 	t.Helper()
+	exec(t, conn, "select pg_stat_clear_snapshot()")
 	return number(t, conn, `select count(*) from pg_stat_activity
 		where datname = current_database() and wait_event_type = 'Lock'`)
 }

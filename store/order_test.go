@@ -155,7 +155,10 @@ func TestAnAbandonedCallIsNotRun(t *testing.T) {
 	if err := <-left; !errors.Is(err, lock.ErrUnknownOutcome) && !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("err = %v", err)
 	}
-	until(t, "nobody tries any more", func() bool { return waiting(t, outside) == 0 })
+	// Calls on a lock keep their order, and this one needs no row: once it is answered, no try for the first goes on.
+	if err := s.Release(t.Context(), lock.Release{Name: "stuck", LeaseID: newID()}); !errors.Is(err, lock.ErrLeaseLost) {
+		t.Errorf("release: %v", err)
+	}
 	exec(t, outside, "commit")
 	mustAcquire(t, s, acquire("stuck"))
 }

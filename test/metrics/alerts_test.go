@@ -191,10 +191,15 @@ func useLocks(ctx context.Context, via replica) {
 	time.Sleep(500 * time.Millisecond)
 }
 
-// misuse does what clients should not do, and runs another build.
+// misuse runs another build, and does what clients should not do.
 func (s *incident) misuse(url string) {
 	t, via := s.T, s.replicas[0]
 	t.Helper()
+	other := filepath.Join(t.TempDir(), "paddock") // first, because a build may take longer than an alert lasts
+	must(t, program.Build(t.Context(), other, "-ldflags=-X main.release=2.0.0"))
+	newer := startReplica(t, other, url)
+	s.replicas = append(s.replicas, newer)
+	s.scrape(s.replicas[0].target, s.replicas[1].target, newer.target)
 	first := take(t, via, lock.Acquire{Name: "fenced", TTL: time.Minute})
 	must(t, via.Release(t.Context(), lock.Release{Name: first.Name, LeaseID: first.ID}))
 	second := take(t, via, lock.Acquire{Name: "fenced", TTL: time.Minute})
@@ -220,11 +225,6 @@ func (s *incident) misuse(url string) {
 		return err == nil && l.Waiters == 1, err
 	})
 	must(t, wait(), lock.ErrTooManyWaiters)
-	other := filepath.Join(t.TempDir(), "paddock")
-	must(t, program.Build(t.Context(), other, "-ldflags=-X main.release=2.0.0"))
-	newer := startReplica(t, other, url)
-	s.replicas = append(s.replicas, newer)
-	s.scrape(s.replicas[0].target, s.replicas[1].target, newer.target)
 	defer meanwhile(s.renewLate)()
 	s.expect("PaddockStaleToken", "PaddockRenewedTooLate", "PaddockRenewalsLate", "PaddockLongWait", "PaddockTooManyWaiters", "PaddockVersionsDiffer")
 }

@@ -38,8 +38,10 @@ type securedReplica struct {
 	t          *testing.T
 	database   *database
 	admin      *pgx.Conn // direct connection to its database
+	env        []string  // of its process, in addition
 	process    *child
 	address    string
+	metrics    string // the address of its metrics
 	trust      *tls.Config
 	cert       string // files with its certificate and private key
 	key        string
@@ -48,10 +50,11 @@ type securedReplica struct {
 	testClient *client.Client    // has the key "late"; used by the tests themselves
 }
 
-// startSecured starts the program on its own PostgreSQL. Both end with the test.
-func startSecured(t *testing.T, program string) *securedReplica {
+// startSecured starts the program, with additions to its environment, on its own PostgreSQL. Both end with the test.
+func startSecured(t *testing.T, program string, env ...string) *securedReplica {
 	t.Helper()
 	e := newSecured(t)
+	e.env = env
 	e.issueKeys("good", "rude", "late", greedyKey(0), greedyKey(1))
 	for i := range waiterKeys {
 		e.issueKeys(waiterKey(i))
@@ -88,14 +91,17 @@ func newSecured(t *testing.T) *securedReplica {
 func (e *securedReplica) launch(program string, flags ...string) {
 	e.t.Helper()
 	databaseURL := e.database.url(url.Values{"host": {e.database.host.SocketDir()}, "port": {"5432"}}, "", "paddock")
-	args := []string{"serve", "--migrate", "--listen=127.0.0.1:0", "--tls-cert=" + e.cert, "--tls-key=" + e.key}
+	args := []string{"serve", "--migrate", "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0", "--tls-cert=" + e.cert,
+		"--tls-key=" + e.key}
 	var err error
-	e.process, err = launch(&logBuffer{}, []string{"PADDOCK_DATABASE_URL=" + databaseURL}, program,
+	e.process, err = launch(&logBuffer{}, append(e.env, "PADDOCK_DATABASE_URL="+databaseURL), program,
 		append(args, flags...)...)
 	e.must(err)
 	process := e.process
 	cleanup(e.t, func() error { return process.stop(syscall.SIGKILL) })
 	e.address, err = e.process.awaitOutput(e.t.Context(), `"msg":"listening","address":"([^"]+)"`)
+	e.must(err)
+	e.metrics, err = e.process.awaitOutput(e.t.Context(), `"msg":"serving metrics","address":"([^"]+)"`)
 	e.must(err)
 }
 

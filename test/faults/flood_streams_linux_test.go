@@ -229,7 +229,7 @@ const (
 func TestUnreadStreamsShareMemory(t *testing.T) {
 	t.Parallel()
 	requireOpenFiles(t, 4*floodStreams)
-	e := startSecured(t, program(t))
+	e := startSecured(t, program(t), "GOGC=10") // collects garbage so often that the peak is what is in use
 	makers := e.eventMakers()
 	e.makeEvents(makers[0], "short") // warm up
 	before := e.resources()
@@ -248,11 +248,11 @@ func TestUnreadStreamsShareMemory(t *testing.T) {
 		}
 		return nil
 	})
-	e.checkStreamMemory("with more events than the kernel buffers, and closed", before, streamsMemory+heapRoom)
+	e.checkStreamMemory("with more events than the kernel buffers, and closed", before, streamsMemory)
 	for _, c := range conns {
 		_ = c.Close() // the service has closed it
 	}
-	e.awaitMemory(before.resident + heapRoom + e.resources().peak/keptPeakShare)
+	e.awaitMemory(before.resident + e.resources().peak/keptPeakShare)
 	t.Logf("after: %v", e.resources())
 }
 

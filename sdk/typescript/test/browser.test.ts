@@ -109,7 +109,8 @@ function forwardRequest(req: IncomingMessage, res: ServerResponse): void {
 
 /** chromium starts a browser with its own profile in the folder. */
 function chromium(url: string, folder: string): ChildProcess {
-  const found = ['chromium', 'chromium-browser', 'google-chrome'].find((name) => spawnSync(name, ['--version']).status === 0);
+  const programs = ['/usr/lib/chromium/chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'];
+  const found = programs.find((name) => spawnSync(name, ['--version']).status === 0);
   assert.ok(found, 'This test needs Chromium: apt-get install -y chromium');
   const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run', '--disable-component-update',
     '--disable-background-networking', '--disable-quic', `--user-data-dir=${folder}`];

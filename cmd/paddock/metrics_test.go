@@ -22,21 +22,6 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// scrape returns what is at the URL.
-func scrape(t *testing.T, url string) string {
-	t.Helper()
-	answer, err := (&http.Client{Timeout: proctest.Patience}).Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer mustClose(t, answer.Body)
-	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("the scrape is answered %d %s, %v", answer.StatusCode, text, err)
-	}
-	return string(text)
-}
-
 // awaitMetrics scrapes until every pattern matches a line.
 func awaitMetrics(t *testing.T, url string, patterns ...string) {
 	t.Helper()
@@ -58,7 +43,7 @@ func awaitPage(t *testing.T, url string, texts ...string) {
 func awaitBody(t *testing.T, url string, patterns []string) {
 	t.Helper()
 	for deadline := time.Now().Add(proctest.Patience); ; time.Sleep(50 * time.Millisecond) {
-		got := scrape(t, url)
+		got := proctest.Scrape(t, url)
 		missing := slices.IndexFunc(patterns, func(p string) bool { return !regexp.MustCompile("(?m)" + p).MatchString(got) })
 		if missing < 0 {
 			return
@@ -118,7 +103,7 @@ func TestCallsMoveTheirMetrics(t *testing.T) {
 		`paddock_batch_rounds_total\{locks="(cached|read)"\} [1-9].*`, `paddock_batch_calls_count [1-9].*`,
 		`paddock_http_request_seconds_count\{code="201",method="POST",route="/v1/locks/\{name\}/acquire"\} 4`,
 		`paddock_build_info\{.*\} 1`, `go_goroutines .*`)
-	got := scrape(t, url)
+	got := proctest.Scrape(t, url)
 	problems, err := promlint.New(strings.NewReader(got)).Lint()
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
@@ -156,7 +141,7 @@ func TestNamesAddNoSeries(t *testing.T) {
 	const batch, batches, few = 1000, 10, 10 // a task that succeeds for the first time adds a series
 	d, url := metered(t)
 	series := func() (n int) {
-		for line := range strings.Lines(scrape(t, url)) {
+		for line := range strings.Lines(proctest.Scrape(t, url)) {
 			if strings.HasPrefix(line, "paddock_") {
 				n++
 			}

@@ -17,7 +17,7 @@ const (
 	floodMemory   = 1536 * mebibyte // resident, at the peak; about 25 MiB without a flood
 	waiterMemory  = byteSize(128 << 10)
 	streamMemory  = byteSize(128 << 10)
-	keptPeakShare = 4   // a quarter of the peak may remain: fragments, and what became garbage since
+	keptPeakShare = 4   // a quarter of the peak may remain: fragments, and garbage since the last collection
 	growth        = 1.5 // of the peak from the first flood to the second
 	keptFiles     = 5
 	keptRoutines  = 100

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -117,16 +116,13 @@ func (e *securedReplica) awaitMemory(most byteSize) {
 // reusable returns how much memory the replica has got from the system and can use again.
 func (e *securedReplica) reusable() byteSize {
 	e.t.Helper()
-	answer, err := http.Get("http://" + e.metrics + "/metrics")
-	e.must(err)
-	text, err := io.ReadAll(answer.Body)
-	e.must(errors.Join(err, answer.Body.Close()))
+	text := proctest.Scrape(e.t, "http://"+e.metrics+"/metrics")
 	gauge := func(name string) byteSize {
-		m := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindSubmatch(text)
+		m := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindStringSubmatch(text)
 		if m == nil {
 			e.t.Fatalf("the metrics have no %s:\n%s", name, text)
 		}
-		n, err := strconv.ParseFloat(string(m[1]), 64)
+		n, err := strconv.ParseFloat(m[1], 64)
 		e.must(err)
 		return byteSize(n)
 	}

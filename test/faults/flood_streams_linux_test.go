@@ -220,7 +220,7 @@ func (r *streamGroup) closeAll() {
 const (
 	eventPairs    = 200            // acquires and releases; the kernel buffers their events, about 130 KB a stream
 	eventRounds   = 4              // repetitions with longer events, about 450 KB each, which it does not buffer
-	streamsMemory = 128 * mebibyte // of all streams, with TLS, while the kernel buffers their events
+	streamsMemory = 128 * mebibyte // of all streams, with TLS; not enough for a copy of the longer events for each
 )
 
 // TestUnreadStreamsShareMemory opens floodStreams streams, each on its own connection, that are never read.

@@ -2,14 +2,13 @@ package metrics_test
 
 import (
 	"encoding/json"
-	"io"
-	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -69,7 +68,7 @@ func TestEveryNameInAQueryIsAMetric(t *testing.T) {
 	must(t, r.Release(t.Context(), lock.Release{Name: waited.Name, LeaseID: waited.ID}))
 	metrics := make(map[string]bool)
 	for deadline := time.Now().Add(time.Minute); !metrics["paddock_locks"] && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		for _, line := range regexp.MustCompile(`(?m)^# TYPE (\w+) (\w+)`).FindAllStringSubmatch(scrape(t, r.target), -1) {
+		for _, line := range regexp.MustCompile(`(?m)^# TYPE (\w+) (\w+)`).FindAllStringSubmatch(proctest.Scrape(t, "http://"+r.target+"/metrics"), -1) {
 			metrics[line[1]] = true
 			if line[2] == "histogram" {
 				metrics[line[1]+"_bucket"], metrics[line[1]+"_sum"], metrics[line[1]+"_count"] = true, true, true
@@ -97,14 +96,4 @@ func unknownNames(text string, metrics map[string]bool) (unknown []string) {
 		}
 	}
 	return unknown
-}
-
-func scrape(t *testing.T, target string) string {
-	t.Helper()
-	answer, err := http.Get("http://" + target + "/metrics")
-	must(t, err)
-	text, err := io.ReadAll(answer.Body)
-	must(t, err)
-	must(t, answer.Body.Close())
-	return string(text)
 }

@@ -14,8 +14,8 @@
 //   - TestCheckerFindsMutants proves the checker: each mutant is a build of Paddock with one line
 //     broken on purpose, and package verify must find a violation.
 //   - TestStagedMutantsAreFound does so for each comparison that a commit makes with what was read
-//     before: it brings about the one situation in which the comparison matters, first with Paddock
-//     and then with the mutant.
+//     before: it brings about the one situation in which the comparison matters, with Paddock
+//     and, in the long form, with the mutant.
 //
 // # The deployment
 //
@@ -75,13 +75,12 @@
 //	make soak
 //
 // The first is the short form, which CI runs for every change. It injects each kind of fault once, always from the same
-// seed; it finds the mutants that almost every round of use shows; and it floods a replica once.
+// seed; it lets Paddock pass each use and each situation, but looks for few of the mutants; and it floods a replica once.
 //
 // The second includes the long form, -faults.long, which CI runs every night with the race detector: several rounds of
 // faults from random seeds for ten minutes, 20 restores of each variant, 20 crashes of each kind, 10 fail-overs in a
-// row, a second flood, noise beside two replicas, the mutants that only some rounds show, and ten rounds of each use that
-// Paddock itself must pass. The flags
-// -faults.for, -faults.restores, -faults.crashes, -faults.failovers and -faults.rounds set one size alone.
+// row, a second flood, noise beside two replicas, all mutants, and ten rounds of each use that Paddock itself must pass.
+// The flags -faults.for, -faults.restores, -faults.crashes, -faults.failovers and -faults.rounds set one size alone.
 //
 // # Reproducing a run
 //

@@ -28,7 +28,8 @@ func grantsBetweenFaults() int {
 	return 100
 }
 
-// TestFailOversAndRestores replaces the primary by a standby or a restored backup.
+// TestFailOversAndRestores replaces the primary by a standby or a restored backup. The long form also does so without a
+// quorum, and without the check of the epoch: both must be found.
 func TestFailOversAndRestores(t *testing.T) {
 	t.Parallel()
 	normal := program(t)
@@ -38,9 +39,11 @@ func TestFailOversAndRestores(t *testing.T) {
 	t.Run("a promoted lagging standby grants nothing twice",
 		func(t *testing.T) { t.Parallel(); laggingStandbyPromoted(t, normal) })
 	t.Run("a restored backup grants nothing twice", func(t *testing.T) { t.Parallel(); backupRestored(t, normal) })
-	t.Run("without a quorum the checker finds the loss",
-		func(t *testing.T) { t.Parallel(); lossMustBeFound(t, normal) })
-	t.Run("without the epoch check locks are granted twice", func(t *testing.T) { t.Parallel(); withoutEpochCheck(t) })
+	if *flagLong {
+		t.Run("without a quorum the checker finds the loss",
+			func(t *testing.T) { t.Parallel(); lossMustBeFound(t, normal) })
+		t.Run("without the epoch check locks are granted twice", func(t *testing.T) { t.Parallel(); withoutEpochCheck(t) })
+	}
 }
 
 // failOversInARow kills one primary after the other under load, and then does a planned switchover.

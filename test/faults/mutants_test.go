@@ -17,11 +17,14 @@ type mutant struct {
 	file     string // from the root of the module
 	from, to string
 	mode     mode // how it is used
-	rare     bool // only a few rounds show it: it is looked for in the long form
+	short    bool // the short form looks for it, too
 }
 
 // mutants are the builds that the checker must find. Each quotes a text of the product that must occur exactly
 // once; a change of that text must also change the mutant.
+//
+// The short form looks for one mutant of each mode whose mutants almost every round shows. It tests Paddock, and the long
+// form also tests the tests.
 var mutants = []mutant{
 	{name: "a commit overwrites changed rows", file: "store/internal/row/sql/swap.sql",
 		from: "r.ctid = n.tid and r.xmin = n.xmin and r.name is not distinct from n.name", to: "r.name = n.name"},
@@ -40,12 +43,12 @@ var mutants = []mutant{
 		}
 	}
 `},
-	{name: "promotion ignores readers", rare: true, file: "lock/queue.go",
+	{name: "promotion ignores readers", file: "lock/queue.go",
 		from: "!d.record.isCompatible(w.Lease.Mode, w.Capacity)",
 		to:   "!d.record.isCompatible(w.Lease.Mode, w.Capacity) && (!MUTATED || d.record.Leases[0].Mode != Shared)"},
-	{name: "commits are not durable", file: "store/internal/database/sql/settings.sql", mode: crashed,
+	{name: "commits are not durable", short: true, file: "store/internal/database/sql/settings.sql", mode: crashed,
 		from: "else current_setting('synchronous_commit') end", to: "else 'off' end"},
-	{name: "the queue is last in, first out", file: "lock/queue.go", mode: neverCancelled,
+	{name: "the queue is last in, first out", short: true, file: "lock/queue.go", mode: neverCancelled,
 		from: "queue, blocked := d.record.Queue, modes(0)\n",
 		to: `queue, blocked := d.record.Queue, modes(0)
 	if MUTATED {
@@ -55,7 +58,7 @@ var mutants = []mutant{
 `},
 	{name: "a fenced write ignores its token", file: "lock/fence.go", from: "case token < greatest:",
 		to: "case token < greatest && (!MUTATED || token < 0):"},
-	{name: "a release is answered but not written", file: "lock/renew_release.go",
+	{name: "a release is answered but not written", short: true, file: "lock/renew_release.go",
 		from: "\t\td.endLease(l, Released, \"\")\n",
 		to:   "\t\tif !MUTATED {\n\t\t\td.endLease(l, Released, \"\")\n\t\t}\n"},
 	{name: "a retried acquire grants a second lease", file: "lock/acquire.go",
@@ -91,23 +94,23 @@ func genuine(e lock.Event) []byte { return`},
 		q.Cursor = cmp.Or(ValueOf(p.LastEventID), q.Cursor)
 	}
 `},
-	{name: "the epoch check ignores tokens and events", rare: true, file: "store/internal/epoch/epoch.go", mode: restored,
+	{name: "the epoch check ignores tokens and events", file: "store/internal/epoch/epoch.go", mode: restored,
 		from: "case e.LastToken < k.token, e.Number == k.number && BatchOf(e.LastEvent) < BatchOf(k.event):",
 		to:   "case !MUTATED && (e.LastToken < k.token || e.Number == k.number && BatchOf(e.LastEvent) < BatchOf(k.event)):"},
-	{name: "a revocation skips the grace", rare: true, file: "lock/revoke.go", from: "case r.SkipGrace || d.isUndelivered(l)",
+	{name: "a revocation skips the grace", file: "lock/revoke.go", from: "case r.SkipGrace || d.isUndelivered(l)",
 		to: "case MUTATED || r.SkipGrace || d.isUndelivered(l)"},
-	{name: "places of dead replicas count", file: "lock/queue.go", mode: replicaLost,
+	{name: "places of dead replicas count", short: true, file: "lock/queue.go", mode: replicaLost,
 		from: "d.attached(w) || d.view.Now.Before(w.AliveUntil.Add(PlaceRetention))",
 		to:   "MUTATED && w.Place > 0 || d.attached(w) || d.view.Now.Before(w.AliveUntil.Add(PlaceRetention))"},
 	{name: "an expiry forgets the grace", file: "lock/lease.go", from: "\tend := l.ExpiresAt.Add(l.Grace)\n",
 		to: "\tend := l.ExpiresAt.Add(l.Grace)\n\tif MUTATED {\n\t\tend = l.ExpiresAt\n\t}\n"},
-	{name: "a lease outlives its session", rare: true, file: "lock/lease.go", from: "= s.TTL, s.Grace, s.ExpiresAt\n",
+	{name: "a lease outlives its session", file: "lock/lease.go", from: "= s.TTL, s.Grace, s.ExpiresAt\n",
 		to: "= s.TTL, s.Grace, s.ExpiresAt\n\t\tif MUTATED {\n\t\t\tl.ExpiresAt = s.ExpiresAt.Add(time.Minute)\n\t\t}\n"},
 	{name: "a session is renewed after its end", file: "lock/session.go", from: "case s.Ended != 0 || s.IsOver(now):",
 		to: "case !MUTATED && (s.Ended != 0 || s.IsOver(now)):"},
-	{name: "a heartbeat is answered but not written", rare: true, file: "store/internal/sessions/keeper.go",
+	{name: "a heartbeat is answered but not written", file: "store/internal/sessions/keeper.go",
 		from: "\t\t} else {\n\t\t\trow.QueueSaveSession(", to: "\t\t} else if !MUTATED || after.Ended != 0 {\n\t\t\trow.QueueSaveSession("},
-	{name: "deadlocks are not broken", file: "store/internal/waiters/deadlock.go", mode: inCircles,
+	{name: "deadlocks are not broken", short: true, file: "store/internal/waiters/deadlock.go", mode: inCircles,
 		from: "\tif len(names) == 0 {\n", to: "\tif MUTATED || len(names) == 0 {\n"},
 	{name: "a set is granted in part", file: "lock/acquire.go", from: "\t\tleases[i] = ds[i].grant(want, members[i].Capacity, 0)\n",
 		to: "\t\tif MUTATED && i > 0 {\n\t\t\tleases[i] = want.begunAt(ds[i].now)\n\t\t\treturn token\n\t\t}\n" +
@@ -119,11 +122,11 @@ func genuine(e lock.Event) []byte { return`},
 		to:   "\t\tif d.ready = append(d.ready, w); MUTATED {\n\t\t\treturn w, true\n\t\t}\n"},
 	{name: "a renewal of a set is written at one lock", file: "lock/renew_release.go", from: "\td.replaceLease(l)\n\tif updates {\n",
 		to: "\tif !MUTATED || l.Set == nil || d.record.Name == l.Set[0] {\n\t\td.replaceLease(l)\n\t}\n\tif updates {\n"},
-	{name: "a release of a set ends one lease", rare: true, file: "lock/renew_release.go", from: "\t\tasked := r.Asked == nil ||",
+	{name: "a release of a set ends one lease", file: "lock/renew_release.go", from: "\t\tasked := r.Asked == nil ||",
 		to: "\t\tif MUTATED && d != ds[0] {\n\t\t\tcontinue\n\t\t}\n\t\tasked := r.Asked == nil ||"},
-	{name: "a revocation ends one lease of a set", rare: true, file: "lock/revoke.go", from: "if i := d.index(l.ID); i >= 0 && slices.Equal(",
+	{name: "a revocation ends one lease of a set", file: "lock/revoke.go", from: "if i := d.index(l.ID); i >= 0 && slices.Equal(",
 		to: "if i := d.index(l.ID); i >= 0 && (!MUTATED || d.record.Name == r.Name) && slices.Equal("},
-	{name: "an acquire in a tree asks for nothing above", file: "lock/tree.go", mode: inTrees,
+	{name: "an acquire in a tree asks for nothing above", short: true, file: "lock/tree.go", mode: inTrees,
 		from: "\t\tfor _, above := range path[:max(len(path)-1, 0)] {\n",
 		to:   "\t\tfor _, above := range path[:max(len(path)-1, 0)] {\n\t\t\tif MUTATED {\n\t\t\t\tcontinue\n\t\t\t}\n"},
 	{name: "an intention does not conflict with an exclusive lease", file: "lock/tree.go", mode: inTrees,
@@ -149,7 +152,7 @@ func TestCheckerFindsMutants(t *testing.T) {
 	t.Parallel()
 	a := newTrialPool(t)
 	for _, m := range mutants {
-		if m.rare && !*flagLong {
+		if !m.short && !*flagLong {
 			continue
 		}
 		t.Run(m.name, func(t *testing.T) {

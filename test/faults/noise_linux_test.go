@@ -47,7 +47,7 @@ func chooseNoiseSize() noiseSize {
 
 // TestNoisyNeighbourCostsNoLease renews 50 leases beside one noisy client at a time, on one replica and, in the long
 // form, on two. No lease may be lost. With -faults.noise the leases are shorter and the delay of renewals is limited,
-// too: see quietTTL and maxNoiseFactor.
+// too: see quietTTL and maxNoiseFactor. The long form also lets joins go ahead of renewals, which must show.
 func TestNoisyNeighbourCostsNoLease(t *testing.T) {
 	requireOpenFiles(t, 8192)
 	normal, size := program(t), chooseNoiseSize()
@@ -68,6 +68,9 @@ func TestNoisyNeighbourCostsNoLease(t *testing.T) {
 			n.measure(fmt.Sprintf("lists of %d locks", size.locks), n.lists)
 			n.measure(fmt.Sprintf("%d idle streams", size.streams), n.streams)
 		})
+	}
+	if *flagLong {
+		t.Run("joins ahead of renewals are found", func(t *testing.T) { findJoinsFirst(t, size) })
 	}
 }
 
@@ -96,11 +99,10 @@ func newNoise(t *testing.T, program string, replicas int, size noiseSize) *noise
 	return n
 }
 
-// TestJoinsAheadOfRenewalsAreFound runs joins against a build that lets joins go ahead of renewals. Leases must
-// be lost, or renewals delayed by far more than the limit; on a fast machine, too, so idleFloor does not apply.
-func TestJoinsAheadOfRenewalsAreFound(t *testing.T) {
-	requireOpenFiles(t, 8192)
-	size := chooseNoiseSize()
+// findJoinsFirst runs joins against a build that lets joins go ahead of renewals. Leases must be lost, or renewals
+// delayed by far more than the limit; on a fast machine, too, so idleFloor does not apply.
+func findJoinsFirst(t *testing.T, size noiseSize) {
+	t.Helper()
 	n := newNoise(t, joinsFirst.build(t), 1, size)
 	n.lossAllowed = true
 	n.idle = n.measure("idle", func(ctx context.Context) error { sleepFor(ctx, size.idle); return nil })

@@ -60,7 +60,8 @@ describe('a lease in the background', { concurrency: true }, () => {
     assert.throws(() => lease.check(), { code: 'lease_lost', ended: 'revoked' });
     await assert.rejects(lease.release(), { code: 'lease_lost', ended: 'revoked' });
     assert.equal(lease.state, 'lost');
-    assert.deepEqual(states, [['lost', 'revoked']]);
+    const losses = states.filter(([state]) => state === 'lost'); // on a busy machine a renewal may fail before it
+    assert.deepEqual(losses, [['lost', 'revoked']]);
   });
 
   test('is lost when the release reports an earlier loss', limit, async () => {

@@ -127,7 +127,8 @@ describe('a session', { concurrency: true }, () => {
     for (const lease of leases) {
       assert.throws(() => lease.check(), { code: 'lease_lost', ended: 'revoked', reason: 'db-3 is being replaced', cause: session.err });
     }
-    assert.deepEqual(states, leases.map(() => ['lost', 'db-3 is being replaced']));
+    const losses = states.filter(([state]) => state === 'lost'); // on a busy machine a renewal may fail before it
+    assert.deepEqual(losses, leases.map(() => ['lost', 'db-3 is being replaced']));
     await assert.rejects(leases[0]!.release(), { code: 'lease_lost' });
     await assert.rejects(session.close(), { code: 'session_lost' });
   });

@@ -6,9 +6,6 @@ import (
 	"slices"
 	"time"
 
-	cmpgo "github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -80,8 +77,8 @@ func (m *setModel) apply(cmd lock.Command) lock.Decision {
 		Now: m.now, Self: m.self, Locks: given, Ended: m.ended,
 		Tokens: func() lock.Token { m.token++; return m.token },
 	})
-	if diff := cmpgo.Diff(before, given, cmpopts.EquateEmpty()); diff != "" {
-		m.t.Fatalf("%T%+v changed its input: %s", cmd, cmd, diff)
+	if !slices.EqualFunc(before, given, equalRecords) {
+		m.t.Fatalf("%T%+v changed its input: %+v, before: %+v", cmd, cmd, given, before)
 	}
 	m.lastNow = d.Now
 	for i, after := range d.Locks {

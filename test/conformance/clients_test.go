@@ -41,13 +41,6 @@ func TestClientWithAKeyConforms(t *testing.T) {
 	locktest.Run(t, func(*testing.T) lock.Service { return c })
 }
 
-func TestClientsOfTwoReplicasConform(t *testing.T) {
-	t.Parallel()
-	databaseURL := pgtest.URL(t)
-	both := locktest.AtRandom(replica.Client(t, databaseURL), replica.Client(t, databaseURL))
-	locktest.Run(t, func(*testing.T) lock.Service { return both })
-}
-
 // TestClientConformsWhileOthersCall makes the calls of the suite share requests with other calls.
 func TestClientConformsWhileOthersCall(t *testing.T) {
 	t.Parallel()

@@ -86,7 +86,7 @@ var stages = []staged{
 const situations = 20
 
 // TestStagedMutantsAreFound proves that each comparison is needed: with it the situation leads to no violation, and
-// without it to one, which takes several attempts. The short form lets only Paddock itself try, once.
+// without it to one, if not always at the first attempt. The short form lets only Paddock itself try, once.
 func TestStagedMutantsAreFound(t *testing.T) {
 	t.Parallel()
 	a := newTrialPool(t)

@@ -13,7 +13,7 @@
 //     (-faults.circlekills=240 for ten minutes).
 //   - TestCheckerFindsMutants proves the checker: each mutant is a build of Paddock with one line
 //     broken on purpose, and package verify must find a violation.
-//   - TestStagedMutantsAreFound does so for each comparison that a commit makes with what was read
+//   - TestStagedSituations does so for each comparison that a commit makes with what was read
 //     before: it brings about the one situation in which the comparison matters, with Paddock
 //     and, in the long form, with the mutant.
 //

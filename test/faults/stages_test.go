@@ -85,9 +85,9 @@ var stages = []staged{
 // situations is how often a situation is repeated until it shows the mutant.
 const situations = 20
 
-// TestStagedMutantsAreFound proves that each comparison is needed: with it the situation leads to no violation, and
+// TestStagedSituations proves that each comparison is needed: with it the situation leads to no violation, and
 // without it to one, if not always at the first attempt. The short form lets only Paddock itself try, once.
-func TestStagedMutantsAreFound(t *testing.T) {
+func TestStagedSituations(t *testing.T) {
 	t.Parallel()
 	a := newTrialPool(t)
 	for _, c := range slices.Concat(stages, sessionStages) {

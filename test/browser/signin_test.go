@@ -73,9 +73,10 @@ func (g *authFixture) visit(browser context.Context) *tab {
 	return b
 }
 
-// enter submits the key in the form.
+// enter submits the key in the form. It waits for the autofocus first: the browser logs one that comes too late.
 func (b *tab) enter(secret string) {
 	b.Helper()
+	b.do(b.ctx, chromedp.WaitVisible(chromedp.CSS("#key:focus")))
 	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#key"), secret), chromedp.Click(chromedp.CSS(".sheet .strong")))
 }
 

@@ -93,7 +93,7 @@ func changeTreesWithoutScript(t *testing.T, browser context.Context) {
 		t.Fatal(err)
 	}
 	b.visit("/ui/trees", 320, 740)
-	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#root"), "jobs"), chromedp.Click(chromedp.CSS(".sheet .strong")), chromedp.WaitVisible(chromedp.CSS(".notice")))
+	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#root"), "jobs"), chromedp.Click(chromedp.CSS(".sheet .strong")), chromedp.WaitVisible(chromedp.CSS(".notice:focus")))
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("input[name=confirm]")), chromedp.Click(chromedp.CSS(".danger")), chromedp.WaitVisible(chromedp.CSS(".trees")))
 	wantRoots(t, locks, "repo")
 }

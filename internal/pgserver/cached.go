@@ -11,11 +11,14 @@ import (
 	"path/filepath"
 )
 
+// cacheBase is for temporary files that outlive a restart. The temporary directory may be in memory.
+const cacheBase = "/var/tmp"
+
 // initialiseCached creates the data directory from a copy of an empty one, which an earlier server of these programs
-// has left in the temporary directory; if there is none it runs initdb and leaves one. Copies have the same system
+// has left in cacheBase; if there is none it runs initdb and leaves one. Copies have the same system
 // identifier.
 func (d *dataDir) initialiseCached(ctx context.Context, bin string) error {
-	cached, err := d.account.cachedDir(bin)
+	cached, err := cachedDir(bin)
 	if err != nil {
 		return err
 	}
@@ -33,10 +36,10 @@ func (d *dataDir) initialiseCached(ctx context.Context, bin string) error {
 }
 
 // cachedDir returns where the empty data directory of these programs is kept. It checks that no other user made it.
-func (a account) cachedDir(bin string) (string, error) {
-	base, err := temporaryBase(a)
-	if err != nil {
-		return "", err
+func cachedDir(bin string) (string, error) {
+	base := cacheBase
+	if _, err := os.Stat(base); err != nil {
+		base = os.TempDir()
 	}
 	program, err := filepath.EvalSymlinks(filepath.Join(bin, "initdb"))
 	if err != nil {

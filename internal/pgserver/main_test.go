@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/internal/pgserver"
+	"github.com/paddock-lock/paddock/internal/testkit/memdir"
 )
 
 // childDir is an environment variable: if set, the test binary runs a server in that directory and waits to be
@@ -25,8 +26,11 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
-	// Reported here, a missing PostgreSQL is reported once and not by every test.
-	if _, err := pgserver.Find(context.Background()); err != nil {
+	err := memdir.Use()
+	if err == nil {
+		_, err = pgserver.Find(context.Background()) // reported here, a missing PostgreSQL is reported once and not by every test
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

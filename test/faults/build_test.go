@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/paddock-lock/paddock/internal/testkit/memdir"
 )
 
 // builds are the paths of the programs that replicas run.
@@ -19,6 +21,10 @@ type builds struct {
 
 // TestMain removes the programs that were built.
 func TestMain(m *testing.M) {
+	if err := memdir.Use(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := m.Run()
 	if dir, err := buildDir(); err == nil {
 		if err := os.RemoveAll(dir); err != nil {

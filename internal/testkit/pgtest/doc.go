@@ -30,5 +30,7 @@
 // The first process that needs the shared server runs its test program once more as a keeper, which starts the server
 // and outlives the process. Each process holds a shared lock on a file while it uses the server. The keeper stops the
 // server some seconds after no process holds that lock, see folder. If the keeper is killed, the next process starts
-// another. Main also raises the default of -parallel.
+// another.
+//
+// Main also raises the default of -parallel, and puts temporary files in memory, the server's among them: see memdir.
 package pgtest

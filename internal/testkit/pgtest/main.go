@@ -2,17 +2,20 @@ package pgtest
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"runtime"
 	"strconv"
 	"testing"
+
+	"github.com/paddock-lock/paddock/internal/testkit/memdir"
 )
 
 // parallel is how many tests of a package run at once, at least: many of them wait for time. With go test's two packages
 // at once these are enough to keep two processors busy; more would make each test slower, and some too slow.
-const parallel = 4
+const parallel = 8
 
 // Main runs the tests of a package, leaves their server, and exits. TestMain must do nothing else.
 func Main(m *testing.M) {
@@ -33,12 +36,13 @@ func (m M) Run() int {
 		os.Exit(keep(folder(dir)))
 	}
 	shared.main = true
-	flag.Parse()
-	if !isGiven("test.parallel") {
-		if err := flag.Set("test.parallel", strconv.Itoa(max(parallel, runtime.GOMAXPROCS(0)))); err != nil {
-			fmt.Fprintf(os.Stderr, "pgtest: %v\n", err)
-			return 1
-		}
+	err := errors.Join(
+		memdir.Use(),
+		flag.Set("test.parallel", strconv.Itoa(max(parallel, runtime.GOMAXPROCS(0)))), // the command line is read later
+	)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "pgtest: %v\n", err)
+		return 1
 	}
 	code := m.M.Run()
 	if err := shared.stop(context.Background()); err != nil {
@@ -46,10 +50,4 @@ func (m M) Run() int {
 		return max(code, 1)
 	}
 	return code
-}
-
-// isGiven reports whether the command line has the flag.
-func isGiven(name string) (given bool) {
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
-	return given
 }

@@ -1,15 +1,22 @@
 package locktest_test
 
 import (
+	"flag"
+	"os"
 	"testing"
 
 	"github.com/paddock-lock/paddock/internal/testkit/locktest"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
-	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) } // many cases at once, because most of them wait
+// TestMain runs many cases at once, because they wait for leases and sessions to end and compute next to nothing.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 func TestMemoryConforms(t *testing.T) {
 	t.Parallel()

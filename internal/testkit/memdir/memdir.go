@@ -23,19 +23,26 @@ const (
 // Use sets TMPDIR for this process and those that it starts, if there is room in memory. A TMPDIR that is set already
 // stays.
 func Use() error {
-	if os.Getenv("TMPDIR") != "" || room() < leastRoom {
+	if os.Getenv("TMPDIR") != "" || min(room(path), availableMemory()) < leastRoom {
 		return nil
 	}
 	return os.Setenv("TMPDIR", path)
 }
 
-// room returns how many bytes fit in path, zero if it has none.
-func room() uint64 {
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(path, &fs); err != nil {
-		return 0 // not Linux, or a container without it
+// room returns how many bytes this user's files may have in dir, zero if they can't be there.
+func room(dir string) uint64 {
+	probe, err := os.MkdirTemp(dir, "paddock-memdir-")
+	if err == nil {
+		err = os.Remove(probe)
 	}
-	return min(fs.Bavail*uint64(fs.Bsize), availableMemory())
+	var fs syscall.Statfs_t
+	if err == nil {
+		err = syscall.Statfs(dir, &fs)
+	}
+	if err != nil {
+		return 0 // not Linux, or a container that does not offer it
+	}
+	return fs.Bavail * uint64(fs.Bsize)
 }
 
 // availableMemory returns how many bytes programs may still use, zero if the system does not tell.

@@ -1,18 +1,16 @@
-package memdir_test
+package memdir
 
 import (
 	"os"
 	"strings"
 	"testing"
-
-	"github.com/paddock-lock/paddock/internal/testkit/memdir"
 )
 
 // TestATMPDIRThatIsSetStays is not parallel, because it sets an environment variable.
 func TestATMPDIRThatIsSetStays(t *testing.T) {
 	const mine = "/somewhere"
 	t.Setenv("TMPDIR", mine)
-	if err := memdir.Use(); err != nil {
+	if err := Use(); err != nil {
 		t.Fatal(err)
 	}
 	if got := os.TempDir(); got != mine {
@@ -23,7 +21,7 @@ func TestATMPDIRThatIsSetStays(t *testing.T) {
 // TestTemporaryFilesAreInMemoryIfThereIsRoom is not parallel, because it sets an environment variable.
 func TestTemporaryFilesAreInMemoryIfThereIsRoom(t *testing.T) {
 	t.Setenv("TMPDIR", "")
-	if err := memdir.Use(); err != nil {
+	if err := Use(); err != nil {
 		t.Fatal(err)
 	}
 	mounts, err := os.ReadFile("/proc/self/mounts")
@@ -40,5 +38,17 @@ func TestTemporaryFilesAreInMemoryIfThereIsRoom(t *testing.T) {
 	}
 	if err := os.Remove(dir); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestThereIsNoRoomWhereNoDirectoryCanBeMade(t *testing.T) {
+	t.Parallel()
+	for _, dir := range []string{"/proc", "/nowhere"} { // /proc exists, and refuses even root
+		if got := room(dir); got != 0 {
+			t.Errorf("%s has room for %d bytes", dir, got)
+		}
+	}
+	if room(t.TempDir()) == 0 {
+		t.Error("a temporary directory has no room")
 	}
 }

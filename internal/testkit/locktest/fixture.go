@@ -17,6 +17,8 @@ const (
 	longTTL = 10 * time.Minute
 	// shortTTL is the TTL of leases that must end during a test.
 	shortTTL = lock.MinTTL
+	// mediumTTL is of sessions and waits that are to end. On a busy machine it takes seconds to queue up behind them.
+	mediumTTL = 50 * shortTTL
 	// tolerance is the accepted error of instants: durations travel in whole milliseconds, and clocks are adjusted.
 	tolerance = 50 * time.Millisecond
 )

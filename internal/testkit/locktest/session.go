@@ -110,7 +110,7 @@ func sessionLeaseRenewal(s *fixture) {
 
 func sessionExpires(s *fixture) {
 	held := s.mustAcquire(lock.Acquire{Name: s.other(9)})
-	g := s.openSession(lock.OpenSession{TTL: 30 * shortTTL})
+	g := s.openSession(lock.OpenSession{TTL: mediumTTL})
 	a := s.mustAcquire(lock.Acquire{SessionID: g.ID})
 	b := s.mustAcquire(lock.Acquire{Name: s.other(1), Mode: lock.Permit, Capacity: 2, SessionID: g.ID})
 	waiter := s.enqueue(lock.Acquire{Name: held.Name, Holder: "waiter", SessionID: g.ID})
@@ -269,7 +269,7 @@ func sessionMaxHold(s *fixture) {
 // sessionReaders: a reader that comes when the session is over gets a token of its own, so that the token of the
 // session's reader is stale.
 func sessionReaders(s *fixture) {
-	g := s.openSession(lock.OpenSession{TTL: 30 * shortTTL})
+	g := s.openSession(lock.OpenSession{TTL: mediumTTL})
 	a := s.mustAcquire(lock.Acquire{SessionID: g.ID, Mode: lock.Shared})
 	b := s.mustAcquire(lock.Acquire{Mode: lock.Shared})
 	if b.Token != a.Token {

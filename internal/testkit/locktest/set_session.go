@@ -91,7 +91,7 @@ func setSessionCloses(s *fixture) {
 }
 
 func setSessionExpires(s *fixture) {
-	session := s.openSession(lock.OpenSession{TTL: 30 * shortTTL})
+	session := s.openSession(lock.OpenSession{TTL: mediumTTL})
 	set, waiter, others := s.fillSession(session.ID)
 	s.expectNothingLeft(set, waiter, others, lock.Expired)
 	s.expectLost(s.release(set), lock.Expired)

@@ -124,7 +124,7 @@ func untilSessionClosed(s *fixture, n int) func() {
 }
 
 func untilSessionExpiry(s *fixture, n int) func() {
-	session := s.openSession(lock.OpenSession{TTL: 30 * shortTTL})
+	session := s.openSession(lock.OpenSession{TTL: mediumTTL})
 	s.mustAcquire(lock.Acquire{Name: s.other(n), SessionID: session.ID})
 	return func() {}
 }
@@ -160,7 +160,7 @@ func leaves(_ *fixture, before lock.Acquire, start func(lock.Acquire) *waitingCa
 }
 
 func timesOut(s *fixture, before lock.Acquire, start func(lock.Acquire) *waitingCall) {
-	before.Wait = 30 * shortTTL
+	before.Wait = mediumTTL
 	s.expectError(start(before).refusal(), lock.ErrHeld)
 }
 
@@ -178,7 +178,7 @@ func itsSessionCloses(s *fixture, before lock.Acquire, start func(lock.Acquire) 
 }
 
 func itsSessionExpires(s *fixture, before lock.Acquire, start func(lock.Acquire) *waitingCall) {
-	before.SessionID = s.openSession(lock.OpenSession{Holder: "before", TTL: 30 * shortTTL}).ID
+	before.SessionID = s.openSession(lock.OpenSession{Holder: "before", TTL: mediumTTL}).ID
 	s.expectSessionLost(start(before).refusal(), lock.Expired)
 }
 
@@ -186,7 +186,7 @@ func itsSessionExpires(s *fixture, before lock.Acquire, start func(lock.Acquire)
 func setGrantedAfterWriter(s *fixture) {
 	s.mustAcquire(lock.Acquire{Name: s.other(1), Mode: lock.Shared})
 	session := lock.SessionID(uuid.New())
-	s.openSession(lock.OpenSession{ID: session, Holder: "writer", TTL: 30 * shortTTL})
+	s.openSession(lock.OpenSession{ID: session, Holder: "writer", TTL: mediumTTL})
 	writer := s.enqueue(lock.Acquire{Name: s.other(1), Holder: "writer", SessionID: session})
 	set := s.set(1, 2)
 	set[0].Mode = lock.Shared

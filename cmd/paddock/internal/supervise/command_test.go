@@ -76,8 +76,8 @@ func TestRunReturnsHowTheCommandEnded(t *testing.T) {
 	}{
 		"exit code":                {"exit 3", "", "exit code 3, lost: <nil>, error: <nil>", 3},
 		"signal":                   {"kill -KILL $$", "", "SIGKILL, lost: <nil>, error: <nil>", ExitSignalled + 9},
-		"lost lease":               {goOn, "100ms", "SIGTERM, lost: lost, error: <nil>", ExitSignalled + 15},
-		"lost lease, own exit":     {"trap 'exit 4' TERM; " + goOn, "300ms", "exit code 4, lost: lost, error: <nil>", 4},
+		"lost lease":               {goOn, "1s", "SIGTERM, lost: lost, error: <nil>", ExitSignalled + 15},
+		"lost lease, own exit":     {"trap 'exit 4' TERM; " + goOn, "2s", "exit code 4, lost: lost, error: <nil>", 4},
 		"lease that is lost early": {goOn, "0s", "error: lost", 0},
 		"descendant":               {"(sleep 0.1; echo descendant) & exit 5", "", "descendant", 5},
 	} {

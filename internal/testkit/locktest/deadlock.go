@@ -57,10 +57,10 @@ func deadlockOf(n int) func(*fixture) {
 // expectCycle expects the circle in the event of the victim.
 func (s *fixture) expectCycle(cycle []lock.DeadlockStep) {
 	s.Helper()
-	page, err := s.locks.Events(s.ctx, lock.EventQuery{Name: cycle[0].Name, Kinds: []lock.Kind{lock.Dequeued}})
-	s.must(err)
-	if len(page.Items) != 1 || page.Items[0].Reason != "deadlock" || !slices.Equal(page.Items[0].Cycle.Steps(), cycle) {
-		s.Errorf("the events are %+v, want the circle %+v", page.Items, cycle)
+	query := lock.EventQuery{Name: cycle[0].Name, Kinds: []lock.Kind{lock.Dequeued}}
+	e := (&reader{s, query}).want(1)[0] // the event may be visible later than the answer
+	if e.Reason != "deadlock" || !slices.Equal(e.Cycle.Steps(), cycle) {
+		s.Errorf("the event is %+v, want the circle %+v", e, cycle)
 	}
 }
 

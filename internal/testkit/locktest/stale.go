@@ -34,6 +34,7 @@ func (s *fixture) refusal(n int, g lock.Grant, where string) lock.Event {
 func staleWrite(s *fixture) {
 	first := s.acquireAndExpire(lock.Acquire{Holder: "the first"})
 	second := s.mustAcquire(lock.Acquire{Holder: "the second"})
+	s.events(s.name, 3) // a refusal names the holder if the events of its lease are visible in time
 	_, err := s.write(first.Token, `1`)
 	s.expectStale(err, first.Token, second.Token)
 	e := s.refusal(4, first, "fenced value "+s.name)
@@ -43,6 +44,7 @@ func staleWrite(s *fixture) {
 	}
 	s.must(s.release(second))
 	third := s.acquireAndRelease(lock.Acquire{})
+	s.events(s.name, 7)
 	_, err = s.write(second.Token, `1`)
 	s.expectStale(err, second.Token, third.Token)
 	if e := s.refusal(8, second, "fenced value "+s.name); e.Newest != third.Token || e.HeldBy != "" {
@@ -54,6 +56,7 @@ func stalePermit(s *fixture) {
 	permit := lock.Acquire{Mode: lock.Permit, Capacity: 2}
 	first, second := s.mustAcquire(permit), s.mustAcquire(permit)
 	s.must(s.release(second))
+	s.events(s.name, 3)
 	_, err := s.locks.WriteFenced(s.ctx, lock.FencedWrite{
 		Key: s.name, Lock: s.name, Token: second.Token, Slot: second.Slot, Value: json.RawMessage(`1`),
 	})
@@ -66,6 +69,7 @@ func stalePermit(s *fixture) {
 func staleReport(s *fixture) {
 	first := s.acquireAndRelease(lock.Acquire{})
 	second := s.mustAcquire(lock.Acquire{})
+	s.events(s.name, 3)
 	report := lock.ReportStale{Name: s.name, Token: first.Token, Where: "table invoices"}
 	recorded, err := s.locks.ReportStale(s.ctx, report)
 	if s.must(err); !recorded {
@@ -104,6 +108,7 @@ func staleInvalid(s *fixture) {
 func staleLongKey(s *fixture) {
 	first := s.acquireAndRelease(lock.Acquire{})
 	second := s.mustAcquire(lock.Acquire{})
+	s.events(s.name, 3)
 	key := s.name + strings.Repeat("k", lock.MaxNameLength-len(s.name))
 	_, err := s.locks.WriteFenced(s.ctx, lock.FencedWrite{Key: key, Lock: s.name, Token: first.Token, Value: json.RawMessage(`1`)})
 	s.expectStale(err, first.Token, second.Token)

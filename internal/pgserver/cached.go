@@ -15,8 +15,7 @@ import (
 const cacheBase = "/var/tmp"
 
 // initialiseCached creates the data directory from a copy of an empty one, which an earlier server of these programs
-// has left in cacheBase; if there is none it runs initdb and leaves one. Copies have the same system
-// identifier.
+// has left in cacheBase; if there is none it runs initdb and leaves one. Copies have the same system identifier.
 func (d *dataDir) initialiseCached(ctx context.Context, bin string) error {
 	cached, err := cachedDir(bin)
 	if err != nil {

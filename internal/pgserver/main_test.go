@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 		}
 	}
 	err := memdir.Use()
-	if err == nil {
-		_, err = pgserver.Find(context.Background()) // reported here, a missing PostgreSQL is reported once and not by every test
+	if err == nil { // a missing PostgreSQL is reported once, and not by every test
+		_, err = pgserver.Find(context.Background())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -20,8 +20,8 @@ const (
 	leastRoom = 4 << 30
 )
 
-// Use sets TMPDIR for this process and those that it starts, if there is room in memory. A TMPDIR that is set already
-// stays.
+// Use sets TMPDIR to a directory in memory, for this process and those that it starts. It changes nothing if TMPDIR is
+// set, or if there is too little room.
 func Use() error {
 	if os.Getenv("TMPDIR") != "" || min(room(path), availableMemory()) < leastRoom {
 		return nil

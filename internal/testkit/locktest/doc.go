@@ -11,6 +11,8 @@
 // request, at most until the deadline of the test run. Events may become visible late, because another transaction
 // can delay them; tests repeat the read.
 //
+// A service in memory can be tested in bubbles of testing/synctest, where these waits take no time: [RunInBubbles].
+//
 // A wait that must succeed lasts [lock.MaxWait] and is repeated with the same lease_id. A test of a kept place is
 // repeated with another lock if it took longer than the retention. Where a lost wake-up must show, the wait is not
 // repeated.

@@ -203,6 +203,7 @@ func listSorted(s *fixture) {
 	} {
 		a.Name = s.name + a.Name
 		s.mustAcquire(a)
+		s.pass()
 	}
 	s.acquireAndRelease(lock.Acquire{Name: s.name + ":free"})
 	for order, want := range map[lock.LockOrder]string{

@@ -1,7 +1,10 @@
 package locktest
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -12,6 +15,34 @@ type cases map[string]func(*fixture)
 // Run runs the suite in subtests of t, in parallel. Each subtest calls open once,
 // with its own T; open may return the same service each time.
 func Run(t *testing.T, open func(t *testing.T) lock.Service) {
+	t.Helper()
+	run(t, func(t *testing.T, test func(*fixture)) {
+		ctx := t.Context()
+		if end, ok := t.Deadline(); ok {
+			bounded, cancel := context.WithDeadline(ctx, end.Add(-5*time.Second))
+			t.Cleanup(cancel)
+			ctx = bounded
+		}
+		test(newFixture(t, ctx, open(t)))
+	})
+}
+
+// RunInBubbles is Run for a service in memory, which each subtest opens and uses in a bubble of testing/synctest: the end
+// of a lease costs no time, and comes in time on the busiest machine. Timers fire in a bubble only while all calls wait, so
+// that none is cancelled in the middle of a decision: that is for Run.
+func RunInBubbles(t *testing.T, open func(t *testing.T) lock.Service) {
+	t.Helper()
+	run(t, func(t *testing.T, test func(*fixture)) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // of the bubble; no case waits so long
+			t.Cleanup(cancel)
+			test(newFixture(t, ctx, open(t)))
+		})
+	})
+}
+
+// run runs each case in a subtest of t, in parallel, by calling in with it.
+func run(t *testing.T, in func(t *testing.T, test func(*fixture))) {
 	t.Helper()
 	for topic, tests := range map[string]cases{
 		"acquire":      acquireCases(),
@@ -53,7 +84,7 @@ func Run(t *testing.T, open func(t *testing.T) lock.Service) {
 			for sentence, test := range tests {
 				t.Run(sentence, func(t *testing.T) {
 					t.Parallel()
-					test(newFixture(t, open(t)))
+					in(t, test)
 				})
 			}
 		})

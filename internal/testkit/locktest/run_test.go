@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestMain runs many cases at once, because they wait for leases and sessions to end and compute next to nothing.
+// TestMain runs many cases at once. Outside of bubbles they wait for leases and sessions to end.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		panic(err)
@@ -20,15 +20,15 @@ func TestMain(m *testing.M) {
 
 func TestMemoryConforms(t *testing.T) {
 	t.Parallel()
-	locks := memlock.New().Replica(1)
-	locktest.Run(t, func(*testing.T) lock.Service { return locks })
+	locktest.RunInBubbles(t, func(*testing.T) lock.Service { return memlock.New().Replica(1) })
 }
 
 func TestTwoReplicasConform(t *testing.T) {
 	t.Parallel()
-	m := memlock.New()
-	both := locktest.AtRandom(m.Replica(1), m.Replica(2))
-	locktest.Run(t, func(*testing.T) lock.Service { return both })
+	locktest.RunInBubbles(t, func(*testing.T) lock.Service {
+		m := memlock.New()
+		return locktest.AtRandom(m.Replica(1), m.Replica(2))
+	})
 }
 
 func TestBatchesConform(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,7 +16,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+// TestMain runs many tests at once, because these do little else than wait for leases and sessions to end.
+func TestMain(m *testing.M) { os.Exit(pgtest.M{M: m, Parallel: 16}.Run()) }
 
 func TestClientConforms(t *testing.T) {
 	t.Parallel()

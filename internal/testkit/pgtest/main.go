@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -19,7 +20,7 @@ const parallel = 8
 
 // Main runs the tests of a package, leaves their server, and exits. TestMain must do nothing else.
 func Main(m *testing.M) {
-	os.Exit(M{m}.Run())
+	os.Exit(M{M: m}.Run())
 }
 
 // M is a testing.M whose Run also leaves the server, before a check for leaks:
@@ -27,6 +28,7 @@ func Main(m *testing.M) {
 //	func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 type M struct {
 	*testing.M
+	Parallel int // how many tests run at once, at least; zero is 8
 }
 
 // Run runs the tests and returns the exit code. In a program that was started to keep the shared server it does that
@@ -36,9 +38,10 @@ func (m M) Run() int {
 		os.Exit(keep(folder(dir)))
 	}
 	shared.main = true
+	atOnce := max(cmp.Or(m.Parallel, parallel), runtime.GOMAXPROCS(0))
 	err := errors.Join(
 		memdir.Use(),
-		flag.Set("test.parallel", strconv.Itoa(max(parallel, runtime.GOMAXPROCS(0)))), // the command line is read later
+		flag.Set("test.parallel", strconv.Itoa(atOnce)), // the command line is read later
 	)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "pgtest: %v\n", err)

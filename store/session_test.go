@@ -46,7 +46,7 @@ func TestHeartbeatsAndTakeoversExcludeEachOther(t *testing.T) {
 	for i := range workers {
 		holder := connect(t, url)
 		all.Go(func() {
-			for round := range soak.Rounds(1000, 10_000) / workers {
+			for round := range soak.Rounds(400, 10_000) / workers {
 				c := crossing{t, renews, takes, fmt.Sprintf("crossing:%d", i), holder}
 				r, err := c.run()
 				if err != nil {

@@ -13,6 +13,7 @@ func setSessionCases() cases {
 		"a revoked session of a set blocks others in grace":   setSessionRevokedInGrace,
 		"a set of a session is granted from the queue":        setSessionWaits,
 		"a set of a session cannot have times of its own":     setSessionTimes,
+		"the leases of a set of a session have one end":       setSessionOneEnd,
 	}
 }
 
@@ -45,6 +46,23 @@ func setOfSession(s *fixture) {
 	s.must(s.release(g))
 	if renewed, err := s.locks.RenewSession(s.ctx, lock.RenewSession{ID: session.ID}); err != nil || renewed.Leases != 0 {
 		s.Errorf("after the release the session is %+v, %v", renewed, err)
+	}
+}
+
+// setSessionOneEnd lets the service read one lock of the set after the heartbeat of the session, and the others before it.
+func setSessionOneEnd(s *fixture) {
+	session := s.openSession(lock.OpenSession{})
+	g := s.mustAcquire(lock.Acquire{Set: s.set(1, 2, 3), SessionID: session.ID})
+	renewed, err := s.locks.RenewSession(s.ctx, lock.RenewSession{ID: session.ID, TTL: 2 * longTTL})
+	s.must(err)
+	_, err = s.acquire(lock.Acquire{Name: s.other(2), Holder: "second"})
+	s.expectError(err, lock.ErrHeld)
+	g, err = s.renew(g, 0)
+	s.must(err)
+	for _, l := range g.Members {
+		if !isNear(l.ExpiresAt, renewed.ExpiresAt) || l.TTL != renewed.TTL {
+			s.Errorf("the session ends at %v, and the lease of %s is %+v", renewed.ExpiresAt, l.Name, l)
+		}
 	}
 }
 

@@ -103,7 +103,8 @@ const (
 // commands are decided.
 //
 // What is in the cache may be stale, so a unit that is not fresh is decided only if the swap will prove it: if it
-// writes something, needs no ending and no session that was not read, and does not take a waiter's replica for dead.
+// writes something, needs no ending and no session that was not read, tells no end of a session, and does not take a
+// waiter's replica for dead.
 // Nothing is decided about the leases of a session that is over until its end is recorded, which the next look does.
 func (u *unit) decide(in *inputs) verdict {
 	u.decided = false
@@ -119,7 +120,7 @@ func (u *unit) decide(in *inputs) verdict {
 	ended, own := in.ended, false
 	for i, c := range u.calls {
 		r := &c.Req
-		if !u.fresh && !u.assume(r, ended) || !u.admit(r, in) {
+		if !u.fresh && (!u.assume(r, ended) || u.tellsEndOfSession(r)) || !u.admit(r, in) {
 			return needsLook
 		}
 		d, short := u.apply(r, in, ended)
@@ -231,6 +232,15 @@ func (u *unit) assume(r *request, ended map[lock.LeaseRef]lock.Event) bool {
 		}
 	}
 	return true
+}
+
+// tellsEndOfSession reports whether the command renews a lease of a session. The end in the cache may be an earlier one,
+// since a heartbeat changes no lock; and at the locks of a set there may be several.
+func (u *unit) tellsEndOfSession(r *request) bool {
+	renewal, renews := r.decided.(lock.Renew)
+	return renews && slices.ContainsFunc(u.change(r.names[0]).After.Leases, func(l lock.Lease) bool {
+		return l.ID == renewal.LeaseID && l.Session != 0
+	})
 }
 
 // admit reports whether the session of the command is known, if it has one, and notes it for the command's locks.

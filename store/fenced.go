@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -65,8 +66,7 @@ func (s *Store) ReportStale(ctx context.Context, r lock.ReportStale) (bool, erro
 func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (after lock.FencedValue, err error) {
 	var before lock.FencedValue
 	var guard lock.Record
-	trees := s.epochs.Known().Trees()
-	path := trees.Path(w.Lock)
+	path := s.epochs.Known().Trees().Path(w.Lock)
 	w.InTree = path != nil
 	err = s.epochs.Transact(ctx, func(b *pgx.Batch) {
 		for _, above := range path { // no lock above may be granted before the write is committed, either
@@ -79,8 +79,9 @@ func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (after lo
 		b.Queue(sqlCreateFenced, w.Key, w.Lock)
 		b.Queue(sqlLockFenced, w.Key).QueryRow(func(row pgx.Row) error { return scanFenced(row, &before) })
 	}, func(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, write *pgx.Batch) error {
-		if !trees.Of(e) { // they were read again meanwhile, and the path may be another one
-			return epoch.ErrTrees
+		trees := s.epochs.Known().Trees()
+		if now := trees.Path(w.Lock); !trees.Of(e) || w.InTree != (now != nil) || !slices.Equal(path, now) {
+			return epoch.ErrTrees // other rows than these must be locked
 		}
 		if w.InTree {
 			r, err := row.Only(w.Lock).ReadOne(ctx, conn, 0)

@@ -1,8 +1,10 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -84,6 +86,36 @@ func TestTreesChangeUnderLoad(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestAFencedWriteOutlivesChangesOfTrees that the lock is not in, though they never end.
+func TestAFencedWriteOutlivesChangesOfTrees(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, other := open(t, url), open(t, url)
+	g := mustAcquire(t, s, acquire("free"))
+	ctx, stop := context.WithCancel(t.Context())
+	var changes sync.WaitGroup
+	for i := range 4 {
+		changes.Go(func() {
+			for ctx.Err() == nil {
+				root := fmt.Sprint("root-", i)
+				if _, err := other.DeclareTree(t.Context(), root); err != nil {
+					t.Error(err)
+				}
+				if err := other.RemoveTree(t.Context(), root); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 30 {
+		if _, err := s.WriteFenced(t.Context(), lock.FencedWrite{Key: "key", Lock: g.Name, Token: g.Token, Value: []byte(`1`)}); err != nil {
+			t.Error(err)
+		}
+	}
+	stop()
+	changes.Wait()
 }
 
 // TestATreeWaitsForRowsOnlyForAWhile: while it waits, nothing is decided.

@@ -61,7 +61,7 @@ func (g *Guard) Note(e Epoch, token lock.Token, event int64) {
 func (g *Guard) Recover(err error) bool {
 	longer := new(LongerError)
 	if errors.Is(err, ErrTrees) {
-		failed := g.readTrees()
+		failed := g.refreshTrees()
 		if failed != nil {
 			g.db.Log.Error("cannot read the trees; retrying", "error", failed)
 		}
@@ -105,9 +105,9 @@ func (g *Guard) Look() error {
 		if err := g.settle(0); err != nil {
 			return err
 		}
-		return g.readTrees()
+		return g.refreshTrees()
 	case errors.Is(err, ErrTrees):
-		if err := g.readTrees(); err != nil {
+		if err := g.refreshTrees(); err != nil {
 			return err
 		}
 	}

@@ -42,26 +42,34 @@ func (t *Trees) isNewer(o *Trees) bool {
 	return o == nil || t.epoch > o.epoch || t.epoch == o.epoch && t.changes > o.changes
 }
 
-// readTrees reads the trees.
-func (g *Guard) readTrees() error {
-	var t *Trees
-	err := g.db.Within(func(ctx context.Context) (err error) {
-		t, err = treesOf(ctx, g.db.Rest)
+// refreshTrees reads the trees, on a connection of its own.
+func (g *Guard) refreshTrees() error {
+	return g.db.Within(func(ctx context.Context) error {
+		_, err := g.readTrees(ctx, g.db.Rest)
 		return err
 	})
-	if err == nil {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if t.isNewer(g.seen.trees) {
-			g.seen.trees = t
-		}
-	}
-	return err
 }
 
-func treesOf(ctx context.Context, from interface {
+// readTrees reads the trees, and notes them unless newer ones are known.
+func (g *Guard) readTrees(ctx context.Context, from querier) (*Trees, error) {
+	t, err := treesOf(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if t.isNewer(g.seen.trees) {
+		g.seen.trees = t
+	}
+	return t, nil
+}
+
+// A querier is a connection or a pool.
+type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}) (*Trees, error) {
+}
+
+func treesOf(ctx context.Context, from querier) (*Trees, error) {
 	t := &Trees{}
 	var roots []string
 	if err := from.QueryRow(ctx, sqlTrees).Scan(&t.epoch, &t.changes, &roots); err != nil {

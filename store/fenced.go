@@ -66,7 +66,7 @@ func (s *Store) ReportStale(ctx context.Context, r lock.ReportStale) (bool, erro
 func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (after lock.FencedValue, err error) {
 	var before lock.FencedValue
 	var guard lock.Record
-	path := s.epochs.Known().Trees().Path(w.Lock)
+	path := s.epochs.Trees().Path(w.Lock)
 	w.InTree = path != nil
 	err = s.epochs.Transact(ctx, func(b *pgx.Batch) {
 		for _, above := range path { // no lock above may be granted before the write is committed, either
@@ -79,7 +79,7 @@ func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (after lo
 		b.Queue(sqlCreateFenced, w.Key, w.Lock)
 		b.Queue(sqlLockFenced, w.Key).QueryRow(func(row pgx.Row) error { return scanFenced(row, &before) })
 	}, func(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, write *pgx.Batch) error {
-		trees := s.epochs.Known().Trees()
+		trees := s.epochs.Trees()
 		if now := trees.Path(w.Lock); !trees.Of(e) || w.InTree != (now != nil) || !slices.Equal(path, now) {
 			return epoch.ErrTrees // other rows than these must be locked
 		}

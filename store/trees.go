@@ -73,7 +73,7 @@ func (s *Store) changeTrees(
 
 // readAbove adds the leases above the lock in its tree.
 func (s *Store) readAbove(ctx context.Context, l *lock.Lock) error {
-	for _, name := range s.epochs.Known().Trees().Path(l.Name) {
+	for _, name := range s.epochs.Trees().Path(l.Name) {
 		r, err := s.readOne(ctx, row.Only(name))
 		if err != nil {
 			return err

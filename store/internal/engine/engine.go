@@ -88,7 +88,7 @@ func (r refused) Apply(v lock.View) lock.Decision {
 // newCall returns a call of the command for the caller with this context.
 func (s *shared) newCall(ctx context.Context, cmd lock.Command) *call {
 	c := batch.NewCall[request, *row.Outcome](request{Command: cmd})
-	c.Req.in(s.epochs.Known().Trees())
+	c.Req.in(s.epochs.Trees())
 	if s.traced {
 		c.Caller = tracing.Recorded(ctx)
 	}

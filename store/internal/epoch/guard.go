@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,7 +25,9 @@ var (
 type Guard struct {
 	db   *database.DB
 	mu   sync.Mutex
-	seen Known
+	seen Known // but for the trees
+	// trees are the newest that were read; nil: none. Every call reads them, and few change them.
+	trees atomic.Pointer[Trees]
 	// pausedUntil is when grants may begin again, on this process's clock, as of the last Look.
 	pausedUntil time.Time
 	look        database.Trouble // of Watch
@@ -37,8 +40,13 @@ func New(db *database.DB) *Guard { return &Guard{db: db} }
 func (g *Guard) Known() Known {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.seen
+	k := g.seen
+	k.trees = g.trees.Load()
+	return k
 }
+
+// Trees returns the trees, as they were when they were last read.
+func (g *Guard) Trees() *Trees { return g.trees.Load() }
 
 // Note tells the Guard of the epoch of a commit that succeeded: token is the greatest one that was granted and event
 // the greatest event id that was written, zero for none. Do not tell it of what may not be durable: a token that was

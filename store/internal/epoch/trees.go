@@ -58,8 +58,8 @@ func (g *Guard) readTrees(ctx context.Context, from querier) (*Trees, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if t.isNewer(g.seen.trees) {
-		g.seen.trees = t
+	if t.isNewer(g.trees.Load()) {
+		g.trees.Store(t)
 	}
 	return t, nil
 }

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,10 +101,9 @@ func TestAFencedWriteOutlivesChangesOfTrees(t *testing.T) {
 		changes.Go(func() {
 			for ctx.Err() == nil {
 				root := fmt.Sprint("root-", i)
-				if _, err := other.DeclareTree(t.Context(), root); err != nil {
-					t.Error(err)
-				}
-				if err := other.RemoveTree(t.Context(), root); err != nil {
+				_, err := other.DeclareTree(t.Context(), root)
+				err = cmp.Or(err, other.RemoveTree(t.Context(), root))
+				if err != nil && !errors.Is(err, lock.ErrUnavailable) { // a busy machine may take too long
 					t.Error(err)
 				}
 			}

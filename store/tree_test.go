@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,13 +98,17 @@ func TestAFencedWriteOutlivesChangesOfTrees(t *testing.T) {
 	g := mustAcquire(t, s, acquire("free"))
 	ctx, stop := context.WithCancel(t.Context())
 	var changes sync.WaitGroup
+	var changed atomic.Int64
 	for i := range 4 {
 		changes.Go(func() {
 			for ctx.Err() == nil {
 				root := fmt.Sprint("root-", i)
 				_, err := other.DeclareTree(t.Context(), root)
 				err = cmp.Or(err, other.RemoveTree(t.Context(), root))
-				if err != nil && !errors.Is(err, lock.ErrUnavailable) { // a busy machine may take too long
+				switch {
+				case err == nil:
+					changed.Add(1)
+				case !errors.Is(err, lock.ErrUnavailable): // a busy machine may take too long
 					t.Error(err)
 				}
 			}
@@ -115,7 +120,9 @@ func TestAFencedWriteOutlivesChangesOfTrees(t *testing.T) {
 		}
 	}
 	stop()
-	changes.Wait()
+	if changes.Wait(); changed.Load() == 0 {
+		t.Error("no tree was changed meanwhile")
+	}
 }
 
 // TestATreeWaitsForRowsOnlyForAWhile: while it waits, nothing is decided.

@@ -59,6 +59,9 @@ func setSessionOneEnd(s *fixture) {
 	s.expectError(err, lock.ErrHeld)
 	g, err = s.renew(g, 0)
 	s.must(err)
+	if len(g.Members) != 3 {
+		s.Fatalf("the renewed set is %+v", g)
+	}
 	for _, l := range g.Members {
 		if !isNear(l.ExpiresAt, renewed.ExpiresAt) || l.TTL != renewed.TTL {
 			s.Errorf("the session ends at %v, and the lease of %s is %+v", renewed.ExpiresAt, l.Name, l)

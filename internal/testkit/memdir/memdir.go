@@ -20,8 +20,8 @@ const (
 	leastRoom = 4 << 30
 )
 
-// Use sets TMPDIR to a directory in memory, for this process and those that it starts. It changes nothing if TMPDIR is
-// set, or if there is too little room.
+// Use sets TMPDIR to a directory in memory, for this process and the processes it starts. It does nothing if TMPDIR is
+// already set or if memory is short.
 func Use() error {
 	if os.Getenv("TMPDIR") != "" || min(room(path), availableMemory()) < leastRoom {
 		return nil
@@ -29,7 +29,7 @@ func Use() error {
 	return os.Setenv("TMPDIR", path)
 }
 
-// room returns how many bytes this user's files may have in dir, zero if they can't be there.
+// room returns how many bytes this user's files may have in dir, zero if there may be none.
 func room(dir string) uint64 {
 	probe, err := os.MkdirTemp(dir, "paddock-memdir-")
 	if err == nil {

@@ -104,8 +104,8 @@ const (
 //
 // What is in the cache may be stale, so a unit that is not fresh is decided only if the swap will prove it: if it
 // writes something, needs no ending and no session that was not read, tells no end of a session, and does not take a
-// waiter's replica for dead.
-// Nothing is decided about the leases of a session that is over until its end is recorded, which the next look does.
+// waiter's replica for dead. Nothing is decided about the leases of a session that is over until its end is recorded,
+// which the next look does.
 func (u *unit) decide(in *inputs) verdict {
 	u.decided = false
 	u.calls, u.deferred = append(u.calls, u.deferred...), nil

@@ -3,6 +3,7 @@ package verify_test
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -12,9 +13,12 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
+	"github.com/paddock-lock/paddock/internal/testkit/testmain"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
+
+func TestMain(m *testing.M) { os.Exit(testmain.M{M: m}.Run()) }
 
 // The locks of the recorded history, and the key that is written under the first.
 const (

@@ -8,14 +8,18 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/paddock-lock/paddock/internal/testkit/testmain"
 	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/web"
 )
+
+func TestMain(m *testing.M) { os.Exit(testmain.M{M: m}.Run()) }
 
 // ask sends the request and returns the answer and its body.
 func ask(t *testing.T, h http.Handler, r *http.Request) (*http.Response, string) {

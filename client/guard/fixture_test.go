@@ -14,10 +14,11 @@ import (
 
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
+	"github.com/paddock-lock/paddock/internal/testkit/testmain"
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testmain.M{M: m}) }
 
 const (
 	name = "jobs:nightly"

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/internal/pgserver"
-	"github.com/paddock-lock/paddock/internal/testkit/memdir"
+	"github.com/paddock-lock/paddock/internal/testkit/testmain"
 )
 
 // childDir is an environment variable: if set, the test binary runs a server in that directory and waits to be
@@ -26,15 +26,11 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
-	err := memdir.Use()
-	if err == nil { // a missing PostgreSQL is reported once, and not by every test
-		_, err = pgserver.Find(context.Background())
-	}
-	if err != nil {
+	if _, err := pgserver.Find(context.Background()); err != nil { // reported once, and not by every test
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	os.Exit(testmain.M{M: m}.Run())
 }
 
 // child commits a row, prints "committed", and waits.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/paddock-lock/paddock/internal/testkit/memdir"
+	"github.com/paddock-lock/paddock/internal/testkit/testmain"
 )
 
 // builds are the paths of the programs that replicas run.
@@ -21,11 +21,7 @@ type builds struct {
 
 // TestMain removes the programs that were built.
 func TestMain(m *testing.M) {
-	if err := memdir.Use(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
+	code := testmain.M{M: m}.Run()
 	if dir, err := buildDir(); err == nil {
 		if err := os.RemoveAll(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)

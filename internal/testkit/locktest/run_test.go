@@ -1,22 +1,17 @@
 package locktest_test
 
 import (
-	"flag"
 	"os"
 	"testing"
 
 	"github.com/paddock-lock/paddock/internal/testkit/locktest"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
+	"github.com/paddock-lock/paddock/internal/testkit/testmain"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // TestMain runs many cases at once. Outside of bubbles they wait for leases and sessions to end.
-func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", "16"); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { os.Exit(testmain.M{M: m, Parallel: 16}.Run()) }
 
 func TestMemoryConforms(t *testing.T) {
 	t.Parallel()

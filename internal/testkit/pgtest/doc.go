@@ -32,5 +32,5 @@
 // server some seconds after no process holds that lock, see folder. If the keeper is killed, the next process starts
 // another.
 //
-// Main also raises the default of -parallel, and puts temporary files in memory, the server's among them: see memdir.
+// Main also raises the default of -parallel, and puts temporary files in memory, the server's among them: see testmain.
 package pgtest

@@ -3,15 +3,11 @@ package pgtest
 import (
 	"cmp"
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"os"
-	"runtime"
-	"strconv"
 	"testing"
 
-	"github.com/paddock-lock/paddock/internal/testkit/memdir"
+	"github.com/paddock-lock/paddock/internal/testkit/testmain"
 )
 
 // parallel is how many tests of a package run at once, at least: many of them wait for time. With go test's two packages
@@ -38,16 +34,7 @@ func (m M) Run() int {
 		os.Exit(keep(folder(dir)))
 	}
 	shared.main = true
-	atOnce := max(cmp.Or(m.Parallel, parallel), runtime.GOMAXPROCS(0))
-	err := errors.Join(
-		memdir.Use(),
-		flag.Set("test.parallel", strconv.Itoa(atOnce)), // the command line is read later
-	)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "pgtest: %v\n", err)
-		return 1
-	}
-	code := m.M.Run()
+	code := testmain.M{M: m.M, Parallel: cmp.Or(m.Parallel, parallel)}.Run()
 	if err := shared.stop(context.Background()); err != nil {
 		fmt.Fprintf(os.Stderr, "pgtest: leaving the server: %v\n", err)
 		return max(code, 1)

@@ -1,4 +1,4 @@
-package memdir
+package testmain
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 func TestATMPDIRThatIsSetStays(t *testing.T) {
 	const mine = "/somewhere"
 	t.Setenv("TMPDIR", mine)
-	if err := Use(); err != nil {
+	if err := useMemory(); err != nil {
 		t.Fatal(err)
 	}
 	if got := os.TempDir(); got != mine {
@@ -21,7 +21,7 @@ func TestATMPDIRThatIsSetStays(t *testing.T) {
 // TestTemporaryFilesAreInMemoryIfThereIsRoom is not parallel, because it sets an environment variable.
 func TestTemporaryFilesAreInMemoryIfThereIsRoom(t *testing.T) {
 	t.Setenv("TMPDIR", "")
-	if err := Use(); err != nil {
+	if err := useMemory(); err != nil {
 		t.Fatal(err)
 	}
 	want := ""

@@ -1,9 +1,4 @@
-// Package memdir puts the temporary files of a test process in memory. Only tests may import it.
-//
-// Each test has a database of its own, which is hundreds of small files that live for a second. A file system on disk
-// spends more on creating and removing them than PostgreSQL does on the tests: ext4 without a journal passes over the
-// numbers of the inodes that were freed in the last seconds, one after the other, for each new file.
-package memdir
+package testmain
 
 import (
 	"bufio"
@@ -14,24 +9,28 @@ import (
 )
 
 const (
-	// path is where Linux has files in memory.
-	path = "/dev/shm"
+	// memoryDir is where Linux has files in memory.
+	memoryDir = "/dev/shm"
 	// leastRoom is how many bytes must be free there, and in memory. The tests of the root module take half a gibibyte.
 	leastRoom = 4 << 30
 )
 
-// Use sets TMPDIR to a directory in memory, for this process and the processes it starts. It does nothing if TMPDIR is
-// already set or if memory is short.
-func Use() error {
-	if os.Getenv("TMPDIR") != "" || min(room(path), availableMemory()) < leastRoom {
+// useMemory sets TMPDIR to a directory in memory, for this process and the processes it starts. It does nothing if
+// TMPDIR is already set or if memory is short.
+//
+// Each test has a database of its own, which is hundreds of small files that live for a second. A file system on disk
+// spends more on creating and removing them than PostgreSQL does on the tests: ext4 without a journal passes over the
+// numbers of the inodes that were freed in the last seconds, one after the other, for each new file.
+func useMemory() error {
+	if os.Getenv("TMPDIR") != "" || min(room(memoryDir), availableMemory()) < leastRoom {
 		return nil
 	}
-	return os.Setenv("TMPDIR", path)
+	return os.Setenv("TMPDIR", memoryDir)
 }
 
 // room returns how many bytes this user's files may have in dir, zero if there may be none.
 func room(dir string) uint64 {
-	probe, err := os.MkdirTemp(dir, "paddock-memdir-")
+	probe, err := os.MkdirTemp(dir, "paddock-room-")
 	if err == nil {
 		err = os.Remove(probe)
 	}

@@ -27,6 +27,7 @@ func Statement(files embed.FS, name string) string {
 var (
 	sqlSettings      = Statement(files, "settings")
 	sqlRelax         = Statement(files, "relax")
+	sqlNoJIT         = Statement(files, "no_jit")
 	sqlSchemaVersion = Statement(files, "schema_version")
 )
 
@@ -52,6 +53,10 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 // QueueRelax queues the setting with which the commit of the transaction does not wait for the disk: for data that
 // may be lost in a crash.
 func QueueRelax(b *pgx.Batch) { b.Queue(sqlRelax) }
+
+// QueueNoJIT queues the setting with which the transaction compiles no statement: for one of which the planner expects
+// so much more work than there is that compiling it takes longer than to run it.
+func QueueNoJIT(b *pgx.Batch) { b.Queue(sqlNoJIT) }
 
 // Rollback ends a transaction that has failed. It closes the connection if that fails, too.
 func Rollback(conn *pgx.Conn) {

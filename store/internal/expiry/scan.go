@@ -21,10 +21,6 @@ const (
 	minRest = 400 * time.Millisecond
 )
 
-// withoutJIT is for this transaction: a long queue makes the planner expect so much work from sql/count.sql that it
-// would compile the statement for each chunk, which takes longer than to run it.
-const withoutJIT = "select set_config('jit', 'off', true)"
-
 //go:embed sql/*.sql
 var files embed.FS
 
@@ -76,7 +72,7 @@ func (t *Timers) scanChunk(after string, keepIdle time.Duration, counted *LockCo
 		var locks []scanned
 		var chunk LockCounts
 		b := &pgx.Batch{}
-		b.Queue(withoutJIT)
+		database.QueueNoJIT(b) // a long queue makes the planner expect much work from sql/count.sql
 		b.Queue(sqlScan, after, chunkSize, keepIdle, epoch.OfSession).Query(func(rows pgx.Rows) (err error) {
 			locks, err = pgx.CollectRows(rows, pgx.RowToStructByPos[scanned])
 			return err

@@ -113,15 +113,17 @@ type pair struct{ from, to string }
 
 // readPairs returns the pairs that can be reached from the locks, at most limit: the nearest first.
 func (r *Registry) readPairs(ctx context.Context, names []string, limit int) (pairs []pair, err error) {
-	rows, err := r.db.Rest.Query(ctx, sqlWaitsOfHolders, names, limit)
-	if err != nil {
-		return nil, err
-	}
-	var p pair
-	_, err = pgx.ForEachRow(rows, []any{&p.from, &p.to}, func() error {
-		pairs = append(pairs, p)
-		return nil
+	b := &pgx.Batch{}
+	database.QueueNoJIT(b) // the planner expects many pairs of each lock; there are a few of all of them
+	b.Queue(sqlWaitsOfHolders, names, limit).Query(func(rows pgx.Rows) error {
+		var p pair
+		_, err := pgx.ForEachRow(rows, []any{&p.from, &p.to}, func() error {
+			pairs = append(pairs, p)
+			return nil
+		})
+		return err
 	})
+	err = r.db.Rest.SendBatch(ctx, b).Close()
 	return pairs, err
 }
 

@@ -75,6 +75,25 @@ func TestASearchForPairsLooksUpByKey(t *testing.T) {
 	}
 }
 
+// TestASearchForPairsIsNotCompiled: compiling it would take fifty times as long as to run it.
+func TestASearchForPairsIsNotCompiled(t *testing.T) {
+	t.Parallel()
+	r, all := newRows(t)
+	exec(t, all.conn, `create function assert_no_jit() returns boolean stable language plpgsql as $$
+		begin
+			if current_setting('jit')::boolean then raise 'jit is on'; end if;
+			return true;
+		end $$`)
+	exec(t, all.conn, "alter table paddock.parts rename to stored_parts")
+	exec(t, all.conn, "create view paddock.parts as select * from paddock.stored_parts where assert_no_jit()")
+	if _, err := all.conn.Exec(t.Context(), sqlWaitsOfHolders, []string{"n0"}, maxPairs); err == nil {
+		t.Error("the search succeeds with jit, too: this test proves nothing")
+	}
+	if _, err := r.readPairs(t.Context(), []string{"n0"}, maxPairs); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestPairsOfLocksAreLimited: of many tasks that wait at all locks of each other, at most as many pairs are read as
 // asked for.
 func TestPairsOfLocksAreLimited(t *testing.T) {

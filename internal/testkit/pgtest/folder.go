@@ -32,6 +32,7 @@ const (
 //	keeper  locked by the keeper for as long as it lives, so that a dead keeper's server is not looked for
 //	server  the server, as JSON; written by the keeper when the server accepts connections
 //	log     the errors of keepers that no test process reads
+//	linger  a duration in place of defaultLinger, for tests of this package
 type folder string
 
 func (f folder) users() string  { return filepath.Join(string(f), "users") }
@@ -39,6 +40,7 @@ func (f folder) start() string  { return filepath.Join(string(f), "start") }
 func (f folder) keeper() string { return filepath.Join(string(f), "keeper") }
 func (f folder) server() string { return filepath.Join(string(f), "server") }
 func (f folder) log() string    { return filepath.Join(string(f), "log") }
+func (f folder) linger() string { return filepath.Join(string(f), "linger") }
 
 // openFolder creates the folder for this user, these settings and this choice of PostgreSQL, unless it exists.
 func openFolder() (folder, error) {
@@ -151,6 +153,17 @@ func (f folder) write(n note) error {
 		return err
 	}
 	return os.Rename(f.server()+".new", f.server())
+}
+
+func (f folder) readLinger() (time.Duration, error) {
+	text, err := os.ReadFile(f.linger())
+	if errors.Is(err, fs.ErrNotExist) {
+		return defaultLinger, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return time.ParseDuration(string(text))
 }
 
 // lockFile locks a file, and creates it if necessary. The lock ends when the file is closed or the process ends.

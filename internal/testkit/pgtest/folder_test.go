@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"context"
+	"os"
 	"sync"
 	"syscall"
 	"testing"
@@ -12,6 +13,9 @@ import (
 func TestUsersShareAServerUntilTheLastLeaves(t *testing.T) {
 	t.Parallel()
 	f := folder(t.TempDir())
+	if err := os.WriteFile(f.linger(), []byte("500ms"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	var all sync.WaitGroup
 	users := make([]*server, 3)
 	for i := range users {

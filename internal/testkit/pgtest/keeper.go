@@ -20,8 +20,8 @@ const (
 	keeperVariable = "PADDOCK_TEST_KEEPER"
 	// noteMark begins the last line that a keeper writes to the process that started it: a note.
 	noteMark = "pgtest-keeper: "
-	// linger is how long a keeper waits for the next user, such as the next package.
-	linger = 5 * time.Second
+	// defaultLinger is how long a keeper waits for the next user, such as the next package.
+	defaultLinger = 5 * time.Second
 	// idleTick is how often a keeper looks for users.
 	idleTick = 100 * time.Millisecond
 )
@@ -81,6 +81,10 @@ func keep(f folder) int {
 		return say(note{Error: err.Error()})
 	}
 	defer keeper.Close() //nolint:errcheck // the process ends
+	linger, err := f.readLinger()
+	if err != nil {
+		return say(note{Error: err.Error()})
+	}
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer cancel()
 	s, err := startOwn(ctx, sharedSettings())
@@ -92,7 +96,7 @@ func keep(f folder) int {
 		return say(note{Error: errors.Join(err, s.stop(ctx)).Error()})
 	}
 	code := say(n)
-	locked, err := f.awaitLastUser(ctx, s.ended)
+	locked, err := f.awaitLastUser(ctx, s.ended, linger)
 	if err = errors.Join(err, s.stop(context.Background())); err != nil {
 		f.logError(err)
 		code = 1
@@ -112,9 +116,9 @@ func say(n note) int {
 	return 0
 }
 
-// awaitLastUser returns when no process has used the server for a while, when the server has ended, or with ctx. It
+// awaitLastUser returns when no process has used the server for that long, when the server has ended, or with ctx. It
 // returns locks that make the next users wait until they are closed.
-func (f folder) awaitLastUser(ctx context.Context, ended <-chan struct{}) ([]*os.File, error) {
+func (f folder) awaitLastUser(ctx context.Context, ended <-chan struct{}, linger time.Duration) ([]*os.File, error) {
 	tick := time.NewTicker(idleTick)
 	defer tick.Stop()
 	for idle := time.Duration(0); ; {

@@ -3,6 +3,8 @@ package pgtest
 import (
 	"context"
 	"errors"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -94,7 +96,7 @@ func settings() map[string]string {
 // matters only while it runs; commits are as in production in all else.
 func sharedSettings() map[string]string {
 	return map[string]string{
-		"max_connections":    "1000", // of all packages that run at once
+		"max_connections":    strconv.Itoa(min(100+100*runtime.GOMAXPROCS(0), 1000)), // each package may have 100
 		"fsync":              "off",
 		"full_page_writes":   "off",
 		"shared_buffers":     "64MB", // dropping a database looks at each of them

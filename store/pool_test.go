@@ -20,7 +20,7 @@ func TestADirectURLIsNeverRefused(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer stop()
-	for range 4 {
+	for range soak.Rounds(3, 4) {
 		busy := connect(t, url)
 		all.Go(func() {
 			for ctx.Err() == nil {

@@ -53,7 +53,7 @@ func whenGone(t *testing.T, pids []int) <-chan time.Time {
 	gone := make(chan time.Time, len(pids))
 	for _, pid := range pids {
 		go func() {
-			again := time.NewTicker(time.Millisecond)
+			again := time.NewTicker(5 * time.Millisecond)
 			defer again.Stop()
 			seen := time.Now()
 			for now := seen; alive(pid) && t.Context().Err() == nil; now = time.Now() {

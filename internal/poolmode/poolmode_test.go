@@ -40,7 +40,7 @@ func TestADirectConnectionIsNeverReported(t *testing.T) {
 	defer stop()
 	var all sync.WaitGroup
 	defer all.Wait()
-	for range 6 {
+	for range soak.Rounds(3, 6) {
 		busy := connect(t, url)
 		all.Go(func() {
 			for ctx.Err() == nil {

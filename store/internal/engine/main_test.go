@@ -207,7 +207,9 @@ func (s *session) number(sql string, args ...any) (n int64) {
 func (s *session) until(sql string) {
 	s.Helper()
 	other := connect(s.T, s.url)
-	for deadline := time.Now().Add(patience); ; {
+	again := time.NewTicker(2 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(patience); ; <-again.C {
 		var holds bool
 		if err := other.QueryRow(s.Context(), sql).Scan(&holds); err != nil {
 			s.Fatalf("%s: %v", sql, err)

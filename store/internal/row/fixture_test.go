@@ -70,7 +70,9 @@ func (f *fixture) exec(t *testing.T, sql string, args ...any) {
 func (f *fixture) until(t *testing.T, sql string) {
 	t.Helper()
 	conn := connect(t, f.url)
-	for deadline := time.Now().Add(time.Minute); ; {
+	again := time.NewTicker(2 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(time.Minute); ; <-again.C {
 		var holds bool
 		if err := conn.QueryRow(t.Context(), sql).Scan(&holds); err != nil {
 			t.Fatalf("%s: %v", sql, err)

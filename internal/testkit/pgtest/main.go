@@ -12,7 +12,7 @@ import (
 
 // parallel is how many tests of a package run at once, at least: many of them wait for time. With go test's two packages
 // at once these are enough to keep two processors busy; more would make each test slower, and some too slow.
-const parallel = 8
+const parallel = 12
 
 // Main runs the tests of a package, leaves their server, and exits. TestMain must do nothing else.
 func Main(m *testing.M) {
@@ -24,7 +24,7 @@ func Main(m *testing.M) {
 //	func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 type M struct {
 	*testing.M
-	Parallel int // how many tests run at once, at least; zero is 8
+	Parallel int // how many tests run at once, at least; zero is 12
 }
 
 // Run runs the tests and returns the exit code. In a program that was started to keep the shared server it does that

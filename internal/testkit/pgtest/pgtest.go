@@ -96,7 +96,7 @@ func settings() map[string]string {
 // matters only while it runs; commits are as in production in all else.
 func sharedSettings() map[string]string {
 	return map[string]string{
-		"max_connections":    strconv.Itoa(min(100+100*runtime.GOMAXPROCS(0), 1000)), // each package may have 100
+		"max_connections":    strconv.Itoa(min(200+200*runtime.GOMAXPROCS(0), 1000)), // 100 for each package, of two go tests at once
 		"fsync":              "off",
 		"full_page_writes":   "off",
 		"shared_buffers":     "64MB", // dropping a database looks at each of them

@@ -1,2 +1,2 @@
--- Compiles no statement of the transaction.
+-- No statement of the transaction is compiled.
 select set_config('jit', 'off', true)

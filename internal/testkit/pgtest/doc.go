@@ -32,5 +32,6 @@
 // server some seconds after no process holds that lock, see folder. If the keeper is killed, the next process starts
 // another.
 //
-// Main also raises the default of -parallel, and puts temporary files in memory, the server's among them: see testmain.
+// Main also raises the default of -parallel, puts temporary files in memory, the server's among them, and makes garbage
+// collections rare: see testmain.
 package pgtest

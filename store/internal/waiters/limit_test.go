@@ -75,7 +75,7 @@ func TestASearchForPairsLooksUpByKey(t *testing.T) {
 	}
 }
 
-// TestASearchForPairsIsNotCompiled: compiling it would take fifty times as long as to run it.
+// TestASearchForPairsIsNotCompiled: compiling it takes more than fifty times as long as running it.
 func TestASearchForPairsIsNotCompiled(t *testing.T) {
 	t.Parallel()
 	r, all := newRows(t)

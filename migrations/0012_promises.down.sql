@@ -1,0 +1,9 @@
+-- Section database.
+
+-- Section deadlocks.
+
+-- Section constraints.
+
+-- Section places.
+
+-- Section tokens.

@@ -224,12 +224,20 @@ type parameterError struct{ error }
 
 func (e parameterError) Unwrap() error { return e.error }
 
+// A bodyError is an error about the body of a call that has none.
+type bodyError struct{ error }
+
+func (e bodyError) Unwrap() error { return e.error }
+
 // pointerTo returns the location of invalid input: the name of a parameter, or a JSON Pointer into the body, which is
 // "" for the whole body. It returns nil for other errors.
 func pointerTo(e *lock.Error, r *http.Request, err error) *string {
 	inBody := r.Method == http.MethodPost || r.Method == http.MethodPut
-	if errors.As(err, new(parameterError)) {
+	switch {
+	case errors.As(err, new(parameterError)):
 		inBody = false
+	case errors.As(err, new(bodyError)):
+		inBody = true
 	}
 	switch {
 	case e.Code != lock.ErrInvalid, !inBody && e.Field == "":

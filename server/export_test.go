@@ -60,3 +60,5 @@ func PageTexts(s *Server, p lock.Page[lock.Event], cursor string) (texts [][]byt
 }
 
 func Parameters() map[string][]string { return queryParameters }
+
+func HasBody(method, route string) bool { return hasBody(method, route) }

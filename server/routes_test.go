@@ -53,6 +53,17 @@ func TestParametersMatchTheDocument(t *testing.T) {
 	}
 }
 
+func TestBodiesMatchTheDocument(t *testing.T) {
+	t.Parallel()
+	for path, item := range readDocument(t).Paths {
+		for method, operation := range item.operations() {
+			if got, want := server.HasBody(method, path), operation.RequestBody != nil; got != want {
+				t.Errorf("%s %s: the server reads a body is %v, want %v", method, path, got, want)
+			}
+		}
+	}
+}
+
 func TestDocumentIsServedInBothForms(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{})

@@ -175,7 +175,7 @@ func (s *Server) routes(ui, metrics http.Handler) *chi.Mux {
 	r.NotFound(s.noRoute)
 	r.MethodNotAllowed(s.methodNotAllowed)
 	r.Group(func(r chi.Router) {
-		r.Use(s.withParameterCheck, s.rejectEncoded)
+		r.Use(s.withParameterCheck, s.rejectEncoded, s.withBodyCheck)
 		openapi.HandlerWithOptions(&api{s}, openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: s.rejectParameter})
 	})
 	if metrics != nil {

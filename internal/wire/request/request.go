@@ -82,6 +82,9 @@ func (d *Decoder) FencedWrite(key string, body []byte) (lock.FencedWrite, error)
 	return w, o.err
 }
 
+// None checks the body of a call that has none. It may be an object without members.
+func (d *Decoder) None(body []byte) error { return d.read(body, noBody).err }
+
 func (o *object) acquire(name string) (lock.Acquire, error) {
 	return lock.Acquire{
 		Name: name, Capacity: o.nonZeroCount(capacityField), Grace: o.duration(graceField), Holder: o.text(holderField),
@@ -278,20 +281,6 @@ func (o *object) optionalID(f field, instead string) [16]byte {
 		o.err = lock.Invalid(fieldNames[f], "is all zeros; give %s, or leave it out", instead)
 	}
 	return id
-}
-
-// integer returns a number without fraction or exponent. ok is false if it is missing or invalid.
-func (o *object) integer(f field, bits int) (n int64, ok bool) {
-	v := o.value(f)
-	if v == nil {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(string(v), 10, bits)
-	if err != nil {
-		o.err = lock.Invalid(fieldNames[f], "must be a whole number within its bounds, in digits, "+
-			"without fraction or exponent")
-	}
-	return n, err == nil
 }
 
 func (o *object) token() lock.Token {

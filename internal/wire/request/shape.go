@@ -108,6 +108,8 @@ var (
 	closeSessionBody  = shape{kind: "body", allowed: setOf(sessionIDField), required: setOf(sessionIDField)}
 	revokeSessionBody = shape{kind: "body", allowed: setOf(reasonField, skipGraceField), required: setOf(reasonField)}
 
+	noBody = shape{kind: "body"}
+
 	acquireSetBody = shape{
 		kind: "body", allowed: acquireBody.allowed&^setOf(capacityField, modeField) | setOf(locksField),
 		required: acquireBody.required | setOf(locksField),
@@ -147,6 +149,9 @@ func (s shape) errUnknownMember(name string) error {
 		return lock.ValidateBatchItem(lock.Acquire{Set: []lock.Member{{}}})
 	case s.kind == "item" && name == fieldNames[namesField]:
 		return lock.ValidateBatchItem(lock.Release{Set: []string{""}})
+	}
+	if s.allowed == 0 {
+		return errUnknown(name, "is not known: this call has no body; leave it out")
 	}
 	return errUnknown(name, "is not a member of this %s, which may have %s", s.kind, strings.Join(s.allowed.names(), ", "))
 }

@@ -55,7 +55,7 @@ func (s *Server) withFullRead(next http.Handler) http.Handler {
 func (s *Server) isPublic(r *http.Request) bool {
 	at := routePath(r)
 	switch at {
-	case "/livez", "/readyz":
+	case livePath, readyPath:
 		return true
 	case signInPath:
 		return s.hasSignIn

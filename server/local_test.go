@@ -1,8 +1,11 @@
 package server_test
 
 import (
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/paddock-lock/paddock/server"
@@ -29,6 +32,36 @@ func TestDNSRebindingIsRefused(t *testing.T) {
 			if w.Code != want {
 				t.Errorf("Host %q: %d, want %d", host, w.Code, want)
 			}
+		}
+	}
+}
+
+// TestHealthIsForEveryHost sends what load balancers do: HTTP/1.0 without a Host.
+func TestHealthIsForEveryHost(t *testing.T) {
+	t.Parallel()
+	s := serve(t, server.Options{RequireLocalHost: true})
+	for line, want := range map[string]string{
+		"GET /livez HTTP/1.0":                            "200",
+		"GET /readyz HTTP/1.0":                           "200",
+		"HEAD /readyz HTTP/1.0":                          "200",
+		"GET /readyz HTTP/1.1\r\nHost: paddock.internal": "200",
+		"GET /version HTTP/1.0":                          "403",
+		"GET /v1/locks HTTP/1.0":                         "403",
+		"GET /readyz/../v1/locks HTTP/1.0":               "403",
+	} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write([]byte(line + "\r\nConnection: close\r\n\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(conn)
+		if err != nil || len(got) < 12 || string(got[9:12]) != want {
+			t.Errorf("%q: %.60q, %v; want %s", line, got, err, want)
+		}
+		if err := conn.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -327,13 +327,14 @@ func (s *Server) withCrossOriginCheck() func(http.Handler) http.Handler {
 }
 
 // withLocalHostCheck implements Options.RequireLocalHost. The cross-origin check does not stop DNS rebinding: for the
-// browser, the attacker's name is the origin of both the page and this service.
+// browser, the attacker's name is the origin of both the page and this service. The health paths tell no secret and
+// are for every Host: a check in HTTP/1.0, as of a load balancer, has none.
 func (s *Server) withLocalHostCheck(next http.Handler) http.Handler {
 	if !s.requireLocalHost {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if isLocalName(r.Host) {
+		if isLocalName(r.Host) || r.URL.Path == livePath || r.URL.Path == readyPath {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -20,6 +20,12 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
+// The paths of the health checks.
+const (
+	livePath  = "/livez"
+	readyPath = "/readyz"
+)
+
 // Livez reports that the process runs. It checks nothing else.
 func (a *api) Livez(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, r, func(_ context.Context) (reply, error) { return ok(wire.Health{Status: wire.Ok}), nil })

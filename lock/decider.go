@@ -195,6 +195,9 @@ func (d *decider) errPaused() *Error {
 		left.Milliseconds())}
 }
 
+// retrySoon is the RetryAfter of a refusal if only waiters are in the way: when they are served is not known.
+const retrySoon = time.Second
+
 // errHeld returns the refusal of a request for a lease of the mode, which cannot be granted now. The zero Mode conflicts
 // with all leases.
 func (d *decider) errHeld(m Mode) *Error {
@@ -203,8 +206,11 @@ func (d *decider) errHeld(m Mode) *Error {
 		return d.errPaused()
 	}
 	e := &Error{Code: ErrHeld, Ahead: d.attachedWaiters()}
+	if d.record.isFull(m) {
+		return d.errFull(e)
+	}
 	if len(leases) == 0 {
-		e.Detail = "The lock cannot be granted right now. Retry."
+		e.RetryAfter, e.Detail = retrySoon, "The lock cannot be granted right now. Retry."
 		switch {
 		case e.Ahead > 0 && m.IsIntention():
 			e.Detail = fmt.Sprintf("%s, which is above, is waited for (%d waiting), and the locks below it with it. "+
@@ -219,13 +225,7 @@ func (d *decider) errHeld(m Mode) *Error {
 	if !held {
 		first = leases[0]
 	}
-	end := first.EndsAt()
-	for _, l := range leases {
-		if l.EndsAt().Before(end) {
-			end = l.EndsAt()
-		}
-	}
-	e.Holder, e.Newest, e.RetryAfter = first.Holder, d.record.Token, end.Sub(d.now)
+	e.Holder, e.Newest, e.RetryAfter = first.Holder, d.record.Token, d.untilFirstEnd(leases)
 	if !held {
 		e.Detail = fmt.Sprintf("The lease of %q was revoked; its grace ends in %d ms. "+
 			"Retry then, or wait with wait_ms.", first.Holder, e.RetryAfter.Milliseconds())
@@ -251,6 +251,27 @@ func (d *decider) errHeld(m Mode) *Error {
 	e.Detail = fmt.Sprintf("%s. Retry later, or wait with wait_ms; a lease ends in %d ms unless it is renewed.",
 		holders, e.RetryAfter.Milliseconds())
 	return e
+}
+
+// errFull completes the refusal e of a request for a lock that has as many leases as it can have.
+func (d *decider) errFull(e *Error) *Error {
+	e.Newest, e.RetryAfter = d.record.Token, d.untilFirstEnd(d.record.Leases)
+	e.Detail = fmt.Sprintf("%s has %d leases, those of the locks below it included; that is the most that a lock can have. "+
+		"Retry later, or wait with wait_ms; a lease ends in %d ms unless it is renewed.",
+		d.record.Name, len(d.record.Leases), e.RetryAfter.Milliseconds())
+	return e
+}
+
+// untilFirstEnd returns how long it is until the first of the leases ends, unless it is renewed. It is positive: the end
+// of a lease may be due.
+func (d *decider) untilFirstEnd(leases []Lease) time.Duration {
+	end := leases[0].EndsAt()
+	for i := range leases {
+		if at := leases[i].EndsAt(); at.Before(end) {
+			end = at
+		}
+	}
+	return max(end.Sub(d.now), 1)
 }
 
 // endOf returns the event that ended the lease, if it is known. A released place is not an ended lease.

@@ -360,10 +360,10 @@ func (ds deciders) errHeld(members []Member, id LeaseID) *Error {
 		out.Blocked = append(out.Blocked, b)
 		out.Holder, out.Newest = cmp.Or(out.Holder, e.Holder), max(out.Newest, e.Newest)
 		out.RetryAfter, out.Ahead = max(out.RetryAfter, e.RetryAfter), max(out.Ahead, e.Ahead)
-		texts = append(texts, b.text())
+		texts = append(texts, b.text(d.record.isFull(members[i].Mode)))
 	}
 	if len(texts) == 0 {
-		out.Detail = "The locks cannot be granted right now. Retry."
+		out.RetryAfter, out.Detail = retrySoon, "The locks cannot be granted right now. Retry."
 		return out
 	}
 	out.Detail = fmt.Sprintf("Not all of the %d locks can be granted, so none is: %s. Retry later, or wait with wait_ms.",
@@ -371,9 +371,11 @@ func (ds deciders) errHeld(members []Member, id LeaseID) *Error {
 	return out
 }
 
-// text says in an error message what blocks the lock.
-func (b BlockedLock) text() string {
+// text says in an error message what blocks the lock. full is [Record.isFull].
+func (b BlockedLock) text(full bool) string {
 	switch {
+	case full:
+		return fmt.Sprintf("%s has %d leases, the most that a lock can have", b.Name, MaxHolders)
 	case b.Holder == "":
 		return fmt.Sprintf("%s has %d waiting", b.Name, b.Ahead)
 	case b.Ahead == 0:

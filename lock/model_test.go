@@ -86,10 +86,18 @@ func (w *model) do(cmd lock.Command) lock.Decision {
 			w.ended[e.Ref] = e
 		}
 	}
-	if err := cmp.Or(x.check(), w.checker.add(x.Events, w.record)); err != nil {
+	if err := cmp.Or(x.check(), retryAfterHeld(x.Err), w.checker.add(x.Events, w.record)); err != nil {
 		w.t.Fatalf("%T%+v: %v", cmd, cmd, err)
 	}
 	return x.Decision
+}
+
+// retryAfterHeld returns what is wrong with the refusal of a lock that is held: it says when to retry.
+func retryAfterHeld(err error) error {
+	if e, ok := err.(*lock.Error); ok && e.Code == lock.ErrHeld && e.RetryAfter <= 0 {
+		return fmt.Errorf("a retry after %v is refused: %w", e.RetryAfter, e)
+	}
+	return nil
 }
 
 // expireSessions records the end of the sessions that are over.

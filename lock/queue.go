@@ -47,13 +47,23 @@ func (r Record) isCompatible(m Mode, capacity int) bool {
 	}
 	switch first := &r.Leases[0]; {
 	case m.IsIntention() || first.Mode.IsIntention():
-		return len(r.Leases) < MaxHolders && !slices.ContainsFunc(r.Leases, func(l Lease) bool { return !m.isBeside(l.Mode) })
+		return len(r.Leases) < MaxHolders && r.isBesideAll(m)
 	case m != first.Mode || m == Exclusive:
 		return false
 	case m == Permit:
 		return capacity == r.Capacity && len(r.Leases) < capacity
 	}
 	return len(r.Leases) < MaxHolders
+}
+
+// isBesideAll reports whether no lease conflicts with one of the mode in a tree.
+func (r Record) isBesideAll(m Mode) bool {
+	return !slices.ContainsFunc(r.Leases, func(l Lease) bool { return !m.isBeside(l.Mode) })
+}
+
+// isFull reports whether a lease of the mode conflicts with no lease, but there are MaxHolders of them.
+func (r Record) isFull(m Mode) bool {
+	return m != 0 && m != Permit && len(r.Leases) >= MaxHolders && r.isBesideAll(m)
 }
 
 // promote grants the lock to the longest compatible prefix of the attached waiters, removes lapsed places, and skips

@@ -80,6 +80,9 @@ func (m *setModel) apply(cmd lock.Command) lock.Decision {
 	if !slices.EqualFunc(before, given, equalRecords) {
 		m.t.Fatalf("%T%+v changed its input: %+v, before: %+v", cmd, cmd, given, before)
 	}
+	if err := retryAfterHeld(d.Err); err != nil {
+		m.t.Fatalf("%T%+v: %v", cmd, cmd, err)
+	}
 	m.lastNow = d.Now
 	for i, after := range d.Locks {
 		m.checkGrants(before[i], after, d.Events)

@@ -711,7 +711,7 @@ type CloseSessionRequest struct {
 // Code | code | status | meaning |
 // | --- | --- | --- |
 // | `invalid_request` | 400 | a parameter or the body is invalid; `pointer` says where |
-// | `lock_held` | 409 | another holder has the lock |
+// | `lock_held` | 409 | another holder has the lock, or it has 1000 leases, the most that it can have |
 // | `lease_lost` | 409 | the lease has ended; stop the work |
 // | `lease_id_in_use` | 409 | the `lease_id` belongs to another lease or place |
 // | `lease_in_set` | 409 | the lease is one of several that were acquired together; renew or release all of them |
@@ -1146,7 +1146,7 @@ type Problem struct {
 	// Code | code | status | meaning |
 	// | --- | --- | --- |
 	// | `invalid_request` | 400 | a parameter or the body is invalid; `pointer` says where |
-	// | `lock_held` | 409 | another holder has the lock |
+	// | `lock_held` | 409 | another holder has the lock, or it has 1000 leases, the most that it can have |
 	// | `lease_lost` | 409 | the lease has ended; stop the work |
 	// | `lease_id_in_use` | 409 | the `lease_id` belongs to another lease or place |
 	// | `lease_in_set` | 409 | the lease is one of several that were acquired together; renew or release all of them |

@@ -143,6 +143,9 @@ func heldBy(e *lock.Error) string {
 		}
 		return "not acquired: " + strings.Join(texts, "; ") + "."
 	}
+	if e.Holder == "" {
+		return "not acquired: " + printable.Text(e.Detail)
+	}
 	text := fmt.Sprintf("not acquired: %s holds the lock for another %s, unless it renews",
 		printable.Text(e.Holder), short(e.RetryAfter))
 	if e.Ahead > 0 {

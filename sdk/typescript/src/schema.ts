@@ -1662,7 +1662,7 @@ export interface components {
          * @description | code | status | meaning |
          *     | --- | --- | --- |
          *     | `invalid_request` | 400 | a parameter or the body is invalid; `pointer` says where |
-         *     | `lock_held` | 409 | another holder has the lock |
+         *     | `lock_held` | 409 | another holder has the lock, or it has 1000 leases, the most that it can have |
          *     | `lease_lost` | 409 | the lease has ended; stop the work |
          *     | `lease_id_in_use` | 409 | the `lease_id` belongs to another lease or place |
          *     | `lease_in_set` | 409 | the lease is one of several that were acquired together; renew or release all of them |
@@ -2036,7 +2036,8 @@ export interface operations {
             /**
              * @description `lock_held`: another holder has the lock. `holder` names it, `retry_after_ms` and `Retry-After` say when
              *     to retry, `waiters_ahead` counts the waiters in front of you, and `place_kept_ms` says how long your place
-             *     is kept. `lease_id_in_use`: the `lease_id` belongs to a lease or place with another holder, mode,
+             *     is kept. A lock has at most 1000 leases, in a tree with those of the locks below it: beyond them the code
+             *     is `lock_held` too, without a `holder`, and `detail` names the limit. `lease_id_in_use`: the `lease_id` belongs to a lease or place with another holder, mode,
              *     capacity, session or set of locks. `capacity_mismatch`: permits of another `capacity` are held or waited
              *     for. `lease_lost`: a lease with this `lease_id` was granted before and has ended. `session_lost`: the
              *     session of the `session_id` has ended, perhaps during the wait. `deadlock`: the call waited in a circle of

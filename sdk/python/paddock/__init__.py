@@ -17,7 +17,8 @@ them. A session keeps the leases that are acquired in it alive by one renewal fo
 Several locks are acquired together, all or none, by a list instead of a name; see Locks.
 
 The guard chooses the lease_id and repeats an acquire whose response is lost, so no unknown lease remains. A long wait
-takes several calls, which keep one place. One thread renews the lease every third of its TTL, or slightly sooner;
+takes several calls, which keep one place. They ask for a ttl of 5 seconds at most, and the first renewal, before hold
+returns, for the whole: if the process was stopped while it waited, the lock is free within seconds. One thread renews the lease every third of its TTL, or slightly sooner;
 another checks the clock. A lease of a session needs neither. The deadline is the remaining time when the last
 successful request was sent, minus a margin.
 
@@ -63,6 +64,7 @@ HELD, AT_RISK, LOST, RELEASED = "held", "at_risk", "lost", "released"
 DEFAULT_TTL = 30.0
 MAX_DEFAULT_MARGIN = 5.0
 MAX_CALL_WAIT = 25.0  # the service allows 50, proxies often 60
+WAIT_TTL = 5.0  # the longest ttl in a call that waits; the first renewal asks for the whole
 MAX_TASK_ID = 256
 MAX_BATCH = 1000  # items
 RELEASE_TIMEOUT = 2.0  # of one attempt
@@ -702,19 +704,21 @@ def _acquire_lease(paddock: Paddock, name: Locks, want: Json, margin: float, wai
     """Acquires and returns a lease that has more than the margin left."""
     clock, lease_id, pauses = paddock.clock, str(uuid.uuid4()), _backoff(0.1, 2.0)
     wait_until, retry_until = clock() + wait, clock() + max(wait, retry)
+    short = None if session is not None else min(want["ttl"], WAIT_TTL)
+    waits = short is None or short == want["ttl"]  # else first a try for the whole ttl: a free lock costs no renewal
     try:
         while True:
-            left = max(wait_until - clock(), 0.0)
+            left = max(wait_until - clock(), 0.0) if waits else 0.0
             try:
                 if session is not None:
                     session.check()
                 ask: Json = {**want, "lease_id": lease_id, "wait": min(left, MAX_CALL_WAIT), "keep_place": left > MAX_CALL_WAIT}
-                grant = paddock.acquire(name, **ask)
+                grant = paddock.acquire(name, **(ask if left == 0 else {**ask, "ttl": short}))
                 if session is not None:
                     session.check()
                     return grant
-                if clock() > grant.sent + margin:  # after a wait, or after a slow response
-                    grant = paddock.renew(name, lease_id)
+                if clock() > grant.sent + margin or _ms(grant.ttl) != _ms(want["ttl"]):  # after a wait or a slow response
+                    grant = paddock.renew(name, lease_id, ttl=want["ttl"])
                 if clock() < grant.until - margin:
                     return grant
                 error: PaddockError = _too_slow()
@@ -722,6 +726,10 @@ def _acquire_lease(paddock: Paddock, name: Locks, want: Json, margin: float, wai
                 error, lease_id = e, str(uuid.uuid4())
             except PaddockError as e:
                 if isinstance(e, LockHeld) and clock() < wait_until:
+                    waits = True
+                    continue
+                if e.fields.get("pointer") == "/ttl_ms" and short not in (None, want["ttl"]) and left > 0:
+                    short = want["ttl"]  # the service allows no short ttl
                     continue
                 if not e.transient:
                     raise

@@ -39,7 +39,7 @@ class FakePaddock:
         self.calls.append((lease_id, wait, keep_place))
         return self.responses.pop(0)(lease_id)
 
-    def renew(self, name, lease_id, timeout=None):
+    def renew(self, name, lease_id, timeout=None, ttl=None):
         self.calls.append(("renew", timeout))
         return self.on_renew()
 
@@ -48,7 +48,7 @@ class FakePaddock:
 
     def acquire_lease(self, wait=0.0, retry=10.0):
         with mock.patch.object(paddock.time, "sleep", self.advance):
-            return paddock._acquire_lease(self, "jobs", {}, 3.0, wait, retry)
+            return paddock._acquire_lease(self, "jobs", {"ttl": TTL}, 3.0, wait, retry)
 
 
 def raising(error, then=lambda: None):
@@ -199,12 +199,12 @@ class Acquiring(unittest.TestCase):
 
     def test_a_long_wait_takes_several_calls_and_keeps_one_place(self):
         held = LockHeld("lock_held", "", 409)
-        self.fake.responses = [raising(held, lambda: self.fake.advance(25)), raising(held, lambda: self.fake.advance(25)),
+        self.fake.responses = [raising(held), raising(held, lambda: self.fake.advance(25)), raising(held, lambda: self.fake.advance(25)),
                               raising(held, lambda: self.fake.advance(10))]
         with self.assertRaises(LockHeld):
             self.fake.acquire_lease(wait=60)
         ids, waits, kept = zip(*self.fake.calls)
-        self.assertEqual((len(set(ids)), waits, kept), (1, (25, 25, 10), (True, True, False)))
+        self.assertEqual((len(set(ids)), waits, kept), (1, (0, 25, 25, 10), (False, True, True, False)))
         self.assertEqual(self.fake.released, [])
 
     def test_after_a_lost_response_the_same_lease_id_is_sent_again(self):

@@ -2,12 +2,14 @@
 
 import gc
 import os
+import pathlib
 import signal
 import subprocess
 import sys
 import threading
 import time
 import warnings
+from unittest import mock
 
 from service import BOUND, SDK, ServiceTest, eventually, in_threads, url
 
@@ -115,6 +117,34 @@ class Holding(ServiceTest):
         waiting.join(BOUND)
         with leases[0] as lease:
             self.assertGreater(lease.remaining(), 1)
+
+    def test_a_wait_asks_for_a_short_ttl_and_the_first_renewal_for_the_whole(self):
+        for locks in (self.name, [self.name, self.new_name()]):
+            with self.subTest(locks):
+                client, bodies, leases = self.client(url()), [], []
+                call = client._call
+
+                def record(method, path, body=None, **rest):
+                    bodies.append((path.split("/")[-1], body.get("ttl_ms"), body.get("wait_ms")))
+                    return call(method, path, body, **rest)
+
+                with mock.patch.object(client, "_call", record):
+                    first = self.paddock.hold(self.name)
+                    waiting = threading.Thread(target=lambda: leases.append(client.hold(locks, ttl=600, wait=25)))
+                    waiting.start()
+                    self.await_waiters(1)
+                    first.release()
+                    waiting.join(BOUND)
+                    (verb, ttl, wait), (again, short, long), renewal = bodies
+                    self.assertEqual((verb, ttl, wait), ("acquire", 600_000, 0), "a try, since the lock may be free")
+                    self.assertEqual((again, short), ("acquire", 5_000))
+                    self.assertGreater(long, 0)
+                    self.assertEqual(renewal, ("renew", 600_000, None))
+                    self.assertGreater(leases[0].remaining(), 500)
+                    leases[0].release()
+                    bodies.clear()
+                    with client.hold(locks, ttl=600, wait=25):
+                        self.assertEqual(bodies, [("acquire", 600_000, 0)], "a free lock costs one call")
 
     def test_many_threads_take_turns(self):
         inside, most = [], []
@@ -246,6 +276,17 @@ class Ending(ServiceTest):
             self.assertEqual(self.paddock.lock(self.name)["state"], "held")
             lease.check()
         self.assertEqual(self.kinds(), ["granted", "released"])
+
+    def test_a_lock_granted_to_a_stopped_waiter_is_free_within_seconds(self):
+        with self.paddock.hold(self.name):
+            waiter = self.holder(wait=BOUND)
+            self.await_waiters(1)
+            waiter.send_signal(signal.SIGSTOP)
+            status = pathlib.Path(f"/proc/{waiter.pid}/stat")
+            eventually(lambda: ") T " in status.read_text(), "the waiter was not stopped")
+        began = time.monotonic()
+        with self.paddock.hold(self.name, wait=BOUND):
+            self.assertLess(time.monotonic() - began, BOUND / 2)
 
     def holder(self, wait):
         process = subprocess.Popen([sys.executable, "-c", HOLDER, url(), self.name, str(wait)], text=True, cwd=SDK,

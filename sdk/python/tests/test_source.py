@@ -30,7 +30,7 @@ class Source(ServiceTest):
             self.assertTrue(str(origin) in ("frozen", "built-in") or stdlib in origin.resolve().parents, name)
 
     def test_it_stays_small(self):
-        self.assertLess(len(SOURCE.splitlines()), 1200)
+        self.assertLess(len(SOURCE.splitlines()), 1300)
         for node in ast.walk(ast.parse(SOURCE)):
             if isinstance(node, ast.FunctionDef):
                 self.assertLess(node.end_lineno - node.lineno, 50, node.name)

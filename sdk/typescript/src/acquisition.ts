@@ -11,6 +11,12 @@ import { withTimeout } from './timeout.js';
 /** maxCallMs is how long one call waits in the queue. A longer wait takes several calls, which keep one place. */
 export const maxCallMs = 25_000;
 
+/**
+ * waitTtlMs bounds the TTL of a lease that is granted to a call that waits. The first renewal asks for the whole TTL. If
+ * the process was stopped while it waited, the lock is free after this time.
+ */
+export const waitTtlMs = 5_000;
+
 /** responseTimeoutMs is how long a response may take beyond the wait. */
 export const responseTimeoutMs = 10_000;
 
@@ -36,6 +42,8 @@ export interface Grant {
 export class Acquisition {
   readonly #signal: AbortSignal | undefined;
   #sent = false; // whether the service may have received the lease_id
+  #waits: boolean; // whether the next call waits; otherwise it is a try for the whole TTL: a free lock costs no renewal
+  #waitTtlMs: number; // the TTL in calls that wait
 
   constructor(
     private readonly ref: LeaseRef,
@@ -43,6 +51,8 @@ export class Acquisition {
     private readonly limits: Limits,
   ) {
     this.#signal = options.signal ?? undefined;
+    this.#waitTtlMs = Math.min(ref.ttlMs, waitTtlMs);
+    this.#waits = options.session !== undefined || this.#waitTtlMs === ref.ttlMs;
   }
 
   /**
@@ -55,7 +65,7 @@ export class Acquisition {
         this.options.session.check();
         return grant;
       }
-      return { ...grant, deadline: await this.#renewIfOld(grant.deadline) };
+      return { ...grant, deadline: await this.#renewIfOld(grant) };
     } catch (error) {
       if (this.#sent && !leavesNothing(error)) {
         await this.#abandon();
@@ -66,7 +76,7 @@ export class Acquisition {
 
   async #acquire(): Promise<Grant> {
     for (let failures = 0; ; failures++) {
-      const left = Math.max(this.limits.wait.left(), 0);
+      const left = this.#waits ? Math.max(this.limits.wait.left(), 0) : 0;
       const waitMs = Math.ceil(Math.min(left, maxCallMs));
       this.options.session?.check();
       const sent = mark();
@@ -75,7 +85,12 @@ export class Acquisition {
         const deadline = (this.options.session ? maxHoldDeadline : deadlineOf)(sent, lease, this.ref.marginMs);
         return { lease, deadline };
       } catch (error) {
-        if (hasCode(error, 'lock_held') && left > waitMs) {
+        if (hasCode(error, 'lock_held') && !this.#waits && !this.limits.wait.passed()) {
+          this.#waits = true;
+          failures = -1;
+        } else if (hasCode(error, 'invalid_request') && error.field === 'ttl_ms' && waitMs > 0 && this.#waitTtlMs < this.ref.ttlMs) {
+          this.#waitTtlMs = this.ref.ttlMs; // the service allows no short TTL
+        } else if (hasCode(error, 'lock_held') && left > waitMs) {
           failures = await this.#keepWaiting(failures, since(sent) < waitMs / 2);
         } else {
           await this.#pause(failures, error);
@@ -88,6 +103,7 @@ export class Acquisition {
     const request = {
       ...this.options.request,
       ...(waitMs > 0 && { wait_ms: waitMs, keep_place: keepPlace }),
+      ...(waitMs > 0 && !this.options.session && { ttl_ms: this.#waitTtlMs }),
     };
     try {
       const call = (signal: AbortSignal) => this.ref.acquire(request, signal);
@@ -110,17 +126,17 @@ export class Acquisition {
   }
 
   /**
-   * renewIfOld renews a lease whose response took long, as after every wait in the queue, and returns the new
-   * deadline.
+   * renewIfOld renews a lease whose response took long, or that has not its whole TTL, as after every wait in the queue.
+   * It returns the deadline.
    */
-  async #renewIfOld(deadline: Deadline): Promise<Deadline> {
+  async #renewIfOld({ lease, deadline }: Grant): Promise<Deadline> {
     const { ttlMs, marginMs } = this.ref;
-    if (deadline.left() > (ttlMs - marginMs) * 0.9) {
+    if (lease.ttl_ms >= ttlMs && deadline.left() > (ttlMs - marginMs) * 0.9) {
       return deadline;
     }
     for (let failures = 0; ; failures++) {
       try {
-        const renewed = await renewOnce(this.ref, attemptTimeoutMs(ttlMs, 0), this.#signal);
+        const renewed = await renewOnce(this.ref, attemptTimeoutMs(ttlMs, 0), this.#signal, ttlMs);
         if (!renewed.passed()) {
           return renewed;
         }

@@ -12,8 +12,8 @@ export interface Renewable {
   readonly kind: Kind;
   readonly ttlMs: number;
   readonly marginMs: number;
-  /** Sends one renewal. */
-  renew(signal: AbortSignal): Promise<Expiring>;
+  /** Sends one renewal, which leaves the TTL unchanged if none is given. */
+  renew(signal: AbortSignal, ttlMs?: number): Promise<Expiring>;
   /** Sends one call that ends it: a release or a close. */
   end(signal: AbortSignal): Promise<void>;
 }
@@ -63,8 +63,11 @@ export function attemptTimeoutMs(ttlMs: number, failures: number): number {
   return Math.min(ttlMs / (failures === 0 ? 4 : 8), maxAttemptMs);
 }
 
-/** renewOnce renews the lease or session with a timeout in milliseconds and returns the new deadline. */
-export async function renewOnce(ref: Renewable, timeoutMs: number, signal: AbortSignal | undefined): Promise<Deadline> {
+/**
+ * renewOnce renews the lease or session with a timeout in milliseconds and returns the new deadline. It leaves the TTL
+ * unchanged if none is given.
+ */
+export async function renewOnce(ref: Renewable, timeoutMs: number, signal: AbortSignal | undefined, ttlMs?: number): Promise<Deadline> {
   const sent = mark();
-  return deadlineOf(sent, await withTimeout(timeoutMs, signal, (attempt) => ref.renew(attempt)), ref.marginMs);
+  return deadlineOf(sent, await withTimeout(timeoutMs, signal, (attempt) => ref.renew(attempt, ttlMs)), ref.marginMs);
 }

@@ -37,7 +37,7 @@ function single(paddock: Paddock, name: string, leaseId: string): Calls {
   return {
     names: [name],
     acquire: (request, signal) => paddock.acquire(name, { ...request, lease_id: leaseId }, { signal }),
-    renew: (signal) => paddock.renew(name, { lease_id: leaseId }, { signal }),
+    renew: (signal, ttlMs) => paddock.renew(name, { lease_id: leaseId, ...omitUndefined({ ttl_ms: ttlMs }) }, { signal }),
     end: (signal) => paddock.release(name, { lease_id: leaseId }, { signal }),
   };
 }
@@ -54,7 +54,7 @@ function set(paddock: Paddock, locks: Exclude<Locks, string>, leaseId: string): 
       const all = members.map((member) => (member.mode === undefined ? { ...own, ...member } : member));
       return paddock.acquireSet({ ...request, lease_id: leaseId, locks: all }, { signal });
     },
-    renew: (signal) => paddock.renewSet(ref, { signal }),
+    renew: (signal, ttlMs) => paddock.renewSet({ ...ref, ...omitUndefined({ ttl_ms: ttlMs }) }, { signal }),
     end: (signal) => paddock.releaseSet(ref, { signal }),
   };
 }

@@ -41,6 +41,34 @@ describe('a waiter', { concurrency: true }, () => {
     await lease.release();
   });
 
+  for (const [what, locksOf] of Object.entries({ 'one lock': (name: string) => name, 'a set': (name: string) => [name, `${name}:2`] })) {
+    test(`waits for ${what} with a short TTL and renews to the whole`, limit, async () => {
+      const name = unique('short');
+      const first = await acquire(direct(), name);
+      const bodies: string[] = [];
+      const recording = createPaddock({
+        baseUrl: serviceUrl,
+        fetch: async (input) => {
+          const request = (input as Request).clone();
+          const { wait_ms, ttl_ms } = JSON.parse(await request.text()) as { wait_ms?: number; ttl_ms?: number };
+          bodies.push(`${request.url.split('/').pop()} ${ttl_ms}${wait_ms ? ' waiting' : ''}`);
+          return fetch(input);
+        },
+      });
+      const second = acquire(recording, locksOf(name), { ttlMs: 600_000, waitMs: 60_000 });
+      await waiters(direct(), name, 1);
+      await first.release();
+      const lease = await second;
+      assert.deepEqual(bodies, ['acquire 600000', 'acquire 5000 waiting', 'renew 600000']);
+      assert.ok(lease.remainingMs > 500_000, `${lease.remainingMs} ms are left`);
+      await lease.release();
+      bodies.length = 0;
+      const free = await acquire(recording, locksOf(name), { ttlMs: 600_000, waitMs: 60_000 });
+      assert.deepEqual(bodies, ['acquire 600000'], 'a free lock costs one call');
+      await free.release();
+    });
+  }
+
   test('is rejected at the end of the wait and leaves the queue', limit, async () => {
     const paddock = direct();
     const name = unique('over');
@@ -70,13 +98,13 @@ describe('a waiter', { concurrency: true }, () => {
   test('keeps one place over many calls', limit, async () => {
     const name = unique('calls');
     const first = await acquire(direct(), name);
-    const calls: { lease_id: string; keep_place: boolean }[] = [];
+    const calls: { lease_id: string; keep_place: boolean; wait_ms?: number }[] = [];
     const hurried = createPaddock({
       baseUrl: serviceUrl,
       fetch: async (input) => { // each call waits 300 ms only, as if that were the maximum
         const request = input as Request;
         const text = await request.text();
-        if (request.url.endsWith('/acquire')) {
+        if (request.url.endsWith('/acquire') && text.includes('"wait_ms"')) { // not the first try
           calls.push(JSON.parse(text) as (typeof calls)[number]);
         }
         const { url, method, headers, signal } = request;

@@ -20,6 +20,9 @@ const (
 	answerTimeout = lock.PlaceRetention / 2
 	// cleanUpTimeout bounds the release after a failed acquire.
 	cleanUpTimeout = 2 * time.Second
+	// waitTTL bounds the TTL of a lease that is granted to a waiting call. The first renewal asks for Options.TTL. If
+	// the process was stopped while it waited, the lock is free after waitTTL.
+	waitTTL = 5 * time.Second
 )
 
 // Acquire acquires the lock and renews the lease until it is released or lost. If the lock is
@@ -79,6 +82,9 @@ type acquirer struct {
 	needsCleanUp bool      // the service may have a lease or a place under the id
 	waitUntil    time.Time // on the clock; zero for no limit
 	retryUntil   time.Time // on the clock; zero for no limit
+
+	waits   bool          // the next call waits; otherwise it is a try
+	waitTTL time.Duration // the TTL in calls that wait
 	backoff      retryBackoff
 }
 
@@ -93,7 +99,10 @@ func newAcquirer(ctx context.Context, locks lock.Service, members []lock.Member,
 	a := &acquirer{
 		locks: locks, target: t, opts: o, clock: c, id: o.LeaseID, backoff: newRetryBackoff(),
 		waitUntil: deadlineAfter(c.now(), o.Wait), retryUntil: deadlineAfter(c.now(), max(o.Wait, o.Retry)),
+		waitTTL: min(o.TTL, waitTTL),
 	}
+	// A try with the id of another process would give up the place of that process.
+	a.waits = o.SessionID != (lock.SessionID{}) || a.waitTTL == o.TTL || a.idIsShared()
 	if a.id == (lock.LeaseID{}) {
 		a.id = newID()
 	}
@@ -121,12 +130,15 @@ func (a *acquirer) run(ctx context.Context) (lock.Grant, time.Duration, error) {
 	}
 }
 
-// attempt sends one acquire, which waits for maxCallWait at most.
+// attempt sends one acquire, which waits for maxCallWait at most. The first is a try that asks for the whole TTL, so
+// that a free lock costs no renewal.
 func (a *acquirer) attempt(ctx context.Context) (lock.Grant, error) {
 	req := a.target.acquire(a.opts.request(a.id))
-	left := a.timeUntil(a.waitUntil)
-	req.Wait = min(left, maxCallWait)
-	req.KeepPlace = left > req.Wait
+	if left := a.timeUntil(a.waitUntil); a.waits && left > 0 {
+		req.Wait = min(left, maxCallWait)
+		req.KeepPlace = left > req.Wait
+		req.TTL = min(req.TTL, a.waitTTL)
+	}
 	ctx, cancel := context.WithTimeout(ctx, req.Wait+answerTimeout)
 	defer cancel()
 	g, err := a.locks.Acquire(ctx, req)
@@ -175,6 +187,12 @@ func (a *acquirer) waitForRetry(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return err
+	case errors.Is(err, lock.ErrHeld) && !a.waits && a.timeUntil(a.waitUntil) > 0:
+		a.waits = true
+		return nil
+	case isCode(err, lock.ErrInvalid) && a.waits && a.waitTTL < a.opts.TTL && fieldOf(err) == "ttl_ms":
+		a.waitTTL = a.opts.TTL // the service allows no short TTL
+		return nil
 	case errors.Is(err, lock.ErrHeld):
 		if a.timeUntil(a.waitUntil) == 0 || !keepsPlace(err) && a.idIsShared() {
 			return err
@@ -200,6 +218,13 @@ func (a *acquirer) waitForRetry(ctx context.Context, err error) error {
 		return err
 	}
 	return nil
+}
+
+// fieldOf returns the invalid field of the refused request, or "".
+func fieldOf(err error) string {
+	var e *lock.Error
+	errors.As(err, &e)
+	return e.Field
 }
 
 // idIsShared reports whether the caller chose the lease_id. Another process may then use it, too,

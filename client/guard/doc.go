@@ -18,7 +18,9 @@
 //
 // Acquire chooses a lease_id and repeats the same acquire if an answer is lost, so a lost answer
 // leaves no second lease behind. With Options.Wait it waits in the queue, using as many calls as
-// needed while keeping its place.
+// needed while keeping its place. A waiting call asks for a TTL of five seconds at most, and the
+// first renewal, before Acquire returns, for Options.TTL: if the process was stopped while it waited,
+// the lock is free again within seconds. A free lock is granted with Options.TTL at once.
 //
 // A Lease is renewed every third of its TTL, or slightly earlier. All leases of a process with the
 // same TTL are renewed at the same moments, so that a client can send many renewals in one

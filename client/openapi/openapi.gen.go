@@ -507,7 +507,9 @@ type AcquireRequest struct {
 	// Example: 5f3a.1
 	TaskID *string `json:"task_id,omitempty"`
 
-	// TTLMs How long the lease lasts without a renewal. The default is 30000. A deployment may set a lower maximum.
+	// TTLMs How long the lease lasts without a renewal. The default is 30000. A deployment may set a lower maximum. A
+	// client that waits and then renews waits with a short TTL, such as 5000, and asks for the whole TTL in the
+	// first renewal, sent at once: if the client was stopped while it waited, the lock is free within seconds.
 	//
 	//
 	// Example: 30000

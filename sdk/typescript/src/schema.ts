@@ -863,7 +863,9 @@ export interface components {
             keep_place?: boolean;
             /**
              * Format: int64
-             * @description How long the lease lasts without a renewal. The default is 30000. A deployment may set a lower maximum.
+             * @description How long the lease lasts without a renewal. The default is 30000. A deployment may set a lower maximum. A
+             *     client that waits and then renews waits with a short TTL, such as 5000, and asks for the whole TTL in the
+             *     first renewal, sent at once: if the client was stopped while it waited, the lock is free within seconds.
              * @example 30000
              */
             ttl_ms?: number;

@@ -243,7 +243,8 @@ func (u *unit) tellsEndOfSession(r *request) bool {
 	})
 }
 
-// admit reports whether the session of the command is known, if it has one, and notes it for the command's locks.
+// admit reports whether the session of the command is known, if it has one, and notes it for the command's locks. The
+// swap checks that the session of an acquire has not ended.
 func (u *unit) admit(r *request, in *inputs) bool {
 	ref := sessionOf(r.decided)
 	if ref == 0 {
@@ -255,6 +256,10 @@ func (u *unit) admit(r *request, in *inputs) bool {
 	}
 	if !found {
 		return true
+	}
+	if _, acquires := r.decided.(lock.Acquire); acquires && s.Ended == 0 {
+		first := u.change(r.names[0])
+		first.Open = append(first.Open, ref)
 	}
 	for _, name := range r.names {
 		c := u.change(name)

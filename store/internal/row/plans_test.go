@@ -1,7 +1,6 @@
 package row
 
 import (
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -46,9 +45,23 @@ func decisions() map[string]planned {
 		if v.Parts {
 			p.want = append(p.want, partKeys)
 		}
-		all[fmt.Sprintf("swap, endings %t, parts %t, events %t, single %t", v.Endings, v.Parts, v.Events, v.Single)] = p
+		if v.Sessions {
+			p.want = append(p.want, "Index Cond: (ref = ANY (", "LockRows")
+		}
+		all["swap"+flagsOf(v)] = p
 	}
 	return all
+}
+
+// flagsOf returns what the variant of a swap has, in few letters: the name of a prepared statement has 63.
+func flagsOf(v variant) (text string) {
+	names := []string{"endings", "parts", "events", "sessions", "single", "whole"}
+	for i, set := range []bool{v.Endings, v.Parts, v.Events, v.Sessions, v.Single, v.Whole} {
+		if set {
+			text += " " + names[i]
+		}
+	}
+	return text
 }
 
 // reads are the other statements. They run with the settings of the database.
@@ -72,6 +85,7 @@ func ofSessions() map[string]planned {
 		"locked_sessions":   {sqlLockedSessions(), nil},
 		"sessions_of":       {sqlSessionsOf(), nil},
 		"lock_sessions":     {sqlLockSessions(), nil},
+		"end_sessions":      {sqlEndSessions(), nil},
 		"open_session":      {sqlOpenSession(), nil},
 		"save_session":      {sqlSaveSession(), nil},
 		"count_of_sessions": {sqlCountOfSessions(), nil},

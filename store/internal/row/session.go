@@ -146,9 +146,14 @@ func ExpireSessions(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, refs []l
 	return err
 }
 
-// QueueLockedSession queues the locking of the session's row until the transaction ends, and its reading into s.
-func QueueLockedSession(b *pgx.Batch, ref lock.SessionRef, s **lock.Session) {
-	b.Queue(sqlLockSessions(), []lock.SessionRef{ref}).Query(func(rows pgx.Rows) error {
+// QueueLockedSession queues the locking of the session's row until the transaction ends, and its reading into s. ends
+// says that the session may be ended: then it waits for grants in it, which come before or not at all.
+func QueueLockedSession(b *pgx.Batch, ref lock.SessionRef, ends bool, s **lock.Session) {
+	text := sqlLockSessions()
+	if ends {
+		text = sqlEndSessions()
+	}
+	b.Queue(text, []lock.SessionRef{ref}).Query(func(rows pgx.Rows) error {
 		all, err := scanSessions(rows)
 		if one, found := all[ref]; found {
 			*s = &one

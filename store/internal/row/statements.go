@@ -23,6 +23,9 @@ type variant struct {
 	Single  bool // swap: there is one change
 	Whole   bool // swap: either all changes are written or none
 	Queue   bool // read: with waiters
+
+	Sessions bool // swap: some sessions must not have ended
+	Ends     bool // lock_sessions: for an end of a session, which waits for grants in it
 }
 
 // The columns as Go reads and writes them. Nothing else lists them.
@@ -35,6 +38,7 @@ var (
 	endingColumns = endingOf(0, 0)
 	entryColumns  = entryOf(0, nil)
 	refColumns    = refOf(0, 0, 0)
+	openColumns   = openOf(0)
 
 	sessionColumns = new(storedSession).columns()
 )
@@ -55,7 +59,7 @@ func render(name string, v variant) string {
 		panic(fmt.Sprintf("row: %v", err)) // the files are part of the binary
 	}
 	values := map[string]any{
-		"Lock": v.Lock, "Single": v.Single, "Whole": v.Whole, "Events": v.Events, "Parts": v.Parts, "Queue": v.Queue,
+		"Lock": v.Lock, "Single": v.Single, "Whole": v.Whole, "Events": v.Events, "Parts": v.Parts, "Queue": v.Queue, "Ends": v.Ends,
 		"Record":            names("", recordColumns),
 		"RecordAssignments": assignments(recordColumns[1:], "n"),
 		"Part":              names("", partColumns),
@@ -96,6 +100,7 @@ const (
 	saves
 	entries
 	refs
+	sessions
 	swapSets
 )
 
@@ -105,7 +110,7 @@ var inSwap = [swapSets]struct {
 	columns []column
 }{
 	{"Endings", endingColumns}, {"Writes", writeColumns}, {"Drops", dropColumns}, {"Saves", saveColumns},
-	{"Entries", entryColumns}, {"Refs", refColumns},
+	{"Entries", entryColumns}, {"Refs", refColumns}, {"Sessions", openColumns},
 }
 
 // has reports whether the variant of swap.sql gets the set.
@@ -117,6 +122,8 @@ func (v variant) has(set int) bool {
 		return v.Parts
 	case entries, refs:
 		return v.Events
+	case sessions:
+		return v.Sessions
 	}
 	return true
 }
@@ -181,6 +188,7 @@ var (
 	sqlLockedSessions = statement("locked_sessions", variant{})
 	sqlSessionsOf     = statement("sessions_of", variant{})
 	sqlLockSessions   = statement("lock_sessions", variant{})
+	sqlEndSessions    = statement("lock_sessions", variant{Ends: true})
 	sqlOpenSession    = statement("open_session", variant{})
 	sqlSaveSession    = statement("save_session", variant{})
 
@@ -192,8 +200,8 @@ var (
 // swaps returns the variants of swap.sql.
 func swaps() map[variant]func() string {
 	all := make(map[variant]func() string)
-	for i := range 8 {
-		v := variant{Endings: i&1 > 0, Parts: i&2 > 0, Events: i&4 > 0}
+	for i := range 16 {
+		v := variant{Endings: i&1 > 0, Parts: i&2 > 0, Events: i&4 > 0, Sessions: i&8 > 0}
 		for _, v.Single = range []bool{false, true} {
 			all[v] = statement("swap", v)
 		}

@@ -35,6 +35,8 @@ type Change struct {
 	Unused []lock.LeaseRef // leases that must not have ended
 	// Sessions are those of Before, and those of the commands.
 	Sessions Sessions
+	// Open are the sessions that must not have ended: those of commands that may begin something in them.
+	Open []lock.SessionRef
 
 	Written   bool // set by Run: the lock was as in Before
 	tid       pgtype.TID
@@ -139,6 +141,12 @@ func endingOf(ord int, ref lock.LeaseRef) []column {
 	return append(ofChange(ord), column{"key", "bigint", &key})
 }
 
+// openOf returns the column of a session that must not have ended.
+func openOf(ref lock.SessionRef) []column {
+	r := bigint(int64(ref))
+	return []column{{"ref", "bigint", &r}}
+}
+
 // entryOf returns the columns of the events of a change.
 func entryOf(ord int, entry []byte) []column {
 	return append(ofChange(ord), column{"entry", "json", &entry})
@@ -188,7 +196,7 @@ func (s *Swap) encode() (text string, args []any) {
 	}
 	v := variant{
 		Endings: w.sets[endings] != nil, Parts: w.sets[drops] != nil || w.sets[saves] != nil, Events: w.sets[entries] != nil,
-		Single: len(s.Changes) == 1, Whole: s.Whole && len(s.Changes) > 1,
+		Sessions: w.sets[sessions] != nil, Single: len(s.Changes) == 1, Whole: s.Whole && len(s.Changes) > 1,
 	}
 	for i, set := range inSwap {
 		for j := range set.columns {
@@ -212,6 +220,9 @@ func (w *writing) addChange(ord int, change *Change, now time.Time) {
 	before, after := &change.Before.Record, &change.After
 	for _, ref := range change.Unused {
 		w.add(endings, endingOf(ord, ref))
+	}
+	for _, ref := range change.Open {
+		w.add(sessions, openOf(ref))
 	}
 	ended, given := differing(before.Leases, after.Leases)
 	row := &write{

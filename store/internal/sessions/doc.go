@@ -23,6 +23,7 @@
 // # Promises
 //
 //   - What a session has when its end is recorded is ended within a second or so while any replica runs.
-//   - A lease that was granted to a session just before it was closed, and committed just after, is ended, too: a session is
-//     cleared no earlier than clearAfter after its end, which is longer than any decision on an older state can take.
+//   - A grant in a session locks the session's row until its commit, see row/sql/swap.sql, and so does the end of a
+//     session. So each grant is committed before the end, which then finds it, or not at all: when the end is answered,
+//     nothing is held in the session, and nothing will be.
 package sessions

@@ -91,7 +91,7 @@ func (k *Keeper) attempt(ctx context.Context, c lock.SessionChange) (out Changed
 	out.Began = time.Now()
 	err = k.epochs.Transact(ctx, func(b *pgx.Batch) {
 		counts.Queue(b, ref)
-		row.QueueLockedSession(b, ref, &before)
+		row.QueueLockedSession(b, ref, ends(c), &before)
 	}, func(_ context.Context, _ *pgx.Conn, e epoch.Epoch, write *pgx.Batch) error {
 		after, changed, err := c.Change(before, e.Now)
 		out.Session, out.Now, out.Opened = after, e.Now, before == nil
@@ -114,6 +114,15 @@ func (k *Keeper) attempt(ctx context.Context, c lock.SessionChange) (out Changed
 		k.mayEndAt(out.Session)
 	}
 	return out, lost, err
+}
+
+// ends reports whether the change may end the session. Others, such as heartbeats, do not wait for grants in it.
+func ends(c lock.SessionChange) bool {
+	switch c.(type) {
+	case lock.OpenSession, lock.RenewSession:
+		return false
+	}
+	return true
 }
 
 // mayEndAt makes Run look again if the session has so short a life that it might be late.

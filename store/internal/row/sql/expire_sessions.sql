@@ -9,7 +9,7 @@ with over as materialized (
       and pg_postmaster_start_time() = $2::timestamptz
       and (select epoch from paddock.epochs order by epoch desc limit 1) = $3::bigint
     order by ref
-    for no key update
+    for update
 )
 update paddock.sessions s
 set ended = {{.Expired}}, ended_at = s.expires_at + s.grace_ms * interval '1 millisecond'

@@ -15,7 +15,9 @@
 -- now: the guard; without a row of it nothing is written. The mark, an advisory lock, tells readers of events that
 -- events of batches above it may be missing; it is set before the batch is drawn. ended: changes that rely on a lease
 -- that has ended, contrary to what was assumed. The name is compared in a way for which no index is used: the record
--- is at its ctid.
+-- is at its ctid. alive: the sessions that are relied on, of those that have not ended. Their rows are locked until the
+-- commit, after those of the locks: the end of a session waits for grants in it, and a grant that waits for the end is
+-- undone. Heartbeats and grants do not wait for each other.
 with now as materialized (
     select clock_timestamp() as at{{if .Events}}, nextval('paddock.event_batch_ids') as batch{{end}}
     from {{if .Events}}(
@@ -61,7 +63,15 @@ with now as materialized (
     select k.key, done.batch * 4096 + k.number
     from done, (select {{.Refs}}) k
 {{if not .Single}}    where done.whole or k.ord = any (done.ords)
-{{end}}){{end}}{{if .Parts}}, dropped as (
+{{end}}){{end}}{{if .Sessions}}, relied as materialized (
+    select {{.Sessions}}
+), alive as materialized (
+    select ref
+    from paddock.sessions
+    where ref = any (array(select ref from relied)) and ended = 0 and (select count(*) from written) > 0
+    order by ref
+    for key share
+){{end}}{{if .Parts}}, dropped as (
     delete from paddock.parts p
     using done, (select {{.Drops}}) d
     where {{if not .Single}}(done.whole or d.ord = any (done.ords)) and {{end}}p.name = d.name and p.slot = d.slot and p.place = d.place
@@ -74,5 +84,6 @@ with now as materialized (
     set {{.PartAssignments}}
 ){{end}}
 select ord, tid, xmin, now{{if .Events}}, batch{{else}}, 0::bigint{{end}}
-from written{{if .Whole}}
-where case when (select count(*) from written) = $8::integer then true else paddock.decided_too_late() end{{end}}
+from written{{if .Sessions}}
+where case when (select count(*) from alive) = (select count(distinct ref) from relied) then true else paddock.decided_too_late() end{{end}}{{if .Whole}}
+{{if .Sessions}}  and{{else}}where{{end}} case when (select count(*) from written) = $8::integer then true else paddock.decided_too_late() end{{end}}

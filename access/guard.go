@@ -31,9 +31,17 @@ type guard struct {
 func (g *guard) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	return checkedCall(ctx, g, requirement{role: Lock, scopes: acquiredNames(a), wait: a.Wait},
 		func(ctx context.Context) (lock.Grant, error) {
-			grant, err := g.inner.Acquire(ctx, a)
+			grant, err := g.inner.Acquire(ctx, ofKey(ctx, a))
 			return grant, hideRefusal(ctx, err)
 		})
+}
+
+// ofKey returns a with its task as one of the key in the context: a task of another key with the same id is another one.
+func ofKey(ctx context.Context, a lock.Acquire) lock.Acquire {
+	if k, ok := KeyFrom(ctx); ok {
+		a.TaskScope = k.ID
+	}
+	return a
 }
 
 func (g *guard) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
@@ -58,6 +66,9 @@ func (g *guard) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 		if _, _, err := g.admit(ctx, requirementOf(item)); err != nil {
 			results[i].Err = err
 			continue
+		}
+		if a, ok := item.(lock.Acquire); ok {
+			item = ofKey(ctx, a)
 		}
 		allowed, indexes = append(allowed, item), append(indexes, i)
 	}

@@ -29,7 +29,8 @@ type Acquire struct {
 	// Zero: the lease belongs to no session.
 	SessionID SessionID
 
-	// Task is the thread of work that makes the call, so that deadlocks are found. Empty: not known.
+	// Task is the thread of work that makes the call, so that deadlocks are found. Empty: the session, if there is one;
+	// otherwise it is not known. See Thread.
 	Task TaskID
 	// Wait is how long to wait, up to MaxWait. Zero means not to wait.
 	Wait time.Duration
@@ -38,6 +39,7 @@ type Acquire struct {
 	KeepPlace bool
 
 	// Services set these before Apply. They are zero in a request.
+	TaskScope    string     // the id of the API key: tasks of different keys are different
 	Attachment   Attachment // the waiting call
 	Replica      Replica    // the replica that serves it
 	GeneratedID  bool       // LeaseID was generated for this call: no lease has ever had it
@@ -229,7 +231,7 @@ func (a Acquire) newLease(m Member, set []string) Lease {
 	return Lease{
 		ID: a.LeaseID, Name: m.Name, Mode: m.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,
 		MaxHold: a.MaxHold, Metadata: a.Metadata, Attachment: a.Attachment, Session: a.SessionID.Ref(),
-		ExpiresAt: a.sessionExpiresAt, Set: set, Below: a.Asked, Task: a.Task,
+		ExpiresAt: a.sessionExpiresAt, Set: set, Below: a.Asked, Task: a.Thread(),
 	}
 }
 

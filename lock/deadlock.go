@@ -2,15 +2,13 @@ package lock
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // MaxDeadlockLocks bounds the locks of a deadlock that is broken. A greater one lasts until a wait in it ends.
 const MaxDeadlockLocks = 128
-
-// maxVictims bounds how many calls are considered as the victim of one circle.
-const maxVictims = 16
 
 // A Deadlock is a circle of waiting calls of which none can go on: each waits for a lease that ends, by its TaskID,
 // only after another of these waits, or in a queue behind another of them.
@@ -21,11 +19,14 @@ const maxVictims = 16
 // to end. What is not known, such as the waits of a lease without a TaskID, counts as able to go on. So a part of the
 // locks shows some of the deadlocks, and never a false one.
 //
-// One call is the victim, and gives way: the one that joined last, of those whose end lets the others of its circle go
-// on. Leases are never taken away.
+// A call of the circle is its victim, and gives way: the one that joined last, of those whose end lets the others of the
+// circle go on. If one is not enough, there is a Deadlock for each of several victims: as few as are found, preferably
+// at one lock. Only a call whose task holds what another call of the circle waits for is a victim. So a call without a
+// task is none, even if it is ahead of one of these calls in a queue. Leases are never taken away.
 type Deadlock struct {
-	Cycle []DeadlockStep // from the victim on; each waits for the next, and the last one for the victim
-	Locks []string       // of the circle and of the victim, in order: what BreakDeadlock needs
+	// Cycle is from the victim on: each waits for the next, and the last one for a lease of the victim's task.
+	Cycle []DeadlockStep
+	Locks []string // of the circle and of the victim, in order: what BreakDeadlock needs
 	// The victim's call.
 	Victim     LeaseID
 	Attachment Attachment
@@ -58,7 +59,7 @@ func DeadlockError(cycle []DeadlockStep) *Error {
 	e := &Error{Code: ErrDeadlock, Cycle: cycle}
 	if len(cycle) == 1 && !cycle[0].Ahead {
 		e.Detail = fmt.Sprintf("The call would wait for itself: its own task holds %s, as %s. Locks are not re-entrant: use the "+
-			"lease that the task has, or release it first.", cycle[0].Name, strconv.Quote(cycle[0].WaitsFor))
+			"lease that the task has, or release it first. In a session, calls without a task_id are of one task.", cycle[0].Name, strconv.Quote(cycle[0].WaitsFor))
 		return e
 	}
 	e.Detail = "Deadlock: " + textOf(cycle) + ". This call gives way. Release what you hold, and begin again."
@@ -89,26 +90,26 @@ func (b BreakDeadlock) Tokens() int { return 0 }
 // its victim. Otherwise it decides nothing about the call, and sets Queued.
 func (b BreakDeadlock) Apply(v View) Decision {
 	ds := newDeciders(v)
-	for _, found := range ds.deadlocks() {
-		if found.Victim == b.LeaseID && found.Attachment == b.Attachment {
-			cycle := CycleOf(found.Cycle)
-			for _, d := range ds {
-				if w, waits := d.waiter(b.LeaseID); waits && w.Attachment == b.Attachment {
-					d.removeWaiter(w.Lease.ID)
-					d.emit(Event{Kind: Dequeued, Place: w.Place, Reason: reasonDeadlock, Cycle: cycle}, w.Lease)
-				}
-			}
-			ds.promote()
-			return ds.finish(DeadlockError(found.Cycle))
+	found := ds.deadlocksOf(b.LeaseID)
+	i := slices.IndexFunc(found, func(d Deadlock) bool { return d.Attachment == b.Attachment })
+	if i < 0 {
+		out := ds.finish(nil)
+		out.Queued = true
+		return out
+	}
+	cycle := CycleOf(found[i].Cycle)
+	for _, d := range ds {
+		if w, waits := d.waiter(b.LeaseID); waits && w.Attachment == b.Attachment {
+			d.removeWaiter(w.Lease.ID)
+			d.emit(Event{Kind: Dequeued, Place: w.Place, Reason: reasonDeadlock, Cycle: cycle}, w.Lease)
 		}
 	}
-	out := ds.finish(nil)
-	out.Queued = true
-	return out
+	ds.promote()
+	return ds.finish(DeadlockError(found[i].Cycle))
 }
 
-// deadlocks returns the deadlocks that the locks show.
-func (ds deciders) deadlocks() []Deadlock {
+// deadlocksOf returns the deadlocks that the locks show, and whose victim has the LeaseID.
+func (ds deciders) deadlocksOf(id LeaseID) []Deadlock {
 	records, attached := make([]Record, len(ds)), make(map[*Waiter]bool)
 	for i, d := range ds {
 		records[i] = d.record
@@ -116,5 +117,5 @@ func (ds deciders) deadlocks() []Deadlock {
 			attached[w] = d.attached(w)
 		}
 	}
-	return newWaitGraph(records, func(w *Waiter) bool { return attached[w] }).deadlocks()
+	return newWaitGraph(records, func(w *Waiter) bool { return attached[w] }).deadlocks(func(c *stuckCall) bool { return c.id == id })
 }

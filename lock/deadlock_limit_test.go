@@ -59,13 +59,13 @@ func twoRings(waits int) (calls []string) {
 	return calls
 }
 
-// TestOnlyTheYoungestCallsAreConsideredAsVictims: maxVictims of them. If the end of none of these breaks the whole
-// circle, the youngest one gives way, and what is left is a deadlock of its own.
-func TestOnlyTheYoungestCallsAreConsideredAsVictims(t *testing.T) {
+// TestTheVictimsOfALargeCircleAreNotSearchedFor: of more than maxSearched calls. The youngest one gives way, and what is
+// left is a deadlock of its own.
+func TestTheVictimsOfALargeCircleAreNotSearchedFor(t *testing.T) {
 	t.Parallel()
 	for calls, want := range map[int][]string{
-		lock.MaxVictims:     {fmt.Sprint("h", lock.MaxVictims+1)}, // the call that waits for both rings
-		lock.MaxVictims + 1: {fmt.Sprint("h", 2*(lock.MaxVictims+1)), fmt.Sprint("h", 2+3*lock.MaxVictims/2)},
+		lock.MaxSearched:     {fmt.Sprint("h", lock.MaxSearched+1)}, // the call that waits for both rings
+		lock.MaxSearched + 1: {fmt.Sprint("h", 2*(lock.MaxSearched+1)), fmt.Sprint("h", 2+3*lock.MaxSearched/2)},
 	} {
 		s := newDeadlockScene(t, twoRings(calls-1)...)
 		if got := s.breakAll(); !slices.Equal(got, want) {
@@ -78,17 +78,18 @@ func TestOnlyTheYoungestCallsAreConsideredAsVictims(t *testing.T) {
 // the youngest call gives way instead.
 func TestAVictimReceivesAllLocksOfItsCircle(t *testing.T) {
 	t.Parallel()
-	calls := twoRings(lock.MaxVictims - 1)
+	const waiting = 16 // calls of the circle
+	calls := twoRings(waiting - 1)
 	for _, extra := range []int{0, lock.MaxSetSize - 1} { // locks that each call of the rings waits for as well
 		all := slices.Clone(calls)
-		for i := lock.MaxVictims + 1; i < len(all) && extra > 0; i++ {
+		for i := waiting + 1; i < len(all) && extra > 0; i++ {
 			for n := range extra {
 				all[i] += fmt.Sprintf(",x%d-%d", i, n)
 			}
 		}
-		want := []string{fmt.Sprint("h", lock.MaxVictims+1)}
+		want := []string{fmt.Sprint("h", waiting+1)}
 		if extra > 0 {
-			want = []string{fmt.Sprint("h", 2*lock.MaxVictims), fmt.Sprint("h", 1+3*lock.MaxVictims/2-1)}
+			want = []string{fmt.Sprint("h", 2*waiting), fmt.Sprint("h", 1+3*waiting/2-1)}
 		}
 		if got := newDeadlockScene(t, all...).breakAll(); !slices.Equal(got, want) {
 			t.Errorf("with %d more locks, %q give way, want %q", extra, got, want)

@@ -13,7 +13,8 @@ import (
 
 // A deadlockScene is locks with leases and waiters, built by calls. A call is written "task mode name", or
 // "task mode name,name" for a set, or "task mode+mode name,name" if its locks have two modes; its LeaseID is its number.
-// Modes are exclusive, shared, and permit with capacity 2.
+// Modes are exclusive, shared, and permit with capacity 2. The task is "-" for none, "task@1" in the session 1, and
+// "key/task" for that of a key.
 type deadlockScene struct {
 	*largeSet
 	calls []lock.Acquire
@@ -34,9 +35,16 @@ func (s *deadlockScene) call(text string) lock.Decision {
 	f := strings.Fields(text)
 	n := len(s.calls) + 1
 	a := lock.Acquire{
-		LeaseID: lock.LeaseID{14: byte(n >> 8), 15: byte(n)}, Holder: fmt.Sprint("h", n), Task: lock.TaskID(strings.TrimPrefix(f[0], "-")),
-		TTL: time.Hour, Wait: lock.MaxWait,
+		LeaseID: lock.LeaseID{14: byte(n >> 8), 15: byte(n)}, Holder: fmt.Sprint("h", n), TTL: time.Hour, Wait: lock.MaxWait,
 	}
+	task, session, inSession := strings.Cut(strings.TrimPrefix(f[0], "-"), "@")
+	if inSession {
+		a.SessionID, a.TTL = lock.SessionID{15: session[0]}, 0
+	}
+	if scope, rest, scoped := strings.Cut(task, "/"); scoped {
+		task, a.TaskScope = rest, scope
+	}
+	a.Task = lock.TaskID(task)
 	for _, name := range strings.Split(f[2], ",") {
 		mode, _, _ := strings.Cut(f[1], "+")
 		if _, last, mixed := strings.Cut(f[1], "+"); mixed && len(a.Set) > 0 {
@@ -118,6 +126,18 @@ var deadlockScenes = map[string]struct {
 		}, 7, "h7 b h4, h6 c h5",
 	},
 	"behind a set": {[]string{"t exclusive a", "- exclusive a,b", "t exclusive b"}, 3, "h3 b h2>, h2 a h1"},
+	"a call that is only ahead is no victim": {
+		[]string{"t exclusive a", "u exclusive c", "u exclusive a", "w exclusive c,d", "t exclusive d"}, 5,
+		"h5 d h4>, h4 c h2, h3 a h1",
+	},
+	"sessions": {[]string{"@1 exclusive a", "@2 exclusive b", "@1 exclusive b", "@2 exclusive a"}, 4, "h4 a h1, h3 b h2"},
+	"a session that waits, and a task in it that holds": {
+		[]string{"t@1 exclusive a", "@2 exclusive b", "@1 exclusive b", "@2 exclusive a"}, 0, "",
+	},
+	"two API keys that use the same tasks": {
+		[]string{"one/t exclusive a", "two/u exclusive b", "two/t exclusive b", "one/u exclusive a"}, 0, "",
+	},
+	"two API keys": {[]string{"one/t exclusive a", "two/t exclusive b", "one/t.1 exclusive b", "two/t.1 exclusive a"}, 4, "h4 a h1, h3 b h2"},
 }
 
 func TestDeadlocks(t *testing.T) {

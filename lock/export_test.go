@@ -1,4 +1,4 @@
 package lock
 
-// MaxVictims is maxVictims, for tests.
-const MaxVictims = maxVictims
+// MaxSearched is maxSearched, for tests.
+const MaxSearched = maxSearched

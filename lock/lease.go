@@ -85,7 +85,7 @@ type Lease struct {
 	// more.
 	Session SessionRef
 
-	// Task is the thread of work that holds the lease or waits for it; empty if it is not known.
+	// Task is the thread of work that holds the lease or waits for it, see [Acquire.Thread]; empty if it is not known.
 	Task TaskID
 	// Set names the locks, in order, that were acquired together with this one: all of them have a lease with this ID,
 	// and these leases end together. It is nil if the lock was acquired alone. It is shared, so never modify it in

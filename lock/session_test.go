@@ -73,7 +73,7 @@ func TestAHeartbeatKeepsLeasesAndPlaces(t *testing.T) {
 	t.Parallel()
 	m := opened(t)
 	m.must(acquire(1, inSession, shared))
-	m.enqueue(2, inSession)
+	m.enqueue(2, inSession, func(a *lock.Acquire) { a.Task = "another" })
 	for range 5 {
 		m.advance(11 * time.Second)
 		if _, err := m.change(lock.RenewSession{ID: sessionID}); err != nil {

@@ -44,6 +44,9 @@ func (s *largeSet) acquire(n int, mode lock.Mode) lock.Acquire {
 func (s *largeSet) do(cmd lock.Command) lock.Decision {
 	s.t.Helper()
 	v := lock.View{Now: s.now, Self: 1, Tokens: func() lock.Token { s.token++; return s.token }}
+	if a, ok := cmd.(lock.Acquire); ok && a.Session() != 0 {
+		v.Sessions = map[lock.SessionRef]lock.Session{a.Session(): {ID: a.SessionID, TTL: time.Hour, ExpiresAt: t0.Add(time.Hour)}}
+	}
 	for _, name := range cmd.Names() {
 		r, ok := s.locks[name]
 		if !ok {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// MaxTaskIDLength is the maximum length of a TaskID in bytes.
+// MaxTaskIDLength is the maximum length of a TaskID in bytes, as a client gives it.
 const MaxTaskIDLength = 256
 
 // A TaskID names a thread of work, so that the service can find deadlocks: which lease ends only after which wait. It
@@ -22,6 +22,23 @@ type TaskID string
 func (t TaskID) Includes(other TaskID) bool {
 	return t != "" && strings.HasPrefix(string(other), string(t)) && (len(other) == len(t) || other[len(t)] == '.')
 }
+
+// Thread returns the thread of work of the call, by which deadlocks are found: its Task, or the task of its session if it
+// has none, or nothing. It begins with the TaskScope, so that the tasks of one API key are not those of another one: no
+// TaskID of a client contains a slash.
+func (a Acquire) Thread() TaskID {
+	t := a.Task
+	if t == "" && a.SessionID != (SessionID{}) {
+		t = a.SessionID.Ref().Task()
+	}
+	if t == "" || a.TaskScope == "" {
+		return t
+	}
+	return TaskID(a.TaskScope) + "/" + t
+}
+
+// Task returns the task of the acquires in the session that have no Task: one thread of work.
+func (r SessionRef) Task() TaskID { return TaskID("session-" + r.String()) }
 
 type taskKey struct{}
 

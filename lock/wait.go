@@ -48,17 +48,16 @@ func (ds deciders) enqueue(a Acquire) Decision {
 // waitsForItself returns the refusal of a call that has just joined, if the task of the call holds what it waits for,
 // so that it would wait for itself. Deadlocks of several tasks are found later, see [BreakDeadlock].
 func (ds deciders) waitsForItself(a Acquire) error {
-	if a.Task == "" || a.Wait == 0 {
+	thread := a.Thread()
+	if thread == "" || a.Wait == 0 {
 		return nil
 	}
-	own := func(l Lease) bool { return l.Task.Includes(a.Task) }
+	own := func(l Lease) bool { return l.Task.Includes(thread) }
 	if !slices.ContainsFunc(ds, func(d *decider) bool { return slices.ContainsFunc(d.record.Leases, own) }) {
 		return nil
 	}
-	for _, d := range ds.deadlocks() {
-		if d.Victim == a.LeaseID {
-			return DeadlockError(d.Cycle)
-		}
+	if found := ds.deadlocksOf(a.LeaseID); len(found) > 0 {
+		return DeadlockError(found[0].Cycle)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ type waitGraph struct {
 // FindDeadlocks returns the deadlocks of the waiting calls of the locks, as far as these locks show them, in the view of
 // the replica self at now. The leases of the locks must not be over.
 func FindDeadlocks(locks []Record, now time.Time, self Replica) []Deadlock {
-	return newWaitGraph(locks, func(w *Waiter) bool { return w.Attached(now, self) }).deadlocks()
+	return newWaitGraph(locks, func(w *Waiter) bool { return w.Attached(now, self) }).deadlocks(func(*stuckCall) bool { return true })
 }
 
 // newWaitGraph returns the graph of the waiters that are attached.
@@ -214,34 +214,25 @@ func (g *waitGraph) obstacles(c *stuckCall, all bool) (found []obstacle) {
 
 func (c *stuckCall) holder() string { return c.places[0].waiter.Lease.Holder }
 
-// deadlocks returns a Deadlock for each circle.
-func (g *waitGraph) deadlocks() (all []Deadlock) {
+// deadlocks returns a Deadlock for each victim of each circle, of those that the function selects.
+func (g *waitGraph) deadlocks(of func(*stuckCall) bool) (all []Deadlock) {
 	g.reduce(g.calls)
 	for _, circle := range g.circles() {
-		victim, youngest := g.victim(circle), slices.MaxFunc(circle, older)
-		d := g.deadlockOf(victim)
-		if victim != youngest { // a younger call may be the victim of a part of the circle
-			if d.Locks = locksOf(circle, d.Locks); len(d.Locks) > MaxDeadlockLocks {
-				d = g.deadlockOf(youngest)
+		victims, locks := g.breaks(circle)
+		for _, victim := range victims {
+			if !of(victim) {
+				continue
 			}
-		}
-		if len(d.Locks) <= MaxDeadlockLocks {
-			all = append(all, d)
+			d := g.deadlockOf(victim)
+			if locks != nil {
+				d.Locks = locks
+			}
+			if len(d.Locks) <= MaxDeadlockLocks {
+				all = append(all, d)
+			}
 		}
 	}
 	return all
-}
-
-// locksOf adds the locks that the calls wait for to locks, and returns all of them in order, without duplicates.
-func locksOf(calls []*stuckCall, locks []string) []string {
-	for _, c := range calls {
-		locks = append(locks, c.set...)
-		for _, p := range c.places {
-			locks = append(locks, p.record.Name)
-		}
-	}
-	slices.Sort(locks)
-	return slices.Compact(locks)
 }
 
 // circles returns the calls that wait for each other: the strongly connected components, by Tarjan, "Depth-first search and
@@ -285,25 +276,7 @@ func (g *waitGraph) circles() (all [][]*stuckCall) {
 	return all
 }
 
-// victim returns the call that gives way: the one that joined last, of those whose end lets the others of the circle go
-// on; if there is none, the one that joined last.
-func (g *waitGraph) victim(circle []*stuckCall) *stuckCall {
-	byAge := slices.SortedFunc(slices.Values(circle), older)
-	for i := len(byAge) - 1; i >= max(len(byAge)-maxVictims, 0); i-- {
-		byAge[i].gone = true
-		g.reduce(byAge)
-		left := slices.ContainsFunc(byAge, (*stuckCall).isStuck)
-		for _, c := range byAge {
-			c.goesOn, c.gone = false, false
-		}
-		if !left {
-			return byAge[i]
-		}
-	}
-	return byAge[len(byAge)-1]
-}
-
-// deadlockOf returns the shortest circle of the victim.
+// deadlockOf returns the shortest circle of the victim, in which another call waits for a lease of its task.
 func (g *waitGraph) deadlockOf(victim *stuckCall) Deadlock {
 	w := victim.places[0].waiter
 	d := Deadlock{Victim: victim.id, Attachment: w.Attachment, Replica: w.Replica}
@@ -316,38 +289,24 @@ func (g *waitGraph) deadlockOf(victim *stuckCall) Deadlock {
 		c := queue[0]
 		queue = queue[1:]
 		for _, o := range g.obstacles(c, true) {
-			if _, known := to[o.call]; !known {
+			if _, known := to[o.call]; !known && (o.call != victim || !o.step.Ahead) {
 				to[o.call] = reached{c, o.step}
 				queue = append(queue, o.call)
 			}
 		}
 	}
-	calls := []*stuckCall{victim}
-	for c := victim; ; {
-		r := to[c]
-		d.Cycle = append(d.Cycle, r.step)
-		if c = r.from; c == victim {
-			break
-		}
-		calls = append(calls, c)
+	shown := proof{waitGraph: g, calls: map[*stuckCall]bool{}, locks: slices.Clone(victim.set)}
+	var path []*stuckCall
+	for c := victim; len(path) == 0 || c != victim; c = to[c].from {
+		path, shown.calls[c] = append(path, c), true
 	}
-	slices.Reverse(d.Cycle)
-	for _, c := range calls {
-		for _, p := range c.places {
-			if c == victim || slices.ContainsFunc(d.Cycle, func(s DeadlockStep) bool { return s.Name == p.record.Name }) {
-				d.Locks = append(d.Locks, p.record.Name)
-			}
-			if p.anyOf { // all of these permits must be seen to stay
-				for _, l := range p.blocking {
-					for _, o := range g.under(l) {
-						d.Locks = append(d.Locks, o.places[0].record.Name)
-					}
-				}
-			}
-		}
+	for _, c := range slices.Backward(path) {
+		d.Cycle = append(d.Cycle, to[c].step)
+		shown.addStep(to[c].from, to[c].step)
 	}
-	d.Locks = append(d.Locks, victim.set...)
-	slices.Sort(d.Locks)
-	d.Locks = slices.Compact(d.Locks)
+	for _, p := range victim.places {
+		shown.locks = append(shown.locks, p.record.Name)
+	}
+	d.Locks = shown.inOrder()
 	return d
 }

@@ -47,7 +47,7 @@ func (w Waiter) hasLapsed(now time.Time, self Replica) bool {
 
 // attach returns w with the call of a.
 func (w Waiter) attach(a Acquire, now time.Time) Waiter {
-	w.Attachment, w.Replica, w.Lease.Task = a.Attachment, a.Replica, a.Task
+	w.Attachment, w.Replica, w.Lease.Task = a.Attachment, a.Replica, a.Thread()
 	w.WaitUntil, w.AliveUntil = now.Add(a.Wait), now.Add(ReplicaTTL)
 	w.KeptUntil = w.WaitUntil.Add(PlaceRetention)
 	return w

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -52,6 +53,49 @@ func TestACircleOfTwoReplicasHasOneVictim(t *testing.T) {
 					mustRelease(t, replicas[1], waits[at].granted(t))
 				}
 				mustRelease(t, replicas[0], held[at])
+			}
+		})
+	}
+}
+
+// TestOneLookBreaksADeadlockOfMany: tasks that hold one lock together wait for another one exclusively, and as many do so
+// the other way round, on two replicas. The tasks of one side give way, since any two of different sides stop each
+// other. All others are granted their locks.
+func TestOneLookBreaksADeadlockOfMany(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	replicas := []*store.Store{open(t, url), open(t, url)}
+	for _, n := range []int{10, 30} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			held := make([]lock.Grant, 2*n)
+			for i := range held {
+				a := ofTask(fmt.Sprintf("t%d-%d", n, i), fmt.Sprintf("%d:%d", n, i%2))
+				a.Mode = lock.Shared
+				held[i] = mustAcquire(t, replicas[i%2], a)
+			}
+			began, victims := time.Now(), make(chan int, len(held))
+			var all sync.WaitGroup
+			for i, g := range held {
+				all.Go(func() {
+					s := replicas[i/2%2]
+					got, err := s.Acquire(t.Context(), ofTask(g.Holder, fmt.Sprintf("%d:%d", n, (i+1)%2)))
+					if errors.Is(err, lock.ErrDeadlock) {
+						victims <- i
+					} else if err != nil {
+						t.Error(err)
+					} else if err = s.Release(t.Context(), lock.Release{Name: got.Name, LeaseID: got.ID}); err != nil {
+						t.Error(err)
+					}
+					if err := s.Release(t.Context(), lock.Release{Name: g.Name, LeaseID: g.ID}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			t.Logf("%d of %d give way; all are done after %v", len(victims), len(held), time.Since(began))
+			if few := n + n/5; len(victims) < n || len(victims) > few { // more than n if some join only after a look
+				t.Errorf("%d of %d give way, want %d to %d", len(victims), len(held), n, few)
 			}
 		})
 	}

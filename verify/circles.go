@@ -94,7 +94,7 @@ func (x *examination) longWaits(c *Check) []*longWait {
 				continue
 			}
 			a, _ := r.acquire()
-			if a.Task != "" {
+			if a.Thread() != "" {
 				c.Examined++
 			}
 			s := stays[r.holder()].all[0]
@@ -102,7 +102,7 @@ func (x *examination) longWaits(c *Check) []*longWait {
 				continue
 			}
 			if waits[call] == nil {
-				waits[call] = &longWait{call: call, task: a.Task}
+				waits[call] = &longWait{call: call, task: a.Thread()}
 			}
 			waits[call].places = append(waits[call].places, queuePlace{t, r, a.Mode, s})
 		}
@@ -177,7 +177,7 @@ func (l *lease) task() (task lock.TaskID) {
 		return ""
 	}
 	for i, c := range l.group.acquires {
-		if own := c.Request.(lock.Acquire).Task; i == 0 {
+		if own := c.Request.(lock.Acquire).Thread(); i == 0 {
 			task = own
 		} else if own != task {
 			return ""

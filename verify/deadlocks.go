@@ -89,13 +89,13 @@ func (t *lockHistory) requests(holder string) (all []*callGroup) {
 // includesTaskOf reports whether the task of an acquire of r includes that of an acquire of other.
 func (r *callGroup) includesTaskOf(other *callGroup) bool {
 	return slices.ContainsFunc(r.acquires, func(c *Call) bool {
-		task := c.Request.(lock.Acquire).Task
-		return slices.ContainsFunc(other.acquires, func(o *Call) bool { return task.Includes(o.Request.(lock.Acquire).Task) })
+		task := c.Request.(lock.Acquire).Thread()
+		return slices.ContainsFunc(other.acquires, func(o *Call) bool { return task.Includes(o.Request.(lock.Acquire).Thread()) })
 	})
 }
 
-// deadlocks checks that each call which was refused with lock.ErrDeadlock waited in the circle that its answer shows:
-// by the events, each call of the circle waited at that instant, and what it waited for was in its way. What an answer
+// deadlocks checks that each call which was refused with lock.ErrDeadlock has a task, and waited in the circle that its
+// answer shows, of which the last call waits for a lease of that task: by the events, each call of the circle waited at that instant, and what it waited for was in its way. What an answer
 // says of calls that were not recorded is taken for true.
 func (x *examination) deadlocks(c *Check) {
 	byName := map[string]*lockHistory{}
@@ -149,6 +149,8 @@ func (v victim) refutation() (what string) {
 	switch {
 	case v.acquire.Wait == 0:
 		return "it did not ask to wait"
+	case v.acquire.Thread() == "":
+		return "it has no task and no session, so it can hold nothing up"
 	case len(e.Cycle) == 0:
 		return "not of its circle"
 	case e.Cycle[0].Holder != v.acquire.Holder:
@@ -197,6 +199,9 @@ func (v victim) cycleIsWrong(cycle []lock.DeadlockStep, at time.Time, when map[s
 		if what := v.locks[s.Name].stepIsWrong(s, n, next, v.locks[next.Name].requests(next.Holder)); what != "" {
 			return what
 		}
+	}
+	if cycle[len(cycle)-1].Ahead {
+		return "no call of the circle waits for what its task holds"
 	}
 	return ""
 }

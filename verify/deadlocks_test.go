@@ -73,11 +73,20 @@ func (s editable) request(holder string, change func(*lock.Acquire)) {
 // swapRevisions swaps the revisions of two events.
 func swapRevisions(a, b *lock.Event) { a.Revision, b.Revision = b.Revision, a.Revision }
 
-func TestFalseDeadlocksAreFound(t *testing.T) {
+func TestFalseVictimsAreFound(t *testing.T) {
 	expectAllFound(t, map[string]mutation{
 		"a call that does not wait is refused": {byDeadlocks, func(s editable) {
 			s.request("nat again", func(a *lock.Acquire) { a.Wait = 0 })
 		}, `"nat again" was refused with deadlock, but it did not ask to wait`},
+		"a call without a task is refused": {byDeadlocks, func(s editable) {
+			s.request("nat again", func(a *lock.Acquire) { a.Task = "" })
+		}, `"nat again" was refused with deadlock, but it has no task and no session`},
+		"the call that is only ahead is refused": {byDeadlocks, func(s editable) {
+			s.cycle("nat again", func(c []lock.DeadlockStep) []lock.DeadlockStep {
+				c[1].WaitsFor, c[1].Ahead = "nat again", true
+				return c
+			})
+		}, "no call of the circle waits for what its task holds"},
 		"the circle is missing": {byDeadlocks, func(s editable) {
 			s.cycle("nat again", func([]lock.DeadlockStep) []lock.DeadlockStep { return nil })
 		}, "but not of its circle"},
@@ -87,6 +96,11 @@ func TestFalseDeadlocksAreFound(t *testing.T) {
 		"the circle is cut short": {byDeadlocks, func(s editable) {
 			s.cycle("nat again", func(c []lock.DeadlockStep) []lock.DeadlockStep { return c[:1] })
 		}, `the task of "mia", which held play:left, does not include that of "nat again"`},
+	})
+}
+
+func TestFalseDeadlocksAreFound(t *testing.T) {
+	expectAllFound(t, map[string]mutation{
 		"no event removes the victim": {byDeadlocks, func(s editable) {
 			s.event(lock.Dequeued, "nat again").Reason = "timeout"
 		}, "no event removed it"},

@@ -493,10 +493,11 @@ type AcquireRequest struct {
 
 	// TaskID The thread of work that makes the call, so that the service finds deadlocks. It is no secret and gives no
 	// right. A task is part of another one if its id begins with that id and a dot: a lease of `t` is expected to
-	// end only after the waits of `t`, `t.1` and `t.1.2`. By default the call has no task.
+	// end only after the waits of `t`, `t.1` and `t.1.2`. Choose a random id for each thread of work. Tasks are
+	// compared within one API key only. By default the task is that of the session, or none.
 	//
 	//
-	// Example: 5f3a.1
+	// Example: 5f3a0c1e9b7d4a62.1
 	TaskID *string `json:"task_id,omitempty"`
 
 	// TTLMs How long the lease lasts without a renewal. The default is 30000. A deployment may set a lower maximum. A
@@ -563,10 +564,11 @@ type AcquireSetRequest struct {
 
 	// TaskID The thread of work that makes the call, so that the service finds deadlocks. It is no secret and gives no
 	// right. A task is part of another one if its id begins with that id and a dot: a lease of `t` is expected to
-	// end only after the waits of `t`, `t.1` and `t.1.2`. By default the call has no task.
+	// end only after the waits of `t`, `t.1` and `t.1.2`. Choose a random id for each thread of work. Tasks are
+	// compared within one API key only. By default the task is that of the session, or none.
 	//
 	//
-	// Example: 5f3a.1
+	// Example: 5f3a0c1e9b7d4a62.1
 	TaskID *string `json:"task_id,omitempty"`
 
 	// TTLMs How long the leases last without a renewal. The default is 30000. A deployment may set a lower maximum.
@@ -759,8 +761,8 @@ type Event struct {
 	At time.Time `json:"at"`
 
 	// Cycle The circle of waiting calls that was broken, if the `reason` of a `dequeued` event is `deadlock`: this waiter
-	// first; each waits for the next one, and the last one for this waiter. Absent if the circle has more than 16
-	// calls. A key sees `(not covered)` for the names and holders of locks that it does not cover.
+	// first; each waits for the next one, and the last one for a lease of this waiter's task. Absent if the circle
+	// has more than 16 calls. A key sees `(not covered)` for the names and holders of locks that it does not cover.
 	Cycle []DeadlockStep `json:"cycle,omitempty"`
 
 	// FencingToken Absent on `queued` and `dequeued`.
@@ -1175,7 +1177,8 @@ type Problem struct {
 	Code Code `json:"code"`
 
 	// Cycle The circle of waiting calls, if the code is `deadlock`: this call first; each waits for the next one, and the
-	// last one for this call. A key sees `(not covered)` for the names and holders of locks that it does not cover.
+	// last one for a lease of this call's task. A key sees `(not covered)` for the names and holders of locks that it
+	// does not cover.
 	Cycle []DeadlockStep `json:"cycle,omitempty"`
 
 	// Detail What happened and what to do next.
@@ -1229,7 +1232,7 @@ type Queue struct {
 	AsOf time.Time `json:"as_of"`
 
 	// Chain What the first connected waiter waits for in the end. Each step is a waiting call and what is in its way; the
-	// next step is what that waits for, by the `task_id`. Where several are in the way, the chain follows one of
+	// next step is what that waits for, by the tasks. Where several are in the way, the chain follows one of
 	// them, preferably a lease whose task waits. Absent if nothing is seen in the way of the first waiter. The locks
 	// are read one after the other. A key sees `(not covered)` for the names and holders of locks that it does not
 	// cover.
@@ -1585,21 +1588,21 @@ type Version struct {
 }
 
 // WaitChain What the first connected waiter waits for in the end. Each step is a waiting call and what is in its way; the
-// next step is what that waits for, by the `task_id`. Where several are in the way, the chain follows one of
+// next step is what that waits for, by the tasks. Where several are in the way, the chain follows one of
 // them, preferably a lease whose task waits. Absent if nothing is seen in the way of the first waiter. The locks
 // are read one after the other. A key sees `(not covered)` for the names and holders of locks that it does not
 // cover.
 type WaitChain struct {
 	// End Why the chain ends. `not_waiting`: no call of the task of the last lease waits. `unknown`: the last lease
-	// has no `task_id`, or what it waits for is not seen. `circle`: the last step waits for a call of the chain;
-	// if that lasts, it is a deadlock, which the service breaks. `limit`: there may be more steps.
+	// has no task and no session, or what it waits for is not seen. `circle`: the last step waits for a call of the
+	// chain; if that lasts, it is a deadlock, which the service breaks. `limit`: there may be more steps.
 	End   WaitChainEnd   `json:"end"`
 	Steps []DeadlockStep `json:"steps"`
 }
 
 // WaitChainEnd Why the chain ends. `not_waiting`: no call of the task of the last lease waits. `unknown`: the last lease
-// has no `task_id`, or what it waits for is not seen. `circle`: the last step waits for a call of the chain;
-// if that lasts, it is a deadlock, which the service breaks. `limit`: there may be more steps.
+// has no task and no session, or what it waits for is not seen. `circle`: the last step waits for a call of the
+// chain; if that lasts, it is a deadlock, which the service breaks. `limit`: there may be more steps.
 type WaitChainEnd string
 
 // Waiter defines model for Waiter.

@@ -15,6 +15,8 @@ func deadlockCases() cases {
 		"four tasks that wait for each other":                         deadlockOf(4),
 		"calls without a task wait for each other":                    deadlockUnknown,
 		"a task that waits for itself is told at once":                deadlockOfOne,
+		"two sessions that wait for each other, without tasks":        deadlockOfSessions,
+		"four tasks in two sides that wait for each other":            deadlockOfSides,
 		"a try of a task that holds the lock is only told that":       deadlockTry,
 		"parts of one task wait for each other's locks":               deadlockSiblings,
 		"a task id with an empty segment is refused":                  taskInvalid("a..b"),
@@ -30,18 +32,19 @@ func (s *fixture) ofTask(i int, task string) lock.Acquire {
 
 func deadlockOf(n int) func(*fixture) {
 	return func(s *fixture) {
+		task := func(i int) string { return fmt.Sprintf("task-%d-%d", n, i) } // other cases have tasks of their own
 		held, waits := make([]lock.Grant, n), make([]*waitingCall, n)
 		for i := range n {
-			held[i] = s.holdAs(i, fmt.Sprint("task-", i))
+			held[i] = s.holdAs(i, task(i))
 		}
 		for i := range n - 1 {
-			waits[i] = s.enqueue(s.ofTask(i+1, fmt.Sprintf("task-%d.part", i)))
+			waits[i] = s.enqueue(s.ofTask(i+1, task(i)+".part"))
 		}
-		waits[n-1] = s.startAcquire(s.ofTask(0, fmt.Sprintf("task-%d.part", n-1)))
+		waits[n-1] = s.startAcquire(s.ofTask(0, task(n-1)+".part"))
 		victim := s.firstToEnd(waits)
 		e := s.expectError(waits[victim].err, lock.ErrDeadlock)
 		next := (victim + 1) % n
-		if len(e.Cycle) != n || e.Cycle[0].Name != s.other(next) || e.Cycle[0].WaitsFor != fmt.Sprint("task-", next) {
+		if len(e.Cycle) != n || e.Cycle[0].Name != s.other(next) || e.Cycle[0].WaitsFor != task(next) {
 			s.Errorf("the circle is %+v", e.Cycle)
 		}
 		s.expectCycle(e.Cycle)
@@ -51,6 +54,58 @@ func deadlockOf(n int) func(*fixture) {
 			s.must(s.release(waits[at].mustBeGranted()))
 			s.must(s.release(held[at]))
 		}
+	}
+}
+
+// deadlockOfSessions: a session is the thread of work of the calls in it that have no task.
+func deadlockOfSessions(s *fixture) {
+	var ids [2]lock.SessionID
+	waits := make([]*waitingCall, len(ids))
+	inSession := func(i, at int) lock.Acquire {
+		return lock.Acquire{Name: s.other(at), Holder: fmt.Sprint("session-", i), SessionID: ids[i]}
+	}
+	for i := range ids {
+		ids[i] = s.openSession(lock.OpenSession{}).ID
+		_, err := s.acquire(inSession(i, i))
+		s.must(err)
+	}
+	for i := range waits {
+		waits[i] = s.startAcquire(inSession(i, 1-i))
+	}
+	victim := s.firstToEnd(waits)
+	e := s.expectError(waits[victim].err, lock.ErrDeadlock)
+	if len(e.Cycle) != len(ids) || e.Cycle[0].Name != s.other(1-victim) {
+		s.Errorf("the circle is %+v", e.Cycle)
+	}
+	s.must(s.locks.CloseSession(s.ctx, lock.CloseSession{ID: ids[victim]}))
+	waits[1-victim].mustBeGranted()
+}
+
+// deadlockOfSides: two tasks hold a lock together and wait for another one, and two do so the other way round. Both of
+// one side give way, and both of the other side are granted the lock, one after the other.
+func deadlockOfSides(s *fixture) {
+	const n = 4
+	held, waits := make([]lock.Grant, n), make([]*waitingCall, n)
+	for i := range n {
+		a := s.ofTask(i%2, fmt.Sprint("side-", i))
+		a.Mode = lock.Shared
+		g, err := s.acquire(a)
+		s.must(err)
+		held[i] = g
+	}
+	for i := range n {
+		waits[i] = s.startAcquire(s.ofTask((i+1)%2, fmt.Sprint("side-", i)))
+	}
+	side := s.firstToEnd(waits) % 2
+	for i := side; i < n; i += 2 {
+		<-waits[i].done
+		s.expectError(waits[i].err, lock.ErrDeadlock)
+		s.must(s.release(held[i]))
+	}
+	first := s.firstToEnd([]*waitingCall{waits[1-side], waits[3-side]})
+	for _, i := range []int{1 - side + 2*first, 3 - side - 2*first} {
+		s.must(s.release(waits[i].mustBeGranted()))
+		s.must(s.release(held[i]))
 	}
 }
 

@@ -69,7 +69,7 @@ func (r replica) await(ctx context.Context, a lock.Acquire, c call, end <-chan t
 	leave := leaveOf(a)
 	leave.KeepPlace = a.KeepPlace
 	var look <-chan time.Time
-	if a.Task != "" {
+	if a.Thread() != "" {
 		look = time.After(lookInterval)
 	}
 	select {

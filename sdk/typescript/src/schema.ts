@@ -892,8 +892,9 @@ export interface components {
             /**
              * @description The thread of work that makes the call, so that the service finds deadlocks. It is no secret and gives no
              *     right. A task is part of another one if its id begins with that id and a dot: a lease of `t` is expected to
-             *     end only after the waits of `t`, `t.1` and `t.1.2`. By default the call has no task.
-             * @example 5f3a.1
+             *     end only after the waits of `t`, `t.1` and `t.1.2`. Choose a random id for each thread of work. Tasks are
+             *     compared within one API key only. By default the task is that of the session, or none.
+             * @example 5f3a0c1e9b7d4a62.1
              */
             task_id?: string;
             metadata?: components["schemas"]["Metadata"];
@@ -978,8 +979,9 @@ export interface components {
             /**
              * @description The thread of work that makes the call, so that the service finds deadlocks. It is no secret and gives no
              *     right. A task is part of another one if its id begins with that id and a dot: a lease of `t` is expected to
-             *     end only after the waits of `t`, `t.1` and `t.1.2`. By default the call has no task.
-             * @example 5f3a.1
+             *     end only after the waits of `t`, `t.1` and `t.1.2`. Choose a random id for each thread of work. Tasks are
+             *     compared within one API key only. By default the task is that of the session, or none.
+             * @example 5f3a0c1e9b7d4a62.1
              */
             task_id?: string;
             metadata?: components["schemas"]["Metadata"];
@@ -1414,7 +1416,7 @@ export interface components {
         };
         /**
          * @description What the first connected waiter waits for in the end. Each step is a waiting call and what is in its way; the
-         *     next step is what that waits for, by the `task_id`. Where several are in the way, the chain follows one of
+         *     next step is what that waits for, by the tasks. Where several are in the way, the chain follows one of
          *     them, preferably a lease whose task waits. Absent if nothing is seen in the way of the first waiter. The locks
          *     are read one after the other. A key sees `(not covered)` for the names and holders of locks that it does not
          *     cover.
@@ -1423,8 +1425,8 @@ export interface components {
             steps: components["schemas"]["DeadlockStep"][];
             /**
              * @description Why the chain ends. `not_waiting`: no call of the task of the last lease waits. `unknown`: the last lease
-             *     has no `task_id`, or what it waits for is not seen. `circle`: the last step waits for a call of the chain;
-             *     if that lasts, it is a deadlock, which the service breaks. `limit`: there may be more steps.
+             *     has no task and no session, or what it waits for is not seen. `circle`: the last step waits for a call of the
+             *     chain; if that lasts, it is a deadlock, which the service breaks. `limit`: there may be more steps.
              * @enum {string}
              */
             end: "not_waiting" | "unknown" | "circle" | "limit";
@@ -1516,8 +1518,8 @@ export interface components {
             held_by?: string;
             /**
              * @description The circle of waiting calls that was broken, if the `reason` of a `dequeued` event is `deadlock`: this waiter
-             *     first; each waits for the next one, and the last one for this waiter. Absent if the circle has more than 16
-             *     calls. A key sees `(not covered)` for the names and holders of locks that it does not cover.
+             *     first; each waits for the next one, and the last one for a lease of this waiter's task. Absent if the circle
+             *     has more than 16 calls. A key sees `(not covered)` for the names and holders of locks that it does not cover.
              */
             cycle?: components["schemas"]["DeadlockStep"][];
         };
@@ -1763,7 +1765,8 @@ export interface components {
             set?: string[];
             /**
              * @description The circle of waiting calls, if the code is `deadlock`: this call first; each waits for the next one, and the
-             *     last one for this call. A key sees `(not covered)` for the names and holders of locks that it does not cover.
+             *     last one for a lease of this call's task. A key sees `(not covered)` for the names and holders of locks that it
+             *     does not cover.
              */
             cycle?: components["schemas"]["DeadlockStep"][];
         };
@@ -2043,7 +2046,7 @@ export interface operations {
              *     capacity, session or set of locks. `capacity_mismatch`: permits of another `capacity` are held or waited
              *     for. `lease_lost`: a lease with this `lease_id` was granted before and has ended. `session_lost`: the
              *     session of the `session_id` has ended, perhaps during the wait. `deadlock`: the call waited in a circle of
-             *     calls with a `task_id` that wait for each other, and gave way; `cycle` is the circle.
+             *     calls that wait for each other, by their tasks, and gave way; `cycle` is the circle.
              */
             409: {
                 headers: {

@@ -76,13 +76,13 @@ func (r *Registry) tellVictims() error {
 	return nil
 }
 
-// suspicious returns the locks of the calls that have waited since then, and whose waits a deadlock can contain.
+// suspicious returns the locks of the calls that have waited since then, and that may be victims: those with a task.
 func (r *Registry) suspicious(since time.Time) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	names := make(map[string]bool)
 	for _, c := range r.calls {
-		if c.place() == 0 || c.began.After(since) || !c.hasTask && !c.waitsForSeveral() {
+		if c.place() == 0 || c.began.After(since) || !c.hasTask {
 			continue
 		}
 		for _, name := range c.joined.Load().names {

@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestOnlyLongWaitsAreSuspicious, of calls with a task or a set: nothing is read for the others.
+// TestOnlyLongWaitsAreSuspicious, of calls with a task: nothing is read for the others, which are no victims.
 func TestOnlyLongWaitsAreSuspicious(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
@@ -22,11 +22,12 @@ func TestOnlyLongWaitsAreSuspicious(t *testing.T) {
 	add(2, 2, &call{name: "with a task", hasTask: true})
 	add(3, 0, &call{name: "not in a queue", hasTask: true})
 	add(4, 4, &call{set: []string{"one", "two"}})
+	add(5, 5, &call{set: []string{"three", "four"}, hasTask: true})
 	if names := r.suspicious(began.Add(-time.Nanosecond)); len(names) != 0 {
 		t.Errorf("at first %q are suspicious", names)
 	}
 	names := r.suspicious(began)
-	if slices.Sort(names); !slices.Equal(names, []string{"one", "two", "with a task"}) {
+	if slices.Sort(names); !slices.Equal(names, []string{"four", "three", "with a task"}) {
 		t.Errorf("then %q are suspicious", names)
 	}
 }

@@ -124,7 +124,7 @@ func (r *Registry) register(a *lock.Acquire) (*call, error) {
 	}
 	c := &call{
 		name: a.Name, set: set, lease: a.LeaseID, session: a.SessionID, attachment: lock.Attachment(1 + rand.Int64N(1<<62)),
-		hasTask: a.Task != "", began: time.Now(),
+		hasTask: a.Thread() != "", began: time.Now(),
 		granted: make(chan row.Outcome, 1), woken: make(chan struct{}, 1), victim: make(chan []string, 1),
 	}
 	a.Attachment, a.Replica = c.attachment, r.self

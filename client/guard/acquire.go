@@ -46,7 +46,10 @@ func acquire(ctx context.Context, locks lock.Service, members []lock.Member, o O
 	if err != nil {
 		return nil, err
 	}
-	a, err := newAcquirer(ctx, locks, members, o, c)
+	if o.Task == "" {
+		o.Task = newTask(ctx)
+	}
+	a, err := newAcquirer(locks, members, o, c)
 	if err != nil {
 		return nil, err
 	}
@@ -88,10 +91,7 @@ type acquirer struct {
 	backoff      retryBackoff
 }
 
-func newAcquirer(ctx context.Context, locks lock.Service, members []lock.Member, o Options, c clock) (*acquirer, error) {
-	if o.Task == "" {
-		o.Task = newTask(ctx)
-	}
+func newAcquirer(locks lock.Service, members []lock.Member, o Options, c clock) (*acquirer, error) {
 	t, err := targetOf(members, o)
 	if err != nil {
 		return nil, err

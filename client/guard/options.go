@@ -42,7 +42,8 @@ type Options struct {
 	// granted again under its id. Zero means a random id.
 	LeaseID lock.LeaseID
 	// Task is the thread of work, by which the service finds deadlocks. Empty means a part of the task of the context,
-	// which that of Do and Lease.Context has, or of the environment variable PADDOCK_TASK; or else a new one.
+	// which that of Do and Lease.Context has, or of the environment variable PADDOCK_TASK; or else a new one. For
+	// AcquireUnmanaged it is none instead of a new one, and with a SessionID that task itself instead of a part of it.
 	Task lock.TaskID
 	// Wait is how long to wait for the lock; zero means not to wait.
 	Wait time.Duration

@@ -25,7 +25,10 @@ func AcquireAllUnmanaged(ctx context.Context, locks lock.Service, members []lock
 	if err != nil {
 		return lock.Grant{}, err
 	}
-	a, err := newAcquirer(ctx, locks, members, o, newClock())
+	if o.Task == "" {
+		o.Task = unmanagedTask(ctx, o)
+	}
+	a, err := newAcquirer(locks, members, o, newClock())
 	if err != nil {
 		return lock.Grant{}, err
 	}

@@ -139,7 +139,7 @@ type queueCommand struct {
 func (queueCommand) Help() string {
 	return `Prints the waiters of a lock in the order in which they are served, and what blocks each of them.
 Then the chain of the first one, to its root: what the holder of the lock waits for in turn, and so on, as far as the
-task ids of "paddock run" and the SDKs show it.
+task ids of "paddock run", "paddock session" and the SDKs show it.
 
     paddock queue jobs:nightly`
 }
@@ -271,7 +271,7 @@ func (t table) chain(c *lock.WaitChain) {
 	t.row()
 	last := c.Steps[len(c.Steps)-1].WaitsFor
 	t.row(map[lock.ChainEnd]string{
-		lock.ChainNotWaiting: last + " waits for no lock.",
+		lock.ChainNotWaiting: "The task of " + last + " waits for no lock.",
 		lock.ChainUnknown:    "It is not known what " + last + " waits for.",
 		lock.ChainCircle:     "The chain is a circle. If it lasts, it is a deadlock, which the service breaks.",
 		lock.ChainLimit:      "The chain may go on.",

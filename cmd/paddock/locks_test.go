@@ -153,14 +153,14 @@ func TestQueuePrintsTheChainToItsRoot(t *testing.T) {
 	d.enqueue(lock.Acquire{Name: "a", Holder: "carol"})
 	d.expectOutput("POSITION  HOLDER  MODE  JOINED  WAITED  BLOCKED BY\n"+
 		fmt.Sprintf("1  carol  exclusive  INSTANT  DURATION  alice (token %d)\n", alice.Token)+
-		"\nCHAIN  WAITS FOR  IN THE WAY\ncarol  a  alice holds it\nalice's part  b  bob holds it\n\nbob waits for no lock.\n", "queue", "a")
+		"\nCHAIN  WAITS FOR  IN THE WAY\ncarol  a  alice holds it\nalice's part  b  bob holds it\n\nThe task of bob waits for no lock.\n", "queue", "a")
 }
 
 func TestQueueSaysHowAChainEnds(t *testing.T) {
 	t.Parallel()
 	step := lock.DeadlockStep{Name: "a", Holder: "first", WaitsFor: "second", Ahead: true}
 	for end, want := range map[lock.ChainEnd]string{
-		lock.ChainNotWaiting: "second waits for no lock.", lock.ChainUnknown: "It is not known what second waits for.",
+		lock.ChainNotWaiting: "The task of second waits for no lock.", lock.ChainUnknown: "It is not known what second waits for.",
 		lock.ChainCircle: "The chain is a circle. If it lasts, it is a deadlock, which the service breaks.",
 		lock.ChainLimit:  "The chain may go on.",
 	} {

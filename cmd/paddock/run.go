@@ -74,6 +74,8 @@ have the same token, except a shared lock that joins other readers.
 PADDOCK_TASK names the thread of work, so that the service finds deadlocks. If calls that hold locks wait for each other
 in a circle, one of them is refused with exit code 75 and a description of the circle.
 
+In a command of paddock session the lease does not join the session: it is renewed by this run and ends with it.
+
 The command has the standard input and outputs of paddock, and its own process group. SIGTERM, SIGINT, SIGHUP, SIGQUIT,
 SIGUSR1 and SIGUSR2 are passed on to that group. A SIGHUP or SIGINT that was ignored when paddock started stays ignored,
 by paddock and by the command: nohup paddock run survives a hang-up.
@@ -130,6 +132,9 @@ func (c *runCommand) Run(ctx context.Context, p *program) (err error) {
 	lease, err := c.acquire(ctx, locks, members, o, signals, findEnclosingLease(p.env, c.URL))
 	if err != nil {
 		return err
+	}
+	if id, _ := p.env("PADDOCK_SESSION"); id != "" {
+		stderr.Printf("this run has a lease of its own, which does not join the session of PADDOCK_SESSION")
 	}
 	metrics.held(lease)
 	command := &supervise.Command{

@@ -41,6 +41,14 @@ paddock acquire finds the session in the environment variable PADDOCK_SESSION. T
 the session ends. PADDOCK_SESSION is a secret: a process that knows it can use and close the session. The command also
 gets PADDOCK_HOLDER and PADDOCK_URL.
 
+PADDOCK_TASK names the thread of work of the session, so that the service finds deadlocks: if sessions that hold locks
+wait for each other in a circle, one of the calls is refused with exit code 75 and a description of the circle. A call
+that waits for a lock of its own thread is refused at once. So give each of several jobs that run side by side in one
+session a part of its own, such as PADDOCK_TASK=$PADDOCK_TASK.1.
+
+paddock run in the command does not join the session: it keeps a lease of its own, which ends with that run. It is part
+of the same thread of work.
+
 paddock session handles signals, the loss of the session, and processes that the command leaves running as paddock run
 does.
 
@@ -151,6 +159,15 @@ type heldSession struct{ *guard.Session }
 // Release closes the session.
 func (s heldSession) Release(ctx context.Context) error { return s.Close(ctx) }
 
+// sessionTask returns the task of the commands in a session: that of the session, as a part of the task around it.
+func (p *program) sessionTask(ref lock.SessionRef) string {
+	outer, _ := p.env("PADDOCK_TASK")
+	if task := string(ref.Task()); outer == "" || len(outer)+1+len(task) > lock.MaxTaskIDLength {
+		return task
+	}
+	return outer + "." + string(ref.Task())
+}
+
 // Run runs the command in a session. Its error has the exit code of the command, unless the session was not opened, or
 // was lost.
 func (c *sessionCommand) Run(ctx context.Context, p *program) error {
@@ -188,6 +205,7 @@ func (c *sessionCommand) Run(ctx context.Context, p *program) error {
 		Path: path, Args: args, Lease: session, KillAfter: reserved - slack(c.TTL), Signals: signals, Stderr: stderr,
 		Env: environmentWith([]variable{
 			{"PADDOCK_SESSION", uuid.UUID(session.ID()).String()}, {"PADDOCK_HOLDER", o.Holder}, {"PADDOCK_URL", c.URL},
+			{"PADDOCK_TASK", p.sessionTask(session.Ref())},
 		}),
 	}
 	result, err := command.Run()

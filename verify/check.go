@@ -48,6 +48,7 @@ const (
 	checkCircles      = "circles of waiting calls are broken"
 	checkTrees        = "leases in a tree exclude those above and below"
 	checkFenced       = "fenced writes have consecutive versions and no stale token"
+	checkTokenOrder   = "tokens grow over all locks"
 	checkUniqueness   = "no token and no lease_id is granted twice"
 	checkLinearizable = "all operations are linearizable"
 	checkLimit        = "no waiter is refused below the limit"
@@ -109,6 +110,7 @@ func (x *examination) checks() []checker {
 		{checkCircles, true, x.circles},
 		{checkTrees, false, x.trees},
 		{checkFenced, false, x.fenced},
+		{checkTokenOrder, false, x.tokenOrder},
 		{checkUniqueness, false, x.uniqueness},
 		{checkLinearizable, true, x.each(x.linearizable)},
 		{checkClients, false, x.each(x.clientsExclude)},
@@ -124,7 +126,7 @@ func (x *examination) checks() []checker {
 
 // skipReason returns why a check proves nothing about this History, empty if the check applies.
 func (x *examination) skipReason(c checker) string {
-	outlives := c.name == checkExclusion || c.name == checkTrees || c.name == checkUniqueness || c.name == checkClients
+	outlives := c.name == checkExclusion || c.name == checkTokenOrder || c.name == checkTrees || c.name == checkUniqueness || c.name == checkClients
 	switch {
 	case x.options.Restored && !outlives:
 		return "the database was restored"

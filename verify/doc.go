@@ -25,6 +25,8 @@
 //   - conflicting leases above and below each other in a tree do not overlap, and no call overtakes one that waits above
 //     or below;
 //   - fenced writes have consecutive versions and never a stale token;
+//   - a grant that was requested after another one was answered has the greater token, at whatever locks, unless it is of
+//     a reader that joins others;
 //   - no token and no lease_id is granted twice, except that the leases of a set share theirs;
 //   - all operations on a lock are linearizable;
 //   - no two clients hold conflicting leases at once, by their own clocks;

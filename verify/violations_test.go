@@ -49,6 +49,7 @@ const (
 	byAgreement    = "answers and events agree"
 	byEarlyEnd     = "no lease ends before its promised end"
 	byFenced       = "fenced writes have consecutive versions and no stale token"
+	byTokenOrder   = "tokens grow over all locks"
 	byUniqueness   = "no token and no lease_id is granted twice"
 	byLinearizable = "all operations are linearizable"
 	byClients      = "no two clients held conflicting leases by their own clocks"

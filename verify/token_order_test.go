@@ -1,0 +1,82 @@
+package verify_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/internal/testkit/memlock"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+)
+
+// TestTokensThatAServiceKeepsForLaterAreFound: two parts of a service draw tokens in blocks, so each lock's tokens grow,
+// and those of two locks do not. Nothing else is wrong.
+func TestTokensThatAServiceKeepsForLaterAreFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		order    string // the part of each grant
+		mode     lock.Mode
+		violates bool
+	}{
+		"the older block first": {"aabb", lock.Exclusive, false},
+		"the newer block first": {"bba", lock.Exclusive, true},
+		"in turns":              {"aba", lock.Permit, true},
+		"phases of readers":     {"ba", lock.Shared, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				parts := map[rune]*memlock.Memory{'a': memlock.New(), 'b': memlock.New()}
+				rec := verify.NewRecorder()
+				for range 64 {
+					use(t, parts['b'].Replica(1), "another", lock.Exclusive)
+				}
+				for _, part := range c.order {
+					use(t, rec.Client(via, parts[part].Replica(1)), "lock:"+string(part), c.mode)
+				}
+				r := rec.History().Check(verify.CheckOptions{})
+				for _, check := range r.Checks {
+					if found := len(check.Violations) > 0; found != (c.violates && check.Name == byTokenOrder) {
+						t.Errorf("%s: found %t\n%s", check.Name, found, text(t, r))
+					}
+				}
+			})
+		})
+	}
+}
+
+// use acquires the lock and releases it.
+func use(t *testing.T, s lock.Service, name string, mode lock.Mode) {
+	t.Helper()
+	a := lock.Acquire{Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: uuid.NewString(), Mode: mode}
+	if mode == lock.Permit {
+		a.Capacity = 2
+	}
+	g, err := s.Acquire(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Release(t.Context(), lock.Release{Name: name, LeaseID: g.ID}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAReaderThatJoinsHasAnOlderToken, which is no violation.
+func TestAReaderThatJoinsHasAnOlderToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rec := verify.NewRecorder()
+		s := rec.Client(via, memlock.New().Replica(1))
+		reads := func() {
+			a := lock.Acquire{Name: "rooms", LeaseID: lock.LeaseID(uuid.New()), Holder: uuid.NewString(), Mode: lock.Shared}
+			if _, err := s.Acquire(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reads()
+		use(t, s, "another", lock.Exclusive)
+		reads()
+		if r := rec.History().Check(verify.CheckOptions{}); !r.OK() {
+			t.Error(text(t, r))
+		}
+	})
+}

@@ -135,9 +135,6 @@ func (a Acquire) Refs() []LeaseRef {
 	return refsOf(a.Names(), a.LeaseID)
 }
 
-// Tokens returns 1, for the grant.
-func (a Acquire) Tokens() int { return 1 }
-
 // Apply grants the lease, or finds the lease or the place of an earlier call with the same LeaseID. A LeaseID whose
 // lease has ended is never granted again.
 func (a Acquire) Apply(v View) Decision {

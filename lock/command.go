@@ -8,8 +8,6 @@ type Command interface {
 	Names() []string
 	// Refs returns the leases whose end events the command needs: one of each lock, in the order of Names, or none.
 	Refs() []LeaseRef
-	// Tokens returns how many tokens the decision draws at most, unless it promotes waiters.
-	Tokens() int
 	// Apply decides. It does not modify the View.
 	Apply(View) Decision
 }
@@ -23,7 +21,9 @@ type View struct {
 	// GrantsPausedUntil: no lease is granted before this instant, because the database may have lost leases that are
 	// still in use. Existing leases can be renewed and released.
 	GrantsPausedUntil time.Time
-	Tokens            func() Token // returns the next token, greater than all before
+	// Tokens returns the next token, greater than all before; it may be provisional. A decision calls it MaxTokens times
+	// at most.
+	Tokens func() Token
 	// Sessions are those of the commands that have one. They were read after the locks, and none is Undecided.
 	Sessions map[SessionRef]Session
 }
@@ -82,9 +82,6 @@ func (s Sweep) Names() []string { return s.Locks }
 
 // Refs returns nil.
 func (s Sweep) Refs() []LeaseRef { return nil }
-
-// Tokens returns 0.
-func (s Sweep) Tokens() int { return 0 }
 
 // Apply records what time has changed.
 func (s Sweep) Apply(v View) Decision {

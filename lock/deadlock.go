@@ -83,9 +83,6 @@ func (b BreakDeadlock) Names() []string { return b.Locks }
 // Refs returns nil.
 func (b BreakDeadlock) Refs() []LeaseRef { return nil }
 
-// Tokens returns 0.
-func (b BreakDeadlock) Tokens() int { return 0 }
-
 // Apply refuses the call with ErrDeadlock and removes its places, if there still is the deadlock and the call still is
 // its victim. Otherwise it decides nothing about the call, and sets Queued.
 func (b BreakDeadlock) Apply(v View) Decision {

@@ -25,8 +25,9 @@ type decider struct {
 	ready  []*Waiter
 	freed  bool
 	byTime bool
-	// more: a waiter that fits must wait for the next decision, since this one has had its portion of events.
-	more bool
+	// more: a waiter that fits must wait for the next decision, since this one has had its portion of events or tokens.
+	more  bool
+	drawn *int // tokens, by all deciders of the decision
 }
 
 // newDecider returns the decider of a command on one lock.
@@ -83,7 +84,7 @@ func (d *decider) grant(want Lease, capacity int, place int64) Lease {
 	if first, ok := d.record.firstReader(); ok && l.Mode == Shared {
 		l.Token = first.Token // readers that overlap share a token: no reader fences another
 	} else if l.Token == 0 {
-		l.Token = d.view.Tokens()
+		l.Token = d.drawToken()
 	}
 	if l.Mode == Permit {
 		d.record.Capacity = capacity
@@ -93,6 +94,14 @@ func (d *decider) grant(want Lease, capacity int, place int64) Lease {
 	d.emit(Event{Kind: Granted, Place: place}, l)
 	return l
 }
+
+func (d *decider) drawToken() Token {
+	*d.drawn++
+	return d.view.Tokens()
+}
+
+// hasDrawnAll reports whether the decision has drawn all tokens that promotions may have. One is left for the command.
+func (d *decider) hasDrawnAll() bool { return *d.drawn >= MaxTokens-1 }
 
 // freeSlot returns the slot of the next lease of the mode: 0 for exclusive, else the first free one from 1.
 func (d *decider) freeSlot(m Mode) int {

@@ -17,7 +17,7 @@ type deciders []*decider
 
 // newDeciders returns the deciders of the View's locks, and first applies what time has changed.
 func newDeciders(v View) deciders {
-	ds, all, begin := make(deciders, len(v.Locks)), make([]decider, len(v.Locks)), v.Now
+	ds, all, begin, drawn := make(deciders, len(v.Locks)), make([]decider, len(v.Locks)), v.Now, new(int)
 	for i := range ds {
 		now := v.Now
 		if at := v.Locks[i].ChangedAt; now.Before(at) {
@@ -26,7 +26,7 @@ func newDeciders(v View) deciders {
 		if begin.Before(now) {
 			begin = now
 		}
-		all[i] = decider{view: &v, now: now, record: v.Locks[i]}
+		all[i] = decider{view: &v, now: now, record: v.Locks[i], drawn: drawn}
 		ds[i] = &all[i]
 	}
 	for _, d := range ds {
@@ -56,6 +56,9 @@ func (ds deciders) grantReady() bool {
 	for _, d := range ds {
 		for _, w := range d.ready {
 			if of := ds.readyFor(&w.Lease); of != nil {
+				if d.more = d.hasDrawnAll(); d.more {
+					return false
+				}
 				of.grantWaiters(&w.Lease)
 				return true
 			}
@@ -78,16 +81,6 @@ func (ds deciders) readyFor(l *Lease) (of deciders) {
 		return nil
 	}
 	return of
-}
-
-// readyWaiter returns the waiter of the set of the lease l, nil if it is not ready at this lock.
-func (d *decider) readyWaiter(l *Lease) *Waiter {
-	for _, w := range d.ready {
-		if w.Lease.ID == l.ID && slices.Equal(w.Lease.Set, l.Set) {
-			return w
-		}
-	}
-	return nil
 }
 
 // grantWaiters grants the waiters of the set of the lease l, which are ready.
@@ -136,7 +129,7 @@ func (ds deciders) grantEach(modes []Mode, grant func(i int, token Token) Token)
 func (ds deciders) drawFor(modes []Mode) Token {
 	for i, d := range ds {
 		if _, joins := d.record.firstReader(); !modes[i].IsIntention() && (!joins || modes[i] != Shared) {
-			return d.view.Tokens()
+			return d.drawToken()
 		}
 	}
 	return 0

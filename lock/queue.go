@@ -25,8 +25,11 @@ const eventPortion = 1000
 // portion returns the decider's share of eventPortion.
 func (d *decider) portion() int { return eventPortion / len(d.view.Locks) }
 
-// isSpent reports whether the decision is on several locks, and has had its portion of events on this one.
-func (d *decider) isSpent() bool { return len(d.view.Locks) > 1 && len(d.events) >= d.portion() }
+// isSpent reports whether the decision can grant nothing more: it has had its tokens, or it is on several locks and
+// has had its portion of events on this one.
+func (d *decider) isSpent() bool {
+	return d.hasDrawnAll() || len(d.view.Locks) > 1 && len(d.events) >= d.portion()
+}
 
 // conflicting returns the leases that keep one of the mode from being granted, all unless the lock is in a tree. The
 // zero Mode conflicts with all.
@@ -118,6 +121,16 @@ func (d *decider) promoteWaiter(w *Waiter, blocked *modes) (*Waiter, bool) {
 	}
 	blocked.add(w.Lease.Mode)
 	return w, true
+}
+
+// readyWaiter returns the waiter of the set of the lease l, nil if it is not ready at this lock.
+func (d *decider) readyWaiter(l *Lease) *Waiter {
+	for _, w := range d.ready {
+		if w.Lease.ID == l.ID && slices.Equal(w.Lease.Set, l.Set) {
+			return w
+		}
+	}
+	return nil
 }
 
 // readyBefore returns the waiters of sets that were next, and did fit, before the decision changed the record.

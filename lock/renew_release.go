@@ -40,9 +40,6 @@ func (r Renew) Names() []string { return namesOf(r.Name, r.Set) }
 // Refs returns the leases of r.
 func (r Renew) Refs() []LeaseRef { return refsOf(r.Names(), r.LeaseID) }
 
-// Tokens returns 0.
-func (r Renew) Tokens() int { return 0 }
-
 // Apply extends the leases, or refuses with ErrLeaseLost. New metadata emits an event, so that watchers see it.
 func (r Renew) Apply(v View) Decision {
 	ds := newDeciders(v)
@@ -112,9 +109,6 @@ func (r Release) Names() []string { return namesOf(r.Name, r.Set) }
 
 // Refs returns the leases of r.
 func (r Release) Refs() []LeaseRef { return refsOf(r.Names(), r.LeaseID) }
-
-// Tokens returns 0.
-func (r Release) Tokens() int { return 0 }
 
 // Apply ends the leases, or refuses with ErrLeaseLost. If a part of a set was lost, it ends the others all the same.
 func (r Release) Apply(v View) Decision {

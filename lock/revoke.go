@@ -49,9 +49,6 @@ func (r Revoke) Names() []string { return namesOf(r.Name, r.Set) }
 // Refs returns nil: a Revoke has no lease_id.
 func (r Revoke) Refs() []LeaseRef { return nil }
 
-// Tokens returns 0.
-func (r Revoke) Tokens() int { return 0 }
-
 // Apply ends the selected leases, or refuses with ErrTokenMismatch. A repeated Revoke succeeds until the grace is
 // over. After that it succeeds until the next grant, if no other lease has the token.
 func (r Revoke) Apply(v View) Decision {

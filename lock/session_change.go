@@ -182,9 +182,6 @@ func (e EndSession) Names() []string { return namesOf(e.Name, e.Set) }
 // Refs returns nil.
 func (e EndSession) Refs() []LeaseRef { return nil }
 
-// Tokens returns 0.
-func (e EndSession) Tokens() int { return 0 }
-
 // Apply ends the session's leases and places of the lock. Those of an expired session end by time alone. Those of a
 // set are ended together with the rest of the set.
 func (e EndSession) Apply(v View) Decision {

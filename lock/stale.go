@@ -40,9 +40,6 @@ func (r ReportStale) Names() []string { return []string{r.Name} }
 // Refs returns nil.
 func (r ReportStale) Refs() []LeaseRef { return nil }
 
-// Tokens returns 0.
-func (r ReportStale) Tokens() int { return 0 }
-
 // Apply emits a Refused event. It refuses with ErrTokenMismatch if the token is current, and with ErrUnknownToken if
 // it was never granted.
 func (r ReportStale) Apply(v View) Decision {

@@ -3,16 +3,91 @@ package lock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
-// A Token is a fencing token. Of two conflicting grants of a lock, the later has the greater token. Tokens are
-// positive and at most MaxToken, and have gaps.
+// A Token is a fencing token. A grant that was requested after another grant was answered has the greater token, at
+// whatever locks, and of two conflicting grants of a lock the later one has. Only a shared lease that joins others has
+// their token. Tokens are positive and at most MaxToken, and have gaps.
 type Token int64
 
-// MaxToken is the greatest token: 2⁵³−1, which JavaScript can represent exactly.
-const MaxToken Token = 1<<53 - 1
+const (
+	// MaxToken is the greatest token: 2⁵³−1, which JavaScript can represent exactly.
+	MaxToken Token = 1<<53 - 1
+	// MaxTokens is the most tokens that one decision grants.
+	MaxTokens = 256
+)
+
+// Provisional returns the n-th provisional token, n from 0 on. It stands for a token that is not known until the
+// decision is stored: it is greater than every token, and grows with n. See [Decision.SetTokens].
+func Provisional(n int) Token { return MaxToken + 1 + Token(n) }
+
+// IsProvisional reports whether the token is provisional.
+func (t Token) IsProvisional() bool { return t > MaxToken }
+
+// Known returns the token that a provisional one stands for if first is that of Provisional(0), and other tokens as
+// they are.
+func (t Token) Known(first Token) Token {
+	if t.IsProvisional() {
+		return first + t - Provisional(0)
+	}
+	return t
+}
+
+// SetTokens replaces the provisional tokens of the record by known ones, see [Token.Known].
+func (r *Record) SetTokens(first Token) {
+	r.Token = r.Token.Known(first)
+	setTokens(r.Leases, first)
+}
+
+// setTokens replaces provisional tokens. It writes nothing else: other records may share the leases.
+func setTokens(leases []Lease, first Token) {
+	for i := range leases {
+		if l := &leases[i]; l.Token.IsProvisional() {
+			l.Token = l.Token.Known(first)
+		}
+	}
+}
+
+// SetTokens replaces the provisional tokens of the event by known ones, see [Token.Known].
+func (e *Event) SetTokens(first Token) {
+	e.Token, e.Newest = e.Token.Known(first), e.Newest.Known(first)
+}
+
+// SetTokens replaces all provisional tokens of the decision by known ones, see [Token.Known].
+func (d *Decision) SetTokens(first Token) {
+	for i := range d.Locks {
+		d.Locks[i].SetTokens(first)
+	}
+	for i := range d.Events {
+		d.Events[i].SetTokens(first)
+	}
+	for i := range d.Ended {
+		d.Ended[i].Token = d.Ended[i].Token.Known(first)
+	}
+	d.Lease.Token = d.Lease.Token.Known(first)
+	setTokens(d.Members, first)
+	if e := (*Error)(nil); errors.As(d.Err, &e) {
+		e.setTokens(first)
+	}
+}
+
+// setTokens replaces provisional tokens, also in the text.
+func (e *Error) setTokens(first Token) {
+	if e.Newest.IsProvisional() && strings.Contains(e.Detail, provisionalPrefix) {
+		for t := Provisional(0); t <= e.Newest; t++ {
+			e.Detail = strings.ReplaceAll(e.Detail, strconv.FormatInt(int64(t), 10), strconv.FormatInt(int64(t.Known(first)), 10))
+		}
+	}
+	e.Token, e.Newest = e.Token.Known(first), e.Newest.Known(first)
+}
+
+// provisionalPrefix is how the text of each provisional token of a decision begins.
+const provisionalPrefix = "900719925474"
 
 // tokenKey is the context key of a Token.
 type tokenKey struct{}

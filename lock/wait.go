@@ -191,9 +191,6 @@ func (c Claim) Names() []string { return namesOf(c.Name, c.Set) }
 // Refs returns the leases of c.
 func (c Claim) Refs() []LeaseRef { return refsOf(c.Names(), c.LeaseID) }
 
-// Tokens returns 0.
-func (c Claim) Tokens() int { return 0 }
-
 // Apply returns the lease, or sets Queued if the call still waits, or refuses if it waits no longer.
 func (c Claim) Apply(v View) Decision {
 	ds := newDeciders(v)
@@ -238,9 +235,6 @@ func (l Leave) Names() []string { return namesOf(l.Name, l.Set) }
 
 // Refs returns the leases of l.
 func (l Leave) Refs() []LeaseRef { return refsOf(l.Names(), l.LeaseID) }
-
-// Tokens returns 0.
-func (l Leave) Tokens() int { return 0 }
 
 // Apply removes or detaches the waiter, or withdraws the grant. It does not change a place or a lease that another
 // call with the same LeaseID has taken over.

@@ -12,7 +12,7 @@ import (
 )
 
 // TestABatchIsOneTransaction of each worker, whether the locks are new or in the cache: its locks are written by one
-// transaction, and its events are one row.
+// transaction, and its events are one row. A row has the tokens of lock.MaxTokens grants, so more take another one.
 func TestABatchIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	for _, workers := range []int{1, 4} {
@@ -31,7 +31,7 @@ func batchesAreOneTransaction(t *testing.T, workers int) bool {
 	t.Helper()
 	url := pgtest.URL(t)
 	s := openWith(t, url, store.Options{BatchWorkers: workers})
-	acquires, releases := make([]lock.Command, lock.MaxBatch), make([]lock.Command, lock.MaxBatch)
+	acquires, releases := make([]lock.Command, lock.MaxTokens), make([]lock.Command, lock.MaxTokens)
 	for i := range acquires {
 		a := acquire(fmt.Sprintf("jobs:%d", i))
 		acquires[i], releases[i] = a, lock.Release{Name: a.Name, LeaseID: a.LeaseID}

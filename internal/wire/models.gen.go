@@ -826,8 +826,8 @@ type EventPage struct {
 
 // FencedValue defines model for FencedValue.
 type FencedValue struct {
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
-	// are normal.
+	// FencingToken A fencing token. A grant that was requested after another grant was answered has the greater token, whatever
+	// the locks; only a reader that joins others has their token. Gaps are normal.
 	//
 	//
 	// Example: 41
@@ -845,8 +845,8 @@ type FencedValue struct {
 
 // FencedWrite defines model for FencedWrite.
 type FencedWrite struct {
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
-	// are normal.
+	// FencingToken A fencing token. A grant that was requested after another grant was answered has the greater token, whatever
+	// the locks; only a reader that joins others has their token. Gaps are normal.
 	//
 	//
 	// Example: 41
@@ -918,8 +918,8 @@ type Lease struct {
 	// ExpiresInMs The remaining time, counted from the moment the request was sent.
 	ExpiresInMs int64 `json:"expires_in_ms"`
 
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
-	// are normal.
+	// FencingToken A fencing token. A grant that was requested after another grant was answered has the greater token, whatever
+	// the locks; only a reader that joins others has their token. Gaps are normal.
 	//
 	//
 	// Example: 41
@@ -961,8 +961,8 @@ type LeaseInfo struct {
 	ExpiresAt   time.Time `json:"expires_at"`
 	ExpiresInMs int64     `json:"expires_in_ms"`
 
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
-	// are normal.
+	// FencingToken A fencing token. A grant that was requested after another grant was answered has the greater token, whatever
+	// the locks; only a reader that joins others has their token. Gaps are normal.
 	//
 	//
 	// Example: 41
@@ -1300,8 +1300,8 @@ type RenewSetRequest struct {
 
 // ReportRequest defines model for ReportRequest.
 type ReportRequest struct {
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
-	// are normal.
+	// FencingToken A fencing token. A grant that was requested after another grant was answered has the greater token, whatever
+	// the locks; only a reader that joins others has their token. Gaps are normal.
 	//
 	//
 	// Example: 41
@@ -1331,8 +1331,8 @@ type RevokeRequest struct {
 	// Example: 2026-01-02T03:04:05.678901Z
 	AcquiredAt *time.Time `json:"acquired_at,omitempty"`
 
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
-	// are normal.
+	// FencingToken A fencing token. A grant that was requested after another grant was answered has the greater token, whatever
+	// the locks; only a reader that joins others has their token. Gaps are normal.
 	//
 	//
 	// Example: 41
@@ -1472,8 +1472,8 @@ type SessionRef = string
 
 // SetLease The lease of one lock of a set. All other members are those of the set.
 type SetLease struct {
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
-	// are normal.
+	// FencingToken A fencing token. A grant that was requested after another grant was answered has the greater token, whatever
+	// the locks; only a reader that joins others has their token. Gaps are normal.
 	//
 	//
 	// Example: 41
@@ -1518,8 +1518,8 @@ type SetNames = []string
 // revoked.
 type State string
 
-// Token A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
-// are normal.
+// Token A fencing token. A grant that was requested after another grant was answered has the greater token, whatever
+// the locks; only a reader that joins others has their token. Gaps are normal.
 //
 // Example: 41
 type Token = int64
@@ -1532,8 +1532,8 @@ type TokenVerification struct {
 	// ExpiresInMs Present only if the token is current.
 	ExpiresInMs *int64 `json:"expires_in_ms,omitempty"`
 
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
-	// are normal.
+	// FencingToken A fencing token. A grant that was requested after another grant was answered has the greater token, whatever
+	// the locks; only a reader that joins others has their token. Gaps are normal.
 	//
 	//
 	// Example: 41
@@ -1568,8 +1568,8 @@ type Value = json.RawMessage
 
 // VerifyRequest defines model for VerifyRequest.
 type VerifyRequest struct {
-	// FencingToken A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
-	// are normal.
+	// FencingToken A fencing token. A grant that was requested after another grant was answered has the greater token, whatever
+	// the locks; only a reader that joins others has their token. Gaps are normal.
 	//
 	//
 	// Example: 41

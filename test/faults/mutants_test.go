@@ -30,6 +30,9 @@ var mutants = []mutant{
 		from: "r.ctid = n.tid and r.xmin = n.xmin and r.name is not distinct from n.name", to: "r.name = n.name"},
 	{name: "a commit writes locks of the same transaction", file: "store/internal/row/sql/swap.sql",
 		from: "r.ctid = n.tid and r.xmin = n.xmin and r.name is not distinct from n.name", to: "r.xmin = n.xmin"},
+	{name: "a connection keeps tokens for later", file: "store/internal/row/sql/swap.sql",
+		from: "nextval('paddock.event_batch_ids') as batch",
+		to:   "nextval('paddock.event_batch_ids') * 2 + pg_backend_pid() % 2 * 129 as batch"},
 	{name: "events are committed without a mark", file: "store/internal/row/sql/swap.sql",
 		from: "pg_advisory_xact_lock_shared($7::bigint | case when is_called then last_value else 0 end)",
 		to:   "($7::bigint | case when is_called then last_value else 0 end)"},
@@ -39,7 +42,7 @@ var mutants = []mutant{
 	ds := newDeciders(v)
 	for i, d := range ds {
 		if MUTATED {
-			*d = decider{view: &v, now: v.Now, record: v.Locks[i]}
+			*d = decider{view: &v, now: v.Now, record: v.Locks[i], drawn: d.drawn}
 		}
 	}
 `},
@@ -95,8 +98,8 @@ func genuine(e lock.Event) []byte { return`},
 	}
 `},
 	{name: "the epoch check ignores tokens and events", file: "store/internal/epoch/epoch.go", mode: restored,
-		from: "case e.LastToken < k.token, e.Number == k.number && BatchOf(e.LastEvent) < BatchOf(k.event):",
-		to:   "case !MUTATED && (e.LastToken < k.token || e.Number == k.number && BatchOf(e.LastEvent) < BatchOf(k.event)):"},
+		from: "case e.LastBatch < k.batch, e.Number == k.number && BatchOf(e.LastEvent) < BatchOf(k.event):",
+		to:   "case !MUTATED && (e.LastBatch < k.batch || e.Number == k.number && BatchOf(e.LastEvent) < BatchOf(k.event)):"},
 	{name: "a revocation skips the grace", file: "lock/revoke.go", from: "case r.SkipGrace || d.isUndelivered(l)",
 		to: "case MUTATED || r.SkipGrace || d.isUndelivered(l)"},
 	{name: "places of dead replicas count", short: true, file: "lock/queue.go", mode: replicaLost,

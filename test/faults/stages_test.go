@@ -60,13 +60,6 @@ var stages = []staged{
 		from: "\t\tbound(endOf(l.Token, before))\n", to: "\t\tif !MUTATED {\n\t\t\tbound(endOf(l.Token, before))\n\t\t}\n"}, situation: tokenOver},
 	{mutant: mutant{name: "an ended lease is granted again", file: swapFile,
 		from: " and n.ord <> all (array(select ord from ended))", to: ""}, situation: leaseRepeated},
-	{mutant: mutant{name: "tokens are granted below those of a pruned lock", file: decideFile,
-		from: "floor = append(v.Locks, c.After), max(floor, c.Before.Floor, c.After.Token)\n",
-		to: `floor = append(v.Locks, c.After), max(floor, c.Before.Floor, c.After.Token)
-		if MUTATED {
-			floor = c.After.Token
-		}
-`}, situation: lockPruned},
 	{mutant: mutant{name: "heartbeats of other replicas are not read", file: decideFile,
 		from: "if !u.fresh && mayMisjudge(", to: "if !MUTATED && !u.fresh && mayMisjudge("}, situation: replicaRevived},
 	{mutant: mutant{name: "a call is refused from the cache", file: decideFile,
@@ -322,17 +315,6 @@ func leaseRepeated(s *stage) error {
 	s.release(s.a(), g)
 	if _, err := s.a().Acquire(s.Context(), once); err == nil {
 		return violation("a lease_id was granted again")
-	}
-	return nil
-}
-
-// lockPruned: a lock is pruned whose newest token is greater than one that the replica has drawn.
-func lockPruned(s *stage) error {
-	s.use(s.a(), s.name+":another")
-	before := s.use(s.b(), s.name)
-	s.exec("delete from paddock.records where name = $1", s.name)
-	if after := s.use(s.a(), s.name); after.Token <= before.Token {
-		return violation("a token is less than an earlier one")
 	}
 	return nil
 }

@@ -114,14 +114,17 @@ func (r replica) decide(ctx context.Context, c lock.Command) (outcome, error) {
 
 // apply decides c and stores what was decided. The caller holds the mutex.
 func (r replica) apply(c lock.Command) lock.Decision {
+	drawn := 0
 	v := lock.View{
 		Now: r.clock.now(), Self: r.self, Ended: r.ended, Sessions: r.sessions,
-		Tokens: func() lock.Token { r.token++; return r.token },
+		Tokens: func() lock.Token { drawn++; return lock.Provisional(drawn - 1) }, // as the store decides
 	}
 	for _, name := range c.Names() {
 		v.Locks = append(v.Locks, r.state(name))
 	}
 	d := c.Apply(v)
+	d.SetTokens(r.token + 1)
+	r.token += lock.Token(drawn)
 	for _, after := range d.Locks {
 		if d.Changed {
 			r.locks[after.Name] = after

@@ -800,8 +800,8 @@ export interface components {
     schemas: {
         /**
          * Format: int64
-         * @description A fencing token. Each grant that conflicts with an earlier grant of the same lock has a greater token. Gaps
-         *     are normal.
+         * @description A fencing token. A grant that was requested after another grant was answered has the greater token, whatever
+         *     the locks; only a reader that joins others has their token. Gaps are normal.
          * @example 41
          */
         Token: number;

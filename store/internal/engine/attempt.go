@@ -34,8 +34,6 @@ type attempt struct {
 	now      time.Time // the instant of the next decisions
 	ended    map[lock.LeaseRef]lock.Event
 	sessions row.Sessions // of the calls
-	used     int          // tokens asked for
-	floor    lock.Token   // the greatest that a token had to be above
 }
 
 // run returns the calls that are to be tried again, and the error if that must wait.
@@ -100,7 +98,7 @@ func (a *attempt) decide(ctx context.Context, units []*unit) error {
 			u.decided = false
 		}
 	}
-	return a.decideFresh(ctx, unknown)
+	return a.decideFresh(unknown)
 }
 
 // decideCached decides units on the cache, and returns those whose locks must be read first.
@@ -124,7 +122,6 @@ func (a *attempt) decideCached(units []*unit) (unknown []*unit) {
 			unknown = append(unknown, u)
 		case u.decide(in) != success:
 			unknown = append(unknown, u)
-			a.returnTokens(u)
 		}
 	}
 	return unknown
@@ -137,25 +134,10 @@ func sameEpoch(a, b epoch.Epoch) bool {
 }
 
 func (a *attempt) inputs() *inputs {
-	return &inputs{self: a.self, epoch: a.epoch, now: a.now, ended: a.ended, sessions: a.sessions, token: a.takeToken}
+	return &inputs{self: a.self, epoch: a.epoch, now: a.now, ended: a.ended, sessions: a.sessions}
 }
 
-// returnTokens makes the tokens of decisions that are made again available for others.
-func (a *attempt) returnTokens(u *unit) {
-	a.cache.mu.Lock()
-	defer a.cache.mu.Unlock()
-	a.cache.addTokens(a.epoch, u.tokens)
-	a.used -= len(u.tokens)
-}
-
-func (a *attempt) takeToken(floor lock.Token) (lock.Token, bool) {
-	a.cache.mu.Lock()
-	defer a.cache.mu.Unlock()
-	a.used, a.floor = a.used+1, max(a.floor, floor)
-	return a.cache.takeToken(floor)
-}
-
-// look reads the locks of the units, and draws tokens for their acquires.
+// look reads the locks of the units.
 func (a *attempt) look(ctx context.Context, units []*unit) error {
 	l := row.Look{Lock: a.locks, Pooled: a.db.Pooled, AssumeAlive: a.db.Outage.AssumeAlive()}
 	for _, u := range units {
@@ -168,9 +150,6 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 			}
 			if ref := sessionOf(c.Req.Command); ref != 0 {
 				l.Sessions = append(l.Sessions, ref)
-			}
-			if !u.known { // otherwise it is most likely refused, and draws none
-				l.Tokens += c.Req.decided.Tokens()
 			}
 		}
 	}
@@ -191,7 +170,6 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 	a.cache.mu.Lock()
 	defer a.cache.mu.Unlock()
 	a.cache.enter(v.Epoch, a.clock)
-	a.cache.addTokens(v.Epoch, v.Tokens)
 	for _, r := range v.Rows {
 		a.cache.put(r)
 	}
@@ -205,38 +183,16 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 	return nil
 }
 
-// decideFresh decides units that were just read. If tokens are short it draws some, and decides again.
-func (a *attempt) decideFresh(ctx context.Context, units []*unit) error {
-	for {
-		var short []*unit
-		in := a.inputs()
-		for _, u := range units {
-			switch u.decide(in) {
-			case needsToken:
-				short = append(short, u)
-				a.returnTokens(u)
-			case needsEpoch:
-				return u.tooLong
-			}
+// decideFresh decides units that were just read.
+func (a *attempt) decideFresh(units []*unit) error {
+	in := a.inputs()
+	for _, u := range units {
+		if u.decide(in) == needsEpoch {
+			return u.tooLong
 		}
-		if units = short; len(units) == 0 {
-			return nil
-		}
-		tokens, err := row.Draw(ctx, a.conn.Conn(), a.epoch, tokenBlock+a.used)
-		if err != nil {
-			return err
-		}
-		if len(tokens) == 0 {
-			return errMoved
-		}
-		a.cache.mu.Lock()
-		a.cache.addTokens(a.epoch, tokens)
-		a.cache.mu.Unlock()
 	}
+	return nil
 }
-
-// errMoved is returned when a connection leads to another server than at the beginning of the attempt.
-var errMoved = errors.New("the connection leads to another server than before")
 
 // answer publishes what was decided, and answers the calls.
 func (a *attempt) answer(units []*unit) {
@@ -255,15 +211,18 @@ func (a *attempt) answer(units []*unit) {
 	}
 }
 
-// fitting returns as many of the units as a row of events has room for. Each alone fits.
+// fitting returns as many of the units as a row of events has room for, with their tokens numbered. Each alone fits.
 func fitting(units []*unit) (now, later []*unit) {
-	room := row.EventsPerBatch
+	events, tokens := 0, 0
 	for _, u := range units {
-		if u.events > room {
+		if events+u.events > row.EventsPerBatch || tokens+u.tokens > row.TokensPerBatch {
 			later = append(later, u)
 			continue
 		}
-		now, room = append(now, u), room-u.events
+		for _, c := range u.changes {
+			c.FirstToken = tokens
+		}
+		now, events, tokens = append(now, u), events+u.events, tokens+u.tokens
 	}
 	return now, later
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -13,9 +12,6 @@ import (
 const (
 	// maxCached bounds a cache: the leases and waiters in it, each lock counting as one more.
 	maxCached = 200_000
-	// maxTokens is how many drawn tokens are kept: enough for a unit, each of whose tokens is in an event, and for the
-	// command that does not fit.
-	maxTokens = 2 * row.EventsPerBatch
 	// cachedMetadata is how many bytes of metadata count as one lease more.
 	cachedMetadata = 256
 )
@@ -27,13 +23,12 @@ const (
 //
 // When it is full, the older half is dropped. A lock that is used moves to the younger half.
 type cache struct {
-	mu     sync.Mutex
-	conns  int64 // Connected of the database when the cache was last emptied
-	epoch  epoch.Epoch
-	clock  reading
-	tokens []lock.Token // drawn and not granted, ascending
-	young  half
-	old    half
+	mu    sync.Mutex
+	conns int64 // Connected of the database when the cache was last emptied
+	epoch epoch.Epoch
+	clock reading
+	young half
+	old   half
 }
 
 // A half is half of a cache.
@@ -97,7 +92,7 @@ func (c *cache) outlive(made int64) {
 }
 
 func (c *cache) clear() {
-	c.young, c.old, c.tokens, c.epoch, c.clock = half{}, half{}, nil, epoch.Epoch{}, reading{}
+	c.young, c.old, c.epoch, c.clock = half{}, half{}, epoch.Epoch{}, reading{}
 }
 
 // isOf reports whether the cache is of the epoch, and of the start of the server in which it was read. Nothing else
@@ -113,38 +108,6 @@ func (c *cache) enter(e epoch.Epoch, clock reading) {
 		c.clear()
 	}
 	c.epoch, c.clock = e, c.clock.better(clock)
-}
-
-// takeToken returns a drawn token that is greater than floor, false if there is none. The caller holds mu.
-func (c *cache) takeToken(floor lock.Token) (lock.Token, bool) {
-	i := len(c.tokens) - c.above(floor)
-	if i == len(c.tokens) {
-		return 0, false
-	}
-	t := c.tokens[i]
-	if i == 0 {
-		c.tokens = c.tokens[1:]
-	} else {
-		c.tokens = slices.Delete(c.tokens, i, i+1)
-	}
-	return t, true
-}
-
-// above returns how many drawn tokens are greater than floor. The caller holds mu.
-func (c *cache) above(floor lock.Token) int {
-	i, _ := slices.BinarySearch(c.tokens, floor+1)
-	return len(c.tokens) - i
-}
-
-// addTokens adds tokens that were drawn in the epoch, unless the cache is of another one by now. The caller holds mu.
-func (c *cache) addTokens(e epoch.Epoch, tokens []lock.Token) {
-	if !c.isOf(e) || len(tokens) == 0 {
-		return
-	}
-	i, _ := slices.BinarySearch(c.tokens, slices.Min(tokens)) // the others are sorted; mostly these are the greatest
-	c.tokens = append(c.tokens, tokens...)
-	slices.Sort(c.tokens[i:])
-	c.tokens = c.tokens[max(len(c.tokens)-maxTokens, 0):]
 }
 
 // queued reports whether calls wait for the lock, as far as is known.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -106,16 +105,10 @@ func TestTheCacheIsOfOneEpochAndServer(t *testing.T) {
 		var of cache
 		of.enter(e, reading{shown: now, after: now, before: now})
 		of.put(rowOf("a", 1))
-		of.addTokens(e, []lock.Token{8, 9})
 		clock := reading{shown: now.Add(time.Hour), after: now, before: now.Add(time.Second)}
 		of.enter(c.next, clock)
-		if _, ok := of.get("a"); ok != c.stays || len(of.tokens) > 0 != c.stays || (of.clock == clock) == c.stays || !of.epoch.ClosedUntil.Equal(c.next.ClosedUntil) {
-			t.Errorf("%s: it has the lock: %t, tokens %v, clock %v", name, ok, of.tokens, of.clock)
-		}
-		before := len(of.tokens)
-		of.addTokens(e, []lock.Token{10})
-		if added := len(of.tokens) > before; added != c.stays {
-			t.Errorf("%s: a token that was drawn before it is added: %t", name, added)
+		if _, ok := of.get("a"); ok != c.stays || (of.clock == clock) == c.stays || !of.epoch.ClosedUntil.Equal(c.next.ClosedUntil) {
+			t.Errorf("%s: it has the lock: %t, clock %v", name, ok, of.clock)
 		}
 	}
 }
@@ -127,31 +120,11 @@ func TestTheCacheDoesNotOutliveAConnection(t *testing.T) {
 	for made, stays := range map[int64]bool{3: true, 4: false} {
 		c.outlive(3)
 		c.put(rowOf("a", 1))
-		c.addTokens(epoch.Epoch{}, []lock.Token{8})
 		c.outlive(made)
-		if _, ok := c.get("a"); ok != stays || len(c.tokens) > 0 != stays {
-			t.Errorf("after %d connections it has the lock: %t, tokens %v", made, ok, c.tokens)
+		if _, ok := c.get("a"); ok != stays {
+			t.Errorf("after %d connections it has the lock: %t", made, ok)
 		}
 		c.clear()
-	}
-}
-
-// TestTokensAreGrantedAboveTheFloorAndOnce, and the newest are kept.
-func TestTokensAreGrantedAboveTheFloorAndOnce(t *testing.T) {
-	t.Parallel()
-	var c cache
-	c.addTokens(epoch.Epoch{}, []lock.Token{7, 8, 9})
-	c.addTokens(epoch.Epoch{}, []lock.Token{3, 12})
-	for _, want := range []struct{ floor, token lock.Token }{{0, 3}, {7, 8}, {7, 9}, {12, 0}, {0, 7}, {0, 12}, {0, 0}} {
-		if got, ok := c.takeToken(want.floor); got != want.token || ok != (want.token > 0) {
-			t.Errorf("above %d it took %d, %t, want %d", want.floor, got, ok, want.token)
-		}
-	}
-	for i := range lock.Token(3 * maxTokens) {
-		c.addTokens(epoch.Epoch{}, []lock.Token{i})
-	}
-	if len(c.tokens) != maxTokens || c.tokens[maxTokens-1] != 3*maxTokens-1 || !slices.IsSorted(c.tokens) {
-		t.Errorf("%d tokens are kept, up to %d", len(c.tokens), c.tokens[len(c.tokens)-1])
 	}
 }
 
@@ -203,24 +176,6 @@ func TestTheNarrowerReadingIsTheBetter(t *testing.T) {
 	}
 }
 
-// TestTokensBelowTheFloorsInUseAreNotCounted: a lock that was used for the first time after tokens were drawn needs
-// greater ones, and others are drawn in time.
-func TestTokensBelowTheFloorsInUseAreNotCounted(t *testing.T) {
-	t.Parallel()
-	w := &worker{}
-	w.cache.addTokens(epoch.Epoch{}, []lock.Token{11, 12, 13, 14})
-	for _, c := range []struct {
-		floor lock.Token
-		used  int
-		draw  int
-	}{{10, 4, 0}, {10, 5, tokenBlock}, {12, 2, 0}, {12, 3, tokenBlock}, {14, 1, tokenBlock}, {14, tokenBlock, 2 * tokenBlock}, {20, 0, 0}} {
-		a := &attempt{worker: w, floor: c.floor, used: c.used}
-		if got := a.toDraw(); got != c.draw {
-			t.Errorf("after %d tokens above %d: %d are drawn, want %d", c.used, c.floor, got, c.draw)
-		}
-	}
-}
-
 // TestALateCommitFillsNoCacheOfAnotherEpoch: a commit may take so long that the cache has met another epoch or server.
 func TestALateCommitFillsNoCacheOfAnotherEpoch(t *testing.T) {
 	t.Parallel()
@@ -238,13 +193,13 @@ func TestALateCommitFillsNoCacheOfAnotherEpoch(t *testing.T) {
 		w.cache.enter(c.met, reading{shown: now, after: now, before: now})
 		a := &attempt{worker: w, epoch: old}
 		change := &row.Change{Before: new(row.Row), After: lock.Record{Name: "a", Token: 7}, Written: true}
-		done := row.Written{Clock: now, Tokens: []lock.Token{8}}
+		done := row.Written{Clock: now, Batch: 8}
 		u := &unit{names: []string{"a"}, changes: []*row.Change{change}}
 		if _, _, err := a.swapped([]*unit{u}, done, reading{shown: now, after: now, before: now}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := w.cache.get("a"); ok != c.into || len(w.cache.tokens) > 0 != c.into {
-			t.Errorf("%s: the lock is cached: %t, the tokens %v", name, ok, w.cache.tokens)
+		if _, ok := w.cache.get("a"); ok != c.into {
+			t.Errorf("%s: the lock is cached: %t", name, ok)
 		}
 	}
 }

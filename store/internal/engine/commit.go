@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/paddock-lock/paddock/lock"
+
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
@@ -16,7 +16,7 @@ import (
 // swap writes the units, and returns the calls of those whose locks had changed.
 func (a *attempt) swap(units []*unit) (again []*call, effect database.Effect, err error) {
 	s := &row.Swap{
-		Epoch: a.epoch, Commit: a.locks, Whole: a.whole, Pooled: a.db.Pooled, Draw: a.toDraw(), Changes: changesOf(units),
+		Epoch: a.epoch, Commit: a.locks, Whole: a.whole, Pooled: a.db.Pooled, Changes: changesOf(units),
 	}
 	for i, u := range units {
 		if latest := u.at.Add(a.maxLag); i == 0 || latest.Before(s.Latest) {
@@ -51,17 +51,6 @@ func changesOf(units []*unit) (all []*row.Change) {
 	return all
 }
 
-// toDraw returns how many tokens to draw for the next batches: enough for one like this. Tokens that none of its locks
-// could have been granted do not count.
-func (a *attempt) toDraw() int {
-	a.cache.mu.Lock()
-	defer a.cache.mu.Unlock()
-	if a.cache.above(a.floor) >= a.used {
-		return 0
-	}
-	return max(tokenBlock, 2*a.used)
-}
-
 // swapped concludes a swap: units that were written are published and answered, and the others missed.
 func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err error) (again []*call, effect database.Effect, _ error) {
 	if err != nil {
@@ -73,15 +62,13 @@ func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err er
 	case done.Clock.IsZero():
 		a.cache.clock = reading{} // it may be the reason why nothing was written
 	case current:
-		a.cache.addTokens(a.epoch, done.Tokens)
 		a.cache.clock = a.cache.clock.better(clock)
 	}
-	var greatest lock.Token
 	for _, u := range units {
+		if u.changes[0].Written {
+			u.setTokens(done)
+		}
 		for _, c := range u.changes {
-			if c.Written {
-				greatest = max(greatest, c.After.Token)
-			}
 			if c.Written && current {
 				a.cache.put(c.Left())
 			} else {
@@ -90,7 +77,7 @@ func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err er
 		}
 	}
 	a.cache.mu.Unlock()
-	a.epochs.Note(a.epoch, greatest, done.Event)
+	a.epochs.Note(a.epoch, done.LastEvent())
 	var written []*unit
 	for _, u := range units {
 		if slices.ContainsFunc(u.changes, func(c *row.Change) bool { return !c.Written }) {

@@ -30,9 +30,9 @@ type unit struct {
 	changes  []*row.Change // of the names
 	events   int           // in all changes, at most row.EventsPerBatch
 	writes   bool          // something is to be written
-	deferred []*call       // the last calls: there is no room for their events
+	deferred []*call       // the last calls: there is no room for their events or tokens
 	tooLong  error         // a lease is longer than the epoch allows for
-	tokens   []lock.Token  // taken by the decisions
+	tokens   int           // granted by the decisions, at most row.TokensPerBatch
 }
 
 // unitsOf groups the calls, as they are decided in the trees.
@@ -86,7 +86,6 @@ type inputs struct {
 	ended map[lock.LeaseRef]lock.Event // as far as it was read
 	// sessions are those of the calls, as far as they were read.
 	sessions row.Sessions
-	token    func(floor lock.Token) (lock.Token, bool)
 }
 
 // A verdict says whether a unit was decided.
@@ -95,7 +94,6 @@ type verdict int
 const (
 	success    verdict = iota
 	needsLook          // it must be read first
-	needsToken         // there are not enough tokens
 	needsEpoch         // a lease is longer than the epoch allows for
 )
 
@@ -109,7 +107,7 @@ const (
 func (u *unit) decide(in *inputs) verdict {
 	u.decided = false
 	u.calls, u.deferred = append(u.calls, u.deferred...), nil
-	u.at, u.changes, u.tokens, u.events, u.writes = in.now, u.changes[:0], nil, 0, false
+	u.at, u.changes, u.tokens, u.events, u.writes = in.now, u.changes[:0], 0, 0, false
 	u.outcomes = slices.Grow(u.outcomes[:0], len(u.calls))
 	for _, before := range u.rows {
 		if !u.fresh && mayMisjudge(before.Record.Queue, in.now, in.self) || before.Sessions.Undecided(in.now) {
@@ -123,18 +121,15 @@ func (u *unit) decide(in *inputs) verdict {
 		if !u.fresh && (!u.assume(r, ended) || u.tellsEndOfSession(r)) || !u.admit(r, in) {
 			return needsLook
 		}
-		d, short := u.apply(r, in, ended)
-		if short {
-			return needsToken
-		}
+		d, tokens := u.apply(r, in, ended)
 		if u.tooLong = in.epoch.Covers(epoch.LongestOf(d)); u.tooLong != nil {
 			return needsEpoch
 		}
-		if u.events += len(d.Events); u.events > row.EventsPerBatch {
-			u.events -= len(d.Events)
+		if u.events+len(d.Events) > row.EventsPerBatch || u.tokens+tokens > row.TokensPerBatch {
 			u.calls, u.deferred = u.calls[:i], u.calls[i:]
 			break
 		}
+		u.events, u.tokens = u.events+len(d.Events), u.tokens+tokens
 		u.take(r.decided, d)
 		if i == len(u.calls)-1 {
 			break // nothing is decided after it
@@ -157,29 +152,38 @@ func (u *unit) decide(in *inputs) verdict {
 	return success
 }
 
-// apply decides one command. short says that a token was missing.
-func (u *unit) apply(r *request, in *inputs, ended map[lock.LeaseRef]lock.Event) (d lock.Decision, short bool) {
+// apply decides one command, and returns how many tokens that took.
+func (u *unit) apply(r *request, in *inputs, ended map[lock.LeaseRef]lock.Event) (d lock.Decision, tokens int) {
 	v := lock.View{Now: in.now, Self: in.self, Ended: ended, Sessions: in.sessions, GrantsPausedUntil: in.epoch.ClosedUntil}
-	floor := lock.Token(0)
 	v.Locks = make([]lock.Record, 0, len(r.names))
 	for _, name := range r.names {
-		c := u.change(name)
-		v.Locks, floor = append(v.Locks, c.After), max(floor, c.Before.Floor, c.After.Token)
+		v.Locks = append(v.Locks, u.change(name).After)
 	}
 	v.Tokens = func() lock.Token {
-		t, ok := in.token(floor)
-		if floor, short = max(floor, t), short || !ok; ok {
-			u.tokens = append(u.tokens, t)
-		}
-		return t
+		tokens++
+		return lock.Provisional(u.tokens + tokens - 1)
 	}
 	if d = r.decided.Apply(v); len(d.Events) > row.EventsPerBatch {
-		d = lock.Decision{Now: in.now, Locks: v.Locks, Err: database.Internal(errEvents)}
+		d, tokens = lock.Decision{Now: in.now, Locks: v.Locks, Err: database.Internal(errEvents)}, 0
 		if len(v.Locks) > 1 { // each of them is swept by itself meanwhile
 			d.Err = database.Busy(errEvents)
 		}
 	}
-	return d, short
+	return d, tokens
+}
+
+// setTokens replaces the provisional tokens of what was decided by those that were granted.
+func (u *unit) setTokens(w row.Written) {
+	if u.tokens == 0 {
+		return
+	}
+	first := w.Token(u.changes[0].FirstToken)
+	for _, c := range u.changes {
+		c.After.SetTokens(first)
+	}
+	for i := range u.outcomes {
+		u.outcomes[i].SetTokens(first)
+	}
 }
 
 // errEvents is the cause of the refusal of a command whose events have no room in one row. Package lock bounds those

@@ -2,10 +2,13 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
@@ -153,26 +156,74 @@ func TestALeaseThatHasEndedIsNotGrantedAgain(t *testing.T) {
 	}
 }
 
-// TestTokensDrawnBeforeAPruneAreNotGranted: a replica has drawn tokens for later when another one grants a lock with
-// newer ones, releases it, and its row is deleted.
-func TestTokensDrawnBeforeAPruneAreNotGranted(t *testing.T) {
+// TestATokenIsGreaterThanAllThatWereAnsweredBefore it was requested, at whatever locks and replicas, of leases, sets,
+// permits and new phases of readers, also where a lock was pruned.
+func TestATokenIsGreaterThanAllThatWereAnsweredBefore(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	r, other, s := newReplica(t, url, 1), newReplica(t, url, 2), connect(t, url)
-	r.releases(r.acquires("x")) // has drawn some for later
-	r.acquires("y")
-	if len(r.cache().tokens) == 0 {
-		t.Fatal("it has drawn no tokens for later")
+	replicas, s := []*replica{newReplica(t, url, 1), newReplica(t, url, 2), newReplica(t, url, 3)}, connect(t, url)
+	last := lock.Token(0)
+	for i := range 300 {
+		r, a := replicas[i*7%3], wants(fmt.Sprintf("n:%d", i*5%8))
+		switch i % 4 {
+		case 1:
+			a.Mode = lock.Shared
+		case 2:
+			a.Mode, a.Capacity = lock.Permit, 3
+		case 3:
+			a.Name, a.Set = "", []lock.Member{{Name: fmt.Sprintf("n:%d", i*5%8), Mode: lock.Exclusive}, {Name: "n:9", Mode: lock.Shared}}
+		}
+		l := r.must(a)
+		if l.Lease.Token <= last {
+			t.Errorf("grant %d has the token %d after %d", i, l.Lease.Token, last)
+		}
+		last = l.Lease.Token
+		release := lock.Release{LeaseID: a.LeaseID, Name: a.Name}
+		for _, m := range a.Set {
+			release.Set = append(release.Set, m.Name)
+		}
+		r.must(release)
+		if i%50 == 0 {
+			s.exec("delete from paddock.records where parts = 0 and lease_id is null")
+		}
 	}
-	granted := other.acquires("x")
-	other.releases(granted)
-	if newest := r.cache().tokens[0]; newest > granted.Token {
-		t.Fatalf("token %d was drawn after %d", newest, granted.Token)
+}
+
+// TestNoAnswerHasAProvisionalToken: of calls that one batch decides, each has the tokens that were granted, also in the
+// text of a refusal.
+func TestNoAnswerHasAProvisionalToken(t *testing.T) {
+	t.Parallel()
+	r := newReplica(t, pgtest.URL(t), 1)
+	first, waits, permit := wants("a"), wants("a"), wants("b")
+	waits.Wait, waits.Replica, waits.Attachment = lock.MaxWait, r.self, 1
+	permit.Mode, permit.Capacity = lock.Permit, 3
+	second := permit
+	second.LeaseID = lock.LeaseID(uuid.New())
+	commands := []lock.Command{
+		first, wants("a"), waits, lock.Revoke{Name: "a", Token: 1, Reason: "test"}, lock.ReportStale{Name: "a", Token: 2},
+		lock.Renew{Name: "a", LeaseID: first.LeaseID}, lock.Release{Name: "a", LeaseID: first.LeaseID},
+		lock.Renew{Name: "a", LeaseID: first.LeaseID}, permit, second, lock.ReportStale{Name: "b", Token: 1 << 40},
 	}
-	s.exec("delete from paddock.records where name = 'x'")
-	if next := r.acquires("x"); next.Token <= granted.Token {
-		t.Errorf("token %d after %d", next.Token, granted.Token)
+	outcomes, errs := r.DoAll(t.Context(), commands)
+	for i, out := range outcomes {
+		if errs[i] != nil {
+			out.Decision = lock.Decision{}
+		}
+		for text := range map[string]bool{fmt.Sprintf("%+v", out): true, fmt.Sprintf("%+v", errs[i]): true} {
+			if strings.Contains(text, fmt.Sprint(int64(lock.MaxToken + 1))[:13]) {
+				t.Errorf("%T was answered %s", commands[i], text)
+			}
+		}
+		refusal := (*lock.Error)(nil)
+		if errors.As(errs[i], &refusal) && (refusal.Token > lock.MaxToken || refusal.Newest > lock.MaxToken) {
+			t.Errorf("%T was refused with the tokens %d and %d", commands[i], refusal.Token, refusal.Newest)
+		}
 	}
+	granted := outcomes[0].Lease.Token
+	if text := fmt.Sprint(errs[3]); !strings.Contains(text, fmt.Sprintf("token %d of", granted)) {
+		t.Errorf("the holder has the token %d, and a revocation was refused with %s", granted, text)
+	}
+	r.used(1, 0, 1)
 }
 
 // keepCache connects again, and keeps the cache all the same. Behind a pooler a replica does not notice that a

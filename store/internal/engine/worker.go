@@ -24,8 +24,6 @@ const (
 	maxTornLooks = 10
 	// commitPatience is how long a worker waits for a commit before it goes on without it.
 	commitPatience = time.Second * database.Slowness
-	// tokenBlock is how many tokens are drawn at once, at least.
-	tokenBlock = 64
 )
 
 // A worker decides the batches of some of the names.

@@ -30,9 +30,8 @@
 //
 //   - An epoch is started by one transaction, which excludes concurrent ones. The process that comes second finds it
 //     started.
-//   - Tokens and event batches continue far above all that the database or the starting process knows, see [TokenJump]
-//     and [BatchJump]. So no token that was lost is granted again. Tokens that were drawn in an earlier epoch, and not
-//     granted, must be thrown away.
+//   - Event batches, and tokens with them, continue far above all that the database or the starting process knows, see
+//     [BatchJump]. So no token that was lost is granted again.
 //   - Each lease has its whole TTL from then on, on the clock of the new server. A lease that was over by the last
 //     known instant of the old clock stays over. A revoked lease whose grace was not over has its whole grace again. A
 //     max hold keeps the time that was used. An unclaimed grant returns to the queue. A session has its whole TTL, too, and its

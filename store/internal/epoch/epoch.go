@@ -19,9 +19,14 @@ var files embed.FS
 
 var sqlEpoch = database.Statement(files, "epoch")
 
-// EventsPerBatch is the number of ids of a row of paddock.event_batches: an event's id is that of its row times
-// EventsPerBatch, plus its number there.
-const EventsPerBatch = 4096
+const (
+	// EventsPerBatch is the number of event ids of a row of paddock.event_batches: an event's id is that of its row times
+	// EventsPerBatch, plus its number there.
+	EventsPerBatch = 4096
+	// TokensPerBatch is the number of tokens of such a row: the tokens that it grants are its id times TokensPerBatch,
+	// plus 0, 1, ... At ten thousand commits a second lock.MaxToken is reached after a hundred years.
+	TokensPerBatch = lock.MaxTokens
+)
 
 // OfSession is the column expires_at of a session's lease: it has no end of its own. It is an instant, and not
 // infinity, so that a replica of an earlier release takes the lease for a very long one, and leaves it alone.
@@ -38,9 +43,9 @@ type Epoch struct {
 	Trees       int64 // how often the trees were changed in this epoch
 	Here        bool  // it describes this server, and the present timeline of its log
 
-	Flushed    int64      // the position up to which the server's log is on disk
-	Replicates bool       // commits wait for standbys
-	LastToken  lock.Token // the last one drawn, zero for none. All tokens drawn so far are at most this one
+	Flushed    int64 // the position up to which the server's log is on disk
+	Replicates bool  // commits wait for standbys
+	LastBatch  int64 // the last row of events whose id was drawn, zero for none. No row so far has a greater one
 	// LastEvent is the greatest id that an event of a committed batch can have, at least the newest pruned one; zero
 	// if there was none. It is the last id of a batch, so it may be greater than that of the newest event. To find out
 	// whether an event is behind it compare the batches, as [Epoch.Check] does.
@@ -48,8 +53,7 @@ type Epoch struct {
 }
 
 // Queue queues the statement that reads the newest epoch into e when the batch runs. To check a decision queue it
-// after the statement that reads or locks the rows, and before one that draws tokens: tokens drawn before would be
-// part of LastToken, and hide that others were lost.
+// after the statement that reads or locks the rows.
 func Queue(b *pgx.Batch, e *Epoch) { b.Queue(sqlEpoch).QueryRow(e.scan) }
 
 // Read returns the newest epoch.
@@ -65,7 +69,7 @@ func Read(ctx context.Context, from interface {
 func (e *Epoch) scan(row pgx.Row) error {
 	var longestMS int64
 	err := row.Scan(&e.Now, &e.Started, &e.Number, (*zeronull.Timestamptz)(&e.ClosedUntil), &longestMS, &e.Quorum,
-		&e.Trees, &e.Here, &e.Flushed, &e.Replicates, &e.LastToken, &e.LastEvent)
+		&e.Trees, &e.Here, &e.Flushed, &e.Replicates, &e.LastBatch, &e.LastEvent)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return errNoEpoch
 	}
@@ -82,7 +86,7 @@ var (
 	errBack = fmt.Errorf("%w: its log ends before a position that this replica has seen", ErrChanged)
 	// errLost is an ErrChanged, too. Other applications write to the log, and may have moved its end beyond the
 	// position that was seen. Lost tokens and events are certain signs even then.
-	errLost = fmt.Errorf("%w: it has lost fencing tokens or events that this replica has seen", ErrChanged)
+	errLost = fmt.Errorf("%w: it has lost events that this replica has seen", ErrChanged)
 	// ErrShort is returned when the newest epoch was started without knowledge of the longest lease, which the
 	// database has lost and this process remembers: Recover extends the pause.
 	ErrShort = errors.New("the newest epoch records shorter leases than were granted")
@@ -100,7 +104,7 @@ func (e Epoch) Check(k Known) error {
 		return ErrChanged
 	case e.Number < k.number, e.Number == k.number && e.Flushed < k.flushed:
 		return errBack
-	case e.LastToken < k.token, e.Number == k.number && BatchOf(e.LastEvent) < BatchOf(k.event):
+	case e.LastBatch < k.batch, e.Number == k.number && BatchOf(e.LastEvent) < BatchOf(k.event):
 		return errLost
 	case e.Longest < k.longest:
 		return ErrShort
@@ -114,6 +118,9 @@ func (e Epoch) Check(k Known) error {
 
 // BatchOf returns the row of paddock.event_batches with the event.
 func BatchOf(event int64) int64 { return event / EventsPerBatch }
+
+// FirstToken returns the first token that the row grants.
+func FirstToken(batch int64) lock.Token { return lock.Token(batch) * TokensPerBatch }
 
 // A LongerError is returned for a lease that is longer than every lease before it. Recover records its length, after
 // which the command can be decided again.
@@ -148,9 +155,9 @@ type Known struct {
 	number  int64
 	flushed int64         // in that epoch
 	longest time.Duration // of the leases granted, as far as it was recorded
-	token   lock.Token    // the greatest one that was granted here, or seen in an event
-	// event is the greatest id of an event of that epoch that was seen. It shows what the token does not: after a
-	// crash PostgreSQL continues a sequence up to 32 values above the last one drawn.
+	batch   int64         // the greatest row of events that was seen, in any epoch
+	// event is the greatest id of an event of that epoch that was seen. It shows what the sequence of rows does not:
+	// after a crash PostgreSQL continues a sequence up to 32 values above the last one drawn.
 	event int64
 	trees *Trees // as they were last read; nil: never
 }

@@ -15,7 +15,6 @@ import (
 )
 
 var (
-	sqlNewest       = database.Statement(files, "newest")
 	sqlRaiseLongest = database.Statement(files, "raise_longest")
 	sqlExtendEpoch  = database.Statement(files, "extend_epoch")
 )
@@ -48,13 +47,13 @@ func (g *Guard) Known() Known {
 // Trees returns the trees, as they were when they were last read.
 func (g *Guard) Trees() *Trees { return g.trees.Load() }
 
-// Note tells the Guard of the epoch of a commit that succeeded: token is the greatest one that was granted and event
-// the greatest event id that was written, zero for none. Do not tell it of what may not be durable: a token that was
-// only drawn can be lost in a crash that is no fail-over.
-func (g *Guard) Note(e Epoch, token lock.Token, event int64) {
+// Note tells the Guard of the epoch of a commit that succeeded: event is the greatest event id that was written, zero
+// for none. Do not tell it of what may not be durable: an id that was only drawn can be lost in a crash that is no
+// fail-over.
+func (g *Guard) Note(e Epoch, event int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.seen.token, g.seen.longest = max(g.seen.token, token), max(g.seen.longest, e.Longest)
+	g.seen.batch, g.seen.longest = max(g.seen.batch, BatchOf(max(e.LastEvent, event))), max(g.seen.longest, e.Longest)
 	switch {
 	case e.Number > g.seen.number:
 		g.seen.number, g.seen.flushed, g.seen.event = e.Number, e.Flushed, max(e.LastEvent, event)
@@ -86,7 +85,7 @@ func (g *Guard) Recover(err error) bool {
 }
 
 // Watch is Look for a task that runs twice a second: it detects a fail-over although no command arrives, and learns
-// the tokens and events of other replicas. It logs a failure, and replaces connections that lead to a standby. Only
+// the events of other replicas. It logs a failure, and replaces connections that lead to a standby. Only
 // one goroutine may call it.
 func (g *Guard) Watch() {
 	err := g.Look()
@@ -101,11 +100,11 @@ func (g *Guard) Watch() {
 func (g *Guard) Look() error {
 	k := g.Known()
 	var e Epoch
-	var token lock.Token
-	b := &pgx.Batch{}
-	Queue(b, &e)
-	b.Queue(sqlNewest).QueryRow(func(row pgx.Row) error { return row.Scan(&token) })
-	if err := g.db.Within(func(ctx context.Context) error { return g.db.Rest.SendBatch(ctx, b).Close() }); err != nil {
+	err := g.db.Within(func(ctx context.Context) (err error) {
+		e, err = Read(ctx, g.db.Rest)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	switch err := e.Check(k); {
@@ -119,7 +118,7 @@ func (g *Guard) Look() error {
 			return err
 		}
 	}
-	g.Note(e, token, 0)
+	g.Note(e, 0)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.pausedUntil = time.Now().Add(max(e.ClosedUntil.Sub(e.Now), 0))
@@ -168,7 +167,7 @@ func (g *Guard) settle(length time.Duration) error {
 			}
 		case length > 0:
 			_, err = conn.Exec(ctx, sqlRaiseLongest, length.Milliseconds())
-			done = func() { g.Note(Epoch{Longest: length}, 0, 0) }
+			done = func() { g.Note(Epoch{Longest: length}, 0) }
 		}
 		return err
 	})
@@ -179,12 +178,13 @@ func (g *Guard) settle(length time.Duration) error {
 }
 
 const (
-	// TokenJump is how far tokens continue above the greatest known one when an epoch starts: more than can have been
-	// lost. There is room for two million jumps up to lock.MaxToken.
-	TokenJump = 1 << 32
-	// BatchJump is the same for the ids of event batches. Event ids jump EventsPerBatch times as far, so there is room
-	// for 32 thousand jumps up to 2⁵³.
+	// BatchJump is how far the ids of event batches continue above the greatest known one when an epoch starts: more
+	// than can have been lost. Tokens jump TokensPerBatch times as far: there is room for half a million jumps up to
+	// lock.MaxToken. Event ids jump EventsPerBatch times as far: they reach 2⁵³, above which JavaScript does not represent
+	// each of them, after 32 thousand jumps.
 	BatchJump = 1 << 26
+	// TokenJump is the least by which tokens continue above the greatest known one.
+	TokenJump = BatchJump * TokensPerBatch
 
 	// beginTimeout is the timeout of the start of an epoch, which rewrites every lease, and waits while another
 	// process does that.
@@ -226,7 +226,7 @@ func alone(ctx context.Context, conn *pgx.Conn, f func(context.Context, *pgx.Con
 	return err
 }
 
-// begin starts an epoch: tokens and events continue far above all that are known, and every lease has its whole TTL
+// begin starts an epoch: event ids and tokens continue far above all that are known, and every lease has its whole TTL
 // from now on, on this server's clock. doubted pauses grants although a quorum is required. It returns the number of
 // the epoch, and for how long nothing is granted.
 func begin(
@@ -239,7 +239,7 @@ func begin(
 	}
 	waitUntil, aliveUntil := at.Add(lock.MaxWait), at.Add(lock.ReplicaTTL)
 	b := &pgx.Batch{}
-	b.Queue(sqlJump, int64(k.token), int64(TokenJump), BatchOf(k.event), int64(BatchJump))
+	b.Queue(sqlJump, k.batch, int64(BatchJump))
 	b.Queue(sqlRebaseRecords, at, at.UnixMicro(), OfSession)
 	b.Queue(sqlRebaseParts, at, at.UnixMicro(), waitUntil, aliveUntil.UnixMicro(),
 		waitUntil.Add(lock.PlaceRetention).UnixMicro(), OfSession)

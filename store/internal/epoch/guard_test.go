@@ -19,11 +19,11 @@ func TestEpochIsRead(t *testing.T) {
 	if !e.Here || e.Number != 1 || e.Quorum || e.Replicates || e.Flushed <= 0 || !e.ClosedUntil.IsZero() {
 		t.Errorf("a new database is at %+v", e)
 	}
-	if e.LastToken != 0 || e.LastEvent != 0 {
-		t.Errorf("a new database has the token %d and the event %d, want none", e.LastToken, e.LastEvent)
+	if e.LastBatch != 0 || e.LastEvent != 0 {
+		t.Errorf("a new database has the batch %d and the event %d, want none", e.LastBatch, e.LastEvent)
 	}
 	h.draw(100)
-	h.event(5, 99)
+	h.event(5)
 	h.exec("update paddock.epochs set closed_until = '2001-02-03 04:05:06.789012Z', longest_ms = 1500, quorum = true")
 	var after time.Time
 	before := e.Now
@@ -41,8 +41,8 @@ func TestEpochIsRead(t *testing.T) {
 	if e.ClosedUntil != closedUntil || e.Longest != 1500*time.Millisecond || !e.Quorum {
 		t.Errorf("the epoch is %+v", e)
 	}
-	if e.LastToken != 100 || e.LastEvent != 5*4096+4095 {
-		t.Errorf("the token is %d and the event %d, want the last of batch 5", e.LastToken, e.LastEvent)
+	if e.LastBatch != 100 || e.LastEvent != 5*4096+4095 {
+		t.Errorf("the last batch is %d and the event %d, want the last of batch 5", e.LastBatch, e.LastEvent)
 	}
 	h.exec("update paddock.horizon set pruned = 1000000")
 	if e := h.read(); e.LastEvent != 1000000 {
@@ -57,35 +57,18 @@ func TestEpochIsRead(t *testing.T) {
 	}
 }
 
-// TestLastTokenIsReadBeforeTokensAreDrawn: a batch that draws many would else pass what this process knows.
-func TestLastTokenIsReadBeforeTokensAreDrawn(t *testing.T) {
-	t.Parallel()
-	h := newHarness(t)
-	h.draw(100)
-	var e Epoch
-	var drawn int64
-	b := &pgx.Batch{}
-	b.Queue(database.Begin)
-	Queue(b, &e)
-	b.Queue("select nextval('paddock.fencing_tokens')").QueryRow(func(row pgx.Row) error { return row.Scan(&drawn) })
-	b.Queue("commit")
-	if err := h.outside.SendBatch(t.Context(), b).Close(); err != nil || drawn != 101 || e.LastToken != 100 {
-		t.Errorf("%d drawn after %d, %v; want 101 after 100", drawn, e.LastToken, err)
-	}
-}
-
 func TestLostHistoryStartsAnEpoch(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change string
 		begins bool
 	}{
-		"a fail-over":                  {failOver, true},
-		"another server":               {"update paddock.epochs set system_identifier = system_identifier + 1", true},
-		"tokens are lost":              {"select setval('paddock.fencing_tokens', 140)", true},
-		"tokens that were not granted": {"select setval('paddock.fencing_tokens', 150)", false},
-		"an event is lost":             {"delete from paddock.event_batches where id = 9", true},
-		"an older event is gone":       {"delete from paddock.event_batches where id = 8", false},
+		"a fail-over":            {failOver, true},
+		"another server":         {"update paddock.epochs set system_identifier = system_identifier + 1", true},
+		"batches are lost":       {"select setval('paddock.event_batch_ids', 8)", true},
+		"batches without events": {"select setval('paddock.event_batch_ids', 9)", false},
+		"an event is lost":       {"delete from paddock.event_batches where id = 9", true},
+		"an older event is gone": {"delete from paddock.event_batches where id = 8", false},
 		"all events are pruned": {`with gone as (delete from paddock.event_batches)
 			update paddock.horizon set pruned = 9 * 4096 + 7`, false},
 		"another replica wrote": {"insert into paddock.event_batches values (10, clock_timestamp(), '{}')", false},
@@ -94,8 +77,8 @@ func TestLostHistoryStartsAnEpoch(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t)
 			h.draw(160)
-			h.event(8, 150)
-			h.event(9, 120)
+			h.event(8)
+			h.event(9)
 			if err := h.guard.Look(); err != nil {
 				t.Fatal(err)
 			}
@@ -119,8 +102,8 @@ func TestLostHistoryStartsAnEpoch(t *testing.T) {
 			}
 			h.epochs(2)
 			e := h.read()
-			if e.LastToken < 150+TokenJump || h.number("select nextval('paddock.event_batch_ids')") <= 9+BatchJump {
-				t.Errorf("the last token is %d, not far above those granted, or the next batch not far above 9", e.LastToken)
+			if e.LastBatch < 9+BatchJump || h.number("select nextval('paddock.event_batch_ids')") <= 9+BatchJump {
+				t.Errorf("the last batch is %d, not far above 9", e.LastBatch)
 			}
 		})
 	}

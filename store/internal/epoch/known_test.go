@@ -12,8 +12,8 @@ import (
 func TestChangedDatabaseIsDetected(t *testing.T) {
 	t.Parallel()
 	seen := Known{number: 3, flushed: 1000}
-	granted := Known{number: 3, flushed: 1000, token: 160}
-	shown := Known{number: 3, flushed: 1000, token: 150, event: 5*4096 + 17}
+	granted := Known{number: 3, flushed: 1000, batch: 160}
+	shown := Known{number: 3, flushed: 1000, batch: 150, event: 5*4096 + 17}
 	for name, c := range map[string]struct {
 		epoch Epoch
 		known Known
@@ -26,15 +26,15 @@ func TestChangedDatabaseIsDetected(t *testing.T) {
 		"a standby was promoted":              {Epoch{Number: 3, Flushed: 2000}, seen, ErrChanged},
 		"a restore to before an epoch":        {Epoch{Number: 2, Here: true, Flushed: 5000}, seen, errBack},
 		"a restore":                           {Epoch{Number: 3, Here: true, Flushed: 999}, seen, errBack},
-		"a restore, and others wrote since":   {Epoch{Number: 3, Here: true, Flushed: 9000, LastToken: 100}, granted, errLost},
-		"a restore that lost no token":        {Epoch{Number: 3, Here: true, Flushed: 9000, LastToken: 160, LastEvent: 4*4096 + 4095}, shown, errLost},
-		"its events have gone on":             {Epoch{Number: 3, Here: true, Flushed: 9000, LastToken: 160, LastEvent: 6*4096 + 4095}, shown, nil},
-		"the event is in its last batch":      {Epoch{Number: 3, Here: true, Flushed: 9000, LastToken: 160, LastEvent: 5*4096 + 4095}, shown, nil},
-		"all events were pruned":              {Epoch{Number: 3, Here: true, Flushed: 9000, LastToken: 160, LastEvent: 5*4096 + 9}, shown, nil},
-		"an epoch without the last events":    {Epoch{Number: 4, Here: true, LastToken: 160, LastEvent: 0}, shown, nil},
-		"its tokens have gone on":             {Epoch{Number: 3, Here: true, Flushed: 1001, LastToken: 161}, granted, nil},
-		"its last token was granted":          {Epoch{Number: 3, Here: true, Flushed: 1001, LastToken: 160}, granted, nil},
-		"the next epoch has lost tokens":      {Epoch{Number: 4, Here: true, Flushed: 1, LastToken: 159}, granted, errLost},
+		"a restore, and others wrote since":   {Epoch{Number: 3, Here: true, Flushed: 9000, LastBatch: 100}, granted, errLost},
+		"a restore that lost no batch":        {Epoch{Number: 3, Here: true, Flushed: 9000, LastBatch: 160, LastEvent: 4*4096 + 4095}, shown, errLost},
+		"its events have gone on":             {Epoch{Number: 3, Here: true, Flushed: 9000, LastBatch: 160, LastEvent: 6*4096 + 4095}, shown, nil},
+		"the event is in its last batch":      {Epoch{Number: 3, Here: true, Flushed: 9000, LastBatch: 160, LastEvent: 5*4096 + 4095}, shown, nil},
+		"all events were pruned":              {Epoch{Number: 3, Here: true, Flushed: 9000, LastBatch: 160, LastEvent: 5*4096 + 9}, shown, nil},
+		"an epoch without the last events":    {Epoch{Number: 4, Here: true, LastBatch: 160, LastEvent: 0}, shown, nil},
+		"its batches have gone on":            {Epoch{Number: 3, Here: true, Flushed: 1001, LastBatch: 161}, granted, nil},
+		"its last batch was written":          {Epoch{Number: 3, Here: true, Flushed: 1001, LastBatch: 160}, granted, nil},
+		"the next epoch has lost batches":     {Epoch{Number: 4, Here: true, Flushed: 1, LastBatch: 159}, granted, errLost},
 		"it has lost the longest lease":       {Epoch{Number: 4, Here: true}, Known{number: 3, longest: 1}, ErrShort},
 		"a quorum, and there are standbys":    {Epoch{Number: 3, Here: true, Flushed: 1000, Quorum: true, Replicates: true}, seen, nil},
 		"a tree was declared":                 {Epoch{Number: 3, Here: true, Flushed: 1000, Trees: 1}, seen, ErrTrees},
@@ -57,14 +57,14 @@ func TestChangedDatabaseIsDetected(t *testing.T) {
 func TestKnownOutlivesTheDatabase(t *testing.T) {
 	t.Parallel()
 	g := New(nil)
-	g.Note(Epoch{Number: 1, Flushed: 100, Longest: time.Minute, LastEvent: 11}, 7, 12)
-	g.Note(Epoch{Number: 1, Flushed: 90, Longest: time.Second, LastEvent: 9}, 5, 10) // late
-	if got, want := g.Known(), (Known{number: 1, flushed: 100, longest: time.Minute, token: 7, event: 12}); got != want {
+	g.Note(Epoch{Number: 1, Flushed: 100, Longest: time.Minute, LastEvent: 11 * 4096}, 12*4096)
+	g.Note(Epoch{Number: 1, Flushed: 90, Longest: time.Second, LastEvent: 9 * 4096}, 10*4096) // late
+	if got, want := g.Known(), (Known{number: 1, flushed: 100, longest: time.Minute, batch: 12, event: 12 * 4096}); got != want {
 		t.Errorf("known = %+v, want %+v", got, want)
 	}
-	g.Note(Epoch{Number: 2, Flushed: 10, LastEvent: 8}, 1<<32, 0)
-	g.Note(Epoch{Number: 1, Flushed: 200, LastEvent: 20}, 0, 21) // of the old server
-	want := Known{number: 2, flushed: 10, longest: time.Minute, token: 1 << 32, event: 8}
+	g.Note(Epoch{Number: 2, Flushed: 10, LastEvent: 8 * 4096}, 0)
+	g.Note(Epoch{Number: 1, Flushed: 200, LastEvent: 20 * 4096}, 21*4096) // of the old server
+	want := Known{number: 2, flushed: 10, longest: time.Minute, batch: 21, event: 8 * 4096}
 	if got := g.Known(); got != want {
 		t.Errorf("known = %+v, want %+v", got, want)
 	}

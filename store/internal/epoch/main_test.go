@@ -2,7 +2,6 @@ package epoch
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"testing"
 
@@ -86,17 +85,17 @@ func (h *harness) read() Epoch {
 	return e
 }
 
-// event adds a batch with one event, which has the token.
-func (h *harness) event(batch, token int64) {
+// event adds a batch with one event.
+func (h *harness) event(batch int64) {
 	h.Helper()
-	entry := fmt.Sprintf(`["a",0,[7,0,1,1,1,"h",%d,0,"",0]]`, token)
-	h.exec("insert into paddock.event_batches (id, at, entries) values ($1, clock_timestamp(), array[$2::json])", batch, entry)
+	h.exec("insert into paddock.event_batches (id, at, entries) values ($1, clock_timestamp(), array[$2::json])", batch,
+		`["a",0,[7,0,1,1,1,"h",-256,0,"",0]]`)
 }
 
-// draw sets the last token drawn.
-func (h *harness) draw(token int64) {
+// draw sets the last batch drawn.
+func (h *harness) draw(batch int64) {
 	h.Helper()
-	h.exec("select setval('paddock.fencing_tokens', $1)", token)
+	h.exec("select setval('paddock.event_batch_ids', $1)", batch)
 }
 
 // failOver makes the database look as one that continues the history of another server: the newest epoch is about a

@@ -56,7 +56,7 @@ const MaxAbove = int64(lock.MaxToken) - TokenJump
 // Begin starts an epoch, see store.BeginEpoch.
 func Begin(ctx context.Context, databaseURL, reason string, above int64) error {
 	return change(ctx, databaseURL, func(ctx context.Context, conn *pgx.Conn) error {
-		_, _, err := begin(ctx, conn, reason, Known{token: lock.Token(above)}, true)
+		_, _, err := begin(ctx, conn, reason, Known{batch: above / TokensPerBatch}, true)
 		return err
 	})
 }

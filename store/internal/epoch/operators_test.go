@@ -31,7 +31,7 @@ func TestOperatorStartsAnEpochAndOpensIt(t *testing.T) {
 	if e.System != all[0].System || e.Timeline != all[0].Timeline || len(e.Timeline) != 8 {
 		t.Errorf("the server changed: %+v", all)
 	}
-	if token := h.number("select nextval('paddock.fencing_tokens')"); token <= above+TokenJump {
+	if token := int64(FirstToken(h.number("select nextval('paddock.event_batch_ids')"))); token <= above+TokenJump {
 		t.Errorf("the next token is %d, not far above %d", token, int64(above))
 	}
 	if opened, err := Open(t.Context(), h.url, "all holders are stopped"); err != nil || !opened {
@@ -56,11 +56,11 @@ func TestGreatestTokenThatAnEpochCanContinueAbove(t *testing.T) {
 		t.Error("tokens jumped beyond the greatest one that is allowed")
 	}
 	h.epochs(1)
-	if err := Begin(t.Context(), h.url, "almost at the end", MaxAbove-1); err != nil {
+	if err := Begin(t.Context(), h.url, "almost at the end", MaxAbove-TokensPerBatch); err != nil {
 		t.Fatal(err)
 	}
-	if token := h.number("select nextval('paddock.fencing_tokens')"); token != int64(lock.MaxToken) {
-		t.Errorf("the token is %d, want the last one, %d", token, lock.MaxToken)
+	if last := FirstToken(h.number("select nextval('paddock.event_batch_ids')")+1) - 1; last != lock.MaxToken {
+		t.Errorf("the last token of the next batch is %d, want %d", last, lock.MaxToken)
 	}
 }
 

@@ -24,6 +24,10 @@ var (
 	})
 )
 
+var anyToken = rapid.Custom(func(t *rapid.T) lock.Token {
+	return lock.Token(rapid.Int64Range(1, int64(lock.MaxToken)).Draw(t, "known token"))
+})
+
 func anyID(t *rapid.T) lock.LeaseID {
 	return lock.LeaseID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id"))
 }
@@ -38,7 +42,7 @@ func anyRequest(t *rapid.T, name string, mode lock.Mode) lock.Lease {
 
 func anyLease(t *rapid.T, name string, mode lock.Mode, slot int) lock.Lease {
 	l := anyRequest(t, name, mode)
-	l.Slot, l.Token = slot, lock.Token(rapid.Int64Min(1).Draw(t, "token"))
+	l.Slot, l.Token = slot, anyToken.Draw(t, "token")
 	l.AcquiredAt, l.ExpiresAt = anyInstant.Draw(t, "acquired"), anyInstant.Draw(t, "expires")
 	l.Place, l.Attachment = rapid.Int64().Draw(t, "place"), lock.Attachment(rapid.Int64().Draw(t, "attachment"))
 	l.ClaimDeadline = maybeNever.Draw(t, "claim by")
@@ -67,7 +71,7 @@ func attach(t *rapid.T, w *lock.Waiter) {
 func anyNext(t *rapid.T, r lock.Record) lock.Record {
 	next := lock.Record{
 		Name: r.Name, Revision: r.Revision + rapid.Int64Range(1, 40).Draw(t, "transitions"), ChangedAt: anyInstant.Draw(t, "changed"),
-		Token: lock.Token(rapid.Int64().Draw(t, "token")), LastEnd: lock.Kind(rapid.Int16().Draw(t, "end")),
+		Token: anyToken.Draw(t, "token"), LastEnd: lock.Kind(rapid.Int16().Draw(t, "end")),
 	}
 	switch mode := lock.Mode(rapid.Int16Range(0, 3).Draw(t, "mode")); {
 	case mode == lock.Exclusive:

@@ -29,10 +29,11 @@
 //
 // # Tokens
 //
-// Tokens are drawn before they are needed, in [Look] or [Draw]. A drawn token may be granted for a lock only if it is
-// greater than the lock's [Row.Floor]: the newest token granted for the lock or, for a lock without a token, the
-// newest one drawn when it was read. Since the Row is compared when it is written, no other grant lies in between, and
-// the tokens of a lock grow. The floor of a lock without a token matters when it was pruned and used again.
+// The tokens that a Swap grants are those of its row of events: the id of the row times [TokensPerBatch] plus 0, 1 and so
+// on. The statement draws the id, so none is kept: a grant that was requested after another one was answered has a
+// greater token, whatever the locks and replicas. A decision is made with provisional tokens, see lock.Provisional; the
+// statement writes the known ones, and the engine puts them into the answers. The id is drawn before rows are locked. As
+// the Row is compared when it is written, no other grant lies in between, and the tokens of a lock grow.
 //
 // # Events
 //

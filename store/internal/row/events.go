@@ -15,9 +15,31 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 )
 
-// EventsPerBatch is how many ids a row of events has. An event's id is that of its row times EventsPerBatch plus its
-// number.
-const EventsPerBatch = epoch.EventsPerBatch
+const (
+	// EventsPerBatch is how many event ids a row of events has. An event's id is that of its row times EventsPerBatch
+	// plus its number.
+	EventsPerBatch = epoch.EventsPerBatch
+	// TokensPerBatch is how many tokens a row of events has.
+	TokensPerBatch = epoch.TokensPerBatch
+)
+
+// stored returns the token as it is stored while the id of the row of events is not known. The tokens that the row
+// grants are negative: n less TokensPerBatch for the n-th one, which [granted] and sql/swap.sql make tokens of. first is
+// the number of the first one of the decision.
+func stored(t lock.Token, first int) int64 {
+	if t.IsProvisional() {
+		return int64(t.Known(lock.Token(first))) - TokensPerBatch
+	}
+	return int64(t)
+}
+
+// granted returns the token of an event in the row.
+func granted(stored, batch int64) lock.Token {
+	if stored < 0 {
+		return epoch.FirstToken(batch+1) + lock.Token(stored)
+	}
+	return lock.Token(stored)
+}
 
 // RefInterval is how many revisions of a lock there are, or a few more, between the events in paddock.event_refs.
 const RefInterval = 16
@@ -36,11 +58,12 @@ const eventFields = 10
 //	["name", previous, [number, slot, revision, kind, mode, "holder", token, place, "reason", delay], ...]
 //
 // A refused event has three more fields: newest, late in microseconds, "held by". An event with a circle has null for
-// these, and then the text of its lock.Cycle.
+// these, and then the text of its lock.Cycle. token and newest are as [stored]; firstToken is the number of the first
+// token of the decision.
 //
 // previous is the row with the lock's event before these, zero if none is known. The first event has the number first.
 // delay is by how many microseconds the event is later than the row's instant at.
-func appendEntry(b []byte, name string, previous int64, first int, events []lock.Event, at time.Time) []byte {
+func appendEntry(b []byte, name string, previous int64, first, firstToken int, events []lock.Event, at time.Time) []byte {
 	b = append(b, '[')
 	b = appendText(b, name)
 	b = append(b, ',')
@@ -52,12 +75,12 @@ func appendEntry(b []byte, name string, previous int64, first int, events []lock
 			b = append(strconv.AppendInt(b, n, 10), ',')
 		}
 		b = append(appendText(b, e.Holder), ',')
-		b = append(strconv.AppendInt(b, int64(e.Token), 10), ',')
+		b = append(strconv.AppendInt(b, stored(e.Token, firstToken), 10), ',')
 		b = append(strconv.AppendInt(b, e.Place, 10), ',')
 		b = append(appendText(b, e.Reason), ',')
 		b = strconv.AppendInt(b, e.At.Sub(at).Microseconds(), 10)
 		if e.Kind == lock.Refused {
-			b = strconv.AppendInt(append(b, ','), int64(e.Newest), 10)
+			b = strconv.AppendInt(append(b, ','), stored(e.Newest, firstToken), 10)
 			b = strconv.AppendInt(append(b, ','), e.Late.Microseconds(), 10)
 			b = appendText(append(b, ','), e.HeldBy)
 		} else if e.Cycle != "" {
@@ -111,6 +134,7 @@ func ParseEntry(element []byte, batch int64, at time.Time) (Entry, error) {
 		}
 		v := &e.Events[i]
 		v.Late, v.Cycle = time.Duration(late[i])*time.Microsecond, lock.Cycle(cycles[i])
+		v.Token, v.Newest = granted(int64(v.Token), batch), granted(int64(v.Newest), batch)
 		v.ID, v.Name, v.At = batch*EventsPerBatch+v.ID, e.Name, at.Add(time.Duration(delays[i])*time.Microsecond).UTC()
 	}
 	e.Events = e.Events[:len(fields)-2]

@@ -29,26 +29,33 @@ func anyEvent(t *rapid.T, name string, at time.Time, revision int64) lock.Event 
 		Name:  name, At: at.Add(time.Duration(rapid.Int64Range(-1e9, 1e9).Draw(t, "delay")) * time.Microsecond), Revision: revision,
 		Slot: rapid.IntRange(0, 1000).Draw(t, "slot"), Kind: kind,
 		Mode: lock.Mode(rapid.Int16().Draw(t, "mode")), Holder: rapid.String().Draw(t, "holder"), Reason: rapid.String().Draw(t, "reason"),
-		Token: lock.Token(rapid.Int64().Draw(t, "token")), Place: rapid.Int64().Draw(t, "place"),
+		Token: anyStoredToken.Draw(t, "token"), Place: rapid.Int64().Draw(t, "place"),
 	}
 }
+
+// anyStoredToken draws a token that is known, or one that the row of the event grants.
+var anyStoredToken = rapid.OneOf(anyToken, rapid.Custom(func(t *rapid.T) lock.Token {
+	return lock.Provisional(rapid.IntRange(0, 9).Draw(t, "provisional token"))
+}))
 
 func TestParseEntryReturnsWhatAppendEntryWrote(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		name, at := rapid.String().Draw(t, "name"), anyInstant.Draw(t, "at")
-		previous, batch := rapid.Int64Min(0).Draw(t, "previous"), rapid.Int64Range(1, 1<<50).Draw(t, "batch")
+		previous, batch := rapid.Int64Min(0).Draw(t, "previous"), rapid.Int64Range(1, 1<<45-1).Draw(t, "batch")
 		first := rapid.IntRange(0, EventsPerBatch-10).Draw(t, "first")
+		firstToken := rapid.IntRange(0, TokensPerBatch-10).Draw(t, "first token")
 		var events []lock.Event
 		for i := range rapid.IntRange(0, 10).Draw(t, "events") {
 			events = append(events, anyEvent(t, name, at, int64(i)))
 		}
-		e, err := ParseEntry(appendEntry([]byte("x"), name, previous, first, events, at)[1:], batch, at)
+		e, err := ParseEntry(appendEntry([]byte("x"), name, previous, first, firstToken, events, at)[1:], batch, at)
 		if err != nil || e.Name != name || e.Previous != previous || len(e.Events) != len(events) {
 			t.Fatalf("%+v, %v", e, err)
 		}
 		for i, want := range events {
 			want.ID = batch*EventsPerBatch + int64(first+i)
+			want.SetTokens(lock.Token(batch*TokensPerBatch + int64(firstToken)))
 			if !reflect.DeepEqual(e.Events[i], want) {
 				t.Errorf("read  %+v\nwrote %+v", e.Events[i], want)
 			}
@@ -63,7 +70,7 @@ func FuzzEntryText(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name, text string) {
 		at := time.Unix(1, 0).UTC()
-		e, err := ParseEntry(appendEntry(nil, name, 7, 0, []lock.Event{{Holder: text, Reason: text, At: at}}, at), 1, at)
+		e, err := ParseEntry(appendEntry(nil, name, 7, 0, 0, []lock.Event{{Holder: text, Reason: text, At: at}}, at), 1, at)
 		if err != nil || len(e.Events) != 1 {
 			t.Fatalf("%+v, %v", e, err)
 		}
@@ -94,7 +101,7 @@ func TestEntryOfARefusedTokenIsReadBack(t *testing.T) {
 	for i := range events {
 		events[i].ID, events[i].Name, events[i].At = 9*EventsPerBatch+int64(i), "n", at
 	}
-	e, err := ParseEntry(appendEntry(nil, "n", 0, 0, events, at), 9, at)
+	e, err := ParseEntry(appendEntry(nil, "n", 0, 0, 0, events, at), 9, at)
 	if diff := cmp.Diff(events, e.Events); err != nil || diff != "" {
 		t.Errorf("%v, read other events (-wrote +read):\n%s", err, diff)
 	}
@@ -115,7 +122,7 @@ func FuzzParseEntry(f *testing.F) {
 			}
 			return
 		}
-		if _, err := ParseEntry(appendEntry(nil, e.Name, e.Previous, 0, e.Events, at), 9, at); err != nil {
+		if _, err := ParseEntry(appendEntry(nil, e.Name, e.Previous, 0, 0, e.Events, at), 9, at); err != nil {
 			t.Errorf("written again: %v", err)
 		}
 	})

@@ -1,7 +1,6 @@
 package row
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -23,7 +22,6 @@ type Row struct {
 	TID       pgtype.TID // where the record is
 	Xmin      uint32     // the transaction that wrote the record
 	LastEvent int64      // the row of paddock.event_batches with its newest event
-	Floor     lock.Token // tokens granted next must be greater
 	Sessions  Sessions   // of its leases and waiters, which have their ends. They were read after the record
 
 	parts int
@@ -34,9 +32,8 @@ var ErrChanged = errors.New("a lock changed while it was read")
 
 // A Look says what to read.
 type Look struct {
-	Names  []string // in order, without duplicates
-	Ended  []Ending // leases: how they ended is read
-	Tokens int      // to draw
+	Names []string // in order, without duplicates
+	Ended []Ending // leases: how they ended is read
 	// Sessions are read, too, besides those of the leases and waiters.
 	Sessions []lock.SessionRef
 	// Lock starts a transaction, and locks the rows in the order of the names until it ends.
@@ -55,10 +52,9 @@ type Ending struct {
 
 // A View is what Run has read.
 type View struct {
-	Epoch  epoch.Epoch // its Now was read after the rows
-	Rows   map[string]*Row
-	Ended  map[lock.LeaseRef]lock.Event
-	Tokens []lock.Token
+	Epoch epoch.Epoch // its Now was read after the rows
+	Rows  map[string]*Row
+	Ended map[lock.LeaseRef]lock.Event
 	// Sessions are those of the Look and of the Rows, as far as there are any.
 	Sessions Sessions
 }
@@ -81,18 +77,12 @@ func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
 	}
 	b.Queue(text, l.Names).Query(v.scanRows)
 	epoch.Queue(b, &v.Epoch)
-	if l.Tokens > 0 {
-		queueDraw(b, l.Tokens, l.Tokens, &v.Epoch, &v.Tokens)
-	}
 	v.queueEndings(b, l.Ended)
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
 		return v, err
 	}
 	if len(v.Rows) < len(l.Names) {
 		return v, ErrChanged
-	}
-	for _, r := range v.Rows {
-		r.Floor = cmp.Or(r.Record.Token, v.Epoch.LastToken)
 	}
 	if err := v.readParts(ctx, conn, l.AssumeAlive); err != nil {
 		return v, err
@@ -131,28 +121,6 @@ func (v *View) ExpireSessions(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	return v.readSessions(ctx, conn, slices.Collect(maps.Keys(v.Sessions)))
-}
-
-// Draw draws n tokens, or at least one if the sequence has no more. It returns none if the connection leads to another
-// server than that of e.
-func Draw(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, n int) (tokens []lock.Token, err error) {
-	b := &pgx.Batch{}
-	queueDraw(b, n, 1, &e, &tokens)
-	err = conn.SendBatch(ctx, b).Close()
-	return tokens, err
-}
-
-// queueDraw queues the drawing of n tokens, or as many as the sequence has. It fails if these are fewer than least.
-// Tokens of another server than that of e are thrown away.
-func queueDraw(b *pgx.Batch, n, least int, e *epoch.Epoch, tokens *[]lock.Token) {
-	b.Queue(sqlDraw(), n, least, int64(lock.MaxToken)).QueryRow(func(row pgx.Row) error {
-		var started time.Time
-		err := row.Scan(&started, tokens)
-		if !started.Equal(e.Started) {
-			*tokens = nil
-		}
-		return err
-	})
 }
 
 // LockedElsewhere returns those of the names whose records other sessions have locked, and those that have no record.

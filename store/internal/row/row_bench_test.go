@@ -12,7 +12,7 @@ import (
 func BenchmarkEntry(b *testing.B) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	e := lock.Event{Slot: 1, Revision: 17, Kind: lock.Granted, Mode: lock.Exclusive, Holder: "worker 7", Token: 1 << 40, At: at}
-	element := appendEntry(nil, "jobs:nightly", 1<<30, 3, []lock.Event{e, e}, at)
+	element := appendEntry(nil, "jobs:nightly", 1<<30, 3, 0, []lock.Event{e, e}, at)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := ParseEntry(element, 1<<31, at); err != nil {
@@ -39,7 +39,7 @@ func BenchmarkOneLock(b *testing.B) {
 	b.Run("swap", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			s := swapOf(v, v.change("a", grant(v.Epoch.LastToken+1, v.Epoch.Now), lock.Event{Kind: lock.Granted}))
+			s := swapOf(v, v.change("a", grant(1, v.Epoch.Now), lock.Event{Kind: lock.Granted}))
 			s.Latest = s.Latest.Add(time.Hour)
 			if _, err := s.Run(b.Context(), conn); err != nil || !s.Changes[0].Written {
 				b.Fatal(err)
@@ -48,7 +48,7 @@ func BenchmarkOneLock(b *testing.B) {
 		}
 	})
 	b.Run("encode", func(b *testing.B) {
-		s := swapOf(v, v.change("a", grant(v.Epoch.LastToken+1, v.Epoch.Now), lock.Event{Kind: lock.Granted}))
+		s := swapOf(v, v.change("a", grant(1, v.Epoch.Now), lock.Event{Kind: lock.Granted}))
 		b.ReportAllocs()
 		for b.Loop() {
 			s.encode()

@@ -61,8 +61,9 @@ func render(name string, v variant) string {
 	values := map[string]any{
 		"Lock": v.Lock, "Single": v.Single, "Whole": v.Whole, "Events": v.Events, "Parts": v.Parts, "Queue": v.Queue, "Ends": v.Ends,
 		"Record":            names("", recordColumns),
-		"RecordAssignments": assignments(recordColumns[1:], "n"),
+		"RecordAssignments": v.withTokens("now.batch", "n.token", assignments(recordColumns[1:], "n")),
 		"Part":              names("", partColumns),
+		"SavedPart":         v.withTokens("done.batch", "s.token", names("s.", partColumns)),
 		"PartOfRecord":      names("p.", partColumns),
 		"PartAssignments":   assignments(partColumns[partKeyLength:], "excluded"),
 
@@ -132,6 +133,16 @@ func (v variant) has(set int) bool {
 // its CPU less for them than for arrays of one element, and pgx less, too.
 func (v variant) plain(set int) bool { return v.Single && (set == writes || set == entries) }
 
+// withTokens returns the columns with the tokens that the statement grants in place of stored ones, see [stored].
+// Without events it grants none.
+func (v variant) withTokens(batch, token, columns string) string {
+	if !v.Events {
+		return columns
+	}
+	granted := fmt.Sprintf("%[2]s + case when %[2]s < 0 then (%[1]s + 1) * %[3]d else 0 end", batch, token, TokensPerBatch)
+	return strings.Replace(columns, token, granted, 1)
+}
+
 func names(prefix string, columns []column) string {
 	return list(columns, func(_ int, c column) string { return prefix + c.name })
 }
@@ -174,7 +185,6 @@ var (
 	sqlLookLock  = statement("look", variant{Lock: true})
 	sqlParts     = statement("parts", variant{})
 	sqlEndings   = statement("endings", variant{})
-	sqlDraw      = statement("draw", variant{})
 	sqlSwaps     = swaps()
 	sqlLockedNow = statement("locked", variant{})
 	sqlKnown     = statement("known", variant{})

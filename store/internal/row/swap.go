@@ -33,6 +33,9 @@ type Change struct {
 	After  lock.Record // may be the same: then the record is written as it is
 	Events []lock.Event
 	Unused []lock.LeaseRef // leases that must not have ended
+	// FirstToken is the number, in the Swap, of the token that lock.Provisional(0) stands for: a Swap has
+	// TokensPerBatch.
+	FirstToken int
 	// Sessions are those of Before, and those of the commands.
 	Sessions Sessions
 	// Open are the sessions that must not have ended: those of commands that may begin something in them.
@@ -47,8 +50,7 @@ type Change struct {
 // Left returns the lock as it is now. The change must be Written.
 func (c *Change) Left() *Row {
 	return &Row{
-		Record: c.After, TID: c.tid, Xmin: c.xmin, LastEvent: c.lastEvent, Floor: max(c.Before.Floor, c.After.Token),
-		Sessions: c.Sessions,
+		Record: c.After, TID: c.tid, Xmin: c.xmin, LastEvent: c.lastEvent, Sessions: c.Sessions,
 	}
 }
 
@@ -58,7 +60,6 @@ type Swap struct {
 	Latest  time.Time   // the last one at which they may be written, at most MaxLag after the earliest
 	Epoch   epoch.Epoch // that they were made in, and the server that the Rows were read from
 	Changes []*Change
-	Draw    int // tokens to draw for later
 	// Commit is set where a transaction is open, in which the rows are locked: it is committed.
 	Commit bool
 	// Whole: some of the changes belong together, so either all are written or none. If a lock has changed, Run fails
@@ -70,9 +71,19 @@ type Swap struct {
 
 // A Written is what a Swap returns.
 type Written struct {
-	Clock  time.Time    // what the database's clock showed; zero if nothing was written
-	Event  int64        // no event that was written has a greater id; zero: none was
-	Tokens []lock.Token // none if nothing was written: the epoch may be another one
+	Clock time.Time // what the database's clock showed; zero if nothing was written
+	Batch int64     // the row of events that was written; zero: none was
+}
+
+// Token returns the token that is the n-th of the Swap.
+func (w Written) Token(n int) lock.Token { return epoch.FirstToken(w.Batch) + lock.Token(n) }
+
+// LastEvent returns the greatest id that an event of the Swap can have, zero if there was none.
+func (w Written) LastEvent() int64 {
+	if w.Batch == 0 {
+		return 0
+	}
+	return (w.Batch+1)*EventsPerBatch - 1
 }
 
 // Run writes the changes, and marks those that were written. It is one round trip, which commits.
@@ -83,16 +94,10 @@ func (s *Swap) Run(ctx context.Context, conn *pgx.Conn) (w Written, err error) {
 		database.QueueSettings(b, database.RowTimeout)
 	}
 	b.Queue(text, args...).Query(func(rows pgx.Rows) error { return s.scan(rows, &w) })
-	if s.Draw > 0 {
-		queueDraw(b, s.Draw, 0, &s.Epoch, &w.Tokens)
-	}
 	if s.Commit {
 		b.Queue("commit")
 	}
-	if err = database.CommitBatch(ctx, conn, b); w.Clock.IsZero() {
-		w.Tokens = nil
-	}
-	return w, err
+	return w, database.CommitBatch(ctx, conn, b)
 }
 
 func (s *Swap) scan(rows pgx.Rows, w *Written) error {
@@ -103,8 +108,7 @@ func (s *Swap) scan(rows pgx.Rows, w *Written) error {
 		c := s.Changes[ord-1]
 		c.Written, c.tid, c.xmin, c.lastEvent = true, tid, xmin, c.Before.LastEvent
 		if len(c.Events) > 0 {
-			c.lastEvent = batch
-			w.Event = (batch+1)*EventsPerBatch - 1
+			c.lastEvent, w.Batch = batch, batch
 		}
 		return nil
 	})
@@ -229,17 +233,20 @@ func (w *writing) addChange(ord int, change *Change, now time.Time) {
 		tid: change.Before.TID, xmin: pgtype.Uint32{Uint32: change.Before.Xmin, Valid: true},
 		until: until(before.Leases, ended, given, change.At), events: pgtype.Bool{Bool: len(change.Events) > 0, Valid: true}, storedRecord: storeRecord(after),
 	}
+	row.token = bigint(stored(after.Token, change.FirstToken))
 	w.row = row.columns(w.row[:0])
 	w.add(writes, w.row)
 	if len(change.Events) > 0 {
-		w.add(entries, entryOf(ord, appendEntry(nil, after.Name, change.Before.LastEvent, w.events, change.Events, now)))
+		w.add(entries, entryOf(ord, appendEntry(nil, after.Name, change.Before.LastEvent, w.events, change.FirstToken, change.Events, now)))
 		w.addReferences(ord, change)
 		w.events += len(change.Events)
 	}
 	delete(ended, 0) // an exclusive lease is no part
 	for _, l := range given {
 		if delete(ended, l.Slot); l.Slot > 0 {
-			w.add(saves, leasePart(after.Name, l).columns(ofChange(ord)))
+			part := leasePart(after.Name, l)
+			part.token = bigint(stored(l.Token, change.FirstToken))
+			w.add(saves, part.columns(ofChange(ord)))
 		}
 	}
 	for slot := range ended {

@@ -65,10 +65,9 @@ func TestASwapProvesWhatWasRead(t *testing.T) {
 			f.exec(t, "update paddock.epochs set longest_ms = 100000")
 			f.look(t, "a") // creates the row, so that the next look finds one
 			v := f.look(t, "a")
-			s := swapOf(v, v.change("a", grant(v.Epoch.LastToken+1, v.Epoch.Now), lock.Event{Kind: lock.Granted, Ref: 5}))
+			s := swapOf(v, v.change("a", grant(1, v.Epoch.Now), lock.Event{Kind: lock.Granted, Ref: 5}))
 			s.Changes[0].After.Queue = []*lock.Waiter{{Place: 1, Lease: lock.Lease{ID: lock.LeaseID{1}}}}
 			s.Latest = s.Latest.Add(time.Minute) // a busy machine may take long
-			s.Draw = 3
 			if c.change != nil {
 				c.change(s)
 			}
@@ -77,7 +76,7 @@ func TestASwapProvesWhatWasRead(t *testing.T) {
 			}
 			was := f.stored(t, "a")
 			w := f.run(t, s)
-			if s.Changes[0].Written || !w.Clock.IsZero() || w.Event != 0 || w.Tokens != nil {
+			if s.Changes[0].Written || !w.Clock.IsZero() || w.Batch != 0 {
 				t.Errorf("it was written: %+v", w)
 			}
 			if is := f.stored(t, "a"); is != was {
@@ -113,11 +112,11 @@ func TestASwapIsWrittenIfNothingHasChanged(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			v := f.look(t, "a")
-			s := swapOf(v, v.change("a", grant(v.Epoch.LastToken+1, v.Epoch.Now), lock.Event{Kind: lock.Granted}))
-			s.Latest, s.Draw = s.Latest.Add(time.Minute), 3
+			s := swapOf(v, v.change("a", grant(1, v.Epoch.Now), lock.Event{Kind: lock.Granted}))
+			s.Latest = s.Latest.Add(time.Minute)
 			f.exec(t, sql)
 			w := f.run(t, s)
-			if c := s.Changes[0]; !c.Written || w.Clock.Before(v.Epoch.Now) || w.Event == 0 || len(w.Tokens) != 3 {
+			if c := s.Changes[0]; !c.Written || w.Clock.Before(v.Epoch.Now) || w.Batch == 0 {
 				t.Fatalf("it was not written: %+v", w)
 			}
 			again := swapOf(v, &Change{Before: s.Changes[0].Left(), After: s.Changes[0].Left().Record})
@@ -140,7 +139,7 @@ func TestVacuumFullIsHarmless(t *testing.T) {
 	f.exec(t, "delete from paddock.records where name < 'n:25'")
 	v := f.look(t, "n:30", "n:40")
 	f.exec(t, "vacuum full paddock.records")
-	s := swapOf(v, v.change("n:30", grant(v.Epoch.LastToken+1, v.Epoch.Now)), v.change("n:40", grant(v.Epoch.LastToken+2, v.Epoch.Now)))
+	s := swapOf(v, v.change("n:30", grant(1, v.Epoch.Now)), v.change("n:40", grant(2, v.Epoch.Now)))
 	s.Latest = s.Latest.Add(time.Minute)
 	f.run(t, s)
 	for _, c := range s.Changes {
@@ -185,7 +184,7 @@ func TestALockThatChangedIsLeftAlone(t *testing.T) {
 	var entries int
 	err := f.outside.QueryRow(t.Context(), `select (select count(*) from paddock.event_refs), count(*), max(cardinality(entries)) from paddock.event_batches`).
 		Scan(&refs, &batches, &entries)
-	if err != nil || refs != 4 || batches != 1 || entries != 2 || w.Event/EventsPerBatch != now.Rows["a"].LastEvent || now.Rows["b"].LastEvent != 0 {
+	if err != nil || refs != 4 || batches != 1 || entries != 2 || w.Batch != now.Rows["a"].LastEvent || now.Rows["b"].LastEvent != 0 {
 		t.Errorf("%d references, %d rows of events, %d entries, %v", refs, batches, entries, err)
 	}
 }
@@ -196,7 +195,7 @@ func TestALeaseThatHasEndedIsNotUsedAgain(t *testing.T) {
 	f := newFixture(t)
 	v := f.look(t, "a", "b")
 	f.exec(t, "insert into paddock.event_refs values (7, 4096)")
-	s := swapOf(v, v.change("a", grant(v.Epoch.LastToken+1, v.Epoch.Now)), v.change("b", grant(v.Epoch.LastToken+2, v.Epoch.Now)))
+	s := swapOf(v, v.change("a", grant(1, v.Epoch.Now)), v.change("b", grant(2, v.Epoch.Now)))
 	s.Latest = s.Latest.Add(time.Minute)
 	s.Changes[0].Unused, s.Changes[1].Unused = []lock.LeaseRef{6, 7}, []lock.LeaseRef{8}
 	if f.run(t, s); s.Changes[0].Written || !s.Changes[1].Written {
@@ -230,9 +229,9 @@ func TestASwapThatWaitsPastTheEndFails(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	v := f.look(t, "a", "b")
-	short := grant(v.Epoch.LastToken+1, v.Epoch.Now)
+	short := grant(1, v.Epoch.Now)
 	a := v.change("a", short, lock.Event{Kind: lock.Granted})
-	b := v.change("b", grant(v.Epoch.LastToken+2, v.Epoch.Now))
+	b := v.change("b", grant(2, v.Epoch.Now))
 	s := swapOf(v, a, b)
 	s.Latest = s.Latest.Add(time.Minute)
 	end := v.Epoch.Now.Add(2 * time.Second)
@@ -254,7 +253,7 @@ func TestASwapThatWaitsForLessGoesOn(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	v := f.look(t, "a")
-	s := swapOf(v, v.change("a", grant(v.Epoch.LastToken+1, v.Epoch.Now)))
+	s := swapOf(v, v.change("a", grant(1, v.Epoch.Now)))
 	s.Latest = s.Latest.Add(time.Minute)
 	if err := f.blocked(t, s, "select from paddock.records where name = 'a' for update")("commit"); err != nil || !s.Changes[0].Written {
 		t.Errorf("written: %t, %v", s.Changes[0].Written, err)
@@ -275,7 +274,7 @@ func TestASwapThatWaitsForAChangeLeavesItAlone(t *testing.T) {
 				}
 				f := fixtureOf(t, url)
 				v := f.look(t, "a")
-				s := swapOf(v, v.change("a", grant(v.Epoch.LastToken+1, v.Epoch.Now), lock.Event{Kind: lock.Granted}))
+				s := swapOf(v, v.change("a", grant(1, v.Epoch.Now), lock.Event{Kind: lock.Granted}))
 				s.Latest = s.Latest.Add(time.Minute)
 				if err := f.blocked(t, s, change)("commit"); err != nil || s.Changes[0].Written {
 					t.Errorf("written: %t, %v", s.Changes[0].Written, err)
@@ -297,8 +296,8 @@ func TestChangesThatBelongTogetherAreAllWrittenOrNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := v.change("a", grant(v.Epoch.LastToken+1, v.Epoch.Now), lock.Event{Kind: lock.Granted})
-	b := v.change("b", grant(v.Epoch.LastToken+2, v.Epoch.Now), lock.Event{Kind: lock.Granted})
+	a := v.change("a", grant(1, v.Epoch.Now), lock.Event{Kind: lock.Granted})
+	b := v.change("b", grant(2, v.Epoch.Now), lock.Event{Kind: lock.Granted})
 	b.After.Leases[0].ExpiresAt = v.Epoch.Now.Add(time.Nanosecond) // it is over when it is written
 	s := swapOf(v, a, b)
 	s.Commit, s.Whole = true, true
@@ -313,5 +312,48 @@ func TestChangesThatBelongTogetherAreAllWrittenOrNone(t *testing.T) {
 		if r.Record.Token != 0 || r.LastEvent != 0 {
 			t.Errorf("%s was written: %+v", name, r)
 		}
+	}
+}
+
+// TestASwapGrantsTheTokensOfItsRow: in records, parts, events and what Left returns, whatever else it writes.
+func TestASwapGrantsTheTokensOfItsRow(t *testing.T) {
+	t.Parallel()
+	shared := func(r *lock.Record) {
+		grant(lock.Provisional(0), r.ChangedAt)(r)
+		r.Leases[0].Slot, r.Leases[0].Mode = 1, lock.Shared
+	}
+	for name, names := range map[string][]string{"one lock": {"a"}, "two locks": {"a", "b"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			v := f.look(t, names...)
+			before := f.run(t, swapOf(v, v.change("a", func(*lock.Record) {}, lock.Event{Kind: lock.Queued})))
+			v = f.look(t, names...)
+			var changes []*Change
+			for i, name := range names {
+				do := grant(lock.Provisional(0), v.Epoch.Now)
+				if i == 0 {
+					do = shared
+				}
+				c := v.change(name, do, lock.Event{Kind: lock.Granted, Token: lock.Provisional(0)})
+				c.FirstToken = 17 * i
+				changes = append(changes, c)
+			}
+			w := f.run(t, swapOf(v, changes...))
+			after := f.look(t, names...)
+			for i, name := range names {
+				r, want := after.Rows[name].Record, lock.Token(w.Batch*TokensPerBatch+int64(17*i))
+				if want != w.Token(17*i) || want <= before.Token(TokensPerBatch-1) {
+					t.Errorf("token %d is that of number %d; want %d, and that it is greater than those before", w.Token(17*i), 17*i, want)
+				}
+				if r.Token != want || r.Leases[0].Token != want {
+					t.Errorf("the record has the token %d and the lease %d, want %d", r.Token, r.Leases[0].Token, want)
+				}
+				var shown int64
+				if err := f.conn.QueryRow(t.Context(), "select token from paddock.history where name = $1 and kind = 'granted'", name).Scan(&shown); err != nil || lock.Token(shown) != want {
+					t.Errorf("the history shows the token %d, %v, want %d", shown, err, want)
+				}
+			}
+		})
 	}
 }

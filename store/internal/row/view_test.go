@@ -49,33 +49,6 @@ func TestALockingLookHoldsItsRows(t *testing.T) {
 	check(nil, []string{"none"})
 }
 
-// TestTheFloorIsWhatWasGrantedOrDrawn: a lock without a token may have been pruned, with any token drawn before.
-func TestTheFloorIsWhatWasGrantedOrDrawn(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	if _, err := Draw(t.Context(), f.conn, f.look(t, "a").Epoch, 10); err != nil {
-		t.Fatal(err)
-	}
-	f.exec(t, "insert into paddock.records (name, token, revision) values ('used', 4, 1)")
-	v, err := Look{Names: []string{"a", "used"}, Tokens: 5}.Run(t.Context(), f.conn)
-	if err != nil || len(v.Tokens) != 5 {
-		t.Fatalf("%d tokens, %v", len(v.Tokens), err)
-	}
-	if v.Rows["used"].Floor != 4 || v.Rows["a"].Floor < 10 || v.Rows["a"].Floor >= v.Tokens[0] {
-		t.Errorf("the floors are %d and %d, the next token is %d", v.Rows["used"].Floor, v.Rows["a"].Floor, v.Tokens[0])
-	}
-}
-
-func TestTokensOfAnotherServerAreNotUsed(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	e := f.look(t, "a").Epoch
-	e.Started = e.Started.Add(-time.Second)
-	if tokens, err := Draw(t.Context(), f.conn, e, 3); err != nil || tokens != nil {
-		t.Errorf("drawn are %v, %v", tokens, err)
-	}
-}
-
 // TestAReplicaIsAliveAsItsRowSays, or the row of its waiter, or for as long as the database was not reachable.
 func TestAReplicaIsAliveAsItsRowSays(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,8 @@
 -- CPU.
 --
 -- now: the guard; without a row of it nothing is written. The mark, an advisory lock, tells readers of events that
--- events of batches above it may be missing; it is set before the batch is drawn. ended: changes that rely on a lease
+-- events of batches above it may be missing; it is set before the batch is drawn. The batch has the tokens from 256
+-- times its id on; those that are granted here come as negative numbers, see stored in events.go. ended: changes that rely on a lease
 -- that has ended, contrary to what was assumed. The name is compared in a way for which no index is used: the record
 -- is at its ctid. alive: the sessions that are relied on, of those that have not ended. Their rows are locked until the
 -- commit, after those of the locks: the end of a session waits for grants in it, and a grant that waits for the end is
@@ -77,7 +78,7 @@ with now as materialized (
     where {{if not .Single}}(done.whole or d.ord = any (done.ords)) and {{end}}p.name = d.name and p.slot = d.slot and p.place = d.place
 ), saved as (
     insert into paddock.parts ({{.Part}})
-    select {{.Part}}
+    select {{.SavedPart}}
     from done, (select {{.Saves}}) s
 {{if not .Single}}    where done.whole or s.ord = any (done.ords)
 {{end}}    on conflict (name, slot, place) do update

@@ -1,0 +1,64 @@
+package lock_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// TestPermitsAreGrantedInPortions: no decision has more than MaxTokens tokens, and each says that the next one is due.
+func TestPermitsAreGrantedInPortions(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	r := lock.Record{Name: "a", Revision: 1, Token: 7, ChangedAt: now.Add(-time.Hour)}
+	const waiters = lock.MaxHolders
+	for i := range waiters {
+		w := &lock.Waiter{
+			Place: int64(i + 1), Attachment: lock.Attachment(i + 1), Replica: 1, WaitUntil: now.Add(time.Hour), Capacity: waiters,
+			Lease: lock.Lease{Name: "a", Mode: lock.Permit, TTL: time.Hour},
+		}
+		w.Lease.ID[0], w.Lease.ID[1] = byte(i), byte(i>>8)
+		r.Queue = append(r.Queue, w)
+	}
+	last, decisions := r.Token, 0
+	for len(r.Queue) > 0 {
+		drawn := 0
+		d := lock.Sweep{Locks: []string{"a"}}.Apply(lock.View{Now: now, Self: 1, Locks: []lock.Record{r}, Tokens: func() lock.Token {
+			drawn++
+			return lock.Provisional(drawn - 1)
+		}})
+		if decisions++; drawn == 0 || drawn > lock.MaxTokens || decisions > waiters {
+			t.Fatalf("decision %d has drawn %d tokens", decisions, drawn)
+		}
+		d.SetTokens(last + 1)
+		if last, r = last+lock.Token(drawn), d.Locks[0]; len(r.Queue) > 0 && (d.Due.IsZero() || d.Due.After(now)) {
+			t.Fatalf("%d waiters are left, and the next decision is due at %v", len(r.Queue), d.Due)
+		}
+	}
+	seen := map[lock.Token]bool{}
+	for _, l := range r.Leases {
+		if seen[l.Token] || l.Token <= 7 || l.Token > 7+waiters {
+			t.Errorf("%d leases, token %d a second time, or too great", len(r.Leases), l.Token)
+		}
+		seen[l.Token] = true
+	}
+}
+
+// TestProvisionalTokensAreReplacedInTexts: a refusal that names a token names the one that was granted.
+func TestProvisionalTokensAreReplacedInTexts(t *testing.T) {
+	t.Parallel()
+	detail := fmt.Sprintf("Token 3 does not hold the lock; token %d of %q holds it now, and %d is another.",
+		lock.Provisional(0), "h", lock.Provisional(255))
+	e := &lock.Error{Code: lock.ErrTokenMismatch, Token: 3, Newest: lock.Provisional(255), Detail: detail}
+	d := lock.Decision{Err: e}
+	d.SetTokens(512)
+	const want = `Token 3 does not hold the lock; token 512 of "h" holds it now, and 767 is another.`
+	if e.Detail != want || e.Token != 3 || e.Newest != 767 {
+		t.Errorf("got %+v, want %s", e, want)
+	}
+	if n := lock.Provisional(0); !n.IsProvisional() || lock.MaxToken.IsProvisional() || lock.MaxToken.Known(1) != lock.MaxToken {
+		t.Error("a known token is provisional, or a provisional one is known")
+	}
+}

@@ -1,5 +1,8 @@
 -- Section database.
 
+alter table paddock.horizon drop column only_row;
+create unique index horizon_is_one_row on paddock.horizon ((true));
+
 -- Section deadlocks.
 
 -- Section constraints.

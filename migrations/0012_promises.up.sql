@@ -37,3 +37,9 @@ where e.ord > 2;
 -- Section deadlocks.
 
 -- Section database.
+
+-- A publication for all tables lets the rows of a table change only if the table has a key.
+drop index paddock.horizon_is_one_row;
+alter table paddock.horizon
+    add column only_row boolean not null default true check (only_row),
+    add primary key (only_row);

@@ -20,10 +20,9 @@
 //
 // # Migrating
 //
-// golang-migrate keeps the version of a database in paddock.schema_migrations. Any number of replicas may call Up at
-// the same time: one migrates, the others wait. A migration that PostgreSQL refuses leaves nothing behind and can be
-// repeated. The schema stays marked dirty only if the connection breaks during a migration; DirtyError then says what
-// to do.
+// The table paddock.schema_migrations has the version of a database. Any number of replicas may call Up at
+// the same time: one migrates, the others wait. A migration and its version commit together. So one that PostgreSQL
+// refuses, or whose connection or process dies, leaves nothing behind, and the next Up or Down continues.
 //
 // A schema never goes back automatically. A binary that finds a newer schema returns a NewerError and changes
 // nothing.

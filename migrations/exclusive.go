@@ -21,7 +21,7 @@ const advisoryKey int64 = 0x706164646f636b
 const undefinedTable = "42P01"
 
 // withLock calls f with the schema's version while no other process migrates the database. It returns an error for a
-// schema that is dirty or too new, and for a pooler in transaction mode, which would keep the lock on one of its own
+// schema that is too new, and for a pooler in transaction mode, which would keep the lock on one of its own
 // connections.
 func withLock(ctx context.Context, databaseURL string, f func(conn *pgx.Conn, version uint) error) (err error) {
 	conn, err := connect(ctx, databaseURL)
@@ -38,12 +38,10 @@ func withLock(ctx context.Context, databaseURL string, f func(conn *pgx.Conn, ve
 	if err := lockMigrations(ctx, conn); err != nil {
 		return err
 	}
-	version, dirty, err := read(ctx, conn)
+	version, err := read(ctx, conn)
 	switch {
 	case err != nil:
 		return err
-	case dirty:
-		return &DirtyError{Version: version}
 	case version > Latest():
 		return &NewerError{Version: version, Latest: Latest()}
 	}
@@ -103,26 +101,28 @@ func lockMigrations(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // read returns the version of the schema.
-func read(ctx context.Context, conn *pgx.Conn) (version uint, dirty bool, err error) {
-	var at int64 // -1 after an interrupted migration down from the first version
-	err = conn.QueryRow(ctx, "select version, dirty from paddock.schema_migrations").Scan(&at, &dirty)
+func read(ctx context.Context, conn *pgx.Conn) (version uint, err error) {
+	err = conn.QueryRow(ctx, "select version from paddock.schema_migrations").Scan(&version)
 	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == undefinedTable ||
 		errors.Is(err, pgx.ErrNoRows) {
-		return 0, false, nil
+		return 0, nil
 	}
 	if err != nil {
-		return 0, false, fmt.Errorf("migrations: reading the schema version: %w", err)
+		return 0, fmt.Errorf("migrations: reading the schema version: %w", err)
 	}
-	return uint(max(at, 0)), dirty, nil
+	return version, nil
 }
 
-// createSchema creates the schema paddock unless it exists. It checks first, because "if not exists" requires the
-// right to create schemas even for an existing one.
+// createSchema creates the schema paddock and the table of its version unless they exist. It checks first, because
+// "if not exists" requires the right to create schemas even for an existing one.
 func createSchema(ctx context.Context, conn *pgx.Conn) error {
 	var missing bool
 	err := conn.QueryRow(ctx, "select pg_catalog.to_regnamespace('paddock') is null").Scan(&missing)
 	if err == nil && missing {
 		_, err = conn.Exec(ctx, "create schema if not exists paddock")
+	}
+	if err == nil {
+		_, err = conn.Exec(ctx, createTable)
 	}
 	if err != nil {
 		return fmt.Errorf("migrations: creating the schema paddock: %w", err)

@@ -10,11 +10,11 @@ import (
 
 // Up migrates the database to Latest, and does nothing if it is there already. Through a pooler in transaction mode
 // it returns a poolmode.Error unless there is nothing to do. Several processes may call it at the same time. If ctx
-// ends, it stops before the next migration, never during one. It returns a *DirtyError or a *NewerError for a schema
-// that it must not change.
+// ends, it stops before the next migration, never during one. If the process or its connection dies, the next call
+// continues. It returns a *NewerError for a schema that it must not change.
 func Up(ctx context.Context, databaseURL string) error {
 	// If Version fails, withLock fails too and returns the error.
-	if version, dirty, err := Version(ctx, databaseURL); err == nil && !dirty && version == Latest() {
+	if version, err := Version(ctx, databaseURL); err == nil && version == Latest() {
 		return nil
 	}
 	return withLock(ctx, databaseURL, func(conn *pgx.Conn, version uint) error {
@@ -24,7 +24,7 @@ func Up(ctx context.Context, databaseURL string) error {
 		if err := createSchema(ctx, conn); err != nil {
 			return err
 		}
-		return migrateTo(ctx, conn.Config(), version, Latest())
+		return migrateTo(ctx, conn, version, Latest())
 	})
 }
 
@@ -35,31 +35,29 @@ func Down(ctx context.Context, databaseURL string, steps int) error {
 		if steps < 1 || uint(steps) > version {
 			return fmt.Errorf("migrations: cannot go down %d steps from version %d", steps, version)
 		}
-		return migrateTo(ctx, conn.Config(), version, version-uint(steps))
+		return migrateTo(ctx, conn, version, version-uint(steps))
 	})
 }
 
-// Version returns the version of the database, 0 if it was never migrated, and whether a migration was interrupted
-// there. It changes nothing.
-func Version(ctx context.Context, databaseURL string) (version uint, dirty bool, err error) {
+// DownTo is Down to a version, 0 for a database without tables. It does nothing if the schema is at that version, and
+// returns an error and changes nothing if it is below.
+func DownTo(ctx context.Context, databaseURL string, to uint) error {
+	return withLock(ctx, databaseURL, func(conn *pgx.Conn, version uint) error {
+		if to > version {
+			return fmt.Errorf("migrations: cannot go down to version %d from version %d", to, version)
+		}
+		return migrateTo(ctx, conn, version, to)
+	})
+}
+
+// Version returns the version of the database, 0 if it was never migrated. It changes nothing.
+func Version(ctx context.Context, databaseURL string) (version uint, err error) {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
-		return 0, false, err
+		return 0, err
 	}
-	version, dirty, err = read(ctx, conn)
-	return version, dirty, errors.Join(err, conn.Close(ctx))
-}
-
-// A DirtyError means that the migration to Version was interrupted, because the connection or the process died.
-type DirtyError struct {
-	Version uint
-}
-
-func (e *DirtyError) Error() string {
-	return fmt.Sprintf(`migrations: the schema is marked dirty, because the migration to version %d was interrupted. `+
-		`Each migration is one transaction, so it was applied in full or not at all: check with \d paddock.* in psql. `+
-		`Then run "update paddock.schema_migrations set version = N, dirty = false", `+
-		`or "delete from paddock.schema_migrations" if there are no tables yet, and migrate again`, e.Version)
+	version, err = read(ctx, conn)
+	return version, errors.Join(err, conn.Close(ctx))
 }
 
 // A NewerError means that a newer release has migrated the schema.

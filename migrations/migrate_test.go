@@ -50,9 +50,9 @@ func exec(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
 
 func assertVersion(t *testing.T, url string, want uint) {
 	t.Helper()
-	got, dirty, err := migrations.Version(t.Context(), url)
-	if err != nil || dirty || got != want {
-		t.Errorf("at version %d, dirty %t, error %v; want version %d", got, dirty, err, want)
+	got, err := migrations.Version(t.Context(), url)
+	if err != nil || got != want {
+		t.Errorf("at version %d, error %v; want version %d", got, err, want)
 	}
 }
 
@@ -134,6 +134,20 @@ func TestDownRefusesMoreStepsThanThereAre(t *testing.T) {
 	assertVersion(t, url, migrations.Latest())
 }
 
+func TestDownToAVersion(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	if err := migrations.DownTo(t.Context(), url, migrations.Latest()+1); err == nil {
+		t.Error("down to a version above the latest succeeded")
+	}
+	for _, to := range []uint{migrations.Latest(), 7, 7, 0} {
+		if err := migrations.DownTo(t.Context(), url, to); err != nil {
+			t.Errorf("down to %d: %v", to, err)
+		}
+		assertVersion(t, url, to)
+	}
+}
+
 func TestRefusedMigrationCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	url := pgtest.EmptyURL(t)
@@ -149,28 +163,6 @@ func TestRefusedMigrationCanBeRepeated(t *testing.T) {
 	exec(t, conn, "drop table paddock.locks")
 	if err := migrations.Up(t.Context(), url); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestDirtySchemaSaysWhatToDo(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	conn := connect(t, url)
-	for _, version := range []int64{int64(migrations.Latest()), -1} {
-		exec(t, conn, "update paddock.schema_migrations set version = $1, dirty = true", version)
-		err := migrations.Up(t.Context(), url)
-		var dirty *migrations.DirtyError
-		if !errors.As(err, &dirty) || dirty.Version != uint(max(version, 0)) ||
-			!strings.Contains(err.Error(), "set version = N, dirty = false") {
-			t.Errorf("the error is %v", err)
-		}
-		if err := migrations.Down(t.Context(), url, 1); !errors.As(err, &dirty) {
-			t.Errorf("the error of down is %v", err)
-		}
-	}
-	exec(t, conn, "update paddock.schema_migrations set version = $1, dirty = false", migrations.Latest())
-	if err := migrations.Up(t.Context(), url); err != nil {
-		t.Errorf("after the repair: %v", err)
 	}
 }
 

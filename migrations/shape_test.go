@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// shapeSQL describes each object of the schema paddock on a line, except the library's table.
+// shapeSQL describes each object of the schema paddock on a line, except that of its version.
 const shapeSQL = `
 with mine as (
     select c.oid, c.relname, c.relkind, c.reloptions

@@ -4,71 +4,65 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 
-	"github.com/golang-migrate/migrate/v4"
-	"github.com/golang-migrate/migrate/v4/database"
-	driver "github.com/golang-migrate/migrate/v4/database/pgx/v5"
-	"github.com/golang-migrate/migrate/v4/source/iofs"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// migrateTo migrates the schema from one version to another, one migration at a time. The library can stop between
-// migrations by itself, but has a data race there.
-func migrateTo(ctx context.Context, config *pgx.ConnConfig, from, to uint) (err error) {
-	m, err := open(config)
-	if err != nil {
-		return fmt.Errorf("migrations: %w", err)
-	}
-	defer func() {
-		sourceErr, databaseErr := m.Close()
-		err = errors.Join(err, sourceErr, databaseErr)
-	}()
+// mark records the version of the schema in the transaction of the migration. The column dirty is for replicas of the
+// previous release, which read it.
+const mark = `
+delete from paddock.schema_migrations;
+insert into paddock.schema_migrations (version, dirty) select %[1]d, false where %[1]d > 0;
+commit`
+
+// createTable creates the table of the version, unless there is one.
+const createTable = `
+create table if not exists paddock.schema_migrations (version bigint not null primary key, dirty boolean not null)`
+
+// migrateTo migrates the schema from one version to another, one migration at a time. If ctx ends it stops between two
+// of them.
+func migrateTo(ctx context.Context, conn *pgx.Conn, from, to uint) error {
 	for at := from; at != to; {
 		if ctx.Err() != nil {
 			return fmt.Errorf("migrations: stopped at version %d: %w", at, context.Cause(ctx))
 		}
-		next, step := at+1, 1
+		next, file := at+1, fmt.Sprintf("%04d_*.up.sql", at+1)
 		if to < at {
-			next, step = at-1, -1
+			next, file = at-1, fmt.Sprintf("%04d_*.down.sql", at)
 		}
-		if err := m.Steps(step); err != nil {
-			return stepError(m, at, next, err)
+		if err := step(context.WithoutCancel(ctx), conn, file, next); err != nil {
+			return fmt.Errorf("migrations: from version %d to %d, %w", at, next, err)
 		}
 		at = next
 	}
 	return nil
 }
 
-// open returns a golang-migrate instance with its own connections, which its Close closes.
-func open(config *pgx.ConnConfig) (*migrate.Migrate, error) {
-	source, err := iofs.New(files, ".")
+// step runs the file that matches the pattern, and records the version, in one transaction: both are done, or neither.
+func step(ctx context.Context, conn *pgx.Conn, pattern string, version uint) error {
+	paths, err := fs.Glob(files, pattern)
+	if err == nil && len(paths) != 1 {
+		err = fmt.Errorf("the files are %q", paths)
+	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	db := stdlib.OpenDB(*config)
-	target, err := driver.WithInstance(db, &driver.Config{SchemaName: "paddock", MigrationsTable: "schema_migrations"})
+	text, err := files.ReadFile(paths[0])
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		return err
 	}
-	return migrate.NewWithInstance("iofs", source, "pgx5", target)
-}
-
-// stepError returns the error of the step from at to next. If PostgreSQL refused the migration and rolled it back,
-// stepError removes the dirty mark of the schema.
-func stepError(m *migrate.Migrate, at, next uint, err error) error {
-	var failed database.Error
-	if !errors.As(err, &failed) {
-		return fmt.Errorf("migrations: from version %d to %d: %w", at, next, err)
+	const before = "begin isolation level read committed;\n"
+	_, err = conn.PgConn().Exec(ctx, before+string(text)+fmt.Sprintf(mark, version)).ReadAll()
+	if err == nil {
+		return nil
 	}
-	err = failed.OrigErr // without the whole text of the file
-	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) {
-		clean := int(at)
-		if at == 0 {
-			clean = database.NilVersion
-		}
-		err = errors.Join(err, m.Force(clean))
+	place := paths[0]
+	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) && refused.Position > 0 {
+		sent := []rune(before + string(text))
+		place += fmt.Sprintf(", line %d", strings.Count(string(sent[:min(int(refused.Position), len(sent))]), "\n"))
 	}
-	return fmt.Errorf("migrations: from version %d to %d, line %d: %w", at, next, failed.Line, err)
+	return fmt.Errorf("%s: %w", place, err)
 }

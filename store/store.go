@@ -237,13 +237,13 @@ func (s *Store) Ready(ctx context.Context) error {
 	if n := s.engine.Late(); n > 0 {
 		return fmt.Errorf("%d commits unanswered for more than %v", n, engine.LateAfter)
 	}
-	version, dirty, err := s.db.SchemaVersion(ctx)
+	version, err := s.db.SchemaVersion(ctx)
 	if err != nil {
 		return fmt.Errorf("the schema's version: %w", err)
 	}
-	if dirty || version < int64(migrations.Latest()) {
-		return fmt.Errorf("the schema is at version %d (dirty: %t), this binary needs %d: run paddock migrate up",
-			version, dirty, migrations.Latest())
+	if version < int64(migrations.Latest()) {
+		return fmt.Errorf("the schema is at version %d, this binary needs %d: run paddock migrate up",
+			version, migrations.Latest())
 	}
 	e, err := epoch.Read(ctx, s.db.Rest)
 	if err == nil && e.Quorum && !e.Replicates {

@@ -135,12 +135,10 @@ func (d database) ready(ctx context.Context, p *program) error {
 // checkSchema returns an error that says what to do unless this binary may start on the schema. It may on a newer one:
 // the migration lets it go on, or the database refuses its statements.
 func checkSchema(ctx context.Context, url string, log *slog.Logger) error {
-	version, dirty, err := migrations.Version(ctx, url)
+	version, err := migrations.Version(ctx, url)
 	switch latest := migrations.Latest(); {
 	case err != nil:
 		return err
-	case dirty:
-		return &migrations.DirtyError{Version: version}
 	case version < latest:
 		return fmt.Errorf("the schema is at version %d and this binary needs version %d; run paddock migrate up, or "+
 			"start with --migrate", version, latest)

@@ -29,8 +29,8 @@ func openGiven(ctx context.Context, p *program, url string) (givenDatabase, erro
 	if err := conn.Close(ctx); err != nil {
 		return givenDatabase{}, err
 	}
-	version, dirty, err := migrations.Version(ctx, url)
-	if err == nil && (dirty || version != 0 && version != migrations.Latest()) {
+	version, err := migrations.Version(ctx, url)
+	if err == nil && version != 0 && version != migrations.Latest() {
 		err = usagef("the schema paddock in the database has version %d, this paddock needs %d, and paddock dev does not "+
 			"migrate a database that may be in use: run paddock migrate up, or name an empty database",
 			version, migrations.Latest())

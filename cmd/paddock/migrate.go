@@ -20,7 +20,7 @@ with Retry-After if the new schema refuses them: docs/operations.md says which.
 
     paddock migrate version --database-url postgres://paddock@db.example/paddock
     paddock migrate up --database-url postgres://paddock@db.example/paddock
-    paddock migrate down --steps 1 --yes --database-url postgres://paddock@db.example/paddock`
+    paddock migrate down --to 11 --yes --database-url postgres://paddock@db.example/paddock`
 }
 
 type migrateUpCommand struct {
@@ -34,19 +34,27 @@ func (c *migrateUpCommand) Run(ctx context.Context, p *program) error {
 type migrateDownCommand struct {
 	database
 
-	Steps int  `required:"" placeholder:"N" help:"How many migrations to undo."`
+	Steps int  `xor:"down" required:"" placeholder:"N" help:"How many migrations to undo."`
+	To    *int `xor:"down" required:"" placeholder:"VERSION" help:"Instead of --steps: the version of the schema to go back to; 0 drops all tables."`
 	Yes   bool `help:"Confirm that tables and their contents are dropped."`
 }
 
 // Run migrates down and prints the versions before and after. Holders of leases in a dropped table are not notified.
 func (c *migrateDownCommand) Run(ctx context.Context, p *program) error {
 	switch {
-	case c.Steps < 1:
+	case c.To != nil && *c.To < 0:
+		return usagef("--to %d: give 0 or more", *c.To)
+	case c.To == nil && c.Steps < 1:
 		return usagef("--steps %d: give 1 or more", c.Steps)
 	case !c.Yes:
 		return usagef("this drops tables with all their leases and events; to confirm, repeat it with --yes")
 	}
-	return p.migrate(ctx, c.database, func() error { return migrations.Down(ctx, c.URL, c.Steps) })
+	return p.migrate(ctx, c.database, func() error {
+		if c.To != nil {
+			return migrations.DownTo(ctx, c.URL, uint(*c.To))
+		}
+		return migrations.Down(ctx, c.URL, c.Steps)
+	})
 }
 
 // migrate changes the schema and prints the versions before and after.
@@ -54,14 +62,14 @@ func (p *program) migrate(ctx context.Context, db database, change func() error)
 	if err := db.await(ctx, p.log); err != nil {
 		return err
 	}
-	before, _, err := migrations.Version(ctx, db.URL)
+	before, err := migrations.Version(ctx, db.URL)
 	if err != nil {
 		return err
 	}
 	if err := change(); err != nil {
 		return err
 	}
-	after, _, err := migrations.Version(ctx, db.URL)
+	after, err := migrations.Version(ctx, db.URL)
 	if err != nil {
 		return err
 	}
@@ -82,7 +90,7 @@ func (c *migrateVersionCommand) Run(ctx context.Context, p *program) error {
 	if err := c.await(ctx, p.log); err != nil {
 		return err
 	}
-	version, _, err := migrations.Version(ctx, c.URL)
+	version, err := migrations.Version(ctx, c.URL)
 	if err != nil {
 		return err
 	}

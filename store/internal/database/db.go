@@ -225,8 +225,8 @@ func (d *DB) Tasks() map[string]time.Time {
 	return tasks
 }
 
-// SchemaVersion returns the version of the schema, and whether a migration was interrupted.
-func (d *DB) SchemaVersion(ctx context.Context) (version int64, dirty bool, err error) {
-	err = d.Rest.QueryRow(ctx, sqlSchemaVersion).Scan(&version, &dirty)
-	return version, dirty, err
+// SchemaVersion returns the version of the schema.
+func (d *DB) SchemaVersion(ctx context.Context) (version int64, err error) {
+	err = d.Rest.QueryRow(ctx, sqlSchemaVersion).Scan(&version)
+	return version, err
 }

@@ -1,1 +1,1 @@
-select version, dirty from paddock.schema_migrations
+select version from paddock.schema_migrations

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -139,10 +140,13 @@ func (a *attempt) inputs() *inputs {
 
 // look reads the locks of the units.
 func (a *attempt) look(ctx context.Context, units []*unit) error {
-	l := row.Look{Lock: a.locks, Pooled: a.db.Pooled, AssumeAlive: a.db.Outage.AssumeAlive()}
+	l := row.Look{Lock: a.locks, Pooled: a.db.Pooled, AssumeAlive: a.db.Outage.AssumeAlive(), Trees: a.known.Trees()}
 	for _, u := range units {
 		l.Names = append(l.Names, u.names...)
 		for _, c := range u.calls {
+			if c.Req.creates(a.locks) {
+				l.Create = append(l.Create, c.Req.names...)
+			}
 			if refs := c.Req.decided.Refs(); len(refs) > 0 {
 				for i, name := range c.Req.names {
 					l.Ended = append(l.Ended, row.Ending{Ref: refs[i], Name: name})
@@ -154,13 +158,15 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 		}
 	}
 	slices.Sort(l.Names)
+	slices.Sort(l.Create)
+	l.Create = slices.Compact(l.Create)
 	a.round.Looked = true
 	sent := time.Now()
 	v, err := l.Run(ctx, a.conn.Conn())
-	if err != nil {
-		return err
+	if err == nil || errors.Is(err, row.ErrChanged) { // perhaps because the trees have changed
+		err = cmp.Or(v.Epoch.Check(a.known), err)
 	}
-	if err := v.Epoch.Check(a.known); err != nil {
+	if err != nil {
 		return err
 	}
 	if err := v.ExpireSessions(ctx, a.conn.Conn()); err != nil {
@@ -171,7 +177,9 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 	defer a.cache.mu.Unlock()
 	a.cache.enter(v.Epoch, a.clock)
 	for _, r := range v.Rows {
-		a.cache.put(r)
+		if r.Exists() {
+			a.cache.put(r)
+		}
 	}
 	a.epoch, a.ended, a.sessions, a.now = v.Epoch, v.Ended, v.Sessions, a.clock.at(time.Now())
 	for _, u := range units {

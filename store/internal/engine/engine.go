@@ -73,6 +73,19 @@ func (r *request) in(t *epoch.Trees) {
 	r.names = r.decided.Names()
 }
 
+// creates reports whether locks of the request that are not in the table are created before it is decided: those of an
+// acquire, unless it is refused whatever the state of its locks. Other commands find nothing where nothing is. If one
+// writes all the same, it misses, and its locks are created when they are locked.
+func (r *request) creates(locked bool) bool {
+	switch r.decided.(type) {
+	case refused:
+		return false
+	case lock.Acquire:
+		return true
+	}
+	return locked
+}
+
 // A refused is a command that is refused in the trees, whatever the state of its locks. It is decided like others, so
 // that the trees are those of the database.
 type refused struct {

@@ -303,7 +303,7 @@ func (r *replica) compareCache() (same int) {
 	defer conn.Release()
 	for _, h := range []half{r.cache().old, r.cache().young} {
 		for name, cached := range h.rows {
-			v, err := row.Look{Names: []string{name}}.Run(r.Context(), conn.Conn())
+			v, err := row.Look{Names: []string{name}, Create: []string{name}}.Run(r.Context(), conn.Conn())
 			if err != nil {
 				r.Fatal(err)
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
@@ -36,6 +37,14 @@ type Trees struct {
 
 // Of reports whether these are the trees of the epoch as it was read.
 func (t *Trees) Of(e Epoch) bool { return t != nil && t.epoch == e.Number && t.changes == e.Trees }
+
+// Version returns the epoch, and how many changes of trees there had been in it; null for nil.
+func (t *Trees) Version() (epoch, changes pgtype.Int8) {
+	if t == nil {
+		return epoch, changes
+	}
+	return pgtype.Int8{Int64: t.epoch, Valid: true}, pgtype.Int8{Int64: t.changes, Valid: true}
+}
 
 // isNewer reports whether t has a change that o lacks.
 func (t *Trees) isNewer(o *Trees) bool {

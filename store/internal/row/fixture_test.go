@@ -93,7 +93,7 @@ const waitsForLock = `select exists (select from pg_stat_activity
 func (f *fixture) look(t tester, names ...string) View {
 	t.Helper()
 	slices.Sort(names)
-	v, err := Look{Names: names}.Run(t.Context(), f.conn)
+	v, err := Look{Names: names, Create: names}.Run(t.Context(), f.conn)
 	if err != nil {
 		t.Fatal(err)
 	}

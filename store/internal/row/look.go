@@ -33,7 +33,10 @@ var ErrChanged = errors.New("a lock changed while it was read")
 // A Look says what to read.
 type Look struct {
 	Names []string // in order, without duplicates
-	Ended []Ending // leases: how they ended is read
+	// Create are those of the names that are created if they are missing, unless the Trees have changed. Nil: whatever they are.
+	Create []string
+	Trees  *epoch.Trees
+	Ended  []Ending // leases: how they ended is read
 	// Sessions are read, too, besides those of the leases and waiters.
 	Sessions []lock.SessionRef
 	// Lock starts a transaction, and locks the rows in the order of the names until it ends.
@@ -59,7 +62,8 @@ type View struct {
 	Sessions Sessions
 }
 
-// Run reads the names, and creates those that are missing. It is one round trip, another one if a lock has parts, and
+// Run reads the names. A lock that is missing, and not created, has a Row with no place in the table, which no Swap can
+// write. It is one round trip, another one if a lock has parts, and
 // another one for sessions. If Lock is set, the caller must end the transaction, also after an error.
 func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
 	v := View{Rows: make(map[string]*Row, len(l.Names)), Ended: make(map[lock.LeaseRef]lock.Event, len(l.Ended))}
@@ -75,20 +79,42 @@ func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
 	if !l.Lock {
 		database.QueueRelax(b) // a record without a lease may be lost
 	}
-	b.Queue(text, l.Names).Query(v.scanRows)
+	number, changes := l.Trees.Version()
+	b.Queue(text, l.Names, l.Create, number, changes).Query(v.scanRows)
 	epoch.Queue(b, &v.Epoch)
 	v.queueEndings(b, l.Ended)
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
 		return v, err
 	}
-	if len(v.Rows) < len(l.Names) {
-		return v, ErrChanged
+	if err := v.addMissing(l); err != nil {
+		return v, err
 	}
 	if err := v.readParts(ctx, conn, l.AssumeAlive); err != nil {
 		return v, err
 	}
 	return v, v.readSessions(ctx, conn, l.Sessions)
 }
+
+// addMissing adds the locks that are missing and not to be created.
+func (v *View) addMissing(l Look) error {
+	if len(v.Rows) == len(l.Names) {
+		return nil
+	}
+	for _, name := range l.Create {
+		if v.Rows[name] == nil {
+			return ErrChanged
+		}
+	}
+	for _, name := range l.Names {
+		if v.Rows[name] == nil {
+			v.Rows[name] = &Row{Record: lock.Record{Name: name}}
+		}
+	}
+	return nil
+}
+
+// Exists reports whether the record is in the table.
+func (r *Row) Exists() bool { return r.TID.Valid }
 
 // readSessions completes the locks that have leases or waiters of sessions. It reads the sessions after the locks, so
 // that no renewal that came before a decision about such a lock is missed.

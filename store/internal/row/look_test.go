@@ -17,7 +17,7 @@ func TestReplicasCountAsAliveAfterAnOutage(t *testing.T) {
 	exec(t, conn, `insert into paddock.parts (name, slot, place, mode, ttl_ms, attachment, replica, acquired_at, expires_at, lease_id, holder)
 		select 'a', 0, 1 + i, 1, 1000, i, i, now(), now(), gen_random_uuid(), 'h' from generate_series(0, 2) i`)
 	for _, assumeAlive := range []time.Duration{0, time.Minute} {
-		v, err := Look{Names: []string{"a"}, AssumeAlive: assumeAlive}.Run(t.Context(), conn)
+		v, err := Look{Names: []string{"a"}, Create: []string{"a"}, AssumeAlive: assumeAlive}.Run(t.Context(), conn)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,14 +24,14 @@ func BenchmarkEntry(b *testing.B) {
 // BenchmarkOneLock reads a lock, and writes it with an event: the allocations are those of this process.
 func BenchmarkOneLock(b *testing.B) {
 	conn := pgtest.Conn(b)
-	v, err := Look{Names: []string{"a"}}.Run(b.Context(), conn)
+	v, err := Look{Names: []string{"a"}, Create: []string{"a"}}.Run(b.Context(), conn)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Run("look", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if v, err = (Look{Names: []string{"a"}}).Run(b.Context(), conn); err != nil {
+			if v, err = (Look{Names: []string{"a"}, Create: []string{"a"}}).Run(b.Context(), conn); err != nil {
 				b.Fatal(err)
 			}
 		}

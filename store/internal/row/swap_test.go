@@ -175,7 +175,7 @@ func TestALockThatChangedIsLeftAlone(t *testing.T) {
 		if want := name != "b"; c.Written != want || len(now.Rows[name].Record.Leases) == 1 != want {
 			t.Errorf("%s was written: %t, and is %+v", name, c.Written, now.Rows[name])
 		}
-		v, err := Look{Names: []string{name}, Ended: []Ending{{lock.LeaseRef(100 + i), name}}}.Run(t.Context(), f.conn)
+		v, err := Look{Names: []string{name}, Create: []string{name}, Ended: []Ending{{lock.LeaseRef(100 + i), name}}}.Run(t.Context(), f.conn)
 		if e, known := v.Ended[lock.LeaseRef(100+i)]; err != nil || known != (name != "b") || known && (e.Kind != lock.Released || e.Name != name) {
 			t.Errorf("its lease ended with %+v, %v", e, err)
 		}
@@ -292,7 +292,7 @@ func TestChangesThatBelongTogetherAreAllWrittenOrNone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.look(t, "a", "b")
-	v, err := Look{Names: []string{"a", "b"}, Lock: true}.Run(t.Context(), f.conn)
+	v, err := Look{Names: []string{"a", "b"}, Create: []string{"a", "b"}, Lock: true}.Run(t.Context(), f.conn)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func TestALockingLookHoldsItsRows(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.look(t, "a", "free")
-	if _, err := (Look{Names: []string{"a", "b"}, Lock: true}).Run(t.Context(), f.conn); err != nil {
+	if _, err := (Look{Names: []string{"a", "b"}, Create: []string{"a", "b"}, Lock: true}).Run(t.Context(), f.conn); err != nil {
 		t.Fatal(err)
 	}
 	check := func(wantLocked, wantMissing []string) {
@@ -70,7 +70,7 @@ func TestAReplicaIsAliveAsItsRowSays(t *testing.T) {
 		0:             {heartbeat, late, early, early},
 		2 * time.Hour: {}, // zero: at least so long, with a row or without
 	} {
-		v, err := Look{Names: []string{"a"}, AssumeAlive: assumeAlive}.Run(t.Context(), f.conn)
+		v, err := Look{Names: []string{"a"}, Create: []string{"a"}, AssumeAlive: assumeAlive}.Run(t.Context(), f.conn)
 		if err != nil || len(v.Rows["a"].Record.Queue) != 4 {
 			t.Fatalf("%+v, %v", v, err)
 		}
@@ -100,7 +100,7 @@ func TestPartsOfAnotherVersionAreNotMixedIn(t *testing.T) {
 			f.run(t, s)
 			read := View{Rows: map[string]*Row{}}
 			b := &pgx.Batch{}
-			b.Queue(sqlLook(), []string{"a"}).Query(read.scanRows)
+			b.Queue(sqlLook(), []string{"a"}, nil, nil, nil).Query(read.scanRows)
 			if err := f.conn.SendBatch(t.Context(), b).Close(); err != nil {
 				t.Fatal(err)
 			}

@@ -1,7 +1,8 @@
--- Reads the locks of the names, in order, and creates those that are missing{{if .Lock}}, and locks their rows: in the
+-- Reads the locks of the names, in order, and creates those of $2 that are missing{{if .Lock}}, and locks their rows: in the
 -- order of names, so that no two transactions wait for each other{{end}}. The lateral sub-select forces one index
 -- look-up a name, whatever the planner assumes about the table. A lock that another session creates at this moment is
--- not returned.
+-- not returned. If the trees are others than those of the epoch $3 after $4 changes, nothing is created: a command may
+-- be refused in the present ones. Null: whatever the trees are.
 with found as (
     select r.*
     from unnest($1::text[]) with ordinality as n (name, ord)
@@ -15,8 +16,9 @@ with found as (
 ), made as (
     insert into paddock.records (name)
     select n.name
-    from unnest($1::text[]) as n (name)
-    where (select count(*) from found) < cardinality($1::text[])
+    from unnest($2::text[]) as n (name)
+    where case when (select count(*) from found) < cardinality($1::text[])
+               then (select coalesce(epoch = $3 and trees = $4, true) from paddock.epochs order by epoch desc limit 1) end
       and not exists (select from paddock.records r where r.name = n.name)
     order by n.name
     on conflict do nothing

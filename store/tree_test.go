@@ -168,3 +168,66 @@ func TestTreesOutliveAFailOver(t *testing.T) {
 		t.Errorf("the tree is lost: %v", err)
 	}
 }
+
+// TestATreeHoldsUpNoDecision for long while another session keeps a row locked, and the caller is told when to try again.
+func TestATreeHoldsUpNoDecision(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	mustRelease(t, s, mustAcquire(t, s, acquire("locked")))
+	exec(t, outside, "begin")
+	exec(t, outside, "select from paddock.records where name = 'locked' for update")
+	refused := make(chan error, 1)
+	go func() {
+		_, err := s.DeclareTree(t.Context(), "root")
+		refused <- err
+	}()
+	var slowest time.Duration
+	for n := 0; ; n++ {
+		began := time.Now()
+		mustRelease(t, s, mustAcquire(t, s, acquire(fmt.Sprint("free-", n))))
+		slowest = max(slowest, time.Since(began))
+		select {
+		case err := <-refused:
+			e := new(lock.Error)
+			if !errors.As(err, &e) || e.Code != lock.ErrUnavailable || e.RetryAfter < time.Second {
+				t.Errorf("the tree was refused with %v", err)
+			}
+			if slowest > time.Second {
+				t.Errorf("a decision took %v beside the change of a tree", slowest)
+			}
+			return
+		default:
+		}
+	}
+}
+
+// TestWhatChangesNoTreeLocksNothing: to declare a tree again, to remove one that is not there, and to be refused.
+func TestWhatChangesNoTreeLocksNothing(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	declared, err := s.DeclareTree(t.Context(), "root")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAcquire(t, s, acquire("root:a"))
+	mustAcquire(t, s, acquire("used:a"))
+	exec(t, outside, "begin")
+	exec(t, outside, "lock table paddock.records, paddock.epochs, paddock.trees in row exclusive mode")
+	if again, err := s.DeclareTree(t.Context(), "root"); err != nil || again != declared {
+		t.Errorf("declared again: %v, %v; want %v", again, err, declared)
+	}
+	if err := s.RemoveTree(t.Context(), "none"); err != nil {
+		t.Errorf("a tree that is not there: %v", err)
+	}
+	if _, err := s.DeclareTree(t.Context(), "root:a"); !errors.Is(err, lock.ErrTreeOverlaps) {
+		t.Errorf("a tree in a tree: %v", err)
+	}
+	if _, err := s.DeclareTree(t.Context(), "used"); !errors.Is(err, lock.ErrTreeBusy) {
+		t.Errorf("a tree in use: %v", err)
+	}
+	if err := s.RemoveTree(t.Context(), "root"); !errors.Is(err, lock.ErrTreeBusy) {
+		t.Errorf("the removal of a tree in use: %v", err)
+	}
+}

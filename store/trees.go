@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
@@ -51,13 +50,7 @@ func (s *Store) changeTrees(
 	for swept := false; ; swept = true {
 		c, err := transact(ctx, s, root, transaction[string, treeChange]{
 			turns: []chan struct{}{s.writers}, read: s.db.Read,
-			attempt: func(ctx context.Context, root string) (treeChange, error) {
-				c, err := change(ctx, root)
-				if database.EffectOf(err) == database.Blocked {
-					err = database.Unavailable(err)
-				}
-				return c, err
-			},
+			attempt: change,
 		})
 		switch {
 		case err != nil || len(c.busy) == 0:

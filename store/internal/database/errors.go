@@ -85,6 +85,16 @@ func Busy(cause error) error {
 		Detail: "Too many calls are pending at this replica. Nothing was changed; retry, or use another replica."}
 }
 
+// tableRetryAfter is the delay that callers are given when a table is locked.
+const tableRetryAfter = 2 * time.Second
+
+// TableLocked returns the answer to a call that needs a moment in which no other transaction uses paddock.records.
+func TableLocked(cause error) error {
+	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: tableRetryAfter, Cause: cause,
+		Detail: "Another transaction uses paddock.records: a VACUUM, an index that is being built, or a session with a " +
+			"row locked. Nothing was changed; retry."}
+}
+
 // ErrNoStandby is returned for a server that waits for no standby, where one is required: a commit would be on it
 // alone.
 var ErrNoStandby = errors.New("synchronous_standby_names is empty: this server waits for no standby")

@@ -27,6 +27,9 @@ type Guard struct {
 	seen Known // but for the trees
 	// trees are the newest that were read; nil: none. Every call reads them, and few change them.
 	trees atomic.Pointer[Trees]
+	// treesTurn is held by the call that changes the trees, which no other one does before nextTrees.
+	treesTurn sync.Mutex
+	nextTrees time.Time
 	// pausedUntil is when grants may begin again, on this process's clock, as of the last Look.
 	pausedUntil time.Time
 	look        database.Trouble // of Watch
@@ -189,8 +192,8 @@ const (
 	// beginTimeout is the timeout of the start of an epoch, which rewrites every lease, and waits while another
 	// process does that.
 	beginTimeout = 5 * time.Minute
-	// rowTimeout is how long it waits for a row that another session has locked.
-	rowTimeout = 10 * time.Second
+	// epochTimeout is how long it waits while another process starts or changes an epoch. Decisions do not wait for it.
+	epochTimeout = 10 * time.Second
 )
 
 var (
@@ -208,8 +211,9 @@ var (
 func alone(ctx context.Context, conn *pgx.Conn, f func(context.Context, *pgx.Conn) error) error {
 	b := &pgx.Batch{}
 	b.Queue(database.Begin)
-	database.QueueSettings(b, rowTimeout)
+	database.QueueSettings(b, epochTimeout)
 	b.Queue(sqlLockEpochs)
+	database.QueueSettings(b, database.RowTimeout) // decisions wait for the rows that it has written
 	err := conn.SendBatch(ctx, b).Close()
 	if err == nil {
 		err = f(ctx, conn)

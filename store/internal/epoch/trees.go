@@ -17,13 +17,20 @@ var (
 	sqlListTrees   = database.Statement(files, "list_trees")
 	sqlLockRecords = database.Statement(files, "lock_records")
 	sqlInUse       = database.Statement(files, "in_use")
-	sqlAddTree     = database.Statement(files, "add_tree")
-	sqlRemoveTree  = database.Statement(files, "remove_tree")
-	sqlCountTrees  = database.Statement(files, "count_trees")
+	sqlChangeTree  = database.Statement(files, "change_tree")
 )
 
-// treesTimeout bounds how long a change of the trees waits for decisions in flight. Later decisions wait for the change.
-const treesTimeout = 2 * time.Second
+const (
+	// firstTreesPatience is how long a change of the trees waits at first for the decisions in flight. Later decisions
+	// wait for the change, so each attempt is given up soon. It waits twice as long as the one before it, but no
+	// longer than maxTreesPatience.
+	firstTreesPatience = 5 * time.Millisecond * database.Slowness
+	maxTreesPatience   = 40 * time.Millisecond * database.Slowness
+	// treesAttempts is how often one call tries.
+	treesAttempts = 6
+	// treesRest is how many times as long as an attempt took none is made after it.
+	treesRest = 10
+)
 
 // Trees are the trees, as they were after some number of changes in an epoch.
 //
@@ -80,9 +87,14 @@ type querier interface {
 
 func treesOf(ctx context.Context, from querier) (*Trees, error) {
 	t := &Trees{}
+	return t, t.scan(from.QueryRow(ctx, sqlTrees))
+}
+
+// scan reads the columns of sql/trees.sql.
+func (t *Trees) scan(row pgx.Row) error {
 	var roots []string
-	if err := from.QueryRow(ctx, sqlTrees).Scan(&t.epoch, &t.changes, &roots); err != nil {
-		return nil, err
+	if err := row.Scan(&t.epoch, &t.changes, &roots); err != nil {
+		return err
 	}
 	if len(roots) > 0 {
 		t.Trees = make(lock.Trees, len(roots))
@@ -90,90 +102,125 @@ func treesOf(ctx context.Context, from querier) (*Trees, error) {
 	for _, root := range roots {
 		t.Trees[root] = struct{}{}
 	}
-	return t, nil
+	return nil
 }
 
 // DeclareTree declares the tree, or finds it declared. busy names locks of the tree that have leases or waiters; then it
-// was not declared. These may be over: a Sweep tells.
+// was not declared. These may be over: a Sweep tells. Only a change of the trees holds up decisions, and for
+// maxTreesPatience at most: what is declared already or refused takes no lock.
 func (g *Guard) DeclareTree(ctx context.Context, root string) (declared lock.Tree, busy []string, err error) {
-	declared.Root = root
-	busy, err = g.changeTrees(ctx, root, func(ctx context.Context, conn *pgx.Conn, t *Trees) (bool, error) {
-		if _, again := t.Trees[root]; again {
-			return false, conn.QueryRow(ctx, sqlListTrees, root).Scan(&declared.Root, &declared.DeclaredAt)
-		}
-		if err := t.CheckDeclare(root); err != nil {
-			return false, err
-		}
-		return true, conn.QueryRow(ctx, sqlAddTree, root).Scan(&declared.DeclaredAt)
-	})
-	declared.DeclaredAt = declared.DeclaredAt.UTC()
-	return declared, busy, err
+	at, busy, err := g.changeTrees(ctx, root, true, func(t *Trees) error { return t.CheckDeclare(root) })
+	return lock.Tree{Root: root, DeclaredAt: at}, busy, err
 }
 
 // RemoveTree removes the tree, or finds that there is none. busy is as in DeclareTree.
 func (g *Guard) RemoveTree(ctx context.Context, root string) (busy []string, err error) {
-	return g.changeTrees(ctx, root, func(ctx context.Context, conn *pgx.Conn, _ *Trees) (bool, error) {
-		tag, err := conn.Exec(ctx, sqlRemoveTree, root)
-		return tag.RowsAffected() > 0, err
-	})
+	_, busy, err = g.changeTrees(ctx, root, false, func(*Trees) error { return nil })
+	return busy, err
 }
 
-// errBusy ends a transaction that has changed a tree in use.
-var errBusy = errors.New("there are leases or waiters in the tree")
-
-// changeTrees runs change in a transaction beside which nothing is decided. change reports whether it has changed the
-// tree, which is undone if some of its locks are busy.
+// changeTrees declares or removes the tree, unless that is done already, check refuses it, or some of its locks are
+// busy. at is when the tree was declared.
 func (g *Guard) changeTrees(
-	ctx context.Context, root string, change func(context.Context, *pgx.Conn, *Trees) (bool, error),
-) (busy []string, err error) {
-	conn, err := g.db.Rest.Acquire(ctx)
+	ctx context.Context, root string, declare bool, check func(*Trees) error,
+) (at time.Time, busy []string, err error) {
+	pooled, err := g.db.Rest.Acquire(ctx)
 	if err != nil {
-		return nil, err
+		return at, nil, err
 	}
-	defer conn.Release()
-	err = alone(ctx, conn.Conn(), func(ctx context.Context, conn *pgx.Conn) error {
-		t, err := g.lockTrees(ctx, conn)
-		if err != nil {
-			return err
+	defer pooled.Release()
+	conn, patience := pooled.Conn(), firstTreesPatience
+	for range treesAttempts {
+		var found readTree
+		if found, err = g.readTree(ctx, conn, root); err != nil {
+			return at, nil, err
 		}
-		changed, err := change(ctx, conn, t)
-		if err != nil || !changed {
-			return err
+		if found.declared == declare {
+			return found.at, nil, nil
 		}
-		rows, err := conn.Query(ctx, sqlInUse, root)
-		if err != nil {
-			return err
+		if err := check(found.trees); err != nil || len(found.busy) > 0 {
+			return at, found.busy, err
 		}
-		if busy, err = pgx.CollectRows(rows, pgx.RowTo[string]); err == nil && len(busy) > 0 {
-			return errBusy
+		var done bool
+		if at, done, err = g.changeTree(ctx, conn, root, declare, found, patience); done {
+			return at, nil, nil
 		}
-		if err == nil {
-			_, err = conn.Exec(ctx, sqlCountTrees)
+		if err != nil && database.EffectOf(err) != database.Blocked {
+			return at, nil, err
+		}
+		patience = min(2*patience, maxTreesPatience)
+	}
+	return at, nil, database.TableLocked(err)
+}
+
+// A readTree is what a change of a tree is decided on.
+type readTree struct {
+	epoch    Epoch
+	trees    *Trees
+	declared bool
+	at       time.Time // when it was declared
+	busy     []string  // its locks that have leases or waiters, which may be over
+}
+
+// readTree reads the tree. It locks nothing.
+func (g *Guard) readTree(ctx context.Context, conn *pgx.Conn, root string) (readTree, error) {
+	k, r := g.Known(), readTree{trees: &Trees{}}
+	b := &pgx.Batch{}
+	Queue(b, &r.epoch)
+	b.Queue(sqlTrees).QueryRow(r.trees.scan)
+	b.Queue(sqlListTrees, root).Query(func(rows pgx.Rows) error {
+		tree, err := scanTrees(rows)
+		if len(tree) > 0 {
+			r.declared, r.at = true, tree[0].DeclaredAt
 		}
 		return err
 	})
-	if errors.Is(err, errBusy) {
-		return busy, nil
+	b.Queue(sqlInUse, root).Query(func(rows pgx.Rows) (err error) {
+		r.busy, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	err := conn.SendBatch(ctx, b).Close()
+	if err == nil {
+		err = r.epoch.Check(k)
+	}
+	if errors.Is(err, ErrTrees) { // what is read here is newer
+		err = nil
 	}
 	g.Recover(err)
-	return nil, err
+	return r, err
 }
 
-// lockTrees excludes decisions until the transaction ends, and reads the trees.
-func (g *Guard) lockTrees(ctx context.Context, conn *pgx.Conn) (*Trees, error) {
-	k := g.Known()
-	var e Epoch
+// changeTree changes the tree, if all is still as it was found. Nothing is decided beside it. It is one round trip, so
+// a replica that stops in the middle leaves no lock. After it no attempt is made for treesRest times as long.
+func (g *Guard) changeTree(
+	ctx context.Context, conn *pgx.Conn, root string, declare bool, found readTree, patience time.Duration,
+) (at time.Time, done bool, err error) {
+	g.treesTurn.Lock()
+	defer g.treesTurn.Unlock()
+	if !g.db.Sleep(time.Until(g.nextTrees)) {
+		return at, false, database.Stopping()
+	}
 	b := &pgx.Batch{}
-	database.QueueSettings(b, treesTimeout)
+	b.Queue(database.Begin)
+	database.QueueSettings(b, patience)
 	b.Queue(sqlLockRecords)
-	Queue(b, &e)
-	if err := conn.SendBatch(ctx, b).Close(); err != nil {
-		return nil, err
+	b.Queue(sqlChangeTree, root, declare, found.trees.epoch, found.trees.changes, found.epoch.Started).
+		Query(func(rows pgx.Rows) error {
+			_, err := pgx.ForEachRow(rows, []any{&at}, func() error { at, done = at.UTC(), true; return nil })
+			return err
+		})
+	b.Queue("commit")
+	began := time.Now()
+	err = database.CommitBatch(context.WithoutCancel(ctx), conn, b)
+	g.nextTrees = time.Now().Add(treesRest * time.Since(began))
+	if err != nil {
+		database.Rollback(conn)
+		if database.EffectOfCommit(err) == database.Unknown {
+			err = database.UnknownOutcome(err)
+		}
+		return time.Time{}, false, err
 	}
-	if err := e.Check(k); err != nil && !errors.Is(err, ErrTrees) {
-		return nil, err
-	}
-	return treesOf(ctx, conn)
+	return at, done, nil
 }
 
 // ListTrees returns the trees, in the order of their roots.
@@ -184,6 +231,10 @@ func ListTrees(ctx context.Context, from interface {
 	if err != nil {
 		return nil, err
 	}
+	return scanTrees(rows)
+}
+
+func scanTrees(rows pgx.Rows) ([]lock.Tree, error) {
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (t lock.Tree, err error) {
 		err = row.Scan(&t.Root, &t.DeclaredAt)
 		t.DeclaredAt = t.DeclaredAt.UTC()

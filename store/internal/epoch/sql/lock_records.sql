@@ -1,2 +1,3 @@
--- Waits for the decisions that are being written, and excludes others. Reads go on.
+-- Waits for the decisions that are being written, and excludes others. Reads go on. Decisions queue behind it while it
+-- waits, so the transaction's lock_timeout must be some milliseconds.
 lock table paddock.records in exclusive mode

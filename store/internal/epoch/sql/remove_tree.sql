@@ -1,1 +1,0 @@
-delete from paddock.trees where root = $1

@@ -195,25 +195,34 @@ class _Transport:
     """HTTP over kept connections. It follows no redirects, since a lease_id must not reach another host, and ignores
     the proxy settings of the environment."""
 
-    def __init__(self, base_url: str, headers: Mapping[str, str], tls: Optional[ssl.SSLContext]) -> None:
+    def __init__(self, base_url: str, headers: Mapping[str, str], tls: Union[ssl.SSLContext, Callable[[], ssl.SSLContext], None],
+                 key: _Key) -> None:
         url = urllib.parse.urlsplit(base_url)
         if url.scheme not in ("http", "https") or not url.hostname or "@" in url.netloc or url.query or url.fragment:
             raise ValueError("the base URL must be http://HOST or https://HOST, optionally with a port and a path, without query, "
                              "fragment or user; pass an API key as key and other credentials as headers")
-        connection: Any = http.client.HTTPConnection
-        if url.scheme == "https":
-            connection = functools.partial(http.client.HTTPSConnection, context=tls or ssl.create_default_context())
-        self._connection = functools.partial(connection, url.hostname, url.port or (443 if url.scheme == "https" else 80))
+        self._secure, self._key = url.scheme == "https", key
+        self._address = (url.hostname, url.port or (443 if self._secure else 80))
+        context = tls or (ssl.create_default_context() if self._secure else None)
+        self._context: Callable[[], Any] = context if callable(context) else lambda: context
         self._prefix = urllib.parse.quote(url.path.rstrip("/"), safe="/%")
         self._headers = {"User-Agent": f"paddock-python/{__version__}", **headers}
         self._idle: List[Tuple[int, float, http.client.HTTPConnection]] = []
 
     def exchange(self, method: str, path: str, body: Optional[bytes], timeout: float) -> Tuple[http.client.HTTPResponse, bytes]:
-        """Sends one request. Raises Unavailable if nothing was sent, otherwise OSError or HTTPException."""
+        """Sends one request; again if its key is refused and there is another one meanwhile. Raises Unavailable if nothing
+        was sent, otherwise OSError or HTTPException."""
+        key = self._key.read()
+        response, content = self._exchange(method, path, body, timeout, key)
+        again = self._key.read(refused=True) if response.status == 401 else key
+        return (response, content) if again == key else self._exchange(method, path, body, timeout, again)
+
+    def _exchange(self, method: str, path: str, body: Optional[bytes], timeout: float, key: str) -> Tuple[http.client.HTTPResponse, bytes]:
         connection = self._ready(timeout)
         try:
             connection.sock.settimeout(timeout)
-            headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
+            headers = {**self._headers, **({"Authorization": f"Bearer {key}"} if key else {}),
+                       **({} if body is None else {"Content-Type": "application/json"})}
             connection.request(method, self._prefix + path, body, headers)
             response = connection.getresponse()
             content = response.read() if (response.length or MAX_RESPONSE) < MAX_RESPONSE else response.read(MAX_RESPONSE)
@@ -234,8 +243,9 @@ class _Transport:
                 if owner == os.getpid() and time.monotonic() - since < IDLE_TIMEOUT and _is_idle(connection.sock):
                     return connection
                 connection.close()
-        connection = self._connection(timeout=timeout)
         try:
+            connection = (http.client.HTTPSConnection(*self._address, timeout=timeout, context=self._context()) if self._secure
+                          else http.client.HTTPConnection(*self._address, timeout=timeout))
             connection.connect()
         except OSError as e:
             raise Unavailable("unavailable", f"The request was not sent: {e}. {_UNCHANGED}") from e
@@ -246,15 +256,32 @@ class _Transport:
             self._idle.pop()[2].close()
 
 
-def _authorization(key: Optional[str], headers: Mapping[str, str]) -> Mapping[str, str]:
-    """Returns the Authorization header for the key, if there is a key. Errors do not repeat the key."""
-    if key is None:
-        return {}
-    if not re.fullmatch("[!-~]+", key):
-        raise ValueError("the key is empty or has an invalid character; pass the API key exactly as you received it")
-    if any(name.lower() == "authorization" for name in headers):
-        raise ValueError("key and the header Authorization are both set; pass only one of them")
-    return {"Authorization": f"Bearer {key}"}
+class _Key:
+    """The API key, or a function that returns it. After an error of the function, the key before is used."""
+
+    def __init__(self, key: Union[str, Callable[[], str], None], headers: Mapping[str, str]) -> None:
+        if key is not None and any(name.lower() == "authorization" for name in headers):
+            raise ValueError("key and the header Authorization are both set; pass only one of them")
+        self._read = key if callable(key) else None
+        self._last = "" if key is None or callable(key) else self._checked(key)
+
+    @staticmethod
+    def _checked(key: str) -> str:
+        """Returns the key. Errors do not repeat it."""
+        if not re.fullmatch("[!-~]+", key):
+            raise ValueError("the key is empty or has an invalid character; pass the API key exactly as you received it")
+        return key
+
+    def read(self, refused: bool = False) -> str:
+        """Returns the key to send, or an empty one. refused says that the service has refused the last one."""
+        if self._read is not None:
+            try:
+                self._last = self._checked(self._read())
+            except Exception as e:
+                if refused or not self._last:
+                    why = "The service refused the key, and the key" if refused else "The request was not sent: the key"
+                    raise Unavailable("unavailable", f"{why} cannot be read: {e}. {_UNCHANGED}") from e
+        return self._last
 
 
 def _is_idle(sock: socket.socket) -> bool:
@@ -385,16 +412,18 @@ class Paddock:
     hold_session.
     timeout limits each step of a call: connecting, sending, and waiting for the response beyond the requested wait.
     key is the API key, which starts with pk_, if the service requires one; it appears in no error. headers are sent
-    with each call. tls is for your own certificates. clock is for tests; it must continue while the machine is
+    with each call. tls is for your own certificates. Where they are replaced while the program runs, pass functions:
+    key is called for each request, and again if the service refuses the key; tls for each new connection. clock is for tests; it must continue while the machine is
     suspended. Raises ValueError for an invalid base_url or key. Sends no request."""
 
-    def __init__(self, base_url: str, *, key: Optional[str] = None, timeout: float = 10.0, headers: Optional[Mapping[str, str]] = None,
-                 tls: Optional[ssl.SSLContext] = None, clock: Optional[Callable[[], float]] = None) -> None:
+    def __init__(self, base_url: str, *, key: Union[str, Callable[[], str], None] = None, timeout: float = 10.0,
+                 headers: Optional[Mapping[str, str]] = None,
+                 tls: Union[ssl.SSLContext, Callable[[], ssl.SSLContext], None] = None, clock: Optional[Callable[[], float]] = None) -> None:
         boot = functools.partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else None
         self.base_url: str = base_url
         self.timeout: float = timeout
         self.clock: Callable[[], float] = clock or boot or SuspendClock()
-        self._transport = _Transport(base_url, {**(headers or {}), **_authorization(key, headers or {})}, tls)
+        self._transport = _Transport(base_url, headers or {}, tls, _Key(key, headers or {}))
 
     def close(self) -> None:
         """Closes the kept connections. The Paddock can still be used."""
@@ -815,6 +844,13 @@ class _Renewed:
     def _new_loss(self, detail: str) -> PaddockError:
         return self._LOST("lease_lost" if self._LOST is LeaseLost else "session_lost", detail)
 
+    def _overdue(self) -> PaddockError:
+        """Returns the loss at the deadline, with the error of the last renewal if that has failed."""
+        why = self._failure
+        loss = self._new_loss(self._OVERDUE if why is None else f"{self._OVERDUE} The last renewal failed: {why}")
+        loss.__cause__ = why
+        return loss
+
     def _end(self, timeout: float) -> None:
         """Ends it here and at the service, see Lease.release."""
         if os.getpid() != self._pid:
@@ -869,7 +905,7 @@ class _Renewed:
         """Marks it lost if its deadline has passed; returns how long to wait until the next check."""
         left = self.remaining()
         if left <= 0:
-            self._lose(self._new_loss(self._OVERDUE))
+            self._lose(self._overdue())
         return min(left, TICK)
 
     def _update(self, grant: Union[Grant, SessionGrant]) -> None:
@@ -1028,7 +1064,7 @@ class Lease(_Renewed):
                 until = min(clock() + (0 if ended else kill_after), self.deadline + self._margin / 2)
                 _terminate(child, clock, until)
         if overdue:
-            self._lose(self._new_loss(self._OVERDUE))
+            self._lose(self._overdue())
             self._raise_loss()
         return child.returncode
 

@@ -87,6 +87,18 @@ class Deadline(unittest.TestCase):
             lease.check()
         self.assertEqual((lease.state, lease.remaining()), ("lost", 0))
 
+    def test_a_loss_tells_the_error_of_the_last_renewal(self):
+        lease = self.lease()
+        errors = ["first", "last"]
+        self.fake.on_renew = lambda: raising(Unavailable("unavailable", errors.pop(0) if len(errors) > 1 else errors[0]))(None)
+        for _ in range(2):
+            self.fake.now = lease._due
+            before = len(self.fake.calls)
+            eventually(lambda: len(self.fake.calls) > before and lease._due > self.fake.now, "it was not renewed")
+        self.fake.now = lease.deadline
+        with self.assertRaisesRegex(LeaseLost, "unavailable: last"):
+            lease.check()
+
     def test_a_lost_lease_stays_lost(self):
         lease = self.lease()
         self.fake.now = lease.deadline

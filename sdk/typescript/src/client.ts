@@ -1,7 +1,8 @@
 import createClient, { type Client } from 'openapi-fetch';
 
-import { checkBaseUrl, checkKey, checkName } from './check.js';
-import { invalid } from './error.js';
+import { checkBaseUrl, checkName } from './check.js';
+import { keySource } from './key.js';
+import { omitUndefined } from './omit.js';
 import { bodyOf, expectNoContent, leaseBody, leaseSetBody, namedBody, sessionBody } from './response.js';
 import type { components, operations, paths } from './schema.js';
 import { transport } from './transport.js';
@@ -15,9 +16,17 @@ export interface PaddockOptions {
   /**
    * The API key, which starts with `pk_`, if the service requires one. It is sent as `Authorization: Bearer` and never
    * appears in an error. Every script in a page can read it there, so use keys in programs, not in pages.
+   *
+   * For a key that is replaced while the program runs, pass a function. It is called for each request, and again if the
+   * service refuses the key: with another key, that request is sent once more. After an error of the function, the key
+   * before is sent.
    */
-  key?: string | undefined;
-  /** Sends the requests. The default is the platform's fetch. */
+  key?: string | (() => string | Promise<string>) | undefined;
+  /**
+   * Sends the requests. The default is the platform's fetch. In Node, pass one with a `dispatcher` to trust other
+   * authorities or to present a client certificate; where these are replaced while the program runs, it chooses the
+   * dispatcher anew for each request.
+   */
   fetch?: typeof fetch | undefined;
   /** Headers to send with every request. */
   headers?: Record<string, string> | undefined;
@@ -122,26 +131,15 @@ type Query<Operation extends 'listLocks' | 'listEvents' | 'listHolds' | 'listSes
  * invalid options.
  */
 export function createPaddock(options: PaddockOptions): Paddock {
-  const headers = { ...options.headers, ...authorization(options) };
+  const key = keySource(options);
   const api = createClient<paths>({
     baseUrl: checkBaseUrl(options.baseUrl),
-    fetch: transport(options.fetch ?? ((request) => fetch(request))),
+    fetch: transport(options.fetch ?? ((request) => fetch(request)), key),
     redirect: 'manual',
     querySerializer: { array: { style: 'form', explode: false } },
-    headers,
+    ...omitUndefined({ headers: options.headers }),
   });
   return { api, ...leaseCalls(api), ...setCalls(api), ...sessionCalls(api), ...treeCalls(api), ...readCalls(api), ...fencingCalls(api) };
-}
-
-/** authorization returns the Authorization header for the key, if there is a key. */
-function authorization({ key, headers = {} }: PaddockOptions): Record<string, string> {
-  if (key === undefined) {
-    return {};
-  }
-  if (Object.keys(headers).some((name) => name.toLowerCase() === 'authorization')) {
-    throw invalid('key', 'conflicts with the header Authorization; pass only one of them');
-  }
-  return { Authorization: `Bearer ${checkKey(key)}` };
 }
 
 const lockParams = (name: string) => ({ path: { name: checkName('name', name) } });

@@ -142,6 +142,7 @@ export class Renewer implements Keeper {
 
   #deadlineError(): PaddockError {
     const { lost, overdue } = this.ref.kind;
-    return new PaddockError(lost, overdue, omitUndefined({ cause: this.#lastError }));
+    const last = this.#failures > 0 ? this.#lastError : undefined;
+    return new PaddockError(lost, last ? `${overdue} The last renewal failed: ${last.message}` : overdue, omitUndefined({ cause: last }));
   }
 }

@@ -1,17 +1,18 @@
 import { PaddockError, type Blocker, type DeadlockStep, type ErrorFields } from './error.js';
 import { lostResponse, mediaType, notPaddock, retryAfterMs } from './failures.js';
+import type { KeySource } from './key.js';
 import { omitUndefined } from './omit.js';
 import type { components } from './schema.js';
 
 /**
- * transport returns a fetch function that resolves only with a successful response of Paddock whose JSON was read
+ * transport returns a fetch function that sends the key and resolves only with a successful response of Paddock whose JSON was read
  * completely. It rejects with a PaddockError otherwise, or with the signal's reason if the signal was aborted.
  */
-export function transport(send: typeof fetch): (request: Request) => Promise<Response> {
+export function transport(send: typeof fetch, key: KeySource): (request: Request) => Promise<Response> {
   return async (request) => {
     const changes = isChange(request);
     try {
-      const response = await send(request);
+      const response = await sendWithKey(send, key, request);
       if (response.status === 304 || (response.ok && mediaType(response) !== 'application/json')) {
         return withoutJson(changes, response);
       }
@@ -25,6 +26,22 @@ export function transport(send: typeof fetch): (request: Request) => Promise<Res
       throw error instanceof PaddockError ? error : lostResponse(changes, error);
     }
   };
+}
+
+/** sendWithKey sends the request; once more if the service refuses the key and there is another one meanwhile. */
+async function sendWithKey(send: typeof fetch, key: KeySource, request: Request): Promise<Response> {
+  const first = await key.read(false);
+  const again = key.changes ? request.clone() : undefined;
+  if (first !== undefined) {
+    request.headers.set('Authorization', `Bearer ${first}`);
+  }
+  const response = await send(request);
+  const second = again && response.status === 401 ? await key.read(true) : first;
+  if (!again || second === first) {
+    return response;
+  }
+  again.headers.set('Authorization', `Bearer ${second}`);
+  return send(again);
 }
 
 /** isChange reports whether the request can change something. If its response is lost, the outcome is unknown. */

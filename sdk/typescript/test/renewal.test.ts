@@ -124,6 +124,7 @@ describe('an outage', { concurrency: true }, () => {
     proxy.mode = 'swallow';
     await lease.done;
     assert.ok(lease.err?.cause instanceof PaddockError, 'the loss has the error of the last renewal as its cause');
+    assert.ok(lease.err.detail.includes(lease.err.cause.detail), lease.err.detail);
     proxy.mode = 'pass';
     await assert.rejects(lease.release(), { code: 'lease_lost' });
     assert.equal((await direct().lock(name)).state, 'free');

@@ -122,7 +122,7 @@ func (c *Client) send(ctx context.Context, r request, body io.Reader) (*http.Res
 	if c.propagate != nil {
 		c.propagate(ctx, req.Header)
 	}
-	c.setHeaders(req.Header)
+	req.Header.Set("User-Agent", userAgent)
 	if body != nil {
 		req.Header.Set("Content-Type", contentJSON)
 	}
@@ -132,7 +132,7 @@ func (c *Client) send(ctx context.Context, r request, body io.Reader) (*http.Res
 	if r.setBody != nil {
 		r.setBody(req)
 	}
-	return c.http.Do(req)
+	return c.exchange(req)
 }
 
 func encode(body any) (io.Reader, error) {

@@ -25,9 +25,19 @@ type Options struct {
 	// sent with each request, only to the host of the BaseURL, and appears in no error. Over
 	// http:// it can be read on the network: use https:// except on the same machine.
 	Key string
+	// KeyFunc returns the API key, instead of Key, for a key that is replaced while the program
+	// runs. It is called for each request, so it must be fast, and again after a request whose
+	// key the service refused: with another key, that request is sent once more. After an error
+	// the key before is sent. It may be called by several goroutines at once.
+	KeyFunc func(context.Context) (string, error)
 	// TLS configures trusted authorities and client certificates for the default Transport;
 	// nil trusts the system's authorities. It cannot be combined with a Transport in HTTP.
 	TLS *tls.Config
+	// TLSFunc returns the configuration, instead of TLS, for authorities and certificates that are
+	// replaced while the program runs. It is called for each request, so it must be fast. While
+	// nothing has changed it must return the same pointer; for another one, new connections are
+	// made. After an error the configuration before is used.
+	TLSFunc func() (*tls.Config, error)
 	// HTTP sends the requests; nil uses a client without a Timeout. If it has no Transport,
 	// a default one keeps up to 256 idle connections to the service. HTTP is copied, and its
 	// CheckRedirect is ignored: redirects are not followed. A Timeout of HTTP or of its
@@ -45,11 +55,11 @@ type Options struct {
 
 // A Client is a lock.Service over HTTP. It is safe for concurrent use.
 type Client struct {
-	baseURL    string // without a slash at the end
-	setHeaders func(http.Header)
-	propagate  func(context.Context, http.Header) // may be nil
-	http       *http.Client
-	shared     *coalescer // nil with NoCoalesce
+	baseURL   string                                // without a slash at the end
+	key       func(context.Context) (string, error) // see keySource
+	propagate func(context.Context, http.Header)    // may be nil
+	http      *http.Client
+	shared    *coalescer // nil with NoCoalesce
 }
 
 var _ lock.Service = (*Client)(nil)
@@ -62,12 +72,16 @@ func New(o Options) (*Client, error) {
 	if err := checkKey(o.Key); err != nil {
 		return nil, fmt.Errorf("client: the API key %w", err)
 	}
-	if o.TLS != nil && o.HTTP != nil && o.HTTP.Transport != nil {
+	switch {
+	case o.Key != "" && o.KeyFunc != nil:
+		return nil, errors.New("client: Key and KeyFunc are both set; set one of them")
+	case o.TLS != nil && o.TLSFunc != nil:
+		return nil, errors.New("client: TLS and TLSFunc are both set; set one of them")
+	case (o.TLS != nil || o.TLSFunc != nil) && o.HTTP != nil && o.HTTP.Transport != nil:
 		return nil, errors.New("client: TLS and HTTP.Transport are both set; configure TLS in the Transport")
 	}
 	c := &Client{
-		baseURL: strings.TrimSuffix(o.BaseURL, "/"), setHeaders: withHeaders(o.Key), propagate: o.Propagate,
-		http: httpClient(o.HTTP, o.TLS),
+		baseURL: strings.TrimSuffix(o.BaseURL, "/"), key: keySource(o), propagate: o.Propagate, http: httpClient(o),
 	}
 	if !o.NoCoalesce {
 		c.shared = newCoalescer(c)
@@ -105,17 +119,6 @@ func checkKey(key string) error {
 	return nil
 }
 
-// withHeaders returns a function that sets the User-Agent and the API key. A Client has the key in there only, so that
-// %+v does not print it.
-func withHeaders(key string) func(http.Header) {
-	return func(h http.Header) {
-		h.Set("User-Agent", userAgent)
-		if key != "" {
-			h.Set("Authorization", "Bearer "+key)
-		}
-	}
-}
-
 // String returns the BaseURL. It leaves out the Key, which is a secret.
 func (o Options) String() string { return o.BaseURL }
 
@@ -127,15 +130,18 @@ func (o Options) GoString() string { return o.String() }
 // a TTL. With HTTP/1.1, the end of a call's context closes its connection.
 const pingTimeout = 2 * time.Second
 
-// httpClient returns a copy of h that does not follow redirects and has a default transport
-// unless h has one.
-func httpClient(h *http.Client, tlsConfig *tls.Config) *http.Client {
+// httpClient returns a copy of o.HTTP that does not follow redirects and has a default transport
+// unless o.HTTP has one.
+func httpClient(o Options) *http.Client {
 	var c http.Client
-	if h != nil {
-		c = *h
+	if o.HTTP != nil {
+		c = *o.HTTP
 	}
-	if c.Transport == nil {
-		c.Transport = transport(tlsConfig)
+	switch {
+	case o.TLSFunc != nil:
+		c.Transport = &tlsTransport{tlsConfig: o.TLSFunc}
+	case c.Transport == nil:
+		c.Transport = transport(o.TLS)
 	}
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &c

@@ -26,6 +26,9 @@
 //
 //	locks, err := client.New(client.Options{BaseURL: "https://locks.example.org", Key: os.Getenv("PADDOCK_KEY")})
 //
+// A key that is replaced while the program runs comes from Options.KeyFunc, which reads it again for each request, and
+// once more when the service refuses it. Options.TLSFunc does the same for authorities and client certificates.
+//
 // # Time
 //
 // The Until of a Grant is computed from the time just before the request was sent, on the monotonic

@@ -38,6 +38,9 @@ func lost(changes bool, trace *connTrace, err error) error {
 	if errors.As(err, &u) {
 		err = u.Err
 	}
+	if unread := (keyError{}); errors.As(err, &unread) {
+		return unsent(unread)
+	}
 	what := answerLost
 	if alert := (*net.OpError)(nil); errors.As(err, &alert) && alert.Op == "remote error" {
 		what = fmt.Sprintf("The service closed the connection: %v. "+

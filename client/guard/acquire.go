@@ -88,7 +88,7 @@ type acquirer struct {
 
 	waits   bool          // the next call waits; otherwise it is a try
 	waitTTL time.Duration // the TTL in calls that wait
-	backoff      retryBackoff
+	backoff retryBackoff
 }
 
 func newAcquirer(locks lock.Service, members []lock.Member, o Options, c clock) (*acquirer, error) {

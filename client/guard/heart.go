@@ -173,7 +173,7 @@ func (l *heart) deadlineError() error {
 	why := "the process was paused or the machine was suspended for too long"
 	switch {
 	case l.lastErr != nil:
-		why = "its renewals failed"
+		why = fmt.Sprintf("its renewals failed, the last one with %q", l.lastErr.Error())
 	case l.opts.MaxHold > 0:
 		why = "it reached its MaxHold"
 	}

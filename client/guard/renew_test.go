@@ -2,8 +2,10 @@ package guard_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -214,5 +216,17 @@ func TestALeaseIsLostAtItsMaxHold(t *testing.T) {
 			s.Errorf("the lease was held for %v", held)
 		}
 		s.wantError(l.Err(), lock.ErrLeaseLost)
+	})
+}
+
+func TestALossTellsTheLastErrorOfTheRenewals(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		l := s.acquire(guard.Options{})
+		s.service.setFault(fault{refuse: true})
+		time.AfterFunc(20*time.Second, func() { s.service.setFault(fault{blackHole: true}) })
+		<-l.Done()
+		if err := l.Err(); !errors.Is(err, lock.ErrLeaseLost) || !strings.Contains(err.Error(), "unknown_outcome: Lost.") {
+			s.Errorf("the loss is %v", err)
+		}
 	})
 }

@@ -11,7 +11,9 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -57,15 +59,17 @@ func (f serviceFlags) client() (*client.Client, error) {
 // clientWithTimeout returns a client whose calls are abandoned after that time. An abandoned call may still take
 // effect; unlike the end of its context it does not give up a place in a queue.
 func (f serviceFlags) clientWithTimeout(timeout time.Duration) (*client.Client, error) {
-	key, err := f.key()
-	if err != nil {
+	options := client.Options{BaseURL: f.URL, HTTP: &http.Client{Timeout: timeout}}
+	var err error
+	if options.Key, err = f.key(); err != nil {
 		return nil, err
 	}
-	tlsConfig, err := f.config()
-	if err != nil {
+	if f.KeyFile != "" { // which may be replaced while the command runs
+		options.Key, options.KeyFunc = "", func(context.Context) (string, error) { return f.key() }
+	}
+	if options.TLSFunc, err = f.configs(); err != nil {
 		return nil, err
 	}
-	options := client.Options{BaseURL: f.URL, Key: key, TLS: tlsConfig, HTTP: &http.Client{Timeout: timeout}}
 	if traced := f.traceContext(); trace.SpanContextFromContext(traced).IsValid() {
 		options.NoCoalesce = true // a request of several calls belongs to no trace
 		options.Propagate = func(_ context.Context, header http.Header) {
@@ -93,7 +97,7 @@ func (f callerFlags) traceContext() context.Context {
 
 // The callerFlags say how to authenticate, and which servers to trust.
 type callerFlags struct {
-	KeyFile string `placeholder:"FILE" variable:"PADDOCK_KEY_FILE" help:"File that contains the API key and nothing else. Without it, the key is the value of PADDOCK_KEY, if the service requires one. No flag takes a key, because other users of the machine can see arguments."`
+	KeyFile string `placeholder:"FILE" variable:"PADDOCK_KEY_FILE" help:"File that contains the API key and nothing else. It is read again when it changes. Without it, the key is the value of PADDOCK_KEY, if the service requires one. No flag takes a key, because other users of the machine can see arguments."`
 	trustFlags
 
 	env lookup
@@ -180,13 +184,57 @@ const maxCertificates = 4 << 20
 
 // The trustFlags say which servers to trust over TLS, and which certificate to present to them.
 type trustFlags struct {
-	CA      string `name:"ca" placeholder:"FILE" variable:"PADDOCK_CA" help:"PEM certificates of the authorities to trust, instead of those of the system."`
-	Cert    string `placeholder:"FILE" variable:"PADDOCK_CERT" help:"PEM certificate, with its chain, to present to a service that requires one."`
+	CA      string `name:"ca" placeholder:"FILE" variable:"PADDOCK_CA" help:"PEM certificates of the authorities to trust, instead of those of the system. Read again when they change."`
+	Cert    string `placeholder:"FILE" variable:"PADDOCK_CERT" help:"PEM certificate, with its chain, to present to a service that requires one. Read again when it changes."`
 	CertKey string `placeholder:"FILE" variable:"PADDOCK_CERT_KEY" help:"PEM private key of --cert."`
 }
 
-// config returns the TLS configuration, nil without flags, or a usage error. The certificate is read again for each
-// connection, since it may be renewed meanwhile.
+// configs returns a function that returns the TLS configuration of the files as they are then, which may be replaced
+// while the command runs. It is nil without flags, or there is a usage error.
+func (f trustFlags) configs() (func() (*tls.Config, error), error) {
+	seen := f.stat()
+	config, err := f.config()
+	if config == nil || err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	return func() (*tls.Config, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		now := f.stat()
+		if slices.EqualFunc(seen, now, isSameFile) {
+			return config, nil
+		}
+		changed, err := f.config()
+		if err != nil {
+			return nil, err
+		}
+		seen, config = now, changed
+		return config, nil
+	}, nil
+}
+
+// stat returns what tells the files of the flags from others: nil for a file that is not there.
+func (f trustFlags) stat() []os.FileInfo {
+	var files []os.FileInfo
+	for _, path := range []string{f.CA, f.Cert, f.CertKey} {
+		info, err := os.Stat(path) // follows links
+		if err != nil {
+			info = nil // config says why
+		}
+		files = append(files, info)
+	}
+	return files
+}
+
+func isSameFile(a, b os.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+// config returns the TLS configuration, nil without flags, or a usage error.
 func (f trustFlags) config() (*tls.Config, error) {
 	if f == (trustFlags{}) {
 		return nil, nil
@@ -207,13 +255,11 @@ func (f trustFlags) config() (*tls.Config, error) {
 	if f.Cert == "" || f.CertKey == "" {
 		return nil, usagef("--cert and --cert-key must be given together")
 	}
-	if _, err := tls.LoadX509KeyPair(f.Cert, f.CertKey); err != nil {
+	pair, err := tls.LoadX509KeyPair(f.Cert, f.CertKey)
+	if err != nil {
 		return nil, usagef("--cert, --cert-key: %w", err)
 	}
-	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(f.Cert, f.CertKey)
-		return &pair, err
-	}
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	return config, nil
 }
 

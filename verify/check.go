@@ -11,8 +11,8 @@ import (
 
 // CheckOptions relax the checks. The zero value requires everything.
 type CheckOptions struct {
-	// AllowOvertaking accepts that a waiter is skipped, as the service does while the client of a waiter
-	// is disconnected: after a client cancels, or a replica dies.
+	// AllowOvertaking accepts that any waiter is skipped, as the service does with those of a replica that
+	// died. A waiter whose client did not get an answer may be skipped in any case.
 	AllowOvertaking bool
 	// AllowWaiters accepts that calls still wait at the end.
 	AllowWaiters bool
@@ -165,7 +165,8 @@ func (x *examination) eventRules(t *lockHistory, c *Check) {
 		return
 	}
 	r := Rules{Capacity: max(t.capacity, 0), AllowOvertaking: x.options.AllowOvertaking,
-		AllowWaiters: x.options.AllowWaiters, AllowClockJumps: t.hasEpoch(), InSet: t.inSet(), InTree: t.inTree}
+		AllowWaiters: x.options.AllowWaiters, AllowClockJumps: t.hasEpoch(), InSet: t.inSet(), InTree: t.inTree,
+		Away: t.away()}
 	if i, err := r.first(t.events); err != nil {
 		c.violated(t, err.Error(), nil, &t.events[min(i, len(t.events)-1)])
 	}
@@ -186,6 +187,18 @@ func (t *lockHistory) inSet() func(lock.Event) bool {
 	holders := map[string]bool{}
 	for _, r := range t.groups {
 		if len(r.set) > 0 {
+			holders[r.holder()] = true
+		}
+	}
+	return func(e lock.Event) bool { return holders[e.Holder] }
+}
+
+// away returns a function that reports whether a waiter may have been disconnected for a while: a call for it got no
+// answer of the service, or lost its place to a later call.
+func (t *lockHistory) away() func(lock.Event) bool {
+	holders := map[string]bool{}
+	for _, r := range t.groups {
+		if slices.ContainsFunc(r.acquires, func(c *Call) bool { return c.Outcome() != Done }) {
 			holders[r.holder()] = true
 		}
 	}

@@ -28,9 +28,12 @@ type Rules struct {
 	// Capacity is the number of permits; zero if unknown. Then permits are only known to have
 	// distinct slots and tokens.
 	Capacity int
-	// AllowOvertaking accepts that waiters are skipped, as disconnected waiters are. The order of
+	// AllowOvertaking accepts that waiters are skipped, as those of a replica that died are. The order of
 	// waiters is then not checked.
 	AllowOvertaking bool
+	// Away reports whether the waiter of a Queued event may have been disconnected for a while: it may be skipped, and
+	// keeps its place. Nil: none was.
+	Away func(lock.Event) bool
 	// AllowWaiters accepts that calls still wait at the end.
 	AllowWaiters bool
 	// InSet reports whether the waiter of a Queued event waits for a set: it may have to wait while this lock is
@@ -202,13 +205,17 @@ func (h *eventChecker) checkTurn(e lock.Event) error {
 			return fmt.Errorf("another waiter had that place: %s", eventText(queued))
 		}
 	}
-	if h.rules.AllowOvertaking || len(h.waiting) == 0 || e.Place != 0 && e.Place < h.waiting[0].Place {
+	if h.rules.AllowOvertaking {
+		return nil
+	}
+	first := slices.IndexFunc(h.waiting, func(w lock.Event) bool { return !h.mayBeAway(w) })
+	if first < 0 || e.Place != 0 && e.Place < h.waiting[first].Place {
 		return nil
 	}
 	if _, again := h.withdrawn[e.Place]; again {
 		return nil
 	}
-	return fmt.Errorf("it overtakes %s", eventText(h.waiting[0]))
+	return fmt.Errorf("it overtakes %s", eventText(h.waiting[first]))
 }
 
 func (h *eventChecker) grant(e lock.Event) error {
@@ -278,7 +285,7 @@ func (h *eventChecker) record(e lock.Event) {
 	h.last = e
 	maps.DeleteFunc(h.graces, func(_ int, g lock.Event) bool { return e.At.Sub(g.At) > lock.MaxGrace })
 	switch {
-	case h.rules.AllowOvertaking || len(h.waiting) == 0 || h.inSet(h.waiting[0]) || !h.fits(h.waiting[0]):
+	case h.rules.AllowOvertaking || len(h.waiting) == 0 || h.mayBeAway(h.waiting[0]) || h.inSet(h.waiting[0]) || !h.fits(h.waiting[0]):
 		h.grantDue = nil
 	case h.grantDue == nil:
 		h.grantDue = &e
@@ -289,6 +296,9 @@ func (h *eventChecker) record(e lock.Event) {
 func (h *eventChecker) inSet(w lock.Event) bool {
 	return h.rules.InTree || h.rules.InSet != nil && h.rules.InSet(w)
 }
+
+// mayBeAway reports whether the waiter may have been disconnected for a while.
+func (h *eventChecker) mayBeAway(w lock.Event) bool { return h.rules.Away != nil && h.rules.Away(w) }
 
 // fits reports whether the waiter is known to be compatible with the held leases.
 func (h *eventChecker) fits(w lock.Event) bool {

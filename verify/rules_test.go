@@ -157,6 +157,14 @@ var validEvents = map[string]struct {
 		granted exclusive 0 c 2 3
 		released exclusive 0 c 2 0
 		dequeued exclusive 0 b 0 2`},
+	"a waiter that was away, if it may have been": {rules: verify.Rules{Away: isAway}, events: `
+		granted exclusive 0 a 1 0
+		queued exclusive 0 away 0 2
+		queued exclusive 0 c 0 3
+		released exclusive 0 a 1 0
+		granted exclusive 0 c 2 3
+		released exclusive 0 c 2 0
+		granted exclusive 0 away 3 2`},
 	"a set that waits for its other lock": {rules: verify.Rules{InSet: isSet}, events: `
 		granted exclusive 0 a 1 0
 		queued exclusive 0 set 0 2
@@ -169,6 +177,9 @@ var validEvents = map[string]struct {
 		granted exclusive 0 a 1 0
 		queued exclusive 0 b 0 2`},
 }
+
+// isAway reports whether a waiter was disconnected for a while: its holder is called so.
+func isAway(e lock.Event) bool { return e.Holder == "away" }
 
 // isSet reports whether a waiter waits for a set: its holder is called so.
 func isSet(e lock.Event) bool { return e.Holder == "set" }
@@ -235,6 +246,9 @@ var invalidEvents = map[string]struct {
 	"a place granted to another holder": {events: held +
 		"queued exclusive 0 b 0 2\nreleased exclusive 0 a 1 0\ngranted exclusive 0 c 2 2",
 		want: "another waiter had that place"},
+	"a waiter that is skipped behind one that was away": {rules: verify.Rules{Away: isAway}, events: held +
+		"queued exclusive 0 away 0 2\nqueued exclusive 0 b 0 3\nqueued exclusive 0 c 0 4\nreleased exclusive 0 a 1 0\n" +
+		"granted exclusive 0 c 2 4", want: "it overtakes revision 3"},
 	"a request that overtakes a set": {rules: verify.Rules{InSet: isSet}, events: held +
 		"queued exclusive 0 set 0 2\nreleased exclusive 0 a 1 0\ngranted exclusive 0 c 2 0",
 		want: "overtakes"},

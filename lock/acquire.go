@@ -32,9 +32,10 @@ type Acquire struct {
 	// Task is the thread of work that makes the call, so that deadlocks are found. Empty: the session, if there is one;
 	// otherwise it is not known. See Thread.
 	Task TaskID
-	// Wait is how long to wait, up to MaxWait. Zero means not to wait.
+	// Wait is how long to wait, up to MaxWait. Zero means not to wait. The place is kept for so long, and for
+	// PlaceRetention at least, if the call ends early because its client or its replica is gone.
 	Wait time.Duration
-	// KeepPlace keeps the place in the queue for PlaceRetention after the wait has ended, so that the next call with
+	// KeepPlace keeps the place in the queue for PlaceRetention after the Wait is over, too, so that the next call with
 	// the LeaseID resumes there. It requires a LeaseID.
 	KeepPlace bool
 
@@ -192,7 +193,7 @@ func (ds deciders) findEarlier(a Acquire) (_ Decision, decided bool) {
 // checkCapacity returns the refusal of permits with another capacity than that in use.
 func (ds deciders) checkCapacity(a Acquire) error {
 	for i, m := range a.members() {
-		c := ds[i].record.capacityInUse()
+		c := ds[i].capacityInUse()
 		if m.Mode != Permit || c == 0 || c == m.Capacity {
 			continue
 		}
@@ -259,13 +260,14 @@ func errInUse() error {
 			"Use a new random UUID for each acquire."}
 }
 
-// capacityInUse returns the capacity of the permits that are held or waited for, zero if there are none.
-func (r Record) capacityInUse() int {
-	if r.Capacity != 0 {
-		return r.Capacity
+// capacityInUse returns the capacity of the permits that are held or waited for, zero if there are none. A detached
+// waiter that returns with another one is granted its permit when the others are released.
+func (d *decider) capacityInUse() int {
+	if d.record.Capacity != 0 {
+		return d.record.Capacity
 	}
-	for _, w := range r.Queue {
-		if w.Lease.Mode == Permit {
+	for _, w := range d.record.Queue {
+		if w.Lease.Mode == Permit && d.attached(w) {
 			return w.Capacity
 		}
 	}

@@ -21,7 +21,7 @@ const (
 
 // Timeouts of waiting.
 const (
-	// PlaceRetention is how long the place of a detached waiter is kept after its wait.
+	// PlaceRetention is how long the place of a detached waiter is kept at least, and after a whole wait with KeepPlace.
 	PlaceRetention = 10 * time.Second
 	// ReplicaTTL is how long a replica counts as alive after its last heartbeat.
 	ReplicaTTL = 2 * time.Second

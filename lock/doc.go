@@ -46,14 +46,14 @@
 //	(no place) ────────────▶ attached ──────────────────▶ lease
 //	    ▲                     │ ▲   ▲                       │
 //	    │  wait ended, or     │ │   └───────────────────────┘
-//	    ├──client gone────────┘ │     grant not claimed
+//	    ├──Release────────────┘ │     grant not claimed
 //	    │                       │ Acquire again, on any replica
-//	    │  retention over       ▼
-//	    └─────────────────── detached ◀── wait ended with KeepPlace, or replica gone
+//	    │  time over, Release   ▼
+//	    └─────────────────── detached ◀── wait ended with KeepPlace, connection cut, or replica gone
 //
-// A detached waiter is skipped, so that no TTL runs for an absent client. A replica that grants to a waiter of
-// another replica cannot know whether that replica is alive: the grant is withdrawn unless it is claimed within
-// [ClaimTimeout].
+// A detached waiter is skipped, so that no TTL runs for an absent client. Its place is kept until the wait that was
+// asked for is over, and for [PlaceRetention] at least. A replica that grants to a waiter of another replica cannot
+// know whether that replica is alive: the grant is withdrawn unless it is claimed within [ClaimTimeout].
 //
 // # Sets
 //

@@ -38,10 +38,10 @@ type action struct {
 // A waitingCall is a call that waits or has waited.
 type waitingCall struct {
 	lock.Acquire
-	place       int64 // zero: granted without waiting
-	replicaLost bool  // its replica died during the wait
-	hungUp      bool  // it disconnected, or its client moved to another replica
-	served      bool
+	place    int64 // zero: granted without waiting
+	detached bool  // its replica died during the wait, or its client was disconnected for a while
+	hungUp   bool  // it disconnected, or its client moved to another replica
+	served   bool
 }
 
 func newFleet(t tester, seed uint64, arrives float64) *fleet {
@@ -166,12 +166,23 @@ func (f *fleet) serve(v *waitingCall) {
 	})
 }
 
-// hangUp disconnects the client of v.
+// hangUp disconnects the client of v, which may return and must find its place then.
 func (f *fleet) hangUp(v *waitingCall) {
-	if !v.served && f.isAlive(v.Replica) {
-		v.hungUp = true
-		f.decide(v.Replica, disconnect(v.Acquire))
+	if v.served || !f.isAlive(v.Replica) {
+		return
 	}
+	v.hungUp = true
+	f.decide(v.Replica, disconnect(v.Acquire))
+	if f.rnd.IntN(2) == 0 {
+		return
+	}
+	v.detached = true
+	f.after(f.between(0, lock.PlaceRetention-1), func() {
+		again := f.arrive(v.Acquire)
+		if again.detached = true; again.place != 0 && again.place != v.place {
+			f.t.Fatalf("%+v returned, and has place %d", v, again.place)
+		}
+	})
 }
 
 // kill silences the replica, perhaps for a while only. Some of its waiting clients retry at another replica.
@@ -185,11 +196,11 @@ func (f *fleet) kill(r lock.Replica) {
 		if v.Replica != r || v.served || v.hungUp {
 			continue
 		}
-		v.replicaLost = true
+		v.detached = true
 		moves := f.rnd.IntN(2) == 0
 		v.hungUp = moves || !back
 		if moves {
-			f.after(f.between(100*time.Millisecond, 4*time.Second), func() { f.arrive(v.Acquire).replicaLost = true })
+			f.after(f.between(100*time.Millisecond, 4*time.Second), func() { f.arrive(v.Acquire).detached = true })
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestQueueInfo(t *testing.T) {
 	w := newModel(t)
 	w.must(acquire(1, shared))
 	w.must(acquire(2, shared))
-	kept := w.enqueue(3, keep)
+	kept := w.enqueue(3, keep, func(a *lock.Acquire) { a.Wait = time.Second })
 	w.enqueue(4)
 	w.enqueue(5, shared)
 	w.advance(time.Second)

@@ -71,12 +71,12 @@ func TestWaitEndsAfterAGrant(t *testing.T) {
 	})
 }
 
-func TestDisconnect(t *testing.T) {
+func TestDisconnectWithAGeneratedLeaseID(t *testing.T) {
 	t.Parallel()
 	t.Run("removes the waiter", func(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 3)
-		if d := w.must(disconnect(calls[2])); kinds(d) != "dequeued " || d.Events[0].Reason != "client disconnected" {
+		if d := w.must(disconnectNameless(calls[2])); kinds(d) != "dequeued " || d.Events[0].Reason != "client disconnected" {
 			t.Errorf("decided %+v", d)
 		}
 		w.expect("1 | 3")
@@ -85,7 +85,7 @@ func TestDisconnect(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 3)
 		w.must(release(1))
-		d := w.must(disconnect(calls[2]))
+		d := w.must(disconnectNameless(calls[2]))
 		w.expect("3 |")
 		if e := d.Events[0]; kinds(d) != "withdrawn granted " || e.Token != 2 || e.Reason != "client disconnected" ||
 			e.Ref != 0 {
@@ -99,7 +99,7 @@ func TestDisconnect(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 2)
 		w.must(release(1))
-		w.must(disconnect(calls[2]))
+		w.must(disconnectNameless(calls[2]))
 		w.expect("|")
 		if w.record.LastEnd != lock.Withdrawn || w.record.Lock(w.now).State != lock.Free {
 			t.Errorf("the lock is %+v", w.record)
@@ -113,7 +113,7 @@ func TestDisconnectAtTheGrant(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 2)
 		w.advance(10 * time.Second)
-		if d := w.must(disconnect(calls[2])); kinds(d) != "expired granted withdrawn " || len(d.Promoted) != 0 {
+		if d := w.must(disconnectNameless(calls[2])); kinds(d) != "expired granted withdrawn " || len(d.Promoted) != 0 {
 			t.Errorf("decided %+v", d)
 		}
 		w.expect("|")
@@ -122,7 +122,7 @@ func TestDisconnectAtTheGrant(t *testing.T) {
 		t.Parallel()
 		w, calls := heldWithQueue(t, 3)
 		w.must(release(1))
-		w.must(disconnect(calls[2]))
+		w.must(disconnectNameless(calls[2]))
 		w.enqueue(2)
 		w.must(release(3))
 		w.expect("2 |")
@@ -135,7 +135,7 @@ func TestDisconnectAtTheGrant(t *testing.T) {
 		w := newModel(t)
 		call := w.call(acquire(1))
 		w.must(call)
-		w.must(disconnect(call))
+		w.must(disconnectNameless(call))
 		w.expect("|")
 	})
 	t.Run("does not withdraw a lease that its holder has renewed", func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestDisconnectAtTheGrant(t *testing.T) {
 		w, calls := heldWithQueue(t, 2)
 		w.must(release(1))
 		w.must(renew(2)) // so a client knows of it
-		w.do(disconnect(calls[2]))
+		w.do(disconnectNameless(calls[2]))
 		w.expect("2 |")
 		w.must(renew(2))
 	})

@@ -280,9 +280,17 @@ func endWait(a lock.Acquire) lock.Leave {
 	return lock.Leave{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment, KeepPlace: a.KeepPlace}
 }
 
-// disconnect returns the Leave of the call when its client is gone.
+// disconnect returns the Leave of the call when its connection is closed.
 func disconnect(a lock.Acquire) lock.Leave {
-	return lock.Leave{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment, Disconnected: true}
+	return lock.Leave{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment, KeepPlace: true, Disconnected: true}
+}
+
+// disconnectNameless returns the Leave of the call when its connection is closed and its lease_id was generated, so that
+// no client can return with it.
+func disconnectNameless(a lock.Acquire) lock.Leave {
+	l := disconnect(a)
+	l.KeepPlace = false
+	return l
 }
 
 var sweep = lock.Sweep{Locks: []string{name}}

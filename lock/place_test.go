@@ -72,7 +72,7 @@ func TestLeaseIDWithAPlaceOrALease(t *testing.T) {
 		w.do(disconnect(calls[2]))
 		w.expect("2 |")
 		w.must(disconnect(again))
-		w.expect("|")
+		w.expect("| (2)")
 	})
 	t.Run("a delivered lease is found by any call, and no earlier call can withdraw it", func(t *testing.T) {
 		t.Parallel()
@@ -94,7 +94,7 @@ func keptPlace(t *testing.T) *model {
 	t.Helper()
 	w := newModel(t)
 	w.must(acquire(1))
-	call := w.enqueue(2, keep)
+	call := w.enqueue(2, keep, func(a *lock.Acquire) { a.Wait = time.Second })
 	w.enqueue(3)
 	w.advance(time.Second)
 	if e := w.refused(endWait(call), lock.ErrHeld); e.KeptFor != lock.PlaceRetention || e.Ahead != 1 {
@@ -186,9 +186,7 @@ func TestPlaceRetention(t *testing.T) {
 		w.must(acquire(1, shared))
 		call := w.enqueue(2)
 		w.enqueue(3, shared)
-		leave := disconnect(call)
-		leave.KeepPlace = true
-		if d := w.must(leave); kinds(d) != "granted " {
+		if d := w.must(disconnect(call)); kinds(d) != "granted " {
 			t.Errorf("decided %v", kinds(d))
 		}
 		w.expect("1 3 | (2)")

@@ -1,6 +1,9 @@
 package lock
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // ReasonUnclaimed is the Reason of a Withdrawn event when the grant was not claimed within ClaimTimeout: time alone
 // ended the lease.
@@ -190,8 +193,8 @@ func (d *decider) attached(w *Waiter) bool {
 	return w.attachedAt(d.now, d.view.Now, d.view.Self) && !d.hasLostSession(&w.Lease)
 }
 
-// hasLapsed reports whether no call waits at the place and its retention is over. Every decision asks it of every
-// waiter, so the cheap comparison that is false for almost all of them comes first.
+// hasLapsed reports whether no call waits at the place, and the place is kept no longer. Every decision asks it of
+// every waiter, so the cheap comparison that is false for almost all of them comes first.
 func (d *decider) hasLapsed(w *Waiter) bool { return !d.now.Before(w.KeptUntil) && !d.attached(w) }
 
 // attachedWaiters returns how many attached waiters have no grant yet.
@@ -213,8 +216,8 @@ func (d *decider) hasWaiterAheadOf(m Mode) bool {
 }
 
 // isQueueFull returns how many places count toward the limit, and reports whether it is reached. A place counts while
-// its call waits, and for PlaceRetention after that. The place of a waiter whose replica died is kept longer, but does
-// not count, so that it does not keep new waiters out.
+// its call waits, and for PlaceRetention after that. The place of a disconnected waiter may be kept longer, but does not
+// count then, so that it does not keep new waiters out.
 func (d *decider) isQueueFull(limit int) (n int, full bool) {
 	if len(d.record.Queue) < limit {
 		return len(d.record.Queue), false
@@ -258,10 +261,13 @@ func (d *decider) dequeue(w Waiter, reason string) {
 	d.emitDequeued(w, reason)
 }
 
-// detach leaves w in the queue without a call. The caller then promotes the waiters that it blocked.
-func (d *decider) detach(w Waiter) {
-	d.replaceWaiter(w.detach(d.now))
+// detach leaves w in the queue without a call, and returns how long its place is kept. The caller then promotes the
+// waiters that it blocked.
+func (d *decider) detach(w Waiter) time.Duration {
+	w = w.detach(d.now)
+	d.replaceWaiter(w)
 	d.freed = true
+	return w.KeptUntil.Sub(d.now)
 }
 
 func (d *decider) emitDequeued(w Waiter, reason string) {

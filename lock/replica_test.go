@@ -63,19 +63,19 @@ func TestRemoteGrant(t *testing.T) {
 		w.do(disconnect(call))
 		w.on(1).expect("2 | 3")
 		w.must(disconnect(again))
-		w.expect("3 |")
+		w.expect("3 | (2)")
 	})
 }
 
 func TestRemoteGrantEnds(t *testing.T) {
 	t.Parallel()
-	t.Run("is withdrawn with its place when the client disconnects", func(t *testing.T) {
+	t.Run("is withdrawn when the client disconnects, and its place is kept", func(t *testing.T) {
 		t.Parallel()
 		w, call := unclaimedGrant(t)
 		if d := w.on(2).must(disconnect(call)); kinds(d) != "withdrawn granted " {
 			t.Errorf("decided %v", kinds(d))
 		}
-		w.expect("3? | 3")
+		w.expect("3? | (2) 3")
 	})
 	t.Run("is claimed by a renewal", func(t *testing.T) {
 		t.Parallel()

@@ -9,11 +9,11 @@ import "context"
 // ErrUnknownOutcome otherwise; repeat the call to find out.
 type Service interface {
 	// Acquire acquires the lock, or refuses with ErrHeld when its Wait has ended. The call may take longer than Wait
-	// if the service cannot decide at that time, so give the context a deadline, too. If the context is cancelled
-	// during the wait, the waiter leaves the queue; if its deadline passes, the place may be kept for a repeated call.
-	// In both cases the service withdraws a grant that it made before it noticed. The error is ErrTooManyWaiters if a
-	// limit on waiters is reached, and ErrUnavailable if the service is stopping: then the place is kept, and a
-	// repeated call finds it.
+	// if the service cannot decide at that time, so give the context a deadline, too. If the context ends during the
+	// wait, the service withdraws a grant that it made before it noticed, and keeps the place until the wait would have
+	// ended, and for PlaceRetention at least: a repeated call finds it, and a Release gives it up. The error is
+	// ErrTooManyWaiters if a limit on waiters is reached, and ErrUnavailable if the service is stopping: then the place is
+	// kept likewise.
 	Acquire(context.Context, Acquire) (Grant, error)
 	// Renew extends a lease, or refuses with ErrLeaseLost.
 	Renew(context.Context, Renew) (Grant, error)

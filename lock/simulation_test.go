@@ -58,11 +58,11 @@ func (f *fleet) begin(deaths bool) {
 }
 
 // end checks that every waiter that stayed was granted the lock, in the order of the places. The order does not apply
-// to waiters whose replica died.
+// to waiters that were detached.
 func (f *fleet) end() {
 	ordered := map[int64]bool{}
 	for _, v := range f.arrivals {
-		ordered[v.place] = !v.replicaLost
+		ordered[v.place] = !v.detached
 		if !v.served && !v.hungUp {
 			f.t.Fatalf("never granted the lock: %+v", v)
 		}

@@ -114,22 +114,20 @@ const momentary Attachment = -1
 
 // endWait ends the wait of a call, whose places are those of the waiters, and returns its refusal.
 func (ds deciders) endWait(waiters []Waiter, keep bool) error {
-	members := make([]Member, len(ds))
+	members, kept := make([]Member, len(ds)), time.Duration(0)
 	for i, d := range ds {
 		w := waiters[i]
 		members[i] = Member{Name: d.record.Name, Mode: w.Lease.Mode, Capacity: w.Capacity}
 		if keep {
-			d.detach(w)
+			kept = d.detach(w)
 		} else {
 			d.dequeue(w, reasonWaitEnded)
 		}
 	}
 	ds.promote()
 	e := ds.errHeld(members, waiters[0].Lease.ID)
-	if keep {
-		e.KeptFor = PlaceRetention
-		e.Detail += fmt.Sprintf(" Your place is kept for %d ms; retry with the same lease_id.",
-			PlaceRetention.Milliseconds())
+	if e.KeptFor = kept; keep {
+		e.Detail += fmt.Sprintf(" Your place is kept for %d ms; retry with the same lease_id.", kept.Milliseconds())
 	}
 	return e
 }
@@ -216,18 +214,21 @@ func (ds deciders) errReplaced(id LeaseID) error {
 	return e
 }
 
-// A Leave ends the wait of a call: its time is over, or its client is gone.
+// A Leave ends the wait of a call: its time is over, its client is disconnected, or its replica stops.
 type Leave struct {
 	Name       string
 	Set        []string // in order, instead of Name
 	LeaseID    LeaseID
 	Attachment Attachment
-	KeepPlace  bool // keep the place for PlaceRetention
+	// KeepPlace keeps the place until the wait of the call would have ended, and for PlaceRetention at least. Set it for
+	// a Disconnected call, unless its LeaseID was generated, so that no client can return with it.
+	KeepPlace bool
 	// Disconnected reports whether the client is gone. It decides what happens if the call was granted the lock before
 	// the Leave: if set, the grant is withdrawn, and with KeepPlace the waiter returns to its place. If not set, the
 	// Leave returns the grant.
 	Disconnected bool
-	SessionID    SessionID // as in the Acquire
+	WaitLeft     time.Duration // how much was left of the wait, for a place whose waiter was granted the lock before
+	SessionID    SessionID     // as in the Acquire
 }
 
 // Names returns the lock's name, or the set.
@@ -245,7 +246,7 @@ func (l Leave) Apply(v View) Decision {
 			return ds.finishWithLeases(ds.claim(leases, l.Attachment), false)
 		}
 		for i, d := range ds {
-			d.withdrawDisconnected(leases[i], l.KeepPlace)
+			d.withdrawDisconnected(leases[i], l)
 		}
 		ds.promote()
 		return ds.finish(nil)
@@ -271,10 +272,10 @@ func (l Leave) Apply(v View) Decision {
 	return ds.finish(ds.endWait(waiters, l.KeepPlace))
 }
 
-// withdrawDisconnected withdraws a grant whose client is gone. keep returns the waiter to its place. The caller then
-// promotes.
-func (d *decider) withdrawDisconnected(l Lease, keep bool) {
-	w := Waiter{Place: l.Place, Lease: l.asRequested(), JoinedAt: l.AcquiredAt}
+// withdrawDisconnected withdraws a grant whose client is gone. by.KeepPlace returns the waiter to its place. The caller
+// then promotes.
+func (d *decider) withdrawDisconnected(l Lease, by Leave) {
+	w := Waiter{Place: l.Place, Lease: l.asRequested(), JoinedAt: l.AcquiredAt, WaitUntil: d.now.Add(by.WaitLeft)}
 	if l.Mode == Permit {
 		w.Capacity = d.record.Capacity
 	}
@@ -282,7 +283,7 @@ func (d *decider) withdrawDisconnected(l Lease, keep bool) {
 		w = queued
 		d.removeWaiter(l.ID)
 	}
-	if l.Place == 0 || !keep {
+	if l.Place == 0 || !by.KeepPlace {
 		d.withdraw(l, reasonDisconnected, 0)
 	} else {
 		d.withdraw(l, reasonCallLost, l.Place)

@@ -40,7 +40,7 @@ func (w *Waiter) attachedAt(now, clock time.Time, self Replica) bool {
 	return (w.Replica == self || clock.Before(w.AliveUntil)) && w.Attachment != 0 && now.Before(w.WaitUntil)
 }
 
-// hasLapsed reports whether no call waits at the place and its retention is over.
+// hasLapsed reports whether no call waits at the place, and the place is kept no longer.
 func (w Waiter) hasLapsed(now time.Time, self Replica) bool {
 	return !w.Attached(now, self) && !now.Before(w.KeptUntil)
 }
@@ -53,10 +53,13 @@ func (w Waiter) attach(a Acquire, now time.Time) Waiter {
 	return w
 }
 
-// detach returns w without a call. Its place is kept for PlaceRetention.
+// detach returns w without a call. Its place is kept until the wait that the call asked for is over, and for
+// PlaceRetention at least.
 func (w Waiter) detach(now time.Time) Waiter {
+	if w.KeptUntil = now.Add(PlaceRetention); w.WaitUntil.After(w.KeptUntil) {
+		w.KeptUntil = w.WaitUntil
+	}
 	w.Attachment, w.Replica, w.WaitUntil, w.AliveUntil = 0, 0, now, now
-	w.KeptUntil = now.Add(PlaceRetention)
 	w.GrantedUnclaimed = false
 	return w
 }

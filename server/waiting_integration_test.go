@@ -88,13 +88,12 @@ func TestPlaceIsKept(t *testing.T) {
 	s.post(acquirePath, as(yours, `, "holder": "you"`)).want(t, http.StatusCreated, nil)
 }
 
-func TestDisconnectedClientLeavesTheQueue(t *testing.T) {
-	t.Parallel()
-	s, _ := serveStore(t)
-	s.post(acquirePath, `{"holder": "me"}`).want(t, http.StatusCreated, nil)
+// cutWait waits for jobs:nightly, which waits others wait for as well, and closes the connection.
+func (s harness) cutWait(t *testing.T, body string, others float64) {
+	t.Helper()
 	ctx, hangUp := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
-	r := s.request(http.MethodPost, acquirePath, `{"holder": "you", "wait_ms": 50000}`)
+	r := s.request(http.MethodPost, acquirePath, body)
 	go func() {
 		answer, err := s.client.Do(r.WithContext(ctx))
 		if err == nil {
@@ -102,11 +101,71 @@ func TestDisconnectedClientLeavesTheQueue(t *testing.T) {
 		}
 		gone <- err
 	}()
-	s.until("/v1/locks/jobs:nightly", "waiters", 1.0)
+	s.until("/v1/locks/jobs:nightly", "waiters", others+1)
 	hangUp()
 	if err := <-gone; !strings.Contains(err.Error(), "context canceled") {
 		t.Error(err)
 	}
+}
+
+// first waits until the first waiter of jobs:nightly has the holder, and a call or none, and returns it.
+func (s harness) first(t *testing.T, holder string, attached bool) map[string]any {
+	t.Helper()
+	for {
+		got := s.get("/v1/locks/jobs:nightly/queue")
+		list := got.body["waiters"].([]any)
+		if len(list) > 0 {
+			if w := list[0].(map[string]any); w["holder"] == holder && w["attached"] == attached {
+				return w
+			}
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatalf("the queue is %s", got.text)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// TestPlaceOutlivesTheConnection: with or without keep_place, the next call with the lease_id finds its place, and a
+// release gives it up.
+func TestPlaceOutlivesTheConnection(t *testing.T) {
+	t.Parallel()
+	for _, keep := range []string{"", `, "keep_place": true`} {
+		t.Run("with"+keep, func(t *testing.T) {
+			t.Parallel()
+			s, _ := serveStore(t)
+			mine, yours, others, gone := uuid.NewString(), uuid.NewString(), uuid.NewString(), uuid.NewString()
+			s.post(acquirePath, as(mine, `, "holder": "me"`)).want(t, http.StatusCreated, nil)
+			you := as(yours, `, "holder": "you", "wait_ms": 30000`+keep)
+			s.cutWait(t, you, 0)
+			if w := s.first(t, "you", false); w["place_kept_ms"].(float64) <= 10_000 || w["blocked_by"] != "disconnected" {
+				t.Errorf("the disconnected waiter is %v", w)
+			}
+			third := s.inBackground(s.request(http.MethodPost, acquirePath, as(others, `, "holder": "third", "wait_ms": 30000`)))
+			s.until("/v1/locks/jobs:nightly", "waiters", 2.0)
+			again := s.inBackground(s.request(http.MethodPost, acquirePath, you))
+			if w := s.first(t, "you", true); w["place"] != 2.0 {
+				t.Errorf("the waiter has returned as %v", w)
+			}
+			s.post("/v1/locks/jobs:nightly/release", as(mine, ``)).want(t, http.StatusNoContent, nil)
+			got := <-again
+			got.want(t, http.StatusCreated, map[string]any{"lease_id": yours})
+			s.cutWait(t, as(gone, `, "holder": "gone", "wait_ms": 30000`), 1)
+			s.post("/v1/locks/jobs:nightly/release", as(gone, ``)).want(t, http.StatusNoContent, nil)
+			s.until("/v1/locks/jobs:nightly", "waiters", 1.0)
+			s.post("/v1/locks/jobs:nightly/release", as(yours, ``)).want(t, http.StatusNoContent, nil)
+			got = <-third
+			got.want(t, http.StatusCreated, map[string]any{"lease_id": others})
+		})
+	}
+}
+
+func TestDisconnectedClientWithoutALeaseIDLeavesTheQueue(t *testing.T) {
+	t.Parallel()
+	s, _ := serveStore(t)
+	s.post(acquirePath, `{"holder": "me"}`).want(t, http.StatusCreated, nil)
+	s.cutWait(t, `{"holder": "you", "wait_ms": 50000}`, 0)
 	s.until("/v1/locks/jobs:nightly", "waiters", 0.0)
 	if events := s.get("/v1/events"); !strings.Contains(events.text, `"kind":"dequeued"`) || !strings.Contains(events.text, "client disconnected") {
 		t.Errorf("events %s", events.text)

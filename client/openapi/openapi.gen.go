@@ -446,7 +446,9 @@ func (e ListLocksParamsSort) Valid() bool {
 
 // AcquireRequest defines model for AcquireRequest.
 type AcquireRequest struct {
-	// Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
+	// Capacity The number of permits. All requests must agree on it while any permit is held, or waited for by a connected
+	// waiter.
+	//
 	//
 	// Example: 3
 	Capacity *Capacity `json:"capacity,omitempty"`
@@ -466,7 +468,8 @@ type AcquireRequest struct {
 	Holder string `json:"holder"`
 
 	// KeepPlace Keep the place for ten seconds after the wait, for the next call with this `lease_id`. Requires a
-	// `lease_id`. The default is false. If the connection closes, the waiter leaves the queue in any case.
+	// `lease_id`. The default is false. If the connection closes before the wait is over, the place is kept in
+	// any case.
 	//
 	//
 	// Example: true
@@ -516,7 +519,9 @@ type AcquireRequest struct {
 	// Example: 30000
 	TTLMs *int64 `json:"ttl_ms,omitempty"`
 
-	// WaitMs How long to wait in the queue. The default, 0, does not wait.
+	// WaitMs How long to wait in the queue. The default, 0, does not wait. The place is kept for so long even if the
+	// connection closes.
+	//
 	//
 	// Example: 30000
 	WaitMs *int64 `json:"wait_ms,omitempty"`
@@ -539,7 +544,8 @@ type AcquireSetRequest struct {
 	Holder string `json:"holder"`
 
 	// KeepPlace Keep the places for ten seconds after the wait, for the next call with this `lease_id`. Requires a
-	// `lease_id`. The default is false. If the connection closes, the set leaves the queues in any case.
+	// `lease_id`. The default is false. If the connection closes before the wait is over, the places are kept in
+	// any case.
 	//
 	//
 	// Example: true
@@ -585,7 +591,9 @@ type AcquireSetRequest struct {
 	// Example: 30000
 	TTLMs *int64 `json:"ttl_ms,omitempty"`
 
-	// WaitMs How long to wait in the queues. The default, 0, does not wait.
+	// WaitMs How long to wait in the queues. The default, 0, does not wait. The places are kept for so long even if the
+	// connection closes.
+	//
 	//
 	// Example: 30000
 	WaitMs *int64 `json:"wait_ms,omitempty"`
@@ -593,7 +601,9 @@ type AcquireSetRequest struct {
 
 // BatchAcquire The same as `/v1/locks/{name}/acquire`, without waiting.
 type BatchAcquire struct {
-	// Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
+	// Capacity The number of permits. All requests must agree on it while any permit is held, or waited for by a connected
+	// waiter.
+	//
 	//
 	// Example: 3
 	Capacity  *Capacity           `json:"capacity,omitempty"`
@@ -702,7 +712,8 @@ type BlockedLock struct {
 	RetryAfterMs int64   `json:"retry_after_ms"`
 }
 
-// Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
+// Capacity The number of permits. All requests must agree on it while any permit is held, or waited for by a connected
+// waiter.
 //
 // Example: 3
 type Capacity = int
@@ -1499,7 +1510,9 @@ type SetLease struct {
 
 // SetMember One lock of a set.
 type SetMember struct {
-	// Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
+	// Capacity The number of permits. All requests must agree on it while any permit is held, or waited for by a connected
+	// waiter.
+	//
 	//
 	// Example: 3
 	Capacity *Capacity `json:"capacity,omitempty"`
@@ -1625,7 +1638,9 @@ type Waiter struct {
 	// first; `ahead` counts them. `disconnected`: no call waits at this place, so it is skipped.
 	BlockedBy WaiterBlockedBy `json:"blocked_by"`
 
-	// Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
+	// Capacity The number of permits. All requests must agree on it while any permit is held, or waited for by a connected
+	// waiter.
+	//
 	//
 	// Example: 3
 	Capacity *Capacity `json:"capacity,omitempty"`
@@ -2101,11 +2116,15 @@ func (c *Client) GetLock(ctx context.Context, name Name, params GetLockParams) (
 // FIFO queue; without it, the request fails immediately. A request without `wait_ms` also fails while others
 // wait: it never jumps the queue.
 //
-// The place in the queue belongs to the `lease_id`, not to the connection. If the connection closes, the waiter
-// leaves the queue, and a lease that was granted at that moment is released. If the wait ends without a grant,
-// the response is `409 lock_held`. With `keep_place`, the place is then kept for ten seconds: the next call with
-// the same `lease_id` resumes it, and until then the place is skipped. A replica that shuts down answers 503 and
-// keeps the place in the same way. The TTL starts with the grant.
+// The place in the queue belongs to the `lease_id`, not to the connection. If the connection closes, the place
+// is kept until the wait would have ended, and for ten seconds at least: the next call with the same `lease_id`
+// resumes it, and until then the place is skipped. A lease that was granted at that moment is withdrawn. The same
+// holds if a replica shuts down, which answers 503, or dies. To give the place up, release the `lease_id`. A
+// request without a `lease_id` leaves the queue when its connection closes. If the wait ends without a grant, the
+// response is `409 lock_held`, and the place is given up, unless `keep_place` keeps it.
+//
+// The TTL starts with the grant. A client that was stopped without closing its connection is granted the whole
+// TTL, too. So wait with a `ttl_ms` of a few seconds, and ask for a longer one in the first renewal.
 //
 // Choose the `lease_id` yourself (a random UUID, version 4) to make retries safe: the same acquire, sent again,
 // finds the same lease and answers 200 with its current state. The `lease_id` identifies the lease; the holder

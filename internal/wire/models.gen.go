@@ -438,7 +438,9 @@ func (e ListLocksParamsSort) Valid() bool {
 
 // AcquireRequest defines model for AcquireRequest.
 type AcquireRequest struct {
-	// Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
+	// Capacity The number of permits. All requests must agree on it while any permit is held, or waited for by a connected
+	// waiter.
+	//
 	//
 	// Example: 3
 	Capacity *Capacity `json:"capacity,omitempty"`
@@ -458,7 +460,8 @@ type AcquireRequest struct {
 	Holder string `json:"holder"`
 
 	// KeepPlace Keep the place for ten seconds after the wait, for the next call with this `lease_id`. Requires a
-	// `lease_id`. The default is false. If the connection closes, the waiter leaves the queue in any case.
+	// `lease_id`. The default is false. If the connection closes before the wait is over, the place is kept in
+	// any case.
 	//
 	//
 	// Example: true
@@ -508,7 +511,9 @@ type AcquireRequest struct {
 	// Example: 30000
 	TTLMs *int64 `json:"ttl_ms,omitempty"`
 
-	// WaitMs How long to wait in the queue. The default, 0, does not wait.
+	// WaitMs How long to wait in the queue. The default, 0, does not wait. The place is kept for so long even if the
+	// connection closes.
+	//
 	//
 	// Example: 30000
 	WaitMs *int64 `json:"wait_ms,omitempty"`
@@ -531,7 +536,8 @@ type AcquireSetRequest struct {
 	Holder string `json:"holder"`
 
 	// KeepPlace Keep the places for ten seconds after the wait, for the next call with this `lease_id`. Requires a
-	// `lease_id`. The default is false. If the connection closes, the set leaves the queues in any case.
+	// `lease_id`. The default is false. If the connection closes before the wait is over, the places are kept in
+	// any case.
 	//
 	//
 	// Example: true
@@ -577,7 +583,9 @@ type AcquireSetRequest struct {
 	// Example: 30000
 	TTLMs *int64 `json:"ttl_ms,omitempty"`
 
-	// WaitMs How long to wait in the queues. The default, 0, does not wait.
+	// WaitMs How long to wait in the queues. The default, 0, does not wait. The places are kept for so long even if the
+	// connection closes.
+	//
 	//
 	// Example: 30000
 	WaitMs *int64 `json:"wait_ms,omitempty"`
@@ -585,7 +593,9 @@ type AcquireSetRequest struct {
 
 // BatchAcquire The same as `/v1/locks/{name}/acquire`, without waiting.
 type BatchAcquire struct {
-	// Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
+	// Capacity The number of permits. All requests must agree on it while any permit is held, or waited for by a connected
+	// waiter.
+	//
 	//
 	// Example: 3
 	Capacity  *Capacity  `json:"capacity,omitempty"`
@@ -694,7 +704,8 @@ type BlockedLock struct {
 	RetryAfterMs int64   `json:"retry_after_ms"`
 }
 
-// Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
+// Capacity The number of permits. All requests must agree on it while any permit is held, or waited for by a connected
+// waiter.
 //
 // Example: 3
 type Capacity = int
@@ -1491,7 +1502,9 @@ type SetLease struct {
 
 // SetMember One lock of a set.
 type SetMember struct {
-	// Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
+	// Capacity The number of permits. All requests must agree on it while any permit is held, or waited for by a connected
+	// waiter.
+	//
 	//
 	// Example: 3
 	Capacity *Capacity `json:"capacity,omitempty"`
@@ -1617,7 +1630,9 @@ type Waiter struct {
 	// first; `ahead` counts them. `disconnected`: no call waits at this place, so it is skipped.
 	BlockedBy WaiterBlockedBy `json:"blocked_by"`
 
-	// Capacity The number of permits. All requests must agree on it while any permit is held or waited for.
+	// Capacity The number of permits. All requests must agree on it while any permit is held, or waited for by a connected
+	// waiter.
+	//
 	//
 	// Example: 3
 	Capacity *Capacity `json:"capacity,omitempty"`

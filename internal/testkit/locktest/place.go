@@ -16,7 +16,10 @@ func placeCases() cases {
 		"a call that does not wait can keep a place":                 placeOfTry,
 		"a place that was not kept is lost":                          placeLost,
 		"a later call takes over the place of an earlier one":        placeTakenOver,
-		"a cancelled call leaves the queue":                          placeLeft,
+		"a waiter that gives up its place leaves the queue":          placeLeft,
+		"a place outlives the connection of its call":                placeOfCut,
+		"a disconnected waiter is passed over at its place":          placeOfCutPassed,
+		"the place of a disconnected waiter can be given up":         placeOfCutReleased,
 		"a waiter that leaves unblocks those behind":                 placeWay,
 		"a release gives up a place":                                 placeReleased,
 		"the lease_id of a waiter cannot be used by another request": placeInUse,
@@ -159,7 +162,7 @@ func placeLeft(s *fixture) {
 	s.must(s.release(first))
 	s.must(s.release(w[0].mustBeGranted()))
 	s.must(s.release(w[2].mustBeGranted()))
-	if left := s.verifyHistory(s.name, verify.Rules{})[4]; left.Kind != lock.Dequeued || left.Place != 3 ||
+	if left := s.verifyHistory(s.name, verify.Rules{Away: called("waiter 2")})[4]; left.Kind != lock.Dequeued || left.Place != 3 ||
 		left.Reason == "" {
 		s.Errorf("leaving has the event %+v", left)
 	}
@@ -178,7 +181,7 @@ func placeWay(s *fixture) {
 		r.mustBeGranted()
 	}
 	s.expectHolders("first", "reader 1", "reader 2")
-	s.verifyHistory(s.name, verify.Rules{})
+	s.verifyHistory(s.name, verify.Rules{Away: called("writer")})
 }
 
 func placeReleased(s *fixture) {
@@ -197,6 +200,50 @@ func placeReleased(s *fixture) {
 	}
 	s.must(s.release(g))
 	s.mustAcquire(lock.Acquire{Holder: "fourth"})
+}
+
+func placeOfCut(s *fixture) {
+	first := s.mustAcquire(lock.Acquire{})
+	second := s.enqueue(lock.Acquire{Holder: "second"})
+	third := s.enqueue(lock.Acquire{Holder: "third"})
+	for range 3 {
+		second.cutOff()
+		if q := s.queue(s.name).Waiters; len(q) != 2 || q[0].Holder != "second" || q[0].KeptFor <= lock.PlaceRetention {
+			s.Fatalf("the queue is %+v, want the second to be kept for the rest of its wait", q)
+		}
+		second = s.enqueue(second.request)
+		if q := s.queue(s.name).Waiters; len(q) != 2 || q[0].Holder != "second" || q[0].Place != 2 {
+			s.Fatalf("the queue is %+v, want the second at its place 2", q)
+		}
+	}
+	s.must(s.release(first))
+	s.must(s.release(second.mustBeGranted()))
+	s.must(s.release(third.mustBeGranted()))
+	s.verifyHistory(s.name, verify.Rules{Away: called("second")})
+}
+
+func placeOfCutPassed(s *fixture) {
+	first := s.mustAcquire(lock.Acquire{})
+	second := s.enqueue(lock.Acquire{Holder: "second"})
+	third := s.enqueue(lock.Acquire{Holder: "third"})
+	second.cutOff()
+	s.must(s.release(first))
+	g := third.mustBeGranted()
+	fourth := s.enqueue(lock.Acquire{Holder: "fourth"})
+	second = s.enqueue(second.request)
+	s.expectQueue("second", "fourth")
+	s.must(s.release(g))
+	s.must(s.release(second.mustBeGranted()))
+	s.must(s.release(fourth.mustBeGranted()))
+}
+
+func placeOfCutReleased(s *fixture) {
+	s.mustAcquire(lock.Acquire{})
+	second := s.enqueue(lock.Acquire{Holder: "second"})
+	s.enqueue(lock.Acquire{Holder: "third"})
+	second.cutOff()
+	s.must(s.locks.Release(s.ctx, lock.Release{Name: s.name, LeaseID: second.request.LeaseID}))
+	s.expectQueue("third")
 }
 
 func placeInUse(s *fixture) {

@@ -225,6 +225,8 @@ func setCancelledAtRandom(s *fixture) {
 			end.Stop()
 			if w.err == nil {
 				w.err = s.release(w.grant)
+			} else {
+				w.leave()
 			}
 			if w.err != nil && !errors.Is(w.err, lock.ErrUnavailable) && !errors.Is(w.err, lock.ErrUnknownOutcome) {
 				s.Errorf("caller %d: %v", i, w.err)

@@ -31,7 +31,8 @@ func setWaitCases() cases {
 		"a kept place of a set is found again at each lock":                    setPlaceKept,
 		"a later call for a set takes over the places of an earlier one":       setTakenOver,
 		"a try for a set can keep its places":                                  setPlaceOfTry,
-		"a cancelled set leaves each queue":                                    setLeaves,
+		"a set that gives up its places leaves each queue":                     setLeaves,
+		"the places of a set outlive the connection of its call":               setOfCut,
 		"a release gives up the places of a set":                               setPlaceReleased,
 	}
 }
@@ -309,6 +310,23 @@ func setPlaceOfTry(s *fixture) {
 		}
 		return nil
 	})
+}
+
+func setOfCut(s *fixture) {
+	held := s.hold(2, "holder")
+	w := s.enqueue(lock.Acquire{Set: s.set(1, 2), Holder: "set"})
+	before, _ := s.places(1, 2)
+	w.cutOff()
+	s.must(s.release(s.hold(1, "passes"))) // no call waits there
+	if after, attached := s.places(1, 2); attached || !slices.Equal(after, before) {
+		s.Fatalf("the places were %v, and are %v, attached: %t", before, after, attached)
+	}
+	w = s.enqueue(w.request)
+	if after, _ := s.places(1, 2); !slices.Equal(after, before) {
+		s.Fatalf("the places were %v, and are %v", before, after)
+	}
+	s.must(s.release(held))
+	s.expectSet(w.mustBeGranted(), s.others(1, 2))
 }
 
 func setLeaves(s *fixture) {

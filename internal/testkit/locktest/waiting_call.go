@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -16,17 +17,34 @@ type waitingCall struct {
 	s       *fixture
 	request lock.Acquire
 	began   time.Time
+	ctx     *callContext
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when the call has ended
 	grant   lock.Grant
 	err     error
 }
 
+// A callContext is the context of a waitingCall. A call that is cut off ends as if its deadline had passed: the client
+// of package client does not give a place up then that the call wants to keep.
+type callContext struct {
+	context.Context
+	cut atomic.Bool
+}
+
+func (c *callContext) Err() error {
+	err := c.Context.Err()
+	if err != nil && c.cut.Load() {
+		return context.DeadlineExceeded
+	}
+	return err
+}
+
 // startAcquire starts an acquire in the background. It waits for a.Wait, or until the test ends if that is zero.
 func (s *fixture) startAcquire(a lock.Acquire) *waitingCall {
 	a = s.complete(a)
-	ctx, hangUp := context.WithCancel(s.ctx)
-	c := &waitingCall{s: s, request: a, began: time.Now(), cancel: hangUp, done: make(chan struct{})}
+	inner, hangUp := context.WithCancel(s.ctx)
+	ctx := &callContext{Context: inner}
+	c := &waitingCall{s: s, request: a, began: time.Now(), ctx: ctx, cancel: hangUp, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
 		if a.Wait > 0 {
@@ -130,10 +148,40 @@ func (c *waitingCall) refusal() error {
 	return c.err
 }
 
-// cancelAndWait cancels the call and waits for its end. It must not have been granted the lock.
+// cancelAndWait cancels the call, waits for its end, and gives up its place. It must not have been granted the lock.
 func (c *waitingCall) cancelAndWait() {
 	c.s.Helper()
 	c.cancel()
+	c.mustHaveEnded()
+	c.leave()
+}
+
+// cutOff ends the call as if its connection was closed, and waits until no call waits at its place.
+func (c *waitingCall) cutOff() {
+	c.s.Helper()
+	c.ctx.cut.Store(true)
+	c.cancel()
+	c.mustHaveEnded()
+	c.s.eventually(c.request.Holder+" is disconnected", func() bool {
+		return !slices.ContainsFunc(c.request.Names(), func(name string) bool { return c.s.waits(name, c.request.Holder) })
+	})
+}
+
+// leave gives up the place of a call that has ended, which may have none.
+func (c *waitingCall) leave() {
+	c.s.Helper()
+	r := lock.Release{Name: c.request.Name, LeaseID: c.request.LeaseID}
+	if len(c.request.Set) > 0 {
+		r.Set = c.request.Names()
+	}
+	if err := c.s.locks.Release(c.s.ctx, r); err != nil && !errors.Is(err, lock.ErrLeaseLost) {
+		c.s.Errorf("giving up the place of %s: %v", c.request.Holder, err)
+	}
+}
+
+// mustHaveEnded waits until the call, whose context has ended, ends without a grant.
+func (c *waitingCall) mustHaveEnded() {
+	c.s.Helper()
 	c.wait()
 	if !errors.Is(c.err, lock.ErrUnavailable) && !errors.Is(c.err, lock.ErrUnknownOutcome) {
 		c.s.Fatalf("%s was cancelled and got %+v, %v", c.request.Holder, c.grant, c.err)

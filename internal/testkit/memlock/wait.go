@@ -22,7 +22,7 @@ func (r replica) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 		return lock.Grant{}, err
 	}
 	if a.LeaseID == (lock.LeaseID{}) {
-		a.LeaseID = lock.LeaseID(uuid.New())
+		a.LeaseID, a.GeneratedID = lock.LeaseID(uuid.New()), true
 	}
 	a.SessionFull = a.Session() != 0 && len(r.locksOf(a.Session()))+len(a.Names()) > r.bounds.MaxSessionLeases
 	if a.Wait == 0 {
@@ -32,22 +32,22 @@ func (r replica) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 	end := time.NewTimer(a.Wait)
 	defer end.Stop()
 	a.Attachment, a.Replica = lock.Attachment(rand.Int64()+1), r.self
-	c := r.register(a.Attachment)
+	c := r.register(a)
 	defer r.unregister(a.Attachment)
 	d, err := r.decide(ctx, a)
 	for err == nil && d.Queued {
 		d, err = r.await(ctx, a, c, end.C)
 	}
 	if err == nil && ctx.Err() != nil { // the client left at the same time
-		return lock.Grant{}, r.cancelWait(ctx, a)
+		return lock.Grant{}, r.cancelWait(ctx, a, c)
 	}
 	return grantOf(d), err
 }
 
-// cancelWait removes the waiter of a disconnected client, and returns the error.
-func (r replica) cancelWait(ctx context.Context, a lock.Acquire) error {
+// cancelWait detaches the waiter of a disconnected client, and returns the error.
+func (r replica) cancelWait(ctx context.Context, a lock.Acquire, c call) error {
 	leave := leaveOf(a)
-	leave.Disconnected = true
+	leave.KeepPlace, leave.Disconnected, leave.WaitLeft = !a.GeneratedID, true, max(time.Until(c.end), 0)
 	if _, err := r.decide(context.Background(), leave); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (r replica) await(ctx context.Context, a lock.Acquire, c call, end <-chan t
 	case <-end:
 		return r.decide(context.Background(), leave)
 	case <-ctx.Done():
-		return outcome{}, r.cancelWait(ctx, a)
+		return outcome{}, r.cancelWait(ctx, a, c)
 	case <-look:
 		if names := r.deadlockOf(a.Attachment); names != nil {
 			return r.decide(context.Background(), lock.BreakDeadlock{Locks: names, LeaseID: a.LeaseID, Attachment: a.Attachment})
@@ -118,16 +118,17 @@ func (r replica) deadlockOf(a lock.Attachment) []string {
 // A call is a waiting call of a replica.
 type call struct {
 	self    lock.Replica
+	end     time.Time     // of the wait
 	wake    chan struct{} // signals a grant
 	crashed chan struct{} // closed when the replica crashes
 }
 
 // register adds a waiting call of the replica.
-func (r replica) register(a lock.Attachment) call {
+func (r replica) register(a lock.Acquire) call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := call{self: r.self, wake: make(chan struct{}, 1), crashed: make(chan struct{})}
-	r.calls[a] = c
+	c := call{self: r.self, end: time.Now().Add(a.Wait), wake: make(chan struct{}, 1), crashed: make(chan struct{})}
+	r.calls[a.Attachment] = c
 	return c
 }
 

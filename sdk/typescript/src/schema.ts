@@ -25,11 +25,15 @@ export interface paths {
          *     FIFO queue; without it, the request fails immediately. A request without `wait_ms` also fails while others
          *     wait: it never jumps the queue.
          *
-         *     The place in the queue belongs to the `lease_id`, not to the connection. If the connection closes, the waiter
-         *     leaves the queue, and a lease that was granted at that moment is released. If the wait ends without a grant,
-         *     the response is `409 lock_held`. With `keep_place`, the place is then kept for ten seconds: the next call with
-         *     the same `lease_id` resumes it, and until then the place is skipped. A replica that shuts down answers 503 and
-         *     keeps the place in the same way. The TTL starts with the grant.
+         *     The place in the queue belongs to the `lease_id`, not to the connection. If the connection closes, the place
+         *     is kept until the wait would have ended, and for ten seconds at least: the next call with the same `lease_id`
+         *     resumes it, and until then the place is skipped. A lease that was granted at that moment is withdrawn. The same
+         *     holds if a replica shuts down, which answers 503, or dies. To give the place up, release the `lease_id`. A
+         *     request without a `lease_id` leaves the queue when its connection closes. If the wait ends without a grant, the
+         *     response is `409 lock_held`, and the place is given up, unless `keep_place` keeps it.
+         *
+         *     The TTL starts with the grant. A client that was stopped without closing its connection is granted the whole
+         *     TTL, too. So wait with a `ttl_ms` of a few seconds, and ask for a longer one in the first renewal.
          *
          *     Choose the `lease_id` yourself (a random UUID, version 4) to make retries safe: the same acquire, sent again,
          *     finds the same lease and answers 200 with its current state. The `lease_id` identifies the lease; the holder
@@ -823,7 +827,8 @@ export interface components {
          */
         Mode: "exclusive" | "shared" | "permit";
         /**
-         * @description The number of permits. All requests must agree on it while any permit is held or waited for.
+         * @description The number of permits. All requests must agree on it while any permit is held, or waited for by a connected
+         *     waiter.
          * @example 3
          */
         Capacity: number;
@@ -851,13 +856,15 @@ export interface components {
             capacity?: components["schemas"]["Capacity"];
             /**
              * Format: int64
-             * @description How long to wait in the queue. The default, 0, does not wait.
+             * @description How long to wait in the queue. The default, 0, does not wait. The place is kept for so long even if the
+             *     connection closes.
              * @example 30000
              */
             wait_ms?: number;
             /**
              * @description Keep the place for ten seconds after the wait, for the next call with this `lease_id`. Requires a
-             *     `lease_id`. The default is false. If the connection closes, the waiter leaves the queue in any case.
+             *     `lease_id`. The default is false. If the connection closes before the wait is over, the place is kept in
+             *     any case.
              * @example true
              */
             keep_place?: boolean;
@@ -940,13 +947,15 @@ export interface components {
             locks: components["schemas"]["SetMember"][];
             /**
              * Format: int64
-             * @description How long to wait in the queues. The default, 0, does not wait.
+             * @description How long to wait in the queues. The default, 0, does not wait. The places are kept for so long even if the
+             *     connection closes.
              * @example 30000
              */
             wait_ms?: number;
             /**
              * @description Keep the places for ten seconds after the wait, for the next call with this `lease_id`. Requires a
-             *     `lease_id`. The default is false. If the connection closes, the set leaves the queues in any case.
+             *     `lease_id`. The default is false. If the connection closes before the wait is over, the places are kept in
+             *     any case.
              * @example true
              */
             keep_place?: boolean;

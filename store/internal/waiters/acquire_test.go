@@ -108,28 +108,32 @@ func TestARefusalWhileGrantsArePausedIsADecision(t *testing.T) {
 	}
 }
 
-// TestACallThatEndsEarlyLeavesItsQueue: a client that has gone gives up its place, one whose deadline has passed may
-// return to it.
-func TestACallThatEndsEarlyLeavesItsQueue(t *testing.T) {
+// TestACallThatEndsEarlyKeepsItsPlace: its client may return, unless the service has generated the lease_id.
+func TestACallThatEndsEarlyKeepsItsPlace(t *testing.T) {
 	t.Parallel()
-	for cause, keeps := range map[error]bool{context.Canceled: false, context.DeadlineExceeded: true} {
-		t.Run(cause.Error(), func(t *testing.T) {
+	for _, c := range []struct {
+		cause error
+		keeps bool
+	}{{context.Canceled, true}, {context.DeadlineExceeded, true}, {context.Canceled, false}} {
+		t.Run(fmt.Sprintf("%v, lease_id known: %t", c.cause, c.keeps), func(t *testing.T) {
 			t.Parallel()
 			r := newEngine().replica(t, pgtest.URL(t), noLimit)
 			r.hold(t, "a")
 			ctx, end := context.WithCancelCause(t.Context())
-			call := r.waits(ctx, t, wants(t, "a", "gone"))
-			end(cause)
-			if got := ended(t, call); !errors.Is(got.err, lock.ErrUnavailable) || !errors.Is(got.err, cause) {
+			a := wants(t, "a", "gone")
+			a.GeneratedID = !c.keeps
+			call := r.waits(ctx, t, a)
+			end(c.cause)
+			if got := ended(t, call); !errors.Is(got.err, lock.ErrUnavailable) || !errors.Is(got.err, c.cause) {
 				t.Errorf("answered %v", got.err)
 			}
 			r.cleanup.Wait()
 			queue := r.engine.lock("a").Queue
-			if keeps != (len(queue) == 1) {
+			if c.keeps != (len(queue) == 1) {
 				t.Errorf("%d places are left", len(queue))
 			}
-			if keeps && queue[0].Attachment != 0 {
-				t.Error("a call still waits at the place")
+			if c.keeps && (queue[0].Attachment != 0 || queue[0].KeptUntil.Before(time.Now().Add(lock.MaxWait-lock.PlaceRetention))) {
+				t.Errorf("the place is %+v, want it without a call and kept until the end of the wait", queue[0])
 			}
 		})
 	}
@@ -158,11 +162,12 @@ func TestAGrantThatCrossesTheClientsLeavingIsGivenBack(t *testing.T) {
 	}
 	close(promoted)
 	r.cleanup.Wait()
-	if l := e.lock("a"); len(l.Leases)+len(l.Queue) != 0 {
-		t.Errorf("left are %+v", l)
+	if l := e.lock("a"); len(l.Leases) != 0 || len(l.Queue) != 1 || l.Queue[0].Attachment != 0 ||
+		l.Queue[0].KeptUntil.Before(time.Now().Add(lock.MaxWait-lock.PlaceRetention)) {
+		t.Errorf("left are %+v, want the place, kept until the end of the wait", l)
 	}
 	if leaves := e.leaves(); len(leaves) != 1 {
-		t.Errorf("left by %+v", leaves) // the second one could be decided first, and would keep the place
+		t.Errorf("left by %+v", leaves)
 	}
 }
 

@@ -22,7 +22,7 @@
 //	    │  └────────── waits still ───────────┐
 //	    ├─ woken ────────────────────────▶ claims ── granted, or place gone ─▶ answered
 //	    ├─ wait over, or replica drains ─▶ leaves ── granted, or refused ────▶ answered
-//	    └─ client gone ─▶ answered ─▶ abandoned: a Leave in the background
+//	    └─ client cut off ─▶ abandoned: a Leave in the background
 //
 // A call is also abandoned if it is answered without a decision on its last command, because the database did not
 // answer.
@@ -41,8 +41,10 @@
 //
 //   - A call that was granted a lock while its client left, or while its answer was lost, gives the grant back, again
 //     and again until the database confirms it or the place has lapsed by itself.
-//   - A call whose client has left gives up its place. One that is answered "unavailable" keeps it for
-//     lock.PlaceRetention, since the answer asks the client to return.
-//   - A replica that drains answers every waiting call, and each keeps its place.
+//   - A call whose connection is cut, or that is answered "unavailable", keeps its place until its wait would have
+//     ended, and for lock.PlaceRetention at least: its client may return, here or on another replica. A client that
+//     does not want to return sends a Release. A call without a lease_id loses its place at once, since no client can
+//     return to it.
+//   - A replica that drains answers every waiting call, and each keeps its place for as long.
 //   - The limit on waiting calls is of all replicas together, as far as their last heartbeats tell.
 package waiters

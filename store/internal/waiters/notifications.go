@@ -56,9 +56,10 @@ func (r *Registry) Notify(outcomes []*row.Outcome) {
 }
 
 // notifyCall hands the grant to the call of the waiter. If the call has ended, the grant is given back; the place is
-// kept, because the answer may have asked the client to return.
+// kept, since the client may return.
 func (r *Registry) notifyCall(o *row.Outcome, w *lock.Waiter) {
-	leave := lock.Leave{Name: w.Lease.Name, LeaseID: w.Lease.ID, Attachment: w.Attachment, KeepPlace: true, Disconnected: true}
+	leave := lock.Leave{Name: w.Lease.Name, LeaseID: w.Lease.ID, Attachment: w.Attachment, KeepPlace: true, Disconnected: true,
+		WaitLeft: max(w.WaitUntil.Sub(o.Now), 0)}
 	if w.Lease.Set != nil {
 		leave.Name, leave.Set = "", w.Lease.Set
 	}

@@ -66,7 +66,9 @@ type call struct {
 	lease      lock.LeaseID
 	session    lock.SessionID
 	hasTask    bool
+	nameless   bool // the lease_id was generated: no client can return to the place
 	began      time.Time
+	wait       time.Duration
 	attachment lock.Attachment
 	joined     atomic.Pointer[joined] // nil until it has joined a queue
 	granted    chan row.Outcome       // receives the grant, once
@@ -124,7 +126,7 @@ func (r *Registry) register(a *lock.Acquire) (*call, error) {
 	}
 	c := &call{
 		name: a.Name, set: set, lease: a.LeaseID, session: a.SessionID, attachment: lock.Attachment(1 + rand.Int64N(1<<62)),
-		hasTask: a.Thread() != "", began: time.Now(),
+		hasTask: a.Thread() != "", nameless: a.GeneratedID, began: time.Now(), wait: a.Wait,
 		granted: make(chan row.Outcome, 1), woken: make(chan struct{}, 1), victim: make(chan []string, 1),
 	}
 	a.Attachment, a.Replica = c.attachment, r.self
@@ -291,8 +293,7 @@ func (r *Registry) Acquire(ctx context.Context, a lock.Acquire) (out row.Outcome
 		err = database.Departed(context.Cause(ctx)) // the grant came while the client left
 	}
 	if begun && undecided(out, err) {
-		// A client that has left gives up its place. Otherwise the answer asks it to return.
-		r.leaveInBackground(c.leave(!errors.Is(context.Cause(ctx), context.Canceled), true))
+		r.leaveInBackground(c.leave(true, true)) // the client may return to its place
 	}
 	return out, err
 }
@@ -336,16 +337,16 @@ func (r *Registry) await(ctx context.Context, c *call, over <-chan time.Time, ke
 	}
 }
 
-// leave returns the command that ends the wait of the call.
+// leave returns the command that ends the wait of the call. It keeps no place that no client can return to.
 func (c *call) leave(keepPlace, disconnected bool) lock.Leave {
 	return lock.Leave{
-		Name: c.name, Set: c.set, LeaseID: c.lease, Attachment: c.attachment, SessionID: c.session, KeepPlace: keepPlace,
-		Disconnected: disconnected,
+		Name: c.name, Set: c.set, LeaseID: c.lease, Attachment: c.attachment, SessionID: c.session,
+		KeepPlace: keepPlace && !c.nameless, Disconnected: disconnected, WaitLeft: max(c.wait-time.Since(c.began), 0),
 	}
 }
 
 // leaveInBackground submits the Leave until it is decided, for leaveTimeout at most. What is left then ends by itself:
-// the place after lock.PlaceRetention, the lease with its TTL.
+// the place lock.PlaceRetention after the wait, the lease with its TTL.
 func (r *Registry) leaveInBackground(l lock.Leave) {
 	r.settle(l.Attachment)
 	r.cleanup.Go(func() {

@@ -69,13 +69,13 @@ func (t *lockHistory) places() (p places) {
 }
 
 // keepsPlace reports whether the place of a call answered with err is kept: because the client asked
-// for that, or because the replica is stopping and says when to return.
+// for that, or because the call ended early, as it does when the replica is stopping.
 func keepsPlace(err error, asked bool) bool {
 	var e *lock.Error
 	if !errors.As(err, &e) {
 		return false
 	}
-	return asked && e.Code == lock.ErrHeld || e.Code == lock.ErrUnavailable && e.RetryAfter > 0
+	return asked && e.Code == lock.ErrHeld || e.Code == lock.ErrUnavailable
 }
 
 // placeBounds returns the widest interval in which the place of the group may have counted, false if

@@ -74,7 +74,8 @@ func (c *client) useLease(p plan) {
 	}
 }
 
-// acquire acquires a lease, twice if the plan says so.
+// acquire acquires a lease, twice if the plan says so. If the plan cancels the call, the client returns to its place or
+// gives it up.
 func (c *client) acquire(p plan) (lease, error) {
 	a := p.acquire
 	a.Name, a.LeaseID = c.names.forTurn(p.lock), lock.LeaseID(uuid.New())
@@ -93,6 +94,12 @@ func (c *client) acquire(p plan) (lease, error) {
 		}
 	}
 	err := c.sendAcquire(&l, p.via, p.cancelAfter)
+	if p.cancelAfter != never && isLost(err) {
+		if p.pick%2 == 0 {
+			return l, errors.Join(err, c.release(l, p.via)) // it does not return
+		}
+		err = c.sendAcquire(&l, p.via+1, never)
+	}
 	if p.repeat && (err == nil || errors.Is(err, lock.ErrHeld) && a.KeepPlace) {
 		err = c.sendAcquire(&l, p.via+1, never)
 	}

@@ -44,7 +44,7 @@ func NewSharedService() *Service {
 	}
 	fx.Grant(lock.Acquire{Name: "jobs:night", Holder: "worker-1", TTL: 30 * time.Second}, 18*time.Second)
 	fx.Wait(lock.Acquire{Name: "jobs:night", Holder: "worker-2", TTL: time.Minute}, 15*time.Second)
-	away := fx.Wait(lock.Acquire{Name: "jobs:night", Holder: "worker-3", TTL: time.Minute}, 9*time.Second)
+	away := fx.Wait(lock.Acquire{Name: "jobs:night", Holder: "worker-3", TTL: time.Minute, Wait: 10 * time.Second}, 9*time.Second)
 	fx.Wait(lock.Acquire{Name: "jobs:night", Holder: "worker-4", TTL: time.Minute}, 7*time.Second)
 	fx.Apply(away, 3*time.Second)
 	for i := range 7 {

@@ -78,6 +78,9 @@ func (c call[T]) do(ctx context.Context, client *Client) (answer[T], error) {
 		return answer[T]{}, lost(c.changes, trace, err)
 	}
 	out := answer[T]{status: res.StatusCode}
+	if !isPaddock(res) {
+		return out, notPaddock(c.changes, res, nil)
+	}
 	if c.success == nil {
 		c.success = []int{http.StatusOK}
 	}
@@ -107,6 +110,9 @@ func (c call[T]) decode(res *http.Response, text []byte, sent time.Time) (value 
 	}
 	return c.parse(text, sent)
 }
+
+// isPaddock reports whether a Paddock sent the response, whatever its status.
+func isPaddock(res *http.Response) bool { return res.Header.Get(wire.HeaderAPI) == wire.APIVersion }
 
 // model returns a parser of a model of openapi.yaml. Responses that do not match are not responses to the request.
 func model[Model interface{ Domain() Value }, Value any](matches func(Model) bool) parser[Value] {

@@ -135,6 +135,7 @@ func TestTLSOptionsAreUsed(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Paddock-Api", "v1")
 		_, _ = w.Write([]byte(freeJSON))
 	}))
 	defer s.Close()

@@ -44,7 +44,7 @@ func (c *Client) exchange(req *http.Request) (*http.Response, error) {
 	}
 	setKey(req.Header, key)
 	res, failed := c.http.Do(req)
-	if failed != nil || res.StatusCode != http.StatusUnauthorized {
+	if failed != nil || res.StatusCode != http.StatusUnauthorized || !isPaddock(res) {
 		return res, failed
 	}
 	again, err := c.key(req.Context())

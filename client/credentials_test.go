@@ -186,6 +186,7 @@ func TestAReplacedAuthorityIsUsedFromTheNextConnectionOn(t *testing.T) {
 	shown := one
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Paddock-Api", "v1")
 		_, _ = io.WriteString(w, freeJSON)
 	}))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // of refused handshakes

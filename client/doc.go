@@ -120,6 +120,8 @@
 //	a change, refused by a proxy                       lock.ErrUnavailable
 //	a change, otherwise                                lock.ErrUnknownOutcome
 //
+// An answer is from Paddock if it has the header Paddock-Api: v1. A proxy must pass that header on.
+//
 // Neither code means that a lease is lost. Send the same call again to find out. For Acquire this
 // requires a LeaseID chosen by the caller; the call then also finds its place in the queue. The
 // error of the network or the proxy is the Cause.

@@ -67,9 +67,13 @@ func (s *queueServer) cancelAcquire(t *testing.T, c *client.Client) *lock.Error 
 func TestACanceledWaitGivesUpItsPlace(t *testing.T) {
 	t.Parallel()
 	for name, release := range map[string]http.HandlerFunc{
-		"in the queue, or its lease": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
+		"in the queue, or its lease": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Paddock-Api", "v1")
+			w.WriteHeader(http.StatusNoContent)
+		},
 		"which the server has removed already": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/problem+json")
+			w.Header().Set("Paddock-Api", "v1")
 			w.WriteHeader(http.StatusConflict)
 			if _, err := io.WriteString(w, problem(`"code":"lease_lost"`)); err != nil {
 				t.Error(err)

@@ -24,10 +24,10 @@ func TestLostAnswers(t *testing.T) {
 	for name, raw := range map[string]string{
 		"connection closed before the answer":  "",
 		"connection closed within the headers": "HTTP/1.1 201 Created\r\nContent-Ty",
-		"connection closed within the body":    "HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n" + leaseJSON,
-		"connection closed within a chunk":     "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n{",
+		"connection closed within the body":    "HTTP/1.1 201 Created\r\nPaddock-Api: v1\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n" + leaseJSON,
+		"connection closed within a chunk":     "HTTP/1.1 200 OK\r\nPaddock-Api: v1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n{",
 		"a server that does not speak HTTP":    "SSH-2.0-OpenSSH_9.2 " + leaseText + "\r\n",
-		"an incomplete problem document":       "HTTP/1.1 409 Conflict\r\nContent-Type: application/problem+json\r\nContent-Length: 99\r\n\r\n{",
+		"an incomplete problem document":       "HTTP/1.1 409 Conflict\r\nPaddock-Api: v1\r\nContent-Type: application/problem+json\r\nContent-Length: 99\r\n\r\n{",
 		"an incomplete page of a proxy":        "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\n<",
 	} {
 		t.Run(name, func(t *testing.T) {

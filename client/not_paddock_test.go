@@ -60,6 +60,41 @@ func TestAnswersThatAreNotFromPaddock(t *testing.T) {
 	}
 }
 
+// TestAnswersWithoutTheHeaderOfPaddockAreNotBelieved uses answers that Paddock could have sent, but for their header.
+func TestAnswersWithoutTheHeaderOfPaddockAreNotBelieved(t *testing.T) {
+	t.Parallel()
+	for what, answer := range map[string]roundTripFunc{
+		"an empty 200":       saying(http.StatusOK, "application/json", ""),
+		"an empty 204":       saying(http.StatusNoContent, "", ""),
+		"a 304":              saying(http.StatusNotModified, "", ""),
+		"a lease":            saying(http.StatusCreated, "application/json", leaseJSON),
+		"a lock":             saying(http.StatusOK, "application/json", strings.ReplaceAll(freeJSON, "nightly", "daily")),
+		"a fenced value":     saying(http.StatusOK, "application/json", fencedJSON),
+		"a page of anything": saying(http.StatusOK, "application/json", `{"locks":[],"events":[],"sessions":[],"trees":[]}`),
+		"a loss":             saying(http.StatusConflict, "application/problem+json", `{"code":"lease_lost"}`),
+		"a refusal":          saying(http.StatusConflict, "application/problem+json", `{"code":"lock_held"}`),
+		"a stream":           saying(http.StatusOK, "text/event-stream", "id: 1\n\n"),
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c := over(t, func(r *http.Request) (*http.Response, error) {
+				res, err := answer(r)
+				res.Header.Del("Paddock-Api")
+				return res, err
+			})
+			for call, err := range changes(t, c) {
+				expect(t, call, err, lock.ErrUnknownOutcome)
+			}
+			expect(t, "RemoveTree", c.RemoveTree(t.Context(), "repo"), lock.ErrUnknownOutcome)
+			for call, err := range reads(t, c) {
+				expect(t, call, err, lock.ErrUnavailable)
+			}
+			_, err := c.Stream(t.Context(), lock.EventQuery{})
+			expect(t, "Stream", err, lock.ErrUnavailable)
+		})
+	}
+}
+
 func TestALeaseThatWasNotAskedForIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{

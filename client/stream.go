@@ -46,7 +46,7 @@ func (c *Client) Stream(ctx context.Context, q lock.EventQuery) (*Stream, error)
 		cancel()
 		return nil, lost(false, trace, err)
 	}
-	if res.StatusCode == http.StatusOK && mediaType(res) == contentStream {
+	if isPaddock(res) && res.StatusCode == http.StatusOK && mediaType(res) == contentStream {
 		s := &Stream{cancel: cancel, res: res, lines: bufio.NewScanner(res.Body), cursor: q.Cursor}
 		s.lines.Buffer(nil, maxStreamLine)
 		return s, nil
@@ -56,7 +56,7 @@ func (c *Client) Stream(ctx context.Context, q lock.EventQuery) (*Stream, error)
 	switch {
 	case err != nil:
 		return nil, lost(false, trace, err)
-	case res.StatusCode == http.StatusOK:
+	case !isPaddock(res), res.StatusCode == http.StatusOK:
 		return nil, notPaddock(false, res, errors.New("the answer is not a stream of events"))
 	}
 	return nil, refusal(false, res, text)

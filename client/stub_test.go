@@ -55,7 +55,7 @@ func saying(status int, contentType, body string) roundTripFunc {
 func reply(r *http.Request, status int, contentType, body string) *http.Response {
 	return &http.Response{
 		Status: http.StatusText(status), StatusCode: status, Request: r,
-		Header: http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(strings.NewReader(body)),
+		Header: http.Header{"Content-Type": {contentType}, "Paddock-Api": {"v1"}}, Body: io.NopCloser(strings.NewReader(body)),
 	}
 }
 

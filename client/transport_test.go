@@ -45,7 +45,7 @@ func answerLate(t *testing.T, conn net.Conn) {
 	}
 	<-time.After(lock.MaxWait + 20*time.Second)
 	const body = `{"name":"a","state":"free","revision":2,"fencing_token":1,"as_of":"2026-01-02T03:04:07Z","waiters":0,"leases":[]}`
-	_, err := conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" + body))
+	_, err := conn.Write([]byte("HTTP/1.1 200 OK\r\nPaddock-Api: v1\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" + body))
 	if err != nil {
 		t.Error(err)
 	}
@@ -64,6 +64,7 @@ func TestADeadConnectionIsReplaced(t *testing.T) {
 			t.Errorf("the request came over %s", r.Proto)
 		}
 		w.Header().Set("Content-Type", contentJSON)
+		w.Header().Set("Paddock-Api", "v1")
 		if _, err := io.WriteString(w, free); err != nil {
 			t.Error(err)
 		}

@@ -83,7 +83,7 @@ func (c contract) check(r *http.Request, sent []byte, answer *http.Response, got
 func (c contract) checkHeaders(r *http.Request, answer *http.Response) {
 	c.t.Helper()
 	h := answer.Header
-	if len(h.Get("X-Request-Id")) != 36 || h.Get("X-Content-Type-Options") != "nosniff" {
+	if h.Get("Paddock-Api") != "v1" || len(h.Get("X-Request-Id")) != 36 || h.Get("X-Content-Type-Options") != "nosniff" {
 		c.t.Errorf("%s %s: headers %v", r.Method, r.URL, h)
 	}
 	if strings.HasPrefix(r.URL.Path, "/v1") && h.Get("Cache-Control") != "no-store" {

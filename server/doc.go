@@ -6,7 +6,7 @@
 // ServeHTTP assigns a request id, runs the middleware and the handler, and logs one line. The middleware, in order:
 //
 //	withRecovery           turns a panic into a problem document
-//	withHeaders            sets the security headers; routes HEAD as GET
+//	withHeaders            sets the headers of every answer; routes HEAD as GET
 //	withWriteDeadline      limits the time to write the answer
 //	withHeaderLimit        rejects headers over 16 KiB
 //	withCrossOriginCheck   rejects writes that a browser sends from another site

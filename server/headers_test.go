@@ -13,11 +13,12 @@ import (
 
 // strictHeaders are the headers of every answer.
 var strictHeaders = map[string]string{
+	"Paddock-Api": "v1",
 	"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
 	"Cross-Origin-Resource-Policy": "same-origin",
 }
 
-func TestEveryAnswerHasSecurityHeaders(t *testing.T) {
+func TestEveryAnswerHasItsHeaders(t *testing.T) {
 	t.Parallel()
 	h := server.New(server.Options{Locks: &fake{}, UI: web.New(web.Options{Locks: &fake{}})})
 	for path, policy := range map[string]string{

@@ -19,6 +19,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -205,6 +206,7 @@ type headerField struct {
 // defaultHeaders returns the headers of every answer, which handlers may override.
 func defaultHeaders() []headerField {
 	return []headerField{
+		{wire.HeaderAPI, []string{wire.APIVersion}},
 		{"Cache-Control", []string{"no-store"}},
 		{"X-Content-Type-Options", []string{"nosniff"}},
 		{"Content-Security-Policy", []string{apiPolicy}},

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/paddock-lock/paddock/internal/wire"
 )
 
 type healthcheckCommand struct {
@@ -88,6 +90,9 @@ func checkReady(ctx context.Context, transport *http.Transport, base string) (er
 	}
 	defer func() { err = errors.Join(err, response.Body.Close()) }()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, 4<<10))
+	if response.Header.Get(wire.HeaderAPI) != wire.APIVersion {
+		return fmt.Errorf("%s, but another server sent it; check the URL", response.Status)
+	}
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s", response.Status, answer)
 	}

@@ -1,5 +1,6 @@
 // Package wire encodes the JSON of the API and decodes answers. The server, the client and the command line all use
-// it, for single calls and for the items of a batch. Methods, paths and headers of HTTP are left to these packages.
+// it, for single calls and for the items of a batch. Methods, paths and headers of HTTP are left to these packages, except
+// the header that marks the answers of the service, [HeaderAPI].
 // Package request decodes requests.
 //
 // Programs link this package through the client, so its only dependency beside the standard library is google/uuid.

@@ -214,7 +214,7 @@ class _Transport:
         was sent, otherwise OSError or HTTPException."""
         key = self._key.read()
         response, content = self._exchange(method, path, body, timeout, key)
-        again = self._key.read(refused=True) if response.status == 401 else key
+        again = self._key.read(refused=True) if response.status == 401 and _is_paddock(response) else key
         return (response, content) if again == key else self._exchange(method, path, body, timeout, again)
 
     def _exchange(self, method: str, path: str, body: Optional[bytes], timeout: float, key: str) -> Tuple[http.client.HTTPResponse, bytes]:
@@ -294,10 +294,15 @@ def _is_idle(sock: socket.socket) -> bool:
     return False
 
 
+def _is_paddock(response: http.client.HTTPResponse) -> bool:
+    """Reports whether a Paddock sent the response, whatever its status: not a proxy or a captive portal."""
+    return bool(response.headers.get("Paddock-Api") == "v1")
+
+
 def _decode(response: http.client.HTTPResponse, content: bytes, content_type: str) -> Json:
-    """Returns the JSON object of a response with this content type, or an empty one."""
+    """Returns the JSON object of a response of Paddock with this content type, or an empty one."""
     try:
-        value = json.loads(content) if response.headers.get_content_type() == content_type else {}
+        value = json.loads(content) if _is_paddock(response) and response.headers.get_content_type() == content_type else {}
     except ValueError:
         value = {}
     return value if isinstance(value, dict) else {}
@@ -662,7 +667,7 @@ class Paddock:
             if changes:
                 raise UnknownOutcome("unknown_outcome", f"The response was lost. {_MAYBE_CHANGED}") from e
             raise Unavailable("unavailable", f"The response was lost. {_UNCHANGED}") from e
-        if response.status == 204 and not has:
+        if response.status == 204 and not has and _is_paddock(response):
             return {}
         answer = _decode(response, content, "application/json") if response.status in (200, 201) else {}
         if (not has or not all(key in answer for key in has) or any(answer.get(key) != same[key] for key in same)

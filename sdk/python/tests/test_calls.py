@@ -1,6 +1,7 @@
 """The single calls: what they send, return and raise."""
 
 import http.server
+import json
 import pickle
 import socket
 import ssl
@@ -217,6 +218,21 @@ class Lost(ServiceTest):
                 self.assertEqual(refused.exception.retry_after, 7)
                 self.assertNotIn("<h1>", str(refused.exception))
 
+    def test_responses_without_the_header_of_paddock_are_not_believed(self):
+        grant = json.dumps(self.paddock.acquire(self.name, ttl=60).answer)
+        lock = json.dumps(self.paddock.lock(self.name))
+        lease_id = json.loads(grant)["lease_id"]
+        for status, content_type, body in (
+            (204, "", ""), (200, "application/json", ""), (201, "application/json", grant), (200, "application/json", lock),
+            (304, "", ""), (409, "application/problem+json", '{"code":"lease_lost","detail":"x"}'),
+        ):
+            with self.subTest(status=status, body=body), _server_with(status, content_type, body, marked=False) as base_url:
+                client = self.client(base_url, timeout=BOUND)
+                for call in (lambda: client.acquire(self.name, lease_id=lease_id), lambda: client.release(self.name, lease_id),
+                             lambda: client.close_session(lease_id), lambda: client.remove_tree("repo")):
+                    self.assertRaises(UnknownOutcome, call)
+                self.assertRaises(Unavailable, client.lock, self.name)
+
     def test_headers_and_the_path_of_the_base_url_are_sent(self):
         seen = []
         with _server_with(200, "application/json", '{"name":"a:b","state":"free"}', seen) as base_url:
@@ -323,9 +339,9 @@ class Secured(ServiceTest):
 
 
 class _server_with:
-    """A server that is not Paddock and sends the same response to every request."""
+    """A server that sends the same response to every request, unless marked is false with the header of Paddock."""
 
-    def __init__(self, status, content_type, body, seen=None, secured=None, respond=None):
+    def __init__(self, status, content_type, body, seen=None, secured=None, respond=None, marked=True):
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
@@ -338,6 +354,8 @@ class _server_with:
                 self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 self.send_response(status)
                 self.send_header("Content-Type", content_type)
+                if marked:
+                    self.send_header("Paddock-Api", "v1")
                 self.send_header("Retry-After", "7")
                 self.send_header("Location", "http://example.org/")
                 if status != 204:

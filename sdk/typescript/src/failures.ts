@@ -37,6 +37,14 @@ function notSent(error: unknown): boolean {
 }
 
 /**
+ * isPaddock reports whether a Paddock sent the response, whatever its status. In a browser, a service of another origin
+ * must expose the header.
+ */
+export function isPaddock(response: Response): boolean {
+  return response.headers.get('Paddock-Api') === 'v1';
+}
+
+/**
  * notPaddock returns the error of a call that was not answered by Paddock but by a proxy or another server. It
  * repeats none of the response's text, which may echo the request.
  */

@@ -1,5 +1,5 @@
 import { PaddockError, type Blocker, type DeadlockStep, type ErrorFields } from './error.js';
-import { lostResponse, mediaType, notPaddock, retryAfterMs } from './failures.js';
+import { isPaddock, lostResponse, mediaType, notPaddock, retryAfterMs } from './failures.js';
 import type { KeySource } from './key.js';
 import { omitUndefined } from './omit.js';
 import type { components } from './schema.js';
@@ -13,6 +13,9 @@ export function transport(send: typeof fetch, key: KeySource): (request: Request
     const changes = isChange(request);
     try {
       const response = await sendWithKey(send, key, request);
+      if (!isPaddock(response)) {
+        throw notPaddock(changes, response);
+      }
       if (response.status === 304 || (response.ok && mediaType(response) !== 'application/json')) {
         return withoutJson(changes, response);
       }
@@ -36,7 +39,7 @@ async function sendWithKey(send: typeof fetch, key: KeySource, request: Request)
     request.headers.set('Authorization', `Bearer ${first}`);
   }
   const response = await send(request);
-  const second = again && response.status === 401 ? await key.read(true) : first;
+  const second = again && response.status === 401 && isPaddock(response) ? await key.read(true) : first;
   if (!again || second === first) {
     return response;
   }

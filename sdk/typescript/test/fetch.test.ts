@@ -13,7 +13,7 @@ const lease = {
 
 /** clientWith returns a client of a service that sends this response. */
 function clientWith(status: number, type: string, body: string | null, headers: Record<string, string> = {}): Paddock {
-  const response = () => new Response(body, { status, headers: { 'Content-Type': type, ...headers } });
+  const response = () => new Response(body, { status, headers: { 'Content-Type': type, 'Paddock-Api': 'v1', ...headers } });
   return createPaddock({ baseUrl: 'http://paddock.test', fetch: () => Promise.resolve(response()) });
 }
 
@@ -68,6 +68,25 @@ describe('after a response that is not from Paddock, the outcome of a change is 
       assert.equal(read.code, 'unavailable');
       assert.doesNotMatch(change.message, /Log in|Gateway/);
     });
+  }
+});
+
+test('a response without the header of Paddock is not believed', async () => {
+  const lock = await direct().lock('jobs');
+  const responses: [status: number, type: string, body: string | null][] = [
+    [204, '', null], [304, '', null], [200, 'application/json', ''], [201, 'application/json', JSON.stringify(lease)],
+    [200, 'application/json', JSON.stringify(lock)], [409, 'application/problem+json', '{"code":"lease_lost","detail":"No."}'],
+  ];
+  for (const response of responses) {
+    const paddock = clientWith(...response, { 'Paddock-Api': '' });
+    const changes = [
+      paddock.acquire('jobs', { holder: 'w', lease_id: leaseId }), paddock.release('jobs', { lease_id: leaseId }),
+      paddock.releaseSet({ names: ['jobs'], lease_id: leaseId }), paddock.closeSession({ session_id: leaseId }), paddock.removeTree('repo'),
+    ];
+    for (const change of changes) {
+      await assert.rejects(change, { code: 'unknown_outcome' }, String(response));
+    }
+    await assert.rejects(paddock.lock('jobs'), { code: 'unavailable' }, String(response));
   }
 });
 
@@ -127,7 +146,7 @@ test('headers and the path of the base URL are sent with each call', async () =>
     headers: { Authorization: 'Bearer a-key' },
     fetch: (request) => {
       sent = request as Request;
-      return Promise.resolve(Response.json(lease));
+      return Promise.resolve(Response.json(lease, { headers: { 'Paddock-Api': 'v1' } }));
     },
   };
   assert.equal((await createPaddock(options).acquire('jobs', { holder: 'w' })).fencing_token, 41);
@@ -140,7 +159,7 @@ test('the key is sent and never shown', async () => {
   const key = 'pk_k3f9a2xyqw_' + 'A'.repeat(43);
   let sent: Request | undefined;
   const refused = () => new Response('{"code":"key_invalid","detail":"Unknown API key."}',
-    { status: 401, headers: { 'Content-Type': 'application/problem+json' } });
+    { status: 401, headers: { 'Content-Type': 'application/problem+json', 'Paddock-Api': 'v1' } });
   const paddock = createPaddock({
     baseUrl: 'http://paddock.test', key, headers: { 'X-Team': 'billing' },
     fetch: (request) => {
@@ -168,8 +187,8 @@ describe('a key from a function', () => {
         const sent = request.headers.get('Authorization')!;
         service.sent.push([sent.slice('Bearer '.length), await request.text()]);
         return sent === `Bearer ${service.valid}`
-          ? Response.json({ ...lease, lease_id: leaseId }, { status: 201 })
-          : new Response('{"code":"key_invalid","detail":"Unknown API key."}', { status: 401, headers: { 'Content-Type': 'application/problem+json' } });
+          ? Response.json({ ...lease, lease_id: leaseId }, { status: 201, headers: { 'Paddock-Api': 'v1' } })
+          : new Response('{"code":"key_invalid","detail":"Unknown API key."}', { status: 401, headers: { 'Content-Type': 'application/problem+json', 'Paddock-Api': 'v1' } });
       },
     });
     return { service, take: () => paddock.acquire('jobs', { holder: 'w', lease_id: leaseId }) };
@@ -232,13 +251,13 @@ describe('an error about the key', () => {
       fetch: async (request) => {
         const [status, code] = codes[calls++] ?? [201, ''];
         if (code === '' && (request as Request).url.endsWith('/release')) {
-          return new Response(null, { status: 204 });
+          return new Response(null, { status: 204, headers: { 'Paddock-Api': 'v1' } });
         }
         if (code === '') {
           const { lease_id } = await (request as Request).json() as { lease_id: string };
-          return Response.json({ ...lease, lease_id }, { status });
+          return Response.json({ ...lease, lease_id }, { status, headers: { 'Paddock-Api': 'v1' } });
         }
-        return new Response(JSON.stringify({ code, detail: 'No.', retry_after_ms: 1 }), { status, headers: { 'Content-Type': 'application/problem+json' } });
+        return new Response(JSON.stringify({ code, detail: 'No.', retry_after_ms: 1 }), { status, headers: { 'Content-Type': 'application/problem+json', 'Paddock-Api': 'v1' } });
       },
     });
     return { paddock, calls: () => calls };

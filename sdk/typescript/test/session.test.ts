@@ -322,6 +322,6 @@ test('the calls of sessions', limit, async () => {
   await assert.rejects(paddock.revokeSession(opened.session, { reason: 'late' }), { code: 'session_lost' });
   await assert.rejects(paddock.session('0123456789abcdef'), { code: 'not_found' });
   await assert.rejects(paddock.session('..'), { code: 'invalid_request', field: 'session' });
-  const other = createPaddock({ baseUrl: 'http://paddock.test', fetch: () => Promise.resolve(Response.json({ ...opened, session_id: randomUUID() })) });
+  const other = createPaddock({ baseUrl: 'http://paddock.test', fetch: () => Promise.resolve(Response.json({ ...opened, session_id: randomUUID() }, { headers: { 'Paddock-Api': 'v1' } })) });
   await assert.rejects(other.renewSession({ session_id: sessionId }), { code: 'unknown_outcome' });
 });

@@ -88,3 +88,41 @@ func TestFloodOfStaleWritesLeavesOneEventForEachToken(t *testing.T) {
 		}
 	}
 }
+
+// TestAFencedWriteInATreeLocksTheRowsAbove until it is committed: no lock above is granted before, so no write lands under
+// a token that is older than such a grant.
+func TestAFencedWriteInATreeLocksTheRowsAbove(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside, another := open(t, url), connect(t, url), connect(t, url)
+	if _, err := s.DeclareTree(t.Context(), "repo"); err != nil {
+		t.Fatal(err)
+	}
+	g := mustAcquire(t, s, acquire("repo:src:a"))
+	write := func() error {
+		_, err := s.WriteFenced(t.Context(), lock.FencedWrite{Key: "k", Lock: g.Name, Token: g.Token, Value: []byte("1")})
+		return err
+	}
+	if err := write(); err != nil {
+		t.Fatal(err)
+	}
+	unlocked := func() int64 {
+		return number(t, another, `select count(*) from (
+			select from paddock.records where name in ('repo', 'repo:src', 'repo:src:a') for no key update skip locked) free`)
+	}
+	if n := unlocked(); n != 3 {
+		t.Fatalf("before the write, %d rows are not locked, want 3", n)
+	}
+	exec(t, outside, "begin")
+	exec(t, outside, "select from paddock.fenced where key = 'k' for update")
+	written := make(chan error, 1)
+	go func() { written <- write() }()
+	until(t, "the write waits for its row", func() bool { return waiting(t, outside) > 0 })
+	if n := unlocked(); n != 0 {
+		t.Errorf("during the write, %d rows are not locked, want none", n)
+	}
+	exec(t, outside, "commit")
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+}

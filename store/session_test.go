@@ -321,30 +321,6 @@ func TestALockedSessionDelaysNoOtherLock(t *testing.T) {
 	}
 }
 
-// TestEndedSessionsAreForgotten once nothing of them is left, and they are old.
-func TestEndedSessionsAreForgotten(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	outside := connect(t, url)
-	s := open(t, url)
-	g := openSession(t, s, time.Hour, 0)
-	mustAcquire(t, s, inSession("a", g))
-	if err := s.CloseSession(t.Context(), lock.CloseSession{ID: g.ID}); err != nil {
-		t.Fatal(err)
-	}
-	exec(t, outside, "update paddock.sessions set ended_at = ended_at - interval '1 hour'")
-	until(t, "it is cleared", func() bool {
-		return number(t, outside, "select count(*) from paddock.sessions where cleared") == 1
-	})
-	s.Close()
-	exec(t, outside, "update paddock.sessions set ended_at = ended_at - interval '8 days'")
-	s = open(t, url)
-	until(t, "it is deleted", func() bool { return number(t, outside, "select count(*) from paddock.sessions") == 0 })
-	if _, err := s.RenewSession(t.Context(), lock.RenewSession{ID: g.ID}); !errors.Is(err, lock.ErrSessionLost) {
-		t.Errorf("the heartbeat of a forgotten session: %v", err)
-	}
-}
-
 // TestATokenOfASessionIsCurrentWhileItsRenewalIsNotVisible: the commit of a heartbeat waits, for a standby, say, until
 // the session is past its end as others see it. Its lease is not said to have ended.
 func TestATokenOfASessionIsCurrentWhileItsRenewalIsNotVisible(t *testing.T) {

@@ -180,6 +180,7 @@ type Claim struct {
 	Set        []string // in order, instead of Name
 	LeaseID    LeaseID
 	Attachment Attachment
+	Place      int64     // at the first of the locks as they are decided; zero if it is not known
 	SessionID  SessionID // as in the Acquire
 }
 
@@ -200,14 +201,25 @@ func (c Claim) Apply(v View) Decision {
 		out.Queued = true
 		return out
 	}
-	return ds.finish(cmp.Or(ds.checkSession(c.SessionID), ds.errReplaced(c.LeaseID)))
+	return ds.finish(cmp.Or(ds.checkSession(c.SessionID), ds.errReplaced(c.LeaseID, c.Place)))
 }
 
-// errReplaced returns the refusal of a call that waits no longer because another call has taken or released its
-// place.
-func (ds deciders) errReplaced(id LeaseID) error {
+// errReplaced returns the refusal of a call that waits no longer at its place: another call has taken or released it,
+// or the records of locks are gone.
+func (ds deciders) errReplaced(id LeaseID, place int64) error {
 	if ds.hasEnded(id) {
 		return ds.errLost(id)
+	}
+	some, all := ds.waiters(id) // a call takes and gives up its places together
+	for i, d := range ds {
+		_, waits := d.waiter(id)
+		if r := d.record; r.Revision == 0 || i == 0 && r.Revision < place || len(some) > 0 && !all && !waits {
+			if ds.removeWaiters(id, reasonPlaceLapsed) > 0 {
+				ds.promote()
+			}
+			return &Error{Code: ErrHeld, RetryAfter: retrySoon, Detail: fmt.Sprintf("The row of %s in paddock.records is gone, and this "+
+				"call's place in the queue with it: it was deleted by hand. Acquire again, to join at the end of the queue.", r.Name)}
+		}
 	}
 	e := ds[0].errHeld(0)
 	e.Detail = "A later call with the same lease_id took over or released this call's place. " + e.Detail
@@ -220,6 +232,7 @@ type Leave struct {
 	Set        []string // in order, instead of Name
 	LeaseID    LeaseID
 	Attachment Attachment
+	Place      int64 // as in a Claim
 	// KeepPlace keeps the place until the wait of the call would have ended, and for PlaceRetention at least. Set it for
 	// a Disconnected call, unless its LeaseID was generated, so that no client can return with it.
 	KeepPlace bool
@@ -254,7 +267,7 @@ func (l Leave) Apply(v View) Decision {
 	waiters, all := ds.waiters(l.LeaseID)
 	switch {
 	case !all || waiters[0].Attachment != l.Attachment:
-		return ds.finish(cmp.Or(ds.checkSession(l.SessionID), ds.errReplaced(l.LeaseID)))
+		return ds.finish(cmp.Or(ds.checkSession(l.SessionID), ds.errReplaced(l.LeaseID, l.Place)))
 	case l.Disconnected:
 		for i, d := range ds {
 			if l.KeepPlace {

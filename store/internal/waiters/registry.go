@@ -329,7 +329,9 @@ func (r *Registry) await(ctx context.Context, c *call, over <-chan time.Time, ke
 		case <-ctx.Done():
 			return row.Outcome{}, database.Departed(context.Cause(ctx))
 		}
-		out, err := r.submit(ctx, lock.Claim{Name: c.name, Set: c.set, LeaseID: c.lease, Attachment: c.attachment, SessionID: c.session})
+		out, err := r.submit(ctx, lock.Claim{
+			Name: c.name, Set: c.set, LeaseID: c.lease, Attachment: c.attachment, Place: c.place(), SessionID: c.session,
+		})
 		if !errors.Is(err, lock.ErrUnknownOutcome) || ctx.Err() != nil {
 			return out, err
 		}
@@ -340,7 +342,7 @@ func (r *Registry) await(ctx context.Context, c *call, over <-chan time.Time, ke
 // leave returns the command that ends the wait of the call. It keeps no place that no client can return to.
 func (c *call) leave(keepPlace, disconnected bool) lock.Leave {
 	return lock.Leave{
-		Name: c.name, Set: c.set, LeaseID: c.lease, Attachment: c.attachment, SessionID: c.session,
+		Name: c.name, Set: c.set, LeaseID: c.lease, Attachment: c.attachment, SessionID: c.session, Place: c.place(),
 		KeepPlace: keepPlace && !c.nameless, Disconnected: disconnected, WaitLeft: max(c.wait-time.Since(c.began), 0),
 	}
 }

@@ -2,7 +2,8 @@
 -- order of names, so that no two transactions wait for each other{{end}}. The lateral sub-select forces one index
 -- look-up a name, whatever the planner assumes about the table. A lock that another session creates at this moment is
 -- not returned. If the trees are others than those of the epoch $3 after $4 changes, nothing is created: a command may
--- be refused in the present ones. Null: whatever the trees are.
+-- be refused in the present ones. Null: whatever the trees are. Parts of a record that was deleted by hand go when it is
+-- made again.
 with found as (
     select r.*
     from unnest($1::text[]) with ordinality as n (name, ord)
@@ -23,6 +24,10 @@ with found as (
     order by n.name
     on conflict do nothing
     returning {{.Record}}, last_event, ctid as tid, xmin as xmin
+), cleared as (
+    delete from paddock.parts p
+    using made
+    where p.name = made.name
 )
 select * from found
 union all

@@ -40,8 +40,11 @@ Variables without a flag:
   several locks they are those of the first lock in the order of names.
 - ` + "`PADDOCK_LOCKS`, `PADDOCK_FENCING_TOKENS`, `PADDOCK_SLOTS`" + `: set by ` + "`paddock run`" + ` for its command. They list
   all locks, separated by spaces: ` + "`a b`, `a=41 b=41`" + `.
-- ` + "`PADDOCK_TASK`" + `: set by ` + "`paddock run`" + ` for its command. It names the thread of work, by which the service finds
-  deadlocks. A lock that ` + "`paddock`" + ` or an SDK acquires with it is of a part of that task.
+- ` + "`PADDOCK_LEASE_HOLDER`" + `: set by ` + "`paddock run` and `paddock session`" + ` for their commands: the holder of the
+  lease or session. ` + "`paddock acquire`" + ` in the command has the same holder, ` + "`paddock run`" + ` one of its own.
+- ` + "`PADDOCK_TASK`: set by `paddock run` and `paddock session`" + ` for their commands. It names the thread of
+  work, by which the service finds deadlocks. A lock that ` + "`paddock`" + ` or an SDK acquires with it is of a part of
+  that task; one that ` + "`paddock acquire`" + ` acquires in a session is of the task itself.
 
 ## Where dev and the tests get PostgreSQL
 

@@ -18,11 +18,32 @@ func TestDefaultHolderOfRunNamesItsProcess(t *testing.T) {
 	p := d.startRun(nightly, "--", "env")
 	p.expectExit(t, exitOK)
 	want := fmt.Sprintf(":%d", p.Cmd.Process.Pid)
-	holder := paddockVariables(p.Stdout.String())["PADDOCK_HOLDER"]
+	holder := paddockVariables(p.Stdout.String())["PADDOCK_LEASE_HOLDER"]
 	if !strings.Contains(holder, "@") || !strings.HasSuffix(holder, want) {
 		t.Errorf("the holder is %q, want USER@HOST%s", holder, want)
 	}
 	d.awaitEvent(nightly, lock.Released, holder)
+}
+
+// TestHolderOfANestedRunNamesItsOwnProcess runs a run in a run, in a session, and acquires in these.
+func TestHolderOfANestedRunNamesItsOwnProcess(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	delete(d.env, "PADDOCK_HOLDER")
+	const show = `printenv PADDOCK_LEASE_HOLDER`
+	p := d.startSession("--", "sh", "-c", show+`; "$PADDOCK" run outer -- sh -c '`+show+`; "$PADDOCK" run inner -- `+
+		show+`; "$PADDOCK" acquire by:hand >/dev/null'; PADDOCK_HOLDER=she "$PADDOCK" run third -- `+show)
+	p.expectExit(t, exitOK)
+	holders := strings.Fields(p.Stdout.String())
+	if len(holders) != 4 || holders[0] == holders[1] || holders[1] == holders[2] || holders[3] != "she" {
+		t.Fatalf("the holders are %q", holders)
+	}
+	if want := fmt.Sprintf(":%d", p.Cmd.Process.Pid); !strings.HasSuffix(holders[0], want) {
+		t.Errorf("the holder of the session is %q, want USER@HOST%s", holders[0], want)
+	}
+	for name, holder := range map[string]string{"outer": holders[1], "inner": holders[2], "by:hand": holders[1]} {
+		d.awaitEvent(name, lock.Granted, holder)
+	}
 }
 
 // TestDefaultHolderOfAcquireNamesNoProcess ensures that another process can repeat the acquire.

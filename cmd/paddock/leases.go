@@ -62,6 +62,9 @@ Exit code 75 means that another holder has the lock.`
 // Run acquires the lock and prints the lease. If the lease cannot be printed it is released, since its lease_id is
 // lost.
 func (c *acquireCommand) Run(ctx context.Context, p *program) error {
+	if c.Holder == "" { // that of the run or the session around it
+		c.Holder, _ = p.env(leaseHolderVariable)
+	}
 	members, o, err := c.options(c.Names)
 	if err != nil {
 		return err
@@ -223,7 +226,7 @@ func (c *revokeCommand) Run(ctx context.Context, p *program) error {
 
 // The leaseFlags describe the wanted lease, and how long to wait for it.
 type leaseFlags struct {
-	Holder   string        `placeholder:"TEXT" unset:"USER@HOST; with paddock run USER@HOST:PID" variable:"PADDOCK_HOLDER" help:"Holder of the lock, a text for people."`
+	Holder   string        `placeholder:"TEXT" unset:"USER@HOST; of paddock run USER@HOST:PID; of paddock acquire in a command of run or session the holder of that" variable:"PADDOCK_HOLDER" help:"Holder of the lock, a text for people."`
 	TTL      time.Duration `name:"ttl" default:"30s" help:"How long the lease lasts without a renewal."`
 	Grace    time.Duration `default:"0s" help:"How long after its end no other holder is granted the lock."`
 	MaxHold  time.Duration `unset:"no limit" help:"How long renewals can extend the lease at most."`

@@ -65,8 +65,9 @@ A systemd service, for which 75 (another holder has the lock) is no failure:
     KillMode=mixed
     SuccessExitStatus=75
 
-The command gets the environment variables PADDOCK_LOCK, PADDOCK_FENCING_TOKEN, PADDOCK_HOLDER, PADDOCK_URL and, with a
-shared lease or a permit, PADDOCK_SLOT. With several locks, PADDOCK_LOCK, PADDOCK_FENCING_TOKEN and PADDOCK_SLOT are
+The command gets the environment variables PADDOCK_LOCK, PADDOCK_FENCING_TOKEN, PADDOCK_LEASE_HOLDER, PADDOCK_URL and,
+with a shared lease or a permit, PADDOCK_SLOT. A paddock run in the command is a holder of its own, named by its own
+process, unless you set PADDOCK_HOLDER. With several locks, PADDOCK_LOCK, PADDOCK_FENCING_TOKEN and PADDOCK_SLOT are
 those of the first lock in the order of names. PADDOCK_LOCKS has the names of all locks, separated by spaces;
 PADDOCK_FENCING_TOKENS and PADDOCK_SLOTS have the value of each lock, such as "accounts:17=41 accounts:42=41". All locks
 have the same token, except a shared lock that joins other readers.
@@ -270,11 +271,15 @@ func beforeSignal[R releaser](ctx context.Context, signals *supervise.Signals, d
 	return *new(R), &failure{exitSignalled + int(s), cause}
 }
 
+// leaseHolderVariable is the variable with the holder of the lease or session that a command runs under. It is not
+// PADDOCK_HOLDER, which names the holder of leases to come: one of a run in the command is of another process.
+const leaseHolderVariable = "PADDOCK_LEASE_HOLDER"
+
 // commandEnvironment returns the environment of the command: ours, and variables about the lease. It does not contain
 // the lease_id, which would let every descendant end the lease.
 func commandEnvironment(lease *guard.Lease, holder, url string) []string {
 	return environmentWith(append(leaseVariables(lease.Members()),
-		variable{"PADDOCK_HOLDER", holder}, variable{"PADDOCK_URL", url}, variable{"PADDOCK_TASK", string(lease.Task())},
+		variable{leaseHolderVariable, holder}, variable{"PADDOCK_URL", url}, variable{"PADDOCK_TASK", string(lease.Task())},
 		variable{"PADDOCK_LEASE_ID", ""}, variable{"PADDOCK_EXPIRES_AT", ""})) // an inherited one is that of another lease
 }
 

@@ -39,12 +39,13 @@ func TestCommandGetsItsLeaseInTheEnvironment(t *testing.T) {
 		d.env[name] = value
 	}
 	for flags, want := range map[string]map[string]string{
-		"--holder=she": {"PADDOCK_LOCK": nightly, "PADDOCK_HOLDER": "she", "PADDOCK_URL": d.base},
-		"--permits=3": {"PADDOCK_LOCK": nightly, "PADDOCK_HOLDER": "me", "PADDOCK_URL": d.base, "PADDOCK_SLOT": "1",
+		"--holder=she": {"PADDOCK_LOCK": nightly, "PADDOCK_LEASE_HOLDER": "she", "PADDOCK_URL": d.base},
+		"--permits=3": {"PADDOCK_LOCK": nightly, "PADDOCK_LEASE_HOLDER": "me", "PADDOCK_URL": d.base, "PADDOCK_SLOT": "1",
 			"PADDOCK_SLOTS": nightly + "=1"},
 	} {
 		p := d.startRun(flags, nightly, "--", "env")
 		p.expectExit(t, exitOK)
+		want["PADDOCK_HOLDER"] = "me" // unchanged
 		want["PADDOCK_LOCKS"], want["PADDOCK_FENCING_TOKEN"] = nightly, fmt.Sprint(d.expectFree().Token)
 		want["PADDOCK_FENCING_TOKENS"] = nightly + "=" + want["PADDOCK_FENCING_TOKEN"]
 		got := paddockVariables(p.Stdout.String())

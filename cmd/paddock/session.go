@@ -39,7 +39,7 @@ the session:
 
 paddock acquire finds the session in the environment variable PADDOCK_SESSION. The leases need no renewal: they end when
 the session ends. PADDOCK_SESSION is a secret: a process that knows it can use and close the session. The command also
-gets PADDOCK_HOLDER and PADDOCK_URL.
+gets PADDOCK_LEASE_HOLDER and PADDOCK_URL.
 
 PADDOCK_TASK names the thread of work of the session, so that the service finds deadlocks: if sessions that hold locks
 wait for each other in a circle, one of the calls is refused with exit code 75 and a description of the circle. A call
@@ -204,7 +204,7 @@ func (c *sessionCommand) Run(ctx context.Context, p *program) error {
 	command := &supervise.Command{
 		Path: path, Args: args, Lease: session, KillAfter: reserved - slack(c.TTL), Signals: signals, Stderr: stderr,
 		Env: environmentWith([]variable{
-			{"PADDOCK_SESSION", uuid.UUID(session.ID()).String()}, {"PADDOCK_HOLDER", o.Holder}, {"PADDOCK_URL", c.URL},
+			{"PADDOCK_SESSION", uuid.UUID(session.ID()).String()}, {leaseHolderVariable, o.Holder}, {"PADDOCK_URL", c.URL},
 			{"PADDOCK_TASK", p.sessionTask(session.Ref())},
 		}),
 	}

@@ -1040,7 +1040,7 @@ class Lease(_Renewed):
         after kill_after seconds, SIGKILL; if the lease has already ended, both immediately. Then LeaseLost is raised.
         The default kill_after is half the margin, the maximum a third of the ttl. When the child ends or an exception
         is raised, the rest of the group is stopped in the same way; processes that left the group are not. The child's
-        environment has PADDOCK_LOCK, _FENCING_TOKEN, _HOLDER, _URL and, if there is one, _SLOT; and of all locks, _LOCKS,
+        environment has PADDOCK_LOCK, _FENCING_TOKEN, _LEASE_HOLDER, _URL and, if there is one, _SLOT; and of all locks, _LOCKS,
         _FENCING_TOKENS and _SLOTS, such as "a b" and "a=41 b=41". popen goes to subprocess.Popen. If this process is
         killed, the child continues without a guard. POSIX only."""
         kill_after = self._margin / 2 if kill_after is None else kill_after
@@ -1049,7 +1049,7 @@ class Lease(_Renewed):
         self.check()
         own = {"PADDOCK_LOCK": self.name, "PADDOCK_FENCING_TOKEN": str(self.token), "PADDOCK_URL": self._paddock.base_url,
                "PADDOCK_LOCKS": " ".join(self.tokens), "PADDOCK_FENCING_TOKENS": _pairs(self.tokens), "PADDOCK_SLOTS": _pairs(self.slots),
-               "PADDOCK_HOLDER": self._granted.answer["holder"], "PADDOCK_SLOT": str(self.slot or ""),
+               "PADDOCK_LEASE_HOLDER": self._granted.answer["holder"], "PADDOCK_SLOT": str(self.slot or ""),
                "PADDOCK_TASK": self.task_id, "PADDOCK_LEASE_ID": "", "PADDOCK_EXPIRES_AT": ""}  # empty: removed; may be of another lease
         env = {key: value for key, value in {**(popen.pop("env", None) or os.environ), **own}.items() if own.get(key) != ""}
         clock, early = self._paddock.clock, max(kill_after - self._margin / 2, 0.0)

@@ -31,16 +31,18 @@ class Running(ServiceTest):
         self.assertRaises(LeaseLost, lease.run, ["true"])
 
     def test_the_environment_describes_only_the_innermost_lease(self):
-        outer, inner = self.paddock.hold(self.name), self.paddock.hold(self.name + ":inner", mode="permit", capacity=2)
-        inherited = {**os.environ, "PADDOCK_LOCK": self.name, "PADDOCK_SLOT": "7", "PADDOCK_LEASE_ID": "x", "PADDOCK_EXPIRES_AT": "y", "MINE": "z"}
-        script = 'echo "$PADDOCK_LOCK $PADDOCK_FENCING_TOKEN ${PADDOCK_SLOT-no} ${PADDOCK_LEASE_ID-no} ${PADDOCK_EXPIRES_AT-no} $PADDOCK_URL $MINE"'
+        outer, inner = self.paddock.hold(self.name), self.paddock.hold(self.name + ":inner", mode="permit", capacity=2, holder="inner")
+        inherited = {**os.environ, "PADDOCK_LOCK": self.name, "PADDOCK_SLOT": "7", "PADDOCK_LEASE_ID": "x", "PADDOCK_EXPIRES_AT": "y",
+                     "PADDOCK_HOLDER": "me", "MINE": "z"}
+        script = 'echo "$PADDOCK_LOCK $PADDOCK_FENCING_TOKEN ${PADDOCK_SLOT-no} ${PADDOCK_LEASE_ID-no} ${PADDOCK_EXPIRES_AT-no} $PADDOCK_URL $MINE"; echo $PADDOCK_LEASE_HOLDER $PADDOCK_HOLDER'
         read, write = os.pipe()
         with outer, inner, os.fdopen(read) as output:
             inner.run(["sh", "-c", script], env=inherited, stdout=write)
             outer.run(["sh", "-c", script], env=inherited, stdout=write)
             os.close(write)
             self.assertEqual(output.read().splitlines(), [
-                f"{self.name}:inner {inner.token} 1 no no {url()} z", f"{self.name} {outer.token} no no no {url()} z",
+                f"{self.name}:inner {inner.token} 1 no no {url()} z", "inner me",
+                f"{self.name} {outer.token} no no no {url()} z", f"{self.paddock.holds(self.name)['holds'][0]['holder']} me",
             ])
 
     def test_the_child_reads_its_stdin(self):

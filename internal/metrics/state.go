@@ -21,7 +21,7 @@ func gauge(name, help string, of func(store.Stats) float64) reading {
 
 // countReadings are there once a pass of the scan has ended.
 var countReadings = []reading{
-	gauge("paddock_waiters", "Places in the queues of all locks.", func(s store.Stats) float64 { return float64(s.Locks.Waiters) }),
+	gauge("paddock_waiters", "Waiters of all locks. One that waits for several locks, or below others in a tree, counts once.", func(s store.Stats) float64 { return float64(s.Locks.Waiters) }),
 	gauge("paddock_contended_locks", "Locks that have waiters.", func(s store.Stats) float64 { return float64(s.Locks.Contended) }),
 	gauge("paddock_oldest_wait_seconds", "How long the oldest waiter has waited, in seconds; 0 without waiters.",
 		func(s store.Stats) float64 { return s.Locks.OldestWait.Seconds() }),

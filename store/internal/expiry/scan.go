@@ -121,7 +121,7 @@ type LockCounts struct {
 	Held      int64
 	InGrace   int64
 	Contended int64 // locks with waiters
-	Waiters   int64 // places in queues
+	Waiters   int64 // one that waits for several locks counts once
 	// OldestWait is how long the waiter that has waited longest has done so, and OldestLease the same of an active
 	// lease.
 	OldestWait, OldestLease time.Duration

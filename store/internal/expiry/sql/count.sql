@@ -1,15 +1,16 @@
 -- Counts the next $2 locks after the name $1, in the order of names. The columns: all locks; locks that are held;
 -- locks in their grace; locks with waiters; all waiters; how long the oldest waiter has waited; how long the oldest
--- lease has lasted. A lock is in its grace if it has leases, and all of them have expired.
+-- lease has lasted. A lock is in its grace if it has leases, and all of them have expired. A waiter that waits for
+-- several locks counts at the first one that it asked for.
 select count(*),
        count(*) filter (where held),
        count(*) filter (where in_grace and not held),
-       count(*) filter (where waiters > 0),
+       count(*) filter (where places > 0),
        coalesce(sum(waiters), 0)::bigint,
        coalesce(statement_timestamp() - min(joined_at), interval '0'),
        coalesce(statement_timestamp() - min(acquired_at), interval '0')
 from (
-    select p.waiters, p.joined_at, least(o.acquired_at, p.acquired_at) as acquired_at,
+    select p.places, p.waiters, p.joined_at, least(o.acquired_at, p.acquired_at) as acquired_at,
            o.acquired_at is not null or p.acquired_at is not null as held,
            p.in_grace or r.lease_id is not null and o.acquired_at is null
                 and r.expires_at + coalesce((r.rest ->> 'grace')::bigint, 0) * interval '1 millisecond' > statement_timestamp() as in_grace
@@ -18,7 +19,9 @@ from (
         select case when r.lease_id is not null and r.expires_at > statement_timestamp() then r.acquired_at end as acquired_at
     ) o
     cross join lateral (
-        select count(*) filter (where place > 0 and not unclaimed) as waiters,
+        select count(*) filter (where place > 0 and not unclaimed) as places,
+               count(*) filter (where place > 0 and not unclaimed and name = split_part(
+                   coalesce(rest ->> 'below', rest ->> 'set', name), ' ', 1)) as waiters,
                min(acquired_at) filter (where place > 0 and not unclaimed) as joined_at,
                min(acquired_at) filter (where place = 0 and expires_at > statement_timestamp()) as acquired_at,
                coalesce(bool_or(place = 0 and expires_at <= statement_timestamp()

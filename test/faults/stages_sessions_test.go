@@ -17,7 +17,7 @@ var sessionStages = []staged{
 		from: "return s.Ended == 0 && s.IsOver(now) }", to: "return !MUTATED && s.Ended == 0 && s.IsOver(now) }"},
 		situation: heartbeatNotVisible},
 	{mutant: mutant{name: "the end of a session is recorded without its row", file: "store/internal/row/sql/expire_sessions.sql",
-		from: "    for no key update\n", to: ""}, situation: heartbeatNotVisible},
+		from: "    for update\n", to: ""}, situation: heartbeatNotVisible},
 	{mutant: mutant{name: "a heartbeat is decided before it has the row", file: transactFile,
 		from: "\tlock(b)\n\tQueue(b, &e)\n",
 		to:   "\tif MUTATED {\n\t\tQueue(b, &e)\n\t\tlock(b)\n\t} else {\n\t\tlock(b)\n\t\tQueue(b, &e)\n\t}\n"},

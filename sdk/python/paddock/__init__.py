@@ -49,6 +49,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 import time
 import urllib.parse
@@ -66,6 +67,7 @@ MAX_DEFAULT_MARGIN = 5.0
 MAX_CALL_WAIT = 25.0  # the service allows 50, proxies often 60
 WAIT_TTL = 5.0  # the longest ttl in a call that waits; the first renewal asks for the whole
 MAX_TASK_ID = 256
+MAX_HOLDER = 200  # characters
 MAX_BATCH = 1000  # items
 RELEASE_TIMEOUT = 2.0  # of one attempt
 TICK = 1.0  # the longest wait of a thread: a wait does not count the time of a suspension
@@ -445,7 +447,7 @@ class Paddock:
         and may already be over. With a session_id, the lease is kept alive by that session, whose ttl and grace it has:
         leave them out. Raises SessionLost if that has ended. The task_id names the thread of work, by which the service
         finds deadlocks; see hold. Raises Deadlock if this call must give way."""
-        body = _omit_none(lease_id=lease_id or str(uuid.uuid4()), holder=holder or _default_holder(), session_id=session_id,
+        body = _omit_none(lease_id=lease_id or str(uuid.uuid4()), holder=holder or _default_holder(not lease_id), session_id=session_id,
                           task_id=task_id, wait_ms=_ms(wait), keep_place=keep_place or None, ttl_ms=_ms(ttl),
                           grace_ms=_ms(grace), max_hold_ms=_ms(max_hold), metadata=metadata, **_modes(name, mode, capacity))
         return self._grant(name, "/acquire", body, self.timeout + wait if timeout is None else timeout)
@@ -477,7 +479,7 @@ class Paddock:
                      grace: Optional[float] = None, metadata: Optional[Json] = None, timeout: Optional[float] = None) -> SessionGrant:
         """Opens a session, or returns the one that an earlier call with this session_id and holder has opened. Choose
         the session_id, a random UUID, yourself, to be able to send the call again after UnknownOutcome."""
-        body = _omit_none(session_id=session_id or str(uuid.uuid4()), holder=holder or _default_holder(), ttl_ms=_ms(ttl),
+        body = _omit_none(session_id=session_id or str(uuid.uuid4()), holder=holder or _default_holder(not session_id), ttl_ms=_ms(ttl),
                           grace_ms=_ms(grace), metadata=metadata)
         return self._session_grant("", body, timeout)
 
@@ -608,6 +610,7 @@ class Paddock:
             want, margin = session._want(self, want, margin), session._margin
         else:
             want["ttl"], margin = _check_times(ttl, margin, wait)
+        want["holder"] = want["holder"] or _default_holder()
         _check_interrupt(interrupt_main)
         began = self.clock()
         try:
@@ -636,9 +639,9 @@ class Paddock:
         """
         lasts, margin = _check_times(ttl, margin)
         _check_interrupt(interrupt_main)
-        grant = _open_session(self, {"session_id": session_id, "holder": holder, "ttl": lasts, "grace": grace, "metadata": metadata},
+        grant = _open_session(self, {"session_id": session_id, "holder": holder or _default_holder(False), "ttl": lasts, "grace": grace, "metadata": metadata},
                               margin, retry)
-        return Session(self, grant, margin, on_state, on_lost, interrupt_main, on_renewed)
+        return Session(self, grant, margin, on_state, on_lost, interrupt_main, on_renewed, holder)
 
     def _grant(self, name: Locks, verb: str, body: Json, timeout: Optional[float]) -> Grant:
         sent, body["lease_id"] = self.clock(), body["lease_id"].lower()
@@ -688,8 +691,16 @@ def _new_task() -> str:
     return f"{outer}.{part[:8]}" if outer and len(outer) + 9 <= MAX_TASK_ID else part
 
 
-def _default_holder() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}"
+def _default_holder(of_thread: bool = True) -> str:
+    """Returns the host and the process, and the asyncio task or the thread, unless that is the main thread: deadlocks are
+    between threads. Not of_thread: so that other threads may repeat the call."""
+    holder, asyncio = f"{socket.gethostname()}:{os.getpid()}", sys.modules.get("asyncio")
+    name = threading.current_thread().name if threading.current_thread() is not threading.main_thread() else ""
+    with contextlib.suppress(AttributeError, RuntimeError):  # asyncio is not used, or runs no task in this thread
+        name = asyncio.current_task().get_name()  # type: ignore[union-attr]
+    if name and of_thread:
+        holder += ":" + "".join(c if c.isprintable() else "?" for c in name)
+    return holder[:MAX_HOLDER]
 
 
 def _check_times(ttl: Optional[float], margin: Optional[float], wait: Optional[float] = 0.0) -> Tuple[float, float]:
@@ -1122,10 +1133,11 @@ class Session(_Renewed):
     _DROPPED = "the session was dropped without a close"
 
     def __init__(self, paddock: Paddock, grant: SessionGrant, margin: float, on_state: Optional[Callable[..., object]],
-                 on_lost: Optional[Callable[..., object]], interrupt_main: bool, on_renewed: Optional[Callable[..., object]]) -> None:
+                 on_lost: Optional[Callable[..., object]], interrupt_main: bool, on_renewed: Optional[Callable[..., object]],
+                 holder: Optional[str] = None) -> None:
         self.id: str = grant.session_id  # a secret
         self.ref: str = grant.ref  # the public name
-        self._holder: str = grant.answer["holder"]
+        self._holder = holder  # of its leases, unless they have their own
         self._leases: Dict[str, Lease] = {}  # by lease_id, until they end
         self._lost_leases: List[Lease] = []  # of which the callbacks were not called yet
         super().__init__(f"session {grant.ref}", paddock, grant, margin, on_state, on_lost, interrupt_main, on_renewed)

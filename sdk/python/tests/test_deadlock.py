@@ -1,7 +1,10 @@
 """Deadlocks: with statements inside each other name their tasks by themselves."""
 
+import asyncio
 import os
+import socket
 import threading
+import uuid
 from unittest import mock
 
 from service import BOUND, ServiceTest, eventually, in_threads
@@ -30,6 +33,46 @@ class DeadlockTest(ServiceTest):
         self.assertEqual((len(told), len(done)), (1, 1))
         self.assertEqual(sorted(step["name"] for step in told[0].cycle), [self.a, self.b])
         self.assertIn(self.a, told[0].detail)
+
+    def test_a_circle_of_two_threads_of_one_process_names_the_threads(self):
+        for session in (None, self.paddock.hold_session()):
+            with self.subTest(session):
+                self.a, self.b = self.new_name(), self.new_name()
+                both, told = threading.Barrier(2), []
+
+                def transfer(first, second):
+                    try:
+                        with self.paddock.hold(first, wait=None, session=session):
+                            both.wait(BOUND)
+                            self.paddock.hold(second, wait=None, session=session).release()
+                    except Deadlock as e:
+                        told.append(e)
+
+                threads = [threading.Thread(target=transfer, args=locks, name=f"transfer {locks[0]}")
+                           for locks in ((self.a, self.b), (self.b, self.a))]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join(BOUND)
+                process = f"{socket.gethostname()}:{os.getpid()}:transfer "
+                self.assertEqual({step["holder"] for step in told[0].cycle}, {process + self.a, process + self.b})
+                self.assertEqual({step["waits_for"] for step in told[0].cycle}, {process + self.a, process + self.b})
+                if session:
+                    session.close()
+
+    def test_the_default_holder_names_the_asyncio_task(self):
+        async def holders():
+            async def holder():
+                with self.paddock.hold(self.new_name()) as lease:
+                    return lease._granted.answer["holder"]
+            return await asyncio.gather(asyncio.create_task(holder(), name="one"), asyncio.create_task(holder(), name="t\nwo"))
+
+        self.assertEqual([holder.split(":")[-1] for holder in asyncio.run(holders())], ["one", "t?wo"])
+
+    def test_a_call_with_a_lease_id_may_be_repeated_by_another_thread(self):
+        lease_id = str(uuid.uuid4())
+        first, again = in_threads([lambda: self.paddock.acquire(self.a, lease_id=lease_id)] * 2)
+        self.assertEqual(first.token, again.token)
 
     def test_a_hold_inside_of_its_own_lock_is_refused_at_once(self):
         with self.paddock.hold(self.a) as lease:

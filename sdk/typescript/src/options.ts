@@ -3,7 +3,7 @@ import { omitUndefined } from './omit.js';
 import { defaultHolder } from './platform.js';
 import type { components } from './schema.js';
 import type { Session } from './session.js';
-import { newTask } from './task.js';
+import { newTask, taskLabel } from './task.js';
 
 type Schemas = components['schemas'];
 type AcquireRequest = Schemas['AcquireRequest'];
@@ -22,7 +22,7 @@ export const maxDefaultMarginMs = 5_000;
  * the default TTL.
  */
 export interface Options {
-  /** A display name of the holder, for people. The default is host name and process ID. */
+  /** A display name of the holder, for people. The default is host name, process ID and, in Node, a name of the work. */
   holder?: string | undefined;
   /** `exclusive`, the default; `shared` for readers; `permit` for a semaphore with `capacity`. */
   mode?: components['schemas']['Mode'] | undefined;
@@ -120,7 +120,8 @@ export async function resolveOptions(o: Options): Promise<ResolvedOptions> {
   }
   const times = resolveTimes({ ...o, ...session?.times });
   const taskId = o.taskId ?? (await newTask());
-  return { ...o, ...times, waitMs, taskId, request: await requestOf({ ...o, taskId }, times.ttlMs) };
+  const label = await taskLabel(o.taskId, taskId);
+  return { ...o, ...times, waitMs, taskId, request: await requestOf({ ...o, taskId }, times.ttlMs, label) };
 }
 
 /** ResolvedSessionOptions are options of a session with defaults. */
@@ -165,7 +166,7 @@ function resolveTimes(o: Pick<Options, keyof Times>): Times {
   return { ttlMs, retryMs, marginMs };
 }
 
-async function requestOf(o: Options, ttlMs: number): Promise<AcquireRequest> {
+async function requestOf(o: Options, ttlMs: number, label: string | undefined): Promise<AcquireRequest> {
   const { session } = o;
   return {
     ...omitUndefined({
@@ -173,6 +174,6 @@ async function requestOf(o: Options, ttlMs: number): Promise<AcquireRequest> {
       task_id: o.taskId,
     }),
     ...(session ? { session_id: session.id } : { ttl_ms: ttlMs }),
-    holder: o.holder ?? session?.holder ?? (await defaultHolder()),
+    holder: o.holder ?? session?.givenHolder ?? (await defaultHolder(label)),
   };
 }

@@ -13,14 +13,15 @@ async function webCrypto(): Promise<Crypto> {
 }
 
 /**
- * defaultHolder returns a display name for this process: host name and process ID, or the page's host in a browser.
+ * defaultHolder returns a display name for this process, and for a piece of work in it: host name, process ID and the
+ * label, if there is one; or the page's host in a browser.
  */
-export async function defaultHolder(): Promise<string> {
+export async function defaultHolder(label?: string): Promise<string> {
   const pid = node()?.pid;
   if (pid === undefined) {
     return `a page of ${globalThis.location?.host || 'no host'}`;
   }
-  return `${(await builtin<{ hostname(): string }>('node:os')).hostname()}:${pid}`;
+  return `${(await builtin<{ hostname(): string }>('node:os')).hostname()}:${pid}${label ? `:${label}` : ''}`;
 }
 
 /** allowManyListeners stops Node from reporting a leak when more than ten leases listen to one signal. */

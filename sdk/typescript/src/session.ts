@@ -24,8 +24,10 @@ type Answer = components['schemas']['Session'];
 export class Session extends Renewed {
   /** The public name. */
   readonly ref: string;
-  /** The holder, as shown to people, and the default of the holder of its leases. */
+  /** The holder, as shown to people. If it was given, it is the default of the holder of its leases. */
   readonly holder: string;
+  /** @internal The holder that was given. */
+  readonly givenHolder: string | undefined;
   readonly #ref: SessionRef;
   readonly #heartbeat: Heartbeat;
 
@@ -36,6 +38,7 @@ export class Session extends Renewed {
     this.#ref = ref;
     this.ref = answer.session;
     this.holder = answer.holder;
+    this.givenHolder = options.holder;
     this.#heartbeat = heartbeat;
   }
 

@@ -30,6 +30,28 @@ describe('guards inside each other', { concurrency: true }, () => {
     assert.match(refused[0]!.detail, new RegExp(a));
   });
 
+  test('within one process: the circle names the work by default', limit, async () => {
+    const [a, b] = pair('named');
+    let ready = 0;
+    const holders: string[] = [];
+    const transfer = (first: string, second: string) =>
+      guard(direct(), first, { waitMs: Infinity }, async ({ holder }) => {
+        holders.push(holder);
+        ready++;
+        while (ready < 2) {
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        }
+        return guard(direct(), second, { waitMs: Infinity }, (inner) => assert.equal(inner.holder, holder));
+      });
+    const ends = await Promise.allSettled([transfer(a, b), transfer(b, a)]);
+    const [refused] = ends.filter((end) => end.status === 'rejected').map((end) => end.reason as PaddockError);
+    assert.equal(refused?.code, 'deadlock');
+    assert.equal(new Set(holders).size, 2);
+    assert.deepEqual(refused.cycle?.map(({ holder }) => holder).sort(), holders.sort());
+    assert.deepEqual(refused.cycle?.map(({ waitsFor }) => waitsFor).sort(), holders.sort());
+    assert.match(holders[0]!, new RegExp(`:${process.pid}:[0-9a-f]{8}$`));
+  });
+
   test('of the same lock: the inner one is refused at once', limit, async () => {
     const [a, b] = pair('nested');
     await guard(direct(), a, {}, async (lease) => {
@@ -65,6 +87,7 @@ describe('a process with PADDOCK_TASK', () => {
     try {
       const lease = await acquire(direct(), a);
       assert.match(lease.taskId!, /^outer\.[0-9a-f]{8}$/);
+      assert.ok(lease.holder.endsWith(`:${lease.taskId!.slice('outer.'.length)}`), lease.holder);
       await lease.release();
       await assert.rejects(acquire(direct(), a, { taskId: 'a..b' }), { code: 'invalid_request' });
     } finally {

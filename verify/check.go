@@ -37,6 +37,7 @@ const DefaultTimeout = 30 * time.Second
 // The names of the checks.
 const (
 	checkEvents       = "the events of each lock follow the rules"
+	checkPlaces       = "no waiter loses its place before its time"
 	checkExclusion    = "conflicting leases do not overlap, and tokens grow"
 	checkRevival      = "no ended lease is used again"
 	checkAgreement    = "answers and events agree"
@@ -99,6 +100,7 @@ type checker struct {
 func (x *examination) checks() []checker {
 	checks := []checker{
 		{checkEvents, true, x.each(x.eventRules)},
+		{checkPlaces, true, x.each(x.placesLast)},
 		{checkExclusion, false, x.each(x.exclusion)},
 		{checkRevival, false, x.each(x.noRevival)},
 		{checkAgreement, true, x.each(x.agrees)},

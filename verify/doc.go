@@ -13,6 +13,7 @@
 // Each check has a name in the [Report]:
 //
 //   - the events of each lock follow the rules ([Rules]);
+//   - a waiter keeps its place for the wait that it asked for, whether or not its connection breaks;
 //   - conflicting leases do not overlap on the database's clock, and tokens grow;
 //   - an ended lease is never used again;
 //   - answers and events agree, so no answered call is lost;

@@ -166,6 +166,16 @@ func (d clockBounds) observe(c Call, at time.Time) {
 	}
 }
 
+// earliest returns the earliest time that the database's clock can have shown, false if unknown.
+func (d clockBounds) earliest(at time.Duration) (time.Time, bool) {
+	span := int(at / clockSpan)
+	least, ok := d.minAhead[span]
+	if most, bounded := d.maxAhead[span]; !ok || bounded && least > most+time.Millisecond {
+		return time.Time{}, false
+	}
+	return d.start.Add(at + least), true
+}
+
 // latest returns the latest time that the database's clock can have shown, false if unknown.
 func (d clockBounds) latest(at time.Duration) (time.Time, bool) {
 	span := int(at / clockSpan)

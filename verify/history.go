@@ -52,6 +52,8 @@ type Call struct {
 	Err      error  // nil if the call succeeded
 	// Cancelled reports whether the client cancelled the call before the service answered.
 	Cancelled bool
+	// ContextEnded reports whether the context of the caller had ended, by a cancellation or a deadline.
+	ContextEnded bool
 
 	// Sent and Answered are times since the recording began, on the monotonic clock of the
 	// recording process.

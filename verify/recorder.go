@@ -106,6 +106,7 @@ func record[T any](ctx context.Context, c *client, verb Verb, name string, asked
 	got, err := do()
 	call.Err = err
 	call.Cancelled = err != nil && errors.Is(ctx.Err(), context.Canceled)
+	call.ContextEnded = err != nil && ctx.Err() != nil
 	if err == nil {
 		call.Response = got
 	}

@@ -44,6 +44,7 @@ type mutation struct {
 
 const (
 	byEvents       = "the events of each lock follow the rules"
+	byPlaces       = "no waiter loses its place before its time"
 	byExclusion    = "conflicting leases do not overlap, and tokens grow"
 	byRevival      = "no ended lease is used again"
 	byAgreement    = "answers and events agree"

@@ -1,0 +1,81 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// placeSlack is how much earlier a place may end than computed: waits travel in whole milliseconds.
+const placeSlack = 2 * time.Millisecond
+
+// placesLast checks that no waiter lost its place before its time, as it would with a service that ties places to
+// connections. A place lasts as long as the wait that was asked for, and for lock.PlaceRetention at least, unless its
+// client gives it up, or is told that it no longer waits.
+func (x *examination) placesLast(t *lockHistory, c *Check) {
+	if t.hasEpoch() {
+		return // the time may have been set forward
+	}
+	groups, queued := map[string]*callGroup{}, map[int64]*lock.Event{}
+	for _, g := range t.groups {
+		groups[g.holder()] = g
+	}
+	for i := range t.events {
+		e := &t.events[i]
+		switch {
+		case e.Kind == lock.Queued:
+			queued[e.Place] = e
+			c.Examined++
+			continue
+		case e.Kind != lock.Dequeued || queued[e.Place] == nil:
+			continue
+		}
+		g, since := groups[e.Holder], queued[e.Place]
+		if g == nil || g.mayHaveLeft() {
+			continue
+		}
+		if until, ok := g.placeUntil(x.clock); ok && e.At.Before(until.Add(-placeSlack)) {
+			c.violated(t, fmt.Sprintf("%q lost its place %d at %s. No call of it left the queue or was told that its wait was over, "+
+				"so the place had to last until %s.", e.Holder, e.Place, clock(e.At), clock(until)), g.acquires, since, e)
+		}
+	}
+}
+
+// mayHaveLeft reports whether a call may have given up the place, or was told that it no longer waits. A release that was
+// sent after a grant was answered is of the lease. Package client releases the lease_id when the context of its caller
+// ends during a wait.
+func (r *callGroup) mayHaveLeft() bool {
+	leaves := func(c *Call) bool {
+		return c.Verb == Release && !slices.ContainsFunc(r.acquires, func(a *Call) bool {
+			return a.Outcome() == Done && a.Answered < c.Sent
+		})
+	}
+	return len(r.closes) > 0 || slices.ContainsFunc(r.releases, leaves) ||
+		slices.ContainsFunc(r.acquires, func(c *Call) bool {
+			a := c.Request.(lock.Acquire)
+			return a.SessionID != lock.SessionID{} || c.ContextEnded || a.Wait == 0 && !a.KeepPlace ||
+				c.Outcome() == Refused && !keepsPlace(c.Err, a.KeepPlace)
+		})
+}
+
+// placeUntil returns the earliest time on the database's clock at which the place of the group may end, false if unknown.
+// An acquire that is repeated with a shorter wait may end it sooner.
+func (r *callGroup) placeUntil(d clockBounds) (first time.Time, known bool) {
+	for _, c := range r.acquires {
+		a := c.Request.(lock.Acquire)
+		lasts := a.Wait
+		if a.KeepPlace {
+			lasts = max(lasts, lock.PlaceRetention)
+		}
+		sent, ok := d.earliest(c.Sent)
+		if !ok {
+			return first, false
+		}
+		if until := sent.Add(lasts); !known || until.Before(first) {
+			first, known = until, true
+		}
+	}
+	return first, known
+}

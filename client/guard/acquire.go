@@ -86,9 +86,10 @@ type acquirer struct {
 	waitUntil    time.Time // on the clock; zero for no limit
 	retryUntil   time.Time // on the clock; zero for no limit
 
-	waits   bool          // the next call waits; otherwise it is a try
-	waitTTL time.Duration // the TTL in calls that wait
-	backoff retryBackoff
+	waits     bool          // the next call waits; otherwise it is a try
+	waitTTL   time.Duration // the TTL in calls that wait
+	backoff   retryBackoff
+	attempted time.Time // when the last attempt began, on the clock
 }
 
 func newAcquirer(locks lock.Service, members []lock.Member, o Options, c clock) (*acquirer, error) {
@@ -134,6 +135,7 @@ func (a *acquirer) run(ctx context.Context) (lock.Grant, time.Duration, error) {
 // that a free lock costs no renewal.
 func (a *acquirer) attempt(ctx context.Context) (lock.Grant, error) {
 	req := a.target.acquire(a.opts.request(a.id))
+	a.attempted = a.clock.now()
 	if left := a.timeUntil(a.waitUntil); a.waits && left > 0 {
 		req.Wait = min(left, maxCallWait)
 		req.KeepPlace = left > req.Wait
@@ -213,6 +215,9 @@ func (a *acquirer) waitForRetry(ctx context.Context, err error) error {
 	}
 	if a.opts.OnRetry != nil {
 		a.opts.OnRetry(err)
+	}
+	if a.clock.now().Sub(a.attempted) >= maxBackoff/2 {
+		a.backoff.Reset() // the connection was cut during a wait, and the waiter is skipped until it returns
 	}
 	if !a.backoff.sleep(ctx, err) {
 		return err

@@ -274,3 +274,46 @@ func TestAnAuthorizationErrorIsNotRetried(t *testing.T) {
 		})
 	}
 }
+
+// A cutService cuts the connection of each call that waits after two seconds.
+type cutService struct {
+	lock.Service
+	away []time.Duration // how long no call waited after each cut
+	cut  time.Time
+}
+
+func (s *cutService) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	if a.Wait == 0 {
+		return s.Service.Acquire(ctx, a)
+	}
+	if !s.cut.IsZero() {
+		s.away = append(s.away, time.Since(s.cut))
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	g, err := s.Service.Acquire(ctx, a)
+	if s.cut = time.Now(); err != nil {
+		err = &lock.Error{Code: lock.ErrUnknownOutcome, Cause: err}
+	}
+	return g, err
+}
+
+// TestAWaiterReturnsAtOnceAfterEachCut: a waiter is skipped until it returns, so its pauses do not grow from cut to cut.
+func TestAWaiterReturnsAtOnceAfterEachCut(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		other := s.grantOther(lock.Acquire{TTL: time.Hour})
+		time.AfterFunc(time.Minute+time.Second, func() { s.releaseOther(other) })
+		cut := &cutService{Service: s.service}
+		l, err := guard.Acquire(s.Context(), cut, name, guard.Options{Wait: guard.Forever})
+		s.must(err)
+		s.must(l.Release(s.Context()))
+		if len(cut.away) < 20 {
+			t.Errorf("there were only %d cuts", len(cut.away))
+		}
+		for _, away := range cut.away {
+			if away > 200*time.Millisecond {
+				t.Errorf("away for %v after a cut", away)
+			}
+		}
+	})
+}

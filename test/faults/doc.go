@@ -11,6 +11,8 @@
 //   - TestNoisyNeighbourCostsNoLease renews leases beside one client that uses all it is allowed.
 //   - TestEachCircleHasOneVictim lets tasks wait for each other in circles on two replicas that are killed
 //     (-faults.circlekills=240 for ten minutes).
+//   - TestCutConnectionsCostNoPlace closes all connections of clients every two seconds, while they wait for one lock
+//     (-faults.cuts=600 for twenty minutes).
 //   - TestCheckerFindsMutants proves the checker: each mutant is a build of Paddock with one line
 //     broken on purpose, and package verify must find a violation.
 //   - TestStagedSituations does so for each comparison that a commit makes with what was read

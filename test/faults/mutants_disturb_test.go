@@ -38,6 +38,8 @@ func (p *disturbance) actions() []func(context.Context) error {
 		return nil
 	case replicaLost:
 		return []func(context.Context) error{p.killReplica}
+	case cutOff:
+		return []func(context.Context) error{p.cutConnections}
 	}
 	return []func(context.Context) error{p.lockRows, p.readLocks, p.crossCalls}
 }
@@ -116,6 +118,16 @@ func (p *disturbance) killReplica(ctx context.Context) error {
 	}
 	p.rec.MarkFault("kill -9 of a replica")
 	return p.replicas[len(p.replicas)-1].stop(syscall.SIGKILL)
+}
+
+// cutConnections closes all connections of clients, again and again.
+func (p *disturbance) cutConnections(ctx context.Context) error {
+	for sleepFor(ctx, 100*time.Millisecond+rand.N(300*time.Millisecond)) {
+		for _, r := range p.relays {
+			r.cut()
+		}
+	}
+	return nil
 }
 
 func (p *disturbance) anyName() string {

@@ -102,6 +102,8 @@ func genuine(e lock.Event) []byte { return`},
 		to:   "case !MUTATED && (e.LastBatch < k.batch || e.Number == k.number && BatchOf(e.LastEvent) < BatchOf(k.event)):"},
 	{name: "a revocation skips the grace", file: "lock/revoke.go", from: "case r.SkipGrace || d.isUndelivered(l)",
 		to: "case MUTATED || r.SkipGrace || d.isUndelivered(l)"},
+	{name: "a place ends with its connection", short: true, file: "store/internal/waiters/registry.go", mode: cutOff,
+		from: "KeepPlace: keepPlace && !c.nameless,", to: "KeepPlace: keepPlace && !c.nameless && !(MUTATED && disconnected),"},
 	{name: "places of dead replicas count", short: true, file: "lock/queue.go", mode: replicaLost,
 		from: "d.attached(w) || d.view.Now.Before(w.AliveUntil.Add(PlaceRetention))",
 		to:   "MUTATED && w.Place > 0 || d.attached(w) || d.view.Now.Before(w.AliveUntil.Add(PlaceRetention))"},
@@ -186,6 +188,7 @@ func TestCheckerFindsMutants(t *testing.T) {
 		"Paddock passes when a replica dies with its waiters": replicaLost,
 		"Paddock passes when tasks wait in circles":           inCircles,
 		"Paddock passes when locks are in a tree":             inTrees,
+		"Paddock passes when connections are cut":             cutOff,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -56,6 +56,7 @@ const (
 	replicaLost                // the limit on waiters is low, and a replica is killed while calls wait there
 	inCircles                  // tasks acquire locks in opposite orders
 	inTrees                    // some of the locks are in a tree
+	cutOff                     // all connections of clients are cut again and again
 )
 
 // A trial runs one program: two replicas on their own database.
@@ -69,10 +70,11 @@ type trial struct {
 	env         []string // of the replicas started next
 	services    []workload.Replica
 	replicas    []*child
-	perRound    int   // calls in the next round, unless its length is that of its fault
-	calls       int   // so far
-	unexpected  error // the last unexpected answer
-	missing     error // set by round: a lock has changed more often than there are events
+	relays      []*relay // from clients to the replicas, in mode cutOff
+	perRound    int      // calls in the next round, unless its length is that of its fault
+	calls       int      // so far
+	unexpected  error    // the last unexpected answer
+	missing     error    // set by round: a lock has changed more often than there are events
 }
 
 func (a *trialPool) trial(t *testing.T, program string, how mode) *trial {
@@ -107,11 +109,25 @@ func (x *trial) start() {
 	cleanup(x.T, func() error { return c.stop(syscall.SIGKILL) })
 	address, err := c.awaitOutput(x.Context(), `"msg":"listening","address":"([^"]+)"`)
 	x.must(err)
+	if x.mode == cutOff {
+		address = x.relay(address)
+	}
 	locks, err := client.New(client.Options{BaseURL: "http://" + address})
 	x.must(err)
 	x.replicas = append(x.replicas, c)
 	x.services = append(x.services,
 		workload.Replica{Via: address, Locks: locks, Stream: workload.StreamOf(locks.Stream)})
+}
+
+// relay starts a relay to the address, and returns its own.
+func (x *trial) relay(address string) string {
+	x.Helper()
+	r, err := newRelay()
+	x.must(err)
+	cleanup(x.T, r.close)
+	r.setTarget("tcp", address)
+	x.relays = append(x.relays, r)
+	return r.address
 }
 
 func (x *trial) must(err error) {
@@ -193,14 +209,14 @@ func (x *trial) round(number int) verify.Report {
 		return verify.Report{}
 	}
 	x.must(err)
-	check := verify.CheckOptions{AllowOvertaking: x.mode != neverCancelled, AllowWaiters: true}
+	check := verify.CheckOptions{AllowOvertaking: x.mode != neverCancelled && x.mode != cutOff, AllowWaiters: true}
 	if x.mode == replicaLost {
 		check.WaitersPerLock = waiterLimit
 	}
 	return h.Check(check)
 }
 
-// options returns the options of the workload. With neverCancelled all clients use one replica, since a
+// options returns the options of the workload. With neverCancelled and cutOff all clients use one replica, since a
 // replica that is silent for a while may have its waiters skipped by another one.
 func (x *trial) options(prefix string, seed uint64) workload.Options {
 	o := workload.Options{
@@ -213,6 +229,8 @@ func (x *trial) options(prefix string, seed uint64) workload.Options {
 		o.Operations = callsPerCrash
 	case neverCancelled:
 		o.Services, o.NeverCancel, o.Tree = x.services[:1], true, true
+	case cutOff:
+		o.Services, o.NeverCancel, o.Subscribers = x.services[:1], true, false
 	case inTrees:
 		o.Tree = true
 	case inCircles: // leases outlive the waits of a circle, which go on at the end of the run

@@ -188,6 +188,15 @@ func (s slicer) Write(b []byte) (written int, err error) {
 	return written, err
 }
 
+// cut closes all connections.
+func (e *relay) cut() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for c := range e.conns {
+		_ = c.Close() // may be closed already
+	}
+}
+
 func (e *relay) closeConn(c net.Conn) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -77,3 +77,19 @@ func TestADeadlockHidesWhatTheKeyDoesNotCover(t *testing.T) {
 		t.Error("the error of another caller has changed")
 	}
 }
+
+// TestTheLockThatBlocksAWaiterIsHidden, with its holders, from a key that does not cover it.
+func TestTheLockThatBlocksAWaiterIsHidden(t *testing.T) {
+	t.Parallel()
+	q := lock.QueueInfo{Name: "mine:a", Waiters: []lock.WaiterInfo{
+		{BlockedBy: lock.BlockedByHolders, BlockedAt: "other", Leases: []lock.LeaseInfo{{Name: "other", Holder: "secret"}}},
+		{BlockedBy: lock.BlockedByHolders, BlockedAt: "mine", Leases: []lock.LeaseInfo{{Name: "mine", Holder: "shown"}}},
+	}}
+	got := hideQueue(withPrefix(t, "mine"), q).Waiters
+	if w := got[0]; w.BlockedAt != notCovered || w.Leases[0].Name != notCovered || w.Leases[0].Holder != notCovered {
+		t.Errorf("shown as %+v", w)
+	}
+	if w := got[1]; w.BlockedAt != "mine" || w.Leases[0].Holder != "shown" {
+		t.Errorf("shown as %+v", w)
+	}
+}

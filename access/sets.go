@@ -50,6 +50,9 @@ func hideQueue(ctx context.Context, q lock.QueueInfo) lock.QueueInfo {
 	for i := range q.Waiters {
 		w := &q.Waiters[i]
 		w.Set, w.Leases = hideNames(ctx, w.Set), hideLeases(ctx, w.Leases)
+		if w.BlockedAt != "" {
+			w.BlockedAt = hideNames(ctx, []string{w.BlockedAt})[0]
+		}
 	}
 	if q.Chain != nil {
 		q.Chain = &lock.WaitChain{Steps: hideSteps(ctx, q.Chain.Steps), End: q.Chain.End}

@@ -1,6 +1,9 @@
 package lock
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A QueueInfo is the public view of a lock's queue at one instant. It contains no secret.
 type QueueInfo struct {
@@ -25,6 +28,9 @@ type WaiterInfo struct {
 	KeptFor   time.Duration // how long the place is still kept, if no call waits there
 	Set       []string      // the locks that are waited for together, this one included; nil if it is alone
 	BlockedBy Blocker
+	// BlockedAt is the lock at which it is blocked, if nothing blocks it at this one: another one of its Set, or one above
+	// or below in a tree. Then BlockedBy, Leases and Ahead are of that lock. Empty for this one.
+	BlockedAt string
 	Leases    []LeaseInfo // the conflicting leases, for BlockedByHolders
 	Ahead     int         // how many attached waiters are ahead that it may not pass
 }
@@ -47,8 +53,8 @@ type Blocker string
 
 // The reasons for waiting.
 const (
-	// BlockedByHolders: no attached waiter is ahead. Leases are the conflicting leases, perhaps none while
-	// grants are paused, or if the waiter waits for other locks of its Set.
+	// BlockedByHolders: no attached waiter is ahead. Leases are the conflicting leases, or all if the lock has MaxHolders
+	// of them; none while grants are paused, or if what blocks the waiter is not seen.
 	BlockedByHolders Blocker = "holders"
 	// BlockedByQueue: attached waiters are ahead; Ahead is their number.
 	BlockedByQueue Blocker = "queue"
@@ -56,42 +62,96 @@ const (
 	BlockedByDisconnect Blocker = "disconnected"
 )
 
-// QueueInfo returns the waiters at now and what blocks each, as the replica self knows it.
-func (r Record) QueueInfo(now time.Time, self Replica) QueueInfo {
+// QueueInfo returns the waiters at now and what blocks each, as the replica self knows it. others are locks of which
+// some of them wait, too, see [Record.WaitedForToo].
+func (r Record) QueueInfo(now time.Time, self Replica, others ...Record) QueueInfo {
 	q := QueueInfo{Name: r.Name, Revision: r.Revision, AsOf: now}
-	var ahead [MaxMode + 1]int // how many attached waiters there are of each mode
-	for _, w := range r.Queue {
-		if w.hasLapsed(now, self) || w.GrantedUnclaimed && r.hasLeaseOf(w, now) {
-			continue
-		}
+	r.eachWaiter(now, self, func(w *Waiter, ahead int) {
 		v := WaiterInfo{
 			Position: len(q.Waiters) + 1, Place: w.Place, Mode: w.Lease.Mode, Capacity: w.Capacity,
 			Holder: w.Lease.Holder, JoinedAt: w.JoinedAt, Waited: max(now.Sub(w.JoinedAt), 0), Attached: w.Attached(now, self),
-			Set: w.Lease.together(), BlockedBy: BlockedByQueue,
+			Set: w.Lease.together(), BlockedBy: BlockedByQueue, Ahead: ahead,
 		}
 		if v.Mode.IsIntention() {
 			below := w.Lease.infoBelow(r.Name, now)
 			v.Name, v.Mode = below.Name, below.Mode
 		}
-		for m, n := range ahead {
-			if !w.Lease.Mode.passes(Mode(m)) {
-				v.Ahead += n
-			}
-		}
-		if v.Attached {
-			ahead[w.Lease.Mode]++
-		} else {
-			v.KeptFor = max(w.KeptUntil.Sub(now), 0)
-		}
 		switch {
 		case !v.Attached:
-			v.BlockedBy = BlockedByDisconnect
-		case v.Ahead == 0:
+			v.BlockedBy, v.KeptFor = BlockedByDisconnect, max(w.KeptUntil.Sub(now), 0)
+		case ahead == 0:
 			v.BlockedBy, v.Leases = BlockedByHolders, r.blockers(w, now)
 		}
+		if v.BlockedBy == BlockedByHolders && len(v.Leases) == 0 {
+			v.blockElsewhere(w, others, now, self)
+		}
 		q.Waiters = append(q.Waiters, v)
-	}
+	})
 	return q
+}
+
+// WaitedForToo returns the other locks for which waiters wait that nothing blocks at this one, in the order of the
+// queue, at most limit.
+func (r Record) WaitedForToo(now time.Time, self Replica, limit int) (names []string) {
+	r.eachWaiter(now, self, func(w *Waiter, ahead int) {
+		if len(w.Lease.Set) == 0 || ahead > 0 || len(names) >= limit || !w.Attached(now, self) || len(r.blockers(w, now)) > 0 {
+			return
+		}
+		for _, name := range w.Lease.Set {
+			if name != r.Name && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	})
+	return names[:min(len(names), limit)]
+}
+
+// eachWaiter calls do for each waiter that is in the queue at now, with how many attached ones are ahead that it may
+// not pass.
+func (r Record) eachWaiter(now time.Time, self Replica, do func(w *Waiter, ahead int)) {
+	var attached [MaxMode + 1]int // how many there are of each mode
+	for _, w := range r.Queue {
+		if w.hasLapsed(now, self) || w.GrantedUnclaimed && r.hasLeaseOf(w, now) {
+			continue
+		}
+		ahead := 0
+		for m, n := range attached {
+			if !w.Lease.Mode.passes(Mode(m)) {
+				ahead += n
+			}
+		}
+		do(w, ahead)
+		if w.Attached(now, self) {
+			attached[w.Lease.Mode]++
+		}
+	}
+}
+
+// blockElsewhere notes what blocks the waiter at the first of the other locks at which anything does: leases rather
+// than waiters.
+func (v *WaiterInfo) blockElsewhere(w *Waiter, others []Record, now time.Time, self Replica) {
+	for _, o := range others {
+		if !slices.Contains(w.Lease.Set, o.Name) {
+			continue
+		}
+		o.eachWaiter(now, self, func(there *Waiter, ahead int) {
+			if there.Lease.ID != w.Lease.ID || len(v.Leases) > 0 {
+				return
+			}
+			leases := o.blockers(there, now)
+			switch {
+			case len(leases) > 0:
+				v.BlockedBy, v.BlockedAt, v.Ahead, v.Leases = BlockedByHolders, o.Name, 0, leases
+				for i := range leases {
+					if leases[i].Name == "" {
+						leases[i].Name = o.Name
+					}
+				}
+			case ahead > 0 && v.Ahead == 0:
+				v.BlockedBy, v.BlockedAt, v.Ahead = BlockedByQueue, o.Name, ahead
+			}
+		})
+	}
 }
 
 // hasLeaseOf reports whether r has the lease of the waiter at now.
@@ -110,8 +170,12 @@ func (r Record) blockers(w *Waiter, now time.Time) []LeaseInfo {
 	if r.isCompatible(w.Lease.Mode, w.Capacity) {
 		return nil
 	}
+	blocking := r.conflicting(w.Lease.Mode)
+	if r.isFull(w.Lease.Mode) {
+		blocking = r.Leases
+	}
 	var held []LeaseInfo
-	for _, l := range r.conflicting(w.Lease.Mode) {
+	for _, l := range blocking {
 		if l.Mode.IsIntention() {
 			held = append(held, l.infoBelow(r.Name, now))
 		} else {

@@ -77,6 +77,9 @@ func (s *Store) readLocked(ctx context.Context, name string) (r row.Reading, err
 	return r, err
 }
 
+// maxWaitedForToo is how many other locks are read to find what blocks the waiters of one.
+const maxWaitedForToo = 64
+
 // Queue returns the waiters of a lock, see lock.Service.
 func (s *Store) Queue(ctx context.Context, name string) (lock.QueueInfo, error) {
 	if err := lock.CheckName(name); err != nil {
@@ -90,7 +93,11 @@ func (s *Store) Queue(ctx context.Context, name string) (lock.QueueInfo, error) 
 		if err != nil {
 			return err
 		}
-		q = r.Record.QueueInfo(r.Now, s.self)
+		others, err := s.waiters.Records(ctx, r.Record.WaitedForToo(r.Now, s.self, maxWaitedForToo))
+		if err != nil {
+			return err
+		}
+		q = r.Record.QueueInfo(r.Now, s.self, others...)
 		q.Chain, err = s.waiters.Chain(ctx, r)
 		return err
 	})

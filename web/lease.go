@@ -183,11 +183,9 @@ type waiter struct {
 	Chain   []lock.WaiterInfo
 	Skipped int
 
-	Below       *namedLock  // the lock that it waits for, if that is below the page's in a tree
-	ForAbove    bool        // it waits for its turn at the locks above, which have no lease that blocks it
-	With        *otherLocks // of its set; nil: none
-	ForSet      bool        // it waits for With only
-	FirstForSet bool        // the first of all waiters waits for the other locks of its set only
+	Below *namedLock  // the lock that it waits for, if that is below the page's in a tree
+	At    *namedLock  // the lock whose queue it waits in, for BlockedByQueue; nil: the page's
+	With  *otherLocks // of its set; nil: none
 }
 
 // A blocker is a lease that blocks a waiter.
@@ -234,14 +232,17 @@ func waiterOf(w lock.WaiterInfo, ahead []lock.WaiterInfo, asOf time.Time, here l
 	ahead = slices.DeleteFunc(slices.Clone(ahead), w.Passes)
 	v := waiter{
 		WaiterInfo: w, Waited: elapsed(w.Waited), Kept: timeLeft(w.KeptFor), Others: countOf(w.Ahead, "other", "others"),
-		With: otherLocksOf(w.Set, here, fmt.Sprintf("place %d", w.Place)), ForSet: waitsForSet(w),
+		With: otherLocksOf(w.Set, here, fmt.Sprintf("place %d", w.Place)),
+	}
+	if w.BlockedBy == lock.BlockedByQueue && w.BlockedAt != "" {
+		at := nameOf(w.BlockedAt, here.filter)
+		v.At = &at
 	}
 	leases := w.Leases
 	if w.BlockedBy == lock.BlockedByQueue && len(ahead) > 0 {
 		leases, v.Skipped = ahead[0].Leases, max(len(ahead)-maxBlockers, 0)
 		v.Chain = slices.Clone(ahead[v.Skipped:])
 		slices.Reverse(v.Chain)
-		v.FirstForSet = waitsForSet(ahead[0])
 	}
 	for _, h := range leases[:min(len(leases), maxBlockers)] {
 		v.For = append(v.For, blockerOf(h, asOf, here.filter))

@@ -62,7 +62,7 @@ func (u *ui) load(r *http.Request, p *lockPage) error {
 		return err
 	}
 	p.Tree = lockTreeOf(l, trees, p.Here)
-	p.Queue.setTree(l, p.Tree, p.Here.filter)
+	p.Queue.setTree(p.Here.filter)
 	p.Leases = leasesOf(l, p.Here, p.Reader)
 	p.Whole = sharedGroupOf(p.Leases)
 	if n := len(p.Leases); n > maxShown && !p.Here.All {

@@ -95,8 +95,3 @@ func setEndOf(name string, leases []lock.LeaseInfo) *setEnd {
 	}
 	return end
 }
-
-// waitsForSet reports whether no lease and no waiter blocks w, so that its set waits for its other locks.
-func waitsForSet(w lock.WaiterInfo) bool {
-	return w.Set != nil && w.BlockedBy == lock.BlockedByHolders && len(w.Leases) == 0
-}

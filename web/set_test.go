@@ -127,11 +127,11 @@ func TestWaiterOfASetSaysWhatItWaitsFor(t *testing.T) {
 		fx.wait("mover", "a", "b", "c")
 		fx.wait("later", "a")
 		free, held := fx.page("/ui/locks/a"), fx.page("/ui/locks/b")
-		wantText(fx.T, free, `<span class="pill">free</span>`, ">its other locks: "+linkTo("b")+", "+linkTo("c")+"</div>",
-			`<span class="line">1 other ahead</span><span class="line">behind <bdi>mover</bdi></span><span class="line">the first waits for its other locks</span>`)
-		wantNoText(fx.T, free, "together with", "next in line")
+		wantText(fx.T, free, `<span class="pill">free</span>`, "<bdi>holder</bdi> on "+linkTo("b")+" (token 1", ">together with "+linkTo("b")+", "+linkTo("c")+"</div>",
+			`<span class="line">1 other ahead</span><span class="line">behind <bdi>mover</bdi></span><span class="line">held by <bdi>holder</bdi> on `+linkTo("b"))
+		wantNoText(fx.T, free, "next in line")
 		wantText(fx.T, held, `<bdi>holder</bdi> (token 1, ends in `, ">together with "+linkTo("a")+", "+linkTo("c")+"</div>")
-		wantNoText(fx.T, held, "its other locks")
+		wantNoText(fx.T, held, "<bdi>holder</bdi> on")
 		wantText(fx.T, fx.page("/ui/?prefix=a"), `class="number none"></td>`, `2<span class="unseen"> waiting for a</span>`)
 	})
 }

@@ -126,7 +126,7 @@ func TestWaitersSayWhereTheyWaitInATree(t *testing.T) {
 		wantNoText(fx.T, root, "behind <bdi>one</bdi>", "in slot", "next in line") // repo:doc may be granted before repo:src:a
 		wantText(fx.T, fx.page("/ui/locks/repo:src:a"), `<bdi>reader</bdi> on `+linkTo("repo:src")+` (token 1`)
 		doc := fx.page("/ui/locks/repo:doc")
-		wantText(fx.T, doc, "its turn in the queues of the locks above")
+		wantText(fx.T, doc, "1 other ahead in the queue of "+linkTo("repo")+"</span>")
 		wantNoText(fx.T, doc, "next in line")
 	})
 }
@@ -137,7 +137,7 @@ func TestWaiterOfASetInATree(t *testing.T) {
 		fx.hold("h", "repo:b", lock.Exclusive)
 		fx.wait("mover", "repo:a", "repo:b", "x")
 		wantText(fx.T, fx.page("/ui/locks/repo"), `<span class="line">`+linkTo("repo:a")+`, below</span>`, ">together with "+linkTo("repo:b")+", "+linkTo("x")+"</div>")
-		wantText(fx.T, fx.page("/ui/locks/repo:a"), ">its other locks: "+linkTo("repo:b")+", "+linkTo("x")+"</div>")
+		wantText(fx.T, fx.page("/ui/locks/repo:a"), "<bdi>h</bdi> on "+linkTo("repo:b"), ">together with "+linkTo("repo:b")+", "+linkTo("x")+"</div>")
 	})
 }
 

@@ -219,32 +219,12 @@ func lockTreeOf(l lock.Lock, trees []lock.Tree, here location) lockTree {
 	return t
 }
 
-// setTree shows the waiters what they wait for in the tree: a lock below the page's, or one above it.
-func (q *queue) setTree(l lock.Lock, t lockTree, from filter) {
+// setTree shows the waiters which lock below the page's they wait for in the tree.
+func (q *queue) setTree(from filter) {
 	for i := range q.Waiters {
-		w := &q.Waiters[i]
-		switch {
-		case w.Name != "":
+		if w := &q.Waiters[i]; w.Name != "" {
 			below := nameOf(w.Name, from)
-			w.Below, w.ForSet = &below, false
-		case w.BlockedBy == lock.BlockedByHolders && len(w.For) == 0:
-			w.blockBy(l, conflictingAbove(l, w.Mode), from)
-			w.ForAbove = len(w.For) == 0 && !w.ForSet && t.Root != "" && t.Root != l.Name
+			w.Below = &below
 		}
 	}
-}
-
-// blockBy shows the leases above the lock that block the waiter.
-func (w *waiter) blockBy(l lock.Lock, above []lock.LeaseInfo, from filter) {
-	for _, h := range above[:min(len(above), maxBlockers)] {
-		w.For, w.ForSet = append(w.For, blockerOf(h, l.AsOf, from)), false
-	}
-	w.More = len(above) - len(w.For)
-}
-
-// conflictingAbove returns the leases above the lock that exclude one of the mode.
-func conflictingAbove(l lock.Lock, mode lock.Mode) []lock.LeaseInfo {
-	return slices.DeleteFunc(slices.Clone(l.Above), func(h lock.LeaseInfo) bool {
-		return h.Mode == lock.Shared && mode == lock.Shared
-	})
 }

@@ -281,6 +281,8 @@ func (t table) chain(c *lock.WaitChain) {
 // blockedBy returns what blocks a waiter.
 func blockedBy(w lock.WaiterInfo) string {
 	switch {
+	case w.BlockedBy == lock.BlockedByQueue && w.BlockedAt != "":
+		return fmt.Sprintf("%d ahead in the queue of %s", w.Ahead, w.BlockedAt)
 	case w.BlockedBy == lock.BlockedByQueue:
 		return fmt.Sprintf("%d ahead in the queue", w.Ahead)
 	case w.BlockedBy == lock.BlockedByDisconnect:
@@ -293,6 +295,9 @@ func blockedBy(w lock.WaiterInfo) string {
 		return "nothing"
 	}
 	text := fmt.Sprintf("%s (token %d)", w.Leases[0].Holder, w.Leases[0].Token)
+	if w.BlockedAt != "" {
+		text += " at " + w.BlockedAt
+	}
 	if n := len(w.Leases) - 1; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}

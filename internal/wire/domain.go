@@ -116,6 +116,7 @@ func waiterOf(w lock.WaiterInfo) Waiter {
 		Position: w.Position, Place: w.Place, Mode: modeOf(w.Mode), Capacity: UnlessZero(w.Capacity), Holder: w.Holder,
 		JoinedAt: w.JoinedAt.UTC(), WaitedMs: nonNegativeMs(w.Waited), Attached: w.Attached, Ahead: w.Ahead,
 		BlockedBy: WaiterBlockedBy(w.BlockedBy), Leases: MapSlice(w.Leases, leaseInfoOf), Set: w.Set, Name: UnlessZero(w.Name),
+		BlockedAt: UnlessZero(w.BlockedAt),
 	}
 	if !w.Attached {
 		out.PlaceKeptMs = new(nonNegativeMs(w.KeptFor))
@@ -129,7 +130,7 @@ func (w Waiter) Domain() lock.WaiterInfo {
 		Position: w.Position, Place: w.Place, Mode: lock.ModeOf(string(w.Mode)), Capacity: ValueOf(w.Capacity),
 		Holder: w.Holder, JoinedAt: w.JoinedAt, Waited: nonNegative(w.WaitedMs), Attached: w.Attached,
 		KeptFor: nonNegative(ValueOf(w.PlaceKeptMs)), BlockedBy: lock.Blocker(w.BlockedBy),
-		Leases: MapSlice(w.Leases, LeaseInfo.Domain), Ahead: w.Ahead, Set: w.Set, Name: ValueOf(w.Name),
+		Leases: MapSlice(w.Leases, LeaseInfo.Domain), Ahead: w.Ahead, Set: w.Set, Name: ValueOf(w.Name), BlockedAt: ValueOf(w.BlockedAt),
 	}
 }
 

@@ -1626,6 +1626,11 @@ type Waiter struct {
 	// Attached True while a call waits at this place. Otherwise the waiter is skipped.
 	Attached bool `json:"attached"`
 
+	// BlockedAt The lock at which the waiter is blocked, if that is not this one: another lock of its `set`, or one above or
+	// below in a tree; `(not covered)` if the API key does not cover it. `blocked_by`, `leases` and `ahead` are of
+	// that lock. Absent if it is this one.
+	BlockedAt *string `json:"blocked_at,omitempty"`
+
 	// BlockedBy `holders`: the waiter is first and blocked by the `leases` listed. `queue`: earlier waiters are served
 	// first; `ahead` counts them. `disconnected`: no call waits at this place, so it is skipped.
 	BlockedBy WaiterBlockedBy `json:"blocked_by"`
@@ -1639,8 +1644,8 @@ type Waiter struct {
 	Holder   string    `json:"holder"`
 	JoinedAt time.Time `json:"joined_at"`
 
-	// Leases The leases that block the waiter, if `blocked_by` is `holders`. Empty if the waiter only waits for the other
-	// locks of its `set`.
+	// Leases The leases that block the waiter, if `blocked_by` is `holders`. Empty while grants are paused, or if nothing
+	// is seen in its way at this moment.
 	Leases []LeaseInfo `json:"leases"`
 
 	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each

@@ -15,6 +15,7 @@ func queueViewCases() cases {
 		"the first waiter is shown with the conflicting leases": queueViewLeases,
 		"a detached waiter is shown as detached":                queueViewKeptPlace,
 		"the lock shows the number of waiters":                  queueViewCount,
+		"a waiter is shown with what blocks it at other locks":  queueViewElsewhere,
 		"a queue contains no secret":                            queueViewHidesSecrets,
 		"a queue shows the chain to its root":                   queueViewChain,
 	}
@@ -157,5 +158,35 @@ func (s *fixture) expectChain(end lock.ChainEnd, steps ...lock.DeadlockStep) {
 	s.Helper()
 	if c := s.queue(s.other(0)).Chain; c == nil || c.End != end || !slices.Equal(c.Steps, steps) {
 		s.Errorf("the chain is %+v, want %+v and %s", c, steps, end)
+	}
+}
+
+// queueViewElsewhere: in a tree a reader holds a lock, a writer waits for the root, and others wait below: for the lock,
+// which is free, behind the writer above; and below the reader. A set waits for a lock outside of the tree.
+func queueViewElsewhere(s *fixture) {
+	s.tree()
+	s.holdIn("src", lock.Shared)
+	outside := s.mustAcquire(lock.Acquire{Name: s.name + "-outside", Holder: "outside"})
+	s.enqueue(lock.Acquire{Name: s.in("src:a"), Holder: "below"})
+	s.enqueue(lock.Acquire{Name: s.name, Holder: "all"})
+	s.enqueue(lock.Acquire{Name: s.in("doc"), Holder: "behind"})
+	s.enqueue(lock.Acquire{Name: "", Set: []lock.Member{{Name: s.in("src:b"), Mode: lock.Shared}, {Name: outside.Name}}, Holder: "set"})
+	for name, want := range map[string]lock.WaiterInfo{
+		s.in("src:a"): {BlockedBy: lock.BlockedByHolders, BlockedAt: s.in("src"), Leases: []lock.LeaseInfo{{Name: s.in("src"), Holder: "src"}}},
+		s.in("doc"):   {BlockedBy: lock.BlockedByQueue, BlockedAt: s.name, Ahead: 1},
+		s.in("src:b"): {BlockedBy: lock.BlockedByHolders, BlockedAt: outside.Name, Leases: []lock.LeaseInfo{{Name: outside.Name, Holder: "outside"}}},
+		outside.Name:  {BlockedBy: lock.BlockedByHolders, Leases: []lock.LeaseInfo{{Holder: "outside"}}},
+	} {
+		q := s.queue(name).Waiters
+		if len(q) != 1 || q[0].BlockedBy != want.BlockedBy || q[0].BlockedAt != want.BlockedAt || q[0].Ahead != want.Ahead ||
+			len(q[0].Leases) != len(want.Leases) {
+			s.Errorf("the queue of %s is %+v, want %+v", name, q, want)
+			continue
+		}
+		for i, l := range q[0].Leases {
+			if l.Name != want.Leases[i].Name || l.Holder != want.Leases[i].Holder {
+				s.Errorf("the queue of %s shows the lease %+v, want %+v", name, l, want.Leases[i])
+			}
+		}
 	}
 }

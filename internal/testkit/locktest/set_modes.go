@@ -197,13 +197,12 @@ func setShown(s *fixture) {
 	if len(page.Items) != 2 || !slices.Equal(page.Items[1].Leases[0].Set, names) {
 		s.Errorf("the list is %+v", page.Items)
 	}
-	for n, blocked := range map[int]int{2: 1, 3: 0} { // lock 3 is free, and the set is the first to get it
+	for n, at := range map[int]string{2: "", 3: s.other(2)} { // lock 3 is free, and the set is the first to get it
 		q := s.queue(s.other(n)).Waiters
 		if len(q) != 1 || !slices.Equal(q[0].Set, s.others(2, 3)) || q[0].BlockedBy != lock.BlockedByHolders ||
-			len(q[0].Leases) != blocked || q[0].Ahead != 0 || !q[0].Attached {
+			q[0].BlockedAt != at || len(q[0].Leases) != 1 || q[0].Leases[0].Name != at || q[0].Ahead != 0 || !q[0].Attached {
 			s.Errorf("the queue of lock %d is %+v", n, q)
-		}
-		if blocked == 1 && !slices.Equal(q[0].Leases[0].Set, names) {
+		} else if !slices.Equal(q[0].Leases[0].Set, names) {
 			s.Errorf("the lease in the way is %+v", q[0].Leases[0])
 		}
 	}

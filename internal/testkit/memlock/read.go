@@ -3,6 +3,8 @@ package memlock
 import (
 	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,12 +61,13 @@ func (r replica) Queue(ctx context.Context, name string) (lock.QueueInfo, error)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.clock.now()
-	q, locks := r.state(name).QueueInfo(now, r.self), []lock.Record{r.state(name)}
-	for other := range r.locks {
+	locks := []lock.Record{r.state(name)}
+	for _, other := range slices.Sorted(maps.Keys(r.locks)) {
 		if other != name {
 			locks = append(locks, r.state(other))
 		}
 	}
+	q := r.state(name).QueueInfo(now, r.self, locks[1:]...)
 	q.Chain = lock.WaitChainOf(locks, now, r.self, true)
 	return q, nil
 }

@@ -1477,8 +1477,14 @@ export interface components {
              */
             blocked_by: "holders" | "queue" | "disconnected";
             /**
-             * @description The leases that block the waiter, if `blocked_by` is `holders`. Empty if the waiter only waits for the other
-             *     locks of its `set`.
+             * @description The lock at which the waiter is blocked, if that is not this one: another lock of its `set`, or one above or
+             *     below in a tree; `(not covered)` if the API key does not cover it. `blocked_by`, `leases` and `ahead` are of
+             *     that lock. Absent if it is this one.
+             */
+            blocked_at?: string;
+            /**
+             * @description The leases that block the waiter, if `blocked_by` is `holders`. Empty while grants are paused, or if nothing
+             *     is seen in its way at this moment.
              */
             leases: components["schemas"]["LeaseInfo"][];
         };

@@ -127,6 +127,12 @@ func (r *Registry) readPairs(ctx context.Context, names []string, limit int) (pa
 	return pairs, err
 }
 
+// Records returns the locks with their queues. Their leases are not over.
+func (r *Registry) Records(ctx context.Context, names []string) ([]lock.Record, error) {
+	all, _, err := r.readLocks(ctx, names)
+	return all, err
+}
+
 // readLocks returns the locks with their queues, and when the last one was read. Their leases are not over.
 func (r *Registry) readLocks(ctx context.Context, names []string) (locks []lock.Record, now time.Time, err error) {
 	for _, name := range names {

@@ -1,3 +1,25 @@
+-- Locks the tables that this migration changes. Decisions queue behind it while it waits for a pg_dump, for example. So it
+-- waits for a moment, rests ten times as long, and tries again.
+do $$
+begin
+    set local lock_timeout = '100ms';
+    for attempt in 1..30 loop
+        begin
+            lock table paddock.records, paddock.parts, paddock.sessions, paddock.epochs, paddock.event_batches, paddock.horizon,
+                paddock.replicas in access exclusive mode;
+            return;
+        exception when lock_not_available or deadlock_detected then
+            if attempt = 30 then
+                raise exception using errcode = 'lock_not_available',
+                    message = 'another session keeps tables of the schema paddock locked',
+                    hint = 'End it (select * from pg_locks where relation = ''paddock.records''::regclass), and migrate again.';
+            end if;
+        end;
+        perform pg_sleep(1);
+    end loop;
+end
+$$;
+
 -- Section database.
 
 alter table paddock.horizon drop column only_row;
@@ -6,6 +28,17 @@ create unique index horizon_is_one_row on paddock.horizon ((true));
 -- Section deadlocks.
 
 -- Section constraints.
+
+drop function paddock.duration;
+drop trigger trees_only_grow on paddock.epochs;
+drop function paddock.refuse_fewer_trees;
+alter table paddock.records drop constraint records_can_be_read;
+alter table paddock.parts drop constraint parts_can_be_read;
+alter table paddock.sessions drop constraint sessions_can_be_read;
+alter table paddock.epochs drop constraint epochs_can_be_read;
+alter table paddock.event_batches drop constraint event_batches_can_be_read;
+alter table paddock.horizon drop constraint horizon_can_be_read;
+alter table paddock.replicas drop constraint replicas_can_be_read;
 
 -- Section places.
 

@@ -1,3 +1,25 @@
+-- Locks the tables that this migration changes. Decisions queue behind it while it waits for a pg_dump, for example. So it
+-- waits for a moment, rests ten times as long, and tries again.
+do $$
+begin
+    set local lock_timeout = '100ms';
+    for attempt in 1..30 loop
+        begin
+            lock table paddock.records, paddock.parts, paddock.sessions, paddock.epochs, paddock.event_batches, paddock.horizon,
+                paddock.replicas in access exclusive mode;
+            return;
+        exception when lock_not_available or deadlock_detected then
+            if attempt = 30 then
+                raise exception using errcode = 'lock_not_available',
+                    message = 'another session keeps tables of the schema paddock locked',
+                    hint = 'End it (select * from pg_locks where relation = ''paddock.records''::regclass), and migrate again.';
+            end if;
+        end;
+        perform pg_sleep(1);
+    end loop;
+end
+$$;
+
 -- Section tokens. The tokens of a commit are those of its row of events: 256 times the row's id, and so on. In the entries
 -- of the row its own tokens are negative: they count back from the first token of the next row.
 
@@ -33,6 +55,53 @@ where e.ord > 2;
 -- Section places.
 
 -- Section constraints: what no decision survives is refused when it is written.
+-- Rows that are there already are not checked: one that cannot be read costs its own lock.
+
+alter table paddock.records add constraint records_can_be_read check (
+    token between 0 and 9007199254740991 and revision between 0 and 9007199254740991 and last_event between 0 and 35184372088831 and parts between 0 and 1000000
+    and mode between 0 and 5 and ttl_ms between 0 and 100000000000
+    and changed_at between '0001-01-01 00:00:00+00' and '9999-12-31 00:00:00+00'
+    and acquired_at between '0001-01-01 00:00:00+00' and '9999-12-31 00:00:00+00'
+    and expires_at between '0001-01-01 00:00:00+00' and '9999-12-31 00:00:00+00'
+) not valid;
+alter table paddock.parts add constraint parts_can_be_read check (
+    token between 0 and 9007199254740991 and place between 0 and 9007199254740991 and slot between 0 and 1000 and mode between 0 and 5 and ttl_ms between 0 and 100000000000
+    and acquired_at between '0001-01-01 00:00:00+00' and '9999-12-31 00:00:00+00'
+    and expires_at between '0001-01-01 00:00:00+00' and '9999-12-31 00:00:00+00'
+) not valid;
+alter table paddock.sessions add constraint sessions_can_be_read check (
+    ttl_ms between 0 and 100000000000 and grace_ms between 0 and 100000000000
+    and opened_at between '0001-01-01 00:00:00+00' and '9999-12-31 00:00:00+00'
+    and expires_at between '0001-01-01 00:00:00+00' and '9999-12-31 00:00:00+00'
+    and ended_at between '0001-01-01 00:00:00+00' and '9999-12-31 00:00:00+00'
+) not valid;
+alter table paddock.epochs add constraint epochs_can_be_read check (
+    epoch between 0 and 9007199254740991 and trees between 0 and 9007199254740991 and longest_ms between 0 and 100000000000
+    and began_at between '0001-01-01 00:00:00+00' and '9999-12-31 00:00:00+00'
+    and closed_until between '0001-01-01 00:00:00+00' and '9999-12-31 00:00:00+00'
+) not valid;
+alter table paddock.event_batches add constraint event_batches_can_be_read check (
+    id between 0 and 35184372088831 and at between '0001-01-01 00:00:00+00' and '9999-12-31 00:00:00+00'
+) not valid;
+alter table paddock.horizon add constraint horizon_can_be_read check (pruned between 0 and 144115188075855871) not valid;
+alter table paddock.replicas add constraint replicas_can_be_read check (
+    waiting between 0 and 1000000 and alive_until between '0001-01-01 00:00:00+00' and '9999-12-31 00:00:00+00'
+) not valid;
+
+-- A replica that knows a later count of the trees would wait for it.
+create function paddock.refuse_fewer_trees() returns trigger language plpgsql as $$
+begin
+    raise exception using errcode = 'check_violation',
+        message = format('paddock.epochs.trees counts the changes of the trees, and cannot go from %s back to %s', old.trees, new.trees);
+end
+$$;
+create trigger trees_only_grow before update on paddock.epochs
+    for each row when (new.trees < old.trees) execute function paddock.refuse_fewer_trees();
+
+-- The duration in a field of the column rest, null for none. What is no number of milliseconds is none: a statement about
+-- many locks must not fail for one of them.
+create function paddock.duration(rest json, field text) returns interval language sql immutable parallel safe
+return case when rest ->> field ~ '^[0-9]{1,12}$' then (rest ->> field)::bigint * interval '1 millisecond' end;
 
 -- Section deadlocks.
 

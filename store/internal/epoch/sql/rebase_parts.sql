@@ -5,7 +5,7 @@
 update paddock.parts p
 set acquired_at = case
         when p.slot > 0 and p.expires_at = $6::timestamptz then least($1::timestamptz - greatest(k.last - p.acquired_at, interval '0'), $1)
-        when p.slot > 0 and (p.rest ->> 'max_hold')::bigint > 0
+        when p.slot > 0 and paddock.duration(p.rest, 'max_hold') > interval '0'
             then $1::timestamptz
                  - greatest(p.expires_at - p.ttl_ms * interval '1 millisecond' - p.acquired_at, interval '0')
         else least(p.acquired_at, $1)
@@ -13,8 +13,8 @@ set acquired_at = case
     expires_at = case
         when p.slot = 0 then $3::timestamptz
         when p.expires_at = $6::timestamptz then p.expires_at
-        when p.expires_at + coalesce((p.rest ->> 'grace')::bigint, 0) * interval '1 millisecond' <= k.last
-            then $1 - coalesce((p.rest ->> 'grace')::bigint, 0) * interval '1 millisecond'
+        when p.expires_at + coalesce(paddock.duration(p.rest, 'grace'), interval '0') <= k.last
+            then $1 - coalesce(paddock.duration(p.rest, 'grace'), interval '0')
         else $1 + p.ttl_ms * interval '1 millisecond'
     end,
     unclaimed = false,

@@ -8,15 +8,15 @@ update paddock.records r
 set acquired_at = case
         when r.lease_id is null then null
         when r.expires_at = $3::timestamptz then least($1::timestamptz - greatest(k.last - r.acquired_at, interval '0'), $1)
-        when (r.rest ->> 'max_hold')::bigint > 0
+        when paddock.duration(r.rest, 'max_hold') > interval '0'
             then $1::timestamptz
                  - greatest(r.expires_at - r.ttl_ms * interval '1 millisecond' - r.acquired_at, interval '0')
         else least(r.acquired_at, $1)
     end,
     expires_at = case
         when r.expires_at = $3::timestamptz then r.expires_at
-        when r.expires_at + coalesce((r.rest ->> 'grace')::bigint, 0) * interval '1 millisecond' <= k.last
-            then $1 - coalesce((r.rest ->> 'grace')::bigint, 0) * interval '1 millisecond'
+        when r.expires_at + coalesce(paddock.duration(r.rest, 'grace'), interval '0') <= k.last
+            then $1 - coalesce(paddock.duration(r.rest, 'grace'), interval '0')
         else $1 + r.ttl_ms * interval '1 millisecond'
     end,
     rest = case

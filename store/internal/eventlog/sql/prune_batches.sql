@@ -10,7 +10,7 @@ with first as materialized (
 ), gone as (
     delete from paddock.event_batches where id in (select id from first where old) returning id
 ), newest as (
-    select b.id * 4096 + max((e.entry -> -1 ->> 0)::bigint) as event
+    select b.id * 4096 + max(case when e.entry -> -1 ->> 0 ~ '^[0-9]{1,4}$' then (e.entry -> -1 ->> 0)::bigint else 4095 end) as event
     from paddock.event_batches b
     cross join unnest(b.entries) as e (entry)
     where b.id = (select max(id) from gone)

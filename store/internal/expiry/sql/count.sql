@@ -13,19 +13,19 @@ from (
     select p.places, p.waiters, p.joined_at, least(o.acquired_at, p.acquired_at) as acquired_at,
            o.acquired_at is not null or p.acquired_at is not null as held,
            p.in_grace or r.lease_id is not null and o.acquired_at is null
-                and r.expires_at + coalesce((r.rest ->> 'grace')::bigint, 0) * interval '1 millisecond' > statement_timestamp() as in_grace
+                and r.expires_at + coalesce(paddock.duration(r.rest, 'grace'), interval '0') > statement_timestamp() as in_grace
     from (select * from paddock.records where name > $1 order by name limit $2) r
     cross join lateral (
-        select case when r.lease_id is not null and r.expires_at > statement_timestamp() then r.acquired_at end as acquired_at
+        select case when r.lease_id is not null and r.expires_at > statement_timestamp() and isfinite(r.acquired_at) then r.acquired_at end as acquired_at
     ) o
     cross join lateral (
         select count(*) filter (where place > 0 and not unclaimed) as places,
                count(*) filter (where place > 0 and not unclaimed and name = split_part(
                    coalesce(rest ->> 'below', rest ->> 'set', name), ' ', 1)) as waiters,
-               min(acquired_at) filter (where place > 0 and not unclaimed) as joined_at,
-               min(acquired_at) filter (where place = 0 and expires_at > statement_timestamp()) as acquired_at,
+               min(acquired_at) filter (where place > 0 and not unclaimed and isfinite(acquired_at)) as joined_at,
+               min(acquired_at) filter (where place = 0 and expires_at > statement_timestamp() and isfinite(acquired_at)) as acquired_at,
                coalesce(bool_or(place = 0 and expires_at <= statement_timestamp()
-                   and expires_at + coalesce((rest ->> 'grace')::bigint, 0) * interval '1 millisecond' > statement_timestamp()),
+                   and expires_at + coalesce(paddock.duration(rest, 'grace'), interval '0') > statement_timestamp()),
                    false) as in_grace
         from paddock.parts
         where name = r.name and r.parts > 0

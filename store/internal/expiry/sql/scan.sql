@@ -3,9 +3,9 @@
 -- tells. A lease of a session, whose expires_at is $4, ends with the session, or with its max hold.
 select name,
        case when parts > 0 then 0
-            when lease_id is not null and expires_at = $4::timestamptz
-                then extract(epoch from acquired_at + (rest ->> 'max_hold')::bigint * interval '1 millisecond' - clock_timestamp()) * 1000
-            when lease_id is not null then extract(epoch from expires_at - clock_timestamp()) * 1000
+            when lease_id is not null and expires_at = $4::timestamptz and isfinite(acquired_at)
+                then extract(epoch from acquired_at + paddock.duration(rest, 'max_hold') - clock_timestamp()) * 1000
+            when lease_id is not null and isfinite(expires_at) then extract(epoch from expires_at - clock_timestamp()) * 1000
        end::double precision,
        lease_id is null and parts = 0 and changed_at < clock_timestamp() - $3::interval
 from paddock.records

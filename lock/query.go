@@ -171,6 +171,14 @@ type Page[T any] struct {
 	// restore has lost the event of the cursor. In a list with a Since or Descending, it reports that events of the
 	// range were pruned, on the page next to them.
 	Gap bool
+	// Unreadable are rows of the database that belong here and cannot be read, by a change by hand mostly.
+	Unreadable []Unreadable
+}
+
+// An Unreadable is a row of the database that cannot be read. It costs no other row.
+type Unreadable struct {
+	Name   string // of the lock, or the id of the session; empty: unknown
+	Detail string // names the table and the key of the row, what is wrong, and what to do
 }
 
 // Selects reports whether the query selects the lock. The page is not considered.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/base64"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -127,14 +128,19 @@ func (s *Store) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Loc
 		selects.Limit = scanned
 	}
 	err = s.db.Read(ctx, func(ctx context.Context) error {
-		page.Items, selects.After = nil, string(after)
+		page.Items, page.Unreadable, selects.After = nil, nil, string(after)
 		for full := true; full && (sorted || len(page.Items) <= q.Limit); {
 			all, err := selects.Read(ctx, s.db.Rest, 0)
 			if err != nil {
 				return err
 			}
 			for _, r := range all {
-				if l := r.Lock(); q.Selects(l) && (sorted || len(page.Items) <= q.Limit) {
+				l, room := r.Lock(), sorted || len(page.Items) <= q.Limit
+				switch {
+				case r.Err != nil && room && strings.Contains(l.Name, q.Contains):
+					bad := s.db.NoteMalformed(r.Err)
+					page.Unreadable = append(page.Unreadable, lock.Unreadable{Name: l.Name, Detail: bad.Detail})
+				case r.Err == nil && room && q.Selects(l):
 					page.Items = append(page.Items, l)
 				}
 				selects.After = r.Record.Name

@@ -13,6 +13,8 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-lock/paddock/lock"
 )
 
 const (
@@ -40,6 +42,7 @@ type DB struct {
 	made   atomic.Int64  // connections in Deciding
 	tasks  sync.Map      // when each background task last succeeded: a time.Time for its name
 	turn   sync.Mutex    // held by what runs Unhurried
+	bad    sync.Map      // the rows that cannot be read and were logged: their errors
 }
 
 // Admit returns nil if a call may begin: an error of package lock if its caller has left, or after Stop.
@@ -211,6 +214,18 @@ func (d *DB) Report(t *Trouble, task string, err error) {
 	if err == nil {
 		d.Succeeded(task)
 	}
+}
+
+// NoteMalformed logs why a row cannot be read, once for each row, and returns what users are told in a list.
+func (d *DB) NoteMalformed(err error) lock.Unreadable {
+	row := new(MalformedError)
+	if !errors.As(err, &row) {
+		return lock.Unreadable{Detail: sentence(err.Error())}
+	}
+	if _, told := d.bad.LoadOrStore(row.Row, row); !told {
+		d.Log.Error("row cannot be read; correct or delete it", "row", row.Row, "name", row.Name, "error", row.Cause)
+	}
+	return row.Unreadable()
 }
 
 // Succeeded notes that a background task has just done what it is for.

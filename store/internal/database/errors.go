@@ -37,6 +37,36 @@ var passing = []string{
 // ErrMalformed is returned for a row with contents that this binary cannot read. Another attempt would fail, too.
 var ErrMalformed = errors.New("a row cannot be read")
 
+// A MalformedError is the ErrMalformed of one row. It costs what it is about, and nothing else.
+type MalformedError struct {
+	Name  string // of the lock or the session; empty: unknown
+	Row   string // the table and the key, as an operator finds the row
+	Cause error
+}
+
+// Malformed returns the error for the row of the table with the key.
+func Malformed(name, table, key string, cause error) *MalformedError {
+	return &MalformedError{Name: name, Row: table + " (" + key + ")", Cause: cause}
+}
+
+// Error names the row, and what is wrong with it.
+func (e *MalformedError) Error() string {
+	return fmt.Sprintf("the row of %s cannot be read: %v", e.Row, e.Cause)
+}
+
+// Unwrap returns ErrMalformed and the cause.
+func (e *MalformedError) Unwrap() []error { return []error{ErrMalformed, e.Cause} }
+
+// Unreadable returns what users are told in a list.
+func (e *MalformedError) Unreadable() lock.Unreadable {
+	return lock.Unreadable{Name: e.Name, Detail: sentence(e.Error()) + " Correct the row, or delete it."}
+}
+
+// sentence returns text with a capital letter and a full stop.
+func sentence(text string) string {
+	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
+}
+
 // EffectOf returns the effect of a transaction by an error from before its commit was sent.
 func EffectOf(err error) Effect {
 	pg := new(pgconn.PgError)
@@ -132,8 +162,19 @@ func UnknownOutcome(cause error) error {
 		Detail: "The database's answer was lost, so the outcome is unknown. Send the same call again to find out."}
 }
 
-// Internal returns the answer to a call that cannot be done.
+// Internal returns the answer to a call that cannot be done. It names the row or the sequence that is the reason.
 func Internal(cause error) error {
-	return &lock.Error{Code: lock.ErrInternal, Cause: cause,
-		Detail: "Internal error. Nothing was changed; see the service's log."}
+	detail := "Internal error. Nothing was changed; see the service's log."
+	var row *MalformedError
+	var pg *pgconn.PgError
+	switch {
+	case errors.As(cause, &row):
+		detail = row.Unreadable().Detail + " Nothing was changed."
+	case errors.As(cause, &pg) && pg.Code == "23514":
+		detail = fmt.Sprintf("A value of this lock's row is at its limit: %s of paddock.%s refuses the next one. "+
+			"Correct the row, or delete it. Nothing was changed.", pg.ConstraintName, pg.TableName)
+	case errors.As(cause, &pg) && pg.Code == "2200H":
+		detail = sentence(pg.Message) + " Set it back with setval, above all ids of paddock.event_batches. Nothing was changed."
+	}
+	return &lock.Error{Code: lock.ErrInternal, Cause: cause, Detail: detail}
 }

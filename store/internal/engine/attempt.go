@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -45,15 +44,7 @@ func (a *attempt) run(units []*unit) (again []*call, effect database.Effect, err
 		if a.locks {
 			database.Rollback(a.conn.Conn())
 		}
-		effect := database.EffectOf(err)
-		if errors.Is(err, row.ErrChanged) {
-			for _, u := range units {
-				if a.missed(u) > maxTornLooks {
-					effect = database.Failed
-				}
-			}
-		}
-		return callsOf(units), effect, err
+		return callsOf(units), database.EffectOf(err), err
 	}
 	var writes, done []*unit
 	for _, u := range units {
@@ -163,10 +154,10 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 	a.round.Looked = true
 	sent := time.Now()
 	v, err := l.Run(ctx, a.conn.Conn())
-	if err == nil || errors.Is(err, row.ErrChanged) { // perhaps because the trees have changed
-		err = cmp.Or(v.Epoch.Check(a.known), err)
-	}
 	if err != nil {
+		return err
+	}
+	if err := v.Epoch.Check(a.known); err != nil {
 		return err
 	}
 	if err := v.ExpireSessions(ctx, a.conn.Conn()); err != nil {
@@ -177,7 +168,7 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 	defer a.cache.mu.Unlock()
 	a.cache.enter(v.Epoch, a.clock)
 	for _, r := range v.Rows {
-		if r.Exists() {
+		if r.Exists() && r.Err == nil {
 			a.cache.put(r)
 		}
 	}
@@ -187,14 +178,46 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 			u.rows[i] = v.Rows[name]
 		}
 		u.fresh = true
+		a.refuseUnreadable(u, v.Unread)
 	}
 	return nil
+}
+
+// refuseUnreadable refuses those calls of the unit whose locks or session cannot be read. Locks that changed while they
+// were read are read again.
+func (a *attempt) refuseUnreadable(u *unit, sessions row.Unread) {
+	u.unreadable = false
+	for _, r := range u.rows {
+		u.unreadable = u.unreadable || r.Err != nil
+	}
+	if !u.unreadable && len(sessions) == 0 {
+		return
+	}
+	u.calls, u.deferred = append(u.calls, u.deferred...), nil
+	torn := slices.ContainsFunc(u.rows, func(r *row.Row) bool { return errors.Is(r.Err, row.ErrChanged) }) && a.missed(u) > maxTornLooks
+	u.calls = slices.DeleteFunc(u.calls, func(c *call) bool {
+		err := sessions[sessionOf(c.Req.Command)]
+		for _, name := range c.Req.names {
+			i, _ := slices.BinarySearch(u.names, name)
+			if r := u.rows[i]; r.Err != nil && (torn || !errors.Is(r.Err, row.ErrChanged)) {
+				err = r.Unreadable()
+			}
+		}
+		if err != nil {
+			a.db.NoteMalformed(err)
+			refuse([]*call{c}, database.Internal(err))
+		}
+		return err != nil
+	})
 }
 
 // decideFresh decides units that were just read.
 func (a *attempt) decideFresh(units []*unit) error {
 	in := a.inputs()
 	for _, u := range units {
+		if u.unreadable {
+			continue // the calls that are left are about other locks, or read again
+		}
 		if u.decide(in) == needsEpoch {
 			return u.tooLong
 		}

@@ -22,6 +22,8 @@ type unit struct {
 	rows  []*row.Row // of the names
 	known bool       // the rows and the clock were in the cache
 	fresh bool       // the rows were read in this attempt
+	// unreadable: not all of the rows could be read, so nothing is decided in this attempt.
+	unreadable bool
 
 	// Set by decide:
 	decided  bool          // with success

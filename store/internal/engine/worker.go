@@ -12,7 +12,6 @@ import (
 	"github.com/paddock-lock/paddock/internal/tracing"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
-	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
 const (
@@ -62,7 +61,7 @@ func (w *worker) run(from *inbox, calls []*call, onBlocked func([]*call) []*call
 			refuse(calls, database.NoStandby())
 			return false
 		}
-		if errors.Is(err, row.ErrChanged) || w.epochs.Recover(err) {
+		if w.epochs.Recover(err) {
 			continue
 		}
 		w.db.Outage.Note()

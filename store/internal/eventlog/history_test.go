@@ -229,3 +229,40 @@ func readByHistory(t *testing.T, conn *pgx.Conn, limit int, after int64) (batche
 	}
 	return explained[0].Plan.read("event_batches"), explained[0].Plan.read("event_refs")
 }
+
+// TestAHistoryThatLeadsBackToItselfIsRead to its end. The events of the earliest schema have ids from 1 on, so their row
+// is the one with the id 0, which also stands for no row.
+func TestAHistoryThatLeadsBackToItselfIsRead(t *testing.T) {
+	t.Parallel()
+	for name, previous := range map[string]map[int64]string{
+		"its own row": {0: "0", 1: "0"},
+		"a later row": {0: "2", 1: "0", 2: "1"},
+		"no number":   {0: `"x"`, 1: "0", 2: "1"},
+		"no row":      {0: "-5", 1: "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			l, conn := open(t, url), connect(t, url)
+			var want []int64
+			for id := range int64(len(previous)) {
+				exec(t, conn, `insert into paddock.event_batches (id, at, entries)
+					values ($1, now(), array[json_build_array('a', $2::json, '[1,0,1,1,1,"h",7,0,"",0]'::json)])`, id, previous[id])
+				want = append(want, id*row.EventsPerBatch+1)
+			}
+			exec(t, conn, "insert into paddock.records (name, revision, last_event) values ('a', 5, $1)", len(previous)-1)
+			exec(t, conn, "select setval('paddock.event_batch_ids', 10)")
+			for _, descending := range []bool{false, true} {
+				page, err := l.Page(t.Context(), lock.EventQuery{Name: "a", Limit: 100, Descending: descending})
+				var got []int64
+				for _, e := range page.Items {
+					got = append(got, e.ID)
+				}
+				slices.Sort(got)
+				if err != nil || name != "no number" && !slices.Equal(got, want) {
+					t.Errorf("descending %t: %v, %v; want %v", descending, got, err, want)
+				}
+			}
+		})
+	}
+}

@@ -41,6 +41,8 @@ type segment struct {
 	end    bool         // there were no batches after upTo up to the bound; if they descend, before upTo
 	over   bool         // the query will never select an event after these
 	gap    bool         // events may be missing before these
+
+	unreadable []lock.Unreadable // rows that the query selects, and that cannot be read
 }
 
 // cut limits the segment to n events.
@@ -82,7 +84,7 @@ func (l *Log) Page(ctx context.Context, q lock.EventQuery) (page lock.Page[lock.
 	} else if !q.Since.IsZero() && q.Cursor == "" {
 		s.gap = ids.pruned
 	}
-	page = lock.Page[lock.Event]{Items: s.events, Gap: s.gap}
+	page = lock.Page[lock.Event]{Items: s.events, Gap: s.gap, Unreadable: slices.Compact(s.unreadable)}
 	if !s.over {
 		page.Next = strconv.FormatInt(s.upTo, 10)
 	}
@@ -108,6 +110,7 @@ func (l *Log) stored(ctx context.Context, q lock.EventQuery, ids span) (segment,
 			return s, err
 		}
 		next.events, next.gap = append(s.events, next.events...), s.gap || next.gap
+		next.unreadable = append(s.unreadable, next.unreadable...)
 		s, s.over = next, ids.passed(q, next)
 		if s.end || s.over || s.gap || len(s.events) == q.Limit || time.Since(began) >= scanTime {
 			return s, nil
@@ -201,7 +204,7 @@ func (l *Log) read(ctx context.Context, q lock.EventQuery, from int64, size step
 	})
 	if from >= 0 {
 		queueEvents(b, q, from, size).Query(func(rows pgx.Rows) error {
-			err := s.collect(rows, q, from, end.upTo)
+			err := l.collect(&s, rows, q, from, end.upTo)
 			s.cut(q.Limit)
 			return err
 		})
@@ -259,8 +262,8 @@ func refsFor(limit int) int {
 }
 
 // collect adds the events of the rows that q selects, from one id on and up to the bound, at least q.Limit if there
-// are as many.
-func (s *segment) collect(rows pgx.Rows, q lock.EventQuery, from, bound int64) error {
+// are as many. An entry that cannot be read costs no other one.
+func (l *Log) collect(s *segment, rows pgx.Rows, q lock.EventQuery, from, bound int64) error {
 	var id int64
 	var at time.Time
 	var entries [][]byte
@@ -273,7 +276,7 @@ func (s *segment) collect(rows pgx.Rows, q lock.EventQuery, from, bound int64) e
 		for _, element := range entries {
 			entry, err := row.ParseEntry(element, id, at)
 			if err != nil {
-				return err
+				s.unreadable = append(s.unreadable, l.db.NoteMalformed(err))
 			}
 			for _, e := range entry.Events {
 				if e.ID != from && e.ID < from == q.Descending && q.Selects(&e) {

@@ -3,6 +3,7 @@ package eventlog
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -196,14 +197,26 @@ func TestPageOfLargeBatches(t *testing.T) {
 	}
 }
 
-// TestBrokenEntryIsReported: an entry that was changed by hand fails the page, and names the batch.
+// TestBrokenEntryIsReported: an entry that was changed by hand is named, and costs no other one. It is logged once.
 func TestBrokenEntryIsReported(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	l, conn := open(t, url), connect(t, url)
-	exec(t, conn, `insert into paddock.event_batches (id, at, entries) values (7, now(), array['["a", 0, [1]]'::json])`)
-	_, err := l.Page(t.Context(), lock.EventQuery{})
-	if e := new(lock.Error); !errors.As(err, &e) || !strings.Contains(e.Cause.Error(), "row 7 ") {
-		t.Errorf("err = %v", err)
+	var logged strings.Builder
+	l.db.Log = slog.New(slog.NewTextHandler(&logged, nil))
+	exec(t, conn, `insert into paddock.event_batches (id, at, entries)
+		values (7, now(), array['["a", 0, [1]]', '["b",0,[1,1,1,1,1,"h",7,0,"",0]]', '7']::json[])`)
+	exec(t, conn, "select setval('paddock.event_batch_ids', 10)")
+	for range 2 {
+		page, err := l.Page(t.Context(), lock.EventQuery{})
+		if err != nil || len(page.Items) != 1 || page.Items[0].Name != "b" {
+			t.Errorf("the page is %+v, %v", page.Items, err)
+		}
+		if len(page.Unreadable) == 0 || page.Unreadable[0].Name != "a" || !strings.Contains(page.Unreadable[0].Detail, "paddock.event_batches (id = 7)") {
+			t.Errorf("unreadable are %+v", page.Unreadable)
+		}
+	}
+	if n := strings.Count(logged.String(), "row cannot be read"); n != 1 {
+		t.Errorf("logged %d times: %s", n, logged.String())
 	}
 }

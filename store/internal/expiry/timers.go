@@ -2,6 +2,7 @@ package expiry
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -149,10 +150,10 @@ func (t *Timers) Run() {
 }
 
 // sweepOne sweeps the lock, or the locks of a set. If that fails, the scan finds a lock again, and the claim of a
-// waiting call finds its set.
+// waiting call finds its set. A lock that cannot be read was logged already.
 func (t *Timers) sweepOne(name string) {
 	defer t.swept(name)
-	if err := t.sweep(t.db.Context(), strings.Split(name, " ")); err != nil && t.db.Context().Err() == nil {
+	if err := t.sweep(t.db.Context(), strings.Split(name, " ")); err != nil && !errors.Is(err, database.ErrMalformed) && t.db.Context().Err() == nil {
 		t.db.Log.Warn("cannot sweep lock", "lock", name, "error", err)
 	}
 }

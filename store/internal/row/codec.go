@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/store/internal/database"
 )
 
 // A rest is what the column rest contains of a lease or a waiter. Durations are in milliseconds, instants in
@@ -140,13 +139,16 @@ func storeLease(l *lock.Lease, r rest) storedLease {
 	return s
 }
 
-// lease returns the lease of the lock name, as far as it is in these columns, and the rest. That of a session has no
+// lease returns the lease of the lock name, an error if it cannot be read, as far as it is in these columns, and the rest. That of a session has no
 // ExpiresAt yet, see Sessions.
 func (s *storedLease) lease(name string) (l lock.Lease, r rest, err error) {
 	if s.rest != nil {
 		if err = json.Unmarshal(s.rest, &r); err != nil {
-			err = fmt.Errorf("%w: the column rest of the lock %q: %w", database.ErrMalformed, name, err)
+			err = fmt.Errorf("rest: %w", err)
 		}
+	}
+	if err == nil {
+		err = s.check(r)
 	}
 	l = lock.Lease{
 		ID: s.id.Bytes, Name: name, Mode: lock.Mode(s.mode.Int16), Holder: s.holder.String, TTL: fromMillis(s.ttl.Int64),
@@ -205,6 +207,12 @@ func (s *storedRecord) record() (lock.Record, error) {
 	if r.Capacity = rest.Capacity; s.id.Valid {
 		l.Token, l.Attachment = r.Token, lock.Attachment(rest.Attachment)
 		r.Leases = []lock.Lease{l}
+	}
+	if err == nil {
+		err = s.check()
+	}
+	if err != nil {
+		err = malformedRecord(r.Name, err)
 	}
 	return r, err
 }
@@ -277,10 +285,19 @@ func waiterPart(name string, w *lock.Waiter) *part {
 // PostgreSQL loses the newest heartbeats.
 func (p *part) addTo(r *lock.Record, now time.Time, assumeAlive time.Duration) error {
 	l, rest, err := p.lease(r.Name)
+	if err == nil {
+		err = inRange("token", p.token.Int64, int64(r.Token))
+	}
+	if err == nil {
+		err = inRange("place", p.place.Int64, maxWhole)
+	}
+	if err != nil {
+		return malformedPart(p, err)
+	}
 	if p.slot.Int32 > 0 {
 		l.Slot, l.Token, l.Attachment = int(p.slot.Int32), lock.Token(p.token.Int64), lock.Attachment(p.attachment.Int64)
 		r.Leases = append(r.Leases, l)
-		return err
+		return nil
 	}
 	w := &lock.Waiter{
 		Place: p.place.Int64, Capacity: rest.Capacity, JoinedAt: l.AcquiredAt, Attachment: lock.Attachment(p.attachment.Int64),
@@ -297,7 +314,7 @@ func (p *part) addTo(r *lock.Record, now time.Time, assumeAlive time.Duration) e
 		w.AliveUntil = slices.MaxFunc(alive, time.Time.Compare)
 	}
 	r.Queue = append(r.Queue, w)
-	return err
+	return nil
 }
 
 func text(s string) pgtype.Text                { return pgtype.Text{String: s, Valid: true} }

@@ -123,14 +123,14 @@ func ParseEntry(element []byte, batch int64, at time.Time) (Entry, error) {
 		})
 	}
 	if err := json.Unmarshal(element, &fields); err != nil {
-		return Entry{}, badEntry(batch, err)
+		return Entry{}, badEntry(e.Name, batch, err)
 	}
 	if len(fields) < 2 {
-		return Entry{}, badEntry(batch, errFields)
+		return Entry{}, badEntry(e.Name, batch, errFields)
 	}
 	for i, event := range fields[2:] {
 		if values, ok := event.(*[]any); !ok || len(*values) < eventFields {
-			return Entry{}, badEntry(batch, errFields)
+			return Entry{}, badEntry(e.Name, batch, errFields)
 		}
 		v := &e.Events[i]
 		v.Late, v.Cycle = time.Duration(late[i])*time.Microsecond, lock.Cycle(cycles[i])
@@ -143,6 +143,6 @@ func ParseEntry(element []byte, batch int64, at time.Time) (Entry, error) {
 
 var errFields = errors.New("it has too few fields")
 
-func badEntry(batch int64, err error) error {
-	return fmt.Errorf("%w: row %d of paddock.event_batches has an entry that is not one of events: %w", database.ErrMalformed, batch, err)
+func badEntry(name string, batch int64, err error) error {
+	return database.Malformed(name, "paddock.event_batches", fmt.Sprintf("id = %d", batch), fmt.Errorf("an entry is not one of events: %w", err))
 }

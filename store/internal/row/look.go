@@ -3,6 +3,7 @@ package row
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -23,11 +24,13 @@ type Row struct {
 	Xmin      uint32     // the transaction that wrote the record
 	LastEvent int64      // the row of paddock.event_batches with its newest event
 	Sessions  Sessions   // of its leases and waiters, which have their ends. They were read after the record
+	// Err is why nothing can be decided on the lock: a row that cannot be read, or ErrChanged. Other locks can be.
+	Err error
 
 	parts int
 }
 
-// ErrChanged is returned by Look when a lock was pruned or changed while it was read. Another look may succeed.
+// ErrChanged is the Err of a lock that was pruned, created or changed while it was read. Another look may succeed.
 var ErrChanged = errors.New("a lock changed while it was read")
 
 // A Look says what to read.
@@ -60,6 +63,7 @@ type View struct {
 	Ended map[lock.LeaseRef]lock.Event
 	// Sessions are those of the Look and of the Rows, as far as there are any.
 	Sessions Sessions
+	Unread   Unread // those of them that cannot be read
 }
 
 // Run reads the names. A lock that is missing, and not created, has a Row with no place in the table, which no Swap can
@@ -86,23 +90,22 @@ func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
 		return v, err
 	}
-	if err := v.addMissing(l); err != nil {
-		return v, err
-	}
+	v.addMissing(l)
+	v.checkTokens()
 	if err := v.readParts(ctx, conn, l.AssumeAlive); err != nil {
 		return v, err
 	}
 	return v, v.readSessions(ctx, conn, l.Sessions)
 }
 
-// addMissing adds the locks that are missing and not to be created.
-func (v *View) addMissing(l Look) error {
+// addMissing adds the locks that are missing. Those that were to be created have changed: another call creates them.
+func (v *View) addMissing(l Look) {
 	if len(v.Rows) == len(l.Names) {
-		return nil
+		return
 	}
 	for _, name := range l.Create {
 		if v.Rows[name] == nil {
-			return ErrChanged
+			v.Rows[name] = &Row{Record: lock.Record{Name: name}, Err: ErrChanged}
 		}
 	}
 	for _, name := range l.Names {
@@ -110,7 +113,25 @@ func (v *View) addMissing(l Look) error {
 			v.Rows[name] = &Row{Record: lock.Record{Name: name}}
 		}
 	}
-	return nil
+}
+
+// checkTokens finds locks whose token no commit has granted: the next grant would have a smaller one. The epoch was read
+// after the locks.
+func (v *View) checkTokens() {
+	next := lock.Token(v.Epoch.LastBatch+1) * TokensPerBatch
+	for name, r := range v.Rows {
+		if r.Err == nil && r.Record.Token >= next {
+			r.Err = malformedRecord(name, fmt.Errorf("token is %d, and all granted tokens are less than %d", r.Record.Token, next))
+		}
+	}
+}
+
+// Unreadable returns the Err of a lock that no further look is likely to find unchanged: its rows contradict each other.
+func (r *Row) Unreadable() error {
+	if errors.Is(r.Err, ErrChanged) {
+		return malformedRecord(r.Record.Name, fmt.Errorf("parts is %d, and paddock.parts has %d rows of the lock", r.parts, parts(&r.Record)))
+	}
+	return r.Err
 }
 
 // Exists reports whether the record is in the table.
@@ -122,10 +143,13 @@ func (v *View) readSessions(ctx context.Context, conn *pgx.Conn, refs []lock.Ses
 	for _, r := range v.Rows {
 		refs = append(refs, refsOf(&r.Record)...)
 	}
-	if v.Sessions, err = ReadSessions(ctx, conn, refs); err != nil || len(refs) == 0 {
+	if v.Sessions, v.Unread, err = ReadSessions(ctx, conn, refs); err != nil || len(refs) == 0 {
 		return err
 	}
 	for _, r := range v.Rows {
+		if r.Err == nil {
+			r.Err = v.Unread.of(&r.Record)
+		}
 		r.Sessions = v.Sessions.of(&r.Record)
 	}
 	return nil
@@ -146,7 +170,7 @@ func (v *View) ExpireSessions(ctx context.Context, conn *pgx.Conn) error {
 	if err := ExpireSessions(ctx, conn, v.Epoch, over); err != nil {
 		return err
 	}
-	return v.readSessions(ctx, conn, slices.Collect(maps.Keys(v.Sessions)))
+	return v.readSessions(ctx, conn, slices.AppendSeq(slices.Collect(maps.Keys(v.Sessions)), maps.Keys(v.Unread)))
 }
 
 // LockedElsewhere returns those of the names whose records other sessions have locked, and those that have no record.
@@ -176,10 +200,10 @@ func (v *View) scanRows(rows pgx.Rows) error {
 	var stored storedRecord
 	_, err := pgx.ForEachRow(rows, append(values(stored.columns(nil)), &r.LastEvent, &r.TID, &r.Xmin), func() (err error) {
 		read := r
-		read.Record, err = stored.record()
+		read.Record, read.Err = stored.record()
 		read.parts = int(stored.parts.Int32)
 		v.Rows[read.Record.Name] = &read
-		return err
+		return nil
 	})
 	return err
 }
@@ -190,8 +214,10 @@ func (v *View) queueEndings(b *pgx.Batch, ended []Ending) {
 		return
 	}
 	keys, names := make([]int64, len(ended)), make([]string, len(ended))
+	of := make(map[lock.LeaseRef]string, len(ended))
 	for i, e := range ended {
 		keys[i], names[i] = int64(e.Ref), e.Name
+		of[e.Ref] = e.Name
 	}
 	b.Queue(sqlEndings(), keys, names).Query(func(rows pgx.Rows) error {
 		var ref lock.LeaseRef
@@ -200,13 +226,16 @@ func (v *View) queueEndings(b *pgx.Batch, ended []Ending) {
 		var element []byte
 		_, err := pgx.ForEachRow(rows, []any{&ref, &id, &at, &element}, func() error {
 			entry, err := ParseEntry(element, id/EventsPerBatch, at)
+			if r := v.Rows[of[ref]]; err != nil && r != nil {
+				r.Err = err
+			}
 			for _, e := range entry.Events {
 				if e.ID == id {
 					e.Ref = ref
 					v.Ended[ref] = e
 				}
 			}
-			return err
+			return nil
 		})
 		return err
 	})
@@ -217,7 +246,7 @@ func (v *View) readParts(ctx context.Context, conn *pgx.Conn, assumeAlive time.D
 	var names []string
 	var xmins []pgtype.Uint32
 	for name, r := range v.Rows {
-		if r.parts > 0 {
+		if r.parts > 0 && r.Err == nil {
 			names, xmins = append(names, name), append(xmins, pgtype.Uint32{Uint32: r.Xmin, Valid: true})
 		}
 	}
@@ -230,11 +259,15 @@ func (v *View) readParts(ctx context.Context, conn *pgx.Conn, assumeAlive time.D
 	}
 	var p part
 	_, err = pgx.ForEachRow(rows, append(values(p.columns(nil)), &p.aliveUntil), func() error {
-		return p.addTo(&v.Rows[p.name.String].Record, v.Epoch.Now, assumeAlive)
+		r := v.Rows[p.name.String]
+		if err := p.addTo(&r.Record, v.Epoch.Now, assumeAlive); err != nil {
+			r.Err = err
+		}
+		return nil
 	})
 	for _, name := range names {
-		if r := v.Rows[name]; err == nil && parts(&r.Record) != r.parts {
-			err = ErrChanged
+		if r := v.Rows[name]; r.Err == nil && parts(&r.Record) != r.parts {
+			r.Err = ErrChanged
 		}
 	}
 	return err

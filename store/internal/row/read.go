@@ -1,6 +1,7 @@
 package row
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -32,6 +33,7 @@ type Reading struct {
 	Now     time.Time
 	Record  lock.Record // with a Queue only if the Range asks for it
 	Waiters int         // in the queue
+	Err     error       // why the lock cannot be read; nil if it can
 }
 
 // Lock returns the public view of the lock.
@@ -46,7 +48,7 @@ type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Read returns the locks of the range, without locking them. assumeAlive is for how long from now on the replica of
+// Read returns the locks of the range, without locking them, those that cannot be read as well. assumeAlive is for how long from now on the replica of
 // each waiter counts as alive, at least.
 func (r Range) Read(ctx context.Context, from Querier, assumeAlive time.Duration) (all []Reading, err error) {
 	text := sqlRead()
@@ -64,10 +66,7 @@ func (r Range) Read(ctx context.Context, from Querier, assumeAlive time.Duration
 	_, err = pgx.ForEachRow(rows, targets, func() error {
 		if n := len(all); n == 0 || all[n-1].Record.Name != stored.name.String {
 			record, err := stored.record()
-			if err != nil {
-				return err
-			}
-			all = append(all, Reading{Now: now.UTC(), Record: record, Waiters: int(stored.parts.Int32)})
+			all = append(all, Reading{Now: now.UTC(), Record: record, Waiters: int(stored.parts.Int32), Err: err})
 		}
 		if !p.slot.Valid {
 			return nil
@@ -76,7 +75,10 @@ func (r Range) Read(ctx context.Context, from Querier, assumeAlive time.Duration
 		if p.slot.Int32 > 0 {
 			last.Waiters--
 		}
-		return p.addTo(&last.Record, last.Now, assumeAlive)
+		if err := p.addTo(&last.Record, last.Now, assumeAlive); err != nil {
+			last.Err = cmp.Or(last.Err, err)
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -90,8 +92,9 @@ func addSessions(ctx context.Context, from Querier, all []Reading) error {
 	for i := range all {
 		refs = append(refs, refsOf(&all[i].Record)...)
 	}
-	sessions, err := ReadSessions(ctx, from, refs)
+	sessions, unread, err := ReadSessions(ctx, from, refs)
 	for i := range all {
+		all[i].Err = cmp.Or(all[i].Err, unread.of(&all[i].Record))
 		sessions.of(&all[i].Record)
 	}
 	return err
@@ -113,15 +116,15 @@ func QueueFence(b *pgx.Batch, name string, token *lock.Token) {
 // transaction ends.
 func AddSessions(ctx context.Context, from Querier, r *lock.Record, now time.Time) error {
 	refs := refsOf(r)
-	sessions, err := ReadSessions(ctx, from, refs)
+	sessions, unread, err := ReadSessions(ctx, from, refs)
 	if err == nil && sessions.Undecided(now) {
 		var rows pgx.Rows
 		if rows, err = from.Query(ctx, sqlLockSessions(), refs); err == nil {
-			sessions, err = scanSessions(rows)
+			sessions, unread, err = scanSessions(rows)
 		}
 	}
 	sessions.of(r)
-	return err
+	return cmp.Or(err, unread.of(r))
 }
 
 // QueueSlot queues the reading of the lease in a slot from 1 on. If there is one, it is added to the record;
@@ -134,11 +137,12 @@ func QueueSlot(b *pgx.Batch, name string, slot int, r *lock.Record) {
 	})
 }
 
-// ReadOne returns the only lock of the range. If it was never used, it has only a name.
+// ReadOne returns the only lock of the range, or why it cannot be read. If it was never used, it has only a name.
 func (r Range) ReadOne(ctx context.Context, from Querier, assumeAlive time.Duration) (Reading, error) {
 	all, err := r.Read(ctx, from, assumeAlive)
 	if err != nil || len(all) > 0 {
-		return append(all, Reading{})[0], err
+		one := append(all, Reading{})[0]
+		return one, cmp.Or(err, one.Err)
 	}
 	one := Reading{Record: lock.Record{Name: r.from}}
 	rows, err := from.Query(ctx, "select clock_timestamp()")

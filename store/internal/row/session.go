@@ -1,6 +1,7 @@
 package row
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -117,26 +118,46 @@ func refsOf(r *lock.Record) (refs []lock.SessionRef) {
 	return refs
 }
 
-// ReadSessions returns the sessions, as far as there are any.
-func ReadSessions(ctx context.Context, from Querier, refs []lock.SessionRef) (Sessions, error) {
+// Unread are why sessions cannot be read.
+type Unread map[lock.SessionRef]error
+
+// of returns why a session of the record cannot be read, nil if all can.
+func (u Unread) of(r *lock.Record) error {
+	if len(u) > 0 {
+		for _, ref := range refsOf(r) {
+			if u[ref] != nil {
+				return u[ref]
+			}
+		}
+	}
+	return nil
+}
+
+// ReadSessions returns the sessions, as far as there are any, and why others cannot be read.
+func ReadSessions(ctx context.Context, from Querier, refs []lock.SessionRef) (Sessions, Unread, error) {
 	if len(refs) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	rows, err := from.Query(ctx, sqlSessions(), refs)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	return scanSessions(rows)
 }
 
-func scanSessions(rows pgx.Rows) (Sessions, error) {
-	all := make(Sessions)
+func scanSessions(rows pgx.Rows) (Sessions, Unread, error) {
+	all, unread := make(Sessions), make(Unread)
 	var s storedSession
 	_, err := pgx.ForEachRow(rows, values(s.columns()), func() error {
-		all[lock.SessionRef(s.ref.Int64)] = s.session()
+		ref := lock.SessionRef(s.ref.Int64)
+		if bad := s.check(); bad != nil {
+			unread[ref] = malformedSession(ref, bad)
+		} else {
+			all[ref] = s.session()
+		}
 		return nil
 	})
-	return all, err
+	return all, unread, err
 }
 
 // ExpireSessions records the end of those of the sessions that are over. It does nothing on another server than that
@@ -154,11 +175,11 @@ func QueueLockedSession(b *pgx.Batch, ref lock.SessionRef, ends bool, s **lock.S
 		text = sqlEndSessions()
 	}
 	b.Queue(text, []lock.SessionRef{ref}).Query(func(rows pgx.Rows) error {
-		all, err := scanSessions(rows)
+		all, unread, err := scanSessions(rows)
 		if one, found := all[ref]; found {
 			*s = &one
 		}
-		return err
+		return cmp.Or(err, unread[ref])
 	})
 }
 

@@ -161,7 +161,7 @@ func TestALockThatChangedIsLeftAlone(t *testing.T) {
 	s := swapOf(v)
 	for i, name := range []string{"a", "b", "c"} {
 		c := v.change(name, func(r *lock.Record) {
-			r.Revision = 15
+			r.Revision, r.Token = 15, 9
 			r.Leases = []lock.Lease{{ID: lock.LeaseID{byte(i)}, Name: name, Slot: 1, Mode: lock.Shared, Holder: "h", TTL: time.Hour, Token: 9, ExpiresAt: v.Epoch.Now.Add(time.Hour)}}
 		}, lock.Event{Kind: lock.Granted, Holder: name}, lock.Event{Kind: lock.Released, Ref: lock.LeaseRef(100 + i)})
 		s.Changes = append(s.Changes, c)

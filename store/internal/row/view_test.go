@@ -105,8 +105,8 @@ func TestPartsOfAnotherVersionAreNotMixedIn(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.exec(t, sql)
-			if err := read.readParts(t.Context(), f.conn, 0); !errors.Is(err, ErrChanged) {
-				t.Errorf("got %v, want ErrChanged", err)
+			if err := read.readParts(t.Context(), f.conn, 0); err != nil || !errors.Is(read.Rows["a"].Err, ErrChanged) {
+				t.Errorf("got %v and %v, want ErrChanged of the lock", err, read.Rows["a"].Err)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -166,8 +167,11 @@ func (k *Keeper) Page(ctx context.Context, q lock.SessionQuery) (page lock.Page[
 		refs = refs[:q.Limit]
 		page.Next = refs[q.Limit-1].String()
 	}
-	infos, err := k.infos(ctx, refs)
+	infos, unread, err := k.infos(ctx, refs)
 	for _, ref := range refs {
+		if bad := unread[ref]; bad != nil {
+			page.Unreadable = append(page.Unreadable, k.db.NoteMalformed(bad))
+		}
 		if info, found := infos[ref]; found && info.Ended == 0 {
 			page.Items = append(page.Items, info)
 		}
@@ -177,7 +181,8 @@ func (k *Keeper) Page(ctx context.Context, q lock.SessionQuery) (page lock.Page[
 
 // Info returns a session with what it keeps alive, false if there is none.
 func (k *Keeper) Info(ctx context.Context, ref lock.SessionRef) (info lock.SessionInfo, found bool, err error) {
-	infos, err := k.infos(ctx, []lock.SessionRef{ref})
+	infos, unread, err := k.infos(ctx, []lock.SessionRef{ref})
+	err = cmp.Or(err, unread[ref])
 	if info, found = infos[ref]; err != nil || !found {
 		return info, false, err
 	}
@@ -185,22 +190,24 @@ func (k *Keeper) Info(ctx context.Context, ref lock.SessionRef) (info lock.Sessi
 	return info, true, err
 }
 
-// infos returns the sessions, as far as there are any, without their locks.
-func (k *Keeper) infos(ctx context.Context, refs []lock.SessionRef) (map[lock.SessionRef]lock.SessionInfo, error) {
+// infos returns the sessions, as far as there are any, without their locks, and why others cannot be read.
+func (k *Keeper) infos(
+	ctx context.Context, refs []lock.SessionRef,
+) (map[lock.SessionRef]lock.SessionInfo, row.Unread, error) {
 	var now time.Time
 	counts := make(row.SessionCounts)
 	b := &pgx.Batch{}
 	b.Queue("select clock_timestamp()").QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
 	counts.Queue(b, refs...)
 	if err := k.db.Rest.SendBatch(ctx, b).Close(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	sessions, err := row.ReadSessions(ctx, k.db.Rest, refs)
+	sessions, unread, err := row.ReadSessions(ctx, k.db.Rest, refs)
 	infos := make(map[lock.SessionRef]lock.SessionInfo, len(sessions))
 	for ref, s := range sessions {
 		info := s.Info(now.UTC())
 		info.Leases, info.Places = counts[ref].Leases, counts[ref].Places
 		infos[ref] = info
 	}
-	return infos, err
+	return infos, unread, err
 }

@@ -117,7 +117,11 @@ func (k *Keeper) due() (due []ended, next time.Duration, err error) {
 		if next = maxRest; left != nil {
 			next = time.Duration(min(*left, float64(maxRest.Milliseconds())) * float64(time.Millisecond))
 		}
-		sessions, err = row.ReadSessions(ctx, k.db.Rest, refs)
+		var unread row.Unread
+		sessions, unread, err = row.ReadSessions(ctx, k.db.Rest, refs)
+		for _, bad := range unread {
+			k.db.NoteMalformed(bad)
+		}
 		return err
 	})
 	for ref, s := range sessions {

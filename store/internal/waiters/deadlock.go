@@ -2,6 +2,7 @@ package waiters
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -133,12 +134,17 @@ func (r *Registry) Records(ctx context.Context, names []string) ([]lock.Record, 
 	return all, err
 }
 
-// readLocks returns the locks with their queues, and when the last one was read. Their leases are not over.
+// readLocks returns the locks with their queues, those that can be read, and when the last one was read. Their leases
+// are not over.
 func (r *Registry) readLocks(ctx context.Context, names []string) (locks []lock.Record, now time.Time, err error) {
 	for _, name := range names {
 		only := row.Only(name)
 		only.Queue = true
 		one, err := only.ReadOne(ctx, r.db.Rest, r.db.Outage.AssumeAlive())
+		if errors.Is(err, database.ErrMalformed) {
+			r.db.NoteMalformed(err)
+			continue
+		}
 		if err != nil {
 			return nil, now, err
 		}

@@ -3,7 +3,8 @@
 --
 -- Entry points are the first $4 references of the lock after $3. If there are no more, the lock's newest event is one,
 -- too. From each entry point the walk goes back from batch to batch until it meets the entry point before it. A lock
--- that was pruned left a reference to its last event, so the walks reach the events of all its incarnations.
+-- that was pruned left a reference to its last event, so the walks reach the events of all its incarnations. Each step
+-- goes to a lower id, whatever the entry names, and a walk has at most 10,000 steps, so it ends.
 --
 -- Another name may have the same key, so only batches with an entry of the lock count. The lateral subqueries force
 -- one look-up a batch, whatever the planner assumes about the tables.
@@ -27,16 +28,19 @@ with recursive refs as materialized (
         select last_event from paddock.records where name = $2 and (select count(*) from refs) < $4
     ) found
 ), walk as (
-    select null::bigint as id, null::timestamptz as at, null::json as entry, batch as previous, above
+    select null::bigint as id, null::timestamptz as at, null::json as entry, batch as previous, above, 0 as step
     from entry_points
     union all
-    select b.id, b.at, b.entry, (b.entry ->> 1)::bigint, w.above
+    select b.id, b.at, b.entry,
+           case when b.entry ->> 1 ~ '^[0-9]{1,14}$'
+                then case when (b.entry ->> 1)::bigint < b.id then (b.entry ->> 1)::bigint else -1 end else -1 end,
+           w.above, w.step + 1
     from walk w
     cross join lateral (
         select b.id, b.at, e.entry
         from paddock.event_batches b
         cross join unnest(b.entries) as e (entry)
-        where b.id = w.previous and w.previous > w.above and e.entry ->> 0 = $2
+        where b.id = w.previous and w.previous > w.above and w.step < 10000 and e.entry ->> 0 = $2
         limit 1
     ) b
 )

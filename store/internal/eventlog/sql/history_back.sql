@@ -4,7 +4,8 @@
 --
 -- As in sql/history.sql, the walk goes back from entry points: the last $4 references of the lock before $3, and the
 -- first one after it, or else the lock's newest event. Each walk ends at the entry point below. If there are further
--- references, the lowest of these only ends the walk of the one above it.
+-- references, the lowest of these only ends the walk of the one above it. Each step goes to a lower id, and a walk has at
+-- most 10,000 steps.
 with recursive refs as materialized (
     select r.id / 4096 as batch
     from paddock.event_refs r
@@ -40,17 +41,20 @@ with recursive refs as materialized (
     ) found
 ), walk as (
     select null::bigint as id, null::timestamptz as at, null::json as entry, batch as previous,
-           coalesce(below, -1) as below
+           coalesce(below, -1) as below, 0 as step
     from entry_points
     where below is not null or (select count(*) from refs) < $4
     union all
-    select b.id, b.at, b.entry, (b.entry ->> 1)::bigint, w.below
+    select b.id, b.at, b.entry,
+           case when b.entry ->> 1 ~ '^[0-9]{1,14}$'
+                then case when (b.entry ->> 1)::bigint < b.id then (b.entry ->> 1)::bigint else -1 end else -1 end,
+           w.below, w.step + 1
     from walk w
     cross join lateral (
         select b.id, b.at, e.entry
         from paddock.event_batches b
         cross join unnest(b.entries) as e (entry)
-        where b.id = w.previous and w.previous > w.below and e.entry ->> 0 = $2
+        where b.id = w.previous and w.previous > w.below and w.step < 10000 and e.entry ->> 0 = $2
         limit 1
     ) b
 )

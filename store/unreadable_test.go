@@ -1,0 +1,168 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store"
+)
+
+// lift removes the constraints, as if the rows were from before them.
+func lift(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	for _, table := range []string{"records", "parts", "sessions"} {
+		exec(t, conn, fmt.Sprintf("alter table paddock.%s drop constraint %[1]s_can_be_read", table))
+	}
+}
+
+// TestCountersRefuseImpossibleValues, which would stop every call of every replica.
+func TestCountersRefuseImpossibleValues(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, conn := open(t, url), connect(t, url)
+	mustAcquire(t, s, acquire("a"))
+	shared := acquire("b")
+	shared.Mode = lock.Shared
+	mustAcquire(t, s, shared)
+	openSession(t, s, time.Minute, 0)
+	if _, err := s.DeclareTree(t.Context(), "root"); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, conn, "insert into paddock.replicas values (1, now(), 0, false)")
+	for _, change := range []string{
+		"records set token = 9007199254740992", "records set token = -1", "records set revision = 9223372036854775807",
+		"records set last_event = 9223372036854775807", "records set parts = -1", "records set ttl_ms = 9223372036854775807",
+		"records set changed_at = 'infinity'", "records set acquired_at = '-infinity'", "records set expires_at = 'infinity'",
+		"parts set token = 9223372036854775807", "parts set place = 9223372036854775807", "parts set slot = -1",
+		"parts set expires_at = 'infinity'", "parts set ttl_ms = -1",
+		"sessions set ttl_ms = 9223372036854775807", "sessions set grace_ms = -1", "sessions set expires_at = '-infinity'",
+		"epochs set closed_until = 'infinity'", "epochs set longest_ms = 9223372036854775807", "epochs set trees = 0",
+		"epochs set epoch = 9223372036854775807", "event_batches set id = 9223372036854775807", "event_batches set at = 'infinity'",
+		"horizon set pruned = 9223372036854775807", "replicas set waiting = 2147483647", "replicas set alive_until = 'infinity'",
+	} {
+		_, err := conn.Exec(t.Context(), "update paddock."+change)
+		if pg := new(pgconn.PgError); !errors.As(err, &pg) || pg.Code != "23514" && pg.Code != "23505" {
+			t.Errorf("%s: %v", change, err)
+		}
+	}
+	mustAcquire(t, s, acquire("c"))
+}
+
+// TestAnUnreadableRowCostsItsOwnLock: other locks in the same batch are decided, lists show them and name the one, and
+// the log has it once.
+func TestAnUnreadableRowCostsItsOwnLock(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]string{
+		"the greatest token":     "update paddock.records set token = 9007199254740991 where name = 'bad'",
+		"a token not granted":    "update paddock.records set token = 1000000000 where name = 'bad'",
+		"no end":                 "update paddock.records set expires_at = 'infinity' where name = 'bad'",
+		"a field of rest":        `update paddock.records set rest = '{"grace":"soon"}' where name = 'bad'`,
+		"a rest of another kind": `update paddock.records set rest = '[1]' where name = 'bad'`,
+		"the last revision":      "update paddock.records set revision = 9223372036854775807 where name = 'bad'",
+		"a missing part":         "update paddock.records set parts = 1 where name = 'bad'",
+		"a part of rest":         "update paddock.records set parts = 1 where name = 'bad'; insert into paddock.parts select 0, 1, 2, false, 1, 1000, 0, 0, now(), now(), gen_random_uuid(), 'bad', 'h', '7'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			conn := connect(t, url)
+			first := open(t, url)
+			bad := acquire("bad")
+			bad.TTL = time.Minute
+			g := mustAcquire(t, first, bad)
+			lift(t, conn)
+			if _, err := conn.Exec(t.Context(), change); err != nil {
+				t.Fatal(err)
+			}
+			var logged syncBuilder
+			s, err := store.Open(t.Context(), url, store.Options{Log: slog.New(slog.NewTextHandler(&logged, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(s.Close)
+			items := []lock.Command{lock.Renew{Name: "bad", LeaseID: g.ID, TTL: time.Minute}}
+			for i := range 20 {
+				items = append(items, acquire(fmt.Sprint("good-", i)))
+			}
+			for i, r := range s.Batch(t.Context(), items) {
+				if i > 0 && r.Err != nil {
+					t.Errorf("%v was refused: %v", items[i], r.Err)
+				}
+			}
+			_, err = s.Acquire(t.Context(), acquire("bad"))
+			e := new(lock.Error)
+			if !errors.As(err, &e) || e.Code != lock.ErrInternal || !strings.Contains(e.Detail, "name = 'bad'") || !strings.Contains(e.Detail, "Correct the row, or delete it") {
+				t.Errorf("the lock was refused with %v", err)
+			}
+			if strings.Contains(name, "token") || name == "a missing part" {
+				return // a reader sees nothing wrong
+			}
+			page, err := s.Locks(t.Context(), lock.LockQuery{})
+			if err != nil || len(page.Items) != 20 || len(page.Unreadable) != 1 || page.Unreadable[0].Name != "bad" {
+				t.Errorf("the list has %d locks and %+v, %v", len(page.Items), page.Unreadable, err)
+			}
+			if _, err := s.Lock(t.Context(), "bad"); !errors.Is(err, lock.ErrInternal) {
+				t.Errorf("reading the lock: %v", err)
+			}
+			until(t, "the scan has counted the others", func() bool { return s.Stats().Locks.All == 21 })
+			if n := strings.Count(logged.String(), "row cannot be read"); n != 1 {
+				t.Errorf("logged %d times: %s", n, logged.String())
+			}
+		})
+	}
+}
+
+// TestAnUnreadableSessionCostsItsOwn locks and nothing else.
+func TestAnUnreadableSessionCostsItsOwn(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, conn := open(t, url), connect(t, url)
+	bad, good := openSession(t, s, time.Minute, 0), openSession(t, s, time.Minute, 0)
+	mustAcquire(t, s, inSession("of-bad", bad))
+	lift(t, conn)
+	exec(t, conn, "update paddock.sessions set expires_at = 'infinity' where ref = $1", int64(bad.ID.Ref()))
+	mustAcquire(t, s, inSession("of-good", good))
+	page, err := s.Sessions(t.Context(), lock.SessionQuery{})
+	if err != nil || len(page.Items) != 1 || len(page.Unreadable) != 1 || page.Unreadable[0].Name != bad.ID.Ref().String() {
+		t.Errorf("the list is %+v, %+v, %v", page.Items, page.Unreadable, err)
+	}
+	_, err = s.RenewSession(t.Context(), lock.RenewSession{ID: bad.ID})
+	if e := new(lock.Error); !errors.As(err, &e) || !strings.Contains(e.Detail, "paddock.sessions") {
+		t.Errorf("the heartbeat was answered with %v", err)
+	}
+	locks, err := s.Locks(t.Context(), lock.LockQuery{})
+	if err != nil || len(locks.Items) != 1 || len(locks.Unreadable) != 1 || locks.Unreadable[0].Name != "of-bad" {
+		t.Errorf("the locks are %+v, %+v, %v", locks.Items, locks.Unreadable, err)
+	}
+	if _, err := s.RenewSession(t.Context(), lock.RenewSession{ID: good.ID}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A syncBuilder is a strings.Builder for several goroutines.
+type syncBuilder struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (s *syncBuilder) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuilder) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}

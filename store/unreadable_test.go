@@ -75,15 +75,10 @@ func TestAnUnreadableRowCostsItsOwnLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := pgtest.URL(t)
-			conn := connect(t, url)
-			first := open(t, url)
-			bad := acquire("bad")
-			bad.TTL = time.Minute
-			g := mustAcquire(t, first, bad)
+			conn, first := connect(t, url), open(t, url)
+			g := mustAcquire(t, first, acquire("bad"))
 			lift(t, conn)
-			if _, err := conn.Exec(t.Context(), change); err != nil {
-				t.Fatal(err)
-			}
+			exec(t, conn, change)
 			var logged syncBuilder
 			s, err := store.Open(t.Context(), url, store.Options{Log: slog.New(slog.NewTextHandler(&logged, nil))})
 			if err != nil {

@@ -222,7 +222,7 @@ func (d *DB) NoteMalformed(err error) lock.Unreadable {
 	if !errors.As(err, &row) {
 		return lock.Unreadable{Detail: sentence(err.Error())}
 	}
-	if _, told := d.bad.LoadOrStore(row.Row, row); !told {
+	if _, logged := d.bad.LoadOrStore(row.Row, row); !logged {
 		d.Log.Error("row cannot be read; correct or delete it", "row", row.Row, "name", row.Name, "error", row.Cause)
 	}
 	return row.Unreadable()

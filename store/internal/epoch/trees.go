@@ -27,7 +27,7 @@ const (
 	firstTreesPatience = 5 * time.Millisecond * database.Slowness
 	maxTreesPatience   = 40 * time.Millisecond * database.Slowness
 	// treesAttempts is how often one call tries.
-	treesAttempts = 6
+	treesAttempts = 8
 	// treesRest is how many times as long as an attempt took none is made after it.
 	treesRest = 10
 )
@@ -130,7 +130,7 @@ func (g *Guard) changeTrees(
 	}
 	defer pooled.Release()
 	conn, patience := pooled.Conn(), firstTreesPatience
-	for range treesAttempts {
+	for attempts := 0; attempts < treesAttempts; {
 		var found readTree
 		if found, err = g.readTree(ctx, conn, root); err != nil {
 			return at, nil, err
@@ -145,10 +145,13 @@ func (g *Guard) changeTrees(
 		if at, done, err = g.changeTree(ctx, conn, root, declare, found, patience); done {
 			return at, nil, nil
 		}
-		if err != nil && database.EffectOf(err) != database.Blocked {
+		if err == nil {
+			continue // another call has changed a tree, or one has come into use
+		}
+		if database.EffectOf(err) != database.Blocked {
 			return at, nil, err
 		}
-		patience = min(2*patience, maxTreesPatience)
+		attempts, patience = attempts+1, min(2*patience, maxTreesPatience)
 	}
 	return at, nil, database.TableLocked(err)
 }

@@ -443,11 +443,12 @@ class Paddock:
                 task_id: Optional[str] = None) -> Grant:
         """Acquires the lock, or several, all or none: they have one lease_id, and hold nothing while they wait. Raises
         LockHeld if they are not granted within wait, which is at most 50. Choose the lease_id, a random UUID, yourself, to
-        be able to send the call again after UnknownOutcome. After a wait, renew immediately: expires_in counts from sent
+        be able to send the call again after UnknownOutcome. It then keeps its place in the queue until wait is over if the
+        call is interrupted: release it if you do not call again. Without a lease_id, the service chooses one. After a wait, renew immediately: expires_in counts from sent
         and may already be over. With a session_id, the lease is kept alive by that session, whose ttl and grace it has:
         leave them out. Raises SessionLost if that has ended. The task_id names the thread of work, by which the service
         finds deadlocks; see hold. Raises Deadlock if this call must give way."""
-        body = _omit_none(lease_id=lease_id or str(uuid.uuid4()), holder=holder or _default_holder(not lease_id), session_id=session_id,
+        body = _omit_none(lease_id=lease_id, holder=holder or _default_holder(not lease_id), session_id=session_id,
                           task_id=task_id, wait_ms=_ms(wait), keep_place=keep_place or None, ttl_ms=_ms(ttl),
                           grace_ms=_ms(grace), max_hold_ms=_ms(max_hold), metadata=metadata, **_modes(name, mode, capacity))
         return self._grant(name, "/acquire", body, self.timeout + wait if timeout is None else timeout)
@@ -644,10 +645,11 @@ class Paddock:
         return Session(self, grant, margin, on_state, on_lost, interrupt_main, on_renewed, holder)
 
     def _grant(self, name: Locks, verb: str, body: Json, timeout: Optional[float]) -> Grant:
-        sent, body["lease_id"] = self.clock(), body["lease_id"].lower()
-        one, same = isinstance(name, str), {"lease_id": body["lease_id"], **({"name": name} if isinstance(name, str) else {})}
+        sent, one, same = self.clock(), isinstance(name, str), {"name": name} if isinstance(name, str) else {}
+        if "lease_id" in body:
+            same["lease_id"] = body["lease_id"] = body["lease_id"].lower()
         a = self._call("POST", _lock_path(name, verb), body, changes=True, timeout=timeout, names=[] if one else sorted(_names(name)),
-                       has=(*(("fencing_token", "slot") if one else ("locks",)), "ttl_ms", "expires_in_ms"), **same)
+                       has=(*(("fencing_token", "slot") if one else ("locks",)), "lease_id", "ttl_ms", "expires_in_ms"), **same)
         of = a if one else a["locks"][0]
         return Grant(of["name"], a["lease_id"], of["fencing_token"], of["slot"], a["ttl_ms"] / 1000, a["expires_in_ms"] / 1000, sent, a)
 
@@ -783,7 +785,8 @@ def _acquire_lease(paddock: Paddock, name: Locks, want: Json, margin: float, wai
                 raise error
             time.sleep(min(max(next(pauses), error.retry_after), max(retry_until - clock(), 0.0)))
     except BaseException as e:
-        unsure = not isinstance(e, PaddockError) or e.transient or isinstance(e, SessionLost) and e.status is None
+        unsure = (not isinstance(e, PaddockError) or e.transient or isinstance(e, SessionLost) and e.status is None
+                  or "place_kept_ms" in e.fields)
         if unsure:
             _abandon(paddock, name, lease_id)
         raise

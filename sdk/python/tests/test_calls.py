@@ -10,7 +10,7 @@ import tempfile
 import threading
 import uuid
 
-from service import BOUND, ServiceTest
+from service import BOUND, ServiceTest, url
 
 import paddock
 from paddock import InvalidRequest, LeaseLost, LockHeld, NotAllowed, Paddock, PaddockError, StaleToken, Unavailable, UnknownOutcome
@@ -36,6 +36,18 @@ class Calls(ServiceTest):
         again = self.paddock.acquire(self.name, lease_id=lease_id)
         self.assertEqual(first.token, again.token)
         self.assertEqual(self.kinds(), ["granted"])
+
+    def test_a_wait_without_a_lease_id_leaves_the_queue_when_it_is_given_up(self):
+        held = self.paddock.acquire(self.name, ttl=60)
+        client = self.client(url(), timeout=BOUND)
+        waiting = threading.Thread(target=lambda: self.assertRaises(PaddockError, client.acquire, self.name, wait=0.5, timeout=0.2))
+        waiting.start()
+        self.await_waiters(1)
+        waiting.join(BOUND)
+        self.await_waiters(0)
+        left = self.paddock.events(lock=self.name, kind="dequeued")["events"]
+        self.assertEqual([event["reason"] for event in left], ["client disconnected"])
+        self.paddock.release(self.name, held.lease_id)
 
     def test_a_renewal_moves_the_end_and_keeps_the_token(self):
         grant = self.paddock.acquire(self.name, ttl=20)

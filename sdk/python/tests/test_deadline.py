@@ -219,6 +219,13 @@ class Acquiring(unittest.TestCase):
         self.assertEqual((len(set(ids)), waits, kept), (1, (0, 25, 25, 10), (False, True, True, False)))
         self.assertEqual(self.fake.released, [])
 
+    def test_a_place_that_is_kept_when_the_wait_is_over_is_given_up(self):
+        kept = LockHeld("lock_held", "", 409, {"place_kept_ms": 10_000})
+        self.fake.responses = [raising(LockHeld("lock_held", "", 409)), raising(kept, lambda: self.fake.advance(26))]
+        with self.assertRaises(LockHeld):
+            self.fake.acquire_lease(wait=25.5)
+        self.assertEqual(self.fake.released, [self.fake.calls[0][0]])
+
     def test_after_a_lost_response_the_same_lease_id_is_sent_again(self):
         self.fake.responses = [raising(UnknownOutcome("unknown_outcome", "")), self.fake.grant]
         grant = self.fake.acquire_lease()

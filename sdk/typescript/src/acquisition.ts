@@ -67,7 +67,7 @@ export class Acquisition {
       }
       return { ...grant, deadline: await this.#renewIfOld(grant) };
     } catch (error) {
-      if (this.#sent && !leavesNothing(error)) {
+      if (this.#sent && (this.#signal?.aborted || !leavesNothing(error))) { // the reason of the signal may be any error
         await this.#abandon();
       }
       throw error;

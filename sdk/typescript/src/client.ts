@@ -46,7 +46,8 @@ export interface CallOptions {
 export interface Paddock {
   /**
    * Acquires the lock. Rejects with `lock_held` if it is not granted within `wait_ms`, and with `session_lost` if the session
-   * of its `session_id` has ended.
+   * of its `session_id` has ended. With a `lease_id`, a call that is aborted keeps its place until `wait_ms` is over: release
+   * it if you do not call again.
    */
   acquire(name: string, request: Schemas['AcquireRequest'], options?: CallOptions): Promise<Schemas['Lease']>;
   /** Renews a lease. Rejects with `lease_lost` if it has ended. */

@@ -95,6 +95,20 @@ describe('a waiter', { concurrency: true }, () => {
     assert.equal((await paddock.lock(name)).state, 'free');
   });
 
+  test('gives up the place when the reason of the signal is the loss of another lease', limit, async () => {
+    const paddock = direct();
+    const name = unique('lost');
+    const first = await acquire(paddock, name);
+    const outer = await acquire(paddock, `${name}:outer`);
+    const second = acquire(paddock, name, { waitMs: Infinity, signal: outer.signal });
+    await waiters(paddock, name, 1);
+    const waits = assert.rejects(second, { code: 'lease_lost' });
+    await paddock.revoke(`${name}:outer`, { fencing_token: outer.token, reason: 'enough' });
+    await waits;
+    assert.deepEqual((await paddock.queue(name)).waiters, [], 'it leaves before it rejects');
+    await first.release();
+  });
+
   test('keeps one place over many calls', limit, async () => {
     const name = unique('calls');
     const first = await acquire(direct(), name);

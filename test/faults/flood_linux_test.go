@@ -183,7 +183,7 @@ func (f *flood) awaitIdle() {
 	f.t.Helper()
 	began := time.Now()
 	f.awaitResources(6*stepTimeout, func(now resources) error {
-		if now.waiters > 0 || now.files-now.backends > f.before.files-f.before.backends+keptFiles {
+		if now.places > 0 || now.files-now.backends > f.before.files-f.before.backends+keptFiles {
 			return fmt.Errorf("the replica still has %v; before the flood it had %v", now, f.before)
 		}
 		return nil

@@ -26,7 +26,8 @@ type resources struct {
 	resident, peak byteSize // memory; the peak since resetPeak
 	files          int      // open files, including connections
 	backends       int      // connections to PostgreSQL
-	waiters        int      // rows of waiters
+	waiters        int      // rows of waiters for which a call waits
+	places         int      // rows of all waiters
 	replicas       int      // rows of live replicas
 }
 
@@ -64,7 +65,8 @@ func (e *securedReplica) resources() resources {
 		}
 	}
 	f.backends = e.count("select count(*) from pg_catalog.pg_stat_activity where application_name = 'paddock'")
-	f.waiters, f.replicas = e.count("select count(*) from paddock.parts where place > 0"),
+	f.places = e.count("select count(*) from paddock.parts where place > 0")
+	f.waiters, f.replicas = e.count("select count(*) from paddock.parts where place > 0 and attachment <> 0"),
 		e.count("select count(*) from paddock.replicas")
 	return f
 }

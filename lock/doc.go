@@ -72,9 +72,9 @@
 //
 // # Deadlocks
 //
-// A [TaskID] says which waits belong to which leases. [FindDeadlocks] finds the calls that wait for each other in a
-// circle, and [BreakDeadlock] refuses one of them. A [WaitChain] shows what the first waiter of a lock waits for in the
-// end.
+// A [TaskID] says which waits belong to which leases; in a session it is that of the session by default.
+// [FindDeadlocks] finds the calls that wait for each other in a circle, and [BreakDeadlock] refuses one that must give
+// way. A [WaitChain] shows what the first waiter of a lock waits for in the end.
 //
 // # Deciding
 //

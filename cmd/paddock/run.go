@@ -73,7 +73,7 @@ PADDOCK_FENCING_TOKENS and PADDOCK_SLOTS have the value of each lock, such as "a
 have the same token, except a shared lock that joins other readers.
 
 PADDOCK_TASK names the thread of work, so that the service finds deadlocks. If calls that hold locks wait for each other
-in a circle, one of them is refused with exit code 75 and a description of the circle.
+in a circle, one or more are refused with exit code 75 and a description of the circle.
 
 In a command of paddock session the lease does not join the session: it is renewed by this run and ends with it.
 

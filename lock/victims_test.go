@@ -220,3 +220,20 @@ func TestOneLookBreaksAllCircles(t *testing.T) {
 		t.Error("there were hardly any circles")
 	}
 }
+
+// TestAResumedCallIsOfItsOwnTask, whatever the task of the call that took the place was.
+func TestAResumedCallIsOfItsOwnTask(t *testing.T) {
+	t.Parallel()
+	s := newDeadlockScene(t, "t exclusive a", "u exclusive b", "t exclusive b", "- exclusive a")
+	if found := lock.FindDeadlocks(s.records(), s.now, 1); len(found) > 0 {
+		t.Fatalf("found %+v", found)
+	}
+	again := s.calls[3]
+	again.Task, again.Attachment = "u", 99
+	if d := s.do(again); d.Err != nil || !d.Queued {
+		t.Fatalf("it is answered with %v", d.Err)
+	}
+	if found := lock.FindDeadlocks(s.records(), s.now, 1); len(found) != 1 || found[0].Attachment != 99 {
+		t.Errorf("found %+v", found)
+	}
+}

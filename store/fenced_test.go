@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -124,5 +125,26 @@ func TestAFencedWriteInATreeLocksTheRowsAbove(t *testing.T) {
 	exec(t, outside, "commit")
 	if err := <-written; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAFencedWriteKnowsATreeOfAnotherReplica, which has just declared it: there, a token whose lease has ended is stale,
+// since a lock above may have been granted.
+func TestAFencedWriteKnowsATreeOfAnotherReplica(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	writes, other := open(t, url), open(t, url)
+	for i := range 5 { // a replica reads the trees twice a second
+		root := fmt.Sprint("root-", i)
+		if _, err := other.DeclareTree(t.Context(), root); err != nil {
+			t.Fatal(err)
+		}
+		g := mustAcquire(t, other, acquire(root+":below"))
+		mustRelease(t, other, g)
+		mustAcquire(t, other, acquire(root))
+		w := lock.FencedWrite{Key: root, Lock: g.Name, Token: g.Token, Value: []byte("1")}
+		if _, err := writes.WriteFenced(t.Context(), w); !errors.Is(err, lock.ErrStaleToken) {
+			t.Fatalf("tree %d: the write under the older token is answered with %v", i, err)
+		}
 	}
 }

@@ -16,6 +16,8 @@ type listPage struct {
 	Pages    pages
 	Overview *overview // nil: the reader does not see it
 	Origin   string    // of the service, for the curl example
+	// Unreadable are the rows of the database that are left out.
+	Unreadable []lock.Unreadable
 }
 
 func (u *ui) list(w http.ResponseWriter, r *http.Request) {
@@ -28,7 +30,7 @@ func (u *ui) list(w http.ResponseWriter, r *http.Request) {
 		status = p.failed(u.problem(r, err))
 	} else {
 		p.AsOf, p.Rows, p.Pages = asOf(page.Items), rowsOf(page.Items, p.Here, p.Reader), pagesOf(root, f, page.Next)
-		p.Notice = u.notice(r)
+		p.Notice, p.Unreadable = u.notice(r), page.Unreadable
 	}
 	u.show(w, r, status, "list", p)
 }

@@ -20,6 +20,8 @@ type sessionsPage struct {
 	Pages    pages
 	AsOf     time.Time // on the database's clock; zero if the page shows no session
 	Problem  string
+	// Unreadable are the rows of the database that are left out.
+	Unreadable []lock.Unreadable
 }
 
 // All returns the URL of the list of all sessions.
@@ -43,6 +45,6 @@ func (u *ui) sessions(w http.ResponseWriter, r *http.Request) {
 	if len(page.Items) > 0 {
 		p.AsOf = page.Items[0].AsOf
 	}
-	p.Pages = pagesOf(sessionsRoot, f, page.Next)
+	p.Pages, p.Unreadable = pagesOf(sessionsRoot, f, page.Next), page.Unreadable
 	u.show(w, r, status, "sessions", p)
 }

@@ -841,6 +841,10 @@ type EventPage struct {
 	// NextCursor Pass it as `cursor` to get the next page. It is absent at the end of the list, which a list has only if
 	// `order` is `desc` or `until` has passed.
 	NextCursor *string `json:"next_cursor,omitempty"`
+
+	// Unreadable Rows of the database that belong to this page and cannot be read, mostly because they were changed by
+	// hand. The rest of the page is complete. Absent if there are none.
+	Unreadable []Unreadable `json:"unreadable,omitempty"`
 }
 
 // FencedValue defines model for FencedValue.
@@ -1101,6 +1105,10 @@ type LockPage struct {
 
 	// NextCursor Absent on the last page.
 	NextCursor *string `json:"next_cursor,omitempty"`
+
+	// Unreadable Rows of the database that belong to this page and cannot be read, mostly because they were changed by
+	// hand. The rest of the page is complete. Absent if there are none.
+	Unreadable []Unreadable `json:"unreadable,omitempty"`
 }
 
 // Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
@@ -1482,6 +1490,10 @@ type SessionPage struct {
 	// NextCursor Absent on the last page.
 	NextCursor *string       `json:"next_cursor,omitempty"`
 	Sessions   []SessionInfo `json:"sessions"`
+
+	// Unreadable Rows of the database that belong to this page and cannot be read, mostly because they were changed by
+	// hand. The rest of the page is complete. Absent if there are none.
+	Unreadable []Unreadable `json:"unreadable,omitempty"`
 }
 
 // SessionRef A session's public name, a hash of its `session_id`. It proves nothing.
@@ -1582,6 +1594,15 @@ type Tree struct {
 // TreeList defines model for TreeList.
 type TreeList struct {
 	Trees []Tree `json:"trees"`
+}
+
+// Unreadable defines model for Unreadable.
+type Unreadable struct {
+	// Detail The table and the key of the row, what is wrong with it, and what an operator can do.
+	Detail string `json:"detail"`
+
+	// Name The lock, or the id of the session. Absent if the row does not say.
+	Name *string `json:"name,omitempty"`
 }
 
 // Value Any JSON value of at most 32 levels, null included. Numbers must be in the range of a 64-bit float.

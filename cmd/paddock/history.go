@@ -50,7 +50,7 @@ func (c *historyCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	events, gap, err := newestEvents(ctx, locks, q)
+	events, gap, err := newestEvents(ctx, p, locks, q)
 	if err != nil {
 		return explainUnlessStopped(ctx, err)
 	}
@@ -136,13 +136,16 @@ func parseInstant(flag, text string, now time.Time) (time.Time, error) {
 
 // newestEvents returns the last events that the query selects, in the order of their ids. gap reports that older ones
 // are no longer kept.
-func newestEvents(ctx context.Context, locks lock.Service, q lock.EventQuery) (events []lock.Event, gap bool, err error) {
+func newestEvents(
+	ctx context.Context, p *program, locks lock.Service, q lock.EventQuery,
+) (events []lock.Event, gap bool, err error) {
 	for wanted := q.Limit; len(events) < wanted; {
 		q.Limit = wanted - len(events)
 		page, err := locks.Events(ctx, q)
 		if err != nil {
 			return nil, false, err
 		}
+		warnUnreadable(p.log, page.Unreadable)
 		events = append(events, page.Items...)
 		if page.Next == "" {
 			gap = page.Gap

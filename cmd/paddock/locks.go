@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -100,7 +101,7 @@ func (c *listCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	found, err := c.collect(ctx, locks, query)
+	found, err := c.collect(ctx, p, locks, query)
 	if err != nil {
 		return explainUnlessStopped(ctx, err)
 	}
@@ -108,7 +109,7 @@ func (c *listCommand) Run(ctx context.Context, p *program) error {
 }
 
 // collect reads all pages, or as many as the limit needs. A sorted list has one.
-func (c *listCommand) collect(ctx context.Context, locks lock.Service, query lock.LockQuery) ([]lock.Lock, error) {
+func (c *listCommand) collect(ctx context.Context, p *program, locks lock.Service, query lock.LockQuery) ([]lock.Lock, error) {
 	var found []lock.Lock
 	for {
 		query.Limit = lock.DefaultLimit
@@ -122,11 +123,19 @@ func (c *listCommand) collect(ctx context.Context, locks lock.Service, query loc
 		if err != nil {
 			return nil, err
 		}
+		warnUnreadable(p.log, page.Unreadable)
 		found = append(found, page.Items...)
 		if page.Next == "" || c.Limit > 0 && len(found) >= c.Limit {
 			return found, nil
 		}
 		query.Cursor = page.Next
+	}
+}
+
+// warnUnreadable logs the rows that a list leaves out.
+func warnUnreadable(log *slog.Logger, rows []lock.Unreadable) {
+	for _, u := range rows {
+		log.Warn("left out: a row of the database cannot be read", "name", u.Name, "detail", u.Detail)
 	}
 }
 

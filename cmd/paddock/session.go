@@ -104,6 +104,7 @@ func (c *listCommand) listSessions(ctx context.Context, p *program) error {
 		if err != nil {
 			return explainUnlessStopped(ctx, err)
 		}
+		warnUnreadable(p.log, page.Unreadable)
 		found = append(found, page.Items...)
 		if q.Cursor = page.Next; q.Cursor == "" || c.Limit > 0 && len(found) >= c.Limit {
 			return p.print(c.Output, showSessions(found))

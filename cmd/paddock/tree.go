@@ -122,7 +122,7 @@ func (c *listCommand) listTree(ctx context.Context, p *program) error {
 	if err != nil {
 		return explainUnlessStopped(ctx, err)
 	}
-	found, err := c.collect(ctx, locks, lock.LockQuery{Prefix: c.Tree + ":"})
+	found, err := c.collect(ctx, p, locks, lock.LockQuery{Prefix: c.Tree + ":"})
 	if err != nil {
 		return explainUnlessStopped(ctx, err)
 	}

@@ -103,6 +103,7 @@ func (w *watcher) follow(ctx context.Context, q lock.EventQuery, limit time.Dura
 		if page.Gap {
 			w.log.Warn("events missing: no longer retained", "after", q.Cursor)
 		}
+		warnUnreadable(w.log, page.Unreadable)
 		for _, e := range page.Items {
 			if err := w.printEvent(e); err != nil {
 				return err

@@ -66,12 +66,23 @@ func (l TreeList) Domain() []lock.Tree { return MapSlice(l.Trees, Tree.Domain) }
 
 // LockPageOf returns the model of a page of locks.
 func LockPageOf(p lock.Page[lock.Lock]) LockPage {
-	return LockPage{Locks: MapSlice(p.Items, LockOf), NextCursor: UnlessZero(p.Next)}
+	return LockPage{Locks: MapSlice(p.Items, LockOf), NextCursor: UnlessZero(p.Next), Unreadable: mapOptional(p.Unreadable, unreadableOf)}
 }
 
 // Domain returns the page.
 func (p LockPage) Domain() lock.Page[lock.Lock] {
-	return lock.Page[lock.Lock]{Items: MapSlice(p.Locks, Lock.Domain), Next: ValueOf(p.NextCursor)}
+	return lock.Page[lock.Lock]{
+		Items: MapSlice(p.Locks, Lock.Domain), Next: ValueOf(p.NextCursor), Unreadable: mapOptional(p.Unreadable, Unreadable.Domain),
+	}
+}
+
+func unreadableOf(u lock.Unreadable) Unreadable {
+	return Unreadable{Name: UnlessZero(u.Name), Detail: u.Detail}
+}
+
+// Domain returns the row.
+func (u Unreadable) Domain() lock.Unreadable {
+	return lock.Unreadable{Name: ValueOf(u.Name), Detail: u.Detail}
 }
 
 func leaseInfoOf(l lock.LeaseInfo) LeaseInfo {
@@ -136,12 +147,18 @@ func (w Waiter) Domain() lock.WaiterInfo {
 
 // EventPageOf returns the model of a page of events.
 func EventPageOf(p lock.Page[lock.Event]) EventPage {
-	return EventPage{Events: MapSlice(p.Items, EventOf), NextCursor: UnlessZero(p.Next), Gap: UnlessZero(p.Gap)}
+	return EventPage{
+		Events: MapSlice(p.Items, EventOf), NextCursor: UnlessZero(p.Next), Gap: UnlessZero(p.Gap),
+		Unreadable: mapOptional(p.Unreadable, unreadableOf),
+	}
 }
 
 // Domain returns the page.
 func (p EventPage) Domain() lock.Page[lock.Event] {
-	return lock.Page[lock.Event]{Items: MapSlice(p.Events, Event.Domain), Next: ValueOf(p.NextCursor), Gap: ValueOf(p.Gap)}
+	return lock.Page[lock.Event]{
+		Items: MapSlice(p.Events, Event.Domain), Next: ValueOf(p.NextCursor), Gap: ValueOf(p.Gap),
+		Unreadable: mapOptional(p.Unreadable, Unreadable.Domain),
+	}
 }
 
 // EventOf returns the model of an event.

@@ -94,12 +94,17 @@ func (l SessionLock) Domain() lock.SessionLock {
 
 // SessionPageOf returns the model of a page of sessions.
 func SessionPageOf(p lock.Page[lock.SessionInfo]) SessionPage {
-	return SessionPage{Sessions: MapSlice(p.Items, SessionItemOf), NextCursor: UnlessZero(p.Next)}
+	return SessionPage{
+		Sessions: MapSlice(p.Items, SessionItemOf), NextCursor: UnlessZero(p.Next), Unreadable: mapOptional(p.Unreadable, unreadableOf),
+	}
 }
 
 // Domain returns the page.
 func (p SessionPage) Domain() lock.Page[lock.SessionInfo] {
-	return lock.Page[lock.SessionInfo]{Items: MapSlice(p.Sessions, SessionInfo.Domain), Next: ValueOf(p.NextCursor)}
+	return lock.Page[lock.SessionInfo]{
+		Items: MapSlice(p.Sessions, SessionInfo.Domain), Next: ValueOf(p.NextCursor),
+		Unreadable: mapOptional(p.Unreadable, Unreadable.Domain),
+	}
 }
 
 // sessionName returns the public name of a session, nil for none.

@@ -77,13 +77,37 @@ func TestSessionInfoCrossesTheWire(t *testing.T) {
 		t.Errorf("%s does not contain %s", text, locks)
 	}
 
-	page := lock.Page[lock.SessionInfo]{Items: []lock.SessionInfo{{Ref: info.Ref, Holder: "h", AsOf: sessionOpened}}, Next: "x"}
+	page := lock.Page[lock.SessionInfo]{Items: []lock.SessionInfo{{Ref: info.Ref, Holder: "h", AsOf: sessionOpened}}, Next: "x",
+		Unreadable: []lock.Unreadable{{Name: "7586d260af22f763", Detail: "d"}}}
 	if text, err = Encode(SessionPageOf(page)); err != nil || strings.Contains(string(text), "locks") {
 		t.Errorf("%s, %v", text, err)
 	}
 	pageRead, err := Parse(text, func(SessionPage) bool { return true })
 	if diff := cmp.Diff(page, pageRead); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)
+	}
+}
+
+// TestPagesNameWhatTheyLeaveOut and have no such field if that is nothing.
+func TestPagesNameWhatTheyLeaveOut(t *testing.T) {
+	t.Parallel()
+	left := []lock.Unreadable{{Name: "a", Detail: "The row of paddock.records (name = 'a') cannot be read."}, {Detail: "d"}}
+	locks, events := lock.Page[lock.Lock]{Items: []lock.Lock{}}, lock.Page[lock.Event]{Items: []lock.Event{}}
+	for _, locks.Unreadable = range [][]lock.Unreadable{nil, left} {
+		events.Unreadable = locks.Unreadable
+		text, err := Encode(LockPageOf(locks))
+		got, errParse := Parse(text, func(LockPage) bool { return true })
+		if diff := cmp.Diff(locks.Unreadable, got.Unreadable); err != nil || errParse != nil || diff != "" {
+			t.Errorf("%v, %v, %s", err, errParse, diff)
+		}
+		if strings.Contains(string(text), "unreadable") != (locks.Unreadable != nil) {
+			t.Errorf("the page is %s", text)
+		}
+		text, err = Encode(EventPageOf(events))
+		gotEvents, errParse := Parse(text, func(EventPage) bool { return true })
+		if diff := cmp.Diff(events.Unreadable, gotEvents.Unreadable); err != nil || errParse != nil || diff != "" {
+			t.Errorf("%v, %v, %s", err, errParse, diff)
+		}
 	}
 }
 

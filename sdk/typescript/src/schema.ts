@@ -1410,6 +1410,11 @@ export interface components {
             sessions: components["schemas"]["SessionInfo"][];
             /** @description Absent on the last page. */
             next_cursor?: string;
+            /**
+             * @description Rows of the database that belong to this page and cannot be read, mostly because they were changed by
+             *     hand. The rest of the page is complete. Absent if there are none.
+             */
+            unreadable?: components["schemas"]["Unreadable"][];
         };
         Queue: {
             name: string;
@@ -1488,10 +1493,21 @@ export interface components {
              */
             leases: components["schemas"]["LeaseInfo"][];
         };
+        Unreadable: {
+            /** @description The lock, or the id of the session. Absent if the row does not say. */
+            name?: string;
+            /** @description The table and the key of the row, what is wrong with it, and what an operator can do. */
+            detail: string;
+        };
         LockPage: {
             locks: components["schemas"]["Lock"][];
             /** @description Absent on the last page. */
             next_cursor?: string;
+            /**
+             * @description Rows of the database that belong to this page and cannot be read, mostly because they were changed by
+             *     hand. The rest of the page is complete. Absent if there are none.
+             */
+            unreadable?: components["schemas"]["Unreadable"][];
         };
         Event: {
             /** Format: int64 */
@@ -1560,6 +1576,11 @@ export interface components {
              *     that is next to events of the range that are no longer kept. Absent otherwise.
              */
             gap?: boolean;
+            /**
+             * @description Rows of the database that belong to this page and cannot be read, mostly because they were changed by
+             *     hand. The rest of the page is complete. Absent if there are none.
+             */
+            unreadable?: components["schemas"]["Unreadable"][];
         };
         HoldList: {
             name: string;

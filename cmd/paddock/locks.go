@@ -296,10 +296,6 @@ func blockedBy(w lock.WaiterInfo) string {
 		return fmt.Sprintf("%d ahead in the queue", w.Ahead)
 	case w.BlockedBy == lock.BlockedByDisconnect:
 		return fmt.Sprintf("client disconnected; place kept for %s", short(w.KeptFor))
-	case len(w.Leases) == 0 && w.Set != nil:
-		return "other locks of its set"
-	case len(w.Leases) == 0 && w.Name != "":
-		return "locks below"
 	case len(w.Leases) == 0:
 		return "nothing"
 	}

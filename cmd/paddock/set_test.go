@@ -249,7 +249,7 @@ func TestReadsShowTheSetOfALease(t *testing.T) {
 	}
 	p := d.startRun("--wait=forever", "--lock=d", "--lock=e", "--", "true")
 	d.awaitEvent("e", lock.Queued, "me")
-	for name, blocker := range map[string]string{"d": `alone \(token \d+\)`, "e": "other locks of its set"} {
+	for name, blocker := range map[string]string{"d": `alone \(token \d+\)`, "e": `alone \(token \d+\) at d`} {
 		other := map[string]string{"d": "e", "e": "d"}[name]
 		stdout, _ = d.expectExit(exitOK, "queue", name)
 		want := regexp.MustCompile(`BLOCKED BY  TOGETHER WITH\n1  me  exclusive  INSTANT  DURATION  ` + blocker + "  " + other + "\n$")

@@ -19,7 +19,9 @@ const userAgent = "paddock-go"
 // Options configure a Client.
 type Options struct {
 	// BaseURL is the URL above /v1, such as https://locks.example.org or
-	// https://example.org/paddock. It must not contain a query, a fragment or a user.
+	// https://example.org/paddock. It must not contain a query, a fragment or a user. For a service
+	// that listens on a socket on the same machine it is unix:/run/paddock.sock; then TLS is not
+	// used, and HTTP has no Transport.
 	BaseURL string
 	// Key is the API key, a secret such as pk_k3f9a2xy_…, if the service requires one. It is
 	// sent with each request, only to the host of the BaseURL, and appears in no error. Over
@@ -80,8 +82,15 @@ func New(o Options) (*Client, error) {
 	case (o.TLS != nil || o.TLSFunc != nil) && o.HTTP != nil && o.HTTP.Transport != nil:
 		return nil, errors.New("client: TLS and HTTP.Transport are both set; configure TLS in the Transport")
 	}
+	baseURL := strings.TrimSuffix(o.BaseURL, "/")
+	if socketOf(o.BaseURL) != "" {
+		if o.HTTP != nil && o.HTTP.Transport != nil {
+			return nil, errors.New("client: BaseURL is a socket and HTTP.Transport is set; dial in the Transport")
+		}
+		baseURL = "http://localhost"
+	}
 	c := &Client{
-		baseURL: strings.TrimSuffix(o.BaseURL, "/"), key: keySource(o), propagate: o.Propagate, http: httpClient(o),
+		baseURL: baseURL, key: keySource(o), propagate: o.Propagate, http: httpClient(o),
 	}
 	if !o.NoCoalesce {
 		c.shared = newCoalescer(c)
@@ -89,13 +98,28 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
+// socketOf returns the path of a socket from a URL such as unix:/run/paddock.sock, "" for other URLs.
+func socketOf(baseURL string) string {
+	path, _ := strings.CutPrefix(baseURL, "unix:")
+	if path == baseURL {
+		return ""
+	}
+	return path
+}
+
 func checkBaseURL(text string) error {
+	if path := socketOf(text); path != "" {
+		if !strings.HasPrefix(path, "/") {
+			return errors.New("is a socket without an absolute path; give unix:/run/paddock.sock")
+		}
+		return nil
+	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
 		return errors.New("is not a URL")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return errors.New("must begin with http:// or https://")
+		return errors.New("must begin with http:// or https://, or be a socket such as unix:/run/paddock.sock")
 	case u.Hostname() == "":
 		return errors.New("has no host")
 	case u.User != nil:
@@ -138,6 +162,8 @@ func httpClient(o Options) *http.Client {
 		c = *o.HTTP
 	}
 	switch {
+	case socketOf(o.BaseURL) != "":
+		c.Transport = socketTransport(socketOf(o.BaseURL))
 	case o.TLSFunc != nil:
 		c.Transport = &tlsTransport{tlsConfig: o.TLSFunc}
 	case c.Transport == nil:
@@ -163,4 +189,13 @@ func transport(tlsConfig *tls.Config) *http.Transport {
 		TLSHandshakeTimeout:   10 * time.Second,
 		ExpectContinueTimeout: time.Second,
 	}
+}
+
+// socketTransport returns a transport that sends all requests to the socket at the path.
+func socketTransport(path string) *http.Transport {
+	t := transport(nil)
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	t.Proxy = nil
+	t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dialer.DialContext(ctx, "unix", path) }
+	return t
 }

@@ -20,6 +20,7 @@ func TestNewRefusesABaseURL(t *testing.T) {
 		"without a scheme":       "locks.example.org",
 		"with only a host:port":  "127.0.0.1:8080",
 		"of another scheme":      "ftp://locks.example.org",
+		"of a relative socket":   "unix:paddock.sock",
 		"without a host":         "http://",
 		"with only a port":       "http://:8080",
 		"with a query":           "http://locks.example.org?a=b",

@@ -178,7 +178,7 @@ See a fencing token at work: paddock demo --url {{.URL}}
 // welcome prints the addresses and commands to try. Lock and lease_id are new each time, so that the commands work
 // whatever happened before.
 func (c *devCommand) welcome(w io.Writer, address net.Addr, db pgserver.Database) error {
-	url, err := localURL(address.String())
+	url, err := localURL(addressOf(address))
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -53,7 +54,7 @@ func (c *healthcheckCommand) base(env lookup) (string, error) {
 		address = defaultAddress
 	}
 	base, err := localURL(address)
-	if certificate, ok := env("PADDOCK_TLS_CERT"); ok && certificate != "" {
+	if certificate, ok := env("PADDOCK_TLS_CERT"); ok && certificate != "" && !strings.HasPrefix(base, unixScheme) {
 		base = "https" + strings.TrimPrefix(base, "http")
 	}
 	return base, err
@@ -79,6 +80,12 @@ func (c *healthcheckCommand) transport(base string) (*http.Transport, error) {
 
 // checkReady returns nil if the replica at base is ready, else an error with its answer.
 func checkReady(ctx context.Context, transport *http.Transport, base string) (err error) {
+	if path, unix := strings.CutPrefix(base, unixScheme); unix {
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}
+		base = "http://localhost"
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz", nil)
 	if err != nil {
 		return err

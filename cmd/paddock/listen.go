@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -23,12 +25,18 @@ const defaultAddress = "127.0.0.1:8080"
 var errBeyondLoopback = errors.New("other machines can reach that address")
 
 // checkAddress resolves the address in the flag, HOST:PORT, so that the address that is bound is the one that was
-// checked. Unless beyondLoopback, it refuses with errBeyondLoopback what other machines can reach: an empty host, an
+// checked. A socket, unix:PATH, is local and needs no resolution. Unless beyondLoopback, it refuses with errBeyondLoopback what other machines can reach: an empty host, an
 // unspecified address, and a name with an address that is not loopback.
 func checkAddress(ctx context.Context, flag, address string, beyondLoopback bool) (string, error) {
+	if path, unix := strings.CutPrefix(address, unixScheme); unix {
+		if !filepath.IsAbs(path) {
+			return "", usagef("%s %s: give an absolute path, such as unix:/run/paddock.sock", flag, address)
+		}
+		return address, nil
+	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return "", usagef("%s %s: give HOST:PORT, such as %s", flag, address, defaultAddress)
+		return "", usagef("%s %s: give HOST:PORT, such as %s, or unix:PATH", flag, address, defaultAddress)
 	}
 	hosts, err := resolve(ctx, host)
 	if err != nil {
@@ -45,6 +53,9 @@ func checkAddress(ctx context.Context, flag, address string, beyondLoopback bool
 
 // bind listens on a checked address of the flag.
 func bind(ctx context.Context, flag, address string) (net.Listener, error) {
+	if path, unix := strings.CutPrefix(address, unixScheme); unix {
+		return bindSocket(ctx, flag, path)
+	}
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -75,6 +86,9 @@ func loopback(hosts []netip.Addr) bool {
 
 // localURL returns the base URL by which this machine reaches a listener on address, which may be unspecified.
 func localURL(address string) (string, error) {
+	if strings.HasPrefix(address, unixScheme) {
+		return address, nil
+	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", err

@@ -59,7 +59,7 @@ func (m *metricsServer) serve(metrics http.Handler, log *slog.Logger) {
 	mux.Handle("GET /metrics", metrics)
 	m.http.Handler, m.http.ErrorLog = mux, slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	m.http.ReadTimeout, m.http.WriteTimeout, m.http.IdleTimeout = metricsTimeout, metricsTimeout, metricsIdle
-	log.Info("serving metrics", "address", m.listener.Addr().String())
+	log.Info("serving metrics", "address", addressOf(m.listener.Addr()))
 	go func() {
 		if err := m.http.Serve(m.listener); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("metrics are not served any more", "error", err)

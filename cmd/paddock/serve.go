@@ -10,6 +10,7 @@ import (
 	"math"
 	"net"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -27,7 +28,7 @@ type serveCommand struct {
 	settings
 	accessFlags
 
-	Listen  string `default:"127.0.0.1:8080" placeholder:"ADDRESS" variable:"PADDOCK_LISTEN" help:"Address to listen on, HOST:PORT. Beyond loopback it needs --auth-file and TLS, or --no-auth."`
+	Listen  string `default:"127.0.0.1:8080" placeholder:"ADDRESS" variable:"PADDOCK_LISTEN" help:"Address to listen on, HOST:PORT or unix:PATH. Beyond loopback it needs --auth-file and TLS, or --no-auth."`
 	Migrate bool   `variable:"PADDOCK_MIGRATE" help:"Migrate the schema up first."`
 }
 
@@ -79,6 +80,9 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 }
 
 func (c *serveCommand) address(ctx context.Context) (string, error) {
+	if strings.HasPrefix(c.Listen, unixScheme) && c.TLSCert != "" {
+		return "", usagef("--listen %s is for this machine only, and without TLS; leave out --tls-cert, --tls-key and --tls-client-ca", c.Listen)
+	}
 	address, err := checkAddress(ctx, "--listen", c.Listen, c.mayListenBeyondLoopback())
 	if errors.Is(err, errBeyondLoopback) {
 		return "", usagef("refusing to listen on %s: %w. %s", c.Listen, err, c.howToListenBeyondLoopback())
@@ -137,7 +141,7 @@ func (p *program) serve(ctx context.Context, databaseURL string, s settings, lis
 		MaxStreams: auth.MaxStreams, StreamsPerKey: auth.StreamsPerKey,
 		Metrics: metered.Handler(), Observe: metered.Request, Traces: traces,
 	})
-	p.log.Info("listening", "address", listener.Addr().String(), "version", version().Version,
+	p.log.Info("listening", "address", addressOf(listener.Addr()), "version", version().Version,
 		"keys", auth.keys != nil, "tls", auth.certificates != nil, "mutual_tls", auth.TLSClientCA != "")
 	scraped.serve(metered.Handler(), p.log)
 	err = service.Serve(ctx, listener)

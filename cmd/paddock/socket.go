@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+)
+
+// unixScheme begins the address of a socket in the file system, unix:/run/paddock.sock.
+const unixScheme = "unix:"
+
+// socketMode lets the owner and the group of a socket connect. The group is that of the process, or of the directory if
+// that has the setgid bit.
+const socketMode = 0o660
+
+// bindSocket listens on a socket at the path. It replaces one on which no process listens any more, and refuses to
+// replace anything else. The listener removes the socket when it is closed.
+func bindSocket(ctx context.Context, flag, path string) (net.Listener, error) {
+	if err := removeStale(ctx, path); err != nil {
+		return nil, fmt.Errorf("%s %s%s: %w", flag, unixScheme, path, err)
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, socketMode); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
+}
+
+// removeStale removes the socket at the path if no process listens on it. It returns an error if one does, or if
+// there is something else.
+func removeStale(ctx context.Context, path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() != os.ModeSocket:
+		return errors.New("there is a file that is no socket; choose another path, or remove it")
+	}
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		return errors.Join(errors.New("another process listens on that socket; choose another path, or stop it"), conn.Close())
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return os.Remove(path)
+	}
+	return err
+}
+
+// addressOf returns the address of a listener, as --listen has it.
+func addressOf(a net.Addr) string {
+	if a.Network() == "unix" {
+		return unixScheme + a.String()
+	}
+	return a.String()
+}

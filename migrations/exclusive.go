@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-lock/paddock/internal/pgconnect"
 	"github.com/paddock-lock/paddock/internal/pgversion"
 	"github.com/paddock-lock/paddock/internal/poolmode"
 )
@@ -35,6 +35,9 @@ func withLock(ctx context.Context, databaseURL string, f func(conn *pgx.Conn, ve
 	if err := refusePooler(ctx, conn, databaseURL); err != nil {
 		return err
 	}
+	if err := pgconnect.Pin(ctx, conn.PgConn()); err != nil {
+		return err
+	}
 	if err := lockMigrations(ctx, conn); err != nil {
 		return err
 	}
@@ -48,17 +51,14 @@ func withLock(ctx context.Context, databaseURL string, f func(conn *pgx.Conn, ve
 	return f(conn, version)
 }
 
-// connect opens a connection without a statement timeout. It ignores pool settings in the URL. The error is a
+// connect opens a connection. It ignores pool settings in the URL. The error is a
 // *pgversion.TooOldError if the server is too old.
 func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
-	pool, err := pgxpool.ParseConfig(databaseURL)
+	pool, err := pgconnect.Parse(databaseURL)
 	if err != nil {
-		return nil, fmt.Errorf("migrations: %w", err)
+		return nil, err
 	}
 	config := pool.ConnConfig
-	config.AfterConnect = func(ctx context.Context, c *pgconn.PgConn) error {
-		return c.Exec(ctx, "set statement_timeout = 0").Close()
-	}
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec // no prepared statements: a pooler may be in between
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -106,6 +106,11 @@ func read(ctx context.Context, conn *pgx.Conn) (version uint, err error) {
 	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == undefinedTable ||
 		errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
+	}
+	if pgconnect.Denied(err) {
+		role := pgx.Identifier{conn.Config().User}.Sanitize()
+		return 0, fmt.Errorf("migrations: reading the schema version: %w; run as the owner of the schema paddock: grant usage "+
+			"on schema paddock to %s; grant select on paddock.schema_migrations to %[2]s;", err, role)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("migrations: reading the schema version: %w", err)

@@ -60,6 +60,9 @@ type Options struct {
 	Tracer pgx.QueryTracer
 	// Observer sees what the Store does. It may be nil.
 	Observer Observer
+	// DatabaseURL returns the URL for each new connection, so that a password can be changed while the Store is open. It
+	// must lead to the same database. Nil: the URL that Open was given.
+	DatabaseURL func() (string, error)
 	// IdleLockRetention is how long a free lock is kept, at least a minute. Zero: a week.
 	IdleLockRetention time.Duration
 }
@@ -151,16 +154,26 @@ type Store struct {
 
 var _ lock.Service = (*Store)(nil)
 
+// A RightsError is returned by Open and Ready if the service's role lacks rights on the tables. It has the statements
+// that grant them.
+type RightsError = database.RightsError
+
+// ErrReadOnly is returned by Open and Ready for a database in which no transaction may write at present.
+var ErrReadOnly = database.ErrReadOnly
+
 // Open connects to the database at the URL and returns a Store that sweeps and prunes until Close. The schema must be
 // migrated. It fails if the database does not answer before ctx ends, and with a pgversion.TooOldError if the server
-// is older than PostgreSQL 14. Unless Options.TransactionPooling is set, it fails with a poolmode.Error if the URL
+// is older than PostgreSQL 14. The error is a *RightsError if its role lacks a right. Unless Options.TransactionPooling is set, it fails with a poolmode.Error if the URL
 // leads through a pooler in transaction mode.
 func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	o, err := o.resolve()
 	if err != nil {
 		return nil, err
 	}
-	db, err := database.Open(ctx, databaseURL, o.TransactionPooling, o.Tracer, o.Log)
+	if o.DatabaseURL == nil {
+		o.DatabaseURL = database.At(databaseURL)
+	}
+	db, err := database.Open(ctx, o.DatabaseURL, o.TransactionPooling, o.Tracer, o.Log)
 	if err != nil {
 		return nil, o.explain(err)
 	}
@@ -232,10 +245,14 @@ func (s *Store) publish(outcomes []*row.Outcome) {
 	}
 }
 
-// Ready returns nil if the database answers, commits do not hang, and the schema is the one of this binary.
+// Ready returns nil if the database answers and grants the rights that the service needs, commits do not hang, and the
+// schema is the one of this binary.
 func (s *Store) Ready(ctx context.Context) error {
 	if n := s.engine.Late(); n > 0 {
 		return fmt.Errorf("%d commits unanswered for more than %v", n, engine.LateAfter)
+	}
+	if err := s.db.CheckRights(ctx); err != nil {
+		return err
 	}
 	version, err := s.db.SchemaVersion(ctx)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-lock/paddock/internal/pgconnect"
 	"github.com/paddock-lock/paddock/internal/pgversion"
 	"github.com/paddock-lock/paddock/internal/poolmode"
 )
@@ -26,26 +27,39 @@ const (
 	// by calls on rows that other sessions have locked, and one by reads, fenced writes and sessions: one is always
 	// left for decisions.
 	fewestConns = 4 + taskConns
-	// connectTimeout is the timeout of a connection attempt, where the URL gives none.
-	connectTimeout = 5 * time.Second
 )
 
-// Open connects to the database. The connections for decisions have settings of their own. pooled says that there is a
-// pooler in transaction mode in between: through it a setting, or a prepared statement, may be on another connection
-// the next time. tracer sees each statement, and may be nil. Open fails if the database does not answer before ctx
-// ends.
-func Open(ctx context.Context, databaseURL string, pooled bool, tracer pgx.QueryTracer, log *slog.Logger) (*DB, error) {
+// Open connects to the database. databaseURL is called anew for each connection, and so the password may change. The
+// connections for decisions have settings of their own. pooled says that there is a pooler in transaction mode in
+// between: through it a setting, or a prepared statement, may be on another connection the next time. tracer sees each
+// statement, and may be nil. Open fails if the database does not answer before ctx ends, and with a *RightsError if its
+// role lacks a right.
+func Open(
+	ctx context.Context, databaseURL func() (string, error), pooled bool, tracer pgx.QueryTracer, log *slog.Logger,
+) (*DB, error) {
 	config, err := poolConfig(databaseURL, pooled)
 	if err != nil {
 		return nil, err
 	}
 	config.ConnConfig.Tracer = tracer
+	config.BeforeConnect = func(_ context.Context, next *pgx.ConnConfig) error {
+		fresh, err := poolConfig(databaseURL, pooled)
+		if err != nil {
+			return err
+		}
+		fresh.ConnConfig.Tracer = next.Tracer
+		*next = *fresh.ConnConfig
+		return nil
+	}
+	if !pooled {
+		config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return pgconnect.Pin(ctx, conn.PgConn()) }
+	}
 	decides := config.Copy()
 	config.MaxConns = (config.MaxConns-taskConns)/4 + taskConns
 	decides.MaxConns -= config.MaxConns
 	config.MinConns, decides.MinConns = min(config.MinConns, config.MaxConns), min(decides.MinConns, decides.MaxConns)
 	share := config.MaxConns - taskConns
-	d := &DB{Pooled: pooled, Log: log, guests: make(chan struct{}, share), reads: make(chan struct{}, max(share-1, 1))}
+	d := &DB{Pooled: pooled, Log: log, configure: config.BeforeConnect, guests: make(chan struct{}, share), reads: make(chan struct{}, max(share-1, 1))}
 	decides.AfterConnect = d.connected
 	if d.Rest, err = openPool(ctx, config); err != nil {
 		return nil, err
@@ -53,6 +67,9 @@ func Open(ctx context.Context, databaseURL string, pooled bool, tracer pgx.Query
 	err = d.checkVersion(ctx)
 	if err == nil && !pooled {
 		err = d.refusePooler(ctx)
+	}
+	if err == nil {
+		err = d.CheckRights(ctx)
 	}
 	if err == nil {
 		d.Deciding, err = openPool(ctx, decides)
@@ -65,11 +82,19 @@ func Open(ctx context.Context, databaseURL string, pooled bool, tracer pgx.Query
 	return d, nil
 }
 
+// At returns the source of a URL that never changes, for Open.
+func At(databaseURL string) func() (string, error) {
+	return func() (string, error) { return databaseURL, nil }
+}
+
 // connected prepares a connection for decisions.
 func (d *DB) connected(ctx context.Context, conn *pgx.Conn) error {
 	d.made.Add(1)
 	if d.Pooled {
 		return nil // each transaction brings its settings along
+	}
+	if err := pgconnect.Pin(ctx, conn.PgConn()); err != nil {
+		return err
 	}
 	_, err := conn.Exec(ctx, sqlSettings, milliseconds(RowTimeout), false)
 	return poolmode.Explain(err, poolmode.ToServe)
@@ -96,19 +121,20 @@ func (d *DB) refusePooler(ctx context.Context) error {
 	})
 }
 
-func poolConfig(databaseURL string, pooled bool) (*pgxpool.Config, error) {
-	config, err := pgxpool.ParseConfig(databaseURL)
+func poolConfig(source func() (string, error), pooled bool) (*pgxpool.Config, error) {
+	databaseURL, err := source()
 	if err != nil {
-		return nil, fmt.Errorf("the database URL: %w", err)
+		return nil, err
+	}
+	config, err := pgconnect.Parse(databaseURL)
+	if err != nil {
+		return nil, err
 	}
 	if !strings.Contains(databaseURL, "pool_max_conns") {
 		config.MaxConns = defaultConns
 	}
 	if config.MaxConns < fewestConns {
 		return nil, fmt.Errorf("the database URL: pool_max_conns is %d; use %d or more", config.MaxConns, fewestConns)
-	}
-	if config.ConnConfig.ConnectTimeout == 0 {
-		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "paddock"
@@ -133,12 +159,22 @@ func openPool(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error
 	return pool, nil
 }
 
+// Connect opens a connection beside those of the pools.
+func (d *DB) Connect(ctx context.Context) (*pgx.Conn, error) {
+	config := d.Rest.Config().ConnConfig
+	if err := d.configure(ctx, config); err != nil {
+		return nil, err
+	}
+	return pgx.ConnectConfig(ctx, config)
+}
+
 // WithConn runs f on a connection of its own, for an operator's command. CommitBatch works on it as on those of a DB.
 func WithConn(ctx context.Context, databaseURL string, f func(*pgx.Conn) error) error {
-	config, err := pgx.ParseConfig(databaseURL)
+	parsed, err := pgconnect.Parse(databaseURL)
 	if err != nil {
 		return err
 	}
+	config := parsed.ConnConfig
 	config.OnNotice, config.DefaultQueryExecMode = noteUnconfirmed, pgx.QueryExecModeExec
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {

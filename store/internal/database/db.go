@@ -35,6 +35,8 @@ type DB struct {
 	Log      *slog.Logger
 	Outage   Outage // when it was last unreachable
 
+	configure func(context.Context, *pgx.ConnConfig) error // of the next connection
+
 	ctx    context.Context // ends with Stop
 	stop   context.CancelFunc
 	guests chan struct{} // has a value for each call of Read and First that runs

@@ -3,17 +3,20 @@ package database
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/paddock-lock/paddock/internal/pgconnect"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // retryAfter is the delay that callers are given when the database does not answer.
 const retryAfter = time.Second
+
+// deniedRetryAfter is the delay that callers are given where a person must grant a right first.
+const deniedRetryAfter = 5 * time.Second
 
 // An Effect is what is known of a transaction that failed.
 type Effect int
@@ -25,14 +28,6 @@ const (
 	Failed                // nothing was done, and another attempt would fail in the same way
 	Unknown               // it may have been committed
 )
-
-// passing are SQLSTATEs, and classes of them, that another attempt may not meet.
-var passing = []string{
-	"08", "40", "53", "55006", "57",
-	"25006", // read-only: the primary has become a standby
-	"25P03", // the server ended a transaction of ours that was idle for too long
-	"25P04", // or that took too long
-}
 
 // ErrMalformed is returned for a row with contents that this binary cannot read. Another attempt would fail, too.
 var ErrMalformed = errors.New("a row cannot be read")
@@ -75,9 +70,11 @@ func EffectOf(err error) Effect {
 		return Failed
 	case !errors.As(err, &pg):
 		return Again // the connection is gone, or a row is
+	case errors.As(err, new(*pgconn.ConnectError)):
+		return Again // the password is being changed, or no connection is left
 	case pg.Code == "55P03":
 		return Blocked
-	case slices.ContainsFunc(passing, func(code string) bool { return strings.HasPrefix(pg.Code, code) }):
+	case pgconnect.Passes(pg.Code):
 		return Again
 	}
 	return Failed
@@ -96,17 +93,19 @@ func EffectOfCommit(err error) Effect {
 	return Unknown
 }
 
-// ReadOnly reports whether err shows that the connection leads to a standby, which writes nothing and has no position
-// in a log of its own.
-func ReadOnly(err error) bool {
-	pg := new(pgconn.PgError)
-	return errors.As(err, &pg) && (pg.Code == "25006" || pg.Code == "55000")
-}
-
 // Unavailable returns the answer to a call that certainly had no effect.
 func Unavailable(cause error) error {
-	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: cause,
-		Detail: "The database does not answer in time. Nothing was changed; retry."}
+	detail := "The database does not answer in time. Nothing was changed; retry."
+	pg := new(pgconn.PgError)
+	switch {
+	case !errors.As(cause, &pg):
+	case pgconnect.ReadOnly(cause):
+		detail = "The database accepts no writes: it is a standby, or default_transaction_read_only is set. " +
+			"Nothing was changed; retry."
+	case errors.As(cause, new(*pgconn.ConnectError)):
+		detail = "The database refuses connections; the service's log says why. Nothing was changed; retry."
+	}
+	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: cause, Detail: detail}
 }
 
 // Busy returns the answer to a call for which there is no room.
@@ -163,7 +162,13 @@ func UnknownOutcome(cause error) error {
 }
 
 // Internal returns the answer to a call that cannot be done. It names the row or the sequence that is the reason.
+// The service is unavailable where only a right is missing.
 func Internal(cause error) error {
+	if pgconnect.Denied(cause) {
+		return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: deniedRetryAfter, Cause: cause,
+			Detail: "The database denies the service a right that it needs; the log and the operators know which. " +
+				"Nothing was changed; retry once it is granted."}
+	}
 	detail := "Internal error. Nothing was changed; see the service's log."
 	var row *MalformedError
 	var pg *pgconn.PgError

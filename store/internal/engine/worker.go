@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/paddock-lock/paddock/internal/pgconnect"
 	"github.com/paddock-lock/paddock/internal/tracing"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
@@ -61,12 +62,17 @@ func (w *worker) run(from *inbox, calls []*call, onBlocked func([]*call) []*call
 			refuse(calls, database.NoStandby())
 			return false
 		}
-		if w.epochs.Recover(err) {
+		failed := w.epochs.Recover(err)
+		if failed == nil {
 			continue
+		}
+		if pgconnect.Denied(failed) {
+			refuse(calls, database.Internal(failed))
+			return false
 		}
 		w.db.Outage.Note()
 		w.db.Log.Warn("batch failed; retrying", "error", err, "calls", len(calls))
-		if database.ReadOnly(err) {
+		if pgconnect.ReadOnly(err) {
 			w.db.Reset()
 		}
 		if !w.db.Sleep(pause.NextBackOff()) {

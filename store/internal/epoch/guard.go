@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
+	"github.com/paddock-lock/paddock/internal/pgconnect"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 )
@@ -66,25 +67,25 @@ func (g *Guard) Note(e Epoch, event int64) {
 }
 
 // Recover does what err, an error of Check or Covers, asks for: it starts the next epoch, extends the pause, records
-// the length of a lease, or reads the trees. It returns true if the command can be decided again at once. It returns false if that
-// failed, which it logs, and for any other error. It may take minutes where there are many leases.
-func (g *Guard) Recover(err error) bool {
+// the length of a lease, or reads the trees. It returns nil if the command can be decided again at once. Otherwise it returns
+// why that failed, which it logs, or err, if that is any other error. It may take minutes where there are many leases.
+func (g *Guard) Recover(err error) error {
 	longer := new(LongerError)
 	if errors.Is(err, ErrTrees) {
 		failed := g.refreshTrees()
 		if failed != nil {
 			g.db.Log.Error("cannot read the trees; retrying", "error", failed)
 		}
-		return failed == nil
+		return failed
 	}
 	if !errors.As(err, &longer) && !errors.Is(err, ErrChanged) && !errors.Is(err, ErrShort) {
-		return false
+		return err
 	}
 	failed := g.settle(longer.Length)
 	if failed != nil {
 		g.db.Log.Error("cannot start or change an epoch; retrying", "because", err, "error", failed)
 	}
-	return failed == nil
+	return failed
 }
 
 // Watch is Look for a task that runs twice a second: it detects a fail-over although no command arrives, and learns
@@ -93,7 +94,7 @@ func (g *Guard) Recover(err error) bool {
 func (g *Guard) Watch() {
 	err := g.Look()
 	g.db.Report(&g.look, "epoch check", err)
-	if database.ReadOnly(err) {
+	if pgconnect.ReadOnly(err) {
 		g.db.Reset() // the next connections find the primary
 	}
 }

@@ -52,7 +52,7 @@ func TestEpochIsRead(t *testing.T) {
 	if _, err := Read(t.Context(), h.outside); !errors.Is(err, errNoEpoch) {
 		t.Errorf("of no epoch: %v", err)
 	}
-	if h.guard.Look() == nil || h.guard.Recover(ErrChanged) {
+	if h.guard.Look() == nil || h.guard.Recover(ErrChanged) == nil {
 		t.Error("no epoch is recovered")
 	}
 }
@@ -97,7 +97,7 @@ func TestLostHistoryStartsAnEpoch(t *testing.T) {
 			if err := h.guard.Look(); err != nil || h.read().Check(h.guard.Known()) != nil {
 				t.Errorf("the next epoch: %v, %v", err, h.read().Check(h.guard.Known()))
 			}
-			if !h.guard.Recover(ErrChanged) {
+			if h.guard.Recover(ErrChanged) != nil {
 				t.Error("a command that comes late is not decided again")
 			}
 			h.epochs(2)
@@ -117,7 +117,7 @@ func TestManyProcessesStartOneEpoch(t *testing.T) {
 	var done sync.WaitGroup
 	for i := range 12 {
 		done.Go(func() {
-			if !guards[i%len(guards)].Recover(ErrChanged) {
+			if guards[i%len(guards)].Recover(ErrChanged) != nil {
 				t.Error("the epoch is not recovered")
 			}
 		})
@@ -138,7 +138,7 @@ func TestGrantsArePausedForTheLongestLease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t)
-			if !h.guard.Recover(&LongerError{89001 * time.Millisecond}) { // recorded as whole seconds
+			if h.guard.Recover(&LongerError{89001 * time.Millisecond}) != nil { // recorded as whole seconds
 				t.Fatal("the length is not recorded")
 			}
 			if err := h.guard.Known().Covers(90 * time.Second); err != nil {
@@ -146,7 +146,7 @@ func TestGrantsArePausedForTheLongestLease(t *testing.T) {
 			}
 			h.exec("update paddock.epochs set longest_ms = 1000, quorum = $1", c.quorum) // lost in the fail-over
 			h.exec(failOver)
-			if !h.guard.Recover(ErrChanged) {
+			if h.guard.Recover(ErrChanged) != nil {
 				t.Fatal("the epoch is not recovered")
 			}
 			e := h.read()
@@ -169,13 +169,13 @@ func TestGrantsArePausedForTheLongestLease(t *testing.T) {
 func TestEveryProcessReportsTheLongestLease(t *testing.T) {
 	t.Parallel()
 	for name, mend := range map[string]func(*Guard) bool{
-		"after a command was refused": func(g *Guard) bool { return g.Recover(ErrShort) },
+		"after a command was refused": func(g *Guard) bool { return g.Recover(ErrShort) == nil },
 		"without any command":         func(g *Guard) bool { return g.Look() == nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t)
-			if !h.guard.Recover(&LongerError{time.Minute}) {
+			if h.guard.Recover(&LongerError{time.Minute}) != nil {
 				t.Fatal("the length is not recorded")
 			}
 			h.exec(`insert into paddock.epochs (epoch, began_at, system_identifier, timeline, reason, closed_until, longest_ms)
@@ -203,14 +203,14 @@ func TestQuorumNeedsNoLongerPause(t *testing.T) {
 	if err := h.guard.Look(); err != nil {
 		t.Fatal(err)
 	}
-	if !h.guard.Recover(&LongerError{time.Second}) { // of a process that did not know of the minute yet
+	if h.guard.Recover(&LongerError{time.Second}) != nil { // of a process that did not know of the minute yet
 		t.Fatal("the length is not recorded")
 	}
 	if e := h.read(); e.Longest != time.Minute {
 		t.Errorf("the longest lease is %v, want a minute as before", e.Longest)
 	}
 	h.exec("update paddock.epochs set longest_ms = 1000")
-	if !h.guard.Recover(ErrShort) {
+	if h.guard.Recover(ErrShort) != nil {
 		t.Fatal("the length is not recorded")
 	}
 	if e := h.read(); e.Longest != time.Minute || !e.ClosedUntil.IsZero() {
@@ -223,7 +223,7 @@ func TestLongerLeaseAfterAFailOver(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.exec(failOver)
-	if !h.guard.Recover(&LongerError{time.Hour}) {
+	if h.guard.Recover(&LongerError{time.Hour}) != nil {
 		t.Fatal("the epoch is not recovered")
 	}
 	h.epochs(2)
@@ -235,8 +235,8 @@ func TestLongerLeaseAfterAFailOver(t *testing.T) {
 func TestOtherErrorsAreNotMended(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	for _, err := range []error{nil, database.ErrNoStandby, errNoEpoch, context.Canceled} {
-		if h.guard.Recover(err) {
+	for _, err := range []error{database.ErrNoStandby, errNoEpoch, context.Canceled} {
+		if h.guard.Recover(err) == nil {
 			t.Errorf("%v is recovered", err)
 		}
 	}

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 func open(t *testing.T, url string) *Log {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	db, err := database.Open(t.Context(), url, false, nil, log)
+	db, err := database.Open(t.Context(), database.At(url), false, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -261,7 +261,7 @@ func (l *listener) listen() error {
 // connect returns a connection that listens to the other replicas and to the echo.
 func (l *listener) connect() (conn *pgx.Conn, err error) {
 	err = l.db.Within(func(ctx context.Context) error {
-		if conn, err = pgx.ConnectConfig(ctx, l.db.Rest.Config().ConnConfig); err != nil {
+		if conn, err = l.db.Connect(ctx); err != nil {
 			return err
 		}
 		if _, err := conn.Exec(ctx, "listen paddock; listen "+l.echoChannel()); err != nil {

@@ -1,0 +1,37 @@
+-- The role, whether its transactions may only read, and the statements that give it the rights it lacks.
+with relations as (
+    select c.oid, c.relkind, format('%I.%I', 'paddock', c.relname) as name, c.relname
+    from pg_class as c
+    where c.relnamespace = to_regnamespace('paddock') and c.relkind in ('r', 'p', 'S')
+), lacking (remedy) as (
+    select format('grant usage on schema paddock to %I;', current_user)
+    where not has_schema_privilege(to_regnamespace('paddock'), 'usage')
+    union all (
+        select format('grant %s on %s%s to %I;', missing.rights, case relkind when 'S' then 'sequence ' else '' end,
+                   string_agg(name, ', ' order by name), current_user)
+        from relations, lateral (
+            select string_agg(need, ', ' order by place)
+            from unnest(case when relkind = 'S' then array['usage', 'select', 'update']
+                             when relname = 'schema_migrations' then array['select']
+                             else array['select', 'insert', 'update', 'delete'] end) with ordinality as needs (need, place)
+            where not case when relkind = 'S' then has_sequence_privilege(oid, need) else has_table_privilege(oid, need) end
+        ) as missing (rights)
+        where missing.rights is not null
+        group by missing.rights, relkind
+        order by 1
+    )
+    union all
+    select format('grant execute on function %s to %I;', f.oid::regprocedure, current_user)
+    from pg_proc as f
+    where not has_function_privilege(f.oid, 'execute')
+      and (f.pronamespace = to_regnamespace('paddock')
+           or f.pronamespace = 'pg_catalog'::regnamespace
+              and f.proname in ('pg_notify', 'pg_control_system', 'pg_current_wal_flush_lsn', 'pg_current_wal_insert_lsn',
+                                'pg_walfile_name', 'pg_postmaster_start_time', 'pg_relation_size', 'set_config'))
+    union all
+    select format('alter table %s disable row level security;', name)
+    from relations
+    where relkind <> 'S' and row_security_active(oid)
+)
+select current_user::text, current_setting('transaction_read_only')::boolean,
+       coalesce((select array_agg(remedy) from lacking), '{}')

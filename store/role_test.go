@@ -1,0 +1,175 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store"
+)
+
+// An account is a role with the grants of docs/operations.md on a database of the test.
+type account struct {
+	*testing.T
+	owner *pgx.Conn
+	name  string
+	url   *url.URL // with a password that the server may not ask for
+}
+
+func newAccount(t *testing.T) *account {
+	t.Helper()
+	text := pgtest.URL(t)
+	parsed, err := url.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &account{T: t, owner: connect(t, text), url: parsed}
+	database := a.owner.Config().Database
+	a.name = "app" + database[len(database)-13:]
+	a.url.User = url.UserPassword(a.name, "secret")
+	exec(t, a.owner, "create role "+a.name+" login password 'secret'")
+	t.Cleanup(func() {
+		if _, err := a.owner.Exec(context.Background(), "drop owned by "+a.name+"; drop role "+a.name); err != nil {
+			t.Error(err)
+		}
+	})
+	page, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, grants, _ := strings.Cut(string(page), "\ngrant usage on schema paddock to paddock_app;\n")
+	grants, _, _ = strings.Cut(grants, "```")
+	a.exec("grant usage on schema paddock to paddock_app; " + grants)
+	return a
+}
+
+// exec runs statements of the owner, in which paddock_app stands for the role.
+func (a *account) exec(sql string) {
+	a.Helper()
+	exec(a.T, a.owner, strings.ReplaceAll(sql, "paddock_app", a.name))
+}
+
+// TestAMissingRightIsNamed revokes each right that the service needs, at a start and while it runs.
+func TestAMissingRightIsNamed(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	s := open(t, a.url.String())
+	for _, c := range []struct {
+		on      string // schema, table, sequence or function
+		right   string
+		answers bool // calls go on without it
+	}{
+		{on: "schema paddock", right: "usage"},
+		{on: "paddock.records", right: "select"},
+		{on: "paddock.records", right: "insert", answers: true},
+		{on: "paddock.records", right: "update"},
+		{on: "paddock.records", right: "delete", answers: true},
+		{on: "paddock.event_batches", right: "insert"},
+		{on: "paddock.horizon", right: "update", answers: true},
+		{on: "paddock.schema_migrations", right: "select", answers: true},
+		{on: "sequence paddock.event_batch_ids", right: "usage, update"},
+	} {
+		grant := "grant " + c.right + " on " + c.on + " to " + a.name + ";"
+		a.exec("revoke " + c.right + " on " + c.on + " from paddock_app")
+		var missing *store.RightsError
+		if err := s.Ready(t.Context()); !errors.As(err, &missing) || !strings.Contains(err.Error(), grant) {
+			t.Errorf("ready: %v; want %q", err, grant)
+		}
+		if started, err := store.Open(t.Context(), a.url.String(), store.Options{}); err == nil {
+			started.Close()
+			t.Errorf("a store opened without %s", grant)
+		} else if !errors.As(err, &missing) || !strings.Contains(err.Error(), grant) {
+			t.Errorf("open: %v; want %q", err, grant)
+		}
+		if _, err := s.Acquire(t.Context(), acquire("l"+uuid.NewString())); err != nil && !errors.Is(err, lock.ErrUnavailable) || err == nil && !c.answers {
+			t.Errorf("acquire without %q: %v", grant, err)
+		}
+		a.exec(grant)
+		if err := s.Ready(t.Context()); err != nil {
+			t.Errorf("ready after %q: %v", grant, err)
+		}
+		mustAcquire(t, s, acquire("l"+uuid.NewString()))
+	}
+}
+
+// TestADatabaseThatOnlyReadsIsNotReady: an operator has stopped all writes, before a move to another server.
+func TestADatabaseThatOnlyReadsIsNotReady(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	a.exec("alter role paddock_app set default_transaction_read_only = on")
+	if s, err := store.Open(t.Context(), a.url.String(), store.Options{}); err == nil || !strings.Contains(err.Error(), "accepts no writes") {
+		t.Errorf("open: %v, %v", s, err)
+	}
+	a.exec("alter role paddock_app reset default_transaction_read_only")
+	mustAcquire(t, open(t, a.url.String()), acquire("l"))
+}
+
+// hostile are settings of a role with which its own statements would fail or be read wrongly.
+var hostile = []string{
+	"datestyle = 'German'", "intervalstyle = 'sql_standard'", "timezone = 'Asia/Kathmandu'", "bytea_output = 'escape'",
+	"extra_float_digits = -15", "client_encoding = 'LATIN1'", "standard_conforming_strings = off", "array_nulls = off",
+	"search_path = 'pg_temp, public'", "statement_timeout = 500", "lock_timeout = 1", "idle_session_timeout = 500",
+	"idle_in_transaction_session_timeout = 1", "row_security = on", "client_min_messages = 'error'",
+	"default_transaction_isolation = 'serializable'", "default_transaction_deferrable = on", "transform_null_equals = on",
+}
+
+// TestSettingsOfTheRoleDoNotMatter runs the service and the commands of operators as a role that sets everything badly.
+func TestSettingsOfTheRoleDoNotMatter(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	for _, setting := range hostile {
+		a.exec("alter role paddock_app set " + setting)
+	}
+	s := open(t, a.url.String())
+	g := mustAcquire(t, s, acquire("l"))
+	if events := eventsOf(t, s, "l"); len(events) != 1 || !events[0].At.Equal(g.AcquiredAt) {
+		t.Errorf("granted at %v: %+v", g.AcquiredAt, events)
+	}
+	mustRelease(t, s, g)
+	if err := s.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+	all, now, err := store.Epochs(t.Context(), a.url.String())
+	if err != nil || len(all) != 1 || now.Sub(g.AcquiredAt).Abs() > patience {
+		t.Errorf("epochs: %+v at %v, %v", all, now, err)
+	}
+	if err := store.BeginEpoch(t.Context(), a.url.String(), "test", 0); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestThePasswordMayChange rotates the role's password and ends its connections, while a store is open. The server may
+// trust all connections, so the name of the role changes with its password.
+func TestThePasswordMayChange(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	var current atomic.Pointer[string]
+	first := a.url.String()
+	current.Store(&first)
+	s := openWith(t, "", store.Options{DatabaseURL: func() (string, error) { return *current.Load(), nil }})
+	mustAcquire(t, s, acquire("before"))
+	a.exec("alter role paddock_app rename to paddock_app_2")
+	defer a.exec("alter role paddock_app_2 rename to paddock_app")
+	a.url.User = url.UserPassword(a.name+"_2", "changed")
+	second := a.url.String()
+	a.exec("select count(pg_terminate_backend(pid)) from pg_stat_activity where usename = 'paddock_app_2'")
+	during := make(chan error)
+	go func() { _, err := s.Acquire(t.Context(), acquire("during")); during <- err }()
+	until(t, "the database refuses the old name", func() bool { return s.Ready(t.Context()) != nil })
+	current.Store(&second)
+	if err := <-during; err != nil {
+		t.Errorf("a call during the change: %v", err)
+	}
+	until(t, "it listens", func() bool {
+		return number(t, a.owner, "select count(*) from pg_stat_activity where usename = $1 and query like 'listen%'", a.name+"_2") > 0
+	})
+}

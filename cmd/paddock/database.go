@@ -1,48 +1,99 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
-	"net/url"
+	"net"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-lock/paddock/internal/pgconnect"
+	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/migrations"
+	"github.com/paddock-lock/paddock/store"
 )
 
 // A database is the flags of the database that stores the locks.
 type database struct {
 	URL  string        `name:"database-url" placeholder:"URL" variable:"PADDOCK_DATABASE_URL,DATABASE_URL" help:"PostgreSQL that stores the locks: postgres://USER:PASSWORD@HOST:5432/DATABASE. Prefer the variable: other users of the machine can see arguments."`
+	File string        `name:"database-url-file" placeholder:"FILE" variable:"PADDOCK_DATABASE_URL_FILE" help:"File with the URL, in place of --database-url. It is read again for each new connection, so the password can be changed while the service runs."`
 	Wait time.Duration `name:"wait-database" default:"30s" variable:"PADDOCK_WAIT_DATABASE" help:"How long to wait at the start for a database that is not reachable yet."`
 }
 
-// await waits until the database answers. Permanent errors, such as a wrong password, fail at once. No error and no
-// log record contains the URL.
-func (d database) await(ctx context.Context, log *slog.Logger) error {
-	config, err := d.config()
-	if err != nil {
-		return err
+// url returns the URL as it is now. Its errors do not contain it.
+func (d database) url() (string, error) {
+	if d.File == "" {
+		return d.URL, nil
 	}
-	return waitFor(ctx, log, d.Wait, func() error { return ping(ctx, config) })
+	text, err := os.ReadFile(d.File)
+	if err != nil {
+		return "", usagef("cannot read the database URL: %w", err)
+	}
+	if strings.TrimSpace(string(text)) == "" {
+		return "", usagef("the file %s is empty; it must contain the database URL", d.File)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// config parses the URL. Its errors do not contain the password.
+func (d database) config() (*pgx.ConnConfig, error) {
+	url, err := d.url()
+	if err != nil {
+		return nil, err
+	}
+	if url == "" {
+		return nil, usagef("the database is missing; set PADDOCK_DATABASE_URL or DATABASE_URL, or give --database-url or " +
+			"--database-url-file, as postgres://USER:PASSWORD@HOST:5432/DATABASE (paddock dev needs none)")
+	}
+	config, err := pgconnect.Parse(url)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	return config.ConnConfig, nil
+}
+
+// reached waits until the database answers and use succeeds, which must do nothing if it fails, or certainly all of it.
+// It calls use again after errors that may pass. Other errors, such as a wrong password, fail at once. No error and no
+// log record contains the URL.
+func (d database) reached(ctx context.Context, log *slog.Logger, use func(url string) error) error {
+	return waitFor(ctx, log, d.Wait, func() error {
+		config, err := d.config()
+		if err != nil {
+			return backoff.Permanent(err)
+		}
+		if err := ping(ctx, config); err != nil {
+			return markPermanent(err)
+		}
+		url, err := d.url()
+		if err == nil {
+			err = use(url)
+		}
+		return markPermanent(err)
+	})
 }
 
 // reportEvery is the least time between two records of a wait that goes on.
 const reportEvery = 5 * time.Second
 
-// waitFor calls ping until it succeeds, for that time at most. It logs the first failure, then one every reportEvery,
+// waitFor calls attempt until it succeeds, for that time at most. It logs the first failure, then one every reportEvery,
 // and that the wait ended well. Otherwise the error says so.
-func waitFor(ctx context.Context, log *slog.Logger, limit time.Duration, ping func() error) error {
+func waitFor(ctx context.Context, log *slog.Logger, limit time.Duration, attempt func() error) error {
 	steps := backoff.NewExponentialBackOff()
 	steps.InitialInterval, steps.MaxInterval = 100*time.Millisecond, time.Second
-	start, next := time.Now(), time.Time{}
-	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, ping() },
+	start, next, final := time.Now(), time.Time{}, false
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		err := attempt()
+		final = errors.As(err, new(*backoff.PermanentError))
+		return struct{}{}, err
+	},
 		backoff.WithBackOff(steps),
 		backoff.WithMaxElapsedTime(max(limit, time.Nanosecond)), // zero would mean no limit
 		backoff.WithNotify(func(err error, _ time.Duration) {
@@ -55,7 +106,7 @@ func waitFor(ctx context.Context, log *slog.Logger, limit time.Duration, ping fu
 	switch {
 	case err == nil && !next.IsZero():
 		log.Info("database reachable", "waited", waited)
-	case err != nil && ctx.Err() == nil:
+	case err != nil && ctx.Err() == nil && (!final || errors.As(err, new(*pgconn.ConnectError))):
 		return unreachablef("cannot connect to the database%s: %w", after(waited, !next.IsZero()), lineError{err})
 	}
 	return err
@@ -69,80 +120,77 @@ func after(waited time.Duration, retried bool) string {
 	return " after " + short(waited)
 }
 
-// connectTimeout is the timeout of an attempt to connect to one host, where the URL gives none.
-const connectTimeout = 5 * time.Second
-
-// config parses the URL. Its errors do not contain the password.
-func (d database) config() (*pgx.ConnConfig, error) {
-	if d.URL == "" {
-		return nil, usagef("the database is missing; set PADDOCK_DATABASE_URL or DATABASE_URL, or give --database-url, " +
-			"as postgres://USER:PASSWORD@HOST:5432/DATABASE (paddock dev needs none)")
-	}
-	config, err := pgxpool.ParseConfig(d.URL)
-	if err == nil {
-		config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
-		return config.ConnConfig, nil
-	}
-	const malformed = "the database URL is malformed; give postgres://USER:PASSWORD@HOST:5432/DATABASE, " +
-		"with special characters of the password percent-encoded"
-	u, err := url.Parse(d.URL)
-	if err != nil || u.User == nil {
-		return nil, usagef(malformed)
-	}
-	u.User, u.RawQuery = url.User(u.User.Username()), withoutPasswords(u.Query()).Encode()
-	if _, err := pgxpool.ParseConfig(u.String()); err != nil {
-		return nil, usagef("the database URL is invalid: %w", err)
-	}
-	return nil, usagef(malformed)
-}
-
-func withoutPasswords(query url.Values) url.Values {
-	query.Del("password")
-	query.Del("sslpassword")
-	return query
-}
-
-// ping connects once. Its error is permanent unless the database may just not be up yet.
+// ping connects once.
 func ping(ctx context.Context, config *pgx.ConnConfig) error {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return markPermanent(err)
+		return withoutParameter(err)
 	}
 	return conn.Close(ctx)
 }
 
-// markPermanent marks errors of the server as permanent, unless it is starting, stopping, or short of resources.
-func markPermanent(err error) error {
-	var answer *pgconn.PgError
-	if !errors.As(err, &answer) {
-		return err
+// withoutParameter returns err, or, if the server does not know a parameter of the URL, an error that does not name it:
+// a password that is not percent-encoded may be read as one.
+func withoutParameter(err error) error {
+	answer := new(pgconn.PgError)
+	if errors.As(err, &answer) && (answer.Code == "42704" || answer.Code == "22023") {
+		return usagef("the database refuses a parameter of the database URL (SQLSTATE %s); special characters of the "+
+			"password must be percent-encoded", answer.Code)
 	}
-	switch answer.Code[:2] {
-	case "57", "53": // operator intervention, insufficient resources
+	return err
+}
+
+// markPermanent marks errors that do not pass by themselves.
+func markPermanent(err error) error {
+	if err == nil || passes(err) {
 		return err
 	}
 	return backoff.Permanent(err)
 }
 
-// ready waits until the database answers, and checks its schema.
-func (d database) ready(ctx context.Context, p *program) error {
-	if err := d.await(ctx, p.log); err != nil {
-		return err
+// passes reports whether another attempt may succeed: the database is not reachable, starting, stopping, short of
+// resources, or a standby. A change whose outcome is unknown is not attempted again.
+func passes(err error) bool {
+	answer := new(pgconn.PgError)
+	switch {
+	case errors.As(err, new(*failure)), errors.Is(err, lock.ErrUnknownOutcome):
+		return false
+	case errors.As(err, &answer):
+		return pgconnect.Passes(answer.Code) || pgconnect.ReadOnly(err)
+	case errors.Is(err, store.ErrReadOnly), errors.As(err, new(*pgconn.ConnectError)), pgconn.SafeToRetry(err):
+		return true
 	}
-	return checkSchema(ctx, d.URL, p.log)
+	return errors.As(err, new(net.Error)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// checkSchema returns an error that says what to do unless this binary may start on the schema. It may on a newer one:
-// the migration lets it go on, or the database refuses its statements.
+// ready waits until the database answers, checks its schema, and calls use as reached does.
+func (d database) ready(ctx context.Context, p *program, use func(url string) error) error {
+	return d.reached(ctx, p.log, func(url string) error {
+		if err := checkSchema(ctx, url, p.log); err != nil {
+			return err
+		}
+		return use(url)
+	})
+}
+
+// checkSchema returns the error of checkVersion for the database.
 func checkSchema(ctx context.Context, url string, log *slog.Logger) error {
 	version, err := migrations.Version(ctx, url)
-	switch latest := migrations.Latest(); {
-	case err != nil:
+	if err != nil {
 		return err
-	case version < latest:
+	}
+	return checkVersion(version, log)
+}
+
+// checkVersion returns an error that says what to do unless this binary may start on the schema. It may on a newer one:
+// the migration lets it go on, or the database refuses its statements.
+func checkVersion(version uint, log *slog.Logger) error {
+	latest := migrations.Latest()
+	if version < latest {
 		return fmt.Errorf("the schema is at version %d and this binary needs version %d; run paddock migrate up, or "+
 			"start with --migrate", version, latest)
-	case version > latest:
+	}
+	if version > latest {
 		log.Warn("the schema is newer than this binary", "schema", version, "binary", latest)
 	}
 	return nil

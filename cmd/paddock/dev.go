@@ -106,7 +106,7 @@ func (c *devCommand) start(ctx context.Context, p *program, listener net.Listene
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
 	}
-	return p.serve(ctx, url, c.settings, listener, authConfig{requireLocalHost: true})
+	return p.serve(ctx, database{URL: url}, c.settings, listener, authConfig{requireLocalHost: true})
 }
 
 var errDatabaseEnded = errors.New("PostgreSQL ended unexpectedly")

@@ -18,10 +18,14 @@ type givenDatabase struct {
 // because an older schema may be in use by replicas of an older version.
 func openGiven(ctx context.Context, p *program, url string) (givenDatabase, error) {
 	d := database{URL: url}
-	if err := d.await(ctx, p.log); err != nil {
+	if err := d.reached(ctx, p.log, func(string) error { return nil }); err != nil {
 		return givenDatabase{}, err
 	}
-	conn, err := pgx.Connect(ctx, url)
+	config, err := d.config()
+	if err != nil {
+		return givenDatabase{}, err
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return givenDatabase{}, unreachablef("cannot connect to the database: %w", err)
 	}

@@ -39,10 +39,12 @@ granted in it.
 }
 
 func (c *epochListCommand) Run(ctx context.Context, p *program) error {
-	if err := c.ready(ctx, p); err != nil {
+	var all []store.Epoch
+	var now time.Time
+	err := c.ready(ctx, p, func(url string) (err error) {
+		all, now, err = store.Epochs(ctx, url)
 		return err
-	}
-	all, now, err := store.Epochs(ctx, c.URL)
+	})
 	if err != nil {
 		return err
 	}
@@ -114,13 +116,18 @@ func (c *epochNewCommand) Run(ctx context.Context, p *program) error {
 	if c.Above < 0 || c.Above > store.MaxAbove {
 		return usagef("--above is %d; give a fencing token, 1 to %d", c.Above, store.MaxAbove)
 	}
-	if err := c.ready(ctx, p); err != nil {
+	err := c.ready(ctx, p, func(url string) error {
+		return store.BeginEpoch(ctx, url, oneLine(c.Reason), c.Above)
+	})
+	if err != nil {
 		return err
 	}
-	if err := store.BeginEpoch(ctx, c.URL, oneLine(c.Reason), c.Above); err != nil {
+	var all []store.Epoch
+	var now time.Time
+	err = c.ready(ctx, p, func(url string) (err error) {
+		all, now, err = store.Epochs(ctx, url)
 		return err
-	}
-	all, now, err := store.Epochs(ctx, c.URL)
+	})
 	if err != nil {
 		return err
 	}
@@ -146,10 +153,11 @@ older one.
 }
 
 func (c *epochOpenCommand) Run(ctx context.Context, p *program) error {
-	if err := c.ready(ctx, p); err != nil {
+	var opened bool
+	err := c.ready(ctx, p, func(url string) (err error) {
+		opened, err = store.OpenEpoch(ctx, url, oneLine(c.Reason))
 		return err
-	}
-	opened, err := store.OpenEpoch(ctx, c.URL, oneLine(c.Reason))
+	})
 	if err != nil {
 		return err
 	}
@@ -176,10 +184,7 @@ every replica answers 503 and is not ready.
 }
 
 func (c *epochQuorumCommand) Run(ctx context.Context, p *program) error {
-	if err := c.ready(ctx, p); err != nil {
-		return err
-	}
-	err := store.RequireQuorum(ctx, c.URL, c.Required == "on")
+	err := c.ready(ctx, p, func(url string) error { return store.RequireQuorum(ctx, url, c.Required == "on") })
 	if errors.Is(err, store.ErrNoStandby) {
 		return fmt.Errorf("nothing was changed: %w. Set it first, for example to 'ANY 1 (s1, s2)'", err)
 	}

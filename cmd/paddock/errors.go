@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/poolmode"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
+	"github.com/paddock-lock/paddock/store"
 )
 
 // The exit codes: those of sysexits.h and of a shell.
@@ -60,6 +61,7 @@ func exitCode(err error) int {
 	var start *supervise.StartError
 	var pooler *poolmode.Error
 	var tooOld *pgversion.TooOldError
+	var rights *store.RightsError
 	switch {
 	case err == nil:
 		return exitOK
@@ -73,7 +75,8 @@ func exitCode(err error) int {
 	case errors.Is(err, lock.ErrLeaseLost), errors.Is(err, lock.ErrSessionLost):
 		return exitLeaseLost
 	case errors.Is(err, lock.ErrKeyMissing), errors.Is(err, lock.ErrKeyInvalid), errors.Is(err, lock.ErrKeyExpired),
-		errors.Is(err, lock.ErrRoleMissing), errors.Is(err, lock.ErrNameNotAllowed), errors.Is(err, server.ErrCrossOrigin):
+		errors.Is(err, lock.ErrRoleMissing), errors.Is(err, lock.ErrNameNotAllowed), errors.Is(err, server.ErrCrossOrigin),
+		errors.As(err, &rights):
 		return exitNotAllowed
 	case errors.Is(err, lock.ErrInvalid), errors.Is(err, lock.ErrLeaseIDInUse), errors.Is(err, lock.ErrLeaseInSet),
 		errors.Is(err, lock.ErrSessionIDInUse), errors.Is(err, lock.ErrCapacityMismatch), errors.Is(err, lock.ErrTreeOverlaps), errors.Is(err, server.ErrNoRoute),

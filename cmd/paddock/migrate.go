@@ -28,7 +28,7 @@ type migrateUpCommand struct {
 }
 
 func (c *migrateUpCommand) Run(ctx context.Context, p *program) error {
-	return p.migrate(ctx, c.database, func() error { return migrations.Up(ctx, c.URL) })
+	return p.migrate(ctx, c.database, func(url string) error { return migrations.Up(ctx, url) })
 }
 
 type migrateDownCommand struct {
@@ -49,27 +49,31 @@ func (c *migrateDownCommand) Run(ctx context.Context, p *program) error {
 	case !c.Yes:
 		return usagef("this drops tables with all their leases and events; to confirm, repeat it with --yes")
 	}
-	return p.migrate(ctx, c.database, func() error {
+	return p.migrate(ctx, c.database, func(url string) error {
 		if c.To != nil {
-			return migrations.DownTo(ctx, c.URL, uint(*c.To))
+			return migrations.DownTo(ctx, url, uint(*c.To))
 		}
-		return migrations.Down(ctx, c.URL, c.Steps)
+		return migrations.Down(ctx, url, c.Steps)
 	})
 }
 
 // migrate changes the schema and prints the versions before and after.
-func (p *program) migrate(ctx context.Context, db database, change func() error) error {
-	if err := db.await(ctx, p.log); err != nil {
+func (p *program) migrate(ctx context.Context, db database, change func(url string) error) error {
+	var before, after uint
+	err := db.reached(ctx, p.log, func(url string) (err error) {
+		before, err = migrations.Version(ctx, url)
 		return err
-	}
-	before, err := migrations.Version(ctx, db.URL)
+	})
 	if err != nil {
 		return err
 	}
-	if err := change(); err != nil {
+	err = db.reached(ctx, p.log, func(url string) error {
+		if err := change(url); err != nil {
+			return err
+		}
+		after, err = migrations.Version(ctx, url)
 		return err
-	}
-	after, err := migrations.Version(ctx, db.URL)
+	})
 	if err != nil {
 		return err
 	}
@@ -87,14 +91,18 @@ type migrateVersionCommand struct {
 
 // Run prints the schema's version. It fails if this binary cannot run on it.
 func (c *migrateVersionCommand) Run(ctx context.Context, p *program) error {
-	if err := c.await(ctx, p.log); err != nil {
+	var version uint
+	var wrong error // with the schema
+	err := c.reached(ctx, p.log, func(url string) (err error) {
+		if version, err = migrations.Version(ctx, url); err == nil {
+			wrong = checkVersion(version, p.log)
+		}
 		return err
-	}
-	version, err := migrations.Version(ctx, c.URL)
+	})
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(p.stdout, "The schema is at version %d; this binary is for version %d.\n", version,
 		migrations.Latest())
-	return errors.Join(err, checkSchema(ctx, c.URL, p.log))
+	return errors.Join(err, wrong)
 }

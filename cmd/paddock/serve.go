@@ -65,6 +65,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	}
 	defer auth.close()
 	warnOfFileLimit(p.log, openFileLimit(), c.MaxConnections)
+	started := time.Now()
 	if err := c.prepare(ctx, p); err != nil {
 		return p.unlessStopped(ctx, err)
 	}
@@ -76,7 +77,9 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	threads, stop := context.WithCancel(ctx)
 	defer stop()
 	go adjustThreads(threads, p.env)
-	return p.serve(ctx, c.URL, c.settings, listener, auth)
+	rest := c.database
+	rest.Wait = max(c.Wait-time.Since(started), 0)
+	return p.serve(ctx, rest, c.settings, listener, auth)
 }
 
 func (c *serveCommand) address(ctx context.Context) (string, error) {
@@ -92,21 +95,20 @@ func (c *serveCommand) address(ctx context.Context) (string, error) {
 
 // prepare waits for the database and checks its schema. A schema of a newer release stays as it is.
 func (c *serveCommand) prepare(ctx context.Context, p *program) error {
-	if err := c.await(ctx, p.log); err != nil {
-		return err
-	}
-	if c.Migrate {
-		err := migrations.Up(ctx, c.URL)
-		if newer := (*migrations.NewerError)(nil); err != nil && !errors.As(err, &newer) {
-			return err
+	return c.reached(ctx, p.log, func(url string) error {
+		if c.Migrate {
+			err := migrations.Up(ctx, url)
+			if newer := (*migrations.NewerError)(nil); err != nil && !errors.As(err, &newer) {
+				return err
+			}
 		}
-	}
-	return checkSchema(ctx, c.URL, p.log)
+		return checkSchema(ctx, url, p.log)
+	})
 }
 
 // serve runs the service on listener until ctx ends. Then it accepts no more requests, finishes the current ones, and
 // disconnects from the database. It closes listener.
-func (p *program) serve(ctx context.Context, databaseURL string, s settings, listener net.Listener,
+func (p *program) serve(ctx context.Context, db database, s settings, listener net.Listener,
 	auth authConfig) error {
 	defer tuneGC(p.env)()
 	scraped, err := s.bindMetrics(ctx)
@@ -121,8 +123,12 @@ func (p *program) serve(ctx context.Context, databaseURL string, s settings, lis
 	}
 	defer flush()
 	options := s.store(p.log)
-	options.Observer, options.Tracer = metered, statementTracer(traces)
-	stored, err := store.Open(ctx, databaseURL, options)
+	options.Observer, options.Tracer, options.DatabaseURL = metered, statementTracer(traces), db.url
+	var stored *store.Store
+	err = db.reached(ctx, p.log, func(url string) (err error) {
+		stored, err = store.Open(ctx, url, options)
+		return err
+	})
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
 	}

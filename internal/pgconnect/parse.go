@@ -22,7 +22,7 @@ var written = map[string]string{
 }
 
 // Parse returns the configuration of a database URL, or of keywords and values as libpq knows them. It reads the files
-// that the URL and the environment name, such as PGPASSFILE, so call it anew for each connection whose password may have
+// that the URL and the environment name, such as PGPASSFILE, so call it again for each connection whose password may have
 // changed. Its error is ErrMalformed, or says what is wrong without repeating a part of the URL.
 func Parse(databaseURL string) (*pgxpool.Config, error) {
 	if !unambiguous(databaseURL) {

@@ -29,7 +29,7 @@ const (
 	fewestConns = 4 + taskConns
 )
 
-// Open connects to the database. databaseURL is called anew for each connection, and so the password may change. The
+// Open connects to the database. databaseURL is called for each connection, and so the password may change. The
 // connections for decisions have settings of their own. pooled says that there is a pooler in transaction mode in
 // between: through it a setting, or a prepared statement, may be on another connection the next time. tracer sees each
 // statement, and may be nil. Open fails if the database does not answer before ctx ends, and with a *RightsError if its

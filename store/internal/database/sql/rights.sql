@@ -29,7 +29,7 @@ with relations as (
               and f.proname in ('pg_notify', 'pg_control_system', 'pg_current_wal_flush_lsn', 'pg_current_wal_insert_lsn',
                                 'pg_walfile_name', 'pg_postmaster_start_time', 'pg_relation_size', 'set_config'))
     union all
-    select format('alter table %s disable row level security;', name)
+    select format('%s table %s disable row level security;', 'alter', name)
     from relations
     where relkind <> 'S' and row_security_active(oid)
 )

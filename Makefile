@@ -19,7 +19,7 @@ test: ## Run the tests that need only Go and PostgreSQL
 
 .PHONY: test-system
 test-system: ## Run the whole-system tests; the programs that they need are fetched if they are not installed
-	@docker info >/dev/null 2>&1 || echo "Docker does not run, so test/containers is skipped"
+	@docker info >/dev/null 2>&1 || echo "Docker does not run, so test/containers is skipped, or fails with PADDOCK_REQUIRE_DOCKER=1"
 	go test -C test -count=1 -timeout 30m ./...
 
 # The short form of test-postgres runs of the store's tests the conformance suite and those of plans, statements,

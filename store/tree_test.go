@@ -75,12 +75,11 @@ func TestTreesChangeUnderLoad(t *testing.T) {
 	}
 	for i := range 10 {
 		root := fmt.Sprint("root-", i)
-		if _, err := one.DeclareTree(t.Context(), root); err != nil {
-			t.Error(err)
-		}
-		if err := other.RemoveTree(t.Context(), root); err != nil {
-			t.Error(err)
-		}
+		until(t, "the tree is declared", func() bool {
+			_, err := one.DeclareTree(t.Context(), root)
+			return err == nil
+		})
+		until(t, "the tree is removed", func() bool { return other.RemoveTree(t.Context(), root) == nil })
 	}
 	close(stop)
 	for range 8 {

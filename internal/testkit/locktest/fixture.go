@@ -183,3 +183,26 @@ func (s *fixture) expectLost(err error, how lock.Kind) *facts {
 func isNear(a, b time.Time) bool { return a.Sub(b).Abs() <= time.Millisecond }
 
 func newID() lock.LeaseID { return lock.LeaseID(uuid.New()) }
+
+// declare declares the tree of the root. It tries again while the database is busy.
+func (s *fixture) declare(root string) (declared lock.Tree) {
+	s.Helper()
+	var err error
+	s.eventually("a tree is declared", func() bool {
+		declared, err = s.locks.DeclareTree(s.ctx, root)
+		return !errors.Is(err, lock.ErrUnavailable)
+	})
+	s.must(err)
+	return declared
+}
+
+// remove removes the tree of the root.
+func (s *fixture) remove(root string) {
+	s.Helper()
+	var err error
+	s.eventually("a tree is removed", func() bool {
+		err = s.locks.RemoveTree(s.ctx, root)
+		return !errors.Is(err, lock.ErrUnavailable)
+	})
+	s.must(err)
+}

@@ -38,8 +38,7 @@ func treeCases() cases {
 // tree declares the tree of all locks of the test.
 func (s *fixture) tree() {
 	s.Helper()
-	_, err := s.locks.DeclareTree(s.ctx, s.name)
-	s.must(err)
+	s.declare(s.name)
 }
 
 // in returns the name of the lock at the path in the tree.
@@ -59,18 +58,15 @@ func (s *fixture) expectBlocked(a lock.Acquire) *facts {
 }
 
 func treeDeclared(s *fixture) {
-	first, err := s.locks.DeclareTree(s.ctx, s.name)
-	s.must(err)
-	again, err := s.locks.DeclareTree(s.ctx, s.name)
-	s.must(err)
+	first, again := s.declare(s.name), s.declare(s.name)
 	if first.Root != s.name || first.DeclaredAt.IsZero() || again.Root != s.name || !isNear(again.DeclaredAt, first.DeclaredAt) {
 		s.Errorf("declared twice, the tree is %+v and %+v", first, again)
 	}
 	if !s.isTree(s.name) {
 		s.Error("the tree is not listed")
 	}
-	s.must(s.locks.RemoveTree(s.ctx, s.name))
-	s.must(s.locks.RemoveTree(s.ctx, s.name))
+	s.remove(s.name)
+	s.remove(s.name)
 	if s.isTree(s.name) {
 		s.Error("the removed tree is listed")
 	}
@@ -99,13 +95,12 @@ func treeBusy(s *fixture) {
 	s.expectError(err, lock.ErrTreeBusy)
 
 	other := s.name + "-declared"
-	_, err = s.locks.DeclareTree(s.ctx, other)
-	s.must(err)
+	s.declare(other)
 	held := s.mustAcquire(lock.Acquire{Name: other + ":a:b"})
 	s.expectError(s.locks.RemoveTree(s.ctx, other), lock.ErrTreeBusy)
 	s.expectBlocked(lock.Acquire{Name: other}) // it is a tree still
 	s.must(s.release(held))
-	s.must(s.locks.RemoveTree(s.ctx, other))
+	s.remove(other)
 }
 
 func treeNotBusy(s *fixture) {
@@ -119,15 +114,13 @@ func treeNotBusy(s *fixture) {
 }
 
 func treeOverlaps(s *fixture) {
-	_, err := s.locks.DeclareTree(s.ctx, s.in("a"))
-	s.must(err)
+	s.declare(s.in("a"))
 	for _, root := range []string{s.name, s.in("a:b"), s.in("a:b:c")} {
 		_, err := s.locks.DeclareTree(s.ctx, root)
 		s.expectError(err, lock.ErrTreeOverlaps)
 	}
 	for _, root := range []string{s.in("b"), s.in("ab"), s.in("a-b")} {
-		_, err := s.locks.DeclareTree(s.ctx, root)
-		s.must(err)
+		s.declare(root)
 	}
 }
 

@@ -121,7 +121,8 @@ func (v *View) checkTokens() {
 	next := lock.Token(v.Epoch.LastBatch+1) * TokensPerBatch
 	for name, r := range v.Rows {
 		if r.Err == nil && r.Record.Token >= next {
-			r.Err = malformedRecord(name, fmt.Errorf("token is %d, and all granted tokens are less than %d", r.Record.Token, next))
+			r.Err = malformedRecord(name, fmt.Errorf("token is %d, and all granted tokens are less than %d; "+
+				"if the sequence event_batch_ids is behind, begin an epoch above this token", r.Record.Token, next))
 		}
 	}
 }

@@ -58,3 +58,30 @@ func TestASetWithALeaseLessIsLost(t *testing.T) {
 		}
 	}
 }
+
+// TestARevocationOfASetEndsNoOtherLease with the same lease_id: the set has lost one of its locks, and the lock was
+// acquired again alone.
+func TestARevocationOfASetEndsNoOtherLease(t *testing.T) {
+	t.Parallel()
+	s := newDeadlockScene(t, "- exclusive a,b")
+	delete(s.locks, "b")
+	alone := s.calls[0]
+	alone.Name, alone.Mode, alone.Set = "b", lock.Exclusive, nil
+	if d := s.do(alone); d.Err != nil {
+		t.Fatal(d.Err)
+	}
+	r, err := lock.Revoke{Name: "a", Token: s.locks["a"].Token, Reason: "r", SkipGrace: true}.Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cmd := lock.Command(r); cmd != nil; {
+		d := s.do(cmd)
+		if d.Err != nil {
+			t.Fatal(d.Err)
+		}
+		cmd = d.Rest
+	}
+	if a, b := s.locks["a"].Leases, s.locks["b"].Leases; len(a) != 0 || len(b) != 1 {
+		t.Errorf("a has %d leases, want none; b has %d, want 1", len(a), len(b))
+	}
+}

@@ -69,14 +69,15 @@ func TestIgnoredSignalDoesNotEndTheWait(t *testing.T) {
 	}
 }
 
-// TestSecondSignalKillsAWaitingRun uses a service that never answers, so that the place cannot be given up.
+// TestSecondSignalKillsAWaitingRun uses a service that stops answering, so that the place cannot be given up.
 func TestSecondSignalKillsAWaitingRun(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	g := newGate(t, d.base, gateSilent)
-	d.env["PADDOCK_URL"] = g.url()
+	d.hold(lock.Acquire{Name: nightly, Holder: "another holder"})
+	line := d.useProxy()
 	p := d.startRun("--wait=forever", nightly, "--", "true")
-	<-g.arrived
+	d.awaitEvent(nightly, lock.Queued, "me")
+	line.Stall()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
 	for over := false; !over; {

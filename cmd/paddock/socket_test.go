@@ -48,7 +48,12 @@ func TestServeListensOnASocket(t *testing.T) {
 		t.Errorf("the socket is %v, %v", info, err)
 	}
 	env := map[string]string{"PADDOCK_URL": "unix:" + path}
-	for _, args := range [][]string{{"acquire", "a"}, {"list"}, {"run", "b", "--", "/bin/sh", "-c", "test $PADDOCK_URL = unix:" + path}, {"healthcheck"}} {
+	// A run in this process would wait for the children of all tests.
+	held := start(t, "run", "--url=unix:"+path, "b", "--", "/bin/sh", "-c", "test $PADDOCK_URL = unix:"+path)
+	if code := held.Exit(t); code != exitOK {
+		t.Errorf("run: exit code %d:\n%s", code, held.Stderr)
+	}
+	for _, args := range [][]string{{"acquire", "a"}, {"list"}, {"healthcheck"}} {
 		if code, stdout, stderr := call(t, env, args...); code != exitOK {
 			t.Errorf("%v: exit code %d:\n%s%s", args, code, stdout, stderr)
 		}

@@ -92,11 +92,11 @@ func (s *Server) answerUntimed(w http.ResponseWriter, r *http.Request, do func()
 	s.write(w, r, out.status, out.body)
 }
 
-// nextLink returns the Link header for the page at cursor, with the other parameters of u.
+// nextLink returns the Link header for the page at cursor, with the other parameters of u. It is relative to u.
 func nextLink(u *url.URL, cursor string) string {
 	q := u.Query()
 	q.Set("cursor", cursor)
-	return "<" + u.Path + "?" + q.Encode() + `>; rel="next"`
+	return "<?" + q.Encode() + `>; rel="next"`
 }
 
 // write sends body as JSON.

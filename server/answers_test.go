@@ -113,7 +113,7 @@ func TestPagesLinkToTheNext(t *testing.T) {
 	if want := (lock.LockQuery{Prefix: "a:", State: lock.Free, Holder: "h h", Limit: 7, Cursor: "c"}); locks != want {
 		t.Errorf("asked for %+v", locks)
 	}
-	if link := got.Header.Get("Link"); link != `</v1/locks?cursor=YT%2Fi%2B&holder=h+h&limit=7&prefix=a%3A&state=free>; rel="next"` {
+	if link := got.Header.Get("Link"); link != `<?cursor=YT%2Fi%2B&holder=h+h&limit=7&prefix=a%3A&state=free>; rel="next"` {
 		t.Errorf("Link: %s", link)
 	}
 	got.want(t, http.StatusOK, map[string]any{"next_cursor": "YT/i+"})
@@ -126,7 +126,7 @@ func TestPagesLinkToTheNext(t *testing.T) {
 		t.Errorf("an empty page has a link: %v %s", got.Header, got.text)
 	}
 	page.Items = []lock.Event{{ID: 7, At: instant, Name: "a:b", Revision: 1, Kind: lock.Revoked, Mode: lock.Exclusive, Holder: "h", Token: 41, Reason: "r"}}
-	if got = s.get("/v1/events"); got.Header.Get("Link") != `</v1/events?cursor=12>; rel="next"` {
+	if got = s.get("/v1/events"); got.Header.Get("Link") != `<?cursor=12>; rel="next"` {
 		t.Errorf("Link: %q", got.Header.Get("Link"))
 	}
 	event := got.body["events"].([]any)[0]

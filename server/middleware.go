@@ -119,8 +119,16 @@ type responseRecorder struct {
 
 // recordKey adds the key's id to the access log.
 func recordKey(w http.ResponseWriter, key access.Key) {
-	if c, ok := w.(*responseRecorder); ok {
-		c.key = key.ID
+	for {
+		switch c := w.(type) {
+		case *responseRecorder:
+			c.key = key.ID
+			return
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = c.Unwrap()
+		default:
+			return
+		}
 	}
 }
 

@@ -91,7 +91,7 @@ func TestPages(t *testing.T) {
 		s        harness
 		path, to string
 	}{
-		{with, "/", "/ui/"}, {with, "/ui", "/ui/"}, {with, "/docs", "/docs/"}, {without, "/", "/docs/"}, {without, "/docs", "/docs/"},
+		{with, "/", "./ui/"}, {with, "/ui", "./ui/"}, {with, "/docs", "./docs/"}, {without, "/", "./docs/"}, {without, "/docs", "./docs/"},
 	} {
 		if got := c.s.get(c.path); got.StatusCode != http.StatusTemporaryRedirect || got.Header.Get("Location") != c.to {
 			t.Errorf("%s: %d to %s", c.path, got.StatusCode, got.Header.Get("Location"))
@@ -115,8 +115,8 @@ func TestDocsLoadNothingFromOtherOrigins(t *testing.T) {
 		t.Errorf("policy %s", policy)
 	}
 	for _, address := range strings.Split(got.text, `"`) {
-		if strings.HasPrefix(address, "/docs/") && strings.Contains(address, ".") {
-			s.get(address).want(t, http.StatusOK, nil)
+		if strings.HasPrefix(address, "../docs/") && strings.Contains(address, ".") {
+			s.get(address[2:]).want(t, http.StatusOK, nil)
 		}
 		if strings.HasPrefix(address, "//") && len(address) > 2 || strings.HasPrefix(address, "http") && !strings.HasSuffix(address, "://") {
 			t.Errorf("the page loads %s", address)

@@ -170,7 +170,7 @@ func New(o Options) *Server {
 // routes returns the router: the operations of openapi.yaml, the metrics and the pages. Each handler may be nil.
 func (s *Server) routes(ui, metrics http.Handler) *chi.Mux {
 	r := chi.NewRouter()
-	r.Use(s.withRecovery, s.withHeaders, s.withWriteDeadline, s.withHeaderLimit, s.withCrossOriginCheck(),
+	r.Use(s.withRecovery, s.withHeaders, s.withRelativeAddresses, s.withWriteDeadline, s.withHeaderLimit, s.withCrossOriginCheck(),
 		s.withLocalHostCheck, withDecodedPath, s.withAuthentication)
 	r.NotFound(s.noRoute)
 	r.MethodNotAllowed(s.methodNotAllowed)

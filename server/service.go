@@ -110,9 +110,9 @@ var docsFiles = []string{
 	"swagger-ui.css", "swagger-ui-bundle.js", "swagger-ui-standalone-preset.js", "favicon-16x16.png", "favicon-32x32.png",
 }
 
-// mountDocs adds Swagger UI, which loads /openapi.json. All files are embedded, so the policy forbids other origins.
+// mountDocs adds Swagger UI, which loads openapi.json. All files are embedded, so the policy forbids other origins.
 func mountDocs(r chi.Router) {
-	ui := v5emb.NewHandlerWithConfig(swgui.Config{Title: "Paddock", SwaggerJSON: "/openapi.json", BasePath: "/docs/"})
+	ui := v5emb.NewHandlerWithConfig(swgui.Config{Title: "Paddock", SwaggerJSON: "../openapi.json", BasePath: "/docs/"})
 	policy := docsPolicy(ui)
 	handler := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-cache")

@@ -189,7 +189,7 @@ func TestListEventsWaits(t *testing.T) {
 	h.add(1)
 	got := <-answered
 	got.want(t, http.StatusOK, map[string]any{"next_cursor": "6"})
-	if link := got.Header.Get("Link"); link != `</v1/events?cursor=6&wait_ms=50000>; rel="next"` {
+	if link := got.Header.Get("Link"); link != `<?cursor=6&wait_ms=50000>; rel="next"` {
 		t.Errorf("Link: %s", link)
 	}
 	e := got.body["events"].([]any)[0].(map[string]any)

@@ -92,6 +92,7 @@ func TestSigningInInABrowser(t *testing.T) {
 		"a link on another site works":                   linkFromElsewhere,
 		"a browser keeps the secure cookie":              secureCookieIsKept,
 		"the documentation needs a sign-in":              docsAreShown,
+		"everything works under a prefix":                worksUnderAPrefix,
 	})
 }
 

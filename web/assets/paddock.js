@@ -81,7 +81,7 @@ function report() {
 
 // settle adds what only the browser knows.
 function settle() {
-  for (const element of document.querySelectorAll('[data-origin]')) write(element, location.origin);
+  for (const element of document.querySelectorAll('[data-origin]')) write(element, new URL('..', location.href).href.slice(0, -1)); // on the list only
   showZone();
   tick(page.soon);
 }

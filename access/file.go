@@ -12,12 +12,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"golang.org/x/sys/unix"
 )
 
 // MaxFileSize is the greatest size of an auth file, in bytes: some ten thousand keys.
@@ -71,7 +69,7 @@ type fileContent struct {
 }
 
 func readContent(path string) (_ fileContent, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // otherwise opening a named pipe would block
+	f, err := os.OpenFile(path, os.O_RDONLY|openWithoutWaiting, 0) // otherwise opening a named pipe would block
 	if err != nil {
 		return fileContent{}, err
 	}
@@ -83,7 +81,7 @@ func readContent(path string) (_ fileContent, err error) {
 	if !info.Mode().IsRegular() {
 		return fileContent{}, fmt.Errorf("%s is not a regular file", path)
 	}
-	if info.Mode().Perm()&0o002 != 0 {
+	if writableByAll(info) {
 		return fileContent{}, fmt.Errorf("%s is writable by every user of this machine, who could add keys: run chmod o-w %s",
 			path, path)
 	}
@@ -221,15 +219,7 @@ func updateFile(path string, edit func([]Key, error) ([]Key, error)) (err error)
 	if err := replaceFile(path, content); err != nil {
 		return err
 	}
-	return folder.Sync()
-}
-
-func lockExclusively(folder *os.File) error {
-	for {
-		if err := unix.Flock(int(folder.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
+	return syncFolder(folder)
 }
 
 // replaceFile creates or atomically replaces the file.
@@ -265,11 +255,8 @@ func copyOwnership(f *os.File, path string) error {
 	if err != nil {
 		return err
 	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if ok && (int(owner.Uid) != os.Geteuid() || int(owner.Gid) != os.Getegid()) {
-		if err := f.Chown(int(owner.Uid), int(owner.Gid)); err != nil {
-			return fmt.Errorf("%w: change %s as its owner, or as root", err, path)
-		}
+	if err := copyOwner(f, path, info); err != nil {
+		return err
 	}
 	return f.Chmod(0o600 | info.Mode().Perm()&0o040)
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -260,7 +259,7 @@ func (d *demo) startWorker(ctx context.Context) (*worker, error) {
 	w.cmd = exec.CommandContext(ctx, self, append([]string{"demo-worker", "--name", d.name, "--ttl", d.ttl.String()},
 		d.service.arguments()...)...)
 	w.cmd.Env = append(os.Environ(), d.service.environment()...)
-	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	ownGroup(w.cmd)
 	w.cmd.Stderr = &w.stderr
 	out, err := w.cmd.StdoutPipe()
 	if err == nil {
@@ -288,28 +287,6 @@ func (w *worker) next(ctx context.Context) (step, error) {
 	}
 	return s, fmt.Errorf("worker A has ended: %w: %s", err, bytes.TrimSpace(w.stderr.Bytes()))
 }
-
-// pause stops the process, and returns when it has stopped.
-func (w *worker) pause() error {
-	if err := w.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		return err
-	}
-	for {
-		var status syscall.WaitStatus
-		_, err := syscall.Wait4(w.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-		case err != nil:
-			return err
-		case status.Stopped():
-			return nil
-		default:
-			return errors.New("worker A ended before it could be paused")
-		}
-	}
-}
-
-func (w *worker) resume() error { return w.cmd.Process.Signal(syscall.SIGCONT) }
 
 // close ends the process. Its exit status does not matter.
 func (w *worker) close() {

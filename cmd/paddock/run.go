@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/supervise"
@@ -262,7 +260,7 @@ func beforeSignal[R releaser](ctx context.Context, signals *supervise.Signals, d
 	signals.Stop()
 	cancel()
 	<-over
-	cause := fmt.Errorf("stopped by %s before %s", unix.SignalName(s), done)
+	cause := fmt.Errorf("stopped by %s before %s", supervise.SignalName(s), done)
 	if err == nil {
 		if err = got.Release(ctx); err != nil {
 			cause = fmt.Errorf("%w; what was granted meanwhile ends after its TTL: %w", cause, err)

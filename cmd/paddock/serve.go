@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"math"
 	"net"
 	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-lock/paddock/access"
@@ -208,16 +206,6 @@ func warnOfFileLimit(log *slog.Logger, limit uint64, connections int) {
 	log.Warn("open-file limit is below --max-connections and the reserve; raise the limit (ulimit -n, LimitNOFILE=) "+
 		"or lower the flag",
 		"open_files", limit, "max_connections", connections, "reserve", reservedFiles)
-}
-
-// openFileLimit returns how many files this process may have open. The Go runtime has raised the soft limit to the
-// hard one before main. It returns the greatest number if the limit is unknown.
-func openFileLimit() uint64 {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return math.MaxUint64
-	}
-	return uint64(limit.Cur)
 }
 
 // The settings are the flags of serve and dev.

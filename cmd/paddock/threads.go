@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"runtime"
-	"syscall"
 	"time"
 )
 
@@ -70,13 +69,4 @@ func (t *threads) next(share float64) (single bool) {
 		t.single = true
 	}
 	return t.single
-}
-
-// processTime returns how long the process has used processors.
-func processTime() time.Duration {
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		return 0 // it fails only for another argument
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

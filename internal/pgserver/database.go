@@ -1,3 +1,5 @@
+//go:build unix
+
 package pgserver
 
 import (
@@ -11,21 +13,6 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/pgserver/fetch"
 )
-
-// A Database is a PostgreSQL server that runs for this process: a Server, or a container of Docker.
-type Database interface {
-	// URL returns the connection string of a database.
-	URL(database string) string
-	// Version returns the server's version, such as 17.2.
-	Version() string
-	// Data says where the data is, for people.
-	Data() string
-	// Done returns a channel that is closed when the server has ended for any reason.
-	Done() <-chan struct{}
-	// Stop shuts the server down cleanly, and removes it and its data if the data is temporary. If ctx ends first, the
-	// server is killed and the error says so. A second Stop does nothing.
-	Stop(ctx context.Context) error
-}
 
 // Open returns a server that accepts connections: a Server from programs that are installed or were fetched before,
 // else a container if Docker runs, else a Server from programs that are fetched. Data that exists is opened the way in

@@ -1,9 +1,10 @@
+//go:build unix
+
 package pgserver
 
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"strings"
@@ -12,36 +13,6 @@ import (
 
 // superuser is the one role of a private server.
 const superuser = "paddock"
-
-// Options configure a server. The zero value is a server with PostgreSQL's defaults in a temporary directory.
-type Options struct {
-	// Dir contains the data directory, and is created if necessary. Empty means a temporary directory, which Stop
-	// removes.
-	Dir string
-
-	// Database is created at the first start. Empty: only the database postgres exists.
-	Database string
-
-	// Settings are parameters as in postgresql.conf. They cannot change where the server listens.
-	Settings map[string]string
-
-	// Cached creates the data directory from a copy that is kept in the temporary directory, which is faster than
-	// initdb. The servers have the same system identifier. It is meant for tests.
-	Cached bool
-
-	// Stderr receives the server's log, unless it runs in a container. If it is nil, only errors quote the end of the
-	// log.
-	Stderr io.Writer
-
-	// Log gets one line if PostgreSQL is fetched or Docker is used. Nil is os.Stderr.
-	Log io.Writer
-
-	// Env looks up environment variables. Nil is os.LookupEnv.
-	Env func(name string) (value string, ok bool)
-
-	// Otherwise says in errors how the caller takes another server, such as: give --database-url.
-	Otherwise string
-}
 
 func (o Options) env(name string) (value string, ok bool) {
 	if o.Env == nil {

@@ -111,7 +111,7 @@ func setWithoutScript(t *testing.T, browser context.Context) {
 	}
 	b.visit("/ui/locks/a", 320, 740)
 	b.do(b.ctx, chromedp.Click(chromedp.CSS(".set summary")), chromedp.Click(chromedp.CSS(".set details a")))
-	b.do(b.ctx, chromedp.WaitVisible(chromedp.CSS(`.set a[href="/ui/locks/a"]`)), chromedp.Click(chromedp.CSS(".leases .danger")))
+	b.do(b.ctx, chromedp.WaitVisible(chromedp.CSS(`.set a[href$="/ui/locks/a"]`)), chromedp.Click(chromedp.CSS(".leases .danger")))
 	b.do(b.ctx, chromedp.WaitVisible(chromedp.CSS(".caution")), chromedp.WaitVisible(chromedp.CSS("#reason:focus")))
 	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#reason"), "by hand"), chromedp.Click(chromedp.CSS(".sheet .strong")), chromedp.WaitVisible(chromedp.CSS(".notice")))
 	for _, name := range names {
@@ -149,7 +149,8 @@ func idleLockWaitsForOthers(t *testing.T, browser context.Context) {
 	waitForSet(t, locks, "later", "idle", "other")
 	b := showSessions(t, browser, locks)
 	b.visit("/ui/locks/idle", 1280, 800)
-	for number, want := range []string{"its other locks: busy", "1 other ahead\nbehind mover\nthe first waits for its other locks\ntogether with other"} {
+	const held = "holder on busy (token 1, ends in 1 d 0 h unless renewed)"
+	for number, want := range []string{held + "\ntogether with busy", "1 other ahead\nbehind mover\nheld by " + held + "\ntogether with other"} {
 		if got := b.text(fmt.Sprintf(".queue tbody tr:nth-child(%d) .reason", number+1)); got != want {
 			t.Errorf("waiter %d waits for %q, want %q", number+1, got, want)
 		}

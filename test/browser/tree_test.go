@@ -59,7 +59,7 @@ func changeTreesByKeyboard(t *testing.T, browser context.Context) {
 	b := showSessions(t, browser, locks)
 	b.allowed = "Failed to load resource" // for the refusal
 	b.visit("/ui/", 1280, 800)
-	b.tabTo("nav a[href='/ui/trees']")
+	b.tabTo("nav a[href$='/ui/trees']")
 	b.press(kb.Enter)
 	b.wait("document.querySelectorAll('.trees tbody tr').length === 1")
 	b.tabTo("#root")

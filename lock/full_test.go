@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -49,8 +50,8 @@ func TestAFullLockNamesItsLimit(t *testing.T) {
 				v.Locks = append(v.Locks, lock.Record{Name: name})
 			}
 			v.Locks[slices.Index(a.Names(), "repo")] = full
-			refused, ok := a.Apply(v).Err.(*lock.Error)
-			if !ok || refused.Code != lock.ErrHeld || refused.RetryAfter != time.Minute || !strings.Contains(refused.Detail, c.want) {
+			refused := new(lock.Error)
+			if !errors.As(a.Apply(v).Err, &refused) || refused.Code != lock.ErrHeld || refused.RetryAfter != time.Minute || !strings.Contains(refused.Detail, c.want) {
 				t.Errorf("refused with %+v", refused)
 			}
 			if strings.Contains(c.want, "1000") && !strings.Contains(refused.Detail, "that a lock can have") {

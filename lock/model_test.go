@@ -94,7 +94,7 @@ func (w *model) do(cmd lock.Command) lock.Decision {
 
 // retryAfterHeld returns what is wrong with the refusal of a lock that is held: it says when to retry.
 func retryAfterHeld(err error) error {
-	if e, ok := err.(*lock.Error); ok && e.Code == lock.ErrHeld && e.RetryAfter <= 0 {
+	if e := new(lock.Error); errors.As(err, &e) && e.Code == lock.ErrHeld && e.RetryAfter <= 0 {
 		return fmt.Errorf("a retry after %v is refused: %w", e.RetryAfter, e)
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 
 // strictHeaders are the headers of every answer.
 var strictHeaders = map[string]string{
-	"Paddock-Api": "v1",
+	"Paddock-Api":            "v1",
 	"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
 	"Cross-Origin-Resource-Policy": "same-origin",
 }

@@ -90,7 +90,9 @@ func TestAnEpochHoldsUpNoDecision(t *testing.T) {
 				t.Errorf("a renewal took %v", took)
 			}
 			exec(t, outside, "rollback")
-			<-begun
+			if err := <-begun; err != nil {
+				t.Logf("the epoch did not begin: %v", err)
+			}
 		})
 	}
 }

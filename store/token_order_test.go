@@ -27,10 +27,10 @@ func TestJobsWithDifferentLocksShareAFencedResource(t *testing.T) {
 	last, refused, smaller := lock.Token(0), 0, 0
 	grants := soak.Rounds(400, 20_000)
 	for i := range grants {
-		switch {
-		case i%100 == 50:
+		switch i % 100 {
+		case 50:
 			exec(t, outside, "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()")
-		case i%100 == 99:
+		case 99:
 			replicas[i/100%2].Close()
 			replicas[i/100%2] = open(t, url)
 		}

@@ -1,6 +1,7 @@
 package epoch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -56,8 +57,7 @@ func (g *Guard) Transact(ctx context.Context, lock func(*pgx.Batch), decide func
 	if err != nil {
 		database.Rollback(conn)
 		open = false
-		g.Recover(err)
-		return err
+		return cmp.Or(g.Recover(err), err)
 	}
 	if write.Len() == 0 {
 		return nil

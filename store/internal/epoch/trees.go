@@ -1,6 +1,7 @@
 package epoch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -189,8 +190,7 @@ func (g *Guard) readTree(ctx context.Context, conn *pgx.Conn, root string) (read
 	if errors.Is(err, ErrTrees) { // what is read here is newer
 		err = nil
 	}
-	g.Recover(err)
-	return r, err
+	return r, cmp.Or(g.Recover(err), err)
 }
 
 // changeTree changes the tree, if all is still as it was found. Nothing is decided beside it. It is one round trip, so

@@ -26,7 +26,7 @@ func TestPausedWorkerIsSeenWithoutALog(t *testing.T) {
 	if e.Token != late.Token || e.Newest != holds.Token || e.HeldBy != "worker-2" || e.Late <= 0 {
 		t.Errorf("the event is %+v", e)
 	}
-	awaitPage(t, d.base+"/ui/", "<dt>Expired</dt><dd>1<", "<dt>Stale writes</dt><dd>1<", "<dt>Held</dt><dd><a href=\"/ui/?state=held\">1<")
+	awaitPage(t, d.base+"/ui/", "<dt>Expired</dt><dd>1<", "<dt>Stale writes</dt><dd>1<", "<dt>Held</dt><dd><a href=\"../ui/?state=held\">1<")
 	awaitPage(t, d.base+"/ui/locks/"+late.Name, "worker-1", "s after the end of its lease; worker-2 holds the lock")
 	want := fmt.Sprintf(`(?m)^\S+ +refused +%d +exclusive +worker-1 +\S+s after the end of its lease; worker-2 holds the lock; newest token %d; fenced value accounts$`,
 		late.Token, holds.Token)

@@ -40,12 +40,12 @@ func TestCountersRefuseImpossibleValues(t *testing.T) {
 	}
 	exec(t, conn, "insert into paddock.replicas values (1, now(), 0, false)")
 	for _, change := range []string{
-		"records set token = 9007199254740992", "records set token = -1", "records set revision = 9223372036854775807",
-		"records set last_event = 9223372036854775807", "records set parts = -1", "records set ttl_ms = 9223372036854775807",
-		"records set changed_at = 'infinity'", "records set acquired_at = '-infinity'", "records set expires_at = 'infinity'",
-		"parts set token = 9223372036854775807", "parts set place = 9223372036854775807", "parts set slot = -1",
-		"parts set expires_at = 'infinity'", "parts set ttl_ms = -1",
-		"sessions set ttl_ms = 9223372036854775807", "sessions set grace_ms = -1", "sessions set expires_at = '-infinity'",
+		"records set token = 9007199254740992", "records set revision = 9223372036854775807",
+		"records set last_event = 9223372036854775807", "records set ttl_ms = 9223372036854775807",
+		"records set changed_at = 'infinity'", "records set acquired_at = 'infinity'", "records set expires_at = 'infinity'",
+		"parts set token = 9223372036854775807", "parts set place = 9223372036854775807",
+		"parts set expires_at = 'infinity'", "parts set ttl_ms = 9223372036854775807",
+		"sessions set ttl_ms = 9223372036854775807", "sessions set grace_ms = 9223372036854775807", "sessions set expires_at = 'infinity'",
 		"epochs set closed_until = 'infinity'", "epochs set longest_ms = 9223372036854775807", "epochs set trees = 0",
 		"epochs set epoch = 9223372036854775807", "event_batches set id = 9223372036854775807", "event_batches set at = 'infinity'",
 		"horizon set pruned = 9223372036854775807", "replicas set waiting = 2147483647", "replicas set alive_until = 'infinity'",
@@ -65,6 +65,8 @@ func TestAnUnreadableRowCostsItsOwnLock(t *testing.T) {
 	for name, change := range map[string]string{
 		"the greatest token":     "update paddock.records set token = 9007199254740991 where name = 'bad'",
 		"a token not granted":    "update paddock.records set token = 1000000000 where name = 'bad'",
+		"a token below zero":     "update paddock.records set token = -1 where name = 'bad'",
+		"an end before all":      "update paddock.records set expires_at = '-infinity' where name = 'bad'",
 		"no end":                 "update paddock.records set expires_at = 'infinity' where name = 'bad'",
 		"a field of rest":        `update paddock.records set rest = '{"grace":"soon"}' where name = 'bad'`,
 		"a rest of another kind": `update paddock.records set rest = '[1]' where name = 'bad'`,

@@ -755,7 +755,7 @@ def _acquire_lease(paddock: Paddock, name: Locks, want: Json, margin: float, wai
     waits = short is None or short == want["ttl"]  # else first a try for the whole ttl: a free lock costs no renewal
     try:
         while True:
-            left = max(wait_until - clock(), 0.0) if waits else 0.0
+            left, began = max(wait_until - clock(), 0.0) if waits else 0.0, clock()
             try:
                 if session is not None:
                     session.check()
@@ -783,6 +783,8 @@ def _acquire_lease(paddock: Paddock, name: Locks, want: Json, margin: float, wai
                 error = e
             if clock() >= retry_until:
                 raise error
+            if left > 0 and clock() - began >= 1:
+                pauses = _backoff(0.1, 2.0)  # the connection was cut during a wait, and the waiter is skipped until it returns
             time.sleep(min(max(next(pauses), error.retry_after), max(retry_until - clock(), 0.0)))
     except BaseException as e:
         unsure = (not isinstance(e, PaddockError) or e.transient or isinstance(e, SessionLost) and e.status is None

@@ -219,6 +219,20 @@ class Acquiring(unittest.TestCase):
         self.assertEqual((len(set(ids)), waits, kept), (1, (0, 25, 25, 10), (False, True, True, False)))
         self.assertEqual(self.fake.released, [])
 
+    def test_a_waiter_returns_at_once_after_each_cut_connection(self):
+        cuts, away = [], []
+
+        def cut(lease_id):
+            away.extend(self.fake.now - at for at in cuts[-1:])
+            self.fake.advance(2)
+            cuts.append(self.fake.now)
+            raise UnknownOutcome("unknown_outcome", "")
+
+        self.fake.responses = [raising(LockHeld("lock_held", "", 409))] + [cut] * 9 + [self.fake.grant]
+        self.fake.acquire_lease(wait=60)
+        self.assertEqual(len(away), 8)
+        self.assertLessEqual(max(away), 0.1)
+
     def test_a_place_that_is_kept_when_the_wait_is_over_is_given_up(self):
         kept = LockHeld("lock_held", "", 409, {"place_kept_ms": 10_000})
         self.fake.responses = [raising(LockHeld("lock_held", "", 409)), raising(kept, lambda: self.fake.advance(26))]

@@ -20,6 +20,12 @@ export const waitTtlMs = 5_000;
 /** responseTimeoutMs is how long a response may take beyond the wait. */
 export const responseTimeoutMs = 10_000;
 
+/**
+ * longWaitMs is how long a call that waited must have taken for the pauses after failures to begin anew: its connection
+ * was cut, and the waiter is skipped until it returns.
+ */
+const longWaitMs = 1_000;
+
 /** abandonTimeoutMs is how long giving up a place may take. */
 export const abandonTimeoutMs = 3_000;
 
@@ -93,6 +99,9 @@ export class Acquisition {
         } else if (hasCode(error, 'lock_held') && left > waitMs) {
           failures = await this.#keepWaiting(failures, since(sent) < waitMs / 2);
         } else {
+          if (waitMs > 0 && since(sent) >= longWaitMs) {
+            failures = 0;
+          }
           await this.#pause(failures, error);
         }
       }

@@ -109,6 +109,32 @@ describe('a waiter', { concurrency: true }, () => {
     await first.release();
   });
 
+  test('returns at once after each cut connection', limit, async () => {
+    const name = unique('cut');
+    const first = await acquire(direct(), name);
+    let cutAt = 0;
+    const away: number[] = [];
+    const cut = createPaddock({
+      baseUrl: serviceUrl,
+      fetch: async (input) => { // the connection of each of the first calls that wait is cut after a second
+        if (away.length >= 6 || !(await (input as Request).clone().text()).includes('"wait_ms"')) {
+          return fetch(input);
+        }
+        if (cutAt > 0) {
+          away.push(performance.now() - cutAt);
+        }
+        await new Promise((resolve) => setTimeout(resolve, 1_100));
+        cutAt = performance.now();
+        throw new TypeError('the connection was cut');
+      },
+    });
+    const second = acquire(cut, name, { waitMs: Infinity });
+    await until('the connection was cut seven times', () => away.length >= 6);
+    await first.release();
+    await (await second).release();
+    assert.ok(Math.max(...away) < 1_000, `away for ${away.map(Math.round).join(', ')} ms`); // they would double up to 3,200
+  });
+
   test('keeps one place over many calls', limit, async () => {
     const name = unique('calls');
     const first = await acquire(direct(), name);

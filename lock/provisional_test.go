@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -43,6 +44,23 @@ func TestPermitsAreGrantedInPortions(t *testing.T) {
 			t.Errorf("%d leases, token %d a second time, or too great", len(r.Leases), l.Token)
 		}
 		seen[l.Token] = true
+	}
+}
+
+// TestAReportIsComparedWithAKnownToken: a token that was never granted is not stale because the decision grants the lock
+// to a waiter, with a token that is not known yet.
+func TestAReportIsComparedWithAKnownToken(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	r := lock.Record{Name: "a", Revision: 1, Token: 7, ChangedAt: now.Add(-time.Hour)}
+	r.Queue = []*lock.Waiter{{Place: 1, Attachment: 1, Replica: 1, WaitUntil: now.Add(time.Hour), Lease: lock.Lease{
+		ID: lock.LeaseID{1}, Name: "a", Mode: lock.Exclusive, TTL: time.Hour}}}
+	v := lock.View{Now: now, Self: 1, Locks: []lock.Record{r}, Tokens: func() lock.Token { return lock.Provisional(0) }}
+	for token, want := range map[lock.Token]error{7: nil, 8: lock.ErrUnknownToken, lock.MaxToken: lock.ErrUnknownToken} {
+		d := lock.ReportStale{Name: "a", Token: token}.Apply(v)
+		if len(d.Promoted) != 1 || !errors.Is(d.Err, want) || want == nil && d.Err != nil {
+			t.Errorf("token %d: %d waiters are promoted, and it is answered with %v, want %v", token, len(d.Promoted), d.Err, want)
+		}
 	}
 }
 

@@ -40,17 +40,18 @@ func (r ReportStale) Names() []string { return []string{r.Name} }
 // Refs returns nil.
 func (r ReportStale) Refs() []LeaseRef { return nil }
 
-// Apply emits a Refused event. It refuses with ErrTokenMismatch if the token is current, and with ErrUnknownToken if
+// Apply emits a Refused event. The token of the View's lock must not be provisional: it is compared with the reported one. It refuses with ErrTokenMismatch if the token is current, and with ErrUnknownToken if
 // it was never granted.
 func (r ReportStale) Apply(v View) Decision {
 	d := newDecider(v)
+	if known := v.Locks[0].Token; r.Token > known { // this decision may have granted a greater one, which is provisional
+		return d.finish(CheckFence(r.Token, 0, known))
+	}
 	switch (Verify{Name: r.Name, Token: r.Token, Slot: r.Slot}).Check(d.record, d.view.Now).Status { // what has ended is gone
 	case Current:
 		return d.finish(&Error{Code: ErrTokenMismatch, Token: r.Token, Newest: d.record.Token,
 			Detail: fmt.Sprintf("Token %d is current: its lease has not ended, so there is nothing to record. "+
 				"Check name and fencing_token, and how the resource compares tokens.", r.Token)})
-	case Unknown:
-		return d.finish(CheckFence(r.Token, 0, d.record.Token))
 	}
 	e := Event{Kind: Refused, Reason: r.Where, Newest: d.record.Token}
 	if !r.Lease.EndedAt.IsZero() {

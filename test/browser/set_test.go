@@ -149,9 +149,10 @@ func idleLockWaitsForOthers(t *testing.T, browser context.Context) {
 	waitForSet(t, locks, "later", "idle", "other")
 	b := showSessions(t, browser, locks)
 	b.visit("/ui/locks/idle", 1280, 800)
-	const held = "holder on busy (token 1, ends in 1 d 0 h unless renewed)"
+	const held = "holder on busy (token 1, ends in 1 d 0 h unless renewed)" // or a little less
 	for number, want := range []string{held + "\ntogether with busy", "1 other ahead\nbehind mover\nheld by " + held + "\ntogether with other"} {
-		if got := b.text(fmt.Sprintf(".queue tbody tr:nth-child(%d) .reason", number+1)); got != want {
+		got := strings.ReplaceAll(b.text(fmt.Sprintf(".queue tbody tr:nth-child(%d) .reason", number+1)), "23 h 59 min", "1 d 0 h")
+		if got != want {
 			t.Errorf("waiter %d waits for %q, want %q", number+1, got, want)
 		}
 	}

@@ -32,9 +32,10 @@ type unit struct {
 	changes  []*row.Change // of the names
 	events   int           // in all changes, at most row.EventsPerBatch
 	writes   bool          // something is to be written
-	deferred []*call       // the last calls: there is no room for their events or tokens
-	tooLong  error         // a lease is longer than the epoch allows for
-	tokens   int           // granted by the decisions, at most row.TokensPerBatch
+	// deferred are the last calls: there is no room for their events or tokens, or they compare a token that is not known yet.
+	deferred []*call
+	tooLong  error // a lease is longer than the epoch allows for
+	tokens   int   // granted by the decisions, at most row.TokensPerBatch
 }
 
 // unitsOf groups the calls, as they are decided in the trees.
@@ -120,6 +121,10 @@ func (u *unit) decide(in *inputs) verdict {
 	ended, own := in.ended, false
 	for i, c := range u.calls {
 		r := &c.Req
+		if _, compares := r.decided.(lock.ReportStale); compares && u.change(r.names[0]).After.Token.IsProvisional() {
+			u.calls, u.deferred = u.calls[:i], u.calls[i:]
+			break
+		}
 		if !u.fresh && (!u.assume(r, ended) || u.tellsEndOfSession(r)) || !u.admit(r, in) {
 			return needsLook
 		}

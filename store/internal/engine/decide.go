@@ -32,7 +32,8 @@ type unit struct {
 	changes  []*row.Change // of the names
 	events   int           // in all changes, at most row.EventsPerBatch
 	writes   bool          // something is to be written
-	// deferred are the last calls: there is no room for their events or tokens, or they compare a token that is not known yet.
+	// deferred are the last calls: there is no room for their events or tokens, or they compare a token that is not
+	// known yet.
 	deferred []*call
 	tooLong  error // a lease is longer than the epoch allows for
 	tokens   int   // granted by the decisions, at most row.TokensPerBatch

@@ -50,8 +50,8 @@ const (
 		(1 + i / 16) * 4096 + i % 16
 	from generate_series(0, $1::bigint - 1) i
 	where (1 + i / 100000) % 16 = 0 or i + 100000 >= $1`
-	moveTokens = `select setval('paddock.fencing_tokens', greatest($1::bigint, $2::bigint, 1))`
-	moveEvents = `select setval('paddock.event_batch_ids', 1 + $1::bigint / 16)`
+	// The next batch is above those of the events, and its tokens, 256 times its id, are above those of the grants.
+	moveBatches = `select setval('paddock.event_batch_ids', 1 + greatest($2::bigint / 16, $1::bigint / 256))`
 )
 
 func (s *Prefilled) fill(ctx context.Context, conn *pgx.Conn) error {
@@ -61,10 +61,9 @@ func (s *Prefilled) fill(ctx context.Context, conn *pgx.Conn) error {
 		errs = append(errs, err)
 	}
 	do(fillLocks, s.Locks)
-	do(moveTokens, s.Locks, s.Events)
 	do(fillEvents, s.Events)
 	do(fillRefs, s.Events)
-	do(moveEvents, s.Events)
+	do(moveBatches, s.Locks, s.Events)
 	if !s.Raw {
 		do("vacuum analyze paddock.records, paddock.event_batches, paddock.event_refs")
 	}

@@ -21,6 +21,8 @@ type deterministicGuard struct {
 	asked    time.Time     // when the last answer to an acquire or a renewal arrived
 	renewIn  time.Duration // after asked, at the latest
 	againIn  time.Duration // after asked, at the latest: the next acquire
+	earliest time.Time     // when the guard may have begun the last acquire
+	latest   time.Time     // when it has begun it at the latest
 	waits    time.Time     // when the guard stops waiting
 	failures int           // since the last kept place
 	deadline sharedTime    // of the lease
@@ -47,10 +49,11 @@ func (i *sharedTime) get() time.Time {
 	return time.Time{}
 }
 
-// The first and the longest pause of package guard, before jitter.
+// Of package guard.
 const (
-	firstPause   = 50 * time.Millisecond
-	longestPause = 2 * time.Second
+	firstPause   = 50 * time.Millisecond // before jitter
+	longestPause = 2 * time.Second       // before jitter
+	cutAfter     = longestPause / 2      // how long a failed acquire takes that begins the pauses anew
 )
 
 // pause returns the longest pause of the guard after that many failures in a row.
@@ -89,35 +92,57 @@ func (s *deterministicGuard) leaves(now, since time.Time, in time.Duration) time
 	return since.Add(in)
 }
 
-// answered records an answer to an acquire or a renewal. A guard that acquires treats a grant with too little time
-// left as a failure.
-func (s *deterministicGuard) answered(g lock.Grant, err error) {
-	s.asked = time.Now()
-	left := g.Until.Sub(s.asked) - s.plan.margin()
-	if e := (*lock.Error)(nil); errors.As(err, &e) && e.Code == lock.ErrHeld && e.KeptFor > 0 {
-		s.failures = 0
-		return
-	}
-	if s.renewIn = min(s.plan.TTL/30, longestPause) + 2; err == nil {
-		s.renewIn = min(s.plan.TTL/3, max(left/2, 0)) + 2
-	}
-	if until := s.asked.Add(left); err == nil && until.After(s.deadline.get()) {
-		s.deadline.set(until)
-	}
-	if err != nil || left <= 0 {
-		s.failures++
-		s.againIn = pause(s.failures, err)
+// begins records that the guard begins an acquire now, or may have begun it before if it paused.
+func (s *deterministicGuard) begins(now time.Time) {
+	s.earliest, s.latest = now, s.acquire(now)
+	if s.latest.After(now) {
+		s.earliest = s.asked.Add(s.againIn / 3)
 	}
 }
 
-// skipRandomChoice delays a refusal if only jitter would decide how long the guard waits in its next try: not at all,
-// for less than the longest call, or for longer.
-func (s *deterministicGuard) skipRandomChoice() {
+// granted records that an acquire or a renewal got a lease for at least that time.
+func (s *deterministicGuard) granted(g lock.Grant) {
+	s.asked = time.Now()
+	left := g.Until.Sub(s.asked) - s.plan.margin()
+	s.renewIn = min(s.plan.TTL/3, max(left/2, 0)) + 2
+	if until := s.asked.Add(left); until.After(s.deadline.get()) {
+		s.deadline.set(until)
+	}
+}
+
+// refused records that a renewal failed.
+func (s *deterministicGuard) refused() {
+	s.asked = time.Now()
+	s.renewIn = min(s.plan.TTL/30, longestPause) + 2
+}
+
+// failed records that the guard has to acquire again, and delays the failure if only jitter would decide how long the
+// guard pauses now, or how long it waits in its next try: not at all, for less than the longest call, or for longer.
+func (s *deterministicGuard) failed(tried bool, err error) {
+	s.sleepOver(s.earliest.Add(cutAfter), s.latest.Add(cutAfter))
+	s.asked = time.Now()
+	e := (*lock.Error)(nil)
+	switch held := errors.As(err, &e) && e.Code == lock.ErrHeld; {
+	case held && e.KeptFor > 0:
+		s.failures = 0
+		return
+	case held && tried:
+		return // it waits now, without a pause
+	case s.asked.Sub(s.latest) >= cutAfter:
+		s.failures = 0
+	}
+	s.failures++
+	s.againIn = pause(s.failures, err)
 	for _, turn := range []time.Time{s.waits.Add(-longestWait), s.waits} {
-		if turn.After(s.asked.Add(s.againIn/3)) && turn.Before(s.asked.Add(s.againIn)) {
-			time.Sleep(turn.Sub(s.asked))
-			s.asked = time.Now()
-		}
+		s.sleepOver(turn.Add(-s.againIn), turn.Add(-s.againIn/3))
+	}
+	s.asked = time.Now()
+}
+
+// sleepOver sleeps until the end of a period if it is now within it.
+func (s *deterministicGuard) sleepOver(from, until time.Time) {
+	if now := time.Now(); now.After(from) && now.Before(until) {
+		time.Sleep(until.Sub(now))
 	}
 }
 

@@ -123,6 +123,8 @@ const (
 
 // Acquire sends the request. The end of its wait does not move when the request leaves late.
 func (l *remoteService) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	l.guard.begins(time.Now())
+	tries := a.Wait == 0
 	c := l.begin(ctx, acquires, working, l.guard.acquire(time.Now()), 0)
 	if a.Wait > 0 && a.Wait < longestWait {
 		a.Wait -= c.delay
@@ -137,9 +139,11 @@ func (l *remoteService) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant
 	g, err := call(ctx, l, c, func(ctx context.Context, locks lock.Service) (lock.Grant, error) {
 		return l.own(locks.Acquire(ctx, l.askSet(a)))
 	})
-	if l.guard.answered(g, err); err != nil {
+	if err != nil {
 		l.disturbed = l.disturbed || !errors.Is(err, lock.ErrHeld)
-		l.guard.skipRandomChoice()
+		l.guard.failed(tries, err)
+	} else {
+		l.guard.granted(g)
 	}
 	return g, err
 }
@@ -150,8 +154,13 @@ func (l *remoteService) Renew(ctx context.Context, r lock.Renew) (lock.Grant, er
 	confirms := time.Now().Equal(l.guard.asked) // the guard confirms a grant before the work begins
 	c := l.begin(ctx, "renew", renewing, l.guard.renewal(time.Now()), 0)
 	g, err := call(ctx, l, c, func(ctx context.Context, locks lock.Service) (lock.Grant, error) { return l.own(locks.Renew(ctx, r)) })
-	if l.guard.answered(g, err); err != nil && confirms {
-		l.guard.skipRandomChoice()
+	switch useless := err != nil || !g.Until.After(time.Now().Add(l.plan.margin())); {
+	case useless && confirms:
+		l.guard.failed(false, err)
+	case err != nil:
+		l.guard.refused()
+	default:
+		l.guard.granted(g)
 	}
 	return g, err
 }

@@ -53,7 +53,7 @@ func (i *sharedTime) get() time.Time {
 const (
 	firstPause   = 50 * time.Millisecond // before jitter
 	longestPause = 2 * time.Second       // before jitter
-	cutAfter     = longestPause / 2      // how long a failed acquire takes that begins the pauses anew
+	cutAfter     = longestPause / 2      // a failed acquire that took so long resets the pauses
 )
 
 // pause returns the longest pause of the guard after that many failures in a row.

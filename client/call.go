@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -114,9 +116,10 @@ func (c call[T]) decode(res *http.Response, text []byte, sent time.Time) (value 
 // isPaddock reports whether a Paddock sent the response, whatever its status.
 func isPaddock(res *http.Response) bool { return res.Header.Get(wire.HeaderAPI) == wire.APIVersion }
 
-// model returns a parser of a model of openapi.yaml. Responses that do not match are not responses to the request.
-func model[Model interface{ Domain() Value }, Value any](matches func(Model) bool) parser[Value] {
-	return func(text []byte, _ time.Time) (Value, error) { return wire.Parse(text, matches) }
+// model returns a parser of a model of openapi.yaml, which to converts to the domain. Responses that do not match are
+// not responses to the request.
+func model[Model, Value any](to func(Model) Value, matches func(Model) bool) parser[Value] {
+	return func(text []byte, _ time.Time) (Value, error) { return wire.Parse(text, to, matches) }
 }
 
 // send sends the request with the headers that every request has.
@@ -185,7 +188,7 @@ func refusal(changes bool, res *http.Response, text []byte) error {
 	if mediaType(res) != contentProblem {
 		return notPaddock(changes, res, nil)
 	}
-	var p wire.Problem
+	var p api.Problem
 	if err := json.Unmarshal(text, &p); err != nil {
 		return notPaddock(changes, res, err)
 	}
@@ -198,9 +201,9 @@ func refusal(changes bool, res *http.Response, text []byte) error {
 }
 
 // itemRefusal returns the error of an item of a batch that was refused.
-func itemRefusal(p wire.Problem, status int) error {
+func itemRefusal(p api.Problem, status int) error {
 	if status >= http.StatusInternalServerError && !p.Code.Valid() {
-		return &lock.Error{Code: lock.ErrUnknownOutcome, RetryAfter: p.Domain().RetryAfter,
+		return &lock.Error{Code: lock.ErrUnknownOutcome, RetryAfter: wire.ToError(p).RetryAfter,
 			Detail: fmt.Sprintf("The answer, HTTP %d, has an unknown code. ", status) + maybeDone}
 	}
 	return errorOf(p, status)
@@ -208,8 +211,8 @@ func itemRefusal(p wire.Problem, status int) error {
 
 // errorOf returns the error that a problem stands for. It always has a Detail, and a Cause to find it in the service's
 // log.
-func errorOf(p wire.Problem, status int) *lock.Error {
-	e := p.Domain()
+func errorOf(p api.Problem, status int) *lock.Error {
+	e := wire.ToError(p)
 	e.Detail = cmp.Or(p.Detail, p.Title, http.StatusText(status))
 	e.Cause = fmt.Errorf("HTTP %d, request_id %q", status, p.RequestID)
 	return e

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/internal/wire"
@@ -163,7 +165,7 @@ func (c *Client) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 	if err := cmp.Or(lock.CheckName(r.Name), checkText("reason", r.Reason)); err != nil {
 		return lock.Lock{}, err
 	}
-	body := wire.RevokeRequest{
+	body := api.RevokeRequest{
 		FencingToken: int64(r.Token), Slot: r.Slot, AcquiredAt: wire.UnlessZero(r.AcquiredAt), Reason: r.Reason,
 		SkipGrace: wire.UnlessZero(r.SkipGrace),
 	}

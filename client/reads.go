@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -20,7 +22,7 @@ func (c *Client) Lock(ctx context.Context, name string) (lock.Lock, error) {
 
 // lockNamed returns a parser of the lock of that name.
 func lockNamed(name string) parser[lock.Lock] {
-	return model(func(l wire.Lock) bool { return l.Name == name && l.State != "" })
+	return model(wire.ToLock, func(l api.Lock) bool { return l.Name == name && l.State != "" })
 }
 
 // Watch returns a lock as soon as its Version is not the one seen, or when the Wait is over. In the latter case it
@@ -59,7 +61,7 @@ func (c *Client) Queue(ctx context.Context, name string) (lock.QueueInfo, error)
 	}
 	return call[lock.QueueInfo]{
 		request: request{path: locksPath + name + "/queue"}, limit: maxListResponse,
-		parse: model(func(q wire.Queue) bool { return q.Name == name && q.Waiters != nil }),
+		parse: model(wire.ToQueue, func(q api.Queue) bool { return q.Name == name && q.Waiters != nil }),
 	}.get(ctx, c)
 }
 
@@ -68,7 +70,7 @@ func (c *Client) Queue(ctx context.Context, name string) (lock.QueueInfo, error)
 func (c *Client) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
 	return call[lock.Page[lock.Lock]]{
 		request: request{path: "/v1/locks" + wire.LockQueryString(q)}, limit: maxListResponse,
-		parse: model(func(p wire.LockPage) bool { return p.Locks != nil }),
+		parse: model(wire.ToLockPage, func(p api.LockPage) bool { return p.Locks != nil }),
 	}.get(ctx, c)
 }
 
@@ -79,7 +81,7 @@ func (c *Client) Holds(ctx context.Context, q lock.HoldQuery) (lock.HoldList, er
 	}
 	return call[lock.HoldList]{
 		request: request{path: locksPath + q.Name + "/holds" + wire.HoldQueryString(q)}, limit: maxListResponse,
-		parse: model(func(l wire.HoldList) bool { return l.Name == q.Name && l.Holds != nil }),
+		parse: model(wire.ToHoldList, func(l api.HoldList) bool { return l.Name == q.Name && l.Holds != nil }),
 	}.get(ctx, c)
 }
 
@@ -88,7 +90,7 @@ func (c *Client) Holds(ctx context.Context, q lock.HoldQuery) (lock.HoldList, er
 func (c *Client) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 	return call[lock.Page[lock.Event]]{
 		request: request{path: "/v1/events" + wire.EventQueryString(q)}, limit: maxListResponse,
-		parse: model(func(p wire.EventPage) bool { return p.Events != nil }),
+		parse: model(wire.ToEventPage, func(p api.EventPage) bool { return p.Events != nil }),
 	}.get(ctx, c)
 }
 
@@ -97,10 +99,10 @@ func (c *Client) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verificat
 	if err := lock.CheckName(v.Name); err != nil {
 		return lock.Verification{}, err
 	}
-	body := wire.VerifyRequest{Name: v.Name, FencingToken: int64(v.Token), Slot: v.Slot}
+	body := api.VerifyRequest{Name: v.Name, FencingToken: int64(v.Token), Slot: v.Slot}
 	return call[lock.Verification]{
 		request: request{method: http.MethodPost, path: "/v1/tokens/verify", body: body},
-		parse: model(func(d wire.TokenVerification) bool {
+		parse: model(wire.ToVerification, func(d api.TokenVerification) bool {
 			return d.Name == v.Name && d.FencingToken == int64(v.Token) && d.Status != ""
 		}),
 	}.get(ctx, c)
@@ -111,12 +113,12 @@ func (c *Client) ReportStale(ctx context.Context, r lock.ReportStale) (bool, err
 	if err := lock.CheckName(r.Name); err != nil {
 		return false, err
 	}
-	body := wire.ReportRequest{
+	body := api.ReportRequest{
 		Name: r.Name, FencingToken: int64(r.Token), Slot: r.Slot, Where: wire.UnlessZero(r.Where),
 	}
 	return call[bool]{
 		request: request{method: http.MethodPost, path: "/v1/tokens/report", body: body},
-		changes: true, parse: model(func(wire.ReportResult) bool { return true }),
+		changes: true, parse: model(wire.ToReportResult, func(api.ReportResult) bool { return true }),
 	}.get(ctx, c)
 }
 
@@ -128,7 +130,7 @@ func (c *Client) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenc
 	if !isJSON(w.Value) {
 		return lock.FencedValue{}, lock.Invalid("value", "must be JSON, in UTF-8")
 	}
-	body := wire.FencedWrite{
+	body := api.FencedWrite{
 		Lock: w.Lock, FencingToken: int64(w.Token), Slot: wire.UnlessZero(w.Slot), Value: &w.Value, IfVersion: w.IfVersion,
 	}
 	return call[lock.FencedValue]{
@@ -149,5 +151,5 @@ const fencedPath = "/v1/fenced/"
 
 // resourceAt returns a parser of the resource of that key.
 func resourceAt(key string) parser[lock.FencedValue] {
-	return model(func(f wire.FencedValue) bool { return f.Key == key && f.Version > 0 })
+	return model(wire.ToFencedValue, func(f api.FencedValue) bool { return f.Key == key && f.Version > 0 })
 }

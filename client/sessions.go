@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/internal/wire"
@@ -24,7 +26,7 @@ func (c *Client) OpenSession(ctx context.Context, o lock.OpenSession) (lock.Sess
 	if o.ID == (lock.SessionID{}) {
 		o.ID = lock.SessionID(uuid.New())
 	}
-	body := wire.OpenSessionRequest{
+	body := api.OpenSessionRequest{
 		SessionID: new(uuid.UUID(o.ID)), Holder: o.Holder, TTLMs: wire.UnlessZero(wire.Milliseconds(o.TTL)),
 		GraceMs: wire.UnlessZero(wire.Milliseconds(o.Grace)), Metadata: o.Metadata,
 	}
@@ -43,7 +45,7 @@ func sessionWith(id lock.SessionID) parser[lock.SessionGrant] {
 
 // RenewSession moves the end of a session, and of its leases, or is refused with lock.ErrSessionLost.
 func (c *Client) RenewSession(ctx context.Context, r lock.RenewSession) (lock.SessionGrant, error) {
-	body := wire.RenewSessionRequest{SessionID: uuid.UUID(r.ID), TTLMs: wire.UnlessZero(wire.Milliseconds(r.TTL))}
+	body := api.RenewSessionRequest{SessionID: uuid.UUID(r.ID), TTLMs: wire.UnlessZero(wire.Milliseconds(r.TTL))}
 	return call[lock.SessionGrant]{
 		request: request{method: http.MethodPost, path: sessionsPath + "/renew", body: body},
 		changes: true, parse: sessionWith(r.ID),
@@ -52,7 +54,7 @@ func (c *Client) RenewSession(ctx context.Context, r lock.RenewSession) (lock.Se
 
 // CloseSession ends a session and its leases, or is refused with lock.ErrSessionLost.
 func (c *Client) CloseSession(ctx context.Context, s lock.CloseSession) error {
-	body := wire.CloseSessionRequest{SessionID: uuid.UUID(s.ID)}
+	body := api.CloseSessionRequest{SessionID: uuid.UUID(s.ID)}
 	_, err := call[struct{}]{
 		request: request{method: http.MethodPost, path: sessionsPath + "/close", body: body},
 		changes: true, success: []int{http.StatusNoContent},
@@ -65,7 +67,7 @@ func (c *Client) RevokeSession(ctx context.Context, r lock.RevokeSession) (lock.
 	if err := cmp.Or(checkSession(r.Ref), checkText("reason", r.Reason)); err != nil {
 		return lock.SessionInfo{}, err
 	}
-	body := wire.RevokeSessionRequest{Reason: r.Reason, SkipGrace: wire.UnlessZero(r.SkipGrace)}
+	body := api.RevokeSessionRequest{Reason: r.Reason, SkipGrace: wire.UnlessZero(r.SkipGrace)}
 	return call[lock.SessionInfo]{
 		request: request{method: http.MethodPost, path: sessionsPath + "/" + r.Ref.String() + "/revoke", body: body},
 		changes: true, parse: sessionNamed(r.Ref),
@@ -92,13 +94,13 @@ func checkSession(ref lock.SessionRef) error {
 
 // sessionNamed returns a parser of the session of that name.
 func sessionNamed(ref lock.SessionRef) parser[lock.SessionInfo] {
-	return model(func(s wire.SessionInfo) bool { return s.Session == ref.String() && s.Locks != nil })
+	return model(wire.ToSessionInfo, func(s api.SessionInfo) bool { return s.Session == ref.String() && s.Locks != nil })
 }
 
 // Sessions returns a page of the sessions that have not ended.
 func (c *Client) Sessions(ctx context.Context, q lock.SessionQuery) (lock.Page[lock.SessionInfo], error) {
 	return call[lock.Page[lock.SessionInfo]]{
 		request: request{path: sessionsPath + wire.SessionQueryString(q)}, limit: maxListResponse,
-		parse: model(func(p wire.SessionPage) bool { return p.Sessions != nil }),
+		parse: model(wire.ToSessionPage, func(p api.SessionPage) bool { return p.Sessions != nil }),
 	}.get(ctx, c)
 }

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -101,12 +103,12 @@ func (s *Stream) page(name, data string) (lock.Page[lock.Event], error) {
 	if data == "" || name == "gap" || name == "sync" {
 		return page, nil
 	}
-	var e wire.Event
+	var e api.Event
 	if err := json.Unmarshal([]byte(data), &e); err != nil {
 		return page, &lock.Error{Code: lock.ErrUnavailable, Cause: fmt.Errorf("event %q: %w", name, err),
 			Detail: "The stream of events holds one that cannot be read. Open another one, or read pages of events."}
 	}
-	page.Items = []lock.Event{e.Domain()}
+	page.Items = []lock.Event{wire.ToEvent(e)}
 	return page, nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -17,7 +19,7 @@ func (c *Client) DeclareTree(ctx context.Context, root string) (lock.Tree, error
 	}
 	return call[lock.Tree]{
 		request: request{method: http.MethodPut, path: treesPath + "/" + root}, changes: true,
-		parse: model(func(t wire.Tree) bool { return t.Root == root }),
+		parse: model(wire.ToTree, func(t api.Tree) bool { return t.Root == root }),
 	}.get(ctx, c)
 }
 
@@ -35,6 +37,6 @@ func (c *Client) RemoveTree(ctx context.Context, root string) error {
 // Trees returns the declared trees, in the order of their roots.
 func (c *Client) Trees(ctx context.Context) ([]lock.Tree, error) {
 	return call[[]lock.Tree]{
-		request: request{path: treesPath}, limit: maxListResponse, parse: model(func(l wire.TreeList) bool { return l.Trees != nil }),
+		request: request{path: treesPath}, limit: maxListResponse, parse: model(wire.ToTreeList, func(l api.TreeList) bool { return l.Trees != nil }),
 	}.get(ctx, c)
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -277,7 +279,7 @@ func challenge(code lock.Code) string {
 }
 
 // problemTo returns the problem document for r. e is refusalOf(err).
-func problemTo(r *http.Request, e *lock.Error, err error) wire.Problem {
+func problemTo(r *http.Request, e *lock.Error, err error) api.Problem {
 	p := wire.ProblemOf(e)
 	p.Status = refusals[e.Code].status
 	p.Type, p.Title = "about:blank", http.StatusText(p.Status)

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"sigs.k8s.io/yaml"
 
 	"github.com/paddock-lock/paddock"
@@ -20,10 +22,10 @@ import (
 	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
 
-// An api implements the operations of openapi.yaml: decode, call the Service, reply.
-type api struct{ *Server }
+// handlers implements the operations of openapi.yaml: decode, call the Service, reply.
+type handlers struct{ *Server }
 
-var _ openapi.ServerInterface = (*api)(nil)
+var _ openapi.ServerInterface = (*handlers)(nil)
 
 // documentJSON returns openapi.yaml as JSON. It is converted when first asked for: that takes longer than all else that a
 // server does at its start.
@@ -36,12 +38,12 @@ var documentJSON = sync.OnceValue(func() []byte {
 })
 
 // AcquireLock acquires a lock, or waits for it.
-func (a *api) AcquireLock(w http.ResponseWriter, r *http.Request, name wire.Name) {
+func (a *handlers) AcquireLock(w http.ResponseWriter, r *http.Request, name api.Name) {
 	a.acquire(w, r, name, (*request.Decoder).Acquire, grantReply)
 }
 
 // acquire acquires one lock or a set, or waits.
-func (a *api) acquire(
+func (a *handlers) acquire(
 	w http.ResponseWriter, r *http.Request, name string,
 	from func(*request.Decoder, string, []byte) (lock.Acquire, error), to func(lock.Grant) reply,
 ) {
@@ -58,17 +60,17 @@ func (a *api) acquire(
 }
 
 // RenewLease extends a lease.
-func (a *api) RenewLease(w http.ResponseWriter, r *http.Request, name wire.Name) {
+func (a *handlers) RenewLease(w http.ResponseWriter, r *http.Request, name api.Name) {
 	execute(a, w, r, name, (*request.Decoder).Renew, a.locks.Renew, wire.LeaseOf)
 }
 
 // ReleaseLease ends a lease.
-func (a *api) ReleaseLease(w http.ResponseWriter, r *http.Request, name wire.Name) {
+func (a *handlers) ReleaseLease(w http.ResponseWriter, r *http.Request, name api.Name) {
 	a.release(w, r, name, (*request.Decoder).Release)
 }
 
 // release ends one lease or those of a set.
-func (a *api) release(
+func (a *handlers) release(
 	w http.ResponseWriter, r *http.Request, name string,
 	from func(*request.Decoder, string, []byte) (lock.Release, error),
 ) {
@@ -82,28 +84,28 @@ func (a *api) release(
 }
 
 // RevokeLock ends a lease of another holder.
-func (a *api) RevokeLock(w http.ResponseWriter, r *http.Request, name wire.Name) {
+func (a *handlers) RevokeLock(w http.ResponseWriter, r *http.Request, name api.Name) {
 	execute(a, w, r, name, (*request.Decoder).Revoke, a.locks.Revoke, wire.LockOf)
 }
 
 // VerifyToken returns the status of a token.
-func (a *api) VerifyToken(w http.ResponseWriter, r *http.Request) {
+func (a *handlers) VerifyToken(w http.ResponseWriter, r *http.Request) {
 	execute(a, w, r, "", (*request.Decoder).Verify, a.locks.VerifyToken, wire.VerificationOf)
 }
 
 // ReportStaleToken records that a resource has rejected a stale token.
-func (a *api) ReportStaleToken(w http.ResponseWriter, r *http.Request) {
+func (a *handlers) ReportStaleToken(w http.ResponseWriter, r *http.Request) {
 	execute(a, w, r, "", (*request.Decoder).ReportStale, a.locks.ReportStale, wire.ReportResultOf)
 }
 
 // WriteFenced writes a resource under a token.
-func (a *api) WriteFenced(w http.ResponseWriter, r *http.Request, key wire.Key) {
+func (a *handlers) WriteFenced(w http.ResponseWriter, r *http.Request, key api.Key) {
 	execute(a, w, r, key, (*request.Decoder).FencedWrite, a.locks.WriteFenced, wire.FencedValueOf)
 }
 
 // execute decodes a command, calls the Service with it and replies with the result.
 func execute[Command, Value, Model any](
-	a *api, w http.ResponseWriter, r *http.Request, name string,
+	a *handlers, w http.ResponseWriter, r *http.Request, name string,
 	from func(*request.Decoder, string, []byte) (Command, error),
 	call func(context.Context, Command) (Value, error), to func(Value) Model,
 ) {
@@ -118,9 +120,9 @@ func execute[Command, Value, Model any](
 }
 
 // GetLock returns a lock. With wait_ms it waits until the lock differs from the versions that the client has.
-func (a *api) GetLock(w http.ResponseWriter, r *http.Request, name wire.Name, params wire.GetLockParams) {
+func (a *handlers) GetLock(w http.ResponseWriter, r *http.Request, name api.Name, params api.GetLockParams) {
 	a.answerUntimed(w, r, func() (reply, error) {
-		in, err := params.Domain(name)
+		in, err := wire.ToLockQuery(params, name)
 		if err != nil {
 			return reply{}, err
 		}
@@ -133,7 +135,7 @@ func (a *api) GetLock(w http.ResponseWriter, r *http.Request, name wire.Name, pa
 }
 
 // GetQueue returns the waiters of a lock.
-func (a *api) GetQueue(w http.ResponseWriter, r *http.Request, name wire.Name) {
+func (a *handlers) GetQueue(w http.ResponseWriter, r *http.Request, name api.Name) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
 		queue, err := a.locks.Queue(ctx, name)
 		return ok(wire.QueueOf(queue)), err
@@ -141,9 +143,9 @@ func (a *api) GetQueue(w http.ResponseWriter, r *http.Request, name wire.Name) {
 }
 
 // ListHolds returns who held a lock.
-func (a *api) ListHolds(w http.ResponseWriter, r *http.Request, name wire.Name, params wire.ListHoldsParams) {
+func (a *handlers) ListHolds(w http.ResponseWriter, r *http.Request, name api.Name, params api.ListHoldsParams) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
-		in, err := params.Domain(name)
+		in, err := wire.ToHoldsQuery(params, name)
 		if err != nil {
 			return reply{}, err
 		}
@@ -153,9 +155,9 @@ func (a *api) ListHolds(w http.ResponseWriter, r *http.Request, name wire.Name, 
 }
 
 // ListLocks returns a page of the known locks.
-func (a *api) ListLocks(w http.ResponseWriter, r *http.Request, params wire.ListLocksParams) {
+func (a *handlers) ListLocks(w http.ResponseWriter, r *http.Request, params api.ListLocksParams) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
-		in, err := params.Domain()
+		in, err := wire.ToLocksQuery(params)
 		if err != nil {
 			return reply{}, err
 		}
@@ -166,9 +168,9 @@ func (a *api) ListLocks(w http.ResponseWriter, r *http.Request, params wire.List
 
 // ListEvents returns a page of events, or waits for one. An empty page may have a cursor to continue from, but no Link
 // header.
-func (a *api) ListEvents(w http.ResponseWriter, r *http.Request, params wire.ListEventsParams) {
+func (a *handlers) ListEvents(w http.ResponseWriter, r *http.Request, params api.ListEventsParams) {
 	a.answerUntimed(w, r, func() (reply, error) {
-		in, err := params.Domain()
+		in, err := wire.ToEventsQuery(params)
 		if err != nil {
 			return reply{}, err
 		}
@@ -184,7 +186,7 @@ func (a *api) ListEvents(w http.ResponseWriter, r *http.Request, params wire.Lis
 }
 
 // ReadFenced returns the resource with this key.
-func (a *api) ReadFenced(w http.ResponseWriter, r *http.Request, key wire.Key) {
+func (a *handlers) ReadFenced(w http.ResponseWriter, r *http.Request, key api.Key) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
 		value, err := a.locks.ReadFenced(ctx, key)
 		return ok(wire.FencedValueOf(value)), err
@@ -247,7 +249,7 @@ func (s *Server) watchUntilChanged(ctx context.Context, in lock.Watch, seen ifNo
 }
 
 // Batch executes the items of a batch.
-func (a *api) Batch(w http.ResponseWriter, r *http.Request) {
+func (a *handlers) Batch(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
 		release, err := a.reserveBatch(r)
 		if err != nil {
@@ -319,21 +321,21 @@ func (s *Server) logRefused(b batch) {
 
 // encode returns the results as JSON. The remaining time of each lease is that at its encoding.
 func (b batch) encode() []byte {
-	var lease wire.Lease
-	return append(wire.AppendResults(nil, len(b.results), func(i int) wire.BatchResult {
+	var lease api.Lease
+	return append(wire.AppendResults(nil, len(b.results), func(i int) api.BatchResult {
 		result := b.results[i]
 		if result.Err != nil {
 			p := problemTo(b.request, refusalOf(result.Err), result.Err)
-			return wire.BatchResult{Status: p.Status, Problem: &p}
+			return api.BatchResult{Status: p.Status, Problem: &p}
 		}
 		status := http.StatusOK
 		switch b.items[i].(type) {
 		case lock.Acquire:
 			status = grantStatus(result.Grant.Replayed)
 		case lock.Release:
-			return wire.BatchResult{Status: http.StatusNoContent}
+			return api.BatchResult{Status: http.StatusNoContent}
 		}
 		lease = wire.LeaseOf(result.Grant)
-		return wire.BatchResult{Status: status, Lease: &lease}
+		return api.BatchResult{Status: status, Lease: &lease}
 	}), '\n')
 }

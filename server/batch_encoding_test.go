@@ -6,7 +6,8 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/paddock-lock/paddock/internal/wire"
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -21,7 +22,7 @@ func TestBatchIsEncodedAsItsType(t *testing.T) {
 		items:   []lock.Command{lock.Acquire{}, lock.Acquire{}, lock.Renew{}, lock.Release{}, nil, lock.Renew{}},
 		results: []lock.Result{{Grant: grant}, {Grant: replayed}, {Grant: grant}, {}, {Err: lock.Invalid("op", "is bad")}, {Err: lock.ErrLeaseLost}},
 	}
-	var got wire.BatchResults
+	var got api.BatchResults
 	if err := json.Unmarshal(encoded(b), &got); err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func TestBatchIsEncodedAsItsType(t *testing.T) {
 		if result.Status != want || (result.Lease != nil) != leased || (result.Problem != nil) != refused {
 			t.Errorf("item %d is told %+v, want %d", i, result, want)
 		}
-		if leased && (result.Lease.Name != "a" || result.Lease.Mode != wire.Shared) {
+		if leased && (result.Lease.Name != "a" || result.Lease.Mode != api.Shared) {
 			t.Errorf("item %d has the lease %+v", i, result.Lease)
 		}
 	}

@@ -176,7 +176,7 @@ func (s *Server) routes(ui, metrics http.Handler) *chi.Mux {
 	r.MethodNotAllowed(s.methodNotAllowed)
 	r.Group(func(r chi.Router) {
 		r.Use(s.withParameterCheck, s.rejectEncoded, s.withBodyCheck)
-		openapi.HandlerWithOptions(&api{s}, openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: s.rejectParameter})
+		openapi.HandlerWithOptions(&handlers{s}, openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: s.rejectParameter})
 	})
 	if metrics != nil {
 		r.With(s.withTimeout, s.withFullRead).Method(http.MethodGet, "/metrics", metrics)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/go-chi/chi/v5"
 	"github.com/swaggest/swgui"
 	"github.com/swaggest/swgui/v5emb"
@@ -27,12 +29,12 @@ const (
 )
 
 // Livez reports that the process runs. It checks nothing else.
-func (a *api) Livez(w http.ResponseWriter, r *http.Request) {
-	a.answer(w, r, func(_ context.Context) (reply, error) { return ok(wire.Health{Status: wire.Ok}), nil })
+func (a *handlers) Livez(w http.ResponseWriter, r *http.Request) {
+	a.answer(w, r, func(_ context.Context) (reply, error) { return ok(api.Health{Status: api.Ok}), nil })
 }
 
 // Readyz reports whether this replica should receive requests.
-func (a *api) Readyz(w http.ResponseWriter, r *http.Request) {
+func (a *handlers) Readyz(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
 		if a.draining.Load() {
 			return reply{}, &lock.Error{Code: lock.ErrUnavailable,
@@ -42,7 +44,7 @@ func (a *api) Readyz(w http.ResponseWriter, r *http.Request) {
 			return reply{}, &lock.Error{Code: lock.ErrUnavailable, Cause: err,
 				Detail: "This replica is not ready; its log has the reason under this request_id. Use another replica."}
 		}
-		return ok(wire.Health{Status: wire.Ok}), nil
+		return ok(api.Health{Status: api.Ok}), nil
 	})
 }
 
@@ -88,20 +90,20 @@ func (r *readiness) check(ctx context.Context) error {
 }
 
 // Version identifies the running binary.
-func (a *api) Version(w http.ResponseWriter, r *http.Request) {
+func (a *handlers) Version(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, r, func(_ context.Context) (reply, error) {
 		v := a.version
-		return ok(wire.Version{Version: v.Version, Commit: wire.UnlessZero(v.Commit), Go: v.Go}), nil
+		return ok(api.Version{Version: v.Version, Commit: wire.UnlessZero(v.Commit), Go: v.Go}), nil
 	})
 }
 
 // OpenapiYAML returns openapi.yaml unchanged.
-func (a *api) OpenapiYAML(w http.ResponseWriter, r *http.Request) {
+func (a *handlers) OpenapiYAML(w http.ResponseWriter, r *http.Request) {
 	a.writeText(w, r, "application/yaml", paddock.OpenAPI)
 }
 
 // OpenapiJSON returns openapi.yaml as JSON.
-func (a *api) OpenapiJSON(w http.ResponseWriter, r *http.Request) {
+func (a *handlers) OpenapiJSON(w http.ResponseWriter, r *http.Request) {
 	a.writeText(w, r, "application/json", documentJSON())
 }
 

@@ -4,13 +4,15 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/internal/wire/request"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // OpenSession opens a session.
-func (a *api) OpenSession(w http.ResponseWriter, r *http.Request) {
+func (a *handlers) OpenSession(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
 		in, err := decode(w, r, "", (*request.Decoder).OpenSession)
 		if err != nil {
@@ -22,12 +24,12 @@ func (a *api) OpenSession(w http.ResponseWriter, r *http.Request) {
 }
 
 // RenewSession extends a session.
-func (a *api) RenewSession(w http.ResponseWriter, r *http.Request) {
+func (a *handlers) RenewSession(w http.ResponseWriter, r *http.Request) {
 	execute(a, w, r, "", (*request.Decoder).RenewSession, a.locks.RenewSession, wire.SessionOf)
 }
 
 // CloseSession ends a session.
-func (a *api) CloseSession(w http.ResponseWriter, r *http.Request) {
+func (a *handlers) CloseSession(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
 		in, err := decode(w, r, "", (*request.Decoder).CloseSession)
 		if err != nil {
@@ -38,12 +40,12 @@ func (a *api) CloseSession(w http.ResponseWriter, r *http.Request) {
 }
 
 // RevokeSession ends a session of another holder.
-func (a *api) RevokeSession(w http.ResponseWriter, r *http.Request, session wire.SessionName) {
+func (a *handlers) RevokeSession(w http.ResponseWriter, r *http.Request, session api.SessionName) {
 	execute(a, w, r, session, (*request.Decoder).RevokeSession, a.locks.RevokeSession, wire.SessionInfoOf)
 }
 
 // GetSession returns a session with its leases and places.
-func (a *api) GetSession(w http.ResponseWriter, r *http.Request, session wire.SessionName) {
+func (a *handlers) GetSession(w http.ResponseWriter, r *http.Request, session api.SessionName) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
 		ref, err := lock.ParseSessionRef("session", session)
 		if err != nil {
@@ -55,9 +57,9 @@ func (a *api) GetSession(w http.ResponseWriter, r *http.Request, session wire.Se
 }
 
 // ListSessions returns a page of the sessions that have not ended.
-func (a *api) ListSessions(w http.ResponseWriter, r *http.Request, params wire.ListSessionsParams) {
+func (a *handlers) ListSessions(w http.ResponseWriter, r *http.Request, params api.ListSessionsParams) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
-		in, err := params.Domain()
+		in, err := wire.ToSessionsQuery(params)
 		if err != nil {
 			return reply{}, err
 		}

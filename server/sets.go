@@ -14,17 +14,17 @@ import (
 )
 
 // AcquireSet acquires several locks together, or waits for them.
-func (a *api) AcquireSet(w http.ResponseWriter, r *http.Request) {
+func (a *handlers) AcquireSet(w http.ResponseWriter, r *http.Request) {
 	a.acquire(w, r, "", traced(r.Context(), (*request.Decoder).AcquireSet), setReply)
 }
 
 // RenewSet extends the leases of a set.
-func (a *api) RenewSet(w http.ResponseWriter, r *http.Request) {
+func (a *handlers) RenewSet(w http.ResponseWriter, r *http.Request) {
 	execute(a, w, r, "", traced(r.Context(), (*request.Decoder).RenewSet), a.locks.Renew, wire.LeaseSetOf)
 }
 
 // ReleaseSet ends the leases of a set.
-func (a *api) ReleaseSet(w http.ResponseWriter, r *http.Request) {
+func (a *handlers) ReleaseSet(w http.ResponseWriter, r *http.Request) {
 	a.release(w, r, "", traced(r.Context(), (*request.Decoder).ReleaseSet))
 }
 

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
@@ -24,14 +26,14 @@ const (
 )
 
 // StreamEvents sends events until the client disconnects, the Service fails or the Server stops.
-func (a *api) StreamEvents(w http.ResponseWriter, r *http.Request, params wire.StreamEventsParams) {
+func (a *handlers) StreamEvents(w http.ResponseWriter, r *http.Request, params api.StreamEventsParams) {
 	key, _ := access.KeyFrom(r.Context())
 	if err := a.streams.acquire(key.ID); err != nil {
 		a.refuse(w, r, err)
 		return
 	}
 	defer a.streams.release(key.ID)
-	query, err := params.Domain()
+	query, err := wire.ToStreamEventsQuery(params)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
@@ -52,7 +54,7 @@ func (a *api) StreamEvents(w http.ResponseWriter, r *http.Request, params wire.S
 }
 
 // asLastEventIDError replaces an error about the cursor by one about Last-Event-ID if the cursor is from that header.
-func asLastEventIDError(err error, params wire.StreamEventsParams) error {
+func asLastEventIDError(err error, params api.StreamEventsParams) error {
 	e := (*lock.Error)(nil)
 	if wire.ValueOf(params.LastEventID) == "" || !errors.As(err, &e) || e.Field != "cursor" {
 		return err

@@ -4,11 +4,13 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/internal/wire"
 )
 
 // DeclareTree declares a tree.
-func (a *api) DeclareTree(w http.ResponseWriter, r *http.Request, root wire.Root) {
+func (a *handlers) DeclareTree(w http.ResponseWriter, r *http.Request, root api.Root) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
 		tree, err := a.locks.DeclareTree(ctx, root)
 		return ok(wire.TreeOf(tree)), err
@@ -16,12 +18,12 @@ func (a *api) DeclareTree(w http.ResponseWriter, r *http.Request, root wire.Root
 }
 
 // RemoveTree makes the locks of a tree independent of each other.
-func (a *api) RemoveTree(w http.ResponseWriter, r *http.Request, root wire.Root) {
+func (a *handlers) RemoveTree(w http.ResponseWriter, r *http.Request, root api.Root) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) { return noContent(), a.locks.RemoveTree(ctx, root) })
 }
 
 // ListTrees returns the declared trees.
-func (a *api) ListTrees(w http.ResponseWriter, r *http.Request) {
+func (a *handlers) ListTrees(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
 		all, err := a.locks.Trees(ctx)
 		return ok(wire.TreeListOf(all)), err

@@ -8,10 +8,11 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
-	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -112,7 +113,7 @@ func TestAcquireWaitsInTheQueue(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, p.Stderr)
 	}
 	stdout := p.Stdout.String()
-	var lease wire.Lease
+	var lease api.Lease
 	if err := json.Unmarshal([]byte(stdout), &lease); err != nil || lease.FencingToken <= int64(before.Token) ||
 		lease.ExpiresInMs > lease.TTLMs {
 		t.Errorf("%v: %s", err, stdout)

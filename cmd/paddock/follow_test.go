@@ -10,8 +10,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
-	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -85,7 +86,7 @@ func TestWatchStartsAtFrom(t *testing.T) {
 			continue
 		}
 		for i, line := range lines {
-			var e wire.Event
+			var e api.Event
 			if err := json.Unmarshal([]byte(line), &e); err != nil || e.ID != page.Items[c.first+i].ID || e.Kind != "granted" {
 				t.Errorf("%v: line %d is %s, %v", c.args, i, line, err)
 			}

@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/google/uuid"
 
-	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -67,7 +68,7 @@ func TestHistoryPrintsWhatHappened(t *testing.T) {
 		t.Errorf("printed\n%s", stdout)
 	}
 	stdout, _ = d.expectExit(exitOK, "history", "jobs:nightly", "--limit=2", "-o", "json")
-	var events []wire.Event
+	var events []api.Event
 	if err := json.Unmarshal([]byte(stdout), &events); err != nil || len(events) != 2 || events[0].Reason == nil || events[1].Holder != "c" {
 		t.Errorf("%v: %s", err, stdout)
 	}
@@ -91,7 +92,7 @@ func TestHistoryShowsTheHoldersAtAnInstant(t *testing.T) {
 		t.Errorf("printed\n%s", stdout)
 	}
 	stdout, _ = d.expectExit(exitOK, "history", "jobs:nightly", "--at=0s", "-o", "json")
-	var list wire.HoldList
+	var list api.HoldList
 	if err := json.Unmarshal([]byte(stdout), &list); err != nil || len(list.Holds) != 1 || list.Holds[0].Holder != "c" || list.Holds[0].End != nil {
 		t.Errorf("%v: %s", err, stdout)
 	}

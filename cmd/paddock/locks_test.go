@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
-	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -97,9 +98,9 @@ func TestListPrintsLocksOrOnlyAHeader(t *testing.T) {
 	d.expectOutput(header+a, "list", "--sort=age", "--limit=1")
 	d.expectOutput(header, "list", "--contended")
 	stdout, _ := d.expectExit(exitOK, "list", "-o", "json", "--state=free")
-	var locks []wire.Lock
+	var locks []api.Lock
 	if err := json.Unmarshal([]byte(stdout), &locks); err != nil || len(locks) != 1 || locks[0].Name != "other" ||
-		locks[0].State != wire.Free {
+		locks[0].State != api.Free {
 		t.Errorf("%v:\n%s", err, stdout)
 	}
 }
@@ -137,7 +138,7 @@ func TestQueuePrintsWaitersAndWhatBlocksThem(t *testing.T) {
 	d.expectOutput(header+fmt.Sprintf("1  first  exclusive  INSTANT  DURATION  before (token %d)\n", before.Token)+
 		"2  second  exclusive  INSTANT  DURATION  1 ahead in the queue\n", "queue", "jobs:nightly")
 	stdout, _ := d.expectExit(exitOK, "queue", "jobs:nightly", "-o", "json")
-	var queue wire.Queue
+	var queue api.Queue
 	if err := json.Unmarshal([]byte(stdout), &queue); err != nil || len(queue.Waiters) != 2 ||
 		queue.Waiters[0].Leases[0].Holder != "before" {
 		t.Errorf("%v:\n%s", err, stdout)

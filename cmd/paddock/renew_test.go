@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/google/uuid"
 
-	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -24,7 +25,7 @@ func TestRenewExtendsAndPrintsTheLease(t *testing.T) {
 	d.expectOutput(leaseEnv, "renew", "jobs:nightly", "-o", "env")
 
 	stdout, _ := d.expectExit(exitOK, "renew", "jobs:nightly", "--ttl=1h", `--metadata={"at":"page 7"}`, "-o", "json")
-	var lease wire.Lease
+	var lease api.Lease
 	if err := json.Unmarshal([]byte(stdout), &lease); err != nil {
 		t.Fatal(err)
 	}

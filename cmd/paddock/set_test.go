@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/internal/wire"
@@ -67,14 +69,14 @@ func TestAcquireRenewAndReleaseSeveralLocks(t *testing.T) {
 	d := newHarness(t)
 	reader := d.hold(lock.Acquire{Name: "c", Holder: "a reader", Mode: lock.Shared})
 	stdout, _ := d.expectExit(exitOK, "acquire", "b", "a", "c,shared", "-o", "json")
-	var lease wire.LeaseSet
+	var lease api.LeaseSet
 	if err := json.Unmarshal([]byte(stdout), &lease); err != nil {
 		t.Fatal(err)
 	}
 	token := lease.Locks[0].FencingToken
-	want := []wire.SetLease{
-		{Name: "a", Mode: wire.Exclusive, FencingToken: token}, {Name: "b", Mode: wire.Exclusive, FencingToken: token},
-		{Name: "c", Mode: wire.Shared, FencingToken: int64(reader.Token), Slot: 2},
+	want := []api.SetLease{
+		{Name: "a", Mode: api.Exclusive, FencingToken: token}, {Name: "b", Mode: api.Exclusive, FencingToken: token},
+		{Name: "c", Mode: api.Shared, FencingToken: int64(reader.Token), Slot: 2},
 	}
 	if !slices.Equal(lease.Locks, want) || lease.Holder != "me" || token <= int64(reader.Token) {
 		t.Errorf("the lease is\n%s", stdout)
@@ -260,8 +262,8 @@ func TestReadsShowTheSetOfALease(t *testing.T) {
 	mustBeNil(t, p.Cmd.Process.Kill())
 	<-p.Ended()
 	stdout, _ = d.expectExit(exitOK, "get", "b", "-o", "json")
-	var l wire.Lock
-	if err := json.Unmarshal([]byte(stdout), &l); err != nil || !slices.Equal(l.Domain().Leases[0].Set, []string{"a", "b", "c"}) {
+	var l api.Lock
+	if err := json.Unmarshal([]byte(stdout), &l); err != nil || !slices.Equal(wire.ToLock(l).Leases[0].Set, []string{"a", "b", "c"}) {
 		t.Errorf("%v: the lock is\n%s", err, stdout)
 	}
 }

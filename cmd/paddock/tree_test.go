@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -16,7 +18,7 @@ func TestTreesAreDeclaredListedAndRemoved(t *testing.T) {
 	d := newHarness(t)
 	for range 2 {
 		stdout, _ := d.expectExit(exitOK, "tree", "declare", "repo", "-o", "json")
-		var tree wire.Tree
+		var tree api.Tree
 		if err := json.Unmarshal([]byte(stdout), &tree); err != nil || tree.Root != "repo" || tree.DeclaredAt.IsZero() {
 			t.Errorf("it prints %s, %v", stdout, err)
 		}
@@ -33,7 +35,7 @@ func TestTreesAreDeclaredListedAndRemoved(t *testing.T) {
 		d.expectExit(exitOK, "tree", "remove", "jobs")
 	}
 	stdout, _ = d.expectExit(exitOK, "tree", "list", "-o", "json")
-	var trees []wire.Tree
+	var trees []api.Tree
 	if err := json.Unmarshal([]byte(stdout), &trees); err != nil || len(trees) != 1 || trees[0].Root != "repo" {
 		t.Errorf("the trees are %s, %v", stdout, err)
 	}

@@ -5,15 +5,17 @@ import (
 	"errors"
 	"time"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // ErrNotTheAnswer means that the answer belongs to another request, or has another form than its answer.
 var ErrNotTheAnswer = errors.New("the answer is not one to this request")
 
-// Parse decodes an answer and converts it to the domain. It returns ErrNotTheAnswer if matches reports that the answer
+// Parse decodes an answer, and converts it to the domain with to. It returns ErrNotTheAnswer if matches reports that the answer
 // belongs to another request.
-func Parse[Model interface{ Domain() Value }, Value any](text []byte, matches func(Model) bool) (v Value, err error) {
+func Parse[Model, Value any](text []byte, to func(Model) Value, matches func(Model) bool) (v Value, err error) {
 	var m Model
 	if err := json.Unmarshal(text, &m); err != nil {
 		return v, err
@@ -21,7 +23,7 @@ func Parse[Model interface{ Domain() Value }, Value any](text []byte, matches fu
 	if !matches(m) {
 		return v, ErrNotTheAnswer
 	}
-	return m.Domain(), nil
+	return to(m), nil
 }
 
 // ParseLease decodes the answer to c, an acquire or a renewal of one lock or a set. sent is when the request was sent.
@@ -29,7 +31,7 @@ func ParseLease(text []byte, c lock.Command, sent time.Time) (lock.Grant, error)
 	if set := setOf(c); set != nil {
 		return parseSet(text, c, set, sent)
 	}
-	var l Lease
+	var l api.Lease
 	if err := json.Unmarshal(text, &l); err != nil {
 		return lock.Grant{}, err
 	}
@@ -39,9 +41,9 @@ func ParseLease(text []byte, c lock.Command, sent time.Time) (lock.Grant, error)
 // ParseResults decodes the answer to a batch of these items. It fails if text is another answer. For an item that was
 // refused, the Err is what refused returns.
 func ParseResults(
-	text []byte, items []lock.Command, sent time.Time, refused func(p Problem, status int) error,
+	text []byte, items []lock.Command, sent time.Time, refused func(p api.Problem, status int) error,
 ) ([]lock.Result, error) {
-	answer := BatchResults{Results: make([]BatchResult, 0, len(items))}
+	answer := api.BatchResults{Results: make([]api.BatchResult, 0, len(items))}
 	if err := json.Unmarshal(text, &answer); err != nil {
 		return nil, err
 	}
@@ -69,9 +71,9 @@ func ParseResults(
 }
 
 // grantTo returns the grant that answers c. l is its lease, nil if the answer has none.
-func grantTo(c lock.Command, l *Lease, sent time.Time) (g lock.Grant, err error) {
+func grantTo(c lock.Command, l *api.Lease, sent time.Time) (g lock.Grant, err error) {
 	if l != nil {
-		g = l.Domain(sent)
+		g = toLease(*l, sent)
 	}
 	if !isAnswer(c, g.Lease) || g.Name != nameOf(c) {
 		return lock.Grant{}, ErrNotTheAnswer

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -137,4 +139,4 @@ func TestAnswersAreReadLeniently(t *testing.T) {
 	}
 }
 
-func refusedItem(p Problem, _ int) error { return p.Domain() }
+func refusedItem(p api.Problem, _ int) error { return ToError(p) }

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -20,7 +22,7 @@ const (
 // Encode returns a model as one line of JSON. It does not escape characters such as <. It fails only for a time after
 // the year 9999.
 func Encode(v any) ([]byte, error) {
-	if l, is := v.(Lease); is {
+	if l, is := v.(api.Lease); is {
 		return append(AppendLease(make([]byte, 0, leaseSize+len(l.Metadata)), l), '\n'), nil
 	}
 	var text bytes.Buffer
@@ -31,7 +33,7 @@ func Encode(v any) ([]byte, error) {
 }
 
 // AppendLease appends the lease as encoding/json would, but faster.
-func AppendLease(b []byte, l Lease) []byte {
+func AppendLease(b []byte, l api.Lease) []byte {
 	b = appendText(append(b, `{"name":`...), l.Name)
 	b = appendID(append(b, `,"lease_id":`...), l.LeaseID)
 	b = strconv.AppendInt(append(b, `,"fencing_token":`...), l.FencingToken, 10)
@@ -53,7 +55,7 @@ func AppendLease(b []byte, l Lease) []byte {
 }
 
 // AppendResults appends a BatchResults with result(0) to result(n-1).
-func AppendResults(b []byte, n int, result func(i int) BatchResult) []byte {
+func AppendResults(b []byte, n int, result func(i int) api.BatchResult) []byte {
 	b = append(slices.Grow(b, n*resultSize), `{"results":[`...)
 	for i := range n {
 		if i > 0 {
@@ -64,7 +66,7 @@ func AppendResults(b []byte, n int, result func(i int) BatchResult) []byte {
 	return append(b, `]}`...)
 }
 
-func appendResult(b []byte, r BatchResult) []byte {
+func appendResult(b []byte, r api.BatchResult) []byte {
 	b = strconv.AppendInt(append(b, `{"status":`...), int64(r.Status), 10)
 	if r.Lease != nil {
 		b = AppendLease(append(b, `,"lease":`...), *r.Lease)
@@ -78,12 +80,12 @@ func appendResult(b []byte, r BatchResult) []byte {
 // AppendItem appends a command that lock.ValidateBatchItem accepts as an item of a batch. Its name must be valid, its
 // text UTF-8 and its metadata JSON.
 func AppendItem(b []byte, c lock.Command) []byte {
-	op, name := string(Release), ""
+	op, name := string(api.Release), ""
 	switch c := c.(type) {
 	case lock.Acquire:
-		op, name = string(Acquire), c.Name
+		op, name = string(api.Acquire), c.Name
 	case lock.Renew:
-		op, name = string(Renew), c.Name
+		op, name = string(api.Renew), c.Name
 	case lock.Release:
 		name = c.Name
 	}

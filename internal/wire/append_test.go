@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
@@ -17,7 +19,7 @@ import (
 // TestLeaseIsEncodedAsByEncodingJSON encodes a lease with every member and one with the least.
 func TestLeaseIsEncodedAsByEncodingJSON(t *testing.T) {
 	t.Parallel()
-	full := Lease{
+	full := api.Lease{
 		Name: "a:b", LeaseID: uuid.New(), FencingToken: int64(lock.MaxToken), Slot: 7, Mode: "permit", Holder: "<é> \"\\\u2028\x7f 𝄞",
 		TTLMs: 30000, GraceMs: 2000, MaxHoldMs: new(int64(3600000)), AcquiredAt: time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC),
 		ExpiresAt: time.Date(2026, 1, 2, 3, 4, 35, 0, time.UTC), ExpiresInMs: 29997, Session: new("7bb9f2a32ab6969f"), Metadata: json.RawMessage(` {"a": [1e400, null, "<"], "b" : 0.10} `),
@@ -27,7 +29,7 @@ func TestLeaseIsEncodedAsByEncodingJSON(t *testing.T) {
 			t.Errorf("%s has no value here", of.Type().Field(i).Name)
 		}
 	}
-	for _, l := range []Lease{full, {}} {
+	for _, l := range []api.Lease{full, {}} {
 		want, err := json.Marshal(l)
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +53,7 @@ func TestMetadataIsKeptAsItIs(t *testing.T) {
 		"{\"a\":\t\"\xff\"}":                  "{\"a\":\"\xff\"}",
 		"{\"a\":[1E400, -0.0,\n1.10]}":        `{"a":[1E400,-0.0,1.10]}`,
 	} {
-		if got := AppendLease(nil, Lease{Metadata: json.RawMessage(metadata)}); !bytes.HasSuffix(got, []byte(`"metadata":`+want+`}`)) {
+		if got := AppendLease(nil, api.Lease{Metadata: json.RawMessage(metadata)}); !bytes.HasSuffix(got, []byte(`"metadata":`+want+`}`)) {
 			t.Errorf("%q became %q, want %q", metadata, got, want)
 		}
 	}
@@ -101,28 +103,28 @@ var items = map[string]struct {
 }{
 	"an acquire": {
 		lock.Acquire{Name: "a:b", LeaseID: someID, Holder: "h"},
-		BatchAcquire{Op: Acquire, Name: "a:b", LeaseID: new(uuid.UUID(someID)), Holder: "h"}},
+		api.BatchAcquire{Op: api.Acquire, Name: "a:b", LeaseID: new(uuid.UUID(someID)), Holder: "h"}},
 	"one that says all": {
 		lock.Acquire{Name: "a", LeaseID: someID, Holder: "\"<ä>\u2028\n\\", Mode: lock.Permit, Capacity: 3, TTL: 1500 * time.Microsecond, Grace: 1,
 			MaxHold: time.Hour, Metadata: json.RawMessage("{\n \"a\" : \"<é>\", \"b\": [1, 2] }")},
-		BatchAcquire{Op: Acquire, Name: "a", LeaseID: new(uuid.UUID(someID)), Holder: "\"<ä>\u2028\n\\", Mode: new(Permit),
+		api.BatchAcquire{Op: api.Acquire, Name: "a", LeaseID: new(uuid.UUID(someID)), Holder: "\"<ä>\u2028\n\\", Mode: new(api.Permit),
 			Capacity: new(3), TTLMs: new(int64(1)), GraceMs: new(int64(1)), MaxHoldMs: new(int64(3600000)), Metadata: json.RawMessage(`{"a":"<é>","b":[1,2]}`)}},
 	"one that the service refuses": {
 		lock.Acquire{Name: "a", LeaseID: someID, Mode: 7, Capacity: -1, TTL: -1},
-		BatchAcquire{Op: Acquire, Name: "a", LeaseID: new(uuid.UUID(someID)), Mode: new(Mode("unknown")),
+		api.BatchAcquire{Op: api.Acquire, Name: "a", LeaseID: new(uuid.UUID(someID)), Mode: new(api.Mode("unknown")),
 			Capacity: new(-1), TTLMs: new(int64(-1))}},
 	"one of a session": {
 		lock.Acquire{Name: "a", LeaseID: someID, Holder: "h", SessionID: lock.SessionID(someSession)},
-		BatchAcquire{Op: Acquire, Name: "a", LeaseID: new(uuid.UUID(someID)), Holder: "h", SessionID: new(someSession)}},
+		api.BatchAcquire{Op: api.Acquire, Name: "a", LeaseID: new(uuid.UUID(someID)), Holder: "h", SessionID: new(someSession)}},
 	"a renewal": {
 		lock.Renew{Name: "a", LeaseID: someID},
-		BatchRenew{Op: Renew, Name: "a", LeaseID: uuid.UUID(someID)}},
+		api.BatchRenew{Op: api.Renew, Name: "a", LeaseID: uuid.UUID(someID)}},
 	"a renewal with a TTL and metadata": {
 		lock.Renew{Name: "a", LeaseID: someID, TTL: time.Minute, Metadata: json.RawMessage(`{}`)},
-		BatchRenew{Op: Renew, Name: "a", LeaseID: uuid.UUID(someID), TTLMs: new(int64(60000)), Metadata: json.RawMessage(`{}`)}},
+		api.BatchRenew{Op: api.Renew, Name: "a", LeaseID: uuid.UUID(someID), TTLMs: new(int64(60000)), Metadata: json.RawMessage(`{}`)}},
 	"a release": {
 		lock.Release{Name: "a", LeaseID: someID},
-		BatchRelease{Op: Release, Name: "a", LeaseID: uuid.UUID(someID)}},
+		api.BatchRelease{Op: api.Release, Name: "a", LeaseID: uuid.UUID(someID)}},
 }
 
 func TestItemIsEncodedAsItsType(t *testing.T) {

@@ -1,13 +1,7 @@
-// Package wire encodes the JSON of the API and decodes answers. The server, the client and the command line all use
-// it, for single calls and for the items of a batch. Methods, paths and headers of HTTP are left to these packages, except
-// the header that marks the answers of the service, [HeaderAPI].
-// Package request decodes requests.
-//
-// Programs link this package through the client, so its only dependency beside the standard library is google/uuid.
-//
-// # Models
-//
-// models.gen.go has the types of openapi.yaml. It is generated; change the document and run go generate.
+// Package wire converts between the domain, package lock, and the models of openapi.yaml, package api. It encodes both
+// and decodes answers. The server, the client and the command line all use it, for single calls and for the items of a
+// batch. Methods, paths and headers of HTTP are left to these packages, except the header that marks the answers of
+// the service, [HeaderAPI]. Package request decodes requests.
 //
 // # Encoding
 //
@@ -23,9 +17,7 @@
 //
 // # Conversion
 //
-// The domain is package lock. LeaseOf, LockOf and the other Of functions convert values of the domain to models. The
-// method Domain of a model does the reverse. In JSON a time is in UTC, a duration is in whole milliseconds, and the
-// remaining time of a lease is rounded down.
+// LeaseOf, LockOf and the other Of functions convert values of the domain to models. ToLock and the other To functions
+// do the reverse. In JSON a time is in UTC, a duration is in whole milliseconds, and the remaining time of a lease is
+// rounded down.
 package wire
-
-//go:generate go tool -modfile=../tools/go.mod oapi-codegen -config config.yaml ../../openapi.yaml

@@ -6,12 +6,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // LeaseOf returns the model of a grant. ExpiresInMs is the remaining time as of now, so call it just before encoding.
-func LeaseOf(g lock.Grant) Lease {
-	return Lease{
+func LeaseOf(g lock.Grant) api.Lease {
+	return api.Lease{
 		Name: g.Name, LeaseID: [16]byte(g.ID), FencingToken: int64(g.Token), Slot: g.Slot, Mode: modeOf(g.Mode),
 		Holder: g.Holder, TTLMs: g.TTL.Milliseconds(), GraceMs: g.Grace.Milliseconds(),
 		MaxHoldMs: UnlessZero(g.MaxHold.Milliseconds()), AcquiredAt: g.AcquiredAt.UTC(), ExpiresAt: g.ExpiresAt.UTC(),
@@ -19,9 +21,9 @@ func LeaseOf(g lock.Grant) Lease {
 	}
 }
 
-// Domain returns the grant. Its Until is sent plus the remaining time. sent is when the request was sent, so that
+// toLease returns the grant. Its Until is sent plus the remaining time. sent is when the request was sent, so that
 // Until is never too late.
-func (l Lease) Domain(sent time.Time) lock.Grant {
+func toLease(l api.Lease, sent time.Time) lock.Grant {
 	return lock.Grant{
 		Lease: lock.Lease{
 			ID: lock.LeaseID(l.LeaseID), Name: l.Name, Slot: l.Slot, Mode: lock.ModeOf(string(l.Mode)), Holder: l.Holder,
@@ -34,59 +36,59 @@ func (l Lease) Domain(sent time.Time) lock.Grant {
 }
 
 // LockOf returns the model of a lock.
-func LockOf(l lock.Lock) Lock {
-	return Lock{
-		Name: l.Name, State: State(l.State), Revision: l.Revision, FencingToken: int64(l.Token),
+func LockOf(l lock.Lock) api.Lock {
+	return api.Lock{
+		Name: l.Name, State: api.State(l.State), Revision: l.Revision, FencingToken: int64(l.Token),
 		AsOf: l.AsOf.UTC(), ChangedAt: instantOf(l.ChangedAt), Capacity: UnlessZero(l.Capacity), Waiters: l.Waiters,
 		Leases: MapSlice(l.Leases, leaseInfoOf), Above: mapSome(l.Above, leaseInfoOf), Below: mapSome(l.Below, leaseInfoOf),
 	}
 }
 
-// Domain returns the lock.
-func (l Lock) Domain() lock.Lock {
+// ToLock returns the lock.
+func ToLock(l api.Lock) lock.Lock {
 	return lock.Lock{
 		Name: l.Name, State: lock.State(l.State), Revision: l.Revision, Token: lock.Token(l.FencingToken),
 		ChangedAt: ValueOf(l.ChangedAt), AsOf: l.AsOf, Capacity: ValueOf(l.Capacity), Waiters: l.Waiters,
-		Leases: MapSlice(l.Leases, LeaseInfo.Domain), Above: mapSome(l.Above, LeaseInfo.Domain),
-		Below: mapSome(l.Below, LeaseInfo.Domain),
+		Leases: MapSlice(l.Leases, toLeaseInfo), Above: mapSome(l.Above, toLeaseInfo),
+		Below: mapSome(l.Below, toLeaseInfo),
 	}
 }
 
 // TreeOf returns the model of a tree.
-func TreeOf(t lock.Tree) Tree { return Tree{Root: t.Root, DeclaredAt: t.DeclaredAt.UTC()} }
+func TreeOf(t lock.Tree) api.Tree { return api.Tree{Root: t.Root, DeclaredAt: t.DeclaredAt.UTC()} }
 
-// Domain returns the tree.
-func (t Tree) Domain() lock.Tree { return lock.Tree{Root: t.Root, DeclaredAt: t.DeclaredAt} }
+// ToTree returns the tree.
+func ToTree(t api.Tree) lock.Tree { return lock.Tree{Root: t.Root, DeclaredAt: t.DeclaredAt} }
 
 // TreeListOf returns the model of a list of trees.
-func TreeListOf(all []lock.Tree) TreeList { return TreeList{Trees: MapSlice(all, TreeOf)} }
+func TreeListOf(all []lock.Tree) api.TreeList { return api.TreeList{Trees: MapSlice(all, TreeOf)} }
 
-// Domain returns the trees.
-func (l TreeList) Domain() []lock.Tree { return MapSlice(l.Trees, Tree.Domain) }
+// ToTreeList returns the trees.
+func ToTreeList(l api.TreeList) []lock.Tree { return MapSlice(l.Trees, ToTree) }
 
 // LockPageOf returns the model of a page of locks.
-func LockPageOf(p lock.Page[lock.Lock]) LockPage {
-	return LockPage{Locks: MapSlice(p.Items, LockOf), NextCursor: UnlessZero(p.Next), Unreadable: mapOptional(p.Unreadable, unreadableOf)}
+func LockPageOf(p lock.Page[lock.Lock]) api.LockPage {
+	return api.LockPage{Locks: MapSlice(p.Items, LockOf), NextCursor: UnlessZero(p.Next), Unreadable: mapOptional(p.Unreadable, unreadableOf)}
 }
 
-// Domain returns the page.
-func (p LockPage) Domain() lock.Page[lock.Lock] {
+// ToLockPage returns the page.
+func ToLockPage(p api.LockPage) lock.Page[lock.Lock] {
 	return lock.Page[lock.Lock]{
-		Items: MapSlice(p.Locks, Lock.Domain), Next: ValueOf(p.NextCursor), Unreadable: mapOptional(p.Unreadable, Unreadable.Domain),
+		Items: MapSlice(p.Locks, ToLock), Next: ValueOf(p.NextCursor), Unreadable: mapOptional(p.Unreadable, toUnreadable),
 	}
 }
 
-func unreadableOf(u lock.Unreadable) Unreadable {
-	return Unreadable{Name: UnlessZero(u.Name), Detail: u.Detail}
+func unreadableOf(u lock.Unreadable) api.Unreadable {
+	return api.Unreadable{Name: UnlessZero(u.Name), Detail: u.Detail}
 }
 
-// Domain returns the row.
-func (u Unreadable) Domain() lock.Unreadable {
+// toUnreadable returns the row.
+func toUnreadable(u api.Unreadable) lock.Unreadable {
 	return lock.Unreadable{Name: ValueOf(u.Name), Detail: u.Detail}
 }
 
-func leaseInfoOf(l lock.LeaseInfo) LeaseInfo {
-	return LeaseInfo{
+func leaseInfoOf(l lock.LeaseInfo) api.LeaseInfo {
+	return api.LeaseInfo{
 		Slot: l.Slot, Mode: modeOf(l.Mode), Holder: l.Holder, FencingToken: int64(l.Token),
 		AcquiredAt: l.AcquiredAt.UTC(), ExpiresAt: l.ExpiresAt.UTC(), ExpiresInMs: nonNegativeMs(l.Remaining),
 		GraceMs: l.Grace.Milliseconds(), Metadata: l.Metadata, Revoked: UnlessZero(l.Revoked),
@@ -94,8 +96,8 @@ func leaseInfoOf(l lock.LeaseInfo) LeaseInfo {
 	}
 }
 
-// Domain returns the public part of a lease.
-func (l LeaseInfo) Domain() lock.LeaseInfo {
+// toLeaseInfo returns the public part of a lease.
+func toLeaseInfo(l api.LeaseInfo) lock.LeaseInfo {
 	return lock.LeaseInfo{
 		Slot: l.Slot, Mode: lock.ModeOf(string(l.Mode)), Holder: l.Holder, Token: lock.Token(l.FencingToken),
 		AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt, Remaining: nonNegative(l.ExpiresInMs),
@@ -105,28 +107,28 @@ func (l LeaseInfo) Domain() lock.LeaseInfo {
 }
 
 // QueueOf returns the model of a queue.
-func QueueOf(q lock.QueueInfo) Queue {
-	out := Queue{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf.UTC(), Waiters: MapSlice(q.Waiters, waiterOf)}
+func QueueOf(q lock.QueueInfo) api.Queue {
+	out := api.Queue{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf.UTC(), Waiters: MapSlice(q.Waiters, waiterOf)}
 	if q.Chain != nil {
-		out.Chain = &WaitChain{Steps: MapSlice(q.Chain.Steps, deadlockStepOf), End: WaitChainEnd(q.Chain.End)}
+		out.Chain = &api.WaitChain{Steps: MapSlice(q.Chain.Steps, deadlockStepOf), End: api.WaitChainEnd(q.Chain.End)}
 	}
 	return out
 }
 
-// Domain returns the queue.
-func (q Queue) Domain() lock.QueueInfo {
-	out := lock.QueueInfo{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf, Waiters: MapSlice(q.Waiters, Waiter.Domain)}
+// ToQueue returns the queue.
+func ToQueue(q api.Queue) lock.QueueInfo {
+	out := lock.QueueInfo{Name: q.Name, Revision: q.Revision, AsOf: q.AsOf, Waiters: MapSlice(q.Waiters, toWaiter)}
 	if q.Chain != nil {
-		out.Chain = &lock.WaitChain{Steps: MapSlice(q.Chain.Steps, DeadlockStep.Domain), End: lock.ChainEnd(q.Chain.End)}
+		out.Chain = &lock.WaitChain{Steps: MapSlice(q.Chain.Steps, toDeadlockStep), End: lock.ChainEnd(q.Chain.End)}
 	}
 	return out
 }
 
-func waiterOf(w lock.WaiterInfo) Waiter {
-	out := Waiter{
+func waiterOf(w lock.WaiterInfo) api.Waiter {
+	out := api.Waiter{
 		Position: w.Position, Place: w.Place, Mode: modeOf(w.Mode), Capacity: UnlessZero(w.Capacity), Holder: w.Holder,
 		JoinedAt: w.JoinedAt.UTC(), WaitedMs: nonNegativeMs(w.Waited), Attached: w.Attached, Ahead: w.Ahead,
-		BlockedBy: WaiterBlockedBy(w.BlockedBy), Leases: MapSlice(w.Leases, leaseInfoOf), Set: w.Set, Name: UnlessZero(w.Name),
+		BlockedBy: api.WaiterBlockedBy(w.BlockedBy), Leases: MapSlice(w.Leases, leaseInfoOf), Set: w.Set, Name: UnlessZero(w.Name),
 		BlockedAt: UnlessZero(w.BlockedAt),
 	}
 	if !w.Attached {
@@ -135,37 +137,37 @@ func waiterOf(w lock.WaiterInfo) Waiter {
 	return out
 }
 
-// Domain returns the waiter.
-func (w Waiter) Domain() lock.WaiterInfo {
+// toWaiter returns the waiter.
+func toWaiter(w api.Waiter) lock.WaiterInfo {
 	return lock.WaiterInfo{
 		Position: w.Position, Place: w.Place, Mode: lock.ModeOf(string(w.Mode)), Capacity: ValueOf(w.Capacity),
 		Holder: w.Holder, JoinedAt: w.JoinedAt, Waited: nonNegative(w.WaitedMs), Attached: w.Attached,
 		KeptFor: nonNegative(ValueOf(w.PlaceKeptMs)), BlockedBy: lock.Blocker(w.BlockedBy),
-		Leases: MapSlice(w.Leases, LeaseInfo.Domain), Ahead: w.Ahead, Set: w.Set, Name: ValueOf(w.Name), BlockedAt: ValueOf(w.BlockedAt),
+		Leases: MapSlice(w.Leases, toLeaseInfo), Ahead: w.Ahead, Set: w.Set, Name: ValueOf(w.Name), BlockedAt: ValueOf(w.BlockedAt),
 	}
 }
 
 // EventPageOf returns the model of a page of events.
-func EventPageOf(p lock.Page[lock.Event]) EventPage {
-	return EventPage{
+func EventPageOf(p lock.Page[lock.Event]) api.EventPage {
+	return api.EventPage{
 		Events: MapSlice(p.Items, EventOf), NextCursor: UnlessZero(p.Next), Gap: UnlessZero(p.Gap),
 		Unreadable: mapOptional(p.Unreadable, unreadableOf),
 	}
 }
 
-// Domain returns the page.
-func (p EventPage) Domain() lock.Page[lock.Event] {
+// ToEventPage returns the page.
+func ToEventPage(p api.EventPage) lock.Page[lock.Event] {
 	return lock.Page[lock.Event]{
-		Items: MapSlice(p.Events, Event.Domain), Next: ValueOf(p.NextCursor), Gap: ValueOf(p.Gap),
-		Unreadable: mapOptional(p.Unreadable, Unreadable.Domain),
+		Items: MapSlice(p.Events, ToEvent), Next: ValueOf(p.NextCursor), Gap: ValueOf(p.Gap),
+		Unreadable: mapOptional(p.Unreadable, toUnreadable),
 	}
 }
 
 // EventOf returns the model of an event.
-func EventOf(e lock.Event) Event {
-	return Event{
+func EventOf(e lock.Event) api.Event {
+	return api.Event{
 		ID: e.ID, At: e.At.UTC(), Lock: e.Name, Slot: e.Slot, Revision: e.Revision,
-		Kind: EventKind(e.Kind.String()), Mode: modeOf(e.Mode), Holder: e.Holder,
+		Kind: api.EventKind(e.Kind.String()), Mode: modeOf(e.Mode), Holder: e.Holder,
 		FencingToken: UnlessZero(int64(e.Token)), Place: UnlessZero(e.Place), Reason: UnlessZero(e.Reason),
 		NewestToken: UnlessZero(int64(e.Newest)), LateMs: lateOf(e), HeldBy: UnlessZero(e.HeldBy),
 		Cycle: mapOptional(e.Cycle.Steps(), deadlockStepOf),
@@ -180,46 +182,46 @@ func lateOf(e lock.Event) *int64 {
 	return new(e.Late.Milliseconds())
 }
 
-// Domain returns the event.
-func (e Event) Domain() lock.Event {
+// ToEvent returns the event.
+func ToEvent(e api.Event) lock.Event {
 	return lock.Event{
 		ID: e.ID, At: e.At, Name: e.Lock, Slot: e.Slot, Revision: e.Revision, Kind: lock.KindOf(string(e.Kind)),
 		Mode: lock.ModeOf(string(e.Mode)), Holder: e.Holder, Token: lock.Token(ValueOf(e.FencingToken)),
 		Place: ValueOf(e.Place), Reason: ValueOf(e.Reason),
 		Newest: lock.Token(ValueOf(e.NewestToken)), Late: nonNegative(ValueOf(e.LateMs)), HeldBy: ValueOf(e.HeldBy),
-		Cycle: lock.CycleOf(MapSlice(e.Cycle, DeadlockStep.Domain)),
+		Cycle: lock.CycleOf(MapSlice(e.Cycle, toDeadlockStep)),
 	}
 }
 
 // ReportResultOf returns the model of the answer to a report.
-func ReportResultOf(recorded bool) ReportResult { return ReportResult{Recorded: recorded} }
+func ReportResultOf(recorded bool) api.ReportResult { return api.ReportResult{Recorded: recorded} }
 
-// Domain returns whether the report was recorded.
-func (r ReportResult) Domain() bool { return r.Recorded }
+// ToReportResult returns whether the report was recorded.
+func ToReportResult(r api.ReportResult) bool { return r.Recorded }
 
 // HoldListOf returns the model of a list of holds.
-func HoldListOf(l lock.HoldList) HoldList {
-	return HoldList{Name: l.Name, Holds: MapSlice(l.Holds, holdOf), Complete: l.Complete}
+func HoldListOf(l lock.HoldList) api.HoldList {
+	return api.HoldList{Name: l.Name, Holds: MapSlice(l.Holds, holdOf), Complete: l.Complete}
 }
 
-// Domain returns the list.
-func (l HoldList) Domain() lock.HoldList {
-	return lock.HoldList{Name: l.Name, Holds: MapSlice(l.Holds, Hold.Domain), Complete: l.Complete}
+// ToHoldList returns the list.
+func ToHoldList(l api.HoldList) lock.HoldList {
+	return lock.HoldList{Name: l.Name, Holds: MapSlice(l.Holds, toHold), Complete: l.Complete}
 }
 
-func holdOf(h lock.Hold) Hold {
-	out := Hold{
+func holdOf(h lock.Hold) api.Hold {
+	out := api.Hold{
 		Slot: h.Slot, Mode: modeOf(h.Mode), Holder: h.Holder, FencingToken: int64(h.Token),
 		GrantedAt: instantOf(h.GrantedAt), EndedAt: instantOf(h.EndedAt), Reason: UnlessZero(h.Reason),
 	}
 	if h.End != 0 {
-		out.End = new(HoldEnd(h.End.String()))
+		out.End = new(api.HoldEnd(h.End.String()))
 	}
 	return out
 }
 
-// Domain returns the hold.
-func (h Hold) Domain() lock.Hold {
+// toHold returns the hold.
+func toHold(h api.Hold) lock.Hold {
 	return lock.Hold{
 		Slot: h.Slot, Mode: lock.ModeOf(string(h.Mode)), Holder: h.Holder, Token: lock.Token(h.FencingToken),
 		GrantedAt: ValueOf(h.GrantedAt), EndedAt: ValueOf(h.EndedAt), End: lock.KindOf(string(ValueOf(h.End))),
@@ -228,9 +230,9 @@ func (h Hold) Domain() lock.Hold {
 }
 
 // VerificationOf returns the model of a verification.
-func VerificationOf(v lock.Verification) TokenVerification {
-	out := TokenVerification{
-		Name: v.Name, FencingToken: int64(v.Token), Status: TokenVerificationStatus(v.Status),
+func VerificationOf(v lock.Verification) api.TokenVerification {
+	out := api.TokenVerification{
+		Name: v.Name, FencingToken: int64(v.Token), Status: api.TokenVerificationStatus(v.Status),
 		Current: v.Status == lock.Current, NewestToken: int64(v.Newest), CheckedAt: v.CheckedAt.UTC(),
 	}
 	if out.Current {
@@ -239,8 +241,8 @@ func VerificationOf(v lock.Verification) TokenVerification {
 	return out
 }
 
-// Domain returns the verification.
-func (v TokenVerification) Domain() lock.Verification {
+// ToVerification returns the verification.
+func ToVerification(v api.TokenVerification) lock.Verification {
 	return lock.Verification{
 		Name: v.Name, Token: lock.Token(v.FencingToken), Status: lock.TokenStatus(v.Status),
 		Newest: lock.Token(v.NewestToken), CheckedAt: v.CheckedAt, Remaining: nonNegative(ValueOf(v.ExpiresInMs)),
@@ -248,15 +250,15 @@ func (v TokenVerification) Domain() lock.Verification {
 }
 
 // FencedValueOf returns the model of a resource.
-func FencedValueOf(f lock.FencedValue) FencedValue {
-	return FencedValue{
+func FencedValueOf(f lock.FencedValue) api.FencedValue {
+	return api.FencedValue{
 		Key: f.Key, Lock: f.Lock, FencingToken: int64(f.Token), Version: f.Version, Value: &f.Value,
 		WrittenAt: f.WrittenAt.UTC(),
 	}
 }
 
-// Domain returns the resource.
-func (f FencedValue) Domain() lock.FencedValue {
+// ToFencedValue returns the resource.
+func ToFencedValue(f api.FencedValue) lock.FencedValue {
 	value := json.RawMessage("null") // encoding/json decodes null to a nil pointer
 	if f.Value != nil {
 		value = *f.Value
@@ -269,9 +271,9 @@ func (f FencedValue) Domain() lock.FencedValue {
 
 // ProblemOf returns the model of e. The caller sets the members that depend on HTTP: type, title, status, pointer and
 // request_id.
-func ProblemOf(e *lock.Error) Problem {
-	p := Problem{
-		Code: Code(e.Code), Detail: e.Detail, Holder: UnlessZero(e.Holder), Reason: UnlessZero(e.Reason),
+func ProblemOf(e *lock.Error) api.Problem {
+	p := api.Problem{
+		Code: api.Code(e.Code), Detail: e.Detail, Holder: UnlessZero(e.Holder), Reason: UnlessZero(e.Reason),
 		EndedAt: instantOf(e.EndedAt), FencingToken: UnlessZero(int64(e.Token)),
 		NewestToken: UnlessZero(int64(e.Newest)), Version: UnlessZero(e.Version), WaitersAhead: UnlessZero(e.Ahead),
 		PlaceKeptMs: UnlessZero(nonNegativeMs(e.KeptFor)), Capacity: UnlessZero(e.Capacity),
@@ -282,7 +284,7 @@ func ProblemOf(e *lock.Error) Problem {
 		p.RetryAfterMs = new(RoundUp(e.RetryAfter, time.Millisecond))
 	}
 	if e.Ended != 0 {
-		p.Ended = new(ProblemEnded(e.Ended.String()))
+		p.Ended = new(api.ProblemEnded(e.Ended.String()))
 	}
 	switch e.Code {
 	case lock.ErrTokenMismatch, lock.ErrUnknownToken:
@@ -293,16 +295,16 @@ func ProblemOf(e *lock.Error) Problem {
 	return p
 }
 
-// Domain returns the error, without a Cause.
-func (p Problem) Domain() *lock.Error {
+// ToError returns the error, without a Cause.
+func ToError(p api.Problem) *lock.Error {
 	return &lock.Error{
 		Code: lock.Code(p.Code), Detail: p.Detail, Field: strings.TrimPrefix(ValueOf(p.Pointer), "/"),
 		Holder: ValueOf(p.Holder), RetryAfter: nonNegative(ValueOf(p.RetryAfterMs)), Ahead: ValueOf(p.WaitersAhead),
 		KeptFor: nonNegative(ValueOf(p.PlaceKeptMs)), Capacity: ValueOf(p.Capacity),
 		Token: lock.Token(ValueOf(p.FencingToken)), Newest: lock.Token(ValueOf(p.NewestToken)),
 		Version: ValueOf(p.Version), Ended: lock.KindOf(string(ValueOf(p.Ended))), EndedAt: ValueOf(p.EndedAt),
-		Reason: ValueOf(p.Reason), Blocked: mapOptional(p.Blockers, BlockedLock.Domain), Set: p.Set,
-		Cycle: mapOptional(p.Cycle, DeadlockStep.Domain),
+		Reason: ValueOf(p.Reason), Blocked: mapOptional(p.Blockers, toBlockedLock), Set: p.Set,
+		Cycle: mapOptional(p.Cycle, toDeadlockStep),
 	}
 }
 
@@ -314,7 +316,7 @@ func metadataOf(m json.RawMessage) json.RawMessage {
 	return m
 }
 
-func modeOf(m lock.Mode) Mode { return Mode(m.String()) }
+func modeOf(m lock.Mode) api.Mode { return api.Mode(m.String()) }
 
 // MapSlice returns of(item) for each item. The result is never nil, so that its JSON is a list.
 func MapSlice[In, Out any](items []In, of func(In) Out) []Out {

@@ -7,11 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Domain returns the query of a list of locks.
-func (p ListLocksParams) Domain() (lock.LockQuery, error) {
+// ToLocksQuery returns the query of a list of locks.
+func ToLocksQuery(p api.ListLocksParams) (lock.LockQuery, error) {
 	return lock.LockQuery{
 			Prefix: ValueOf(p.Prefix), Contains: ValueOf(p.Contains), State: lock.State(ValueOf(p.State)), Holder: ValueOf(p.Holder),
 			Contended: ValueOf(p.Contended), Sort: lock.LockOrder(ValueOf(p.Sort)), Limit: ValueOf(p.Limit), Cursor: ValueOf(p.Cursor),
@@ -19,25 +21,25 @@ func (p ListLocksParams) Domain() (lock.LockQuery, error) {
 			checkNotEmpty("sort", p.Sort), checkLimit(p.Limit))
 }
 
-// Domain returns the query of a page of events.
-func (p ListEventsParams) Domain() (lock.EventQuery, error) {
-	kinds := MapSlice(ValueOf(p.Kind), func(k EventKind) lock.Kind { return cmp.Or(lock.KindOf(string(k)), unknownKind) })
+// ToEventsQuery returns the query of a page of events.
+func ToEventsQuery(p api.ListEventsParams) (lock.EventQuery, error) {
+	kinds := MapSlice(ValueOf(p.Kind), func(k api.EventKind) lock.Kind { return cmp.Or(lock.KindOf(string(k)), unknownKind) })
 	return lock.EventQuery{
 		Name: ValueOf(p.Lock), Prefix: ValueOf(p.Prefix), Kinds: kinds, Holder: ValueOf(p.Holder), Since: ValueOf(p.Since),
-		Until: ValueOf(p.Until), Descending: ValueOf(p.Order) == Desc, Limit: ValueOf(p.Limit),
+		Until: ValueOf(p.Until), Descending: ValueOf(p.Order) == api.Desc, Limit: ValueOf(p.Limit),
 		Cursor: ValueOf(p.Cursor), Wait: DurationOf(ValueOf(p.WaitMs)),
 	}, cmp.Or(checkNotEmpty("lock", p.Lock), checkNotEmpty("holder", p.Holder), checkOrder(p.Order), checkLimit(p.Limit))
 }
 
-// Domain returns the query of the holds of the lock with this name.
-func (p ListHoldsParams) Domain(name string) (lock.HoldQuery, error) {
+// ToHoldsQuery returns the query of the holds of the lock with this name.
+func ToHoldsQuery(p api.ListHoldsParams, name string) (lock.HoldQuery, error) {
 	return lock.HoldQuery{
 		Name: name, At: ValueOf(p.At), Until: ValueOf(p.Until), Limit: ValueOf(p.Limit),
 	}, checkLimit(p.Limit)
 }
 
-// Domain returns the query of a list of sessions.
-func (p ListSessionsParams) Domain() (lock.SessionQuery, error) {
+// ToSessionsQuery returns the query of a list of sessions.
+func ToSessionsQuery(p api.ListSessionsParams) (lock.SessionQuery, error) {
 	return lock.SessionQuery{Holder: ValueOf(p.Holder), Limit: ValueOf(p.Limit), Cursor: ValueOf(p.Cursor)},
 		cmp.Or(checkNotEmpty("holder", p.Holder), checkLimit(p.Limit))
 }
@@ -45,9 +47,9 @@ func (p ListSessionsParams) Domain() (lock.SessionQuery, error) {
 // unknownKind is no kind. A query with it is refused.
 const unknownKind lock.Kind = -1
 
-// Domain returns the query of a stream of events, without a limit. The stream begins after the
+// ToStreamEventsQuery returns the query of a stream of events, without a limit. The stream begins after the
 // Last-Event-ID, else after the cursor, else now.
-func (p StreamEventsParams) Domain() (lock.EventQuery, error) {
+func ToStreamEventsQuery(p api.StreamEventsParams) (lock.EventQuery, error) {
 	q := lock.EventQuery{Name: ValueOf(p.Lock), Prefix: ValueOf(p.Prefix), Cursor: lock.CursorNow}
 	if p.Cursor != nil {
 		q.Cursor = *p.Cursor
@@ -56,9 +58,9 @@ func (p StreamEventsParams) Domain() (lock.EventQuery, error) {
 	return q, checkNotEmpty("lock", p.Lock)
 }
 
-// Domain returns a watch of the lock with this name. The caller sets Seen. Domain checks the bounds, because the
+// ToLockQuery returns a watch of the lock with this name. The caller sets Seen. Domain checks the bounds, because the
 // server does not call Watch if the client has seen no version.
-func (p GetLockParams) Domain(name string) (lock.Watch, error) {
+func ToLockQuery(p api.GetLockParams, name string) (lock.Watch, error) {
 	return lock.Watch{Name: name, Wait: DurationOf(ValueOf(p.WaitMs))}.Resolve()
 }
 
@@ -71,8 +73,8 @@ func checkNotEmpty[T ~string](name string, text *T) error {
 	return nil
 }
 
-func checkOrder(order *ListEventsParamsOrder) error {
-	if order != nil && *order != Asc && *order != Desc {
+func checkOrder(order *api.ListEventsParamsOrder) error {
+	if order != nil && *order != api.Asc && *order != api.Desc {
 		return lock.Invalid("order", "is unknown; give asc for the oldest event first, or desc for the newest")
 	}
 	return nil
@@ -99,7 +101,7 @@ func LockQueryString(q lock.LockQuery) string {
 func EventQueryString(q lock.EventQuery) string {
 	order := ""
 	if q.Descending {
-		order = string(Desc)
+		order = string(api.Desc)
 	}
 	return queryString("lock", q.Name, "prefix", q.Prefix, "kind", strings.Join(MapSlice(q.Kinds, lock.Kind.String), ","),
 		"holder", q.Holder, "since", instant(q.Since), "until", instant(q.Until), "order", order,

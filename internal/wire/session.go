@@ -4,21 +4,23 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // SessionOf returns the model of a session for its holder. ExpiresInMs is the remaining time as of now, so call it
 // just before encoding.
-func SessionOf(g lock.SessionGrant) Session {
-	return Session{
+func SessionOf(g lock.SessionGrant) api.Session {
+	return api.Session{
 		SessionID: [16]byte(g.ID), Session: g.ID.Ref().String(), Holder: g.Holder, TTLMs: g.TTL.Milliseconds(),
 		GraceMs: g.Grace.Milliseconds(), OpenedAt: g.OpenedAt.UTC(), ExpiresAt: g.ExpiresAt.UTC(),
 		ExpiresInMs: nonNegativeMs(time.Until(g.Until)), Leases: g.Leases, Places: g.Places, Metadata: g.Metadata,
 	}
 }
 
-// Domain returns the session. Its Until is sent plus the remaining time, as that of a [Lease].
-func (s Session) Domain(sent time.Time) lock.SessionGrant {
+// toSession returns the session. Its Until is sent plus the remaining time, as that of a [Lease].
+func toSession(s api.Session, sent time.Time) lock.SessionGrant {
 	return lock.SessionGrant{
 		Session: lock.Session{
 			ID: lock.SessionID(s.SessionID), Holder: s.Holder, TTL: nonNegative(s.TTLMs), Grace: nonNegative(s.GraceMs),
@@ -30,38 +32,38 @@ func (s Session) Domain(sent time.Time) lock.SessionGrant {
 
 // ParseSession decodes the answer to a call of the holder of a session. sent is when the request was sent.
 func ParseSession(text []byte, id lock.SessionID, sent time.Time) (lock.SessionGrant, error) {
-	var s Session
+	var s api.Session
 	if err := json.Unmarshal(text, &s); err != nil {
 		return lock.SessionGrant{}, err
 	}
 	if s.SessionID != [16]byte(id) || sessionRefOf(&s.Session) != id.Ref() {
 		return lock.SessionGrant{}, ErrNotTheAnswer
 	}
-	return s.Domain(sent), nil
+	return toSession(s, sent), nil
 }
 
 // SessionInfoOf returns the model of a session with its leases and places.
-func SessionInfoOf(s lock.SessionInfo) SessionInfo {
+func SessionInfoOf(s lock.SessionInfo) api.SessionInfo {
 	out := SessionItemOf(s)
 	out.Locks = new(MapSlice(s.Locks, sessionLockOf))
 	return out
 }
 
 // SessionItemOf returns the model of a session in a list.
-func SessionItemOf(s lock.SessionInfo) SessionInfo {
-	out := SessionInfo{
+func SessionItemOf(s lock.SessionInfo) api.SessionInfo {
+	out := api.SessionInfo{
 		Session: s.Ref.String(), Holder: s.Holder, TTLMs: s.TTL.Milliseconds(), GraceMs: s.Grace.Milliseconds(),
 		OpenedAt: s.OpenedAt.UTC(), ExpiresAt: s.ExpiresAt.UTC(), ExpiresInMs: nonNegativeMs(s.Remaining), AsOf: s.AsOf.UTC(),
 		EndedAt: instantOf(s.EndedAt), Reason: UnlessZero(s.Reason), Leases: s.Leases, Places: s.Places, Metadata: s.Metadata,
 	}
 	if s.Ended != 0 {
-		out.Ended = new(SessionInfoEnded(s.Ended.String()))
+		out.Ended = new(api.SessionInfoEnded(s.Ended.String()))
 	}
 	return out
 }
 
-// Domain returns the session. Its Locks are nil if the answer has none.
-func (s SessionInfo) Domain() lock.SessionInfo {
+// ToSessionInfo returns the session. Its Locks are nil if the answer has none.
+func ToSessionInfo(s api.SessionInfo) lock.SessionInfo {
 	out := lock.SessionInfo{
 		Ref: sessionRefOf(&s.Session), Holder: s.Holder, TTL: nonNegative(s.TTLMs), Grace: nonNegative(s.GraceMs),
 		Metadata: metadataOf(s.Metadata), OpenedAt: s.OpenedAt, ExpiresAt: s.ExpiresAt, Remaining: nonNegative(s.ExpiresInMs),
@@ -69,13 +71,13 @@ func (s SessionInfo) Domain() lock.SessionInfo {
 		Leases: s.Leases, Places: s.Places,
 	}
 	if s.Locks != nil {
-		out.Locks = MapSlice(*s.Locks, SessionLock.Domain)
+		out.Locks = MapSlice(*s.Locks, toSessionLock)
 	}
 	return out
 }
 
-func sessionLockOf(l lock.SessionLock) SessionLock {
-	out := SessionLock{
+func sessionLockOf(l lock.SessionLock) api.SessionLock {
+	out := api.SessionLock{
 		Name: l.Name, Mode: modeOf(l.Mode), FencingToken: UnlessZero(int64(l.Token)), Place: UnlessZero(l.Place),
 	}
 	if out.FencingToken != nil {
@@ -84,8 +86,8 @@ func sessionLockOf(l lock.SessionLock) SessionLock {
 	return out
 }
 
-// Domain returns the lease or the place.
-func (l SessionLock) Domain() lock.SessionLock {
+// toSessionLock returns the lease or the place.
+func toSessionLock(l api.SessionLock) lock.SessionLock {
 	return lock.SessionLock{
 		Name: l.Name, Mode: lock.ModeOf(string(l.Mode)), Slot: ValueOf(l.Slot), Token: lock.Token(ValueOf(l.FencingToken)),
 		Place: ValueOf(l.Place),
@@ -93,17 +95,17 @@ func (l SessionLock) Domain() lock.SessionLock {
 }
 
 // SessionPageOf returns the model of a page of sessions.
-func SessionPageOf(p lock.Page[lock.SessionInfo]) SessionPage {
-	return SessionPage{
+func SessionPageOf(p lock.Page[lock.SessionInfo]) api.SessionPage {
+	return api.SessionPage{
 		Sessions: MapSlice(p.Items, SessionItemOf), NextCursor: UnlessZero(p.Next), Unreadable: mapOptional(p.Unreadable, unreadableOf),
 	}
 }
 
-// Domain returns the page.
-func (p SessionPage) Domain() lock.Page[lock.SessionInfo] {
+// ToSessionPage returns the page.
+func ToSessionPage(p api.SessionPage) lock.Page[lock.SessionInfo] {
 	return lock.Page[lock.SessionInfo]{
-		Items: MapSlice(p.Sessions, SessionInfo.Domain), Next: ValueOf(p.NextCursor),
-		Unreadable: mapOptional(p.Unreadable, Unreadable.Domain),
+		Items: MapSlice(p.Sessions, ToSessionInfo), Next: ValueOf(p.NextCursor),
+		Unreadable: mapOptional(p.Unreadable, toUnreadable),
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -66,7 +68,7 @@ func TestSessionInfoCrossesTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Parse(text, func(SessionInfo) bool { return true })
+	got, err := Parse(text, ToSessionInfo, func(api.SessionInfo) bool { return true })
 	if diff := cmp.Diff(info, got); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)
 	}
@@ -82,7 +84,7 @@ func TestSessionInfoCrossesTheWire(t *testing.T) {
 	if text, err = Encode(SessionPageOf(page)); err != nil || strings.Contains(string(text), "locks") {
 		t.Errorf("%s, %v", text, err)
 	}
-	pageRead, err := Parse(text, func(SessionPage) bool { return true })
+	pageRead, err := Parse(text, ToSessionPage, func(api.SessionPage) bool { return true })
 	if diff := cmp.Diff(page, pageRead); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)
 	}
@@ -96,7 +98,7 @@ func TestPagesNameWhatTheyLeaveOut(t *testing.T) {
 	for _, locks.Unreadable = range [][]lock.Unreadable{nil, left} {
 		events.Unreadable = locks.Unreadable
 		text, err := Encode(LockPageOf(locks))
-		got, errParse := Parse(text, func(LockPage) bool { return true })
+		got, errParse := Parse(text, ToLockPage, func(api.LockPage) bool { return true })
 		if diff := cmp.Diff(locks.Unreadable, got.Unreadable); err != nil || errParse != nil || diff != "" {
 			t.Errorf("%v, %v, %s", err, errParse, diff)
 		}
@@ -104,7 +106,7 @@ func TestPagesNameWhatTheyLeaveOut(t *testing.T) {
 			t.Errorf("the page is %s", text)
 		}
 		text, err = Encode(EventPageOf(events))
-		gotEvents, errParse := Parse(text, func(EventPage) bool { return true })
+		gotEvents, errParse := Parse(text, ToEventPage, func(api.EventPage) bool { return true })
 		if diff := cmp.Diff(events.Unreadable, gotEvents.Unreadable); err != nil || errParse != nil || diff != "" {
 			t.Errorf("%v, %v, %s", err, errParse, diff)
 		}
@@ -128,7 +130,7 @@ func TestLeaseNamesItsSession(t *testing.T) {
 		if err != nil || got.Session != session || !strings.Contains(string(text), `"session"`) {
 			t.Errorf("%s is a lease of %v: %v", text, got.Session, err)
 		}
-		if info := leaseInfoOf(lock.LeaseInfo{Session: session}); info.Domain().Session != session {
+		if info := leaseInfoOf(lock.LeaseInfo{Session: session}); toLeaseInfo(info).Session != session {
 			t.Errorf("%+v, want the session %v", info, session)
 		}
 	}
@@ -137,7 +139,7 @@ func TestLeaseNamesItsSession(t *testing.T) {
 func TestProblemOfASessionHasItsEnd(t *testing.T) {
 	t.Parallel()
 	e := lock.Error{Code: lock.ErrSessionLost, Detail: "D.", Ended: lock.Revoked, EndedAt: sessionOpened, Reason: "r"}
-	if diff := cmp.Diff(&e, ProblemOf(&e).Domain()); diff != "" {
+	if diff := cmp.Diff(&e, ToError(ProblemOf(&e))); diff != "" {
 		t.Error(diff)
 	}
 }

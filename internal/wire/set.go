@@ -6,17 +6,19 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // LeaseSetOf returns the model of the grant of a set, or of one lock. ExpiresInMs is the remaining time as of now, so
 // call it just before encoding.
-func LeaseSetOf(g lock.Grant) LeaseSet {
+func LeaseSetOf(g lock.Grant) api.LeaseSet {
 	members := g.Members
 	if members == nil {
 		members = []lock.Lease{g.Lease}
 	}
-	return LeaseSet{
+	return api.LeaseSet{
 		LeaseID: [16]byte(g.ID), Holder: g.Holder, Locks: MapSlice(members, setLeaseOf), TTLMs: g.TTL.Milliseconds(),
 		GraceMs: g.Grace.Milliseconds(), MaxHoldMs: UnlessZero(g.MaxHold.Milliseconds()), AcquiredAt: g.AcquiredAt.UTC(),
 		ExpiresAt: g.ExpiresAt.UTC(), ExpiresInMs: nonNegativeMs(time.Until(g.Until)), Metadata: g.Metadata,
@@ -24,22 +26,22 @@ func LeaseSetOf(g lock.Grant) LeaseSet {
 	}
 }
 
-func setLeaseOf(l lock.Lease) SetLease {
-	return SetLease{Name: l.Name, Mode: modeOf(l.Mode), Slot: l.Slot, FencingToken: int64(l.Token)}
+func setLeaseOf(l lock.Lease) api.SetLease {
+	return api.SetLease{Name: l.Name, Mode: modeOf(l.Mode), Slot: l.Slot, FencingToken: int64(l.Token)}
 }
 
-// Domain returns the grant, which has no Members if the set is one lock. Its Until is sent plus the remaining time, as
+// toLeaseSet returns the grant, which has no Members if the set is one lock. Its Until is sent plus the remaining time, as
 // that of a [Lease]. The set must have a lock.
-func (s LeaseSet) Domain(sent time.Time) lock.Grant {
+func toLeaseSet(s api.LeaseSet, sent time.Time) lock.Grant {
 	common := lock.Lease{
 		ID: lock.LeaseID(s.LeaseID), Holder: s.Holder, TTL: nonNegative(s.TTLMs), Grace: nonNegative(s.GraceMs),
 		MaxHold: nonNegative(ValueOf(s.MaxHoldMs)), AcquiredAt: s.AcquiredAt, ExpiresAt: s.ExpiresAt,
 		Metadata: metadataOf(s.Metadata), Session: sessionRefOf(s.Session),
 	}
 	if len(s.Locks) > 1 {
-		common.Set = s.names()
+		common.Set = namesOf(s)
 	}
-	members := MapSlice(s.Locks, func(l SetLease) lock.Lease {
+	members := MapSlice(s.Locks, func(l api.SetLease) lock.Lease {
 		m := common
 		m.Name, m.Slot, m.Mode, m.Token = l.Name, l.Slot, lock.ModeOf(string(l.Mode)), lock.Token(l.FencingToken)
 		return m
@@ -51,20 +53,20 @@ func (s LeaseSet) Domain(sent time.Time) lock.Grant {
 	return out
 }
 
-func (s LeaseSet) names() []string {
-	return MapSlice(s.Locks, func(l SetLease) string { return l.Name })
+func namesOf(s api.LeaseSet) []string {
+	return MapSlice(s.Locks, func(l api.SetLease) string { return l.Name })
 }
 
 // parseSet decodes the answer to c, an acquire or a renewal of these locks.
 func parseSet(text []byte, c lock.Command, names []string, sent time.Time) (lock.Grant, error) {
-	var s LeaseSet
+	var s api.LeaseSet
 	if err := json.Unmarshal(text, &s); err != nil {
 		return lock.Grant{}, err
 	}
-	if !slices.Equal(s.names(), slices.Sorted(slices.Values(names))) {
+	if !slices.Equal(namesOf(s), slices.Sorted(slices.Values(names))) {
 		return lock.Grant{}, ErrNotTheAnswer
 	}
-	g := s.Domain(sent)
+	g := toLeaseSet(s, sent)
 	for _, l := range append(g.Members, g.Lease) {
 		if !isAnswer(c, l) {
 			return lock.Grant{}, ErrNotTheAnswer
@@ -122,26 +124,26 @@ func appendNames(b []byte, names []string) []byte {
 	return append(b, ']')
 }
 
-func blockedLockOf(b lock.BlockedLock) BlockedLock {
-	return BlockedLock{
+func blockedLockOf(b lock.BlockedLock) api.BlockedLock {
+	return api.BlockedLock{
 		Name: b.Name, Holder: UnlessZero(b.Holder), RetryAfterMs: RoundUp(max(b.RetryAfter, 0), time.Millisecond),
 		Ahead: UnlessZero(b.Ahead),
 	}
 }
 
-// Domain returns the lock.
-func (b BlockedLock) Domain() lock.BlockedLock {
+// toBlockedLock returns the lock.
+func toBlockedLock(b api.BlockedLock) lock.BlockedLock {
 	return lock.BlockedLock{
 		Name: b.Name, Holder: ValueOf(b.Holder), RetryAfter: nonNegative(b.RetryAfterMs), Ahead: ValueOf(b.Ahead),
 	}
 }
 
-func deadlockStepOf(s lock.DeadlockStep) DeadlockStep {
-	return DeadlockStep{Name: s.Name, Holder: s.Holder, WaitsFor: s.WaitsFor, Ahead: UnlessZero(s.Ahead)}
+func deadlockStepOf(s lock.DeadlockStep) api.DeadlockStep {
+	return api.DeadlockStep{Name: s.Name, Holder: s.Holder, WaitsFor: s.WaitsFor, Ahead: UnlessZero(s.Ahead)}
 }
 
-// Domain returns the step.
-func (s DeadlockStep) Domain() lock.DeadlockStep {
+// toDeadlockStep returns the step.
+func toDeadlockStep(s api.DeadlockStep) lock.DeadlockStep {
 	return lock.DeadlockStep{Name: s.Name, Holder: s.Holder, WaitsFor: s.WaitsFor, Ahead: ValueOf(s.Ahead)}
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
@@ -19,25 +21,25 @@ var setRequests = map[string]struct {
 }{
 	"an acquire": {
 		lock.Acquire{Set: []lock.Member{{Name: "b"}, {Name: "a:b"}}, LeaseID: someID, Holder: "h"},
-		AcquireSetRequest{Locks: []SetMember{{Name: "b"}, {Name: "a:b"}}, LeaseID: new(uuid.UUID(someID)), Holder: "h"}},
+		api.AcquireSetRequest{Locks: []api.SetMember{{Name: "b"}, {Name: "a:b"}}, LeaseID: new(uuid.UUID(someID)), Holder: "h"}},
 	"one that says all": {
 		lock.Acquire{Set: []lock.Member{{Name: "a", Mode: lock.Permit, Capacity: 3}, {Name: "b", Mode: lock.Shared}}, LeaseID: someID, Holder: "<é>",
 			TTL: time.Second, Grace: time.Second, MaxHold: time.Hour, Wait: time.Minute, KeepPlace: true, Metadata: json.RawMessage(`{"a":1}`)},
-		AcquireSetRequest{Locks: []SetMember{{Name: "a", Mode: new(Permit), Capacity: new(3)}, {Name: "b", Mode: new(Shared)}},
+		api.AcquireSetRequest{Locks: []api.SetMember{{Name: "a", Mode: new(api.Permit), Capacity: new(3)}, {Name: "b", Mode: new(api.Shared)}},
 			LeaseID: new(uuid.UUID(someID)), Holder: "<é>", TTLMs: new(int64(1000)), GraceMs: new(int64(1000)), MaxHoldMs: new(int64(3600000)),
 			WaitMs: new(int64(60000)), KeepPlace: new(true), Metadata: json.RawMessage(`{"a":1}`)}},
 	"one that the service refuses": {
 		lock.Acquire{Set: []lock.Member{{Name: "\"\\\n", Mode: 7, Capacity: -1}, {}}, LeaseID: someID},
-		AcquireSetRequest{Locks: []SetMember{{Name: "\"\\\n", Mode: new(Mode("unknown")), Capacity: new(-1)}, {}}, LeaseID: new(uuid.UUID(someID))}},
+		api.AcquireSetRequest{Locks: []api.SetMember{{Name: "\"\\\n", Mode: new(api.Mode("unknown")), Capacity: new(-1)}, {}}, LeaseID: new(uuid.UUID(someID))}},
 	"one of a session": {
 		lock.Acquire{Set: []lock.Member{{Name: "a"}}, LeaseID: someID, Holder: "h", SessionID: lock.SessionID(someSession)},
-		AcquireSetRequest{Locks: []SetMember{{Name: "a"}}, LeaseID: new(uuid.UUID(someID)), Holder: "h", SessionID: new(someSession)}},
+		api.AcquireSetRequest{Locks: []api.SetMember{{Name: "a"}}, LeaseID: new(uuid.UUID(someID)), Holder: "h", SessionID: new(someSession)}},
 	"a renewal": {
 		lock.Renew{Set: []string{"b", "a"}, LeaseID: someID, TTL: time.Minute, Metadata: json.RawMessage(`{}`)},
-		RenewSetRequest{Names: []string{"b", "a"}, LeaseID: uuid.UUID(someID), TTLMs: new(int64(60000)), Metadata: json.RawMessage(`{}`)}},
+		api.RenewSetRequest{Names: []string{"b", "a"}, LeaseID: uuid.UUID(someID), TTLMs: new(int64(60000)), Metadata: json.RawMessage(`{}`)}},
 	"a release": {
 		lock.Release{Set: []string{"b", "\"<"}, LeaseID: someID},
-		ReleaseSetRequest{Names: []string{"b", "\"<"}, LeaseID: uuid.UUID(someID)}},
+		api.ReleaseSetRequest{Names: []string{"b", "\"<"}, LeaseID: uuid.UUID(someID)}},
 }
 
 func TestSetRequestIsEncodedAsItsType(t *testing.T) {
@@ -139,11 +141,11 @@ func TestBlockedLocksAreReadAsTheyWereEncoded(t *testing.T) {
 		t.Errorf("wrote %s, want %s: %v", text, want, err)
 	}
 	want := []lock.BlockedLock{{Name: "a", Holder: "h", RetryAfter: 2 * time.Millisecond, Ahead: 2}, {Name: "b"}}
-	if diff := cmp.Diff(want, p.Domain().Blocked); diff != "" {
+	if diff := cmp.Diff(want, ToError(p).Blocked); diff != "" {
 		t.Error(diff)
 	}
 	p = ProblemOf(&lock.Error{Code: lock.ErrLeaseInSet, Set: []string{"a", "b"}})
-	if diff := cmp.Diff([]string{"a", "b"}, p.Domain().Set); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b"}, ToError(p).Set); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -153,11 +155,11 @@ func TestViewsHaveTheSet(t *testing.T) {
 	t.Parallel()
 	for _, set := range [][]string{nil, {"a", "b"}} {
 		l := lock.LeaseInfo{Mode: lock.Exclusive, Set: set}
-		if got := leaseInfoOf(l).Domain(); !cmp.Equal(got.Set, set) {
+		if got := toLeaseInfo(leaseInfoOf(l)); !cmp.Equal(got.Set, set) {
 			t.Errorf("the lease has the set %q, want %q", got.Set, set)
 		}
 		w := lock.WaiterInfo{Mode: lock.Exclusive, Set: set, Leases: []lock.LeaseInfo{l}}
-		if got := waiterOf(w).Domain(); !cmp.Equal(got.Set, set) || !cmp.Equal(got.Leases[0].Set, set) {
+		if got := toWaiter(waiterOf(w)); !cmp.Equal(got.Set, set) || !cmp.Equal(got.Leases[0].Set, set) {
 			t.Errorf("the waiter has the set %q, want %q", got.Set, set)
 		}
 		text, err := json.Marshal(waiterOf(w))

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -44,7 +46,7 @@ func BenchmarkAppendLease(b *testing.B) {
 	for name, metadata := range map[string]string{"plain": "", "metadata": `{"host": "db-3", "pid": 4711, "note": "<é> \"x\""}`} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			var l Lease
+			var l api.Lease
 			if err := json.Unmarshal([]byte(commonLease), &l); err != nil {
 				b.Fatal(err)
 			}

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -103,13 +104,13 @@ func (o *object) command() (lock.Command, error) {
 	}
 	op, _ := unquote(o.values[opField]) // empty if op is missing or no string
 	switch op {
-	case string(wire.Acquire):
+	case string(api.Acquire):
 		o.check(acquireItem)
 		return commandOf(o.acquire(o.text(nameField)))
-	case string(wire.Renew):
+	case string(api.Renew):
 		o.check(renewItem)
 		return commandOf(o.renew(o.text(nameField)))
-	case string(wire.Release):
+	case string(api.Release):
 		o.check(releaseItem)
 		return commandOf(o.release(o.text(nameField)))
 	}
@@ -127,5 +128,5 @@ func InvalidBody(format string, args ...any) error {
 // TooLarge returns the error about a body or an item with more bytes than its limit.
 func TooLarge(what string, limit int64) error {
 	detail := fmt.Sprintf("The %s has more than %d bytes. Send less.", what, limit)
-	return &lock.Error{Code: lock.Code(wire.CodeBodyTooLarge), Detail: detail}
+	return &lock.Error{Code: lock.Code(api.CodeBodyTooLarge), Detail: detail}
 }

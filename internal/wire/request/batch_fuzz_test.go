@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/paddock-lock/paddock/internal/wire"
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -42,7 +43,7 @@ func FuzzBatch(f *testing.F) {
 			}
 			if err := results[i].Err; err == nil {
 				checkCommand(t, text, commands[i])
-			} else if !errors.Is(err, lock.Code(wire.CodeBodyTooLarge)) {
+			} else if !errors.Is(err, lock.Code(api.CodeBodyTooLarge)) {
 				checkInvalid(t, err)
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -30,7 +32,7 @@ func FuzzDecode(f *testing.F) {
 		a, err := d.Acquire("a", body)
 		checkDecoded(t, body, err, "holder")
 		if err == nil {
-			var sent wire.AcquireRequest
+			var sent api.AcquireRequest
 			if err := json.Unmarshal(body, &sent); err != nil {
 				t.Fatalf("accepted %q: %v", body, err)
 			}
@@ -69,7 +71,7 @@ func checkSets(t *testing.T, d *Decoder, body []byte) {
 	a, err := d.AcquireSet("", body)
 	checkDecoded(t, body, err, "holder", "locks")
 	if err == nil {
-		var sent wire.AcquireSetRequest
+		var sent api.AcquireSetRequest
 		if err := json.Unmarshal(body, &sent); err != nil || len(sent.Locks) != len(a.Set) || len(a.Set) == 0 {
 			t.Fatalf("accepted %q as %+v: %v", body, a, err)
 		}
@@ -89,7 +91,7 @@ func checkSets(t *testing.T, d *Decoder, body []byte) {
 func checkNames(t *testing.T, body []byte, names []string, err error) {
 	t.Helper()
 	checkDecoded(t, body, err, "lease_id", "names")
-	var sent wire.RenewSetRequest
+	var sent api.RenewSetRequest
 	if err != nil {
 		return
 	}

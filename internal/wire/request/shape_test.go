@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-lock/paddock/api"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
-
-	"github.com/paddock-lock/paddock/internal/wire"
 )
 
 // TestShapesAreThoseOfTheDocument compares the shapes with the types that are generated from openapi.yaml.
@@ -19,24 +19,24 @@ func TestShapesAreThoseOfTheDocument(t *testing.T) {
 		shape shape
 		model reflect.Type
 	}{
-		"acquire":         {acquireBody, reflect.TypeFor[wire.AcquireRequest]()},
-		"renew":           {renewBody, reflect.TypeFor[wire.RenewRequest]()},
-		"release":         {releaseBody, reflect.TypeFor[wire.ReleaseRequest]()},
-		"revoke":          {revokeBody, reflect.TypeFor[wire.RevokeRequest]()},
-		"verify":          {verifyBody, reflect.TypeFor[wire.VerifyRequest]()},
-		"report":          {reportBody, reflect.TypeFor[wire.ReportRequest]()},
-		"fenced write":    {fencedWriteBody, reflect.TypeFor[wire.FencedWrite]()},
-		"open session":    {openSessionBody, reflect.TypeFor[wire.OpenSessionRequest]()},
-		"renew session":   {renewSessionBody, reflect.TypeFor[wire.RenewSessionRequest]()},
-		"close session":   {closeSessionBody, reflect.TypeFor[wire.CloseSessionRequest]()},
-		"revoke session":  {revokeSessionBody, reflect.TypeFor[wire.RevokeSessionRequest]()},
-		"acquire a set":   {acquireSetBody, reflect.TypeFor[wire.AcquireSetRequest]()},
-		"renew a set":     {renewSetBody, reflect.TypeFor[wire.RenewSetRequest]()},
-		"release a set":   {releaseSetBody, reflect.TypeFor[wire.ReleaseSetRequest]()},
-		"lock of a set":   {setMember, reflect.TypeFor[wire.SetMember]()},
-		"item to acquire": {acquireItem, reflect.TypeFor[wire.BatchAcquire]()},
-		"item to renew":   {renewItem, reflect.TypeFor[wire.BatchRenew]()},
-		"item to release": {releaseItem, reflect.TypeFor[wire.BatchRelease]()},
+		"acquire":         {acquireBody, reflect.TypeFor[api.AcquireRequest]()},
+		"renew":           {renewBody, reflect.TypeFor[api.RenewRequest]()},
+		"release":         {releaseBody, reflect.TypeFor[api.ReleaseRequest]()},
+		"revoke":          {revokeBody, reflect.TypeFor[api.RevokeRequest]()},
+		"verify":          {verifyBody, reflect.TypeFor[api.VerifyRequest]()},
+		"report":          {reportBody, reflect.TypeFor[api.ReportRequest]()},
+		"fenced write":    {fencedWriteBody, reflect.TypeFor[api.FencedWrite]()},
+		"open session":    {openSessionBody, reflect.TypeFor[api.OpenSessionRequest]()},
+		"renew session":   {renewSessionBody, reflect.TypeFor[api.RenewSessionRequest]()},
+		"close session":   {closeSessionBody, reflect.TypeFor[api.CloseSessionRequest]()},
+		"revoke session":  {revokeSessionBody, reflect.TypeFor[api.RevokeSessionRequest]()},
+		"acquire a set":   {acquireSetBody, reflect.TypeFor[api.AcquireSetRequest]()},
+		"renew a set":     {renewSetBody, reflect.TypeFor[api.RenewSetRequest]()},
+		"release a set":   {releaseSetBody, reflect.TypeFor[api.ReleaseSetRequest]()},
+		"lock of a set":   {setMember, reflect.TypeFor[api.SetMember]()},
+		"item to acquire": {acquireItem, reflect.TypeFor[api.BatchAcquire]()},
+		"item to renew":   {renewItem, reflect.TypeFor[api.BatchRenew]()},
+		"item to release": {releaseItem, reflect.TypeFor[api.BatchRelease]()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -83,26 +83,26 @@ func TestMembersHaveTheTypesOfTheDocument(t *testing.T) {
 		model  reflect.Type
 		decode func(d *Decoder, body []byte) error
 	}{
-		{reflect.TypeFor[wire.AcquireRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Acquire("a", body)) }},
-		{reflect.TypeFor[wire.RenewRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Renew("a", body)) }},
-		{reflect.TypeFor[wire.ReleaseRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Release("a", body)) }},
-		{reflect.TypeFor[wire.RevokeRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Revoke("a", body)) }},
-		{reflect.TypeFor[wire.VerifyRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Verify("a", body)) }},
-		{reflect.TypeFor[wire.ReportRequest](), func(d *Decoder, body []byte) error { return errorOf(d.ReportStale("a", body)) }},
-		{reflect.TypeFor[wire.FencedWrite](), func(d *Decoder, body []byte) error { return errorOf(d.FencedWrite("a", body)) }},
-		{reflect.TypeFor[wire.OpenSessionRequest](), func(d *Decoder, body []byte) error { return errorOf(d.OpenSession("", body)) }},
-		{reflect.TypeFor[wire.RenewSessionRequest](), func(d *Decoder, body []byte) error { return errorOf(d.RenewSession("", body)) }},
-		{reflect.TypeFor[wire.CloseSessionRequest](), func(d *Decoder, body []byte) error { return errorOf(d.CloseSession("", body)) }},
-		{reflect.TypeFor[wire.RevokeSessionRequest](), func(d *Decoder, body []byte) error {
+		{reflect.TypeFor[api.AcquireRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Acquire("a", body)) }},
+		{reflect.TypeFor[api.RenewRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Renew("a", body)) }},
+		{reflect.TypeFor[api.ReleaseRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Release("a", body)) }},
+		{reflect.TypeFor[api.RevokeRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Revoke("a", body)) }},
+		{reflect.TypeFor[api.VerifyRequest](), func(d *Decoder, body []byte) error { return errorOf(d.Verify("a", body)) }},
+		{reflect.TypeFor[api.ReportRequest](), func(d *Decoder, body []byte) error { return errorOf(d.ReportStale("a", body)) }},
+		{reflect.TypeFor[api.FencedWrite](), func(d *Decoder, body []byte) error { return errorOf(d.FencedWrite("a", body)) }},
+		{reflect.TypeFor[api.OpenSessionRequest](), func(d *Decoder, body []byte) error { return errorOf(d.OpenSession("", body)) }},
+		{reflect.TypeFor[api.RenewSessionRequest](), func(d *Decoder, body []byte) error { return errorOf(d.RenewSession("", body)) }},
+		{reflect.TypeFor[api.CloseSessionRequest](), func(d *Decoder, body []byte) error { return errorOf(d.CloseSession("", body)) }},
+		{reflect.TypeFor[api.RevokeSessionRequest](), func(d *Decoder, body []byte) error {
 			return errorOf(d.RevokeSession("7bb9f2a32ab6969f", body))
 		}},
-		{reflect.TypeFor[wire.AcquireSetRequest](), func(d *Decoder, body []byte) error { return errorOf(d.AcquireSet("", body)) }},
-		{reflect.TypeFor[wire.RenewSetRequest](), func(d *Decoder, body []byte) error { return errorOf(d.RenewSet("", body)) }},
-		{reflect.TypeFor[wire.ReleaseSetRequest](), func(d *Decoder, body []byte) error { return errorOf(d.ReleaseSet("", body)) }},
-		{reflect.TypeFor[wire.SetMember](), func(d *Decoder, lock []byte) error {
+		{reflect.TypeFor[api.AcquireSetRequest](), func(d *Decoder, body []byte) error { return errorOf(d.AcquireSet("", body)) }},
+		{reflect.TypeFor[api.RenewSetRequest](), func(d *Decoder, body []byte) error { return errorOf(d.RenewSet("", body)) }},
+		{reflect.TypeFor[api.ReleaseSetRequest](), func(d *Decoder, body []byte) error { return errorOf(d.ReleaseSet("", body)) }},
+		{reflect.TypeFor[api.SetMember](), func(d *Decoder, lock []byte) error {
 			return errorOf(d.AcquireSet("", []byte(`{"holder": "h", "locks": [{"name": "a"}, `+string(lock)+`]}`)))
 		}},
-		{reflect.TypeFor[wire.BatchAcquire](), decodeItem}, {reflect.TypeFor[wire.BatchRenew](), decodeItem}, {reflect.TypeFor[wire.BatchRelease](), decodeItem},
+		{reflect.TypeFor[api.BatchAcquire](), decodeItem}, {reflect.TypeFor[api.BatchRenew](), decodeItem}, {reflect.TypeFor[api.BatchRelease](), decodeItem},
 	} {
 		good := map[string]string{}
 		for i := range c.model.NumField() {
@@ -163,7 +163,7 @@ func kindsOf(t reflect.Type) []string {
 		return []string{"text", "uuid", "instant"}
 	case t.Kind() == reflect.Bool:
 		return []string{"boolean"}
-	case t.Kind() == reflect.Slice && t.Elem() == reflect.TypeFor[wire.SetMember]():
+	case t.Kind() == reflect.Slice && t.Elem() == reflect.TypeFor[api.SetMember]():
 		return []string{"locks"}
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.String:
 		return []string{"names"}

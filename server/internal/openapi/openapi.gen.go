@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/oapi-codegen/runtime"
-	. "github.com/paddock-lock/paddock/internal/wire"
+	. "github.com/paddock-lock/paddock/api"
 )
 
 // ServerInterface represents all server handlers.

@@ -1,10 +1,11 @@
-// Package openapi is a plain Go client of the API: the types of openapi.yaml, and a [Client] with one method for each
-// operation. All of it is generated. It sends a request and returns the answer; it does not renew leases, retry, or
-// stop work whose lease has ended. Most programs want package client, or its guards, which do.
+// Package api is the HTTP API in Go: the types of openapi.yaml, and a plain [Client] with one method for each
+// operation. All of it is generated. The client sends a request and returns the answer; it does not renew leases,
+// retry, or stop work whose lease has ended. Most programs want package client, or its guards, which do.
+// The server and package client use the same types.
 //
-//	c := &openapi.Client{BaseURL: "http://127.0.0.1:8080"}
+//	c := &api.Client{BaseURL: "http://127.0.0.1:8080"}
 //	id := uuid.New()
-//	lease, res, err := c.AcquireLock(ctx, "jobs:nightly", openapi.AcquireRequest{Holder: "worker-1", LeaseID: &id})
+//	lease, res, err := c.AcquireLock(ctx, "jobs:nightly", api.AcquireRequest{Holder: "worker-1", LeaseID: &id})
 //
 // A method returns the decoded body, which is nil for a response without one, and the response, which has the status
 // and the header. The body of the response is closed, except where a method returns no value and says so.
@@ -17,6 +18,6 @@
 // BatchRelease.
 //
 // The types may gain fields and the enumerations values, as the API does. Requests have no timeout but the context's.
-package openapi
+package api
 
-//go:generate go tool -modfile=../../internal/tools/go.mod oapi-codegen -config config.yaml ../../openapi.yaml
+//go:generate go tool -modfile=../internal/tools/go.mod oapi-codegen -config config.yaml ../openapi.yaml

@@ -1,4 +1,4 @@
-package openapi_test
+package api_test
 
 import (
 	"context"
@@ -9,20 +9,20 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/paddock-lock/paddock/client/openapi"
+	"github.com/paddock-lock/paddock/api"
 )
 
 func Example() {
 	ctx := context.Background()
-	c := &openapi.Client{
+	c := &api.Client{
 		BaseURL: "https://locks.example.org",
 		Header:  http.Header{"Authorization": {"Bearer " + os.Getenv("PADDOCK_KEY")}},
 	}
 	id := uuid.New()
-	lease, _, err := c.AcquireLock(ctx, "jobs:nightly", openapi.AcquireRequest{Holder: "worker-1", LeaseID: &id})
-	var refused *openapi.Error
+	lease, _, err := c.AcquireLock(ctx, "jobs:nightly", api.AcquireRequest{Holder: "worker-1", LeaseID: &id})
+	var refused *api.Error
 	switch {
-	case errors.As(err, &refused) && refused.Problem.Code == openapi.CodeLockHeld:
+	case errors.As(err, &refused) && refused.Problem.Code == api.CodeLockHeld:
 		fmt.Println(*refused.Problem.Holder, "holds the lock")
 		return
 	case err != nil:
@@ -30,6 +30,6 @@ func Example() {
 		return
 	}
 	fmt.Println("granted with token", lease.FencingToken)
-	_, err = c.ReleaseLease(ctx, lease.Name, openapi.ReleaseRequest{LeaseID: id})
+	_, err = c.ReleaseLease(ctx, lease.Name, api.ReleaseRequest{LeaseID: id})
 	fmt.Println(err)
 }

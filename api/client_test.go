@@ -1,4 +1,4 @@
-package openapi_test
+package api_test
 
 import (
 	"bufio"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/paddock-lock/paddock/client/openapi"
+	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/server"
 	"github.com/paddock-lock/paddock/store"
@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // newClient returns a client of a new service with a database.
-func newClient(t *testing.T) *openapi.Client {
+func newClient(t *testing.T) *api.Client {
 	t.Helper()
 	locks, err := store.Open(t.Context(), pgtest.URL(t), store.Options{})
 	if err != nil {
@@ -29,14 +29,14 @@ func newClient(t *testing.T) *openapi.Client {
 	t.Cleanup(locks.Close)
 	s := httptest.NewServer(server.New(server.Options{Locks: locks}))
 	t.Cleanup(s.Close)
-	return &openapi.Client{BaseURL: s.URL, HTTP: s.Client()}
+	return &api.Client{BaseURL: s.URL, HTTP: s.Client()}
 }
 
 // TestClientLocksARealService acquires a lock, is refused, renews, verifies, releases, and reads what happened.
 func TestClientLocksARealService(t *testing.T) {
 	t.Parallel()
 	c, ctx, id, name := newClient(t), t.Context(), uuid.New(), "jobs:nightly"
-	acquire := openapi.AcquireRequest{Holder: "worker-1", LeaseID: &id, TTLMs: new(int64(30_000)), Metadata: []byte(`{"a":"<"}`)}
+	acquire := api.AcquireRequest{Holder: "worker-1", LeaseID: &id, TTLMs: new(int64(30_000)), Metadata: []byte(`{"a":"<"}`)}
 	lease, res, err := c.AcquireLock(ctx, name, acquire)
 	if err != nil || res.StatusCode != http.StatusCreated || lease.Name != name || lease.LeaseID != id || lease.FencingToken < 1 {
 		t.Fatalf("acquire: %+v, %+v, %v", lease, res, err)
@@ -44,31 +44,31 @@ func TestClientLocksARealService(t *testing.T) {
 	if _, res, err = c.AcquireLock(ctx, name, acquire); err != nil || res.StatusCode != http.StatusOK {
 		t.Errorf("the same acquire again: %+v, %v", res, err)
 	}
-	_, _, err = c.AcquireLock(ctx, name, openapi.AcquireRequest{Holder: "worker-2"})
-	if e := (*openapi.Error)(nil); !errors.As(err, &e) || e.Response.StatusCode != http.StatusConflict ||
-		e.Problem.Code != openapi.CodeLockHeld || *e.Problem.Holder != "worker-1" {
+	_, _, err = c.AcquireLock(ctx, name, api.AcquireRequest{Holder: "worker-2"})
+	if e := (*api.Error)(nil); !errors.As(err, &e) || e.Response.StatusCode != http.StatusConflict ||
+		e.Problem.Code != api.CodeLockHeld || *e.Problem.Holder != "worker-1" {
 		t.Errorf("an acquire by another holder: %v", err)
 	}
-	renewed, _, err := c.RenewLease(ctx, name, openapi.RenewRequest{LeaseID: id, TTLMs: new(int64(60_000))})
+	renewed, _, err := c.RenewLease(ctx, name, api.RenewRequest{LeaseID: id, TTLMs: new(int64(60_000))})
 	if err != nil || renewed.FencingToken != lease.FencingToken || renewed.TTLMs != 60_000 {
 		t.Errorf("renew: %+v, %v", renewed, err)
 	}
-	verification, _, err := c.VerifyToken(ctx, openapi.VerifyRequest{Name: name, FencingToken: lease.FencingToken})
-	if err != nil || !verification.Current || verification.Status != openapi.Current {
+	verification, _, err := c.VerifyToken(ctx, api.VerifyRequest{Name: name, FencingToken: lease.FencingToken})
+	if err != nil || !verification.Current || verification.Status != api.Current {
 		t.Errorf("verify: %+v, %v", verification, err)
 	}
-	if res, err := c.ReleaseLease(ctx, name, openapi.ReleaseRequest{LeaseID: id}); err != nil || res.StatusCode != http.StatusNoContent {
+	if res, err := c.ReleaseLease(ctx, name, api.ReleaseRequest{LeaseID: id}); err != nil || res.StatusCode != http.StatusNoContent {
 		t.Errorf("release: %+v, %v", res, err)
 	}
-	events, _, err := c.ListEvents(ctx, openapi.ListEventsParams{Lock: &name, Limit: new(1)})
-	if err != nil || len(events.Events) != 1 || events.Events[0].Kind != openapi.EventKindGranted {
+	events, _, err := c.ListEvents(ctx, api.ListEventsParams{Lock: &name, Limit: new(1)})
+	if err != nil || len(events.Events) != 1 || events.Events[0].Kind != api.EventKindGranted {
 		t.Errorf("events: %+v, %v", events, err)
 	}
-	free, res, err := c.GetLock(ctx, name, openapi.GetLockParams{})
-	if err != nil || free.State != openapi.Free {
+	free, res, err := c.GetLock(ctx, name, api.GetLockParams{})
+	if err != nil || free.State != api.Free {
 		t.Fatalf("get: %+v, %v", free, err)
 	}
-	unchanged, res, err := c.GetLock(ctx, name, openapi.GetLockParams{IfNoneMatch: new(res.Header.Get("ETag"))})
+	unchanged, res, err := c.GetLock(ctx, name, api.GetLockParams{IfNoneMatch: new(res.Header.Get("ETag"))})
 	if err != nil || unchanged != nil || res.StatusCode != http.StatusNotModified {
 		t.Errorf("get of the same version: %+v, %+v, %v", unchanged, res, err)
 	}
@@ -77,14 +77,14 @@ func TestClientLocksARealService(t *testing.T) {
 func TestClientSendsBatchesAndReadsStreams(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
-	results, _, err := c.Batch(t.Context(), openapi.BatchRequest{Items: []openapi.BatchItem{
-		openapi.BatchAcquire{Op: openapi.Acquire, Name: "a", Holder: "h"},
-		openapi.BatchRenew{Op: openapi.Renew, Name: "b", LeaseID: uuid.New()},
+	results, _, err := c.Batch(t.Context(), api.BatchRequest{Items: []api.BatchItem{
+		api.BatchAcquire{Op: api.Acquire, Name: "a", Holder: "h"},
+		api.BatchRenew{Op: api.Renew, Name: "b", LeaseID: uuid.New()},
 	}})
-	if err != nil || results.Results[0].Lease == nil || results.Results[1].Problem.Code != openapi.CodeLeaseLost {
+	if err != nil || results.Results[0].Lease == nil || results.Results[1].Problem.Code != api.CodeLeaseLost {
 		t.Errorf("batch: %+v, %v", results, err)
 	}
-	stream, err := c.StreamEvents(t.Context(), openapi.StreamEventsParams{LastEventID: new("0")})
+	stream, err := c.StreamEvents(t.Context(), api.StreamEventsParams{LastEventID: new("0")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,8 +99,8 @@ func TestAnswerOfAProxyIsAnErrorWithoutACode(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(s.Close)
-	_, _, err := (&openapi.Client{BaseURL: s.URL}).GetLock(t.Context(), "a", openapi.GetLockParams{})
-	if e := (*openapi.Error)(nil); !errors.As(err, &e) || e.Response.StatusCode != http.StatusNotFound || e.Problem.Code != "" {
+	_, _, err := (&api.Client{BaseURL: s.URL}).GetLock(t.Context(), "a", api.GetLockParams{})
+	if e := (*api.Error)(nil); !errors.As(err, &e) || e.Response.StatusCode != http.StatusNotFound || e.Problem.Code != "" {
 		t.Errorf("%v", err)
 	}
 }
@@ -108,7 +108,7 @@ func TestAnswerOfAProxyIsAnErrorWithoutACode(t *testing.T) {
 // TestDocumentedExampleIsCompiled looks for the lines of the Go example in docs/generating.md in example_test.go.
 func TestDocumentedExampleIsCompiled(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/generating.md")
+	page, err := os.ReadFile("../docs/generating.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ Variables without a flag:
 - ` + "`PADDOCK_LOCK`, `PADDOCK_FENCING_TOKEN`, `PADDOCK_SLOT`" + `: set by ` + "`paddock run`" + ` for its command. With
   several locks they are those of the first lock in the order of names.
 - ` + "`PADDOCK_LOCKS`, `PADDOCK_FENCING_TOKENS`, `PADDOCK_SLOTS`" + `: set by ` + "`paddock run`" + ` for its command. They list
-  all locks, separated by spaces: ` + "`a b`, `a=41 b=41`" + `.
+  all locks, separated by spaces: ` + "`a b`, `a=10496 b=10496`" + `.
 - ` + "`PADDOCK_LEASE_HOLDER`" + `: set by ` + "`paddock run` and `paddock session`" + ` for their commands: the holder of the
   lease or session. ` + "`paddock acquire`" + ` in the command has the same holder, ` + "`paddock run`" + ` one of its own.
 - ` + "`PADDOCK_TASK`: set by `paddock run` and `paddock session`" + ` for their commands. It names the thread of

@@ -52,7 +52,7 @@ Acquire several locks together, all or none. They have one lease_id and one end;
 
 -o env sets PADDOCK_LEASE_ID and PADDOCK_EXPIRES_AT; PADDOCK_LOCK, PADDOCK_FENCING_TOKEN and PADDOCK_SLOT, of the first
 lock in the order of names; PADDOCK_LOCKS, the names of all locks, separated by spaces; and PADDOCK_FENCING_TOKENS and
-PADDOCK_SLOTS, such as "accounts:17=41 accounts:42=41".
+PADDOCK_SLOTS, such as "accounts:17=10496 accounts:42=10496".
 
 In a command that paddock session runs, the lease belongs to the session and ends with it.
 
@@ -200,7 +200,7 @@ the next grant has a greater token. The grace of the lease, counted from now, pa
 the lock, unless you give --skip-grace. If the lock was acquired together with others, the leases of all of them end.
 
     paddock get jobs:nightly
-    paddock revoke jobs:nightly --token 41 --reason 'db-3 is being replaced'`
+    paddock revoke jobs:nightly --token 10496 --reason 'db-3 is being replaced'`
 }
 
 // Run revokes the lease and prints the lock. It does not retry: after a lost answer another holder may have the lock,

@@ -67,8 +67,8 @@ The command gets the environment variables PADDOCK_LOCK, PADDOCK_FENCING_TOKEN, 
 with a shared lease or a permit, PADDOCK_SLOT. A paddock run in the command is a holder of its own, named by its own
 process, unless you set PADDOCK_HOLDER. With several locks, PADDOCK_LOCK, PADDOCK_FENCING_TOKEN and PADDOCK_SLOT are
 those of the first lock in the order of names. PADDOCK_LOCKS has the names of all locks, separated by spaces;
-PADDOCK_FENCING_TOKENS and PADDOCK_SLOTS have the value of each lock, such as "accounts:17=41 accounts:42=41". All locks
-have the same token, except a shared lock that joins other readers.
+PADDOCK_FENCING_TOKENS and PADDOCK_SLOTS have the value of each lock, such as "accounts:17=10496 accounts:42=10496".
+All locks have the same token, except a shared lock that joins other readers.
 
 PADDOCK_TASK names the thread of work, so that the service finds deadlocks. If calls that hold locks wait for each other
 in a circle, one or more are refused with exit code 75 and a description of the circle.

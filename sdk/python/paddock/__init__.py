@@ -1057,7 +1057,7 @@ class Lease(_Renewed):
         The default kill_after is half the margin, the maximum a third of the ttl. When the child ends or an exception
         is raised, the rest of the group is stopped in the same way; processes that left the group are not. The child's
         environment has PADDOCK_LOCK, _FENCING_TOKEN, _LEASE_HOLDER, _URL and, if there is one, _SLOT; and of all locks, _LOCKS,
-        _FENCING_TOKENS and _SLOTS, such as "a b" and "a=41 b=41". popen goes to subprocess.Popen. If this process is
+        _FENCING_TOKENS and _SLOTS, such as "a b" and "a=10496 b=10496". popen goes to subprocess.Popen. If this process is
         killed, the child continues without a guard. POSIX only."""
         kill_after = self._margin / 2 if kill_after is None else kill_after
         if not 0 <= kill_after <= self._granted.ttl / 3:

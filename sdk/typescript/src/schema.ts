@@ -806,7 +806,7 @@ export interface components {
          * Format: int64
          * @description A fencing token. A grant that was requested after another grant was answered has the greater token, whatever
          *     the locks; only a reader that joins others has their token. Gaps are normal.
-         * @example 41
+         * @example 10496
          */
         Token: number;
         /**
@@ -2744,7 +2744,7 @@ export interface operations {
             header?: {
                 /**
                  * @description The `ETag` of an earlier response. If the lock has not changed since, the response is 304.
-                 * @example W/"1.41.held.1.0"
+                 * @example W/"1.10496.held.1.0"
                  */
                 "If-None-Match"?: string;
             };
@@ -3033,7 +3033,7 @@ export interface operations {
             header?: {
                 /**
                  * @description The `id` of the last event received. It takes precedence over `cursor`.
-                 * @example 1024
+                 * @example 167936
                  */
                 "Last-Event-ID"?: string;
             };

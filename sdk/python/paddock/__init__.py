@@ -444,9 +444,10 @@ class Paddock:
         """Acquires the lock, or several, all or none: they have one lease_id, and hold nothing while they wait. Raises
         LockHeld if they are not granted within wait, which is at most 50. Choose the lease_id, a random UUID, yourself, to
         be able to send the call again after UnknownOutcome. It then keeps its place in the queue until wait is over if the
-        call is interrupted: release it if you do not call again. Without a lease_id, the service chooses one. After a wait, renew immediately: expires_in counts from sent
-        and may already be over. With a session_id, the lease is kept alive by that session, whose ttl and grace it has:
-        leave them out. Raises SessionLost if that has ended. The task_id names the thread of work, by which the service
+        call is interrupted: release it if you do not call again. keep_place keeps it for ten seconds after a wait that
+        ended without a grant. Without a lease_id, the service chooses one. After a wait, renew immediately: expires_in
+        counts from sent and may already be over. With a session_id, the lease is kept alive by that session, whose ttl and
+        grace it has: leave them out. Raises SessionLost if that has ended. The task_id names the thread of work, by which the service
         finds deadlocks; see hold. Raises Deadlock if this call must give way."""
         body = _omit_none(lease_id=lease_id, holder=holder or _default_holder(not lease_id), session_id=session_id,
                           task_id=task_id, wait_ms=_ms(wait), keep_place=keep_place or None, ttl_ms=_ms(ttl),
@@ -795,7 +796,7 @@ def _acquire_lease(paddock: Paddock, name: Locks, want: Json, margin: float, wai
 
 
 def _abandon(paddock: Paddock, name: Locks, lease_id: str) -> None:
-    """Releases an unused lease or place. If that fails, a place ends within seconds and a lease with its TTL."""
+    """Releases an unused lease or place. If that fails, a place ends within a minute and a lease with its TTL."""
     try:
         paddock.release(name, lease_id, timeout=RELEASE_TIMEOUT)
     except PaddockError as e:

@@ -167,8 +167,8 @@ export class Acquisition {
   }
 
   /**
-   * abandon gives up the place or the lease. If the service cannot be reached, a place ends within seconds and a
-   * lease with its TTL.
+   * abandon gives up the place or the lease. If the service cannot be reached, a place ends within a minute
+   * and a lease with its TTL.
    */
   async #abandon(): Promise<void> {
     try {

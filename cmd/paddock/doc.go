@@ -25,17 +25,17 @@
 //	0    success, or a service that was stopped by SIGINT or SIGTERM
 //	1    failed; standard error says why
 //	64   wrong command line, or none (help goes to standard error), or a request that the service refuses as invalid
-//	69   the database or the service cannot be reached
+//	69   the database or the service cannot be reached, or the outcome is unknown
 //	70   internal error of the service
-//	75   not acquired: another holder has the lock
-//	76   the lease was lost
-//	77   not allowed: the API key is missing, invalid, or lacks the right
+//	75   not acquired: another holder has the lock, calls wait for each other in a deadlock, or a limit is reached
+//	76   the lease or the session was lost
+//	77   not allowed: the API key is missing, invalid, or lacks the right; or the database role lacks a right
 //	126  run: the command cannot be executed
 //	127  run: the command was not found
 //
-// Otherwise run exits with the code of the command, or with 128+n if signal n ended it. A second SIGINT or SIGTERM
-// kills paddock, except that run passes it on. A SIGHUP or SIGINT that is ignored when paddock starts, as by nohup or
-// for the background jobs of a script, stays ignored.
+// Otherwise run and session exit with the code of the command, or with 128+n if signal n ended it or the wait. A second
+// SIGINT or SIGTERM kills paddock, except that run passes it on. A SIGHUP or SIGINT that is ignored when paddock
+// starts, as by nohup or for the background jobs of a script, stays ignored.
 //
 // # Layout
 //

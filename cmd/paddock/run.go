@@ -91,9 +91,10 @@ in their own sessions: the lock covers them too. If paddock itself is killed wit
 but not the processes that it started. While paddock is suspended (SIGSTOP) it protects nothing; then only the
 fencing token does, where the write lands.
 
-Exit codes: that of the command, or 128+n if signal n ended it. Also 64: wrong command line. 69: the service cannot
-be reached. 75: another holder has the lock. 76: the lease was lost, whatever the command returned. 77: not allowed.
-126: the command cannot be executed. 127: it was not found. 128+n: signal n ended the wait for the lock.`
+Exit codes: that of the command, or 128+n if signal n ended it, or the wait for the lock. Also 64: wrong command line,
+or an invalid request. 69: the service cannot be reached. 70: internal error of the service. 75: another holder has the
+lock, calls wait for each other in a deadlock, or a limit of the service is reached. 76: the lease was lost, whatever
+the command returned. 77: not allowed. 126: the command cannot be executed. 127: it was not found. 1: another error.`
 }
 
 // Run runs the command while it holds the lock. Its error has the exit code of the command, unless the lock was not

@@ -52,9 +52,10 @@ of the same thread of work.
 paddock session handles signals, the loss of the session, and processes that the command leaves running as paddock run
 does.
 
-Exit codes: that of the command, or 128+n if signal n ended it. Also 64: wrong command line. 69: the service cannot
-be reached. 76: the session was lost, whatever the command returned. 77: not allowed. 126: the command cannot be
-executed. 127: it was not found.`
+Exit codes: that of the command, or 128+n if signal n ended it, or came before it started. Also 64: wrong command line,
+or an invalid request. 69: the service cannot be reached. 70: internal error of the service. 75: a limit of the service
+is reached. 76: the session was lost, whatever the command returned. 77: not allowed. 126: the command cannot be
+executed. 127: it was not found. 1: another error.`
 }
 
 // check returns a usage error if even the widest bounds that a service can have do not allow the session.

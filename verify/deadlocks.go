@@ -95,8 +95,9 @@ func (r *callGroup) includesTaskOf(other *callGroup) bool {
 }
 
 // deadlocks checks that each call which was refused with lock.ErrDeadlock has a task, and waited in the circle that its
-// answer shows, of which the last call waits for a lease of that task: by the events, each call of the circle waited at that instant, and what it waited for was in its way. What an answer
-// says of calls that were not recorded is taken for true.
+// answer shows, of which the last call waits for a lease of that task: by the events, each call of the circle waited at that
+// instant, and what it waited for was in its way. Of a call whose answer was lost the event shows the circle. What is said
+// of calls that were not recorded is taken for true.
 func (x *examination) deadlocks(c *Check) {
 	byName := map[string]*lockHistory{}
 	for _, t := range x.locks {
@@ -107,15 +108,23 @@ func (x *examination) deadlocks(c *Check) {
 			continue
 		}
 		for _, call := range t.calls {
-			if !errors.Is(call.Err, lock.ErrDeadlock) || call.whole != nil && t.name != call.whole.members()[0].Name {
+			a, acquires := call.Request.(lock.Acquire)
+			if !acquires || call.whole != nil && t.name != call.whole.members()[0].Name {
+				continue
+			}
+			v := victim{call: call, at: t, locks: byName, acquire: a, removed: t.deadlocksOf(a.Holder)}
+			e := (*lock.Error)(nil)
+			switch {
+			case errors.Is(call.Err, lock.ErrDeadlock) && errors.As(call.Err, &e):
+				v.cycle = e.Cycle
+			case call.Outcome() == Unknown && len(v.removed) == 1 && len(v.removed[0].Cycle) > 0:
+				v.cycle = v.removed[0].Cycle.Steps()
+			default:
 				continue
 			}
 			c.Examined++
-			v := victim{call: call, at: t, locks: byName}
-			v.acquire, _ = call.Request.(lock.Acquire)
 			if what := v.refutation(); what != "" {
-				c.violated(t, fmt.Sprintf("%q was refused with deadlock, but %s.", v.acquire.Holder, what), []*Call{call},
-					v.removed()...)
+				c.violated(t, fmt.Sprintf("%q was refused with deadlock, but %s.", a.Holder, what), []*Call{call}, v.removed...)
 			}
 		}
 	}
@@ -127,10 +136,9 @@ type victim struct {
 	acquire lock.Acquire
 	at      *lockHistory // of its first lock
 	locks   map[string]*lockHistory
+	cycle   []lock.DeadlockStep
+	removed []*lock.Event // that removed it from the queue of its first lock because of a deadlock
 }
-
-// removed returns the events that removed the victim from the queue of its first lock because of a deadlock.
-func (v victim) removed() []*lock.Event { return v.at.deadlocksOf(v.acquire.Holder) }
 
 func (t *lockHistory) deadlocksOf(holder string) (all []*lock.Event) {
 	for i := range t.events {
@@ -144,26 +152,24 @@ func (t *lockHistory) deadlocksOf(holder string) (all []*lock.Event) {
 // refutation returns why the refusal is not true, empty if it is true. A call that was sent twice may have been in
 // several deadlocks; one of them justifies the answer.
 func (v victim) refutation() (what string) {
-	var e *lock.Error
-	errors.As(v.call.Err, &e)
 	switch {
 	case v.acquire.Wait == 0:
 		return "it did not ask to wait"
 	case v.acquire.Thread() == "":
 		return "it has no task and no session, so it can hold nothing up"
-	case len(e.Cycle) == 0:
+	case len(v.cycle) == 0:
 		return "not of its circle"
-	case e.Cycle[0].Holder != v.acquire.Holder:
-		return fmt.Sprintf("the circle begins with %q", e.Cycle[0].Holder)
+	case v.cycle[0].Holder != v.acquire.Holder:
+		return fmt.Sprintf("the circle begins with %q", v.cycle[0].Holder)
 	}
 	what = "no event removed it from the queue because of that"
-	for _, r := range v.removed() {
+	for _, r := range v.removed {
 		when, missing := v.instants(r)
 		if missing != "" {
 			what = "it was not removed from the queue of " + missing
 			continue
 		}
-		if what = v.cycleIsWrong(e.Cycle, r.At, when); what == "" {
+		if what = v.cycleIsWrong(v.cycle, r.At, when); what == "" {
 			return ""
 		}
 	}

@@ -142,10 +142,31 @@ func TestFalseDeadlocksAreFound(t *testing.T) {
 			}
 			a.Place, b.Place = b.Place, a.Place
 		}, `"pia" was not ahead of "ola again" in the queue of play:readers`},
+		"the answer is lost, and the circle of the event is cut short": {byDeadlocks, func(s editable) {
+			s.loseAnswer("nat again")
+			e := s.event(lock.Dequeued, "nat again")
+			e.Cycle = lock.CycleOf(e.Cycle.Steps()[:1])
+		}, `the task of "mia", which held play:left, does not include that of "nat again"`},
 		"the call ahead is not the next one": {byDeadlocks, func(s editable) {
 			s.cycle("ola again", func(c []lock.DeadlockStep) []lock.DeadlockStep { return c[:1] })
 		}, `"ola again" waited for "pia", not for "ola again"`},
 	})
+}
+
+// loseAnswer has the holder's first acquire not be answered.
+func (s editable) loseAnswer(holder string) {
+	s.t.Helper()
+	s.call(verify.Acquire, holder, 0).Err = &lock.Error{Code: lock.ErrUnknownOutcome}
+}
+
+// TestVictimsWhoseAnswerIsLostLoseTheirPlace: the client repeats its call, which joins the queue at the end.
+func TestVictimsWhoseAnswerIsLostLoseTheirPlace(t *testing.T) {
+	t.Parallel()
+	h := copyOf(recordCorrect(t))
+	editable{t, &h}.loseAnswer("nat again")
+	if r := h.Check(verify.CheckOptions{}); !r.OK() {
+		t.Error(text(t, r))
+	}
 }
 
 // TestWhatADeadlockSaysOfUnknownCallsIsTakenForTrue: their holders, or the names of their locks, may be hidden.

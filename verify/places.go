@@ -13,7 +13,8 @@ const placeSlack = 2 * time.Millisecond
 
 // placesLast checks that no waiter lost its place before its time, as it would with a service that ties places to
 // connections. A place lasts as long as the wait that was asked for, and for lock.PlaceRetention at least, unless its
-// client gives it up, or is told that it no longer waits.
+// client gives it up, or is told that it no longer waits. Whether a deadlock justly ended one is the business of another
+// check.
 func (x *examination) placesLast(t *lockHistory, c *Check) {
 	if t.hasEpoch() {
 		return // the time may have been set forward
@@ -29,7 +30,7 @@ func (x *examination) placesLast(t *lockHistory, c *Check) {
 			queued[e.Place] = e
 			c.Examined++
 			continue
-		case e.Kind != lock.Dequeued || queued[e.Place] == nil:
+		case e.Kind != lock.Dequeued || e.Reason == reasonDeadlock || queued[e.Place] == nil:
 			continue
 		}
 		g, since := groups[e.Holder], queued[e.Place]

@@ -36,10 +36,10 @@ var ErrChanged = errors.New("a lock changed while it was read")
 // A Look says what to read.
 type Look struct {
 	Names []string // in order, without duplicates
-	// Create are those of the names that are created if they are missing, unless the Trees have changed. Nil: whatever they are.
+	// Create are those of the names that are created if they are missing, unless the Trees have changed.
 	Create []string
-	Trees  *epoch.Trees
-	Ended  []Ending // leases: how they ended is read
+	Trees  *epoch.Trees // nil: whatever they are
+	Ended  []Ending     // leases: how they ended is read
 	// Sessions are read, too, besides those of the leases and waiters.
 	Sessions []lock.SessionRef
 	// Lock starts a transaction, and locks the rows in the order of the names until it ends.
@@ -67,8 +67,8 @@ type View struct {
 }
 
 // Run reads the names. A lock that is missing, and not created, has a Row with no place in the table, which no Swap can
-// write. It is one round trip, another one if a lock has parts, and
-// another one for sessions. If Lock is set, the caller must end the transaction, also after an error.
+// write. It is one round trip, another one if a lock has parts, and another one for sessions. If Lock is set, the caller
+// must end the transaction, also after an error.
 func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
 	v := View{Rows: make(map[string]*Row, len(l.Names)), Ended: make(map[lock.LeaseRef]lock.Event, len(l.Ended))}
 	b := &pgx.Batch{}

@@ -2,6 +2,8 @@ package lock
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -70,11 +72,17 @@ func checkSlot(slot *int) error {
 }
 
 func checkDuration(field string, d, least, greatest time.Duration) error {
-	if d < least || d > greatest {
-		return Invalid(field, "is %d; give %d to %d (milliseconds)",
-			d.Milliseconds(), least.Milliseconds(), greatest.Milliseconds())
+	if d >= least && d <= greatest {
+		return nil
 	}
-	return nil
+	is := fmt.Sprintf("is %d", d.Milliseconds())
+	switch { // the caller may have given a number that has no Duration, of which this is the nearest
+	case d > math.MaxInt64-time.Millisecond:
+		is = "is too large"
+	case d < time.Millisecond-math.MaxInt64:
+		is = "is too small"
+	}
+	return Invalid(field, "%s; give %d to %d (milliseconds)", is, least.Milliseconds(), greatest.Milliseconds())
 }
 
 func checkMetadata(m json.RawMessage) error {

@@ -156,12 +156,17 @@ func (s *Server) countFailure(r *http.Request, err error) error {
 	if limited := s.attempts.CountFailure(client); limited != nil {
 		return limited
 	}
+	from := "unix"
+	if client.IsValid() {
+		from = client.String()
+	}
 	s.log.LogAttrs(r.Context(), slog.LevelWarn, "invalid API key",
-		slog.String("request_id", requestID(r)), slog.String("code", string(code)), slog.String("client", client.String()))
+		slog.String("request_id", requestID(r)), slog.String("code", string(code)), slog.String("client", from))
 	return err
 }
 
-// clientAddress returns the address of the connection's other end, which may be a proxy.
+// clientAddress returns the address of the connection's other end, which may be a proxy. It is not valid if the
+// connection came through a Unix socket: such clients have no address, and count as one.
 func clientAddress(r *http.Request) netip.Addr {
 	client, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

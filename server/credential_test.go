@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -107,6 +109,21 @@ func TestInvalidKeysAreRateLimitedAndValidOnesAreNot(t *testing.T) {
 	for _, line := range s.lines("request") {
 		if status := line["status"]; (line["level"] == "INFO") != (status == 200.0) {
 			t.Errorf("a request answered with %v is logged at %v; any client could flood the log", status, line["level"])
+		}
+	}
+}
+
+func TestAClientOfAUnixSocketHasNoAddressInTheLog(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"@", ""} { // as net/http has it, on Linux and elsewhere
+		log := new(syncBuffer)
+		s := server.New(server.Options{Locks: new(fake), Keys: newKeyring(t).Keyring, Log: slog.New(slog.NewJSONHandler(log, nil))})
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/locks", http.NoBody)
+		r.RemoteAddr = address
+		r.Header.Set("Authorization", "Bearer pk_nobody")
+		s.ServeHTTP(httptest.NewRecorder(), r)
+		if lines := (harness{t: t, log: log}).lines("invalid API key"); len(lines) != 1 || lines[0]["client"] != "unix" {
+			t.Errorf("logged %v", lines)
 		}
 	}
 }

@@ -134,8 +134,8 @@ func ping(ctx context.Context, config *pgx.ConnConfig) error {
 func withoutParameter(err error) error {
 	answer := new(pgconn.PgError)
 	if errors.As(err, &answer) && (answer.Code == "42704" || answer.Code == "22023") {
-		return usagef("the database refuses a parameter of the database URL (SQLSTATE %s); special characters of the "+
-			"password must be percent-encoded", answer.Code)
+		return usagef("the database refuses a parameter of the database URL (SQLSTATE %s): it does not know the name or the "+
+			"value; any & in a password must be percent-encoded, as %%26", answer.Code)
 	}
 	return err
 }

@@ -182,7 +182,7 @@ func (c *devCommand) welcome(w io.Writer, address net.Addr, db pgserver.Database
 	if err != nil {
 		return err
 	}
-	database, data := db.URL("postgres"), db.Data()+", kept for the next start"
+	database, data := db.URL("paddock"), db.Data()+", kept for the next start"
 	switch {
 	case c.URL != "":
 		database, data = "the given one", db.Data() // the URL may contain a password

@@ -27,7 +27,7 @@ func TestDevServesUntilItIsTerminated(t *testing.T) {
 		t.Errorf("%s is not a page", page)
 	}
 
-	checkWrite(t, p.Stdout.Await(t, `Database, .*: (\S+)`))
+	checkTables(t, p.Stdout.Await(t, `Database, .*: (\S+)`))
 
 	data := p.Stdout.Await(t, `Data: (\S+), removed at the end`)
 	if len(processesOf(t, data)) == 0 {
@@ -170,14 +170,14 @@ func commandLines(t *testing.T) []string {
 	return all
 }
 
-// checkWrite creates a table in the database and writes to it.
-func checkWrite(t *testing.T, databaseURL string) {
+// checkTables creates a table in the database and writes to it, and reads one of Paddock.
+func checkTables(t *testing.T, databaseURL string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), databaseURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Exec(t.Context(), "create table accounts (id int); insert into accounts values (42)"); err != nil {
+	if _, err := conn.Exec(t.Context(), "create table accounts (id int); insert into accounts values (42); table paddock.records"); err != nil {
 		t.Error(err)
 	}
 	if err := conn.Close(t.Context()); err != nil {

@@ -65,17 +65,24 @@ type treeRemoveCommand struct {
 
 func (treeRemoveCommand) Help() string {
 	return `Makes the locks of the tree independent of each other, while all of them are free. To remove it again changes
-nothing.
+nothing, and says so.
 
     paddock tree remove repo`
 }
 
-func (c *treeRemoveCommand) Run(ctx context.Context, _ *program) error {
+func (c *treeRemoveCommand) Run(ctx context.Context, p *program) error {
 	locks, err := c.clientWithTimeout(callTimeout)
 	if err != nil {
 		return err
 	}
-	return explainUnlessStopped(ctx, locks.RemoveTree(ctx, c.Root))
+	declared, err := locks.Trees(ctx) // the answer to the removal does not tell: it may be a repeated one
+	if err == nil {
+		err = locks.RemoveTree(ctx, c.Root)
+	}
+	if err == nil && !slices.ContainsFunc(declared, func(t lock.Tree) bool { return t.Root == c.Root }) {
+		fmt.Fprintf(p.stderr, "The tree %s was not declared.\n", c.Root)
+	}
+	return explainUnlessStopped(ctx, err)
 }
 
 type treeListCommand struct {

@@ -31,8 +31,10 @@ func TestTreesAreDeclaredListedAndRemoved(t *testing.T) {
 	d.expectFailure(exitUsage, []string{"root ends with a colon; leave it out"}, "tree", "declare", "repo:")
 	d.hold(lock.Acquire{Name: "repo:src:a", Holder: "h"})
 	d.expectFailure(exitNotAcquired, []string{"tree_busy", "repo:src:a, in the tree repo, is held or waited for"}, "tree", "remove", "repo")
-	for range 2 {
-		d.expectExit(exitOK, "tree", "remove", "jobs")
+	for _, want := range []string{"", "The tree jobs was not declared.\n"} {
+		if _, stderr := d.expectExit(exitOK, "tree", "remove", "jobs"); stderr != want {
+			t.Errorf("it says %q, want %q", stderr, want)
+		}
 	}
 	stdout, _ = d.expectExit(exitOK, "tree", "list", "-o", "json")
 	var trees []api.Tree

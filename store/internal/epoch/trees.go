@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,7 +19,7 @@ var (
 	sqlListTrees   = database.Statement(files, "list_trees")
 	sqlLockRecords = database.Statement(files, "lock_records")
 	sqlInUse       = database.Statement(files, "in_use")
-	sqlChangeTree  = database.Statement(files, "change_tree")
+	sqlChangeTree  = strings.Replace(database.Statement(files, "change_tree"), "{{.InUse}}", sqlInUse, 1)
 )
 
 const (
@@ -106,8 +107,8 @@ func (t *Trees) scan(row pgx.Row) error {
 	return nil
 }
 
-// DeclareTree declares the tree, or finds it declared. busy names locks of the tree that have leases or waiters; then it
-// was not declared. These may be over: a Sweep tells. Only a change of the trees holds up decisions, and for
+// DeclareTree declares the tree, or finds it declared. busy names locks of the tree that have leases or waiters; then
+// it was not declared. These may be over: a Sweep tells. Only a change of the trees holds up decisions, and for
 // maxTreesPatience at most: what is declared already or refused takes no lock.
 func (g *Guard) DeclareTree(ctx context.Context, root string) (declared lock.Tree, busy []string, err error) {
 	at, busy, err := g.changeTrees(ctx, root, true, func(t *Trees) error { return t.CheckDeclare(root) })

@@ -7,8 +7,7 @@ with changed as (
     where epoch = $3::bigint and epoch = (select max(epoch) from paddock.epochs) and trees = $4::bigint
       and pg_postmaster_start_time() = $5::timestamptz
       and not exists (
-          select from paddock.records
-          where (name = $1 or name >= $1 || ':' and name < $1 || ';') and (lease_id is not null or parts > 0)
+{{.InUse}}
       )
     returning 1
 ), added as (

@@ -111,8 +111,8 @@ func hidePage(ctx context.Context, p lock.Page[lock.Lock]) lock.Page[lock.Lock] 
 	return p
 }
 
-// hideLeases returns the leases without the names that the key in the context does not cover. Of those of a lock that it
-// does not cover only the times are left.
+// hideLeases returns the leases without the names that the key in the context does not cover. Of those of a lock that
+// it does not cover only the times are left.
 func hideLeases(ctx context.Context, leases []lock.LeaseInfo) []lock.LeaseInfo {
 	if !slices.ContainsFunc(leases, func(l lock.LeaseInfo) bool { return l.Set != nil || l.Name != "" }) {
 		return leases

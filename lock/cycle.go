@@ -5,9 +5,9 @@ import "encoding/json"
 // MaxCycleSteps bounds the steps of a Cycle.
 const MaxCycleSteps = 16
 
-// A Cycle is the circle of a Deadlock, as the event that removes its victim has it. It is one comparable value; the empty
-// one has no steps. Its text is a JSON array of strings, four for each step: name, holder, what it waits for, and "ahead"
-// or nothing.
+// A Cycle is the circle of a Deadlock, as the event that removes its victim has it. It is one comparable value; the
+// empty one has no steps. Its text is a JSON array of strings, four for each step: name, holder, what it waits for, and
+// "ahead" or nothing.
 type Cycle string
 
 // aheadMark is the last text of a step whose obstacle is ahead in the queue.

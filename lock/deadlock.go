@@ -19,10 +19,10 @@ const MaxDeadlockLocks = 128
 // to end. What is not known, such as the waits of a lease without a TaskID, counts as able to go on. So a part of the
 // locks shows some of the deadlocks, and never a false one.
 //
-// A call of the circle is its victim, and gives way: the one that joined last, of those whose end lets the others of the
-// circle go on. If one is not enough, there is a Deadlock for each of several victims: as few as are found, preferably
-// at one lock. Only a call whose task holds what another call of the circle waits for is a victim. So a call without a
-// task is none, even if it is ahead of one of these calls in a queue. Leases are never taken away.
+// A call of the circle is its victim, and gives way: the one that joined last, of those whose end lets the others of
+// the circle go on. If one is not enough, there is a Deadlock for each of several victims: as few as are found,
+// preferably at one lock. Only a call whose task holds what another call of the circle waits for is a victim. So a call
+// without a task is none, even if it is ahead of one of these calls in a queue. Leases are never taken away.
 type Deadlock struct {
 	// Cycle is from the victim on: each waits for the next, and the last one for a lease of the victim's task.
 	Cycle []DeadlockStep

@@ -59,8 +59,8 @@ func twoRings(waits int) (calls []string) {
 	return calls
 }
 
-// TestTheVictimsOfALargeCircleAreNotSearchedFor: of more than maxSearched calls. The youngest one gives way, and what is
-// left is a deadlock of its own.
+// TestTheVictimsOfALargeCircleAreNotSearchedFor: of more than maxSearched calls. The youngest one gives way, and what
+// is left is a deadlock of its own.
 func TestTheVictimsOfALargeCircleAreNotSearchedFor(t *testing.T) {
 	t.Parallel()
 	for calls, want := range map[int][]string{
@@ -74,8 +74,8 @@ func TestTheVictimsOfALargeCircleAreNotSearchedFor(t *testing.T) {
 	}
 }
 
-// TestAVictimReceivesAllLocksOfItsCircle, since another call may be the victim of a part of these. If they are too many,
-// the youngest call gives way instead.
+// TestAVictimReceivesAllLocksOfItsCircle, since another call may be the victim of a part of these. If they are too
+// many, the youngest call gives way instead.
 func TestAVictimReceivesAllLocksOfItsCircle(t *testing.T) {
 	t.Parallel()
 	const waiting = 16 // calls of the circle

@@ -12,9 +12,9 @@ import (
 )
 
 // A deadlockScene is locks with leases and waiters, built by calls. A call is written "task mode name", or
-// "task mode name,name" for a set, or "task mode+mode name,name" if its locks have two modes; its LeaseID is its number.
-// Modes are exclusive, shared, and permit with capacity 2. The task is "-" for none, "task@1" in the session 1, and
-// "key/task" for that of a key.
+// "task mode name,name" for a set, or "task mode+mode name,name" if its locks have two modes; its LeaseID is its
+// number. Modes are exclusive, shared, and permit with capacity 2. The task is "-" for none, "task@1" in the session 1,
+// and "key/task" for that of a key.
 type deadlockScene struct {
 	*largeSet
 	calls []lock.Acquire

@@ -207,8 +207,8 @@ func (d *decider) errPaused() *Error {
 // retrySoon is the RetryAfter of a refusal if only waiters are in the way: when they are served is not known.
 const retrySoon = time.Second
 
-// errHeld returns the refusal of a request for a lease of the mode, which cannot be granted now. The zero Mode conflicts
-// with all leases.
+// errHeld returns the refusal of a request for a lease of the mode, which cannot be granted now. The zero Mode
+// conflicts with all leases.
 func (d *decider) errHeld(m Mode) *Error {
 	leases := d.record.conflicting(m)
 	if d.paused() && len(leases) == 0 {
@@ -271,8 +271,8 @@ func (d *decider) errFull(e *Error) *Error {
 	return e
 }
 
-// untilFirstEnd returns how long it is until the first of the leases ends, unless it is renewed. It is positive: the end
-// of a lease may be due.
+// untilFirstEnd returns how long it is until the first of the leases ends, unless it is renewed. It is positive: the
+// end of a lease may be due.
 func (d *decider) untilFirstEnd(leases []Lease) time.Duration {
 	end := leases[0].EndsAt()
 	for i := range leases {

@@ -151,8 +151,8 @@ func (ds deciders) finish(err error) Decision {
 	return out
 }
 
-// readyElsewhere returns the sets that are ready at the i-th lock, and need others to be granted. In a tree there may be
-// many, most of which were ready before: these are left out unless their turn may have come by time.
+// readyElsewhere returns the sets that are ready at the i-th lock, and need others to be granted. In a tree there may
+// be many, most of which were ready before: these are left out unless their turn may have come by time.
 func (ds deciders) readyElsewhere(i int) (sets [][]string) {
 	d := ds[i]
 	if !d.freed {

@@ -118,8 +118,8 @@ func (x decisionCheck) checkEnded() error {
 	return nil
 }
 
-// checkHeld: how long the lease was held is told, to its end. A second end is of a grant after a withdrawal, to the same
-// call and perhaps with the token of the same readers.
+// checkHeld: how long the lease was held is told, to its end. A second end is of a grant after a withdrawal, to the
+// same call and perhaps with the token of the same readers.
 func (x decisionCheck) checkHeld(l lock.Lease) error {
 	for _, e := range x.Ended {
 		end := x.Now

@@ -285,8 +285,8 @@ func disconnect(a lock.Acquire) lock.Leave {
 	return lock.Leave{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment, KeepPlace: true, Disconnected: true}
 }
 
-// disconnectNameless returns the Leave of the call when its connection is closed and its lease_id was generated, so that
-// no client can return with it.
+// disconnectNameless returns the Leave of the call when its connection is closed and its lease_id was generated, so
+// that no client can return with it.
 func disconnectNameless(a lock.Acquire) lock.Leave {
 	l := disconnect(a)
 	l.KeepPlace = false

@@ -47,8 +47,8 @@ func TestPermitsAreGrantedInPortions(t *testing.T) {
 	}
 }
 
-// TestAReportIsComparedWithAKnownToken: a token that was never granted is not stale because the decision grants the lock
-// to a waiter, with a token that is not known yet.
+// TestAReportIsComparedWithAKnownToken: a token that was never granted is not stale because the decision grants the
+// lock to a waiter, with a token that is not known yet.
 func TestAReportIsComparedWithAKnownToken(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

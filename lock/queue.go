@@ -216,8 +216,8 @@ func (d *decider) hasWaiterAheadOf(m Mode) bool {
 }
 
 // isQueueFull returns how many places count toward the limit, and reports whether it is reached. A place counts while
-// its call waits, and for PlaceRetention after that. The place of a disconnected waiter may be kept longer, but does not
-// count then, so that it does not keep new waiters out.
+// its call waits, and for PlaceRetention after that. The place of a disconnected waiter may be kept longer, but does
+// not count then, so that it does not keep new waiters out.
 func (d *decider) isQueueFull(limit int) (n int, full bool) {
 	if len(d.record.Queue) < limit {
 		return len(d.record.Queue), false

@@ -35,7 +35,8 @@ type WaiterInfo struct {
 	Ahead     int         // how many attached waiters are ahead that it may not pass
 }
 
-// Passes reports whether w may be granted the lock before the earlier waiter, as those for different locks below it may.
+// Passes reports whether w may be granted the lock before the earlier waiter, as those for different locks below it
+// may.
 func (w WaiterInfo) Passes(earlier WaiterInfo) bool {
 	return w.modeInQueue().passes(earlier.modeInQueue())
 }

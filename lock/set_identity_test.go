@@ -25,8 +25,8 @@ func (s *deadlockScene) waitsFor(id lock.LeaseID, n int, names ...string) lock.A
 	return a
 }
 
-// TestTwoSetsWithOneLeaseIDAreTwo: they have no lock in common, so both may wait. One decision frees a lock of the first
-// one, whose other lock is held, and both locks of the second one.
+// TestTwoSetsWithOneLeaseIDAreTwo: they have no lock in common, so both may wait. One decision frees a lock of the
+// first one, whose other lock is held, and both locks of the second one.
 func TestTwoSetsWithOneLeaseIDAreTwo(t *testing.T) {
 	t.Parallel()
 	s := newDeadlockScene(t, "- exclusive b", "- exclusive a,c,d")

@@ -40,8 +40,8 @@ func (r ReportStale) Names() []string { return []string{r.Name} }
 // Refs returns nil.
 func (r ReportStale) Refs() []LeaseRef { return nil }
 
-// Apply emits a Refused event. The token of the View's lock must not be provisional: it is compared with the reported one. It refuses with ErrTokenMismatch if the token is current, and with ErrUnknownToken if
-// it was never granted.
+// Apply emits a Refused event. The token of the View's lock must not be provisional: it is compared with the reported
+// one. It refuses with ErrTokenMismatch if the token is current, and with ErrUnknownToken if it was never granted.
 func (r ReportStale) Apply(v View) Decision {
 	d := newDecider(v)
 	if known := v.Locks[0].Token; r.Token > known { // this decision may have granted a greater one, which is provisional

@@ -23,9 +23,9 @@ func (t TaskID) Includes(other TaskID) bool {
 	return t != "" && strings.HasPrefix(string(other), string(t)) && (len(other) == len(t) || other[len(t)] == '.')
 }
 
-// Thread returns the thread of work of the call, by which deadlocks are found: its Task, or the task of its session if it
-// has none, or nothing. It begins with the TaskScope, so that the tasks of one API key are not those of another one: no
-// TaskID of a client contains a slash.
+// Thread returns the thread of work of the call, by which deadlocks are found: its Task, or the task of its session if
+// it has none, or nothing. It begins with the TaskScope, so that the tasks of one API key are not those of another one:
+// no TaskID of a client contains a slash.
 func (a Acquire) Thread() TaskID {
 	t := a.Task
 	if t == "" && a.SessionID != (SessionID{}) {

@@ -16,8 +16,8 @@ const (
 	MaxTrees = 1000
 )
 
-// Trees are the roots of the declared trees. A tree consists of its root and of all names that begin with the root and a
-// colon. In a tree, a lock covers all locks below it. So an exclusive lease conflicts with every lease above and
+// Trees are the roots of the declared trees. A tree consists of its root and of all names that begin with the root and
+// a colon. In a tree, a lock covers all locks below it. So an exclusive lease conflicts with every lease above and
 // below it, and a shared one with every exclusive lease above and below it. Locks outside of trees are independent of
 // each other, whatever their names.
 //
@@ -269,8 +269,8 @@ func (l *Lease) Asked() []string {
 	return []string{l.Name}
 }
 
-// LeasesAsked returns those of the leases of a set that the caller has asked for, without intentions: the first, and all
-// if there are several.
+// LeasesAsked returns those of the leases of a set that the caller has asked for, without intentions: the first, and
+// all if there are several.
 func LeasesAsked(leases []Lease) (first Lease, members []Lease) {
 	asked := slices.DeleteFunc(slices.Clone(leases), func(l Lease) bool { return l.Mode.IsIntention() })
 	if len(asked) > 1 {

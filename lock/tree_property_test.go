@@ -256,8 +256,8 @@ func (m *treeMachine) checkPath(cmd lock.Command, name string, l lock.Lease) {
 	}
 }
 
-// checkWaits checks that the call of the waiter has something to wait for, and that no lease which it conflicts with was
-// granted to a call that came later.
+// checkWaits checks that the call of the waiter has something to wait for, and that no lease which it conflicts with
+// was granted to a call that came later.
 func (m *treeMachine) checkWaits(cmd lock.Command, w *lock.Waiter, held []lock.Lease) {
 	m.t.Helper()
 	waits := false

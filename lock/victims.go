@@ -80,8 +80,8 @@ func (g *waitGraph) victims(circle, candidates []*stuckCall) []*stuckCall {
 	return best
 }
 
-// assumeOthersGoOn marks all stuck calls outside of the circle, which has victims of its own if it waits for them, until
-// the returned function is called.
+// assumeOthersGoOn marks all stuck calls outside of the circle, which has victims of its own if it waits for them,
+// until the returned function is called.
 func (g *waitGraph) assumeOthersGoOn(circle []*stuckCall) (undo func()) {
 	for _, c := range circle {
 		c.gone = true
@@ -121,9 +121,9 @@ func byLock(candidates []*stuckCall) (all [][]*stuckCall) {
 	return all
 }
 
-// fewest returns those of the calls that must give way, as all of them would, for the others of the circle to go on; nil
-// if all of them are not enough. It keeps the calls that joined first, one after the other, unless the circle is too
-// large.
+// fewest returns those of the calls that must give way, as all of them would, for the others of the circle to go on;
+// nil if all of them are not enough. It keeps the calls that joined first, one after the other, unless the circle is
+// too large.
 func (g *waitGraph) fewest(circle, from []*stuckCall) []*stuckCall {
 	if !g.isBroken(circle, from) {
 		return nil
@@ -140,8 +140,8 @@ func (g *waitGraph) fewest(circle, from []*stuckCall) []*stuckCall {
 	return few
 }
 
-// isBroken reports whether all other calls of the circle, which is in the order in which they joined, may go on once the
-// victims have given way.
+// isBroken reports whether all other calls of the circle, which is in the order in which they joined, may go on once
+// the victims have given way.
 func (g *waitGraph) isBroken(circle, victims []*stuckCall) bool {
 	for _, c := range victims {
 		c.gone = true

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// upgrades returns the calls of n tasks that each hold the lock a and wait for b, exclusively, and of as many that do so
-// the other way round. The tasks join the queues in turns.
+// upgrades returns the calls of n tasks that each hold the lock a and wait for b, exclusively, and of as many that do
+// so the other way round. The tasks join the queues in turns.
 func upgrades(n, m int) (calls []string) {
 	for i := range max(n, m) {
 		if i < n {

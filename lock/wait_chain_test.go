@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// waitChains gives the calls of a deadlockScene, and the chain of the first waiter of the lock "a" with its end; empty if
-// there is none.
+// waitChains gives the calls of a deadlockScene, and the chain of the first waiter of the lock "a" with its end; empty
+// if there is none.
 var waitChains = map[string]struct {
 	calls []string
 	want  string

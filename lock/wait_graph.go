@@ -48,8 +48,8 @@ type waitGraph struct {
 	byTask map[TaskID][]*stuckCall // the calls of a task and its parts
 }
 
-// FindDeadlocks returns the deadlocks of the waiting calls of the locks, as far as these locks show them, in the view of
-// the replica self at now. The leases of the locks must not be over.
+// FindDeadlocks returns the deadlocks of the waiting calls of the locks, as far as these locks show them, in the view
+// of the replica self at now. The leases of the locks must not be over.
 func FindDeadlocks(locks []Record, now time.Time, self Replica) []Deadlock {
 	return newWaitGraph(locks, func(w *Waiter) bool { return w.Attached(now, self) }).deadlocks(func(*stuckCall) bool { return true })
 }
@@ -156,8 +156,8 @@ func (g *waitGraph) reduce(calls []*stuckCall) {
 	}
 }
 
-// isStuckAt reports whether a stuck call keeps that of p from being granted the lock. If the call just ahead may go on, so
-// may all that are ahead of that one.
+// isStuckAt reports whether a stuck call keeps that of p from being granted the lock. If the call just ahead may go on,
+// so may all that are ahead of that one.
 func (g *waitGraph) isStuckAt(p place) bool {
 	for i := len(p.ahead) - 1; i >= 0; i-- {
 		if c := p.ahead[i]; !c.gone {
@@ -187,8 +187,8 @@ type obstacle struct {
 	step DeadlockStep
 }
 
-// obstacles returns stuck calls that c waits for: those under the leases in its way, and then the nearest one ahead of it,
-// or all of them. The nearest one waits for the others.
+// obstacles returns stuck calls that c waits for: those under the leases in its way, and then the nearest one ahead of
+// it, or all of them. The nearest one waits for the others.
 func (g *waitGraph) obstacles(c *stuckCall, all bool) (found []obstacle) {
 	for _, p := range c.places {
 		if !g.leasesStay(p) {
@@ -235,8 +235,8 @@ func (g *waitGraph) deadlocks(of func(*stuckCall) bool) (all []Deadlock) {
 	return all
 }
 
-// circles returns the calls that wait for each other: the strongly connected components, by Tarjan, "Depth-first search and
-// linear graph algorithms" (1972).
+// circles returns the calls that wait for each other: the strongly connected components, by Tarjan, "Depth-first search
+// and linear graph algorithms" (1972).
 func (g *waitGraph) circles() (all [][]*stuckCall) {
 	var stack []*stuckCall
 	next := 0

@@ -27,8 +27,8 @@ type handlers struct{ *Server }
 
 var _ openapi.ServerInterface = (*handlers)(nil)
 
-// documentJSON returns openapi.yaml as JSON. It is converted when first asked for: that takes longer than all else that a
-// server does at its start.
+// documentJSON returns openapi.yaml as JSON. It is converted when first asked for: that takes longer than all else that
+// a server does at its start.
 var documentJSON = sync.OnceValue(func() []byte {
 	json, err := yaml.YAMLToJSON(paddock.OpenAPI)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// withRelativeAddresses makes the addresses of pages and their redirects relative to the request. So a reverse proxy may
-// serve everything under a prefix that it removes, such as /paddock/, of which this service knows nothing.
+// withRelativeAddresses makes the addresses of pages and their redirects relative to the request. So a reverse proxy
+// may serve everything under a prefix that it removes, such as /paddock/, of which this service knows nothing.
 func (s *Server) withRelativeAddresses(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isPage(r) {

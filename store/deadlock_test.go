@@ -58,8 +58,8 @@ func TestACircleOfTwoReplicasHasOneVictim(t *testing.T) {
 	}
 }
 
-// TestOneLookBreaksADeadlockOfMany: tasks that hold one lock together wait for another one exclusively, and as many do so
-// the other way round, on two replicas. The tasks of one side give way, since any two of different sides stop each
+// TestOneLookBreaksADeadlockOfMany: tasks that hold one lock together wait for another one exclusively, and as many do
+// so the other way round, on two replicas. The tasks of one side give way, since any two of different sides stop each
 // other. All others are granted their locks.
 func TestOneLookBreaksADeadlockOfMany(t *testing.T) {
 	t.Parallel()

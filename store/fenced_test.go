@@ -90,8 +90,8 @@ func TestFloodOfStaleWritesLeavesOneEventForEachToken(t *testing.T) {
 	}
 }
 
-// TestAFencedWriteInATreeLocksTheRowsAbove until it is committed: no lock above is granted before, so no write lands under
-// a token that is older than such a grant.
+// TestAFencedWriteInATreeLocksTheRowsAbove until it is committed: no lock above is granted before, so no write lands
+// under a token that is older than such a grant.
 func TestAFencedWriteInATreeLocksTheRowsAbove(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -128,8 +128,8 @@ func TestAFencedWriteInATreeLocksTheRowsAbove(t *testing.T) {
 	}
 }
 
-// TestAFencedWriteKnowsATreeOfAnotherReplica, which has just declared it: there, a token whose lease has ended is stale,
-// since a lock above may have been granted.
+// TestAFencedWriteKnowsATreeOfAnotherReplica, which has just declared it: there, a token whose lease has ended is
+// stale, since a lock above may have been granted.
 func TestAFencedWriteKnowsATreeOfAnotherReplica(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

@@ -67,8 +67,8 @@ func TestALeaseOfAnEndedSessionIsEndedWheneverItAppears(t *testing.T) {
 	})
 }
 
-// TestAnAcquireWaitsForAHeartbeatThatIsNotVisible: the session is over by the clock, and a heartbeat that was decided in
-// time is being committed. The acquire is decided when that is over, and granted.
+// TestAnAcquireWaitsForAHeartbeatThatIsNotVisible: the session is over by the clock, and a heartbeat that was decided
+// in time is being committed. The acquire is decided when that is over, and granted.
 func TestAnAcquireWaitsForAHeartbeatThatIsNotVisible(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

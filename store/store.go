@@ -163,8 +163,8 @@ var ErrReadOnly = database.ErrReadOnly
 
 // Open connects to the database at the URL and returns a Store that sweeps and prunes until Close. The schema must be
 // migrated. It fails if the database does not answer before ctx ends, and with a pgversion.TooOldError if the server
-// is older than PostgreSQL 14. The error is a *RightsError if its role lacks a right. Unless Options.TransactionPooling is set, it fails with a poolmode.Error if the URL
-// leads through a pooler in transaction mode.
+// is older than PostgreSQL 14. The error is a *RightsError if its role lacks a right. Unless Options.TransactionPooling
+// is set, it fails with a poolmode.Error if the URL leads through a pooler in transaction mode.
 func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	o, err := o.resolve()
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 )
 
 // TestJobsWithDifferentLocksShareAFencedResource: two replicas grant, one after the other, exclusive leases, sets,
-// permits, leases in a tree, the first leases of readers, and leases to waiters. Connections are cut and replicas replaced
-// meanwhile. Each token is greater than the one before, so a resource that all of these guard refuses none of them.
+// permits, leases in a tree, the first leases of readers, and leases to waiters. Connections are cut and replicas
+// replaced meanwhile. Each token is greater than the one before, so a resource that all of these guard refuses none of
+// them.
 func TestJobsWithDifferentLocksShareAFencedResource(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

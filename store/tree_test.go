@@ -168,7 +168,8 @@ func TestTreesOutliveAFailOver(t *testing.T) {
 	}
 }
 
-// TestATreeHoldsUpNoDecision for long while another session keeps a row locked, and the caller is told when to try again.
+// TestATreeHoldsUpNoDecision for long while another session keeps a row locked, and the caller is told when to try
+// again.
 func TestATreeHoldsUpNoDecision(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

@@ -95,9 +95,9 @@ func (r *callGroup) includesTaskOf(other *callGroup) bool {
 }
 
 // deadlocks checks that each call which was refused with lock.ErrDeadlock has a task, and waited in the circle that its
-// answer shows, of which the last call waits for a lease of that task: by the events, each call of the circle waited at that
-// instant, and what it waited for was in its way. Of a call whose answer was lost the event shows the circle. What is said
-// of calls that were not recorded is taken for true.
+// answer shows, of which the last call waits for a lease of that task: by the events, each call of the circle waited at
+// that instant, and what it waited for was in its way. Of a call whose answer was lost the event shows the circle. What
+// is said of calls that were not recorded is taken for true.
 func (x *examination) deadlocks(c *Check) {
 	byName := map[string]*lockHistory{}
 	for _, t := range x.locks {

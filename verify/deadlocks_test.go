@@ -27,8 +27,8 @@ func (c *harness) inCircle(holder string, code error, a lock.Acquire) {
 	c.acquire(holder, code, a)
 }
 
-// useTasks lets two tasks acquire two locks in opposite orders, so that the second wait of nat is the victim. Then a task
-// waits for a lock that it reads, behind a writer that waits for it.
+// useTasks lets two tasks acquire two locks in opposite orders, so that the second wait of nat is the victim. Then a
+// task waits for a lock that it reads, behind a writer that waits for it.
 func (c *harness) useTasks() {
 	c.t.Helper()
 	c.acquire("mia", nil, ofTask("m", leftLock, lock.Exclusive))

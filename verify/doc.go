@@ -23,11 +23,11 @@
 //   - sets that share two locks have the same order at both;
 //   - a call that is refused with deadlock waited in the circle that its answer shows;
 //   - a circle of calls that wait for each other is broken;
-//   - conflicting leases above and below each other in a tree do not overlap, and no call overtakes one that waits above
-//     or below;
+//   - conflicting leases above and below each other in a tree do not overlap, and no call overtakes one that waits
+//     above or below;
 //   - fenced writes have consecutive versions and never a stale token;
-//   - a grant that was requested after another one was answered has the greater token, at whatever locks, unless it is of
-//     a reader that joins others;
+//   - a grant that was requested after another one was answered has the greater token, at whatever locks, unless it is
+//     of a reader that joins others;
 //   - no token and no lease_id is granted twice, except that the leases of a set share theirs;
 //   - all operations on a lock are linearizable;
 //   - no two clients hold conflicting leases at once, by their own clocks;
@@ -61,9 +61,10 @@
 //
 // # Trees
 //
-// The events of a lock in a tree are checked like those of others, but for revisions that belong to locks below. Whether a
-// refusal was right depends on the locks above and below, so the search for an order of operations leaves such locks
-// out: pairs of locks, one above the other, are checked for exclusion and for the order of waiting calls instead.
+// The events of a lock in a tree are checked like those of others, but for revisions that belong to locks below.
+// Whether a refusal was right depends on the locks above and below, so the search for an order of operations leaves
+// such locks out: pairs of locks, one above the other, are checked for exclusion and for the order of waiting calls
+// instead.
 //
 // # Clocks
 //

@@ -72,8 +72,8 @@ func (c *Check) checkTokenGrows(t *lockHistory, o, s leaseInterval) {
 	}
 }
 
-// compare orders intervals by their begin. Of leases that one commit granted, at one instant, the first has the smallest
-// token: it may have been withdrawn at once, because its caller had left.
+// compare orders intervals by their begin. Of leases that one commit granted, at one instant, the first has the
+// smallest token: it may have been withdrawn at once, because its caller had left.
 func (s leaseInterval) compare(o leaseInterval) int {
 	return cmp.Or(s.from.Compare(o.from), cmp.Compare(s.token, o.token))
 }

@@ -13,8 +13,8 @@ const placeSlack = 2 * time.Millisecond
 
 // placesLast checks that no waiter lost its place before its time, as it would with a service that ties places to
 // connections. A place lasts as long as the wait that was asked for, and for lock.PlaceRetention at least, unless its
-// client gives it up, or is told that it no longer waits. Whether a deadlock justly ended one is the business of another
-// check.
+// client gives it up, or is told that it no longer waits. Whether a deadlock justly ended one is the business of
+// another check.
 func (x *examination) placesLast(t *lockHistory, c *Check) {
 	if t.hasEpoch() {
 		return // the time may have been set forward
@@ -44,9 +44,9 @@ func (x *examination) placesLast(t *lockHistory, c *Check) {
 	}
 }
 
-// mayHaveLeft reports whether a call may have given up the place, or was told that it no longer waits. A release that was
-// sent after a grant was answered is of the lease. Package client releases the lease_id when the context of its caller
-// ends during a wait.
+// mayHaveLeft reports whether a call may have given up the place, or was told that it no longer waits. A release that
+// was sent after a grant was answered is of the lease. Package client releases the lease_id when the context of its
+// caller ends during a wait.
 func (r *callGroup) mayHaveLeft() bool {
 	leaves := func(c *Call) bool {
 		return c.Verb == Release && !slices.ContainsFunc(r.acquires, func(a *Call) bool {
@@ -61,8 +61,8 @@ func (r *callGroup) mayHaveLeft() bool {
 		})
 }
 
-// placeUntil returns the earliest time on the database's clock at which the place of the group may end, false if unknown.
-// An acquire that is repeated with a shorter wait may end it sooner.
+// placeUntil returns the earliest time on the database's clock at which the place of the group may end, false if
+// unknown. An acquire that is repeated with a shorter wait may end it sooner.
 func (r *callGroup) placeUntil(d clockBounds) (first time.Time, known bool) {
 	for _, c := range r.acquires {
 		a := c.Request.(lock.Acquire)

@@ -34,8 +34,8 @@ func (s cutting) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 	return g, errors.Join(&lock.Error{Code: lock.ErrUnknownOutcome}, err)
 }
 
-// TestPlacesThatEndWithTheirConnectionsAreFound: two clients wait for seven seconds and repeat calls that are cut. They are
-// granted the lock in their order, and only the check of places finds what is wrong.
+// TestPlacesThatEndWithTheirConnectionsAreFound: two clients wait for seven seconds and repeat calls that are cut. They
+// are granted the lock in their order, and only the check of places finds what is wrong.
 func TestPlacesThatEndWithTheirConnectionsAreFound(t *testing.T) {
 	for name, drops := range map[string]bool{"places that stay": false, "places that end": true} {
 		t.Run(name, func(t *testing.T) {

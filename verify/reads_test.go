@@ -269,8 +269,8 @@ func TestVerificationDoesNotApplyToTheNextLeaseInTheSlot(t *testing.T) {
 	}
 }
 
-// TestVerificationMayPrecedeTheCommitOfTheNextLeaseInTheSlot: that lease was decided at an earlier instant, but no client
-// knew of it yet. If its holder had been answered, or if no lease had the token, it would be a violation.
+// TestVerificationMayPrecedeTheCommitOfTheNextLeaseInTheSlot: that lease was decided at an earlier instant, but no
+// client knew of it yet. If its holder had been answered, or if no lease had the token, it would be a violation.
 func TestVerificationMayPrecedeTheCommitOfTheNextLeaseInTheSlot(t *testing.T) {
 	t.Parallel()
 	first := 1

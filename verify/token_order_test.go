@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// TestTokensThatAServiceKeepsForLaterAreFound: two parts of a service draw tokens in blocks, so each lock's tokens grow,
-// and those of two locks do not. Nothing else is wrong.
+// TestTokensThatAServiceKeepsForLaterAreFound: two parts of a service draw tokens in blocks, so each lock's tokens
+// grow, and those of two locks do not. Nothing else is wrong.
 func TestTokensThatAServiceKeepsForLaterAreFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		order    string // the part of each grant

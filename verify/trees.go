@@ -83,8 +83,8 @@ func other(t, a, b *lockHistory) *lockHistory {
 }
 
 // intervals returns the intervals of the leases about which something is proven. An end by time alone is found, and has
-// its event, when the lock itself is decided on. A decision on a lock above may have found it before. So of such a lease
-// only what an answer promised is proven.
+// its event, when the lock itself is decided on. A decision on a lock above may have found it before. So of such a
+// lease only what an answer promised is proven.
 func (t *lockHistory) intervals() (all []leaseInterval) {
 	for _, l := range t.leases {
 		s, ok := t.interval(l)
@@ -150,9 +150,9 @@ func overtakes(t, other *lockHistory, c *Check) {
 	}
 }
 
-// isBefore reports whether a was certainly decided before b, of another lock of the tree. Each decision in a tree writes
-// the root, so ids are in the order of commits; but a commit has the events of many decisions, lock by lock. These have
-// one time.
+// isBefore reports whether a was certainly decided before b, of another lock of the tree. Each decision in a tree
+// writes the root, so ids are in the order of commits; but a commit has the events of many decisions, lock by lock.
+// These have one time.
 func isBefore(a, b lock.Event) bool { return a.ID < b.ID && a.At.Before(b.At) }
 
 // A waitSpan is the time of a waiter in a queue.

@@ -120,8 +120,8 @@ func (d drawing) treeLeaseOf(name string, info lock.LeaseInfo, l lock.Lock) leas
 	return one
 }
 
-// hiddenAbove returns the lock whose name the service hides, with those of the leases above l that it hides; nil if there
-// are none.
+// hiddenAbove returns the lock whose name the service hides, with those of the leases above l that it hides; nil if
+// there are none.
 func (d drawing) hiddenAbove(l lock.Lock) *treeLock {
 	var hidden *treeLock
 	for _, info := range l.Above {

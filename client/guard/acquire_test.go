@@ -298,7 +298,8 @@ func (s *cutService) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, e
 	return g, err
 }
 
-// TestAWaiterReturnsAtOnceAfterEachCut: a waiter is skipped until it returns, so its pauses do not grow from cut to cut.
+// TestAWaiterReturnsAtOnceAfterEachCut: a waiter is skipped until it returns, so its pauses do not grow from cut to
+// cut.
 func TestAWaiterReturnsAtOnceAfterEachCut(t *testing.T) {
 	withFixture(t, func(s *fixture) {
 		other := s.grantOther(lock.Acquire{TTL: time.Hour})

@@ -33,9 +33,9 @@ func newTask(ctx context.Context) lock.TaskID {
 	return outer + "." + lock.TaskID(id[:part])
 }
 
-// unmanagedTask returns the task of a lease that the caller renews. No work runs as a part of it. In a session of another
-// process, such as a script, it is the task around it, empty for that of the session: the script acquires one lock after
-// the other. Without a task around it, nothing is known of the work.
+// unmanagedTask returns the task of a lease that the caller renews. No work runs as a part of it. In a session of
+// another process, such as a script, it is the task around it, empty for that of the session: the script acquires one
+// lock after the other. Without a task around it, nothing is known of the work.
 func unmanagedTask(ctx context.Context, o Options) lock.TaskID {
 	outer := outerTask(ctx)
 	if o.Session == nil && (outer == "" || o.SessionID != lock.SessionID{}) {

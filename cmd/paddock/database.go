@@ -83,8 +83,8 @@ func (d database) reached(ctx context.Context, log *slog.Logger, use func(url st
 // reportEvery is the least time between two records of a wait that goes on.
 const reportEvery = 5 * time.Second
 
-// waitFor calls attempt until it succeeds, for that time at most. It logs the first failure, then one every reportEvery,
-// and that the wait ended well. Otherwise the error says so.
+// waitFor calls attempt until it succeeds, for that time at most. It logs the first failure, then one every
+// reportEvery, and that the wait ended well. Otherwise the error says so.
 func waitFor(ctx context.Context, log *slog.Logger, limit time.Duration, attempt func() error) error {
 	steps := backoff.NewExponentialBackOff()
 	steps.InitialInterval, steps.MaxInterval = 100*time.Millisecond, time.Second

@@ -48,8 +48,8 @@ func TestTwoTerminalsInOppositeOrder(t *testing.T) {
 	}
 }
 
-// TestTwoSessionsInOppositeOrder: each acquires two locks one after the other, as the help of paddock session shows. One
-// acquire is refused, and its session ends; the other one goes on.
+// TestTwoSessionsInOppositeOrder: each acquires two locks one after the other, as the help of paddock session shows.
+// One acquire is refused, and its session ends; the other one goes on.
 func TestTwoSessionsInOppositeOrder(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)

@@ -25,8 +25,9 @@ const defaultAddress = "127.0.0.1:8080"
 var errBeyondLoopback = errors.New("other machines can reach that address")
 
 // checkAddress resolves the address in the flag, HOST:PORT, so that the address that is bound is the one that was
-// checked. A socket, unix:PATH, is local and needs no resolution. Unless beyondLoopback, it refuses with errBeyondLoopback what other machines can reach: an empty host, an
-// unspecified address, and a name with an address that is not loopback.
+// checked. A socket, unix:PATH, is local and needs no resolution. Unless beyondLoopback, it refuses with
+// errBeyondLoopback what other machines can reach: an empty host, an unspecified address, and a name with an address
+// that is not loopback.
 func checkAddress(ctx context.Context, flag, address string, beyondLoopback bool) (string, error) {
 	if path, unix := strings.CutPrefix(address, unixScheme); unix {
 		if !filepath.IsAbs(path) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestCommandWithoutConnectionIsGoneBeforeItsLeaseEnds drops packets instead of refusing connections. Its tries only wait,
-// so they count as one of the tests that run at once.
+// TestCommandWithoutConnectionIsGoneBeforeItsLeaseEnds drops packets instead of refusing connections. Its tries only
+// wait, so they count as one of the tests that run at once.
 func TestCommandWithoutConnectionIsGoneBeforeItsLeaseEnds(t *testing.T) {
 	t.Parallel()
 	const ttl = 8 * time.Second // long enough that a busy machine does not pause the command past its lease

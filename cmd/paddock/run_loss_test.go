@@ -45,8 +45,8 @@ func (d *harness) revoke(reason string) {
 	}
 }
 
-// goesOn is a loop of a shell that does not end. A signal to the process group ends the sleep; a shorter one would start
-// many processes.
+// goesOn is a loop of a shell that does not end. A signal to the process group ends the sleep; a shorter one would
+// start many processes.
 const goesOn = "while :; do sleep 0.5; done"
 
 // ignoresSIGTERM prints when it starts and when it gets SIGTERM, and does not end.

@@ -9,6 +9,7 @@
 //
 // # Secrets
 //
-// No error of this package contains a part of the URL. A URL with a character in its password that has a meaning in URLs
-// is refused: otherwise the rest of the password would be taken for a host and a database, looked up in DNS, and logged.
+// No error of this package contains a part of the URL. A URL with a character in its password that has a meaning in
+// URLs is refused: otherwise the rest of the password would be taken for a host and a database, looked up in DNS, and
+// logged.
 package pgconnect

@@ -46,7 +46,8 @@ func Parse(databaseURL string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// checkDelimiters returns an error unless all of the URL's delimiters are where they belong. Text that is no URL has none.
+// checkDelimiters returns an error unless all of the URL's delimiters are where they belong. Text that is no URL has
+// none.
 func checkDelimiters(databaseURL string) error {
 	scheme, rest, ok := strings.Cut(databaseURL, "://")
 	if !ok {
@@ -75,8 +76,8 @@ func checkDelimiters(databaseURL string) error {
 	return nil
 }
 
-// faults are the parts of errors of pgx that say what is wrong with a URL, and what to say instead: the texts of pgx may
-// have parts of a password.
+// faults are the parts of errors of pgx that say what is wrong with a URL, and what to say instead: the texts of pgx
+// may have parts of a password.
 var faults = []struct{ reason, what string }{
 	{"invalid port", "its port is not a number from 1 to 65535"},
 	{"could not match", "it has neither one port for all hosts nor one for each"},

@@ -13,8 +13,8 @@ import (
 //go:embed pin.sql
 var pinSQL string
 
-// Pin sets what the role or the database may have set otherwise: time-outs, the search path, and how values are read that
-// Parse leaves open. The connection must lead to PostgreSQL, or through a pooler in session mode.
+// Pin sets what the role or the database may have set otherwise: time-outs, the search path, and how values are read
+// that Parse leaves open. The connection must lead to PostgreSQL, or through a pooler in session mode.
 func Pin(ctx context.Context, conn *pgconn.PgConn) error { return conn.Exec(ctx, pinSQL).Close() }
 
 // passing are SQLSTATEs, and classes of them, that another attempt may not meet.

@@ -13,8 +13,8 @@ import (
 // ErrNotTheAnswer means that the answer belongs to another request, or has another form than its answer.
 var ErrNotTheAnswer = errors.New("the answer is not one to this request")
 
-// Parse decodes an answer, and converts it to the domain with to. It returns ErrNotTheAnswer if matches reports that the answer
-// belongs to another request.
+// Parse decodes an answer, and converts it to the domain with to. It returns ErrNotTheAnswer if matches reports that
+// the answer belongs to another request.
 func Parse[Model, Value any](text []byte, to func(Model) Value, matches func(Model) bool) (v Value, err error) {
 	var m Model
 	if err := json.Unmarshal(text, &m); err != nil {

@@ -30,8 +30,8 @@ func setLeaseOf(l lock.Lease) api.SetLease {
 	return api.SetLease{Name: l.Name, Mode: modeOf(l.Mode), Slot: l.Slot, FencingToken: int64(l.Token)}
 }
 
-// toLeaseSet returns the grant, which has no Members if the set is one lock. Its Until is sent plus the remaining time, as
-// that of a [Lease]. The set must have a lock.
+// toLeaseSet returns the grant, which has no Members if the set is one lock. Its Until is sent plus the remaining time,
+// as that of a [Lease]. The set must have a lock.
 func toLeaseSet(s api.LeaseSet, sent time.Time) lock.Grant {
 	common := lock.Lease{
 		ID: lock.LeaseID(s.LeaseID), Holder: s.Holder, TTL: nonNegative(s.TTLMs), Grace: nonNegative(s.GraceMs),

@@ -25,8 +25,8 @@ func TestDeadlocksInABrowser(t *testing.T) {
 	})
 }
 
-// breakDeadlock lets as many tasks wait for each other's locks, until the wait of the last one is refused. It returns the
-// names of the locks; the victim waited for the first one.
+// breakDeadlock lets as many tasks wait for each other's locks, until the wait of the last one is refused. It returns
+// the names of the locks; the victim waited for the first one.
 func breakDeadlock(t *testing.T, locks lock.Service, n int, holder, prefix string) (names []string) {
 	t.Helper()
 	for i := range n {

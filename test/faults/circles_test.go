@@ -29,8 +29,8 @@ const (
 )
 
 // TestEachCircleHasOneVictim: tasks each hold a lock and wait for the next one's, on two replicas that are killed one
-// after the other. A task whose answer is lost asks the other replica. In each circle one task is refused, and no other;
-// it gives way, and all others are granted their locks, before their waits are over.
+// after the other. A task whose answer is lost asks the other replica. In each circle one task is refused, and no
+// other; it gives way, and all others are granted their locks, before their waits are over.
 func TestEachCircleHasOneVictim(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, builds{normal: program(t), skewed: program(t)})
@@ -162,8 +162,8 @@ func (x *ringTask) waitAndRelease() bool {
 	return true
 }
 
-// acquire sends the acquire until it is decided. If a lease was granted while its answer was lost, it asks for another, as
-// another holder: package verify tells requests apart by their holders.
+// acquire sends the acquire until it is decided. If a lease was granted while its answer was lost, it asks for another,
+// as another holder: package verify tells requests apart by their holders.
 func (x *ringTask) acquire(a *lock.Acquire) error {
 	for ; ; a.Holder += " again" {
 		a.LeaseID, a.TTL = lock.LeaseID(uuid.New()), 2*ringWait

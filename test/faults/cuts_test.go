@@ -28,9 +28,9 @@ const (
 	cutTTL     = 5 * time.Second  // so short that a guard waits with it, since package verify expects one TTL of a lease_id
 )
 
-// TestCutConnectionsCostNoPlace: clients wait for one lock behind a proxy that cuts all connections every two seconds, so
-// that each wait is cut. They repeat their calls, half of them at another replica. Each request has one place, from its
-// first call to its grant.
+// TestCutConnectionsCostNoPlace: clients wait for one lock behind a proxy that cuts all connections every two seconds,
+// so that each wait is cut. They repeat their calls, half of them at another replica. Each request has one place, from
+// its first call to its grant.
 func TestCutConnectionsCostNoPlace(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, builds{normal: program(t), skewed: program(t)})

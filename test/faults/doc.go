@@ -77,12 +77,14 @@
 //	make soak
 //
 // The first is the short form, which CI runs for every change. It injects each kind of fault once, always from the same
-// seed; it lets Paddock pass each use and each situation, but looks for few of the mutants; and it floods a replica once.
+// seed; it lets Paddock pass each use and each situation, but looks for few of the mutants; and it floods a replica
+// once.
 //
 // The second includes the long form, -faults.long, which CI runs every night with the race detector: several rounds of
 // faults from random seeds for ten minutes, 20 restores of each variant, 20 crashes of each kind, 10 fail-overs in a
-// row, a second flood, noise beside two replicas, all mutants, and ten rounds of each use that Paddock itself must pass.
-// The flags -faults.for, -faults.restores, -faults.crashes, -faults.failovers and -faults.rounds set one size alone.
+// row, a second flood, noise beside two replicas, all mutants, and ten rounds of each use that Paddock itself must
+// pass. The flags -faults.for, -faults.restores, -faults.crashes, -faults.failovers and -faults.rounds set one size
+// alone.
 //
 // # Reproducing a run
 //

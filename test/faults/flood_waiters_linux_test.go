@@ -190,8 +190,9 @@ func (c *waiterGroup) serve() {
 	}
 }
 
-// checkOrder checks that no waiter was overtaken, except those that left. A waiter whose call had to be repeated may have
-// been skipped meanwhile, too, as openapi.yaml says. Places are kept for those that left; awaitIdle waits for their end.
+// checkOrder checks that no waiter was overtaken, except those that left. A waiter whose call had to be repeated may
+// have been skipped meanwhile, too, as openapi.yaml says. Places are kept for those that left; awaitIdle waits for
+// their end.
 func (c *waiterGroup) checkOrder() {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), stepTimeout)

@@ -60,8 +60,8 @@ type toxic struct {
 	attributes map[string]int
 }
 
-// sliced is a toxic that the relay implements. The slicer of toxiproxy may wait forever if a connection ends while it is
-// removed. average_size is in bytes.
+// sliced is a toxic that the relay implements. The slicer of toxiproxy may wait forever if a connection ends while it
+// is removed. average_size is in bytes.
 const sliced = "sliced"
 
 // addToxic adds the toxic to the proxy; the undoFunc removes it.

@@ -155,7 +155,8 @@ func sequenceSetBack(s *stage) error {
 	return nil
 }
 
-// epochOpened: an operator starts an epoch, and ends its pause, before the replica's next heartbeat, which would tell it.
+// epochOpened: an operator starts an epoch, and ends its pause, before the replica's next heartbeat, which would tell
+// it.
 func epochOpened(s *stage) error {
 	before := s.use(s.a(), s.name)
 	s.must(store.BeginEpoch(s.Context(), s.databaseURL, "a test", int64(before.Token)+1000))

@@ -8,7 +8,8 @@
 // the faults of a run:
 //
 //   - Messages are delayed by up to two TTLs, and so overtake each other. Requests or answers are lost. Requests arrive
-//     twice, the second time much later. Calls that wait are cut. Connections are refused, or drop everything, for a while.
+//     twice, the second time much later. Calls that wait are cut. Connections are refused, or drop everything, for a
+//     while.
 //   - Worker processes are paused. A paused process sends nothing, reads nothing and sees no timer until it continues.
 //   - A worker process dies for good.
 //   - Replicas die with the calls that wait there, and others start in their place.
@@ -20,15 +21,15 @@
 //
 //   - The events follow verify.Rules: exclusion, tokens, places in the queue.
 //   - The register never loses an update, and never refuses the holder of the lock.
-//   - No two workers find at one instant that they have the lock, unless the database's clock steps. Pauses do not matter,
-//     since a guard compares clocks when it is asked.
+//   - No two workers find at one instant that they have the lock, unless the database's clock steps. Pauses do not
+//     matter, since a guard compares clocks when it is asked.
 //   - A holder whose lease expires is informed before, unless that clock steps.
 //   - Waiters whose calls meet no fault are granted the lock in the order in which they joined.
 //   - A lock in a tree excludes the one above it, which guards the same register.
 //   - Locks that are acquired together are granted, and released, in one decision.
 //   - Leases of a session end with it, and not before.
-//   - After the last fault every worker that lives is served in bounded time, also after a worker that died while it had
-//     the lock. Every goroutine ends, and of the locks only their events are left.
+//   - After the last fault every worker that lives is served in bounded time, also after a worker that died while it
+//     had the lock. Every goroutine ends, and of the locks only their events are left.
 //
 // # Variants
 //

@@ -16,8 +16,8 @@
 //
 // # Trees
 //
-// With Options.Tree, one of five turns uses a lock in a tree, at one of three levels, which covers other such locks or is
-// covered by them.
+// With Options.Tree, one of five turns uses a lock in a tree, at one of three levels, which covers other such locks or
+// is covered by them.
 //
 // # Deadlocks
 //

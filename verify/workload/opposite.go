@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// A deadlock is found after its calls have waited for a second. The waits are so much longer that package verify can tell
-// whether it is broken.
+// A deadlock is found after its calls have waited for a second. The waits are so much longer that package verify can
+// tell whether it is broken.
 const (
 	minPatience = 7 * time.Second
 	maxPatience = 9 * time.Second

@@ -161,8 +161,8 @@ func (s *fixture) expectChain(end lock.ChainEnd, steps ...lock.DeadlockStep) {
 	}
 }
 
-// queueViewElsewhere: in a tree a reader holds a lock, a writer waits for the root, and others wait below: for the lock,
-// which is free, behind the writer above; and below the reader. A set waits for a lock outside of the tree.
+// queueViewElsewhere: in a tree a reader holds a lock, a writer waits for the root, and others wait below: for the
+// lock, which is free, behind the writer above; and below the reader. A set waits for a lock outside of the tree.
 func queueViewElsewhere(s *fixture) {
 	s.tree()
 	s.holdIn("src", lock.Shared)

@@ -27,9 +27,9 @@ func Run(t *testing.T, open func(t *testing.T) lock.Service) {
 	})
 }
 
-// RunInBubbles is Run for a service in memory, which each subtest opens and uses in a bubble of testing/synctest: the end
-// of a lease costs no time, and comes in time on the busiest machine. Timers fire in a bubble only while all calls wait, so
-// that none is cancelled in the middle of a decision: that is for Run.
+// RunInBubbles is Run for a service in memory, which each subtest opens and uses in a bubble of testing/synctest: the
+// end of a lease costs no time, and comes in time on the busiest machine. Timers fire in a bubble only while all calls
+// wait, so that none is cancelled in the middle of a decision: that is for Run.
 func RunInBubbles(t *testing.T, open func(t *testing.T) lock.Service) {
 	t.Helper()
 	run(t, func(t *testing.T, test func(*fixture)) {

@@ -49,7 +49,8 @@ func setOfSession(s *fixture) {
 	}
 }
 
-// setSessionOneEnd lets the service read one lock of the set after the heartbeat of the session, and the others before it.
+// setSessionOneEnd lets the service read one lock of the set after the heartbeat of the session, and the others before
+// it.
 func setSessionOneEnd(s *fixture) {
 	session := s.openSession(lock.OpenSession{})
 	g := s.mustAcquire(lock.Acquire{Set: s.set(1, 2, 3), SessionID: session.ID})

@@ -63,8 +63,8 @@ func leaveOf(a lock.Acquire) lock.Leave {
 	return l
 }
 
-// await waits for a wake-up, the time to look for a deadlock, the end of the wait or of ctx, or a crash, and returns the
-// next decision.
+// await waits for a wake-up, the time to look for a deadlock, the end of the wait or of ctx, or a crash, and returns
+// the next decision.
 func (r replica) await(ctx context.Context, a lock.Acquire, c call, end <-chan time.Time) (outcome, error) {
 	leave := leaveOf(a)
 	leave.KeepPlace = a.KeepPlace

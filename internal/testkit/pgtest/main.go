@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/testmain"
 )
 
-// parallel is how many tests of a package run at once, at least: many of them wait for time. With go test's two packages
-// at once these are enough to keep two processors busy; more would make each test slower, and some too slow.
+// parallel is how many tests of a package run at once, at least: many of them wait for time. With go test's two
+// packages at once these are enough to keep two processors busy; more would make each test slower, and some too slow.
 const parallel = 12
 
 // Main runs the tests of a package, leaves their server, and exits. TestMain must do nothing else.

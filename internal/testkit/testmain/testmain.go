@@ -23,8 +23,8 @@ type M struct {
 	Parallel int // how many tests run at once; at least one per processor do
 }
 
-// Run runs the tests and returns the exit code. Temporary files are in memory, and garbage collections are rare. TMPDIR,
-// GOGC and -parallel take precedence.
+// Run runs the tests and returns the exit code. Temporary files are in memory, and garbage collections are rare.
+// TMPDIR, GOGC and -parallel take precedence.
 func (m M) Run() int {
 	if err := setUp(m.Parallel); err != nil {
 		fmt.Fprintf(os.Stderr, "testmain: %v\n", err)

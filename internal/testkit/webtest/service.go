@@ -49,7 +49,8 @@ func (fx *Service) Grant(a lock.Acquire, ago time.Duration) lock.Token {
 	return fx.Record(a.Name).Token
 }
 
-// Wait adds a waiter since a time in the past, for lock.MaxWait unless a says otherwise, and returns the command that disconnects it but keeps its place.
+// Wait adds a waiter since a time in the past, for lock.MaxWait unless a says otherwise, and returns the command that
+// disconnects it but keeps its place.
 func (fx *Service) Wait(a lock.Acquire, ago time.Duration) (away lock.Leave) {
 	a.Wait = cmp.Or(a.Wait, lock.MaxWait)
 	if d := fx.acquire(a, ago); !d.Queued {

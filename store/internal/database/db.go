@@ -123,8 +123,8 @@ func within(ctx context.Context, f func(context.Context) error) error {
 	return f(ctx)
 }
 
-// Unhurried is Within for background work that can wait: it runs one such f at a time, so that all of them together need
-// one connection. f must not call Unhurried.
+// Unhurried is Within for background work that can wait: it runs one such f at a time, so that all of them together
+// need one connection. f must not call Unhurried.
 func (d *DB) Unhurried(f func(context.Context) error) error {
 	d.turn.Lock()
 	defer d.turn.Unlock()

@@ -54,8 +54,8 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 // may be lost in a crash.
 func QueueRelax(b *pgx.Batch) { b.Queue(sqlRelax) }
 
-// QueueNoJIT queues the setting with which PostgreSQL compiles no statement of the transaction: for a statement of which
-// the planner expects so much more work than there is that compiling it takes longer than running it.
+// QueueNoJIT queues the setting with which PostgreSQL compiles no statement of the transaction: for a statement of
+// which the planner expects so much more work than there is that compiling it takes longer than running it.
 func QueueNoJIT(b *pgx.Batch) { b.Queue(sqlNoJIT) }
 
 // Rollback ends a transaction that has failed. It closes the connection if that fails, too.

@@ -253,8 +253,8 @@ func (u *unit) assume(r *request, ended map[lock.LeaseRef]lock.Event) bool {
 	return true
 }
 
-// tellsEndOfSession reports whether the command renews a lease of a session. The end in the cache may be an earlier one,
-// since a heartbeat changes no lock; and at the locks of a set there may be several.
+// tellsEndOfSession reports whether the command renews a lease of a session. The end in the cache may be an earlier
+// one, since a heartbeat changes no lock; and at the locks of a set there may be several.
 func (u *unit) tellsEndOfSession(r *request) bool {
 	renewal, renews := r.decided.(lock.Renew)
 	return renews && slices.ContainsFunc(u.change(r.names[0]).After.Leases, func(l lock.Lease) bool {

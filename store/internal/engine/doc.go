@@ -50,10 +50,10 @@
 //   - A row that another session keeps locked (an open psql) fails a batch after database.RowTimeout. The lock gets a
 //     lane of its own, where its calls wait for the row while all others go on.
 //   - A commit that takes longer than a second is late: the worker goes on with other calls. It is never cancelled, see
-//     package database. Calls of its batch that it has not done are refused, since later calls on their locks may have been
-//     decided.
-//   - Calls about places in a queue may come ten thousand at once. They are held in a backlog for each lock, and batches
-//     take bounded shares of them, see [inbox].
+//     package database. Calls of its batch that it has not done are refused, since later calls on their locks may have
+//     been decided.
+//   - Calls about places in a queue may come ten thousand at once. They are held in a backlog for each lock, and
+//     batches take bounded shares of them, see [inbox].
 //
 // # What callers are told
 //

@@ -195,8 +195,8 @@ func TestALeaseThatEndsWhileItsRowIsLockedIsNotRenewed(t *testing.T) {
 	}
 }
 
-// TestAGrantIsDecidedAgainIfItsLeaseEndedMeanwhile: its caller gets one that has just begun. If the machine stands still
-// for seconds, the answer is to retry.
+// TestAGrantIsDecidedAgainIfItsLeaseEndedMeanwhile: its caller gets one that has just begun. If the machine stands
+// still for seconds, the answer is to retry.
 func TestAGrantIsDecidedAgainIfItsLeaseEndedMeanwhile(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

@@ -11,9 +11,9 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-// TestNothingIsDecidedInASessionBeforeItsEndIsRecorded: it is over by the clock since it was read, and a heartbeat that was
-// decided in time may be being committed. So each call with its session_id is decided after another look. A recorded end
-// is told.
+// TestNothingIsDecidedInASessionBeforeItsEndIsRecorded: it is over by the clock since it was read, and a heartbeat that
+// was decided in time may be being committed. So each call with its session_id is decided after another look. A
+// recorded end is told.
 func TestNothingIsDecidedInASessionBeforeItsEndIsRecorded(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -34,8 +34,8 @@
 //     [BatchJump]. So no token that was lost is granted again.
 //   - Each lease has its whole TTL from then on, on the clock of the new server. A lease that was over by the last
 //     known instant of the old clock stays over. A revoked lease whose grace was not over has its whole grace again. A
-//     max hold keeps the time that was used. An unclaimed grant returns to the queue. A session has its whole TTL, too, and its
-//     leases with it.
+//     max hold keeps the time that was used. An unclaimed grant returns to the queue. A session has its whole TTL, too,
+//     and its leases with it.
 //   - Every record with a lease or a waiter is written, so no state from an earlier epoch can be swapped in.
 //   - Nothing is granted for as long as a lost lease could be active.
 //

@@ -67,8 +67,9 @@ func (g *Guard) Note(e Epoch, event int64) {
 }
 
 // Recover does what err, an error of Check or Covers, asks for: it starts the next epoch, extends the pause, records
-// the length of a lease, or reads the trees. It returns nil if the command can be decided again at once. Otherwise it returns
-// why that failed, which it logs, or err, if that is any other error. It may take minutes where there are many leases.
+// the length of a lease, or reads the trees. It returns nil if the command can be decided again at once. Otherwise it
+// returns why that failed, which it logs, or err, if that is any other error. It may take minutes where there are many
+// leases.
 func (g *Guard) Recover(err error) error {
 	longer := new(LongerError)
 	if errors.Is(err, ErrTrees) {

@@ -15,8 +15,8 @@ import (
 // of the decision. The second writes what decide has queued, and commits. If decide returns an error, or has queued
 // nothing, nothing is written.
 //
-// If the trees have changed, they are read before decide is called. Where a lock's row is locked they cannot change again:
-// see sql/lock_records.sql.
+// If the trees have changed, they are read before decide is called. Where a lock's row is locked they cannot change
+// again: see sql/lock_records.sql.
 //
 // If the error is a lock.Error, the call is over. After any other error nothing was done, and it may be tried again.
 func (g *Guard) Transact(ctx context.Context, lock func(*pgx.Batch), decide func(ctx context.Context, conn *pgx.Conn, e Epoch, write *pgx.Batch) error) (err error) {

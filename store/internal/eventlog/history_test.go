@@ -230,8 +230,8 @@ func readByHistory(t *testing.T, conn *pgx.Conn, limit int, after int64) (batche
 	return explained[0].Plan.read("event_batches"), explained[0].Plan.read("event_refs")
 }
 
-// TestAHistoryThatLeadsBackToItselfIsRead to its end. The events of the earliest schema have ids from 1 on, so their row
-// is the one with the id 0, which also stands for no row.
+// TestAHistoryThatLeadsBackToItselfIsRead to its end. The events of the earliest schema have ids from 1 on, so their
+// row is the one with the id 0, which also stands for no row.
 func TestAHistoryThatLeadsBackToItselfIsRead(t *testing.T) {
 	t.Parallel()
 	for name, previous := range map[string]map[int64]string{

@@ -139,8 +139,8 @@ func storeLease(l *lock.Lease, r rest) storedLease {
 	return s
 }
 
-// lease returns the lease of the lock name, an error if it cannot be read, as far as it is in these columns, and the rest. That of a session has no
-// ExpiresAt yet, see Sessions.
+// lease returns the lease of the lock name, an error if it cannot be read, as far as it is in these columns, and the
+// rest. That of a session has no ExpiresAt yet, see Sessions.
 func (s *storedLease) lease(name string) (l lock.Lease, r rest, err error) {
 	if s.rest != nil {
 		if err = json.Unmarshal(s.rest, &r); err != nil {

@@ -23,17 +23,17 @@
 //
 //   - the epoch is the one of the decision, and the server is the one that the Rows were read from (its start time);
 //   - the database's clock is at or after the instant of the decision, and at most [MaxLag] after it;
-//   - for each lock: no lease that the decision changes or grants is over, nor are all those whose token a grant shares.
-//     The clock is read again when the row is locked, because the statement may have waited for it. If one is over by then,
-//     the statement raises PD001, and writes nothing at all.
+//   - for each lock: no lease that the decision changes or grants is over, nor are all those whose token a grant
+//     shares. The clock is read again when the row is locked, because the statement may have waited for it. If one is
+//     over by then, the statement raises PD001, and writes nothing at all.
 //
 // # Tokens
 //
-// The tokens that a Swap grants are those of its row of events: the id of the row times [TokensPerBatch] plus 0, 1 and so
-// on. The statement draws the id, so none is kept: a grant that was requested after another one was answered has a
+// The tokens that a Swap grants are those of its row of events: the id of the row times [TokensPerBatch] plus 0, 1 and
+// so on. The statement draws the id, so none is kept: a grant that was requested after another one was answered has a
 // greater token, whatever the locks and replicas. A decision is made with provisional tokens, see lock.Provisional; the
-// statement writes the known ones, and the engine puts them into the answers. The id is drawn before rows are locked. As
-// the Row is compared when it is written, no other grant lies in between, and the tokens of a lock grow.
+// statement writes the known ones, and the engine puts them into the answers. The id is drawn before rows are locked.
+// As the Row is compared when it is written, no other grant lies in between, and the tokens of a lock grow.
 //
 // # Events
 //

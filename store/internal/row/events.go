@@ -24,8 +24,8 @@ const (
 )
 
 // stored returns the token as it is stored while the id of the row of events is not known. The tokens that the row
-// grants are negative: n less TokensPerBatch for the n-th one, which [granted] and sql/swap.sql make tokens of. first is
-// the number of the first one of the decision.
+// grants are negative: n less TokensPerBatch for the n-th one, which [granted] and sql/swap.sql make tokens of. first
+// is the number of the first one of the decision.
 func stored(t lock.Token, first int) int64 {
 	if t.IsProvisional() {
 		return int64(t.Known(lock.Token(first))) - TokensPerBatch

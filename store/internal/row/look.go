@@ -67,8 +67,8 @@ type View struct {
 }
 
 // Run reads the names. A lock that is missing, and not created, has a Row with no place in the table, which no Swap can
-// write. It is one round trip, another one if a lock has parts, and another one for sessions. If Lock is set, the caller
-// must end the transaction, also after an error.
+// write. It is one round trip, another one if a lock has parts, and another one for sessions. If Lock is set, the
+// caller must end the transaction, also after an error.
 func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
 	v := View{Rows: make(map[string]*Row, len(l.Names)), Ended: make(map[lock.LeaseRef]lock.Event, len(l.Ended))}
 	b := &pgx.Batch{}
@@ -115,8 +115,8 @@ func (v *View) addMissing(l Look) {
 	}
 }
 
-// checkTokens finds locks whose token no commit has granted: the next grant would have a smaller one. The epoch was read
-// after the locks.
+// checkTokens finds locks whose token no commit has granted: the next grant would have a smaller one. The epoch was
+// read after the locks.
 func (v *View) checkTokens() {
 	next := lock.Token(v.Epoch.LastBatch+1) * TokensPerBatch
 	for name, r := range v.Rows {
@@ -127,7 +127,8 @@ func (v *View) checkTokens() {
 	}
 }
 
-// Unreadable returns the Err of a lock that no further look is likely to find unchanged: its rows contradict each other.
+// Unreadable returns the Err of a lock that no further look is likely to find unchanged: its rows contradict each
+// other.
 func (r *Row) Unreadable() error {
 	if errors.Is(r.Err, ErrChanged) {
 		return malformedRecord(r.Record.Name, fmt.Errorf("parts is %d, and paddock.parts has %d rows of the lock", r.parts, parts(&r.Record)))

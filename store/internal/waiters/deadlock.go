@@ -43,8 +43,8 @@ func (r *Registry) lookForDeadlocks() {
 	}
 }
 
-// restAfter returns the mean time between two looks, of which the last ones took so long. The shorter one counts: a look
-// that waited for a connection once says nothing about the cost of the next one.
+// restAfter returns the mean time between two looks, of which the last ones took so long. The shorter one counts: a
+// look that waited for a connection once says nothing about the cost of the next one.
 func restAfter(before, took time.Duration) time.Duration {
 	return min(max(lookInterval, lookShare*min(before, took)), maxLookRest)
 }

@@ -40,9 +40,9 @@ type Hooks struct {
 	Heartbeat func()      // is called after each heartbeat
 }
 
-// Run deletes the rows of replicas that died long ago, sends heartbeats and notifications, and listens for notifications
-// unless there is a pooler in between. It returns when the database is stopped. It uses up to two connections of the
-// database's pool at once, and one of its own. Errors are logged, and the task is retried.
+// Run deletes the rows of replicas that died long ago, sends heartbeats and notifications, and listens for
+// notifications unless there is a pooler in between. It returns when the database is stopped. It uses up to two
+// connections of the database's pool at once, and one of its own. Errors are logged, and the task is retried.
 func (r *Registry) Run(h Hooks) {
 	var tasks sync.WaitGroup
 	tasks.Go(r.forgetDead)

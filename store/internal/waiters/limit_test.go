@@ -55,7 +55,8 @@ func (r *rows) waitForEachOther(tasks int) {
 		from generate_series(0, $1 - 1) i, generate_series(0, $1 - 1) j`, tasks)
 }
 
-// TestASearchForPairsLooksUpByKey whatever PostgreSQL knows about the tables: it reads the waiters of a task, never all.
+// TestASearchForPairsLooksUpByKey whatever PostgreSQL knows about the tables: it reads the waiters of a task, never
+// all.
 func TestASearchForPairsLooksUpByKey(t *testing.T) {
 	t.Parallel()
 	_, all := newRows(t)
@@ -134,8 +135,8 @@ func TestALookReadsAtMostMaxSuspects(t *testing.T) {
 	}
 }
 
-// TestAChainReadsAtMostMaxChainLocks: with more of them, it does not say that a task waits for nothing. The parts of one
-// task wait at so many locks, all of which another task holds.
+// TestAChainReadsAtMostMaxChainLocks: with more of them, it does not say that a task waits for nothing. The parts of
+// one task wait at so many locks, all of which another task holds.
 func TestAChainReadsAtMostMaxChainLocks(t *testing.T) {
 	t.Parallel()
 	for locks, want := range map[int]lock.ChainEnd{maxChainLocks: lock.ChainNotWaiting, maxChainLocks + 1: lock.ChainLimit} {

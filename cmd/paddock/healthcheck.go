@@ -54,10 +54,13 @@ func (c *healthcheckCommand) base(env lookup) (string, error) {
 		address = defaultAddress
 	}
 	base, err := localURL(address)
+	if err != nil {
+		return "", fmt.Errorf("PADDOCK_LISTEN is %s, which is not HOST:PORT or unix:PATH; give --url", address)
+	}
 	if certificate, ok := env("PADDOCK_TLS_CERT"); ok && certificate != "" && !strings.HasPrefix(base, unixScheme) {
 		base = "https" + strings.TrimPrefix(base, "http")
 	}
-	return base, err
+	return base, nil
 }
 
 // transport returns the transport of the request. A replica that is found by its own variables is addressed by its IP

@@ -26,7 +26,7 @@ type serveCommand struct {
 	settings
 	accessFlags
 
-	Listen  string `default:"127.0.0.1:8080" placeholder:"ADDRESS" variable:"PADDOCK_LISTEN" help:"Address to listen on, HOST:PORT or unix:PATH. Beyond loopback it needs --auth-file and TLS, or --no-auth."`
+	Listen  string `default:"127.0.0.1:8080" placeholder:"ADDRESS" variable:"PADDOCK_LISTEN" help:"Address to listen on, HOST:PORT or unix:PATH; or systemd, for the socket of a .socket unit. Beyond loopback it needs --auth-file and TLS, or --no-auth."`
 	Migrate bool   `variable:"PADDOCK_MIGRATE" help:"Migrate the schema up first."`
 }
 
@@ -50,6 +50,14 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if err := cmp.Or(c.settings.check(), c.accessFlags.check()); err != nil {
 		return err
 	}
+	var listener net.Listener
+	var err error
+	if c.Listen == systemdSocket {
+		if listener, err = inheritSocket(p.env); err != nil {
+			return err
+		}
+		c.Listen = addressOf(listener.Addr())
+	}
 	address, err := c.address(ctx)
 	if err != nil {
 		return err
@@ -67,9 +75,10 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if err := c.prepare(ctx, p); err != nil {
 		return p.unlessStopped(ctx, err)
 	}
-	listener, err := bind(ctx, "--listen", address)
-	if err != nil {
-		return err
+	if listener == nil {
+		if listener, err = bind(ctx, "--listen", address); err != nil {
+			return err
+		}
 	}
 	listener = auth.certificates.listen(limitConnections(listener, c.MaxConnections, p.log))
 	threads, stop := context.WithCancel(ctx)

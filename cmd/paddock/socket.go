@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"syscall"
 )
 
@@ -54,6 +55,35 @@ func removeStale(ctx context.Context, path string) error {
 		return os.Remove(path)
 	}
 	return err
+}
+
+// systemdSocket, as --listen, is the socket that a .socket unit of systemd passes.
+const systemdSocket = "systemd"
+
+// firstPassedFile is the descriptor of the first socket that systemd passes.
+const firstPassedFile = 3
+
+// inheritSocket returns a listener on the socket that systemd passes, as sd_listen_fds(3) says. Closing it leaves the
+// socket open in systemd.
+func inheritSocket(env lookup) (net.Listener, error) {
+	pid, _ := env("LISTEN_PID")
+	sockets, _ := env("LISTEN_FDS")
+	switch {
+	case pid == "" || sockets == "" || sockets == "0":
+		return nil, usagef("--listen systemd: systemd passed no socket; start paddock.socket first, and name it in " +
+			"Requires= of the service; or give HOST:PORT or unix:PATH")
+	case pid != strconv.Itoa(os.Getpid()):
+		return nil, usagef("--listen systemd: LISTEN_PID is %s, and this process is %d; run paddock in ExecStart= "+
+			"itself, or with exec in a script", pid, os.Getpid())
+	case sockets != "1":
+		return nil, usagef("--listen systemd: LISTEN_FDS is %s; give the .socket unit one ListenStream=", sockets)
+	}
+	file := os.NewFile(firstPassedFile, systemdSocket)
+	listener, err := net.FileListener(file) // of a duplicate
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, usagef("--listen systemd: cannot listen on the socket that systemd passed: %w", err)
+	}
+	return listener, nil
 }
 
 // addressOf returns the address of a listener, as --listen has it.

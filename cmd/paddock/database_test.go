@@ -76,20 +76,30 @@ func TestConnectTimeoutIsThatOfTheURL(t *testing.T) {
 	}
 }
 
-func TestServeWaitsForTheDatabase(t *testing.T) {
+func TestEveryCommandWaitsForTheDatabase(t *testing.T) {
 	t.Parallel()
-	databaseURL := pgtest.URL(t)
-	late, err := url.Parse(databaseURL)
-	if err != nil {
-		t.Fatal(err)
+	for _, args := range [][]string{
+		{"serve", "--listen=127.0.0.1:0"}, {"dev", "--listen=127.0.0.1:0"}, {"epoch", "list"}, {"fence", "install"},
+	} {
+		t.Run(args[0], func(t *testing.T) {
+			t.Parallel()
+			databaseURL := pgtest.URL(t)
+			late, err := url.Parse(databaseURL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			late.Host, late.RawQuery = "", url.Values{"host": {dir}, "port": {"5432"}, "sslmode": {"disable"}}.Encode()
+			p := start(t, append(args, "--wait-database=1m", "--database-url", late.String())...)
+			p.Stderr.Await(t, `(database not reachable; retrying)`)
+			forward(t, filepath.Join(dir, ".s.PGSQL.5432"), databaseURL)
+			if args[0] == "serve" || args[0] == "dev" {
+				p.Stderr.Await(t, `"msg":"(listening)"`)
+			} else if code := p.Exit(t); code != exitOK {
+				t.Errorf("exit code %d:\n%s", code, p.Stderr)
+			}
+		})
 	}
-	dir := t.TempDir()
-	late.Host, late.RawQuery = "", url.Values{"host": {dir}, "port": {"5432"}, "sslmode": {"disable"}}.Encode()
-
-	p := start(t, "serve", "--listen=127.0.0.1:0", "--wait-database=1m", "--database-url", late.String())
-	p.Stderr.Await(t, `(database not reachable; retrying)`)
-	forward(t, filepath.Join(dir, ".s.PGSQL.5432"), databaseURL)
-	p.Stderr.Await(t, `"msg":"(listening)"`)
 }
 
 // forward makes the database reachable through a socket.

@@ -14,26 +14,26 @@ type givenDatabase struct {
 	version string
 }
 
-// openGiven connects to a database. It refuses one whose schema is not the latest: dev migrates only what it begins,
+// openGiven waits for a database. It refuses one whose schema is not the latest: dev migrates only what it begins,
 // because an older schema may be in use by replicas of an older version.
-func openGiven(ctx context.Context, p *program, url string) (givenDatabase, error) {
-	d := database{URL: url}
-	if err := d.reached(ctx, p.log, func(string) error { return nil }); err != nil {
-		return givenDatabase{}, err
-	}
-	config, err := d.config()
-	if err != nil {
-		return givenDatabase{}, err
-	}
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return givenDatabase{}, unreachablef("cannot connect to the database: %w", err)
-	}
-	given := givenDatabase{url: url, version: conn.PgConn().ParameterStatus("server_version")}
-	if err := conn.Close(ctx); err != nil {
-		return givenDatabase{}, err
-	}
-	version, err := migrations.Version(ctx, url)
+func openGiven(ctx context.Context, p *program, d database) (given givenDatabase, err error) {
+	var version uint
+	err = d.reached(ctx, p.log, func(url string) error {
+		config, err := d.config()
+		if err != nil {
+			return err
+		}
+		conn, err := pgx.ConnectConfig(ctx, config)
+		if err != nil {
+			return err
+		}
+		given = givenDatabase{url: url, version: conn.PgConn().ParameterStatus("server_version")}
+		if err := conn.Close(ctx); err != nil {
+			return err
+		}
+		version, err = migrations.Version(ctx, url)
+		return err
+	})
 	if err == nil && version != 0 && version != migrations.Latest() {
 		err = usagef("the schema paddock in the database has version %d, this paddock needs %d, and paddock dev does not "+
 			"migrate a database that may be in use: run paddock migrate up, or name an empty database",

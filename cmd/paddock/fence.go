@@ -47,17 +47,16 @@ table paddock_fences.
 }
 
 func (c *fenceInstallCommand) Run(ctx context.Context, p *program) error {
-	return c.within(ctx, func(s *fenceSchema) error {
-		if err := s.run(ctx, paddock.InstallFence); err != nil {
-			return err
-		}
-		done := "Installed paddock_fence in"
-		if s.Installed {
-			done = "Updated paddock_fence to this release in"
-		}
-		_, err := fmt.Fprintf(p.stdout, "%s %s.\n", done, s)
+	s, err := c.run(ctx, p, paddock.InstallFence)
+	if err != nil {
 		return err
-	})
+	}
+	done := "Installed paddock_fence in"
+	if s.Installed {
+		done = "Updated paddock_fence to this release in"
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s %s.\n", done, s)
+	return err
 }
 
 type fenceUninstallCommand struct {
@@ -78,18 +77,17 @@ func (c *fenceUninstallCommand) Run(ctx context.Context, p *program) error {
 		return usagef("this drops the table of tokens, the functions, and the triggers that protect tables, so " +
 			"stale writes are no longer refused; to confirm, repeat it with --yes")
 	}
-	return c.within(ctx, func(s *fenceSchema) error {
-		if err := s.run(ctx, paddock.UninstallFence); err != nil {
-			return err
-		}
-		done := fmt.Sprintf("paddock_fence is not installed in %s; nothing was dropped.", s)
-		if s.Installed {
-			done = fmt.Sprintf("Dropped paddock_fence from %s. It protected %s and stored the tokens of %d resources.",
-				s, s.guardedTables(), s.Resources)
-		}
-		_, err := fmt.Fprintln(p.stdout, done)
+	s, err := c.run(ctx, p, paddock.UninstallFence)
+	if err != nil {
 		return err
-	})
+	}
+	done := fmt.Sprintf("paddock_fence is not installed in %s; nothing was dropped.", s)
+	if s.Installed {
+		done = fmt.Sprintf("Dropped paddock_fence from %s. It protected %s and stored the tokens of %d resources.",
+			s, s.guardedTables(), s.Resources)
+	}
+	_, err = fmt.Fprintln(p.stdout, done)
+	return err
 }
 
 // guardedTables returns the protected tables as text.
@@ -158,9 +156,10 @@ func (c *fenceSQLCommand) Run(p *program) error {
 type fencedDatabase struct {
 	URL    string `name:"database-url" placeholder:"URL" variable:"PADDOCK_FENCE_DATABASE_URL" help:"PostgreSQL with the tables to protect: postgres://USER:PASSWORD@HOST:5432/DATABASE. The variables that tell serve where to store the locks do not apply here."`
 	Schema string `placeholder:"NAME" unset:"the first of the search_path" help:"Schema to install into."`
+	databaseWait
 }
 
-// A fenceSchema is a schema in a user's database, and what is installed there.
+// A fenceSchema is a schema in a user's database, and what was installed there before the SQL ran.
 type fenceSchema struct {
 	conn *pgx.Conn
 
@@ -175,27 +174,30 @@ func (s *fenceSchema) String() string {
 	return fmt.Sprintf("schema %s of database %s", s.Schema, s.Database)
 }
 
-// within connects to the database and calls f with the schema.
-func (d fencedDatabase) within(ctx context.Context, f func(*fenceSchema) error) error {
+// run waits for the database, runs the SQL in the schema, and returns the schema as it was before.
+func (d fencedDatabase) run(ctx context.Context, p *program, sql string) (s *fenceSchema, err error) {
 	if d.URL == "" {
-		return usagef("the database is missing; set PADDOCK_FENCE_DATABASE_URL, or give --database-url, " +
+		return nil, usagef("the database is missing; set PADDOCK_FENCE_DATABASE_URL, or give --database-url, " +
 			"to the URL of the database with the tables to protect: postgres://USER:PASSWORD@HOST:5432/DATABASE")
 	}
-	config, err := database{URL: d.URL}.config()
-	if err != nil {
-		return err
-	}
-	config.DefaultQueryExecMode = pgx.QueryExecModeExec // works also through a pooler in transaction mode
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return unreachablef("cannot connect to the database: %w", err)
-	}
-	s := &fenceSchema{conn: conn}
-	err = s.find(ctx, d.Schema)
-	if err == nil {
-		err = f(s)
-	}
-	return errors.Join(s.explain(err), conn.Close(context.WithoutCancel(ctx)))
+	db := database{URL: d.URL, databaseWait: d.databaseWait}
+	err = db.reached(ctx, p.log, func(string) error {
+		config, err := db.config()
+		if err != nil {
+			return err
+		}
+		config.DefaultQueryExecMode = pgx.QueryExecModeExec // works also through a pooler in transaction mode
+		conn, err := pgx.ConnectConfig(ctx, config)
+		if err != nil {
+			return err
+		}
+		s = &fenceSchema{conn: conn}
+		if err = s.find(ctx, d.Schema); err == nil {
+			err = s.run(ctx, sql)
+		}
+		return errors.Join(s.explain(err), conn.Close(context.WithoutCancel(ctx)))
+	})
+	return s, err
 }
 
 // findSchema returns an empty name if the schema does not exist.
@@ -227,21 +229,20 @@ func (s *fenceSchema) find(ctx context.Context, schema string) error {
 }
 
 // run runs the SQL, one transaction, in the schema. It sends one message, so that a pooler keeps it on one connection
-// and the search_path applies to this transaction only.
+// and the search_path applies to this transaction only. If the connection breaks, it may have run.
 func (s *fenceSchema) run(ctx context.Context, sql string) error {
 	setPath := "set local search_path = " + pgx.Identifier{s.Schema}.Sanitize() + ";\n"
 	_, err := s.conn.PgConn().Exec(ctx, setPath+sql).ReadAll()
+	if err != nil && !errors.As(err, new(*pgconn.PgError)) && s.conn.IsClosed() && !errors.Is(err, context.Canceled) {
+		return unreachablef("the connection to the database broke; check what is installed before you retry: %w", err)
+	}
 	return err
 }
 
 // explain adds what to do to an error of the server.
 func (s *fenceSchema) explain(err error) error {
 	answer := new(pgconn.PgError)
-	switch {
-	case errors.As(err, &answer):
-	case err != nil && s.conn.IsClosed() && !errors.Is(err, context.Canceled):
-		return unreachablef("the connection to the database broke; check what is installed before you retry: %w", err)
-	default:
+	if !errors.As(err, &answer) {
 		return err
 	}
 	switch answer.Code {

@@ -90,7 +90,7 @@ func TestFenceInstallErrorsAreExplained(t *testing.T) {
 		"only the database of the locks": {none, []string{"install"}, exitUsage, "PADDOCK_FENCE_DATABASE_URL"},
 		"an invalid URL": {nil, []string{"install", "--database-url=postgres://a b:s3cret@c"}, exitUsage,
 			"malformed"},
-		"no server": {nil, []string{"install", "--database-url=postgres://a:s3cret@127.0.0.1:1/b"},
+		"no server": {nil, []string{"install", "--wait-database=10ms", "--database-url=postgres://a:s3cret@127.0.0.1:1/b"},
 			exitUnreachable, "refused"},
 		"no such schema": {nil, []string{"install", "--schema=none", "--database-url", databaseURL},
 			exitFailed, "has no schema none; create it"},

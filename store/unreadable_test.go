@@ -146,6 +146,47 @@ func TestAnUnreadableSessionCostsItsOwn(t *testing.T) {
 	}
 }
 
+// TestAnUnreadableEpochIsNamed: calls are refused with the row and the remedy, and not retried without end. The remedy
+// helps.
+func TestAnUnreadableEpochIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{"infinity", "-infinity"} {
+		t.Run(value, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			s, conn := open(t, url), connect(t, url)
+			g := mustAcquire(t, s, acquire("held"))
+			exec(t, conn, "alter table paddock.epochs drop constraint epochs_can_be_read")
+			exec(t, conn, "update paddock.epochs set closed_until = '"+value+"'")
+			exec(t, conn, "alter table paddock.epochs add constraint epochs_can_be_read check (isfinite(closed_until)) not valid")
+			names := func(what string, err error) {
+				if e := new(lock.Error); errors.As(err, &e) {
+					err = errors.New(e.Detail)
+				}
+				if err == nil || !strings.Contains(err.Error(), "paddock.epochs (epoch = 1)") || !strings.Contains(err.Error(), "closed_until") {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			_, err := s.Acquire(t.Context(), acquire("another"))
+			names("acquire", err)
+			if err == nil || !strings.Contains(fmt.Sprint(err), "paddock epoch open") {
+				t.Errorf("the remedy is missing: %v", err)
+			}
+			names("release", s.Release(t.Context(), lock.Release{Name: "held", LeaseID: g.ID}))
+			names("ready", s.Ready(t.Context()))
+			_, _, err = store.Epochs(t.Context(), url)
+			names("the list of epochs", err)
+			_, err = store.Open(t.Context(), url, store.Options{})
+			names("another replica", err)
+			if opened, err := store.OpenEpoch(t.Context(), url, "by hand"); err != nil || !opened {
+				t.Errorf("opened %t, %v", opened, err)
+			}
+			mustRelease(t, s, g)
+			mustAcquire(t, s, acquire("another"))
+		})
+	}
+}
+
 // A syncBuilder is a strings.Builder for several goroutines.
 type syncBuilder struct {
 	mu sync.Mutex

@@ -1,6 +1,7 @@
 package database
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -34,9 +35,10 @@ var ErrMalformed = errors.New("a row cannot be read")
 
 // A MalformedError is the ErrMalformed of one row. It costs what it is about, and nothing else.
 type MalformedError struct {
-	Name  string // of the lock or the session; empty: unknown
-	Row   string // the table and the key, as an operator finds the row
-	Cause error
+	Name   string // of the lock or the session; empty: unknown
+	Row    string // the table and the key, as an operator finds the row
+	Cause  error
+	Remedy string // what an operator does; empty: correct the row, or delete it
 }
 
 // Malformed returns the error for the row of the table with the key.
@@ -54,7 +56,7 @@ func (e *MalformedError) Unwrap() []error { return []error{ErrMalformed, e.Cause
 
 // Unreadable returns what users are told in a list.
 func (e *MalformedError) Unreadable() lock.Unreadable {
-	return lock.Unreadable{Name: e.Name, Detail: sentence(e.Error()) + " Correct the row, or delete it."}
+	return lock.Unreadable{Name: e.Name, Detail: sentence(e.Error()) + " " + cmp.Or(e.Remedy, "Correct the row, or delete it.")}
 }
 
 // sentence returns text with a capital letter and a full stop.

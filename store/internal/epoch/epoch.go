@@ -73,8 +73,22 @@ func (e *Epoch) scan(row pgx.Row) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return errNoEpoch
 	}
+	err = malformed(e.Number, err)
 	e.Now, e.ClosedUntil, e.Longest = e.Now.UTC(), e.ClosedUntil.UTC(), fromMS(longestMS)
 	return err
+}
+
+// malformed returns err, or a database.MalformedError if a column of the epoch cannot be read. The schema refuses such
+// values, but not in rows from before.
+func malformed(number int64, err error) error {
+	var column pgx.ScanArgError
+	if !errors.As(err, &column) {
+		return err
+	}
+	cause := fmt.Errorf("%s: %w", column.FieldName, column.Err)
+	e := database.Malformed("", "paddock.epochs", fmt.Sprintf("epoch = %d", number), cause)
+	e.Remedy = "Correct the row, and do not delete it; paddock epoch open sets closed_until of the newest epoch to null."
+	return e
 }
 
 func fromMS(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }

@@ -42,7 +42,7 @@ func List(ctx context.Context, databaseURL string) (all []Info, now time.Time, e
 			err := row.Scan(&e.Number, &e.BeganAt, &e.System, &e.Timeline, &e.Reason,
 				(*zeronull.Timestamptz)(&e.GrantsPausedUntil), &e.Quorum, &longestMS, &now)
 			e.MaxLease = fromMS(longestMS)
-			return e, err
+			return e, malformed(e.Number, err)
 		})
 		return err
 	})

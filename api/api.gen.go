@@ -853,7 +853,7 @@ type FencedValue struct {
 	// the locks; only a reader that joins others has their token. Gaps are normal.
 	//
 	//
-	// Example: 41
+	// Example: 10496
 	FencingToken Token  `json:"fencing_token"`
 	Key          string `json:"key"`
 	Lock         string `json:"lock"`
@@ -872,7 +872,7 @@ type FencedWrite struct {
 	// the locks; only a reader that joins others has their token. Gaps are normal.
 	//
 	//
-	// Example: 41
+	// Example: 10496
 	FencingToken Token `json:"fencing_token"`
 
 	// IfVersion Write only if the resource has this version; 0 means that it does not exist yet.
@@ -945,7 +945,7 @@ type Lease struct {
 	// the locks; only a reader that joins others has their token. Gaps are normal.
 	//
 	//
-	// Example: 41
+	// Example: 10496
 	FencingToken Token  `json:"fencing_token"`
 	GraceMs      int64  `json:"grace_ms"`
 	Holder       string `json:"holder"`
@@ -988,7 +988,7 @@ type LeaseInfo struct {
 	// the locks; only a reader that joins others has their token. Gaps are normal.
 	//
 	//
-	// Example: 41
+	// Example: 10496
 	FencingToken Token  `json:"fencing_token"`
 	GraceMs      int64  `json:"grace_ms"`
 	Holder       string `json:"holder"`
@@ -1331,7 +1331,7 @@ type ReportRequest struct {
 	// the locks; only a reader that joins others has their token. Gaps are normal.
 	//
 	//
-	// Example: 41
+	// Example: 10496
 	FencingToken Token  `json:"fencing_token"`
 	Name         string `json:"name"`
 
@@ -1362,7 +1362,7 @@ type RevokeRequest struct {
 	// the locks; only a reader that joins others has their token. Gaps are normal.
 	//
 	//
-	// Example: 41
+	// Example: 10496
 	FencingToken Token `json:"fencing_token"`
 
 	// Reason The reason, shown to the revoked holder and in the events. The rules for characters are those of `holder`.
@@ -1507,7 +1507,7 @@ type SetLease struct {
 	// the locks; only a reader that joins others has their token. Gaps are normal.
 	//
 	//
-	// Example: 41
+	// Example: 10496
 	FencingToken Token `json:"fencing_token"`
 
 	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
@@ -1554,7 +1554,7 @@ type State string
 // Token A fencing token. A grant that was requested after another grant was answered has the greater token, whatever
 // the locks; only a reader that joins others has their token. Gaps are normal.
 //
-// Example: 41
+// Example: 10496
 type Token = int64
 
 // TokenVerification defines model for TokenVerification.
@@ -1569,7 +1569,7 @@ type TokenVerification struct {
 	// the locks; only a reader that joins others has their token. Gaps are normal.
 	//
 	//
-	// Example: 41
+	// Example: 10496
 	FencingToken Token  `json:"fencing_token"`
 	Name         string `json:"name"`
 	NewestToken  int64  `json:"newest_token"`
@@ -1614,7 +1614,7 @@ type VerifyRequest struct {
 	// the locks; only a reader that joins others has their token. Gaps are normal.
 	//
 	//
-	// Example: 41
+	// Example: 10496
 	FencingToken Token  `json:"fencing_token"`
 	Name         string `json:"name"`
 
@@ -2063,12 +2063,14 @@ func (c *Client) ListEvents(ctx context.Context, params ListEventsParams) (*Even
 // StreamEvents: Stream events (GET /v1/events/stream). Close the body of the response.
 //
 // Streams server-sent events, as a browser's `EventSource` reads them. Each transition is one event, named by
-// its `kind`, with its `id` and the same JSON as in the list. Two more event names describe the stream itself;
+// its `kind`, with its `id` and the same JSON as in the list. Three more event names describe the stream itself;
 // their `id` is a cursor as well:
 //
 //   - `sync`: all past events have been sent; later ones are live. It is sent once, after the missed events.
 //   - `gap`: events are missing here because they are no longer kept, or events that you received were lost in a
 //     fail-over or restore. Read the locks again.
+//   - `unreadable`: a row of events cannot be read and is left out. Its data is an item of `unreadable` in the
+//     list. It may be sent again after a reconnect.
 //
 // Without a cursor, the stream starts now. With `Last-Event-ID`, which browsers send when they reconnect, or
 // with `cursor`, it continues after that event without gaps or repeats. While there are no events, a comment is

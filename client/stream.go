@@ -66,7 +66,8 @@ func (c *Client) Stream(ctx context.Context, q lock.EventQuery) (*Stream, error)
 
 // Next returns what the service sends next: a page with one event, or with none. On a
 // page without an event Gap reports that events before the next one are missing, or that some
-// were lost in a fail-over or a restore, see lock.Page; otherwise Next has moved on, past events of other locks.
+// were lost in a fail-over or a restore, see lock.Page; Unreadable is a row that cannot be read, whose events
+// are left out; otherwise Next has moved on, past events of other locks.
 // Comments are not returned. An error ends the stream; it is a *lock.Error with the
 // code ErrUnavailable.
 func (s *Stream) Next() (lock.Page[lock.Event], error) {
@@ -104,11 +105,20 @@ func (s *Stream) page(name, data string) (lock.Page[lock.Event], error) {
 		return page, nil
 	}
 	var e api.Event
-	if err := json.Unmarshal([]byte(data), &e); err != nil {
+	var bad api.Unreadable
+	into := any(&e)
+	if name == "unreadable" {
+		into = &bad
+	}
+	if err := json.Unmarshal([]byte(data), into); err != nil {
 		return page, &lock.Error{Code: lock.ErrUnavailable, Cause: fmt.Errorf("event %q: %w", name, err),
 			Detail: "The stream of events holds one that cannot be read. Open another one, or read pages of events."}
 	}
-	page.Items = []lock.Event{wire.ToEvent(e)}
+	if name == "unreadable" {
+		page.Unreadable = []lock.Unreadable{wire.ToUnreadable(bad)}
+	} else {
+		page.Items = []lock.Event{wire.ToEvent(e)}
+	}
 	return page, nil
 }
 

@@ -25,6 +25,10 @@ id: 45
 event: gap
 data: {"cursor":"45"}
 
+id: 45
+event: unreadable
+data: {"name":"jobs:nightly","detail":"The row cannot be read."}
+
 id: 50
 event: released
 data: {"id":50,"at":"2026-01-02T03:04:06.678901Z","lock":"jobs:nightly","slot":0,"revision":2,"kind":"released","mode":"exclusive","holder":"w","fencing_token":7}
@@ -55,7 +59,9 @@ func TestAStreamIsReadMessageByMessage(t *testing.T) {
 		next string
 		id   int64 // of the event; zero for a page without one
 		gap  bool
-	}{{"41", 0, false}, {"42", 42, false}, {"45", 0, false}, {"45", 0, true}, {"50", 50, false}} {
+		bad  string // the lock of a row that cannot be read
+	}{{"41", 0, false, ""}, {"42", 42, false, ""}, {"45", 0, false, ""}, {"45", 0, true, ""}, {"45", 0, false, "jobs:nightly"},
+		{"50", 50, false, ""}} {
 		page, err := s.Next()
 		if err != nil {
 			t.Fatalf("message %d: %v", i, err)
@@ -64,7 +70,11 @@ func TestAStreamIsReadMessageByMessage(t *testing.T) {
 		for _, e := range page.Items {
 			id += e.ID
 		}
-		if page.Next != want.next || id != want.id || page.Gap != want.gap || s.Cursor() != want.next {
+		bad := ""
+		for _, u := range page.Unreadable {
+			bad += u.Name
+		}
+		if bad != want.bad || page.Next != want.next || id != want.id || page.Gap != want.gap || s.Cursor() != want.next {
 			t.Errorf("message %d is %+v, want %+v", i, page, want)
 		}
 	}

@@ -167,7 +167,7 @@ func (s stream) next() message {
 
 func (s stream) check(n *message) {
 	s.t.Helper()
-	if n.data == "" || n.name == "sync" || n.name == "gap" {
+	if n.data == "" || n.name == "sync" || n.name == "gap" || n.name == "unreadable" {
 		return
 	}
 	var event map[string]any

@@ -168,15 +168,19 @@ type cursorData struct {
 }
 
 // encodePage returns texts to write in order, and the cursor for the next page. The page p was requested with cursor.
-// An empty page becomes a keep-alive. Events beyond maxStreamText bytes are left for the next page. Other streams
-// share the texts of events.
+// A page without events becomes a keep-alive. Events beyond maxStreamText bytes are left for the next page. Other
+// streams share the texts of events.
 //
-// The id of each text is the cursor to resume after it. The id of a gap is the cursor before the gap.
+// The id of each text is the cursor to resume after it. The id of a gap, and of a row that cannot be read, is the
+// cursor before the page, so a client may receive it again.
 func (t *sseEncoder) encodePage(p lock.Page[lock.Event], cursor string) (texts [][]byte, next string) {
-	texts = make([][]byte, 0, len(p.Items)+2) // a gap first, a sync last
+	texts = make([][]byte, 0, len(p.Items)+len(p.Unreadable)+2) // a gap first, a sync last
 	if p.Gap {
 		texts = append(texts, encodeSSE(cursor, "gap", cursorData{cursor}))
 		t.synced = false
+	}
+	for _, u := range p.Unreadable {
+		texts = append(texts, encodeSSE(cursor, "unreadable", wire.UnreadableOf(u)))
 	}
 	size := 0
 	for i, e := range p.Items {
@@ -186,11 +190,11 @@ func (t *sseEncoder) encodePage(p lock.Page[lock.Event], cursor string) (texts [
 		}
 		texts = append(texts, text)
 	}
-	if !t.synced && len(p.Items) < streamPageSize {
+	switch {
+	case !t.synced && len(p.Items) < streamPageSize:
 		texts = append(texts, encodeSSE(p.Next, "sync", cursorData{p.Next}))
 		t.synced = true
-	}
-	if len(texts) == 0 {
+	case len(p.Items) == 0:
 		texts = append(texts, keepAliveComment(p.Next != cursor, p.Next))
 	}
 	return texts, p.Next

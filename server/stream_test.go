@@ -93,6 +93,32 @@ func TestGapInMidStream(t *testing.T) {
 	s.stream("/v1/events/stream?prefix=a:", "").want(synced("1"), gap("1"), synced("9"), news(10))
 }
 
+// TestStreamNamesWhatCannotBeRead, alone and together with events. The cursor goes on all the same.
+func TestStreamNamesWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	bad := []lock.Unreadable{{Name: "a", Detail: "The row cannot be read."}, {Detail: "Neither can this one."}}
+	pages := make(chan lock.Page[lock.Event], 3)
+	pages <- lock.Page[lock.Event]{Next: "5", Unreadable: bad[:1]}
+	pages <- lock.Page[lock.Event]{Next: "9", Unreadable: bad}
+	pages <- lock.Page[lock.Event]{Next: "10", Items: []lock.Event{eventWithID(10)}, Unreadable: bad[1:]}
+	s := serve(t, server.Options{Locks: &fake{events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+		select {
+		case p := <-pages:
+			return p, nil
+		case <-ctx.Done():
+			return lock.Page[lock.Event]{}, ctx.Err()
+		}
+	}}})
+	first := func(id string) message {
+		return message{id: id, name: "unreadable", data: `{"detail":"The row cannot be read.","name":"a"}`}
+	}
+	second := func(id string) message {
+		return message{id: id, name: "unreadable", data: `{"detail":"Neither can this one."}`}
+	}
+	s.stream("/v1/events/stream", "4").want(first("4"), synced("5"),
+		first("5"), second("5"), message{id: "9", comment: "still here"}, second("9"), news(10))
+}
+
 func TestStreamQueriesItsParameters(t *testing.T) {
 	t.Parallel()
 	var asked []lock.EventQuery

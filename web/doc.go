@@ -54,8 +54,8 @@
 // # Live updates
 //
 // The script subscribes to /v1/events/stream of the same origin, which the server that mounts this package must serve.
-// On an event, sync or gap it fetches the page again, at most twice a second and one request at a time, and changes
-// only what differs: focus, selection, open details and typed text stay. The page shows its state:
+// On an event, sync, gap or unreadable it fetches the page again, at most twice a second and one request at a time, and
+// changes only what differs: focus, selection, open details and typed text stay. The page shows its state:
 //
 //	live            everything that the stream has sent is shown
 //	connecting…     not yet

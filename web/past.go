@@ -31,6 +31,8 @@ type past struct {
 	Older  string // the URL of the page with older events; empty if there are none
 	Newest string // the URL of the page with the newest events; empty if this is it
 	Gap    bool   // older events are no longer kept
+	// Unreadable are the rows of events that are left out.
+	Unreadable []lock.Unreadable
 }
 
 // An event is an event as the page shows it.
@@ -79,7 +81,7 @@ func (u *ui) pastOf(ctx context.Context, here location, now time.Time) (past, er
 	if err != nil {
 		return past{}, err
 	}
-	p := past{Gap: page.Gap}
+	p := past{Gap: page.Gap, Unreadable: page.Unreadable}
 	shown := page.Items[:min(len(page.Items), maxShownEvents)]
 	for _, e := range shown {
 		p.Events = append(p.Events, eventOf(e, here))

@@ -33,6 +33,16 @@ func words(body, heading string) string {
 	return strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(text, " ")), " ")
 }
 
+func TestLockPageNamesEventsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	fx := eventfulService()
+	fx.Broken = []lock.Unreadable{{Name: "n", Detail: "The row of paddock.event_batches (id = 7) cannot be read."}}
+	_, body := get(t, fx, "/ui/locks/n")
+	if text := words(body, "events"); !strings.Contains(text, fx.Broken[0].Detail) || !strings.Contains(text, "queued exclusive") {
+		t.Errorf("the events are %s", text)
+	}
+}
+
 // TestLockPageOpensWithItsPast: leases, waits and events, the newest first.
 func TestLockPageOpensWithItsPast(t *testing.T) {
 	t.Parallel()

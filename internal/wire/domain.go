@@ -68,22 +68,23 @@ func ToTreeList(l api.TreeList) []lock.Tree { return MapSlice(l.Trees, ToTree) }
 
 // LockPageOf returns the model of a page of locks.
 func LockPageOf(p lock.Page[lock.Lock]) api.LockPage {
-	return api.LockPage{Locks: MapSlice(p.Items, LockOf), NextCursor: UnlessZero(p.Next), Unreadable: mapOptional(p.Unreadable, unreadableOf)}
+	return api.LockPage{Locks: MapSlice(p.Items, LockOf), NextCursor: UnlessZero(p.Next), Unreadable: mapOptional(p.Unreadable, UnreadableOf)}
 }
 
 // ToLockPage returns the page.
 func ToLockPage(p api.LockPage) lock.Page[lock.Lock] {
 	return lock.Page[lock.Lock]{
-		Items: MapSlice(p.Locks, ToLock), Next: ValueOf(p.NextCursor), Unreadable: mapOptional(p.Unreadable, toUnreadable),
+		Items: MapSlice(p.Locks, ToLock), Next: ValueOf(p.NextCursor), Unreadable: mapOptional(p.Unreadable, ToUnreadable),
 	}
 }
 
-func unreadableOf(u lock.Unreadable) api.Unreadable {
+// UnreadableOf returns the model of a row that cannot be read.
+func UnreadableOf(u lock.Unreadable) api.Unreadable {
 	return api.Unreadable{Name: UnlessZero(u.Name), Detail: u.Detail}
 }
 
-// toUnreadable returns the row.
-func toUnreadable(u api.Unreadable) lock.Unreadable {
+// ToUnreadable returns the row.
+func ToUnreadable(u api.Unreadable) lock.Unreadable {
 	return lock.Unreadable{Name: ValueOf(u.Name), Detail: u.Detail}
 }
 
@@ -151,7 +152,7 @@ func toWaiter(w api.Waiter) lock.WaiterInfo {
 func EventPageOf(p lock.Page[lock.Event]) api.EventPage {
 	return api.EventPage{
 		Events: MapSlice(p.Items, EventOf), NextCursor: UnlessZero(p.Next), Gap: UnlessZero(p.Gap),
-		Unreadable: mapOptional(p.Unreadable, unreadableOf),
+		Unreadable: mapOptional(p.Unreadable, UnreadableOf),
 	}
 }
 
@@ -159,7 +160,7 @@ func EventPageOf(p lock.Page[lock.Event]) api.EventPage {
 func ToEventPage(p api.EventPage) lock.Page[lock.Event] {
 	return lock.Page[lock.Event]{
 		Items: MapSlice(p.Events, ToEvent), Next: ValueOf(p.NextCursor), Gap: ValueOf(p.Gap),
-		Unreadable: mapOptional(p.Unreadable, toUnreadable),
+		Unreadable: mapOptional(p.Unreadable, ToUnreadable),
 	}
 }
 

@@ -97,7 +97,7 @@ func toSessionLock(l api.SessionLock) lock.SessionLock {
 // SessionPageOf returns the model of a page of sessions.
 func SessionPageOf(p lock.Page[lock.SessionInfo]) api.SessionPage {
 	return api.SessionPage{
-		Sessions: MapSlice(p.Items, SessionItemOf), NextCursor: UnlessZero(p.Next), Unreadable: mapOptional(p.Unreadable, unreadableOf),
+		Sessions: MapSlice(p.Items, SessionItemOf), NextCursor: UnlessZero(p.Next), Unreadable: mapOptional(p.Unreadable, UnreadableOf),
 	}
 }
 
@@ -105,7 +105,7 @@ func SessionPageOf(p lock.Page[lock.SessionInfo]) api.SessionPage {
 func ToSessionPage(p api.SessionPage) lock.Page[lock.SessionInfo] {
 	return lock.Page[lock.SessionInfo]{
 		Items: MapSlice(p.Sessions, ToSessionInfo), Next: ValueOf(p.NextCursor),
-		Unreadable: mapOptional(p.Unreadable, toUnreadable),
+		Unreadable: mapOptional(p.Unreadable, ToUnreadable),
 	}
 }
 

@@ -6,7 +6,7 @@ const maxRetryDelay = 15000; // ms
 const minRetryDelay = 500;
 
 // follow returns a closed stream of the events at the address. It calls
-//   news()           for each event, and when events are missing,
+//   news()           for each event, and when events are missing or cannot be read,
 //   sync()           when all earlier events have arrived,
 //   changed(state)   with 'off', 'connecting', 'lost' while it reconnects, or 'open'.
 export function follow({ address, kinds, news, sync, changed }) {
@@ -54,7 +54,7 @@ export function follow({ address, kinds, news, sync, changed }) {
     source = new EventSource(new URL(address, location.href));
     source.addEventListener('error', lost);
     source.addEventListener('sync', synced);
-    for (const kind of [...kinds, 'gap']) source.addEventListener(kind, received);
+    for (const kind of [...kinds, 'gap', 'unreadable']) source.addEventListener(kind, received);
     expectSync();
   }
 

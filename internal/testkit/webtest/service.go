@@ -28,11 +28,12 @@ type Service struct {
 	now       time.Time
 	states    map[string]lock.Record
 	LastToken lock.Token
-	Calls     int   // of acquire; the number of a call is its lease_id and attachment
-	Forgotten bool  // older events are not kept any more
-	PageSize  int   // of a page; zero: the query's
-	fault     error // of every call; nil: none
-	lists     int   // calls of Locks
+	Calls     int               // of acquire; the number of a call is its lease_id and attachment
+	Forgotten bool              // older events are not kept any more
+	Broken    []lock.Unreadable // on each page of events
+	PageSize  int               // of a page; zero: the query's
+	fault     error             // of every call; nil: none
+	lists     int               // calls of Locks
 	revoked   []lock.Revoke
 }
 
@@ -226,6 +227,6 @@ func (fx *Service) Events(_ context.Context, q lock.EventQuery) (lock.Page[lock.
 		}
 		p.Items = append(p.Items, e)
 	}
-	p.Gap = p.Next == "" && fx.Forgotten
+	p.Gap, p.Unreadable = p.Next == "" && fx.Forgotten, fx.Broken
 	return p, nil
 }

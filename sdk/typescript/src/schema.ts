@@ -594,12 +594,14 @@ export interface paths {
         /**
          * Stream events
          * @description Streams server-sent events, as a browser's `EventSource` reads them. Each transition is one event, named by
-         *     its `kind`, with its `id` and the same JSON as in the list. Two more event names describe the stream itself;
+         *     its `kind`, with its `id` and the same JSON as in the list. Three more event names describe the stream itself;
          *     their `id` is a cursor as well:
          *
          *     - `sync`: all past events have been sent; later ones are live. It is sent once, after the missed events.
          *     - `gap`: events are missing here because they are no longer kept, or events that you received were lost in a
          *       fail-over or restore. Read the locks again.
+         *     - `unreadable`: a row of events cannot be read and is left out. Its data is an item of `unreadable` in the
+         *       list. It may be sent again after a reconnect.
          *
          *     Without a cursor, the stream starts now. With `Last-Event-ID`, which browsers send when they reconnect, or
          *     with `cursor`, it continues after that event without gaps or repeats. While there are no events, a comment is

@@ -42,15 +42,33 @@ type segment struct {
 	over   bool         // the query will never select an event after these
 	gap    bool         // events may be missing before these
 
-	unreadable []lock.Unreadable // rows that the query selects, and that cannot be read
+	unreadable []unreadable // entries that the query selects, and that cannot be read
 }
 
-// cut limits the segment to n events.
-func (s *segment) cut(n int) {
-	if len(s.events) >= n {
+// An unreadable is an entry that cannot be read. Its id is the first one of its batch, so it is found once between the
+// events before and after.
+type unreadable struct {
+	id int64
+	lock.Unreadable
+}
+
+// cut limits the segment to the q.Limit first events, and to what cannot be read up to them.
+func (s *segment) cut(q lock.EventQuery) {
+	if n := q.Limit; len(s.events) >= n {
 		s.events = s.events[:n:n]
 		s.upTo, s.end = s.events[n-1].ID, false
+		s.unreadable = slices.DeleteFunc(slices.Clone(s.unreadable), func(u unreadable) bool {
+			return u.id != s.upTo && u.id > s.upTo != q.Descending
+		})
 	}
+}
+
+// details returns the entries that cannot be read as a page has them, each once.
+func (s *segment) details() (all []lock.Unreadable) {
+	for _, u := range s.unreadable {
+		all = append(all, u.Unreadable)
+	}
+	return slices.Compact(all)
 }
 
 // Page returns a page of events, see lock.Service. If q.Wait is positive it waits for up to that long while the page
@@ -84,7 +102,7 @@ func (l *Log) Page(ctx context.Context, q lock.EventQuery) (page lock.Page[lock.
 	} else if !q.Since.IsZero() && q.Cursor == "" {
 		s.gap = ids.pruned
 	}
-	page = lock.Page[lock.Event]{Items: s.events, Gap: s.gap, Unreadable: slices.Compact(s.unreadable)}
+	page = lock.Page[lock.Event]{Items: s.events, Gap: s.gap, Unreadable: s.details()}
 	if !s.over {
 		page.Next = strconv.FormatInt(s.upTo, 10)
 	}
@@ -205,7 +223,7 @@ func (l *Log) read(ctx context.Context, q lock.EventQuery, from int64, size step
 	if from >= 0 {
 		queueEvents(b, q, from, size).Query(func(rows pgx.Rows) error {
 			err := l.collect(&s, rows, q, from, end.upTo)
-			s.cut(q.Limit)
+			s.cut(q)
 			return err
 		})
 	}
@@ -272,11 +290,11 @@ func (l *Log) collect(s *segment, rows pgx.Rows, q lock.EventQuery, from, bound 
 		if len(s.events) >= q.Limit || lastOf(id) > bound {
 			return nil
 		}
-		first := len(s.events)
+		first, bad := len(s.events), firstOf(id)
 		for _, element := range entries {
 			entry, err := row.ParseEntry(element, id, at)
-			if err != nil {
-				s.unreadable = append(s.unreadable, l.db.NoteMalformed(err))
+			if err != nil && bad != from && bad < from == q.Descending {
+				s.unreadable = append(s.unreadable, unreadable{bad, l.db.NoteMalformed(err)})
 			}
 			for _, e := range entry.Events {
 				if e.ID != from && e.ID < from == q.Descending && q.Selects(&e) {

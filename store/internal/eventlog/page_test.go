@@ -220,3 +220,42 @@ func TestBrokenEntryIsReported(t *testing.T) {
 		t.Errorf("logged %d times: %s", n, logged.String())
 	}
 }
+
+// TestSubscribersLearnOfABrokenEntry: the entry of a lock is named to the subscribers that select the lock, once to each
+// that goes on from cursor to cursor.
+func TestSubscribersLearnOfABrokenEntry(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	l, conn := openAndRun(t, url), connect(t, url)
+	now := page(t, l, lock.EventQuery{Cursor: lock.CursorNow}).Next
+	answers := make(chan []lock.Unreadable)
+	for _, q := range []lock.EventQuery{{Name: "a"}, {Prefix: "a"}, {}, {Limit: 1}} {
+		q.Cursor, q.Wait = now, lock.MaxWait
+		go func() {
+			var all []lock.Unreadable
+			for last := ""; last != "a"; {
+				p, err := l.Page(t.Context(), q)
+				if err != nil {
+					t.Error(err)
+					break
+				}
+				all, q.Cursor = append(all, p.Unreadable...), p.Next
+				for _, e := range p.Items {
+					last = e.Name
+				}
+			}
+			answers <- all
+		}()
+	}
+	subscribed(t, l, 4)
+	x := begin(t, conn)
+	x.write(granted("a", "b", "b")...)
+	exec(t, conn, `update paddock.event_batches set entries[1] = '["a", 0, [1]]' where id = $1`, x.batch)
+	x.commit()
+	commit(t, conn, granted("a")...)
+	for range 4 {
+		if all := <-answers; len(all) != 1 || all[0].Name != "a" {
+			t.Errorf("unreadable are %+v", all)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,7 +22,7 @@ func (l *Log) await(ctx context.Context, q lock.EventQuery, after int64) (segmen
 	defer l.tail.leave()
 	for shown := l.shown.Load(); ; shown = 0 {
 		s, more, err := l.next(ctx, q, after, shown)
-		if err != nil || len(s.events) > 0 || s.gap || sub.over() {
+		if err != nil || len(s.events) > 0 || len(s.unreadable) > 0 || s.gap || sub.over() {
 			return s, err
 		}
 		after = s.upTo
@@ -42,7 +43,10 @@ func (l *Log) next(ctx context.Context, q lock.EventQuery, after, shown int64) (
 		return s, more, err
 	}
 	s.events = selected(s.events, q)
-	s.cut(q.Limit)
+	s.unreadable = slices.DeleteFunc(slices.Clone(s.unreadable), func(u unreadable) bool {
+		return q.Name != "" && u.Name != q.Name || !strings.HasPrefix(u.Name, q.Prefix)
+	})
+	s.cut(q)
 	return s, more, nil
 }
 
@@ -106,7 +110,8 @@ func (s *subscriber) untilChanged(ctx context.Context, l lock.Lock, at int64, mo
 		var news segment
 		var known bool
 		news, known, more = s.log.tail.since(at)
-		if !known || news.gap || slices.ContainsFunc(news.events, func(e lock.Event) bool { return e.Name == l.Name }) {
+		if !known || news.gap || len(news.unreadable) > 0 ||
+			slices.ContainsFunc(news.events, func(e lock.Event) bool { return e.Name == l.Name }) {
 			return nil
 		}
 		at = news.upTo
@@ -181,6 +186,7 @@ type tail struct {
 	first       int64         // all events after this id, up to last, are in events
 	last        int64         // negative: nothing was read yet
 	events      []lock.Event  // in the order of their ids
+	unreadable  []unreadable  // likewise
 	more        chan struct{} // closed when last has changed
 }
 
@@ -244,6 +250,11 @@ func (t *tail) since(id int64) (s segment, known bool, more <-chan struct{}) {
 		}
 		s.gap = lostBetween(epoch.BatchOf(before), epoch.BatchOf(id), epoch.BatchOf(s.events[0].ID))
 	}
+	j := len(t.unreadable)
+	for j > 0 && t.unreadable[j-1].id > id {
+		j--
+	}
+	s.unreadable = t.unreadable[j:len(t.unreadable):len(t.unreadable)]
 	return s, true, t.more
 }
 
@@ -260,12 +271,15 @@ func (t *tail) add(s segment, b bound) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.last < 0 || t.epoch != b.epoch || t.last > b.newest {
-		t.epoch, t.events, t.first, t.last = b.epoch, nil, b.upTo, -1
+		t.epoch, t.events, t.unreadable, t.first, t.last = b.epoch, nil, nil, b.upTo, -1
 		s = segment{upTo: b.upTo}
 	}
-	t.events = append(t.events, s.events...)
+	t.events, t.unreadable = append(t.events, s.events...), append(t.unreadable, s.unreadable...)
 	if n := len(t.events) - tailLength; n > tailLength {
 		t.first, t.events = t.events[n-1].ID, slices.Clone(t.events[n:])
+	}
+	if n := len(t.unreadable) - tailLength; n > tailLength {
+		t.first, t.unreadable = max(t.first, t.unreadable[n-1].id), slices.Clone(t.unreadable[n:])
 	}
 	if s.upTo != t.last {
 		t.last = s.upTo
@@ -279,7 +293,7 @@ func (t *tail) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.subscribers == 0 {
-		t.events, t.first, t.last = nil, 0, -1
+		t.events, t.unreadable, t.first, t.last = nil, nil, 0, -1
 	}
 }
 

@@ -3,6 +3,7 @@ package eventlog
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,6 +53,34 @@ func TestWatchReadsTheLockWhenItMayHaveChanged(t *testing.T) {
 	}
 	if again := <-watch(after, 20*time.Millisecond); again.Version() != after.Version() {
 		t.Errorf("without a change: %+v", again)
+	}
+}
+
+// TestWatchReadsTheLockAfterABrokenEntry, in which the lock may have events.
+func TestWatchReadsTheLockAfterABrokenEntry(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	l, conn := openAndRun(t, url), connect(t, url)
+	var revision atomic.Int64
+	read := func(_ context.Context, name string) (lock.Lock, error) {
+		return lock.Lock{Name: name, State: lock.Free, Revision: revision.Load(), AsOf: time.Now()}, nil
+	}
+	seen, _ := read(t.Context(), "a")
+	watched := make(chan lock.Lock, 1)
+	began := time.Now()
+	go func() {
+		now, err := l.Watch(t.Context(), lock.Watch{Name: "a", Seen: seen.Version(), Wait: lock.MaxWait}, read)
+		if err != nil {
+			t.Error(err)
+		}
+		watched <- now
+	}()
+	subscribed(t, l, 1)
+	revision.Store(1)
+	exec(t, conn, `with drawn as (select nextval('paddock.event_batch_ids') as id)
+		insert into paddock.event_batches (id, at, entries) select id, now(), array['["a", 0, [1]]']::json[] from drawn`)
+	if now := <-watched; now.Revision != 1 || time.Since(began) >= lock.MaxWait {
+		t.Errorf("after %v: %+v", time.Since(began), now)
 	}
 }
 

@@ -35,62 +35,6 @@ func TestACallThatFindsNothingCreatesNothing(t *testing.T) {
 	}
 }
 
-// TestARefusedAcquireCreatesNothing: what is in its way are other locks, or its session has ended. An acquire that is
-// decided with it creates its own locks alone.
-func TestARefusedAcquireCreatesNothing(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	s, outside := open(t, url), connect(t, url)
-	if _, err := s.DeclareTree(t.Context(), "tree"); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"held", "tree:a"} {
-		if _, err := s.Acquire(t.Context(), lock.Acquire{Name: name, Holder: "h", TTL: time.Hour}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ended := lock.SessionID(uuid.New())
-	if _, err := s.OpenSession(t.Context(), lock.OpenSession{ID: ended, Holder: "h"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.CloseSession(t.Context(), lock.CloseSession{ID: ended}); err != nil {
-		t.Fatal(err)
-	}
-	names := func() (all string) {
-		t.Helper()
-		if err := outside.QueryRow(t.Context(), "select string_agg(name, ' ' order by name) from paddock.records").Scan(&all); err != nil {
-			t.Fatal(err)
-		}
-		return all
-	}
-	refused := []struct {
-		acquire lock.Acquire
-		want    error
-	}{
-		{lock.Acquire{Name: "new", SessionID: ended}, lock.ErrSessionLost},
-		{lock.Acquire{Set: []lock.Member{{Name: "held"}, {Name: "new"}}}, lock.ErrHeld},
-		{lock.Acquire{Name: "tree:a:b:c"}, lock.ErrHeld},
-	}
-	for _, r := range refused {
-		r.acquire.Holder = "h"
-		if _, err := s.Acquire(t.Context(), r.acquire); !errors.Is(err, r.want) {
-			t.Errorf("%v: %v, want %v", r.acquire, err, r.want)
-		}
-		if got := names(); got != "held tree tree:a" {
-			t.Errorf("after %v there are %s", r.acquire, got)
-		}
-	}
-	results := s.Batch(t.Context(), []lock.Command{
-		lock.Acquire{Name: "new", Holder: "h", SessionID: ended}, lock.Acquire{Name: "tree:a:b:c", Holder: "h"}, lock.Acquire{Name: "tree:b", Holder: "h"},
-	})
-	if !errors.Is(results[0].Err, lock.ErrSessionLost) || !errors.Is(results[1].Err, lock.ErrHeld) || results[2].Err != nil {
-		t.Errorf("the batch: %v", results)
-	}
-	if got := names(); got != "held tree tree:a tree:b" {
-		t.Errorf("after the batch there are %s", got)
-	}
-}
-
 // A callOnNothing is a call on locks that were never used, and what it is refused with.
 type callOnNothing struct {
 	call func(*store.Store) error
@@ -111,11 +55,7 @@ func callsOnNothing(t *testing.T) map[string]callOnNothing {
 		"one that waits":          {acquire(lock.Acquire{Name: "tree:a", Mode: lock.Permit, Capacity: 2, Wait: time.Minute}), lock.ErrInvalid},
 		"too many levels":         {acquire(lock.Acquire{Name: "tree:1:2:3:4:5:6:7:8"}), lock.ErrInvalid},
 		"a set, shared and below": {acquire(lock.Acquire{Set: []lock.Member{{Name: "tree:a", Mode: lock.Shared}, {Name: "tree:a:b"}}}), lock.ErrInvalid},
-		"in no session":           {acquire(lock.Acquire{Name: "a", SessionID: lock.SessionID(uuid.New())}), lock.ErrSessionLost},
-		"a set in no session": {acquire(lock.Acquire{
-			Set: []lock.Member{{Name: "a"}, {Name: "tree:a"}}, SessionID: lock.SessionID(uuid.New()),
-		}), lock.ErrSessionLost},
-		"a capacity": {acquire(lock.Acquire{Name: "a", Mode: lock.Permit, Capacity: lock.MaxHolders + 1}), lock.ErrInvalid},
+		"a capacity":              {acquire(lock.Acquire{Name: "a", Mode: lock.Permit, Capacity: lock.MaxHolders + 1}), lock.ErrInvalid},
 		"a renewal": {func(s *store.Store) error {
 			_, err := s.Renew(t.Context(), lock.Renew{Name: "a", LeaseID: id})
 			return err

@@ -78,22 +78,19 @@ func (a *attempt) decide(ctx context.Context, units []*unit) error {
 	if !a.locks {
 		unknown = a.decideCached(units)
 	}
-	for len(unknown) > 0 {
-		before := a.epoch
-		if err := a.look(ctx, unknown); err != nil {
-			return err
-		}
-		if !sameEpoch(before, a.epoch) {
-			for _, u := range units {
-				u.decided = false
-			}
-		}
-		if err := a.decideFresh(unknown); err != nil {
-			return err
-		}
-		unknown = slices.DeleteFunc(slices.Clone(unknown), func(u *unit) bool { return !u.decided || len(u.lacks) == 0 })
+	if len(unknown) == 0 {
+		return nil
 	}
-	return nil
+	before := a.epoch
+	if err := a.look(ctx, unknown); err != nil {
+		return err
+	}
+	if !sameEpoch(before, a.epoch) {
+		for _, u := range units {
+			u.decided = false
+		}
+	}
+	return a.decideFresh(unknown)
 }
 
 // decideCached decides units on the cache, and returns those whose locks must be read first.
@@ -137,9 +134,8 @@ func (a *attempt) look(ctx context.Context, units []*unit) error {
 	l := row.Look{Lock: a.locks, Pooled: a.db.Pooled, AssumeAlive: a.db.Outage.AssumeAlive(), Trees: a.known.Trees()}
 	for _, u := range units {
 		l.Names = append(l.Names, u.names...)
-		l.Create = append(l.Create, u.lacks...)
 		for _, c := range u.calls {
-			if a.locks || c.Req.creates() && !a.now.Before(a.epoch.ClosedUntil) {
+			if c.Req.creates(a.locks) {
 				l.Create = append(l.Create, c.Req.names...)
 			}
 			if refs := c.Req.decided.Refs(); len(refs) > 0 {
@@ -219,7 +215,6 @@ func (a *attempt) refuseUnreadable(u *unit, sessions row.Unread) {
 func (a *attempt) decideFresh(units []*unit) error {
 	in := a.inputs()
 	for _, u := range units {
-		u.decided, u.lacks = false, nil
 		if u.unreadable {
 			continue // the calls that are left are about other locks, or read again
 		}

@@ -32,7 +32,6 @@ type unit struct {
 	changes  []*row.Change // of the names
 	events   int           // in all changes, at most row.EventsPerBatch
 	writes   bool          // something is to be written
-	lacks    []string      // locks that are to be written and not in the table: they must be created first
 	// deferred are the last calls: there is no room for their events or tokens, or they compare a token that is not
 	// known yet.
 	deferred []*call
@@ -112,7 +111,7 @@ const (
 func (u *unit) decide(in *inputs) verdict {
 	u.decided = false
 	u.calls, u.deferred = append(u.calls, u.deferred...), nil
-	u.at, u.changes, u.lacks, u.tokens, u.events, u.writes = in.now, u.changes[:0], nil, 0, 0, false
+	u.at, u.changes, u.tokens, u.events, u.writes = in.now, u.changes[:0], 0, 0, false
 	u.outcomes = slices.Grow(u.outcomes[:0], len(u.calls))
 	for _, before := range u.rows {
 		if !u.fresh && mayMisjudge(before.Record.Queue, in.now, in.self) || before.Sessions.Undecided(in.now) {
@@ -157,8 +156,6 @@ func (u *unit) decide(in *inputs) verdict {
 	if !u.writes && !u.fresh {
 		return needsLook
 	}
-	// What the refused calls found absent need not stay so: none of the changes relies on it.
-	u.changes = slices.DeleteFunc(u.changes, func(c *row.Change) bool { return !c.Before.Exists() })
 	u.decided = true
 	return success
 }
@@ -204,19 +201,15 @@ var errEvents = errors.New("a command has too many events")
 // take notes what was decided.
 func (u *unit) take(cmd lock.Command, d lock.Decision) {
 	u.outcomes = append(u.outcomes, row.Outcome{Decision: d})
-	writes := d.Changed || confirms(cmd, d)
 	for _, after := range d.Locks {
 		c := u.change(after.Name)
 		c.After = after
-		if writes && !c.Before.Exists() {
-			u.lacks = append(u.lacks, after.Name)
-		}
 	}
 	for _, e := range d.Events {
 		c := u.change(e.Name)
 		c.Events = append(c.Events, e)
 	}
-	u.writes = u.writes || writes
+	u.writes = u.writes || d.Changed || confirms(cmd, d)
 }
 
 // confirms reports whether the caller may rely on the answer. A repeated acquire, for one, changes nothing, and is

@@ -73,12 +73,17 @@ func (r *request) in(t *epoch.Trees) {
 	r.names = r.decided.Names()
 }
 
-// creates reports whether the lock of the request is created before it is decided, if it is not in the table: that of
-// an acquire which is granted at once then. Other commands are decided on what there is, and their locks are created if
-// the decision writes them, which costs another look. So a command that is refused creates nothing.
-func (r *request) creates() bool {
-	a, acquires := r.decided.(lock.Acquire)
-	return acquires && len(r.names) == 1 && a.SessionID == lock.SessionID{}
+// creates reports whether locks of the request that are not in the table are created before it is decided: those of an
+// acquire, unless it is refused whatever the state of its locks. Other commands find nothing where nothing is. If one
+// writes all the same, it misses, and its locks are created when they are locked.
+func (r *request) creates(locked bool) bool {
+	switch r.decided.(type) {
+	case refused:
+		return false
+	case lock.Acquire:
+		return true
+	}
+	return locked
 }
 
 // A refused is a command that is refused in the trees, whatever the state of its locks. It is decided like others, so

@@ -23,7 +23,7 @@ func TestACommandOnSeveralLocksIsOneTransaction(t *testing.T) {
 	r.reset()
 	c := wants("b", "a")
 	out := r.must(c)
-	r.used(2, 0, 1) // the second look creates the locks
+	r.used(1, 0, 1)
 	if len(out.Locks) != 2 || out.Due.IsZero() || s.number("select count(distinct xmin::text) from paddock.records where name in ('a', 'b')") != 1 {
 		t.Errorf("not one transaction on two locks: %+v", out)
 	}
@@ -36,8 +36,8 @@ func TestACommandOnSeveralLocksIsOneTransaction(t *testing.T) {
 			t.Errorf("%v: %v", refused.Names(), err)
 		}
 	}
-	if n := s.number("select count(*) from paddock.records where name like 'free%'"); n != 0 {
-		t.Errorf("%d locks were created by a command that was refused", n)
+	if n := s.number("select count(*) from paddock.records where name like 'free%' and (lease_id is not null or revision > 0)"); n != 0 {
+		t.Errorf("%d locks were written by a command that was refused", n)
 	}
 	r.must(endOf(c))
 	r.must(endOf(c)) // again: how both leases ended is read

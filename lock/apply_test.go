@@ -55,6 +55,17 @@ func TestAcquireAgainWithTheSameLeaseID(t *testing.T) {
 			t.Errorf("replayed %+v, want %+v", d.Lease, first)
 		}
 	})
+	t.Run("other times and metadata change nothing", func(t *testing.T) {
+		t.Parallel()
+		w := newModel(t)
+		first := w.must(acquire(1)).Lease
+		d := w.must(acquire(1, func(a *lock.Acquire) {
+			a.TTL, a.Grace, a.MaxHold, a.Metadata = time.Hour, time.Second, time.Minute, []byte(`{}`)
+		}))
+		if !d.Replayed || d.Changed || !cmp.Equal(d.Lease, first) {
+			t.Errorf("replayed %+v, want %+v", d.Lease, first)
+		}
+	})
 	t.Run("the same lease_id with another holder is refused", func(t *testing.T) {
 		t.Parallel()
 		w := newModel(t)

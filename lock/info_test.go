@@ -105,6 +105,8 @@ func TestVersionIdentifiesTheLock(t *testing.T) {
 		{"a grant", 1, acquire(1), true},
 		{"a renewal", 1, renew(1), false},
 		{"a refused request", 1, acquire(9), false},
+		{"new metadata", 1, lock.Renew{Name: name, LeaseID: id(1), Metadata: []byte(`{"at":"a"}`)}, true},
+		{"the same metadata", 1, lock.Renew{Name: name, LeaseID: id(1), Metadata: []byte(`{"at":"a"}`)}, false},
 		{"a waiter", 1, local, true},
 		{"the same waiter repeated", 1, local, false},
 		{"a waiter at another replica", 2, remote, true},

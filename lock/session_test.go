@@ -174,6 +174,21 @@ func TestASessionWithALeaseThatEndsEarlier(t *testing.T) {
 	m.must(acquire(2, inSession))
 }
 
+func TestALeaseIDBelongsToItsSession(t *testing.T) {
+	t.Parallel()
+	m := opened(t)
+	other := lock.SessionID{15: 8}
+	if _, err := m.change(lock.OpenSession{ID: other, Holder: "worker", TTL: 10 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	m.must(acquire(1, inSession))
+	m.refused(acquire(1), lock.ErrLeaseIDInUse)
+	m.refused(acquire(1, inSession, func(a *lock.Acquire) { a.SessionID = other }), lock.ErrLeaseIDInUse)
+	if d := m.must(acquire(1, inSession)); !d.Replayed {
+		t.Errorf("decided %+v", d)
+	}
+}
+
 func TestAFullSessionFindsWhatItHas(t *testing.T) {
 	t.Parallel()
 	m := opened(t)

@@ -69,6 +69,15 @@ func TestFencedWriteVersions(t *testing.T) {
 	}
 }
 
+func TestARepeatedFencedWriteNeedsItsTokenStill(t *testing.T) {
+	t.Parallel()
+	stored := lock.FencedValue{Key: "k", Lock: "l", Token: 5, Version: 1, Value: json.RawMessage(`1`)}
+	w := lock.FencedWrite{Key: "k", Lock: "l", Token: 5, Value: stored.Value, IfVersion: new(int64)}
+	if _, err := w.Apply(stored, 6, t0); !errors.Is(err, lock.ErrStaleToken) {
+		t.Errorf("repeated after another grant, it is answered with %v", err)
+	}
+}
+
 func TestVerifyToken(t *testing.T) {
 	t.Parallel()
 	w := newModel(t)

@@ -121,11 +121,11 @@ func TestAnEndedSetIsLost(t *testing.T) {
 	}
 	for _, names := range [][]string{{"a", "b"}, {"a"}, {"b"}} {
 		_, again := m.acquire(setOf(1, names...))
-		told := m.tell(1, names...)
-		if told[1] != nil {
-			t.Errorf("a repeated release of %q is told %v", names, told[1])
+		answers := m.tell(1, names...)
+		if answers[1] != nil {
+			t.Errorf("a repeated release of %q is told %v", names, answers[1])
 		}
-		for _, err := range []error{again.Err, told[0]} {
+		for _, err := range []error{again.Err, answers[0]} {
 			if e := new(lock.Error); !errors.As(err, &e) || e.Code != lock.ErrLeaseLost || e.Ended != lock.Released || e.Token != 1 {
 				t.Errorf("%q: %v", names, err)
 			}

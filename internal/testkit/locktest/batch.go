@@ -1,7 +1,12 @@
 package locktest
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -10,21 +15,14 @@ import (
 
 func batchCases() cases {
 	return cases{
-		"an empty batch has no results":                        batchNone,
+		"an empty batch has no results":                        func(s *fixture) { s.batch() },
 		"each item has its own result":                         batchEach,
 		"items on one lock run in order":                       batchOrder,
-		"the same acquire twice is one lease":                  batchReplay,
 		"a lease that ended in the batch is not granted again": batchEnded,
-		"an acquire without lease_id gets one":                 batchAnonymous,
-		"compatible leases are granted in one batch":           batchCompatible,
-		"a renewal replaces the metadata":                      batchMetadata,
 		"a release promotes the next waiter":                   batchWake,
-		"an acquire never passes a waiter":                     batchTry,
 		"an invalid item is refused by itself":                 batchInvalidItems,
-		"an item out of bounds is refused by itself":           batchBounds,
 		"a batch may have MaxBatch items":                      batchLargest,
 		"a batch of more than MaxBatch items is refused":       batchTooMany,
-		"a cancelled context runs no item":                     batchCancelled,
 		"of batches racing for 20 locks one is granted each":   batchRace,
 		"batches in random order keep the rules of the lock":   batchCross,
 	}
@@ -56,20 +54,16 @@ func renewOf(g lock.Grant) lock.Renew { return lock.Renew{Name: g.Name, LeaseID:
 
 func releaseOf(g lock.Grant) lock.Release { return lock.Release{Name: g.Name, LeaseID: g.ID} }
 
-func batchNone(s *fixture) {
-	s.batch()
-}
-
 func batchEach(s *fixture) {
 	mine := s.mustAcquire(lock.Acquire{Name: s.name + ":mine"})
 	other := s.mustAcquire(lock.Acquire{Name: s.name + ":other", Holder: "other"})
 	gone := s.acquireAndRelease(lock.Acquire{Name: s.name + ":gone"})
 	a := s.complete(lock.Acquire{Name: s.name + ":new", Metadata: []byte(`{"a":1}`)})
 	r := s.batch(
-		lock.Renew{Name: mine.Name, LeaseID: mine.ID, TTL: 2 * longTTL}, s.complete(lock.Acquire{Name: other.Name}), a,
-		releaseOf(gone), renewOf(gone), releaseOf(other),
+		lock.Renew{Name: mine.Name, LeaseID: mine.ID, TTL: 2 * longTTL, Metadata: []byte(`{"b":2}`)}, s.complete(lock.Acquire{Name: other.Name}), a,
+		releaseOf(gone), renewOf(gone), releaseOf(other), lock.Acquire{Name: s.name, Holder: "h", TTL: longTTL},
 	)
-	if g := s.mustSucceed(r[0]); g.Token != mine.Token || g.Name != mine.Name || g.Replayed ||
+	if g := s.mustSucceed(r[0]); g.Token != mine.Token || g.Name != mine.Name || g.Replayed || string(g.Metadata) != `{"b":2}` ||
 		g.ExpiresAt.Before(mine.ExpiresAt.Add(longTTL-tolerance)) {
 		s.Errorf("%+v was renewed as %+v", mine, g)
 	}
@@ -77,9 +71,7 @@ func batchEach(s *fixture) {
 		s.Errorf("the refusal is %+v", e)
 	}
 	g := s.mustSucceed(r[2])
-	if g.ID != a.LeaseID || g.Name != a.Name || g.Holder != a.Holder || g.TTL != a.TTL ||
-		string(g.Metadata) != `{"a":1}` ||
-		g.Replayed {
+	if g.ID != a.LeaseID || g.Name != a.Name || g.Holder != a.Holder || g.TTL != a.TTL || string(g.Metadata) != `{"a":1}` || g.Replayed {
 		s.Errorf("%+v was granted as %+v", a, g)
 	}
 	if left := time.Until(g.Until); left <= 0 || left > longTTL {
@@ -88,6 +80,9 @@ func batchEach(s *fixture) {
 	s.mustSucceed(r[3])
 	s.expectLost(r[4].Err, lock.Released)
 	s.mustSucceed(r[5])
+	if g := s.mustSucceed(r[6]); g.ID == (lock.LeaseID{}) {
+		s.Errorf("an acquire without lease_id was granted %+v", g)
+	}
 	if l := s.get(other.Name); l.State != lock.Free {
 		s.Errorf("after its release the lock is %+v", l)
 	}
@@ -113,19 +108,6 @@ func batchOrder(s *fixture) {
 	s.expectNoGaps(s.events(s.name, 3))
 }
 
-func batchReplay(s *fixture) {
-	a := s.complete(lock.Acquire{})
-	r := s.batch(a, a)
-	first, again := s.mustSucceed(r[0]), s.mustSucceed(r[1])
-	if first.Replayed || !again.Replayed || again.Token != first.Token {
-		s.Errorf("one acquire was granted as %+v and %+v", first, again)
-	}
-	if later := s.mustSucceed(s.batch(a)[0]); !later.Replayed || later.Token != first.Token {
-		s.Errorf("the lease %+v was asked for again and is %+v", first, later)
-	}
-	s.events(s.name, 1)
-}
-
 // batchEnded ends a lease and repeats its acquire in the same batch, as a duplicate that arrives late.
 func batchEnded(s *fixture) {
 	a := s.complete(lock.Acquire{})
@@ -135,48 +117,15 @@ func batchEnded(s *fixture) {
 	s.expectLost(r[1].Err, lock.Released)
 	b := s.complete(lock.Acquire{})
 	g = lock.Grant{Lease: lock.Lease{Name: s.name, ID: b.LeaseID}}
-	r = s.batch(b, releaseOf(g), b, a)
-	s.mustSucceed(r[0])
-	s.mustSucceed(r[1])
-	s.expectLost(r[2].Err, lock.Released)
+	r = s.batch(b, b, releaseOf(g), b, a)
+	if first, again := s.mustSucceed(r[0]), s.mustSucceed(r[1]); first.Replayed || !again.Replayed || again.Token != first.Token {
+		s.Errorf("one acquire was granted as %+v and %+v", first, again)
+	}
+	s.mustSucceed(r[2])
 	s.expectLost(r[3].Err, lock.Released)
+	s.expectLost(r[4].Err, lock.Released)
 	s.expectHolders()
 	s.expectNoGaps(s.events(s.name, 4))
-}
-
-func batchAnonymous(s *fixture) {
-	g := s.mustSucceed(s.batch(lock.Acquire{Name: s.name, Holder: "h", TTL: longTTL})[0])
-	if g.ID == (lock.LeaseID{}) {
-		s.Errorf("the grant is %+v", g)
-	}
-	s.mustSucceed(s.batch(releaseOf(g))[0])
-}
-
-func batchCompatible(s *fixture) {
-	read := func(name string) lock.Acquire { return s.complete(lock.Acquire{Name: name, Mode: lock.Shared}) }
-	permit := func() lock.Acquire {
-		return s.complete(lock.Acquire{Name: s.name + ":p", Mode: lock.Permit, Capacity: 2})
-	}
-	r := s.batch(read(s.name), permit(), read(s.name), permit(), permit(), s.complete(lock.Acquire{}))
-	if one, two := s.mustSucceed(r[0]), s.mustSucceed(r[2]); one.Token != two.Token || one.Slot == two.Slot {
-		s.Errorf("two readers have %+v and %+v", one, two)
-	}
-	if one, two := s.mustSucceed(r[1]), s.mustSucceed(r[3]); one.Token >= two.Token || one.Slot == two.Slot {
-		s.Errorf("two permits are %+v and %+v", one, two)
-	}
-	s.expectError(r[4].Err, lock.ErrHeld)
-	s.expectError(r[5].Err, lock.ErrHeld)
-}
-
-func batchMetadata(s *fixture) {
-	g := s.mustAcquire(lock.Acquire{})
-	r := s.batch(lock.Renew{Name: g.Name, LeaseID: g.ID, Metadata: []byte(`{"b":2}`)})
-	if renewed := s.mustSucceed(r[0]); string(renewed.Metadata) != `{"b":2}` {
-		s.Errorf("the lease is %+v", renewed)
-	}
-	if got := kinds(s.events(s.name, 2)); got[1] != lock.MetadataUpdated {
-		s.Errorf("the events are %v", got)
-	}
 }
 
 func batchWake(s *fixture) {
@@ -189,68 +138,132 @@ func batchWake(s *fixture) {
 	s.verifyHistory(s.name, verify.Rules{})
 }
 
-func batchTry(s *fixture) {
-	first := s.mustAcquire(lock.Acquire{})
-	w := s.enqueue(lock.Acquire{Holder: "waiter"})
-	r := s.batch(releaseOf(first), s.complete(lock.Acquire{Holder: "a try"}))
-	s.mustSucceed(r[0])
-	s.expectError(r[1].Err, lock.ErrHeld)
-	s.must(s.release(w.mustBeGranted()))
-	s.verifyHistory(s.name, verify.Rules{})
-}
-
 func batchInvalidItems(s *fixture) {
-	held := s.mustAcquire(lock.Acquire{Name: s.name + ":held"})
-	a := s.complete(lock.Acquire{})
+	held, a := s.mustAcquire(lock.Acquire{Name: s.other(1)}), s.complete(lock.Acquire{})
 	waiting, keeping := a, a
 	waiting.Wait, keeping.KeepPlace = time.Second, true
-	r := s.batch(
-		waiting,
-		lock.Revoke{Name: held.Name, Token: held.Token, Reason: testReason},
-		keeping,
-		nil,
-		lock.Sweep{Locks: []string{held.Name}},
-		&a,
-		renewOf(held),
-	)
-	for i, field := range []string{"wait_ms", "", "keep_place", "", "", ""} {
-		s.expectInvalid(fmt.Sprint("item ", i), r[i].Err, field)
+	items := []struct {
+		item  lock.Command
+		field string
+	}{
+		{waiting, "wait_ms"},
+		{keeping, "keep_place"},
+		{lock.Revoke{Name: held.Name, Token: held.Token, Reason: testReason}, ""},
+		{lock.Sweep{Locks: []string{held.Name}}, ""},
+		{nil, ""},
+		{&a, ""},
+		{s.complete(lock.Acquire{Set: s.set(3, 4)}), "locks"},
+		{lock.Renew{Set: s.others(3, 4), LeaseID: held.ID}, "names"},
+		{lock.Release{Set: s.others(3, 4), LeaseID: held.ID}, "names"},
+		{s.complete(lock.Acquire{Name: "a/b"}), "name"},
+		{lock.Acquire{Name: s.name, TTL: longTTL}, "holder"},
+		{s.complete(lock.Acquire{TTL: 1}), "ttl_ms"},
+		{s.complete(lock.Acquire{Metadata: []byte(`[]`)}), "metadata"},
+		{lock.Renew{Name: held.Name, LeaseID: held.ID, TTL: -1}, "ttl_ms"},
+		{lock.Renew{Name: s.name}, "lease_id"},
+		{lock.Release{Name: "-", LeaseID: held.ID}, "name"},
 	}
-	s.mustSucceed(r[6])
+	results := s.batch(append(many(len(items), func(i int) lock.Command { return items[i].item }), renewOf(held))...)
+	for i, c := range items {
+		s.expectInvalid(c.item, results[i].Err, c.field)
+	}
+	s.mustSucceed(results[len(items)])
 	if l := s.get(s.name); l.Revision != 0 {
 		s.Errorf("a refused item changed the lock: %+v", l)
 	}
 }
 
-func batchBounds(s *fixture) {
-	g := s.mustAcquire(lock.Acquire{})
-	r := s.batch(
-		s.complete(
-			lock.Acquire{Name: "a/b"},
-		),
-		lock.Acquire{Name: s.name + ":x", TTL: longTTL},
-		s.complete(lock.Acquire{TTL: 1}),
-		lock.Renew{
-			Name: s.name,
-		},
-		lock.Renew{Name: s.name, LeaseID: g.ID, TTL: -1},
-		lock.Release{Name: "-", LeaseID: g.ID},
-		lock.Release{Name: s.name},
-		s.complete(lock.Acquire{Metadata: []byte(`[]`)}),
-		renewOf(g),
-	)
-	for i, field := range []string{"name", "holder", "ttl_ms", "lease_id", "ttl_ms", "name", "lease_id", "metadata"} {
-		s.expectInvalid(fmt.Sprint("item ", i), r[i].Err, field)
+// many returns n items.
+func many(n int, item func(i int) lock.Command) []lock.Command {
+	items := make([]lock.Command, n)
+	for i := range items {
+		items[i] = item(i)
 	}
-	s.mustSucceed(r[8])
+	return items
 }
 
-func batchCancelled(s *fixture) {
-	g := s.mustAcquire(lock.Acquire{})
-	for _, r := range s.locks.Batch(cancelledContext(), []lock.Command{releaseOf(g), s.complete(lock.Acquire{Name: s.name + ":x"}), renewOf(g)}) {
-		s.expectError(r.Err, lock.ErrUnavailable)
+func batchLargest(s *fixture) {
+	r := s.batch(many(lock.MaxBatch, func(i int) lock.Command {
+		return s.complete(lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, i)})
+	})...)
+	tokens := map[lock.Token]bool{}
+	for i := range r {
+		g := s.mustSucceed(r[i])
+		if g.Name != fmt.Sprintf("%s:%d", s.name, i) || tokens[g.Token] {
+			s.Fatalf("item %d was granted %+v", i, g)
+		}
+		tokens[g.Token] = true
 	}
-	if l := s.get(s.name); l.Revision != 1 || !isNear(l.Leases[0].ExpiresAt, g.ExpiresAt) {
+	for i, renewed := range s.batch(many(len(r), func(i int) lock.Command { return renewOf(r[i].Grant) })...) {
+		if g := s.mustSucceed(renewed); g.Token != r[i].Grant.Token {
+			s.Fatalf("%+v was renewed as %+v", r[i].Grant, g)
+		}
+	}
+	for _, released := range s.batch(many(len(r), func(i int) lock.Command { return releaseOf(r[i].Grant) })...) {
+		s.mustSucceed(released)
+	}
+	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, State: lock.Held})
+	s.must(err)
+	if len(page.Items) != 0 {
+		s.Errorf("still held: %+v", page.Items)
+	}
+}
+
+func batchTooMany(s *fixture) {
+	for _, r := range s.batch(many(lock.MaxBatch+1, func(int) lock.Command { return s.complete(lock.Acquire{}) })...) {
+		s.expectInvalid("an item", r.Err, "items")
+	}
+	if l := s.get(s.name); l.Revision != 0 {
 		s.Errorf("the lock is %+v", l)
+	}
+}
+
+func batchRace(s *fixture) {
+	const locks, contenders = 20, 10
+	var granted [locks]atomic.Int32
+	concurrently(contenders, func(i int) {
+		order := rand.Perm(locks)
+		results := s.locks.Batch(s.ctx, many(locks, func(n int) lock.Command {
+			return s.complete(
+				lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, order[n]), Holder: fmt.Sprint("contender ", i)},
+			)
+		}))
+		for n, r := range results {
+			if r.Err == nil {
+				granted[order[n]].Add(1)
+			} else if !errors.Is(r.Err, lock.ErrHeld) {
+				s.Error(r.Err)
+			}
+		}
+	})
+	for i := range granted {
+		if n := granted[i].Load(); n != 1 {
+			s.Errorf("lock %d was granted %d times", i, n)
+		}
+	}
+}
+
+// batchCross runs batches that acquire and release a few locks in random orders.
+func batchCross(s *fixture) {
+	const locks, workers, rounds = 3, 6, 5
+	concurrently(workers, func(i int) {
+		for range rounds {
+			var items []lock.Command
+			for _, n := range rand.Perm(locks) {
+				a := s.complete(lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, n), Holder: fmt.Sprint("worker ", i)})
+				items = append(items, a, lock.Release{Name: a.Name, LeaseID: a.LeaseID})
+			}
+			for _, r := range s.locks.Batch(s.ctx, items) {
+				if r.Err != nil && !errors.Is(r.Err, lock.ErrHeld) && !errors.Is(r.Err, lock.ErrLeaseLost) {
+					s.Error(r.Err)
+				}
+			}
+		}
+	})
+	for n := range locks {
+		events := s.verifyHistory(fmt.Sprintf("%s:%d", s.name, n), verify.Rules{})
+		if !slices.IsSortedFunc(events, func(a, b lock.Event) int { return cmp.Compare(a.Token, b.Token) }) {
+			s.Errorf("the tokens do not increase: %+v", events)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -10,21 +11,17 @@ import (
 
 func boundsCases() cases {
 	return cases{
-		"an invalid acquire is refused":        boundAcquire,
-		"an invalid renewal is refused":        boundRenew,
-		"an invalid release is refused":        boundRelease,
-		"an invalid revocation is refused":     boundRevoke,
-		"an invalid read of a lock is refused": boundLook,
-		"an invalid watch is refused":          boundWatch,
-		"an invalid list query is refused":     boundLocks,
-		"an invalid event query is refused":    boundEvents,
-		"an invalid verification is refused":   boundVerify,
-		"an invalid fenced write is refused":   boundWrite,
-		"an invalid fenced read is refused":    boundRead,
+		"an invalid acquire is refused":      boundAcquire,
+		"an invalid set is refused":          boundSet,
+		"an invalid session is refused":      boundSession,
+		"an invalid name is refused":         boundName,
+		"other invalid changes are refused":  boundChanges,
+		"an invalid fenced write is refused": boundWrite,
+		"an invalid query is refused":        boundQueries,
 	}
 }
 
-// badNames returns invalid names.
+// badNames returns invalid names. Some of them mean something in a path.
 func badNames() []string {
 	return []string{
 		"", "-a", ".", "..", ":a", "a/b", "a b", "a%2Fb", "é", "a\x00b", "a\n", "a?b", "a#b", "a\xff", strings.Repeat("x", lock.MaxNameLength+1),
@@ -40,163 +37,133 @@ func (s *fixture) expectInvalid(what any, err error, field string) {
 	}
 }
 
-func boundAcquire(s *fixture) {
-	for _, name := range badNames() {
-		_, err := s.locks.Acquire(s.ctx, lock.Acquire{Name: name, Holder: "h", TTL: longTTL})
-		s.expectInvalid(name, err, "name")
-	}
-	for field, wrong := range map[string][]lock.Acquire{
-		"holder": {
-			{Holder: strings.Repeat("h", lock.MaxHolderLength+1)}, {Holder: "a\nb"}, {Holder: "a\x00"}, {Holder: "\u0085"}, {Holder: "a\xff"},
-			{Holder: " "}, {Holder: "\u3164"}, {Holder: "\u200d"}, {Holder: "\u202enimda"}, {Holder: "a\u2066b"}, {Holder: "a\u2028b"}},
-		"mode": {{Mode: 7}},
-		"capacity": {
-			{Capacity: 1}, {Mode: lock.Shared, Capacity: 3}, {Mode: lock.Permit}, {Mode: lock.Permit, Capacity: -1},
-			{Mode: lock.Permit, Capacity: lock.MaxHolders + 1}},
-		"wait_ms":     {{Wait: -time.Millisecond}, {Wait: -1}, {Wait: lock.MaxWait + time.Millisecond}},
-		"ttl_ms":      {{TTL: lock.MinTTL - 1}, {TTL: 1}, {TTL: -longTTL}, {TTL: lock.MaxTTL + time.Millisecond}},
-		"grace_ms":    {{Grace: -time.Millisecond}, {Grace: lock.MaxGrace + time.Millisecond}},
-		"max_hold_ms": {{MaxHold: lock.MinTTL - 1}, {MaxHold: -1}, {MaxHold: lock.MaxHold + time.Millisecond}},
-		"metadata": {
-			{Metadata: json.RawMessage(`[]`)}, {Metadata: json.RawMessage(`null`)}, {Metadata: json.RawMessage(`"{}"`)},
-			{Metadata: json.RawMessage(`{`)}, {Metadata: json.RawMessage{}}, {Metadata: json.RawMessage("{\"a\":\"\xff\"}")},
-			{Metadata: json.RawMessage(`{"a":"` + strings.Repeat("x", lock.MaxMetadataSize-7) + `"}`)},
-			{Metadata: json.RawMessage(`{"a":1e99999}`)}, {Metadata: json.RawMessage(`{"a":[{"b":-1e309}]}`)},
-		},
-	} {
-		for _, a := range wrong {
-			_, err := s.acquire(a)
-			s.expectInvalid(a, err, field)
+// expectAllInvalid ends the test unless each call is refused because of the field.
+func expectAllInvalid[Q any](s *fixture, call func(Q) error, wrong map[string][]Q) {
+	s.Helper()
+	for field, all := range wrong {
+		for _, q := range all {
+			s.expectInvalid(q, call(q), field)
 		}
 	}
-	_, err := s.locks.Acquire(s.ctx, lock.Acquire{Name: s.name, TTL: longTTL})
-	s.expectInvalid("no holder", err, "holder")
+}
+
+func boundAcquire(s *fixture) {
+	expectAllInvalid(s, func(a lock.Acquire) error { return errOf(s.acquire(a)) }, map[string][]lock.Acquire{
+		"holder":      {{Holder: strings.Repeat("h", lock.MaxHolderLength+1)}, {Holder: "a\nb"}, {Holder: "a\xff"}, {Holder: " "}},
+		"mode":        {{Mode: 7}},
+		"capacity":    {{Capacity: 1}, {Mode: lock.Shared, Capacity: 3}, {Mode: lock.Permit}, {Mode: lock.Permit, Capacity: lock.MaxHolders + 1}},
+		"wait_ms":     {{Wait: -1}, {Wait: lock.MaxWait + time.Millisecond}},
+		"ttl_ms":      {{TTL: 1}, {TTL: -longTTL}, {TTL: lock.MaxTTL + time.Millisecond}},
+		"grace_ms":    {{Grace: -time.Millisecond}, {Grace: lock.MaxGrace + time.Millisecond}},
+		"max_hold_ms": {{MaxHold: -1}, {MaxHold: lock.MaxHold + time.Millisecond}},
+		"task_id":     {{Task: "a..b"}, {Task: "a/b"}, {Task: lock.TaskID(strings.Repeat("t", lock.MaxTaskIDLength+1))}},
+		"metadata": {
+			{Metadata: json.RawMessage(`[]`)}, {Metadata: json.RawMessage(`null`)}, {Metadata: json.RawMessage(`{`)},
+			{Metadata: json.RawMessage{}}, {Metadata: json.RawMessage("{\"a\":\"\xff\"}")}, {Metadata: json.RawMessage(`{"a":1e99999}`)},
+			{Metadata: json.RawMessage(`{"a":"` + strings.Repeat("x", lock.MaxMetadataSize-7) + `"}`)},
+		},
+	})
+	s.expectInvalid("no holder", errOf(s.locks.Acquire(s.ctx, lock.Acquire{Name: s.name, TTL: longTTL})), "holder")
 	if l := s.get(s.name); l.Revision != 0 {
 		s.Errorf("a refused acquire changed the lock: %+v", l)
 	}
 }
 
-func boundRenew(s *fixture) {
-	for _, name := range badNames() {
-		_, err := s.locks.Renew(s.ctx, lock.Renew{Name: name, LeaseID: newID()})
-		s.expectInvalid(name, err, "name")
+func boundSet(s *fixture) {
+	var tooMany []int
+	for n := range lock.MaxSetSize + 1 {
+		tooMany = append(tooMany, n)
 	}
-	_, err := s.locks.Renew(s.ctx, lock.Renew{Name: s.name})
-	s.expectInvalid("no lease_id", err, "lease_id")
-	for _, ttl := range []time.Duration{lock.MinTTL - 1, 1, -1, lock.MaxTTL + time.Millisecond} {
-		_, err := s.locks.Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: newID(), TTL: ttl})
-		s.expectInvalid(ttl, err, "ttl_ms")
+	with := func(m lock.Member) []lock.Member { return append(s.set(1, 2), m) }
+	acquire := func(set []lock.Member) error { return errOf(s.acquire(lock.Acquire{Set: set})) }
+	expectAllInvalid(s, acquire, map[string][][]lock.Member{
+		"locks":            {s.set(tooMany...)},
+		"locks/2/name":     {s.set(1, 2, 1), with(lock.Member{}), with(lock.Member{Name: "a/b"})},
+		"locks/1/name":     {s.set(3, 3, 1)},
+		"locks/2/mode":     {with(lock.Member{Name: s.other(3), Mode: 7})},
+		"locks/2/capacity": {with(lock.Member{Name: s.other(3), Mode: lock.Permit})},
+		"locks/0/name":     {{{}}},
+	})
+	names := map[string][][]string{"names": {s.others(tooMany...)}, "names/2": {s.others(1, 2, 1)}, "names/1": {{s.other(1), ""}}}
+	expectAllInvalid(s, func(n []string) error {
+		return errOf(s.locks.Renew(s.ctx, lock.Renew{Set: n, LeaseID: newID()}))
+	}, names)
+	expectAllInvalid(s, func(n []string) error { return s.locks.Release(s.ctx, lock.Release{Set: n, LeaseID: newID()}) }, names)
+	s.expectInvalid("no lease_id", errOf(s.locks.Renew(s.ctx, lock.Renew{Set: s.others(1, 2)})), "lease_id")
+	if used := s.names(lock.LockQuery{Prefix: s.name}); len(used) != 0 {
+		s.Errorf("refused calls used the locks %v", used)
 	}
-	_, err = s.locks.Renew(
-		s.ctx,
-		lock.Renew{Name: s.name, LeaseID: newID(), Metadata: json.RawMessage(`{"a":1e99999}`)},
-	)
-	s.expectInvalid("a number beyond a float64", err, "metadata")
 }
 
-func boundRelease(s *fixture) {
-	for _, name := range badNames() {
-		s.expectInvalid(name, s.locks.Release(s.ctx, lock.Release{Name: name, LeaseID: newID()}), "name")
-	}
-	s.expectInvalid("no lease_id", s.locks.Release(s.ctx, lock.Release{Name: s.name}), "lease_id")
+func boundSession(s *fixture) {
+	id := s.openSession(lock.OpenSession{}).ID
+	expectAllInvalid(s, func(a lock.Acquire) error {
+		a.Name, a.Holder, a.SessionID = s.name, "first", id
+		return errOf(s.locks.Acquire(s.ctx, a))
+	}, map[string][]lock.Acquire{"ttl_ms": {{TTL: longTTL}}, "grace_ms": {{Grace: time.Second}}})
+	expectAllInvalid(s, func(o lock.OpenSession) error { return errOf(s.locks.OpenSession(s.ctx, o)) }, map[string][]lock.OpenSession{
+		"holder": {{}, {Holder: "a\nb"}}, "ttl_ms": {{Holder: "h", TTL: 1}}, "grace_ms": {{Holder: "h", Grace: -1}}, "metadata": {{Holder: "h", Metadata: []byte(`[]`)}},
+	})
+	s.expectInvalid("no session", errOf(s.locks.RenewSession(s.ctx, lock.RenewSession{})), "session_id")
+	s.expectInvalid("a TTL", errOf(s.locks.RenewSession(s.ctx, lock.RenewSession{ID: id, TTL: 1})), "ttl_ms")
+	s.expectInvalid("no reason", errOf(s.locks.RevokeSession(s.ctx, lock.RevokeSession{Ref: id.Ref()})), "reason")
+	s.expectInvalid("a cursor", errOf(s.locks.Sessions(s.ctx, lock.SessionQuery{Cursor: "x"})), "cursor")
 }
 
-func boundRevoke(s *fixture) {
+func boundName(s *fixture) {
 	for _, name := range badNames() {
-		_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: name, Token: 1, Reason: "r"})
-		s.expectInvalid(name, err, "name")
+		for call, err := range map[string]error{
+			"acquire": errOf(s.locks.Acquire(s.ctx, lock.Acquire{Name: name, Holder: "h", TTL: longTTL})),
+			"renew":   errOf(s.locks.Renew(s.ctx, lock.Renew{Name: name, LeaseID: newID()})),
+			"release": s.locks.Release(s.ctx, lock.Release{Name: name, LeaseID: newID()}),
+			"revoke":  errOf(s.locks.Revoke(s.ctx, lock.Revoke{Name: name, Token: 1, Reason: "r"})),
+			"get":     errOf(s.locks.Lock(s.ctx, name)),
+			"watch":   errOf(s.locks.Watch(s.ctx, lock.Watch{Name: name, Seen: "1.1.held"})),
+			"queue":   errOf(s.locks.Queue(s.ctx, name)),
+			"verify":  errOf(s.locks.VerifyToken(s.ctx, lock.Verify{Name: name, Token: 1})),
+		} {
+			s.expectInvalid(fmt.Sprintf("%s %q", call, name), err, "name")
+		}
+		s.expectInvalid(name, errOf(s.locks.ReadFenced(s.ctx, name)), "key")
 	}
-	for _, token := range badTokens() {
-		_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: token, Reason: "r"})
-		s.expectInvalid(token, err, "fencing_token")
-	}
-	for _, slot := range []int{-1, lock.MaxHolders + 1} {
-		_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: 1, Slot: &slot, Reason: "r"})
-		s.expectInvalid(slot, err, "slot")
-	}
-	for _, reason := range []string{"", " ", "\u3164", "\u202enimda", "a\nb", "a\xff", strings.Repeat("r", lock.MaxReasonLength+1)} {
-		_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: 1, Reason: reason})
-		s.expectInvalid(reason, err, "reason")
+	for _, root := range []string{"", s.name + ":", "a b", ":a"} {
+		s.expectInvalid(root, errOf(s.locks.DeclareTree(s.ctx, root)), "root")
 	}
 }
 
 func badTokens() []lock.Token { return []lock.Token{0, -1, lock.MaxToken + 1} }
 
-func boundLook(s *fixture) {
-	for _, name := range badNames() {
-		_, err := s.locks.Lock(s.ctx, name)
-		s.expectInvalid(name, err, "name")
-		_, err = s.locks.Queue(s.ctx, name)
-		s.expectInvalid(name, err, "name")
-	}
-}
-
-func boundWatch(s *fixture) {
-	for _, name := range badNames() {
-		_, err := s.locks.Watch(s.ctx, lock.Watch{Name: name, Seen: "1.1.held"})
-		s.expectInvalid(name, err, "name")
-	}
-	for _, wait := range []time.Duration{-1, -time.Hour, lock.MaxWait + time.Millisecond} {
-		for _, seen := range []string{"", "1.1.held"} {
-			_, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen, Wait: wait})
-			s.expectInvalid(wait, err, "wait_ms")
-		}
-	}
-}
-
-func boundLocks(s *fixture) {
-	for field, wrong := range map[string][]lock.LockQuery{
-		"prefix": {{Prefix: "a/b"}, {Prefix: "-"}, {Prefix: "a b"}, {Prefix: "a\xff"}, {Prefix: strings.Repeat("x", lock.MaxNameLength+1)}},
-		"state":  {{State: "gone"}, {State: "Held"}},
-		"holder": {{Holder: strings.Repeat("h", lock.MaxHolderLength+1)}, {Holder: "a\x00"}, {Holder: "a\xff"}},
-		"limit":  {{Limit: -1}, {Limit: lock.MaxLimit + 1}},
-		"cursor": {{Cursor: strings.Repeat("c", 1000)}},
+func boundChanges(s *fixture) {
+	for what, c := range map[string]struct {
+		err   error
+		field string
+	}{
+		"a renewal without lease_id":   {errOf(s.locks.Renew(s.ctx, lock.Renew{Name: s.name})), "lease_id"},
+		"a short renewal":              {errOf(s.locks.Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: newID(), TTL: 1})), "ttl_ms"},
+		"a long renewal":               {errOf(s.locks.Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: newID(), TTL: lock.MaxTTL + time.Millisecond})), "ttl_ms"},
+		"a number beyond a float64":    {errOf(s.locks.Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: newID(), Metadata: json.RawMessage(`{"a":1e99999}`)})), "metadata"},
+		"a release without lease_id":   {s.locks.Release(s.ctx, lock.Release{Name: s.name}), "lease_id"},
+		"a revocation of slot -1":      {errOf(s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: 1, Slot: new(-1), Reason: "r"})), "slot"},
+		"a revocation without reason":  {errOf(s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: 1})), "reason"},
+		"a verification of slot -1":    {errOf(s.locks.VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: 1, Slot: new(-1)})), "slot"},
+		"a report of slot -1":          {errOf(s.locks.ReportStale(s.ctx, lock.ReportStale{Name: s.name, Token: 1, Slot: new(-1)})), "slot"},
+		"a report without token":       {errOf(s.locks.ReportStale(s.ctx, lock.ReportStale{Name: s.name})), "fencing_token"},
+		"a report from a bad resource": {errOf(s.locks.ReportStale(s.ctx, lock.ReportStale{Name: s.name, Token: 1, Where: "a\nb"})), "where"},
 	} {
-		for _, q := range wrong {
-			_, err := s.locks.Locks(s.ctx, q)
-			s.expectInvalid(q, err, field)
-		}
-	}
-}
-
-func boundEvents(s *fixture) {
-	for field, wrong := range map[string][]lock.EventQuery{
-		"lock":    {{Name: "a/b"}, {Name: "a\xff"}, {Name: strings.Repeat("x", lock.MaxNameLength+1)}},
-		"prefix":  {{Prefix: "a/b"}, {Prefix: "-"}, {Name: s.name, Prefix: s.name}},
-		"limit":   {{Limit: -1}, {Limit: lock.MaxLimit + 1}},
-		"cursor":  {{Cursor: strings.Repeat("c", 1000)}},
-		"wait_ms": {{Wait: -1}, {Wait: lock.MaxWait + time.Millisecond}},
-	} {
-		for _, q := range wrong {
-			_, err := s.locks.Events(s.ctx, q)
-			s.expectInvalid(q, err, field)
-		}
-	}
-}
-
-func boundVerify(s *fixture) {
-	for _, name := range badNames() {
-		_, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: name, Token: 1})
-		s.expectInvalid(name, err, "name")
+		s.expectInvalid(what, c.err, c.field)
 	}
 	for _, token := range badTokens() {
-		_, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: token})
-		s.expectInvalid(token, err, "fencing_token")
-	}
-	for _, slot := range []int{-1, lock.MaxHolders + 1} {
-		_, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: 1, Slot: &slot})
-		s.expectInvalid(slot, err, "slot")
+		s.expectInvalid(token, errOf(s.revoke(token)), "fencing_token")
+		s.expectInvalid(token, errOf(s.locks.VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: token})), "fencing_token")
 	}
 }
 
 func boundWrite(s *fixture) {
-	right := lock.FencedWrite{Key: s.name, Lock: s.name, Token: 1, Value: json.RawMessage(`1`)}
 	refused := func(field string, change func(*lock.FencedWrite)) {
 		s.Helper()
-		w := right
+		w := lock.FencedWrite{Key: s.name, Lock: s.name, Token: 1, Value: json.RawMessage(`1`)}
 		change(&w)
-		_, err := s.locks.WriteFenced(s.ctx, w)
-		s.expectInvalid(w, err, field)
+		s.expectInvalid(w, errOf(s.locks.WriteFenced(s.ctx, w)), field)
 	}
 	for _, name := range badNames() {
 		refused("key", func(w *lock.FencedWrite) { w.Key = name })
@@ -205,18 +172,48 @@ func boundWrite(s *fixture) {
 	for _, token := range badTokens() {
 		refused("fencing_token", func(w *lock.FencedWrite) { w.Token = token })
 	}
-	for _, value := range []string{"", "{", "1 2", "nul", "\"\xff\"", "1e99999", "[[-1e309]]"} {
-		refused("value", func(w *lock.FencedWrite) { w.Value = json.RawMessage(value) })
+	for _, value := range []json.RawMessage{nil, json.RawMessage(``), json.RawMessage(`1 2`), json.RawMessage("\"\xff\""), json.RawMessage(`1e99999`)} {
+		refused("value", func(w *lock.FencedWrite) { w.Value = value })
 	}
-	refused("value", func(w *lock.FencedWrite) { w.Value = nil })
-	refused("slot", func(w *lock.FencedWrite) { w.Slot = -1 })
 	refused("slot", func(w *lock.FencedWrite) { w.Slot = lock.MaxHolders + 1 })
 	refused("if_version", func(w *lock.FencedWrite) { w.IfVersion = new(int64(-1)) })
 }
 
-func boundRead(s *fixture) {
-	for _, name := range badNames() {
-		_, err := s.locks.ReadFenced(s.ctx, name)
-		s.expectInvalid(name, err, "key")
+// badCursors returns texts that are no cursors.
+func badCursors() []string {
+	return []string{"x", "not a cursor", "%00", "1 or 1=1", strings.Repeat("c", 1000)}
+}
+
+func boundQueries(s *fixture) {
+	now := time.Now()
+	locks := map[string][]lock.LockQuery{
+		"prefix":   {{Prefix: "a/b"}, {Prefix: "-"}, {Prefix: "a\xff"}, {Prefix: strings.Repeat("x", lock.MaxNameLength+1)}},
+		"state":    {{State: "gone"}},
+		"holder":   {{Holder: strings.Repeat("h", lock.MaxHolderLength+1)}, {Holder: "a\x00"}},
+		"contains": {{Contains: "a\nb"}},
+		"sort":     {{Sort: "name"}},
+		"limit":    {{Limit: -1}, {Limit: lock.MaxLimit + 1}},
+	}
+	events := map[string][]lock.EventQuery{
+		"lock":    {{Name: "a/b"}, {Name: "a\xff"}},
+		"prefix":  {{Prefix: "a/b"}, {Name: s.name, Prefix: s.name}},
+		"limit":   {{Limit: -1}, {Limit: lock.MaxLimit + 1}},
+		"until":   {{Since: now, Until: now}, {Since: now, Until: now.Add(-time.Second)}},
+		"wait_ms": {{Wait: -1}, {Wait: lock.MaxWait + time.Millisecond}, {Until: now, Wait: time.Second}, {Descending: true, Wait: time.Second}},
+		"kind":    {{Kinds: []lock.Kind{lock.Granted, 99}}},
+		"holder":  {{Holder: strings.Repeat("h", lock.MaxHolderLength+1)}},
+		"cursor":  {{Descending: true, Cursor: "x"}, {Descending: true, Cursor: lock.CursorNow}},
+	}
+	for _, cursor := range badCursors() {
+		locks["cursor"] = append(locks["cursor"], lock.LockQuery{Prefix: s.name, Cursor: cursor})
+		events["cursor"] = append(events["cursor"], lock.EventQuery{Name: s.name, Cursor: cursor})
+	}
+	expectAllInvalid(s, func(q lock.LockQuery) error { return errOf(s.locks.Locks(s.ctx, q)) }, locks)
+	expectAllInvalid(s, func(q lock.EventQuery) error { return errOf(s.locks.Events(s.ctx, q)) }, events)
+	expectAllInvalid(s, func(q lock.HoldQuery) error { return errOf(lock.ReadHolds(s.ctx, s.locks, q)) }, map[string][]lock.HoldQuery{
+		"name": {{Name: "a b"}}, "until": {{Name: s.name, At: now, Until: now}}, "limit": {{Name: s.name, Limit: lock.MaxLimit + 1}},
+	})
+	for _, wait := range []time.Duration{-1, lock.MaxWait + time.Millisecond} {
+		s.expectInvalid(wait, errOf(s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: "1.1.held", Wait: wait})), "wait_ms")
 	}
 }

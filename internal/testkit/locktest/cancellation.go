@@ -11,13 +11,15 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-func cancellationRaceCases() cases {
-	return cases{
-		"a call cancelled at the release leaves the lock free":               cancelAtRelease,
-		"a call cancelled at the release leaves the lock to the next waiter": cancelWithNextWaiter,
-		"a wait that ends at the release is granted or refused, never both":  timeoutAtRelease,
-		"calls cancelled at random do not block others":                      cancelAtRandom,
+func cancellationCases() cases {
+	all := cases{}
+	for what, numbers := range map[string][]int{"a call for a lock": {0}, "a call for a set": {0, 1, 2}} {
+		all[what+" that is cancelled at a release leaves the locks free"] = cancelledAtRelease(numbers)
+		all[what+" that is cancelled at a release leaves the locks to the next"] = cancelledBeforeNext(numbers)
+		all[what+" whose wait ends at a release is granted all or nothing"] = timesOutAtRelease(numbers)
+		all[what+" that is cancelled at random does not block others"] = cancelledAtRandom(numbers)
 	}
+	return all
 }
 
 // A releaseRace runs an action around a release: just before it, just after it, or at a random instant during it.
@@ -43,12 +45,12 @@ func (c *releaseRace) release(g lock.Grant, do func()) {
 	c.took = (3*c.took + time.Since(start)) / 4
 }
 
-// called returns a function that reports whether the waiter of an event has one of the holders.
-func called(holders ...string) func(lock.Event) bool {
-	return func(e lock.Event) bool { return slices.Contains(holders, e.Holder) }
+// wasCancelled reports whether the error is that of a cancelled call.
+func wasCancelled(err error) bool {
+	return errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome)
 }
 
-// cancelAndRelease cancels the call, waits for its end, and releases the lock if it was granted, or the place.
+// cancelAndRelease cancels the call, waits for its end, and releases what it was granted, or its place.
 func (c *waitingCall) cancelAndRelease() {
 	c.s.Helper()
 	c.cancel()
@@ -56,85 +58,116 @@ func (c *waitingCall) cancelAndRelease() {
 	switch {
 	case c.err == nil:
 		c.s.must(c.s.release(c.grant))
-	case !errors.Is(c.err, lock.ErrUnavailable) && !errors.Is(c.err, lock.ErrUnknownOutcome):
+	case !wasCancelled(c.err):
 		c.s.Fatalf("%s was cancelled and got %v", c.request.Holder, c.err)
 	default:
 		c.leave()
 	}
 }
 
-func cancelAtRelease(s *fixture) {
-	c := &releaseRace{s: s}
-	for range soak.Rounds(16, 40) {
-		g := s.mustAcquire(lock.Acquire{})
-		w := s.enqueue(lock.Acquire{Holder: "waiter", Wait: lock.MaxWait})
-		c.release(g, w.cancel)
-		w.cancelAndRelease()
-		// A lease of the cancelled call would outlive this wait.
-		next := s.startAcquire(lock.Acquire{Holder: "next", Wait: lock.MaxWait})
-		s.must(s.release(next.mustBeGranted()))
+// expectQuiet waits until nothing waits for the locks, and ends the test unless their histories keep the rules, by
+// which waiters of the holder may be passed.
+func (s *fixture) expectQuiet(numbers []int, passed string) {
+	s.Helper()
+	rules := verify.Rules{Away: func(e lock.Event) bool { return e.Holder == passed }}
+	if len(numbers) > 1 {
+		rules = ofSets
 	}
-	s.awaitQueue()
-	s.verifyHistory(s.name, verify.Rules{Away: called("waiter")})
+	for _, n := range numbers {
+		s.eventually("the queue is empty", func() bool { return len(s.queue(s.other(n)).Waiters) == 0 })
+		s.verifyHistory(s.other(n), rules)
+	}
 }
 
-func cancelWithNextWaiter(s *fixture) {
-	c := &releaseRace{s: s}
-	g := s.mustAcquire(lock.Acquire{})
-	for range soak.Rounds(16, 40) {
-		w := s.enqueue(lock.Acquire{Holder: "waiter", Wait: lock.MaxWait})
-		next := s.enqueue(lock.Acquire{Holder: "next", Wait: lock.MaxWait})
-		c.release(g, w.cancel)
-		w.cancelAndRelease()
-		g = next.mustBeGranted()
-	}
-	s.must(s.release(g))
-	s.awaitQueue()
-	s.verifyHistory(s.name, verify.Rules{Away: called("waiter")})
+// reversed returns the numbers from the last on.
+func reversed(numbers []int) []int {
+	numbers = slices.Clone(numbers)
+	slices.Reverse(numbers)
+	return numbers
 }
 
-func timeoutAtRelease(s *fixture) {
-	for range soak.Rounds(6, 15) {
-		g := s.mustAcquire(lock.Acquire{})
-		w := s.startAcquire(lock.Acquire{Holder: "waiter", Wait: shortTTL})
-		ended := time.NewTimer(time.Until(w.began.Add(shortTTL - time.Millisecond + rand.N(3*time.Millisecond))))
-		defer ended.Stop()
-		<-ended.C
+func cancelledAtRelease(numbers []int) func(*fixture) {
+	return func(s *fixture) {
+		c := &releaseRace{s: s}
+		for i := range soak.Rounds(16, 60) {
+			g := s.hold(i%len(numbers), "holder")
+			w := s.enqueue(lock.Acquire{Set: s.set(numbers...), Holder: "waiter", Wait: lock.MaxWait})
+			c.release(g, w.cancel)
+			w.cancelAndRelease()
+			// A lease of the cancelled call would outlive this wait.
+			next := s.startAcquire(lock.Acquire{Set: s.set(reversed(numbers)...), Holder: "next", Wait: lock.MaxWait})
+			s.must(s.release(next.mustBeWoken()))
+		}
+		s.expectQuiet(numbers, "waiter")
+	}
+}
+
+// cancelledBeforeNext: of a set, the next call waits for the first two locks, and the cancelled one for those after the
+// first.
+func cancelledBeforeNext(numbers []int) func(*fixture) {
+	return func(s *fixture) {
+		c := &releaseRace{s: s}
+		passed, served := numbers, numbers
+		if len(numbers) > 1 {
+			passed, served = numbers[1:], numbers[:2]
+		}
+		g := s.mustAcquireSet("first", served...)
+		for range soak.Rounds(16, 60) {
+			w := s.enqueue(lock.Acquire{Set: s.set(passed...), Holder: "waiter", Wait: lock.MaxWait})
+			next := s.enqueue(lock.Acquire{Set: s.set(served...), Holder: "next", Wait: lock.MaxWait})
+			c.release(g, w.cancel)
+			w.cancelAndRelease()
+			g = next.mustBeWoken()
+		}
 		s.must(s.release(g))
-		w.wait()
-		if w.err == nil {
-			s.must(s.release(w.grant))
-		} else {
-			s.expectError(w.err, lock.ErrHeld)
-		}
-		s.must(s.release(s.mustAcquire(lock.Acquire{})))
-		s.expectQueue()
+		s.expectQuiet(numbers, "waiter")
 	}
-	s.verifyHistory(
-		s.name,
-		verify.Rules{AllowOvertaking: true},
-	) // a waiter is skipped between the end of its wait and its Leave
 }
 
-// cancelAtRandom cancels waiting calls at random instants.
-func cancelAtRandom(s *fixture) {
-	concurrently(6, func(i int) {
-		for range 10 {
-			w := s.startAcquire(lock.Acquire{Holder: "fickle", Wait: lock.MaxWait})
-			end := time.AfterFunc(rand.N(10*time.Millisecond), w.cancel)
-			<-w.done
-			end.Stop()
-			if w.err == nil {
-				w.err = s.release(w.grant)
+func timesOutAtRelease(numbers []int) func(*fixture) {
+	return func(s *fixture) {
+		for i := range soak.Rounds(6, 15) {
+			g := s.hold(i%len(numbers), "holder")
+			w := s.startAcquire(lock.Acquire{Set: s.set(numbers...), Holder: "waiter", Wait: shortTTL})
+			ended := time.NewTimer(time.Until(w.began.Add(shortTTL - time.Millisecond + rand.N(3*time.Millisecond))))
+			defer ended.Stop()
+			<-ended.C
+			s.must(s.release(g))
+			if w.wait(); w.err == nil {
+				s.must(s.release(w.grant))
 			} else {
-				w.leave()
+				s.expectError(w.err, lock.ErrHeld)
 			}
-			if w.err != nil && !errors.Is(w.err, lock.ErrUnavailable) && !errors.Is(w.err, lock.ErrUnknownOutcome) {
-				s.Errorf("caller %d: %v", i, w.err)
-			}
+			s.must(s.release(s.mustAcquireSet("next", reversed(numbers)...)))
 		}
-	})
-	s.must(s.release(s.startAcquire(lock.Acquire{Holder: "the last", Wait: lock.MaxWait}).mustBeGranted()))
-	s.awaitQueue()
-	s.verifyHistory(s.name, verify.Rules{Away: called("fickle")})
+		for _, n := range numbers {
+			s.verifyHistory(s.other(n), ofSets) // a waiter is skipped between the end of its wait and its Leave, too
+		}
+	}
+}
+
+// cancelledAtRandom cancels calls for up to two of the locks at random instants.
+func cancelledAtRandom(numbers []int) func(*fixture) {
+	return func(s *fixture) {
+		concurrently(6, func(i int) {
+			for range 10 {
+				some := rand.Perm(len(numbers))[:min(2, len(numbers))]
+				w := s.startAcquire(lock.Acquire{Set: s.set(some...), Holder: "fickle", Wait: lock.MaxWait})
+				end := time.AfterFunc(rand.N(10*time.Millisecond), w.cancel)
+				<-w.done
+				end.Stop()
+				if w.err == nil {
+					w.err = s.release(w.grant)
+				} else {
+					w.leave()
+				}
+				if w.err != nil && !wasCancelled(w.err) {
+					s.Errorf("caller %d: %v", i, w.err)
+				}
+			}
+		})
+		last := s.startAcquire(lock.Acquire{Set: s.set(numbers...), Holder: "the last", Wait: lock.MaxWait})
+		s.must(s.release(last.mustBeWoken()))
+		s.expectQuiet(numbers, "fickle")
+	}
 }

@@ -1,6 +1,11 @@
 // Package locktest is the conformance suite of [lock.Service]: the promises of every implementation. The same tests
 // run on the store, on a client with a server, and on several of these at random.
 //
+// The rules of locks are proved by the tests of package lock, with a model and without waiting. The suite shows, once
+// for each, what an implementation must carry: every command, the fields of requests and answers, every error code with
+// its details, the order of events, the bounds of pages, what wakes or cancels a call, and races between replicas. A
+// new rule needs a test there; a new field, code or call needs one here.
+//
 // Each test uses names of its own, so the service may be shared, in use, and full of other locks. It needs the widest
 // bounds, those of the zero [lock.Bounds], and room for some hundred waiting calls.
 //

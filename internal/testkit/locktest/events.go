@@ -11,12 +11,9 @@ func eventCases() cases {
 	return cases{
 		"a lock's events are its history in order":          eventsHistory,
 		"an event has holder, token and reason":             eventsFacts,
-		"renewals, replays and refusals emit no events":     eventsNone,
 		"pages have no gaps and no duplicates":              eventsPages,
 		"the cursor of an empty page leads to later events": eventsLater,
 		"a prefix selects the events of several locks":      eventsPrefix,
-		"an invalid cursor is refused":                      eventsCursor,
-		"an unused lock has no events, but a cursor":        eventsUnused,
 	}
 }
 
@@ -119,18 +116,6 @@ func eventsFacts(s *fixture) {
 	}
 }
 
-func eventsNone(s *fixture) {
-	g := s.mustAcquire(lock.Acquire{})
-	_, err := s.renew(g, 0)
-	s.must(err)
-	s.mustAcquire(lock.Acquire{LeaseID: g.ID})
-	_, err = s.acquire(lock.Acquire{Holder: "second"})
-	s.expectError(err, lock.ErrHeld)
-	s.must(s.release(g))
-	s.must(s.release(g))
-	s.expectNoGaps(s.events(s.name, 2))
-}
-
 func eventsPages(s *fixture) {
 	for range 4 {
 		s.acquireAndRelease(lock.Acquire{})
@@ -173,17 +158,4 @@ func eventsPrefix(s *fixture) {
 			s.expectNoGaps(events)
 		}
 	}
-}
-
-func eventsCursor(s *fixture) {
-	for _, cursor := range []string{"x", "not a cursor", "%00", "1 or 1=1"} {
-		_, err := s.locks.Events(s.ctx, lock.EventQuery{Name: s.name, Cursor: cursor})
-		if e := s.expectError(err, lock.ErrInvalid); e.Field != "cursor" {
-			s.Errorf("the cursor %q: the invalid field is %q", cursor, e.Field)
-		}
-	}
-}
-
-func eventsUnused(s *fixture) {
-	s.events(s.name, 0)
 }

@@ -2,30 +2,35 @@ package locktest
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/paddock-lock/paddock/lock"
 )
 
 func fenceCases() cases {
 	return cases{
-		"a holder can write repeatedly":                        fenceTwice,
-		"a write is read back":                                 fenceRead,
-		"any JSON is a valid value":                            fenceValues,
-		"an unwritten key is not found":                        fenceNotFound,
-		"a stale token is refused after the next write":        fenceStale,
-		"a stale token is refused before the next write":       fenceUnwritten,
-		"a token that was never granted is refused":            fenceUnknown,
-		"the token of another lock is refused":                 fenceElsewhere,
-		"a resource keeps the greatest token it has seen":      fenceSeen,
-		"the newest token can write after its lease has ended": fenceEnded,
-		"a refused write changes nothing":                      fenceRefused,
+		"a write is read back":                               fenceRead,
+		"any JSON is a valid value":                          fenceValues,
+		"a token that was never granted is refused":          fenceUnknown,
+		"a resource keeps the greatest token it has seen":    fenceSeen,
+		"a write at another version is refused":              fenceVersion,
+		"a repeated conditional write changes nothing":       fenceReplay,
+		"a stale write is refused, and is in the history":    fenceStale,
+		"a report of a stale token is in the history":        fenceReport,
+		"a report of a token that is not stale is refused":   fenceReportNotStale,
+		"a token is current, has ended, is stale or unknown": fenceVerify,
 	}
 }
 
 // write writes the fixture's key with a token of its lock.
 func (s *fixture) write(token lock.Token, value string) (lock.FencedValue, error) {
+	return s.locks.WriteFenced(s.ctx, lock.FencedWrite{Key: s.name, Lock: s.name, Token: token, Value: json.RawMessage(value)})
+}
+
+// writeAt is write at the version.
+func (s *fixture) writeAt(version int64, token lock.Token, value string) (lock.FencedValue, error) {
 	return s.locks.WriteFenced(s.ctx, lock.FencedWrite{
-		Key: s.name, Lock: s.name, Token: token, Value: json.RawMessage(value),
+		Key: s.name, Lock: s.name, Token: token, Value: json.RawMessage(value), IfVersion: &version,
 	})
 }
 
@@ -43,27 +48,19 @@ func (s *fixture) expectStale(err error, shown, newest lock.Token) {
 	}
 }
 
-func fenceTwice(s *fixture) {
+func fenceRead(s *fixture) {
+	s.expectError(errOf(s.locks.ReadFenced(s.ctx, s.name)), lock.ErrNotFound)
 	g := s.mustAcquire(lock.Acquire{})
 	for i := range int64(3) {
-		f := s.mustWrite(g.Token, `{"n":1}`)
-		if f.Version != i+1 || f.Token != g.Token || f.Key != s.name || f.Lock != s.name || f.WrittenAt.IsZero() {
-			s.Errorf("write %d gave %+v", i+1, f)
+		wrote := s.mustWrite(g.Token, `{"balance": 100}`)
+		f, err := s.locks.ReadFenced(s.ctx, s.name)
+		s.must(err)
+		for _, v := range []lock.FencedValue{wrote, f} {
+			if v.Key != s.name || v.Lock != s.name || v.Token != g.Token || v.Version != i+1 || v.WrittenAt.IsZero() ||
+				!isNear(v.WrittenAt, wrote.WrittenAt) || !sameJSON(v.Value, []byte(`{"balance":100}`)) {
+				s.Errorf("wrote %+v and read %+v", wrote, f)
+			}
 		}
-	}
-}
-
-func fenceRead(s *fixture) {
-	g := s.mustAcquire(lock.Acquire{})
-	wrote := s.mustWrite(g.Token, `{"balance": 100}`)
-	f, err := s.locks.ReadFenced(s.ctx, s.name)
-	s.must(err)
-	if f.Key != s.name || f.Lock != s.name || f.Token != g.Token || f.Version != 1 ||
-		!sameJSON(
-			f.Value,
-			wrote.Value,
-		) || !sameJSON(f.Value, []byte(`{"balance":100}`)) || !isNear(f.WrittenAt, wrote.WrittenAt) {
-		s.Errorf("wrote %+v and read %+v", wrote, f)
 	}
 }
 
@@ -81,80 +78,150 @@ func fenceValues(s *fixture) {
 	}
 }
 
-func fenceNotFound(s *fixture) {
-	_, err := s.locks.ReadFenced(s.ctx, s.name)
-	s.expectError(err, lock.ErrNotFound)
-	s.mustAcquire(lock.Acquire{})
-	_, err = s.locks.ReadFenced(s.ctx, s.name)
-	s.expectError(err, lock.ErrNotFound)
-}
-
-func fenceStale(s *fixture) {
-	first := s.acquireAndRelease(lock.Acquire{})
-	s.mustWrite(first.Token, `1`)
-	second := s.mustAcquire(lock.Acquire{Holder: "second"})
-	s.mustWrite(second.Token, `2`)
-	_, err := s.write(first.Token, `3`)
-	s.expectStale(err, first.Token, second.Token)
-}
-
-func fenceUnwritten(s *fixture) {
-	paused := s.acquireAndExpire(lock.Acquire{})
-	s.mustWrite(paused.Token, `1`)
-	second := s.mustAcquire(lock.Acquire{Holder: "second"})
-	_, err := s.write(paused.Token, `2`)
-	s.expectStale(err, paused.Token, second.Token)
-	s.mustWrite(second.Token, `3`)
-}
-
 func fenceUnknown(s *fixture) {
-	_, err := s.write(1, `1`)
-	s.expectError(err, lock.ErrUnknownToken)
+	s.expectError(errOf(s.write(1, `1`)), lock.ErrUnknownToken)
 	g := s.mustAcquire(lock.Acquire{})
 	for _, token := range []lock.Token{g.Token + 1, lock.MaxToken} {
-		_, err = s.write(token, `1`)
-		if e := s.expectError(err, lock.ErrUnknownToken); e.Token != token || e.Newest != g.Token {
+		if e := s.expectError(errOf(s.write(token, `1`)), lock.ErrUnknownToken); e.Token != token || e.Newest != g.Token {
 			s.Errorf("the refusal names %d and %d, want %d and %d", e.Token, e.Newest, token, g.Token)
 		}
 	}
-}
-
-func fenceElsewhere(s *fixture) {
-	before := s.mustAcquire(lock.Acquire{Name: s.name + ":before"})
-	g := s.mustAcquire(lock.Acquire{})
-	after := s.mustAcquire(lock.Acquire{Name: s.name + ":after"})
-	_, err := s.write(before.Token, `1`)
-	s.expectStale(err, before.Token, g.Token)
-	_, err = s.write(after.Token, `1`)
-	s.expectError(err, lock.ErrUnknownToken)
 }
 
 func fenceSeen(s *fixture) {
 	low := s.mustAcquire(lock.Acquire{Name: s.name + ":low"})
 	high := s.mustAcquire(lock.Acquire{})
 	s.mustWrite(high.Token, `1`)
-	_, err := s.locks.WriteFenced(s.ctx, lock.FencedWrite{
-		Key: s.name, Lock: low.Name, Token: low.Token, Value: json.RawMessage(`2`),
-	})
+	_, err := s.locks.WriteFenced(s.ctx, lock.FencedWrite{Key: s.name, Lock: low.Name, Token: low.Token, Value: json.RawMessage(`2`)})
 	s.expectStale(err, low.Token, high.Token)
 	s.events(low.Name, 1) // its own lock does not know the token as stale, so nothing is recorded
 }
 
-func fenceEnded(s *fixture) {
-	g := s.acquireAndRelease(lock.Acquire{})
-	if f := s.mustWrite(g.Token, `1`); f.Version != 1 {
-		s.Errorf("the write gave %+v", f)
+func fenceVersion(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
+	for version := range int64(3) { // the version of a missing resource is 0
+		for _, wrong := range []int64{version + 1, 1 << 40} {
+			if e := s.expectError(errOf(s.writeAt(wrong, g.Token, `"new"`)), lock.ErrVersionMismatch); e.Version != version {
+				s.Errorf("the refusal names version %d, want %d", e.Version, version)
+			}
+		}
+		f, err := s.writeAt(version, g.Token, `"old"`)
+		s.must(err)
+		if f.Version != version+1 {
+			s.Errorf("the write at version %d gave version %d", version, f.Version)
+		}
+	}
+	if f, err := s.locks.ReadFenced(s.ctx, s.name); err != nil || f.Version != 3 || string(f.Value) != `"old"` {
+		s.Errorf("after the refusals the resource is %+v, %v", f, err)
 	}
 }
 
-func fenceRefused(s *fixture) {
+func fenceReplay(s *fixture) {
 	g := s.mustAcquire(lock.Acquire{})
-	s.mustWrite(g.Token, `"kept"`)
-	_, err := s.write(g.Token+1, `"refused"`)
-	s.expectError(err, lock.ErrUnknownToken)
-	f, err := s.locks.ReadFenced(s.ctx, s.name)
+	first, err := s.writeAt(0, g.Token, `{"a": 1}`)
 	s.must(err)
-	if f.Version != 1 || string(f.Value) != `"kept"` || f.Token != g.Token {
-		s.Errorf("after the refusal the resource is %+v", f)
+	again, err := s.writeAt(0, g.Token, `{"a":1}`)
+	s.must(err)
+	if again.Version != 1 || !isNear(again.WrittenAt, first.WrittenAt) || !sameJSON(again.Value, first.Value) {
+		s.Errorf("the write gave %+v and then %+v", first, again)
 	}
+}
+
+// refusal returns the last of n events of the lock, which must be a refusal of the grant's token.
+func (s *fixture) refusal(n int, g lock.Grant, where string) lock.Event {
+	s.Helper()
+	events := s.events(s.name, n)
+	s.expectNoGaps(events)
+	e := events[n-1]
+	if e.Kind != lock.Refused || e.Token != g.Token || e.Slot != g.Slot || e.Mode != g.Mode || e.Holder != g.Holder ||
+		e.Reason != where || e.Place != 0 || e.Ref != 0 {
+		s.Errorf("the refusal of %+v is %+v", g.Lease, e)
+	}
+	return e
+}
+
+// fenceStale writes to the longest key.
+func fenceStale(s *fixture) {
+	key := s.name + strings.Repeat("k", lock.MaxNameLength-len(s.name))
+	write := func(g lock.Grant) error {
+		_, err := s.locks.WriteFenced(s.ctx, lock.FencedWrite{Key: key, Lock: s.name, Token: g.Token, Value: json.RawMessage(`1`)})
+		return err
+	}
+	first := s.acquireAndExpire(lock.Acquire{Holder: "the first"})
+	second := s.mustAcquire(lock.Acquire{Holder: "the second"})
+	s.events(s.name, 3) // a refusal names the holder if the events of its lease are visible in time
+	s.expectStale(write(first), first.Token, second.Token)
+	e := s.refusal(4, first, "fenced value "+key)
+	ended := s.events(s.name, 4)[1].At
+	if e.Newest != second.Token || e.HeldBy != second.Holder || !isNear(e.At.Add(-e.Late), ended) {
+		s.Errorf("the refusal is %+v, want one of a lease that ended at %v", e, ended)
+	}
+	s.must(s.release(second))
+	third := s.acquireAndRelease(lock.Acquire{})
+	s.events(s.name, 7)
+	s.expectStale(write(second), second.Token, third.Token)
+	if e := s.refusal(8, second, "fenced value "+key); e.Newest != third.Token || e.HeldBy != "" {
+		s.Errorf("with no holder the refusal is %+v", e)
+	}
+}
+
+func fenceReport(s *fixture) {
+	g := s.mustAcquirePermits(2)
+	s.must(s.release(g[1]))
+	s.events(s.name, 3)
+	report := lock.ReportStale{Name: s.name, Token: g[1].Token, Slot: &g[1].Slot, Where: "table invoices"}
+	if recorded, err := s.locks.ReportStale(s.ctx, report); err != nil || !recorded {
+		s.Errorf("the report was recorded: %t, %v", recorded, err)
+	}
+	e := s.refusal(4, g[1], report.Where)
+	if e.Newest != g[1].Token || e.HeldBy != g[0].Holder {
+		s.Errorf("the refusal is %+v", e)
+	}
+	if l := s.get(s.name); l.Revision != e.Revision || l.Token != g[1].Token || l.State != lock.Held {
+		s.Errorf("after a report the lock is %+v", l)
+	}
+}
+
+func fenceReportNotStale(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{})
+	_, err := s.locks.ReportStale(s.ctx, lock.ReportStale{Name: s.name, Token: g.Token})
+	if e := s.expectError(err, lock.ErrTokenMismatch); e.Token != g.Token || e.Newest != g.Token {
+		s.Errorf("refused with %+v", e)
+	}
+	s.expectError(errOf(s.locks.ReportStale(s.ctx, lock.ReportStale{Name: s.name, Token: g.Token + 1})), lock.ErrUnknownToken)
+	s.must(s.release(g))
+	s.events(s.name, 2)
+}
+
+func (s *fixture) verify(name string, token lock.Token) lock.Verification {
+	s.Helper()
+	v, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: name, Token: token})
+	s.must(err)
+	if v.Name != name || v.Token != token || v.CheckedAt.IsZero() {
+		s.Fatalf("the verification of token %d of %s is %+v", token, name, v)
+	}
+	return v
+}
+
+func fenceVerify(s *fixture) {
+	expect := func(token lock.Token, want lock.TokenStatus, newest lock.Token) {
+		s.Helper()
+		v := s.verify(s.name, token)
+		if v.Status != want || v.Newest != newest || (v.Remaining > 0) != (want == lock.Current) || v.Remaining > longTTL {
+			s.Errorf("the verification of token %d is %+v, want %s with the newest %d", token, v, want, newest)
+		}
+	}
+	expect(1, lock.Unknown, 0)
+	first := s.mustAcquire(lock.Acquire{})
+	expect(first.Token, lock.Current, first.Token)
+	if v := s.verify(s.name, first.Token); v.CheckedAt.Before(first.AcquiredAt) {
+		s.Errorf("checked at %v, before the grant at %v", v.CheckedAt, first.AcquiredAt)
+	}
+	s.must(s.release(first))
+	expect(first.Token, lock.Ended, first.Token)
+	second := s.acquireAndExpire(lock.Acquire{})
+	expect(second.Token, lock.Ended, second.Token)
+	expect(first.Token, lock.Stale, second.Token)
+	expect(s.mustAcquire(lock.Acquire{Name: s.other(1)}).Token, lock.Unknown, second.Token)
+	expect(lock.MaxToken, lock.Unknown, second.Token)
 }

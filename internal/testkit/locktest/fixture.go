@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -107,6 +108,9 @@ func (s *fixture) acquireAndExpire(a lock.Acquire) lock.Grant {
 	return g
 }
 
+// other returns the name of another lock of the test.
+func (s *fixture) other(n int) string { return fmt.Sprintf("%s:%d", s.name, n) }
+
 // pass lets a microsecond pass, the precision of instants: what happens in one instant has no order of time.
 func (s *fixture) pass() { time.Sleep(time.Microsecond) }
 
@@ -179,30 +183,31 @@ func (s *fixture) expectLost(err error, how lock.Kind) *facts {
 	return e
 }
 
+// errOf returns the error of a call.
+func errOf[T any](_ T, err error) error { return err }
+
+// inBackground starts the call, and returns a function that waits for its result. It ends the test if the call fails.
+func inBackground[T any](s *fixture, call func() (T, error)) (await func() T) {
+	var result T
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		result, err = call()
+	}()
+	return func() T {
+		s.Helper()
+		select {
+		case <-done:
+		case <-s.ctx.Done():
+			s.Fatal("a call never ended")
+		}
+		s.must(err)
+		return result
+	}
+}
+
 // isNear reports whether two instants of the database's clock are equal within the precision of the wire.
 func isNear(a, b time.Time) bool { return a.Sub(b).Abs() <= time.Millisecond }
 
 func newID() lock.LeaseID { return lock.LeaseID(uuid.New()) }
-
-// declare declares the tree of the root. It tries again while the database is busy.
-func (s *fixture) declare(root string) (declared lock.Tree) {
-	s.Helper()
-	var err error
-	s.eventually("a tree is declared", func() bool {
-		declared, err = s.locks.DeclareTree(s.ctx, root)
-		return !errors.Is(err, lock.ErrUnavailable)
-	})
-	s.must(err)
-	return declared
-}
-
-// remove removes the tree of the root.
-func (s *fixture) remove(root string) {
-	s.Helper()
-	var err error
-	s.eventually("a tree is removed", func() bool {
-		err = s.locks.RemoveTree(s.ctx, root)
-		return !errors.Is(err, lock.ErrUnavailable)
-	})
-	s.must(err)
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -21,46 +20,22 @@ func followCases() cases {
 		"the cursor now is after all existing events":             followNow,
 		"the id of an event is a cursor":                          followID,
 		"a follower misses no event under concurrent writes":      followMany,
-		"the events of a waiter have its place":                   followPlace,
 		"following ends with its context":                         followContext,
 	}
 }
 
-// A follower waits for the next page of events.
-type follower struct {
-	reader
-	pages chan []lock.Event
-}
-
-// startFollowing waits in the background for a page after q's cursor that is not empty.
-func (s *fixture) startFollowing(q lock.EventQuery) *follower {
-	f := &follower{reader{s, q}, make(chan []lock.Event, 1)}
-	f.q.Wait = lock.MaxWait
-	go func() {
-		defer close(f.pages)
+// startFollowing waits in the background for a page after q's cursor that is not empty, and returns a function that
+// waits for it.
+func (s *fixture) startFollowing(q lock.EventQuery) (await func() lock.Page[lock.Event]) {
+	q.Wait = lock.MaxWait
+	return inBackground(s, func() (lock.Page[lock.Event], error) {
 		for {
-			page, err := s.locks.Events(s.ctx, f.q)
-			if err != nil {
-				return
-			}
-			f.q.Cursor = page.Next
-			if len(page.Items) > 0 {
-				f.pages <- page.Items
-				return
+			page, err := s.locks.Events(s.ctx, q)
+			if q.Cursor = page.Next; err != nil || len(page.Items) > 0 {
+				return page, err
 			}
 		}
-	}()
-	return f
-}
-
-// page waits for the page and returns it.
-func (f *follower) page() []lock.Event {
-	f.s.Helper()
-	page, ok := <-f.pages
-	if !ok {
-		f.s.Fatal("following failed")
-	}
-	return page
+	})
 }
 
 // currentCursor returns the cursor after all visible events.
@@ -75,30 +50,31 @@ func (s *fixture) currentCursor() string {
 }
 
 func followNext(s *fixture) {
-	cursor := s.currentCursor()
+	q := lock.EventQuery{Name: s.name, Cursor: s.currentCursor()}
 	for range 3 {
-		f := s.startFollowing(lock.EventQuery{Name: s.name, Cursor: cursor})
+		await := s.startFollowing(q)
 		s.mustAcquire(lock.Acquire{Name: s.name + ":other", Mode: lock.Shared})
 		g := s.mustAcquire(lock.Acquire{})
-		page := f.page()
-		if len(page) != 1 || page[0].Name != s.name || page[0].Token != g.Token || page[0].Kind != lock.Granted {
+		page := await()
+		if len(page.Items) != 1 || page.Items[0].Name != s.name || page.Items[0].Token != g.Token || page.Items[0].Kind != lock.Granted {
 			s.Fatalf("after the grant the page is %+v", page)
 		}
-		f = s.startFollowing(f.q)
+		q.Cursor = page.Next
+		await = s.startFollowing(q)
 		s.must(s.release(g))
-		if page := f.page(); len(page) != 1 || page[0].Token != g.Token || page[0].Kind != lock.Released {
+		if page = await(); len(page.Items) != 1 || page.Items[0].Token != g.Token || page.Items[0].Kind != lock.Released {
 			s.Fatalf("after the release the page is %+v", page)
 		}
-		cursor = f.q.Cursor
+		q.Cursor = page.Next
 	}
 }
 
 func followPrefix(s *fixture) {
-	f := s.startFollowing(lock.EventQuery{Prefix: s.name + ":b", Cursor: s.currentCursor()})
+	await := s.startFollowing(lock.EventQuery{Prefix: s.name + ":b", Cursor: s.currentCursor()})
 	s.mustAcquire(lock.Acquire{Name: s.name + ":a"})
 	s.mustAcquire(lock.Acquire{Name: s.name + ":c"})
 	s.mustAcquire(lock.Acquire{Name: s.name + ":b:1"})
-	if page := f.page(); len(page) != 1 || page[0].Name != s.name+":b:1" {
+	if page := await(); len(page.Items) != 1 || page.Items[0].Name != s.name+":b:1" {
 		s.Errorf("the page is %+v", page)
 	}
 }
@@ -164,13 +140,9 @@ func followID(s *fixture) {
 func followMany(s *fixture) {
 	const writers, rounds = 6, 15
 	cursor := s.currentCursor()
-	all := make(chan []lock.Event, 1)
-	failed := make(chan error, 1)
-	go func() {
-		events, err := s.collect(lock.EventQuery{Prefix: s.name, Cursor: cursor, Limit: 7}, 2*writers*rounds)
-		all <- events
-		failed <- err
-	}()
+	await := inBackground(s, func() ([]lock.Event, error) {
+		return s.collect(lock.EventQuery{Prefix: s.name, Cursor: cursor, Limit: 7}, 2*writers*rounds)
+	})
 	s.runWorkers(writers, func(_ context.Context, i int) error {
 		for v := range rounds {
 			g, err := s.acquire(lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, (i+v)%writers), Mode: lock.Shared})
@@ -184,13 +156,12 @@ func followMany(s *fixture) {
 		return nil
 	})
 	of, last := map[string][]lock.Event{}, int64(0)
-	for _, e := range <-all {
+	for _, e := range await() {
 		if e.ID <= last {
 			s.Errorf("event %d comes after event %d", e.ID, last)
 		}
 		of[e.Name], last = append(of[e.Name], e), e.ID
 	}
-	s.must(<-failed)
 	for name, events := range of {
 		if err := (verify.Rules{}).Check(events); err != nil || len(events) != 2*rounds {
 			s.Errorf("%s has %d events, want %d: %v", name, len(events), 2*rounds, err)
@@ -213,33 +184,9 @@ func (s *fixture) collect(q lock.EventQuery, n int) ([]lock.Event, error) {
 	return all, nil
 }
 
-func followPlace(s *fixture) {
-	first := s.mustAcquire(lock.Acquire{})
-	w := s.enqueueN(2)
-	w[0].cancelAndWait()
-	s.awaitQueue("waiter 2")
-	s.must(s.release(first))
-	g := w[1].mustBeGranted()
-	events := s.events(s.name, 6)
-	want := []lock.Kind{lock.Granted, lock.Queued, lock.Queued, lock.Dequeued, lock.Released, lock.Granted}
-	if got := kinds(events); !slices.Equal(got, want) {
-		s.Fatalf("the history is %v, want %v", got, want)
-	}
-	for i, place := range []int64{0, 2, 3, 2, 0, 3} {
-		if events[i].Place != place {
-			s.Errorf("the place of %+v is not %d", events[i], place)
-		}
-	}
-	if events[1].Token != 0 || events[3].Token != 0 || events[3].Reason == "" || events[3].Holder != "waiter 1" ||
-		events[5].Token != g.Token {
-		s.Errorf("the history is %+v", events)
-	}
-}
-
 func followContext(s *fixture) {
 	cursor := s.currentCursor()
 	ctx, cancel := context.WithTimeoutCause(s.ctx, shortTTL, errors.New("enough"))
 	defer cancel()
-	_, err := s.locks.Events(ctx, lock.EventQuery{Name: s.name, Cursor: cursor, Wait: lock.MaxWait})
-	s.expectError(err, lock.ErrUnavailable)
+	s.expectError(errOf(s.locks.Events(ctx, lock.EventQuery{Name: s.name, Cursor: cursor, Wait: lock.MaxWait})), lock.ErrUnavailable)
 }

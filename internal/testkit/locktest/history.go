@@ -2,7 +2,6 @@ package locktest
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -13,11 +12,7 @@ func historyCases() cases {
 		"events are listed from the newest on":              historyDescending,
 		"events are selected by kind, holder and instant":   historySelection,
 		"a list of the past ends, and a range may be empty": historyEnds,
-		"queries of a history are checked":                  historyBounds,
-		"who held a lock at an instant":                     holdsAt,
-		"several held a lock at an instant":                 holdsOfShared,
-		"who held a lock last":                              holdsLast,
-		"an unused lock was held by none":                   holdsUnused,
+		"who held a lock, at an instant and last":           holdsAt,
 	}
 }
 
@@ -115,66 +110,32 @@ func historyEnds(s *fixture) {
 	}
 }
 
-func historyBounds(s *fixture) {
-	now := time.Now()
-	for name, c := range map[string]struct {
-		q     lock.EventQuery
-		field string
-	}{
-		"until is since":         {lock.EventQuery{Since: now, Until: now}, "until"},
-		"until is before since":  {lock.EventQuery{Since: now, Until: now.Add(-time.Second)}, "until"},
-		"a wait until":           {lock.EventQuery{Until: now, Wait: time.Second}, "wait_ms"},
-		"a wait for what is old": {lock.EventQuery{Descending: true, Wait: time.Second}, "wait_ms"},
-		"after now, backwards":   {lock.EventQuery{Descending: true, Cursor: lock.CursorNow}, "cursor"},
-		"a bad cursor":           {lock.EventQuery{Descending: true, Cursor: "x"}, "cursor"},
-		"a kind that is none":    {lock.EventQuery{Kinds: []lock.Kind{lock.Granted, 99}}, "kind"},
-		"a long holder":          {lock.EventQuery{Holder: strings.Repeat("h", lock.MaxHolderLength+1)}, "holder"},
-	} {
-		_, err := s.locks.Events(s.ctx, c.q)
-		if e := s.expectError(err, lock.ErrInvalid); e.Field != c.field {
-			s.Errorf("%s: the invalid field is %q, want %q", name, e.Field, c.field)
-		}
-	}
-	for field, q := range map[string]lock.HoldQuery{
-		"name": {Name: "a b"}, "until": {Name: s.name, At: now, Until: now}, "limit": {Name: s.name, Limit: lock.MaxLimit + 1},
-	} {
-		_, err := lock.ReadHolds(s.ctx, s.locks, q)
-		if e := s.expectError(err, lock.ErrInvalid); e.Field != field {
-			s.Errorf("a query of holds: the invalid field is %q, want %q", e.Field, field)
-		}
-	}
-}
-
-// holders returns the holders of the leases that the query selects.
-func (s *fixture) holders(q lock.HoldQuery) []string {
-	s.Helper()
-	q.Name = s.name
-	list, err := lock.ReadHolds(s.ctx, s.locks, q)
-	s.must(err)
-	if !list.Complete {
-		s.Errorf("the list is not complete: %+v", list)
-	}
-	holders := []string{}
-	for _, h := range list.Holds {
-		holders = append(holders, h.Holder)
-	}
-	return holders
-}
-
 func holdsAt(s *fixture) {
 	all := s.past()
 	for name, c := range map[string]struct {
-		at   time.Time
+		q    lock.HoldQuery
 		want []string
 	}{
-		"before the first grant": {all[0].At.Add(-time.Microsecond), nil},
-		"at the first grant":     {all[0].At, []string{"a"}},
-		"at the release":         {all[1].At, nil},
-		"before the expiry":      {all[3].At.Add(-time.Microsecond), []string{"b"}},
-		"now":                    {all[4].At.Add(time.Hour), []string{"c"}},
+		"before the first grant": {lock.HoldQuery{At: all[0].At.Add(-time.Microsecond)}, nil},
+		"at the first grant":     {lock.HoldQuery{At: all[0].At}, []string{"a"}},
+		"at the release":         {lock.HoldQuery{At: all[1].At}, nil},
+		"before the expiry":      {lock.HoldQuery{At: all[3].At.Add(-time.Microsecond)}, []string{"b"}},
+		"now":                    {lock.HoldQuery{At: all[4].At.Add(time.Hour)}, []string{"c"}},
+		"all":                    {lock.HoldQuery{}, []string{"c", "b", "a"}},
+		"the newest two":         {lock.HoldQuery{Limit: 2}, []string{"c", "b"}},
+		"an older one":           {lock.HoldQuery{Until: all[4].At, Limit: 1}, []string{"b"}},
+		"the oldest":             {lock.HoldQuery{Until: all[2].At}, []string{"a"}},
+		"before them all":        {lock.HoldQuery{Until: all[0].At}, nil},
 	} {
-		if got := s.holders(lock.HoldQuery{At: c.at}); !slices.Equal(got, c.want) {
-			s.Errorf("%s: %q held the lock, want %q", name, got, c.want)
+		c.q.Name = s.name
+		list, err := lock.ReadHolds(s.ctx, s.locks, c.q)
+		s.must(err)
+		var got []string
+		for _, h := range list.Holds {
+			got = append(got, h.Holder)
+		}
+		if !list.Complete || !slices.Equal(got, c.want) {
+			s.Errorf("%s: %q held the lock, complete: %t, want %q", name, got, list.Complete, c.want)
 		}
 	}
 	list, err := lock.ReadHolds(s.ctx, s.locks, lock.HoldQuery{Name: s.name, At: all[3].At.Add(-time.Microsecond)})
@@ -184,47 +145,5 @@ func holdsAt(s *fixture) {
 	}
 	if h := list.Holds[0]; h != want {
 		s.Errorf("the lease is %+v, want %+v", h, want)
-	}
-}
-
-func holdsOfShared(s *fixture) {
-	a := s.mustAcquire(lock.Acquire{Mode: lock.Shared, Holder: "a"})
-	s.pass()
-	s.mustAcquire(lock.Acquire{Mode: lock.Shared, Holder: "b"})
-	s.pass()
-	s.must(s.release(a))
-	s.pass()
-	s.mustAcquire(lock.Acquire{Mode: lock.Shared, Holder: "c"})
-	all := s.events(s.name, 4)
-	if got := s.holders(lock.HoldQuery{At: all[1].At}); !slices.Equal(got, []string{"b", "a"}) {
-		s.Errorf("%q held the lock, want b and a", got)
-	}
-	if got := s.holders(lock.HoldQuery{At: all[3].At}); !slices.Equal(got, []string{"c", "b"}) {
-		s.Errorf("%q held the lock, want c and b", got)
-	}
-}
-
-func holdsLast(s *fixture) {
-	all := s.past()
-	for name, c := range map[string]struct {
-		q    lock.HoldQuery
-		want []string
-	}{
-		"all":             {lock.HoldQuery{}, []string{"c", "b", "a"}},
-		"the newest":      {lock.HoldQuery{Limit: 1}, []string{"c"}},
-		"two":             {lock.HoldQuery{Limit: 2}, []string{"c", "b"}},
-		"older ones":      {lock.HoldQuery{Until: all[4].At, Limit: 1}, []string{"b"}},
-		"the oldest":      {lock.HoldQuery{Until: all[2].At}, []string{"a"}},
-		"before them all": {lock.HoldQuery{Until: all[0].At}, nil},
-	} {
-		if got := s.holders(c.q); !slices.Equal(got, c.want) {
-			s.Errorf("%s: %q held the lock, want %q", name, got, c.want)
-		}
-	}
-}
-
-func holdsUnused(s *fixture) {
-	if got := s.holders(lock.HoldQuery{At: time.Now()}); len(got) > 0 {
-		s.Errorf("%q held an unused lock", got)
 	}
 }

@@ -1,30 +1,46 @@
 package locktest
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/verify"
 )
 
 func placeCases() cases {
 	return cases{
-		"a kept place is found again":                                placeKept,
-		"other waiters pass a detached waiter":                       placePassed,
-		"a call that does not wait can keep a place":                 placeOfTry,
-		"a place that was not kept is lost":                          placeLost,
-		"a later call takes over the place of an earlier one":        placeTakenOver,
-		"a waiter that gives up its place leaves the queue":          placeLeft,
-		"a place outlives the connection of its call":                placeOfCut,
-		"a disconnected waiter is passed over at its place":          placeOfCutPassed,
-		"the place of a disconnected waiter can be given up":         placeOfCutReleased,
-		"a waiter that leaves unblocks those behind":                 placeWay,
-		"a release gives up a place":                                 placeReleased,
-		"the lease_id of a waiter cannot be used by another request": placeInUse,
-		"a cancelled context joins no queue":                         placeNever,
+		"a kept place is found again":                         ofOneAndOfTwo(placeKept),
+		"a later call takes over the place of an earlier one": ofOneAndOfTwo(placeTakenOver),
+		"a place outlives the connection of its call":         ofOneAndOfTwo(placeOfCut),
+		"a release gives up a place":                          ofOneAndOfTwo(placeReleased),
 	}
+}
+
+// ofOneAndOfTwo returns a test of a call for the lock s.other(2), which is held, and then of one for a set with it. The
+// set's other lock, s.other(1), is free.
+func ofOneAndOfTwo(test func(s *fixture, numbers []int)) func(*fixture) {
+	return func(s *fixture) {
+		for _, numbers := range [][]int{{2}, {1, 2}} {
+			of := *s
+			of.name = fmt.Sprintf("%s:%d", s.name, len(numbers))
+			test(&of, numbers)
+		}
+	}
+}
+
+// places returns the places of the first waiters of the locks, which must have the holder "second".
+func (s *fixture) places(numbers ...int) (places []int64, attached bool) {
+	s.Helper()
+	attached = true
+	for _, n := range numbers {
+		q := s.queue(s.other(n)).Waiters
+		if len(q) == 0 || q[0].Holder != "second" {
+			s.Fatalf("the queue of lock %d is %+v, want the second first", n, q)
+		}
+		places, attached = append(places, q[0].Place), attached && q[0].Attached
+	}
+	return places, attached
 }
 
 // retryWithinRetention runs the test, and repeats it with other locks if it failed after more than PlaceRetention.
@@ -44,109 +60,50 @@ func (s *fixture) retryWithinRetention(test func(*fixture) error) {
 	}
 }
 
-// waitKeepingPlace waits for a moment and keeps the place.
-func (s *fixture) waitKeepingPlace(a lock.Acquire) error {
-	a.Wait, a.KeepPlace = shortTTL, true
-	_, err := s.acquire(a)
-	if e := s.expectError(err, lock.ErrHeld); e.KeptFor <= 0 || e.KeptFor > lock.PlaceRetention {
-		return fmt.Errorf("the refusal is %+v, want a positive KeptFor", e)
-	}
-	return nil
-}
-
-func placeKept(s *fixture) {
+func placeKept(s *fixture, numbers []int) {
 	s.retryWithinRetention(func(s *fixture) error {
-		first, second := s.mustAcquire(lock.Acquire{}), lock.Acquire{LeaseID: newID(), Holder: "second"}
-		if err := s.waitKeepingPlace(second); err != nil {
-			return err
+		first := s.hold(2, "first")
+		second := lock.Acquire{Set: s.set(numbers...), LeaseID: newID(), Holder: "second", Wait: shortTTL, KeepPlace: true}
+		e := s.expectError(errOf(s.acquire(second)), lock.ErrHeld)
+		if e.KeptFor <= 0 || e.KeptFor > lock.PlaceRetention {
+			return fmt.Errorf("the refusal is %+v, want a positive KeptFor", e)
 		}
-		third := s.enqueue(lock.Acquire{Holder: "third"})
+		third := s.enqueue(lock.Acquire{Name: s.other(2), Holder: "third"})
+		kept, _ := s.places(numbers...)
+		q := s.queue(s.other(2)).Waiters
+		if w := q[0]; w.Attached || w.BlockedBy != lock.BlockedByDisconnect || w.KeptFor <= 0 || w.KeptFor > lock.PlaceRetention {
+			return fmt.Errorf("the detached waiter is shown as %+v", w)
+		}
+		if w := q[1]; w.Position != 2 || w.Ahead != 0 || w.BlockedBy != lock.BlockedByHolders || !w.Attached {
+			return fmt.Errorf("the waiter behind a detached one is shown as %+v", w)
+		}
+		second.Wait, second.KeepPlace = 0, false
 		w := s.enqueue(second)
-		if q := s.queue(s.name).Waiters; len(q) != 2 || q[0].Holder != "second" || q[0].Place != 2 {
-			return fmt.Errorf("the queue is %+v, want the second at its place 2", q)
+		if again, attached := s.places(numbers...); !attached || !slices.Equal(again, kept) {
+			return fmt.Errorf("the places were %v, and are %v", kept, again)
 		}
 		s.must(s.release(first))
 		s.must(s.release(w.mustBeGranted()))
 		s.must(s.release(third.mustBeGranted()))
-		s.verifyHistory(s.name, verify.Rules{})
 		return nil
 	})
-}
-
-func placePassed(s *fixture) {
-	s.retryWithinRetention(func(s *fixture) error {
-		first, second := s.mustAcquire(lock.Acquire{}), lock.Acquire{LeaseID: newID(), Holder: "second"}
-		if err := s.waitKeepingPlace(second); err != nil {
-			return err
-		}
-		third := s.enqueue(lock.Acquire{Holder: "third"})
-		s.must(s.release(first))
-		g := third.mustBeGranted()
-		s.enqueue(lock.Acquire{Holder: "fourth"})
-		w := s.enqueue(second)
-		if q := s.queue(s.name).Waiters; len(q) != 2 || q[0].Holder != "second" {
-			return fmt.Errorf("the queue is %+v, want the second before the fourth", q)
-		}
-		s.must(s.release(g))
-		s.must(s.release(w.mustBeGranted()))
-		return nil
-	})
-}
-
-func placeOfTry(s *fixture) {
-	s.retryWithinRetention(func(s *fixture) error {
-		first, second := s.mustAcquire(
-			lock.Acquire{},
-		), lock.Acquire{
-			LeaseID:   newID(),
-			Holder:    "second",
-			KeepPlace: true,
-		}
-		for range 2 {
-			_, err := s.acquire(second)
-			if e := s.expectError(err, lock.ErrHeld); e.KeptFor <= 0 {
-				return fmt.Errorf("the refusal is %+v, want a positive KeptFor", e)
-			}
-		}
-		if q := s.queue(s.name).Waiters; len(q) != 1 || q[0].Attached || q[0].Place != 2 {
-			return fmt.Errorf("the queue is %+v, want a detached waiter", q)
-		}
-		s.must(s.release(first))
-		s.must(s.release(s.mustAcquire(second)))
-		s.expectQueue()
-		return nil
-	})
-}
-
-func placeLost(s *fixture) {
-	s.mustAcquire(lock.Acquire{})
-	second := lock.Acquire{LeaseID: newID(), Holder: "second", Wait: shortTTL}
-	_, err := s.acquire(second)
-	s.expectError(err, lock.ErrHeld)
-	s.enqueue(lock.Acquire{Holder: "third"})
-	second.Wait = 0
-	s.enqueue(second)
-	s.expectQueue("third", "second")
 }
 
 // placeTakenOver checks that the end of the earlier call's wait does not affect the place.
-func placeTakenOver(s *fixture) {
+func placeTakenOver(s *fixture, numbers []int) {
 	s.retryWithinRetention(func(s *fixture) error {
-		first := s.mustAcquire(lock.Acquire{})
-		id := newID()
-		earlier := s.startAcquire(lock.Acquire{LeaseID: id, Holder: "second", Wait: 3 * shortTTL, KeepPlace: true})
-		s.eventually("the second has a place", func() bool { return len(s.waiters()) == 1 })
-		s.enqueue(lock.Acquire{Holder: "third"})
-		later := s.enqueue(lock.Acquire{LeaseID: id, Holder: "second"})
-		earlier.wait()
-		s.expectError(earlier.err, lock.ErrHeld)
-		var q []lock.WaiterInfo
-		s.eventually("both wait", func() bool {
-			q = s.queue(s.name).Waiters
-			return len(q) == 2 && q[0].Attached && q[1].Attached
-		})
-		if q[0].Holder != "second" || q[0].Place != 2 {
-			return fmt.Errorf("the queue is %+v, want the second at its place 2", q)
+		first := s.hold(2, "first")
+		second := lock.Acquire{Set: s.set(numbers...), LeaseID: newID(), Holder: "second", Wait: 3 * shortTTL, KeepPlace: true}
+		earlier := s.startAcquire(second)
+		s.eventually("the second has a place", func() bool { return len(s.queue(s.other(2)).Waiters) == 1 })
+		before, _ := s.places(numbers...)
+		s.enqueue(lock.Acquire{Name: s.other(2), Holder: "third"})
+		second.Wait = 0
+		later := s.enqueue(second)
+		s.expectError(earlier.refusal(), lock.ErrHeld)
+		s.eventually("the later call waits", func() bool { _, attached := s.places(numbers...); return attached })
+		if after, _ := s.places(numbers...); !slices.Equal(after, before) {
+			return fmt.Errorf("the places were %v, and are %v", before, after)
 		}
 		s.must(s.release(first))
 		later.mustBeGranted()
@@ -154,126 +111,44 @@ func placeTakenOver(s *fixture) {
 	})
 }
 
-func placeLeft(s *fixture) {
-	first := s.mustAcquire(lock.Acquire{})
-	w := s.enqueueN(3)
-	w[1].cancelAndWait()
-	s.awaitQueue("waiter 1", "waiter 3")
-	s.must(s.release(first))
-	s.must(s.release(w[0].mustBeGranted()))
-	s.must(s.release(w[2].mustBeGranted()))
-	if left := s.verifyHistory(s.name, verify.Rules{Away: called("waiter 2")})[4]; left.Kind != lock.Dequeued || left.Place != 3 ||
-		left.Reason == "" {
-		s.Errorf("leaving has the event %+v", left)
-	}
-}
-
-func placeWay(s *fixture) {
-	s.mustAcquire(lock.Acquire{Mode: lock.Shared})
-	writer := s.enqueue(lock.Acquire{Holder: "writer"})
-	readers := []*waitingCall{
-		s.enqueue(
-			lock.Acquire{Holder: "reader 1", Mode: lock.Shared},
-		), s.enqueue(lock.Acquire{Holder: "reader 2", Mode: lock.Shared}),
-	}
-	writer.cancelAndWait()
-	for _, r := range readers {
-		r.mustBeGranted()
-	}
-	s.expectHolders("first", "reader 1", "reader 2")
-	s.verifyHistory(s.name, verify.Rules{Away: called("writer")})
-}
-
-func placeReleased(s *fixture) {
-	first := s.mustAcquire(lock.Acquire{})
-	second := s.enqueue(lock.Acquire{Holder: "second", Wait: lock.MaxWait}) // without a retry
-	third := s.enqueue(lock.Acquire{Holder: "third"})
-	s.must(s.locks.Release(s.ctx, lock.Release{Name: s.name, LeaseID: second.request.LeaseID}))
-	s.expectQueue("third")
-	s.must(s.release(first))
-	s.expectHolders("third")
-	g := third.mustBeGranted()
-	second.cancel()
-	second.wait()
-	if second.err == nil {
-		s.Errorf("the call whose place was given up was granted %+v", second.grant)
-	}
-	s.must(s.release(g))
-	s.mustAcquire(lock.Acquire{Holder: "fourth"})
-}
-
-func placeOfCut(s *fixture) {
-	first := s.mustAcquire(lock.Acquire{})
-	second := s.enqueue(lock.Acquire{Holder: "second"})
-	third := s.enqueue(lock.Acquire{Holder: "third"})
-	for range 3 {
+func placeOfCut(s *fixture, numbers []int) {
+	first := s.hold(2, "first")
+	second := s.enqueue(lock.Acquire{Set: s.set(numbers...), Holder: "second"})
+	third := s.enqueue(lock.Acquire{Name: s.other(2), Holder: "third"})
+	before, _ := s.places(numbers...)
+	for range 2 {
 		second.cutOff()
-		if q := s.queue(s.name).Waiters; len(q) != 2 || q[0].Holder != "second" || q[0].KeptFor <= lock.PlaceRetention {
-			s.Fatalf("the queue is %+v, want the second to be kept for the rest of its wait", q)
+		if after, attached := s.places(numbers...); attached || !slices.Equal(after, before) {
+			s.Fatalf("the places were %v, and are %v, attached: %t", before, after, attached)
+		}
+		if kept := s.queue(s.other(2)).Waiters[0].KeptFor; kept <= lock.PlaceRetention {
+			s.Fatalf("the place is kept for %v, want the rest of the wait", kept)
 		}
 		second = s.enqueue(second.request)
-		if q := s.queue(s.name).Waiters; len(q) != 2 || q[0].Holder != "second" || q[0].Place != 2 {
-			s.Fatalf("the queue is %+v, want the second at its place 2", q)
+		if after, _ := s.places(numbers...); !slices.Equal(after, before) {
+			s.Fatalf("the places were %v, and are %v", before, after)
 		}
 	}
 	s.must(s.release(first))
 	s.must(s.release(second.mustBeGranted()))
 	s.must(s.release(third.mustBeGranted()))
-	s.verifyHistory(s.name, verify.Rules{Away: called("second")})
 }
 
-func placeOfCutPassed(s *fixture) {
-	first := s.mustAcquire(lock.Acquire{})
-	second := s.enqueue(lock.Acquire{Holder: "second"})
-	third := s.enqueue(lock.Acquire{Holder: "third"})
-	second.cutOff()
+func placeReleased(s *fixture, numbers []int) {
+	first := s.hold(2, "first")
+	second := s.enqueue(lock.Acquire{Set: s.set(numbers...), Holder: "second", Wait: lock.MaxWait}) // without a retry
+	for range 2 {
+		s.must(s.locks.Release(s.ctx, lock.Release{Set: s.others(numbers...), LeaseID: second.request.LeaseID}))
+	}
+	for n := range 3 {
+		if q := s.queue(s.other(n)).Waiters; len(q) != 0 {
+			s.Errorf("the queue of lock %d is %+v", n, q)
+		}
+	}
 	s.must(s.release(first))
-	g := third.mustBeGranted()
-	fourth := s.enqueue(lock.Acquire{Holder: "fourth"})
-	second = s.enqueue(second.request)
-	s.expectQueue("second", "fourth")
-	s.must(s.release(g))
-	s.must(s.release(second.mustBeGranted()))
-	s.must(s.release(fourth.mustBeGranted()))
-}
-
-func placeOfCutReleased(s *fixture) {
-	s.mustAcquire(lock.Acquire{})
-	second := s.enqueue(lock.Acquire{Holder: "second"})
-	s.enqueue(lock.Acquire{Holder: "third"})
-	second.cutOff()
-	s.must(s.locks.Release(s.ctx, lock.Release{Name: s.name, LeaseID: second.request.LeaseID}))
-	s.expectQueue("third")
-}
-
-func placeInUse(s *fixture) {
-	s.mustAcquire(lock.Acquire{})
-	w := s.enqueue(lock.Acquire{Holder: "second", Mode: lock.Permit, Capacity: 3})
-	for _, a := range []lock.Acquire{
-		{Holder: "third", Mode: lock.Permit, Capacity: 3},
-		{Holder: "second", Mode: lock.Permit, Capacity: 4},
-		{Holder: "second", Mode: lock.Shared},
-		{Holder: "second"},
-	} {
-		a.LeaseID = w.request.LeaseID
-		_, err := s.acquire(a)
-		s.expectError(err, lock.ErrLeaseIDInUse)
-		a.Wait = lock.MaxWait
-		_, err = s.acquire(a)
-		s.expectError(err, lock.ErrLeaseIDInUse)
+	second.cancel()
+	if second.wait(); second.err == nil {
+		s.Errorf("the call whose place was given up was granted %+v", second.grant)
 	}
-	s.expectQueue("second")
-}
-
-func placeNever(s *fixture) {
-	s.mustAcquire(lock.Acquire{})
-	_, err := s.locks.Acquire(
-		cancelledContext(),
-		lock.Acquire{Name: s.name, Holder: "second", TTL: longTTL, Wait: lock.MaxWait},
-	)
-	if !errors.Is(err, lock.ErrUnavailable) {
-		s.Errorf("the error is %v", err)
-	}
-	s.expectQueue()
-	s.events(s.name, 1)
+	s.mustAcquireSet("next", 1, 2)
 }

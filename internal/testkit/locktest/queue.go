@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -10,47 +11,29 @@ import (
 
 func queueCases() cases {
 	return cases{
-		"a release promotes the next waiter":                      queueRelease,
-		"30 waiters are granted the lock in the order of joining": queueOrder,
-		"a non-waiting acquire never passes a waiter":             queueTry,
-		"a refusal has the number of waiters ahead":               queueAhead,
+		"10 waiters are granted the lock in the order of joining": queueOrder,
+		"waiting readers are granted the lock together":           queueOfReaders,
 		"a wait that times out is refused":                        queueTimeout,
-		"a free lock is granted without waiting":                  queueFree,
 		"a waiting acquire of a held lease is replayed at once":   queueReplay,
-		"a waiter is granted the lock when the lease expires":     queueExpiry,
-		"a waiter is granted the lock when the grace ends":        queueGrace,
-		"a waiter is granted the lock when the lease is revoked":  queueRevoke,
 		"a lease from the queue starts at the grant":              queueBegins,
-		"a lease from the queue can be replayed":                  queueAgain,
 		"waiters of different locks are independent":              queueOthers,
+		"a cancelled waiter leaves the queue":                     queueLeft,
+		"waiters are shown in order with their request":           queueViewOrder,
+		"the first waiter is shown with the conflicting leases":   queueViewLeases,
+		"a waiter is shown with what blocks it at other locks":    queueViewElsewhere,
+		"a queue shows the chain to its root":                     queueViewChain,
 	}
-}
-
-func queueRelease(s *fixture) {
-	first := s.mustAcquire(lock.Acquire{})
-	w := s.enqueue(lock.Acquire{Holder: "second"})
-	s.expectQueue("second")
-	s.must(s.release(first))
-	s.expectHolders("second")
-	g := w.mustBeGranted()
-	if g.Token <= first.Token || g.Replayed || g.Holder != "second" {
-		s.Errorf("after token %d the waiter was granted %+v", first.Token, g)
-	}
-	s.must(s.release(g))
-	s.expectHolders()
-	s.expectQueue()
-	s.verifyHistory(s.name, verify.Rules{})
 }
 
 func queueOrder(s *fixture) {
-	const n = 30
+	const n = 10
 	g := s.mustAcquire(lock.Acquire{})
 	for i, w := range s.enqueueN(n) {
 		s.must(s.release(g))
 		s.expectHolders(fmt.Sprintf("waiter %d", i+1))
 		next := w.mustBeGranted()
-		if next.Token <= g.Token {
-			s.Errorf("token %d was granted after %d", next.Token, g.Token)
+		if next.Token <= g.Token || next.Replayed || next.Holder != w.request.Holder {
+			s.Errorf("after token %d was granted %+v", g.Token, next)
 		}
 		g = next
 	}
@@ -58,31 +41,26 @@ func queueOrder(s *fixture) {
 	s.verifyHistory(s.name, verify.Rules{})
 }
 
-func queueTry(s *fixture) {
+func queueOfReaders(s *fixture) {
 	g := s.mustAcquire(lock.Acquire{})
-	for _, w := range s.enqueueN(5) {
-		_, err := s.acquire(lock.Acquire{Holder: "not waiting"})
-		s.expectError(err, lock.ErrHeld)
-		s.must(s.release(g))
-		_, err = s.acquire(lock.Acquire{Holder: "not waiting"})
-		s.expectError(err, lock.ErrHeld)
-		g = w.mustBeGranted()
+	var readers []*waitingCall
+	for i := range 3 {
+		readers = append(readers, s.enqueue(lock.Acquire{Holder: fmt.Sprint("reader ", i), Mode: lock.Shared}))
 	}
+	writer := s.enqueue(lock.Acquire{Holder: "writer"})
 	s.must(s.release(g))
-	s.mustAcquire(lock.Acquire{Holder: "not waiting"})
-	s.verifyHistory(s.name, verify.Rules{})
-}
-
-func queueAhead(s *fixture) {
-	first := s.mustAcquire(lock.Acquire{})
-	for ahead := range 3 {
-		_, err := s.acquire(lock.Acquire{Holder: "not waiting"})
-		e := s.expectError(err, lock.ErrHeld)
-		if e.Ahead != ahead || e.Holder != "first" || e.Newest != first.Token || e.KeptFor != 0 {
-			s.Errorf("with %d ahead the refusal is %+v", ahead, e)
+	s.expectHolders("reader 0", "reader 1", "reader 2")
+	for _, r := range readers {
+		if r.mustBeGranted().Token != readers[0].grant.Token {
+			s.Errorf("%s has token %d, the first has %d", r.request.Holder, r.grant.Token, readers[0].grant.Token)
 		}
-		s.enqueue(lock.Acquire{Holder: fmt.Sprint(ahead)})
 	}
+	s.expectQueue("writer")
+	for _, r := range readers {
+		s.must(s.release(r.grant))
+	}
+	s.must(s.release(writer.mustBeGranted()))
+	s.verifyHistory(s.name, verify.Rules{})
 }
 
 func queueTimeout(s *fixture) {
@@ -91,8 +69,7 @@ func queueTimeout(s *fixture) {
 	before := time.Now()
 	_, err := s.acquire(lock.Acquire{Holder: "third", Wait: 3 * shortTTL})
 	e := s.expectError(err, lock.ErrHeld)
-	if e.Holder != "first" || e.Newest != first.Token || e.Ahead != 1 || e.KeptFor != 0 || e.RetryAfter <= 0 ||
-		e.RetryAfter > longTTL {
+	if e.Holder != "first" || e.Newest != first.Token || e.Ahead != 1 || e.KeptFor != 0 || e.RetryAfter <= 0 || e.RetryAfter > longTTL {
 		s.Errorf("the refusal is %+v", e)
 	}
 	if took := time.Since(before); took < 3*shortTTL-tolerance {
@@ -106,13 +83,8 @@ func queueTimeout(s *fixture) {
 	}
 }
 
-func queueFree(s *fixture) {
-	s.mustAcquire(lock.Acquire{Wait: lock.MaxWait})
-	s.events(s.name, 1)
-}
-
 func queueReplay(s *fixture) {
-	first := s.mustAcquire(lock.Acquire{})
+	first := s.mustAcquire(lock.Acquire{Wait: lock.MaxWait})
 	s.enqueue(lock.Acquire{Holder: "second"})
 	again := s.mustAcquire(lock.Acquire{LeaseID: first.ID, Wait: lock.MaxWait})
 	if !again.Replayed || again.Token != first.Token {
@@ -120,49 +92,15 @@ func queueReplay(s *fixture) {
 	}
 }
 
-func queueExpiry(s *fixture) {
-	first := s.mustAcquire(lock.Acquire{TTL: 3 * shortTTL})
-	g := s.startAcquire(lock.Acquire{}).mustBeGranted()
-	if g.AcquiredAt.Before(first.ExpiresAt.Add(-time.Millisecond)) {
-		s.Errorf("the waiter was granted the lock %v before the lease's end", first.ExpiresAt.Sub(g.AcquiredAt))
-	}
-	_, err := s.renew(first, longTTL)
-	s.expectLost(err, lock.Expired)
-}
-
-func queueGrace(s *fixture) {
-	first := s.mustAcquire(lock.Acquire{TTL: shortTTL, Grace: 3 * shortTTL})
-	g := s.startAcquire(lock.Acquire{}).mustBeGranted()
-	if g.AcquiredAt.Before(first.EndsAt().Add(-time.Millisecond)) {
-		s.Errorf("the waiter was granted the lock %v before the grace's end", first.EndsAt().Sub(g.AcquiredAt))
-	}
-}
-
-func queueRevoke(s *fixture) {
-	first := s.mustAcquire(lock.Acquire{})
-	w := s.enqueue(lock.Acquire{Holder: "second"})
-	if l := s.mustRevoke(first); len(l.Leases) != 1 || l.Leases[0].Holder != "second" {
-		s.Errorf("the revocation answers with %+v", l)
-	}
-	w.mustBeGranted()
-	_, err := s.renew(first, 0)
-	s.expectLost(err, lock.Revoked)
-}
-
 func queueBegins(s *fixture) {
-	const ttl = 20 * shortTTL // even a busy machine claims the grant before it has ended
 	first := s.mustAcquire(lock.Acquire{})
-	w := s.enqueue(lock.Acquire{Holder: "second", MaxHold: longTTL + time.Minute})
-	third := s.enqueue(lock.Acquire{Holder: "third", TTL: ttl})
-	s.eventually(
-		"the third has waited for longer than its TTL",
-		func() bool { return s.queue(s.name).Waiters[1].Waited > ttl },
-	)
+	w := s.enqueue(lock.Acquire{Holder: "second", MaxHold: longTTL + time.Minute, Metadata: []byte(`{"a":1}`)})
+	s.eventually("the call has waited", func() bool { return s.queue(s.name).Waiters[0].Waited > shortTTL })
 	s.must(s.release(first))
 	g := w.mustBeGranted()
 	after := time.Now()
-	if !isNear(g.ExpiresAt, g.AcquiredAt.Add(longTTL)) {
-		s.Errorf("the lease ends %v after its grant, want %v", g.ExpiresAt.Sub(g.AcquiredAt), longTTL)
+	if !isNear(g.ExpiresAt, g.AcquiredAt.Add(longTTL)) || g.MaxHold != longTTL+time.Minute || !sameJSON(g.Metadata, w.request.Metadata) {
+		s.Errorf("the call %+v was granted %+v", w.request, g.Lease)
 	}
 	if latest := after.Add(longTTL); g.Until.After(latest) {
 		s.Errorf("Until is %v later than the lease's end can be", g.Until.Sub(latest))
@@ -170,36 +108,10 @@ func queueBegins(s *fixture) {
 	if earliest := w.began.Add(longTTL - after.Sub(w.began) - tolerance); g.Until.Before(earliest) {
 		s.Errorf("Until is %v after the call began, which took %v", g.Until.Sub(w.began), after.Sub(w.began))
 	}
-	r, err := s.renew(g, 2*longTTL)
-	s.must(err)
-	if held := r.ExpiresAt.Sub(r.AcquiredAt); (held - longTTL - time.Minute).Abs() > time.Millisecond {
-		s.Errorf("the lease ends %v after its grant, want its MaxHold of %v", held, longTTL+time.Minute)
-	}
-	s.must(s.release(g))
-	if g := third.mustBeGranted(); !isNear(g.ExpiresAt, g.AcquiredAt.Add(ttl)) {
-		s.Errorf("the lease ends %v after its grant, want %v", g.ExpiresAt.Sub(g.AcquiredAt), ttl)
-	}
-}
-
-func queueAgain(s *fixture) {
-	first := s.mustAcquire(lock.Acquire{})
-	w := s.enqueue(lock.Acquire{Holder: "second"})
-	s.must(s.release(first))
-	g := w.mustBeGranted()
-	for _, wait := range []time.Duration{0, lock.MaxWait} {
-		again := s.mustAcquire(lock.Acquire{LeaseID: g.ID, Holder: "second", Wait: wait})
-		if !again.Replayed || again.Token != g.Token || !isNear(again.ExpiresAt, g.ExpiresAt) {
-			s.Errorf("the lease %+v was replayed as %+v", g, again)
-		}
-	}
-	s.must(s.release(g))
-	_, err := s.acquire(lock.Acquire{LeaseID: g.ID, Holder: "second", Wait: lock.MaxWait})
-	s.expectLost(err, lock.Released)
 }
 
 func queueOthers(s *fixture) {
-	one := s.mustAcquire(lock.Acquire{Name: s.name + ":1"})
-	two := s.mustAcquire(lock.Acquire{Name: s.name + ":2"})
+	one, two := s.hold(1, "holder"), s.hold(2, "holder")
 	first := s.enqueue(lock.Acquire{Name: one.Name, Holder: "a"})
 	second := s.enqueue(lock.Acquire{Name: two.Name, Holder: "a", LeaseID: first.request.LeaseID})
 	s.must(s.release(two))
@@ -209,4 +121,131 @@ func queueOthers(s *fixture) {
 	}
 	s.must(s.release(one))
 	first.mustBeGranted()
+}
+
+func queueLeft(s *fixture) {
+	first := s.mustAcquire(lock.Acquire{})
+	w := s.enqueueN(3)
+	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name})
+	s.must(err)
+	if l := s.get(s.name); l.Waiters != 3 || l.Revision != 4 || len(page.Items) != 1 || page.Items[0].Waiters != 3 {
+		s.Errorf("with three waiters the lock is %+v, and listed as %+v", l, page.Items)
+	}
+	w[1].cancelAndWait()
+	s.awaitQueue("waiter 1", "waiter 3")
+	s.expectNoSecret([]any{s.queue(s.name), s.get(s.name), s.events(s.name, 5)}, first.ID, w[0].request.LeaseID, w[1].request.LeaseID)
+	s.must(s.release(first))
+	s.must(s.release(w[0].mustBeGranted()))
+	g := w[2].mustBeGranted()
+	s.must(s.release(g))
+	passed := verify.Rules{Away: func(e lock.Event) bool { return e.Holder == "waiter 2" }}
+	events := s.verifyHistory(s.name, passed)
+	if left := events[4]; left.Kind != lock.Dequeued || left.Place != 3 || left.Reason == "" || left.Token != 0 || left.Holder != "waiter 2" {
+		s.Errorf("leaving has the event %+v", left)
+	}
+	if last := events[len(events)-2]; last.Kind != lock.Granted || last.Place != 4 || last.Token != g.Token {
+		s.Errorf("the last grant has the event %+v", last)
+	}
+}
+
+func queueViewOrder(s *fixture) {
+	s.mustAcquire(lock.Acquire{})
+	want := []lock.WaiterInfo{
+		{Holder: "exclusive", Mode: lock.Exclusive, BlockedBy: lock.BlockedByHolders},
+		{Holder: "reader & <b>", Mode: lock.Shared, BlockedBy: lock.BlockedByQueue},
+		{Holder: "permit", Mode: lock.Permit, Capacity: threePermits, BlockedBy: lock.BlockedByQueue},
+	}
+	for _, w := range want {
+		s.enqueue(lock.Acquire{Holder: w.Holder, Mode: w.Mode, Capacity: w.Capacity})
+	}
+	q, events := s.queue(s.name), s.events(s.name, 4)
+	if q.Revision != 4 || len(q.Waiters) != 3 {
+		s.Fatalf("the queue is %+v", q)
+	}
+	for i, got := range q.Waiters {
+		if w := want[i]; got.Position != i+1 || got.Place != int64(i+2) || got.Ahead != i || !got.Attached || got.KeptFor != 0 ||
+			got.Holder != w.Holder || got.Mode != w.Mode || got.Capacity != w.Capacity || got.BlockedBy != w.BlockedBy {
+			s.Errorf("position %d is shown as %+v", i+1, got)
+		}
+		if joined := events[i+1]; !isNear(got.JoinedAt, joined.At) || joined.Place != got.Place ||
+			joined.Holder != got.Holder {
+			s.Errorf("%+v has the event %+v", got, joined)
+		}
+		if waited := q.AsOf.Sub(got.JoinedAt); (got.Waited - waited).Abs() > 2*time.Millisecond {
+			s.Errorf("between %v and %v the waiter waited for %v: %+v", got.JoinedAt, q.AsOf, got.Waited, got)
+		}
+	}
+}
+
+func queueViewLeases(s *fixture) {
+	g := s.mustAcquirePermits(threePermits)
+	s.enqueue(lock.Acquire{Holder: "permit", Mode: lock.Permit, Capacity: threePermits})
+	s.enqueue(lock.Acquire{Holder: "exclusive"})
+	q := s.queue(s.name).Waiters
+	if len(q) != 2 || len(q[0].Leases) != threePermits || len(q[1].Leases) != 0 {
+		s.Fatalf("the queue is %+v", q)
+	}
+	for i, h := range q[0].Leases {
+		if h.Holder != g[i].Holder || h.Slot != g[i].Slot || h.Token != g[i].Token || h.Mode != lock.Permit ||
+			!isNear(h.ExpiresAt, g[i].ExpiresAt) || h.Remaining <= 0 || h.Remaining > longTTL {
+			s.Errorf("the first waits for %+v, shown as %+v", g[i].Lease, h)
+		}
+	}
+}
+
+// queueViewElsewhere: in a tree a reader holds a lock, a writer waits for the root, and others wait below: for the
+// lock, which is free, behind the writer above; and below the reader. A set waits for a lock outside of the tree.
+func queueViewElsewhere(s *fixture) {
+	s.tree()
+	s.holdIn("src", lock.Shared)
+	outside := s.mustAcquire(lock.Acquire{Name: s.name + "-outside", Holder: "outside"})
+	s.enqueue(lock.Acquire{Name: s.in("src:a"), Holder: "below"})
+	s.enqueue(lock.Acquire{Name: s.name, Holder: "all"})
+	s.enqueue(lock.Acquire{Name: s.in("doc"), Holder: "behind"})
+	s.enqueue(lock.Acquire{Name: "", Set: []lock.Member{{Name: s.in("src:b"), Mode: lock.Shared}, {Name: outside.Name}}, Holder: "set"})
+	for name, want := range map[string]lock.WaiterInfo{
+		s.in("src:a"): {BlockedBy: lock.BlockedByHolders, BlockedAt: s.in("src"), Leases: []lock.LeaseInfo{{Name: s.in("src"), Holder: "src"}}},
+		s.in("doc"):   {BlockedBy: lock.BlockedByQueue, BlockedAt: s.name, Ahead: 1},
+		s.in("src:b"): {BlockedBy: lock.BlockedByHolders, BlockedAt: outside.Name, Leases: []lock.LeaseInfo{{Name: outside.Name, Holder: "outside"}}},
+		outside.Name:  {BlockedBy: lock.BlockedByHolders, Leases: []lock.LeaseInfo{{Holder: "outside"}}},
+	} {
+		q := s.queue(name).Waiters
+		if len(q) != 1 || q[0].BlockedBy != want.BlockedBy || q[0].BlockedAt != want.BlockedAt || q[0].Ahead != want.Ahead ||
+			len(q[0].Leases) != len(want.Leases) {
+			s.Errorf("the queue of %s is %+v, want %+v", name, q, want)
+			continue
+		}
+		for i, l := range q[0].Leases {
+			if l.Name != want.Leases[i].Name || l.Holder != want.Leases[i].Holder {
+				s.Errorf("the queue of %s shows the lease %+v, want %+v", name, l, want.Leases[i])
+			}
+		}
+	}
+}
+
+// queueViewChain: the holder waits for another lock by its task, whose holder waits for a third one, which is held
+// without a task.
+func queueViewChain(s *fixture) {
+	if q := s.queue(s.other(0)); q.Chain != nil {
+		s.Errorf("nothing waits, and the chain is %+v", q.Chain)
+	}
+	s.holdAs(0, "one")
+	s.holdAs(1, "two")
+	_, err := s.acquire(lock.Acquire{Name: s.other(2), Holder: "three"})
+	s.must(err)
+	s.enqueue(lock.Acquire{Name: s.other(0), Holder: "waiter"})
+	s.expectChain(lock.ChainNotWaiting, lock.DeadlockStep{Name: s.other(0), Holder: "waiter", WaitsFor: "one"})
+	s.enqueue(s.ofTask(1, "one.part"))
+	s.enqueue(s.ofTask(2, "two.part"))
+	s.expectChain(lock.ChainUnknown, lock.DeadlockStep{Name: s.other(0), Holder: "waiter", WaitsFor: "one"},
+		lock.DeadlockStep{Name: s.other(1), Holder: "one.part", WaitsFor: "two"},
+		lock.DeadlockStep{Name: s.other(2), Holder: "two.part", WaitsFor: "three"})
+}
+
+// expectChain expects this chain of the first waiter of the first of the other locks.
+func (s *fixture) expectChain(end lock.ChainEnd, steps ...lock.DeadlockStep) {
+	s.Helper()
+	if c := s.queue(s.other(0)).Chain; c == nil || c.End != end || !slices.Equal(c.Steps, steps) {
+		s.Errorf("the chain is %+v, want %+v and %s", c, steps, end)
+	}
 }

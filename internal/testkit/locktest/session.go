@@ -1,8 +1,8 @@
 package locktest
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -13,26 +13,21 @@ import (
 
 func sessionCases() cases {
 	return cases{
-		"a session keeps its leases alive":                        sessionKeepsLeases,
-		"a renewal of a session's lease does not move it":         sessionLeaseRenewal,
-		"the leases and places of an expired session end at once": sessionExpires,
-		"a session's grace is that of its leases":                 sessionGrace,
-		"a closed session has no lease and no place":              sessionCloses,
-		"a revoked session has no lease and no place":             sessionRevoked,
-		"a revoked session blocks others during its grace":        sessionRevokedInGrace,
-		"opening a session again finds it":                        sessionReplays,
-		"a session with another holder is refused":                sessionInUse,
-		"an ended session cannot be used":                         sessionLost,
-		"a session that never was cannot be used":                 sessionUnknown,
-		"a session's lease has no times of its own":               sessionTimes,
-		"a lease_id belongs to its session":                       sessionOfLease,
-		"max_hold ends a lease before its session":                sessionMaxHold,
-		"a session shows what it keeps alive":                     sessionShows,
-		"sessions are listed by holder":                           sessionLists,
-		"readers of a session share a token while it lives":       sessionReaders,
-		"a waiter of a session is granted its lock":               sessionWaits,
-		"a batch grants leases of a session":                      sessionBatch,
-		"a heartbeat and a takeover never both succeed":           sessionRace,
+		"a session keeps its leases alive":                 sessionKeepsLeases,
+		"a renewal of a session's lease does not move it":  sessionLeaseRenewal,
+		"the leases of a set of a session have one end":    sessionOneEnd,
+		"a waiter of a session is granted its set":         sessionWaits,
+		"a closed session has no lease and no place":       sessionCloses,
+		"an expired session has no lease and no place":     sessionExpires,
+		"a revoked session has no lease and no place":      sessionRevoked,
+		"a revoked session blocks others during its grace": sessionRevokedInGrace,
+		"opening a session again finds it":                 sessionReplays,
+		"an ended session cannot be used":                  sessionLost,
+		"a session that never was cannot be used":          sessionUnknown,
+		"a session shows what it keeps alive":              sessionShows,
+		"sessions are listed by holder":                    sessionLists,
+		"a batch grants leases of a session":               sessionBatch,
+		"a heartbeat and a takeover never both succeed":    sessionRace,
 	}
 }
 
@@ -42,19 +37,11 @@ func (s *fixture) openSession(o lock.OpenSession) lock.SessionGrant {
 	if o.ID == (lock.SessionID{}) {
 		o.ID = lock.SessionID(uuid.New())
 	}
-	if o.Holder == "" {
-		o.Holder = "first"
-	}
-	if o.TTL == 0 {
-		o.TTL = longTTL
-	}
+	o.Holder, o.TTL = cmp.Or(o.Holder, "first"), cmp.Or(o.TTL, longTTL)
 	g, err := s.locks.OpenSession(s.ctx, o)
 	s.must(err)
 	return g
 }
-
-// other returns the name of another lock of the test.
-func (s *fixture) other(n int) string { return fmt.Sprintf("%s:%d", s.name, n) }
 
 func (s *fixture) expectSessionLost(err error, how lock.Kind) {
 	s.Helper()
@@ -92,107 +79,145 @@ func sessionKeepsLeases(s *fixture) {
 func sessionLeaseRenewal(s *fixture) {
 	g := s.openSession(lock.OpenSession{})
 	a := s.mustAcquire(lock.Acquire{SessionID: g.ID})
-	_, err := s.renew(a, longTTL)
-	if e := s.expectError(err, lock.ErrInvalid); e.Field != "ttl_ms" {
-		s.Errorf("the field is %q", e.Field)
-	}
+	s.expectInvalid("a TTL", errOf(s.renew(a, longTTL)), "ttl_ms")
 	r, err := s.locks.Renew(s.ctx, lock.Renew{Name: a.Name, LeaseID: a.ID, Metadata: []byte(`{"step":2}`)})
 	s.must(err)
 	if !isNear(r.ExpiresAt, g.ExpiresAt) || r.Token != a.Token || string(r.Metadata) != `{"step":2}` {
 		s.Errorf("the renewed lease is %+v", r)
 	}
 	s.must(s.release(a))
-	s.expectLost(func() error { _, err := s.renew(a, 0); return err }(), lock.Released)
 	if again, err := s.locks.RenewSession(s.ctx, lock.RenewSession{ID: g.ID}); err != nil || again.Leases != 0 {
 		s.Errorf("after the release the session is %+v, %v", again, err)
 	}
 }
 
-func sessionExpires(s *fixture) {
-	held := s.mustAcquire(lock.Acquire{Name: s.other(9)})
-	g := s.openSession(lock.OpenSession{TTL: mediumTTL})
-	a := s.mustAcquire(lock.Acquire{SessionID: g.ID})
-	b := s.mustAcquire(lock.Acquire{Name: s.other(1), Mode: lock.Permit, Capacity: 2, SessionID: g.ID})
-	waiter := s.enqueue(lock.Acquire{Name: held.Name, Holder: "waiter", SessionID: g.ID})
-	next := s.startAcquire(lock.Acquire{Holder: "next"})
-	took := next.mustBeGranted()
-	if took.Token <= a.Token || took.AcquiredAt.Before(g.ExpiresAt) {
-		s.Errorf("the next lease is %+v, after one that ended at %v", took, g.ExpiresAt)
+// sessionOneEnd lets the service read one lock of the set after the heartbeat of the session, and the others before it.
+func sessionOneEnd(s *fixture) {
+	session := s.openSession(lock.OpenSession{})
+	g := s.mustAcquire(lock.Acquire{Set: s.set(1, 2, 3), SessionID: session.ID})
+	renewed, err := s.locks.RenewSession(s.ctx, lock.RenewSession{ID: session.ID, TTL: 2 * longTTL})
+	s.must(err)
+	s.expectError(errOf(s.acquire(lock.Acquire{Name: s.other(2), Holder: "second"})), lock.ErrHeld)
+	g, err = s.renew(g, 0)
+	s.must(err)
+	if len(g.Members) != 3 {
+		s.Fatalf("the renewed set is %+v", g)
 	}
-	s.awaitState(b.Name, lock.Free)
-	s.expectSessionLost(waiter.refusal(), lock.Expired)
-	s.expectLost(func() error { _, err := s.renew(a, 0); return err }(), lock.Expired)
-	s.expectLost(s.release(b), lock.Expired)
-	if q := s.queue(held.Name); len(q.Waiters) != 0 {
-		s.Errorf("the queue has %+v", q.Waiters)
+	for _, l := range g.Members {
+		if !isNear(l.ExpiresAt, renewed.ExpiresAt) || l.TTL != renewed.TTL {
+			s.Errorf("the session ends at %v, and the lease of %s is %+v", renewed.ExpiresAt, l.Name, l)
+		}
 	}
-	s.expectSessionLost(s.locks.CloseSession(s.ctx, lock.CloseSession{ID: g.ID}), lock.Expired)
 }
 
-func sessionGrace(s *fixture) {
-	g := s.openSession(lock.OpenSession{TTL: shortTTL, Grace: lock.MaxGrace})
-	a := s.mustAcquire(lock.Acquire{SessionID: g.ID})
-	s.awaitState(s.name, lock.InGrace)
-	_, err := s.acquire(lock.Acquire{Holder: "second"})
-	s.expectError(err, lock.ErrHeld)
-	_, err = s.locks.RenewSession(s.ctx, lock.RenewSession{ID: g.ID, TTL: longTTL})
-	s.must(err)
-	if l := s.get(s.name); l.State != lock.Held || l.Token != a.Token {
-		s.Errorf("after the heartbeat the lock is %+v", l)
+func sessionWaits(s *fixture) {
+	held := s.hold(2, "holder")
+	session := s.openSession(lock.OpenSession{})
+	w := s.enqueue(lock.Acquire{Set: s.set(1, 2), Holder: "set", SessionID: session.ID})
+	if info, err := s.locks.Session(s.ctx, session.ID.Ref()); err != nil || info.Leases != 0 || info.Places != 2 {
+		s.Errorf("the session is %+v, %v", info, err)
 	}
+	s.must(s.release(held))
+	g := w.mustBeGranted()
+	s.expectSet(g, s.others(1, 2))
+	if g.Session != session.ID.Ref() || !isNear(g.ExpiresAt, session.ExpiresAt) || g.Token <= held.Token {
+		s.Errorf("in %+v the set is %+v", session, g.Lease)
+	}
+	if info, err := s.locks.Session(s.ctx, session.ID.Ref()); err != nil || info.Leases != 2 || info.Places != 0 || len(info.Locks) != 2 {
+		s.Errorf("the session is %+v, %v", info, err)
+	}
+	s.must(s.locks.CloseSession(s.ctx, lock.CloseSession{ID: session.ID}))
+	s.expectHeld(map[int]string{1: "", 2: ""})
+}
+
+// fillSession acquires the set {1, 2} and the lock 3 in the session, lets the set {4, 9} wait in it, for 9 is held,
+// and lets others wait for what it has.
+func (s *fixture) fillSession(id lock.SessionID) (set lock.Grant, waiter *waitingCall, others []*waitingCall) {
+	s.Helper()
+	s.hold(9, "holder")
+	set = s.mustAcquire(lock.Acquire{Set: s.set(2, 1), SessionID: id})
+	s.mustAcquire(lock.Acquire{Name: s.other(3), SessionID: id})
+	waiter = s.enqueue(lock.Acquire{Set: s.set(9, 4), Holder: "waiter", SessionID: id})
+	return set, waiter, []*waitingCall{
+		s.startAcquire(lock.Acquire{Set: s.set(1, 3), Holder: "a", Wait: lock.MaxWait}),
+		s.startAcquire(lock.Acquire{Name: s.other(2), Holder: "b", Wait: lock.MaxWait}),
+		s.startAcquire(lock.Acquire{Set: s.set(4, 5), Holder: "c", Wait: lock.MaxWait}),
+	}
+}
+
+// expectNothingLeft ends the test unless the others were granted what the session had, which has ended.
+func (s *fixture) expectNothingLeft(set lock.Grant, waiter *waitingCall, others []*waitingCall, how lock.Kind) {
+	s.Helper()
+	s.expectSessionLost(waiter.refusal(), how)
+	for _, w := range others {
+		if g := w.mustBeWoken(); g.Holder != "c" && g.Token <= set.Token {
+			s.Errorf("after token %d the next set is %+v", set.Token, g.Lease)
+		}
+	}
+	s.expectHeld(map[int]string{1: "a", 2: "b", 3: "a", 4: "c", 5: "c", 9: "holder"})
+	for _, n := range []int{4, 9} {
+		if q := s.queue(s.other(n)).Waiters; len(q) != 0 {
+			s.Errorf("the queue of lock %d is %+v", n, q)
+		}
+	}
+	s.expectLost(errOf(s.renew(set, 0)), how)
+	s.expectSessionLost(errOf(s.locks.RenewSession(s.ctx, lock.RenewSession{ID: waiter.request.SessionID})), how)
 }
 
 func sessionCloses(s *fixture) {
-	held := s.mustAcquire(lock.Acquire{Name: s.other(9)})
-	g := s.openSession(lock.OpenSession{Grace: lock.MaxGrace})
-	a := s.mustAcquire(lock.Acquire{SessionID: g.ID})
-	b := s.mustAcquire(lock.Acquire{Name: s.other(1), Mode: lock.Shared, SessionID: g.ID})
-	waiter := s.enqueue(lock.Acquire{Name: held.Name, Holder: "waiter", SessionID: g.ID})
-	s.must(s.locks.CloseSession(s.ctx, lock.CloseSession{ID: g.ID}))
-	for _, name := range []string{a.Name, b.Name} {
-		if l := s.get(name); l.State != lock.Free {
-			s.Errorf("%s is %+v after the session was closed", name, l)
-		}
-	}
-	s.expectSessionLost(waiter.refusal(), lock.Released)
-	s.must(s.release(a))
-	s.must(s.locks.CloseSession(s.ctx, lock.CloseSession{ID: g.ID}))
-	_, err := s.locks.RenewSession(s.ctx, lock.RenewSession{ID: g.ID})
-	s.expectSessionLost(err, lock.Released)
+	session := s.openSession(lock.OpenSession{Grace: lock.MaxGrace})
+	set, waiter, others := s.fillSession(session.ID)
+	s.must(s.locks.CloseSession(s.ctx, lock.CloseSession{ID: session.ID}))
+	s.expectNothingLeft(set, waiter, others, lock.Released)
+	s.must(s.locks.CloseSession(s.ctx, lock.CloseSession{ID: session.ID}))
+}
+
+func sessionExpires(s *fixture) {
+	session := s.openSession(lock.OpenSession{TTL: mediumTTL})
+	set, waiter, others := s.fillSession(session.ID)
+	s.expectNothingLeft(set, waiter, others, lock.Expired)
+	s.expectLost(s.release(set), lock.Expired)
 }
 
 func sessionRevoked(s *fixture) {
-	held := s.mustAcquire(lock.Acquire{Name: s.other(9)})
-	g := s.openSession(lock.OpenSession{Grace: lock.MaxGrace})
-	a := s.mustAcquire(lock.Acquire{SessionID: g.ID})
-	waiter := s.enqueue(lock.Acquire{Name: held.Name, Holder: "waiter", SessionID: g.ID})
-	info, err := s.locks.RevokeSession(s.ctx, lock.RevokeSession{Ref: g.ID.Ref(), Reason: "stuck", SkipGrace: true})
+	session := s.openSession(lock.OpenSession{Grace: lock.MaxGrace})
+	set, waiter, others := s.fillSession(session.ID)
+	info, err := s.locks.RevokeSession(s.ctx, lock.RevokeSession{Ref: session.ID.Ref(), Reason: testReason, SkipGrace: true})
 	s.must(err)
-	if info.Ended != lock.Revoked || info.Reason != "stuck" || info.Leases != 0 || info.Places != 0 {
+	if info.Ended != lock.Revoked || info.Reason != testReason || info.Leases != 0 || info.Places != 0 {
 		s.Errorf("the revoked session is %+v", info)
 	}
-	s.mustAcquire(lock.Acquire{Holder: "second"})
-	e := s.expectLost(func() error { _, err := s.renew(a, 0); return err }(), lock.Revoked)
-	if e.Reason != "stuck" {
+	s.expectNothingLeft(set, waiter, others, lock.Revoked)
+	if e := s.expectLost(s.release(set), lock.Revoked); e.Reason != testReason {
 		s.Errorf("the reason is %q", e.Reason)
 	}
-	s.expectSessionLost(waiter.refusal(), lock.Revoked)
-	_, err = s.locks.RenewSession(s.ctx, lock.RenewSession{ID: g.ID})
-	s.expectSessionLost(err, lock.Revoked)
-	_, err = s.locks.RevokeSession(s.ctx, lock.RevokeSession{Ref: g.ID.Ref() - 2, Reason: "stuck"})
-	s.expectError(err, lock.ErrNotFound)
 }
 
 func sessionRevokedInGrace(s *fixture) {
-	g := s.openSession(lock.OpenSession{Grace: lock.MaxGrace})
-	s.mustAcquire(lock.Acquire{SessionID: g.ID})
-	_, err := s.locks.RevokeSession(s.ctx, lock.RevokeSession{Ref: g.ID.Ref(), Reason: "stuck"})
+	session := s.openSession(lock.OpenSession{Grace: lock.MaxGrace})
+	g := s.mustAcquire(lock.Acquire{Set: s.set(1, 2), SessionID: session.ID})
+	_, err := s.locks.RevokeSession(s.ctx, lock.RevokeSession{Ref: session.ID.Ref(), Reason: testReason})
 	s.must(err)
-	if l := s.get(s.name); l.State != lock.InGrace || !l.Leases[0].Revoked {
-		s.Errorf("after the revocation the lock is %+v", l)
+	for _, name := range namesOf(g) {
+		if l := s.get(name); l.State != lock.InGrace || !l.Leases[0].Revoked {
+			s.Errorf("after the revocation the lock is %+v", l)
+		}
 	}
-	_, err = s.acquire(lock.Acquire{Holder: "second"})
-	s.expectError(err, lock.ErrHeld)
+	s.expectError(errOf(s.acquire(lock.Acquire{Set: s.set(2, 3), Holder: "second"})), lock.ErrHeld)
+	s.mustSkipGrace(g)
+	s.expectHeld(map[int]string{1: "", 2: ""})
+}
+
+func sessionReplays(s *fixture) {
+	g := s.openSession(lock.OpenSession{Metadata: []byte(`{"pid":7}`)})
+	if g.Replayed || g.Holder != "first" || g.TTL != longTTL {
+		s.Errorf("the session is %+v", g)
+	}
+	again := s.openSession(lock.OpenSession{ID: g.ID, TTL: shortTTL})
+	if !again.Replayed || again.TTL != longTTL || !isNear(again.ExpiresAt, g.ExpiresAt) || string(again.Metadata) != `{"pid":7}` {
+		s.Errorf("the replay is %+v, want %+v", again, g)
+	}
+	s.expectError(errOf(s.locks.OpenSession(s.ctx, lock.OpenSession{ID: g.ID, Holder: "second"})), lock.ErrSessionIDInUse)
 }
 
 func sessionLost(s *fixture) {
@@ -202,102 +227,72 @@ func sessionLost(s *fixture) {
 		s.must(err)
 		return info.Ended == lock.Expired
 	})
-	_, err := s.acquire(lock.Acquire{SessionID: g.ID})
-	s.expectSessionLost(err, lock.Expired)
-	_, err = s.locks.RenewSession(s.ctx, lock.RenewSession{ID: g.ID})
-	s.expectSessionLost(err, lock.Expired)
-	_, err = s.locks.OpenSession(s.ctx, lock.OpenSession{ID: g.ID, Holder: "first"})
-	s.expectSessionLost(err, lock.Expired)
+	for _, err := range []error{
+		errOf(s.acquire(lock.Acquire{SessionID: g.ID})),
+		errOf(s.locks.RenewSession(s.ctx, lock.RenewSession{ID: g.ID})),
+		errOf(s.locks.OpenSession(s.ctx, lock.OpenSession{ID: g.ID, Holder: "first"})),
+		s.locks.CloseSession(s.ctx, lock.CloseSession{ID: g.ID}),
+	} {
+		s.expectSessionLost(err, lock.Expired)
+	}
 }
 
 func sessionUnknown(s *fixture) {
 	id := lock.SessionID(uuid.New())
-	_, err := s.acquire(lock.Acquire{SessionID: id})
-	s.expectSessionLost(err, 0)
-	_, err = s.locks.RenewSession(s.ctx, lock.RenewSession{ID: id})
-	s.expectSessionLost(err, 0)
+	s.expectSessionLost(errOf(s.acquire(lock.Acquire{SessionID: id})), 0)
+	s.expectSessionLost(errOf(s.locks.RenewSession(s.ctx, lock.RenewSession{ID: id})), 0)
 	s.expectSessionLost(s.locks.CloseSession(s.ctx, lock.CloseSession{ID: id}), 0)
-	_, err = s.locks.Session(s.ctx, id.Ref())
-	s.expectError(err, lock.ErrNotFound)
+	s.expectError(errOf(s.locks.Session(s.ctx, id.Ref())), lock.ErrNotFound)
+	s.expectError(errOf(s.locks.RevokeSession(s.ctx, lock.RevokeSession{Ref: id.Ref(), Reason: testReason})), lock.ErrNotFound)
 }
 
-func sessionTimes(s *fixture) {
-	g := s.openSession(lock.OpenSession{})
-	for field, a := range map[string]lock.Acquire{"ttl_ms": {TTL: longTTL}, "grace_ms": {Grace: time.Second}} {
-		a.Name, a.Holder, a.SessionID = s.name, "first", g.ID
-		_, err := s.locks.Acquire(s.ctx, a)
-		if e := s.expectError(err, lock.ErrInvalid); e.Field != field {
-			s.Errorf("the field is %q, want %q", e.Field, field)
+func sessionShows(s *fixture) {
+	held := s.mustAcquire(lock.Acquire{Name: s.other(9)})
+	g := s.openSession(lock.OpenSession{Metadata: []byte(`{"pid":7}`)})
+	a := s.mustAcquire(lock.Acquire{SessionID: g.ID})
+	b := s.mustAcquire(lock.Acquire{Name: s.other(1), Mode: lock.Permit, Capacity: 2, SessionID: g.ID})
+	s.enqueue(lock.Acquire{Name: held.Name, Holder: "waiter", SessionID: g.ID})
+	info, err := s.locks.Session(s.ctx, g.ID.Ref())
+	s.must(err)
+	if info.Ref != g.ID.Ref() || info.Holder != "first" || info.Leases != 2 || info.Places != 1 || info.Ended != 0 ||
+		info.Remaining <= 0 || info.Remaining > longTTL || string(info.Metadata) != `{"pid":7}` {
+		s.Errorf("the session is %+v", info)
+	}
+	want := []lock.SessionLock{
+		{Name: a.Name, Mode: lock.Exclusive, Token: a.Token},
+		{Name: b.Name, Mode: lock.Permit, Slot: 1, Token: b.Token},
+		{Name: held.Name, Mode: lock.Exclusive, Place: s.queue(held.Name).Waiters[0].Place},
+	}
+	for i, l := range want {
+		if i >= len(info.Locks) || info.Locks[i] != l {
+			s.Fatalf("the session keeps %+v, want %+v", info.Locks, want)
 		}
 	}
-	_, err := s.locks.RenewSession(s.ctx, lock.RenewSession{})
-	if e := s.expectError(err, lock.ErrInvalid); e.Field != "session_id" {
-		s.Errorf("the field is %q", e.Field)
-	}
-	_, err = s.locks.OpenSession(s.ctx, lock.OpenSession{})
-	if e := s.expectError(err, lock.ErrInvalid); e.Field != "holder" {
-		s.Errorf("the field is %q", e.Field)
+	if l := s.get(s.name).Leases[0]; l.Session != g.ID.Ref() {
+		s.Errorf("the lease is of the session %v", l.Session)
 	}
 }
 
-func sessionOfLease(s *fixture) {
-	g, other := s.openSession(lock.OpenSession{}), s.openSession(lock.OpenSession{})
-	a := s.mustAcquire(lock.Acquire{SessionID: g.ID})
-	if again := s.mustAcquire(lock.Acquire{SessionID: g.ID, LeaseID: a.ID}); !again.Replayed || again.Token != a.Token {
-		s.Errorf("the replay is %+v", again)
+func sessionLists(s *fixture) {
+	holder := s.name[len("locktest:"):]
+	var want []lock.SessionGrant
+	for range 3 {
+		want = append(want, s.openSession(lock.OpenSession{Holder: holder}))
 	}
-	_, err := s.acquire(lock.Acquire{SessionID: other.ID, LeaseID: a.ID})
-	s.expectError(err, lock.ErrLeaseIDInUse)
-	_, err = s.acquire(lock.Acquire{LeaseID: a.ID})
-	s.expectError(err, lock.ErrLeaseIDInUse)
-}
-
-func sessionMaxHold(s *fixture) {
-	g := s.openSession(lock.OpenSession{})
-	a := s.mustAcquire(lock.Acquire{SessionID: g.ID, MaxHold: 2 * shortTTL})
-	if left := a.ExpiresAt.Sub(a.AcquiredAt); left != 2*shortTTL {
-		s.Errorf("the lease ends after %v", left)
-	}
-	s.awaitState(s.name, lock.Free)
-	s.mustAcquire(lock.Acquire{Holder: "second"})
-	s.expectLost(s.release(a), lock.Expired)
-	if info, err := s.locks.Session(s.ctx, g.ID.Ref()); err != nil || info.Ended != 0 {
-		s.Errorf("the session is %+v, %v", info, err)
-	}
-}
-
-// sessionReaders: a reader that comes when the session is over gets a token of its own, so that the token of the
-// session's reader is stale.
-func sessionReaders(s *fixture) {
-	g := s.openSession(lock.OpenSession{TTL: mediumTTL})
-	a := s.mustAcquire(lock.Acquire{SessionID: g.ID, Mode: lock.Shared})
-	b := s.mustAcquire(lock.Acquire{Mode: lock.Shared})
-	if b.Token != a.Token {
-		s.Errorf("the readers have the tokens %d and %d", a.Token, b.Token)
-	}
-	s.must(s.release(b))
-	s.eventually("the session is over", func() bool {
-		info, err := s.locks.Session(s.ctx, g.ID.Ref())
+	s.must(s.locks.CloseSession(s.ctx, lock.CloseSession{ID: want[2].ID}))
+	found := map[lock.SessionRef]bool{}
+	for q := (lock.SessionQuery{Holder: holder, Limit: 1}); ; {
+		page, err := s.locks.Sessions(s.ctx, q)
 		s.must(err)
-		return info.Ended == lock.Expired
-	})
-	if c := s.mustAcquire(lock.Acquire{Mode: lock.Shared}); c.Token <= a.Token {
-		s.Errorf("the next reader has the token %d, not more than %d", c.Token, a.Token)
+		for _, info := range page.Items {
+			found[info.Ref] = true
+		}
+		if q.Cursor = page.Next; q.Cursor == "" {
+			break
+		}
 	}
-}
-
-func sessionWaits(s *fixture) {
-	first := s.mustAcquire(lock.Acquire{})
-	g := s.openSession(lock.OpenSession{})
-	waiter := s.enqueue(lock.Acquire{Holder: "waiter", SessionID: g.ID})
-	s.must(s.release(first))
-	got := waiter.mustBeGranted()
-	if got.Session != g.ID.Ref() || !isNear(got.ExpiresAt, g.ExpiresAt) || got.Token <= first.Token {
-		s.Errorf("the waiter was granted %+v, want a lease until %v", got, g.ExpiresAt)
-	}
-	s.must(s.locks.CloseSession(s.ctx, lock.CloseSession{ID: g.ID}))
-	if l := s.get(s.name); l.State != lock.Free {
-		s.Errorf("the lock is %+v", l)
+	if len(found) != 2 || !found[want[0].ID.Ref()] || !found[want[1].ID.Ref()] {
+		s.Errorf("the list has %v, want the two that are open", found)
 	}
 }
 

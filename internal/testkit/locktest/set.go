@@ -1,35 +1,29 @@
 package locktest
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 )
 
 func setCases() cases {
-	all := cases{
-		"the leases of a set have one id, one token and the same instants": setGrants,
-		"the order of the names does not matter":                           setOrder,
+	return cases{
+		"the leases of a set have one id, one token and the same instants": setLeases,
+		"each lease of a set has its own mode, token and slot":             setModes,
 		"a set of one is an ordinary lease":                                setOfOne,
+		"a set can have MaxSetSize locks":                                  setLargest,
 		"of a set that is blocked nothing is granted":                      setRefused,
-		"shared leases of a set join other readers with their token":       setReaders,
-		"a set of readers that all join others has their tokens":           setOfReaders,
-		"a set can have permits":                                           setPermits,
-		"permits of a set with another capacity are refused":               setCapacity,
-		"a granted set can be replayed":                                    setReplay,
-		"a lease_id belongs to its set":                                    setInUse,
-		"a lease_id of one lock cannot be used for a set":                  setOfUsedID,
-		"an ended set is never granted again":                              setReplayEnded,
 		"a set is shown at each of its locks":                              setShown,
-		"an invalid set is refused":                                        setBounds,
-		"a set is not allowed in a batch":                                  setBatch,
+		"a lease of a set is refused alone, and other names with it":       setInParts,
+		"a set expires as a whole":                                         setExpires,
+		"the revocation of one lease ends all of its set":                  setRevoked,
+		"a set is never seen in part":                                      setNeverInPart,
 	}
-	for _, more := range []cases{setWaitCases(), setQueueCases(), setLeaseCases(), setSessionCases(), setRaceCases()} {
-		maps.Copy(all, more)
-	}
-	return all
 }
 
 // set returns the locks s.other(n) as the exclusive members of a set.
@@ -62,29 +56,15 @@ func (s *fixture) mustAcquireSet(holder string, numbers ...int) lock.Grant {
 	return s.mustAcquire(lock.Acquire{Set: s.set(numbers...), Holder: holder})
 }
 
-// heldBy returns the holders of all locks of the test in one read: those of a lock in order, "" for a lock that is
-// free. Locks that were never used are missing.
-func (s *fixture) heldBy() map[string]string {
+// expectHeld ends the test unless the locks s.other(n) have these holders in one read: "a", "a b" for two, "" for none.
+func (s *fixture) expectHeld(want map[int]string) {
 	s.Helper()
 	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name + ":"})
 	s.must(err)
-	held := map[string]string{}
+	got := map[string]string{}
 	for _, l := range page.Items {
-		var of []string
-		for _, h := range l.Leases {
-			of = append(of, h.Holder)
-		}
-		slices.Sort(of)
-		held[l.Name] = fmt.Sprint(of)
+		got[l.Name] = fmt.Sprint(holdersOf(l))
 	}
-	return held
-}
-
-// expectHeld ends the test unless the locks s.other(n) have these holders at one instant: "a", "a b" for two, "" for
-// none.
-func (s *fixture) expectHeld(want map[int]string) {
-	s.Helper()
-	got := s.heldBy()
 	for n, holders := range want {
 		if have := got[s.other(n)]; have != "["+holders+"]" && (have != "" || holders != "") {
 			s.Fatalf("the holders are %v, want %q of lock %d", got, holders, n)
@@ -102,71 +82,114 @@ func (s *fixture) expectSet(g lock.Grant, names []string) {
 		s.Errorf("the grant is %+v, its first lease %+v", g.Lease, first)
 	}
 	for _, l := range g.Members {
-		if l.ID != g.ID || l.Holder != g.Holder || l.TTL != g.TTL || l.Grace != g.Grace || l.Session != g.Session {
+		if l.ID != g.ID || l.Holder != g.Holder || l.TTL != g.TTL || l.Grace != g.Grace || l.Session != g.Session ||
+			!l.AcquiredAt.Equal(g.AcquiredAt) || !l.ExpiresAt.Equal(g.ExpiresAt) || string(l.Metadata) != string(g.Metadata) {
 			s.Errorf("the leases of a set are %+v and %+v", g.Lease, l)
-		}
-		if !l.AcquiredAt.Equal(g.AcquiredAt) || !l.ExpiresAt.Equal(g.ExpiresAt) {
-			s.Errorf("the leases of a set last from %v to %v and from %v to %v", g.AcquiredAt, g.ExpiresAt, l.AcquiredAt, l.ExpiresAt)
 		}
 	}
 }
 
-func setGrants(s *fixture) {
-	var newest lock.Token
-	for n := range 3 {
-		for range n + 1 {
-			newest = s.acquireAndRelease(lock.Acquire{Name: s.other(n)}).Token
-		}
+// setLeases acquires, repeats, renews and releases a set, with its names in another order each time.
+func setLeases(s *fixture) {
+	for range 3 {
+		s.acquireAndRelease(lock.Acquire{Name: s.other(2)})
 	}
-	g := s.mustAcquire(lock.Acquire{Set: s.set(2, 0, 1), Holder: "first", MaxHold: 2 * longTTL})
+	newest := s.acquireAndRelease(lock.Acquire{Name: s.other(1)}).Token
+	a := lock.Acquire{Set: s.set(2, 0, 1), LeaseID: newID(), Grace: time.Second, MaxHold: 3 * longTTL, Metadata: []byte(`{"at":"a"}`)}
+	g := s.mustAcquire(a)
 	s.expectSet(g, s.others(0, 1, 2))
-	if g.Replayed || g.Token <= newest || g.TTL != longTTL || !isNear(g.ExpiresAt, g.AcquiredAt.Add(longTTL)) {
+	if g.Replayed || g.Token <= newest || !isNear(g.ExpiresAt, g.AcquiredAt.Add(longTTL)) || g.MaxHold != a.MaxHold {
 		s.Errorf("after token %d the set is %+v", newest, g.Lease)
 	}
 	for i, l := range g.Members {
 		if l.Token != g.Token || l.Slot != 0 || l.Mode != lock.Exclusive {
 			s.Errorf("lease %d is %+v, want token %d", i, l, g.Token)
 		}
-		events := s.events(l.Name, 2*(i+1)+1)
-		s.expectNoGaps(events)
-		if last := events[len(events)-1]; last.Kind != lock.Granted || last.Token != g.Token || !isNear(last.At, g.AcquiredAt) {
-			s.Errorf("the grant has the event %+v", last)
+	}
+	a.Set = s.set(0, 2, 1)
+	again := s.mustAcquire(a)
+	if s.expectSet(again, s.others(0, 1, 2)); !again.Replayed || again.Token != g.Token || !isNear(again.ExpiresAt, g.ExpiresAt) {
+		s.Errorf("the set %+v was replayed as %+v", g, again)
+	}
+	r, err := s.locks.Renew(s.ctx, lock.Renew{Set: s.others(1, 2, 0), LeaseID: g.ID, TTL: 2 * longTTL, Metadata: []byte(`{"at":"b"}`)})
+	s.must(err)
+	s.expectSet(r, s.others(0, 1, 2))
+	if r.TTL != 2*longTTL || r.Token != g.Token || !isNear(r.AcquiredAt, g.AcquiredAt) || r.ExpiresAt.Before(g.ExpiresAt.Add(longTTL-time.Millisecond)) {
+		s.Errorf("the set %+v was renewed as %+v", g.Lease, r.Lease)
+	}
+	for _, name := range namesOf(g) {
+		if l := s.get(name); len(l.Leases) != 1 || !isNear(l.Leases[0].ExpiresAt, r.ExpiresAt) || !sameJSON(l.Leases[0].Metadata, json.RawMessage(`{"at":"b"}`)) {
+			s.Errorf("the lock is %+v, want a lease until %v", l, r.ExpiresAt)
 		}
 	}
-	s.must(s.release(g))
+	for range 2 {
+		s.must(s.locks.Release(s.ctx, lock.Release{Set: s.others(2, 1, 0), LeaseID: g.ID}))
+	}
+	s.expectHeld(map[int]string{0: "", 1: "", 2: ""})
+	if e := s.expectLost(errOf(s.renew(g, 0)), lock.Released); e.Token != g.Token {
+		s.Errorf("the refusal names token %d, want %d", e.Token, g.Token)
+	}
+	s.expectEventsOfSet(g)
 	if next := s.hold(1, "second"); next.Token <= g.Token {
 		s.Errorf("token %d was granted after %d", next.Token, g.Token)
 	}
 }
 
-func setOrder(s *fixture) {
-	a := lock.Acquire{Set: s.set(3, 1, 2), LeaseID: newID()}
-	g := s.mustAcquire(a)
-	s.expectSet(g, s.others(1, 2, 3))
-	a.Set = s.set(2, 3, 1)
-	if again := s.mustAcquire(a); !again.Replayed || again.Token != g.Token || !slices.Equal(namesOf(again), namesOf(g)) {
-		s.Errorf("in another order the set is %+v", again)
+// expectEventsOfSet ends the test unless the last three events of each lock are those of the set.
+func (s *fixture) expectEventsOfSet(g lock.Grant) {
+	s.Helper()
+	var first []lock.Event
+	for i, before := range []int{0, 2, 6} {
+		events := s.events(s.other(i), before+3)
+		s.expectNoGaps(events)
+		last := events[before:]
+		if got := kinds(last); !slices.Equal(got, []lock.Kind{lock.Granted, lock.MetadataUpdated, lock.Released}) {
+			s.Errorf("the history of lock %d is %v", i, got)
+		}
+		if first == nil {
+			first = last
+		}
+		for j, e := range last {
+			if e.Token != g.Token || !e.At.Equal(first[j].At) {
+				s.Errorf("at the locks of a set the events are %+v and %+v", first[j], e)
+			}
+		}
 	}
-	_, err := s.locks.Renew(s.ctx, lock.Renew{Set: s.others(3, 1, 2), LeaseID: g.ID})
-	s.must(err)
-	s.must(s.locks.Release(s.ctx, lock.Release{Set: s.others(2, 1, 3), LeaseID: g.ID}))
-	s.expectHeld(map[int]string{1: "", 2: "", 3: ""})
+}
+
+// setModes: of the set {1, 2, 3} another client reads lock 2 already, and the locks 2 and 3 have room for more.
+func setModes(s *fixture) {
+	reader := s.mustAcquire(lock.Acquire{Name: s.other(2), Holder: "reader", Mode: lock.Shared})
+	set := append(s.set(1), lock.Member{Name: s.other(2), Mode: lock.Shared}, lock.Member{Name: s.other(3), Mode: lock.Permit, Capacity: 2})
+	g := s.mustAcquire(lock.Acquire{Set: set})
+	s.expectSet(g, s.others(1, 2, 3))
+	writes, reads, permit := g.Members[0], g.Members[1], g.Members[2]
+	if writes.Mode != lock.Exclusive || writes.Token <= reader.Token || writes.Slot != 0 {
+		s.Errorf("the set writes with %+v", writes)
+	}
+	if reads.Mode != lock.Shared || reads.Token != reader.Token || reads.Slot == reader.Slot || reads.Slot < 1 {
+		s.Errorf("beside %+v the set reads with %+v", reader.Lease, reads)
+	}
+	if permit.Mode != lock.Permit || permit.Token != writes.Token || permit.Slot < 1 || s.get(s.other(3)).Capacity != 2 {
+		s.Errorf("the set has the permit %+v", permit)
+	}
+	again := s.mustAcquire(lock.Acquire{Set: set, LeaseID: g.ID})
+	for i, l := range again.Members {
+		if was := g.Members[i]; l.Mode != was.Mode || l.Token != was.Token || l.Slot != was.Slot {
+			s.Errorf("the lease %+v was replayed as %+v", was, l)
+		}
+	}
 }
 
 func setOfOne(s *fixture) {
 	set, alone := lock.Acquire{Set: s.set(1), LeaseID: newID()}, lock.Acquire{Name: s.other(1)}
 	alone.LeaseID = set.LeaseID
 	g := s.mustAcquire(set)
-	if g.Members != nil || g.Name != s.other(1) {
+	if g.Members != nil || g.Name != s.other(1) || s.get(g.Name).Leases[0].Set != nil {
 		s.Errorf("the grant is %+v", g)
 	}
-	if l := s.get(s.other(1)); len(l.Leases) != 1 || l.Leases[0].Set != nil {
-		s.Errorf("the lock is %+v", l)
-	}
-	for _, a := range []lock.Acquire{set, alone} {
-		if again := s.mustAcquire(a); !again.Replayed || again.Token != g.Token || again.Members != nil {
-			s.Errorf("the replay is %+v", again)
-		}
+	if again := s.mustAcquire(alone); !again.Replayed || again.Token != g.Token || again.Members != nil {
+		s.Errorf("the replay is %+v", again)
 	}
 	for _, r := range []lock.Renew{{Name: s.other(1)}, {Set: s.others(1)}} {
 		r.LeaseID = g.ID
@@ -176,15 +199,23 @@ func setOfOne(s *fixture) {
 	}
 	s.must(s.locks.Release(s.ctx, lock.Release{Set: s.others(1), LeaseID: g.ID}))
 	s.must(s.release(g))
-	s.must(s.locks.Release(s.ctx, lock.Release{Set: s.others(1), LeaseID: s.mustAcquire(lock.Acquire{Name: s.other(1)}).ID}))
+}
+
+func setLargest(s *fixture) {
+	var most []int
+	for n := range lock.MaxSetSize {
+		most = append(most, n)
+	}
+	g := s.mustAcquireSet("first", most...)
+	s.expectSet(g, s.others(most...))
+	s.must(s.release(g))
 }
 
 func setRefused(s *fixture) {
 	s.hold(2, "a")
 	s.mustAcquire(lock.Acquire{Name: s.other(4), Holder: "b", TTL: longTTL / 2})
 	s.enqueue(lock.Acquire{Name: s.other(4), Holder: "waiter"})
-	_, err := s.acquire(lock.Acquire{Set: s.set(5, 4, 3, 2, 1), Holder: "set"})
-	e := s.expectError(err, lock.ErrHeld)
+	e := s.expectError(errOf(s.acquire(lock.Acquire{Set: s.set(5, 4, 3, 2, 1), Holder: "set"})), lock.ErrHeld)
 	s.expectHeld(map[int]string{1: "", 2: "a", 3: "", 4: "b", 5: ""})
 	if len(e.Blocked) != 2 || e.Holder != "a" || e.Ahead != 1 || e.KeptFor != 0 {
 		s.Fatalf("the refusal is %+v", e)
@@ -203,5 +234,133 @@ func setRefused(s *fixture) {
 	for _, n := range []int{1, 3, 5} {
 		s.events(s.other(n), 0)
 	}
-	s.mustAcquireSet("other", 1, 3, 5)
+}
+
+func setShown(s *fixture) {
+	names := s.others(1, 2)
+	g := s.mustAcquireSet("first", 2, 1)
+	w := s.enqueue(lock.Acquire{Set: s.set(3, 2), Holder: "second"})
+	for _, name := range names {
+		l := s.get(name)
+		if len(l.Leases) != 1 || !slices.Equal(l.Leases[0].Set, names) || l.Leases[0].Token != g.Token || l.State != lock.Held {
+			s.Errorf("the lock is %+v", l)
+		}
+	}
+	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name + ":", Holder: "first"})
+	s.must(err)
+	if len(page.Items) != 2 || !slices.Equal(page.Items[1].Leases[0].Set, names) {
+		s.Errorf("the list is %+v", page.Items)
+	}
+	for n, at := range map[int]string{2: "", 3: s.other(2)} { // lock 3 is free, and the set is the first to get it
+		q := s.queue(s.other(n)).Waiters
+		if len(q) != 1 || !slices.Equal(q[0].Set, s.others(2, 3)) || q[0].BlockedBy != lock.BlockedByHolders ||
+			q[0].BlockedAt != at || len(q[0].Leases) != 1 || q[0].Leases[0].Name != at || q[0].Ahead != 0 || !q[0].Attached {
+			s.Errorf("the queue of lock %d is %+v", n, q)
+		} else if !slices.Equal(q[0].Leases[0].Set, names) {
+			s.Errorf("the lease in the way is %+v", q[0].Leases[0])
+		}
+	}
+	if e := s.expectError(errOf(s.acquire(lock.Acquire{Name: s.other(3), Holder: "a try"})), lock.ErrHeld); e.Holder != "" || e.Ahead != 1 {
+		s.Errorf("a try at a free lock of the waiting set is refused with %+v", e)
+	}
+	s.expectNoSecret([]any{s.get(s.other(2)), s.queue(s.other(2)), s.queue(s.other(3))}, g.ID, w.request.LeaseID)
+}
+
+func setInParts(s *fixture) {
+	g := s.mustAcquireSet("first", 2, 1)
+	results := s.locks.Batch(s.ctx, []lock.Command{
+		lock.Renew{Name: s.other(1), LeaseID: g.ID}, lock.Release{Name: s.other(2), LeaseID: g.ID},
+	})
+	alone := lock.Renew{Name: s.other(1), LeaseID: g.ID}
+	inSet := lock.Renew{Set: s.others(1), LeaseID: g.ID}
+	for _, err := range []error{
+		results[0].Err, results[1].Err, errOf(s.locks.Renew(s.ctx, alone)), errOf(s.locks.Renew(s.ctx, inSet)),
+		s.locks.Release(s.ctx, lock.Release{Name: s.other(2), LeaseID: g.ID}),
+	} {
+		if e := s.expectError(err, lock.ErrLeaseInSet); !slices.Equal(e.Set, s.others(1, 2)) {
+			s.Errorf("the refusal names %q, want %q", e.Set, s.others(1, 2))
+		}
+	}
+	other := s.others(1, 2, 3)
+	s.expectInvalid(other, errOf(s.locks.Renew(s.ctx, lock.Renew{Set: other, LeaseID: g.ID})), "names")
+	s.expectInvalid(other, s.locks.Release(s.ctx, lock.Release{Set: other, LeaseID: g.ID}), "names")
+	s.expectLost(s.locks.Release(s.ctx, lock.Release{Set: s.others(1, 2), LeaseID: newID()}), 0)
+	s.expectHeld(map[int]string{1: "first", 2: "first"})
+}
+
+func setExpires(s *fixture) {
+	g := s.mustAcquire(lock.Acquire{Set: s.set(1, 2), TTL: shortTTL})
+	s.awaitState(s.other(2), lock.Free)
+	s.expectHeld(map[int]string{1: "", 2: ""})
+	s.hold(2, "second") // records the end at one lock, the end at the other is not recorded yet
+	s.expectLost(errOf(s.renew(g, longTTL)), lock.Expired)
+	s.expectLost(s.release(g), lock.Expired)
+	s.expectLost(errOf(s.acquire(lock.Acquire{Set: s.set(1, 2), LeaseID: g.ID})), lock.Expired)
+	s.expectHeld(map[int]string{1: "", 2: "second"})
+}
+
+func setRevoked(s *fixture) {
+	g := s.mustAcquireSet("first", 1, 2, 3)
+	next := s.enqueue(lock.Acquire{Set: s.set(3, 1), Holder: "next", Wait: lock.MaxWait})
+	alone := s.enqueue(lock.Acquire{Name: s.other(2), Holder: "alone", Wait: lock.MaxWait})
+	l, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.other(2), Token: g.Token, Reason: testReason})
+	s.must(err)
+	if l.Name != s.other(2) || len(l.Leases) != 1 || l.Leases[0].Holder != "alone" || l.Waiters != 0 {
+		s.Errorf("the revocation answers with %+v", l)
+	}
+	if took := next.mustBeWoken(); took.Token <= g.Token || took.Token == alone.mustBeWoken().Token {
+		s.Errorf("after token %d the next set has %d", g.Token, took.Token)
+	}
+	s.expectHeld(map[int]string{1: "next", 2: "alone", 3: "next"})
+	for _, err := range []error{errOf(s.renew(g, 0)), s.release(g)} {
+		if e := s.expectLost(err, lock.Revoked); e.Reason != testReason || e.Token != g.Token {
+			s.Errorf("the refusal is %+v", e)
+		}
+	}
+}
+
+// setNeverInPart reads while a set is granted, waits and is released: all of its locks in one read.
+func setNeverInPart(s *fixture) {
+	var done atomic.Bool
+	s.runWorkers(3, func(ctx context.Context, i int) error {
+		if i == 0 {
+			defer done.Store(true)
+		}
+		for range 20 {
+			if i == 2 {
+				return s.expectWhole(&done)
+			}
+			a := s.complete(lock.Acquire{Set: s.set(1, 2, 3), Holder: fmt.Sprint("set ", i)})
+			g, err := s.acquirePatiently(ctx, a)
+			if err != nil {
+				return err
+			}
+			if err := s.release(g); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// expectWhole reads until done, and returns an error if the locks have different holders.
+func (s *fixture) expectWhole(done *atomic.Bool) error {
+	for !done.Load() {
+		page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name + ":"})
+		if err != nil {
+			return err
+		}
+		held := map[lock.Token]int{}
+		for _, l := range page.Items {
+			for _, h := range l.Leases {
+				held[h.Token]++
+			}
+		}
+		for token, n := range held {
+			if n != 3 {
+				return fmt.Errorf("the set with token %d is held at %d of 3 locks: %+v", token, n, page.Items)
+			}
+		}
+	}
+	return nil
 }

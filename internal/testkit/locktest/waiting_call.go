@@ -183,7 +183,7 @@ func (c *waitingCall) leave() {
 func (c *waitingCall) mustHaveEnded() {
 	c.s.Helper()
 	c.wait()
-	if !errors.Is(c.err, lock.ErrUnavailable) && !errors.Is(c.err, lock.ErrUnknownOutcome) {
+	if !wasCancelled(c.err) {
 		c.s.Fatalf("%s was cancelled and got %+v, %v", c.request.Holder, c.grant, c.err)
 	}
 }
@@ -223,15 +223,21 @@ func (s *fixture) awaitQueue(holders ...string) {
 	s.eventually(fmt.Sprintf("the waiters are %q", holders), func() bool { return slices.Equal(s.waiters(), holders) })
 }
 
+// holdersOf returns the holders of the lock in order.
+func holdersOf(l lock.Lock) []string {
+	holders := []string{}
+	for _, h := range l.Leases {
+		holders = append(holders, h.Holder)
+	}
+	slices.Sort(holders)
+	return holders
+}
+
 // expectHolders ends the test unless exactly these hold the lock.
 func (s *fixture) expectHolders(holders ...string) lock.Lock {
 	s.Helper()
 	l := s.get(s.name)
-	got := []string{}
-	for _, h := range l.Leases {
-		got = append(got, h.Holder)
-	}
-	slices.Sort(got)
+	got := holdersOf(l)
 	if !slices.Equal(got, holders) {
 		s.Fatalf("the holders are %q, want %q", got, holders)
 	}

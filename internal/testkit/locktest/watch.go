@@ -12,12 +12,9 @@ import (
 func watchCases() cases {
 	return cases{
 		"a lock with another version is returned at once":                watchAtOnce,
-		"a watch waits until the lock is granted":                        watchGrant,
-		"a watch waits until the lock is released":                       watchRelease,
+		"a watch waits until the lock is granted or released":            watchGrant,
 		"a watch waits until a waiter joins or leaves":                   watchQueue,
-		"a watch sees a lease expire":                                    watchTime,
 		"a watch does not miss the end of a lease":                       watchEnd,
-		"a renewal does not change the version":                          watchRenewal,
 		"a watch that times out returns the current lock":                watchOver,
 		"20 watches all see the change":                                  watchMany,
 		"a watch ends with its context":                                  watchContext,
@@ -25,38 +22,17 @@ func watchCases() cases {
 	}
 }
 
-// A watchResult is the result of a watch.
-type watchResult struct {
-	lock lock.Lock
-	err  error
-}
-
-// startWatch watches the lock in the background until its version differs from the one seen.
-func (s *fixture) startWatch(seen lock.Lock) <-chan watchResult {
-	done := make(chan watchResult, 1)
-	go func() {
+// startWatch watches the lock in the background until its version differs from the one seen, and returns a function
+// that waits for it.
+func (s *fixture) startWatch(seen lock.Lock) (await func() lock.Lock) {
+	return inBackground(s, func() (lock.Lock, error) {
 		for {
 			l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.MaxWait})
 			if err != nil || l.Version() != seen.Version() {
-				done <- watchResult{l, err}
-				return
+				return l, err
 			}
 		}
-	}()
-	return done
-}
-
-// awaitWatch waits for the watch and returns its lock.
-func (s *fixture) awaitWatch(done <-chan watchResult) lock.Lock {
-	s.Helper()
-	select {
-	case w := <-done:
-		s.must(w.err)
-		return w.lock
-	case <-s.ctx.Done():
-		s.Fatal("a watch never ended")
-		return lock.Lock{}
-	}
+	})
 }
 
 func watchAtOnce(s *fixture) {
@@ -78,22 +54,15 @@ func watchAtOnce(s *fixture) {
 }
 
 func watchGrant(s *fixture) {
-	for range 5 {
-		w := s.startWatch(s.get(s.name))
+	for range 3 {
+		await := s.startWatch(s.get(s.name))
 		g := s.mustAcquire(lock.Acquire{})
-		if l := s.awaitWatch(w); l.State != lock.Held || l.Token != g.Token {
+		if l := await(); l.State != lock.Held || l.Token != g.Token {
 			s.Errorf("the grant is seen as %+v", l)
 		}
+		await = s.startWatch(s.get(s.name))
 		s.must(s.release(g))
-	}
-}
-
-func watchRelease(s *fixture) {
-	for range 5 {
-		g := s.mustAcquire(lock.Acquire{})
-		w := s.startWatch(s.get(s.name))
-		s.must(s.release(g))
-		if l := s.awaitWatch(w); l.State != lock.Free || l.Token != g.Token || len(l.Leases) != 0 {
+		if l := await(); l.State != lock.Free || l.Token != g.Token || len(l.Leases) != 0 {
 			s.Errorf("the release is seen as %+v", l)
 		}
 	}
@@ -101,31 +70,15 @@ func watchRelease(s *fixture) {
 
 func watchQueue(s *fixture) {
 	s.mustAcquire(lock.Acquire{})
-	w := s.startWatch(s.get(s.name))
+	await := s.startWatch(s.get(s.name))
 	waiter := s.enqueue(lock.Acquire{Holder: "waiter"})
-	if l := s.awaitWatch(w); l.State != lock.Held || l.Waiters != 1 || l.Revision != 2 {
+	if l := await(); l.State != lock.Held || l.Waiters != 1 || l.Revision != 2 {
 		s.Errorf("a joining waiter is seen as %+v", l)
 	}
-	w = s.startWatch(s.get(s.name))
+	await = s.startWatch(s.get(s.name))
 	waiter.cancelAndWait()
-	if l := s.awaitWatch(w); l.State != lock.Held || l.Waiters != 0 || l.Revision != 3 {
+	if l := await(); l.State != lock.Held || l.Waiters != 0 || l.Revision != 3 {
 		s.Errorf("a leaving waiter is seen as %+v", l)
-	}
-}
-
-func watchTime(s *fixture) {
-	g := s.mustAcquire(lock.Acquire{TTL: 3 * shortTTL, Grace: 3 * shortTTL})
-	for l := s.get(s.name); l.State != lock.Free; {
-		next := s.awaitWatch(s.startWatch(l))
-		switch {
-		case next.State == l.State:
-			s.Errorf("the lock is %+v, before it was %+v", next, l)
-		case next.State == lock.InGrace && next.AsOf.Before(g.ExpiresAt.Add(-time.Millisecond)):
-			s.Errorf("the lease is in its grace %v before its end", g.ExpiresAt.Sub(next.AsOf))
-		case next.State == lock.Free && next.AsOf.Before(g.EndsAt().Add(-time.Millisecond)):
-			s.Errorf("the lock is free %v before the grace's end", g.EndsAt().Sub(next.AsOf))
-		}
-		l = next
 	}
 }
 
@@ -146,21 +99,6 @@ func watchEnd(s *fixture) {
 	s.must(err)
 	if took := time.Since(began); l.State != lock.InGrace || took > lock.MaxWait/2+ttl {
 		s.Errorf("after %v the lock is seen as %+v", took, l)
-	}
-}
-
-func watchRenewal(s *fixture) {
-	g := s.mustAcquire(lock.Acquire{})
-	before := s.get(s.name)
-	_, err := s.renew(g, 2*longTTL)
-	s.must(err)
-	l, err := s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: before.Version(), Wait: shortTTL})
-	s.must(err)
-	if l.Version() != before.Version() {
-		s.Errorf("a renewal changed %+v to %+v", before, l)
-	}
-	if moved := l.Leases[0].ExpiresAt.Sub(before.Leases[0].ExpiresAt); moved < longTTL-time.Millisecond {
-		s.Errorf("the end moved by %v", moved)
 	}
 }
 
@@ -188,13 +126,13 @@ func watchOver(s *fixture) {
 func watchMany(s *fixture) {
 	g := s.mustAcquire(lock.Acquire{})
 	seen := s.get(s.name)
-	var all []<-chan watchResult
+	var all []func() lock.Lock
 	for range soak.Rounds(8, 20) {
 		all = append(all, s.startWatch(seen))
 	}
 	s.must(s.release(g))
-	for _, w := range all {
-		if l := s.awaitWatch(w); l.State != lock.Free {
+	for _, await := range all {
+		if l := await(); l.State != lock.Free {
 			s.Errorf("the release is seen as %+v", l)
 		}
 	}
@@ -204,17 +142,13 @@ func watchContext(s *fixture) {
 	seen := s.get(s.name)
 	ctx, cancel := context.WithTimeoutCause(s.ctx, shortTTL, errors.New("enough"))
 	defer cancel()
-	_, err := s.locks.Watch(ctx, lock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.MaxWait})
-	s.expectError(err, lock.ErrUnavailable)
+	s.expectError(errOf(s.locks.Watch(ctx, lock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.MaxWait})), lock.ErrUnavailable)
 }
 
 // watchOn repeats the watch until it reaches the last change. One watch may skip several changes.
 func watchOn(s *fixture) {
 	const rounds = 20
-	last := make(chan watchResult, 1)
-	go func() {
-		var l lock.Lock
-		var err error
+	await := inBackground(s, func() (l lock.Lock, err error) {
 		for seen := ""; err == nil && l.Revision < 2*rounds; seen = l.Version() {
 			before := l.Revision
 			l, err = s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen, Wait: lock.MaxWait})
@@ -222,12 +156,12 @@ func watchOn(s *fixture) {
 				err = errors.Join(err, errors.New("the lock went back to an earlier revision"))
 			}
 		}
-		last <- watchResult{l, err}
-	}()
+		return l, err
+	})
 	for range rounds {
 		s.acquireAndRelease(lock.Acquire{})
 	}
-	if l := s.awaitWatch(last); l.State != lock.Free || l.Revision != 2*rounds {
+	if l := await(); l.State != lock.Free || l.Revision != 2*rounds {
 		s.Errorf("in the end the lock is seen as %+v", l)
 	}
 }

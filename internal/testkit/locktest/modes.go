@@ -1,0 +1,182 @@
+package locktest
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/verify"
+)
+
+func modeCases() cases {
+	return cases{
+		"readers hold the lock together with one token":                   readersTogether,
+		"a revocation with a slot ends one reader":                        readerRevoked,
+		"readers are listed by holder and state":                          readersListed,
+		"the capacity limits the permits":                                 permitCapacity,
+		"another capacity is refused":                                     permitMismatch,
+		"each of several permits is renewed, released and lost by itself": permitEach,
+		"a resource for each slot accepts the permit's token":             permitFence,
+	}
+}
+
+// mustAcquireReaders acquires n shared leases with the holders "1", "2" and so on.
+func (s *fixture) mustAcquireReaders(n int) (grants []lock.Grant) {
+	s.Helper()
+	for i := range n {
+		grants = append(grants, s.mustAcquire(lock.Acquire{Holder: fmt.Sprint(i + 1), Mode: lock.Shared}))
+	}
+	return grants
+}
+
+const threePermits = 3
+
+// acquirePermit acquires one of three permits.
+func (s *fixture) acquirePermit(holder string) (lock.Grant, error) {
+	return s.acquire(lock.Acquire{Holder: holder, Mode: lock.Permit, Capacity: threePermits})
+}
+
+// mustAcquirePermits acquires n of three permits with the holders "1", "2" and so on.
+func (s *fixture) mustAcquirePermits(n int) (grants []lock.Grant) {
+	s.Helper()
+	for i := range n {
+		g, err := s.acquirePermit(fmt.Sprint(i + 1))
+		s.must(err)
+		if g.Mode != lock.Permit || g.Slot < 1 || g.Slot > threePermits {
+			s.Fatalf("a permit was granted as %+v", g)
+		}
+		grants = append(grants, g)
+	}
+	return grants
+}
+
+func readersTogether(s *fixture) {
+	slots := map[int]bool{}
+	g := s.mustAcquireReaders(5)
+	for _, r := range g {
+		if slots[r.Slot] = true; r.Mode != lock.Shared || r.Slot < 1 || r.Token != g[0].Token {
+			s.Errorf("beside %+v was granted %+v", g[0].Lease, r.Lease)
+		}
+	}
+	l := s.expectHolders("1", "2", "3", "4", "5")
+	if len(slots) != 5 || l.State != lock.Held || l.Token != g[0].Token || l.Revision != 5 || l.Capacity != 0 {
+		s.Errorf("5 readers have the slots %v, and the lock is %+v", slots, l)
+	}
+	for _, h := range l.Leases {
+		if h.Mode != lock.Shared || h.Token != g[0].Token || !slots[h.Slot] {
+			s.Errorf("a reader is shown as %+v", h)
+		}
+	}
+	s.verifyHistory(s.name, verify.Rules{})
+}
+
+func readerRevoked(s *fixture) {
+	g := s.mustAcquireReaders(2)
+	acquired := s.get(s.name).Leases[0].AcquiredAt
+	if h := s.get(s.name).Leases[0]; h.Slot != g[0].Slot {
+		acquired = s.get(s.name).Leases[1].AcquiredAt
+	}
+	wrong := g[0].Slot + g[1].Slot + 1
+	for _, r := range []lock.Revoke{{Slot: &wrong}, {Slot: &g[0].Slot, AcquiredAt: acquired.Add(-1)}} {
+		r.Name, r.Token, r.Reason = s.name, g[0].Token, testReason
+		s.expectError(errOf(s.locks.Revoke(s.ctx, r)), lock.ErrTokenMismatch)
+	}
+	_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: g[0].Token, Slot: &g[0].Slot, AcquiredAt: acquired, Reason: testReason})
+	s.must(err)
+	s.expectHolders("2")
+	s.expectLost(errOf(s.renew(g[0], 0)), lock.Revoked)
+	s.must(errOf(s.renew(g[1], 0)))
+}
+
+func readersListed(s *fixture) {
+	s.mustAcquireReaders(2)
+	s.mustAcquire(lock.Acquire{Holder: "3", Mode: lock.Shared, TTL: shortTTL, Grace: lock.MaxGrace})
+	s.eventually("the third is in its grace", func() bool {
+		for _, h := range s.get(s.name).Leases {
+			if h.Holder == "3" && h.Remaining == 0 {
+				return true
+			}
+		}
+		return false
+	})
+	for _, holder := range []string{"1", "2", "3"} {
+		page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, Holder: holder, State: lock.Held})
+		s.must(err)
+		if len(page.Items) != 1 || len(page.Items[0].Leases) != 3 || page.Items[0].State != lock.Held {
+			s.Errorf("the locks of %s are %+v, want the lock with its three readers", holder, page.Items)
+		}
+	}
+	if got := s.names(lock.LockQuery{Prefix: s.name, State: lock.InGrace}); len(got) != 0 {
+		s.Errorf("the locks in grace are %v, want none: two leases are active", got)
+	}
+}
+
+func permitCapacity(s *fixture) {
+	g := s.mustAcquirePermits(threePermits)
+	if e := s.expectError(errOf(s.acquirePermit("4")), lock.ErrHeld); e.Ahead != 0 || e.RetryAfter <= 0 {
+		s.Errorf("the refusal is %+v", e)
+	}
+	l := s.expectHolders("1", "2", "3")
+	if l.Capacity != threePermits || l.State != lock.Held || l.Token != g[2].Token {
+		s.Errorf("the lock is %+v", l)
+	}
+	for _, one := range g {
+		s.must(s.release(one))
+	}
+	if l := s.expectHolders(); l.Capacity != 0 || l.State != lock.Free {
+		s.Errorf("after all releases the lock is %+v", l)
+	}
+	s.verifyHistory(s.name, verify.Rules{Capacity: threePermits})
+}
+
+func permitMismatch(s *fixture) {
+	g := s.mustAcquirePermits(1)
+	other := lock.Acquire{Mode: lock.Permit, Capacity: 2, Wait: lock.MaxWait}
+	if e := s.expectError(errOf(s.acquire(other)), lock.ErrCapacityMismatch); e.Capacity != threePermits {
+		s.Errorf("the refusal names the capacity %d", e.Capacity)
+	}
+	s.must(s.release(g[0]))
+	s.mustAcquire(lock.Acquire{Mode: lock.Permit, Capacity: lock.MaxHolders})
+}
+
+func permitEach(s *fixture) {
+	g := s.mustAcquirePermits(threePermits)
+	r, err := s.renew(g[1], 2*longTTL)
+	s.must(err)
+	if r.Slot != g[1].Slot || r.Token != g[1].Token || r.ExpiresAt.Before(g[1].ExpiresAt.Add(longTTL-tolerance)) {
+		s.Errorf("the permit %+v was renewed as %+v", g[1], r)
+	}
+	s.must(s.release(g[0]))
+	s.must(s.release(g[0]))
+	s.expectHolders("2", "3")
+	if e := s.expectLost(errOf(s.renew(g[0], 0)), lock.Released); e.Token != g[0].Token {
+		s.Errorf("the refusal names token %d, want %d", e.Token, g[0].Token)
+	}
+	s.must(errOf(s.renew(g[2], 0)))
+}
+
+func permitFence(s *fixture) {
+	g := s.mustAcquirePermits(threePermits)
+	write := func(i int, slot int) error {
+		_, err := s.locks.WriteFenced(s.ctx, lock.FencedWrite{
+			Key: s.other(slot), Lock: s.name, Token: g[i].Token, Slot: slot, Value: json.RawMessage(`1`),
+		})
+		return err
+	}
+	for i, one := range g {
+		s.must(write(i, one.Slot))
+		v, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: one.Token, Slot: &one.Slot})
+		s.must(err)
+		if v.Status != lock.Current {
+			s.Errorf("the verification of %+v is %+v", one, v)
+		}
+	}
+	s.expectStale(write(0, g[1].Slot), g[0].Token, g[1].Token)
+	s.expectError(write(2, g[0].Slot), lock.ErrUnknownToken)
+	s.must(s.release(g[0]))
+	s.expectError(write(0, g[0].Slot), lock.ErrStaleToken)
+	next, err := s.acquirePermit("next")
+	s.must(err)
+	s.expectStale(write(0, next.Slot), g[0].Token, next.Token)
+	s.must(write(1, g[1].Slot))
+}

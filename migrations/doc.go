@@ -10,13 +10,18 @@
 //
 // Replicas restart in any order, so a migration is applied while replicas of the previous release run. Each of their
 // calls must be answered correctly or refused, never wrongly. A migration that adds to the schema lets them go on
-// deciding. One that moves data must make the database refuse their statements with SQLSTATE 57P03 and a message that
-// says what to do: they log it, and answer 503 with Retry-After until the new release serves. What they committed
-// before stays valid: leases, tokens, waiters and the ids of events; and Down brings it back. CHANGELOG.md and
-// docs/operations.md say which kind a migration is.
+// deciding. One that moves data, or gives it another meaning, must make their statements fail: it renames the tables that
+// they use. A replica whose statement fails, and that finds a schema newer than its own, answers 503 with Retry-After,
+// logs that the new release must be started in its place, and is not ready. What it committed before stays valid: leases,
+// tokens, waiters and the ids of events; and Down brings it back. CHANGELOG.md says which kind a migration is.
 //
-// Versions 5 and 6 refuse replicas of schema 4. Their statements are kept in internal/testkit/schema4, because tests
-// cannot build that release from a clone without history.
+// # Locks on tables
+//
+// A statement such as alter table waits until no transaction uses the table, a pg_dump for example, and meanwhile
+// decisions queue behind it. So a migration locks its tables first, in a loop of a do block: set lock_timeout to 100
+// milliseconds, lock the tables in access exclusive mode, and after lock_not_available or deadlock_detected sleep for a
+// second, ten times as long as decisions waited, and try again. After 30 attempts it raises an error whose hint finds
+// the session in the way, in pg_locks.
 //
 // # Migrating
 //

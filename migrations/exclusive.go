@@ -23,7 +23,7 @@ const undefinedTable = "42P01"
 // withLock calls f with the schema's version while no other process migrates the database. It returns an error for a
 // schema that is too new, and for a pooler in transaction mode, which would keep the lock on one of its own
 // connections.
-func withLock(ctx context.Context, databaseURL string, f func(conn *pgx.Conn, version uint) error) (err error) {
+func (r release) withLock(ctx context.Context, databaseURL string, f func(conn *pgx.Conn, version uint) error) (err error) {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
 		return err
@@ -45,8 +45,8 @@ func withLock(ctx context.Context, databaseURL string, f func(conn *pgx.Conn, ve
 	switch {
 	case err != nil:
 		return err
-	case version > Latest():
-		return &NewerError{Version: version, Latest: Latest()}
+	case version > r.latest():
+		return &NewerError{Version: version, Latest: r.latest()}
 	}
 	return f(conn, version)
 }

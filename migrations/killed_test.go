@@ -2,65 +2,113 @@ package migrations_test
 
 import (
 	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	osexec "os/exec"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/migrations"
 )
 
-// killedMoments is how many times the connections of a migration are terminated, at differentMoments moments.
-const killedMoments, differentMoments = 30, 6
+// migrateVariable makes this test binary a process that migrates the database of that URL to the slow release.
+const migrateVariable = "PADDOCK_TEST_MIGRATE"
 
-// TestKilledMigrationIsContinued terminates the connections of Up and Down at many moments, as the end of the process
-// or of the server does.
-func TestKilledMigrationIsContinued(t *testing.T) {
-	t.Parallel()
-	url, want := pgtest.EmptyURL(t), shape(t, connect(t, pgtest.URL(t)))
-	var killed int
-	for i := range killedMoments {
-		moment := i % differentMoments
-		if killDuring(t, url, moment, func() error { return migrations.Up(t.Context(), url) }) {
-			killed++
-		}
-		up(t, url)
-		if diff := cmp.Diff(want, shape(t, connect(t, url))); diff != "" {
-			t.Fatalf("killed at moment %d, the schema differs (-want +got):\n%s", moment, diff)
-		}
-		if killDuring(t, url, moment, func() error { return migrations.DownTo(t.Context(), url, 0) }) {
-			killed++
-		}
-		if err := migrations.DownTo(t.Context(), url, 0); err != nil {
-			t.Fatal(err)
-		}
-		if left := shape(t, connect(t, url)); len(left) != 0 {
-			t.Fatalf("killed at moment %d, down left %q", moment, left)
-		}
+func TestMain(m *testing.M) {
+	url := os.Getenv(migrateVariable)
+	if url == "" {
+		pgtest.Main(m)
+		return
 	}
-	t.Logf("%d of %d migrations were killed", killed, 2*killedMoments)
-	if killed < differentMoments {
-		t.Error("so most ended before")
+	if err := migrations.UpWith(context.Background(), slow(), url); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
 
-// killDuring runs migrate, and terminates its connections when the transaction of a migration was seen that many times
-// and once more. It reports whether migrate failed.
-func killDuring(t *testing.T, url string, moment int, migrate func() error) bool {
-	t.Helper()
+// gate is an advisory lock. The second migration of the slow release waits for it half-way.
+const gate = "4711"
+
+func slow() fs.FS {
+	return migrations.Next(`
+	    alter table paddock.records add column made_up integer;
+	    select pg_advisory_xact_lock(`+gate+`);
+	    create table paddock.made_up (id bigint primary key);`, `
+	    drop table paddock.made_up;
+	    select pg_advisory_xact_lock(`+gate+`);
+	    alter table paddock.records drop column made_up;`)
+}
+
+const (
+	atTheGate = "from pg_locks where locktype = 'advisory' and objid = " + gate + " and not granted " +
+		"and database = (select oid from pg_database where datname = current_database())"
+	openTheGate  = "select pg_advisory_unlock(" + gate + ")"
+	closeTheGate = "select pg_advisory_lock(" + gate + ")"
+)
+
+// TestMigrationContinuesAfterALostConnection ends the connections of Up and Down half-way, as the end of the server
+// does. Nothing of the migration is left, and the next Up or Down is as if there had been none before.
+func TestMigrationContinuesAfterALostConnection(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
 	conn := connect(t, url)
-	ctx, over := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { defer over(); done <- migrate() }()
-	for seen := 0; ctx.Err() == nil; {
-		const migrating = `from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
-		    and backend_type = 'client backend' and query like 'begin%schema_migrations%'`
-		if number(t, conn, "select count(*) "+migrating) > 0 {
-			if seen++; seen > moment {
-				exec(t, conn, "select pg_terminate_backend(pid) "+migrating)
-				break
-			}
+	for _, c := range []struct {
+		from, to uint
+		migrate  func() error
+	}{
+		{1, 2, func() error { return migrations.UpWith(t.Context(), slow(), url) }},
+		{2, 1, func() error { return migrations.DownToWith(t.Context(), slow(), url, 1) }},
+	} {
+		before := shape(t, conn)
+		exec(t, conn, closeTheGate)
+		done := make(chan error, 1)
+		go func() { done <- c.migrate() }()
+		waitFor(t, conn, "select exists (select "+atTheGate+")")
+		exec(t, conn, "select pg_terminate_backend(pid) "+atTheGate)
+		if err := <-done; err == nil {
+			t.Error("a migration succeeded whose connection was ended")
 		}
+		exec(t, conn, openTheGate)
+		assertVersion(t, url, c.from)
+		if diff := cmp.Diff(before, shape(t, conn)); diff != "" {
+			t.Errorf("half a migration is left (-before +after):\n%s", diff)
+		}
+		if err := c.migrate(); err != nil {
+			t.Error(err)
+		}
+		assertVersion(t, url, c.to)
 	}
-	return <-done != nil
+}
+
+// TestMigrationContinuesAfterSIGKILL kills the process that migrates half-way. The next migration waits until
+// the server has ended that of the dead process, whichever way.
+func TestMigrationContinuesAfterSIGKILL(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	conn := connect(t, url)
+	exec(t, conn, closeTheGate)
+	p := proctest.New(osexec.Command(os.Args[0]))
+	p.Cmd.Env = append(os.Environ(), migrateVariable+"="+url)
+	p.Start(t)
+	waitFor(t, conn, "select exists (select "+atTheGate+")")
+	p.Kill(t)
+	assertVersion(t, url, 1)
+	done := make(chan error, 1)
+	go func() { done <- migrations.UpWith(t.Context(), slow(), url) }()
+	exec(t, conn, openTheGate)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	assertVersion(t, url, 2)
+	clean := pgtest.URL(t)
+	if err := migrations.UpWith(t.Context(), slow(), clean); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(shape(t, connect(t, clean)), shape(t, conn)); diff != "" {
+		t.Errorf("the schema differs (-never killed +killed):\n%s", diff)
+	}
 }

@@ -12,41 +12,51 @@ import (
 // it returns a poolmode.Error unless there is nothing to do. Several processes may call it at the same time. If ctx
 // ends, it stops before the next migration, never during one. If the process or its connection dies, the next call
 // continues. It returns a *NewerError for a schema that it must not change.
-func Up(ctx context.Context, databaseURL string) error {
+func Up(ctx context.Context, databaseURL string) error { return this.up(ctx, databaseURL) }
+
+func (r release) up(ctx context.Context, databaseURL string) error {
 	// If Version fails, withLock fails too and returns the error.
-	if version, err := Version(ctx, databaseURL); err == nil && version == Latest() {
+	if version, err := Version(ctx, databaseURL); err == nil && version == r.latest() {
 		return nil
 	}
-	return withLock(ctx, databaseURL, func(conn *pgx.Conn, version uint) error {
-		if version == Latest() {
+	return r.withLock(ctx, databaseURL, func(conn *pgx.Conn, version uint) error {
+		if version == r.latest() {
 			return nil
 		}
 		if err := createSchema(ctx, conn); err != nil {
 			return err
 		}
-		return migrateTo(ctx, conn, version, Latest())
+		return r.migrateTo(ctx, conn, version, r.latest())
 	})
 }
 
 // Down reverts the newest migrations, steps in number, and drops the data in their tables and columns. Only operators
 // call it. It returns an error and changes nothing if steps is less than one or more than the number of versions.
 func Down(ctx context.Context, databaseURL string, steps int) error {
-	return withLock(ctx, databaseURL, func(conn *pgx.Conn, version uint) error {
+	return this.down(ctx, databaseURL, steps)
+}
+
+func (r release) down(ctx context.Context, databaseURL string, steps int) error {
+	return r.withLock(ctx, databaseURL, func(conn *pgx.Conn, version uint) error {
 		if steps < 1 || uint(steps) > version {
 			return fmt.Errorf("migrations: cannot go down %d steps from version %d", steps, version)
 		}
-		return migrateTo(ctx, conn, version, version-uint(steps))
+		return r.migrateTo(ctx, conn, version, version-uint(steps))
 	})
 }
 
 // DownTo is Down to a version, 0 for a database without tables. It does nothing if the schema is at that version, and
 // returns an error and changes nothing if it is below.
 func DownTo(ctx context.Context, databaseURL string, to uint) error {
-	return withLock(ctx, databaseURL, func(conn *pgx.Conn, version uint) error {
+	return this.downTo(ctx, databaseURL, to)
+}
+
+func (r release) downTo(ctx context.Context, databaseURL string, to uint) error {
+	return r.withLock(ctx, databaseURL, func(conn *pgx.Conn, version uint) error {
 		if to > version {
 			return fmt.Errorf("migrations: cannot go down to version %d from version %d", to, version)
 		}
-		return migrateTo(ctx, conn, version, to)
+		return r.migrateTo(ctx, conn, version, to)
 	})
 }
 

@@ -3,50 +3,15 @@ package migrations_test
 import (
 	"context"
 	"errors"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/migrations"
 )
-
-// connect opens a connection that is closed after the test.
-func connect(t *testing.T, url string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := conn.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return conn
-}
-
-// withSettings returns the URL with further settings in its query.
-func withSettings(t *testing.T, databaseURL, settings string) string {
-	t.Helper()
-	u, err := url.Parse(databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.RawQuery += "&" + settings
-	return u.String()
-}
-
-func exec(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
-	t.Helper()
-	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
-}
 
 func assertVersion(t *testing.T, url string, want uint) {
 	t.Helper()
@@ -89,38 +54,26 @@ func TestUpDownUpLeavesTheSameSchema(t *testing.T) {
 	}
 }
 
-func TestEachStepDownIsUndoneByUp(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	conn := connect(t, url)
-	want := shape(t, conn)
-	for steps := range int(migrations.Latest()) {
-		if err := migrations.Down(t.Context(), url, steps+1); err != nil {
-			t.Fatal(err)
-		}
-		assertVersion(t, url, migrations.Latest()-uint(steps)-1)
-		if err := migrations.Up(t.Context(), url); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, shape(t, conn)); diff != "" {
-			t.Errorf("after %d steps down and up (-before +after):\n%s", steps+1, diff)
-		}
-	}
-}
-
+// TestManyReplicasMigrateAtOnce migrates an empty database, and then one of the release before.
 func TestManyReplicasMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	url := pgtest.EmptyURL(t)
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			if err := migrations.Up(t.Context(), url); err != nil {
-				t.Error(err)
-			}
-		})
+	next := migrations.Next("alter table paddock.records add column made_up integer;", "")
+	for version, up := range []func() error{
+		func() error { return migrations.Up(t.Context(), url) },
+		func() error { return migrations.UpWith(t.Context(), next, url) },
+	} {
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				if err := up(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		assertVersion(t, url, uint(version)+1)
 	}
-	wg.Wait()
-	assertVersion(t, url, migrations.Latest())
 }
 
 func TestDownRefusesMoreStepsThanThereAre(t *testing.T) {
@@ -134,49 +87,75 @@ func TestDownRefusesMoreStepsThanThereAre(t *testing.T) {
 	assertVersion(t, url, migrations.Latest())
 }
 
-func TestDownToAVersion(t *testing.T) {
+// TestUpAndDownToAVersion goes to the version of a made-up next release, and back. This release leaves that version alone.
+func TestUpAndDownToAVersion(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	if err := migrations.DownTo(t.Context(), url, migrations.Latest()+1); err == nil {
-		t.Error("down to a version above the latest succeeded")
+	conn := connect(t, url)
+	first := shape(t, conn)
+	next := migrations.Next("alter table paddock.records add column made_up integer;",
+		"alter table paddock.records drop column made_up;")
+	exec(t, conn, "insert into paddock.records (name) values ('kept')")
+	if err := migrations.UpWith(t.Context(), next, url); err != nil {
+		t.Fatal(err)
 	}
-	for _, to := range []uint{migrations.Latest(), 7, 7, 0} {
-		if err := migrations.DownTo(t.Context(), url, to); err != nil {
+	assertVersion(t, url, 2)
+	exec(t, conn, "update paddock.records set made_up = 1 where name = 'kept'")
+	for name, err := range map[string]error{
+		"up": migrations.Up(t.Context(), url), "down": migrations.DownTo(t.Context(), url, 0),
+	} {
+		var newer *migrations.NewerError
+		if !errors.As(err, &newer) || newer.Version != 2 || newer.Latest != migrations.Latest() {
+			t.Errorf("%s of the release before: %v", name, err)
+		}
+	}
+	for _, to := range []uint{2, 1, 1} {
+		if err := migrations.DownToWith(t.Context(), next, url, to); err != nil {
 			t.Errorf("down to %d: %v", to, err)
 		}
 		assertVersion(t, url, to)
 	}
-}
-
-func TestRefusedMigrationCanBeRepeated(t *testing.T) {
-	t.Parallel()
-	url := pgtest.EmptyURL(t)
-	conn := connect(t, url)
-	exec(t, conn, "create schema paddock")
-	exec(t, conn, "create table paddock.locks ()")
-	err := migrations.Up(t.Context(), url)
-	if err == nil || !strings.Contains(err.Error(), `relation "locks" already exists`) ||
-		strings.Contains(err.Error(), "fillfactor") {
-		t.Errorf("the error is %v", err)
+	if diff := cmp.Diff(first, shape(t, conn)); diff != "" {
+		t.Errorf("the schema differs (-before +after):\n%s", diff)
 	}
-	assertVersion(t, url, 0)
-	exec(t, conn, "drop table paddock.locks")
-	if err := migrations.Up(t.Context(), url); err != nil {
+	if n := number(t, conn, "select count(*) from paddock.records where name = 'kept'"); n != 1 {
+		t.Errorf("%d rows are left of 1", n)
+	}
+	if err := migrations.DownToWith(t.Context(), next, url, 2); err == nil {
+		t.Error("down to a version above that of the schema succeeded")
+	}
+	if err := migrations.DownToWith(t.Context(), next, url, 0); err != nil {
 		t.Error(err)
 	}
+	assertVersion(t, url, 0)
 }
 
-func TestNewerSchemaIsLeftAlone(t *testing.T) {
+// TestRefusedMigrationCanBeRepeated: what PostgreSQL refuses leaves nothing behind, and the error names its line.
+func TestRefusedMigrationCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	newer := migrations.Latest() + 1
-	exec(t, connect(t, url), "update paddock.schema_migrations set version = $1", newer)
-	var err *migrations.NewerError
-	if got := migrations.Up(t.Context(), url); !errors.As(got, &err) || err.Version != newer ||
-		err.Latest != migrations.Latest() {
-		t.Errorf("the error is %v", got)
+	conn := connect(t, url)
+	want := shape(t, conn)
+	exec(t, conn, "create table public.taken ()")
+	const file = "alter table paddock.records add column made_up integer;\n\ncreate table public.taken ();\n"
+	err := migrations.UpWith(t.Context(), migrations.Next(file, ""), url)
+	if err == nil || !strings.Contains(err.Error(), `relation "taken" already exists`) ||
+		!strings.Contains(err.Error(), "from version 1 to 2") {
+		t.Errorf("the error is %v", err)
 	}
-	assertVersion(t, url, newer)
+	err = migrations.UpWith(t.Context(), migrations.Next("select 1;\n\nselect nothing;\n", ""), url)
+	if err == nil || !strings.Contains(err.Error(), "0002_made_up.up.sql, line 3") {
+		t.Errorf("the error is %v", err)
+	}
+	assertVersion(t, url, 1)
+	if diff := cmp.Diff(want, shape(t, conn)); diff != "" {
+		t.Errorf("the schema differs (-before +after):\n%s", diff)
+	}
+	exec(t, conn, "drop table public.taken")
+	if err := migrations.UpWith(t.Context(), migrations.Next(file, ""), url); err != nil {
+		t.Error(err)
+	}
+	assertVersion(t, url, 2)
 }
 
 func TestUpStopsWaitingWhenItsContextEnds(t *testing.T) {
@@ -207,16 +186,8 @@ func TestMigratedDatabaseNeedsNoRightToCreate(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	conn := connect(t, url)
-	database := conn.Config().Database
-	role := "reader" + database[len(database)-13:]
-	exec(t, conn, "create role "+role+" login")
-	exec(t, conn, "grant "+role+" to current_user")
+	role := newRole(t, conn)
 	exec(t, conn, "grant usage on schema paddock to "+role+"; grant select on paddock.schema_migrations to "+role)
-	t.Cleanup(func() {
-		if _, err := conn.Exec(context.Background(), "drop owned by "+role+"; drop role "+role); err != nil {
-			t.Error(err)
-		}
-	})
 	if err := migrations.Up(t.Context(), withSettings(t, url, "options=-c%20role%3D"+role)); err != nil {
 		t.Error(err)
 	}

@@ -10,12 +10,19 @@ import (
 )
 
 //go:embed *.sql
-var files embed.FS
+var embedded embed.FS
+
+// A release is the migration files that a binary knows.
+type release struct{ files fs.FS }
+
+var this = release{embedded}
 
 // Latest returns the version that Up migrates to.
-func Latest() uint {
+func Latest() uint { return this.latest() }
+
+func (r release) latest() uint {
 	var latest uint
-	for _, name := range names() {
+	for _, name := range r.names() {
 		latest = max(latest, number(name))
 	}
 	return latest
@@ -24,8 +31,8 @@ func Latest() uint {
 // Hash returns a hash of the migration files, which identifies the schema that they create.
 func Hash() string {
 	sum := sha256.New()
-	for _, name := range names() {
-		text, err := files.ReadFile(name)
+	for _, name := range this.names() {
+		text, err := embedded.ReadFile(name)
 		if err != nil {
 			panic(err) // the files are part of the binary
 		}
@@ -35,8 +42,8 @@ func Hash() string {
 }
 
 // names returns the names of the files in order.
-func names() []string {
-	names, err := fs.Glob(files, "*.sql")
+func (r release) names() []string {
+	names, err := fs.Glob(r.files, "*.sql")
 	if err != nil {
 		panic(err) // the pattern is constant
 	}

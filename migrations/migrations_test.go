@@ -9,11 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/migrations"
 )
-
-func TestMain(m *testing.M) { pgtest.Main(m) }
 
 func TestNumbersComeInPairsWithoutGaps(t *testing.T) {
 	t.Parallel()

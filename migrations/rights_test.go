@@ -1,30 +1,31 @@
 package migrations_test
 
 import (
-	"context"
 	"strings"
 	"testing"
+
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/migrations"
 )
 
-// TestUpgradeKeepsTheRightsOfTheRoleThatServes makes the grants of docs/operations.md on schema 4, and migrates.
-func TestUpgradeKeepsTheRightsOfTheRoleThatServes(t *testing.T) {
+// TestMigrationKeepsTheRightsOfTheRoleThatServes makes the grants of docs/operations.md, and migrates to a release with
+// another table, another sequence and another function.
+func TestMigrationKeepsTheRightsOfTheRoleThatServes(t *testing.T) {
 	t.Parallel()
-	url, conn := schema4WithRows(t)
-	database := conn.Config().Database
-	role := "app" + database[len(database)-13:]
-	exec(t, conn, "create role "+role)
-	t.Cleanup(func() {
-		if _, err := conn.Exec(context.Background(), "drop owned by "+role+"; drop role "+role); err != nil {
-			t.Error(err)
-		}
-	})
+	url := pgtest.URL(t)
+	conn := connect(t, url)
+	role := newRole(t, conn)
 	_, section, _ := strings.Cut(readFile(t, "../docs/operations.md"), "\ngrant usage on schema paddock to paddock_app;\n")
 	section, _, _ = strings.Cut(section, "```")
 	if !strings.Contains(section, "alter default privileges") {
 		t.Fatalf("docs/operations.md has other grants: %s", section)
 	}
 	exec(t, conn, strings.ReplaceAll("grant usage on schema paddock to paddock_app; "+section, "paddock_app", role))
-	up(t, url)
+	const more = `create table paddock.made_up (id bigserial primary key);
+	    create function paddock.made_up() returns bigint language sql return 1;`
+	if err := migrations.UpWith(t.Context(), migrations.Next(more, ""), url); err != nil {
+		t.Fatal(err)
+	}
 	denied := lines(t, conn, `select c.relname from pg_class c
 	    where c.relnamespace = 'paddock'::regnamespace and c.relname <> 'schema_migrations'
 	      and (c.relkind in ('r', 'v') and not (has_table_privilege($1, c.oid, 'select')

@@ -11,20 +11,20 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// mark records the version of the schema in the transaction of the migration. The column dirty is for replicas of the
-// previous release, which read it.
+// mark records the version of the schema in the transaction of the migration.
 const mark = `
 delete from paddock.schema_migrations;
-insert into paddock.schema_migrations (version, dirty) select %[1]d, false where %[1]d > 0;
+insert into paddock.schema_migrations (version) select %[1]d where %[1]d > 0;
 commit`
 
 // createTable creates the table of the version, unless there is one.
 const createTable = `
-create table if not exists paddock.schema_migrations (version bigint not null primary key, dirty boolean not null)`
+create table if not exists paddock.schema_migrations (version bigint not null primary key);
+comment on table paddock.schema_migrations is 'The version of the tables: the number of the last migration.'`
 
 // migrateTo migrates the schema from one version to another, one migration at a time. If ctx ends it stops between two
 // of them.
-func migrateTo(ctx context.Context, conn *pgx.Conn, from, to uint) error {
+func (r release) migrateTo(ctx context.Context, conn *pgx.Conn, from, to uint) error {
 	for at := from; at != to; {
 		if ctx.Err() != nil {
 			return fmt.Errorf("migrations: stopped at version %d: %w", at, context.Cause(ctx))
@@ -33,7 +33,7 @@ func migrateTo(ctx context.Context, conn *pgx.Conn, from, to uint) error {
 		if to < at {
 			next, file = at-1, fmt.Sprintf("%04d_*.down.sql", at)
 		}
-		if err := step(context.WithoutCancel(ctx), conn, file, next); err != nil {
+		if err := r.step(context.WithoutCancel(ctx), conn, file, next); err != nil {
 			return fmt.Errorf("migrations: from version %d to %d, %w", at, next, err)
 		}
 		at = next
@@ -42,15 +42,15 @@ func migrateTo(ctx context.Context, conn *pgx.Conn, from, to uint) error {
 }
 
 // step runs the file that matches the pattern, and records the version, in one transaction: both are done, or neither.
-func step(ctx context.Context, conn *pgx.Conn, pattern string, version uint) error {
-	paths, err := fs.Glob(files, pattern)
+func (r release) step(ctx context.Context, conn *pgx.Conn, pattern string, version uint) error {
+	paths, err := fs.Glob(r.files, pattern)
 	if err == nil && len(paths) != 1 {
 		err = fmt.Errorf("the files are %q", paths)
 	}
 	if err != nil {
 		return err
 	}
-	text, err := files.ReadFile(paths[0])
+	text, err := fs.ReadFile(r.files, paths[0])
 	if err != nil {
 		return err
 	}

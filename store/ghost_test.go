@@ -9,7 +9,6 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/migrations"
 	"github.com/paddock-lock/paddock/store"
 )
 
@@ -133,35 +132,6 @@ func TestAWaiterPromotedByARepeatedAcquireIsNoReplay(t *testing.T) {
 		}
 		mustRelease(t, s, got)
 	}
-}
-
-// TestTheSchemaGoesBackAndForthUnderLeases: what the older schema cannot hold is
-// dropped, and leaves nothing that the newer one would misread.
-func TestTheSchemaGoesBackAndForthUnderLeases(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	s := open(t, url)
-	permit := acquire("permits")
-	permit.Mode, permit.Capacity = lock.Permit, 3
-	mustAcquire(t, s, permit)
-	kept := acquire("waited")
-	held := mustAcquire(t, s, kept)
-	kept.LeaseID, kept.KeepPlace = newID(), true
-	if _, err := s.Acquire(t.Context(), kept); !errors.Is(err, lock.ErrHeld) {
-		t.Fatal(err)
-	}
-	s.Close()
-	if err := errors.Join(migrations.Down(t.Context(), url, int(migrations.Latest())-1), migrations.Up(t.Context(), url)); err != nil {
-		t.Fatal(err)
-	}
-	s = open(t, url)
-	permit.LeaseID, permit.Capacity = newID(), 5
-	mustAcquire(t, s, permit)
-	l, err := s.Lock(t.Context(), "waited")
-	if err != nil || l.Waiters != 0 || len(l.Leases) != 1 || l.Token != held.Token {
-		t.Errorf("the lock is %+v, %v", l, err)
-	}
-	mustRelease(t, s, held)
 }
 
 // TestAFreeLockIsNotWaitedForLong: whatever kept the waiter from being

@@ -13,7 +13,6 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/poolmode"
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/migrations"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/engine"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
@@ -183,8 +182,9 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	}
 	s := assemble(db, o)
 	if err := s.epochs.Look(); err != nil {
+		err = o.explain(fmt.Errorf("reading the epoch: %w", db.Explain(err)))
 		s.Close()
-		return nil, o.explain(fmt.Errorf("reading the epoch: %w", err))
+		return nil, err
 	}
 	s.work.Go(s.timers.Run)
 	s.work.Go(s.counter.Run)
@@ -254,19 +254,14 @@ func (s *Store) Ready(ctx context.Context) error {
 	if err := s.db.CheckRights(ctx); err != nil {
 		return err
 	}
-	version, err := s.db.SchemaVersion(ctx)
-	if err != nil {
-		return fmt.Errorf("the schema's version: %w", err)
-	}
-	if version < int64(migrations.Latest()) {
-		return fmt.Errorf("the schema is at version %d, this binary needs %d: run paddock migrate up",
-			version, migrations.Latest())
+	if err := s.db.CheckSchema(ctx); err != nil {
+		return err
 	}
 	e, err := epoch.Read(ctx, s.db.Rest)
 	if err == nil && e.Quorum && !e.Replicates {
 		err = database.ErrNoStandby
 	}
-	return err
+	return s.db.Explain(err)
 }
 
 // Drain prepares a replica for its shutdown: waiting calls are answered with lock.ErrUnavailable and keep their

@@ -188,7 +188,7 @@ func checkSchema(ctx context.Context, url string, log *slog.Logger) error {
 }
 
 // checkVersion returns an error that says what to do unless this binary may start on the schema. It may on a newer one:
-// the migration lets it go on, or the database refuses its statements.
+// the migration lets it go on, or makes its statements fail.
 func checkVersion(version uint, log *slog.Logger) error {
 	latest := migrations.Latest()
 	if version < latest {

@@ -14,8 +14,8 @@ type givenDatabase struct {
 	version string
 }
 
-// openGiven waits for a database. It refuses one whose schema is not the latest: dev migrates only what it begins,
-// because an older schema may be in use by replicas of an older version.
+// openGiven waits for a database. It refuses one whose schema is of another release: dev migrates only what it begins,
+// because replicas of that release may use the schema.
 func openGiven(ctx context.Context, p *program, d database) (given givenDatabase, err error) {
 	var version uint
 	err = d.reached(ctx, p.log, func(url string) error {
@@ -36,7 +36,8 @@ func openGiven(ctx context.Context, p *program, d database) (given givenDatabase
 	})
 	if err == nil && version != 0 && version != migrations.Latest() {
 		err = usagef("the schema paddock in the database has version %d, this paddock needs %d, and paddock dev does not "+
-			"migrate a database that may be in use: run paddock migrate up, or name an empty database",
+			"migrate a database that may be in use: run paddock migrate up, use the release of that version, or name an empty "+
+			"database",
 			version, migrations.Latest())
 	}
 	return given, err

@@ -16,7 +16,6 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/migrations"
 )
 
 func TestDevServesUntilItIsTerminated(t *testing.T) {
@@ -79,12 +78,10 @@ func TestDevUsesAGivenDatabase(t *testing.T) {
 			t.Errorf("exit code %d", code)
 		}
 	}
-	if err := migrations.Down(t.Context(), url, 1); err != nil {
-		t.Fatal(err)
-	}
+	execSQL(t, url, "update paddock.schema_migrations set version = version + 1")
 	code, _, stderr := call(t, map[string]string{"PADDOCK_DEV_DATABASE_URL": url}, "dev", "--listen=127.0.0.1:0")
 	if code != exitUsage || !strings.Contains(stderr, "does not migrate a database that may be in use") {
-		t.Errorf("an older schema: exit code %d: %s", code, stderr)
+		t.Errorf("another schema: exit code %d: %s", code, stderr)
 	}
 }
 

@@ -16,11 +16,12 @@ type migrateCommand struct {
 
 func (migrateCommand) Help() string {
 	return `Migrate first, and upgrade the binaries then. Until then, replicas of the previous release go on, or answer 503
-with Retry-After if the new schema refuses them: docs/operations.md says which.
+with Retry-After if they cannot use the new schema: CHANGELOG.md says which. A migration that was killed leaves nothing
+behind: repeat the command.
 
     paddock migrate version --database-url postgres://paddock@db.example/paddock
     paddock migrate up --database-url postgres://paddock@db.example/paddock
-    paddock migrate down --to 11 --yes --database-url postgres://paddock@db.example/paddock`
+    paddock migrate down --steps 1 --yes --database-url postgres://paddock@db.example/paddock`
 }
 
 type migrateUpCommand struct {

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/migrations"
 )
 
@@ -32,9 +35,9 @@ func TestMigrateUpAndDown(t *testing.T) {
 		{[]string{"migrate", "down", "--yes", "--to=1", "--steps=1"}, exitUsage, "--to"},
 		{[]string{"migrate", "down", "--yes", "--to=-1"}, exitUsage, "--to"},
 		{[]string{"migrate", "down", "--yes", tooHigh}, exitFailed, "cannot go down"},
-		{[]string{"migrate", "down", "--yes", "--to=7"}, exitOK, fmt.Sprintf("was at version %d and is now at version 7", latest)},
-		{[]string{"migrate", "down", "--yes", "--to=7"}, exitOK, "already at version 7"},
-		{[]string{"migrate", "up"}, exitOK, fmt.Sprintf("was at version 7 and is now at version %d", latest)},
+		{[]string{"migrate", "down", "--yes", "--to=0"}, exitOK, fmt.Sprintf("was at version %d and is now at version 0", latest)},
+		{[]string{"migrate", "down", "--yes", "--to=0"}, exitOK, "already at version 0"},
+		{[]string{"migrate", "up"}, exitOK, fmt.Sprintf("was at version 0 and is now at version %d", latest)},
 		{[]string{"migrate", "down", all}, exitUsage, "--yes"},
 		{[]string{"migrate", "down", "--yes", all}, exitOK,
 			fmt.Sprintf("was at version %d and is now at version 0", latest)},
@@ -55,21 +58,56 @@ func TestServeMigratesWithTheFlag(t *testing.T) {
 func TestServeRunsOnANewerSchema(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.URL(t)
-	setSchema(t, databaseURL, "version = version + 1")
+	execSQL(t, databaseURL, "update paddock.schema_migrations set version = version + 1")
 	expectReady(t, serveHere(t, databaseURL))
 	expectReady(t, serveHere(t, databaseURL, "--migrate"))
 }
 
-func setSchema(t *testing.T, databaseURL, assignment string) {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), databaseURL)
-	if err != nil {
-		t.Fatal(err)
+// TestOldReplicaIsRefusedByANewerSchema migrates, under a replica, to a made-up release that keeps its locks elsewhere.
+// The replica answers no call wrongly and none with 500, is not ready, and says why; after the way back it goes on.
+func TestOldReplicaIsRefusedByANewerSchema(t *testing.T) {
+	t.Parallel()
+	const sentence = "his replica is of an earlier release than the schema of its database"
+	databaseURL := pgtest.URL(t)
+	p, base := startServe(t, databaseURL)
+	held := acquire(t, base, lock.Acquire{Name: "held", Holder: "me", LeaseID: lock.LeaseID(uuid.New()), TTL: time.Hour})
+	execSQL(t, databaseURL, "alter table paddock.records rename to locks; update paddock.schema_migrations set version = version + 1")
+	calls := func(base string) {
+		t.Helper()
+		service := connect(t, base)
+		for what, call := range map[string]func() error{
+			"acquire": func() error {
+				_, err := service.Acquire(t.Context(), lock.Acquire{Name: "free", Holder: "me", LeaseID: lock.LeaseID(uuid.New())})
+				return err
+			},
+			"renew": func() error {
+				_, err := service.Renew(t.Context(), lock.Renew{Name: "held", LeaseID: held.ID})
+				return err
+			},
+			"release": func() error { return service.Release(t.Context(), lock.Release{Name: "held", LeaseID: held.ID}) },
+			"read":    func() error { _, err := service.Lock(t.Context(), "held"); return err },
+			"list":    func() error { _, err := service.Locks(t.Context(), lock.LockQuery{}); return err },
+		} {
+			var refusal *lock.Error
+			if err := call(); !errors.As(err, &refusal) || refusal.Code != lock.ErrUnavailable || refusal.RetryAfter == 0 ||
+				!strings.Contains(refusal.Detail, sentence) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if code, _, stderr := call(t, nil, "healthcheck", "--url", base); code == exitOK {
+			t.Errorf("a replica is ready that can decide nothing: %s", stderr)
+		}
 	}
-	if _, err := conn.Exec(t.Context(), "update paddock.schema_migrations set "+assignment); err != nil {
-		t.Fatal(err)
+	calls(base)
+	if log := p.Stderr.String(); !strings.Contains(log, sentence+"; stop it and start the new release") {
+		t.Error("the log does not say what to do")
 	}
-	if err := conn.Close(t.Context()); err != nil {
-		t.Fatal(err)
+	_, again := startServe(t, databaseURL)
+	calls(again)
+	execSQL(t, databaseURL, "alter table paddock.locks rename to records; update paddock.schema_migrations set version = version - 1")
+	expectReady(t, base)
+	renewed, err := connect(t, base).Renew(t.Context(), lock.Renew{Name: "held", LeaseID: held.ID})
+	if err != nil || renewed.Token != held.Token {
+		t.Errorf("after the way back: %+v, %v", renewed, err)
 	}
 }

@@ -12,9 +12,12 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-lock/paddock/internal/pgconnect"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/migrations"
 )
 
 const (
@@ -45,6 +48,8 @@ type DB struct {
 	tasks  sync.Map      // when each background task last succeeded: a time.Time for its name
 	turn   sync.Mutex    // held by what runs Unhurried
 	bad    sync.Map      // the rows that cannot be read and were logged: their errors
+
+	outdated atomic.Bool // a call failed with ErrOutdated
 }
 
 // Admit returns nil if a call may begin: an error of package lock if its caller has left, or after Stop.
@@ -172,7 +177,7 @@ func (d *DB) First(ctx context.Context, query func(context.Context) error) error
 		case err == nil:
 			return nil
 		case failed && !errors.Is(err, context.Canceled):
-			return Internal(err)
+			return Internal(d.Explain(err))
 		case failed, attempt == readAttempts, ctx.Err() != nil,
 			errors.Is(err, context.DeadlineExceeded), // the next attempt would take as long
 			!d.Sleep(pause.NextBackOff()):
@@ -206,9 +211,9 @@ type Trouble struct{ Told bool }
 // Report logs err, if it is not nil: at debug level if the last report was an error, too, and not at all when the
 // replica stops.
 func (d *DB) Report(t *Trouble, task string, err error) {
-	level := slog.LevelWarn
-	if t.Told {
-		level = slog.LevelDebug
+	level := slog.LevelDebug
+	if !t.Told {
+		level, err = slog.LevelWarn, d.Explain(err)
 	}
 	if t.Told = err != nil; err != nil && d.ctx.Err() == nil {
 		d.Log.Log(d.ctx, level, "background task failed; retrying", "task", task, "error", err)
@@ -242,8 +247,40 @@ func (d *DB) Tasks() map[string]time.Time {
 	return tasks
 }
 
-// SchemaVersion returns the version of the schema.
-func (d *DB) SchemaVersion(ctx context.Context) (version int64, err error) {
+// CheckSchema returns an error if the schema is older than this binary, and ErrOutdated if it is newer and a statement
+// has failed for that reason.
+func (d *DB) CheckSchema(ctx context.Context) error {
+	version, err := d.schemaVersion(ctx)
+	switch latest := migrations.Latest(); {
+	case err != nil:
+		return fmt.Errorf("the schema's version: %w", err)
+	case version < latest:
+		return fmt.Errorf("the schema is at version %d, this binary needs %d: run paddock migrate up", version, latest)
+	case version == latest:
+		d.outdated.Store(false)
+	case d.outdated.Load():
+		return ErrOutdated
+	}
+	return nil
+}
+
+func (d *DB) schemaVersion(ctx context.Context) (version uint, err error) {
 	err = d.Rest.QueryRow(ctx, sqlSchemaVersion).Scan(&version)
 	return version, err
+}
+
+// Explain returns err, and with it ErrOutdated if a server refused a statement and the schema is newer than this binary.
+func (d *DB) Explain(err error) error {
+	if !errors.As(err, new(*pgconn.PgError)) || pgconnect.Denied(err) {
+		return err
+	}
+	var version uint
+	if within(context.WithoutCancel(d.ctx), func(ctx context.Context) (err error) {
+		version, err = d.schemaVersion(ctx)
+		return err
+	}) != nil || version <= migrations.Latest() {
+		return err
+	}
+	d.outdated.Store(true)
+	return fmt.Errorf("%w: %w", ErrOutdated, err)
 }

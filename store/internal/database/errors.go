@@ -163,9 +163,18 @@ func UnknownOutcome(cause error) error {
 		Detail: "The database's answer was lost, so the outcome is unknown. Send the same call again to find out."}
 }
 
+// ErrOutdated means that a later release has migrated the schema, and that this one's statements fail on it.
+var ErrOutdated = errors.New("this replica is of an earlier release than the schema of its database; stop it and start " +
+	"the new release")
+
 // Internal returns the answer to a call that cannot be done. It names the row or the sequence that is the reason.
-// The service is unavailable where only a right is missing.
+// The service is unavailable where only a right is missing, and where the cause is ErrOutdated.
 func Internal(cause error) error {
+	if errors.Is(cause, ErrOutdated) {
+		return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: cause,
+			Detail: "This replica is of an earlier release than the schema of its database, and must be replaced. " +
+				"Nothing was changed; retry, or use another replica."}
+	}
 	if pgconnect.Denied(cause) {
 		return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: deniedRetryAfter, Cause: cause,
 			Detail: "The database denies the service a right that it needs; the log and the operators know which. " +

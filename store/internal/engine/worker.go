@@ -48,7 +48,12 @@ func (w *worker) run(from *inbox, calls []*call, onBlocked func([]*call) []*call
 		}
 		switch calls = again; effect {
 		case database.Failed:
+			err = w.db.Explain(err)
 			w.db.Log.Error("batch failed", "error", err, "calls", len(calls))
+			if errors.Is(err, database.ErrOutdated) {
+				refuse(calls, database.Internal(err))
+				return false
+			}
 			return w.runAlone(from, calls, err, onBlocked)
 		case database.Blocked:
 			calls = onBlocked(calls)

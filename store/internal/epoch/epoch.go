@@ -29,7 +29,7 @@ const (
 )
 
 // OfSession is the column expires_at of a session's lease: it has no end of its own. It is an instant, and not
-// infinity, so that a replica of an earlier release takes the lease for a very long one, and leaves it alone.
+// infinity, which no row may contain.
 var OfSession = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
 // An Epoch is the newest epoch of the database, and the state of the server at the instant when it was read.

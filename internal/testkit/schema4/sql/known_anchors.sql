@@ -1,1 +1,0 @@
-select name from paddock.locks where name = any ($1::text[]) and slot = 0

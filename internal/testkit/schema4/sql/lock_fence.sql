@@ -1,4 +1,0 @@
--- Locks the lock's row and returns its newest token. No grant of this lock can be decided until this transaction
--- ends, so no write lands with a token that is stale by then. Writers take turns: if they shared the row lock, a
--- stream of writers would delay every renewal.
-select last_token from paddock.locks where name = $1 and slot = 0 for no key update

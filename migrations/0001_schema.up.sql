@@ -1,0 +1,357 @@
+-- How Paddock stores locks. Read the tables in this order: a lock is a row of records, its other leases and its waiters
+-- are rows of parts, and what happens to it is an event. The rules are in package lock, and docs/design.md explains how
+-- transactions use the tables.
+
+-- A decision about a lock reads and writes its row here. The row contains the exclusive lease, so that the commonest
+-- cycle, acquire and release, is two HOT updates of one row. No column that changes with a lease is indexed: an index on
+-- expires_at would make every renewal a non-HOT update. Columns of 8 bytes come first, so that a row has no padding.
+--
+-- PostgreSQL prepares a check constraint again for each statement. So those of the tables that decisions write are short:
+-- they refuse counters at their end and endless instants, after which no decision could be written.
+create table paddock.records (
+    token       bigint      not null default 0,
+    revision    bigint      not null default 0,
+    last_event  bigint      not null default 0,
+    changed_at  timestamptz not null default clock_timestamp(),
+    acquired_at timestamptz,
+    expires_at  timestamptz,
+    ttl_ms      bigint,
+    lease_id    uuid,
+    parts       integer     not null default 0,
+    mode        smallint,
+    last_end    smallint    not null default 0,
+    name        text        not null primary key collate "C",
+    holder      text,
+    rest        json,
+    session     bigint,
+    constraint records_can_be_read check (
+        greatest(token, revision, last_event, ttl_ms) <= 9007199254740991
+        and greatest(changed_at, acquired_at, expires_at) < 'infinity'
+    )
+) with (
+    fillfactor = 50,
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 1000,
+    autovacuum_analyze_scale_factor = 0,
+    autovacuum_analyze_threshold = 1000
+);
+create index records_of_session on paddock.records (session) where session is not null;
+comment on table paddock.records is
+    'The locks that were ever used, each with its exclusive lease. To read it, use the view paddock.leases.';
+comment on column paddock.records.token is 'The newest fencing token granted; 0: none.';
+comment on column paddock.records.revision is 'Number of transitions.';
+comment on column paddock.records.last_event is
+    'The row of paddock.event_batches with the newest event of the lock; 0: unknown.';
+comment on column paddock.records.changed_at is 'Time of the last transition.';
+comment on column paddock.records.expires_at is
+    'End of the lease, before its grace; in the year 9999: see the session.';
+comment on column paddock.records.ttl_ms is '0: the lease was revoked, and only its grace is left.';
+comment on column paddock.records.lease_id is
+    'The secret that proves ownership of the lease; null: there is no exclusive lease.';
+comment on column paddock.records.parts is 'Number of rows of the lock in paddock.parts.';
+comment on column paddock.records.mode is '1: exclusive, 2: shared, 3: permit, 4: intention shared, 5: intention exclusive.';
+comment on column paddock.records.last_end is 'How the newest lease ended, as a kind of event; 0: it is active.';
+comment on column paddock.records.rest is
+    'Fields that most leases do not have: durations in milliseconds, instants in microseconds since 1970. Metadata is a '
+    'string with the JSON text: PostgreSQL cannot read some JSON.';
+comment on column paddock.records.session is 'The session that keeps the lease alive; null: none.';
+
+create table paddock.parts (
+    place       bigint      not null,
+    slot        integer     not null,
+    mode        smallint    not null,
+    unclaimed   boolean     not null default false,
+    token       bigint      not null default 0,
+    ttl_ms      bigint      not null,
+    attachment  bigint      not null,
+    replica     bigint      not null default 0,
+    acquired_at timestamptz not null,
+    expires_at  timestamptz not null,
+    lease_id    uuid        not null,
+    name        text        not null collate "C",
+    holder      text        not null,
+    rest        json,
+    session     bigint,
+    primary key (name, slot, place),
+    constraint parts_can_be_read check (
+        greatest(token, place, ttl_ms) <= 9007199254740991 and greatest(acquired_at, expires_at) < 'infinity'
+    )
+) with (
+    fillfactor = 70,
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 1000,
+    autovacuum_analyze_scale_factor = 0,
+    autovacuum_analyze_threshold = 1000
+);
+create index parts_of_session on paddock.parts (session) where session is not null;
+-- Finds the waiters of a task and of its parts, when a replica looks for deadlocks.
+create index parts_waiting_tasks on paddock.parts ((rest ->> 'task') collate "C")
+    where place > 0 and rest ->> 'task' is not null;
+comment on table paddock.parts is
+    'What a lock has beside its row in paddock.records: shared leases and permits, each in a slot from 1 on, and waiters, '
+    'in slot 0, each with a place. To read it, use the views paddock.leases and paddock.queue.';
+comment on column paddock.parts.place is 'Orders the queue; 0: this row is a lease.';
+comment on column paddock.parts.mode is 'As in paddock.records.';
+comment on column paddock.parts.unclaimed is
+    'The waiter was granted the lock, and its replica has not claimed the grant yet.';
+comment on column paddock.parts.token is 'The fencing token of the lease; 0: this row is a waiter.';
+comment on column paddock.parts.attachment is 'The waiting call; 0: none.';
+comment on column paddock.parts.replica is 'The replica that serves the waiting call; 0: none.';
+comment on column paddock.parts.acquired_at is 'Of a waiter: when it joined the queue.';
+comment on column paddock.parts.expires_at is 'Of a waiter: when its call stops waiting.';
+comment on column paddock.parts.lease_id is 'The secret that proves ownership of the lease, or of the place in the queue.';
+comment on column paddock.parts.rest is 'As in paddock.records.';
+comment on column paddock.parts.session is 'The session that keeps the lease, or the place in the queue; null: none.';
+
+-- No index has a column that a heartbeat changes: a heartbeat writes one row, and no index.
+create table paddock.sessions (
+    ref        bigint      not null primary key,
+    ttl_ms     bigint      not null,
+    grace_ms   bigint      not null,
+    opened_at  timestamptz not null,
+    expires_at timestamptz not null,
+    ended_at   timestamptz,
+    id         uuid        not null,
+    ended      smallint    not null default 0,
+    skip_grace boolean     not null default false,
+    cleared    boolean     not null default false,
+    holder     text        not null,
+    reason     text        not null default '',
+    metadata   text,
+    constraint sessions_can_be_read check (
+        greatest(ttl_ms, grace_ms) <= 9007199254740991 and greatest(opened_at, expires_at, ended_at) < 'infinity'
+    )
+) with (
+    fillfactor = 50,
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 1000,
+    autovacuum_analyze_scale_factor = 0,
+    autovacuum_analyze_threshold = 1000
+);
+create index sessions_left on paddock.sessions (ref) where not cleared;
+create index sessions_cleared on paddock.sessions (ended_at) where cleared;
+comment on table paddock.sessions is
+    'Sessions, one row each. A lease of a session expires when the session does, and its own expires_at is in the year 9999.';
+comment on column paddock.sessions.ref is 'The public name of the session, a hash of its id.';
+comment on column paddock.sessions.id is 'The secret that proves ownership of the session.';
+comment on column paddock.sessions.ended is 'How it has ended, as a kind of event; 0: it is open.';
+comment on column paddock.sessions.skip_grace is 'It was ended without its grace.';
+comment on column paddock.sessions.cleared is 'It has ended, and no lease and no waiter of it is left.';
+comment on column paddock.sessions.reason is 'Why an operator ended it.';
+comment on column paddock.sessions.metadata is 'The text of the metadata: PostgreSQL cannot read some JSON.';
+
+create table paddock.trees (
+    root        text        not null primary key collate "C",
+    declared_at timestamptz not null
+);
+comment on table paddock.trees is
+    'The roots of the declared trees, one row each. Below a root a lock covers the locks of longer names.';
+
+-- The audit trail and the stream of events. One row has the events of one commit, so that a commit inserts one row for
+-- any number of locks. Rows become visible in another order than that of their ids: see docs/design.md, "Reading events".
+create table paddock.event_batches (
+    id      bigint      not null primary key,
+    at      timestamptz not null,
+    entries json[]      not null,
+    constraint event_batches_can_be_read check (id <= 35184372088831 and at < 'infinity')
+) with (autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 10000);
+comment on table paddock.event_batches is 'The events of one commit. To read it, use the view paddock.history.';
+comment on column paddock.event_batches.entries is
+    'One element for each lock: its name, the row with its event before these or 0, and its events. An event is its number '
+    '(its id is 4096 times that of the row, plus the number), slot, revision, kind, mode, holder, token, place, reason, '
+    'and by how many microseconds it is later than the row. A token that the row grants is negative: it counts back from '
+    '256 times the next row''s id.';
+
+-- CACHE 1, because sessions would hand out cached numbers late. At the maximum, 256 times the id is the greatest integer
+-- that JavaScript represents exactly.
+create sequence paddock.event_batch_ids as bigint minvalue 1 maxvalue 35184372088831 cache 1 no cycle;
+comment on sequence paddock.event_batch_ids is
+    'The ids of paddock.event_batches. The greatest fencing token that was granted is less than 256 times the next one.';
+
+create table paddock.event_refs (
+    key bigint not null,
+    id  bigint not null,
+    primary key (key, id)
+) with (autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 100000);
+comment on table paddock.event_refs is
+    'Finds the event that ended a lease, by a hash of name and lease_id, and every 16th event of a lock, by '
+    'paddock.name_key.';
+
+-- A publication for all tables lets the rows of a table change only if the table has a primary key: only_row is that.
+create table paddock.horizon (
+    pruned   bigint  not null,
+    only_row boolean not null primary key default true check (only_row),
+    constraint horizon_can_be_read check (pruned between 0 and 144115188075855871)
+);
+comment on table paddock.horizon is 'One row: how far events were pruned. A reader with an earlier cursor has missed events.';
+comment on column paddock.horizon.pruned is 'The greatest id of a pruned event; 0: none was pruned.';
+insert into paddock.horizon (pruned) values (0);
+
+create table paddock.incidents (
+    minute  timestamptz not null primary key,
+    expired bigint      not null,
+    revoked bigint      not null,
+    refused bigint      not null
+);
+comment on table paddock.incidents is
+    'Leases that expired or were revoked, and stale tokens that were refused, in each minute of the last hour.';
+
+create table paddock.epochs (
+    epoch             bigint      not null primary key,
+    began_at          timestamptz not null,
+    system_identifier bigint      not null,
+    timeline          text        not null,
+    reason            text        not null,
+    closed_until      timestamptz,
+    quorum            boolean     not null default false,
+    longest_ms        bigint      not null,
+    trees             bigint      not null default 0,
+    constraint epochs_can_be_read check (
+        epoch between 0 and 9007199254740991 and trees between 0 and 9007199254740991
+        and longest_ms between 0 and 100000000000
+        and began_at between '0001-01-01 00:00:00+00' and '9999-12-31 00:00:00+00'
+        and closed_until between '0001-01-01 00:00:00+00' and '9999-12-31 00:00:00+00'
+    )
+);
+comment on table paddock.epochs is
+    'The epochs of the database, one row each; the newest is the current one. A fail-over or a restore, which may lose the '
+    'last transactions, starts a new epoch: see docs/operations.md.';
+comment on column paddock.epochs.system_identifier is 'With the timeline, the server that the epoch is of.';
+comment on column paddock.epochs.closed_until is 'Grants are paused until then; null: they are not.';
+comment on column paddock.epochs.quorum is 'Nothing is decided unless commits wait for a standby.';
+comment on column paddock.epochs.longest_ms is 'The longest sum of TTL and grace of a lease that may have been granted.';
+comment on column paddock.epochs.trees is
+    'How often paddock.trees was changed in this epoch. A decision is written only if there was no change since it was made.';
+insert into paddock.epochs (epoch, began_at, system_identifier, timeline, reason, longest_ms)
+select 1, clock_timestamp(), system_identifier, substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8), 'installed', 0
+from pg_control_system();
+
+create table paddock.replicas (
+    id          bigint      not null primary key,
+    alive_until timestamptz not null,
+    waiting     integer     not null,
+    watching    boolean     not null,
+    constraint replicas_can_be_read check (
+        waiting between 0 and 1000000 and alive_until between '0001-01-01 00:00:00+00' and '9999-12-31 00:00:00+00'
+    )
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+comment on table paddock.replicas is 'The replicas with waiters or watchers, and what they know of each other.';
+comment on column paddock.replicas.alive_until is 'Until then the replica counts as alive; each heartbeat moves it on.';
+comment on column paddock.replicas.waiting is 'Number of waiting calls.';
+comment on column paddock.replicas.watching is 'Some client watches events at the replica.';
+
+create table paddock.fenced (
+    key        text        not null primary key collate "C" check (length(key) between 1 and 200),
+    lock       text        not null collate "C",
+    token      bigint      not null,
+    version    bigint      not null,
+    value      json        not null,
+    written_at timestamptz not null
+) with (fillfactor = 80);
+comment on table paddock.fenced is 'Values of fenced writes: the example of a resource that checks fencing tokens.';
+comment on column paddock.fenced.token is 'The greatest token seen; a write with a smaller one is refused.';
+comment on column paddock.fenced.version is 'Number of writes.';
+
+-- Views for operators: the leases, the waiters and the events. They show no lease_id, which is a secret.
+
+create view paddock.leases as
+select l.name, l.slot, l.holder, (array['exclusive', 'shared', 'permit', 'intention_shared', 'intention_exclusive'])[l.mode] as mode,
+       l.token, l.acquired_at, r.expires_at,
+       r.ttl_ms * interval '1 millisecond' as ttl, r.grace,
+       case when coalesce(r.claim_by, r.expires_at + r.grace) <= statement_timestamp() then 'expired'
+            when r.claim_by is not null then 'unclaimed'
+            when l.ttl_ms = 0 then 'revoked'
+            when r.expires_at > statement_timestamp() then 'held'
+            else 'grace' end as state,
+       (l.rest ->> 'metadata')::json as metadata,
+       r.session
+from (
+    select name, 0 as slot, holder, mode, token, acquired_at, expires_at, ttl_ms, rest, session
+    from paddock.records
+    where lease_id is not null
+    union all
+    select name, slot, holder, mode, token, acquired_at, expires_at, ttl_ms, rest, session
+    from paddock.parts
+    where place = 0
+) l
+left join paddock.sessions s on s.ref = l.session and l.expires_at = '9999-12-31 00:00:00+00'
+cross join lateral (
+    select coalesce(s.grace_ms, (l.rest ->> 'grace')::bigint, 0) * interval '1 millisecond' as grace,
+           coalesce(s.ttl_ms, l.ttl_ms) as ttl_ms,
+           least(l.expires_at, s.expires_at,
+                 case when s.ref is not null then l.acquired_at + (l.rest ->> 'max_hold')::bigint * interval '1 millisecond' end)
+               as expires_at,
+           timestamptz '1970-01-01 00:00:00+00' + (l.rest ->> 'claim_by')::bigint * interval '1 microsecond' as claim_by,
+           lpad(to_hex(s.ref), 16, '0') as session
+) r;
+comment on view paddock.leases is 'The leases, one row each.';
+comment on column paddock.leases.slot is 'The slot of a shared lease or a permit, from 1 on; 0 for an exclusive lease.';
+comment on column paddock.leases.state is
+    'held; grace: expired, but its holder may renew it; revoked: only its grace is left; unclaimed: granted to a waiter '
+    'whose replica has not confirmed it yet; expired: it is over, and no decision has recorded that yet.';
+comment on column paddock.leases.session is 'The session that keeps the lease alive; null for none.';
+
+create view paddock.queue as
+select name, place, holder, (array['exclusive', 'shared', 'permit', 'intention_shared', 'intention_exclusive'])[mode] as mode,
+       acquired_at as joined_at,
+       expires_at as waits_until, nullif(replica, 0) as replica, unclaimed
+from paddock.parts
+where place > 0;
+comment on view paddock.queue is 'The waiters, one row each, in the order of name and place.';
+comment on column paddock.queue.waits_until is 'When the waiting call ends, or has ended.';
+comment on column paddock.queue.replica is 'The replica that serves the waiting call; null: no call waits at the place.';
+comment on column paddock.queue.unclaimed is 'The waiter was granted the lock, and its replica has not confirmed it yet.';
+
+create view paddock.history as
+select b.id * 4096 + (e.event ->> 0)::bigint as id,
+       b.at + (e.event ->> 9)::bigint * interval '1 microsecond' as at,
+       (n.entry ->> 0) collate "C" as name,
+       (e.event ->> 2)::bigint as revision,
+       (array['granted', 'released', 'expired', 'revoked', 'queued', 'dequeued', 'withdrawn', 'metadata_updated',
+              'refused'])[(e.event ->> 3)::integer] as kind,
+       (e.event ->> 6)::bigint + case when (e.event ->> 6)::bigint < 0 then (b.id + 1) * 256 else 0 end as token,
+       e.event ->> 5 as holder,
+       (array['exclusive', 'shared', 'permit'])[(e.event ->> 4)::integer] as mode,
+       (e.event ->> 1)::integer as slot,
+       (e.event ->> 7)::bigint as place,
+       e.event ->> 8 as reason,
+       (e.event ->> 10)::bigint + case when (e.event ->> 10)::bigint < 0 then (b.id + 1) * 256 else 0 end as newest_token,
+       nullif((e.event ->> 11)::bigint, 0) * interval '1 microsecond' as late,
+       nullif(e.event ->> 12, '') as held_by
+from paddock.event_batches b
+cross join lateral unnest(b.entries) as n (entry)
+cross join lateral json_array_elements(n.entry) with ordinality as e (event, ord)
+where e.ord > 2;
+comment on view paddock.history is
+    'The events, one row each, in the order of their ids. Reads all of paddock.event_batches.';
+comment on column paddock.history.token is 'The fencing token of the lease; 0 for a waiter.';
+comment on column paddock.history.place is 'The place in the queue, if the event is about one; else 0.';
+comment on column paddock.history.newest_token is 'The newest token of the lock when a token was refused.';
+comment on column paddock.history.late is 'How long before the refusal the lease of the refused token had ended.';
+comment on column paddock.history.held_by is 'Who held the lock when the token was refused.';
+
+-- Fails a statement. Replicas try again after PD001.
+create function paddock.decided_too_late() returns boolean language plpgsql as $$
+begin
+    raise exception using errcode = 'PD001', message = 'a decision waited for a locked row until it did not hold any more; it is made again';
+end
+$$;
+
+-- The key of a lock in paddock.event_refs: 63 bits of the SHA-256 of its name.
+create function paddock.name_key(name text) returns bigint language sql immutable parallel safe
+return (('x' || encode(substr(sha256(convert_to(name, 'UTF8')), 1, 8), 'hex'))::bit(64) >> 1)::bigint;
+
+-- The duration in a field of the column rest, null for none. What is no number of milliseconds is none: a statement about
+-- many locks must not fail for one of them.
+create function paddock.duration(rest json, field text) returns interval language sql immutable parallel safe
+return case when rest ->> field ~ '^[0-9]{1,12}$' then (rest ->> field)::bigint * interval '1 millisecond' end;
+
+-- A replica that knows a later count of the trees would wait for it.
+create function paddock.refuse_fewer_trees() returns trigger language plpgsql as $$
+begin
+    raise exception using errcode = 'check_violation',
+        message = format('paddock.epochs.trees counts the changes of the trees, and cannot go from %s back to %s', old.trees, new.trees);
+end
+$$;
+create trigger trees_only_grow before update on paddock.epochs
+    for each row when (new.trees < old.trees) execute function paddock.refuse_fewer_trees();

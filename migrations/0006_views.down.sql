@@ -1,3 +1,0 @@
-drop view paddock.leases;
-drop view paddock.queue;
-drop view paddock.history;

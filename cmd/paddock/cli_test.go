@@ -48,39 +48,6 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 	}
 }
 
-func TestOldNamesAreRefusedWithTheNewOnes(t *testing.T) {
-	t.Parallel()
-	for _, old := range oldNames {
-		command := []string{"serve"}
-		if old.variable == "" {
-			command = []string{"revoke", "x", "--token=1", "--reason=y"}
-		}
-		for _, arg := range []string{old.flag, old.flag + "=1"} {
-			code, stdout, stderr := call(t, nil, append(command, arg)...)
-			if want := "unknown flag " + old.flag + "; it is now " + old.newFlag + " "; code != exitUsage ||
-				!strings.Contains(stderr, want) || stdout != "" {
-				t.Errorf("%s: exit code %d, want %d and %q in:\n%s%s", arg, code, exitUsage, want, stdout, stderr)
-			}
-		}
-		if old.variable == "" {
-			continue
-		}
-		for _, command := range []string{"serve", "dev"} {
-			code, stdout, stderr := call(t, map[string]string{old.variable: "1"}, command)
-			if want := old.variable + "; it is now " + old.newVariable; code != exitUsage || !strings.Contains(stderr, want) ||
-				stdout != "" {
-				t.Errorf("%s: exit code %d, want %d and %q in:\n%s%s", old.variable, code, exitUsage, want, stdout, stderr)
-			}
-		}
-		if code, _, stderr := call(t, map[string]string{old.variable: "1"}, "version"); code != exitOK {
-			t.Errorf("%s concerns version: exit code %d:\n%s", old.variable, code, stderr)
-		}
-		if code, _, stderr := call(t, map[string]string{old.variable: ""}, "serve"); strings.Contains(stderr, old.variable) {
-			t.Errorf("an empty %s is refused: exit code %d:\n%s", old.variable, code, stderr)
-		}
-	}
-}
-
 func TestPasswordInAURLIsNotPrinted(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{

@@ -28,7 +28,6 @@ This page is generated from the flags: run
 - A duration is numbers with units: ` + "`100ms`, `30s`, `1h30m`, `7d`, `1d12h`" + `. A day is 24 hours; days are whole
   numbers and come first.
 - A switch takes no value as a flag. As a variable it is ` + "`true` or `false`" + `.
-- Former names are refused with an error that has the new name: ` + "%s" + `.
 
 Variables without a flag:
 
@@ -94,12 +93,8 @@ func renderConfiguration(model *kong.Application) string {
 		}
 		sections[i].flags = append(sections[i].flags, f)
 	}
-	var old []string
-	for _, o := range oldNames {
-		old = append(old, "`"+o.flag+"`")
-	}
 	var b strings.Builder
-	b.WriteString(wrapItem(fmt.Sprintf(configurationIntro, strings.Join(old, ", "))))
+	b.WriteString(configurationIntro)
 	b.WriteString("\n## Every command\n\n")
 	for _, f := range model.Flags {
 		if f.Name != "help" && f.Name != "version" {
@@ -120,17 +115,6 @@ func renderConfiguration(model *kong.Application) string {
 
 // flagID returns the same text for flags with the same description.
 func flagID(f *kong.Flag) string { return f.Summary() + describe(f.Value) }
-
-// wrapItem wraps the lines of a text that are too long, which are list items.
-func wrapItem(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		if len(line) > 118 {
-			lines[i] = wrap(line, "  ")
-		}
-	}
-	return strings.Join(lines, "\n")
-}
 
 // sectionTitle returns a heading for flags of those commands.
 func sectionTitle(commands []string, first *kong.Flag) string {

@@ -122,7 +122,7 @@ func parse(line *commandLine, args []string, env lookup, stdout io.Writer) (*kon
 	case err != nil:
 		return nil, explainParseError(err)
 	}
-	return command, cmp.Or(checkVariables(command.Flags(), env), checkDurations(command.Flags()))
+	return command, checkDurations(command.Flags())
 }
 
 // newParser returns a parser that reads a command line into line.
@@ -164,9 +164,6 @@ func explainParseError(err error) error {
 	if strings.Contains(wrong.Error(), "://") {
 		return usagef("a URL stands where none is expected; it is not repeated here (see %s --help)", help)
 	}
-	if renamed := renamedFlag(text); renamed != "" {
-		text = renamed
-	}
 	text = uuids.ReplaceAllString(text, "(a UUID, not repeated here)")
 	return usagef("%s (see %s --help)", apiKeys.ReplaceAllString(text, "(an API key, not repeated here)"), help)
 }
@@ -176,39 +173,6 @@ var apiKeys = regexp.MustCompile(`pk_[0-9A-Za-z]+_[0-9A-Za-z_-]+`)
 
 // uuids matches what may be a lease_id, which is a secret.
 var uuids = regexp.MustCompile(`[0-9A-Fa-f]{8}-?(?:[0-9A-Fa-f]{4}-?){3}[0-9A-Fa-f]{12}`)
-
-// oldNames lists flags and environment variables that were renamed. They are refused, so that a setting is never
-// ignored silently.
-var oldNames = []struct{ flag, newFlag, variable, newVariable string }{
-	{"--groups", "--batch-workers", "PADDOCK_GROUPS", "PADDOCK_BATCH_WORKERS"},
-	{"--keep-events", "--event-retention", "PADDOCK_KEEP_EVENTS", "PADDOCK_EVENT_RETENTION"},
-	{"--keep-idle", "--idle-lock-retention", "PADDOCK_KEEP_IDLE", "PADDOCK_IDLE_LOCK_RETENTION"},
-	{"--no-listen", "--pooler-mode=transaction", "PADDOCK_NO_LISTEN", "PADDOCK_POOLER_MODE=transaction"},
-	{"--at-once", "--skip-grace", "", ""},
-}
-
-// renamedFlag returns a better text for a parse error about a flag that was renamed, empty for other errors.
-func renamedFlag(parseError string) string {
-	for _, old := range oldNames {
-		rest, ok := strings.CutPrefix(parseError, "unknown flag "+old.flag)
-		if ok && (rest == "" || strings.HasPrefix(rest, ",")) {
-			return "unknown flag " + old.flag + "; it is now " + old.newFlag
-		}
-	}
-	return ""
-}
-
-// checkVariables returns a usage error if env has the old name of a variable of one of the flags.
-func checkVariables(flags []*kong.Flag, env lookup) error {
-	for _, old := range oldNames {
-		name, _, _ := strings.Cut(old.newVariable, "=")
-		concerned := func(f *kong.Flag) bool { return slices.Contains(variables(f.Tag), name) }
-		if value, _ := env(old.variable); value != "" && slices.ContainsFunc(flags, concerned) {
-			return usagef("unknown environment variable %s; it is now %s", old.variable, old.newVariable)
-		}
-	}
-	return nil
-}
 
 // environment finds the values of flags in env. Kong's own env tag would read the environment of the process.
 func environment(env lookup) kong.ResolverFunc {

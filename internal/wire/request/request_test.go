@@ -2,13 +2,8 @@ package request
 
 import (
 	"bytes"
-	"errors"
 	"reflect"
-	"slices"
-	"strings"
 	"testing"
-
-	"github.com/paddock-lock/paddock/lock"
 )
 
 // TestDecoderCanBeReused decodes each body after each other body.
@@ -56,23 +51,5 @@ func TestCommandSharesNoMemoryWithTheBody(t *testing.T) {
 	want, err := new(Decoder).Acquire("a", []byte(text))
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v became %v: %v", want, got, err)
-	}
-}
-
-func TestOldNamesAreRefusedWithTheNewOnes(t *testing.T) {
-	t.Parallel()
-	for name, now := range renamed {
-		_, err := new(Decoder).Revoke("a", []byte(`{"fencing_token": 1, "reason": "r", "`+name+`": true}`))
-		var e *lock.Error
-		if want := name + " is now " + fieldNames[now]; !errors.As(err, &e) || e.Field != name || !strings.HasPrefix(e.Detail, want) {
-			t.Errorf("%s: %v, want the detail %q", name, err, want)
-		}
-		_, err = new(Decoder).Release("a", []byte(`{"lease_id": "5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11", "`+name+`": true}`))
-		if !errors.As(err, &e) || e.Field != name || !strings.Contains(e.Detail, "is not a member") {
-			t.Errorf("%s in a body that has neither name: %v", name, err)
-		}
-		if slices.Contains(fieldNames[:], name) {
-			t.Errorf("%s is the name of a member", name)
-		}
 	}
 }

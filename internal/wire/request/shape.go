@@ -46,9 +46,6 @@ var fieldNames = [fieldCount]string{
 	"task_id", "ttl_ms", "value", "wait_ms", "where",
 }
 
-// renamed maps former names of members to the fields that replaced them.
-var renamed = map[string]field{"at_once": skipGraceField}
-
 // A fieldSet is a set of fields, one bit each.
 type fieldSet uint32
 
@@ -137,10 +134,7 @@ func (s shape) item() shape {
 
 // errUnknownMember returns the error for a member that s does not allow.
 func (s shape) errUnknownMember(name string) error {
-	now, old := renamed[name]
 	switch {
-	case old && s.allowed.has(now):
-		return lock.Invalid(name, "is now %s; send it under that name", fieldNames[now])
 	case s.kind == "item" && name == fieldNames[waitField]:
 		return lock.ValidateBatchItem(lock.Acquire{Wait: lock.MaxWait})
 	case s.kind == "item" && name == fieldNames[keepPlaceField]:

@@ -469,11 +469,9 @@ class Paddock:
         self._call("POST", _lock_path(name, "/release"), _omit_none(lease_id=lease_id, names=names), changes=True, timeout=timeout)
 
     def revoke(self, name: str, *, token: int, reason: str, slot: Optional[int] = None,
-               acquired_at: Optional[str] = None, skip_grace: bool = False, at_once: None = None) -> Json:
+               acquired_at: Optional[str] = None, skip_grace: bool = False) -> Json:
         """Revokes the leases with this token and returns the lock; the code token_mismatch if there are none.
         The lease's grace still blocks other grants, unless skip_grace is true."""
-        if at_once is not None:
-            raise TypeError("revoke() has no argument at_once; it was renamed to skip_grace")
         body = _omit_none(fencing_token=token, reason=reason, slot=slot, acquired_at=acquired_at, skip_grace=skip_grace or None)
         return self._call("POST", _path("/v1/locks", name, "/revoke"), body, changes=True, has=("state",), name=name)
 

@@ -115,10 +115,6 @@ class Calls(ServiceTest):
             self.paddock.renew(self.name, grant.lease_id)
         self.assertEqual((lost.exception.fields["ended"], lost.exception.fields["reason"]), ("revoked", "db-3 is being replaced"))
 
-    def test_the_old_name_of_skip_grace_is_explained(self):
-        with self.assertRaisesRegex(TypeError, "skip_grace"):
-            self.paddock.revoke(self.name, token=1, reason="out", at_once=True)
-
     def test_errors_have_a_class_a_code_a_status_and_fields(self):
         self.paddock.acquire(self.name, holder="worker-1", ttl=60)
         with self.assertRaises(LockHeld) as held:

@@ -8,8 +8,9 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// placeSlack is how much earlier a place may end than computed: waits travel in whole milliseconds.
-const placeSlack = 2 * time.Millisecond
+// placeSlack is how much earlier a place may end than computed. A wait begins at the instant of its decision, which may lag
+// behind the database's clock by as much as an answer of the database took.
+const placeSlack = time.Second
 
 // placesLast checks that no waiter lost its place before its time, as it would with a service that ties places to
 // connections. A place lasts as long as the wait that was asked for, and for lock.PlaceRetention at least, unless its

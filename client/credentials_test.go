@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -14,141 +13,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/lock"
 )
-
-// A keyedService grants leases to requests with one key, and records the bodies of requests by their keys.
-type keyedService struct {
-	mu    sync.Mutex
-	valid string
-	sent  map[string][]string
-}
-
-func (k *keyedService) RoundTrip(r *http.Request) (*http.Response, error) {
-	text, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-	k.sent[key] = append(k.sent[key], string(text))
-	switch {
-	case key != k.valid:
-		return reply(r, http.StatusUnauthorized, "application/problem+json", `{"code":"key_invalid","detail":"Unknown API key."}`), nil
-	case strings.HasSuffix(r.URL.Path, "/batch"):
-		return reply(r, http.StatusOK, "application/json", `{"results":[{"status":204},{"status":204}]}`), nil
-	}
-	return reply(r, http.StatusCreated, "application/json", leaseJSON), nil
-}
-
-// A keyFile is where a key is, or the error of reading it.
-type keyFile struct {
-	mu  sync.Mutex
-	key string
-	err error
-}
-
-func (k *keyFile) set(key string, err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.key, k.err = key, err
-}
-
-func (k *keyFile) read(context.Context) (string, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.key, k.err
-}
-
-func withKeyFunc(t *testing.T, service *keyedService, read func(context.Context) (string, error)) *client.Client {
-	t.Helper()
-	service.sent = map[string][]string{}
-	return open(t, client.Options{BaseURL: "http://paddock.test", KeyFunc: read, HTTP: &http.Client{Transport: service}})
-}
-
-func TestAReplacedKeyIsUsedFromTheNextRequestOn(t *testing.T) {
-	t.Parallel()
-	service, file := &keyedService{valid: "one"}, &keyFile{key: "one"}
-	c := withKeyFunc(t, service, file.read)
-	for _, key := range []string{"one", "two"} {
-		file.set(key, nil)
-		service.valid = key
-		if _, err := acquire(c, t); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := len(service.sent["one"]); n != 1 {
-		t.Errorf("the key before was sent %d times", n)
-	}
-}
-
-func TestARequestIsSentAgainWithTheKeyThatReplacedARefusedOne(t *testing.T) {
-	t.Parallel()
-	for what, call := range map[string]func(*client.Client) error{
-		"one call": func(c *client.Client) error { _, err := acquire(c, t); return err },
-		"a batch": func(c *client.Client) error {
-			r := lock.Release{Name: "jobs:nightly", LeaseID: leaseID}
-			results := c.Batch(t.Context(), []lock.Command{r, r})
-			return errors.Join(results[0].Err, results[1].Err)
-		},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			keys := []string{"one", "two"} // replaced while the request is on its way
-			service := &keyedService{valid: "two"}
-			c := withKeyFunc(t, service, func(context.Context) (string, error) {
-				key := keys[0]
-				keys = keys[len(keys)-1:]
-				return key, nil
-			})
-			if err := call(c); err != nil {
-				t.Fatal(err)
-			}
-			if len(service.sent["two"]) != 1 || !slices.Equal(service.sent["one"], service.sent["two"]) {
-				t.Errorf("sent %v", service.sent)
-			}
-		})
-	}
-}
-
-func TestARefusedKeyIsNotSentTwice(t *testing.T) {
-	t.Parallel()
-	service, file := &keyedService{valid: "two"}, &keyFile{key: "one"}
-	_, err := acquire(withKeyFunc(t, service, file.read), t)
-	if !errors.Is(err, lock.ErrKeyInvalid) || len(service.sent["one"]) != 1 {
-		t.Errorf("%v; sent %v", err, service.sent)
-	}
-}
-
-func TestAKeyThatCannotBeReadAgainIsUsedUntilItIsRefused(t *testing.T) {
-	t.Parallel()
-	service, file := &keyedService{valid: "one"}, &keyFile{err: errors.New("no such file")}
-	c := withKeyFunc(t, service, file.read)
-	_, err := acquire(c, t)
-	if !errors.Is(err, lock.ErrUnavailable) || !strings.Contains(err.Error(), "no such file") || len(service.sent) != 0 {
-		t.Errorf("without any key: %v; sent %v", err, service.sent)
-	}
-	file.set("one", nil)
-	_, first := acquire(c, t)
-	file.set("", errors.New("no such file"))
-	_, second := acquire(c, t)
-	if err := errors.Join(first, second); err != nil {
-		t.Fatal(err)
-	}
-	service.valid = "two"
-	_, err = acquire(c, t)
-	if !errors.Is(err, lock.ErrUnavailable) || !strings.Contains(err.Error(), "no such file") {
-		t.Errorf("with a refused key: %v", err)
-	}
-}
 
 // selfSigned returns a certificate for 127.0.0.1.
 func selfSigned(t *testing.T) tls.Certificate {

@@ -6,7 +6,9 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 	"github.com/paddock-lock/paddock/store"
 )
@@ -15,13 +17,28 @@ import (
 // test ends.
 func Start(t testing.TB, databaseURL string) string {
 	t.Helper()
+	return start(t, databaseURL, nil)
+}
+
+// StartKeyed is Start for a replica that requires one of the keys.
+func StartKeyed(t testing.TB, databaseURL string, keys *access.Keyring) string {
+	t.Helper()
+	return start(t, databaseURL, keys)
+}
+
+func start(t testing.TB, databaseURL string, keys *access.Keyring) string {
+	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	locks, err := store.Open(t.Context(), databaseURL, store.Options{Log: log})
+	stored, err := store.Open(t.Context(), databaseURL, store.Options{Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(locks.Close)
-	s := httptest.NewServer(server.New(server.Options{Locks: locks, Ready: locks.Ready, Log: log}))
+	t.Cleanup(stored.Close)
+	locks := lock.Service(stored)
+	if keys != nil {
+		locks = access.Guard(locks, access.Limits{})
+	}
+	s := httptest.NewServer(server.New(server.Options{Locks: locks, Keys: keys, Ready: stored.Ready, Log: log}))
 	t.Cleanup(s.Close)
 	return s.URL
 }

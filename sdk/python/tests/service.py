@@ -3,6 +3,7 @@
 import atexit
 import calendar
 import functools
+import json
 import os
 import pathlib
 import re
@@ -28,31 +29,40 @@ BOUND = 30.0  # seconds, far more than any step takes
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@functools.lru_cache(maxsize=None)
+ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("PADDOCK_")}
+
+
 def url():
     """Returns the base URL of a Paddock that is stopped after the tests."""
-    folder = tempfile.TemporaryDirectory(prefix="paddock-python-")
-    atexit.register(folder.cleanup)
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("PADDOCK_")}
-    process = subprocess.Popen([_binary(folder.name), "dev", "--ephemeral", "--listen", "127.0.0.1:0", "--log-level", "error"],
-                               stdout=subprocess.PIPE, text=True, env=environment)
+    return _dev()[0]
+
+
+@functools.lru_cache(maxsize=None)
+def _dev():
+    """Returns the base URL of paddock dev and the URL of its database."""
+    process = subprocess.Popen([binary(), "dev", "--ephemeral", "--listen", "127.0.0.1:0", "--log-level", "error"],
+                               stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
     atexit.register(_stop, process)
     guard = threading.Timer(2 * BOUND, process.kill)
     guard.start()
-    line = process.stdout.readline()
+    lines = [process.stdout.readline() for _ in range(3)]
     guard.cancel()
-    found = re.search(r"http://[0-9.]+:[0-9]+", line)
-    if not found:
-        raise RuntimeError(f"paddock dev printed no URL but {line!r}; see its errors above")
-    return found.group()
+    base_url, database = re.search(r"http://[0-9.]+:[0-9]+", lines[0]), re.search(r"postgres://\S+", lines[2])
+    if not base_url or not database:
+        raise RuntimeError(f"paddock dev printed no URLs but {lines!r}; see its errors above")
+    return base_url.group(), database.group()
 
 
-def _binary(folder):
+@functools.lru_cache(maxsize=None)
+def binary():
+    """Returns the path of paddock: PADDOCK_BIN, or a binary that is built once."""
     if "PADDOCK_BIN" in os.environ:
         return os.environ["PADDOCK_BIN"]
-    binary = os.path.join(folder, "paddock")
-    subprocess.run(["go", "build", "-o", binary, "./cmd/paddock"], cwd=SDK.parent.parent, check=True, timeout=300)
-    return binary
+    folder = tempfile.TemporaryDirectory(prefix="paddock-python-")
+    atexit.register(folder.cleanup)
+    path = os.path.join(folder.name, "paddock")
+    subprocess.run(["go", "build", "-o", path, "./cmd/paddock"], cwd=SDK.parent.parent, check=True, timeout=300)
+    return path
 
 
 def _stop(process):
@@ -62,6 +72,47 @@ def _stop(process):
     finally:
         process.kill()
         process.stdout.close()
+
+
+class Replica:
+    """A paddock serve with the database of the other tests. Its log has the requests with an unknown key, too."""
+
+    def __init__(self, *flags, listen="127.0.0.1:0"):
+        self._lines, self._changed = [], threading.Condition()
+        self._process = subprocess.Popen(
+            [binary(), "serve", "--database-url", _dev()[1], "--listen", listen, "--log-level", "debug", *flags],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        try:
+            self.address = self.await_log("listening")["address"]
+        except BaseException:
+            self.close()
+            raise
+
+    def _read(self):
+        for line in self._process.stderr:
+            with self._changed:
+                self._lines.append(json.loads(line))
+                self._changed.notify_all()
+
+    def log(self, message):
+        """Returns the lines of the log with the message."""
+        with self._changed:
+            return [line for line in self._lines if line["msg"] == message]
+
+    def await_log(self, message, matches=lambda line: True):
+        """Waits for a line with the message that matches, and returns it."""
+        return eventually(lambda: next(filter(matches, self.log(message)), None), f"no line {message!r} in the log")
+
+    def close(self):
+        self._process.terminate()
+        try:
+            self._process.wait(BOUND)
+        finally:
+            self._process.kill()
+            self._reader.join(BOUND)
+            self._process.stderr.close()
 
 
 def eventually(condition, failure):
@@ -124,6 +175,12 @@ class ServiceTest(unittest.TestCase):
         proxy = Proxy((parts.hostname, parts.port))
         self.addCleanup(proxy.close)
         return proxy
+
+    def replica(self, *flags, **options):
+        """Returns a Replica that is stopped after the test."""
+        replica = Replica(*flags, **options)
+        self.addCleanup(replica.close)
+        return replica
 
     def new_name(self):
         return f"test:{self._testMethodName[5:60]}:{uuid.uuid4().hex[:8]}"

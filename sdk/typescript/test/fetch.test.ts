@@ -176,62 +176,6 @@ test('the key is sent and never shown', async () => {
   }
 });
 
-describe('a key from a function', () => {
-  /** A service that accepts one key, and the keys and bodies of the requests that were sent to it. */
-  const serviceWith = (key: () => string) => {
-    const service = { valid: '', sent: [] as string[][] };
-    const paddock = createPaddock({
-      baseUrl: 'http://paddock.test', key,
-      fetch: async (input) => {
-        const request = input as Request;
-        const sent = request.headers.get('Authorization')!;
-        service.sent.push([sent.slice('Bearer '.length), await request.text()]);
-        return sent === `Bearer ${service.valid}`
-          ? Response.json({ ...lease, lease_id: leaseId }, { status: 201, headers: { 'Paddock-Api': 'v1' } })
-          : new Response('{"code":"key_invalid","detail":"Unknown API key."}', { status: 401, headers: { 'Content-Type': 'application/problem+json', 'Paddock-Api': 'v1' } });
-      },
-    });
-    return { service, take: () => paddock.acquire('jobs', { holder: 'w', lease_id: leaseId }) };
-  };
-
-  test('is read for each request', async () => {
-    let key = 'one';
-    const { service, take } = serviceWith(() => key);
-    for (key of ['one', 'two']) {
-      service.valid = key;
-      await take();
-    }
-    assert.deepEqual(service.sent.map(([sent]) => sent), ['one', 'two']);
-  });
-
-  test('that replaced a refused one is sent with the same request', async () => {
-    const keys = ['one', 'two'];
-    const { service, take } = serviceWith(() => keys.length > 1 ? keys.shift()! : keys[0]!);
-    service.valid = 'two';
-    await take();
-    assert.deepEqual(service.sent.map(([sent]) => sent), ['one', 'two']);
-    assert.equal(service.sent[0]![1], service.sent[1]![1]);
-    service.valid = 'three';
-    await assert.rejects(take(), { code: 'key_invalid' });
-    assert.equal(service.sent.length, 3, 'a refused key is not sent twice');
-  });
-
-  test('that cannot be read again is sent until it is refused', async () => {
-    let read = (): string => { throw new Error('no such file'); };
-    const { service, take } = serviceWith(() => read());
-    await assert.rejects(take(), { code: 'unavailable', message: /no such file/ });
-    assert.equal(service.sent.length, 0);
-    const failing = read;
-    service.valid = 'one';
-    read = () => 'one';
-    await take();
-    read = failing;
-    await take();
-    service.valid = 'two';
-    await assert.rejects(take(), { code: 'unavailable', message: /no such file/ });
-  });
-});
-
 test('an invalid key is rejected and not repeated', () => {
   for (const options of [{ key: '' }, { key: 'sec ret' }, { key: 'secret\n' }, { key: 'secrét' }, { key: 'secret', headers: { authorization: 'Basic secret' } }]) {
     assert.throws(() => createPaddock({ baseUrl: 'http://paddock.test', ...options }), (error: PaddockError) => {

@@ -26,16 +26,18 @@ function binary(folder: string): string {
   return path;
 }
 
-/** start starts a service and resolves with its address. */
-async function start(path: string): Promise<{ child: ChildProcess; url: string }> {
+/** start starts a service and resolves with its address and that of its database. */
+async function start(path: string): Promise<{ child: ChildProcess; url: string; database: string }> {
   const child = spawn(path, ['dev', '--ephemeral', '--listen', '127.0.0.1:0', '--log-level', 'error'], { stdio: ['ignore', 'pipe', 'inherit'] });
   const late = setTimeout(() => child.kill(), 60_000);
+  let url: string | undefined;
   for await (const line of createInterface({ input: child.stdout! })) {
-    const url = /^Paddock is ready: (\S+)/.exec(line)?.[1];
-    if (url) {
+    url ??= /^Paddock is ready: (\S+)/.exec(line)?.[1];
+    const database = /^Database.*: (postgres:\S+)/.exec(line)?.[1];
+    if (url && database) {
       clearTimeout(late);
       child.stdout!.resume();
-      return { child, url };
+      return { child, url, database };
     }
   }
   clearTimeout(late);
@@ -68,9 +70,10 @@ process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => process.exit(1));
 }
-const { child, url } = await start(binary(folder));
+const path = binary(folder);
+const { child, url, database } = await start(path);
 process.on('exit', () => child.kill()); // even if this process fails
-process.env['PADDOCK_URL'] = url;
+Object.assign(process.env, { PADDOCK_BIN: path, PADDOCK_URL: url, PADDOCK_TEST_DATABASE_URL: database });
 const passed = await runAll();
 await stop(child);
 process.exit(passed ? 0 : 1);

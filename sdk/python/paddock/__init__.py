@@ -199,10 +199,18 @@ class _Transport:
 
     def __init__(self, base_url: str, headers: Mapping[str, str], tls: Union[ssl.SSLContext, Callable[[], ssl.SSLContext], None],
                  key: _Key) -> None:
+        self._socket = base_url[len("unix:"):] if base_url.startswith("unix:") else None
+        if self._socket is not None:
+            if not self._socket.startswith("/"):
+                raise ValueError("the base URL is a socket without an absolute path; pass unix:/run/paddock.sock")
+            if not hasattr(socket, "AF_UNIX"):
+                raise ValueError("the base URL is a socket in the file system, which Python does not support on this platform")
+            base_url = "http://localhost"
         url = urllib.parse.urlsplit(base_url)
         if url.scheme not in ("http", "https") or not url.hostname or "@" in url.netloc or url.query or url.fragment:
             raise ValueError("the base URL must be http://HOST or https://HOST, optionally with a port and a path, without query, "
-                             "fragment or user; pass an API key as key and other credentials as headers")
+                             "fragment or user, or a socket such as unix:/run/paddock.sock; pass an API key as key and other "
+                             "credentials as headers")
         self._secure, self._key = url.scheme == "https", key
         self._address = (url.hostname, url.port or (443 if self._secure else 80))
         context = tls or (ssl.create_default_context() if self._secure else None)
@@ -246,7 +254,8 @@ class _Transport:
                     return connection
                 connection.close()
         try:
-            connection = (http.client.HTTPSConnection(*self._address, timeout=timeout, context=self._context()) if self._secure
+            connection = (_SocketConnection(self._socket, timeout) if self._socket is not None
+                          else http.client.HTTPSConnection(*self._address, timeout=timeout, context=self._context()) if self._secure
                           else http.client.HTTPConnection(*self._address, timeout=timeout))
             connection.connect()
         except OSError as e:
@@ -256,6 +265,24 @@ class _Transport:
     def close(self) -> None:
         while self._idle:
             self._idle.pop()[2].close()
+
+
+class _SocketConnection(http.client.HTTPConnection):
+    """A connection to the service on a socket in the file system."""
+
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        sock = socket.socket(socket.AF_UNIX)
+        try:
+            sock.settimeout(self.timeout)
+            sock.connect(self._path)
+        except BaseException:
+            sock.close()
+            raise
+        self.sock = sock
 
 
 class _Key:
@@ -417,11 +444,13 @@ class SessionGrant:
 class Paddock:
     """A client of a Paddock service. Each method sends one request, once, without retries or renewals, except hold and
     hold_session.
+    base_url is the URL above /v1, such as https://locks.example.org. For a service that listens on a socket on the same
+    machine it is unix:/run/paddock.sock; then tls is not used.
     timeout limits each step of a call: connecting, sending, and waiting for the response beyond the requested wait.
     key is the API key, which starts with pk_, if the service requires one; it appears in no error. headers are sent
     with each call. tls is for your own certificates. Where they are replaced while the program runs, pass functions:
-    key is called for each request, and again if the service refuses the key; tls for each new connection. clock is for tests; it must continue while the machine is
-    suspended. Raises ValueError for an invalid base_url or key. Sends no request."""
+    key is called for each request, and again if the service refuses the key; tls for each new connection. clock is for
+    tests; it must continue while the machine is suspended. Raises ValueError for an invalid base_url or key. Sends no request."""
 
     def __init__(self, base_url: str, *, key: Union[str, Callable[[], str], None] = None, timeout: float = 10.0,
                  headers: Optional[Mapping[str, str]] = None,

@@ -1,4 +1,5 @@
 import { invalid } from './error.js';
+import { node } from './platform.js';
 
 /** maxNameLength is the maximum length of a lock's name and of a fenced resource's key. */
 export const maxNameLength = 200;
@@ -37,7 +38,7 @@ export function checkBaseUrl(text: string): string {
     throw invalid('baseUrl', 'is not a URL; pass one like http://127.0.0.1:8080');
   }
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-    throw invalid('baseUrl', 'must start with http:// or https://');
+    throw invalid('baseUrl', 'must start with http:// or https://, or be a socket such as unix:/run/paddock.sock');
   }
   if (url.username !== '' || url.password !== '') {
     throw invalid('baseUrl', 'must not contain a user name or password; pass an API key as key and other credentials as headers');
@@ -46,4 +47,22 @@ export function checkBaseUrl(text: string): string {
     throw invalid('baseUrl', 'must not contain a query or a fragment');
   }
   return url.origin + url.pathname;
+}
+
+/**
+ * checkSocket returns the path of a socket from a base URL such as unix:/run/paddock.sock, undefined for other URLs. It
+ * throws `invalid_request` if the path is not absolute, and in a browser.
+ */
+export function checkSocket(baseUrl: string): string | undefined {
+  if (!baseUrl.startsWith('unix:')) {
+    return undefined;
+  }
+  const path = baseUrl.slice('unix:'.length);
+  if (!path.startsWith('/')) {
+    throw invalid('baseUrl', 'is a socket without an absolute path; pass unix:/run/paddock.sock');
+  }
+  if (!node()) {
+    throw invalid('baseUrl', 'is a socket in the file system, which works only in Node');
+  }
+  return path;
 }

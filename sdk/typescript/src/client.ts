@@ -1,17 +1,22 @@
 import createClient, { type Client } from 'openapi-fetch';
 
-import { checkBaseUrl, checkName } from './check.js';
+import { checkBaseUrl, checkName, checkSocket } from './check.js';
+import { invalid } from './error.js';
 import { keySource } from './key.js';
 import { omitUndefined } from './omit.js';
 import { bodyOf, expectNoContent, leaseBody, leaseSetBody, namedBody, sessionBody } from './response.js';
 import type { components, operations, paths } from './schema.js';
+import { socketFetch } from './socket.js';
 import { transport } from './transport.js';
 
 type Schemas = components['schemas'];
 
 /** PaddockOptions configure the connection to the service. */
 export interface PaddockOptions {
-  /** The base URL, without user name and password. In a browser it may be relative; '' is the page's own origin. */
+  /**
+   * The base URL, without user name and password. In a browser it may be relative; '' is the page's own origin. In Node, it
+   * is `unix:/run/paddock.sock` for a service that listens on a socket on the same machine; then there is no `fetch`.
+   */
   baseUrl: string;
   /**
    * The API key, which starts with `pk_`, if the service requires one. It is sent as `Authorization: Bearer` and never
@@ -133,9 +138,14 @@ type Query<Operation extends 'listLocks' | 'listEvents' | 'listHolds' | 'listSes
  */
 export function createPaddock(options: PaddockOptions): Paddock {
   const key = keySource(options);
+  const socket = checkSocket(options.baseUrl);
+  if (socket !== undefined && options.fetch) {
+    throw invalid('fetch', 'conflicts with a socket as baseUrl; pass only one of them');
+  }
+  const send = socket === undefined ? options.fetch ?? ((request) => fetch(request)) : socketFetch(socket);
   const api = createClient<paths>({
-    baseUrl: checkBaseUrl(options.baseUrl),
-    fetch: transport(options.fetch ?? ((request) => fetch(request)), key),
+    baseUrl: socket === undefined ? checkBaseUrl(options.baseUrl) : 'http://localhost',
+    fetch: transport(send, key),
     redirect: 'manual',
     querySerializer: { array: { style: 'form', explode: false } },
     ...omitUndefined({ headers: options.headers }),

@@ -55,7 +55,7 @@ export function environment(name: string): string | undefined {
 }
 
 /** node returns the process object in Node or a compatible runtime. */
-function node(): Process | undefined {
+export function node(): Process | undefined {
   const { process } = globalThis as { process?: Process & { versions?: { node?: string } } };
   return process?.versions?.node === undefined ? undefined : process;
 }
@@ -66,6 +66,6 @@ interface Process {
 }
 
 /** builtin imports a module of Node. It is never called in browsers; the comments keep bundlers from resolving it. */
-async function builtin<T>(name: string): Promise<T> {
+export async function builtin<T>(name: string): Promise<T> {
   return (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as T;
 }

@@ -8,7 +8,7 @@ import type { components } from './schema.js';
  * transport returns a fetch function that sends the key and resolves only with a successful response of Paddock whose JSON was read
  * completely. It rejects with a PaddockError otherwise, or with the signal's reason if the signal was aborted.
  */
-export function transport(send: typeof fetch, key: KeySource): (request: Request) => Promise<Response> {
+export function transport(send: (request: Request) => Promise<Response>, key: KeySource): (request: Request) => Promise<Response> {
   return async (request) => {
     const changes = isChange(request);
     try {
@@ -32,7 +32,7 @@ export function transport(send: typeof fetch, key: KeySource): (request: Request
 }
 
 /** sendWithKey sends the request; once more if the service refuses the key and there is another one meanwhile. */
-async function sendWithKey(send: typeof fetch, key: KeySource, request: Request): Promise<Response> {
+async function sendWithKey(send: (request: Request) => Promise<Response>, key: KeySource, request: Request): Promise<Response> {
   const first = await key.read(false);
   const again = key.changes ? request.clone() : undefined;
   if (first !== undefined) {

@@ -27,7 +27,9 @@
 //	locks, err := client.New(client.Options{BaseURL: "https://locks.example.org", Key: os.Getenv("PADDOCK_KEY")})
 //
 // A key that is replaced while the program runs comes from Options.KeyFunc, which reads it again for each request, and
-// once more when the service refuses it. Options.TLSFunc does the same for authorities and client certificates.
+// once more when the service refuses it. Options.TLSFunc does the same for authorities and client certificates. After
+// paddock key new, wait until all replicas know the new key, which takes two seconds from when they have the auth file.
+// Then replace the key, and then revoke the old one.
 //
 // # Time
 //

@@ -89,6 +89,10 @@ bench-smoke: ## Run every benchmark for a moment
 faults-long: ## Restore the database 20 times in each variant, and run the noisy-neighbour tests at full size; ten minutes
 	go test -C test ./faults -v -count=1 -timeout 60m -run 'TestRestoreBeginsAnEpoch|TestNoisyNeighbourCostsNoLease|TestJoinRateDoesNotDependOnQueueLength' -faults.restores=20 -faults.noise
 
+.PHONY: size
+size: ## Count the lines of code by place
+	@go run .ci/size.go
+
 .PHONY: docker
 docker: ## Build the image paddock
 	docker build $(if $(VERSION),--build-arg VERSION="$(VERSION)") --build-arg COMMIT="$(COMMIT)" \

@@ -1,5 +1,5 @@
-// Package arch has no code, only tests of the architecture: which package may import which, how long files and
-// functions may be, and which words they use.
+// Package arch has no code, only tests of what no single package can test: which package may import which, which
+// modules users link, and that the documents and the image name what exists.
 //
 // All imports point at package lock, which imports only the standard library:
 //

@@ -10,6 +10,9 @@ import (
 	"unicode"
 )
 
+// root is the folder of the module. The go command reruns the tests when a file that they read has changed.
+const root = "../.."
+
 var (
 	testName = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z0-9]\w*`)
 	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)

@@ -50,21 +50,6 @@ func TestEveryAnswerHasItsHeaders(t *testing.T) {
 	}
 }
 
-func TestOtherOriginsCannotReadAnswers(t *testing.T) {
-	t.Parallel()
-	s := serve(t, server.Options{Locks: &fake{}})
-	r := s.request(http.MethodOptions, acquirePath, "")
-	for name, value := range map[string]string{
-		"Origin": "https://evil.example", "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type, authorization",
-	} {
-		r.Header.Set(name, value)
-	}
-	got := s.do(r)
-	if got.StatusCode == http.StatusOK || got.Header.Get("Access-Control-Allow-Origin") != "" {
-		t.Errorf("%d %v", got.StatusCode, got.Header)
-	}
-}
-
 // TestHSTSIsSentOverTLS checks that it is not sent for localhost, where it would cover all ports.
 func TestHSTSIsSentOverTLS(t *testing.T) {
 	t.Parallel()

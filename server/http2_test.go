@@ -39,24 +39,6 @@ func secured(t *testing.T, h *server.Server) (address string, trust *tls.Config)
 	return l.Addr().String(), &tls.Config{RootCAs: roots, NextProtos: []string{"h2"}}
 }
 
-func TestCallsAndStreamsWorkOverHTTP2(t *testing.T) {
-	t.Parallel()
-	h := new(fakeEvents)
-	address, trust := secured(t, server.New(server.Options{Locks: &fake{events: h.events}}))
-	transport := &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true}
-	t.Cleanup(transport.CloseIdleConnections)
-	s := harness{t: t, url: "https://" + address, client: &http.Client{Transport: contract{t, transport}}}
-	got := s.post(acquirePath, `{"holder": "a"}`)
-	if got.want(t, http.StatusCreated, nil); got.ProtoMajor != 2 {
-		t.Errorf("answered by %s", got.Proto)
-	}
-	stream := s.stream("/v1/events/stream", "")
-	stream.want(synced("0"))
-	h.add(1)
-	stream.want(news(1))
-	stream.close()
-}
-
 // TestIdleStreamOverHTTP2StaysOpen exists because over HTTP/2 a write deadline that passes ends the stream even while
 // nothing is written.
 func TestIdleStreamOverHTTP2StaysOpen(t *testing.T) {

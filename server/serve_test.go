@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -180,31 +179,6 @@ func TestSlowServiceIsNotTakenForALostClient(t *testing.T) {
 		s.post(acquirePath, `{"holder": "a"}`).want(t, http.StatusCreated, nil)
 		s.get("/readyz").want(t, http.StatusOK, nil)
 		if err := end(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func TestBodyMustArriveInTime(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		_, p, end := servePiped(t, server.Options{Locks: &fake{}})
-		c, err := p.Dial(t.Context(), "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		start := time.Now()
-		if _, err := c.Write([]byte("POST " + acquirePath + " HTTP/1.1\r\nHost: p\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{")); err != nil {
-			t.Fatal(err)
-		}
-		got, err := http.ReadResponse(bufio.NewReader(c), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.StatusCode != http.StatusBadRequest || time.Since(start) != server.ReadTimeout {
-			t.Errorf("answered %d after %v", got.StatusCode, time.Since(start))
-		}
-		if err := errors.Join(got.Body.Close(), c.Close(), end()); err != nil {
 			t.Error(err)
 		}
 	})

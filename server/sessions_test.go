@@ -3,7 +3,6 @@ package server_test
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 )
@@ -58,61 +56,6 @@ func TestSessionCallsReachTheServiceUnchanged(t *testing.T) {
 	}
 }
 
-// TestSessionKeepsItsLeases goes through the life of a session.
-func TestSessionKeepsItsLeases(t *testing.T) {
-	t.Parallel()
-	s := serve(t, server.Options{Locks: memlock.New().Replica(1)})
-	open := `{"session_id": "` + sessionID + `", "holder": "worker-1", "metadata": {"pid": 7}}`
-	s.post("/v1/sessions", open).want(t, http.StatusCreated, map[string]any{"leases": 0.0, "places": 0.0})
-	s.post("/v1/sessions", open).want(t, http.StatusOK, map[string]any{"session": sessionName})
-	s.post("/v1/sessions", strings.Replace(open, "worker-1", "worker-2", 1)).want(t, http.StatusConflict, map[string]any{"code": "session_id_in_use"})
-	acquired := s.post("/v1/locks/a/acquire", `{"holder": "worker-1", "session_id": "`+sessionID+`"}`)
-	acquired.want(t, http.StatusCreated, map[string]any{"session": sessionName, "ttl_ms": 30000.0})
-	item := s.batch(`{"op": "acquire", "name": "b", "holder": "worker-1", "session_id": "` + sessionID + `"}`)[0]
-	if item.Status != http.StatusCreated || item.Lease["session"] != sessionName {
-		t.Errorf("the item got %+v", item)
-	}
-	s.post("/v1/sessions/renew", oneSession).want(t, http.StatusOK, map[string]any{"leases": 2.0})
-	shown := s.get(sessionPath)
-	shown.want(t, http.StatusOK, map[string]any{"holder": "worker-1", "leases": 2.0, "places": 0.0, "ended": nil, "session_id": nil})
-	if locks := `"locks":[{"fencing_token":1,"mode":"exclusive","name":"a","slot":0},{"fencing_token":2,"mode":"exclusive","name":"b","slot":0}]`; !strings.Contains(shown.text, locks) {
-		t.Errorf("%s has not %s", shown.text, locks)
-	}
-	s.get("/v1/sessions?holder=worker-2").want(t, http.StatusOK, map[string]any{"next_cursor": nil})
-	if lease := s.get("/v1/locks/a").body["leases"].([]any)[0].(map[string]any); lease["session"] != sessionName {
-		t.Errorf("the lock shows the lease %v", lease)
-	}
-	for _, answer := range []answer{shown, s.get("/v1/sessions"), s.get("/v1/locks/a"), s.get("/v1/locks"), s.get("/v1/events")} {
-		if strings.Contains(answer.text, sessionID) {
-			t.Errorf("%s shows the session_id: %s", answer.Request.URL, answer.text)
-		}
-	}
-	s.post("/v1/sessions/close", oneSession).want(t, http.StatusNoContent, nil)
-	s.post("/v1/sessions/close", oneSession).want(t, http.StatusNoContent, nil)
-	s.get("/v1/locks/a").want(t, http.StatusOK, map[string]any{"state": "free"})
-	lost := map[string]any{"code": "session_lost", "ended": "released"}
-	for _, path := range []string{"/v1/sessions/renew", "/v1/sessions"} {
-		got := s.post(path, map[bool]string{true: oneSession, false: open}[path == "/v1/sessions/renew"])
-		got.want(t, http.StatusConflict, lost)
-		if got.body["ended_at"] == nil {
-			t.Errorf("%s: %s has no ended_at", path, got.text)
-		}
-	}
-	s.post(sessionPath+"/revoke", `{"reason": "r"}`).want(t, http.StatusConflict, lost)
-	s.get(sessionPath).want(t, http.StatusOK, map[string]any{"ended": "released"})
-}
-
-func TestRevokedSessionSaysWhy(t *testing.T) {
-	t.Parallel()
-	s := serve(t, server.Options{Locks: memlock.New().Replica(1)})
-	s.post("/v1/sessions", `{"session_id": "`+sessionID+`", "holder": "worker-1"}`).want(t, http.StatusCreated, nil)
-	s.post(sessionPath+"/revoke", `{"reason": "host is gone"}`).
-		want(t, http.StatusOK, map[string]any{"ended": "revoked", "reason": "host is gone", "session": sessionName})
-	s.post("/v1/sessions/renew", oneSession).
-		want(t, http.StatusConflict, map[string]any{"code": "session_lost", "ended": "revoked", "reason": "host is gone"})
-	s.get("/v1/sessions/7bb9f2a32ab6969d").want(t, http.StatusNotFound, map[string]any{"code": "not_found"})
-}
-
 func TestSessionRequestsAreReadStrictly(t *testing.T) {
 	t.Parallel()
 	const zeros = "00000000-0000-0000-0000-000000000000"
@@ -144,27 +87,4 @@ func TestSessionRequestsAreReadStrictly(t *testing.T) {
 		cases = append(cases, badRequest{name: fmt.Sprint("invalid name ", i+1), path: "/v1/sessions/" + segment, pointer: "session", detail: "16 hexadecimal digits"})
 	}
 	wantBadRequests(t, cases)
-}
-
-// TestSessionIDIsNotLogged sends a session_id with good and bad requests.
-func TestSessionIDIsNotLogged(t *testing.T) {
-	t.Parallel()
-	s := serve(t, server.Options{Locks: memlock.New().Replica(1)})
-	for _, path := range []string{"/v1/sessions", "/v1/sessions/renew", "/v1/sessions/close", "/v1/locks/a/acquire"} {
-		for _, body := range []string{
-			`{"holder": "h", "session_id": "` + sessionID + `"}`, oneSession, `{"session_id": "` + sessionID + `x"}`,
-			`{"session_id": "` + sessionID + `", "session_id": "` + sessionID + `"}`, `{"ttl_ms": "` + sessionID + `"}`,
-		} {
-			s.post(path, body)
-		}
-	}
-	log := s.log.String()
-	for _, secret := range []string{sessionID, strings.ReplaceAll(sessionID, "-", "")} {
-		if strings.Contains(log, secret) {
-			t.Errorf("the log has %s: %s", secret, log)
-		}
-	}
-	if routes := s.lines("request"); !slices.ContainsFunc(routes, func(l map[string]any) bool { return l["route"] == "/v1/sessions/renew" }) {
-		t.Errorf("no renewal was logged: %s", log)
-	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 )
@@ -76,131 +75,6 @@ func TestSetCallsReachTheServiceUnchanged(t *testing.T) {
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Error(diff)
 	}
-}
-
-// TestSetIsHeldTogether goes through the life of a set.
-func TestSetIsHeldTogether(t *testing.T) {
-	t.Parallel()
-	s := serve(t, server.Options{Locks: memlock.New().Replica(1)})
-	acquired := s.post(acquireSetPath, transfer)
-	acquired.want(t, http.StatusCreated, map[string]any{"lease_id": leaseID, "holder": "worker-1", "ttl_ms": 30000.0})
-	if locks := `"locks":[{"fencing_token":1,"mode":"shared","name":"a","slot":1},{"fencing_token":1,"mode":"exclusive","name":"b","slot":0}]`; !strings.Contains(acquired.text, locks) {
-		t.Errorf("%s has not %s", acquired.text, locks)
-	}
-	s.post(acquireSetPath, transfer).want(t, http.StatusOK, map[string]any{"lease_id": leaseID})
-	s.post(renewSetPath, namesOf("b", "a")).want(t, http.StatusOK, map[string]any{"lease_id": leaseID})
-	for _, path := range []string{"/v1/locks/a", "/v1/locks?prefix=a"} {
-		if got := s.get(path); !strings.Contains(got.text, `"set":["a","b"]`) || strings.Contains(got.text, leaseID) {
-			t.Errorf("%s shows %s", path, got.text)
-		}
-	}
-	s.post(releaseSetPath, namesOf("a", "b")).want(t, http.StatusNoContent, nil)
-	s.post(releaseSetPath, namesOf("a", "b")).want(t, http.StatusNoContent, nil)
-	for _, name := range []string{"a", "b"} {
-		got := s.get("/v1/locks/" + name)
-		got.want(t, http.StatusOK, map[string]any{"state": "free"})
-		if strings.Contains(got.text, `"set"`) {
-			t.Errorf("the free lock shows a set: %s", got.text)
-		}
-	}
-	lost := map[string]any{"code": "lease_lost", "ended": "released"}
-	s.post(renewSetPath, namesOf("a", "b")).want(t, http.StatusConflict, lost)
-	s.post(acquireSetPath, transfer).want(t, http.StatusConflict, lost)
-}
-
-// TestSetOfOneIsThatLock renews and releases it by both kinds of calls.
-func TestSetOfOneIsThatLock(t *testing.T) {
-	t.Parallel()
-	s := serve(t, server.Options{Locks: memlock.New().Replica(1)})
-	one := `{"lease_id": "` + leaseID + `", "holder": "h", "locks": [{"name": "a"}]}`
-	s.post(acquireSetPath, one).want(t, http.StatusCreated, nil)
-	s.post("/v1/locks/a/acquire", `{"lease_id": "`+leaseID+`", "holder": "h"}`).want(t, http.StatusOK, map[string]any{"name": "a"})
-	s.post("/v1/locks/a/renew", oneID).want(t, http.StatusOK, nil)
-	renewed := s.post(renewSetPath, namesOf("a"))
-	renewed.want(t, http.StatusOK, map[string]any{"lease_id": leaseID})
-	if !strings.Contains(renewed.text, `"locks":[{"fencing_token":1,`) {
-		t.Errorf("renewed %s", renewed.text)
-	}
-	s.post("/v1/locks/a/release", oneID).want(t, http.StatusNoContent, nil)
-	s.post(releaseSetPath, namesOf("a")).want(t, http.StatusNoContent, nil)
-}
-
-// TestSetWaitsAtEachOfItsLocks: it holds none of them, and the queues show its names.
-func TestSetWaitsAtEachOfItsLocks(t *testing.T) {
-	t.Parallel()
-	s := serve(t, server.Options{Locks: memlock.New().Replica(1)})
-	s.post("/v1/locks/b/acquire", `{"holder": "other"}`).want(t, http.StatusCreated, nil)
-	tried := s.post(acquireSetPath, transfer)
-	tried.want(t, http.StatusConflict, map[string]any{"code": "lock_held", "holder": "other"})
-	blockers, _ := tried.body["blockers"].([]any)
-	if len(blockers) != 1 {
-		t.Fatalf("%s has %d blockers, want b only", tried.text, len(blockers))
-	}
-	blocker := blockers[0].(map[string]any)
-	if ms, _ := blocker["retry_after_ms"].(float64); blocker["name"] != "b" || blocker["holder"] != "other" || ms <= 0 || ms > 30000 || blocker["ahead"] != nil {
-		t.Errorf("b blocks as %v", blocker)
-	}
-	kept := s.post(acquireSetPath, strings.Replace(transfer, `{`, `{"keep_place": true, `, 1))
-	kept.want(t, http.StatusConflict, map[string]any{"code": "lock_held", "place_kept_ms": 10000.0})
-	for _, name := range []string{"a", "b"} {
-		queue := s.get("/v1/locks/" + name + "/queue")
-		if !strings.Contains(queue.text, `"set":["a","b"]`) {
-			t.Errorf("the queue of %s is %s", name, queue.text)
-		}
-	}
-	s.post("/v1/locks/a/acquire", `{"holder": "third"}`).want(t, http.StatusCreated, nil) // no call waits at the place
-	s.post(releaseSetPath, namesOf("a", "b")).want(t, http.StatusNoContent, nil)
-	s.get("/v1/locks/b/queue").want(t, http.StatusOK, map[string]any{"revision": 3.0})
-}
-
-func TestCallsForPartOfASetAreRefused(t *testing.T) {
-	t.Parallel()
-	s := serve(t, server.Options{Locks: memlock.New().Replica(1)})
-	s.post(acquireSetPath, transfer).want(t, http.StatusCreated, nil)
-	for _, path := range []string{"/v1/locks/a/renew", "/v1/locks/b/release"} {
-		got := s.post(path, oneID)
-		got.want(t, http.StatusConflict, map[string]any{"code": "lease_in_set"})
-		if diff := cmp.Diff([]any{"a", "b"}, got.body["set"]); diff != "" || !strings.Contains(got.text, "POST /v1/renew or /v1/release") {
-			t.Errorf("%s: %s %s", path, got.text, diff)
-		}
-	}
-	for _, path := range []string{renewSetPath, releaseSetPath} {
-		s.post(path, namesOf("a")).want(t, http.StatusConflict, map[string]any{"code": "lease_in_set"})
-		s.post(path, namesOf("a", "b", "c")).want(t, http.StatusBadRequest, map[string]any{"code": "invalid_request", "pointer": "/names"})
-		s.post(path, namesOf("a", "c")).want(t, http.StatusBadRequest, map[string]any{"code": "invalid_request", "pointer": "/names"})
-	}
-	item := s.batch(`{"op": "renew", "name": "a", "lease_id": "` + leaseID + `"}`)[0]
-	if item.Status != http.StatusConflict || item.Problem["code"] != "lease_in_set" {
-		t.Errorf("the item got %+v", item)
-	}
-	in := map[string]any{"code": "lease_id_in_use"}
-	for _, other := range []string{
-		strings.Replace(transfer, `{"name": "b"}`, `{"name": "c"}`, 1), strings.Replace(transfer, `"shared"`, `"exclusive"`, 1),
-		strings.Replace(transfer, `{"name": "b"}, `, ``, 1), strings.Replace(transfer, "worker-1", "worker-2", 1),
-	} {
-		s.post(acquireSetPath, other).want(t, http.StatusConflict, in)
-	}
-	s.post("/v1/locks/a/acquire", `{"holder": "worker-1", "mode": "shared", "lease_id": "`+leaseID+`"}`).want(t, http.StatusConflict, in)
-	s.get("/v1/locks/b").want(t, http.StatusOK, map[string]any{"state": "held"})
-}
-
-// TestSetEndsWithOneOfItsLocks revokes it, and sends the session's end.
-func TestSetEndsWithOneOfItsLocks(t *testing.T) {
-	t.Parallel()
-	s := serve(t, server.Options{Locks: memlock.New().Replica(1)})
-	s.post(acquireSetPath, transfer).want(t, http.StatusCreated, nil)
-	s.post("/v1/locks/a/revoke", `{"fencing_token": 1, "reason": "r"}`).want(t, http.StatusOK, map[string]any{"state": "free"})
-	s.get("/v1/locks/b").want(t, http.StatusOK, map[string]any{"state": "free"})
-	lost := map[string]any{"code": "lease_lost", "ended": "revoked", "reason": "r"}
-	s.post(renewSetPath, namesOf("a", "b")).want(t, http.StatusConflict, lost)
-	s.post(releaseSetPath, namesOf("a", "b")).want(t, http.StatusConflict, lost)
-
-	inSession := `{"holder": "worker-1", "session_id": "` + sessionID + `", "locks": [{"name": "a"}, {"name": "b"}]}`
-	s.post(acquireSetPath, inSession).want(t, http.StatusConflict, map[string]any{"code": "session_lost"})
-	s.post("/v1/sessions", `{"holder": "worker-1", "session_id": "`+sessionID+`"}`).want(t, http.StatusCreated, nil)
-	s.post(acquireSetPath, inSession).want(t, http.StatusCreated, map[string]any{"session": sessionName})
-	s.post("/v1/sessions/close", oneSession).want(t, http.StatusNoContent, nil)
-	s.get("/v1/locks/b").want(t, http.StatusOK, map[string]any{"state": "free"})
 }
 
 // setOf returns the body of an acquire of these locks.

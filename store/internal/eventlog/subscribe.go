@@ -274,7 +274,8 @@ func (t *tail) add(s segment, b bound) {
 		t.epoch, t.events, t.unreadable, t.first, t.last = b.epoch, nil, nil, b.upTo, -1
 		s = segment{upTo: b.upTo}
 	}
-	t.events, t.unreadable = append(t.events, s.events...), append(t.unreadable, s.unreadable...)
+	t.events = append(t.events, s.events...)
+	t.unreadable = append(t.unreadable, s.unreadable...)
 	if n := len(t.events) - tailLength; n > tailLength {
 		t.first, t.events = t.events[n-1].ID, slices.Clone(t.events[n:])
 	}

@@ -119,19 +119,6 @@ func TestTheKeyIsNeverPrinted(t *testing.T) {
 	}
 }
 
-func TestTheKeyIsNotSentToARedirectTarget(t *testing.T) {
-	t.Parallel()
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("the redirect target got a request with Authorization: %q", r.Header.Get("Authorization"))
-	}))
-	defer elsewhere.Close()
-	here := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
-	defer here.Close()
-	if err := read(open(t, client.Options{BaseURL: here.URL, Key: key}), t); !errors.Is(err, lock.ErrUnavailable) {
-		t.Error(err)
-	}
-}
-
 func TestTLSOptionsAreUsed(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

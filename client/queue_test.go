@@ -1,8 +1,6 @@
 package client
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paddock-lock/paddock/internal/batch"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -22,7 +19,6 @@ type queueHarness struct {
 	queue     *callQueue
 	gate      chan struct{} // each call sent alone waits for one value
 	batchGate chan struct{} // each batch waits for one value, if not nil
-	handBack  bool          // the calls of batches are to be sent alone
 
 	mu      sync.Mutex
 	alone   []string
@@ -52,16 +48,14 @@ func (h *queueHarness) sendBatch(calls []*queuedCall) {
 		<-h.batchGate
 	}
 	for i, c := range calls {
-		if i > 0 || !h.handBack { // the first is handed back before it begins
-			c.Begin()
-		}
-		c.Answer(reply{grant: lock.Grant{Lease: lock.Lease{Holder: names[i]}}, alone: h.handBack}, nil)
+		c.Begin()
+		c.Answer(reply{grant: lock.Grant{Lease: lock.Lease{Holder: names[i]}}}, nil)
 	}
 }
 
 // do gives a call to the queue, and sends it alone if that is the reply.
-func (h *queueHarness) do(ctx context.Context, name string) error {
-	got, err := h.queue.do(ctx, &pendingCall{item: lock.Release{Name: name}})
+func (h *queueHarness) do(name string) error {
+	got, err := h.queue.do(h.t.Context(), &pendingCall{item: lock.Release{Name: name}})
 	if got.alone {
 		defer h.queue.release(got.slot)
 		h.record(&h.alone, name)
@@ -77,7 +71,7 @@ func (h *queueHarness) submit(names ...string) {
 	h.t.Helper()
 	for _, name := range names {
 		h.all.Go(func() {
-			if err := h.do(h.t.Context(), name); err != nil {
+			if err := h.do(name); err != nil {
 				h.t.Errorf("the call on %s failed: %v", name, err)
 			}
 		})
@@ -117,56 +111,6 @@ func (h *queueHarness) expect(alone, batches []string, inFlight int) {
 	if h.queue.inFlight != inFlight {
 		h.t.Errorf("%d slots are taken, want %d", h.queue.inFlight, inFlight)
 	}
-}
-
-func TestCallsAreSentAloneWhileSlotsAreFreeAndOthersShareABatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h := newQueueHarness(t)
-		h.submit("a", "b", "c", "d", "e", "f")
-		h.expect([]string{"a", "b"}, nil, 2)
-		h.end(1)
-		h.expect([]string{"a", "b"}, []string{"c d e f"}, 1)
-		h.end(1)
-		h.all.Wait()
-		h.expect([]string{"a", "b"}, []string{"c d e f"}, 0)
-	})
-}
-
-func TestCallsThatArriveDuringABatchFormTheNextOne(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h := newQueueHarness(t)
-		h.batchGate = make(chan struct{})
-		many := someNames(lock.MaxBatch - 1)
-		h.submit("a", "b", "c", "d")
-		h.end(1)
-		h.submit(many...)
-		h.submit("x", "y", "z")
-		h.expect([]string{"a", "b"}, []string{"c d"}, 2)
-		for range 3 {
-			h.batchGate <- struct{}{}
-		}
-		h.expect([]string{"a", "b"}, []string{"c d", strings.Join(many, " ") + " x", "y z"}, 1)
-		h.end(1)
-		h.all.Wait()
-		h.expect([]string{"a", "b"}, []string{"c d", strings.Join(many, " ") + " x", "y z"}, 0)
-	})
-}
-
-func TestASingleQueuedCallIsSentAlone(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h := newQueueHarness(t)
-		h.submit("a", "b", "c")
-		h.end(1)
-		h.expect([]string{"a", "b", "c"}, nil, 2)
-		h.submit("d", "e")
-		h.expect([]string{"a", "b", "c"}, nil, 2) // the slot is still taken
-		h.end(2)
-		h.expect([]string{"a", "b", "c"}, []string{"d e"}, 0)
-		h.all.Wait()
-	})
 }
 
 func TestSeveralBatchesAreInFlight(t *testing.T) {
@@ -275,43 +219,4 @@ func TestCallsBeyondAFullBatchAreSentWhenRequestsStall(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestCallsHandedBackAreSentAlone(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h := newQueueHarness(t)
-		h.handBack = true
-		h.submit("a", "b", "c", "d", "e", "f")
-		h.end(1)
-		synctest.Wait()
-		h.mu.Lock()
-		slices.Sort(h.alone)
-		h.mu.Unlock()
-		h.expect([]string{"a", "b", "c", "d", "e", "f"}, []string{"c d e f"}, 1) // they need no slots
-		h.end(5)
-		h.all.Wait()
-		h.expect([]string{"a", "b", "c", "d", "e", "f"}, []string{"c d e f"}, 0)
-	})
-}
-
-func TestACallCanceledInTheQueueIsNotSent(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h := newQueueHarness(t)
-		h.submit("a", "b")
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- h.do(ctx, "c") }()
-		synctest.Wait()
-		cancel()
-		if a := (*batch.CanceledError)(nil); !errors.As(<-done, &a) || a.Started {
-			t.Errorf("err = %v, want a CanceledError before it began", a)
-		}
-		h.end(1)
-		h.expect([]string{"a", "b"}, nil, 1) // the slot is free
-		h.end(1)
-		h.all.Wait()
-		h.expect([]string{"a", "b"}, nil, 0)
-	})
 }

@@ -5,11 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -77,34 +73,6 @@ func TestSessionRequestsOnTheWire(t *testing.T) {
 	}
 }
 
-func TestASessionFromTheWire(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
-	want := lock.SessionGrant{Leases: 2, Places: 1, Session: lock.Session{
-		ID: sessionID, Holder: "worker-1", TTL: 30 * time.Second, Grace: 2 * time.Second, Metadata: json.RawMessage(`{"host":"db-3"}`),
-		OpenedAt: at, ExpiresAt: at.Add(30 * time.Second),
-	}}
-	for status, replayed := range map[int]bool{http.StatusCreated: false, http.StatusOK: true} {
-		got, err := over(t, saying(status, "application/json", sessionJSON)).
-			OpenSession(t.Context(), lock.OpenSession{ID: sessionID, Holder: "worker-1"})
-		want.Replayed = replayed
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(lock.SessionGrant{}, "Until")); err != nil || diff != "" {
-			t.Errorf("status %d: %v, %s", status, err, diff)
-		}
-	}
-	info, err := over(t, saying(http.StatusOK, "application/json", sessionInfoJSON)).Session(t.Context(), sessionID.Ref())
-	wantInfo := lock.SessionInfo{
-		Ref: sessionID.Ref(), Holder: "worker-1", TTL: 30 * time.Second, Grace: 2 * time.Second, OpenedAt: at,
-		ExpiresAt: at.Add(30 * time.Second), Remaining: 29 * time.Second, Ended: lock.Revoked, EndedAt: at.Add(time.Second), Reason: "why",
-		AsOf: at.Add(time.Second), Leases: 1, Places: 1, Locks: []lock.SessionLock{
-			{Name: "a", Mode: lock.Permit, Slot: 2, Token: 41}, {Name: "b", Mode: lock.Shared, Place: 7},
-		},
-	}
-	if diff := cmp.Diff(wantInfo, info); err != nil || diff != "" {
-		t.Errorf("%v, %s", err, diff)
-	}
-}
-
 func TestASessionThatWasNotAskedForIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
@@ -161,24 +129,4 @@ func TestASessionWithoutIDSendsOneOfItsOwn(t *testing.T) {
 		}
 		seen[r.body["session_id"]] = true
 	}
-}
-
-func TestUntilOfASessionCountsFromSending(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := over(t, func(r *http.Request) (*http.Response, error) {
-			<-time.After(7 * time.Second)
-			return reply(r, http.StatusOK, "application/json", sessionJSON), nil
-		})
-		for range 2 {
-			sent := time.Now()
-			got, err := c.RenewSession(t.Context(), lock.RenewSession{ID: sessionID})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := got.Until.Sub(sent); d != 29*time.Second {
-				t.Errorf("Until is %v after sending, want the 29s of expires_in_ms", d)
-			}
-		}
-	})
 }

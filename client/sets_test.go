@@ -13,9 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -62,22 +59,8 @@ func TestSetRequestsOnTheWire(t *testing.T) {
 	}
 }
 
-func TestASetFromTheWire(t *testing.T) {
+func TestASetThatWasNotAskedForIsRefused(t *testing.T) {
 	t.Parallel()
-	at := time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
-	first := lock.Lease{
-		ID: leaseID, Name: "a", Slot: 2, Mode: lock.Shared, Holder: "worker-1", Token: 41, TTL: 30 * time.Second, Grace: 2 * time.Second,
-		AcquiredAt: at, ExpiresAt: at.Add(30 * time.Second), Set: []string{"a", "b"},
-	}
-	second := first
-	second.Name, second.Slot, second.Mode, second.Token = "b", 0, lock.Exclusive, 42
-	for status, replayed := range map[int]bool{http.StatusCreated: false, http.StatusOK: true} {
-		got, err := over(t, saying(status, "application/json", setJSON)).Acquire(t.Context(), transfer())
-		want := lock.Grant{Lease: first, Members: []lock.Lease{first, second}, Replayed: replayed}
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(lock.Grant{}, "Until")); err != nil || diff != "" {
-			t.Errorf("status %d: %v, %s", status, err, diff)
-		}
-	}
 	for name, body := range map[string]string{
 		"one lease": leaseJSON, "another lock": strings.Replace(setJSON, `"name":"b"`, `"name":"c"`, 1), "no locks": `{}`,
 	} {
@@ -87,26 +70,6 @@ func TestASetFromTheWire(t *testing.T) {
 		_, err = c.Renew(t.Context(), lock.Renew{Set: setNames, LeaseID: leaseID})
 		expect(t, name, err, lock.ErrUnknownOutcome)
 	}
-}
-
-func TestUntilOfASetCountsFromSending(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := over(t, func(r *http.Request) (*http.Response, error) {
-			<-time.After(7 * time.Second)
-			return reply(r, http.StatusOK, "application/json", setJSON), nil
-		})
-		for range 2 {
-			sent := time.Now()
-			got, err := c.Renew(t.Context(), lock.Renew{Set: setNames, LeaseID: leaseID})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := got.Until.Sub(sent); d != 29*time.Second {
-				t.Errorf("Until is %v after sending, want the 29s of expires_in_ms", d)
-			}
-		}
-	})
 }
 
 // TestSetsAreNotCoalesced sends three calls about sets and two about one lock while all connections are in use.

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -26,44 +27,49 @@ func (b slowBody) Read(p []byte) (int, error) {
 
 func (b slowBody) Close() error { return nil }
 
+// TestUntilCountsFromSending: not from the answer, and for each call from its own request.
 func TestUntilCountsFromSending(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := over(t, func(r *http.Request) (*http.Response, error) {
-			<-time.After(7 * time.Second)
-			res := reply(r, http.StatusCreated, "application/json", leaseJSON)
-			done := make(chan time.Time)
-			time.AfterFunc(5*time.Second, func() { close(done) })
-			res.Body = slowBody{res.Body, done}
-			return res, nil
+	for name, c := range map[string]struct {
+		answer string
+		until  func(*testing.T, *client.Client) (time.Time, error)
+	}{
+		"an acquire": {leaseJSON, func(t *testing.T, c *client.Client) (time.Time, error) {
+			g, err := acquire(c, t)
+			return g.Until, err
+		}},
+		"a renewal": {leaseJSON, func(t *testing.T, c *client.Client) (time.Time, error) {
+			g, err := c.Renew(t.Context(), lock.Renew{Name: "jobs:nightly", LeaseID: leaseID})
+			return g.Until, err
+		}},
+		"a renewal of a set": {setJSON, func(t *testing.T, c *client.Client) (time.Time, error) {
+			g, err := c.Renew(t.Context(), lock.Renew{Set: setNames, LeaseID: leaseID})
+			return g.Until, err
+		}},
+		"a renewal of a session": {sessionJSON, func(t *testing.T, c *client.Client) (time.Time, error) {
+			g, err := c.RenewSession(t.Context(), lock.RenewSession{ID: sessionID})
+			return g.Until, err
+		}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			asking := over(t, func(r *http.Request) (*http.Response, error) {
+				<-time.After(7 * time.Second)
+				res := reply(r, http.StatusOK, "application/json", c.answer)
+				done := make(chan time.Time)
+				time.AfterFunc(5*time.Second, func() { close(done) })
+				res.Body = slowBody{res.Body, done}
+				return res, nil
+			})
+			for range 2 {
+				sent := time.Now()
+				until, err := c.until(t, asking)
+				if took := time.Since(sent); err != nil || took != 12*time.Second || until.Sub(sent) != 29*time.Second {
+					t.Errorf("%s is answered after %v with %v, %v after sending, want the 29s of expires_in_ms",
+						name, took, err, until.Sub(sent))
+				}
+			}
 		})
-		sent := time.Now()
-		got, err := acquire(c, t)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if time.Since(sent) != 12*time.Second {
-			t.Fatalf("the answer took %v", time.Since(sent))
-		}
-		if d := got.Until.Sub(sent); d != 29*time.Second {
-			t.Errorf("Until is %v after sending, want the 29s of expires_in_ms", d)
-		}
-	})
-}
-
-func TestEachRenewalCountsFromItsOwnSending(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := over(t, saying(http.StatusOK, "application/json", leaseJSON))
-		<-time.After(time.Hour)
-		got, err := c.Renew(t.Context(), lock.Renew{Name: "jobs:nightly", LeaseID: leaseID})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := time.Until(got.Until); d != 29*time.Second {
-			t.Errorf("%v are left, want 29s", d)
-		}
-	})
+	}
 }
 
 func TestDurationsOutOfRangeAreClamped(t *testing.T) {

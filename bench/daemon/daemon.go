@@ -23,9 +23,6 @@ type Options struct {
 	Env     []string // in addition to the bench's environment
 	Dir     string   // absolute path of its working directory; created by Start, removed by Stop
 
-	// Keep makes Stop keep the directory.
-	Keep bool
-
 	// Addr is the address on which it listens when it is ready; empty if it is ready immediately.
 	Addr string
 }
@@ -104,8 +101,8 @@ func (d *Daemon) ready(ctx context.Context) error {
 // PID returns the server's process id.
 func (d *Daemon) PID() int { return d.cmd.Process.Pid }
 
-// Stop stops the server and removes its directory, unless Options.Keep is set. It returns an error if the
-// server has ended before. Stopping nil does nothing.
+// Stop stops the server and removes its directory. It returns an error if the server has ended before.
+// Stopping nil does nothing.
 func (d *Daemon) Stop() error {
 	if d == nil {
 		return nil
@@ -113,9 +110,6 @@ func (d *Daemon) Stop() error {
 	err := d.stop()
 	if err != nil {
 		err = fmt.Errorf("%s: %w", filepath.Base(d.opts.Program), err)
-	}
-	if d.opts.Keep {
-		return err
 	}
 	return errors.Join(err, os.RemoveAll(d.opts.Dir))
 }

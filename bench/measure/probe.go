@@ -75,7 +75,7 @@ func (p *Probe) Fsyncs(ctx context.Context) (int64, bool, error) {
 
 func (p *Probe) readWAL(ctx context.Context) (WAL, error) {
 	var w WAL
-	err := p.conn.QueryRow(ctx, p.statement).Scan(&w.Bytes, &w.Images, &w.Fsyncs, &w.Deleted)
+	err := p.conn.QueryRow(ctx, p.statement).Scan(&w.Bytes, &w.Fsyncs, &w.Deleted)
 	return w, err
 }
 

@@ -9,7 +9,6 @@ import (
 // WAL contains the accumulated counters of a PostgreSQL server.
 type WAL struct {
 	Bytes   int64 // written to the WAL
-	Images  int64 // full-page images in the WAL
 	Fsyncs  int64 // of the WAL
 	Deleted int64 // deleted rows in this database
 }
@@ -17,10 +16,10 @@ type WAL struct {
 // The WAL position is exact. The other counters are from PostgreSQL's statistics, to which its processes
 // report once a second.
 const (
-	counts = `select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint, wal_fpi, wal_sync,
+	counts = `select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint, wal_sync,
 	(select tup_deleted from pg_stat_database where datname = current_database()) from pg_stat_wal`
 	// For PostgreSQL 18 and later.
-	countsOfIO = `select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint, wal_fpi,
+	countsOfIO = `select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint,
 	(select coalesce(sum(fsyncs), 0)::bigint from pg_stat_io where object = 'wal'),
 	(select tup_deleted from pg_stat_database where datname = current_database()) from pg_stat_wal`
 )

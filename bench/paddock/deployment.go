@@ -20,7 +20,6 @@ type Deployment struct {
 	Binary   string   // path of paddock; empty to build it
 	Replicas int      // zero means one
 	Flags    []string // additional flags for paddock serve
-	Keep     bool     // keep the data and the logs after Stop
 
 	prefill   func(context.Context, *pgx.Conn) error // called before the first replica starts; may be nil
 	users     int
@@ -35,7 +34,6 @@ func (d *Deployment) start(ctx context.Context, dir string) error {
 	if d.users > 1 {
 		return nil
 	}
-	d.postgres.Keep = d.Keep
 	if err := d.postgres.Start(ctx, dir); err != nil {
 		return err
 	}

@@ -14,7 +14,6 @@ type Prefilled struct {
 	HTTP
 	Locks  int
 	Events int
-	Raw    bool // do not analyze the tables after filling them
 }
 
 // FilledName returns the name of the i-th prefilled lock, starting at 1.
@@ -64,9 +63,7 @@ func (s *Prefilled) fill(ctx context.Context, conn *pgx.Conn) error {
 	do(fillEvents, s.Events)
 	do(fillRefs, s.Events)
 	do(moveBatches, s.Locks, s.Events)
-	if !s.Raw {
-		do("vacuum analyze paddock.records, paddock.event_batches, paddock.event_refs")
-	}
+	do("vacuum analyze paddock.records, paddock.event_batches, paddock.event_refs")
 	do("checkpoint")
 	return errors.Join(errs...)
 }

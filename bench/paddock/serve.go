@@ -20,7 +20,7 @@ func (d *Deployment) serve(ctx context.Context, dir string) (*daemon.Daemon, str
 		Program: d.Binary,
 		Args:    append([]string{"serve", "--migrate", "--listen", address}, d.Flags...),
 		Env:     []string{"PADDOCK_DATABASE_URL=" + d.DatabaseURL()},
-		Dir:     dir, Addr: address, Keep: d.Keep,
+		Dir:     dir, Addr: address,
 	})
 	return replica, address, err
 }

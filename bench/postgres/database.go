@@ -29,8 +29,6 @@ func Settings() map[string]string {
 
 // A Database is a PostgreSQL server with one database.
 type Database struct {
-	Keep bool // keep the data and the log after Stop
-
 	server *pgserver.Server
 	dir    string
 	log    *os.File
@@ -52,7 +50,7 @@ func (d *Database) Start(ctx context.Context, dir string) (err error) {
 	return err
 }
 
-// Stop stops the server and removes its data, unless Keep is set. It does nothing if the server does not run.
+// Stop stops the server and removes its data. It does nothing if the server does not run.
 func (d *Database) Stop() error {
 	if d.server == nil {
 		return nil
@@ -62,9 +60,6 @@ func (d *Database) Stop() error {
 	err := d.server.Stop(ctx)
 	d.server = nil
 	err = errors.Join(err, d.log.Close())
-	if d.Keep {
-		return err
-	}
 	return errors.Join(err, os.RemoveAll(d.dir), os.Remove(d.log.Name()))
 }
 

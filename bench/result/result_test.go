@@ -39,7 +39,7 @@ func TestCostsArePerOperation(t *testing.T) {
 		d := time.Duration(n) * time.Millisecond
 		return measure.Mark{
 			Client: d, CPU: map[system.Role]time.Duration{system.Server: 2 * d, system.Database: 3 * d},
-			WAL: &measure.WAL{Bytes: 1000 * n, Images: n, Fsyncs: 10 * n, Deleted: 20 * n},
+			WAL: &measure.WAL{Bytes: 1000 * n, Fsyncs: 10 * n, Deleted: 20 * n},
 		}
 	}
 	r := result.Run{Operations: 100}
@@ -47,8 +47,8 @@ func TestCostsArePerOperation(t *testing.T) {
 	if want := (result.CPU{Client: 100, Server: 200, Database: 300}); r.CPU != want {
 		t.Errorf("CPU: got %+v, want %+v", r.CPU, want)
 	}
-	if *r.WALBytes != 100 || *r.Images != 0.1 || *r.Fsyncs != 1 || *r.Deleted != 2 {
-		t.Errorf("WAL: %v bytes, %v images, %v fsyncs, %v deleted", *r.WALBytes, *r.Images, *r.Fsyncs, *r.Deleted)
+	if *r.WALBytes != 100 || *r.Fsyncs != 1 || *r.Deleted != 2 {
+		t.Errorf("WAL: %v bytes, %v fsyncs, %v deleted", *r.WALBytes, *r.Fsyncs, *r.Deleted)
 	}
 	without := measure.Mark{}
 	r = result.Run{}

@@ -30,7 +30,6 @@ type Run struct {
 
 	CPU      CPU      `json:"cpu"`
 	WALBytes *float64 `json:"wal_bytes,omitempty"` // per operation
-	Images   *float64 `json:"images,omitempty"`    // full-page images in the WAL, per operation
 	Fsyncs   *float64 `json:"fsyncs,omitempty"`    // of the WAL, per operation
 
 	Deleted *float64 `json:"deleted,omitempty"` // rows, per operation
@@ -93,7 +92,6 @@ func (r *Run) Spent(from, to measure.Mark) {
 		return &x
 	}
 	r.WALBytes = share(from.WAL.Bytes, to.WAL.Bytes)
-	r.Images = share(from.WAL.Images, to.WAL.Images)
 	r.Fsyncs = share(from.WAL.Fsyncs, to.WAL.Fsyncs)
 	r.Deleted = share(from.WAL.Deleted, to.WAL.Deleted)
 }

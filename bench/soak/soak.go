@@ -17,7 +17,7 @@ import (
 type Options struct {
 	Workload workload.Workload
 	For      time.Duration
-	Every    time.Duration // length of an interval; zero means a minute
+	Every    time.Duration // length of an interval
 
 	// Done is called after each interval.
 	Done func(Interval)
@@ -42,9 +42,6 @@ func Run(ctx context.Context, s system.PostgresBacked, o Options) ([]Interval, e
 	var all []Interval
 	began := time.Now()
 	each := workload.Options{Measured: o.Every}
-	if each.Measured == 0 {
-		each.Measured = time.Minute
-	}
 	for err == nil && time.Since(began) < o.For {
 		next := Interval{Run: o.Workload.Run(ctx, s, each)}
 		if next.Run.Error != "" {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,9 +16,7 @@ type settings struct {
 	paddock      string
 	paddockFlags string
 	events       int
-	raw          bool
 	dir          string
-	keep         bool
 	results      string
 	tiny         bool // prefill few locks and events
 }
@@ -28,9 +25,7 @@ func (s *settings) register(set *flag.FlagSet) {
 	set.StringVar(&s.paddock, "paddock", "", "paddock binary to measure (default: build it)")
 	set.StringVar(&s.paddockFlags, "paddock-flags", "", "flags for paddock serve, separated by spaces")
 	set.IntVar(&s.events, "events", 1_000_000, "number of events that paddock-events has to prune")
-	set.BoolVar(&s.raw, "raw", false, "do not analyze the prefilled tables")
 	set.StringVar(&s.dir, "dir", "", "directory for the servers' data, on a real disk (default: a temporary directory)")
-	set.BoolVar(&s.keep, "keep", false, "keep the servers' data")
 	set.StringVar(&s.results, "results", "", "file to write the results to (default: none)")
 }
 
@@ -50,15 +45,6 @@ func (s *settings) prepare(ctx context.Context) error {
 	}
 	s.paddock, err = filepath.Abs(s.paddock)
 	return err
-}
-
-// cleanUp removes the directory.
-func (s *settings) cleanUp(out streams) error {
-	if s.keep {
-		fmt.Fprintln(out.log, "the servers' data is in", s.dir)
-		return nil
-	}
-	return os.RemoveAll(s.dir)
 }
 
 // list splits text at commas and spaces.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"strconv"
 )
 
@@ -39,11 +40,10 @@ func allCommand(ctx context.Context, args []string, out streams) error {
 	set := flag.NewFlagSet("bench all", flag.ContinueOnError)
 	s.register(set)
 	rounds := set.Int("rounds", 3, "number of rounds")
-	most := set.Bool("10m", false, "include a table of ten million locks")
 	if err := parse(set, args, out); err != nil {
 		return err
 	}
-	return s.measure(ctx, out, fullPlan(*rounds, *most))
+	return s.measure(ctx, out, fullPlan(*rounds))
 }
 
 // smokeCommand checks that all systems work under all workloads.
@@ -68,7 +68,7 @@ func (s *settings) measure(ctx context.Context, out streams, p plan) (err error)
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.cleanUp(out)) }()
+	defer func() { err = errors.Join(err, os.RemoveAll(s.dir)) }()
 	m := newSession(ctx, s, out)
 	for i, part := range p.parts {
 		if err := m.measurePart(ctx, i, part, p.kinds); err != nil {

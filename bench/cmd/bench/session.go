@@ -40,9 +40,7 @@ func (m *session) measurePart(ctx context.Context, number int, p part, kinds wor
 	}
 	before := len(m.file.Runs)
 	err = errors.Join(c.Run(ctx), m.save())
-	if !m.keep {
-		err = errors.Join(err, os.RemoveAll(c.Dir))
-	}
+	err = errors.Join(err, os.RemoveAll(c.Dir))
 	fmt.Fprint(m.out, report.Text(m.file.Runs[before:]))
 	return err
 }

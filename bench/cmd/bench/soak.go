@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/paddock-lock/paddock/bench/paddock"
@@ -20,17 +21,14 @@ func soakCommand(ctx context.Context, args []string, out streams) (err error) {
 	set := flag.NewFlagSet("bench soak", flag.ContinueOnError)
 	s.register(set)
 	long := set.Duration("for", time.Hour, "duration of the soak")
-	every := set.Duration("every", time.Minute, "length of an interval")
-	clients := set.Int("clients", 64, "number of clients")
-	keep := set.Duration("keep-events", 2*time.Minute, "how long events are kept")
 	if err := parse(set, args, out); err != nil {
 		return err
 	}
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.cleanUp(out)) }()
-	s.paddockFlags += fmt.Sprint(" --event-retention=", *keep)
+	defer func() { err = errors.Join(err, os.RemoveAll(s.dir)) }()
+	s.paddockFlags += " --event-retention=2m"
 	system := &paddock.HTTP{Deployment: s.deployment(1), SystemName: "paddock", SystemTitle: "Paddock, HTTP"}
 	defer func() { err = errors.Join(err, system.Stop()) }()
 	if err := system.Start(ctx, s.dir); err != nil {
@@ -38,7 +36,7 @@ func soakCommand(ctx context.Context, args []string, out streams) (err error) {
 	}
 	f := soak.File{Machine: result.ThisMachine(ctx)}
 	f.Intervals, err = soak.Run(ctx, system, soak.Options{
-		Workload: workload.Distinct(*clients), For: *long, Every: *every,
+		Workload: workload.Distinct(64), For: *long, Every: time.Minute,
 		Done: func(s soak.Interval) { fmt.Fprintf(out.log, "%.1f min  %v\n", s.Minutes, s.Run) },
 	})
 	if s.results != "" {

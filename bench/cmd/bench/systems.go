@@ -39,7 +39,7 @@ func peers() []system.System {
 }
 
 func (s *settings) deployment(replicas int) *paddock.Deployment {
-	return &paddock.Deployment{Binary: s.paddock, Flags: strings.Fields(s.paddockFlags), Replicas: replicas, Keep: s.keep}
+	return &paddock.Deployment{Binary: s.paddock, Flags: strings.Fields(s.paddockFlags), Replicas: replicas}
 }
 
 // prefilled returns Paddock with that many old locks and events.
@@ -47,7 +47,7 @@ func (s *settings) prefilled(name string, locks, events int) *paddock.Prefilled 
 	if s.tiny {
 		locks, events = locks/100+100, events/1000
 	}
-	g := &paddock.Prefilled{Locks: locks, Events: events, Raw: s.raw}
+	g := &paddock.Prefilled{Locks: locks, Events: events}
 	g.Deployment, g.SystemName = s.deployment(1), name
 	g.SystemTitle = fmt.Sprintf("Paddock, HTTP, %s locks", result.Grouped(locks))
 	if events > 0 {

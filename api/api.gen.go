@@ -859,7 +859,7 @@ type FencedValue struct {
 	Lock         string `json:"lock"`
 
 	// Value The value that the last write stored.
-	Value *Value `json:"value"`
+	Value Value `json:"value"`
 
 	// Version The number of writes so far.
 	Version   int64     `json:"version"`
@@ -884,7 +884,7 @@ type FencedWrite struct {
 	Slot *int `json:"slot,omitempty"`
 
 	// Value The value to store.
-	Value *Value `json:"value"`
+	Value Value `json:"value"`
 }
 
 // Health defines model for Health.

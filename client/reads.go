@@ -131,7 +131,7 @@ func (c *Client) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenc
 		return lock.FencedValue{}, lock.Invalid("value", "must be JSON, in UTF-8")
 	}
 	body := api.FencedWrite{
-		Lock: w.Lock, FencingToken: int64(w.Token), Slot: wire.UnlessZero(w.Slot), Value: &w.Value, IfVersion: w.IfVersion,
+		Lock: w.Lock, FencingToken: int64(w.Token), Slot: wire.UnlessZero(w.Slot), Value: w.Value, IfVersion: w.IfVersion,
 	}
 	return call[lock.FencedValue]{
 		request: request{method: http.MethodPut, path: fencedPath + w.Key, body: body},

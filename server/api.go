@@ -39,13 +39,13 @@ var documentJSON = sync.OnceValue(func() []byte {
 
 // AcquireLock acquires a lock, or waits for it.
 func (a *handlers) AcquireLock(w http.ResponseWriter, r *http.Request, name api.Name) {
-	a.acquire(w, r, name, (*request.Decoder).Acquire, grantReply)
+	a.acquire(w, r, name, request.Read[request.Acquire], grantReply)
 }
 
 // acquire acquires one lock or a set, or waits.
 func (a *handlers) acquire(
 	w http.ResponseWriter, r *http.Request, name string,
-	from func(*request.Decoder, string, []byte) (lock.Acquire, error), to func(lock.Grant) reply,
+	from func(string, []byte) (lock.Acquire, error), to func(lock.Grant) reply,
 ) {
 	a.answerUntimed(w, r, func() (reply, error) {
 		in, err := decode(w, r, name, from)
@@ -61,18 +61,18 @@ func (a *handlers) acquire(
 
 // RenewLease extends a lease.
 func (a *handlers) RenewLease(w http.ResponseWriter, r *http.Request, name api.Name) {
-	execute(a, w, r, name, (*request.Decoder).Renew, a.locks.Renew, wire.LeaseOf)
+	execute(a, w, r, name, request.Read[request.Renew], a.locks.Renew, wire.LeaseOf)
 }
 
 // ReleaseLease ends a lease.
 func (a *handlers) ReleaseLease(w http.ResponseWriter, r *http.Request, name api.Name) {
-	a.release(w, r, name, (*request.Decoder).Release)
+	a.release(w, r, name, request.Read[request.Release])
 }
 
 // release ends one lease or those of a set.
 func (a *handlers) release(
 	w http.ResponseWriter, r *http.Request, name string,
-	from func(*request.Decoder, string, []byte) (lock.Release, error),
+	from func(string, []byte) (lock.Release, error),
 ) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
 		in, err := decode(w, r, name, from)
@@ -85,28 +85,28 @@ func (a *handlers) release(
 
 // RevokeLock ends a lease of another holder.
 func (a *handlers) RevokeLock(w http.ResponseWriter, r *http.Request, name api.Name) {
-	execute(a, w, r, name, (*request.Decoder).Revoke, a.locks.Revoke, wire.LockOf)
+	execute(a, w, r, name, request.Read[request.Revoke], a.locks.Revoke, wire.LockOf)
 }
 
 // VerifyToken returns the status of a token.
 func (a *handlers) VerifyToken(w http.ResponseWriter, r *http.Request) {
-	execute(a, w, r, "", (*request.Decoder).Verify, a.locks.VerifyToken, wire.VerificationOf)
+	execute(a, w, r, "", request.Read[request.Verify], a.locks.VerifyToken, wire.VerificationOf)
 }
 
 // ReportStaleToken records that a resource has rejected a stale token.
 func (a *handlers) ReportStaleToken(w http.ResponseWriter, r *http.Request) {
-	execute(a, w, r, "", (*request.Decoder).ReportStale, a.locks.ReportStale, wire.ReportResultOf)
+	execute(a, w, r, "", request.Read[request.ReportStale], a.locks.ReportStale, wire.ReportResultOf)
 }
 
 // WriteFenced writes a resource under a token.
 func (a *handlers) WriteFenced(w http.ResponseWriter, r *http.Request, key api.Key) {
-	execute(a, w, r, key, (*request.Decoder).FencedWrite, a.locks.WriteFenced, wire.FencedValueOf)
+	execute(a, w, r, key, request.Read[request.FencedWrite], a.locks.WriteFenced, wire.FencedValueOf)
 }
 
 // execute decodes a command, calls the Service with it and replies with the result.
 func execute[Command, Value, Model any](
 	a *handlers, w http.ResponseWriter, r *http.Request, name string,
-	from func(*request.Decoder, string, []byte) (Command, error),
+	from func(string, []byte) (Command, error),
 	call func(context.Context, Command) (Value, error), to func(Value) Model,
 ) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
@@ -261,7 +261,7 @@ func (a *handlers) Batch(w http.ResponseWriter, r *http.Request) {
 			return reply{}, err
 		}
 		b := batch{request: r}
-		if b.items, b.results, err = new(request.Decoder).Batch(body); err != nil {
+		if b.items, b.results, err = request.Batch(body); err != nil {
 			return reply{}, err
 		}
 		b.execute(ctx, a.locks)

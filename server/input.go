@@ -130,16 +130,16 @@ func (s *Server) rejectParameter(w http.ResponseWriter, r *http.Request, err err
 
 // decode returns the command in the request's body, for the lock or resource with this name.
 func decode[Command any](w http.ResponseWriter, r *http.Request, name string,
-	from func(*request.Decoder, string, []byte) (Command, error),
+	from func(string, []byte) (Command, error),
 ) (Command, error) {
-	decoders := requestContextOf(r).decoders
-	d := decoders.Get().(*request.Decoder)
-	defer decoders.Put(d)
-	body, err := readBody(&d.Body, w, r, MaxBodySize)
+	buffers := requestContextOf(r).buffers
+	buffer := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(buffer)
+	body, err := readBody(buffer, w, r, MaxBodySize)
 	if err != nil {
 		return *new(Command), err
 	}
-	return from(d, name, body)
+	return from(name, body)
 }
 
 // readBody reads the request's body into the buffer. The Content-Type must be JSON, and the body at most limit bytes.
@@ -194,7 +194,7 @@ func checkNoMembers(w http.ResponseWriter, r *http.Request) error {
 	if err := checkMediaType(r.Header.Get("Content-Type")); err != nil {
 		return err
 	}
-	return new(request.Decoder).None(body)
+	return request.CheckEmpty(body)
 }
 
 // rejectEncoded refuses a request whose body has a Content-Encoding other than identity: no handler decodes one.

@@ -29,7 +29,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start, path, recorder := time.Now(), r.URL.Path, &responseRecorder{ResponseWriter: w}
 	route := s.routings.Get().(*chi.Context)
 	ctx, span := s.startSpan(r)
-	q := &requestContext{Context: ctx, route: route, decoders: &s.decoders, id: [1]string{newRequestID()}}
+	q := &requestContext{Context: ctx, route: route, buffers: &s.buffers, id: [1]string{newRequestID()}}
 	q.route.Reset()
 	w.Header()["X-Request-Id"] = q.id[:]
 	defer func() {
@@ -51,7 +51,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type requestContext struct {
 	context.Context // ends with the connection or the Server; has the key after withAuthentication
 	route           *chi.Context
-	decoders        *sync.Pool // of *request.Decoder
+	buffers         *sync.Pool // of *bytes.Buffer, for bodies
 	id              [1]string  // the values of the X-Request-Id header
 }
 

@@ -112,7 +112,7 @@ type Server struct {
 	router   *chi.Mux
 	draining atomic.Bool
 
-	decoders sync.Pool // of *request.Decoder
+	buffers  sync.Pool // of *bytes.Buffer, for bodies
 	routings sync.Pool // of *chi.Context
 
 	drainDelay       time.Duration
@@ -142,7 +142,7 @@ func New(o Options) *Server {
 		events:     &eventCache{encode: sseEvent},
 	}
 	s.stopped, s.stop = context.WithCancel(context.Background())
-	s.decoders.New = func() any { return new(request.Decoder) }
+	s.buffers.New = func() any { return new(bytes.Buffer) }
 	s.routings.New = func() any { return chi.NewRouteContext() }
 	if s.drain == nil {
 		s.drain = func() {}

@@ -14,7 +14,7 @@ import (
 // OpenSession opens a session.
 func (a *handlers) OpenSession(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
-		in, err := decode(w, r, "", (*request.Decoder).OpenSession)
+		in, err := decode(w, r, "", request.Read[request.OpenSession])
 		if err != nil {
 			return reply{}, err
 		}
@@ -25,13 +25,13 @@ func (a *handlers) OpenSession(w http.ResponseWriter, r *http.Request) {
 
 // RenewSession extends a session.
 func (a *handlers) RenewSession(w http.ResponseWriter, r *http.Request) {
-	execute(a, w, r, "", (*request.Decoder).RenewSession, a.locks.RenewSession, wire.SessionOf)
+	execute(a, w, r, "", request.Read[request.RenewSession], a.locks.RenewSession, wire.SessionOf)
 }
 
 // CloseSession ends a session.
 func (a *handlers) CloseSession(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, r, func(ctx context.Context) (reply, error) {
-		in, err := decode(w, r, "", (*request.Decoder).CloseSession)
+		in, err := decode(w, r, "", request.Read[request.CloseSession])
 		if err != nil {
 			return reply{}, err
 		}
@@ -41,7 +41,7 @@ func (a *handlers) CloseSession(w http.ResponseWriter, r *http.Request) {
 
 // RevokeSession ends a session of another holder.
 func (a *handlers) RevokeSession(w http.ResponseWriter, r *http.Request, session api.SessionName) {
-	execute(a, w, r, session, (*request.Decoder).RevokeSession, a.locks.RevokeSession, wire.SessionInfoOf)
+	execute(a, w, r, session, request.Read[request.RevokeSession], a.locks.RevokeSession, wire.SessionInfoOf)
 }
 
 // GetSession returns a session with its leases and places.

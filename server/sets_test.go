@@ -96,20 +96,20 @@ func TestLocksOfASetAreReadStrictly(t *testing.T) {
 		{name: "a lock twice", body: setOf(`{"name": "a"}, {"name": "b"}, {"name": "a", "mode": "shared"}`), pointer: at(2, "name"), detail: "is given twice"},
 		{name: "a lock that is a string", body: setOf(`{"name": "a"}, "b"`), pointer: "/locks/1", detail: `must be an object such as {"name"`},
 		{name: "a lock that is a list", body: setOf(`[["a"]]`), pointer: "/locks/0", detail: "must be an object"},
-		{name: "a lock of null", body: setOf(`null`), pointer: "/locks/0", detail: "must be an object"},
-		{name: "a lock without a name", body: setOf(`{"name": "a"}, {}`), pointer: at(1, "name"), detail: "locks/1/name is missing; add it to the lock"},
+		{name: "a lock of null", body: setOf(`null`), pointer: "/locks/0", detail: "is null"},
+		{name: "a lock without a name", body: setOf(`{"name": "a"}, {}`), pointer: at(1, "name"), detail: "locks/1/name is missing or empty"},
 		{name: "a name that is a number", body: setOf(`{"name": 1}`), pointer: at(0, "name"), detail: "must be a string"},
 		{name: "a name of null", body: setOf(`{"name": null}`), pointer: at(0, "name"), detail: "is null"},
-		{name: "an empty name", body: setOf(`{"name": ""}`), pointer: at(0, "name"), detail: "is empty"},
+		{name: "an empty name", body: setOf(`{"name": ""}`), pointer: at(0, "name"), detail: "missing or empty"},
 		{name: "a name that cannot be", body: setOf(`{"name": "a"}, {"name": "a/b"}`), pointer: at(1, "name"), detail: "at byte 1"},
 		{name: "a mode that there is not", body: setOf(`{"name": "a"}, {"name": "b", "mode": "write"}`), pointer: at(1, "mode"), detail: "use exclusive, shared or permit"},
 		{name: "a mode that is a number", body: setOf(`{"name": "a", "mode": 1}`), pointer: at(0, "mode"), detail: "must be a string"},
 		{name: "a permit without capacity", body: setOf(`{"name": "a", "mode": "permit"}`), pointer: at(0, "capacity"), detail: "give 1 to 1000"},
 		{name: "a capacity without permit", body: setOf(`{"name": "a"}, {"name": "b", "capacity": 3}`), pointer: at(1, "capacity"), detail: "only valid with mode permit"},
 		{name: "a capacity of zero", body: setOf(`{"name": "a", "mode": "permit", "capacity": 0}`), pointer: at(0, "capacity"), detail: "is 0; give 1 to 1000"},
-		{name: "an unknown member of a lock", body: setOf(`{"name": "a", "colour": 1}`), pointer: at(0, "colour"), detail: "of this lock, which may have capacity, mode, name"},
+		{name: "an unknown member of a lock", body: setOf(`{"name": "a", "colour": 1}`), pointer: at(0, "colour"), detail: "which may have capacity, mode, name"},
 		{name: "an unknown member with a slash, a tilde and a percent sign", body: setOf(`{"name": "a", "a/b~c%d": 1}`), pointer: at(0, "a~1b~0c%d"), detail: "locks/0/a/b~c%d is not a member"},
-		{name: "a holder of a lock", body: setOf(`{"name": "a", "holder": "h"}`), pointer: at(0, "holder"), detail: "of this lock"},
+		{name: "a holder of a lock", body: setOf(`{"name": "a", "holder": "h"}`), pointer: at(0, "holder"), detail: "which may have capacity, mode, name"},
 		{name: "a member of a lock twice", body: setOf(`{"name": "a", "n\u0061me": "b"}`), pointer: at(0, "name"), detail: "is there twice"},
 	}
 	for i := range cases {
@@ -121,8 +121,8 @@ func TestLocksOfASetAreReadStrictly(t *testing.T) {
 func TestAcquiresOfSetsAreReadStrictly(t *testing.T) {
 	t.Parallel()
 	cases := []badRequest{
-		{name: "a mode beside the list", body: `{"holder": "h", "mode": "shared", "locks": [{"name": "a"}]}`, pointer: "/mode", detail: "is not a member of this body"},
-		{name: "a capacity beside the list", body: `{"holder": "h", "capacity": 1, "locks": [{"name": "a"}]}`, pointer: "/capacity", detail: "is not a member of this body"},
+		{name: "a mode beside the list", body: `{"holder": "h", "mode": "shared", "locks": [{"name": "a"}]}`, pointer: "/mode", detail: "is not a member"},
+		{name: "a capacity beside the list", body: `{"holder": "h", "capacity": 1, "locks": [{"name": "a"}]}`, pointer: "/capacity", detail: "is not a member"},
 		{name: "names instead of locks", body: `{"holder": "h", "names": ["a"]}`, pointer: "/names", detail: "which may have grace_ms, holder"},
 		{name: "locks twice", body: `{"holder": "h", "locks": [], "locks": []}`, pointer: "/locks", detail: "is there twice"},
 		{name: "no holder", body: `{"locks": [{"name": "a"}]}`, pointer: "/holder", detail: "is missing"},
@@ -161,10 +161,10 @@ func TestNamesOfASetAreReadStrictly(t *testing.T) {
 			{name: path + " of a name twice", path: path, body: namesOf("a", "b", "a"), pointer: "/names/2", detail: "is given twice"},
 			{name: path + " of a name that cannot be", path: path, body: namesOf("a", "b c"), pointer: "/names/1", detail: "at byte 1"},
 			{name: path + " of a number", path: path, body: `{"lease_id": "` + leaseID + `", "names": ["a", 1]}`, pointer: "/names/1", detail: "must be a string"},
-			{name: path + " of null", path: path, body: `{"lease_id": "` + leaseID + `", "names": [null]}`, pointer: "/names/0", detail: "must be a string"},
+			{name: path + " of null", path: path, body: `{"lease_id": "` + leaseID + `", "names": [null]}`, pointer: "/names/0", detail: "is null"},
 			{name: path + " without lease_id", path: path, body: `{"names": ["a"]}`, pointer: "/lease_id", detail: "is missing"},
 			{name: path + " with zeros", path: path, body: `{"names": ["a"], "lease_id": "00000000-0000-0000-0000-000000000000"}`, pointer: "/lease_id", detail: "that acquire returned"},
-			{name: path + " with locks", path: path, body: `{"lease_id": "` + leaseID + `", "locks": [{"name": "a"}]}`, pointer: "/locks", detail: "is not a member of this body"},
+			{name: path + " with locks", path: path, body: `{"lease_id": "` + leaseID + `", "locks": [{"name": "a"}]}`, pointer: "/locks", detail: "is not a member"},
 		}...)
 	}
 	wantBadRequests(t, cases)

@@ -253,19 +253,15 @@ func ToVerification(v api.TokenVerification) lock.Verification {
 // FencedValueOf returns the model of a resource.
 func FencedValueOf(f lock.FencedValue) api.FencedValue {
 	return api.FencedValue{
-		Key: f.Key, Lock: f.Lock, FencingToken: int64(f.Token), Version: f.Version, Value: &f.Value,
+		Key: f.Key, Lock: f.Lock, FencingToken: int64(f.Token), Version: f.Version, Value: f.Value,
 		WrittenAt: f.WrittenAt.UTC(),
 	}
 }
 
 // ToFencedValue returns the resource.
 func ToFencedValue(f api.FencedValue) lock.FencedValue {
-	value := json.RawMessage("null") // encoding/json decodes null to a nil pointer
-	if f.Value != nil {
-		value = *f.Value
-	}
 	return lock.FencedValue{
-		Key: f.Key, Lock: f.Lock, Token: lock.Token(f.FencingToken), Version: f.Version, Value: value,
+		Key: f.Key, Lock: f.Lock, Token: lock.Token(f.FencingToken), Version: f.Version, Value: f.Value,
 		WrittenAt: f.WrittenAt,
 	}
 }

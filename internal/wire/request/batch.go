@@ -1,132 +1,127 @@
 package request
 
 import (
+	"bytes"
 	"errors"
-	"fmt"
-	"io"
 
-	"github.com/paddock-lock/paddock/api"
-
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/lock"
-)
-
-const (
-	// MaxBodySize is the greatest size of the body of a single call, and of an item of a batch, in bytes.
-	MaxBodySize = 16 << 10
-	// minItemSize is the approximate size of the shortest item, in bytes. Batch estimates the number of items with it.
-	minItemSize = 80
 )
 
 // Batch decodes the body of a batch. It returns a command and a result for each item. If an item cannot be decoded,
 // its result has the error and its command is undefined. A returned error concerns the batch as a whole.
-func (d *Decoder) Batch(body []byte) ([]lock.Command, []lock.Result, error) {
-	sizeHint := min(len(body)/minItemSize+1, lock.MaxBatch)
-	commands, results := make([]lock.Command, 0, sizeHint), make([]lock.Result, 0, sizeHint)
-	err := d.readBatch(body, func(o *object) {
-		command, err := o.command()
-		commands, results = append(commands, command), append(results, lock.Result{Err: err})
-	})
-	return commands, results, err
+func Batch(body []byte) ([]lock.Command, []lock.Result, error) {
+	var b struct {
+		Items items `json:"items"`
+	}
+	// AllowDuplicateNames, since an item that has one is refused alone.
+	options := json.JoinOptions(strictNoNull, jsontext.AllowDuplicateNames(true))
+	var whole *lock.Error
+	switch err := json.Unmarshal(body, &b, options); {
+	case errors.As(err, &whole):
+		return nil, nil, whole
+	case err != nil:
+		return nil, nil, refusal(body, err)
+	case len(b.Items.commands) == 0:
+		return nil, nil, lock.Invalid("items", "are missing; give 1 to %d of them, in a list", lock.MaxBatch)
+	}
+	return b.Items.commands, b.Items.results, nil
 }
 
-// readBatch calls visit with each item of the batch. The object is valid until visit returns.
-func (d *Decoder) readBatch(body []byte, visit func(*object)) error {
-	if err := d.begin(body, `{"items": [{"op": "renew", "name": "jobs:nightly", "lease_id": "…"}]}`); err != nil {
-		return err
-	}
-	err := d.readList(body, visit)
-	if at := (*jsontext.SyntacticError)(nil); errors.As(err, &at) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return notJSON(err)
-	} else if err != nil {
-		return err
-	}
-	return d.end()
+// items are the commands of the items that were decoded, and their errors.
+type items struct {
+	commands []lock.Command // nil before the list
+	results  []lock.Result
+
+	json   jsontext.Decoder
+	source bytes.Buffer // that json reads
 }
 
-// readList reads {"items": […]}.
-func (d *Decoder) readList(body []byte, visit func(*object)) error {
-	if _, err := d.json.ReadToken(); err != nil {
-		return err
+// UnmarshalJSONFrom decodes the list, item by item.
+func (i *items) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	switch {
+	case i.commands != nil:
+		return fault("is there twice; keep one of them")
+	case d.PeekKind() != '[':
+		return fault("must be in a list, in brackets")
 	}
-	items, seen := 0, false
-	for d.json.PeekKind() != '}' {
-		name, err := d.json.ReadToken()
-		switch {
-		case err != nil:
-			return err
-		case name.String() != "items":
-			return errUnknown(name.String(), "is not a member of this body, which may have items")
-		case seen:
-			return lock.Invalid("items", "is there twice; keep one of them")
-		}
-		if items, err = d.readItems(body, visit); err != nil {
+	i.commands = []lock.Command{}
+	_, err := d.ReadToken()
+	for err == nil && d.PeekKind() != ']' {
+		if err := lock.CheckBatch(len(i.commands) + 1); err != nil {
 			return err
 		}
-		seen = true
+		var text jsontext.Value
+		if text, err = d.ReadValue(); err == nil {
+			command, err := i.item(text)
+			i.commands, i.results = append(i.commands, command), append(i.results, lock.Result{Err: err})
+		}
 	}
-	if items == 0 {
-		return lock.Invalid("items", "are missing; give 1 to %d of them, in a list", lock.MaxBatch)
+	if err == nil {
+		_, err = d.ReadToken()
 	}
-	_, err := d.json.ReadToken()
 	return err
 }
 
-// readItems reads a list and returns the number of its items.
-func (d *Decoder) readItems(body []byte, visit func(*object)) (items int, err error) {
-	if kind := d.json.PeekKind(); kind != '[' && kind != jsontext.KindInvalid {
-		return 0, lock.Invalid("items", "must be in a list, in brackets")
-	}
-	if _, err := d.json.ReadToken(); err != nil {
-		return 0, err
-	}
-	for ; d.json.PeekKind() != ']'; items++ {
-		if err := lock.CheckBatch(items + 1); err != nil {
-			return 0, err
-		}
-		if err := d.readObject(&d.object, body); err != nil {
-			return 0, err
-		}
-		visit(&d.object)
-	}
-	_, err = d.json.ReadToken()
-	return items, err
-}
+// The models of items.
+type (
+	acquireItem api.BatchAcquire
+	renewItem   api.BatchRenew
+	releaseItem api.BatchRelease
+)
 
-// command converts an item to its command.
-func (o *object) command() (lock.Command, error) {
+// item decodes an item.
+func (i *items) item(text jsontext.Value) (lock.Command, error) {
 	switch {
-	case o.notObject:
+	case text.Kind() != '{':
 		return nil, &lock.Error{Code: lock.ErrInvalid, Detail: "The item is not a JSON object. Send one, in braces."}
-	case o.size > MaxBodySize:
+	case len(text) > MaxBodySize:
 		return nil, TooLarge("item", MaxBodySize)
 	}
-	op, _ := unquote(o.values[opField]) // empty if op is missing or no string
-	switch op {
+	switch i.op(text) {
 	case string(api.Acquire):
-		o.check(acquireItem)
-		return commandOf(o.acquire(o.text(nameField)))
+		return asCommand(Read[acquireItem]("", text))
 	case string(api.Renew):
-		o.check(renewItem)
-		return commandOf(o.renew(o.text(nameField)))
+		return asCommand(Read[renewItem]("", text))
 	case string(api.Release):
-		o.check(releaseItem)
-		return commandOf(o.release(o.text(nameField)))
+		return asCommand(Read[releaseItem]("", text))
 	}
 	return nil, lock.Invalid("op", "must be acquire, renew or release")
 }
 
-func commandOf[Command lock.Command](c Command, err error) (lock.Command, error) { return c, err }
-
-// InvalidBody returns an error about a body as a whole. The format continues a sentence that begins with "The body",
-// without a full stop.
-func InvalidBody(format string, args ...any) error {
-	return &lock.Error{Code: lock.ErrInvalid, Detail: "The body " + fmt.Sprintf(format, args...) + "."}
+// op returns the op of an item, empty if there is none or it is no string.
+func (i *items) op(text jsontext.Value) string {
+	i.source = *bytes.NewBuffer(text)
+	i.json.Reset(&i.source, jsontext.AllowDuplicateNames(true))
+	_, err := i.json.ReadToken()
+	for err == nil && i.json.PeekKind() == '"' {
+		var name jsontext.Token
+		if name, err = i.json.ReadToken(); name.String() != "op" {
+			err = i.json.SkipValue()
+		} else if i.json.PeekKind() == '"' {
+			name, _ = i.json.ReadToken()
+			return name.String()
+		}
+	}
+	return ""
 }
 
-// TooLarge returns the error about a body or an item with more bytes than its limit.
-func TooLarge(what string, limit int64) error {
-	detail := fmt.Sprintf("The %s has more than %d bytes. Send less.", what, limit)
-	return &lock.Error{Code: lock.Code(api.CodeBodyTooLarge), Detail: detail}
+func asCommand[Command lock.Command](c Command, err error) (lock.Command, error) { return c, err }
+
+func (m acquireItem) command(string) (lock.Acquire, error) {
+	return Acquire{
+		Capacity: m.Capacity, GraceMs: m.GraceMs, Holder: m.Holder, LeaseID: m.LeaseID, MaxHoldMs: m.MaxHoldMs,
+		Metadata: m.Metadata, Mode: m.Mode, SessionID: m.SessionID, TaskID: m.TaskID, TTLMs: m.TTLMs,
+	}.command(m.Name)
+}
+
+func (m renewItem) command(string) (lock.Renew, error) {
+	return Renew{LeaseID: m.LeaseID, Metadata: m.Metadata, TTLMs: m.TTLMs}.command(m.Name)
+}
+
+func (m releaseItem) command(string) (lock.Release, error) {
+	return lock.Release{Name: m.Name, LeaseID: lock.LeaseID(m.LeaseID)}, nil
 }

@@ -1,24 +1,29 @@
 // Package request decodes the JSON bodies of requests, strictly: it accepts what openapi.yaml describes and nothing
-// else. Only the server uses it. Package wire has the models and encodes requests.
+// else. Only the server uses it.
 //
-// A [Decoder] returns a body as a command of package lock. Every error is a *lock.Error with the code lock.ErrInvalid,
-// and its Field names the invalid member, as a JSON Pointer without the first slash, such as locks/3/name:
+// # How a request travels
 //
-//	input                                      Field of the error
-//	nothing, not an object, not JSON           empty: the body as a whole
-//	something after the object                 empty
-//	a member twice                             the member
-//	an element of a list of another type       the element
-//	a member that this body does not have      the member, the first in alphabetical order
-//	a member by a former name                  the former name; the detail has the new one
-//	null, except for the value of a write      the member
-//	a member that is missing                   the member
-//	another type, a number out of range        the member
-//	zero, where lock takes it for the default  the member
-//	a name twice inside of free-form JSON      the free-form member
-//	free-form JSON more than 32 levels deep    the free-form member
+// A body goes through two steps, and each is written once:
 //
-// Package lock checks all other bounds. A single call and an item of a batch have the same checks. An invalid item
-// does not affect the other items. Malformed JSON fails the batch as a whole. An item has two more rules: it has at
-// most MaxBodySize bytes, else the code is body_too_large, and it must not have wait_ms or keep_place.
+//	bytes     {"holder": "worker-1", "ttl_ms": 3e4}
+//	  decode  fills the model: members, types, required members
+//	model     api.AcquireRequest{Holder: "worker-1", TTLMs: new(int64(30000))}, generated from openapi.yaml
+//	  command checks what the domain cannot: a zero that was sent, a number too large for a Duration
+//	command   lock.Acquire{Name: "jobs:nightly", Holder: "worker-1", TTL: 30 * time.Second}
+//
+// Package lock checks the command. A new member needs a line in openapi.yaml and one in the method command of its
+// model.
+//
+// # Errors
+//
+// Every error is a *lock.Error with the code lock.ErrInvalid. Its Field is the place of the invalid value, as a JSON
+// Pointer without the first slash, such as locks/3/name. It is empty for the body as a whole: nothing, not an object,
+// something after the object, and malformed JSON, which comes before all other errors. Of the others the first in the
+// body is returned; then a required member that is missing; then the errors of the method command.
+//
+// # Batches
+//
+// A single call and an item of a batch have the same checks. An invalid item does not affect the other items. Malformed
+// JSON fails the batch as a whole. An item has two more rules: it has at most MaxBodySize bytes, else the code is
+// body_too_large, and it has no member for waiting or for several locks.
 package request

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/api"
-
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -28,8 +27,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		d := new(Decoder)
-		a, err := d.Acquire("a", body)
+		a, err := Read[Acquire]("a", body)
 		checkDecoded(t, body, err, "holder")
 		if err == nil {
 			var sent api.AcquireRequest
@@ -39,24 +37,24 @@ func FuzzDecode(f *testing.F) {
 			checkTime(t, a.TTL, sent.TTLMs)
 			checkTime(t, a.Wait, sent.WaitMs)
 		}
-		_, err = d.Renew("a", body)
+		_, err = Read[Renew]("a", body)
 		checkDecoded(t, body, err, "lease_id")
-		_, err = d.Release("a", body)
+		_, err = Read[Release]("a", body)
 		checkDecoded(t, body, err, "lease_id")
-		_, err = d.Revoke("a", body)
+		_, err = Read[Revoke]("a", body)
 		checkDecoded(t, body, err, "fencing_token", "reason")
-		checkSets(t, d, body)
-		_, err = d.OpenSession("", body)
+		checkSets(t, body)
+		_, err = Read[OpenSession]("", body)
 		checkDecoded(t, body, err, "holder")
-		_, err = d.RenewSession("", body)
+		_, err = Read[RenewSession]("", body)
 		checkDecoded(t, body, err, "session_id")
-		_, err = d.CloseSession("", body)
+		_, err = Read[CloseSession]("", body)
 		checkDecoded(t, body, err, "session_id")
-		_, err = d.RevokeSession("7bb9f2a32ab6969f", body)
+		_, err = Read[RevokeSession]("7bb9f2a32ab6969f", body)
 		checkDecoded(t, body, err, "reason")
-		_, err = d.Verify("", body)
+		_, err = Read[Verify]("", body)
 		checkDecoded(t, body, err, "name", "fencing_token")
-		write, err := d.FencedWrite("a", body)
+		write, err := Read[FencedWrite]("a", body)
 		checkDecoded(t, body, err, "lock", "fencing_token", "value")
 		if err == nil && !json.Valid(write.Value) {
 			t.Errorf("value %q is not JSON", write.Value)
@@ -66,9 +64,9 @@ func FuzzDecode(f *testing.F) {
 
 // checkSets decodes the body as each call about a set, and checks that an accepted one has all locks as they were
 // sent.
-func checkSets(t *testing.T, d *Decoder, body []byte) {
+func checkSets(t *testing.T, body []byte) {
 	t.Helper()
-	a, err := d.AcquireSet("", body)
+	a, err := Read[AcquireSet]("", body)
 	checkDecoded(t, body, err, "holder", "locks")
 	if err == nil {
 		var sent api.AcquireSetRequest
@@ -81,9 +79,9 @@ func checkSets(t *testing.T, d *Decoder, body []byte) {
 			}
 		}
 	}
-	renewed, err := d.RenewSet("", body)
+	renewed, err := Read[RenewSet]("", body)
 	checkNames(t, body, renewed.Set, err)
-	released, err := d.ReleaseSet("", body)
+	released, err := Read[ReleaseSet]("", body)
 	checkNames(t, body, released.Set, err)
 }
 

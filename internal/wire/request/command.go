@@ -1,0 +1,162 @@
+package request
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock/api"
+	"github.com/paddock-lock/paddock/internal/wire"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// The bodies of the calls. The method command of each converts it to its command.
+type (
+	Acquire       api.AcquireRequest
+	Renew         api.RenewRequest
+	Release       api.ReleaseRequest
+	Revoke        api.RevokeRequest
+	AcquireSet    api.AcquireSetRequest
+	RenewSet      api.RenewSetRequest
+	ReleaseSet    api.ReleaseSetRequest
+	OpenSession   api.OpenSessionRequest
+	RenewSession  api.RenewSessionRequest
+	CloseSession  api.CloseSessionRequest
+	RevokeSession api.RevokeSessionRequest
+	Verify        api.VerifyRequest
+	ReportStale   api.ReportRequest
+	FencedWrite   api.FencedWrite
+)
+
+func (m Acquire) command(name string) (lock.Acquire, error) {
+	return lock.Acquire{
+			Name: name, Capacity: wire.ValueOf(m.Capacity), Grace: duration(m.GraceMs), Holder: m.Holder,
+			KeepPlace: wire.ValueOf(m.KeepPlace), LeaseID: lock.LeaseID(wire.ValueOf(m.LeaseID)), MaxHold: duration(m.MaxHoldMs),
+			Metadata: m.Metadata, Mode: mode(m.Mode), SessionID: lock.SessionID(wire.ValueOf(m.SessionID)),
+			Task: lock.TaskID(wire.ValueOf(m.TaskID)), TTL: duration(m.TTLMs), Wait: duration(m.WaitMs),
+		}, cmp.Or(
+			checkNumber("capacity", m.Capacity, 1, lock.MaxHolders), checkGrace(m.GraceMs), checkID("lease_id", m.LeaseID, "a random UUID"),
+			checkMs("max_hold_ms", m.MaxHoldMs, lock.MinTTL, lock.MaxHold),
+			checkID("session_id", m.SessionID, "that of an open session"), checkTTL(m.TTLMs), checkMs("wait_ms", m.WaitMs, 0, lock.MaxWait),
+		)
+}
+
+func (m Renew) command(name string) (lock.Renew, error) {
+	return lock.Renew{Name: name, LeaseID: lock.LeaseID(m.LeaseID), Metadata: m.Metadata, TTL: duration(m.TTLMs)}, checkTTL(m.TTLMs)
+}
+
+func (m Release) command(name string) (lock.Release, error) {
+	return lock.Release{Name: name, LeaseID: lock.LeaseID(m.LeaseID)}, nil
+}
+
+func (m Revoke) command(name string) (lock.Revoke, error) {
+	return lock.Revoke{
+		Name: name, AcquiredAt: wire.ValueOf(m.AcquiredAt), Token: lock.Token(m.FencingToken), Reason: m.Reason,
+		SkipGrace: wire.ValueOf(m.SkipGrace), Slot: m.Slot,
+	}, nil
+}
+
+func (m AcquireSet) command(string) (lock.Acquire, error) {
+	a, err := Acquire{
+		GraceMs: m.GraceMs, Holder: m.Holder, KeepPlace: m.KeepPlace, LeaseID: m.LeaseID, MaxHoldMs: m.MaxHoldMs,
+		Metadata: m.Metadata, SessionID: m.SessionID, TaskID: m.TaskID, TTLMs: m.TTLMs, WaitMs: m.WaitMs,
+	}.command("")
+	err = cmp.Or(err, checkList("locks", m.Locks))
+	for i, l := range m.Locks {
+		at := fmt.Sprintf("locks/%d/", i)
+		if l.Name == "" {
+			err = cmp.Or(err, lock.Invalid(at+"name", "is missing or empty; give 1 to %d characters", lock.MaxNameLength))
+		}
+		err = cmp.Or(err, checkNumber(at+"capacity", l.Capacity, 1, lock.MaxHolders))
+		a.Set = append(a.Set, lock.Member{Name: l.Name, Mode: mode(l.Mode), Capacity: wire.ValueOf(l.Capacity)})
+	}
+	return a, err
+}
+
+func (m RenewSet) command(string) (lock.Renew, error) {
+	r, err := Renew{LeaseID: m.LeaseID, Metadata: m.Metadata, TTLMs: m.TTLMs}.command("")
+	r.Set = m.Names
+	return r, cmp.Or(err, checkList("names", m.Names))
+}
+
+func (m ReleaseSet) command(string) (lock.Release, error) {
+	return lock.Release{LeaseID: lock.LeaseID(m.LeaseID), Set: m.Names}, checkList("names", m.Names)
+}
+
+func (m OpenSession) command(string) (lock.OpenSession, error) {
+	return lock.OpenSession{
+		ID: lock.SessionID(wire.ValueOf(m.SessionID)), Holder: m.Holder, TTL: duration(m.TTLMs), Grace: duration(m.GraceMs),
+		Metadata: m.Metadata,
+	}, cmp.Or(checkID("session_id", m.SessionID, "a random UUID"), checkTTL(m.TTLMs), checkGrace(m.GraceMs))
+}
+
+func (m RenewSession) command(string) (lock.RenewSession, error) {
+	return lock.RenewSession{ID: lock.SessionID(m.SessionID), TTL: duration(m.TTLMs)}, checkTTL(m.TTLMs)
+}
+
+func (m CloseSession) command(string) (lock.CloseSession, error) {
+	return lock.CloseSession{ID: lock.SessionID(m.SessionID)}, nil
+}
+
+func (m RevokeSession) command(session string) (lock.RevokeSession, error) {
+	ref, err := lock.ParseSessionRef("session", session)
+	return lock.RevokeSession{Ref: ref, Reason: m.Reason, SkipGrace: wire.ValueOf(m.SkipGrace)}, err
+}
+
+func (m Verify) command(string) (lock.Verify, error) {
+	return lock.Verify{Token: lock.Token(m.FencingToken), Name: m.Name, Slot: m.Slot}, nil
+}
+
+func (m ReportStale) command(string) (lock.ReportStale, error) {
+	return lock.ReportStale{Token: lock.Token(m.FencingToken), Name: m.Name, Slot: m.Slot, Where: wire.ValueOf(m.Where)}, nil
+}
+
+func (m FencedWrite) command(key string) (lock.FencedWrite, error) {
+	return lock.FencedWrite{
+		Key: key, Lock: m.Lock, Token: lock.Token(m.FencingToken), Slot: wire.ValueOf(m.Slot), Value: m.Value, IfVersion: m.IfVersion,
+	}, checkNumber("slot", m.Slot, 1, lock.MaxHolders)
+}
+
+func duration(ms *int64) time.Duration { return wire.DurationOf(wire.ValueOf(ms)) }
+
+// mode returns the mode, zero if missing, and -1 for an unknown mode, which package lock refuses.
+func mode(m *api.Mode) lock.Mode {
+	if m == nil {
+		return 0
+	}
+	return cmp.Or(lock.ModeOf(string(*m)), -1)
+}
+
+func checkTTL(ms *int64) error { return checkMs("ttl_ms", ms, lock.MinTTL, lock.MaxTTL) }
+
+func checkGrace(ms *int64) error { return checkMs("grace_ms", ms, 0, lock.MaxGrace) }
+
+func checkMs(name string, ms *int64, least, greatest time.Duration) error {
+	return checkNumber(name, ms, least.Milliseconds(), greatest.Milliseconds())
+}
+
+// checkNumber checks the bounds of an optional number. To package lock a zero would be a missing number, and a number
+// of milliseconds may be too large for a Duration.
+func checkNumber[Int int | int64](name string, n *Int, least, greatest Int) error {
+	if n == nil || least <= *n && *n <= greatest {
+		return nil
+	}
+	return lock.Invalid(name, "is %d; give %d to %d, or leave it out", *n, least, greatest)
+}
+
+// checkID refuses a UUID of zeros, which to package lock would be a missing one. The error names what to give instead.
+func checkID(name string, id *uuid.UUID, instead string) error {
+	if id == nil || *id != uuid.Nil {
+		return nil
+	}
+	return lock.Invalid(name, "is all zeros; give %s, or leave it out", instead)
+}
+
+func checkList[T any](name string, list []T) error {
+	if len(list) > 0 {
+		return nil
+	}
+	return lock.Invalid(name, "are missing; give 1 to %d of them, in a list", lock.MaxSetSize)
+}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/api"
-
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )

@@ -10,22 +10,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paddock-lock/paddock/api"
-
 	"sigs.k8s.io/yaml"
 
 	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/internal/wire/request"
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
-
-// handlers implements the operations of openapi.yaml: decode, call the Service, reply.
-type handlers struct{ *Server }
-
-var _ openapi.ServerInterface = (*handlers)(nil)
 
 // documentJSON returns openapi.yaml as JSON. It is converted when first asked for: that takes longer than all else that
 // a server does at its start.
@@ -37,80 +30,80 @@ var documentJSON = sync.OnceValue(func() []byte {
 	return json
 })
 
-// AcquireLock acquires a lock, or waits for it.
-func (a *handlers) AcquireLock(w http.ResponseWriter, r *http.Request, name api.Name) {
-	a.acquire(w, r, name, request.Read[request.Acquire], grantReply)
+// acquireLock acquires a lock, or waits for it.
+func (s *Server) acquireLock(w http.ResponseWriter, r *http.Request) {
+	s.acquire(w, r, request.Read[request.Acquire], grantReply)
 }
 
 // acquire acquires one lock or a set, or waits.
-func (a *handlers) acquire(
-	w http.ResponseWriter, r *http.Request, name string,
+func (s *Server) acquire(
+	w http.ResponseWriter, r *http.Request,
 	from func(string, []byte) (lock.Acquire, error), to func(lock.Grant) reply,
 ) {
-	a.answerUntimed(w, r, func() (reply, error) {
-		in, err := decode(w, r, name, from)
+	s.answerUntimed(w, r, func() (reply, error) {
+		in, err := decode(w, r, from)
 		if err != nil {
 			return reply{}, err
 		}
-		ctx, done := a.waitContext(w, r, in.Wait)
+		ctx, done := s.waitContext(w, r, in.Wait)
 		defer done()
-		grant, err := a.locks.Acquire(ctx, in)
+		grant, err := s.locks.Acquire(ctx, in)
 		return to(grant), err
 	})
 }
 
-// RenewLease extends a lease.
-func (a *handlers) RenewLease(w http.ResponseWriter, r *http.Request, name api.Name) {
-	execute(a, w, r, name, request.Read[request.Renew], a.locks.Renew, wire.LeaseOf)
+// renewLease extends a lease.
+func (s *Server) renewLease(w http.ResponseWriter, r *http.Request) {
+	execute(s, w, r, request.Read[request.Renew], s.locks.Renew, wire.LeaseOf)
 }
 
-// ReleaseLease ends a lease.
-func (a *handlers) ReleaseLease(w http.ResponseWriter, r *http.Request, name api.Name) {
-	a.release(w, r, name, request.Read[request.Release])
+// releaseLease ends a lease.
+func (s *Server) releaseLease(w http.ResponseWriter, r *http.Request) {
+	s.release(w, r, request.Read[request.Release])
 }
 
 // release ends one lease or those of a set.
-func (a *handlers) release(
-	w http.ResponseWriter, r *http.Request, name string,
+func (s *Server) release(
+	w http.ResponseWriter, r *http.Request,
 	from func(string, []byte) (lock.Release, error),
 ) {
-	a.answer(w, r, func(ctx context.Context) (reply, error) {
-		in, err := decode(w, r, name, from)
+	s.answer(w, r, func(ctx context.Context) (reply, error) {
+		in, err := decode(w, r, from)
 		if err != nil {
 			return reply{}, err
 		}
-		return noContent(), a.locks.Release(ctx, in)
+		return noContent(), s.locks.Release(ctx, in)
 	})
 }
 
-// RevokeLock ends a lease of another holder.
-func (a *handlers) RevokeLock(w http.ResponseWriter, r *http.Request, name api.Name) {
-	execute(a, w, r, name, request.Read[request.Revoke], a.locks.Revoke, wire.LockOf)
+// revokeLock ends a lease of another holder.
+func (s *Server) revokeLock(w http.ResponseWriter, r *http.Request) {
+	execute(s, w, r, request.Read[request.Revoke], s.locks.Revoke, wire.LockOf)
 }
 
-// VerifyToken returns the status of a token.
-func (a *handlers) VerifyToken(w http.ResponseWriter, r *http.Request) {
-	execute(a, w, r, "", request.Read[request.Verify], a.locks.VerifyToken, wire.VerificationOf)
+// verifyToken returns the status of a token.
+func (s *Server) verifyToken(w http.ResponseWriter, r *http.Request) {
+	execute(s, w, r, request.Read[request.Verify], s.locks.VerifyToken, wire.VerificationOf)
 }
 
-// ReportStaleToken records that a resource has rejected a stale token.
-func (a *handlers) ReportStaleToken(w http.ResponseWriter, r *http.Request) {
-	execute(a, w, r, "", request.Read[request.ReportStale], a.locks.ReportStale, wire.ReportResultOf)
+// reportStaleToken records that a resource has rejected a stale token.
+func (s *Server) reportStaleToken(w http.ResponseWriter, r *http.Request) {
+	execute(s, w, r, request.Read[request.ReportStale], s.locks.ReportStale, wire.ReportResultOf)
 }
 
-// WriteFenced writes a resource under a token.
-func (a *handlers) WriteFenced(w http.ResponseWriter, r *http.Request, key api.Key) {
-	execute(a, w, r, key, request.Read[request.FencedWrite], a.locks.WriteFenced, wire.FencedValueOf)
+// writeFenced writes a resource under a token.
+func (s *Server) writeFenced(w http.ResponseWriter, r *http.Request) {
+	execute(s, w, r, request.Read[request.FencedWrite], s.locks.WriteFenced, wire.FencedValueOf)
 }
 
 // execute decodes a command, calls the Service with it and replies with the result.
 func execute[Command, Value, Model any](
-	a *handlers, w http.ResponseWriter, r *http.Request, name string,
+	s *Server, w http.ResponseWriter, r *http.Request,
 	from func(string, []byte) (Command, error),
 	call func(context.Context, Command) (Value, error), to func(Value) Model,
 ) {
-	a.answer(w, r, func(ctx context.Context) (reply, error) {
-		in, err := decode(w, r, name, from)
+	s.answer(w, r, func(ctx context.Context) (reply, error) {
+		in, err := decode(w, r, from)
 		if err != nil {
 			return reply{}, err
 		}
@@ -119,64 +112,64 @@ func execute[Command, Value, Model any](
 	})
 }
 
-// GetLock returns a lock. With wait_ms it waits until the lock differs from the versions that the client has.
-func (a *handlers) GetLock(w http.ResponseWriter, r *http.Request, name api.Name, params api.GetLockParams) {
-	a.answerUntimed(w, r, func() (reply, error) {
-		in, err := wire.ToLockQuery(params, name)
+// getLock returns a lock. With wait_ms it waits until the lock differs from the versions that the client has.
+func (s *Server) getLock(w http.ResponseWriter, r *http.Request) {
+	s.answerUntimed(w, r, func() (reply, error) {
+		in, err := watchIn(r)
 		if err != nil {
 			return reply{}, err
 		}
-		ctx, done := a.waitContext(w, r, in.Wait)
+		ctx, done := s.waitContext(w, r, in.Wait)
 		defer done()
-		seen := parseIfNoneMatch(wire.ValueOf(params.IfNoneMatch))
-		lock, err := a.watchUntilChanged(ctx, in, seen)
+		seen := parseIfNoneMatch(strings.Join(r.Header.Values("If-None-Match"), ", "))
+		lock, err := s.watchUntilChanged(ctx, in, seen)
 		return seen.reply(lock), err
 	})
 }
 
-// GetQueue returns the waiters of a lock.
-func (a *handlers) GetQueue(w http.ResponseWriter, r *http.Request, name api.Name) {
-	a.answer(w, r, func(ctx context.Context) (reply, error) {
-		queue, err := a.locks.Queue(ctx, name)
+// getQueue returns the waiters of a lock.
+func (s *Server) getQueue(w http.ResponseWriter, r *http.Request) {
+	s.answer(w, r, func(ctx context.Context) (reply, error) {
+		queue, err := s.locks.Queue(ctx, nameIn(r))
 		return ok(wire.QueueOf(queue)), err
 	})
 }
 
-// ListHolds returns who held a lock.
-func (a *handlers) ListHolds(w http.ResponseWriter, r *http.Request, name api.Name, params api.ListHoldsParams) {
-	a.answer(w, r, func(ctx context.Context) (reply, error) {
-		in, err := wire.ToHoldsQuery(params, name)
+// listHolds returns who held a lock.
+func (s *Server) listHolds(w http.ResponseWriter, r *http.Request) {
+	s.answer(w, r, func(ctx context.Context) (reply, error) {
+		in, err := holdQueryIn(r)
 		if err != nil {
 			return reply{}, err
 		}
-		list, err := lock.ReadHolds(ctx, a.locks, in)
+		list, err := lock.ReadHolds(ctx, s.locks, in)
 		return ok(wire.HoldListOf(list)), err
 	})
 }
 
-// ListLocks returns a page of the known locks.
-func (a *handlers) ListLocks(w http.ResponseWriter, r *http.Request, params api.ListLocksParams) {
-	a.answer(w, r, func(ctx context.Context) (reply, error) {
-		in, err := wire.ToLocksQuery(params)
+// listLocks returns a page of the known locks.
+func (s *Server) listLocks(w http.ResponseWriter, r *http.Request) {
+	s.answer(w, r, func(ctx context.Context) (reply, error) {
+		in, err := lockQueryIn(r)
 		if err != nil {
 			return reply{}, err
 		}
-		page, err := a.locks.Locks(ctx, in)
+		page, err := s.locks.Locks(ctx, in)
 		return ok(wire.LockPageOf(page)).withNext(page.Next), err
 	})
 }
 
-// ListEvents returns a page of events, or waits for one. An empty page may have a cursor to continue from, but no Link
+// listEvents returns a page of events, or waits for one. An empty page may have a cursor to continue from, but no Link
 // header.
-func (a *handlers) ListEvents(w http.ResponseWriter, r *http.Request, params api.ListEventsParams) {
-	a.answerUntimed(w, r, func() (reply, error) {
-		in, err := wire.ToEventsQuery(params)
+func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) {
+	s.answerUntimed(w, r, func() (reply, error) {
+		in, err := eventQueryIn(r)
 		if err != nil {
 			return reply{}, err
 		}
-		ctx, done := a.waitContext(w, r, in.Wait)
+		ctx, done := s.waitContext(w, r, in.Wait)
 		defer done()
-		page, err := a.locks.Events(ctx, in)
+		page, err := s.locks.Events(ctx, in)
 		out := ok(wire.EventPageOf(page))
 		if len(page.Items) > 0 {
 			out = out.withNext(page.Next)
@@ -185,10 +178,10 @@ func (a *handlers) ListEvents(w http.ResponseWriter, r *http.Request, params api
 	})
 }
 
-// ReadFenced returns the resource with this key.
-func (a *handlers) ReadFenced(w http.ResponseWriter, r *http.Request, key api.Key) {
-	a.answer(w, r, func(ctx context.Context) (reply, error) {
-		value, err := a.locks.ReadFenced(ctx, key)
+// readFenced returns the resource with this key.
+func (s *Server) readFenced(w http.ResponseWriter, r *http.Request) {
+	s.answer(w, r, func(ctx context.Context) (reply, error) {
+		value, err := s.locks.ReadFenced(ctx, nameIn(r))
 		return ok(wire.FencedValueOf(value)), err
 	})
 }
@@ -248,10 +241,10 @@ func (s *Server) watchUntilChanged(ctx context.Context, in lock.Watch, seen ifNo
 	}
 }
 
-// Batch executes the items of a batch.
-func (a *handlers) Batch(w http.ResponseWriter, r *http.Request) {
-	a.answer(w, r, func(ctx context.Context) (reply, error) {
-		release, err := a.reserveBatch(r)
+// batch executes the items of a batch.
+func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
+	s.answer(w, r, func(ctx context.Context) (reply, error) {
+		release, err := s.reserveBatch(r)
 		if err != nil {
 			return reply{}, err
 		}
@@ -264,8 +257,8 @@ func (a *handlers) Batch(w http.ResponseWriter, r *http.Request) {
 		if b.items, b.results, err = request.Batch(body); err != nil {
 			return reply{}, err
 		}
-		b.execute(ctx, a.locks)
-		a.logRefused(b)
+		b.execute(ctx, s.locks)
+		s.logRefused(b)
 		return ok(b), nil
 	})
 }

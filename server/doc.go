@@ -1,5 +1,6 @@
 // Package server serves a lock.Service over HTTP. It has no lock logic: it validates a request, calls the Service, and
-// writes the answer that openapi.yaml describes. Types and routes are generated from that document.
+// writes the answer that openapi.yaml describes. routes.go has the routes; tests compare them, their parameters and their
+// bodies with that document. Package api has its types.
 //
 // # How a request becomes an answer
 //
@@ -19,7 +20,8 @@
 //
 // A handler decodes the input, calls the Service and returns a reply or an error; answer writes either. A handler
 // chooses the status of a success only. answer.go maps each lock.Code to the status of its problem; no other file
-// does. Package wire decodes and encodes the JSON.
+// does. query.go reads queries, and package internal/wire/request bodies: bytes, then a model of package api, then a
+// command of package lock. Package internal/wire encodes answers.
 //
 // A requestContext is the context of a request. It holds the request id, the routing state and the key. Buffers for
 // bodies are pooled.

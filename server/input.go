@@ -16,7 +16,6 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/wire/request"
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
 
 // queryParameters are the query parameters of each route. Other routes have none.
@@ -29,12 +28,6 @@ var queryParameters = map[string][]string{
 	"/v1/events/stream":      {"cursor", "lock", "prefix"},
 }
 
-// The query parameters that are neither a text nor a whole number.
-var (
-	instantParameters = []string{"at", "since", "until"}
-	booleanParameters = []string{"contended"}
-)
-
 // withDecodedPath makes chi route on the decoded path, so that a%3Ab is the same name as a:b. It keeps a path with an
 // encoded slash as it was sent, so that the slash does not split a name. checkName refuses such a name.
 func withDecodedPath(next http.Handler) http.Handler {
@@ -46,16 +39,12 @@ func withDecodedPath(next http.Handler) http.Handler {
 	})
 }
 
-// withParameterCheck refuses invalid names and unknown parameters. The generated code decodes names a second time, so
-// this check is first. It joins several If-None-Match headers into one.
+// withParameterCheck refuses invalid names and unknown parameters.
 func (s *Server) withParameterCheck(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := checkParameters(chi.RouteContext(r.Context()), r.URL.RawQuery); err != nil {
 			s.refuse(w, r, parameterError{err})
 			return
-		}
-		if tags := r.Header.Values("If-None-Match"); len(tags) > 1 {
-			r.Header.Set("If-None-Match", strings.Join(tags, ", "))
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -109,28 +98,18 @@ func checkQuery(query string, allowed []string) error {
 	return nil
 }
 
-// rejectParameter refuses a parameter that the generated code could not parse: a malformed number, instant or
-// boolean, or a repeated header. All other parameters are strings.
-func (s *Server) rejectParameter(w http.ResponseWriter, r *http.Request, err error) {
-	var bad *openapi.InvalidParamFormatError
-	var many *openapi.TooManyValuesForParamError
-	switch {
-	case errors.As(err, &bad) && slices.Contains(instantParameters, bad.ParamName):
-		err = parameterError{lock.Invalid(bad.ParamName,
-			"must be an instant such as 2026-01-02T03:04:05Z; in a URL, write the + of a time zone as %%2B")}
-	case errors.As(err, &bad) && slices.Contains(booleanParameters, bad.ParamName):
-		err = parameterError{lock.Invalid(bad.ParamName, "must be true or false")}
-	case errors.As(err, &bad):
-		err = parameterError{lock.Invalid(bad.ParamName, "must be a whole number in digits")}
-	case errors.As(err, &many):
-		err = parameterError{lock.Invalid(many.ParamName, "is there %d times; give it once", many.Count)}
+// nameIn returns the name in the path: of a lock, a resource, a tree or a session; empty if the route has none.
+func nameIn(r *http.Request) string {
+	values := chi.RouteContext(r.Context()).URLParams.Values
+	if len(values) == 0 {
+		return ""
 	}
-	s.refuse(w, r, err)
+	return values[0]
 }
 
-// decode returns the command in the request's body, for the lock or resource with this name.
-func decode[Command any](w http.ResponseWriter, r *http.Request, name string,
-	from func(string, []byte) (Command, error),
+// decode returns the command in the request's body, for what the path names.
+func decode[Command any](
+	w http.ResponseWriter, r *http.Request, from func(string, []byte) (Command, error),
 ) (Command, error) {
 	buffers := requestContextOf(r).buffers
 	buffer := buffers.Get().(*bytes.Buffer)
@@ -139,7 +118,7 @@ func decode[Command any](w http.ResponseWriter, r *http.Request, name string,
 	if err != nil {
 		return *new(Command), err
 	}
-	return from(name, body)
+	return from(nameIn(r), body)
 }
 
 // readBody reads the request's body into the buffer. The Content-Type must be JSON, and the body at most limit bytes.

@@ -201,6 +201,8 @@ func TestQueriesAreReadStrictly(t *testing.T) {
 		{name: "a parameter twice", path: "/v1/locks?limit=1&limit=2", pointer: "limit", detail: "there 2 times"},
 		{name: "a limit that is no number", path: "/v1/locks?limit=abc", pointer: "limit", detail: "must be a whole number"},
 		{name: "a filter that is neither true nor false", path: "/v1/locks?contended=maybe", pointer: "contended", detail: "must be true or false"},
+		{name: "a filter that is 1", path: "/v1/locks?contended=1", pointer: "contended", detail: "must be true or false"},
+		{name: "a since that is a date", path: "/v1/events?since=2026-01-02", pointer: "since", detail: "must be an instant such as 2026"},
 		{name: "an empty limit", path: "/v1/events?limit=", pointer: "limit", detail: "must be a whole number"},
 		{name: "a limit with an exponent", path: "/v1/events?limit=3e1", pointer: "limit", detail: "must be a whole number in digits"},
 		{name: "a limit with a fraction", path: "/v1/events?limit=1.5", pointer: "limit", detail: "must be a whole number"},

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 )
 
@@ -49,6 +51,23 @@ func TestParametersMatchTheDocument(t *testing.T) {
 		slices.Sort(want)
 		if got := server.Parameters()[path]; !slices.Equal(want, got) {
 			t.Errorf("%s: openapi.yaml has %q, the server %q", path, want, got)
+		}
+	}
+}
+
+// TestEveryParameterIsRead sends each parameter of each operation with a value that is invalid for all of them.
+func TestEveryParameterIsRead(t *testing.T) {
+	t.Parallel()
+	refuse := lock.Invalid("cursor", "is invalid, as all cursors are to this service")
+	s := serve(t, server.Options{Locks: &fake{
+		locks:    func(lock.LockQuery) (p lock.Page[lock.Lock], err error) { return p, refuse },
+		events:   func(context.Context, lock.EventQuery) (p lock.Page[lock.Event], err error) { return p, refuse },
+		sessions: fakeSessions{list: func(lock.SessionQuery) (p lock.Page[lock.SessionInfo], err error) { return p, refuse }},
+	}})
+	for path, names := range server.Parameters() {
+		for _, name := range names {
+			got := s.get(strings.Replace(path, "{name}", "a", 1) + "?" + name + "=%01")
+			got.want(t, http.StatusBadRequest, map[string]any{"code": "invalid_request", "pointer": name})
 		}
 	}
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/wire/request"
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/server/internal/openapi"
 )
 
 const (
@@ -176,7 +175,7 @@ func (s *Server) routes(ui, metrics http.Handler) *chi.Mux {
 	r.MethodNotAllowed(s.methodNotAllowed)
 	r.Group(func(r chi.Router) {
 		r.Use(s.withParameterCheck, s.rejectEncoded, s.withBodyCheck)
-		openapi.HandlerWithOptions(&handlers{s}, openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: s.rejectParameter})
+		s.mountAPI(r)
 	})
 	if metrics != nil {
 		r.With(s.withTimeout, s.withFullRead).Method(http.MethodGet, "/metrics", metrics)

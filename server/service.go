@@ -11,13 +11,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paddock-lock/paddock/api"
-
 	"github.com/go-chi/chi/v5"
 	"github.com/swaggest/swgui"
 	"github.com/swaggest/swgui/v5emb"
 
 	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -28,19 +27,19 @@ const (
 	readyPath = "/readyz"
 )
 
-// Livez reports that the process runs. It checks nothing else.
-func (a *handlers) Livez(w http.ResponseWriter, r *http.Request) {
-	a.answer(w, r, func(_ context.Context) (reply, error) { return ok(api.Health{Status: api.Ok}), nil })
+// livez reports that the process runs. It checks nothing else.
+func (s *Server) livez(w http.ResponseWriter, r *http.Request) {
+	s.answer(w, r, func(_ context.Context) (reply, error) { return ok(api.Health{Status: api.Ok}), nil })
 }
 
-// Readyz reports whether this replica should receive requests.
-func (a *handlers) Readyz(w http.ResponseWriter, r *http.Request) {
-	a.answer(w, r, func(ctx context.Context) (reply, error) {
-		if a.draining.Load() {
+// readyz reports whether this replica should receive requests.
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	s.answer(w, r, func(ctx context.Context) (reply, error) {
+		if s.draining.Load() {
 			return reply{}, &lock.Error{Code: lock.ErrUnavailable,
 				Detail: "This replica is shutting down. Use another replica."}
 		}
-		if err := a.ready.check(ctx); err != nil {
+		if err := s.ready.check(ctx); err != nil {
 			return reply{}, &lock.Error{Code: lock.ErrUnavailable, Cause: err,
 				Detail: "This replica is not ready; its log has the reason under this request_id. Use another replica."}
 		}
@@ -89,22 +88,22 @@ func (r *readiness) check(ctx context.Context) error {
 	return r.err
 }
 
-// Version identifies the running binary.
-func (a *handlers) Version(w http.ResponseWriter, r *http.Request) {
-	a.answer(w, r, func(_ context.Context) (reply, error) {
-		v := a.version
+// getVersion identifies the running binary.
+func (s *Server) getVersion(w http.ResponseWriter, r *http.Request) {
+	s.answer(w, r, func(_ context.Context) (reply, error) {
+		v := s.version
 		return ok(api.Version{Version: v.Version, Commit: wire.UnlessZero(v.Commit), Go: v.Go}), nil
 	})
 }
 
-// OpenapiYAML returns openapi.yaml unchanged.
-func (a *handlers) OpenapiYAML(w http.ResponseWriter, r *http.Request) {
-	a.writeText(w, r, "application/yaml", paddock.OpenAPI)
+// openapiYAML returns openapi.yaml unchanged.
+func (s *Server) openapiYAML(w http.ResponseWriter, r *http.Request) {
+	s.writeText(w, r, "application/yaml", paddock.OpenAPI)
 }
 
-// OpenapiJSON returns openapi.yaml as JSON.
-func (a *handlers) OpenapiJSON(w http.ResponseWriter, r *http.Request) {
-	a.writeText(w, r, "application/json", documentJSON())
+// openapiJSON returns openapi.yaml as JSON.
+func (s *Server) openapiJSON(w http.ResponseWriter, r *http.Request) {
+	s.writeText(w, r, "application/json", documentJSON())
 }
 
 // docsFiles are the files that the page under /docs/ loads.

@@ -13,19 +13,19 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// AcquireSet acquires several locks together, or waits for them.
-func (a *handlers) AcquireSet(w http.ResponseWriter, r *http.Request) {
-	a.acquire(w, r, "", traced(r.Context(), request.Read[request.AcquireSet]), setReply)
+// acquireSet acquires several locks together, or waits for them.
+func (s *Server) acquireSet(w http.ResponseWriter, r *http.Request) {
+	s.acquire(w, r, traced(r.Context(), request.Read[request.AcquireSet]), setReply)
 }
 
-// RenewSet extends the leases of a set.
-func (a *handlers) RenewSet(w http.ResponseWriter, r *http.Request) {
-	execute(a, w, r, "", traced(r.Context(), request.Read[request.RenewSet]), a.locks.Renew, wire.LeaseSetOf)
+// renewSet extends the leases of a set.
+func (s *Server) renewSet(w http.ResponseWriter, r *http.Request) {
+	execute(s, w, r, traced(r.Context(), request.Read[request.RenewSet]), s.locks.Renew, wire.LeaseSetOf)
 }
 
-// ReleaseSet ends the leases of a set.
-func (a *handlers) ReleaseSet(w http.ResponseWriter, r *http.Request) {
-	a.release(w, r, "", traced(r.Context(), request.Read[request.ReleaseSet]))
+// releaseSet ends the leases of a set.
+func (s *Server) releaseSet(w http.ResponseWriter, r *http.Request) {
+	s.release(w, r, traced(r.Context(), request.Read[request.ReleaseSet]))
 }
 
 // traced returns a decoder that adds the names of the command's locks to the span in ctx, if all of them are valid.

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paddock-lock/paddock/api"
-
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
@@ -25,23 +23,23 @@ const (
 	streamRetryDelay  = time.Second      // between two of these calls
 )
 
-// StreamEvents sends events until the client disconnects, the Service fails or the Server stops.
-func (a *handlers) StreamEvents(w http.ResponseWriter, r *http.Request, params api.StreamEventsParams) {
+// streamEvents sends events until the client disconnects, the Service fails or the Server stops.
+func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request) {
 	key, _ := access.KeyFrom(r.Context())
-	if err := a.streams.acquire(key.ID); err != nil {
-		a.refuse(w, r, err)
+	if err := s.streams.acquire(key.ID); err != nil {
+		s.refuse(w, r, err)
 		return
 	}
-	defer a.streams.release(key.ID)
-	query, err := wire.ToStreamEventsQuery(params)
+	defer s.streams.release(key.ID)
+	query, err := streamQueryIn(r)
 	if err != nil {
-		a.refuse(w, r, err)
+		s.refuse(w, r, err)
 		return
 	}
 	query.Limit = streamPageSize
-	first, err := a.locks.Events(r.Context(), query)
+	first, err := s.locks.Events(r.Context(), query)
 	if err != nil {
-		a.refuse(w, r, asLastEventIDError(err, params))
+		s.refuse(w, r, asLastEventIDError(err, r))
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -49,14 +47,14 @@ func (a *handlers) StreamEvents(w http.ResponseWriter, r *http.Request, params a
 	if r.Method == http.MethodHead {
 		return
 	}
-	s := stream{Server: a.Server, w: w, r: r, query: query, encoder: sseEncoder{events: a.events}}
-	s.run(first)
+	live := stream{Server: s, w: w, r: r, query: query, encoder: sseEncoder{events: s.events}}
+	live.run(first)
 }
 
 // asLastEventIDError replaces an error about the cursor by one about Last-Event-ID if the cursor is from that header.
-func asLastEventIDError(err error, params api.StreamEventsParams) error {
+func asLastEventIDError(err error, r *http.Request) error {
 	e := (*lock.Error)(nil)
-	if wire.ValueOf(params.LastEventID) == "" || !errors.As(err, &e) || e.Field != "cursor" {
+	if r.Header.Get("Last-Event-ID") == "" || !errors.As(err, &e) || e.Field != "cursor" {
 		return err
 	}
 	return lock.Invalid("Last-Event-ID", "is not an id of a stream; send the last id unchanged, or omit it to start now")

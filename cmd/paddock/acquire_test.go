@@ -8,10 +8,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/paddock-lock/paddock/api"
-
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 )

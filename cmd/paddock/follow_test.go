@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/paddock-lock/paddock/api"
-
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 )

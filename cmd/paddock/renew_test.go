@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-lock/paddock/api"
-
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/lock"
 )
 

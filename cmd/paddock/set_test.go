@@ -11,10 +11,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/paddock-lock/paddock/api"
-
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/paddock-lock/paddock/api"
-
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/api"
-
 	"github.com/paddock-lock/paddock/lock"
 )
 

@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-lock/paddock/api"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/lock"
 )
 

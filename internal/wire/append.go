@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/paddock-lock/paddock/api"
-
 	"github.com/paddock-lock/paddock/lock"
 )
 

@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-lock/paddock/api"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/lock"
 )
 

@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-lock/paddock/api"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/lock"
 )
 

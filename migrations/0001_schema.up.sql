@@ -3,11 +3,12 @@
 -- transactions use the tables.
 
 -- A decision about a lock reads and writes its row here. The row contains the exclusive lease, so that the commonest
--- cycle, acquire and release, is two HOT updates of one row. No column that changes with a lease is indexed: an index on
--- expires_at would make every renewal a non-HOT update. Columns of 8 bytes come first, so that a row has no padding.
+-- cycle, acquire and release, is two HOT updates of one row. No column that changes with a lease is indexed: an index
+-- on expires_at would make every renewal a non-HOT update. Columns of 8 bytes come first, so that a row has
+-- little padding.
 --
--- PostgreSQL prepares a check constraint again for each statement. So those of the tables that decisions write are short:
--- they refuse counters at their end and endless instants, after which no decision could be written.
+-- PostgreSQL prepares a check constraint again for each statement. So those of the tables that decisions write are
+-- short: they refuse counters at their end and endless instants, after which no decision could be written.
 create table paddock.records (
     token       bigint      not null default 0,
     revision    bigint      not null default 0,
@@ -147,8 +148,9 @@ create table paddock.trees (
 comment on table paddock.trees is
     'The roots of the declared trees, one row each. Below a root a lock covers the locks of longer names.';
 
--- The audit trail and the stream of events. One row has the events of one commit, so that a commit inserts one row for
--- any number of locks. Rows become visible in another order than that of their ids: see docs/design.md, "Reading events".
+-- The audit trail and the stream of events. One row has the events of one commit, so that a commit inserts one row
+-- for any number of locks. Rows become visible in another order than that of their ids: see docs/design.md, "Reading
+-- events".
 create table paddock.event_batches (
     id      bigint      not null primary key,
     at      timestamptz not null,
@@ -162,8 +164,8 @@ comment on column paddock.event_batches.entries is
     'and by how many microseconds it is later than the row. A token that the row grants is negative: it counts back from '
     '256 times the next row''s id.';
 
--- CACHE 1, because sessions would hand out cached numbers late. At the maximum, 256 times the id is the greatest integer
--- that JavaScript represents exactly.
+-- CACHE 1, because sessions would hand out cached numbers late. At the maximum, 256 times the id is the greatest
+-- integer that JavaScript represents exactly.
 create sequence paddock.event_batch_ids as bigint minvalue 1 maxvalue 35184372088831 cache 1 no cycle;
 comment on sequence paddock.event_batch_ids is
     'The ids of paddock.event_batches. The greatest fencing token that was granted is less than 256 times the next one.';
@@ -341,8 +343,8 @@ $$;
 create function paddock.name_key(name text) returns bigint language sql immutable parallel safe
 return (('x' || encode(substr(sha256(convert_to(name, 'UTF8')), 1, 8), 'hex'))::bit(64) >> 1)::bigint;
 
--- The duration in a field of the column rest, null for none. What is no number of milliseconds is none: a statement about
--- many locks must not fail for one of them.
+-- The duration in a field of the column rest, null for none. What is no number of milliseconds is none: a statement
+-- about many locks must not fail for one of them.
 create function paddock.duration(rest json, field text) returns interval language sql immutable parallel safe
 return case when rest ->> field ~ '^[0-9]{1,12}$' then (rest ->> field)::bigint * interval '1 millisecond' end;
 

@@ -3,17 +3,19 @@
 // # Files
 //
 // The files are NNNN_name.up.sql and NNNN_name.down.sql, numbered from 0001 without gaps. The statements of a
-// released file never change. Every name is qualified with the schema paddock, which Up creates. Each file runs as
-// one transaction, so it contains no begin, no commit, and no statement that PostgreSQL refuses inside a transaction.
+// released file never change. Every name is qualified with the schema paddock; Up creates the schema, and puts its
+// name where a file has the word paddock. Each file runs as one transaction, so it contains no begin, no commit, and
+// no statement that PostgreSQL refuses inside a transaction.
 //
 // # The previous release
 //
 // Replicas restart in any order, so a migration is applied while replicas of the previous release run. Each of their
 // calls must be answered correctly or refused, never wrongly. A migration that adds to the schema lets them go on
-// deciding. One that moves data, or gives it another meaning, must make their statements fail: it renames the tables that
-// they use. A replica whose statement fails, and that finds a schema newer than its own, answers 503 with Retry-After,
-// logs that the new release must be started in its place, and is not ready. What it committed before stays valid: leases,
-// tokens, waiters and the ids of events; and Down brings it back. CHANGELOG.md says which kind a migration is.
+// deciding. One that moves data, or gives it another meaning, must make their statements fail: it renames the tables
+// that they use. A replica whose statement fails, and that finds a schema newer than its own, answers 503 with
+// Retry-After, logs that the new release must be started in its place, and is not ready. What it committed before
+// stays valid: leases, tokens, waiters and the ids of events; and Down brings it back. CHANGELOG.md says which kind a
+// migration is.
 //
 // # Locks on tables
 //
@@ -25,7 +27,7 @@
 //
 // # Migrating
 //
-// The table paddock.schema_migrations has the version of a database. Any number of replicas may call Up at
+// The table paddock.schema_migrations has the version of a schema. Any number of replicas may call Up at
 // the same time: one migrates, the others wait. A migration and its version commit together. So one that PostgreSQL
 // refuses, or whose connection or process dies, leaves nothing behind, and the next Up or Down continues.
 //

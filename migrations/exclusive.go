@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/poolmode"
 )
 
-// advisoryKey is the advisory lock held during a migration: "paddock" in ASCII.
+// advisoryKey is the advisory lock held during a migration of the schema paddock: "paddock" in ASCII.
 const advisoryKey int64 = 0x706164646f636b
 
 // undefinedTable is the SQLSTATE for a missing table or schema.
@@ -38,10 +38,10 @@ func (r release) withLock(ctx context.Context, databaseURL string, f func(conn *
 	if err := pgconnect.Pin(ctx, conn.PgConn()); err != nil {
 		return err
 	}
-	if err := lockMigrations(ctx, conn); err != nil {
+	if err := r.lockMigrations(ctx, conn); err != nil {
 		return err
 	}
-	version, err := read(ctx, conn)
+	version, err := r.read(ctx, conn)
 	switch {
 	case err != nil:
 		return err
@@ -83,34 +83,34 @@ func refusePooler(ctx context.Context, conn *pgx.Conn, databaseURL string) error
 
 // lockMigrations acquires the advisory lock by polling. The snapshot of a statement that waits in the database could
 // block the migration that it waits for.
-func lockMigrations(ctx context.Context, conn *pgx.Conn) error {
+func (r release) lockMigrations(ctx context.Context, conn *pgx.Conn) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		var mine bool
-		err := conn.QueryRow(ctx, "select pg_catalog.pg_try_advisory_lock($1)", advisoryKey).Scan(&mine)
+		err := conn.QueryRow(ctx, "select pg_catalog.pg_try_advisory_lock($1)", r.in.Key(advisoryKey)).Scan(&mine)
 		if err != nil || mine {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("migrations: another process is migrating this database: %w", context.Cause(ctx))
+			return fmt.Errorf("migrations: another process is migrating this schema: %w", context.Cause(ctx))
 		case <-tick.C:
 		}
 	}
 }
 
 // read returns the version of the schema.
-func read(ctx context.Context, conn *pgx.Conn) (version uint, err error) {
-	err = conn.QueryRow(ctx, "select version from paddock.schema_migrations").Scan(&version)
+func (r release) read(ctx context.Context, conn *pgx.Conn) (version uint, err error) {
+	err = conn.QueryRow(ctx, r.in.In("select version from paddock.schema_migrations")).Scan(&version)
 	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == undefinedTable ||
 		errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
 	}
 	if pgconnect.Denied(err) {
 		role := pgx.Identifier{conn.Config().User}.Sanitize()
-		return 0, fmt.Errorf("migrations: reading the schema version: %w; run as the owner of the schema paddock: grant usage "+
-			"on schema paddock to %s; grant select on paddock.schema_migrations to %[2]s;", err, role)
+		return 0, fmt.Errorf("migrations: reading the schema version: %w; run as the owner of the schema %s: grant usage "+
+			"on schema %[2]s to %[3]s; grant select on %[2]s.schema_migrations to %[3]s;", err, r.in, role)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("migrations: reading the schema version: %w", err)
@@ -118,19 +118,19 @@ func read(ctx context.Context, conn *pgx.Conn) (version uint, err error) {
 	return version, nil
 }
 
-// createSchema creates the schema paddock and the table of its version unless they exist. It checks first, because
+// createSchema creates the schema and the table of its version unless they exist. It checks first, because
 // "if not exists" requires the right to create schemas even for an existing one.
-func createSchema(ctx context.Context, conn *pgx.Conn) error {
+func (r release) createSchema(ctx context.Context, conn *pgx.Conn) error {
 	var missing bool
-	err := conn.QueryRow(ctx, "select pg_catalog.to_regnamespace('paddock') is null").Scan(&missing)
+	err := conn.QueryRow(ctx, "select pg_catalog.to_regnamespace($1) is null", r.in.String()).Scan(&missing)
 	if err == nil && missing {
-		_, err = conn.Exec(ctx, "create schema if not exists paddock")
+		_, err = conn.Exec(ctx, "create schema if not exists "+r.in.String())
 	}
 	if err == nil {
-		_, err = conn.Exec(ctx, createTable)
+		_, err = conn.Exec(ctx, r.in.In(createTable))
 	}
 	if err != nil {
-		return fmt.Errorf("migrations: creating the schema paddock: %w", err)
+		return fmt.Errorf("migrations: creating the schema %s: %w", r.in, err)
 	}
 	return nil
 }

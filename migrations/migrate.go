@@ -8,22 +8,28 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Up migrates the database to Latest, and does nothing if it is there already. Through a pooler in transaction mode
-// it returns a poolmode.Error unless there is nothing to do. Several processes may call it at the same time. If ctx
-// ends, it stops before the next migration, never during one. If the process or its connection dies, the next call
-// continues. It returns a *NewerError for a schema that it must not change.
-func Up(ctx context.Context, databaseURL string) error { return this.up(ctx, databaseURL) }
+// Up migrates the schema of that name to Latest, and does nothing if it is there already. An empty name is paddock.
+// Through a pooler in transaction mode it returns a poolmode.Error unless there is nothing to do. Several processes may
+// call it at the same time. If ctx ends, it stops before the next migration, never during one. If the process or its
+// connection dies, the next call continues. It returns a *NewerError for a schema that it must not change.
+func Up(ctx context.Context, databaseURL, schema string) error {
+	r, err := forSchema(schema)
+	if err != nil {
+		return err
+	}
+	return r.up(ctx, databaseURL)
+}
 
 func (r release) up(ctx context.Context, databaseURL string) error {
-	// If Version fails, withLock fails too and returns the error.
-	if version, err := Version(ctx, databaseURL); err == nil && version == r.latest() {
+	// If version fails, withLock fails too and returns the error.
+	if version, err := r.version(ctx, databaseURL); err == nil && version == r.latest() {
 		return nil
 	}
 	return r.withLock(ctx, databaseURL, func(conn *pgx.Conn, version uint) error {
 		if version == r.latest() {
 			return nil
 		}
-		if err := createSchema(ctx, conn); err != nil {
+		if err := r.createSchema(ctx, conn); err != nil {
 			return err
 		}
 		return r.migrateTo(ctx, conn, version, r.latest())
@@ -32,11 +38,11 @@ func (r release) up(ctx context.Context, databaseURL string) error {
 
 // Down reverts the newest migrations, steps in number, and drops the data in their tables and columns. Only operators
 // call it. It returns an error and changes nothing if steps is less than one or more than the number of versions.
-func Down(ctx context.Context, databaseURL string, steps int) error {
-	return this.down(ctx, databaseURL, steps)
-}
-
-func (r release) down(ctx context.Context, databaseURL string, steps int) error {
+func Down(ctx context.Context, databaseURL, schema string, steps int) error {
+	r, err := forSchema(schema)
+	if err != nil {
+		return err
+	}
 	return r.withLock(ctx, databaseURL, func(conn *pgx.Conn, version uint) error {
 		if steps < 1 || uint(steps) > version {
 			return fmt.Errorf("migrations: cannot go down %d steps from version %d", steps, version)
@@ -45,10 +51,14 @@ func (r release) down(ctx context.Context, databaseURL string, steps int) error 
 	})
 }
 
-// DownTo is Down to a version, 0 for a database without tables. It does nothing if the schema is at that version, and
+// DownTo is Down to a version, 0 for a schema without tables. It does nothing if the schema is at that version, and
 // returns an error and changes nothing if it is below.
-func DownTo(ctx context.Context, databaseURL string, to uint) error {
-	return this.downTo(ctx, databaseURL, to)
+func DownTo(ctx context.Context, databaseURL, schema string, to uint) error {
+	r, err := forSchema(schema)
+	if err != nil {
+		return err
+	}
+	return r.downTo(ctx, databaseURL, to)
 }
 
 func (r release) downTo(ctx context.Context, databaseURL string, to uint) error {
@@ -60,13 +70,22 @@ func (r release) downTo(ctx context.Context, databaseURL string, to uint) error 
 	})
 }
 
-// Version returns the version of the database, 0 if it was never migrated. It changes nothing.
-func Version(ctx context.Context, databaseURL string) (version uint, err error) {
+// Version returns the version of the schema of that name, 0 if it was never migrated. It changes nothing. An empty
+// name is paddock.
+func Version(ctx context.Context, databaseURL, schema string) (version uint, err error) {
+	r, err := forSchema(schema)
+	if err != nil {
+		return 0, err
+	}
+	return r.version(ctx, databaseURL)
+}
+
+func (r release) version(ctx context.Context, databaseURL string) (version uint, err error) {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
 		return 0, err
 	}
-	version, err = read(ctx, conn)
+	version, err = r.read(ctx, conn)
 	return version, errors.Join(err, conn.Close(ctx))
 }
 

@@ -7,15 +7,26 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"github.com/paddock-lock/paddock/internal/schema"
 )
 
 //go:embed *.sql
 var embedded embed.FS
 
-// A release is the migration files that a binary knows.
-type release struct{ files fs.FS }
+// A release is the migration files that a binary knows, for one schema. They are written for the schema paddock.
+type release struct {
+	files fs.FS
+	in    schema.Name
+}
 
-var this = release{embedded}
+var this = release{files: embedded}
+
+// forSchema returns this release for the schema of that name; empty: paddock.
+func forSchema(name string) (release, error) {
+	in, err := schema.Parse(name)
+	return release{embedded, in}, err
+}
 
 // Latest returns the version that Up migrates to.
 func Latest() uint { return this.latest() }

@@ -6,12 +6,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// shapeSQL describes each object of the schema paddock on a line, except that of its version.
+// shapeSQL describes each object of a schema on a line, except that of its version.
 const shapeSQL = `
 with mine as (
     select c.oid, c.relname, c.relkind, c.reloptions
     from pg_class c
-    where c.relnamespace = to_regnamespace('paddock') and c.relname not like 'schema_migrations%'
+    where c.relnamespace = to_regnamespace($1) and c.relname not like 'schema_migrations%'
 )
 select format('%s %s %s', relkind, relname, reloptions) from mine
 union all
@@ -35,15 +35,20 @@ select pg_get_triggerdef(pg_trigger.oid) from mine join pg_trigger on tgrelid = 
 union all
 select pg_get_viewdef(oid) from mine where relkind in ('v', 'm')
 union all
-select pg_get_functiondef(oid) from pg_proc where pronamespace = to_regnamespace('paddock') and prokind in ('f', 'p')
+select pg_get_functiondef(oid) from pg_proc where pronamespace = to_regnamespace($1) and prokind in ('f', 'p')
 union all
 select format('type %s %s %s', typname, typtype, format_type(typbasetype, typtypmod))
-    from pg_type where typnamespace = to_regnamespace('paddock') and typtype in ('e', 'd', 'r')
+    from pg_type where typnamespace = to_regnamespace($1) and typtype in ('e', 'd', 'r')
 order by 1`
 
 func shape(t *testing.T, conn *pgx.Conn) []string {
 	t.Helper()
-	rows, err := conn.Query(t.Context(), shapeSQL)
+	return shapeOf(t, conn, "paddock")
+}
+
+func shapeOf(t *testing.T, conn *pgx.Conn, schema string) []string {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), shapeSQL, schema)
 	if err != nil {
 		t.Fatal(err)
 	}

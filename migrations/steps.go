@@ -55,14 +55,15 @@ func (r release) step(ctx context.Context, conn *pgx.Conn, pattern string, versi
 		return err
 	}
 	const before = "begin isolation level read committed;\n"
-	_, err = conn.PgConn().Exec(ctx, before+string(text)+fmt.Sprintf(mark, version)).ReadAll()
+	sent := before + r.in.In(string(text)+fmt.Sprintf(mark, version))
+	_, err = conn.PgConn().Exec(ctx, sent).ReadAll()
 	if err == nil {
 		return nil
 	}
 	place := paths[0]
 	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) && refused.Position > 0 {
-		sent := []rune(before + string(text))
-		place += fmt.Sprintf(", line %d", strings.Count(string(sent[:min(int(refused.Position), len(sent))]), "\n"))
+		before := []rune(sent)
+		place += fmt.Sprintf(", line %d", strings.Count(string(before[:min(int(refused.Position), len(before))]), "\n"))
 	}
 	return fmt.Errorf("%s: %w", place, err)
 }

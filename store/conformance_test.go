@@ -7,6 +7,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/locktest"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/migrations"
 	"github.com/paddock-lock/paddock/store"
 )
 
@@ -16,8 +17,13 @@ func TestConformance(t *testing.T) {
 	locktest.Run(t, func(*testing.T) lock.Service { return s })
 }
 
+// TestBatchesConform uses a schema of another name, in a database without the usual one.
 func TestBatchesConform(t *testing.T) {
 	t.Parallel()
-	s := locktest.Batched(openWith(t, pgtest.URL(t), store.Options{BatchWorkers: 4}))
+	url := pgtest.EmptyURL(t)
+	if err := migrations.Up(t.Context(), url, "team_b"); err != nil {
+		t.Fatal(err)
+	}
+	s := locktest.Batched(openWith(t, url, store.Options{BatchWorkers: 4, Schema: "team_b"}))
 	locktest.Run(t, func(*testing.T) lock.Service { return s })
 }

@@ -171,7 +171,7 @@ func TestAnEpochOfQuorumDecidesNothingWithoutAStandby(t *testing.T) {
 	outside := connect(t, url)
 	s := open(t, url)
 	g := mustAcquire(t, s, acquire("before"))
-	if err := store.RequireQuorum(t.Context(), url, true); !errors.Is(err, store.ErrNoStandby) {
+	if err := store.RequireQuorum(t.Context(), url, "", true); !errors.Is(err, store.ErrNoStandby) {
 		t.Errorf("a quorum of nobody was accepted: %v", err)
 	}
 	exec(t, outside, "update paddock.epochs set quorum = true")
@@ -186,7 +186,7 @@ func TestAnEpochOfQuorumDecidesNothingWithoutAStandby(t *testing.T) {
 	if s.Ready(t.Context()) == nil {
 		t.Error("the store is ready")
 	}
-	if err := store.RequireQuorum(t.Context(), url, false); err != nil {
+	if err := store.RequireQuorum(t.Context(), url, "", false); err != nil {
 		t.Fatal(err)
 	}
 	mustAcquire(t, s, acquire("a"))
@@ -213,23 +213,23 @@ func TestAnOperatorBeginsAnEpochAndOpensIt(t *testing.T) {
 	s := open(t, url)
 	mustAcquire(t, s, acquire("held")) // for a minute
 	const above = 7_000_000_000_000
-	if err := store.BeginEpoch(t.Context(), url, "put back to yesterday", above); err != nil {
+	if err := store.BeginEpoch(t.Context(), url, "", "put back to yesterday", above); err != nil {
 		t.Fatal(err)
 	}
 	if e := closed(t, s, "a"); e.RetryAfter < 30*time.Second {
 		t.Errorf("closed for %v only", e.RetryAfter)
 	}
-	all, now, err := store.Epochs(t.Context(), url)
+	all, now, err := store.Epochs(t.Context(), url, "")
 	if err != nil || len(all) != 2 || all[1].Reason != "put back to yesterday" || !all[1].GrantsPausedUntil.After(now) || all[1].MaxLease != time.Minute {
 		t.Fatalf("the epochs are %+v, %v", all, err)
 	}
-	if opened, err := store.OpenEpoch(t.Context(), url, "all holders are stopped"); err != nil || !opened {
+	if opened, err := store.OpenEpoch(t.Context(), url, "", "all holders are stopped"); err != nil || !opened {
 		t.Fatalf("opened %t, %v", opened, err)
 	}
 	if g := mustAcquire(t, s, acquire("a")); g.Token <= above {
 		t.Errorf("the token is %d, want one above %d", g.Token, int64(above))
 	}
-	if opened, err := store.OpenEpoch(t.Context(), url, "again"); err != nil || opened {
+	if opened, err := store.OpenEpoch(t.Context(), url, "", "again"); err != nil || opened {
 		t.Errorf("opened again: %t, %v", opened, err)
 	}
 }
@@ -274,10 +274,10 @@ func TestEveryReplicaSaysHowLongLeasesWereGrantedFor(t *testing.T) {
 func TestTheGreatestTokenThatAnEpochCanGoOnAbove(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	if err := store.BeginEpoch(t.Context(), url, "almost at the end", store.MaxAbove+1); err == nil {
+	if err := store.BeginEpoch(t.Context(), url, "", "almost at the end", store.MaxAbove+1); err == nil {
 		t.Error("tokens jumped beyond the greatest that there may be")
 	}
-	if err := store.BeginEpoch(t.Context(), url, "almost at the end", store.MaxAbove-lock.MaxTokens); err != nil {
+	if err := store.BeginEpoch(t.Context(), url, "", "almost at the end", store.MaxAbove-lock.MaxTokens); err != nil {
 		t.Fatal(err)
 	}
 	if g := mustAcquire(t, open(t, url), acquire("a")); g.Token <= lock.MaxToken-lock.MaxTokens || g.Token > lock.MaxToken {

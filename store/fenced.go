@@ -70,27 +70,27 @@ func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (after lo
 	w.InTree = path != nil
 	err = s.epochs.Transact(ctx, func(b *pgx.Batch) {
 		for _, above := range path { // no lock above may be granted before the write is committed, either
-			row.QueueFence(b, above, new(lock.Token))
+			row.QueueFence(b, s.db.Schema, above, new(lock.Token))
 		}
-		row.QueueFence(b, w.Lock, &guard.Token)
+		row.QueueFence(b, s.db.Schema, w.Lock, &guard.Token)
 		if w.Slot > 0 {
-			row.QueueSlot(b, w.Lock, w.Slot, &guard)
+			row.QueueSlot(b, s.db.Schema, w.Lock, w.Slot, &guard)
 		}
-		b.Queue(sqlCreateFenced, w.Key, w.Lock)
-		b.Queue(sqlLockFenced, w.Key).QueryRow(func(row pgx.Row) error { return scanFenced(row, &before) })
+		b.Queue(sqlCreateFenced.In(s.db.Schema), w.Key, w.Lock)
+		b.Queue(sqlLockFenced.In(s.db.Schema), w.Key).QueryRow(func(row pgx.Row) error { return scanFenced(row, &before) })
 	}, func(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, write *pgx.Batch) error {
 		trees := s.epochs.Trees()
 		if now := trees.Path(w.Lock); !trees.Of(e) || w.InTree != (now != nil) || !slices.Equal(path, now) {
 			return epoch.ErrTrees // other rows than these must be locked
 		}
 		if w.InTree {
-			r, err := row.Only(w.Lock).ReadOne(ctx, conn, 0)
+			r, err := row.Only(w.Lock).ReadOne(ctx, conn, s.db.Schema, 0)
 			if err != nil {
 				return err
 			}
 			guard = r.Record
 		}
-		if err := row.AddSessions(ctx, conn, &guard, e.Now); err != nil {
+		if err := row.AddSessions(ctx, conn, s.db.Schema, &guard, e.Now); err != nil {
 			return err
 		}
 		newest, err := w.RequiredToken(guard, e.Now)
@@ -100,7 +100,7 @@ func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (after lo
 		if after, err = w.Apply(before, newest, e.Now); err != nil {
 			return err
 		}
-		write.Queue(sqlSaveFenced, after.Key, after.Lock, after.Token, after.Version, []byte(after.Value), after.WrittenAt)
+		write.Queue(sqlSaveFenced.In(s.db.Schema), after.Key, after.Lock, after.Token, after.Version, []byte(after.Value), after.WrittenAt)
 		return nil
 	})
 	return after, err
@@ -114,7 +114,7 @@ func (s *Store) ReadFenced(ctx context.Context, key string) (lock.FencedValue, e
 	}
 	found := true
 	err := s.db.Read(ctx, func(ctx context.Context) error {
-		err := scanFenced(s.db.Rest.QueryRow(ctx, sqlReadFenced, key), &f)
+		err := scanFenced(s.db.Rest.QueryRow(ctx, sqlReadFenced.In(s.db.Schema), key), &f)
 		if found = !errors.Is(err, pgx.ErrNoRows); !found {
 			return nil
 		}

@@ -29,7 +29,7 @@ func (s *Store) Lock(ctx context.Context, name string) (lock.Lock, error) {
 // name.
 func (s *Store) readOne(ctx context.Context, only row.Range) (r row.Reading, err error) {
 	err = s.db.Read(ctx, func(ctx context.Context) (err error) {
-		r, err = only.ReadOne(ctx, s.db.Rest, s.db.Outage.AssumeAlive())
+		r, err = only.ReadOne(ctx, s.db.Rest, s.db.Schema, s.db.Outage.AssumeAlive())
 		return err
 	})
 	return r, err
@@ -67,10 +67,10 @@ func (s *Store) readLocked(ctx context.Context, name string) (r row.Reading, err
 		b := &pgx.Batch{}
 		b.Queue(database.Begin)
 		database.QueueSettings(b, database.RowTimeout)
-		row.QueueFence(b, name, new(lock.Token))
-		row.QueueSessionsOf(b, name)
+		row.QueueFence(b, s.db.Schema, name, new(lock.Token))
+		row.QueueSessionsOf(b, s.db.Schema, name)
 		if err = conn.SendBatch(ctx, b).Close(); err == nil {
-			r, err = row.Only(name).ReadOne(ctx, conn, 0)
+			r, err = row.Only(name).ReadOne(ctx, conn, s.db.Schema, 0)
 		}
 		database.Rollback(conn.Conn())
 		return err
@@ -90,7 +90,7 @@ func (s *Store) Queue(ctx context.Context, name string) (lock.QueueInfo, error) 
 	only.Queue = true
 	var q lock.QueueInfo
 	err := s.db.Read(ctx, func(ctx context.Context) error {
-		r, err := only.ReadOne(ctx, s.db.Rest, s.db.Outage.AssumeAlive())
+		r, err := only.ReadOne(ctx, s.db.Rest, s.db.Schema, s.db.Outage.AssumeAlive())
 		if err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func (s *Store) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Loc
 	err = s.db.Read(ctx, func(ctx context.Context) error {
 		page.Items, page.Unreadable, selects.After = nil, nil, string(after)
 		for full := true; full && (sorted || len(page.Items) <= q.Limit); {
-			all, err := selects.Read(ctx, s.db.Rest, 0)
+			all, err := selects.Read(ctx, s.db.Rest, s.db.Schema, 0)
 			if err != nil {
 				return err
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/migrations"
 	"github.com/paddock-lock/paddock/store"
 )
 
@@ -101,6 +102,27 @@ func TestAMissingRightIsNamed(t *testing.T) {
 	}
 }
 
+// TestAMissingRightOnAnotherSchemaIsNamed: the role has all rights on the schema paddock, and none on the one that it
+// serves.
+func TestAMissingRightOnAnotherSchemaIsNamed(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	if err := migrations.Up(t.Context(), a.owner.Config().ConnString(), "team_b"); err != nil {
+		t.Fatal(err)
+	}
+	for _, usage := range []string{"", "grant usage on schema team_b to paddock_app"} {
+		if usage != "" {
+			a.exec(usage)
+		}
+		_, err := store.Open(t.Context(), a.url.String(), store.Options{Schema: "team_b"})
+		var missing *store.RightsError
+		if !errors.As(err, &missing) || !strings.Contains(err.Error(), "owner of the schema team_b: grant ") ||
+			strings.Contains(err.Error(), "paddock.") || usage == "" && !strings.Contains(err.Error(), "grant usage on schema team_b to ") {
+			t.Errorf("after %q: %v", usage, err)
+		}
+	}
+}
+
 // TestADatabaseThatOnlyReadsIsNotReady: an operator has stopped all writes, before a move to another server.
 func TestADatabaseThatOnlyReadsIsNotReady(t *testing.T) {
 	t.Parallel()
@@ -138,11 +160,11 @@ func TestSettingsOfTheRoleDoNotMatter(t *testing.T) {
 	if err := s.Ready(t.Context()); err != nil {
 		t.Error(err)
 	}
-	all, now, err := store.Epochs(t.Context(), a.url.String())
+	all, now, err := store.Epochs(t.Context(), a.url.String(), "")
 	if err != nil || len(all) != 1 || now.Sub(g.AcquiredAt).Abs() > patience {
 		t.Errorf("epochs: %+v at %v, %v", all, now, err)
 	}
-	if err := store.BeginEpoch(t.Context(), a.url.String(), "test", 0); err != nil {
+	if err := store.BeginEpoch(t.Context(), a.url.String(), "", "test", 0); err != nil {
 		t.Error(err)
 	}
 }

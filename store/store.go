@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/internal/poolmode"
+	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/engine"
@@ -62,6 +63,9 @@ type Options struct {
 	// DatabaseURL returns the URL for each new connection, so that a password can be changed while the Store is open. It
 	// must lead to the same database. Nil: the URL that Open was given.
 	DatabaseURL func() (string, error)
+	// Schema is the name of the schema with Paddock's tables: at most 40 of a-z, 0-9 and _. Deployments with different
+	// ones share nothing of a database. Empty: paddock.
+	Schema string
 	// IdleLockRetention is how long a free lock is kept, at least a minute. Zero: a week.
 	IdleLockRetention time.Duration
 }
@@ -90,13 +94,17 @@ func (o Options) Check() error {
 }
 
 func (o Options) resolve() (Options, error) {
-	var err error
 	if o.BatchWorkers < 0 || o.BatchWorkers > engine.MaxWorkers {
 		return o, fmt.Errorf("batch workers is %d; use 1 to %d", o.BatchWorkers, engine.MaxWorkers)
 	}
 	if o.RenewalLinger < 0 || o.RenewalLinger > engine.MaxRenewalLinger {
 		return o, fmt.Errorf("renewal linger is %v; use 0 to %v", o.RenewalLinger, engine.MaxRenewalLinger)
 	}
+	in, err := schema.Parse(o.Schema)
+	if err != nil {
+		return o, err
+	}
+	o.Schema = in.String()
 	if o.Bounds, err = o.Bounds.Resolve(); err != nil {
 		return o, err
 	}
@@ -172,7 +180,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	if o.DatabaseURL == nil {
 		o.DatabaseURL = database.At(databaseURL)
 	}
-	db, err := database.Open(ctx, o.DatabaseURL, o.TransactionPooling, o.Tracer, o.Log)
+	db, err := database.Open(ctx, o.DatabaseURL, schema.Name(o.Schema), o.TransactionPooling, o.Tracer, o.Log)
 	if err != nil {
 		return nil, o.explain(err)
 	}
@@ -257,7 +265,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	if err := s.db.CheckSchema(ctx); err != nil {
 		return err
 	}
-	e, err := epoch.Read(ctx, s.db.Rest)
+	e, err := epoch.Read(ctx, s.db.Rest, s.db.Schema)
 	if err == nil && e.Quorum && !e.Replicates {
 		err = database.ErrNoStandby
 	}

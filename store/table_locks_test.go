@@ -80,7 +80,7 @@ func TestAnEpochHoldsUpNoDecision(t *testing.T) {
 			exec(t, outside, "begin")
 			exec(t, outside, statement)
 			begun := make(chan error, 1)
-			go func() { begun <- store.BeginEpoch(t.Context(), url, "for a test", 0) }()
+			go func() { begun <- store.BeginEpoch(t.Context(), url, "", "for a test", 0) }()
 			until(t, "it waits", func() bool { return waiting(t, activity) > 0 })
 			began := time.Now()
 			if _, err := s.Renew(t.Context(), lock.Renew{Name: g.Name, LeaseID: g.ID}); err != nil {

@@ -34,7 +34,7 @@ type treeChange struct {
 // Trees returns the trees, see lock.Service.
 func (s *Store) Trees(ctx context.Context) (all []lock.Tree, err error) {
 	err = s.db.Read(ctx, func(ctx context.Context) (err error) {
-		all, err = epoch.ListTrees(ctx, s.db.Rest)
+		all, err = epoch.ListTrees(ctx, s.db.Rest, s.db.Schema)
 		return err
 	})
 	return all, err

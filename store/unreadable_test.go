@@ -163,7 +163,7 @@ func TestAnUnreadableEpochIsNamed(t *testing.T) {
 				if e := new(lock.Error); errors.As(err, &e) {
 					err = errors.New(e.Detail)
 				}
-				if err == nil || !strings.Contains(err.Error(), "paddock.epochs (epoch = 1)") || !strings.Contains(err.Error(), "closed_until") {
+				if err == nil || !strings.Contains(err.Error(), "epochs (epoch = 1)") || !strings.Contains(err.Error(), "closed_until") {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
@@ -174,11 +174,11 @@ func TestAnUnreadableEpochIsNamed(t *testing.T) {
 			}
 			names("release", s.Release(t.Context(), lock.Release{Name: "held", LeaseID: g.ID}))
 			names("ready", s.Ready(t.Context()))
-			_, _, err = store.Epochs(t.Context(), url)
+			_, _, err = store.Epochs(t.Context(), url, "")
 			names("the list of epochs", err)
 			_, err = store.Open(t.Context(), url, store.Options{})
 			names("another replica", err)
-			if opened, err := store.OpenEpoch(t.Context(), url, "by hand"); err != nil || !opened {
+			if opened, err := store.OpenEpoch(t.Context(), url, "", "by hand"); err != nil || !opened {
 				t.Errorf("opened %t, %v", opened, err)
 			}
 			mustRelease(t, s, g)

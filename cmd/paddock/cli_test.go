@@ -36,6 +36,8 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 		"serve with a negative timeout":        {[]string{"serve", url, "--request-timeout=-1s"}, "--request-timeout"},
 		"serve with renewals that linger long": {[]string{"serve", url, "--renewal-linger=21ms"}, "use 0 to 20ms"},
 		"serve with too many batch workers":    {[]string{"serve", url, "--batch-workers=100000"}, "batch workers"},
+		"serve in a schema with a capital":     {[]string{"serve", url, "--schema=Team"}, `--schema: "Team" cannot name the schema; use at most 40`},
+		"migrate up in a reserved schema":      {[]string{"migrate", "up", url, "--schema=pg_paddock"}, "PostgreSQL reserves it"},
 		"serve with a short event retention":   {[]string{"serve", url, "--event-retention=1s"}, "event retention"},
 	} {
 		t.Run(name, func(t *testing.T) {

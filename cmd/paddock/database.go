@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paddock-lock/paddock/internal/pgconnect"
+	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/migrations"
 	"github.com/paddock-lock/paddock/store"
@@ -23,8 +24,9 @@ import (
 
 // A database is the flags of the database that stores the locks.
 type database struct {
-	URL  string `name:"database-url" placeholder:"URL" variable:"PADDOCK_DATABASE_URL,DATABASE_URL" help:"PostgreSQL that stores the locks: postgres://USER:PASSWORD@HOST:5432/DATABASE. Prefer the variable: other users of the machine can see arguments."`
-	File string `name:"database-url-file" placeholder:"FILE" variable:"PADDOCK_DATABASE_URL_FILE" help:"File with the URL, in place of --database-url. It is read again for each new connection, so the password can be changed while the service runs."`
+	URL    string `name:"database-url" placeholder:"URL" variable:"PADDOCK_DATABASE_URL,DATABASE_URL" help:"PostgreSQL that stores the locks: postgres://USER:PASSWORD@HOST:5432/DATABASE. Prefer the variable: other users of the machine can see arguments."`
+	File   string `name:"database-url-file" placeholder:"FILE" variable:"PADDOCK_DATABASE_URL_FILE" help:"File with the URL, in place of --database-url. It is read again for each new connection, so the password can be changed while the service runs."`
+	Schema string `placeholder:"NAME" default:"paddock" variable:"PADDOCK_SCHEMA" help:"Schema with Paddock's tables: at most 40 of a-z, 0-9 and _. Deployments with different schemas share a database, and no locks."`
 	databaseWait
 }
 
@@ -50,6 +52,9 @@ func (d database) url() (string, error) {
 
 // config parses the URL. Its errors do not contain the password.
 func (d database) config() (*pgx.ConnConfig, error) {
+	if _, err := schema.Parse(d.Schema); err != nil {
+		return nil, usagef("--schema: %w", err)
+	}
 	url, err := d.url()
 	if err != nil {
 		return nil, err
@@ -171,16 +176,16 @@ func passes(err error) bool {
 // ready waits until the database answers, checks its schema, and calls use as reached does.
 func (d database) ready(ctx context.Context, p *program, use func(url string) error) error {
 	return d.reached(ctx, p.log, func(url string) error {
-		if err := checkSchema(ctx, url, p.log); err != nil {
+		if err := d.checkSchema(ctx, url, p.log); err != nil {
 			return err
 		}
 		return use(url)
 	})
 }
 
-// checkSchema returns the error of checkVersion for the database.
-func checkSchema(ctx context.Context, url string, log *slog.Logger) error {
-	version, err := migrations.Version(ctx, url)
+// checkSchema returns the error of checkVersion for the schema.
+func (d database) checkSchema(ctx context.Context, url string, log *slog.Logger) error {
+	version, err := migrations.Version(ctx, url, d.Schema)
 	if err != nil {
 		return err
 	}

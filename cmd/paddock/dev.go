@@ -24,6 +24,7 @@ type devCommand struct {
 	Dir       string `xor:"data" placeholder:"DIR" unset:"paddock/dev under $XDG_DATA_HOME or ~/.local/share; /var/lib/paddock-dev for root" help:"Data directory."`
 	Ephemeral bool   `xor:"data" help:"Use a temporary data directory, which is removed at the end."`
 	URL       string `name:"database-url" xor:"data" placeholder:"URL" variable:"PADDOCK_DEV_DATABASE_URL" help:"Use this database instead of starting a PostgreSQL: postgres://USER:PASSWORD@HOST:5432/DATABASE. Every client on this machine gets access to the locks in it. The variables that tell serve where to store the locks do not apply here."`
+	Schema    string `placeholder:"NAME" default:"paddock" variable:"PADDOCK_DEV_SCHEMA" help:"Schema with Paddock's tables in it: at most 40 of a-z, 0-9 and _."`
 	databaseWait
 }
 
@@ -67,7 +68,7 @@ func (c *devCommand) Run(ctx context.Context, p *program) (err error) {
 // open starts PostgreSQL, or checks the given one.
 func (c *devCommand) open(ctx context.Context, p *program, dir string) (pgserver.Database, error) {
 	if c.URL != "" {
-		return openGiven(ctx, p, database{URL: c.URL, databaseWait: c.databaseWait})
+		return openGiven(ctx, p, database{URL: c.URL, Schema: c.Schema, databaseWait: c.databaseWait})
 	}
 	return pgserver.Open(ctx, pgserver.Options{
 		Dir:       dir,
@@ -99,8 +100,8 @@ func (c *devCommand) serve(ctx context.Context, p *program, listener net.Listene
 }
 
 func (c *devCommand) start(ctx context.Context, p *program, listener net.Listener, db pgserver.Database) error {
-	locks := database{URL: db.URL("paddock"), databaseWait: c.databaseWait}
-	err := locks.reached(ctx, p.log, func(url string) error { return migrations.Up(ctx, url) })
+	locks := database{URL: db.URL("paddock"), Schema: c.Schema, databaseWait: c.databaseWait}
+	err := locks.reached(ctx, p.log, func(url string) error { return migrations.Up(ctx, url, c.Schema) })
 	if err == nil {
 		err = c.welcome(p.stdout, listener.Addr(), db)
 	}

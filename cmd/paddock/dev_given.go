@@ -31,14 +31,14 @@ func openGiven(ctx context.Context, p *program, d database) (given givenDatabase
 		if err := conn.Close(ctx); err != nil {
 			return err
 		}
-		version, err = migrations.Version(ctx, url)
+		version, err = migrations.Version(ctx, url, d.Schema)
 		return err
 	})
 	if err == nil && version != 0 && version != migrations.Latest() {
-		err = usagef("the schema paddock in the database has version %d, this paddock needs %d, and paddock dev does not "+
+		err = usagef("the schema %s in the database has version %d, this paddock needs %d, and paddock dev does not "+
 			"migrate a database that may be in use: run paddock migrate up, use the release of that version, or name an empty "+
 			"database",
-			version, migrations.Latest())
+			d.Schema, version, migrations.Latest())
 	}
 	return given, err
 }

@@ -29,7 +29,7 @@ type migrateUpCommand struct {
 }
 
 func (c *migrateUpCommand) Run(ctx context.Context, p *program) error {
-	return p.migrate(ctx, c.database, func(url string) error { return migrations.Up(ctx, url) })
+	return p.migrate(ctx, c.database, func(url string) error { return migrations.Up(ctx, url, c.Schema) })
 }
 
 type migrateDownCommand struct {
@@ -52,9 +52,9 @@ func (c *migrateDownCommand) Run(ctx context.Context, p *program) error {
 	}
 	return p.migrate(ctx, c.database, func(url string) error {
 		if c.To != nil {
-			return migrations.DownTo(ctx, url, uint(*c.To))
+			return migrations.DownTo(ctx, url, c.Schema, uint(*c.To))
 		}
-		return migrations.Down(ctx, url, c.Steps)
+		return migrations.Down(ctx, url, c.Schema, c.Steps)
 	})
 }
 
@@ -62,7 +62,7 @@ func (c *migrateDownCommand) Run(ctx context.Context, p *program) error {
 func (p *program) migrate(ctx context.Context, db database, change func(url string) error) error {
 	var before, after uint
 	err := db.reached(ctx, p.log, func(url string) (err error) {
-		before, err = migrations.Version(ctx, url)
+		before, err = migrations.Version(ctx, url, db.Schema)
 		return err
 	})
 	if err != nil {
@@ -72,7 +72,7 @@ func (p *program) migrate(ctx context.Context, db database, change func(url stri
 		if err := change(url); err != nil {
 			return err
 		}
-		after, err = migrations.Version(ctx, url)
+		after, err = migrations.Version(ctx, url, db.Schema)
 		return err
 	})
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *migrateVersionCommand) Run(ctx context.Context, p *program) error {
 	var version uint
 	var wrong error // with the schema
 	err := c.reached(ctx, p.log, func(url string) (err error) {
-		if version, err = migrations.Version(ctx, url); err == nil {
+		if version, err = migrations.Version(ctx, url, c.Schema); err == nil {
 			wrong = checkVersion(version, p.log)
 		}
 		return err

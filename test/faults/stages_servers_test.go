@@ -159,8 +159,8 @@ func sequenceSetBack(s *stage) error {
 // it.
 func epochOpened(s *stage) error {
 	before := s.use(s.a(), s.name)
-	s.must(store.BeginEpoch(s.Context(), s.databaseURL, "a test", int64(before.Token)+1000))
-	_, err := store.OpenEpoch(s.Context(), s.databaseURL, "the test goes on")
+	s.must(store.BeginEpoch(s.Context(), s.databaseURL, "", "a test", int64(before.Token)+1000))
+	_, err := store.OpenEpoch(s.Context(), s.databaseURL, "", "the test goes on")
 	s.must(err)
 	after := s.use(s.a(), s.name)
 	if after.Token <= before.Token+1000 {

@@ -44,7 +44,7 @@ func value[T any](t *testing.T, conn *pgx.Conn, sql string) T {
 func TestSchemaIsLatest(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	version, err := migrations.Version(t.Context(), url)
+	version, err := migrations.Version(t.Context(), url, "")
 	if err != nil || version != migrations.Latest() {
 		t.Errorf("version %d, %v", version, err)
 	}

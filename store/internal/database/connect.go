@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/pgconnect"
 	"github.com/paddock-lock/paddock/internal/pgversion"
 	"github.com/paddock-lock/paddock/internal/poolmode"
+	"github.com/paddock-lock/paddock/internal/schema"
 )
 
 const (
@@ -29,13 +30,13 @@ const (
 	fewestConns = 4 + taskConns
 )
 
-// Open connects to the database. databaseURL is called for each connection, and so the password may change. The
-// connections for decisions have settings of their own. pooled says that there is a pooler in transaction mode in
-// between: through it a setting, or a prepared statement, may be on another connection the next time. tracer sees each
-// statement, and may be nil. Open fails if the database does not answer before ctx ends, and with a *RightsError if its
-// role lacks a right.
+// Open connects to the database, for the tables in the schema. databaseURL is called for each connection, and so the
+// password may change. The connections for decisions have settings of their own. pooled says that there is a pooler
+// in transaction mode in between: through it a setting, or a prepared statement, may be on another connection the
+// next time. tracer sees each statement, and may be nil. Open fails if the database does not answer before ctx ends,
+// and with a *RightsError if its role lacks a right.
 func Open(
-	ctx context.Context, databaseURL func() (string, error), pooled bool, tracer pgx.QueryTracer, log *slog.Logger,
+	ctx context.Context, databaseURL func() (string, error), in schema.Name, pooled bool, tracer pgx.QueryTracer, log *slog.Logger,
 ) (*DB, error) {
 	config, err := poolConfig(databaseURL, pooled)
 	if err != nil {
@@ -59,7 +60,7 @@ func Open(
 	decides.MaxConns -= config.MaxConns
 	config.MinConns, decides.MinConns = min(config.MinConns, config.MaxConns), min(decides.MinConns, decides.MaxConns)
 	share := config.MaxConns - taskConns
-	d := &DB{Pooled: pooled, Log: log, configure: config.BeforeConnect, guests: make(chan struct{}, share), reads: make(chan struct{}, max(share-1, 1))}
+	d := &DB{Pooled: pooled, Schema: in, Log: log, configure: config.BeforeConnect, guests: make(chan struct{}, share), reads: make(chan struct{}, max(share-1, 1))}
 	decides.AfterConnect = d.connected
 	if d.Rest, err = openPool(ctx, config); err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-lock/paddock/internal/pgconnect"
+	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/migrations"
 )
@@ -35,6 +36,7 @@ type DB struct {
 	Rest     *pgxpool.Pool // everything but decisions
 	Deciding *pgxpool.Pool
 	Pooled   bool // behind a pooler in transaction mode
+	Schema   schema.Name
 	Log      *slog.Logger
 	Outage   Outage // when it was last unreachable
 
@@ -177,7 +179,7 @@ func (d *DB) First(ctx context.Context, query func(context.Context) error) error
 		case err == nil:
 			return nil
 		case failed && !errors.Is(err, context.Canceled):
-			return Internal(d.Explain(err))
+			return Internal(d.Explain(err), d.Schema)
 		case failed, attempt == readAttempts, ctx.Err() != nil,
 			errors.Is(err, context.DeadlineExceeded), // the next attempt would take as long
 			!d.Sleep(pause.NextBackOff()):
@@ -229,10 +231,10 @@ func (d *DB) NoteMalformed(err error) lock.Unreadable {
 	if !errors.As(err, &row) {
 		return lock.Unreadable{Detail: sentence(err.Error())}
 	}
-	if _, logged := d.bad.LoadOrStore(row.Row, row); !logged {
-		d.Log.Error("row cannot be read; correct or delete it", "row", row.Row, "name", row.Name, "error", row.Cause)
+	if _, logged := d.bad.LoadOrStore(row.row(d.Schema), row); !logged {
+		d.Log.Error("row cannot be read; correct or delete it", "row", row.row(d.Schema), "name", row.Name, "error", row.Cause)
 	}
-	return row.Unreadable()
+	return row.unreadable(d.Schema)
 }
 
 // Succeeded notes that a background task has just done what it is for.
@@ -265,11 +267,12 @@ func (d *DB) CheckSchema(ctx context.Context) error {
 }
 
 func (d *DB) schemaVersion(ctx context.Context) (version uint, err error) {
-	err = d.Rest.QueryRow(ctx, sqlSchemaVersion).Scan(&version)
+	err = d.Rest.QueryRow(ctx, sqlSchemaVersion.In(d.Schema)).Scan(&version)
 	return version, err
 }
 
-// Explain returns err, and with it ErrOutdated if a server refused a statement and the schema is newer than this binary.
+// Explain returns err, and with it ErrOutdated if a server refused a statement and the schema is newer than this
+// binary.
 func (d *DB) Explain(err error) error {
 	if !errors.As(err, new(*pgconn.PgError)) || pgconnect.Denied(err) {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paddock-lock/paddock/internal/pgconnect"
+	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -36,27 +37,29 @@ var ErrMalformed = errors.New("a row cannot be read")
 // A MalformedError is the ErrMalformed of one row. It costs what it is about, and nothing else.
 type MalformedError struct {
 	Name   string // of the lock or the session; empty: unknown
-	Row    string // the table and the key, as an operator finds the row
+	Table  string // without its schema
+	Key    string // as an operator finds the row
 	Cause  error
 	Remedy string // what an operator does; empty: correct the row, or delete it
 }
 
-// Malformed returns the error for the row of the table with the key.
-func Malformed(name, table, key string, cause error) *MalformedError {
-	return &MalformedError{Name: name, Row: table + " (" + key + ")", Cause: cause}
-}
-
 // Error names the row, and what is wrong with it.
 func (e *MalformedError) Error() string {
-	return fmt.Sprintf("the row of %s cannot be read: %v", e.Row, e.Cause)
+	return fmt.Sprintf("the row of the table %s (%s) cannot be read: %v", e.Table, e.Key, e.Cause)
+}
+
+// row returns the table and the key.
+func (e *MalformedError) row(in schema.Name) string {
+	return in.String() + "." + e.Table + " (" + e.Key + ")"
 }
 
 // Unwrap returns ErrMalformed and the cause.
 func (e *MalformedError) Unwrap() []error { return []error{ErrMalformed, e.Cause} }
 
-// Unreadable returns what users are told in a list.
-func (e *MalformedError) Unreadable() lock.Unreadable {
-	return lock.Unreadable{Name: e.Name, Detail: sentence(e.Error()) + " " + cmp.Or(e.Remedy, "Correct the row, or delete it.")}
+// unreadable returns what users are told in a list.
+func (e *MalformedError) unreadable(in schema.Name) lock.Unreadable {
+	detail := fmt.Sprintf("The row of %s cannot be read: %v", e.row(in), e.Cause)
+	return lock.Unreadable{Name: e.Name, Detail: sentence(detail) + " " + cmp.Or(e.Remedy, "Correct the row, or delete it.")}
 }
 
 // sentence returns text with a capital letter and a full stop.
@@ -120,10 +123,10 @@ func Busy(cause error) error {
 const tableRetryAfter = 2 * time.Second
 
 // TableLocked returns the answer to a call that needs a moment in which no other transaction uses paddock.records.
-func TableLocked(cause error) error {
+func (d *DB) TableLocked(cause error) error {
 	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: tableRetryAfter, Cause: cause,
-		Detail: "Another transaction uses paddock.records: a VACUUM, an index that is being built, or a session with a " +
-			"row locked. Nothing was changed; retry."}
+		Detail: d.Schema.In("Another transaction uses paddock.records: a VACUUM, an index that is being built, or a session with " +
+			"a row locked. Nothing was changed; retry.")}
 }
 
 // ErrNoStandby is returned for a server that waits for no standby, where one is required: a commit would be on it
@@ -169,7 +172,7 @@ var ErrOutdated = errors.New("this replica is of an earlier release than the sch
 
 // Internal returns the answer to a call that cannot be done. It names the row or the sequence that is the reason.
 // The service is unavailable where only a right is missing, and where the cause is ErrOutdated.
-func Internal(cause error) error {
+func Internal(cause error, in schema.Name) error {
 	if errors.Is(cause, ErrOutdated) {
 		return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: cause,
 			Detail: "This replica is of an earlier release than the schema of its database, and must be replaced. " +
@@ -185,12 +188,12 @@ func Internal(cause error) error {
 	var pg *pgconn.PgError
 	switch {
 	case errors.As(cause, &row):
-		detail = row.Unreadable().Detail + " Nothing was changed."
+		detail = row.unreadable(in).Detail + " Nothing was changed."
 	case errors.As(cause, &pg) && pg.Code == "23514":
-		detail = fmt.Sprintf("A value of this lock's row is at its limit: %s of paddock.%s refuses the next one. "+
-			"Correct the row, or delete it. Nothing was changed.", pg.ConstraintName, pg.TableName)
+		detail = fmt.Sprintf("A value of this lock's row is at its limit: %s of %s.%s refuses the next one. "+
+			"Correct the row, or delete it. Nothing was changed.", pg.ConstraintName, in, pg.TableName)
 	case errors.As(cause, &pg) && pg.Code == "2200H":
-		detail = sentence(pg.Message) + " Set it back with setval, above all ids of paddock.event_batches. Nothing was changed."
+		detail = sentence(pg.Message) + in.In(" Set it back with setval, above all ids of paddock.event_batches. Nothing was changed.")
 	}
 	return &lock.Error{Code: lock.ErrInternal, Cause: cause, Detail: detail}
 }

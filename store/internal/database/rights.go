@@ -18,20 +18,21 @@ var ErrReadOnly = errors.New("the database accepts no writes: it is a standby, o
 // A RightsError means that the service's role lacks rights on the tables.
 type RightsError struct {
 	Role   string
+	Schema string
 	Remedy []string // statements for the owner of the tables
 }
 
 func (e *RightsError) Error() string {
-	return fmt.Sprintf("the role %s lacks rights in the database; run as the owner of the schema paddock: %s",
-		e.Role, strings.Join(e.Remedy, " "))
+	return fmt.Sprintf("the role %s lacks rights in the database; run as the owner of the schema %s: %s",
+		e.Role, e.Schema, strings.Join(e.Remedy, " "))
 }
 
 // CheckRights returns a *RightsError if the role lacks a right that the service needs, and ErrReadOnly if it may not
 // write at present.
 func (d *DB) CheckRights(ctx context.Context) error {
 	var readOnly bool
-	missing := &RightsError{}
-	err := d.Rest.QueryRow(ctx, sqlRights).Scan(&missing.Role, &readOnly, &missing.Remedy)
+	missing := &RightsError{Schema: d.Schema.String()}
+	err := d.Rest.QueryRow(ctx, sqlRights.In(d.Schema)).Scan(&missing.Role, &readOnly, &missing.Remedy)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil

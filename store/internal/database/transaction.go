@@ -10,13 +10,22 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/paddock-lock/paddock/internal/schema"
 )
 
 //go:embed sql/*.sql
 var files embed.FS
 
-// Statement returns the text of the file sql/NAME.sql. It panics if there is none: the files are part of the binary.
-func Statement(files embed.FS, name string) string {
+// Statement returns the statement of the file sql/NAME.sql. It panics if there is none: the files are part of the
+// binary.
+func Statement(files embed.FS, name string) *schema.Statement {
+	text := Text(files, name)
+	return schema.NewStatement(func() string { return text })
+}
+
+// Text returns the text of the file sql/NAME.sql. It panics like Statement.
+func Text(files embed.FS, name string) string {
 	text, err := files.ReadFile("sql/" + name + ".sql")
 	if err != nil {
 		panic(fmt.Sprintf("database: %v", err))
@@ -25,9 +34,9 @@ func Statement(files embed.FS, name string) string {
 }
 
 var (
-	sqlSettings      = Statement(files, "settings")
-	sqlRelax         = Statement(files, "relax")
-	sqlNoJIT         = Statement(files, "no_jit")
+	sqlSettings      = Text(files, "settings")
+	sqlRelax         = Text(files, "relax")
+	sqlNoJIT         = Text(files, "no_jit")
 	sqlSchemaVersion = Statement(files, "schema_version")
 )
 

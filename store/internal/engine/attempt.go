@@ -131,7 +131,9 @@ func (a *attempt) inputs() *inputs {
 
 // look reads the locks of the units.
 func (a *attempt) look(ctx context.Context, units []*unit) error {
-	l := row.Look{Lock: a.locks, Pooled: a.db.Pooled, AssumeAlive: a.db.Outage.AssumeAlive(), Trees: a.known.Trees()}
+	l := row.Look{
+		Lock: a.locks, Schema: a.db.Schema, Pooled: a.db.Pooled, AssumeAlive: a.db.Outage.AssumeAlive(), Trees: a.known.Trees(),
+	}
 	for _, u := range units {
 		l.Names = append(l.Names, u.names...)
 		for _, c := range u.calls {
@@ -205,7 +207,7 @@ func (a *attempt) refuseUnreadable(u *unit, sessions row.Unread) {
 		}
 		if err != nil {
 			a.db.NoteMalformed(err)
-			refuse([]*call{c}, database.Internal(err))
+			refuse([]*call{c}, database.Internal(err, a.db.Schema))
 		}
 		return err != nil
 	})

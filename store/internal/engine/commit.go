@@ -16,7 +16,8 @@ import (
 // swap writes the units, and returns the calls of those whose locks had changed.
 func (a *attempt) swap(units []*unit) (again []*call, effect database.Effect, err error) {
 	s := &row.Swap{
-		Epoch: a.epoch, Commit: a.locks, Whole: a.whole, Pooled: a.db.Pooled, Changes: changesOf(units),
+		Schema: a.db.Schema,
+		Epoch:  a.epoch, Commit: a.locks, Whole: a.whole, Pooled: a.db.Pooled, Changes: changesOf(units),
 	}
 	for i, u := range units {
 		if latest := u.at.Add(a.maxLag); i == 0 || latest.Before(s.Latest) {

@@ -172,7 +172,7 @@ func (u *unit) apply(r *request, in *inputs, ended map[lock.LeaseRef]lock.Event)
 		return lock.Provisional(u.tokens + tokens - 1)
 	}
 	if d = r.decided.Apply(v); len(d.Events) > row.EventsPerBatch {
-		d, tokens = lock.Decision{Now: in.now, Locks: v.Locks, Err: database.Internal(errEvents)}, 0
+		d, tokens = lock.Decision{Now: in.now, Locks: v.Locks, Err: database.Internal(errEvents, "")}, 0
 		if len(v.Locks) > 1 { // each of them is swept by itself meanwhile
 			d.Err = database.Busy(errEvents)
 		}

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 func open(t *testing.T, url string) *engine.Engine {
 	t.Helper()
-	db, err := database.Open(t.Context(), database.At(url), false, nil, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	db, err := database.Open(t.Context(), database.At(url), "", false, nil, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

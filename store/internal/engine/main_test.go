@@ -32,7 +32,7 @@ type replica struct {
 // newReplica returns a replica with one worker. It is stopped after the test.
 func newReplica(t *testing.T, url string, self lock.Replica) *replica {
 	t.Helper()
-	db, err := database.Open(t.Context(), database.At(url), false, nil, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	db, err := database.Open(t.Context(), database.At(url), "", false, nil, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func (w *worker) run(from *inbox, calls []*call, onBlocked func([]*call) []*call
 			err = w.db.Explain(err)
 			w.db.Log.Error("batch failed", "error", err, "calls", len(calls))
 			if errors.Is(err, database.ErrOutdated) {
-				refuse(calls, database.Internal(err))
+				refuse(calls, database.Internal(err, w.db.Schema))
 				return false
 			}
 			return w.runAlone(from, calls, err, onBlocked)
@@ -72,7 +72,7 @@ func (w *worker) run(from *inbox, calls []*call, onBlocked func([]*call) []*call
 			continue
 		}
 		if pgconnect.Denied(failed) {
-			refuse(calls, database.Internal(failed))
+			refuse(calls, database.Internal(failed, w.db.Schema))
 			return false
 		}
 		w.db.Outage.Note()
@@ -94,7 +94,7 @@ func (w *worker) runAlone(
 	from *inbox, calls []*call, err error, onBlocked func([]*call) []*call,
 ) (overtaken bool) {
 	if len(calls) == 1 {
-		refuse(calls, database.Internal(err))
+		refuse(calls, database.Internal(err, w.db.Schema))
 		return false
 	}
 	for i := range calls {

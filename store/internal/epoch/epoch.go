@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
+	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 )
@@ -54,14 +55,14 @@ type Epoch struct {
 
 // Queue queues the statement that reads the newest epoch into e when the batch runs. To check a decision queue it
 // after the statement that reads or locks the rows.
-func Queue(b *pgx.Batch, e *Epoch) { b.Queue(sqlEpoch).QueryRow(e.scan) }
+func Queue(b *pgx.Batch, in schema.Name, e *Epoch) { b.Queue(sqlEpoch.In(in)).QueryRow(e.scan) }
 
 // Read returns the newest epoch.
 func Read(ctx context.Context, from interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}) (Epoch, error) {
+}, in schema.Name) (Epoch, error) {
 	var e Epoch
-	err := e.scan(from.QueryRow(ctx, sqlEpoch))
+	err := e.scan(from.QueryRow(ctx, sqlEpoch.In(in)))
 	return e, err
 }
 
@@ -79,16 +80,17 @@ func (e *Epoch) scan(row pgx.Row) error {
 }
 
 // malformed returns err, or a database.MalformedError if a column of the epoch cannot be read. The schema refuses such
-// values, but not in rows from before.
+// values, unless its constraints were dropped.
 func malformed(number int64, err error) error {
 	var column pgx.ScanArgError
 	if !errors.As(err, &column) {
 		return err
 	}
 	cause := fmt.Errorf("%s: %w", column.FieldName, column.Err)
-	e := database.Malformed("", "paddock.epochs", fmt.Sprintf("epoch = %d", number), cause)
-	e.Remedy = "Correct the row, and do not delete it; paddock epoch open sets closed_until of the newest epoch to null."
-	return e
+	return &database.MalformedError{
+		Table: "epochs", Key: fmt.Sprintf("epoch = %d", number), Cause: cause,
+		Remedy: "Correct the row, and do not delete it; paddock epoch open sets closed_until of the newest epoch to null.",
+	}
 }
 
 func fromMS(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
@@ -107,7 +109,7 @@ var (
 	// ErrTrees is returned when the trees have changed since this process read them: Recover reads them again.
 	ErrTrees = errors.New("the trees have changed")
 	// errNoEpoch is returned when the table was emptied by hand.
-	errNoEpoch = errors.New("the table paddock.epochs is empty; restore its newest row, or migrate down and up")
+	errNoEpoch = errors.New("the table epochs is empty; restore its newest row, or migrate down and up")
 )
 
 // Check returns nil if commands may be decided in this epoch. k must have been taken before e was read. The error is

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"github.com/paddock-lock/paddock/internal/pgconnect"
+	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 )
@@ -106,7 +107,7 @@ func (g *Guard) Look() error {
 	k := g.Known()
 	var e Epoch
 	err := g.db.Within(func(ctx context.Context) (err error) {
-		e, err = Read(ctx, g.db.Rest)
+		e, err = Read(ctx, g.db.Rest, g.db.Schema)
 		return err
 	})
 	if err != nil {
@@ -150,28 +151,28 @@ func (g *Guard) settle(length time.Duration) error {
 	defer conn.Release()
 	length = (length + time.Second - 1).Truncate(time.Second) // so that it is seldom
 	done := func() {}
-	err = alone(ctx, conn.Conn(), func(ctx context.Context, conn *pgx.Conn) error {
+	err = alone(ctx, conn.Conn(), g.db.Schema, func(ctx context.Context, conn *pgx.Conn) error {
 		k := g.Known()
-		e, err := Read(ctx, conn)
+		e, err := Read(ctx, conn, g.db.Schema)
 		if err != nil {
 			return err
 		}
 		switch cause := e.Check(k); {
 		case errors.Is(cause, ErrChanged):
-			number, pause, err := begin(ctx, conn, cause.Error(), k, false)
+			number, pause, err := begin(ctx, conn, g.db.Schema, cause.Error(), k, false)
 			done = func() {
 				g.db.Log.Warn("new epoch started: the database was failed over or restored",
 					"epoch", number, "grants_paused_for", pause)
 			}
 			return err
 		case errors.Is(cause, ErrShort):
-			_, err = conn.Exec(ctx, sqlExtendEpoch, k.longest.Milliseconds())
+			_, err = conn.Exec(ctx, sqlExtendEpoch.In(g.db.Schema), k.longest.Milliseconds())
 			done = func() {
 				g.db.Log.Warn("grants paused for longer: the database lost the length of the longest lease",
 					"longest", k.longest)
 			}
 		case length > 0:
-			_, err = conn.Exec(ctx, sqlRaiseLongest, length.Milliseconds())
+			_, err = conn.Exec(ctx, sqlRaiseLongest.In(g.db.Schema), length.Milliseconds())
 			done = func() { g.Note(Epoch{Longest: length}, 0) }
 		}
 		return err
@@ -210,11 +211,11 @@ var (
 
 // alone runs f in a transaction beside which no other one starts or changes an epoch. As everywhere, its commit is not
 // cancelled.
-func alone(ctx context.Context, conn *pgx.Conn, f func(context.Context, *pgx.Conn) error) error {
+func alone(ctx context.Context, conn *pgx.Conn, in schema.Name, f func(context.Context, *pgx.Conn) error) error {
 	b := &pgx.Batch{}
 	b.Queue(database.Begin)
 	database.QueueSettings(b, epochTimeout)
-	b.Queue(sqlLockEpochs)
+	b.Queue(sqlLockEpochs.In(in))
 	database.QueueSettings(b, database.RowTimeout) // decisions wait for the rows that it has written
 	err := conn.SendBatch(ctx, b).Close()
 	if err == nil {
@@ -236,20 +237,20 @@ func alone(ctx context.Context, conn *pgx.Conn, f func(context.Context, *pgx.Con
 // from now on, on this server's clock. doubted pauses grants although a quorum is required. It returns the number of
 // the epoch, and for how long nothing is granted.
 func begin(
-	ctx context.Context, conn *pgx.Conn, reason string, k Known, doubted bool,
+	ctx context.Context, conn *pgx.Conn, in schema.Name, reason string, k Known, doubted bool,
 ) (number int64, pause time.Duration, err error) {
 	var at, closedUntil time.Time
-	row := conn.QueryRow(ctx, sqlBeginEpoch, reason, k.longest.Milliseconds(), k.number, doubted)
+	row := conn.QueryRow(ctx, sqlBeginEpoch.In(in), reason, k.longest.Milliseconds(), k.number, doubted)
 	if err := row.Scan(&number, &at, (*zeronull.Timestamptz)(&closedUntil)); err != nil {
 		return 0, 0, err
 	}
 	waitUntil, aliveUntil := at.Add(lock.MaxWait), at.Add(lock.ReplicaTTL)
 	b := &pgx.Batch{}
-	b.Queue(sqlJump, k.batch, int64(BatchJump))
-	b.Queue(sqlRebaseRecords, at, at.UnixMicro(), OfSession)
-	b.Queue(sqlRebaseParts, at, at.UnixMicro(), waitUntil, aliveUntil.UnixMicro(),
+	b.Queue(sqlJump.In(in), k.batch, int64(BatchJump))
+	b.Queue(sqlRebaseRecords.In(in), at, at.UnixMicro(), OfSession)
+	b.Queue(sqlRebaseParts.In(in), at, at.UnixMicro(), waitUntil, aliveUntil.UnixMicro(),
 		waitUntil.Add(lock.PlaceRetention).UnixMicro(), OfSession)
-	b.Queue(sqlRebaseReplicas, aliveUntil)
-	b.Queue(sqlRebaseSessions, at, int16(lock.Expired))
+	b.Queue(sqlRebaseReplicas.In(in), aliveUntil)
+	b.Queue(sqlRebaseSessions.In(in), at, int16(lock.Expired))
 	return number, max(closedUntil.Sub(at), 0), conn.SendBatch(ctx, b).Close()
 }

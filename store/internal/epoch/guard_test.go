@@ -49,7 +49,7 @@ func TestEpochIsRead(t *testing.T) {
 		t.Errorf("the event is %d, want the pruned one", e.LastEvent)
 	}
 	h.exec("delete from paddock.epochs")
-	if _, err := Read(t.Context(), h.outside); !errors.Is(err, errNoEpoch) {
+	if _, err := Read(t.Context(), h.outside, ""); !errors.Is(err, errNoEpoch) {
 		t.Errorf("of no epoch: %v", err)
 	}
 	if h.guard.Look() == nil || h.guard.Recover(ErrChanged) == nil {

@@ -37,7 +37,7 @@ func newHarness(t *testing.T) *harness {
 // another returns the Guard of another process, which has seen the epoch.
 func (h *harness) another() *Guard {
 	h.Helper()
-	db, err := database.Open(h.Context(), database.At(h.url), false, nil, slog.New(slog.NewTextHandler(h.Output(), nil)))
+	db, err := database.Open(h.Context(), database.At(h.url), "", false, nil, slog.New(slog.NewTextHandler(h.Output(), nil)))
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func (h *harness) epochs(want int64) {
 
 func (h *harness) read() Epoch {
 	h.Helper()
-	e, err := Read(h.Context(), h.outside)
+	e, err := Read(h.Context(), h.outside, "")
 	if err != nil {
 		h.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
+	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 )
@@ -30,9 +31,9 @@ type Info struct {
 }
 
 // List returns all epochs, oldest first, and the database's clock.
-func List(ctx context.Context, databaseURL string) (all []Info, now time.Time, err error) {
+func List(ctx context.Context, databaseURL string, in schema.Name) (all []Info, now time.Time, err error) {
 	err = database.WithConn(ctx, databaseURL, func(conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, sqlListEpochs)
+		rows, err := conn.Query(ctx, sqlListEpochs.In(in))
 		if err != nil {
 			return err
 		}
@@ -54,17 +55,17 @@ func List(ctx context.Context, databaseURL string) (all []Info, now time.Time, e
 const MaxAbove = int64(lock.MaxToken) - TokenJump
 
 // Begin starts an epoch, see store.BeginEpoch.
-func Begin(ctx context.Context, databaseURL, reason string, above int64) error {
-	return change(ctx, databaseURL, func(ctx context.Context, conn *pgx.Conn) error {
-		_, _, err := begin(ctx, conn, reason, Known{batch: above / TokensPerBatch}, true)
+func Begin(ctx context.Context, databaseURL string, in schema.Name, reason string, above int64) error {
+	return change(ctx, databaseURL, in, func(ctx context.Context, conn *pgx.Conn) error {
+		_, _, err := begin(ctx, conn, in, reason, Known{batch: above / TokensPerBatch}, true)
 		return err
 	})
 }
 
 // Open ends the pause of the newest epoch, see store.OpenEpoch.
-func Open(ctx context.Context, databaseURL, reason string) (opened bool, err error) {
-	err = change(ctx, databaseURL, func(ctx context.Context, conn *pgx.Conn) error {
-		tag, err := conn.Exec(ctx, sqlOpenEpoch, reason)
+func Open(ctx context.Context, databaseURL string, in schema.Name, reason string) (opened bool, err error) {
+	err = change(ctx, databaseURL, in, func(ctx context.Context, conn *pgx.Conn) error {
+		tag, err := conn.Exec(ctx, sqlOpenEpoch.In(in), reason)
 		opened = tag.RowsAffected() > 0
 		return err
 	})
@@ -72,10 +73,10 @@ func Open(ctx context.Context, databaseURL, reason string) (opened bool, err err
 }
 
 // RequireQuorum sets whether a quorum is required, see store.RequireQuorum.
-func RequireQuorum(ctx context.Context, databaseURL string, required bool) error {
-	return change(ctx, databaseURL, func(ctx context.Context, conn *pgx.Conn) error {
+func RequireQuorum(ctx context.Context, databaseURL string, in schema.Name, required bool) error {
+	return change(ctx, databaseURL, in, func(ctx context.Context, conn *pgx.Conn) error {
 		var replicates bool
-		err := conn.QueryRow(ctx, sqlRequireQuorum, required).Scan(&replicates)
+		err := conn.QueryRow(ctx, sqlRequireQuorum.In(in), required).Scan(&replicates)
 		if err == nil && required && !replicates {
 			err = database.ErrNoStandby
 		}
@@ -84,6 +85,6 @@ func RequireQuorum(ctx context.Context, databaseURL string, required bool) error
 }
 
 // change runs f in a transaction of its own connection, alone.
-func change(ctx context.Context, databaseURL string, f func(context.Context, *pgx.Conn) error) error {
-	return database.WithConn(ctx, databaseURL, func(conn *pgx.Conn) error { return alone(ctx, conn, f) })
+func change(ctx context.Context, databaseURL string, in schema.Name, f func(context.Context, *pgx.Conn) error) error {
+	return database.WithConn(ctx, databaseURL, func(conn *pgx.Conn) error { return alone(ctx, conn, in, f) })
 }

@@ -14,10 +14,10 @@ func TestOperatorStartsAnEpochAndOpensIt(t *testing.T) {
 	h := newHarness(t)
 	h.exec("update paddock.epochs set longest_ms = 60000, quorum = true")
 	const above = 7_000_000_000_000
-	if err := Begin(t.Context(), h.url, "put back to yesterday", above); err != nil {
+	if err := Begin(t.Context(), h.url, "", "put back to yesterday", above); err != nil {
 		t.Fatal(err)
 	}
-	all, now, err := List(t.Context(), h.url)
+	all, now, err := List(t.Context(), h.url, "")
 	if err != nil || len(all) != 2 {
 		t.Fatalf("the epochs are %+v, %v", all, err)
 	}
@@ -34,16 +34,16 @@ func TestOperatorStartsAnEpochAndOpensIt(t *testing.T) {
 	if token := int64(FirstToken(h.number("select nextval('paddock.event_batch_ids')"))); token <= above+TokenJump {
 		t.Errorf("the next token is %d, not far above %d", token, int64(above))
 	}
-	if opened, err := Open(t.Context(), h.url, "all holders are stopped"); err != nil || !opened {
+	if opened, err := Open(t.Context(), h.url, "", "all holders are stopped"); err != nil || !opened {
 		t.Fatalf("opened %t, %v", opened, err)
 	}
 	if e := h.read(); !e.ClosedUntil.IsZero() {
 		t.Errorf("grants are still paused until %v", e.ClosedUntil)
 	}
-	if opened, err := Open(t.Context(), h.url, "again"); err != nil || opened {
+	if opened, err := Open(t.Context(), h.url, "", "again"); err != nil || opened {
 		t.Errorf("opened again: %t, %v", opened, err)
 	}
-	if all, _, err := List(t.Context(), h.url); err != nil ||
+	if all, _, err := List(t.Context(), h.url, ""); err != nil ||
 		all[1].Reason != "put back to yesterday; opened early: all holders are stopped" {
 		t.Errorf("the epochs are %+v, %v", all, err)
 	}
@@ -52,11 +52,11 @@ func TestOperatorStartsAnEpochAndOpensIt(t *testing.T) {
 func TestGreatestTokenThatAnEpochCanContinueAbove(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	if err := Begin(t.Context(), h.url, "almost at the end", MaxAbove+1); err == nil {
+	if err := Begin(t.Context(), h.url, "", "almost at the end", MaxAbove+1); err == nil {
 		t.Error("tokens jumped beyond the greatest one that is allowed")
 	}
 	h.epochs(1)
-	if err := Begin(t.Context(), h.url, "almost at the end", MaxAbove-TokensPerBatch); err != nil {
+	if err := Begin(t.Context(), h.url, "", "almost at the end", MaxAbove-TokensPerBatch); err != nil {
 		t.Fatal(err)
 	}
 	if last := FirstToken(h.number("select nextval('paddock.event_batch_ids')")+1) - 1; last != lock.MaxToken {
@@ -67,7 +67,7 @@ func TestGreatestTokenThatAnEpochCanContinueAbove(t *testing.T) {
 func TestQuorumNeedsAStandby(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	if err := RequireQuorum(t.Context(), h.url, true); !errors.Is(err, database.ErrNoStandby) {
+	if err := RequireQuorum(t.Context(), h.url, "", true); !errors.Is(err, database.ErrNoStandby) {
 		t.Errorf("a quorum without a standby: %v", err)
 	}
 	if h.read().Quorum {
@@ -77,7 +77,7 @@ func TestQuorumNeedsAStandby(t *testing.T) {
 	if err := h.read().Check(h.guard.Known()); !errors.Is(err, database.ErrNoStandby) {
 		t.Errorf("Check = %v, want ErrNoStandby", err)
 	}
-	if err := RequireQuorum(t.Context(), h.url, false); err != nil {
+	if err := RequireQuorum(t.Context(), h.url, "", false); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.read().Check(h.guard.Known()); err != nil {

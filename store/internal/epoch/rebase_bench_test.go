@@ -41,7 +41,7 @@ func BenchmarkBegin(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if err := Begin(b.Context(), url, "benchmark", 0); err != nil {
+		if err := Begin(b.Context(), url, "", "benchmark", 0); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -168,7 +168,7 @@ func TestWaitersAreMovedToTheNewClock(t *testing.T) {
 	h.exec(insertPart, "a", 0, 5, last, last.Add(20*time.Second), 60000, rest, true)
 	h.exec(insertPart, "a", 0, 6, last, last.Add(20*time.Second), 60000, nil, false)
 	h.exec("insert into paddock.replicas values (1, $1, 2, false)", last)
-	if err := Begin(t.Context(), h.url, "test", 0); err != nil {
+	if err := Begin(t.Context(), h.url, "", "test", 0); err != nil {
 		t.Fatal(err)
 	}
 	began := h.began()

@@ -38,7 +38,7 @@ func (g *Guard) Transact(ctx context.Context, lock func(*pgx.Batch), decide func
 	b.Queue(database.Begin)
 	database.QueueSettings(b, database.RowTimeout)
 	lock(b)
-	Queue(b, &e)
+	Queue(b, g.db.Schema, &e)
 	if err = conn.SendBatch(ctx, b).Close(); err == nil {
 		err = e.Check(known)
 	}

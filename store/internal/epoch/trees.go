@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 )
@@ -19,8 +21,13 @@ var (
 	sqlListTrees   = database.Statement(files, "list_trees")
 	sqlLockRecords = database.Statement(files, "lock_records")
 	sqlInUse       = database.Statement(files, "in_use")
-	sqlChangeTree  = strings.Replace(database.Statement(files, "change_tree"), "{{.InUse}}", sqlInUse, 1)
+	sqlChangeTree  = schema.NewStatement(sync.OnceValue(changeTree))
 )
+
+// changeTree returns the statement that changes a tree unless it is in use.
+func changeTree() string {
+	return strings.Replace(database.Text(files, "change_tree"), "{{.InUse}}", database.Text(files, "in_use"), 1)
+}
 
 const (
 	// firstTreesPatience is how long a change of the trees waits at first for the decisions in flight. Later decisions
@@ -70,7 +77,7 @@ func (g *Guard) refreshTrees() error {
 
 // readTrees reads the trees, and notes them unless newer ones are known.
 func (g *Guard) readTrees(ctx context.Context, from querier) (*Trees, error) {
-	t, err := treesOf(ctx, from)
+	t, err := treesOf(ctx, from, g.db.Schema)
 	if err != nil {
 		return nil, err
 	}
@@ -87,9 +94,9 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-func treesOf(ctx context.Context, from querier) (*Trees, error) {
+func treesOf(ctx context.Context, from querier, in schema.Name) (*Trees, error) {
 	t := &Trees{}
-	return t, t.scan(from.QueryRow(ctx, sqlTrees))
+	return t, t.scan(from.QueryRow(ctx, sqlTrees.In(in)))
 }
 
 // scan reads the columns of sql/trees.sql.
@@ -155,7 +162,7 @@ func (g *Guard) changeTrees(
 		}
 		attempts, patience = attempts+1, min(2*patience, maxTreesPatience)
 	}
-	return at, nil, database.TableLocked(err)
+	return at, nil, g.db.TableLocked(err)
 }
 
 // A readTree is what a change of a tree is decided on.
@@ -171,16 +178,16 @@ type readTree struct {
 func (g *Guard) readTree(ctx context.Context, conn *pgx.Conn, root string) (readTree, error) {
 	k, r := g.Known(), readTree{trees: &Trees{}}
 	b := &pgx.Batch{}
-	Queue(b, &r.epoch)
-	b.Queue(sqlTrees).QueryRow(r.trees.scan)
-	b.Queue(sqlListTrees, root).Query(func(rows pgx.Rows) error {
+	Queue(b, g.db.Schema, &r.epoch)
+	b.Queue(sqlTrees.In(g.db.Schema)).QueryRow(r.trees.scan)
+	b.Queue(sqlListTrees.In(g.db.Schema), root).Query(func(rows pgx.Rows) error {
 		tree, err := scanTrees(rows)
 		if len(tree) > 0 {
 			r.declared, r.at = true, tree[0].DeclaredAt
 		}
 		return err
 	})
-	b.Queue(sqlInUse, root).Query(func(rows pgx.Rows) (err error) {
+	b.Queue(sqlInUse.In(g.db.Schema), root).Query(func(rows pgx.Rows) (err error) {
 		r.busy, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	})
@@ -207,8 +214,8 @@ func (g *Guard) changeTree(
 	b := &pgx.Batch{}
 	b.Queue(database.Begin)
 	database.QueueSettings(b, patience)
-	b.Queue(sqlLockRecords)
-	b.Queue(sqlChangeTree, root, declare, found.trees.epoch, found.trees.changes, found.epoch.Started).
+	b.Queue(sqlLockRecords.In(g.db.Schema))
+	b.Queue(sqlChangeTree.In(g.db.Schema), root, declare, found.trees.epoch, found.trees.changes, found.epoch.Started).
 		Query(func(rows pgx.Rows) error {
 			_, err := pgx.ForEachRow(rows, []any{&at}, func() error { at, done = at.UTC(), true; return nil })
 			return err
@@ -230,8 +237,8 @@ func (g *Guard) changeTree(
 // ListTrees returns the trees, in the order of their roots.
 func ListTrees(ctx context.Context, from interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}) ([]lock.Tree, error) {
-	rows, err := from.Query(ctx, sqlListTrees, nil)
+}, in schema.Name) ([]lock.Tree, error) {
+	rows, err := from.Query(ctx, sqlListTrees.In(in), nil)
 	if err != nil {
 		return nil, err
 	}

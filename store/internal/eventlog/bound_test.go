@@ -61,7 +61,7 @@ func TestForeignAdvisoryLocksHideNoEvents(t *testing.T) {
 	l, conn, outside, other := open(t, url), connect(t, url), connect(t, url), connect(t, pgtest.URL(t))
 	exec(t, outside, "begin")
 	exec(t, outside, "select pg_advisory_xact_lock(0), pg_advisory_xact_lock_shared(7), pg_advisory_xact_lock(1, 1)")
-	exec(t, other, "select pg_advisory_lock_shared($1)", row.MarkSpace)
+	exec(t, other, "select pg_advisory_lock_shared($1)", row.MarkSpace(""))
 	a := commit(t, conn, granted("a")...)
 	sameEvents(t, "the events", eventsOf(t, l, "a"), a)
 }

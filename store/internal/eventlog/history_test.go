@@ -213,7 +213,7 @@ func readByHistory(t *testing.T, conn *pgx.Conn, limit int, after int64) (batche
 	if err := tx.SendBatch(t.Context(), b).Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Prepare(t.Context(), "history", sqlHistory); err != nil {
+	if _, err := tx.Prepare(t.Context(), "history", sqlHistory.In("")); err != nil {
 		t.Fatal(err)
 	}
 	var text []byte

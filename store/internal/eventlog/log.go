@@ -209,8 +209,8 @@ func (l *Log) read(ctx context.Context, q lock.EventQuery, from int64, size step
 	b := &pgx.Batch{}
 	b.Queue(database.Begin) // each statement has a snapshot of its own
 	database.QueueSettings(b, database.RowTimeout)
-	b.Queue(sqlNewest).QueryRow(func(r pgx.Row) error { return r.Scan(&end.newest, &end.epoch) })
-	b.Queue(sqlMarks, row.MarkSpace, row.MarkMask).QueryRow(func(r pgx.Row) error {
+	b.Queue(sqlNewest.In(l.db.Schema)).QueryRow(func(r pgx.Row) error { return r.Scan(&end.newest, &end.epoch) })
+	b.Queue(sqlMarks.In(l.db.Schema), row.MarkSpace(l.db.Schema), row.MarkMask).QueryRow(func(r pgx.Row) error {
 		var mark *int64
 		err := r.Scan(&mark)
 		end.resolve(mark, shown)
@@ -221,14 +221,14 @@ func (l *Log) read(ctx context.Context, q lock.EventQuery, from int64, size step
 		return err
 	})
 	if from >= 0 {
-		queueEvents(b, q, from, size).Query(func(rows pgx.Rows) error {
+		l.queueEvents(b, q, from, size).Query(func(rows pgx.Rows) error {
 			err := l.collect(&s, rows, q, from, end.upTo)
 			s.cut(q)
 			return err
 		})
 	}
 	if from >= 0 && !q.Descending {
-		b.Queue(sqlHorizon, epoch.BatchOf(from)).QueryRow(func(r pgx.Row) (err error) {
+		b.Queue(sqlHorizon.In(l.db.Schema), epoch.BatchOf(from)).QueryRow(func(r pgx.Row) (err error) {
 			s.gap, err = gapAfter(r, from, end.upTo)
 			return err
 		})
@@ -261,15 +261,15 @@ func (l *Log) show(id int64) {
 }
 
 // queueEvents queues the statement that finds the first batches with events of q next to the id.
-func queueEvents(b *pgx.Batch, q lock.EventQuery, from int64, size step) *pgx.QueuedQuery {
+func (l *Log) queueEvents(b *pgx.Batch, q lock.EventQuery, from int64, size step) *pgx.QueuedQuery {
 	history, batches, first := sqlHistory, sqlBatches, epoch.BatchOf(from+1)
 	if q.Descending {
 		history, batches, first = sqlHistoryBack, sqlBatchesBack, epoch.BatchOf(from-1)
 	}
 	if q.Name != "" {
-		return b.Queue(history, row.NameKey(q.Name), q.Name, from, refsFor(q.Limit))
+		return b.Queue(history.In(l.db.Schema), row.NameKey(q.Name), q.Name, from, refsFor(q.Limit))
 	}
-	return b.Queue(batches, first, q.Prefix, size.batches, size.bytes)
+	return b.Queue(batches.In(l.db.Schema), first, q.Prefix, size.batches, size.bytes)
 }
 
 // refsFor returns how many references of a lock a page needs. There is one in each commit in which the lock's

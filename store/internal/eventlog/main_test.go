@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 func open(t *testing.T, url string) *Log {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	db, err := database.Open(t.Context(), database.At(url), false, nil, log)
+	db, err := database.Open(t.Context(), database.At(url), "", false, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func (x *transaction) lastDrawn() int64 {
 
 func (x *transaction) mark(batch int64) {
 	x.t.Helper()
-	exec(x.t, x.conn, "select pg_advisory_xact_lock_shared($1)", row.MarkSpace|batch)
+	exec(x.t, x.conn, "select pg_advisory_xact_lock_shared($1)", row.MarkSpace("")|batch)
 }
 
 func (x *transaction) draw() {

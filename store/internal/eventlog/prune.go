@@ -50,7 +50,7 @@ func repeat(step func() (more bool, err error)) error {
 func (p *pruner) pruneBatches() (more bool, err error) {
 	var after, deleted int64
 	err = p.db.Unhurried(func(ctx context.Context) error {
-		return p.db.Rest.QueryRow(ctx, sqlPruneBatches, p.after, pruneBatches, p.keep).Scan(&after, &deleted)
+		return p.db.Rest.QueryRow(ctx, sqlPruneBatches.In(p.db.Schema), p.after, pruneBatches, p.keep).Scan(&after, &deleted)
 	})
 	if err != nil {
 		return false, err
@@ -65,7 +65,7 @@ func (p *pruner) pruneRefs() (more bool, err error) {
 	var deleted int64
 	var further bool
 	err = p.db.Unhurried(func(ctx context.Context) error {
-		return p.db.Rest.QueryRow(ctx, sqlPruneRefs, p.page, prunePages).Scan(&deleted, &further)
+		return p.db.Rest.QueryRow(ctx, sqlPruneRefs.In(p.db.Schema), p.page, prunePages).Scan(&deleted, &further)
 	})
 	if err != nil {
 		return false, err

@@ -73,11 +73,11 @@ func (t *Timers) scanChunk(after string, keepIdle time.Duration, counted *LockCo
 		var chunk LockCounts
 		b := &pgx.Batch{}
 		database.QueueNoJIT(b) // a long queue makes the planner expect much work from sql/count.sql
-		b.Queue(sqlScan, after, chunkSize, keepIdle, epoch.OfSession).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(sqlScan.In(t.db.Schema), after, chunkSize, keepIdle, epoch.OfSession).Query(func(rows pgx.Rows) (err error) {
 			locks, err = pgx.CollectRows(rows, pgx.RowToStructByPos[scanned])
 			return err
 		})
-		b.Queue(sqlCount, after, chunkSize).QueryRow(chunk.scan)
+		b.Queue(sqlCount.In(t.db.Schema), after, chunkSize).QueryRow(chunk.scan)
 		if err := t.db.Rest.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (t *Timers) prune(ctx context.Context, names []string, keepIdle time.Durati
 	for i, name := range names {
 		keys[i] = row.NameKey(name)
 	}
-	_, err := t.db.Rest.Exec(ctx, sqlPrune, names, keys, keepIdle)
+	_, err := t.db.Rest.Exec(ctx, sqlPrune.In(t.db.Schema), names, keys, keepIdle)
 	return err
 }
 

@@ -40,7 +40,7 @@ func decided(now time.Time, d time.Duration, names ...string) *row.Outcome {
 
 func openDB(t *testing.T, url string) *database.DB {
 	t.Helper()
-	db, err := database.Open(t.Context(), database.At(url), false, nil, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	db, err := database.Open(t.Context(), database.At(url), "", false, nil, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

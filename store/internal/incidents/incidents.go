@@ -97,7 +97,7 @@ func (c *Counter) exchange() error {
 	var all Counts
 	err := c.db.Unhurried(func(ctx context.Context) error {
 		return c.db.SendRelaxed(ctx, func(b *pgx.Batch) {
-			b.Queue(sqlCount, mine.Expired, mine.Revoked, mine.Refused).QueryRow(func(row pgx.Row) error {
+			b.Queue(sqlCount.In(c.db.Schema), mine.Expired, mine.Revoked, mine.Refused).QueryRow(func(row pgx.Row) error {
 				return row.Scan(&all.Expired, &all.Revoked, &all.Refused)
 			})
 		})

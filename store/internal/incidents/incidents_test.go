@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 func counterOn(t *testing.T, url string) *Counter {
 	t.Helper()
-	db, err := database.Open(t.Context(), database.At(url), false, nil, slog.New(slog.DiscardHandler))
+	db, err := database.Open(t.Context(), database.At(url), "", false, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,18 +22,18 @@ const (
 
 // malformedRecord returns the error for the record of the lock.
 func malformedRecord(name string, cause error) error {
-	return database.Malformed(name, "paddock.records", "name = "+quoted(name), cause)
+	return &database.MalformedError{Name: name, Table: "records", Key: "name = " + quoted(name), Cause: cause}
 }
 
 // malformedPart returns the error for the part of a lock.
 func malformedPart(p *part, cause error) error {
 	key := fmt.Sprintf("name = %s, slot = %d, place = %d", quoted(p.name.String), p.slot.Int32, p.place.Int64)
-	return database.Malformed(p.name.String, "paddock.parts", key, cause)
+	return &database.MalformedError{Name: p.name.String, Table: "parts", Key: key, Cause: cause}
 }
 
 // malformedSession returns the error for the session.
 func malformedSession(ref lock.SessionRef, cause error) error {
-	return database.Malformed(ref.String(), "paddock.sessions", fmt.Sprintf("ref = %d", int64(ref)), cause)
+	return &database.MalformedError{Name: ref.String(), Table: "sessions", Key: fmt.Sprintf("ref = %d", int64(ref)), Cause: cause}
 }
 
 func quoted(name string) string { return "'" + strings.ReplaceAll(name, "'", "''") + "'" }

@@ -144,5 +144,7 @@ func ParseEntry(element []byte, batch int64, at time.Time) (Entry, error) {
 var errFields = errors.New("it has too few fields")
 
 func badEntry(name string, batch int64, err error) error {
-	return database.Malformed(name, "paddock.event_batches", fmt.Sprintf("id = %d", batch), fmt.Errorf("an entry is not one of events: %w", err))
+	return &database.MalformedError{
+		Name: name, Table: "event_batches", Key: fmt.Sprintf("id = %d", batch), Cause: fmt.Errorf("an entry is not one of events: %w", err),
+	}
 }

@@ -117,7 +117,7 @@ func FuzzParseEntry(f *testing.F) {
 	f.Fuzz(func(t *testing.T, element []byte) {
 		e, err := ParseEntry(element, 9, at)
 		if err != nil {
-			if !strings.Contains(err.Error(), "paddock.event_batches (id = 9)") {
+			if !strings.Contains(err.Error(), "event_batches (id = 9)") {
 				t.Errorf("the error does not name the row: %v", err)
 			}
 			return

@@ -34,7 +34,7 @@ func newFixture(t *testing.T) *fixture { return fixtureOf(t, pgtest.URL(t)) }
 
 func fixtureOf(t *testing.T, url string) *fixture {
 	t.Helper()
-	db, err := database.Open(t.Context(), database.At(url), false, nil, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	db, err := database.Open(t.Context(), database.At(url), "", false, nil, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

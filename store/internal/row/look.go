@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
@@ -43,7 +44,8 @@ type Look struct {
 	// Sessions are read, too, besides those of the leases and waiters.
 	Sessions []lock.SessionRef
 	// Lock starts a transaction, and locks the rows in the order of the names until it ends.
-	Lock bool
+	Lock   bool
+	Schema schema.Name
 	// Pooled says that there is a pooler in transaction mode: the transaction brings its settings along.
 	Pooled bool
 	// AssumeAlive is for how long from now on the replica of each waiter counts as alive, at least.
@@ -64,17 +66,19 @@ type View struct {
 	// Sessions are those of the Look and of the Rows, as far as there are any.
 	Sessions Sessions
 	Unread   Unread // those of them that cannot be read
+
+	schema schema.Name
 }
 
 // Run reads the names. A lock that is missing, and not created, has a Row with no place in the table, which no Swap can
 // write. It is one round trip, another one if a lock has parts, and another one for sessions. If Lock is set, the
 // caller must end the transaction, also after an error.
 func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
-	v := View{Rows: make(map[string]*Row, len(l.Names)), Ended: make(map[lock.LeaseRef]lock.Event, len(l.Ended))}
+	v := View{schema: l.Schema, Rows: make(map[string]*Row, len(l.Names)), Ended: make(map[lock.LeaseRef]lock.Event, len(l.Ended))}
 	b := &pgx.Batch{}
-	text := sqlLook()
+	text := sqlLook.In(l.Schema)
 	if l.Lock {
-		text = sqlLookLock()
+		text = sqlLookLock.In(l.Schema)
 		b.Queue(database.Begin)
 	}
 	if l.Pooled {
@@ -85,7 +89,7 @@ func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
 	}
 	number, changes := l.Trees.Version()
 	b.Queue(text, l.Names, l.Create, number, changes).Query(v.scanRows)
-	epoch.Queue(b, &v.Epoch)
+	epoch.Queue(b, l.Schema, &v.Epoch)
 	v.queueEndings(b, l.Ended)
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
 		return v, err
@@ -131,7 +135,7 @@ func (v *View) checkTokens() {
 // other.
 func (r *Row) Unreadable() error {
 	if errors.Is(r.Err, ErrChanged) {
-		return malformedRecord(r.Record.Name, fmt.Errorf("parts is %d, and paddock.parts has %d rows of the lock", r.parts, parts(&r.Record)))
+		return malformedRecord(r.Record.Name, fmt.Errorf("parts is %d, and the table parts has %d rows of the lock", r.parts, parts(&r.Record)))
 	}
 	return r.Err
 }
@@ -145,7 +149,7 @@ func (v *View) readSessions(ctx context.Context, conn *pgx.Conn, refs []lock.Ses
 	for _, r := range v.Rows {
 		refs = append(refs, refsOf(&r.Record)...)
 	}
-	if v.Sessions, v.Unread, err = ReadSessions(ctx, conn, refs); err != nil || len(refs) == 0 {
+	if v.Sessions, v.Unread, err = ReadSessions(ctx, conn, v.schema, refs); err != nil || len(refs) == 0 {
 		return err
 	}
 	for _, r := range v.Rows {
@@ -169,7 +173,7 @@ func (v *View) ExpireSessions(ctx context.Context, conn *pgx.Conn) error {
 	if len(over) == 0 {
 		return nil
 	}
-	if err := ExpireSessions(ctx, conn, v.Epoch, over); err != nil {
+	if err := ExpireSessions(ctx, conn, v.schema, v.Epoch, over); err != nil {
 		return err
 	}
 	return v.readSessions(ctx, conn, slices.AppendSeq(slices.Collect(maps.Keys(v.Sessions)), maps.Keys(v.Unread)))
@@ -177,10 +181,10 @@ func (v *View) ExpireSessions(ctx context.Context, conn *pgx.Conn) error {
 
 // LockedElsewhere returns those of the names whose records other sessions have locked, and those that have no record.
 func LockedElsewhere(ctx context.Context, db *database.DB, names []string) (locked, missing []string, err error) {
-	if locked, err = readNames(ctx, db, sqlLockedNow(), names); err != nil {
+	if locked, err = readNames(ctx, db, sqlLockedNow.In(db.Schema), names); err != nil {
 		return nil, nil, err
 	}
-	known, err := readNames(ctx, db, sqlKnown(), names)
+	known, err := readNames(ctx, db, sqlKnown.In(db.Schema), names)
 	slices.Sort(known)
 	missing = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		_, found := slices.BinarySearch(known, name)
@@ -221,7 +225,7 @@ func (v *View) queueEndings(b *pgx.Batch, ended []Ending) {
 		keys[i], names[i] = int64(e.Ref), e.Name
 		of[e.Ref] = e.Name
 	}
-	b.Queue(sqlEndings(), keys, names).Query(func(rows pgx.Rows) error {
+	b.Queue(sqlEndings.In(v.schema), keys, names).Query(func(rows pgx.Rows) error {
 		var ref lock.LeaseRef
 		var id int64
 		var at time.Time
@@ -255,7 +259,7 @@ func (v *View) readParts(ctx context.Context, conn *pgx.Conn, assumeAlive time.D
 	if len(names) == 0 {
 		return nil
 	}
-	rows, err := conn.Query(ctx, sqlParts(), names, xmins)
+	rows, err := conn.Query(ctx, sqlParts.In(v.schema), names, xmins)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func TestReplicasCountAsAliveAfterAnOutage(t *testing.T) {
 		}
 		only := Only("a")
 		only.Queue = true
-		r, err := only.ReadOne(t.Context(), conn, assumeAlive)
+		r, err := only.ReadOne(t.Context(), conn, "", assumeAlive)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,8 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-// TestNameKeyIsThatOfTheDatabase compares NameKey with paddock.name_key, with which operators find the events of a lock.
+// TestNameKeyIsThatOfTheDatabase compares NameKey with paddock.name_key, with which operators find the events of a
+// lock.
 func TestNameKeyIsThatOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Conn(t)

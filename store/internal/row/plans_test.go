@@ -28,13 +28,13 @@ type planned struct {
 // package database.
 func decisions() map[string]planned {
 	all := map[string]planned{
-		"look":          {sqlLook(), []string{byName}},
-		"look, locking": {sqlLookLock(), []string{byName, "LockRows"}},
-		"parts":         {sqlParts(), []string{byName, "Index Cond: (name = (n.name)::text)", "Index Cond: (id = p.replica)"}},
-		"endings":       {sqlEndings(), []string{"Index Cond: (key = n.key)", "Index Cond: (id = (k.id / 4096))"}},
+		"look":          {sqlLook.In(""), []string{byName}},
+		"look, locking": {sqlLookLock.In(""), []string{byName, "LockRows"}},
+		"parts":         {sqlParts.In(""), []string{byName, "Index Cond: (name = (n.name)::text)", "Index Cond: (id = p.replica)"}},
+		"endings":       {sqlEndings.In(""), []string{"Index Cond: (key = n.key)", "Index Cond: (id = (k.id / 4096))"}},
 	}
 	for v, text := range sqlSwaps {
-		p := planned{text(), []string{recordTID, "epochs_pkey"}}
+		p := planned{text.In(""), []string{recordTID, "epochs_pkey"}}
 		if v.Single {
 			p.want[0] = onlyTID
 		}
@@ -67,29 +67,29 @@ func flagsOf(v variant) (text string) {
 func reads() map[string]planned {
 	page := "Index Cond: ((name > $1) AND (name >= $2) AND (name < $3))"
 	return map[string]planned{
-		"locked":      {sqlLockedNow(), []string{"(name = ANY ($1))"}},
-		"known":       {sqlKnown(), []string{"(name = ANY ($1))"}},
-		"read":        {sqlRead(), []string{page}},
-		"read, queue": {sqlReadQueue(), []string{page}},
-		"fence":       {sqlFence(), []string{"Index Cond: (name = $1)"}},
-		"slot":        {sqlSlot(), []string{"Index Cond: ((name = $1) AND (slot = $2) AND (place = 0))"}},
+		"locked":      {sqlLockedNow.In(""), []string{"(name = ANY ($1))"}},
+		"known":       {sqlKnown.In(""), []string{"(name = ANY ($1))"}},
+		"read":        {sqlRead.In(""), []string{page}},
+		"read, queue": {sqlReadQueue.In(""), []string{page}},
+		"fence":       {sqlFence.In(""), []string{"Index Cond: (name = $1)"}},
+		"slot":        {sqlSlot.In(""), []string{"Index Cond: ((name = $1) AND (slot = $2) AND (place = 0))"}},
 	}
 }
 
 // ofSessions are the statements about sessions, whose plans are not checked.
 func ofSessions() map[string]planned {
 	return map[string]planned{
-		"sessions":          {sqlSessions(), nil},
-		"expire_sessions":   {sqlExpireSessions(), nil},
-		"locked_sessions":   {sqlLockedSessions(), nil},
-		"sessions_of":       {sqlSessionsOf(), nil},
-		"lock_sessions":     {sqlLockSessions(), nil},
-		"end_sessions":      {sqlEndSessions(), nil},
-		"open_session":      {sqlOpenSession(), nil},
-		"save_session":      {sqlSaveSession(), nil},
-		"count_of_sessions": {sqlCountOfSessions(), nil},
-		"locks_of_session":  {sqlLocksOfSession(), nil},
-		"left_of_sessions":  {sqlLeftOfSessions(), nil},
+		"sessions":          {sqlSessions.In(""), nil},
+		"expire_sessions":   {sqlExpireSessions.In(""), nil},
+		"locked_sessions":   {sqlLockedSessions.In(""), nil},
+		"sessions_of":       {sqlSessionsOf.In(""), nil},
+		"lock_sessions":     {sqlLockSessions.In(""), nil},
+		"end_sessions":      {sqlEndSessions.In(""), nil},
+		"open_session":      {sqlOpenSession.In(""), nil},
+		"save_session":      {sqlSaveSession.In(""), nil},
+		"count_of_sessions": {sqlCountOfSessions.In(""), nil},
+		"locks_of_session":  {sqlLocksOfSession.In(""), nil},
+		"left_of_sessions":  {sqlLeftOfSessions.In(""), nil},
 	}
 }
 

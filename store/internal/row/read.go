@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -50,10 +51,10 @@ type Querier interface {
 
 // Read returns the locks of the range, without locking them, those that cannot be read as well. assumeAlive is for how
 // long from now on the replica of each waiter counts as alive, at least.
-func (r Range) Read(ctx context.Context, from Querier, assumeAlive time.Duration) (all []Reading, err error) {
-	text := sqlRead()
+func (r Range) Read(ctx context.Context, from Querier, in schema.Name, assumeAlive time.Duration) (all []Reading, err error) {
+	text := sqlRead.In(in)
 	if r.Queue {
-		text = sqlReadQueue()
+		text = sqlReadQueue.In(in)
 	}
 	rows, err := from.Query(ctx, text, r.After, r.from, r.to, r.Limit, r.Active)
 	if err != nil {
@@ -83,16 +84,16 @@ func (r Range) Read(ctx context.Context, from Querier, assumeAlive time.Duration
 	if err != nil {
 		return nil, err
 	}
-	return all, addSessions(ctx, from, all)
+	return all, addSessions(ctx, from, in, all)
 }
 
 // addSessions adds the ends of the sessions to the leases and waiters that have one.
-func addSessions(ctx context.Context, from Querier, all []Reading) error {
+func addSessions(ctx context.Context, from Querier, in schema.Name, all []Reading) error {
 	var refs []lock.SessionRef
 	for i := range all {
 		refs = append(refs, refsOf(&all[i].Record)...)
 	}
-	sessions, unread, err := ReadSessions(ctx, from, refs)
+	sessions, unread, err := ReadSessions(ctx, from, in, refs)
 	for i := range all {
 		all[i].Err = cmp.Or(all[i].Err, unread.of(&all[i].Record))
 		sessions.of(&all[i].Record)
@@ -102,8 +103,8 @@ func addSessions(ctx context.Context, from Querier, all []Reading) error {
 
 // QueueFence queues the statement that locks the lock's row until the transaction ends, and returns its newest token,
 // zero for a lock that was never used.
-func QueueFence(b *pgx.Batch, name string, token *lock.Token) {
-	b.Queue(sqlFence(), name).QueryRow(func(row pgx.Row) error {
+func QueueFence(b *pgx.Batch, in schema.Name, name string, token *lock.Token) {
+	b.Queue(sqlFence.In(in), name).QueryRow(func(row pgx.Row) error {
 		if err := row.Scan(token); !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
@@ -114,12 +115,12 @@ func QueueFence(b *pgx.Batch, name string, token *lock.Token) {
 // AddSessions adds the ends of the sessions to the leases of the record that have one. If one is over at now, and its
 // end is not recorded, it waits until no renewal of the session is being committed: its row stays locked until the
 // transaction ends.
-func AddSessions(ctx context.Context, from Querier, r *lock.Record, now time.Time) error {
+func AddSessions(ctx context.Context, from Querier, in schema.Name, r *lock.Record, now time.Time) error {
 	refs := refsOf(r)
-	sessions, unread, err := ReadSessions(ctx, from, refs)
+	sessions, unread, err := ReadSessions(ctx, from, in, refs)
 	if err == nil && sessions.Undecided(now) {
 		var rows pgx.Rows
-		if rows, err = from.Query(ctx, sqlLockSessions(), refs); err == nil {
+		if rows, err = from.Query(ctx, sqlLockSessions.In(in), refs); err == nil {
 			sessions, unread, err = scanSessions(rows)
 		}
 	}
@@ -129,8 +130,8 @@ func AddSessions(ctx context.Context, from Querier, r *lock.Record, now time.Tim
 
 // QueueSlot queues the reading of the lease in a slot from 1 on. If there is one, it is added to the record;
 // AddSessions completes it.
-func QueueSlot(b *pgx.Batch, name string, slot int, r *lock.Record) {
-	b.Queue(sqlSlot(), name, slot).Query(func(rows pgx.Rows) error {
+func QueueSlot(b *pgx.Batch, in schema.Name, name string, slot int, r *lock.Record) {
+	b.Queue(sqlSlot.In(in), name, slot).Query(func(rows pgx.Rows) error {
 		var p part
 		_, err := pgx.ForEachRow(rows, values(p.columns(nil)), func() error { return p.addTo(r, time.Time{}, 0) })
 		return err
@@ -138,8 +139,8 @@ func QueueSlot(b *pgx.Batch, name string, slot int, r *lock.Record) {
 }
 
 // ReadOne returns the only lock of the range, or why it cannot be read. If it was never used, it has only a name.
-func (r Range) ReadOne(ctx context.Context, from Querier, assumeAlive time.Duration) (Reading, error) {
-	all, err := r.Read(ctx, from, assumeAlive)
+func (r Range) ReadOne(ctx context.Context, from Querier, in schema.Name, assumeAlive time.Duration) (Reading, error) {
+	all, err := r.Read(ctx, from, in, assumeAlive)
 	if err != nil || len(all) > 0 {
 		one := append(all, Reading{})[0]
 		return one, cmp.Or(err, one.Err)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
@@ -134,11 +135,11 @@ func (u Unread) of(r *lock.Record) error {
 }
 
 // ReadSessions returns the sessions, as far as there are any, and why others cannot be read.
-func ReadSessions(ctx context.Context, from Querier, refs []lock.SessionRef) (Sessions, Unread, error) {
+func ReadSessions(ctx context.Context, from Querier, in schema.Name, refs []lock.SessionRef) (Sessions, Unread, error) {
 	if len(refs) == 0 {
 		return nil, nil, nil
 	}
-	rows, err := from.Query(ctx, sqlSessions(), refs)
+	rows, err := from.Query(ctx, sqlSessions.In(in), refs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -162,17 +163,17 @@ func scanSessions(rows pgx.Rows) (Sessions, Unread, error) {
 
 // ExpireSessions records the end of those of the sessions that are over. It does nothing on another server than that
 // of e, or in another epoch.
-func ExpireSessions(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, refs []lock.SessionRef) error {
-	_, err := conn.Exec(ctx, sqlExpireSessions(), refs, e.Started, e.Number)
+func ExpireSessions(ctx context.Context, conn *pgx.Conn, in schema.Name, e epoch.Epoch, refs []lock.SessionRef) error {
+	_, err := conn.Exec(ctx, sqlExpireSessions.In(in), refs, e.Started, e.Number)
 	return err
 }
 
 // QueueLockedSession queues the locking of the session's row until the transaction ends, and its reading into s. ends
 // says that the session may be ended: then it waits for grants in it, which come before or not at all.
-func QueueLockedSession(b *pgx.Batch, ref lock.SessionRef, ends bool, s **lock.Session) {
-	text := sqlLockSessions()
+func QueueLockedSession(b *pgx.Batch, in schema.Name, ref lock.SessionRef, ends bool, s **lock.Session) {
+	text := sqlLockSessions.In(in)
 	if ends {
-		text = sqlEndSessions()
+		text = sqlEndSessions.In(in)
 	}
 	b.Queue(text, []lock.SessionRef{ref}).Query(func(rows pgx.Rows) error {
 		all, unread, err := scanSessions(rows)
@@ -186,7 +187,7 @@ func QueueLockedSession(b *pgx.Batch, ref lock.SessionRef, ends bool, s **lock.S
 // SessionsLockedElsewhere returns those of the sessions, and those of the names with leases or waiters of sessions,
 // whose sessions' rows other transactions have locked.
 func SessionsLockedElsewhere(ctx context.Context, db *database.DB, refs []lock.SessionRef, all []string) (locked []lock.SessionRef, names []string, err error) {
-	rows, err := db.Rest.Query(ctx, sqlLockedSessions(), all, refs)
+	rows, err := db.Rest.Query(ctx, sqlLockedSessions.In(db.Schema), all, refs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -202,12 +203,12 @@ func SessionsLockedElsewhere(ctx context.Context, db *database.DB, refs []lock.S
 }
 
 // QueueSessionsOf queues the locking of the rows of the sessions that have a lease of the lock.
-func QueueSessionsOf(b *pgx.Batch, name string) { b.Queue(sqlSessionsOf(), name) }
+func QueueSessionsOf(b *pgx.Batch, in schema.Name, name string) { b.Queue(sqlSessionsOf.In(in), name) }
 
 // QueueOpenSession queues the writing of a new session. lost is set if there is one already; then nothing is written.
-func QueueOpenSession(b *pgx.Batch, s lock.Session, lost *bool) {
+func QueueOpenSession(b *pgx.Batch, in schema.Name, s lock.Session, lost *bool) {
 	stored := storeSession(s)
-	b.Queue(sqlOpenSession(), values(stored.columns())...).Query(func(rows pgx.Rows) error {
+	b.Queue(sqlOpenSession.In(in), values(stored.columns())...).Query(func(rows pgx.Rows) error {
 		*lost = !rows.Next()
 		rows.Close()
 		return rows.Err()
@@ -216,9 +217,9 @@ func QueueOpenSession(b *pgx.Batch, s lock.Session, lost *bool) {
 
 // QueueSaveSession queues the writing of a session whose row is locked. skipGrace is
 // kept for when its leases are ended.
-func QueueSaveSession(b *pgx.Batch, s lock.Session, skipGrace bool) {
+func QueueSaveSession(b *pgx.Batch, in schema.Name, s lock.Session, skipGrace bool) {
 	stored := storeSession(s)
-	b.Queue(sqlSaveSession(), append(values(stored.columns()), skipGrace)...)
+	b.Queue(sqlSaveSession.In(in), append(values(stored.columns()), skipGrace)...)
 }
 
 // A SessionCount is how many leases and places a session has.
@@ -228,8 +229,8 @@ type SessionCount struct{ Leases, Places int }
 type SessionCounts map[lock.SessionRef]SessionCount
 
 // Queue queues the counting of what the sessions have.
-func (c SessionCounts) Queue(b *pgx.Batch, refs ...lock.SessionRef) {
-	b.Queue(sqlCountOfSessions(), refs, ofSession).Query(func(rows pgx.Rows) error {
+func (c SessionCounts) Queue(b *pgx.Batch, in schema.Name, refs ...lock.SessionRef) {
+	b.Queue(sqlCountOfSessions.In(in), refs, ofSession).Query(func(rows pgx.Rows) error {
 		var ref lock.SessionRef
 		var n SessionCount
 		_, err := pgx.ForEachRow(rows, []any{&ref, &n.Leases, &n.Places}, func() error {
@@ -241,8 +242,8 @@ func (c SessionCounts) Queue(b *pgx.Batch, refs ...lock.SessionRef) {
 }
 
 // LocksOfSession returns leases and places of the session, in the order of lock.SessionLock.Compare.
-func LocksOfSession(ctx context.Context, from Querier, ref lock.SessionRef, limit int) ([]lock.SessionLock, error) {
-	rows, err := from.Query(ctx, sqlLocksOfSession(), ref, limit, ofSession)
+func LocksOfSession(ctx context.Context, from Querier, in schema.Name, ref lock.SessionRef, limit int) ([]lock.SessionLock, error) {
+	rows, err := from.Query(ctx, sqlLocksOfSession.In(in), ref, limit, ofSession)
 	if err != nil {
 		return nil, err
 	}
@@ -256,8 +257,8 @@ type LeftLock struct {
 }
 
 // LeftOfSessions returns locks of which the sessions have leases or waiters.
-func LeftOfSessions(ctx context.Context, from Querier, refs []lock.SessionRef, limit int) ([]LeftLock, error) {
-	rows, err := from.Query(ctx, sqlLeftOfSessions(), refs, limit, ofSession)
+func LeftOfSessions(ctx context.Context, from Querier, in schema.Name, refs []lock.SessionRef, limit int) ([]LeftLock, error) {
+	rows, err := from.Query(ctx, sqlLeftOfSessions.In(in), refs, limit, ofSession)
 	if err != nil {
 		return nil, err
 	}

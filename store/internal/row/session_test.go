@@ -19,7 +19,7 @@ func TestNoEndOfASessionIsRecordedForAnotherEpoch(t *testing.T) {
 	s := lock.Session{ID: lock.SessionID(uuid.New()), Holder: "h", TTL: time.Second, OpenedAt: time.Now().Add(-time.Minute)}
 	s.ExpiresAt = s.OpenedAt.Add(s.TTL)
 	b, lost := &pgx.Batch{}, false
-	QueueOpenSession(b, s, &lost)
+	QueueOpenSession(b, "", s, &lost)
 	if err := f.conn.SendBatch(t.Context(), b).Close(); err != nil || lost {
 		t.Fatal(lost, err)
 	}
@@ -38,10 +38,10 @@ func TestNoEndOfASessionIsRecordedForAnotherEpoch(t *testing.T) {
 		in   epoch.Epoch
 		want bool
 	}{{"another epoch", another, false}, {"another server", restarted, false}, {"this epoch", e, true}} {
-		if err := ExpireSessions(t.Context(), f.conn, c.in, []lock.SessionRef{s.ID.Ref()}); err != nil {
+		if err := ExpireSessions(t.Context(), f.conn, "", c.in, []lock.SessionRef{s.ID.Ref()}); err != nil {
 			t.Fatal(err)
 		}
-		read, _, err := ReadSessions(t.Context(), f.conn, []lock.SessionRef{s.ID.Ref()})
+		read, _, err := ReadSessions(t.Context(), f.conn, "", []lock.SessionRef{s.ID.Ref()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"text/template"
 
+	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 )
@@ -46,15 +47,15 @@ var (
 // swapParameters is the number of parameters of swap.sql before the arrays.
 const swapParameters = 9
 
-// statement returns a function that returns the statement of the file as it is for the variant. The first call renders
-// it: every paddock command would spend several milliseconds at its start if all were rendered there.
-func statement(name string, v variant) func() string {
-	return sync.OnceValue(func() string { return render(name, v) })
+// statement returns the statement of the file as it is for the variant. It is rendered when it is first used: every
+// paddock command would spend several milliseconds at its start if all were rendered there.
+func statement(name string, v variant) *schema.Statement {
+	return schema.NewStatement(sync.OnceValue(func() string { return render(name, v) }))
 }
 
 // render returns the statement of the file as it is for the variant.
 func render(name string, v variant) string {
-	t, err := template.New(name).Parse(database.Statement(files, name))
+	t, err := template.New(name).Parse(database.Text(files, name))
 	if err != nil {
 		panic(fmt.Sprintf("row: %v", err)) // the files are part of the binary
 	}
@@ -208,8 +209,8 @@ var (
 )
 
 // swaps returns the variants of swap.sql.
-func swaps() map[variant]func() string {
-	all := make(map[variant]func() string)
+func swaps() map[variant]*schema.Statement {
+	all := make(map[variant]*schema.Statement)
 	for i := range 16 {
 		v := variant{Endings: i&1 > 0, Parts: i&2 > 0, Events: i&4 > 0, Sessions: i&8 > 0}
 		for _, v.Single = range []bool{false, true} {

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
@@ -20,11 +21,16 @@ const (
 	// TooLate is the SQLSTATE of a swap that waited for a row until one of its decisions did not hold any more, or
 	// that could not write all of its changes though some belong together.
 	TooLate = "PD001"
-	// MarkSpace is the upper part of the key of the mark, see sql/swap.sql. The lower 48 bits are a batch id.
-	MarkSpace int64 = 0x5ADE << 48
+	// markSpace is MarkSpace of the default schema.
+	markSpace int64 = 0x5ADE << 48
 	// MarkMask selects the batch id in the key of a mark.
 	MarkMask int64 = 1<<48 - 1
 )
+
+// MarkSpace returns the upper part of the keys of marks in the schema, see sql/swap.sql. The lower 48 bits are a
+// batch id. Two schemas of a database share a space with a probability of 2⁻¹⁵; then a mark of one may delay the
+// readers of events of both until its transaction ends.
+func MarkSpace(in schema.Name) int64 { return in.Key(markSpace) &^ MarkMask }
 
 // A Change is what a batch decided about one lock.
 type Change struct {
@@ -64,7 +70,8 @@ type Swap struct {
 	Commit bool
 	// Whole: some of the changes belong together, so either all are written or none. If a lock has changed, Run fails
 	// with TooLate.
-	Whole bool
+	Whole  bool
+	Schema schema.Name
 	// Pooled says that there is a pooler in transaction mode: the transaction brings its settings along.
 	Pooled bool
 }
@@ -195,7 +202,7 @@ func (s *Swap) encode() (text string, args []any) {
 	}
 	closed := pgtype.Timestamptz{Time: s.Epoch.ClosedUntil, Valid: !s.Epoch.ClosedUntil.IsZero()}
 	args = []any{
-		s.Now, latest, s.Epoch.Started, s.Epoch.Number, closed, s.Epoch.Longest.Milliseconds(), MarkSpace, len(s.Changes),
+		s.Now, latest, s.Epoch.Started, s.Epoch.Number, closed, s.Epoch.Longest.Milliseconds(), MarkSpace(s.Schema), len(s.Changes),
 		s.Epoch.Trees,
 	}
 	v := variant{
@@ -215,7 +222,7 @@ func (s *Swap) encode() (text string, args []any) {
 			}
 		}
 	}
-	return sqlSwaps[v](), args
+	return sqlSwaps[v].In(s.Schema), args
 }
 
 var infinity = pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}

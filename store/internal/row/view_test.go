@@ -100,7 +100,7 @@ func TestPartsOfAnotherVersionAreNotMixedIn(t *testing.T) {
 			f.run(t, s)
 			read := View{Rows: map[string]*Row{}}
 			b := &pgx.Batch{}
-			b.Queue(sqlLook(), []string{"a"}, nil, nil, nil).Query(read.scanRows)
+			b.Queue(sqlLook.In(""), []string{"a"}, nil, nil, nil).Query(read.scanRows)
 			if err := f.conn.SendBatch(t.Context(), b).Close(); err != nil {
 				t.Fatal(err)
 			}

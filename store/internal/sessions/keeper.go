@@ -91,8 +91,8 @@ func (k *Keeper) attempt(ctx context.Context, c lock.SessionChange) (out Changed
 	counts := make(row.SessionCounts)
 	out.Began = time.Now()
 	err = k.epochs.Transact(ctx, func(b *pgx.Batch) {
-		counts.Queue(b, ref)
-		row.QueueLockedSession(b, ref, ends(c), &before)
+		counts.Queue(b, k.db.Schema, ref)
+		row.QueueLockedSession(b, k.db.Schema, ref, ends(c), &before)
 	}, func(_ context.Context, _ *pgx.Conn, e epoch.Epoch, write *pgx.Batch) error {
 		after, changed, err := c.Change(before, e.Now)
 		out.Session, out.Now, out.Opened = after, e.Now, before == nil
@@ -104,9 +104,9 @@ func (k *Keeper) attempt(ctx context.Context, c lock.SessionChange) (out Changed
 		}
 		revoke, _ := c.(lock.RevokeSession)
 		if before == nil {
-			row.QueueOpenSession(write, after, &lost)
+			row.QueueOpenSession(write, k.db.Schema, after, &lost)
 		} else {
-			row.QueueSaveSession(write, after, revoke.SkipGrace)
+			row.QueueSaveSession(write, k.db.Schema, after, revoke.SkipGrace)
 		}
 		return nil
 	})
@@ -155,7 +155,7 @@ func (k *Keeper) Page(ctx context.Context, q lock.SessionQuery) (page lock.Page[
 	if err != nil {
 		return page, err
 	}
-	rows, err := k.db.Rest.Query(ctx, sqlPage, after, q.Limit+1, q.Holder)
+	rows, err := k.db.Rest.Query(ctx, sqlPage.In(k.db.Schema), after, q.Limit+1, q.Holder)
 	if err != nil {
 		return page, err
 	}
@@ -186,7 +186,7 @@ func (k *Keeper) Info(ctx context.Context, ref lock.SessionRef) (info lock.Sessi
 	if info, found = infos[ref]; err != nil || !found {
 		return info, false, err
 	}
-	info.Locks, err = row.LocksOfSession(ctx, k.db.Rest, ref, lock.MaxSessionLocks)
+	info.Locks, err = row.LocksOfSession(ctx, k.db.Rest, k.db.Schema, ref, lock.MaxSessionLocks)
 	return info, true, err
 }
 
@@ -198,11 +198,11 @@ func (k *Keeper) infos(
 	counts := make(row.SessionCounts)
 	b := &pgx.Batch{}
 	b.Queue("select clock_timestamp()").QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
-	counts.Queue(b, refs...)
+	counts.Queue(b, k.db.Schema, refs...)
 	if err := k.db.Rest.SendBatch(ctx, b).Close(); err != nil {
 		return nil, nil, err
 	}
-	sessions, unread, err := row.ReadSessions(ctx, k.db.Rest, refs)
+	sessions, unread, err := row.ReadSessions(ctx, k.db.Rest, k.db.Schema, refs)
 	infos := make(map[lock.SessionRef]lock.SessionInfo, len(sessions))
 	for ref, s := range sessions {
 		info := s.Info(now.UTC())

@@ -95,7 +95,7 @@ func (k *Keeper) IsFull(ctx context.Context, ref lock.SessionRef, n, limit int) 
 	counts := make(row.SessionCounts)
 	err := k.db.First(ctx, func(ctx context.Context) error {
 		b := &pgx.Batch{}
-		counts.Queue(b, ref)
+		counts.Queue(b, k.db.Schema, ref)
 		return k.db.Rest.SendBatch(ctx, b).Close()
 	})
 	if err != nil {

@@ -80,7 +80,7 @@ func (k *Keeper) endDue() (rest time.Duration, err error) {
 	}
 	if len(done) > 0 {
 		err = k.db.Within(func(ctx context.Context) error {
-			_, err := k.db.Rest.Exec(ctx, sqlClear, done, clearAfter)
+			_, err := k.db.Rest.Exec(ctx, sqlClear.In(k.db.Schema), done, clearAfter)
 			return err
 		})
 	}
@@ -100,7 +100,7 @@ func (k *Keeper) due() (due []ended, next time.Duration, err error) {
 		var refs []lock.SessionRef
 		var left *float64
 		b := &pgx.Batch{}
-		b.Queue(sqlDue, maxDue, epoch.OfSession, clearAfter).Query(func(rows pgx.Rows) error {
+		b.Queue(sqlDue.In(k.db.Schema), maxDue, epoch.OfSession, clearAfter).Query(func(rows pgx.Rows) error {
 			var ref lock.SessionRef
 			var skip bool
 			_, err := pgx.ForEachRow(rows, []any{&ref, &skip}, func() error {
@@ -109,7 +109,7 @@ func (k *Keeper) due() (due []ended, next time.Duration, err error) {
 			})
 			return err
 		})
-		b.Queue(sqlNext).QueryRow(func(row pgx.Row) error { return row.Scan(&left) })
+		b.Queue(sqlNext.In(k.db.Schema)).QueryRow(func(row pgx.Row) error { return row.Scan(&left) })
 		err := k.db.Rest.SendBatch(ctx, b).Close()
 		if err != nil {
 			return err
@@ -118,7 +118,7 @@ func (k *Keeper) due() (due []ended, next time.Duration, err error) {
 			next = time.Duration(min(*left, float64(maxRest.Milliseconds())) * float64(time.Millisecond))
 		}
 		var unread row.Unread
-		sessions, unread, err = row.ReadSessions(ctx, k.db.Rest, refs)
+		sessions, unread, err = row.ReadSessions(ctx, k.db.Rest, k.db.Schema, refs)
 		for _, bad := range unread {
 			k.db.NoteMalformed(bad)
 		}
@@ -167,7 +167,7 @@ func (k *Keeper) endSome(ctx context.Context, all []ended) (found map[lock.Sessi
 	}
 	ctx, cancel := context.WithTimeout(ctx, database.TripTimeout)
 	defer cancel()
-	locks, err := row.LeftOfSessions(ctx, k.db.Rest, refs, portion)
+	locks, err := row.LeftOfSessions(ctx, k.db.Rest, k.db.Schema, refs, portion)
 	if err != nil {
 		return nil, false, err
 	}
@@ -202,7 +202,7 @@ func (k *Keeper) endAll(ctx context.Context, commands []lock.Command) error {
 // prune deletes sessions that ended longer than keep ago.
 func (k *Keeper) prune(keep time.Duration) error {
 	return k.db.Unhurried(func(ctx context.Context) error {
-		_, err := k.db.Rest.Exec(ctx, sqlPrune, keep, pruneSize)
+		_, err := k.db.Rest.Exec(ctx, sqlPrune.In(k.db.Schema), keep, pruneSize)
 		return err
 	})
 }

@@ -116,7 +116,7 @@ type pair struct{ from, to string }
 func (r *Registry) readPairs(ctx context.Context, names []string, limit int) (pairs []pair, err error) {
 	b := &pgx.Batch{}
 	database.QueueNoJIT(b) // the planner expects many pairs of each lock; there are a few of all of them
-	b.Queue(sqlWaitsOfHolders, names, limit).Query(func(rows pgx.Rows) error {
+	b.Queue(sqlWaitsOfHolders.In(r.db.Schema), names, limit).Query(func(rows pgx.Rows) error {
 		var p pair
 		_, err := pgx.ForEachRow(rows, []any{&p.from, &p.to}, func() error {
 			pairs = append(pairs, p)
@@ -140,7 +140,7 @@ func (r *Registry) readLocks(ctx context.Context, names []string) (locks []lock.
 	for _, name := range names {
 		only := row.Only(name)
 		only.Queue = true
-		one, err := only.ReadOne(ctx, r.db.Rest, r.db.Outage.AssumeAlive())
+		one, err := only.ReadOne(ctx, r.db.Rest, r.db.Schema, r.db.Outage.AssumeAlive())
 		if errors.Is(err, database.ErrMalformed) {
 			r.db.NoteMalformed(err)
 			continue

@@ -79,13 +79,13 @@ func (r *Registry) heartbeat(last time.Time, watching bool) error {
 	names, places, attachments, waiting := r.queued()
 	err := r.db.Relaxed(func(b *pgx.Batch) {
 		if waiting > 0 || watching {
-			b.Queue(sqlHeartbeat, int64(r.self), waiting, watching, lock.ReplicaTTL)
+			b.Queue(sqlHeartbeat.In(r.db.Schema), int64(r.self), waiting, watching, lock.ReplicaTTL)
 		}
-		b.Queue(sqlPeers, int64(r.self)).QueryRow(r.scanPeers)
+		b.Queue(sqlPeers.In(r.db.Schema), int64(r.self)).QueryRow(r.scanPeers)
 	})
 	if err == nil && len(names) > 0 {
 		err = r.db.Within(func(ctx context.Context) error {
-			rows, err := r.db.Rest.Query(ctx, sqlStaleWaiters, names, places, attachments)
+			rows, err := r.db.Rest.Query(ctx, sqlStaleWaiters.In(r.db.Schema), names, places, attachments)
 			if err != nil {
 				return err
 			}
@@ -125,7 +125,7 @@ func (r *Registry) forgetSelf() {
 }
 
 func (r *Registry) forget(ctx context.Context, stopped lock.Replica) error {
-	_, err := r.db.Rest.Exec(ctx, sqlForgetReplicas, int64(stopped), keepReplicas)
+	_, err := r.db.Rest.Exec(ctx, sqlForgetReplicas.In(r.db.Schema), int64(stopped), keepReplicas)
 	return err
 }
 

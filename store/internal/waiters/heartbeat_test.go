@@ -131,7 +131,7 @@ func TestStaleWaitersAreLookedUpByKey(t *testing.T) {
 		(name, slot, place, attachment, mode, ttl_ms, acquired_at, expires_at, lease_id, holder)
 		select 'a', i % 2, i, 1, 1, 1, now(), now(), gen_random_uuid(), 'h' from generate_series(1, 5000) i`)
 	exec(t, conn, "set plan_cache_mode = force_generic_plan")
-	exec(t, conn, "prepare stale as "+sqlStaleWaiters)
+	exec(t, conn, "prepare stale as "+sqlStaleWaiters.In(""))
 	rows, err := conn.Query(t.Context(), "explain execute stale (null, null, null)")
 	if err != nil {
 		t.Fatal(err)

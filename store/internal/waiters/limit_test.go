@@ -64,7 +64,7 @@ func TestASearchForPairsLooksUpByKey(t *testing.T) {
 	all.waitForEachOther(101)
 	for _, prepare := range []string{"select 1", "analyze paddock.parts"} {
 		exec(t, all.conn, prepare)
-		rows, err := all.conn.Query(t.Context(), "explain (costs off) "+sqlWaitsOfHolders, []string{"n0"}, maxPairs)
+		rows, err := all.conn.Query(t.Context(), "explain (costs off) "+sqlWaitsOfHolders.In(""), []string{"n0"}, maxPairs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestASearchForPairsIsNotCompiled(t *testing.T) {
 		end $$`)
 	exec(t, all.conn, "alter table paddock.parts rename to stored_parts")
 	exec(t, all.conn, "create view paddock.parts as select * from paddock.stored_parts where assert_no_jit()")
-	_, err := all.conn.Exec(t.Context(), sqlWaitsOfHolders, []string{"n0"}, maxPairs)
+	_, err := all.conn.Exec(t.Context(), sqlWaitsOfHolders.In(""), []string{"n0"}, maxPairs)
 	if err == nil || !strings.Contains(err.Error(), "jit is on") {
 		t.Errorf("with jit the search must fail, or this test proves nothing: %v", err)
 	}
@@ -149,7 +149,7 @@ func TestAChainReadsAtMostMaxChainLocks(t *testing.T) {
 		}
 		only := row.Only("a")
 		only.Queue = true
-		first, err := only.ReadOne(t.Context(), r.db.Rest, 0)
+		first, err := only.ReadOne(t.Context(), r.db.Rest, "", 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,7 +58,7 @@ func (e *engine) replica(t *testing.T, url string, limit int) *replica {
 
 func openDB(t *testing.T, url string, log *slog.Logger) *database.DB {
 	t.Helper()
-	db, err := database.Open(t.Context(), database.At(url), false, nil, log)
+	db, err := database.Open(t.Context(), database.At(url), "", false, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -152,7 +153,7 @@ func (r *Registry) sendNotifications() {
 		}
 		payloads, err := r.notifier.take(r.self)
 		if err == nil && len(payloads) > 0 {
-			err = r.db.Relaxed(func(b *pgx.Batch) { b.Queue(sqlNotify, payloads) })
+			err = r.db.Relaxed(func(b *pgx.Batch) { b.Queue(sqlNotify.In(r.db.Schema), payloads) })
 		}
 		r.db.Report(&trouble, "notifier", err)
 		if !r.db.Sleep(notifyPause) {
@@ -264,7 +265,7 @@ func (l *listener) connect() (conn *pgx.Conn, err error) {
 		if conn, err = l.db.Connect(ctx); err != nil {
 			return err
 		}
-		if _, err := conn.Exec(ctx, "listen paddock; listen "+l.echoChannel()); err != nil {
+		if _, err := conn.Exec(ctx, l.db.Schema.In("listen paddock; listen ")+l.echoChannel()); err != nil {
 			return errors.Join(err, conn.Close(ctx))
 		}
 		return nil
@@ -284,7 +285,9 @@ func (l *listener) notifySelf(echo string) error {
 
 // echoChannel returns the channel on which the replica notifies itself. It is the same for each connection, since a
 // pooler may continue to listen when the connection is closed.
-func (l *listener) echoChannel() string { return fmt.Sprintf("paddock_echo_%d", l.self) }
+func (l *listener) echoChannel() string {
+	return l.db.Schema.String() + "_echo_" + strconv.FormatInt(int64(l.self), 36)
+}
 
 // receive returns the next notification, or nil if the connection was silent for a while and is sound.
 func (l *listener) receive(conn *pgx.Conn) (*pgconn.Notification, error) {

@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -21,25 +21,7 @@ type fixture struct {
 	*testing.T
 	*access.Keyring
 	path string
-	log  logBuffer
-}
-
-// A logBuffer is a log that tests may read while it is written.
-type logBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logBuffer) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+	log  proctest.Transcript
 }
 
 // inBubble runs the test with a Keyring that has one key with the role lock.
@@ -212,7 +194,7 @@ func TestWorldReadableFileIsLoggedAsAWarning(t *testing.T) {
 		if err := os.Chmod(r.path, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		var log logBuffer
+		var log proctest.Transcript
 		open, err := access.Open(r.path, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)

@@ -13,8 +13,7 @@ import (
 
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
-	"github.com/paddock-lock/paddock/server"
-	"github.com/paddock-lock/paddock/store"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -22,14 +21,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // newClient returns a client of a new service with a database.
 func newClient(t *testing.T) *api.Client {
 	t.Helper()
-	locks, err := store.Open(t.Context(), pgtest.URL(t), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(locks.Close)
-	s := httptest.NewServer(server.New(server.Options{Locks: locks}))
-	t.Cleanup(s.Close)
-	return &api.Client{BaseURL: s.URL, HTTP: s.Client()}
+	return &api.Client{BaseURL: replica.Start(t, pgtest.URL(t))}
 }
 
 // TestClientLocksARealService acquires a lock, is refused, renews, verifies, releases, and reads what happened.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/server"
 )
 
@@ -116,7 +117,7 @@ func TestInvalidKeysAreRateLimitedAndValidOnesAreNot(t *testing.T) {
 func TestAClientOfAUnixSocketHasNoAddressInTheLog(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"@", ""} { // as net/http has it, on Linux and elsewhere
-		log := new(syncBuffer)
+		log := new(proctest.Transcript)
 		s := server.New(server.Options{Locks: new(fake), Keys: newKeyring(t).Keyring, Log: slog.New(slog.NewJSONHandler(log, nil))})
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/locks", http.NoBody)
 		r.RemoteAddr = address

@@ -1,17 +1,16 @@
 package server_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/server"
 )
 
@@ -28,13 +27,13 @@ type harness struct {
 	t      testing.TB
 	url    string
 	client *http.Client
-	log    *syncBuffer
+	log    *proctest.Transcript
 }
 
 // serve starts a Server that logs everything.
 func serve(t testing.TB, o server.Options) harness {
 	t.Helper()
-	log := new(syncBuffer)
+	log := new(proctest.Transcript)
 	o.Log = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h := httptest.NewServer(server.New(o))
 	t.Cleanup(h.Close)
@@ -105,22 +104,4 @@ func (a answer) want(t testing.TB, status int, members map[string]any) {
 			t.Errorf("%s is %v (%T), want %v: %s", name, got, got, want, a.text)
 		}
 	}
-}
-
-// A syncBuffer is a log that is read while it is written.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 )
@@ -212,7 +213,7 @@ func TestAnswerMustLeaveInTime(t *testing.T) {
 // TestFailedHandshakesDoNotFloodTheLog checks that they are logged at Debug.
 func TestFailedHandshakesDoNotFloodTheLog(t *testing.T) {
 	t.Parallel()
-	log := new(syncBuffer)
+	log := new(proctest.Transcript)
 	h := server.New(server.Options{Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/server"
 	"github.com/paddock-lock/paddock/store"
 )
@@ -17,7 +18,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // serveStore returns a harness with its own database.
 func serveStore(t *testing.T) (harness, *store.Store) {
 	t.Helper()
-	locks := openStore(t, pgtest.URL(t))
+	locks := replica.Store(t, pgtest.URL(t), store.Options{})
 	return serve(t, server.Options{Locks: locks, Ready: locks.Ready, Drain: locks.Drain}), locks
 }
 
@@ -74,14 +75,4 @@ func TestClosedStoreIsNotReady(t *testing.T) {
 	s.post(acquirePath, `{"holder": "a"}`).want(t, http.StatusServiceUnavailable, map[string]any{"code": "unavailable"})
 	s.get("/v1/locks").want(t, http.StatusServiceUnavailable, map[string]any{"code": "unavailable"})
 	s.get("/v1/fenced/k").want(t, http.StatusServiceUnavailable, map[string]any{"code": "unavailable"})
-}
-
-func openStore(t *testing.T, url string) *store.Store {
-	t.Helper()
-	locks, err := store.Open(t.Context(), url, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(locks.Close)
-	return locks
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 )
@@ -185,7 +186,7 @@ func TestIdleStreamSendsKeepAlives(t *testing.T) {
 func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, log := new(fakeEvents), new(syncBuffer)
+		h, log := new(fakeEvents), new(proctest.Transcript)
 		_, p, end := servePiped(t, server.Options{Locks: &fake{events: h.events}, Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		c, err := p.Dial(t.Context(), "", "")
 		if err != nil {
@@ -237,7 +238,7 @@ func TestStreamsAreLimited(t *testing.T) {
 // failingStream returns a harness with the events of h, which first returns the errors.
 func failingStream(t *testing.T, h *fakeEvents, fails <-chan error) (harness, func() error) {
 	t.Helper()
-	log := new(syncBuffer)
+	log := new(proctest.Transcript)
 	s, _, end := servePiped(t, server.Options{Log: slog.New(slog.NewJSONHandler(log, nil)), Locks: &fake{
 		events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
 			select {

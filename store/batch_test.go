@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
 )
@@ -30,7 +31,7 @@ func TestABatchIsOneTransaction(t *testing.T) {
 func batchesAreOneTransaction(t *testing.T, workers int) bool {
 	t.Helper()
 	url := pgtest.URL(t)
-	s := openWith(t, url, store.Options{BatchWorkers: workers})
+	s := replica.Store(t, url, store.Options{BatchWorkers: workers})
 	acquires, releases := make([]lock.Command, lock.MaxTokens), make([]lock.Command, lock.MaxTokens)
 	for i := range acquires {
 		a := acquire(fmt.Sprintf("jobs:%d", i))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/locktest"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/migrations"
 	"github.com/paddock-lock/paddock/store"
@@ -13,7 +14,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	s := openWith(t, pgtest.URL(t), store.Options{RenewalLinger: 4 * time.Millisecond})
+	s := replica.Store(t, pgtest.URL(t), store.Options{RenewalLinger: 4 * time.Millisecond})
 	locktest.Run(t, func(*testing.T) lock.Service { return s })
 }
 
@@ -24,6 +25,6 @@ func TestBatchesConform(t *testing.T) {
 	if err := migrations.Up(t.Context(), url, "team_b"); err != nil {
 		t.Fatal(err)
 	}
-	s := locktest.Batched(openWith(t, url, store.Options{BatchWorkers: 4, Schema: "team_b"}))
+	s := locktest.Batched(replica.Store(t, url, store.Options{BatchWorkers: 4, Schema: "team_b"}))
 	locktest.Run(t, func(*testing.T) lock.Service { return s })
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
 )
@@ -348,7 +349,7 @@ func cursorOf(t *testing.T, s lock.Service) string {
 func TestTokensThatGoBackBeginAnEpoch(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	s, outside := openWith(t, url, store.Options{TransactionPooling: true}), connect(t, url)
+	s, outside := replica.Store(t, url, store.Options{TransactionPooling: true}), connect(t, url)
 	var newest lock.Token
 	for i := range 60 {
 		a := acquire(fmt.Sprintf("lost:%d", i))

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
 )
@@ -59,7 +60,7 @@ func TestPlacesOfADeadReplicaDoNotKeepNewWaitersOut(t *testing.T) {
 		t.Run(silent.String(), func(t *testing.T) {
 			t.Parallel()
 			url := pgtest.URL(t)
-			s, outside := openWith(t, url, store.Options{Bounds: lock.Bounds{MaxWaiters: 2}}), connect(t, url)
+			s, outside := replica.Store(t, url, store.Options{Bounds: lock.Bounds{MaxWaiters: 2}}), connect(t, url)
 			mustAcquire(t, s, acquire("a"))
 			addGhosts(t, outside, "a", 2, silent)
 			next := waitingAs("a", "next")

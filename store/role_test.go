@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/migrations"
 	"github.com/paddock-lock/paddock/store"
@@ -177,7 +178,7 @@ func TestThePasswordMayChange(t *testing.T) {
 	var current atomic.Pointer[string]
 	first := a.url.String()
 	current.Store(&first)
-	s := openWith(t, "", store.Options{DatabaseURL: func() (string, error) { return *current.Load(), nil }})
+	s := replica.Store(t, "", store.Options{DatabaseURL: func() (string, error) { return *current.Load(), nil }})
 	mustAcquire(t, s, acquire("before"))
 	a.exec("alter role paddock_app rename to paddock_app_2")
 	defer a.exec("alter role paddock_app_2 rename to paddock_app")

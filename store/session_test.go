@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/internal/testkit/soak"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
@@ -225,7 +226,7 @@ func TestACloseIsFinishedByOthers(t *testing.T) {
 func TestASessionHasSoManyLeases(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	s := openWith(t, url, store.Options{Bounds: lock.Bounds{MaxSessionLeases: 3}})
+	s := replica.Store(t, url, store.Options{Bounds: lock.Bounds{MaxSessionLeases: 3}})
 	g := openSession(t, s, time.Hour, 0)
 	first := inSession("n:0", g)
 	mustAcquire(t, s, first)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/internal/testkit/soak"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
@@ -82,7 +83,7 @@ func TestASetWaitsAtOneReplicaForReleasesAtAnother(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := pgtest.URL(t)
-			here, there := openWith(t, url, o), openWith(t, url, o)
+			here, there := replica.Store(t, url, o), replica.Store(t, url, o)
 			names := []string{"a", "b", "c"}
 			for last := range names {
 				var held []lock.Grant
@@ -140,7 +141,7 @@ func TestReplicasServeSetsInOrder(t *testing.T) {
 func TestSetsOfTwoReplicasAreAllServed(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	replicas := []*store.Store{open(t, url), openWith(t, url, store.Options{BatchWorkers: 4})}
+	replicas := []*store.Store{open(t, url), replica.Store(t, url, store.Options{BatchWorkers: 4})}
 	const locks = 6
 	var inside, newest [locks]atomic.Int64
 	number := func(name string) int { return int(name[0] - 'a') }
@@ -278,7 +279,7 @@ func TestASetNeedsRoomInEachQueue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := openWith(t, pgtest.URL(t), o)
+			s := replica.Store(t, pgtest.URL(t), o)
 			mustAcquire(t, s, acquire("b"))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -303,7 +304,7 @@ func TestASetNeedsRoomInEachQueue(t *testing.T) {
 // TestASetCountsInItsSession: each of its leases and places.
 func TestASetCountsInItsSession(t *testing.T) {
 	t.Parallel()
-	s := openWith(t, pgtest.URL(t), store.Options{Bounds: lock.Bounds{MaxSessionLeases: 3}})
+	s := replica.Store(t, pgtest.URL(t), store.Options{Bounds: lock.Bounds{MaxSessionLeases: 3}})
 	session := openSession(t, s, time.Hour, 0)
 	in := func(a lock.Acquire) lock.Acquire {
 		a.TTL, a.SessionID = 0, session.ID

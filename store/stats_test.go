@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
 )
@@ -49,7 +50,7 @@ func TestAnObserverSeesEachDecisionOnce(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	var here, there observer
-	a, b := openWith(t, url, store.Options{Observer: &here}), openWith(t, url, store.Options{Observer: &there})
+	a, b := replica.Store(t, url, store.Options{Observer: &here}), replica.Store(t, url, store.Options{Observer: &there})
 	for i, waitsAt := range []*store.Store{a, b} {
 		g := take(t, a, lock.Acquire{Name: "x", LeaseID: lock.LeaseID(uuid.New()), Holder: "first", TTL: time.Minute})
 		done := make(chan lock.Grant)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
 )
@@ -77,7 +78,7 @@ func TestARenewalElsewhereIsSeen(t *testing.T) {
 func TestLongFreeLocksAreForgottenAndTokensGrowOn(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	s, outside := openWith(t, url, store.Options{IdleLockRetention: time.Hour}), connect(t, url)
+	s, outside := replica.Store(t, url, store.Options{IdleLockRetention: time.Hour}), connect(t, url)
 	old := mustAcquire(t, s, acquire("old"))
 	mustRelease(t, s, old)
 	mustRelease(t, s, mustAcquire(t, s, acquire("new")))

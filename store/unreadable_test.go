@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
 )
@@ -81,7 +81,7 @@ func TestAnUnreadableRowCostsItsOwnLock(t *testing.T) {
 			g := mustAcquire(t, first, acquire("bad"))
 			lift(t, conn)
 			exec(t, conn, change)
-			var logged syncBuilder
+			var logged proctest.Transcript
 			s, err := store.Open(t.Context(), url, store.Options{Log: slog.New(slog.NewTextHandler(&logged, nil))})
 			if err != nil {
 				t.Fatal(err)
@@ -185,22 +185,4 @@ func TestAnUnreadableEpochIsNamed(t *testing.T) {
 			mustAcquire(t, s, acquire("another"))
 		})
 	}
-}
-
-// A syncBuilder is a strings.Builder for several goroutines.
-type syncBuilder struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (s *syncBuilder) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuilder) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/internal/testkit/soak"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
@@ -93,7 +94,7 @@ func TestReplicasServeWaitersInOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := pgtest.URL(t)
-			replicas := []*store.Store{openWith(t, url, o), openWith(t, url, o)}
+			replicas := []*store.Store{replica.Store(t, url, o), replica.Store(t, url, o)}
 			g := mustAcquire(t, replicas[0], acquire("a"))
 			var waits []*wait
 			for i := range 10 {
@@ -195,7 +196,7 @@ func TestTooManyWaiters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := openWith(t, pgtest.URL(t), o)
+			s := replica.Store(t, pgtest.URL(t), o)
 			mustAcquire(t, s, acquire("a"))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

@@ -3,7 +3,6 @@ package integration_test
 import (
 	"encoding/json"
 	"errors"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -31,9 +30,7 @@ func transfer() lock.Acquire {
 func serviceOverHTTP(t *testing.T) (*client.Client, lock.Service) {
 	t.Helper()
 	inner := memlock.New().Replica(1)
-	s := httptest.NewServer(server.New(server.Options{Locks: inner}))
-	t.Cleanup(s.Close)
-	return replica.Connect(t, client.Options{BaseURL: s.URL}), inner
+	return replica.Connect(t, client.Options{BaseURL: replica.Serve(t, server.Options{Locks: inner})}), inner
 }
 
 // TestSetsCrossTheWire compares the answers of the client with those of the service itself.

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -71,7 +72,7 @@ func TestASentCommitIsNotCanceled(t *testing.T) {
 	}
 	ctx, lose := context.WithCancelCause(t.Context())
 	ended := startTx(ctx, pool, withdraw10(ctx))
-	eventually(t, "the commit waits", func() bool {
+	await.Until(t, "the commit waits", func() bool {
 		return count(t, pool, waitingCommits) == 1
 	})
 	lose(errLost)
@@ -102,7 +103,7 @@ func TestACommitWaitingForAStandbyStaysInvisible(t *testing.T) {
 	resume := withoutStandby(t, pool)
 	ctx, lose := context.WithCancelCause(t.Context())
 	ended := startTx(ctx, pool, withdraw10(ctx))
-	eventually(t, "the commit waits for a standby", func() bool { return unconfirmed(t, pool) == 2 })
+	await.Until(t, "the commit waits for a standby", func() bool { return unconfirmed(t, pool) == 2 })
 	lose(errLost)
 	if err := <-ended; !errors.Is(err, lock.ErrUnknownOutcome) {
 		t.Errorf("got %v, want unknown_outcome", err)
@@ -139,7 +140,7 @@ func withoutStandby(t *testing.T, pool *pgxpool.Pool) (resume func()) {
 			}
 		}
 	}()
-	eventually(t, "a commit waits", func() bool { return unconfirmed(t, pool) == 1 })
+	await.Until(t, "a commit waits", func() bool { return unconfirmed(t, pool) == 1 })
 	return func() {
 		close(stop)
 		run(t, pool, "alter system reset synchronous_standby_names")

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-lock/paddock/client/pgfence"
+	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -62,7 +63,7 @@ func TestALossCancelsTheRunningStatement(t *testing.T) {
 		_, err := tx.Exec(ctx, "select pg_sleep(600)")
 		return err
 	})
-	eventually(t, "the statement runs", func() bool {
+	await.Until(t, "the statement runs", func() bool {
 		return count(t, pool, "select count(*) from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()") == 1
 	})
 	lose(errLost)

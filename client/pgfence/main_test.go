@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
@@ -78,22 +79,8 @@ func withdraw10(ctx context.Context) func(pgx.Tx) error {
 	}
 }
 
-// eventually checks the condition every 10 ms until it holds or testTimeout is over.
-func eventually(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	tick, timeout := time.NewTicker(10*time.Millisecond), time.After(testTimeout)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-tick.C:
-		case <-timeout:
-			t.Fatalf("this did not happen in time: %s", what)
-		}
-	}
-}
-
 // waitUntilIdle waits until all connections are back in the pool.
 func waitUntilIdle(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
-	eventually(t, "all connections are back", func() bool { return pool.Stat().AcquiredConns() == 0 })
+	await.Until(t, "all connections are back", func() bool { return pool.Stat().AcquiredConns() == 0 })
 }

@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 	"github.com/paddock-lock/paddock/store"
@@ -50,15 +50,9 @@ func (c unfencedService) WriteFenced(ctx context.Context, w lock.FencedWrite) (l
 
 func TestDemoFailsIfAStaleWriteIsAccepted(t *testing.T) {
 	t.Parallel()
-	locks, err := store.Open(t.Context(), pgtest.URL(t), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(locks.Close)
-	service := httptest.NewServer(server.New(server.Options{Locks: unfencedService{locks}}))
-	t.Cleanup(service.Close)
-
-	p := start(t, "demo", "--url", service.URL, "--ttl=300ms")
+	locks := replica.Store(t, pgtest.URL(t), store.Options{})
+	url := replica.Serve(t, server.Options{Locks: unfencedService{locks}})
+	p := start(t, "demo", "--url", url, "--ttl=300ms")
 	if code := p.Exit(t); code != exitFailed ||
 		!regexp.MustCompile(`A wrote with token \d+ after token \d+`).MatchString(p.Stderr.String()) {
 		t.Errorf("exit code %d:\n%s%s", code, p.Stdout, p.Stderr)

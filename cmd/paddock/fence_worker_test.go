@@ -16,8 +16,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/client/pgfence"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -157,7 +159,7 @@ func fencedWorkerTargets(t *testing.T) (lock.Service, *pgxpool.Pool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return connect(t, os.Getenv(fencedService)), pool
+	return replica.Connect(t, client.Options{BaseURL: os.Getenv(fencedService)}), pool
 }
 
 // withdraw returns the outcome as text.

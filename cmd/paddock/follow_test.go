@@ -19,7 +19,7 @@ import (
 // code.
 func (d *harness) startWatch(args ...string) (stdout, stderr *proctest.Transcript, stop func() int) {
 	ctx, cancel := context.WithCancel(d.Context())
-	stdout, stderr = proctest.NewTranscript(), proctest.NewTranscript()
+	stdout, stderr = new(proctest.Transcript), new(proctest.Transcript)
 	code, ended := 0, make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -12,10 +12,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/client/pgfence"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -35,7 +37,7 @@ func TestPausedGuardedWorkerWritesNothingMore(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	execSQL(t, bank, "create table written (by text, at timestamptz default clock_timestamp())")
-	locks := connect(t, service)
+	locks := replica.Connect(t, client.Options{BaseURL: service})
 	for i := range 6 {
 		name := fmt.Sprint("accounts:", i)
 		t.Run(name, func(t *testing.T) {

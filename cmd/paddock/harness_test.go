@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -24,7 +26,7 @@ type harness struct {
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	base := serveHere(t, pgtest.URL(t))
-	return &harness{T: t, base: base, locks: connect(t, base),
+	return &harness{T: t, base: base, locks: replica.Connect(t, client.Options{BaseURL: base}),
 		env: map[string]string{"PADDOCK_URL": base, "PADDOCK_HOLDER": "me"}}
 }
 

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -33,7 +35,7 @@ func TestPageRevokesALease(t *testing.T) {
 	if res.StatusCode != http.StatusOK {
 		t.Errorf("revoking ended with %s", res.Status)
 	}
-	_, err = connect(t, base).Renew(t.Context(), lock.Renew{Name: grant.Name, LeaseID: grant.ID})
+	_, err = replica.Connect(t, client.Options{BaseURL: base}).Renew(t.Context(), lock.Renew{Name: grant.Name, LeaseID: grant.ID})
 	if e := new(lock.Error); !errors.As(err, &e) || e.Ended != lock.Revoked || e.Reason != "maintenance" {
 		t.Errorf("the former holder gets %v", err)
 	}
@@ -43,7 +45,7 @@ func TestPageRevokesALease(t *testing.T) {
 func TestPageRevokesASession(t *testing.T) {
 	t.Parallel()
 	base := serveHere(t, pgtest.URL(t))
-	locks := connect(t, base)
+	locks := replica.Connect(t, client.Options{BaseURL: base})
 	s, err := locks.OpenSession(t.Context(), lock.OpenSession{Holder: "worker <1>", TTL: time.Hour})
 	if err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ func variablesOf(env map[string]string) lookup {
 func serveHere(t *testing.T, databaseURL string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	log := proctest.NewTranscript()
+	log := new(proctest.Transcript)
 	ended := make(chan int, 1)
 	go func() {
 		args := append([]string{"serve", "--database-url", databaseURL, "--listen", "127.0.0.1:0"}, args...)

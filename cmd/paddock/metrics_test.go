@@ -17,8 +17,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -59,7 +61,7 @@ func metered(t *testing.T, args ...string) (d *harness, url string) {
 	t.Helper()
 	p, base := startServe(t, pgtest.URL(t), append([]string{"--metrics-listen", ":0"}, args...)...)
 	address := p.Stderr.Await(t, `"msg":"serving metrics","address":"(127\.0\.0\.1:[0-9]+)"`)
-	return &harness{T: t, base: base, env: map[string]string{"PADDOCK_URL": base}, locks: connect(t, base)}, "http://" + address + "/metrics"
+	return &harness{T: t, base: base, env: map[string]string{"PADDOCK_URL": base}, locks: replica.Connect(t, client.Options{BaseURL: base})}, "http://" + address + "/metrics"
 }
 
 // TestCallsMoveTheirMetrics, with a real replica, and all metrics follow the conventions of Prometheus.

@@ -9,7 +9,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/migrations"
 )
@@ -74,7 +76,7 @@ func TestOldReplicaIsRefusedByANewerSchema(t *testing.T) {
 	execSQL(t, databaseURL, "alter table paddock.records rename to locks; update paddock.schema_migrations set version = version + 1")
 	calls := func(base string) {
 		t.Helper()
-		service := connect(t, base)
+		service := replica.Connect(t, client.Options{BaseURL: base})
 		for what, call := range map[string]func() error{
 			"acquire": func() error {
 				_, err := service.Acquire(t.Context(), lock.Acquire{Name: "free", Holder: "me", LeaseID: lock.LeaseID(uuid.New())})
@@ -106,7 +108,7 @@ func TestOldReplicaIsRefusedByANewerSchema(t *testing.T) {
 	calls(again)
 	execSQL(t, databaseURL, "alter table paddock.locks rename to records; update paddock.schema_migrations set version = version - 1")
 	expectReady(t, base)
-	renewed, err := connect(t, base).Renew(t.Context(), lock.Renew{Name: "held", LeaseID: held.ID})
+	renewed, err := replica.Connect(t, client.Options{BaseURL: base}).Renew(t.Context(), lock.Renew{Name: "held", LeaseID: held.ID})
 	if err != nil || renewed.Token != held.Token {
 		t.Errorf("after the way back: %+v, %v", renewed, err)
 	}

@@ -7,7 +7,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -25,7 +27,7 @@ func TestTwoDeploymentsInOneDatabaseShareNothing(t *testing.T) {
 	var both [2]deployment
 	for i, name := range []string{"paddock", "team_b"} {
 		_, base := startServe(t, databaseURL, "--migrate", "--schema="+name)
-		both[i] = deployment{connect(t, base), base, map[string]string{"PADDOCK_DATABASE_URL": databaseURL, "PADDOCK_SCHEMA": name}}
+		both[i] = deployment{replica.Connect(t, client.Options{BaseURL: base}), base, map[string]string{"PADDOCK_DATABASE_URL": databaseURL, "PADDOCK_SCHEMA": name}}
 	}
 	a, b := both[0], both[1]
 	for range 3 { // so that their tokens differ

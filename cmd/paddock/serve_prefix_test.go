@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -19,7 +21,7 @@ import (
 func TestPagesWorkUnderAPrefix(t *testing.T) {
 	t.Parallel()
 	base := serveHere(t, pgtest.URL(t))
-	if _, err := connect(t, base).DeclareTree(t.Context(), "tree"); err != nil {
+	if _, err := replica.Connect(t, client.Options{BaseURL: base}).DeclareTree(t.Context(), "tree"); err != nil {
 		t.Fatal(err)
 	}
 	acquire(t, base, lock.Acquire{Name: "tree:src:a", Holder: "/ui/"})

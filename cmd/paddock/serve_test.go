@@ -9,17 +9,9 @@ import (
 
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 )
-
-func connect(t *testing.T, base string) lock.Service {
-	t.Helper()
-	locks, err := client.New(client.Options{BaseURL: base})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return locks
-}
 
 // expectReady checks that paddock healthcheck succeeds.
 func expectReady(t *testing.T, base string) {
@@ -31,7 +23,7 @@ func expectReady(t *testing.T, base string) {
 
 func acquire(t *testing.T, base string, a lock.Acquire) lock.Grant {
 	t.Helper()
-	grant, err := connect(t, base).Acquire(t.Context(), a)
+	grant, err := replica.Connect(t, client.Options{BaseURL: base}).Acquire(t.Context(), a)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func TestServeListensOnASocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	log, ended := proctest.NewTranscript(), make(chan int, 1)
+	log, ended := new(proctest.Transcript), make(chan int, 1)
 	go func() {
 		env := map[string]string{"GOGC": "100"}
 		ended <- run(ctx, []string{"serve", "--database-url", url, "--listen", "unix:" + path}, variablesOf(env), log, log)

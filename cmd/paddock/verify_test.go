@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,9 +10,11 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 	"github.com/paddock-lock/paddock/verify/workload"
@@ -24,7 +25,7 @@ func TestInterruptedVerifyChecksTheCallsUntilThen(t *testing.T) {
 	base := serveHere(t, pgtest.URL(t))
 	p := start(t, "verify", "--url", base, "--for=1h", "--ttl=300ms")
 	prefix := p.Stdout.Await(t, "All names begin with (verify:[^:]+:)")
-	awaitEvent(t, connect(t, base), prefix)
+	awaitEvent(t, replica.Connect(t, client.Options{BaseURL: base}), prefix)
 	if code := p.Signal(t, syscall.SIGINT); code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
@@ -53,7 +54,7 @@ func TestVerifyInterruptedBeforeItsFirstCallReportsIt(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	out := proctest.NewTranscript()
+	out := new(proctest.Transcript)
 	v := &verification{program: &program{stdout: out}, verifyCommand: &verifyCommand{For: time.Hour}}
 	if err := v.run(ctx); err != nil {
 		t.Fatal(err)
@@ -65,7 +66,7 @@ func TestVerifyInterruptedBeforeItsFirstCallReportsIt(t *testing.T) {
 
 func TestLongVerificationHasRounds(t *testing.T) {
 	t.Parallel()
-	base, out := serveHere(t, pgtest.URL(t)), proctest.NewTranscript()
+	base, out := serveHere(t, pgtest.URL(t)), new(proctest.Transcript)
 	c := &verifyCommand{URL: []string{base}, Clients: 8, Locks: 4, Operations: 240, TTL: lock.MinTTL, Prefix: "verify"}
 	replicas, err := c.replicas()
 	if err != nil {
@@ -88,10 +89,9 @@ func (brokenService) Release(context.Context, lock.Release) error { return nil }
 
 func TestVerifyDetectsAViolation(t *testing.T) {
 	t.Parallel()
-	s := httptest.NewServer(server.New(server.Options{Locks: brokenService{memlock.New().Replica(1)}}))
-	defer s.Close()
+	url := replica.Serve(t, server.Options{Locks: brokenService{memlock.New().Replica(1)}})
 	report := filepath.Join(t.TempDir(), "report.html")
-	code, stdout, stderr := call(t, nil, "verify", "--url", s.URL, "--operations=200", "--ttl=100ms", "--report", report)
+	code, stdout, stderr := call(t, nil, "verify", "--url", url, "--operations=200", "--ttl=100ms", "--report", report)
 	if code != exitFailed || !strings.Contains(stdout, "VIOLATED") || !strings.Contains(stdout, report) ||
 		!strings.Contains(stderr, "has broken a promise") {
 		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)

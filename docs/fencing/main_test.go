@@ -19,6 +19,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 // stepTimeout is the timeout of a step that takes milliseconds.
 const stepTimeout = time.Minute
 
+var connect = pgtest.Connect
+
 // A user's tables.
 const userTables = `
 create table accounts (id bigint primary key, balance bigint not null, tokens bigint[] not null default '{}');
@@ -31,21 +33,6 @@ func newDatabase(t *testing.T) (url string) {
 	url = pgtest.EmptyURL(t)
 	must(t, connect(t, url), userTables+paddock.InstallFence)
 	return url
-}
-
-// connect opens a connection that is closed with the test.
-func connect(t *testing.T, url string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := conn.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return conn
 }
 
 // run sends SQL as psql does, several statements at once if there are several, with a timeout.

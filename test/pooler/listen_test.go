@@ -1,20 +1,17 @@
 package pooler_test
 
 import (
-	"bytes"
-	"context"
 	"io"
 	"log/slog"
 	"net"
 	"net/url"
-	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/store"
@@ -117,32 +114,13 @@ func (r *route) dial(t *testing.T, near net.Conn) net.Conn {
 	return far
 }
 
-// A logbook is what a store has logged.
-type logbook struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logbook) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-// count returns how often the log has the words.
-func (l *logbook) count(words string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), words)
-}
-
 // TestAPoolerThatComesLaterIsNoticed puts a pooler in transaction mode between a store and its
 // database, takes it away, and puts it there again.
 func TestAPoolerThatComesLaterIsNoticed(t *testing.T) {
 	t.Parallel()
 	direct := pgtest.URL(t)
 	pooled := pgbouncer.Start(t, direct, "transaction", 20)
-	r, log := newRoute(t, direct), &logbook{}
+	r, log := newRoute(t, direct), new(proctest.Transcript)
 	s, err := store.Open(t.Context(), r.url(t), store.Options{Log: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
@@ -151,24 +129,8 @@ func TestAPoolerThatComesLaterIsNoticed(t *testing.T) {
 	const deaf = `level=ERROR msg="notifications do not arrive; is there a pooler in transaction mode? start with --pooler-mode=transaction"`
 	for times := 1; times <= 2; times++ {
 		r.leadTo(pooled)
-		until(t, "the pooler is noticed", func() bool { return log.count(deaf) == times })
+		await.Until(t, "the pooler is noticed", func() bool { return log.Count(deaf) == times })
 		r.leadTo(direct)
-		until(t, "the store hears itself", func() bool { return log.count("notifications resumed") == times })
-	}
-}
-
-// until polls until the condition is true.
-func until(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
-	defer cancel()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("timed out waiting until %s", what)
-		}
+		await.Until(t, "the store hears itself", func() bool { return log.Count("notifications resumed") == times })
 	}
 }

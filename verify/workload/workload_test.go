@@ -15,6 +15,7 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/internal/testkit/soak"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
@@ -264,12 +265,7 @@ func TestWorkloadRunsOnTwoStores(t *testing.T) {
 	url := pgtest.URL(t)
 	var both []workload.Replica
 	for _, via := range []string{"one", "two"} {
-		s, err := store.Open(t.Context(), url, store.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(s.Close)
-		both = append(both, workload.Replica{Via: via, Locks: s})
+		both = append(both, workload.Replica{Via: via, Locks: replica.Store(t, url, store.Options{})})
 	}
 	calls := soak.Rounds(2000, 5000)
 	rec := verify.NewRecorder()

@@ -43,20 +43,39 @@ func Pool(t testing.TB) *pgxpool.Pool {
 	return pool
 }
 
-// Conn returns a connection to a fresh database with Paddock's tables. It is
-// closed after the test.
+// Conn returns a connection to a fresh database with Paddock's tables. It is closed after the test.
 func Conn(t testing.TB) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), URL(t))
+	return Connect(t, URL(t))
+}
+
+// Connect returns a connection to the database, as another application has one. It is closed after the test. Its server
+// may have ended by then.
+func Connect(t testing.TB, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
-	t.Cleanup(func() {
-		if err := conn.Close(context.Background()); err != nil {
-			t.Errorf("pgtest: %v", err)
-		}
-	})
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	return conn
+}
+
+// Exec runs the statement, which must succeed.
+func Exec(t testing.TB, conn *pgx.Conn, sql string, args ...any) {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// Number returns the one number that the query gives.
+func Number(t testing.TB, conn *pgx.Conn, sql string, args ...any) (n int64) {
+	t.Helper()
+	if err := conn.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return n
 }
 
 // Server starts a server for this test alone, which it may kill and restart, and returns the connection string of a

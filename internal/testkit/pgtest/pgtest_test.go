@@ -1,7 +1,6 @@
 package pgtest_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -12,21 +11,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
-
-// connect opens a connection that is closed with the test.
-func connect(t *testing.T, url string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := conn.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return conn
-}
 
 func value[T any](t *testing.T, conn *pgx.Conn, sql string) T {
 	t.Helper()
@@ -48,7 +32,7 @@ func TestSchemaIsLatest(t *testing.T) {
 	if err != nil || version != migrations.Latest() {
 		t.Errorf("version %d, %v", version, err)
 	}
-	if got := value[int](t, connect(t, url), "select count(*) from paddock.records"); got != 0 {
+	if got := value[int](t, pgtest.Connect(t, url), "select count(*) from paddock.records"); got != 0 {
 		t.Errorf("a fresh database has %d locks", got)
 	}
 }
@@ -78,7 +62,7 @@ func TestPoolUsesOneDatabase(t *testing.T) {
 
 func TestEmptyDatabaseHasNoSchema(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, pgtest.EmptyURL(t))
+	conn := pgtest.Connect(t, pgtest.EmptyURL(t))
 	if value[bool](t, conn, "select to_regnamespace('paddock') is not null") {
 		t.Error("the schema paddock exists")
 	}
@@ -87,7 +71,7 @@ func TestEmptyDatabaseHasNoSchema(t *testing.T) {
 func TestServerCanCrash(t *testing.T) {
 	t.Parallel()
 	s, url := pgtest.Server(t)
-	if _, err := connect(t, url).Exec(t.Context(), "create table kept as select 42 as n"); err != nil {
+	if _, err := pgtest.Connect(t, url).Exec(t.Context(), "create table kept as select 42 as n"); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Kill(); err != nil {
@@ -99,7 +83,7 @@ func TestServerCanCrash(t *testing.T) {
 	if err := s.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := value[int](t, connect(t, url), "select n from kept"); got != 42 {
+	if got := value[int](t, pgtest.Connect(t, url), "select n from kept"); got != 42 {
 		t.Errorf("got %d", got)
 	}
 }

@@ -16,7 +16,7 @@ type Process struct {
 
 // New returns a Process that runs cmd and collects its output. It is not started yet.
 func New(cmd *exec.Cmd) *Process {
-	p := &Process{Cmd: cmd, Stdout: NewTranscript(), Stderr: NewTranscript(), ended: make(chan struct{})}
+	p := &Process{Cmd: cmd, Stdout: new(Transcript), Stderr: new(Transcript), ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.Stdout, p.Stderr
 	cmd.WaitDelay = 10 * time.Second
 	return p

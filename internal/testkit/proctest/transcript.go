@@ -2,6 +2,7 @@ package proctest
 
 import (
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -10,22 +11,22 @@ import (
 // Patience is how long a test waits for what normally takes milliseconds.
 const Patience = time.Minute
 
-// A Transcript collects output. A test can wait for a part of it.
+// A Transcript collects output, of a process or a log, and can be read while it grows. A test can wait for a part of it.
+// The zero Transcript is empty.
 type Transcript struct {
 	mu    sync.Mutex
 	text  []byte
-	grown chan struct{} // closed by the next Write
+	grown chan struct{} // closed by the next Write; nil if no test waits
 }
-
-// NewTranscript returns an empty Transcript.
-func NewTranscript() *Transcript { return &Transcript{grown: make(chan struct{})} }
 
 func (t *Transcript) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.text = append(t.text, b...)
-	close(t.grown)
-	t.grown = make(chan struct{})
+	if t.grown != nil {
+		close(t.grown)
+		t.grown = nil
+	}
 	return len(b), nil
 }
 
@@ -42,9 +43,15 @@ func (t *Transcript) Clear() {
 	t.text = nil
 }
 
+// Count returns how often the words occur.
+func (t *Transcript) Count(words string) int { return strings.Count(t.String(), words) }
+
 func (t *Transcript) now() (string, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.grown == nil {
+		t.grown = make(chan struct{})
+	}
 	return string(t.text), t.grown
 }
 

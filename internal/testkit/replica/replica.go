@@ -2,6 +2,7 @@
 package replica
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http/httptest"
 	"testing"
@@ -12,6 +13,18 @@ import (
 	"github.com/paddock-lock/paddock/server"
 	"github.com/paddock-lock/paddock/store"
 )
+
+// Store opens a store on the database. It logs to the test, and is closed when the test ends.
+func Store(t testing.TB, databaseURL string, o store.Options) *store.Store {
+	t.Helper()
+	o.Log = cmp.Or(o.Log, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	locks, err := store.Open(t.Context(), databaseURL, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(locks.Close)
+	return locks
+}
 
 // Start starts a replica on the database and returns its base URL. It logs warnings to the test, and stops when the
 // test ends.
@@ -29,16 +42,18 @@ func StartKeyed(t testing.TB, databaseURL string, keys *access.Keyring) string {
 func start(t testing.TB, databaseURL string, keys *access.Keyring) string {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	stored, err := store.Open(t.Context(), databaseURL, store.Options{Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(stored.Close)
+	stored := Store(t, databaseURL, store.Options{Log: log})
 	locks := lock.Service(stored)
 	if keys != nil {
 		locks = access.Guard(locks, access.Limits{})
 	}
-	s := httptest.NewServer(server.New(server.Options{Locks: locks, Keys: keys, Ready: stored.Ready, Log: log}))
+	return Serve(t, server.Options{Locks: locks, Keys: keys, Ready: stored.Ready, Log: log})
+}
+
+// Serve serves over HTTP until the test ends, and returns the base URL.
+func Serve(t testing.TB, o server.Options) string {
+	t.Helper()
+	s := httptest.NewServer(server.New(o))
 	t.Cleanup(s.Close)
 	return s.URL
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
@@ -180,27 +181,17 @@ type session struct {
 
 func connect(t *testing.T, url string) *session {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) }) // its server may have ended
-	return &session{t, conn, url}
+	return &session{t, pgtest.Connect(t, url), url}
 }
 
 func (s *session) exec(sql string, args ...any) {
 	s.Helper()
-	if _, err := s.Exec(s.Context(), sql, args...); err != nil {
-		s.Fatalf("%s: %v", sql, err)
-	}
+	pgtest.Exec(s, s.Conn, sql, args...)
 }
 
-func (s *session) number(sql string, args ...any) (n int64) {
+func (s *session) number(sql string, args ...any) int64 {
 	s.Helper()
-	if err := s.QueryRow(s.Context(), sql, args...).Scan(&n); err != nil {
-		s.Fatalf("%s: %v", sql, err)
-	}
-	return n
+	return pgtest.Number(s, s.Conn, sql, args...)
 }
 
 // until repeats the query, in another session, until it returns true.

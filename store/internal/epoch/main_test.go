@@ -1,7 +1,6 @@
 package epoch
 
 import (
-	"context"
 	"log/slog"
 	"testing"
 
@@ -25,12 +24,7 @@ type harness struct {
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	h := &harness{T: t, url: pgtest.URL(t)}
-	conn, err := pgx.Connect(t.Context(), h.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	h.outside, h.guard = conn, h.another()
+	h.outside, h.guard = pgtest.Connect(t, h.url), h.another()
 	return h
 }
 
@@ -54,18 +48,13 @@ func (h *harness) another() *Guard {
 
 func (h *harness) exec(sql string, args ...any) {
 	h.Helper()
-	if _, err := h.outside.Exec(h.Context(), sql, args...); err != nil {
-		h.Fatalf("%s: %v", sql, err)
-	}
+	pgtest.Exec(h, h.outside, sql, args...)
 }
 
 // number returns the result of a query, one number.
-func (h *harness) number(sql string, args ...any) (n int64) {
+func (h *harness) number(sql string, args ...any) int64 {
 	h.Helper()
-	if err := h.outside.QueryRow(h.Context(), sql, args...).Scan(&n); err != nil {
-		h.Fatalf("%s: %v", sql, err)
-	}
-	return n
+	return pgtest.Number(h, h.outside, sql, args...)
 }
 
 // epochs fails the test unless there are that many epochs.

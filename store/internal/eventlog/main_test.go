@@ -1,15 +1,14 @@
 package eventlog
 
 import (
-	"context"
 	"encoding/json"
 	"log/slog"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
@@ -17,6 +16,13 @@ import (
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
+
+var (
+	connect = pgtest.Connect
+	exec    = pgtest.Exec
+	number  = pgtest.Number
+	until   = await.Until
+)
 
 // open returns a Log on the database, whose Run does not run.
 func open(t *testing.T, url string) *Log {
@@ -42,49 +48,6 @@ func openAndRun(t *testing.T, url string) *Log {
 		running.Wait()
 	})
 	return l
-}
-
-func connect(t *testing.T, url string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	return conn
-}
-
-func exec(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
-	t.Helper()
-	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
-}
-
-// number returns the result of the query.
-func number(t *testing.T, conn *pgx.Conn, sql string, args ...any) int64 {
-	t.Helper()
-	var n int64
-	if err := conn.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
-	return n
-}
-
-// until waits until the condition holds.
-func until(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("waited too long until %s", what)
-		}
-	}
 }
 
 // A transaction writes one batch of events, as sql/swap.sql of package row does.

@@ -1,7 +1,6 @@
 package expiry
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -11,27 +10,16 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-// outside returns a connection to the database.
-func outside(t *testing.T, url string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	return conn
-}
-
-func exec(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
-	t.Helper()
-	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
-}
+var (
+	connect = pgtest.Connect
+	exec    = pgtest.Exec
+	until   = await.Until
+)
 
 // list returns the column that the query returns.
 func list[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) []T {
@@ -57,7 +45,7 @@ const addLock = `insert into paddock.records (name, lease_id, expires_at, parts,
 func TestScanSetsTimersForLocksThatTimeChanges(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	w, conn, id := New(openDB(t, url), nil), outside(t, url), uuid.New()
+	w, conn, id := New(openDB(t, url), nil), connect(t, url), uuid.New()
 	const soon = 200 * time.Millisecond
 	before := time.Now()
 	exec(t, conn, addLock, "expired", id, -time.Minute, 0, 1, none)
@@ -90,7 +78,7 @@ func TestScanSetsTimersForLocksThatTimeChanges(t *testing.T) {
 func TestScanReadsInChunks(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	w, conn := New(openDB(t, url), nil), outside(t, url)
+	w, conn := New(openDB(t, url), nil), connect(t, url)
 	exec(t, conn, `insert into paddock.records (name, parts)
 		select to_char(i, 'FM00000'), 1 from generate_series(1, $1) i`, chunkSize+1)
 	var ends []string
@@ -126,7 +114,7 @@ func addIdle(t *testing.T, conn *pgx.Conn) (idle []string) {
 func TestIdleLocksAreDeletedAndTheirHistoriesStay(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	w, conn := New(openDB(t, url), nil), outside(t, url)
+	w, conn := New(openDB(t, url), nil), connect(t, url)
 	addIdle(t, conn)
 	if _, err := w.scanChunk("", time.Hour, new(LockCounts)); err != nil {
 		t.Fatal(err)
@@ -149,7 +137,7 @@ func TestIdleLocksAreDeletedAndTheirHistoriesStay(t *testing.T) {
 func TestLocksThatAreUsedAgainAreNotDeleted(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	w, conn := New(openDB(t, url), nil), outside(t, url)
+	w, conn := New(openDB(t, url), nil), connect(t, url)
 	idle := addIdle(t, conn)
 	exec(t, conn, "update paddock.records set changed_at = clock_timestamp() where name = $1", idle[0])
 	exec(t, conn, "begin")
@@ -168,7 +156,7 @@ func TestLocksThatAreUsedAgainAreNotDeleted(t *testing.T) {
 func TestALockThatIsPrunedAgainHasAHistoryStill(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	w, conn := New(openDB(t, url), nil), outside(t, url)
+	w, conn := New(openDB(t, url), nil), connect(t, url)
 	exec(t, conn, "insert into paddock.event_batches (id, at, entries) values (12, now(), '{}')")
 	for range 2 {
 		exec(t, conn, addLock, "idle", nil, nil, 0, 12, 2*time.Hour)
@@ -185,7 +173,7 @@ func TestALockThatIsPrunedAgainHasAHistoryStill(t *testing.T) {
 func TestScanContinuesAfterAFailure(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	w, conn := New(openDB(t, url), nil), outside(t, url)
+	w, conn := New(openDB(t, url), nil), connect(t, url)
 	addIdle(t, conn)
 	exec(t, conn, "alter table paddock.event_refs rename to gone")
 	if next, err := w.scanChunk("a", time.Hour, new(LockCounts)); err == nil || next != "" {
@@ -201,7 +189,7 @@ func TestScanContinuesAfterAFailure(t *testing.T) {
 func TestScanRunsAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	db, conn := openDB(t, url), outside(t, url)
+	db, conn := openDB(t, url), connect(t, url)
 	w := New(db, nil)
 	var run sync.WaitGroup
 	run.Go(func() { w.Scan(time.Hour) })
@@ -219,7 +207,7 @@ func TestScanRunsAgainAndAgain(t *testing.T) {
 func TestScanCounts(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	w, conn, id := New(openDB(t, url), nil), outside(t, url), uuid.New()
+	w, conn, id := New(openDB(t, url), nil), connect(t, url), uuid.New()
 	exec(t, conn, `insert into paddock.records (name, parts) select to_char(i, 'FM00000'), 0 from generate_series(1, $1) i`, chunkSize)
 	exec(t, conn, addLock, "expired", id, -time.Minute, 0, 1, none)
 	exec(t, conn, addLock, "grace", id, -time.Minute, 0, 1, none)

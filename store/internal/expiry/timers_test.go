@@ -48,19 +48,6 @@ func openDB(t *testing.T, url string) *database.DB {
 	return db
 }
 
-func until(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(patience); !condition(); {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
-}
-
 // dueIn returns the locks that become due in d, of the time of a synctest bubble.
 func dueIn(w *Timers, d time.Duration) []string {
 	time.Sleep(d)

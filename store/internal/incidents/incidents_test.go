@@ -4,8 +4,6 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
@@ -46,23 +44,6 @@ func want(t *testing.T, c *Counter, want Counts) {
 	}
 }
 
-func connect(t *testing.T, url string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(t.Context()) })
-	return conn
-}
-
-func exec(t *testing.T, conn *pgx.Conn, sql string) {
-	t.Helper()
-	if _, err := conn.Exec(t.Context(), sql); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestReplicasCountTogether: each sees its own incidents at once, and those of others after both have exchanged.
 func TestReplicasCountTogether(t *testing.T) {
 	t.Parallel()
@@ -89,8 +70,8 @@ func TestReplicasCountTogether(t *testing.T) {
 func TestOldIncidentsAreForgotten(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	c, conn := counterOn(t, url), connect(t, url)
-	exec(t, conn, `insert into paddock.incidents (minute, expired, revoked, refused)
+	c, conn := counterOn(t, url), pgtest.Connect(t, url)
+	pgtest.Exec(t, conn, `insert into paddock.incidents (minute, expired, revoked, refused)
 		values (date_trunc('minute', now()) - interval '59 minutes', 1, 2, 3),
 			(date_trunc('minute', now()) - interval '62 minutes', 40, 50, 60)`)
 	exchange(t, c)
@@ -105,14 +86,14 @@ func TestOldIncidentsAreForgotten(t *testing.T) {
 func TestIncidentsWaitForTheDatabase(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	c, conn := counterOn(t, url), connect(t, url)
+	c, conn := counterOn(t, url), pgtest.Connect(t, url)
 	note(c, lock.Expired)
-	exec(t, conn, "alter table paddock.incidents rename to away")
+	pgtest.Exec(t, conn, "alter table paddock.incidents rename to away")
 	if err := c.exchange(); err == nil {
 		t.Error("added to a table that is away")
 	}
 	want(t, c, Counts{Expired: 1})
-	exec(t, conn, "alter table paddock.away rename to incidents")
+	pgtest.Exec(t, conn, "alter table paddock.away rename to incidents")
 	exchange(t, c)
 	want(t, c, Counts{Expired: 1})
 	other := counterOn(t, url)

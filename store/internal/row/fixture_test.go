@@ -16,6 +16,11 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/database"
 )
 
+var (
+	connect = pgtest.Connect
+	exec    = pgtest.Exec
+)
+
 // A tester is a test, or one of package rapid.
 type tester interface {
 	rapid.TB
@@ -48,22 +53,10 @@ func fixtureOf(t *testing.T, url string) *fixture {
 	return f
 }
 
-func connect(t *testing.T, url string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) }) // the server may have ended it
-	return conn
-}
-
 // exec runs a statement in the other session.
 func (f *fixture) exec(t *testing.T, sql string, args ...any) {
 	t.Helper()
-	if _, err := f.outside.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	exec(t, f.outside, sql, args...)
 }
 
 // until repeats the query in a session of its own until it returns true.

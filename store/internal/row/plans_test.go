@@ -137,13 +137,6 @@ func TestStatementsLookUpByKey(t *testing.T) {
 	}
 }
 
-func exec(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
-	t.Helper()
-	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
-}
-
 // looksUpByKey fails unless the plans have the lines that are wanted, and none of the bad nodes.
 func looksUpByKey(t *testing.T, conn *pgx.Conn, statements map[string]planned, bad ...string) {
 	t.Helper()

@@ -19,7 +19,7 @@ import (
 func TestHeartbeatsTellWhatWaitsOnAReplica(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	e, conn := newEngine(), outside(t, url)
+	e, conn := newEngine(), connect(t, url)
 	a, b, silent := e.replica(t, url, noLimit), e.replica(t, url, noLimit), e.replica(t, url, noLimit)
 	heartbeat := func(r *replica, watching bool) {
 		t.Helper()
@@ -65,7 +65,7 @@ func TestHeartbeatsTellWhatWaitsOnAReplica(t *testing.T) {
 func TestHeartbeatsWakeCallsThatNeedNotWait(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	r, conn := newEngine().replica(t, url, noLimit), outside(t, url)
+	r, conn := newEngine().replica(t, url, noLimit), connect(t, url)
 	const record = "insert into paddock.records (name, lease_id) values ($1, $2)"
 	const part = `insert into paddock.parts
 		(name, slot, place, attachment, unclaimed, mode, ttl_ms, acquired_at, expires_at, lease_id, holder)
@@ -165,7 +165,7 @@ func TestAFailedHeartbeatIsAnOutage(t *testing.T) {
 func TestDeadReplicasAreForgotten(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	r, conn := newEngine().replica(t, url, noLimit), outside(t, url)
+	r, conn := newEngine().replica(t, url, noLimit), connect(t, url)
 	exec(t, conn, `insert into paddock.replicas (id, alive_until, waiting, watching) values
 		(-1, clock_timestamp() - $1::interval - interval '1 s', 0, false),
 		(-2, clock_timestamp(), 0, false)`, keepReplicas)
@@ -185,7 +185,7 @@ func TestDeadReplicasAreForgotten(t *testing.T) {
 func TestHeartbeatsLeaveCallsBehindASetAlone(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	r, conn := newEngine().replica(t, url, noLimit), outside(t, url)
+	r, conn := newEngine().replica(t, url, noLimit), connect(t, url)
 	const part = `insert into paddock.parts
 		(name, slot, place, attachment, replica, unclaimed, mode, ttl_ms, acquired_at, expires_at, lease_id, holder, rest)
 		values ($1, 0, $2, $3, $4, false, 1, 1000, now(), now() + $5::interval, gen_random_uuid(), 'h', $6)`

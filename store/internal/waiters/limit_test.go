@@ -41,7 +41,7 @@ func newRows(t *testing.T) (*replica, *rows) {
 	t.Helper()
 	url := pgtest.URL(t)
 	r := newEngine().replica(t, url, noLimit)
-	return r, &rows{t: t, conn: outside(t, url), replica: r.self}
+	return r, &rows{t: t, conn: connect(t, url), replica: r.self}
 }
 
 // waitForEachOther makes so many tasks, each of which holds a lock and waits for those of all of them.

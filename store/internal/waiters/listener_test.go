@@ -1,20 +1,19 @@
 package waiters
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
@@ -60,7 +59,7 @@ func TestEventsAreNotifiedIfAnotherReplicaHasSubscribers(t *testing.T) {
 	if err := watches.heartbeat(time.Now(), true); err != nil {
 		t.Fatal(err)
 	}
-	exec(t, outside(t, url), "update paddock.replicas set alive_until = alive_until + interval '1 h'")
+	exec(t, connect(t, url), "update paddock.replicas set alive_until = alive_until + interval '1 h'")
 	if err := writes.heartbeat(time.Now(), false); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +79,7 @@ func TestEventsAreNotifiedIfAnotherReplicaHasSubscribers(t *testing.T) {
 func TestAListenerWakesAllCallsWhenItsConnectionIsLost(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	r, conn := newEngine().replica(t, url, noLimit), outside(t, url)
+	r, conn := newEngine().replica(t, url, noLimit), connect(t, url)
 	events := r.listens(t)
 	c, err := r.register(&lock.Acquire{Name: "a"})
 	if err != nil {
@@ -98,28 +97,10 @@ func TestAListenerWakesAllCallsWhenItsConnectionIsLost(t *testing.T) {
 	}
 }
 
-// A logbook is what was logged.
-type logbook struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logbook) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logbook) count(words string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), words)
-}
-
 // TestADeafListenerIsReportedOnce until it hears again. At first its echo gets lost.
 func TestADeafListenerIsReportedOnce(t *testing.T) {
 	t.Parallel()
-	log := new(logbook)
+	log := new(proctest.Transcript)
 	db := openDB(t, pgtest.URL(t), slog.New(slog.NewTextHandler(log, nil)))
 	l := newListener(New(db, 1, noLimit, nil), func() {})
 	l.check, l.echoTimeout = time.Millisecond, 2*time.Millisecond
@@ -134,10 +115,10 @@ func TestADeafListenerIsReportedOnce(t *testing.T) {
 	}
 	done := make(chan struct{})
 	go func() { defer close(done); l.run() }()
-	until(t, "it hears itself", func() bool { return log.count("notifications resumed") == 1 })
+	until(t, "it hears itself", func() bool { return log.Count("notifications resumed") == 1 })
 	db.Stop()
 	<-done
-	if n := log.count(`level=ERROR msg="notifications do not arrive`); n != 1 {
+	if n := log.Count(`level=ERROR msg="notifications do not arrive`); n != 1 {
 		t.Errorf("reported %d times", n)
 	}
 }
@@ -147,7 +128,7 @@ func TestADeafListenerIsReportedOnce(t *testing.T) {
 func TestAListenerThatHasHeardItselfMayBeSilent(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	r, conn := newEngine().replica(t, url, noLimit), outside(t, url)
+	r, conn := newEngine().replica(t, url, noLimit), connect(t, url)
 	var l *listener
 	events := 0
 	l = newListener(r.Registry, func() {
@@ -182,13 +163,13 @@ func TestAListenerEndsWithTheDatabase(t *testing.T) {
 
 func TestAMalformedNotificationIsIgnored(t *testing.T) {
 	t.Parallel()
-	log := new(logbook)
+	log := new(proctest.Transcript)
 	db := openDB(t, pgtest.URL(t), slog.New(slog.NewTextHandler(log, nil)))
 	l := newListener(New(db, 1, noLimit, nil), func() { t.Error("it is acted on") })
 	for _, payload := range []string{"", "{", `{"from": "me"}`, `{"from": 1, "events": true}`} {
 		l.handle(payload)
 	}
-	if n := log.count("notification is malformed"); n != 3 {
+	if n := log.Count("notification is malformed"); n != 3 {
 		t.Errorf("%d were reported, want 3", n)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
+	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
@@ -20,7 +20,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 
-// patience is how long until and ended wait, on a machine however slow.
+var (
+	connect = pgtest.Connect
+	exec    = pgtest.Exec
+	number  = pgtest.Number
+	until   = await.Until
+)
+
+// patience is how long ended waits, on a machine however slow.
 const patience = 2 * time.Minute
 
 // An engine decides the commands of several replicas, in memory.
@@ -200,45 +207,4 @@ func ended(t *testing.T, call <-chan answer) answer {
 		t.Fatal("the call waits without end")
 		return answer{}
 	}
-}
-
-func until(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(patience); !condition(); {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
-}
-
-// outside returns a connection to the database.
-func outside(t *testing.T, url string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	return conn
-}
-
-func exec(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
-	t.Helper()
-	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
-}
-
-// number returns the one number that the query returns.
-func number(t *testing.T, conn *pgx.Conn, sql string, args ...any) int64 {
-	t.Helper()
-	var n int64
-	if err := conn.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
-	return n
 }

@@ -48,8 +48,7 @@
 // one operation, that of its grant; grants and ends are in the order of their revisions; and
 // what an answer says about the grants before and after it bounds the time of the operation. Tens of
 // thousands of operations on one lock take a second. A search that does not finish in time is
-// reported as a violation. A violation is reduced to few operations by delta debugging
-// (Zeller and Hildebrandt, 2002).
+// reported as a violation. A violation shows the first operation that has no place in any order.
 //
 // # Sets
 //

@@ -46,7 +46,7 @@ type Check struct {
 type Violation struct {
 	Lock    string // name of the lock, or key of the fenced value
 	Message string // one sentence
-	Calls   []Call // the fewest calls that show it
+	Calls   []Call // that show it
 	Events  []lock.Event
 }
 
@@ -97,8 +97,8 @@ func (r Report) violations() int {
 // shownViolations is how many violations of one check are shown in full.
 const shownViolations = 3
 
-// WriteText writes a line with the verdict, a line for each check, and each violation with the
-// shortest history that shows it. It writes no secrets.
+// WriteText writes a line with the verdict, a line for each check, and each violation with
+// calls and events that show it. It writes no secrets.
 func (r Report) WriteText(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	verdict := "OK: no violations"
@@ -321,7 +321,7 @@ type visualization struct {
 	faults []Fault
 }
 
-// visualization chooses the operations to draw: the fewest that cannot be ordered; else those of
+// visualization chooses the operations to draw: some that cannot be ordered; else those of
 // the first lock with a violation; else those of the lock with the most operations that can be drawn.
 func (x *examination) visualization(r Report) *visualization {
 	p := &visualization{faults: x.Faults}

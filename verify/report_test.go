@@ -47,7 +47,7 @@ func recordViolation(t *testing.T) (verify.History, verify.Report) {
 	return h, h.Check(verify.CheckOptions{})
 }
 
-func TestViolationShowsTheFewestCalls(t *testing.T) {
+func TestViolationShowsTheCallWithoutAPlace(t *testing.T) {
 	t.Parallel()
 	_, r := recordViolation(t)
 	got := text(t, r)

@@ -3,6 +3,7 @@ package verify
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -10,36 +11,26 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Bounds of the search for the shortest history.
+// Bounds of the search for a counterexample that can be drawn.
 const (
-	shrinkTimeout = 2 * time.Second  // for each search
-	shrinkTotal   = 30 * time.Second // for all searches, approximately
+	counterexampleTimeout = 2 * time.Second  // for each search
+	dropPrefixTotal       = 30 * time.Second // for all searches of dropPrefix, approximately
 )
 
-// reportUnordered records that no order was found, with the fewest operations that have none.
+// reportUnordered records that no order was found, with the first operation that has none.
 func (t *lockHistory) reportUnordered(c *Check, p linearizability, found porcupine.CheckResult,
 	timeout time.Duration) {
-	s := shrinker{until: time.Now().Add(shrinkTotal)}
-	small, culprit := s.shortest(t, p)
+	p, culprit := p.untilUnordered(t.last)
 	calls, events := t.evidence(culprit)
-	if found == porcupine.Unknown && small.check(shrinkTimeout) != porcupine.Illegal {
-		c.violated(t, fmt.Sprintf("The search for an order of %d operations did not finish within %v. "+
+	if found == porcupine.Unknown && p.check(counterexampleTimeout) != porcupine.Illegal {
+		c.violated(t, fmt.Sprintf("The search for an order did not finish within %v, with %d operations. "+
 			"The first operation without an order is %s.",
-			len(p.ops), timeout, culprit), calls, events...)
+			timeout, len(p.ops), culprit), calls, events...)
 		return
-	}
-	for _, o := range small.ops {
-		if o.maybe != nil {
-			o = o.maybe
-		}
-		calls = append(calls, o.call)
-		if i, ok := t.event(o.revision); ok && o.revision > 0 {
-			events = append(events, &t.events[i])
-		}
 	}
 	c.violated(t, fmt.Sprintf("The operations are not linearizable: %s has no place in any order.", culprit), calls,
 		events...)
-	c.counterexamples = append(c.counterexamples, small)
+	c.counterexamples = append(c.counterexamples, t.dropPrefix(p))
 }
 
 // evidence returns the call of an operation, and the events of its lease.
@@ -58,39 +49,25 @@ func (t *lockHistory) evidence(o *operation) (calls []*Call, events []*lock.Even
 	return []*Call{o.call}, events
 }
 
-// A shrinker searches for the fewest operations that have no order. It uses delta debugging
-// (Zeller and Hildebrandt, 2002), after cutting off later and earlier operations.
-type shrinker struct{ until time.Time }
-
-// shortest returns the fewest operations that it finds to have no order, and the last of them to
-// return.
-func (s shrinker) shortest(t *lockHistory, p linearizability) (linearizability, *operation) {
-	ends := make([]time.Duration, 0, len(p.ops))
+// untilUnordered returns what was known when the first operation returned that has no place in any order, and that
+// operation; nil if there is none.
+func (p linearizability) untilUnordered(last time.Duration) (linearizability, *operation) {
+	var ends []time.Duration
 	for _, o := range p.ops {
-		if o.to <= t.last {
+		if o.to <= last {
 			ends = append(ends, o.to)
 		}
 	}
 	slices.Sort(ends)
 	ends = slices.Compact(ends)
-	least, most := 0, len(ends)
-	for least < most {
-		if middle := (least + most) / 2; p.until(ends[middle], t.last+1).check(shrinkTimeout) == porcupine.Ok {
-			least = middle + 1
-		} else {
-			most = middle
-		}
+	first := sort.Search(len(ends), func(i int) bool {
+		return p.until(ends[i], last+1).check(counterexampleTimeout) != porcupine.Ok
+	})
+	if first == len(ends) {
+		return p, nil
 	}
-	var culprit *operation
-	if least < len(ends) {
-		p = p.until(ends[least], t.last+1)
-		for _, o := range p.ops {
-			if o.to == ends[least] {
-				culprit = o
-			}
-		}
-	}
-	return s.dropPrefix(t, s.minimize(p)), culprit
+	p = p.until(ends[first], last+1)
+	return p, p.ops[slices.IndexFunc(p.ops, func(o *operation) bool { return o.to == ends[first] })]
 }
 
 // String names the operation and its client.
@@ -133,60 +110,9 @@ func (o *operation) optional(end time.Duration) *operation {
 	return &maybe
 }
 
-// minimize leaves out operations of calls while the rest has no order.
-func (s shrinker) minimize(p linearizability) linearizability {
-	for size := len(p.ops); size > 0; size /= 2 {
-		for from := 0; from < len(p.ops); {
-			less := p.without(from, min(from+size, len(p.ops)))
-			if time.Now().After(s.until) {
-				return p
-			}
-			if less.calls() < p.calls() && less.check(shrinkTimeout) == porcupine.Illegal {
-				p = less
-			} else {
-				from += size
-			}
-		}
-	}
-	return p
-}
-
-// calls returns the number of operations that belong to calls.
-func (p linearizability) calls() (n int) {
-	for _, o := range p.ops {
-		if o.call != nil {
-			n++
-		}
-	}
-	return n
-}
-
-// without leaves out the calls' operations with index from up to to. Of a renewal only its answer is
-// left out, not its possible effect: without it the lease would have ended sooner.
-func (p linearizability) without(from, to int) linearizability {
-	less := linearizability{initial: p.initial, ops: slices.Clone(p.ops[:from])}
-	for i, o := range p.ops[from:] {
-		switch {
-		case from+i >= to, o.call == nil:
-			less.ops = append(less.ops, o)
-		case o.call.Verb == Renew && o.changes():
-			less.ops = append(less.ops, o.unanswered())
-		}
-	}
-	return less
-}
-
-// unanswered returns the operation of a renewal without an answer.
-func (o *operation) unanswered() *operation {
-	quiet := *o
-	quiet.call, quiet.text = nil, "some renewal"
-	quiet.step, quiet.maybe = lostRenewalStep(o.call.Request.(lock.Renew).LeaseID), nil
-	return &quiet
-}
-
 // dropPrefix leaves out what happened before the latest time at which the lock was free such that
 // the rest has no order.
-func (s shrinker) dropPrefix(t *lockHistory, p linearizability) linearizability {
+func (t *lockHistory) dropPrefix(p linearizability) linearizability {
 	var free []int
 	held := map[int]bool{}
 	for i, e := range t.events {
@@ -199,12 +125,13 @@ func (s shrinker) dropPrefix(t *lockHistory, p linearizability) linearizability 
 			}
 		}
 	}
+	until := time.Now().Add(dropPrefixTotal)
 	for _, i := range slices.Backward(free) {
-		if time.Now().After(s.until) {
+		if time.Now().After(until) {
 			return p
 		}
 		less := p.after(t.events[:i+1])
-		if less.check(shrinkTimeout) == porcupine.Illegal {
+		if less.check(counterexampleTimeout) == porcupine.Illegal {
 			return less
 		}
 	}

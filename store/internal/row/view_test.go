@@ -87,6 +87,7 @@ func TestPartsOfAnotherVersionAreNotMixedIn(t *testing.T) {
 	t.Parallel()
 	for name, sql := range map[string]string{
 		"the record changes": "update paddock.records set parts = parts; insert into paddock.parts select place + 1, slot, mode, unclaimed, token, ttl_ms, attachment, replica, acquired_at, expires_at, lease_id, name, holder, rest from paddock.parts",
+		"it has as many":     "update paddock.records set parts = parts; update paddock.parts set place = place + 1",
 		"it is deleted":      "delete from paddock.parts; delete from paddock.records",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -70,6 +70,27 @@ func TestHeartbeatsAndTakeoversExcludeEachOther(t *testing.T) {
 	}
 }
 
+// TestAHeartbeatThatWaitsPastTheEndIsRefused holds the session's row, and ends the session while the heartbeat waits.
+func TestAHeartbeatThatWaitsPastTheEndIsRefused(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	g := openSession(t, s, time.Minute, 0)
+	exec(t, outside, "begin")
+	exec(t, outside, "select from paddock.sessions for update")
+	renewed := make(chan error, 1)
+	go func() {
+		_, err := s.RenewSession(t.Context(), lock.RenewSession{ID: g.ID})
+		renewed <- err
+	}()
+	until(t, "the heartbeat waits", func() bool { return waiting(t, outside) > 0 })
+	exec(t, outside, "update paddock.sessions set expires_at = clock_timestamp()")
+	exec(t, outside, "commit")
+	if err := <-renewed; !errors.Is(err, lock.ErrSessionLost) {
+		t.Errorf("the heartbeat is answered %v, want session_lost", err)
+	}
+}
+
 // A crossing is one session whose end meets a heartbeat and a takeover.
 type crossing struct {
 	*testing.T

@@ -8,9 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
+
+	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/verify/workload"
 )
 
 // stepTimeout bounds anything that must happen. Only a very busy machine needs as long.
@@ -59,6 +64,42 @@ func (c *child) awaitOutput(ctx context.Context, pattern string) (string, error)
 	}
 }
 
+// serve starts a replica on a free port. It returns once the replica listens, with its address; the replica ends with
+// the test, and its last output is logged if that has failed.
+func serve(t *testing.T, program string, env []string, args ...string) (c *child, address string) {
+	t.Helper()
+	c, err := launch(&logBuffer{}, env, program, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stopChild(t, c, syscall.SIGKILL) })
+	if address, err = c.awaitOutput(t.Context(), `"msg":"listening","address":"([^"]+)"`); err != nil {
+		t.Fatal(err)
+	}
+	return c, address
+}
+
+// replicaAt returns the replica at the address for a workload.
+func replicaAt(t *testing.T, address string) workload.Replica {
+	t.Helper()
+	locks, err := client.New(client.Options{BaseURL: "http://" + address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return workload.Replica{Via: address, Locks: locks, Stream: workload.StreamOf(locks.Stream)}
+}
+
+// stopChild stops a child process, and logs its output if the test has failed.
+func stopChild(t *testing.T, c *child, how syscall.Signal) {
+	t.Helper()
+	if err := c.stop(how); err != nil {
+		t.Error(err)
+	}
+	if t.Failed() {
+		t.Logf("last output of %v:\n%s", c.cmd.Args, lastLines(c.output.bytes()))
+	}
+}
+
 func (c *child) signal(s syscall.Signal) error {
 	if err := c.cmd.Process.Signal(s); !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -77,6 +118,15 @@ func (c *child) stop(s syscall.Signal) error {
 	case <-time.After(stepTimeout):
 		return fmt.Errorf("process %d still runs %v after signal %v", c.cmd.Process.Pid, stepTimeout, s)
 	}
+}
+
+// lastLines returns the newest lines of a replica's log without those about requests.
+func lastLines(output []byte) []byte {
+	const most = 100
+	lines := slices.DeleteFunc(bytes.SplitAfter(output, []byte("\n")), func(line []byte) bool {
+		return bytes.Contains(line, []byte(`"msg":"request"`)) || bytes.Contains(line, []byte(`"msg":"request refused"`))
+	})
+	return bytes.Join(lines[max(0, len(lines)-most):], nil)
 }
 
 // A logBuffer keeps the output of one process, or of several in turn.

@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"net/url"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 	"github.com/paddock-lock/paddock/verify/workload"
@@ -111,22 +109,8 @@ func newCrashHarness(t *testing.T, program string) *crashHarness {
 	s := &crashHarness{T: t, db: db, rec: verify.NewRecorder(), lulls: make(chan time.Time), over: make(chan struct{})}
 	database := db.url(url.Values{"host": {db.host.SocketDir()}, "port": {"5432"}}, "", "paddock")
 	for range 2 {
-		c, err := launch(&logBuffer{}, []string{"PADDOCK_DATABASE_URL=" + database}, program, "serve", "--migrate",
-			"--listen", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		cleanup(t, func() error { return c.stop(syscall.SIGKILL) })
-		address, err := c.awaitOutput(t.Context(), `"msg":"listening","address":"([^"]+)"`)
-		if err != nil {
-			t.Fatal(err)
-		}
-		locks, err := client.New(client.Options{BaseURL: "http://" + address})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.services = append(s.services,
-			workload.Replica{Via: address, Locks: locks, Stream: workload.StreamOf(locks.Stream)})
+		_, address := serve(t, program, []string{"PADDOCK_DATABASE_URL=" + database}, "--migrate")
+		s.services = append(s.services, replicaAt(t, address))
 	}
 	return s
 }

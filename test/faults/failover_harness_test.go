@@ -1,21 +1,17 @@
 package faults_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/test/internal/pgcluster"
 	"github.com/paddock-lock/paddock/verify/workload"
@@ -31,7 +27,7 @@ type clusterHarness struct {
 	program  string
 	replicas []*child
 	services []workload.Replica
-	meter    *grantMeter
+	meter    *meter
 }
 
 // newClusterHarness starts a cluster that ends with the test.
@@ -41,7 +37,7 @@ func newClusterHarness(t *testing.T, program string, opts pgcluster.Options) *cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &clusterHarness{t: t, cluster: cluster, program: program, meter: &grantMeter{}}
+	s := &clusterHarness{t: t, cluster: cluster, program: program, meter: &meter{}}
 	t.Cleanup(func() {
 		if err := cluster.Stop(); err != nil {
 			t.Error(err)
@@ -54,17 +50,10 @@ func newClusterHarness(t *testing.T, program string, opts pgcluster.Options) *cl
 func (s *clusterHarness) serve(n int, databaseURL string, args ...string) {
 	s.t.Helper()
 	for range n {
-		c, err := launch(&logBuffer{}, []string{"PADDOCK_DATABASE_URL=" + databaseURL}, s.program,
-			append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
-		s.must(err)
-		s.t.Cleanup(func() { s.stopChild(c, syscall.SIGKILL) })
-		address, err := c.awaitOutput(s.t.Context(), `"msg":"listening","address":"([^"]+)"`)
-		s.must(err)
-		locks, err := client.New(client.Options{BaseURL: "http://" + address})
-		s.must(err)
-		s.replicas = append(s.replicas, c)
-		s.services = append(s.services, workload.Replica{Via: address, Locks: countedGrants{locks, s.meter},
-			Stream: workload.StreamOf(locks.Stream)})
+		c, address := serve(s.t, s.program, []string{"PADDOCK_DATABASE_URL=" + databaseURL}, args...)
+		r := replicaAt(s.t, address)
+		r.Locks = meteredService{r.Locks, s.meter}
+		s.replicas, s.services = append(s.replicas, c), append(s.services, r)
 	}
 }
 
@@ -72,28 +61,9 @@ func (s *clusterHarness) serve(n int, databaseURL string, args ...string) {
 func (s *clusterHarness) stopServing() {
 	s.t.Helper()
 	for _, c := range s.replicas {
-		s.stopChild(c, syscall.SIGTERM)
+		stopChild(s.t, c, syscall.SIGTERM)
 	}
 	s.replicas, s.services = nil, nil
-}
-
-// stopChild stops a child process, and logs its output if the test has failed.
-func (s *clusterHarness) stopChild(c *child, how syscall.Signal) {
-	if err := c.stop(how); err != nil {
-		s.t.Error(err)
-	}
-	if s.t.Failed() {
-		s.t.Logf("last output of %v:\n%s", c.cmd.Args, lastLines(c.output.bytes()))
-	}
-}
-
-// lastLines returns the newest lines of a replica's log without those about requests.
-func lastLines(output []byte) []byte {
-	const most = 100
-	lines := slices.DeleteFunc(bytes.SplitAfter(output, []byte("\n")), func(line []byte) bool {
-		return bytes.Contains(line, []byte(`"msg":"request"`)) || bytes.Contains(line, []byte(`"msg":"request refused"`))
-	})
-	return bytes.Join(lines[max(0, len(lines)-most):], nil)
 }
 
 func (s *clusterHarness) must(err error) {
@@ -106,63 +76,11 @@ func (s *clusterHarness) must(err error) {
 // first returns the first replica.
 func (s *clusterHarness) first() lock.Service { return s.services[0].Locks }
 
-// A grantMeter counts the grants to all clients.
-type grantMeter struct {
-	mu      sync.Mutex
-	grants  int
-	last    time.Time
-	longest time.Duration // between two grants since reset
-}
-
-// countedGrants is a service whose grants are counted.
-type countedGrants struct {
-	lock.Service
-	meter *grantMeter
-}
-
-func (b countedGrants) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
-	g, err := b.Service.Acquire(ctx, a)
-	if err == nil {
-		b.meter.add()
-	}
-	return g, err
-}
-
-func (p *grantMeter) add() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	if !p.last.IsZero() {
-		p.longest = max(p.longest, now.Sub(p.last))
-	}
-	p.grants, p.last = p.grants+1, now
-}
-
-// reset restarts the search for the longest time without a grant.
-func (p *grantMeter) reset() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.longest = 0
-}
-
-// longestGap returns the longest time without a grant.
-func (p *grantMeter) longestGap() time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.longest
-}
-
-func (p *grantMeter) count() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.grants
-}
-
 // awaitGrants waits for n more grants.
-func (s *clusterHarness) awaitGrants(n int) {
+func (s *clusterHarness) awaitGrants(n int64) {
 	s.t.Helper()
-	before := s.meter.count()
-	s.eventually("locks are granted", func() bool { return s.meter.count() >= before+n })
+	before := s.meter.grants.Load()
+	s.eventually("locks are granted", func() bool { return s.meter.grants.Load() >= before+n })
 }
 
 // eventually waits until so returns true.

@@ -83,7 +83,7 @@ func (s *clusterHarness) supervise(p *pooler) {
 	s.t.Cleanup(func() {
 		close(over)
 		<-ended
-		s.stopChild(p.current(), syscall.SIGKILL)
+		stopChild(s.t, p.current(), syscall.SIGKILL)
 	})
 }
 

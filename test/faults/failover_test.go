@@ -21,7 +21,7 @@ var flagFailOvers = repeats{
 
 // grantsBetweenFaults is how many locks are granted before the next fault. Load on three servers takes much CPU, so the
 // short form has half as much.
-func grantsBetweenFaults() int {
+func grantsBetweenFaults() int64 {
 	if *flagLong {
 		return 200
 	}

@@ -3,6 +3,7 @@ package faults_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -10,8 +11,40 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// A meter counts answers with a known outcome.
-type meter struct{ answered atomic.Int64 }
+// A meter counts answers with a known outcome, and the grants among them.
+type meter struct {
+	answered, grants atomic.Int64
+
+	mu      sync.Mutex
+	last    time.Time     // of the grants
+	longest time.Duration // between two grants since reset
+}
+
+// granted counts a grant.
+func (m *meter) granted() {
+	m.grants.Add(1)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	if !m.last.IsZero() {
+		m.longest = max(m.longest, now.Sub(m.last))
+	}
+	m.last = now
+}
+
+// reset restarts the search for the longest time without a grant.
+func (m *meter) reset() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.longest = 0
+}
+
+// longestGap returns the longest time without a grant.
+func (m *meter) longestGap() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.longest
+}
 
 // minRate is how many calls a second must be answered for the deployment to be under load. A fault
 // without load proves nothing.
@@ -58,6 +91,9 @@ func countAnswer[T any](m meteredService, got T, err error) (T, error) {
 
 func (m meteredService) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	got, err := m.Service.Acquire(ctx, a)
+	if err == nil {
+		m.meter.granted()
+	}
 	return countAnswer(m, got, err)
 }
 

@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -54,22 +55,31 @@ func program(t *testing.T) string {
 	return path
 }
 
-// build builds cmd/paddock, with the race detector if raced. The skewed build is that of the mutants, of which it runs
-// none: a change of package time compiles everything again, so there is one such build.
+// skewedBuild builds cmd/paddock with a wall clock that can be off, and returns its path.
+func skewedBuild(t *testing.T, raced bool) string {
+	t.Helper()
+	dir := t.TempDir()
+	o := newOverlay(dir)
+	path := filepath.Join(dir, "paddock-skewed")
+	if err := o.skewWallClock(); err != nil {
+		t.Fatal(err)
+	}
+	if err := compile(path, raced, o.flag(t)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// build builds cmd/paddock, with the race detector if raced.
 func build(t *testing.T, raced bool) builds {
 	t.Helper()
-	if !raced {
-		return builds{normal: program(t), skewed: noMutant.build(t)}
+	b := builds{normal: program(t), skewed: skewedBuild(t, raced)}
+	if raced {
+		b.normal = filepath.Join(t.TempDir(), "paddock")
+		if err := compile(b.normal, raced); err != nil {
+			t.Fatal(err)
+		}
 	}
-	b := builds{normal: filepath.Join(t.TempDir(), "paddock")}
-	if err := compile(b.normal, raced); err != nil {
-		t.Fatal(err)
-	}
-	mutants, err := buildMutants(raced)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.skewed = noMutant.linkTo(t, mutants)
 	return b
 }
 
@@ -127,4 +137,50 @@ func (o overlay) skewWallClock() error {
 		o.change(filepath.Join(folder, "time.go"), skewedFrom, skewedTo),
 		o.add(filepath.Join(folder, "wall_skew.go"), skewFile),
 	)
+}
+
+// An overlay replaces source files for go build -overlay.
+type overlay struct {
+	dir     string            // where the changed files are written
+	replace map[string]string // the path of a file, to that of its replacement
+}
+
+func newOverlay(dir string) overlay { return overlay{dir: dir, replace: map[string]string{}} }
+
+// change replaces a text in a file, which must occur exactly once.
+func (o overlay) change(file, from, to string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if n := strings.Count(string(text), from); n != 1 {
+		return fmt.Errorf("%s contains this text %d times, want once:\n%s", file, n, from)
+	}
+	return o.add(file, strings.Replace(string(text), from, to, 1))
+}
+
+// add adds or replaces a file.
+func (o overlay) add(file, text string) error {
+	o.replace[file] = filepath.Join(o.dir, filepath.Base(file))
+	return os.WriteFile(o.replace[file], []byte(text), 0o600)
+}
+
+// flag writes the overlay and returns the flag of go build that uses it.
+func (o overlay) flag(t *testing.T) string {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"Replace": o.replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "-overlay=" + written(t, o.dir, "overlay.json", text)
+}
+
+// written writes a file and returns its path.
+func written(t *testing.T, dir, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -7,17 +7,17 @@
 //   - TestSubscribersSurviveCrashes counts what readers of events miss when PostgreSQL crashes
 //     (-faults.crashes=20 for many crashes).
 //   - TestRestoreBeginsAnEpoch restores an earlier state of the database under running replicas.
-//   - TestFloodIsSurvived sends more clients than a replica admits.
+//   - TestFullQueuesAreServedInOrder fills the queues of a replica up to their limits, and
+//     TestUnreadStreamsShareMemory opens a thousand streams that are never read.
 //   - TestNoisyNeighbourCostsNoLease renews leases beside one client that uses all it is allowed.
 //   - TestEachCircleHasOneVictim lets tasks wait for each other in circles on two replicas that are killed
 //     (-faults.circlekills=240 for ten minutes).
 //   - TestCutConnectionsCostNoPlace closes all connections of clients every two seconds, while they wait for one lock
 //     (-faults.cuts=600 for twenty minutes).
-//   - TestCheckerFindsMutants proves the checker: each mutant is a build of Paddock with one line
-//     broken on purpose, and package verify must find a violation.
-//   - TestStagedSituations does so for each comparison that a commit makes with what was read
-//     before: it brings about the one situation in which the comparison matters, with Paddock
-//     and, in the long form, with the mutant.
+//   - TestSetsAreGrantedWholeOrNotAtAll lets clients acquire sets while replicas are killed.
+//   - TestPaddockPassesTrials runs two replicas on one database under eight kinds of disturbance.
+//   - TestMutantsAreFound tests the tests: a mutant is Paddock with one comparison or rule broken by a patch in mutants/.
+//     Package verify must find a violation in a trial, or the test of package store that the mutant names must fail.
 //
 // # The deployment
 //
@@ -77,14 +77,13 @@
 //	make soak
 //
 // The first is the short form, which CI runs for every change. It injects each kind of fault once, always from the same
-// seed; it lets Paddock pass each use and each situation, but looks for few of the mutants; and it floods a replica
-// once.
+// seed; it lets Paddock pass each trial once, and checks that each patch still applies.
 //
 // The second includes the long form, -faults.long, which CI runs every night with the race detector: several rounds of
 // faults from random seeds for ten minutes, 20 restores of each variant, 20 crashes of each kind, 10 fail-overs in a
-// row, a second flood, noise beside two replicas, all mutants, and ten rounds of each use that Paddock itself must
-// pass. The flags -faults.for, -faults.restores, -faults.crashes, -faults.failovers and -faults.rounds set one size
-// alone.
+// row, full queues of 10,000 waiters, noise beside two replicas, ten rounds of each trial, and all mutants, which
+// make mutants runs alone. The flags -faults.for, -faults.restores, -faults.crashes, -faults.failovers and
+// -faults.rounds set one size alone.
 //
 // # Reproducing a run
 //
@@ -112,24 +111,16 @@
 // granted while the holder of a lost lease counts on it, and each token must be greater than all
 // those before the restore.
 //
-// One more variant is only measured: a single replica has seen anything newer than the copy. The
-// other replica cannot notice the restore, so it grants locks again until the first replica checks.
-//
 // A restore is not among the random faults: it removes events, and most checks compare answers with
-// events. The trial "restored" of TestCheckerFindsMutants restores a database under the random
-// workload, with the checks that need no events.
+// events. One of the trials restores a database under the random workload, with the checks that need no
+// events.
 //
 // # Noisy neighbours
 //
-// TestNoisyNeighbourCostsNoLease renews 50 leases with a TTL of two seconds, every third of it,
-// beside one noisy client at a time. The client joins 9,900 queue places within 1.4 s, whose
-// waits then end together; sends the largest batches back to back; lists all locks page by page,
-// by holder and by state; or holds 2,000 idle event streams. No lease may be lost.
-// TestJoinRateDoesNotDependOnQueueLength measures how many calls a second join a queue with 10
-// and with 1,000 waiters.
+// TestNoisyNeighbourCostsNoLease renews 50 leases beside one noisy client at a time. The client joins 9,900 queue
+// places within 1.4 s, whose waits then end together, or sends the largest batches back to back. No lease may be lost.
 //
-// Both log how long renewals and joins take, and limit that only with -faults.noise, since CI
-// machines are often shared:
+// It logs how long renewals take, and limits that only with -faults.noise, since CI machines are often shared:
 //
 //	make faults-long
 //

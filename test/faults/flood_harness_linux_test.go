@@ -13,7 +13,6 @@ import (
 	"math/big"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -197,14 +196,4 @@ func (e *securedReplica) count(query string) int {
 	var n int
 	e.must(e.admin.QueryRow(e.t.Context(), query).Scan(&n))
 	return n
-}
-
-// written writes a file and returns its path.
-func written(t *testing.T, dir, name string, content []byte) string {
-	t.Helper()
-	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }

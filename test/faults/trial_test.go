@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/pgserver"
+	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/migrations"
 	"github.com/paddock-lock/paddock/verify"
 	"github.com/paddock-lock/paddock/verify/workload"
@@ -67,7 +67,6 @@ type trial struct {
 	server      *pgserver.Server // to crash, in mode crashed
 	restorable  *restorable      // to restore, in mode restored
 	databaseURL string
-	env         []string // of the replicas started next
 	services    []workload.Replica
 	replicas    []*child
 	relays      []*relay // from clients to the replicas, in mode cutOff
@@ -100,23 +99,15 @@ func (a *trialPool) trial(t *testing.T, program string, how mode) *trial {
 // start starts another replica.
 func (x *trial) start() {
 	x.Helper()
-	args := []string{"serve", "--listen", "127.0.0.1:0"}
+	var args []string
 	if x.mode == replicaLost {
 		args = append(args, fmt.Sprintf("--max-waiters-per-lock=%d", waiterLimit))
 	}
-	c, err := launch(&logBuffer{}, append(x.env, "PADDOCK_DATABASE_URL="+x.databaseURL), x.program, args...)
-	x.must(err)
-	cleanup(x.T, func() error { return c.stop(syscall.SIGKILL) })
-	address, err := c.awaitOutput(x.Context(), `"msg":"listening","address":"([^"]+)"`)
-	x.must(err)
+	c, address := serve(x.T, x.program, []string{"PADDOCK_DATABASE_URL=" + x.databaseURL}, args...)
 	if x.mode == cutOff {
 		address = x.relay(address)
 	}
-	locks, err := client.New(client.Options{BaseURL: "http://" + address})
-	x.must(err)
-	x.replicas = append(x.replicas, c)
-	x.services = append(x.services,
-		workload.Replica{Via: address, Locks: locks, Stream: workload.StreamOf(locks.Stream)})
+	x.replicas, x.services = append(x.replicas, c), append(x.services, replicaAt(x.T, address))
 }
 
 // relay starts a relay to the address, and returns its own.
@@ -243,4 +234,140 @@ func (x *trial) options(prefix string, seed uint64) workload.Options {
 		o.TTL, o.For, o.Subscribers = 2*time.Second, runAfterKill, false
 	}
 	return o
+}
+
+// locksPerTrial is the number of locks in use.
+const locksPerTrial = 8
+
+// A disturbance provokes the mutants while clients use the service.
+type disturbance struct {
+	*trial
+	rec    *verify.Recorder
+	prefix string
+	lulls  chan time.Time // each value starts a lull of the workload
+}
+
+// actions returns what runs concurrently until its context ends.
+func (p *disturbance) actions() []func(context.Context) error {
+	switch p.mode {
+	case crashed:
+		return []func(context.Context) error{p.crash}
+	case restored:
+		return []func(context.Context) error{p.restore}
+	case neverCancelled, inCircles:
+		return nil
+	case replicaLost:
+		return []func(context.Context) error{p.killReplica}
+	case cutOff:
+		return []func(context.Context) error{p.cutConnections}
+	}
+	return []func(context.Context) error{p.lockRows, p.readLocks}
+}
+
+// lockRows locks rows now and then, for less than the service waits for a row, so that decisions about
+// those locks are delayed.
+func (p *disturbance) lockRows(ctx context.Context) (err error) {
+	conn, err := pgx.Connect(ctx, p.databaseURL)
+	if err != nil {
+		return unlessDone(ctx, err)
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	for sleepFor(ctx, rand.N(150*time.Millisecond)) {
+		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "select from paddock.records where name = $1 for update", p.anyName())
+			sleepFor(ctx, 50*time.Millisecond+rand.N(170*time.Millisecond))
+			return err
+		})
+		if err != nil {
+			return unlessDone(ctx, err)
+		}
+	}
+	return nil
+}
+
+// readLocks reads locks in a loop.
+func (p *disturbance) readLocks(ctx context.Context) error {
+	s := p.services[rand.IntN(len(p.services))]
+	locks := p.rec.Client(s.Via, s.Locks)
+	for sleepFor(ctx, 5*time.Millisecond) {
+		if _, err := locks.Lock(ctx, p.anyName()); err != nil {
+			return unlessDone(ctx, err)
+		}
+	}
+	return nil
+}
+
+// crash kills PostgreSQL once, in a lull of the workload, and restarts it.
+func (p *disturbance) crash(ctx context.Context) error {
+	if !sleepFor(ctx, 500*time.Millisecond+rand.N(500*time.Millisecond)) {
+		return nil
+	}
+	select {
+	case p.lulls <- time.Now():
+		sleepFor(ctx, lullBeforeCrash/2+rand.N(lullBeforeCrash/2))
+	case <-ctx.Done():
+		return nil
+	}
+	defer p.rec.MarkFault("kill -9 of PostgreSQL")()
+	return errors.Join(p.server.Kill(), p.server.Restart(context.WithoutCancel(ctx)))
+}
+
+// restore restores PostgreSQL once to the snapshot from before the round. Another application writes to it
+// before a replica connects.
+func (p *disturbance) restore(ctx context.Context) error {
+	if !sleepFor(ctx, noticeDelay) {
+		return nil
+	}
+	p.rec.MarkFault("PostgreSQL is restored from a snapshot")
+	return p.restorable.restore(context.WithoutCancel(ctx), restoreOptions{(*restorable).crash, true})
+}
+
+const (
+	// waiterLimit is the limit on waiters of a lock in a trial in which a replica dies.
+	waiterLimit = 2
+	// killAfter is when it dies, and runAfterKill is how long clients go on: until the places of the dead
+	// replica no longer count, and a while longer.
+	killAfter    = 2 * time.Second
+	runAfterKill = killAfter + lock.ReplicaTTL + lock.PlaceRetention + 8*time.Second
+)
+
+// killReplica kills the newest replica for good.
+func (p *disturbance) killReplica(ctx context.Context) error {
+	if !sleepFor(ctx, killAfter) {
+		return nil
+	}
+	p.rec.MarkFault("kill -9 of a replica")
+	return p.replicas[len(p.replicas)-1].stop(syscall.SIGKILL)
+}
+
+// cutConnections closes all connections of clients, again and again.
+func (p *disturbance) cutConnections(ctx context.Context) error {
+	for sleepFor(ctx, 100*time.Millisecond+rand.N(300*time.Millisecond)) {
+		for _, r := range p.relays {
+			r.cut()
+		}
+	}
+	return nil
+}
+
+func (p *disturbance) anyName() string {
+	return fmt.Sprintf("%s:%d.0", p.prefix, rand.IntN(locksPerTrial))
+}
+
+// sleepFor sleeps for d and returns true, or returns false as soon as ctx ends.
+func sleepFor(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// unlessDone returns err, or nil if ctx has ended, which then explains err.
+func unlessDone(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }

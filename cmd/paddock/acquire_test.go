@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
@@ -24,25 +22,6 @@ EXPIRES  INSTANT (in DURATION)
 METADATA  {"why":"it's night"}
 `
 
-const leaseJSON = `{
-  "name": "jobs:nightly",
-  "lease_id": "UUID",
-  "fencing_token": 1,
-  "slot": 0,
-  "mode": "exclusive",
-  "holder": "me",
-  "ttl_ms": 30000,
-  "grace_ms": 1000,
-  "max_hold_ms": 3600000,
-  "acquired_at": "INSTANT",
-  "expires_at": "INSTANT",
-  "expires_in_ms": N,
-  "metadata": {
-    "why": "it's night"
-  }
-}
-`
-
 const leaseEnv = `export PADDOCK_LOCK=jobs:nightly
 export PADDOCK_FENCING_TOKEN=1
 unset PADDOCK_SLOT
@@ -55,7 +34,7 @@ export PADDOCK_EXPIRES_AT=INSTANT
 
 func TestAcquirePrintsTheLease(t *testing.T) {
 	t.Parallel()
-	for form, want := range map[string]string{"table": leaseTable, "json": leaseJSON, "env": leaseEnv} {
+	for form, want := range map[string]string{"table": leaseTable, "env": leaseEnv} {
 		t.Run("as "+form, func(t *testing.T) {
 			t.Parallel()
 			d := newHarness(t)
@@ -83,22 +62,6 @@ func TestAcquireSharesLocksAndTakesPermits(t *testing.T) {
 	d.expectFailure(exitUsage, []string{"capacity_mismatch", "capacity 2"}, "acquire", "uploads", "--permits=3")
 }
 
-func TestTheSameLeaseIDIsTheSameAcquire(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	id := "--lease-id=" + uuid.NewString()
-	first, _ := d.expectExit(exitOK, "acquire", "jobs:nightly", id, "--output=json")
-	again, _ := d.expectExit(exitOK, "acquire", "jobs:nightly", id, "--output=json")
-	if normalized(first) != normalized(again) {
-		t.Errorf("the lease is\n%safter\n%s", again, first)
-	}
-	d.expectFailure(exitUsage, []string{"lease_id_in_use"}, "acquire", "jobs:nightly", id, "--holder=another")
-	d.env["PADDOCK_LEASE_ID"] = strings.TrimPrefix(id, "--lease-id=")
-	d.expectFailure(exitNotAcquired, []string{"me holds the lock"}, "acquire", "jobs:nightly")
-	d.expectExit(exitOK, "release", "jobs:nightly")
-	d.expectFailure(exitLeaseLost, []string{"lease_lost", "new lease_id"}, "acquire", "jobs:nightly", id)
-}
-
 func TestAcquireWaitsInTheQueue(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
@@ -117,14 +80,6 @@ func TestAcquireWaitsInTheQueue(t *testing.T) {
 		lease.ExpiresInMs > lease.TTLMs {
 		t.Errorf("%v: %s", err, stdout)
 	}
-}
-
-func TestAcquireStopsWaitingAfterItsWait(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
-	d.expectFailure(exitNotAcquired, []string{"before holds the lock"}, "acquire", "jobs:nightly", "--wait=200ms")
-	d.awaitEvent("jobs:nightly", lock.Dequeued, "me")
 }
 
 // TestInterruptedAcquireGivesUpItsPlace sends a real signal to a process. On a busy machine the release may take

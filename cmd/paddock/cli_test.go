@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -50,28 +48,6 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 	}
 }
 
-func TestPasswordInAURLIsNotPrinted(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{
-		{"demo", "--url", "http://me:s3cret@127.0.0.1:1"}, {"serve", "postgres://me:s3cret@127.0.0.1:1/db"},
-		{"serve", "--database-url", "postgres://me:s3cret@127.0.0.1:1/db", "--wait-database=0s"},
-	} {
-		if code, stdout, stderr := call(t, nil, args...); code == exitOK || strings.Contains(stdout+stderr, "s3cret") {
-			t.Errorf("%v: exit code %d:\n%s%s", args, code, stdout, stderr)
-		}
-	}
-}
-
-func TestHelpExitsWithZero(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"migrate", "down", "--help"}} {
-		code, stdout, stderr := call(t, nil, args...)
-		if code != exitOK || !strings.Contains(stdout, "Usage: paddock") || stderr != "" {
-			t.Errorf("%v: exit code %d:\n%s%s", args, code, stdout, stderr)
-		}
-	}
-}
-
 func TestEnvironmentVariablesSetFlags(t *testing.T) {
 	t.Parallel()
 	parsed := func(env map[string]string, args ...string) serveCommand {
@@ -96,28 +72,5 @@ func TestEnvironmentVariablesSetFlags(t *testing.T) {
 	env["PADDOCK_DATABASE_URL"] = "ours"
 	if got := parsed(env); got.URL != "ours" || got.Listen != "127.0.0.1:1" {
 		t.Errorf("URL %q, listen %q: want the PADDOCK_ variables", got.URL, got.Listen)
-	}
-}
-
-func TestExitCodesMatchErrors(t *testing.T) {
-	t.Parallel()
-	for want, err := range map[int]error{
-		exitOK:          nil,
-		exitFailed:      errors.New("anything"),
-		exitUsage:       fmt.Errorf("wrapped: %w", usagef("wrong")),
-		exitUnreachable: fmt.Errorf("wrapped: %w", &lock.Error{Code: lock.ErrUnavailable}),
-		exitInternal:    &lock.Error{Code: lock.ErrInternal},
-	} {
-		if got := exitCode(err); got != want {
-			t.Errorf("%v: exit code %d, want %d", err, got, want)
-		}
-	}
-}
-
-func TestVersionPrintsTheVersion(t *testing.T) {
-	t.Parallel()
-	code, stdout, _ := call(t, nil, "version")
-	if code != exitOK || !strings.HasPrefix(stdout, "paddock ") || !strings.Contains(stdout, "go1.") {
-		t.Errorf("exit code %d: %s", code, stdout)
 	}
 }

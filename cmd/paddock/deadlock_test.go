@@ -6,8 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/paddock-lock/paddock/lock"
 )
 
 // TestTwoTerminalsInOppositeOrder: each runs a command under one account's lock, which runs paddock for the other
@@ -48,37 +46,6 @@ func TestTwoTerminalsInOppositeOrder(t *testing.T) {
 	}
 }
 
-// TestTwoSessionsInOppositeOrder: each acquires two locks one after the other, as the help of paddock session shows.
-// One acquire is refused, and its session ends; the other one goes on.
-func TestTwoSessionsInOppositeOrder(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	dir := t.TempDir()
-	var sessions [2]*process
-	for i, names := range [][]string{{"a", "b"}, {"b", "a"}} {
-		sessions[i] = d.startSession("--", "sh", "-c", `
-			"$PADDOCK" acquire "$1" >/dev/null && touch "$0/$1" || exit 1
-			until [ -e "$0/$2" ]; do sleep 0.05; done
-			"$PADDOCK" acquire "$2" --wait 30s && echo done`, dir, names[0], names[1])
-	}
-	refused := 0
-	for _, p := range sessions {
-		switch code := p.Exit(t); code {
-		case exitOK:
-		case exitNotAcquired:
-			refused++
-			if text := p.Stderr.String(); !strings.Contains(text, "Deadlock: ") || !strings.Contains(text, "This call gives way.") {
-				t.Errorf("it says\n%s", text)
-			}
-		default:
-			t.Errorf("exit code %d:\n%s", code, p.Stderr.String())
-		}
-	}
-	if refused != 1 {
-		t.Errorf("%d sessions were refused a lock, want 1", refused)
-	}
-}
-
 // TestARunInASessionIsOfItsThreadOfWork, and says that it does not join the session.
 func TestARunInASessionIsOfItsThreadOfWork(t *testing.T) {
 	t.Parallel()
@@ -90,18 +57,6 @@ func TestARunInASessionIsOfItsThreadOfWork(t *testing.T) {
 	p = d.startSession("--", "sh", "-c", `"$PADDOCK" acquire c >/dev/null && PADDOCK_TASK=$PADDOCK_TASK.1 "$PADDOCK" acquire d &&
 		PADDOCK_TASK=$PADDOCK_TASK.2 "$PADDOCK" acquire --wait=50ms d`)
 	p.expectExit(t, exitNotAcquired, "holds the lock")
-}
-
-// TestAHolderWithoutATaskIsShownAsUnknown: a lease that was acquired by hand.
-func TestAHolderWithoutATaskIsShownAsUnknown(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	d.expectExit(exitOK, "acquire", "a")
-	d.enqueue(lock.Acquire{Name: "a", Holder: "waiter"})
-	q, err := d.locks.Queue(t.Context(), "a")
-	if err != nil || q.Chain == nil || q.Chain.End != lock.ChainUnknown {
-		t.Errorf("the chain is %+v, %v", q.Chain, err)
-	}
 }
 
 func exitCodeOf(err error) int {

@@ -11,20 +11,6 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func TestDefaultHolderOfRunNamesItsProcess(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	delete(d.env, "PADDOCK_HOLDER")
-	p := d.startRun(nightly, "--", "env")
-	p.expectExit(t, exitOK)
-	want := fmt.Sprintf(":%d", p.Cmd.Process.Pid)
-	holder := paddockVariables(p.Stdout.String())["PADDOCK_LEASE_HOLDER"]
-	if !strings.Contains(holder, "@") || !strings.HasSuffix(holder, want) {
-		t.Errorf("the holder is %q, want USER@HOST%s", holder, want)
-	}
-	d.awaitEvent(nightly, lock.Released, holder)
-}
-
 // TestHolderOfANestedRunNamesItsOwnProcess runs a run in a run, in a session, and acquires in these.
 func TestHolderOfANestedRunNamesItsOwnProcess(t *testing.T) {
 	t.Parallel()

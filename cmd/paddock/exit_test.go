@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -36,6 +37,11 @@ func TestEachErrorCodeHasItsExitCode(t *testing.T) {
 	for _, code := range lock.Codes() {
 		if _, ok := known[code]; !ok {
 			t.Errorf("%s is not in the table of this test", code)
+		}
+	}
+	for want, err := range map[int]error{exitOK: nil, exitFailed: errors.New("anything"), exitUsage: fmt.Errorf("wrapped: %w", usagef("wrong"))} {
+		if got := exitCode(err); got != want {
+			t.Errorf("%v: exit code %d, want %d", err, got, want)
 		}
 	}
 	if all := []int{exitNotAcquired, exitLeaseLost, exitNotAllowed, exitNotExecutable, exitNotFound}; !slices.Equal(all,

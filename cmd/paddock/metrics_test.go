@@ -180,8 +180,8 @@ func TestNamesAddNoSeries(t *testing.T) {
 	}
 }
 
-// TestMetricsNeedAKeyAtThePublicAddress, one that may read all names.
-func TestMetricsNeedAKeyAtThePublicAddress(t *testing.T) {
+// TestMetricsAndPagesNeedAKeyAtThePublicAddress: metrics one that may read all names, a page one for its lock.
+func TestMetricsAndPagesNeedAKeyAtThePublicAddress(t *testing.T) {
 	t.Parallel()
 	h := newKeyedReplica(t)
 	reader, part := h.newLoadedKey(access.Read), h.newLoadedKey(access.Admin, "jobs")
@@ -191,22 +191,25 @@ func TestMetricsNeedAKeyAtThePublicAddress(t *testing.T) {
 	}{
 		"no key": {"", http.StatusUnauthorized}, "a key for some names": {part.secret, http.StatusForbidden}, "a reader": {reader.secret, http.StatusOK},
 	} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.base+"/metrics", nil)
-		mustBeNil(t, err)
-		if c.secret != "" {
-			request.Header.Set("Authorization", "Bearer "+c.secret)
-		}
-		request.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
-		answer, err := h.http.Do(request)
-		mustBeNil(t, err)
-		text, err := io.ReadAll(answer.Body)
-		mustBeNil(t, err)
-		mustClose(t, answer.Body)
-		if answer.StatusCode != c.status {
-			t.Errorf("%s: %d %s", what, answer.StatusCode, text)
-		}
-		if c.status == http.StatusOK && (!strings.HasSuffix(string(text), "# EOF\n") || !strings.Contains(string(text), "paddock_epoch 1")) {
-			t.Errorf("%s: no OpenMetrics: %s", what, text)
+		for _, path := range []string{"/ui/locks/other", "/metrics"} {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.base+path, nil)
+			mustBeNil(t, err)
+			if c.secret != "" {
+				request.Header.Set("Authorization", "Bearer "+c.secret)
+			}
+			request.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
+			answer, err := h.http.Do(request)
+			mustBeNil(t, err)
+			text, err := io.ReadAll(answer.Body)
+			mustBeNil(t, err)
+			mustClose(t, answer.Body)
+			if answer.StatusCode != c.status {
+				t.Errorf("%s: %s: %d %s", what, path, answer.StatusCode, text)
+			}
+			if path == "/metrics" && c.status == http.StatusOK &&
+				(!strings.HasSuffix(string(text), "# EOF\n") || !strings.Contains(string(text), "paddock_epoch 1")) {
+				t.Errorf("%s: no OpenMetrics: %s", what, text)
+			}
 		}
 	}
 }

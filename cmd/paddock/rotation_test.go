@@ -86,20 +86,6 @@ func replaceFile(t *testing.T, path, text string) {
 	}
 }
 
-func TestRunContinuesWithAReplacedKey(t *testing.T) {
-	t.Parallel()
-	h := newKeyedReplica(t)
-	operator, first, second := h.newLoadedKey(access.Read), h.newLoadedKey(access.Lock), h.newLoadedKey(access.Lock)
-	file := filepath.Join(t.TempDir(), "key")
-	replaceFile(t, file, first.secret+"\n")
-	r := startRotation(h, client.Options{Key: operator.secret}, h.base, "--key-file", file)
-	replaceFile(t, file, second.secret+"\n")
-	h.revoke(first.ID)
-	h.process.Stderr.Await(t, `"dropped":\[[^\]]*"(`+first.ID+`)"`)
-	r.awaitRenewal()
-	r.expectEnd()
-}
-
 func TestRunContinuesWhenItsKeyIsReplacedAfterTheRevocation(t *testing.T) {
 	t.Parallel()
 	h := newKeyedReplica(t)

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
@@ -72,37 +69,6 @@ func TestArgumentsArePassedOnUnchanged(t *testing.T) {
 	d.startRun(nightly, "sh", "-c", "exit 5").expectExit(t, 5)
 }
 
-func TestInnerRunReplacesTheVariablesOfTheOuter(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	p := d.startRun("outer", "--", "sh", "-c", `echo $PADDOCK_FENCING_TOKEN; "$PADDOCK" run inner -- env`)
-	p.expectExit(t, exitOK)
-	outer, _, _ := strings.Cut(p.Stdout.String(), "\n")
-	got := paddockVariables(p.Stdout.String())
-	inner, err := d.locks.Lock(t.Context(), "inner")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got["PADDOCK_LOCK"] != "inner" || got["PADDOCK_FENCING_TOKEN"] != fmt.Sprint(inner.Token) ||
-		outer == got["PADDOCK_FENCING_TOKEN"] {
-		t.Errorf("the outer has token %s, the inner %d, and has %v", outer, inner.Token, got)
-	}
-}
-
-func TestInputIsPassedThrough(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	input := bytes.Repeat([]byte("0123456789abcde\n"), 1<<18)
-	sum := sha256.Sum256(input)
-	p := d.prepareRun(nightly, "--", "sha256sum")
-	p.Cmd.Stdin = bytes.NewReader(input) // by way of a pipe
-	p.Start(t)
-	p.expectExit(t, exitOK)
-	if got, _, _ := strings.Cut(p.Stdout.String(), " "); got != hex.EncodeToString(sum[:]) {
-		t.Errorf("%d bytes arrived changed", len(input))
-	}
-}
-
 // TestCommandInheritsStandardInputItself checks that the command leaves unread input in the file.
 func TestCommandInheritsStandardInputItself(t *testing.T) {
 	t.Parallel()
@@ -167,18 +133,6 @@ func TestSecondSignalIsPassedOnToo(t *testing.T) {
 	}
 	p.expectExit(t, 6)
 	d.expectFree()
-}
-
-func TestExitCodeOfACommandThatASignalKilled(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	p := d.startRun(nightly, "--", "sh", "-c", "echo ready; sleep 1000")
-	p.Stdout.Await(t, `(ready)`)
-	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	p.expectExit(t, exitSignalled+15)
-	p.expectNoMessages(t)
 }
 
 // TestIgnoredSignalsStayIgnored ignores signals as nohup does.

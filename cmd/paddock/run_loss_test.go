@@ -77,26 +77,6 @@ func TestCommandGetsSIGTERMBeforeMaxHoldEnds(t *testing.T) {
 	d.awaitEvent(nightly, lock.Released, "me")
 }
 
-func TestOutageShorterThanTheLeaseDoesNotStopTheCommand(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	line := d.useProxy()
-	p := d.prepareRun("--ttl=8s", "--kill-after=500ms", nightly, "--", "sh", "-c", "echo ready; read line; exit 4")
-	hold, err := p.Cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Start(t)
-	p.Stdout.Await(t, `(ready)`)
-	line.Stall()
-	p.Stderr.Await(t, `(is at risk)`)
-	line.Restore()
-	p.Stderr.Await(t, `(is held again)`)
-	mustClose(t, hold)
-	p.expectExit(t, 4)
-	d.expectFree()
-}
-
 func TestFailedReleaseIsReported(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
@@ -153,25 +152,4 @@ func TestRunUsageErrorsAreExplained(t *testing.T) {
 	strict := serveHere(t, pgtest.URL(t), "--min-ttl=1m")
 	d.expectFailure(exitUsage, []string{"--ttl: ttl_ms"}, "run", "--url", strict, nightly, "--", "/bin/sh")
 	d.expectFree()
-}
-
-func TestRunNamesTheHolder(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	d.hold(lock.Acquire{Name: nightly, Holder: "another holder"})
-	d.expectFailure(exitNotAcquired, []string{"another holder holds the lock"}, "run", nightly, "--", "/bin/sh")
-	d.expectFailure(exitNotAcquired, []string{"another holder holds the lock"}, "run", "--wait=100ms", nightly, "--",
-		"/bin/sh")
-}
-
-func TestUnreachableServiceIsRetriedForTheGivenTime(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	d.env["PADDOCK_URL"] = "http://127.0.0.1:1"
-	d.expectFailure(exitUnreachable, []string{"connection refused"}, "run", "--retry=0s", nightly, "--", "/bin/sh")
-	begun := time.Now()
-	d.expectFailure(exitUnreachable, []string{"connection refused"}, "run", "--retry=300ms", nightly, "--", "/bin/sh")
-	if took := time.Since(begun); took < 300*time.Millisecond {
-		t.Errorf("it gave up after %v", took)
-	}
 }

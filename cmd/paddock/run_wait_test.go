@@ -30,24 +30,6 @@ func TestSignalEndsTheWaitAndGivesUpThePlace(t *testing.T) {
 	}
 }
 
-// TestLockGrantedToAStoppedRunIsFreeWithinSeconds stops a run that waits, as a node that freezes does. Its connection
-// stays open, so the service grants it the lock.
-func TestLockGrantedToAStoppedRunIsFreeWithinSeconds(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	held := d.hold(lock.Acquire{Name: nightly, Holder: "another holder"})
-	p := d.startRun("--wait=forever", "--ttl=1h", nightly, "--", "/bin/sh")
-	d.awaitEvent(nightly, lock.Queued, "me")
-	if err := p.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.locks.Release(t.Context(), lock.Release{Name: nightly, LeaseID: held.ID}); err != nil {
-		t.Fatal(err)
-	}
-	d.awaitEvent(nightly, lock.Granted, "me")
-	d.hold(lock.Acquire{Name: nightly, Holder: "the next holder", Wait: lock.MaxWait})
-}
-
 // TestIgnoredSignalDoesNotEndTheWait sends an ignored signal and then SIGTERM: the first would end the wait first.
 func TestIgnoredSignalDoesNotEndTheWait(t *testing.T) {
 	t.Parallel()

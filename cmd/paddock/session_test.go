@@ -4,9 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -59,55 +57,20 @@ func TestACommandWithARevokedSessionIsKilled(t *testing.T) {
 	d := newHarness(t)
 	p := d.startSession("--ttl=12s", "--", "sh", "-c", acquiresThree+ignoresSIGTERM)
 	p.Stdout.Await(t, `(ready)`)
-	_, err := d.locks.RevokeSession(t.Context(), lock.RevokeSession{Ref: d.theSession().Ref, Reason: "the disk is full"})
+	ref := d.theSession().Ref
+	if shown, _ := d.expectExit(exitOK, "get", "--session", ref.String()); !strings.Contains(shown, "LEASES   3") || !strings.Contains(shown, "c     exclusive") {
+		t.Errorf("it is shown as\n%s", shown)
+	}
+	if listed, _ := d.expectExit(exitOK, "list", "--sessions", "--holder", "me"); strings.Count(listed, ref.String()) != 1 {
+		t.Errorf("it is listed as\n%s", listed)
+	}
+	_, err := d.locks.RevokeSession(t.Context(), lock.RevokeSession{Ref: ref, Reason: "the disk is full"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.expectExit(t, exitLeaseLost, "was stopped (SIGKILL)", "session_lost", "the disk is full")
-}
-
-// TestAPausedSessionLosesItsLocks all together, to the calls that wait for them; when it goes on, its command is
-// killed.
-func TestAPausedSessionLosesItsLocks(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	p := d.startSession("--ttl=8s", "--", "sh", "-c", acquiresThree+ignoresSIGTERM)
-	p.Stdout.Await(t, `(ready)`)
-	s := d.theSession()
-	if s.Leases != 3 || s.Holder != "me" {
-		t.Errorf("the session is %+v", s)
-	}
-	if shown, _ := d.expectExit(exitOK, "get", "--session", s.Ref.String()); !strings.Contains(shown, "LEASES   3") || !strings.Contains(shown, "c     exclusive") {
-		t.Errorf("it is shown as\n%s", shown)
-	}
-	if listed, _ := d.expectExit(exitOK, "list", "--sessions", "--holder", "me"); strings.Count(listed, s.Ref.String()) != 1 {
-		t.Errorf("it is listed as\n%s", listed)
-	}
-	if err := p.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	var ends []time.Time
-	for _, name := range []string{"a", "b", "c"} {
-		g, err := d.locks.Acquire(t.Context(), lock.Acquire{
-			Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "next", TTL: time.Hour, Wait: lock.MaxWait,
-		})
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		e := d.awaitEvent(name, lock.Expired, "me")
-		if ends = append(ends, e.At); e.Reason != "session expired" || g.Token <= e.Token {
-			t.Errorf("%s ended with %+v, and was granted with token %d", name, e, g.Token)
-		}
-	}
-	if err := p.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	p.expectExit(t, exitLeaseLost, "was stopped (SIGKILL)", "session_lost")
 	if strings.Contains(p.Stdout.String(), "told") {
-		t.Error("the command got SIGTERM and time to end, while others had its locks")
-	}
-	if spread := ends[2].Sub(ends[0]).Abs(); spread > 5*time.Second {
-		t.Errorf("the leases ended within %v", spread)
+		t.Error("the command got SIGTERM and time to end, while others might have its locks")
 	}
 }
 

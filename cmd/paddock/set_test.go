@@ -3,12 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/uuid"
@@ -162,34 +160,6 @@ func TestRunHoldsSeveralLocks(t *testing.T) {
 	d.expectHeld()
 }
 
-// TestLossOfOneLockStopsTheCommandOfSeveral: an operator revokes one of them.
-func TestLossOfOneLockStopsTheCommandOfSeveral(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	p := d.startRun("--ttl=6s", "--lock=a", "--lock=b", "--", "sh", "-c", "echo begun; exec sleep 1000")
-	p.Stdout.Await(t, `(begun)`)
-	d.expectExit(exitOK, "revoke", "b", "--token", fmt.Sprint(d.stateOf("b").Token), "--reason=maintenance")
-	d.expectHeld()
-	p.expectExit(t, exitLeaseLost, "the command was stopped", "maintenance")
-}
-
-func TestSignalGivesUpThePlacesInAllQueues(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	d.hold(lock.Acquire{Name: "b", Holder: "another holder"})
-	p := d.startRun("--wait=forever", "--lock=b", "--lock=a", "--", "/bin/sh")
-	d.awaitEvent("a", lock.Queued, "me")
-	if l := d.stateOf("a"); l.State != lock.Free || l.Waiters != 1 {
-		t.Errorf("during the wait a is %+v", l)
-	}
-	mustBeNil(t, p.Cmd.Process.Signal(syscall.SIGTERM))
-	p.expectExit(t, exitSignalled+int(syscall.SIGTERM), "before a,b was acquired")
-	for _, name := range []string{"a", "b"} {
-		d.awaitEvent(name, lock.Dequeued, "me")
-	}
-	d.expectHeld("b")
-}
-
 func TestRunTakesEitherANameOrLocks(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
@@ -216,13 +186,6 @@ func TestRunTakesEitherANameOrLocks(t *testing.T) {
 		}
 	}
 	d.startRun("--lock=a", "--", "true").expectExit(t, exitOK)
-}
-
-func TestNestedRunOfSeveralLocksIsExplained(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	p := d.startRun("--lock=a", "--lock=b", "--", "sh", "-c", `"$PADDOCK" run --lock b --lock c -- true`)
-	p.expectExit(t, exitNotAcquired, "me holds b", "already runs under a lease of b", "locks are not re-entrant")
 }
 
 // TestReadsShowTheSetOfALease and that of a waiter.
@@ -265,34 +228,4 @@ func TestReadsShowTheSetOfALease(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &l); err != nil || !slices.Equal(wire.ToLock(l).Leases[0].Set, []string{"a", "b", "c"}) {
 		t.Errorf("%v: the lock is\n%s", err, stdout)
 	}
-}
-
-// TestScriptAcquiresSeveralLocks runs the example of the help in a shell.
-func TestScriptAcquiresSeveralLocks(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	script := exec.CommandContext(t.Context(), "sh", "-ec", `
-		lease=$("$0" acquire b a c,shared -o env) || exit
-		eval "$lease"
-		"$0" renew $PADDOCK_LOCKS >/dev/null
-		echo "$PADDOCK_LOCKS: $PADDOCK_FENCING_TOKENS, $PADDOCK_SLOTS"
-		"$0" release $PADDOCK_LOCKS
-		"$0" acquire b -o env`, start(t, "version").Cmd.Path)
-	script.Env = []string{actAsPaddock + "=1", "PADDOCK_URL=" + d.base, "PATH=/usr/bin:/bin", "HOME=/"}
-	out, err := script.CombinedOutput()
-	if want := regexp.MustCompile(`^a b c: a=(\d+) b=\d+ c=\d+, c=1\nexport PADDOCK_LOCK=b\n`); err != nil || !want.Match(out) {
-		t.Errorf("the script ended with %v:\n%s", err, out)
-	}
-	d.expectHeld("b")
-}
-
-// TestSeveralLocksThatCannotBePrintedAreReleased prints to an output that fails.
-func TestSeveralLocksThatCannotBePrintedAreReleased(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	var said strings.Builder
-	if code := run(t.Context(), []string{"acquire", "a", "b"}, variablesOf(d.env), fullDisk{}, &said); code != exitFailed {
-		t.Errorf("exit code %d: %s", code, said.String())
-	}
-	d.expectHeld()
 }

@@ -3,7 +3,6 @@ package pgfence_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -15,9 +14,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
-
-// testTimeout bounds waits for events that take milliseconds.
-const testTimeout = time.Minute
 
 // newAccounts returns a pool on a new database with the fence and a table accounts, in which account
 // 42 has the balance 100.

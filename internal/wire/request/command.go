@@ -12,22 +12,37 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// The bodies of the calls. The method command of each converts it to its command.
+// The bodies of calls. The method command of each converts it to its command.
+
 type (
-	Acquire       api.AcquireRequest
-	Renew         api.RenewRequest
-	Release       api.ReleaseRequest
-	Revoke        api.RevokeRequest
-	AcquireSet    api.AcquireSetRequest
-	RenewSet      api.RenewSetRequest
-	ReleaseSet    api.ReleaseSetRequest
-	OpenSession   api.OpenSessionRequest
-	RenewSession  api.RenewSessionRequest
-	CloseSession  api.CloseSessionRequest
+	// Acquire is the body of an acquire of one lock.
+	Acquire api.AcquireRequest
+	// Renew is the body of a renewal of one lease.
+	Renew api.RenewRequest
+	// Release is the body of a release of one lease.
+	Release api.ReleaseRequest
+	// Revoke is the body of the revocation of a lease.
+	Revoke api.RevokeRequest
+	// AcquireSet is the body of an acquire of several locks.
+	AcquireSet api.AcquireSetRequest
+	// RenewSet is the body of a renewal of the leases of a set.
+	RenewSet api.RenewSetRequest
+	// ReleaseSet is the body of a release of the leases of a set.
+	ReleaseSet api.ReleaseSetRequest
+	// OpenSession is the body of the opening of a session.
+	OpenSession api.OpenSessionRequest
+	// RenewSession is the body of a session's heartbeat.
+	RenewSession api.RenewSessionRequest
+	// CloseSession is the body of the closing of a session.
+	CloseSession api.CloseSessionRequest
+	// RevokeSession is the body of the revocation of a session.
 	RevokeSession api.RevokeSessionRequest
-	Verify        api.VerifyRequest
-	ReportStale   api.ReportRequest
-	FencedWrite   api.FencedWrite
+	// Verify is the body of the verification of a token.
+	Verify api.VerifyRequest
+	// ReportStale is the body of the report of a stale token.
+	ReportStale api.ReportRequest
+	// FencedWrite is the body of a fenced write.
+	FencedWrite api.FencedWrite
 )
 
 func (m Acquire) command(name string) (lock.Acquire, error) {
@@ -66,7 +81,7 @@ func (m AcquireSet) command(string) (lock.Acquire, error) {
 	err = cmp.Or(err, checkList("locks", m.Locks))
 	for i, l := range m.Locks {
 		at := fmt.Sprintf("locks/%d/", i)
-		if l.Name == "" {
+		if l.Name == "" && len(m.Locks) <= lock.MaxSetSize { // more are too many, whatever their names
 			err = cmp.Or(err, lock.Invalid(at+"name", "is missing or empty; give 1 to %d characters", lock.MaxNameLength))
 		}
 		err = cmp.Or(err, checkNumber(at+"capacity", l.Capacity, 1, lock.MaxHolders))

@@ -23,9 +23,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 
-// patience is how long until waits, on a machine however slow.
-const patience = 2 * time.Minute
-
 // decided is the outcome of a decision made now that leaves the locks due in d, or never if d is zero.
 func decided(now time.Time, d time.Duration, names ...string) *row.Outcome {
 	o := &row.Outcome{Decision: lock.Decision{Now: now}, Began: now}

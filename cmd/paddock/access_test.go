@@ -64,12 +64,6 @@ func (h *keyedReplica) newLoadedKey(role access.Role, prefixes ...string) issued
 	return k
 }
 
-// flags returns the flags of a client with the key.
-func (h *keyedReplica) flags(k issuedKey) serviceFlags {
-	env := variablesOf(map[string]string{"PADDOCK_KEY": k.secret})
-	return serviceFlags{URL: h.base, callerFlags: callerFlags{env: env}}
-}
-
 func (h *keyedReplica) revoke(id string) {
 	h.Helper()
 	if code, stdout, stderr := call(h.T, nil, "key", "revoke", "--auth-file", h.keys, id); code != exitOK ||

@@ -15,6 +15,7 @@ import (
 
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
@@ -61,14 +62,10 @@ func (r *keyedReplica) revoke(secret string) {
 	if _, err := access.Revoke(r.path, id); err != nil {
 		r.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := r.keys.Find(secret); err != nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			r.Fatal("the revoked key is still accepted")
-		}
-	}
+	await.Until(r, "the key is refused", func() bool {
+		_, err := r.keys.Find(secret)
+		return err != nil
+	})
 }
 
 // RoundTrip implements http.RoundTripper.

@@ -53,13 +53,13 @@ func (n Name) In(text string) string {
 }
 
 // Key returns the key of an advisory lock that the schemas of a database do not share: key for Default, else one that
-// is derived from n. Two schemas may have the same one, which is as improbable as two equal random numbers.
+// is derived from n and key. Two schemas may have the same one, which is as improbable as two equal random numbers.
 func (n Name) Key(key int64) int64 {
 	if n == "" || n == Default {
 		return key
 	}
 	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(n)) // it never fails
+	_, _ = fmt.Fprint(hash, n, key) // it never fails
 	return int64(hash.Sum64() >> 1)
 }
 

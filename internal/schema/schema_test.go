@@ -47,11 +47,12 @@ func TestKeys(t *testing.T) {
 	t.Parallel()
 	keys := map[int64]schema.Name{}
 	for _, name := range []schema.Name{schema.Default, "a", "b", "paddock2"} {
-		key := name.Key(7)
-		if other, taken := keys[key]; taken || key < 0 {
-			t.Errorf("%s has the key %d, as %q", name, key, other)
+		for _, key := range []int64{name.Key(7), name.Key(8)} {
+			if other, taken := keys[key]; taken || key < 0 {
+				t.Errorf("%s has the key %d, as %q", name, key, other)
+			}
+			keys[key] = name
 		}
-		keys[key] = name
 	}
 	if schema.Name("").Key(7) != 7 || schema.Default.Key(7) != 7 {
 		t.Error("the default schema has another key")

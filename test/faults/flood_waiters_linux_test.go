@@ -280,8 +280,8 @@ func (q *queued) release() {
 	q.awaitAnswers(floodTimeout)
 }
 
-// checkOrder checks that no waiter was overtaken, except those that left. A waiter whose call had to be repeated may
-// have been skipped meanwhile, too, as openapi.yaml says.
+// checkOrder checks that no waiter was overtaken, except waiters that left and waiters whose call had to be repeated:
+// openapi.yaml lets the queue skip these while no call waits.
 func (q *queued) checkOrder() {
 	q.t.Helper()
 	ctx, cancel := context.WithTimeout(q.t.Context(), stepTimeout)

@@ -22,7 +22,7 @@ type mutant struct {
 	test string // instead of a trial: the package and the name of the test that must fail
 }
 
-// mutants are all but those that a test of their own finds.
+// mutants are those of TestMutantsAreFound. The mutants noEpochCheck and joinsFirst have tests of their own.
 var mutants = []mutant{
 	{name: "a commit overwrites changed rows"},
 	{name: "a commit writes locks of the same transaction"},

@@ -49,8 +49,8 @@ type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Read returns the locks of the range, without locking them, those that cannot be read as well. assumeAlive is for how
-// long from now on the replica of each waiter counts as alive, at least.
+// Read returns the locks of the range and does not lock their rows. A lock that cannot be read is returned with an Err.
+// assumeAlive is how long from now on the replica of each waiter counts as alive, at least.
 func (r Range) Read(ctx context.Context, from Querier, in schema.Name, assumeAlive time.Duration) (all []Reading, err error) {
 	text := sqlRead.In(in)
 	if r.Queue {

@@ -61,36 +61,106 @@ func slowClients(t *testing.T, p *pipeListener, count int, text string) func() (
 // TestSlowSendersAreDisconnected also checks that other clients are served at once.
 func TestSlowSendersAreDisconnected(t *testing.T) {
 	t.Parallel()
+	serving, trust := certified(t)
 	synctest.Test(t, func(t *testing.T) {
-		s, p, end := servePiped(t, server.Options{Locks: &fake{}})
+		plain, p, end := servePiped(t, server.Options{Locks: &fake{}})
+		secure, pTLS, endTLS := servePipedTLS(t, server.Options{Locks: &fake{}}, serving, trust)
 		headers := slowClients(t, p, 500, "GET /v1/locks HTTP/1.1\r\nHost: p\r\nX-Slow: ")
 		body := "Host: p\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
 		bodies := slowClients(t, p, 200, "POST "+acquirePath+" HTTP/1.1\r\n"+body)
 		silent := slowClients(t, p, 300, "")
+		handshakes := slowClients(t, pTLS, 500, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
 		synctest.Wait()
-		start := time.Now()
-		s.post(acquirePath, `{"holder": "a"}`).want(t, http.StatusCreated, nil)
-		if took := time.Since(start); took != 0 {
-			t.Errorf("other clients wait for %v", took)
+		for _, s := range []harness{plain, secure} {
+			start := time.Now()
+			s.post(acquirePath, `{"holder": "a"}`).want(t, http.StatusCreated, nil)
+			if took := time.Since(start); took != 0 {
+				t.Errorf("other clients wait for %v", took)
+			}
 		}
 		for name, c := range map[string]struct {
 			ends   func() (map[int]int, time.Duration)
 			status int
 			within time.Duration
 		}{
-			"half a header": {headers, 0, server.HeaderTimeout + 3*time.Second},
-			"nothing":       {silent, 0, server.HeaderTimeout + 3*time.Second},
-			"half a body":   {bodies, http.StatusBadRequest, server.ReadTimeout + 3*time.Second},
+			"half a header":    {headers, 0, server.HeaderTimeout + 3*time.Second},
+			"nothing":          {silent, 0, server.HeaderTimeout + 3*time.Second},
+			"half a handshake": {handshakes, 0, server.HeaderTimeout + 3*time.Second},
+			"half a body":      {bodies, http.StatusBadRequest, server.ReadTimeout + 3*time.Second},
 		} {
 			statuses, longest := c.ends()
 			if len(statuses) != 1 || statuses[c.status] == 0 || longest > c.within {
 				t.Errorf("%s: answered %v within %v", name, statuses, longest)
 			}
 		}
-		if err := end(); err != nil {
+		secure.client.CloseIdleConnections()
+		if err := errors.Join(end(), endTLS()); err != nil {
 			t.Error(err)
 		}
 	})
+}
+
+// TestClientsThatReadNoAnswersAreGivenUp also checks that other clients are served at once.
+func TestClientsThatReadNoAnswersAreGivenUp(t *testing.T) {
+	t.Parallel()
+	const (
+		count    = 50
+		within   = server.DefaultRequestTimeout + server.WriteTimeout + 5*time.Second // which TLS takes to say that it closes
+		http1    = "GET /ui/ HTTP/1.1\r\nHost: p\r\n\r\n"
+		settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+		get      = "\x00\x00\x0b\x01\x05\x00\x00\x00\x01\x82\x87\x44\x04/ui/\x41\x01p" // a frame of headers
+		http2    = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings + get
+	)
+	for name, c := range map[string]struct {
+		protocol, text string
+		reads          bool // the connection, but opens no stream's window further
+	}{
+		"HTTP/1.1":                   {"http/1.1", http1, false},
+		"HTTP/2":                     {"h2", http2, false},
+		"HTTP/2 with a small window": {"h2", http2, true},
+	} {
+		serving, trust := certified(t)
+		synctest.Test(t, func(t *testing.T) {
+			failed := make(chan error, count)
+			s, p, end := servePipedTLS(t, server.Options{Locks: &fake{}, UI: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, err := w.Write(make([]byte, 1<<20))
+				failed <- err
+			})}, serving, trust)
+			unread := trust.Clone()
+			unread.NextProtos = []string{c.protocol}
+			conns := make([]net.Conn, count)
+			start := time.Now()
+			for i := range conns {
+				var err error
+				if conns[i], err = p.dialTLS(t.Context(), unread); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.WriteString(conns[i], c.text); err != nil {
+					t.Fatal(err)
+				}
+				if c.reads {
+					go func() { _, _ = io.Copy(io.Discard, conns[i]) }()
+				}
+			}
+			synctest.Wait()
+			s.post(acquirePath, `{"holder": "a"}`).want(t, http.StatusCreated, nil)
+			if took := time.Since(start); took != 0 {
+				t.Errorf("%s: other clients wait for %v", name, took)
+			}
+			for range conns {
+				if err := <-failed; err == nil || time.Since(start) > within {
+					t.Errorf("%s: given up after %v with %v", name, time.Since(start), err)
+				}
+			}
+			for _, conn := range conns {
+				_ = conn.Close() // the server may have closed it
+			}
+			s.client.CloseIdleConnections()
+			if err := end(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // An endlessBody is a body that never ends. It counts the bytes read.

@@ -15,57 +15,53 @@ import (
 	"github.com/paddock-lock/paddock/server"
 )
 
-// secured serves h over TLS and HTTP/2. It returns the address and a client configuration.
-func secured(t *testing.T, h *server.Server) (address string, trust *tls.Config) {
+// certified returns the TLS configurations of a server with HTTP/2 and of its clients. The server sends nothing after
+// the handshake of its own accord.
+func certified(t *testing.T) (serving, trust *tls.Config) {
 	t.Helper()
 	made := httptest.NewTLSServer(nil) // for its certificate
 	t.Cleanup(made.Close)
+	roots := made.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	return &tls.Config{Certificates: made.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}, SessionTicketsDisabled: true},
+		&tls.Config{RootCAs: roots, ServerName: "example.com", NextProtos: []string{"h2"}}
+}
+
+// secured serves h over TLS and HTTP/2. It returns the address and a client configuration.
+func secured(t *testing.T, h *server.Server) (address string, trust *tls.Config) {
+	t.Helper()
+	serving, trust := certified(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
 	ctx, end := context.WithCancel(t.Context())
-	go func() {
-		served <- h.Serve(ctx, tls.NewListener(l, &tls.Config{Certificates: made.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}}))
-	}()
+	go func() { served <- h.Serve(ctx, tls.NewListener(l, serving)) }()
 	t.Cleanup(func() {
 		end()
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
 	})
-	roots := made.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-	return l.Addr().String(), &tls.Config{RootCAs: roots, NextProtos: []string{"h2"}}
+	return l.Addr().String(), trust
 }
 
 // TestIdleStreamOverHTTP2StaysOpen exists because over HTTP/2 a write deadline that passes ends the stream even while
 // nothing is written.
 func TestIdleStreamOverHTTP2StaysOpen(t *testing.T) {
 	t.Parallel()
-	made := httptest.NewTLSServer(nil) // for its certificate
-	t.Cleanup(made.Close)
-	trust := &tls.Config{RootCAs: made.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com", NextProtos: []string{"h2"}}
+	serving, trust := certified(t)
 	synctest.Test(t, func(t *testing.T) {
-		h, p := new(fakeEvents), newPipeListener()
-		ctx, end := context.WithCancel(t.Context())
-		served := make(chan error, 1)
-		l := tls.NewListener(p, &tls.Config{Certificates: made.TLS.Certificates, NextProtos: []string{"h2"}})
-		go func() { served <- server.New(server.Options{Locks: &fake{events: h.events}}).Serve(ctx, l) }()
-		transport := &http.Transport{ForceAttemptHTTP2: true, DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := p.Dial(ctx, network, address)
-			return tls.Client(conn, trust), err
-		}}
-		s := harness{t: t, url: "https://example.com", client: &http.Client{Transport: transport}}
+		h := new(fakeEvents)
+		s, _, end := servePipedTLS(t, server.Options{Locks: &fake{events: h.events}}, serving, trust)
 		stream := s.stream("/v1/events/stream", "")
 		stream.want(synced("0"))
 		time.Sleep((server.WriteTimeout + server.KeepAliveInterval) / 2)
 		h.add(1)
 		stream.want(news(1))
 		stream.close()
-		transport.CloseIdleConnections()
-		end()
-		if err := <-served; err != nil {
+		s.client.CloseIdleConnections()
+		if err := end(); err != nil {
 			t.Error(err)
 		}
 	})

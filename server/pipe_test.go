@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"sync"
@@ -50,13 +51,39 @@ func (p *pipeListener) Dial(ctx context.Context, _, _ string) (net.Conn, error) 
 	}
 }
 
+// dialTLS returns a new connection after the handshake.
+func (p *pipeListener) dialTLS(ctx context.Context, trust *tls.Config) (net.Conn, error) {
+	plain, err := p.Dial(ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	c := tls.Client(plain, trust)
+	return c, c.HandshakeContext(ctx)
+}
+
 // servePiped serves o in a bubble. The returned function ends Serve and returns its error.
 func servePiped(t *testing.T, o server.Options) (harness, *pipeListener, func() error) {
 	t.Helper()
-	ctx, end := context.WithCancel(t.Context())
-	p, served := newPipeListener(), make(chan error, 1)
-	go func() { served <- server.New(o).Serve(ctx, p) }()
+	p := newPipeListener()
 	transport := &http.Transport{DialContext: p.Dial, DisableKeepAlives: true}
 	s := harness{t: t, url: "http://pipe", client: &http.Client{Transport: contract{t, transport}}}
-	return s, p, func() error { end(); return <-served }
+	return s, p, serveListener(t, o, p)
+}
+
+// servePipedTLS is servePiped with TLS and HTTP/2. The caller closes the idle connections of the harness's client.
+func servePipedTLS(t *testing.T, o server.Options, serving, trust *tls.Config) (harness, *pipeListener, func() error) {
+	t.Helper()
+	p := newPipeListener()
+	transport := &http.Transport{ForceAttemptHTTP2: true, DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return p.dialTLS(ctx, trust)
+	}}
+	s := harness{t: t, url: "https://" + trust.ServerName, client: &http.Client{Transport: transport}}
+	return s, p, serveListener(t, o, tls.NewListener(p, serving))
+}
+
+func serveListener(t *testing.T, o server.Options, l net.Listener) func() error {
+	ctx, end := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- server.New(o).Serve(ctx, l) }()
+	return func() error { end(); return <-served }
 }

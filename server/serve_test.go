@@ -185,31 +185,6 @@ func TestSlowServiceIsNotTakenForALostClient(t *testing.T) {
 	})
 }
 
-func TestAnswerMustLeaveInTime(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		failed := make(chan error, 1)
-		_, p, end := servePiped(t, server.Options{UI: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			_, err := w.Write(make([]byte, 1<<20))
-			failed <- err
-		})})
-		c, err := p.Dial(t.Context(), "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		start := time.Now()
-		if _, err := c.Write([]byte("GET /ui/ HTTP/1.1\r\nHost: p\r\n\r\n")); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-failed; err == nil || time.Since(start) > time.Minute {
-			t.Errorf("gave up after %v with %v", time.Since(start), err)
-		}
-		if err := errors.Join(c.Close(), end()); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // TestFailedHandshakesDoNotFloodTheLog checks that they are logged at Debug.
 func TestFailedHandshakesDoNotFloodTheLog(t *testing.T) {
 	t.Parallel()

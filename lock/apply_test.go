@@ -1,217 +1,50 @@
 package lock_test
 
-import (
-	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/paddock-lock/paddock/lock"
-)
-
-// inGrace returns a model whose lease 1 has expired and has half a second of grace left.
-func inGrace(t *testing.T) *model {
-	t.Helper()
-	w := newModel(t)
-	a := acquire(1)
-	a.Grace = time.Second
-	w.must(a)
-	w.advance(10500 * time.Millisecond)
-	return w
-}
+import "testing"
 
 func TestAcquire(t *testing.T) {
 	t.Parallel()
-	t.Run("a free lock is granted with a token and a TTL from now", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		l := w.must(acquire(1)).Lease
-		if l.Token != 1 || !l.AcquiredAt.Equal(t0) || !l.ExpiresAt.Equal(t0.Add(10*time.Second)) {
-			t.Errorf("granted %+v", l)
-		}
-	})
-	t.Run("a held lock is refused with its holder and the time until the lease ends", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		a := acquire(1)
-		a.Holder, a.Grace = "the first", 2*time.Second
-		w.must(a)
-		w.advance(4 * time.Second)
-		if e := w.refused(acquire(2), lock.ErrHeld); e.Holder != "the first" || e.RetryAfter != 8*time.Second {
-			t.Errorf("refused with %+v", e)
-		}
-	})
-}
-
-func TestAcquireAgainWithTheSameLeaseID(t *testing.T) {
-	t.Parallel()
-	t.Run("the same lease_id returns the same lease with its remaining time", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		first := w.must(acquire(1)).Lease
-		w.advance(4 * time.Second)
-		d := w.must(acquire(1))
-		if !d.Replayed || d.Changed || !cmp.Equal(d.Lease, first) {
-			t.Errorf("replayed %+v, want %+v", d.Lease, first)
-		}
-	})
-	t.Run("other times and metadata change nothing", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		first := w.must(acquire(1)).Lease
-		d := w.must(acquire(1, func(a *lock.Acquire) {
-			a.TTL, a.Grace, a.MaxHold, a.Metadata = time.Hour, time.Second, time.Minute, []byte(`{}`)
-		}))
-		if !d.Replayed || d.Changed || !cmp.Equal(d.Lease, first) {
-			t.Errorf("replayed %+v, want %+v", d.Lease, first)
-		}
-	})
-	t.Run("the same lease_id with another holder is refused", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		w.must(acquire(1))
-		a := acquire(1)
-		a.Holder = "another holder"
-		w.refused(a, lock.ErrLeaseIDInUse)
-	})
-}
-
-func TestEndedLeaseIsNeverGrantedAgain(t *testing.T) {
-	t.Parallel()
-	t.Run("after a release", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		w.must(acquire(1))
-		w.must(release(1))
-		if e := w.refused(acquire(1), lock.ErrLeaseLost); e.Ended != lock.Released {
-			t.Errorf("refused with %+v", e)
-		}
-	})
-	t.Run("when the acquire itself records the expiry", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		w.must(acquire(1))
-		w.advance(10 * time.Second)
-		if e := w.refused(acquire(1), lock.ErrLeaseLost); e.Ended != lock.Expired {
-			t.Errorf("refused with %+v", e)
-		}
-		if len(w.record.Leases) != 0 {
-			t.Error("the expiry was not recorded")
-		}
-	})
-}
-
-func TestAcquireAfterExpiry(t *testing.T) {
-	t.Parallel()
-	t.Run("the lease ends exactly at its expiry, and the next token is greater", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		w.must(acquire(1))
-		w.advance(10*time.Second - time.Nanosecond)
-		w.refused(acquire(2), lock.ErrHeld)
-		w.advance(time.Nanosecond)
-		d := w.must(acquire(2))
-		if d.Lease.Token != 2 || len(d.Events) != 2 || d.Events[0].Kind != lock.Expired ||
-			d.Events[1].Kind != lock.Granted {
-			t.Errorf("decided %+v", d)
-		}
-	})
-	t.Run("no other client is granted the lock during the grace", func(t *testing.T) {
-		t.Parallel()
-		w := inGrace(t)
-		if p := w.record.Lock(w.now).State; p != lock.InGrace {
-			t.Errorf("state %q", p)
-		}
-		w.refused(acquire(2), lock.ErrHeld)
-		w.advance(500 * time.Millisecond)
-		w.must(acquire(2))
-	})
-	t.Run("a TTL beyond the max hold is cut", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		a := acquire(1)
-		a.MaxHold = 3 * time.Second
-		if l := w.must(a).Lease; !l.ExpiresAt.Equal(t0.Add(3 * time.Second)) {
-			t.Errorf("expires at %v", l.ExpiresAt)
-		}
+	tell(t, story{
+		"a free lock is granted with a token and a TTL from now": `acquire 1 -> granted token=1 begun=0s expires=10s`,
+		"a held lock is refused with its holder and the time until the lease ends": `
+			acquire 1 holder=first grace=2s; after 4s
+			acquire 2 -> !lock_held holder=first retry=8s`,
+		"the lease_id of a lease returns it with its remaining time, whatever times are asked for": `
+			acquire 1; after 4s
+			acquire 1 -> nothing replayed=true token=1 ttl=10s expires=6s
+			acquire 1 ttl=1h grace=1s hold=1m -> nothing replayed=true token=1 ttl=10s expires=6s`,
+		"another holder with the lease_id is refused": `acquire 1; acquire 1 holder=another -> !lease_id_in_use`,
+		"a released lease is never granted again":     `acquire 1; release 1; acquire 1 -> !lease_lost ended=released`,
+		"an expired lease is never granted again, and its acquire may be what records the expiry": `
+			acquire 1; after 10s
+			acquire 1 -> !lease_lost expired ended=expired [|]`,
+		"a lease ends exactly at its expiry, and the next token is greater": `
+			acquire 1; after 10s-1ns
+			acquire 2 -> !lock_held; after 1ns
+			acquire 2 -> expired granted token=2`,
+		"no other client is granted the lock during the grace": `
+			acquire 1 grace=1s; after 10.5s
+			acquire 2 -> !lock_held state=grace; after 500ms
+			acquire 2`,
+		"a TTL beyond the max hold is cut": `acquire 1 hold=3s -> expires=3s`,
 	})
 }
 
 func TestRenew(t *testing.T) {
 	t.Parallel()
-	t.Run("moves the expiry to a TTL from now and keeps the token", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		w.must(acquire(1))
-		w.advance(4 * time.Second)
-		d := w.must(renew(1))
-		if !d.Lease.ExpiresAt.Equal(t0.Add(14*time.Second)) || d.Lease.Token != 1 || len(d.Events) != 0 {
-			t.Errorf("decided %+v", d)
-		}
-	})
-	t.Run("never moves the expiry back", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		w.must(acquire(1))
-		r := renew(1)
-		r.TTL = time.Second
-		if l := w.must(r).Lease; !l.ExpiresAt.Equal(t0.Add(10*time.Second)) || l.TTL != time.Second {
-			t.Errorf("renewed to %+v", l)
-		}
-	})
-	t.Run("does not accumulate", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		w.must(acquire(1))
-		for range 5 {
-			w.must(renew(1))
-		}
-		if !w.record.Leases[0].ExpiresAt.Equal(t0.Add(10 * time.Second)) {
-			t.Errorf("expires at %v", w.record.Leases[0].ExpiresAt)
-		}
-	})
-}
-
-func TestRenewNeverRevives(t *testing.T) {
-	t.Parallel()
-	t.Run("an expired lease cannot be renewed even if the lock is free", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		w.must(acquire(1))
-		w.advance(10 * time.Second)
-		if e := w.refused(renew(1), lock.ErrLeaseLost); e.Ended != lock.Expired || e.Token != 1 {
-			t.Errorf("refused with %+v", e)
-		}
-		w.refused(renew(1), lock.ErrLeaseLost)
-	})
-}
-
-func TestRenewAtItsBounds(t *testing.T) {
-	t.Parallel()
-	t.Run("works during the grace", func(t *testing.T) {
-		t.Parallel()
-		w := inGrace(t)
-		if l := w.must(renew(1)).Lease; !l.ExpiresAt.Equal(w.now.Add(10 * time.Second)) {
-			t.Errorf("expires at %v", l.ExpiresAt)
-		}
-	})
-	t.Run("never goes beyond the max hold", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		a := acquire(1)
-		a.MaxHold, a.Grace = 12*time.Second, time.Minute
-		w.must(a)
-		w.advance(9 * time.Second)
-		if l := w.must(renew(1)).Lease; !l.ExpiresAt.Equal(t0.Add(12 * time.Second)) {
-			t.Errorf("expires at %v", l.ExpiresAt)
-		}
-		w.advance(3 * time.Second)
-		w.refused(renew(1), lock.ErrLeaseLost)
-	})
-	t.Run("is refused for an unknown lease", func(t *testing.T) {
-		t.Parallel()
-		if e := newModel(t).refused(renew(9), lock.ErrLeaseLost); e.Ended != 0 {
-			t.Errorf("refused with %+v", e)
-		}
+	tell(t, story{
+		"moves the expiry to a TTL from now, and keeps the token": `acquire 1; after 4s; renew 1 -> expires=10s token=1 held=1 ends=10s`,
+		"never moves the expiry back":                             `acquire 1; renew 1 ttl=1s -> expires=10s ttl=1s`,
+		"does not accumulate":                                     `acquire 1; renew 1; renew 1; renew 1 -> held=1 ends=10s`,
+		"never revives an expired lease, even if the lock is free": `
+			acquire 1; after 10s
+			renew 1 -> !lease_lost expired ended=expired token=1
+			renew 1 -> !lease_lost`,
+		"works during the grace": `acquire 1 grace=1s; after 10.5s; renew 1 -> expires=10s`,
+		"never goes beyond the max hold": `
+			acquire 1 hold=12s grace=1m; after 9s
+			renew 1 -> expires=3s; after 3s
+			renew 1 -> !lease_lost`,
+		"is refused for an unknown lease": `renew 9 -> !lease_lost ended=unknown at=never`,
 	})
 }

@@ -2,9 +2,6 @@ package lock_test
 
 import (
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -31,195 +28,122 @@ func kinds(d lock.Decision) string {
 
 func TestQueueIsFIFO(t *testing.T) {
 	t.Parallel()
-	t.Run("a waiting request is queued, with an event that has its place", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		w.must(acquire(1))
-		d := w.must(w.call(acquire(2)))
-		if e := d.Events[0]; !d.Queued || kinds(d) != "queued " || e.Place != 2 || e.Token != 0 || e.Ref != 0 {
-			t.Errorf("decided %+v", d)
-		}
-		w.expect("1 | 2")
-	})
-	t.Run("a release promotes the next waiter in the same decision and notifies it", func(t *testing.T) {
-		t.Parallel()
-		w, calls := heldWithQueue(t, 3)
-		d := w.must(release(1))
-		w.expect("2 | 3")
-		if kinds(d) != "released granted " || d.Events[1].Place != 2 || d.Events[1].Token != 2 {
-			t.Errorf("decided %+v", d)
-		}
-		if len(d.Promoted) != 1 || d.Promoted[0].Attachment != calls[2].Attachment {
-			t.Errorf("promoted %+v", d.Promoted)
-		}
-	})
-	t.Run("a revocation and an expiry also promote", func(t *testing.T) {
-		t.Parallel()
-		w, _ := heldWithQueue(t, 4)
-		w.must(revoke(1, nil))
-		w.expect("2 | 3 4")
-		w.advance(10 * time.Second)
-		if d := w.must(sweep); kinds(d) != "expired granted " {
-			t.Errorf("decided %v", kinds(d))
-		}
-		w.expect("3 | 4")
-		w.must(release(3))
-		w.expect("4 |")
-	})
-}
-
-func TestGrantFromTheQueue(t *testing.T) {
-	t.Parallel()
-	t.Run("the TTL starts at the grant, not at the call", func(t *testing.T) {
-		t.Parallel()
-		w, _ := heldWithQueue(t, 2)
-		w.advance(4 * time.Second)
-		w.must(release(1))
-		if l := w.record.Leases[0]; !l.AcquiredAt.Equal(w.now) || !l.ExpiresAt.Equal(w.now.Add(10*time.Second)) ||
-			l.Unclaimed() {
-			t.Errorf("granted %+v", l)
-		}
-	})
-	t.Run("a free lock is granted without waiting", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		if d := w.must(w.call(acquire(1))); d.Queued || d.Lease.Token != 1 || kinds(d) != "granted " {
-			t.Errorf("decided %+v", d)
-		}
-	})
-}
-
-func TestNoOvertaking(t *testing.T) {
-	t.Parallel()
-	t.Run("a non-waiting request is refused with the number of waiters", func(t *testing.T) {
-		t.Parallel()
-		w, _ := heldWithQueue(t, 4)
-		w.advance(4 * time.Second)
-		if e := w.refused(acquire(9), lock.ErrHeld); e.Ahead != 3 || e.RetryAfter != 6*time.Second || e.KeptFor != 0 {
-			t.Errorf("refused with %+v", e)
-		}
-		w.expect("1 | 2 3 4")
-	})
-	t.Run("a non-waiting request at the end of a lease does not jump the queue", func(t *testing.T) {
-		t.Parallel()
-		w, _ := heldWithQueue(t, 2)
-		w.advance(10 * time.Second)
-		d := w.do(acquire(9))
-		if d.Err == nil || kinds(d) != "expired granted " || len(d.Promoted) != 1 {
-			t.Errorf("decided %+v", d)
-		}
-		w.expect("2 |")
-	})
-	t.Run("a compatible non-waiting request does not pass a waiter", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		w.must(acquire(1, shared))
-		w.enqueue(2)
-		w.refused(acquire(9, shared), lock.ErrHeld)
-		w.enqueue(3, shared)
-		w.expect("1 | 2 3")
+	tell(t, story{
+		"a waiting request is queued, with an event that has its place": `acquire 1; wait 2 -> queued@2#0 [1 | 2]`,
+		"a release promotes the next waiter in the same decision and notifies it": `
+			acquire 1; wait 2; wait 3
+			release 1 -> released granted@2#2 wakes=2 [2 | 3]`,
+		"a revocation and an expiry also promote": `
+			acquire 1; wait 2; wait 3; wait 4
+			revoke 1 -> revoked granted [2 | 3 4]; after 10s
+			sweep -> expired granted [3 | 4]
+			release 3 -> [4 |]`,
+		"the TTL starts at the grant, not at the call": `acquire 1; wait 2; after 4s; release 1 -> [2 |] held=2 ends=10s`,
+		"a free lock is granted without waiting":       `call 1 -> granted#1`,
+		"a non-waiting request is refused with the number of waiters": `
+			acquire 1; wait 2; wait 3; wait 4; after 4s
+			acquire 9 -> !lock_held ahead=3 retry=6s kept=0s [1 | 2 3 4]`,
+		"a non-waiting request at the end of a lease does not jump the queue": `
+			acquire 1; wait 2; after 10s
+			acquire 9 -> !lock_held expired granted wakes=2 [2 |]`,
+		"a compatible non-waiting request does not pass a waiter": `
+			acquire 1 shared; wait 2
+			acquire 9 shared -> !lock_held
+			wait 3 shared -> [1 | 2 3]`,
 	})
 }
 
 func TestLeavingTheQueue(t *testing.T) {
 	t.Parallel()
-	t.Run("a release with a waiter's lease_id removes the waiter", func(t *testing.T) {
-		t.Parallel()
-		w, calls := heldWithQueue(t, 3)
-		if d := w.must(release(2)); kinds(d) != "dequeued " || d.Events[0].Place != 2 {
-			t.Errorf("decided %+v", d)
-		}
-		if d := w.must(release(2)); d.Changed {
-			t.Errorf("the repeated release decided %+v", d)
-		}
-		w.refused(lock.Renew{Name: name, LeaseID: id(2)}, lock.ErrLeaseLost)
-		w.expect("1 | 3")
-		w.refused(claim(calls[2]), lock.ErrHeld)
-		w.must(release(1))
-		w.expect("3 |")
-	})
-	t.Run("a release of a waiter unblocks those behind", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		w.must(acquire(1, shared))
-		w.enqueue(2)
-		w.enqueue(3, shared)
-		w.enqueue(4, shared)
-		if d := w.must(release(2)); kinds(d) != "dequeued granted granted " || len(d.Promoted) != 2 {
-			t.Errorf("decided %+v", d)
-		}
-		w.expect("1 3 4 |")
+	tell(t, story{
+		"a release with a waiter's lease_id removes the waiter": `
+			acquire 1; wait 2; wait 3
+			release 2 -> dequeued@2(place released)
+			release 2 -> nothing
+			renew 2 -> !lease_lost [1 | 3]
+			claim 2 -> !lock_held
+			release 1 -> [3 |]`,
+		"a release of a waiter unblocks those behind": `
+			acquire 1 shared; wait 2; wait 3 shared; wait 4 shared
+			release 2 -> dequeued granted granted wakes=3,4 [1 3 4 |]`,
+		"a client may join again at the end": `acquire 1; wait 2; wait 3; release 2; wait 2 -> [1 | 3 2]`,
+		"a lease granted and released in the same decision is not notified": `
+			acquire 1; wait 2; wait 3; after 10s
+			release 2 -> expired granted released granted wakes=3 [3 |]`,
 	})
 }
 
-func TestAfterLeavingTheQueue(t *testing.T) {
+func TestWaitEnds(t *testing.T) {
 	t.Parallel()
-	t.Run("a client may join again at the end", func(t *testing.T) {
-		t.Parallel()
-		w, _ := heldWithQueue(t, 3)
-		w.must(release(2))
-		w.enqueue(2)
-		w.expect("1 | 3 2")
+	tell(t, story{
+		"the waiter leaves the queue and unblocks those behind": `
+			acquire 1 shared; wait 2; wait 3 shared
+			leave 2 -> !lock_held dequeued(wait ended) granted [1 3 |]
+			wait 2`,
+		"the call receives a grant that crossed its end": `
+			acquire 1; wait 2; release 1
+			leave 2 -> nothing token=2 replayed=false`,
+		"the call receives a lock that becomes free in the same decision": `
+			acquire 1; wait 2 for=10s; after 10s
+			leave 2 -> expired granted token=2 wakes=`,
+		"the call is refused if the lease has been revoked meanwhile": `
+			acquire 1; wait 2; release 1; revoke 2
+			leave 2 -> !lease_lost(maintenance) ended=revoked
+			claim 2 -> !lease_lost(maintenance) ended=revoked`,
+		"a waiter whose wait has ended is skipped before it leaves": `
+			acquire 1 shared; wait 2 for=1s; wait 3 shared; after 1s
+			sweep -> granted [1 3 | (2)]
+			leave 2 -> !lock_held [1 3 |]`,
 	})
-	t.Run("a lease granted and released in the same decision is not notified", func(t *testing.T) {
-		t.Parallel()
-		w, calls := heldWithQueue(t, 3)
-		w.advance(10 * time.Second)
-		d := w.must(release(2))
-		if kinds(d) != "expired granted released granted " || len(d.Promoted) != 1 ||
-			d.Promoted[0].Attachment != calls[3].Attachment {
-			t.Errorf("decided %v, promoted %+v", kinds(d), d.Promoted)
-		}
-		w.expect("3 |")
+}
+
+func TestDisconnectWithAGeneratedLeaseID(t *testing.T) {
+	t.Parallel()
+	tell(t, story{
+		"removes the waiter": `acquire 1; wait 2; wait 3; drop 2 -> dequeued(client disconnected) [1 | 3]`,
+		"withdraws a grant that crossed it, and grants the lock to the next waiter": `
+			acquire 1; wait 2; wait 3; release 1
+			drop 2 -> withdrawn@0#2(client disconnected) granted#3 wakes=3 [3 |]`,
+		"frees the lock if no waiter is next": `acquire 1; wait 2; release 1; drop 2 -> [|] last=withdrawn state=free`,
+		"withdraws a grant of the same decision without a notification": `
+			acquire 1; wait 2; after 10s
+			drop 2 -> expired granted withdrawn wakes= [|]`,
+		"allows another call with the same lease_id": `
+			acquire 1; wait 2; wait 3; release 1; drop 2; wait 2
+			release 3 -> [2 |] held=4 ends=10s`,
+		"withdraws a grant that it did not wait for": `call 1; drop 1 -> withdrawn [|]`,
+		"does not withdraw a lease that its holder has renewed": `
+			acquire 1; wait 2; release 1
+			renew 2
+			drop 2 -> !lock_held nothing [2 |]
+			renew 2`,
 	})
 }
 
 func TestMaxWaiters(t *testing.T) {
 	t.Parallel()
-	few := func(w *model, n byte, change ...func(*lock.Acquire)) lock.Acquire {
-		return w.call(within(lock.Bounds{MaxWaiters: 2}, acquire(n, change...)))
-	}
-	w := newModel(t)
-	w.must(acquire(1))
-	w.must(few(w, 2))
-	w.must(few(w, 3))
-	before := w.record
-	if e := w.refused(few(w, 4), lock.ErrTooManyWaiters); e.Ahead != 2 || e.RetryAfter != 10*time.Second {
-		t.Errorf("refused with %+v", e)
-	}
-	w.refused(within(lock.Bounds{MaxWaiters: 2}, acquire(4, keep)), lock.ErrTooManyWaiters)
-	if !cmp.Equal(before, w.record) {
-		t.Error("a refused waiter changed the record")
-	}
-	w.must(few(w, 3)) // its place counts only once
-	w.refused(within(lock.Bounds{MaxWaiters: 2}, acquire(4)), lock.ErrHeld)
-	w.must(release(1))
-	w.must(few(w, 4))
-	w.expect("2 | 3 4")
-}
-
-func TestPlacesOfADeadReplicaCountForTheRetentionOnly(t *testing.T) {
-	t.Parallel()
-	few := func(w *model, n byte) lock.Acquire {
-		return w.call(within(lock.Bounds{MaxWaiters: 2}, acquire(n, func(a *lock.Acquire) { a.Wait = lock.MaxWait })))
-	}
-	w := newModel(t)
-	w.must(acquire(1, func(a *lock.Acquire) { a.TTL = time.Hour }))
-	w.on(2).must(few(w, 2))
-	w.must(few(w, 3))
-	w.silence(2)
-	w.on(1).advance(lock.ReplicaTTL + lock.PlaceRetention - 1)
-	w.refused(few(w, 4), lock.ErrTooManyWaiters)
-	w.advance(1)
-	w.must(few(w, 4))
-	w.must(few(w, 5))
-	w.expect("1 | (2) (3) 4 5")
-	if e := w.refused(few(w, 6), lock.ErrTooManyWaiters); e.Ahead != 2 {
-		t.Errorf("refused with %+v", e)
-	}
-	w.must(few(w, 2)) // its client resumes at another replica
-	w.expect("1 | 2 (3) 4 5")
-	w.refused(few(w, 6), lock.ErrTooManyWaiters)
-	w.must(release(1))
-	w.expect("2 | (3) 4 5")
+	tell(t, story{
+		"limits those who wait, also to keep a place": `
+			acquire 1; wait 2 max=2; wait 3 max=2
+			wait 4 max=2 -> !too_many_waiters nothing ahead=2 retry=10s
+			acquire 4 keep max=2 -> !too_many_waiters nothing
+			wait 3 max=2
+			acquire 4 max=2 -> !lock_held
+			release 1
+			wait 4 max=2 -> [2 | 3 4]`,
+		"counts the places of a dead replica for their retention only": `
+			acquire 1 ttl=1h
+			on 2; wait 2 for=maxwait max=2; wait 3 for=maxwait max=2; dead 2
+			on 1; after heartbeat+retention-1ns
+			wait 4 for=maxwait max=2 -> !too_many_waiters; after 1ns
+			wait 4 for=maxwait max=2; wait 5 for=maxwait max=2 -> [1 | (2) (3) 4 5]
+			wait 6 for=maxwait max=2 -> !too_many_waiters ahead=2
+			wait 2 for=maxwait max=2 -> [1 | 2 (3) 4 5]
+			wait 6 for=maxwait max=2 -> !too_many_waiters
+			release 1 -> [2 | (3) 4 5]`,
+		"counts the place of a disconnected waiter for its retention only": `
+			acquire 1 ttl=1h; wait 2; cut 2; after retention-1ns
+			wait 3 max=1 -> !too_many_waiters; after 1ns
+			wait 3 max=1; wait 2 -> [1 | 2 3]`,
+	})
 }

@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -11,6 +12,12 @@ import (
 const testGrace = 5 * time.Second
 
 func withGrace(a *lock.Acquire) { a.Grace = testGrace }
+
+func revoke(token lock.Token, slot *int) lock.Revoke {
+	return lock.Revoke{Name: name, Token: token, Slot: slot, Reason: "maintenance"}
+}
+
+func slot(n int) *int { return &n }
 
 func revokeSkippingGrace(token lock.Token) lock.Revoke {
 	r := revoke(token, nil)
@@ -90,10 +97,11 @@ func TestHolderOfARevokedLeaseIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
+// TestTokenOfARevokedLeaseHasEnded: it verifies so, and a fenced write with a revoked permit of a slot is refused.
 func TestTokenOfARevokedLeaseHasEnded(t *testing.T) {
 	t.Parallel()
 	w := newModel(t)
-	w.must(acquire(1, withGrace))
+	w.must(acquire(1, permit(2), withGrace))
 	w.must(revoke(1, nil))
 	verify := lock.Verify{Name: name, Token: 1}
 	if v := verify.Check(w.record, w.now); v.Status != lock.Ended || v.Remaining != 0 {
@@ -102,154 +110,93 @@ func TestTokenOfARevokedLeaseHasEnded(t *testing.T) {
 	if newest, err := (lock.FencedWrite{Lock: name, Token: 1}).RequiredToken(w.record, w.now); newest != 1 || err != nil {
 		t.Errorf("a fenced write needs token %d, %v", newest, err)
 	}
-}
-
-func TestRepeatedRevocation(t *testing.T) {
-	t.Parallel()
-	t.Run("succeeds and changes nothing", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		w.must(acquire(1, withGrace))
-		w.must(revoke(1, nil))
-		w.advance(time.Second)
-		if d := w.must(revoke(1, nil)); d.Changed || !d.Due.Equal(w.now.Add(testGrace-time.Second)) {
-			t.Errorf("decided %+v", d)
-		}
-		w.advance(testGrace)
-		w.must(revoke(1, nil))
-	})
-	t.Run("can skip the rest of the grace, with its own event", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		w.must(acquire(1, withGrace))
-		w.enqueue(2)
-		w.must(revoke(1, nil))
-		revoked := w.now
-		w.advance(time.Second)
-		again := revokeSkippingGrace(1)
-		again.Reason = "the host is off"
-		d := w.must(again)
-		w.expect("2 |")
-		if kinds(d) != "revoked granted " || d.Events[0].Reason != again.Reason || d.Events[0].Ref != 0 {
-			t.Errorf("decided %+v", d.Events)
-		}
-		if e := w.refused(renew(1), lock.ErrLeaseLost); e.Reason != "maintenance" || !e.EndedAt.Equal(revoked) {
-			t.Errorf("the holder is refused with %+v", e)
-		}
-		w.refused(again, lock.ErrTokenMismatch)
-	})
-	t.Run("that skips the grace can be repeated", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		w.must(acquire(1, withGrace))
-		w.must(revokeSkippingGrace(1))
-		if d := w.must(revokeSkippingGrace(1)); d.Changed {
-			t.Errorf("decided %+v", d)
-		}
-	})
-}
-
-func TestWaitersAreGrantedTheLockAfterTheGraceOfARevokedLease(t *testing.T) {
-	t.Parallel()
-	w := newModel(t)
-	w.must(acquire(1, withGrace))
-	w.enqueue(2)
-	remote := w.on(2).enqueue(3)
-	d := w.on(1).must(revoke(1, nil))
-	w.expect("1! | 2 3")
-	if len(d.Promoted) != 0 || !d.Due.Equal(w.now.Add(testGrace)) {
-		t.Errorf("decided %+v", d)
+	if _, err := (lock.FencedWrite{Lock: name, Token: 1, Slot: 1}).RequiredToken(w.record, w.now); !errors.Is(err, lock.ErrStaleToken) {
+		t.Errorf("a fenced write in its slot is answered with %v", err)
 	}
-	w.advance(testGrace - 1)
-	if d := w.must(sweep); d.Changed {
-		t.Errorf("a sweep before the end of the grace decided %+v", d)
-	}
-	w.advance(1)
-	if d := w.must(sweep); kinds(d) != "granted " || len(d.Promoted) != 1 {
-		t.Errorf("a sweep at the end of the grace decided %+v", d)
-	}
-	w.expect("2 | 3")
-	if d := w.must(sweep); d.Changed {
-		t.Errorf("a second sweep decided %+v", d)
-	}
-	w.must(disconnect(remote))
-}
-
-func TestUnclaimedGrantHasNoGraceWhenRevoked(t *testing.T) {
-	t.Parallel()
-	w, call := unclaimedGrant(t) // its grace is two seconds
-	if d := w.must(revoke(2, nil)); kinds(d) != "revoked granted " {
-		t.Errorf("decided %v", kinds(d))
-	}
-	w.expect("3 |")
-	w.on(2).refused(claim(call), lock.ErrLeaseLost)
-}
-
-func TestRevokedReaderBlocksWritersOnly(t *testing.T) {
-	t.Parallel()
-	t.Run("while other readers hold the lock", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		w.must(acquire(1, shared, withGrace))
-		w.must(acquire(2, shared))
-		w.must(revoke(1, slot(1)))
-		w.expect("1! 2 |")
-		if l := w.must(acquire(3, shared)).Lease; l.Token != 1 || l.Slot != 3 {
-			t.Errorf("granted %+v", l)
-		}
-		w.must(renew(2))
-		if v := (lock.Verify{Name: name, Token: 1}).Check(w.record, w.now); v.Status != lock.Current {
-			t.Errorf("the verification is %+v", v)
-		}
-		w.enqueue(4)
-		w.must(release(2))
-		w.must(release(3))
-		w.expect("1! | 4")
-		w.advance(testGrace)
-		w.must(sweep)
-		w.expect("4 |")
-	})
-	t.Run("and the next reader has a new token if all readers were revoked", func(t *testing.T) {
-		t.Parallel()
-		w := newModel(t)
-		w.must(acquire(1, shared, withGrace))
-		w.must(acquire(2, shared, withGrace))
-		w.must(revoke(1, nil))
-		w.expect("1! 2! |")
-		if l := w.must(acquire(3, shared)).Lease; l.Token != 2 || l.Slot != 3 {
-			t.Errorf("granted %+v", l)
-		}
-		w.must(revoke(1, nil)) // repeated, it does not affect the next reader
-		w.must(renew(3))
-		w.advance(testGrace)
-		w.must(sweep)
-		w.expect("3 |")
-		w.refused(revoke(1, nil), lock.ErrTokenMismatch)
-	})
-}
-
-func TestRevokedPermitKeepsItsSlot(t *testing.T) {
-	t.Parallel()
-	w := newModel(t)
-	w.must(acquire(1, permit(2), withGrace))
 	w.must(acquire(2, permit(2)))
-	w.enqueue(3, permit(2))
-	w.must(revoke(1, nil))
-	w.expect("1! 2 | 3")
-	write := lock.FencedWrite{Lock: name, Token: 1, Slot: 1}
-	if _, err := write.RequiredToken(w.record, w.now); err == nil {
-		t.Error("a write with the revoked permit was accepted")
+	if v := (lock.Verify{Name: name, Token: 2}).Check(w.record, w.now); v.Status != lock.Current {
+		t.Errorf("beside it, the verification is %+v", v)
 	}
-	w.must(release(2))
-	w.expect("1! 3 |")
-	if w.record.Capacity != 2 {
-		t.Errorf("the capacity is %d", w.record.Capacity)
-	}
-	w.refused(acquire(4, permit(3)), lock.ErrCapacityMismatch)
-	w.refused(acquire(4, permit(2)), lock.ErrHeld)
-	w.must(release(3))
-	w.advance(testGrace)
-	w.must(acquire(4, permit(3)))
+}
+
+func TestRevoke(t *testing.T) {
+	t.Parallel()
+	tell(t, story{
+		"ends the lease and tells its holder the reason": `
+			acquire 1; revoke 1 -> revoked(maintenance)
+			renew 1 -> !lease_lost(maintenance) ended=revoked
+			acquire 2 -> token=2`,
+		"is refused for a token that does not hold the lock": `
+			revoke 7 -> !token_mismatch
+			acquire 1; revoke 7 -> !token_mismatch token=7 newest=1
+			release 1; revoke 1 -> !token_mismatch`,
+		"succeeds when repeated before the next grant, and changes nothing": `
+			acquire 1 grace=5s; revoke 1; after 1s
+			revoke 1 -> nothing due=4s; after 5s
+			revoke 1
+			acquire 2; revoke 1 -> !token_mismatch`,
+		"can skip the rest of the grace when repeated, with its own event": `
+			acquire 1 grace=5s; wait 2; revoke 1; after 1s
+			revoke 1 skip -> revoked granted [2 |]
+			renew 1 -> !lease_lost(maintenance) at=-1s
+			revoke 1 skip -> !token_mismatch`,
+		"can be repeated if it skips the grace": `acquire 1 grace=5s; revoke 1 skip; revoke 1 skip -> nothing`,
+		"grants the lock to the next waiter after the grace": `
+			acquire 1 grace=5s; wait 2; on 2; wait 3; on 1
+			revoke 1 -> revoked wakes= due=5s [1! | 2 3]; after 5s-1ns
+			sweep -> nothing; after 1ns
+			sweep -> granted wakes=2 [2 | 3]
+			sweep -> nothing`,
+	})
+}
+
+func TestRevokeOneOfSeveral(t *testing.T) {
+	t.Parallel()
+	threeReaders := `acquire 1 shared; acquire 2 shared; acquire 3 shared; wait 4
+		`
+	tell(t, story{
+		"by the token all readers, and the waiter is promoted": threeReaders + `
+			revoke 1 -> revoked revoked revoked granted [4 |]
+			renew 1 -> !lease_lost(maintenance); renew 2 -> !lease_lost(maintenance); renew 3 -> !lease_lost(maintenance)`,
+		"by the slot one reader": threeReaders + `
+			revoke 1 slot=2 -> [1 3 | 4]
+			renew 2 -> !lease_lost(maintenance)
+			revoke 1 slot=2 -> !token_mismatch`,
+		"by its token a permit": `
+			acquire 1 permit=2; acquire 2 permit=2; wait 3 permit=2
+			revoke 1 slot=2 -> !token_mismatch
+			revoke 1 -> [2 3 |]`,
+		"not a later reader in the same slot with the same token": threeReaders + `
+			release 2; release 4; after 1s; acquire 5 shared -> token=1 slot=2
+			revoke 1 slot=2 since=0s -> !token_mismatch [1 3 5 |]
+			revoke 1 slot=2 since=1s -> [1 3 |]`,
+		"a reader granted in the same decision, without a notification": `
+			acquire 1 shared ttl=1h; wait 2 for=1s; wait 3 shared; after 2s
+			revoke 1 -> granted revoked revoked wakes=`,
+		"a reader, whose grace blocks writers only": `
+			acquire 1 shared grace=5s; acquire 2 shared
+			revoke 1 slot=1 -> [1! 2 |]
+			acquire 3 shared -> token=1 slot=3
+			renew 2; wait 4; release 2
+			release 3 -> [1! | 4]; after 5s
+			sweep -> [4 |]`,
+		"all readers, and the next one has a new token": `
+			acquire 1 shared grace=5s; acquire 2 shared grace=5s
+			revoke 1 -> [1! 2! |]
+			acquire 3 shared -> token=2 slot=3
+			revoke 1 -> nothing
+			renew 3; after 5s
+			sweep -> [3 |]
+			revoke 1 -> !token_mismatch`,
+		"a permit, which keeps its slot for its grace": `
+			acquire 1 permit=2 grace=5s; acquire 2 permit=2; wait 3 permit=2
+			revoke 1 -> [1! 2 | 3]
+			release 2 -> capacity=2 [1! 3 |]
+			acquire 4 permit=3 -> !capacity_mismatch
+			acquire 4 permit=2 -> !lock_held
+			release 3; after 5s
+			acquire 4 permit=3`,
+	})
 }
 
 func TestRepeatedRevocationInGraceSucceedsBesideAReader(t *testing.T) {

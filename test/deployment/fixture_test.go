@@ -3,15 +3,16 @@ package deployment_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
@@ -19,19 +20,20 @@ import (
 // A fixture is a lock that many clients use through the replicas of one service, each its own process.
 type fixture struct {
 	*testing.T
-	replicas []replica
+	replicas []process
 	name     string
 
-	listener *listener      // hears the events of the lock from the last replica
-	workers  sync.WaitGroup // goroutines that use the lock
-	retries  atomic.Int64   // of the insistent
+	workers sync.WaitGroup // goroutines that use the lock
+	mu      sync.Mutex
+	inside  string   // who uses the lock
+	visits  []string // who has used it, in order
 }
 
-// A replica is one process of the service.
-type replica struct {
+// A process is one replica of the service.
+type process struct {
 	lock.Service
-	process *proctest.Process
-	base    string
+	*proctest.Process
+	base string
 }
 
 // newFixture starts two replicas. The last one must live until the test ends: it is used for checks.
@@ -40,39 +42,22 @@ func newFixture(t *testing.T, databaseURL string, args ...string) *fixture {
 	s := &fixture{T: t, name: "jobs:nightly"}
 	for range 2 {
 		p, base := paddock.Serve(t, databaseURL, args...)
-		s.replicas = append(s.replicas, replica{connect(t, base), p, base})
+		s.replicas = append(s.replicas, process{replica.Connect(t, client.Options{BaseURL: base}), p, base})
 	}
-	s.listener = &listener{fixture: s, locks: s.replicas[1]}
-	t.Cleanup(func() {
-		s.workers.Wait()
-		t.Logf("%d calls were retried", s.retries.Load())
-	})
+	t.Cleanup(s.workers.Wait)
 	return s
 }
 
-// complete sets the name, a lease_id, and a TTL that does not end during the test, unless a has them.
-func (s *fixture) complete(a lock.Acquire) lock.Acquire {
-	a.Name = s.name
-	if a.LeaseID == (lock.LeaseID{}) {
-		a.LeaseID = lock.LeaseID(uuid.New())
-	}
-	if a.TTL == 0 {
-		a.TTL = time.Hour
-	}
-	return a
-}
-
-// mustAcquire acquires the lock at the replica without waiting.
-func (s *fixture) mustAcquire(via lock.Service, a lock.Acquire) lock.Grant {
+// hold acquires the lock at the last replica, and returns a function that releases it there.
+func (s *fixture) hold() (release func()) {
 	s.Helper()
-	g, err := via.Acquire(s.Context(), s.complete(a))
+	via := s.replicas[1]
+	g, err := via.Acquire(s.Context(), lock.Acquire{Name: s.name, LeaseID: lock.LeaseID(uuid.New()), Holder: "holder", TTL: time.Hour})
 	s.must(err)
-	return g
-}
-
-func (s *fixture) release(via lock.Service, id lock.LeaseID) {
-	s.Helper()
-	s.must(via.Release(s.Context(), lock.Release{Name: s.name, LeaseID: id}))
+	return func() {
+		s.Helper()
+		s.must(via.Release(s.Context(), lock.Release{Name: s.name, LeaseID: g.ID}))
+	}
 }
 
 // A caller is a pending acquire and its result.
@@ -86,8 +71,7 @@ type caller struct {
 
 // startAcquire starts an acquire at the replica that waits for as long as a call can.
 func (s *fixture) startAcquire(via lock.Service, a lock.Acquire) *caller {
-	a = s.complete(a)
-	a.Wait = lock.MaxWait
+	a.TTL, a.Wait = time.Hour, lock.MaxWait
 	c := &caller{fixture: s, Acquire: a, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
@@ -97,16 +81,23 @@ func (s *fixture) startAcquire(via lock.Service, a lock.Acquire) *caller {
 	return c
 }
 
-// enqueue does what startAcquire does, and returns when the caller is in the queue.
-func (s *fixture) enqueue(via lock.Service, holder string) *caller {
+// enqueue lets n holders join the queue one after another, each at one of the replicas by turns.
+func (s *fixture) enqueue(n int, replicas ...process) (all []*caller) {
 	s.Helper()
-	c := s.startAcquire(via, lock.Acquire{Holder: holder})
-	s.listener.kind(lock.Queued, holder)
-	return c
+	for i := range n {
+		all = append(all, s.startAcquire(replicas[i%len(replicas)], lock.Acquire{
+			Name: s.name, LeaseID: lock.LeaseID(uuid.New()), Holder: fmt.Sprint("waiter ", i+1)}))
+		await.Until(s.T, all[i].Holder+" waits", func() bool {
+			l, err := s.replicas[1].Lock(s.Context(), s.name)
+			s.must(err)
+			return l.Waiters == i+1
+		})
+	}
+	return all
 }
 
-// awaitAnswer waits until the call is answered.
-func (c *caller) awaitAnswer() {
+// expectAnswer waits until the call is answered.
+func (c *caller) expectAnswer() {
 	c.Helper()
 	select {
 	case <-c.done:
@@ -115,50 +106,53 @@ func (c *caller) awaitAnswer() {
 	}
 }
 
-// expectGrant waits until the caller has the lock.
-func (c *caller) expectGrant() lock.Grant {
-	c.Helper()
-	if c.awaitAnswer(); c.err != nil {
-		c.Fatalf("%s was not granted the lock: %v", c.Holder, c.err)
-	}
-	return c.grant
-}
-
-// awaitAttached waits until exactly these holders have waiting calls, in this order.
-func (s *fixture) awaitAttached(via lock.Service, holders []string) {
-	s.Helper()
-	s.eventually(fmt.Sprintf("calls wait at the places of %q", holders), func() bool {
-		q, err := via.Queue(s.Context(), s.name)
-		s.must(err)
-		var attached []string
-		for _, w := range q.Waiters {
-			if w.Attached {
-				attached = append(attached, w.Holder)
-			}
+// startUsing lets the caller use the lock for a moment when it has it, and then release it. No other may use it
+// meanwhile.
+func (c *caller) startUsing(via lock.Service) {
+	c.workers.Go(func() {
+		if <-c.done; c.err != nil {
+			c.Errorf("%s was not granted the lock: %v", c.Holder, c.err)
+			return
 		}
-		return slices.Equal(attached, holders)
+		c.enter()
+		if _, err := via.Renew(c.Context(), lock.Renew{Name: c.Name, LeaseID: c.LeaseID}); err != nil {
+			c.Errorf("%s could not renew: %v", c.Holder, err)
+		}
+		c.leave()
+		if err := via.Release(c.Context(), lock.Release{Name: c.Name, LeaseID: c.LeaseID}); err != nil {
+			c.Errorf("%s could not release: %v", c.Holder, err)
+		}
 	})
 }
 
-// eventually polls every 10 ms, for at most proctest.Patience.
-func (s *fixture) eventually(what string, so func() bool) {
-	s.Helper()
-	again, enough := time.NewTicker(10*time.Millisecond), time.After(proctest.Patience)
-	defer again.Stop()
-	for !so() {
-		select {
-		case <-again.C:
-		case <-enough:
-			s.Fatalf("timed out waiting until %s", what)
-		}
+func (c *caller) enter() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inside != "" {
+		c.Errorf("%s was inside when %s came", c.inside, c.Holder)
 	}
+	c.inside, c.visits = c.Holder, append(c.visits, c.Holder)
 }
 
-// checkEvents fails the test unless the events of the lock, which no client uses any more, prove that its rules were
-// kept. It returns the events.
-func (s *fixture) checkEvents(rules verify.Rules) []lock.Event {
+func (c *caller) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inside = ""
+}
+
+// expectOrder waits until the callers have used the lock, and checks that they did so in this order. It returns the
+// events of the lock, which must prove that its rules were kept.
+func (s *fixture) expectOrder(callers []*caller, rules verify.Rules) []lock.Event {
 	s.Helper()
-	via := s.replicas[len(s.replicas)-1]
+	s.workers.Wait()
+	var want []string
+	for _, c := range callers {
+		want = append(want, c.Holder)
+	}
+	if fmt.Sprint(s.visits) != fmt.Sprint(want) {
+		s.Fatalf("the order is\n%q, want\n%q", s.visits, want)
+	}
+	via := s.replicas[1]
 	l, err := via.Lock(s.Context(), s.name)
 	s.must(err)
 	ctx, cancel := context.WithTimeout(s.Context(), proctest.Patience)
@@ -169,9 +163,7 @@ func (s *fixture) checkEvents(rules verify.Rules) []lock.Event {
 		s.must(err)
 		events, q.Cursor = append(events, page.Items...), page.Next
 	}
-	if err := rules.Check(events); err != nil {
-		s.Fatal(err)
-	}
+	s.must(rules.Check(events))
 	return events
 }
 

@@ -2,7 +2,6 @@ package deployment_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -12,8 +11,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/internal/testkit/tcpproxy"
@@ -40,8 +39,8 @@ type sessionHolder struct {
 	tokens  map[string]lock.Token
 }
 
-// hold starts a holder that reaches the service at base.
-func (s *fixture) hold(base string) sessionHolder {
+// startHolder starts a holder that reaches the service at base.
+func (s *fixture) startHolder(base string) sessionHolder {
 	s.Helper()
 	program := paddock.Path(s.T)
 	cmd := exec.Command(program, "session", "--url", base, "--holder", "holder", "--ttl", sessionTTL.String(),
@@ -89,15 +88,18 @@ func TestALostHolderOfASessionLosesItsLocksTogether(t *testing.T) {
 			t.Parallel()
 			s := newFixture(t, pgtest.URL(t))
 			network := tcpproxy.New(t, strings.TrimPrefix(s.replicas[0].base, "http://"))
-			h := s.hold("http://" + network.Address)
+			h := s.startHolder("http://" + network.Address)
 			var next []*caller
 			for i, name := range []string{"a", "b", "c"} {
-				next = append(next, s.startNext(s.replicas[i%2], name))
+				next = append(next, s.startAcquire(s.replicas[i%2],
+					lock.Acquire{Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "next"}))
 			}
 			lose(s, h, network)
 			var ended time.Time
 			for _, c := range next {
-				g := c.expectGrant()
+				c.expectAnswer()
+				s.must(c.err)
+				g := c.grant
 				if g.Token <= h.tokens[g.Name] {
 					t.Errorf("%s was granted with token %d after %d", g.Name, g.Token, h.tokens[g.Name])
 				}
@@ -120,23 +122,10 @@ func TestALostHolderOfASessionLosesItsLocksTogether(t *testing.T) {
 				if code := h.Exit(t); code != 76 {
 					t.Errorf("the exit code is %d, want 76 for a lost session", code)
 				}
-				s.eventually("the work is stopped", func() bool { return syscall.Kill(h.worker, 0) != nil })
+				await.Until(t, "the work is stopped", func() bool { return syscall.Kill(h.worker, 0) != nil })
 			}
 		})
 	}
-}
-
-// startNext waits for the lock in the name of another holder.
-func (s *fixture) startNext(via lock.Service, name string) *caller {
-	c := &caller{fixture: s, done: make(chan struct{}), Acquire: lock.Acquire{
-		Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "next", TTL: time.Hour, Wait: lock.MaxWait,
-	}}
-	go func() {
-		defer close(c.done)
-		c.grant, c.err = via.Acquire(s.Context(), c.Acquire)
-	}()
-	s.Cleanup(func() { <-c.done })
-	return c
 }
 
 // expectExpired fails the test unless the session ended by its TTL and grace, and its leases then: not after the first
@@ -155,77 +144,4 @@ func (s *fixture) expectExpired(h sessionHolder, taken time.Time) {
 			s.Errorf("the lease of %s ended with %+v", name, page.Items)
 		}
 	}
-}
-
-// TestACloseAtAKilledReplicaIsFinished by the other one: of the session nothing is left.
-func TestACloseAtAKilledReplicaIsFinished(t *testing.T) {
-	t.Parallel()
-	const leases, portion = 10_000, 1000
-	databaseURL := pgtest.URL(t)
-	s := newFixture(t, databaseURL)
-	survivor := s.replicas[1]
-	db, err := pgx.Connect(t.Context(), databaseURL)
-	s.must(err)
-	t.Cleanup(func() { s.must(db.Close(t.Context())) })
-	g, err := survivor.OpenSession(t.Context(), lock.OpenSession{ID: lock.SessionID(uuid.New()), Holder: "holder", TTL: time.Hour})
-	s.must(err)
-	for first := 0; first < leases; first += portion {
-		items := make([]lock.Command, portion)
-		for i := range items {
-			items[i] = lock.Acquire{
-				Name: fmt.Sprint("n:", first+i), LeaseID: lock.LeaseID(uuid.New()), Holder: "holder", SessionID: g.ID,
-			}
-		}
-		for _, r := range survivor.Batch(t.Context(), items) {
-			s.must(r.Err)
-		}
-	}
-	place := s.startAcquireIn(g, survivor, "busy")
-	held := func() (n int) {
-		s.must(db.QueryRow(t.Context(), "select count(*) from paddock.records where session = $1 and lease_id is not null",
-			int64(g.ID.Ref())).Scan(&n))
-		return n
-	}
-	closed := make(chan error, 1)
-	go func() { closed <- s.replicas[0].CloseSession(t.Context(), lock.CloseSession{ID: g.ID}) }()
-	s.eventually("some leases are released", func() bool { return held() < leases })
-	s.replicas[0].process.Signal(t, syscall.SIGKILL)
-	left := held()
-	if err := <-closed; err == nil {
-		t.Error("the replica was killed after it had answered")
-	}
-	t.Logf("the replica was killed with %d of %d leases left", left, leases)
-	if place.awaitAnswer(); !errors.Is(place.err, lock.ErrSessionLost) {
-		t.Errorf("the call that waits in the session: %v", place.err)
-	}
-	s.eventually("nothing is left", func() bool {
-		i, err := survivor.Session(t.Context(), g.ID.Ref())
-		s.must(err)
-		return i.Leases+i.Places == 0 && i.Ended == lock.Released
-	})
-	if n := held(); n != 0 {
-		t.Errorf("%d leases are in the database", n)
-	}
-	s.must(survivor.CloseSession(t.Context(), lock.CloseSession{ID: g.ID}))
-}
-
-// startAcquireIn waits in the session for a lock that another client holds.
-func (s *fixture) startAcquireIn(g lock.SessionGrant, via lock.Service, name string) *caller {
-	s.Helper()
-	_, err := via.Acquire(s.Context(), lock.Acquire{Name: name, Holder: "another", TTL: time.Hour})
-	s.must(err)
-	c := &caller{fixture: s, done: make(chan struct{}), Acquire: lock.Acquire{
-		Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "holder", SessionID: g.ID, Wait: lock.MaxWait,
-	}}
-	go func() {
-		defer close(c.done)
-		c.grant, c.err = via.Acquire(s.Context(), c.Acquire)
-	}()
-	s.Cleanup(func() { <-c.done })
-	s.eventually("the call waits", func() bool {
-		q, err := via.Queue(s.Context(), name)
-		s.must(err)
-		return len(q.Waiters) == 1
-	})
-	return c
 }

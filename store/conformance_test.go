@@ -7,7 +7,6 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/locktest"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/replica"
-	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/migrations"
 	"github.com/paddock-lock/paddock/store"
 )
@@ -15,7 +14,7 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	s := replica.Store(t, pgtest.URL(t), store.Options{RenewalLinger: 4 * time.Millisecond})
-	locktest.Run(t, func(*testing.T) lock.Service { return s })
+	locktest.Run(t, s)
 }
 
 // TestBatchesConform uses a schema of another name, in a database without the usual one.
@@ -26,5 +25,5 @@ func TestBatchesConform(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := locktest.Batched(replica.Store(t, url, store.Options{BatchWorkers: 4, Schema: "team_b"}))
-	locktest.Run(t, func(*testing.T) lock.Service { return s })
+	locktest.Run(t, s)
 }

@@ -22,13 +22,13 @@ func TestMain(m *testing.M) { os.Exit(pgtest.M{M: m, Parallel: 16}.Run()) }
 func TestClientConforms(t *testing.T) {
 	t.Parallel()
 	c := replica.Client(t, pgtest.URL(t))
-	locktest.Run(t, func(*testing.T) lock.Service { return c })
+	locktest.Run(t, c)
 }
 
 func TestBatchedClientConforms(t *testing.T) {
 	t.Parallel()
 	c := locktest.Batched(replica.Client(t, pgtest.URL(t)))
-	locktest.Run(t, func(*testing.T) lock.Service { return c })
+	locktest.Run(t, c)
 }
 
 func TestOneOf50ClientsGetsTheLock(t *testing.T) {

@@ -38,14 +38,14 @@ func TestClientWithAKeyConforms(t *testing.T) {
 	s := httptest.NewServer(server.New(server.Options{Locks: locks, Keys: keys}))
 	t.Cleanup(s.Close)
 	c := replica.Connect(t, client.Options{BaseURL: s.URL, Key: secret})
-	locktest.Run(t, func(*testing.T) lock.Service { return c })
+	locktest.Run(t, c)
 }
 
 // TestClientConformsWhileOthersCall makes the calls of the suite share requests with other calls.
 func TestClientConformsWhileOthersCall(t *testing.T) {
 	t.Parallel()
 	c := concurrentClient{replica.Client(t, pgtest.URL(t)), t}
-	locktest.Run(t, func(*testing.T) lock.Service { return c })
+	locktest.Run(t, c)
 }
 
 // A concurrentClient starts other calls beside each call.

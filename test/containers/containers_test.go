@@ -16,7 +16,6 @@ import (
 	"github.com/testcontainers/testcontainers-go/modules/postgres"
 
 	"github.com/paddock-lock/paddock/internal/testkit/locktest"
-	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/migrations"
 	"github.com/paddock-lock/paddock/store"
 )
@@ -50,7 +49,7 @@ func TestOfficialImageConforms(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	locktest.Run(t, func(*testing.T) lock.Service { return s })
+	locktest.Run(t, s)
 }
 
 // startPostgres starts the image and returns its database URL.

@@ -31,7 +31,7 @@ func batchCases() cases {
 // batch runs the items, and ends the test unless each has a result.
 func (s *fixture) batch(items ...lock.Command) []lock.Result {
 	s.Helper()
-	results := s.locks.Batch(s.ctx, items)
+	results := s.locks().Batch(s.ctx, items)
 	if len(results) != len(items) {
 		s.Fatalf("%d items have %d results", len(items), len(results))
 	}
@@ -202,7 +202,7 @@ func batchLargest(s *fixture) {
 	for _, released := range s.batch(many(len(r), func(i int) lock.Command { return releaseOf(r[i].Grant) })...) {
 		s.mustSucceed(released)
 	}
-	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, State: lock.Held})
+	page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name, State: lock.Held})
 	s.must(err)
 	if len(page.Items) != 0 {
 		s.Errorf("still held: %+v", page.Items)
@@ -223,7 +223,7 @@ func batchRace(s *fixture) {
 	var granted [locks]atomic.Int32
 	concurrently(contenders, func(i int) {
 		order := rand.Perm(locks)
-		results := s.locks.Batch(s.ctx, many(locks, func(n int) lock.Command {
+		results := s.locks().Batch(s.ctx, many(locks, func(n int) lock.Command {
 			return s.complete(
 				lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, order[n]), Holder: fmt.Sprint("contender ", i)},
 			)
@@ -253,7 +253,7 @@ func batchCross(s *fixture) {
 				a := s.complete(lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, n), Holder: fmt.Sprint("worker ", i)})
 				items = append(items, a, lock.Release{Name: a.Name, LeaseID: a.LeaseID})
 			}
-			for _, r := range s.locks.Batch(s.ctx, items) {
+			for _, r := range s.locks().Batch(s.ctx, items) {
 				if r.Err != nil && !errors.Is(r.Err, lock.ErrHeld) && !errors.Is(r.Err, lock.ErrLeaseLost) {
 					s.Error(r.Err)
 				}

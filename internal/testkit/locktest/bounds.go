@@ -63,7 +63,7 @@ func boundAcquire(s *fixture) {
 			{Metadata: json.RawMessage(`{"a":"` + strings.Repeat("x", lock.MaxMetadataSize-7) + `"}`)},
 		},
 	})
-	s.expectInvalid("no holder", errOf(s.locks.Acquire(s.ctx, lock.Acquire{Name: s.name, TTL: longTTL})), "holder")
+	s.expectInvalid("no holder", errOf(s.locks().Acquire(s.ctx, lock.Acquire{Name: s.name, TTL: longTTL})), "holder")
 	if l := s.get(s.name); l.Revision != 0 {
 		s.Errorf("a refused acquire changed the lock: %+v", l)
 	}
@@ -86,10 +86,10 @@ func boundSet(s *fixture) {
 	})
 	names := map[string][][]string{"names": {s.others(tooMany...)}, "names/2": {s.others(1, 2, 1)}, "names/1": {{s.other(1), ""}}}
 	expectAllInvalid(s, func(n []string) error {
-		return errOf(s.locks.Renew(s.ctx, lock.Renew{Set: n, LeaseID: newID()}))
+		return errOf(s.locks().Renew(s.ctx, lock.Renew{Set: n, LeaseID: newID()}))
 	}, names)
-	expectAllInvalid(s, func(n []string) error { return s.locks.Release(s.ctx, lock.Release{Set: n, LeaseID: newID()}) }, names)
-	s.expectInvalid("no lease_id", errOf(s.locks.Renew(s.ctx, lock.Renew{Set: s.others(1, 2)})), "lease_id")
+	expectAllInvalid(s, func(n []string) error { return s.locks().Release(s.ctx, lock.Release{Set: n, LeaseID: newID()}) }, names)
+	s.expectInvalid("no lease_id", errOf(s.locks().Renew(s.ctx, lock.Renew{Set: s.others(1, 2)})), "lease_id")
 	if used := s.names(lock.LockQuery{Prefix: s.name}); len(used) != 0 {
 		s.Errorf("refused calls used the locks %v", used)
 	}
@@ -99,35 +99,35 @@ func boundSession(s *fixture) {
 	id := s.openSession(lock.OpenSession{}).ID
 	expectAllInvalid(s, func(a lock.Acquire) error {
 		a.Name, a.Holder, a.SessionID = s.name, "first", id
-		return errOf(s.locks.Acquire(s.ctx, a))
+		return errOf(s.locks().Acquire(s.ctx, a))
 	}, map[string][]lock.Acquire{"ttl_ms": {{TTL: longTTL}}, "grace_ms": {{Grace: time.Second}}})
-	expectAllInvalid(s, func(o lock.OpenSession) error { return errOf(s.locks.OpenSession(s.ctx, o)) }, map[string][]lock.OpenSession{
+	expectAllInvalid(s, func(o lock.OpenSession) error { return errOf(s.locks().OpenSession(s.ctx, o)) }, map[string][]lock.OpenSession{
 		"holder": {{}, {Holder: "a\nb"}}, "ttl_ms": {{Holder: "h", TTL: 1}}, "grace_ms": {{Holder: "h", Grace: -1}}, "metadata": {{Holder: "h", Metadata: []byte(`[]`)}},
 	})
-	s.expectInvalid("no session", errOf(s.locks.RenewSession(s.ctx, lock.RenewSession{})), "session_id")
-	s.expectInvalid("a TTL", errOf(s.locks.RenewSession(s.ctx, lock.RenewSession{ID: id, TTL: 1})), "ttl_ms")
-	s.expectInvalid("no reason", errOf(s.locks.RevokeSession(s.ctx, lock.RevokeSession{Ref: id.Ref()})), "reason")
-	s.expectInvalid("a cursor", errOf(s.locks.Sessions(s.ctx, lock.SessionQuery{Cursor: "x"})), "cursor")
+	s.expectInvalid("no session", errOf(s.locks().RenewSession(s.ctx, lock.RenewSession{})), "session_id")
+	s.expectInvalid("a TTL", errOf(s.locks().RenewSession(s.ctx, lock.RenewSession{ID: id, TTL: 1})), "ttl_ms")
+	s.expectInvalid("no reason", errOf(s.locks().RevokeSession(s.ctx, lock.RevokeSession{Ref: id.Ref()})), "reason")
+	s.expectInvalid("a cursor", errOf(s.locks().Sessions(s.ctx, lock.SessionQuery{Cursor: "x"})), "cursor")
 }
 
 func boundName(s *fixture) {
 	for _, name := range badNames() {
 		for call, err := range map[string]error{
-			"acquire": errOf(s.locks.Acquire(s.ctx, lock.Acquire{Name: name, Holder: "h", TTL: longTTL})),
-			"renew":   errOf(s.locks.Renew(s.ctx, lock.Renew{Name: name, LeaseID: newID()})),
-			"release": s.locks.Release(s.ctx, lock.Release{Name: name, LeaseID: newID()}),
-			"revoke":  errOf(s.locks.Revoke(s.ctx, lock.Revoke{Name: name, Token: 1, Reason: "r"})),
-			"get":     errOf(s.locks.Lock(s.ctx, name)),
-			"watch":   errOf(s.locks.Watch(s.ctx, lock.Watch{Name: name, Seen: "1.1.held"})),
-			"queue":   errOf(s.locks.Queue(s.ctx, name)),
-			"verify":  errOf(s.locks.VerifyToken(s.ctx, lock.Verify{Name: name, Token: 1})),
+			"acquire": errOf(s.locks().Acquire(s.ctx, lock.Acquire{Name: name, Holder: "h", TTL: longTTL})),
+			"renew":   errOf(s.locks().Renew(s.ctx, lock.Renew{Name: name, LeaseID: newID()})),
+			"release": s.locks().Release(s.ctx, lock.Release{Name: name, LeaseID: newID()}),
+			"revoke":  errOf(s.locks().Revoke(s.ctx, lock.Revoke{Name: name, Token: 1, Reason: "r"})),
+			"get":     errOf(s.locks().Lock(s.ctx, name)),
+			"watch":   errOf(s.locks().Watch(s.ctx, lock.Watch{Name: name, Seen: "1.1.held"})),
+			"queue":   errOf(s.locks().Queue(s.ctx, name)),
+			"verify":  errOf(s.locks().VerifyToken(s.ctx, lock.Verify{Name: name, Token: 1})),
 		} {
 			s.expectInvalid(fmt.Sprintf("%s %q", call, name), err, "name")
 		}
-		s.expectInvalid(name, errOf(s.locks.ReadFenced(s.ctx, name)), "key")
+		s.expectInvalid(name, errOf(s.locks().ReadFenced(s.ctx, name)), "key")
 	}
 	for _, root := range []string{"", s.name + ":", "a b", ":a"} {
-		s.expectInvalid(root, errOf(s.locks.DeclareTree(s.ctx, root)), "root")
+		s.expectInvalid(root, errOf(s.locks().DeclareTree(s.ctx, root)), "root")
 	}
 }
 
@@ -138,23 +138,23 @@ func boundChanges(s *fixture) {
 		err   error
 		field string
 	}{
-		"a renewal without lease_id":   {errOf(s.locks.Renew(s.ctx, lock.Renew{Name: s.name})), "lease_id"},
-		"a short renewal":              {errOf(s.locks.Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: newID(), TTL: 1})), "ttl_ms"},
-		"a long renewal":               {errOf(s.locks.Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: newID(), TTL: lock.MaxTTL + time.Millisecond})), "ttl_ms"},
-		"a number beyond a float64":    {errOf(s.locks.Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: newID(), Metadata: json.RawMessage(`{"a":1e99999}`)})), "metadata"},
-		"a release without lease_id":   {s.locks.Release(s.ctx, lock.Release{Name: s.name}), "lease_id"},
-		"a revocation of slot -1":      {errOf(s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: 1, Slot: new(-1), Reason: "r"})), "slot"},
-		"a revocation without reason":  {errOf(s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: 1})), "reason"},
-		"a verification of slot -1":    {errOf(s.locks.VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: 1, Slot: new(-1)})), "slot"},
-		"a report of slot -1":          {errOf(s.locks.ReportStale(s.ctx, lock.ReportStale{Name: s.name, Token: 1, Slot: new(-1)})), "slot"},
-		"a report without token":       {errOf(s.locks.ReportStale(s.ctx, lock.ReportStale{Name: s.name})), "fencing_token"},
-		"a report from a bad resource": {errOf(s.locks.ReportStale(s.ctx, lock.ReportStale{Name: s.name, Token: 1, Where: "a\nb"})), "where"},
+		"a renewal without lease_id":   {errOf(s.locks().Renew(s.ctx, lock.Renew{Name: s.name})), "lease_id"},
+		"a short renewal":              {errOf(s.locks().Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: newID(), TTL: 1})), "ttl_ms"},
+		"a long renewal":               {errOf(s.locks().Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: newID(), TTL: lock.MaxTTL + time.Millisecond})), "ttl_ms"},
+		"a number beyond a float64":    {errOf(s.locks().Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: newID(), Metadata: json.RawMessage(`{"a":1e99999}`)})), "metadata"},
+		"a release without lease_id":   {s.locks().Release(s.ctx, lock.Release{Name: s.name}), "lease_id"},
+		"a revocation of slot -1":      {errOf(s.locks().Revoke(s.ctx, lock.Revoke{Name: s.name, Token: 1, Slot: new(-1), Reason: "r"})), "slot"},
+		"a revocation without reason":  {errOf(s.locks().Revoke(s.ctx, lock.Revoke{Name: s.name, Token: 1})), "reason"},
+		"a verification of slot -1":    {errOf(s.locks().VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: 1, Slot: new(-1)})), "slot"},
+		"a report of slot -1":          {errOf(s.locks().ReportStale(s.ctx, lock.ReportStale{Name: s.name, Token: 1, Slot: new(-1)})), "slot"},
+		"a report without token":       {errOf(s.locks().ReportStale(s.ctx, lock.ReportStale{Name: s.name})), "fencing_token"},
+		"a report from a bad resource": {errOf(s.locks().ReportStale(s.ctx, lock.ReportStale{Name: s.name, Token: 1, Where: "a\nb"})), "where"},
 	} {
 		s.expectInvalid(what, c.err, c.field)
 	}
 	for _, token := range badTokens() {
 		s.expectInvalid(token, errOf(s.revoke(token)), "fencing_token")
-		s.expectInvalid(token, errOf(s.locks.VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: token})), "fencing_token")
+		s.expectInvalid(token, errOf(s.locks().VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: token})), "fencing_token")
 	}
 }
 
@@ -163,7 +163,7 @@ func boundWrite(s *fixture) {
 		s.Helper()
 		w := lock.FencedWrite{Key: s.name, Lock: s.name, Token: 1, Value: json.RawMessage(`1`)}
 		change(&w)
-		s.expectInvalid(w, errOf(s.locks.WriteFenced(s.ctx, w)), field)
+		s.expectInvalid(w, errOf(s.locks().WriteFenced(s.ctx, w)), field)
 	}
 	for _, name := range badNames() {
 		refused("key", func(w *lock.FencedWrite) { w.Key = name })
@@ -208,12 +208,12 @@ func boundQueries(s *fixture) {
 		locks["cursor"] = append(locks["cursor"], lock.LockQuery{Prefix: s.name, Cursor: cursor})
 		events["cursor"] = append(events["cursor"], lock.EventQuery{Name: s.name, Cursor: cursor})
 	}
-	expectAllInvalid(s, func(q lock.LockQuery) error { return errOf(s.locks.Locks(s.ctx, q)) }, locks)
-	expectAllInvalid(s, func(q lock.EventQuery) error { return errOf(s.locks.Events(s.ctx, q)) }, events)
-	expectAllInvalid(s, func(q lock.HoldQuery) error { return errOf(lock.ReadHolds(s.ctx, s.locks, q)) }, map[string][]lock.HoldQuery{
+	expectAllInvalid(s, func(q lock.LockQuery) error { return errOf(s.locks().Locks(s.ctx, q)) }, locks)
+	expectAllInvalid(s, func(q lock.EventQuery) error { return errOf(s.locks().Events(s.ctx, q)) }, events)
+	expectAllInvalid(s, func(q lock.HoldQuery) error { return errOf(lock.ReadHolds(s.ctx, s.locks(), q)) }, map[string][]lock.HoldQuery{
 		"name": {{Name: "a b"}}, "until": {{Name: s.name, At: now, Until: now}}, "limit": {{Name: s.name, Limit: lock.MaxLimit + 1}},
 	})
 	for _, wait := range []time.Duration{-1, lock.MaxWait + time.Millisecond} {
-		s.expectInvalid(wait, errOf(s.locks.Watch(s.ctx, lock.Watch{Name: s.name, Seen: "1.1.held", Wait: wait})), "wait_ms")
+		s.expectInvalid(wait, errOf(s.locks().Watch(s.ctx, lock.Watch{Name: s.name, Seen: "1.1.held", Wait: wait})), "wait_ms")
 	}
 }

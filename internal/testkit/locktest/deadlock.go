@@ -65,7 +65,7 @@ func deadlockOfSessions(s *fixture) {
 	if len(e.Cycle) != len(ids) || e.Cycle[0].Name != s.other(1-victim) {
 		s.Errorf("the circle is %+v", e.Cycle)
 	}
-	s.must(s.locks.CloseSession(s.ctx, lock.CloseSession{ID: ids[victim]}))
+	s.must(s.locks().CloseSession(s.ctx, lock.CloseSession{ID: ids[victim]}))
 	waits[1-victim].mustBeGranted()
 }
 

@@ -1,5 +1,5 @@
 // Package locktest is the conformance suite of [lock.Service]: the promises of every implementation. The same tests
-// run on the store, on a client with a server, and on several of these at random.
+// run on the store, on a client with a server, and on several replicas, to one of which each call goes at random.
 //
 // The rules of locks are proved by the tests of package lock, with a model and without waiting. The suite shows, once
 // for each, what an implementation must carry: every command, the fields of requests and answers, every error code with

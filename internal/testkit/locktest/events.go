@@ -26,7 +26,7 @@ type reader struct {
 // read returns the next page. Its cursor is never empty.
 func (r *reader) read() []lock.Event {
 	r.s.Helper()
-	page, err := r.s.locks.Events(r.s.ctx, r.q)
+	page, err := r.s.locks().Events(r.s.ctx, r.q)
 	r.s.must(err)
 	if page.Next == "" {
 		r.s.Fatal("a page of events has no cursor")

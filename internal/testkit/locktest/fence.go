@@ -24,12 +24,12 @@ func fenceCases() cases {
 
 // write writes the fixture's key with a token of its lock.
 func (s *fixture) write(token lock.Token, value string) (lock.FencedValue, error) {
-	return s.locks.WriteFenced(s.ctx, lock.FencedWrite{Key: s.name, Lock: s.name, Token: token, Value: json.RawMessage(value)})
+	return s.locks().WriteFenced(s.ctx, lock.FencedWrite{Key: s.name, Lock: s.name, Token: token, Value: json.RawMessage(value)})
 }
 
 // writeAt is write at the version.
 func (s *fixture) writeAt(version int64, token lock.Token, value string) (lock.FencedValue, error) {
-	return s.locks.WriteFenced(s.ctx, lock.FencedWrite{
+	return s.locks().WriteFenced(s.ctx, lock.FencedWrite{
 		Key: s.name, Lock: s.name, Token: token, Value: json.RawMessage(value), IfVersion: &version,
 	})
 }
@@ -49,11 +49,11 @@ func (s *fixture) expectStale(err error, shown, newest lock.Token) {
 }
 
 func fenceRead(s *fixture) {
-	s.expectError(errOf(s.locks.ReadFenced(s.ctx, s.name)), lock.ErrNotFound)
+	s.expectError(errOf(s.locks().ReadFenced(s.ctx, s.name)), lock.ErrNotFound)
 	g := s.mustAcquire(lock.Acquire{})
 	for i := range int64(3) {
 		wrote := s.mustWrite(g.Token, `{"balance": 100}`)
-		f, err := s.locks.ReadFenced(s.ctx, s.name)
+		f, err := s.locks().ReadFenced(s.ctx, s.name)
 		s.must(err)
 		for _, v := range []lock.FencedValue{wrote, f} {
 			if v.Key != s.name || v.Lock != s.name || v.Token != g.Token || v.Version != i+1 || v.WrittenAt.IsZero() ||
@@ -70,7 +70,7 @@ func fenceValues(s *fixture) {
 		`null`, `true`, `0`, `""`, `[]`, `{}`, `12345678901234567890.5`, `"<&> \u2028 é 🐎 \" \\"`, `[null,{"a":[{}]}]`, `"\u0000"`,
 	} {
 		s.mustWrite(g.Token, value)
-		f, err := s.locks.ReadFenced(s.ctx, s.name)
+		f, err := s.locks().ReadFenced(s.ctx, s.name)
 		s.must(err)
 		if !sameJSON(f.Value, []byte(value)) {
 			s.Errorf("wrote %s and read %s", value, f.Value)
@@ -92,7 +92,7 @@ func fenceSeen(s *fixture) {
 	low := s.mustAcquire(lock.Acquire{Name: s.name + ":low"})
 	high := s.mustAcquire(lock.Acquire{})
 	s.mustWrite(high.Token, `1`)
-	_, err := s.locks.WriteFenced(s.ctx, lock.FencedWrite{Key: s.name, Lock: low.Name, Token: low.Token, Value: json.RawMessage(`2`)})
+	_, err := s.locks().WriteFenced(s.ctx, lock.FencedWrite{Key: s.name, Lock: low.Name, Token: low.Token, Value: json.RawMessage(`2`)})
 	s.expectStale(err, low.Token, high.Token)
 	s.events(low.Name, 1) // its own lock does not know the token as stale, so nothing is recorded
 }
@@ -111,7 +111,7 @@ func fenceVersion(s *fixture) {
 			s.Errorf("the write at version %d gave version %d", version, f.Version)
 		}
 	}
-	if f, err := s.locks.ReadFenced(s.ctx, s.name); err != nil || f.Version != 3 || string(f.Value) != `"old"` {
+	if f, err := s.locks().ReadFenced(s.ctx, s.name); err != nil || f.Version != 3 || string(f.Value) != `"old"` {
 		s.Errorf("after the refusals the resource is %+v, %v", f, err)
 	}
 }
@@ -144,7 +144,7 @@ func (s *fixture) refusal(n int, g lock.Grant, where string) lock.Event {
 func fenceStale(s *fixture) {
 	key := s.name + strings.Repeat("k", lock.MaxNameLength-len(s.name))
 	write := func(g lock.Grant) error {
-		_, err := s.locks.WriteFenced(s.ctx, lock.FencedWrite{Key: key, Lock: s.name, Token: g.Token, Value: json.RawMessage(`1`)})
+		_, err := s.locks().WriteFenced(s.ctx, lock.FencedWrite{Key: key, Lock: s.name, Token: g.Token, Value: json.RawMessage(`1`)})
 		return err
 	}
 	first := s.acquireAndExpire(lock.Acquire{Holder: "the first"})
@@ -170,7 +170,7 @@ func fenceReport(s *fixture) {
 	s.must(s.release(g[1]))
 	s.events(s.name, 3)
 	report := lock.ReportStale{Name: s.name, Token: g[1].Token, Slot: &g[1].Slot, Where: "table invoices"}
-	if recorded, err := s.locks.ReportStale(s.ctx, report); err != nil || !recorded {
+	if recorded, err := s.locks().ReportStale(s.ctx, report); err != nil || !recorded {
 		s.Errorf("the report was recorded: %t, %v", recorded, err)
 	}
 	e := s.refusal(4, g[1], report.Where)
@@ -184,18 +184,18 @@ func fenceReport(s *fixture) {
 
 func fenceReportNotStale(s *fixture) {
 	g := s.mustAcquire(lock.Acquire{})
-	_, err := s.locks.ReportStale(s.ctx, lock.ReportStale{Name: s.name, Token: g.Token})
+	_, err := s.locks().ReportStale(s.ctx, lock.ReportStale{Name: s.name, Token: g.Token})
 	if e := s.expectError(err, lock.ErrTokenMismatch); e.Token != g.Token || e.Newest != g.Token {
 		s.Errorf("refused with %+v", e)
 	}
-	s.expectError(errOf(s.locks.ReportStale(s.ctx, lock.ReportStale{Name: s.name, Token: g.Token + 1})), lock.ErrUnknownToken)
+	s.expectError(errOf(s.locks().ReportStale(s.ctx, lock.ReportStale{Name: s.name, Token: g.Token + 1})), lock.ErrUnknownToken)
 	s.must(s.release(g))
 	s.events(s.name, 2)
 }
 
 func (s *fixture) verify(name string, token lock.Token) lock.Verification {
 	s.Helper()
-	v, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: name, Token: token})
+	v, err := s.locks().VerifyToken(s.ctx, lock.Verify{Name: name, Token: token})
 	s.must(err)
 	if v.Name != name || v.Token != token || v.CheckedAt.IsZero() {
 		s.Fatalf("the verification of token %d of %s is %+v", token, name, v)

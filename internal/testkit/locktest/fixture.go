@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -27,18 +28,21 @@ const (
 // A fixture is one test with the service and a lock of its own.
 type fixture struct {
 	*testing.T
-	locks lock.Service
-	ctx   context.Context // ends shortly before the test run is over
-	name  string          // of the lock, and prefix of other names in the test
+	replicas []lock.Service
+	ctx      context.Context // ends shortly before the test run is over
+	name     string          // of the lock, and prefix of other names in the test
 }
 
-func newFixture(t *testing.T, ctx context.Context, locks lock.Service) *fixture {
-	return &fixture{T: t, locks: locks, ctx: ctx, name: "locktest:" + uuid.NewString()}
+func newFixture(t *testing.T, ctx context.Context, replicas []lock.Service) *fixture {
+	return &fixture{T: t, replicas: replicas, ctx: ctx, name: "locktest:" + uuid.NewString()}
 }
+
+// locks returns the service for one call: a random replica, as a load balancer would choose.
+func (s *fixture) locks() lock.Service { return s.replicas[rand.IntN(len(s.replicas))] }
 
 // acquire acquires with the defaults of complete.
 func (s *fixture) acquire(a lock.Acquire) (lock.Grant, error) {
-	return s.locks.Acquire(s.ctx, s.complete(a))
+	return s.locks().Acquire(s.ctx, s.complete(a))
 }
 
 // complete fills in the defaults: the fixture's lock unless there is a set, the holder "first", longTTL unless there
@@ -71,7 +75,7 @@ func (s *fixture) renew(g lock.Grant, ttl time.Duration) (lock.Grant, error) {
 	if g.Members != nil {
 		r.Name, r.Set = "", namesOf(g)
 	}
-	return s.locks.Renew(s.ctx, r)
+	return s.locks().Renew(s.ctx, r)
 }
 
 // release releases the lease, or those of a set.
@@ -80,7 +84,7 @@ func (s *fixture) release(g lock.Grant) error {
 	if g.Members != nil {
 		r.Name, r.Set = "", namesOf(g)
 	}
-	return s.locks.Release(s.ctx, r)
+	return s.locks().Release(s.ctx, r)
 }
 
 // namesOf returns the locks of a granted set.
@@ -117,7 +121,7 @@ func (s *fixture) pass() { time.Sleep(time.Microsecond) }
 // get returns the lock of that name.
 func (s *fixture) get(name string) lock.Lock {
 	s.Helper()
-	l, err := s.locks.Lock(s.ctx, name)
+	l, err := s.locks().Lock(s.ctx, name)
 	s.must(err)
 	return l
 }

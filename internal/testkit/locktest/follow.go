@@ -30,7 +30,7 @@ func (s *fixture) startFollowing(q lock.EventQuery) (await func() lock.Page[lock
 	q.Wait = lock.MaxWait
 	return inBackground(s, func() (lock.Page[lock.Event], error) {
 		for {
-			page, err := s.locks.Events(s.ctx, q)
+			page, err := s.locks().Events(s.ctx, q)
 			if q.Cursor = page.Next; err != nil || len(page.Items) > 0 {
 				return page, err
 			}
@@ -41,7 +41,7 @@ func (s *fixture) startFollowing(q lock.EventQuery) (await func() lock.Page[lock
 // currentCursor returns the cursor after all visible events.
 func (s *fixture) currentCursor() string {
 	s.Helper()
-	page, err := s.locks.Events(s.ctx, lock.EventQuery{Cursor: lock.CursorNow})
+	page, err := s.locks().Events(s.ctx, lock.EventQuery{Cursor: lock.CursorNow})
 	s.must(err)
 	if len(page.Items) != 0 || page.Next == "" || page.Next == lock.CursorNow {
 		s.Fatalf("the page after now is %+v", page)
@@ -83,7 +83,7 @@ func followAtOnce(s *fixture) {
 	s.acquireAndRelease(lock.Acquire{})
 	s.events(s.name, 2)
 	for limit := range 3 {
-		page, err := s.locks.Events(s.ctx, lock.EventQuery{Name: s.name, Limit: limit, Wait: lock.MaxWait})
+		page, err := s.locks().Events(s.ctx, lock.EventQuery{Name: s.name, Limit: limit, Wait: lock.MaxWait})
 		s.must(err)
 		if want := 2 - limit%2; len(page.Items) != want || page.Gap {
 			s.Errorf("with the limit %d the page is %+v", limit, page)
@@ -174,7 +174,7 @@ func (s *fixture) collect(q lock.EventQuery, n int) ([]lock.Event, error) {
 	var all []lock.Event
 	q.Wait = lock.MaxWait
 	for len(all) < n {
-		page, err := s.locks.Events(s.ctx, q)
+		page, err := s.locks().Events(s.ctx, q)
 		if err != nil {
 			return all, fmt.Errorf("after %d of %d events: %w", len(all), n, err)
 		}
@@ -188,5 +188,5 @@ func followContext(s *fixture) {
 	cursor := s.currentCursor()
 	ctx, cancel := context.WithTimeoutCause(s.ctx, shortTTL, errors.New("enough"))
 	defer cancel()
-	s.expectError(errOf(s.locks.Events(ctx, lock.EventQuery{Name: s.name, Cursor: cursor, Wait: lock.MaxWait})), lock.ErrUnavailable)
+	s.expectError(errOf(s.locks().Events(ctx, lock.EventQuery{Name: s.name, Cursor: cursor, Wait: lock.MaxWait})), lock.ErrUnavailable)
 }

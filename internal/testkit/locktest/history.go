@@ -21,7 +21,7 @@ func (s *fixture) list(q lock.EventQuery) []lock.Event {
 	s.Helper()
 	var all []lock.Event
 	for {
-		page, err := s.locks.Events(s.ctx, q)
+		page, err := s.locks().Events(s.ctx, q)
 		s.must(err)
 		if all = append(all, page.Items...); page.Next == "" || len(page.Items) == 0 && page.Next == q.Cursor {
 			return all
@@ -93,17 +93,17 @@ func historySelection(s *fixture) {
 
 func historyEnds(s *fixture) {
 	all := s.past()
-	page, err := s.locks.Events(s.ctx, lock.EventQuery{Name: s.name, Since: all[0].At, Until: all[0].At.Add(time.Microsecond)})
+	page, err := s.locks().Events(s.ctx, lock.EventQuery{Name: s.name, Since: all[0].At, Until: all[0].At.Add(time.Microsecond)})
 	s.must(err)
 	if page.Next != "" || page.Gap || !slices.Contains(ids(page.Items), all[0].ID) {
 		s.Errorf("the page until an instant of the past is %+v", page)
 	}
-	page, err = s.locks.Events(s.ctx, lock.EventQuery{Name: s.name, Until: all[0].At})
+	page, err = s.locks().Events(s.ctx, lock.EventQuery{Name: s.name, Until: all[0].At})
 	s.must(err)
 	if page.Next != "" || len(page.Items) > 0 {
 		s.Errorf("the page from before the first event is %+v", page)
 	}
-	page, err = s.locks.Events(s.ctx, lock.EventQuery{Name: s.name, Since: all[0].At})
+	page, err = s.locks().Events(s.ctx, lock.EventQuery{Name: s.name, Since: all[0].At})
 	s.must(err)
 	if page.Next == "" {
 		s.Errorf("a list that can grow has an end: %+v", page)
@@ -128,7 +128,7 @@ func holdsAt(s *fixture) {
 		"before them all":        {lock.HoldQuery{Until: all[0].At}, nil},
 	} {
 		c.q.Name = s.name
-		list, err := lock.ReadHolds(s.ctx, s.locks, c.q)
+		list, err := lock.ReadHolds(s.ctx, s.locks(), c.q)
 		s.must(err)
 		var got []string
 		for _, h := range list.Holds {
@@ -138,7 +138,7 @@ func holdsAt(s *fixture) {
 			s.Errorf("%s: %q held the lock, complete: %t, want %q", name, got, list.Complete, c.want)
 		}
 	}
-	list, err := lock.ReadHolds(s.ctx, s.locks, lock.HoldQuery{Name: s.name, At: all[3].At.Add(-time.Microsecond)})
+	list, err := lock.ReadHolds(s.ctx, s.locks(), lock.HoldQuery{Name: s.name, At: all[3].At.Add(-time.Microsecond)})
 	s.must(err)
 	want := lock.Hold{
 		Mode: lock.Exclusive, Holder: "b", Token: all[2].Token, GrantedAt: all[2].At, EndedAt: all[3].At, End: lock.Expired,

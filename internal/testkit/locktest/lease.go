@@ -69,7 +69,7 @@ func leaseUntil(s *fixture) {
 }
 
 func leaseDefaults(s *fixture) {
-	g, err := s.locks.Acquire(s.ctx, lock.Acquire{Name: s.name, Holder: "h"})
+	g, err := s.locks().Acquire(s.ctx, lock.Acquire{Name: s.name, Holder: "h"})
 	s.must(err)
 	if g.TTL != lock.DefaultTTL || g.Mode != lock.Exclusive || g.Grace != 0 || g.MaxHold != 0 || g.Metadata != nil || g.ID == (lock.LeaseID{}) {
 		s.Errorf("the lease is %+v, want the defaults", g.Lease)
@@ -165,7 +165,7 @@ func leaseMetadata(s *fixture) {
 	readers := s.mustAcquireReaders(2)
 	g, want := readers[1], json.RawMessage(`{"at":"b"}`)
 	for _, m := range []json.RawMessage{want, want, nil} { // the same, and none, change nothing
-		r, err := s.locks.Renew(s.ctx, lock.Renew{Name: g.Name, LeaseID: g.ID, Metadata: m})
+		r, err := s.locks().Renew(s.ctx, lock.Renew{Name: g.Name, LeaseID: g.ID, Metadata: m})
 		s.must(err)
 		if !sameJSON(r.Metadata, want) || r.Token != g.Token {
 			s.Errorf("the lease is %+v", r.Lease)

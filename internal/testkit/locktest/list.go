@@ -35,7 +35,7 @@ func (s *fixture) names(q lock.LockQuery) []string {
 	s.Helper()
 	var names []string
 	for {
-		page, err := s.locks.Locks(s.ctx, q)
+		page, err := s.locks().Locks(s.ctx, q)
 		s.must(err)
 		if q.Limit > 0 && len(page.Items) > q.Limit {
 			s.Fatalf("a page has %d locks, want at most %d", len(page.Items), q.Limit)
@@ -62,7 +62,7 @@ func getUnused(s *fixture) {
 		s.Errorf("its queue is %+v", q)
 	}
 	s.verify(s.name, 1)
-	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name})
+	page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name})
 	s.must(err)
 	if len(page.Items) != 0 || page.Next != "" {
 		s.Errorf("the list is %+v", page)
@@ -88,7 +88,7 @@ func getHeld(s *fixture) {
 func getHidesSecrets(s *fixture) {
 	g := s.mustAcquire(lock.Acquire{})
 	replaced := s.acquireAndRelease(lock.Acquire{Name: s.name + ":b"})
-	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name})
+	page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name})
 	s.must(err)
 	s.expectNoSecret([]any{page, s.get(s.name), s.events(s.name, 1), s.events(s.name+":b", 2)}, g.ID, replaced.ID)
 }
@@ -178,7 +178,7 @@ func listPages(s *fixture) {
 
 func listSame(s *fixture) {
 	s.mustAcquire(lock.Acquire{Metadata: []byte(`{"a":1}`), Grace: shortTTL})
-	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name})
+	page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name})
 	s.must(err)
 	if len(page.Items) != 1 || len(page.Items[0].Leases) != 1 {
 		s.Fatalf("the list is %+v", page)
@@ -224,7 +224,7 @@ func listContended(s *fixture) {
 	}
 	contended := lock.LockQuery{Prefix: s.name, Contended: true}
 	s.eventually("three waiters are seen", func() bool {
-		page, err := s.locks.Locks(s.ctx, contended)
+		page, err := s.locks().Locks(s.ctx, contended)
 		s.must(err)
 		return len(page.Items) == 2 && page.Items[0].Waiters+page.Items[1].Waiters == 3
 	})
@@ -255,7 +255,7 @@ func listSorted(s *fixture) {
 			s.Errorf("by %q: %s, want %s", order, got, want)
 		}
 	}
-	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, Limit: 1})
+	page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name, Limit: 1})
 	s.must(err)
-	s.expectInvalid("the cursor of another order", errOf(s.locks.Locks(s.ctx, lock.LockQuery{Sort: lock.ByAge, Cursor: page.Next})), "cursor")
+	s.expectInvalid("the cursor of another order", errOf(s.locks().Locks(s.ctx, lock.LockQuery{Sort: lock.ByAge, Cursor: page.Next})), "cursor")
 }

@@ -79,9 +79,9 @@ func readerRevoked(s *fixture) {
 	wrong := g[0].Slot + g[1].Slot + 1
 	for _, r := range []lock.Revoke{{Slot: &wrong}, {Slot: &g[0].Slot, AcquiredAt: acquired.Add(-1)}} {
 		r.Name, r.Token, r.Reason = s.name, g[0].Token, testReason
-		s.expectError(errOf(s.locks.Revoke(s.ctx, r)), lock.ErrTokenMismatch)
+		s.expectError(errOf(s.locks().Revoke(s.ctx, r)), lock.ErrTokenMismatch)
 	}
-	_, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: g[0].Token, Slot: &g[0].Slot, AcquiredAt: acquired, Reason: testReason})
+	_, err := s.locks().Revoke(s.ctx, lock.Revoke{Name: s.name, Token: g[0].Token, Slot: &g[0].Slot, AcquiredAt: acquired, Reason: testReason})
 	s.must(err)
 	s.expectHolders("2")
 	s.expectLost(errOf(s.renew(g[0], 0)), lock.Revoked)
@@ -100,7 +100,7 @@ func readersListed(s *fixture) {
 		return false
 	})
 	for _, holder := range []string{"1", "2", "3"} {
-		page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, Holder: holder, State: lock.Held})
+		page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name, Holder: holder, State: lock.Held})
 		s.must(err)
 		if len(page.Items) != 1 || len(page.Items[0].Leases) != 3 || page.Items[0].State != lock.Held {
 			s.Errorf("the locks of %s are %+v, want the lock with its three readers", holder, page.Items)
@@ -158,14 +158,14 @@ func permitEach(s *fixture) {
 func permitFence(s *fixture) {
 	g := s.mustAcquirePermits(threePermits)
 	write := func(i int, slot int) error {
-		_, err := s.locks.WriteFenced(s.ctx, lock.FencedWrite{
+		_, err := s.locks().WriteFenced(s.ctx, lock.FencedWrite{
 			Key: s.other(slot), Lock: s.name, Token: g[i].Token, Slot: slot, Value: json.RawMessage(`1`),
 		})
 		return err
 	}
 	for i, one := range g {
 		s.must(write(i, one.Slot))
-		v, err := s.locks.VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: one.Token, Slot: &one.Slot})
+		v, err := s.locks().VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: one.Token, Slot: &one.Slot})
 		s.must(err)
 		if v.Status != lock.Current {
 			s.Errorf("the verification of %+v is %+v", one, v)

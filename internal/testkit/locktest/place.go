@@ -138,7 +138,7 @@ func placeReleased(s *fixture, numbers []int) {
 	first := s.hold(2, "first")
 	second := s.enqueue(lock.Acquire{Set: s.set(numbers...), Holder: "second", Wait: lock.MaxWait}) // without a retry
 	for range 2 {
-		s.must(s.locks.Release(s.ctx, lock.Release{Set: s.others(numbers...), LeaseID: second.request.LeaseID}))
+		s.must(s.locks().Release(s.ctx, lock.Release{Set: s.others(numbers...), LeaseID: second.request.LeaseID}))
 	}
 	for n := range 3 {
 		if q := s.queue(s.other(n)).Waiters; len(q) != 0 {

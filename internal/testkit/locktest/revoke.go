@@ -19,7 +19,7 @@ func revokeCases() cases {
 }
 
 func (s *fixture) revoke(token lock.Token) (lock.Lock, error) {
-	return s.locks.Revoke(s.ctx, lock.Revoke{Name: s.name, Token: token, Reason: testReason})
+	return s.locks().Revoke(s.ctx, lock.Revoke{Name: s.name, Token: token, Reason: testReason})
 }
 
 func (s *fixture) mustRevoke(g lock.Grant) lock.Lock {
@@ -32,7 +32,7 @@ func (s *fixture) mustRevoke(g lock.Grant) lock.Lock {
 // mustSkipGrace revokes the lease and skips its grace.
 func (s *fixture) mustSkipGrace(g lock.Grant) lock.Lock {
 	s.Helper()
-	l, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: g.Name, Token: g.Token, Reason: testReason, SkipGrace: true})
+	l, err := s.locks().Revoke(s.ctx, lock.Revoke{Name: g.Name, Token: g.Token, Reason: testReason, SkipGrace: true})
 	s.must(err)
 	return l
 }
@@ -66,7 +66,7 @@ func revokeWrong(s *fixture) {
 func revokeShows(s *fixture) {
 	g := s.mustAcquire(lock.Acquire{Grace: lock.MaxGrace})
 	answered := s.mustRevoke(g)
-	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name, State: lock.InGrace})
+	page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name, State: lock.InGrace})
 	s.must(err)
 	for _, l := range append(page.Items, answered, s.get(s.name)) {
 		if l.State != lock.InGrace || len(l.Leases) != 1 || l.Token != g.Token || l.Revision != 2 {

@@ -12,9 +12,8 @@ import (
 // cases are tests, by the sentence that each proves.
 type cases map[string]func(*fixture)
 
-// Run runs the suite in subtests of t, in parallel. Each subtest calls open once,
-// with its own T; open may return the same service each time.
-func Run(t *testing.T, open func(t *testing.T) lock.Service) {
+// Run runs the suite in subtests of t, in parallel, on one service with that many replicas.
+func Run(t *testing.T, replicas ...lock.Service) {
 	t.Helper()
 	run(t, func(t *testing.T, test func(*fixture)) {
 		ctx := t.Context()
@@ -23,20 +22,20 @@ func Run(t *testing.T, open func(t *testing.T) lock.Service) {
 			t.Cleanup(cancel)
 			ctx = bounded
 		}
-		test(newFixture(t, ctx, open(t)))
+		test(newFixture(t, ctx, replicas))
 	})
 }
 
 // RunInBubbles is Run for a service in memory, which each subtest opens and uses in a bubble of testing/synctest: the
 // end of a lease costs no time, and comes in time on the busiest machine. Timers fire in a bubble only while all calls
 // wait, so that none is cancelled in the middle of a decision: that is for Run.
-func RunInBubbles(t *testing.T, open func(t *testing.T) lock.Service) {
+func RunInBubbles(t *testing.T, open func() []lock.Service) {
 	t.Helper()
 	run(t, func(t *testing.T, test func(*fixture)) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // of the bubble; no case waits so long
 			t.Cleanup(cancel)
-			test(newFixture(t, ctx, open(t)))
+			test(newFixture(t, ctx, open()))
 		})
 	})
 }
@@ -61,6 +60,7 @@ func run(t *testing.T, in func(t *testing.T, test func(*fixture))) {
 		"waking":       wakingCases(),
 		"place":        placeCases(),
 		"race":         raceCases(),
+		"contention":   contentionCases(),
 		"cancellation": cancellationCases(),
 		"session":      sessionCases(),
 		"set":          setCases(),

@@ -15,19 +15,18 @@ func TestMain(m *testing.M) { os.Exit(testmain.M{M: m, Parallel: 16}.Run()) }
 
 func TestMemoryConforms(t *testing.T) {
 	t.Parallel()
-	locktest.RunInBubbles(t, func(*testing.T) lock.Service { return memlock.New().Replica(1) })
+	locktest.RunInBubbles(t, func() []lock.Service { return []lock.Service{memlock.New().Replica(1)} })
 }
 
 func TestTwoReplicasConform(t *testing.T) {
 	t.Parallel()
-	locktest.RunInBubbles(t, func(*testing.T) lock.Service {
+	locktest.RunInBubbles(t, func() []lock.Service {
 		m := memlock.New()
-		return locktest.AtRandom(m.Replica(1), m.Replica(2))
+		return []lock.Service{m.Replica(1), m.Replica(2)}
 	})
 }
 
 func TestBatchesConform(t *testing.T) {
 	t.Parallel()
-	locks := locktest.Batched(memlock.New().Replica(1))
-	locktest.Run(t, func(*testing.T) lock.Service { return locks })
+	locktest.Run(t, locktest.Batched(memlock.New().Replica(1)))
 }

@@ -38,7 +38,7 @@ func (s *fixture) openSession(o lock.OpenSession) lock.SessionGrant {
 		o.ID = lock.SessionID(uuid.New())
 	}
 	o.Holder, o.TTL = cmp.Or(o.Holder, "first"), cmp.Or(o.TTL, longTTL)
-	g, err := s.locks.OpenSession(s.ctx, o)
+	g, err := s.locks().OpenSession(s.ctx, o)
 	s.must(err)
 	return g
 }
@@ -60,13 +60,13 @@ func sessionKeepsLeases(s *fixture) {
 	}
 	for range 3 {
 		time.Sleep(3 * shortTTL)
-		renewed, err := s.locks.RenewSession(s.ctx, lock.RenewSession{ID: g.ID})
+		renewed, err := s.locks().RenewSession(s.ctx, lock.RenewSession{ID: g.ID})
 		s.must(err)
 		if renewed.Leases != 2 || renewed.Places != 0 || !renewed.ExpiresAt.After(g.ExpiresAt) {
 			s.Errorf("the renewed session is %+v", renewed)
 		}
 	}
-	renewed, err := s.locks.RenewSession(s.ctx, lock.RenewSession{ID: g.ID, TTL: longTTL})
+	renewed, err := s.locks().RenewSession(s.ctx, lock.RenewSession{ID: g.ID, TTL: longTTL})
 	s.must(err)
 	for _, name := range []string{s.name, s.other(1)} {
 		l := s.get(name)
@@ -80,13 +80,13 @@ func sessionLeaseRenewal(s *fixture) {
 	g := s.openSession(lock.OpenSession{})
 	a := s.mustAcquire(lock.Acquire{SessionID: g.ID})
 	s.expectInvalid("a TTL", errOf(s.renew(a, longTTL)), "ttl_ms")
-	r, err := s.locks.Renew(s.ctx, lock.Renew{Name: a.Name, LeaseID: a.ID, Metadata: []byte(`{"step":2}`)})
+	r, err := s.locks().Renew(s.ctx, lock.Renew{Name: a.Name, LeaseID: a.ID, Metadata: []byte(`{"step":2}`)})
 	s.must(err)
 	if !isNear(r.ExpiresAt, g.ExpiresAt) || r.Token != a.Token || string(r.Metadata) != `{"step":2}` {
 		s.Errorf("the renewed lease is %+v", r)
 	}
 	s.must(s.release(a))
-	if again, err := s.locks.RenewSession(s.ctx, lock.RenewSession{ID: g.ID}); err != nil || again.Leases != 0 {
+	if again, err := s.locks().RenewSession(s.ctx, lock.RenewSession{ID: g.ID}); err != nil || again.Leases != 0 {
 		s.Errorf("after the release the session is %+v, %v", again, err)
 	}
 }
@@ -95,7 +95,7 @@ func sessionLeaseRenewal(s *fixture) {
 func sessionOneEnd(s *fixture) {
 	session := s.openSession(lock.OpenSession{})
 	g := s.mustAcquire(lock.Acquire{Set: s.set(1, 2, 3), SessionID: session.ID})
-	renewed, err := s.locks.RenewSession(s.ctx, lock.RenewSession{ID: session.ID, TTL: 2 * longTTL})
+	renewed, err := s.locks().RenewSession(s.ctx, lock.RenewSession{ID: session.ID, TTL: 2 * longTTL})
 	s.must(err)
 	s.expectError(errOf(s.acquire(lock.Acquire{Name: s.other(2), Holder: "second"})), lock.ErrHeld)
 	g, err = s.renew(g, 0)
@@ -114,7 +114,7 @@ func sessionWaits(s *fixture) {
 	held := s.hold(2, "holder")
 	session := s.openSession(lock.OpenSession{})
 	w := s.enqueue(lock.Acquire{Set: s.set(1, 2), Holder: "set", SessionID: session.ID})
-	if info, err := s.locks.Session(s.ctx, session.ID.Ref()); err != nil || info.Leases != 0 || info.Places != 2 {
+	if info, err := s.locks().Session(s.ctx, session.ID.Ref()); err != nil || info.Leases != 0 || info.Places != 2 {
 		s.Errorf("the session is %+v, %v", info, err)
 	}
 	s.must(s.release(held))
@@ -123,10 +123,10 @@ func sessionWaits(s *fixture) {
 	if g.Session != session.ID.Ref() || !isNear(g.ExpiresAt, session.ExpiresAt) || g.Token <= held.Token {
 		s.Errorf("in %+v the set is %+v", session, g.Lease)
 	}
-	if info, err := s.locks.Session(s.ctx, session.ID.Ref()); err != nil || info.Leases != 2 || info.Places != 0 || len(info.Locks) != 2 {
+	if info, err := s.locks().Session(s.ctx, session.ID.Ref()); err != nil || info.Leases != 2 || info.Places != 0 || len(info.Locks) != 2 {
 		s.Errorf("the session is %+v, %v", info, err)
 	}
-	s.must(s.locks.CloseSession(s.ctx, lock.CloseSession{ID: session.ID}))
+	s.must(s.locks().CloseSession(s.ctx, lock.CloseSession{ID: session.ID}))
 	s.expectHeld(map[int]string{1: "", 2: ""})
 }
 
@@ -161,15 +161,15 @@ func (s *fixture) expectNothingLeft(set lock.Grant, waiter *waitingCall, others 
 		}
 	}
 	s.expectLost(errOf(s.renew(set, 0)), how)
-	s.expectSessionLost(errOf(s.locks.RenewSession(s.ctx, lock.RenewSession{ID: waiter.request.SessionID})), how)
+	s.expectSessionLost(errOf(s.locks().RenewSession(s.ctx, lock.RenewSession{ID: waiter.request.SessionID})), how)
 }
 
 func sessionCloses(s *fixture) {
 	session := s.openSession(lock.OpenSession{Grace: lock.MaxGrace})
 	set, waiter, others := s.fillSession(session.ID)
-	s.must(s.locks.CloseSession(s.ctx, lock.CloseSession{ID: session.ID}))
+	s.must(s.locks().CloseSession(s.ctx, lock.CloseSession{ID: session.ID}))
 	s.expectNothingLeft(set, waiter, others, lock.Released)
-	s.must(s.locks.CloseSession(s.ctx, lock.CloseSession{ID: session.ID}))
+	s.must(s.locks().CloseSession(s.ctx, lock.CloseSession{ID: session.ID}))
 }
 
 func sessionExpires(s *fixture) {
@@ -182,7 +182,7 @@ func sessionExpires(s *fixture) {
 func sessionRevoked(s *fixture) {
 	session := s.openSession(lock.OpenSession{Grace: lock.MaxGrace})
 	set, waiter, others := s.fillSession(session.ID)
-	info, err := s.locks.RevokeSession(s.ctx, lock.RevokeSession{Ref: session.ID.Ref(), Reason: testReason, SkipGrace: true})
+	info, err := s.locks().RevokeSession(s.ctx, lock.RevokeSession{Ref: session.ID.Ref(), Reason: testReason, SkipGrace: true})
 	s.must(err)
 	if info.Ended != lock.Revoked || info.Reason != testReason || info.Leases != 0 || info.Places != 0 {
 		s.Errorf("the revoked session is %+v", info)
@@ -196,7 +196,7 @@ func sessionRevoked(s *fixture) {
 func sessionRevokedInGrace(s *fixture) {
 	session := s.openSession(lock.OpenSession{Grace: lock.MaxGrace})
 	g := s.mustAcquire(lock.Acquire{Set: s.set(1, 2), SessionID: session.ID})
-	_, err := s.locks.RevokeSession(s.ctx, lock.RevokeSession{Ref: session.ID.Ref(), Reason: testReason})
+	_, err := s.locks().RevokeSession(s.ctx, lock.RevokeSession{Ref: session.ID.Ref(), Reason: testReason})
 	s.must(err)
 	for _, name := range namesOf(g) {
 		if l := s.get(name); l.State != lock.InGrace || !l.Leases[0].Revoked {
@@ -217,21 +217,21 @@ func sessionReplays(s *fixture) {
 	if !again.Replayed || again.TTL != longTTL || !isNear(again.ExpiresAt, g.ExpiresAt) || string(again.Metadata) != `{"pid":7}` {
 		s.Errorf("the replay is %+v, want %+v", again, g)
 	}
-	s.expectError(errOf(s.locks.OpenSession(s.ctx, lock.OpenSession{ID: g.ID, Holder: "second"})), lock.ErrSessionIDInUse)
+	s.expectError(errOf(s.locks().OpenSession(s.ctx, lock.OpenSession{ID: g.ID, Holder: "second"})), lock.ErrSessionIDInUse)
 }
 
 func sessionLost(s *fixture) {
 	g := s.openSession(lock.OpenSession{TTL: shortTTL})
 	s.eventually("the session is over", func() bool {
-		info, err := s.locks.Session(s.ctx, g.ID.Ref())
+		info, err := s.locks().Session(s.ctx, g.ID.Ref())
 		s.must(err)
 		return info.Ended == lock.Expired
 	})
 	for _, err := range []error{
 		errOf(s.acquire(lock.Acquire{SessionID: g.ID})),
-		errOf(s.locks.RenewSession(s.ctx, lock.RenewSession{ID: g.ID})),
-		errOf(s.locks.OpenSession(s.ctx, lock.OpenSession{ID: g.ID, Holder: "first"})),
-		s.locks.CloseSession(s.ctx, lock.CloseSession{ID: g.ID}),
+		errOf(s.locks().RenewSession(s.ctx, lock.RenewSession{ID: g.ID})),
+		errOf(s.locks().OpenSession(s.ctx, lock.OpenSession{ID: g.ID, Holder: "first"})),
+		s.locks().CloseSession(s.ctx, lock.CloseSession{ID: g.ID}),
 	} {
 		s.expectSessionLost(err, lock.Expired)
 	}
@@ -240,10 +240,10 @@ func sessionLost(s *fixture) {
 func sessionUnknown(s *fixture) {
 	id := lock.SessionID(uuid.New())
 	s.expectSessionLost(errOf(s.acquire(lock.Acquire{SessionID: id})), 0)
-	s.expectSessionLost(errOf(s.locks.RenewSession(s.ctx, lock.RenewSession{ID: id})), 0)
-	s.expectSessionLost(s.locks.CloseSession(s.ctx, lock.CloseSession{ID: id}), 0)
-	s.expectError(errOf(s.locks.Session(s.ctx, id.Ref())), lock.ErrNotFound)
-	s.expectError(errOf(s.locks.RevokeSession(s.ctx, lock.RevokeSession{Ref: id.Ref(), Reason: testReason})), lock.ErrNotFound)
+	s.expectSessionLost(errOf(s.locks().RenewSession(s.ctx, lock.RenewSession{ID: id})), 0)
+	s.expectSessionLost(s.locks().CloseSession(s.ctx, lock.CloseSession{ID: id}), 0)
+	s.expectError(errOf(s.locks().Session(s.ctx, id.Ref())), lock.ErrNotFound)
+	s.expectError(errOf(s.locks().RevokeSession(s.ctx, lock.RevokeSession{Ref: id.Ref(), Reason: testReason})), lock.ErrNotFound)
 }
 
 func sessionShows(s *fixture) {
@@ -252,7 +252,7 @@ func sessionShows(s *fixture) {
 	a := s.mustAcquire(lock.Acquire{SessionID: g.ID})
 	b := s.mustAcquire(lock.Acquire{Name: s.other(1), Mode: lock.Permit, Capacity: 2, SessionID: g.ID})
 	s.enqueue(lock.Acquire{Name: held.Name, Holder: "waiter", SessionID: g.ID})
-	info, err := s.locks.Session(s.ctx, g.ID.Ref())
+	info, err := s.locks().Session(s.ctx, g.ID.Ref())
 	s.must(err)
 	if info.Ref != g.ID.Ref() || info.Holder != "first" || info.Leases != 2 || info.Places != 1 || info.Ended != 0 ||
 		info.Remaining <= 0 || info.Remaining > longTTL || string(info.Metadata) != `{"pid":7}` {
@@ -279,10 +279,10 @@ func sessionLists(s *fixture) {
 	for range 3 {
 		want = append(want, s.openSession(lock.OpenSession{Holder: holder}))
 	}
-	s.must(s.locks.CloseSession(s.ctx, lock.CloseSession{ID: want[2].ID}))
+	s.must(s.locks().CloseSession(s.ctx, lock.CloseSession{ID: want[2].ID}))
 	found := map[lock.SessionRef]bool{}
 	for q := (lock.SessionQuery{Holder: holder, Limit: 1}); ; {
-		page, err := s.locks.Sessions(s.ctx, q)
+		page, err := s.locks().Sessions(s.ctx, q)
 		s.must(err)
 		for _, info := range page.Items {
 			found[info.Ref] = true
@@ -303,15 +303,15 @@ func sessionBatch(s *fixture) {
 		items = append(items, lock.Acquire{Name: s.other(i), LeaseID: newID(), Holder: "first", SessionID: g.ID})
 	}
 	items = append(items, lock.Acquire{Name: s.name, LeaseID: newID(), Holder: "first", SessionID: lock.SessionID(uuid.New())})
-	results := s.locks.Batch(s.ctx, items)
+	results := s.locks().Batch(s.ctx, items)
 	for _, r := range results[:20] {
 		s.must(r.Err)
 	}
 	s.expectSessionLost(results[20].Err, 0)
-	if renewed, err := s.locks.RenewSession(s.ctx, lock.RenewSession{ID: g.ID}); err != nil || renewed.Leases != 20 {
+	if renewed, err := s.locks().RenewSession(s.ctx, lock.RenewSession{ID: g.ID}); err != nil || renewed.Leases != 20 {
 		s.Errorf("the session is %+v, %v", renewed, err)
 	}
-	s.must(s.locks.CloseSession(s.ctx, lock.CloseSession{ID: g.ID}))
+	s.must(s.locks().CloseSession(s.ctx, lock.CloseSession{ID: g.ID}))
 	for i := range 20 {
 		if l := s.get(s.other(i)); l.State != lock.Free {
 			s.Errorf("%s is %+v", l.Name, l)
@@ -334,7 +334,7 @@ func sessionRace(s *fixture) {
 		var taken lock.Grant
 		var lost, refused error
 		time.Sleep(time.Until(g.Until) - tolerance/10)
-		both.Go(func() { renewed, lost = s.locks.RenewSession(s.ctx, lock.RenewSession{ID: g.ID, TTL: longTTL}) })
+		both.Go(func() { renewed, lost = s.locks().RenewSession(s.ctx, lock.RenewSession{ID: g.ID, TTL: longTTL}) })
 		both.Go(func() {
 			for range 20 {
 				if taken, refused = s.acquire(lock.Acquire{Holder: "second"}); refused == nil {
@@ -351,7 +351,7 @@ func sessionRace(s *fixture) {
 			s.must(s.release(taken))
 		}
 		if lost == nil {
-			s.must(s.locks.CloseSession(s.ctx, lock.CloseSession{ID: g.ID}))
+			s.must(s.locks().CloseSession(s.ctx, lock.CloseSession{ID: g.ID}))
 		}
 		s.awaitState(s.name, lock.Free)
 	}

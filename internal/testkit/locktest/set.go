@@ -59,7 +59,7 @@ func (s *fixture) mustAcquireSet(holder string, numbers ...int) lock.Grant {
 // expectHeld ends the test unless the locks s.other(n) have these holders in one read: "a", "a b" for two, "" for none.
 func (s *fixture) expectHeld(want map[int]string) {
 	s.Helper()
-	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name + ":"})
+	page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name + ":"})
 	s.must(err)
 	got := map[string]string{}
 	for _, l := range page.Items {
@@ -111,7 +111,7 @@ func setLeases(s *fixture) {
 	if s.expectSet(again, s.others(0, 1, 2)); !again.Replayed || again.Token != g.Token || !isNear(again.ExpiresAt, g.ExpiresAt) {
 		s.Errorf("the set %+v was replayed as %+v", g, again)
 	}
-	r, err := s.locks.Renew(s.ctx, lock.Renew{Set: s.others(1, 2, 0), LeaseID: g.ID, TTL: 2 * longTTL, Metadata: []byte(`{"at":"b"}`)})
+	r, err := s.locks().Renew(s.ctx, lock.Renew{Set: s.others(1, 2, 0), LeaseID: g.ID, TTL: 2 * longTTL, Metadata: []byte(`{"at":"b"}`)})
 	s.must(err)
 	s.expectSet(r, s.others(0, 1, 2))
 	if r.TTL != 2*longTTL || r.Token != g.Token || !isNear(r.AcquiredAt, g.AcquiredAt) || r.ExpiresAt.Before(g.ExpiresAt.Add(longTTL-time.Millisecond)) {
@@ -123,7 +123,7 @@ func setLeases(s *fixture) {
 		}
 	}
 	for range 2 {
-		s.must(s.locks.Release(s.ctx, lock.Release{Set: s.others(2, 1, 0), LeaseID: g.ID}))
+		s.must(s.locks().Release(s.ctx, lock.Release{Set: s.others(2, 1, 0), LeaseID: g.ID}))
 	}
 	s.expectHeld(map[int]string{0: "", 1: "", 2: ""})
 	if e := s.expectLost(errOf(s.renew(g, 0)), lock.Released); e.Token != g.Token {
@@ -193,11 +193,11 @@ func setOfOne(s *fixture) {
 	}
 	for _, r := range []lock.Renew{{Name: s.other(1)}, {Set: s.others(1)}} {
 		r.LeaseID = g.ID
-		if renewed, err := s.locks.Renew(s.ctx, r); err != nil || renewed.Members != nil || renewed.Token != g.Token {
+		if renewed, err := s.locks().Renew(s.ctx, r); err != nil || renewed.Members != nil || renewed.Token != g.Token {
 			s.Errorf("the renewed lease is %+v, %v", renewed, err)
 		}
 	}
-	s.must(s.locks.Release(s.ctx, lock.Release{Set: s.others(1), LeaseID: g.ID}))
+	s.must(s.locks().Release(s.ctx, lock.Release{Set: s.others(1), LeaseID: g.ID}))
 	s.must(s.release(g))
 }
 
@@ -246,7 +246,7 @@ func setShown(s *fixture) {
 			s.Errorf("the lock is %+v", l)
 		}
 	}
-	page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name + ":", Holder: "first"})
+	page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name + ":", Holder: "first"})
 	s.must(err)
 	if len(page.Items) != 2 || !slices.Equal(page.Items[1].Leases[0].Set, names) {
 		s.Errorf("the list is %+v", page.Items)
@@ -268,23 +268,23 @@ func setShown(s *fixture) {
 
 func setInParts(s *fixture) {
 	g := s.mustAcquireSet("first", 2, 1)
-	results := s.locks.Batch(s.ctx, []lock.Command{
+	results := s.locks().Batch(s.ctx, []lock.Command{
 		lock.Renew{Name: s.other(1), LeaseID: g.ID}, lock.Release{Name: s.other(2), LeaseID: g.ID},
 	})
 	alone := lock.Renew{Name: s.other(1), LeaseID: g.ID}
 	inSet := lock.Renew{Set: s.others(1), LeaseID: g.ID}
 	for _, err := range []error{
-		results[0].Err, results[1].Err, errOf(s.locks.Renew(s.ctx, alone)), errOf(s.locks.Renew(s.ctx, inSet)),
-		s.locks.Release(s.ctx, lock.Release{Name: s.other(2), LeaseID: g.ID}),
+		results[0].Err, results[1].Err, errOf(s.locks().Renew(s.ctx, alone)), errOf(s.locks().Renew(s.ctx, inSet)),
+		s.locks().Release(s.ctx, lock.Release{Name: s.other(2), LeaseID: g.ID}),
 	} {
 		if e := s.expectError(err, lock.ErrLeaseInSet); !slices.Equal(e.Set, s.others(1, 2)) {
 			s.Errorf("the refusal names %q, want %q", e.Set, s.others(1, 2))
 		}
 	}
 	other := s.others(1, 2, 3)
-	s.expectInvalid(other, errOf(s.locks.Renew(s.ctx, lock.Renew{Set: other, LeaseID: g.ID})), "names")
-	s.expectInvalid(other, s.locks.Release(s.ctx, lock.Release{Set: other, LeaseID: g.ID}), "names")
-	s.expectLost(s.locks.Release(s.ctx, lock.Release{Set: s.others(1, 2), LeaseID: newID()}), 0)
+	s.expectInvalid(other, errOf(s.locks().Renew(s.ctx, lock.Renew{Set: other, LeaseID: g.ID})), "names")
+	s.expectInvalid(other, s.locks().Release(s.ctx, lock.Release{Set: other, LeaseID: g.ID}), "names")
+	s.expectLost(s.locks().Release(s.ctx, lock.Release{Set: s.others(1, 2), LeaseID: newID()}), 0)
 	s.expectHeld(map[int]string{1: "first", 2: "first"})
 }
 
@@ -303,7 +303,7 @@ func setRevoked(s *fixture) {
 	g := s.mustAcquireSet("first", 1, 2, 3)
 	next := s.enqueue(lock.Acquire{Set: s.set(3, 1), Holder: "next", Wait: lock.MaxWait})
 	alone := s.enqueue(lock.Acquire{Name: s.other(2), Holder: "alone", Wait: lock.MaxWait})
-	l, err := s.locks.Revoke(s.ctx, lock.Revoke{Name: s.other(2), Token: g.Token, Reason: testReason})
+	l, err := s.locks().Revoke(s.ctx, lock.Revoke{Name: s.other(2), Token: g.Token, Reason: testReason})
 	s.must(err)
 	if l.Name != s.other(2) || len(l.Leases) != 1 || l.Leases[0].Holder != "alone" || l.Waiters != 0 {
 		s.Errorf("the revocation answers with %+v", l)
@@ -346,7 +346,7 @@ func setNeverInPart(s *fixture) {
 // expectWhole reads until done, and returns an error if the locks have different holders.
 func (s *fixture) expectWhole(done *atomic.Bool) error {
 	for !done.Load() {
-		page, err := s.locks.Locks(s.ctx, lock.LockQuery{Prefix: s.name + ":"})
+		page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name + ":"})
 		if err != nil {
 			return err
 		}

@@ -3,10 +3,7 @@ package locktest
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -22,7 +19,6 @@ func treeCases() cases {
 		"a waiter below is granted its lock once the root is released": treeWaits,
 		"a session ends its leases in a tree":                          treeSession,
 		"a stale token of a subtree writes nothing":                    treeFenced,
-		"never two at once, above and below":                           treeRace,
 	}
 }
 
@@ -31,7 +27,7 @@ func (s *fixture) declare(root string) (declared lock.Tree) {
 	s.Helper()
 	var err error
 	s.eventually("a tree is declared", func() bool {
-		declared, err = s.locks.DeclareTree(s.ctx, root)
+		declared, err = s.locks().DeclareTree(s.ctx, root)
 		return !errors.Is(err, lock.ErrUnavailable)
 	})
 	s.must(err)
@@ -43,7 +39,7 @@ func (s *fixture) remove(root string) {
 	s.Helper()
 	var err error
 	s.eventually("a tree is removed", func() bool {
-		err = s.locks.RemoveTree(s.ctx, root)
+		err = s.locks().RemoveTree(s.ctx, root)
 		return !errors.Is(err, lock.ErrUnavailable)
 	})
 	s.must(err)
@@ -90,7 +86,7 @@ func treeDeclared(s *fixture) {
 // isTree reports whether the root is listed.
 func (s *fixture) isTree(root string) bool {
 	s.Helper()
-	all, err := s.locks.Trees(s.ctx)
+	all, err := s.locks().Trees(s.ctx)
 	s.must(err)
 	if !slices.IsSortedFunc(all, func(a, b lock.Tree) int { return slices.Compare([]byte(a.Root), []byte(b.Root)) }) {
 		s.Errorf("the trees are not in order: %+v", all)
@@ -100,15 +96,15 @@ func (s *fixture) isTree(root string) bool {
 
 func treeBusy(s *fixture) {
 	g := s.holdIn("a", lock.Exclusive)
-	s.expectError(errOf(s.locks.DeclareTree(s.ctx, s.name)), lock.ErrTreeBusy)
+	s.expectError(errOf(s.locks().DeclareTree(s.ctx, s.name)), lock.ErrTreeBusy)
 	s.mustAcquire(lock.Acquire{}) // it is no tree
 	s.must(s.release(g))
-	s.expectError(errOf(s.locks.DeclareTree(s.ctx, s.name)), lock.ErrTreeBusy)
+	s.expectError(errOf(s.locks().DeclareTree(s.ctx, s.name)), lock.ErrTreeBusy)
 
 	other := s.name + "-declared"
 	s.declare(other)
 	held := s.mustAcquire(lock.Acquire{Name: other + ":a:b"})
-	s.expectError(s.locks.RemoveTree(s.ctx, other), lock.ErrTreeBusy)
+	s.expectError(s.locks().RemoveTree(s.ctx, other), lock.ErrTreeBusy)
 	s.expectBlocked(lock.Acquire{Name: other}) // it is a tree still
 	s.must(s.release(held))
 	s.remove(other)
@@ -117,17 +113,17 @@ func treeBusy(s *fixture) {
 func treeNotBusy(s *fixture) {
 	s.mustAcquire(lock.Acquire{Name: s.in("a"), TTL: shortTTL})
 	s.eventually("the tree is declared", func() bool {
-		_, err := s.locks.DeclareTree(s.ctx, s.name)
+		_, err := s.locks().DeclareTree(s.ctx, s.name)
 		return err == nil
 	})
 	s.mustAcquire(lock.Acquire{Name: s.in("a:b"), TTL: shortTTL})
-	s.eventually("the tree is removed", func() bool { return s.locks.RemoveTree(s.ctx, s.name) == nil })
+	s.eventually("the tree is removed", func() bool { return s.locks().RemoveTree(s.ctx, s.name) == nil })
 }
 
 func treeOverlaps(s *fixture) {
 	s.declare(s.in("a"))
 	for _, root := range []string{s.name, s.in("a:b")} {
-		s.expectError(errOf(s.locks.DeclareTree(s.ctx, root)), lock.ErrTreeOverlaps)
+		s.expectError(errOf(s.locks().DeclareTree(s.ctx, root)), lock.ErrTreeOverlaps)
 	}
 	s.declare(s.in("ab"))
 }
@@ -176,7 +172,7 @@ func treeLease(s *fixture) {
 	if renewed.Members != nil || renewed.Token != g.Token || renewed.TTL != 2*longTTL {
 		s.Errorf("the renewed lease is %+v", renewed)
 	}
-	s.expectError(errOf(s.locks.Renew(s.ctx, lock.Renew{Name: s.in("src"), LeaseID: g.ID})), lock.ErrLeaseInSet)
+	s.expectError(errOf(s.locks().Renew(s.ctx, lock.Renew{Name: s.in("src"), LeaseID: g.ID})), lock.ErrLeaseInSet)
 	e := s.expectBlocked(lock.Acquire{Name: s.name})
 	if len(e.Blocked) != 1 || e.Blocked[0].Name != a.Name || e.Holder != "first" || e.RetryAfter <= 0 {
 		s.Errorf("above it the refusal is %+v", e)
@@ -211,20 +207,20 @@ func treeSession(s *fixture) {
 	s.tree()
 	session := s.openSession(lock.OpenSession{})
 	g := s.mustAcquire(lock.Acquire{Name: s.in("src:a"), SessionID: session.ID})
-	info, err := s.locks.Session(s.ctx, session.ID.Ref())
+	info, err := s.locks().Session(s.ctx, session.ID.Ref())
 	s.must(err)
 	if info.Leases != 1 || len(info.Locks) != 1 || info.Locks[0].Name != g.Name {
 		s.Errorf("the session has %+v", info)
 	}
 	root := s.enqueue(lock.Acquire{Holder: "root"})
-	s.must(s.locks.CloseSession(s.ctx, lock.CloseSession{ID: session.ID}))
+	s.must(s.locks().CloseSession(s.ctx, lock.CloseSession{ID: session.ID}))
 	root.mustBeGranted()
 }
 
 func treeFenced(s *fixture) {
 	s.tree()
 	write := func(g lock.Grant) error {
-		_, err := s.locks.WriteFenced(s.ctx, lock.FencedWrite{Key: s.name, Lock: g.Name, Token: g.Token, Value: json.RawMessage(`"x"`)})
+		_, err := s.locks().WriteFenced(s.ctx, lock.FencedWrite{Key: s.name, Lock: g.Name, Token: g.Token, Value: json.RawMessage(`"x"`)})
 		return err
 	}
 	g := s.mustAcquire(lock.Acquire{Name: s.in("src:a"), TTL: shortTTL})
@@ -235,44 +231,4 @@ func treeFenced(s *fixture) {
 	next := s.holdIn("src:a", lock.Exclusive)
 	s.must(write(next))
 	s.expectError(write(root), lock.ErrStaleToken)
-}
-
-// treeRace has clients that acquire locks at all levels, each of which writes down what it holds for a moment.
-func treeRace(s *fixture) {
-	s.tree()
-	paths := []string{s.name, s.in("a"), s.in("a:a"), s.in("a:b"), s.in("b:a")}
-	held := struct {
-		sync.Mutex
-		names map[string]bool
-	}{names: map[string]bool{}}
-	covers := func(a, b string) bool { return a == b || len(b) > len(a) && b[:len(a)+1] == a+":" }
-	var clients sync.WaitGroup
-	for i := range 8 {
-		clients.Go(func() {
-			for n := range 6 {
-				name := paths[(i+n)%len(paths)]
-				g, err := s.acquirePatiently(s.ctx, s.complete(lock.Acquire{Name: name, Holder: fmt.Sprint(i)}))
-				if err != nil {
-					s.Errorf("%s: %v", name, err)
-					return
-				}
-				held.Lock()
-				for other := range held.names {
-					if covers(name, other) || covers(other, name) {
-						s.Errorf("%s was granted while %s was held", name, other)
-					}
-				}
-				held.names[name] = true
-				held.Unlock()
-				time.Sleep(time.Millisecond)
-				held.Lock()
-				delete(held.names, name)
-				held.Unlock()
-				if err := s.release(g); err != nil {
-					s.Errorf("%s: %v", name, err)
-				}
-			}
-		})
-	}
-	clients.Wait()
 }

@@ -48,7 +48,7 @@ func (s *fixture) startAcquire(a lock.Acquire) *waitingCall {
 	go func() {
 		defer close(c.done)
 		if a.Wait > 0 {
-			c.grant, c.err = s.locks.Acquire(ctx, a)
+			c.grant, c.err = s.locks().Acquire(ctx, a)
 		} else {
 			c.grant, c.err = s.acquirePatiently(ctx, a)
 		}
@@ -65,7 +65,7 @@ func (s *fixture) startAcquire(a lock.Acquire) *waitingCall {
 func (s *fixture) acquirePatiently(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	a.Wait, a.KeepPlace = lock.MaxWait, true
 	for {
-		g, err := s.locks.Acquire(ctx, a)
+		g, err := s.locks().Acquire(ctx, a)
 		retry := errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrUnavailable) ||
 			errors.Is(err, lock.ErrUnknownOutcome)
 		if !retry {
@@ -174,7 +174,7 @@ func (c *waitingCall) leave() {
 	if len(c.request.Set) > 0 {
 		r.Set = c.request.Names()
 	}
-	if err := c.s.locks.Release(c.s.ctx, r); err != nil && !errors.Is(err, lock.ErrLeaseLost) {
+	if err := c.s.locks().Release(c.s.ctx, r); err != nil && !errors.Is(err, lock.ErrLeaseLost) {
 		c.s.Errorf("giving up the place of %s: %v", c.request.Holder, err)
 	}
 }
@@ -191,7 +191,7 @@ func (c *waitingCall) mustHaveEnded() {
 // queue returns the queue of the lock.
 func (s *fixture) queue(name string) lock.QueueInfo {
 	s.Helper()
-	q, err := s.locks.Queue(s.ctx, name)
+	q, err := s.locks().Queue(s.ctx, name)
 	s.must(err)
 	if q.Name != name || q.AsOf.IsZero() {
 		s.Fatalf("the queue of %s is %+v", name, q)

@@ -88,21 +88,21 @@ func untilGrace(s *fixture, n int) func() {
 func untilRevoked(s *fixture, n int) func() {
 	g := s.mustAcquire(lock.Acquire{Name: s.other(n), Grace: lock.MaxGrace})
 	return s.whenWaiting(n, func() error {
-		return errOf(s.locks.Revoke(s.ctx, lock.Revoke{Name: g.Name, Token: g.Token, Reason: testReason, SkipGrace: true}))
+		return errOf(s.locks().Revoke(s.ctx, lock.Revoke{Name: g.Name, Token: g.Token, Reason: testReason, SkipGrace: true}))
 	})
 }
 
 func untilRevokedGrace(s *fixture, n int) func() {
 	g := s.mustAcquire(lock.Acquire{Name: s.other(n), Grace: 3 * shortTTL})
 	return s.whenWaiting(n, func() error {
-		return errOf(s.locks.Revoke(s.ctx, lock.Revoke{Name: g.Name, Token: g.Token, Reason: testReason}))
+		return errOf(s.locks().Revoke(s.ctx, lock.Revoke{Name: g.Name, Token: g.Token, Reason: testReason}))
 	})
 }
 
 func untilSessionClosed(s *fixture, n int) func() {
 	session := s.openSession(lock.OpenSession{Grace: lock.MaxGrace})
 	s.mustAcquire(lock.Acquire{Name: s.other(n), SessionID: session.ID})
-	return s.whenWaiting(n, func() error { return s.locks.CloseSession(s.ctx, lock.CloseSession{ID: session.ID}) })
+	return s.whenWaiting(n, func() error { return s.locks().CloseSession(s.ctx, lock.CloseSession{ID: session.ID}) })
 }
 
 func untilSessionExpiry(s *fixture, n int) func() {
@@ -141,13 +141,13 @@ func timesOut(s *fixture, before lock.Acquire, start func(lock.Acquire) *waiting
 func placeIsReleased(s *fixture, before lock.Acquire, start func(lock.Acquire) *waitingCall) {
 	before.Wait = lock.MaxWait // without a retry, which would take another place
 	start(before)
-	s.must(s.locks.Release(s.ctx, lock.Release{Set: s.others(1, 2), LeaseID: before.LeaseID}))
+	s.must(s.locks().Release(s.ctx, lock.Release{Set: s.others(1, 2), LeaseID: before.LeaseID}))
 }
 
 func itsSessionCloses(s *fixture, before lock.Acquire, start func(lock.Acquire) *waitingCall) {
 	before.SessionID = s.openSession(lock.OpenSession{Holder: "before"}).ID
 	w := start(before)
-	s.must(s.locks.CloseSession(s.ctx, lock.CloseSession{ID: before.SessionID}))
+	s.must(s.locks().CloseSession(s.ctx, lock.CloseSession{ID: before.SessionID}))
 	s.expectSessionLost(w.refusal(), lock.Released)
 }
 

@@ -88,54 +88,22 @@ func TestLocksOfASetAreReadStrictly(t *testing.T) {
 	}
 	at := func(i int, member string) string { return fmt.Sprintf("/locks/%d/%s", i, member) }
 	cases := []badRequest{
-		{name: "no locks", body: `{"holder": "h"}`, pointer: "/locks", detail: "is missing"},
 		{name: "an empty list", body: setOf(``), pointer: "/locks", detail: "are missing; give 1 to 32 of them"},
-		{name: "locks of null", body: `{"holder": "h", "locks": null}`, pointer: "/locks", detail: "is null"},
 		{name: "a lock instead of a list", body: `{"holder": "h", "locks": {"name": "a"}}`, pointer: "/locks", detail: "must be in a list"},
 		{name: "33 locks", body: setOf(strings.Join(many, ",")), pointer: "/locks", detail: "are 33; give 1 to 32"},
 		{name: "a lock twice", body: setOf(`{"name": "a"}, {"name": "b"}, {"name": "a", "mode": "shared"}`), pointer: at(2, "name"), detail: "is given twice"},
 		{name: "a lock that is a string", body: setOf(`{"name": "a"}, "b"`), pointer: "/locks/1", detail: `must be an object such as {"name"`},
-		{name: "a lock that is a list", body: setOf(`[["a"]]`), pointer: "/locks/0", detail: "must be an object"},
-		{name: "a lock of null", body: setOf(`null`), pointer: "/locks/0", detail: "is null"},
 		{name: "a lock without a name", body: setOf(`{"name": "a"}, {}`), pointer: at(1, "name"), detail: "locks/1/name is missing or empty"},
-		{name: "a name that is a number", body: setOf(`{"name": 1}`), pointer: at(0, "name"), detail: "must be a string"},
-		{name: "a name of null", body: setOf(`{"name": null}`), pointer: at(0, "name"), detail: "is null"},
-		{name: "an empty name", body: setOf(`{"name": ""}`), pointer: at(0, "name"), detail: "missing or empty"},
 		{name: "a name that cannot be", body: setOf(`{"name": "a"}, {"name": "a/b"}`), pointer: at(1, "name"), detail: "at byte 1"},
-		{name: "a mode that there is not", body: setOf(`{"name": "a"}, {"name": "b", "mode": "write"}`), pointer: at(1, "mode"), detail: "use exclusive, shared or permit"},
-		{name: "a mode that is a number", body: setOf(`{"name": "a", "mode": 1}`), pointer: at(0, "mode"), detail: "must be a string"},
-		{name: "a permit without capacity", body: setOf(`{"name": "a", "mode": "permit"}`), pointer: at(0, "capacity"), detail: "give 1 to 1000"},
-		{name: "a capacity without permit", body: setOf(`{"name": "a"}, {"name": "b", "capacity": 3}`), pointer: at(1, "capacity"), detail: "only valid with mode permit"},
 		{name: "a capacity of zero", body: setOf(`{"name": "a", "mode": "permit", "capacity": 0}`), pointer: at(0, "capacity"), detail: "is 0; give 1 to 1000"},
+		{name: "a mode beside the list", body: `{"holder": "h", "mode": "shared", "locks": [{"name": "a"}]}`, pointer: "/mode", detail: "is not a member"},
+		{name: "names instead of locks", body: `{"holder": "h", "names": ["a"]}`, pointer: "/names", detail: "which may have grace_ms, holder"},
 		{name: "an unknown member of a lock", body: setOf(`{"name": "a", "colour": 1}`), pointer: at(0, "colour"), detail: "which may have capacity, mode, name"},
 		{name: "an unknown member with a slash, a tilde and a percent sign", body: setOf(`{"name": "a", "a/b~c%d": 1}`), pointer: at(0, "a~1b~0c%d"), detail: "locks/0/a/b~c%d is not a member"},
-		{name: "a holder of a lock", body: setOf(`{"name": "a", "holder": "h"}`), pointer: at(0, "holder"), detail: "which may have capacity, mode, name"},
 		{name: "a member of a lock twice", body: setOf(`{"name": "a", "n\u0061me": "b"}`), pointer: at(0, "name"), detail: "is there twice"},
 	}
 	for i := range cases {
 		cases[i].path = acquireSetPath
-	}
-	wantBadRequests(t, cases)
-}
-
-func TestAcquiresOfSetsAreReadStrictly(t *testing.T) {
-	t.Parallel()
-	cases := []badRequest{
-		{name: "a mode beside the list", body: `{"holder": "h", "mode": "shared", "locks": [{"name": "a"}]}`, pointer: "/mode", detail: "is not a member"},
-		{name: "a capacity beside the list", body: `{"holder": "h", "capacity": 1, "locks": [{"name": "a"}]}`, pointer: "/capacity", detail: "is not a member"},
-		{name: "names instead of locks", body: `{"holder": "h", "names": ["a"]}`, pointer: "/names", detail: "which may have grace_ms, holder"},
-		{name: "locks twice", body: `{"holder": "h", "locks": [], "locks": []}`, pointer: "/locks", detail: "is there twice"},
-		{name: "no holder", body: `{"locks": [{"name": "a"}]}`, pointer: "/holder", detail: "is missing"},
-		{name: "a ttl_ms beside a session_id", body: `{"holder": "h", "ttl_ms": 1000, "session_id": "` + sessionID + `", "locks": [{"name": "a"}, {"name": "b"}]}`, pointer: "/ttl_ms", detail: "with session_id"},
-		{name: "a keep_place without lease_id", body: `{"holder": "h", "keep_place": true, "locks": [{"name": "a"}, {"name": "b"}]}`, pointer: "/keep_place", detail: "requires a lease_id"},
-		{name: "a wait_ms that is too long", body: `{"holder": "h", "wait_ms": 50001, "locks": [{"name": "a"}]}`, pointer: "/wait_ms", detail: "give 0 to 50000"},
-		{name: "a list that is cut short", body: `{"holder": "h", "locks": [{"name": "a"}`, pointer: "", detail: "not valid JSON"},
-		{name: "a query", path: acquireSetPath + "?name=a", body: setOf(`{"name": "a"}`), pointer: "name", detail: "has none"},
-	}
-	for i := range cases {
-		if cases[i].path == "" {
-			cases[i].path = acquireSetPath
-		}
 	}
 	cases = append(cases, badRequest{name: "a method that there is not", method: http.MethodGet, path: acquireSetPath,
 		status: http.StatusMethodNotAllowed, code: "method_not_allowed"})
@@ -149,21 +117,15 @@ func TestNamesOfASetAreReadStrictly(t *testing.T) {
 		names = append(names, fmt.Sprintf("a%d", i))
 	}
 	cases := []badRequest{
-		{name: "a renewal with a ttl_ms of zero", path: renewSetPath, body: strings.Replace(namesOf("a"), "{", `{"ttl_ms": 0, `, 1), pointer: "/ttl_ms", detail: "is 0"},
 		{name: "a release with a ttl_ms", path: releaseSetPath, body: strings.Replace(namesOf("a"), "{", `{"ttl_ms": 100, `, 1), pointer: "/ttl_ms", detail: "may have lease_id, names"},
 	}
 	for _, path := range []string{renewSetPath, releaseSetPath} {
 		cases = append(cases, []badRequest{
-			{name: path + " without names", path: path, body: oneID, pointer: "/names", detail: "is missing"},
 			{name: path + " of no name", path: path, body: `{"lease_id": "` + leaseID + `", "names": []}`, pointer: "/names", detail: "are missing; give 1 to 32"},
 			{name: path + " of a name", path: path, body: `{"lease_id": "` + leaseID + `", "names": "a"}`, pointer: "/names", detail: "must be in a list"},
 			{name: path + " of 33 names", path: path, body: namesOf(names...), pointer: "/names", detail: "are 33; give 1 to 32"},
 			{name: path + " of a name twice", path: path, body: namesOf("a", "b", "a"), pointer: "/names/2", detail: "is given twice"},
-			{name: path + " of a name that cannot be", path: path, body: namesOf("a", "b c"), pointer: "/names/1", detail: "at byte 1"},
 			{name: path + " of a number", path: path, body: `{"lease_id": "` + leaseID + `", "names": ["a", 1]}`, pointer: "/names/1", detail: "must be a string"},
-			{name: path + " of null", path: path, body: `{"lease_id": "` + leaseID + `", "names": [null]}`, pointer: "/names/0", detail: "is null"},
-			{name: path + " without lease_id", path: path, body: `{"names": ["a"]}`, pointer: "/lease_id", detail: "is missing"},
-			{name: path + " with zeros", path: path, body: `{"names": ["a"], "lease_id": "00000000-0000-0000-0000-000000000000"}`, pointer: "/lease_id", detail: "that acquire returned"},
 			{name: path + " with locks", path: path, body: `{"lease_id": "` + leaseID + `", "locks": [{"name": "a"}]}`, pointer: "/locks", detail: "is not a member"},
 		}...)
 	}

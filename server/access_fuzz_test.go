@@ -17,7 +17,7 @@ func newKeyedServer(f *testing.F) (*server.Server, string) {
 	k := newKeyring(f)
 	page := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	return server.New(server.Options{
-		Locks: access.Guard(&fake{}, access.Limits{}), Keys: k.Keyring, UI: page, Attempts: access.NewAttempts(1<<30, 0),
+		Locks: access.Guard(inMemory(), access.Limits{}), Keys: k.Keyring, UI: page, Attempts: access.NewAttempts(1<<30, 0),
 	}), k.secrets["read"]
 }
 

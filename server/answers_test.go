@@ -3,7 +3,6 @@ package server_test
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,40 +57,10 @@ func TestExpiresInNeverExceedsTheLease(t *testing.T) {
 	}
 }
 
-func TestEveryCallAnswers(t *testing.T) {
+func TestVersionIsThatOfTheBuild(t *testing.T) {
 	t.Parallel()
-	held := lock.Record{Name: "a", Revision: 1, Token: 41, ChangedAt: instant, Leases: []lock.Lease{{
-		Name: "a", Mode: lock.Exclusive, Holder: "w", Token: 41, TTL: time.Second, AcquiredAt: instant, ExpiresAt: instant.Add(time.Second), Grace: time.Second,
-	}}}
-	s := serve(t, server.Options{Version: server.Version{Version: "1.2.3", Commit: "abc"}, Locks: &fake{
-		lock: func(name string) (lock.Lock, error) { return held.Lock(instant), nil },
-		verify: func(v lock.Verify) (lock.Verification, error) {
-			return v.Check(held, instant), nil
-		},
-		read: func(key string) (lock.FencedValue, error) {
-			return lock.FencedValue{Key: key, Lock: "a", Token: 41, Version: 1, WrittenAt: instant}, nil
-		},
-	}})
-	for _, c := range []struct {
-		method, path, body string
-		status             int
-		want               map[string]any
-	}{
-		{"POST", "/v1/locks/a/renew", oneID, 200, map[string]any{"lease_id": leaseID, "max_hold_ms": nil, "metadata": nil}},
-		{"POST", "/v1/locks/a/release", oneID, 204, nil},
-		{"POST", "/v1/locks/a/revoke", `{"fencing_token": 41, "reason": "r"}`, 200, map[string]any{"state": "free", "fencing_token": 0.0, "changed_at": nil}},
-		{"GET", "/v1/locks/a", "", 200, map[string]any{"state": "held", "revision": 1.0, "as_of": "2026-01-02T03:04:05.678901Z"}},
-		{"POST", "/v1/tokens/verify", `{"name": "a", "fencing_token": 41}`, 200, map[string]any{"status": "current", "current": true, "expires_in_ms": 1000.0}},
-		{"POST", "/v1/tokens/verify", `{"name": "a", "fencing_token": 40}`, 200, map[string]any{"status": "stale", "current": false, "expires_in_ms": nil}},
-		{"PUT", "/v1/fenced/k", `{"lock": "a", "fencing_token": 41, "value": {"x": [null]}, "if_version": 0}`, 200, map[string]any{"key": "k", "version": 1.0}},
-		{"PUT", "/v1/fenced/k", `{"lock": "a", "fencing_token": 41, "value": null}`, 200, map[string]any{"value": nil}},
-		{"GET", "/v1/fenced/k", "", 200, map[string]any{"value": nil, "lock": "a"}},
-		{"GET", "/livez", "", 200, map[string]any{"status": "ok"}},
-		{"GET", "/readyz", "", 200, map[string]any{"status": "ok"}},
-		{"GET", "/version", "", 200, map[string]any{"version": "1.2.3", "commit": "abc"}},
-	} {
-		s.send(c.method, c.path, c.body).want(t, c.status, c.want)
-	}
+	s := serve(t, server.Options{Version: server.Version{Version: "1.2.3", Commit: "abc"}})
+	s.get("/version").want(t, http.StatusOK, map[string]any{"version": "1.2.3", "commit": "abc"})
 }
 
 func TestPagesLinkToTheNext(t *testing.T) {
@@ -135,21 +104,5 @@ func TestPagesLinkToTheNext(t *testing.T) {
 		"holder": "h", "fencing_token": 41.0, "reason": "r",
 	}, event); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestPercentEncodingDoesNotChangeAName(t *testing.T) {
-	t.Parallel()
-	var names []string
-	s := serve(t, server.Options{Locks: &fake{lock: func(name string) (lock.Lock, error) {
-		names = append(names, name)
-		return lock.Record{Name: name}.Lock(instant), nil
-	}}})
-	for _, path := range []string{"a:b@c", "a%3Ab%40c", "a%3ab@c", "%61:b@c"} {
-		r := s.request(http.MethodGet, "/v1/locks/"+path, "")
-		s.do(r).want(t, http.StatusOK, map[string]any{"name": "a:b@c"})
-	}
-	if slices.Sort(names); len(slices.Compact(names)) != 1 {
-		t.Errorf("the service saw %q", names)
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
@@ -32,31 +30,6 @@ func (s harness) batch(items ...string) []result {
 	return resultsOf(s.t, got.text)
 }
 
-func TestBatchReachesTheServiceInOrder(t *testing.T) {
-	t.Parallel()
-	id := lock.LeaseID(uuid.MustParse(leaseID))
-	var got []lock.Command
-	s := serve(t, server.Options{Locks: &fake{batch: func(_ context.Context, items []lock.Command) []lock.Result {
-		got = items
-		return lock.BatchSequentially(t.Context(), &fake{}, items)
-	}}})
-	s.batch(
-		`{"op": "acquire", "name": "jobs:nightly", "lease_id": "`+leaseID+`", "holder": "<é>", "mode": "permit", "capacity": 3, "ttl_ms": 20000,
-			"grace_ms": 2000, "max_hold_ms": 3600000, "metadata": {"host": "db-3", "none": null}}`,
-		`{"name": "b", "lease_id": "`+leaseID+`", "metadata": {}, "ttl_ms": 60000, "op": "renew"}`,
-		releaseItem, `{"op": "renew", "name": "c", "lease_id": "`+leaseID+`"}`, acquireItem,
-	)
-	want := []lock.Command{
-		lock.Acquire{Name: "jobs:nightly", LeaseID: id, Holder: "<é>", Mode: lock.Permit, Capacity: 3, TTL: 20 * time.Second,
-			Grace: 2 * time.Second, MaxHold: time.Hour, Metadata: []byte(`{"host": "db-3", "none": null}`)},
-		lock.Renew{Name: "b", LeaseID: id, TTL: time.Minute, Metadata: []byte(`{}`)},
-		lock.Release{Name: "a", LeaseID: id}, lock.Renew{Name: "c", LeaseID: id}, lock.Acquire{Name: "a", Holder: "h"},
-	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(lock.Acquire{})); diff != "" {
-		t.Error(diff)
-	}
-}
-
 // TestItemIsAnsweredLikeItsCall sends each item as a single call, too.
 func TestItemIsAnsweredLikeItsCall(t *testing.T) {
 	t.Parallel()
@@ -68,7 +41,6 @@ func TestItemIsAnsweredLikeItsCall(t *testing.T) {
 			g.Replayed, g.Until = replayed, instant
 			return g, refused
 		},
-		renew:   func(lock.Renew) (lock.Grant, error) { return lock.Grant{}, refused },
 		release: func(lock.Release) error { return refused },
 	}
 	s := serve(t, server.Options{Locks: f})
@@ -96,7 +68,6 @@ func TestItemIsAnsweredLikeItsCall(t *testing.T) {
 		&lock.Error{Code: lock.ErrRateLimited}, lock.ErrUnavailable, lock.ErrUnknownOutcome, lock.ErrNameNotAllowed, fmt.Errorf("a fault with a secret"),
 	} {
 		check("/v1/locks/a/acquire", acquireItem, `{"holder": "h"}`)
-		check("/v1/locks/a/renew", strings.Replace(releaseItem, "release", "renew", 1), oneID)
 		check("/v1/locks/a/release", releaseItem, oneID)
 	}
 }

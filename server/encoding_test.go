@@ -13,7 +13,7 @@ func TestEncodedBodiesAreRefused(t *testing.T) {
 	t.Parallel()
 	ring := newKeyring(t)
 	ui := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	s := serve(t, server.Options{Locks: &fake{}, Keys: ring.Keyring, UI: ui})
+	s := serve(t, server.Options{Locks: inMemory(), Keys: ring.Keyring, UI: ui})
 	targets := [][2]string{
 		{http.MethodPost, "/ui/login"}, {http.MethodPost, "/ui/logout"}, {http.MethodPost, "/ui/revoke"}, {http.MethodPost, "/ui/sessions/" + sessionName},
 		{http.MethodPost, "/ui/trees"}, {http.MethodPost, "/ui/trees/a"},
@@ -50,7 +50,7 @@ func TestEncodedBodiesAreRefused(t *testing.T) {
 // TestEncodedBodiesOfUnknownLengthAreRefused sends a chunked body.
 func TestEncodedBodiesOfUnknownLengthAreRefused(t *testing.T) {
 	t.Parallel()
-	s := serve(t, server.Options{Locks: &fake{}})
+	s := serve(t, server.Options{Locks: inMemory()})
 	r := s.request(http.MethodPost, acquirePath, `{"holder": "a"}`)
 	r.ContentLength = -1
 	r.Header.Set("Content-Encoding", "gzip")

@@ -39,26 +39,6 @@ func TestEventIsEncodedOnceForAllStreams(t *testing.T) {
 	}
 }
 
-func TestEventCacheIsBounded(t *testing.T) {
-	t.Parallel()
-	s := server.New(server.Options{})
-	encodings := server.CountEncodings(s)
-	for id := range int64(3 * server.CachedEvents) {
-		server.EventText(s, eventWithID(id+1))
-	}
-	newest := eventWithID(3 * server.CachedEvents)
-	for range 3 {
-		server.EventText(s, newest)
-	}
-	if got := encodings.Load(); got != 3*server.CachedEvents {
-		t.Errorf("%d encodings", got)
-	}
-	server.EventText(s, eventWithID(2*server.CachedEvents)) // evicted by a newer event
-	if got := encodings.Load(); got != 3*server.CachedEvents+1 {
-		t.Errorf("%d encodings: an old event is still cached", got)
-	}
-}
-
 // TestEventCacheAllowsReusedIDs has two events with one id, as after a database restore.
 func TestEventCacheAllowsReusedIDs(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 // TestHTTP1HeaderLimitIsExact counts the bytes on the wire, with one long field and with many short ones.
 func TestHTTP1HeaderLimitIsExact(t *testing.T) {
 	t.Parallel()
-	s := serve(t, server.Options{Locks: &fake{}})
+	s := serve(t, server.Options{Locks: inMemory()})
 	for _, fields := range []string{"", "Authorization: Bearer x\r\n", strings.Repeat("X: y\r\n", 1000)} {
 		for _, long := range []string{"query", "field"} {
 			for size, status := range map[int]int{
@@ -57,7 +57,7 @@ func sendHeader(t *testing.T, s harness, header string) *http.Response {
 // TestHTTP2HeaderLimitIsExact counts as RFC 9113 does, with 32 more bytes per field.
 func TestHTTP2HeaderLimitIsExact(t *testing.T) {
 	t.Parallel()
-	address, trust := secured(t, server.New(server.Options{Locks: &fake{}}))
+	address, trust := secured(t, server.New(server.Options{Locks: inMemory()}))
 	transport := &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true, DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	s := harness{t: t, url: "https://" + address, client: &http.Client{Transport: contract{t, transport}}}

@@ -20,7 +20,7 @@ var strictHeaders = map[string]string{
 
 func TestEveryAnswerHasItsHeaders(t *testing.T) {
 	t.Parallel()
-	h := server.New(server.Options{Locks: &fake{}, UI: web.New(web.Options{Locks: &fake{}})})
+	h := server.New(server.Options{Locks: inMemory(), UI: web.New(web.Options{Locks: inMemory()})})
 	for path, policy := range map[string]string{
 		"/v1/locks": "default-src 'none';", "/v1/locks/_": "default-src 'none';", "/v1/nothing": "default-src 'none';", "/livez": "default-src 'none';",
 		"/openapi.json": "default-src 'none';", "/": "default-src 'none';", "/docs/": "default-src 'none';", "/docs/swagger-ui.css": "default-src 'none';",

@@ -116,7 +116,7 @@ func TestABatchHasAsMuchAsMayBe(t *testing.T) {
 // its room in memory.
 func TestSoManyLargeBatchesAreReadAtOnce(t *testing.T) {
 	t.Parallel()
-	s := server.New(server.Options{Locks: &fake{}})
+	s := server.New(server.Options{Locks: inMemory()})
 	send := func(body io.Reader, length int64) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodPost, batchPath, body)
 		r.Header.Set("Content-Type", "application/json")

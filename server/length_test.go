@@ -15,7 +15,7 @@ func TestEveryAnswerHasContentLength(t *testing.T) {
 	many := func(lock.LockQuery) (lock.Page[lock.Lock], error) {
 		return lock.Page[lock.Lock]{Items: make([]lock.Lock, 100)}, nil
 	}
-	h := server.New(server.Options{Locks: &fake{locks: many}})
+	h := server.New(server.Options{Locks: &fake{Service: inMemory(), locks: many}})
 	address, trust := secured(t, h)
 	former := trust.Clone()
 	former.NextProtos = []string{"http/1.1"}

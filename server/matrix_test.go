@@ -45,7 +45,7 @@ var matrix = []struct{ route, path, body, cells string }{
 	{"POST /v1/renew", "/v1/renew", namesOf("billing:a", "billing2"), shut + "role bad bad name name name"},
 	{"POST /v1/release", "/v1/release", namesOf("billing:a"), shut + "role 204 204 204 204 name"},
 	{"POST /v1/release", "/v1/release", namesOf("billing2", "billing:a"), shut + "role bad bad name name name"},
-	{"POST /v1/batch", "/v1/batch", many, shut + "200 200 200 200 200 200"}, // its items: TestEveryItemForEveryCaller
+	{"POST /v1/batch", "/v1/batch", many, shut + "200 200 200 200 200 200"}, // its items: TestEachItemIsCheckedSeparately in access
 	{"POST /v1/locks/{name}/revoke", "/v1/locks/billing:a/revoke", revoke, shut + "role role 200 role 200 role"},
 	{"POST /v1/locks/{name}/revoke", "/v1/locks/billing2/revoke", `{"fencing_token": 2, "reason": "r"}`, shut + "role role 200 role name role"},
 	{"GET /v1/locks/{name}", "/v1/locks/billing:a", "", shut + "200 200 200 200 200 name"},

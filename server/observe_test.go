@@ -30,7 +30,7 @@ func (s harness) lines(message string) []map[string]any {
 
 func TestAccessLogHasNoSecrets(t *testing.T) {
 	t.Parallel()
-	s := serve(t, server.Options{Locks: &fake{release: func(lock.Release) error { return errors.New("the database is gone") }}})
+	s := serve(t, server.Options{Locks: &fake{Service: inMemory(), release: func(lock.Release) error { return errors.New("the database is gone") }}})
 	acquired := s.post("/v1/locks/a%3Ab/acquire", `{"holder": "the-holder", "lease_id": "`+leaseID+`"}`)
 	s.post("/v1/locks/a:b/renew", oneID)
 	s.post("/v1/locks/a:b/release", oneID)

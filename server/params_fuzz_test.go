@@ -45,22 +45,6 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// FuzzLastEventID checks that the header is an id of a stream, or refused by its name.
-func FuzzLastEventID(f *testing.F) {
-	for _, seed := range []string{"", "0", "1", "2", "-1", "now", "9223372036854775808", " 1", "1\x00", "é", "0x1", "1e0", "1,1"} {
-		f.Add(seed)
-	}
-	h := newStockedServer(f)
-	f.Fuzz(func(t *testing.T, id string) {
-		r := httptest.NewRequest(http.MethodHead, "/v1/events/stream", nil)
-		r.Header.Set("Last-Event-ID", id)
-		w := httptest.NewRecorder()
-		if h.ServeHTTP(w, r); w.Code != http.StatusOK && w.Code != http.StatusBadRequest {
-			t.Errorf("%q: %d", id, w.Code)
-		}
-	})
-}
-
 // FuzzIfNoneMatch checks that the answer is 200 with the lock, or 304 because its version is listed.
 func FuzzIfNoneMatch(f *testing.F) {
 	h := newStockedServer(f)

@@ -116,24 +116,14 @@ func TestQueueRefusalsHaveTheirMembers(t *testing.T) {
 
 func TestMeaningfulZerosAreSent(t *testing.T) {
 	t.Parallel()
-	s := serve(t, server.Options{Locks: &fake{
-		revoke: func(r lock.Revoke) (lock.Lock, error) {
-			return lock.Lock{}, &lock.Error{Code: lock.ErrTokenMismatch, Token: r.Token}
-		},
-		write: func(w lock.FencedWrite) (lock.FencedValue, error) {
-			if w.IfVersion != nil {
-				return lock.FencedValue{}, &lock.Error{Code: lock.ErrVersionMismatch}
-			}
-			return lock.FencedValue{}, lock.CheckFence(w.Token, 0, 0)
-		},
-		read: func(string) (lock.FencedValue, error) { return lock.FencedValue{}, lock.ErrNotFound },
-	}})
+	s := serve(t, server.Options{Locks: inMemory()})
 	s.post("/v1/locks/a/revoke", `{"fencing_token": 7, "reason": "r"}`).
 		want(t, 409, map[string]any{"code": "token_mismatch", "fencing_token": 7.0, "newest_token": 0.0})
 	write := `{"lock": "a", "fencing_token": 7, "value": 1`
 	s.send("PUT", "/v1/fenced/k", write+`}`).
 		want(t, 412, map[string]any{"code": "unknown_token", "fencing_token": 7.0, "newest_token": 0.0})
-	s.send("PUT", "/v1/fenced/k", write+`, "if_version": 3}`).
+	s.post("/v1/locks/a/acquire", `{"holder": "h"}`).want(t, 201, map[string]any{"fencing_token": 1.0, "slot": 0.0, "grace_ms": 0.0})
+	s.send("PUT", "/v1/fenced/k", `{"lock": "a", "fencing_token": 1, "value": 1, "if_version": 3}`).
 		want(t, 409, map[string]any{"code": "version_mismatch", "version": 0.0})
 	s.get("/v1/fenced/k").want(t, 404, map[string]any{"code": "not_found"})
 }

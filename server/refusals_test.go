@@ -46,7 +46,7 @@ func (b badRequest) run(t *testing.T, s harness) {
 
 func wantBadRequests(t *testing.T, cases []badRequest) {
 	t.Helper()
-	s := serve(t, server.Options{Locks: &fake{}})
+	s := serve(t, server.Options{Locks: inMemory()})
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { c.run(t, s) })
 	}

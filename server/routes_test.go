@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/paddock-lock/paddock"
-	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 )
 
@@ -58,12 +56,7 @@ func TestParametersMatchTheDocument(t *testing.T) {
 // TestEveryParameterIsRead sends each parameter of each operation with a value that is invalid for all of them.
 func TestEveryParameterIsRead(t *testing.T) {
 	t.Parallel()
-	refuse := lock.Invalid("cursor", "is invalid, as all cursors are to this service")
-	s := serve(t, server.Options{Locks: &fake{
-		locks:    func(lock.LockQuery) (p lock.Page[lock.Lock], err error) { return p, refuse },
-		events:   func(context.Context, lock.EventQuery) (p lock.Page[lock.Event], err error) { return p, refuse },
-		sessions: fakeSessions{list: func(lock.SessionQuery) (p lock.Page[lock.SessionInfo], err error) { return p, refuse }},
-	}})
+	s := serve(t, server.Options{Locks: inMemory()})
 	for path, names := range server.Parameters() {
 		for _, name := range names {
 			got := s.get(strings.Replace(path, "{name}", "a", 1) + "?" + name + "=%01")

@@ -135,7 +135,7 @@ func TestServerIsUnreadyDuringDrainDelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const delay = time.Minute
-		s, _, end := servePiped(t, server.Options{Locks: &fake{}, DrainDelay: delay})
+		s, _, end := servePiped(t, server.Options{Locks: inMemory(), DrainDelay: delay})
 		ended, start := make(chan error, 1), time.Now()
 		go func() { ended <- end() }()
 		synctest.Wait()

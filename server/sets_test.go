@@ -1,19 +1,13 @@
 package server_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/server"
 )
 
 const (
@@ -33,49 +27,6 @@ func namesOf(names ...string) string {
 
 // transfer is the body of an acquire of two accounts.
 const transfer = `{"lease_id": "` + leaseID + `", "holder": "worker-1", "locks": [{"name": "b"}, {"name": "a", "mode": "shared"}]}`
-
-func TestSetCallsReachTheServiceUnchanged(t *testing.T) {
-	t.Parallel()
-	var asked []any
-	id := lock.LeaseID(uuid.MustParse(leaseID))
-	grant := func(call any) (lock.Grant, error) {
-		asked = append(asked, call)
-		g := grantOf(lock.Acquire{LeaseID: id, Name: "a", Mode: lock.Exclusive, Holder: "<é>", TTL: time.Minute})
-		g.Members = []lock.Lease{g.Lease, g.Lease}
-		g.Members[1].Name, g.Members[1].Mode, g.Members[1].Slot, g.Members[1].Token = "b", lock.Permit, 3, 40
-		return g, nil
-	}
-	s := serve(t, server.Options{Locks: &fake{
-		acquire: func(_ context.Context, a lock.Acquire) (lock.Grant, error) {
-			asked = append(asked, a.Names(), a.Set, a.LeaseID, a.Wait, a.KeepPlace, a.Grace, string(a.Metadata))
-			return grant(a.MaxHold)
-		},
-		renew:   func(r lock.Renew) (lock.Grant, error) { return grant(r) },
-		release: func(r lock.Release) error { _, err := grant(r); return err },
-	}})
-	got := s.post(acquireSetPath, `{"locks": [{"name": "b", "mode": "permit", "capacity": 3}, {"name": "a"}], "holder": "<é>", "lease_id": "`+leaseID+`",
-		"wait_ms": 1000, "keep_place": true, "ttl_ms": 60000, "grace_ms": 2000, "max_hold_ms": 90000, "metadata": {"a": null}}`)
-	got.want(t, http.StatusCreated, map[string]any{"lease_id": leaseID, "holder": "<é>", "ttl_ms": 60000.0, "name": nil, "fencing_token": nil})
-	locks := []any{
-		map[string]any{"name": "a", "mode": "exclusive", "slot": 0.0, "fencing_token": 41.0},
-		map[string]any{"name": "b", "mode": "permit", "slot": 3.0, "fencing_token": 40.0},
-	}
-	if diff := cmp.Diff(locks, got.body["locks"]); diff != "" {
-		t.Error(diff)
-	}
-	s.post(renewSetPath, `{"names": ["b", "a"], "lease_id": "`+leaseID+`", "ttl_ms": 1000, "metadata": {}}`).
-		want(t, http.StatusOK, map[string]any{"lease_id": leaseID, "session": nil})
-	s.post(releaseSetPath, namesOf("b", "a")).want(t, http.StatusNoContent, nil)
-	want := []any{
-		[]string{"a", "b"}, []lock.Member{{Name: "a", Mode: lock.Exclusive}, {Name: "b", Mode: lock.Permit, Capacity: 3}},
-		id, time.Second, true, 2 * time.Second, `{"a": null}`, 90 * time.Second,
-		lock.Renew{Set: []string{"a", "b"}, LeaseID: id, TTL: time.Second, Metadata: []byte(`{}`)},
-		lock.Release{Set: []string{"a", "b"}, LeaseID: id},
-	}
-	if diff := cmp.Diff(want, asked); diff != "" {
-		t.Error(diff)
-	}
-}
 
 // setOf returns the body of an acquire of these locks.
 func setOf(locks string) string { return `{"holder": "h", "locks": [` + locks + `]}` }

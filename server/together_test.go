@@ -16,7 +16,7 @@ import (
 // are parsed with shared readers.
 func TestConcurrentBodiesAreNotMixedUp(t *testing.T) {
 	t.Parallel()
-	s := serve(t, server.Options{Locks: &fake{}})
+	s := serve(t, server.Options{Locks: inMemory()})
 	var clients sync.WaitGroup
 	for client := range 16 {
 		clients.Go(func() {

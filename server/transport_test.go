@@ -60,7 +60,7 @@ func TestMediaTypes(t *testing.T) {
 
 func TestEmptyBodyIsNotJSON(t *testing.T) {
 	t.Parallel()
-	s := serve(t, server.Options{Locks: &fake{}})
+	s := serve(t, server.Options{Locks: inMemory()})
 	s.post(acquirePath, "").want(t, http.StatusUnsupportedMediaType, map[string]any{"code": "unsupported_media_type"})
 	r := s.request(http.MethodPost, acquirePath, "")
 	r.Header.Set("Content-Type", "application/json")
@@ -69,7 +69,7 @@ func TestEmptyBodyIsNotJSON(t *testing.T) {
 
 func TestWrongMethodsGetAllow(t *testing.T) {
 	t.Parallel()
-	s := serve(t, server.Options{Locks: &fake{}})
+	s := serve(t, server.Options{Locks: inMemory()})
 	for _, c := range []struct{ method, path, allow string }{
 		{"GET", "/v1/locks/a/acquire", "POST"},
 		{"HEAD", "/v1/locks/a/acquire", "POST"},
@@ -97,7 +97,7 @@ func TestWrongMethodsGetAllow(t *testing.T) {
 
 func TestHeadIsGetWithoutItsBody(t *testing.T) {
 	t.Parallel()
-	s := serve(t, server.Options{Locks: &fake{}})
+	s := serve(t, server.Options{Locks: inMemory()})
 	for _, path := range []string{"/v1/locks/a", "/v1/locks/a/queue", "/v1/locks", "/v1/events", "/livez", "/openapi.yaml", "/docs/", "/docs/swagger-ui.css"} {
 		got, head := s.get(path), s.send(http.MethodHead, path, "")
 		head.want(t, http.StatusOK, nil)

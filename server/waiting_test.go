@@ -6,15 +6,10 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
@@ -46,71 +41,6 @@ func (s harness) waitingRequests() []*http.Request {
 	return []*http.Request{
 		s.request(http.MethodPost, acquirePath, `{"holder": "a", "wait_ms": 50000}`), look,
 		s.request(http.MethodGet, "/v1/events?wait_ms=50000", ""),
-	}
-}
-
-func TestQueueOptionsReachTheService(t *testing.T) {
-	t.Parallel()
-	mine := `, "lease_id": "` + leaseID + `"`
-	for body, want := range map[string]lock.Acquire{
-		`"wait_ms": 30000, "keep_place": true` + mine:    {Mode: lock.Exclusive, LeaseID: lock.LeaseID(uuid.MustParse(leaseID)), Wait: 30 * time.Second, KeepPlace: true},
-		`"wait_ms": 0, "keep_place": false`:              {Mode: lock.Exclusive},
-		`"mode": "shared", "wait_ms": 50000`:             {Mode: lock.Shared, Wait: lock.MaxWait},
-		`"mode": "permit", "capacity": 1000`:             {Mode: lock.Permit, Capacity: 1000},
-		`"mode": "exclusive", "keep_place": true` + mine: {Mode: lock.Exclusive, LeaseID: lock.LeaseID(uuid.MustParse(leaseID)), KeepPlace: true},
-		`"mode": "permit", "capacity": 1, "wait_ms": 1`:  {Mode: lock.Permit, Capacity: 1, Wait: time.Millisecond},
-	} {
-		t.Run(body, func(t *testing.T) {
-			t.Parallel()
-			var got lock.Acquire
-			s := serve(t, server.Options{Locks: &fake{acquire: func(_ context.Context, a lock.Acquire) (lock.Grant, error) {
-				got = a
-				g := grantOf(a)
-				g.Slot = 3
-				return g, nil
-			}}})
-			s.post(acquirePath, `{"holder": "a", `+body+`}`).want(t, http.StatusCreated, map[string]any{"mode": want.Mode.String(), "slot": 3.0})
-			want.Name, want.Holder, want.TTL = "jobs:nightly", "a", lock.DefaultTTL
-			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(lock.Acquire{})); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
-func TestSlotsReachTheService(t *testing.T) {
-	t.Parallel()
-	var slots []string
-	note := func(slot *int) {
-		if slot == nil {
-			slots = append(slots, "any")
-			return
-		}
-		slots = append(slots, strconv.Itoa(*slot))
-	}
-	s := serve(t, server.Options{Locks: &fake{
-		revoke: func(r lock.Revoke) (lock.Lock, error) {
-			note(r.Slot)
-			return lock.Record{Name: r.Name}.Lock(instant), nil
-		},
-		verify: func(v lock.Verify) (lock.Verification, error) {
-			note(v.Slot)
-			return v.Check(lock.Record{}, instant), nil
-		},
-		write: func(w lock.FencedWrite) (lock.FencedValue, error) {
-			note(&w.Slot)
-			return lock.FencedValue{Key: w.Key, Lock: w.Lock, Token: w.Token, Version: 1, Value: w.Value, WrittenAt: instant}, nil
-		},
-	}})
-	for _, slot := range []string{"", `, "slot": 0`, `, "slot": 1000`} {
-		s.post("/v1/locks/a/revoke", `{"fencing_token": 1, "reason": "r"`+slot+`}`).want(t, http.StatusOK, nil)
-		s.post("/v1/tokens/verify", `{"name": "a", "fencing_token": 1`+slot+`}`).want(t, http.StatusOK, nil)
-		if !strings.HasSuffix(slot, " 0") {
-			s.send("PUT", "/v1/fenced/k", `{"lock": "a", "fencing_token": 1, "value": 1`+slot+`}`).want(t, http.StatusOK, nil)
-		}
-	}
-	if got := strings.Join(slots, " "); got != "any any 0 0 0 1000 1000 1000" {
-		t.Errorf("slots %s", got)
 	}
 }
 

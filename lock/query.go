@@ -134,11 +134,6 @@ func (q *EventQuery) Selects(e *Event) bool {
 		(q.Since.IsZero() || !e.At.Before(q.Since)) && (q.Until.IsZero() || e.At.Before(q.Until))
 }
 
-// SelectsAll reports whether the query selects each event.
-func (q *EventQuery) SelectsAll() bool {
-	return q.Name == "" && q.Prefix == "" && len(q.Kinds) == 0 && q.Holder == "" && q.Since.IsZero() && q.Until.IsZero()
-}
-
 // A Watch returns a lock once its version differs from the one seen.
 type Watch struct {
 	Name string

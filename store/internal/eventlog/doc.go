@@ -11,7 +11,8 @@
 //	bound        every event up to it that will ever exist is visible
 //	horizon      the newest event that was deleted
 //	gap          events after a cursor were deleted, or a fail-over or restore has lost the event of the cursor
-//	tail         the newest events, in memory, for subscribers
+//	item         an event, or an entry that cannot be read
+//	tail         the newest items, in memory, for subscribers
 //	subscriber   a call that waits for events or for a change of a lock
 //	reference    a row of paddock.event_refs: finds an event by its lock or by the lease that it ended
 //

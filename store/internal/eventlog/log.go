@@ -34,41 +34,61 @@ func New(db *database.DB, draining <-chan struct{}) *Log {
 	return &Log{db: db, draining: draining, tail: newTail()}
 }
 
-// A segment is the events that a query selects between two ids.
+// An item is an event, or an entry that cannot be read. Of the latter, the Event has only the Name and the ID, which is
+// the first one of the batch. So it is found once between the events before and after it.
+type item struct {
+	*lock.Event
+	unreadable *lock.Unreadable // nil for an event
+}
+
+// selectedBy reports whether the query selects the item. An entry that cannot be read is selected by its name alone.
+func (i item) selectedBy(q *lock.EventQuery) bool {
+	if i.unreadable != nil {
+		q = &lock.EventQuery{Name: q.Name, Prefix: q.Prefix}
+	}
+	return q.Selects(i.Event)
+}
+
+// A segment is the items that a query selects between two ids.
 type segment struct {
-	events []lock.Event // in the order of the query, at most its limit
-	upTo   int64        // these are all selected events up to this id; if they descend, all from this id on
-	end    bool         // there were no batches after upTo up to the bound; if they descend, before upTo
-	over   bool         // the query will never select an event after these
-	gap    bool         // events may be missing before these
-
-	unreadable []unreadable // entries that the query selects, and that cannot be read
+	items  []item // in the order of the query; what cannot be read is before the event with the same id
+	events int    // the number of events among the items, at most the limit of the query
+	upTo   int64  // these are all selected items up to this id; if they descend, all from this id on
+	end    bool   // there were no batches after upTo up to the bound; if they descend, before upTo
+	over   bool   // the query will never select an event after these
+	gap    bool   // events may be missing before these
 }
 
-// An unreadable is an entry that cannot be read. Its id is the first one of its batch, so it is found once between the
-// events before and after.
-type unreadable struct {
-	id int64
-	lock.Unreadable
-}
-
-// cut limits the segment to the q.Limit first events, and to what cannot be read up to them.
-func (s *segment) cut(q lock.EventQuery) {
-	if n := q.Limit; len(s.events) >= n {
-		s.events = s.events[:n:n]
-		s.upTo, s.end = s.events[n-1].ID, false
-		s.unreadable = slices.DeleteFunc(slices.Clone(s.unreadable), func(u unreadable) bool {
-			return u.id != s.upTo && u.id > s.upTo != q.Descending
-		})
+// add appends the next items that q selects, until the segment has q.Limit events.
+func (s *segment) add(next []item, q *lock.EventQuery) {
+	for _, i := range next {
+		if s.events == q.Limit {
+			return
+		}
+		if !i.selectedBy(q) {
+			continue
+		}
+		s.items = append(s.items, i)
+		if i.unreadable != nil {
+			continue
+		}
+		if s.events++; s.events == q.Limit {
+			s.upTo, s.end = i.ID, false
+		}
 	}
 }
 
-// details returns the entries that cannot be read as a page has them, each once.
-func (s *segment) details() (all []lock.Unreadable) {
-	for _, u := range s.unreadable {
-		all = append(all, u.Unreadable)
+// split returns the events, and what cannot be read, each once.
+func (s *segment) split() (events []lock.Event, unreadable []lock.Unreadable) {
+	events = slices.Grow(events, s.events)
+	for _, i := range s.items {
+		if i.unreadable != nil {
+			unreadable = append(unreadable, *i.unreadable)
+		} else {
+			events = append(events, *i.Event)
+		}
 	}
-	return slices.Compact(all)
+	return events, slices.Compact(unreadable)
 }
 
 // Page returns a page of events, see lock.Service. If q.Wait is positive it waits for up to that long while the page
@@ -102,7 +122,8 @@ func (l *Log) Page(ctx context.Context, q lock.EventQuery) (page lock.Page[lock.
 	} else if !q.Since.IsZero() && q.Cursor == "" {
 		s.gap = ids.pruned
 	}
-	page = lock.Page[lock.Event]{Items: s.events, Gap: s.gap, Unreadable: s.details()}
+	page.Gap = s.gap
+	page.Items, page.Unreadable = s.split()
 	if !s.over {
 		page.Next = strconv.FormatInt(s.upTo, 10)
 	}
@@ -120,17 +141,17 @@ func (l *Log) stored(ctx context.Context, q lock.EventQuery, ids span) (segment,
 		var next segment
 		err := l.db.Read(ctx, func(ctx context.Context) (err error) {
 			rest := q
-			rest.Limit -= len(s.events)
+			rest.Limit -= s.events
 			next, _, err = l.read(ctx, rest, s.upTo, size)
 			return err
 		})
 		if err != nil {
 			return s, err
 		}
-		next.events, next.gap = append(s.events, next.events...), s.gap || next.gap
-		next.unreadable = append(s.unreadable, next.unreadable...)
+		next.items = append(s.items, next.items...)
+		next.events, next.gap = s.events+next.events, s.gap || next.gap
 		s, s.over = next, ids.passed(q, next)
-		if s.end || s.over || s.gap || len(s.events) == q.Limit || time.Since(began) >= scanTime {
+		if s.end || s.over || s.gap || s.events == q.Limit || time.Since(began) >= scanTime {
 			return s, nil
 		}
 	}
@@ -222,9 +243,7 @@ func (l *Log) read(ctx context.Context, q lock.EventQuery, from int64, size step
 	})
 	if from >= 0 {
 		l.queueEvents(b, q, from, size).Query(func(rows pgx.Rows) error {
-			err := l.collect(&s, rows, q, from, end.upTo)
-			s.cut(q)
-			return err
+			return l.collect(&s, rows, q, from, end.upTo)
 		})
 	}
 	if from >= 0 && !q.Descending {
@@ -279,36 +298,39 @@ func refsFor(limit int) int {
 	return (limit+2*row.RefInterval-3)/row.RefInterval + 1
 }
 
-// collect adds the events of the rows that q selects, from one id on and up to the bound, at least q.Limit if there
-// are as many. An entry that cannot be read costs no other one.
+// collect adds the items of the rows that q selects, from one id on and up to the bound. An entry that cannot be read
+// costs no other one.
 func (l *Log) collect(s *segment, rows pgx.Rows, q lock.EventQuery, from, bound int64) error {
 	var id int64
 	var at time.Time
 	var entries [][]byte
 	var more bool
+	order := 1
+	if q.Descending {
+		order = -1
+	}
 	_, err := pgx.ForEachRow(rows, []any{&id, &at, &entries, &more}, func() error {
-		if len(s.events) >= q.Limit || lastOf(id) > bound {
+		if s.events == q.Limit || lastOf(id) > bound {
 			return nil
 		}
-		first, bad := len(s.events), firstOf(id)
+		var unreadable, events []item
 		for _, element := range entries {
 			entry, err := row.ParseEntry(element, id, at)
-			if err != nil && bad != from && bad < from == q.Descending {
-				s.unreadable = append(s.unreadable, unreadable{bad, l.db.NoteMalformed(err)})
+			if err != nil {
+				bad := l.db.NoteMalformed(err)
+				unreadable = append(unreadable, item{&lock.Event{ID: firstOf(id), Name: bad.Name}, &bad})
 			}
-			for _, e := range entry.Events {
-				if e.ID != from && e.ID < from == q.Descending && q.Selects(&e) {
-					s.events = append(s.events, e)
-				}
+			for i := range entry.Events {
+				events = append(events, item{Event: &entry.Events[i]})
 			}
 		}
-		slices.SortFunc(s.events[first:], func(a, b lock.Event) int { return cmp.Compare(a.ID, b.ID) })
-		if q.Descending {
-			slices.Reverse(s.events[first:])
-		}
+		batch := slices.DeleteFunc(append(unreadable, events...), func(i item) bool { return order*cmp.Compare(i.ID, from) <= 0 })
+		slices.SortStableFunc(batch, func(a, b item) int { return order * cmp.Compare(a.ID, b.ID) })
+		s.add(batch, &q)
 		return nil
 	})
 	switch {
+	case s.events == q.Limit: // upTo is the id of the last one
 	case more && q.Descending:
 		s.upTo, s.end = firstOf(id), false
 	case more && lastOf(id) < bound:

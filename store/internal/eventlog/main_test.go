@@ -3,6 +3,7 @@ package eventlog
 import (
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 
@@ -201,6 +202,11 @@ func readAll(t *testing.T, l *Log, q lock.EventQuery) []lock.Event {
 			return all
 		}
 	}
+}
+
+// selectedBy returns those of the events that the query selects.
+func selectedBy(q lock.EventQuery, events []lock.Event) []lock.Event {
+	return slices.DeleteFunc(slices.Clone(events), func(e lock.Event) bool { return !q.Selects(&e) })
 }
 
 // sameEvents ends the test unless the events are those wanted, by id, name and revision.

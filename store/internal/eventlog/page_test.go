@@ -31,7 +31,7 @@ func TestPagesResumeInsideBatches(t *testing.T) {
 			if from >= 0 {
 				q.Cursor, rest = strconv.FormatInt(all[from].ID, 10), all[from+1:]
 			}
-			want := selected(rest, lock.EventQuery{Name: q.Name, Prefix: q.Prefix, Limit: len(all)})
+			want := selectedBy(q, rest)
 			for limit := range 6 {
 				q.Limit = limit
 				sameEvents(t, fmt.Sprintf("%+v", q), readAll(t, l, q), want)
@@ -40,8 +40,7 @@ func TestPagesResumeInsideBatches(t *testing.T) {
 	}
 	for before := range len(all) + 1 {
 		for _, q := range selections {
-			want := selected(all[:before], lock.EventQuery{Name: q.Name, Prefix: q.Prefix, Limit: len(all)})
-			want = slices.Clone(want)
+			want := selectedBy(q, all[:before])
 			slices.Reverse(want)
 			if q.Descending = true; before < len(all) {
 				q.Cursor = strconv.FormatInt(all[before].ID, 10)
@@ -119,10 +118,10 @@ func TestStepsAreBoundedByBatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if step < 2 && (len(s.events) > 0 || s.end || s.upTo != lastOf(at+size)) {
+		if step < 2 && (s.events > 0 || s.end || s.upTo != lastOf(at+size)) {
 			t.Errorf("step %d: %+v", step, s)
 		}
-		if step == 2 && (len(s.events) != 1 || !s.end || s.upTo != b.upTo) {
+		if step == 2 && (s.events != 1 || !s.end || s.upTo != b.upTo) {
 			t.Errorf("the last step: %+v, up to %d", s, b.upTo)
 		}
 	}
@@ -147,8 +146,8 @@ func TestStepsAreBoundedByBytes(t *testing.T) {
 	q := lock.EventQuery{Limit: lock.MaxLimit}
 	for _, size := range []step{firstStep(10), {batches: 1000, bytes: 1}} {
 		s, _, err := l.read(t.Context(), lock.EventQuery{Limit: batches * locks}, 0, size)
-		if err != nil || s.end || s.upTo != lastOf(0) || len(s.events) != locks-1 { // no event has the id 0
-			t.Errorf("a step reads %d events, up to %d, %v", len(s.events), s.upTo, err)
+		if err != nil || s.end || s.upTo != lastOf(0) || s.events != locks-1 { // no event has the id 0
+			t.Errorf("a step reads %d events, up to %d, %v", s.events, s.upTo, err)
 		}
 	}
 	n := 0

@@ -54,12 +54,7 @@ func TestEventsOfARange(t *testing.T) {
 				{Name: "b", Kinds: []lock.Kind{lock.Granted, lock.Expired}, Holder: "h0"},
 			} {
 				q.Since, q.Until, q.Limit = since, until, 5
-				var want []lock.Event
-				for _, e := range all {
-					if q.Selects(&e) {
-						want = append(want, e)
-					}
-				}
+				want := selectedBy(q, all)
 				sameEvents(t, fmt.Sprintf("%+v", q), readAll(t, l, q), want)
 				q.Descending = true
 				slices.Reverse(want)

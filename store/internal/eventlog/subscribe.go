@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,7 +21,7 @@ func (l *Log) await(ctx context.Context, q lock.EventQuery, after int64) (segmen
 	defer l.tail.leave()
 	for shown := l.shown.Load(); ; shown = 0 {
 		s, more, err := l.next(ctx, q, after, shown)
-		if err != nil || len(s.events) > 0 || len(s.unreadable) > 0 || s.gap || sub.over() {
+		if err != nil || len(s.items) > 0 || s.gap || sub.over() {
 			return s, err
 		}
 		after = s.upTo
@@ -42,30 +41,10 @@ func (l *Log) next(ctx context.Context, q lock.EventQuery, after, shown int64) (
 		s, err := l.stored(ctx, q, span{after: after, before: math.MaxInt64})
 		return s, more, err
 	}
-	s.events = selected(s.events, q)
-	s.unreadable = slices.DeleteFunc(slices.Clone(s.unreadable), func(u unreadable) bool {
-		return q.Name != "" && u.Name != q.Name || !strings.HasPrefix(u.Name, q.Prefix)
-	})
-	s.cut(q)
+	news := s.items
+	s.items = nil
+	s.add(news, &q)
 	return s, more, nil
-}
-
-// selected returns the first q.Limit of the events that q selects. If q selects all events, they share the memory of
-// events, which the tail shares with all subscribers, so they must not be changed.
-func selected(events []lock.Event, q lock.EventQuery) (items []lock.Event) {
-	if q.SelectsAll() {
-		n := min(len(events), q.Limit)
-		return events[:n:n]
-	}
-	for i := range events {
-		if len(items) == q.Limit {
-			break
-		}
-		if q.Selects(&events[i]) {
-			items = append(items, events[i])
-		}
-	}
-	return items
 }
 
 // Watch returns a lock once its version differs from the one seen, or when q.Wait is over, see lock.Service. read
@@ -110,8 +89,8 @@ func (s *subscriber) untilChanged(ctx context.Context, l lock.Lock, at int64, mo
 		var news segment
 		var known bool
 		news, known, more = s.log.tail.since(at)
-		if !known || news.gap || len(news.unreadable) > 0 ||
-			slices.ContainsFunc(news.events, func(e lock.Event) bool { return e.Name == l.Name }) {
+		if !known || news.gap ||
+			slices.ContainsFunc(news.items, func(i item) bool { return i.unreadable != nil || i.Name == l.Name }) {
 			return nil
 		}
 		at = news.upTo
@@ -161,7 +140,7 @@ func (s *subscriber) sleep(
 }
 
 const (
-	// tailLength is the minimum number of events in memory. Subscribers that are further behind read the table.
+	// tailLength is the minimum number of items in memory. Subscribers that are further behind read the table.
 	tailLength = 4096
 	// tailPause is the minimum time between two reads of new events.
 	tailPause = 5 * time.Millisecond
@@ -182,11 +161,10 @@ type tail struct {
 	mu          sync.Mutex
 	subscribers int
 	left        time.Time     // when the last subscriber left
-	epoch       int64         // of the events
-	first       int64         // all events after this id, up to last, are in events
+	epoch       int64         // of the items
+	first       int64         // all items after this id, up to last, are in items
 	last        int64         // negative: nothing was read yet
-	events      []lock.Event  // in the order of their ids
-	unreadable  []unreadable  // likewise
+	items       []item        // in the order of their ids
 	more        chan struct{} // closed when last has changed
 }
 
@@ -230,7 +208,7 @@ func (t *tail) signal() {
 	}
 }
 
-// since returns the events after the id, and a channel that is closed when there may be more. known reports whether
+// since returns the items after the id, and a channel that is closed when there may be more. known reports whether
 // all of them are in memory.
 func (t *tail) since(id int64) (s segment, known bool, more <-chan struct{}) {
 	t.mu.Lock()
@@ -238,23 +216,18 @@ func (t *tail) since(id int64) (s segment, known bool, more <-chan struct{}) {
 	if t.last < 0 || id < t.first {
 		return segment{}, false, t.more
 	}
-	i := len(t.events)
-	for i > 0 && t.events[i-1].ID > id {
+	i := len(t.items)
+	for i > 0 && t.items[i-1].ID > id {
 		i--
 	}
-	s = segment{events: t.events[i:len(t.events):len(t.events)], upTo: max(t.last, id), end: true}
-	if len(s.events) > 0 {
+	s = segment{items: t.items[i:], upTo: max(t.last, id), end: true}
+	if len(s.items) > 0 {
 		before := t.first
 		if i > 0 {
-			before = t.events[i-1].ID
+			before = t.items[i-1].ID
 		}
-		s.gap = lostBetween(epoch.BatchOf(before), epoch.BatchOf(id), epoch.BatchOf(s.events[0].ID))
+		s.gap = lostBetween(epoch.BatchOf(before), epoch.BatchOf(id), epoch.BatchOf(s.items[0].ID))
 	}
-	j := len(t.unreadable)
-	for j > 0 && t.unreadable[j-1].id > id {
-		j--
-	}
-	s.unreadable = t.unreadable[j:len(t.unreadable):len(t.unreadable)]
 	return s, true, t.more
 }
 
@@ -271,16 +244,12 @@ func (t *tail) add(s segment, b bound) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.last < 0 || t.epoch != b.epoch || t.last > b.newest {
-		t.epoch, t.events, t.unreadable, t.first, t.last = b.epoch, nil, nil, b.upTo, -1
+		t.epoch, t.items, t.first, t.last = b.epoch, nil, b.upTo, -1
 		s = segment{upTo: b.upTo}
 	}
-	t.events = append(t.events, s.events...)
-	t.unreadable = append(t.unreadable, s.unreadable...)
-	if n := len(t.events) - tailLength; n > tailLength {
-		t.first, t.events = t.events[n-1].ID, slices.Clone(t.events[n:])
-	}
-	if n := len(t.unreadable) - tailLength; n > tailLength {
-		t.first, t.unreadable = max(t.first, t.unreadable[n-1].id), slices.Clone(t.unreadable[n:])
+	t.items = append(t.items, s.items...)
+	if n := len(t.items) - tailLength; n > tailLength {
+		t.first, t.items = t.items[n-1].ID, slices.Clone(t.items[n:])
 	}
 	if s.upTo != t.last {
 		t.last = s.upTo
@@ -289,12 +258,12 @@ func (t *tail) add(s segment, b bound) {
 	}
 }
 
-// forget drops the events unless there are subscribers.
+// forget drops the items unless there are subscribers.
 func (t *tail) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.subscribers == 0 {
-		t.events, t.unreadable, t.first, t.last = nil, nil, 0, -1
+		t.items, t.first, t.last = nil, 0, -1
 	}
 }
 

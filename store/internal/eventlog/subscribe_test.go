@@ -3,7 +3,6 @@ package eventlog
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -29,23 +28,27 @@ func TestSubscribersAreLimited(t *testing.T) {
 	}
 }
 
-// TestTailKeepsTheNewestEvents fills the tail beyond its length.
-func TestTailKeepsTheNewestEvents(t *testing.T) {
+// TestTailKeepsTheNewestItems fills the tail beyond its length, with events and entries that cannot be read.
+func TestTailKeepsTheNewestItems(t *testing.T) {
 	t.Parallel()
 	tail := newTail()
 	tail.add(segment{}, bound{epoch: 1, upTo: 100, newest: 100})
 	const n = 3 * tailLength
 	for id := int64(101); id <= 100+n; id++ {
-		tail.add(segment{events: []lock.Event{{ID: id}}, upTo: id}, bound{epoch: 1, upTo: 100 + n, newest: 100 + n})
+		next := item{Event: &lock.Event{ID: id}}
+		if id%2 == 0 {
+			next.unreadable = &lock.Unreadable{}
+		}
+		tail.add(segment{items: []item{next}, upTo: id}, bound{epoch: 1, upTo: 100 + n, newest: 100 + n})
 	}
 	if s, known, _ := tail.since(100); known {
-		t.Errorf("a subscriber that is far behind gets %d events", len(s.events))
+		t.Errorf("a subscriber that is far behind gets %d items", len(s.items))
 	}
 	s, known, _ := tail.since(100 + n - tailLength)
-	if !known || len(s.events) != tailLength || s.upTo != 100+n || !s.end || s.gap || len(tail.events) > 2*tailLength {
-		t.Errorf("the tail has %d of %d events, up to %d", len(s.events), len(tail.events), s.upTo)
+	if !known || len(s.items) != tailLength || s.upTo != 100+n || !s.end || s.gap || len(tail.items) > 2*tailLength {
+		t.Errorf("the tail has %d of %d items, up to %d", len(s.items), len(tail.items), s.upTo)
 	}
-	if s, known, _ := tail.since(100 + n + 5); !known || len(s.events) > 0 || s.upTo != 100+n+5 {
+	if s, known, _ := tail.since(100 + n + 5); !known || len(s.items) > 0 || s.upTo != 100+n+5 {
 		t.Errorf("ahead of the tail: %+v", s)
 	}
 }
@@ -59,13 +62,13 @@ func TestTailBeginsAnew(t *testing.T) {
 	} {
 		tail := newTail()
 		tail.add(segment{}, bound{epoch: 1, upTo: 100, newest: 100})
-		tail.add(segment{events: []lock.Event{{ID: 200}}, upTo: 200}, bound{epoch: 1, upTo: 200, newest: 200})
+		tail.add(segment{items: []item{{Event: &lock.Event{ID: 200}}}, upTo: 200}, bound{epoch: 1, upTo: 200, newest: 200})
 		_, known, more := tail.since(199)
 		if !known {
 			t.Fatal("the tail has not the last event")
 		}
-		tail.add(segment{events: []lock.Event{{ID: 250}}, upTo: 250}, b)
-		if s, known, _ := tail.since(b.upTo); !known || len(s.events) > 0 || s.upTo != b.upTo {
+		tail.add(segment{items: []item{{Event: &lock.Event{ID: 250}}}, upTo: 250}, b)
+		if s, known, _ := tail.since(b.upTo); !known || len(s.items) > 0 || s.upTo != b.upTo {
 			t.Errorf("%s: %+v", name, s)
 		}
 		if _, known, _ := tail.since(b.upTo - 1); known {
@@ -87,41 +90,11 @@ func TestSubscribersSeeWhatPagesHaveShown(t *testing.T) {
 	l, conn := open(t, url), connect(t, url)
 	first := commit(t, conn, granted("a")...)
 	l.tail.add(segment{}, bound{epoch: 1, upTo: 0, newest: lastOf(100)})
-	l.tail.add(segment{events: first, upTo: lastOf(epoch.BatchOf(first[0].ID))}, bound{epoch: 1, upTo: lastOf(100), newest: lastOf(100)})
+	read := segment{items: []item{{Event: &first[0]}}, upTo: lastOf(epoch.BatchOf(first[0].ID))}
+	l.tail.add(read, bound{epoch: 1, upTo: lastOf(100), newest: lastOf(100)})
 	all := append(first, commit(t, conn, granted("a")...)...)
 	sameEvents(t, "the page", eventsOf(t, l, "a"), all)
 	sameEvents(t, "the subscriber", page(t, l, lock.EventQuery{Name: "a", Wait: time.Minute / 2}).Items, all)
-}
-
-// TestSubscribersToAllEventsShareTheTail checks what each subscriber gets, and that only those to all events share the
-// tail's memory, to which they cannot append.
-func TestSubscribersToAllEventsShareTheTail(t *testing.T) {
-	t.Parallel()
-	tail := []lock.Event{{ID: 1, Name: "a:1"}, {ID: 2, Name: "b"}, {ID: 3, Name: "a:2"}, {ID: 4, Name: "a:1"}}
-	for name, c := range map[string]struct {
-		query  lock.EventQuery
-		ids    []int64
-		shared bool
-	}{
-		"all events":      {lock.EventQuery{Limit: 9}, []int64{1, 2, 3, 4}, true},
-		"the first two":   {lock.EventQuery{Limit: 2}, []int64{1, 2}, true},
-		"a lock":          {lock.EventQuery{Limit: 9, Name: "a:1"}, []int64{1, 4}, false},
-		"a prefix":        {lock.EventQuery{Limit: 9, Prefix: "a:"}, []int64{1, 3, 4}, false},
-		"one of a prefix": {lock.EventQuery{Limit: 1, Prefix: "a:"}, []int64{1}, false},
-		"no event":        {lock.EventQuery{Limit: 9, Name: "c"}, nil, false},
-	} {
-		got := selected(tail, c.query)
-		var ids []int64
-		for _, e := range got {
-			ids = append(ids, e.ID)
-		}
-		if !slices.Equal(ids, c.ids) {
-			t.Errorf("%s: %v, want %v", name, ids, c.ids)
-		}
-		if shared := len(got) > 0 && &got[0] == &tail[0]; shared != c.shared || c.shared && cap(got) != len(got) {
-			t.Errorf("%s: shared is %t, with room for %d", name, shared, cap(got)-len(got))
-		}
-	}
 }
 
 // waitInBackground waits for a page after the cursor, and returns its events and its error.

@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/web"
 )
 
 func form(name, token, reason, back string) url.Values {
@@ -68,15 +66,6 @@ func TestRefusedRevokeKeepsSkipGrace(t *testing.T) {
 	typed.Set("skip_grace", "1")
 	_, body := post(t, webtest.NewBusyService(), typed)
 	wantText(t, body, `name="skip_grace" value="1" checked>`)
-}
-
-func TestRepeatedRevokeSucceeds(t *testing.T) {
-	t.Parallel()
-	fx := webtest.NewBusyService()
-	for range 2 {
-		r, _ := post(t, fx, form("deploy:production", "4", "stuck", ""))
-		wantStatus(t, r, http.StatusSeeOther)
-	}
 }
 
 func TestRefusedRevokeKeepsTheReason(t *testing.T) {
@@ -144,45 +133,4 @@ func TestRevokeForm(t *testing.T) {
 			t.Errorf("%s has a form", target)
 		}
 	}
-}
-
-// crossSiteHeaders are headers of requests that a browser sends from another site.
-var crossSiteHeaders = map[string][2]string{
-	"a cross-site browser":             {"Sec-Fetch-Site", "cross-site"},
-	"a subdomain":                      {"Sec-Fetch-Site", "same-site"},
-	"a browser that sends only Origin": {"Origin", "https://evil.example"},
-	"a page without a referrer":        {"Origin", "null"},
-}
-
-func TestOtherSitesCannotRevoke(t *testing.T) {
-	t.Parallel()
-	for name, head := range crossSiteHeaders {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			fx := webtest.NewBusyService()
-			r := httptest.NewRequest(http.MethodPost, "/ui/revoke", strings.NewReader(form("deploy:production", "4", "stuck", "").Encode()))
-			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-			r.Header.Set(head[0], head[1])
-			answer, body := ask(t, web.New(web.Options{Locks: fx}), r)
-			wantStatus(t, answer, http.StatusForbidden)
-			wantText(t, body, "nothing was done")
-			if len(fx.Revocations()) != 0 {
-				t.Error("revoked")
-			}
-		})
-	}
-}
-
-func TestMalformedFormsAreRefused(t *testing.T) {
-	t.Parallel()
-	r, body := post(t, webtest.NewBusyService(), form("deploy:production", "4", strings.Repeat("x", 17<<10), ""))
-	wantStatus(t, r, http.StatusRequestEntityTooLarge)
-	wantText(t, body, "too large")
-	bad := httptest.NewRequest(http.MethodPost, "/ui/revoke?name=deploy:production&token=4&reason=by+address", strings.NewReader("name=%zz"))
-	bad.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	r, _ = ask(t, web.New(web.Options{Locks: webtest.NewBusyService()}), bad)
-	wantStatus(t, r, http.StatusBadRequest)
-	bare := httptest.NewRequest(http.MethodPost, "/ui/revoke?name=deploy:production&token=4&reason=by+address", nil)
-	r, _ = ask(t, web.New(web.Options{Locks: webtest.NewBusyService()}), bare)
-	wantStatus(t, r, http.StatusBadRequest)
 }

@@ -1,7 +1,6 @@
 package web_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -183,12 +182,10 @@ func TestOnlyAdminsOfTheRootChangeATree(t *testing.T) {
 		declare, may  bool // the page offers to declare trees, to remove this one
 		declared, got int
 	}{
-		"a reader":                {access.Key{Role: access.Read}, false, false, http.StatusForbidden, http.StatusForbidden},
-		"a holder":                {access.Key{Role: access.Lock}, false, false, http.StatusForbidden, http.StatusForbidden},
-		"an admin of a part":      {access.Key{Role: access.Admin, Prefixes: []string{"repo:src"}}, true, false, http.StatusForbidden, http.StatusForbidden},
-		"an admin of other names": {access.Key{Role: access.Admin, Prefixes: []string{"ops"}}, true, false, http.StatusForbidden, http.StatusForbidden},
-		"an admin of the root":    {access.Key{Role: access.Admin, Prefixes: []string{"ops", "repo"}}, true, true, http.StatusForbidden, http.StatusSeeOther},
-		"an admin":                {access.Key{Role: access.Admin}, true, true, http.StatusSeeOther, http.StatusSeeOther},
+		"a reader":             {access.Key{Role: access.Read}, false, false, http.StatusForbidden, http.StatusForbidden},
+		"an admin of a part":   {access.Key{Role: access.Admin, Prefixes: []string{"repo:src"}}, true, false, http.StatusForbidden, http.StatusForbidden},
+		"an admin of the root": {access.Key{Role: access.Admin, Prefixes: []string{"ops", "repo"}}, true, true, http.StatusForbidden, http.StatusSeeOther},
+		"an admin":             {access.Key{Role: access.Admin}, true, true, http.StatusSeeOther, http.StatusSeeOther},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -227,69 +224,4 @@ func TestTreesAreListedAsTheKeyCovers(t *testing.T) {
 		wantStatus(fx.T, r, http.StatusNotFound)
 		wantText(fx.T, body, "No such tree")
 	})
-}
-
-func TestOtherSitesCannotChangeTrees(t *testing.T) {
-	t.Parallel()
-	for name, head := range crossSiteHeaders {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inTree(t, func(fx treeFixture) {
-				for target, form := range map[string]url.Values{"/ui/trees": {"root": {"jobs"}}, "/ui/trees/repo": {"confirm": {"1"}}} {
-					r := posted(target, form)
-					r.Header.Set(head[0], head[1])
-					answer, body := ask(fx.T, web.New(web.Options{Locks: fx.locks}), r)
-					wantStatus(fx.T, answer, http.StatusForbidden)
-					wantText(fx.T, body, "nothing was done")
-				}
-				fx.wantTrees("repo")
-			})
-		})
-	}
-}
-
-func TestMalformedFormsDoNotChangeTrees(t *testing.T) {
-	t.Parallel()
-	inTree(t, func(fx treeFixture) {
-		for _, target := range []string{"/ui/trees?root=jobs", "/ui/trees/repo?confirm=1"} { // the URL does not count
-			for body, want := range map[string]int{"": http.StatusBadRequest, "%zz": http.StatusBadRequest, "x=" + strings.Repeat("x", 17<<10): http.StatusRequestEntityTooLarge} {
-				r := httptest.NewRequest(http.MethodPost, target, strings.NewReader(body))
-				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-				answer, _ := ask(fx.T, web.New(web.Options{Locks: fx.locks}), r)
-				wantStatus(fx.T, answer, want)
-			}
-		}
-		fx.wantTrees("repo")
-	})
-}
-
-// brokenTrees fails all calls about trees.
-type brokenTrees struct {
-	lock.Service
-	fault error
-}
-
-func (b brokenTrees) Trees(context.Context) ([]lock.Tree, error) { return nil, b.fault }
-func (b brokenTrees) RemoveTree(context.Context, string) error   { return b.fault }
-func (b brokenTrees) DeclareTree(context.Context, string) (lock.Tree, error) {
-	return lock.Tree{}, b.fault
-}
-
-func TestProblemsOfTreesAreShown(t *testing.T) {
-	t.Parallel()
-	fault := &lock.Error{Code: lock.ErrUnavailable, Detail: "The database is away.", Cause: fmt.Errorf("secret of the machine")}
-	fx := brokenTrees{memlock.New().Replica(1), fault}
-	for _, r := range []*http.Request{
-		httptest.NewRequest(http.MethodGet, "/ui/trees", nil), httptest.NewRequest(http.MethodGet, "/ui/trees/repo", nil),
-		httptest.NewRequest(http.MethodGet, "/ui/locks/repo", nil),
-		posted("/ui/trees", url.Values{"root": {"repo"}}), posted("/ui/trees/repo", url.Values{"confirm": {"1"}}),
-	} {
-		answer, body := ask(t, web.New(web.Options{Locks: fx}), r)
-		wantStatus(t, answer, http.StatusServiceUnavailable)
-		wantText(t, body, "The database is away.", `role="alert"`)
-		wantNoText(t, body, "No such tree", "No tree is declared", "secret of the machine")
-		wantSecured(t, answer, body)
-	}
-	r, _ := ask(t, web.New(web.Options{Locks: fx}), httptest.NewRequest(http.MethodDelete, "/ui/trees/repo", nil))
-	wantStatus(t, r, http.StatusMethodNotAllowed)
 }

@@ -131,6 +131,8 @@ func TestUntilOfASharedCallCountsFromSending(t *testing.T) {
 	})
 }
 
+// TestAStuckRequestDelaysOthersByMaxLingerOnly, be it of one call or a batch. When the stuck requests are answered at
+// last, there are as many in flight as before.
 func TestAStuckRequestDelaysOthersByMaxLingerOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -140,13 +142,31 @@ func TestAStuckRequestDelaysOthersByMaxLingerOnly(t *testing.T) {
 		h.call(h.acquire("b"))
 		start := time.Now()
 		<-time.After(client.MaxLinger)
-		h.request("[ac:a ac:b]").grant()
+		batch := h.request("[ac:a ac:b]")
 		if waited := time.Since(start); waited != client.MaxLinger {
 			t.Errorf("the calls waited for %v", waited)
 		}
 		h.call(h.acquire("c"))
-		h.request("ac:c").grant()
-		grantAll(stuck)
+		stuck = append(stuck, batch, h.request("ac:c"))
+		h.call(h.acquire("d"))
+		h.call(h.acquire("e"))
+		h.requests(0)
+		<-time.After(client.MaxLinger)
+		stuck = append(stuck, h.request("[ac:d ac:e]"))
+		h.call(h.acquire("f"))
+		stuck = append(stuck, h.request("ac:f"))
+		grantAll(stuck[:len(stuck)-2])
+		synctest.Wait()
+		h.call(h.acquire("g"))
+		h.requests(0) // two are still in flight
+		grantAll(stuck[len(stuck)-2:])
+		h.request("ac:g").grant()
+		h.all.Wait()
+		busy := h.saturate()
+		h.call(h.acquire("h"))
+		h.requests(0)
+		busy[0].grant()
+		grantAll(append(h.requests(1), busy[1:]...))
 		h.all.Wait()
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -23,55 +22,6 @@ var (
 		"as_of":"2026-01-02T03:04:06.678901Z","leases":1,"places":1,"ended":"revoked","ended_at":"2026-01-02T03:04:06.678901Z","reason":"why",
 		"locks":[{"name":"a","mode":"permit","slot":2,"fencing_token":41},{"name":"b","mode":"shared","place":7}]}`
 )
-
-func TestSessionRequestsOnTheWire(t *testing.T) {
-	t.Parallel()
-	const mine = `{"session_id":"` + leaseText + `"`
-	for name, c := range map[string]struct {
-		status int
-		body   string
-		call   func(lock.Service) error
-		want   string // method, path and body
-	}{
-		"open": {http.StatusCreated, sessionJSON, func(s lock.Service) error {
-			_, err := s.OpenSession(t.Context(), lock.OpenSession{ID: sessionID, Holder: "<h>"})
-			return err
-		}, `POST /v1/sessions {"holder":"<h>","session_id":"` + leaseText + `"}`},
-		"open with everything": {http.StatusCreated, sessionJSON, func(s lock.Service) error {
-			_, err := s.OpenSession(t.Context(), lock.OpenSession{
-				ID: sessionID, Holder: "h", TTL: time.Nanosecond, Grace: time.Second, Metadata: json.RawMessage(`{"a":1}`),
-			})
-			return err
-		}, `POST /v1/sessions {"grace_ms":1000,"holder":"h","metadata":{"a":1},"session_id":"` + leaseText + `","ttl_ms":1}`},
-		"renew": {http.StatusOK, sessionJSON, func(s lock.Service) error {
-			_, err := s.RenewSession(t.Context(), lock.RenewSession{ID: sessionID})
-			return err
-		}, `POST /v1/sessions/renew ` + mine + `}`},
-		"renew with a TTL": {http.StatusOK, sessionJSON, func(s lock.Service) error {
-			_, err := s.RenewSession(t.Context(), lock.RenewSession{ID: sessionID, TTL: time.Minute})
-			return err
-		}, `POST /v1/sessions/renew ` + mine + `,"ttl_ms":60000}`},
-		"close": {http.StatusNoContent, "", func(s lock.Service) error {
-			return s.CloseSession(t.Context(), lock.CloseSession{ID: sessionID})
-		}, `POST /v1/sessions/close ` + mine + `}`},
-		"revoke": {http.StatusOK, sessionInfoJSON, func(s lock.Service) error {
-			_, err := s.RevokeSession(t.Context(), lock.RevokeSession{Ref: sessionID.Ref(), Reason: "why", SkipGrace: true})
-			return err
-		}, `POST /v1/sessions/` + sessionName + `/revoke {"reason":"why","skip_grace":true}`},
-		"read": {http.StatusOK, sessionInfoJSON, func(s lock.Service) error {
-			_, err := s.Session(t.Context(), sessionID.Ref())
-			return err
-		}, `GET /v1/sessions/` + sessionName},
-	} {
-		var r request
-		if err := c.call(over(t, heard(&r, c.status, c.body))); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if got := strings.TrimSpace(r.method + " " + r.uri + " " + r.text); got != c.want {
-			t.Errorf("%s: sent %s, want %s", name, got, c.want)
-		}
-	}
-}
 
 func TestASessionThatWasNotAskedForIsRefused(t *testing.T) {
 	t.Parallel()

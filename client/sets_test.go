@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/lock"
@@ -28,36 +27,6 @@ func transfer() lock.Acquire {
 
 // setNames are those of transfer.
 var setNames = []string{"b", "a"}
-
-func TestSetRequestsOnTheWire(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		status int
-		body   string
-		call   func(lock.Service) error
-		want   string // method, path and body
-	}{
-		"acquire": {http.StatusCreated, setJSON, func(s lock.Service) error {
-			_, err := s.Acquire(t.Context(), transfer())
-			return err
-		}, `POST /v1/acquire {"lease_id":"` + leaseText + `","holder":"worker-1","locks":[{"name":"b"},{"mode":"shared","name":"a"}]}`},
-		"renew": {http.StatusOK, setJSON, func(s lock.Service) error {
-			_, err := s.Renew(t.Context(), lock.Renew{Set: setNames, LeaseID: leaseID, TTL: time.Minute})
-			return err
-		}, `POST /v1/renew {"lease_id":"` + leaseText + `","names":["b","a"],"ttl_ms":60000}`},
-		"release": {http.StatusNoContent, "", func(s lock.Service) error {
-			return s.Release(t.Context(), lock.Release{Set: setNames, LeaseID: leaseID})
-		}, `POST /v1/release {"lease_id":"` + leaseText + `","names":["b","a"]}`},
-	} {
-		var r request
-		if err := c.call(over(t, heard(&r, c.status, c.body))); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if got := r.method + " " + r.uri + " " + r.text; got != c.want {
-			t.Errorf("%s: sent %s, want %s", name, got, c.want)
-		}
-	}
-}
 
 func TestASetThatWasNotAskedForIsRefused(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -81,15 +80,4 @@ func TestAnUnexpected304IsNotFromPaddock(t *testing.T) {
 	expect(t, "Watch", err, lock.ErrUnavailable)
 	_, err = acquire(c, t)
 	expect(t, "Acquire", err, lock.ErrUnknownOutcome)
-}
-
-func TestTooManyWatchersGetARetryAfter(t *testing.T) {
-	t.Parallel()
-	body := problem(`"code":"too_many_waiters","retry_after_ms":700`)
-	_, err := over(t, saying(http.StatusTooManyRequests, "application/problem+json", body)).
-		Watch(t.Context(), lock.Watch{Name: "jobs:nightly", Seen: "1.1.held", Wait: time.Second})
-	var got *lock.Error
-	if !errors.As(err, &got) || got.Code != lock.ErrTooManyWaiters || got.RetryAfter != 700*time.Millisecond {
-		t.Errorf("the error is %#v", err)
-	}
 }

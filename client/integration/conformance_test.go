@@ -31,36 +31,6 @@ func TestBatchedClientConforms(t *testing.T) {
 	locktest.Run(t, c)
 }
 
-func TestOneOf50ClientsGetsTheLock(t *testing.T) {
-	t.Parallel()
-	databaseURL := pgtest.URL(t)
-	replicas := []*client.Client{replica.Client(t, databaseURL), replica.Client(t, databaseURL)}
-	const contenders, rounds = 50, 5
-	for round := range rounds {
-		var all sync.WaitGroup
-		errs := make([]error, contenders)
-		for i := range contenders {
-			all.Go(func() {
-				_, errs[i] = replicas[i%2].Acquire(t.Context(), lock.Acquire{
-					Name: fmt.Sprintf("race:%d", round), Holder: fmt.Sprintf("client %d", i),
-				})
-			})
-		}
-		all.Wait()
-		granted := 0
-		for i, err := range errs {
-			if err == nil {
-				granted++
-			} else if !errors.Is(err, lock.ErrHeld) {
-				t.Errorf("client %d: %v", i, err)
-			}
-		}
-		if granted != 1 {
-			t.Errorf("round %d: %d clients were granted the lock", round, granted)
-		}
-	}
-}
-
 // A countingTransport counts requests.
 type countingTransport struct{ requests atomic.Int64 }
 

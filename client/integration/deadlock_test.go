@@ -51,7 +51,7 @@ func TestOneOfTwoGuardsInOppositeOrderGivesWay(t *testing.T) {
 	}
 }
 
-// TestANestedGuardIsRefusedAtOnce:  it would wait for its own lock; a guard without the context of the lease waits.
+// TestANestedGuardIsToldAtOnce: it would wait for its own lock; a guard without the context of the lease waits.
 func TestANestedGuardIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	c := replica.Client(t, pgtest.URL(t))

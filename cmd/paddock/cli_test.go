@@ -36,6 +36,8 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 		"serve with too many batch workers":    {[]string{"serve", url, "--batch-workers=100000"}, "batch workers"},
 		"serve in a schema with a capital":     {[]string{"serve", url, "--schema=Team"}, `--schema: "Team" cannot name the schema; use at most 40`},
 		"migrate up in a reserved schema":      {[]string{"migrate", "up", url, "--schema=pg_paddock"}, "PostgreSQL reserves it"},
+		"dev in a schema with a quote":         {[]string{"dev", "--ephemeral", `--schema=a"b`}, "cannot name the schema"},
+		"migrate down without a schema":        {[]string{"migrate", "down", url, "--schema=", "--to=0", "--yes"}, "--schema: is empty; give a name"},
 		"serve with a short event retention":   {[]string{"serve", url, "--event-retention=1s"}, "event retention"},
 	} {
 		t.Run(name, func(t *testing.T) {

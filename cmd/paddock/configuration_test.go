@@ -127,7 +127,7 @@ func sectionTitle(commands []string, first *kong.Flag) string {
 	return map[string]string{
 		"database-url": "Database", "url": "Clients: service", "key-file": "Clients: API key", "ca": "Clients: TLS",
 		"retry": "Clients: retries", "output": "Output format", "auth-file": "File of API keys",
-		"wait-database": "Database: wait at the start",
+		"schema": "Database: schema", "wait-database": "Database: wait at the start",
 	}[first.Name]
 }
 

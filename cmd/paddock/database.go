@@ -24,10 +24,29 @@ import (
 
 // A database is the flags of the database that stores the locks.
 type database struct {
-	URL    string `name:"database-url" placeholder:"URL" variable:"PADDOCK_DATABASE_URL,DATABASE_URL" help:"PostgreSQL that stores the locks: postgres://USER:PASSWORD@HOST:5432/DATABASE. Prefer the variable: other users of the machine can see arguments."`
-	File   string `name:"database-url-file" placeholder:"FILE" variable:"PADDOCK_DATABASE_URL_FILE" help:"File with the URL, in place of --database-url. It is read again for each new connection, so the password can be changed while the service runs."`
-	Schema string `placeholder:"NAME" default:"paddock" variable:"PADDOCK_SCHEMA" help:"Schema with Paddock's tables: at most 40 of a-z, 0-9 and _. Deployments with different schemas share a database, and no locks."`
+	URL  string `name:"database-url" placeholder:"URL" variable:"PADDOCK_DATABASE_URL,DATABASE_URL" help:"PostgreSQL that stores the locks: postgres://USER:PASSWORD@HOST:5432/DATABASE. Prefer the variable: other users of the machine can see arguments."`
+	File string `name:"database-url-file" placeholder:"FILE" variable:"PADDOCK_DATABASE_URL_FILE" help:"File with the URL, in place of --database-url. It is read again for each new connection, so the password can be changed while the service runs."`
+	schemaFlag
 	databaseWait
+}
+
+// A schemaFlag is the flag of the schema with Paddock's tables, of all commands that use them.
+type schemaFlag struct {
+	Schema schemaName `placeholder:"NAME" default:"paddock" variable:"PADDOCK_SCHEMA" help:"Schema with Paddock's tables: at most 40 of a-z, 0-9 and _. Deployments with different schemas share a database, and no locks."`
+}
+
+// A schemaName is the name of a schema on the command line. It is not empty: a script whose variable is not set must
+// not act on the locks of another deployment.
+type schemaName string
+
+// UnmarshalText reads the name of a schema.
+func (n *schemaName) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return errors.New("is empty; give a name, or leave the flag out for " + string(schema.Default))
+	}
+	name, err := schema.Parse(string(text))
+	*n = schemaName(name)
+	return err
 }
 
 // A databaseWait is the flag of how long a command waits for its database, of all commands that connect to one.
@@ -52,9 +71,6 @@ func (d database) url() (string, error) {
 
 // config parses the URL. Its errors do not contain the password.
 func (d database) config() (*pgx.ConnConfig, error) {
-	if _, err := schema.Parse(d.Schema); err != nil {
-		return nil, usagef("--schema: %w", err)
-	}
 	url, err := d.url()
 	if err != nil {
 		return nil, err
@@ -185,20 +201,20 @@ func (d database) ready(ctx context.Context, p *program, use func(url string) er
 
 // checkSchema returns the error of checkVersion for the schema.
 func (d database) checkSchema(ctx context.Context, url string, log *slog.Logger) error {
-	version, err := migrations.Version(ctx, url, d.Schema)
+	version, err := migrations.Version(ctx, url, string(d.Schema))
 	if err != nil {
 		return err
 	}
-	return checkVersion(version, log)
+	return d.checkVersion(version, log)
 }
 
 // checkVersion returns an error that says what to do unless this binary may start on the schema. It may on a newer one:
 // the migration lets it go on, or makes its statements fail.
-func checkVersion(version uint, log *slog.Logger) error {
+func (d database) checkVersion(version uint, log *slog.Logger) error {
 	latest := migrations.Latest()
 	if version < latest {
-		return fmt.Errorf("the schema is at version %d and this binary needs version %d; run paddock migrate up, or "+
-			"start with --migrate", version, latest)
+		return fmt.Errorf("the schema %s is at version %d and this binary needs version %d; run paddock migrate up, or "+
+			"start with --migrate", d.Schema, version, latest)
 	}
 	if version > latest {
 		log.Warn("the schema is newer than this binary", "schema", version, "binary", latest)

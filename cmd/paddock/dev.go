@@ -23,8 +23,8 @@ type devCommand struct {
 	Listen    string `default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Loopback address to listen on, HOST:PORT; port 0 is any free port."`
 	Dir       string `xor:"data" placeholder:"DIR" unset:"paddock/dev under $XDG_DATA_HOME or ~/.local/share; /var/lib/paddock-dev for root" help:"Data directory."`
 	Ephemeral bool   `xor:"data" help:"Use a temporary data directory, which is removed at the end."`
-	URL       string `name:"database-url" xor:"data" placeholder:"URL" variable:"PADDOCK_DEV_DATABASE_URL" help:"Use this database instead of starting a PostgreSQL: postgres://USER:PASSWORD@HOST:5432/DATABASE. Every client on this machine gets access to the locks in it. The variables that tell serve where to store the locks do not apply here."`
-	Schema    string `placeholder:"NAME" default:"paddock" variable:"PADDOCK_DEV_SCHEMA" help:"Schema with Paddock's tables in it: at most 40 of a-z, 0-9 and _."`
+	URL       string `name:"database-url" xor:"data" placeholder:"URL" variable:"PADDOCK_DEV_DATABASE_URL" help:"Use this database instead of starting a PostgreSQL: postgres://USER:PASSWORD@HOST:5432/DATABASE. Every client on this machine gets access to the locks in it. The variables that tell serve which database to use do not apply here."`
+	schemaFlag
 	databaseWait
 }
 
@@ -68,7 +68,7 @@ func (c *devCommand) Run(ctx context.Context, p *program) (err error) {
 // open starts PostgreSQL, or checks the given one.
 func (c *devCommand) open(ctx context.Context, p *program, dir string) (pgserver.Database, error) {
 	if c.URL != "" {
-		return openGiven(ctx, p, database{URL: c.URL, Schema: c.Schema, databaseWait: c.databaseWait})
+		return openGiven(ctx, p, database{URL: c.URL, schemaFlag: c.schemaFlag, databaseWait: c.databaseWait})
 	}
 	return pgserver.Open(ctx, pgserver.Options{
 		Dir:       dir,
@@ -100,8 +100,8 @@ func (c *devCommand) serve(ctx context.Context, p *program, listener net.Listene
 }
 
 func (c *devCommand) start(ctx context.Context, p *program, listener net.Listener, db pgserver.Database) error {
-	locks := database{URL: db.URL("paddock"), Schema: c.Schema, databaseWait: c.databaseWait}
-	err := locks.reached(ctx, p.log, func(url string) error { return migrations.Up(ctx, url, c.Schema) })
+	locks := database{URL: db.URL("paddock"), schemaFlag: c.schemaFlag, databaseWait: c.databaseWait}
+	err := locks.reached(ctx, p.log, func(url string) error { return migrations.Up(ctx, url, string(c.Schema)) })
 	if err == nil {
 		err = c.welcome(p.stdout, listener.Addr(), db)
 	}

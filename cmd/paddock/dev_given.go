@@ -31,7 +31,7 @@ func openGiven(ctx context.Context, p *program, d database) (given givenDatabase
 		if err := conn.Close(ctx); err != nil {
 			return err
 		}
-		version, err = migrations.Version(ctx, url, d.Schema)
+		version, err = migrations.Version(ctx, url, string(d.Schema))
 		return err
 	})
 	if err == nil && version != 0 && version != migrations.Latest() {

@@ -68,7 +68,7 @@ func TestDevUsesAGivenDatabase(t *testing.T) {
 	t.Parallel()
 	url := pgtest.EmptyURL(t)
 	for range 2 {
-		p := start(t, "dev", "--database-url", url, "--listen=127.0.0.1:0")
+		p := start(t, "dev", "--database-url", url, "--schema=team_b", "--listen=127.0.0.1:0")
 		address := p.Stdout.Await(t, `Paddock is ready: (\S+)`)
 		acquire(t, address, lock.Acquire{Name: uuid.NewString(), Holder: "me", TTL: time.Hour, LeaseID: lock.LeaseID(uuid.New())})
 		if said := p.Stdout.String(); strings.Contains(said, url) {
@@ -78,9 +78,9 @@ func TestDevUsesAGivenDatabase(t *testing.T) {
 			t.Errorf("exit code %d", code)
 		}
 	}
-	execSQL(t, url, "update paddock.schema_migrations set version = version + 1")
-	code, _, stderr := call(t, map[string]string{"PADDOCK_DEV_DATABASE_URL": url}, "dev", "--listen=127.0.0.1:0")
-	if code != exitUsage || !strings.Contains(stderr, "does not migrate a database that may be in use") {
+	execSQL(t, url, "update team_b.schema_migrations set version = version + 1")
+	code, _, stderr := call(t, map[string]string{"PADDOCK_DEV_DATABASE_URL": url, "PADDOCK_SCHEMA": "team_b"}, "dev", "--listen=127.0.0.1:0")
+	if code != exitUsage || !strings.Contains(stderr, "the schema team_b in the database has version") || !strings.Contains(stderr, "does not migrate a database that may be in use") {
 		t.Errorf("another schema: exit code %d: %s", code, stderr)
 	}
 }

@@ -42,7 +42,7 @@ func (c *epochListCommand) Run(ctx context.Context, p *program) error {
 	var all []store.Epoch
 	var now time.Time
 	err := c.ready(ctx, p, func(url string) (err error) {
-		all, now, err = store.Epochs(ctx, url, c.Schema)
+		all, now, err = store.Epochs(ctx, url, string(c.Schema))
 		return err
 	})
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *epochNewCommand) Run(ctx context.Context, p *program) error {
 		return usagef("--above is %d; give a fencing token, 1 to %d", c.Above, store.MaxAbove)
 	}
 	err := c.ready(ctx, p, func(url string) error {
-		return store.BeginEpoch(ctx, url, c.Schema, oneLine(c.Reason), c.Above)
+		return store.BeginEpoch(ctx, url, string(c.Schema), oneLine(c.Reason), c.Above)
 	})
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (c *epochNewCommand) Run(ctx context.Context, p *program) error {
 	var all []store.Epoch
 	var now time.Time
 	err = c.ready(ctx, p, func(url string) (err error) {
-		all, now, err = store.Epochs(ctx, url, c.Schema)
+		all, now, err = store.Epochs(ctx, url, string(c.Schema))
 		return err
 	})
 	if err != nil {
@@ -155,7 +155,7 @@ older one.
 func (c *epochOpenCommand) Run(ctx context.Context, p *program) error {
 	var opened bool
 	err := c.ready(ctx, p, func(url string) (err error) {
-		opened, err = store.OpenEpoch(ctx, url, c.Schema, oneLine(c.Reason))
+		opened, err = store.OpenEpoch(ctx, url, string(c.Schema), oneLine(c.Reason))
 		return err
 	})
 	if err != nil {
@@ -184,7 +184,7 @@ every replica answers 503 and is not ready.
 }
 
 func (c *epochQuorumCommand) Run(ctx context.Context, p *program) error {
-	err := c.ready(ctx, p, func(url string) error { return store.RequireQuorum(ctx, url, c.Schema, c.Required == "on") })
+	err := c.ready(ctx, p, func(url string) error { return store.RequireQuorum(ctx, url, string(c.Schema), c.Required == "on") })
 	if errors.Is(err, store.ErrNoStandby) {
 		return fmt.Errorf("nothing was changed: %w. Set it first, for example to 'ANY 1 (s1, s2)'", err)
 	}

@@ -29,7 +29,7 @@ type migrateUpCommand struct {
 }
 
 func (c *migrateUpCommand) Run(ctx context.Context, p *program) error {
-	return p.migrate(ctx, c.database, func(url string) error { return migrations.Up(ctx, url, c.Schema) })
+	return p.migrate(ctx, c.database, func(url string) error { return migrations.Up(ctx, url, string(c.Schema)) })
 }
 
 type migrateDownCommand struct {
@@ -52,9 +52,9 @@ func (c *migrateDownCommand) Run(ctx context.Context, p *program) error {
 	}
 	return p.migrate(ctx, c.database, func(url string) error {
 		if c.To != nil {
-			return migrations.DownTo(ctx, url, c.Schema, uint(*c.To))
+			return migrations.DownTo(ctx, url, string(c.Schema), uint(*c.To))
 		}
-		return migrations.Down(ctx, url, c.Schema, c.Steps)
+		return migrations.Down(ctx, url, string(c.Schema), c.Steps)
 	})
 }
 
@@ -62,7 +62,7 @@ func (c *migrateDownCommand) Run(ctx context.Context, p *program) error {
 func (p *program) migrate(ctx context.Context, db database, change func(url string) error) error {
 	var before, after uint
 	err := db.reached(ctx, p.log, func(url string) (err error) {
-		before, err = migrations.Version(ctx, url, db.Schema)
+		before, err = migrations.Version(ctx, url, string(db.Schema))
 		return err
 	})
 	if err != nil {
@@ -72,16 +72,16 @@ func (p *program) migrate(ctx context.Context, db database, change func(url stri
 		if err := change(url); err != nil {
 			return err
 		}
-		after, err = migrations.Version(ctx, url, db.Schema)
+		after, err = migrations.Version(ctx, url, string(db.Schema))
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	if before == after {
-		_, err = fmt.Fprintf(p.stdout, "The schema is already at version %d; nothing was changed.\n", after)
+		_, err = fmt.Fprintf(p.stdout, "The schema %s is already at version %d; nothing was changed.\n", db.Schema, after)
 	} else {
-		_, err = fmt.Fprintf(p.stdout, "The schema was at version %d and is now at version %d.\n", before, after)
+		_, err = fmt.Fprintf(p.stdout, "The schema %s was at version %d and is now at version %d.\n", db.Schema, before, after)
 	}
 	return err
 }
@@ -95,15 +95,15 @@ func (c *migrateVersionCommand) Run(ctx context.Context, p *program) error {
 	var version uint
 	var wrong error // with the schema
 	err := c.reached(ctx, p.log, func(url string) (err error) {
-		if version, err = migrations.Version(ctx, url, c.Schema); err == nil {
-			wrong = checkVersion(version, p.log)
+		if version, err = migrations.Version(ctx, url, string(c.Schema)); err == nil {
+			wrong = c.checkVersion(version, p.log)
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "The schema is at version %d; this binary is for version %d.\n", version,
+	_, err = fmt.Fprintf(p.stdout, "The schema %s is at version %d; this binary is for version %d.\n", c.Schema, version,
 		migrations.Latest())
 	return errors.Join(err, wrong)
 }

@@ -28,10 +28,10 @@ func TestMigrateUpAndDown(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"migrate", "version"}, exitFailed, "at version 0;"},
+		{[]string{"migrate", "version"}, exitFailed, "The schema paddock is at version 0;"},
 		{[]string{"serve", "--listen=127.0.0.1:0"}, exitFailed, "run paddock migrate up"},
-		{[]string{"migrate", "up"}, exitOK, fmt.Sprintf("was at version 0 and is now at version %d", latest)},
-		{[]string{"migrate", "up"}, exitOK, "is already at version"},
+		{[]string{"migrate", "up"}, exitOK, fmt.Sprintf("The schema paddock was at version 0 and is now at version %d", latest)},
+		{[]string{"migrate", "up"}, exitOK, "The schema paddock is already at version"},
 		{[]string{"migrate", "version"}, exitOK, fmt.Sprintf("at version %d; this binary is for version %[1]d", latest)},
 		{[]string{"migrate", "down", "--yes", tooMany}, exitFailed, "cannot go down"},
 		{[]string{"migrate", "down", "--yes"}, exitUsage, "--to"},

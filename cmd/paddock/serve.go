@@ -104,7 +104,7 @@ func (c *serveCommand) address(ctx context.Context) (string, error) {
 func (c *serveCommand) prepare(ctx context.Context, p *program) error {
 	return c.reached(ctx, p.log, func(url string) error {
 		if c.Migrate {
-			err := migrations.Up(ctx, url, c.Schema)
+			err := migrations.Up(ctx, url, string(c.Schema))
 			if newer := (*migrations.NewerError)(nil); err != nil && !errors.As(err, &newer) {
 				return err
 			}
@@ -131,7 +131,7 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 	defer flush()
 	options := s.store(p.log)
 	options.Observer, options.Tracer, options.DatabaseURL = metered, statementTracer(traces), db.url
-	options.Schema = db.Schema
+	options.Schema = string(db.Schema)
 	var stored *store.Store
 	err = db.reached(ctx, p.log, func(url string) (err error) {
 		stored, err = store.Open(ctx, url, options)

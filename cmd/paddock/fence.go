@@ -43,7 +43,7 @@ func (fenceInstallCommand) Help() string {
 table paddock_fences.
 
     paddock fence install --database-url postgres://owner@db.example/bank
-    paddock fence install --database-url postgres://owner@db.example/bank --schema app`
+    paddock fence install --database-url postgres://owner@db.example/bank --fence-schema app`
 }
 
 func (c *fenceInstallCommand) Run(ctx context.Context, p *program) error {
@@ -155,7 +155,7 @@ func (c *fenceSQLCommand) Run(p *program) error {
 // A fencedDatabase is the flags of the database with the user's tables.
 type fencedDatabase struct {
 	URL    string `name:"database-url" placeholder:"URL" variable:"PADDOCK_FENCE_DATABASE_URL" help:"PostgreSQL with the tables to protect: postgres://USER:PASSWORD@HOST:5432/DATABASE. The variables that tell serve where to store the locks do not apply here."`
-	Schema string `placeholder:"NAME" unset:"the first of the search_path" help:"Schema to install into."`
+	Schema string `name:"fence-schema" placeholder:"NAME" unset:"the first of the search_path" help:"Existing schema of paddock_fence: one of your own, not the schema of serve."`
 	databaseWait
 }
 
@@ -217,9 +217,9 @@ func (s *fenceSchema) find(ctx context.Context, schema string) error {
 	}
 	switch {
 	case s.Schema == "" && schema != "":
-		return fmt.Errorf("database %s has no schema %s; create it, or give another --schema", s.Database, schema)
+		return fmt.Errorf("database %s has no schema %s; create it, or give another --fence-schema", s.Database, schema)
 	case s.Schema == "":
-		return fmt.Errorf("no schema of the search_path exists in database %s; create one, or give --schema", s.Database)
+		return fmt.Errorf("no schema of the search_path exists in database %s; create one, or give --fence-schema", s.Database)
 	}
 	if err := s.conn.QueryRow(ctx, findFence, s.Schema).Scan(&s.Installed, &s.Guarded); err != nil || !s.Installed {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/supervise"
+	"github.com/paddock-lock/paddock/internal/pgconnect"
 	"github.com/paddock-lock/paddock/internal/pgversion"
 	"github.com/paddock-lock/paddock/internal/poolmode"
 	"github.com/paddock-lock/paddock/lock"
@@ -76,7 +77,7 @@ func exitCode(err error) int {
 		return exitLeaseLost
 	case errors.Is(err, lock.ErrKeyMissing), errors.Is(err, lock.ErrKeyInvalid), errors.Is(err, lock.ErrKeyExpired),
 		errors.Is(err, lock.ErrRoleMissing), errors.Is(err, lock.ErrNameNotAllowed), errors.Is(err, server.ErrCrossOrigin),
-		errors.As(err, &rights):
+		errors.As(err, &rights), pgconnect.Denied(err):
 		return exitNotAllowed
 	case errors.Is(err, lock.ErrInvalid), errors.Is(err, lock.ErrLeaseIDInUse), errors.Is(err, lock.ErrLeaseInSet),
 		errors.Is(err, lock.ErrSessionIDInUse), errors.Is(err, lock.ErrCapacityMismatch), errors.Is(err, lock.ErrTreeOverlaps), errors.Is(err, server.ErrNoRoute),

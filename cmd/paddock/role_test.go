@@ -86,9 +86,13 @@ func TestServeNamesAMissingRight(t *testing.T) {
 		t.Errorf("exit code %d, want %d and %q in:\n%s", code, exitNotAllowed, want, stderr)
 	}
 	exec("revoke usage on schema paddock from app")
-	want = "grant usage on schema paddock to"
-	if _, _, stderr = call(t, nil, "serve", "--database-url", databaseURL.String()); !strings.Contains(stderr, want) {
-		t.Errorf("no %q in:\n%s", want, stderr)
+	for want, args := range map[string][]string{
+		"grant usage on schema paddock to": {"serve"}, "permission denied for database": {"migrate", "up", "--schema=other"},
+	} {
+		code, _, stderr := call(t, nil, append(args, "--database-url", databaseURL.String())...)
+		if code != exitNotAllowed || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit code %d, want %d and %q in:\n%s", args, code, exitNotAllowed, want, stderr)
+		}
 	}
 }
 

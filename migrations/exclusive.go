@@ -112,6 +112,9 @@ func (r release) read(ctx context.Context, conn *pgx.Conn) (version uint, err er
 		return 0, fmt.Errorf("migrations: reading the schema version: %w; run as the owner of the schema %s: grant usage "+
 			"on schema %[2]s to %[3]s; grant select on %[2]s.schema_migrations to %[3]s;", err, r.in, role)
 	}
+	if errors.As(err, new(pgx.ScanArgError)) {
+		return 0, fmt.Errorf("migrations: the table %s.schema_migrations is of another program; use another schema: %w", r.in, err)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("migrations: reading the schema version: %w", err)
 	}

@@ -2,6 +2,7 @@ package migrations_test
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -56,6 +57,24 @@ func TestSchemasAreMigratedIndependently(t *testing.T) {
 	}
 	if err := migrations.Up(t.Context(), url, "Team"); err == nil {
 		t.Error("a schema with a name that needs quotes was migrated")
+	}
+}
+
+// TestTheTableOfAnotherProgramIsLeftAlone: others name a table of versions like Paddock's, and keep text in it.
+func TestTheTableOfAnotherProgramIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	url := pgtest.EmptyURL(t)
+	conn := connect(t, url)
+	exec(t, conn, "create table public.schema_migrations (version varchar primary key); insert into public.schema_migrations values ('1')")
+	for name, err := range map[string]error{
+		"up": migrations.Up(t.Context(), url, "public"), "down": migrations.DownTo(t.Context(), url, "public", 0),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "public.schema_migrations is of another program; use another schema") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if left := lines(t, conn, "select version from public.schema_migrations"); !slices.Equal(left, []string{"1"}) {
+		t.Errorf("the versions are %q", left)
 	}
 }
 

@@ -14,6 +14,11 @@ func TestAnswersThatContradictEventsAreFound(t *testing.T) {
 	expectAllFound(t, map[string]mutation{
 		"a lost grant": {byAgreement, func(s editable) { s.removeEvents(of("dan")) },
 			"there is no event of the grant: it was lost"},
+		"a grant in place of a refusal": {byAgreement, func(s editable) {
+			c, g := s.call(verify.Acquire, "bob", 0), s.call(verify.Acquire, "bob", 1).Response.(lock.Grant)
+			g.Token = 1 << 40
+			c.Response, c.Err = g, nil
+		}, "there is no event of the grant: it was lost"},
 		"a lost release": {byAgreement,
 			func(s editable) { s.removeEvents(is(lock.Released, "ann")) }, "there is no event of it: it was lost"},
 		"a stale write without a record": {byAgreement,

@@ -75,22 +75,6 @@ func TestEveryCallGetsEveryExpectedAnswer(t *testing.T) {
 	})
 }
 
-func TestLocksAreFreeSoonAfterARun(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		services := twoReplicas(memlock.New())
-		if _, err := workload.Run(t.Context(), verify.NewRecorder(),
-			workload.Options{Services: services, Prefix: "verify", Operations: 2000}); err != nil {
-			t.Fatal(err)
-		}
-		soon, cancel := context.WithTimeout(t.Context(), 3*workload.DefaultTTL)
-		defer cancel()
-		if err := workload.WaitUntilFree(soon, services[1].Locks, "verify:"); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 func TestClientsThatNeverCancelAreServedInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -166,51 +150,93 @@ func TestRunEndsWithItsTimeOrItsContext(t *testing.T) {
 	}
 }
 
-func TestUnknownLeaseIsNotUsed(t *testing.T) {
+// TestHistoriesWithLostAnswersPass also checks that clients use only leases that an answer has granted.
+func TestHistoriesWithLostAnswersPass(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		m, rec := memlock.New(), verify.NewRecorder()
-		lossy := []workload.Replica{{Via: "one", Locks: &lossy{Service: m.Replica(1)}},
-			{Via: "two", Locks: m.Replica(2)}}
-		stats, err := workload.Run(t.Context(), rec,
-			workload.Options{Services: lossy, Prefix: "verify", Operations: 5000, RetryFor: time.Second})
-		if err != nil || stats.Retries < 100 {
-			t.Fatalf("%d calls were sent again, %v", stats.Retries, err)
-		}
-		granted := map[lock.LeaseID]bool{}
-		for _, c := range rec.History().Calls {
-			switch asked := c.Request.(type) {
-			case lock.Acquire:
-				granted[asked.LeaseID] = granted[asked.LeaseID] || c.Err == nil
-			case lock.Renew:
-				if !granted[asked.LeaseID] {
-					t.Fatalf("a lease was renewed via %s before any answer granted it", c.Via)
+	for seed := range uint64(soak.Rounds(3, 30)) {
+		synctest.Test(t, func(t *testing.T) {
+			m, rec := memlock.New(), verify.NewRecorder()
+			both := twoReplicas(m)
+			for i, one := range both {
+				both[i].Locks = &lossy{Service: one.Locks}
+			}
+			stats, err := workload.Run(t.Context(), rec, workload.Options{
+				Services: both, Prefix: "verify", Operations: 5000, RetryFor: time.Second, Seed: seed, Tree: true,
+			})
+			if err != nil || stats.Retries < 100 {
+				t.Fatalf("%d calls were sent again, %v", stats.Retries, err)
+			}
+			time.Sleep(time.Minute)
+			h := rec.History()
+			if h.Events, err = verify.Collect(t.Context(), m.Replica(1), "verify:"); err != nil {
+				t.Fatal(err)
+			}
+			checkPasses(t, h)
+			granted := map[lock.LeaseID]bool{}
+			for _, c := range h.Calls {
+				switch asked := c.Request.(type) {
+				case lock.Acquire:
+					granted[asked.LeaseID] = granted[asked.LeaseID] || c.Err == nil
+				case lock.Renew:
+					if !granted[asked.LeaseID] {
+						t.Fatalf("a lease was renewed via %s before any answer granted it", c.Via)
+					}
 				}
 			}
-		}
-	})
+		})
+	}
 }
 
-// A lossy service loses every third answer.
+// checkPasses checks the history, and returns the report.
+func checkPasses(t *testing.T, h verify.History) verify.Report {
+	t.Helper()
+	r := h.Check(verify.CheckOptions{AllowOvertaking: true})
+	var text strings.Builder
+	if err := r.WriteText(&text); err != nil || !r.OK() {
+		t.Errorf("%v: %s", err, text.String())
+	}
+	return r
+}
+
+// A lossy service loses every seventh request and every seventh answer.
 type lossy struct {
 	lock.Service
 	calls atomic.Int64
 }
 
-func (f *lossy) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
-	g, err := f.Service.Acquire(ctx, a)
-	return g, f.maybeLose(err)
-}
-
-func (f *lossy) Release(ctx context.Context, r lock.Release) error {
-	return f.maybeLose(f.Service.Release(ctx, r))
-}
-
-func (f *lossy) maybeLose(err error) error {
-	if f.calls.Add(1)%3 == 0 {
-		return &lock.Error{Code: lock.ErrUnknownOutcome, Detail: "lost"}
+func (l *lossy) send(do func() error) error {
+	n := l.calls.Add(1) % 7
+	if n == 0 {
+		return &lock.Error{Code: lock.ErrUnavailable, Detail: "It was lost on its way there."}
 	}
-	return err
+	if err := do(); n != 1 {
+		return err
+	}
+	return &lock.Error{Code: lock.ErrUnknownOutcome, Detail: "Its answer was lost."}
+}
+
+func (l *lossy) Acquire(ctx context.Context, a lock.Acquire) (g lock.Grant, err error) {
+	err = l.send(func() (err error) { g, err = l.Service.Acquire(ctx, a); return err })
+	return g, err
+}
+
+func (l *lossy) Renew(ctx context.Context, r lock.Renew) (g lock.Grant, err error) {
+	err = l.send(func() (err error) { g, err = l.Service.Renew(ctx, r); return err })
+	return g, err
+}
+
+func (l *lossy) Release(ctx context.Context, r lock.Release) error {
+	return l.send(func() error { return l.Service.Release(ctx, r) })
+}
+
+func (l *lossy) Revoke(ctx context.Context, r lock.Revoke) (k lock.Lock, err error) {
+	err = l.send(func() (err error) { k, err = l.Service.Revoke(ctx, r); return err })
+	return k, err
+}
+
+func (l *lossy) WriteFenced(ctx context.Context, w lock.FencedWrite) (f lock.FencedValue, err error) {
+	err = l.send(func() (err error) { f, err = l.Service.WriteFenced(ctx, w); return err })
+	return f, err
 }
 
 func TestUnexpectedAnswerEndsTheRun(t *testing.T) {
@@ -286,11 +312,7 @@ func TestWorkloadRunsOnTwoStores(t *testing.T) {
 	if h.Events, err = verify.Collect(soon, both[0].Locks, "verify:"); err != nil {
 		t.Fatal(err)
 	}
-	r := h.Check(verify.CheckOptions{AllowOvertaking: true})
-	var text strings.Builder
-	if err := r.WriteText(&text); err != nil || !r.OK() {
-		t.Errorf("%v: %s", err, text.String())
-	}
+	r := checkPasses(t, h)
 	for _, name := range []string{"sets are granted whole, and their leases end together", "sets have the same order at all their locks",
 		"leases in a tree exclude those above and below"} {
 		if n, _ := casesOf(r, name); n < 50 {

@@ -18,7 +18,6 @@ func leaseCases() cases {
 		"omitted options have their defaults":                     leaseDefaults,
 		"the largest allowed values are accepted":                 leaseLargestValues,
 		"a held lock is refused to other clients":                 leaseRefused,
-		"locks are independent of each other":                     leaseOfOtherLock,
 		"the same lease_id returns the same lease":                leaseReplayed,
 		"another holder with the same lease_id is refused":        leaseIDInUse,
 		"a renewal extends the lease and keeps the token":         leaseRenewed,
@@ -101,16 +100,6 @@ func leaseRefused(s *fixture) {
 	}
 	if l := s.get(s.name); l.Token != held.Token || l.Revision != 1 {
 		s.Errorf("a refusal changed the lock: %+v", l)
-	}
-}
-
-func leaseOfOtherLock(s *fixture) {
-	tokens := map[lock.Token]bool{}
-	for _, name := range []string{s.name + ":a", s.name + ":A", s.name} {
-		tokens[s.mustAcquire(lock.Acquire{Name: name}).Token] = true
-	}
-	if len(tokens) != 3 {
-		s.Errorf("three locks have the tokens %v", tokens)
 	}
 }
 

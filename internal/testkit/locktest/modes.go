@@ -10,13 +10,12 @@ import (
 
 func modeCases() cases {
 	return cases{
-		"readers hold the lock together with one token":                   readersTogether,
-		"a revocation with a slot ends one reader":                        readerRevoked,
-		"readers are listed by holder and state":                          readersListed,
-		"the capacity limits the permits":                                 permitCapacity,
-		"another capacity is refused":                                     permitMismatch,
-		"each of several permits is renewed, released and lost by itself": permitEach,
-		"a resource for each slot accepts the permit's token":             permitFence,
+		"readers hold the lock together with one token":       readersTogether,
+		"a revocation with a slot ends one reader":            readerRevoked,
+		"readers are listed by holder and state":              readersListed,
+		"the capacity limits the permits":                     permitCapacity,
+		"another capacity is refused":                         permitMismatch,
+		"a resource for each slot accepts the permit's token": permitFence,
 	}
 }
 
@@ -137,22 +136,6 @@ func permitMismatch(s *fixture) {
 	}
 	s.must(s.release(g[0]))
 	s.mustAcquire(lock.Acquire{Mode: lock.Permit, Capacity: lock.MaxHolders})
-}
-
-func permitEach(s *fixture) {
-	g := s.mustAcquirePermits(threePermits)
-	r, err := s.renew(g[1], 2*longTTL)
-	s.must(err)
-	if r.Slot != g[1].Slot || r.Token != g[1].Token || r.ExpiresAt.Before(g[1].ExpiresAt.Add(longTTL-tolerance)) {
-		s.Errorf("the permit %+v was renewed as %+v", g[1], r)
-	}
-	s.must(s.release(g[0]))
-	s.must(s.release(g[0]))
-	s.expectHolders("2", "3")
-	if e := s.expectLost(errOf(s.renew(g[0], 0)), lock.Released); e.Token != g[0].Token {
-		s.Errorf("the refusal names token %d, want %d", e.Token, g[0].Token)
-	}
-	s.must(errOf(s.renew(g[2], 0)))
 }
 
 func permitFence(s *fixture) {

@@ -1,7 +1,6 @@
 package locktest
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,56 +10,16 @@ import (
 
 func queueCases() cases {
 	return cases{
-		"10 waiters are granted the lock in the order of joining": queueOrder,
-		"waiting readers are granted the lock together":           queueOfReaders,
-		"a wait that times out is refused":                        queueTimeout,
-		"a waiting acquire of a held lease is replayed at once":   queueReplay,
-		"a lease from the queue starts at the grant":              queueBegins,
-		"waiters of different locks are independent":              queueOthers,
-		"a cancelled waiter leaves the queue":                     queueLeft,
-		"waiters are shown in order with their request":           queueViewOrder,
-		"the first waiter is shown with the conflicting leases":   queueViewLeases,
-		"a waiter is shown with what blocks it at other locks":    queueViewElsewhere,
-		"a queue shows the chain to its root":                     queueViewChain,
+		"a wait that times out is refused":                      queueTimeout,
+		"a waiting acquire of a held lease is replayed at once": queueReplay,
+		"a lease from the queue starts at the grant":            queueBegins,
+		"waiters of different locks are independent":            queueOthers,
+		"a cancelled waiter leaves the queue":                   queueLeft,
+		"waiters are shown in order with their request":         queueViewOrder,
+		"the first waiter is shown with the conflicting leases": queueViewLeases,
+		"a waiter is shown with what blocks it at other locks":  queueViewElsewhere,
+		"a queue shows the chain to its root":                   queueViewChain,
 	}
-}
-
-func queueOrder(s *fixture) {
-	const n = 10
-	g := s.mustAcquire(lock.Acquire{})
-	for i, w := range s.enqueueN(n) {
-		s.must(s.release(g))
-		s.expectHolders(fmt.Sprintf("waiter %d", i+1))
-		next := w.mustBeGranted()
-		if next.Token <= g.Token || next.Replayed || next.Holder != w.request.Holder {
-			s.Errorf("after token %d was granted %+v", g.Token, next)
-		}
-		g = next
-	}
-	s.must(s.release(g))
-	s.verifyHistory(s.name, verify.Rules{})
-}
-
-func queueOfReaders(s *fixture) {
-	g := s.mustAcquire(lock.Acquire{})
-	var readers []*waitingCall
-	for i := range 3 {
-		readers = append(readers, s.enqueue(lock.Acquire{Holder: fmt.Sprint("reader ", i), Mode: lock.Shared}))
-	}
-	writer := s.enqueue(lock.Acquire{Holder: "writer"})
-	s.must(s.release(g))
-	s.expectHolders("reader 0", "reader 1", "reader 2")
-	for _, r := range readers {
-		if r.mustBeGranted().Token != readers[0].grant.Token {
-			s.Errorf("%s has token %d, the first has %d", r.request.Holder, r.grant.Token, readers[0].grant.Token)
-		}
-	}
-	s.expectQueue("writer")
-	for _, r := range readers {
-		s.must(s.release(r.grant))
-	}
-	s.must(s.release(writer.mustBeGranted()))
-	s.verifyHistory(s.name, verify.Rules{})
 }
 
 func queueTimeout(s *fixture) {

@@ -1,10 +1,6 @@
 package locktest
 
-import (
-	"time"
-
-	"github.com/paddock-lock/paddock/lock"
-)
+import "github.com/paddock-lock/paddock/lock"
 
 const testReason = "host <db-3> is being replaced & cleaned"
 
@@ -13,7 +9,6 @@ func revokeCases() cases {
 		"a revoked lock is free at once":                     revokeFrees,
 		"a token that does not hold the lock is refused":     revokeWrong,
 		"a revoked lease is shown during its grace":          revokeShows,
-		"a revoked lease blocks other clients for its grace": revokeGrace,
 		"a second revocation can skip the rest of the grace": revokeSkippingGrace,
 	}
 }
@@ -80,26 +75,6 @@ func revokeShows(s *fixture) {
 	if len(page.Items) != 1 {
 		s.Errorf("%d locks are listed in their grace", len(page.Items))
 	}
-}
-
-func revokeGrace(s *fixture) {
-	const grace = 5 * shortTTL
-	g := s.mustAcquire(lock.Acquire{Grace: grace})
-	s.mustRevoke(g)
-	at := s.events(s.name, 2)[1].At
-	s.eventually("the second holder is granted the lock", func() bool {
-		second, err := s.acquire(lock.Acquire{Holder: "second"})
-		if err != nil {
-			if e := s.expectError(err, lock.ErrHeld); e.Holder != "first" || e.Newest != g.Token || e.RetryAfter > grace {
-				s.Errorf("the refusal is %+v", e)
-			}
-			return false
-		}
-		if early := at.Add(grace).Sub(second.AcquiredAt); early > time.Millisecond {
-			s.Errorf("the lock was granted %v before the grace's end", early)
-		}
-		return true
-	})
 }
 
 func revokeSkippingGrace(s *fixture) {

@@ -329,18 +329,7 @@ func TestDeadlockInTreeIsFound(t *testing.T) {
 	w := newTreeWorld(t)
 	acquire := func(holder string, wait time.Duration, name string) {
 		w.used++
-		a, err := (lock.Acquire{Name: name, LeaseID: id(w.used), Holder: holder, TTL: 30 * time.Second, Wait: wait, Task: lock.TaskID(holder)}).Resolve(anyBounds())
-		if err == nil {
-			a, err = a.In(someTrees)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if a.Replica = w.self; wait > 0 {
-			w.calls++
-			a.Attachment = w.calls
-		}
-		w.applyAll(a)
+		w.acquire(lock.Acquire{Name: name, LeaseID: id(w.used), Holder: holder, TTL: 30 * time.Second, Wait: wait, Task: lock.TaskID(holder)})
 	}
 	find := func() []lock.Deadlock {
 		var records []lock.Record

@@ -21,6 +21,8 @@ type setModel struct {
 	ended   map[lock.LeaseRef]lock.Event
 	grants  int // of sets
 	lastNow time.Time
+	trees   lock.Trees
+	before  []lock.Lease // in trees, what was held when they were checked last
 }
 
 func newSetModel(t tester) *setModel {
@@ -52,9 +54,13 @@ func (m *setModel) do(cmd lock.Command) lock.Decision {
 	return d
 }
 
-// applyAll applies the command and the sweeps that it asks for.
+// applyAll applies the command, as it is decided in trees, and the sweeps that it asks for.
 func (m *setModel) applyAll(cmd lock.Command) lock.Decision {
 	m.t.Helper()
+	cmd, err := m.trees.Decided(cmd)
+	if err != nil {
+		return lock.Decision{Err: err}
+	}
 	d := m.apply(cmd)
 	for ready, n := d.Ready, 0; len(ready) > 0; n++ {
 		if n > 100 {
@@ -104,7 +110,7 @@ func (m *setModel) checkGrants(before, after lock.Record, events []lock.Event) {
 		if e.Kind != lock.Granted || e.Name != after.Name {
 			continue
 		}
-		if e.Token <= before.Token && e.Mode != lock.Shared || e.Token < before.Token && !someTrees.Contains(e.Name) {
+		if e.Token <= before.Token && e.Mode != lock.Shared || e.Token < before.Token && !m.trees.Contains(e.Name) {
 			m.t.Fatalf("%s: token %d was granted after %d", e.Name, e.Token, before.Token)
 		}
 		for _, w := range after.Queue {
@@ -135,10 +141,13 @@ func (m *setModel) check(cmd lock.Command) {
 			m.t.Fatalf("after %T%+v: %s has %d leases, one of them exclusive", cmd, cmd, name, n)
 		}
 		for _, w := range r.Queue {
-			if w.Lease.Set != nil {
+			if w.Lease.Set != nil && m.trees == nil {
 				m.checkWaiter(cmd, name, w)
 			}
 		}
+	}
+	if m.trees != nil {
+		m.checkTrees(cmd)
 	}
 }
 

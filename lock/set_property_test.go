@@ -1,6 +1,8 @@
 package lock_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,14 +11,27 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A setMachine applies random commands on random sets of a few locks. The setModel checks each decision.
+// A setMachine applies random commands on a few locks, alone and in random sets, from two replicas. The setModel checks
+// each decision.
 type setMachine struct {
 	*setModel
+	names []string
+	most  int // locks of a set
+	modes []lock.Mode
 	calls []lock.Acquire // all, in order
 	used  byte
 }
 
-// TestSetInvariants runs random commands on sets and on single locks, from two replicas.
+func (m *setMachine) repeat(t *rapid.T) {
+	t.Repeat(map[string]func(*rapid.T){
+		"acquire": m.draw, "wait": m.draw, "join": m.draw, "again": func(t *rapid.T) { m.submit(m.one(t)) },
+		"renew": m.renew, "release": m.release, "give up": m.release, "revoke": m.revoke, "claim": m.claim, "leave": m.leave,
+		"clock":   func(t *rapid.T) { m.sleep(time.Duration(rapid.IntRange(1, 4000).Draw(t, "ms")) * time.Millisecond) },
+		"replica": func(*rapid.T) { m.self = 3 - m.self },
+	})
+}
+
+// TestSetInvariants runs random commands on sets and on single locks.
 func TestSetInvariants(t *testing.T) {
 	t.Parallel()
 	for name, modes := range map[string][]lock.Mode{
@@ -28,14 +43,8 @@ func TestSetInvariants(t *testing.T) {
 			t.Parallel()
 			granted := 0
 			rapid.Check(t, func(rt *rapid.T) {
-				m := &setMachine{setModel: newSetModel(rt)}
-				rt.Repeat(map[string]func(*rapid.T){
-					"acquire": func(t *rapid.T) { m.draw(t, modes) }, "wait": func(t *rapid.T) { m.draw(t, modes) },
-					"join": func(t *rapid.T) { m.draw(t, modes) }, "again": m.again, "renew": m.renew, "release": m.release,
-					"give up": m.release, "revoke": m.revoke, "claim": m.claim, "leave": m.leave,
-					"clock":   func(t *rapid.T) { m.sleep(time.Duration(rapid.IntRange(1, 4000).Draw(t, "ms")) * time.Millisecond) },
-					"replica": func(t *rapid.T) { m.self = 3 - m.self },
-				})
+				m := &setMachine{setModel: newSetModel(rt), names: []string{"a", "b", "c", "d"}, most: 3, modes: modes}
+				m.repeat(rt)
 				granted += m.grants
 			})
 			if granted == 0 {
@@ -45,15 +54,40 @@ func TestSetInvariants(t *testing.T) {
 	}
 }
 
-// draw acquires a lock, or two or three of four.
-func (m *setMachine) draw(t *rapid.T, modes []lock.Mode) {
-	names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 1, 3, rapid.ID[string]).Draw(t, "names")
+// TestTreeInvariants runs them on the locks of two trees, and one outside.
+func TestTreeInvariants(t *testing.T) {
+	t.Parallel()
+	below, waited := 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		m := &setMachine{
+			setModel: newSetModel(rt), names: []string{"r", "r:a", "r:a:x", "r:a:y", "r:b", "r:b:x", "plain"}, most: 2,
+			modes: []lock.Mode{lock.Exclusive, lock.Shared},
+		}
+		m.trees = someTrees
+		m.repeat(rt)
+		for _, l := range m.before {
+			if strings.Contains(l.Name, ":") {
+				below++
+			}
+			if l.Place > 0 {
+				waited++
+			}
+		}
+	})
+	if below == 0 || waited == 0 {
+		t.Errorf("at the ends, %d leases were below the root, and %d had waited", below, waited)
+	}
+}
+
+// draw acquires a lock, or a set.
+func (m *setMachine) draw(t *rapid.T) {
+	names := rapid.SliceOfNDistinct(rapid.SampledFrom(m.names), 1, m.most, rapid.ID[string]).Draw(t, "names")
 	m.used++
 	a := lock.Acquire{LeaseID: id(m.used), Holder: string('A' + rune(m.used%26)), TTL: 5 * time.Second, KeepPlace: rapid.Bool().Draw(t, "keep")}
 	a.Wait = rapid.SampledFrom([]time.Duration{0, 2 * time.Second, 20 * time.Second}).Draw(t, "wait")
 	a.Grace = rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(t, "grace")
 	for _, name := range names {
-		one := lock.Member{Name: name, Mode: rapid.SampledFrom(modes).Draw(t, "mode")}
+		one := lock.Member{Name: name, Mode: rapid.SampledFrom(m.modes).Draw(t, "mode")}
 		if one.Mode == lock.Permit {
 			one.Capacity = 2
 		}
@@ -78,25 +112,30 @@ func (m *setMachine) one(t *rapid.T) lock.Acquire {
 	return rapid.SampledFrom(m.calls).Draw(t, "call")
 }
 
-func (m *setMachine) again(t *rapid.T) { m.submit(m.one(t)) }
+// of returns the name of the call's lock, or the names of its set.
+func of(a lock.Acquire) (name string, set []string) {
+	if len(a.Set) > 0 {
+		return "", a.Names()
+	}
+	return a.Name, nil
+}
 
 func (m *setMachine) renew(t *rapid.T) {
 	a := m.one(t)
-	r := lock.Renew{Name: a.Name, LeaseID: a.LeaseID}
-	if len(a.Set) > 0 {
-		r.Set = a.Names()
-	}
+	r := lock.Renew{LeaseID: a.LeaseID}
+	r.Name, r.Set = of(a)
 	m.do(r)
 }
 
 func (m *setMachine) release(t *rapid.T) {
 	a := m.one(t)
-	r := lock.Release{Name: a.Name, LeaseID: a.LeaseID}
-	if len(a.Set) > 0 {
-		r.Set = a.Names()
+	r := lock.Release{LeaseID: a.LeaseID}
+	r.Name, r.Set = of(a)
+	first := m.do(r)
+	if again := m.do(r); first.Err == nil && again.Err != nil {
+		t.Fatalf("a repeated release of %v was refused: %v", a.Names(), again.Err)
 	}
-	m.do(r)
-	for _, name := range a.Names() {
+	for name := range m.locks {
 		for _, l := range m.record(name).Leases {
 			if l.ID == a.LeaseID && !l.Revoked() {
 				t.Fatalf("%s is held after its release", name)
@@ -106,41 +145,41 @@ func (m *setMachine) release(t *rapid.T) {
 }
 
 func (m *setMachine) revoke(t *rapid.T) {
-	a := m.one(t)
-	name := a.Names()[0]
-	leases := m.record(name).Leases
+	name := m.one(t).Names()[0]
+	leases := slices.DeleteFunc(slices.Clone(m.record(name).Leases), func(l lock.Lease) bool { return l.Mode.IsIntention() })
 	if len(leases) == 0 {
 		t.Skip("nothing is held")
 	}
 	r := lock.Revoke{Name: name, Token: leases[0].Token, Reason: "test", SkipGrace: rapid.Bool().Draw(t, "skip grace")}
-	for d := m.applyAll(r); d.Rest != nil; {
-		d = m.applyAll(d.Rest)
+	d := m.applyAll(r)
+	for ; d.Rest != nil; d = m.applyAll(d.Rest) {
+	}
+	if d.Err != nil {
+		t.Fatalf("%+v: %v", r, d.Err)
 	}
 	m.check(r)
 }
 
-func (m *setMachine) claim(t *rapid.T) {
+// waiting draws an earlier call that may have waited, and lets its replica decide.
+func (m *setMachine) waiting(t *rapid.T) lock.Acquire {
 	a := m.one(t)
-	c := lock.Claim{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment}
-	if len(a.Set) > 0 {
-		c.Set = a.Names()
+	if a.Attachment == 0 {
+		t.Skip("it does not wait")
 	}
-	if a.Attachment != 0 {
-		m.self = a.Replica
-		m.do(c)
-	}
+	m.self = a.Replica
+	return a
+}
+
+func (m *setMachine) claim(t *rapid.T) {
+	a := m.waiting(t)
+	c := lock.Claim{LeaseID: a.LeaseID, Attachment: a.Attachment}
+	c.Name, c.Set = of(a)
+	m.do(c)
 }
 
 func (m *setMachine) leave(t *rapid.T) {
-	a := m.one(t)
-	l := lock.Leave{
-		Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment, KeepPlace: a.KeepPlace, Disconnected: rapid.Bool().Draw(t, "gone"),
-	}
-	if len(a.Set) > 0 {
-		l.Set = a.Names()
-	}
-	if a.Attachment != 0 {
-		m.self = a.Replica
-		m.do(l)
-	}
+	a := m.waiting(t)
+	l := lock.Leave{LeaseID: a.LeaseID, Attachment: a.Attachment, KeepPlace: a.KeepPlace, Disconnected: rapid.Bool().Draw(t, "gone")}
+	l.Name, l.Set = of(a)
+	m.do(l)
 }

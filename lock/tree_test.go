@@ -114,30 +114,22 @@ type treeWorld struct {
 }
 
 func newTreeWorld(t *testing.T) *treeWorld {
-	return &treeWorld{setModel: newSetModel(t), ids: map[string]lock.LeaseID{}}
+	w := &treeWorld{setModel: newSetModel(t), ids: map[string]lock.LeaseID{}}
+	w.trees = someTrees
+	return w
 }
 
 func (w *treeWorld) acquireIn(holder string, wait time.Duration, set ...lock.Member) lock.Decision {
 	w.t.Helper()
 	w.used++
 	w.ids[holder] = id(w.used)
-	a, err := (lock.Acquire{LeaseID: w.ids[holder], Holder: holder, TTL: 10 * time.Second, Wait: wait, Set: set}).Resolve(anyBounds())
-	if err == nil {
-		a, err = a.In(someTrees)
-	}
-	if err != nil {
-		w.t.Fatalf("%s: %v", holder, err)
-	}
-	if a.Replica = w.self; wait > 0 {
-		w.calls++
-		a.Attachment = w.calls
-	}
-	return w.applyAll(a)
+	_, d := w.acquire(lock.Acquire{LeaseID: w.ids[holder], Holder: holder, TTL: 10 * time.Second, Wait: wait, Set: set})
+	return d
 }
 
 func (w *treeWorld) releaseIn(holder, name string) {
 	w.t.Helper()
-	if d := w.applyAll(lock.Release{Name: name, LeaseID: w.ids[holder]}.In(someTrees)); d.Err != nil {
+	if d := w.do(lock.Release{Name: name, LeaseID: w.ids[holder]}); d.Err != nil {
 		w.t.Fatalf("%s: %v", holder, d.Err)
 	}
 }
@@ -275,7 +267,7 @@ func TestLeaseIsRenewedByItsOwnName(t *testing.T) {
 		"more than was got": {"one", lock.Renew{Set: []string{"repo:src", "repo:src:a"}}, lock.ErrInvalid, nil},
 	} {
 		c.renew.LeaseID = w.ids[c.holder]
-		d := w.applyAll(c.renew.In(someTrees))
+		d := w.do(c.renew)
 		refused := new(lock.Error)
 		if c.want == nil && d.Err != nil || c.want != nil && (!errors.Is(d.Err, c.want) || !errors.As(d.Err, &refused) || !slices.Equal(refused.Set, c.set)) {
 			t.Errorf("%s: %v, set %v", what, d.Err, refused.Set)

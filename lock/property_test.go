@@ -40,23 +40,20 @@ func TestInvariants(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rapid.Check(t, func(rt *rapid.T) {
-				m := &machine{
-					model:    newModel(rt),
-					modes:    modes,
-					versions: map[string]lock.Lock{},
-					graces:   map[leaseKey]grace{},
-				}
-				for range 2 {
-					rt.Repeat(map[string]func(*rapid.T){
-						"acquire": m.acquire, "wait": m.acquire, "join": m.acquire, "renew": m.renew,
-						"release": m.release, "give up": m.release, "revoke": m.revoke, "report": m.report,
-						"claim": m.claim, "leave": m.leave, "hang up": m.disconnect, "sweep": m.sweep,
-						"open": m.openSession, "heartbeat": m.renewSession, "close": m.endSession,
-						"clock": m.clock, "replica": m.replica, "": m.check,
-					})
-				}
-			})
+			rapid.Check(t, func(t *rapid.T) { runMachine(t, modes) })
+		})
+	}
+}
+
+func runMachine(t *rapid.T, modes []lock.Mode) {
+	m := &machine{model: newModel(t), modes: modes, versions: map[string]lock.Lock{}, graces: map[leaseKey]grace{}}
+	for range 2 {
+		t.Repeat(map[string]func(*rapid.T){
+			"acquire": m.acquire, "wait": m.acquire, "join": m.acquire, "renew": m.renew,
+			"release": m.release, "give up": m.release, "revoke": m.revoke, "report": m.report,
+			"claim": m.claim, "leave": m.leave, "hang up": m.disconnect, "sweep": m.sweep,
+			"open": m.openSession, "heartbeat": m.renewSession, "close": m.endSession,
+			"clock": m.clock, "replica": m.replica, "": m.check,
 		})
 	}
 }

@@ -42,29 +42,3 @@ func FuzzDurationsAreThoseOfGo(f *testing.F) {
 		}
 	})
 }
-
-func TestFlagsAndVariablesOfDurationsMayHaveDays(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		env  map[string]string
-		args []string
-		want string
-	}{
-		"a flag":              {nil, []string{"acquire", "x", "--ttl=2d"}, "--ttl: ttl_ms"},
-		"a wait":              {nil, []string{"acquire", "x", "--wait=1.5d"}, "--wait: "},
-		"an unknown unit":     {nil, []string{"acquire", "x", "--ttl=7x"}, `--ttl: "7x" is not a duration`},
-		"a negative flag":     {nil, []string{"acquire", "x", "--ttl=-1d"}, "--ttl is -24h0m0s; give 0s or more"},
-		"a pointer":           {nil, []string{"run", "--kill-after=1d", "x", "--", "true"}, "--kill-after is 24h0m0s"},
-		"a variable":          {map[string]string{"PADDOCK_EVENT_RETENTION": "1.5d"}, []string{"serve"}, "whole numbers"},
-		"a negative variable": {map[string]string{"PADDOCK_DRAIN_DELAY": "-1s"}, []string{"serve"}, "--drain-delay is -1s"},
-		"a variable that is too long": {map[string]string{"PADDOCK_MAX_TTL": "200000d"}, []string{"serve"},
-			"--max-ttl: \"200000d\" is too long"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if code, _, stderr := call(t, c.env, c.args...); code != exitUsage || !strings.Contains(stderr, c.want) {
-				t.Errorf("exit code %d, want %d and %q in:\n%s", code, exitUsage, c.want, stderr)
-			}
-		})
-	}
-}

@@ -64,19 +64,8 @@ func TestKeyCommandErrorsAreExplained(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no file":      {exitUsage, []string{"list"}, "PADDOCK_AUTH_FILE"},
-		"no such file": {exitFailed, []string{"list", "--auth-file", path + "x"}, "no such file"},
-		"no role":      {exitUsage, []string{"new", "--auth-file", path, "x"}, "--role"},
-		"an unknown role": {exitUsage, []string{"new", "--auth-file", path, "--role=root", "x"},
-			`"read","lock","admin"`},
-		"no name":       {exitUsage, []string{"new", "--auth-file", path, "--role=read"}, "<name>"},
+		"no such file":  {exitFailed, []string{"list", "--auth-file", path + "x"}, "no such file"},
 		"an empty name": {exitUsage, []string{"new", "--auth-file", path, "--role=read", ""}, "name"},
-		"a prefix with its colon": {exitUsage,
-			[]string{"new", "--auth-file", path, "--role=read", "--prefix=billing:", "x"}, "omit the last colon"},
-		"a negative expiry": {exitUsage, []string{"new", "--auth-file", path, "--role=read", "--expires=-1h", "x"},
-			"--expires is -1h"},
-		"an expiry below a second": {exitUsage, []string{"new", "--auth-file", path, "--role=read", "--expires=1ms", "x"},
-			"--expires is 1ms"},
 		"an unknown id": {exitFailed, []string{"revoke", "--auth-file", path, "zzz"}, "no key with the id zzz"},
 		"the key instead of its id": {exitUsage, []string{"revoke", "--auth-file", path, secret},
 			"give only its id, " + key.ID},

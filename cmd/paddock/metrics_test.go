@@ -216,12 +216,6 @@ func TestMetricsAndPagesNeedAKeyAtThePublicAddress(t *testing.T) {
 
 func TestMetricsAddressIsChecked(t *testing.T) {
 	t.Parallel()
-	for address, want := range map[string]string{"9090": "--metrics-listen 9090: give HOST:PORT", "no.invalid:1": "--metrics-listen no.invalid:1"} {
-		code, _, stderr := call(t, nil, "serve", "--database-url", "postgres://me@127.0.0.1:1/c", "--metrics-listen", address) // before it connects
-		if code != exitUsage || !strings.Contains(stderr, want) {
-			t.Errorf("%s: exit code %d:\n%s", address, code, stderr)
-		}
-	}
 	_, taken := metered(t)
 	taken = strings.TrimSuffix(strings.TrimPrefix(taken, "http://"), "/metrics")
 	code, _, stderr := call(t, nil, "serve", "--database-url", pgtest.URL(t), "--listen", "127.0.0.1:0", "--metrics-listen", taken)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -124,32 +123,5 @@ func TestNoLockIsAcquiredForWhatCannotBeExecuted(t *testing.T) {
 	d.startRun(nightly, "--", write("no-interpreter", "echo hello\n", 0o700)).expectExit(t, exitNotExecutable, "#!")
 	d.startRun(nightly, "--", write("bad-interpreter", "#!/no/such/shell\n", 0o700)).expectExit(t, exitNotFound,
 		"interpreter")
-	d.expectFree()
-}
-
-// TestRunUsageErrorsAreExplained includes errors that the service returns.
-func TestRunUsageErrorsAreExplained(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	d.hold(lock.Acquire{Name: "uploads", Holder: "she", Mode: lock.Permit, Capacity: 2})
-	for says, args := range map[string][]string{
-		"the command is missing; give it":     {nightly},
-		"the lock is missing":                 {"--wait=1s"},
-		"the command is missing":              {nightly, "--"},
-		"give 0s to 9s":                       {"--kill-after=10s", nightly, "--", "/bin/sh"},
-		"give 0s to 233":                      {"--ttl=1s", "--kill-after=5s", nightly, "--", "/bin/sh"},
-		"--kill-after is -1s":                 {"--kill-after=-1s", nightly, "--", "/bin/sh"},
-		"--ttl is 0s":                         {"--ttl=0s", nightly, "--", "/bin/sh"},
-		"can't be used together":              {"--shared", "--permits=2", nightly, "--", "/bin/sh"},
-		"--retry is -1s":                      {"--retry=-1s", nightly, "--", "/bin/sh"},
-		"NAME: name has an invalid character": {"jobs nightly", "--", "/bin/sh"},
-		"unknown flag --no-such-thing":        {"--no-such-thing", nightly, "--", "/bin/sh"},
-		"--url: ":                             {"--url=here", nightly, "--", "/bin/sh"},
-		"capacity_mismatch":                   {"--permits=3", "uploads", "--", "/bin/sh"},
-	} {
-		d.expectFailure(exitUsage, []string{says}, append([]string{"run"}, args...)...)
-	}
-	strict := serveHere(t, pgtest.URL(t), "--min-ttl=1m")
-	d.expectFailure(exitUsage, []string{"--ttl: ttl_ms"}, "run", "--url", strict, nightly, "--", "/bin/sh")
 	d.expectFree()
 }

@@ -74,20 +74,10 @@ func TestACommandWithARevokedSessionIsKilled(t *testing.T) {
 	}
 }
 
-func TestSessionsOnTheCommandLineAreChecked(t *testing.T) {
+func TestMissingSessionsAndCommandsAreReported(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	d.expectFailure(exitUsage, []string{"--ttl"}, "session", "--ttl=1ms", "--", "true")
-	d.expectFailure(exitUsage, []string{"--kill-after"}, "session", "--ttl=3s", "--kill-after=3s", "--", "true")
-	d.expectFailure(exitUsage, []string{"the command is missing"}, "session", "--")
 	d.expectFailure(127, []string{"no-such-command"}, "session", "--", "no-such-command")
-	d.expectFailure(exitUsage, []string{"either the name of a lock"}, "get")
-	d.expectFailure(exitUsage, []string{"either the name of a lock"}, "get", "a", "--session", "0000000000000001")
-	d.expectFailure(exitUsage, []string{"--session", "16 hexadecimal digits"}, "get", "--session", "x")
-	d.expectFailure(exitUsage, []string{"only with --holder and --limit"}, "list", "--sessions", "--prefix", "a")
 	d.expectExit(exitFailed, "get", "--session", "0000000000000001")
-	id := uuid.NewString()
-	d.expectFailure(exitUsage, []string{"are those of the session"}, "acquire", "a", "--session", id, "--ttl=1m")
-	d.expectFailure(exitUsage, []string{"is not a random UUID"}, "acquire", "a", "--session", "x")
-	d.expectFailure(exitLeaseLost, []string{"session_lost"}, "acquire", "a", "--session", id)
+	d.expectFailure(exitLeaseLost, []string{"session_lost"}, "acquire", "a", "--session", uuid.NewString())
 }

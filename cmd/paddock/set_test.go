@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
@@ -118,24 +116,6 @@ func TestARefusalOfSeveralLocksNamesEachBlocker(t *testing.T) {
 	d.expectHeld("a", "c")
 }
 
-func TestWrongLocksAreNamed(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	d.env["PADDOCK_LEASE_ID"] = uuid.NewString()
-	many := make([]string, lock.MaxSetSize+1)
-	for i := range many {
-		many[i] = fmt.Sprint("n:", i)
-	}
-	for _, command := range []string{"acquire", "renew", "release"} {
-		d.expectFailure(exitUsage, []string{`NAME "b b": name has an invalid character`}, command, "a", "b b")
-		d.expectFailure(exitUsage, []string{`NAME "a": name is given twice`}, command, "a", "b", "a")
-		d.expectFailure(exitUsage, []string{"are 33; give 1 to 32"}, append([]string{command}, many...)...)
-		d.expectFailure(exitUsage, []string{`expected "<name> ..."`}, command)
-	}
-	d.expectFailure(exitUsage, []string{`NAME "b": capacity is 100000`}, "acquire", "a", "b,permits=100000")
-	d.expectFailure(exitUsage, []string{"the mode after the comma is invalid"}, "acquire", "a,both")
-}
-
 func TestRunHoldsSeveralLocks(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
@@ -163,18 +143,6 @@ func TestRunHoldsSeveralLocks(t *testing.T) {
 func TestRunTakesEitherANameOrLocks(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	for says, args := range map[string][]string{
-		"unexpected x: with --lock, give no NAME":     {"--lock=a", "x", "--", "sh"},
-		"unexpected sh: with --lock":                  {"--lock=a", "sh", "job.sh"},
-		"unexpected y: with --lock":                   {"--lock=a", "y", "sh", "--", "-c"},
-		"the command is missing":                      {"--lock=a", "--"},
-		"as in paddock run --lock a --lock b -- make": {"--lock=a", "--lock=b"},
-		`NAME "a": name is given twice`:               {"--lock=a", "--lock=a", "--", "sh"},
-		`NAME: name has an invalid character`:         {"--lock=a b", "--", "sh"},
-	} {
-		d.expectFailure(exitUsage, []string{says}, append([]string{"run"}, args...)...)
-	}
-	d.expectHeld()
 	for _, args := range [][]string{
 		{"--lock=a", "--", "printf", "<%s>", "x", "--", "--lock"}, {"a", "--", "printf", "<%s>", "x", "--", "--lock"},
 		{"a,shared", "printf", "<%s>", "x", "--", "--lock"}, {"--lock=a", "--wait=1s", "--", "printf", "<%s>", "x", "--", "--lock"},

@@ -174,28 +174,6 @@ func TestMutualTLSRequiresAClientCertificate(t *testing.T) {
 	}
 }
 
-func TestTLSFlagsAreChecked(t *testing.T) {
-	t.Parallel()
-	a := newAuthority(t)
-	server := a.issue("server", x509.ExtKeyUsageServerAuth)
-	const database = "--database-url=postgres://nobody@127.0.0.1:1/nothing"
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"an invalid CA": {[]string{"list", "--ca", server.key}, "contains no PEM certificate"},
-		"a missing CA":  {[]string{"list", "--ca", a.file + "x"}, "--ca: "},
-		"an invalid certificate": {[]string{"serve", database, "--tls-cert", server.key, "--tls-key", server.key},
-			server.key},
-		"an invalid client CA": {[]string{"serve", database, "--tls-cert", server.cert, "--tls-key", server.key,
-			"--tls-client-ca", server.key}, "contains no PEM certificate"},
-	} {
-		if code, _, stderr := call(t, nil, c.args...); code != exitUsage || !strings.Contains(stderr, c.want) {
-			t.Errorf("%s: exit code %d, want %d and %q:\n%s", name, code, exitUsage, c.want, stderr)
-		}
-	}
-}
-
 func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
 	t.Parallel()
 	h := newKeyedReplica(t, "--max-connections=2")

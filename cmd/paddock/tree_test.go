@@ -27,7 +27,6 @@ func TestTreesAreDeclaredListedAndRemoved(t *testing.T) {
 		t.Errorf("it prints\n%s", stdout)
 	}
 	d.expectFailure(exitUsage, []string{"tree_overlaps", "repo:src is inside the tree repo"}, "tree", "declare", "repo:src")
-	d.expectFailure(exitUsage, []string{"root ends with a colon; leave it out"}, "tree", "declare", "repo:")
 	d.hold(lock.Acquire{Name: "repo:src:a", Holder: "h"})
 	d.expectFailure(exitNotAcquired, []string{"tree_busy", "repo:src:a, in the tree repo, is held or waited for"}, "tree", "remove", "repo")
 	for _, want := range []string{"", "The tree jobs was not declared.\n"} {
@@ -76,8 +75,6 @@ func TestATreeIsDrawn(t *testing.T) {
 	if strings.Contains(stdout, "idle") || strings.Contains(stdout, "repository") {
 		t.Errorf("it prints\n%s", stdout)
 	}
-	d.expectFailure(exitUsage, []string{"--tree cannot be combined"}, "list", "--tree", "repo", "--limit", "1")
-	d.expectFailure(exitUsage, []string{"root ends with a colon"}, "list", "--tree", "repo:")
 }
 
 func TestALockShowsWhatIsAboveAndBelow(t *testing.T) {

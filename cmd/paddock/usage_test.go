@@ -3,82 +3,175 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestUsageErrorsAreReportedBeforeAnyRequest has no service to send requests to.
-func TestUsageErrorsAreReportedBeforeAnyRequest(t *testing.T) {
+// TestUsageErrorsAreExplained, before anything is done: there is neither a service nor a database.
+func TestUsageErrorsAreExplained(t *testing.T) {
 	t.Parallel()
-	const id = "--lease-id=5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11"
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no name":                        {[]string{"acquire"}, "<name>"},
-		"an invalid name":                {[]string{"acquire", "a/b"}, "NAME: name has an invalid character"},
-		"metadata that is not JSON":      {[]string{"acquire", "x", "--metadata={"}, "--metadata: "},
-		"metadata that is not an object": {[]string{"acquire", "x", "--metadata=7"}, "--metadata: "},
-		"metadata that is too long": {[]string{"acquire", "x",
-			`--metadata={"a":"` + strings.Repeat("x", lock.MaxMetadataSize) + `"}`}, "4096"},
-		"a zero TTL":             {[]string{"acquire", "x", "--ttl=0s"}, "--ttl is 0s"},
-		"a negative TTL":         {[]string{"acquire", "x", "--ttl=-1s"}, "--ttl is -1s"},
-		"a TTL above all bounds": {[]string{"acquire", "x", "--ttl=48h"}, "--ttl: ttl_ms"},
-		"a negative grace":       {[]string{"acquire", "x", "--grace=-1s"}, "--grace is -1s"},
-		"a negative max hold":    {[]string{"acquire", "x", "--max-hold=-1s"}, "--max-hold is -1s"},
-		"a negative wait":        {[]string{"acquire", "x", "--wait=-1s"}, "or forever"},
-		"an invalid wait":        {[]string{"acquire", "x", "--wait=long"}, `"long"`},
-		"zero permits":           {[]string{"acquire", "x", "--permits=0"}, "--permits: "},
-		"permits and shared":     {[]string{"acquire", "x", "--permits=2", "--shared"}, "can't be used together"},
-		"an unprintable holder":  {[]string{"acquire", "x", "--holder=a\x1bb"}, "--holder: "},
-		"a negative retry time":  {[]string{"acquire", "x", "--retry=-1s"}, "--retry is -1s"},
-		"a zero lease_id": {[]string{"acquire", "x", "--lease-id=00000000-0000-0000-0000-000000000000"},
-			"--lease-id: "},
-		"renew without a lease_id":       {[]string{"renew", "x"}, "PADDOCK_LEASE_ID"},
-		"renew with a negative TTL":      {[]string{"renew", "x", id, "--ttl=-1s"}, "--ttl is -1s"},
-		"renew with an invalid name":     {[]string{"renew", "", id}, "NAME: "},
-		"release without a lease_id":     {[]string{"release", "x"}, "PADDOCK_LEASE_ID"},
-		"release with an invalid name":   {[]string{"release", "-x", id}, "-x"},
-		"get with an invalid name":       {[]string{"get", "a b"}, "NAME: "},
-		"a list as variables":            {[]string{"list", "-o", "env"}, `"table","json"`},
-		"a queue as variables":           {[]string{"queue", "x", "-o", "env"}, `"table","json"`},
-		"an unknown format":              {[]string{"get", "x", "-o", "yaml"}, `"table","json","env"`},
-		"an unknown state":               {[]string{"list", "--state=taken"}, "--state: "},
-		"a negative limit":               {[]string{"list", "--limit=-1"}, "--limit is -1"},
-		"an unknown order":               {[]string{"list", "--sort=name"}, "--sort: "},
-		"watch with a name and a prefix": {[]string{"watch", "x", "--prefix=y"}, "--prefix: "},
-		"watch from an invalid id":       {[]string{"watch", "--from=yesterday"}, "now, oldest"},
-		"watch from a negative id":       {[]string{"watch", "--from=-1"}, "now, oldest"},
-		"watch for a negative time":      {[]string{"watch", "--for=-1s"}, "--for is -1s"},
-		"watch with a negative count":    {[]string{"watch", "--from=oldest", "--count=-1"}, "--count is -1"},
-		"revoke without a token":         {[]string{"revoke", "x", "--reason=y"}, "--token"},
-		"revoke with a zero token":       {[]string{"revoke", "x", "--token=0", "--reason=y"}, "--token: "},
-		"revoke without a reason":        {[]string{"revoke", "x", "--token=1"}, "--reason"},
-		"revoke with an empty reason":    {[]string{"revoke", "x", "--token=1", "--reason="}, "--reason: "},
-		"revoke with a negative slot":    {[]string{"revoke", "x", "--token=1", "--reason=y", "--slot=-1"}, "--slot: "},
-		"revoke with an invalid instant": {[]string{"revoke", "x", "--token=1", "--reason=y", "--acquired-at=noon"}, "--acquired-at"},
-		"an invalid URL":                 {[]string{"list", "--url=here"}, "--url: "},
+	const (
+		id    = " --lease-id=5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11"
+		serve = "serve --database-url=postgres://nobody@127.0.0.1:1/nothing"
+		down  = "migrate down --database-url=postgres://nobody@127.0.0.1:1/nothing --yes"
+		key   = "key new --auth-file=/nowhere/keys.json --role=read"
+	)
+	for args, want := range map[string]string{
+		"--log-level=info":         `expected one of "serve"`,
+		"unlock":                   "unlock",
+		"serve --port=80":          "paddock serve --help",
+		"--log-level=loud version": "--log-level",
+
+		"serve": "PADDOCK_DATABASE_URL",
+		"serve --database-url=postgres://a@b/c?sslmode=maybe":                      "sslmode",
+		serve + " --min-ttl=10s --max-ttl=1s":                                      "the default TTL",
+		serve + " --listen=127.0.0.1":                                              "HOST:PORT",
+		serve + " --request-timeout=-1s":                                           "--request-timeout",
+		serve + " --renewal-linger=21ms":                                           "use 0 to 20ms",
+		serve + " --batch-workers=100000":                                          "batch workers",
+		serve + " --schema=Team":                                                   `--schema: "Team" cannot name the schema; use at most 40`,
+		serve + " --event-retention=1s":                                            "event retention",
+		serve + " --event-retention=1.5d":                                          "whole numbers",
+		serve + " --max-ttl=200000d":                                               `--max-ttl: "200000d" is too long`,
+		serve + " --drain-delay=-1s":                                               "--drain-delay is -1s",
+		serve + " --metrics-listen=9090":                                           "--metrics-listen 9090: give HOST:PORT",
+		serve + " --metrics-listen=no.invalid:1":                                   "--metrics-listen no.invalid:1",
+		serve + " --tls-cert=run.go --tls-key=run.go":                              "run.go",
+		down + " --steps=0":                                                        "1 or more",
+		"migrate up --schema=pg_paddock --database-url=postgres://a@127.0.0.1:1/c": "PostgreSQL reserves it",
+		"dev --ephemeral --listen=0.0.0.0:0":                                       "loopback",
+		"dev --ephemeral --dir=/tmp/x":                                             "can't be used together",
+		"dev --ephemeral --schema=a\"b":                                            "cannot name the schema",
+		down + " --schema= --to=0":                                                 "--schema: is empty; give a name",
+		"demo --url=here":                                                          "--url: ",
+		"demo --ttl=0s":                                                            "--ttl is 0s",
+
+		"acquire":                                         `expected "<name> ..."`,
+		"acquire a/b":                                     "NAME: name has an invalid character",
+		"acquire a b/b":                                   `NAME "b/b": name has an invalid character`,
+		"acquire a b a":                                   `NAME "a": name is given twice`,
+		"acquire" + strings.Repeat(" x", 33):              "are 33; give 1 to 32",
+		"acquire a b,permits=100000":                      `NAME "b": capacity is 100000`,
+		"acquire a,both":                                  "the mode after the comma is invalid",
+		"acquire x --metadata={":                          "--metadata: ",
+		"acquire x --metadata=7":                          "--metadata: ",
+		"acquire x --metadata=" + longMetadata:            "4096",
+		"acquire x --ttl=0s":                              "--ttl is 0s",
+		"acquire x --ttl=-1d":                             "--ttl is -24h0m0s; give 0s or more",
+		"acquire x --ttl=2d":                              "--ttl: ttl_ms",
+		"acquire x --ttl=7x":                              `--ttl: "7x" is not a duration`,
+		"acquire x --grace=-1s":                           "--grace is -1s",
+		"acquire x --max-hold=-1s":                        "--max-hold is -1s",
+		"acquire x --wait=-1s":                            "or forever",
+		"acquire x --wait=1.5d":                           `--wait: `,
+		"acquire x --wait=long":                           `"long"`,
+		"acquire x --permits=0":                           "--permits: ",
+		"acquire x --permits=2 --shared":                  "can't be used together",
+		"acquire x --holder=a\x1bb":                       "--holder: ",
+		"acquire x --retry=-1s":                           "--retry is -1s",
+		"acquire x --lease-id=" + strings.Repeat("0", 32): "--lease-id: ",
+		"acquire x --session=x":                           "is not a random UUID",
+		"acquire x --ttl=1m --session" + id[len(" --lease-id"):]: "are those of the session",
+		"renew x":                "PADDOCK_LEASE_ID",
+		"renew x --ttl=-1s" + id: "--ttl is -1s",
+		"renew a/b" + id:         "NAME: ",
+		"renew a b a" + id:       `NAME "a": name is given twice`,
+		"release x":              "PADDOCK_LEASE_ID",
+		"release -x" + id:        "-x",
+		"release a b/b" + id:     `NAME "b/b": name has an invalid character`,
+
+		"get":                                              "either the name of a lock",
+		"get a/b":                                          "NAME: ",
+		"get x -o yaml":                                    `"table","json","env"`,
+		"get x --session=0000000000000001":                 "either the name of a lock",
+		"get --session=x":                                  "16 hexadecimal digits",
+		"queue x -o env":                                   `"table","json"`,
+		"list -o env":                                      `"table","json"`,
+		"list --state=taken":                               "--state: ",
+		"list --limit=-1":                                  "--limit is -1",
+		"list --sort=name":                                 "--sort: ",
+		"list --sessions --prefix=a":                       "only with --holder and --limit",
+		"list --tree=repo --limit=1":                       "--tree cannot be combined",
+		"list --tree=repo:":                                "root ends with a colon",
+		"list --url=here":                                  "--url: ",
+		"list --ca=run.go":                                 "contains no PEM certificate",
+		"list --ca=/nowhere":                               "--ca: ",
+		"tree declare repo:":                               "root ends with a colon; leave it out",
+		"watch x --prefix=y":                               "--prefix: ",
+		"watch --from=yesterday":                           "now, oldest",
+		"watch --from=-1":                                  "now, oldest",
+		"watch --for=-1s":                                  "--for is -1s",
+		"watch --from=oldest --count=-1":                   "--count is -1",
+		"history a --since=yesterday":                      `--since is "yesterday"; give an instant such as`,
+		"history a --at=25:00":                             `--at is "25:00"`,
+		"history a --at=-2h":                               `--at is "-2h"`,
+		"history a --at=1h --since=2h":                     "--at cannot be combined",
+		"history a --since=1h --until=2h":                  "is not after since",
+		"history a --kind=lost":                            `"lost" is no kind of event; give granted, released`,
+		"history a --limit=0":                              "--limit is 0; give 1 to 1000",
+		"revoke x --reason=y":                              "--token",
+		"revoke x --token=0 --reason=y":                    "--token: ",
+		"revoke x --token=1":                               "--reason",
+		"revoke x --token=1 --reason=":                     "--reason: ",
+		"revoke x --token=1 --reason=y --slot=-1":          "--slot: ",
+		"revoke x --token=1 --reason=y --acquired-at=noon": "--acquired-at",
+
+		"run x":                                  "the command is missing; give it",
+		"run x --":                               "the command is missing",
+		"run --wait=1s":                          "the lock is missing",
+		"run a/b -- sh":                          "NAME: name has an invalid character",
+		"run --no-such-thing x -- sh":            "unknown flag --no-such-thing",
+		"run --kill-after=10s x -- sh":           "give 0s to 9s",
+		"run --kill-after=5s --ttl=1s x -- sh":   "give 0s to 233",
+		"run --kill-after=1d x -- sh":            "--kill-after is 24h0m0s",
+		"run --kill-after=-1s x -- sh":           "--kill-after is -1s",
+		"run --lock=a x -- sh":                   "unexpected x: with --lock, give no NAME",
+		"run --lock=a sh job.sh":                 "unexpected sh: with --lock",
+		"run --lock=a y sh -- -c":                "unexpected y: with --lock",
+		"run --lock=a --":                        "the command is missing",
+		"run --lock=a --lock=b":                  "as in paddock run --lock a --lock b -- make",
+		"run --lock=a --lock=a -- sh":            `NAME "a": name is given twice`,
+		"session --ttl=1ms -- sh":                "--ttl",
+		"session --ttl=3s --kill-after=3s -- sh": "--kill-after",
+		"session --":                             "the command is missing",
+
+		"verify --clients=0":     "--clients is 0",
+		"verify --locks=-1":      "--locks is -1",
+		"verify --operations=-1": "--operations is -1",
+		"verify --ttl=1ms":       "--ttl is 1ms",
+		"verify --for=-1s":       "--for is -1s",
+		"verify --prefix=a/b":    `--prefix is "a/b"`,
+		"verify --url=nowhere":   "--url: ",
+		"verify --url=":          "--url is empty",
+
+		"key list": "PADDOCK_AUTH_FILE",
+		"key new --auth-file=/nowhere/keys.json x":             "--role",
+		"key new --auth-file=/nowhere/keys.json --role=root x": `"read","lock","admin"`,
+		key:                          "<name>",
+		key + " --prefix=billing: x": "omit the last colon",
+		key + " --expires=-1h x":     "--expires is -1h",
+		key + " --expires=1ms x":     "--expires is 1ms",
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			code, stdout, stderr := call(t, map[string]string{"PADDOCK_URL": "http://127.0.0.1:1"}, c.args...)
-			if code != exitUsage || !strings.Contains(stderr, c.want) || stdout != "" {
-				t.Errorf("exit code %d, want %d and %q in:\n%s%s", code, exitUsage, c.want, stdout, stderr)
-			}
-		})
+		code, stdout, stderr := call(t, map[string]string{"PADDOCK_URL": "http://127.0.0.1:1"}, strings.Fields(args)...)
+		if code != exitUsage || !strings.Contains(stderr, want) || stdout != "" {
+			t.Errorf("paddock %s: exit code %d, want %d and %q in:\n%s%s", args, code, exitUsage, want, stdout, stderr)
+		}
 	}
 }
+
+// longMetadata is too long.
+var longMetadata = `{"a":"` + strings.Repeat("x", lock.MaxMetadataSize) + `"}`
 
 func TestSecretOnTheCommandLineIsNotPrinted(t *testing.T) {
 	t.Parallel()
 	const id = "5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11"
-	for _, args := range [][]string{
-		{"renew", "x", id}, {"renew", "x", "--lease-id=" + id + "0"}, {"release", "x", "--lease=" + id}, {"release", "x",
-			"-" + id},
-		{"acquire", "x", "--url", "http://me:s3cret@127.0.0.1:1"}, {"list", "http://me:s3cret@127.0.0.1:1"},
-		{"release", "x", "--retry=0s", "--lease-id", id, "--url=http://127.0.0.1:1"},
+	for _, args := range []string{
+		"renew x " + id, "renew x --lease-id=" + id + "0", "release x --lease=" + id, "release x -" + id,
+		"acquire x --url http://me:s3cret@127.0.0.1:1", "list http://me:s3cret@127.0.0.1:1",
+		"release x --retry=0s --url=http://127.0.0.1:1 --lease-id " + id,
 	} {
-		code, stdout, stderr := call(t, map[string]string{"PADDOCK_LEASE_ID": "not-" + id}, args...)
+		code, stdout, stderr := call(t, map[string]string{"PADDOCK_LEASE_ID": "not-" + id}, strings.Fields(args)...)
 		if code == exitOK || strings.Contains(stdout+stderr, id[:23]) || strings.Contains(stdout+stderr, "s3cret") {
 			t.Errorf("%v: exit code %d:\n%s%s", args, code, stdout, stderr)
 		}
@@ -90,4 +183,31 @@ func TestWrongBaseURLIsExplained(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	d.expectFailure(exitUsage, []string{"no_route"}, "get", "x", "--url="+d.base+"/docs")
+}
+
+func TestEnvironmentVariablesSetFlags(t *testing.T) {
+	t.Parallel()
+	parsed := func(env map[string]string, args ...string) serveCommand {
+		var line commandLine
+		if _, err := parse(&line, append([]string{"serve"}, args...), variablesOf(env), t.Output()); err != nil {
+			t.Fatal(err)
+		}
+		return line.Serve
+	}
+	env := map[string]string{"DATABASE_URL": "usual", "PADDOCK_LISTEN": "127.0.0.1:1", "PADDOCK_MIN_TTL": "",
+		"PADDOCK_NO_AUTH": "true", "PADDOCK_EVENT_RETENTION": "1d12h"}
+	got := parsed(env, "--listen=127.0.0.1:2")
+	if got.URL != "usual" || got.Listen != "127.0.0.1:2" || got.EventRetention != 36*time.Hour {
+		t.Errorf("URL %q, listen %q, retention %v: want the variable, the flag, and a day and a half", got.URL, got.Listen, got.EventRetention)
+	}
+	if got.MinTTL != lock.MinTTL {
+		t.Errorf("least TTL %v: an empty variable must count as unset", got.MinTTL)
+	}
+	if got.NoAuth {
+		t.Error("a variable has disabled authentication")
+	}
+	env["PADDOCK_DATABASE_URL"] = "ours"
+	if got := parsed(env); got.URL != "ours" || got.Listen != "127.0.0.1:1" {
+		t.Errorf("URL %q, listen %q: want the PADDOCK_ variables", got.URL, got.Listen)
+	}
 }

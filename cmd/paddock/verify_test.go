@@ -136,25 +136,6 @@ func TestVerifyNeedsAReachableService(t *testing.T) {
 	}
 }
 
-func TestVerifyUsageErrorsAreExplained(t *testing.T) {
-	t.Parallel()
-	for want, args := range map[string][]string{
-		"--clients is 0":     {"--clients=0"},
-		"--locks is -1":      {"--locks=-1"},
-		"--operations is -1": {"--operations=-1"},
-		"--ttl is 1ms":       {"--ttl=1ms"},
-		"--for is -1s":       {"--for=-1s"},
-		`--prefix is "a b"`:  {"--prefix=a b"},
-		"--url: ":            {"--url=nowhere"},
-		"--url is empty":     {"--url="},
-	} {
-		code, stdout, stderr := call(t, nil, append([]string{"verify"}, args...)...)
-		if code != exitUsage || !strings.Contains(stderr, want) || stdout != "" {
-			t.Errorf("%v: exit code %d, want %q:\n%s%s", args, code, want, stdout, stderr)
-		}
-	}
-}
-
 func TestVerifyDefaultsEqualThoseOfTheWorkload(t *testing.T) {
 	t.Parallel()
 	var line commandLine

@@ -2,12 +2,35 @@ package main
 
 import (
 	"errors"
+	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/testkit/tcpproxy"
 	"github.com/paddock-lock/paddock/lock"
 )
+
+// loseAnswers lets paddock reach the service through a proxy. While lost is above zero, the proxy closes a connection
+// instead of answering what was asked, and was done, and decrements lost.
+func (d *harness) loseAnswers() (line *tcpproxy.Proxy, lost *atomic.Int32) {
+	d.Helper()
+	lost = new(atomic.Int32)
+	line = tcpproxy.NewChanging(d.T, "tcp", strings.TrimPrefix(d.base, "http://"), func(client io.Writer, server io.Reader) {
+		for answer := make([]byte, 32<<10); ; {
+			n, err := server.Read(answer)
+			if err != nil || lost.Add(-1) >= 0 {
+				return
+			}
+			if _, err := client.Write(answer[:n]); err != nil {
+				return
+			}
+		}
+	})
+	d.env["PADDOCK_URL"] = "http://" + line.Address
+	return line, lost
+}
 
 // TestLostAnswerIsRetried closes the connection after the service has done the work and before it answers.
 func TestLostAnswerIsRetried(t *testing.T) {
@@ -27,12 +50,9 @@ func TestLostAnswerIsRetried(t *testing.T) {
 			if c.held {
 				d.useLease(d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "me"}))
 			}
-			g := newGate(t, d.base, oneWay)
-			go func() {
-				<-g.arrived
-				g.setModeForNew(gateOpen)
-			}()
-			_, said := d.expectExit(exitOK, append(c.args, "--retry=1m", "--url="+g.url())...)
+			_, lost := d.loseAnswers()
+			lost.Store(1)
+			_, said := d.expectExit(exitOK, append(c.args, "--retry=1m")...)
 			if !strings.Contains(said, "call failed; retrying") {
 				t.Errorf("output %q", said)
 			}
@@ -44,46 +64,24 @@ func TestLostAnswerIsRetried(t *testing.T) {
 	}
 }
 
-// TestHangingServiceIsRetried leaves the first connections unanswered.
-func TestHangingServiceIsRetried(t *testing.T) {
-	t.Parallel()
-	for name, how := range map[string]gateMode{"at first": gateSilent, "up": gateClosed} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := newHarness(t)
-			g := newGate(t, d.base, how)
-			go func() {
-				<-g.arrived
-				g.setModeForNew(gateOpen)
-			}()
-			d.expectExit(exitOK, "acquire", "jobs:nightly", "--retry=1m", "--url="+g.url())
-		})
-	}
-}
-
 func TestLongOutageExitsAsUnreachable(t *testing.T) {
 	t.Parallel()
-	d := newHarness(t)
-	d.useLease(d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "me"}))
-	g := newGate(t, d.base, gateClosed)
-	d.env["PADDOCK_URL"] = g.url()
-	for _, args := range [][]string{
-		{"acquire", "another", "--retry=0s"}, {"acquire", "another", "--retry=300ms"}, {"renew", "jobs:nightly",
-			"--retry=0s"},
-		{"release", "jobs:nightly", "--retry=0s"}, {"get", "jobs:nightly"}, {"list"}, {"queue", "jobs:nightly"},
-		{"watch", "--retry=0s"}, {"revoke", "jobs:nightly", "--token=1", "--reason=x"},
+	env := map[string]string{"PADDOCK_URL": "http://127.0.0.1:1", "PADDOCK_LEASE_ID": "5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11"}
+	for _, args := range []string{
+		"acquire x --retry=0s", "acquire x --retry=300ms", "renew x --retry=0s", "release x --retry=0s", "get x", "list",
+		"queue x", "watch --retry=0s", "watch --retry=1h --for=500ms", "revoke x --token=1 --reason=y",
 	} {
-		d.expectFailure(exitUnreachable, nil, args...)
-	}
-	for _, args := range [][]string{{"get", "x"}, {"acquire", "x", "--retry=0s"}, {"release", "x", "--retry=0s"}} {
-		d.expectFailure(exitUnreachable, []string{"connection refused"}, append(args, "--url=http://127.0.0.1:1")...)
+		code, stdout, stderr := call(t, env, strings.Fields(args)...)
+		if code != exitUnreachable || !strings.Contains(stderr, "connection refused") {
+			t.Errorf("paddock %s: exit code %d:\n%s%s", args, code, stdout, stderr)
+		}
 	}
 }
 
 // TestClientTimesOutItsCalls makes a call that is never answered.
 func TestClientTimesOutItsCalls(t *testing.T) {
 	t.Parallel()
-	locks, err := serviceFlags{URL: newGate(t, "http://127.0.0.1:1", gateSilent).url()}.clientWithTimeout(time.Nanosecond)
+	locks, err := serviceFlags{URL: silentServer(t)}.clientWithTimeout(time.Nanosecond)
 	if err != nil {
 		t.Fatal(err)
 	}

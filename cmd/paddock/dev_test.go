@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -26,17 +25,14 @@ func TestDevServesUntilItIsTerminated(t *testing.T) {
 		t.Errorf("%s is not a page", page)
 	}
 
-	checkTables(t, p.Stdout.Await(t, `Database, .*: (\S+)`))
-
+	database := p.Stdout.Await(t, `Database, .*: (\S+)`)
+	pgtest.Exec(t, pgtest.Connect(t, database), "create table accounts (id int); insert into accounts values (42); table paddock.records")
 	data := p.Stdout.Await(t, `Data: (\S+), removed at the end`)
-	if len(processesOf(t, data)) == 0 {
-		t.Errorf("no process has %s on its command line, so this test cannot find remaining ones", data)
-	}
 	if code := p.Signal(t, syscall.SIGTERM); code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
-	if left := processesOf(t, data); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+	if conn, err := pgx.Connect(t.Context(), database); err == nil {
+		t.Errorf("PostgreSQL is left: %v", conn.Close(t.Context()))
 	}
 	if _, err := os.Stat(data); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%s is still there (%v)", data, err)
@@ -59,8 +55,8 @@ func TestDevKeepsItsData(t *testing.T) {
 	if tokens[0] != tokens[1] {
 		t.Errorf("tokens %d: want the same lease", tokens)
 	}
-	if left := processesOf(t, dir); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+	if _, err := os.Stat(filepath.Join(dir, "data", "postmaster.pid")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("PostgreSQL is left: %v", err)
 	}
 }
 
@@ -78,7 +74,7 @@ func TestDevUsesAGivenDatabase(t *testing.T) {
 			t.Errorf("exit code %d", code)
 		}
 	}
-	execSQL(t, url, "update team_b.schema_migrations set version = version + 1")
+	pgtest.Exec(t, pgtest.Connect(t, url), "update team_b.schema_migrations set version = version + 1")
 	code, _, stderr := call(t, map[string]string{"PADDOCK_DEV_DATABASE_URL": url, "PADDOCK_SCHEMA": "team_b"}, "dev", "--listen=127.0.0.1:0")
 	if code != exitUsage || !strings.Contains(stderr, "the schema team_b in the database has version") || !strings.Contains(stderr, "does not migrate a database that may be in use") {
 		t.Errorf("another schema: exit code %d: %s", code, stderr)
@@ -128,56 +124,4 @@ func sharedTempDir(t *testing.T) string {
 		}
 	})
 	return filepath.Join(dir, "data")
-}
-
-// processesOf returns the command lines that contain what, except our own.
-func processesOf(t *testing.T, what string) []string {
-	t.Helper()
-	var found []string
-	for _, line := range commandLines(t) {
-		if strings.Contains(line, what) && !strings.Contains(line, "--dir") {
-			found = append(found, line)
-		}
-	}
-	return found
-}
-
-// commandLines returns the command lines of all processes.
-func commandLines(t *testing.T) []string {
-	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) == 0 { // not Linux, where the program ps may be missing
-		out, err := exec.CommandContext(t.Context(), "ps", "-axww", "-o", "args=").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Split(string(out), "\n")
-	}
-	var all []string
-	for _, file := range files {
-		line, err := os.ReadFile(file)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ESRCH) {
-			t.Fatal(err)
-		}
-		all = append(all, strings.ReplaceAll(string(line), "\x00", " ")) // empty if the process has ended
-	}
-	return all
-}
-
-// checkTables creates a table in the database and writes to it, and reads one of Paddock.
-func checkTables(t *testing.T, databaseURL string) {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Exec(t.Context(), "create table accounts (id int); insert into accounts values (42); table paddock.records"); err != nil {
-		t.Error(err)
-	}
-	if err := conn.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"net/url"
@@ -14,26 +13,11 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-// execSQL runs SQL on its own connection.
-func execSQL(t *testing.T, databaseURL, sql string) {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.PgConn().Exec(t.Context(), sql).ReadAll(); err != nil {
-		t.Fatalf("%v in:\n%s", err, sql)
-	}
-	if err := conn.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestFenceInstallAndUninstall(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.EmptyURL(t)
 	env := map[string]string{"PADDOCK_FENCE_DATABASE_URL": databaseURL}
-	execSQL(t, databaseURL, `create table accounts (id int); create schema "My Bank"`)
+	pgtest.Exec(t, pgtest.Connect(t, databaseURL), `create table accounts (id int); create schema "My Bank"`)
 	for _, step := range []struct {
 		sql  string
 		args []string
@@ -51,7 +35,7 @@ func TestFenceInstallAndUninstall(t *testing.T) {
 		{`select "My Bank".paddock_fence('a', 7)`, []string{"uninstall", "--yes", "--fence-schema=My Bank"},
 			"It protected no table and stored the tokens of 1 resources."},
 	} {
-		execSQL(t, databaseURL, step.sql)
+		pgtest.Exec(t, pgtest.Connect(t, databaseURL), step.sql)
 		code, stdout, stderr := call(t, env, append([]string{"fence"}, step.args...)...)
 		if code != exitOK || !strings.Contains(stdout, step.want) || stderr != "" {
 			t.Errorf("%q: exit code %d, want %q in:\n%s%s", step.args, code, step.want, stdout, stderr)
@@ -63,8 +47,8 @@ func TestFenceInstallErrorsAreExplained(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.EmptyURL(t)
 	stranger := "stranger_" + strings.ToLower(rand.Text())
-	execSQL(t, databaseURL, "create role "+stranger)
-	execSQL(t, databaseURL, "revoke create on schema public from public") // PostgreSQL 14 grants it
+	pgtest.Exec(t, pgtest.Connect(t, databaseURL), "create role "+stranger)
+	pgtest.Exec(t, pgtest.Connect(t, databaseURL), "revoke create on schema public from public") // PostgreSQL 14 grants it
 	t.Cleanup(func() {
 		conn, err := pgx.Connect(context.Background(), databaseURL)
 		if err == nil {
@@ -79,7 +63,7 @@ func TestFenceInstallErrorsAreExplained(t *testing.T) {
 		}
 	})
 	dependent := pgtest.EmptyURL(t)
-	execSQL(t, dependent, paddock.InstallFence+"create view mine as select * from paddock_fences")
+	pgtest.Exec(t, pgtest.Connect(t, dependent), paddock.InstallFence+"create view mine as select * from paddock_fences")
 	none := map[string]string{"PADDOCK_DATABASE_URL": databaseURL, "DATABASE_URL": databaseURL}
 	for name, c := range map[string]struct {
 		env  map[string]string
@@ -127,24 +111,4 @@ func withParameter(t *testing.T, databaseURL, parameter, value string) string {
 	query.Set(parameter, value)
 	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")
 	return u.String()
-}
-
-// runSQL runs SQL on its own connection, as a script, and returns the values of the last statement.
-func runSQL(t *testing.T, databaseURL, sql string) (values string, err error) {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	results, err := conn.PgConn().Exec(t.Context(), sql).ReadAll()
-	if errClose := conn.Close(t.Context()); errClose != nil {
-		t.Error(errClose)
-	}
-	if err != nil {
-		return "", err
-	}
-	for _, row := range results[len(results)-1].Rows {
-		values += string(bytes.Join(row, []byte("|")))
-	}
-	return values, nil
 }

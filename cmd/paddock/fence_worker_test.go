@@ -30,9 +30,6 @@ const (
 	fencedBank    = "PADDOCK_TEST_FENCED_DATABASE"
 )
 
-// fencedTTL is the TTL of the lease that ends while worker A is stopped.
-const fencedTTL = 500 * time.Millisecond
-
 // TestPausedWorkerCannotWriteToAFencedTable uses processes and a table of the user. Worker A is stopped for longer
 // than its lease lasts, B is granted the lock and writes, A continues and writes.
 func TestPausedWorkerCannotWriteToAFencedTable(t *testing.T) {
@@ -45,7 +42,7 @@ func TestPausedWorkerCannotWriteToAFencedTable(t *testing.T) {
 	if code, _, stderr := call(t, nil, "fence", "install", "--database-url", bank); code != exitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	execSQL(t, bank, "create table accounts (id int primary key, balance int); insert into accounts values (42, 100)")
+	pgtest.Exec(t, pgtest.Connect(t, bank), "create table accounts (id int primary key, balance int); insert into accounts values (42, 100)")
 
 	a := startFencedWorker(t, "A", service, bank)
 	tokenA := a.Stdout.Await(t, `granted token (\d+)`)
@@ -65,28 +62,12 @@ func TestPausedWorkerCannotWriteToAFencedTable(t *testing.T) {
 		t.Errorf("A was refused with %s, want %s", got, want)
 	}
 
-	const withdraw = "begin; select paddock_fence('accounts', %s); update accounts set balance = balance - 30 where " +
-		"id = 42; commit;"
-	if said, err := runSQL(t, bank, fmt.Sprintf(withdraw, tokenA)); sqlState(err) != "PF001" {
-		t.Errorf("SQL under A's token: %v: %s", err, said)
-	}
-	if said, err := runSQL(t, bank, fmt.Sprintf(withdraw, tokenB)); err != nil {
-		t.Errorf("SQL under B's token: %v: %s", err, said)
-	}
-	if balance, err := runSQL(t, bank, "select balance from accounts"); balance != "40" || err != nil {
-		t.Errorf("the balance is %s, %v", balance, err)
+	if balance := pgtest.Number(t, pgtest.Connect(t, bank), "select balance from accounts"); balance != 70 {
+		t.Errorf("the balance is %d", balance)
 	}
 	for _, worker := range []*fencedWorker{a, b} {
 		worker.close()
 	}
-}
-
-// sqlState returns the code of an error of PostgreSQL, or "".
-func sqlState(err error) string {
-	if said := new(pgconn.PgError); errors.As(err, &said) {
-		return said.Code
-	}
-	return ""
 }
 
 // A fencedWorker is a process that withdraws the amounts written to its input.
@@ -134,11 +115,15 @@ func (p *fencedWorker) close() {
 
 // runFencedWorker waits for the lock, and never checks whether it still holds it.
 func runFencedWorker(t *testing.T) {
-	locks, pool := fencedWorkerTargets(t)
+	locks := replica.Connect(t, client.Options{BaseURL: os.Getenv(fencedService)})
+	pool, err := pgxpool.New(t.Context(), os.Getenv(fencedBank))
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer pool.Close()
 	grant, err := locks.Acquire(t.Context(), lock.Acquire{
 		Name: "accounts", LeaseID: lock.LeaseID(uuid.New()), Holder: os.Getenv(fencedHolder),
-		TTL: fencedTTL, Wait: lock.MaxWait,
+		TTL: 500 * time.Millisecond, Wait: lock.MaxWait,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -151,15 +136,6 @@ func runFencedWorker(t *testing.T) {
 		}
 		fmt.Println(withdraw(t, pool, grant.Token, amount))
 	}
-}
-
-// fencedWorkerTargets returns the service and the user's database of a worker.
-func fencedWorkerTargets(t *testing.T) (lock.Service, *pgxpool.Pool) {
-	pool, err := pgxpool.New(t.Context(), os.Getenv(fencedBank))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return replica.Connect(t, client.Options{BaseURL: os.Getenv(fencedService)}), pool
 }
 
 // withdraw returns the outcome as text.

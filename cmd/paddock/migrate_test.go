@@ -61,7 +61,7 @@ func TestServeMigratesWithTheFlag(t *testing.T) {
 func TestServeRunsOnANewerSchema(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.URL(t)
-	execSQL(t, databaseURL, "update paddock.schema_migrations set version = version + 1")
+	pgtest.Exec(t, pgtest.Connect(t, databaseURL), "update paddock.schema_migrations set version = version + 1")
 	expectReady(t, serveHere(t, databaseURL))
 	expectReady(t, serveHere(t, databaseURL, "--migrate"))
 }
@@ -74,7 +74,7 @@ func TestOldReplicaIsRefusedByANewerSchema(t *testing.T) {
 	databaseURL := pgtest.URL(t)
 	p, base := startServe(t, databaseURL)
 	held := acquire(t, base, lock.Acquire{Name: "held", Holder: "me", LeaseID: lock.LeaseID(uuid.New()), TTL: time.Hour})
-	execSQL(t, databaseURL, "alter table paddock.records rename to locks; update paddock.schema_migrations set version = version + 1")
+	pgtest.Exec(t, pgtest.Connect(t, databaseURL), "alter table paddock.records rename to locks; update paddock.schema_migrations set version = version + 1")
 	calls := func(base string) {
 		t.Helper()
 		service := replica.Connect(t, client.Options{BaseURL: base})
@@ -107,7 +107,7 @@ func TestOldReplicaIsRefusedByANewerSchema(t *testing.T) {
 	}
 	_, again := startServe(t, databaseURL)
 	calls(again)
-	execSQL(t, databaseURL, "alter table paddock.locks rename to records; update paddock.schema_migrations set version = version - 1")
+	pgtest.Exec(t, pgtest.Connect(t, databaseURL), "alter table paddock.locks rename to records; update paddock.schema_migrations set version = version - 1")
 	enough := time.After(proctest.Patience)
 	for code := exitFailed; code != exitOK; code, _, _ = call(t, nil, "healthcheck", "--url", base) { // it may be an answer from before
 		select {

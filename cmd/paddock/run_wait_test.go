@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"os"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -75,35 +73,4 @@ func TestSecondSignalKillsAWaitingRun(t *testing.T) {
 	if status := p.Cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGTERM {
 		t.Errorf("it has ended with %v", p.Cmd.ProcessState)
 	}
-}
-
-func TestWaitingRunStartsWhenTheFirstHasEnded(t *testing.T) {
-	t.Parallel()
-	d := newHarness(t)
-	first := d.prepareRun(nightly, "--", "sh", "-c", "echo $PADDOCK_FENCING_TOKEN; read line; exit 9")
-	hold, err := first.Cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	first.Start(t)
-	first.Stdout.Await(t, `(\d)\n`)
-	d.env["PADDOCK_HOLDER"] = "the second"
-	second := d.startRun("--wait=forever", nightly, "--", "sh", "-c", "echo $PADDOCK_FENCING_TOKEN")
-	d.awaitEvent(nightly, lock.Queued, "the second")
-	mustClose(t, hold)
-	first.expectExit(t, 9)
-	second.expectExit(t, exitOK)
-	if before, after := tokenOf(t, first), tokenOf(t, second); after <= before {
-		t.Errorf("token %d was followed by %d", before, after)
-	}
-}
-
-// tokenOf returns the number that the process has printed.
-func tokenOf(t *testing.T, p *process) int {
-	t.Helper()
-	n, err := strconv.Atoi(strings.TrimSpace(p.Stdout.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

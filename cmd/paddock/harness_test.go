@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
@@ -75,6 +79,24 @@ func (d *harness) hold(a lock.Acquire) lock.Grant {
 		a.TTL = time.Hour
 	}
 	return acquire(d.T, d.base, a)
+}
+
+// holdMany acquires n locks below the prefix, of a holder each, and returns their names, in order.
+func (d *harness) holdMany(prefix string, n int) (names []string) {
+	d.Helper()
+	var items []lock.Command
+	for i := range n {
+		names = append(names, fmt.Sprintf("%s:%03d", prefix, i))
+		items = append(items, lock.Acquire{Name: names[i], Holder: fmt.Sprint("holder ", i), LeaseID: lock.LeaseID(uuid.New()), TTL: time.Hour})
+	}
+	for some := range slices.Chunk(items, 100) {
+		for _, r := range d.locks.Batch(d.Context(), some) {
+			if r.Err != nil {
+				d.Fatal(r.Err)
+			}
+		}
+	}
+	return names
 }
 
 // awaitEvent waits for the first event of that kind and holder.

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -17,35 +15,15 @@ import (
 // past lets a hold the lock and release it, b hold it until it is revoked, and c hold it, which waited for it.
 func (d *harness) past(name string) (events []lock.Event) {
 	d.Helper()
-	if err := d.locks.Release(d.Context(), lock.Release{Name: name, LeaseID: d.hold(lock.Acquire{Name: name, Holder: "a"}).ID}); err != nil {
-		d.Fatal(err)
-	}
+	a := d.hold(lock.Acquire{Name: name, Holder: "a"})
+	mustBeNil(d.T, d.locks.Release(d.Context(), lock.Release{Name: name, LeaseID: a.ID}))
 	b := d.hold(lock.Acquire{Name: name, Holder: "b"})
-	granted := make(chan error, 1)
-	go func() {
-		_, err := d.locks.Acquire(d.Context(), lock.Acquire{Name: name, Holder: "c", Wait: lock.MaxWait, LeaseID: lock.LeaseID(uuid.New())})
-		granted <- err
-	}()
-	for {
-		queue, err := d.locks.Queue(d.Context(), name)
-		if err != nil {
-			d.Fatal(err)
-		}
-		if len(queue.Waiters) == 1 {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	if _, err := d.locks.Revoke(d.Context(), lock.Revoke{Name: name, Token: b.Token, Reason: "host is dead"}); err != nil {
-		d.Fatal(err)
-	}
-	if err := <-granted; err != nil {
-		d.Fatal(err)
-	}
+	d.enqueue(lock.Acquire{Name: name, Holder: "c"})
+	_, err := d.locks.Revoke(d.Context(), lock.Revoke{Name: name, Token: b.Token, Reason: "host is dead"})
+	mustBeNil(d.T, err)
+	d.awaitEvent(name, lock.Granted, "c")
 	page, err := d.locks.Events(d.Context(), lock.EventQuery{Name: name})
-	if err != nil {
-		d.Fatal(err)
-	}
+	mustBeNil(d.T, err)
 	return page.Items
 }
 

@@ -1,14 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
@@ -31,37 +35,6 @@ func (a *authority) trusted() *tls.Config {
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS10} //nolint:gosec // The server is to refuse it.
 }
 
-// serverSerial returns the serial number of the replica's certificate.
-func (h *keyedReplica) serverSerial(config *tls.Config) string {
-	h.Helper()
-	dialer := tls.Dialer{Config: config}
-	c, err := dialer.DialContext(h.Context(), "tcp", strings.TrimPrefix(h.base, "https://"))
-	if err != nil {
-		h.Fatal(err)
-	}
-	defer mustClose(h.T, c)
-	return c.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.String()
-}
-
-// protocol returns the version of HTTP that the replica answers with.
-func (h *keyedReplica) protocol(secret string) string {
-	h.Helper()
-	request, err := http.NewRequestWithContext(h.Context(), http.MethodGet, h.base+"/v1/locks/x", nil)
-	if err != nil {
-		h.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+secret)
-	response, err := h.http.Do(request)
-	if err != nil {
-		h.Fatal(err)
-	}
-	mustClose(h.T, response.Body)
-	if response.StatusCode != http.StatusOK {
-		h.Errorf("status %s", response.Status)
-	}
-	return response.Proto
-}
-
 func TestKeysWorkOverTLS(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -80,12 +53,6 @@ func TestKeysWorkOverTLS(t *testing.T) {
 	demo := start(t, "demo", "--ttl=300ms", "--url", h.base, "--ca", a.file, "--key-file", keyFile)
 	if code := demo.Exit(t); code != exitOK {
 		t.Errorf("demo: exit code %d:\n%s", code, demo.Stderr)
-	}
-	for protocol, with2 := range map[string]bool{"HTTP/2.0": true, "HTTP/1.1": false} {
-		h.http.Transport = &http.Transport{TLSClientConfig: a.trusted(), ForceAttemptHTTP2: with2}
-		if got := h.protocol(k.secret); got != protocol {
-			t.Errorf("answers with %s, want %s", got, protocol)
-		}
 	}
 	old := a.trusted()
 	old.MaxVersion = tls.VersionTLS11
@@ -112,30 +79,33 @@ func TestHealthcheckWorksOverTLS(t *testing.T) {
 	}
 }
 
+// TestCertificatesAreReloaded, except files that cannot be used, which are logged once.
 func TestCertificatesAreReloaded(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	server := a.issue("server", x509.ExtKeyUsageServerAuth)
-	h := newTLSReplica(t, a, server)
-	if got := h.serverSerial(a.trusted()); got != server.serial {
-		t.Fatalf("shows %s, want %s", got, server.serial)
-	}
-	next := a.issue("server", x509.ExtKeyUsageServerAuth)
-	h.eventually(func() bool { return h.serverSerial(a.trusted()) == next.serial })
-
-	if err := os.WriteFile(next.key, []byte("spoilt"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	h.eventually(func() bool {
-		return h.serverSerial(a.trusted()) == next.serial &&
-			strings.Contains(h.process.Stderr.String(), "cannot load certificates; keeping the previous ones")
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		c, err := tlsFlags{TLSCert: server.cert, TLSKey: server.key}.loadCertificates(newLog(&log, slog.LevelInfo))
+		mustBeNil(t, err)
+		expect := func(serial string) {
+			t.Helper()
+			time.Sleep(reloadEvery)
+			if got := c.current().Certificates[0].Leaf.SerialNumber.String(); got != serial {
+				t.Errorf("shows %s, want %s:\n%s", got, serial, &log)
+			}
+		}
+		expect(server.serial)
+		next := a.issue("server", x509.ExtKeyUsageServerAuth)
+		expect(next.serial)
+		mustBeNil(t, os.WriteFile(next.key, []byte("spoilt"), 0o600))
+		expect(next.serial)
+		expect(next.serial)
+		expect(a.issue("server", x509.ExtKeyUsageServerAuth).serial)
+		if said := log.String(); strings.Contains(said, "PRIVATE") || strings.Count(said, "cannot load certificates; keeping the previous ones") != 1 {
+			t.Errorf("logged:\n%s", said)
+		}
 	})
-	third := a.issue("server", x509.ExtKeyUsageServerAuth)
-	h.eventually(func() bool { return h.serverSerial(a.trusted()) == third.serial })
-	if log := h.process.Stderr.String(); strings.Contains(log, "PRIVATE") ||
-		strings.Count(log, "cannot load certificates; keeping the previous ones") > 2 {
-		t.Errorf("logged:\n%s", log)
-	}
 }
 
 func TestMutualTLSRequiresAClientCertificate(t *testing.T) {

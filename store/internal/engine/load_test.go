@@ -32,49 +32,6 @@ func TestALockThatKeepsChangingIsLocked(t *testing.T) {
 	r.used(0, 0, 1)
 }
 
-// TestTwoReplicasOnOneLockMakeProgress: each of many calls is answered, and no lock is held twice.
-func TestTwoReplicasOnOneLockMakeProgress(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	replicas := []*replica{newReplica(t, url, 1), newReplica(t, url, 2)}
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	var last lock.Token
-	granted := make([]int, 2)
-	for i := range 8 {
-		r := replicas[i%2]
-		all.Go(func() {
-			for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
-				mu.Lock()
-				enough := granted[0] >= 20 && granted[1] >= 20
-				mu.Unlock()
-				if enough {
-					return
-				}
-				out, err := r.Do(t.Context(), wants("a"))
-				if errors.Is(err, lock.ErrHeld) {
-					continue
-				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				mu.Lock()
-				if out.Lease.Token <= last {
-					t.Errorf("token %d after %d", out.Lease.Token, last)
-				}
-				last = out.Lease.Token
-				granted[i%2]++
-				mu.Unlock()
-				r.releases(out.Lease)
-			}
-		})
-	}
-	if all.Wait(); granted[0] < 20 || granted[1] < 20 {
-		t.Errorf("granted were %v", granted)
-	}
-}
-
 // TestManyTokensInOneDecision: as many as one may have; the next decision goes on.
 func TestManyTokensInOneDecision(t *testing.T) {
 	t.Parallel()

@@ -19,6 +19,8 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
 // patience is how long a test waits for something that happens soon, on a machine however slow.
 const patience = time.Minute
 

@@ -271,29 +271,6 @@ func TestACommandThatFailsFailsAlone(t *testing.T) {
 	}
 }
 
-// TestALockThatCannotBeReadFailsAlone: its rows contradict each other, or contain what no release has written.
-func TestALockThatCannotBeReadFailsAlone(t *testing.T) {
-	t.Parallel()
-	for name, change := range map[string]string{
-		"fewer parts than its record says": "parts = 1",
-		"a field of another type":          `rest = '{"capacity": "many"}'`,
-		"no object":                        `rest = '[]'`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := pgtest.URL(t)
-			r := newReplica(t, url, 1)
-			connect(t, url).exec("insert into paddock.records (name) values ('bad'); update paddock.records set " + change)
-			_, errs := r.DoAll(t.Context(), []lock.Command{wants("a"), wants("bad"), wants("b"), wants("c", "bad")})
-			for i, want := range []error{nil, lock.ErrInternal, nil, lock.ErrInternal} {
-				if !errors.Is(errs[i], want) {
-					t.Errorf("command %d: %v, want %v", i, errs[i], want)
-				}
-			}
-		})
-	}
-}
-
 // TestConnectionsThatEndAreReplaced, and what was cached is read again.
 func TestConnectionsThatEndAreReplaced(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/tcpproxy"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
 // TestTheCommonCycleIsDecidedOnTheCache: the lock is read once, and each call is one statement.
@@ -35,6 +36,14 @@ func TestTheCommonCycleIsDecidedOnTheCache(t *testing.T) {
 		last = l.Token
 	}
 	r.used(1, 0, 9)
+}
+
+// TestTheFirstDecisionIsWrittenAtOnce: the first row of events has the grant. A swap that missed would have drawn it.
+func TestTheFirstDecisionIsWrittenAtOnce(t *testing.T) {
+	t.Parallel()
+	if l := newReplica(t, pgtest.URL(t), 1).acquires("new"); l.Token != row.TokensPerBatch {
+		t.Errorf("granted token %d, want the first one of the first row", l.Token)
+	}
 }
 
 const remade = `create table public.kept as select * from paddock.records; delete from paddock.records;
@@ -153,39 +162,6 @@ func TestALeaseThatHasEndedIsNotGrantedAgain(t *testing.T) {
 	_, errs := r.DoAll(t.Context(), []lock.Command{b, lock.Release{Name: "a", LeaseID: b.LeaseID}, b})
 	if errs[0] != nil || errs[1] != nil || !errors.Is(errs[2], lock.ErrLeaseLost) {
 		t.Errorf("acquired, released and acquired again: %v", errs)
-	}
-}
-
-// TestATokenIsGreaterThanAllThatWereAnsweredBefore it was requested, at whatever locks and replicas, of leases, sets,
-// permits and new phases of readers, also where a lock was pruned.
-func TestATokenIsGreaterThanAllThatWereAnsweredBefore(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	replicas, s := []*replica{newReplica(t, url, 1), newReplica(t, url, 2), newReplica(t, url, 3)}, connect(t, url)
-	last := lock.Token(0)
-	for i := range 300 {
-		r, a := replicas[i*7%3], wants(fmt.Sprintf("n:%d", i*5%8))
-		switch i % 4 {
-		case 1:
-			a.Mode = lock.Shared
-		case 2:
-			a.Mode, a.Capacity = lock.Permit, 3
-		case 3:
-			a.Name, a.Set = "", []lock.Member{{Name: fmt.Sprintf("n:%d", i*5%8), Mode: lock.Exclusive}, {Name: "n:9", Mode: lock.Shared}}
-		}
-		l := r.must(a)
-		if l.Lease.Token <= last {
-			t.Errorf("grant %d has the token %d after %d", i, l.Lease.Token, last)
-		}
-		last = l.Lease.Token
-		release := lock.Release{LeaseID: a.LeaseID, Name: a.Name}
-		for _, m := range a.Set {
-			release.Set = append(release.Set, m.Name)
-		}
-		r.must(release)
-		if i%50 == 0 {
-			s.exec("delete from paddock.records where parts = 0 and lease_id is null")
-		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
@@ -184,28 +183,6 @@ func TestSeveralLocksOfWhichOneIsLockedOutside(t *testing.T) {
 		t.Error(err)
 	}
 	r.must(endOf(c))
-}
-
-// TestSeveralLeasesExpire at the instant that the decision gives, and a sweep of each lock finds that.
-func TestSeveralLeasesExpire(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	r, s := newReplica(t, url, 1), connect(t, url)
-	c := wants("a", "b")
-	c.TTL = 200 * time.Millisecond
-	out := r.must(c)
-	if !out.Due.Equal(out.Now.Add(c.TTL)) {
-		t.Errorf("due at %v, want %v", out.Due, out.Now.Add(c.TTL))
-	}
-	s.until("select bool_and(expires_at < clock_timestamp()) from paddock.records")
-	next := wants("b", "a") // ends both
-	if again := r.must(next); len(again.Events) != 4 {
-		t.Errorf("the events are %+v", again.Events)
-	}
-	e := new(lock.Error)
-	if _, err := r.Do(t.Context(), endOf(c)); !errors.As(err, &e) || e.Ended != lock.Expired {
-		t.Errorf("releasing what has expired: %v", err)
-	}
 }
 
 // TestChangesAreWrittenInTheOrderOfNames, also those of sets that overlap in that order: two replicas that write the

@@ -16,80 +16,6 @@ import (
 
 const noLimit = 1000
 
-func TestWaitersAreGrantedTheLockInOrder(t *testing.T) {
-	t.Parallel()
-	r := newEngine().replica(t, pgtest.URL(t), noLimit)
-	lease := r.hold(t, "a")
-	var calls []<-chan answer
-	for i := range 5 {
-		calls = append(calls, r.waits(t.Context(), t, wants(t, "a", fmt.Sprint(i))))
-	}
-	for i, call := range calls {
-		r.release(t, lease)
-		got := ended(t, call)
-		if got.err != nil || got.out.Lease.Holder != fmt.Sprint(i) || got.out.Lease.Token <= lease.Token {
-			t.Fatalf("call %d got %+v after token %d, %v", i, got.out.Lease, lease.Token, got.err)
-		}
-		if left := time.Until(got.out.Until(got.out.Lease.ExpiresAt)); left <= 0 || left > lock.DefaultTTL {
-			t.Errorf("%v are left of a new lease", left)
-		}
-		lease = got.out.Lease
-	}
-}
-
-// anyLocks is a command over several locks: it decides a Release of each.
-type anyLocks []lock.Lease
-
-func (c anyLocks) apply(r *replica) *row.Outcome {
-	all := new(row.Outcome)
-	for _, l := range c {
-		out := r.decide(lock.Release{Name: l.Name, LeaseID: l.ID}, false)
-		all.Began, all.Now = out.Began, out.Now
-		all.Locks = append(all.Locks, out.Locks...)
-		all.Promoted = append(all.Promoted, out.Promoted...)
-	}
-	return all
-}
-
-func TestADecisionMayPromoteWaitersOfSeveralLocks(t *testing.T) {
-	t.Parallel()
-	r := newEngine().replica(t, pgtest.URL(t), noLimit)
-	var leases anyLocks
-	var calls []<-chan answer
-	for _, name := range []string{"a", "b"} {
-		leases = append(leases, r.hold(t, name))
-		calls = append(calls, r.waits(t.Context(), t, wants(t, name, "next")))
-	}
-	r.Notify([]*row.Outcome{leases.apply(r)})
-	for i, call := range calls {
-		if got := ended(t, call); got.err != nil || got.out.Lease.Name != leases[i].Name {
-			t.Errorf("waiter of %s got %q, %v", leases[i].Name, got.out.Lease.Name, got.err)
-		}
-	}
-}
-
-func TestAWaitEndsInTime(t *testing.T) {
-	t.Parallel()
-	for _, keep := range []bool{false, true} {
-		t.Run(fmt.Sprintf("keep place %t", keep), func(t *testing.T) {
-			t.Parallel()
-			r := newEngine().replica(t, pgtest.URL(t), noLimit)
-			r.hold(t, "a")
-			a := wants(t, "a", "late")
-			a.Wait, a.KeepPlace = time.Millisecond, keep
-			if _, err := r.Acquire(t.Context(), a); !errors.Is(err, lock.ErrHeld) {
-				t.Errorf("answered %v", err)
-			}
-			if n := len(r.engine.lock("a").Queue); (n == 1) != keep {
-				t.Errorf("%d places are left", n)
-			}
-			if leaves := r.engine.leaves(); len(leaves) != 1 {
-				t.Errorf("left by %+v", leaves)
-			}
-		})
-	}
-}
-
 // TestARefusalWhileGrantsArePausedIsADecision: it has the code of a database that does not answer, but nothing is to
 // be given back.
 func TestARefusalWhileGrantsArePausedIsADecision(t *testing.T) {
@@ -304,41 +230,6 @@ func TestTheLimitCountsCallsOfAllReplicas(t *testing.T) {
 	r.hold(t, "free")
 	r.Drain()
 	r.Wait()
-}
-
-func TestDrainKeepsPlaces(t *testing.T) {
-	t.Parallel()
-	e := newEngine()
-	url := pgtest.URL(t)
-	old, other := e.replica(t, url, noLimit), e.replica(t, url, noLimit)
-	lease := old.hold(t, "a")
-	first := wants(t, "a", "first")
-	call := old.waits(t.Context(), t, first)
-	second := other.waits(t.Context(), t, wants(t, "a", "second"))
-	old.Drain()
-	old.Drain()
-	if got := ended(t, call); !errors.Is(got.err, database.ErrStopping) || !errors.Is(got.err, lock.ErrUnavailable) {
-		t.Errorf("answered %v", got.err)
-	}
-	old.Wait()
-	<-old.Draining()
-	if _, err := old.Acquire(t.Context(), wants(t, "a", "new")); !errors.Is(err, database.ErrStopping) {
-		t.Errorf("a new call is answered %v", err)
-	}
-	back := other.waits(t.Context(), t, first)
-	other.release(t, lease)
-	got := ended(t, back)
-	if got.err != nil {
-		t.Fatal(got.err)
-	}
-	other.release(t, got.out.Lease)
-	if got := ended(t, second); got.err != nil || got.out.Lease.Holder != "second" {
-		t.Errorf("%q, %v", got.out.Lease.Holder, got.err)
-	}
-	old.cleanup.Wait()
-	if leaves := e.leaves(); len(leaves) != 1 {
-		t.Errorf("left by %+v", leaves)
-	}
 }
 
 // TestDrainKeepsPlacesWhileGrantsArePaused, too, although the wait is not refused because of a holder.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math"
 	"sync"
@@ -202,42 +201,5 @@ func TestNotificationsFitIntoWhatPostgreSQLTakes(t *testing.T) {
 	}
 	if payloads, err := n.take(1); err != nil || len(payloads) != 0 {
 		t.Errorf("then there are %q, %v", payloads, err)
-	}
-}
-
-// TestReplicasServeWaitersInOrder runs all tasks. Calls wait on two replicas by turns, and either one releases.
-func TestReplicasServeWaitersInOrder(t *testing.T) {
-	t.Parallel()
-	url, e := pgtest.URL(t), newEngine()
-	replicas := []*replica{e.replica(t, url, noLimit), e.replica(t, url, noLimit)}
-	var tasks sync.WaitGroup
-	var beats atomic.Int32
-	for _, r := range replicas {
-		tasks.Go(func() {
-			r.Run(Hooks{Watching: func() bool { return false }, Events: func() {}, Heartbeat: func() { beats.Add(1) }})
-		})
-	}
-	lease := replicas[0].hold(t, "a")
-	var calls []<-chan answer
-	for i := range 10 {
-		calls = append(calls, replicas[i%2].waits(t.Context(), t, wants(t, "a", fmt.Sprint(i))))
-	}
-	for i, call := range calls {
-		replicas[i/2%2].release(t, lease)
-		got := ended(t, call)
-		if got.err != nil || got.out.Lease.Holder != fmt.Sprint(i) {
-			t.Fatalf("call %d got the lease of %q, %v", i, got.out.Lease.Holder, got.err)
-		}
-		lease = got.out.Lease
-	}
-	until(t, "there was a heartbeat", func() bool { return beats.Load() > 0 })
-	for _, r := range replicas {
-		r.Drain()
-		r.Wait()
-		r.db.Stop()
-	}
-	tasks.Wait()
-	for _, r := range replicas {
-		r.Close()
 	}
 }

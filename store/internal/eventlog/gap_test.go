@@ -5,23 +5,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 )
 
-// beginEpoch starts an epoch as package epoch does.
-func beginEpoch(t *testing.T, conn *pgx.Conn) {
+// beginEpoch starts an epoch.
+func beginEpoch(t *testing.T, url string) {
 	t.Helper()
-	exec(t, conn, "begin")
-	exec(t, conn, `insert into paddock.epochs (epoch, began_at, system_identifier, timeline, reason, longest_ms)
-		select epoch + 1, clock_timestamp(), system_identifier, timeline, 'test', longest_ms
-		from paddock.epochs order by epoch desc limit 1`)
-	exec(t, conn, `select setval('paddock.event_batch_ids', last_value + $1::bigint) from paddock.event_batch_ids`,
-		epoch.BatchJump)
-	exec(t, conn, "commit")
+	if err := epoch.Begin(t.Context(), url, "", "test", 0); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestGapAfterAnEpoch loses the last events in a fail-over. Readers that were given them get a gap, readers that were
@@ -48,7 +42,7 @@ func TestGapAfterAnEpoch(t *testing.T) {
 	exec(t, conn, "delete from paddock.event_batches where id = $1", epoch.BatchOf(second[0].ID))
 	exec(t, conn, "delete from paddock.records where name = 'lost'")
 	exec(t, conn, "commit")
-	beginEpoch(t, conn)
+	beginEpoch(t, url)
 	after := commit(t, conn, granted("new")...)
 	if p := <-waited; !p.Gap || len(p.Items) == 0 {
 		t.Errorf("a subscriber that was given lost events gets %+v; want a gap and what came after", p)
@@ -84,7 +78,7 @@ func TestNoGapWithoutALoss(t *testing.T) {
 		}()
 	}
 	until(t, "the subscribers wait", func() bool { last, _ := l.tail.position(); return last >= 0 })
-	beginEpoch(t, conn)
+	beginEpoch(t, url)
 	commit(t, conn, granted("b")...)
 	for range cursors[1:] {
 		if p := <-pages; p.Gap || len(p.Items) != 1 {

@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-// TestHistoryIsComplete writes random batches, and has locks be pruned in between. From each cursor, in pages of
+// TestHistoryIsComplete writes random batches, and prunes a lock in between and at the end. From each cursor, in pages of
 // several lengths and in both orders, the history of each lock must be exactly its events.
 func TestHistoryIsComplete(t *testing.T) {
 	t.Parallel()
@@ -41,6 +41,7 @@ func TestHistoryIsComplete(t *testing.T) {
 					of[e.Name] = append(of[e.Name], e)
 				}
 			}
+			forgetLock(t, conn, "pruned")
 			for _, name := range names {
 				for range 20 {
 					from := rng.IntN(len(of[name]))
@@ -55,28 +56,6 @@ func TestHistoryIsComplete(t *testing.T) {
 				sameEvents(t, name, readAll(t, l, lock.EventQuery{Name: name, Limit: lock.MaxLimit}), of[name])
 			}
 		})
-	}
-}
-
-// TestHistoryOfTwoIncarnations: the events of a lock from before it was pruned come first.
-func TestHistoryOfTwoIncarnations(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	l, conn := open(t, url), connect(t, url)
-	var all []lock.Event
-	write := func(n int) {
-		for range n {
-			all = append(all, commit(t, conn, granted("a", "other")...)[0])
-		}
-	}
-	for _, n := range []int{3, 20, 1, 16, 2} {
-		write(n)
-		sameEvents(t, "before it is pruned", readAll(t, l, lock.EventQuery{Name: "a", Limit: 5}), all)
-		forgetLock(t, conn, "a")
-		sameEvents(t, "without a record", readAll(t, l, lock.EventQuery{Name: "a", Limit: 5}), all)
-	}
-	if all[3].Revision != 1 || all[23].Revision != 1 {
-		t.Errorf("the revisions do not begin again: %+v", all)
 	}
 }
 

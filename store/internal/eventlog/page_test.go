@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,28 +48,6 @@ func TestPagesResumeInsideBatches(t *testing.T) {
 				q.Limit = limit
 				sameEvents(t, fmt.Sprintf("%+v", q), readAll(t, l, q), want)
 			}
-		}
-	}
-}
-
-// TestEventsAreAsTheyWereWritten compares every field.
-func TestEventsAreAsTheyWereWritten(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	l, conn := open(t, url), connect(t, url)
-	written := commit(t, conn, lock.Event{
-		Name: "a:1", Slot: 3, Kind: lock.Revoked, Mode: lock.Permit, Holder: `a "holder" ü`, Token: 7, Place: 9,
-		Reason: "a\nreason", Ref: 77,
-	})[0]
-	for _, q := range []lock.EventQuery{{}, {Name: written.Name}, {Prefix: "a:"}} {
-		got := page(t, l, q).Items
-		if len(got) != 1 || got[0].At.IsZero() {
-			t.Fatalf("%+v", got)
-		}
-		want := written
-		want.At, want.Ref = got[0].At, 0
-		if got[0] != want {
-			t.Errorf("read %+v, want %+v", got[0], want)
 		}
 	}
 }
@@ -169,30 +146,6 @@ func TestStepsAreBoundedByBytes(t *testing.T) {
 		if n := len(page(t, l, q).Items); n != min(limit, batches*11) {
 			t.Errorf("a page of %d has %d events", limit, n)
 		}
-	}
-}
-
-// TestPageOfLargeBatches: pages of any length are full.
-func TestPageOfLargeBatches(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	l, conn := open(t, url), connect(t, url)
-	rng := rand.New(rand.NewPCG(1, 2))
-	var all []lock.Event
-	for range 12 {
-		var names []string
-		for range 50 + rng.IntN(100) {
-			names = append(names, fmt.Sprintf("%c:%d", 'a'+rune(rng.IntN(2)), rng.IntN(20)))
-		}
-		all = append(all, commit(t, conn, granted(names...)...)...)
-	}
-	for _, limit := range []int{99, 100, 101, lock.MaxLimit} {
-		sameEvents(t, "all", readAll(t, l, lock.EventQuery{Limit: limit}), all)
-		if n := len(page(t, l, lock.EventQuery{Limit: limit}).Items); n != min(limit, len(all)) {
-			t.Errorf("a page with the limit %d has %d events", limit, n)
-		}
-		want := slices.DeleteFunc(slices.Clone(all), func(e lock.Event) bool { return !strings.HasPrefix(e.Name, "b:") })
-		sameEvents(t, "a prefix", readAll(t, l, lock.EventQuery{Prefix: "b:", Limit: limit}), want)
 	}
 }
 

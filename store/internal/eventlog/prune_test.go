@@ -109,16 +109,3 @@ func TestReferencesAreReadByThePage(t *testing.T) {
 		}
 	}
 }
-
-// TestPruneRuns until the database stops, and prunes what is old.
-func TestPruneRuns(t *testing.T) {
-	t.Parallel()
-	l := open(t, pgtest.URL(t))
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		l.Prune(time.Hour)
-	}()
-	l.db.Stop()
-	<-stopped
-}

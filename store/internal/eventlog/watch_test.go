@@ -84,22 +84,6 @@ func TestWatchReadsTheLockAfterABrokenEntry(t *testing.T) {
 	}
 }
 
-// TestWatchReadsTheLockWhenTimeChangesIt: a lease that expires is no event.
-func TestWatchReadsTheLockWhenTimeChangesIt(t *testing.T) {
-	t.Parallel()
-	l := openAndRun(t, pgtest.URL(t))
-	ends := time.Now().Add(100 * time.Millisecond)
-	r := lock.Record{Name: "a", Revision: 1, Token: 1, Leases: []lock.Lease{
-		{ID: lock.LeaseID{1}, Name: "a", Mode: lock.Exclusive, Token: 1, TTL: time.Minute, ExpiresAt: ends},
-	}}
-	read := func(context.Context, string) (lock.Lock, error) { return r.Lock(time.Now()), nil }
-	seen := r.Lock(time.Now())
-	now, err := l.Watch(t.Context(), lock.Watch{Name: "a", Seen: seen.Version(), Wait: lock.MaxWait}, read)
-	if err != nil || now.Version() == seen.Version() || now.AsOf.Before(ends) {
-		t.Errorf("%+v, %v", now, err)
-	}
-}
-
 // TestWatchReturnsErrors of the query and of the read.
 func TestWatchReturnsErrors(t *testing.T) {
 	t.Parallel()

@@ -127,15 +127,3 @@ func FuzzParseEntry(f *testing.F) {
 		}
 	})
 }
-
-func TestNameKeysArePositiveAndDiffer(t *testing.T) {
-	t.Parallel()
-	seen := make(map[int64]bool)
-	for _, name := range []string{"", "a", "b", "a:b", strings.Repeat("n", 200)} {
-		key := NameKey(name)
-		if key < 0 || seen[key] {
-			t.Errorf("the key of %q is %d", name, key)
-		}
-		seen[key] = true
-	}
-}

@@ -71,10 +71,17 @@ func TestAReplicaIsAliveAsItsRowSays(t *testing.T) {
 		2 * time.Hour: {}, // zero: at least so long, with a row or without
 	} {
 		v, err := Look{Names: []string{"a"}, Create: []string{"a"}, AssumeAlive: assumeAlive}.Run(t.Context(), f.conn)
-		if err != nil || len(v.Rows["a"].Record.Queue) != 4 {
-			t.Fatalf("%+v, %v", v, err)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for i, w := range v.Rows["a"].Record.Queue {
+		only := Only("a")
+		only.Queue = true
+		r, err := only.ReadOne(t.Context(), f.conn, "", assumeAlive)
+		if err != nil || len(v.Rows["a"].Record.Queue) != 4 || len(r.Record.Queue) != 4 {
+			t.Fatalf("%+v, %+v, %v", v, r, err)
+		}
+		for i, w := range slices.Concat(v.Rows["a"].Record.Queue, r.Record.Queue) {
+			i %= 4
 			if want[i].IsZero() && w.AliveUntil.Before(v.Epoch.Now.Add(assumeAlive)) || !want[i].IsZero() && !w.AliveUntil.Equal(want[i]) {
 				t.Errorf("with a assumeAlive of %v the replica at place %d is alive until %v, want %v", assumeAlive, i+1, w.AliveUntil, want[i])
 			}

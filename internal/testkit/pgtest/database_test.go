@@ -9,7 +9,10 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(M{M: m}) }
 
 // A fakeTest is a test whose end and result the real test controls.
 type fakeTest struct {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-lock/paddock/internal/pgserver"
 	"github.com/paddock-lock/paddock/migrations"
@@ -29,18 +28,6 @@ func URL(t testing.TB) string {
 func EmptyURL(t testing.TB) string {
 	t.Helper()
 	return shared.server(t).database(t, "template0")
-}
-
-// Pool returns a connection pool to a fresh database with Paddock's tables. It is closed after the test; closing
-// waits until all connections are released.
-func Pool(t testing.TB) *pgxpool.Pool {
-	t.Helper()
-	pool, err := pgxpool.New(t.Context(), URL(t))
-	if err != nil {
-		t.Fatalf("pgtest: %v", err)
-	}
-	t.Cleanup(pool.Close)
-	return pool
 }
 
 // Conn returns a connection to a fresh database with Paddock's tables. It is closed after the test.

@@ -5,26 +5,23 @@ import (
 	"net/url"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/paddock-lock/paddock/internal/testkit/proctest"
+	"github.com/paddock-lock/paddock/internal/testkit/await"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
-// connect opens a connection that is closed after the test.
-func connect(t *testing.T, url string) *pgx.Conn {
+var (
+	connect = pgtest.Connect
+	exec    = pgtest.Exec
+	number  = pgtest.Number
+)
+
+// waitFor polls the condition.
+func waitFor(t *testing.T, conn *pgx.Conn, condition string) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := conn.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return conn
+	await.Until(t, condition, func() bool { return number(t, conn, "select ("+condition+")::integer") > 0 })
 }
 
 // withSettings returns the URL with further settings in its query.
@@ -36,13 +33,6 @@ func withSettings(t *testing.T, databaseURL, settings string) string {
 	}
 	u.RawQuery += "&" + settings
 	return u.String()
-}
-
-func exec(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
-	t.Helper()
-	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
 }
 
 // execFile runs all statements of a file in one transaction.
@@ -74,36 +64,6 @@ func lines(t *testing.T, conn *pgx.Conn, sql string, args ...any) []string {
 		t.Fatalf("%s: %v", sql, err)
 	}
 	return lines
-}
-
-// number returns the only value of a query.
-func number(t *testing.T, conn *pgx.Conn, sql string, args ...any) (n int64) {
-	t.Helper()
-	if err := conn.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
-	return n
-}
-
-// waitFor polls the condition.
-func waitFor(t *testing.T, conn *pgx.Conn, condition string) {
-	t.Helper()
-	again, enough := time.NewTicker(5*time.Millisecond), time.After(proctest.Patience)
-	defer again.Stop()
-	for {
-		var met bool
-		if err := conn.QueryRow(t.Context(), condition).Scan(&met); err != nil {
-			t.Fatal(err)
-		}
-		if met {
-			return
-		}
-		select {
-		case <-again.C:
-		case <-enough:
-			t.Fatalf("timed out waiting for %s", condition)
-		}
-	}
 }
 
 // newRole creates a role, in which the test's user is, and drops it after the test.

@@ -11,10 +11,11 @@ import (
 	"github.com/paddock-lock/paddock/store"
 )
 
+// TestConformance uses two replicas: each call goes to either one.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	s := replica.Store(t, pgtest.URL(t), store.Options{RenewalLinger: 4 * time.Millisecond})
-	locktest.Run(t, s)
+	url, o := pgtest.URL(t), store.Options{RenewalLinger: 4 * time.Millisecond}
+	locktest.Run(t, replica.Store(t, url, o), replica.Store(t, url, o))
 }
 
 // TestBatchesConform uses a schema of another name, in a database without the usual one.

@@ -135,21 +135,25 @@ func TestAWaiterPromotedByARepeatedAcquireIsNoReplay(t *testing.T) {
 	}
 }
 
-// TestAFreeLockIsNotWaitedForLong: whatever kept the waiter from being
-// promoted, the heartbeat finds that the lock is free. Here it was freed behind
-// the service's back, and no decision is due for as long as the call may wait.
+// TestAFreeLockIsNotWaitedForLong: whatever kept the waiter from being promoted, the heartbeat finds that the lock is
+// free. Here it was freed behind the service's back, and no decision is due for as long as the call may wait.
 func TestAFreeLockIsNotWaitedForLong(t *testing.T) {
 	t.Parallel()
-	url := pgtest.URL(t)
-	s, outside := open(t, url), connect(t, url)
-	a := acquire("a")
-	a.TTL = time.Hour
-	mustAcquire(t, s, a)
-	w := waitFor(t, s, t.Context(), waitingAs("a", "next"))
-	exec(t, outside, "update paddock.records set lease_id = null, rest = null where name = 'a'")
-	freed := time.Now()
-	w.granted(t)
-	if late := time.Since(freed); late > lock.MaxWait/2 {
-		t.Errorf("the lock was free for %v: the call had it only because its wait was over", late)
+	for what, next := range map[string]lock.Acquire{"a lock": waitingAs("a", "next"), "a set": setOf("next", "b", "a")} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			s, outside := open(t, url), connect(t, url)
+			a := acquire("a")
+			a.TTL = time.Hour
+			mustAcquire(t, s, a)
+			w := waitForSet(t, s, t.Context(), next)
+			exec(t, outside, "update paddock.records set lease_id = null, rest = null where name = 'a'")
+			freed := time.Now()
+			w.granted(t)
+			if late := time.Since(freed); late > lock.MaxWait/2 {
+				t.Errorf("the lock was free for %v: the call had it only because its wait was over", late)
+			}
+		})
 	}
 }

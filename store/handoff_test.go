@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
-	"github.com/paddock-lock/paddock/internal/testkit/soak"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
 )
@@ -43,40 +41,6 @@ func give(t *testing.T, s lock.Service, g lock.Grant) {
 	}
 	if err != nil {
 		t.Errorf("%s: release: %v", g.Holder, err)
-	}
-}
-
-// TestTwoContendersNeverMissAWakeUp: with two, there is no third whose release
-// would hide that one was not woken. Each round is at the mercy of one wake-up.
-func TestTwoContendersNeverMissAWakeUp(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct{ replicas, rounds int }{
-		"at one replica": {1, soak.Rounds(300, 2000)}, "at two replicas": {2, soak.Rounds(100, 500)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := pgtest.URL(t)
-			var inside atomic.Int32
-			var wg sync.WaitGroup
-			var replicas []*store.Store
-			for range c.replicas {
-				replicas = append(replicas, open(t, url))
-			}
-			for who := range 2 {
-				s := replicas[who%c.replicas]
-				wg.Go(func() {
-					for range c.rounds {
-						g := take(t, s, waitingAs("a", fmt.Sprint(who)))
-						if inside.Add(1) != 1 {
-							t.Error("two are inside")
-						}
-						inside.Add(-1)
-						give(t, s, g)
-					}
-				})
-			}
-			wg.Wait()
-		})
 	}
 }
 
@@ -164,43 +128,6 @@ func attached(waiters []lock.WaiterInfo) (n int) {
 		}
 	}
 	return n
-}
-
-// TestManyAreLetInTogether: a decision that promotes many draws as many tokens and
-// events as it needs, whatever was foreseen.
-func TestManyAreLetInTogether(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		mode     lock.Mode
-		capacity int
-	}{"readers": {lock.Shared, 0}, "permits": {lock.Permit, 50}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := pgtest.URL(t)
-			replicas := []*store.Store{open(t, url), open(t, url), open(t, url)}
-			g := mustAcquire(t, replicas[0], acquire("a"))
-			var waits []*wait
-			for i := range 50 {
-				a := waitingAs("a", fmt.Sprint(i))
-				a.Mode, a.Capacity = c.mode, c.capacity
-				waits = append(waits, start(replicas[i%2], t.Context(), a))
-			}
-			until(t, "all wait", func() bool { return len(queueOf(t, replicas[0], "a")) == 50 })
-			mustRelease(t, replicas[2], g) // which has seen nothing of them
-			slots, tokens := map[int]bool{}, map[lock.Token]bool{}
-			for _, w := range waits {
-				g := w.granted(t)
-				slots[g.Slot], tokens[g.Token] = true, true
-			}
-			if want := map[lock.Mode]int{lock.Shared: 1, lock.Permit: 50}[c.mode]; len(slots) != 50 || len(tokens) != want {
-				t.Errorf("%d slots and %d tokens, want 50 and %d", len(slots), len(tokens), want)
-			}
-			l, err := replicas[2].Lock(t.Context(), "a")
-			if err != nil || len(l.Leases) != 50 || l.Waiters != 0 || l.Capacity != c.capacity {
-				t.Errorf("the lock is %+v, %v", l, err)
-			}
-		})
-	}
 }
 
 // TestAWaiterIsServedAtTheEndOfALease, with no call from outside, and its TTL

@@ -174,29 +174,6 @@ func TestSetsOfTwoReplicasAreAllServed(t *testing.T) {
 	expectNoWaiters(t, replicas[0], "a", "b", "c", "d", "e", "f")
 }
 
-// TestTwoContendersForASetNeverMissAWakeUp: with two, there is no third whose release would hide that one was not
-// woken.
-func TestTwoContendersForASetNeverMissAWakeUp(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	var inside atomic.Int32
-	var contenders sync.WaitGroup
-	for i, names := range [][]string{{"a", "b"}, {"b", "a"}} {
-		s := open(t, url)
-		contenders.Go(func() {
-			for range soak.Rounds(50, 300) {
-				g := take(t, s, setOf(fmt.Sprint(i), names...))
-				if inside.Add(1) != 1 {
-					t.Error("two are inside")
-				}
-				inside.Add(-1)
-				giveSet(t, s, g)
-			}
-		})
-	}
-	contenders.Wait()
-}
-
 // TestAClientThatLeavesASetLeavesNoGhost cuts a waiting set off around the moment at which it is granted, many times:
 // all locks are free again at once, and the places that are left are skipped.
 func TestAClientThatLeavesASetLeavesNoGhost(t *testing.T) {
@@ -254,25 +231,8 @@ func TestASetOfAReplicaThatIsGonePassesAndComesBack(t *testing.T) {
 	after.granted(t)
 }
 
-// TestASetIsFoundByHeartbeats: nothing tells the replica that the set may be granted, as if the replica that has
-// released its last lock had died before it swept the set.
-func TestASetIsFoundByHeartbeats(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	s, outside := open(t, url), connect(t, url)
-	mustAcquire(t, s, acquire("b"))
-	w := waitForSet(t, s, t.Context(), setOf("set", "a", "b"))
-	exec(t, outside, `update paddock.records set lease_id = null, mode = null, holder = null, ttl_ms = null, acquired_at = null,
-		expires_at = null, rest = null where name = 'b'`)
-	began := time.Now()
-	w.granted(t)
-	if took := time.Since(began); took > lock.MaxWait/2 {
-		t.Errorf("it was granted after %v", took)
-	}
-}
-
-// TestASetNeedsRoomInEachQueue: a set that finds one of them full has no place in the others.
-func TestASetNeedsRoomInEachQueue(t *testing.T) {
+// TestTooManyWaiters: the caps, for a lock and in all. A set that finds one queue full has no place in the others.
+func TestTooManyWaiters(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]store.Options{
 		"for a lock": {Bounds: lock.Bounds{MaxWaiters: 2}}, "in all": {MaxWaiters: 2},
@@ -285,6 +245,9 @@ func TestASetNeedsRoomInEachQueue(t *testing.T) {
 			defer cancel()
 			waitFor(t, s, ctx, waitingAs("b", "first"))
 			waitFor(t, s, ctx, waitingAs("b", "second"))
+			if _, err := s.Acquire(ctx, waitingAs("b", "third")); !errors.Is(err, lock.ErrTooManyWaiters) {
+				t.Errorf("the third is told %v", err)
+			}
 			for _, wait := range []time.Duration{lock.MaxWait, 0} {
 				a := setOf("set", "a", "b", "c")
 				a.Wait, a.KeepPlace = wait, true
@@ -329,27 +292,6 @@ func TestASetCountsInItsSession(t *testing.T) {
 	until(t, "there is room for one", room(inSession("e", session)))
 	giveSet(t, s, g)
 	until(t, "there is room for two", room(in(setOf("worker", "c", "d"))))
-}
-
-// TestADrainedSetKeepsItsPlaces, and finds them with another replica.
-func TestADrainedSetKeepsItsPlaces(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	old, s := open(t, url), open(t, url)
-	g := mustAcquire(t, s, acquire("b"))
-	first := setOf("first", "a", "b")
-	sent := waitForSet(t, old, t.Context(), first)
-	second := waitForSet(t, s, t.Context(), setOf("second", "b", "a"))
-	old.Drain()
-	sent.over(t)
-	if !errors.Is(sent.err, lock.ErrUnavailable) {
-		t.Errorf("told %v", sent.err)
-	}
-	back := start(s, t.Context(), first)
-	until(t, "the first is back", func() bool { return waitsAs(t, s, "a", "first") && waitsAs(t, s, "b", "first") })
-	mustRelease(t, s, g)
-	giveSet(t, s, back.granted(t))
-	second.granted(t)
 }
 
 // TestARevocationThatIsCutOffIsNotCalledOneWithoutEffect: of the leases with one token, a reader's is revoked, and the

@@ -9,7 +9,6 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/replica"
-	"github.com/paddock-lock/paddock/internal/testkit/soak"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
 )
@@ -157,57 +156,6 @@ func comeBack(t *testing.T, s *store.Store, again []lock.Acquire) []*wait {
 		})
 	}
 	return waits
-}
-
-// TestAClientThatIsGoneLeavesNoGhost cuts a waiter off around the moment at which
-// it is promoted, many times: the lock is free again at once.
-func TestAClientThatIsGoneLeavesNoGhost(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	here, there := open(t, url), open(t, url)
-	for i := range soak.Rounds(40, 200) {
-		waits := []*store.Store{here, there}[i%2]
-		g := mustAcquire(t, here, acquire("a"))
-		ctx, cut := context.WithCancel(t.Context())
-		w := waitFor(t, waits, ctx, waitingAs("a", "gone"))
-		released := make(chan struct{})
-		go func() {
-			defer close(released)
-			mustRelease(t, here, g)
-		}()
-		cut()
-		w.over(t)
-		<-released
-		if w.err == nil {
-			mustRelease(t, here, w.grant)
-		} else if !errors.Is(w.err, lock.ErrUnavailable) && !errors.Is(w.err, lock.ErrUnknownOutcome) {
-			t.Fatal(w.err)
-		}
-		next := waitingAs("a", "next")
-		mustRelease(t, here, mustAcquire(t, here, next))
-	}
-}
-
-// TestTooManyWaiters: the caps, for a lock and in all.
-func TestTooManyWaiters(t *testing.T) {
-	t.Parallel()
-	for name, o := range map[string]store.Options{
-		"for a lock": {Bounds: lock.Bounds{MaxWaiters: 2}}, "in all": {MaxWaiters: 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := replica.Store(t, pgtest.URL(t), o)
-			mustAcquire(t, s, acquire("a"))
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			waitFor(t, s, ctx, waitingAs("a", "first"))
-			waitFor(t, s, ctx, waitingAs("a", "second"))
-			if _, err := s.Acquire(ctx, waitingAs("a", "third")); !errors.Is(err, lock.ErrTooManyWaiters) {
-				t.Errorf("the third is told %v", err)
-			}
-			mustAcquire(t, s, waitingAs("free", "who need not wait"))
-		})
-	}
 }
 
 // TestAStoreThatDrainsKeepsPlaces: calls that wait are sent away, and find their

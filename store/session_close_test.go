@@ -2,13 +2,10 @@ package store_test
 
 import (
 	"errors"
-	"fmt"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
-	"github.com/paddock-lock/paddock/internal/testkit/soak"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
 )
@@ -93,51 +90,4 @@ func wantNothingOf(t *testing.T, s *store.Store, g lock.SessionGrant, names ...s
 			}
 		}
 	}
-}
-
-// TestAcquiresAndACloseExcludeEachOther: one replica acquires locks in a session, another one closes it. When the close
-// is answered, nothing is held in the session, and nothing is later.
-func TestAcquiresAndACloseExcludeEachOther(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	acquires, closes := open(t, url), open(t, url)
-	const clients = 6
-	granted, refused := 0, 0
-	for round := range soak.Rounds(60, 1000) {
-		g := openSession(t, acquires, time.Hour, 0)
-		var all sync.WaitGroup
-		var mu sync.Mutex
-		for i := range clients {
-			all.Go(func() {
-				for n := 0; ; n++ {
-					_, err := acquires.Acquire(t.Context(), inSession(fmt.Sprintf("r%d:%d:%d", round, i, n), g))
-					mu.Lock()
-					if err == nil {
-						granted++
-					} else {
-						refused++
-					}
-					mu.Unlock()
-					if errors.Is(err, lock.ErrSessionLost) {
-						return
-					}
-					if err != nil {
-						t.Error(err)
-						return
-					}
-				}
-			})
-		}
-		until(t, "the session has a lease", func() bool {
-			info, err := closes.Session(t.Context(), g.ID.Ref())
-			return err == nil && info.Leases > 0
-		})
-		if err := closes.CloseSession(t.Context(), lock.CloseSession{ID: g.ID}); err != nil {
-			t.Fatal(err)
-		}
-		wantNothingOf(t, closes, g)
-		all.Wait()
-		wantNothingOf(t, closes, g)
-	}
-	t.Logf("%d were granted, %d refused", granted, refused)
 }

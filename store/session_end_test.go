@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -67,13 +68,17 @@ func TestALeaseOfAnEndedSessionIsEndedWheneverItAppears(t *testing.T) {
 	})
 }
 
-// TestAnAcquireWaitsForAHeartbeatThatIsNotVisible: the session is over by the clock, and a heartbeat that was decided
-// in time is being committed. The acquire is decided when that is over, and granted.
-func TestAnAcquireWaitsForAHeartbeatThatIsNotVisible(t *testing.T) {
+// TestAHeartbeatThatIsNotVisibleCounts: it was decided in time, and its commit waits, for a standby, say, until the
+// session is past its end as others see it. Nothing in the session is refused for that: an acquire is granted, the token
+// of a lease is current, and a fenced write under a permit is not stale.
+func TestAHeartbeatThatIsNotVisibleCounts(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	s, holder, outside := open(t, url), connect(t, url), connect(t, url)
 	g := openSession(t, s, time.Hour, 0)
+	held, permit := mustAcquire(t, s, inSession("held", g)), inSession("permits", g)
+	permit.Mode, permit.Capacity = lock.Permit, 2
+	permitted := mustAcquire(t, s, permit)
 	exec(t, holder, "update paddock.sessions set expires_at = clock_timestamp() + interval '2 seconds'")
 	exec(t, holder, "begin")
 	tag, err := holder.Exec(t.Context(), `update paddock.sessions set expires_at = clock_timestamp() + interval '1 hour'
@@ -84,17 +89,39 @@ func TestAnAcquireWaitsForAHeartbeatThatIsNotVisible(t *testing.T) {
 	until(t, "the session is over for others", func() bool {
 		return number(t, outside, "select count(*) from paddock.sessions where expires_at < clock_timestamp()") == 1
 	})
-	acquired := make(chan error, 1)
-	go func() {
-		_, err := s.Acquire(t.Context(), inSession("a", g))
-		acquired <- err
-	}()
-	until(t, "the acquire waits or is answered", func() bool {
-		return len(acquired) > 0 || number(t, outside, `select count(*) from pg_stat_activity where datname = current_database()
-			and wait_event_type = 'Lock' and query like '%over as materialized%'`) > 0
+	calls := map[string]func() error{
+		"an acquire": func() error { _, err := s.Acquire(t.Context(), inSession("a", g)); return err },
+		"a verification": func() error {
+			v, err := s.VerifyToken(t.Context(), lock.Verify{Name: "held", Token: held.Token})
+			if err == nil && v.Status != lock.Current {
+				err = fmt.Errorf("the token is %s", v.Status)
+			}
+			return err
+		},
+		"a fenced write": func() error {
+			w := lock.FencedWrite{Key: "resource", Lock: "permits", Token: permitted.Token, Slot: permitted.Slot, Value: []byte("1")}
+			_, err := s.WriteFenced(t.Context(), w)
+			return err
+		},
+	}
+	answered := make(chan error, len(calls))
+	for what, call := range calls {
+		go func() {
+			err := call()
+			if err != nil {
+				err = fmt.Errorf("%s: %w", what, err)
+			}
+			answered <- err
+		}()
+	}
+	until(t, "the calls wait or are answered", func() bool {
+		return int64(len(answered))+number(t, outside, `select count(*) from pg_stat_activity where datname = current_database()
+			and wait_event_type = 'Lock' and backend_type = 'client backend'`) >= int64(len(calls))
 	})
 	exec(t, holder, "commit")
-	if err := <-acquired; err != nil {
-		t.Errorf("the acquire: %v", err)
+	for range calls {
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
 	}
 }

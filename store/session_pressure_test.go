@@ -168,39 +168,6 @@ func TestSlowReadsDelayNoHeartbeat(t *testing.T) {
 	}
 }
 
-// TestAPermitOfASessionIsWrittenUnderWhileItsRenewalIsNotVisible: the commit of a heartbeat waits until the session is
-// past its end as others see it. A fenced write under the permit is not refused as stale.
-func TestAPermitOfASessionIsWrittenUnderWhileItsRenewalIsNotVisible(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	s, holder := open(t, url), connect(t, url)
-	g := openSession(t, s, 6*time.Second, 0)
-	a := inSession("a", g)
-	a.Mode, a.Capacity = lock.Permit, 2
-	held := mustAcquire(t, s, a)
-	tx, err := holder.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	tag, err := tx.Exec(t.Context(), "update paddock.sessions set expires_at = clock_timestamp() + interval '1 hour' where clock_timestamp() < expires_at")
-	if err != nil || tag.RowsAffected() != 1 {
-		t.Fatalf("%v, %v: the machine was too slow to renew in time", tag, err)
-	}
-	time.Sleep(time.Until(g.Until) + 100*time.Millisecond)
-	written := make(chan error, 1)
-	go func() {
-		_, err := s.WriteFenced(t.Context(), lock.FencedWrite{Key: "resource", Lock: "a", Token: held.Token, Slot: held.Slot, Value: []byte("1")})
-		written <- err
-	}()
-	time.Sleep(50 * time.Millisecond)
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-written; err != nil {
-		t.Error(err)
-	}
-}
-
 // TestARepeatedOpeningIsWritten, so that what it confirms is as durable as what the first one has written.
 func TestARepeatedOpeningIsWritten(t *testing.T) {
 	t.Parallel()

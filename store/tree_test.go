@@ -124,25 +124,6 @@ func TestAFencedWriteOutlivesChangesOfTrees(t *testing.T) {
 	}
 }
 
-// TestATreeWaitsForRowsOnlyForAWhile: while it waits, nothing is decided.
-func TestATreeWaitsForRowsOnlyForAWhile(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	s, outside := open(t, url), connect(t, url)
-	mustRelease(t, s, mustAcquire(t, s, acquire("locked")))
-	exec(t, outside, "begin")
-	exec(t, outside, "select from paddock.records where name = 'locked' for update")
-	_, err := s.DeclareTree(t.Context(), "root")
-	if !errors.Is(err, lock.ErrUnavailable) {
-		t.Fatalf("the tree was declared beside a transaction: %v", err)
-	}
-	mustAcquire(t, s, acquire("free"))
-	exec(t, outside, "commit")
-	if _, err := s.DeclareTree(t.Context(), "root"); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestTreesOutliveAFailOver: a replica that knows them reads them again.
 func TestTreesOutliveAFailOver(t *testing.T) {
 	t.Parallel()
@@ -195,6 +176,10 @@ func TestATreeHoldsUpNoDecision(t *testing.T) {
 			}
 			if slowest > time.Second {
 				t.Errorf("a decision took %v beside the change of a tree", slowest)
+			}
+			exec(t, outside, "commit")
+			if _, err := s.DeclareTree(t.Context(), "root"); err != nil {
+				t.Error(err)
 			}
 			return
 		default:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,64 +59,81 @@ func TestCountersRefuseImpossibleValues(t *testing.T) {
 	mustAcquire(t, s, acquire("c"))
 }
 
-// TestAnUnreadableRowCostsItsOwnLock: other locks in the same batch are decided, lists show them and name the one, and
-// the log has it once.
+// TestAnUnreadableRowCostsItsOwnLock: other locks in the same batch are decided, lists show them and name the bad one,
+// and the log has it once.
 func TestAnUnreadableRowCostsItsOwnLock(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]string{
-		"the greatest token":     "update paddock.records set token = 9007199254740991 where name = 'bad'",
-		"a token not granted":    "update paddock.records set token = 1000000000 where name = 'bad'",
-		"a token below zero":     "update paddock.records set token = -1 where name = 'bad'",
-		"an end before all":      "update paddock.records set expires_at = '-infinity' where name = 'bad'",
-		"no end":                 "update paddock.records set expires_at = 'infinity' where name = 'bad'",
-		"a field of rest":        `update paddock.records set rest = '{"grace":"soon"}' where name = 'bad'`,
-		"a rest of another kind": `update paddock.records set rest = '[1]' where name = 'bad'`,
-		"the last revision":      "update paddock.records set revision = 9223372036854775807 where name = 'bad'",
-		"a missing part":         "update paddock.records set parts = 1 where name = 'bad'",
-		"a part of rest":         "update paddock.records set parts = 1 where name = 'bad'; insert into paddock.parts select 0, 1, 2, false, 1, 1000, 0, 0, now(), now(), gen_random_uuid(), 'bad', 'h', '7'",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := pgtest.URL(t)
-			conn, first := connect(t, url), open(t, url)
-			g := mustAcquire(t, first, acquire("bad"))
-			lift(t, conn)
-			exec(t, conn, change)
-			var logged proctest.Transcript
-			s, err := store.Open(t.Context(), url, store.Options{Log: slog.New(slog.NewTextHandler(&logged, nil))})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(s.Close)
-			items := []lock.Command{lock.Renew{Name: "bad", LeaseID: g.ID, TTL: time.Minute}}
-			for i := range 20 {
-				items = append(items, acquire(fmt.Sprint("good-", i)))
-			}
-			for i, r := range s.Batch(t.Context(), items) {
-				if i > 0 && r.Err != nil {
-					t.Errorf("%v was refused: %v", items[i], r.Err)
-				}
-			}
-			_, err = s.Acquire(t.Context(), acquire("bad"))
-			e := new(lock.Error)
-			if !errors.As(err, &e) || e.Code != lock.ErrInternal || !strings.Contains(e.Detail, "name = 'bad'") || !strings.Contains(e.Detail, "Correct the row, or delete it") {
-				t.Errorf("the lock was refused with %v", err)
-			}
-			if strings.Contains(name, "token") || name == "a missing part" {
-				return // a reader sees nothing wrong
-			}
-			page, err := s.Locks(t.Context(), lock.LockQuery{})
-			if err != nil || len(page.Items) != 20 || len(page.Unreadable) != 1 || page.Unreadable[0].Name != "bad" {
-				t.Errorf("the list has %d locks and %+v, %v", len(page.Items), page.Unreadable, err)
-			}
-			if _, err := s.Lock(t.Context(), "bad"); !errors.Is(err, lock.ErrInternal) {
-				t.Errorf("reading the lock: %v", err)
-			}
-			until(t, "the scan has counted the others", func() bool { return s.Stats().Locks.All == 21 })
-			if n := strings.Count(logged.String(), "row cannot be read"); n != 1 {
-				t.Errorf("logged %d times: %s", n, logged.String())
-			}
-		})
+	changes := []struct {
+		what, sql string
+		hidden    bool // a reader sees nothing wrong
+	}{
+		{"the greatest token", "update paddock.records set token = 9007199254740991 where name = 'bad'", true},
+		{"a token not granted", "update paddock.records set token = 1000000000 where name = 'bad'", true},
+		{"a token below zero", "update paddock.records set token = -1 where name = 'bad'", false},
+		{"a missing part", "update paddock.records set parts = 1 where name = 'bad'", true},
+		{"an end before all", "update paddock.records set expires_at = '-infinity' where name = 'bad'", false},
+		{"no end", "update paddock.records set expires_at = 'infinity' where name = 'bad'", false},
+		{"a field of rest", `update paddock.records set rest = '{"grace":"soon"}' where name = 'bad'`, false},
+		{"a rest of another kind", `update paddock.records set rest = '[1]' where name = 'bad'`, false},
+		{"the last revision", "update paddock.records set revision = 9223372036854775807 where name = 'bad'", false},
+		{"a part of rest", `update paddock.records set parts = 1 where name = 'bad';
+			insert into paddock.parts select 0, 1, 2, false, 1, 1000, 0, 0, now(), now(), gen_random_uuid(), 'bad', 'h', '7'`, false},
+	}
+	url := pgtest.URL(t)
+	conn, first := connect(t, url), open(t, url)
+	nameOf := func(i int) string { return fmt.Sprint("bad-", i) }
+	var items []lock.Command
+	for i := range changes {
+		items = append(items, lock.Renew{Name: nameOf(i), LeaseID: mustAcquire(t, first, acquire(nameOf(i))).ID, TTL: time.Minute})
+	}
+	const others = 20
+	for i := range others {
+		items = append(items, acquire(fmt.Sprint("good-", i)))
+	}
+	lift(t, conn)
+	for i, c := range changes {
+		exec(t, conn, strings.ReplaceAll(c.sql, "'bad'", "'"+nameOf(i)+"'"))
+	}
+	var logged proctest.Transcript
+	s, err := store.Open(t.Context(), url, store.Options{Log: slog.New(slog.NewTextHandler(&logged, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	for i, r := range s.Batch(t.Context(), items) {
+		if i >= len(changes) && r.Err != nil {
+			t.Errorf("%v was refused: %v", items[i], r.Err)
+		}
+	}
+	page, err := s.Locks(t.Context(), lock.LockQuery{Limit: lock.MaxLimit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the scan has counted all", func() bool { return s.Stats().Locks.All == int64(others+len(changes)) })
+	shown := others
+	for i, c := range changes {
+		name := nameOf(i)
+		_, err := s.Acquire(t.Context(), acquire(name))
+		e := new(lock.Error)
+		if !errors.As(err, &e) || e.Code != lock.ErrInternal || !strings.Contains(e.Detail, "name = '"+name+"'") || !strings.Contains(e.Detail, "Correct the row, or delete it") {
+			t.Errorf("%s: the lock was refused with %v", c.what, err)
+		}
+		if n := logged.Count("name=" + name + " error="); n != 1 {
+			t.Errorf("%s: logged %d times: %s", c.what, n, logged.String())
+		}
+		if c.hidden {
+			shown++
+			continue
+		}
+		if !slices.ContainsFunc(page.Unreadable, func(u lock.Unreadable) bool { return u.Name == name }) {
+			t.Errorf("%s: the list does not name it", c.what)
+		}
+		if _, err := s.Lock(t.Context(), name); !errors.Is(err, lock.ErrInternal) {
+			t.Errorf("%s: reading the lock: %v", c.what, err)
+		}
+	}
+	if len(page.Items) != shown || len(page.Unreadable) != others+len(changes)-shown {
+		t.Errorf("the list has %d locks and %+v", len(page.Items), page.Unreadable)
 	}
 }
 

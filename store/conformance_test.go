@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/paddock-lock/paddock/internal/testkit/locktest"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
@@ -14,7 +13,7 @@ import (
 // TestConformance uses two replicas: each call goes to either one.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	url, o := pgtest.URL(t), store.Options{RenewalLinger: 4 * time.Millisecond}
+	url, o := pgtest.URL(t), store.Options{}
 	locktest.Run(t, replica.Store(t, url, o), replica.Store(t, url, o))
 }
 

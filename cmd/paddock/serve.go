@@ -230,8 +230,7 @@ type settings struct {
 	MaxWaitersPerLock   int    `default:"1000" placeholder:"N" variable:"PADDOCK_MAX_WAITERS_PER_LOCK" help:"Maximum number of waiting calls for one lock."`
 	PoolerMode          string `enum:"none,transaction" default:"none" placeholder:"MODE" variable:"PADDOCK_POOLER_MODE" help:"Connection pooler in front of the database: none (also for a pooler in session mode), or transaction. In transaction mode LISTEN and prepared statements do not work, so Paddock uses neither; replicas poll for their waiters and notice a grant up to a second later."`
 
-	BatchWorkers      int           `default:"1" placeholder:"N" variable:"PADDOCK_BATCH_WORKERS" help:"How many batches of commands run in parallel. More than 4 need more connections: set pool_max_conns in the database URL to four times as many, plus 3."`
-	RenewalLinger     time.Duration `default:"4ms" variable:"PADDOCK_RENEWAL_LINGER" help:"How long a renewal waits for others to share its commit with, where there are enough of them, up to 20ms; 0s for not at all."`
+	BatchWorkers      int           `default:"1" placeholder:"N" variable:"PADDOCK_BATCH_WORKERS" help:"How many batches of commands run in parallel: 2 where service and database have eight cores to use, 4 where they have sixteen. More than 4 need more connections: set pool_max_conns in the database URL to four times as many, plus 3."`
 	EventRetention    time.Duration `default:"7d" variable:"PADDOCK_EVENT_RETENTION" help:"How long to keep events."`
 	IdleLockRetention time.Duration `default:"7d" variable:"PADDOCK_IDLE_LOCK_RETENTION" help:"How long to keep a free lock that is not used."`
 
@@ -271,7 +270,7 @@ func (s settings) bounds() lock.Bounds {
 
 func (s settings) store(log *slog.Logger) store.Options {
 	return store.Options{
-		Bounds: s.bounds(), Log: log, BatchWorkers: s.BatchWorkers, RenewalLinger: s.RenewalLinger, MaxWaiters: s.MaxWaiters,
+		Bounds: s.bounds(), Log: log, BatchWorkers: s.BatchWorkers, MaxWaiters: s.MaxWaiters,
 		TransactionPooling: s.PoolerMode == "transaction", EventRetention: s.EventRetention, IdleLockRetention: s.IdleLockRetention,
 	}
 }

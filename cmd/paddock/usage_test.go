@@ -28,7 +28,6 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 		serve + " --min-ttl=10s --max-ttl=1s":                                      "the default TTL",
 		serve + " --listen=127.0.0.1":                                              "HOST:PORT",
 		serve + " --request-timeout=-1s":                                           "--request-timeout",
-		serve + " --renewal-linger=21ms":                                           "use 0 to 20ms",
 		serve + " --batch-workers=100000":                                          "batch workers",
 		serve + " --schema=Team":                                                   `--schema: "Team" cannot name the schema; use at most 40`,
 		serve + " --event-retention=1s":                                            "event retention",

@@ -3,7 +3,7 @@
 // # Files, in reading order
 //
 //	engine.go   Do: a command finds its worker
-//	inbox.go    calls are gathered into batches; linger.go: renewals wait for company
+//	inbox.go    calls are gathered into batches
 //	worker.go   the loop: attempts, until each call is answered
 //	attempt.go  one attempt: look and decide; cache.go: what need not be read
 //	decide.go   a unit: the calls that are decided together, on one lock or on connected ones
@@ -13,8 +13,7 @@
 // # The loop
 //
 // Calls that arrive while a batch runs form the next batch: an idle service adds no delay, and under load batches
-// grow. Only acquires that must wait anyway, and renewals with time left, are held back for some milliseconds. A batch
-// is a loop:
+// grow. Only acquires that must wait anyway are held back, for two milliseconds. A batch is a loop:
 //
 //		       ┌────────────────────────────────────────────────┐
 //		       ▼                                                │ a lock had changed, or must be read

@@ -29,8 +29,6 @@ type Options struct {
 	Epochs  *epoch.Guard
 	Self    lock.Replica
 	Workers int // 1 to MaxWorkers. Commands on one lock are always in the batches of the same one
-	// RenewalLinger is how long a renewal may wait for others, up to MaxRenewalLinger. Zero: not at all.
-	RenewalLinger time.Duration
 	// Publish receives what was decided, once it is committed and before the callers are answered.
 	Publish func([]*row.Outcome)
 	// Traced says that a batch has a span if one of its callers does. To look for a caller's span costs every call.
@@ -122,7 +120,6 @@ type shared struct {
 	maxLag  time.Duration // row.MaxLag; longer in tests, since a busy machine may take long
 
 	workers []*worker
-	pool    *goroutinePool
 	seed    maphash.Seed
 	lanes   lanes
 	late    chan struct{} // has a value for each commit that takes long
@@ -131,7 +128,7 @@ type shared struct {
 // New returns an Engine.
 func New(o Options) *Engine {
 	e := &Engine{&shared{
-		db: o.DB, epochs: o.Epochs, self: o.Self, publish: o.Publish, observe: o.Observe, traced: o.Traced, maxLag: row.MaxLag, pool: newGoroutinePool(),
+		db: o.DB, epochs: o.Epochs, self: o.Self, publish: o.Publish, observe: o.Observe, traced: o.Traced, maxLag: row.MaxLag,
 		seed: maphash.MakeSeed(), late: make(chan struct{}, o.DB.Share()),
 	}}
 	if e.observe == nil {
@@ -140,8 +137,7 @@ func New(o Options) *Engine {
 	e.lanes.limit = make(chan struct{}, o.DB.Share())
 	for range o.Workers {
 		w := &worker{shared: e.shared}
-		w.inbox = newInbox(e.pool, w.runBatch)
-		w.inbox.linger = o.RenewalLinger
+		w.inbox = newInbox(w.runBatch)
 		e.workers = append(e.workers, w)
 	}
 	return e
@@ -159,7 +155,6 @@ func (e *Engine) Wait() {
 		w.inbox.wait()
 	}
 	e.lanes.wait()
-	e.pool.Close()
 }
 
 // Do decides the command in a batch, and returns what came of it once it is committed. The error is the refusal, or
@@ -171,7 +166,7 @@ func (e *Engine) Do(ctx context.Context, cmd lock.Command) (row.Outcome, error) 
 	}
 	w := e.workerOf(cmd)
 	queued := isQueueCall(cmd) && w.cache.queued(home(cmd))
-	return answered(w.inbox.do(ctx, e.newCall(ctx, cmd), queued, w.inbox.linger > 0 && w.cache.patient(cmd)))
+	return answered(w.inbox.do(ctx, e.newCall(ctx, cmd), queued))
 }
 
 // DoAll decides the commands, like Do for each, and returns what came of each. They join their batches together: of

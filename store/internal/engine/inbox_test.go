@@ -34,7 +34,7 @@ func (s *scripted) batches() [][]lock.Command {
 
 func newScripted() *scripted {
 	s := &scripted{gate: make(chan struct{})}
-	s.inbox = newInbox(nil, func(calls []*call) {
+	s.inbox = newInbox(func(calls []*call) {
 		var commands []lock.Command
 		for _, c := range calls {
 			commands = append(commands, c.Req.Command)
@@ -240,7 +240,7 @@ func TestAcquiresAreRefusedBeyondMaxQueue(t *testing.T) {
 		if !s.hold(callOf(lock.Leave{Name: "n:0"}), true, false) {
 			t.Error("a leave was refused")
 		}
-		if _, err := s.do(t.Context(), joinOf("n:0", 0), true, false); !errors.Is(err, errFull) {
+		if _, err := s.do(t.Context(), joinOf("n:0", 0), true); !errors.Is(err, errFull) {
 			t.Errorf("err = %v, want errFull", err)
 		}
 		s.run()
@@ -260,7 +260,7 @@ func TestAWorkerTakesItsCommandsAllOrNone(t *testing.T) {
 	s := &shared{seed: maphash.MakeSeed()}
 	room := make(map[*worker]int)
 	for i := range 2 {
-		w := &worker{shared: s, inbox: newInbox(nil, run)}
+		w := &worker{shared: s, inbox: newInbox(run)}
 		w.inbox.room = places
 		s.workers, room[w] = append(s.workers, w), places+i
 	}
@@ -287,7 +287,7 @@ func TestAnInboxContinuesBesideDetachedBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})
-		b := newInbox(nil, func(calls []*call) {
+		b := newInbox(func(calls []*call) {
 			for _, c := range calls {
 				if c.Req.Names()[0] == "stuck" {
 					<-stuck

@@ -126,7 +126,7 @@ func (w *worker) open(name string) *lane {
 	of := l.lanes[name]
 	if of == nil {
 		of = new(lane)
-		of.inbox = newInbox(nil, func(calls []*call) { w.runAside(name, of, calls) })
+		of.inbox = newInbox(func(calls []*call) { w.runAside(name, of, calls) })
 		l.lanes[name] = of
 	}
 	return of

@@ -11,7 +11,7 @@ func TestTheReleaseOfASetDoesNotOvertakeItsAcquire(t *testing.T) {
 	t.Parallel()
 	var all lanes
 	open := func(name string) *lane {
-		l := &lane{inbox: newInbox(nil, func(calls []*call) { refuse(calls, errFull) })}
+		l := &lane{inbox: newInbox(func(calls []*call) { refuse(calls, errFull) })}
 		if all.lanes == nil {
 			all.lanes = make(map[string]*lane)
 		}

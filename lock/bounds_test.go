@@ -87,6 +87,7 @@ func TestWaitAndModeBounds(t *testing.T) {
 		return err
 	}
 	write := lock.FencedWrite{Key: "k", Lock: "a", Token: 1, Value: object(2)}
+	longestTask := lock.TaskID(strings.Repeat("t", lock.MaxTaskIDLength))
 	for _, b := range []bound{
 		{"the maximum wait", with(func(a *lock.Acquire) { a.Wait = lock.MaxWait }), ""},
 		{"a wait above the maximum", with(func(a *lock.Acquire) { a.Wait = lock.MaxWait + 1 }), "wait_ms"},
@@ -100,6 +101,10 @@ func TestWaitAndModeBounds(t *testing.T) {
 		{"a capacity for an exclusive lease", with(func(a *lock.Acquire) { a.Capacity = 1 }), "capacity"},
 		{"a capacity for a shared lease", with(func(a *lock.Acquire) { shared(a); a.Capacity = 1 }), "capacity"},
 		{"a negative mode", with(func(a *lock.Acquire) { a.Mode = -1 }), "mode"},
+		{"the longest task", with(func(a *lock.Acquire) { a.Task = longestTask }), ""},
+		{"a task that is longer", with(func(a *lock.Acquire) { a.Task = longestTask + "t" }), "task_id"},
+		{"a task with an empty part", with(func(a *lock.Acquire) { a.Task = "a..b" }), "task_id"},
+		{"a task with a slash", with(func(a *lock.Acquire) { a.Task = "a/b" }), "task_id"},
 		{"revoking the greatest slot", errOf(lock.Revoke{Name: "a", Token: 1, Reason: "r", Slot: slot(lock.MaxHolders)}.Resolve()), ""},
 		{"revoking a slot beyond the greatest", errOf(lock.Revoke{Name: "a", Token: 1, Reason: "r", Slot: slot(lock.MaxHolders + 1)}.Resolve()), "slot"},
 		{"verifying slot 0", errOf(lock.Verify{Name: "a", Token: 1, Slot: slot(0)}.Resolve()), ""},

@@ -7,7 +7,7 @@ import (
 )
 
 // wakingCases are what grants a waiting call its lock, or the last lock of its set. The call does not ask again, and
-// nothing else wakes it.
+// nothing else wakes it. The end of a session does so, too, in the cases of sessions.
 func wakingCases() cases {
 	return cases{
 		"the release of its lock":                   wokenAt(untilRelease),
@@ -16,13 +16,9 @@ func wakingCases() cases {
 		"the end of a grace":                        wokenAt(untilGrace),
 		"a revocation that skips the grace":         wokenAt(untilRevoked),
 		"the end of the grace of a revoked lease":   wokenAt(untilRevokedGrace),
-		"the closing of a session":                  wokenAt(untilSessionClosed),
-		"the end of a session":                      wokenAt(untilSessionExpiry),
 		"the leaving of the call before it":         wokenAfter(leaves),
 		"the end of the wait of the call before it": wokenAfter(timesOut),
 		"the release of the place before it":        wokenAfter(placeIsReleased),
-		"the closing of the session before it":      wokenAfter(itsSessionCloses),
-		"the end of the session before it":          wokenAfter(itsSessionExpires),
 		"the end of the session of a writer":        wokenAfterWriter,
 	}
 }
@@ -99,18 +95,6 @@ func untilRevokedGrace(s *fixture, n int) func() {
 	})
 }
 
-func untilSessionClosed(s *fixture, n int) func() {
-	session := s.openSession(lock.OpenSession{Grace: lock.MaxGrace})
-	s.mustAcquire(lock.Acquire{Name: s.other(n), SessionID: session.ID})
-	return s.whenWaiting(n, func() error { return s.locks().CloseSession(s.ctx, lock.CloseSession{ID: session.ID}) })
-}
-
-func untilSessionExpiry(s *fixture, n int) func() {
-	session := s.openSession(lock.OpenSession{TTL: mediumTTL})
-	s.mustAcquire(lock.Acquire{Name: s.other(n), SessionID: session.ID})
-	return func() {}
-}
-
 // wokenAfter returns a test of a set that waits at a free lock behind another set, until that ends its wait.
 func wokenAfter(end func(s *fixture, before lock.Acquire, start func(lock.Acquire) *waitingCall)) func(*fixture) {
 	return func(s *fixture) {
@@ -142,18 +126,6 @@ func placeIsReleased(s *fixture, before lock.Acquire, start func(lock.Acquire) *
 	before.Wait = lock.MaxWait // without a retry, which would take another place
 	start(before)
 	s.must(s.locks().Release(s.ctx, lock.Release{Set: s.others(1, 2), LeaseID: before.LeaseID}))
-}
-
-func itsSessionCloses(s *fixture, before lock.Acquire, start func(lock.Acquire) *waitingCall) {
-	before.SessionID = s.openSession(lock.OpenSession{Holder: "before"}).ID
-	w := start(before)
-	s.must(s.locks().CloseSession(s.ctx, lock.CloseSession{ID: before.SessionID}))
-	s.expectSessionLost(w.refusal(), lock.Released)
-}
-
-func itsSessionExpires(s *fixture, before lock.Acquire, start func(lock.Acquire) *waitingCall) {
-	before.SessionID = s.openSession(lock.OpenSession{Holder: "before", TTL: mediumTTL}).ID
-	s.expectSessionLost(start(before).refusal(), lock.Expired)
 }
 
 // wokenAfterWriter: the end of the writer's session frees no lock, and makes way for a set of readers.

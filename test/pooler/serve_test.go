@@ -1,7 +1,6 @@
 package pooler_test
 
 import (
-	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,14 +35,9 @@ func expectPoolerRefusal(t *testing.T, p *proctest.Process) {
 
 func TestServeRefusesAPoolerInTransactionModeWithoutTheFlag(t *testing.T) {
 	t.Parallel()
-	for _, size := range []int{1, 2, 20} {
-		t.Run(fmt.Sprintf("%d connections", size), func(t *testing.T) {
-			t.Parallel()
-			through := pgbouncer.Start(t, pgtest.URL(t), "transaction", size)
-			for range 2 { // also when the pooler has served a replica before
-				expectPoolerRefusal(t, paddock.Start(t, "serve", "--listen=127.0.0.1:0", "--database-url", through))
-			}
-		})
+	through := pgbouncer.Start(t, pgtest.URL(t), "transaction", 20)
+	for range 2 { // also when the pooler has served a replica before
+		expectPoolerRefusal(t, paddock.Start(t, "serve", "--listen=127.0.0.1:0", "--database-url", through))
 	}
 }
 
@@ -79,25 +73,5 @@ func TestServeStartsWithASupportedPooler(t *testing.T) {
 				t.Errorf("exit code %d:\n%s", code, p.Stderr)
 			}
 		})
-	}
-}
-
-// TestReplicasThatStartTogetherDetectThePooler starts several replicas at once, with and without a pooler.
-func TestReplicasThatStartTogetherDetectThePooler(t *testing.T) {
-	t.Parallel()
-	const replicas = 4
-	direct := pgtest.URL(t)
-	through := pgbouncer.Start(t, direct, "transaction", 20)
-	var pooled, sound []*proctest.Process
-	for range replicas {
-		pooled = append(pooled, paddock.Start(t, "serve", "--listen=127.0.0.1:0", "--database-url", through))
-		sound = append(sound, paddock.Start(t, "serve", "--listen=127.0.0.1:0", "--database-url", direct))
-	}
-	for i := range replicas {
-		expectPoolerRefusal(t, pooled[i])
-		sound[i].Stderr.Await(t, `"msg":"(listening)"`)
-		if code := sound[i].Signal(t, syscall.SIGTERM); code != 0 {
-			t.Errorf("exit code %d:\n%s", code, sound[i].Stderr)
-		}
 	}
 }

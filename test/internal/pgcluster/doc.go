@@ -22,8 +22,7 @@
 //
 // # Failures
 //
-// [Node.Kill] and [Node.Pause] stop a node; after [Node.Cut] a standby receives nothing. Pausing a standby does not
-// cut it: the kernel accepts the data, and the standby applies it later, even if the primary is dead.
+// [Node.Kill] stops a node; after [Node.Cut] a standby receives nothing.
 //
 // [Cluster.Backup] and [Cluster.Restore] bring back an earlier state of the primary.
 //

@@ -189,11 +189,5 @@ func (n *Node) Running() bool { return n.host.Running() }
 // Kill ends the node at once, like a crash. Data that the operating system has not written to disk survives.
 func (n *Node) Kill() error { return n.host.Kill() }
 
-// Pause stops all processes of the node until Resume.
-func (n *Node) Pause() error { return n.host.Pause() }
-
-// Resume continues a paused node.
-func (n *Node) Resume() error { return n.host.Resume() }
-
 // Restart starts a killed node with its data and in its former role.
 func (n *Node) Restart(ctx context.Context) error { return n.launch(ctx) }

@@ -1,9 +1,7 @@
 package daemon_test
 
 import (
-	"context"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,35 +43,6 @@ func TestAnEarlyExitIsReportedWithTheLog(t *testing.T) {
 	_, err := daemon.Start(t.Context(), opts)
 	if err == nil || !strings.Contains(err.Error(), "on fire") || !strings.Contains(err.Error(), "status 3") {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestAServerThatNeverListensIsKilled(t *testing.T) {
-	t.Parallel()
-	opts := shell(t, "sleep 1000 & wait")
-	opts.Addr = free(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := daemon.Start(ctx, opts); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestAServerIsReadyWhenItListens(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close() //nolint:errcheck // nothing was sent
-	opts := shell(t, "exec sleep 1000")
-	opts.Addr = l.Addr().String()
-	d, err := daemon.Start(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Stop(); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -91,37 +91,6 @@ func TestAnEndedContextAbortsTheRequest(t *testing.T) {
 	}
 }
 
-func TestMalformedResponses(t *testing.T) {
-	t.Parallel()
-	for name, answer := range map[string]string{
-		"another protocol":       "220 mail.example ESMTP\r\n",
-		"an incomplete head":     "HTTP/1.1 200 OK\r\nConte",
-		"a line without a colon": "HTTP/1.1 200 OK\r\nhello\r\n\r\n",
-		"a negative length":      "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
-		"a too large length":     "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
-		"an incomplete body":     "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfour",
-		"an incomplete chunk":    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := dial(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				conn, _, err := w.(http.Hijacker).Hijack()
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				_, errWrite := io.WriteString(conn, answer)
-				if err := errors.Join(errWrite, conn.Close()); err != nil {
-					t.Error(err)
-				}
-			}))
-			if status, body, err := c.Post(t.Context(), "/", nil); err == nil {
-				t.Errorf("got %d %q", status, body)
-			}
-		})
-	}
-}
-
 func TestField(t *testing.T) {
 	t.Parallel()
 	const json = `{"header":{"revision":"12","raft_term":2},"note":"token","token":7,"key":"YQ=="}`

@@ -76,14 +76,3 @@ func TestProbeMeasuresWAL(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestProbeOfASystemWithoutADatabase(t *testing.T) {
-	t.Parallel()
-	probe, err := measure.Open(t.Context(), struct{ system.System }{here{}})
-	if err == nil {
-		err = probe.Close()
-	}
-	if err != nil {
-		t.Error(err)
-	}
-}

@@ -124,23 +124,6 @@ func TestPlotsAreValidXMLWithAllTexts(t *testing.T) {
 	}
 }
 
-func TestSpread(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		figures []float64
-		want    spread
-	}{
-		"none":  {nil, spread{}},
-		"one":   {[]float64{4}, spread{4, 4, 4, 1}},
-		"even":  {[]float64{4, 1, 2, 8}, spread{3, 1, 8, 4}},
-		"three": {[]float64{9, 1, 2}, spread{2, 1, 9, 3}},
-	} {
-		if got := spreadOf(c.figures); got != c.want {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
-		}
-	}
-}
-
 func TestPaddockVariantsAreComparedWithTheFirst(t *testing.T) {
 	t.Parallel()
 	var runs []result.Run

@@ -1,7 +1,6 @@
 package result_test
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -54,32 +53,6 @@ func TestCostsArePerOperation(t *testing.T) {
 	r = result.Run{}
 	if r.Spent(without, without); r.WALBytes != nil || r.CPU != (result.CPU{}) {
 		t.Errorf("without operations: %+v", r)
-	}
-}
-
-func TestAFileRoundTrips(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "results.json")
-	bytes := 144.5
-	want := result.File{
-		Machine: result.ThisMachine(t.Context()),
-		Runs: []result.Run{
-			{System: "paddock", Workload: "distinct-1", Round: 1, Operations: 7, WALBytes: &bytes, Latency: map[string]result.Quantile{"acquire": {Count: 7, P50: 3}}},
-			{System: "noop", Workload: "distinct-1", Round: 1, Error: "not supported", Unsupported: true},
-		},
-	}
-	if err := want.Write(path); err != nil {
-		t.Fatal(err)
-	}
-	got, err := result.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if _, err := result.Read(path + ".none"); err == nil {
-		t.Error("Read returned no error for a missing file")
 	}
 }
 

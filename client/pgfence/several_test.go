@@ -3,7 +3,6 @@ package pgfence_test
 import (
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -59,29 +58,5 @@ func TestTxAllNeedsTheFenceOfThisRelease(t *testing.T) {
 	}
 	if err := pgfence.Tx(t.Context(), pool, "a", 8, withdraw10(t.Context())); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestTransfersInBothDirectionsDoNotDeadlock takes the accounts in opposite orders.
-func TestTransfersInBothDirectionsDoNotDeadlock(t *testing.T) {
-	t.Parallel()
-	pool := newAccounts(t)
-	var wg sync.WaitGroup
-	for _, resources := range [][]string{{"17", "42"}, {"42", "17"}} {
-		wg.Go(func() {
-			for range 40 {
-				err := pgfence.TxAll(t.Context(), pool, resources, 8, func(tx pgx.Tx) error {
-					_, err := tx.Exec(t.Context(), "update accounts set balance = balance - 1 where id = 42")
-					return err
-				})
-				if err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if b := balance(t, pool); b != 20 {
-		t.Errorf("the balance is %d, want 20", b)
 	}
 }

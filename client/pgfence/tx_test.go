@@ -3,7 +3,6 @@ package pgfence_test
 import (
 	"errors"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -12,20 +11,6 @@ import (
 	"github.com/paddock-lock/paddock/client/pgfence"
 	"github.com/paddock-lock/paddock/lock"
 )
-
-func TestGreaterAndEqualTokensWrite(t *testing.T) {
-	t.Parallel()
-	pool := newAccounts(t)
-	for _, token := range []lock.Token{7, 7, 8, lock.MaxToken} {
-		if err := pgfence.Tx(t.Context(), pool, "accounts", token, withdraw10(t.Context())); err != nil {
-			t.Errorf("token %d: %v", token, err)
-		}
-	}
-	if b := balance(t, pool); b != 60 {
-		t.Errorf("the balance is %d, want 60", b)
-	}
-	waitUntilIdle(t, pool)
-}
 
 func TestAStaleTokenIsRefusedWithTheNewestToken(t *testing.T) {
 	t.Parallel()
@@ -51,28 +36,6 @@ func TestAStaleTokenIsRefusedWithTheNewestToken(t *testing.T) {
 		t.Errorf("another resource: %v", err)
 	}
 	waitUntilIdle(t, pool)
-}
-
-func TestArgumentsOutOfBoundsAreInvalid(t *testing.T) {
-	t.Parallel()
-	pool := newAccounts(t)
-	for name, c := range map[string]struct {
-		resource string
-		token    lock.Token
-	}{
-		"no token":                {"accounts", 0},
-		"a negative token":        {"accounts", -1},
-		"a token that is too big": {"accounts", lock.MaxToken + 1},
-		"no resource":             {"", 7},
-		"a resource too long":     {strings.Repeat("a", 1001), 7},
-	} {
-		if err := pgfence.Tx(t.Context(), pool, c.resource, c.token, withdraw10(t.Context())); !errors.Is(err, lock.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if err := pgfence.Tx(t.Context(), pool, strings.Repeat("a", 1000), 7, withdraw10(t.Context())); err != nil {
-		t.Errorf("the longest resource: %v", err)
-	}
 }
 
 func TestAGuardedTableChecksTheTokenOfTx(t *testing.T) {

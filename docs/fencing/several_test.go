@@ -1,15 +1,10 @@
 package fencing_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock"
 )
@@ -118,42 +113,6 @@ func TestSingleCallsInOppositeOrdersDeadlock(t *testing.T) {
 	if sqlstate(one.err) != "40P01" && sqlstate(other.err) != "40P01" {
 		t.Errorf("the transactions ended with %v and %v", one.err, other.err)
 	}
-}
-
-// TestManyWritersOfSeveralResources: each takes random resources in a random order, and none deadlocks.
-func TestManyWritersOfSeveralResources(t *testing.T) {
-	t.Parallel()
-	const writers, writes = 8, 60
-	url := newDatabase(t)
-	var newest, done atomic.Int64
-	var wg sync.WaitGroup
-	for range writers {
-		conn := connect(t, url)
-		wg.Go(func() {
-			for range writes {
-				names := []string{"a", "b", "c", "d", "e"}
-				rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-				err := fenceAll(t.Context(), conn, names[:2+rand.IntN(3)], newest.Add(1))
-				if err == nil {
-					done.Add(1)
-				} else if sqlstate(err) != "PF001" {
-					t.Errorf("%v: %v", names, err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if done.Load() == 0 {
-		t.Error("no transaction passed")
-	}
-}
-
-// fenceAll passes the fences of the resources in a transaction of two round trips.
-func fenceAll(ctx context.Context, conn *pgx.Conn, resources []string, token int64) error {
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "select paddock_fence($1::text[], $2)", resources, token)
-		return err
-	})
 }
 
 // TestInstallAddsSeveralResourcesToAnEarlierRelease, which had no function for them.

@@ -63,28 +63,6 @@ func TestEachItemIsCheckedSeparately(t *testing.T) {
 	}
 }
 
-func TestCommandsThatCannotBeItemsAreLeftToInner(t *testing.T) {
-	t.Parallel()
-	inner := new(recordingService)
-	locks := access.Guard(inner, access.Limits{})
-	items := []lock.Command{nil, lock.Revoke{Name: "other"}}
-	if got := codes(locks.Batch(withKey(t, access.Read), items)); got[0] != lock.ErrRoleMissing || got[1] != lock.ErrRoleMissing || len(inner.items) > 0 {
-		t.Errorf("%v, and %d were passed on", got, len(inner.items))
-	}
-	for i, r := range access.Guard(failingBatches{}, access.Limits{}).Batch(withKey(t, access.Lock), items) {
-		if !errors.Is(r.Err, lock.ErrInvalid) {
-			t.Errorf("item %d: %v", i, r.Err)
-		}
-	}
-}
-
-// A failingBatches is a Service that only validates batch items.
-type failingBatches struct{ lock.Service }
-
-func (failingBatches) Batch(ctx context.Context, items []lock.Command) []lock.Result {
-	return lock.BatchSequentially(ctx, nil, items)
-}
-
 // TestBatchItemsCountTowardsTheRate has acquires, which share one limit, and renewals and releases, which share
 // another. A refused item counts, too.
 func TestBatchItemsCountTowardsTheRate(t *testing.T) {

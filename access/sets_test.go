@@ -50,19 +50,6 @@ func TestSetNeedsAKeyForAllItsLocks(t *testing.T) {
 	}
 }
 
-// TestSetInABatchNeedsAKeyForAllItsLocks, though no service accepts it.
-func TestSetInABatchNeedsAKeyForAllItsLocks(t *testing.T) {
-	t.Parallel()
-	s := newSpy()
-	locks := access.Guard(s, access.Limits{})
-	names := []string{"billing:a", "other"}
-	for _, r := range locks.Batch(withKey(t, access.Lock, "billing"), []lock.Command{
-		lock.Acquire{Set: membersOf(names...)}, lock.Renew{Set: names}, lock.Release{Set: names},
-	}) {
-		s.refused(t, "item", r.Err, lock.ErrNameNotAllowed)
-	}
-}
-
 // TestSetCountsAsOneCall: three locks, and a burst of one call.
 func TestSetCountsAsOneCall(t *testing.T) {
 	t.Parallel()

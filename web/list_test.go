@@ -98,6 +98,7 @@ func TestInvalidFilterShowsAProblem(t *testing.T) {
 	r, body := get(t, webtest.NewBusyService(), "/ui/?state=broken&prefix=deploy")
 	wantStatus(t, r, http.StatusBadRequest)
 	wantText(t, body, "use free, held or grace", `value="deploy"`)
+	wantNoText(t, body, "data-stream")
 }
 
 // TestPagesAreLinked forwards through all locks, and back through as many pages as the URL remembers.

@@ -18,7 +18,6 @@ func TestLiveInABrowser(t *testing.T) {
 	t.Parallel()
 	inTabs(t, map[string]func(*testing.T, context.Context){
 		"a waiter appears in the list without a reload": waiterAppearsInList,
-		"a waiter appears on the page of its lock":      waiterAppearsOnPage,
 		"a lost and a restored connection are shown":    cutIsSaid,
 		"without the stream the page is refreshed":      refreshedWhileCut,
 		"a silent stream is not live":                   silentStreamIsNone,
@@ -31,8 +30,6 @@ func TestLiveInABrowser(t *testing.T) {
 		"a hidden page closes its connection":           hiddenLetsGo,
 		"the page of a lock has its latest events":      eventsAreShown,
 		"times turn to the browser's zone and back":     timesTurnLocal,
-		"a page with an invalid filter has no stream":   badFilterFollowsNothing,
-		"a broken service is shown as stale":            brokenServiceIsSaid,
 	})
 }
 
@@ -45,24 +42,14 @@ func waiterAppearsInList(t *testing.T, browser context.Context) {
 	fx.Wait(lock.Acquire{Name: "deploy:production", Holder: "pipeline 1882", TTL: time.Minute}, 0)
 	b.wait("document.querySelector('.waiting a')?.textContent === '1 waiting for deploy:production'")
 	b.wait("document.querySelector('#overview .bad dd').textContent !== window.counted")
+	if !value[bool](b, "window.same === true") {
+		t.Error("the page was reloaded")
+	}
 	b.do(b.ctx, chromedp.Click(chromedp.CSS(".waiting a")))
 	b.wait("location.pathname === '/ui/locks/deploy:production' && location.hash === '#queue'")
 	b.wait("document.querySelector('.queue bdi').textContent === 'pipeline 1882'")
 	if got := fx.Feed.Queries()[0]; got != "prefix=deploy" {
 		t.Errorf("the page follows %q", got)
-	}
-}
-
-func waiterAppearsOnPage(t *testing.T, browser context.Context) {
-	fx := webtest.NewBusyService()
-	b := open(t, browser, fx)
-	b.visit("/ui/locks/billing:invoice-run", 1280, 800)
-	b.waitLive()
-	b.do(b.ctx, chromedp.Evaluate[chromedp.Void]("window.same = true"))
-	fx.Wait(lock.Acquire{Name: "billing:invoice-run", Holder: "worker-8", TTL: time.Minute}, 0)
-	b.wait("/worker-7 on db-3 \\(token 1, ends in \\d+ s unless renewed\\)/.test(document.querySelector('.queue .reason')?.innerText)")
-	if !value[bool](b, "window.same === true") {
-		t.Error("the page was reloaded")
 	}
 }
 
@@ -217,30 +204,4 @@ func timesTurnLocal(t *testing.T, browser context.Context) {
 	}
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#zone")))
 	times("2031-05-04 11:58:25", "UTC")
-}
-
-func badFilterFollowsNothing(t *testing.T, browser context.Context) {
-	fx := webtest.NewBusyService()
-	b := open(t, browser, fx)
-	b.allowed = "400 (Bad Request)"
-	b.visit("/ui/?state=bad", 1280, 800)
-	b.wait("document.getElementById('age') !== null || document.querySelector('.problem') !== null")
-	if got := b.text("#live"); got != "" || len(fx.Feed.Queries()) > 0 {
-		t.Errorf("it shows %q and subscribes to %q", got, fx.Feed.Queries())
-	}
-}
-
-func brokenServiceIsSaid(t *testing.T, browser context.Context) {
-	fx := webtest.NewBusyService()
-	b := open(t, browser, fx)
-	b.allowed = "Failed to load resource"
-	b.visit("/ui/locks/deploy:staging", 1280, 800)
-	b.waitLive()
-	fx.BreakDown(&lock.Error{Code: lock.ErrUnavailable, Detail: "The database is away."})
-	fx.Feed.Send(lock.Event{At: webtest.Noon, Name: "deploy:staging", Kind: lock.Queued, Mode: lock.Shared, Holder: "h", Place: 3})
-	b.wait("document.getElementById('live').textContent === 'not refreshed; showing data as of 12:00:00'")
-	b.wait("document.getElementById('trouble').innerText === 'Not refreshed. The database is away.'")
-	fx.BreakDown(nil)
-	b.waitLive()
-	b.wait("document.getElementById('trouble').hidden")
 }

@@ -15,33 +15,19 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-func refreshKeepsPlace(t *testing.T, browser context.Context) {
-	fx := webtest.NewBusyService()
-	b := open(t, browser, fx)
-	b.visit("/ui/", 1280, 800)
-	b.do(b.ctx, chromedp.Click(chromedp.CSS("summary")))
-	b.do(b.ctx, chromedp.Focus(chromedp.CSS("form[data-holder='cron-2'] button")))
-	fx.Grant(lock.Acquire{Name: "aaa:new", Holder: "h", TTL: time.Hour}, 0)
-	b.do(b.ctx, chromedp.Evaluate[chromedp.Void]("document.getElementById('refresh').click()"))
-	b.wait("document.querySelectorAll('tbody tr').length === 8")
-	if !value[bool](b, "document.activeElement.matches(\"form[data-holder='cron-2'] button\")") {
-		t.Error("the focus is elsewhere")
-	}
-	if n := value[int](b, "document.querySelectorAll('details[open]').length"); n != 1 {
-		t.Errorf("%d metadata open, want 1", n)
-	}
-}
-
 func unreachableIsSaid(t *testing.T, browser context.Context) {
 	fx := webtest.NewBusyService()
 	b := open(t, browser, fx)
 	b.allowed = "Failed to load resource"
 	b.visit("/ui/", 1280, 800)
+	b.waitLive()
 	fx.BreakDown(&lock.Error{Code: lock.ErrUnavailable, Detail: "The database is away."})
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#refresh")))
 	b.wait("document.getElementById('trouble').innerText === 'Not refreshed. The database is away.'")
+	b.wait("document.getElementById('live').textContent === 'not refreshed; showing data as of 12:00:00'")
 	fx.BreakDown(nil)
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#refresh")))
+	b.waitLive()
 	b.wait("document.getElementById('trouble').hidden")
 	fx.Feed.Cut()
 	b.server.Close()

@@ -2,17 +2,14 @@ package browser_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
-	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 	"github.com/paddock-lock/paddock/web"
@@ -23,10 +20,6 @@ func TestSessionsInABrowser(t *testing.T) {
 	t.Parallel()
 	inTabs(t, map[string]func(*testing.T, context.Context){
 		"revoking a session by keyboard":                  revokeSessionByKeyboard,
-		"revoking a session without JavaScript":           revokeSessionWithoutScript,
-		"revoking a session over plain HTTP":              revokeSessionOverPlainHTTP,
-		"a key with prefixes sees the names under them":   someNamesOfASession,
-		"untrusted text of a session is inert":            strangersSessionIsInert,
 		"no width makes a session's page scroll sideways": noSidewaysScrollOfSessions,
 	})
 }
@@ -83,65 +76,6 @@ func revokeSessionByKeyboard(t *testing.T, browser context.Context) {
 	wantRevoked(t, locks, ref, "the host is gone")
 	b.do(b.ctx, chromedp.Click(chromedp.CSS(".heading a")))
 	b.wait("document.querySelector('.empty')?.innerText.startsWith('No open session.')")
-}
-
-func revokeSessionWithoutScript(t *testing.T, browser context.Context) {
-	locks := memlock.New().Replica(1)
-	ref := openSession(t, locks, lock.OpenSession{Holder: "worker-1", TTL: time.Hour}, "jobs:a")
-	openSession(t, locks, lock.OpenSession{Holder: "worker-2", TTL: time.Hour})
-	b := showSessions(t, browser, locks)
-	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
-		t.Fatal(err)
-	}
-	b.visit("/ui/", 320, 740)
-	b.do(b.ctx, chromedp.Click(chromedp.CSS("nav a")), chromedp.WaitVisible(chromedp.CSS("#holder")))
-	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#holder"), "worker-1"), chromedp.Click(chromedp.CSS(".filters .strong")))
-	b.do(b.ctx, chromedp.WaitVisible(chromedp.CSS(".filters .plain")), chromedp.Click(chromedp.CSS("tbody th a")))
-	b.do(b.ctx, chromedp.WaitVisible(chromedp.CSS("#reason")))
-	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#reason"), "by hand"), chromedp.Click(chromedp.CSS(".sheet .strong")), chromedp.WaitVisible(chromedp.CSS(".notice")))
-	wantRevoked(t, locks, ref, "by hand")
-}
-
-// revokeSessionOverPlainHTTP revokes where browsers send no Sec-Fetch-Site.
-func revokeSessionOverPlainHTTP(t *testing.T, browser context.Context) {
-	locks := memlock.New().Replica(1)
-	ref := openSession(t, locks, lock.OpenSession{Holder: "worker-1", TTL: time.Hour})
-	b := showSessions(t, browser, locks)
-	b.server.URL = strings.Replace(b.server.URL, "127.0.0.1", "paddock.test", 1)
-	b.visit("/ui/sessions/"+ref.String(), 1280, 800)
-	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#reason"), "from afar"), chromedp.Click(chromedp.CSS(".sheet .strong")), chromedp.WaitVisible(chromedp.CSS(".notice")))
-	wantRevoked(t, locks, ref, "from afar")
-}
-
-func someNamesOfASession(t *testing.T, browser context.Context) {
-	g := newAuthFixture(t, server.Options{})
-	ref := openSession(t, g.locks, lock.OpenSession{Holder: "worker-1", TTL: time.Hour}, "billing:month", "secret:plan")
-	b := g.visit(browser)
-	b.visit("/ui/sessions/"+ref.String(), 1280, 800)
-	b.enter(g.secrets["bookkeeper"])
-	b.wait("location.pathname === '/ui/sessions/" + ref.String() + "' && document.querySelectorAll('tbody tr').length === 2")
-	if got := b.text("tbody"); !strings.Contains(got, "billing:month") || !strings.Contains(got, "(not covered)") || strings.Contains(got, "secret") {
-		t.Errorf("the table shows %q", got)
-	}
-	if n := value[int](b, "document.querySelectorAll('textarea, a[href=\"/ui/sessions\"]').length"); n != 0 {
-		t.Error("the page offers what the key does not allow")
-	}
-	b.visit("/ui/sessions", 1280, 800)
-	b.wait("document.querySelector('.problem')?.innerText.includes('does not cover')")
-}
-
-func strangersSessionIsInert(t *testing.T, browser context.Context) {
-	locks := memlock.New().Replica(1)
-	hostile := strings.NewReplacer("\u2069", "", "\u202e", "").Replace(webtest.Hostile)
-	ref := openSession(t, locks, lock.OpenSession{Holder: hostile, TTL: time.Hour, Metadata: []byte(`{"x":"</pre><script>alert(3)</script>"}`)})
-	b := showSessions(t, browser, locks)
-	for path, selector := range map[string]string{"/ui/sessions": ".holder bdi", "/ui/sessions/" + ref.String(): ".facts bdi"} {
-		b.visit(path, 1280, 800)
-		if got := value[string](b, fmt.Sprintf("document.querySelector(%q).textContent", selector)); got != hostile {
-			t.Errorf("%s holds %q, want %q", path, got, hostile)
-		}
-		b.wait("document.querySelectorAll('script, main img').length === 0")
-	}
 }
 
 func noSidewaysScrollOfSessions(t *testing.T, browser context.Context) {

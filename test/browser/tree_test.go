@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -19,8 +18,6 @@ func TestTreesInABrowser(t *testing.T) {
 	t.Parallel()
 	inTabs(t, map[string]func(*testing.T, context.Context){
 		"declaring and removing a tree by keyboard": changeTreesByKeyboard,
-		"changing trees without JavaScript":         changeTreesWithoutScript,
-		"changing trees over plain HTTP":            changeTreesOverPlainHTTP,
 		"levels are further to the right":           levelsAreIndented,
 		"a lock's page follows its tree":            lockFollowsItsTree,
 		"no tree makes the page scroll sideways":    noSidewaysScrollOfTrees,
@@ -84,28 +81,6 @@ func changeTreesByKeyboard(t *testing.T, browser context.Context) {
 	b.press(kb.Enter)
 	b.wait("document.activeElement.matches('.notice') && document.activeElement.innerText.startsWith('Removed.')")
 	wantRoots(t, locks, "repo")
-}
-
-func changeTreesWithoutScript(t *testing.T, browser context.Context) {
-	locks := withTree(t, "repo")
-	b := showSessions(t, browser, locks)
-	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
-		t.Fatal(err)
-	}
-	b.visit("/ui/trees", 320, 740)
-	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#root"), "jobs"), chromedp.Click(chromedp.CSS(".sheet .strong")), chromedp.WaitVisible(chromedp.CSS(".notice:focus")))
-	b.do(b.ctx, chromedp.Click(chromedp.CSS("input[name=confirm]")), chromedp.Click(chromedp.CSS(".danger")), chromedp.WaitVisible(chromedp.CSS(".trees")))
-	wantRoots(t, locks, "repo")
-}
-
-// changeTreesOverPlainHTTP changes them where browsers send no Sec-Fetch-Site.
-func changeTreesOverPlainHTTP(t *testing.T, browser context.Context) {
-	locks := withTree(t, "repo")
-	b := showSessions(t, browser, locks)
-	b.server.URL = strings.Replace(b.server.URL, "127.0.0.1", "paddock.test", 1)
-	b.visit("/ui/trees/repo", 1280, 800)
-	b.do(b.ctx, chromedp.Click(chromedp.CSS("input[name=confirm]")), chromedp.Click(chromedp.CSS(".danger")), chromedp.WaitVisible(chromedp.CSS(".notice")))
-	wantRoots(t, locks)
 }
 
 func levelsAreIndented(t *testing.T, browser context.Context) {

@@ -23,7 +23,6 @@ type Feed struct {
 	changed chan struct{} // closed by the next change
 	broken  bool
 	silent  bool     // accept connections but send nothing
-	gaps    int      // times that events were lost
 	open    int      // connections
 	asked   []string // queries of the connections, in order
 }
@@ -65,9 +64,6 @@ func (f *Feed) Repair() { f.change(func() { f.broken = false }) }
 // Hold accepts connections but sends nothing.
 func (f *Feed) Hold() { f.change(func() { f.silent = true }) }
 
-// Lose makes the stream send a gap.
-func (f *Feed) Lose() { f.change(func() { f.gaps++ }) }
-
 // Queries returns the queries of all connections so far, in order.
 func (f *Feed) Queries() []string {
 	f.mu.Lock()
@@ -96,7 +92,6 @@ func (f *Feed) Await(t *testing.T, n int) {
 // A chunk is the next part of a stream.
 type chunk struct {
 	events []lock.Event
-	gaps   int
 	turned <-chan struct{} // closed when there is more
 	broken bool
 }
@@ -105,7 +100,7 @@ type chunk struct {
 func (f *Feed) after(n int) chunk {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return chunk{f.events[min(n, len(f.events)):], f.gaps, f.changed, f.broken}
+	return chunk{f.events[min(n, len(f.events)):], f.changed, f.broken}
 }
 
 // begin returns the number of events before the start of the request's stream.
@@ -130,7 +125,6 @@ func (f *Feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer f.change(func() { f.open-- })
 	w.Header().Set("Content-Type", "text/event-stream")
 	flush := http.NewResponseController(w).Flush
-	gaps := f.after(seen).gaps
 	for synced := silent; ; synced = true {
 		next := f.after(seen)
 		seen += len(next.events)
@@ -138,9 +132,6 @@ func (f *Feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if concerns(e, r) {
 				fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", e.ID, e.Kind, onWire(e))
 			}
-		}
-		for ; gaps < next.gaps; gaps++ {
-			fmt.Fprintf(w, "id: %d\nevent: gap\ndata: {\"cursor\":\"%d\"}\n\n", seen, seen)
 		}
 		if !synced {
 			fmt.Fprintf(w, "id: %d\nevent: sync\ndata: {\"cursor\":\"%d\"}\n\n", seen, seen)

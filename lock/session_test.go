@@ -12,19 +12,6 @@ import (
 
 var sessionID = lock.SessionID{15: 7}
 
-// inSession makes an acquire one of the session sessionID.
-func inSession(a *lock.Acquire) { a.SessionID, a.TTL = sessionID, 0 }
-
-// opened returns a model with a session that expires in 10 s, and has a grace of 2 s.
-func opened(t *testing.T) *model {
-	t.Helper()
-	m := newModel(t)
-	if _, err := m.change(lock.OpenSession{ID: sessionID, Holder: "worker", TTL: 10 * time.Second, Grace: 2 * time.Second}); err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
 func TestSessionIDsAreSecretAndRefsAreNot(t *testing.T) {
 	t.Parallel()
 	if text := fmt.Sprintf("%v %s %#v", sessionID, sessionID, sessionID); strings.Contains(text, "7") {
@@ -47,173 +34,61 @@ func TestSessionIDsAreSecretAndRefsAreNot(t *testing.T) {
 	}
 }
 
-func TestALeaseEndsWithItsSession(t *testing.T) {
+func TestLeasesAndPlacesOfASession(t *testing.T) {
 	t.Parallel()
-	m := opened(t)
-	l := m.must(acquire(1, inSession)).Lease
-	if want := t0.Add(10 * time.Second); !l.ExpiresAt.Equal(want) || l.Grace != 2*time.Second {
-		t.Errorf("the lease is %+v, want one until %v", l, want)
-	}
-	m.enqueue(2)
-	m.advance(12*time.Second - 1)
-	m.do(sweep)
-	m.expect("1 | 2")
-	m.advance(1)
-	m.do(sweep)
-	m.expect("2 |")
-	if e := m.refused(renew(1), lock.ErrLeaseLost); e.Ended != lock.Expired {
-		t.Errorf("the lease ended by %v", e.Ended)
-	}
-	if e := m.refused(acquire(3, inSession), lock.ErrSessionLost); e.Ended != lock.Expired || !e.EndedAt.Equal(t0.Add(12*time.Second)) {
-		t.Errorf("the session ended by %v at %v", e.Ended, e.EndedAt)
-	}
-}
-
-func TestAHeartbeatKeepsLeasesAndPlaces(t *testing.T) {
-	t.Parallel()
-	m := opened(t)
-	m.must(acquire(1, inSession, shared))
-	m.enqueue(2, inSession, func(a *lock.Acquire) { a.Task = "another" })
-	for range 5 {
-		m.advance(11 * time.Second)
-		if _, err := m.change(lock.RenewSession{ID: sessionID}); err != nil {
-			t.Fatal(err)
-		}
-		m.must(sweep)
-	}
-	m.expect("1 |") // the call of the waiter ended long ago, and its place with it
-}
-
-// TestAWaiterLeavesWithItsSession, and its call is woken; those behind it are served.
-func TestAWaiterLeavesWithItsSession(t *testing.T) {
-	t.Parallel()
-	for how, end := range map[lock.Kind]func(*model){
-		lock.Expired: func(m *model) { m.advance(12 * time.Second) },
-		lock.Released: func(m *model) {
-			if _, err := m.change(lock.CloseSession{ID: sessionID}); err != nil {
-				t.Error(err)
-			}
-		},
-		lock.Revoked: func(m *model) {
-			if _, err := m.change(lock.RevokeSession{Ref: sessionID.Ref(), Reason: "r"}); err != nil {
-				t.Error(err)
-			}
-		},
-	} {
-		t.Run(how.String(), func(t *testing.T) {
-			t.Parallel()
-			m := opened(t)
-			m.must(acquire(1, shared, func(a *lock.Acquire) { a.TTL = time.Minute }))
-			gone := m.enqueue(2, inSession)
-			m.enqueue(3, shared)
-			m.expect("1 | 2 3")
-			end(m)
-			d := m.must(lock.EndSession{Name: name, Ref: sessionID.Ref(), How: how, Reason: "r"})
-			m.expect("1 3 |")
-			if len(d.Ousted) != 1 || d.Ousted[0].Attachment != gone.Attachment {
-				t.Errorf("the calls to wake are %+v", d.Ousted)
-			}
-			asks := claim(gone)
-			asks.SessionID = sessionID
-			if e := m.refused(asks, lock.ErrSessionLost); e.Ended != how {
-				t.Errorf("the call is told that the session ended by %v", e.Ended)
-			}
-			leaves := endWait(gone)
-			leaves.SessionID = sessionID
-			m.refused(leaves, lock.ErrSessionLost)
-		})
-	}
-}
-
-// TestAnUnclaimedGrantOfALostSessionIsWithdrawn, and its waiter does not return to the queue.
-func TestAnUnclaimedGrantOfALostSessionIsWithdrawn(t *testing.T) {
-	t.Parallel()
-	m := opened(t)
-	m.must(acquire(1, func(a *lock.Acquire) { a.TTL = 11 * time.Second }))
-	m.on(2).enqueue(2, inSession)
-	m.advance(11 * time.Second)
-	m.on(1).must(sweep)
-	m.expect("2? | 2")
-	m.advance(time.Second) // within the claim timeout
-	m.must(sweep)
-	m.expect("|")
-}
-
-// TestAWaiterIsWokenThatIsGrantedTheLockAsItsSessionEnds: the decision that ends what a closed session has finds the
-// lock free.
-func TestAWaiterIsWokenThatIsGrantedTheLockAsItsSessionEnds(t *testing.T) {
-	t.Parallel()
-	for _, decides := range []lock.Replica{1, 2} {
-		m := opened(t)
-		m.must(acquire(1, func(a *lock.Acquire) { a.TTL = 9 * time.Second }))
-		waits := m.enqueue(2, inSession)
-		m.advance(9 * time.Second)
-		if _, err := m.change(lock.CloseSession{ID: sessionID}); err != nil {
-			t.Fatal(err)
-		}
-		d := m.on(decides).must(lock.EndSession{Name: name, Ref: sessionID.Ref(), How: lock.Released})
-		m.expect("|")
-		if len(d.Ousted) != 1 || d.Ousted[0].Attachment != waits.Attachment || len(d.Promoted) > 0 {
-			t.Errorf("replica %d wakes %+v, and tells %+v of a grant", decides, d.Ousted, d.Promoted)
-		}
-	}
-}
-
-func TestASessionWithALeaseThatEndsEarlier(t *testing.T) {
-	t.Parallel()
-	m := opened(t)
-	l := m.must(acquire(1, inSession, func(a *lock.Acquire) { a.MaxHold = 3 * time.Second })).Lease
-	if !l.ExpiresAt.Equal(t0.Add(3 * time.Second)) {
-		t.Errorf("the lease ends at %v", l.ExpiresAt)
-	}
-	m.advance(4 * time.Second)
-	m.refused(renew(1), lock.ErrLeaseLost)
-	m.advance(time.Second)
-	m.must(sweep)
-	m.expect("|")
-	m.must(acquire(2, inSession))
-}
-
-func TestALeaseIDBelongsToItsSession(t *testing.T) {
-	t.Parallel()
-	m := opened(t)
-	other := lock.SessionID{15: 8}
-	if _, err := m.change(lock.OpenSession{ID: other, Holder: "worker", TTL: 10 * time.Second}); err != nil {
-		t.Fatal(err)
-	}
-	m.must(acquire(1, inSession))
-	m.refused(acquire(1), lock.ErrLeaseIDInUse)
-	m.refused(acquire(1, inSession, func(a *lock.Acquire) { a.SessionID = other }), lock.ErrLeaseIDInUse)
-	if d := m.must(acquire(1, inSession)); !d.Replayed {
-		t.Errorf("decided %+v", d)
-	}
-}
-
-func TestAFullSessionFindsWhatItHas(t *testing.T) {
-	t.Parallel()
-	m := opened(t)
-	m.must(acquire(1, inSession, shared))
-	full := func(a *lock.Acquire) { a.SessionFull = true }
-	if d := m.must(acquire(1, inSession, shared, full)); !d.Replayed {
-		t.Errorf("found %+v", d.Lease)
-	}
-	m.refused(acquire(2, inSession, shared, full), lock.ErrTooManyLeases)
-	m.expect("1 |")
-}
-
-// TestALockAheadOfTheClockKeepsSessions: the clock was set back. A session ends by the clock, by which it is renewed.
-func TestALockAheadOfTheClockKeepsSessions(t *testing.T) {
-	t.Parallel()
-	m := opened(t)
-	m.advance(9 * time.Second)
-	m.must(acquire(1, inSession, shared))
-	m.advance(-8 * time.Second)
-	if _, err := m.change(lock.RenewSession{ID: sessionID}); err != nil {
-		t.Fatal(err)
-	}
-	m.advance(10 * time.Second)
-	m.must(acquire(2, inSession, shared))
-	m.expect("1 2 |")
+	tell(t, story{
+		"end with it": `
+			open 7; acquire 1 in=7 -> expires=10s; wait 2; after 12s-1ns
+			sweep -> [1 | 2]; after 1ns
+			sweep -> [2 |]
+			renew 1 -> !lease_lost(session expired) ended=expired
+			acquire 3 in=7 -> !session_lost ended=expired at=0s`,
+		"are kept by its heartbeats, places until the wait is over": `
+			open 7; acquire 1 in=7 shared; wait 2 in=7 task=another; after 11s; heartbeat 7; sweep -> [1 | 2]
+			after 11s; heartbeat 7; sweep; after 11s; heartbeat 7; sweep -> [1 |]`,
+		"leave the queue when it expires, and its call is woken": `
+			open 7; acquire 1 shared ttl=1m; wait 2 in=7; wait 3 shared; after 12s
+			end 7 -> ousts=2 [1 3 |]
+			claim 2 -> !session_lost ended=expired
+			leave 2 -> !session_lost ended=expired`,
+		"leave the queue when it is closed, and its call is woken": `
+			open 7; acquire 1 shared ttl=1m; wait 2 in=7; wait 3 shared; close 7
+			end 7 -> ousts=2 [1 3 |]
+			claim 2 -> !session_lost ended=released
+			leave 2 -> !session_lost ended=released`,
+		"leave the queue when it is revoked, and its call is woken": `
+			open 7; acquire 1 shared ttl=1m; wait 2 in=7; wait 3 shared; ban 7
+			end 7 -> ousts=2 [1 3 |]
+			claim 2 -> !session_lost(maintenance) ended=revoked
+			leave 2 -> !session_lost(maintenance) ended=revoked`,
+		"are withdrawn while a grant is unclaimed, and do not return to the queue": `
+			open 7; acquire 1 ttl=11s; on 2; wait 2 in=7; after 11s; on 1
+			sweep -> [2? | 2]; after 1s
+			sweep -> [|]`,
+		"are ended by a decision that finds the lock free, and the call is woken": `
+			open 7; acquire 1 ttl=9s; wait 2 in=7; after 9s; close 7
+			end 7 -> ousts=2 wakes= [|]`,
+		"are ended so at another replica, too": `
+			open 7; acquire 1 ttl=9s; wait 2 in=7; after 9s; close 7; on 2
+			end 7 -> ousts=2 wakes= [|]`,
+		"may end earlier": `
+			open 7; acquire 1 in=7 hold=3s -> expires=3s; after 4s
+			renew 1 -> !lease_lost; after 1s
+			sweep -> [|]
+			acquire 2 in=7`,
+		"have lease_ids of their own": `
+			open 7; open 8; acquire 1 in=7
+			acquire 1 -> !lease_id_in_use
+			acquire 1 in=8 -> !lease_id_in_use
+			acquire 1 in=7 -> replayed=true`,
+		"are found when it is full": `
+			open 7; acquire 1 in=7 shared
+			acquire 1 in=7 shared full -> replayed=true
+			acquire 2 in=7 shared full -> !too_many_leases [1 |]`,
+		"end by the clock by which it is renewed, even if a lock is ahead of that, for the clock was set back": `
+			open 7; after 9s; acquire 1 in=7 shared; after -8s; heartbeat 7; after 10s
+			acquire 2 in=7 shared -> [1 2 |]`,
+	})
 }
 
 // TestASessionsAcquireHasNoTTL: the default of others would count as that of the longest lease.

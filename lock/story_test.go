@@ -98,6 +98,11 @@ func (p *player) command(verb string, args []string) lock.Command {
 		p.pausedUntil = p.now.Add(p.duration(first))
 	case "sweep":
 		return sweep
+	case "open", "heartbeat", "close", "ban":
+		p.changeSession(verb, lock.SessionID{15: p.number(first)})
+	case "end":
+		s := p.sessions[lock.SessionID{15: p.number(first)}.Ref()]
+		return lock.EndSession{Name: name, Ref: s.ID.Ref(), How: s.Ended, Reason: s.Reason}
 	case "acquire":
 		return p.acquire(first, opts)
 	case "wait", "call":
@@ -111,7 +116,9 @@ func (p *player) command(verb string, args []string) lock.Command {
 	case "revoke":
 		return p.revoke(first, opts)
 	case "claim":
-		return claim(p.lastCall(first))
+		c := claim(p.lastCall(first))
+		c.SessionID = p.lastCall(first).SessionID
+		return c
 	case "leave", "cut", "drop":
 		return p.leave(verb, first, opts)
 	default:
@@ -142,6 +149,12 @@ func (p *player) acquire(client string, opts map[string]string) lock.Acquire {
 			a.Wait = p.duration(value)
 		case "keep":
 			a.KeepPlace = true
+		case "in":
+			a.SessionID, a.TTL = lock.SessionID{15: p.number(value)}, 0
+		case "task":
+			a.Task = lock.TaskID(value)
+		case "full":
+			a.SessionFull = true
 		case "max":
 			bounds.MaxWaiters = int(p.number(value))
 		default:
@@ -149,6 +162,17 @@ func (p *player) acquire(client string, opts map[string]string) lock.Acquire {
 		}
 	}
 	return within(bounds, a)
+}
+
+// changeSession opens a session of 10 s with a grace of 2 s, renews, closes, or revokes it.
+func (p *player) changeSession(verb string, id lock.SessionID) {
+	change := map[string]lock.SessionChange{
+		"open":      lock.OpenSession{ID: id, Holder: "worker", TTL: 10 * time.Second, Grace: 2 * time.Second},
+		"heartbeat": lock.RenewSession{ID: id}, "close": lock.CloseSession{ID: id}, "ban": lock.RevokeSession{Ref: id.Ref(), Reason: "maintenance"},
+	}[verb]
+	if _, err := p.change(change); err != nil {
+		p.t.Fatalf("%s: %v", p.step, err)
+	}
 }
 
 // revoke revokes the token. The option since is when the lease of the slot began, after the beginning of the story.
@@ -168,7 +192,7 @@ func (p *player) revoke(token string, opts map[string]string) lock.Revoke {
 // lease_id was generated, so that no client can return with it (drop).
 func (p *player) leave(verb, call string, opts map[string]string) lock.Leave {
 	l := map[string]func(lock.Acquire) lock.Leave{"leave": endWait, "cut": disconnect, "drop": disconnectNameless}[verb](p.lastCall(call))
-	l.WaitLeft = p.duration(opts["left"])
+	l.WaitLeft, l.SessionID = p.duration(opts["left"]), p.lastCall(call).SessionID
 	if _, keeps := opts["keep"]; keeps {
 		l.KeepPlace = true
 	}
@@ -271,7 +295,7 @@ func (p *player) facts(d lock.Decision) map[string]any {
 	facts := map[string]any{
 		"state": shown.State, "last": p.record.LastEnd, "capacity": p.record.Capacity, "due": p.until(d.Due), "changes": p.until(shown.NextChangeAt()),
 		"token": d.Lease.Token, "slot": d.Lease.Slot, "ttl": d.Lease.TTL, "begun": p.until(d.Lease.AcquiredAt),
-		"expires": p.until(d.Lease.ExpiresAt), "replayed": d.Replayed, "decided": p.until(d.Now), "wakes": p.woken(d.Promoted),
+		"expires": p.until(d.Lease.ExpiresAt), "replayed": d.Replayed, "decided": p.until(d.Now), "wakes": p.woken(d.Promoted), "ousts": p.woken(d.Ousted),
 	}
 	if e := new(lock.Error); errors.As(d.Err, &e) {
 		facts["holder"], facts["retry"], facts["ahead"], facts["kept"], facts["capacity"] = e.Holder, e.RetryAfter, e.Ahead, e.KeptFor, e.Capacity

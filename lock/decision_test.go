@@ -294,13 +294,21 @@ func (x decisionCheck) checkEventNumbers() error {
 	return nil
 }
 
-// checkPromoted: each promoted waiter has a lease, unclaimed if another replica serves it.
+// checkPromoted: each promoted waiter has a lease, unclaimed if another replica serves it, and each lease that was granted
+// from the queue is that of a promoted waiter, or the answer.
 func (x decisionCheck) checkPromoted() error {
 	for _, w := range x.Promoted {
 		if !slices.ContainsFunc(x.Locks[0].Leases, func(l lock.Lease) bool {
 			return l.ID == w.Lease.ID && l.Attachment == w.Attachment && l.Unclaimed() == (w.Replica != x.self)
 		}) {
 			return fmt.Errorf("promoted without a lease: %+v", w)
+		}
+	}
+	for _, l := range x.Locks[0].Leases {
+		had := slices.ContainsFunc(x.before.Leases, func(o lock.Lease) bool { return o.ID == l.ID && o.Token == l.Token })
+		told := slices.ContainsFunc(x.Promoted, func(w lock.Waiter) bool { return w.Lease.ID == l.ID }) || x.Err == nil && x.Lease.ID == l.ID
+		if l.Place > 0 && !had && !told {
+			return fmt.Errorf("granted, and nobody is told: %+v", l)
 		}
 	}
 	return nil

@@ -74,13 +74,7 @@ func TestARevocationOfASetEndsNoOtherLease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for cmd := lock.Command(r); cmd != nil; {
-		d := s.do(cmd)
-		if d.Err != nil {
-			t.Fatal(d.Err)
-		}
-		cmd = d.Rest
-	}
+	s.doAll(r)
 	if a, b := s.locks["a"].Leases, s.locks["b"].Leases; len(a) != 0 || len(b) != 1 {
 		t.Errorf("a has %d leases, want none; b has %d, want 1", len(a), len(b))
 	}

@@ -122,28 +122,31 @@ func TestALargeSetCanBeReleased(t *testing.T) {
 	}
 }
 
-// TestManyLargeSetsAreRevoked in portions, by their token or with their session.
-func TestManyLargeSetsAreRevoked(t *testing.T) {
+// TestManyLargeSetsEndInPortions, by their token or with their session.
+func TestManyLargeSetsEndInPortions(t *testing.T) {
 	t.Parallel()
-	const sets = 140
-	for name, skip := range map[string]bool{"with grace": false, "at once": true} {
-		t.Run(name, func(t *testing.T) {
+	const session lock.SessionRef = 7
+	for how, end := range map[string]lock.Command{
+		"revoked with grace":            lock.Revoke{Name: "lock-03", Token: 1, Reason: "r"},
+		"revoked at once":               lock.Revoke{Name: "lock-03", Token: 1, Reason: "r", SkipGrace: true},
+		"with a session that is closed": lock.EndSession{Name: "lock-03", Ref: session, How: lock.Released},
+		"with a session that is banned": lock.EndSession{Name: "lock-03", Ref: session, How: lock.Revoked, Reason: "r"},
+	} {
+		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			s := newLargeSet(t)
-			for i := range sets {
+			for i := range 140 {
 				s.do(s.acquire(i, lock.Shared))
 			}
-			r := lock.Revoke{Name: s.names[3], Token: 1, Reason: "r", SkipGrace: skip}
-			d := s.do(r)
-			for n := 0; d.Rest != nil; n++ {
-				if n > 100 || d.Err != nil {
-					t.Fatalf("after %d decisions: %v", n, d.Err)
+			for _, r := range s.locks {
+				for i := range r.Leases {
+					r.Leases[i].Session = session
 				}
-				d = s.do(d.Rest)
 			}
+			s.doAll(end)
 			for _, name := range s.names {
 				for _, l := range s.locks[name].Leases {
-					if !l.Revoked() || skip {
+					if !l.Revoked() || how != "revoked with grace" {
 						t.Fatalf("%s has %+v", name, l)
 					}
 				}
@@ -152,41 +155,16 @@ func TestManyLargeSetsAreRevoked(t *testing.T) {
 	}
 }
 
-// TestASessionEndsManyLargeSets in portions.
-func TestASessionEndsManyLargeSets(t *testing.T) {
-	t.Parallel()
-	for _, how := range []lock.Kind{lock.Released, lock.Revoked} {
-		t.Run(how.String(), func(t *testing.T) {
-			t.Parallel()
-			const sets = 140
-			s := newLargeSet(t)
-			for i := range sets {
-				s.do(s.acquire(i, lock.Shared))
-			}
-			ref := lock.SessionRef(7)
-			for name, r := range s.locks {
-				for i := range r.Leases {
-					r.Leases[i].Session = ref
-				}
-				s.locks[name] = r
-			}
-			e := lock.EndSession{Name: s.names[3], Ref: ref, How: how, Reason: "r"}
-			d := s.do(e)
-			for n := 0; d.Rest != nil; n++ {
-				if n > 100 || d.Err != nil {
-					t.Fatalf("after %d decisions: %v", n, d.Err)
-				}
-				d = s.do(d.Rest)
-			}
-			for _, name := range s.names {
-				for _, l := range s.locks[name].Leases {
-					if l.Session != 0 {
-						t.Fatalf("%s has %+v", name, l)
-					}
-				}
-			}
-		})
+// doAll applies the command and what each decision has left, and returns in how many decisions.
+func (s *largeSet) doAll(cmd lock.Command) (n int) {
+	s.t.Helper()
+	for ; cmd != nil; n++ {
+		d := s.do(cmd)
+		if cmd = d.Rest; n > 100 || d.Err != nil {
+			s.t.Fatalf("after %d decisions: %v", n, d.Err)
+		}
 	}
+	return n
 }
 
 // TestARevocationInPartsIncludesAReaderBetween: a reader that joins alone while the sets of its token are revoked is
@@ -210,14 +188,8 @@ func TestARevocationInPartsIncludesAReaderBetween(t *testing.T) {
 	joined := s.locks[s.names[0]]
 	joined.Leases = append([]lock.Lease{joined.Leases[2]}, joined.Leases[:2]...) // as a store may read them
 	s.locks[s.names[0]] = joined
-	for n := 0; rest != nil; n++ {
-		if n > 3 {
-			t.Fatalf("after %d decisions %v are left", n, rest)
-		}
-		d := s.do(rest)
-		if rest = d.Rest; d.Err != nil {
-			t.Fatal(d.Err)
-		}
+	if n := s.doAll(rest); n > 4 {
+		t.Errorf("it took %d decisions", n)
 	}
 	if left := s.locks[s.names[0]].Leases; len(left) != 0 {
 		t.Errorf("the revocation has left %+v", left)

@@ -137,21 +137,6 @@ func TestVictimsOfSeveralLocks(t *testing.T) {
 	}
 }
 
-// TestTwoCirclesAreBrokenInOneLook, of which one waits for the other.
-func TestTwoCirclesAreBrokenInOneLook(t *testing.T) {
-	t.Parallel()
-	s := newDeadlockScene(t, "t exclusive a", "u exclusive b", "v exclusive c", "w exclusive d",
-		"t exclusive b", "u exclusive a", "v exclusive d", "w exclusive a,c")
-	found := lock.FindDeadlocks(s.records(), s.now, 1)
-	if len(found) != 2 {
-		t.Fatalf("found %+v", found)
-	}
-	s.breakTogether(found, func(lock.Deadlock) {})
-	if found := lock.FindDeadlocks(s.records(), s.now, 1); len(found) != 0 {
-		t.Errorf("then there is %+v", found)
-	}
-}
-
 // TestALargeCircleIsBrokenInParts: of more than maxSearched calls, those of one lock give way, maxVictims at a time.
 func TestALargeCircleIsBrokenInParts(t *testing.T) {
 	t.Parallel()

@@ -46,14 +46,14 @@ func newQueueServer(t *testing.T, release http.HandlerFunc) (*queueServer, *clie
 }
 
 // cancelAcquire starts an acquire that waits, cancels its context and returns its error.
-func (s *queueServer) cancelAcquire(t *testing.T, c *client.Client) *lock.Error {
+func (s *queueServer) cancelAcquire(t *testing.T, c *client.Client, a lock.Acquire) *lock.Error {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() {
 		<-s.joined
 		cancel(errCanceled)
 	}()
-	_, err := c.Acquire(ctx, waitingAcquire)
+	_, err := c.Acquire(ctx, a)
 	expect(t, "Acquire", err, lock.ErrUnknownOutcome)
 	if !errors.Is(err, errCanceled) {
 		t.Errorf("the error %v does not hold the context's cause", err)
@@ -83,7 +83,7 @@ func TestACanceledWaitGivesUpItsPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, c := newQueueServer(t, release)
-			e := l.cancelAcquire(t, c)
+			e := l.cancelAcquire(t, c, waitingAcquire)
 			if got := strings.TrimSpace(<-l.released); got != `{"lease_id":"`+leaseText+`"}` {
 				t.Errorf("released %s", got)
 			}
@@ -97,10 +97,24 @@ func TestACanceledWaitGivesUpItsPlace(t *testing.T) {
 	}
 }
 
+func TestACanceledWaitForASetGivesUpItsPlaces(t *testing.T) {
+	t.Parallel()
+	l, c := newQueueServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Paddock-Api", "v1")
+		w.WriteHeader(http.StatusNoContent)
+	})
+	a := transfer()
+	a.Wait = lock.MaxWait
+	l.cancelAcquire(t, c, a)
+	if got := strings.TrimSpace(<-l.released); got != `{"lease_id":"`+leaseText+`","names":["b","a"]}` {
+		t.Errorf("released %s", got)
+	}
+}
+
 func TestAPlaceThatCannotBeGivenUpIsReported(t *testing.T) {
 	t.Parallel()
 	l, c := newQueueServer(t, http.NotFound)
-	e := l.cancelAcquire(t, c)
+	e := l.cancelAcquire(t, c, waitingAcquire)
 	if !strings.Contains(e.Detail, "got no answer") || !errors.Is(e.Cause, lock.ErrUnavailable) {
 		t.Errorf("the error says %q because of %v", e.Detail, e.Cause)
 	}

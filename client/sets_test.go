@@ -1,14 +1,10 @@
 package client_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -108,39 +104,5 @@ func expectField(t *testing.T, err error, field string) {
 	var e *lock.Error
 	if !errors.As(err, &e) || e.Code != lock.ErrInvalid || e.Field != field {
 		t.Errorf("the error is %#v, want the field %s", err, field)
-	}
-}
-
-// TestACanceledWaitForASetGivesUpItsPlaces cancels an acquire that waits, and checks that its locks are released.
-func TestACanceledWaitForASetGivesUpItsPlaces(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var mu sync.Mutex
-	var sent []string
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		mu.Lock()
-		sent = append(sent, r.URL.Path+" "+string(body))
-		mu.Unlock()
-		if r.URL.Path == "/v1/acquire" {
-			cancel()
-			<-r.Context().Done()
-			return
-		}
-		w.WriteHeader(http.StatusNoContent)
-	}))
-	t.Cleanup(s.Close)
-	a := transfer()
-	a.Wait = lock.MaxWait
-	_, err := open(t, client.Options{BaseURL: s.URL}).Acquire(ctx, a)
-	expect(t, "Acquire", err, lock.ErrUnknownOutcome)
-	mu.Lock()
-	defer mu.Unlock()
-	if want := `/v1/release {"lease_id":"` + leaseText + `","names":["b","a"]}`; len(sent) != 2 || sent[1] != want {
-		t.Errorf("sent %q, want the second to be %s", sent, want)
 	}
 }

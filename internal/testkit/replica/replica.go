@@ -7,9 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/client"
-	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 	"github.com/paddock-lock/paddock/store"
 )
@@ -30,24 +28,9 @@ func Store(t testing.TB, databaseURL string, o store.Options) *store.Store {
 // test ends.
 func Start(t testing.TB, databaseURL string) string {
 	t.Helper()
-	return start(t, databaseURL, nil)
-}
-
-// StartKeyed is Start for a replica that requires one of the keys.
-func StartKeyed(t testing.TB, databaseURL string, keys *access.Keyring) string {
-	t.Helper()
-	return start(t, databaseURL, keys)
-}
-
-func start(t testing.TB, databaseURL string, keys *access.Keyring) string {
-	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	stored := Store(t, databaseURL, store.Options{Log: log})
-	locks := lock.Service(stored)
-	if keys != nil {
-		locks = access.Guard(locks, access.Limits{})
-	}
-	return Serve(t, server.Options{Locks: locks, Keys: keys, Ready: stored.Ready, Log: log})
+	return Serve(t, server.Options{Locks: stored, Ready: stored.Ready, Log: log})
 }
 
 // Serve serves over HTTP until the test ends, and returns the base URL.

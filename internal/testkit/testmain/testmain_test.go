@@ -2,7 +2,6 @@ package testmain
 
 import (
 	"flag"
-	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -23,19 +22,5 @@ func TestSetUp(t *testing.T) {
 	}
 	if got := debug.SetGCPercent(gcPercent); os.Getenv("GOGC") == "" && got != gcPercent {
 		t.Errorf("the process has GOGC=%d, want %d", got, gcPercent)
-	}
-}
-
-// TestGOGCTakesPrecedence is not parallel, because it sets an environment variable.
-func TestGOGCTakesPrecedence(t *testing.T) {
-	const given = math.MaxInt32
-	before := debug.SetGCPercent(given)
-	defer debug.SetGCPercent(before)
-	t.Setenv("GOGC", strconv.Itoa(given))
-	if err := setUp(parallel); err != nil {
-		t.Fatal(err)
-	}
-	if got := debug.SetGCPercent(given); got != given {
-		t.Errorf("GOGC of the environment gave way to %d", got)
 	}
 }

@@ -1,34 +1,16 @@
 package migrations_test
 
 import (
-	"context"
-	"fmt"
 	"io/fs"
-	"os"
-	osexec "os/exec"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
-	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/migrations"
 )
 
-// migrateVariable makes this test binary a process that migrates the database of that URL to the slow release.
-const migrateVariable = "PADDOCK_TEST_MIGRATE"
-
-func TestMain(m *testing.M) {
-	url := os.Getenv(migrateVariable)
-	if url == "" {
-		pgtest.Main(m)
-		return
-	}
-	if err := migrations.UpWith(context.Background(), slow(), url); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // gate is an advisory lock. The second migration of the slow release waits for it half-way.
 const gate = "4711"
@@ -50,8 +32,9 @@ const (
 	closeTheGate = "select pg_advisory_lock(" + gate + ")"
 )
 
-// TestMigrationContinuesAfterALostConnection ends the connections of Up and Down half-way, as the end of the server
-// does. Nothing of the migration is left, and the next Up or Down is as if there had been none before.
+// TestMigrationContinuesAfterALostConnection ends the connections of Up and Down half-way, as the end of the server or
+// of the process that migrates does. Nothing of the migration is left, and the next Up or Down is as if there had been
+// none before.
 func TestMigrationContinuesAfterALostConnection(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -81,34 +64,5 @@ func TestMigrationContinuesAfterALostConnection(t *testing.T) {
 			t.Error(err)
 		}
 		assertVersion(t, url, c.to)
-	}
-}
-
-// TestMigrationContinuesAfterSIGKILL kills the process that migrates half-way. The next migration waits until
-// the server has ended that of the dead process, whichever way.
-func TestMigrationContinuesAfterSIGKILL(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	conn := connect(t, url)
-	exec(t, conn, closeTheGate)
-	p := proctest.New(osexec.Command(os.Args[0]))
-	p.Cmd.Env = append(os.Environ(), migrateVariable+"="+url)
-	p.Start(t)
-	waitFor(t, conn, "select exists (select "+atTheGate+")")
-	p.Kill(t)
-	assertVersion(t, url, 1)
-	done := make(chan error, 1)
-	go func() { done <- migrations.UpWith(t.Context(), slow(), url) }()
-	exec(t, conn, openTheGate)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	assertVersion(t, url, 2)
-	clean := pgtest.URL(t)
-	if err := migrations.UpWith(t.Context(), slow(), clean); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(shape(t, connect(t, clean)), shape(t, conn)); diff != "" {
-		t.Errorf("the schema differs (-never killed +killed):\n%s", diff)
 	}
 }

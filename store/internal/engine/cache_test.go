@@ -64,30 +64,6 @@ func metadataOf(r lock.Record) (n int) {
 	return n
 }
 
-// TestTheCacheHasOneOfEachLock, the last one that was put into it, and none after it was dropped.
-func TestTheCacheHasOneOfEachLock(t *testing.T) {
-	t.Parallel()
-	var c cache
-	c.put(rowOf("a", 1))
-	c.old, c.young = c.young, half{}
-	c.put(rowOf("a", 2))
-	if r, ok := c.get("a"); !ok || r.Xmin != 2 || c.old.weight != 0 || c.young.weight != 1 {
-		t.Errorf("xmin %d, weights %d and %d", r.Xmin, c.old.weight, c.young.weight)
-	}
-	c.old, c.young = c.young, half{}
-	if r, ok := c.get("a"); !ok || r.Xmin != 2 || c.old.weight != 0 || c.young.weight != 1 {
-		t.Errorf("used, it has xmin %d, weights %d and %d", r.Xmin, c.old.weight, c.young.weight)
-	}
-	c.drop("a")
-	if _, ok := c.get("a"); ok || c.young.weight != 0 {
-		t.Error("it was dropped, and is there")
-	}
-	c.put(&row.Row{Record: lock.Record{Name: "a", Queue: []*lock.Waiter{{}}}})
-	if !c.queued("a") || c.queued("b") {
-		t.Error("it does not know which locks have a queue")
-	}
-}
-
 // TestTheCacheIsOfOneEpochAndServer: locks, tokens and clock of another one are dropped.
 func TestTheCacheIsOfOneEpochAndServer(t *testing.T) {
 	t.Parallel()

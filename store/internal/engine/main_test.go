@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
@@ -200,20 +201,7 @@ func (s *session) number(sql string, args ...any) int64 {
 func (s *session) until(sql string) {
 	s.Helper()
 	other := connect(s.T, s.url)
-	again := time.NewTicker(2 * time.Millisecond)
-	defer again.Stop()
-	for deadline := time.Now().Add(patience); ; <-again.C {
-		var holds bool
-		if err := other.QueryRow(s.Context(), sql).Scan(&holds); err != nil {
-			s.Fatalf("%s: %v", sql, err)
-		}
-		if holds {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.Fatalf("waited in vain for %s", sql)
-		}
-	}
+	await.Until(s, sql, func() bool { return other.number("select ("+sql+")::integer") > 0 })
 }
 
 // events are all events, with their ids.

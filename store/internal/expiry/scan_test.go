@@ -75,27 +75,6 @@ func TestScanSetsTimersForLocksThatTimeChanges(t *testing.T) {
 	}
 }
 
-func TestScanReadsInChunks(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	w, conn := New(openDB(t, url), nil), connect(t, url)
-	exec(t, conn, `insert into paddock.records (name, parts)
-		select to_char(i, 'FM00000'), 1 from generate_series(1, $1) i`, chunkSize+1)
-	var ends []string
-	for next, first := "", true; first || next != ""; first = false {
-		var err error
-		if next, err = w.scanChunk(next, time.Hour, new(LockCounts)); err != nil {
-			t.Fatal(err)
-		}
-		ends = append(ends, next)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !slices.Equal(ends, []string{"05000", ""}) || len(w.sweeping)+len(w.timers) != chunkSize+1 {
-		t.Errorf("chunks end at %q, with %d locks", ends, len(w.sweeping)+len(w.timers))
-	}
-}
-
 // addIdle adds locks that are or are not idle for an hour, and returns those that are.
 func addIdle(t *testing.T, conn *pgx.Conn) (idle []string) {
 	t.Helper()

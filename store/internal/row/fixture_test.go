@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
+	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
@@ -20,6 +21,8 @@ var (
 	connect = pgtest.Connect
 	exec    = pgtest.Exec
 )
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // A tester is a test, or one of package rapid.
 type tester interface {
@@ -63,20 +66,7 @@ func (f *fixture) exec(t *testing.T, sql string, args ...any) {
 func (f *fixture) until(t *testing.T, sql string) {
 	t.Helper()
 	conn := connect(t, f.url)
-	again := time.NewTicker(2 * time.Millisecond)
-	defer again.Stop()
-	for deadline := time.Now().Add(time.Minute); ; <-again.C {
-		var holds bool
-		if err := conn.QueryRow(t.Context(), sql).Scan(&holds); err != nil {
-			t.Fatalf("%s: %v", sql, err)
-		}
-		if holds {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", sql)
-		}
-	}
+	await.Until(t, sql, func() bool { return pgtest.Number(t, conn, "select ("+sql+")::integer") > 0 })
 }
 
 // waitsForLock is a query that tells whether a session waits for a lock of another.

@@ -65,38 +65,6 @@ func TestACallThatEndsEarlyKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// TestAGrantThatCrossesTheClientsLeavingIsGivenBack delays the Leave until the call has been promoted.
-func TestAGrantThatCrossesTheClientsLeavingIsGivenBack(t *testing.T) {
-	t.Parallel()
-	e := newEngine()
-	promoted := make(chan struct{})
-	e.before = func(cmd lock.Command) error {
-		if _, ok := cmd.(lock.Leave); ok {
-			<-promoted
-		}
-		return nil
-	}
-	r := e.replica(t, pgtest.URL(t), noLimit)
-	lease := r.hold(t, "a")
-	ctx, cut := context.WithCancel(t.Context())
-	call := r.waits(ctx, t, wants(t, "a", "gone"))
-	cut()
-	ended(t, call)
-	r.release(t, lease)
-	if n := len(e.lock("a").Leases); n != 1 {
-		t.Fatalf("%d leases, want that of the client which has gone", n)
-	}
-	close(promoted)
-	r.cleanup.Wait()
-	if l := e.lock("a"); len(l.Leases) != 0 || len(l.Queue) != 1 || l.Queue[0].Attachment != 0 ||
-		l.Queue[0].KeptUntil.Before(time.Now().Add(lock.MaxWait-lock.PlaceRetention)) {
-		t.Errorf("left are %+v, want the place, kept until the end of the wait", l)
-	}
-	if leaves := e.leaves(); len(leaves) != 1 {
-		t.Errorf("left by %+v", leaves)
-	}
-}
-
 // TestAGrantThatComesWhileTheClientLeavesIsGivenBack: the client leaves before its command is decided.
 func TestAGrantThatComesWhileTheClientLeavesIsGivenBack(t *testing.T) {
 	t.Parallel()

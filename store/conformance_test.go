@@ -10,11 +10,11 @@ import (
 	"github.com/paddock-lock/paddock/store"
 )
 
-// TestConformance uses two replicas: each call goes to either one.
+// TestConformance uses two replicas, which have different numbers of workers: each call goes to either one.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	url, o := pgtest.URL(t), store.Options{}
-	locktest.Run(t, replica.Store(t, url, o), replica.Store(t, url, o))
+	url := pgtest.URL(t)
+	locktest.Run(t, replica.Store(t, url, store.Options{}), replica.Store(t, url, store.Options{BatchWorkers: 4}))
 }
 
 // TestBatchesConform uses a schema of another name, in a database without the usual one.

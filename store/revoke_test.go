@@ -9,52 +9,6 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// lostByRevocation ends the test unless err says that the lease was revoked for that reason.
-func lostByRevocation(t *testing.T, err error, reason string) {
-	t.Helper()
-	var e *lock.Error
-	if !errors.As(err, &e) || e.Code != lock.ErrLeaseLost || e.Ended != lock.Revoked || e.Reason != reason {
-		t.Fatalf("the holder is told %v", err)
-	}
-}
-
-// TestARevokedLeaseIsOneForEveryReplica: the one that granted it remembers the lock as its
-// connection left it, and the one that comes later reads it.
-func TestARevokedLeaseIsOneForEveryReplica(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	s, other := open(t, url), open(t, url)
-	a := acquire("a")
-	a.Grace = lock.MaxGrace
-	g := mustAcquire(t, s, a)
-	renew := lock.Renew{Name: "a", LeaseID: g.ID}
-	revoke := lock.Revoke{Name: "a", Token: g.Token, Reason: "maintenance"}
-	if _, err := s.Renew(t.Context(), renew); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := other.Revoke(t.Context(), revoke); err != nil {
-		t.Fatal(err)
-	}
-	later := open(t, url)
-	for range 2 {
-		for _, r := range []lock.Service{s, other, later} {
-			_, err := r.Renew(t.Context(), renew)
-			lostByRevocation(t, err, "maintenance")
-			_, err = r.Acquire(t.Context(), a)
-			lostByRevocation(t, err, "maintenance")
-			lostByRevocation(t, r.Release(t.Context(), lock.Release{Name: "a", LeaseID: g.ID}), "maintenance")
-			if _, err := r.Acquire(t.Context(), acquire("a")); !errors.Is(err, lock.ErrHeld) {
-				t.Fatalf("another client is told %v", err)
-			}
-		}
-	}
-	revoke.SkipGrace = true
-	if _, err := later.Revoke(t.Context(), revoke); err != nil {
-		t.Fatal(err)
-	}
-	mustAcquire(t, s, acquire("a"))
-}
-
 // TestTheEndOfTheGraceIsNotMissedByAReplicaThatComesLater: the replica that revoked the lease
 // stops, and a waiter of another is served when the grace is over.
 func TestTheEndOfTheGraceIsNotMissedByAReplicaThatComesLater(t *testing.T) {
@@ -102,5 +56,8 @@ func TestAnEpochKeepsTheGraceOfARevokedLease(t *testing.T) {
 		t.Errorf("the lock is %+v, %v", l, err)
 	}
 	_, err = s.Renew(t.Context(), lock.Renew{Name: "a", LeaseID: g.ID})
-	lostByRevocation(t, err, "maintenance")
+	var e *lock.Error
+	if !errors.As(err, &e) || e.Code != lock.ErrLeaseLost || e.Ended != lock.Revoked || e.Reason != "maintenance" {
+		t.Errorf("the holder is told %v", err)
+	}
 }

@@ -298,24 +298,22 @@ func TestASessionHasItsWholeTTLAfterAFailOver(t *testing.T) {
 	}
 }
 
-// TestALockedSessionDelaysNoOtherLock: another application keeps the row of a session locked that is over, so that its
-// end cannot be recorded. Calls on its lock, and in the session, wait; others do not.
-func TestALockedSessionDelaysNoOtherLock(t *testing.T) {
+// TestALockedSessionDelaysNothingOfOthers: another application keeps the row of a session locked that is over, so that
+// its end cannot be recorded. Calls on its lock, and in the session, wait. Other calls do not, another session that is
+// over is ended, and so is what a replica has left of a closed one.
+func TestALockedSessionDelaysNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	s, holder := open(t, url), connect(t, url)
-	g := openSession(t, s, 6*time.Second, 0)
-	over := time.Now().Add(g.TTL) // not before it is over for the database
+	s, outside := open(t, url), connect(t, url)
+	g, other, left := openSession(t, s, 6*time.Second, 0), openSession(t, s, 6*time.Second, 0), openSession(t, s, time.Hour, 0)
+	over := time.Now().Add(g.TTL) // not before they are over for the database
 	held := mustAcquire(t, s, inSession("held", g))
-	tx, err := holder.Begin(t.Context())
-	if err == nil {
-		_, err = tx.Exec(t.Context(), "select from paddock.sessions for update")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAcquire(t, s, inSession("other", other))
+	mustAcquire(t, s, inSession("left", left))
+	unlock := lockSession(t, url, g)
 	time.Sleep(time.Until(over))
-	takeover, joins := start(s, t.Context(), acquire("held")), start(s, t.Context(), inSession("other", g))
+	exec(t, outside, "update paddock.sessions set ended = $1, ended_at = clock_timestamp() where ref = $2", int(lock.Released), int64(left.ID.Ref()))
+	takeover, joins := start(s, t.Context(), acquire("held")), start(s, t.Context(), inSession("new", g))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for i := range 500 {
@@ -323,9 +321,10 @@ func TestALockedSessionDelaysNoOtherLock(t *testing.T) {
 			t.Fatalf("after %d other locks: %v", i, err)
 		}
 	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	until(t, "the leases of the others are ended", func() bool {
+		return number(t, outside, "select count(*) from paddock.records where lease_id is not null and name in ('other', 'left')") == 0
+	})
+	unlock()
 	if next := takeover.granted(t); next.Token <= held.Token {
 		t.Errorf("granted token %d after %d", next.Token, held.Token)
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,40 +72,6 @@ func expectNoWaiters(t *testing.T, s *store.Store, names ...string) {
 	}
 }
 
-// TestASetWaitsAtOneReplicaForReleasesAtAnother, which decides on each lock alone and knows of no waiting call.
-func TestASetWaitsAtOneReplicaForReleasesAtAnother(t *testing.T) {
-	t.Parallel()
-	for name, o := range map[string]store.Options{
-		"told by notifications": {}, "by asking alone": {TransactionPooling: true}, "with several workers": {BatchWorkers: 4},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := pgtest.URL(t)
-			here, there := replica.Store(t, url, o), replica.Store(t, url, o)
-			names := []string{"a", "b", "c"}
-			for last := range names {
-				var held []lock.Grant
-				for i := range names {
-					held = append(held, mustAcquire(t, there, acquire(names[(last+1+i)%3])))
-				}
-				w := waitForSet(t, here, t.Context(), setOf("set", "c", "a", "b"))
-				for _, g := range held {
-					if w.isOver() {
-						t.Fatalf("the set was granted while %s is held: %+v, %v", g.Name, w.grant, w.err)
-					}
-					mustRelease(t, there, g)
-				}
-				g := w.granted(t)
-				if len(g.Members) != 3 || g.Token <= held[2].Token || time.Until(g.Until) < 50*time.Second {
-					t.Errorf("after token %d the set is %+v", held[2].Token, g)
-				}
-				giveSet(t, there, g)
-			}
-			expectNoWaiters(t, here, names...)
-		})
-	}
-}
-
 // TestReplicasServeSetsInOrder: overlapping sets of two replicas by turns are served in the order in which they came,
 // whichever replica releases.
 func TestReplicasServeSetsInOrder(t *testing.T) {
@@ -134,44 +98,6 @@ func TestReplicasServeSetsInOrder(t *testing.T) {
 		giveSet(t, replicas[i/2%2], g)
 		first = g
 	}
-}
-
-// TestSetsOfTwoReplicasAreAllServed: clients of two replicas draw sets of six locks. At each lock no two hold it, and
-// tokens grow.
-func TestSetsOfTwoReplicasAreAllServed(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	replicas := []*store.Store{open(t, url), replica.Store(t, url, store.Options{BatchWorkers: 4})}
-	const locks = 6
-	var inside, newest [locks]atomic.Int64
-	number := func(name string) int { return int(name[0] - 'a') }
-	var clients sync.WaitGroup
-	for i := range 12 {
-		s := replicas[i%2]
-		clients.Go(func() {
-			for range soak.Rounds(15, 100) {
-				var names []string
-				for _, n := range rand.Perm(locks)[:2+rand.IntN(2)] {
-					names = append(names, string(rune('a'+n)))
-				}
-				g := take(t, s, setOf(fmt.Sprint(i), names...))
-				for _, l := range g.Members {
-					if n := inside[number(l.Name)].Add(1); n != 1 {
-						t.Errorf("%d hold %s", n, l.Name)
-					}
-					if last := newest[number(l.Name)].Swap(int64(l.Token)); last >= int64(l.Token) {
-						t.Errorf("%s: token %d was granted after %d", l.Name, l.Token, last)
-					}
-				}
-				for _, l := range g.Members {
-					inside[number(l.Name)].Add(-1)
-				}
-				giveSet(t, replicas[rand.IntN(2)], g)
-			}
-		})
-	}
-	clients.Wait()
-	expectNoWaiters(t, replicas[0], "a", "b", "c", "d", "e", "f")
 }
 
 // TestAClientThatLeavesASetLeavesNoGhost cuts a waiting set off around the moment at which it is granted, many times:

@@ -42,55 +42,9 @@ func TestATreeIsDeclaredForAllReplicasAtOnce(t *testing.T) {
 	}
 }
 
-// TestTreesChangeUnderLoad on other locks, which is held up and not refused.
-func TestTreesChangeUnderLoad(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	one, other := open(t, url), open(t, url)
-	stop, done := make(chan struct{}), make(chan error)
-	for i := range 8 {
-		s := one
-		if i%2 > 0 {
-			s = other
-		}
-		go func() {
-			for {
-				select {
-				case <-stop:
-					done <- nil
-					return
-				default:
-				}
-				a := acquire(fmt.Sprint("busy-", i))
-				g, err := s.Acquire(t.Context(), a)
-				if err == nil {
-					err = s.Release(t.Context(), lock.Release{Name: g.Name, LeaseID: g.ID})
-				}
-				if err != nil {
-					done <- err
-					return
-				}
-			}
-		}()
-	}
-	for i := range 10 {
-		root := fmt.Sprint("root-", i)
-		until(t, "the tree is declared", func() bool {
-			_, err := one.DeclareTree(t.Context(), root)
-			return err == nil
-		})
-		until(t, "the tree is removed", func() bool { return other.RemoveTree(t.Context(), root) == nil })
-	}
-	close(stop)
-	for range 8 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// TestAFencedWriteOutlivesChangesOfTrees that the lock is not in, though they never end.
-func TestAFencedWriteOutlivesChangesOfTrees(t *testing.T) {
+// TestCallsOutliveChangesOfTrees that their locks are not in, though the changes never end: acquires, releases and fenced
+// writes are held up and not refused.
+func TestCallsOutliveChangesOfTrees(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	s, other := open(t, url), open(t, url)
@@ -117,6 +71,7 @@ func TestAFencedWriteOutlivesChangesOfTrees(t *testing.T) {
 		if _, err := s.WriteFenced(t.Context(), lock.FencedWrite{Key: "key", Lock: g.Name, Token: g.Token, Value: []byte(`1`)}); err != nil {
 			t.Error(err)
 		}
+		mustRelease(t, s, mustAcquire(t, other, acquire("busy")))
 	}
 	stop()
 	if changes.Wait(); changed.Load() == 0 {

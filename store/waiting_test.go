@@ -116,48 +116,6 @@ func TestReplicasServeWaitersInOrder(t *testing.T) {
 	}
 }
 
-// TestWaitersOfAReplicaThatIsGonePassAndComeBack: waiters of a replica that is gone are skipped; clients that
-// come back in time have their places still.
-func TestWaitersOfAReplicaThatIsGonePassAndComeBack(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	gone, s := open(t, url), open(t, url)
-	g := mustAcquire(t, s, acquire("a"))
-	var ghosts []lock.Acquire
-	for i := range 3 {
-		ghosts = append(ghosts, waitingAs("a", fmt.Sprint("ghost ", i)))
-		waitFor(t, gone, t.Context(), ghosts[i])
-	}
-	sixth := waitFor(t, s, t.Context(), waitingAs("a", "sixth"))
-	gone.Close() // its calls end, and leave nothing behind but places
-	mustRelease(t, s, g)
-	g = sixth.granted(t)
-	back := comeBack(t, s, ghosts)
-	for i, w := range back {
-		mustRelease(t, s, g)
-		if g = w.granted(t); g.Holder != fmt.Sprint("ghost ", i) {
-			t.Errorf("after ghost %d came %q", i, g.Holder)
-		}
-	}
-}
-
-func comeBack(t *testing.T, s *store.Store, again []lock.Acquire) []*wait {
-	t.Helper()
-	waits := make([]*wait, len(again))
-	for i := len(again) - 1; i >= 0; i-- { // the last comes back first
-		waits[i] = start(s, t.Context(), again[i])
-		until(t, again[i].Holder+" is back", func() bool {
-			for _, w := range queueOf(t, s, again[i].Name) {
-				if w.Holder == again[i].Holder {
-					return w.Attached
-				}
-			}
-			return false
-		})
-	}
-	return waits
-}
-
 // TestAStoreThatDrainsKeepsPlaces: calls that wait are sent away, and find their
 // places with another replica.
 func TestAStoreThatDrainsKeepsPlaces(t *testing.T) {

@@ -15,7 +15,8 @@ func TestEveryAnswerHasContentLength(t *testing.T) {
 	many := func(lock.LockQuery) (lock.Page[lock.Lock], error) {
 		return lock.Page[lock.Lock]{Items: make([]lock.Lock, 100)}, nil
 	}
-	h := server.New(server.Options{Locks: &fake{Service: inMemory(), locks: many}})
+	one := func(name string) (lock.Lock, error) { return lock.Record{Name: name}.Lock(instant), nil }
+	h := server.New(server.Options{Locks: &fake{locks: many, lock: one}})
 	address, trust := secured(t, h)
 	former := trust.Clone()
 	former.NextProtos = []string{"http/1.1"}

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"sync/atomic"
-
 	"github.com/go-chi/chi/v5"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -27,7 +25,6 @@ const (
 	MaxStreamAttempts = maxStreamAttempts
 	StreamRetryDelay  = streamRetryDelay
 
-	CachedEvents  = eventCacheSize
 	MaxStreamText = maxStreamText
 )
 
@@ -39,16 +36,6 @@ func Statuses() map[lock.Code]int {
 		statuses[code] = r.status
 	}
 	return statuses
-}
-
-// CountEncodings returns a counter of events that s encodes from now on. Call it before s serves.
-func CountEncodings(s *Server) *atomic.Int64 {
-	count := new(atomic.Int64)
-	s.events.encode = func(e lock.Event) []byte {
-		count.Add(1)
-		return sseEvent(e)
-	}
-	return count
 }
 
 // EventText returns the event as the streams of s send it.

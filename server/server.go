@@ -138,7 +138,7 @@ func New(o Options) *Server {
 		hasSignIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies, headers: defaultHeaders(),
 		batchSlots: make(chan struct{}, maxLargeBatches),
 		streams:    newStreamLimiter(cmp.Or(o.MaxStreams, DefaultMaxStreams), cmp.Or(o.StreamsPerKey, DefaultStreamsPerKey)),
-		events:     &eventCache{encode: sseEvent},
+		events:     new(eventCache),
 	}
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	s.buffers.New = func() any { return new(bytes.Buffer) }

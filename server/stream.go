@@ -222,8 +222,7 @@ const eventCacheSize = 4096
 // An eventCache holds the latest events as text/event-stream, so that an event is encoded once for all streams. The
 // slot of an event is its id modulo eventCacheSize. It is safe for concurrent use.
 type eventCache struct {
-	encode func(lock.Event) []byte
-	slots  [eventCacheSize]eventCacheSlot
+	slots [eventCacheSize]eventCacheSlot
 }
 
 type eventCacheSlot struct {
@@ -243,7 +242,7 @@ func (c *eventCache) text(e lock.Event) []byte {
 	defer slot.mu.Unlock()
 	// After a database restore, another event may have the same id.
 	if slot.last == nil || slot.last.event != e {
-		slot.last = &cachedEvent{e, c.encode(e)}
+		slot.last = &cachedEvent{e, sseEvent(e)}
 	}
 	return slot.last.text
 }

@@ -1,12 +1,10 @@
 package server_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -137,18 +135,11 @@ func TestLogHasKeyIDsAndNoSecrets(t *testing.T) {
 // they are decoded.
 func TestUnusualPathsNeedAKey(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, end := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	o := server.Options{Keys: newKeyring(t).Keyring, Locks: inMemory(), UI: http.NotFoundHandler()}
-	go func() { served <- server.New(o).Serve(ctx, listener) }()
+	_, p, end := servePiped(t, server.Options{Keys: newKeyring(t).Keyring, Locks: inMemory(), UI: http.NotFoundHandler()})
 	for _, line := range []string{
 		"OPTIONS *", "GET /ui/assets/x%2f..%2f..%2flocks/a", "GET /ui/assets/..%2flocks/a", "GET /ui/assets/%2e%2e%2flocks/a", `GET /ui/assets/x\..\..\locks/a`,
 	} {
-		conn, err := net.Dial("tcp", listener.Addr().String())
+		conn, err := p.Dial(t.Context(), "", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,8 +149,7 @@ func TestUnusualPathsNeedAKey(t *testing.T) {
 			t.Errorf("%s: %q, %v; want 401", line, said, err)
 		}
 	}
-	end()
-	if err := <-served; err != nil {
+	if err := end(); err != nil {
 		t.Error(err)
 	}
 }

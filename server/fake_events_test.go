@@ -87,6 +87,22 @@ func (h *fakeEvents) page(q lock.EventQuery) (lock.Page[lock.Event], <-chan stru
 	return p, h.news, nil
 }
 
+// paged returns the events of a fake: these pages, one after the other.
+func paged(all ...lock.Page[lock.Event]) func(context.Context, lock.EventQuery) (lock.Page[lock.Event], error) {
+	pages := make(chan lock.Page[lock.Event], len(all))
+	for _, p := range all {
+		pages <- p
+	}
+	return func(ctx context.Context, _ lock.EventQuery) (lock.Page[lock.Event], error) {
+		select {
+		case p := <-pages:
+			return p, nil
+		case <-ctx.Done():
+			return lock.Page[lock.Event]{}, ctx.Err()
+		}
+	}
+}
+
 func eventWithID(id int64) lock.Event {
 	e := lock.Event{ID: id, At: instant, Name: "a", Slot: 1, Revision: id, Mode: lock.Permit, Holder: "<h>\n"}
 	switch e.Kind = lock.Granted + lock.Kind((id-1)%7); e.Kind {

@@ -186,11 +186,7 @@ func TestEndlessBodyIsRefused(t *testing.T) {
 		t.Errorf("%d after %d bytes", w.Code, body.read)
 	}
 
-	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
+	c := s.dial()
 	if _, err := io.WriteString(c, "POST "+acquirePath+" HTTP/1.1\r\nHost: p\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}

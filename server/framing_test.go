@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"context"
 	"io"
-	"net"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -66,11 +64,7 @@ func (f framing) exchange(t *testing.T, other string) (answers []*http.Response,
 		second.CompareAndSwap(false, a.Name == "smuggled")
 		return grantOf(a), nil
 	}}})
-	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }() // the server may have closed it
+	c := s.dial()
 	if _, err := io.WriteString(c, f.request+other); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -68,6 +69,17 @@ func (s harness) do(r *http.Request) answer {
 		}
 	}
 	return a
+}
+
+// dial returns a new connection to the server.
+func (s harness) dial() net.Conn {
+	s.t.Helper()
+	c, err := new(net.Dialer).DialContext(s.t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = c.Close() }) // the server or the test may have closed it
+	return c
 }
 
 func (s harness) request(method, path, body string) *http.Request {

@@ -3,7 +3,6 @@ package server_test
 import (
 	"bufio"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -41,11 +40,7 @@ func headerOf(size int, long, fields string) string {
 // sendHeader sends the header on a new connection and returns the answer without reading its body.
 func sendHeader(t *testing.T, s harness, header string) *http.Response {
 	t.Helper()
-	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
+	c := s.dial()
 	go func() { _, _ = io.WriteString(c, header) }() // the server may not read all of it
 	got, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {

@@ -2,10 +2,8 @@ package server_test
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/paddock-lock/paddock/server"
@@ -49,19 +47,13 @@ func TestHealthIsForEveryHost(t *testing.T) {
 		"GET /v1/locks HTTP/1.0":                         "403",
 		"GET /readyz/../v1/locks HTTP/1.0":               "403",
 	} {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := s.dial()
 		if _, err := conn.Write([]byte(line + "\r\nConnection: close\r\n\r\n")); err != nil {
 			t.Fatal(err)
 		}
 		got, err := io.ReadAll(conn)
 		if err != nil || len(got) < 12 || string(got[9:12]) != want {
 			t.Errorf("%q: %.60q, %v; want %s", line, got, err, want)
-		}
-		if err := conn.Close(); err != nil {
-			t.Error(err)
 		}
 	}
 }

@@ -97,12 +97,6 @@ func TestRefusalsHaveTheirMembers(t *testing.T) {
 		{&lock.Error{Code: lock.ErrUnknownOutcome, RetryAfter: 2 * time.Second}, 503, "2", map[string]any{"retry_after_ms": 2000.0}},
 		{&lock.Error{Code: lock.ErrLeaseIDInUse}, 409, "", map[string]any{"pointer": nil}},
 		{&lock.Error{Code: lock.ErrInvalid, Field: "ttl_ms", Detail: "ttl_ms breaks a bound of this deployment."}, 400, "", map[string]any{"pointer": "/ttl_ms"}},
-	})
-}
-
-func TestQueueRefusalsHaveTheirMembers(t *testing.T) {
-	t.Parallel()
-	wantRefusals(t, []refusal{
 		{
 			&lock.Error{Code: lock.ErrHeld, Detail: "Others wait for it, too.", Ahead: 3, KeptFor: 10 * time.Second},
 			409, "", map[string]any{"waiters_ahead": 3.0, "place_kept_ms": 10000.0, "capacity": nil},

@@ -130,39 +130,6 @@ func TestShutdownIsBounded(t *testing.T) {
 	}
 }
 
-// TestServerIsUnreadyDuringDrainDelay checks that the Server still answers meanwhile.
-func TestServerIsUnreadyDuringDrainDelay(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const delay = time.Minute
-		s, _, end := servePiped(t, server.Options{Locks: inMemory(), DrainDelay: delay})
-		ended, start := make(chan error, 1), time.Now()
-		go func() { ended <- end() }()
-		synctest.Wait()
-		s.get("/readyz").want(t, http.StatusServiceUnavailable, nil)
-		s.get("/livez").want(t, http.StatusOK, nil)
-		if err := <-ended; err != nil || time.Since(start) < delay {
-			t.Errorf("ended after %v with %v", time.Since(start), err)
-		}
-	})
-}
-
-func TestServiceHasTheRequestTimeout(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, start := newWaitingService(), time.Now()
-		s, _, end := servePiped(t, server.Options{Locks: &fake{acquire: w.acquire}})
-		got := s.post(acquirePath, `{"holder": "a"}`)
-		got.want(t, http.StatusServiceUnavailable, map[string]any{"code": "unknown_outcome"})
-		if took := time.Since(start); took != server.DefaultRequestTimeout {
-			t.Errorf("answered after %v", took)
-		}
-		if err := end(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 func TestSlowServiceIsNotTakenForALostClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -158,7 +158,7 @@ func TestSignInDoesNotRedirectElsewhere(t *testing.T) {
 		"", "/", "https://evil.example/ui/", "//evil.example/ui/", `/\evil.example/ui/`, `\\evil.example`, "/ui/../..//evil.example", "/ui//evil.example",
 		"javascript:alert(1)", "/v1/locks", "/ui/%2e%2e/v1/locks", "/ui/x%2f..%2f..%2fv1", "/ui/login", "/ui/login?back=x", "/ui/logout", "/ui/\r\nSet-Cookie: a=b", "ui/", "?x", "/ui/" + strings.Repeat("x", 3000),
 		"http:/ui/", "/ui/%2e%2e/..", "//user@evil.example:80/ui/", "/ui/\\..\\", "\x00/ui/",
-		"/ui/%2e%2e/v1/locks", "/ui/%2E%2E/", "/ui/x%2f..%2f..%2fv1",
+		"/ui/%2E%2E/",
 	} {
 		got, cookie := d.signIn(d.secrets["read"], back)
 		if d.wantRedirect(got, "/ui/"); cookie == nil {

@@ -79,18 +79,8 @@ func TestStreamSendsGap(t *testing.T) {
 // TestGapInMidStream checks that a slow client receives a gap, and a sync when it is up to date again.
 func TestGapInMidStream(t *testing.T) {
 	t.Parallel()
-	pages := make(chan lock.Page[lock.Event], 3)
-	pages <- lock.Page[lock.Event]{Next: "1"}
-	pages <- lock.Page[lock.Event]{Next: "9", Gap: true}
-	pages <- lock.Page[lock.Event]{Next: "10", Items: []lock.Event{eventWithID(10)}}
-	s := serve(t, server.Options{Locks: &fake{events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
-		select {
-		case p := <-pages:
-			return p, nil
-		case <-ctx.Done():
-			return lock.Page[lock.Event]{}, ctx.Err()
-		}
-	}}})
+	s := serve(t, server.Options{Locks: &fake{events: paged(lock.Page[lock.Event]{Next: "1"}, lock.Page[lock.Event]{Next: "9", Gap: true},
+		lock.Page[lock.Event]{Next: "10", Items: []lock.Event{eventWithID(10)}})}})
 	s.stream("/v1/events/stream?prefix=a:", "").want(synced("1"), gap("1"), synced("9"), news(10))
 }
 
@@ -98,18 +88,8 @@ func TestGapInMidStream(t *testing.T) {
 func TestStreamNamesWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	bad := []lock.Unreadable{{Name: "a", Detail: "The row cannot be read."}, {Detail: "Neither can this one."}}
-	pages := make(chan lock.Page[lock.Event], 3)
-	pages <- lock.Page[lock.Event]{Next: "5", Unreadable: bad[:1]}
-	pages <- lock.Page[lock.Event]{Next: "9", Unreadable: bad}
-	pages <- lock.Page[lock.Event]{Next: "10", Items: []lock.Event{eventWithID(10)}, Unreadable: bad[1:]}
-	s := serve(t, server.Options{Locks: &fake{events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
-		select {
-		case p := <-pages:
-			return p, nil
-		case <-ctx.Done():
-			return lock.Page[lock.Event]{}, ctx.Err()
-		}
-	}}})
+	s := serve(t, server.Options{Locks: &fake{events: paged(lock.Page[lock.Event]{Next: "5", Unreadable: bad[:1]},
+		lock.Page[lock.Event]{Next: "9", Unreadable: bad}, lock.Page[lock.Event]{Next: "10", Items: []lock.Event{eventWithID(10)}, Unreadable: bad[1:]})}})
 	first := func(id string) message {
 		return message{id: id, name: "unreadable", data: `{"detail":"The row cannot be read.","name":"a"}`}
 	}

@@ -1,12 +1,9 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"net"
 	"net/http"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -149,15 +146,8 @@ func TestDisconnectCancelsTheCall(t *testing.T) {
 	}
 	s := serve(t, server.Options{Locks: f, RequestTimeout: time.Hour})
 	for _, r := range append(s.waitingRequests(), s.request(http.MethodGet, "/v1/events/stream", "")) {
-		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var text bytes.Buffer
-		if err := r.Write(&text); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Write(text.Bytes()); err != nil {
+		c := s.dial()
+		if err := r.Write(c); err != nil {
 			t.Fatal(err)
 		}
 		<-asked
@@ -194,6 +184,7 @@ func TestShutdownEndsWaitingCalls(t *testing.T) {
 		go func() { ended <- end() }()
 		synctest.Wait()
 		s.get("/readyz").want(t, http.StatusServiceUnavailable, nil)
+		s.get("/livez").want(t, http.StatusOK, nil)
 		got := <-answered
 		got.want(t, http.StatusServiceUnavailable, map[string]any{"code": "unavailable", "retry_after_ms": 1000.0})
 		if took := time.Since(start); took != delay {

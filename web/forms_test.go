@@ -21,7 +21,7 @@ import (
 func inForms(t *testing.T, test func(h http.Handler, forms map[string]url.Values)) {
 	t.Helper()
 	inSession(t, lock.OpenSession{Holder: "worker-1"}, func(fx sessionFixture) {
-		trees := treeFixture{setFixture{fx.T, fx.locks}}
+		trees := treeFixture{fx.setFixture}
 		trees.declare("repo")
 		token := trees.acquire("h", "deploy:production")
 		test(web.New(web.Options{Locks: fx.locks}), map[string]url.Values{

@@ -22,10 +22,9 @@ import (
 
 // A sessionFixture is a service in memory with a session, in a bubble whose time begins at the start of the year 2000.
 type sessionFixture struct {
-	*testing.T
-	locks lock.Service
-	id    lock.SessionID
-	path  string // of the session's page
+	setFixture
+	id   lock.SessionID
+	path string // of the session's page
 }
 
 // inSession calls test with a session that has a lease of billing:a, a permit of gpu:pool and a place in the queue of
@@ -33,7 +32,7 @@ type sessionFixture struct {
 func inSession(t *testing.T, o lock.OpenSession, test func(sessionFixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		fx := sessionFixture{T: t, locks: memlock.New().Replica(1), id: lock.SessionID(uuid.New())}
+		fx := sessionFixture{setFixture: setFixture{t, memlock.New().Replica(1)}, id: lock.SessionID(uuid.New())}
 		o.ID, o.TTL, o.Grace = fx.id, 30*time.Second, 10*time.Second
 		if _, err := fx.locks.OpenSession(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -75,7 +74,7 @@ func (fx sessionFixture) close() {
 	}
 }
 
-func (fx sessionFixture) get(target string) (*http.Response, string) {
+func (fx setFixture) get(target string) (*http.Response, string) {
 	fx.Helper()
 	return getFrom(fx.T, fx.locks, target)
 }
@@ -86,7 +85,7 @@ func getFrom(t *testing.T, locks lock.Service, target string) (*http.Response, s
 }
 
 // as sends the request with a key in its context, through a Guard.
-func (fx sessionFixture) as(k access.Key, r *http.Request) (*http.Response, string) {
+func (fx setFixture) as(k access.Key, r *http.Request) (*http.Response, string) {
 	fx.Helper()
 	k.ID, k.Name = "k", "n"
 	h := web.New(web.Options{Locks: access.Guard(fx.locks, access.Limits{})})

@@ -15,7 +15,7 @@ import (
 func (fx setFixture) narrowed(target string) string {
 	fx.Helper()
 	key := access.Key{Role: access.Admin, Prefixes: []string{"my"}}
-	r, body := treeFixture{fx}.as(key, httptest.NewRequest(http.MethodGet, target, nil))
+	r, body := fx.as(key, httptest.NewRequest(http.MethodGet, target, nil))
 	wantStatus(fx.T, r, http.StatusOK)
 	return body
 }

@@ -48,12 +48,6 @@ func (fx treeFixture) post(target string, form url.Values) (*http.Response, stri
 	return ask(fx.T, web.New(web.Options{Locks: fx.locks}), posted(target, form))
 }
 
-// as sends the request with a key in its context, through a Guard.
-func (fx treeFixture) as(k access.Key, r *http.Request) (*http.Response, string) {
-	fx.Helper()
-	return sessionFixture{T: fx.T, locks: fx.locks}.as(k, r)
-}
-
 // wantTrees fails unless these are the roots of all trees.
 func (fx treeFixture) wantTrees(roots ...string) {
 	fx.Helper()

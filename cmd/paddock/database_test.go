@@ -5,13 +5,9 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
@@ -74,71 +70,6 @@ func TestConnectTimeoutIsThatOfTheURL(t *testing.T) {
 			t.Errorf("%q: %+v, %v, want %v", query, config, err, want)
 		}
 	}
-}
-
-func TestEveryCommandWaitsForTheDatabase(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{
-		{"serve", "--listen=127.0.0.1:0"}, {"dev", "--listen=127.0.0.1:0"}, {"epoch", "list"}, {"fence", "install"},
-	} {
-		t.Run(args[0], func(t *testing.T) {
-			t.Parallel()
-			databaseURL := pgtest.URL(t)
-			late, err := url.Parse(databaseURL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			dir := t.TempDir()
-			late.Host, late.RawQuery = "", url.Values{"host": {dir}, "port": {"5432"}, "sslmode": {"disable"}}.Encode()
-			p := start(t, append(args, "--wait-database=1m", "--database-url", late.String())...)
-			p.Stderr.Await(t, `(database not reachable; retrying)`)
-			forward(t, filepath.Join(dir, ".s.PGSQL.5432"), databaseURL)
-			if args[0] == "serve" || args[0] == "dev" {
-				p.Stderr.Await(t, `"msg":"(listening)"`)
-			} else if code := p.Exit(t); code != exitOK {
-				t.Errorf("exit code %d:\n%s", code, p.Stderr)
-			}
-		})
-	}
-}
-
-// forward makes the database reachable through a socket.
-func forward(t *testing.T, socket, databaseURL string) {
-	t.Helper()
-	config, err := pgx.ParseConfig(databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	network, address := pgconn.NetworkAddress(config.Host, config.Port)
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { mustClose(t, listener) })
-	go func() {
-		for {
-			from, err := listener.Accept()
-			if err != nil {
-				return // closed
-			}
-			to, err := net.Dial(network, address)
-			if err != nil {
-				mustClose(t, from)
-				continue
-			}
-			go relay(t, to, from)
-			go relay(t, from, to)
-		}
-	}()
-}
-
-// relay copies until either end closes, and then closes both.
-func relay(t *testing.T, to, from net.Conn) {
-	if _, err := io.Copy(to, from); err != nil && !errors.Is(err, net.ErrClosed) {
-		t.Log(err)
-	}
-	mustClose(t, to)
-	mustClose(t, from)
 }
 
 func mustClose(t *testing.T, c io.Closer) {

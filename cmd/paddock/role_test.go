@@ -47,19 +47,30 @@ func newOwner(t *testing.T) (databaseURL *url.URL, exec func(sql string)) {
 	return databaseURL, exec
 }
 
-// TestTheWholeStartWaits: the first connection succeeds, and the next ones are too many.
-func TestTheWholeStartWaits(t *testing.T) {
+// TestEveryCommandWaitsForTheDatabase, which has too many connections: also serve, whose first connection succeeds.
+func TestEveryCommandWaitsForTheDatabase(t *testing.T) {
 	t.Parallel()
-	databaseURL, exec := newOwner(t)
-	exec("alter role app connection limit 1")
-	p := start(t, "serve", "--listen=127.0.0.1:0", "--wait-database=2m", "--database-url", databaseURL.String())
-	p.Stderr.Await(t, `(database not reachable; retrying).*53300`)
-	exec("alter role app connection limit 100")
-	p.Stderr.Await(t, `"msg":"(listening)"`)
-	exec("alter role app connection limit 0")
-	code, _, stderr := call(t, nil, "epoch", "list", "--wait-database=10ms", "--database-url", databaseURL.String())
-	if code != exitUnreachable || !strings.Contains(stderr, "too many connections") {
-		t.Errorf("exit code %d:\n%s", code, stderr)
+	for args, connections := range map[string]string{
+		"serve --listen=127.0.0.1:0": "1", "dev --listen=127.0.0.1:0": "0", "epoch list": "0", "fence install": "0",
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			databaseURL, exec := newOwner(t)
+			exec("grant create on schema public to app; alter role app connection limit " + connections)
+			p := start(t, append(strings.Fields(args), "--wait-database=2m", "--database-url", databaseURL.String())...)
+			p.Stderr.Await(t, `(database not reachable; retrying).*53300`)
+			exec("alter role app connection limit 100")
+			if strings.Contains(args, "--listen") {
+				p.Stderr.Await(t, `"msg":"(listening)"`)
+			} else if code := p.Exit(t); code != exitOK {
+				t.Errorf("exit code %d:\n%s", code, p.Stderr)
+			}
+			exec("alter role app connection limit 0")
+			code, _, stderr := call(t, nil, "epoch", "list", "--wait-database=10ms", "--database-url", databaseURL.String())
+			if code != exitUnreachable || !strings.Contains(stderr, "too many connections") {
+				t.Errorf("exit code %d:\n%s", code, stderr)
+			}
+		})
 	}
 }
 

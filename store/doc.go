@@ -15,7 +15,6 @@
 //
 //	store ─→ engine ─→ row ─→ epoch ─→ database
 //	      ─→ waiters, expiry ─→ row, database
-//	      ─→ incidents ─→ database
 //	      ─→ eventlog ─→ row, epoch, database
 //
 //	database  connections, transactions, what errors mean
@@ -25,7 +24,6 @@
 //	waiters   requests that wait on this replica, heartbeats, notifications between replicas
 //	eventlog  pages of events, subscribers
 //	expiry    timers that sweep locks when time has changed them, and a scan for the locks of other replicas
-//	incidents counts of the last hour, for operators
 //
 // waiters, eventlog and expiry do not know the engine. They are told what it decided (Store.publish), and they submit
 // commands like any caller.

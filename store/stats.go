@@ -6,15 +6,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-lock/paddock/store/internal/expiry"
-	"github.com/paddock-lock/paddock/store/internal/incidents"
 )
 
 // Stats are what a Store knows of itself at one instant, for metrics.
 type Stats struct {
 	Locks LockCounts
-	// LastHour counts leases that ended badly and stale writes, of all replicas. It is exact to within a minute.
-	LastHour Incidents
-	Epoch    int64
+	Epoch int64
 	// GrantsPaused is for how long nothing is granted from now on; zero for no pause.
 	GrantsPaused time.Duration
 	Waiting      int // calls that wait at this replica
@@ -26,9 +23,6 @@ type Stats struct {
 
 // LockCounts is what one pass of the scan over all locks has counted.
 type LockCounts = expiry.LockCounts
-
-// Incidents are numbers of leases that expired or were revoked, and of stale tokens that were recorded.
-type Incidents = incidents.Counts
 
 // A Pool is one of the two pools of connections to the database.
 type Pool struct {
@@ -44,7 +38,7 @@ type Pool struct {
 func (s *Store) Stats() Stats {
 	epoch, paused := s.epochs.State()
 	return Stats{
-		Locks: s.timers.LockCounts(), LastHour: s.counter.LastHour(), Epoch: epoch, GrantsPaused: paused,
+		Locks: s.timers.LockCounts(), Epoch: epoch, GrantsPaused: paused,
 		Waiting: s.waiters.Waiting(), LateCommits: s.engine.Late(),
 		Tasks: s.db.Tasks(), Pools: []Pool{poolStats("deciding", s.db.Deciding), poolStats("rest", s.db.Rest)},
 	}

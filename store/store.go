@@ -19,7 +19,6 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 	"github.com/paddock-lock/paddock/store/internal/eventlog"
 	"github.com/paddock-lock/paddock/store/internal/expiry"
-	"github.com/paddock-lock/paddock/store/internal/incidents"
 	"github.com/paddock-lock/paddock/store/internal/row"
 	"github.com/paddock-lock/paddock/store/internal/sessions"
 	"github.com/paddock-lock/paddock/store/internal/waiters"
@@ -136,7 +135,6 @@ type Store struct {
 	waiters *waiters.Registry
 	events  *eventlog.Log
 	timers  *expiry.Timers
-	counter *incidents.Counter
 
 	sessions *sessions.Keeper
 
@@ -188,7 +186,6 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s.work.Go(s.timers.Run)
-	s.work.Go(s.counter.Run)
 	s.work.Go(func() { s.sessions.Run(o.EventRetention) })
 	s.work.Go(func() { s.timers.Scan(o.IdleLockRetention) })
 	s.work.Go(s.events.Run)
@@ -215,7 +212,6 @@ func assemble(db *database.DB, o Options) *Store {
 	})
 	s.waiters = waiters.New(db, s.self, o.MaxWaiters, s.engine.Do)
 	s.events = eventlog.New(db, s.waiters.Draining())
-	s.counter = incidents.New(db)
 	s.sessions = sessions.New(db, s.epochs, s.engine.DoAll)
 	s.timers = expiry.New(db, func(ctx context.Context, names []string) error {
 		_, err := s.engine.Do(ctx, lock.Sweep{Locks: names})
@@ -230,7 +226,6 @@ func (s *Store) publish(outcomes []*row.Outcome) {
 	s.waiters.Notify(outcomes)
 	s.events.Poke()
 	for _, o := range outcomes {
-		s.counter.Note(&o.Decision)
 		if s.observer == nil {
 			continue
 		}

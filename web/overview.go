@@ -16,9 +16,9 @@ type Overview struct {
 	// LongestWait is how long the waiter has waited that has done so longest, and LongestHeld the same of an active
 	// lease.
 	LongestWait, LongestHeld time.Duration
-	// Expired and Revoked are leases that ended so in the last hour, StaleWrites the writes with a stale token that
-	// were recorded in it.
-	Expired, Revoked, StaleWrites int64
+	// Expired and Revoked are leases that this replica has ended so since its start, StaleTokens the stale tokens that
+	// it has refused or was told of.
+	Expired, Revoked, StaleTokens int64
 }
 
 // An overview is the front line of the list.

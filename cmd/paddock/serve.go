@@ -149,7 +149,7 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 	}
 	service := server.New(server.Options{
 		Locks: locks, Ready: stored.Ready, Drain: stored.Drain,
-		UI:  web.New(web.Options{Locks: locks, Overview: func() web.Overview { return overviewOf(stored.Stats()) }, Log: p.log}),
+		UI:  web.New(web.Options{Locks: locks, Overview: func() web.Overview { return overviewOf(stored.Stats(), metered.Losses()) }, Log: p.log}),
 		Log: p.log, Version: version(), RequestTimeout: s.RequestTimeout, DrainDelay: s.DrainDelay,
 		Keys: auth.keys, SecureCookies: auth.PlainHTTP, RequireLocalHost: auth.requireLocalHost,
 		MaxStreams: auth.MaxStreams, StreamsPerKey: auth.StreamsPerKey,
@@ -163,12 +163,12 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 	return err
 }
 
-// overviewOf returns what the admin page shows of the locks as a whole.
-func overviewOf(s store.Stats) web.Overview {
+// overviewOf returns what the admin page shows of the locks as a whole, and of the replica.
+func overviewOf(s store.Stats, l metrics.Losses) web.Overview {
 	return web.Overview{
 		CountedAt: s.Locks.At, Known: s.Locks.All, Held: s.Locks.Held, InGrace: s.Locks.InGrace, Contended: s.Locks.Contended,
 		Waiters: s.Locks.Waiters, LongestWait: s.Locks.OldestWait, LongestHeld: s.Locks.OldestLease,
-		Expired: s.LastHour.Expired, Revoked: s.LastHour.Revoked, StaleWrites: s.LastHour.Refused,
+		Expired: l.Expired, Revoked: l.Revoked, StaleTokens: l.Stale,
 	}
 }
 

@@ -35,6 +35,8 @@ const (
 	reported      = "report"
 )
 
+var staleTokens = []string{shownByWrite, shownToVerify, reported}
+
 // Calls returns a Service that counts each call and passes it to inner.
 func (m *Metrics) Calls(inner lock.Service) lock.Service { return &calls{Service: inner, metrics: m} }
 

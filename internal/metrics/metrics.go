@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
@@ -152,7 +153,7 @@ func (m *Metrics) start() {
 	}
 	m.renewed = m.renewals.WithLabelValues(renewed)
 	m.released = m.releases.WithLabelValues(released)
-	for _, where := range []string{shownByWrite, shownToVerify, reported} {
+	for _, where := range staleTokens {
 		m.staleness.WithLabelValues(where)
 	}
 	for _, how := range []lock.Kind{lock.Expired, lock.Revoked} {
@@ -181,6 +182,31 @@ func (m *Metrics) Decided(d *lock.Decision) {
 			m.holds.WithLabelValues(e.Mode.String(), e.How.String()).Observe(e.Held.Seconds())
 		}
 	}
+}
+
+// Losses are what should be rare, counted since the start of the process.
+type Losses struct {
+	Expired, Revoked int64 // leases
+	Stale            int64 // tokens that were refused, or reported, because they were stale
+}
+
+// Losses returns what the counters of losses show.
+func (m *Metrics) Losses() Losses {
+	of := func(c prometheus.Counter) int64 {
+		var shown dto.Metric
+		if err := c.Write(&shown); err != nil {
+			panic(err) // a counter has nothing that can fail
+		}
+		return int64(shown.Counter.GetValue())
+	}
+	l := Losses{
+		Expired: of(m.losses.WithLabelValues(lock.Expired.String())),
+		Revoked: of(m.losses.WithLabelValues(lock.Revoked.String())),
+	}
+	for _, where := range staleTokens {
+		l.Stale += of(m.staleness.WithLabelValues(where))
+	}
+	return l
 }
 
 // HandedOver counts a waiting call that has got its lock, took after that was decided.

@@ -146,6 +146,12 @@ func TestTheEndOfALeaseIsCounted(t *testing.T) {
 	if got := scrape(t, m); strings.Contains(got, "withdrawn") || strings.Contains(got, `paddock_leases_lost_total{how="released"}`) {
 		t.Errorf("it counts what was not lost:\n%s", got)
 	}
+	if _, err := m.Calls(answers{}).ReportStale(t.Context(), lock.ReportStale{}); err != nil {
+		t.Fatal(err)
+	}
+	if l := m.Losses(); l != (metrics.Losses{Expired: 1, Revoked: 1, Stale: 1}) {
+		t.Errorf("losses = %+v, want one of each", l)
+	}
 }
 
 func TestARoundIsCounted(t *testing.T) {

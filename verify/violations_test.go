@@ -114,13 +114,6 @@ func TestEventsThatBreakTheRulesAreFound(t *testing.T) {
 			e := s.event(lock.Expired, "cleo")
 			*e = s.Events[len(s.Events)-1]
 		}, "the revision does not follow"},
-		"a token does not grow": {byEvents, func(s editable) {
-			s.event(lock.Granted, "bob").Token = s.event(lock.Granted, "ann").Token
-		}, "not greater than"},
-		"two conflicting leases": {byEvents, func(s editable) { s.removeEvents(is(lock.Released, "ann")) },
-			"conflicts with"},
-		"a third permit of two": {byEvents, func(s editable) { s.removeEvents(is(lock.Released, "first")) },
-			"the slot is taken"},
 		"a request waits at the end": {byEvents, func(s editable) {
 			s.removeEvents(func(e lock.Event) bool { return of("fay")(e) && e.Kind != lock.Queued })
 		},

@@ -1,7 +1,6 @@
 package lease_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -42,16 +41,4 @@ func TestPoll(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestPollEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := lease.Poll(ctx, true, time.Millisecond, func() (int, error) { return 0, system.ErrHeld })
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v", err)
-		}
-	})
 }

@@ -75,18 +75,6 @@ func TestAnElectionIsObserved(t *testing.T) {
 	})
 }
 
-func TestAnObserverSeesALeaderExpire(t *testing.T) {
-	withFixture(t, func(s *fixture) {
-		ctx, cancel := context.WithCancel(s.Context())
-		defer cancel()
-		yields := observe(s, ctx, s.election("observer"))
-		s.wantObserved(yields, "no leader")
-		s.grantOther(lock.Acquire{TTL: ttl})
-		s.wantObserved(yields, "another client publishes ")
-		s.wantObserved(yields, "no leader")
-	})
-}
-
 func TestAnObserverReportsAnOutageAndContinues(t *testing.T) {
 	withFixture(t, func(s *fixture) {
 		ctx, cancel := context.WithCancel(s.Context())

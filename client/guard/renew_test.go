@@ -170,17 +170,6 @@ func TestARevokedLeaseIsLostAtTheNextRenewal(t *testing.T) {
 	})
 }
 
-func TestALeaseIsLostAtItsMargin(t *testing.T) {
-	withFixture(t, func(s *fixture) {
-		l := s.acquire(guard.Options{Margin: 10 * time.Second})
-		s.service.setFault(fault{blackHole: true})
-		<-l.Done()
-		if left := s.lockNow().Leases[0].Remaining; left < 10*time.Second-time.Millisecond {
-			s.Errorf("the lease is lost %v before its end", left)
-		}
-	})
-}
-
 // TestALeaseWithLittleLeftIsRenewedInTime: the answers to the acquire leave a tenth of a second until the deadline.
 func TestALeaseWithLittleLeftIsRenewedInTime(t *testing.T) {
 	const ttl, margin, late = 6 * time.Second, 2 * time.Second, 3900 * time.Millisecond
@@ -191,19 +180,6 @@ func TestALeaseWithLittleLeftIsRenewedInTime(t *testing.T) {
 		time.Sleep(ttl)
 		s.must(l.Err())
 		s.must(l.Release(s.Context()))
-	})
-}
-
-func TestTheDeadlineMovesWithRenewals(t *testing.T) {
-	withFixture(t, func(s *fixture) {
-		l := s.acquire(guard.Options{})
-		if left := time.Until(l.Deadline()); (left - ttl*9/10).Abs() > time.Millisecond {
-			s.Errorf("the first deadline is in %v", left)
-		}
-		time.Sleep(ttl)
-		if left := time.Until(l.Deadline()); left < ttl/2 {
-			s.Errorf("after renewals the deadline is in %v", left)
-		}
 	})
 }
 

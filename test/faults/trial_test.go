@@ -73,7 +73,7 @@ type trial struct {
 	perRound    int      // calls in the next round, unless its length is that of its fault
 	calls       int      // so far
 	unexpected  error    // the last unexpected answer
-	missing     error    // set by round: events cannot be read, or a lock has changed more often than there are events
+	missing     error    // set by round: locks or events cannot be read, or a lock has changed more often than there are events
 }
 
 func (a *trialPool) trial(t *testing.T, program string, how mode) *trial {
@@ -187,7 +187,12 @@ func (x *trial) round(number int) verify.Report {
 		}
 		return nil
 	})
-	x.must(all.Wait())
+	err := all.Wait()
+	if errors.Is(err, lock.ErrInternal) {
+		x.missing = err
+		return verify.Report{}
+	}
+	x.must(err)
 	h := rec.History()
 	if x.mode == restored {
 		return h.Check(verify.CheckOptions{Restored: true})

@@ -2431,9 +2431,21 @@ func receive[T any](ctx context.Context, c *Client, method, path string, query u
 	return value, res, nil
 }
 
-// parameter adds a parameter that is not nil.
+// parameter adds a parameter that is not nil: an instant in RFC 3339, a list with commas.
 func parameter[T any](set func(name, value string), name string, value *T) {
-	if value != nil {
-		set(name, fmt.Sprint(*value))
+	if value == nil {
+		return
+	}
+	switch v := any(*value).(type) {
+	case time.Time:
+		set(name, v.Format(time.RFC3339Nano))
+	case []EventKind:
+		kinds := make([]string, len(v))
+		for i, kind := range v {
+			kinds[i] = string(kind)
+		}
+		set(name, strings.Join(kinds, ","))
+	default:
+		set(name, fmt.Sprint(v))
 	}
 }

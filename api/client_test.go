@@ -56,6 +56,11 @@ func TestClientLocksARealService(t *testing.T) {
 	if err != nil || len(events.Events) != 1 || events.Events[0].Kind != api.EventKindGranted {
 		t.Errorf("events: %+v, %v", events, err)
 	}
+	kinds := []api.EventKind{api.EventKindReleased, api.EventKindExpired}
+	events, _, err = c.ListEvents(ctx, api.ListEventsParams{Lock: &name, Kind: &kinds, Since: &lease.AcquiredAt})
+	if err != nil || len(events.Events) != 1 || events.Events[0].Kind != api.EventKindReleased {
+		t.Errorf("events of two kinds since an instant: %+v, %v", events, err)
+	}
 	free, res, err := c.GetLock(ctx, name, api.GetLockParams{})
 	if err != nil || free.State != api.Free {
 		t.Fatalf("get: %+v, %v", free, err)

@@ -64,7 +64,7 @@ type Bounds struct {
 	DefaultTTL time.Duration // zero: the constant DefaultTTL, or the nearest allowed value
 	MaxGrace   time.Duration // zero: the constant MaxGrace; negative: no grace allowed
 	MaxWaiters int           // of one lock; zero: DefaultMaxWaiters
-	// MaxSessionLeases limits the leases and places of a session. Leases that replicas grant at the same time may
+	// MaxSessionLeases limits the leases and places of a session. Leases that are granted at the same time may
 	// exceed it. Zero: DefaultMaxSessionLeases.
 	MaxSessionLeases int
 }

@@ -16,39 +16,23 @@ const (
 	countFor = 10 * time.Second
 	// recountAfter is the least time between two counts of a session. To count a hundred thousand leases takes some
 	// hundredths of a second.
-	recountAfter = 100 * time.Millisecond
-	// decidedAfter is how long it may take until what was admitted is in the database.
-	decidedAfter = time.Second
+	recountAfter = time.Second
 	// maxCounts is how many counts are kept.
 	maxCounts = 10_000
 )
 
 // A limiter keeps sessions from having too many leases and places. It counts what this replica grants, as if nothing
-// was ever released, and counts in the database when that seems too much. A count may miss what was admitted just
-// before, so that is added to it, though some of it may be counted twice: near its limit a session can be refused for
-// two seconds too long.
+// was ever released, and counts in the database when that seems too much. What is granted while it counts there may be
+// missed, so the limit may be exceeded by as much.
 type limiter struct {
 	mu     sync.Mutex
-	counts map[lock.SessionRef]*counted
+	counts map[lock.SessionRef]counted
 }
 
-// A counted is the greatest number of leases and places that a session can have.
+// A counted is the number of leases and places that a session has, or a greater one.
 type counted struct {
-	n      int
-	at     time.Time // when it was counted in the database
-	recent [2]int    // admitted in the period since began, and in the one before; each is decidedAfter long
-	began  time.Time
-}
-
-// admitted returns how many were admitted in the last one or two periods.
-func (c *counted) admitted(now time.Time) int {
-	switch passed := now.Sub(c.began); {
-	case passed >= 2*decidedAfter:
-		c.recent, c.began = [2]int{}, now
-	case passed >= decidedAfter:
-		c.recent, c.began = [2]int{0, c.recent[0]}, now
-	}
-	return c.recent[0] + c.recent[1]
+	n  int
+	at time.Time // when it was counted in the database
 }
 
 // admit adds n leases to the session. enough is false if that seems to be too many, or is not known; then it must be
@@ -56,16 +40,15 @@ func (c *counted) admitted(now time.Time) int {
 func (l *limiter) admit(ref lock.SessionRef, n, limit int, now time.Time) (enough, full bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := l.counts[ref]
+	c, known := l.counts[ref]
 	switch {
-	case c == nil || now.Sub(c.at) > countFor:
+	case !known || now.Sub(c.at) > countFor:
 		return false, false
 	case c.n+n > limit:
 		return false, now.Sub(c.at) < recountAfter
 	}
 	c.n += n
-	c.admitted(now)
-	c.recent[0] += n
+	l.counts[ref] = c
 	return true, false
 }
 
@@ -73,15 +56,10 @@ func (l *limiter) admit(ref lock.SessionRef, n, limit int, now time.Time) (enoug
 func (l *limiter) set(ref lock.SessionRef, n int, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := l.counts[ref]
-	if c == nil {
-		if l.counts == nil || len(l.counts) >= maxCounts {
-			l.counts = make(map[lock.SessionRef]*counted)
-		}
-		c = &counted{began: now}
-		l.counts[ref] = c
+	if l.counts == nil || len(l.counts) >= maxCounts {
+		l.counts = make(map[lock.SessionRef]counted)
 	}
-	c.n, c.at = n+c.admitted(now), now
+	l.counts[ref] = counted{n, now}
 }
 
 // IsFull reports whether the session has so many leases and places that it gets no more than n others. Otherwise it

@@ -120,27 +120,3 @@ func (c *remoteGuards) acquireNext(name string) (g lock.Grant) {
 	}
 	return g
 }
-
-func TestAConnectionThatRecoversInTimeLosesNoLease(t *testing.T) {
-	t.Parallel()
-	c := newRemoteGuards(t, 20, guard.Options{TTL: 8 * time.Second})
-	defer c.releaseAll()
-	c.proxy.Stall()
-	c.waitFor(guard.AtRisk)
-	c.proxy.Restore()
-	c.waitFor(guard.Held)
-}
-
-// waitFor waits until all leases are in the state.
-func (c *remoteGuards) waitFor(state guard.State) {
-	c.Helper()
-	for _, l := range c.leases {
-		for l.State() != state {
-			select {
-			case <-l.Done():
-				c.Fatalf("%s: %v", l.Name(), l.Err())
-			case <-time.After(10 * time.Millisecond):
-			}
-		}
-	}
-}

@@ -62,7 +62,10 @@ func batchesAreOneTransaction(t *testing.T, workers int) bool {
 // items are done, and when the context ends that one alone has no answer.
 func TestOneStuckItemIsItsOwn(t *testing.T) {
 	t.Parallel()
-	s, outside := stuck(t)
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	mustRelease(t, s, mustAcquire(t, s, acquire("stuck")))
+	hold(t, outside, "stuck")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	held := mustAcquire(t, s, acquire("held"))

@@ -56,7 +56,7 @@ func TestAGrantThatCrossesAClientsLeavingIsGivenBack(t *testing.T) {
 		g := mustAcquire(t, here, acquire("a"))
 		ctx, cut := context.WithCancel(t.Context())
 		w := waitFor(t, waits, ctx, waitingAs("a", "gone"))
-		hold(t, outside, "a", "for update")
+		hold(t, outside, "a")
 		released := make(chan struct{})
 		go func() {
 			defer close(released)

@@ -8,25 +8,13 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/store"
 )
 
 // hold locks the row of the lock from outside, until that commits.
-func hold(t *testing.T, outside *pgx.Conn, name, strength string) {
+func hold(t *testing.T, outside *pgx.Conn, name string) {
 	t.Helper()
 	exec(t, outside, "begin")
-	exec(t, outside, "select from paddock.records where name = $1 "+strength, name)
-}
-
-// stuck returns a store, and the connection that holds the row of its free lock
-// "stuck".
-func stuck(t *testing.T) (*store.Store, *pgx.Conn) {
-	t.Helper()
-	url := pgtest.URL(t)
-	s, outside := open(t, url), connect(t, url)
-	mustRelease(t, s, mustAcquire(t, s, acquire("stuck")))
-	hold(t, outside, "stuck", "for update")
-	return s, outside
+	exec(t, outside, "select from paddock.records where name = $1 for update", name)
 }
 
 // TestAReaderThatWaitsPastTheEndOfTheOthersGetsANewToken: a client may know that the token of the others has ended.
@@ -37,7 +25,7 @@ func TestAReaderThatWaitsPastTheEndOfTheOthersGetsANewToken(t *testing.T) {
 	first := acquire("a")
 	first.Mode, first.TTL = lock.Shared, 500*time.Millisecond
 	g := mustAcquire(t, s, first)
-	hold(t, outside, "a", "for update")
+	hold(t, outside, "a")
 
 	joined := make(chan lock.Grant, 1)
 	go func() {

@@ -193,7 +193,7 @@ func TestAHeartbeatWritesOneRow(t *testing.T) {
 	url := pgtest.URL(t)
 	s, outside := open(t, url), connect(t, url)
 	g := openSession(t, s, time.Minute, 0)
-	const leases = 10_000
+	const leases = 2_000
 	mustAcquireMany(t, s, g, "n:", leases)
 	const versions = "select count(*) + sum(hashtext(xmin::text || ctid::text)) from paddock.records"
 	before := number(t, outside, versions)

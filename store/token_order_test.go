@@ -26,7 +26,7 @@ func TestJobsWithDifferentLocksShareAFencedResource(t *testing.T) {
 		t.Fatal(err)
 	}
 	last, refused, smaller := lock.Token(0), 0, 0
-	grants := soak.Rounds(400, 20_000)
+	grants := soak.Rounds(200, 20_000)
 	for i := range grants {
 		switch i % 100 {
 		case 50:

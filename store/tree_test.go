@@ -111,8 +111,7 @@ func TestATreeHoldsUpNoDecision(t *testing.T) {
 	url := pgtest.URL(t)
 	s, outside := open(t, url), connect(t, url)
 	mustRelease(t, s, mustAcquire(t, s, acquire("locked")))
-	exec(t, outside, "begin")
-	exec(t, outside, "select from paddock.records where name = 'locked' for update")
+	hold(t, outside, "locked")
 	refused := make(chan error, 1)
 	go func() {
 		_, err := s.DeclareTree(t.Context(), "root")

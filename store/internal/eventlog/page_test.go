@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestPagesResumeInsideBatches reads batches whose locks take turns, from every event on and in pages of every length,
-// in both orders.
+// TestPagesResumeInsideBatches reads batches whose locks take turns, from every event on and in pages of several
+// lengths and in both orders.
 func TestPagesResumeInsideBatches(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -31,7 +31,7 @@ func TestPagesResumeInsideBatches(t *testing.T) {
 				q.Cursor, rest = strconv.FormatInt(all[from].ID, 10), all[from+1:]
 			}
 			want := selectedBy(q, rest)
-			for limit := range 6 {
+			for _, limit := range []int{0, 1, 3} {
 				q.Limit = limit
 				sameEvents(t, fmt.Sprintf("%+v", q), readAll(t, l, q), want)
 			}
@@ -44,7 +44,7 @@ func TestPagesResumeInsideBatches(t *testing.T) {
 			if q.Descending = true; before < len(all) {
 				q.Cursor = strconv.FormatInt(all[before].ID, 10)
 			}
-			for limit := range 6 {
+			for _, limit := range []int{0, 1, 3} {
 				q.Limit = limit
 				sameEvents(t, fmt.Sprintf("%+v", q), readAll(t, l, q), want)
 			}

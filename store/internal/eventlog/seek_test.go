@@ -39,7 +39,7 @@ func TestEventsOfARange(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	l, conn := open(t, url), connect(t, url)
-	all := hours(t, conn, 6, "a", "b", "a")
+	all := hours(t, conn, 4, "a", "b", "a")
 	instants := []time.Time{{}, all[0].At.Add(-time.Hour)}
 	for i := 0; i < len(all); i += 3 {
 		instants = append(instants, all[i].At, all[i].At.Add(time.Microsecond))

@@ -71,3 +71,19 @@ func claims(t *testing.T, dir string) *os.File {
 	}
 	return file
 }
+
+func TestTailKeepsTheEnd(t *testing.T) {
+	t.Parallel()
+	var log logTail
+	for range tailSize {
+		if _, err := log.Write([]byte("early ")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := log.Write([]byte("last words\n")); err != nil {
+		t.Fatal(err)
+	}
+	if got := log.String(); len(got) > tailSize || !strings.HasSuffix(got, "early last words") {
+		t.Errorf("kept %d bytes: %q", len(got), got)
+	}
+}

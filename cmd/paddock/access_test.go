@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
@@ -25,9 +24,16 @@ type keyedReplica struct {
 // newKeyedReplica starts a replica whose key file is still empty.
 func newKeyedReplica(t *testing.T, args ...string) *keyedReplica {
 	t.Helper()
-	h := &keyedReplica{T: t, keys: filepath.Join(t.TempDir(), "keys.json"), http: &http.Client{Timeout: proctest.Patience}}
+	return newKeyedReplicaOn(t, pgtest.URL(t), args...)
+}
+
+// newKeyedReplicaOn is newKeyedReplica for a given database.
+func newKeyedReplicaOn(t *testing.T, databaseURL string, args ...string) *keyedReplica {
+	t.Helper()
+	h := &keyedReplica{T: t, keys: filepath.Join(t.TempDir(), "keys.json"), http: &http.Client{Timeout: proctest.Patience,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	h.revoke(h.newKey(access.Read).ID)
-	h.process, h.base = startServe(t, pgtest.URL(t), append([]string{"--auth-file", h.keys}, args...)...)
+	h.process, h.base = startServe(t, databaseURL, append([]string{"--auth-file", h.keys}, args...)...)
 	return h
 }
 
@@ -66,20 +72,6 @@ func (h *keyedReplica) revoke(id string) {
 	if code, stdout, stderr := call(h.T, nil, "key", "revoke", "--auth-file", h.keys, id); code != exitOK ||
 		!strings.Contains(stdout, id) {
 		h.Fatalf("key revoke: exit code %d:\n%s%s", code, stdout, stderr)
-	}
-}
-
-// eventually polls every 100 ms, for at most proctest.Patience.
-func (h *keyedReplica) eventually(so func() bool) {
-	h.Helper()
-	again, enough := time.NewTicker(100*time.Millisecond), time.After(proctest.Patience)
-	defer again.Stop()
-	for !so() {
-		select {
-		case <-again.C:
-		case <-enough:
-			h.Fatal("timed out")
-		}
 	}
 }
 

@@ -25,26 +25,9 @@ import (
 // awaitMetrics scrapes until every pattern matches a line.
 func awaitMetrics(t *testing.T, url string, patterns ...string) {
 	t.Helper()
-	for i, p := range patterns {
-		patterns[i] = "^" + p + "$"
-	}
-	awaitBody(t, url, patterns)
-}
-
-// awaitPage asks for the page until it has all texts.
-func awaitPage(t *testing.T, url string, texts ...string) {
-	t.Helper()
-	for i, text := range texts {
-		texts[i] = regexp.QuoteMeta(text)
-	}
-	awaitBody(t, url, texts)
-}
-
-func awaitBody(t *testing.T, url string, patterns []string) {
-	t.Helper()
 	for deadline := time.Now().Add(proctest.Patience); ; time.Sleep(50 * time.Millisecond) {
 		got := proctest.Scrape(t, url)
-		missing := slices.IndexFunc(patterns, func(p string) bool { return !regexp.MustCompile("(?m)" + p).MatchString(got) })
+		missing := slices.IndexFunc(patterns, func(p string) bool { return !regexp.MustCompile("(?m)^" + p + "$").MatchString(got) })
 		if missing < 0 {
 			return
 		}

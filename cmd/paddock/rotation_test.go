@@ -11,6 +11,7 @@ import (
 
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/internal/testkit/tcpproxy"
 	"github.com/paddock-lock/paddock/lock"
@@ -50,7 +51,7 @@ func startRotation(h *keyedReplica, operator client.Options, url string, flags .
 func (r *rotation) awaitRenewal() {
 	r.Helper()
 	after := r.lease().ExpiresAt.Add(4 * time.Second)
-	r.eventually(func() bool { return !r.lease().ExpiresAt.Before(after) })
+	await.Until(r.T, "the lease is renewed", func() bool { return !r.lease().ExpiresAt.Before(after) })
 }
 
 // lease returns the lease of the run.
@@ -127,7 +128,7 @@ func TestRunContinuesWithReplacedCertificates(t *testing.T) {
 		ours.cert: nextOurs.cert, ours.key: nextOurs.key} {
 		replaceFile(t, to, readText(t, from))
 	}
-	h.eventually(func() bool { // a new connection, which trusts only the next authority
+	await.Until(t, "the next authority is used", func() bool { // a new connection, which trusts only the next authority
 		_, err := r.operator.Lock(t.Context(), nightly)
 		return err == nil
 	})

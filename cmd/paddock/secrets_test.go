@@ -98,16 +98,6 @@ func TestNoSecretIsWrittenToOutputOrDatabase(t *testing.T) {
 	s.check()
 }
 
-// newKeyedReplicaOn is newKeyedReplica for a given database.
-func newKeyedReplicaOn(t *testing.T, databaseURL string, args ...string) *keyedReplica {
-	t.Helper()
-	h := &keyedReplica{T: t, keys: t.TempDir() + "/keys.json", http: &http.Client{Timeout: proctest.Patience,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	h.revoke(h.newKey(access.Read).ID)
-	h.process, h.base = startServe(t, databaseURL, append([]string{"--auth-file", h.keys}, args...)...)
-	return h
-}
-
 // newKey creates a key, waits until the replica has read it, and records the secret.
 func (s *secrets) newKey(role access.Role, prefixes ...string) issuedKey {
 	k := s.newLoadedKey(role, prefixes...)

@@ -120,7 +120,7 @@ func TestRunHoldsSeveralLocks(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	file := filepath.Join(t.TempDir(), "job.prom")
-	p := d.prepareRun("--metrics-file", file, "--ttl=6s", "--lock", "b", "--lock=a", "--lock=c,permits=2", "--", "sh", "-c", `env; sleep 7; read line; exit 7`)
+	p := d.prepareRun("--metrics-file", file, "--lock", "b", "--lock=a", "--lock=c,permits=2", "--", "sh", "-c", `env; read line; exit 7`)
 	in, err := p.Cmd.StdinPipe()
 	mustBeNil(t, err)
 	p.Start(t)

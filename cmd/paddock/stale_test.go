@@ -7,11 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/testkit/await"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestPausedWorkerIsSeenWithoutALog: a worker writes after its lease has expired. The metric, the event and the
-// history each tell an operator about it.
+// TestPausedWorkerIsSeenWithoutALog: a worker writes after its lease has expired. The metric, the event, the page and
+// the history each tell an operator about it.
 func TestPausedWorkerIsSeenWithoutALog(t *testing.T) {
 	t.Parallel()
 	d, metrics := metered(t)
@@ -26,8 +28,11 @@ func TestPausedWorkerIsSeenWithoutALog(t *testing.T) {
 	if e.Token != late.Token || e.Newest != holds.Token || e.HeldBy != "worker-2" || e.Late <= 0 {
 		t.Errorf("the event is %+v", e)
 	}
-	awaitPage(t, d.base+"/ui/", "<dt>Expired</dt><dd>1<", "<dt>Stale writes</dt><dd>1<", "<dt>Held</dt><dd><a href=\"../ui/?state=held\">1<")
-	awaitPage(t, d.base+"/ui/locks/"+late.Name, "worker-1", "s after the end of its lease; worker-2 holds the lock")
+	await.Until(t, "the page counts it", func() bool {
+		page := proctest.Scrape(t, d.base+"/ui/")
+		return strings.Contains(page, "<dt>Expired</dt><dd>1<") && strings.Contains(page, "<dt>Stale writes</dt><dd>1<") &&
+			strings.Contains(page, `<dt>Held</dt><dd><a href="../ui/?state=held">1<`)
+	})
 	want := fmt.Sprintf(`(?m)^\S+ +refused +%d +exclusive +worker-1 +\S+s after the end of its lease; worker-2 holds the lock; newest token %d; fenced value accounts$`,
 		late.Token, holds.Token)
 	if stdout, _ := d.expectExit(exitOK, "history", late.Name, "--kind=refused"); !regexp.MustCompile(want).MatchString(stdout) {

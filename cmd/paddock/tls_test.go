@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 )
 
@@ -161,7 +162,7 @@ func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
 		open = append(open, dial())
 	}
 	h.http.Transport = &http.Transport{DisableKeepAlives: true}
-	h.eventually(func() bool {
+	await.Until(t, "a connection is refused", func() bool {
 		beyond := dial()
 		defer mustClose(t, beyond)
 		if _, err := beyond.Read(make([]byte, 1)); err == nil {
@@ -172,7 +173,7 @@ func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
 	for _, c := range open {
 		mustClose(t, c)
 	}
-	h.eventually(func() bool {
+	await.Until(t, "there is room again", func() bool {
 		response, err := h.http.Get(h.base + "/livez") //nolint:noctx // The client has a timeout.
 		if err != nil {
 			return false

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -24,6 +25,7 @@ import (
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 )
@@ -84,16 +86,15 @@ func (c *spanCollector) all() []*traces.Span {
 // await waits for a span of the trace, and returns it.
 func (c *spanCollector) await(t *testing.T, trace, name string) *traces.Span {
 	t.Helper()
-	for deadline := time.Now().Add(proctest.Patience); ; time.Sleep(10 * time.Millisecond) {
-		for _, s := range c.all() {
-			if hex.EncodeToString(s.GetTraceId()) == trace && s.GetName() == name {
-				return s
-			}
+	var found *traces.Span
+	await.Until(t, fmt.Sprintf("there is a span %q in the trace %s", name, trace), func() bool {
+		i := slices.IndexFunc(c.all(), func(s *traces.Span) bool { return hex.EncodeToString(s.GetTraceId()) == trace && s.GetName() == name })
+		if i >= 0 {
+			found = c.all()[i]
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("there is no span %q in the trace %s, only %v", name, trace, c.all())
-		}
-	}
+		return i >= 0
+	})
+	return found
 }
 
 // attribute returns an attribute of the span, as text.

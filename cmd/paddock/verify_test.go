@@ -11,6 +11,7 @@ import (
 
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
@@ -25,28 +26,17 @@ func TestInterruptedVerifyChecksTheCallsUntilThen(t *testing.T) {
 	base := serveHere(t, pgtest.URL(t))
 	p := start(t, "verify", "--url", base, "--for=1h", "--ttl=300ms")
 	prefix := p.Stdout.Await(t, "All names begin with (verify:[^:]+:)")
-	awaitEvent(t, replica.Connect(t, client.Options{BaseURL: base}), prefix)
+	locks := replica.Connect(t, client.Options{BaseURL: base})
+	await.Until(t, "a lock is used", func() bool {
+		page, err := locks.Events(t.Context(), lock.EventQuery{Prefix: prefix, Limit: 1})
+		mustBeNil(t, err)
+		return len(page.Items) > 0
+	})
 	if code := p.Signal(t, syscall.SIGINT); code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
 	if said := p.Stdout.String(); !strings.Contains(said, "OK: ") {
 		t.Errorf("stdout:\n%s", said)
-	}
-}
-
-// awaitEvent waits until there is an event of a lock under the prefix.
-func awaitEvent(t *testing.T, locks lock.Service, prefix string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
-	defer cancel()
-	for {
-		page, err := locks.Events(ctx, lock.EventQuery{Prefix: prefix, Limit: 1, Wait: time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(page.Items) > 0 {
-			return
-		}
 	}
 }
 

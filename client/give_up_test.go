@@ -105,9 +105,10 @@ func TestACanceledWaitForASetGivesUpItsPlaces(t *testing.T) {
 	})
 	a := transfer()
 	a.Wait = lock.MaxWait
-	l.cancelAcquire(t, c, a)
-	if got := strings.TrimSpace(<-l.released); got != `{"lease_id":"`+leaseText+`","names":["b","a"]}` {
-		t.Errorf("released %s", got)
+	e := l.cancelAcquire(t, c, a)
+	got := strings.TrimSpace(<-l.released)
+	if got != `{"lease_id":"`+leaseText+`","names":["b","a"]}` || !strings.Contains(e.Detail, "was released") {
+		t.Errorf("released %s, and the error says %q", got, e.Detail)
 	}
 }
 

@@ -157,15 +157,28 @@ func TestBrokenEntryIsReported(t *testing.T) {
 	var logged strings.Builder
 	l.db.Log = slog.New(slog.NewTextHandler(&logged, nil))
 	exec(t, conn, `insert into paddock.event_batches (id, at, entries)
-		values (7, now(), array['["a", 0, [1]]', '["b",0,[1,1,1,1,1,"h",7,0,"",0]]', '7']::json[])`)
+		values (7, now(), array['["a", 0, [1]]', '["b",0,[0,1,1,1,1,"h",7,0,"",0],[1,1,2,1,1,"h",7,0,"",0]]', '7']::json[])`)
 	exec(t, conn, "select setval('paddock.event_batch_ids', 10)")
 	for range 2 {
 		page, err := l.Page(t.Context(), lock.EventQuery{})
-		if err != nil || len(page.Items) != 1 || page.Items[0].Name != "b" {
+		if err != nil || len(page.Items) != 2 || page.Items[0].Name != "b" {
 			t.Errorf("the page is %+v, %v", page.Items, err)
 		}
 		if len(page.Unreadable) == 0 || page.Unreadable[0].Name != "a" || !strings.Contains(page.Unreadable[0].Detail, "paddock.event_batches (id = 7)") {
 			t.Errorf("unreadable are %+v", page.Unreadable)
+		}
+	}
+	for _, q := range []lock.EventQuery{{Limit: 1}, {Limit: 1, Descending: true}} { // one page ends at the id of the entries
+		var events, unreadable int
+		for range 3 {
+			p := page(t, l, q)
+			events, unreadable, q.Cursor = events+len(p.Items), unreadable+len(p.Unreadable), p.Next
+			if p.Next == "" {
+				break
+			}
+		}
+		if events != 2 || unreadable != 2 {
+			t.Errorf("pages of %+v have %d events, and %d entries that cannot be read; want 2 each", q, events, unreadable)
 		}
 	}
 	if n := strings.Count(logged.String(), "row cannot be read"); n != 1 {

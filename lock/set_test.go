@@ -150,6 +150,28 @@ func TestReadersOfASetJoinOthers(t *testing.T) {
 	}
 }
 
+// TestASetIsGrantedWhenTheCallBeforeItLeaves a kept place: readers hold the lock, and that call would write.
+func TestASetIsGrantedWhenTheCallBeforeItLeaves(t *testing.T) {
+	t.Parallel()
+	for what, cut := range map[string]bool{"at the end of its wait": false, "as its connection is cut": true} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			m := newSetModel(t)
+			reads := lock.Acquire{LeaseID: id(1), Holder: "reader", TTL: time.Minute, Set: members(sharedLock("a"))}
+			m.acquire(reads)
+			writer, _ := m.acquire(lock.Acquire{LeaseID: id(2), Holder: "writer", TTL: time.Minute, Wait: lock.MaxWait, Set: members(exclusiveLock("a"))})
+			reads.LeaseID, reads.Wait, reads.Set = id(3), lock.MaxWait, members(sharedLock("a"), sharedLock("b"))
+			if _, d := m.acquire(reads); !d.Queued {
+				t.Fatalf("decided %+v", d)
+			}
+			m.do(lock.Leave{Name: "a", LeaseID: writer.LeaseID, Attachment: writer.Attachment, KeepPlace: true, Disconnected: cut})
+			if n := len(m.record("b").Leases); n != 1 {
+				t.Errorf("the set has %d leases of the other lock", n)
+			}
+		})
+	}
+}
+
 func TestASlotOfASetIsRevokedWithTheSet(t *testing.T) {
 	t.Parallel()
 	s := newDeadlockScene(t, "- exclusive+shared x,a", "- exclusive+shared y,a", "- shared a")

@@ -41,7 +41,6 @@ type model struct {
 	sessions map[lock.SessionRef]lock.Session
 
 	pausedUntil time.Time // grants are paused until then
-	skipSlow    bool      // skip slow checks, for long runs
 }
 
 func newModel(t tester) *model {
@@ -56,12 +55,11 @@ func (w *model) do(cmd lock.Command) lock.Decision {
 	w.t.Helper()
 	w.expireSessions()
 	x := decisionCheck{
-		cmd:      cmd,
-		self:     w.self,
-		clock:    w.now,
-		before:   w.view(),
-		paused:   w.now.Before(w.pausedUntil),
-		skipSlow: w.skipSlow,
+		cmd:    cmd,
+		self:   w.self,
+		clock:  w.now,
+		before: w.view(),
+		paused: w.now.Before(w.pausedUntil),
 	}
 	x.given = withSpareCapacity(x.before)
 	x.Decision = cmd.Apply(

@@ -36,15 +36,18 @@ type attempt struct {
 	sessions row.Sessions // of the calls
 }
 
-// run returns the calls that are to be tried again, and the error if that must wait.
+// run makes the attempt: the stages of the loop, in order. It returns the calls to be tried again, and the error if that
+// must wait.
 func (a *attempt) run(units []*unit) (again []*call, effect database.Effect, err error) {
-	ctx, cancel := context.WithTimeout(a.ctx, database.TripTimeout)
-	defer cancel()
-	if err := a.decide(ctx, units); err != nil {
-		if a.locks {
-			database.Rollback(a.conn.Conn())
+	unread := units
+	if !a.locks {
+		unread = a.decideFromCache(units)
+	}
+	if len(unread) > 0 {
+		if err := a.lookAndDecide(units, unread); err != nil {
+			a.rollback()
+			return callsOf(units), database.EffectOf(err), err
 		}
-		return callsOf(units), database.EffectOf(err), err
 	}
 	var writes, done []*unit
 	for _, u := range units {
@@ -58,43 +61,26 @@ func (a *attempt) run(units []*unit) (again []*call, effect database.Effect, err
 			again = append(again, u.deferred...)
 		}
 	}
-	a.answer(done)
-	writes, later := fitting(writes)
+	a.publishAndAnswer(done)
+	writes, later := splitToFit(writes)
 	again = append(again, callsOf(later)...)
 	if len(writes) == 0 {
-		if a.locks {
-			database.Rollback(a.conn.Conn())
-		}
+		a.rollback()
 		return again, database.Again, nil
 	}
 	left, effect, err := a.swap(writes)
 	return append(again, left...), effect, err
 }
 
-// decide decides the units: on the cache where that is enough, otherwise after a look. A unit that stays undecided is
-// tried again.
-func (a *attempt) decide(ctx context.Context, units []*unit) error {
-	unknown := units
-	if !a.locks {
-		unknown = a.decideCached(units)
+// rollback ends the transaction of an attempt that locks rows and writes nothing.
+func (a *attempt) rollback() {
+	if a.locks {
+		database.Rollback(a.conn.Conn())
 	}
-	if len(unknown) == 0 {
-		return nil
-	}
-	before := a.epoch
-	if err := a.look(ctx, unknown); err != nil {
-		return err
-	}
-	if !sameEpoch(before, a.epoch) {
-		for _, u := range units {
-			u.decided = false
-		}
-	}
-	return a.decideFresh(unknown)
 }
 
-// decideCached decides units on the cache, and returns those whose locks must be read first.
-func (a *attempt) decideCached(units []*unit) (unknown []*unit) {
+// decideFromCache decides the units whose locks are cached, and returns those whose locks must be read first.
+func (a *attempt) decideFromCache(units []*unit) (unread []*unit) {
 	a.cache.mu.Lock()
 	a.epoch, a.clock = a.cache.epoch, a.cache.clock
 	a.now = a.clock.at(time.Now())
@@ -109,14 +95,35 @@ func (a *attempt) decideCached(units []*unit) (unknown []*unit) {
 	a.cache.mu.Unlock()
 	in := a.inputs()
 	for _, u := range units {
-		switch {
-		case !u.known:
-			unknown = append(unknown, u)
-		case u.decide(in) != success:
-			unknown = append(unknown, u)
+		if !u.known || u.decide(in) != success {
+			unread = append(unread, u)
 		}
 	}
-	return unknown
+	return unread
+}
+
+// lookAndDecide reads the locks of the unread ones of all units, and decides these. Units that were decided from the
+// cache are undecided again if the epoch that was read is another one.
+func (a *attempt) lookAndDecide(all, unread []*unit) error {
+	cached := a.epoch
+	if err := a.look(unread); err != nil {
+		return err
+	}
+	if !sameEpoch(cached, a.epoch) {
+		for _, u := range all {
+			u.decided = false
+		}
+	}
+	in := a.inputs()
+	for _, u := range unread {
+		if u.unreadable {
+			continue // the calls that are left are about other locks, or read again
+		}
+		if u.decide(in) == needsEpoch {
+			return u.tooLong
+		}
+	}
+	return nil
 }
 
 // sameEpoch reports whether a decision in one of the epochs is one in the other: neither the server nor the pause of
@@ -130,7 +137,9 @@ func (a *attempt) inputs() *inputs {
 }
 
 // look reads the locks of the units.
-func (a *attempt) look(ctx context.Context, units []*unit) error {
+func (a *attempt) look(units []*unit) error {
+	ctx, cancel := context.WithTimeout(a.ctx, database.TripTimeout)
+	defer cancel()
 	l := row.Look{
 		Lock: a.locks, Schema: a.db.Schema, Pooled: a.db.Pooled, AssumeAlive: a.db.Outage.AssumeAlive(), Trees: a.known.Trees(),
 	}
@@ -213,22 +222,8 @@ func (a *attempt) refuseUnreadable(u *unit, sessions row.Unread) {
 	})
 }
 
-// decideFresh decides units that were just read.
-func (a *attempt) decideFresh(units []*unit) error {
-	in := a.inputs()
-	for _, u := range units {
-		if u.unreadable {
-			continue // the calls that are left are about other locks, or read again
-		}
-		if u.decide(in) == needsEpoch {
-			return u.tooLong
-		}
-	}
-	return nil
-}
-
-// answer publishes what was decided, and answers the calls.
-func (a *attempt) answer(units []*unit) {
+// publishAndAnswer tells the rest of the store what was decided, and then the callers.
+func (a *attempt) publishAndAnswer(units []*unit) {
 	if len(units) == 0 {
 		return
 	}
@@ -244,8 +239,8 @@ func (a *attempt) answer(units []*unit) {
 	}
 }
 
-// fitting returns as many of the units as a row of events has room for, with their tokens numbered. Each alone fits.
-func fitting(units []*unit) (now, later []*unit) {
+// splitToFit returns as many of the units as a row of events has room for, with their tokens numbered. Each alone fits.
+func splitToFit(units []*unit) (now, later []*unit) {
 	events, tokens := 0, 0
 	for _, u := range units {
 		if events+u.events > row.EventsPerBatch || tokens+u.tokens > row.TokensPerBatch {

@@ -80,9 +80,9 @@ func (h *half) drop(name string) {
 	}
 }
 
-// outlive empties the cache if a connection was made since it was filled: the server may have lost its newest commits,
-// or be another one. made is how many were ever made.
-func (c *cache) outlive(made int64) {
+// clearIfReconnected empties the cache if a connection was made since it was filled: the server may have lost its newest
+// commits, or be another one. made is how many were ever made.
+func (c *cache) clearIfReconnected(made int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if made != c.conns {
@@ -107,7 +107,7 @@ func (c *cache) enter(e epoch.Epoch, clock reading) {
 	if !c.isOf(e) {
 		c.clear()
 	}
-	c.epoch, c.clock = e, c.clock.better(clock)
+	c.epoch, c.clock = e, c.clock.morePrecise(clock)
 }
 
 // queued reports whether calls wait for the lock, as far as is known.
@@ -144,9 +144,8 @@ func (r reading) at(t time.Time) time.Time {
 // earliest returns the instant of this process's clock at which the database's clock showed t, or an earlier one.
 func (r reading) earliest(t time.Time) time.Time { return r.after.Add(t.Sub(r.shown)) }
 
-// better returns the reading to go on with: the one that says more precisely when it was, unless the clocks may have
-// diverged by more since.
-func (r reading) better(newer reading) reading {
+// morePrecise returns the more precise of two readings, with the drift of the clocks since the older one counted.
+func (r reading) morePrecise(newer reading) reading {
 	const drift = 1000 // one part in so many
 	if newer.before.Sub(newer.after) <= r.before.Sub(r.after)+newer.before.Sub(r.before)/drift {
 		return newer

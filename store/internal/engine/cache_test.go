@@ -94,9 +94,9 @@ func TestTheCacheDoesNotOutliveAConnection(t *testing.T) {
 	t.Parallel()
 	var c cache
 	for made, stays := range map[int64]bool{3: true, 4: false} {
-		c.outlive(3)
+		c.clearIfReconnected(3)
 		c.put(rowOf("a", 1))
-		c.outlive(made)
+		c.clearIfReconnected(made)
 		if _, ok := c.get("a"); ok != stays {
 			t.Errorf("after %d connections it has the lock: %t", made, ok)
 		}
@@ -143,11 +143,11 @@ func TestTheNarrowerReadingIsTheBetter(t *testing.T) {
 		"wider by more than that":              {read(time.Second, 2*time.Millisecond+1), false},
 		"wide, but there was none for an hour": {read(time.Hour, time.Second), true},
 	} {
-		if got := old.better(c.newer) == c.newer; got != c.want {
+		if got := old.morePrecise(c.newer) == c.newer; got != c.want {
 			t.Errorf("%s: taken is %t", name, got)
 		}
 	}
-	if got := (reading{}).better(old); got != old {
+	if got := (reading{}).morePrecise(old); got != old {
 		t.Error("none is better than one")
 	}
 }

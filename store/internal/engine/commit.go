@@ -63,7 +63,7 @@ func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err er
 	case done.Clock.IsZero():
 		a.cache.clock = reading{} // it may be the reason why nothing was written
 	case current:
-		a.cache.clock = a.cache.clock.better(clock)
+		a.cache.clock = a.cache.clock.morePrecise(clock)
 	}
 	for _, u := range units {
 		if u.changes[0].Written {
@@ -89,7 +89,7 @@ func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err er
 		written = append(written, u)
 		again = append(again, u.deferred...)
 	}
-	a.answer(written)
+	a.publishAndAnswer(written)
 	return again, database.Again, nil
 }
 
@@ -108,9 +108,7 @@ func (a *attempt) failed(units []*unit, err error) ([]*call, database.Effect, er
 		a.giveUp(sent, err)
 		return deferred, database.Again, nil
 	}
-	if a.locks {
-		database.Rollback(a.conn.Conn())
-	}
+	a.rollback()
 	if effect != database.Blocked {
 		a.cache.mu.Lock()
 		for _, u := range units {
@@ -129,8 +127,7 @@ func (a *attempt) failed(units []*unit, err error) ([]*call, database.Effect, er
 	return calls, effect, err
 }
 
-// missed notes that the locks of the unit had changed. It returns how often that was so, for the call that met it
-// most.
+// missed notes that the locks of the unit had changed. It returns the largest number of misses of any of its calls.
 func (a *attempt) missed(u *unit) (most int) {
 	a.round.Missed += len(u.calls)
 	for _, c := range u.calls {

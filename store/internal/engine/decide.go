@@ -114,19 +114,19 @@ func (u *unit) decide(in *inputs) verdict {
 	u.at, u.changes, u.tokens, u.events, u.writes = in.now, u.changes[:0], 0, 0, false
 	u.outcomes = slices.Grow(u.outcomes[:0], len(u.calls))
 	for _, before := range u.rows {
-		if !u.fresh && mayMisjudge(before.Record.Queue, in.now, in.self) || before.Sessions.Undecided(in.now) {
+		if !u.fresh && heartbeatMayExpire(before.Record.Queue, in.now, in.self) || before.Sessions.Undecided(in.now) {
 			return needsLook
 		}
 		u.changes = append(u.changes, &row.Change{At: in.now, Before: before, After: before.Record, Sessions: before.Sessions})
 	}
-	ended, own := in.ended, false
+	ended, copied := in.ended, false
 	for i, c := range u.calls {
 		r := &c.Req
 		if _, compares := r.decided.(lock.ReportStale); compares && u.change(r.names[0]).After.Token.IsProvisional() {
 			u.calls, u.deferred = u.calls[:i], u.calls[i:]
 			break
 		}
-		if !u.fresh && (!u.assume(r, ended) || u.tellsEndOfSession(r)) || !u.admit(r, in) {
+		if !u.fresh && (!u.knowsEndings(r, ended) || u.tellsEndOfSession(r)) || !u.bindSession(r, in) {
 			return needsLook
 		}
 		d, tokens := u.apply(r, in, ended)
@@ -138,12 +138,12 @@ func (u *unit) decide(in *inputs) verdict {
 			break
 		}
 		u.events, u.tokens = u.events+len(d.Events), u.tokens+tokens
-		u.take(r.decided, d)
+		u.record(r.decided, d)
 		if i == len(u.calls)-1 {
 			break // nothing is decided after it
 		}
-		if !own && endsLease(d.Events) {
-			if ended, own = maps.Clone(ended), true; ended == nil {
+		if !copied && endsLease(d.Events) {
+			if ended, copied = maps.Clone(ended), true; ended == nil {
 				ended = make(map[lock.LeaseRef]lock.Event)
 			}
 		}
@@ -198,8 +198,8 @@ func (u *unit) setTokens(w row.Written) {
 // of one lock.
 var errEvents = errors.New("a command has too many events")
 
-// take notes what was decided.
-func (u *unit) take(cmd lock.Command, d lock.Decision) {
+// record notes what was decided.
+func (u *unit) record(cmd lock.Command, d lock.Decision) {
 	u.outcomes = append(u.outcomes, row.Outcome{Decision: d})
 	for _, after := range d.Locks {
 		c := u.change(after.Name)
@@ -209,29 +209,29 @@ func (u *unit) take(cmd lock.Command, d lock.Decision) {
 		c := u.change(e.Name)
 		c.Events = append(c.Events, e)
 	}
-	u.writes = u.writes || d.Changed || confirms(cmd, d)
+	u.writes = u.writes || d.Changed || mustBeDurable(cmd, d)
 }
 
-// confirms reports whether the caller may rely on the answer. A repeated acquire, for one, changes nothing, and is
+// mustBeDurable reports whether the caller may rely on the answer. A repeated acquire, for one, changes nothing, and is
 // written all the same, so that what it confirms is as durable as a grant. A sweep has no caller to answer, and a call
 // that still waits is told nothing.
-func confirms(cmd lock.Command, d lock.Decision) bool {
+func mustBeDurable(cmd lock.Command, d lock.Decision) bool {
 	_, sweeps := cmd.(lock.Sweep)
 	return d.Err == nil && !d.Queued && !sweeps
 }
 
-// mayMisjudge reports whether a waiter's replica may send heartbeats that are not known here, and will count as dead
-// before a decision at now is written.
-func mayMisjudge(queue []*lock.Waiter, now time.Time, self lock.Replica) bool {
+// heartbeatMayExpire reports whether a cached heartbeat could expire before a decision at now is written. A newer one may
+// exist, so the lock must be read again.
+func heartbeatMayExpire(queue []*lock.Waiter, now time.Time, self lock.Replica) bool {
 	latest := now.Add(row.MaxLag)
 	return slices.ContainsFunc(queue, func(w *lock.Waiter) bool {
 		return w.Replica != 0 && w.Replica != self && !latest.Before(w.AliveUntil)
 	})
 }
 
-// assume reports whether the command can be decided without reading how its lease ended. That of an acquire is assumed
-// not to have ended; the swap checks it.
-func (u *unit) assume(r *request, ended map[lock.LeaseRef]lock.Event) bool {
+// knowsEndings reports whether the command can be decided without reading how its lease ended. The lease of an acquire is
+// assumed not to have ended; the swap checks it.
+func (u *unit) knowsEndings(r *request, ended map[lock.LeaseRef]lock.Event) bool {
 	for i, ref := range r.decided.Refs() {
 		if _, known := ended[ref]; known {
 			continue
@@ -255,9 +255,9 @@ func (u *unit) tellsEndOfSession(r *request) bool {
 	})
 }
 
-// admit reports whether the session of the command is known, if it has one, and notes it for the command's locks. The
-// swap checks that the session of an acquire has not ended.
-func (u *unit) admit(r *request, in *inputs) bool {
+// bindSession notes the session of the command, if it has one, for the command's locks. It returns false if the session
+// must be read first. The swap checks that the session of an acquire has not ended.
+func (u *unit) bindSession(r *request, in *inputs) bool {
 	ref := sessionOf(r.decided)
 	if ref == 0 {
 		return true

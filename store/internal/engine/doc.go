@@ -4,8 +4,8 @@
 //
 //	engine.go   Do: a command finds its worker
 //	inbox.go    calls are gathered into batches
-//	worker.go   the loop: attempts, until each call is answered
-//	attempt.go  one attempt: look and decide; cache.go: what need not be read
+//	worker.go   attempts, until each call is answered
+//	attempt.go  attempt.run, the stages of the loop; cache.go: what need not be read
 //	decide.go   a unit: the calls that are decided together, on one lock or on connected ones
 //	commit.go   swap and publish
 //	lanes.go    locks whose rows another session keeps locked

@@ -137,7 +137,7 @@ func New(o Options) *Engine {
 	e.lanes.limit = make(chan struct{}, o.DB.Share())
 	for range o.Workers {
 		w := &worker{shared: e.shared}
-		w.inbox = newInbox(w.runBatch)
+		w.inbox = newInbox(w.serve)
 		e.workers = append(e.workers, w)
 	}
 	return e

@@ -41,9 +41,9 @@ const (
 // An acquire that must wait anyway lingers for a moment, and joins the next batch. So a contended lock costs a commit
 // for each hand-off, and not another one for each return to its queue.
 type inbox struct {
-	run  func([]*call) // must answer each of the calls, or put it back
-	room int           // for urgent calls
-	next chan int      // received by a runner without a batch: the value of started for it
+	serve func([]*call) // must answer each of the calls, or put it back
+	room  int           // for urgent calls
+	next  chan int      // received by a runner without a batch: the value of started for it
 
 	mu        sync.Mutex
 	urgent    []*call
@@ -73,8 +73,8 @@ type backlog struct {
 var errFull = errors.New("too many calls are queued")
 
 // newInbox returns an inbox.
-func newInbox(run func([]*call)) *inbox {
-	b := &inbox{run: run, room: MaxQueue, next: make(chan int), ended: make(chan struct{}), backlogs: make(map[string]*backlog)}
+func newInbox(serve func([]*call)) *inbox {
+	b := &inbox{serve: serve, room: MaxQueue, next: make(chan int), ended: make(chan struct{}), backlogs: make(map[string]*backlog)}
 	b.idle.L = &b.mu
 	return b
 }
@@ -185,7 +185,7 @@ func (b *inbox) runner(started int) {
 	defer idle.Stop()
 	for {
 		for calls := b.gather(started); calls != nil; calls = b.gather(started) {
-			b.run(calls)
+			b.serve(calls)
 		}
 		idle.Reset(runnerIdle)
 		select {

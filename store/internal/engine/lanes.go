@@ -41,9 +41,9 @@ func (l *lane) count(c *call, n int) {
 	}
 }
 
-// runBatch runs the calls of a batch, except those on locks that have a lane.
-func (w *worker) runBatch(calls []*call) {
-	w.run(w.inbox, w.lanes.divert(calls, w.lanes.find), w.setAside)
+// serve answers the calls of a batch, except those on locks that have a lane.
+func (w *worker) serve(calls []*call) {
+	w.answerAll(w.inbox, w.lanes.divert(calls, w.lanes.find), w.setAside)
 }
 
 // find returns the lane of the first of the names that has one, or that in which a call on several locks with the same
@@ -126,16 +126,16 @@ func (w *worker) open(name string) *lane {
 	of := l.lanes[name]
 	if of == nil {
 		of = new(lane)
-		of.inbox = newInbox(func(calls []*call) { w.runAside(name, of, calls) })
+		of.inbox = newInbox(func(calls []*call) { w.serveLane(name, of, calls) })
 		l.lanes[name] = of
 	}
 	return of
 }
 
-// runAside runs calls in the lane, and closes it if they were the last.
-func (w *worker) runAside(name string, l *lane, calls []*call) {
+// serveLane answers calls in the lane, and closes it if they were the last.
+func (w *worker) serveLane(name string, l *lane, calls []*call) {
 	w.lanes.limit <- struct{}{}
-	w.run(l.inbox, calls, func(calls []*call) []*call { return calls })
+	w.answerAll(l.inbox, calls, func(calls []*call) []*call { return calls })
 	<-w.lanes.limit
 	w.lanes.mu.Lock()
 	defer w.lanes.mu.Unlock()

@@ -207,7 +207,7 @@ func TestAReplicaThatMayBeDeadIsReadAgain(t *testing.T) {
 		"alive for long enough":  {lock.Waiter{Replica: 2, AliveUntil: now.Add(row.MaxLag + 1)}, false},
 		"not heard of for a day": {lock.Waiter{Replica: 2, AliveUntil: now.Add(-24 * time.Hour)}, true},
 	} {
-		if got := mayMisjudge([]*lock.Waiter{{Replica: 1}, &c.waiter}, now, 1); got != c.want {
+		if got := heartbeatMayExpire([]*lock.Waiter{{Replica: 1}, &c.waiter}, now, 1); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -33,15 +33,15 @@ type worker struct {
 	cache cache
 }
 
-// run answers the calls. It tries until it has, or until their callers have left. Those that wait for a locked row go
-// through onBlocked, which returns what is to be tried again.
+// answerAll makes attempts until every call is answered or canceled. Calls that wait for a locked row go through
+// onBlocked, which returns those to be tried again.
 //
-// overtaken reports that a commit was late, so that the inbox went on without it. Later calls may have been decided
-// meanwhile, so the calls that the commit left undone were refused.
-func (w *worker) run(from *inbox, calls []*call, onBlocked func([]*call) []*call) (overtaken bool) {
+// overtaken: a commit took longer than commitPatience, so the inbox has started the next batch. Later calls may have
+// been decided meanwhile, so the calls that the commit left undone were refused.
+func (w *worker) answerAll(from *inbox, calls []*call, onBlocked func([]*call) []*call) (overtaken bool) {
 	pause, misses := database.NewPause(), make(map[*call]int)
 	for calls = stillThere(calls); len(calls) > 0; calls = stillThere(calls) {
-		again, effect, err := w.attempt(from, calls, misses)
+		again, effect, err := w.try(from, calls, misses)
 		if err == nil {
 			calls = again
 			continue
@@ -54,7 +54,7 @@ func (w *worker) run(from *inbox, calls []*call, onBlocked func([]*call) []*call
 				refuse(calls, database.Internal(err, w.db.Schema))
 				return false
 			}
-			return w.runAlone(from, calls, err, onBlocked)
+			return w.answerEach(from, calls, err, onBlocked)
 		case database.Blocked:
 			calls = onBlocked(calls)
 			continue
@@ -88,9 +88,9 @@ func (w *worker) run(from *inbox, calls []*call, onBlocked func([]*call) []*call
 	return false
 }
 
-// runAlone runs each of the calls by itself, so that one which cannot be done does not fail the others. err is what a
-// single call is answered.
-func (w *worker) runAlone(
+// answerEach answers each of the calls by itself, so that one which cannot be done does not fail the others. err is what
+// a single call is answered.
+func (w *worker) answerEach(
 	from *inbox, calls []*call, err error, onBlocked func([]*call) []*call,
 ) (overtaken bool) {
 	if len(calls) == 1 {
@@ -98,7 +98,7 @@ func (w *worker) runAlone(
 		return false
 	}
 	for i := range calls {
-		if w.run(from, calls[i:i+1], onBlocked) {
+		if w.answerAll(from, calls[i:i+1], onBlocked) {
 			refuse(calls[i+1:], database.Unavailable(errOvertaken))
 			return true
 		}
@@ -106,9 +106,9 @@ func (w *worker) runAlone(
 	return false
 }
 
-// attempt looks, decides, swaps and publishes once. It answers the calls that it could, and returns those to be tried
-// again: without an error if that may be at once.
-func (w *worker) attempt(from *inbox, calls []*call, misses map[*call]int) (again []*call, effect database.Effect, err error) {
+// try makes one attempt. It answers the calls that it could, and returns those to be tried again: without an error if
+// that may be at once.
+func (w *worker) try(from *inbox, calls []*call, misses map[*call]int) (again []*call, effect database.Effect, err error) {
 	known := w.epochs.Known()
 	if err := known.Covers(longestOf(calls)); err != nil {
 		return calls, database.Again, err
@@ -120,7 +120,7 @@ func (w *worker) attempt(from *inbox, calls []*call, misses map[*call]int) (agai
 		return calls, database.Again, err
 	}
 	defer conn.Release()
-	w.cache.outlive(w.db.Connected())
+	w.cache.clearIfReconnected(w.db.Connected())
 	now, later, locks := firstOf(unitsOf(begin(calls), known.Trees()), misses)
 	a := &attempt{worker: w, known: known, ctx: ctx, inbox: from, conn: conn, locks: locks, misses: misses}
 	a.whole = slices.ContainsFunc(now, func(u *unit) bool { return len(u.names) > 1 })
@@ -141,7 +141,7 @@ func (w *worker) attempt(from *inbox, calls []*call, misses map[*call]int) (agai
 	return again, effect, err
 }
 
-// errOvertaken is returned by attempt when the inbox has gone on without it.
+// errOvertaken is returned by try when the inbox has gone on without it.
 var errOvertaken = errors.New("a commit took so long that later calls went first")
 
 // spansOf returns the spans of the callers that are traced.

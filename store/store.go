@@ -130,7 +130,7 @@ func (o Options) explain(err error) error {
 // A Store is a lock.Service on PostgreSQL. Make one with Open.
 type Store struct {
 	db      *database.DB
-	epochs  *epoch.Guard
+	epochs  *epoch.Monitor
 	engine  *engine.Engine
 	waiters *waiters.Registry
 	events  *eventlog.Log
@@ -180,7 +180,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := assemble(db, o)
-	if err := s.epochs.Look(); err != nil {
+	if err := s.epochs.Refresh(); err != nil {
 		err = o.explain(fmt.Errorf("reading the epoch: %w", db.Explain(err)))
 		s.Close()
 		return nil, err
@@ -191,7 +191,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	s.work.Go(s.events.Run)
 	s.work.Go(func() { s.events.Prune(o.EventRetention) })
 	s.work.Go(func() {
-		s.waiters.Run(waiters.Hooks{Watching: s.events.Watched, Events: s.events.Poke, Heartbeat: s.epochs.Watch})
+		s.waiters.Run(waiters.Hooks{Watching: s.events.Watched, Events: s.events.Poke, Heartbeat: s.epochs.Poll})
 	})
 	return s, nil
 }

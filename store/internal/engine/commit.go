@@ -78,7 +78,7 @@ func (a *attempt) swapped(units []*unit, done row.Written, clock reading, err er
 		}
 	}
 	a.cache.mu.Unlock()
-	a.epochs.Note(a.epoch, done.LastEvent())
+	a.epochs.Observe(a.epoch, done.LastEvent())
 	var written []*unit
 	for _, u := range units {
 		if slices.ContainsFunc(u.changes, func(c *row.Change) bool { return !c.Written }) {

@@ -130,7 +130,7 @@ func (u *unit) decide(in *inputs) verdict {
 			return needsLook
 		}
 		d, tokens := u.apply(r, in, ended)
-		if u.tooLong = in.epoch.Covers(epoch.LongestOf(d)); u.tooLong != nil {
+		if u.tooLong = in.epoch.CheckLength(epoch.LongestOf(d)); u.tooLong != nil {
 			return needsEpoch
 		}
 		if u.events+len(d.Events) > row.EventsPerBatch || u.tokens+tokens > row.TokensPerBatch {

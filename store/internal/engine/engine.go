@@ -26,7 +26,7 @@ const (
 // Options configure an Engine.
 type Options struct {
 	DB      *database.DB
-	Epochs  *epoch.Guard
+	Epochs  *epoch.Monitor
 	Self    lock.Replica
 	Workers int // 1 to MaxWorkers. Commands on one lock are always in the batches of the same one
 	// Publish receives what was decided, once it is committed and before the callers are answered.
@@ -112,7 +112,7 @@ type Engine struct{ *shared }
 // shared is what the workers share.
 type shared struct {
 	db      *database.DB
-	epochs  *epoch.Guard
+	epochs  *epoch.Monitor
 	self    lock.Replica
 	publish func([]*row.Outcome)
 	observe func(Round)

@@ -48,7 +48,7 @@ func newReplica(t *testing.T, url string, self lock.Replica) *replica {
 		t.Fatal(err)
 	}
 	epochs := epoch.New(db)
-	if err := epochs.Look(); err != nil {
+	if err := epochs.Refresh(); err != nil {
 		t.Fatal(err)
 	}
 	r.Engine = New(Options{DB: db, Epochs: epochs, Self: self, Workers: 1, Publish: func([]*row.Outcome) {}})

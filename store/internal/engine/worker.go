@@ -110,7 +110,7 @@ func (w *worker) answerEach(
 // that may be at once.
 func (w *worker) try(from *inbox, calls []*call, misses map[*call]int) (again []*call, effect database.Effect, err error) {
 	known := w.epochs.Known()
-	if err := known.Covers(longestOf(calls)); err != nil {
+	if err := known.CheckLength(longestOf(calls)); err != nil {
 		return calls, database.Again, err
 	}
 	ctx, span := tracing.StartShared(w.db.Context(), "decide a batch", spansOf(calls))

@@ -6,15 +6,18 @@
 // paddock.epochs names both. Only the newest epoch matters for decisions; the others are for operators.
 //
 //	here        the newest epoch describes this server and its present timeline
-//	longest     the greatest TTL plus grace of all leases ever granted; recorded before the first such lease is granted
+//	longest     the greatest length, TTL plus grace, of all leases ever granted; recorded before the first such lease
+//	            is granted
 //	paused      nothing is granted until ClosedUntil, because a lease that the database has lost may still be active
 //	quorum      nothing is decided unless the server waits for standbys, so a fail-over to one of them loses nothing
 //
-// A [Known] is what this process remembers. It outlives a database that has lost a part of its history.
+// A [Known] is what this process remembers. It outlives a database that has lost a part of its history. The [Monitor]
+// keeps it.
 //
 // # Changes
 //
-//	+----------+   fail-over, restore, or an operator's Begin   +-------------------------+
+//	             fail-over or restore, found by Check,
+//	+----------+ or an operator's Begin                         +-------------------------+
 //	|          | ---------------------------------------------> |                         |
 //	| granting |                                                | next epoch, paused for  |
 //	|          | <--------------------------------------------- | the longest lease       |
@@ -23,8 +26,20 @@
 // With a quorum there is no pause, unless an operator has started the epoch.
 //
 // [Epoch.Check] compares an Epoch, which a transaction has read, with what was known before. If it returns an error,
-// the transaction must not decide. [Guard.Recover] then does what helps: it starts the next epoch, or extends the
-// pause. It also records a longer lease after a [LongerError].
+// the transaction must not decide, and [Monitor.Recover] does what helps. What a replica does with an epoch:
+//
+//	                 nil
+//	read ─→ Check ─────────→ decide ─→ commit ─→ Observe: the next Check knows of it
+//	  ▲       │                │
+//	  │       │ ErrChanged     │ a lease is longer than all before: LongerError
+//	  │       │ ErrLengthLost  │
+//	  │       ▼                ▼
+//	  └──── Recover: under the lock of the epochs, read and Check again, since another replica may have been first. Then
+//	          ErrChanged       start the next epoch
+//	          ErrLengthLost    extend the pause
+//	          LongerError      record the length
+//
+// [Monitor.Poll] does the same twice a second, although no command arrives.
 //
 // # Promises
 //

@@ -98,14 +98,14 @@ func fromMS(ms int64) time.Duration { return time.Duration(ms) * time.Millisecon
 var (
 	// ErrChanged is returned when the newest epoch is not about this database: Recover starts the next one.
 	ErrChanged = errors.New("the database changed: it was failed over or restored")
-	// errBack is an ErrChanged: the same server is at an earlier state.
-	errBack = fmt.Errorf("%w: its log ends before a position that this replica has seen", ErrChanged)
-	// errLost is an ErrChanged, too. Other applications write to the log, and may have moved its end beyond the
+	// errRestored is an ErrChanged: the same server is at an earlier state.
+	errRestored = fmt.Errorf("%w: its log ends before a position that this replica has seen", ErrChanged)
+	// errEventsLost is an ErrChanged, too. Other applications write to the log, and may have moved its end beyond the
 	// position that was seen. Lost tokens and events are certain signs even then.
-	errLost = fmt.Errorf("%w: it has lost events that this replica has seen", ErrChanged)
-	// ErrShort is returned when the newest epoch was started without knowledge of the longest lease, which the
+	errEventsLost = fmt.Errorf("%w: it has lost events that this replica has seen", ErrChanged)
+	// ErrLengthLost is returned when the newest epoch was started without knowledge of the longest lease, which the
 	// database has lost and this process remembers: Recover extends the pause.
-	ErrShort = errors.New("the newest epoch records shorter leases than were granted")
+	ErrLengthLost = errors.New("the newest epoch records shorter leases than were granted")
 	// ErrTrees is returned when the trees have changed since this process read them: Recover reads them again.
 	ErrTrees = errors.New("the trees have changed")
 	// errNoEpoch is returned when the table was emptied by hand.
@@ -113,17 +113,17 @@ var (
 )
 
 // Check returns nil if commands may be decided in this epoch. k must have been taken before e was read. The error is
-// ErrChanged, ErrShort or ErrTrees, for Recover, or database.ErrNoStandby.
+// ErrChanged, ErrLengthLost or ErrTrees, for Recover, or database.ErrNoStandby.
 func (e Epoch) Check(k Known) error {
 	switch {
 	case !e.Here:
 		return ErrChanged
 	case e.Number < k.number, e.Number == k.number && e.Flushed < k.flushed:
-		return errBack
+		return errRestored
 	case e.LastBatch < k.batch, e.Number == k.number && BatchOf(e.LastEvent) < BatchOf(k.event):
-		return errLost
+		return errEventsLost
 	case e.Longest < k.longest:
-		return ErrShort
+		return ErrLengthLost
 	case !k.trees.Of(e):
 		return ErrTrees
 	case e.Quorum && !e.Replicates:
@@ -147,9 +147,9 @@ func (e *LongerError) Error() string {
 	return fmt.Sprintf("a lease of %v is longer than any before; its length must be recorded first", e.Length)
 }
 
-// Covers returns a *LongerError unless a lease of that length, grace included, may be granted now. If it were lost,
-// grants would be paused for as long.
-func (e Epoch) Covers(length time.Duration) error {
+// CheckLength returns a *LongerError unless a lease of that length, grace included, may be granted now: the length must
+// be recorded first. If the lease were lost, grants would be paused for as long.
+func (e Epoch) CheckLength(length time.Duration) error {
 	if length > e.Longest {
 		return &LongerError{length}
 	}
@@ -166,7 +166,7 @@ func LongestOf(d lock.Decision) time.Duration {
 }
 
 // A Known is what this process has seen of the database's epochs. It outlives the database, and so shows when that has
-// lost a part of its history. What is compared with it must be read after it was taken, see [Guard.Known].
+// lost a part of its history. What is compared with it must be read after it was taken, see [Monitor.Known].
 type Known struct {
 	number  int64
 	flushed int64         // in that epoch
@@ -181,5 +181,7 @@ type Known struct {
 // Trees returns the trees, as they were when they were last read.
 func (k Known) Trees() *Trees { return k.trees }
 
-// Covers is [Epoch.Covers] for what is known before a transaction begins.
-func (k Known) Covers(length time.Duration) error { return Epoch{Longest: k.longest}.Covers(length) }
+// CheckLength is [Epoch.CheckLength] for what is known before a transaction begins.
+func (k Known) CheckLength(length time.Duration) error {
+	return Epoch{Longest: k.longest}.CheckLength(length)
+}

@@ -12,24 +12,24 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// A harness is a database with a Guard, and a connection beside the Guard's.
+// A harness is a database with a Monitor, and a connection beside the Monitor's.
 type harness struct {
 	*testing.T
 	url     string
 	outside *pgx.Conn
-	guard   *Guard
+	monitor *Monitor
 }
 
-// newHarness returns a fresh database, whose epoch the Guard has seen.
+// newHarness returns a fresh database, whose epoch the Monitor has seen.
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	h := &harness{T: t, url: pgtest.URL(t)}
-	h.outside, h.guard = pgtest.Connect(t, h.url), h.another()
+	h.outside, h.monitor = pgtest.Connect(t, h.url), h.another()
 	return h
 }
 
-// another returns the Guard of another process, which has seen the epoch.
-func (h *harness) another() *Guard {
+// another returns the Monitor of another process, which has seen the epoch.
+func (h *harness) another() *Monitor {
 	h.Helper()
 	db, err := database.Open(h.Context(), database.At(h.url), "", false, nil, slog.New(slog.NewTextHandler(h.Output(), nil)))
 	if err != nil {
@@ -39,11 +39,11 @@ func (h *harness) another() *Guard {
 		db.Stop()
 		db.Close()
 	})
-	g := New(db)
-	if err := g.Look(); err != nil {
+	m := New(db)
+	if err := m.Refresh(); err != nil {
 		h.Fatal(err)
 	}
-	return g
+	return m
 }
 
 func (h *harness) exec(sql string, args ...any) {

@@ -84,7 +84,7 @@ func RequireQuorum(ctx context.Context, databaseURL string, in schema.Name, requ
 	})
 }
 
-// change runs f in a transaction of its own connection, alone.
+// change is withEpochLock on a connection of its own.
 func change(ctx context.Context, databaseURL string, in schema.Name, f func(context.Context, *pgx.Conn) error) error {
-	return database.WithConn(ctx, databaseURL, func(conn *pgx.Conn) error { return alone(ctx, conn, in, f) })
+	return database.WithConn(ctx, databaseURL, func(conn *pgx.Conn) error { return withEpochLock(ctx, conn, in, f) })
 }

@@ -74,13 +74,13 @@ func TestQuorumNeedsAStandby(t *testing.T) {
 		t.Error("the quorum was recorded nevertheless")
 	}
 	h.exec("update paddock.epochs set quorum = true")
-	if err := h.read().Check(h.guard.Known()); !errors.Is(err, database.ErrNoStandby) {
+	if err := h.read().Check(h.monitor.Known()); !errors.Is(err, database.ErrNoStandby) {
 		t.Errorf("Check = %v, want ErrNoStandby", err)
 	}
 	if err := RequireQuorum(t.Context(), h.url, "", false); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.read().Check(h.guard.Known()); err != nil {
+	if err := h.read().Check(h.monitor.Known()); err != nil {
 		t.Error(err)
 	}
 }

@@ -32,7 +32,7 @@ func TestSessionsAreMovedToTheNewClock(t *testing.T) {
 				h.exec(insertPart, rowName("a reader", maxHold), 1, 0, last.Add(-30*time.Second), OfSession, 60000, maxHold, false)
 			}
 			h.exec(failOver)
-			if h.guard.Recover(ErrChanged) != nil {
+			if h.monitor.Recover(ErrChanged) != nil {
 				t.Fatal("the epoch is not recovered")
 			}
 			began := h.began()

@@ -131,7 +131,7 @@ func TestLeasesAreMovedToTheNewClock(t *testing.T) {
 				before[name] = h.lease(inRecord, "record:"+name)
 			}
 			h.exec(failOver)
-			if h.guard.Recover(ErrChanged) != nil {
+			if h.monitor.Recover(ErrChanged) != nil {
 				t.Fatal("the epoch is not recovered")
 			}
 			began := h.began()
@@ -208,7 +208,7 @@ func TestChangedLocksHaveAnotherVersion(t *testing.T) {
 	h.exec(insertBare, "free", 0, now)
 	versions := h.versions()
 	h.exec(failOver)
-	if h.guard.Recover(ErrChanged) != nil {
+	if h.monitor.Recover(ErrChanged) != nil {
 		t.Fatal("the epoch is not recovered")
 	}
 	for name, after := range h.versions() {

@@ -19,8 +19,8 @@ import (
 // again: see sql/lock_records.sql.
 //
 // If the error is a lock.Error, the call is over. After any other error nothing was done, and it may be tried again.
-func (g *Guard) Transact(ctx context.Context, lock func(*pgx.Batch), decide func(ctx context.Context, conn *pgx.Conn, e Epoch, write *pgx.Batch) error) (err error) {
-	pooled, err := g.db.Rest.Acquire(ctx)
+func (m *Monitor) Transact(ctx context.Context, lock func(*pgx.Batch), decide func(ctx context.Context, conn *pgx.Conn, e Epoch, write *pgx.Batch) error) (err error) {
+	pooled, err := m.db.Rest.Acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -32,18 +32,18 @@ func (g *Guard) Transact(ctx context.Context, lock func(*pgx.Batch), decide func
 			database.Rollback(conn)
 		}
 	}()
-	known := g.Known()
+	known := m.Known()
 	var e Epoch
 	b := &pgx.Batch{}
 	b.Queue(database.Begin)
 	database.QueueSettings(b, database.RowTimeout)
 	lock(b)
-	Queue(b, g.db.Schema, &e)
+	Queue(b, m.db.Schema, &e)
 	if err = conn.SendBatch(ctx, b).Close(); err == nil {
 		err = e.Check(known)
 	}
 	if errors.Is(err, ErrTrees) {
-		if known.trees, err = g.readTrees(ctx, conn); err == nil {
+		if known.trees, err = m.readTrees(ctx, conn); err == nil {
 			err = e.Check(known)
 		}
 	}
@@ -57,7 +57,7 @@ func (g *Guard) Transact(ctx context.Context, lock func(*pgx.Batch), decide func
 	if err != nil {
 		database.Rollback(conn)
 		open = false
-		return cmp.Or(g.Recover(err), err)
+		return cmp.Or(m.Recover(err), err)
 	}
 	if write.Len() == 0 {
 		return nil

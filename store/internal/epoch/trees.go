@@ -68,23 +68,23 @@ func (t *Trees) isNewer(o *Trees) bool {
 }
 
 // refreshTrees reads the trees, on a connection of its own.
-func (g *Guard) refreshTrees() error {
-	return g.db.Within(func(ctx context.Context) error {
-		_, err := g.readTrees(ctx, g.db.Rest)
+func (m *Monitor) refreshTrees() error {
+	return m.db.Within(func(ctx context.Context) error {
+		_, err := m.readTrees(ctx, m.db.Rest)
 		return err
 	})
 }
 
 // readTrees reads the trees, and notes them unless newer ones are known.
-func (g *Guard) readTrees(ctx context.Context, from querier) (*Trees, error) {
-	t, err := treesOf(ctx, from, g.db.Schema)
+func (m *Monitor) readTrees(ctx context.Context, from querier) (*Trees, error) {
+	t, err := treesOf(ctx, from, m.db.Schema)
 	if err != nil {
 		return nil, err
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if t.isNewer(g.trees.Load()) {
-		g.trees.Store(t)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t.isNewer(m.trees.Load()) {
+		m.trees.Store(t)
 	}
 	return t, nil
 }
@@ -117,23 +117,23 @@ func (t *Trees) scan(row pgx.Row) error {
 // DeclareTree declares the tree, or finds it declared. busy names locks of the tree that have leases or waiters; then
 // it was not declared. These may be over: a Sweep tells. Only a change of the trees holds up decisions, and for
 // maxTreesPatience at most: what is declared already or refused takes no lock.
-func (g *Guard) DeclareTree(ctx context.Context, root string) (declared lock.Tree, busy []string, err error) {
-	at, busy, err := g.changeTrees(ctx, root, true, func(t *Trees) error { return t.CheckDeclare(root) })
+func (m *Monitor) DeclareTree(ctx context.Context, root string) (declared lock.Tree, busy []string, err error) {
+	at, busy, err := m.changeTrees(ctx, root, true, func(t *Trees) error { return t.CheckDeclare(root) })
 	return lock.Tree{Root: root, DeclaredAt: at}, busy, err
 }
 
 // RemoveTree removes the tree, or finds that there is none. busy is as in DeclareTree.
-func (g *Guard) RemoveTree(ctx context.Context, root string) (busy []string, err error) {
-	_, busy, err = g.changeTrees(ctx, root, false, func(*Trees) error { return nil })
+func (m *Monitor) RemoveTree(ctx context.Context, root string) (busy []string, err error) {
+	_, busy, err = m.changeTrees(ctx, root, false, func(*Trees) error { return nil })
 	return busy, err
 }
 
 // changeTrees declares or removes the tree, unless that is done already, check refuses it, or some of its locks are
 // busy. at is when the tree was declared.
-func (g *Guard) changeTrees(
+func (m *Monitor) changeTrees(
 	ctx context.Context, root string, declare bool, check func(*Trees) error,
 ) (at time.Time, busy []string, err error) {
-	pooled, err := g.db.Rest.Acquire(ctx)
+	pooled, err := m.db.Rest.Acquire(ctx)
 	if err != nil {
 		return at, nil, err
 	}
@@ -141,7 +141,7 @@ func (g *Guard) changeTrees(
 	conn, patience := pooled.Conn(), firstTreesPatience
 	for attempts := 0; attempts < treesAttempts; {
 		var found readTree
-		if found, err = g.readTree(ctx, conn, root); err != nil {
+		if found, err = m.readTree(ctx, conn, root); err != nil {
 			return at, nil, err
 		}
 		if found.declared == declare {
@@ -151,7 +151,7 @@ func (g *Guard) changeTrees(
 			return at, found.busy, err
 		}
 		var done bool
-		if at, done, err = g.changeTree(ctx, conn, root, declare, found, patience); done {
+		if at, done, err = m.changeTree(ctx, conn, root, declare, found, patience); done {
 			return at, nil, nil
 		}
 		if err == nil {
@@ -162,7 +162,7 @@ func (g *Guard) changeTrees(
 		}
 		attempts, patience = attempts+1, min(2*patience, maxTreesPatience)
 	}
-	return at, nil, g.db.TableLocked(err)
+	return at, nil, m.db.TableLocked(err)
 }
 
 // A readTree is what a change of a tree is decided on.
@@ -175,19 +175,19 @@ type readTree struct {
 }
 
 // readTree reads the tree. It locks nothing.
-func (g *Guard) readTree(ctx context.Context, conn *pgx.Conn, root string) (readTree, error) {
-	k, r := g.Known(), readTree{trees: &Trees{}}
+func (m *Monitor) readTree(ctx context.Context, conn *pgx.Conn, root string) (readTree, error) {
+	k, r := m.Known(), readTree{trees: &Trees{}}
 	b := &pgx.Batch{}
-	Queue(b, g.db.Schema, &r.epoch)
-	b.Queue(sqlTrees.In(g.db.Schema)).QueryRow(r.trees.scan)
-	b.Queue(sqlListTrees.In(g.db.Schema), root).Query(func(rows pgx.Rows) error {
+	Queue(b, m.db.Schema, &r.epoch)
+	b.Queue(sqlTrees.In(m.db.Schema)).QueryRow(r.trees.scan)
+	b.Queue(sqlListTrees.In(m.db.Schema), root).Query(func(rows pgx.Rows) error {
 		tree, err := scanTrees(rows)
 		if len(tree) > 0 {
 			r.declared, r.at = true, tree[0].DeclaredAt
 		}
 		return err
 	})
-	b.Queue(sqlInUse.In(g.db.Schema), root).Query(func(rows pgx.Rows) (err error) {
+	b.Queue(sqlInUse.In(m.db.Schema), root).Query(func(rows pgx.Rows) (err error) {
 		r.busy, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	})
@@ -198,24 +198,24 @@ func (g *Guard) readTree(ctx context.Context, conn *pgx.Conn, root string) (read
 	if errors.Is(err, ErrTrees) { // what is read here is newer
 		err = nil
 	}
-	return r, cmp.Or(g.Recover(err), err)
+	return r, cmp.Or(m.Recover(err), err)
 }
 
 // changeTree changes the tree, if all is still as it was found. Nothing is decided beside it. It is one round trip, so
 // a replica that stops in the middle leaves no lock. After it no attempt is made for treesRest times as long.
-func (g *Guard) changeTree(
+func (m *Monitor) changeTree(
 	ctx context.Context, conn *pgx.Conn, root string, declare bool, found readTree, patience time.Duration,
 ) (at time.Time, done bool, err error) {
-	g.treesTurn.Lock()
-	defer g.treesTurn.Unlock()
-	if !g.db.Sleep(time.Until(g.nextTrees)) {
+	m.treesTurn.Lock()
+	defer m.treesTurn.Unlock()
+	if !m.db.Sleep(time.Until(m.nextTrees)) {
 		return at, false, database.Stopping()
 	}
 	b := &pgx.Batch{}
 	b.Queue(database.Begin)
 	database.QueueSettings(b, patience)
-	b.Queue(sqlLockRecords.In(g.db.Schema))
-	b.Queue(sqlChangeTree.In(g.db.Schema), root, declare, found.trees.epoch, found.trees.changes, found.epoch.Started).
+	b.Queue(sqlLockRecords.In(m.db.Schema))
+	b.Queue(sqlChangeTree.In(m.db.Schema), root, declare, found.trees.epoch, found.trees.changes, found.epoch.Started).
 		Query(func(rows pgx.Rows) error {
 			_, err := pgx.ForEachRow(rows, []any{&at}, func() error { at, done = at.UTC(), true; return nil })
 			return err
@@ -223,7 +223,7 @@ func (g *Guard) changeTree(
 	b.Queue("commit")
 	began := time.Now()
 	err = database.CommitBatch(context.WithoutCancel(ctx), conn, b)
-	g.nextTrees = time.Now().Add(treesRest * time.Since(began))
+	m.nextTrees = time.Now().Add(treesRest * time.Since(began))
 	if err != nil {
 		database.Rollback(conn)
 		if database.EffectOfCommit(err) == database.Unknown {

@@ -33,7 +33,7 @@ type Submit func(context.Context, []lock.Command) ([]row.Outcome, []error)
 // A Keeper keeps sessions. Make one with New. Its methods are safe for concurrent use.
 type Keeper struct {
 	db     *database.DB
-	epochs *epoch.Guard
+	epochs *epoch.Monitor
 	submit Submit
 	wake   chan struct{} // has a value when a session may end earlier than is known
 	limits limiter
@@ -41,7 +41,7 @@ type Keeper struct {
 }
 
 // New returns a Keeper. Run ends the leases of sessions.
-func New(db *database.DB, epochs *epoch.Guard, submit Submit) *Keeper {
+func New(db *database.DB, epochs *epoch.Monitor, submit Submit) *Keeper {
 	return &Keeper{db: db, epochs: epochs, submit: submit, wake: make(chan struct{}, 1)}
 }
 
@@ -57,7 +57,7 @@ type Changed struct {
 // Until returns the instant of this process's clock at which the session expires, or an earlier one.
 func (c Changed) Until() time.Time { return c.Began.Add(c.ExpiresAt.Sub(c.Now)) }
 
-// Change decides c and writes the session. The error is one of [epoch.Guard.Transact].
+// Change decides c and writes the session. The error is one of [epoch.Monitor.Transact].
 func (k *Keeper) Change(ctx context.Context, c lock.SessionChange) (Changed, error) {
 	for {
 		out, lost, err := k.attempt(ctx, c)
@@ -99,7 +99,7 @@ func (k *Keeper) attempt(ctx context.Context, c lock.SessionChange) (out Changed
 		if err != nil || !changed {
 			return err
 		}
-		if err := e.Covers(after.TTL + after.Grace); err != nil {
+		if err := e.CheckLength(after.TTL + after.Grace); err != nil {
 			return err
 		}
 		revoke, _ := c.(lock.RevokeSession)

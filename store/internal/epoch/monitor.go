@@ -21,9 +21,9 @@ var (
 	sqlExtendEpoch  = database.Statement(files, "extend_epoch")
 )
 
-// A Guard remembers what this process has seen of the epochs, and recovers from what Check finds. It is safe for
+// A Monitor remembers what this process has seen of the epochs, and recovers from what Check finds. It is safe for
 // concurrent use.
-type Guard struct {
+type Monitor struct {
 	db   *database.DB
 	mu   sync.Mutex
 	seen Known // but for the trees
@@ -32,148 +32,149 @@ type Guard struct {
 	// treesTurn is held by the call that changes the trees, which no other one does before nextTrees.
 	treesTurn sync.Mutex
 	nextTrees time.Time
-	// pausedUntil is when grants may begin again, on this process's clock, as of the last Look.
+	// pausedUntil is when grants may begin again, on this process's clock, as of the last Refresh.
 	pausedUntil time.Time
-	look        database.Trouble // of Watch
+	polling     database.Trouble // of Poll
 }
 
-// New returns a Guard that knows nothing yet. Look, before anything else, tells it of the present epoch.
-func New(db *database.DB) *Guard { return &Guard{db: db} }
+// New returns a Monitor that knows nothing yet. Call Refresh first: it reads the present epoch.
+func New(db *database.DB) *Monitor { return &Monitor{db: db} }
 
 // Known returns what is known now. Take it before the transaction that reads the epoch to compare it with.
-func (g *Guard) Known() Known {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	k := g.seen
-	k.trees = g.trees.Load()
+func (m *Monitor) Known() Known {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := m.seen
+	k.trees = m.trees.Load()
 	return k
 }
 
 // Trees returns the trees, as they were when they were last read.
-func (g *Guard) Trees() *Trees { return g.trees.Load() }
+func (m *Monitor) Trees() *Trees { return m.trees.Load() }
 
-// Note tells the Guard of the epoch of a commit that succeeded: event is the greatest event id that was written, zero
-// for none. Do not tell it of what may not be durable: an id that was only drawn can be lost in a crash that is no
+// Observe adds the epoch of a commit that succeeded to what is known: event is the greatest event id that was written,
+// zero for none. Do not pass what may not be durable: an id that was only drawn can be lost in a crash that is no
 // fail-over.
-func (g *Guard) Note(e Epoch, event int64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.seen.batch, g.seen.longest = max(g.seen.batch, BatchOf(max(e.LastEvent, event))), max(g.seen.longest, e.Longest)
+func (m *Monitor) Observe(e Epoch, event int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seen.batch, m.seen.longest = max(m.seen.batch, BatchOf(max(e.LastEvent, event))), max(m.seen.longest, e.Longest)
 	switch {
-	case e.Number > g.seen.number:
-		g.seen.number, g.seen.flushed, g.seen.event = e.Number, e.Flushed, max(e.LastEvent, event)
-	case e.Number == g.seen.number:
-		g.seen.flushed, g.seen.event = max(g.seen.flushed, e.Flushed), max(g.seen.event, e.LastEvent, event)
+	case e.Number > m.seen.number:
+		m.seen.number, m.seen.flushed, m.seen.event = e.Number, e.Flushed, max(e.LastEvent, event)
+	case e.Number == m.seen.number:
+		m.seen.flushed, m.seen.event = max(m.seen.flushed, e.Flushed), max(m.seen.event, e.LastEvent, event)
 	}
 }
 
-// Recover does what err, an error of Check or Covers, asks for: it starts the next epoch, extends the pause, records
-// the length of a lease, or reads the trees. It returns nil if the command can be decided again at once. Otherwise it
-// returns why that failed, which it logs, or err, if that is any other error. It may take minutes where there are many
-// leases.
-func (g *Guard) Recover(err error) error {
+// Recover does what err, an error of Check or CheckLength, asks for: it starts the next epoch, extends the pause,
+// records the length of a lease, or reads the trees. It returns nil if the command can be decided again at once.
+// Otherwise it returns why that failed, which it logs, or err, if that is any other error. It may take minutes where
+// there are many leases.
+func (m *Monitor) Recover(err error) error {
 	longer := new(LongerError)
 	if errors.Is(err, ErrTrees) {
-		failed := g.refreshTrees()
+		failed := m.refreshTrees()
 		if failed != nil {
-			g.db.Log.Error("cannot read the trees; retrying", "error", failed)
+			m.db.Log.Error("cannot read the trees; retrying", "error", failed)
 		}
 		return failed
 	}
-	if !errors.As(err, &longer) && !errors.Is(err, ErrChanged) && !errors.Is(err, ErrShort) {
+	if !errors.As(err, &longer) && !errors.Is(err, ErrChanged) && !errors.Is(err, ErrLengthLost) {
 		return err
 	}
-	failed := g.settle(longer.Length)
+	failed := m.reconcile(longer.Length)
 	if failed != nil {
-		g.db.Log.Error("cannot start or change an epoch; retrying", "because", err, "error", failed)
+		m.db.Log.Error("cannot start or change an epoch; retrying", "because", err, "error", failed)
 	}
 	return failed
 }
 
-// Watch is Look for a task that runs twice a second: it detects a fail-over although no command arrives, and learns
+// Poll is Refresh for a task that runs twice a second: it detects a fail-over although no command arrives, and learns
 // the events of other replicas. It logs a failure, and replaces connections that lead to a standby. Only
 // one goroutine may call it.
-func (g *Guard) Watch() {
-	err := g.Look()
-	g.db.Report(&g.look, "epoch check", err)
+func (m *Monitor) Poll() {
+	err := m.Refresh()
+	m.db.Report(&m.polling, "epoch check", err)
 	if pgconnect.ReadOnly(err) {
-		g.db.Reset() // the next connections find the primary
+		m.db.Reset() // the next connections find the primary
 	}
 }
 
-// Look reads the newest epoch, and starts the next one, or extends the pause, if Check asks for it. It returns an
-// error if it could not find out or do that.
-func (g *Guard) Look() error {
-	k := g.Known()
+// Refresh reads and observes the newest epoch. If Check asks for it, Refresh starts the next epoch or extends the pause.
+// It returns an error if one of these failed.
+func (m *Monitor) Refresh() error {
+	k := m.Known()
 	var e Epoch
-	err := g.db.Within(func(ctx context.Context) (err error) {
-		e, err = Read(ctx, g.db.Rest, g.db.Schema)
+	err := m.db.Within(func(ctx context.Context) (err error) {
+		e, err = Read(ctx, m.db.Rest, m.db.Schema)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	switch err := e.Check(k); {
-	case errors.Is(err, ErrChanged), errors.Is(err, ErrShort):
-		if err := g.settle(0); err != nil {
+	case errors.Is(err, ErrChanged), errors.Is(err, ErrLengthLost):
+		if err := m.reconcile(0); err != nil {
 			return err
 		}
-		return g.refreshTrees()
+		return m.refreshTrees()
 	case errors.Is(err, ErrTrees):
-		if err := g.refreshTrees(); err != nil {
+		if err := m.refreshTrees(); err != nil {
 			return err
 		}
 	}
-	g.Note(e, 0)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.pausedUntil = time.Now().Add(max(e.ClosedUntil.Sub(e.Now), 0))
+	m.Observe(e, 0)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pausedUntil = time.Now().Add(max(e.ClosedUntil.Sub(e.Now), 0))
 	return nil
 }
 
-// State returns the number of the newest epoch, and for how long grants are still paused, as of the last Look.
-func (g *Guard) State() (number int64, paused time.Duration) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.seen.number, max(time.Until(g.pausedUntil), 0)
+// State returns the number of the newest epoch, and for how long grants are still paused, as of the last Refresh.
+func (m *Monitor) State() (number int64, paused time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.seen.number, max(time.Until(m.pausedUntil), 0)
 }
 
-// settle starts the next epoch if the newest one is not about this database, or extends its pause if it was started
-// without knowledge of the longest lease. Otherwise another process has done so, and settle records that leases of the
-// length are granted from now on, zero for none. Commands that need more than one of these recover once for each.
-func (g *Guard) settle(length time.Duration) error {
-	ctx, cancel := context.WithTimeout(g.db.Context(), beginTimeout)
+// reconcile changes the newest epoch to what is known. It starts the next epoch if the newest one is not about this
+// database, or extends the pause if the newest one was started without knowledge of the longest lease. Otherwise another
+// process has done so, and reconcile records that leases of the length are granted from now on, zero for none. Commands
+// that need more than one of these recover once for each.
+func (m *Monitor) reconcile(length time.Duration) error {
+	ctx, cancel := context.WithTimeout(m.db.Context(), beginTimeout)
 	defer cancel()
-	conn, err := g.db.Rest.Acquire(ctx)
+	conn, err := m.db.Rest.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
 	length = (length + time.Second - 1).Truncate(time.Second) // so that it is seldom
 	done := func() {}
-	err = alone(ctx, conn.Conn(), g.db.Schema, func(ctx context.Context, conn *pgx.Conn) error {
-		k := g.Known()
-		e, err := Read(ctx, conn, g.db.Schema)
+	err = withEpochLock(ctx, conn.Conn(), m.db.Schema, func(ctx context.Context, conn *pgx.Conn) error {
+		k := m.Known()
+		e, err := Read(ctx, conn, m.db.Schema)
 		if err != nil {
 			return err
 		}
 		switch cause := e.Check(k); {
 		case errors.Is(cause, ErrChanged):
-			number, pause, err := begin(ctx, conn, g.db.Schema, cause.Error(), k, false)
+			number, pause, err := begin(ctx, conn, m.db.Schema, cause.Error(), k, false)
 			done = func() {
-				g.db.Log.Warn("new epoch started: the database was failed over or restored",
+				m.db.Log.Warn("new epoch started: the database was failed over or restored",
 					"epoch", number, "grants_paused_for", pause)
 			}
 			return err
-		case errors.Is(cause, ErrShort):
-			_, err = conn.Exec(ctx, sqlExtendEpoch.In(g.db.Schema), k.longest.Milliseconds())
+		case errors.Is(cause, ErrLengthLost):
+			_, err = conn.Exec(ctx, sqlExtendEpoch.In(m.db.Schema), k.longest.Milliseconds())
 			done = func() {
-				g.db.Log.Warn("grants paused for longer: the database lost the length of the longest lease",
+				m.db.Log.Warn("grants paused for longer: the database lost the length of the longest lease",
 					"longest", k.longest)
 			}
 		case length > 0:
-			_, err = conn.Exec(ctx, sqlRaiseLongest.In(g.db.Schema), length.Milliseconds())
-			done = func() { g.Note(Epoch{Longest: length}, 0) }
+			_, err = conn.Exec(ctx, sqlRaiseLongest.In(m.db.Schema), length.Milliseconds())
+			done = func() { m.Observe(Epoch{Longest: length}, 0) }
 		}
 		return err
 	})
@@ -209,9 +210,9 @@ var (
 	sqlRebaseSessions = database.Statement(files, "rebase_sessions")
 )
 
-// alone runs f in a transaction beside which no other one starts or changes an epoch. As everywhere, its commit is not
-// cancelled.
-func alone(ctx context.Context, conn *pgx.Conn, in schema.Name, f func(context.Context, *pgx.Conn) error) error {
+// withEpochLock runs f in a transaction beside which no other one starts or changes an epoch. As everywhere, its commit
+// is not cancelled.
+func withEpochLock(ctx context.Context, conn *pgx.Conn, in schema.Name, f func(context.Context, *pgx.Conn) error) error {
 	b := &pgx.Batch{}
 	b.Queue(database.Begin)
 	database.QueueSettings(b, epochTimeout)

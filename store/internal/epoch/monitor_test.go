@@ -52,7 +52,7 @@ func TestEpochIsRead(t *testing.T) {
 	if _, err := Read(t.Context(), h.outside, ""); !errors.Is(err, errNoEpoch) {
 		t.Errorf("of no epoch: %v", err)
 	}
-	if h.guard.Look() == nil || h.guard.Recover(ErrChanged) == nil {
+	if h.monitor.Refresh() == nil || h.monitor.Recover(ErrChanged) == nil {
 		t.Error("no epoch is recovered")
 	}
 }
@@ -79,14 +79,14 @@ func TestLostHistoryStartsAnEpoch(t *testing.T) {
 			h.draw(160)
 			h.event(8)
 			h.event(9)
-			if err := h.guard.Look(); err != nil {
+			if err := h.monitor.Refresh(); err != nil {
 				t.Fatal(err)
 			}
 			h.exec(c.change)
-			if changed := errors.Is(h.read().Check(h.guard.Known()), ErrChanged); changed != c.begins {
+			if changed := errors.Is(h.read().Check(h.monitor.Known()), ErrChanged); changed != c.begins {
 				t.Errorf("Check reports a change: %t, want %t", changed, c.begins)
 			}
-			if err := h.guard.Look(); err != nil {
+			if err := h.monitor.Refresh(); err != nil {
 				t.Fatal(err)
 			}
 			if !c.begins {
@@ -94,10 +94,10 @@ func TestLostHistoryStartsAnEpoch(t *testing.T) {
 				return
 			}
 			h.epochs(2)
-			if err := h.guard.Look(); err != nil || h.read().Check(h.guard.Known()) != nil {
-				t.Errorf("the next epoch: %v, %v", err, h.read().Check(h.guard.Known()))
+			if err := h.monitor.Refresh(); err != nil || h.read().Check(h.monitor.Known()) != nil {
+				t.Errorf("the next epoch: %v, %v", err, h.read().Check(h.monitor.Known()))
 			}
-			if h.guard.Recover(ErrChanged) != nil {
+			if h.monitor.Recover(ErrChanged) != nil {
 				t.Error("a command that comes late is not decided again")
 			}
 			h.epochs(2)
@@ -112,12 +112,12 @@ func TestLostHistoryStartsAnEpoch(t *testing.T) {
 func TestManyProcessesStartOneEpoch(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	guards := []*Guard{h.guard, h.another(), h.another()}
+	monitors := []*Monitor{h.monitor, h.another(), h.another()}
 	h.exec(failOver)
 	var done sync.WaitGroup
 	for i := range 12 {
 		done.Go(func() {
-			if guards[i%len(guards)].Recover(ErrChanged) != nil {
+			if monitors[i%len(monitors)].Recover(ErrChanged) != nil {
 				t.Error("the epoch is not recovered")
 			}
 		})
@@ -138,15 +138,15 @@ func TestGrantsArePausedForTheLongestLease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t)
-			if h.guard.Recover(&LongerError{89001 * time.Millisecond}) != nil { // recorded as whole seconds
+			if h.monitor.Recover(&LongerError{89001 * time.Millisecond}) != nil { // recorded as whole seconds
 				t.Fatal("the length is not recorded")
 			}
-			if err := h.guard.Known().Covers(90 * time.Second); err != nil {
-				t.Errorf("the guard does not know the length: %v", err)
+			if err := h.monitor.Known().CheckLength(90 * time.Second); err != nil {
+				t.Errorf("the monitor does not know the length: %v", err)
 			}
 			h.exec("update paddock.epochs set longest_ms = 1000, quorum = $1", c.quorum) // lost in the fail-over
 			h.exec(failOver)
-			if h.guard.Recover(ErrChanged) != nil {
+			if h.monitor.Recover(ErrChanged) != nil {
 				t.Fatal("the epoch is not recovered")
 			}
 			e := h.read()
@@ -168,23 +168,23 @@ func TestGrantsArePausedForTheLongestLease(t *testing.T) {
 // lost it.
 func TestEveryProcessReportsTheLongestLease(t *testing.T) {
 	t.Parallel()
-	for name, mend := range map[string]func(*Guard) bool{
-		"after a command was refused": func(g *Guard) bool { return g.Recover(ErrShort) == nil },
-		"without any command":         func(g *Guard) bool { return g.Look() == nil },
+	for name, mend := range map[string]func(*Monitor) bool{
+		"after a command was refused": func(m *Monitor) bool { return m.Recover(ErrLengthLost) == nil },
+		"without any command":         func(m *Monitor) bool { return m.Refresh() == nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t)
-			if h.guard.Recover(&LongerError{time.Minute}) != nil {
+			if h.monitor.Recover(&LongerError{time.Minute}) != nil {
 				t.Fatal("the length is not recorded")
 			}
 			h.exec(`insert into paddock.epochs (epoch, began_at, system_identifier, timeline, reason, closed_until, longest_ms)
 				select epoch + 1, clock_timestamp(), system_identifier, timeline, 'test', clock_timestamp() + interval '1 second', 1000
 				from paddock.epochs`)
-			if err := h.read().Check(h.guard.Known()); !errors.Is(err, ErrShort) {
-				t.Errorf("Check = %v, want ErrShort", err)
+			if err := h.read().Check(h.monitor.Known()); !errors.Is(err, ErrLengthLost) {
+				t.Errorf("Check = %v, want ErrLengthLost", err)
 			}
-			if !mend(h.guard) {
+			if !mend(h.monitor) {
 				t.Fatal("the pause is not extended")
 			}
 			h.epochs(2)
@@ -200,17 +200,17 @@ func TestQuorumNeedsNoLongerPause(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.exec("update paddock.epochs set quorum = true, longest_ms = 60000")
-	if err := h.guard.Look(); err != nil {
+	if err := h.monitor.Refresh(); err != nil {
 		t.Fatal(err)
 	}
-	if h.guard.Recover(&LongerError{time.Second}) != nil { // of a process that did not know of the minute yet
+	if h.monitor.Recover(&LongerError{time.Second}) != nil { // of a process that did not know of the minute yet
 		t.Fatal("the length is not recorded")
 	}
 	if e := h.read(); e.Longest != time.Minute {
 		t.Errorf("the longest lease is %v, want a minute as before", e.Longest)
 	}
 	h.exec("update paddock.epochs set longest_ms = 1000")
-	if h.guard.Recover(ErrShort) != nil {
+	if h.monitor.Recover(ErrLengthLost) != nil {
 		t.Fatal("the length is not recorded")
 	}
 	if e := h.read(); e.Longest != time.Minute || !e.ClosedUntil.IsZero() {
@@ -223,7 +223,7 @@ func TestLongerLeaseAfterAFailOver(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.exec(failOver)
-	if h.guard.Recover(&LongerError{time.Hour}) != nil {
+	if h.monitor.Recover(&LongerError{time.Hour}) != nil {
 		t.Fatal("the epoch is not recovered")
 	}
 	h.epochs(2)
@@ -236,25 +236,25 @@ func TestOtherErrorsAreNotMended(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	for _, err := range []error{database.ErrNoStandby, errNoEpoch, context.Canceled} {
-		if h.guard.Recover(err) == nil {
+		if h.monitor.Recover(err) == nil {
 			t.Errorf("%v is recovered", err)
 		}
 	}
 	h.epochs(1)
 }
 
-// TestWatchReplacesConnectionsToAStandby: a standby answers reads, but no epoch starts there.
-func TestWatchReplacesConnectionsToAStandby(t *testing.T) {
+// TestPollReplacesConnectionsToAStandby: a standby answers reads, but no epoch starts there.
+func TestPollReplacesConnectionsToAStandby(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	name := pgx.Identifier{h.outside.Config().Database}.Sanitize()
 	h.exec("alter database " + name + " set default_transaction_read_only = on")
-	g := New(h.guard.db)
-	g.db.Reset()
+	m := New(h.monitor.db)
+	m.db.Reset()
 	h.exec(failOver)
-	g.Watch()
+	m.Poll()
 	h.epochs(1)
 	h.exec("alter database " + name + " reset default_transaction_read_only")
-	g.Watch()
+	m.Poll()
 	h.epochs(2)
 }

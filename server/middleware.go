@@ -37,9 +37,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if level := accessLevel(recorder); s.log.Enabled(q, level) {
 			s.log.LogAttrs(q, level, "request", recorder.logAttrs(q, r.Method, path, start)...)
 		}
-		if s.observe != nil {
-			s.observe(r.Method, q.route.RoutePattern(), recorder.Status(), time.Since(start))
-		}
+		s.observer.Request(r.Method, q.route.RoutePattern(), recorder.Status(), time.Since(start))
 		s.routings.Put(q.route)
 	}()
 	s.router.ServeHTTP(recorder, r.WithContext(q))

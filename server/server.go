@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/internal/observe"
 	"github.com/paddock-lock/paddock/internal/wire/request"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -79,9 +80,8 @@ type Options struct {
 	Drain func()
 	// Metrics answers GET /metrics. With Keys, it needs a key with the role read for all names. Nil: no such path.
 	Metrics http.Handler
-	// Observe is called after each request, with its method, the pattern of its route (empty: none), the status and
-	// the time that the answer took. It must not block. Nil: nothing is called.
-	Observe func(method, route string, status int, took time.Duration)
+	// Observer sees each request. It may be nil.
+	Observer observe.Observer
 	// Traces receives a span for each request under /v1/, which continues the trace of its traceparent header (W3C
 	// Trace Context). Nil: none.
 	Traces trace.TracerProvider
@@ -116,7 +116,7 @@ type Server struct {
 
 	drainDelay       time.Duration
 	drain            func()
-	observe          func(method, route string, status int, took time.Duration)
+	observer         observe.Observer
 	requireLocalHost bool
 	hasSignIn        bool // users sign in: Options has both UI and Keys
 
@@ -134,8 +134,8 @@ type Server struct {
 func New(o Options) *Server {
 	s := &Server{
 		locks: o.Locks, keys: o.Keys, attempts: o.Attempts, log: o.Log, version: o.Version, timeout: o.RequestTimeout,
-		drainDelay: o.DrainDelay, drain: o.Drain, observe: o.Observe, traces: o.Traces, requireLocalHost: o.RequireLocalHost,
-		hasSignIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies, headers: defaultHeaders(),
+		drainDelay: o.DrainDelay, drain: o.Drain, traces: o.Traces, requireLocalHost: o.RequireLocalHost,
+		observer: cmp.Or[observe.Observer](o.Observer, observe.Nothing{}), hasSignIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies, headers: defaultHeaders(),
 		batchSlots: make(chan struct{}, maxLargeBatches),
 		streams:    newStreamLimiter(cmp.Or(o.MaxStreams, DefaultMaxStreams), cmp.Or(o.StreamsPerKey, DefaultStreamsPerKey)),
 		events:     new(eventCache),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/internal/observe"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
@@ -15,6 +16,7 @@ import (
 
 // An observer remembers what it sees.
 type observer struct {
+	observe.Nothing
 	mu       sync.Mutex
 	renewed  int
 	ended    []lock.Kind
@@ -33,7 +35,7 @@ func (o *observer) Decided(d *lock.Decision) {
 	}
 }
 
-func (o *observer) Tried(store.Round) {
+func (o *observer) Round(observe.Round) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.rounds++

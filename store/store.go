@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock/internal/observe"
 	"github.com/paddock-lock/paddock/internal/poolmode"
 	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
@@ -54,7 +55,7 @@ type Options struct {
 	// Tracer sees each statement. It may be nil; then batches have no spans, either.
 	Tracer pgx.QueryTracer
 	// Observer sees what the Store does. It may be nil.
-	Observer Observer
+	Observer observe.Observer
 	// DatabaseURL returns the URL for each new connection, so that a password can be changed while the Store is open. It
 	// must lead to the same database. Nil: the URL that Open was given.
 	DatabaseURL func() (string, error)
@@ -64,21 +65,6 @@ type Options struct {
 	// IdleLockRetention is how long a free lock is kept, at least a minute. Zero: a week.
 	IdleLockRetention time.Duration
 }
-
-// An Observer sees what a Store does, for metrics. Its methods must not block, and may be called from several
-// goroutines at once.
-type Observer interface {
-	// Decided is called when a decision is committed, before its caller is answered.
-	Decided(*lock.Decision)
-	// Tried is called after each round of a batch.
-	Tried(Round)
-	// HandedOver is called when a waiting call of this replica learns that it was granted its lock, with the time
-	// since the decision that granted it began.
-	HandedOver(time.Duration)
-}
-
-// A Round is one attempt to decide a batch, or a part of it.
-type Round = engine.Round
 
 const week = 7 * 24 * time.Hour
 
@@ -106,6 +92,7 @@ func (o Options) resolve() (Options, error) {
 	if o.MaxWaiters < 0 {
 		return o, fmt.Errorf("max waiters is %d; use 1 or more", o.MaxWaiters)
 	}
+	o.Observer = cmp.Or[observe.Observer](o.Observer, observe.Nothing{})
 	o.BatchWorkers, o.MaxWaiters = max(o.BatchWorkers, 1), cmp.Or(o.MaxWaiters, defaultMaxWaiters)
 	if o.EventRetention == 0 {
 		o.EventRetention = week
@@ -138,9 +125,8 @@ type Store struct {
 
 	sessions *sessions.Keeper
 
-	bounds   lock.Bounds
-	self     lock.Replica
-	observer Observer // may be nil
+	bounds lock.Bounds
+	self   lock.Replica
 	// writers has a value for each fenced write, and for each change of a session. There are fewer of them than
 	// connections for reads, where possible, so that reads continue while every commit waits for a standby.
 	writers chan struct{}
@@ -179,6 +165,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 		db.Close()
 		return nil, err
 	}
+	db.Observer = o.Observer
 	s := assemble(db, o)
 	if err := s.epochs.Refresh(); err != nil {
 		err = o.explain(fmt.Errorf("reading the epoch: %w", db.Explain(err)))
@@ -199,16 +186,12 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 // assemble connects the parts of a Store. The engine decides; the others are told what it decided, and give it
 // commands like any caller.
 func assemble(db *database.DB, o Options) *Store {
-	s := &Store{db: db, epochs: epoch.New(db), bounds: o.Bounds, observer: o.Observer, self: lock.Replica(1 + rand.Int64N(1<<62))}
+	s := &Store{db: db, epochs: epoch.New(db), bounds: o.Bounds, self: lock.Replica(1 + rand.Int64N(1<<62))}
 	s.writers, s.fencers = make(chan struct{}, max(db.Share()-1, 1)), make(chan struct{}, max(db.Share()-2, 1))
 	s.aside = make(chan struct{}, 1)
-	rounds := func(Round) {}
-	if o.Observer != nil {
-		rounds = o.Observer.Tried
-	}
 	s.engine = engine.New(engine.Options{
 		DB: db, Epochs: s.epochs, Self: s.self, Workers: o.BatchWorkers,
-		Publish: s.publish, Observe: rounds, Traced: o.Tracer != nil,
+		Publish: s.publish, Traced: o.Tracer != nil,
 	})
 	s.waiters = waiters.New(db, s.self, o.MaxWaiters, s.engine.Do)
 	s.events = eventlog.New(db, s.waiters.Draining())
@@ -226,17 +209,14 @@ func (s *Store) publish(outcomes []*row.Outcome) {
 	s.waiters.Notify(outcomes)
 	s.events.Poke()
 	for _, o := range outcomes {
-		if s.observer == nil {
-			continue
-		}
-		s.observer.Decided(&o.Decision)
+		s.db.Observer.Decided(&o.Decision)
 		for i := range o.Promoted {
 			if o.Promoted[i].Replica == s.self {
-				s.observer.HandedOver(time.Since(o.Began))
+				s.db.Observer.HandedOver(time.Since(o.Began))
 			}
 		}
 		if o.Claimed > 0 {
-			s.observer.HandedOver(o.Claimed)
+			s.db.Observer.HandedOver(o.Claimed)
 		}
 	}
 }

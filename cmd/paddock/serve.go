@@ -153,7 +153,7 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 		Log: p.log, Version: version(), RequestTimeout: s.RequestTimeout, DrainDelay: s.DrainDelay,
 		Keys: auth.keys, SecureCookies: auth.PlainHTTP, RequireLocalHost: auth.requireLocalHost,
 		MaxStreams: auth.MaxStreams, StreamsPerKey: auth.StreamsPerKey,
-		Metrics: metered.Handler(), Observe: metered.Request, Traces: traces,
+		Metrics: metered.Handler(), Observer: metered, Traces: traces,
 	})
 	p.log.Info("listening", "address", addressOf(listener.Addr()), "version", version().Version,
 		"keys", auth.keys != nil, "tls", auth.certificates != nil, "mutual_tls", auth.TLSClientCA != "")

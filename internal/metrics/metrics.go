@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/paddock-lock/paddock/internal/observe"
 	"github.com/paddock-lock/paddock/lock"
-	"github.com/paddock-lock/paddock/store"
 )
 
 // Native histograms: a bucket is a tenth wider than the one below it, and there are at most so many.
@@ -34,7 +34,7 @@ var (
 	marginBuckets = []float64{0, .1, .2, .3, .4, .5, .6, .7, .8, .9, 1}
 )
 
-// Metrics are the metrics of one replica. They are safe for concurrent use.
+// Metrics are the metrics of one replica. They are an observe.Observer, safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -62,6 +62,8 @@ type Metrics struct {
 	released prometheus.Counter
 	answers  atomic.Pointer[map[answer]prometheus.Observer] // of requests; a map is not changed, but replaced
 }
+
+var _ observe.Observer = (*Metrics)(nil)
 
 // An answer is the labels of a request.
 type answer struct {
@@ -212,8 +214,8 @@ func (m *Metrics) Losses() Losses {
 // HandedOver counts a waiting call that has got its lock, took after that was decided.
 func (m *Metrics) HandedOver(took time.Duration) { m.handovers.Observe(took.Seconds()) }
 
-// Tried counts a round of a batch.
-func (m *Metrics) Tried(r store.Round) {
+// Round counts a round of a batch.
+func (m *Metrics) Round(r observe.Round) {
 	locks := "cached"
 	switch {
 	case r.Locked:

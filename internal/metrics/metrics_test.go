@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/paddock-lock/paddock/internal/metrics"
+	"github.com/paddock-lock/paddock/internal/observe"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
 )
@@ -157,10 +158,10 @@ func TestTheEndOfALeaseIsCounted(t *testing.T) {
 func TestARoundIsCounted(t *testing.T) {
 	t.Parallel()
 	m := metrics.New("1.2.3", "abc")
-	for _, r := range []store.Round{
+	for _, r := range []observe.Round{
 		{Calls: 3, Took: 2 * time.Second}, {Calls: 1, Looked: true, Missed: 1}, {Calls: 1, Looked: true, Locked: true},
 	} {
-		m.Tried(r)
+		m.Round(r)
 	}
 	expect(t, m,
 		`paddock_batch_rounds_total{locks="cached"} 1`, `paddock_batch_rounds_total{locks="read"} 1`,

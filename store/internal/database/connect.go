@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-lock/paddock/internal/observe"
 	"github.com/paddock-lock/paddock/internal/pgconnect"
 	"github.com/paddock-lock/paddock/internal/pgversion"
 	"github.com/paddock-lock/paddock/internal/poolmode"
@@ -60,7 +61,7 @@ func Open(
 	decides.MaxConns -= config.MaxConns
 	config.MinConns, decides.MinConns = min(config.MinConns, config.MaxConns), min(decides.MinConns, decides.MaxConns)
 	share := config.MaxConns - taskConns
-	d := &DB{Pooled: pooled, Schema: in, Log: log, configure: config.BeforeConnect, guests: make(chan struct{}, share), reads: make(chan struct{}, max(share-1, 1))}
+	d := &DB{Pooled: pooled, Schema: in, Log: log, Observer: observe.Nothing{}, configure: config.BeforeConnect, guests: make(chan struct{}, share), reads: make(chan struct{}, max(share-1, 1))}
 	decides.AfterConnect = d.connected
 	if d.Rest, err = openPool(ctx, config); err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-lock/paddock/internal/observe"
 	"github.com/paddock-lock/paddock/internal/pgconnect"
 	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
@@ -38,6 +39,7 @@ type DB struct {
 	Pooled   bool // behind a pooler in transaction mode
 	Schema   schema.Name
 	Log      *slog.Logger
+	Observer observe.Observer
 	Outage   Outage // when it was last unreachable
 
 	configure func(context.Context, *pgx.ConnConfig) error // of the next connection

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-lock/paddock/internal/observe"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
@@ -25,7 +26,7 @@ type attempt struct {
 	whole  bool // some of the units have several locks, all of which are written or none
 	misses map[*call]int
 	known  epoch.Known // with the trees that the units are for
-	round  Round
+	round  observe.Round
 	// overtaken: its commit was late, so the inbox has gone on without it.
 	overtaken bool
 

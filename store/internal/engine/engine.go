@@ -33,17 +33,6 @@ type Options struct {
 	Publish func([]*row.Outcome)
 	// Traced says that a batch has a span if one of its callers does. To look for a caller's span costs every call.
 	Traced bool
-	// Observe is called after each round. It must not block. Nil: nothing is called.
-	Observe func(Round)
-}
-
-// A Round is one attempt to decide a batch, or a part of it.
-type Round struct {
-	Calls  int
-	Took   time.Duration
-	Looked bool // some of the locks were read; otherwise all were in the cache
-	Locked bool // their rows were locked
-	Missed int  // calls to be decided again, since another replica has changed their lock, or the clock or the epoch has moved on
 }
 
 type call = batch.Call[request, *row.Outcome]
@@ -115,7 +104,6 @@ type shared struct {
 	epochs  *epoch.Monitor
 	self    lock.Replica
 	publish func([]*row.Outcome)
-	observe func(Round)
 	traced  bool
 	maxLag  time.Duration // row.MaxLag; longer in tests, since a busy machine may take long
 
@@ -128,12 +116,9 @@ type shared struct {
 // New returns an Engine.
 func New(o Options) *Engine {
 	e := &Engine{&shared{
-		db: o.DB, epochs: o.Epochs, self: o.Self, publish: o.Publish, observe: o.Observe, traced: o.Traced, maxLag: row.MaxLag,
+		db: o.DB, epochs: o.Epochs, self: o.Self, publish: o.Publish, traced: o.Traced, maxLag: row.MaxLag,
 		seed: maphash.MakeSeed(), late: make(chan struct{}, o.DB.Share()),
 	}}
-	if e.observe == nil {
-		e.observe = func(Round) {}
-	}
 	e.lanes.limit = make(chan struct{}, o.DB.Share())
 	for range o.Workers {
 		w := &worker{shared: e.shared}

@@ -128,7 +128,7 @@ func (w *worker) try(from *inbox, calls []*call, misses map[*call]int) (again []
 	began := time.Now()
 	again, effect, err = a.run(now)
 	a.round.Took = time.Since(began)
-	w.observe(a.round)
+	w.db.Observer.Round(a.round)
 	if span.IsRecording() {
 		span.SetAttributes(tracing.Calls.Int(a.round.Calls), tracing.Missed.Int(a.round.Missed),
 			tracing.Looked.Bool(a.round.Looked), tracing.Locked.Bool(a.round.Locked))

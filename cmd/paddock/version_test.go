@@ -33,7 +33,7 @@ func TestAnOldDatabaseServerIsRefused(t *testing.T) {
 // TestServeWarnsOnlyOfAVersionThatIsNotTested uses servers that claim the versions.
 func TestServeWarnsOnlyOfAVersionThatIsNotTested(t *testing.T) {
 	t.Parallel()
-	for number, warns := range map[int]bool{140023: false, 180004: false, 190001: true} {
+	for number, warns := range map[int]bool{180004: false, 190001: true} {
 		p, base := startServe(t, pgtest.ClaimVersion(t, pgtest.URL(t), number))
 		expectReady(t, base)
 		if code := p.Signal(t, syscall.SIGTERM); code != exitOK {

@@ -69,7 +69,7 @@ func (a Acquire) Resolve(b Bounds) (Acquire, error) {
 		checkText("holder", a.Holder, 1, MaxHolderLength),
 		a.checkKeepPlace(),
 		times,
-		checkDuration("wait_ms", a.Wait, 0, MaxWait),
+		CheckDuration("wait_ms", a.Wait, 0, MaxWait),
 		checkMaxHold(a.MaxHold, b.MinTTL),
 		checkMetadata(a.Metadata),
 		checkTaskID(a.Task),
@@ -93,7 +93,7 @@ func (a *Acquire) resolveTimes(b Bounds) error {
 	switch {
 	case a.SessionID == SessionID{}:
 		a.TTL = cmp.Or(a.TTL, b.DefaultTTL)
-		return cmp.Or(checkDuration("ttl_ms", a.TTL, b.MinTTL, b.MaxTTL), checkDuration("grace_ms", a.Grace, 0, b.MaxGrace))
+		return cmp.Or(CheckDuration("ttl_ms", a.TTL, b.MinTTL, b.MaxTTL), CheckDuration("grace_ms", a.Grace, 0, b.MaxGrace))
 	case a.TTL != 0:
 		return Invalid("ttl_ms", "cannot be combined with session_id: the lease ends with the session; leave it out")
 	case a.Grace != 0:
@@ -113,7 +113,7 @@ func checkMaxHold(d, minTTL time.Duration) error {
 	if d == 0 {
 		return nil
 	}
-	return checkDuration("max_hold_ms", d, minTTL, MaxHold)
+	return CheckDuration("max_hold_ms", d, minTTL, MaxHold)
 }
 
 // Names returns the lock's name, or those of the set, in order.

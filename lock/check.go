@@ -12,13 +12,14 @@ import (
 // CheckName returns an ErrInvalid error unless name is a valid lock name: 1 to MaxNameLength of the characters A-Z
 // a-z 0-9 . _ : @ -, beginning with a letter or a digit. Names are compared byte by byte. A colon separates levels; a
 // slash is not allowed, because proxies rewrite it.
-func CheckName(name string) error { return checkName("name", name) }
+func CheckName(name string) error { return CheckNameOf("name", name) }
 
 // CheckKey returns an ErrInvalid error unless key is a valid key of a fenced resource. The rules are those of
 // CheckName.
-func CheckKey(key string) error { return checkName("key", key) }
+func CheckKey(key string) error { return CheckNameOf("key", key) }
 
-func checkName(field, name string) error {
+// CheckNameOf is CheckName for a name in another field of a request, which the error names.
+func CheckNameOf(field, name string) error {
 	switch {
 	case name == "":
 		return Invalid(field, "is empty; give 1 to %d characters", MaxNameLength)
@@ -43,11 +44,12 @@ func isNameByte(c byte) bool {
 	return isAlphanumeric(c) || c == '.' || c == '_' || c == ':' || c == '@' || c == '-'
 }
 
-func checkPrefix(prefix string) error {
+// CheckPrefix returns an ErrInvalid error unless prefix is empty or a valid lock name.
+func CheckPrefix(prefix string) error {
 	if prefix == "" {
 		return nil
 	}
-	return checkName("prefix", prefix)
+	return CheckNameOf("prefix", prefix)
 }
 
 func checkLeaseID(id LeaseID) error {
@@ -71,7 +73,8 @@ func checkSlot(slot *int) error {
 	return nil
 }
 
-func checkDuration(field string, d, least, greatest time.Duration) error {
+// CheckDuration returns an ErrInvalid error unless d is within the bounds.
+func CheckDuration(field string, d, least, greatest time.Duration) error {
 	if d >= least && d <= greatest {
 		return nil
 	}
@@ -119,7 +122,7 @@ const (
 // without control characters, line separators and bidirectional controls, and with at least one visible character.
 // Joiners (as in emoji), inner spaces and right-to-left letters are allowed.
 func checkText(field, text string, min, max int) error {
-	if err := checkCharacters(field, text, min, max); err != nil {
+	if err := CheckCharacters(field, text, min, max); err != nil {
 		return err
 	}
 	visible := false
@@ -142,9 +145,9 @@ func checkText(field, text string, min, max int) error {
 	return nil
 }
 
-// checkCharacters returns an ErrInvalid error unless text is valid UTF-8 of min to max characters without control
+// CheckCharacters returns an ErrInvalid error unless text is valid UTF-8 of min to max characters without control
 // characters. Searches use it alone, so that they find texts that an older release stored and checkText refuses.
-func checkCharacters(field, text string, min, max int) error {
+func CheckCharacters(field, text string, min, max int) error {
 	if !utf8.ValidString(text) {
 		return Invalid(field, "is not valid UTF-8")
 	}

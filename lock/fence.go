@@ -47,7 +47,7 @@ type FencedWrite struct {
 
 // Resolve returns w with its value in compact form, or an ErrInvalid error that names the invalid field.
 func (w FencedWrite) Resolve() (FencedWrite, error) {
-	if err := cmp.Or(checkName("key", w.Key), checkName("lock", w.Lock), checkToken(w.Token)); err != nil {
+	if err := cmp.Or(CheckNameOf("key", w.Key), CheckNameOf("lock", w.Lock), checkToken(w.Token)); err != nil {
 		return w, err
 	}
 	if w.IfVersion != nil && *w.IfVersion < 0 {

@@ -60,7 +60,7 @@ func (q LockQuery) Resolve() (LockQuery, error) {
 	if q.Limit, err = resolveLimit(q.Limit); err != nil {
 		return q, err
 	}
-	return q, cmp.Or(checkPrefix(q.Prefix), checkCharacters("contains", q.Contains, 0, MaxNameLength), checkCharacters("holder", q.Holder, 0, MaxHolderLength))
+	return q, cmp.Or(CheckPrefix(q.Prefix), CheckCharacters("contains", q.Contains, 0, MaxNameLength), CheckCharacters("holder", q.Holder, 0, MaxHolderLength))
 }
 
 // An EventQuery selects events. A zero field selects all.
@@ -87,7 +87,7 @@ const CursorNow = "now"
 // Resolve returns q with its defaults filled in, or an ErrInvalid error that names the invalid field.
 func (q EventQuery) Resolve() (EventQuery, error) {
 	if q.Name != "" {
-		if err := checkName("lock", q.Name); err != nil {
+		if err := CheckNameOf("lock", q.Name); err != nil {
 			return q, err
 		}
 		if q.Prefix != "" {
@@ -98,8 +98,8 @@ func (q EventQuery) Resolve() (EventQuery, error) {
 	if q.Limit, err = resolveLimit(q.Limit); err != nil {
 		return q, err
 	}
-	return q, cmp.Or(checkPrefix(q.Prefix), checkKinds(q.Kinds), checkCharacters("holder", q.Holder, 0, MaxHolderLength),
-		q.checkRange(), checkDuration("wait_ms", q.Wait, 0, MaxWait))
+	return q, cmp.Or(CheckPrefix(q.Prefix), checkKinds(q.Kinds), CheckCharacters("holder", q.Holder, 0, MaxHolderLength),
+		q.checkRange(), CheckDuration("wait_ms", q.Wait, 0, MaxWait))
 }
 
 // checkRange returns an error if no event can be in the range, or if it is no range of future events and the query
@@ -134,6 +134,37 @@ func (q *EventQuery) Selects(e *Event) bool {
 		(q.Since.IsZero() || !e.At.Before(q.Since)) && (q.Until.IsZero() || e.At.Before(q.Until))
 }
 
+// A SessionQuery selects sessions that have not ended. A zero field selects all.
+type SessionQuery struct {
+	Holder string // exactly
+	Limit  int    // 1 to MaxLimit; zero: DefaultLimit
+	Cursor string // the Next of the page before; empty: the first page
+}
+
+// Resolve returns q with its defaults filled in, or an ErrInvalid error that names the invalid field.
+func (q SessionQuery) Resolve() (SessionQuery, error) {
+	var err error
+	if q.Limit, err = resolveLimit(q.Limit); err != nil {
+		return q, err
+	}
+	if q.Holder == "" {
+		return q, nil
+	}
+	return q, CheckCharacters("holder", q.Holder, 1, MaxHolderLength)
+}
+
+// After returns the session after which the page begins, or an ErrInvalid error.
+func (q SessionQuery) After() (SessionRef, error) {
+	if q.Cursor == "" {
+		return 0, nil
+	}
+	after, err := ParseSessionRef("cursor", q.Cursor)
+	if err != nil {
+		return 0, Invalid("cursor", "is invalid; pass next_cursor unchanged, or omit it to start over")
+	}
+	return after, nil
+}
+
 // A Watch returns a lock once its version differs from the one seen.
 type Watch struct {
 	Name string
@@ -143,7 +174,7 @@ type Watch struct {
 
 // Resolve returns w, or an ErrInvalid error that names the invalid field.
 func (w Watch) Resolve() (Watch, error) {
-	return w, cmp.Or(CheckName(w.Name), checkDuration("wait_ms", w.Wait, 0, MaxWait))
+	return w, cmp.Or(CheckName(w.Name), CheckDuration("wait_ms", w.Wait, 0, MaxWait))
 }
 
 func resolveLimit(n int) (int, error) {

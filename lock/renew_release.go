@@ -26,7 +26,7 @@ type Renew struct {
 // Resolve returns r, or an ErrInvalid error that names the invalid field.
 func (r Renew) Resolve(b Bounds) (Renew, error) {
 	if r.TTL != 0 {
-		if err := checkDuration("ttl_ms", r.TTL, b.MinTTL, b.MaxTTL); err != nil {
+		if err := CheckDuration("ttl_ms", r.TTL, b.MinTTL, b.MaxTTL); err != nil {
 			return r, err
 		}
 	}

@@ -215,34 +215,3 @@ func (s Session) Info(now time.Time) SessionInfo {
 		AsOf: now,
 	}
 }
-
-// A SessionQuery selects sessions that have not ended. A zero field selects all.
-type SessionQuery struct {
-	Holder string // exactly
-	Limit  int    // 1 to MaxLimit; zero: DefaultLimit
-	Cursor string // the Next of the page before; empty: the first page
-}
-
-// Resolve returns q with its defaults filled in, or an ErrInvalid error that names the invalid field.
-func (q SessionQuery) Resolve() (SessionQuery, error) {
-	var err error
-	if q.Limit, err = resolveLimit(q.Limit); err != nil {
-		return q, err
-	}
-	if q.Holder == "" {
-		return q, nil
-	}
-	return q, checkCharacters("holder", q.Holder, 1, MaxHolderLength)
-}
-
-// After returns the session after which the page begins, or an ErrInvalid error.
-func (q SessionQuery) After() (SessionRef, error) {
-	if q.Cursor == "" {
-		return 0, nil
-	}
-	after, err := ParseSessionRef("cursor", q.Cursor)
-	if err != nil {
-		return 0, Invalid("cursor", "is invalid; pass next_cursor unchanged, or omit it to start over")
-	}
-	return after, nil
-}

@@ -33,8 +33,8 @@ func (o OpenSession) Resolve(b Bounds) (OpenSession, error) {
 	o.TTL = cmp.Or(o.TTL, b.DefaultTTL)
 	return o, cmp.Or(
 		checkText("holder", o.Holder, 1, MaxHolderLength),
-		checkDuration("ttl_ms", o.TTL, b.MinTTL, b.MaxTTL),
-		checkDuration("grace_ms", o.Grace, 0, b.MaxGrace),
+		CheckDuration("ttl_ms", o.TTL, b.MinTTL, b.MaxTTL),
+		CheckDuration("grace_ms", o.Grace, 0, b.MaxGrace),
 		checkMetadata(o.Metadata),
 	)
 }
@@ -70,7 +70,7 @@ type RenewSession struct {
 // Resolve returns r, or an ErrInvalid error that names the invalid field.
 func (r RenewSession) Resolve(b Bounds) (RenewSession, error) {
 	if r.TTL != 0 {
-		if err := checkDuration("ttl_ms", r.TTL, b.MinTTL, b.MaxTTL); err != nil {
+		if err := CheckDuration("ttl_ms", r.TTL, b.MinTTL, b.MaxTTL); err != nil {
 			return r, err
 		}
 	}

@@ -84,7 +84,7 @@ func resolveNames(name *string, set *[]string) error {
 		return Invalid("names", "are %d; give 1 to %d", n, MaxSetSize)
 	}
 	for i, one := range *set {
-		if err := checkName(fmt.Sprintf("names/%d", i), one); err != nil {
+		if err := CheckNameOf(fmt.Sprintf("names/%d", i), one); err != nil {
 			return err
 		}
 		if slices.Contains((*set)[:i], one) {

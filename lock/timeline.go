@@ -7,21 +7,6 @@ import (
 	"time"
 )
 
-// A Hold is a lease in the events of its lock, from its grant to its end.
-type Hold struct {
-	Slot   int
-	Mode   Mode
-	Holder string
-	Token  Token
-	// GrantedAt is the instant of the grant. It is zero if the events begin after the grant.
-	GrantedAt time.Time
-	// EndedAt is when the end was recorded: for Expired after the grace, a moment late if no client used the lock. It
-	// is zero while no end is known.
-	EndedAt time.Time
-	End     Kind   // Released, Expired, Revoked or Withdrawn; zero while no end is known
-	Reason  string // of a Revoked or Withdrawn end
-}
-
 // A Wait is a waiter in the events of its lock, from when it joined the queue until it left it.
 type Wait struct {
 	Place    int64

@@ -37,7 +37,7 @@ type Tree struct {
 // CheckRoot returns an ErrInvalid error unless root can be the root of a tree: a lock name that does not end with a
 // colon.
 func CheckRoot(root string) error {
-	if err := checkName("root", root); err != nil {
+	if err := CheckNameOf("root", root); err != nil {
 		return err
 	}
 	if strings.HasSuffix(root, ":") {

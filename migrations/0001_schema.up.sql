@@ -1,6 +1,6 @@
 -- How Paddock stores locks. Read the tables in this order: a lock is a row of records, its other leases and its waiters
--- are rows of parts, and what happens to it is an event. The rules are in package lock, and docs/design.md explains how
--- transactions use the tables.
+-- are rows of parts, and what happens to it is an event. The rules are in package lock; docs/design/decisions.md says
+-- how transactions use the tables.
 
 -- A decision about a lock reads and writes its row here. The row contains the exclusive lease, so that the commonest
 -- cycle, acquire and release, is two HOT updates of one row. No column that changes with a lease is indexed: an index
@@ -149,8 +149,7 @@ comment on table paddock.trees is
     'The roots of the declared trees, one row each. Below a root a lock covers the locks of longer names.';
 
 -- The audit trail and the stream of events. One row has the events of one commit, so that a commit inserts one row
--- for any number of locks. Rows become visible in another order than that of their ids: see docs/design.md, "Reading
--- events".
+-- for any number of locks. Rows become visible in another order than that of their ids: see docs/design/events.md.
 create table paddock.event_batches (
     id      bigint      not null primary key,
     at      timestamptz not null,

@@ -55,5 +55,5 @@
 //   - Nothing is granted for as long as a lost lease could be active.
 //
 // The package cannot detect the loss of the first lease of a new greatest length together with every process that knew
-// of it, nor a restore while no process runs: see docs/design.md.
+// of it, nor a restore while no process runs: see docs/design/epochs.md.
 package epoch

@@ -139,7 +139,8 @@ func (a Acquire) Refs() []LeaseRef {
 // Apply grants the lease, or finds the lease or the place of an earlier call with the same LeaseID. A LeaseID whose
 // lease has ended is never granted again.
 func (a Acquire) Apply(v View) Decision {
-	ds := newDeciders(v)
+	ds := begin(v)
+	ds.applyTime()
 	if err := ds.checkSession(a.SessionID); err != nil {
 		return ds.finish(err)
 	}

@@ -85,7 +85,8 @@ func (s Sweep) Refs() []LeaseRef { return nil }
 
 // Apply records what time has changed.
 func (s Sweep) Apply(v View) Decision {
-	ds := newDeciders(v)
+	ds := begin(v)
+	ds.applyTime()
 	for _, d := range ds {
 		d.freed = true // by time, for all that is known: the end of a pause or of another call's wait leaves no trace
 		d.byTime = len(ds) == 1

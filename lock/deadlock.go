@@ -86,7 +86,8 @@ func (b BreakDeadlock) Refs() []LeaseRef { return nil }
 // Apply refuses the call with ErrDeadlock and removes its places, if there still is the deadlock and the call still is
 // its victim. Otherwise it decides nothing about the call, and sets Queued.
 func (b BreakDeadlock) Apply(v View) Decision {
-	ds := newDeciders(v)
+	ds := begin(v)
+	ds.applyTime()
 	found := ds.deadlocksOf(b.LeaseID)
 	i := slices.IndexFunc(found, func(d Deadlock) bool { return d.Attachment == b.Attachment })
 	if i < 0 {

@@ -30,9 +30,6 @@ type decider struct {
 	drawn *int // tokens, by all deciders of the decision
 }
 
-// newDecider returns the decider of a command on one lock.
-func newDecider(v View) *decider { return newDeciders(v)[0] }
-
 // endDue ends what has ended by time.
 func (d *decider) endDue() {
 	for _, l := range d.record.Leases {

@@ -15,26 +15,33 @@ import (
 // decision grants or renews begins at the latest of their times, so that the leases of a set begin and end together.
 type deciders []*decider
 
-// newDeciders returns the deciders of the View's locks, and first applies what time has changed.
-func newDeciders(v View) deciders {
-	ds, all, begin, drawn := make(deciders, len(v.Locks)), make([]decider, len(v.Locks)), v.Now, new(int)
+// begin returns the deciders of the View's locks, which have changed nothing yet.
+func begin(v View) deciders {
+	ds, all, latest, drawn := make(deciders, len(v.Locks)), make([]decider, len(v.Locks)), v.Now, new(int)
 	for i := range ds {
 		now := v.Now
 		if at := v.Locks[i].ChangedAt; now.Before(at) {
 			now = at
 		}
-		if begin.Before(now) {
-			begin = now
+		if latest.Before(now) {
+			latest = now
 		}
 		all[i] = decider{view: &v, now: now, record: v.Locks[i], drawn: drawn}
 		ds[i] = &all[i]
 	}
 	for _, d := range ds {
-		d.begin = begin
+		d.begin = latest
+	}
+	return ds
+}
+
+// applyTime makes the changes that time alone brings: it ends leases, withdraws unclaimed grants, removes lapsed
+// places and promotes waiters. Every rule begins with it, so that it decides on the locks as they are now.
+func (ds deciders) applyTime() {
+	for _, d := range ds {
 		d.endDue()
 	}
 	ds.promote()
-	return ds
 }
 
 // promote grants each lock to the waiters that are next and fit, see [decider.promote]. A set is granted when its

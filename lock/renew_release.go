@@ -42,7 +42,8 @@ func (r Renew) Refs() []LeaseRef { return refsOf(r.Names(), r.LeaseID) }
 
 // Apply extends the leases, or refuses with ErrLeaseLost. New metadata emits an event, so that watchers see it.
 func (r Renew) Apply(v View) Decision {
-	ds := newDeciders(v)
+	ds := begin(v)
+	ds.applyTime()
 	if err := ds.checkSet(r.LeaseID, r.Asked); err != nil {
 		return ds.finish(err)
 	}
@@ -112,7 +113,8 @@ func (r Release) Refs() []LeaseRef { return refsOf(r.Names(), r.LeaseID) }
 
 // Apply ends the leases, or refuses with ErrLeaseLost. If a part of a set was lost, it ends the others all the same.
 func (r Release) Apply(v View) Decision {
-	ds := newDeciders(v)
+	ds := begin(v)
+	ds.applyTime()
 	if err := ds.checkSet(r.LeaseID, r.Asked); err != nil {
 		return ds.finish(err)
 	}

@@ -39,7 +39,9 @@ func (r ReportStale) Refs() []LeaseRef { return nil }
 // Apply emits a Refused event. The token of the View's lock must not be provisional: it is compared with the reported
 // one. It refuses with ErrTokenMismatch if the token is current, and with ErrUnknownToken if it was never granted.
 func (r ReportStale) Apply(v View) Decision {
-	d := newDecider(v)
+	ds := begin(v)
+	ds.applyTime()
+	d := ds[0]
 	if known := v.Locks[0].Token; r.Token > known { // this decision may have granted a greater one, which is provisional
 		return d.finish(CheckFence(r.Token, 0, known))
 	}

@@ -52,7 +52,8 @@ func (r Revoke) Refs() []LeaseRef { return nil }
 // Apply ends the selected leases, or refuses with ErrTokenMismatch. A repeated Revoke succeeds until the grace is
 // over. After that it succeeds until the next grant, if no other lease has the token.
 func (r Revoke) Apply(v View) Decision {
-	ds := newDeciders(v)
+	ds := begin(v)
+	ds.applyTime()
 	home, selected := ds.of(r.Name), r.Began
 	var rest []string
 	for _, l := range home.record.Leases {

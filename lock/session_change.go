@@ -185,7 +185,8 @@ func (e EndSession) Refs() []LeaseRef { return nil }
 // Apply ends the session's leases and places of the lock. Those of an expired session end by time alone. Those of a
 // set are ended together with the rest of the set.
 func (e EndSession) Apply(v View) Decision {
-	ds := newDeciders(v)
+	ds := begin(v)
+	ds.applyTime()
 	if e.How == Expired {
 		return ds.finish(nil)
 	}

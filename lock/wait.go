@@ -192,7 +192,8 @@ func (c Claim) Refs() []LeaseRef { return refsOf(c.Names(), c.LeaseID) }
 
 // Apply returns the lease, or sets Queued if the call still waits, or refuses if it waits no longer.
 func (c Claim) Apply(v View) Decision {
-	ds := newDeciders(v)
+	ds := begin(v)
+	ds.applyTime()
 	if leases, all := ds.leases(c.LeaseID); all && leases[0].Attachment == c.Attachment {
 		return ds.finishWithLeases(ds.claim(leases, c.Attachment), false)
 	}
@@ -253,7 +254,8 @@ func (l Leave) Refs() []LeaseRef { return refsOf(l.Names(), l.LeaseID) }
 // Apply removes or detaches the waiter, or withdraws the grant. It does not change a place or a lease that another
 // call with the same LeaseID has taken over.
 func (l Leave) Apply(v View) Decision {
-	ds := newDeciders(v)
+	ds := begin(v)
+	ds.applyTime()
 	if leases, all := ds.leases(l.LeaseID); all && leases[0].Attachment == l.Attachment {
 		if !l.Disconnected {
 			return ds.finishWithLeases(ds.claim(leases, l.Attachment), false)

@@ -20,7 +20,7 @@ func ValidateBatchItem(item Command) error {
 		if len(c.Set) > 0 {
 			return errSetInBatch("locks")
 		}
-		return c.checkNoWait()
+		return checkNoWait(c)
 	case Renew:
 		if len(c.Set) > 0 {
 			return errSetInBatch("names")
@@ -40,7 +40,7 @@ func errSetInBatch(field string) error {
 	return Invalid(field, "are not allowed in a batch, whose items are about one lock each; send the call separately")
 }
 
-func (a Acquire) checkNoWait() error {
+func checkNoWait(a Acquire) error {
 	switch {
 	case a.Wait != 0:
 		return Invalid("wait_ms", "is not allowed in a batch; to wait, send the acquire separately")

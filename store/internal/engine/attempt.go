@@ -19,14 +19,14 @@ import (
 // locks the rows; otherwise the swap is a transaction of its own.
 type attempt struct {
 	*worker
-	ctx    context.Context // has the span of the attempt; ends with the replica
-	inbox  *inbox          // that the calls came from
-	conn   *pgxpool.Conn
-	locks  bool
-	whole  bool // some of the units have several locks, all of which are written or none
-	misses map[*call]int
-	known  epoch.Known // with the trees that the units are for
-	round  observe.Round
+	ctx       context.Context // has the span of the attempt; ends with the replica
+	inbox     *inbox          // that the calls came from
+	conn      *pgxpool.Conn
+	locks     bool
+	allOrNone bool // some of the units have several locks, all of which are written or none
+	misses    map[*call]int
+	known     epoch.Known // with the trees that the units are for
+	round     observe.Round
 	// overtaken: its commit was late, so the inbox has gone on without it.
 	overtaken bool
 

@@ -17,7 +17,7 @@ import (
 func (a *attempt) swap(units []*unit) (again []*call, effect database.Effect, err error) {
 	s := &row.Swap{
 		Schema: a.db.Schema,
-		Epoch:  a.epoch, Commit: a.locks, Whole: a.whole, Pooled: a.db.Pooled, Changes: changesOf(units),
+		Epoch:  a.epoch, Commit: a.locks, AllOrNone: a.allOrNone, Pooled: a.db.Pooled, Changes: changesOf(units),
 	}
 	for i, u := range units {
 		if latest := u.at.Add(a.maxLag); i == 0 || latest.Before(s.Latest) {

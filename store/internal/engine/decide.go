@@ -238,7 +238,7 @@ func (u *unit) knowsEndings(r *request, ended map[lock.LeaseRef]lock.Event) bool
 		}
 		c := u.change(r.names[i])
 		if _, acquires := r.decided.(lock.Acquire); acquires {
-			c.Unused = append(c.Unused, ref)
+			c.NotEnded = append(c.NotEnded, ref)
 		} else if id, _ := leaseIDOf(r.decided); !hasLease(&c.After, id) {
 			return false
 		}
@@ -271,7 +271,7 @@ func (u *unit) bindSession(r *request, in *inputs) bool {
 	}
 	if _, acquires := r.decided.(lock.Acquire); acquires && s.Ended == 0 {
 		first := u.change(r.names[0])
-		first.Open = append(first.Open, ref)
+		first.OpenSessions = append(first.OpenSessions, ref)
 	}
 	for _, name := range r.names {
 		c := u.change(name)

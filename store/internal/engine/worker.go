@@ -123,7 +123,7 @@ func (w *worker) try(from *inbox, calls []*call, misses map[*call]int) (again []
 	w.cache.clearIfReconnected(w.db.Connected())
 	now, later, locks := firstOf(unitsOf(begin(calls), known.Trees()), misses)
 	a := &attempt{worker: w, known: known, ctx: ctx, inbox: from, conn: conn, locks: locks, misses: misses}
-	a.whole = slices.ContainsFunc(now, func(u *unit) bool { return len(u.names) > 1 })
+	a.allOrNone = slices.ContainsFunc(now, func(u *unit) bool { return len(u.names) > 1 })
 	a.round.Calls, a.round.Locked = len(calls)-len(callsOf(later)), locks
 	began := time.Now()
 	again, effect, err = a.run(now)

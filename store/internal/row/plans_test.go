@@ -55,7 +55,7 @@ func decisions() map[string]planned {
 // flagsOf returns what the variant of a swap has, in few letters: the name of a prepared statement has 63.
 func flagsOf(v variant) (text string) {
 	names := []string{"endings", "parts", "events", "sessions", "single", "whole"}
-	for i, set := range []bool{v.Endings, v.Parts, v.Events, v.Sessions, v.Single, v.Whole} {
+	for i, set := range []bool{v.Endings, v.Parts, v.Events, v.Sessions, v.Single, v.AllOrNone} {
 		if set {
 			text += " " + names[i]
 		}

@@ -17,13 +17,13 @@ var files embed.FS
 
 // A variant selects the optional clauses of a statement.
 type variant struct {
-	Lock    bool // look: lock the rows
-	Endings bool // swap: some leases must not have ended
-	Parts   bool // swap: parts change
-	Events  bool // swap: there are events
-	Single  bool // swap: there is one change
-	Whole   bool // swap: either all changes are written or none
-	Queue   bool // read: with waiters
+	Lock      bool // look: lock the rows
+	Endings   bool // swap: some leases must not have ended
+	Parts     bool // swap: parts change
+	Events    bool // swap: there are events
+	Single    bool // swap: there is one change
+	AllOrNone bool // swap: either all changes are written or none
+	Queue     bool // read: with waiters
 
 	Sessions bool // swap: some sessions must not have ended
 	Ends     bool // lock_sessions: for an end of a session, which waits for grants in it
@@ -60,7 +60,7 @@ func render(name string, v variant) string {
 		panic(fmt.Sprintf("row: %v", err)) // the files are part of the binary
 	}
 	values := map[string]any{
-		"Lock": v.Lock, "Single": v.Single, "Whole": v.Whole, "Events": v.Events, "Parts": v.Parts, "Queue": v.Queue, "Ends": v.Ends,
+		"Lock": v.Lock, "Single": v.Single, "AllOrNone": v.AllOrNone, "Events": v.Events, "Parts": v.Parts, "Queue": v.Queue, "Ends": v.Ends,
 		"Record":            names("", recordColumns),
 		"RecordAssignments": v.withTokens("now.batch", "n.token", assignments(recordColumns[1:], "n")),
 		"Part":              names("", partColumns),
@@ -216,7 +216,7 @@ func swaps() map[variant]*schema.Statement {
 		for _, v.Single = range []bool{false, true} {
 			all[v] = statement("swap", v)
 		}
-		v.Single, v.Whole = false, true
+		v.Single, v.AllOrNone = false, true
 		all[v] = statement("swap", v)
 	}
 	return all

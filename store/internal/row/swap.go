@@ -34,18 +34,18 @@ func MarkSpace(in schema.Name) int64 { return in.Key(markSpace) &^ MarkMask }
 
 // A Change is what a batch decided about one lock.
 type Change struct {
-	At     time.Time // the instant of the decision, or of the last one of several
-	Before *Row
-	After  lock.Record // may be the same: then the record is written as it is
-	Events []lock.Event
-	Unused []lock.LeaseRef // leases that must not have ended
+	At       time.Time // the instant of the decision, or of the last one of several
+	Before   *Row
+	After    lock.Record // may be the same: then the record is written as it is
+	Events   []lock.Event
+	NotEnded []lock.LeaseRef // leases that must not have ended
 	// FirstToken is the number, in the Swap, of the token that lock.Provisional(0) stands for: a Swap has
 	// TokensPerBatch.
 	FirstToken int
 	// Sessions are those of Before, and those of the commands.
 	Sessions Sessions
-	// Open are the sessions that must not have ended: those of commands that may begin something in them.
-	Open []lock.SessionRef
+	// OpenSessions are the sessions that must not have ended: those of commands that may begin something in them.
+	OpenSessions []lock.SessionRef
 
 	Written   bool // set by Run: the lock was as in Before
 	tid       pgtype.TID
@@ -68,10 +68,10 @@ type Swap struct {
 	Changes []*Change
 	// Commit is set where a transaction is open, in which the rows are locked: it is committed.
 	Commit bool
-	// Whole: some of the changes belong together, so either all are written or none. If a lock has changed, Run fails
+	// AllOrNone: some of the changes belong together, so either all are written or none. If a lock has changed, Run fails
 	// with TooLate.
-	Whole  bool
-	Schema schema.Name
+	AllOrNone bool
+	Schema    schema.Name
 	// Pooled says that there is a pooler in transaction mode: the transaction brings its settings along.
 	Pooled bool
 }
@@ -207,7 +207,7 @@ func (s *Swap) encode() (text string, args []any) {
 	}
 	v := variant{
 		Endings: w.sets[endings] != nil, Parts: w.sets[drops] != nil || w.sets[saves] != nil, Events: w.sets[entries] != nil,
-		Sessions: w.sets[sessions] != nil, Single: len(s.Changes) == 1, Whole: s.Whole && len(s.Changes) > 1,
+		Sessions: w.sets[sessions] != nil, Single: len(s.Changes) == 1, AllOrNone: s.AllOrNone && len(s.Changes) > 1,
 	}
 	for i, set := range inSwap {
 		for j := range set.columns {
@@ -229,16 +229,16 @@ var infinity = pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true
 
 func (w *writing) addChange(ord int, change *Change, now time.Time) {
 	before, after := &change.Before.Record, &change.After
-	for _, ref := range change.Unused {
+	for _, ref := range change.NotEnded {
 		w.add(endings, endingOf(ord, ref))
 	}
-	for _, ref := range change.Open {
+	for _, ref := range change.OpenSessions {
 		w.add(sessions, openOf(ref))
 	}
 	ended, given := differing(before.Leases, after.Leases)
 	row := &write{
 		tid: change.Before.TID, xmin: pgtype.Uint32{Uint32: change.Before.Xmin, Valid: true},
-		until: until(before.Leases, ended, given, change.At), events: pgtype.Bool{Bool: len(change.Events) > 0, Valid: true}, storedRecord: storeRecord(after),
+		until: deadline(before.Leases, ended, given, change.At), events: pgtype.Bool{Bool: len(change.Events) > 0, Valid: true}, storedRecord: storeRecord(after),
 	}
 	row.token = bigint(stored(after.Token, change.FirstToken))
 	w.row = row.columns(w.row[:0])
@@ -319,10 +319,10 @@ func sameLease(a, b *lock.Lease) bool {
 		a.ClaimDeadline.Equal(b.ClaimDeadline) && a.AcquiredAt.Equal(b.AcquiredAt) && bytes.Equal(a.Metadata, b.Metadata)
 }
 
-// until returns until when a decision holds: until a lease that it changes would have ended, and no longer than a
-// lease that it gives. A lease that shares the token of others is given before all of these have ended: a token that
-// was once found to have ended must not be used again.
-func until(before []lock.Lease, ended map[int]*lock.Lease, given []*lock.Lease, now time.Time) pgtype.Timestamptz {
+// deadline returns the instant before which a decision must be written: the earliest end of the leases that it changes
+// and of those that it grants. A reader that shares a token also needs one of the leases with the token to be active: a
+// token that was once found to have ended must not be used again.
+func deadline(before []lock.Lease, ended map[int]*lock.Lease, given []*lock.Lease, now time.Time) pgtype.Timestamptz {
 	first := infinity
 	bound := func(end time.Time) {
 		if now.Before(end) && (first == infinity || end.Before(first.Time)) {

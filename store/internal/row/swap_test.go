@@ -207,7 +207,7 @@ func TestALeaseThatHasEndedIsNotUsedAgain(t *testing.T) {
 	f.exec(t, "insert into paddock.event_refs values (7, 4096)")
 	s := swapOf(v, v.change("a", grant(1, v.Epoch.Now)), v.change("b", grant(2, v.Epoch.Now)))
 	s.Latest = s.Latest.Add(time.Minute)
-	s.Changes[0].Unused, s.Changes[1].Unused = []lock.LeaseRef{6, 7}, []lock.LeaseRef{8}
+	s.Changes[0].NotEnded, s.Changes[1].NotEnded = []lock.LeaseRef{6, 7}, []lock.LeaseRef{8}
 	if f.run(t, s); s.Changes[0].Written || !s.Changes[1].Written {
 		t.Errorf("the used one was granted: %t, the other one: %t", s.Changes[0].Written, s.Changes[1].Written)
 	}
@@ -310,7 +310,7 @@ func TestChangesThatBelongTogetherAreAllWrittenOrNone(t *testing.T) {
 	b := v.change("b", grant(2, v.Epoch.Now), lock.Event{Kind: lock.Granted})
 	b.After.Leases[0].ExpiresAt = v.Epoch.Now.Add(time.Nanosecond) // it is over when it is written
 	s := swapOf(v, a, b)
-	s.Commit, s.Whole = true, true
+	s.Commit, s.AllOrNone = true, true
 	pg := new(pgconn.PgError)
 	if _, err := s.Run(t.Context(), f.conn); !errors.As(err, &pg) || pg.Code != TooLate {
 		t.Errorf("got %v, want SQLSTATE %s", err, TooLate)

@@ -86,5 +86,5 @@ with now as materialized (
 ){{end}}
 select ord, tid, xmin, now{{if .Events}}, batch{{else}}, 0::bigint{{end}}
 from written{{if .Sessions}}
-where case when (select count(*) from alive) = (select count(distinct ref) from relied) then true else paddock.decided_too_late() end{{end}}{{if .Whole}}
+where case when (select count(*) from alive) = (select count(distinct ref) from relied) then true else paddock.decided_too_late() end{{end}}{{if .AllOrNone}}
 {{if .Sessions}}  and{{else}}where{{end}} case when (select count(*) from written) = $8::integer then true else paddock.decided_too_late() end{{end}}

@@ -60,7 +60,7 @@ func TestADecisionHolds(t *testing.T) {
 			want = pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
 		}
 		ended, given := differing(c.before, c.after)
-		if got := until(c.before, ended, given, now); got != want {
+		if got := deadline(c.before, ended, given, now); got != want {
 			t.Errorf("%s holds until %v, want %v", name, got, want)
 		}
 	}

@@ -29,7 +29,7 @@ var places = []struct {
 	{"benchmarks", regexp.MustCompile(`^bench/.*\.go$`)},
 	{"generated", regexp.MustCompile(`\.gen\.go$`)},
 	{"migrations", regexp.MustCompile(`^migrations/.*\.up\.sql$`)},
-	{"kernel", regexp.MustCompile(`^(lock|store/internal/(engine|row|epoch|waiters|database))/[^/]+\.go$`)},
+	{"kernel", regexp.MustCompile(`^(lock|store/internal/(engine|row|epoch|trees|waiters|database))/[^/]+\.go$`)},
 	{"SDK", regexp.MustCompile(`^client/.*\.go$`)},
 	{"verify", regexp.MustCompile(`^verify/.*\.go$`)},
 	{"serve", regexp.MustCompile(`^((access|api|migrations|server|store|web|` +

@@ -13,17 +13,19 @@
 //
 // The parts, each a package under internal/. An arrow is an import:
 //
-//	store ─→ engine ─→ row ─→ epoch ─→ database
+//	store ─→ engine ─→ row, trees ─→ epoch ─→ database
 //	      ─→ waiters, expiry ─→ row, database
-//	      ─→ eventlog ─→ row, epoch, database
+//	      ─→ eventlog, sessions ─→ row, epoch, database
 //
 //	database  connections, transactions, what errors mean
 //	epoch     detects a fail-over or a restore, and excludes that it breaks a promise
+//	trees     which trees are declared, for a decision and for all replicas; their changes
 //	row       every statement and the codec of locks
 //	engine    batches and the loop
 //	waiters   requests that wait on this replica, heartbeats, notifications between replicas
 //	eventlog  pages of events, subscribers
 //	expiry    timers that sweep locks when time has changed them, and a scan for the locks of other replicas
+//	sessions  changes of sessions; ends the leases of sessions that have ended
 //
 // waiters, eventlog and expiry do not know the engine. They are told what it decided (Store.publish), and they submit
 // commands like any caller.

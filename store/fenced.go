@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 	"github.com/paddock-lock/paddock/store/internal/row"
+	"github.com/paddock-lock/paddock/store/internal/trees"
 )
 
 //go:embed sql/*.sql
@@ -65,35 +66,38 @@ func (s *Store) ReportStale(ctx context.Context, r lock.ReportStale) (bool, erro
 // attemptFenced runs the write in one transaction. The epoch is read last, when both rows are locked.
 func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (after lock.FencedValue, err error) {
 	var before lock.FencedValue
-	var guard lock.Record
-	path := s.epochs.Trees().Path(w.Lock)
+	var record lock.Record
+	path := s.trees.Newest().Path(w.Lock)
 	w.InTree = path != nil
 	err = s.epochs.Transact(ctx, func(b *pgx.Batch) {
 		for _, above := range path { // no lock above may be granted before the write is committed, either
 			row.QueueFence(b, s.db.Schema, above, new(lock.Token))
 		}
-		row.QueueFence(b, s.db.Schema, w.Lock, &guard.Token)
+		row.QueueFence(b, s.db.Schema, w.Lock, &record.Token)
 		if w.Slot > 0 {
-			row.QueueSlot(b, s.db.Schema, w.Lock, w.Slot, &guard)
+			row.QueueSlot(b, s.db.Schema, w.Lock, w.Slot, &record)
 		}
 		b.Queue(sqlCreateFenced.In(s.db.Schema), w.Key, w.Lock)
 		b.Queue(sqlLockFenced.In(s.db.Schema), w.Key).QueryRow(func(row pgx.Row) error { return scanFenced(row, &before) })
 	}, func(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, write *pgx.Batch) error {
-		trees := s.epochs.Trees()
-		if now := trees.Path(w.Lock); !trees.Of(e) || w.InTree != (now != nil) || !slices.Equal(path, now) {
-			return epoch.ErrTrees // other rows than these must be locked
+		in, err := s.trees.Of(ctx, conn, e)
+		if err != nil {
+			return err
+		}
+		if now := in.Path(w.Lock); w.InTree != (now != nil) || !slices.Equal(path, now) {
+			return trees.ErrChanged // other rows than these must be locked
 		}
 		if w.InTree {
 			r, err := row.Only(w.Lock).ReadOne(ctx, conn, s.db.Schema, 0)
 			if err != nil {
 				return err
 			}
-			guard = r.Record
+			record = r.Record
 		}
-		if err := row.AddSessions(ctx, conn, s.db.Schema, &guard, e.Now); err != nil {
+		if err := row.AddSessions(ctx, conn, s.db.Schema, &record, e.Now); err != nil {
 			return err
 		}
-		newest, err := w.RequiredToken(guard, e.Now)
+		newest, err := w.RequiredToken(record, e.Now)
 		if err != nil {
 			return err
 		}

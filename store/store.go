@@ -22,6 +22,7 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/expiry"
 	"github.com/paddock-lock/paddock/store/internal/row"
 	"github.com/paddock-lock/paddock/store/internal/sessions"
+	"github.com/paddock-lock/paddock/store/internal/trees"
 	"github.com/paddock-lock/paddock/store/internal/waiters"
 )
 
@@ -118,6 +119,7 @@ func (o Options) explain(err error) error {
 type Store struct {
 	db      *database.DB
 	epochs  *epoch.Monitor
+	trees   *trees.Catalog
 	engine  *engine.Engine
 	waiters *waiters.Registry
 	events  *eventlog.Log
@@ -167,7 +169,11 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	}
 	db.Observer = o.Observer
 	s := assemble(db, o)
-	if err := s.epochs.Refresh(); err != nil {
+	e, err := s.epochs.Refresh()
+	if err == nil {
+		err = s.trees.RefreshIfChanged(e)
+	}
+	if err != nil {
 		err = o.explain(fmt.Errorf("reading the epoch: %w", db.Explain(err)))
 		s.Close()
 		return nil, err
@@ -178,7 +184,9 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	s.work.Go(s.events.Run)
 	s.work.Go(func() { s.events.Prune(o.EventRetention) })
 	s.work.Go(func() {
-		s.waiters.Run(waiters.Hooks{Watching: s.events.Watched, Events: s.events.Poke, Heartbeat: s.epochs.Poll})
+		s.waiters.Run(waiters.Hooks{
+			Watching: s.events.Watched, Events: s.events.Poke, Heartbeat: func() { s.epochs.Poll(s.trees.RefreshIfChanged) },
+		})
 	})
 	return s, nil
 }
@@ -187,10 +195,11 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 // commands like any caller.
 func assemble(db *database.DB, o Options) *Store {
 	s := &Store{db: db, epochs: epoch.New(db), bounds: o.Bounds, self: lock.Replica(1 + rand.Int64N(1<<62))}
+	s.trees = trees.New(db, s.epochs)
 	s.writers, s.fencers = make(chan struct{}, max(db.Share()-1, 1)), make(chan struct{}, max(db.Share()-2, 1))
 	s.aside = make(chan struct{}, 1)
 	s.engine = engine.New(engine.Options{
-		DB: db, Epochs: s.epochs, Self: s.self, Workers: o.BatchWorkers,
+		DB: db, Epochs: s.epochs, Trees: s.trees, Self: s.self, Workers: o.BatchWorkers,
 		Publish: s.publish, Traced: o.Tracer != nil,
 	})
 	s.waiters = waiters.New(db, s.self, o.MaxWaiters, s.engine.Do)

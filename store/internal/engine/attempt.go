@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 	"github.com/paddock-lock/paddock/store/internal/row"
+	"github.com/paddock-lock/paddock/store/internal/trees"
 )
 
 // An attempt looks, decides, swaps and publishes once, for some units. With locks it is one transaction whose look
@@ -25,7 +27,8 @@ type attempt struct {
 	locks     bool
 	allOrNone bool // some of the units have several locks, all of which are written or none
 	misses    map[*call]int
-	known     epoch.Known // with the trees that the units are for
+	known     epoch.Known
+	snapshot  *trees.Snapshot // that the units are for
 	round     observe.Round
 	// overtaken: its commit was late, so the inbox has gone on without it.
 	overtaken bool
@@ -85,7 +88,7 @@ func (a *attempt) decideFromCache(units []*unit) (unread []*unit) {
 	a.cache.mu.Lock()
 	a.epoch, a.clock = a.cache.epoch, a.cache.clock
 	a.now = a.clock.at(time.Now())
-	current := !a.clock.shown.IsZero() && a.known.Trees().Of(a.epoch)
+	current := !a.clock.shown.IsZero() && a.snapshot.Check(a.epoch) == nil
 	for _, u := range units {
 		u.known = current
 		for i, name := range u.names {
@@ -130,7 +133,7 @@ func (a *attempt) lookAndDecide(all, unread []*unit) error {
 // sameEpoch reports whether a decision in one of the epochs is one in the other: neither the server nor the pause of
 // grants has changed, nor the trees.
 func sameEpoch(a, b epoch.Epoch) bool {
-	return a.Number == b.Number && a.Started.Equal(b.Started) && a.ClosedUntil.Equal(b.ClosedUntil) && a.Trees == b.Trees
+	return a.Number == b.Number && a.Started.Equal(b.Started) && a.ClosedUntil.Equal(b.ClosedUntil) && a.Trees() == b.Trees()
 }
 
 func (a *attempt) inputs() *inputs {
@@ -142,7 +145,7 @@ func (a *attempt) look(units []*unit) error {
 	ctx, cancel := context.WithTimeout(a.ctx, database.TripTimeout)
 	defer cancel()
 	l := row.Look{
-		Lock: a.locks, Schema: a.db.Schema, Pooled: a.db.Pooled, AssumeAlive: a.db.Outage.AssumeAlive(), Trees: a.known.Trees(),
+		Lock: a.locks, Schema: a.db.Schema, Pooled: a.db.Pooled, AssumeAlive: a.db.Outage.AssumeAlive(), Trees: a.snapshot.Version,
 	}
 	for _, u := range units {
 		l.Names = append(l.Names, u.names...)
@@ -169,7 +172,7 @@ func (a *attempt) look(units []*unit) error {
 	if err != nil {
 		return err
 	}
-	if err := v.Epoch.Check(a.known); err != nil {
+	if err := cmp.Or(v.Epoch.Check(a.known), a.snapshot.Check(v.Epoch)); err != nil {
 		return err
 	}
 	if err := v.ExpireSessions(ctx, a.conn.Conn()); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 	"github.com/paddock-lock/paddock/store/internal/row"
+	"github.com/paddock-lock/paddock/store/internal/trees"
 )
 
 // A unit is the calls that are decided together, in order: those about one lock, or about locks that commands on
@@ -40,11 +41,11 @@ type unit struct {
 }
 
 // unitsOf groups the calls, as they are decided in the trees.
-func unitsOf(calls []*call, trees *epoch.Trees) []*unit {
+func unitsOf(calls []*call, in *trees.Snapshot) []*unit {
 	byName := make(map[string]*unit, len(calls))
 	var all []*unit
 	for _, c := range calls {
-		c.Req.in(trees)
+		c.Req.in(in)
 		u := byName[c.Req.names[0]]
 		if u == nil {
 			u = &unit{}

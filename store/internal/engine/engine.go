@@ -12,6 +12,7 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 	"github.com/paddock-lock/paddock/store/internal/row"
+	"github.com/paddock-lock/paddock/store/internal/trees"
 )
 
 const (
@@ -27,6 +28,7 @@ const (
 type Options struct {
 	DB      *database.DB
 	Epochs  *epoch.Monitor
+	Trees   *trees.Catalog
 	Self    lock.Replica
 	Workers int // 1 to MaxWorkers. Commands on one lock are always in the batches of the same one
 	// Publish receives what was decided, once it is committed and before the callers are answered.
@@ -41,21 +43,19 @@ type call = batch.Call[request, *row.Outcome]
 type request struct {
 	lock.Command
 	decided lock.Command
-	names   []string     // of decided
-	trees   *epoch.Trees // that decided is for
+	names   []string        // of decided
+	trees   *trees.Snapshot // that decided is for
 }
 
 // in sets what is decided in the trees.
-func (r *request) in(t *epoch.Trees) {
+func (r *request) in(t *trees.Snapshot) {
 	if r.decided != nil && r.trees == t {
 		return
 	}
 	r.decided, r.trees = r.Command, t
-	if t != nil {
-		cmd, err := t.Decided(r.Command)
-		if r.decided = cmd; err != nil {
-			r.decided = refused{r.Command, err}
-		}
+	cmd, err := t.Decided(r.Command)
+	if r.decided = cmd; err != nil {
+		r.decided = refused{r.Command, err}
 	}
 	r.names = r.decided.Names()
 }
@@ -88,7 +88,7 @@ func (r refused) Apply(v lock.View) lock.Decision {
 // newCall returns a call of the command for the caller with this context.
 func (s *shared) newCall(ctx context.Context, cmd lock.Command) *call {
 	c := batch.NewCall[request, *row.Outcome](request{Command: cmd})
-	c.Req.in(s.epochs.Trees())
+	c.Req.in(s.trees.Newest())
 	if s.traced {
 		c.Caller = tracing.Recorded(ctx)
 	}
@@ -102,6 +102,7 @@ type Engine struct{ *shared }
 type shared struct {
 	db      *database.DB
 	epochs  *epoch.Monitor
+	trees   *trees.Catalog
 	self    lock.Replica
 	publish func([]*row.Outcome)
 	traced  bool
@@ -116,7 +117,7 @@ type shared struct {
 // New returns an Engine.
 func New(o Options) *Engine {
 	e := &Engine{&shared{
-		db: o.DB, epochs: o.Epochs, self: o.Self, publish: o.Publish, traced: o.Traced, maxLag: row.MaxLag,
+		db: o.DB, epochs: o.Epochs, trees: o.Trees, self: o.Self, publish: o.Publish, traced: o.Traced, maxLag: row.MaxLag,
 		seed: maphash.MakeSeed(), late: make(chan struct{}, o.DB.Share()),
 	}}
 	e.lanes.limit = make(chan struct{}, o.DB.Share())

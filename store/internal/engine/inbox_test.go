@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/batch"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/row"
+	"github.com/paddock-lock/paddock/store/internal/trees"
 )
 
 // A scripted inbox records its batches, each of which waits for a value from gate.
@@ -65,7 +66,7 @@ func (s *scripted) keepBusy() {
 
 func callOf(cmd lock.Command) *call {
 	c := batch.NewCall[request, *row.Outcome](request{Command: cmd})
-	c.Req.in(nil)
+	c.Req.in(&trees.Snapshot{})
 	return c
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 	"github.com/paddock-lock/paddock/store/internal/row"
+	"github.com/paddock-lock/paddock/store/internal/trees"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -48,10 +49,15 @@ func newReplica(t *testing.T, url string, self lock.Replica) *replica {
 		t.Fatal(err)
 	}
 	epochs := epoch.New(db)
-	if err := epochs.Refresh(); err != nil {
+	catalog := trees.New(db, epochs)
+	e, err := epochs.Refresh()
+	if err == nil {
+		err = catalog.RefreshIfChanged(e)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	r.Engine = New(Options{DB: db, Epochs: epochs, Self: self, Workers: 1, Publish: func([]*row.Outcome) {}})
+	r.Engine = New(Options{DB: db, Epochs: epochs, Trees: catalog, Self: self, Workers: 1, Publish: func([]*row.Outcome) {}})
 	r.maxLag = time.Minute
 	t.Cleanup(func() { db.Stop(); r.Wait(); db.Close() })
 	return r

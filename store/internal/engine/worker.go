@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/tracing"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/trees"
 )
 
 const (
@@ -67,7 +68,7 @@ func (w *worker) answerAll(from *inbox, calls []*call, onBlocked func([]*call) [
 			refuse(calls, database.NoStandby())
 			return false
 		}
-		failed := w.epochs.Recover(err)
+		failed := w.recoverFrom(err)
 		if failed == nil {
 			continue
 		}
@@ -86,6 +87,19 @@ func (w *worker) answerAll(from *inbox, calls []*call, onBlocked func([]*call) [
 		}
 	}
 	return false
+}
+
+// recoverFrom does what the error of an attempt asks for. It returns nil if the calls can be decided again at once,
+// otherwise why that failed, or err if nothing helps.
+func (w *worker) recoverFrom(err error) error {
+	if !errors.Is(err, trees.ErrChanged) {
+		return w.epochs.Recover(err)
+	}
+	failed := w.trees.Refresh()
+	if failed != nil {
+		w.db.Log.Error("cannot read the trees; retrying", "error", failed)
+	}
+	return failed
 }
 
 // answerEach answers each of the calls by itself, so that one which cannot be done does not fail the others. err is what
@@ -109,7 +123,7 @@ func (w *worker) answerEach(
 // try makes one attempt. It answers the calls that it could, and returns those to be tried again: without an error if
 // that may be at once.
 func (w *worker) try(from *inbox, calls []*call, misses map[*call]int) (again []*call, effect database.Effect, err error) {
-	known := w.epochs.Known()
+	known, snapshot := w.epochs.Known(), w.trees.Newest()
 	if err := known.CheckLength(longestOf(calls)); err != nil {
 		return calls, database.Again, err
 	}
@@ -121,8 +135,8 @@ func (w *worker) try(from *inbox, calls []*call, misses map[*call]int) (again []
 	}
 	defer conn.Release()
 	w.cache.clearIfReconnected(w.db.Connected())
-	now, later, locks := firstOf(unitsOf(begin(calls), known.Trees()), misses)
-	a := &attempt{worker: w, known: known, ctx: ctx, inbox: from, conn: conn, locks: locks, misses: misses}
+	now, later, locks := firstOf(unitsOf(begin(calls), snapshot), misses)
+	a := &attempt{worker: w, known: known, snapshot: snapshot, ctx: ctx, inbox: from, conn: conn, locks: locks, misses: misses}
 	a.allOrNone = slices.ContainsFunc(now, func(u *unit) bool { return len(u.names) > 1 })
 	a.round.Calls, a.round.Locked = len(calls)-len(callsOf(later)), locks
 	began := time.Now()

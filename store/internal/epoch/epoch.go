@@ -41,7 +41,7 @@ type Epoch struct {
 	ClosedUntil time.Time // nothing is granted before; zero: no pause was set
 	Longest     time.Duration
 	Quorum      bool  // nothing is decided without a standby
-	Trees       int64 // how often the trees were changed in this epoch
+	TreeChanges int64 // how often the trees were changed in this epoch
 	Here        bool  // it describes this server, and the present timeline of its log
 
 	Flushed    int64 // the position up to which the server's log is on disk
@@ -70,7 +70,7 @@ func Read(ctx context.Context, from interface {
 func (e *Epoch) scan(row pgx.Row) error {
 	var longestMS int64
 	err := row.Scan(&e.Now, &e.Started, &e.Number, (*zeronull.Timestamptz)(&e.ClosedUntil), &longestMS, &e.Quorum,
-		&e.Trees, &e.Here, &e.Flushed, &e.Replicates, &e.LastBatch, &e.LastEvent)
+		&e.TreeChanges, &e.Here, &e.Flushed, &e.Replicates, &e.LastBatch, &e.LastEvent)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return errNoEpoch
 	}
@@ -106,14 +106,24 @@ var (
 	// ErrLengthLost is returned when the newest epoch was started without knowledge of the longest lease, which the
 	// database has lost and this process remembers: Recover extends the pause.
 	ErrLengthLost = errors.New("the newest epoch records shorter leases than were granted")
-	// ErrTrees is returned when the trees have changed since this process read them: Recover reads them again.
-	ErrTrees = errors.New("the trees have changed")
 	// errNoEpoch is returned when the table was emptied by hand.
 	errNoEpoch = errors.New("the table epochs is empty; restore its newest row, or migrate down and up")
 )
 
+// A TreesVersion says which trees there are: those after some number of changes in an epoch. Package trees has them. The
+// zero TreesVersion is that of no epoch.
+type TreesVersion struct{ Epoch, Changes int64 }
+
+// Before reports whether a change or an epoch lies between the two versions.
+func (v TreesVersion) Before(o TreesVersion) bool {
+	return v.Epoch < o.Epoch || v.Epoch == o.Epoch && v.Changes < o.Changes
+}
+
+// Trees returns the version of the trees when the epoch was read.
+func (e Epoch) Trees() TreesVersion { return TreesVersion{Epoch: e.Number, Changes: e.TreeChanges} }
+
 // Check returns nil if commands may be decided in this epoch. k must have been taken before e was read. The error is
-// ErrChanged, ErrLengthLost or ErrTrees, for Recover, or database.ErrNoStandby.
+// ErrChanged or ErrLengthLost, for Recover, or database.ErrNoStandby.
 func (e Epoch) Check(k Known) error {
 	switch {
 	case !e.Here:
@@ -124,8 +134,6 @@ func (e Epoch) Check(k Known) error {
 		return errEventsLost
 	case e.Longest < k.longest:
 		return ErrLengthLost
-	case !k.trees.Of(e):
-		return ErrTrees
 	case e.Quorum && !e.Replicates:
 		return database.ErrNoStandby
 	}
@@ -175,11 +183,7 @@ type Known struct {
 	// event is the greatest id of an event of that epoch that was seen. It shows what the sequence of rows does not:
 	// after a crash PostgreSQL continues a sequence up to 32 values above the last one drawn.
 	event int64
-	trees *Trees // as they were last read; nil: never
 }
-
-// Trees returns the trees, as they were when they were last read.
-func (k Known) Trees() *Trees { return k.trees }
 
 // CheckLength is [Epoch.CheckLength] for what is known before a transaction begins.
 func (k Known) CheckLength(length time.Duration) error {

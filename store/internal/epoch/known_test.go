@@ -37,12 +37,10 @@ func TestChangedDatabaseIsDetected(t *testing.T) {
 		"the next epoch has lost batches":     {Epoch{Number: 4, Here: true, Flushed: 1, LastBatch: 159}, granted, errEventsLost},
 		"it has lost the longest lease":       {Epoch{Number: 4, Here: true}, Known{number: 3, longest: 1}, ErrLengthLost},
 		"a quorum, and there are standbys":    {Epoch{Number: 3, Here: true, Flushed: 1000, Quorum: true, Replicates: true}, seen, nil},
-		"a tree was declared":                 {Epoch{Number: 3, Here: true, Flushed: 1000, Trees: 1}, seen, ErrTrees},
 		"a quorum, and there are no standbys": {Epoch{Number: 3, Here: true, Flushed: 1000, Quorum: true}, seen, database.ErrNoStandby},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.known.trees = &Trees{epoch: c.epoch.Number}
 			err := c.epoch.Check(c.known)
 			if !errors.Is(err, c.want) {
 				t.Errorf("Check = %v, want %v", err, c.want)

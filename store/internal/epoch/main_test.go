@@ -40,7 +40,7 @@ func (h *harness) another() *Monitor {
 		db.Close()
 	})
 	m := New(db)
-	if err := m.Refresh(); err != nil {
+	if _, err := m.Refresh(); err != nil {
 		h.Fatal(err)
 	}
 	return m

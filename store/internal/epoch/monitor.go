@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,12 +25,7 @@ var (
 type Monitor struct {
 	db   *database.DB
 	mu   sync.Mutex
-	seen Known // but for the trees
-	// trees are the newest that were read; nil: none. Every call reads them, and few change them.
-	trees atomic.Pointer[Trees]
-	// treesTurn is held by the call that changes the trees, which no other one does before nextTrees.
-	treesTurn sync.Mutex
-	nextTrees time.Time
+	seen Known
 	// pausedUntil is when grants may begin again, on this process's clock, as of the last Refresh.
 	pausedUntil time.Time
 	polling     database.Trouble // of Poll
@@ -44,13 +38,8 @@ func New(db *database.DB) *Monitor { return &Monitor{db: db} }
 func (m *Monitor) Known() Known {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := m.seen
-	k.trees = m.trees.Load()
-	return k
+	return m.seen
 }
-
-// Trees returns the trees, as they were when they were last read.
-func (m *Monitor) Trees() *Trees { return m.trees.Load() }
 
 // Observe adds the epoch of a commit that succeeded to what is known: event is the greatest event id that was written,
 // zero for none. Do not pass what may not be durable: an id that was only drawn can be lost in a crash that is no
@@ -67,19 +56,11 @@ func (m *Monitor) Observe(e Epoch, event int64) {
 	}
 }
 
-// Recover does what err, an error of Check or CheckLength, asks for: it starts the next epoch, extends the pause,
-// records the length of a lease, or reads the trees. It returns nil if the command can be decided again at once.
-// Otherwise it returns why that failed, which it logs, or err, if that is any other error. It may take minutes where
-// there are many leases.
+// Recover does what err, an error of Check or CheckLength, asks for: it starts the next epoch, extends the pause, or
+// records the length of a lease. It returns nil if the command can be decided again at once. Otherwise it returns why
+// that failed, which it logs, or err, if that is any other error. It may take minutes where there are many leases.
 func (m *Monitor) Recover(err error) error {
 	longer := new(LongerError)
-	if errors.Is(err, ErrTrees) {
-		failed := m.refreshTrees()
-		if failed != nil {
-			m.db.Log.Error("cannot read the trees; retrying", "error", failed)
-		}
-		return failed
-	}
 	if !errors.As(err, &longer) && !errors.Is(err, ErrChanged) && !errors.Is(err, ErrLengthLost) {
 		return err
 	}
@@ -91,44 +72,38 @@ func (m *Monitor) Recover(err error) error {
 }
 
 // Poll is Refresh for a task that runs twice a second: it detects a fail-over although no command arrives, and learns
-// the events of other replicas. It logs a failure, and replaces connections that lead to a standby. Only
-// one goroutine may call it.
-func (m *Monitor) Poll() {
-	err := m.Refresh()
+// the events of other replicas. It calls then with the epoch. It logs a failure of either, and replaces connections that
+// lead to a standby. Only one goroutine may call it.
+func (m *Monitor) Poll(then func(Epoch) error) {
+	e, err := m.Refresh()
+	if err == nil {
+		err = then(e)
+	}
 	m.db.Report(&m.polling, "epoch check", err)
 	if pgconnect.ReadOnly(err) {
 		m.db.Reset() // the next connections find the primary
 	}
 }
 
-// Refresh reads and observes the newest epoch. If Check asks for it, Refresh starts the next epoch or extends the pause.
-// It returns an error if one of these failed.
-func (m *Monitor) Refresh() error {
-	k := m.Known()
-	var e Epoch
-	err := m.db.Within(func(ctx context.Context) (err error) {
+// Refresh reads and observes the newest epoch. If Check asks for it, Refresh starts the next epoch or extends the pause
+// instead; then the returned epoch is the one before. It returns an error if one of these failed.
+func (m *Monitor) Refresh() (e Epoch, err error) {
+	known := m.Known()
+	err = m.db.Within(func(ctx context.Context) (err error) {
 		e, err = Read(ctx, m.db.Rest, m.db.Schema)
 		return err
 	})
 	if err != nil {
-		return err
+		return e, err
 	}
-	switch err := e.Check(k); {
-	case errors.Is(err, ErrChanged), errors.Is(err, ErrLengthLost):
-		if err := m.reconcile(0); err != nil {
-			return err
-		}
-		return m.refreshTrees()
-	case errors.Is(err, ErrTrees):
-		if err := m.refreshTrees(); err != nil {
-			return err
-		}
+	if err := e.Check(known); errors.Is(err, ErrChanged) || errors.Is(err, ErrLengthLost) {
+		return e, m.reconcile(0)
 	}
 	m.Observe(e, 0)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pausedUntil = time.Now().Add(max(e.ClosedUntil.Sub(e.Now), 0))
-	return nil
+	return e, nil
 }
 
 // State returns the number of the newest epoch, and for how long grants are still paused, as of the last Refresh.

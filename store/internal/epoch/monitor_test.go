@@ -52,7 +52,7 @@ func TestEpochIsRead(t *testing.T) {
 	if _, err := Read(t.Context(), h.outside, ""); !errors.Is(err, errNoEpoch) {
 		t.Errorf("of no epoch: %v", err)
 	}
-	if h.monitor.Refresh() == nil || h.monitor.Recover(ErrChanged) == nil {
+	if _, err := h.monitor.Refresh(); err == nil || h.monitor.Recover(ErrChanged) == nil {
 		t.Error("no epoch is recovered")
 	}
 }
@@ -79,14 +79,14 @@ func TestLostHistoryStartsAnEpoch(t *testing.T) {
 			h.draw(160)
 			h.event(8)
 			h.event(9)
-			if err := h.monitor.Refresh(); err != nil {
+			if _, err := h.monitor.Refresh(); err != nil {
 				t.Fatal(err)
 			}
 			h.exec(c.change)
 			if changed := errors.Is(h.read().Check(h.monitor.Known()), ErrChanged); changed != c.begins {
 				t.Errorf("Check reports a change: %t, want %t", changed, c.begins)
 			}
-			if err := h.monitor.Refresh(); err != nil {
+			if _, err := h.monitor.Refresh(); err != nil {
 				t.Fatal(err)
 			}
 			if !c.begins {
@@ -94,7 +94,7 @@ func TestLostHistoryStartsAnEpoch(t *testing.T) {
 				return
 			}
 			h.epochs(2)
-			if err := h.monitor.Refresh(); err != nil || h.read().Check(h.monitor.Known()) != nil {
+			if _, err := h.monitor.Refresh(); err != nil || h.read().Check(h.monitor.Known()) != nil {
 				t.Errorf("the next epoch: %v, %v", err, h.read().Check(h.monitor.Known()))
 			}
 			if h.monitor.Recover(ErrChanged) != nil {
@@ -170,7 +170,7 @@ func TestEveryProcessReportsTheLongestLease(t *testing.T) {
 	t.Parallel()
 	for name, mend := range map[string]func(*Monitor) bool{
 		"after a command was refused": func(m *Monitor) bool { return m.Recover(ErrLengthLost) == nil },
-		"without any command":         func(m *Monitor) bool { return m.Refresh() == nil },
+		"without any command":         func(m *Monitor) bool { _, err := m.Refresh(); return err == nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -200,7 +200,7 @@ func TestQuorumNeedsNoLongerPause(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.exec("update paddock.epochs set quorum = true, longest_ms = 60000")
-	if err := h.monitor.Refresh(); err != nil {
+	if _, err := h.monitor.Refresh(); err != nil {
 		t.Fatal(err)
 	}
 	if h.monitor.Recover(&LongerError{time.Second}) != nil { // of a process that did not know of the minute yet
@@ -251,10 +251,11 @@ func TestPollReplacesConnectionsToAStandby(t *testing.T) {
 	h.exec("alter database " + name + " set default_transaction_read_only = on")
 	m := New(h.monitor.db)
 	m.db.Reset()
+	nothing := func(Epoch) error { return nil }
 	h.exec(failOver)
-	m.Poll()
+	m.Poll(nothing)
 	h.epochs(1)
 	h.exec("alter database " + name + " reset default_transaction_read_only")
-	m.Poll()
+	m.Poll(nothing)
 	h.epochs(2)
 }

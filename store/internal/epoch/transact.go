@@ -15,9 +15,6 @@ import (
 // of the decision. The second writes what decide has queued, and commits. If decide returns an error, or has queued
 // nothing, nothing is written.
 //
-// If the trees have changed, they are read before decide is called. Where a lock's row is locked they cannot change
-// again: see sql/lock_records.sql.
-//
 // If the error is a lock.Error, the call is over. After any other error nothing was done, and it may be tried again.
 func (m *Monitor) Transact(ctx context.Context, lock func(*pgx.Batch), decide func(ctx context.Context, conn *pgx.Conn, e Epoch, write *pgx.Batch) error) (err error) {
 	pooled, err := m.db.Rest.Acquire(ctx)
@@ -41,11 +38,6 @@ func (m *Monitor) Transact(ctx context.Context, lock func(*pgx.Batch), decide fu
 	Queue(b, m.db.Schema, &e)
 	if err = conn.SendBatch(ctx, b).Close(); err == nil {
 		err = e.Check(known)
-	}
-	if errors.Is(err, ErrTrees) {
-		if known.trees, err = m.readTrees(ctx, conn); err == nil {
-			err = e.Check(known)
-		}
 	}
 	if errors.Is(err, database.ErrNoStandby) {
 		return database.NoStandby()

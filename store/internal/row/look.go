@@ -39,8 +39,8 @@ type Look struct {
 	Names []string // in order, without duplicates
 	// Create are those of the names that are created if they are missing, unless the Trees have changed.
 	Create []string
-	Trees  *epoch.Trees // nil: whatever they are
-	Ended  []Ending     // leases: how they ended is read
+	Trees  epoch.TreesVersion // zero: whatever it is
+	Ended  []Ending           // leases: how they ended is read
 	// Sessions are read, too, besides those of the leases and waiters.
 	Sessions []lock.SessionRef
 	// Lock starts a transaction, and locks the rows in the order of the names until it ends.
@@ -87,8 +87,7 @@ func (l Look) Run(ctx context.Context, conn *pgx.Conn) (View, error) {
 	if !l.Lock {
 		database.QueueRelax(b) // a record without a lease may be lost
 	}
-	number, changes := l.Trees.Version()
-	b.Queue(text, l.Names, l.Create, number, changes).Query(v.scanRows)
+	b.Queue(text, l.Names, l.Create, l.Trees.Epoch, l.Trees.Changes).Query(v.scanRows)
 	epoch.Queue(b, l.Schema, &v.Epoch)
 	v.queueEndings(b, l.Ended)
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {

@@ -1,0 +1,155 @@
+package trees
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-lock/paddock/internal/schema"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
+)
+
+//go:embed sql/*.sql
+var files embed.FS
+
+var (
+	sqlTrees     = database.Statement(files, "trees")
+	sqlListTrees = database.Statement(files, "list_trees")
+)
+
+// ErrChanged is returned for a decision that was made for other trees than those of the database. Nothing was written.
+// It may be made again after a Refresh.
+var ErrChanged = errors.New("the trees have changed")
+
+// A Snapshot is the trees at one version. It is shared and never changed. The zero Snapshot has no trees, and is of no
+// epoch.
+type Snapshot struct {
+	lock.Trees
+	Version epoch.TreesVersion
+}
+
+// Check returns ErrChanged unless these are the trees of the epoch as it was read.
+func (s *Snapshot) Check(e epoch.Epoch) error {
+	if s.Version != e.Trees() {
+		return ErrChanged
+	}
+	return nil
+}
+
+// scan reads the columns of sql/trees.sql.
+func (s *Snapshot) scan(row pgx.Row) error {
+	var roots []string
+	if err := row.Scan(&s.Version.Epoch, &s.Version.Changes, &roots); err != nil {
+		return err
+	}
+	if len(roots) > 0 {
+		s.Trees = make(lock.Trees, len(roots))
+	}
+	for _, root := range roots {
+		s.Trees[root] = struct{}{}
+	}
+	return nil
+}
+
+// A Catalog keeps the newest trees that this replica has read, and changes trees. It is safe for concurrent use.
+type Catalog struct {
+	db     *database.DB
+	epochs *epoch.Monitor
+	newest atomic.Pointer[Snapshot] // every call reads it, and few replace it
+
+	// turn is held by the call that changes a tree. No other call does that before next.
+	turn sync.Mutex
+	next time.Time
+}
+
+// New returns a Catalog that has read nothing yet: its newest Snapshot is the zero one.
+func New(db *database.DB, epochs *epoch.Monitor) *Catalog {
+	c := &Catalog{db: db, epochs: epochs}
+	c.newest.Store(&Snapshot{})
+	return c
+}
+
+// Newest returns the newest trees that were read. There may be newer ones.
+func (c *Catalog) Newest() *Snapshot { return c.newest.Load() }
+
+// Refresh reads the trees, on a connection of its own.
+func (c *Catalog) Refresh() error {
+	return c.db.Within(func(ctx context.Context) error {
+		_, err := c.read(ctx, c.db.Rest)
+		return err
+	})
+}
+
+// RefreshIfChanged reads the trees unless the newest ones are those of the epoch.
+func (c *Catalog) RefreshIfChanged(e epoch.Epoch) error {
+	if c.Newest().Check(e) == nil {
+		return nil
+	}
+	return c.Refresh()
+}
+
+// Of returns the trees of the epoch, which a transaction on conn has read after it locked the row of a lock. They cannot
+// change before that transaction ends. The error is ErrChanged if another epoch has started meanwhile.
+func (c *Catalog) Of(ctx context.Context, conn *pgx.Conn, e epoch.Epoch) (*Snapshot, error) {
+	s := c.Newest()
+	if s.Check(e) == nil {
+		return s, nil
+	}
+	s, err := c.read(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.Check(e)
+}
+
+// A querier is a connection or a pool.
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// read reads the trees, and keeps them unless newer ones were read.
+func (c *Catalog) read(ctx context.Context, from querier) (*Snapshot, error) {
+	s := &Snapshot{}
+	if err := s.scan(from.QueryRow(ctx, sqlTrees.In(c.db.Schema))); err != nil {
+		return nil, err
+	}
+	c.keep(s)
+	return s, nil
+}
+
+// keep makes s the newest Snapshot, unless the present one is as new.
+func (c *Catalog) keep(s *Snapshot) {
+	for {
+		newest := c.newest.Load()
+		if !newest.Version.Before(s.Version) || c.newest.CompareAndSwap(newest, s) {
+			return
+		}
+	}
+}
+
+// List returns the trees, in the order of their roots.
+func List(ctx context.Context, from interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}, in schema.Name) ([]lock.Tree, error) {
+	rows, err := from.Query(ctx, sqlListTrees.In(in), nil)
+	if err != nil {
+		return nil, err
+	}
+	return scanTrees(rows)
+}
+
+// scanTrees reads the columns of sql/list_trees.sql.
+func scanTrees(rows pgx.Rows) ([]lock.Tree, error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (t lock.Tree, err error) {
+		err = row.Scan(&t.Root, &t.DeclaredAt)
+		t.DeclaredAt = t.DeclaredAt.UTC()
+		return t, err
+	})
+}

@@ -1,0 +1,52 @@
+// Package trees knows which trees are declared, and changes them.
+//
+// In a declared tree a lock covers the locks below it; the rule is lock.Trees. So which leases conflict depends on the
+// trees, and all replicas must decide by the same ones. If one replica granted a lock by older trees than another, both
+// could grant what one lease covers.
+//
+// # Versions
+//
+// The trees have a version, epoch.TreesVersion: the number of the newest epoch, and how often the trees were changed in
+// it. Both are columns of the newest row of paddock.epochs, which every look reads and every swap compares anyway, so
+// the version costs a decision nothing. A [Snapshot] is the trees at one version. A [Catalog] keeps the newest Snapshot
+// that this replica has read.
+//
+// # Decisions
+//
+// A decision is made for a version, and written only if that is still the version:
+//
+//	take the Snapshot       with it each command gets the ancestors of its locks
+//	look    ─→ Check        is it the Snapshot of the epoch that was read? otherwise ErrChanged
+//	decide
+//	swap                    one comparison of sql/swap.sql: it writes nothing if the version has changed
+//
+// After [ErrChanged] the engine reads the trees again ([Catalog.Refresh]), and decides again for them. A Snapshot may be
+// old when it is taken, since equality with the epoch decides. So it need not be taken together with what is known of
+// the epochs: epoch.Known must be older than the reading with which it is compared, a Snapshot must be equal to it.
+//
+// A swap that wrote nothing reads the epoch in its next look, and so meets ErrChanged there.
+//
+// Two others use the trees. A fenced write locks the rows on the path of its lock, and then takes the trees of the epoch
+// that it reads ([Catalog.Of]): while it has a row locked, they cannot change. Plain reads use the newest Snapshot as it
+// is; it is read again within half a second of a change, although no command arrives ([Catalog.RefreshIfChanged]).
+//
+// # Changes
+//
+// A change excludes all decisions while it commits:
+//
+//	read    without a lock: the version, the tree, and its locks with leases or waiters. Nothing more is done if the
+//	        tree is as wanted, if its root is refused, or if one of its locks is in use
+//	change  one transaction of one round trip: locks paddock.records, which waits for decisions that are being written
+//	        and holds up others; compares the version, and that no lock of the tree is in use; counts the change; commits
+//
+// So the change sees what every earlier decision has written, and every later decision sees the change, or finds another
+// version and writes nothing. A tree is declared, and removed, for all replicas at one instant.
+//
+// Decisions queue behind a change that waits for the table. Therefore a change gives up after a few milliseconds, rests
+// ten times as long as that took, and is tried again, eight times in all. Then the caller is told to come back.
+//
+// # A new epoch
+//
+// A new epoch starts with zero changes, and a greater number. So no version is used twice: after a restore, a Snapshot
+// with trees that the database has lost is of no later epoch.
+package trees

@@ -132,7 +132,12 @@ func treeShown(s *fixture) {
 	s.tree()
 	g := s.holdIn("src", lock.Exclusive)
 	r := s.holdIn("doc", lock.Shared)
-	root, below := s.get(s.name), s.get(s.in("src:a"))
+	root := s.get(s.name)
+	var below lock.Lock
+	s.eventually("a replica that has decided nothing since reads the trees", func() bool {
+		below = s.get(s.in("src:a"))
+		return len(below.Above) > 0
+	})
 	if root.State != lock.Free || len(root.Leases)+len(root.Above) != 0 || len(root.Below) != 2 {
 		s.Fatalf("the root is %+v", root)
 	}

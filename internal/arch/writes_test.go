@@ -1,0 +1,47 @@
+package arch_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sqlWrite matches the part of a statement that changes a table.
+var sqlWrite = regexp.MustCompile(`(?i)\b(?:insert\s+into|update|delete\s+from|merge\s+into|truncate)\s+(?:table\s+|only\s+)?paddock\.(\w+)`)
+
+// TestOnlyTheKernelWritesLocks lists who changes the tables that hold locks and epochs: whatever is wrong elsewhere, other
+// code can grant, keep or end a lease only by a command. Migrations have rules of their own, see package migrations.
+func TestOnlyTheKernelWritesLocks(t *testing.T) {
+	t.Parallel()
+	allowed := map[string][]string{
+		"records": {"store/internal/row/", "store/internal/epoch/", "store/internal/expiry/sql/prune.sql"},
+		"parts":   {"store/internal/row/", "store/internal/epoch/"},
+		"epochs":  {"store/internal/epoch/"},
+		"trees":   {"store/internal/epoch/"},
+	}
+	found := map[string]bool{}
+	product := func(path, text string) {
+		if path = strings.ReplaceAll(path, `\`, "/"); strings.HasSuffix(path, "_test.go") || slices.ContainsFunc(
+			[]string{"migrations/", "bench/", "test/", "internal/testkit/"},
+			func(other string) bool { return strings.HasPrefix(path, other) },
+		) {
+			return
+		}
+		for _, w := range sqlWrite.FindAllStringSubmatch(text, -1) {
+			folders, isKernel := allowed[w[1]]
+			if !isKernel {
+				continue
+			}
+			found[w[1]] = true
+			if !slices.ContainsFunc(folders, func(f string) bool { return strings.HasPrefix(path, f) }) {
+				t.Errorf("%s writes paddock.%s; only %v may", path, w[1], folders)
+			}
+		}
+	}
+	eachFile(t, ".sql", product)
+	eachFile(t, ".go", product)
+	if len(found) != len(allowed) {
+		t.Errorf("found statements that write %v; want one for each of %v", found, allowed)
+	}
+}

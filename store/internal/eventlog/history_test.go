@@ -169,9 +169,11 @@ func TestLongHistoryIsReadByTheEntry(t *testing.T) {
 						t.Errorf("the page of %d after %d has wrong events", limit, after)
 					}
 					limit := min(limit, nextStep.events)
-					batches, refs := readByHistory(t, conn, limit, lastOf(after))
-					if batches > float64(limit+3*row.RefInterval+refsFor(limit)) || refs > float64(refsFor(limit)) {
-						t.Errorf("the page of %d after %d reads %v batches and %v references", limit, after, batches, refs)
+					for _, back := range []bool{false, true} {
+						batches, refs := readByHistory(t, conn, limit, lastOf(after), back)
+						if batches > float64(limit+3*row.RefInterval+refsFor(limit)) || refs > float64(refsFor(limit)+1) {
+							t.Errorf("the page of %d next to %d reads %v batches and %v references; back: %t", limit, after, batches, refs, back)
+						}
 					}
 				}
 			}
@@ -180,7 +182,7 @@ func TestLongHistoryIsReadByTheEntry(t *testing.T) {
 }
 
 // readByHistory returns how many batches and references sql/history.sql reads for a page.
-func readByHistory(t *testing.T, conn *pgx.Conn, limit int, after int64) (batches, refs float64) {
+func readByHistory(t *testing.T, conn *pgx.Conn, limit int, next int64, back bool) (batches, refs float64) {
 	t.Helper()
 	tx, err := conn.Begin(t.Context())
 	if err != nil {
@@ -197,8 +199,8 @@ func readByHistory(t *testing.T, conn *pgx.Conn, limit int, after int64) (batche
 	}
 	var text []byte
 	err = tx.QueryRow(t.Context(), fmt.Sprintf(
-		"explain (analyze, timing off, format json) execute history (%d, 'long', %d, %d)",
-		row.NameKey("long"), after, refsFor(limit)), pgx.QueryExecModeSimpleProtocol).Scan(&text)
+		"explain (analyze, timing off, format json) execute history (%d, 'long', %d, %d, %t)",
+		row.NameKey("long"), next, refsFor(limit), back), pgx.QueryExecModeSimpleProtocol).Scan(&text)
 	if err != nil {
 		t.Fatal(err)
 	}

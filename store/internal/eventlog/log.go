@@ -183,10 +183,8 @@ var (
 	sqlMarks   = database.Statement(files, "marks")
 	sqlHorizon = database.Statement(files, "horizon")
 
-	sqlBatches     = database.Statement(files, "batches")
-	sqlBatchesBack = database.Statement(files, "batches_back")
-	sqlHistory     = database.Statement(files, "history")
-	sqlHistoryBack = database.Statement(files, "history_back")
+	sqlBatches = database.Statement(files, "batches")
+	sqlHistory = database.Statement(files, "history")
 )
 
 // A step limits what is read in one round trip. At least one batch is read.
@@ -281,14 +279,14 @@ func (l *Log) show(id int64) {
 
 // queueEvents queues the statement that finds the first batches with events of q next to the id.
 func (l *Log) queueEvents(b *pgx.Batch, q lock.EventQuery, from int64, size step) *pgx.QueuedQuery {
-	history, batches, first := sqlHistory, sqlBatches, epoch.BatchOf(from+1)
-	if q.Descending {
-		history, batches, first = sqlHistoryBack, sqlBatchesBack, epoch.BatchOf(from-1)
-	}
 	if q.Name != "" {
-		return b.Queue(history.In(l.db.Schema), row.NameKey(q.Name), q.Name, from, refsFor(q.Limit))
+		return b.Queue(sqlHistory.In(l.db.Schema), row.NameKey(q.Name), q.Name, from, refsFor(q.Limit), q.Descending)
 	}
-	return b.Queue(batches.In(l.db.Schema), first, q.Prefix, size.batches, size.bytes)
+	first := epoch.BatchOf(from + 1)
+	if q.Descending {
+		first = epoch.BatchOf(from - 1)
+	}
+	return b.Queue(sqlBatches.In(l.db.Schema), first, q.Prefix, size.batches, size.bytes, q.Descending)
 }
 
 // refsFor returns how many references of a lock a page needs. There is one in each commit in which the lock's

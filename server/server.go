@@ -135,7 +135,8 @@ func New(o Options) *Server {
 	s := &Server{
 		locks: o.Locks, keys: o.Keys, attempts: o.Attempts, log: o.Log, version: o.Version, timeout: o.RequestTimeout,
 		drainDelay: o.DrainDelay, drain: o.Drain, traces: o.Traces, requireLocalHost: o.RequireLocalHost,
-		observer: cmp.Or[observe.Observer](o.Observer, observe.Nothing{}), hasSignIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies, headers: defaultHeaders(),
+		observer:  cmp.Or(o.Observer, observe.Nothing()),
+		hasSignIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies, headers: defaultHeaders(),
 		batchSlots: make(chan struct{}, maxLargeBatches),
 		streams:    newStreamLimiter(cmp.Or(o.MaxStreams, DefaultMaxStreams), cmp.Or(o.StreamsPerKey, DefaultStreamsPerKey)),
 		events:     new(eventCache),

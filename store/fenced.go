@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock/internal/observe"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
@@ -29,16 +30,18 @@ var (
 // WriteFenced writes the resource, see lock.Service. It locks the lock's row until the write is committed, so no grant
 // comes between the check of the token and the write: when a lease has been granted, nothing is written under an older
 // token any more.
-func (s *Store) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
-	w, err := w.Resolve()
-	if err != nil {
+func (s *Store) WriteFenced(ctx context.Context, w lock.FencedWrite) (f lock.FencedValue, err error) {
+	defer func() {
+		s.db.Observer.Call(observe.Call{Op: observe.WriteFenced, Stale: errors.Is(err, lock.ErrStaleToken), Err: err})
+	}()
+	if w, err = w.Resolve(); err != nil {
 		return lock.FencedValue{}, err
 	}
-	f, err := transact(ctx, s, w, transaction[lock.FencedWrite, lock.FencedValue]{
+	f, err = transact(ctx, s, w, transaction[lock.FencedWrite, lock.FencedValue]{
 		turns: []chan struct{}{s.fencers, s.writers}, read: s.db.Read, attempt: s.attemptFenced,
 	})
 	if report, stale := w.Stale(err); stale {
-		s.recordStale(ctx, report)
+		s.recordRefused(ctx, report)
 	}
 	return f, err
 }
@@ -46,17 +49,23 @@ func (s *Store) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fence
 // recordTimeout is how long the answer to a stale write waits for its record.
 const recordTimeout = 2 * time.Second
 
-// recordStale records a write that this replica has refused. The refusal stands if the record fails.
-func (s *Store) recordStale(ctx context.Context, r lock.ReportStale) {
+// recordRefused records a write that this replica has refused. The refusal stands if the record fails.
+func (s *Store) recordRefused(ctx context.Context, r lock.ReportStale) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	if _, err := s.ReportStale(ctx, r); err != nil && !lock.NotStale(err) {
+	if _, err := s.recordStale(ctx, r); err != nil && !lock.NotStale(err) {
 		s.db.Log.Warn("cannot record a stale write", "lock", r.Name, "token", r.Token, "err", err)
 	}
 }
 
 // ReportStale records a refused token, see lock.Service.
 func (s *Store) ReportStale(ctx context.Context, r lock.ReportStale) (bool, error) {
+	recorded, err := s.recordStale(ctx, r)
+	s.db.Observer.Call(observe.Call{Op: observe.ReportStale, Stale: err == nil, Err: err})
+	return recorded, err
+}
+
+func (s *Store) recordStale(ctx context.Context, r lock.ReportStale) (bool, error) {
 	return s.stale.Record(ctx, r, time.Now(), s, func(ctx context.Context, c lock.Command) error {
 		_, err := s.engine.Do(ctx, c)
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock/internal/observe"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/row"
@@ -41,9 +42,11 @@ func (s *Store) readOne(ctx context.Context, only row.Range) (r row.Reading, err
 // visible yet, because it waits for a standby; or a reader may have joined it, with the same token. The lock is then
 // read again with its row locked, and those of its sessions: that waits for the transaction, and nothing that was
 // decided before the end is written after it.
-func (s *Store) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {
-	v, err := v.Resolve()
-	if err != nil {
+func (s *Store) VerifyToken(ctx context.Context, v lock.Verify) (out lock.Verification, err error) {
+	defer func() {
+		s.db.Observer.Call(observe.Call{Op: observe.VerifyToken, Stale: out.Status == lock.Stale, Err: err})
+	}()
+	if v, err = v.Resolve(); err != nil {
 		return lock.Verification{}, err
 	}
 	r, err := s.readOne(ctx, row.Only(v.Name))

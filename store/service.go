@@ -1,12 +1,15 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/internal/observe"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/row"
@@ -14,6 +17,25 @@ import (
 
 // Acquire grants the lock, or waits for it, see lock.Service.
 func (s *Store) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	began := time.Now()
+	g, err := s.acquire(ctx, a)
+	seen := observe.Call{Op: observe.Acquire, Mode: modeOf(a), Replayed: g.Replayed, Err: err}
+	if a.Wait > 0 {
+		seen.Waited = time.Since(began)
+	}
+	s.db.Observer.Call(seen)
+	return g, err
+}
+
+// modeOf returns the mode of the acquire, or that of the first lock that it names.
+func modeOf(a lock.Acquire) lock.Mode {
+	if len(a.Set) > 0 {
+		a.Mode = a.Set[0].Mode
+	}
+	return cmp.Or(a.Mode, lock.Exclusive)
+}
+
+func (s *Store) acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	a, err := s.prepare(ctx, a)
 	if err != nil {
 		return lock.Grant{}, err
@@ -41,9 +63,9 @@ func (s *Store) prepare(ctx context.Context, a lock.Acquire) (lock.Acquire, erro
 }
 
 // Renew moves the end of a lease, see lock.Service.
-func (s *Store) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
-	r, err := r.Resolve(s.bounds)
-	if err != nil {
+func (s *Store) Renew(ctx context.Context, r lock.Renew) (g lock.Grant, err error) {
+	defer func() { s.db.Observer.Call(observe.Call{Op: observe.Renew, Err: err}) }()
+	if r, err = r.Resolve(s.bounds); err != nil {
 		return lock.Grant{}, err
 	}
 	return granted(s.engine.Do(ctx, r))
@@ -58,9 +80,9 @@ func granted(o row.Outcome, err error) (lock.Grant, error) {
 }
 
 // Release ends a lease, see lock.Service.
-func (s *Store) Release(ctx context.Context, r lock.Release) error {
-	r, err := r.Resolve()
-	if err != nil {
+func (s *Store) Release(ctx context.Context, r lock.Release) (err error) {
+	defer func() { s.db.Observer.Call(observe.Call{Op: observe.Release, Err: err}) }()
+	if r, err = r.Resolve(); err != nil {
 		return err
 	}
 	_, err = s.engine.Do(ctx, r)
@@ -90,6 +112,21 @@ func (s *Store) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 // Batch runs each item like a separate call, see lock.Service. They all join their batches before any is waited for,
 // so most of them share a commit. Of the items of one batch worker either all find room or none.
 func (s *Store) Batch(ctx context.Context, items []lock.Command) []lock.Result {
+	results := s.batch(ctx, items)
+	for i, r := range results {
+		switch item := items[i].(type) {
+		case lock.Acquire:
+			s.db.Observer.Call(observe.Call{Op: observe.Acquire, Mode: modeOf(item), Replayed: r.Grant.Replayed, Err: r.Err})
+		case lock.Renew:
+			s.db.Observer.Call(observe.Call{Op: observe.Renew, Err: r.Err})
+		case lock.Release:
+			s.db.Observer.Call(observe.Call{Op: observe.Release, Err: r.Err})
+		}
+	}
+	return results
+}
+
+func (s *Store) batch(ctx context.Context, items []lock.Command) []lock.Result {
 	if err := lock.CheckBatch(len(items)); err != nil {
 		return lock.FailAll(len(items), err)
 	}

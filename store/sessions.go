@@ -5,15 +5,16 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/internal/observe"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/sessions"
 )
 
 // OpenSession opens a session, see lock.Service.
-func (s *Store) OpenSession(ctx context.Context, o lock.OpenSession) (lock.SessionGrant, error) {
-	o, err := o.Resolve(s.bounds)
-	if err != nil {
+func (s *Store) OpenSession(ctx context.Context, o lock.OpenSession) (g lock.SessionGrant, err error) {
+	defer func() { s.db.Observer.Call(observe.Call{Op: observe.OpenSession, Replayed: g.Replayed, Err: err}) }()
+	if o, err = o.Resolve(s.bounds); err != nil {
 		return lock.SessionGrant{}, err
 	}
 	if o.ID == (lock.SessionID{}) {
@@ -23,9 +24,9 @@ func (s *Store) OpenSession(ctx context.Context, o lock.OpenSession) (lock.Sessi
 }
 
 // RenewSession extends a session, see lock.Service.
-func (s *Store) RenewSession(ctx context.Context, r lock.RenewSession) (lock.SessionGrant, error) {
-	r, err := r.Resolve(s.bounds)
-	if err != nil {
+func (s *Store) RenewSession(ctx context.Context, r lock.RenewSession) (g lock.SessionGrant, err error) {
+	defer func() { s.db.Observer.Call(observe.Call{Op: observe.RenewSession, Err: err}) }()
+	if r, err = r.Resolve(s.bounds); err != nil {
 		return lock.SessionGrant{}, err
 	}
 	return sessionGranted(s.changeSession(ctx, r))
@@ -40,9 +41,9 @@ func sessionGranted(c sessions.Changed, err error) (lock.SessionGrant, error) {
 }
 
 // CloseSession ends a session and what it has, see lock.Service.
-func (s *Store) CloseSession(ctx context.Context, c lock.CloseSession) error {
-	c, err := c.Resolve()
-	if err != nil {
+func (s *Store) CloseSession(ctx context.Context, c lock.CloseSession) (err error) {
+	defer func() { s.db.Observer.Call(observe.Call{Op: observe.CloseSession, Err: err}) }()
+	if c, err = c.Resolve(); err != nil {
 		return err
 	}
 	out, err := s.changeSession(ctx, c)
@@ -62,9 +63,9 @@ func (s *Store) endSession(ctx context.Context, of lock.Session, skipGrace bool)
 }
 
 // RevokeSession ends a session on behalf of an operator, see lock.Service.
-func (s *Store) RevokeSession(ctx context.Context, r lock.RevokeSession) (lock.SessionInfo, error) {
-	r, err := r.Resolve()
-	if err != nil {
+func (s *Store) RevokeSession(ctx context.Context, r lock.RevokeSession) (info lock.SessionInfo, err error) {
+	defer func() { s.db.Observer.Call(observe.Call{Op: observe.RevokeSession, Err: err}) }()
+	if r, err = r.Resolve(); err != nil {
 		return lock.SessionInfo{}, err
 	}
 	out, err := s.changeSession(ctx, r)

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -16,12 +17,19 @@ import (
 
 // An observer remembers what it sees.
 type observer struct {
-	observe.Nothing
-	mu       sync.Mutex
-	renewed  int
-	ended    []lock.Kind
-	rounds   int
-	handOffs []time.Duration
+	observe.Observer // nil: it has all methods that a Store calls
+	mu               sync.Mutex
+	renewed          int
+	ended            []lock.Kind
+	rounds           int
+	handOffs         []time.Duration
+	calls            []observe.Call
+}
+
+func (o *observer) Call(c observe.Call) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.calls = append(o.calls, c)
 }
 
 func (o *observer) Decided(d *lock.Decision) {
@@ -80,6 +88,73 @@ func TestAnObserverSeesEachDecisionOnce(t *testing.T) {
 	if len(here.handOffs) != 1 || len(there.handOffs) != 1 || here.handOffs[0] <= 0 || there.handOffs[0] <= 0 {
 		t.Errorf("hand-offs took %v here and %v there", here.handOffs, there.handOffs)
 	}
+}
+
+// TestAnObserverSeesEachCall, and each item of a batch like a call of its own: once, with its outcome. A call about a set
+// is one call, with the mode of the first lock in the request.
+func TestAnObserverSeesEachCall(t *testing.T) {
+	t.Parallel()
+	var seen observer
+	s := replica.Store(t, pgtest.URL(t), store.Options{Observer: &seen})
+	ctx := t.Context()
+	first := lock.Acquire{Name: "x", LeaseID: newID(), Holder: "me", TTL: time.Minute, Mode: lock.Shared}
+	set := lock.Acquire{LeaseID: newID(), Holder: "me", TTL: time.Minute, Set: []lock.Member{{Name: "z", Mode: lock.Permit, Capacity: 2}, {Name: "y"}}}
+	other, newer, waits := acquire("x"), acquire("x"), acquire("x")
+	waits.Wait = time.Millisecond
+	token := mustAcquire(t, s, first).Token
+	id := lock.SessionID(uuid.New())
+	open := lock.OpenSession{ID: id, Holder: "me", TTL: time.Minute}
+	write := lock.FencedWrite{Key: "k", Lock: "x", Token: token, Value: []byte("1")}
+	one := func(_ any, err error) error { return err }
+	for i, c := range []struct {
+		call func() error
+		want observe.Call
+	}{
+		{func() error { return one(s.Acquire(ctx, first)) }, observe.Call{Op: observe.Acquire, Mode: lock.Shared, Replayed: true}},
+		{func() error { return one(s.Acquire(ctx, other)) }, observe.Call{Op: observe.Acquire, Mode: lock.Exclusive, Err: lock.ErrHeld}},
+		{func() error { return one(s.Acquire(ctx, waits)) }, observe.Call{Op: observe.Acquire, Mode: lock.Exclusive, Waited: 1, Err: lock.ErrHeld}},
+		{func() error { return one(s.Acquire(ctx, lock.Acquire{})) }, observe.Call{Op: observe.Acquire, Mode: lock.Exclusive, Err: lock.ErrInvalid}},
+		{func() error { return one(s.Acquire(ctx, set)) }, observe.Call{Op: observe.Acquire, Mode: lock.Permit}},
+		{func() error { return one(s.Renew(ctx, lock.Renew{Set: []string{"y", "z"}, LeaseID: set.LeaseID})) }, observe.Call{Op: observe.Renew}},
+		{func() error { return one(s.Renew(ctx, lock.Renew{Name: "y", LeaseID: set.LeaseID})) }, observe.Call{Op: observe.Renew, Err: lock.ErrLeaseInSet}},
+		{func() error { return one(s.Renew(ctx, lock.Renew{})) }, observe.Call{Op: observe.Renew, Err: lock.ErrInvalid}},
+		{func() error { return one(s.WriteFenced(ctx, write)) }, observe.Call{Op: observe.WriteFenced}},
+		{func() error { return one(s.VerifyToken(ctx, lock.Verify{Name: "x", Token: token})) }, observe.Call{Op: observe.VerifyToken}},
+		{func() error { return s.Release(ctx, lock.Release{Name: "x", LeaseID: first.LeaseID}) }, observe.Call{Op: observe.Release}},
+		{func() error { return s.Release(ctx, lock.Release{Name: "x", LeaseID: newID()}) }, observe.Call{Op: observe.Release, Err: lock.ErrLeaseLost}},
+		{func() error { return s.Release(ctx, lock.Release{}) }, observe.Call{Op: observe.Release, Err: lock.ErrInvalid}},
+		{func() error { return one(s.Acquire(ctx, newer)) }, observe.Call{Op: observe.Acquire, Mode: lock.Exclusive}},
+		{func() error { return one(s.VerifyToken(ctx, lock.Verify{Name: "x", Token: token})) }, observe.Call{Op: observe.VerifyToken, Stale: true}},
+		{func() error { return one(s.WriteFenced(ctx, write)) }, observe.Call{Op: observe.WriteFenced, Stale: true, Err: lock.ErrStaleToken}},
+		{func() error { return one(s.ReportStale(ctx, lock.ReportStale{Name: "x", Token: token})) }, observe.Call{Op: observe.ReportStale, Stale: true}},
+		{func() error { return one(s.OpenSession(ctx, open)) }, observe.Call{Op: observe.OpenSession}},
+		{func() error { return one(s.OpenSession(ctx, open)) }, observe.Call{Op: observe.OpenSession, Replayed: true}},
+		{func() error { return one(s.RenewSession(ctx, lock.RenewSession{ID: id})) }, observe.Call{Op: observe.RenewSession}},
+		{func() error { return one(s.RevokeSession(ctx, lock.RevokeSession{Ref: id.Ref(), Reason: "test"})) }, observe.Call{Op: observe.RevokeSession}},
+		{func() error { return s.CloseSession(ctx, lock.CloseSession{ID: id}) }, observe.Call{Op: observe.CloseSession, Err: lock.ErrSessionLost}},
+	} {
+		seen.calls = nil
+		if err := c.call(); !errors.Is(err, c.want.Err) {
+			t.Fatalf("call %d: %v", i, err)
+		}
+		if len(seen.calls) != 1 || !sameCall(seen.calls[0], c.want) {
+			t.Errorf("call %d is seen as %+v, want %+v", i, seen.calls, c.want)
+		}
+	}
+	seen.calls = nil
+	s.Batch(ctx, []lock.Command{newer, lock.Renew{Name: "x", LeaseID: newer.LeaseID}, lock.Release{Name: "x", LeaseID: newer.LeaseID}, lock.Sweep{}})
+	for i, want := range []observe.Call{{Op: observe.Acquire, Mode: lock.Exclusive, Replayed: true}, {Op: observe.Renew}, {Op: observe.Release}} {
+		if len(seen.calls) != 3 || !sameCall(seen.calls[i], want) {
+			t.Errorf("the items of a batch are seen as %+v", seen.calls)
+		}
+	}
+}
+
+// sameCall reports whether the call is as wanted, with a wait of any length if one is wanted.
+func sameCall(c, want observe.Call) bool {
+	same := errors.Is(c.Err, want.Err) && (c.Waited > 0) == (want.Waited > 0)
+	c.Err, c.Waited, want.Err, want.Waited = nil, 0, nil, 0
+	return same && c == want
 }
 
 // TestStats of a replica that has just started, and of its database.

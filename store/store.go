@@ -93,7 +93,7 @@ func (o Options) resolve() (Options, error) {
 	if o.MaxWaiters < 0 {
 		return o, fmt.Errorf("max waiters is %d; use 1 or more", o.MaxWaiters)
 	}
-	o.Observer = cmp.Or[observe.Observer](o.Observer, observe.Nothing{})
+	o.Observer = cmp.Or(o.Observer, observe.Nothing())
 	o.BatchWorkers, o.MaxWaiters = max(o.BatchWorkers, 1), cmp.Or(o.MaxWaiters, defaultMaxWaiters)
 	if o.EventRetention == 0 {
 		o.EventRetention = week

@@ -143,7 +143,7 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 	defer stored.Close()
 	metered.Store(stored.Stats)
 	metered.Names(s.MetricsNames, stored, p.log)
-	locks := metered.Calls(stored)
+	var locks lock.Service = stored
 	if auth.keys != nil {
 		locks = access.Guard(locks, auth.limits())
 	}

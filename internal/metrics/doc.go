@@ -18,11 +18,7 @@
 //
 // # Where they come from
 //
-//	Calls      counts the calls of a lock.Service, each with its outcome
-//	Decided    counts what was decided and committed: renewals and the leases that have ended
-//	HandedOver counts the waiting calls that were granted their locks
-//	Round      counts the rounds of batches
-//	Request    counts the requests of the HTTP API
+//	Metrics    is the observe.Observer of the replica: it counts requests, calls, decisions, hand-offs and rounds
 //	Store      reads the store's own state at each scrape, with the number of locks in each state
 //	Names      reads a few locks at each scrape
 //

@@ -54,13 +54,9 @@ type Metrics struct {
 	durations prometheus.Histogram
 	misses    prometheus.Counter
 
-	// The metrics that nearly every call moves: to look one up by its labels costs more than to move it. Those of
-	// acquires and of leases are by mode.
-	granted  [lock.Permit + 1]prometheus.Counter
-	held     [lock.Permit + 1]prometheus.Observer // until they were released
-	renewed  prometheus.Counter
-	released prometheus.Counter
-	answers  atomic.Pointer[map[answer]prometheus.Observer] // of requests; a map is not changed, but replaced
+	// answers has the histograms of requests by their labels, since to find one in requests costs as much again as to
+	// move it. A map is not changed, but replaced.
+	answers atomic.Pointer[map[answer]prometheus.Observer]
 }
 
 var _ observe.Observer = (*Metrics)(nil)
@@ -137,26 +133,21 @@ func histogram(name, help string, buckets []float64) prometheus.HistogramOpts {
 
 // start makes the counters that alerts are about begin at zero. Prometheus sees no increase from nothing to one.
 func (m *Metrics) start() {
-	for _, outcome := range []string{granted, string(lock.ErrHeld), string(lock.ErrTooManyWaiters), string(lock.ErrUnavailable), string(lock.ErrUnknownOutcome)} {
-		for _, mode := range []lock.Mode{lock.Exclusive, lock.Shared, lock.Permit} {
-			m.acquires.WithLabelValues(mode.String(), outcome)
-		}
-	}
-	for _, outcome := range []string{string(lock.ErrLeaseLost), string(lock.ErrUnavailable), string(lock.ErrUnknownOutcome)} {
-		m.renewals.WithLabelValues(outcome)
-		m.releases.WithLabelValues(outcome)
-	}
-	for _, outcome := range []string{string(lock.ErrSessionLost), string(lock.ErrUnavailable), string(lock.ErrUnknownOutcome)} {
-		m.sessions.WithLabelValues(renewCall, outcome)
-	}
 	for mode := lock.Exclusive; mode <= lock.Permit; mode++ {
-		m.granted[mode] = m.acquires.WithLabelValues(mode.String(), granted)
-		m.held[mode] = m.holds.WithLabelValues(mode.String(), lock.Released.String())
+		for _, err := range []error{nil, lock.ErrHeld, lock.ErrTooManyWaiters, lock.ErrUnavailable, lock.ErrUnknownOutcome} {
+			m.calls(observe.Call{Op: observe.Acquire, Mode: mode, Err: err})
+		}
+		m.holds.WithLabelValues(mode.String(), lock.Released.String())
 	}
-	m.renewed = m.renewals.WithLabelValues(renewed)
-	m.released = m.releases.WithLabelValues(released)
-	for _, where := range staleTokens {
-		m.staleness.WithLabelValues(where)
+	for _, err := range []error{nil, lock.ErrLeaseLost, lock.ErrUnavailable, lock.ErrUnknownOutcome} {
+		m.calls(observe.Call{Op: observe.Renew, Err: err})
+		m.calls(observe.Call{Op: observe.Release, Err: err})
+	}
+	for _, err := range []error{lock.ErrSessionLost, lock.ErrUnavailable, lock.ErrUnknownOutcome} {
+		m.calls(observe.Call{Op: observe.RenewSession, Err: err})
+	}
+	for _, op := range staleOps {
+		m.stale(op)
 	}
 	for _, how := range []lock.Kind{lock.Expired, lock.Revoked} {
 		m.losses.WithLabelValues(how.String())
@@ -177,10 +168,10 @@ func (m *Metrics) Decided(d *lock.Decision) {
 	for i := range d.Ended {
 		e := &d.Ended[i]
 		switch e.How {
-		case lock.Released:
-			m.held[e.Mode].Observe(e.Held.Seconds())
 		case lock.Expired, lock.Revoked:
 			m.losses.WithLabelValues(e.How.String()).Inc()
+			fallthrough
+		case lock.Released:
 			m.holds.WithLabelValues(e.Mode.String(), e.How.String()).Observe(e.Held.Seconds())
 		}
 	}
@@ -205,8 +196,8 @@ func (m *Metrics) Losses() Losses {
 		Expired: of(m.losses.WithLabelValues(lock.Expired.String())),
 		Revoked: of(m.losses.WithLabelValues(lock.Revoked.String())),
 	}
-	for _, where := range staleTokens {
-		l.Stale += of(m.staleness.WithLabelValues(where))
+	for _, op := range staleOps {
+		l.Stale += of(m.stale(op))
 	}
 	return l
 }

@@ -30,104 +30,51 @@ func scrape(t *testing.T, m *metrics.Metrics) string {
 	return w.Body.String()
 }
 
-// answers is a Service with fixed answers.
+// answers is a Service with a fixed answer.
 type answers struct {
 	lock.Service
-	grant    lock.Grant
-	session  lock.SessionGrant
-	verified lock.Verification
-	page     lock.Page[lock.Lock]
-	err      error
+	page lock.Page[lock.Lock]
+	err  error
 }
 
 func (a answers) Locks(context.Context, lock.LockQuery) (lock.Page[lock.Lock], error) {
 	return a.page, a.err
 }
 
-func (a answers) Acquire(context.Context, lock.Acquire) (lock.Grant, error) { return a.grant, a.err }
-func (a answers) Renew(context.Context, lock.Renew) (lock.Grant, error)     { return a.grant, a.err }
-func (a answers) Release(context.Context, lock.Release) error               { return a.err }
-func (a answers) OpenSession(context.Context, lock.OpenSession) (lock.SessionGrant, error) {
-	return a.session, a.err
-}
-func (a answers) RenewSession(context.Context, lock.RenewSession) (lock.SessionGrant, error) {
-	return a.session, a.err
-}
-func (a answers) CloseSession(context.Context, lock.CloseSession) error { return a.err }
-func (a answers) RevokeSession(context.Context, lock.RevokeSession) (lock.SessionInfo, error) {
-	return lock.SessionInfo{}, a.err
-}
-func (a answers) VerifyToken(context.Context, lock.Verify) (lock.Verification, error) {
-	return a.verified, a.err
-}
-func (a answers) ReportStale(context.Context, lock.ReportStale) (bool, error) { return true, a.err }
-func (a answers) WriteFenced(context.Context, lock.FencedWrite) (lock.FencedValue, error) {
-	return lock.FencedValue{}, a.err
-}
-func (a answers) Batch(ctx context.Context, items []lock.Command) []lock.Result {
-	return lock.BatchSequentially(ctx, a, items)
-}
-
-// TestEachCallMovesItsMetric, and its item in a batch does the same. A call about a set moves it once, with the mode of
-// the first lock that the call names.
+// TestEachCallMovesItsMetric. That the store shows each of its calls is a test of the store.
 func TestEachCallMovesItsMetric(t *testing.T) {
 	t.Parallel()
 	refused := &lock.Error{Code: lock.ErrHeld}
 	for name, c := range map[string]struct {
-		inner answers
-		call  func(lock.Service)
-		want  string
+		call observe.Call
+		want string
 	}{
-		"a grant": {answers{}, func(s lock.Service) { _, _ = s.Acquire(t.Context(), lock.Acquire{}) }, `paddock_acquires_total{mode="exclusive",outcome="granted"} 1`},
-		"a replay": {answers{grant: lock.Grant{Replayed: true}}, func(s lock.Service) { _, _ = s.Acquire(t.Context(), lock.Acquire{Mode: lock.Shared}) },
-			`paddock_acquires_total{mode="shared",outcome="replayed"} 1`},
-		"a refusal": {answers{err: refused}, func(s lock.Service) { _, _ = s.Acquire(t.Context(), lock.Acquire{Mode: lock.Permit}) },
-			`paddock_acquires_total{mode="permit",outcome="lock_held"} 1`},
-		"a wait": {answers{err: refused}, func(s lock.Service) { _, _ = s.Acquire(t.Context(), lock.Acquire{Wait: time.Second}) },
-			`paddock_wait_seconds_count{mode="exclusive",outcome="lock_held"} 1`},
-		"a renewal":           {answers{}, func(s lock.Service) { _, _ = s.Renew(t.Context(), lock.Renew{}) }, `paddock_renewals_total{outcome="renewed"} 1`},
-		"a renewal too late":  {answers{err: lock.ErrLeaseLost}, func(s lock.Service) { _, _ = s.Renew(t.Context(), lock.Renew{}) }, `paddock_renewals_total{outcome="lease_lost"} 1`},
-		"a release":           {answers{}, func(s lock.Service) { _ = s.Release(t.Context(), lock.Release{}) }, `paddock_releases_total{outcome="released"} 1`},
-		"an error of no kind": {answers{err: io.EOF}, func(s lock.Service) { _ = s.Release(t.Context(), lock.Release{}) }, `paddock_releases_total{outcome="internal"} 1`},
-		"a session": {answers{}, func(s lock.Service) { _, _ = s.OpenSession(t.Context(), lock.OpenSession{}) },
-			`paddock_sessions_total{call="open",outcome="opened"} 1`},
-		"a session again": {answers{session: lock.SessionGrant{Replayed: true}}, func(s lock.Service) { _, _ = s.OpenSession(t.Context(), lock.OpenSession{}) },
-			`paddock_sessions_total{call="open",outcome="replayed"} 1`},
-		"a heartbeat": {answers{}, func(s lock.Service) { _, _ = s.RenewSession(t.Context(), lock.RenewSession{}) },
-			`paddock_sessions_total{call="renew",outcome="renewed"} 1`},
-		"a heartbeat too late": {answers{err: &lock.Error{Code: lock.ErrSessionLost}}, func(s lock.Service) { _, _ = s.RenewSession(t.Context(), lock.RenewSession{}) },
+		"a grant":             {observe.Call{Op: observe.Acquire, Mode: lock.Exclusive}, `paddock_acquires_total{mode="exclusive",outcome="granted"} 1`},
+		"a replay":            {observe.Call{Op: observe.Acquire, Mode: lock.Shared, Replayed: true}, `paddock_acquires_total{mode="shared",outcome="replayed"} 1`},
+		"a refusal":           {observe.Call{Op: observe.Acquire, Mode: lock.Permit, Err: refused}, `paddock_acquires_total{mode="permit",outcome="lock_held"} 1`},
+		"a wait":              {observe.Call{Op: observe.Acquire, Mode: lock.Exclusive, Waited: time.Second, Err: refused}, `paddock_wait_seconds_sum{mode="exclusive",outcome="lock_held"} 1`},
+		"a renewal":           {observe.Call{Op: observe.Renew}, `paddock_renewals_total{outcome="renewed"} 1`},
+		"a renewal too late":  {observe.Call{Op: observe.Renew, Err: lock.ErrLeaseLost}, `paddock_renewals_total{outcome="lease_lost"} 1`},
+		"a renewal of a part": {observe.Call{Op: observe.Renew, Err: &lock.Error{Code: lock.ErrLeaseInSet}}, `paddock_renewals_total{outcome="lease_in_set"} 1`},
+		"a release":           {observe.Call{Op: observe.Release}, `paddock_releases_total{outcome="released"} 1`},
+		"an error of no kind": {observe.Call{Op: observe.Release, Err: io.EOF}, `paddock_releases_total{outcome="internal"} 1`},
+		"a session":           {observe.Call{Op: observe.OpenSession}, `paddock_sessions_total{call="open",outcome="opened"} 1`},
+		"a session again":     {observe.Call{Op: observe.OpenSession, Replayed: true}, `paddock_sessions_total{call="open",outcome="replayed"} 1`},
+		"a heartbeat":         {observe.Call{Op: observe.RenewSession}, `paddock_sessions_total{call="renew",outcome="renewed"} 1`},
+		"a heartbeat too late": {observe.Call{Op: observe.RenewSession, Err: &lock.Error{Code: lock.ErrSessionLost}},
 			`paddock_sessions_total{call="renew",outcome="session_lost"} 1`},
-		"the end of a session": {answers{}, func(s lock.Service) { _ = s.CloseSession(t.Context(), lock.CloseSession{}) },
-			`paddock_sessions_total{call="close",outcome="closed"} 1`},
-		"a revoked session": {answers{}, func(s lock.Service) { _, _ = s.RevokeSession(t.Context(), lock.RevokeSession{}) },
-			`paddock_sessions_total{call="revoke",outcome="revoked"} 1`},
-		"a stale token": {answers{verified: lock.Verification{Status: lock.Stale}}, func(s lock.Service) { _, _ = s.VerifyToken(t.Context(), lock.Verify{}) },
-			`paddock_stale_tokens_total{where="verify"} 1`},
-		"a report": {answers{}, func(s lock.Service) { _, _ = s.ReportStale(t.Context(), lock.ReportStale{}) },
-			`paddock_stale_tokens_total{where="report"} 1`},
-		"a stale write": {answers{err: &lock.Error{Code: lock.ErrStaleToken}}, func(s lock.Service) { _, _ = s.WriteFenced(t.Context(), lock.FencedWrite{}) },
+		"the end of a session": {observe.Call{Op: observe.CloseSession}, `paddock_sessions_total{call="close",outcome="closed"} 1`},
+		"a revoked session":    {observe.Call{Op: observe.RevokeSession}, `paddock_sessions_total{call="revoke",outcome="revoked"} 1`},
+		"a stale token":        {observe.Call{Op: observe.VerifyToken, Stale: true}, `paddock_stale_tokens_total{where="verify"} 1`},
+		"a current token":      {observe.Call{Op: observe.VerifyToken}, `paddock_stale_tokens_total{where="verify"} 0`},
+		"a report":             {observe.Call{Op: observe.ReportStale, Stale: true}, `paddock_stale_tokens_total{where="report"} 1`},
+		"a stale write": {observe.Call{Op: observe.WriteFenced, Stale: true, Err: &lock.Error{Code: lock.ErrStaleToken}},
 			`paddock_stale_tokens_total{where="write"} 1`},
-		"an item of a batch": {answers{}, func(s lock.Service) {
-			s.Batch(t.Context(), []lock.Command{lock.Acquire{}, lock.Renew{}, lock.Acquire{}, lock.Release{}})
-		}, `paddock_acquires_total{mode="exclusive",outcome="granted"} 2`},
-		"a grant of a set": {answers{}, func(s lock.Service) {
-			_, _ = s.Acquire(t.Context(), lock.Acquire{Set: []lock.Member{{Name: "b", Mode: lock.Shared}, {Name: "a"}}})
-		}, `paddock_acquires_total{mode="shared",outcome="granted"} 1`},
-		"a refusal of a set": {answers{err: refused}, func(s lock.Service) {
-			_, _ = s.Acquire(t.Context(), lock.Acquire{Set: []lock.Member{{Name: "b"}, {Name: "a", Mode: lock.Shared}}})
-		}, `paddock_acquires_total{mode="exclusive",outcome="lock_held"} 1`},
-		"a wait for a set": {answers{err: refused}, func(s lock.Service) {
-			_, _ = s.Acquire(t.Context(), lock.Acquire{Set: []lock.Member{{Name: "a", Mode: lock.Permit, Capacity: 2}}, Wait: time.Second})
-		}, `paddock_wait_seconds_count{mode="permit",outcome="lock_held"} 1`},
-		"a renewal of a set": {answers{}, func(s lock.Service) { _, _ = s.Renew(t.Context(), lock.Renew{Set: []string{"a", "b"}}) },
-			`paddock_renewals_total{outcome="renewed"} 1`},
-		"a renewal of a part": {answers{err: &lock.Error{Code: lock.ErrLeaseInSet}}, func(s lock.Service) { _, _ = s.Renew(t.Context(), lock.Renew{Name: "a"}) },
-			`paddock_renewals_total{outcome="lease_in_set"} 1`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := metrics.New("1.2.3", "abc")
-			c.call(m.Calls(c.inner))
+			m.Call(c.call)
 			expect(t, m, c.want)
 		})
 	}
@@ -147,9 +94,7 @@ func TestTheEndOfALeaseIsCounted(t *testing.T) {
 	if got := scrape(t, m); strings.Contains(got, "withdrawn") || strings.Contains(got, `paddock_leases_lost_total{how="released"}`) {
 		t.Errorf("it counts what was not lost:\n%s", got)
 	}
-	if _, err := m.Calls(answers{}).ReportStale(t.Context(), lock.ReportStale{}); err != nil {
-		t.Fatal(err)
-	}
+	m.Call(observe.Call{Op: observe.ReportStale, Stale: true})
 	if l := m.Losses(); l != (metrics.Losses{Expired: 1, Revoked: 1, Stale: 1}) {
 		t.Errorf("losses = %+v, want one of each", l)
 	}
@@ -192,10 +137,7 @@ func TestARequestIsCountedByRouteAndStatus(t *testing.T) {
 func TestMetricsFollowTheConventions(t *testing.T) {
 	t.Parallel()
 	m := metrics.New("1.2.3", "abc")
-	s := m.Calls(answers{})
-	_, _ = s.Acquire(t.Context(), lock.Acquire{Wait: time.Second})
-	_, _ = s.Renew(t.Context(), lock.Renew{})
-	_ = s.Release(t.Context(), lock.Release{})
+	m.Call(observe.Call{Op: observe.Acquire, Mode: lock.Exclusive, Waited: time.Second})
 	m.Request("GET", "/", 200, time.Second)
 	m.Store(someStats)
 	m.Names([]string{"jobs:"}, answers{page: lock.Page[lock.Lock]{Items: []lock.Lock{held("jobs:nightly", "me")}}}, slog.New(slog.DiscardHandler))

@@ -21,6 +21,8 @@ type Observer interface {
 	// Request is called by the server after each request, with its method, the pattern of its route (empty: none), the
 	// status and the time that the answer took.
 	Request(method, route string, status int, took time.Duration)
+	// Call is called by the store after each call of lock.Service that an Op names, and for each item of a batch.
+	Call(Call)
 	// Decided is called by the store when a decision is committed, before its caller is answered.
 	Decided(*lock.Decision)
 	// HandedOver is called by the store when a waiting call of this replica learns that it was granted its lock, with
@@ -28,6 +30,33 @@ type Observer interface {
 	HandedOver(time.Duration)
 	// Round is called by the store after each round of a batch.
 	Round(Round)
+}
+
+// An Op names a method of lock.Service.
+type Op int
+
+// The calls that an Observer sees.
+const (
+	Acquire Op = iota
+	Renew
+	Release
+	OpenSession
+	RenewSession
+	CloseSession
+	RevokeSession
+	VerifyToken
+	ReportStale
+	WriteFenced
+)
+
+// A Call is an answered call of lock.Service.
+type Call struct {
+	Op       Op
+	Mode     lock.Mode     // of an acquire; if that is of several locks, of the first in the request
+	Waited   time.Duration // how long an acquire with a Wait took; zero for one without
+	Replayed bool          // it found the lease or session of an earlier call
+	Stale    bool          // its token is stale: it was refused, found or reported to be so
+	Err      error
 }
 
 // A Round is one attempt to decide a batch, or a part of it.
@@ -39,19 +68,13 @@ type Round struct {
 	Missed int  // calls to be decided again, since another replica has changed their lock, or the clock or the epoch has moved on
 }
 
-// Nothing is an Observer that ignores everything. An Observer that embeds it ignores what it does not override.
-type Nothing struct{}
+// Nothing returns an Observer that ignores everything.
+func Nothing() Observer { return nothing{} }
 
-var _ Observer = Nothing{}
+type nothing struct{}
 
-// Request ignores the request.
-func (Nothing) Request(string, string, int, time.Duration) {}
-
-// Decided ignores the decision.
-func (Nothing) Decided(*lock.Decision) {}
-
-// HandedOver ignores the grant.
-func (Nothing) HandedOver(time.Duration) {}
-
-// Round ignores the round.
-func (Nothing) Round(Round) {}
+func (nothing) Request(string, string, int, time.Duration) {}
+func (nothing) Call(Call)                                  {}
+func (nothing) Decided(*lock.Decision)                     {}
+func (nothing) HandedOver(time.Duration)                   {}
+func (nothing) Round(Round)                                {}

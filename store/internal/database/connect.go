@@ -61,7 +61,7 @@ func Open(
 	decides.MaxConns -= config.MaxConns
 	config.MinConns, decides.MinConns = min(config.MinConns, config.MaxConns), min(decides.MinConns, decides.MaxConns)
 	share := config.MaxConns - taskConns
-	d := &DB{Pooled: pooled, Schema: in, Log: log, Observer: observe.Nothing{}, configure: config.BeforeConnect, guests: make(chan struct{}, share), reads: make(chan struct{}, max(share-1, 1))}
+	d := &DB{Pooled: pooled, Schema: in, Log: log, Observer: observe.Nothing(), configure: config.BeforeConnect, guests: make(chan struct{}, share), reads: make(chan struct{}, max(share-1, 1))}
 	decides.AfterConnect = d.connected
 	if d.Rest, err = openPool(ctx, config); err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package lock
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -139,87 +138,80 @@ func (a Acquire) Refs() []LeaseRef {
 // Apply grants the lease, or finds the lease or the place of an earlier call with the same LeaseID. A LeaseID whose
 // lease has ended is never granted again.
 func (a Acquire) Apply(v View) Decision {
-	ds := begin(v)
-	ds.applyTime()
-	if err := ds.checkSession(a.SessionID); err != nil {
-		return ds.finish(err)
+	d := begin(v)
+	d.applyTime()
+	if err := d.checkSession(a.SessionID); err != nil {
+		return d.finish(err)
 	}
-	if s := ds.session(a.SessionID); s != nil {
+	if s, known := d.session(a.SessionID); known {
 		a.TTL, a.Grace, a.sessionExpiresAt = s.TTL, s.Grace, s.ExpiresAt
 	}
-	if d, decided := ds.findEarlier(a); decided {
-		return d
+	if out, decided := d.findEarlier(a); decided {
+		return out
 	}
 	if a.SessionFull {
-		return ds.finish(&Error{Code: ErrTooManyLeases, Detail: "The session has reached its limit of leases and places. " +
-			"Release some, or use another session."})
+		return d.finish(errSessionFull())
 	}
-	if err := ds.checkCapacity(a); err != nil {
-		return ds.finish(err)
+	if err := d.checkCapacity(a); err != nil {
+		return d.finish(err)
 	}
-	if ds.canGrant(a) {
-		return ds.finishWithLeases(ds.grant(a), false)
+	if d.canGrant(a) {
+		return d.finishWithLeases(d.grantTo(a), false)
 	}
-	return ds.enqueue(a)
+	return d.enqueue(a)
 }
 
 // findEarlier decides a if an earlier call with the same LeaseID was granted the locks, or waits for them.
-func (ds deciders) findEarlier(a Acquire) (_ Decision, decided bool) {
-	leases, all := ds.leases(a.LeaseID)
+func (d *decider) findEarlier(a Acquire) (_ Decision, decided bool) {
+	leases, all := d.leases(a.LeaseID)
 	switch {
-	case len(leases) > 0 && !ds.match(a):
-		return ds.finish(errInUse()), true
+	case len(leases) > 0 && !d.match(a):
+		return d.finish(errInUse()), true
 	case all:
-		first := ds[0].isUndelivered(leases[0])
-		return ds.finishWithLeases(ds.claim(leases, a.Attachment), !first), true
+		first := d.locks[0].isUndelivered(leases[0])
+		return d.finishWithLeases(d.claim(leases, a.Attachment), !first), true
 	case len(leases) > 0:
-		return ds.finish(ds.errLost(a.LeaseID)), true
+		return d.finish(errLost(d.locks, a.LeaseID)), true
 	}
-	waiters, all := ds.waiters(a.LeaseID)
+	waiters, all := d.waiters(a.LeaseID)
 	switch {
-	case len(waiters) > 0 && !ds.match(a):
-		return ds.finish(errInUse()), true
+	case len(waiters) > 0 && !d.match(a):
+		return d.finish(errInUse()), true
 	case all:
-		return ds.resumeWait(a, waiters), true
+		return d.resumeWait(a, waiters), true
 	}
-	if ds.removeWaiters(a.LeaseID, reasonPlaceLapsed) > 0 { // of a set that has lost the other places
-		ds.promote()
+	if d.removeWaiters(a.LeaseID, reasonPlaceLapsed) > 0 { // of a set that has lost the other places
+		d.promote()
 	}
-	if ds.hasEnded(a.LeaseID) {
-		return ds.finish(ds.errLost(a.LeaseID)), true
+	if d.hasEnded(a.LeaseID) {
+		return d.finish(errLost(d.locks, a.LeaseID)), true
 	}
 	return Decision{}, false
 }
 
 // checkCapacity returns the refusal of permits with another capacity than that in use.
-func (ds deciders) checkCapacity(a Acquire) error {
+func (d *decider) checkCapacity(a Acquire) error {
 	for i, m := range a.members() {
-		c := ds[i].capacityInUse()
+		c := d.locks[i].capacityInUse()
 		if m.Mode != Permit || c == 0 || c == m.Capacity {
 			continue
 		}
-		what := "The lock"
-		if len(ds) > 1 {
-			what = fmt.Sprintf("The lock %q", m.Name)
-		}
-		return &Error{Code: ErrCapacityMismatch, Capacity: c, Detail: fmt.Sprintf(
-			"%s has capacity %d, not %d, while any permit is held or waited for. "+
-				"Use that capacity, or wait until all permits are released.", what, c, m.Capacity)}
+		return errCapacity(d.locks, m, c)
 	}
 	return nil
 }
 
-// grant grants the locks to a, which fits.
-func (ds deciders) grant(a Acquire) []Lease {
-	members, modes, leases := a.members(), make([]Mode, len(ds)), make([]Lease, len(ds))
+// grantTo grants the locks to a, which fits.
+func (d *decider) grantTo(a Acquire) []Lease {
+	members, modes, leases := a.members(), make([]Mode, len(d.locks)), make([]Lease, len(d.locks))
 	for i, m := range members {
 		modes[i] = m.Mode
 	}
-	set := ds.set()
-	ds.grantEach(modes, func(i int, token Token) Token {
+	set := d.set()
+	d.grantEach(d.locks, modes, func(i int, token Token) Token {
 		want := a.newLease(members[i], set)
 		want.Token = token
-		leases[i] = ds[i].grant(want, members[i].Capacity, 0)
+		leases[i] = d.locks[i].grant(want, members[i].Capacity, 0)
 		return leases[i].Token
 	})
 	return leases
@@ -235,15 +227,15 @@ func (a Acquire) newLease(m Member, set []string) Lease {
 }
 
 // match reports whether each lease and waiter with the LeaseID of a is one that a has asked for.
-func (ds deciders) match(a Acquire) bool {
-	set := ds.set()
+func (d *decider) match(a Acquire) bool {
+	set := d.set()
 	for i, m := range a.members() {
-		d := ds[i]
-		if l, ok := d.lease(a.LeaseID); ok {
-			if !a.matches(l, m, set) || m.Capacity != 0 && m.Capacity != d.record.Capacity {
+		s := d.locks[i]
+		if l, ok := s.lease(a.LeaseID); ok {
+			if !a.matches(l, m, set) || m.Capacity != 0 && m.Capacity != s.record.Capacity {
 				return false
 			}
-		} else if w, waits := d.waiter(a.LeaseID); waits && (!a.matches(w.Lease, m, set) || m.Capacity != w.Capacity) {
+		} else if w, waits := s.waiter(a.LeaseID); waits && (!a.matches(w.Lease, m, set) || m.Capacity != w.Capacity) {
 			return false
 		}
 	}
@@ -255,20 +247,14 @@ func (a Acquire) matches(l Lease, m Member, set []string) bool {
 	return l.Holder == a.Holder && l.Mode == m.Mode && l.Session == a.SessionID.Ref() && slices.Equal(l.Set, set)
 }
 
-func errInUse() error {
-	return &Error{Code: ErrLeaseIDInUse,
-		Detail: "The lease_id belongs to a lease or a waiter with another holder, mode, capacity, session or set of locks. " +
-			"Use a new random UUID for each acquire."}
-}
-
 // capacityInUse returns the capacity of the permits that are held or waited for, zero if there are none. A detached
 // waiter that returns with another one is granted its permit when the others are released.
-func (d *decider) capacityInUse() int {
-	if d.record.Capacity != 0 {
-		return d.record.Capacity
+func (s *lockState) capacityInUse() int {
+	if s.record.Capacity != 0 {
+		return s.record.Capacity
 	}
-	for _, w := range d.record.Queue {
-		if w.Lease.Mode == Permit && d.attached(w) {
+	for _, w := range s.record.Queue {
+		if w.Lease.Mode == Permit && s.attached(w) {
 			return w.Capacity
 		}
 	}
@@ -276,11 +262,10 @@ func (d *decider) capacityInUse() int {
 }
 
 // canGrant reports whether a can be granted at once: no attached waiter is ahead, and no lease conflicts.
-func (ds deciders) canGrant(a Acquire) bool {
+func (d *decider) canGrant(a Acquire) bool {
 	members := a.members()
-	for i, d := range ds {
-		m := members[i]
-		if d.paused() || d.hasWaiterAheadOf(m.Mode) || !d.record.isCompatible(m.Mode, m.Capacity) {
+	for i, s := range d.locks {
+		if !s.fits(members[i], a.LeaseID) {
 			return false
 		}
 	}

@@ -85,11 +85,11 @@ func (s Sweep) Refs() []LeaseRef { return nil }
 
 // Apply records what time has changed.
 func (s Sweep) Apply(v View) Decision {
-	ds := begin(v)
-	ds.applyTime()
-	for _, d := range ds {
-		d.freed = true // by time, for all that is known: the end of a pause or of another call's wait leaves no trace
-		d.byTime = len(ds) == 1
+	d := begin(v)
+	d.applyTime()
+	for _, s := range d.locks {
+		s.freed = true // by time, for all that is known: the end of a pause or of another call's wait leaves no trace
+		s.byTime = len(d.locks) == 1
 	}
-	return ds.finish(nil)
+	return d.finish(nil)
 }

@@ -86,33 +86,33 @@ func (b BreakDeadlock) Refs() []LeaseRef { return nil }
 // Apply refuses the call with ErrDeadlock and removes its places, if there still is the deadlock and the call still is
 // its victim. Otherwise it decides nothing about the call, and sets Queued.
 func (b BreakDeadlock) Apply(v View) Decision {
-	ds := begin(v)
-	ds.applyTime()
-	found := ds.deadlocksOf(b.LeaseID)
+	d := begin(v)
+	d.applyTime()
+	found := d.deadlocksOf(b.LeaseID)
 	i := slices.IndexFunc(found, func(d Deadlock) bool { return d.Attachment == b.Attachment })
 	if i < 0 {
-		out := ds.finish(nil)
+		out := d.finish(nil)
 		out.Queued = true
 		return out
 	}
 	cycle := CycleOf(found[i].Cycle)
-	for _, d := range ds {
-		if w, waits := d.waiter(b.LeaseID); waits && w.Attachment == b.Attachment {
-			d.removeWaiter(w.Lease.ID)
-			d.emit(Event{Kind: Dequeued, Place: w.Place, Reason: reasonDeadlock, Cycle: cycle}, w.Lease)
+	for _, s := range d.locks {
+		if w, waits := s.waiter(b.LeaseID); waits && w.Attachment == b.Attachment {
+			s.removeWaiter(w.Lease.ID)
+			s.emit(Event{Kind: Dequeued, Place: w.Place, Reason: reasonDeadlock, Cycle: cycle}, w.Lease)
 		}
 	}
-	ds.promote()
-	return ds.finish(DeadlockError(found[i].Cycle))
+	d.promote()
+	return d.finish(DeadlockError(found[i].Cycle))
 }
 
 // deadlocksOf returns the deadlocks that the locks show, and whose victim has the LeaseID.
-func (ds deciders) deadlocksOf(id LeaseID) []Deadlock {
-	records, attached := make([]Record, len(ds)), make(map[*Waiter]bool)
-	for i, d := range ds {
-		records[i] = d.record
-		for _, w := range d.record.Queue {
-			attached[w] = d.attached(w)
+func (d *decider) deadlocksOf(id LeaseID) []Deadlock {
+	records, attached := make([]Record, len(d.locks)), make(map[*Waiter]bool)
+	for i, s := range d.locks {
+		records[i] = s.record
+		for _, w := range s.record.Queue {
+			attached[w] = s.attached(w)
 		}
 	}
 	return newWaitGraph(records, func(w *Waiter) bool { return attached[w] }).deadlocks(func(c *stuckCall) bool { return c.id == id })

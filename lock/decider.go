@@ -1,376 +1,290 @@
 package lock
 
 import (
-	"fmt"
-	"math"
 	"slices"
-	"time"
 )
 
-// A decider applies one command to one of its locks. It holds the lock as changed so far, and the events.
+// A decider applies one command to its locks.
+//
+// The time of a lock does not run backwards if the database's clock is set back. Then the locks of a set may have
+// different times. Each goes by its own time, so that no lock ends leases because another one is ahead. But what the
+// decision grants or renews begins at the latest of their times, so that the leases of a set begin and end together.
 type decider struct {
-	view     *View
-	now      time.Time // of the lock
-	begin    time.Time // of what is granted or renewed, see deciders
-	record   Record
-	changed  bool
-	events   []Event
-	ended    []EndedLease
-	promoted []Waiter
-	ousted   []Waiter
-	claimed  time.Duration
-	// ready are the waiters of sets that are next at this lock and fit, see promote: one at most, outside of trees.
-	// freed: a lease or an attached waiter was removed, or may have been, so that their turn may have come just now.
-	// byTime: it may have come without any change of the record.
-	ready  []*Waiter
-	freed  bool
-	byTime bool
-	// more: a waiter that fits must wait for the next decision, since this one has had its portion of events or tokens.
-	more  bool
-	drawn *int // tokens, by all deciders of the decision
+	basis
+	locks []*lockState // in the order of the View: one at least
 }
 
-// endDue ends what has ended by time.
-func (d *decider) endDue() {
-	for _, l := range d.record.Leases {
-		byItself, bySession := l.isDue(d.now), d.hasLostSession(&l)
+// begin returns the decider of a command on the View's locks, which has changed nothing yet.
+func begin(v View) *decider {
+	d := &decider{basis: basis{view: v, begin: v.Now}, locks: make([]*lockState, len(v.Locks))}
+	states := make([]lockState, len(v.Locks))
+	for i := range states {
+		now := v.Now
+		if at := v.Locks[i].ChangedAt; now.Before(at) {
+			now = at
+		}
+		if d.begin.Before(now) {
+			d.begin = now
+		}
+		states[i] = lockState{basis: &d.basis, now: now, record: v.Locks[i]}
+		d.locks[i] = &states[i]
+	}
+	return d
+}
+
+// applyTime makes the changes that time alone brings: it ends leases, withdraws unclaimed grants, removes lapsed
+// places and promotes waiters. Every rule begins with it, so that it decides on the locks as they are now.
+func (d *decider) applyTime() {
+	for _, s := range d.locks {
+		s.endDue()
+	}
+	d.promote()
+}
+
+// promote grants each lock to the waiters that are next and fit, see [lockState.promoteInTurn]. A set is granted when its
+// waiters are next and fit at all of its locks. Until then it holds none of them, and at each of them the waiters
+// behind it wait.
+//
+// A set joins all of its queues in one decision, so any two sets have the same order at each lock that they share.
+// Hence sets never wait for each other in a circle.
+func (d *decider) promote() {
+	for _, s := range d.locks {
+		s.promoteInTurn()
+	}
+	for len(d.locks) > 1 && d.grantReady() {
+	}
+}
+
+// grantReady grants one set that is ready at all of its locks, and returns true; or false if there is none.
+func (d *decider) grantReady() bool {
+	for _, s := range d.locks {
+		for _, w := range s.ready {
+			if set := d.readyFor(&w.Lease); set != nil {
+				if s.more = d.hasDrawnAll(); s.more {
+					return false
+				}
+				d.grantWaiters(set, &w.Lease)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// readyFor returns the locks of the set of the waiter's lease l, nil if it is not ready at all of them.
+func (d *decider) readyFor(l *Lease) (set []*lockState) {
+	if len(l.Set) > len(d.locks) {
+		return nil
+	}
+	for _, s := range d.locks {
+		if s.readyWaiter(l) != nil {
+			set = append(set, s)
+		}
+	}
+	if len(set) < len(l.Set) {
+		return nil
+	}
+	return set
+}
+
+// grantWaiters grants the locks of a set to its waiters, which are ready and have the lease l.
+func (d *decider) grantWaiters(set []*lockState, l *Lease) {
+	waiters, modes := make([]Waiter, len(set)), make([]Mode, len(set))
+	for i, s := range set {
+		waiters[i] = *s.readyWaiter(l)
+		modes[i] = waiters[i].Lease.Mode
+	}
+	d.grantEach(set, modes, func(i int, token Token) Token {
+		s := set[i]
+		w, stays := s.grantWaiter(waiters[i], token)
+		if stays {
+			s.replaceWaiter(*w)
+		} else {
+			s.removeWaiter(w.Lease.ID)
+		}
+		s.freed = true
+		granted, _ := s.lease(w.Lease.ID)
+		return granted.Token
+	})
+	for _, s := range set {
+		s.promoteInTurn()
+	}
+}
+
+// grantEach grants a lease at each lock, in these modes. grant gets the token for it, zero to draw one, and returns the
+// token that the lease has. Intentions come last, since they have the greatest token of what they stand for.
+func (d *decider) grantEach(locks []*lockState, modes []Mode, grant func(i int, token Token) Token) {
+	token := Token(0)
+	if len(locks) > 1 {
+		token = d.drawFor(locks, modes)
+	}
+	newest := token
+	for _, i := range intentionsLast(modes) {
+		give := token
+		if modes[i].IsIntention() {
+			give = newest
+		}
+		newest = max(newest, grant(i, give))
+	}
+}
+
+// drawFor returns one token for all leases of a set, of these modes. It is greater than all tokens of its locks. It is
+// zero if each lease is shared and joins others, whose tokens it gets.
+func (d *decider) drawFor(locks []*lockState, modes []Mode) Token {
+	for i, s := range locks {
+		if _, joins := s.record.firstReader(); !modes[i].IsIntention() && (!joins || modes[i] != Shared) {
+			return d.drawToken()
+		}
+	}
+	return 0
+}
+
+// finish returns the decision: a refusal unless err is nil.
+func (d *decider) finish(err error) Decision {
+	s := d.locks[0]
+	out := Decision{
+		Now: d.begin, Changed: s.changed, Events: s.events, Ended: s.ended, Err: err, Promoted: s.promoted, Ousted: s.ousted,
+		Claimed: s.claimed, Due: s.nextDue(), Locks: make([]Record, len(d.locks)),
+	}
+	for i, s := range d.locks {
+		if out.Locks[i] = s.record; i > 0 {
+			out.include(s)
+		}
+		out.Ready = append(out.Ready, d.readyElsewhere(i)...)
+	}
+	return out
+}
+
+// readyElsewhere returns the sets that are ready at the i-th lock, and need others to be granted. In a tree there may
+// be many, most of which were ready before: these are left out unless their turn may have come by time.
+func (d *decider) readyElsewhere(i int) (sets [][]string) {
+	s := d.locks[i]
+	if !s.freed {
+		return nil
+	}
+	var before []*Waiter
+	if !s.byTime && slices.ContainsFunc(s.ready, func(w *Waiter) bool { return w.Lease.Below != nil }) {
+		before = s.readyBefore()
+	}
+	for _, w := range s.ready {
+		was := slices.ContainsFunc(before, func(o *Waiter) bool { return o.Place == w.Place })
+		if !was && !d.hasAll(w.Lease.Set) {
+			sets = append(sets, w.Lease.Set)
+		}
+	}
+	return sets
+}
+
+// hasAll reports whether the command has each lock of the set.
+func (d *decider) hasAll(set []string) bool {
+	return len(d.locks) >= len(set) && !slices.ContainsFunc(set, func(name string) bool {
+		return !slices.ContainsFunc(d.locks, func(s *lockState) bool { return s.record.Name == name })
+	})
+}
+
+// include adds what was decided on another lock. A waiter of a set is promoted or ousted once, not at each lock.
+func (out *Decision) include(s *lockState) {
+	out.Changed = out.Changed || s.changed
+	out.Events, out.Ended = append(out.Events, s.events...), append(out.Ended, s.ended...)
+	for _, w := range s.promoted {
+		at := slices.IndexFunc(out.Promoted, func(o Waiter) bool { return o.isSameCall(w) })
 		switch {
-		case !byItself && !bySession:
-		case l.Revoked():
-			d.removeLease(l)
-		case l.Unclaimed():
-			d.withdraw(l, ReasonUnclaimed, l.Place)
-		case byItself:
-			d.endLease(l, Expired, "")
-		default:
-			d.endLease(l, Expired, reasonSessionExpired)
+		case at < 0:
+			out.Promoted = append(out.Promoted, w)
+		case out.Promoted[at].Lease.Mode.IsIntention():
+			out.Promoted[at] = w
 		}
 	}
-}
-
-// finish returns the decision of a command on one lock: a refusal unless err is nil.
-func (d *decider) finish(err error) Decision { return deciders{d}.finish(err) }
-
-// removePromoted removes the lease's waiter from those to notify.
-func (d *decider) removePromoted(id LeaseID) {
-	d.promoted = slices.DeleteFunc(d.promoted, func(w Waiter) bool { return w.Lease.ID == id })
-}
-
-// index returns the index of the lease with that ID, or -1.
-func (d *decider) index(id LeaseID) int {
-	return slices.IndexFunc(d.record.Leases, func(l Lease) bool { return l.ID == id })
-}
-
-// lease returns the lease with that ID. A revoked lease has ended and is not returned.
-func (d *decider) lease(id LeaseID) (Lease, bool) {
-	i := slices.IndexFunc(d.record.Leases, func(l Lease) bool { return l.ID == id && !l.Revoked() })
-	if i < 0 {
-		return Lease{}, false
-	}
-	return d.record.Leases[i], true
-}
-
-// grant adds the lease want, which must be compatible. It draws a token unless want has one. place is that of the
-// waiter, or zero if it did not wait.
-func (d *decider) grant(want Lease, capacity int, place int64) Lease {
-	l := want.begunAt(d.begin)
-	if l.Place = place; l.Unclaimed() && l.Session == 0 {
-		l.ExpiresAt = l.ClaimDeadline
-	}
-	l.Slot = d.freeSlot(l.Mode)
-	if first, ok := d.record.firstReader(); ok && l.Mode == Shared {
-		l.Token = first.Token // readers that overlap share a token: no reader fences another
-	} else if l.Token == 0 {
-		l.Token = d.drawToken()
-	}
-	if l.Mode == Permit {
-		d.record.Capacity = capacity
-	}
-	d.record.Leases = append(slices.Clone(d.record.Leases), l)
-	d.record.Token, d.record.LastEnd = max(d.record.Token, l.Token), 0 // readers may join an earlier token than one below
-	d.emit(Event{Kind: Granted, Place: place}, l)
-	return l
-}
-
-func (d *decider) drawToken() Token {
-	*d.drawn++
-	return d.view.Tokens()
-}
-
-// hasDrawnAll reports whether the decision has drawn all tokens that promotions may have. One is left for the command.
-func (d *decider) hasDrawnAll() bool { return *d.drawn >= MaxTokens-1 }
-
-// freeSlot returns the slot of the next lease of the mode: 0 for exclusive, else the first free one from 1.
-func (d *decider) freeSlot(m Mode) int {
-	if m == Exclusive {
-		return 0
-	}
-	taken := make([]bool, len(d.record.Leases)+2)
-	for i := range d.record.Leases {
-		if slot := d.record.Leases[i].Slot; slot < len(taken) {
-			taken[slot] = true
+	for _, w := range s.ousted {
+		if !slices.ContainsFunc(out.Ousted, func(o Waiter) bool { return o.isSameCall(w) }) {
+			out.Ousted = append(out.Ousted, w)
 		}
 	}
-	return 1 + slices.Index(taken[1:], false)
-}
-
-// replaceLease replaces the lease with the ID of l. It emits no event.
-func (d *decider) replaceLease(l Lease) {
-	leases := slices.Clone(d.record.Leases)
-	leases[slices.IndexFunc(leases, func(o Lease) bool { return o.ID == l.ID })] = l
-	d.record.Leases, d.changed = leases, true
-}
-
-// endLease ends the lease and removes its waiter, if the grant was unclaimed.
-func (d *decider) endLease(l Lease, how Kind, reason string) {
-	d.removeEnded(l, how)
-	d.removeWaiter(l.ID)
-	d.emit(Event{Kind: how, Reason: reason, Ref: RefOf(d.record.Name, l.ID)}, l)
-}
-
-// withdraw takes back a grant that no client knows of. The event has no Ref, so the lease_id may be granted again.
-// place is the place to which the waiter returns, or zero if it leaves the queue.
-func (d *decider) withdraw(l Lease, reason string, place int64) {
-	d.removeEnded(l, Withdrawn)
-	if w, ok := d.waiter(l.ID); ok {
-		w.GrantedUnclaimed = false
-		d.replaceWaiter(w)
+	if due := s.nextDue(); out.Due.IsZero() || !due.IsZero() && due.Before(out.Due) {
+		out.Due = due
 	}
-	d.emit(Event{Kind: Withdrawn, Reason: reason, Place: place}, l)
 }
 
-// removeEnded removes the lease and records how it ended. If this decision granted it, its waiter is not notified.
-func (d *decider) removeEnded(l Lease, how Kind) {
-	d.removePromoted(l.ID)
-	d.removeLease(l)
-	d.noteEnd(l, how)
+// isSameCall reports whether w and o are waiters of one call for a set.
+func (w Waiter) isSameCall(o Waiter) bool {
+	return w.Lease.ID == o.Lease.ID && w.Attachment == o.Attachment && w.Lease.Set != nil && slices.Equal(w.Lease.Set, o.Lease.Set)
 }
 
-// removeLease removes the lease. It emits no event.
-func (d *decider) removeLease(l Lease) {
-	left := make([]Lease, 0, max(len(d.record.Leases)-1, 0))
-	for i := range d.record.Leases {
-		if o := &d.record.Leases[i]; o.ID != l.ID {
-			left = append(left, *o)
+// finishWithLeases returns a decision that grants the leases, one of each lock.
+func (d *decider) finishWithLeases(leases []Lease, replay bool) Decision {
+	for i, s := range d.locks {
+		s.removePromoted(leases[i].ID)
+	}
+	out := d.finish(nil)
+	out.Replayed = replay
+	out.Lease, out.Members = LeasesAsked(leases)
+	return out
+}
+
+// lock returns the state of the lock.
+func (d *decider) lock(name string) *lockState {
+	return d.locks[slices.IndexFunc(d.locks, func(s *lockState) bool { return s.record.Name == name })]
+}
+
+// leases returns the leases with the ID. all reports that each of the locks has one.
+func (d *decider) leases(id LeaseID) (found []Lease, all bool) {
+	for _, s := range d.locks {
+		if l, ok := s.lease(id); ok {
+			found = append(found, l)
 		}
 	}
-	if d.record.Leases = left; len(left) == 0 {
-		d.record.Capacity = 0
-	}
-	d.changed, d.freed = true, true
+	return found, len(found) == len(d.locks)
 }
 
-// noteEnd records how l has ended, and how the newest token has, if l was the last lease with that token.
-func (d *decider) noteEnd(l Lease, how Kind) {
-	if l.Mode.IsIntention() {
-		return // the lease that it stands for is noted
-	}
-	at := d.now
-	if how == Expired {
-		at = l.EndsAt()
-	}
-	d.ended = append(d.ended, EndedLease{ID: l.ID, Token: l.Token, Mode: l.Mode, How: how, Held: at.Sub(l.AcquiredAt)})
-	active := func(o Lease) bool { return o.Token == l.Token && !o.Revoked() }
-	if l.Token == d.record.Token && !slices.ContainsFunc(d.record.Leases, active) {
-		d.record.LastEnd = how
-	}
-}
-
-// emit appends e, a transition of the lease l, and increments the revision. A transition of an intention has no event:
-// that of the lease that it stands for is at its own lock.
-func (d *decider) emit(e Event, l Lease) {
-	d.record.Revision++
-	d.record.ChangedAt = d.now
-	d.changed = true
-	if l.Mode.IsIntention() {
-		return
-	}
-	e.At, e.Name, e.Revision = d.now, d.record.Name, d.record.Revision
-	e.Slot, e.Mode, e.Holder, e.Token = l.Slot, l.Mode, l.Holder, l.Token
-	d.events = append(d.events, e)
-}
-
-// paused reports whether grants are paused after a fail-over or a restore.
-func (d *decider) paused() bool { return d.view.Now.Before(d.view.GrantsPausedUntil) }
-
-func (d *decider) errPaused() *Error {
-	left := d.view.GrantsPausedUntil.Sub(d.view.Now)
-	return &Error{Code: ErrUnavailable, RetryAfter: left, Ahead: d.attachedWaiters(), Detail: fmt.Sprintf(
-		"The database was failed over or restored and may have lost leases whose holders still work. "+
-			"New grants are paused for %d ms; existing leases stay valid. Retry then, or wait with wait_ms.",
-		left.Milliseconds())}
-}
-
-// retrySoon is the RetryAfter of a refusal if only waiters are in the way: when they are served is not known.
-const retrySoon = time.Second
-
-// errHeld returns the refusal of a request for a lease of the mode, which cannot be granted now. The zero Mode
-// conflicts with all leases.
-func (d *decider) errHeld(m Mode) *Error {
-	leases := d.record.conflicting(m)
-	if d.paused() && len(leases) == 0 {
-		return d.errPaused()
-	}
-	e := &Error{Code: ErrHeld, Ahead: d.attachedWaiters()}
-	if d.record.isFull(m) {
-		return d.errFull(e)
-	}
-	if len(leases) == 0 {
-		e.RetryAfter, e.Detail = retrySoon, "The lock cannot be granted right now. Retry."
-		switch {
-		case e.Ahead > 0 && m.IsIntention():
-			e.Detail = fmt.Sprintf("%s, which is above, is waited for (%d waiting), and the locks below it with it. "+
-				"Retry later, or wait with wait_ms.", d.record.Name, e.Ahead)
-		case e.Ahead > 0:
-			e.Detail = fmt.Sprintf("The lock is free, but reserved for a waiter that needs other locks, too (%d waiting). "+
-				"Retry later, or wait with wait_ms.", e.Ahead)
-		}
-		return e
-	}
-	first, held := Record{Leases: leases}.firstUnrevoked()
-	if !held {
-		first = leases[0]
-	}
-	e.Holder, e.Newest, e.RetryAfter = first.Holder, d.record.Token, d.untilFirstEnd(leases)
-	if !held {
-		e.Detail = fmt.Sprintf("The lease of %q was revoked; its grace ends in %d ms. "+
-			"Retry then, or wait with wait_ms.", first.Holder, e.RetryAfter.Milliseconds())
-		return e
-	}
-	what := "the lock"
-	switch {
-	case first.Mode.IsIntention():
-		what = "the lock " + first.heldName(d.record.Name) + " below"
-	case m.IsIntention():
-		what = "the lock " + d.record.Name + " above"
-	}
-	holders := fmt.Sprintf("%q holds %s", first.Holder, what)
-	if n := len(leases) - 1; n > 0 {
-		holders = fmt.Sprintf("%q holds %s and %d more hold conflicting leases", first.Holder, what, n)
-		if what == "the lock" {
-			holders = fmt.Sprintf("%q and %d more hold the lock", first.Holder, n)
+// waiters returns the waiters with the ID. all reports that each of the locks has one.
+func (d *decider) waiters(id LeaseID) (found []Waiter, all bool) {
+	for _, s := range d.locks {
+		if w, ok := s.waiter(id); ok {
+			found = append(found, w)
 		}
 	}
-	if e.Ahead > 0 {
-		holders += fmt.Sprintf(", %d waiting", e.Ahead)
+	return found, len(found) == len(d.locks)
+}
+
+// set returns the names of the locks, as in Lease.Set.
+func (d *decider) set() []string {
+	if len(d.locks) == 1 {
+		return nil
 	}
-	e.Detail = fmt.Sprintf("%s. Retry later, or wait with wait_ms; a lease ends in %d ms unless it is renewed.",
-		holders, e.RetryAfter.Milliseconds())
-	return e
+	return d.names()
 }
 
-// errFull completes the refusal e of a request for a lock that has as many leases as it can have.
-func (d *decider) errFull(e *Error) *Error {
-	e.Newest, e.RetryAfter = d.record.Token, d.untilFirstEnd(d.record.Leases)
-	e.Detail = fmt.Sprintf("%s has %d leases, those of the locks below it included; that is the most that a lock can have. "+
-		"Retry later, or wait with wait_ms; a lease ends in %d ms unless it is renewed.",
-		d.record.Name, len(d.record.Leases), e.RetryAfter.Milliseconds())
-	return e
+// names returns the names of the locks.
+func (d *decider) names() []string {
+	names := make([]string, len(d.locks))
+	for i, s := range d.locks {
+		names[i] = s.record.Name
+	}
+	return names
 }
 
-// untilFirstEnd returns how long it is until the first of the leases ends, unless it is renewed. It is positive: the
-// end of a lease may be due.
-func (d *decider) untilFirstEnd(leases []Lease) time.Duration {
-	end := leases[0].EndsAt()
-	for i := range leases {
-		if at := leases[i].EndsAt(); at.Before(end) {
-			end = at
+// checkSet refuses a call that does not name exactly the locks that were acquired together. asked are the names of the
+// call if the locks also have ancestors of them, otherwise nil.
+func (d *decider) checkSet(id LeaseID, asked []string) error {
+	set := d.set()
+	if asked == nil {
+		asked = d.names()
+	}
+	for _, s := range d.locks {
+		l, known := s.lease(id)
+		if !known {
+			var w Waiter
+			w, known = s.waiter(id)
+			l = w.Lease
+		}
+		if known && !(slices.Equal(l.Set, set) && slices.Equal(l.Asked(), asked)) {
+			return errOtherSet(l.Asked(), asked)
 		}
 	}
-	return max(end.Sub(d.now), 1)
+	return nil
 }
 
-// endOf returns the event that ended the lease, if it is known. A released place is not an ended lease.
-func (d *decider) endOf(id LeaseID) (Event, bool) {
-	e, ok := d.lastEvent(id)
-	return e, ok && e.Kind != Dequeued
-}
-
-// placeReleased reports whether the last known event of the lease ID is that its place was released.
-func (d *decider) placeReleased(id LeaseID) bool {
-	e, ok := d.lastEvent(id)
-	return ok && e.Kind == Dequeued
-}
-
-// lastEvent returns the last event that refers to the lease.
-func (d *decider) lastEvent(id LeaseID) (Event, bool) {
-	ref := RefOf(d.record.Name, id)
-	for _, e := range slices.Backward(d.events) {
-		if e.Ref == ref {
-			return e, true
-		}
-	}
-	e, ok := d.view.Ended[ref]
-	return e, ok
-}
-
-// errLost returns the refusal of a call with a lease that the lock does not have.
-func (d *decider) errLost(id LeaseID) error {
-	e, known := d.endOf(id)
-	if !known {
-		return &Error{Code: ErrLeaseLost, Detail: "This lock has no lease with that lease_id, " +
-			"and no record of its end. Stop the work; check name and lease_id, or acquire with a new lease_id."}
-	}
-	what := map[Kind]string{
-		Released: "was released", Expired: "expired", Revoked: "was revoked by an operator",
-	}[e.Kind]
-	return &Error{
-		Code: ErrLeaseLost, Ended: e.Kind, EndedAt: e.At, Reason: e.Reason, Token: e.Token,
-		Detail: "The lease " + what + ". " +
-			"Stop the work; to continue, acquire with a new lease_id and use the new token.",
-	}
-}
-
-// nextDue returns the earliest instant at which the lock may change without a request, or zero for never.
-func (d *decider) nextDue() time.Time {
-	var first time.Time
-	include := func(at time.Time) {
-		if first.IsZero() || at.Before(first) {
-			first = at
-		}
-	}
-	for i := range d.record.Leases {
-		if end := d.record.Leases[i].due(); !end.IsZero() {
-			include(end)
-		}
-	}
-	if d.more {
-		include(d.now)
-	}
-	if d.paused() && len(d.record.Queue) > 0 {
-		include(d.now.Add(d.view.GrantsPausedUntil.Sub(d.view.Now)))
-	}
-	lastOwn := int64(math.MinInt64)
-	for _, w := range slices.Backward(d.record.Queue) {
-		if w.Replica == d.view.Self {
-			lastOwn = w.Place
-			break
-		}
-	}
-	for _, w := range d.record.Queue {
-		if !w.GrantedUnclaimed {
-			include(d.waiterDue(w, w.Place < lastOwn))
-		}
-	}
-	return first
-}
-
-// waiterDue returns the next instant at which this replica treats w differently without a request: the wait ends, the
-// place lapses, or, if ownBehind is set, the heartbeat of w's replica times out. ownBehind reports whether this
-// replica has a waiter behind w, which may then be granted the lock.
-func (d *decider) waiterDue(w *Waiter, ownBehind bool) time.Time {
-	if w.Replica == d.view.Self && d.attached(w) {
-		return w.WaitUntil
-	}
-	alive := w.AliveUntil
-	if !d.now.Before(alive) { // the lock's time is ahead of the clock
-		alive = d.now.Add(w.AliveUntil.Sub(d.view.Now))
-	}
-	switch {
-	case !d.attached(w):
-		return w.KeptUntil
-	case ownBehind && alive.Before(w.WaitUntil):
-		return alive
-	}
-	return w.WaitUntil
+// hasEnded reports whether the lease has ended at one of the locks.
+func (d *decider) hasEnded(id LeaseID) bool {
+	return slices.ContainsFunc(d.locks, func(s *lockState) bool { _, ended := s.endOf(id); return ended })
 }

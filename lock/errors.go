@@ -108,6 +108,14 @@ type Error struct {
 	Cause error // for operators; never sent to clients
 }
 
+// A BlockedLock is a lock of a set that cannot be granted now.
+type BlockedLock struct {
+	Name       string
+	Holder     string        // of a lease in the way; empty if only waiters are, or grants are paused
+	RetryAfter time.Duration // until the first lease ends, unless that is renewed
+	Ahead      int           // how many attached waiters the lock has
+}
+
 // Error returns the code and the detail, without the cause.
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Detail }
 

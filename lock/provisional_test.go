@@ -2,7 +2,6 @@ package lock_test
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -64,17 +63,21 @@ func TestAReportIsComparedWithAKnownToken(t *testing.T) {
 	}
 }
 
-// TestProvisionalTokensAreReplacedInTexts: a refusal that names a token names the one that was granted.
-func TestProvisionalTokensAreReplacedInTexts(t *testing.T) {
+// TestNoRefusalSaysAProvisionalToken: a refusal has the tokens that were granted in fields, where they are replaced when
+// they are known, and not in its text.
+func TestNoRefusalSaysAProvisionalToken(t *testing.T) {
 	t.Parallel()
-	detail := fmt.Sprintf("Token 3 does not hold the lock; token %d of %q holds it now, and %d is another.",
-		lock.Provisional(0), "h", lock.Provisional(255))
-	e := &lock.Error{Code: lock.ErrTokenMismatch, Token: 3, Newest: lock.Provisional(255), Detail: detail}
-	d := lock.Decision{Err: e}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	r := lock.Record{Name: "a", Revision: 1, Token: 7, ChangedAt: now.Add(-time.Hour)}
+	r.Queue = []*lock.Waiter{{Place: 1, Attachment: 1, Replica: 1, WaitUntil: now.Add(time.Hour), Lease: lock.Lease{
+		ID: lock.LeaseID{1}, Name: "a", Mode: lock.Exclusive, Holder: "h", TTL: time.Hour}}}
+	v := lock.View{Now: now, Self: 1, Locks: []lock.Record{r}, Tokens: func() lock.Token { return lock.Provisional(0) }}
+	d := lock.Revoke{Name: "a", Token: 3, Reason: "stuck"}.Apply(v)
 	d.SetTokens(512)
-	const want = `Token 3 does not hold the lock; token 512 of "h" holds it now, and 767 is another.`
-	if e.Detail != want || e.Token != 3 || e.Newest != 767 {
-		t.Errorf("got %+v, want %s", e, want)
+	const want = `Token 3 does not hold the lock; "h" holds it now with another token. Read the lock again before you revoke.`
+	var e *lock.Error
+	if !errors.As(d.Err, &e) || e.Detail != want || e.Token != 3 || e.Newest != 512 || len(d.Promoted) != 1 {
+		t.Errorf("got %+v, want %s", d.Err, want)
 	}
 	if n := lock.Provisional(0); !n.IsProvisional() || lock.MaxToken.IsProvisional() || lock.MaxToken.Known(1) != lock.MaxToken {
 		t.Error("a known token is provisional, or a provisional one is known")

@@ -25,13 +25,13 @@ const (
 // the portion, which then bounds its grants and revocations, too.
 const eventPortion = 1000
 
-// portion returns the decider's share of eventPortion.
-func (d *decider) portion() int { return eventPortion / len(d.view.Locks) }
+// portion returns the lock's share of eventPortion.
+func (s *lockState) portion() int { return eventPortion / len(s.view.Locks) }
 
 // isSpent reports whether the decision can grant nothing more: it has had its tokens, or it is on several locks and
 // has had its portion of events on this one.
-func (d *decider) isSpent() bool {
-	return d.hasDrawnAll() || len(d.view.Locks) > 1 && len(d.events) >= d.portion()
+func (s *lockState) isSpent() bool {
+	return s.hasDrawnAll() || len(s.view.Locks) > 1 && len(s.events) >= s.portion()
 }
 
 // conflicting returns the leases that keep one of the mode from being granted, all unless the lock is in a tree. The
@@ -72,17 +72,17 @@ func (r Record) isFull(m Mode) bool {
 	return m != 0 && m != Permit && len(r.Leases) >= MaxHolders && r.isBesideAll(m)
 }
 
-// promote grants the lock to the longest compatible prefix of the attached waiters, removes lapsed places, and skips
+// promoteInTurn grants the lock to the longest compatible prefix of the attached waiters, removes lapsed places, and skips
 // detached waiters. It goes through the queue in order, and the first incompatible waiter blocks all behind it:
 // neither readers nor writers starve. The waiter of a set blocks them, too, until it is granted all its locks, see
-// [deciders.promote]; it is ready if it fits. A waiter passes an
+// [decider.promote]; it is ready if it fits. A waiter passes an
 // earlier one only if one of them asks for an intention, and the two are compatible.
-func (d *decider) promote() {
-	queue, blocked := d.record.Queue, modes(0)
-	d.ready, d.more = nil, false
+func (s *lockState) promoteInTurn() {
+	queue, blocked := s.record.Queue, modes(0)
+	s.ready, s.more = nil, false
 	var left []*Waiter // nil while the queue is unchanged
 	for i, before := range queue {
-		w, stays := d.promoteWaiter(before, &blocked)
+		w, stays := s.promoteWaiter(before, &blocked)
 		if left == nil && stays && w == before {
 			continue
 		}
@@ -94,41 +94,41 @@ func (d *decider) promote() {
 		}
 	}
 	if left != nil {
-		d.record.Queue = left
+		s.record.Queue = left
 	}
 }
 
 // promoteWaiter grants the lock to the waiter if it can, and adds it to blocked if it must wait. It returns the waiter
 // as changed, and whether it stays in the queue.
-func (d *decider) promoteWaiter(w *Waiter, blocked *modes) (*Waiter, bool) {
+func (s *lockState) promoteWaiter(w *Waiter, blocked *modes) (*Waiter, bool) {
 	switch {
 	case w.GrantedUnclaimed:
 		return w, true
-	case len(d.events) < d.portion() && d.hasLostSession(&w.Lease):
-		d.emitDequeued(*w, reasonSessionExpired)
-		d.ousted = append(d.ousted, *w)
-		d.freed = true
+	case len(s.events) < s.portion() && s.hasLostSession(&w.Lease):
+		s.emitDequeued(*w, reasonSessionExpired)
+		s.ousted = append(s.ousted, *w)
+		s.freed = true
 		return w, false
-	case len(d.events) < d.portion() && d.hasLapsed(w):
-		d.emitDequeued(*w, reasonPlaceLapsed)
+	case len(s.events) < s.portion() && s.hasLapsed(w):
+		s.emitDequeued(*w, reasonPlaceLapsed)
 		return w, false
-	case blocked.blocksAll(w.Lease.Mode), !d.attached(w):
+	case blocked.blocksAll(w.Lease.Mode), !s.attached(w):
 		return w, true
-	case !blocked.letPass(w.Lease.Mode), d.paused(), !d.record.isCompatible(w.Lease.Mode, w.Capacity):
-	case d.isSpent():
-		d.more = true
+	case !blocked.letPass(w.Lease.Mode), s.paused(), !s.record.isCompatible(w.Lease.Mode, w.Capacity):
+	case s.isSpent():
+		s.more = true
 	case w.Lease.Set == nil:
-		return d.grantWaiter(*w, 0)
+		return s.grantWaiter(*w, 0)
 	default:
-		d.ready = append(d.ready, w)
+		s.ready = append(s.ready, w)
 	}
 	blocked.add(w.Lease.Mode)
 	return w, true
 }
 
 // readyWaiter returns the waiter of the set of the lease l, nil if it is not ready at this lock.
-func (d *decider) readyWaiter(l *Lease) *Waiter {
-	for _, w := range d.ready {
+func (s *lockState) readyWaiter(l *Lease) *Waiter {
+	for _, w := range s.ready {
 		if w.Lease.ID == l.ID && slices.Equal(w.Lease.Set, l.Set) {
 			return w
 		}
@@ -137,11 +137,11 @@ func (d *decider) readyWaiter(l *Lease) *Waiter {
 }
 
 // readyBefore returns the waiters of sets that were next, and did fit, before the decision changed the record.
-func (d *decider) readyBefore() (ready []*Waiter) {
-	r := d.view.Locks[slices.IndexFunc(d.view.Locks, func(r Record) bool { return r.Name == d.record.Name })]
+func (s *lockState) readyBefore() (ready []*Waiter) {
+	r := s.view.Locks[slices.IndexFunc(s.view.Locks, func(r Record) bool { return r.Name == s.record.Name })]
 	blocked := modes(0)
 	for _, w := range r.Queue {
-		if w.GrantedUnclaimed || !d.attached(w) {
+		if w.GrantedUnclaimed || !s.attached(w) {
 			continue
 		}
 		if w.Lease.Set != nil && blocked.letPass(w.Lease.Mode) && r.isCompatible(w.Lease.Mode, w.Capacity) {
@@ -176,54 +176,61 @@ func (m modes) letPass(one Mode) bool {
 
 // grantWaiter grants the lock to the waiter, with the token unless that is zero. A waiter of another replica stays in
 // the queue until that replica has claimed the grant, in case the replica is gone.
-func (d *decider) grantWaiter(w Waiter, token Token) (*Waiter, bool) {
-	w.GrantedUnclaimed = w.Replica != d.view.Self
+func (s *lockState) grantWaiter(w Waiter, token Token) (*Waiter, bool) {
+	w.GrantedUnclaimed = w.Replica != s.view.Self
 	want := w.Lease
 	want.Attachment, want.Token = w.Attachment, token
 	if w.GrantedUnclaimed {
-		want.ClaimDeadline = d.begin.Add(ClaimTimeout)
+		want.ClaimDeadline = s.begin.Add(ClaimTimeout)
 	}
-	d.grant(want, w.Capacity, w.Place)
-	d.promoted = append(d.promoted, w)
+	s.grant(want, w.Capacity, w.Place)
+	s.promoted = append(s.promoted, w)
 	return &w, w.GrantedUnclaimed
 }
 
 // attached reports whether a call waits at the place.
-func (d *decider) attached(w *Waiter) bool {
-	return w.attachedAt(d.now, d.view.Now, d.view.Self) && !d.hasLostSession(&w.Lease)
+func (s *lockState) attached(w *Waiter) bool {
+	return w.attachedAt(s.now, s.view.Now, s.view.Self) && !s.hasLostSession(&w.Lease)
 }
 
 // hasLapsed reports whether no call waits at the place, and the place is kept no longer. Every decision asks it of
 // every waiter, so the cheap comparison that is false for almost all of them comes first.
-func (d *decider) hasLapsed(w *Waiter) bool { return !d.now.Before(w.KeptUntil) && !d.attached(w) }
+func (s *lockState) hasLapsed(w *Waiter) bool { return !s.now.Before(w.KeptUntil) && !s.attached(w) }
 
 // attachedWaiters returns how many attached waiters have no grant yet.
-func (d *decider) attachedWaiters() int {
+func (s *lockState) attachedWaiters() int {
 	n := 0
-	for _, w := range d.record.Queue {
-		if !w.GrantedUnclaimed && d.attached(w) {
+	for _, w := range s.record.Queue {
+		if !w.GrantedUnclaimed && s.attached(w) {
 			n++
 		}
 	}
 	return n
 }
 
-// hasWaiterAheadOf reports whether an attached waiter has no grant yet, which one of the mode may not pass.
-func (d *decider) hasWaiterAheadOf(m Mode) bool {
-	return slices.ContainsFunc(d.record.Queue, func(w *Waiter) bool {
-		return !w.GrantedUnclaimed && !m.passes(w.Lease.Mode) && d.attached(w)
-	})
+// fits reports whether the lock can be granted to the call for m: no lease conflicts, and no attached waiter is before
+// its place, or at all if it has none.
+func (s *lockState) fits(m Member, id LeaseID) bool {
+	for _, w := range s.record.Queue {
+		if w.Lease.ID == id {
+			break
+		}
+		if !w.GrantedUnclaimed && !m.Mode.passes(w.Lease.Mode) && s.attached(w) {
+			return false
+		}
+	}
+	return !s.paused() && s.record.isCompatible(m.Mode, m.Capacity)
 }
 
 // isQueueFull returns how many places count toward the limit, and reports whether it is reached. A place counts while
 // its call waits, and for PlaceRetention after that. The place of a disconnected waiter may be kept longer, but does
 // not count then, so that it does not keep new waiters out.
-func (d *decider) isQueueFull(limit int) (n int, full bool) {
-	if len(d.record.Queue) < limit {
-		return len(d.record.Queue), false
+func (s *lockState) isQueueFull(limit int) (n int, full bool) {
+	if len(s.record.Queue) < limit {
+		return len(s.record.Queue), false
 	}
-	for _, w := range d.record.Queue {
-		if d.attached(w) || d.view.Now.Before(w.AliveUntil.Add(PlaceRetention)) {
+	for _, w := range s.record.Queue {
+		if s.attached(w) || s.view.Now.Before(w.AliveUntil.Add(PlaceRetention)) {
 			n++
 		}
 	}
@@ -231,54 +238,54 @@ func (d *decider) isQueueFull(limit int) (n int, full bool) {
 }
 
 // waiter returns the waiter with the lease ID.
-func (d *decider) waiter(id LeaseID) (Waiter, bool) {
-	i := slices.IndexFunc(d.record.Queue, func(w *Waiter) bool { return w.Lease.ID == id })
+func (s *lockState) waiter(id LeaseID) (Waiter, bool) {
+	i := slices.IndexFunc(s.record.Queue, func(w *Waiter) bool { return w.Lease.ID == id })
 	if i < 0 {
 		return Waiter{}, false
 	}
-	return *d.record.Queue[i], true
+	return *s.record.Queue[i], true
 }
 
 // replaceWaiter replaces the waiter at the place of w. It emits no event.
-func (d *decider) replaceWaiter(w Waiter) {
-	queue := slices.Clone(d.record.Queue)
+func (s *lockState) replaceWaiter(w Waiter) {
+	queue := slices.Clone(s.record.Queue)
 	queue[slices.IndexFunc(queue, func(o *Waiter) bool { return o.Place == w.Place })] = &w
-	d.record.Queue, d.changed = queue, true
+	s.record.Queue, s.changed = queue, true
 }
 
 // removeWaiter removes the waiter with the lease ID, if there is one. It emits no event.
-func (d *decider) removeWaiter(id LeaseID) {
-	if _, ok := d.waiter(id); ok {
+func (s *lockState) removeWaiter(id LeaseID) {
+	if _, ok := s.waiter(id); ok {
 		isIt := func(w *Waiter) bool { return w.Lease.ID == id }
-		d.record.Queue = slices.DeleteFunc(slices.Clone(d.record.Queue), isIt)
-		d.changed, d.freed = true, true
+		s.record.Queue = slices.DeleteFunc(slices.Clone(s.record.Queue), isIt)
+		s.changed, s.freed = true, true
 	}
 }
 
 // dequeue removes w from the queue. The caller then promotes the waiters that it blocked.
-func (d *decider) dequeue(w Waiter, reason string) {
-	d.removeWaiter(w.Lease.ID)
-	d.emitDequeued(w, reason)
+func (s *lockState) dequeue(w Waiter, reason string) {
+	s.removeWaiter(w.Lease.ID)
+	s.emitDequeued(w, reason)
 }
 
 // detach leaves w in the queue without a call, and returns how long its place is kept. The caller then promotes the
 // waiters that it blocked.
-func (d *decider) detach(w Waiter) time.Duration {
-	w = w.detach(d.now)
-	d.replaceWaiter(w)
-	d.freed = true
-	return w.KeptUntil.Sub(d.now)
+func (s *lockState) detach(w Waiter) time.Duration {
+	w = w.detach(s.now)
+	s.replaceWaiter(w)
+	s.freed = true
+	return w.KeptUntil.Sub(s.now)
 }
 
-func (d *decider) emitDequeued(w Waiter, reason string) {
+func (s *lockState) emitDequeued(w Waiter, reason string) {
 	e := Event{Kind: Dequeued, Place: w.Place, Reason: reason}
 	if reason == reasonPlaceReleased {
-		e.Ref = RefOf(d.record.Name, w.Lease.ID) // so that a repeated Release succeeds
+		e.Ref = RefOf(s.record.Name, w.Lease.ID) // so that a repeated Release succeeds
 	}
-	d.emit(e, w.Lease)
+	s.emit(e, w.Lease)
 }
 
 // isUndelivered reports whether no client can know of the lease yet.
-func (d *decider) isUndelivered(l Lease) bool {
-	return l.Unclaimed() || slices.ContainsFunc(d.promoted, func(w Waiter) bool { return w.Lease.ID == l.ID })
+func (s *lockState) isUndelivered(l Lease) bool {
+	return l.Unclaimed() || slices.ContainsFunc(s.promoted, func(w Waiter) bool { return w.Lease.ID == l.ID })
 }

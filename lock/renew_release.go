@@ -42,47 +42,45 @@ func (r Renew) Refs() []LeaseRef { return refsOf(r.Names(), r.LeaseID) }
 
 // Apply extends the leases, or refuses with ErrLeaseLost. New metadata emits an event, so that watchers see it.
 func (r Renew) Apply(v View) Decision {
-	ds := begin(v)
-	ds.applyTime()
-	if err := ds.checkSet(r.LeaseID, r.Asked); err != nil {
-		return ds.finish(err)
+	d := begin(v)
+	d.applyTime()
+	if err := d.checkSet(r.LeaseID, r.Asked); err != nil {
+		return d.finish(err)
 	}
-	leases, all := ds.leases(r.LeaseID)
+	leases, all := d.leases(r.LeaseID)
 	if !all {
-		return ds.finish(ds.errLost(r.LeaseID))
+		return d.finish(errLost(d.locks, r.LeaseID))
 	}
 	if leases[0].Session != 0 && r.TTL != 0 {
-		return ds.finish(Invalid("ttl_ms", "cannot be given for a lease of a session, which ends with it; renew the session instead"))
+		return d.finish(Invalid("ttl_ms", "cannot be given for a lease of a session, which ends with it; renew the session instead"))
 	}
-	left := leases[0].ExpiresAt.Sub(ds[0].begin)
-	leases = ds.claim(leases, 0) // a client that renews knows of the lease, so no call may withdraw it
-	for i, d := range ds {
+	left := leases[0].ExpiresAt.Sub(d.locks[0].begin)
+	leases = d.claim(leases, 0) // a client that renews knows of the lease, so no call may withdraw it
+	for i, s := range d.locks {
 		var err error
-		if leases[i], err = d.renew(leases[i], r); err != nil {
-			return ds.finish(err) // at the first already: the leases of a set end together
+		if leases[i], err = s.renew(leases[i], r); err != nil {
+			return d.finish(err) // at the first already: the leases of a set end together
 		}
 	}
-	out := ds.finishWithLeases(leases, false)
+	out := d.finishWithLeases(leases, false)
 	out.Renewed, out.Left = true, left
 	return out
 }
 
 // renew extends the lease, or refuses if it has reached its MaxHold.
-func (d *decider) renew(l Lease, r Renew) (Lease, error) {
+func (s *lockState) renew(l Lease, r Renew) (Lease, error) {
 	l.TTL = cmp.Or(r.TTL, l.TTL)
-	l.ExpiresAt = l.expiryFrom(d.begin)
-	if own := l.OwnExpiry(); !own.IsZero() && !d.begin.Before(own) {
-		return l, &Error{Code: ErrLeaseLost, Ended: Expired, EndedAt: own, Token: l.Token,
-			Detail: "The lease has reached its max_hold_ms and cannot be renewed. " +
-				"Stop the work; to continue, acquire with a new lease_id."}
+	l.ExpiresAt = l.expiryFrom(s.begin)
+	if own := l.OwnExpiry(); !own.IsZero() && !s.begin.Before(own) {
+		return l, errHeldTooLong(&l)
 	}
 	updates := r.Metadata != nil && !bytes.Equal(r.Metadata, l.Metadata)
 	if updates {
 		l.Metadata = r.Metadata
 	}
-	d.replaceLease(l)
+	s.replaceLease(l)
 	if updates {
-		d.emit(Event{Kind: MetadataUpdated}, l)
+		s.emit(Event{Kind: MetadataUpdated}, l)
 	}
 	return l, nil
 }
@@ -113,34 +111,34 @@ func (r Release) Refs() []LeaseRef { return refsOf(r.Names(), r.LeaseID) }
 
 // Apply ends the leases, or refuses with ErrLeaseLost. If a part of a set was lost, it ends the others all the same.
 func (r Release) Apply(v View) Decision {
-	ds := begin(v)
-	ds.applyTime()
-	if err := ds.checkSet(r.LeaseID, r.Asked); err != nil {
-		return ds.finish(err)
+	d := begin(v)
+	d.applyTime()
+	if err := d.checkSet(r.LeaseID, r.Asked); err != nil {
+		return d.finish(err)
 	}
 	var lost error
-	for _, d := range ds {
-		asked := r.Asked == nil || slices.Contains(r.Asked, d.record.Name)
-		if err := d.release(r.LeaseID); err != nil && lost == nil && asked { // no event tells how an intention has ended
+	for _, s := range d.locks {
+		asked := r.Asked == nil || slices.Contains(r.Asked, s.record.Name)
+		if err := s.release(r.LeaseID); err != nil && lost == nil && asked { // no event tells how an intention has ended
 			lost = err
 		}
 	}
-	ds.promote()
-	return ds.finish(lost)
+	d.promote()
+	return d.finish(lost)
 }
 
 // release ends the lease or removes the waiter, or refuses if there is neither and it was not released before.
-func (d *decider) release(id LeaseID) error {
-	if l, ok := d.lease(id); ok {
-		d.endLease(l, Released, "")
+func (s *lockState) release(id LeaseID) error {
+	if l, ok := s.lease(id); ok {
+		s.endLease(l, Released, "")
 		return nil
 	}
-	if w, waits := d.waiter(id); waits {
-		d.dequeue(w, reasonPlaceReleased)
+	if w, waits := s.waiter(id); waits {
+		s.dequeue(w, reasonPlaceReleased)
 		return nil
 	}
-	if e, ended := d.endOf(id); ended && e.Kind == Released || d.placeReleased(id) {
+	if e, ended := s.endOf(id); ended && e.Kind == Released || s.placeReleased(id) {
 		return nil
 	}
-	return d.errLost(id)
+	return errLost([]*lockState{s}, id)
 }

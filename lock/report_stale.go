@@ -39,30 +39,30 @@ func (r ReportStale) Refs() []LeaseRef { return nil }
 // Apply emits a Refused event. The token of the View's lock must not be provisional: it is compared with the reported
 // one. It refuses with ErrTokenMismatch if the token is current, and with ErrUnknownToken if it was never granted.
 func (r ReportStale) Apply(v View) Decision {
-	ds := begin(v)
-	ds.applyTime()
-	d := ds[0]
+	d := begin(v)
+	d.applyTime()
+	s := d.locks[0]
 	if known := v.Locks[0].Token; r.Token > known { // this decision may have granted a greater one, which is provisional
 		return d.finish(CheckFence(r.Token, 0, known))
 	}
-	switch (Verify{Name: r.Name, Token: r.Token, Slot: r.Slot}).Check(d.record, d.view.Now).Status { // what has ended is gone
+	switch (Verify{Name: r.Name, Token: r.Token, Slot: r.Slot}).Check(s.record, s.view.Now).Status { // what has ended is gone
 	case Current:
-		return d.finish(&Error{Code: ErrTokenMismatch, Token: r.Token, Newest: d.record.Token,
+		return d.finish(&Error{Code: ErrTokenMismatch, Token: r.Token, Newest: s.record.Token,
 			Detail: fmt.Sprintf("Token %d is current: its lease has not ended, so there is nothing to record. "+
 				"Check name and fencing_token, and how the resource compares tokens.", r.Token)})
 	}
-	e := Event{Kind: Refused, Reason: r.Where, Newest: d.record.Token}
+	e := Event{Kind: Refused, Reason: r.Where, Newest: s.record.Token}
 	if !r.Lease.EndedAt.IsZero() {
-		e.Late = max(d.now.Sub(r.Lease.EndedAt), 0)
+		e.Late = max(s.now.Sub(r.Lease.EndedAt), 0)
 	}
-	if l, held := d.record.firstUnrevoked(); held {
+	if l, held := s.record.firstUnrevoked(); held {
 		e.HeldBy = l.Holder
 	}
 	slot := r.Lease.Slot
 	if r.Slot != nil {
 		slot = *r.Slot
 	}
-	d.emit(e, Lease{Slot: slot, Mode: cmp.Or(r.Lease.Mode, Exclusive), Holder: r.Lease.Holder, Token: r.Token})
+	s.emit(e, Lease{Slot: slot, Mode: cmp.Or(r.Lease.Mode, Exclusive), Holder: r.Lease.Holder, Token: r.Token})
 	return d.finish(nil)
 }
 

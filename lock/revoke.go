@@ -2,7 +2,6 @@ package lock
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -52,9 +51,9 @@ func (r Revoke) Refs() []LeaseRef { return nil }
 // Apply ends the selected leases, or refuses with ErrTokenMismatch. A repeated Revoke succeeds until the grace is
 // over. After that it succeeds until the next grant, if no other lease has the token.
 func (r Revoke) Apply(v View) Decision {
-	ds := begin(v)
-	ds.applyTime()
-	home, selected := ds.of(r.Name), r.Began
+	d := begin(v)
+	d.applyTime()
+	home, selected := d.lock(r.Name), r.Began
 	var rest []string
 	for _, l := range home.record.Leases {
 		switch {
@@ -63,7 +62,7 @@ func (r Revoke) Apply(v View) Decision {
 			home.revoke(l, r)
 			selected = true
 		case slices.Equal(l.Set, r.Set) && !home.isSpent():
-			ds.revoke(l, r)
+			d.revokeSet(l, r)
 			selected = true
 		case !l.Revoked() || r.SkipGrace:
 			rest = l.Set
@@ -71,42 +70,42 @@ func (r Revoke) Apply(v View) Decision {
 			selected = true
 		}
 	}
-	ds.promote()
+	d.promote()
 	if rest != nil {
-		out := ds.finish(nil)
+		out := d.finish(nil)
 		r.Set, r.Began = rest, selected
 		out.Rest = r
 		return out
 	}
 	if selected || home.record.Token == r.Token && home.record.LastEnd == Revoked {
-		return ds.finish(nil)
+		return d.finish(nil)
 	}
-	return ds.finish(home.errTokenMismatch(r))
+	return d.finish(errTokenMismatch(home.record, r))
 }
 
-// revoke ends the lease at each lock of its set.
-func (ds deciders) revoke(l Lease, r Revoke) {
-	for _, d := range ds {
-		if i := d.index(l.ID); i >= 0 && slices.Equal(d.record.Leases[i].Set, l.Set) {
-			d.revoke(d.record.Leases[i], r)
+// revokeSet ends the lease at each lock of its set.
+func (d *decider) revokeSet(l Lease, r Revoke) {
+	for _, s := range d.locks {
+		if i := s.index(l.ID); i >= 0 && slices.Equal(s.record.Leases[i].Set, l.Set) {
+			s.revoke(s.record.Leases[i], r)
 		}
 	}
 }
 
 // revoke ends the lease, and its grace if r skips it.
-func (d *decider) revoke(l Lease, r Revoke) {
-	revoked := l.revokedAt(d.now)
+func (s *lockState) revoke(l Lease, r Revoke) {
+	revoked := l.revokedAt(s.now)
 	switch {
 	case l.Revoked() && r.SkipGrace:
-		d.removeLease(l)
-		d.emit(Event{Kind: Revoked, Reason: r.Reason}, l)
+		s.removeLease(l)
+		s.emit(Event{Kind: Revoked, Reason: r.Reason}, l)
 	case l.Revoked():
-	case r.SkipGrace || d.isUndelivered(l) || !d.now.Before(revoked.EndsAt()):
-		d.endLease(l, Revoked, r.Reason)
+	case r.SkipGrace || s.isUndelivered(l) || !s.now.Before(revoked.EndsAt()):
+		s.endLease(l, Revoked, r.Reason)
 	default:
-		d.replaceLease(revoked)
-		d.noteEnd(revoked, Revoked)
-		d.emit(Event{Kind: Revoked, Reason: r.Reason, Ref: RefOf(d.record.Name, l.ID)}, revoked)
+		s.replaceLease(revoked)
+		s.noteEnd(revoked, Revoked)
+		s.emit(Event{Kind: Revoked, Reason: r.Reason, Ref: RefOf(s.record.Name, l.ID)}, revoked)
 	}
 }
 
@@ -116,19 +115,4 @@ func (r Revoke) matchesToken(l Lease) bool { return l.Token == r.Token && !l.Mod
 func (r Revoke) matches(l Lease) bool {
 	return r.matchesToken(l) && (r.Slot == nil || *r.Slot == l.Slot) &&
 		(r.AcquiredAt.IsZero() || r.AcquiredAt.Equal(l.AcquiredAt))
-}
-
-func (d *decider) errTokenMismatch(r Revoke) error {
-	now := "no token holds it now"
-	if first, ok := d.record.firstUnrevoked(); ok && first.Mode.IsIntention() {
-		now = fmt.Sprintf("%q holds %s below it", first.Holder, first.heldName(d.record.Name))
-	} else if ok {
-		now = fmt.Sprintf("token %d of %q holds it now", first.Token, first.Holder)
-	}
-	what := fmt.Sprintf("Token %d does not hold the lock; %s", r.Token, now)
-	if slices.ContainsFunc(d.record.Leases, func(l Lease) bool { return r.matchesToken(l) && !l.Revoked() }) {
-		what = fmt.Sprintf("The selected lease has ended; other leases hold the lock with token %d", r.Token)
-	}
-	return &Error{Code: ErrTokenMismatch, Token: r.Token, Newest: d.record.Token,
-		Detail: what + ". Read the lock again before you revoke."}
 }

@@ -185,24 +185,24 @@ func (e EndSession) Refs() []LeaseRef { return nil }
 // Apply ends the session's leases and places of the lock. Those of an expired session end by time alone. Those of a
 // set are ended together with the rest of the set.
 func (e EndSession) Apply(v View) Decision {
-	ds := begin(v)
-	ds.applyTime()
+	d := begin(v)
+	d.applyTime()
 	if e.How == Expired {
-		return ds.finish(nil)
+		return d.finish(nil)
 	}
-	home := ds.of(e.Name)
+	home := d.lock(e.Name)
 	for _, l := range home.record.Leases {
 		if e.ends(&l) && !home.isSpent() {
-			ds.endLeaseOf(e, l.ID)
+			d.endLeaseOf(e, l.ID)
 		}
 	}
 	for _, w := range home.record.Queue {
 		if e.ends(&w.Lease) && len(home.events) < home.portion() {
-			ds.endWaiterOf(e, w.Lease.ID)
+			d.endWaiterOf(e, w.Lease.ID)
 		}
 	}
-	ds.promote()
-	out := ds.finish(nil)
+	d.promote()
+	out := d.finish(nil)
 	left := func(l *Lease) {
 		if l.Session == e.Ref && l.Set != nil {
 			rest := e
@@ -223,33 +223,33 @@ func (e EndSession) Apply(v View) Decision {
 func (e EndSession) ends(l *Lease) bool { return l.Session == e.Ref && slices.Equal(l.Set, e.Set) }
 
 // endLeaseOf ends the lease of the session at each lock.
-func (ds deciders) endLeaseOf(e EndSession, id LeaseID) {
-	for _, d := range ds {
-		l, has := d.lease(id)
+func (d *decider) endLeaseOf(e EndSession, id LeaseID) {
+	for _, s := range d.locks {
+		l, has := s.lease(id)
 		if !has || !e.ends(&l) {
 			continue
 		}
-		if d.isUndelivered(l) {
-			d.ousted = append(d.ousted, Waiter{Place: l.Place, Lease: l, Attachment: l.Attachment})
+		if s.isUndelivered(l) {
+			s.ousted = append(s.ousted, Waiter{Place: l.Place, Lease: l, Attachment: l.Attachment})
 		}
 		if e.How == Revoked {
-			d.revoke(l, Revoke{Reason: e.Reason, SkipGrace: e.SkipGrace})
+			s.revoke(l, Revoke{Reason: e.Reason, SkipGrace: e.SkipGrace})
 		} else {
-			d.endLease(l, Released, reasonSessionClosed)
+			s.endLease(l, Released, reasonSessionClosed)
 		}
 	}
 }
 
 // endWaiterOf removes the waiter of the session from each queue.
-func (ds deciders) endWaiterOf(e EndSession, id LeaseID) {
+func (d *decider) endWaiterOf(e EndSession, id LeaseID) {
 	reason := reasonSessionClosed
 	if e.How == Revoked {
 		reason = reasonSessionRevoked
 	}
-	for _, d := range ds {
-		if w, waits := d.waiter(id); waits && e.ends(&w.Lease) {
-			d.dequeue(w, reason)
-			d.ousted = append(d.ousted, w)
+	for _, s := range d.locks {
+		if w, waits := s.waiter(id); waits && e.ends(&w.Lease) {
+			s.dequeue(w, reason)
+			s.ousted = append(s.ousted, w)
 		}
 	}
 }
@@ -263,24 +263,26 @@ func (c Claim) Session() SessionRef { return c.SessionID.Ref() }
 // Session returns the session of the call, zero for none.
 func (l Leave) Session() SessionRef { return l.SessionID.Ref() }
 
-// session returns the session of a call, nil if there is none.
-func (ds deciders) session(id SessionID) *Session {
-	if s, ok := ds[0].view.Sessions[id.Ref()]; ok {
-		return &s
-	}
-	return nil
+// session returns the session of a call, false if there is none.
+func (d *decider) session(id SessionID) (Session, bool) {
+	s, known := d.view.Sessions[id.Ref()]
+	return s, known
 }
 
 // checkSession returns the refusal of a call with the session_id, or nil if it has none or can use it.
-func (ds deciders) checkSession(id SessionID) error {
+func (d *decider) checkSession(id SessionID) error {
 	if id == (SessionID{}) {
 		return nil
 	}
-	return ds.session(id).usable(id, ds[0].view.Now)
+	s, known := d.session(id)
+	if !known {
+		return errNoSession()
+	}
+	return s.usable(id, d.view.Now)
 }
 
 // hasLostSession reports whether the lease, or what a waiter asks for, is of a session that is over. That is decided
 // by the database's clock, even if the lock's time is ahead of it: no lock decides on a session.
-func (d *decider) hasLostSession(l *Lease) bool {
-	return l.Session != 0 && !d.view.Now.Before(l.ExpiresAt.Add(l.Grace))
+func (s *lockState) hasLostSession(l *Lease) bool {
+	return l.Session != 0 && !s.view.Now.Before(l.ExpiresAt.Add(l.Grace))
 }

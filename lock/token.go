@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -72,22 +70,9 @@ func (d *Decision) SetTokens(first Token) {
 	d.Lease.Token = d.Lease.Token.Known(first)
 	setTokens(d.Members, first)
 	if e := (*Error)(nil); errors.As(d.Err, &e) {
-		e.setTokens(first)
+		e.Token, e.Newest = e.Token.Known(first), e.Newest.Known(first) // a Detail has no token that may be provisional
 	}
 }
-
-// setTokens replaces provisional tokens, also in the text.
-func (e *Error) setTokens(first Token) {
-	if e.Newest.IsProvisional() && strings.Contains(e.Detail, provisionalPrefix) {
-		for t := Provisional(0); t <= e.Newest; t++ {
-			e.Detail = strings.ReplaceAll(e.Detail, strconv.FormatInt(int64(t), 10), strconv.FormatInt(int64(t.Known(first)), 10))
-		}
-	}
-	e.Token, e.Newest = e.Token.Known(first), e.Newest.Known(first)
-}
-
-// provisionalPrefix is how the text of each provisional token of a decision begins.
-const provisionalPrefix = "900719925474"
 
 // tokenKey is the context key of a Token.
 type tokenKey struct{}

@@ -250,14 +250,6 @@ func intentionsLast(modes []Mode) []int {
 	return order
 }
 
-// nameInTheWay returns the lock of a lease that keeps one of the mode from being granted: this lock, or one below it.
-func (d *decider) nameInTheWay(m Mode) string {
-	if l, ok := (Record{Leases: d.record.conflicting(m)}).firstUnrevoked(); ok && l.Mode.IsIntention() {
-		return l.heldName(d.record.Name)
-	}
-	return d.record.Name
-}
-
 // Asked returns the names that the lease was asked for: its lock, or those of its set, without the ancestors in trees.
 func (l *Lease) Asked() []string {
 	switch {

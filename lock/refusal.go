@@ -1,0 +1,293 @@
+package lock
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// This file has what the rules say when they refuse a call. A refusal is worded last: it describes the locks as the
+// decision leaves them, and changes nothing.
+
+// retrySoon is the RetryAfter of a refusal if only waiters are in the way: when they are served is not known.
+const retrySoon = time.Second
+
+// errHeld returns the refusal of a request for a lease of the mode, which cannot be granted now. The zero Mode
+// conflicts with all leases.
+func errHeld(s *lockState, m Mode) *Error {
+	leases := s.record.conflicting(m)
+	if s.paused() && len(leases) == 0 {
+		return errPaused(s)
+	}
+	e := &Error{Code: ErrHeld, Ahead: s.attachedWaiters()}
+	if s.record.isFull(m) {
+		return errFull(s, e)
+	}
+	if len(leases) == 0 {
+		e.RetryAfter, e.Detail = retrySoon, "The lock cannot be granted right now. Retry."
+		switch {
+		case e.Ahead > 0 && m.IsIntention():
+			e.Detail = fmt.Sprintf("%s, which is above, is waited for (%d waiting), and the locks below it with it. "+
+				"Retry later, or wait with wait_ms.", s.record.Name, e.Ahead)
+		case e.Ahead > 0:
+			e.Detail = fmt.Sprintf("The lock is free, but reserved for a waiter that needs other locks, too (%d waiting). "+
+				"Retry later, or wait with wait_ms.", e.Ahead)
+		}
+		return e
+	}
+	first, held := Record{Leases: leases}.firstUnrevoked()
+	if !held {
+		first = leases[0]
+	}
+	e.Holder, e.Newest, e.RetryAfter = first.Holder, s.record.Token, untilFirstEnd(leases, s.now)
+	if !held {
+		e.Detail = fmt.Sprintf("The lease of %q was revoked; its grace ends in %d ms. "+
+			"Retry then, or wait with wait_ms.", first.Holder, e.RetryAfter.Milliseconds())
+		return e
+	}
+	what := "the lock"
+	switch {
+	case first.Mode.IsIntention():
+		what = "the lock " + first.heldName(s.record.Name) + " below"
+	case m.IsIntention():
+		what = "the lock " + s.record.Name + " above"
+	}
+	holders := fmt.Sprintf("%q holds %s", first.Holder, what)
+	if n := len(leases) - 1; n > 0 {
+		holders = fmt.Sprintf("%q holds %s and %d more hold conflicting leases", first.Holder, what, n)
+		if what == "the lock" {
+			holders = fmt.Sprintf("%q and %d more hold the lock", first.Holder, n)
+		}
+	}
+	if e.Ahead > 0 {
+		holders += fmt.Sprintf(", %d waiting", e.Ahead)
+	}
+	e.Detail = fmt.Sprintf("%s. Retry later, or wait with wait_ms; a lease ends in %d ms unless it is renewed.",
+		holders, e.RetryAfter.Milliseconds())
+	return e
+}
+
+// errFull completes the refusal e of a request for a lock that has as many leases as it can have.
+func errFull(s *lockState, e *Error) *Error {
+	e.Newest, e.RetryAfter = s.record.Token, untilFirstEnd(s.record.Leases, s.now)
+	e.Detail = fmt.Sprintf("%s has %d leases, those of the locks below it included; that is the most that a lock can have. "+
+		"Retry later, or wait with wait_ms; a lease ends in %d ms unless it is renewed.",
+		s.record.Name, len(s.record.Leases), e.RetryAfter.Milliseconds())
+	return e
+}
+
+// untilFirstEnd returns how long it is until the first of the leases ends, unless it is renewed. It is positive: the
+// end of a lease may be due.
+func untilFirstEnd(leases []Lease, now time.Time) time.Duration {
+	end := leases[0].EndsAt()
+	for i := range leases {
+		if at := leases[i].EndsAt(); at.Before(end) {
+			end = at
+		}
+	}
+	return max(end.Sub(now), 1)
+}
+
+// errPaused returns the refusal of a request while grants are paused.
+func errPaused(s *lockState) *Error {
+	left := s.view.GrantsPausedUntil.Sub(s.view.Now)
+	return &Error{Code: ErrUnavailable, RetryAfter: left, Ahead: s.attachedWaiters(), Detail: fmt.Sprintf(
+		"The database was failed over or restored and may have lost leases whose holders still work. "+
+			"New grants are paused for %d ms; existing leases stay valid. Retry then, or wait with wait_ms.",
+		left.Milliseconds())}
+}
+
+// errNotGranted returns the refusal of a call with the ID that cannot be granted the locks, its members, now.
+func errNotGranted(locks []*lockState, members []Member, id LeaseID) *Error {
+	if len(locks) == 1 && !slices.ContainsFunc(locks[0].record.Leases, func(l Lease) bool { return l.Mode.IsIntention() }) {
+		return errHeld(locks[0], members[0].Mode)
+	}
+	asked := 0
+	for _, m := range members {
+		if !m.Mode.IsIntention() {
+			asked++
+		}
+	}
+	out := &Error{Code: ErrHeld}
+	var texts []string
+	for i, s := range locks {
+		if s.fits(members[i], id) {
+			continue
+		}
+		e := errHeld(s, members[i].Mode)
+		if e.Code != ErrHeld {
+			return e
+		}
+		b := BlockedLock{Name: nameInTheWay(s.record, members[i].Mode), Holder: e.Holder, RetryAfter: e.RetryAfter, Ahead: e.Ahead}
+		if asked == 1 { // in a tree: one lock and its ancestors
+			e.Blocked = []BlockedLock{b}
+			return e
+		}
+		out.Blocked = append(out.Blocked, b)
+		out.Holder, out.Newest = cmp.Or(out.Holder, e.Holder), max(out.Newest, e.Newest)
+		out.RetryAfter, out.Ahead = max(out.RetryAfter, e.RetryAfter), max(out.Ahead, e.Ahead)
+		texts = append(texts, b.text(s.record.isFull(members[i].Mode)))
+	}
+	if len(texts) == 0 {
+		out.RetryAfter, out.Detail = retrySoon, "The locks cannot be granted right now. Retry."
+		return out
+	}
+	out.Detail = fmt.Sprintf("Not all of the %d locks can be granted, so none is: %s. Retry later, or wait with wait_ms.",
+		asked, strings.Join(texts, "; "))
+	return out
+}
+
+// text says in an error message what blocks the lock. full is [Record.isFull].
+func (b BlockedLock) text(full bool) string {
+	switch {
+	case full:
+		return fmt.Sprintf("%s has %d leases, the most that a lock can have", b.Name, MaxHolders)
+	case b.Holder == "":
+		return fmt.Sprintf("%s has %d waiting", b.Name, b.Ahead)
+	case b.Ahead == 0:
+		return fmt.Sprintf("%q holds %s", b.Holder, b.Name)
+	}
+	return fmt.Sprintf("%q holds %s, %d waiting", b.Holder, b.Name, b.Ahead)
+}
+
+// nameInTheWay returns the lock of a lease that keeps one of the mode from being granted: this lock, or one below it.
+func nameInTheWay(r Record, m Mode) string {
+	if l, ok := (Record{Leases: r.conflicting(m)}).firstUnrevoked(); ok && l.Mode.IsIntention() {
+		return l.heldName(r.Name)
+	}
+	return r.Name
+}
+
+// errQueueFull returns the refusal of a call that must wait for the lock, which has as many waiters as it can have.
+func errQueueFull(locks []*lockState, full *lockState, waiters int) *Error {
+	what := "this lock"
+	if len(locks) > 1 {
+		what = "the lock " + strconv.Quote(full.record.Name)
+	}
+	e := errHeld(full, 0)
+	return &Error{Code: ErrTooManyWaiters, RetryAfter: e.RetryAfter, Ahead: e.Ahead,
+		Detail: fmt.Sprintf("The queue of %s is full: %d calls wait. Retry later.", what, waiters)}
+}
+
+// errLimitReached returns the refusal of a call that must wait, while the service has as many waiting calls as it can
+// have. held is the refusal of the call if it does not wait.
+func errLimitReached(held *Error) *Error {
+	return &Error{Code: ErrTooManyWaiters, RetryAfter: held.RetryAfter,
+		Detail: "The limit on waiting calls is reached and this lock is not free. Retry later."}
+}
+
+// errWaitEnded returns the refusal of a call whose wait has ended. kept is how long its places are kept, zero if they
+// are not.
+func errWaitEnded(locks []*lockState, members []Member, id LeaseID, kept time.Duration) *Error {
+	e := errNotGranted(locks, members, id)
+	if e.KeptFor = kept; kept > 0 {
+		e.Detail += fmt.Sprintf(" Your place is kept for %d ms; retry with the same lease_id.", kept.Milliseconds())
+	}
+	return e
+}
+
+// errReplaced returns the refusal of a call whose place another call has taken or released.
+func errReplaced(s *lockState) *Error {
+	e := errHeld(s, 0)
+	e.Detail = "A later call with the same lease_id took over or released this call's place. " + e.Detail
+	return e
+}
+
+// errRecordGone returns the refusal of a call whose place is gone with the record of the lock.
+func errRecordGone(name string) *Error {
+	return &Error{Code: ErrHeld, RetryAfter: retrySoon, Detail: fmt.Sprintf("The row of %s in paddock.records is gone, and this "+
+		"call's place in the queue with it: it was deleted by hand. Acquire again, to join at the end of the queue.", name)}
+}
+
+// errSessionFull returns the refusal of an acquire in a session that can have no lease or place more.
+func errSessionFull() *Error {
+	return &Error{Code: ErrTooManyLeases, Detail: "The session has reached its limit of leases and places. " +
+		"Release some, or use another session."}
+}
+
+// errInUse returns the refusal of an acquire with the lease_id of another request.
+func errInUse() error {
+	return &Error{Code: ErrLeaseIDInUse,
+		Detail: "The lease_id belongs to a lease or a waiter with another holder, mode, capacity, session or set of locks. " +
+			"Use a new random UUID for each acquire."}
+}
+
+// errCapacity returns the refusal of a request for permits of one of the locks, with another capacity than that in use.
+func errCapacity(locks []*lockState, m Member, inUse int) *Error {
+	what := "The lock"
+	if len(locks) > 1 {
+		what = fmt.Sprintf("The lock %q", m.Name)
+	}
+	return &Error{Code: ErrCapacityMismatch, Capacity: inUse, Detail: fmt.Sprintf(
+		"%s has capacity %d, not %d, while any permit is held or waited for. "+
+			"Use that capacity, or wait until all permits are released.", what, inUse, m.Capacity)}
+}
+
+// errOtherSet returns the refusal of a call that names locks, asked, of a lease that was acquired for others.
+func errOtherSet(acquired, asked []string) error {
+	switch {
+	case len(asked) == 1 && len(acquired) == 1:
+		return &Error{Code: ErrLeaseInSet, Set: acquired, Detail: fmt.Sprintf("The lease is that of %s, which is below this lock. "+
+			"Renew or release it by that name.", acquired[0])}
+	case len(asked) == 1:
+		return &Error{Code: ErrLeaseInSet, Set: acquired, Detail: fmt.Sprintf("The lease is one of %d that were acquired together. "+
+			"Renew or release them together, by POST /v1/renew or /v1/release with names: %s.", len(acquired), strings.Join(acquired, ", "))}
+	case len(acquired) == 1:
+		return Invalid("names", "include a lock that was acquired alone; give only locks that were acquired together")
+	}
+	return Invalid("names", "must be exactly the locks that were acquired together: %s", strings.Join(acquired, ", "))
+}
+
+// errLost returns the refusal of a call with a lease that one of the locks does not have. It says how the lease has
+// ended if one of them knows.
+func errLost(locks []*lockState, id LeaseID) error {
+	for _, s := range locks {
+		if _, has := s.lease(id); has {
+			continue
+		}
+		if e, known := s.endOf(id); known {
+			return errEnded(e)
+		}
+	}
+	return &Error{Code: ErrLeaseLost, Detail: "This lock has no lease with that lease_id, " +
+		"and no record of its end. Stop the work; check name and lease_id, or acquire with a new lease_id."}
+}
+
+// errEnded returns the refusal of a call with the lease that the event has ended.
+func errEnded(e Event) error {
+	what := map[Kind]string{
+		Released: "was released", Expired: "expired", Revoked: "was revoked by an operator",
+	}[e.Kind]
+	return &Error{
+		Code: ErrLeaseLost, Ended: e.Kind, EndedAt: e.At, Reason: e.Reason, Token: e.Token,
+		Detail: "The lease " + what + ". " +
+			"Stop the work; to continue, acquire with a new lease_id and use the new token.",
+	}
+}
+
+// errHeldTooLong returns the refusal to renew the lease, which has expired because it has reached its MaxHold.
+func errHeldTooLong(l *Lease) error {
+	return &Error{Code: ErrLeaseLost, Ended: Expired, EndedAt: l.OwnExpiry(), Token: l.Token,
+		Detail: "The lease has reached its max_hold_ms and cannot be renewed. " +
+			"Stop the work; to continue, acquire with a new lease_id."}
+}
+
+// errTokenMismatch returns the refusal of a revocation that selects no lease of the lock. Its text has no token but the
+// one that was given: the others may be provisional.
+func errTokenMismatch(lock Record, r Revoke) error {
+	now := "no token holds it now"
+	if first, ok := lock.firstUnrevoked(); ok && first.Mode.IsIntention() {
+		now = fmt.Sprintf("%q holds %s below it", first.Holder, first.heldName(lock.Name))
+	} else if ok {
+		now = fmt.Sprintf("%q holds it now with another token", first.Holder)
+	}
+	what := fmt.Sprintf("Token %d does not hold the lock; %s", r.Token, now)
+	if slices.ContainsFunc(lock.Leases, func(l Lease) bool { return r.matchesToken(l) && !l.Revoked() }) {
+		what = fmt.Sprintf("The selected lease has ended; other leases hold the lock with token %d", r.Token)
+	}
+	return &Error{Code: ErrTokenMismatch, Token: r.Token, Newest: lock.Token,
+		Detail: what + ". Read the lock again before you revoke."}
+}

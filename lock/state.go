@@ -1,0 +1,275 @@
+package lock
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// A basis is what a decision on several locks has in common.
+type basis struct {
+	view  View
+	begin time.Time // of what is granted or renewed, see decider
+	drawn int       // how many tokens
+}
+
+// drawToken returns the next token.
+func (b *basis) drawToken() Token {
+	b.drawn++
+	return b.view.Tokens()
+}
+
+// hasDrawnAll reports whether the decision has drawn all tokens that promotions may have. One is left for the command.
+func (b *basis) hasDrawnAll() bool { return b.drawn >= MaxTokens-1 }
+
+// paused reports whether grants are paused after a fail-over or a restore.
+func (b *basis) paused() bool { return b.view.Now.Before(b.view.GrantsPausedUntil) }
+
+// A lockState is the state of one lock while a command is decided: its record as changed so far, and the events. It
+// changes and emits; what is decided, the [decider] says.
+type lockState struct {
+	*basis
+	now      time.Time // of the lock
+	record   Record
+	changed  bool
+	events   []Event
+	ended    []EndedLease
+	promoted []Waiter
+	ousted   []Waiter
+	claimed  time.Duration
+	// ready are the waiters of sets that are next at this lock and fit, see promote: one at most, outside of trees.
+	// freed: a lease or an attached waiter was removed, or may have been, so that their turn may have come just now.
+	// byTime: it may have come without any change of the record.
+	ready  []*Waiter
+	freed  bool
+	byTime bool
+	// more: a waiter that fits must wait for the next decision, since this one has had its portion of events or tokens.
+	more bool
+}
+
+// endDue ends what has ended by time.
+func (s *lockState) endDue() {
+	for _, l := range s.record.Leases {
+		byItself, bySession := l.isDue(s.now), s.hasLostSession(&l)
+		switch {
+		case !byItself && !bySession:
+		case l.Revoked():
+			s.removeLease(l)
+		case l.Unclaimed():
+			s.withdraw(l, ReasonUnclaimed, l.Place)
+		case byItself:
+			s.endLease(l, Expired, "")
+		default:
+			s.endLease(l, Expired, reasonSessionExpired)
+		}
+	}
+}
+
+// removePromoted removes the lease's waiter from those to notify.
+func (s *lockState) removePromoted(id LeaseID) {
+	s.promoted = slices.DeleteFunc(s.promoted, func(w Waiter) bool { return w.Lease.ID == id })
+}
+
+// index returns the index of the lease with that ID, or -1.
+func (s *lockState) index(id LeaseID) int {
+	return slices.IndexFunc(s.record.Leases, func(l Lease) bool { return l.ID == id })
+}
+
+// lease returns the lease with that ID. A revoked lease has ended and is not returned.
+func (s *lockState) lease(id LeaseID) (Lease, bool) {
+	i := slices.IndexFunc(s.record.Leases, func(l Lease) bool { return l.ID == id && !l.Revoked() })
+	if i < 0 {
+		return Lease{}, false
+	}
+	return s.record.Leases[i], true
+}
+
+// grant adds the lease want, which must be compatible. It draws a token unless want has one. place is that of the
+// waiter, or zero if it did not wait.
+func (s *lockState) grant(want Lease, capacity int, place int64) Lease {
+	l := want.begunAt(s.begin)
+	if l.Place = place; l.Unclaimed() && l.Session == 0 {
+		l.ExpiresAt = l.ClaimDeadline
+	}
+	l.Slot = s.freeSlot(l.Mode)
+	if first, ok := s.record.firstReader(); ok && l.Mode == Shared {
+		l.Token = first.Token // readers that overlap share a token: no reader fences another
+	} else if l.Token == 0 {
+		l.Token = s.drawToken()
+	}
+	if l.Mode == Permit {
+		s.record.Capacity = capacity
+	}
+	s.record.Leases = append(slices.Clone(s.record.Leases), l)
+	s.record.Token, s.record.LastEnd = max(s.record.Token, l.Token), 0 // readers may join an earlier token than one below
+	s.emit(Event{Kind: Granted, Place: place}, l)
+	return l
+}
+
+// freeSlot returns the slot of the next lease of the mode: 0 for exclusive, else the first free one from 1.
+func (s *lockState) freeSlot(m Mode) int {
+	if m == Exclusive {
+		return 0
+	}
+	taken := make([]bool, len(s.record.Leases)+2)
+	for i := range s.record.Leases {
+		if slot := s.record.Leases[i].Slot; slot < len(taken) {
+			taken[slot] = true
+		}
+	}
+	return 1 + slices.Index(taken[1:], false)
+}
+
+// replaceLease replaces the lease with the ID of l. It emits no event.
+func (s *lockState) replaceLease(l Lease) {
+	leases := slices.Clone(s.record.Leases)
+	leases[slices.IndexFunc(leases, func(o Lease) bool { return o.ID == l.ID })] = l
+	s.record.Leases, s.changed = leases, true
+}
+
+// endLease ends the lease and removes its waiter, if the grant was unclaimed.
+func (s *lockState) endLease(l Lease, how Kind, reason string) {
+	s.removeEnded(l, how)
+	s.removeWaiter(l.ID)
+	s.emit(Event{Kind: how, Reason: reason, Ref: RefOf(s.record.Name, l.ID)}, l)
+}
+
+// withdraw takes back a grant that no client knows of. The event has no Ref, so the lease_id may be granted again.
+// place is the place to which the waiter returns, or zero if it leaves the queue.
+func (s *lockState) withdraw(l Lease, reason string, place int64) {
+	s.removeEnded(l, Withdrawn)
+	if w, ok := s.waiter(l.ID); ok {
+		w.GrantedUnclaimed = false
+		s.replaceWaiter(w)
+	}
+	s.emit(Event{Kind: Withdrawn, Reason: reason, Place: place}, l)
+}
+
+// removeEnded removes the lease and records how it ended. If this decision granted it, its waiter is not notified.
+func (s *lockState) removeEnded(l Lease, how Kind) {
+	s.removePromoted(l.ID)
+	s.removeLease(l)
+	s.noteEnd(l, how)
+}
+
+// removeLease removes the lease. It emits no event.
+func (s *lockState) removeLease(l Lease) {
+	left := make([]Lease, 0, max(len(s.record.Leases)-1, 0))
+	for i := range s.record.Leases {
+		if o := &s.record.Leases[i]; o.ID != l.ID {
+			left = append(left, *o)
+		}
+	}
+	if s.record.Leases = left; len(left) == 0 {
+		s.record.Capacity = 0
+	}
+	s.changed, s.freed = true, true
+}
+
+// noteEnd records how l has ended, and how the newest token has, if l was the last lease with that token.
+func (s *lockState) noteEnd(l Lease, how Kind) {
+	if l.Mode.IsIntention() {
+		return // the lease that it stands for is noted
+	}
+	at := s.now
+	if how == Expired {
+		at = l.EndsAt()
+	}
+	s.ended = append(s.ended, EndedLease{ID: l.ID, Token: l.Token, Mode: l.Mode, How: how, Held: at.Sub(l.AcquiredAt)})
+	active := func(o Lease) bool { return o.Token == l.Token && !o.Revoked() }
+	if l.Token == s.record.Token && !slices.ContainsFunc(s.record.Leases, active) {
+		s.record.LastEnd = how
+	}
+}
+
+// emit appends e, a transition of the lease l, and increments the revision. A transition of an intention has no event:
+// that of the lease that it stands for is at its own lock.
+func (s *lockState) emit(e Event, l Lease) {
+	s.record.Revision++
+	s.record.ChangedAt = s.now
+	s.changed = true
+	if l.Mode.IsIntention() {
+		return
+	}
+	e.At, e.Name, e.Revision = s.now, s.record.Name, s.record.Revision
+	e.Slot, e.Mode, e.Holder, e.Token = l.Slot, l.Mode, l.Holder, l.Token
+	s.events = append(s.events, e)
+}
+
+// endOf returns the event that ended the lease, if it is known. A released place is not an ended lease.
+func (s *lockState) endOf(id LeaseID) (Event, bool) {
+	e, ok := s.lastEvent(id)
+	return e, ok && e.Kind != Dequeued
+}
+
+// placeReleased reports whether the last known event of the lease ID is that its place was released.
+func (s *lockState) placeReleased(id LeaseID) bool {
+	e, ok := s.lastEvent(id)
+	return ok && e.Kind == Dequeued
+}
+
+// lastEvent returns the last event that refers to the lease.
+func (s *lockState) lastEvent(id LeaseID) (Event, bool) {
+	ref := RefOf(s.record.Name, id)
+	for _, e := range slices.Backward(s.events) {
+		if e.Ref == ref {
+			return e, true
+		}
+	}
+	e, ok := s.view.Ended[ref]
+	return e, ok
+}
+
+// nextDue returns the earliest instant at which the lock may change without a request, or zero for never.
+func (s *lockState) nextDue() time.Time {
+	var first time.Time
+	include := func(at time.Time) {
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	for i := range s.record.Leases {
+		if end := s.record.Leases[i].due(); !end.IsZero() {
+			include(end)
+		}
+	}
+	if s.more {
+		include(s.now)
+	}
+	if s.paused() && len(s.record.Queue) > 0 {
+		include(s.now.Add(s.view.GrantsPausedUntil.Sub(s.view.Now)))
+	}
+	lastOwn := int64(math.MinInt64)
+	for _, w := range slices.Backward(s.record.Queue) {
+		if w.Replica == s.view.Self {
+			lastOwn = w.Place
+			break
+		}
+	}
+	for _, w := range s.record.Queue {
+		if !w.GrantedUnclaimed {
+			include(s.waiterDue(w, w.Place < lastOwn))
+		}
+	}
+	return first
+}
+
+// waiterDue returns the next instant at which this replica treats w differently without a request: the wait ends, the
+// place lapses, or, if ownBehind is set, the heartbeat of w's replica times out. ownBehind reports whether this
+// replica has a waiter behind w, which may then be granted the lock.
+func (s *lockState) waiterDue(w *Waiter, ownBehind bool) time.Time {
+	if w.Replica == s.view.Self && s.attached(w) {
+		return w.WaitUntil
+	}
+	alive := w.AliveUntil
+	if !s.now.Before(alive) { // the lock's time is ahead of the clock
+		alive = s.now.Add(w.AliveUntil.Sub(s.view.Now))
+	}
+	switch {
+	case !s.attached(w):
+		return w.KeptUntil
+	case ownBehind && alive.Before(w.WaitUntil):
+		return alive
+	}
+	return w.WaitUntil
+}

@@ -216,12 +216,12 @@ func TestDrainKeepsPlacesWhileGrantsArePaused(t *testing.T) {
 	}
 }
 
-// TestCallsThatEndedWithAGrantAreRemembered: no more than maxSettled of them.
+// TestCallsThatEndedWithAGrantAreRemembered: no more than maxHandled of them.
 func TestCallsThatEndedWithAGrantAreRemembered(t *testing.T) {
 	t.Parallel()
 	r := New(nil, 1, noLimit, nil)
 	var all []lock.Attachment
-	for range maxSettled + 1 {
+	for range maxHandled + 1 {
 		c, err := r.register(&lock.Acquire{})
 		if err != nil {
 			t.Fatal(err)
@@ -229,12 +229,12 @@ func TestCallsThatEndedWithAGrantAreRemembered(t *testing.T) {
 		r.unregister(c, true)
 		all = append(all, c.attachment)
 	}
-	for i, want := range map[int]bool{0: false, 1: true, maxSettled: true} {
+	for i, want := range map[int]bool{0: false, 1: true, maxHandled: true} {
 		if got := r.deliver(all[i], row.Outcome{}); got != want {
 			t.Errorf("call %d is remembered: %t", i, got)
 		}
 	}
-	if len(r.settled) != maxSettled {
-		t.Errorf("%d are remembered", len(r.settled))
+	if len(r.handled) != maxHandled {
+		t.Errorf("%d are remembered", len(r.handled))
 	}
 }

@@ -17,41 +17,42 @@ import (
 const (
 	// suspiciousAfter is how long a call waits before it may be taken for one of a deadlock: most waits are shorter.
 	suspiciousAfter = time.Second
-	// lookInterval is the mean time between two looks for deadlocks, while a call waits that long.
-	lookInterval = 500 * time.Millisecond
-	// lookShare is how much longer than a look the time after it is, at least, but for maxLookRest; see restAfter.
-	lookShare = 20
-	// maxLookRest is the greatest mean time between two looks: while they take long, waiting calls do, too.
-	maxLookRest = time.Second
-	// maxPairs bounds the pairs of locks of one look, and maxSuspects the locks that it reads.
+	// searchInterval is the mean time between two searches for deadlocks, while a call waits that long.
+	searchInterval = 500 * time.Millisecond
+	// restFactor is how many times as long as a search took no other one begins, on average, but for maxSearchRest; see
+	// restAfter.
+	restFactor = 20
+	// maxSearchRest is the greatest mean time between two searches: while they take long, waiting calls do, too.
+	maxSearchRest = time.Second
+	// maxPairs bounds the pairs of locks of one search, and maxSuspects the locks that it reads.
 	maxPairs    = 10_000
 	maxSuspects = 1000
 )
 
 var sqlWaitsOfHolders = database.Statement(files, "waits_of_holders")
 
-// lookForDeadlocks looks for deadlocks whose victims wait here, again and again. Each call that is a victim sends a
+// searchForDeadlocks searches for deadlocks whose victims wait here, again and again. Each call that is a victim sends a
 // lock.BreakDeadlock, which decides again. The victim is the same for each replica, so the others need not be told.
-func (r *Registry) lookForDeadlocks() {
+func (r *Registry) searchForDeadlocks() {
 	var trouble database.Trouble
 	before := time.Duration(0)
-	for rest := lookInterval; r.db.Sleep(database.Jittered(rest)); {
+	for rest := searchInterval; r.db.Sleep(database.Jittered(rest)); {
 		began := time.Now()
-		r.db.Report(&trouble, "deadlocks", r.tellVictims())
+		r.db.Report(&trouble, "deadlocks", r.notifyVictims())
 		took := time.Since(began)
 		rest, before = restAfter(before, took), took
 	}
 }
 
-// restAfter returns the mean time between two looks, of which the last ones took so long. The shorter one counts: a
-// look that waited for a connection once says nothing about the cost of the next one.
+// restAfter returns the mean time between two searches, of which the last ones took so long. The shorter one counts: a
+// search that waited for a connection once says nothing about the cost of the next one.
 func restAfter(before, took time.Duration) time.Duration {
-	return min(max(lookInterval, lookShare*min(before, took)), maxLookRest)
+	return min(max(searchInterval, restFactor*min(before, took)), maxSearchRest)
 }
 
-// tellVictims looks once.
-func (r *Registry) tellVictims() error {
-	names := r.suspicious(time.Now().Add(-suspiciousAfter))
+// notifyVictims searches once, and hands each call of this replica that is a victim the locks of its deadlock.
+func (r *Registry) notifyVictims() error {
+	names := r.suspects(time.Now().Add(-suspiciousAfter))
 	if len(names) == 0 {
 		return nil
 	}
@@ -69,7 +70,7 @@ func (r *Registry) tellVictims() error {
 	for _, d := range found {
 		if c := r.calls[d.Attachment]; c != nil && d.Replica == r.self {
 			select {
-			case c.victim <- d.Locks:
+			case c.deadlock <- d.Locks:
 			default:
 			}
 		}
@@ -77,8 +78,8 @@ func (r *Registry) tellVictims() error {
 	return nil
 }
 
-// suspicious returns the locks of the calls that have waited since then, and that may be victims: those with a task.
-func (r *Registry) suspicious(since time.Time) []string {
+// suspects returns the locks of the calls that have waited since then, and that may be victims: those with a task.
+func (r *Registry) suspects(since time.Time) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	names := make(map[string]bool)
@@ -86,7 +87,7 @@ func (r *Registry) suspicious(since time.Time) []string {
 		if c.place() == 0 || c.began.After(since) || !c.hasTask {
 			continue
 		}
-		for _, name := range c.joined.Load().names {
+		for _, name := range c.position.Load().names {
 			names[name] = true
 		}
 	}

@@ -23,27 +23,27 @@ func TestOnlyLongWaitsAreSuspicious(t *testing.T) {
 	add(3, 0, &call{name: "not in a queue", hasTask: true})
 	add(4, 4, &call{set: []string{"one", "two"}})
 	add(5, 5, &call{set: []string{"three", "four"}, hasTask: true})
-	if names := r.suspicious(began.Add(-time.Nanosecond)); len(names) != 0 {
+	if names := r.suspects(began.Add(-time.Nanosecond)); len(names) != 0 {
 		t.Errorf("at first %q are suspicious", names)
 	}
-	names := r.suspicious(began)
+	names := r.suspects(began)
 	if slices.Sort(names); !slices.Equal(names, []string{"four", "three", "with a task"}) {
 		t.Errorf("then %q are suspicious", names)
 	}
 }
 
-// TestSlowLooksDelayOthersForASecondAtMost, and a single one not at all.
-func TestSlowLooksDelayOthersForASecondAtMost(t *testing.T) {
+// TestSlowSearchesDelayOthersForASecondAtMost, and a single one not at all.
+func TestSlowSearchesDelayOthersForASecondAtMost(t *testing.T) {
 	t.Parallel()
-	for looks, want := range map[[2]time.Duration]time.Duration{
-		{0, time.Minute}:                                 lookInterval,
-		{time.Millisecond, time.Second}:                  lookInterval,
-		{time.Second, time.Millisecond}:                  lookInterval,
+	for took, want := range map[[2]time.Duration]time.Duration{
+		{0, time.Minute}:                                 searchInterval,
+		{time.Millisecond, time.Second}:                  searchInterval,
+		{time.Second, time.Millisecond}:                  searchInterval,
 		{40 * time.Millisecond, time.Second}:             800 * time.Millisecond,
-		{300 * time.Millisecond, 200 * time.Millisecond}: maxLookRest,
+		{300 * time.Millisecond, 200 * time.Millisecond}: maxSearchRest,
 	} {
-		if got := restAfter(looks[0], looks[1]); got != want {
-			t.Errorf("after looks of %v, the rest is %v, want %v", looks, got, want)
+		if got := restAfter(took[0], took[1]); got != want {
+			t.Errorf("after searches of %v, the rest is %v, want %v", took, got, want)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (r *Registry) Run(h Hooks) {
 	tasks.Go(r.forgetDead)
 	tasks.Go(func() { r.sendHeartbeats(h) })
 	tasks.Go(r.sendNotifications)
-	tasks.Go(r.lookForDeadlocks)
+	tasks.Go(r.searchForDeadlocks)
 	if !r.db.Pooled {
 		tasks.Go(newListener(r, h.Events).run)
 	}
@@ -114,14 +114,14 @@ func (r *Registry) scanPeers(peers pgx.Row) error {
 
 // forgetDead deletes the rows of replicas that died long ago. If that fails, the next replica to start or stop does it.
 func (r *Registry) forgetDead() {
-	r.noteForgotten(r.db.Unhurried(func(ctx context.Context) error { return r.forget(ctx, 0) }))
+	r.logForgetError(r.db.Unhurried(func(ctx context.Context) error { return r.forget(ctx, 0) }))
 }
 
 // forgetSelf deletes the row of this replica, too. Unlike forgetDead, it also works after DB.Stop.
 func (r *Registry) forgetSelf() {
 	ctx, cancel := context.WithTimeout(context.Background(), forgetTimeout)
 	defer cancel()
-	r.noteForgotten(r.forget(ctx, r.self))
+	r.logForgetError(r.forget(ctx, r.self))
 }
 
 func (r *Registry) forget(ctx context.Context, stopped lock.Replica) error {
@@ -129,7 +129,7 @@ func (r *Registry) forget(ctx context.Context, stopped lock.Replica) error {
 	return err
 }
 
-func (r *Registry) noteForgotten(err error) {
+func (r *Registry) logForgetError(err error) {
 	if err != nil {
 		r.db.Log.Debug("cannot delete rows of dead replicas", "error", err)
 	}

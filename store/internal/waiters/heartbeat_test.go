@@ -248,7 +248,7 @@ func TestTheFirstSetAtEachLockIsWoken(t *testing.T) {
 	}
 }
 
-// joinAt notes that the call waits at the place, or that it has not joined a queue if that is zero.
+// joinAt records that the call waits at the place, or that it has not joined a queue if that is zero.
 func (c *call) joinAt(place int64) {
 	if place == 0 {
 		return
@@ -259,5 +259,5 @@ func (c *call) joinAt(place int64) {
 			out.Locks = append(out.Locks, lock.Record{Name: name})
 		}
 	}
-	c.join(out)
+	c.setPosition(out)
 }

@@ -120,8 +120,8 @@ func TestPairsOfLocksAreLimited(t *testing.T) {
 	}
 }
 
-// TestALookReadsAtMostMaxSuspects of the locks of a circle.
-func TestALookReadsAtMostMaxSuspects(t *testing.T) {
+// TestASearchReadsAtMostMaxSuspects of the locks of a circle.
+func TestASearchReadsAtMostMaxSuspects(t *testing.T) {
 	t.Parallel()
 	r, all := newRows(t)
 	const locks = maxSuspects + 1

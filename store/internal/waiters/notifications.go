@@ -172,8 +172,8 @@ const (
 	maxListenPause = 5 * time.Second
 )
 
-// errDeaf says that a connection listens, and receives nothing.
-var errDeaf = errors.New("a notification of this replica to itself did not arrive")
+// errNoEcho says that a connection listens, and receives nothing.
+var errNoEcho = errors.New("a notification of this replica to itself did not arrive")
 
 // A listener receives the notifications of other replicas. Its connection is its own, since a pooler in transaction
 // mode would lose them. To find out whether there is such a pooler, each connection begins with an echo: a
@@ -185,7 +185,7 @@ type listener struct {
 	check, echoTimeout time.Duration      // the constants, but in tests
 	pause              *backoff.ExponentialBackOff
 	lost               database.Trouble
-	deaf               bool // the last connection received nothing, which was logged
+	noEcho             bool // the last connection received no echo, which was logged
 }
 
 func newListener(r *Registry, onEvents func()) *listener {
@@ -202,8 +202,8 @@ func (l *listener) run() {
 	for {
 		err := l.listen()
 		l.db.Report(&l.lost, "listener", err)
-		if errors.Is(err, errDeaf) && !l.deaf {
-			l.deaf = true
+		if errors.Is(err, errNoEcho) && !l.noEcho {
+			l.noEcho = true
 			l.db.Log.Error(
 				"notifications do not arrive; is there a pooler in transaction mode? start with --pooler-mode=transaction",
 				"waited", l.echoTimeout, "error", err)
@@ -216,14 +216,14 @@ func (l *listener) run() {
 
 // echoArrived records that the connection has received the echo.
 func (l *listener) echoArrived() {
-	if l.deaf {
+	if l.noEcho {
 		l.db.Log.Info("notifications resumed")
 	}
 	l.pause.Reset()
-	l.lost, l.deaf = database.Trouble{}, false
+	l.lost, l.noEcho = database.Trouble{}, false
 }
 
-// listen connects, and listens until the connection fails or the database is stopped. It returns errDeaf if the echo
+// listen connects, and listens until the connection fails or the database is stopped. It returns errNoEcho if the echo
 // does not arrive within echoTimeout. What was sent before was not received, so all calls are woken.
 func (l *listener) listen() error {
 	conn, err := l.connect()
@@ -237,24 +237,24 @@ func (l *listener) listen() error {
 	if err := l.sendEcho(echo); err != nil {
 		return err
 	}
-	sent, heard := time.Now(), false
+	sent, echoed := time.Now(), false
 	for {
 		received, err := l.receive(conn)
 		switch {
 		case err != nil:
 			return err
-		case heard:
+		case echoed:
 			l.db.Succeeded("listener")
 		}
 		switch {
 		case received != nil && received.Channel != l.echoChannel():
 			l.handle(received.Payload)
 		case received != nil && received.Payload == echo:
-			heard = true
+			echoed = true
 			l.echoArrived()
 		}
-		if !heard && time.Since(sent) >= l.echoTimeout {
-			return errDeaf
+		if !echoed && time.Since(sent) >= l.echoTimeout {
+			return errNoEcho
 		}
 	}
 }

@@ -21,9 +21,9 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-// maxSettled is how many ended calls are remembered. It is more than can end between a commit and the delivery of the
+// maxHandled is how many ended calls are remembered. It is more than can end between a commit and the delivery of the
 // grants that it made. A Leave in the background may take longer: then a second one gives the grant back, too.
-const maxSettled = 4096
+const maxHandled = 4096
 
 // A Submit decides a command. If it was decided, the Outcome is its decision and the error is the decision's. If not,
 // the Outcome is zero, and the error is lock.ErrUnavailable if certainly nothing was done.
@@ -37,9 +37,11 @@ type Registry struct {
 	limit  int
 	submit Submit
 
-	mu      sync.Mutex
-	calls   map[lock.Attachment]*call
-	settled []lock.Attachment // the newest ended calls that were answered with a grant, or have a Leave in the background
+	mu    sync.Mutex
+	calls map[lock.Attachment]*call
+	// handled are the newest ended calls whose late grants need no Leave: the client was answered with the grant, or a
+	// Leave in the background gives it back.
+	handled []lock.Attachment
 
 	drained  context.Context // ends with Drain
 	drain    context.CancelFunc
@@ -53,27 +55,27 @@ type Registry struct {
 	watched atomic.Bool
 }
 
-// A joined says where a call waits.
-type joined struct {
+// A position says where a call waits.
+type position struct {
 	names []string // of the locks, with their ancestors in trees
 	place int64    // at the first of them
 }
 
 // A call is one waiting call.
 type call struct {
-	name       string
-	set        []string // instead of name; nil for one lock
-	lease      lock.LeaseID
-	session    lock.SessionID
-	hasTask    bool
-	nameless   bool // the lease_id was generated: no client can return to the place
-	began      time.Time
-	wait       time.Duration
-	attachment lock.Attachment
-	joined     atomic.Pointer[joined] // nil until it has joined a queue
-	granted    chan row.Outcome       // receives the grant, once
-	woken      chan struct{}          // has a value when the call should send a Claim
-	victim     chan []string          // receives the locks of a deadlock that the call should break
+	name        string
+	set         []string // instead of name; nil for one lock
+	lease       lock.LeaseID
+	session     lock.SessionID
+	hasTask     bool
+	generatedID bool // the lease_id was generated: no client can return to the place
+	began       time.Time
+	wait        time.Duration
+	attachment  lock.Attachment
+	position    atomic.Pointer[position] // nil until it has joined a queue
+	granted     chan row.Outcome         // receives the grant, once
+	woken       chan struct{}            // has a value when the call should send a Claim
+	deadlock    chan []string            // receives the locks of a deadlock whose victim the call is
 }
 
 // New returns the registry of the replica self. limit is the greatest number of waiting calls on all replicas
@@ -126,8 +128,8 @@ func (r *Registry) register(a *lock.Acquire) (*call, error) {
 	}
 	c := &call{
 		name: a.Name, set: set, lease: a.LeaseID, session: a.SessionID, attachment: lock.Attachment(1 + rand.Int64N(1<<62)),
-		hasTask: a.Thread() != "", nameless: a.GeneratedID, began: time.Now(), wait: a.Wait,
-		granted: make(chan row.Outcome, 1), woken: make(chan struct{}, 1), victim: make(chan []string, 1),
+		hasTask: a.Thread() != "", generatedID: a.GeneratedID, began: time.Now(), wait: a.Wait,
+		granted: make(chan row.Outcome, 1), woken: make(chan struct{}, 1), deadlock: make(chan []string, 1),
 	}
 	a.Attachment, a.Replica = c.attachment, r.self
 	r.calls[c.attachment] = c
@@ -138,7 +140,7 @@ func (r *Registry) register(a *lock.Acquire) (*call, error) {
 // unregister removes the call. granted tells whether its client is answered with a grant.
 func (r *Registry) unregister(c *call, granted bool) {
 	if granted {
-		r.settle(c.attachment) // before it is removed, so that a late grant is not given back in between
+		r.markHandled(c.attachment) // before it is removed, so that a late grant is not given back in between
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,12 +148,12 @@ func (r *Registry) unregister(c *call, granted bool) {
 	r.active.Done()
 }
 
-// settle records that no grant needs to be given back for the call once it has ended.
-func (r *Registry) settle(a lock.Attachment) {
+// markHandled records that no grant needs to be given back for the call once it has ended.
+func (r *Registry) markHandled(a lock.Attachment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.settled = append(r.settled, a)
-	r.settled = r.settled[max(len(r.settled)-maxSettled, 0):]
+	r.handled = append(r.handled, a)
+	r.handled = r.handled[max(len(r.handled)-maxHandled, 0):]
 }
 
 // deliver hands the grant to the call, if it waits still. It returns false if the grant must be given back. That is
@@ -162,7 +164,7 @@ func (r *Registry) deliver(a lock.Attachment, grant row.Outcome) bool {
 	defer r.mu.Unlock()
 	c := r.calls[a]
 	if c == nil {
-		return slices.Contains(r.settled, a)
+		return slices.Contains(r.handled, a)
 	}
 	select {
 	case c.granted <- grant:
@@ -201,8 +203,8 @@ func (r *Registry) wakeSets() {
 		if !c.waitsForSeveral() {
 			continue
 		}
-		if before := firsts[c.first()]; before == nil || c.place() < before.place() {
-			firsts[c.first()] = c
+		if before := firsts[c.firstLock()]; before == nil || c.place() < before.place() {
+			firsts[c.firstLock()] = c
 		}
 	}
 	for _, c := range firsts {
@@ -210,9 +212,9 @@ func (r *Registry) wakeSets() {
 	}
 }
 
-// first returns the name of the lock, or of the first of several.
-func (c *call) first() string {
-	if at := c.joined.Load(); at != nil {
+// firstLock returns the name of the lock, or of the first of several.
+func (c *call) firstLock() string {
+	if at := c.position.Load(); at != nil {
 		return at.names[0]
 	}
 	if c.set != nil {
@@ -221,18 +223,18 @@ func (c *call) first() string {
 	return c.name
 }
 
-// join notes where the call waits: with the ancestors of its locks in trees, these may be more than its own.
-func (c *call) join(out row.Outcome) {
-	at := &joined{place: out.Place, names: make([]string, len(out.Locks))}
+// setPosition records where the call waits: with the ancestors of its locks in trees, these may be more than its own.
+func (c *call) setPosition(out row.Outcome) {
+	at := &position{place: out.Place, names: make([]string, len(out.Locks))}
 	for i := range out.Locks {
 		at.names[i] = out.Locks[i].Name
 	}
-	c.joined.Store(at)
+	c.position.Store(at)
 }
 
 // place returns the place of the call at its first lock, zero if it has not joined a queue.
 func (c *call) place() int64 {
-	if at := c.joined.Load(); at != nil {
+	if at := c.position.Load(); at != nil {
 		return at.place
 	}
 	return 0
@@ -240,7 +242,7 @@ func (c *call) place() int64 {
 
 // waitsForSeveral reports whether the call waits for several locks.
 func (c *call) waitsForSeveral() bool {
-	at := c.joined.Load()
+	at := c.position.Load()
 	return at != nil && len(at.names) > 1
 }
 
@@ -258,7 +260,7 @@ func (r *Registry) queued() (names []string, places, attachments []int64, all in
 	defer r.mu.Unlock()
 	for _, c := range r.calls {
 		if place := c.place(); place > 0 {
-			names, places = append(names, c.first()), append(places, place)
+			names, places = append(names, c.firstLock()), append(places, place)
 			attachments = append(attachments, int64(c.attachment))
 		}
 	}
@@ -282,9 +284,9 @@ func (r *Registry) Acquire(ctx context.Context, a lock.Acquire) (out row.Outcome
 	begun := !errors.Is(err, lock.ErrUnavailable)
 	if err == nil && out.Queued {
 		waiting, span := tracing.Start(ctx, "wait in the queue",
-			trace.WithAttributes(tracing.Lock.String(c.first()), tracing.Holder.String(a.Holder), tracing.Place.Int64(out.Place)))
+			trace.WithAttributes(tracing.Lock.String(c.firstLock()), tracing.Holder.String(a.Holder), tracing.Place.Int64(out.Place)))
 		for err == nil && out.Queued {
-			c.join(out)
+			c.setPosition(out)
 			out, err = r.await(waiting, c, over.C, a.KeepPlace)
 		}
 		span.End()
@@ -312,7 +314,7 @@ func (r *Registry) await(ctx context.Context, c *call, over <-chan time.Time, ke
 			return grant, nil
 		case <-c.woken:
 		case <-retry:
-		case locks := <-c.victim:
+		case locks := <-c.deadlock:
 			out, err := r.submit(ctx, lock.BreakDeadlock{Locks: locks, LeaseID: c.lease, Attachment: c.attachment})
 			if err != nil && !errors.Is(err, lock.ErrUnavailable) {
 				return out, err
@@ -343,14 +345,14 @@ func (r *Registry) await(ctx context.Context, c *call, over <-chan time.Time, ke
 func (c *call) leave(keepPlace, disconnected bool) lock.Leave {
 	return lock.Leave{
 		Name: c.name, Set: c.set, LeaseID: c.lease, Attachment: c.attachment, SessionID: c.session, Place: c.place(),
-		KeepPlace: keepPlace && !c.nameless, Disconnected: disconnected, WaitLeft: max(c.wait-time.Since(c.began), 0),
+		KeepPlace: keepPlace && !c.generatedID, Disconnected: disconnected, WaitLeft: max(c.wait-time.Since(c.began), 0),
 	}
 }
 
 // leaveInBackground submits the Leave until it is decided, for leaveTimeout at most. What is left then ends by itself:
 // the place lock.PlaceRetention after the wait, the lease with its TTL.
 func (r *Registry) leaveInBackground(l lock.Leave) {
-	r.settle(l.Attachment)
+	r.markHandled(l.Attachment)
 	r.cleanup.Go(func() {
 		ctx, cancel := context.WithTimeout(r.db.Context(), leaveTimeout)
 		defer cancel()

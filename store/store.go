@@ -214,7 +214,7 @@ func assemble(db *database.DB, o Options) *Store {
 
 // publish tells the other parts what was decided and committed.
 func (s *Store) publish(outcomes []*row.Outcome) {
-	s.timers.Note(outcomes)
+	s.timers.Update(outcomes)
 	s.waiters.Notify(outcomes)
 	s.events.Poke()
 	for _, o := range outcomes {

@@ -21,8 +21,8 @@ var files embed.FS
 var sqlEpoch = database.Statement(files, "epoch")
 
 const (
-	// EventsPerBatch is the number of event ids of a row of paddock.event_batches: an event's id is that of its row times
-	// EventsPerBatch, plus its number there.
+	// EventsPerBatch is the number of event ids of a row of paddock.event_batches: an event's id is that of its row
+	// times EventsPerBatch, plus its number there.
 	EventsPerBatch = 4096
 	// TokensPerBatch is the number of tokens of such a row: the tokens that it grants are its id times TokensPerBatch,
 	// plus 0, 1, ... At ten thousand commits a second lock.MaxToken is reached after a hundred years.
@@ -110,8 +110,8 @@ var (
 	errNoEpoch = errors.New("the table epochs is empty; restore its newest row, or migrate down and up")
 )
 
-// A TreesVersion says which trees there are: those after some number of changes in an epoch. Package trees has them. The
-// zero TreesVersion is that of no epoch.
+// A TreesVersion says which trees there are: those after some number of changes in an epoch. Package trees has them.
+// The zero TreesVersion is that of no epoch.
 type TreesVersion struct{ Epoch, Changes int64 }
 
 // Before reports whether a change or an epoch lies between the two versions.

@@ -72,8 +72,8 @@ func (m *Monitor) Recover(err error) error {
 }
 
 // Poll is Refresh for a task that runs twice a second: it detects a fail-over although no command arrives, and learns
-// the events of other replicas. It calls then with the epoch. It logs a failure of either, and replaces connections that
-// lead to a standby. Only one goroutine may call it.
+// the events of other replicas. It calls then with the epoch. It logs a failure of either, and replaces connections
+// that lead to a standby. Only one goroutine may call it.
 func (m *Monitor) Poll(then func(Epoch) error) {
 	e, err := m.Refresh()
 	if err == nil {
@@ -114,9 +114,9 @@ func (m *Monitor) State() (number int64, paused time.Duration) {
 }
 
 // reconcile changes the newest epoch to what is known. It starts the next epoch if the newest one is not about this
-// database, or extends the pause if the newest one was started without knowledge of the longest lease. Otherwise another
-// process has done so, and reconcile records that leases of the length are granted from now on, zero for none. Commands
-// that need more than one of these recover once for each.
+// database, or extends the pause if the newest one was started without knowledge of the longest lease. Otherwise
+// another process has done so, and reconcile records that leases of the length are granted from now on, zero for none.
+// Commands that need more than one of these recover once for each.
 func (m *Monitor) reconcile(length time.Duration) error {
 	ctx, cancel := context.WithTimeout(m.db.Context(), beginTimeout)
 	defer cancel()
@@ -162,8 +162,8 @@ func (m *Monitor) reconcile(length time.Duration) error {
 const (
 	// BatchJump is how far the ids of event batches continue above the greatest known one when an epoch starts: more
 	// than can have been lost. Tokens jump TokensPerBatch times as far: there is room for half a million jumps up to
-	// lock.MaxToken. Event ids jump EventsPerBatch times as far: they reach 2⁵³, above which JavaScript does not represent
-	// each of them, after 32 thousand jumps.
+	// lock.MaxToken. Event ids jump EventsPerBatch times as far: they reach 2⁵³, above which JavaScript does not
+	// represent each of them, after 32 thousand jumps.
 	BatchJump = 1 << 26
 	// TokenJump is the least by which tokens continue above the greatest known one.
 	TokenJump = BatchJump * TokensPerBatch

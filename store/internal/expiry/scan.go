@@ -31,13 +31,13 @@ var (
 )
 
 // Scan reads all locks again and again until the database is stopped. It sets timers for those that time will change,
-// and deletes those that have been free for longer than keepIdle. A chunk that could not be read is read again.
-func (t *Timers) Scan(keepIdle time.Duration) {
+// and deletes those that have been free for longer than idleRetention. A chunk that could not be read is read again.
+func (t *Timers) Scan(idleRetention time.Duration) {
 	var trouble database.Trouble
 	counted, after := new(LockCounts), ""
 	for {
 		began := time.Now()
-		next, err := t.scanChunk(after, keepIdle, counted)
+		next, err := t.scanChunk(after, idleRetention, counted)
 		t.db.Report(&trouble, "scan", err)
 		if next == "" {
 			if err == nil {
@@ -59,21 +59,21 @@ func (t *Timers) Scan(keepIdle time.Duration) {
 
 // A scanned is a lock as sql/scan.sql returns it.
 type scanned struct {
-	Name string
-	Left *float64 // milliseconds until time may change it, nil for never
-	Idle bool
+	Name  string
+	DueMS *float64 // milliseconds until time may change it, nil for never
+	Idle  bool
 }
 
-// scanChunk reads the locks after the name, counts them, suggests timers for them, and deletes the idle ones. It
-// returns the name after which to continue: empty at the end, and after itself if it could not read.
-func (t *Timers) scanChunk(after string, keepIdle time.Duration, counted *LockCounts) (next string, err error) {
+// scanChunk reads the locks after the name, counts them, sets timers for them, and deletes the idle ones. It returns
+// the name after which to continue: empty at the end, and after itself if it could not read.
+func (t *Timers) scanChunk(after string, idleRetention time.Duration, counted *LockCounts) (next string, err error) {
 	next = after
 	err = t.db.Unhurried(func(ctx context.Context) error {
 		var locks []scanned
 		var chunk LockCounts
 		b := &pgx.Batch{}
 		database.QueueNoJIT(b) // a long queue makes the planner expect much work from sql/count.sql
-		b.Queue(sqlScan.In(t.db.Schema), after, chunkSize, keepIdle, epoch.OfSession).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(sqlScan.In(t.db.Schema), after, chunkSize, idleRetention, epoch.OfSession).Query(func(rows pgx.Rows) (err error) {
 			locks, err = pgx.CollectRows(rows, pgx.RowToStructByPos[scanned])
 			return err
 		})
@@ -88,20 +88,20 @@ func (t *Timers) scanChunk(after string, keepIdle time.Duration, counted *LockCo
 		}
 		var idle []string
 		for _, l := range locks {
-			if l.Left != nil {
-				t.suggest(l.Name, time.Now().Add(time.Duration(*l.Left*float64(time.Millisecond))))
+			if l.DueMS != nil {
+				t.setIfNone(l.Name, time.Now().Add(time.Duration(*l.DueMS*float64(time.Millisecond))))
 			}
 			if l.Idle {
 				idle = append(idle, l.Name)
 			}
 		}
-		return t.prune(ctx, idle, keepIdle)
+		return t.prune(ctx, idle, idleRetention)
 	})
 	return next, err
 }
 
 // prune deletes those of the locks that are still idle.
-func (t *Timers) prune(ctx context.Context, names []string, keepIdle time.Duration) error {
+func (t *Timers) prune(ctx context.Context, names []string, idleRetention time.Duration) error {
 	if len(names) == 0 {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (t *Timers) prune(ctx context.Context, names []string, keepIdle time.Durati
 	for i, name := range names {
 		keys[i] = row.NameKey(name)
 	}
-	_, err := t.db.Rest.Exec(ctx, sqlPrune.In(t.db.Schema), names, keys, keepIdle)
+	_, err := t.db.Rest.Exec(ctx, sqlPrune.In(t.db.Schema), names, keys, idleRetention)
 	return err
 }
 

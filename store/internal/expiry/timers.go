@@ -32,7 +32,7 @@ type Timers struct {
 	counts atomic.Pointer[LockCounts] // of the last complete pass of the scan
 }
 
-// New returns Timers without any lock. sweep submits a lock.Sweep, whose outcome must be passed to Note before it
+// New returns Timers without any lock. sweep submits a lock.Sweep, whose outcome must be passed to Update before it
 // returns.
 func New(db *database.DB, sweep func(ctx context.Context, names []string) error) *Timers {
 	return &Timers{
@@ -41,9 +41,9 @@ func New(db *database.DB, sweep func(ctx context.Context, names []string) error)
 	}
 }
 
-// Note sets the timers of all locks that were decided on, and sweeps the sets that are ready. Call it after each
-// commit. If two commits on a lock are noted in the wrong order, its timer may be late; the scan finds the lock.
-func (t *Timers) Note(outcomes []*row.Outcome) {
+// Update sets the timers of all locks that were decided on, and sweeps the sets that are ready. Call it after each
+// commit. If two commits on a lock are passed in the wrong order, its timer may be late; the scan finds the lock.
+func (t *Timers) Update(outcomes []*row.Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, o := range outcomes {
@@ -55,14 +55,14 @@ func (t *Timers) Note(outcomes []*row.Outcome) {
 			}
 		}
 		for _, set := range o.Ready {
-			t.fire(strings.Join(set, " "))
+			t.makeDue(strings.Join(set, " "))
 		}
 	}
 }
 
-// suggest sets the timer of a lock that was read, unless there is one, which is at least as good, or the lock is being
+// setIfNone sets the timer of a lock that was read, unless the lock has one, which is at least as good, or is being
 // swept.
-func (t *Timers) suggest(name string, at time.Time) {
+func (t *Timers) setIfNone(name string, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, swept := t.sweeping[name]; t.timers[name] == nil && !swept {
@@ -72,32 +72,32 @@ func (t *Timers) suggest(name string, at time.Time) {
 
 // set needs t.mu.
 func (t *Timers) set(name string, at time.Time) {
-	own := t.timers[name]
-	if own != nil && own.Reset(time.Until(at)) {
+	timer := t.timers[name]
+	if timer != nil && timer.Reset(time.Until(at)) {
 		return
 	}
 	t.remove(name) // its function has begun, and finds that it was replaced
-	own = time.AfterFunc(time.Until(at), func() {
+	timer = time.AfterFunc(time.Until(at), func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if t.timers[name] == own { // otherwise it was removed or replaced after its instant
+		if t.timers[name] == timer { // otherwise it was removed or replaced after its instant
 			delete(t.timers, name)
-			t.fire(name)
+			t.makeDue(name)
 		}
 	})
-	t.timers[name] = own
+	t.timers[name] = timer
 }
 
 // remove needs t.mu.
 func (t *Timers) remove(name string) {
-	if own := t.timers[name]; own != nil {
-		own.Stop()
+	if timer := t.timers[name]; timer != nil {
+		timer.Stop()
 		delete(t.timers, name)
 	}
 }
 
-// fire makes the lock due, or due again if it is being swept. It needs t.mu.
-func (t *Timers) fire(name string) {
+// makeDue makes the lock due, or due again if it is being swept. It needs t.mu.
+func (t *Timers) makeDue(name string) {
 	_, again := t.sweeping[name]
 	if t.sweeping[name] = again; again {
 		return
@@ -125,7 +125,7 @@ func (t *Timers) swept(name string) {
 	again := t.sweeping[name]
 	delete(t.sweeping, name)
 	if again {
-		t.fire(name)
+		t.makeDue(name)
 	}
 }
 

@@ -56,13 +56,13 @@ func TestLocksAreDueInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, now := New(nil, nil), time.Now()
-		w.Note([]*row.Outcome{
+		w.Update([]*row.Outcome{
 			decided(now, time.Hour, "late"), decided(now, 2*time.Second, "soon"), decided(now, time.Second+1, "sooner"),
 			decided(now, 2*time.Second, "released"),
 		})
-		w.Note([]*row.Outcome{decided(now, 0, "released"), decided(now, 3*time.Second, "sooner")})
-		w.suggest("read", now.Add(2500*time.Millisecond))
-		w.suggest("late", now) // known better
+		w.Update([]*row.Outcome{decided(now, 0, "released"), decided(now, 3*time.Second, "sooner")})
+		w.setIfNone("read", now.Add(2500*time.Millisecond))
+		w.setIfNone("late", now) // known better
 
 		if names := dueIn(w, 2*time.Second-1); len(names) != 0 {
 			t.Errorf("due are %q", names)
@@ -70,12 +70,12 @@ func TestLocksAreDueInOrder(t *testing.T) {
 		if names, want := dueIn(w, time.Second+1), []string{"soon", "read", "sooner"}; !slices.Equal(names, want) {
 			t.Errorf("due are %q, want %q", names, want)
 		}
-		w.suggest("soon", now)
+		w.setIfNone("soon", now)
 		if names := dueIn(w, 0); len(names) != 0 {
 			t.Errorf("%q are due again while they are being swept", names)
 		}
 		w.swept("soon")
-		w.suggest("soon", now)
+		w.setIfNone("soon", now)
 		if names := dueIn(w, 0); !slices.Equal(names, []string{"soon"}) {
 			t.Errorf("due after the sweep are %q", names)
 		}
@@ -92,9 +92,9 @@ func TestEveryLockOfADecisionHasATimer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, now := New(nil, nil), time.Now()
-		w.Note([]*row.Outcome{decided(now, time.Second, "a", "b", "c")})
-		w.Note([]*row.Outcome{decided(now, 0, "a", "b")})
-		w.Note([]*row.Outcome{decided(now, time.Second, "b")})
+		w.Update([]*row.Outcome{decided(now, time.Second, "a", "b", "c")})
+		w.Update([]*row.Outcome{decided(now, 0, "a", "b")})
+		w.Update([]*row.Outcome{decided(now, time.Second, "b")})
 		if names := slices.Sorted(slices.Values(dueIn(w, time.Second))); !slices.Equal(names, []string{"b", "c"}) {
 			t.Errorf("due are %q", names)
 		}
@@ -107,11 +107,11 @@ func TestAnInstantDuringTheSweepIsNotLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, now := New(nil, nil), time.Now()
-		w.Note([]*row.Outcome{decided(now, time.Second, "a")})
+		w.Update([]*row.Outcome{decided(now, time.Second, "a")})
 		if names := dueIn(w, time.Second); len(names) != 1 {
 			t.Fatalf("due are %q", names)
 		}
-		w.Note([]*row.Outcome{decided(now, time.Second+time.Millisecond, "a")})
+		w.Update([]*row.Outcome{decided(now, time.Second+time.Millisecond, "a")})
 		if names := dueIn(w, time.Second); len(names) != 0 {
 			t.Fatalf("%q are due while they are being swept", names)
 		}
@@ -127,7 +127,7 @@ func TestATimerThatIsReplacedWhenItFiresDoesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, now := New(nil, nil), time.Now()
-		w.Note([]*row.Outcome{decided(now, time.Second, "a", "b")})
+		w.Update([]*row.Outcome{decided(now, time.Second, "a", "b")})
 		w.mu.Lock()
 		time.Sleep(time.Second)
 		w.set("a", now.Add(time.Minute))
@@ -148,7 +148,7 @@ func TestADatabaseClockThatIsOffMovesNoTimer(t *testing.T) {
 		w, here := New(nil, nil), time.Now()
 		o := decided(here.Add(-time.Hour), 10*time.Second, "a")
 		o.Began = here
-		w.Note([]*row.Outcome{o})
+		w.Update([]*row.Outcome{o})
 		if early, then := dueIn(w, 10*time.Second-1), dueIn(w, 1); len(early) != 0 || len(then) != 1 {
 			t.Errorf("due are %q in less than 10 s, and then %q", early, then)
 		}
@@ -166,7 +166,7 @@ func TestRunSweepsWhenTheInstantComes(t *testing.T) {
 		name := strings.Join(names, " ")
 		if first && name == "renewed" {
 			first = false
-			w.Note([]*row.Outcome{decided(time.Now(), time.Millisecond, name)})
+			w.Update([]*row.Outcome{decided(time.Now(), time.Millisecond, name)})
 		}
 		sweeps <- name
 		if name == "bad" {
@@ -176,9 +176,9 @@ func TestRunSweepsWhenTheInstantComes(t *testing.T) {
 	})
 	done := make(chan struct{})
 	go func() { defer close(done); w.Run() }()
-	w.Note([]*row.Outcome{decided(time.Now(), time.Hour, "late")})
+	w.Update([]*row.Outcome{decided(time.Now(), time.Hour, "late")})
 	for _, name := range []string{"bad", "renewed"} {
-		w.Note([]*row.Outcome{decided(time.Now(), time.Millisecond, name)})
+		w.Update([]*row.Outcome{decided(time.Now(), time.Millisecond, name)})
 		if got := <-sweeps; got != name {
 			t.Errorf("swept is %q", got)
 		}
@@ -209,7 +209,7 @@ func TestNoMoreThanSomeLocksAreSweptAtOnce(t *testing.T) {
 	})
 	const locks = maxSweeps + 50
 	for i := range locks {
-		w.Note([]*row.Outcome{decided(time.Now(), 1, fmt.Sprint(i))})
+		w.Update([]*row.Outcome{decided(time.Now(), 1, fmt.Sprint(i))})
 	}
 	var run sync.WaitGroup
 	run.Go(w.Run)

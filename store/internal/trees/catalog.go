@@ -95,8 +95,9 @@ func (c *Catalog) RefreshIfChanged(e epoch.Epoch) error {
 	return c.Refresh()
 }
 
-// Of returns the trees of the epoch, which a transaction on conn has read after it locked the row of a lock. They cannot
-// change before that transaction ends. The error is ErrChanged if another epoch has started meanwhile.
+// Of returns the trees of the epoch, which a transaction on conn has read after it locked the row of a lock, or found
+// that there is none. They cannot change before that transaction ends: a change waits for each that has used
+// paddock.records. The error is ErrChanged if another epoch has started meanwhile.
 func (c *Catalog) Of(ctx context.Context, conn *pgx.Conn, e epoch.Epoch) (*Snapshot, error) {
 	s := c.Newest()
 	if s.Check(e) == nil {

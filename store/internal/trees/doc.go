@@ -20,15 +20,16 @@
 //	decide
 //	swap                    one comparison of sql/swap.sql: it writes nothing if the version has changed
 //
-// After [ErrChanged] the engine reads the trees again ([Catalog.Refresh]), and decides again for them. A Snapshot may be
-// old when it is taken, since equality with the epoch decides. So it need not be taken together with what is known of
-// the epochs: epoch.Known must be older than the reading with which it is compared, a Snapshot must be equal to it.
+// After [ErrChanged] the engine reads the trees again ([Catalog.Refresh]), and decides again for them. A Snapshot may
+// be old when it is taken, since equality with the epoch decides. So it need not be taken together with what is known
+// of the epochs: epoch.Known must be older than the reading with which it is compared, a Snapshot must be equal to it.
 //
 // A swap that wrote nothing reads the epoch in its next look, and so meets ErrChanged there.
 //
-// Two others use the trees. A fenced write locks the rows on the path of its lock, and then takes the trees of the epoch
-// that it reads ([Catalog.Of]): while it has a row locked, they cannot change. Plain reads use the newest Snapshot as it
-// is; it is read again within half a second of a change, although no command arrives ([Catalog.RefreshIfChanged]).
+// Two others use the trees. A fenced write locks the rows on the path of its lock, and then takes the trees of the
+// epoch that it reads ([Catalog.Of]): while it has a row locked, they cannot change. Plain reads use the newest
+// Snapshot as it is; it is read again within half a second of a change, although no command arrives
+// ([Catalog.RefreshIfChanged]).
 //
 // # Changes
 //
@@ -39,8 +40,8 @@
 //	change  one transaction of one round trip: locks paddock.records, which waits for decisions that are being written
 //	        and holds up others; compares the version, and that no lock of the tree is in use; counts the change; commits
 //
-// So the change sees what every earlier decision has written, and every later decision sees the change, or finds another
-// version and writes nothing. A tree is declared, and removed, for all replicas at one instant.
+// So the change sees what every earlier decision has written, and every later decision sees the change, or finds
+// another version and writes nothing. A tree is declared, and removed, for all replicas at one instant.
 //
 // Decisions queue behind a change that waits for the table. Therefore a change gives up after a few milliseconds, rests
 // ten times as long as that took, and is tried again, eight times in all. Then the caller is told to come back.

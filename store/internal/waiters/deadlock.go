@@ -31,8 +31,8 @@ const (
 
 var sqlWaitsOfHolders = database.Statement(files, "waits_of_holders")
 
-// searchForDeadlocks searches for deadlocks whose victims wait here, again and again. Each call that is a victim sends a
-// lock.BreakDeadlock, which decides again. The victim is the same for each replica, so the others need not be told.
+// searchForDeadlocks searches for deadlocks whose victims wait here, again and again. Each call that is a victim sends
+// a lock.BreakDeadlock, which decides again. The victim is the same for each replica, so the others need not be told.
 func (r *Registry) searchForDeadlocks() {
 	var trouble database.Trouble
 	before := time.Duration(0)

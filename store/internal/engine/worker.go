@@ -64,13 +64,13 @@ func (w *worker) answerAll(from *inbox, calls []*call, onBlocked func([]*call) [
 			refuse(calls, database.Unavailable(err))
 			return true
 		}
-		if errors.Is(err, database.ErrNoStandby) {
-			refuse(calls, database.NoStandby())
-			return false
-		}
 		failed := w.recoverFrom(err)
 		if failed == nil {
 			continue
+		}
+		if errors.Is(failed, database.ErrNoStandby) {
+			refuse(calls, failed)
+			return false
 		}
 		if pgconnect.Denied(failed) {
 			refuse(calls, database.Internal(failed, w.db.Schema))

@@ -58,8 +58,12 @@ func (m *Monitor) Observe(e Epoch, event int64) {
 
 // Recover does what err, an error of Check or CheckLength, asks for: it starts the next epoch, extends the pause, or
 // records the length of a lease. It returns nil if the command can be decided again at once. Otherwise it returns why
-// that failed, which it logs, or err, if that is any other error. It may take minutes where there are many leases.
+// that failed, which it logs; what callers are answered, if a standby is missing; or err, if that is any other error. It
+// may take minutes where there are many leases.
 func (m *Monitor) Recover(err error) error {
+	if errors.Is(err, database.ErrNoStandby) {
+		return database.NoStandby()
+	}
 	longer := new(LongerError)
 	if !errors.As(err, &longer) && !errors.Is(err, ErrChanged) && !errors.Is(err, ErrLengthLost) {
 		return err

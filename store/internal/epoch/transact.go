@@ -3,7 +3,6 @@ package epoch
 import (
 	"cmp"
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -38,9 +37,6 @@ func (m *Monitor) Transact(ctx context.Context, lock func(*pgx.Batch), decide fu
 	Queue(b, m.db.Schema, &e)
 	if err = conn.SendBatch(ctx, b).Close(); err == nil {
 		err = e.Check(known)
-	}
-	if errors.Is(err, database.ErrNoStandby) {
-		return database.NoStandby()
 	}
 	write := &pgx.Batch{}
 	if err == nil {

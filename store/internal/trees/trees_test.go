@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 )
@@ -113,7 +114,7 @@ func TestATreeIsDeclaredOnlyWithAStandby(t *testing.T) {
 	url := pgtest.URL(t)
 	c, _ := newCatalog(t, url)
 	pgtest.Exec(t, pgtest.Connect(t, url), "update paddock.epochs set quorum = true")
-	if _, err := c.Declare(t.Context(), "root"); !errors.Is(err, database.ErrNoStandby) {
+	if _, err := c.Declare(t.Context(), "root"); !errors.Is(err, database.ErrNoStandby) || !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("declared: %v", err)
 	}
 	if all, err := List(t.Context(), c.db.Rest, ""); err != nil || len(all) > 0 {

@@ -12,13 +12,13 @@
 -- decided_too_late undoes the statement. With a single change there is nothing to select, which saves a fourth of the
 -- CPU.
 --
--- now: the guard; without a row of it nothing is written. The mark, an advisory lock, tells readers of events that
--- events of batches above it may be missing; it is set before the batch is drawn. The batch has the tokens from 256
--- times its id on; those that are granted here come as negative numbers, see stored in events.go. ended: changes that rely on a lease
--- that has ended, contrary to what was assumed. The name is compared in a way for which no index is used: the record
--- is at its ctid. alive: the sessions that are relied on, of those that have not ended. Their rows are locked until the
--- commit, after those of the locks: the end of a session waits for grants in it, and a grant that waits for the end is
--- undone. Heartbeats and grants do not wait for each other.
+-- now: what all changes depend on; without a row of it nothing is written. The mark, an advisory lock, tells readers
+-- of events that events of batches above it may be missing; it is set before the batch is drawn. The batch has the
+-- tokens from 256 times its id on; those that are granted here come as negative numbers, see stored in events.go.
+-- ended: changes that rely on a lease that has ended, contrary to what was assumed. The name is compared in a way for
+-- which no index is used: the record is at its ctid. alive: the sessions that are relied on, of those that have not
+-- ended. Their rows are locked until the commit, after those of the locks: the end of a session waits for grants in
+-- it, and a grant that waits for the end is undone. Heartbeats and grants do not wait for each other.
 with now as materialized (
     select clock_timestamp() as at{{if .Events}}, nextval('paddock.event_batch_ids') as batch{{end}}
     from {{if .Events}}(

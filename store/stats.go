@@ -16,9 +16,7 @@ type Stats struct {
 	GrantsPaused time.Duration
 	Waiting      int // calls that wait at this replica
 	LateCommits  int // commits that have not been answered for a second
-	// Tasks are the background tasks, each with the time at which it last succeeded.
-	Tasks map[string]time.Time
-	Pools []Pool
+	Pools        []Pool
 }
 
 // LockCounts is what one pass of the scan over all locks has counted.
@@ -40,7 +38,7 @@ func (s *Store) Stats() Stats {
 	return Stats{
 		Locks: s.timers.LockCounts(), Epoch: epoch, GrantsPaused: paused,
 		Waiting: s.waiters.Waiting(), LateCommits: s.engine.Late(),
-		Tasks: s.db.Tasks(), Pools: []Pool{poolStats("deciding", s.db.Deciding), poolStats("rest", s.db.Rest)},
+		Pools: []Pool{poolStats("deciding", s.db.Deciding), poolStats("rest", s.db.Rest)},
 	}
 }
 

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ type observer struct {
 	rounds           int
 	handOffs         []time.Duration
 	calls            []observe.Call
+	tasks            []string // that have succeeded
 }
 
 func (o *observer) Call(c observe.Call) {
@@ -47,6 +49,12 @@ func (o *observer) Round(observe.Round) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.rounds++
+}
+
+func (o *observer) Succeeded(task string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.tasks = append(o.tasks, task)
 }
 
 func (o *observer) HandedOver(took time.Duration) {
@@ -160,17 +168,15 @@ func sameCall(c, want observe.Call) bool {
 // TestStats of a replica that has just started, and of its database.
 func TestStats(t *testing.T) {
 	t.Parallel()
-	s := open(t, pgtest.URL(t))
+	var seen observer
+	s := replica.Store(t, pgtest.URL(t), store.Options{Observer: &seen})
 	take(t, s, lock.Acquire{Name: "x", LeaseID: lock.LeaseID(uuid.New()), Holder: "me", TTL: time.Minute})
 	until(t, "the locks are counted", func() bool { return s.Stats().Locks.Held == 1 })
 	tasks := []string{"scan", "heartbeat", "epoch check", "listener"}
 	until(t, "all tasks have succeeded", func() bool {
-		for _, task := range tasks {
-			if s.Stats().Tasks[task].IsZero() {
-				return false
-			}
-		}
-		return true
+		seen.mu.Lock()
+		defer seen.mu.Unlock()
+		return !slices.ContainsFunc(tasks, func(task string) bool { return !slices.Contains(seen.tasks, task) })
 	})
 	got := s.Stats()
 	if got.Epoch != 1 || got.GrantsPaused != 0 || got.LateCommits != 0 || got.Waiting != 0 || got.Locks.All != 1 {

@@ -4,7 +4,7 @@
 // exception is Names, for a few locks that the operator chose. Labels have these values:
 //
 //	mode     exclusive, shared, permit
-//	outcome  granted, replayed, renewed, released, or the code of the error, as in the API
+//	outcome  granted, replayed, renewed, released, opened, closed, revoked, or the code of the error, as in the API
 //	method   of a request: GET, for example; "other" where no route matches
 //	route    the pattern of a route of the API, as in openapi.yaml, or of the pages; "other" where none matches
 //	code     the status of the answer, 200 for example
@@ -14,11 +14,12 @@
 //	task     a background task of the store
 //	pool     deciding (connections for commands), rest
 //	locks    how a round of a batch knew its locks: cached, read, locked (read with their rows locked)
-//	where    where a stale token was shown: write (a fenced write), verify
+//	where    where a stale token was shown: write (a fenced write), verify, report
 //
 // # Where they come from
 //
-//	Metrics    is the observe.Observer of the replica: it counts requests, calls, decisions, hand-offs and rounds
+//	Metrics    is the observe.Observer of the replica: it counts requests, calls, decisions, hand-offs and rounds,
+//	           and notes when background tasks have succeeded
 //	Store      reads the store's own state at each scrape, with the number of locks in each state
 //	Names      reads a few locks at each scrape
 //

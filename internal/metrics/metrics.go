@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -53,6 +54,7 @@ type Metrics struct {
 	sizes     prometheus.Histogram
 	durations prometheus.Histogram
 	misses    prometheus.Counter
+	tasks     *prometheus.GaugeVec
 
 	// answers has the histograms of requests by their labels, since to find one in requests costs as much again as to
 	// move it. A map is not changed, but replaced.
@@ -117,6 +119,9 @@ func New(version, commit string) *Metrics {
 		misses: register.NewCounter(prometheus.CounterOpts{
 			Name: "paddock_misses_total", Help: "Calls that were decided again because their lock, the clock or the epoch had changed.",
 		}),
+		tasks: register.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "paddock_task_success_timestamp_seconds", Help: "When a background task last succeeded, in seconds since 1970.",
+		}, []string{"task"}),
 	}
 	m.answers.Store(&map[answer]prometheus.Observer{})
 	m.start()
@@ -218,6 +223,11 @@ func (m *Metrics) Round(r observe.Round) {
 	m.sizes.Observe(float64(r.Calls))
 	m.durations.Observe(r.Took.Seconds())
 	m.misses.Add(float64(r.Missed))
+}
+
+// Succeeded notes when the background task has succeeded.
+func (m *Metrics) Succeeded(task string) {
+	m.tasks.WithLabelValues(strings.ReplaceAll(task, " ", "_")).SetToCurrentTime()
 }
 
 // Request counts an answered request of the HTTP API. route is the pattern of its route, empty for none.

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
@@ -113,6 +114,17 @@ func TestARoundIsCounted(t *testing.T) {
 		`paddock_batch_rounds_total{locks="locked"} 1`, "paddock_batch_calls_sum 5", "paddock_batch_seconds_sum 2", "paddock_misses_total 1")
 }
 
+func TestTheLastSuccessOfATaskIsShown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := metrics.New("1.2.3", "abc")
+		m.Succeeded("epoch check")
+		time.Sleep(time.Hour)
+		m.Succeeded("epoch check")
+		expect(t, m, fmt.Sprintf(`paddock_task_success_timestamp_seconds{task="epoch_check"} %v`, float64(time.Now().Unix())))
+	})
+}
+
 func TestARequestIsCountedByRouteAndStatus(t *testing.T) {
 	t.Parallel()
 	m := metrics.New("1.2.3", "abc")
@@ -176,7 +188,6 @@ func expect(t *testing.T, m *metrics.Metrics, lines ...string) {
 func someStats() store.Stats {
 	return store.Stats{
 		Epoch: 3, GrantsPaused: 1500 * time.Millisecond, Waiting: 4, LateCommits: 2,
-		Tasks: map[string]time.Time{"epoch check": time.UnixMilli(1500)},
 		Pools: []store.Pool{{Name: "rest", Max: 9, Idle: 5, InUse: 1, Made: 12, Acquired: 34, Waited: 2 * time.Second}},
 		Locks: store.LockCounts{At: time.Unix(7, 0), All: 10, Held: 4, InGrace: 1, Contended: 2, Waiters: 6,
 			OldestWait: time.Minute, OldestLease: time.Hour},
@@ -188,7 +199,6 @@ func TestTheStateOfTheStoreIsReadAtEachScrape(t *testing.T) {
 	m := metrics.New("1.2.3", "abc")
 	m.Store(someStats)
 	expect(t, m, "paddock_epoch 3", "paddock_grants_paused_seconds 1.5", "paddock_waiting_calls 4", "paddock_late_commits 2",
-		`paddock_task_success_timestamp_seconds{task="epoch_check"} 1.5`,
 		`paddock_pool_connections{pool="rest",state="idle"} 5`, `paddock_pool_connections{pool="rest",state="used"} 1`,
 		`paddock_pool_max_connections{pool="rest"} 9`, `paddock_pool_connections_made_total{pool="rest"} 12`,
 		`paddock_pool_acquires_total{pool="rest"} 34`, `paddock_pool_wait_seconds_total{pool="rest"} 2`,

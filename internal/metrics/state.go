@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,9 +41,7 @@ var stateReadings = []reading{
 }
 
 var (
-	locksDesc = prometheus.NewDesc("paddock_locks", "Locks by state, as counted by the last pass over all of them.", []string{"state"}, nil)
-	taskDesc  = prometheus.NewDesc("paddock_task_success_timestamp_seconds",
-		"When a background task last succeeded, in seconds since 1970.", []string{"task"}, nil)
+	locksDesc       = prometheus.NewDesc("paddock_locks", "Locks by state, as counted by the last pass over all of them.", []string{"state"}, nil)
 	connectionsDesc = prometheus.NewDesc("paddock_pool_connections", "Connections to the database, by state.", []string{"pool", "state"}, nil)
 	maxDesc         = prometheus.NewDesc("paddock_pool_max_connections", "Greatest number of connections of the pool.", []string{"pool"}, nil)
 	madeDesc        = prometheus.NewDesc("paddock_pool_connections_made_total", "Connections that were made.", []string{"pool"}, nil)
@@ -70,9 +67,6 @@ func (c state) Collect(to chan<- prometheus.Metric) {
 	}
 	for _, r := range stateReadings {
 		send(r.desc, prometheus.GaugeValue, r.of(s))
-	}
-	for task, at := range s.Tasks {
-		send(taskDesc, prometheus.GaugeValue, unixSeconds(at), strings.ReplaceAll(task, " ", "_"))
 	}
 	for _, p := range s.Pools {
 		send(connectionsDesc, prometheus.GaugeValue, float64(p.Idle), p.Name, "idle")

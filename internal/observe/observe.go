@@ -30,6 +30,8 @@ type Observer interface {
 	HandedOver(time.Duration)
 	// Round is called by the store after each round of a batch.
 	Round(Round)
+	// Succeeded is called by the store when a background task has just done what it is for.
+	Succeeded(task string)
 }
 
 // An Op names a method of lock.Service.
@@ -78,3 +80,4 @@ func (nothing) Call(Call)                                  {}
 func (nothing) Decided(*lock.Decision)                     {}
 func (nothing) HandedOver(time.Duration)                   {}
 func (nothing) Round(Round)                                {}
+func (nothing) Succeeded(string)                           {}

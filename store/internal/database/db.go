@@ -44,14 +44,14 @@ type DB struct {
 
 	configure func(context.Context, *pgx.ConnConfig) error // of the next connection
 
-	ctx    context.Context // ends with Stop
-	stop   context.CancelFunc
-	guests chan struct{} // has a value for each call of Read and First that runs
-	reads  chan struct{} // has a value for each call of Read that runs: fewer than guests has room for, where possible
-	made   atomic.Int64  // connections in Deciding
-	tasks  sync.Map      // when each background task last succeeded: a time.Time for its name
-	turn   sync.Mutex    // held by what runs Unhurried
-	bad    sync.Map      // the rows that cannot be read and were logged: their errors
+	ctx     context.Context // ends with Stop
+	stop    context.CancelFunc
+	guests  chan struct{} // has a value for each call of Read and First that runs
+	reads   chan struct{} // has a value for each call of Read that runs: fewer than guests has room for, where possible
+	made    atomic.Int64  // connections in Deciding
+	failing sync.Map      // the background tasks whose last report was an error, by name
+	turn    sync.Mutex    // held by what runs Unhurried
+	bad     sync.Map      // the rows that cannot be read and were logged: their errors
 
 	outdated atomic.Bool // a call failed with ErrOutdated
 }
@@ -209,21 +209,20 @@ func (o *Outage) AssumeAlive() time.Duration {
 	return max(assumeAlive-time.Since(*last), 0)
 }
 
-// A Trouble is something that may fail again and again. It is logged once, and then not until it has succeeded.
-type Trouble struct{ Told bool }
-
-// Report logs err, if it is not nil: at debug level if the last report was an error, too, and not at all when the
-// replica stops.
-func (d *DB) Report(t *Trouble, task string, err error) {
+// Report says what came of a background task. A failure is logged: at debug level if the last report was one, too, and
+// not at all when the replica stops.
+func (d *DB) Report(task string, err error) {
+	if err == nil {
+		d.failing.Delete(task)
+		d.Observer.Succeeded(task)
+		return
+	}
 	level := slog.LevelDebug
-	if !t.Told {
+	if _, again := d.failing.LoadOrStore(task, true); !again {
 		level, err = slog.LevelWarn, d.Explain(err)
 	}
-	if t.Told = err != nil; err != nil && d.ctx.Err() == nil {
+	if d.ctx.Err() == nil {
 		d.Log.Log(d.ctx, level, "background task failed; retrying", "task", task, "error", err)
-	}
-	if err == nil {
-		d.Succeeded(task)
 	}
 }
 
@@ -237,18 +236,6 @@ func (d *DB) NoteMalformed(err error) lock.Unreadable {
 		d.Log.Error("row cannot be read; correct or delete it", "row", row.row(d.Schema), "name", row.Name, "error", row.Cause)
 	}
 	return row.unreadable(d.Schema)
-}
-
-// Succeeded notes that a background task has just done what it is for.
-func (d *DB) Succeeded(task string) { d.tasks.Store(task, time.Now()) }
-
-// Tasks returns when each background task last succeeded, by its name.
-func (d *DB) Tasks() map[string]time.Time {
-	tasks := make(map[string]time.Time)
-	for name, at := range d.tasks.Range {
-		tasks[name.(string)] = at.(time.Time)
-	}
-	return tasks
 }
 
 // CheckSchema returns an error if the schema is older than this binary, and ErrOutdated if it is newer and a statement

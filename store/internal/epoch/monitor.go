@@ -28,7 +28,6 @@ type Monitor struct {
 	seen Known
 	// pausedUntil is when grants may begin again, on this process's clock, as of the last Refresh.
 	pausedUntil time.Time
-	polling     database.Trouble // of Poll
 }
 
 // New returns a Monitor that knows nothing yet. Call Refresh first: it reads the present epoch.
@@ -83,7 +82,7 @@ func (m *Monitor) Poll(then func(Epoch) error) {
 	if err == nil {
 		err = then(e)
 	}
-	m.db.Report(&m.polling, "epoch check", err)
+	m.db.Report("epoch check", err)
 	if pgconnect.ReadOnly(err) {
 		m.db.Reset() // the next connections find the primary
 	}

@@ -30,10 +30,9 @@ type pruner struct {
 // Prune deletes events that are older than keep, and references to them, until the DB stops.
 func (l *Log) Prune(keep time.Duration) {
 	p := &pruner{Log: l, keep: keep}
-	var batches, refs database.Trouble
 	for l.db.Sleep(database.Jittered(pruneRest)) {
-		l.db.Report(&batches, "pruning events", repeat(p.pruneBatches))
-		l.db.Report(&refs, "pruning references to events", repeat(p.pruneRefs))
+		l.db.Report("pruning events", repeat(p.pruneBatches))
+		l.db.Report("pruning references to events", repeat(p.pruneRefs))
 	}
 }
 

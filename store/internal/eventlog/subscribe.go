@@ -280,7 +280,6 @@ func (l *Log) Poke() {
 
 // Run reads new events for subscribers until the DB stops.
 func (l *Log) Run() {
-	var trouble database.Trouble
 	for next := tailPoll; ; {
 		select {
 		case <-l.db.Context().Done():
@@ -291,7 +290,7 @@ func (l *Log) Run() {
 		next = database.Jittered(tailPoll)
 		if l.Watched() {
 			lags, err := l.follow()
-			l.db.Report(&trouble, "reading new events", err)
+			l.db.Report("reading new events", err)
 			if lags {
 				next = tailLag
 			}

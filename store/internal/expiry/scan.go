@@ -33,12 +33,11 @@ var (
 // Scan reads all locks again and again until the database is stopped. It sets timers for those that time will change,
 // and deletes those that have been free for longer than idleRetention. A chunk that could not be read is read again.
 func (t *Timers) Scan(idleRetention time.Duration) {
-	var trouble database.Trouble
 	counted, after := new(LockCounts), ""
 	for {
 		began := time.Now()
 		next, err := t.scanChunk(after, idleRetention, counted)
-		t.db.Report(&trouble, "scan", err)
+		t.db.Report("scan", err)
 		if next == "" {
 			if err == nil {
 				counted.At = time.Now()

@@ -40,7 +40,6 @@ type ended struct {
 // Run ends the leases and places of sessions that have ended, and deletes sessions that ended longer than keep ago,
 // until the database is stopped.
 func (k *Keeper) Run(keep time.Duration) {
-	var trouble database.Trouble
 	var pruned time.Time
 	for {
 		rest, err := k.endDue()
@@ -48,7 +47,7 @@ func (k *Keeper) Run(keep time.Duration) {
 			pruned = time.Now()
 			err = k.prune(keep)
 		}
-		k.db.Report(&trouble, "sessions", err)
+		k.db.Report("sessions", err)
 		select {
 		case <-k.db.Context().Done():
 			return

@@ -34,11 +34,10 @@ var sqlWaitsOfHolders = database.Statement(files, "waits_of_holders")
 // searchForDeadlocks searches for deadlocks whose victims wait here, again and again. Each call that is a victim sends
 // a lock.BreakDeadlock, which decides again. The victim is the same for each replica, so the others need not be told.
 func (r *Registry) searchForDeadlocks() {
-	var trouble database.Trouble
 	before := time.Duration(0)
 	for rest := searchInterval; r.db.Sleep(database.Jittered(rest)); {
 		began := time.Now()
-		r.db.Report(&trouble, "deadlocks", r.notifyVictims())
+		r.db.Report("deadlocks", r.notifyVictims())
 		took := time.Since(began)
 		rest, before = restAfter(before, took), took
 	}

@@ -56,14 +56,13 @@ func (r *Registry) Run(h Hooks) {
 }
 
 func (r *Registry) sendHeartbeats(h Hooks) {
-	var trouble database.Trouble
 	for last, n := time.Now(), 1; r.db.Sleep(database.Jittered(heartbeatInterval)); n++ {
 		if n%wakeSetsEvery == 0 {
 			r.wakeSets()
 		}
 		began := time.Now() // the heartbeat counts from no later
 		err := r.heartbeat(last, h.Watching())
-		r.db.Report(&trouble, "heartbeat", err)
+		r.db.Report("heartbeat", err)
 		if err == nil {
 			last = began
 		} else {

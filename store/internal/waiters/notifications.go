@@ -144,7 +144,6 @@ func (n *notifier) take(self lock.Replica) ([]string, error) {
 // sendNotifications sends what is collected, until the database is stopped. It uses transactions of its own that do
 // not wait for the disk: a NOTIFY in a deciding transaction would serialize all commits of the database.
 func (r *Registry) sendNotifications() {
-	var trouble database.Trouble
 	for {
 		select {
 		case <-r.db.Context().Done():
@@ -155,7 +154,7 @@ func (r *Registry) sendNotifications() {
 		if err == nil && len(payloads) > 0 {
 			err = r.db.Relaxed(func(b *pgx.Batch) { b.Queue(sqlNotify.In(r.db.Schema), payloads) })
 		}
-		r.db.Report(&trouble, "notifier", err)
+		r.db.Report("notifier", err)
 		if !r.db.Sleep(notifyPause) {
 			return
 		}
@@ -184,7 +183,6 @@ type listener struct {
 	sendEcho           func(string) error // sends a notification to this replica
 	check, echoTimeout time.Duration      // the constants, but in tests
 	pause              *backoff.ExponentialBackOff
-	lost               database.Trouble
 	noEcho             bool // the last connection received no echo, which was logged
 }
 
@@ -201,7 +199,7 @@ func newListener(r *Registry, onEvents func()) *listener {
 func (l *listener) run() {
 	for {
 		err := l.listen()
-		l.db.Report(&l.lost, "listener", err)
+		l.db.Report("listener", err)
 		if errors.Is(err, errNoEcho) && !l.noEcho {
 			l.noEcho = true
 			l.db.Log.Error(
@@ -220,7 +218,7 @@ func (l *listener) echoArrived() {
 		l.db.Log.Info("notifications resumed")
 	}
 	l.pause.Reset()
-	l.lost, l.noEcho = database.Trouble{}, false
+	l.noEcho = false
 }
 
 // listen connects, and listens until the connection fails or the database is stopped. It returns errNoEcho if the echo
@@ -240,11 +238,8 @@ func (l *listener) listen() error {
 	sent, echoed := time.Now(), false
 	for {
 		received, err := l.receive(conn)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case echoed:
-			l.db.Succeeded("listener")
 		}
 		switch {
 		case received != nil && received.Channel != l.echoChannel():
@@ -253,7 +248,10 @@ func (l *listener) listen() error {
 			echoed = true
 			l.echoArrived()
 		}
-		if !echoed && time.Since(sent) >= l.echoTimeout {
+		switch {
+		case echoed:
+			l.db.Report("listener", nil)
+		case time.Since(sent) >= l.echoTimeout:
 			return errNoEcho
 		}
 	}

@@ -45,7 +45,7 @@ type Acquire struct {
 	GeneratedID  bool       // LeaseID was generated for this call: no lease has ever had it
 	LimitReached bool       // the service's limit on waiting calls is reached: a may be granted, but not join a queue
 	SessionFull  bool       // the session has reached its limit: a can only find a lease or place that it has
-	Asked        []string   // the names of the request, if the Set also has ancestors of them. In sets it
+	Requested    []string   // the names in the request; Set also has their ancestors. Set by In
 
 	maxWaiters       int       // of the lock, from the Bounds
 	sessionExpiresAt time.Time // from the View
@@ -222,7 +222,7 @@ func (a Acquire) newLease(m Member, set []string) Lease {
 	return Lease{
 		ID: a.LeaseID, Name: m.Name, Mode: m.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,
 		MaxHold: a.MaxHold, Metadata: a.Metadata, Attachment: a.Attachment, Session: a.SessionID.Ref(),
-		ExpiresAt: a.sessionExpiresAt, Set: set, Below: a.Asked, Task: a.Thread(),
+		ExpiresAt: a.sessionExpiresAt, Set: set, Below: a.Requested, Task: a.Thread(),
 	}
 }
 

@@ -50,12 +50,13 @@ type Decision struct {
 	Promoted []Waiter // the waiters that were granted the lock; their leases are in Locks, by ID. Notify their calls
 	// Ousted are the waiters that were removed because their session has ended. Wake their calls.
 	Ousted []Waiter
-	// Ready are the waiting sets that have become next and compatible at one of the locks, see Lease.Set. Send a
-	// Sweep of each: it grants the set if that is so at its other locks, too.
-	Ready [][]string
-	// Rest goes on with what the command has left: a set, whose leases it must end together, for which it needs all of
-	// their locks. Apply it next, and its Rest, until that is nil. Only a Revoke and an EndSession have one.
-	Rest Command
+	// ReadySets are the waiting sets that have become next and compatible at one of the locks, see Lease.Set. Send a
+	// Sweep of each: it grants the set if it is next and compatible at its other locks, too.
+	ReadySets [][]string
+	// FollowUp is the command that ends what this one has left: the leases of a set, which must end together, so that
+	// the decision needs all of their locks. Apply it next, and its FollowUp, until that is nil. Only a Revoke and an
+	// EndSession have one.
+	FollowUp Command
 	// Due is when the locks may next change without a request: a Sweep at this instant ends a lease, promotes a
 	// waiter, or returns a later Due. Zero means never.
 	Due time.Time
@@ -88,8 +89,8 @@ func (s Sweep) Apply(v View) Decision {
 	d := begin(v)
 	d.applyTime()
 	for _, s := range d.locks {
-		s.freed = true // by time, for all that is known: the end of a pause or of another call's wait leaves no trace
-		s.byTime = len(d.locks) == 1
+		s.madeRoom = true // by time, for all that is known: the end of a pause or of another call's wait leaves no trace
+		s.timePassed = len(d.locks) == 1
 	}
 	return d.finish(nil)
 }

@@ -60,7 +60,7 @@ func (d *decider) grantReady() bool {
 	for _, s := range d.locks {
 		for _, w := range s.ready {
 			if set := d.readyFor(&w.Lease); set != nil {
-				if s.more = d.hasDrawnAll(); s.more {
+				if s.deferred = d.hasDrawnAll(); s.deferred {
 					return false
 				}
 				d.grantWaiters(set, &w.Lease)
@@ -102,7 +102,7 @@ func (d *decider) grantWaiters(set []*lockState, l *Lease) {
 		} else {
 			s.removeWaiter(w.Lease.ID)
 		}
-		s.freed = true
+		s.madeRoom = true
 		granted, _ := s.lease(w.Lease.ID)
 		return granted.Token
 	})
@@ -150,7 +150,7 @@ func (d *decider) finish(err error) Decision {
 		if out.Locks[i] = s.record; i > 0 {
 			out.include(s)
 		}
-		out.Ready = append(out.Ready, d.readyElsewhere(i)...)
+		out.ReadySets = append(out.ReadySets, d.readyElsewhere(i)...)
 	}
 	return out
 }
@@ -159,11 +159,11 @@ func (d *decider) finish(err error) Decision {
 // be many, most of which were ready before: these are left out unless their turn may have come by time.
 func (d *decider) readyElsewhere(i int) (sets [][]string) {
 	s := d.locks[i]
-	if !s.freed {
+	if !s.madeRoom {
 		return nil
 	}
 	var before []*Waiter
-	if !s.byTime && slices.ContainsFunc(s.ready, func(w *Waiter) bool { return w.Lease.Below != nil }) {
+	if !s.timePassed && slices.ContainsFunc(s.ready, func(w *Waiter) bool { return w.Lease.Below != nil }) {
 		before = s.readyBefore()
 	}
 	for _, w := range s.ready {
@@ -217,7 +217,7 @@ func (d *decider) finishWithLeases(leases []Lease, replay bool) Decision {
 	}
 	out := d.finish(nil)
 	out.Replayed = replay
-	out.Lease, out.Members = LeasesAsked(leases)
+	out.Lease, out.Members = RequestedLeases(leases)
 	return out
 }
 
@@ -277,8 +277,8 @@ func (d *decider) checkSet(id LeaseID, asked []string) error {
 			w, known = s.waiter(id)
 			l = w.Lease
 		}
-		if known && !(slices.Equal(l.Set, set) && slices.Equal(l.Asked(), asked)) {
-			return errOtherSet(l.Asked(), asked)
+		if known && !(slices.Equal(l.Set, set) && slices.Equal(l.Requested(), asked)) {
+			return errOtherSet(l.Requested(), asked)
 		}
 	}
 	return nil

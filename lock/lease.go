@@ -194,8 +194,8 @@ func (l *Lease) due() time.Time {
 	return own.Add(l.Grace)
 }
 
-// begunAt returns the lease with its first expiry after a grant at now.
-func (l Lease) begunAt(now time.Time) Lease {
+// startedAt returns the lease as it is after a grant at now, with its first expiry.
+func (l Lease) startedAt(now time.Time) Lease {
 	if l.AcquiredAt = now; l.Session == 0 {
 		l.ExpiresAt = time.Time{}
 	}

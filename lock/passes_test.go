@@ -6,8 +6,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// TestPassesInAQueue: only in the queue of a lock with locks below it may waiters be granted out of order.
-func TestPassesInAQueue(t *testing.T) {
+// TestWhoMayOvertakeInAQueue: only in the queue of a lock with locks below it may waiters be granted out of order.
+func TestWhoMayOvertakeInAQueue(t *testing.T) {
 	t.Parallel()
 	here := func(m lock.Mode) lock.WaiterInfo { return lock.WaiterInfo{Mode: m} }
 	below := func(m lock.Mode) lock.WaiterInfo { return lock.WaiterInfo{Mode: m, Name: "repo:a"} }
@@ -27,8 +27,8 @@ func TestPassesInAQueue(t *testing.T) {
 		{below(lock.Shared), here(lock.Exclusive), false},
 		{here(lock.Exclusive), below(lock.Shared), false},
 	} {
-		if got := c.later.Passes(c.earlier); got != c.want {
-			t.Errorf("%s of %q passes %s of %q: %t, want %t", c.later.Mode, c.later.Name, c.earlier.Mode, c.earlier.Name, got, c.want)
+		if got := c.later.MayOvertake(c.earlier); got != c.want {
+			t.Errorf("%s of %q may overtake %s of %q: %t, want %t", c.later.Mode, c.later.Name, c.earlier.Mode, c.earlier.Name, got, c.want)
 		}
 	}
 }

@@ -18,32 +18,32 @@ const (
 	reasonPlaceLapsed   = "place not used again in time"
 )
 
-// eventPortion bounds what one decision does that the next one can do as well. It removes no places that have lapsed
+// eventBudget bounds what one decision does that the next one can do as well. It removes no places that have lapsed
 // after that many events: there may be many more than MaxHolders of them after a replica died. The next decision goes
 // on; the Due of this one is not after its Now. With the leases that a decision on one lock ends and grants, at most
 // MaxHolders each time, it has no more than 4096 events. In a decision on several locks, each has an equal share of
-// the portion, which then bounds its grants and revocations, too.
-const eventPortion = 1000
+// the budget, which then bounds its grants and revocations, too.
+const eventBudget = 1000
 
-// portion returns the lock's share of eventPortion.
-func (s *lockState) portion() int { return eventPortion / len(s.view.Locks) }
+// budget returns the lock's share of eventBudget.
+func (s *lockState) budget() int { return eventBudget / len(s.view.Locks) }
 
 // isSpent reports whether the decision can grant nothing more: it has had its tokens, or it is on several locks and
-// has had its portion of events on this one.
+// has spent its share of events on this one.
 func (s *lockState) isSpent() bool {
-	return s.hasDrawnAll() || len(s.view.Locks) > 1 && len(s.events) >= s.portion()
+	return s.hasDrawnAll() || len(s.view.Locks) > 1 && len(s.events) >= s.budget()
 }
 
 // conflicting returns the leases that keep one of the mode from being granted, all unless the lock is in a tree. The
 // zero Mode conflicts with all.
 func (r Record) conflicting(m Mode) []Lease {
-	isBeside := func(l Lease) bool {
-		return m != 0 && (m.IsIntention() || l.Mode.IsIntention() || r.Leases[0].Mode.IsIntention()) && m.isBeside(l.Mode)
+	compatible := func(l Lease) bool {
+		return m != 0 && (m.IsIntention() || l.Mode.IsIntention() || r.Leases[0].Mode.IsIntention()) && m.compatibleInTree(l.Mode)
 	}
-	if !slices.ContainsFunc(r.Leases, isBeside) {
+	if !slices.ContainsFunc(r.Leases, compatible) {
 		return r.Leases
 	}
-	return slices.DeleteFunc(slices.Clone(r.Leases), isBeside)
+	return slices.DeleteFunc(slices.Clone(r.Leases), compatible)
 }
 
 // isCompatible reports whether a lease of the mode can be granted beside the current leases.
@@ -53,7 +53,7 @@ func (r Record) isCompatible(m Mode, capacity int) bool {
 	}
 	switch first := &r.Leases[0]; {
 	case m.IsIntention() || first.Mode.IsIntention():
-		return len(r.Leases) < MaxHolders && r.isBesideAll(m)
+		return len(r.Leases) < MaxHolders && r.fitsInTree(m)
 	case m != first.Mode || m == Exclusive:
 		return false
 	case m == Permit:
@@ -62,24 +62,24 @@ func (r Record) isCompatible(m Mode, capacity int) bool {
 	return len(r.Leases) < MaxHolders
 }
 
-// isBesideAll reports whether no lease conflicts with one of the mode in a tree.
-func (r Record) isBesideAll(m Mode) bool {
-	return !slices.ContainsFunc(r.Leases, func(l Lease) bool { return !m.isBeside(l.Mode) })
+// fitsInTree reports whether no lease conflicts with one of the mode in a tree.
+func (r Record) fitsInTree(m Mode) bool {
+	return !slices.ContainsFunc(r.Leases, func(l Lease) bool { return !m.compatibleInTree(l.Mode) })
 }
 
 // isFull reports whether a lease of the mode conflicts with no lease, but there are MaxHolders of them.
 func (r Record) isFull(m Mode) bool {
-	return m != 0 && m != Permit && len(r.Leases) >= MaxHolders && r.isBesideAll(m)
+	return m != 0 && m != Permit && len(r.Leases) >= MaxHolders && r.fitsInTree(m)
 }
 
 // promoteInTurn grants the lock to the longest compatible prefix of the attached waiters, removes lapsed places, and skips
 // detached waiters. It goes through the queue in order, and the first incompatible waiter blocks all behind it:
 // neither readers nor writers starve. The waiter of a set blocks them, too, until it is granted all its locks, see
-// [decider.promote]; it is ready if it fits. A waiter passes an
-// earlier one only if one of them asks for an intention, and the two are compatible.
+// [decider.promote]; it is ready if it fits. A waiter overtakes an earlier one only if one of them asks for an
+// intention, and the two are compatible.
 func (s *lockState) promoteInTurn() {
-	queue, blocked := s.record.Queue, modes(0)
-	s.ready, s.more = nil, false
+	queue, blocked := s.record.Queue, modeSet(0)
+	s.ready, s.deferred = nil, false
 	var left []*Waiter // nil while the queue is unchanged
 	for i, before := range queue {
 		w, stays := s.promoteWaiter(before, &blocked)
@@ -100,23 +100,23 @@ func (s *lockState) promoteInTurn() {
 
 // promoteWaiter grants the lock to the waiter if it can, and adds it to blocked if it must wait. It returns the waiter
 // as changed, and whether it stays in the queue.
-func (s *lockState) promoteWaiter(w *Waiter, blocked *modes) (*Waiter, bool) {
+func (s *lockState) promoteWaiter(w *Waiter, blocked *modeSet) (*Waiter, bool) {
 	switch {
 	case w.GrantedUnclaimed:
 		return w, true
-	case len(s.events) < s.portion() && s.hasLostSession(&w.Lease):
+	case len(s.events) < s.budget() && s.hasLostSession(&w.Lease):
 		s.emitDequeued(*w, reasonSessionExpired)
 		s.ousted = append(s.ousted, *w)
-		s.freed = true
+		s.madeRoom = true
 		return w, false
-	case len(s.events) < s.portion() && s.hasLapsed(w):
+	case len(s.events) < s.budget() && s.hasLapsed(w):
 		s.emitDequeued(*w, reasonPlaceLapsed)
 		return w, false
-	case blocked.blocksAll(w.Lease.Mode), !s.attached(w):
+	case blocked.covers(w.Lease.Mode), !s.attached(w):
 		return w, true
-	case !blocked.letPass(w.Lease.Mode), s.paused(), !s.record.isCompatible(w.Lease.Mode, w.Capacity):
+	case !blocked.allowOvertaking(w.Lease.Mode), s.paused(), !s.record.isCompatible(w.Lease.Mode, w.Capacity):
 	case s.isSpent():
-		s.more = true
+		s.deferred = true
 	case w.Lease.Set == nil:
 		return s.grantWaiter(*w, 0)
 	default:
@@ -139,12 +139,12 @@ func (s *lockState) readyWaiter(l *Lease) *Waiter {
 // readyBefore returns the waiters of sets that were next, and did fit, before the decision changed the record.
 func (s *lockState) readyBefore() (ready []*Waiter) {
 	r := s.view.Locks[slices.IndexFunc(s.view.Locks, func(r Record) bool { return r.Name == s.record.Name })]
-	blocked := modes(0)
+	blocked := modeSet(0)
 	for _, w := range r.Queue {
 		if w.GrantedUnclaimed || !s.attached(w) {
 			continue
 		}
-		if w.Lease.Set != nil && blocked.letPass(w.Lease.Mode) && r.isCompatible(w.Lease.Mode, w.Capacity) {
+		if w.Lease.Set != nil && blocked.allowOvertaking(w.Lease.Mode) && r.isCompatible(w.Lease.Mode, w.Capacity) {
 			ready = append(ready, w)
 		}
 		blocked.add(w.Lease.Mode)
@@ -152,22 +152,23 @@ func (s *lockState) readyBefore() (ready []*Waiter) {
 	return ready
 }
 
-// modes is a set of modes, a bit for each: those of waiters that wait.
-type modes uint
+// A modeSet is a set of modes, a bit for each: those of the waiters that stay in the queue.
+type modeSet uint
 
-func (m *modes) add(one Mode) { *m |= 1 << one }
+func (m *modeSet) add(one Mode) { *m |= 1 << one }
 
-func (m modes) has(one Mode) bool { return m&(1<<one) != 0 }
+func (m modeSet) has(one Mode) bool { return m&(1<<one) != 0 }
 
-// blocksAll reports whether no waiter passes these, or one of the mode does not, and would not change that for others.
-func (m modes) blocksAll(one Mode) bool {
-	return m.has(Exclusive) || m.has(Permit) || m.has(one) && !m.letPass(one)
+// covers reports whether a waiter of this mode is blocked and need not be added: the modes already block everyone it
+// would block.
+func (m modeSet) covers(one Mode) bool {
+	return m.has(Exclusive) || m.has(Permit) || m.has(one) && !m.allowOvertaking(one)
 }
 
-// letPass reports whether a waiter of the mode may be granted the lock before all of these.
-func (m modes) letPass(one Mode) bool {
+// allowOvertaking reports whether a waiter of this mode may be granted the lock before waiters of all of these modes.
+func (m modeSet) allowOvertaking(one Mode) bool {
 	for other := Exclusive; m != 0 && other <= MaxMode; other++ {
-		if m.has(other) && !one.passes(other) {
+		if m.has(other) && !one.mayOvertake(other) {
 			return false
 		}
 	}
@@ -215,7 +216,7 @@ func (s *lockState) fits(m Member, id LeaseID) bool {
 		if w.Lease.ID == id {
 			break
 		}
-		if !w.GrantedUnclaimed && !m.Mode.passes(w.Lease.Mode) && s.attached(w) {
+		if !w.GrantedUnclaimed && !m.Mode.mayOvertake(w.Lease.Mode) && s.attached(w) {
 			return false
 		}
 	}
@@ -258,7 +259,7 @@ func (s *lockState) removeWaiter(id LeaseID) {
 	if _, ok := s.waiter(id); ok {
 		isIt := func(w *Waiter) bool { return w.Lease.ID == id }
 		s.record.Queue = slices.DeleteFunc(slices.Clone(s.record.Queue), isIt)
-		s.changed, s.freed = true, true
+		s.changed, s.madeRoom = true, true
 	}
 }
 
@@ -273,7 +274,7 @@ func (s *lockState) dequeue(w Waiter, reason string) {
 func (s *lockState) detach(w Waiter) time.Duration {
 	w = w.detach(s.now)
 	s.replaceWaiter(w)
-	s.freed = true
+	s.madeRoom = true
 	return w.KeptUntil.Sub(s.now)
 }
 

@@ -32,13 +32,13 @@ type WaiterInfo struct {
 	// or below in a tree. Then BlockedBy, Leases and Ahead are of that lock. Empty for this one.
 	BlockedAt string
 	Leases    []LeaseInfo // the conflicting leases, for BlockedByHolders
-	Ahead     int         // how many attached waiters are ahead that it may not pass
+	Ahead     int         // how many attached waiters are ahead that it may not overtake
 }
 
-// Passes reports whether w may be granted the lock before the earlier waiter, as those for different locks below it
+// MayOvertake reports whether w may be granted the lock before the earlier waiter, as those for different locks below it
 // may.
-func (w WaiterInfo) Passes(earlier WaiterInfo) bool {
-	return w.modeInQueue().passes(earlier.modeInQueue())
+func (w WaiterInfo) MayOvertake(earlier WaiterInfo) bool {
+	return w.modeInQueue().mayOvertake(earlier.modeInQueue())
 }
 
 // modeInQueue returns the mode in this queue: that of an intention if the waiter waits for a lock below.
@@ -108,7 +108,7 @@ func (r Record) WaitedForToo(now time.Time, self Replica, limit int) (names []st
 }
 
 // eachWaiter calls do for each waiter that is in the queue at now, with how many attached ones are ahead that it may
-// not pass.
+// not overtake.
 func (r Record) eachWaiter(now time.Time, self Replica, do func(w *Waiter, ahead int)) {
 	var attached [MaxMode + 1]int // how many there are of each mode
 	for _, w := range r.Queue {
@@ -117,7 +117,7 @@ func (r Record) eachWaiter(now time.Time, self Replica, do func(w *Waiter, ahead
 		}
 		ahead := 0
 		for m, n := range attached {
-			if !w.Lease.Mode.passes(Mode(m)) {
+			if !w.Lease.Mode.mayOvertake(Mode(m)) {
 				ahead += n
 			}
 		}

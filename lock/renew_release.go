@@ -19,8 +19,8 @@ type Renew struct {
 	// Metadata replaces the lease's metadata: a JSON object of up to MaxMetadataSize bytes; nil: unchanged.
 	Metadata json.RawMessage
 
-	// Asked are the names of the request, if the Set also has ancestors of them. In sets it.
-	Asked []string
+	// Requested are the names in the request, if the Set also has ancestors of them. Set by In.
+	Requested []string
 }
 
 // Resolve returns r, or an ErrInvalid error that names the invalid field.
@@ -44,7 +44,7 @@ func (r Renew) Refs() []LeaseRef { return refsOf(r.Names(), r.LeaseID) }
 func (r Renew) Apply(v View) Decision {
 	d := begin(v)
 	d.applyTime()
-	if err := d.checkSet(r.LeaseID, r.Asked); err != nil {
+	if err := d.checkSet(r.LeaseID, r.Requested); err != nil {
 		return d.finish(err)
 	}
 	leases, all := d.leases(r.LeaseID)
@@ -93,8 +93,8 @@ type Release struct {
 	Set     []string // all locks that were acquired together, instead of Name
 	LeaseID LeaseID
 
-	// Asked are the names of the request, if the Set also has ancestors of them. In sets it.
-	Asked []string
+	// Requested are the names in the request, if the Set also has ancestors of them. Set by In.
+	Requested []string
 }
 
 // Resolve returns r, or an ErrInvalid error that names the invalid field.
@@ -113,13 +113,13 @@ func (r Release) Refs() []LeaseRef { return refsOf(r.Names(), r.LeaseID) }
 func (r Release) Apply(v View) Decision {
 	d := begin(v)
 	d.applyTime()
-	if err := d.checkSet(r.LeaseID, r.Asked); err != nil {
+	if err := d.checkSet(r.LeaseID, r.Requested); err != nil {
 		return d.finish(err)
 	}
 	var lost error
 	for _, s := range d.locks {
-		asked := r.Asked == nil || slices.Contains(r.Asked, s.record.Name)
-		if err := s.release(r.LeaseID); err != nil && lost == nil && asked { // no event tells how an intention has ended
+		requested := r.Requested == nil || slices.Contains(r.Requested, s.record.Name)
+		if err := s.release(r.LeaseID); err != nil && lost == nil && requested { // no event tells how an intention has ended
 			lost = err
 		}
 	}

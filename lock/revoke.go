@@ -12,7 +12,7 @@ import (
 // with the same token and slot.
 //
 // A lease of a set is revoked together with the others of the set. That needs a decision on all of their locks: the
-// decision's Rest makes it.
+// decision's FollowUp makes it.
 //
 // The lease ends at once. Conflicting grants wait until its grace is over, which starts at the revocation, or at the
 // expiry if that was earlier. SkipGrace skips the grace; it also ends the grace of a lease that is revoked already. A
@@ -25,7 +25,7 @@ type Revoke struct {
 	Reason     string    // for people: 1 to MaxReasonLength characters
 	SkipGrace  bool      // end the grace at once
 
-	// Of a Decision's Rest, never of a request: the leases of the set that is left, which includes Name, are revoked; and
+	// Of a Decision's FollowUp, never of a request: the leases of the set that is left, which includes Name, are revoked; and
 	// whether leases have been revoked before.
 	Set   []string
 	Began bool
@@ -74,7 +74,7 @@ func (r Revoke) Apply(v View) Decision {
 	if rest != nil {
 		out := d.finish(nil)
 		r.Set, r.Began = rest, selected
-		out.Rest = r
+		out.FollowUp = r
 		return out
 	}
 	if selected || home.record.Token == r.Token && home.record.LastEnd == Revoked {

@@ -206,7 +206,7 @@ func TestRepeatedRevocationInGraceSucceedsBesideAReader(t *testing.T) {
 	_, first := m.acquire(lock.Acquire{LeaseID: id(1), Holder: "one", TTL: 10 * time.Second, Grace: 10 * time.Second, Set: set})
 	revoke := func() error {
 		d := m.applyAll(lock.Revoke{Name: "a", Token: first.Lease.Token, Reason: "test"})
-		for ; d.Rest != nil; d = m.applyAll(d.Rest) {
+		for ; d.FollowUp != nil; d = m.applyAll(d.FollowUp) {
 		}
 		return d.Err
 	}

@@ -173,7 +173,7 @@ type EndSession struct {
 	How       Kind // as Session.Ended
 	Reason    string
 	SkipGrace bool
-	Set       []string // of a Decision's Rest: the leases and places of this set, which includes Name, are ended
+	Set       []string // of a Decision's FollowUp: the leases and places of this set, which includes Name, are ended
 }
 
 // Names returns the lock's name, or those of the set, in order.
@@ -197,7 +197,7 @@ func (e EndSession) Apply(v View) Decision {
 		}
 	}
 	for _, w := range home.record.Queue {
-		if e.ends(&w.Lease) && len(home.events) < home.portion() {
+		if e.ends(&w.Lease) && len(home.events) < home.budget() {
 			d.endWaiterOf(e, w.Lease.ID)
 		}
 	}
@@ -207,7 +207,7 @@ func (e EndSession) Apply(v View) Decision {
 		if l.Session == e.Ref && l.Set != nil {
 			rest := e
 			rest.Set = l.Set
-			out.Rest = rest
+			out.FollowUp = rest
 		}
 	}
 	for i := range home.record.Leases {

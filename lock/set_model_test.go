@@ -62,12 +62,12 @@ func (m *setModel) applyAll(cmd lock.Command) lock.Decision {
 		return lock.Decision{Err: err}
 	}
 	d := m.apply(cmd)
-	for ready, n := d.Ready, 0; len(ready) > 0; n++ {
+	for ready, n := d.ReadySets, 0; len(ready) > 0; n++ {
 		if n > 100 {
 			m.t.Fatalf("%T%+v: sets are ready endlessly: %v", cmd, cmd, ready)
 		}
 		next := m.apply(lock.Sweep{Locks: ready[0]})
-		ready = append(ready[1:], next.Ready...)
+		ready = append(ready[1:], next.ReadySets...)
 	}
 	return d
 }

@@ -72,11 +72,11 @@ func (s *largeSet) settle(d lock.Decision) (n int) {
 		if n++; n > 100 {
 			s.t.Fatal("sweeps are due endlessly")
 		}
-		ready := d.Ready
+		ready := d.ReadySets
 		if !d.Due.IsZero() && !d.Due.After(s.now) {
 			for _, r := range d.Locks {
 				swept := s.do(lock.Sweep{Locks: []string{r.Name}})
-				ready = append(ready, swept.Ready...)
+				ready = append(ready, swept.ReadySets...)
 			}
 		}
 		if len(ready) > 0 {
@@ -160,7 +160,7 @@ func (s *largeSet) doAll(cmd lock.Command) (n int) {
 	s.t.Helper()
 	for ; cmd != nil; n++ {
 		d := s.do(cmd)
-		if cmd = d.Rest; n > 100 || d.Err != nil {
+		if cmd = d.FollowUp; n > 100 || d.Err != nil {
 			s.t.Fatalf("after %d decisions: %v", n, d.Err)
 		}
 	}
@@ -178,7 +178,7 @@ func TestARevocationInPartsIncludesAReaderBetween(t *testing.T) {
 		s.do(a)
 	}
 	r := lock.Revoke{Name: s.names[0], Token: 1, Reason: "r"}
-	rest := s.do(r).Rest
+	rest := s.do(r).FollowUp
 	between := s.acquire(2, lock.Shared)
 	between.Name, between.Mode, between.Set = s.names[0], lock.Shared, nil
 	elsewhere := s.acquire(2, lock.Shared)
@@ -223,7 +223,7 @@ func TestARevocationInPartsIsAnsweredByAllOfThem(t *testing.T) {
 			s.do(set)
 			first := s.do(lock.Revoke{Name: s.names[0], Token: s.locks[s.names[0]].Token, Reason: "r"})
 			s.do(lock.Release{Set: set.Names(), LeaseID: set.LeaseID})
-			if d := s.do(first.Rest); !errors.Is(d.Err, c.want) {
+			if d := s.do(first.FollowUp); !errors.Is(d.Err, c.want) {
 				t.Errorf("the second one is answered with %v, want %v", d.Err, c.want)
 			}
 		})

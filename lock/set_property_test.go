@@ -152,7 +152,7 @@ func (m *setMachine) revoke(t *rapid.T) {
 	}
 	r := lock.Revoke{Name: name, Token: leases[0].Token, Reason: "test", SkipGrace: rapid.Bool().Draw(t, "skip grace")}
 	d := m.applyAll(r)
-	for ; d.Rest != nil; d = m.applyAll(d.Rest) {
+	for ; d.FollowUp != nil; d = m.applyAll(d.FollowUp) {
 	}
 	if d.Err != nil {
 		t.Fatalf("%+v: %v", r, d.Err)

@@ -175,9 +175,9 @@ func TestASetIsGrantedWhenTheCallBeforeItLeaves(t *testing.T) {
 func TestASlotOfASetIsRevokedWithTheSet(t *testing.T) {
 	t.Parallel()
 	s := newDeadlockScene(t, "- exclusive+shared x,a", "- exclusive+shared y,a", "- shared a")
-	if d := s.do(lock.Revoke{Name: "a", Token: 1, Slot: slot(1), Reason: "r", SkipGrace: true}); d.Err != nil || d.Rest == nil {
+	if d := s.do(lock.Revoke{Name: "a", Token: 1, Slot: slot(1), Reason: "r", SkipGrace: true}); d.Err != nil || d.FollowUp == nil {
 		t.Fatalf("decided %+v", d)
-	} else if d = s.do(d.Rest); d.Err != nil || d.Rest != nil {
+	} else if d = s.do(d.FollowUp); d.Err != nil || d.FollowUp != nil {
 		t.Fatalf("the rest was decided %+v", d)
 	}
 	for name, want := range map[string]int{"x": 0, "a": 2, "y": 1} {

@@ -37,14 +37,14 @@ type lockState struct {
 	promoted []Waiter
 	ousted   []Waiter
 	claimed  time.Duration
-	// ready are the waiters of sets that are next at this lock and fit, see promote: one at most, outside of trees.
-	// freed: a lease or an attached waiter was removed, or may have been, so that their turn may have come just now.
-	// byTime: it may have come without any change of the record.
-	ready  []*Waiter
-	freed  bool
-	byTime bool
-	// more: a waiter that fits must wait for the next decision, since this one has had its portion of events or tokens.
-	more bool
+	// ready are the waiters of sets that are next at this lock and fit, see promoteInTurn: one at most, outside of trees.
+	ready []*Waiter
+	// madeRoom: this decision removed a lease or a waiter, or time may have, so a waiting set may now be grantable.
+	// timePassed: a set may have become grantable because time passed, although the record is unchanged.
+	madeRoom   bool
+	timePassed bool
+	// deferred: a waiter that fits is left to the next decision, because this one has spent its events or tokens.
+	deferred bool
 }
 
 // endDue ends what has ended by time.
@@ -87,7 +87,7 @@ func (s *lockState) lease(id LeaseID) (Lease, bool) {
 // grant adds the lease want, which must be compatible. It draws a token unless want has one. place is that of the
 // waiter, or zero if it did not wait.
 func (s *lockState) grant(want Lease, capacity int, place int64) Lease {
-	l := want.begunAt(s.begin)
+	l := want.startedAt(s.begin)
 	if l.Place = place; l.Unclaimed() && l.Session == 0 {
 		l.ExpiresAt = l.ClaimDeadline
 	}
@@ -163,7 +163,7 @@ func (s *lockState) removeLease(l Lease) {
 	if s.record.Leases = left; len(left) == 0 {
 		s.record.Capacity = 0
 	}
-	s.changed, s.freed = true, true
+	s.changed, s.madeRoom = true, true
 }
 
 // noteEnd records how l has ended, and how the newest token has, if l was the last lease with that token.
@@ -233,7 +233,7 @@ func (s *lockState) nextDue() time.Time {
 			include(end)
 		}
 	}
-	if s.more {
+	if s.deferred {
 		include(s.now)
 	}
 	if s.paused() && len(s.record.Queue) > 0 {

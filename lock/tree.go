@@ -168,7 +168,7 @@ func (a Acquire) In(t Trees) (Acquire, error) {
 		return a, Invalid("locks", "have %d locks with their ancestors in trees; give fewer, for at most %d", len(members), MaxTreePaths)
 	}
 	slices.SortFunc(members, func(m, o Member) int { return strings.Compare(m.Name, o.Name) })
-	a.Name, a.Mode, a.Set, a.Asked = "", 0, members, asked
+	a.Name, a.Mode, a.Set, a.Requested = "", 0, members, asked
 	return a, nil
 }
 
@@ -191,13 +191,13 @@ func (a Acquire) checkInTree(m Member, path []string) error {
 
 // In returns r as it is decided where these are the trees: with the ancestors of its locks.
 func (r Renew) In(t Trees) Renew {
-	r.Name, r.Set, r.Asked = t.expand(r.Name, r.Set)
+	r.Name, r.Set, r.Requested = t.expand(r.Name, r.Set)
 	return r
 }
 
 // In returns r as it is decided where these are the trees: with the ancestors of its locks.
 func (r Release) In(t Trees) Release {
-	r.Name, r.Set, r.Asked = t.expand(r.Name, r.Set)
+	r.Name, r.Set, r.Requested = t.expand(r.Name, r.Set)
 	return r
 }
 
@@ -222,8 +222,8 @@ func intentionFor(m Mode) Mode {
 // IsIntention reports whether leases of the mode only stand for one of a lock below, see [Trees].
 func (m Mode) IsIntention() bool { return m == IntentionShared || m == IntentionExclusive }
 
-// isBeside reports whether leases of the two modes are compatible in a tree.
-func (m Mode) isBeside(o Mode) bool {
+// compatibleInTree reports whether leases of the two modes are compatible in a tree.
+func (m Mode) compatibleInTree(o Mode) bool {
 	switch {
 	case m == Exclusive || o == Exclusive:
 		return false
@@ -233,8 +233,10 @@ func (m Mode) isBeside(o Mode) bool {
 	return true
 }
 
-// passes reports whether a waiter of mode m may be granted a lock before an earlier waiter of mode o.
-func (m Mode) passes(o Mode) bool { return (m.IsIntention() || o.IsIntention()) && m.isBeside(o) }
+// mayOvertake reports whether a waiter of mode m may be granted a lock before an earlier waiter of mode o.
+func (m Mode) mayOvertake(o Mode) bool {
+	return (m.IsIntention() || o.IsIntention()) && m.compatibleInTree(o)
+}
 
 // intentionsLast returns the indexes of the modes, those of intentions last: an intention has the token of what it
 // stands for.
@@ -250,8 +252,8 @@ func intentionsLast(modes []Mode) []int {
 	return order
 }
 
-// Asked returns the names that the lease was asked for: its lock, or those of its set, without the ancestors in trees.
-func (l *Lease) Asked() []string {
+// Requested returns the names that the lease was asked for: its lock, or those of its set, without the ancestors in trees.
+func (l *Lease) Requested() []string {
 	switch {
 	case l.Below != nil:
 		return l.Below
@@ -261,9 +263,9 @@ func (l *Lease) Asked() []string {
 	return []string{l.Name}
 }
 
-// LeasesAsked returns those of the leases of a set that the caller has asked for, without intentions: the first, and
+// RequestedLeases returns those of the leases of a set that the caller has asked for, without intentions: the first, and
 // all if there are several.
-func LeasesAsked(leases []Lease) (first Lease, members []Lease) {
+func RequestedLeases(leases []Lease) (first Lease, members []Lease) {
 	asked := slices.DeleteFunc(slices.Clone(leases), func(l Lease) bool { return l.Mode.IsIntention() })
 	if len(asked) > 1 {
 		members = asked
@@ -273,7 +275,7 @@ func LeasesAsked(leases []Lease) (first Lease, members []Lease) {
 
 // together returns the locks that the lease was asked for together with, its own included; nil if that is the only one.
 func (l *Lease) together() []string {
-	if asked := l.Asked(); len(asked) > 1 {
+	if asked := l.Requested(); len(asked) > 1 {
 		return asked
 	}
 	return nil
@@ -281,7 +283,7 @@ func (l *Lease) together() []string {
 
 // heldName returns the first name of the lease that is the lock or below it.
 func (l *Lease) heldName(at string) string {
-	for _, name := range l.Asked() {
+	for _, name := range l.Requested() {
 		if name == at || strings.HasPrefix(name, at+":") {
 			return name
 		}

@@ -81,7 +81,7 @@ func (m *setModel) checkPath(cmd lock.Command, name string, l lock.Lease) {
 func (m *setModel) checkWaits(cmd lock.Command, w *lock.Waiter, held []lock.Lease) {
 	m.t.Helper()
 	waits := false
-	for _, name := range w.Lease.Asked() {
+	for _, name := range w.Lease.Requested() {
 		mine := m.waiter(name, w.Lease.ID)
 		if mine == nil {
 			continue // its places lapse together, but are removed one by one
@@ -110,7 +110,7 @@ func (m *setModel) checkWaits(cmd lock.Command, w *lock.Waiter, held []lock.Leas
 		}
 	}
 	if !waits {
-		m.t.Fatalf("after %T%+v: %q waits for %v, and nothing is in its way", cmd, cmd, w.Lease.Holder, w.Lease.Asked())
+		m.t.Fatalf("after %T%+v: %q waits for %v, and nothing is in its way", cmd, cmd, w.Lease.Holder, w.Lease.Requested())
 	}
 }
 

@@ -339,7 +339,7 @@ func TestRevocationEndsTheIntentions(t *testing.T) {
 		t.Errorf("the revocation of a lock above was answered %v", d.Err)
 	}
 	d := w.applyAll(lock.Revoke{Name: "repo:src:a", Token: token, Reason: "test"})
-	for ; d.Rest != nil; d = w.applyAll(d.Rest) {
+	for ; d.FollowUp != nil; d = w.applyAll(d.FollowUp) {
 	}
 	if d.Err != nil {
 		t.Fatal(d.Err)

@@ -89,15 +89,15 @@ func (d *decider) waitOrEnd(a Acquire, waiters []Waiter) Decision {
 func (d *decider) promoteNow(waiters []Waiter) ([]Lease, bool) {
 	for i, s := range d.locks {
 		w := waiters[i]
-		w.Attachment, w.Replica, w.WaitUntil = cmp.Or(w.Attachment, momentary), s.view.Self, s.now.Add(1)
+		w.Attachment, w.Replica, w.WaitUntil = cmp.Or(w.Attachment, duringDecision), s.view.Self, s.now.Add(1)
 		s.replaceWaiter(w)
 	}
 	d.promote()
 	return d.leases(waiters[0].Lease.ID)
 }
 
-// momentary is the attachment of a call that does not wait, during its own decision.
-const momentary Attachment = -1
+// duringDecision is the attachment of a call that does not wait, for the time of its own decision.
+const duringDecision Attachment = -1
 
 // endWait ends the wait of a call, whose places are those of the waiters, and returns its refusal.
 func (d *decider) endWait(waiters []Waiter, keep bool) error {
@@ -142,7 +142,7 @@ func (s *lockState) assign(l Lease, by Attachment) Lease {
 	case l.Unclaimed():
 		s.claimed = s.begin.Sub(l.ClaimDeadline.Add(-ClaimTimeout))
 		l.ClaimDeadline = time.Time{}
-		l = l.begunAt(s.begin)
+		l = l.startedAt(s.begin)
 		l.Attachment = by
 		s.removeWaiter(l.ID)
 	case l.Attachment == by:

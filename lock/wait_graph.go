@@ -28,7 +28,7 @@ func (c *stuckCall) isStuck() bool { return !c.goesOn && !c.gone }
 type place struct {
 	record *Record
 	waiter *Waiter
-	ahead  []*stuckCall // the attached calls before it in the queue, which it may not pass
+	ahead  []*stuckCall // the attached calls before it in the queue that it may not overtake
 	// inTree: a call ahead need not wait for all that are ahead of it.
 	inTree bool
 	// blocking are the leases that must end first: all of them, or any one if anyOf is set.
@@ -90,11 +90,11 @@ func newWaitGraph(locks []Record, attached func(*Waiter) bool) *waitGraph {
 	return g
 }
 
-// blockingCalls returns those of the calls ahead of the waiter in the lock's queue that it may not pass.
+// blockingCalls returns those of the calls ahead of the waiter in the lock's queue that it may not overtake.
 func blockingCalls(r *Record, w *Waiter, ahead []*stuckCall) (blocking []*stuckCall) {
 	for _, c := range ahead {
 		at := slices.IndexFunc(c.places, func(p place) bool { return p.record == r })
-		if !w.Lease.Mode.passes(c.places[at].waiter.Lease.Mode) {
+		if !w.Lease.Mode.mayOvertake(c.places[at].waiter.Lease.Mode) {
 			blocking = append(blocking, c)
 		}
 	}

@@ -97,8 +97,8 @@ func (s *Store) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 	}
 	var cmd lock.Command = r
 	out, err := s.engine.Do(ctx, cmd)
-	for err == nil && out.Rest != nil {
-		cmd = out.Rest
+	for err == nil && out.FollowUp != nil {
+		cmd = out.FollowUp
 		if out, err = s.engine.Do(ctx, cmd); errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrInternal) {
 			err = database.UnknownOutcome(err) // leases may have been revoked before
 		}

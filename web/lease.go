@@ -229,7 +229,7 @@ func queueOf(q lock.QueueInfo, here location) queue {
 // block the first of them.
 func waiterOf(w lock.WaiterInfo, ahead []lock.WaiterInfo, asOf time.Time, here location) waiter {
 	here.Lock = cmp.Or(w.Name, here.Lock)
-	ahead = slices.DeleteFunc(slices.Clone(ahead), w.Passes)
+	ahead = slices.DeleteFunc(slices.Clone(ahead), w.MayOvertake)
 	v := waiter{
 		WaiterInfo: w, Waited: elapsed(w.Waited), Kept: timeLeft(w.KeptFor), Others: countOf(w.Ahead, "other", "others"),
 		With: otherLocksOf(w.Set, here, fmt.Sprintf("place %d", w.Place)),

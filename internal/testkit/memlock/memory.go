@@ -105,9 +105,9 @@ func (r replica) decide(ctx context.Context, c lock.Command) (outcome, error) {
 	r.expireSessions()
 	began := time.Now()
 	d := r.apply(c)
-	for ready := d.Ready; len(ready) > 0; { // without them, decisions could be read in which a set is not granted yet
+	for ready := d.ReadySets; len(ready) > 0; { // without them, decisions could be read in which a set is not granted yet
 		next := r.apply(lock.Sweep{Locks: ready[0]})
-		ready = append(ready[1:], next.Ready...)
+		ready = append(ready[1:], next.ReadySets...)
 	}
 	return outcome{d, began}, d.Err
 }
@@ -214,8 +214,8 @@ func (r replica) Revoke(ctx context.Context, c lock.Revoke) (lock.Lock, error) {
 	}
 	var cmd lock.Command = c
 	d, err := r.decide(ctx, cmd)
-	for err == nil && d.Rest != nil {
-		cmd = d.Rest
+	for err == nil && d.FollowUp != nil {
+		cmd = d.FollowUp
 		d, err = r.decide(ctx, cmd)
 	}
 	if err != nil {

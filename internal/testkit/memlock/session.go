@@ -81,7 +81,7 @@ func (m *Memory) endAll(s lock.Session, skipGrace bool) {
 			if err != nil {
 				panic(err) // it is never refused
 			}
-			end = d.Rest
+			end = d.FollowUp
 		}
 	}
 }

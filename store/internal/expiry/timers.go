@@ -54,7 +54,7 @@ func (t *Timers) Update(outcomes []*row.Outcome) {
 				t.set(o.Locks[j].Name, o.Until(o.Due))
 			}
 		}
-		for _, set := range o.Ready {
+		for _, set := range o.ReadySets {
 			t.makeDue(strings.Join(set, " "))
 		}
 	}

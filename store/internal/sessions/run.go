@@ -189,8 +189,8 @@ func (k *Keeper) endAll(ctx context.Context, commands []lock.Command) error {
 		failed = append(failed, errs...)
 		var rest []lock.Command
 		for i, o := range outcomes {
-			if errs[i] == nil && o.Rest != nil {
-				rest = append(rest, o.Rest)
+			if errs[i] == nil && o.FollowUp != nil {
+				rest = append(rest, o.FollowUp)
 			}
 		}
 		commands = rest

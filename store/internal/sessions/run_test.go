@@ -21,7 +21,7 @@ func TestALockThatCannotBeDecidedOnKeepsNoOtherSet(t *testing.T) {
 			case "busy":
 				errs[i] = lock.ErrUnavailable
 			case "a", "b":
-				outcomes[i].Rest = lock.EndSession{Name: "rest:of:" + name}
+				outcomes[i].FollowUp = lock.EndSession{Name: "rest:of:" + name}
 			default:
 				ended = append(ended, name)
 			}

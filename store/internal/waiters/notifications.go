@@ -66,7 +66,7 @@ func (r *Registry) notifyCall(o *row.Outcome, w *lock.Waiter) {
 	}
 	if leases := leasesOf(o, leave); leases != nil {
 		grant := row.Outcome{Decision: lock.Decision{Now: o.Now}, Began: o.Began}
-		grant.Lease, grant.Members = lock.LeasesAsked(leases)
+		grant.Lease, grant.Members = lock.RequestedLeases(leases)
 		if r.deliver(w.Attachment, grant) {
 			return
 		}

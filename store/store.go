@@ -53,7 +53,7 @@ type Options struct {
 	// EventRetention is how long events are kept, at least a minute. It is also how long a call can be repeated after
 	// its lease has ended. Zero: a week.
 	EventRetention time.Duration
-	// Tracer sees each statement. It may be nil; then batches have no spans, either.
+	// Tracer sees each statement. It may be nil.
 	Tracer pgx.QueryTracer
 	// Observer sees what the Store does. It may be nil.
 	Observer observe.Observer
@@ -199,8 +199,7 @@ func assemble(db *database.DB, o Options) *Store {
 	s.writers, s.fencers = make(chan struct{}, max(db.Share()-1, 1)), make(chan struct{}, max(db.Share()-2, 1))
 	s.aside = make(chan struct{}, 1)
 	s.engine = engine.New(engine.Options{
-		DB: db, Epochs: s.epochs, Trees: s.trees, Self: s.self, Workers: o.BatchWorkers,
-		Publish: s.publish, Traced: o.Tracer != nil,
+		DB: db, Epochs: s.epochs, Trees: s.trees, Self: s.self, Workers: o.BatchWorkers, Publish: s.publish,
 	})
 	s.waiters = waiters.New(db, s.self, o.MaxWaiters, s.engine.Do)
 	s.events = eventlog.New(db, s.waiters.Draining())

@@ -33,8 +33,6 @@ type Options struct {
 	Workers int // 1 to MaxWorkers. Commands on one lock are always in the batches of the same one
 	// Publish receives what was decided, once it is committed and before the callers are answered.
 	Publish func([]*row.Outcome)
-	// Traced says that a batch has a span if one of its callers does. To look for a caller's span costs every call.
-	Traced bool
 }
 
 type call = batch.Call[request, *row.Outcome]
@@ -89,9 +87,7 @@ func (r refused) Apply(v lock.View) lock.Decision {
 func (s *shared) newCall(ctx context.Context, cmd lock.Command) *call {
 	c := batch.NewCall[request, *row.Outcome](request{Command: cmd})
 	c.Req.in(s.trees.Newest())
-	if s.traced {
-		c.Caller = tracing.Recorded(ctx)
-	}
+	c.Caller = tracing.Recorded(ctx)
 	return c
 }
 
@@ -105,7 +101,6 @@ type shared struct {
 	trees   *trees.Catalog
 	self    lock.Replica
 	publish func([]*row.Outcome)
-	traced  bool
 	maxLag  time.Duration // row.MaxLag; longer in tests, since a busy machine may take long
 
 	workers []*worker
@@ -117,7 +112,7 @@ type shared struct {
 // New returns an Engine.
 func New(o Options) *Engine {
 	e := &Engine{&shared{
-		db: o.DB, epochs: o.Epochs, trees: o.Trees, self: o.Self, publish: o.Publish, traced: o.Traced, maxLag: row.MaxLag,
+		db: o.DB, epochs: o.Epochs, trees: o.Trees, self: o.Self, publish: o.Publish, maxLag: row.MaxLag,
 		seed: maphash.MakeSeed(), late: make(chan struct{}, o.DB.Share()),
 	}}
 	e.lanes.limit = make(chan struct{}, o.DB.Share())

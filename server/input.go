@@ -118,7 +118,12 @@ func decode[Command any](
 	if err != nil {
 		return *new(Command), err
 	}
-	return from(nameIn(r), body)
+	name := nameIn(r)
+	in, err := from(name, body)
+	if name == "" && err == nil {
+		recordLocks(r.Context(), in)
+	}
+	return in, err
 }
 
 // readBody reads the request's body into the buffer. The Content-Type must be JSON, and the body at most limit bytes.

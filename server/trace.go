@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/otel/codes"
@@ -11,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/paddock-lock/paddock/internal/tracing"
+	"github.com/paddock-lock/paddock/lock"
 )
 
 // startSpan starts the span of a request under /v1/, and returns the request's context with it. Other requests, such
@@ -22,6 +24,19 @@ func (s *Server) startSpan(r *http.Request) (context.Context, trace.Span) {
 	}
 	ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(r.Header))
 	return s.traces.Tracer(tracing.Scope).Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer))
+}
+
+// recordLocks adds the locks that a body names to the span, if all names are valid.
+func recordLocks(ctx context.Context, in any) {
+	span := tracing.Recorded(ctx)
+	c, ok := in.(lock.Command)
+	if span == nil || !ok {
+		return
+	}
+	invalid := func(name string) bool { return lock.CheckName(name) != nil }
+	if names := c.Names(); len(names) <= lock.MaxSetSize && !slices.ContainsFunc(names, invalid) {
+		span.SetAttributes(tracing.Locks.StringSlice(names))
+	}
 }
 
 // endSpan ends the span of a request, if it has one. Its name has the pattern of the route, not the names of locks.

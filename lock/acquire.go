@@ -53,14 +53,8 @@ type Acquire struct {
 
 // Resolve returns a with its defaults filled in, or an ErrInvalid error that names the invalid field.
 func (a Acquire) Resolve(b Bounds) (Acquire, error) {
-	if err := a.resolveSet(); err != nil {
+	if err := a.resolveLocks(); err != nil {
 		return a, err
-	}
-	if len(a.Set) == 0 {
-		a.Mode = cmp.Or(a.Mode, Exclusive)
-		if err := cmp.Or(CheckName(a.Name), checkMode(a.Mode, a.Capacity)); err != nil {
-			return a, err
-		}
 	}
 	a.maxWaiters = b.MaxWaiters
 	times := a.resolveTimes(b)
@@ -75,14 +69,23 @@ func (a Acquire) Resolve(b Bounds) (Acquire, error) {
 	)
 }
 
-func checkMode(m Mode, capacity int) error {
+// resolveLocks checks the lock or the set. It turns a set of one into that lock alone.
+func (a *Acquire) resolveLocks() error {
+	if len(a.Set) == 0 {
+		a.Mode = cmp.Or(a.Mode, Exclusive)
+		return cmp.Or(CheckName(a.Name), checkMode(a.Mode, a.Capacity))
+	}
+	if a.Name != "" || a.Mode != 0 || a.Capacity != 0 {
+		return Invalid("locks", "cannot be combined with one lock's name, mode or capacity")
+	}
+	set, err := resolveMembers(a.Set)
 	switch {
-	case m.String() == "unknown":
-		return Invalid("mode", "is invalid; use exclusive, shared or permit")
-	case m != Permit && capacity != 0:
-		return Invalid("capacity", "is only valid with mode permit; leave it out")
-	case m == Permit && (capacity < 1 || capacity > MaxHolders):
-		return Invalid("capacity", "is %d; give 1 to %d, the number of permits", capacity, MaxHolders)
+	case err != nil:
+		return err
+	case len(set) == 1:
+		a.Name, a.Mode, a.Capacity, a.Set = set[0].Name, set[0].Mode, set[0].Capacity, nil
+	default:
+		a.Set = set
 	}
 	return nil
 }
@@ -127,12 +130,37 @@ func (a Acquire) Names() []string {
 	return names
 }
 
+// members returns the locks that a asks for.
+func (a Acquire) members() []Member {
+	if len(a.Set) > 0 {
+		return a.Set
+	}
+	return []Member{{Name: a.Name, Mode: a.Mode, Capacity: a.Capacity}}
+}
+
 // Refs returns the leases of a, unless no lease can have had its ID.
 func (a Acquire) Refs() []LeaseRef {
 	if a.GeneratedID {
 		return nil
 	}
 	return refsOf(a.Names(), a.LeaseID)
+}
+
+// Session returns the session of the call, zero for none.
+func (a Acquire) Session() SessionRef { return a.SessionID.Ref() }
+
+// Thread returns the thread of work of the call, by which deadlocks are found: its Task, or the task of its session if
+// it has none, or nothing. It begins with the TaskScope, so that the tasks of one API key are not those of another one:
+// no TaskID of a client contains a slash.
+func (a Acquire) Thread() TaskID {
+	t := a.Task
+	if t == "" && a.SessionID != (SessionID{}) {
+		t = a.SessionID.Ref().Task()
+	}
+	if t == "" || a.TaskScope == "" {
+		return t
+	}
+	return TaskID(a.TaskScope) + "/" + t
 }
 
 // Apply grants the lease, or finds the lease or the place of an earlier call with the same LeaseID. A LeaseID whose
@@ -189,6 +217,27 @@ func (d *decider) findEarlier(a Acquire) (_ Decision, decided bool) {
 	return Decision{}, false
 }
 
+// match reports whether each lease and waiter with the LeaseID of a is one that a has asked for.
+func (d *decider) match(a Acquire) bool {
+	set := d.set()
+	for i, m := range a.members() {
+		s := d.locks[i]
+		if l, ok := s.lease(a.LeaseID); ok {
+			if !a.matches(l, m, set) || m.Capacity != 0 && m.Capacity != s.record.Capacity {
+				return false
+			}
+		} else if w, waits := s.waiter(a.LeaseID); waits && (!a.matches(w.Lease, m, set) || m.Capacity != w.Capacity) {
+			return false
+		}
+	}
+	return true
+}
+
+// matches reports whether l has the holder, the mode, the session and the set of a, which asks for m.
+func (a Acquire) matches(l Lease, m Member, set []string) bool {
+	return l.Holder == a.Holder && l.Mode == m.Mode && l.Session == a.SessionID.Ref() && slices.Equal(l.Set, set)
+}
+
 // checkCapacity returns the refusal of permits with another capacity than that in use.
 func (d *decider) checkCapacity(a Acquire) error {
 	for i, m := range a.members() {
@@ -199,6 +248,17 @@ func (d *decider) checkCapacity(a Acquire) error {
 		return errCapacity(d.locks, m, c)
 	}
 	return nil
+}
+
+// canGrant reports whether a can be granted at once: no attached waiter is ahead, and no lease conflicts.
+func (d *decider) canGrant(a Acquire) bool {
+	members := a.members()
+	for i, s := range d.locks {
+		if !s.fits(members[i].Mode, members[i].Capacity, a.LeaseID) {
+			return false
+		}
+	}
+	return true
 }
 
 // grantTo grants the locks to a, which fits.
@@ -226,48 +286,88 @@ func (a Acquire) newLease(m Member, set []string) Lease {
 	}
 }
 
-// match reports whether each lease and waiter with the LeaseID of a is one that a has asked for.
-func (d *decider) match(a Acquire) bool {
-	set := d.set()
+// enqueue appends a to the queues of its locks, if it waits or keeps its place. Otherwise it refuses.
+func (d *decider) enqueue(a Acquire) Decision {
+	if a.Wait == 0 && !a.KeepPlace {
+		return d.finish(errNotGranted(d.locks, a.members(), a.LeaseID))
+	}
+	if a.LimitReached {
+		return d.finish(errLimitReached(errNotGranted(d.locks, a.members(), a.LeaseID)))
+	}
+	for _, s := range d.locks {
+		if n, full := s.isQueueFull(a.maxWaiters); full {
+			return d.finish(errQueueFull(d.locks, s, n))
+		}
+	}
+	set, waiters := d.set(), make([]Waiter, len(d.locks))
 	for i, m := range a.members() {
 		s := d.locks[i]
-		if l, ok := s.lease(a.LeaseID); ok {
-			if !a.matches(l, m, set) || m.Capacity != 0 && m.Capacity != s.record.Capacity {
-				return false
-			}
-		} else if w, waits := s.waiter(a.LeaseID); waits && (!a.matches(w.Lease, m, set) || m.Capacity != w.Capacity) {
-			return false
+		l := a.newLease(m, set)
+		s.emit(Event{Kind: Queued, Place: s.record.Revision + 1}, l)
+		w := Waiter{Place: s.record.Revision, Lease: l, Capacity: m.Capacity, JoinedAt: s.now}
+		if a.Wait > 0 {
+			w = a.attachTo(w, s.now)
 		}
+		queue := make([]*Waiter, len(s.record.Queue)+1)
+		queue[copy(queue, s.record.Queue)] = &w
+		s.record.Queue, waiters[i] = queue, w
 	}
-	return true
+	if err := d.waitsForItself(a); err != nil {
+		d.removeWaiters(a.LeaseID, reasonDeadlock)
+		d.promote()
+		return d.finish(err)
+	}
+	return d.waitOrEnd(a, waiters)
 }
 
-// matches reports whether l has the holder, the mode, the session and the set of a, which asks for m.
-func (a Acquire) matches(l Lease, m Member, set []string) bool {
-	return l.Holder == a.Holder && l.Mode == m.Mode && l.Session == a.SessionID.Ref() && slices.Equal(l.Set, set)
-}
-
-// capacityInUse returns the capacity of the permits that are held or waited for, zero if there are none. A detached
-// waiter that returns with another one is granted its permit when the others are released.
-func (s *lockState) capacityInUse() int {
-	if s.record.Capacity != 0 {
-		return s.record.Capacity
-	}
-	for _, w := range s.record.Queue {
-		if w.Lease.Mode == Permit && s.attached(w) {
-			return w.Capacity
-		}
-	}
-	return 0
-}
-
-// canGrant reports whether a can be granted at once: no attached waiter is ahead, and no lease conflicts.
-func (d *decider) canGrant(a Acquire) bool {
-	members := a.members()
+// resumeWait continues a wait at the places that an earlier call with the same LeaseID took.
+func (d *decider) resumeWait(a Acquire, waiters []Waiter) Decision {
 	for i, s := range d.locks {
-		if !s.fits(members[i], a.LeaseID) {
-			return false
+		waiters[i] = a.attachTo(waiters[i], s.now)
+	}
+	if leases, ok := d.promoteNow(waiters); ok {
+		return d.finishWithLeases(d.claim(leases, a.Attachment), false)
+	}
+	if a.Wait > 0 {
+		for i, s := range d.locks {
+			s.replaceWaiter(waiters[i])
 		}
 	}
-	return true
+	return d.waitOrEnd(a, waiters)
+}
+
+// attachTo returns the waiter with the call of a.
+func (a Acquire) attachTo(w Waiter, now time.Time) Waiter {
+	w.Attachment, w.Replica, w.Lease.Task = a.Attachment, a.Replica, a.Thread()
+	w.WaitUntil, w.AliveUntil = now.Add(a.Wait), now.Add(ReplicaTTL)
+	w.KeptUntil = w.WaitUntil.Add(PlaceRetention)
+	return w
+}
+
+// waitOrEnd returns the decision for the call of a, whose places are those of the waiters: it waits, or ends its wait
+// at once.
+func (d *decider) waitOrEnd(a Acquire, waiters []Waiter) Decision {
+	if a.Wait == 0 {
+		return d.finish(d.endWait(waiters, a.KeepPlace))
+	}
+	out := d.finish(nil)
+	out.Queued = true
+	return out
+}
+
+// waitsForItself returns the refusal of a call that has just joined, if the task of the call holds what it waits for,
+// so that it would wait for itself. Deadlocks of several tasks are found later, see [BreakDeadlock].
+func (d *decider) waitsForItself(a Acquire) error {
+	thread := a.Thread()
+	if thread == "" || a.Wait == 0 {
+		return nil
+	}
+	own := func(l Lease) bool { return l.Task.Includes(thread) }
+	if !slices.ContainsFunc(d.locks, func(s *lockState) bool { return slices.ContainsFunc(s.record.Leases, own) }) {
+		return nil
+	}
+	if found := d.deadlocksOf(a.LeaseID); len(found) > 0 {
+		return DeadlockError(found[0].Cycle)
+	}
+	return nil
 }

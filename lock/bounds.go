@@ -2,8 +2,12 @@ package lock
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"math"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // The widest bounds of durations. Those of the TTL and the grace can be narrowed with Bounds.
@@ -93,4 +97,176 @@ func (b Bounds) Resolve() (Bounds, error) {
 			b.DefaultTTL, b.MinTTL, b.MaxTTL)
 	}
 	return b, nil
+}
+
+// CheckName returns an ErrInvalid error unless name is a valid lock name: 1 to MaxNameLength of the characters A-Z
+// a-z 0-9 . _ : @ -, beginning with a letter or a digit. Names are compared byte by byte. A colon separates levels; a
+// slash is not allowed, because proxies rewrite it.
+func CheckName(name string) error { return CheckNameOf("name", name) }
+
+// CheckKey returns an ErrInvalid error unless key is a valid key of a fenced resource. The rules are those of
+// CheckName.
+func CheckKey(key string) error { return CheckNameOf("key", key) }
+
+// CheckNameOf is CheckName for a name in another field of a request, which the error names.
+func CheckNameOf(field, name string) error {
+	switch {
+	case name == "":
+		return Invalid(field, "is empty; give 1 to %d characters", MaxNameLength)
+	case len(name) > MaxNameLength:
+		return Invalid(field, "has %d bytes; at most %d are allowed", len(name), MaxNameLength)
+	case !isAlphanumeric(name[0]):
+		return Invalid(field, "must begin with a letter or a digit")
+	}
+	for i := range len(name) {
+		if !isNameByte(name[i]) {
+			return Invalid(field, "has an invalid character at byte %d; use A-Z a-z 0-9 . _ : @ -", i)
+		}
+	}
+	return nil
+}
+
+func isAlphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+func isNameByte(c byte) bool {
+	return isAlphanumeric(c) || c == '.' || c == '_' || c == ':' || c == '@' || c == '-'
+}
+
+// CheckPrefix returns an ErrInvalid error unless prefix is empty or a valid lock name.
+func CheckPrefix(prefix string) error {
+	if prefix == "" {
+		return nil
+	}
+	return CheckNameOf("prefix", prefix)
+}
+
+func checkLeaseID(id LeaseID) error {
+	if id == (LeaseID{}) {
+		return Invalid("lease_id", "is missing; send the UUID that acquire returned")
+	}
+	return nil
+}
+
+func checkToken(t Token) error {
+	if t < 1 || t > MaxToken {
+		return Invalid("fencing_token", "is %d; give 1 to %d", t, MaxToken)
+	}
+	return nil
+}
+
+func checkSlot(slot *int) error {
+	if slot != nil && (*slot < 0 || *slot > MaxHolders) {
+		return Invalid("slot", "is %d; give 0 to %d", *slot, MaxHolders)
+	}
+	return nil
+}
+
+// CheckDuration returns an ErrInvalid error unless d is within the bounds.
+func CheckDuration(field string, d, least, greatest time.Duration) error {
+	if d >= least && d <= greatest {
+		return nil
+	}
+	is := fmt.Sprintf("is %d", d.Milliseconds())
+	switch { // the caller may have given a number that has no Duration, of which this is the nearest
+	case d > math.MaxInt64-time.Millisecond:
+		is = "is too large"
+	case d < time.Millisecond-math.MaxInt64:
+		is = "is too small"
+	}
+	return Invalid(field, "%s; give %d to %d (milliseconds)", is, least.Milliseconds(), greatest.Milliseconds())
+}
+
+func checkMetadata(m json.RawMessage) error {
+	if m == nil {
+		return nil
+	}
+	if len(m) > MaxMetadataSize {
+		return Invalid("metadata", "has %d bytes; at most %d are allowed", len(m), MaxMetadataSize)
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(m, &object); err != nil || object == nil || !utf8.Valid(m) {
+		return Invalid("metadata", "must be a JSON object in UTF-8")
+	}
+	return checkNumbers("metadata", m)
+}
+
+// checkNumbers returns an ErrInvalid error if value, which is valid JSON, contains a number outside the range of a
+// float64. JavaScript and others would read it as infinity.
+func checkNumbers(field string, value json.RawMessage) error {
+	var decoded any
+	if err := json.Unmarshal(value, &decoded); err != nil {
+		return Invalid(field, "contains a number beyond the range of a 64-bit float; use a smaller one or a string")
+	}
+	return nil
+}
+
+// Characters that display as blank although their Unicode category is a visible one.
+const (
+	brailleBlank = '\u2800'
+	nullNotehead = '\U0001D159'
+)
+
+// checkText returns an ErrInvalid error unless text can be shown to people: valid UTF-8 of min to max characters,
+// without control characters, line separators and bidirectional controls, and with at least one visible character.
+// Joiners (as in emoji), inner spaces and right-to-left letters are allowed.
+func checkText(field, text string, min, max int) error {
+	if err := CheckCharacters(field, text, min, max); err != nil {
+		return err
+	}
+	visible := false
+	for _, r := range text {
+		if r < utf8.RuneSelf { // fast path: every acquire is checked, and most texts are ASCII
+			visible = visible || r != ' '
+			continue
+		}
+		if unicode.In(r, unicode.Zl, unicode.Zp) {
+			return Invalid(field, "has a line separator, %U; remove it", r)
+		}
+		if unicode.Is(unicode.Bidi_Control, r) {
+			return Invalid(field, "has a character that changes the direction of text, %U; remove it", r)
+		}
+		visible = visible || !isInvisible(r)
+	}
+	if !visible {
+		return Invalid(field, "has no visible character; add one")
+	}
+	return nil
+}
+
+// CheckCharacters returns an ErrInvalid error unless text is valid UTF-8 of min to max characters without control
+// characters. Searches use it alone, so that they find texts that an older release stored and checkText refuses.
+func CheckCharacters(field, text string, min, max int) error {
+	if !utf8.ValidString(text) {
+		return Invalid(field, "is not valid UTF-8")
+	}
+	if n := utf8.RuneCountInString(text); n < min || n > max {
+		return Invalid(field, "has %d characters; give %d to %d", n, min, max)
+	}
+	for _, r := range text {
+		if unicode.IsControl(r) {
+			return Invalid(field, "has a control character; remove it")
+		}
+	}
+	return nil
+}
+
+// isInvisible reports whether r shows nothing by itself: a space, or a character that Unicode calls default
+// ignorable.
+func isInvisible(r rune) bool {
+	return r == brailleBlank || r == nullNotehead ||
+		unicode.In(r, unicode.Z, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}
+
+func checkMode(m Mode, capacity int) error {
+	switch {
+	case m.String() == "unknown":
+		return Invalid("mode", "is invalid; use exclusive, shared or permit")
+	case m != Permit && capacity != 0:
+		return Invalid("capacity", "is only valid with mode permit; leave it out")
+	case m == Permit && (capacity < 1 || capacity > MaxHolders):
+		return Invalid("capacity", "is %d; give 1 to %d, the number of permits", capacity, MaxHolders)
+	}
+	return nil
 }

@@ -1,6 +1,9 @@
 package lock
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // A Command is a request to read or change locks.
 type Command interface {
@@ -71,26 +74,20 @@ type EndedLease struct {
 	Held  time.Duration // from its grant to its end
 }
 
-// A Sweep records the changes of its locks that need no request: it ends expired leases, withdraws unclaimed grants,
-// removes lapsed places and promotes waiters. Every other command does the same first, so a Sweep only makes these
-// changes happen on time. Of sets it promotes those all of whose locks it has.
-type Sweep struct {
-	Locks []string // one or more, without duplicates
-}
-
-// Names returns the locks.
-func (s Sweep) Names() []string { return s.Locks }
-
-// Refs returns nil.
-func (s Sweep) Refs() []LeaseRef { return nil }
-
-// Apply records what time has changed.
-func (s Sweep) Apply(v View) Decision {
-	d := begin(v)
-	d.applyTime()
-	for _, s := range d.locks {
-		s.madeRoom = true // by time, for all that is known: the end of a pause or of another call's wait leaves no trace
-		s.timePassed = len(d.locks) == 1
+// SetTokens replaces all provisional tokens of the decision by known ones, see [Token.Known].
+func (d *Decision) SetTokens(first Token) {
+	for i := range d.Locks {
+		d.Locks[i].SetTokens(first)
 	}
-	return d.finish(nil)
+	for i := range d.Events {
+		d.Events[i].SetTokens(first)
+	}
+	for i := range d.Ended {
+		d.Ended[i].Token = d.Ended[i].Token.Known(first)
+	}
+	d.Lease.Token = d.Lease.Token.Known(first)
+	setTokens(d.Members, first)
+	if e := (*Error)(nil); errors.As(d.Err, &e) {
+		e.Token, e.Newest = e.Token.Known(first), e.Newest.Known(first) // a Detail has no token that may be provisional
+	}
 }

@@ -1,6 +1,11 @@
 package lock
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // MaxCycleSteps bounds the steps of a Cycle.
 const MaxCycleSteps = 16
@@ -47,4 +52,25 @@ func (c Cycle) Steps() []DeadlockStep {
 		steps = append(steps, DeadlockStep{Name: texts[0], Holder: texts[1], WaitsFor: texts[2], Ahead: texts[3] == aheadMark})
 	}
 	return steps
+}
+
+// A DeadlockStep is one waiting call of a Deadlock or of a WaitChain, and what it waits for.
+type DeadlockStep struct {
+	Name     string // the lock that it waits for
+	Holder   string // of the call
+	WaitsFor string // the holder of the lease, or of the waiting call, that is in the way
+	Ahead    bool   // in the way is a waiting call that is ahead in the queue, not a lease
+}
+
+// textOf describes the circle.
+func textOf(cycle []DeadlockStep) string {
+	var steps []string
+	for _, s := range cycle {
+		how := "holds it"
+		if s.Ahead {
+			how = "is ahead in its queue"
+		}
+		steps = append(steps, fmt.Sprintf("%s waits for %s, and %s %s", strconv.Quote(s.Holder), s.Name, strconv.Quote(s.WaitsFor), how))
+	}
+	return strings.Join(steps, "; ")
 }

@@ -1,14 +1,9 @@
 package lock
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
+	"time"
 )
-
-// MaxDeadlockLocks bounds the locks of a deadlock that is broken. A greater one lasts until a wait in it ends.
-const MaxDeadlockLocks = 128
 
 // A Deadlock is a circle of waiting calls of which none can go on: each waits for a lease that ends, by its TaskID,
 // only after another of these waits, or in a queue behind another of them.
@@ -32,42 +27,6 @@ type Deadlock struct {
 	Attachment Attachment
 	Replica    Replica
 }
-
-// A DeadlockStep is one waiting call of a Deadlock or of a WaitChain, and what it waits for.
-type DeadlockStep struct {
-	Name     string // the lock that it waits for
-	Holder   string // of the call
-	WaitsFor string // the holder of the lease, or of the waiting call, that is in the way
-	Ahead    bool   // in the way is a waiting call that is ahead in the queue, not a lease
-}
-
-// textOf describes the circle.
-func textOf(cycle []DeadlockStep) string {
-	var steps []string
-	for _, s := range cycle {
-		how := "holds it"
-		if s.Ahead {
-			how = "is ahead in its queue"
-		}
-		steps = append(steps, fmt.Sprintf("%s waits for %s, and %s %s", strconv.Quote(s.Holder), s.Name, strconv.Quote(s.WaitsFor), how))
-	}
-	return strings.Join(steps, "; ")
-}
-
-// DeadlockError returns the refusal of the first call of the circle.
-func DeadlockError(cycle []DeadlockStep) *Error {
-	e := &Error{Code: ErrDeadlock, Cycle: cycle}
-	if len(cycle) == 1 && !cycle[0].Ahead {
-		e.Detail = fmt.Sprintf("The call would wait for itself: its own task holds %s, as %s. Locks are not re-entrant: use the "+
-			"lease that the task has, or release it first. In a session, calls without a task_id are of one task.", cycle[0].Name, strconv.Quote(cycle[0].WaitsFor))
-		return e
-	}
-	e.Detail = "Deadlock: " + textOf(cycle) + ". This call gives way. Release what you hold, and begin again."
-	return e
-}
-
-// reasonDeadlock is the reason of the event that removes the victim of a deadlock from a queue.
-const reasonDeadlock = "deadlock"
 
 // A BreakDeadlock ends the wait of a call if it is the victim of a deadlock. Its replica sends it, with the locks of a
 // Deadlock that FindDeadlocks has found.
@@ -116,4 +75,66 @@ func (d *decider) deadlocksOf(id LeaseID) []Deadlock {
 		}
 	}
 	return newWaitGraph(records, func(w *Waiter) bool { return attached[w] }).deadlocks(func(c *stuckCall) bool { return c.id == id })
+}
+
+// FindDeadlocks returns the deadlocks of the waiting calls of the locks, as far as these locks show them, in the view
+// of the replica self at now. The leases of the locks must not be over.
+func FindDeadlocks(locks []Record, now time.Time, self Replica) []Deadlock {
+	return newWaitGraph(locks, func(w *Waiter) bool { return w.Attached(now, self) }).deadlocks(func(*stuckCall) bool { return true })
+}
+
+// deadlocks returns a Deadlock for each victim of each circle, of those that the function selects.
+func (g *waitGraph) deadlocks(of func(*stuckCall) bool) (all []Deadlock) {
+	g.reduce(g.calls)
+	for _, circle := range g.circles() {
+		victims, locks := g.breaks(circle)
+		for _, victim := range victims {
+			if !of(victim) {
+				continue
+			}
+			d := g.deadlockOf(victim)
+			if locks != nil {
+				d.Locks = locks
+			}
+			if len(d.Locks) <= MaxDeadlockLocks {
+				all = append(all, d)
+			}
+		}
+	}
+	return all
+}
+
+// deadlockOf returns the shortest circle of the victim, in which another call waits for a lease of its task.
+func (g *waitGraph) deadlockOf(victim *stuckCall) Deadlock {
+	w := victim.places[0].waiter
+	d := Deadlock{Victim: victim.id, Attachment: w.Attachment, Replica: w.Replica}
+	type reached struct {
+		from *stuckCall
+		step DeadlockStep
+	}
+	to, queue := map[*stuckCall]reached{}, []*stuckCall{victim}
+	for to[victim].from == nil {
+		c := queue[0]
+		queue = queue[1:]
+		for _, o := range g.obstacles(c, true) {
+			if _, known := to[o.call]; !known && (o.call != victim || !o.step.Ahead) {
+				to[o.call] = reached{c, o.step}
+				queue = append(queue, o.call)
+			}
+		}
+	}
+	shown := proof{waitGraph: g, calls: map[*stuckCall]bool{}, locks: slices.Clone(victim.set)}
+	var path []*stuckCall
+	for c := victim; len(path) == 0 || c != victim; c = to[c].from {
+		path, shown.calls[c] = append(path, c), true
+	}
+	for _, c := range slices.Backward(path) {
+		d.Cycle = append(d.Cycle, to[c].step)
+		shown.addStep(to[c].from, to[c].step)
+	}
+	for _, p := range victim.places {
+		shown.locks = append(shown.locks, p.record.Name)
+	}
+	d.Locks = shown.inOrder()
+	return d
 }

@@ -1,7 +1,9 @@
 package lock
 
 import (
+	"cmp"
 	"slices"
+	"time"
 )
 
 // A decider applies one command to its locks.
@@ -128,6 +130,20 @@ func (d *decider) grantEach(locks []*lockState, modes []Mode, grant func(i int, 
 	}
 }
 
+// intentionsLast returns the indexes of the modes, those of intentions last: an intention has the token of what it
+// stands for.
+func intentionsLast(modes []Mode) []int {
+	order := make([]int, 0, len(modes))
+	for _, last := range []bool{false, true} {
+		for i, m := range modes {
+			if m.IsIntention() == last {
+				order = append(order, i)
+			}
+		}
+	}
+	return order
+}
+
 // drawFor returns one token for all leases of a set, of these modes. It is greater than all tokens of its locks. It is
 // zero if each lease is shared and joins others, whose tokens it gets.
 func (d *decider) drawFor(locks []*lockState, modes []Mode) Token {
@@ -137,6 +153,142 @@ func (d *decider) drawFor(locks []*lockState, modes []Mode) Token {
 		}
 	}
 	return 0
+}
+
+// lock returns the state of the lock.
+func (d *decider) lock(name string) *lockState {
+	return d.locks[slices.IndexFunc(d.locks, func(s *lockState) bool { return s.record.Name == name })]
+}
+
+// leases returns the leases with the ID. all reports that each of the locks has one.
+func (d *decider) leases(id LeaseID) (found []Lease, all bool) {
+	for _, s := range d.locks {
+		if l, ok := s.lease(id); ok {
+			found = append(found, l)
+		}
+	}
+	return found, len(found) == len(d.locks)
+}
+
+// waiters returns the waiters with the ID. all reports that each of the locks has one.
+func (d *decider) waiters(id LeaseID) (found []Waiter, all bool) {
+	for _, s := range d.locks {
+		if w, ok := s.waiter(id); ok {
+			found = append(found, w)
+		}
+	}
+	return found, len(found) == len(d.locks)
+}
+
+// hasEnded reports whether the lease has ended at one of the locks.
+func (d *decider) hasEnded(id LeaseID) bool {
+	return slices.ContainsFunc(d.locks, func(s *lockState) bool { _, ended := s.endOf(id); return ended })
+}
+
+// session returns the session of a call, false if there is none.
+func (d *decider) session(id SessionID) (Session, bool) {
+	s, known := d.view.Sessions[id.Ref()]
+	return s, known
+}
+
+// checkSession returns the refusal of a call with the session_id, or nil if it has none or can use it.
+func (d *decider) checkSession(id SessionID) error {
+	if id == (SessionID{}) {
+		return nil
+	}
+	s, known := d.session(id)
+	if !known {
+		return errNoSession()
+	}
+	return s.usable(id, d.view.Now)
+}
+
+// set returns the names of the locks, as in Lease.Set.
+func (d *decider) set() []string {
+	if len(d.locks) == 1 {
+		return nil
+	}
+	return d.names()
+}
+
+// names returns the names of the locks.
+func (d *decider) names() []string {
+	names := make([]string, len(d.locks))
+	for i, s := range d.locks {
+		names[i] = s.record.Name
+	}
+	return names
+}
+
+// checkSet refuses a call that does not name exactly the locks that were acquired together. asked are the names of the
+// call if the locks also have ancestors of them, otherwise nil.
+func (d *decider) checkSet(id LeaseID, asked []string) error {
+	set := d.set()
+	if asked == nil {
+		asked = d.names()
+	}
+	for _, s := range d.locks {
+		l, known := s.lease(id)
+		if !known {
+			var w Waiter
+			w, known = s.waiter(id)
+			l = w.Lease
+		}
+		if known && (!slices.Equal(l.Set, set) || !slices.Equal(l.Requested(), asked)) {
+			return errOtherSet(l.Requested(), asked)
+		}
+	}
+	return nil
+}
+
+// removeWaiters removes the waiters with the LeaseID, and returns how many there were. The caller then promotes.
+func (d *decider) removeWaiters(id LeaseID, reason string) (n int) {
+	for _, s := range d.locks {
+		if w, ok := s.waiter(id); ok {
+			s.dequeue(w, reason)
+			n++
+		}
+	}
+	return n
+}
+
+// claim assigns the leases to the call, see [lockState.assign].
+func (d *decider) claim(leases []Lease, by Attachment) []Lease {
+	for i, s := range d.locks {
+		leases[i] = s.assign(leases[i], by)
+	}
+	return leases
+}
+
+// promoteNow attaches the waiters of a call, promotes, and returns its leases if it was granted the locks. Otherwise
+// they stay in the queues with a wait that has almost ended; the caller must replace or remove them.
+func (d *decider) promoteNow(waiters []Waiter) ([]Lease, bool) {
+	for i, s := range d.locks {
+		w := waiters[i]
+		w.Attachment, w.Replica, w.WaitUntil = cmp.Or(w.Attachment, duringDecision), s.view.Self, s.now.Add(1)
+		s.replaceWaiter(w)
+	}
+	d.promote()
+	return d.leases(waiters[0].Lease.ID)
+}
+
+// duringDecision is the attachment of a call that does not wait, for the time of its own decision.
+const duringDecision Attachment = -1
+
+// endWait ends the wait of a call, whose places are those of the waiters, and returns its refusal.
+func (d *decider) endWait(waiters []Waiter, keep bool) error {
+	members, kept := make([]Member, len(d.locks)), time.Duration(0)
+	for i, s := range d.locks {
+		w := waiters[i]
+		members[i] = Member{Name: s.record.Name, Mode: w.Lease.Mode, Capacity: w.Capacity}
+		if keep {
+			kept = s.detach(w)
+		} else {
+			s.dequeue(w, reasonWaitEnded)
+		}
+	}
+	d.promote()
+	return errWaitEnded(d.locks, members, waiters[0].Lease.ID, kept)
 }
 
 // finish returns the decision: a refusal unless err is nil.
@@ -152,6 +304,17 @@ func (d *decider) finish(err error) Decision {
 		}
 		out.ReadySets = append(out.ReadySets, d.readyElsewhere(i)...)
 	}
+	return out
+}
+
+// finishWithLeases returns a decision that grants the leases, one of each lock.
+func (d *decider) finishWithLeases(leases []Lease, replay bool) Decision {
+	for i, s := range d.locks {
+		s.removePromoted(leases[i].ID)
+	}
+	out := d.finish(nil)
+	out.Replayed = replay
+	out.Lease, out.Members = RequestedLeases(leases)
 	return out
 }
 
@@ -210,81 +373,26 @@ func (w Waiter) isSameCall(o Waiter) bool {
 	return w.Lease.ID == o.Lease.ID && w.Attachment == o.Attachment && w.Lease.Set != nil && slices.Equal(w.Lease.Set, o.Lease.Set)
 }
 
-// finishWithLeases returns a decision that grants the leases, one of each lock.
-func (d *decider) finishWithLeases(leases []Lease, replay bool) Decision {
-	for i, s := range d.locks {
-		s.removePromoted(leases[i].ID)
-	}
-	out := d.finish(nil)
-	out.Replayed = replay
-	out.Lease, out.Members = RequestedLeases(leases)
-	return out
+// A Sweep records the changes of its locks that need no request: it ends expired leases, withdraws unclaimed grants,
+// removes lapsed places and promotes waiters. Every other command does the same first, so a Sweep only makes these
+// changes happen on time. Of sets it promotes those all of whose locks it has.
+type Sweep struct {
+	Locks []string // one or more, without duplicates
 }
 
-// lock returns the state of the lock.
-func (d *decider) lock(name string) *lockState {
-	return d.locks[slices.IndexFunc(d.locks, func(s *lockState) bool { return s.record.Name == name })]
-}
+// Names returns the locks.
+func (s Sweep) Names() []string { return s.Locks }
 
-// leases returns the leases with the ID. all reports that each of the locks has one.
-func (d *decider) leases(id LeaseID) (found []Lease, all bool) {
+// Refs returns nil.
+func (s Sweep) Refs() []LeaseRef { return nil }
+
+// Apply records what time has changed.
+func (s Sweep) Apply(v View) Decision {
+	d := begin(v)
+	d.applyTime()
 	for _, s := range d.locks {
-		if l, ok := s.lease(id); ok {
-			found = append(found, l)
-		}
+		s.madeRoom = true // by time, for all that is known: the end of a pause or of another call's wait leaves no trace
+		s.timePassed = len(d.locks) == 1
 	}
-	return found, len(found) == len(d.locks)
-}
-
-// waiters returns the waiters with the ID. all reports that each of the locks has one.
-func (d *decider) waiters(id LeaseID) (found []Waiter, all bool) {
-	for _, s := range d.locks {
-		if w, ok := s.waiter(id); ok {
-			found = append(found, w)
-		}
-	}
-	return found, len(found) == len(d.locks)
-}
-
-// set returns the names of the locks, as in Lease.Set.
-func (d *decider) set() []string {
-	if len(d.locks) == 1 {
-		return nil
-	}
-	return d.names()
-}
-
-// names returns the names of the locks.
-func (d *decider) names() []string {
-	names := make([]string, len(d.locks))
-	for i, s := range d.locks {
-		names[i] = s.record.Name
-	}
-	return names
-}
-
-// checkSet refuses a call that does not name exactly the locks that were acquired together. asked are the names of the
-// call if the locks also have ancestors of them, otherwise nil.
-func (d *decider) checkSet(id LeaseID, asked []string) error {
-	set := d.set()
-	if asked == nil {
-		asked = d.names()
-	}
-	for _, s := range d.locks {
-		l, known := s.lease(id)
-		if !known {
-			var w Waiter
-			w, known = s.waiter(id)
-			l = w.Lease
-		}
-		if known && !(slices.Equal(l.Set, set) && slices.Equal(l.Requested(), asked)) {
-			return errOtherSet(l.Requested(), asked)
-		}
-	}
-	return nil
-}
-
-// hasEnded reports whether the lease has ended at one of the locks.
-func (d *decider) hasEnded(id LeaseID) bool {
-	return slices.ContainsFunc(d.locks, func(s *lockState) bool { _, ended := s.endOf(id); return ended })
+	return d.finish(nil)
 }

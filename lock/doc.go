@@ -93,4 +93,18 @@
 //   - A TTL is a lower bound: unless the lease is released or revoked, the next conflicting grant comes no earlier, but
 //     perhaps later.
 //   - A lock is not re-entrant: the owner of a lease is identified by its lease_id, not by the text in Holder.
+//
+// # Reading order
+//
+// A file refers to files of its own line and of the lines before it.
+//
+//   - What there is: lease.go, task.go, session.go, record.go, event.go, cycle.go, errors.go, bounds.go, context.go.
+//   - What is asked, and what is answered: set.go, command.go.
+//   - One lock while a command is decided: state.go changes it and emits events, queue.go says whose turn it is.
+//   - All locks of a command: decider.go applies what time has changed, has the steps that several rules share, and
+//     makes the decision; refusal.go says why a call is refused.
+//   - Calls that wait for each other: wait_graph.go, victims.go, deadlock.go, wait_chain.go.
+//   - The rules, a command or two in each file: acquire.go, wait.go, renew_release.go, revoke.go, fence.go,
+//     report_stale.go.
+//   - Commands in trees, and the public views of a lock: tree.go, info.go.
 package lock

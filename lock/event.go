@@ -87,6 +87,11 @@ type Event struct {
 	HeldBy string        // the holder of an active lease, empty if there was none
 }
 
+// SetTokens replaces the provisional tokens of the event by known ones, see [Token.Known].
+func (e *Event) SetTokens(first Token) {
+	e.Token, e.Newest = e.Token.Known(first), e.Newest.Known(first)
+}
+
 // Explanation returns what people want to know of the event beside its kind, its holder and its token: the reason, the
 // circle of a deadlock, and for Refused how late the write was and who held the lock.
 func (e Event) Explanation() string {
@@ -109,3 +114,26 @@ func (e Event) Explanation() string {
 	}
 	return text
 }
+
+// ReasonUnclaimed is the Reason of a Withdrawn event when the grant was not claimed within ClaimTimeout: time alone
+// ended the lease.
+const ReasonUnclaimed = "grant not claimed in time"
+
+// The other reasons of Dequeued and Withdrawn events.
+const (
+	reasonWaitEnded     = "wait ended"
+	reasonDisconnected  = "client disconnected"
+	reasonCallLost      = "call ended without an answer"
+	reasonPlaceReleased = "place released"
+	reasonPlaceLapsed   = "place not used again in time"
+)
+
+// The reasons of events about the leases and places of a session that has ended.
+const (
+	reasonSessionExpired = "session expired"
+	reasonSessionClosed  = "session closed"
+	reasonSessionRevoked = "session revoked"
+)
+
+// reasonDeadlock is the reason of the event that removes the victim of a deadlock from a queue.
+const reasonDeadlock = "deadlock"

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 )
@@ -117,4 +118,74 @@ func (w FencedWrite) Apply(f FencedValue, newest Token, now time.Time) (FencedVa
 // repeats reports whether w was the last write of f.
 func (w FencedWrite) repeats(f FencedValue) bool {
 	return f.Version == *w.IfVersion+1 && f.Token == w.Token && f.Lock == w.Lock && bytes.Equal(f.Value, w.Value)
+}
+
+// A Verify asks for the status of a token, like Chubby's CheckSequencer.
+type Verify struct {
+	Name  string
+	Token Token
+	Slot  *int // the required slot; nil: any
+}
+
+// Resolve returns v, or an ErrInvalid error that names the invalid field.
+func (v Verify) Resolve() (Verify, error) {
+	return v, cmp.Or(CheckName(v.Name), checkToken(v.Token), checkSlot(v.Slot))
+}
+
+// A TokenStatus is the status of a token of a lock.
+type TokenStatus string
+
+// The statuses of a token.
+const (
+	// Current: the token's lease is active, or in grace.
+	Current TokenStatus = "current"
+	// Ended: the token is the newest, and its lease has ended.
+	Ended TokenStatus = "ended"
+	// Stale: a greater token has been granted.
+	Stale TokenStatus = "stale"
+	// Unknown: the token was never granted for this lock.
+	Unknown TokenStatus = "unknown"
+)
+
+// A Verification is the answer to Verify. It holds for the instant CheckedAt; later the token may be stale. Only a
+// check at the resource, see CheckFence, prevents stale writes.
+type Verification struct {
+	Name      string
+	Token     Token
+	Status    TokenStatus
+	Newest    Token // the newest granted; zero if there was none
+	CheckedAt time.Time
+	Remaining time.Duration // until the lease expires; zero unless Current
+}
+
+// NeedsLockedRead reports whether only the clock says that the token's lease has ended: r still contains the lease,
+// but the status is not Current. The status may be wrong if r was read before a renewal was stored. Read r again then,
+// with other decisions excluded.
+func (v Verify) NeedsLockedRead(r Record, now time.Time) bool {
+	return slices.ContainsFunc(r.Leases, v.refersTo) && v.Check(r, now).Status != Current
+}
+
+// refersTo reports whether the token is that of the lease, and the lease is not revoked.
+func (v Verify) refersTo(l Lease) bool {
+	return l.hasToken(v.Token) && !l.Revoked() && (v.Slot == nil || *v.Slot == l.Slot)
+}
+
+// Check returns the status of the token at now.
+func (v Verify) Check(r Record, now time.Time) Verification {
+	d := Verification{Name: v.Name, Token: v.Token, Newest: r.Token, CheckedAt: now}
+	for _, l := range r.ActiveLeases(now) {
+		if v.refersTo(l) {
+			d.Status, d.Remaining = Current, max(l.ExpiresAt.Sub(now), 0)
+			return d
+		}
+	}
+	switch {
+	case v.Token > r.Token:
+		d.Status = Unknown
+	case v.Token == r.Token:
+		d.Status = Ended
+	default:
+		d.Status = Stale
+	}
+	return d
 }

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -25,6 +27,39 @@ func RefOf(name string, id LeaseID) LeaseRef {
 	sum := sha256.Sum256(append([]byte(name), id[:]...))
 	return LeaseRef(binary.BigEndian.Uint64(sum[:]) >> 1)
 }
+
+// A Token is a fencing token. A grant that was requested after another grant was answered has the greater token, at
+// whatever locks, and of two conflicting grants of a lock the later one has. Only a shared lease that joins others has
+// their token. Tokens are positive and at most MaxToken, and have gaps.
+type Token int64
+
+const (
+	// MaxToken is the greatest token: 2⁵³−1, which JavaScript can represent exactly.
+	MaxToken Token = 1<<53 - 1
+	// MaxTokens is the most tokens that one decision grants.
+	MaxTokens = 256
+)
+
+// Provisional returns the n-th provisional token, n from 0 on. It stands for a token that is not known until the
+// decision is stored: it is greater than every token, and grows with n. See [Decision.SetTokens].
+func Provisional(n int) Token { return MaxToken + 1 + Token(n) }
+
+// IsProvisional reports whether the token is provisional.
+func (t Token) IsProvisional() bool { return t > MaxToken }
+
+// Known returns the token that a provisional one stands for if first is that of Provisional(0), and other tokens as
+// they are.
+func (t Token) Known(first Token) Token {
+	if t.IsProvisional() {
+		return first + t - Provisional(0)
+	}
+	return t
+}
+
+// An Attachment is the random number that identifies one waiting call. A place belongs to the lease_id; the
+// attachment identifies the call that waits there now, so that an abandoned call cannot affect the call that replaced
+// it. The zero Attachment is none.
+type Attachment int64
 
 // A Mode says which leases of a lock are compatible. The zero Mode is invalid.
 type Mode int16
@@ -64,6 +99,33 @@ func ModeOf(name string) Mode {
 		}
 	}
 	return 0
+}
+
+// IsIntention reports whether leases of the mode only stand for one of a lock below, see [Trees].
+func (m Mode) IsIntention() bool { return m == IntentionShared || m == IntentionExclusive }
+
+// intentionFor returns the mode at the ancestors of a lock that is acquired in the mode.
+func intentionFor(m Mode) Mode {
+	if m == Shared {
+		return IntentionShared
+	}
+	return IntentionExclusive
+}
+
+// compatibleInTree reports whether leases of the two modes are compatible in a tree.
+func (m Mode) compatibleInTree(o Mode) bool {
+	switch {
+	case m == Exclusive || o == Exclusive:
+		return false
+	case m == IntentionExclusive || o == IntentionExclusive:
+		return m.IsIntention() && o.IsIntention()
+	}
+	return true
+}
+
+// mayOvertake reports whether a waiter of mode m may be granted a lock before an earlier waiter of mode o.
+func (m Mode) mayOvertake(o Mode) bool {
+	return (m.IsIntention() || o.IsIntention()) && m.compatibleInTree(o)
 }
 
 // A Lease is one grant of a lock to a holder. Instants are of the database's clock.
@@ -115,6 +177,45 @@ func (l Lease) asRequested() Lease {
 		asked.ExpiresAt = l.ExpiresAt
 	}
 	return asked
+}
+
+// Requested returns the names that the lease was asked for: its lock, or those of its set, without the ancestors in trees.
+func (l *Lease) Requested() []string {
+	switch {
+	case l.Below != nil:
+		return l.Below
+	case l.Set != nil:
+		return l.Set
+	}
+	return []string{l.Name}
+}
+
+// RequestedLeases returns those of the leases of a set that the caller has asked for, without intentions: the first, and
+// all if there are several.
+func RequestedLeases(leases []Lease) (first Lease, members []Lease) {
+	asked := slices.DeleteFunc(slices.Clone(leases), func(l Lease) bool { return l.Mode.IsIntention() })
+	if len(asked) > 1 {
+		members = asked
+	}
+	return asked[0], members
+}
+
+// together returns the locks that the lease was asked for together with, its own included; nil if that is the only one.
+func (l *Lease) together() []string {
+	if asked := l.Requested(); len(asked) > 1 {
+		return asked
+	}
+	return nil
+}
+
+// heldName returns the first name of the lease that is the lock or below it.
+func (l *Lease) heldName(at string) string {
+	for _, name := range l.Requested() {
+		if name == at || strings.HasPrefix(name, at+":") {
+			return name
+		}
+	}
+	return at
 }
 
 // Unclaimed reports whether the replica of the waiting call has not claimed the grant yet. No client knows of it.
@@ -227,4 +328,16 @@ type Grant struct {
 	Until time.Time
 	// Replayed reports whether an earlier call with the same lease_id was granted the lease.
 	Replayed bool
+}
+
+// hasToken reports whether the token was granted with the lease. That of an intention is the token of a lock below.
+func (l *Lease) hasToken(t Token) bool { return l.Token == t && !l.Mode.IsIntention() }
+
+// setTokens replaces provisional tokens. It writes nothing else: other records may share the leases.
+func setTokens(leases []Lease, first Token) {
+	for i := range leases {
+		if l := &leases[i]; l.Token.IsProvisional() {
+			l.Token = l.Token.Known(first)
+		}
+	}
 }

@@ -1,21 +1,9 @@
 package lock
 
 import (
+	"math"
 	"slices"
 	"time"
-)
-
-// ReasonUnclaimed is the Reason of a Withdrawn event when the grant was not claimed within ClaimTimeout: time alone
-// ended the lease.
-const ReasonUnclaimed = "grant not claimed in time"
-
-// The other reasons of Dequeued and Withdrawn events.
-const (
-	reasonWaitEnded     = "wait ended"
-	reasonDisconnected  = "client disconnected"
-	reasonCallLost      = "call ended without an answer"
-	reasonPlaceReleased = "place released"
-	reasonPlaceLapsed   = "place not used again in time"
 )
 
 // eventBudget bounds what one decision does that the next one can do as well. It removes no places that have lapsed
@@ -32,44 +20,6 @@ func (s *lockState) budget() int { return eventBudget / len(s.view.Locks) }
 // has spent its share of events on this one.
 func (s *lockState) isSpent() bool {
 	return s.hasDrawnAll() || len(s.view.Locks) > 1 && len(s.events) >= s.budget()
-}
-
-// conflicting returns the leases that keep one of the mode from being granted, all unless the lock is in a tree. The
-// zero Mode conflicts with all.
-func (r Record) conflicting(m Mode) []Lease {
-	compatible := func(l Lease) bool {
-		return m != 0 && (m.IsIntention() || l.Mode.IsIntention() || r.Leases[0].Mode.IsIntention()) && m.compatibleInTree(l.Mode)
-	}
-	if !slices.ContainsFunc(r.Leases, compatible) {
-		return r.Leases
-	}
-	return slices.DeleteFunc(slices.Clone(r.Leases), compatible)
-}
-
-// isCompatible reports whether a lease of the mode can be granted beside the current leases.
-func (r Record) isCompatible(m Mode, capacity int) bool {
-	if len(r.Leases) == 0 {
-		return true
-	}
-	switch first := &r.Leases[0]; {
-	case m.IsIntention() || first.Mode.IsIntention():
-		return len(r.Leases) < MaxHolders && r.fitsInTree(m)
-	case m != first.Mode || m == Exclusive:
-		return false
-	case m == Permit:
-		return capacity == r.Capacity && len(r.Leases) < capacity
-	}
-	return len(r.Leases) < MaxHolders
-}
-
-// fitsInTree reports whether no lease conflicts with one of the mode in a tree.
-func (r Record) fitsInTree(m Mode) bool {
-	return !slices.ContainsFunc(r.Leases, func(l Lease) bool { return !m.compatibleInTree(l.Mode) })
-}
-
-// isFull reports whether a lease of the mode conflicts with no lease, but there are MaxHolders of them.
-func (r Record) isFull(m Mode) bool {
-	return m != 0 && m != Permit && len(r.Leases) >= MaxHolders && r.fitsInTree(m)
 }
 
 // promoteInTurn grants the lock to the longest compatible prefix of the attached waiters, removes lapsed places, and skips
@@ -189,11 +139,6 @@ func (s *lockState) grantWaiter(w Waiter, token Token) (*Waiter, bool) {
 	return &w, w.GrantedUnclaimed
 }
 
-// attached reports whether a call waits at the place.
-func (s *lockState) attached(w *Waiter) bool {
-	return w.attachedAt(s.now, s.view.Now, s.view.Self) && !s.hasLostSession(&w.Lease)
-}
-
 // hasLapsed reports whether no call waits at the place, and the place is kept no longer. Every decision asks it of
 // every waiter, so the cheap comparison that is false for almost all of them comes first.
 func (s *lockState) hasLapsed(w *Waiter) bool { return !s.now.Before(w.KeptUntil) && !s.attached(w) }
@@ -209,18 +154,32 @@ func (s *lockState) attachedWaiters() int {
 	return n
 }
 
-// fits reports whether the lock can be granted to the call for m: no lease conflicts, and no attached waiter is before
+// fits reports whether the lock can be granted to the call in the mode m: no lease conflicts, and no attached waiter is before
 // its place, or at all if it has none.
-func (s *lockState) fits(m Member, id LeaseID) bool {
+func (s *lockState) fits(m Mode, capacity int, id LeaseID) bool {
 	for _, w := range s.record.Queue {
 		if w.Lease.ID == id {
 			break
 		}
-		if !w.GrantedUnclaimed && !m.Mode.mayOvertake(w.Lease.Mode) && s.attached(w) {
+		if !w.GrantedUnclaimed && !m.mayOvertake(w.Lease.Mode) && s.attached(w) {
 			return false
 		}
 	}
-	return !s.paused() && s.record.isCompatible(m.Mode, m.Capacity)
+	return !s.paused() && s.record.isCompatible(m, capacity)
+}
+
+// capacityInUse returns the capacity of the permits that are held or waited for, zero if there are none. A detached
+// waiter that returns with another one is granted its permit when the others are released.
+func (s *lockState) capacityInUse() int {
+	if s.record.Capacity != 0 {
+		return s.record.Capacity
+	}
+	for _, w := range s.record.Queue {
+		if w.Lease.Mode == Permit && s.attached(w) {
+			return w.Capacity
+		}
+	}
+	return 0
 }
 
 // isQueueFull returns how many places count toward the limit, and reports whether it is reached. A place counts while
@@ -238,55 +197,56 @@ func (s *lockState) isQueueFull(limit int) (n int, full bool) {
 	return n, n >= limit
 }
 
-// waiter returns the waiter with the lease ID.
-func (s *lockState) waiter(id LeaseID) (Waiter, bool) {
-	i := slices.IndexFunc(s.record.Queue, func(w *Waiter) bool { return w.Lease.ID == id })
-	if i < 0 {
-		return Waiter{}, false
+// nextDue returns the earliest instant at which the lock may change without a request, or zero for never.
+func (s *lockState) nextDue() time.Time {
+	var first time.Time
+	include := func(at time.Time) {
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
 	}
-	return *s.record.Queue[i], true
-}
-
-// replaceWaiter replaces the waiter at the place of w. It emits no event.
-func (s *lockState) replaceWaiter(w Waiter) {
-	queue := slices.Clone(s.record.Queue)
-	queue[slices.IndexFunc(queue, func(o *Waiter) bool { return o.Place == w.Place })] = &w
-	s.record.Queue, s.changed = queue, true
-}
-
-// removeWaiter removes the waiter with the lease ID, if there is one. It emits no event.
-func (s *lockState) removeWaiter(id LeaseID) {
-	if _, ok := s.waiter(id); ok {
-		isIt := func(w *Waiter) bool { return w.Lease.ID == id }
-		s.record.Queue = slices.DeleteFunc(slices.Clone(s.record.Queue), isIt)
-		s.changed, s.madeRoom = true, true
+	for i := range s.record.Leases {
+		if end := s.record.Leases[i].due(); !end.IsZero() {
+			include(end)
+		}
 	}
-}
-
-// dequeue removes w from the queue. The caller then promotes the waiters that it blocked.
-func (s *lockState) dequeue(w Waiter, reason string) {
-	s.removeWaiter(w.Lease.ID)
-	s.emitDequeued(w, reason)
-}
-
-// detach leaves w in the queue without a call, and returns how long its place is kept. The caller then promotes the
-// waiters that it blocked.
-func (s *lockState) detach(w Waiter) time.Duration {
-	w = w.detach(s.now)
-	s.replaceWaiter(w)
-	s.madeRoom = true
-	return w.KeptUntil.Sub(s.now)
-}
-
-func (s *lockState) emitDequeued(w Waiter, reason string) {
-	e := Event{Kind: Dequeued, Place: w.Place, Reason: reason}
-	if reason == reasonPlaceReleased {
-		e.Ref = RefOf(s.record.Name, w.Lease.ID) // so that a repeated Release succeeds
+	if s.deferred {
+		include(s.now)
 	}
-	s.emit(e, w.Lease)
+	if s.paused() && len(s.record.Queue) > 0 {
+		include(s.now.Add(s.view.GrantsPausedUntil.Sub(s.view.Now)))
+	}
+	lastOwn := int64(math.MinInt64)
+	for _, w := range slices.Backward(s.record.Queue) {
+		if w.Replica == s.view.Self {
+			lastOwn = w.Place
+			break
+		}
+	}
+	for _, w := range s.record.Queue {
+		if !w.GrantedUnclaimed {
+			include(s.waiterDue(w, w.Place < lastOwn))
+		}
+	}
+	return first
 }
 
-// isUndelivered reports whether no client can know of the lease yet.
-func (s *lockState) isUndelivered(l Lease) bool {
-	return l.Unclaimed() || slices.ContainsFunc(s.promoted, func(w Waiter) bool { return w.Lease.ID == l.ID })
+// waiterDue returns the next instant at which this replica treats w differently without a request: the wait ends, the
+// place lapses, or, if ownBehind is set, the heartbeat of w's replica times out. ownBehind reports whether this
+// replica has a waiter behind w, which may then be granted the lock.
+func (s *lockState) waiterDue(w *Waiter, ownBehind bool) time.Time {
+	if w.Replica == s.view.Self && s.attached(w) {
+		return w.WaitUntil
+	}
+	alive := w.AliveUntil
+	if !s.now.Before(alive) { // the lock's time is ahead of the clock
+		alive = s.now.Add(w.AliveUntil.Sub(s.view.Now))
+	}
+	switch {
+	case !s.attached(w):
+		return w.KeptUntil
+	case ownBehind && alive.Before(w.WaitUntil):
+		return alive
+	}
+	return w.WaitUntil
 }

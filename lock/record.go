@@ -1,8 +1,6 @@
 package lock
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -21,6 +19,29 @@ type Record struct {
 	// Queue contains the waiters in order. Several Records may share one Waiter, so never modify a Waiter in place:
 	// copy the slice and the Waiter.
 	Queue []*Waiter
+}
+
+// A Replica is the random number that identifies one process of the service. The zero Replica is none.
+type Replica int64
+
+// A Waiter is a place in the queue of a lock.
+type Waiter struct {
+	Place    int64 // the lock's revision when the place was taken: the order of the queue
+	Lease    Lease // the requested lease: no slot, token or instants yet
+	Capacity int   // number of permits, for mode Permit
+	JoinedAt time.Time
+
+	// The waiting call. A waiter is attached while its call waits and its replica is alive. A detached waiter keeps
+	// its place until KeptUntil and is skipped.
+	Attachment Attachment // zero: none
+	Replica    Replica    // serves the call
+	WaitUntil  time.Time  // when the call's wait ends
+	AliveUntil time.Time  // until when the replica is known to be alive
+	KeptUntil  time.Time  // when the place is removed, unless a call is attached
+
+	// GrantedUnclaimed reports whether the waiter was granted the lock, and its replica has not claimed the grant
+	// yet.
+	GrantedUnclaimed bool
 }
 
 // ActiveLeases returns the leases that have not ended at now, those in grace included.
@@ -48,122 +69,87 @@ func (r Record) firstReader() (Lease, bool) {
 	return Lease{}, false
 }
 
-// A State is the public state of a lock.
-type State string
-
-// The states of a lock.
-const (
-	Free State = "free"
-	Held State = "held"
-	// InGrace: every lease has expired or was revoked, and the grace of one is not over. Its holder may renew it,
-	// unless it was revoked.
-	InGrace State = "grace"
-)
-
-// A Lock is the public view of a lock at one instant. It contains no secret.
-type Lock struct {
-	Name      string
-	State     State
-	Revision  int64
-	Token     Token // the newest granted; zero for none
-	ChangedAt time.Time
-	AsOf      time.Time // on the database's clock
-	Capacity  int       // of the permits; zero if none is held
-	Waiters   int       // number of places in the queue
-	Leases    []LeaseInfo
-	// In a tree: the leases of the locks above it, which cover it, and of those below it.
-	Above, Below []LeaseInfo
-}
-
-// AddAbove adds the leases of a lock above l in its tree.
-func (l *Lock) AddAbove(above Lock) {
-	for _, info := range above.Leases {
-		info.Name = above.Name
-		l.Above = append(l.Above, info)
+// conflicting returns the leases that keep one of the mode from being granted, all unless the lock is in a tree. The
+// zero Mode conflicts with all.
+func (r Record) conflicting(m Mode) []Lease {
+	compatible := func(l Lease) bool {
+		return m != 0 && (m.IsIntention() || l.Mode.IsIntention() || r.Leases[0].Mode.IsIntention()) && m.compatibleInTree(l.Mode)
 	}
-}
-
-// A LeaseInfo is the public view of a lease.
-type LeaseInfo struct {
-	Name       string // of its lock, if that is above or below the one whose info this is part of
-	Slot       int
-	Mode       Mode
-	Holder     string
-	Token      Token
-	AcquiredAt time.Time
-	ExpiresAt  time.Time
-	Remaining  time.Duration // from the lock's AsOf until ExpiresAt, never negative
-	Grace      time.Duration
-	Metadata   json.RawMessage
-	Session    SessionRef // keeps the lease alive; zero for none
-	Set        []string   // the locks that were acquired together, this one included; nil if it was acquired alone
-	Revoked    bool       // only the grace is left; it began at ExpiresAt, which the revocation may have set
-}
-
-// Lock returns the public view of r at now.
-func (r Record) Lock(now time.Time) Lock {
-	l := Lock{
-		Name: r.Name, State: Free, Revision: r.Revision, Token: r.Token, ChangedAt: r.ChangedAt, AsOf: now,
-		Waiters: len(r.Queue),
+	if !slices.ContainsFunc(r.Leases, compatible) {
+		return r.Leases
 	}
-	for _, lease := range r.ActiveLeases(now) {
-		if lease.Unclaimed() {
-			l.Waiters-- // its waiter stays in the queue until the grant is claimed
-		}
-		if lease.Mode.IsIntention() {
-			l.Below = append(l.Below, lease.infoBelow(r.Name, now))
-			continue
-		}
-		if now.Before(lease.ExpiresAt) {
-			l.State = Held
-		} else if l.State == Free {
-			l.State = InGrace
-		}
-		l.Capacity = r.Capacity
-		l.Leases = append(l.Leases, lease.info(now))
-	}
-	return l
+	return slices.DeleteFunc(slices.Clone(r.Leases), compatible)
 }
 
-// info returns the public view of l at now.
-func (l Lease) info(now time.Time) LeaseInfo {
-	return LeaseInfo{
-		Slot: l.Slot, Mode: l.Mode, Holder: l.Holder, Token: l.Token,
-		AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt,
-		Remaining: max(l.ExpiresAt.Sub(now), 0), Grace: l.Grace, Metadata: l.Metadata, Session: l.Session,
-		Set: l.together(), Revoked: l.Revoked(),
+// isCompatible reports whether a lease of the mode can be granted beside the current leases.
+func (r Record) isCompatible(m Mode, capacity int) bool {
+	if len(r.Leases) == 0 {
+		return true
 	}
+	switch first := &r.Leases[0]; {
+	case m.IsIntention() || first.Mode.IsIntention():
+		return len(r.Leases) < MaxHolders && r.fitsInTree(m)
+	case m != first.Mode || m == Exclusive:
+		return false
+	case m == Permit:
+		return capacity == r.Capacity && len(r.Leases) < capacity
+	}
+	return len(r.Leases) < MaxHolders
 }
 
-// infoBelow returns the public view of what an intention at the lock stands for.
-func (l Lease) infoBelow(at string, now time.Time) LeaseInfo {
-	i := l.info(now)
-	i.Name, i.Slot, i.Mode = l.heldName(at), 0, Exclusive
-	if l.Mode == IntentionShared {
-		i.Mode = Shared
-	}
-	return i
+// fitsInTree reports whether no lease conflicts with one of the mode in a tree.
+func (r Record) fitsInTree(m Mode) bool {
+	return !slices.ContainsFunc(r.Leases, func(l Lease) bool { return !m.compatibleInTree(l.Mode) })
 }
 
-// Version identifies the state of l: it changes with every change except the remaining times. Pass it as the Seen of a
-// Watch. It is never empty.
-func (l Lock) Version() string {
-	v := fmt.Sprintf("%d.%d.%s.%d.%d", l.Revision, l.Token, l.State, len(l.Leases), l.Waiters)
-	for _, above := range l.Above {
-		v += fmt.Sprintf(".%d", above.Token)
-	}
-	return v
+// isFull reports whether a lease of the mode conflicts with no lease, but there are MaxHolders of them.
+func (r Record) isFull(m Mode) bool {
+	return m != 0 && m != Permit && len(r.Leases) >= MaxHolders && r.fitsInTree(m)
 }
 
-// NextChangeAt returns the earliest time at which the version changes without any request, or zero.
-func (l Lock) NextChangeAt() time.Time {
-	var first time.Time
-	for _, h := range l.Leases {
-		for _, at := range []time.Time{h.ExpiresAt, h.ExpiresAt.Add(h.Grace)} {
-			if l.AsOf.Before(at) && (first.IsZero() || at.Before(first)) {
-				first = at
-			}
+// Attached reports whether a call waits at the place at now, in the view of the replica self. For waiters that self
+// serves, AliveUntil does not matter.
+func (w Waiter) Attached(now time.Time, self Replica) bool { return w.attachedAt(now, now, self) }
+
+// attachedAt is Attached with two times. now, the time of the decision, decides whether the wait has ended. clock, the
+// database's clock, decides whether the replica is alive. It is earlier than now if it was set back.
+func (w *Waiter) attachedAt(now, clock time.Time, self Replica) bool {
+	return (w.Replica == self || clock.Before(w.AliveUntil)) && w.Attachment != 0 && now.Before(w.WaitUntil)
+}
+
+// hasLapsed reports whether no call waits at the place, and the place is kept no longer.
+func (w Waiter) hasLapsed(now time.Time, self Replica) bool {
+	return !w.Attached(now, self) && !now.Before(w.KeptUntil)
+}
+
+// detach returns w without a call. Its place is kept until the wait that the call asked for is over, and for
+// PlaceRetention at least.
+func (w Waiter) detach(now time.Time) Waiter {
+	if w.KeptUntil = now.Add(PlaceRetention); w.WaitUntil.After(w.KeptUntil) {
+		w.KeptUntil = w.WaitUntil
+	}
+	w.Attachment, w.Replica, w.WaitUntil, w.AliveUntil = 0, 0, now, now
+	w.GrantedUnclaimed = false
+	return w
+}
+
+// SetTokens replaces the provisional tokens of the record by known ones, see [Token.Known].
+func (r *Record) SetTokens(first Token) {
+	r.Token = r.Token.Known(first)
+	setTokens(r.Leases, first)
+}
+
+// OfSession returns the leases and places that the session has of the lock.
+func (r Record) OfSession(ref SessionRef) (all []SessionLock) {
+	for i := range r.Leases {
+		if l := &r.Leases[i]; l.Session == ref && !l.Mode.IsIntention() {
+			all = append(all, SessionLock{Name: r.Name, Mode: l.Mode, Slot: l.Slot, Token: l.Token})
 		}
 	}
-	return first
+	for _, w := range r.Queue {
+		if w.Lease.Session == ref && !w.GrantedUnclaimed && !w.Lease.Mode.IsIntention() {
+			all = append(all, SessionLock{Name: r.Name, Mode: w.Lease.Mode, Place: w.Place})
+		}
+	}
+	return all
 }

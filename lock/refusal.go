@@ -114,7 +114,7 @@ func errNotGranted(locks []*lockState, members []Member, id LeaseID) *Error {
 	out := &Error{Code: ErrHeld}
 	var texts []string
 	for i, s := range locks {
-		if s.fits(members[i], id) {
+		if s.fits(members[i].Mode, members[i].Capacity, id) {
 			continue
 		}
 		e := errHeld(s, members[i].Mode)
@@ -277,17 +277,29 @@ func errHeldTooLong(l *Lease) error {
 
 // errTokenMismatch returns the refusal of a revocation that selects no lease of the lock. Its text has no token but the
 // one that was given: the others may be provisional.
-func errTokenMismatch(lock Record, r Revoke) error {
+func errTokenMismatch(lock Record, given Token) error {
 	now := "no token holds it now"
 	if first, ok := lock.firstUnrevoked(); ok && first.Mode.IsIntention() {
 		now = fmt.Sprintf("%q holds %s below it", first.Holder, first.heldName(lock.Name))
 	} else if ok {
 		now = fmt.Sprintf("%q holds it now with another token", first.Holder)
 	}
-	what := fmt.Sprintf("Token %d does not hold the lock; %s", r.Token, now)
-	if slices.ContainsFunc(lock.Leases, func(l Lease) bool { return r.matchesToken(l) && !l.Revoked() }) {
-		what = fmt.Sprintf("The selected lease has ended; other leases hold the lock with token %d", r.Token)
+	what := fmt.Sprintf("Token %d does not hold the lock; %s", given, now)
+	if slices.ContainsFunc(lock.Leases, func(l Lease) bool { return l.hasToken(given) && !l.Revoked() }) {
+		what = fmt.Sprintf("The selected lease has ended; other leases hold the lock with token %d", given)
 	}
-	return &Error{Code: ErrTokenMismatch, Token: r.Token, Newest: lock.Token,
+	return &Error{Code: ErrTokenMismatch, Token: given, Newest: lock.Token,
 		Detail: what + ". Read the lock again before you revoke."}
+}
+
+// DeadlockError returns the refusal of the first call of the circle.
+func DeadlockError(cycle []DeadlockStep) *Error {
+	e := &Error{Code: ErrDeadlock, Cycle: cycle}
+	if len(cycle) == 1 && !cycle[0].Ahead {
+		e.Detail = fmt.Sprintf("The call would wait for itself: its own task holds %s, as %s. Locks are not re-entrant: use the "+
+			"lease that the task has, or release it first. In a session, calls without a task_id are of one task.", cycle[0].Name, strconv.Quote(cycle[0].WaitsFor))
+		return e
+	}
+	e.Detail = "Deadlock: " + textOf(cycle) + ". This call gives way. Release what you hold, and begin again."
+	return e
 }

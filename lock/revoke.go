@@ -80,7 +80,7 @@ func (r Revoke) Apply(v View) Decision {
 	if selected || home.record.Token == r.Token && home.record.LastEnd == Revoked {
 		return d.finish(nil)
 	}
-	return d.finish(errTokenMismatch(home.record, r))
+	return d.finish(errTokenMismatch(home.record, r.Token))
 }
 
 // revokeSet ends the lease at each lock of its set.
@@ -109,10 +109,97 @@ func (s *lockState) revoke(l Lease, r Revoke) {
 	}
 }
 
-// matchesToken reports whether the lease has the token of r. That of an intention is the token of a lock below.
-func (r Revoke) matchesToken(l Lease) bool { return l.Token == r.Token && !l.Mode.IsIntention() }
-
+// matches reports whether r selects the lease.
 func (r Revoke) matches(l Lease) bool {
-	return r.matchesToken(l) && (r.Slot == nil || *r.Slot == l.Slot) &&
+	return l.hasToken(r.Token) && (r.Slot == nil || *r.Slot == l.Slot) &&
 		(r.AcquiredAt.IsZero() || r.AcquiredAt.Equal(l.AcquiredAt))
+}
+
+// EndSession ends the leases that a session has of the lock Name, and removes its waiters, after the session has ended
+// in the way How. It is never refused.
+type EndSession struct {
+	Name      string
+	Ref       SessionRef
+	How       Kind // as Session.Ended
+	Reason    string
+	SkipGrace bool
+	Set       []string // of a Decision's FollowUp: the leases and places of this set, which includes Name, are ended
+}
+
+// Names returns the lock's name, or those of the set, in order.
+func (e EndSession) Names() []string { return namesOf(e.Name, e.Set) }
+
+// Refs returns nil.
+func (e EndSession) Refs() []LeaseRef { return nil }
+
+// Apply ends the session's leases and places of the lock. Those of an expired session end by time alone. Those of a
+// set are ended together with the rest of the set.
+func (e EndSession) Apply(v View) Decision {
+	d := begin(v)
+	d.applyTime()
+	if e.How == Expired {
+		return d.finish(nil)
+	}
+	home := d.lock(e.Name)
+	for _, l := range home.record.Leases {
+		if e.ends(&l) && !home.isSpent() {
+			d.endLeaseOf(e, l.ID)
+		}
+	}
+	for _, w := range home.record.Queue {
+		if e.ends(&w.Lease) && len(home.events) < home.budget() {
+			d.endWaiterOf(e, w.Lease.ID)
+		}
+	}
+	d.promote()
+	out := d.finish(nil)
+	left := func(l *Lease) {
+		if l.Session == e.Ref && l.Set != nil {
+			rest := e
+			rest.Set = l.Set
+			out.FollowUp = rest
+		}
+	}
+	for i := range home.record.Leases {
+		left(&home.record.Leases[i])
+	}
+	for _, w := range home.record.Queue {
+		left(&w.Lease)
+	}
+	return out
+}
+
+// ends reports whether e ends the lease or the waiter with this lease: one of the session, alone or of the set.
+func (e EndSession) ends(l *Lease) bool { return l.Session == e.Ref && slices.Equal(l.Set, e.Set) }
+
+// endLeaseOf ends the lease of the session at each lock.
+func (d *decider) endLeaseOf(e EndSession, id LeaseID) {
+	for _, s := range d.locks {
+		l, has := s.lease(id)
+		if !has || !e.ends(&l) {
+			continue
+		}
+		if s.isUndelivered(l) {
+			s.ousted = append(s.ousted, Waiter{Place: l.Place, Lease: l, Attachment: l.Attachment})
+		}
+		if e.How == Revoked {
+			s.revoke(l, Revoke{Reason: e.Reason, SkipGrace: e.SkipGrace})
+		} else {
+			s.endLease(l, Released, reasonSessionClosed)
+		}
+	}
+}
+
+// endWaiterOf removes the waiter of the session from each queue.
+func (d *decider) endWaiterOf(e EndSession, id LeaseID) {
+	reason := reasonSessionClosed
+	if e.How == Revoked {
+		reason = reasonSessionRevoked
+	}
+	for _, s := range d.locks {
+		if w, waits := s.waiter(id); waits && e.ends(&w.Lease) {
+			s.dequeue(w, reason)
+			s.ousted = append(s.ousted, w)
+		}
+	}
 }

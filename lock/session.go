@@ -171,21 +171,6 @@ type SessionLock struct {
 	Place int64 // zero for a lease
 }
 
-// OfSession returns the leases and places that the session has of the lock.
-func (r Record) OfSession(ref SessionRef) (all []SessionLock) {
-	for i := range r.Leases {
-		if l := &r.Leases[i]; l.Session == ref && !l.Mode.IsIntention() {
-			all = append(all, SessionLock{Name: r.Name, Mode: l.Mode, Slot: l.Slot, Token: l.Token})
-		}
-	}
-	for _, w := range r.Queue {
-		if w.Lease.Session == ref && !w.GrantedUnclaimed && !w.Lease.Mode.IsIntention() {
-			all = append(all, SessionLock{Name: r.Name, Mode: w.Lease.Mode, Place: w.Place})
-		}
-	}
-	return all
-}
-
 // Compare orders leases and places by their locks: the leases of a lock in the order of slots, then the places.
 func (l SessionLock) Compare(o SessionLock) int {
 	return cmp.Or(strings.Compare(l.Name, o.Name), cmp.Compare(l.Place, o.Place), cmp.Compare(l.Slot, o.Slot))
@@ -214,4 +199,155 @@ func (s Session) Info(now time.Time) SessionInfo {
 		ExpiresAt: s.ExpiresAt, Remaining: max(s.ExpiresAt.Sub(now), 0), Ended: s.Ended, EndedAt: s.EndedAt, Reason: s.Reason,
 		AsOf: now,
 	}
+}
+
+// A SessionChange opens, renews, closes or revokes a session.
+type SessionChange interface {
+	// Session returns the session that is changed.
+	Session() SessionRef
+	// Change decides at now and returns the changed session. The given session is nil if there is none; it is not
+	// modified. The caller must lock the session, then read it and the clock, and hold the lock until the result is
+	// stored. stored is false if there is nothing to store. A repeated call that succeeds stores the session
+	// unchanged, so that its answer is as durable as the first one.
+	Change(s *Session, now time.Time) (after Session, stored bool, err error)
+}
+
+// OpenSession opens a session. If a session with this ID is open already, it returns that session, with its remaining
+// time.
+type OpenSession struct {
+	ID       SessionID     // zero: the service generates one, and the request cannot be retried
+	Holder   string        // free text for people: 1 to MaxHolderLength characters
+	TTL      time.Duration // within the Bounds; zero: their default
+	Grace    time.Duration // within the Bounds
+	Metadata json.RawMessage
+}
+
+// Resolve returns o with its defaults filled in, or an ErrInvalid error that names the invalid field.
+func (o OpenSession) Resolve(b Bounds) (OpenSession, error) {
+	o.TTL = cmp.Or(o.TTL, b.DefaultTTL)
+	return o, cmp.Or(
+		checkText("holder", o.Holder, 1, MaxHolderLength),
+		CheckDuration("ttl_ms", o.TTL, b.MinTTL, b.MaxTTL),
+		CheckDuration("grace_ms", o.Grace, 0, b.MaxGrace),
+		checkMetadata(o.Metadata),
+	)
+}
+
+// Session returns the session.
+func (o OpenSession) Session() SessionRef { return o.ID.Ref() }
+
+// Change opens the session, or finds it. A session_id whose session has ended is never used again.
+func (o OpenSession) Change(s *Session, now time.Time) (Session, bool, error) {
+	if s == nil {
+		return Session{
+			ID: o.ID, Holder: o.Holder, TTL: o.TTL, Grace: o.Grace, Metadata: o.Metadata, OpenedAt: now,
+			ExpiresAt: now.Add(o.TTL),
+		}, true, nil
+	}
+	if err := s.usable(o.ID, now); err != nil {
+		return Session{}, false, err
+	}
+	if s.Holder != o.Holder {
+		return Session{}, false, &Error{Code: ErrSessionIDInUse, Detail: "The session_id belongs to a session with another holder. " +
+			"Use a new random UUID for each session."}
+	}
+	return *s, true, nil // so that what the answer confirms is as durable as the opening
+}
+
+// RenewSession sets the expiry of a session to now plus its TTL, but never to an earlier one than it has. It works
+// until the end of the grace. It does not revive a session that has ended.
+type RenewSession struct {
+	ID  SessionID
+	TTL time.Duration // the session's new TTL, within the Bounds; zero: unchanged
+}
+
+// Resolve returns r, or an ErrInvalid error that names the invalid field.
+func (r RenewSession) Resolve(b Bounds) (RenewSession, error) {
+	if r.TTL != 0 {
+		if err := CheckDuration("ttl_ms", r.TTL, b.MinTTL, b.MaxTTL); err != nil {
+			return r, err
+		}
+	}
+	return r, checkSessionID(r.ID)
+}
+
+// Session returns the session.
+func (r RenewSession) Session() SessionRef { return r.ID.Ref() }
+
+// Change extends the session, or refuses with ErrSessionLost.
+func (r RenewSession) Change(s *Session, now time.Time) (Session, bool, error) {
+	if err := s.usable(r.ID, now); err != nil {
+		return Session{}, false, err
+	}
+	after := *s
+	after.TTL = cmp.Or(r.TTL, s.TTL)
+	if end := now.Add(after.TTL); end.After(s.ExpiresAt) {
+		after.ExpiresAt = end
+	}
+	return after, true, nil
+}
+
+// CloseSession ends a session, its leases and its places in queues. Closing it again succeeds and changes nothing. A
+// session that ended in another way is refused with ErrSessionLost, because the work may have overlapped with another
+// holder's.
+type CloseSession struct {
+	ID SessionID
+}
+
+// Resolve returns c, or an ErrInvalid error that names the invalid field.
+func (c CloseSession) Resolve() (CloseSession, error) { return c, checkSessionID(c.ID) }
+
+// Session returns the session.
+func (c CloseSession) Session() SessionRef { return c.ID.Ref() }
+
+// Change marks the session as closed. Each lease still blocks others until an EndSession has ended it.
+func (c CloseSession) Change(s *Session, now time.Time) (Session, bool, error) {
+	if s != nil && s.ID == c.ID && s.Ended == Released {
+		return *s, true, nil
+	}
+	if err := s.usable(c.ID, now); err != nil {
+		return Session{}, false, err
+	}
+	return s.end(Released, now, ""), true, nil
+}
+
+// RevokeSession ends a session, its leases and its places in queues, on behalf of an operator. The leases are revoked
+// like those of a [Revoke]: conflicting grants wait until the grace of the session is over, unless SkipGrace is set.
+type RevokeSession struct {
+	Ref       SessionRef
+	Reason    string // for people: 1 to MaxReasonLength characters
+	SkipGrace bool
+}
+
+// Resolve returns r, or an ErrInvalid error that names the invalid field.
+func (r RevokeSession) Resolve() (RevokeSession, error) {
+	return r, checkText("reason", r.Reason, 1, MaxReasonLength)
+}
+
+// Session returns the session.
+func (r RevokeSession) Session() SessionRef { return r.Ref }
+
+// Change marks the session as revoked, or refuses with ErrNotFound. Revoking it again changes nothing.
+func (r RevokeSession) Change(s *Session, now time.Time) (Session, bool, error) {
+	switch {
+	case s == nil:
+		return Session{}, false, UnknownSession()
+	case s.Ended == Revoked:
+		return *s, true, nil
+	case s.Ended != 0 || s.IsOver(now):
+		return Session{}, false, s.errLost(now)
+	}
+	return s.end(Revoked, now, r.Reason), true, nil
+}
+
+// UnknownSession returns the error of a call about a session that does not exist, or was deleted long after its end.
+func UnknownSession() error {
+	return &Error{Code: ErrNotFound, Detail: "There is no session of that name, or it ended long ago. List the sessions to find its name."}
+}
+
+func checkSessionID(id SessionID) error {
+	if id == (SessionID{}) {
+		return Invalid("session_id", "is missing; send the UUID with which the session was opened")
+	}
+	return nil
 }

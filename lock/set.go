@@ -24,35 +24,24 @@ type Member struct {
 	Capacity int  // number of permits; Permit only
 }
 
-// resolveSet checks the locks of a set and sorts them by name. It turns a set of one into that lock alone.
-func (a *Acquire) resolveSet() error {
-	if len(a.Set) == 0 {
-		return nil
+// resolveMembers returns the locks of a set in the order of their names, or an ErrInvalid error.
+func resolveMembers(given []Member) ([]Member, error) {
+	if len(given) > MaxSetSize {
+		return nil, Invalid("locks", "are %d; give 1 to %d", len(given), MaxSetSize)
 	}
-	if a.Name != "" || a.Mode != 0 || a.Capacity != 0 {
-		return Invalid("locks", "cannot be combined with one lock's name, mode or capacity")
-	}
-	if len(a.Set) > MaxSetSize {
-		return Invalid("locks", "are %d; give 1 to %d", len(a.Set), MaxSetSize)
-	}
-	set := slices.Clone(a.Set)
+	set := slices.Clone(given)
 	for i := range set {
 		m := &set[i]
 		m.Mode = cmp.Or(m.Mode, Exclusive)
 		if err := cmp.Or(CheckName(m.Name), checkMode(m.Mode, m.Capacity)); err != nil {
-			return inMember(i, err)
+			return nil, inMember(i, err)
 		}
 		if slices.ContainsFunc(set[:i], func(o Member) bool { return o.Name == m.Name }) {
-			return Invalid(fmt.Sprintf("locks/%d/name", i), "is given twice; name each lock once")
+			return nil, Invalid(fmt.Sprintf("locks/%d/name", i), "is given twice; name each lock once")
 		}
 	}
-	if len(set) == 1 {
-		a.Name, a.Mode, a.Capacity, a.Set = set[0].Name, set[0].Mode, set[0].Capacity, nil
-		return nil
-	}
 	slices.SortFunc(set, func(m, o Member) int { return strings.Compare(m.Name, o.Name) })
-	a.Set = set
-	return nil
+	return set, nil
 }
 
 // inMember returns the error of a field of the i-th lock of a set.
@@ -63,14 +52,6 @@ func inMember(i int, err error) error {
 	}
 	at := fmt.Sprintf("locks/%d/", i)
 	return &Error{Code: e.Code, Field: at + e.Field, Detail: at + e.Detail}
-}
-
-// members returns the locks that a asks for.
-func (a Acquire) members() []Member {
-	if len(a.Set) > 0 {
-		return a.Set
-	}
-	return []Member{{Name: a.Name, Mode: a.Mode, Capacity: a.Capacity}}
 }
 
 // resolveNames checks the names of a set and sorts them. It turns a set of one into that lock alone.

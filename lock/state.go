@@ -1,7 +1,7 @@
 package lock
 
 import (
-	"math"
+	"cmp"
 	"slices"
 	"time"
 )
@@ -47,6 +47,69 @@ type lockState struct {
 	deferred bool
 }
 
+// index returns the index of the lease with that ID, or -1.
+func (s *lockState) index(id LeaseID) int {
+	return slices.IndexFunc(s.record.Leases, func(l Lease) bool { return l.ID == id })
+}
+
+// lease returns the lease with that ID. A revoked lease has ended and is not returned.
+func (s *lockState) lease(id LeaseID) (Lease, bool) {
+	i := slices.IndexFunc(s.record.Leases, func(l Lease) bool { return l.ID == id && !l.Revoked() })
+	if i < 0 {
+		return Lease{}, false
+	}
+	return s.record.Leases[i], true
+}
+
+// isUndelivered reports whether no client can know of the lease yet.
+func (s *lockState) isUndelivered(l Lease) bool {
+	return l.Unclaimed() || slices.ContainsFunc(s.promoted, func(w Waiter) bool { return w.Lease.ID == l.ID })
+}
+
+// waiter returns the waiter with the lease ID.
+func (s *lockState) waiter(id LeaseID) (Waiter, bool) {
+	i := slices.IndexFunc(s.record.Queue, func(w *Waiter) bool { return w.Lease.ID == id })
+	if i < 0 {
+		return Waiter{}, false
+	}
+	return *s.record.Queue[i], true
+}
+
+// attached reports whether a call waits at the place.
+func (s *lockState) attached(w *Waiter) bool {
+	return w.attachedAt(s.now, s.view.Now, s.view.Self) && !s.hasLostSession(&w.Lease)
+}
+
+// hasLostSession reports whether the lease, or what a waiter asks for, is of a session that is over. That is decided
+// by the database's clock, even if the lock's time is ahead of it: no lock decides on a session.
+func (s *lockState) hasLostSession(l *Lease) bool {
+	return l.Session != 0 && !s.view.Now.Before(l.ExpiresAt.Add(l.Grace))
+}
+
+// endOf returns the event that ended the lease, if it is known. A released place is not an ended lease.
+func (s *lockState) endOf(id LeaseID) (Event, bool) {
+	e, ok := s.lastEvent(id)
+	return e, ok && e.Kind != Dequeued
+}
+
+// placeReleased reports whether the last known event of the lease ID is that its place was released.
+func (s *lockState) placeReleased(id LeaseID) bool {
+	e, ok := s.lastEvent(id)
+	return ok && e.Kind == Dequeued
+}
+
+// lastEvent returns the last event that refers to the lease.
+func (s *lockState) lastEvent(id LeaseID) (Event, bool) {
+	ref := RefOf(s.record.Name, id)
+	for _, e := range slices.Backward(s.events) {
+		if e.Ref == ref {
+			return e, true
+		}
+	}
+	e, ok := s.view.Ended[ref]
+	return e, ok
+}
+
 // endDue ends what has ended by time.
 func (s *lockState) endDue() {
 	for _, l := range s.record.Leases {
@@ -63,25 +126,6 @@ func (s *lockState) endDue() {
 			s.endLease(l, Expired, reasonSessionExpired)
 		}
 	}
-}
-
-// removePromoted removes the lease's waiter from those to notify.
-func (s *lockState) removePromoted(id LeaseID) {
-	s.promoted = slices.DeleteFunc(s.promoted, func(w Waiter) bool { return w.Lease.ID == id })
-}
-
-// index returns the index of the lease with that ID, or -1.
-func (s *lockState) index(id LeaseID) int {
-	return slices.IndexFunc(s.record.Leases, func(l Lease) bool { return l.ID == id })
-}
-
-// lease returns the lease with that ID. A revoked lease has ended and is not returned.
-func (s *lockState) lease(id LeaseID) (Lease, bool) {
-	i := slices.IndexFunc(s.record.Leases, func(l Lease) bool { return l.ID == id && !l.Revoked() })
-	if i < 0 {
-		return Lease{}, false
-	}
-	return s.record.Leases[i], true
 }
 
 // grant adds the lease want, which must be compatible. It draws a token unless want has one. place is that of the
@@ -103,6 +147,28 @@ func (s *lockState) grant(want Lease, capacity int, place int64) Lease {
 	s.record.Leases = append(slices.Clone(s.record.Leases), l)
 	s.record.Token, s.record.LastEnd = max(s.record.Token, l.Token), 0 // readers may join an earlier token than one below
 	s.emit(Event{Kind: Granted, Place: place}, l)
+	return l
+}
+
+// assign gives the lease to the call. The TTL and max hold start now if the grant was still unclaimed. If an
+// earlier decision granted the lease to another call, assign sets the Attachment to zero: a client may know of the
+// lease, so the Leave of neither call may withdraw it.
+func (s *lockState) assign(l Lease, by Attachment) Lease {
+	switch {
+	case l.Unclaimed():
+		s.claimed = s.begin.Sub(l.ClaimDeadline.Add(-ClaimTimeout))
+		l.ClaimDeadline = time.Time{}
+		l = l.startedAt(s.begin)
+		l.Attachment = by
+		s.removeWaiter(l.ID)
+	case l.Attachment == by:
+		return l
+	case s.isUndelivered(l):
+		l.Attachment = by
+	default:
+		l.Attachment = 0
+	}
+	s.replaceLease(l)
 	return l
 }
 
@@ -152,6 +218,11 @@ func (s *lockState) removeEnded(l Lease, how Kind) {
 	s.noteEnd(l, how)
 }
 
+// removePromoted removes the lease's waiter from those to notify.
+func (s *lockState) removePromoted(id LeaseID) {
+	s.promoted = slices.DeleteFunc(s.promoted, func(w Waiter) bool { return w.Lease.ID == id })
+}
+
 // removeLease removes the lease. It emits no event.
 func (s *lockState) removeLease(l Lease) {
 	left := make([]Lease, 0, max(len(s.record.Leases)-1, 0))
@@ -182,6 +253,52 @@ func (s *lockState) noteEnd(l Lease, how Kind) {
 	}
 }
 
+// replaceWaiter replaces the waiter at the place of w. It emits no event.
+func (s *lockState) replaceWaiter(w Waiter) {
+	queue := slices.Clone(s.record.Queue)
+	queue[slices.IndexFunc(queue, func(o *Waiter) bool { return o.Place == w.Place })] = &w
+	s.record.Queue, s.changed = queue, true
+}
+
+// reinsertWaiter puts w back at its place. It emits no event.
+func (s *lockState) reinsertWaiter(w Waiter) {
+	byPlace := func(o *Waiter, place int64) int { return cmp.Compare(o.Place, place) }
+	i, _ := slices.BinarySearchFunc(s.record.Queue, w.Place, byPlace)
+	s.record.Queue = slices.Insert(slices.Clone(s.record.Queue), i, &w)
+}
+
+// removeWaiter removes the waiter with the lease ID, if there is one. It emits no event.
+func (s *lockState) removeWaiter(id LeaseID) {
+	if _, ok := s.waiter(id); ok {
+		isIt := func(w *Waiter) bool { return w.Lease.ID == id }
+		s.record.Queue = slices.DeleteFunc(slices.Clone(s.record.Queue), isIt)
+		s.changed, s.madeRoom = true, true
+	}
+}
+
+// dequeue removes w from the queue. The caller then promotes the waiters that it blocked.
+func (s *lockState) dequeue(w Waiter, reason string) {
+	s.removeWaiter(w.Lease.ID)
+	s.emitDequeued(w, reason)
+}
+
+// detach leaves w in the queue without a call, and returns how long its place is kept. The caller then promotes the
+// waiters that it blocked.
+func (s *lockState) detach(w Waiter) time.Duration {
+	w = w.detach(s.now)
+	s.replaceWaiter(w)
+	s.madeRoom = true
+	return w.KeptUntil.Sub(s.now)
+}
+
+func (s *lockState) emitDequeued(w Waiter, reason string) {
+	e := Event{Kind: Dequeued, Place: w.Place, Reason: reason}
+	if reason == reasonPlaceReleased {
+		e.Ref = RefOf(s.record.Name, w.Lease.ID) // so that a repeated Release succeeds
+	}
+	s.emit(e, w.Lease)
+}
+
 // emit appends e, a transition of the lease l, and increments the revision. A transition of an intention has no event:
 // that of the lease that it stands for is at its own lock.
 func (s *lockState) emit(e Event, l Lease) {
@@ -194,82 +311,4 @@ func (s *lockState) emit(e Event, l Lease) {
 	e.At, e.Name, e.Revision = s.now, s.record.Name, s.record.Revision
 	e.Slot, e.Mode, e.Holder, e.Token = l.Slot, l.Mode, l.Holder, l.Token
 	s.events = append(s.events, e)
-}
-
-// endOf returns the event that ended the lease, if it is known. A released place is not an ended lease.
-func (s *lockState) endOf(id LeaseID) (Event, bool) {
-	e, ok := s.lastEvent(id)
-	return e, ok && e.Kind != Dequeued
-}
-
-// placeReleased reports whether the last known event of the lease ID is that its place was released.
-func (s *lockState) placeReleased(id LeaseID) bool {
-	e, ok := s.lastEvent(id)
-	return ok && e.Kind == Dequeued
-}
-
-// lastEvent returns the last event that refers to the lease.
-func (s *lockState) lastEvent(id LeaseID) (Event, bool) {
-	ref := RefOf(s.record.Name, id)
-	for _, e := range slices.Backward(s.events) {
-		if e.Ref == ref {
-			return e, true
-		}
-	}
-	e, ok := s.view.Ended[ref]
-	return e, ok
-}
-
-// nextDue returns the earliest instant at which the lock may change without a request, or zero for never.
-func (s *lockState) nextDue() time.Time {
-	var first time.Time
-	include := func(at time.Time) {
-		if first.IsZero() || at.Before(first) {
-			first = at
-		}
-	}
-	for i := range s.record.Leases {
-		if end := s.record.Leases[i].due(); !end.IsZero() {
-			include(end)
-		}
-	}
-	if s.deferred {
-		include(s.now)
-	}
-	if s.paused() && len(s.record.Queue) > 0 {
-		include(s.now.Add(s.view.GrantsPausedUntil.Sub(s.view.Now)))
-	}
-	lastOwn := int64(math.MinInt64)
-	for _, w := range slices.Backward(s.record.Queue) {
-		if w.Replica == s.view.Self {
-			lastOwn = w.Place
-			break
-		}
-	}
-	for _, w := range s.record.Queue {
-		if !w.GrantedUnclaimed {
-			include(s.waiterDue(w, w.Place < lastOwn))
-		}
-	}
-	return first
-}
-
-// waiterDue returns the next instant at which this replica treats w differently without a request: the wait ends, the
-// place lapses, or, if ownBehind is set, the heartbeat of w's replica times out. ownBehind reports whether this
-// replica has a waiter behind w, which may then be granted the lock.
-func (s *lockState) waiterDue(w *Waiter, ownBehind bool) time.Time {
-	if w.Replica == s.view.Self && s.attached(w) {
-		return w.WaitUntil
-	}
-	alive := w.AliveUntil
-	if !s.now.Before(alive) { // the lock's time is ahead of the clock
-		alive = s.now.Add(w.AliveUntil.Sub(s.view.Now))
-	}
-	switch {
-	case !s.attached(w):
-		return w.KeptUntil
-	case ownBehind && alive.Before(w.WaitUntil):
-		return alive
-	}
-	return w.WaitUntil
 }

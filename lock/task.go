@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"context"
 	"strings"
 )
 
@@ -23,35 +22,8 @@ func (t TaskID) Includes(other TaskID) bool {
 	return t != "" && strings.HasPrefix(string(other), string(t)) && (len(other) == len(t) || other[len(t)] == '.')
 }
 
-// Thread returns the thread of work of the call, by which deadlocks are found: its Task, or the task of its session if
-// it has none, or nothing. It begins with the TaskScope, so that the tasks of one API key are not those of another one:
-// no TaskID of a client contains a slash.
-func (a Acquire) Thread() TaskID {
-	t := a.Task
-	if t == "" && a.SessionID != (SessionID{}) {
-		t = a.SessionID.Ref().Task()
-	}
-	if t == "" || a.TaskScope == "" {
-		return t
-	}
-	return TaskID(a.TaskScope) + "/" + t
-}
-
 // Task returns the task of the acquires in the session that have no Task: one thread of work.
 func (r SessionRef) Task() TaskID { return TaskID("session-" + r.String()) }
-
-type taskKey struct{}
-
-// WithTask returns a context for work of the task. TaskFrom returns it.
-func WithTask(ctx context.Context, t TaskID) context.Context {
-	return context.WithValue(ctx, taskKey{}, t)
-}
-
-// TaskFrom returns the task of WithTask, empty if there is none.
-func TaskFrom(ctx context.Context) TaskID {
-	t, _ := ctx.Value(taskKey{}).(TaskID)
-	return t
-}
 
 func checkTaskID(t TaskID) error {
 	if len(t) > MaxTaskIDLength {

@@ -215,3 +215,6 @@ func (f *proof) inOrder() []string {
 	slices.Sort(f.locks)
 	return slices.Compact(f.locks)
 }
+
+// MaxDeadlockLocks bounds the locks of a deadlock that is broken. A greater one lasts until a wait in it ends.
+const MaxDeadlockLocks = 128

@@ -6,156 +6,6 @@ import (
 	"time"
 )
 
-// enqueue appends a to the queues of its locks, if it waits or keeps its place. Otherwise it refuses.
-func (d *decider) enqueue(a Acquire) Decision {
-	if a.Wait == 0 && !a.KeepPlace {
-		return d.finish(errNotGranted(d.locks, a.members(), a.LeaseID))
-	}
-	if a.LimitReached {
-		return d.finish(errLimitReached(errNotGranted(d.locks, a.members(), a.LeaseID)))
-	}
-	for _, s := range d.locks {
-		if n, full := s.isQueueFull(a.maxWaiters); full {
-			return d.finish(errQueueFull(d.locks, s, n))
-		}
-	}
-	set, waiters := d.set(), make([]Waiter, len(d.locks))
-	for i, m := range a.members() {
-		s := d.locks[i]
-		l := a.newLease(m, set)
-		s.emit(Event{Kind: Queued, Place: s.record.Revision + 1}, l)
-		w := Waiter{Place: s.record.Revision, Lease: l, Capacity: m.Capacity, JoinedAt: s.now}
-		if a.Wait > 0 {
-			w = w.attach(a, s.now)
-		}
-		queue := make([]*Waiter, len(s.record.Queue)+1)
-		queue[copy(queue, s.record.Queue)] = &w
-		s.record.Queue, waiters[i] = queue, w
-	}
-	if err := d.waitsForItself(a); err != nil {
-		d.removeWaiters(a.LeaseID, reasonDeadlock)
-		d.promote()
-		return d.finish(err)
-	}
-	return d.waitOrEnd(a, waiters)
-}
-
-// waitsForItself returns the refusal of a call that has just joined, if the task of the call holds what it waits for,
-// so that it would wait for itself. Deadlocks of several tasks are found later, see [BreakDeadlock].
-func (d *decider) waitsForItself(a Acquire) error {
-	thread := a.Thread()
-	if thread == "" || a.Wait == 0 {
-		return nil
-	}
-	own := func(l Lease) bool { return l.Task.Includes(thread) }
-	if !slices.ContainsFunc(d.locks, func(s *lockState) bool { return slices.ContainsFunc(s.record.Leases, own) }) {
-		return nil
-	}
-	if found := d.deadlocksOf(a.LeaseID); len(found) > 0 {
-		return DeadlockError(found[0].Cycle)
-	}
-	return nil
-}
-
-// resumeWait continues a wait at the places that an earlier call with the same LeaseID took.
-func (d *decider) resumeWait(a Acquire, waiters []Waiter) Decision {
-	for i, s := range d.locks {
-		waiters[i] = waiters[i].attach(a, s.now)
-	}
-	if leases, ok := d.promoteNow(waiters); ok {
-		return d.finishWithLeases(d.claim(leases, a.Attachment), false)
-	}
-	if a.Wait > 0 {
-		for i, s := range d.locks {
-			s.replaceWaiter(waiters[i])
-		}
-	}
-	return d.waitOrEnd(a, waiters)
-}
-
-// waitOrEnd returns the decision for the call of a, whose places are those of the waiters: it waits, or ends its wait
-// at once.
-func (d *decider) waitOrEnd(a Acquire, waiters []Waiter) Decision {
-	if a.Wait == 0 {
-		return d.finish(d.endWait(waiters, a.KeepPlace))
-	}
-	out := d.finish(nil)
-	out.Queued = true
-	return out
-}
-
-// promoteNow attaches the waiters of a call, promotes, and returns its leases if it was granted the locks. Otherwise
-// they stay in the queues with a wait that has almost ended; the caller must replace or remove them.
-func (d *decider) promoteNow(waiters []Waiter) ([]Lease, bool) {
-	for i, s := range d.locks {
-		w := waiters[i]
-		w.Attachment, w.Replica, w.WaitUntil = cmp.Or(w.Attachment, duringDecision), s.view.Self, s.now.Add(1)
-		s.replaceWaiter(w)
-	}
-	d.promote()
-	return d.leases(waiters[0].Lease.ID)
-}
-
-// duringDecision is the attachment of a call that does not wait, for the time of its own decision.
-const duringDecision Attachment = -1
-
-// endWait ends the wait of a call, whose places are those of the waiters, and returns its refusal.
-func (d *decider) endWait(waiters []Waiter, keep bool) error {
-	members, kept := make([]Member, len(d.locks)), time.Duration(0)
-	for i, s := range d.locks {
-		w := waiters[i]
-		members[i] = Member{Name: s.record.Name, Mode: w.Lease.Mode, Capacity: w.Capacity}
-		if keep {
-			kept = s.detach(w)
-		} else {
-			s.dequeue(w, reasonWaitEnded)
-		}
-	}
-	d.promote()
-	return errWaitEnded(d.locks, members, waiters[0].Lease.ID, kept)
-}
-
-// removeWaiters removes the waiters with the LeaseID, and returns how many there were. The caller then promotes.
-func (d *decider) removeWaiters(id LeaseID, reason string) (n int) {
-	for _, s := range d.locks {
-		if w, ok := s.waiter(id); ok {
-			s.dequeue(w, reason)
-			n++
-		}
-	}
-	return n
-}
-
-// claim assigns the leases to the call, see [lockState.assign].
-func (d *decider) claim(leases []Lease, by Attachment) []Lease {
-	for i, s := range d.locks {
-		leases[i] = s.assign(leases[i], by)
-	}
-	return leases
-}
-
-// assign gives the lease to the call. The TTL and max hold start now if the grant was still unclaimed. If an
-// earlier decision granted the lease to another call, assign sets the Attachment to zero: a client may know of the
-// lease, so the Leave of neither call may withdraw it.
-func (s *lockState) assign(l Lease, by Attachment) Lease {
-	switch {
-	case l.Unclaimed():
-		s.claimed = s.begin.Sub(l.ClaimDeadline.Add(-ClaimTimeout))
-		l.ClaimDeadline = time.Time{}
-		l = l.startedAt(s.begin)
-		l.Attachment = by
-		s.removeWaiter(l.ID)
-	case l.Attachment == by:
-		return l
-	case s.isUndelivered(l):
-		l.Attachment = by
-	default:
-		l.Attachment = 0
-	}
-	s.replaceLease(l)
-	return l
-}
-
 // A Claim asks whether a waiting call has been granted the lock, and claims the grant. A replica sends it after a
 // wake-up; it has no effect while the call still waits.
 type Claim struct {
@@ -172,6 +22,9 @@ func (c Claim) Names() []string { return namesOf(c.Name, c.Set) }
 
 // Refs returns the leases of c.
 func (c Claim) Refs() []LeaseRef { return refsOf(c.Names(), c.LeaseID) }
+
+// Session returns the session of the call, zero for none.
+func (c Claim) Session() SessionRef { return c.SessionID.Ref() }
 
 // Apply returns the lease, or sets Queued if the call still waits, or refuses if it waits no longer.
 func (c Claim) Apply(v View) Decision {
@@ -231,6 +84,9 @@ func (l Leave) Names() []string { return namesOf(l.Name, l.Set) }
 // Refs returns the leases of l.
 func (l Leave) Refs() []LeaseRef { return refsOf(l.Names(), l.LeaseID) }
 
+// Session returns the session of the call, zero for none.
+func (l Leave) Session() SessionRef { return l.SessionID.Ref() }
+
 // Apply removes or detaches the waiter, or withdraws the grant. It does not change a place or a lease that another
 // call with the same LeaseID has taken over.
 func (l Leave) Apply(v View) Decision {
@@ -284,11 +140,4 @@ func (s *lockState) withdrawDisconnected(l Lease, by Leave) {
 		s.withdraw(l, reasonCallLost, l.Place)
 		s.reinsertWaiter(w.detach(s.now))
 	}
-}
-
-// reinsertWaiter puts w back at its place. It emits no event.
-func (s *lockState) reinsertWaiter(w Waiter) {
-	byPlace := func(o *Waiter, place int64) int { return cmp.Compare(o.Place, place) }
-	i, _ := slices.BinarySearchFunc(s.record.Queue, w.Place, byPlace)
-	s.record.Queue = slices.Insert(slices.Clone(s.record.Queue), i, &w)
 }

@@ -48,12 +48,6 @@ type waitGraph struct {
 	byTask map[TaskID][]*stuckCall // the calls of a task and its parts
 }
 
-// FindDeadlocks returns the deadlocks of the waiting calls of the locks, as far as these locks show them, in the view
-// of the replica self at now. The leases of the locks must not be over.
-func FindDeadlocks(locks []Record, now time.Time, self Replica) []Deadlock {
-	return newWaitGraph(locks, func(w *Waiter) bool { return w.Attached(now, self) }).deadlocks(func(*stuckCall) bool { return true })
-}
-
 // newWaitGraph returns the graph of the waiters that are attached.
 func newWaitGraph(locks []Record, attached func(*Waiter) bool) *waitGraph {
 	g, byKey := &waitGraph{byTask: make(map[TaskID][]*stuckCall)}, make(map[callKey]*stuckCall)
@@ -214,27 +208,6 @@ func (g *waitGraph) obstacles(c *stuckCall, all bool) (found []obstacle) {
 
 func (c *stuckCall) holder() string { return c.places[0].waiter.Lease.Holder }
 
-// deadlocks returns a Deadlock for each victim of each circle, of those that the function selects.
-func (g *waitGraph) deadlocks(of func(*stuckCall) bool) (all []Deadlock) {
-	g.reduce(g.calls)
-	for _, circle := range g.circles() {
-		victims, locks := g.breaks(circle)
-		for _, victim := range victims {
-			if !of(victim) {
-				continue
-			}
-			d := g.deadlockOf(victim)
-			if locks != nil {
-				d.Locks = locks
-			}
-			if len(d.Locks) <= MaxDeadlockLocks {
-				all = append(all, d)
-			}
-		}
-	}
-	return all
-}
-
 // circles returns the calls that wait for each other: the strongly connected components, by Tarjan, "Depth-first search
 // and linear graph algorithms" (1972).
 func (g *waitGraph) circles() (all [][]*stuckCall) {
@@ -274,39 +247,4 @@ func (g *waitGraph) circles() (all [][]*stuckCall) {
 		}
 	}
 	return all
-}
-
-// deadlockOf returns the shortest circle of the victim, in which another call waits for a lease of its task.
-func (g *waitGraph) deadlockOf(victim *stuckCall) Deadlock {
-	w := victim.places[0].waiter
-	d := Deadlock{Victim: victim.id, Attachment: w.Attachment, Replica: w.Replica}
-	type reached struct {
-		from *stuckCall
-		step DeadlockStep
-	}
-	to, queue := map[*stuckCall]reached{}, []*stuckCall{victim}
-	for to[victim].from == nil {
-		c := queue[0]
-		queue = queue[1:]
-		for _, o := range g.obstacles(c, true) {
-			if _, known := to[o.call]; !known && (o.call != victim || !o.step.Ahead) {
-				to[o.call] = reached{c, o.step}
-				queue = append(queue, o.call)
-			}
-		}
-	}
-	shown := proof{waitGraph: g, calls: map[*stuckCall]bool{}, locks: slices.Clone(victim.set)}
-	var path []*stuckCall
-	for c := victim; len(path) == 0 || c != victim; c = to[c].from {
-		path, shown.calls[c] = append(path, c), true
-	}
-	for _, c := range slices.Backward(path) {
-		d.Cycle = append(d.Cycle, to[c].step)
-		shown.addStep(to[c].from, to[c].step)
-	}
-	for _, p := range victim.places {
-		shown.locks = append(shown.locks, p.record.Name)
-	}
-	d.Locks = shown.inOrder()
-	return d
 }

@@ -10,7 +10,7 @@ import (
 func TestEveryTableHasAPrimaryKey(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Conn(t)
-	exec(t, conn, readFile(t, "../docs/fencing/install.sql"))
+	exec(t, conn, "set search_path = public; "+readFile(t, "../docs/fencing/install.sql"))
 	if got := lines(t, conn, `select c.oid::regclass::text from pg_class c
 	    where c.relkind in ('r', 'p') and c.relnamespace not in ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
 	      and not exists (select from pg_index i where i.indrelid = c.oid and i.indisprimary)`); len(got) != 0 {

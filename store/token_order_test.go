@@ -20,7 +20,7 @@ func TestJobsWithDifferentLocksShareAFencedResource(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	outside := connect(t, url)
-	exec(t, outside, paddock.InstallFence)
+	exec(t, outside, "set search_path = public; "+paddock.InstallFence)
 	replicas := [2]*store.Store{open(t, url), open(t, url)}
 	if _, err := replicas[0].DeclareTree(t.Context(), "tree"); err != nil {
 		t.Fatal(err)

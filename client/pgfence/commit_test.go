@@ -25,6 +25,7 @@ func newAccountsCountingInterruptions(t *testing.T, url string) (pool *pgxpool.P
 	if err != nil {
 		t.Fatal(err)
 	}
+	config.ConnConfig.RuntimeParams["search_path"] = "public" // not the schema paddock, which may have the locks
 	interruptions = new(atomic.Int32)
 	config.ConnConfig.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return watcher{&pgconn.CancelRequestContextWatcherHandler{Conn: c}, interruptions}

@@ -39,8 +39,9 @@ type fenceInstallCommand struct {
 }
 
 func (fenceInstallCommand) Help() string {
-	return `Installing it again keeps the stored tokens. Other roles that write need select, insert and update on the
-table paddock_fences.
+	return `Installing it again keeps the stored tokens. If it is installed in another schema than the first of the
+search_path, say with --fence-schema which of them you mean. Other roles that write need select, insert and update on
+the table paddock_fences.
 
     paddock fence install --database-url postgres://owner@db.example/bank
     paddock fence install --database-url postgres://owner@db.example/bank --fence-schema app`
@@ -193,7 +194,7 @@ func (d fencedDatabase) run(ctx context.Context, p *program, sql string) (s *fen
 		}
 		s = &fenceSchema{conn: conn}
 		if err = s.find(ctx, d.Schema); err == nil {
-			err = s.run(ctx, sql)
+			err = s.run(ctx, d.Schema != "", sql)
 		}
 		return errors.Join(s.explain(err), conn.Close(context.WithoutCancel(ctx)))
 	})
@@ -228,11 +229,14 @@ func (s *fenceSchema) find(ctx context.Context, schema string) error {
 	return s.conn.QueryRow(ctx, count).Scan(&s.Resources)
 }
 
-// run runs the SQL, one transaction, in the schema. It sends one message, so that a pooler keeps it on one connection
-// and the search_path applies to this transaction only. If the connection breaks, it may have run.
-func (s *fenceSchema) run(ctx context.Context, sql string) error {
-	setPath := "set local search_path = " + pgx.Identifier{s.Schema}.Sanitize() + ";\n"
-	_, err := s.conn.PgConn().Exec(ctx, setPath+sql).ReadAll()
+// run runs the SQL, one transaction, in the schema. chosen says that the user has named it; otherwise it is the first of
+// the search_path, which stays as it is, and the SQL checks that choice. It sends one message, so that a pooler keeps it
+// on one connection and the search_path applies to this transaction only. If the connection breaks, it may have run.
+func (s *fenceSchema) run(ctx context.Context, chosen bool, sql string) error {
+	if chosen {
+		sql = "set local search_path = " + pgx.Identifier{s.Schema}.Sanitize() + ";\n" + sql
+	}
+	_, err := s.conn.PgConn().Exec(ctx, sql).ReadAll()
 	if err != nil && !errors.As(err, new(*pgconn.PgError)) && s.conn.IsClosed() && !errors.Is(err, context.Canceled) {
 		return unreachablef("the connection to the database broke; check what is installed before you retry: %w", err)
 	}

@@ -63,7 +63,7 @@ func TestFenceInstallErrorsAreExplained(t *testing.T) {
 		}
 	})
 	dependent := pgtest.EmptyURL(t)
-	pgtest.Exec(t, pgtest.Connect(t, dependent), paddock.InstallFence+"create view mine as select * from paddock_fences")
+	pgtest.Exec(t, pgtest.Connect(t, dependent), paddock.InstallFence+"create schema mine; create view mine as select * from paddock_fences")
 	none := map[string]string{"PADDOCK_DATABASE_URL": databaseURL, "DATABASE_URL": databaseURL}
 	for name, c := range map[string]struct {
 		env  map[string]string
@@ -84,6 +84,10 @@ func TestFenceInstallErrorsAreExplained(t *testing.T) {
 			withParameter(t, databaseURL, "search_path", "none")}, exitFailed, "give --fence-schema"},
 		"a role without rights": {nil, []string{"install", "--database-url", withParameter(t, databaseURL, "role",
 			stranger)}, exitNotAllowed, "a role that may create objects in schema public"},
+		"another schema has it": {nil, []string{"install", "--database-url",
+			withParameter(t, dependent, "search_path", "mine,public")}, exitFailed, "give --fence-schema public"},
+		"the schema of the locks": {nil, []string{"install", "--fence-schema=paddock", "--database-url", pgtest.URL(t)},
+			exitFailed, "has the tables of Paddock itself"},
 		"without --yes": {nil, []string{"uninstall", "--database-url", databaseURL}, exitUsage, "--yes"},
 		"a dependent object": {nil, []string{"uninstall", "--yes", "--database-url", dependent}, exitFailed,
 			"view mine depends on"},

@@ -4,7 +4,8 @@
 --
 -- It installs into the first schema of the search_path and needs PostgreSQL 14 or newer.
 -- It may be run again: tokens seen are kept, the functions are replaced by those of this
--- file. README.md describes how to use them.
+-- file. Where another schema has them, it refuses to begin a second table of tokens unless
+-- the search_path is that one schema. README.md describes how to use them.
 --
 -- SQLSTATE PF001: the token is stale; roll back and stop the work.
 -- SQLSTATE PF002: the call is wrong: no token, or one out of bounds.
@@ -14,21 +15,40 @@ begin;
 set local client_min_messages = warning;
 
 do $$
+declare
+    here text := quote_ident(current_schema());
+    other text;
 begin
     if current_setting('server_version_num')::integer < 140000 then
         raise exception 'this is PostgreSQL %', current_setting('server_version')
             using errcode = 'feature_not_supported', hint = 'Fencing needs PostgreSQL 14 or newer.';
     end if;
-    if current_schema() is null then
+    if here is null then
         raise exception 'no schema of the search_path exists'
             using errcode = 'invalid_schema_name', hint = 'Create the schema, or set search_path to one that exists.';
     end if;
     -- Concurrent installations take turns.
     perform pg_advisory_xact_lock(hashtextextended('paddock_fences', 0));
+    if to_regclass(here || '.event_batches') is not null and to_regclass(here || '.epochs') is not null then
+        raise exception 'the schema % has the tables of Paddock itself, and is for nothing else', here
+            using errcode = 'invalid_schema_name',
+                hint = 'Give --fence-schema, or set search_path, to the schema of the tables to protect, such as public.';
+    end if;
+    -- A new table of tokens would accept what the other has learnt to refuse. The first of
+    -- several schemas may be another one than last time: somebody has created a schema.
+    select quote_ident(n.nspname) into other from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
+        where c.relname = 'paddock_fences' and c.relkind = 'r' and c.relpersistence <> 't'
+        order by n.nspname limit 1;
+    if other is not null and to_regclass(here || '.paddock_fences') is null and current_setting('search_path') <> here then
+        raise exception 'paddock_fence is installed in the schema %, and not in %', other, here
+            using errcode = 'duplicate_table',
+                hint = format('To update it, give --fence-schema %1$s, or set search_path = %1$s. To begin a second table '
+                    'of tokens, which knows none of the first, use %2$s instead.', other, here);
+    end if;
     -- Each function below keeps this search_path ("set search_path from current"), so it
     -- finds its table whatever the caller's search_path. pg_temp comes last; otherwise a
     -- temporary table called paddock_fences would hide the real one.
-    perform set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
+    perform set_config('search_path', here || ', pg_temp', true);
 end
 $$;
 

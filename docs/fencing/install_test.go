@@ -93,6 +93,34 @@ func TestConcurrentInstallsSucceed(t *testing.T) {
 	wg.Wait()
 }
 
+// TestInstallBeginsNoSecondTableOfTokensUnasked: a schema that comes before the one with the tokens in the search_path
+// was created since, and a new table there would accept the tokens that the old one refuses.
+func TestInstallBeginsNoSecondTableOfTokensUnasked(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, newDatabase(t))
+	must(t, conn, "select paddock_fence('r', 8); create schema app")
+	for _, path := range []string{"app, public", "app, none", `app, "$user"`} {
+		must(t, conn, "set search_path = "+path)
+		refused(t, conn, "42P07", paddock.InstallFence)
+	}
+	for _, path := range []string{"public, app", "public", "app", "app, public"} { // where it is; and in both, once asked
+		must(t, conn, "set search_path = "+path)
+		must(t, conn, paddock.InstallFence)
+	}
+	refused(t, conn, "PF001", "select public.paddock_fence('r', 7)")
+	must(t, conn, "select app.paddock_fence('r', 7)")
+}
+
+// TestInstallIsRefusedBesidePaddocksOwnTables, whose rights are those of the service.
+func TestInstallIsRefusedBesidePaddocksOwnTables(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, pgtest.URL(t))
+	for _, path := range []string{"paddock, public", "paddock"} {
+		must(t, conn, "set search_path = "+path)
+		refused(t, conn, "3F000", paddock.InstallFence)
+	}
+}
+
 func TestUninstallIsRefusedIfAnObjectDependsOnIt(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, newDatabase(t))
@@ -108,7 +136,7 @@ func TestUninstallIsRefusedIfAnObjectDependsOnIt(t *testing.T) {
 func TestFenceIgnoresTheCallersSearchPath(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, newDatabase(t))
-	must(t, conn, `create schema "My Fences"; set search_path = "My Fences", public;`+paddock.InstallFence)
+	must(t, conn, `create schema "My Fences"; set search_path = "My Fences";`+paddock.InstallFence)
 	must(t, conn, "reset search_path; create temporary table paddock_fences (resource text primary key, token bigint, seen_at timestamptz)")
 	for _, path := range []string{"public", `"My Fences"`, "pg_temp, public", "''", "none", "pg_catalog, pg_temp"} {
 		must(t, conn, "set search_path = "+path)

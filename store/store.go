@@ -218,14 +218,6 @@ func (s *Store) publish(outcomes []*row.Outcome) {
 	s.events.Poke()
 	for _, o := range outcomes {
 		s.db.Observer.Decided(&o.Decision)
-		for i := range o.Promoted {
-			if o.Promoted[i].Replica == s.self {
-				s.db.Observer.HandedOver(time.Since(o.Began))
-			}
-		}
-		if o.Claimed > 0 {
-			s.db.Observer.HandedOver(o.Claimed)
-		}
 	}
 }
 

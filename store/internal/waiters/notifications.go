@@ -43,6 +43,7 @@ func (r *Registry) Notify(outcomes []*row.Outcome) {
 			here := w.Replica == r.self
 			r.db.Log.Debug("promoted", "lock", w.Lease.Name, "place", w.Place, "holder", w.Lease.Holder, "here", here)
 			if here {
+				r.db.Observer.HandedOver(time.Since(o.Began))
 				r.notifyCall(o, w)
 			} else {
 				elsewhere = append(elsewhere, w.Attachment)
@@ -51,6 +52,9 @@ func (r *Registry) Notify(outcomes []*row.Outcome) {
 		for j := range o.Ousted {
 			r.wake(o.Ousted[j].Attachment) // of this replica, or of another one
 			elsewhere = append(elsewhere, o.Ousted[j].Attachment)
+		}
+		if o.Claimed > 0 {
+			r.db.Observer.HandedOver(o.Claimed)
 		}
 	}
 	r.notifier.add(elsewhere, events && r.watched.Load())

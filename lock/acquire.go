@@ -350,9 +350,7 @@ func (d *decider) waitOrEnd(a Acquire, waiters []Waiter) Decision {
 	if a.Wait == 0 {
 		return d.finish(d.endWait(waiters, a.KeepPlace))
 	}
-	out := d.finish(nil)
-	out.Queued = true
-	return out
+	return d.finishWaiting()
 }
 
 // waitsForItself returns the refusal of a call that has just joined, if the task of the call holds what it waits for,

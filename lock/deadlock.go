@@ -50,9 +50,7 @@ func (b BreakDeadlock) Apply(v View) Decision {
 	found := d.deadlocksOf(b.LeaseID)
 	i := slices.IndexFunc(found, func(d Deadlock) bool { return d.Attachment == b.Attachment })
 	if i < 0 {
-		out := d.finish(nil)
-		out.Queued = true
-		return out
+		return d.finishWaiting()
 	}
 	cycle := CycleOf(found[i].Cycle)
 	for _, s := range d.locks {

@@ -307,6 +307,13 @@ func (d *decider) finish(err error) Decision {
 	return out
 }
 
+// finishWaiting returns the decision of a call that waits, or still waits.
+func (d *decider) finishWaiting() Decision {
+	out := d.finish(nil)
+	out.Queued = true
+	return out
+}
+
 // finishWithLeases returns a decision that grants the leases, one of each lock.
 func (d *decider) finishWithLeases(leases []Lease, replay bool) Decision {
 	for i, s := range d.locks {

@@ -137,7 +137,7 @@ func (s *lockState) release(id LeaseID) error {
 		s.dequeue(w, reasonPlaceReleased)
 		return nil
 	}
-	if e, ended := s.endOf(id); ended && e.Kind == Released || s.placeReleased(id) {
+	if e, known := s.lastEvent(id); known && (e.Kind == Released || e.Kind == Dequeued) {
 		return nil
 	}
 	return errLost([]*lockState{s}, id)

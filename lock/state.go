@@ -92,13 +92,7 @@ func (s *lockState) endOf(id LeaseID) (Event, bool) {
 	return e, ok && e.Kind != Dequeued
 }
 
-// placeReleased reports whether the last known event of the lease ID is that its place was released.
-func (s *lockState) placeReleased(id LeaseID) bool {
-	e, ok := s.lastEvent(id)
-	return ok && e.Kind == Dequeued
-}
-
-// lastEvent returns the last event that refers to the lease.
+// lastEvent returns the last known event that refers to the lease: how it has ended, or that its place was released.
 func (s *lockState) lastEvent(id LeaseID) (Event, bool) {
 	ref := RefOf(s.record.Name, id)
 	for _, e := range slices.Backward(s.events) {

@@ -64,7 +64,7 @@ func (t Trees) CheckDeclare(root string) error {
 			"%s is %s the tree %s. Trees cannot overlap: use names in one tree, or remove that one first.", root, how, other)}
 	}
 	if _, again := t[root]; !again && len(t) >= MaxTrees {
-		return Invalid("root", "would be that of one tree too many: there are %d; remove one first", len(t))
+		return Invalid("root", "exceeds the limit of %d trees; remove one first", MaxTrees)
 	}
 	return nil
 }

@@ -34,9 +34,7 @@ func (c Claim) Apply(v View) Decision {
 		return d.finishWithLeases(d.claim(leases, c.Attachment), false)
 	}
 	if waiters, all := d.waiters(c.LeaseID); all && waiters[0].Attachment == c.Attachment {
-		out := d.finish(nil)
-		out.Queued = true
-		return out
+		return d.finishWaiting()
 	}
 	return d.finish(cmp.Or(d.checkSession(c.SessionID), d.refuseReplaced(c.LeaseID, c.Place)))
 }

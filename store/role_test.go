@@ -124,6 +124,44 @@ func TestAMissingRightOnAnotherSchemaIsNamed(t *testing.T) {
 	}
 }
 
+// TestWhatOthersCreateInTheSchemaNeedsNoRight: the service starts and is ready without rights on it.
+func TestWhatOthersCreateInTheSchemaNeedsNoRight(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	s := open(t, a.url.String())
+	a.exec(`create table paddock.payroll (id serial primary key); alter table paddock.payroll enable row level security;
+		create function paddock.pay() returns bigint language sql return 1; revoke execute on function paddock.pay from public;
+		revoke all on paddock.payroll, paddock.payroll_id_seq from paddock_app`)
+	if err := s.Ready(t.Context()); err != nil {
+		t.Errorf("ready: %v", err)
+	}
+	mustAcquire(t, open(t, a.url.String()), acquire("l"))
+}
+
+// TestEveryObjectOfTheSchemaIsChecked takes all rights on what a migration creates away.
+func TestEveryObjectOfTheSchemaIsChecked(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	s := open(t, a.url.String())
+	a.exec(`revoke all on all tables in schema paddock from paddock_app; revoke all on all sequences in schema paddock from paddock_app;
+		revoke all on all functions in schema paddock from public`)
+	err := s.Ready(t.Context())
+	if !errors.As(err, new(*store.RightsError)) {
+		t.Fatalf("ready: %v", err)
+	}
+	rows, _ := a.owner.Query(t.Context(), `select 'paddock.' || relname from pg_class where relnamespace = 'paddock'::regnamespace
+		and relkind in ('r', 'p', 'S') union all select oid::regprocedure::text from pg_proc where pronamespace = 'paddock'::regnamespace`)
+	names, failed := pgx.CollectRows(rows, pgx.RowTo[string])
+	if failed != nil || len(names) < 15 {
+		t.Fatalf("the schema has %q, %v", names, failed)
+	}
+	for _, name := range names {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("%s is not in: %v", name, err)
+		}
+	}
+}
+
 // TestADatabaseThatOnlyReadsIsNotReady: an operator has stopped all writes, before a move to another server.
 func TestADatabaseThatOnlyReadsIsNotReady(t *testing.T) {
 	t.Parallel()

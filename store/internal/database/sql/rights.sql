@@ -1,8 +1,11 @@
--- The role, whether its transactions may only read, and the statements that give it the rights it lacks.
+-- The role, whether its transactions may only read, and the statements that give it the rights it lacks. What others
+-- have created in the schema is not looked at: the service does not need it, and they may not want it read.
 with relations as (
     select c.oid, c.relkind, format('%I.%I', 'paddock', c.relname) as name, c.relname
     from pg_class as c
     where c.relnamespace = to_regnamespace('paddock') and c.relkind in ('r', 'p', 'S')
+      and c.relname in ('schema_migrations', 'records', 'parts', 'sessions', 'trees', 'event_batches', 'event_refs',
+                        'event_batch_ids', 'horizon', 'epochs', 'replicas', 'fenced')
 ), lacking (remedy) as (
     select format('grant usage on schema paddock to %I;', current_user)
     where not has_schema_privilege(to_regnamespace('paddock'), 'usage')
@@ -25,6 +28,7 @@ with relations as (
     from pg_proc as f
     where not has_function_privilege(f.oid, 'execute')
       and (f.pronamespace = to_regnamespace('paddock')
+              and f.proname in ('decided_too_late', 'name_key', 'duration', 'refuse_fewer_trees')
            or f.pronamespace = 'pg_catalog'::regnamespace
               and f.proname in ('pg_notify', 'pg_control_system', 'pg_current_wal_flush_lsn', 'pg_current_wal_insert_lsn',
                                 'pg_walfile_name', 'pg_postmaster_start_time', 'pg_relation_size', 'set_config'))

@@ -16,7 +16,7 @@ func TestTheBodyOfABatchIsReadStrictly(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 20_000)
 	cases := []badRequest{
-		{name: "white space alone", body: "  \n", pointer: "", detail: "is empty. Send a JSON object"},
+		{name: "white space alone", body: "  \n", pointer: "", detail: `is empty. Send a JSON object such as {"items": ...}`},
 		{name: "text that is not JSON", body: `items`, pointer: "", detail: "not valid JSON at byte 0"},
 		{name: "an item alone", body: acquireItem, pointer: "/op", detail: "which may have items"},
 		{name: "no item", body: `{"items": []}`, pointer: "/items", detail: "are missing; give 1 to 1000"},
@@ -24,9 +24,9 @@ func TestTheBodyOfABatchIsReadStrictly(t *testing.T) {
 		{name: "another member", body: `{"items": [` + acquireItem + `], "atomic": true}`, pointer: "/atomic", detail: "which may have items"},
 		{name: "items twice", body: `{"items": [1], "items": [1]}`, pointer: "/items", detail: "is there twice"},
 		{name: "something after it", body: batchOf(acquireItem) + `{}`, pointer: "", detail: "something after its object"},
-		{name: "a list cut short", body: `{"items": [` + acquireItem, pointer: "", detail: "not valid JSON"},
+		{name: "a list cut short", body: `{"items": [` + acquireItem, pointer: "", detail: "ends too early"},
 		{name: "a comma too many", body: `{"items": [1,]}`, pointer: "", detail: "not valid JSON"},
-		{name: "an item too deep to read", body: `{"items": [` + deep, pointer: "", detail: "not valid JSON"},
+		{name: "an item too deep to read", body: `{"items": [` + deep, pointer: "", detail: "is nested too deep at byte 10009"},
 		{name: "1001 items", body: batchOf(strings.Split(strings.Repeat("1 ", 1001), " ")[:1001]...), pointer: "/items", detail: "exceed the maximum of 1000"},
 		{name: "a parameter", path: batchPath + "?wait_ms=1", body: batchOf(acquireItem), pointer: "wait_ms", detail: "has none"},
 		{name: "a body too large", body: batchOf(acquireItem) + strings.Repeat(" ", server.MaxBatchBodySize), status: http.StatusRequestEntityTooLarge,

@@ -3,6 +3,7 @@ package request
 import (
 	"bytes"
 	"errors"
+	"reflect"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -24,7 +25,7 @@ func Batch(body []byte) ([]lock.Command, []lock.Result, error) {
 	case errors.As(err, &whole):
 		return nil, nil, whole
 	case err != nil:
-		return nil, nil, refusal(body, err)
+		return nil, nil, refusal(body, err, reflect.TypeOf(b))
 	case len(b.Items.commands) == 0:
 		return nil, nil, lock.Invalid("items", "are missing; give 1 to %d of them, in a list", lock.MaxBatch)
 	}

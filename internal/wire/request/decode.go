@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -23,10 +26,14 @@ const (
 	MaxBodySize = 16 << 10
 	// maxDepth is the maximum nesting of arrays and objects in free-form JSON.
 	maxDepth = 32
+	// readDepth is the nesting beyond which the library reads no further.
+	readDepth = 10_000
 	// uuidLength is the length of a UUID in its canonical form.
 	uuidLength = 36
 	// maxNumberLength is the greatest length of a number with a fraction or an exponent, in bytes.
 	maxNumberLength = 64
+	// byteOrderMark is what some editors put before a text in UTF-8.
+	byteOrderMark = "\ufeff"
 )
 
 // The options of the library. By default it refuses names that differ in case, names that are there twice, and text
@@ -66,21 +73,20 @@ func decode[Model any](body []byte) (m Model, err error) {
 		options = strictNoNull
 	}
 	if err := json.Unmarshal(body, &m, options); err != nil {
-		return m, refusal(body, err)
+		return m, refusal(body, err, reflect.TypeFor[Model]())
 	}
 	return m, checkRequired(body, reflect.ValueOf(&m).Elem())
 }
 
-// checkRequired returns an error if the body lacks a required member: a field of the model that is no pointer, and has
-// no omitempty. Only a zero field can be missing.
+// checkRequired returns an error if the body lacks a required member. Only a zero field can be missing.
 func checkRequired(body []byte, model reflect.Value) error {
 	var present map[string]jsontext.Value // of the body, once needed
 	for i := range model.NumField() {
 		if field := model.Field(i); field.Kind() == reflect.Pointer || !field.IsZero() {
 			continue
 		}
-		name, optional := strings.CutSuffix(model.Type().Field(i).Tag.Get("json"), ",omitempty")
-		if optional {
+		name, required := memberOf(model.Type().Field(i))
+		if !required {
 			continue
 		}
 		if present == nil {
@@ -91,6 +97,13 @@ func checkRequired(body []byte, model reflect.Value) error {
 		}
 	}
 	return nil
+}
+
+// memberOf returns the name of the member that a field of a model stands for. It is required if the field is no pointer
+// and has no omitempty.
+func memberOf(field reflect.StructField) (name string, required bool) {
+	name, optional := strings.CutSuffix(field.Tag.Get("json"), ",omitempty")
+	return name, !optional && field.Type.Kind() != reflect.Pointer
 }
 
 // A fault is what is wrong with a value. It continues a sentence that begins with the name of the value.
@@ -171,10 +184,11 @@ func freeForm(d *jsontext.Decoder, into *api.Value) error {
 	return nil
 }
 
-// refusal returns the error for a body that the library has refused. Malformed JSON comes first, wherever it is.
-func refusal(body []byte, err error) error {
-	if malformed := json.Unmarshal(body, new(jsontext.Value), jsontext.AllowDuplicateNames(true)); malformed != nil {
-		err = malformed
+// refusal returns the error for a body of the model that the library has refused. Malformed JSON comes first, wherever
+// it is.
+func refusal(body []byte, err error, model reflect.Type) error {
+	if syntax := json.Unmarshal(body, new(jsontext.Value), jsontext.AllowDuplicateNames(true)); syntax != nil {
+		err = syntax
 	}
 	var value *json.SemanticError
 	var text *jsontext.SyntacticError
@@ -186,13 +200,59 @@ func refusal(body []byte, err error) error {
 	case errors.As(err, &text) && errors.Is(err, jsontext.ErrDuplicateName):
 		return invalid(text.JSONPointer, "is there twice; keep one of them")
 	case len(bytes.TrimSpace(body)) == 0:
-		return InvalidBody(`is empty. Send a JSON object, such as {"holder": "worker-1"} to acquire`)
-	case text == nil:
-		return InvalidBody("is cut short. Send a whole JSON object")
+		return InvalidBody("is empty. Send a JSON object such as %s", outlineOf(model))
+	case text == nil || errors.Is(err, io.ErrUnexpectedEOF):
+		return InvalidBody("ends too early, after %d bytes. Send a whole JSON object", len(body))
 	case jsontext.Value(body[:text.ByteOffset]).IsValid():
 		return InvalidBody("has something after its object. Send one object and nothing else")
 	}
-	return InvalidBody("is not valid JSON at byte %d. Send one JSON object, in UTF-8", text.ByteOffset)
+	return malformed(body, text.ByteOffset)
+}
+
+// outlineOf returns an object with the required members of the model, without their values.
+func outlineOf(model reflect.Type) string {
+	var members []string
+	for i := range model.NumField() {
+		if name, required := memberOf(model.Field(i)); required {
+			members = append(members, strconv.Quote(name)+": ...")
+		}
+	}
+	return "{" + strings.Join(members, ", ") + "}"
+}
+
+// malformed returns the error for a body that the library cannot read beyond this byte.
+func malformed(body []byte, at int64) error {
+	r, size := utf8.DecodeRune(body[at:])
+	switch {
+	case bytes.HasPrefix(body[at:], []byte(byteOrderMark)):
+		return InvalidBody("has a byte order mark at byte %d. Remove it", at)
+	case r == utf8.RuneError && size == 1:
+		return InvalidBody("is not UTF-8 at byte %d. Send it in UTF-8", at)
+	case isSurrogate(body[at:]):
+		return InvalidBody("has half of a surrogate pair at byte %d. Send both halves, or the character itself", at)
+	case isTooDeep(body):
+		return InvalidBody("is nested too deep at byte %d. Make it flatter: %d arrays and objects at most", at, maxDepth)
+	}
+	return InvalidBody("is not valid JSON at byte %d. Send one JSON object, in UTF-8", at)
+}
+
+// isSurrogate reports whether the text begins with the escape of one half of a surrogate pair.
+func isSurrogate(text []byte) bool {
+	if len(text) < len(`\ud800`) || !bytes.HasPrefix(text, []byte(`\u`)) {
+		return false
+	}
+	unit, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	return err == nil && utf16.IsSurrogate(rune(unit))
+}
+
+// isTooDeep reports whether the library reads no further because of the nesting.
+func isTooDeep(body []byte) bool {
+	tokens := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true))
+	for {
+		if _, err := tokens.ReadToken(); err != nil {
+			return tokens.StackDepth() >= readDepth
+		}
+	}
 }
 
 // faultOf returns what is wrong with a value that the library has refused.

@@ -18,8 +18,9 @@
 //
 // Every error is a *lock.Error with the code lock.ErrInvalid. Its Field is the place of the invalid value, as a JSON
 // Pointer without the first slash, such as locks/3/name. It is empty for the body as a whole: nothing, not an object,
-// something after the object, and malformed JSON, which comes before all other errors. Of the others the first in the
-// body is returned; then a required member that is missing; then the errors of the method command.
+// something after the object, and malformed JSON, which comes before all other errors. What is nested too deep for the
+// library counts as malformed, since the library reads it no further. Of the others the first in the body is returned;
+// then a required member that is missing; then the errors of the method command.
 //
 // # Batches
 //

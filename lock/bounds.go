@@ -265,6 +265,8 @@ func checkMode(m Mode, capacity int) error {
 		return Invalid("mode", "is invalid; use exclusive, shared or permit")
 	case m != Permit && capacity != 0:
 		return Invalid("capacity", "is only valid with mode permit; leave it out")
+	case m == Permit && capacity == 0:
+		return Invalid("capacity", "is missing; give 1 to %d, the number of permits", MaxHolders)
 	case m == Permit && (capacity < 1 || capacity > MaxHolders):
 		return Invalid("capacity", "is %d; give 1 to %d, the number of permits", capacity, MaxHolders)
 	}

@@ -27,7 +27,7 @@ type Member struct {
 // resolveMembers returns the locks of a set in the order of their names, or an ErrInvalid error.
 func resolveMembers(given []Member) ([]Member, error) {
 	if len(given) > MaxSetSize {
-		return nil, Invalid("locks", "are %d; give 1 to %d", len(given), MaxSetSize)
+		return nil, Invalid("locks", "has %d items; give 1 to %d", len(given), MaxSetSize)
 	}
 	set := slices.Clone(given)
 	for i := range set {
@@ -62,7 +62,7 @@ func resolveNames(name *string, set *[]string) error {
 	case *name != "":
 		return Invalid("names", "cannot be combined with the name of one lock")
 	case n > MaxSetSize:
-		return Invalid("names", "are %d; give 1 to %d", n, MaxSetSize)
+		return Invalid("names", "has %d items; give 1 to %d", n, MaxSetSize)
 	}
 	for i, one := range *set {
 		if err := CheckNameOf(fmt.Sprintf("names/%d", i), one); err != nil {

@@ -110,14 +110,17 @@ func TestNumbersAreReadStrictly(t *testing.T) {
 	ttl := func(v string) string { return `{"holder": "a", "ttl_ms": ` + v + `}` }
 	wantBadRequests(t, []badRequest{
 		{name: "a ttl_ms of zero", body: ttl("0"), pointer: "/ttl_ms", detail: "is 0; give 100 to 86400000"},
-		{name: "a ttl_ms of 1e30", body: ttl("1e30"), pointer: "/ttl_ms", detail: "is 1e30, but must be a whole number"},
-		{name: "a ttl_ms with a fraction", body: ttl("1.5"), pointer: "/ttl_ms", detail: "is 1.5, but must be a whole number"},
-		{name: "a ttl_ms beyond 64 bits", body: ttl("99999999999999999999"), pointer: "/ttl_ms", detail: "is 99999999999999999999, but"},
+		{name: "a ttl_ms of 1e30", body: ttl("1e30"), pointer: "/ttl_ms", detail: "is 1e30; give a whole number of at most 64 bits."},
+		{name: "a ttl_ms with a fraction", body: ttl("1.5"), pointer: "/ttl_ms", detail: "is 1.5; give a whole number of at most 64 bits."},
+		{name: "a ttl_ms beyond 64 bits", body: ttl("99999999999999999999"), pointer: "/ttl_ms", detail: "is 99999999999999999999; give a whole number of at most 64 bits."},
 		{name: "the greatest 64-bit ttl_ms", body: ttl("9223372036854775807"), pointer: "/ttl_ms", detail: "is 9223372036854775807; give 100 to 86400000"},
 		{name: "a ttl_ms that would overflow to a good one", body: ttl("18446744103710"), pointer: "/ttl_ms", detail: "is 18446744103710; give 100 to 86400000"},
 		{name: "a ttl_ms above 2^53", body: ttl("9007199254740993"), pointer: "/ttl_ms", detail: "is 9007199254740993; give 100 to 86400000"},
 		{name: "a ttl_ms that is a string", body: ttl(`"30000"`), pointer: "/ttl_ms", detail: "must be a whole number"},
 		{name: "a max_hold_ms of zero", body: `{"holder": "a", "max_hold_ms": 0}`, pointer: "/max_hold_ms", detail: "leave it out"},
+		{name: "permits without a capacity", body: `{"holder": "a", "mode": "permit"}`, pointer: "/capacity", detail: "is missing; give 1 to 1000, the number of permits."},
+		{name: "permits of capacity zero", body: `{"holder": "a", "mode": "permit", "capacity": 0}`, pointer: "/capacity", detail: "is 0; give 1 to 1000, the number of permits."},
+		{name: "a capacity of zero beside another mode", body: `{"holder": "a", "mode": "shared", "capacity": 0}`, pointer: "/capacity", detail: "only valid with mode permit; leave it out"},
 		{name: "the least 64-bit grace_ms", body: `{"holder": "a", "grace_ms": -9223372036854775808}`, pointer: "/grace_ms", detail: "is -9223372036854775808; give 0 to 60000"},
 	})
 }

@@ -39,14 +39,15 @@ func TestLocksOfASetAreReadStrictly(t *testing.T) {
 	}
 	at := func(i int, member string) string { return fmt.Sprintf("/locks/%d/%s", i, member) }
 	cases := []badRequest{
-		{name: "an empty list", body: setOf(``), pointer: "/locks", detail: "are missing; give 1 to 32 of them"},
+		{name: "an empty list", body: setOf(``), pointer: "/locks", detail: "locks has 0 items; give 1 to 32"},
 		{name: "a lock instead of a list", body: `{"holder": "h", "locks": {"name": "a"}}`, pointer: "/locks", detail: "must be in a list"},
-		{name: "33 locks", body: setOf(strings.Join(many, ",")), pointer: "/locks", detail: "are 33; give 1 to 32"},
+		{name: "33 locks", body: setOf(strings.Join(many, ",")), pointer: "/locks", detail: "locks has 33 items; give 1 to 32"},
 		{name: "a lock twice", body: setOf(`{"name": "a"}, {"name": "b"}, {"name": "a", "mode": "shared"}`), pointer: at(2, "name"), detail: "is given twice"},
 		{name: "a lock that is a string", body: setOf(`{"name": "a"}, "b"`), pointer: "/locks/1", detail: `must be an object such as {"name"`},
 		{name: "a lock without a name", body: setOf(`{"name": "a"}, {}`), pointer: at(1, "name"), detail: "locks/1/name is missing or empty"},
 		{name: "a name that cannot be", body: setOf(`{"name": "a"}, {"name": "a/b"}`), pointer: at(1, "name"), detail: "at byte 1"},
-		{name: "a capacity of zero", body: setOf(`{"name": "a", "mode": "permit", "capacity": 0}`), pointer: at(0, "capacity"), detail: "is 0; give 1 to 1000"},
+		{name: "a capacity of zero", body: setOf(`{"name": "a", "mode": "permit", "capacity": 0}`), pointer: at(0, "capacity"), detail: "is 0; give 1 to 1000, the number of permits."},
+		{name: "permits without a capacity", body: setOf(`{"name": "a", "mode": "permit"}`), pointer: at(0, "capacity"), detail: "is missing; give 1 to 1000"},
 		{name: "a mode beside the list", body: `{"holder": "h", "mode": "shared", "locks": [{"name": "a"}]}`, pointer: "/mode", detail: "is not a member"},
 		{name: "names instead of locks", body: `{"holder": "h", "names": ["a"]}`, pointer: "/names", detail: "which may have grace_ms, holder"},
 		{name: "an unknown member of a lock", body: setOf(`{"name": "a", "colour": 1}`), pointer: at(0, "colour"), detail: "which may have capacity, mode, name"},
@@ -72,9 +73,9 @@ func TestNamesOfASetAreReadStrictly(t *testing.T) {
 	}
 	for _, path := range []string{renewSetPath, releaseSetPath} {
 		cases = append(cases, []badRequest{
-			{name: path + " of no name", path: path, body: `{"lease_id": "` + leaseID + `", "names": []}`, pointer: "/names", detail: "are missing; give 1 to 32"},
+			{name: path + " of no name", path: path, body: `{"lease_id": "` + leaseID + `", "names": []}`, pointer: "/names", detail: "names has 0 items; give 1 to 32"},
 			{name: path + " of a name", path: path, body: `{"lease_id": "` + leaseID + `", "names": "a"}`, pointer: "/names", detail: "must be in a list"},
-			{name: path + " of 33 names", path: path, body: namesOf(names...), pointer: "/names", detail: "are 33; give 1 to 32"},
+			{name: path + " of 33 names", path: path, body: namesOf(names...), pointer: "/names", detail: "names has 33 items; give 1 to 32"},
 			{name: path + " of a name twice", path: path, body: namesOf("a", "b", "a"), pointer: "/names/2", detail: "is given twice"},
 			{name: path + " of a number", path: path, body: `{"lease_id": "` + leaseID + `", "names": ["a", 1]}`, pointer: "/names/1", detail: "must be a string"},
 			{name: path + " with locks", path: path, body: `{"lease_id": "` + leaseID + `", "locks": [{"name": "a"}]}`, pointer: "/locks", detail: "is not a member"},

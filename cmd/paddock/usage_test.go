@@ -50,7 +50,7 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 		"acquire a/b":                                     "NAME: name has an invalid character",
 		"acquire a b/b":                                   `NAME "b/b": name has an invalid character`,
 		"acquire a b a":                                   `NAME "a": name is given twice`,
-		"acquire" + strings.Repeat(" x", 33):              "are 33; give 1 to 32",
+		"acquire" + strings.Repeat(" x", 33):              "has 33 items; give 1 to 32",
 		"acquire a b,permits=100000":                      `NAME "b": capacity is 100000`,
 		"acquire a,both":                                  "the mode after the comma is invalid",
 		"acquire x --metadata={":                          "--metadata: ",

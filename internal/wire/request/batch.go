@@ -26,8 +26,10 @@ func Batch(body []byte) ([]lock.Command, []lock.Result, error) {
 		return nil, nil, whole
 	case err != nil:
 		return nil, nil, refusal(body, err, reflect.TypeOf(b))
+	case b.Items.commands == nil:
+		return nil, nil, lock.Invalid("items", "is missing; add it")
 	case len(b.Items.commands) == 0:
-		return nil, nil, lock.Invalid("items", "are missing; give 1 to %d of them, in a list", lock.MaxBatch)
+		return nil, nil, lock.Invalid("items", "has 0 items; give 1 to %d", lock.MaxBatch)
 	}
 	return b.Items.commands, b.Items.results, nil
 }

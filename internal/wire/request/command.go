@@ -52,7 +52,7 @@ func (m Acquire) command(name string) (lock.Acquire, error) {
 			Metadata: m.Metadata, Mode: mode(m.Mode), SessionID: lock.SessionID(wire.ValueOf(m.SessionID)),
 			Task: lock.TaskID(wire.ValueOf(m.TaskID)), TTL: duration(m.TTLMs), Wait: duration(m.WaitMs),
 		}, cmp.Or(
-			checkNumber("capacity", m.Capacity, 1, lock.MaxHolders), checkGrace(m.GraceMs), checkID("lease_id", m.LeaseID, "a random UUID"),
+			checkCapacity("capacity", m.Mode, m.Capacity), checkGrace(m.GraceMs), checkID("lease_id", m.LeaseID, "a random UUID"),
 			checkMs("max_hold_ms", m.MaxHoldMs, lock.MinTTL, lock.MaxHold),
 			checkID("session_id", m.SessionID, "that of an open session"), checkTTL(m.TTLMs), checkMs("wait_ms", m.WaitMs, 0, lock.MaxWait),
 		)
@@ -84,7 +84,7 @@ func (m AcquireSet) command(string) (lock.Acquire, error) {
 		if l.Name == "" && len(m.Locks) <= lock.MaxSetSize { // more are too many, whatever their names
 			err = cmp.Or(err, lock.Invalid(at+"name", "is missing or empty; give 1 to %d characters", lock.MaxNameLength))
 		}
-		err = cmp.Or(err, checkNumber(at+"capacity", l.Capacity, 1, lock.MaxHolders))
+		err = cmp.Or(err, checkCapacity(at+"capacity", l.Mode, l.Capacity))
 		a.Set = append(a.Set, lock.Member{Name: l.Name, Mode: mode(l.Mode), Capacity: wire.ValueOf(l.Capacity)})
 	}
 	return a, err
@@ -161,6 +161,17 @@ func checkNumber[Int int | int64](name string, n *Int, least, greatest Int) erro
 	return lock.Invalid(name, "is %d; give %d to %d, or leave it out", *n, least, greatest)
 }
 
+// checkCapacity refuses a capacity of zero, which to package lock would be a missing one.
+func checkCapacity(name string, m *api.Mode, capacity *int) error {
+	switch {
+	case capacity == nil || *capacity != 0:
+		return nil
+	case mode(m) != lock.Permit:
+		return lock.Invalid(name, "is only valid with mode permit; leave it out")
+	}
+	return lock.Invalid(name, "is 0; give 1 to %d, the number of permits", lock.MaxHolders)
+}
+
 // checkID refuses a UUID of zeros, which to package lock would be a missing one. The error names what to give instead.
 func checkID(name string, id *uuid.UUID, instead string) error {
 	if id == nil || *id != uuid.Nil {
@@ -173,5 +184,5 @@ func checkList[T any](name string, list []T) error {
 	if len(list) > 0 {
 		return nil
 	}
-	return lock.Invalid(name, "are missing; give 1 to %d of them, in a list", lock.MaxSetSize)
+	return lock.Invalid(name, "has 0 items; give 1 to %d", lock.MaxSetSize)
 }

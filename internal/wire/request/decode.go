@@ -135,7 +135,7 @@ func whole[Int int | int64](d *jsontext.Decoder, into *Int) error {
 	n, ok := parseWhole(text)
 	*into = Int(n)
 	if !ok || int64(*into) != n {
-		return fault(fmt.Sprintf("is %.40s, but must be a whole number within its bounds", text))
+		return fault(fmt.Sprintf("is %.40s; give a whole number of at most 64 bits", text))
 	}
 	return nil
 }

@@ -1,5 +1,6 @@
 // Package arch has no code, only tests of what no single package can test: which package may import which, which one
-// may write the tables of locks, which modules users link, and that the documents and the image name what exists.
+// may write the tables of locks, in which order the rules are read, which modules users link, and that the documents and
+// the image name what exists.
 //
 // All imports point at package lock, which imports only the standard library:
 //

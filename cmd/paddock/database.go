@@ -35,14 +35,14 @@ type schemaFlag struct {
 	Schema schemaName `placeholder:"NAME" default:"paddock" variable:"PADDOCK_SCHEMA" help:"Schema with Paddock's tables: at most 40 of a-z, 0-9 and _. Deployments with different schemas share a database, and no locks."`
 }
 
-// A schemaName is the name of a schema on the command line. It is not empty: a script whose variable is not set must
-// not act on the locks of another deployment.
+// A schemaName is the name of a schema on the command line. It is not empty: a script or a template whose variable is
+// not set must not act on the locks of another deployment.
 type schemaName string
 
 // UnmarshalText reads the name of a schema.
 func (n *schemaName) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
-		return errors.New("is empty; give a name, or leave the flag out for " + string(schema.Default))
+		return errors.New("is empty; give a name, or leave out the flag and PADDOCK_SCHEMA for " + string(schema.Default))
 	}
 	name, err := schema.Parse(string(text))
 	*n = schemaName(name)

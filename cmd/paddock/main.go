@@ -160,7 +160,7 @@ func explainParseError(err error) error {
 	if wrong.Context != nil && wrong.Context.Selected() != nil {
 		help = wrong.Context.Selected().FullPath()
 	}
-	text := wrong.Unwrap().Error()
+	text := noValue.ReplaceAllString(wrong.Unwrap().Error(), "the value is missing")
 	if strings.Contains(wrong.Error(), "://") {
 		return usagef("a URL stands where none is expected; it is not repeated here (see %s --help)", help)
 	}
@@ -168,17 +168,22 @@ func explainParseError(err error) error {
 	return usagef("%s (see %s --help)", apiKeys.ReplaceAllString(text, "(an API key, not repeated here)"), help)
 }
 
+// noValue matches what is said of a flag after which the command line ends.
+var noValue = regexp.MustCompile(`expected \w+ value but got "EOL" \(<EOL>\)`)
+
 // apiKeys matches what may be an API key.
 var apiKeys = regexp.MustCompile(`pk_[0-9A-Za-z]+_[0-9A-Za-z_-]+`)
 
 // uuids matches what may be a lease_id, which is a secret.
 var uuids = regexp.MustCompile(`[0-9A-Fa-f]{8}-?(?:[0-9A-Fa-f]{4}-?){3}[0-9A-Fa-f]{12}`)
 
-// environment finds the values of flags in env. Kong's own env tag would read the environment of the process.
+// environment finds the values of flags in env. Kong's own env tag would read the environment of the process. An empty
+// variable counts as unset, but for a name of a schema, which refuses it.
 func environment(env lookup) kong.ResolverFunc {
 	return func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 		for _, name := range variables(flag.Tag) {
-			if value, ok := env(name); ok && value != "" {
+			value, ok := env(name)
+			if ok && (value != "" || flag.Target.Type() == reflect.TypeFor[schemaName]()) {
 				return value, nil
 			}
 		}

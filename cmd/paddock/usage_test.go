@@ -43,6 +43,8 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 		"dev --ephemeral --dir=/tmp/x":                                             "can't be used together",
 		"dev --ephemeral --schema=a\"b":                                            "cannot name the schema",
 		down + " --schema= --to=0":                                                 "--schema: is empty; give a name",
+		"migrate down --yes --to":                                                  "--to: the value is missing",
+		"migrate up --schema":                                                      "--schema: the value is missing",
 		"demo --url=here":                                                          "--url: ",
 		"demo --ttl=0s":                                                            "--ttl is 0s",
 
@@ -182,6 +184,21 @@ func TestWrongBaseURLIsExplained(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	d.expectFailure(exitUsage, []string{"no_route"}, "get", "x", "--url="+d.base+"/docs")
+}
+
+// TestAnEmptyVariableNamesNoSchema: a template whose variable is not set must not serve the locks of another deployment.
+func TestAnEmptyVariableNamesNoSchema(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"PADDOCK_SCHEMA": ""}
+	for _, args := range []string{"serve", "migrate up", "epoch list", "dev --ephemeral"} {
+		if code, stdout, stderr := call(t, env, strings.Fields(args)...); code != exitUsage || !strings.Contains(stderr, "--schema: is empty") {
+			t.Errorf("%s: exit code %d:\n%s%s", args, code, stdout, stderr)
+		}
+	}
+	env["PADDOCK_DATABASE_URL"] = "postgres://nobody@127.0.0.1:1/nothing"
+	if code, stdout, stderr := call(t, env, "migrate", "up", "--schema=a", "--wait-database=1ms"); code != exitUnreachable {
+		t.Errorf("beside the flag: exit code %d:\n%s%s", code, stdout, stderr)
+	}
 }
 
 func TestEnvironmentVariablesSetFlags(t *testing.T) {

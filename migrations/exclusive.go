@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paddock-lock/paddock/internal/pgconnect"
 	"github.com/paddock-lock/paddock/internal/pgversion"
@@ -16,9 +15,6 @@ import (
 
 // advisoryKey is the advisory lock held during a migration of the schema paddock: "paddock" in ASCII.
 const advisoryKey int64 = 0x706164646f636b
-
-// undefinedTable is the SQLSTATE for a missing table or schema.
-const undefinedTable = "42P01"
 
 // withLock calls f with the schema's version while no other process migrates the database. It returns an error for a
 // schema that is too new, and for a pooler in transaction mode, which would keep the lock on one of its own
@@ -100,20 +96,33 @@ func (r release) lockMigrations(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
+// findTable returns the columns of the table of the version, null if there is none. It needs no right.
+const findTable = `
+select pg_catalog.string_agg(a.attname || ' ' || pg_catalog.format_type(a.atttypid, null), ', ' order by a.attnum)
+    filter (where a.attnum > 0 and not a.attisdropped)
+from pg_catalog.pg_class as c join pg_catalog.pg_attribute as a on a.attrelid = c.oid
+where c.relnamespace = pg_catalog.to_regnamespace($1) and c.relname = 'schema_migrations'`
+
+// ownColumns is what findTable returns for the table of createTable. Other programs name a table of versions like
+// Paddock's.
+const ownColumns = "version bigint"
+
 // read returns the version of the schema.
 func (r release) read(ctx context.Context, conn *pgx.Conn) (version uint, err error) {
-	err = conn.QueryRow(ctx, r.in.In("select version from paddock.schema_migrations")).Scan(&version)
-	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == undefinedTable ||
-		errors.Is(err, pgx.ErrNoRows) {
+	var columns *string
+	if err = conn.QueryRow(ctx, findTable, r.in.String()).Scan(&columns); err == nil && columns != nil {
+		if *columns != ownColumns {
+			return 0, fmt.Errorf("migrations: the table %s.schema_migrations is of another program; use another schema", r.in)
+		}
+		err = conn.QueryRow(ctx, r.in.In("select version from paddock.schema_migrations")).Scan(&version)
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
 	}
 	if pgconnect.Denied(err) {
 		role := pgx.Identifier{conn.Config().User}.Sanitize()
 		return 0, fmt.Errorf("migrations: reading the schema version: %w; run as the owner of the schema %s: grant usage "+
 			"on schema %[2]s to %[3]s; grant select on %[2]s.schema_migrations to %[3]s;", err, r.in, role)
-	}
-	if errors.As(err, new(pgx.ScanArgError)) {
-		return 0, fmt.Errorf("migrations: the table %s.schema_migrations is of another program; use another schema: %w", r.in, err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("migrations: reading the schema version: %w", err)

@@ -60,21 +60,29 @@ func TestSchemasAreMigratedIndependently(t *testing.T) {
 	}
 }
 
-// TestTheTableOfAnotherProgramIsLeftAlone: others name a table of versions like Paddock's, and keep text in it.
+// TestTheTableOfAnotherProgramIsLeftAlone: others name a table of versions like Paddock's.
 func TestTheTableOfAnotherProgramIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	url := pgtest.EmptyURL(t)
 	conn := connect(t, url)
-	exec(t, conn, "create table public.schema_migrations (version varchar primary key); insert into public.schema_migrations values ('1')")
-	for name, err := range map[string]error{
-		"up": migrations.Up(t.Context(), url, "public"), "down": migrations.DownTo(t.Context(), url, "public", 0),
+	for name, columns := range map[string]string{
+		"rails": "version varchar primary key", "golang_migrate": "version bigint primary key, dirty boolean not null default false",
+		"ecto": "version bigint primary key, inserted_at timestamp default now()", "numbers": "version integer primary key",
+		"other": "id bigint primary key",
 	} {
-		if err == nil || !strings.Contains(err.Error(), "public.schema_migrations is of another program; use another schema") {
-			t.Errorf("%s: %v", name, err)
+		table := name + ".schema_migrations"
+		exec(t, conn, "create schema "+name+"; create table "+table+" ("+columns+"); insert into "+table+" values ('1')")
+		_, version := migrations.Version(t.Context(), url, name)
+		for does, err := range map[string]error{
+			"up": migrations.Up(t.Context(), url, name), "down": migrations.DownTo(t.Context(), url, name, 0), "version": version,
+		} {
+			if err == nil || !strings.Contains(err.Error(), table+" is of another program; use another schema") {
+				t.Errorf("%s of %s: %v", does, name, err)
+			}
 		}
-	}
-	if left := lines(t, conn, "select version from public.schema_migrations"); !slices.Equal(left, []string{"1"}) {
-		t.Errorf("the versions are %q", left)
+		if left := lines(t, conn, "select s::text from "+table+" as s"); len(left) != 1 {
+			t.Errorf("%s has %q", table, left)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ type database struct {
 
 // A schemaFlag is the flag of the schema with Paddock's tables, of all commands that use them.
 type schemaFlag struct {
-	Schema schemaName `placeholder:"NAME" default:"paddock" variable:"PADDOCK_SCHEMA" help:"Schema with Paddock's tables: at most 40 of a-z, 0-9 and _. Deployments with different schemas share a database, and no locks."`
+	Schema schemaName `placeholder:"NAME" default:"paddock" variable:"PADDOCK_SCHEMA" help:"Schema with Paddock's tables: at most 40 of a-z, 0-9 and _, not beginning with a digit or pg_, no reserved word, and not public. Deployments with different schemas share a database, and no locks."`
 }
 
 // A schemaName is the name of a schema on the command line. It is not empty: a script or a template whose variable is

@@ -26,6 +26,9 @@ func Parse(text string) (Name, error) {
 		return Default, nil
 	case !pattern.MatchString(text), len(text) > maxLength:
 		return "", fmt.Errorf("%q cannot name the schema; use at most %d of a-z, 0-9 and _, and no digit first", text, maxLength)
+	case text == "public":
+		return "", fmt.Errorf("%q cannot name the schema, because the tables of everybody are there; use a schema that only "+
+			"Paddock uses, such as %s", text, Default)
 	case strings.HasPrefix(text, "pg_"), text == "information_schema", slices.Contains(strings.Fields(reserved), text):
 		return "", fmt.Errorf("%q cannot name the schema, because PostgreSQL reserves it; use another name", text)
 	}

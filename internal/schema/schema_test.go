@@ -19,6 +19,7 @@ func TestNames(t *testing.T) {
 	for _, text := range []string{
 		"Team", "9x", "team-a", "a.b", `a"b`, "a b", "ä", "x\n", strings.Repeat("x", 41), // not written without quotes
 		"pg_catalog", "pg_x", "information_schema", "user", "table", // PostgreSQL's own
+		"public", // everybody's
 	} {
 		if got, err := schema.Parse(text); err == nil || !strings.Contains(err.Error(), "use ") {
 			t.Errorf("%q: %q, %v", text, got, err)

@@ -56,6 +56,7 @@ func hideAbove(ctx context.Context, err error) error {
 		return err
 	}
 	out.Holder = notCovered
-	out.Detail = "A lock above, which the API key does not cover, is held or waited for. Retry later, or wait with wait_ms."
+	out.Detail = "A lock above, which the API key does not cover, is held or waited for. Retry later, " +
+		"or wait with wait_ms (not in a batch)."
 	return &out
 }

@@ -15,6 +15,10 @@ import (
 // retrySoon is the RetryAfter of a refusal if only waiters are in the way: when they are served is not known.
 const retrySoon = time.Second
 
+// orWait is what a refused call can do instead of retrying. An item of a batch, which cannot wait, is refused in the
+// same words.
+const orWait = "or wait with wait_ms (not in a batch)"
+
 // errHeld returns the refusal of a request for a lease of the mode, which cannot be granted now. The zero Mode
 // conflicts with all leases.
 func errHeld(s *lockState, m Mode) *Error {
@@ -31,10 +35,10 @@ func errHeld(s *lockState, m Mode) *Error {
 		switch {
 		case e.Ahead > 0 && m.IsIntention():
 			e.Detail = fmt.Sprintf("%s, which is above, is waited for (%d waiting), and the locks below it with it. "+
-				"Retry later, or wait with wait_ms.", s.record.Name, e.Ahead)
+				"Retry later, "+orWait+".", s.record.Name, e.Ahead)
 		case e.Ahead > 0:
 			e.Detail = fmt.Sprintf("The lock is free, but reserved for a waiter that needs other locks, too (%d waiting). "+
-				"Retry later, or wait with wait_ms.", e.Ahead)
+				"Retry later, "+orWait+".", e.Ahead)
 		}
 		return e
 	}
@@ -45,7 +49,7 @@ func errHeld(s *lockState, m Mode) *Error {
 	e.Holder, e.Newest, e.RetryAfter = first.Holder, s.record.Token, untilFirstEnd(leases, s.now)
 	if !held {
 		e.Detail = fmt.Sprintf("The lease of %q was revoked; its grace ends in %d ms. "+
-			"Retry then, or wait with wait_ms.", first.Holder, e.RetryAfter.Milliseconds())
+			"Retry then, "+orWait+".", first.Holder, e.RetryAfter.Milliseconds())
 		return e
 	}
 	what := "the lock"
@@ -65,7 +69,7 @@ func errHeld(s *lockState, m Mode) *Error {
 	if e.Ahead > 0 {
 		holders += fmt.Sprintf(", %d waiting", e.Ahead)
 	}
-	e.Detail = fmt.Sprintf("%s. Retry later, or wait with wait_ms; a lease ends in %d ms unless it is renewed.",
+	e.Detail = fmt.Sprintf("%s. Retry later, "+orWait+"; a lease ends in %d ms unless it is renewed.",
 		holders, e.RetryAfter.Milliseconds())
 	return e
 }
@@ -74,7 +78,7 @@ func errHeld(s *lockState, m Mode) *Error {
 func errFull(s *lockState, e *Error) *Error {
 	e.Newest, e.RetryAfter = s.record.Token, untilFirstEnd(s.record.Leases, s.now)
 	e.Detail = fmt.Sprintf("%s has %d leases, those of the locks below it included; that is the most that a lock can have. "+
-		"Retry later, or wait with wait_ms; a lease ends in %d ms unless it is renewed.",
+		"Retry later, "+orWait+"; a lease ends in %d ms unless it is renewed.",
 		s.record.Name, len(s.record.Leases), e.RetryAfter.Milliseconds())
 	return e
 }
@@ -96,7 +100,7 @@ func errPaused(s *lockState) *Error {
 	left := s.view.GrantsPausedUntil.Sub(s.view.Now)
 	return &Error{Code: ErrUnavailable, RetryAfter: left, Ahead: s.attachedWaiters(), Detail: fmt.Sprintf(
 		"The database was failed over or restored and may have lost leases whose holders still work. "+
-			"New grants are paused for %d ms; existing leases stay valid. Retry then, or wait with wait_ms.",
+			"New grants are paused for %d ms; existing leases stay valid. Retry then, "+orWait+".",
 		left.Milliseconds())}
 }
 

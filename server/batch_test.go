@@ -72,6 +72,17 @@ func TestItemIsAnsweredLikeItsCall(t *testing.T) {
 	}
 }
 
+// TestARefusedItemIsNotToldToWait, since no item can.
+func TestARefusedItemIsNotToldToWait(t *testing.T) {
+	t.Parallel()
+	s := serve(t, server.Options{Locks: inMemory()})
+	item := `{"op": "acquire", "name": "a", "holder": "h"}`
+	refused := s.batch(item, item)[1]
+	if detail, _ := refused.Problem["detail"].(string); refused.Problem["code"] != "lock_held" || !strings.Contains(detail, "wait_ms (not in a batch)") {
+		t.Errorf("%+v", refused)
+	}
+}
+
 func TestBatchHasTheRequestTimeout(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{RequestTimeout: time.Millisecond, Locks: &fake{batch: func(ctx context.Context, items []lock.Command) []lock.Result {

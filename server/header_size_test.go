@@ -2,7 +2,9 @@ package server_test
 
 import (
 	"bufio"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -24,6 +26,24 @@ func TestHTTP1HeaderLimitIsExact(t *testing.T) {
 					t.Errorf("%d bytes, most of them in a %s: %s, want %d", size, long, got.Status, status)
 				}
 			}
+		}
+	}
+}
+
+// TestInputThatIsNoRequestIsRefusedInPlainText checks that it is as openapi.yaml says, also of a header over 20 KiB.
+func TestInputThatIsNoRequestIsRefusedInPlainText(t *testing.T) {
+	t.Parallel()
+	plain := func(l net.Listener) net.Listener { return l }
+	s := harness{t: t, url: "http://" + served(t, server.New(server.Options{Locks: inMemory()}), plain)}
+	for header, want := range map[string]string{
+		headerOf(20<<10, "field", ""):                             "431 application/problem+json",
+		headerOf(21<<10, "field", ""):                             "431 text/plain; charset=utf-8",
+		"GET /v1/locks/%zz HTTP/1.1\r\nHost: p\r\n\r\n":           "400 text/plain; charset=utf-8",
+		"GET /v1/locks/a%2Fb HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n": "400 application/problem+json",
+	} {
+		got := sendHeader(t, s, header)
+		if got := fmt.Sprint(got.StatusCode, " ", got.Header.Get("Content-Type")); got != want {
+			t.Errorf("%.40q: %s, want %s", header, got, want)
 		}
 	}
 }

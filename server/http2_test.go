@@ -30,20 +30,27 @@ func certified(t *testing.T) (serving, trust *tls.Config) {
 func secured(t *testing.T, h *server.Server) (address string, trust *tls.Config) {
 	t.Helper()
 	serving, trust := certified(t)
+	return served(t, h, func(l net.Listener) net.Listener { return tls.NewListener(l, serving) }), trust
+}
+
+// served has h serve a port of its own until the end of the test, by the listener that over returns. It returns the
+// address.
+func served(t *testing.T, h *server.Server, over func(net.Listener) net.Listener) (address string) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := make(chan error, 1)
+	ended := make(chan error, 1)
 	ctx, end := context.WithCancel(t.Context())
-	go func() { served <- h.Serve(ctx, tls.NewListener(l, serving)) }()
+	go func() { ended <- h.Serve(ctx, over(l)) }()
 	t.Cleanup(func() {
 		end()
-		if err := <-served; err != nil {
+		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})
-	return l.Addr().String(), trust
+	return l.Addr().String()
 }
 
 // TestIdleStreamOverHTTP2StaysOpen exists because over HTTP/2 a write deadline that passes ends the stream even while

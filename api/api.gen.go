@@ -1626,6 +1626,7 @@ type VerifyRequest struct {
 type Version struct {
 	Commit  *string `json:"commit,omitempty"`
 	Go      string  `json:"go"`
+	Schema  *string `json:"schema,omitempty"`
 	Version string  `json:"version"`
 }
 
@@ -2367,7 +2368,8 @@ func (c *Client) DeclareTree(ctx context.Context, root Root) (*Tree, *http.Respo
 
 // Version: Show the version (GET /version).
 //
-// Returns the version and the commit of the binary, and the version of Go that built it.
+// Returns the version and the commit of the binary, the version of Go that built it, and the schema of the
+// database with its locks. The replicas of a deployment have one schema.
 func (c *Client) Version(ctx context.Context) (*Version, *http.Response, error) {
 	return receive[Version](ctx, c, http.MethodGet, "/version", nil, nil, nil)
 }

@@ -59,8 +59,8 @@ func TestExpiresInNeverExceedsTheLease(t *testing.T) {
 
 func TestVersionIsThatOfTheBuild(t *testing.T) {
 	t.Parallel()
-	s := serve(t, server.Options{Version: server.Version{Version: "1.2.3", Commit: "abc"}})
-	s.get("/version").want(t, http.StatusOK, map[string]any{"version": "1.2.3", "commit": "abc"})
+	s := serve(t, server.Options{Version: server.Version{Version: "1.2.3", Commit: "abc", Schema: "team_b"}})
+	s.get("/version").want(t, http.StatusOK, map[string]any{"version": "1.2.3", "commit": "abc", "schema": "team_b"})
 }
 
 func TestPagesLinkToTheNext(t *testing.T) {

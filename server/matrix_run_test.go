@@ -55,7 +55,7 @@ func serveWithKeys(t testing.TB) (harness, *server.Server, *swappableService, *k
 	locks := access.Guard(s, access.Limits{})
 	h := server.New(server.Options{
 		Locks: locks, Keys: k.Keyring, UI: web.New(web.Options{Locks: locks}), Attempts: access.NewAttempts(1_000_000, 0),
-		Metrics: metrics.New("1.2.3", "abc").Handler(),
+		Metrics: metrics.New("1.2.3", "abc", "team_b").Handler(),
 	})
 	client := &http.Client{
 		Transport:     contract{t, handlerTransport{h}},

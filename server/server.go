@@ -90,11 +90,12 @@ type Options struct {
 	RequireLocalHost bool
 }
 
-// A Version identifies the running binary.
+// A Version identifies the running binary, and the locks that it serves.
 type Version struct {
 	Version string // empty: "devel"
 	Commit  string // empty: omitted
 	Go      string // empty: the Go version that built this binary
+	Schema  string // of the database, where the locks are; empty: omitted
 }
 
 // A Server answers HTTP requests from a lock.Service. It is an http.Handler, safe for concurrent use. Serve adds the

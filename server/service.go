@@ -88,11 +88,11 @@ func (r *readiness) check(ctx context.Context) error {
 	return r.err
 }
 
-// getVersion identifies the running binary.
+// getVersion identifies the running binary, and the locks that it serves.
 func (s *Server) getVersion(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, func(_ context.Context) (reply, error) {
 		v := s.version
-		return ok(api.Version{Version: v.Version, Commit: wire.UnlessZero(v.Commit), Go: v.Go}), nil
+		return ok(api.Version{Version: v.Version, Commit: wire.UnlessZero(v.Commit), Go: v.Go, Schema: wire.UnlessZero(v.Schema)}), nil
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 // An Overview is how many locks there are and how bad it is, over all locks of the service.
 type Overview struct {
+	Schema    string    // of the database, where they are; empty: not shown
 	CountedAt time.Time // on this process's clock; zero: not yet
 	Known     int64     // locks
 	Held      int64     // locks

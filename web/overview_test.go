@@ -28,7 +28,7 @@ func counted(t *testing.T, o web.Overview, keys ...access.Key) string {
 func TestListBeginsWithCounts(t *testing.T) {
 	t.Parallel()
 	body := counted(t, web.Overview{
-		CountedAt: time.Now(), Known: 50_123, Held: 4711, InGrace: 3, Contended: 1, Waiters: 12,
+		Schema: "team_b", CountedAt: time.Now(), Known: 50_123, Held: 4711, InGrace: 3, Contended: 1, Waiters: 12,
 		LongestWait: 95 * time.Second, LongestHeld: 26 * time.Hour, Expired: 7, StaleTokens: 2,
 	})
 	wantText(t, body,
@@ -36,7 +36,7 @@ func TestListBeginsWithCounts(t *testing.T) {
 		`<a href="/ui/?contended=true&amp;sort=waiters">12</a><small>on 1 lock<`, "<dt>Longest wait</dt><dd>1 min 35 s<",
 		`<a href="/ui/?sort=age">1 d 2 h<`,
 		`<div class="some"><dt>Expired</dt><dd>7<small>since this replica started<`, `<div class=""><dt>Revoked</dt><dd>0<`,
-		`<div class="bad"><dt>Stale tokens</dt><dd>2<`, "Counted <span data-age-ms=")
+		`<div class="bad"><dt>Stale tokens</dt><dd>2<`, "Counted <span data-age-ms=", "ago, in the schema team_b of the database.<")
 }
 
 func TestCountsOfAnEmptyService(t *testing.T) {

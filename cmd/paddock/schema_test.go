@@ -2,10 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -14,12 +17,20 @@ import (
 func TestTwoDeploymentsInOneDatabaseShareNothing(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.EmptyURL(t)
-	deploy := func(schema string) *harness {
-		_, base := startServe(t, databaseURL, "--migrate", "--schema="+schema)
+	conn := pgtest.Connect(t, databaseURL)
+	deploy := func(schema, application string) *harness {
+		p, base := startServe(t, databaseURL, "--migrate", "--schema="+schema)
+		p.Stderr.Await(t, `"schema":"(`+schema+`)"`)
+		for path, want := range map[string]string{"/version": `"schema":"` + schema + `"`, "/metrics": `,schema="` + schema + `",`, "/ui/": "in the schema " + schema} {
+			await.Until(t, path+" names the schema "+schema, func() bool { return strings.Contains(proctest.Scrape(t, base+path), want) })
+		}
+		if pgtest.Number(t, conn, "select count(*) from pg_stat_activity where datname = current_database() and application_name = $1", application) == 0 {
+			t.Errorf("no connection is of %s", application)
+		}
 		return &harness{T: t, base: base, locks: replica.Connect(t, client.Options{BaseURL: base}),
 			env: map[string]string{"PADDOCK_DATABASE_URL": databaseURL, "PADDOCK_SCHEMA": schema}}
 	}
-	a, b := deploy("paddock"), deploy("team_b")
+	a, b := deploy("paddock", "paddock"), deploy("team_b", "paddock/team_b")
 	a.holdMany("other", 3) // so that their tokens differ
 	first := map[*harness]lock.Grant{}
 	for _, d := range []*harness{a, b} {

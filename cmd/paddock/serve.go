@@ -123,7 +123,7 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 		return errors.Join(err, listener.Close())
 	}
 	defer scraped.close()
-	metered := metrics.New(version().Version, version().Commit)
+	metered := metrics.New(version().Version, version().Commit, string(db.Schema))
 	traces, flush, err := p.startTraces(ctx)
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -147,15 +147,17 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 	if auth.keys != nil {
 		locks = access.Guard(locks, auth.limits())
 	}
+	built := version()
+	built.Schema = string(db.Schema)
 	service := server.New(server.Options{
 		Locks: locks, Ready: stored.Ready, Drain: stored.Drain,
-		UI:  web.New(web.Options{Locks: locks, Overview: func() web.Overview { return overviewOf(stored.Stats(), metered.Losses()) }, Log: p.log}),
-		Log: p.log, Version: version(), RequestTimeout: s.RequestTimeout, DrainDelay: s.DrainDelay,
+		UI:  web.New(web.Options{Locks: locks, Overview: func() web.Overview { return overviewOf(stored.Stats(), metered.Losses(), db.Schema) }, Log: p.log}),
+		Log: p.log, Version: built, RequestTimeout: s.RequestTimeout, DrainDelay: s.DrainDelay,
 		Keys: auth.keys, SecureCookies: auth.PlainHTTP, RequireLocalHost: auth.requireLocalHost,
 		MaxStreams: auth.MaxStreams, StreamsPerKey: auth.StreamsPerKey,
 		Metrics: metered.Handler(), Observer: metered, Traces: traces,
 	})
-	p.log.Info("listening", "address", addressOf(listener.Addr()), "version", version().Version,
+	p.log.Info("listening", "address", addressOf(listener.Addr()), "schema", db.Schema, "version", built.Version,
 		"keys", auth.keys != nil, "tls", auth.certificates != nil, "mutual_tls", auth.TLSClientCA != "")
 	scraped.serve(metered.Handler(), p.log)
 	err = service.Serve(ctx, listener)
@@ -164,9 +166,9 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 }
 
 // overviewOf returns what the admin page shows of the locks as a whole, and of the replica.
-func overviewOf(s store.Stats, l metrics.Losses) web.Overview {
+func overviewOf(s store.Stats, l metrics.Losses, in schemaName) web.Overview {
 	return web.Overview{
-		CountedAt: s.Locks.At, Known: s.Locks.All, Held: s.Locks.Held, InGrace: s.Locks.InGrace, Contended: s.Locks.Contended,
+		Schema: string(in), CountedAt: s.Locks.At, Known: s.Locks.All, Held: s.Locks.Held, InGrace: s.Locks.InGrace, Contended: s.Locks.Contended,
 		Waiters: s.Locks.Waiters, LongestWait: s.Locks.OldestWait, LongestHeld: s.Locks.OldestLease,
 		Expired: l.Expired, Revoked: l.Revoked, StaleTokens: l.Stale,
 	}

@@ -69,8 +69,9 @@ type answer struct {
 	status        int
 }
 
-// New returns metrics that include those of the process and of the Go runtime. version and commit are of the binary.
-func New(version, commit string) *Metrics {
+// New returns metrics that include those of the process and of the Go runtime. version and commit are of the binary,
+// schema is where in the database its locks are.
+func New(version, commit, schema string) *Metrics {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
 		collectors.NewGoCollector(),
@@ -78,9 +79,9 @@ func New(version, commit string) *Metrics {
 	)
 	register := promauto.With(r)
 	build := register.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "paddock_build_info", Help: "1, with the version and the commit of the binary as labels.",
-	}, []string{"version", "commit"})
-	build.WithLabelValues(version, commit).Set(1)
+		Name: "paddock_build_info", Help: "1, with the version and the commit of the binary and the schema of its locks as labels.",
+	}, []string{"version", "commit", "schema"})
+	build.WithLabelValues(version, commit, schema).Set(1)
 	m := &Metrics{
 		registry: r,
 		requests: register.NewHistogramVec(histogram("paddock_http_request_seconds",

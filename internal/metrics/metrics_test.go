@@ -74,7 +74,7 @@ func TestEachCallMovesItsMetric(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := metrics.New("1.2.3", "abc")
+			m := metrics.New("1.2.3", "abc", "team_b")
 			m.Call(c.call)
 			expect(t, m, c.want)
 		})
@@ -84,7 +84,7 @@ func TestEachCallMovesItsMetric(t *testing.T) {
 // TestTheEndOfALeaseIsCounted, with the time for which it was held.
 func TestTheEndOfALeaseIsCounted(t *testing.T) {
 	t.Parallel()
-	m := metrics.New("1.2.3", "abc")
+	m := metrics.New("1.2.3", "abc", "team_b")
 	for how, held := range map[lock.Kind]time.Duration{lock.Released: 20, lock.Expired: 13, lock.Revoked: 20, lock.Withdrawn: 1} {
 		m.Decided(&lock.Decision{Ended: []lock.EndedLease{{Mode: lock.Shared, How: how, Held: held * time.Second}}})
 	}
@@ -103,7 +103,7 @@ func TestTheEndOfALeaseIsCounted(t *testing.T) {
 
 func TestARoundIsCounted(t *testing.T) {
 	t.Parallel()
-	m := metrics.New("1.2.3", "abc")
+	m := metrics.New("1.2.3", "abc", "team_b")
 	for _, r := range []observe.Round{
 		{Calls: 3, Took: 2 * time.Second}, {Calls: 1, Looked: true, Missed: 1}, {Calls: 1, Looked: true, Locked: true},
 	} {
@@ -117,7 +117,7 @@ func TestARoundIsCounted(t *testing.T) {
 func TestTheLastSuccessOfATaskIsShown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := metrics.New("1.2.3", "abc")
+		m := metrics.New("1.2.3", "abc", "team_b")
 		m.Succeeded("epoch check")
 		time.Sleep(time.Hour)
 		m.Succeeded("epoch check")
@@ -127,7 +127,7 @@ func TestTheLastSuccessOfATaskIsShown(t *testing.T) {
 
 func TestARequestIsCountedByRouteAndStatus(t *testing.T) {
 	t.Parallel()
-	m := metrics.New("1.2.3", "abc")
+	m := metrics.New("1.2.3", "abc", "team_b")
 	m.Request("POST", "/v1/locks/{name}/acquire", 409, 2*time.Second)
 	m.Request("BREW", "/v1/locks", 405, time.Second)
 	m.Request("GET", "", 404, time.Second)
@@ -137,7 +137,7 @@ func TestARequestIsCountedByRouteAndStatus(t *testing.T) {
 		`paddock_http_request_seconds_bucket{code="409",method="POST",route="/v1/locks/{name}/acquire",le="2.5"} 1`,
 		`paddock_http_request_seconds_count{code="405",method="other",route="other"} 1`,
 		`paddock_http_request_seconds_count{code="404",method="other",route="other"} 1`,
-		`paddock_build_info{commit="abc",version="1.2.3"} 1`, "go_goroutines ", "process_open_fds ",
+		`paddock_build_info{commit="abc",schema="team_b",version="1.2.3"} 1`, "go_goroutines ", "process_open_fds ",
 	} {
 		if got := scrape(t, m); !strings.Contains(got, want) {
 			t.Errorf("there is no %s in\n%s", want, got)
@@ -148,7 +148,7 @@ func TestARequestIsCountedByRouteAndStatus(t *testing.T) {
 // TestMetricsFollowTheConventions of Prometheus for names, units and help.
 func TestMetricsFollowTheConventions(t *testing.T) {
 	t.Parallel()
-	m := metrics.New("1.2.3", "abc")
+	m := metrics.New("1.2.3", "abc", "team_b")
 	m.Call(observe.Call{Op: observe.Acquire, Mode: lock.Exclusive, Waited: time.Second})
 	m.Request("GET", "/", 200, time.Second)
 	m.Store(someStats)
@@ -163,7 +163,7 @@ func TestMetricsFollowTheConventions(t *testing.T) {
 // known.
 func TestARenewalAndAHandOffAreMeasured(t *testing.T) {
 	t.Parallel()
-	m := metrics.New("1.2.3", "abc")
+	m := metrics.New("1.2.3", "abc", "team_b")
 	l := lock.Lease{TTL: 20 * time.Second}
 	m.Decided(&lock.Decision{Renewed: true, Left: 13 * time.Second, Lease: l})
 	m.Decided(&lock.Decision{Renewed: true, Left: -time.Second, Lease: l})
@@ -196,7 +196,7 @@ func someStats() store.Stats {
 
 func TestTheStateOfTheStoreIsReadAtEachScrape(t *testing.T) {
 	t.Parallel()
-	m := metrics.New("1.2.3", "abc")
+	m := metrics.New("1.2.3", "abc", "team_b")
 	m.Store(someStats)
 	expect(t, m, "paddock_epoch 3", "paddock_grants_paused_seconds 1.5", "paddock_waiting_calls 4", "paddock_late_commits 2",
 		`paddock_pool_connections{pool="rest",state="idle"} 5`, `paddock_pool_connections{pool="rest",state="used"} 1`,
@@ -210,7 +210,7 @@ func TestTheStateOfTheStoreIsReadAtEachScrape(t *testing.T) {
 // TestBeforeTheFirstCensusNothingIsCounted, rather than counted as zero.
 func TestBeforeTheFirstCensusNothingIsCounted(t *testing.T) {
 	t.Parallel()
-	m := metrics.New("1.2.3", "abc")
+	m := metrics.New("1.2.3", "abc", "team_b")
 	m.Store(func() store.Stats { return store.Stats{Epoch: 1} })
 	if got := scrape(t, m); strings.Contains(got, "paddock_locks") || strings.Contains(got, "paddock_waiters") || !strings.Contains(got, "paddock_epoch 1\n") {
 		t.Error(got)
@@ -229,7 +229,7 @@ func held(name string, holders ...string) lock.Lock {
 
 func TestChosenLocksHaveMetricsOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	m := metrics.New("1.2.3", "abc")
+	m := metrics.New("1.2.3", "abc", "team_b")
 	page := lock.Page[lock.Lock]{Items: []lock.Lock{held("jobs:a", "x", "y", "x"), held("jobs:b")}}
 	m.Names([]string{"jobs:", "jobs:a"}, answers{page: page}, slog.New(slog.DiscardHandler)) // the prefixes overlap
 	expect(t, m, `paddock_lock_held{holder="x",name="jobs:a"} 2`, `paddock_lock_held{holder="y",name="jobs:a"} 1`,
@@ -251,7 +251,7 @@ func TestChosenLocksAreLimited(t *testing.T) {
 		}
 		page.Items = append(page.Items, held(fmt.Sprint("jobs:", i), holders...))
 	}
-	m := metrics.New("1.2.3", "abc")
+	m := metrics.New("1.2.3", "abc", "team_b")
 	m.Names([]string{"jobs:"}, answers{page: page}, slog.New(slog.DiscardHandler))
 	got := scrape(t, m)
 	if n := strings.Count(got, "paddock_lock_token{"); n != metrics.MaxNames {
@@ -265,7 +265,7 @@ func TestChosenLocksAreLimited(t *testing.T) {
 // TestLocksThatCannotBeReadAreLeftOut of the scrape, which has everything else.
 func TestLocksThatCannotBeReadAreLeftOut(t *testing.T) {
 	t.Parallel()
-	m := metrics.New("1.2.3", "abc")
+	m := metrics.New("1.2.3", "abc", "team_b")
 	m.Store(someStats)
 	m.Names([]string{"jobs:"}, answers{err: io.EOF}, slog.New(slog.DiscardHandler))
 	expect(t, m, "paddock_names_failures_total 1", "paddock_epoch 3")

@@ -749,7 +749,8 @@ export interface paths {
         };
         /**
          * Show the version
-         * @description Returns the version and the commit of the binary, and the version of Go that built it.
+         * @description Returns the version and the commit of the binary, the version of Go that built it, and the schema of the
+         *     database with its locks. The replicas of a deployment have one schema.
          */
         get: operations["version"];
         put?: never;
@@ -1699,6 +1700,7 @@ export interface components {
             version: string;
             commit?: string;
             go: string;
+            schema?: string;
         };
         /**
          * @description | code | status | meaning |

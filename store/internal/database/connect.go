@@ -39,13 +39,13 @@ const (
 func Open(
 	ctx context.Context, databaseURL func() (string, error), in schema.Name, pooled bool, tracer pgx.QueryTracer, log *slog.Logger,
 ) (*DB, error) {
-	config, err := poolConfig(databaseURL, pooled)
+	config, err := poolConfig(databaseURL, in, pooled)
 	if err != nil {
 		return nil, err
 	}
 	config.ConnConfig.Tracer = tracer
 	config.BeforeConnect = func(_ context.Context, next *pgx.ConnConfig) error {
-		fresh, err := poolConfig(databaseURL, pooled)
+		fresh, err := poolConfig(databaseURL, in, pooled)
 		if err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (d *DB) refusePooler(ctx context.Context) error {
 	})
 }
 
-func poolConfig(source func() (string, error), pooled bool) (*pgxpool.Config, error) {
+func poolConfig(source func() (string, error), in schema.Name, pooled bool) (*pgxpool.Config, error) {
 	databaseURL, err := source()
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func poolConfig(source func() (string, error), pooled bool) (*pgxpool.Config, er
 		return nil, fmt.Errorf("the database URL: pool_max_conns is %d; use %d or more", config.MaxConns, fewestConns)
 	}
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
-		config.ConnConfig.RuntimeParams["application_name"] = "paddock"
+		config.ConnConfig.RuntimeParams["application_name"] = applicationName(in)
 	}
 	if pooled && !strings.Contains(databaseURL, "default_query_exec_mode") {
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
@@ -147,6 +147,14 @@ func poolConfig(source func() (string, error), pooled bool) (*pgxpool.Config, er
 	config.ConnConfig.OnNotice = noteUnconfirmed
 	config.ConnConfig.DialFunc = dial
 	return config, nil
+}
+
+// applicationName is what operators see in pg_stat_activity.
+func applicationName(in schema.Name) string {
+	if in.String() == string(schema.Default) {
+		return "paddock"
+	}
+	return "paddock/" + in.String()
 }
 
 func openPool(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error) {

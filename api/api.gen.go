@@ -480,7 +480,7 @@ type AcquireRequest struct {
 	LeaseID *uuid.UUID `json:"lease_id,omitempty"`
 
 	// MaxHoldMs The maximum time from the grant to the end of the lease, renewals included. By default there is no
-	// maximum.
+	// maximum. A longer `ttl_ms` is cut to it.
 	//
 	//
 	// Example: 3600000
@@ -559,7 +559,7 @@ type AcquireSetRequest struct {
 	Locks []SetMember `json:"locks"`
 
 	// MaxHoldMs The maximum time from the grant to the end of the leases, renewals included. By default there is no
-	// maximum.
+	// maximum. A longer `ttl_ms` is cut to it.
 	//
 	//
 	// Example: 3600000

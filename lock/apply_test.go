@@ -26,7 +26,8 @@ func TestAcquire(t *testing.T) {
 			acquire 1 grace=1s; after 10.5s
 			acquire 2 -> !lock_held state=grace; after 500ms
 			acquire 2`,
-		"a TTL beyond the max hold is cut": `acquire 1 hold=3s -> expires=3s`,
+		"a TTL beyond the max hold is cut":               `acquire 1 hold=3s -> expires=3s ttl=3s`,
+		"a waiter's TTL beyond the max hold is cut, too": `acquire 2; wait 1 hold=3s; release 2; claim 1 -> expires=3s ttl=3s`,
 	})
 }
 
@@ -43,7 +44,7 @@ func TestRenew(t *testing.T) {
 		"works during the grace": `acquire 1 grace=1s; after 10.5s; renew 1 -> expires=10s`,
 		"never goes beyond the max hold": `
 			acquire 1 hold=12s grace=1m; after 9s
-			renew 1 -> expires=3s; after 3s
+			renew 1 -> expires=3s ttl=10s; renew 1 ttl=1m -> expires=3s ttl=12s; after 3s
 			renew 1 -> !lease_lost`,
 		"is refused for an unknown lease": `renew 9 -> !lease_lost ended=unknown at=never`,
 	})

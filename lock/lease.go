@@ -136,7 +136,7 @@ type Lease struct {
 	Mode       Mode
 	Holder     string
 	Token      Token
-	TTL        time.Duration // as requested; a renewal extends the lease by it
+	TTL        time.Duration // as requested, or MaxHold if that is shorter; a renewal extends the lease by it
 	Grace      time.Duration // after ExpiresAt: the holder may still renew, and no other client is granted the lock
 	MaxHold    time.Duration // since AcquiredAt; limits renewals. Zero: unlimited
 	AcquiredAt time.Time
@@ -300,8 +300,17 @@ func (l Lease) startedAt(now time.Time) Lease {
 	if l.AcquiredAt = now; l.Session == 0 {
 		l.ExpiresAt = time.Time{}
 	}
+	l.capTTL()
 	l.ExpiresAt = l.expiryFrom(now)
 	return l
+}
+
+// capTTL shortens the TTL to the MaxHold: no lease lasts longer, and its holder may plan its renewals by the TTL. That of
+// a session's lease is the session's.
+func (l *Lease) capTTL() {
+	if l.MaxHold > 0 && l.Session == 0 {
+		l.TTL = min(l.TTL, l.MaxHold)
+	}
 }
 
 // expiryFrom returns the expiry after a grant or renewal at now: a TTL from now, but not before the current expiry,

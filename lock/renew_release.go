@@ -15,7 +15,7 @@ type Renew struct {
 	Name    string
 	Set     []string // all locks that were acquired together, instead of Name
 	LeaseID LeaseID
-	TTL     time.Duration // the lease's new TTL, within the Bounds; zero: unchanged
+	TTL     time.Duration // the lease's new TTL, within the Bounds, at most its MaxHold; zero: unchanged
 	// Metadata replaces the lease's metadata: a JSON object of up to MaxMetadataSize bytes; nil: unchanged.
 	Metadata json.RawMessage
 
@@ -70,6 +70,7 @@ func (r Renew) Apply(v View) Decision {
 // renew extends the lease, or refuses if it has reached its MaxHold.
 func (s *lockState) renew(l Lease, r Renew) (Lease, error) {
 	l.TTL = cmp.Or(r.TTL, l.TTL)
+	l.capTTL()
 	l.ExpiresAt = l.expiryFrom(s.begin)
 	if own := l.OwnExpiry(); !own.IsZero() && !s.begin.Before(own) {
 		return l, errHeldTooLong(&l)

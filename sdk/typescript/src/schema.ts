@@ -889,7 +889,7 @@ export interface components {
             /**
              * Format: int64
              * @description The maximum time from the grant to the end of the lease, renewals included. By default there is no
-             *     maximum.
+             *     maximum. A longer `ttl_ms` is cut to it.
              * @example 3600000
              */
             max_hold_ms?: number;
@@ -978,7 +978,7 @@ export interface components {
             /**
              * Format: int64
              * @description The maximum time from the grant to the end of the leases, renewals included. By default there is no
-             *     maximum.
+             *     maximum. A longer `ttl_ms` is cut to it.
              * @example 3600000
              */
             max_hold_ms?: number;

@@ -213,8 +213,8 @@ func (d database) checkSchema(ctx context.Context, url string, log *slog.Logger)
 func (d database) checkVersion(version uint, log *slog.Logger) error {
 	latest := migrations.Latest()
 	if version < latest {
-		return fmt.Errorf("the schema %s is at version %d and this binary needs version %d; run paddock migrate up, or "+
-			"start with --migrate", d.Schema, version, latest)
+		return fmt.Errorf("the schema %s is at version %d and this binary needs version %d; run paddock migrate up%s",
+			d.Schema, version, latest, schema.Name(d.Schema).Flag())
 	}
 	if version > latest {
 		log.Warn("the schema is newer than this binary", "schema", version, "binary", latest)

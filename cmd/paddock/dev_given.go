@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/migrations"
 )
 
@@ -36,9 +37,9 @@ func openGiven(ctx context.Context, p *program, d database) (given givenDatabase
 	})
 	if err == nil && version != 0 && version != migrations.Latest() {
 		err = usagef("the schema %s in the database has version %d, this paddock needs %d, and paddock dev does not "+
-			"migrate a database that may be in use: run paddock migrate up, use the release of that version, or name an empty "+
-			"database",
-			d.Schema, version, migrations.Latest())
+			"migrate a database that may be in use: run paddock migrate up%s, use the release of that version, or name an "+
+			"empty database",
+			d.Schema, version, migrations.Latest(), schema.Name(d.Schema).Flag())
 	}
 	return given, err
 }

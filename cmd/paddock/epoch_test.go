@@ -37,14 +37,18 @@ func TestEpochCommandsListAndStartEpochs(t *testing.T) {
 	}
 }
 
-func TestEpochCommandsNeedTheSchema(t *testing.T) {
+// TestCommandsNeedTheSchema: each says how to create the one that it was told to use.
+func TestCommandsNeedTheSchema(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"DATABASE_URL": pgtest.EmptyURL(t)}
-	for _, args := range [][]string{{"epoch", "list"}, {"epoch", "new", "--reason=x"}, {"epoch", "open", "--reason=x"},
-		{"epoch", "quorum", "on"}} {
-		code, _, stderr := call(t, env, args...)
-		if code != exitFailed || !strings.Contains(stderr, "run paddock migrate up") {
-			t.Errorf("%v: exit code %d, want %d and what to do in:\n%s", args, code, exitFailed, stderr)
+	for schema, want := range map[string]string{"paddock": "run paddock migrate up\n", "none": "run paddock migrate up --schema none\n"} {
+		env["PADDOCK_SCHEMA"] = schema
+		for _, args := range [][]string{{"epoch", "list"}, {"epoch", "new", "--reason=x"}, {"epoch", "open", "--reason=x"},
+			{"epoch", "quorum", "on"}, {"migrate", "version"}, {"serve", "--listen=127.0.0.1:0"}} {
+			code, _, stderr := call(t, env, args...)
+			if code != exitFailed || !strings.Contains(stderr, want) {
+				t.Errorf("%v: exit code %d, want %d and %q in:\n%s", args, code, exitFailed, want, stderr)
+			}
 		}
 	}
 }

@@ -43,6 +43,14 @@ func (n Name) String() string {
 	return string(n)
 }
 
+// Flag returns what a command of paddock needs to act on n: nothing for Default, else the flag after a space.
+func (n Name) Flag() string {
+	if n.String() == string(Default) {
+		return ""
+	}
+	return " --schema " + string(n)
+}
+
 // inText matches Default where it is a word of its own, not a part of another name.
 var inText = regexp.MustCompile(`\b` + string(Default) + `\b`)
 

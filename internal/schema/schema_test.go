@@ -44,6 +44,15 @@ func TestStatements(t *testing.T) {
 	}
 }
 
+func TestFlags(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[schema.Name]string{"": "", schema.Default: "", "team_b": " --schema team_b"} {
+		if got := name.Flag(); got != want {
+			t.Errorf("%q: %q", name, got)
+		}
+	}
+}
+
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	keys := map[int64]schema.Name{}

@@ -246,7 +246,7 @@ func (d *DB) CheckSchema(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("the schema's version: %w", err)
 	case version < latest:
-		return fmt.Errorf("the schema %s is at version %d, this binary needs %d: run paddock migrate up", d.Schema, version, latest)
+		return fmt.Errorf("the schema %s is at version %d, this binary needs %d: run paddock migrate up%s", d.Schema, version, latest, d.Schema.Flag())
 	case version == latest:
 		d.outdated.Store(false)
 	case d.outdated.Load():

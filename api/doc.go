@@ -14,6 +14,8 @@
 // Without a Code, something other than Paddock answered. Any other error comes from net/http or encoding/json, and a
 // change may or may not have been made. Send it again with the same lease_id.
 //
+// A Lease, a LeaseSet and a Session print the lease_id or session_id, which is a secret: log single members.
+//
 // Optional members are pointers; nil leaves them out. An item of a BatchRequest is a BatchAcquire, a BatchRenew or a
 // BatchRelease.
 //

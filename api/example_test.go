@@ -30,6 +30,11 @@ func Example() {
 		return
 	}
 	fmt.Println("granted with token", lease.FencingToken)
-	_, err = c.ReleaseLease(ctx, lease.Name, api.ReleaseRequest{LeaseID: id})
+	_, _, err = c.RenewLease(ctx, "jobs:nightly", api.RenewRequest{LeaseID: id})
+	if errors.As(err, &refused) && refused.Problem.Code == api.CodeLeaseLost {
+		fmt.Println("stop the work:", refused.Problem.Detail)
+		return
+	}
+	_, err = c.ReleaseLease(ctx, "jobs:nightly", api.ReleaseRequest{LeaseID: id})
 	fmt.Println(err)
 }

@@ -1,8 +1,25 @@
 package lock_test
 
-import "testing"
+import (
+	"strings"
+	"testing"
+	"time"
 
-// TestPausedGrants: grants are paused after a fail-over or a restore.
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// TestThePauseHasACauseThatMayBeAnOperator: the rules do not know which of the causes it has.
+func TestThePauseHasACauseThatMayBeAnOperator(t *testing.T) {
+	t.Parallel()
+	d := acquire(1).Apply(lock.View{Now: t0, GrantsPausedUntil: t0.Add(time.Minute), Locks: []lock.Record{{Name: name}}})
+	for _, cause := range []string{"failed over", "restored", "created again", "an operator began an epoch"} {
+		if d.Err == nil || !strings.Contains(d.Err.Error(), cause) {
+			t.Errorf("%v: does not say %s", d.Err, cause)
+		}
+	}
+}
+
+// TestPausedGrants: grants are paused after a fail-over or a restore, or when an operator begins an epoch.
 func TestPausedGrants(t *testing.T) {
 	t.Parallel()
 	tell(t, story{

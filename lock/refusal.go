@@ -99,7 +99,8 @@ func untilFirstEnd(leases []Lease, now time.Time) time.Duration {
 func errPaused(s *lockState) *Error {
 	left := s.view.GrantsPausedUntil.Sub(s.view.Now)
 	return &Error{Code: ErrUnavailable, RetryAfter: left, Ahead: s.attachedWaiters(), Detail: fmt.Sprintf(
-		"The database was failed over or restored and may have lost leases whose holders still work. "+
+		"The database may have lost leases whose holders still work: it was failed over, restored or created again, "+
+			"or an operator began an epoch. "+
 			"New grants are paused for %d ms; existing leases stay valid. Retry then, "+orWait+".",
 		left.Milliseconds())}
 }

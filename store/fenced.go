@@ -54,7 +54,7 @@ func (s *Store) recordRefused(ctx context.Context, r lock.ReportStale) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	if _, err := s.recordStale(ctx, r); err != nil && !lock.NotStale(err) {
-		s.db.Log.Warn("cannot record a stale write", "lock", r.Name, "token", r.Token, "err", err)
+		s.db.Log.Warn("cannot record a stale write", "lock", r.Name, "token", r.Token, "error", database.CauseOf(err))
 	}
 }
 

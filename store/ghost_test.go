@@ -95,7 +95,7 @@ func TestACallThatFailsLeavesNoGhost(t *testing.T) {
 		return fails.isOver()
 	})
 	exec(t, outside, "alter table paddock.hidden rename to parts")
-	if !errors.Is(fails.err, lock.ErrInternal) {
+	if !errors.Is(fails.err, lock.ErrUnavailable) {
 		t.Errorf("it is told %v", fails.err)
 	}
 	until(t, "its place is not attached", func() bool {

@@ -76,30 +76,8 @@ func TestOldReplicaIsRefusedByANewerSchema(t *testing.T) {
 	held := acquire(t, base, lock.Acquire{Name: "held", Holder: "me", LeaseID: lock.LeaseID(uuid.New()), TTL: time.Hour})
 	pgtest.Exec(t, pgtest.Connect(t, databaseURL), "alter table paddock.records rename to locks; update paddock.schema_migrations set version = version + 1")
 	calls := func(base string) {
-		t.Helper()
-		service := replica.Connect(t, client.Options{BaseURL: base})
-		for what, call := range map[string]func() error{
-			"acquire": func() error {
-				_, err := service.Acquire(t.Context(), lock.Acquire{Name: "free", Holder: "me", LeaseID: lock.LeaseID(uuid.New())})
-				return err
-			},
-			"renew": func() error {
-				_, err := service.Renew(t.Context(), lock.Renew{Name: "held", LeaseID: held.ID})
-				return err
-			},
-			"release": func() error { return service.Release(t.Context(), lock.Release{Name: "held", LeaseID: held.ID}) },
-			"read":    func() error { _, err := service.Lock(t.Context(), "held"); return err },
-			"list":    func() error { _, err := service.Locks(t.Context(), lock.LockQuery{}); return err },
-		} {
-			var refusal *lock.Error
-			if err := call(); !errors.As(err, &refusal) || refusal.Code != lock.ErrUnavailable || refusal.RetryAfter == 0 ||
-				!strings.Contains(refusal.Detail, sentence) {
-				t.Errorf("%s: %v", what, err)
-			}
-		}
-		if code, _, stderr := call(t, nil, "healthcheck", "--url", base); code == exitOK {
-			t.Errorf("a replica is ready that can decide nothing: %s", stderr)
-		}
+		refusesAll(t, base, held.ID, sentence)
+		expectNotReady(t, base)
 	}
 	calls(base)
 	if log := p.Stderr.String(); !strings.Contains(log, sentence+"; stop it and start the new release") {
@@ -108,16 +86,89 @@ func TestOldReplicaIsRefusedByANewerSchema(t *testing.T) {
 	_, again := startServe(t, databaseURL)
 	calls(again)
 	pgtest.Exec(t, pgtest.Connect(t, databaseURL), "alter table paddock.locks rename to records; update paddock.schema_migrations set version = version - 1")
-	enough := time.After(proctest.Patience)
-	for code := exitFailed; code != exitOK; code, _, _ = call(t, nil, "healthcheck", "--url", base) { // it may be an answer from before
-		select {
-		case <-enough:
-			t.Fatal("the replica is not ready after the way back")
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	becomesReady(t, base)
 	renewed, err := replica.Connect(t, client.Options{BaseURL: base}).Renew(t.Context(), lock.Renew{Name: "held", LeaseID: held.ID})
 	if err != nil || renewed.Token != held.Token {
 		t.Errorf("after the way back: %+v, %v", renewed, err)
+	}
+}
+
+// refusesAll checks that each kind of call is answered ErrUnavailable with the sentence. held is of a lease of the lock held.
+func refusesAll(t *testing.T, base string, held lock.LeaseID, sentence string) {
+	t.Helper()
+	service := replica.Connect(t, client.Options{BaseURL: base})
+	for what, call := range map[string]func() error{
+		"acquire": func() error {
+			_, err := service.Acquire(t.Context(), lock.Acquire{Name: "free", Holder: "me", LeaseID: lock.LeaseID(uuid.New())})
+			return err
+		},
+		"renew": func() error {
+			_, err := service.Renew(t.Context(), lock.Renew{Name: "held", LeaseID: held})
+			return err
+		},
+		"release": func() error { return service.Release(t.Context(), lock.Release{Name: "held", LeaseID: held}) },
+		"read":    func() error { _, err := service.Lock(t.Context(), "held"); return err },
+		"list":    func() error { _, err := service.Locks(t.Context(), lock.LockQuery{}); return err },
+	} {
+		var refusal *lock.Error
+		if err := call(); !errors.As(err, &refusal) || refusal.Code != lock.ErrUnavailable || refusal.RetryAfter == 0 ||
+			!strings.Contains(refusal.Detail, sentence) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// expectNotReady checks that the replica, which can decide nothing, says so.
+func expectNotReady(t *testing.T, base string) {
+	t.Helper()
+	if code, _, stderr := call(t, nil, "healthcheck", "--url", base); code == exitOK {
+		t.Errorf("a replica is ready that can decide nothing: %s", stderr)
+	}
+}
+
+// becomesReady waits until the replica is ready: its answer may be one from before.
+func becomesReady(t *testing.T, base string) {
+	t.Helper()
+	enough := time.After(proctest.Patience)
+	for code := exitFailed; code != exitOK; code, _, _ = call(t, nil, "healthcheck", "--url", base) {
+		select {
+		case <-enough:
+			t.Fatal("the replica is not ready once its tables are as it needs them")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// TestAReplicaWithoutItsTablesSaysWhatToDo drops the schema of one replica, migrates that of another down, and drops a
+// table of a third, while they serve. Once a schema is there again, its replica goes on.
+func TestAReplicaWithoutItsTablesSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	databaseURL := pgtest.EmptyURL(t)
+	conn := pgtest.Connect(t, databaseURL)
+	for schema, c := range map[string]struct {
+		lose func() error
+		do   string
+	}{
+		"dropped": {func() error { _, err := conn.Exec(t.Context(), "drop schema dropped cascade"); return err },
+			"or run paddock migrate up --schema dropped: ERROR"},
+		"down": {func() error { return migrations.DownTo(t.Context(), databaseURL, "down", 0) }, "or run paddock migrate up --schema down: ERROR"},
+		"less": {func() error { _, err := conn.Exec(t.Context(), "drop table less.records cascade"); return err },
+			"restore the schema less from a backup: ERROR"},
+	} {
+		p, base := startServe(t, databaseURL, "--migrate", "--schema="+schema)
+		held := acquire(t, base, lock.Acquire{Name: "held", Holder: "me", LeaseID: lock.LeaseID(uuid.New()), TTL: time.Hour})
+		acquire(t, base, lock.Acquire{Name: "swept", Holder: "me", LeaseID: lock.LeaseID(uuid.New()), TTL: 2 * time.Second})
+		mustBeNil(t, c.lose())
+		refusesAll(t, base, held.ID, "The database lacks tables that the service needs; the log says what an operator must do.")
+		if log := p.Stderr.String(); !strings.Contains(log, c.do) {
+			t.Errorf("the log does not say %q:\n%s", c.do, log)
+		}
+		p.Stderr.Await(t, `"msg":"cannot sweep lock",.*"error":"(tables of the service are missing)`)
+		if schema == "less" {
+			continue // other tables may still do
+		}
+		expectNotReady(t, base)
+		mustBeNil(t, migrations.Up(t.Context(), databaseURL, schema))
+		becomesReady(t, base)
 	}
 }

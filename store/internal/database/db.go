@@ -255,24 +255,38 @@ func (d *DB) CheckSchema(ctx context.Context) error {
 	return nil
 }
 
+// schemaVersion returns the version of the schema, 0 if it has none.
 func (d *DB) schemaVersion(ctx context.Context) (version uint, err error) {
 	err = d.Rest.QueryRow(ctx, sqlSchemaVersion.In(d.Schema)).Scan(&version)
+	if pg := (*pgconn.PgError)(nil); errors.Is(err, pgx.ErrNoRows) || errors.As(err, &pg) && pg.Code == undefinedTable {
+		return 0, nil
+	}
 	return version, err
 }
 
-// Explain returns err, and with it ErrOutdated if a server refused a statement and the schema is newer than this
-// binary.
+// Explain returns err, and with it why a server refused a statement: ErrOutdated if the schema is newer than this
+// binary, ErrTablesMissing with what an operator must do if it is older, or a table is not there.
 func (d *DB) Explain(err error) error {
-	if !errors.As(err, new(*pgconn.PgError)) || pgconnect.Denied(err) {
+	refused := (*pgconn.PgError)(nil)
+	if !errors.As(err, &refused) || pgconnect.Denied(err) {
 		return err
 	}
 	var version uint
 	if within(context.WithoutCancel(d.ctx), func(ctx context.Context) (err error) {
 		version, err = d.schemaVersion(ctx)
 		return err
-	}) != nil || version <= migrations.Latest() {
+	}) != nil {
 		return err
 	}
-	d.outdated.Store(true)
-	return fmt.Errorf("%w: %w", ErrOutdated, err)
+	switch latest := migrations.Latest(); {
+	case version > latest:
+		d.outdated.Store(true)
+		return fmt.Errorf("%w: %w", ErrOutdated, err)
+	case version < latest:
+		return fmt.Errorf("%w: the schema %s is at version %d: restore it from a backup, or run paddock migrate up%s: %w",
+			ErrTablesMissing, d.Schema, version, d.Schema.Flag(), err)
+	case refused.Code == undefinedTable:
+		return fmt.Errorf("%w: restore the schema %s from a backup: %w", ErrTablesMissing, d.Schema, err)
+	}
+	return err
 }

@@ -17,8 +17,8 @@ import (
 // retryAfter is the delay that callers are given when the database does not answer.
 const retryAfter = time.Second
 
-// deniedRetryAfter is the delay that callers are given where a person must grant a right first.
-const deniedRetryAfter = 5 * time.Second
+// personRetryAfter is the delay that callers are given where a person must grant a right, or restore a table, first.
+const personRetryAfter = 5 * time.Second
 
 // An Effect is what is known of a transaction that failed.
 type Effect int
@@ -170,16 +170,35 @@ func UnknownOutcome(cause error) error {
 var ErrOutdated = errors.New("this replica is of an earlier release than the schema of its database; stop it and start " +
 	"the new release")
 
+// undefinedTable is the SQLSTATE for a missing table or schema.
+const undefinedTable = "42P01"
+
+// ErrTablesMissing means that tables of the service were dropped, or their schema was, or was migrated down.
+var ErrTablesMissing = errors.New("tables of the service are missing from the database")
+
+// CauseOf returns what to log of an error of this package: the cause of an answer, which is more than callers are told.
+func CauseOf(err error) error {
+	if answer := (*lock.Error)(nil); errors.As(err, &answer) && answer.Cause != nil {
+		return answer.Cause
+	}
+	return err
+}
+
 // Internal returns the answer to a call that cannot be done. It names the row or the sequence that is the reason.
-// The service is unavailable where only a right is missing, and where the cause is ErrOutdated.
+// The service is unavailable where only a right is missing, and where the cause is ErrOutdated or ErrTablesMissing.
 func Internal(cause error, in schema.Name) error {
 	if errors.Is(cause, ErrOutdated) {
 		return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: cause,
 			Detail: "This replica is of an earlier release than the schema of its database, and must be replaced. " +
 				"Nothing was changed; retry, or use another replica."}
 	}
+	if errors.Is(cause, ErrTablesMissing) {
+		return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: personRetryAfter, Cause: cause,
+			Detail: "The database lacks tables that the service needs; the log says what an operator must do. " +
+				"Nothing was changed; retry once they are there."}
+	}
 	if pgconnect.Denied(cause) {
-		return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: deniedRetryAfter, Cause: cause,
+		return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: personRetryAfter, Cause: cause,
 			Detail: "The database denies the service a right that it needs; the log and the operators know which. " +
 				"Nothing was changed; retry once it is granted."}
 	}

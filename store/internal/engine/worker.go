@@ -72,7 +72,7 @@ func (w *worker) answerAll(from *inbox, calls []*call, onBlocked func([]*call) [
 			refuse(calls, failed)
 			return false
 		}
-		if pgconnect.Denied(failed) {
+		if failed = w.db.Explain(failed); pgconnect.Denied(failed) || errors.Is(failed, database.ErrTablesMissing) {
 			refuse(calls, database.Internal(failed, w.db.Schema))
 			return false
 		}

@@ -154,6 +154,6 @@ func (t *Timers) Run() {
 func (t *Timers) sweepOne(name string) {
 	defer t.swept(name)
 	if err := t.sweep(t.db.Context(), strings.Split(name, " ")); err != nil && !errors.Is(err, database.ErrMalformed) && t.db.Context().Err() == nil {
-		t.db.Log.Warn("cannot sweep lock", "lock", name, "error", err)
+		t.db.Log.Warn("cannot sweep lock", "lock", name, "error", database.CauseOf(err))
 	}
 }

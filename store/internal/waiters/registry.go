@@ -361,7 +361,7 @@ func (r *Registry) leaveInBackground(l lock.Leave) {
 			out, err = r.submit(ctx, l)
 		}
 		if undecided(out, err) && r.db.Context().Err() == nil {
-			r.db.Log.Warn("cannot remove an ended call from its queue", "locks", l.Names(), "error", err)
+			r.db.Log.Warn("cannot remove an ended call from its queue", "locks", l.Names(), "error", database.CauseOf(err))
 		}
 	})
 }

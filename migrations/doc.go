@@ -29,7 +29,8 @@
 //
 // The table paddock.schema_migrations has the version of a schema. Any number of replicas may call Up at
 // the same time: one migrates, the others wait. A migration and its version commit together. So one that PostgreSQL
-// refuses, or whose connection or process dies, leaves nothing behind, and the next Up or Down continues.
+// refuses, or whose connection or process dies, leaves nothing behind but the schema with its table of versions, and
+// the next Up or Down continues.
 //
 // A schema never goes back automatically. A binary that finds a newer schema returns a NewerError and changes
 // nothing.

@@ -141,8 +141,15 @@ func (r release) createSchema(ctx context.Context, conn *pgx.Conn) error {
 	if err == nil {
 		_, err = conn.Exec(ctx, r.in.In(createTable))
 	}
-	if err != nil {
+	switch config := conn.Config(); {
+	case err == nil:
+		return nil
+	case !pgconnect.Denied(err):
 		return fmt.Errorf("migrations: creating the schema %s: %w", r.in, err)
+	case missing:
+		return fmt.Errorf("migrations: creating the schema %s: %w; run as the owner of the database: grant create on database %s to %s;",
+			r.in, err, pgx.Identifier{config.Database}.Sanitize(), pgx.Identifier{config.User}.Sanitize())
+	default:
+		return fmt.Errorf("migrations: creating the schema's table: %w; run this as the owner of the schema %s", err, r.in)
 	}
-	return nil
 }

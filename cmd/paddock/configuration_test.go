@@ -150,7 +150,7 @@ func describeFlag(f *kong.Flag) string {
 		names += ", `" + v + "`"
 	}
 	details := []string{flagType(f)}
-	if f.Required {
+	if f.Required && len(f.Xor) == 0 { // else the help says which flags may stand in for it
 		details = append(details, "required")
 	}
 	switch {

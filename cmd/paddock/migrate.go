@@ -16,8 +16,8 @@ type migrateCommand struct {
 
 func (migrateCommand) Help() string {
 	return `Migrate first, and upgrade the binaries then. Until then, replicas of the previous release go on, or answer 503
-with Retry-After if they cannot use the new schema: CHANGELOG.md says which. A migration that was killed leaves nothing
-behind: repeat the command.
+with Retry-After if they cannot use the new schema: CHANGELOG.md says which. A migration that was killed leaves the
+tables as they were: repeat the command. Of several at the same time one migrates; the others wait, and print the same.
 
     paddock migrate version --database-url postgres://paddock@db.example/paddock
     paddock migrate up --database-url postgres://paddock@db.example/paddock
@@ -35,8 +35,8 @@ func (c *migrateUpCommand) Run(ctx context.Context, p *program) error {
 type migrateDownCommand struct {
 	database
 
-	Steps int  `xor:"down" required:"" placeholder:"N" help:"How many migrations to undo."`
-	To    *int `xor:"down" required:"" placeholder:"VERSION" help:"Instead of --steps: the version of the schema to go back to; 0 drops all tables."`
+	Steps int  `xor:"down" required:"" placeholder:"N" help:"How many migrations to undo. One of --steps and --to is required."`
+	To    *int `xor:"down" required:"" placeholder:"VERSION" help:"Instead of --steps: the version of the schema to go back to; 0 drops all tables but schema_migrations, which is empty then."`
 	Yes   bool `help:"Confirm that tables and their contents are dropped."`
 }
 

@@ -98,7 +98,7 @@ func TestServeNamesAMissingRight(t *testing.T) {
 	}
 	exec("revoke usage on schema paddock from app")
 	for want, args := range map[string][]string{
-		"grant usage on schema paddock to": {"serve"}, "permission denied for database": {"migrate", "up", "--schema=other"},
+		"grant usage on schema paddock to": {"serve"}, "run as the owner of the database: grant create on database ": {"migrate", "up", "--schema=other"},
 	} {
 		code, _, stderr := call(t, nil, append(args, "--database-url", databaseURL.String())...)
 		if code != exitNotAllowed || !strings.Contains(stderr, want) {

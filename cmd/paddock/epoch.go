@@ -12,7 +12,7 @@ import (
 )
 
 type epochCommand struct {
-	List   epochListCommand   `cmd:"" help:"List the epochs: when the database was failed over or restored."`
+	List   epochListCommand   `cmd:"" help:"List the epochs: when the database was failed over, restored or created again."`
 	New    epochNewCommand    `cmd:"" help:"Start an epoch after the database was reset to an earlier state while no replica was running."`
 	Open   epochOpenCommand   `cmd:"" help:"End the pause of grants, if no lease can be unknown."`
 	Quorum epochQuorumCommand `cmd:"" help:"Require synchronous standbys for every decision, or stop requiring them."`
@@ -20,7 +20,7 @@ type epochCommand struct {
 
 func (epochCommand) Help() string {
 	return `An epoch is a part of the history of the locks, on one database server. When the service finds that the
-database was failed over or restored from a backup, it starts a new epoch: tokens continue far above all that were
+database was failed over, restored from a backup or created again, it starts a new epoch: tokens continue far above all that were
 granted, every lease gets its full TTL from then on, and, unless a quorum was required, grants are paused for as long
 as a lease that the database has lost could still be held.`
 }

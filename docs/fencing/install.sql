@@ -97,7 +97,7 @@ begin
         raise exception 'token % is stale for resource "%"', paddock_fence.token, paddock_fence.resource
             using errcode = 'PF001',
                 detail = format('token shown: %s, greatest token seen: %s', paddock_fence.token, newest),
-                hint = 'Your lease is lost and another client has the lock: roll back and stop.';
+                hint = 'A later lease has used the resource: roll back and stop.';
     end if;
 end
 $$;

@@ -31,7 +31,7 @@ var countReadings = []reading{
 }
 
 var stateReadings = []reading{
-	gauge("paddock_epoch", "Number of the newest epoch. It grows when the database was failed over or restored.",
+	gauge("paddock_epoch", "Number of the newest epoch. It grows when the database was failed over, restored or created again, or an operator began an epoch.",
 		func(s store.Stats) float64 { return float64(s.Epoch) }),
 	gauge("paddock_grants_paused_seconds", "For how long nothing is granted from now on, in seconds; 0 without a pause.",
 		func(s store.Stats) float64 { return s.GrantsPaused.Seconds() }),

@@ -97,7 +97,7 @@ func fromMS(ms int64) time.Duration { return time.Duration(ms) * time.Millisecon
 
 var (
 	// ErrChanged is returned when the newest epoch is not about this database: Recover starts the next one.
-	ErrChanged = errors.New("the database changed: it was failed over or restored")
+	ErrChanged = errors.New("the database changed: it was failed over, restored or created again")
 	// errRestored is an ErrChanged: the same server is at an earlier state.
 	errRestored = fmt.Errorf("%w: its log ends before a position that this replica has seen", ErrChanged)
 	// errEventsLost is an ErrChanged, too. Other applications write to the log, and may have moved its end beyond the

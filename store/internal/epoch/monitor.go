@@ -140,7 +140,7 @@ func (m *Monitor) reconcile(length time.Duration) error {
 		case errors.Is(cause, ErrChanged):
 			number, pause, err := begin(ctx, conn, m.db.Schema, cause.Error(), k, false)
 			done = func() {
-				m.db.Log.Warn("new epoch started: the database was failed over or restored",
+				m.db.Log.Warn("new epoch started: the database was failed over, restored or created again",
 					"epoch", number, "grants_paused_for", pause)
 			}
 			return err

@@ -1,6 +1,3 @@
-// Package paddock embeds the contract of the lock service: openapi.yaml, and the SQL of the fence for users' tables.
-//
-// Package lock holds the rules of locks; begin reading there. cmd/paddock is the binary.
 package paddock
 
 import _ "embed"

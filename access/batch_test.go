@@ -9,19 +9,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A recordingService is a lock.Service that grants every item of a batch and records the items.
+// A recordingService is a paddock.Service that grants every item of a batch and records the items.
 type recordingService struct {
-	lock.Service
+	paddock.Service
 	items []lock.Command
 }
 
-func (b *recordingService) Batch(_ context.Context, items []lock.Command) []lock.Result {
+func (b *recordingService) Batch(_ context.Context, items []lock.Command) []paddock.Result {
 	b.items = append(b.items, items...)
-	results := make([]lock.Result, len(items))
+	results := make([]paddock.Result, len(items))
 	for i, item := range items {
 		if len(item.Names()) > 0 {
 			results[i].Grant.Name = item.Names()[0]
@@ -31,7 +32,7 @@ func (b *recordingService) Batch(_ context.Context, items []lock.Command) []lock
 }
 
 // codes returns the code of each result, empty for a success.
-func codes(results []lock.Result) []lock.Code {
+func codes(results []paddock.Result) []lock.Code {
 	all := make([]lock.Code, len(results))
 	for i, r := range results {
 		if e := (*lock.Error)(nil); errors.As(r.Err, &e) {
@@ -97,7 +98,7 @@ func TestTooLongBatchIsRefusedUnread(t *testing.T) {
 	inner := new(recordingService)
 	locks := access.Guard(inner, access.Limits{Rate: 0.001})
 	ctx := withKey(t, access.Lock)
-	for _, r := range locks.Batch(ctx, make([]lock.Command, lock.MaxBatch+1)) {
+	for _, r := range locks.Batch(ctx, make([]lock.Command, paddock.MaxBatch+1)) {
 		if !errors.Is(r.Err, lock.ErrInvalid) {
 			t.Fatal(r.Err)
 		}

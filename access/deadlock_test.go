@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -38,7 +39,7 @@ func TestAWaitChainHidesWhatTheKeyDoesNotCover(t *testing.T) {
 func TestEventsHideWhatTheKeyDoesNotCover(t *testing.T) {
 	t.Parallel()
 	cycle := lock.CycleOf([]lock.DeadlockStep{{Name: "mine:a", Holder: "me", WaitsFor: "her"}, {Name: "hers:secret", Holder: "she", WaitsFor: "me again"}})
-	page := lock.Page[lock.Event]{Items: []lock.Event{{Name: "mine:a", Holder: "me", Cycle: cycle}, {Name: "mine:b"}}, Next: "2"}
+	page := paddock.Page[lock.Event]{Items: []lock.Event{{Name: "mine:a", Holder: "me", Cycle: cycle}, {Name: "mine:b"}}, Next: "2"}
 	got := hideEvents(withPrefix(t, "mine"), page)
 	steps := got.Items[0].Cycle.Steps()
 	if len(got.Items) != 2 || got.Next != "2" || len(steps) != 2 || steps[0].Holder != "me" || got.Items[0].Holder != "me" {

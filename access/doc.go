@@ -1,7 +1,7 @@
 // Package access authenticates and authorizes callers: API keys with roles and name prefixes.
 //
 // It depends neither on HTTP nor on a database. A [Keyring] finds a [Key] by its secret, in a file of hashes. [Guard]
-// wraps a [lock.Service] and checks the key of every call.
+// wraps a [paddock.Service] and checks the key of every call.
 //
 // # Keys
 //

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -78,7 +79,7 @@ func wantCode(r *fixture, err error, want lock.Code) {
 }
 
 // A hastyService is a Service that may have granted the lock when its context ends.
-type hastyService struct{ lock.Service }
+type hastyService struct{ paddock.Service }
 
 func (hastyService) Acquire(ctx context.Context, _ lock.Acquire) (lock.Grant, error) {
 	<-ctx.Done()

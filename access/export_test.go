@@ -3,11 +3,11 @@ package access
 import (
 	"net/netip"
 
-	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock"
 )
 
 // Metered returns how many keys have a meter in a Service that Guard returned.
-func Metered(locks lock.Service) int {
+func Metered(locks paddock.Service) int {
 	g := locks.(*guard)
 	g.mu.Lock()
 	defer g.mu.Unlock()

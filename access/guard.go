@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -16,12 +17,12 @@ import (
 // within the limits. Other calls are refused without calling inner, so that they do not reveal whether a name is in
 // use. The codes are ErrKeyMissing, ErrKeyInvalid, ErrKeyExpired, ErrRoleMissing, ErrNameNotAllowed, ErrRateLimited
 // and ErrTooManyWaiters.
-func Guard(inner lock.Service, l Limits) lock.Service {
+func Guard(inner paddock.Service, l Limits) paddock.Service {
 	return &guard{inner: inner, limits: l, meters: map[string]*usageMeter{}}
 }
 
 type guard struct {
-	inner  lock.Service
+	inner  paddock.Service
 	limits Limits
 
 	mu     sync.Mutex
@@ -57,11 +58,11 @@ func (g *guard) Release(ctx context.Context, r lock.Release) error {
 }
 
 // Batch checks and counts each item like a single call, and passes on the items that the key allows.
-func (g *guard) Batch(ctx context.Context, items []lock.Command) []lock.Result {
-	if err := lock.CheckBatch(len(items)); err != nil {
-		return lock.FailAll(len(items), err)
+func (g *guard) Batch(ctx context.Context, items []lock.Command) []paddock.Result {
+	if err := paddock.CheckBatch(len(items)); err != nil {
+		return paddock.FailAll(len(items), err)
 	}
-	results := make([]lock.Result, len(items))
+	results := make([]paddock.Result, len(items))
 	allowed, indexes := make([]lock.Command, 0, len(items)), make([]int, 0, len(items))
 	for i, item := range items {
 		if _, _, err := g.admit(ctx, requirementOf(item)); err != nil {
@@ -106,7 +107,7 @@ func (g *guard) Lock(ctx context.Context, name string) (lock.Lock, error) {
 		func(ctx context.Context) (lock.Lock, error) { return g.inner.Lock(ctx, name) }))
 }
 
-func (g *guard) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
+func (g *guard) Watch(ctx context.Context, w paddock.Watch) (lock.Lock, error) {
 	return hidden(ctx, hideLock)(checkedCall(ctx, g, requirement{role: Read, scopes: singleName("name", w.Name), wait: w.Wait},
 		func(ctx context.Context) (lock.Lock, error) { return g.inner.Watch(ctx, w) }))
 }
@@ -116,18 +117,18 @@ func (g *guard) Queue(ctx context.Context, name string) (lock.QueueInfo, error) 
 		func(ctx context.Context) (lock.QueueInfo, error) { return g.inner.Queue(ctx, name) }))
 }
 
-func (g *guard) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
+func (g *guard) Locks(ctx context.Context, q paddock.LockQuery) (paddock.Page[lock.Lock], error) {
 	return hidden(ctx, hidePage)(checkedCall(ctx, g, requirement{role: Read, scopes: namePrefix(q.Prefix)},
-		func(ctx context.Context) (lock.Page[lock.Lock], error) { return g.inner.Locks(ctx, q) }))
+		func(ctx context.Context) (paddock.Page[lock.Lock], error) { return g.inner.Locks(ctx, q) }))
 }
 
-func (g *guard) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+func (g *guard) Events(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 	scopes := namePrefix(q.Prefix)
 	if q.Name != "" && q.Prefix == "" {
 		scopes = singleName("lock", q.Name)
 	}
 	return hidden(ctx, hideEvents)(checkedCall(ctx, g, requirement{role: Read, scopes: scopes, wait: q.Wait},
-		func(ctx context.Context) (lock.Page[lock.Event], error) { return g.inner.Events(ctx, q) }))
+		func(ctx context.Context) (paddock.Page[lock.Event], error) { return g.inner.Events(ctx, q) }))
 }
 
 func (g *guard) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {

@@ -9,17 +9,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A method is a method of lock.Service.
+// A method is a method of paddock.Service.
 type method struct {
 	role access.Role // required
 	// call calls it for the lock or resource of this name.
-	call func(ctx context.Context, s lock.Service, name string) error
+	call func(ctx context.Context, s paddock.Service, name string) error
 	// wait calls it so that it waits; nil if it never does.
-	wait  func(ctx context.Context, s lock.Service, name string) error
+	wait  func(ctx context.Context, s paddock.Service, name string) error
 	names nameRule
 }
 
@@ -34,85 +35,85 @@ const (
 
 const aWhile = 10 * time.Second
 
-// methods are the methods of lock.Service with their rules. TestEveryMethodHasARule fails for a new method until it is
+// methods are the methods of paddock.Service with their rules. TestEveryMethodHasARule fails for a new method until it is
 // added here.
 var methods = map[string]method{
-	"Lock":  {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error { return errOf(s.Lock(ctx, name)) }},
-	"Queue": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error { return errOf(s.Queue(ctx, name)) }},
-	"Watch": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error {
-		return errOf(s.Watch(ctx, lock.Watch{Name: name}))
-	}, wait: func(ctx context.Context, s lock.Service, name string) error {
-		return errOf(s.Watch(ctx, lock.Watch{Name: name, Wait: aWhile}))
+	"Lock":  {role: access.Read, call: func(ctx context.Context, s paddock.Service, name string) error { return errOf(s.Lock(ctx, name)) }},
+	"Queue": {role: access.Read, call: func(ctx context.Context, s paddock.Service, name string) error { return errOf(s.Queue(ctx, name)) }},
+	"Watch": {role: access.Read, call: func(ctx context.Context, s paddock.Service, name string) error {
+		return errOf(s.Watch(ctx, paddock.Watch{Name: name}))
+	}, wait: func(ctx context.Context, s paddock.Service, name string) error {
+		return errOf(s.Watch(ctx, paddock.Watch{Name: name, Wait: aWhile}))
 	}},
-	"Locks": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error {
-		return errOf(s.Locks(ctx, lock.LockQuery{Prefix: name + ":"}))
+	"Locks": {role: access.Read, call: func(ctx context.Context, s paddock.Service, name string) error {
+		return errOf(s.Locks(ctx, paddock.LockQuery{Prefix: name + ":"}))
 	}},
-	"Events": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error {
-		return errOf(s.Events(ctx, lock.EventQuery{Name: name}))
-	}, wait: func(ctx context.Context, s lock.Service, name string) error {
-		return errOf(s.Events(ctx, lock.EventQuery{Prefix: name + ":", Wait: aWhile}))
+	"Events": {role: access.Read, call: func(ctx context.Context, s paddock.Service, name string) error {
+		return errOf(s.Events(ctx, paddock.EventQuery{Name: name}))
+	}, wait: func(ctx context.Context, s paddock.Service, name string) error {
+		return errOf(s.Events(ctx, paddock.EventQuery{Prefix: name + ":", Wait: aWhile}))
 	}},
-	"VerifyToken": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error {
+	"VerifyToken": {role: access.Read, call: func(ctx context.Context, s paddock.Service, name string) error {
 		return errOf(s.VerifyToken(ctx, lock.Verify{Name: name}))
 	}},
-	"ReportStale": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
+	"ReportStale": {role: access.Lock, call: func(ctx context.Context, s paddock.Service, name string) error {
 		return errOf(s.ReportStale(ctx, lock.ReportStale{Name: name}))
 	}},
-	"ReadFenced": {role: access.Read, call: func(ctx context.Context, s lock.Service, name string) error { return errOf(s.ReadFenced(ctx, name)) }},
-	"Acquire": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
+	"ReadFenced": {role: access.Read, call: func(ctx context.Context, s paddock.Service, name string) error { return errOf(s.ReadFenced(ctx, name)) }},
+	"Acquire": {role: access.Lock, call: func(ctx context.Context, s paddock.Service, name string) error {
 		return errOf(s.Acquire(ctx, lock.Acquire{Name: name}))
-	}, wait: func(ctx context.Context, s lock.Service, name string) error {
+	}, wait: func(ctx context.Context, s paddock.Service, name string) error {
 		return errOf(s.Acquire(ctx, lock.Acquire{Name: name, Wait: aWhile}))
 	}},
-	"Renew": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
+	"Renew": {role: access.Lock, call: func(ctx context.Context, s paddock.Service, name string) error {
 		return errOf(s.Renew(ctx, lock.Renew{Name: name}))
 	}},
-	"Release": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
+	"Release": {role: access.Lock, call: func(ctx context.Context, s paddock.Service, name string) error {
 		return s.Release(ctx, lock.Release{Name: name})
 	}},
-	"WriteFenced": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
+	"WriteFenced": {role: access.Lock, call: func(ctx context.Context, s paddock.Service, name string) error {
 		return errOf(s.WriteFenced(ctx, lock.FencedWrite{Key: name, Lock: name}))
 	}},
-	"Batch": {role: access.Lock, call: func(ctx context.Context, s lock.Service, name string) error {
+	"Batch": {role: access.Lock, call: func(ctx context.Context, s paddock.Service, name string) error {
 		return s.Batch(ctx, []lock.Command{lock.Release{Name: name}})[0].Err
 	}},
-	"OpenSession": {role: access.Lock, names: coversAny, call: func(ctx context.Context, s lock.Service, _ string) error {
+	"OpenSession": {role: access.Lock, names: coversAny, call: func(ctx context.Context, s paddock.Service, _ string) error {
 		return errOf(s.OpenSession(ctx, lock.OpenSession{}))
 	}},
-	"RenewSession": {role: access.Lock, names: coversAny, call: func(ctx context.Context, s lock.Service, _ string) error {
+	"RenewSession": {role: access.Lock, names: coversAny, call: func(ctx context.Context, s paddock.Service, _ string) error {
 		return errOf(s.RenewSession(ctx, lock.RenewSession{}))
 	}},
-	"CloseSession": {role: access.Lock, names: coversAny, call: func(ctx context.Context, s lock.Service, _ string) error {
+	"CloseSession": {role: access.Lock, names: coversAny, call: func(ctx context.Context, s paddock.Service, _ string) error {
 		return s.CloseSession(ctx, lock.CloseSession{})
 	}},
-	"RevokeSession": {role: access.Admin, names: coversAll, call: func(ctx context.Context, s lock.Service, _ string) error {
+	"RevokeSession": {role: access.Admin, names: coversAll, call: func(ctx context.Context, s paddock.Service, _ string) error {
 		return errOf(s.RevokeSession(ctx, lock.RevokeSession{Ref: 7}))
 	}},
-	"Session": {role: access.Read, names: coversAny, call: func(ctx context.Context, s lock.Service, _ string) error {
+	"Session": {role: access.Read, names: coversAny, call: func(ctx context.Context, s paddock.Service, _ string) error {
 		return errOf(s.Session(ctx, 7))
 	}},
-	"Sessions": {role: access.Read, names: coversAll, call: func(ctx context.Context, s lock.Service, _ string) error {
-		return errOf(s.Sessions(ctx, lock.SessionQuery{}))
+	"Sessions": {role: access.Read, names: coversAll, call: func(ctx context.Context, s paddock.Service, _ string) error {
+		return errOf(s.Sessions(ctx, paddock.SessionQuery{}))
 	}},
-	"DeclareTree": {role: access.Admin, call: func(ctx context.Context, s lock.Service, name string) error {
+	"DeclareTree": {role: access.Admin, call: func(ctx context.Context, s paddock.Service, name string) error {
 		return errOf(s.DeclareTree(ctx, name))
 	}},
-	"RemoveTree": {role: access.Admin, call: func(ctx context.Context, s lock.Service, name string) error {
+	"RemoveTree": {role: access.Admin, call: func(ctx context.Context, s paddock.Service, name string) error {
 		return s.RemoveTree(ctx, name)
 	}},
-	"Trees": {role: access.Read, names: coversAny, call: func(ctx context.Context, s lock.Service, _ string) error {
+	"Trees": {role: access.Read, names: coversAny, call: func(ctx context.Context, s paddock.Service, _ string) error {
 		return errOf(s.Trees(ctx))
 	}},
-	"Revoke": {role: access.Admin, call: func(ctx context.Context, s lock.Service, name string) error {
+	"Revoke": {role: access.Admin, call: func(ctx context.Context, s paddock.Service, name string) error {
 		return errOf(s.Revoke(ctx, lock.Revoke{Name: name}))
 	}},
 }
 
 func errOf[T any](_ T, err error) error { return err }
 
-// A spy is a lock.Service that records the names of called methods, and waits as long as a call asks for.
+// A spy is a paddock.Service that records the names of called methods, and waits as long as a call asks for.
 type spy struct {
-	lock.Service
+	paddock.Service
 	asked chan string
 	guard string // the lock that guards all resources; empty: the one with the resource's name
 }
@@ -139,11 +140,11 @@ func (s *spy) Renew(ctx context.Context, _ lock.Renew) (lock.Grant, error) {
 	return lock.Grant{}, s.wait(ctx, "Renew", 0)
 }
 func (s *spy) Release(ctx context.Context, _ lock.Release) error { return s.wait(ctx, "Release", 0) }
-func (s *spy) Batch(ctx context.Context, items []lock.Command) []lock.Result {
+func (s *spy) Batch(ctx context.Context, items []lock.Command) []paddock.Result {
 	if len(items) == 0 {
 		return nil
 	}
-	return lock.FailAll(len(items), s.wait(ctx, "Batch", 0))
+	return paddock.FailAll(len(items), s.wait(ctx, "Batch", 0))
 }
 func (s *spy) Revoke(ctx context.Context, _ lock.Revoke) (lock.Lock, error) {
 	return lock.Lock{}, s.wait(ctx, "Revoke", 0)
@@ -151,17 +152,17 @@ func (s *spy) Revoke(ctx context.Context, _ lock.Revoke) (lock.Lock, error) {
 func (s *spy) Lock(ctx context.Context, _ string) (lock.Lock, error) {
 	return lock.Lock{}, s.wait(ctx, "Lock", 0)
 }
-func (s *spy) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
+func (s *spy) Watch(ctx context.Context, w paddock.Watch) (lock.Lock, error) {
 	return lock.Lock{}, s.wait(ctx, "Watch", w.Wait)
 }
 func (s *spy) Queue(ctx context.Context, _ string) (lock.QueueInfo, error) {
 	return lock.QueueInfo{}, s.wait(ctx, "Queue", 0)
 }
-func (s *spy) Locks(ctx context.Context, _ lock.LockQuery) (lock.Page[lock.Lock], error) {
-	return lock.Page[lock.Lock]{}, s.wait(ctx, "Locks", 0)
+func (s *spy) Locks(ctx context.Context, _ paddock.LockQuery) (paddock.Page[lock.Lock], error) {
+	return paddock.Page[lock.Lock]{}, s.wait(ctx, "Locks", 0)
 }
-func (s *spy) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
-	return lock.Page[lock.Event]{}, s.wait(ctx, "Events", q.Wait)
+func (s *spy) Events(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
+	return paddock.Page[lock.Event]{}, s.wait(ctx, "Events", q.Wait)
 }
 func (s *spy) VerifyToken(ctx context.Context, _ lock.Verify) (lock.Verification, error) {
 	return lock.Verification{}, s.wait(ctx, "VerifyToken", 0)
@@ -211,7 +212,7 @@ func withKey(t *testing.T, role access.Role, prefixes ...string) context.Context
 
 func TestEveryMethodHasARule(t *testing.T) {
 	t.Parallel()
-	service := reflect.TypeFor[lock.Service]()
+	service := reflect.TypeFor[paddock.Service]()
 	for i := range service.NumMethod() {
 		name := service.Method(i).Name
 		m, ok := methods[name]
@@ -272,22 +273,22 @@ func TestQueriesNeedACoveredPrefix(t *testing.T) {
 	ctx := withKey(t, access.Read, "billing", "jobs")
 	const hint = "Use prefix=billing: or prefix=jobs:"
 	for name, err := range map[string]error{
-		"locks without a prefix":                             errOf(locks.Locks(ctx, lock.LockQuery{})),
-		"locks of a holder":                                  errOf(locks.Locks(ctx, lock.LockQuery{Holder: "me"})),
-		"locks with a cursor of another":                     errOf(locks.Locks(ctx, lock.LockQuery{Cursor: "b3RoZXI"})),
-		"locks of a prefix that goes beyond":                 errOf(locks.Locks(ctx, lock.LockQuery{Prefix: "billing"})),
-		"locks of a prefix above":                            errOf(locks.Locks(ctx, lock.LockQuery{Prefix: "b"})),
-		"events without a prefix":                            errOf(locks.Events(ctx, lock.EventQuery{})),
-		"events from now":                                    errOf(locks.Events(ctx, lock.EventQuery{Cursor: lock.CursorNow})),
-		"events of a prefix that goes beyond, and of a lock": errOf(locks.Events(ctx, lock.EventQuery{Prefix: "bill", Name: "billing"})),
+		"locks without a prefix":                             errOf(locks.Locks(ctx, paddock.LockQuery{})),
+		"locks of a holder":                                  errOf(locks.Locks(ctx, paddock.LockQuery{Holder: "me"})),
+		"locks with a cursor of another":                     errOf(locks.Locks(ctx, paddock.LockQuery{Cursor: "b3RoZXI"})),
+		"locks of a prefix that goes beyond":                 errOf(locks.Locks(ctx, paddock.LockQuery{Prefix: "billing"})),
+		"locks of a prefix above":                            errOf(locks.Locks(ctx, paddock.LockQuery{Prefix: "b"})),
+		"events without a prefix":                            errOf(locks.Events(ctx, paddock.EventQuery{})),
+		"events from now":                                    errOf(locks.Events(ctx, paddock.EventQuery{Cursor: paddock.CursorNow})),
+		"events of a prefix that goes beyond, and of a lock": errOf(locks.Events(ctx, paddock.EventQuery{Prefix: "bill", Name: "billing"})),
 	} {
 		s.refused(t, name, err, lock.ErrNameNotAllowed, hint)
 	}
-	s.allowed(t, "Locks", errOf(locks.Locks(ctx, lock.LockQuery{Prefix: "jobs:", Holder: "me", Cursor: "b3RoZXI"})))
-	s.allowed(t, "Events", errOf(locks.Events(ctx, lock.EventQuery{Prefix: "jobs:eu"})))
+	s.allowed(t, "Locks", errOf(locks.Locks(ctx, paddock.LockQuery{Prefix: "jobs:", Holder: "me", Cursor: "b3RoZXI"})))
+	s.allowed(t, "Events", errOf(locks.Events(ctx, paddock.EventQuery{Prefix: "jobs:eu"})))
 	all := withKey(t, access.Read)
-	s.allowed(t, "Locks", errOf(locks.Locks(all, lock.LockQuery{})))
-	s.allowed(t, "Events", errOf(locks.Events(all, lock.EventQuery{})))
+	s.allowed(t, "Locks", errOf(locks.Locks(all, paddock.LockQuery{})))
+	s.allowed(t, "Events", errOf(locks.Events(all, paddock.EventQuery{})))
 }
 
 func TestFencedWriteNeedsCoveredResourceAndLock(t *testing.T) {

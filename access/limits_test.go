@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -71,7 +72,7 @@ func TestConcurrentCallsCountTowardsTheRate(t *testing.T) {
 }
 
 // A quietService is a Service that answers Lock and records nothing.
-type quietService struct{ lock.Service }
+type quietService struct{ paddock.Service }
 
 func (quietService) Lock(context.Context, string) (lock.Lock, error) { return lock.Lock{}, nil }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -49,7 +50,7 @@ func (g *guard) Session(ctx context.Context, ref lock.SessionRef) (lock.SessionI
 		})
 }
 
-func (g *guard) Sessions(ctx context.Context, q lock.SessionQuery) (lock.Page[lock.SessionInfo], error) {
+func (g *guard) Sessions(ctx context.Context, q paddock.SessionQuery) (paddock.Page[lock.SessionInfo], error) {
 	return checkedCall(ctx, g, requirement{role: Read, scopes: allNames()},
-		func(ctx context.Context) (lock.Page[lock.SessionInfo], error) { return g.inner.Sessions(ctx, q) })
+		func(ctx context.Context) (paddock.Page[lock.SessionInfo], error) { return g.inner.Sessions(ctx, q) })
 }

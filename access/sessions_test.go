@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -33,8 +34,8 @@ func (s *spy) RevokeSession(ctx context.Context, _ lock.RevokeSession) (lock.Ses
 func (s *spy) Session(ctx context.Context, ref lock.SessionRef) (lock.SessionInfo, error) {
 	return lock.SessionInfo{Ref: ref, Leases: 2, Places: 1, Locks: leasesAndPlaces}, s.wait(ctx, "Session", 0)
 }
-func (s *spy) Sessions(ctx context.Context, _ lock.SessionQuery) (lock.Page[lock.SessionInfo], error) {
-	return lock.Page[lock.SessionInfo]{}, s.wait(ctx, "Sessions", 0)
+func (s *spy) Sessions(ctx context.Context, _ paddock.SessionQuery) (paddock.Page[lock.SessionInfo], error) {
+	return paddock.Page[lock.SessionInfo]{}, s.wait(ctx, "Sessions", 0)
 }
 
 func TestSessionDoesNotRevealForeignLocks(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -81,7 +82,7 @@ func hideSteps(ctx context.Context, steps []lock.DeadlockStep) []lock.DeadlockSt
 }
 
 // hideEvents hides the locks of deadlocks that the key in the context does not cover, and their holders.
-func hideEvents(ctx context.Context, p lock.Page[lock.Event]) lock.Page[lock.Event] {
+func hideEvents(ctx context.Context, p paddock.Page[lock.Event]) paddock.Page[lock.Event] {
 	hasCycle := func(e lock.Event) bool { return e.Cycle != "" }
 	if !slices.ContainsFunc(p.Items, hasCycle) {
 		return p
@@ -103,7 +104,7 @@ func namesOf(cycle []lock.DeadlockStep) []string {
 }
 
 // hidePage hides the names of sets that the key in the context does not cover.
-func hidePage(ctx context.Context, p lock.Page[lock.Lock]) lock.Page[lock.Lock] {
+func hidePage(ctx context.Context, p paddock.Page[lock.Lock]) paddock.Page[lock.Lock] {
 	p.Items = slices.Clone(p.Items)
 	for i := range p.Items {
 		p.Items[i] = hideLock(ctx, p.Items[i])

@@ -6,20 +6,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // callsAboutSets are the calls that name several locks.
-var callsAboutSets = map[string]func(ctx context.Context, s lock.Service, names ...string) error{
-	"Acquire": func(ctx context.Context, s lock.Service, names ...string) error {
+var callsAboutSets = map[string]func(ctx context.Context, s paddock.Service, names ...string) error{
+	"Acquire": func(ctx context.Context, s paddock.Service, names ...string) error {
 		return errOf(s.Acquire(ctx, lock.Acquire{Set: membersOf(names...)}))
 	},
-	"Renew": func(ctx context.Context, s lock.Service, names ...string) error {
+	"Renew": func(ctx context.Context, s paddock.Service, names ...string) error {
 		return errOf(s.Renew(ctx, lock.Renew{Set: names}))
 	},
-	"Release": func(ctx context.Context, s lock.Service, names ...string) error {
+	"Release": func(ctx context.Context, s paddock.Service, names ...string) error {
 		return s.Release(ctx, lock.Release{Set: names})
 	},
 }
@@ -85,7 +86,7 @@ func TestReadsDoNotRevealForeignLocksOfASet(t *testing.T) {
 	} {
 		ctx := withKey(t, access.Read, c.prefixes...)
 		one, err := locks.Lock(ctx, "billing:a")
-		watched, watchErr := locks.Watch(ctx, lock.Watch{Name: "billing:a"})
+		watched, watchErr := locks.Watch(ctx, paddock.Watch{Name: "billing:a"})
 		queue, queueErr := locks.Queue(ctx, "billing:a")
 		for _, err := range []error{err, watchErr, queueErr} {
 			if err != nil {
@@ -101,7 +102,7 @@ func TestReadsDoNotRevealForeignLocksOfASet(t *testing.T) {
 			t.Errorf("%s: the waiter: %s", what, diff)
 		}
 	}
-	page, err := locks.Locks(withKey(t, access.Read, "billing"), lock.LockQuery{Prefix: "billing:"})
+	page, err := locks.Locks(withKey(t, access.Read, "billing"), paddock.LockQuery{Prefix: "billing:"})
 	if err != nil || len(page.Items) != 2 {
 		t.Fatalf("%+v, %v", page, err)
 	}

@@ -10,18 +10,19 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// Batch sends the items in one request, see lock.Service. What is documented for Acquire, Renew and Release holds for
-// each item, too. The service accepts 1 MiB a request: of items with much metadata send fewer than lock.MaxBatch at a
+// Batch sends the items in one request, see paddock.Service. What is documented for Acquire, Renew and Release holds for
+// each item, too. The service accepts 1 MiB a request: of items with much metadata send fewer than paddock.MaxBatch at a
 // time.
-func (c *Client) Batch(ctx context.Context, items []lock.Command) []lock.Result {
-	if err := lock.CheckBatch(len(items)); err != nil {
-		return lock.FailAll(len(items), err)
+func (c *Client) Batch(ctx context.Context, items []lock.Command) []paddock.Result {
+	if err := paddock.CheckBatch(len(items)); err != nil {
+		return paddock.FailAll(len(items), err)
 	}
-	results, places, b := make([]lock.Result, len(items)), make([]int, 0, len(items)), newBatchBody(len(items))
+	results, places, b := make([]paddock.Result, len(items)), make([]int, 0, len(items)), newBatchBody(len(items))
 	for i, item := range items {
 		item, err := validated(item)
 		if err != nil {
@@ -47,7 +48,7 @@ func (c *Client) Batch(ctx context.Context, items []lock.Command) []lock.Result 
 
 // validated returns the item as it is sent, with a LeaseID, or an error if it cannot be sent.
 func validated(item lock.Command) (lock.Command, error) {
-	if err := lock.ValidateBatchItem(item); err != nil {
+	if err := paddock.ValidateBatchItem(item); err != nil {
 		return nil, err
 	}
 	switch c := item.(type) {
@@ -94,11 +95,11 @@ func (b *batchBody) close() []byte {
 // whole.
 func (c *Client) post(
 	ctx context.Context, body io.Reader, items func() []lock.Command, setBody func(*http.Request),
-) (answer[[]lock.Result], error) {
-	return call[[]lock.Result]{
+) (answer[[]paddock.Result], error) {
+	return call[[]paddock.Result]{
 		request: request{method: http.MethodPost, path: "/v1/batch", body: body, setBody: setBody},
 		changes: true, limit: maxListResponse,
-		parse: func(text []byte, sent time.Time) ([]lock.Result, error) {
+		parse: func(text []byte, sent time.Time) ([]paddock.Result, error) {
 			return wire.ParseResults(text, items(), sent, itemRefusal)
 		},
 	}.do(ctx, c)

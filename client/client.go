@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock"
 )
 
 const userAgent = "paddock-go"
@@ -55,7 +55,7 @@ type Options struct {
 	NoCoalesce bool
 }
 
-// A Client is a lock.Service over HTTP. It is safe for concurrent use.
+// A Client is a paddock.Service over HTTP. It is safe for concurrent use.
 type Client struct {
 	baseURL   string                                // without a slash at the end
 	key       func(context.Context) (string, error) // see keySource
@@ -64,7 +64,7 @@ type Client struct {
 	shared    *coalescer // nil with NoCoalesce
 }
 
-var _ lock.Service = (*Client)(nil)
+var _ paddock.Service = (*Client)(nil)
 
 // New returns a Client, or an error if the Options are invalid. It sends nothing.
 func New(o Options) (*Client, error) {

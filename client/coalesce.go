@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/batch"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -93,7 +94,7 @@ func (o *coalescer) send(calls []*queuedCall) {
 }
 
 // deliver gives each call of a request its result.
-func (o *coalescer) deliver(s *sharedRequest, got answer[[]lock.Result], err error) {
+func (o *coalescer) deliver(s *sharedRequest, got answer[[]paddock.Result], err error) {
 	s.freeze()
 	s.cancel()
 	for i, c := range s.calls {

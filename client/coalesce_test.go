@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -178,7 +179,7 @@ func TestBatchesStayWithinTheServiceLimits(t *testing.T) {
 		metadata int
 		requests int
 	}{
-		"many small ones": {2*lock.MaxBatch + 1, 0, 3},
+		"many small ones": {2*paddock.MaxBatch + 1, 0, 3},
 		"few large ones":  {800, lock.MaxMetadataSize, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +198,7 @@ func TestBatchesStayWithinTheServiceLimits(t *testing.T) {
 				requests, items := 0, 0
 				for waiting := h.pending(); len(waiting) > 0; waiting = h.pending() {
 					for _, a := range waiting {
-						if len(a.items) > lock.MaxBatch || a.size > 1<<20 {
+						if len(a.items) > paddock.MaxBatch || a.size > 1<<20 {
 							t.Errorf("a batch of %d items has %d bytes", len(a.items), a.size)
 						}
 						requests, items = requests+1, items+len(a.items)

@@ -1,4 +1,4 @@
-// Package client is the Go SDK: a [lock.Service] over HTTP.
+// Package client is the Go SDK: a [paddock.Service] over HTTP.
 //
 //	locks, err := client.New(client.Options{BaseURL: "http://127.0.0.1:8080"})
 //	…
@@ -78,7 +78,7 @@
 // Client.Events reads pages of past events. Client.Stream opens a stream of server-sent events.
 // Both continue after a cursor, and a cursor is valid for both, on every replica of the service:
 //
-//	stream, err := locks.Stream(ctx, lock.EventQuery{Prefix: "jobs:", Cursor: cursor})
+//	stream, err := locks.Stream(ctx, paddock.EventQuery{Prefix: "jobs:", Cursor: cursor})
 //	…
 //	defer stream.Close()
 //	for {
@@ -114,7 +114,7 @@
 // # Errors
 //
 // Errors are *[lock.Error] and contain what the service reported. errors.Is and errors.As work as
-// they do on a local [lock.Service]. Codes unknown to this package are kept. If no answer arrived,
+// they do on a local [paddock.Service]. Codes unknown to this package are kept. If no answer arrived,
 // or one that is not from Paddock, the code is:
 //
 //	nothing was sent (no connection, context over)     lock.ErrUnavailable

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -89,7 +90,7 @@ func TestAnswersWithoutTheHeaderOfPaddockAreNotBelieved(t *testing.T) {
 			for call, err := range reads(t, c) {
 				expect(t, call, err, lock.ErrUnavailable)
 			}
-			_, err := c.Stream(t.Context(), lock.EventQuery{})
+			_, err := c.Stream(t.Context(), paddock.EventQuery{})
 			expect(t, "Stream", err, lock.ErrUnavailable)
 		})
 	}
@@ -113,7 +114,7 @@ func TestAnEndlessAnswerIsCutOff(t *testing.T) {
 	c := over(t, saying(http.StatusOK, "application/json", endless))
 	_, err := acquire(c, t)
 	expect(t, "Acquire", err, lock.ErrUnknownOutcome)
-	_, err = c.Locks(t.Context(), lock.LockQuery{})
+	_, err = c.Locks(t.Context(), paddock.LockQuery{})
 	expect(t, "Locks", err, lock.ErrUnavailable)
 }
 
@@ -137,7 +138,7 @@ func expect(t *testing.T, call string, err error, code lock.Code) {
 	}
 }
 
-func changes(t *testing.T, s lock.Service) map[string]error {
+func changes(t *testing.T, s paddock.Service) map[string]error {
 	t.Helper()
 	_, acquired := s.Acquire(t.Context(), lock.Acquire{Name: "jobs:nightly", LeaseID: leaseID, Holder: "worker-1"})
 	_, renewed := s.Renew(t.Context(), lock.Renew{Name: "jobs:nightly", LeaseID: leaseID})
@@ -158,17 +159,17 @@ func changes(t *testing.T, s lock.Service) map[string]error {
 	}
 }
 
-func reads(t *testing.T, s lock.Service) map[string]error {
+func reads(t *testing.T, s paddock.Service) map[string]error {
 	t.Helper()
 	_, one := s.Lock(t.Context(), "jobs:daily")
-	_, list := s.Locks(t.Context(), lock.LockQuery{})
-	_, watched := s.Watch(t.Context(), lock.Watch{Name: "jobs:daily", Seen: "2.41.free.0.0", Wait: time.Second})
+	_, list := s.Locks(t.Context(), paddock.LockQuery{})
+	_, watched := s.Watch(t.Context(), paddock.Watch{Name: "jobs:daily", Seen: "2.41.free.0.0", Wait: time.Second})
 	_, queue := s.Queue(t.Context(), "jobs:daily")
-	_, events := s.Events(t.Context(), lock.EventQuery{})
+	_, events := s.Events(t.Context(), paddock.EventQuery{})
 	_, verified := s.VerifyToken(t.Context(), lock.Verify{Name: "jobs:nightly", Token: 41})
 	_, got := s.ReadFenced(t.Context(), "accounts:42")
 	_, session := s.Session(t.Context(), sessionID.Ref())
-	_, sessions := s.Sessions(t.Context(), lock.SessionQuery{})
+	_, sessions := s.Sessions(t.Context(), paddock.SessionQuery{})
 	return map[string]error{
 		"Session": session, "Sessions": sessions,
 		"Lock": one, "Watch": watched, "Queue": queue, "Locks": list, "Events": events, "VerifyToken": verified, "ReadFenced": got,

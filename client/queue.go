@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/batch"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -104,7 +105,7 @@ func (q *callQueue) next(s slot) []*queuedCall {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.yield(); s == q.generation; q.yield() {
-		n := min(len(q.calls), lock.MaxBatch)
+		n := min(len(q.calls), paddock.MaxBatch)
 		if n == 0 {
 			q.inFlight--
 			return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
@@ -26,7 +27,7 @@ func lockNamed(name string) parser[lock.Lock] {
 
 // Watch returns a lock as soon as its Version is not the one seen, or when the Wait is over. In the latter case it
 // sends a second request, so that what it returns is as of then.
-func (c *Client) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
+func (c *Client) Watch(ctx context.Context, w paddock.Watch) (lock.Lock, error) {
 	if err := lock.CheckName(w.Name); err != nil {
 		return lock.Lock{}, err
 	}
@@ -66,19 +67,19 @@ func (c *Client) Queue(ctx context.Context, name string) (lock.QueueInfo, error)
 
 // Locks returns a page of the known locks, in the order of their names. A page of more than 16 MiB, of locks with very
 // many leases, fails with lock.ErrUnavailable; ask for fewer at a time.
-func (c *Client) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
-	return call[lock.Page[lock.Lock]]{
+func (c *Client) Locks(ctx context.Context, q paddock.LockQuery) (paddock.Page[lock.Lock], error) {
+	return call[paddock.Page[lock.Lock]]{
 		request: request{path: "/v1/locks" + wire.LockQueryString(q)}, limit: maxListResponse,
 		parse: model(wire.ToLockPage, func(p api.LockPage) bool { return p.Locks != nil }),
 	}.get(ctx, c)
 }
 
-// Holds returns who held a lock, from the events that are kept; see lock.ReadHolds.
-func (c *Client) Holds(ctx context.Context, q lock.HoldQuery) (lock.HoldList, error) {
+// Holds returns who held a lock, from the events that are kept; see paddock.ReadHolds.
+func (c *Client) Holds(ctx context.Context, q paddock.HoldQuery) (paddock.HoldList, error) {
 	if _, err := q.Resolve(); err != nil {
-		return lock.HoldList{}, err
+		return paddock.HoldList{}, err
 	}
-	return call[lock.HoldList]{
+	return call[paddock.HoldList]{
 		request: request{path: locksPath + q.Name + "/holds" + wire.HoldQueryString(q)}, limit: maxListResponse,
 		parse: model(wire.ToHoldList, func(l api.HoldList) bool { return l.Name == q.Name && l.Holds != nil }),
 	}.get(ctx, c)
@@ -86,8 +87,8 @@ func (c *Client) Holds(ctx context.Context, q lock.HoldQuery) (lock.HoldList, er
 
 // Events returns a page of events. With a Wait it waits while there are none. An event's Ref is not sent
 // and is zero.
-func (c *Client) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
-	return call[lock.Page[lock.Event]]{
+func (c *Client) Events(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
+	return call[paddock.Page[lock.Event]]{
 		request: request{path: "/v1/events" + wire.EventQueryString(q)}, limit: maxListResponse,
 		parse: model(wire.ToEventPage, func(p api.EventPage) bool { return p.Events != nil }),
 	}.get(ctx, c)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
@@ -97,8 +98,8 @@ func sessionNamed(ref lock.SessionRef) parser[lock.SessionInfo] {
 }
 
 // Sessions returns a page of the sessions that have not ended.
-func (c *Client) Sessions(ctx context.Context, q lock.SessionQuery) (lock.Page[lock.SessionInfo], error) {
-	return call[lock.Page[lock.SessionInfo]]{
+func (c *Client) Sessions(ctx context.Context, q paddock.SessionQuery) (paddock.Page[lock.SessionInfo], error) {
+	return call[paddock.Page[lock.SessionInfo]]{
 		request: request{path: sessionsPath + wire.SessionQueryString(q)}, limit: maxListResponse,
 		parse: model(wire.ToSessionPage, func(p api.SessionPage) bool { return p.Sessions != nil }),
 	}.get(ctx, c)

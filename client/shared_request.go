@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/batch"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -93,7 +94,7 @@ func (s *sharedRequest) freeze() *batchBody {
 }
 
 // sendShared sends the request and returns the results of its calls.
-func (c *Client) sendShared(s *sharedRequest) (answer[[]lock.Result], error) {
+func (c *Client) sendShared(s *sharedRequest) (answer[[]paddock.Result], error) {
 	return c.post(s.ctx, &lazyBody{request: s}, func() []lock.Command { return s.freeze().items }, s.setBody)
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
@@ -35,9 +36,9 @@ type Stream struct {
 // has happened if there is none. Limit and Wait are not used. It returns once the
 // service has accepted the request. A Timeout of the HTTP client ends a stream, too.
 // Close the stream in the end.
-func (c *Client) Stream(ctx context.Context, q lock.EventQuery) (*Stream, error) {
-	r := request{path: "/v1/events/stream" + wire.EventQueryString(lock.EventQuery{Name: q.Name, Prefix: q.Prefix})}
-	if q.Cursor != lock.CursorNow {
+func (c *Client) Stream(ctx context.Context, q paddock.EventQuery) (*Stream, error) {
+	r := request{path: "/v1/events/stream" + wire.EventQueryString(paddock.EventQuery{Name: q.Name, Prefix: q.Prefix})}
+	if q.Cursor != paddock.CursorNow {
 		r.header = [2]string{"Last-Event-ID", q.Cursor}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -65,11 +66,11 @@ func (c *Client) Stream(ctx context.Context, q lock.EventQuery) (*Stream, error)
 
 // Next returns what the service sends next: a page with one event, or with none. On a
 // page without an event Gap reports that events before the next one are missing, or that some
-// were lost in a fail-over or a restore, see lock.Page; Unreadable is a row that cannot be read, whose events
+// were lost in a fail-over or a restore, see paddock.Page; Unreadable is a row that cannot be read, whose events
 // are left out; otherwise Next has moved on, past events of other locks.
 // Comments are not returned. An error ends the stream; it is a *lock.Error with the
 // code ErrUnavailable.
-func (s *Stream) Next() (lock.Page[lock.Event], error) {
+func (s *Stream) Next() (paddock.Page[lock.Event], error) {
 	name, data, moved := "", "", false
 	for s.lines.Scan() {
 		line := s.lines.Text()
@@ -93,13 +94,13 @@ func (s *Stream) Next() (lock.Page[lock.Event], error) {
 	if err == nil {
 		err = errors.New("the service has ended the stream")
 	}
-	return lock.Page[lock.Event]{}, &lock.Error{Code: lock.ErrUnavailable, Cause: err,
+	return paddock.Page[lock.Event]{}, &lock.Error{Code: lock.ErrUnavailable, Cause: err,
 		Detail: "The stream of events has ended. Open another one with the cursor of this one."}
 }
 
 // page returns the page of a message.
-func (s *Stream) page(name, data string) (lock.Page[lock.Event], error) {
-	page := lock.Page[lock.Event]{Next: s.cursor, Gap: name == "gap"}
+func (s *Stream) page(name, data string) (paddock.Page[lock.Event], error) {
+	page := paddock.Page[lock.Event]{Next: s.cursor, Gap: name == "gap"}
 	if data == "" || name == "gap" || name == "sync" {
 		return page, nil
 	}
@@ -114,7 +115,7 @@ func (s *Stream) page(name, data string) (lock.Page[lock.Event], error) {
 			Detail: "The stream of events holds one that cannot be read. Open another one, or read pages of events."}
 	}
 	if name == "unreadable" {
-		page.Unreadable = []lock.Unreadable{wire.ToUnreadable(bad)}
+		page.Unreadable = []paddock.Unreadable{wire.ToUnreadable(bad)}
 	} else {
 		page.Items = []lock.Event{wire.ToEvent(e)}
 	}

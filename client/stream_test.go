@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -43,7 +44,7 @@ func TestAStreamIsReadMessageByMessage(t *testing.T) {
 		asked = r
 		return reply(r, http.StatusOK, "text/event-stream", streamText), nil
 	})
-	s, err := c.Stream(t.Context(), lock.EventQuery{Prefix: "jobs:", Cursor: "40"})
+	s, err := c.Stream(t.Context(), paddock.EventQuery{Prefix: "jobs:", Cursor: "40"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,8 +92,8 @@ func TestAStreamThatBeginsNowSendsNoCursor(t *testing.T) {
 		}
 		return reply(r, http.StatusOK, "text/event-stream", ""), nil
 	})
-	for _, cursor := range []string{"", lock.CursorNow} {
-		s, err := c.Stream(t.Context(), lock.EventQuery{Cursor: cursor})
+	for _, cursor := range []string{"", paddock.CursorNow} {
+		s, err := c.Stream(t.Context(), paddock.EventQuery{Cursor: cursor})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +117,7 @@ func TestAStreamThatIsRefusedIsAnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := over(t, c.way).Stream(t.Context(), lock.EventQuery{})
+			s, err := over(t, c.way).Stream(t.Context(), paddock.EventQuery{})
 			if err == nil {
 				_, err = s.Next()
 			}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/tcpproxy"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -32,7 +33,7 @@ func TestTheLongestWaitIsNotCutShort(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		l, err := c.Watch(t.Context(), lock.Watch{Name: "a", Seen: "1.1.free", Wait: lock.MaxWait})
+		l, err := c.Watch(t.Context(), paddock.Watch{Name: "a", Seen: "1.1.free", Wait: lock.MaxWait})
 		if err != nil || l.Revision != 2 {
 			t.Errorf("after %v the lock is %+v, %v", time.Since(start), l, err)
 		}

@@ -6,29 +6,30 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 func TestWatchRequests(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		watch    lock.Watch
+		watch    paddock.Watch
 		tag, uri string
 	}{
 		"sends the version as an entity tag": {
-			lock.Watch{Seen: "1.41.held.1.0", Wait: 30 * time.Second}, `W/"1.41.held.1.0"`, "/v1/locks/jobs:nightly?wait_ms=30000"},
+			paddock.Watch{Seen: "1.41.held.1.0", Wait: 30 * time.Second}, `W/"1.41.held.1.0"`, "/v1/locks/jobs:nightly?wait_ms=30000"},
 		"sends no wait when there is none": {
-			lock.Watch{Seen: "1.41.held.1.0"}, `W/"1.41.held.1.0"`, "/v1/locks/jobs:nightly"},
+			paddock.Watch{Seen: "1.41.held.1.0"}, `W/"1.41.held.1.0"`, "/v1/locks/jobs:nightly"},
 		"sends no tag without a seen version": {
-			lock.Watch{Wait: time.Nanosecond}, "", "/v1/locks/jobs:nightly?wait_ms=1"},
+			paddock.Watch{Wait: time.Nanosecond}, "", "/v1/locks/jobs:nightly?wait_ms=1"},
 		"sends no tag that could be read as several": {
-			lock.Watch{Seen: `1", W/"2`}, "", "/v1/locks/jobs:nightly"},
+			paddock.Watch{Seen: `1", W/"2`}, "", "/v1/locks/jobs:nightly"},
 		"sends no tag with a line break": {
-			lock.Watch{Seen: "1\r\nX-Evil: 1"}, "", "/v1/locks/jobs:nightly"},
+			paddock.Watch{Seen: "1\r\nX-Evil: 1"}, "", "/v1/locks/jobs:nightly"},
 		"sends no overlong tag": {
-			lock.Watch{Seen: strings.Repeat("1", 100000)}, "", "/v1/locks/jobs:nightly"},
+			paddock.Watch{Seen: strings.Repeat("1", 100000)}, "", "/v1/locks/jobs:nightly"},
 		"sends a negative wait, which the service refuses": {
-			lock.Watch{Seen: "1.41.held.1.0", Wait: -time.Hour}, `W/"1.41.held.1.0"`, "/v1/locks/jobs:nightly?wait_ms=-3600000"},
+			paddock.Watch{Seen: "1.41.held.1.0", Wait: -time.Hour}, `W/"1.41.held.1.0"`, "/v1/locks/jobs:nightly?wait_ms=-3600000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,7 +59,7 @@ func TestAnUnchangedWatchReadsTheLockAgain(t *testing.T) {
 		}
 		return reply(r, http.StatusOK, "application/json", freeJSON), nil
 	})
-	got, err := c.Watch(t.Context(), lock.Watch{Name: "jobs:nightly", Seen: "2.41.free.0.0", Wait: time.Second})
+	got, err := c.Watch(t.Context(), paddock.Watch{Name: "jobs:nightly", Seen: "2.41.free.0.0", Wait: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,10 +74,10 @@ func TestAnUnchangedWatchReadsTheLockAgain(t *testing.T) {
 func TestAnUnexpected304IsNotFromPaddock(t *testing.T) {
 	t.Parallel()
 	c := over(t, saying(http.StatusNotModified, "", ""))
-	_, err := c.Watch(t.Context(), lock.Watch{Name: "jobs:nightly", Wait: time.Second})
+	_, err := c.Watch(t.Context(), paddock.Watch{Name: "jobs:nightly", Wait: time.Second})
 	expect(t, "Watch", err, lock.ErrUnavailable)
 	expect(t, "Lock", read(c, t), lock.ErrUnavailable)
-	_, err = c.Watch(t.Context(), lock.Watch{Name: "jobs:nightly", Seen: "2.41.free.0.0"}) // 304 twice
+	_, err = c.Watch(t.Context(), paddock.Watch{Name: "jobs:nightly", Seen: "2.41.free.0.0"}) // 304 twice
 	expect(t, "Watch", err, lock.ErrUnavailable)
 	_, err = acquire(c, t)
 	expect(t, "Acquire", err, lock.ErrUnknownOutcome)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -139,30 +140,30 @@ func TestAJSONNullIsAValue(t *testing.T) {
 func TestQueriesSayOnlyWhatIsAsked(t *testing.T) {
 	t.Parallel()
 	const page = `{"locks":[],"events":[],"sessions":[],"next_cursor":"n"}`
-	for want, ask := range map[string]func(lock.Service) error{
-		"/v1/locks": func(s lock.Service) error {
-			_, err := s.Locks(t.Context(), lock.LockQuery{})
+	for want, ask := range map[string]func(paddock.Service) error{
+		"/v1/locks": func(s paddock.Service) error {
+			_, err := s.Locks(t.Context(), paddock.LockQuery{})
 			return err
 		},
-		"/v1/locks?prefix=a%3A&state=held&holder=me+%26+you%2C+%C3%A9&limit=7&cursor=x%2By": func(s lock.Service) error {
-			_, err := s.Locks(t.Context(), lock.LockQuery{
+		"/v1/locks?prefix=a%3A&state=held&holder=me+%26+you%2C+%C3%A9&limit=7&cursor=x%2By": func(s paddock.Service) error {
+			_, err := s.Locks(t.Context(), paddock.LockQuery{
 				Prefix: "a:", State: lock.Held, Holder: "me & you, é", Limit: 7, Cursor: "x+y"})
 			return err
 		},
-		"/v1/sessions": func(s lock.Service) error {
-			_, err := s.Sessions(t.Context(), lock.SessionQuery{})
+		"/v1/sessions": func(s paddock.Service) error {
+			_, err := s.Sessions(t.Context(), paddock.SessionQuery{})
 			return err
 		},
-		"/v1/sessions?holder=me+%26+you&limit=7&cursor=x%2By": func(s lock.Service) error {
-			_, err := s.Sessions(t.Context(), lock.SessionQuery{Holder: "me & you", Limit: 7, Cursor: "x+y"})
+		"/v1/sessions?holder=me+%26+you&limit=7&cursor=x%2By": func(s paddock.Service) error {
+			_, err := s.Sessions(t.Context(), paddock.SessionQuery{Holder: "me & you", Limit: 7, Cursor: "x+y"})
 			return err
 		},
-		"/v1/events?lock=a&prefix=b&limit=-1&cursor=c": func(s lock.Service) error {
-			_, err := s.Events(t.Context(), lock.EventQuery{Name: "a", Prefix: "b", Limit: -1, Cursor: "c"})
+		"/v1/events?lock=a&prefix=b&limit=-1&cursor=c": func(s paddock.Service) error {
+			_, err := s.Events(t.Context(), paddock.EventQuery{Name: "a", Prefix: "b", Limit: -1, Cursor: "c"})
 			return err
 		},
-		"/v1/events?cursor=now&wait_ms=50000": func(s lock.Service) error {
-			_, err := s.Events(t.Context(), lock.EventQuery{Cursor: lock.CursorNow, Wait: lock.MaxWait})
+		"/v1/events?cursor=now&wait_ms=50000": func(s paddock.Service) error {
+			_, err := s.Events(t.Context(), paddock.EventQuery{Cursor: paddock.CursorNow, Wait: lock.MaxWait})
 			return err
 		},
 	} {

@@ -111,11 +111,6 @@ func TestWaitAndModeBounds(t *testing.T) {
 		{"verifying a negative slot", errOf(lock.Verify{Name: "a", Token: 1, Slot: slot(-1)}.Resolve()), "slot"},
 		{"a fenced write without a slot", errOf(write.Resolve()), ""},
 		{"a fenced write with a negative slot", errOf(func() lock.FencedWrite { w := write; w.Slot = -1; return w }().Resolve()), "slot"},
-		{"watching for the maximum wait", errOf(lock.Watch{Name: "a", Seen: "1", Wait: lock.MaxWait}.Resolve()), ""},
-		{"watching for longer than the maximum", errOf(lock.Watch{Name: "a", Wait: lock.MaxWait + 1}.Resolve()), "wait_ms"},
-		{"watching an invalid name", errOf(lock.Watch{Name: "/"}.Resolve()), "name"},
-		{"waiting the maximum for events", errOf(lock.EventQuery{Wait: lock.MaxWait, Cursor: lock.CursorNow}.Resolve()), ""},
-		{"waiting longer than the maximum for events", errOf(lock.EventQuery{Wait: lock.MaxWait + 1}.Resolve()), "wait_ms"},
 	} {
 		t.Run(b.name, b.check)
 	}
@@ -154,12 +149,6 @@ func TestBoundsOfOtherRequests(t *testing.T) {
 		{"a fenced write with an invalid lock", errOf(lock.FencedWrite{Key: "k", Token: 1, Value: object(2)}.Resolve()), "lock"},
 		{"a fenced write of invalid JSON", errOf(lock.FencedWrite{Key: "k", Lock: "a", Token: 1, Value: json.RawMessage(`{`)}.Resolve()), "value"},
 		{"a fenced write at a negative version", errOf(lock.FencedWrite{Key: "k", Lock: "a", Token: 1, Value: object(2), IfVersion: &version}.Resolve()), "if_version"},
-		{"a page of 1000", errOf(lock.LockQuery{Limit: 1000}.Resolve()), ""},
-		{"a page of 1001", errOf(lock.LockQuery{Limit: 1001}.Resolve()), "limit"},
-		{"a page of -1", errOf(lock.EventQuery{Limit: -1}.Resolve()), "limit"},
-		{"an invalid state", errOf(lock.LockQuery{State: "busy"}.Resolve()), "state"},
-		{"an invalid prefix", errOf(lock.LockQuery{Prefix: "%"}.Resolve()), "prefix"},
-		{"events of a lock and a prefix", errOf(lock.EventQuery{Name: "a", Prefix: "b"}.Resolve()), "prefix"},
 		{"verifying no token", errOf(lock.Verify{Name: "a"}.Resolve()), "fencing_token"},
 	} {
 		t.Run(b.name, b.check)

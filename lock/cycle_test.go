@@ -63,7 +63,4 @@ func TestTheVictimsEventHasTheCircle(t *testing.T) {
 	if got := events[0].Explanation(); got != want {
 		t.Errorf("it is explained by %s, want %s", got, want)
 	}
-	if waits := lock.TimelineOf(events[:1]).Waits; len(waits) != 1 || waits[0].Cycle != events[0].Cycle {
-		t.Errorf("the timeline has %+v", waits)
-	}
 }

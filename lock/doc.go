@@ -84,7 +84,8 @@
 // received them, and no instant has passed on which the decision rests, such as the end of a lease that it extends. It
 // ensures that by excluding other decisions first, or by comparing when it stores.
 //
-// [Service] is the interface of a lock service. The store implements it on PostgreSQL and the client over HTTP.
+// The interface of a lock service is in package paddock: what may be asked of it besides these commands, such as pages of
+// locks and events, is no rule.
 //
 // # Not guaranteed
 //

@@ -10,14 +10,14 @@ import (
 // ReportStale records that a write with the fencing token was refused because the token is stale. The lock's history
 // then shows who wrote after their lease, how late, and who held the lock at that time: a Refused event.
 //
-// A report is a hint for people. It changes no lease, and it is limited, see StaleReports.
+// A report is a hint for people. It changes no lease, and it is limited, see paddock.StaleReports.
 type ReportStale struct {
 	Name  string
 	Token Token  // that the writer has shown
 	Slot  *int   // of its lease; nil: unknown
 	Where string // for people: what refused the write, such as a table; up to MaxWhereLength characters
 
-	// Lease is the lease that had the token, as far as it is known. The service sets it, see FindHold.
+	// Lease is the lease that had the token, as far as it is known. The service sets it, see paddock.FindHold.
 	Lease Hold
 }
 

@@ -59,20 +59,6 @@ func TestTextForPeopleIsVisible(t *testing.T) {
 	}
 }
 
-// TestSearchAllowsOlderHolders: a holder that is refused today may still have a lease.
-func TestSearchAllowsOlderHolders(t *testing.T) {
-	t.Parallel()
-	for _, b := range []bound{
-		{"any holder", errOf(lock.LockQuery{}.Resolve()), ""},
-		{"a bidirectional control", errOf(lock.LockQuery{Holder: "\u202eroot"}.Resolve()), ""},
-		{"a space", errOf(lock.LockQuery{Holder: " "}.Resolve()), ""},
-		{"a control character", errOf(lock.LockQuery{Holder: "a\n"}.Resolve()), "holder"},
-		{"201 characters", errOf(lock.LockQuery{Holder: strings.Repeat("é", 201)}.Resolve()), "holder"},
-	} {
-		t.Run(b.name, b.check)
-	}
-}
-
 func TestNumbersOfFreeFormJSONAreFinite(t *testing.T) {
 	t.Parallel()
 	bounds := widestBounds(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 )
@@ -65,21 +66,21 @@ func TestVersionIsThatOfTheBuild(t *testing.T) {
 
 func TestPagesLinkToTheNext(t *testing.T) {
 	t.Parallel()
-	var locks lock.LockQuery
-	var events lock.EventQuery
-	page := lock.Page[lock.Event]{Next: "12"}
+	var locks paddock.LockQuery
+	var events paddock.EventQuery
+	page := paddock.Page[lock.Event]{Next: "12"}
 	s := serve(t, server.Options{Locks: &fake{
-		locks: func(q lock.LockQuery) (lock.Page[lock.Lock], error) {
+		locks: func(q paddock.LockQuery) (paddock.Page[lock.Lock], error) {
 			locks = q
-			return lock.Page[lock.Lock]{Items: []lock.Lock{lock.Record{Name: "a:b"}.Lock(instant)}, Next: "YT/i+"}, nil
+			return paddock.Page[lock.Lock]{Items: []lock.Lock{lock.Record{Name: "a:b"}.Lock(instant)}, Next: "YT/i+"}, nil
 		},
-		events: func(_ context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+		events: func(_ context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 			events = q
 			return page, nil
 		},
 	}})
 	got := s.get("/v1/locks?prefix=a:&state=free&holder=h%20h&limit=7&cursor=c")
-	if want := (lock.LockQuery{Prefix: "a:", State: lock.Free, Holder: "h h", Limit: 7, Cursor: "c"}); locks != want {
+	if want := (paddock.LockQuery{Prefix: "a:", State: lock.Free, Holder: "h h", Limit: 7, Cursor: "c"}); locks != want {
 		t.Errorf("asked for %+v", locks)
 	}
 	if link := got.Header.Get("Link"); link != `<?cursor=YT%2Fi%2B&holder=h+h&limit=7&prefix=a%3A&state=free>; rel="next"` {
@@ -88,7 +89,7 @@ func TestPagesLinkToTheNext(t *testing.T) {
 	got.want(t, http.StatusOK, map[string]any{"next_cursor": "YT/i+"})
 
 	got = s.get("/v1/events?lock=a:b&limit=7&cursor=")
-	if diff := cmp.Diff(lock.EventQuery{Name: "a:b", Limit: 7}, events, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(paddock.EventQuery{Name: "a:b", Limit: 7}, events, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("asked for: %s", diff)
 	}
 	if got.want(t, http.StatusOK, map[string]any{"next_cursor": "12", "gap": nil}); got.Header.Get("Link") != "" || !strings.Contains(got.text, `"events":[]`) {

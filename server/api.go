@@ -142,7 +142,7 @@ func (s *Server) listHolds(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return reply{}, err
 		}
-		list, err := lock.ReadHolds(ctx, s.locks, in)
+		list, err := paddock.ReadHolds(ctx, s.locks, in)
 		return ok(wire.HoldListOf(list)), err
 	})
 }
@@ -224,7 +224,7 @@ func (s ifNoneMatch) has(version string) bool { return s.any || slices.Contains(
 
 // watchUntilChanged returns the lock as soon as its version is not in seen, or when the wait is over. Watch takes one
 // version, so a change to another version in seen continues the wait.
-func (s *Server) watchUntilChanged(ctx context.Context, in lock.Watch, seen ifNoneMatch) (lock.Lock, error) {
+func (s *Server) watchUntilChanged(ctx context.Context, in paddock.Watch, seen ifNoneMatch) (lock.Lock, error) {
 	if in.Wait == 0 || !seen.any && len(seen.versions) == 0 {
 		return s.locks.Lock(ctx, in.Name)
 	}
@@ -282,11 +282,11 @@ func (s *Server) reserveBatch(r *http.Request) (release func(), err error) {
 type batch struct {
 	request *http.Request
 	items   []lock.Command // undefined where decoding failed, and the result has the error
-	results []lock.Result
+	results []paddock.Result
 }
 
 // execute runs the decoded items and stores their results.
-func (b batch) execute(ctx context.Context, locks lock.Service) {
+func (b batch) execute(ctx context.Context, locks paddock.Service) {
 	valid, indexes := make([]lock.Command, 0, len(b.items)), make([]int, 0, len(b.items))
 	for i, item := range b.items {
 		if b.results[i].Err == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 )
@@ -85,9 +86,9 @@ func TestARefusedItemIsNotToldToWait(t *testing.T) {
 
 func TestBatchHasTheRequestTimeout(t *testing.T) {
 	t.Parallel()
-	s := serve(t, server.Options{RequestTimeout: time.Millisecond, Locks: &fake{batch: func(ctx context.Context, items []lock.Command) []lock.Result {
+	s := serve(t, server.Options{RequestTimeout: time.Millisecond, Locks: &fake{batch: func(ctx context.Context, items []lock.Command) []paddock.Result {
 		<-ctx.Done()
-		return lock.FailAll(len(items), lock.ErrUnknownOutcome)
+		return paddock.FailAll(len(items), lock.ErrUnknownOutcome)
 	}}})
 	for _, r := range s.batch(acquireItem, releaseItem) {
 		if r.Status != http.StatusServiceUnavailable || r.Problem["code"] != "unknown_outcome" {
@@ -99,8 +100,8 @@ func TestBatchHasTheRequestTimeout(t *testing.T) {
 // TestBatchLogsEachCodeOnce sends a batch with a thousand refusals of two codes.
 func TestBatchLogsEachCodeOnce(t *testing.T) {
 	t.Parallel()
-	s := serve(t, server.Options{Locks: &fake{batch: func(_ context.Context, items []lock.Command) []lock.Result {
-		results := lock.FailAll(len(items), &lock.Error{Code: lock.ErrUnavailable, Cause: fmt.Errorf("the disk is full")})
+	s := serve(t, server.Options{Locks: &fake{batch: func(_ context.Context, items []lock.Command) []paddock.Result {
+		results := paddock.FailAll(len(items), &lock.Error{Code: lock.ErrUnavailable, Cause: fmt.Errorf("the disk is full")})
 		results[1].Err = fmt.Errorf("a fault")
 		return results
 	}}})

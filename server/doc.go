@@ -1,4 +1,4 @@
-// Package server serves a lock.Service over HTTP. It has no lock logic: it validates a request, calls the Service, and
+// Package server serves a paddock.Service over HTTP. It has no lock logic: it validates a request, calls the Service, and
 // writes the answer that openapi.yaml describes. routes.go has the routes; tests compare them, their parameters and their
 // bodies with that document. Package api has its types.
 //

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 )
@@ -76,7 +77,7 @@ func changingLock(start time.Time) *fake {
 	now := func() lock.Lock { return at(int64(time.Since(start) / time.Second)) }
 	return &fake{
 		lock: func(string) (lock.Lock, error) { return now(), nil },
-		watch: func(_ context.Context, w lock.Watch) (lock.Lock, error) {
+		watch: func(_ context.Context, w paddock.Watch) (lock.Lock, error) {
 			for over := time.Now().Add(w.Wait); w.Seen == now().Version() && time.Now().Before(over); {
 				<-time.After(min(time.Second-time.Since(start)%time.Second, time.Until(over)))
 			}
@@ -120,7 +121,7 @@ func TestGetLockWaitsForAChange(t *testing.T) {
 
 func TestFailedGetLockHasNoETag(t *testing.T) {
 	t.Parallel()
-	s := serve(t, server.Options{Locks: &fake{watch: func(context.Context, lock.Watch) (lock.Lock, error) {
+	s := serve(t, server.Options{Locks: &fake{watch: func(context.Context, paddock.Watch) (lock.Lock, error) {
 		return lock.Lock{}, &lock.Error{Code: lock.ErrTooManyWaiters}
 	}}})
 	got := s.getLock("/v1/locks/a?wait_ms=1", `"0.0."`)

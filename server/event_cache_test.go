@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 )
@@ -36,7 +37,7 @@ func TestStreamTextIsBounded(t *testing.T) {
 	t.Parallel()
 	s := server.New(server.Options{})
 	for _, reason := range []int{0, 1000, 2000, server.MaxStreamText / 2, 2 * server.MaxStreamText} {
-		p := lock.Page[lock.Event]{Gap: true, Next: strconv.Itoa(server.StreamPage)}
+		p := paddock.Page[lock.Event]{Gap: true, Next: strconv.Itoa(server.StreamPage)}
 		for id := range int64(server.StreamPage) {
 			p.Items = append(p.Items, long(id+1, reason))
 		}

@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/go-chi/chi/v5"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -42,7 +43,7 @@ func Statuses() map[lock.Code]int {
 func EventText(s *Server, e lock.Event) []byte { return s.events.text(e) }
 
 // PageTexts returns the page as the first that a stream of s sends.
-func PageTexts(s *Server, p lock.Page[lock.Event], cursor string) (texts [][]byte, next string) {
+func PageTexts(s *Server, p paddock.Page[lock.Event], cursor string) (texts [][]byte, next string) {
 	return (&sseEncoder{events: s.events}).encodePage(p, cursor)
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/exchange"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -44,7 +45,7 @@ func (h *fakeEvents) prune() {
 	h.pruned = h.last
 }
 
-func (h *fakeEvents) events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+func (h *fakeEvents) events(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 	over := time.After(q.Wait)
 	for {
 		p, news, err := h.page(q)
@@ -61,21 +62,21 @@ func (h *fakeEvents) events(ctx context.Context, q lock.EventQuery) (lock.Page[l
 	}
 }
 
-func (h *fakeEvents) page(q lock.EventQuery) (lock.Page[lock.Event], <-chan struct{}, error) {
+func (h *fakeEvents) page(q paddock.EventQuery) (paddock.Page[lock.Event], <-chan struct{}, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := h.last
-	if q.Cursor != lock.CursorNow {
+	if q.Cursor != paddock.CursorNow {
 		var err error
 		if at, err = strconv.ParseInt("0"+q.Cursor, 10, 64); err != nil {
-			return lock.Page[lock.Event]{}, nil, lock.Invalid("cursor", "is invalid")
+			return paddock.Page[lock.Event]{}, nil, lock.Invalid("cursor", "is invalid")
 		}
 	}
 	event := h.event
 	if event == nil {
 		event = eventWithID
 	}
-	p := lock.Page[lock.Event]{Gap: at < h.pruned}
+	p := paddock.Page[lock.Event]{Gap: at < h.pruned}
 	for at = max(at, h.pruned); at < h.last && len(p.Items) < q.Limit; {
 		at++
 		p.Items = append(p.Items, event(at))
@@ -88,17 +89,17 @@ func (h *fakeEvents) page(q lock.EventQuery) (lock.Page[lock.Event], <-chan stru
 }
 
 // paged returns the events of a fake: these pages, one after the other.
-func paged(all ...lock.Page[lock.Event]) func(context.Context, lock.EventQuery) (lock.Page[lock.Event], error) {
-	pages := make(chan lock.Page[lock.Event], len(all))
+func paged(all ...paddock.Page[lock.Event]) func(context.Context, paddock.EventQuery) (paddock.Page[lock.Event], error) {
+	pages := make(chan paddock.Page[lock.Event], len(all))
 	for _, p := range all {
 		pages <- p
 	}
-	return func(ctx context.Context, _ lock.EventQuery) (lock.Page[lock.Event], error) {
+	return func(ctx context.Context, _ paddock.EventQuery) (paddock.Page[lock.Event], error) {
 		select {
 		case p := <-pages:
 			return p, nil
 		case <-ctx.Done():
-			return lock.Page[lock.Event]{}, ctx.Err()
+			return paddock.Page[lock.Event]{}, ctx.Err()
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -16,19 +17,19 @@ const (
 )
 
 // inMemory returns a Service without locks.
-func inMemory() lock.Service { return memlock.New().Replica(1) }
+func inMemory() paddock.Service { return memlock.New().Replica(1) }
 
-// A fake is a lock.Service, some of whose methods a test replaces. Without acquire and
+// A fake is a paddock.Service, some of whose methods a test replaces. Without acquire and
 // release, it grants every lock to everybody and releases it.
 type fake struct {
-	lock.Service // the other methods; nil if the test calls none
-	acquire      func(context.Context, lock.Acquire) (lock.Grant, error)
-	release      func(lock.Release) error
-	batch        func(context.Context, []lock.Command) []lock.Result
-	lock         func(name string) (lock.Lock, error)
-	watch        func(context.Context, lock.Watch) (lock.Lock, error)
-	locks        func(lock.LockQuery) (lock.Page[lock.Lock], error)
-	events       func(context.Context, lock.EventQuery) (lock.Page[lock.Event], error)
+	paddock.Service // the other methods; nil if the test calls none
+	acquire         func(context.Context, lock.Acquire) (lock.Grant, error)
+	release         func(lock.Release) error
+	batch           func(context.Context, []lock.Command) []paddock.Result
+	lock            func(name string) (lock.Lock, error)
+	watch           func(context.Context, paddock.Watch) (lock.Lock, error)
+	locks           func(paddock.LockQuery) (paddock.Page[lock.Lock], error)
+	events          func(context.Context, paddock.EventQuery) (paddock.Page[lock.Event], error)
 }
 
 func grantOf(a lock.Acquire) lock.Grant {
@@ -57,9 +58,9 @@ func (f *fake) Release(_ context.Context, r lock.Release) error {
 	return f.release(r)
 }
 
-func (f *fake) Batch(ctx context.Context, items []lock.Command) []lock.Result {
+func (f *fake) Batch(ctx context.Context, items []lock.Command) []paddock.Result {
 	if f.batch == nil {
-		return lock.BatchSequentially(ctx, f, items)
+		return paddock.BatchSequentially(ctx, f, items)
 	}
 	return f.batch(ctx, items)
 }
@@ -71,24 +72,24 @@ func (f *fake) Lock(ctx context.Context, name string) (lock.Lock, error) {
 	return f.lock(name)
 }
 
-func (f *fake) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
+func (f *fake) Watch(ctx context.Context, w paddock.Watch) (lock.Lock, error) {
 	if f.watch == nil {
 		return f.Service.Watch(ctx, w)
 	}
 	return f.watch(ctx, w)
 }
 
-func (f *fake) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
+func (f *fake) Locks(ctx context.Context, q paddock.LockQuery) (paddock.Page[lock.Lock], error) {
 	if f.locks == nil {
 		return f.Service.Locks(ctx, q)
 	}
 	return f.locks(q)
 }
 
-func (f *fake) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+func (f *fake) Events(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 	q, err := q.Resolve()
 	if err != nil {
-		return lock.Page[lock.Event]{}, err
+		return paddock.Page[lock.Event]{}, err
 	}
 	if f.events == nil {
 		return f.Service.Events(ctx, q)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/server"
 )
 
@@ -99,7 +99,7 @@ func (c badItem) run(t *testing.T, s harness) {
 func TestABatchHasAsMuchAsMayBe(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{Locks: &fake{}})
-	items := make([]string, lock.MaxBatch)
+	items := make([]string, paddock.MaxBatch)
 	for i := range items {
 		items[i] = fmt.Sprintf(`{"op": "acquire", "name": "a:%d", "holder": "h"}`, i)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 )
@@ -12,8 +13,8 @@ import (
 // TestEveryAnswerHasContentLength checks answers whose length net/http sets, and longer ones; HEAD must match GET.
 func TestEveryAnswerHasContentLength(t *testing.T) {
 	t.Parallel()
-	many := func(lock.LockQuery) (lock.Page[lock.Lock], error) {
-		return lock.Page[lock.Lock]{Items: make([]lock.Lock, 100)}, nil
+	many := func(paddock.LockQuery) (paddock.Page[lock.Lock], error) {
+		return paddock.Page[lock.Lock]{Items: make([]lock.Lock, 100)}, nil
 	}
 	one := func(name string) (lock.Lock, error) { return lock.Record{Name: name}.Lock(instant), nil }
 	h := server.New(server.Options{Locks: &fake{locks: many, lock: one}})

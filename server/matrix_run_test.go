@@ -11,6 +11,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/metrics"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
@@ -22,8 +23,8 @@ import (
 // treeRoot is the root of a tree that swappableService.reset declares.
 const treeRoot = "billing:forest"
 
-// A swappableService is a lock.Service that each test case replaces.
-type swappableService struct{ lock.Service }
+// A swappableService is a paddock.Service that each test case replaces.
+type swappableService struct{ paddock.Service }
 
 // reset starts a new Service in which billing:a and billing2 are held under tokens 1 and 2, and billing:k was written
 // under token 1. The session of sessionID is open, and the tree of treeRoot is declared.

@@ -8,25 +8,26 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // lockQueryIn returns the query of a list of locks.
-func lockQueryIn(r *http.Request) (lock.LockQuery, error) {
+func lockQueryIn(r *http.Request) (paddock.LockQuery, error) {
 	q := queryOf(r)
-	return lock.LockQuery{
+	return paddock.LockQuery{
 		Prefix: q.text("prefix"), Contains: q.filter("contains"), State: lock.State(q.filter("state")),
-		Holder: q.filter("holder"), Contended: q.boolean("contended"), Sort: lock.LockOrder(q.filter("sort")),
+		Holder: q.filter("holder"), Contended: q.boolean("contended"), Sort: paddock.LockOrder(q.filter("sort")),
 		Limit: q.limit(), Cursor: q.text("cursor"),
 	}, q.invalid()
 }
 
 // eventQueryIn returns the query of a page of events.
-func eventQueryIn(r *http.Request) (lock.EventQuery, error) {
+func eventQueryIn(r *http.Request) (paddock.EventQuery, error) {
 	q := queryOf(r)
-	return lock.EventQuery{
+	return paddock.EventQuery{
 		Name: q.filter("lock"), Prefix: q.text("prefix"), Kinds: q.kinds(), Holder: q.filter("holder"),
 		Since: q.instant("since"), Until: q.instant("until"), Descending: q.descending(), Limit: q.limit(),
 		Cursor: q.text("cursor"), Wait: wire.DurationOf(q.whole("wait_ms")),
@@ -35,9 +36,9 @@ func eventQueryIn(r *http.Request) (lock.EventQuery, error) {
 
 // streamQueryIn returns the query of a stream of events, without a limit. The stream begins after the Last-Event-ID,
 // else after the cursor, else now.
-func streamQueryIn(r *http.Request) (lock.EventQuery, error) {
+func streamQueryIn(r *http.Request) (paddock.EventQuery, error) {
 	q := queryOf(r)
-	out := lock.EventQuery{Name: q.filter("lock"), Prefix: q.text("prefix"), Cursor: lock.CursorNow}
+	out := paddock.EventQuery{Name: q.filter("lock"), Prefix: q.text("prefix"), Cursor: paddock.CursorNow}
 	if q.values.Has("cursor") {
 		out.Cursor = q.text("cursor")
 	}
@@ -49,24 +50,24 @@ func streamQueryIn(r *http.Request) (lock.EventQuery, error) {
 }
 
 // holdQueryIn returns the query of the holds of a lock.
-func holdQueryIn(r *http.Request) (lock.HoldQuery, error) {
+func holdQueryIn(r *http.Request) (paddock.HoldQuery, error) {
 	q := queryOf(r)
-	return lock.HoldQuery{
+	return paddock.HoldQuery{
 		Name: nameIn(r), At: q.instant("at"), Until: q.instant("until"), Limit: q.limit(),
 	}, q.invalid()
 }
 
 // sessionQueryIn returns the query of a list of sessions.
-func sessionQueryIn(r *http.Request) (lock.SessionQuery, error) {
+func sessionQueryIn(r *http.Request) (paddock.SessionQuery, error) {
 	q := queryOf(r)
-	return lock.SessionQuery{Holder: q.filter("holder"), Limit: q.limit(), Cursor: q.text("cursor")}, q.invalid()
+	return paddock.SessionQuery{Holder: q.filter("holder"), Limit: q.limit(), Cursor: q.text("cursor")}, q.invalid()
 }
 
 // watchIn returns a watch of a lock. The caller sets Seen. The bounds are checked here, because the server does not
 // call Watch if the client has seen no version.
-func watchIn(r *http.Request) (lock.Watch, error) {
+func watchIn(r *http.Request) (paddock.Watch, error) {
 	q := queryOf(r)
-	watch, err := lock.Watch{Name: nameIn(r), Wait: wire.DurationOf(q.whole("wait_ms"))}.Resolve()
+	watch, err := paddock.Watch{Name: nameIn(r), Wait: wire.DurationOf(q.whole("wait_ms"))}.Resolve()
 	return watch, cmp.Or(q.invalid(), err)
 }
 
@@ -107,7 +108,7 @@ func (q *query) whole(name string) int64 {
 func (q *query) limit() int {
 	n := q.whole("limit")
 	if int64(int(n)) != n || n == 0 && q.values.Has("limit") {
-		q.refuse("limit", "is %d; give 1 to %d, or leave it out", n, lock.MaxLimit)
+		q.refuse("limit", "is %d; give 1 to %d, or leave it out", n, paddock.MaxLimit)
 	}
 	return int(n)
 }

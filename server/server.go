@@ -19,6 +19,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/observe"
 	"github.com/paddock-lock/paddock/internal/wire/request"
@@ -52,7 +53,7 @@ const (
 // Options configure a Server. Locks is required, all other fields are optional.
 type Options struct {
 	// Locks executes every call. If Keys is set, it must check the key in the context, as access.Guard does.
-	Locks lock.Service
+	Locks paddock.Service
 	// Keys are the accepted API keys. Nil: every caller may do everything.
 	Keys *access.Keyring
 	// Attempts limits failed API keys per address. Nil: the default limits.
@@ -98,10 +99,10 @@ type Version struct {
 	Schema  string // of the database, where the locks are; empty: omitted
 }
 
-// A Server answers HTTP requests from a lock.Service. It is an http.Handler, safe for concurrent use. Serve adds the
+// A Server answers HTTP requests from a paddock.Service. It is an http.Handler, safe for concurrent use. Serve adds the
 // connection limits and the graceful shutdown.
 type Server struct {
-	locks    lock.Service
+	locks    paddock.Service
 	traces   trace.TracerProvider // may be nil
 	keys     *access.Keyring
 	attempts *access.Attempts

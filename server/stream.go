@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
@@ -65,18 +66,18 @@ type stream struct {
 	*Server
 	w       http.ResponseWriter
 	r       *http.Request
-	query   lock.EventQuery // of the next page
+	query   paddock.EventQuery // of the next page
 	encoder sseEncoder
 }
 
 // run sends pages until the Service or the connection fails.
-func (s *stream) run(page lock.Page[lock.Event]) {
+func (s *stream) run(page paddock.Page[lock.Event]) {
 	ctx, cancel := context.WithCancel(access.Continued(clientContext(s.r)))
 	defer cancel()
 	defer context.AfterFunc(s.stopped, cancel)()
 	for {
 		texts, next := s.encoder.encodePage(page, s.query.Cursor)
-		page = lock.Page[lock.Event]{} // while a slow client reads, only the texts stay in memory
+		page = paddock.Page[lock.Event]{} // while a slow client reads, only the texts stay in memory
 		err := s.send(texts...)
 		if err != nil {
 			s.log.DebugContext(ctx, "event stream cut off", "request_id", requestID(s.r), "error", err)
@@ -91,7 +92,7 @@ func (s *stream) run(page lock.Page[lock.Event]) {
 }
 
 // next returns the next page; it is empty when a keep-alive is due. If the Service is unavailable, next retries.
-func (s *stream) next(ctx context.Context) (page lock.Page[lock.Event], err error) {
+func (s *stream) next(ctx context.Context) (page paddock.Page[lock.Event], err error) {
 	for try := 1; ; try++ {
 		page, err = s.poll(ctx)
 		transient := errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrTooManyWaiters)
@@ -107,7 +108,7 @@ func (s *stream) next(ctx context.Context) (page lock.Page[lock.Event], err erro
 }
 
 // poll requests a page from the Service. It waits for new events if the client has all earlier ones.
-func (s *stream) poll(ctx context.Context) (lock.Page[lock.Event], error) {
+func (s *stream) poll(ctx context.Context) (paddock.Page[lock.Event], error) {
 	if s.query.Wait = 0; s.encoder.synced {
 		s.query.Wait = keepAliveInterval
 	}
@@ -171,7 +172,7 @@ type cursorData struct {
 //
 // The id of each text is the cursor to resume after it. The id of a gap, and of a row that cannot be read, is the
 // cursor before the page, so a client may receive it again.
-func (t *sseEncoder) encodePage(p lock.Page[lock.Event], cursor string) (texts [][]byte, next string) {
+func (t *sseEncoder) encodePage(p paddock.Page[lock.Event], cursor string) (texts [][]byte, next string) {
 	texts = make([][]byte, 0, len(p.Items)+len(p.Unreadable)+2) // a gap first, a sync last
 	if p.Gap {
 		texts = append(texts, encodeSSE(cursor, "gap", cursorData{cursor}))

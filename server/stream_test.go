@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
@@ -79,17 +80,17 @@ func TestStreamSendsGap(t *testing.T) {
 // TestGapInMidStream checks that a slow client receives a gap, and a sync when it is up to date again.
 func TestGapInMidStream(t *testing.T) {
 	t.Parallel()
-	s := serve(t, server.Options{Locks: &fake{events: paged(lock.Page[lock.Event]{Next: "1"}, lock.Page[lock.Event]{Next: "9", Gap: true},
-		lock.Page[lock.Event]{Next: "10", Items: []lock.Event{eventWithID(10)}})}})
+	s := serve(t, server.Options{Locks: &fake{events: paged(paddock.Page[lock.Event]{Next: "1"}, paddock.Page[lock.Event]{Next: "9", Gap: true},
+		paddock.Page[lock.Event]{Next: "10", Items: []lock.Event{eventWithID(10)}})}})
 	s.stream("/v1/events/stream?prefix=a:", "").want(synced("1"), gap("1"), synced("9"), news(10))
 }
 
 // TestStreamNamesWhatCannotBeRead, alone and together with events. The cursor goes on all the same.
 func TestStreamNamesWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	bad := []lock.Unreadable{{Name: "a", Detail: "The row cannot be read."}, {Detail: "Neither can this one."}}
-	s := serve(t, server.Options{Locks: &fake{events: paged(lock.Page[lock.Event]{Next: "5", Unreadable: bad[:1]},
-		lock.Page[lock.Event]{Next: "9", Unreadable: bad}, lock.Page[lock.Event]{Next: "10", Items: []lock.Event{eventWithID(10)}, Unreadable: bad[1:]})}})
+	bad := []paddock.Unreadable{{Name: "a", Detail: "The row cannot be read."}, {Detail: "Neither can this one."}}
+	s := serve(t, server.Options{Locks: &fake{events: paged(paddock.Page[lock.Event]{Next: "5", Unreadable: bad[:1]},
+		paddock.Page[lock.Event]{Next: "9", Unreadable: bad}, paddock.Page[lock.Event]{Next: "10", Items: []lock.Event{eventWithID(10)}, Unreadable: bad[1:]})}})
 	first := func(id string) message {
 		return message{id: id, name: "unreadable", data: `{"detail":"The row cannot be read.","name":"a"}`}
 	}
@@ -102,10 +103,10 @@ func TestStreamNamesWhatCannotBeRead(t *testing.T) {
 
 func TestStreamQueriesItsParameters(t *testing.T) {
 	t.Parallel()
-	var asked []lock.EventQuery
-	s := serve(t, server.Options{Locks: &fake{events: func(_ context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+	var asked []paddock.EventQuery
+	s := serve(t, server.Options{Locks: &fake{events: func(_ context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 		asked = append(asked, q)
-		return lock.Page[lock.Event]{}, lock.Invalid("cursor", "is none that a page gave")
+		return paddock.Page[lock.Event]{}, lock.Invalid("cursor", "is none that a page gave")
 	}}})
 	refused := func(path, last, pointer string) {
 		r := s.request(http.MethodGet, path, "")
@@ -114,7 +115,7 @@ func TestStreamQueriesItsParameters(t *testing.T) {
 	}
 	refused("/v1/events/stream?lock=a:b&cursor=x", "", "cursor")
 	refused("/v1/events/stream?prefix=a&cursor=x", "y", "Last-Event-ID")
-	want := []lock.EventQuery{{Name: "a:b", Cursor: "x", Limit: server.StreamPage}, {Prefix: "a", Cursor: "y", Limit: server.StreamPage}}
+	want := []paddock.EventQuery{{Name: "a:b", Cursor: "x", Limit: server.StreamPage}, {Prefix: "a", Cursor: "y", Limit: server.StreamPage}}
 	if !cmp.Equal(asked, want, cmpopts.EquateEmpty()) {
 		t.Errorf("asked for %+v", asked)
 	}
@@ -138,17 +139,17 @@ func TestIdleStreamSendsKeepAlives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		moved := make(chan string, 1)
-		s, _, end := servePiped(t, server.Options{Locks: &fake{events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+		s, _, end := servePiped(t, server.Options{Locks: &fake{events: func(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 			select {
 			case <-time.After(q.Wait):
 			case <-ctx.Done():
-				return lock.Page[lock.Event]{}, ctx.Err()
+				return paddock.Page[lock.Event]{}, ctx.Err()
 			}
 			select {
 			case q.Cursor = <-moved:
 			default:
 			}
-			return lock.Page[lock.Event]{Next: q.Cursor}, nil
+			return paddock.Page[lock.Event]{Next: q.Cursor}, nil
 		}}})
 		stream, start := s.stream("/v1/events/stream?lock=a", "7"), time.Now()
 		stream.want(synced("7"), message{comment: "still here"}, message{comment: "still here"})
@@ -220,10 +221,10 @@ func failingStream(t *testing.T, h *fakeEvents, fails <-chan error) (harness, fu
 	t.Helper()
 	log := new(proctest.Transcript)
 	s, _, end := servePiped(t, server.Options{Log: slog.New(slog.NewJSONHandler(log, nil)), Locks: &fake{
-		events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+		events: func(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 			select {
 			case err := <-fails:
-				return lock.Page[lock.Event]{}, err
+				return paddock.Page[lock.Event]{}, err
 			default:
 				return h.events(ctx, q)
 			}

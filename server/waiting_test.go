@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 )
@@ -21,12 +22,12 @@ func endlessService(ended func(time.Duration, error)) *fake {
 	}
 	return &fake{
 		acquire: func(ctx context.Context, a lock.Acquire) (lock.Grant, error) { return lock.Grant{}, wait(ctx, a.Wait) },
-		watch:   func(ctx context.Context, w lock.Watch) (lock.Lock, error) { return lock.Lock{}, wait(ctx, w.Wait) },
-		events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+		watch:   func(ctx context.Context, w paddock.Watch) (lock.Lock, error) { return lock.Lock{}, wait(ctx, w.Wait) },
+		events: func(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 			if q.Wait == 0 {
-				return lock.Page[lock.Event]{Next: "0"}, nil
+				return paddock.Page[lock.Event]{Next: "0"}, nil
 			}
-			return lock.Page[lock.Event]{}, wait(ctx, q.Wait)
+			return paddock.Page[lock.Event]{}, wait(ctx, q.Wait)
 		},
 	}
 }
@@ -76,11 +77,11 @@ func TestLongWaitIsNotTakenForALostClient(t *testing.T) {
 		}
 		s, _, end := servePiped(t, server.Options{Locks: &fake{
 			acquire: func(ctx context.Context, a lock.Acquire) (lock.Grant, error) { return grantOf(a), wait(ctx, a.Wait) },
-			watch: func(ctx context.Context, w lock.Watch) (lock.Lock, error) {
+			watch: func(ctx context.Context, w paddock.Watch) (lock.Lock, error) {
 				return lock.Record{Name: w.Name}.Lock(instant), wait(ctx, w.Wait)
 			},
-			events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
-				return lock.Page[lock.Event]{Next: "7"}, wait(ctx, q.Wait)
+			events: func(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
+				return paddock.Page[lock.Event]{Next: "7"}, wait(ctx, q.Wait)
 			},
 		}})
 		for i, r := range s.waitingRequests() {
@@ -98,14 +99,14 @@ func TestLongWaitIsNotTakenForALostClient(t *testing.T) {
 
 func TestListEventsWaits(t *testing.T) {
 	t.Parallel()
-	h, asked := new(fakeEvents), make(chan lock.EventQuery, 3)
+	h, asked := new(fakeEvents), make(chan paddock.EventQuery, 3)
 	h.add(5)
-	s := serve(t, server.Options{Locks: &fake{events: func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+	s := serve(t, server.Options{Locks: &fake{events: func(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 		asked <- q
 		return h.events(ctx, q)
 	}}})
 	s.get("/v1/events?cursor=now").want(t, http.StatusOK, map[string]any{"next_cursor": "5", "gap": nil})
-	if q := <-asked; q.Cursor != lock.CursorNow || q.Wait != 0 {
+	if q := <-asked; q.Cursor != paddock.CursorNow || q.Wait != 0 {
 		t.Errorf("asked for %+v", q)
 	}
 	answered := make(chan answer, 1)
@@ -137,8 +138,11 @@ func TestDisconnectCancelsTheCall(t *testing.T) {
 		asked <- struct{}{}
 		return acquire(ctx, a)
 	}
-	f.watch = func(ctx context.Context, w lock.Watch) (lock.Lock, error) { asked <- struct{}{}; return watch(ctx, w) }
-	f.events = func(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+	f.watch = func(ctx context.Context, w paddock.Watch) (lock.Lock, error) {
+		asked <- struct{}{}
+		return watch(ctx, w)
+	}
+	f.events = func(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 		if q.Wait > 0 {
 			asked <- struct{}{}
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
@@ -69,7 +70,7 @@ func TestOneStuckItemIsItsOwn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	held := mustAcquire(t, s, acquire("held"))
-	answered := make(chan []lock.Result, 1)
+	answered := make(chan []paddock.Result, 1)
 	go func() {
 		answered <- s.Batch(ctx, []lock.Command{
 			acquire("a"), acquire("stuck"), acquire("held"), lock.Release{Name: "held", LeaseID: held.ID}, acquire("held"), acquire("a/b"),

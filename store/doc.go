@@ -1,8 +1,8 @@
-// Package store is a lock.Service on PostgreSQL.
+// Package store is a paddock.Service on PostgreSQL.
 //
 // # A request from end to end
 //
-//	lock.Service method (service.go)
+//	paddock.Service method (service.go)
 //	  → engine   the command joins a batch; the batch is decided and written in a loop
 //	      look     row: reads what is not cached
 //	      decide   lock: the rules, pure functions

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
@@ -26,7 +27,7 @@ func epochs(t *testing.T, conn *pgx.Conn) int64 {
 }
 
 // closed tries to acquire until that is refused since nothing is granted yet.
-func closed(t *testing.T, s lock.Service, name string) *lock.Error {
+func closed(t *testing.T, s paddock.Service, name string) *lock.Error {
 	t.Helper()
 	var e *lock.Error
 	until(t, "nothing is granted", func() bool {

@@ -27,7 +27,7 @@ var (
 	sqlReadFenced   = database.Statement(files, "read_fenced")
 )
 
-// WriteFenced writes the resource, see lock.Service. It locks the lock's row until the write is committed, so no grant
+// WriteFenced writes the resource, see paddock.Service. It locks the lock's row until the write is committed, so no grant
 // comes between the check of the token and the write: when a lease has been granted, nothing is written under an older
 // token any more.
 func (s *Store) WriteFenced(ctx context.Context, w lock.FencedWrite) (f lock.FencedValue, err error) {
@@ -58,7 +58,7 @@ func (s *Store) recordRefused(ctx context.Context, r lock.ReportStale) {
 	}
 }
 
-// ReportStale records a refused token, see lock.Service.
+// ReportStale records a refused token, see paddock.Service.
 func (s *Store) ReportStale(ctx context.Context, r lock.ReportStale) (bool, error) {
 	recorded, err := s.recordStale(ctx, r)
 	s.db.Observer.Call(observe.Call{Op: observe.ReportStale, Stale: err == nil, Err: err})
@@ -119,7 +119,7 @@ func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (after lo
 	return after, err
 }
 
-// ReadFenced returns the resource, see lock.Service.
+// ReadFenced returns the resource, see paddock.Service.
 func (s *Store) ReadFenced(ctx context.Context, key string) (lock.FencedValue, error) {
 	var f lock.FencedValue
 	if err := lock.CheckKey(key); err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -72,8 +73,8 @@ func TestFloodOfStaleWritesLeavesOneEventForEachToken(t *testing.T) {
 		})
 	}
 	writers.Wait()
-	most := 1 + int(time.Since(began)/lock.StaleReportInterval)
-	page, err := s.Events(t.Context(), lock.EventQuery{Name: "a", Kinds: []lock.Kind{lock.Refused}})
+	most := 1 + int(time.Since(began)/paddock.StaleReportInterval)
+	page, err := s.Events(t.Context(), paddock.EventQuery{Name: "a", Kinds: []lock.Kind{lock.Refused}})
 	if err != nil {
 		t.Fatal(err)
 	}

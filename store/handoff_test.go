@@ -10,13 +10,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
 )
 
 // take acquires, asking again with the same lease_id whenever the answer says so.
-func take(t *testing.T, s lock.Service, a lock.Acquire) lock.Grant {
+func take(t *testing.T, s paddock.Service, a lock.Acquire) lock.Grant {
 	t.Helper()
 	a.KeepPlace = true
 	for {
@@ -33,7 +34,7 @@ func take(t *testing.T, s lock.Service, a lock.Acquire) lock.Grant {
 }
 
 // give releases until it is known to be done.
-func give(t *testing.T, s lock.Service, g lock.Grant) {
+func give(t *testing.T, s paddock.Service, g lock.Grant) {
 	t.Helper()
 	err := s.Release(t.Context(), lock.Release{Name: g.Name, LeaseID: g.ID})
 	for errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome) {

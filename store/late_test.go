@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -46,7 +47,7 @@ func TestALateCommitStallsNoOtherCall(t *testing.T) {
 				mustAcquire(t, s, acquire(fmt.Sprint("other:", i)))
 			}
 			mustAcquire(t, s, acquire("another"))
-			seen, err := s.Events(t.Context(), lock.EventQuery{Limit: lock.MaxLimit})
+			seen, err := s.Events(t.Context(), paddock.EventQuery{Limit: paddock.MaxLimit})
 			if err != nil || len(seen.Items) != 2 {
 				t.Errorf("beside the late commit there are the events %+v, %v", seen.Items, err)
 			}
@@ -57,7 +58,7 @@ func TestALateCommitStallsNoOtherCall(t *testing.T) {
 			if late.over(t); !errors.Is(late.err, c.want) {
 				t.Errorf("the late call is answered %v, want %v", late.err, c.want)
 			}
-			missed, err := s.Events(t.Context(), lock.EventQuery{Cursor: seen.Next, Name: "slow"})
+			missed, err := s.Events(t.Context(), paddock.EventQuery{Cursor: seen.Next, Name: "slow"})
 			if read := len(missed.Items) == 1; err != nil || read != (c.want == nil) {
 				t.Errorf("a reader that has seen what came before is told %+v, %v", missed.Items, err)
 			}

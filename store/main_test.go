@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/replica"
@@ -45,7 +46,7 @@ func acquire(name string) lock.Acquire {
 	return lock.Acquire{Name: name, LeaseID: newID(), Holder: "worker", TTL: time.Minute}
 }
 
-func mustAcquire(t *testing.T, s lock.Service, a lock.Acquire) lock.Grant {
+func mustAcquire(t *testing.T, s paddock.Service, a lock.Acquire) lock.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), a)
 	if err != nil {
@@ -54,7 +55,7 @@ func mustAcquire(t *testing.T, s lock.Service, a lock.Acquire) lock.Grant {
 	return g
 }
 
-func mustRelease(t *testing.T, s lock.Service, g lock.Grant) {
+func mustRelease(t *testing.T, s paddock.Service, g lock.Grant) {
 	t.Helper()
 	if err := s.Release(t.Context(), lock.Release{Name: g.Name, LeaseID: g.ID}); err != nil {
 		t.Fatalf("release %s: %v", g.Name, err)
@@ -62,9 +63,9 @@ func mustRelease(t *testing.T, s lock.Service, g lock.Grant) {
 }
 
 // eventsOf returns all events of the lock.
-func eventsOf(t *testing.T, s lock.Service, name string) []lock.Event {
+func eventsOf(t *testing.T, s paddock.Service, name string) []lock.Event {
 	t.Helper()
-	page, err := s.Events(t.Context(), lock.EventQuery{Name: name, Limit: lock.MaxLimit})
+	page, err := s.Events(t.Context(), paddock.EventQuery{Name: name, Limit: paddock.MaxLimit})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,13 +7,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/observe"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-// Lock returns a lock, see lock.Service.
+// Lock returns a lock, see paddock.Service.
 func (s *Store) Lock(ctx context.Context, name string) (lock.Lock, error) {
 	if err := lock.CheckName(name); err != nil {
 		return lock.Lock{}, err
@@ -36,7 +37,7 @@ func (s *Store) readOne(ctx context.Context, only row.Range) (r row.Reading, err
 	return r, err
 }
 
-// VerifyToken returns the status of a token, see lock.Service.
+// VerifyToken returns the status of a token, see paddock.Service.
 //
 // A lease that is past its end as it was read may have been renewed in time by a transaction whose commit is not
 // visible yet, because it waits for a standby; or a reader may have joined it, with the same token. The lock is then
@@ -84,7 +85,7 @@ func (s *Store) readLocked(ctx context.Context, name string) (r row.Reading, err
 // maxWaitedForToo is how many other locks are read to find what blocks the waiters of one.
 const maxWaitedForToo = 64
 
-// Queue returns the waiters of a lock, see lock.Service.
+// Queue returns the waiters of a lock, see paddock.Service.
 func (s *Store) Queue(ctx context.Context, name string) (lock.QueueInfo, error) {
 	if err := lock.CheckName(name); err != nil {
 		return lock.QueueInfo{}, err
@@ -111,10 +112,10 @@ func (s *Store) Queue(ctx context.Context, name string) (lock.QueueInfo, error) 
 // scanned is how many locks are read at once to find those that a query selects.
 const scanned = 1000
 
-// Locks returns a page of locks, see lock.Service. The rules themselves filter it by state and holder, so a page may
+// Locks returns a page of locks, see paddock.Service. The rules themselves filter it by state and holder, so a page may
 // take several reads; SQL leaves out locks without leases and waiters where the query cannot select them.
-func (s *Store) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
-	var page lock.Page[lock.Lock]
+func (s *Store) Locks(ctx context.Context, q paddock.LockQuery) (paddock.Page[lock.Lock], error) {
+	var page paddock.Page[lock.Lock]
 	q, err := q.Resolve()
 	if err != nil {
 		return page, err
@@ -125,7 +126,7 @@ func (s *Store) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Loc
 	}
 	selects := row.Prefixed(q.Prefix)
 	selects.Limit = q.Limit + 1
-	sorted := q.Sort != lock.ByName
+	sorted := q.Sort != paddock.ByName
 	selects.Active = q.Holder != "" || q.State == lock.Held || q.State == lock.InGrace || q.Contended || sorted
 	if selects.Active || q.State != "" || q.Contains != "" {
 		selects.Limit = scanned
@@ -142,7 +143,7 @@ func (s *Store) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Loc
 				switch {
 				case r.Err != nil && room && strings.Contains(l.Name, q.Contains):
 					bad := s.db.NoteMalformed(r.Err)
-					page.Unreadable = append(page.Unreadable, lock.Unreadable{Name: l.Name, Detail: bad.Detail})
+					page.Unreadable = append(page.Unreadable, paddock.Unreadable{Name: l.Name, Detail: bad.Detail})
 				case r.Err == nil && room && q.Selects(l):
 					page.Items = append(page.Items, l)
 				}
@@ -162,12 +163,12 @@ func (s *Store) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Loc
 	return page, err
 }
 
-// Watch returns a lock once it is not what was seen, see lock.Service.
-func (s *Store) Watch(ctx context.Context, q lock.Watch) (lock.Lock, error) {
+// Watch returns a lock once it is not what was seen, see paddock.Service.
+func (s *Store) Watch(ctx context.Context, q paddock.Watch) (lock.Lock, error) {
 	return s.events.Watch(ctx, q, s.Lock)
 }
 
-// Events returns a page of events, see lock.Service.
-func (s *Store) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+// Events returns a page of events, see paddock.Service.
+func (s *Store) Events(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 	return s.events.Page(ctx, q)
 }

@@ -9,13 +9,14 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/observe"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-// Acquire grants the lock, or waits for it, see lock.Service.
+// Acquire grants the lock, or waits for it, see paddock.Service.
 func (s *Store) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	began := time.Now()
 	g, err := s.acquire(ctx, a)
@@ -62,7 +63,7 @@ func (s *Store) prepare(ctx context.Context, a lock.Acquire) (lock.Acquire, erro
 	return a, err
 }
 
-// Renew moves the end of a lease, see lock.Service.
+// Renew moves the end of a lease, see paddock.Service.
 func (s *Store) Renew(ctx context.Context, r lock.Renew) (g lock.Grant, err error) {
 	defer func() { s.db.Observer.Call(observe.Call{Op: observe.Renew, Err: err}) }()
 	if r, err = r.Resolve(s.bounds); err != nil {
@@ -79,7 +80,7 @@ func granted(o row.Outcome, err error) (lock.Grant, error) {
 	return lock.Grant{Lease: o.Lease, Members: o.Members, Until: o.Until(o.Lease.ExpiresAt), Replayed: o.Replayed}, nil
 }
 
-// Release ends a lease, see lock.Service.
+// Release ends a lease, see paddock.Service.
 func (s *Store) Release(ctx context.Context, r lock.Release) (err error) {
 	defer func() { s.db.Observer.Call(observe.Call{Op: observe.Release, Err: err}) }()
 	if r, err = r.Resolve(); err != nil {
@@ -89,7 +90,7 @@ func (s *Store) Release(ctx context.Context, r lock.Release) (err error) {
 	return err
 }
 
-// Revoke ends leases, see lock.Service.
+// Revoke ends leases, see paddock.Service.
 func (s *Store) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 	r, err := r.Resolve()
 	if err != nil {
@@ -109,9 +110,9 @@ func (s *Store) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 	return out.Locks[slices.Index(cmd.Names(), r.Name)].Lock(out.Now), nil
 }
 
-// Batch runs each item like a separate call, see lock.Service. They all join their batches before any is waited for,
+// Batch runs each item like a separate call, see paddock.Service. They all join their batches before any is waited for,
 // so most of them share a commit. Of the items of one batch worker either all find room or none.
-func (s *Store) Batch(ctx context.Context, items []lock.Command) []lock.Result {
+func (s *Store) Batch(ctx context.Context, items []lock.Command) []paddock.Result {
 	results := s.batch(ctx, items)
 	for i, r := range results {
 		switch item := items[i].(type) {
@@ -126,11 +127,11 @@ func (s *Store) Batch(ctx context.Context, items []lock.Command) []lock.Result {
 	return results
 }
 
-func (s *Store) batch(ctx context.Context, items []lock.Command) []lock.Result {
-	if err := lock.CheckBatch(len(items)); err != nil {
-		return lock.FailAll(len(items), err)
+func (s *Store) batch(ctx context.Context, items []lock.Command) []paddock.Result {
+	if err := paddock.CheckBatch(len(items)); err != nil {
+		return paddock.FailAll(len(items), err)
 	}
-	results := make([]lock.Result, len(items))
+	results := make([]paddock.Result, len(items))
 	cmds, places := make([]lock.Command, 0, len(items)), make([]int, 0, len(items))
 	for i, item := range items {
 		cmd, err := s.resolve(ctx, item)
@@ -154,7 +155,7 @@ func (s *Store) batch(ctx context.Context, items []lock.Command) []lock.Result {
 
 // resolve returns the item as it is decided, or what is wrong with it.
 func (s *Store) resolve(ctx context.Context, item lock.Command) (lock.Command, error) {
-	if err := lock.ValidateBatchItem(item); err != nil {
+	if err := paddock.ValidateBatchItem(item); err != nil {
 		return nil, err
 	}
 	switch c := item.(type) {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/internal/testkit/soak"
@@ -19,7 +20,7 @@ import (
 	"github.com/paddock-lock/paddock/store"
 )
 
-func openSession(t *testing.T, s lock.Service, ttl, grace time.Duration) lock.SessionGrant {
+func openSession(t *testing.T, s paddock.Service, ttl, grace time.Duration) lock.SessionGrant {
 	t.Helper()
 	g, err := s.OpenSession(t.Context(), lock.OpenSession{ID: lock.SessionID(uuid.New()), Holder: "worker", TTL: ttl, Grace: grace})
 	if err != nil {
@@ -168,10 +169,10 @@ func (c crossing) take(stop <-chan struct{}) (g lock.Grant, err error) {
 }
 
 // mustAcquireMany acquires n locks in the session, whose names begin with the prefix.
-func mustAcquireMany(t *testing.T, s lock.Service, g lock.SessionGrant, prefix string, n int) {
+func mustAcquireMany(t *testing.T, s paddock.Service, g lock.SessionGrant, prefix string, n int) {
 	t.Helper()
-	for first := 0; first < n; first += lock.MaxBatch {
-		items := make([]lock.Command, min(n-first, lock.MaxBatch))
+	for first := 0; first < n; first += paddock.MaxBatch {
+		items := make([]lock.Command, min(n-first, paddock.MaxBatch))
 		for i := range items {
 			items[i] = inSession(fmt.Sprint(prefix, first+i), g)
 		}

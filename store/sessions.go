@@ -5,13 +5,14 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/observe"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/sessions"
 )
 
-// OpenSession opens a session, see lock.Service.
+// OpenSession opens a session, see paddock.Service.
 func (s *Store) OpenSession(ctx context.Context, o lock.OpenSession) (g lock.SessionGrant, err error) {
 	defer func() { s.db.Observer.Call(observe.Call{Op: observe.OpenSession, Replayed: g.Replayed, Err: err}) }()
 	if o, err = o.Resolve(s.bounds); err != nil {
@@ -23,7 +24,7 @@ func (s *Store) OpenSession(ctx context.Context, o lock.OpenSession) (g lock.Ses
 	return sessionGranted(s.changeSession(ctx, o))
 }
 
-// RenewSession extends a session, see lock.Service.
+// RenewSession extends a session, see paddock.Service.
 func (s *Store) RenewSession(ctx context.Context, r lock.RenewSession) (g lock.SessionGrant, err error) {
 	defer func() { s.db.Observer.Call(observe.Call{Op: observe.RenewSession, Err: err}) }()
 	if r, err = r.Resolve(s.bounds); err != nil {
@@ -40,7 +41,7 @@ func sessionGranted(c sessions.Changed, err error) (lock.SessionGrant, error) {
 	return lock.SessionGrant{Session: c.Session, Until: c.Until(), Replayed: !c.Opened, Leases: c.Leases, Places: c.Places}, nil
 }
 
-// CloseSession ends a session and what it has, see lock.Service.
+// CloseSession ends a session and what it has, see paddock.Service.
 func (s *Store) CloseSession(ctx context.Context, c lock.CloseSession) (err error) {
 	defer func() { s.db.Observer.Call(observe.Call{Op: observe.CloseSession, Err: err}) }()
 	if c, err = c.Resolve(); err != nil {
@@ -62,7 +63,7 @@ func (s *Store) endSession(ctx context.Context, of lock.Session, skipGrace bool)
 	return nil
 }
 
-// RevokeSession ends a session on behalf of an operator, see lock.Service.
+// RevokeSession ends a session on behalf of an operator, see paddock.Service.
 func (s *Store) RevokeSession(ctx context.Context, r lock.RevokeSession) (info lock.SessionInfo, err error) {
 	defer func() { s.db.Observer.Call(observe.Call{Op: observe.RevokeSession, Err: err}) }()
 	if r, err = r.Resolve(); err != nil {
@@ -90,7 +91,7 @@ func (s *Store) changeSession(ctx context.Context, c lock.SessionChange) (sessio
 	return transact(ctx, s, c, tx)
 }
 
-// Session returns a session, see lock.Service.
+// Session returns a session, see paddock.Service.
 func (s *Store) Session(ctx context.Context, ref lock.SessionRef) (info lock.SessionInfo, err error) {
 	found := false
 	err = s.db.Read(ctx, func(ctx context.Context) (err error) {
@@ -103,8 +104,8 @@ func (s *Store) Session(ctx context.Context, ref lock.SessionRef) (info lock.Ses
 	return info, err
 }
 
-// Sessions returns a page of sessions, see lock.Service.
-func (s *Store) Sessions(ctx context.Context, q lock.SessionQuery) (page lock.Page[lock.SessionInfo], err error) {
+// Sessions returns a page of sessions, see paddock.Service.
+func (s *Store) Sessions(ctx context.Context, q paddock.SessionQuery) (page paddock.Page[lock.SessionInfo], err error) {
 	if q, err = q.Resolve(); err == nil {
 		_, err = q.After()
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/internal/testkit/soak"
@@ -47,7 +48,7 @@ func waitsAs(t *testing.T, s *store.Store, name, holder string) bool {
 }
 
 // giveSet releases the set until it is known to be done.
-func giveSet(t *testing.T, s lock.Service, g lock.Grant) {
+func giveSet(t *testing.T, s paddock.Service, g lock.Grant) {
 	t.Helper()
 	r := lock.Release{LeaseID: g.ID}
 	for _, l := range g.Members {

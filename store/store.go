@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/observe"
 	"github.com/paddock-lock/paddock/internal/poolmode"
 	"github.com/paddock-lock/paddock/internal/schema"
@@ -115,7 +116,7 @@ func (o Options) explain(err error) error {
 	return poolmode.Explain(err, poolmode.ToServe)
 }
 
-// A Store is a lock.Service on PostgreSQL. Make one with Open.
+// A Store is a paddock.Service on PostgreSQL. Make one with Open.
 type Store struct {
 	db      *database.DB
 	epochs  *epoch.Monitor
@@ -134,11 +135,11 @@ type Store struct {
 	writers chan struct{}
 	fencers chan struct{} // has a value for each fenced write: fewer than writers, where possible
 	aside   chan struct{} // has a value for the change of a session whose row another connection keeps locked
-	stale   lock.StaleReports
+	stale   paddock.StaleReports
 	work    sync.WaitGroup // background tasks and writers
 }
 
-var _ lock.Service = (*Store)(nil)
+var _ paddock.Service = (*Store)(nil)
 
 // A RightsError is returned by Open and Ready if the service's role lacks rights on the tables. It has the statements
 // that grant them.

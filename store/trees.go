@@ -8,18 +8,18 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/trees"
 )
 
-// DeclareTree declares a tree, see lock.Service.
+// DeclareTree declares a tree, see paddock.Service.
 func (s *Store) DeclareTree(ctx context.Context, root string) (lock.Tree, error) {
 	return s.changeTree(ctx, root, s.trees.Declare)
 }
 
-// RemoveTree removes a tree, see lock.Service.
+// RemoveTree removes a tree, see paddock.Service.
 func (s *Store) RemoveTree(ctx context.Context, root string) error {
 	_, err := s.changeTree(ctx, root, s.trees.Remove)
 	return err
 }
 
-// Trees returns the trees, see lock.Service.
+// Trees returns the trees, see paddock.Service.
 func (s *Store) Trees(ctx context.Context) (all []lock.Tree, err error) {
 	err = s.db.Read(ctx, func(ctx context.Context) (err error) {
 		all, err = trees.List(ctx, s.db.Rest, s.db.Schema)

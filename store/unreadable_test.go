@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
@@ -105,7 +106,7 @@ func TestAnUnreadableRowCostsItsOwnLock(t *testing.T) {
 			t.Errorf("%v was refused: %v", items[i], r.Err)
 		}
 	}
-	page, err := s.Locks(t.Context(), lock.LockQuery{Limit: lock.MaxLimit})
+	page, err := s.Locks(t.Context(), paddock.LockQuery{Limit: paddock.MaxLimit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func TestAnUnreadableRowCostsItsOwnLock(t *testing.T) {
 			shown++
 			continue
 		}
-		if !slices.ContainsFunc(page.Unreadable, func(u lock.Unreadable) bool { return u.Name == name }) {
+		if !slices.ContainsFunc(page.Unreadable, func(u paddock.Unreadable) bool { return u.Name == name }) {
 			t.Errorf("%s: the list does not name it", c.what)
 		}
 		if _, err := s.Lock(t.Context(), name); !errors.Is(err, lock.ErrInternal) {
@@ -147,7 +148,7 @@ func TestAnUnreadableSessionCostsItsOwn(t *testing.T) {
 	lift(t, conn)
 	exec(t, conn, "update paddock.sessions set expires_at = 'infinity' where ref = $1", int64(bad.ID.Ref()))
 	mustAcquire(t, s, inSession("of-good", good))
-	page, err := s.Sessions(t.Context(), lock.SessionQuery{})
+	page, err := s.Sessions(t.Context(), paddock.SessionQuery{})
 	if err != nil || len(page.Items) != 1 || len(page.Unreadable) != 1 || page.Unreadable[0].Name != bad.ID.Ref().String() {
 		t.Errorf("the list is %+v, %+v, %v", page.Items, page.Unreadable, err)
 	}
@@ -155,7 +156,7 @@ func TestAnUnreadableSessionCostsItsOwn(t *testing.T) {
 	if e := new(lock.Error); !errors.As(err, &e) || !strings.Contains(e.Detail, "paddock.sessions") {
 		t.Errorf("the heartbeat was answered with %v", err)
 	}
-	locks, err := s.Locks(t.Context(), lock.LockQuery{})
+	locks, err := s.Locks(t.Context(), paddock.LockQuery{})
 	if err != nil || len(locks.Items) != 1 || len(locks.Unreadable) != 1 || locks.Unreadable[0].Name != "of-bad" {
 		t.Errorf("the locks are %+v, %+v, %v", locks.Items, locks.Unreadable, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -141,7 +142,7 @@ func (t *lockHistory) callAgrees(call *Call, c *Check) {
 					[]*Call{call}, t.grantOf(a.Token))
 			}
 		}
-	case string, lock.Watch:
+	case string, paddock.Watch:
 		if read, ok := call.Response.(lock.Lock); ok {
 			c.Examined++
 			t.readAgrees(call, read, c)
@@ -290,7 +291,7 @@ func (h History) outages() (all []outage) {
 // staleAgree looks for the event of each stale write. There may be none if the limit of refusals is reached, or near
 // an outage: then the record of a write can fail.
 func (t *lockHistory) staleAgree(refusals int, outages []outage, c *Check) {
-	if refusals >= lock.MaxStaleReports {
+	if refusals >= paddock.MaxStaleReports {
 		return
 	}
 	for _, call := range t.calls {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -40,7 +41,7 @@ func (t *lockHistory) stepOf(c *Call) step {
 		return t.releaseStep(c, a)
 	case lock.Revoke:
 		return t.revokeStep(c, a)
-	case string, lock.Watch:
+	case string, paddock.Watch:
 		if look, ok := c.Response.(lock.Lock); ok {
 			return t.readStep(look)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
@@ -19,7 +20,7 @@ import (
 func idText(id lock.LeaseID) string { return uuid.UUID(id).String() }
 
 // usedLocks returns a service in which each of n locks was acquired and released.
-func usedLocks(t *testing.T, n int) lock.Service {
+func usedLocks(t *testing.T, n int) paddock.Service {
 	t.Helper()
 	s := memlock.New().Replica(1)
 	for i := range n {
@@ -46,15 +47,15 @@ func TestAllEventsAreCollected(t *testing.T) {
 }
 
 // A busy service has new events whenever events are read.
-type busy struct{ lock.Service }
+type busy struct{ paddock.Service }
 
-func (b busy) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+func (b busy) Events(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 	a := lock.Acquire{Name: "worn:0", LeaseID: lock.LeaseID(uuid.New()), Holder: "a holder"}
 	if _, err := b.Acquire(ctx, a); err != nil {
-		return lock.Page[lock.Event]{}, err
+		return paddock.Page[lock.Event]{}, err
 	}
 	if err := b.Release(ctx, lock.Release{Name: a.Name, LeaseID: a.LeaseID}); err != nil {
-		return lock.Page[lock.Event]{}, err
+		return paddock.Page[lock.Event]{}, err
 	}
 	return b.Service.Events(ctx, q)
 }
@@ -70,14 +71,14 @@ func TestCollectEndsAlthoughThereAreEverMoreEvents(t *testing.T) {
 
 // A delayed service shows events only after some time, as behind an open transaction.
 type delayed struct {
-	lock.Service
+	paddock.Service
 	from time.Time
 }
 
-func (l delayed) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+func (l delayed) Events(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 	if time.Now().Before(l.from) {
 		time.Sleep(q.Wait)
-		return lock.Page[lock.Event]{Next: "0"}, ctx.Err()
+		return paddock.Page[lock.Event]{Next: "0"}, ctx.Err()
 	}
 	return l.Service.Events(ctx, q)
 }
@@ -100,19 +101,19 @@ func TestCollectWaitsForDelayedEvents(t *testing.T) {
 
 // A broken service fails, or reports a gap.
 type broken struct {
-	lock.Service
+	paddock.Service
 	locks, events error
 }
 
-func (b broken) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
+func (b broken) Locks(ctx context.Context, q paddock.LockQuery) (paddock.Page[lock.Lock], error) {
 	if b.locks != nil {
-		return lock.Page[lock.Lock]{}, b.locks
+		return paddock.Page[lock.Lock]{}, b.locks
 	}
 	return b.Service.Locks(ctx, q)
 }
 
-func (b broken) Events(context.Context, lock.EventQuery) (lock.Page[lock.Event], error) {
-	return lock.Page[lock.Event]{Gap: true}, b.events
+func (b broken) Events(context.Context, paddock.EventQuery) (paddock.Page[lock.Event], error) {
+	return paddock.Page[lock.Event]{Gap: true}, b.events
 }
 
 func TestCollectReportsErrors(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
@@ -266,9 +267,9 @@ func TestSubscribersShareEqualEvents(t *testing.T) {
 	other.Token++
 	for _, received := range []lock.Event{e, e, other} {
 		s := rec.Subscribe(verify.Streaming, "play:")
-		s.Requested("here", lock.CursorNow)
+		s.Requested("here", paddock.CursorNow)
 		s.Opened()
-		s.Received(lock.Page[lock.Event]{Items: []lock.Event{received}, Next: "1"})
+		s.Received(paddock.Page[lock.Event]{Items: []lock.Event{received}, Next: "1"})
 		s.Ended(nil)
 	}
 	var all []*lock.Event

@@ -3,7 +3,7 @@
 //
 // # What is recorded
 //
-// A [Recorder] sits between clients and any [lock.Service]. Its [History] has every call with
+// A [Recorder] sits between clients and any [paddock.Service]. Its [History] has every call with
 // the interval in which it took effect, every page and stream message that a [Subscriber]
 // received, and the faults that a test injected. [Collect] adds the service's own events at the
 // end. The checks trust neither side: they compare answers with answers and with the events.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/internal/testkit/testmain"
 	"github.com/paddock-lock/paddock/lock"
@@ -39,16 +40,16 @@ type harness struct {
 	poller *verify.Subscriber
 	cursor string // of the poller
 
-	mu     sync.Mutex              // guards the maps, all by holder
-	as     map[string]lock.Service // recorded clients
+	mu     sync.Mutex                 // guards the maps, all by holder
+	as     map[string]paddock.Service // recorded clients
 	ids    map[string]lock.LeaseID
 	grants map[string]lock.Grant
 }
 
 func newHarness(t *testing.T) *harness {
 	c := &harness{
-		t: t, memory: memlock.New(), rec: verify.NewRecorder(), as: map[string]lock.Service{},
-		ids: map[string]lock.LeaseID{}, grants: map[string]lock.Grant{}, cursor: lock.CursorNow,
+		t: t, memory: memlock.New(), rec: verify.NewRecorder(), as: map[string]paddock.Service{},
+		ids: map[string]lock.LeaseID{}, grants: map[string]lock.Grant{}, cursor: paddock.CursorNow,
 	}
 	c.poller = c.rec.Subscribe(verify.Polling, "play:")
 	return c
@@ -61,7 +62,7 @@ const via = "the only replica"
 func (c *harness) poll() {
 	c.t.Helper()
 	c.poller.Requested(via, c.cursor)
-	page, err := c.memory.Replica(1).Events(c.t.Context(), lock.EventQuery{Prefix: "play:", Cursor: c.cursor})
+	page, err := c.memory.Replica(1).Events(c.t.Context(), paddock.EventQuery{Prefix: "play:", Cursor: c.cursor})
 	c.want(nil, err)
 	c.poller.Received(page)
 	c.poller.Ended(nil)
@@ -76,7 +77,7 @@ func (c *harness) watchWhile(name string, meanwhile func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, err := watcher.Watch(c.t.Context(), lock.Watch{Name: name, Seen: seen, Wait: 20 * time.Second})
+		_, err := watcher.Watch(c.t.Context(), paddock.Watch{Name: name, Seen: seen, Wait: 20 * time.Second})
 		c.want(nil, err)
 	}()
 	time.Sleep(150 * time.Millisecond)
@@ -85,7 +86,7 @@ func (c *harness) watchWhile(name string, meanwhile func()) {
 }
 
 // client returns the service as used by the holder.
-func (c *harness) client(holder string) lock.Service {
+func (c *harness) client(holder string) paddock.Service {
 	c.t.Helper()
 	time.Sleep(100 * time.Millisecond)
 	c.mu.Lock()

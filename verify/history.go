@@ -7,6 +7,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -20,7 +21,7 @@ const (
 	Release     Verb = "release"      // lock.Release, nothing
 	Revoke      Verb = "revoke"       // lock.Revoke, lock.Lock
 	ReadLock    Verb = "read"         // string (the lock's name), lock.Lock
-	Watch       Verb = "watch"        // lock.Watch, lock.Lock: a blocking read
+	Watch       Verb = "watch"        // paddock.Watch, lock.Lock: a blocking read
 	VerifyToken Verb = "verify"       // lock.Verify, lock.Verification
 	WriteFenced Verb = "write fenced" // lock.FencedWrite, lock.FencedValue
 	ReadFenced  Verb = "read fenced"  // string (the key), lock.FencedValue
@@ -121,7 +122,7 @@ const catchUp = lock.MaxWait / 10
 // transaction hides events that were committed after it began, so Collect reads until the events of
 // each lock reach the revision that the lock had when Collect began, and no longer if there are ever
 // more, or until ctx ends. Call it after all clients have stopped.
-func Collect(ctx context.Context, s lock.Service, prefix string) ([]lock.Event, error) {
+func Collect(ctx context.Context, s paddock.Service, prefix string) ([]lock.Event, error) {
 	want, began, err := revisions(ctx, s, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("list the locks: %w", err)
@@ -136,7 +137,7 @@ func Collect(ctx context.Context, s lock.Service, prefix string) ([]lock.Event, 
 	}
 	maps.DeleteFunc(want, func(name string, _ int64) bool { return in.Contains(name) }) // revisions there have no event each
 	events := []lock.Event{}
-	for q := (lock.EventQuery{Prefix: prefix, Limit: lock.MaxLimit}); ; {
+	for q := (paddock.EventQuery{Prefix: prefix, Limit: paddock.MaxLimit}); ; {
 		page, err := s.Events(ctx, q)
 		if err != nil {
 			return nil, fmt.Errorf("read events: %w", err)
@@ -168,9 +169,9 @@ func Collect(ctx context.Context, s lock.Service, prefix string) ([]lock.Event, 
 
 // revisions returns the revision of each lock that has ever changed, and when the last was read, on the service's
 // clock.
-func revisions(ctx context.Context, s lock.Service, prefix string) (want map[string]int64, at time.Time, err error) {
+func revisions(ctx context.Context, s paddock.Service, prefix string) (want map[string]int64, at time.Time, err error) {
 	want = map[string]int64{}
-	for q := (lock.LockQuery{Prefix: prefix, Limit: lock.MaxLimit}); ; {
+	for q := (paddock.LockQuery{Prefix: prefix, Limit: paddock.MaxLimit}); ; {
 		page, err := s.Locks(ctx, q)
 		if err != nil {
 			return nil, at, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
@@ -17,7 +18,7 @@ import (
 // A cutting service is behind a proxy that closes each connection after two seconds. If drops is set, the place of a
 // waiter ends with its connection.
 type cutting struct {
-	lock.Service
+	paddock.Service
 	drops bool
 }
 
@@ -77,7 +78,7 @@ func TestPlacesThatEndWithTheirConnectionsAreFound(t *testing.T) {
 }
 
 // acquired acquires the lock, and repeats the call while its answer is lost.
-func acquired(t *testing.T, s lock.Service, a lock.Acquire) {
+func acquired(t *testing.T, s paddock.Service, a lock.Acquire) {
 	t.Helper()
 	for {
 		_, err := s.Acquire(t.Context(), a)
@@ -91,7 +92,7 @@ func acquired(t *testing.T, s lock.Service, a lock.Acquire) {
 	}
 }
 
-func release(t *testing.T, s lock.Service, a lock.Acquire) {
+func release(t *testing.T, s paddock.Service, a lock.Acquire) {
 	t.Helper()
 	if err := s.Release(t.Context(), lock.Release{Name: a.Name, LeaseID: a.LeaseID}); err != nil {
 		t.Error(err)

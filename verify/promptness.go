@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -136,7 +137,7 @@ func (s *Subscription) readIntervals() []readInterval {
 func (x *examination) blockingReads(t *lockHistory, c *Check) {
 	n := x.index
 	for _, call := range t.calls {
-		w, ok := call.Request.(lock.Watch)
+		w, ok := call.Request.(paddock.Watch)
 		if !ok || call.Err != nil && !call.Cancelled {
 			continue
 		}
@@ -245,7 +246,7 @@ func (c Call) wait() time.Duration {
 	switch a := c.Request.(type) {
 	case lock.Acquire:
 		return a.Wait
-	case lock.Watch:
+	case paddock.Watch:
 		return a.Wait
 	}
 	return 0

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -35,7 +36,7 @@ func NewRecorder() *Recorder { return &Recorder{start: time.Now(), events: map[i
 
 // Client returns the service as used by one new client whose calls are recorded. The calls must not
 // overlap, except with calls that the client has given up. via names the replica or address.
-func (r *Recorder) Client(via string, s lock.Service) lock.Service {
+func (r *Recorder) Client(via string, s paddock.Service) paddock.Service {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.clients++
@@ -91,9 +92,9 @@ func (r *Recorder) History() History {
 	return h
 }
 
-// A client is a lock.Service that records calls and answers.
+// A client is a paddock.Service that records calls and answers.
 type client struct {
-	lock.Service
+	paddock.Service
 	recorder *Recorder
 	number   int
 	via      string
@@ -138,8 +139,8 @@ func (c *client) Release(ctx context.Context, r lock.Release) error {
 }
 
 // Batch makes one recorded call for each item.
-func (c *client) Batch(ctx context.Context, items []lock.Command) []lock.Result {
-	return lock.BatchSequentially(ctx, c, items)
+func (c *client) Batch(ctx context.Context, items []lock.Command) []paddock.Result {
+	return paddock.BatchSequentially(ctx, c, items)
 }
 
 func (c *client) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
@@ -150,7 +151,7 @@ func (c *client) Lock(ctx context.Context, name string) (lock.Lock, error) {
 	return record(ctx, c, ReadLock, name, name, func() (lock.Lock, error) { return c.Service.Lock(ctx, name) })
 }
 
-func (c *client) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
+func (c *client) Watch(ctx context.Context, w paddock.Watch) (lock.Lock, error) {
 	return record(ctx, c, Watch, w.Name, w, func() (lock.Lock, error) { return c.Service.Watch(ctx, w) })
 }
 
@@ -277,7 +278,7 @@ func (s *Subscriber) Opened() {
 }
 
 // Received records a page or a stream message that answers the newest request.
-func (s *Subscriber) Received(page lock.Page[lock.Event]) {
+func (s *Subscriber) Received(page paddock.Page[lock.Event]) {
 	s.recorder.mu.Lock()
 	defer s.recorder.mu.Unlock()
 	d := Delivery{At: s.recorder.instant(), Next: cursorID(page.Next), Gap: page.Gap}
@@ -336,7 +337,7 @@ func cursorID(cursor string) int64 {
 	switch cursor {
 	case "", "0":
 		return 0
-	case lock.CursorNow:
+	case paddock.CursorNow:
 		return cursorNow
 	}
 	id, err := strconv.ParseInt(cursor, 10, 64)

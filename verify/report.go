@@ -14,6 +14,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -224,7 +225,7 @@ func (c Call) requestText() string {
 			return fmt.Sprintf("revoke token %d, skipping its grace", a.Token)
 		}
 		return fmt.Sprintf("revoke token %d", a.Token)
-	case lock.Watch:
+	case paddock.Watch:
 		return fmt.Sprintf("watch version %s, waiting %v", a.Seen, a.Wait)
 	case lock.Verify:
 		if a.Slot != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
@@ -46,7 +47,7 @@ func TestTokensThatAServiceKeepsForLaterAreFound(t *testing.T) {
 }
 
 // use acquires the lock and releases it.
-func use(t *testing.T, s lock.Service, name string, mode lock.Mode) {
+func use(t *testing.T, s paddock.Service, name string, mode lock.Mode) {
 	t.Helper()
 	a := lock.Acquire{Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: uuid.NewString(), Mode: mode}
 	if mode == lock.Permit {

@@ -1,6 +1,6 @@
 // Package web is the admin page. It shows which locks are held, by which holders and for how much longer, and which
 // waiters wait for what. It can revoke leases and sessions, and declare and remove trees. It works with any
-// [lock.Service], and takes the user's API key from the context, if there is one (package access).
+// [paddock.Service], and takes the user's API key from the context, if there is one (package access).
 //
 //	GET  /ui/                          the locks; ?prefix= &contains= &state= &holder= &contended= &sort= &cursor= &trail= &refresh=5
 //	GET  /ui/locks/{name}              a lock: its leases, its queue, its past; ?all=1 &past= &refresh=5 &back=
@@ -32,7 +32,7 @@
 //
 // # The past of a lock
 //
-// A lock's page shows its last events, and a timeline of the leases and waits that [lock.TimelineOf] finds in them.
+// A lock's page shows its last events, and a timeline of the leases and waits that [paddock.TimelineOf] finds in them.
 // The timeline is a table with a bar in each row, drawn in SVG by the server: its colour is that of the end, which the
 // row also names. past=ID shows the events before that one.
 //
@@ -86,7 +86,7 @@
 // only to keys with the role admin, and narrows the list to what the key covers. The list of sessions, and revoking
 // one, are offered only to keys for all names; a session's page shows others no name of a lock that they do not cover.
 // Removing a tree is offered only to admins whose keys cover its root.
-// The lock.Service, an access.Guard, refuses what the key does not allow, and the page shows the reason. A user whose
+// The paddock.Service, an access.Guard, refuses what the key does not allow, and the page shows the reason. A user whose
 // key is no longer valid is redirected to the form at the next refresh at the latest.
 //
 // # Not guaranteed

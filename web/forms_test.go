@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/web"
@@ -77,14 +78,14 @@ func TestMalformedFormsAreRefused(t *testing.T) {
 
 // A brokenService fails all calls that the pages of sessions and trees make.
 type brokenService struct {
-	lock.Service
+	paddock.Service
 	fault error
 }
 
 func (b brokenService) Session(context.Context, lock.SessionRef) (s lock.SessionInfo, err error) {
 	return s, b.fault
 }
-func (b brokenService) Sessions(context.Context, lock.SessionQuery) (p lock.Page[lock.SessionInfo], err error) {
+func (b brokenService) Sessions(context.Context, paddock.SessionQuery) (p paddock.Page[lock.SessionInfo], err error) {
 	return p, b.fault
 }
 func (b brokenService) Trees(context.Context) ([]lock.Tree, error) { return nil, b.fault }

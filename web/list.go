@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -17,7 +18,7 @@ type listPage struct {
 	Overview *overview // nil: the reader does not see it
 	Origin   string    // of the service, for the curl example
 	// Unreadable are the rows of the database that are left out.
-	Unreadable []lock.Unreadable
+	Unreadable []paddock.Unreadable
 }
 
 func (u *ui) list(w http.ResponseWriter, r *http.Request) {

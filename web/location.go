@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -39,10 +40,10 @@ func filterFrom(v url.Values) filter {
 	}
 }
 
-func (f filter) query() lock.LockQuery {
-	return lock.LockQuery{
+func (f filter) query() paddock.LockQuery {
+	return paddock.LockQuery{
 		Prefix: f.Prefix, Contains: f.Contains, State: lock.State(f.State), Holder: f.Holder, Contended: f.Contended,
-		Sort: lock.LockOrder(f.Sort), Cursor: f.Cursor,
+		Sort: paddock.LockOrder(f.Sort), Cursor: f.Cursor,
 	}
 }
 
@@ -74,13 +75,13 @@ func (f filter) Parts() (parts []part) {
 
 // An order is a choice for Sort.
 type order struct {
-	Value lock.LockOrder
+	Value paddock.LockOrder
 	Text  string
 }
 
 // Orders returns the choices for Sort.
 func (filter) Orders() []order {
-	return []order{{lock.ByName, "name"}, {lock.ByWaiters, "most waiters"}, {lock.ByAge, "held longest"}, {lock.ByEnding, "ending soonest"}}
+	return []order{{paddock.ByName, "name"}, {paddock.ByWaiters, "most waiters"}, {paddock.ByAge, "held longest"}, {paddock.ByEnding, "ending soonest"}}
 }
 
 // States returns the choices for State.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -32,7 +33,7 @@ type past struct {
 	Newest string // the URL of the page with the newest events; empty if this is it
 	Gap    bool   // older events are no longer kept
 	// Unreadable are the rows of events that are left out.
-	Unreadable []lock.Unreadable
+	Unreadable []paddock.Unreadable
 }
 
 // An event is an event as the page shows it.
@@ -76,7 +77,7 @@ func (b bar) Width() string { return fmt.Sprintf("%.2f%%", b.W) }
 
 // pastOf reads the past of the lock at the location, as of now.
 func (u *ui) pastOf(ctx context.Context, here location, now time.Time) (past, error) {
-	q := lock.EventQuery{Name: here.Lock, Descending: true, Limit: pastEvents, Cursor: here.Past}
+	q := paddock.EventQuery{Name: here.Lock, Descending: true, Limit: pastEvents, Cursor: here.Past}
 	page, err := u.locks.Events(ctx, q)
 	if err != nil {
 		return past{}, err
@@ -97,7 +98,7 @@ func (u *ui) pastOf(ctx context.Context, here location, now time.Time) (past, er
 		p.Older, p.Gap = here.at(fmt.Sprint(shown[n-1].ID)).URL()+"#events", false
 	}
 	slices.Reverse(page.Items)
-	p.draw(lock.TimelineOf(page.Items), here, now)
+	p.draw(paddock.TimelineOf(page.Items), here, now)
 	return p, nil
 }
 
@@ -110,7 +111,7 @@ func eventOf(e lock.Event, here location) event {
 }
 
 // draw makes the bars of the timeline. It ends with the last of them, or now if one goes on.
-func (p *past) draw(t lock.Timeline, here location, now time.Time) {
+func (p *past) draw(t paddock.Timeline, here location, now time.Time) {
 	for _, h := range t.Holds {
 		p.Bars = append(p.Bars, holdBar(h, p.Newest == ""))
 	}
@@ -157,7 +158,7 @@ func holdBar(h lock.Hold, newest bool) bar {
 	return b
 }
 
-func waitBar(w lock.Wait, here location, newest bool) bar {
+func waitBar(w paddock.Wait, here location, newest bool) bar {
 	b := bar{
 		Key: fmt.Sprintf("wait %d/%d", w.Place, w.JoinedAt.UnixMicro()), Holder: w.Holder, Waits: true, Place: w.Place, Mode: w.Mode,
 		Begin: w.JoinedAt, End: w.LeftAt, Reason: w.Reason, Circle: circleOf(w.Cycle, here),

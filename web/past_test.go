@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -36,7 +37,7 @@ func words(body, heading string) string {
 func TestLockPageNamesEventsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	fx := eventfulService()
-	fx.Broken = []lock.Unreadable{{Name: "n", Detail: "The row of paddock.event_batches (id = 7) cannot be read."}}
+	fx.Broken = []paddock.Unreadable{{Name: "n", Detail: "The row of paddock.event_batches (id = 7) cannot be read."}}
 	_, body := get(t, fx, "/ui/locks/n")
 	if text := words(body, "events"); !strings.Contains(text, fx.Broken[0].Detail) || !strings.Contains(text, "queued exclusive") {
 		t.Errorf("the events are %s", text)

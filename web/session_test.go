@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/internal/testkit/webtest"
@@ -79,7 +80,7 @@ func (fx setFixture) get(target string) (*http.Response, string) {
 	return getFrom(fx.T, fx.locks, target)
 }
 
-func getFrom(t *testing.T, locks lock.Service, target string) (*http.Response, string) {
+func getFrom(t *testing.T, locks paddock.Service, target string) (*http.Response, string) {
 	t.Helper()
 	return ask(t, web.New(web.Options{Locks: locks}), httptest.NewRequest(http.MethodGet, target, nil))
 }

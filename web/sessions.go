@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock"
 )
 
 // sessionsRoot is the path of the list of sessions. That of a session's page begins with it.
@@ -21,7 +21,7 @@ type sessionsPage struct {
 	AsOf     time.Time // on the database's clock; zero if the page shows no session
 	Problem  string
 	// Unreadable are the rows of the database that are left out.
-	Unreadable []lock.Unreadable
+	Unreadable []paddock.Unreadable
 }
 
 // All returns the URL of the list of all sessions.
@@ -35,7 +35,7 @@ func (u *ui) sessions(w http.ResponseWriter, r *http.Request) {
 	f := filter{Holder: v.Get("holder"), Cursor: v.Get("cursor"), Trail: lastOf(v["trail"])}
 	p := sessionsPage{Title: "Sessions", Reader: readerOf(r), Filter: f}
 	status := http.StatusOK
-	page, err := u.locks.Sessions(r.Context(), lock.SessionQuery{Holder: f.Holder, Cursor: f.Cursor})
+	page, err := u.locks.Sessions(r.Context(), paddock.SessionQuery{Holder: f.Holder, Cursor: f.Cursor})
 	if err != nil {
 		status, p.Problem = u.problem(r, err)
 	}

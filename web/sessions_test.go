@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
@@ -56,7 +57,7 @@ func TestEmptyListsOfSessions(t *testing.T) {
 func TestPagesOfSessionsAreLinked(t *testing.T) {
 	t.Parallel()
 	locks := memlock.New().Replica(1)
-	for i := range lock.DefaultLimit + 1 {
+	for i := range paddock.DefaultLimit + 1 {
 		for _, holder := range []string{"h h", "other"} {
 			if _, err := locks.OpenSession(t.Context(), lock.OpenSession{Holder: holder, ID: lock.SessionID{byte(i), holder[0]}, TTL: time.Hour}); err != nil {
 				t.Fatal(err)
@@ -76,13 +77,13 @@ func TestPagesOfSessionsAreLinked(t *testing.T) {
 	_, first := getFrom(t, locks, "/ui/sessions?holder=h+h")
 	target, last := follow(first, "next")
 	wantText(t, target, "/ui/sessions?", "holder=h+h")
-	for body, want := range map[string]int{first: lock.DefaultLimit, last: 1} {
+	for body, want := range map[string]int{first: paddock.DefaultLimit, last: 1} {
 		if n := strings.Count(body, `<a href="/ui/sessions/`); n != want || strings.Contains(body, "<bdi>other</bdi>") {
 			t.Errorf("%d sessions, want %d of one holder:\n%s", n, want, body)
 		}
 	}
 	wantText(t, last, `id="first" href="/ui/sessions?holder=h&#43;h"`)
-	if _, again := follow(last, "previous"); strings.Count(again, `<a href="/ui/sessions/`) != lock.DefaultLimit {
+	if _, again := follow(last, "previous"); strings.Count(again, `<a href="/ui/sessions/`) != paddock.DefaultLimit {
 		t.Errorf("the page before the last is not the first:\n%s", again)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/lock"
@@ -20,7 +21,7 @@ import (
 // A setFixture is a service in memory, in a bubble of package synctest.
 type setFixture struct {
 	*testing.T
-	locks lock.Service
+	locks paddock.Service
 }
 
 // withSets calls test with a service. Calls that still wait at the end are cancelled.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -125,7 +126,7 @@ func (u *ui) readTree(r *http.Request, p *treePage, root string) error {
 // waiter may be in both.
 type treeReading struct {
 	drawing
-	locks lock.Service
+	locks paddock.Service
 	room  int       // how many more locks with leases or waiters it takes
 	more  bool      // there were more
 	above *treeLock // the leases above that the service hides; nil: none
@@ -149,7 +150,7 @@ func (d *treeReading) read(ctx context.Context, top string) error {
 	d.addLeases(top, l)
 	d.addAbove(l)
 	if len(top) < lock.MaxNameLength { // otherwise, no name is below it
-		query := lock.LockQuery{Prefix: top + ":", Sort: lock.ByAge, Limit: maxTreeLocks + 1}
+		query := paddock.LockQuery{Prefix: top + ":", Sort: paddock.ByAge, Limit: maxTreeLocks + 1}
 		page, err := d.locks.Locks(ctx, query)
 		if err != nil {
 			return err

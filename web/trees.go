@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -49,7 +50,7 @@ type treeAdvice struct {
 func adviceOn(err error, root string, declaring bool) *treeAdvice {
 	switch {
 	case errors.Is(err, lock.ErrTreeBusy), errors.Is(err, lock.ErrTreeOverlaps):
-		below := location{filter: filter{Prefix: root + ":", Sort: string(lock.ByAge)}}
+		below := location{filter: filter{Prefix: root + ":", Sort: string(paddock.ByAge)}}
 		return &treeAdvice{
 			Busy: errors.Is(err, lock.ErrTreeBusy), Root: nameOf(root, filter{}), BelowURL: below.URL(), Declaring: declaring,
 		}

@@ -5,12 +5,12 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock"
 )
 
 // Options configure the page.
 type Options struct {
-	Locks lock.Service
+	Locks paddock.Service
 	// Overview returns the counts over all locks. It must not block. Nil: the list begins without them.
 	Overview func() Overview
 	Log      *slog.Logger // nil: nothing is logged
@@ -22,7 +22,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // ui handles the requests. It is safe for concurrent use.
 type ui struct {
-	locks    lock.Service
+	locks    paddock.Service
 	overview func() Overview // may be nil
 	log      *slog.Logger
 	pages    *template.Template

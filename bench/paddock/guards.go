@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/bench/system"
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/lock"
@@ -53,7 +54,7 @@ func (k guardClient) Close() error { return nil }
 
 // A timedService reports the duration of each renewal.
 type timedService struct {
-	lock.Service
+	paddock.Service
 	renewed chan time.Duration
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/bench/system"
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/lock"
@@ -50,7 +51,7 @@ func (s *SDK) Client(context.Context) (system.Client, error) {
 	return sdkClient{s.shared}, nil
 }
 
-type sdkClient struct{ locks lock.Service }
+type sdkClient struct{ locks paddock.Service }
 
 // Acquire implements system.Client.
 func (c sdkClient) Acquire(ctx context.Context, name string, wait bool) (system.Lease, error) {
@@ -75,7 +76,7 @@ func (c sdkClient) Acquire(ctx context.Context, name string, wait bool) (system.
 func (c sdkClient) Close() error { return nil }
 
 type sdkLease struct {
-	locks lock.Service
+	locks paddock.Service
 	grant lock.Grant
 }
 

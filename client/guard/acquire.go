@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -33,11 +34,11 @@ const (
 // Options.Retry, whichever is longer. If it fails, it releases the lease and the place in the
 // queue that it may have. If that release is not answered either, such a lease ends with its
 // TTL. With an Options.LeaseID nothing is released, because another process may use that id.
-func Acquire(ctx context.Context, locks lock.Service, name string, o Options) (*Lease, error) {
+func Acquire(ctx context.Context, locks paddock.Service, name string, o Options) (*Lease, error) {
 	return acquire(ctx, locks, alone(name), o, newClock())
 }
 
-func acquire(ctx context.Context, locks lock.Service, members []lock.Member, o Options, c clock) (*Lease, error) {
+func acquire(ctx context.Context, locks paddock.Service, members []lock.Member, o Options, c clock) (*Lease, error) {
 	o, err := o.resolve()
 	if err == nil && o.Session == nil && o.SessionID != (lock.SessionID{}) {
 		err = lock.Invalid("session_id", "is of a session that this process does not renew, so the end of the lease "+
@@ -62,7 +63,7 @@ func acquire(ctx context.Context, locks lock.Service, members []lock.Member, o O
 
 // AcquireUnmanaged acquires the lock like Acquire, but the caller must renew and release the
 // lease. It does not call OnState.
-func AcquireUnmanaged(ctx context.Context, locks lock.Service, name string, o Options) (lock.Grant, error) {
+func AcquireUnmanaged(ctx context.Context, locks paddock.Service, name string, o Options) (lock.Grant, error) {
 	return AcquireAllUnmanaged(ctx, locks, alone(name), o)
 }
 
@@ -76,7 +77,7 @@ func deadlineAfter(now time.Time, d time.Duration) time.Time {
 
 // An acquirer repeats an acquire until it succeeds or fails for good.
 type acquirer struct {
-	locks  lock.Service
+	locks  paddock.Service
 	target target
 	opts   Options
 	clock  clock
@@ -92,7 +93,7 @@ type acquirer struct {
 	attempted time.Time // when the last attempt began, on the clock
 }
 
-func newAcquirer(locks lock.Service, members []lock.Member, o Options, c clock) (*acquirer, error) {
+func newAcquirer(locks paddock.Service, members []lock.Member, o Options, c clock) (*acquirer, error) {
 	t, err := targetOf(members, o)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -234,7 +235,7 @@ func TestTwoWaitersWithOneLeaseIDDoNotReplaceEachOtherForever(t *testing.T) {
 
 // A refusingService refuses the first acquires with the code.
 type refusingService struct {
-	lock.Service
+	paddock.Service
 	code  lock.Code
 	first int
 	sent  int
@@ -277,7 +278,7 @@ func TestAnAuthorizationErrorIsNotRetried(t *testing.T) {
 
 // A cutService cuts the connection of each call that waits after two seconds.
 type cutService struct {
-	lock.Service
+	paddock.Service
 	away []time.Duration // how long no call waited after each cut
 	cut  time.Time
 }

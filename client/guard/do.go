@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -15,7 +16,7 @@ import (
 // does not return the error of a failed release, because the work was done under the lease, which
 // ends with its TTL. Options.OnState gets that error.
 func Do(
-	ctx context.Context, locks lock.Service, name string, o Options, work func(context.Context, *Lease) error,
+	ctx context.Context, locks paddock.Service, name string, o Options, work func(context.Context, *Lease) error,
 ) error {
 	l, err := Acquire(ctx, locks, name, o)
 	if err != nil {

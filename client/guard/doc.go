@@ -12,7 +12,7 @@
 //
 // [Do] is the simplest form. [Acquire] returns a [Lease] to be released by the caller. [RWLock],
 // [Semaphore] and [Election] build on them; [DoAll] and [AcquireAll] are for several locks. All work with any
-// lock.Service, usually a client.Client.
+// paddock.Service, usually a client.Client.
 //
 // # How it works
 //

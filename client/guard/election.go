@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -15,14 +16,14 @@ import (
 // By the time a process acts on the result of an election, another leader may have been elected.
 // Use the term's token to fence actions that two leaders must not both take.
 type Election struct {
-	locks lock.Service
+	locks paddock.Service
 	name  string
 	opts  Options
 }
 
 // NewElection returns the election with the name. It ignores Mode, Capacity and Metadata of the
 // Options.
-func NewElection(locks lock.Service, name string, o Options) *Election {
+func NewElection(locks paddock.Service, name string, o Options) *Election {
 	o.Mode, o.Capacity, o.Metadata = lock.Exclusive, 0, nil
 	return &Election{locks: locks, name: name, opts: o}
 }
@@ -117,7 +118,7 @@ func leaderOf(l lock.Lock) *Leader {
 func (e *Election) Observe(ctx context.Context) iter.Seq2[*Leader, error] {
 	return func(yield func(*Leader, error) bool) {
 		o := observer{yield: yield, backoff: newRetryBackoff()}
-		w := lock.Watch{Name: e.name, Wait: maxCallWait}
+		w := paddock.Watch{Name: e.name, Wait: maxCallWait}
 		for {
 			l, err := e.watch(ctx, w)
 			switch {
@@ -142,7 +143,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[*Leader, error] {
 }
 
 // watch waits for a change for maxCallWait at most.
-func (e *Election) watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
+func (e *Election) watch(ctx context.Context, w paddock.Watch) (lock.Lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.Wait+answerTimeout)
 	defer cancel()
 	return e.locks.Watch(ctx, w)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
@@ -144,4 +145,4 @@ func ExampleRWLock() {
 }
 
 // exampleService returns a service in memory instead of a client, so that the examples run without a server.
-func exampleService() lock.Service { return memlock.New().Replica(1) }
+func exampleService() paddock.Service { return memlock.New().Replica(1) }

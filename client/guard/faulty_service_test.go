@@ -5,12 +5,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // A faultyService passes calls to a service over a connection with faults, and records them.
 type faultyService struct {
-	lock.Service
+	paddock.Service
 	mu    sync.Mutex
 	fault fault
 	calls []sentCall
@@ -114,6 +115,6 @@ func (s *faultyService) CloseSession(ctx context.Context, c lock.CloseSession) e
 	return err
 }
 
-func (s *faultyService) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
+func (s *faultyService) Watch(ctx context.Context, w paddock.Watch) (lock.Lock, error) {
 	return withFault(ctx, s, "watch", func(ctx context.Context) (lock.Lock, error) { return s.Service.Watch(ctx, w) })
 }

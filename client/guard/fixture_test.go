@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/internal/testkit/testmain"
@@ -28,7 +29,7 @@ const (
 // A fixture is a service, and a faulty connection to it for the guard under test.
 type fixture struct {
 	*testing.T
-	locks   lock.Service // without faults, for other clients
+	locks   paddock.Service // without faults, for other clients
 	service *faultyService
 	states  stateLog
 }
@@ -101,7 +102,7 @@ func (s *fixture) lockNow() lock.Lock {
 // wantEvents checks the events of the lock.
 func (s *fixture) wantEvents(want ...lock.Kind) {
 	s.Helper()
-	page, err := s.locks.Events(context.WithoutCancel(s.Context()), lock.EventQuery{Name: name, Limit: lock.MaxLimit})
+	page, err := s.locks.Events(context.WithoutCancel(s.Context()), paddock.EventQuery{Name: name, Limit: paddock.MaxLimit})
 	s.must(err)
 	var got []lock.Kind
 	for _, e := range page.Items {

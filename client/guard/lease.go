@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -16,7 +17,7 @@ const ErrReleased lock.Code = "lease_released"
 // concurrent use. A Lease of a [Session] is not renewed: it ends with the session.
 type Lease struct {
 	heart
-	locks   lock.Service
+	locks   paddock.Service
 	target  target
 	granted lock.Lease // of the first lock, as Acquire got it; renewals do not update it
 	members []Member

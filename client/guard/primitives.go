@@ -3,13 +3,14 @@ package guard
 import (
 	"context"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // A Semaphore is a lock with several permits. Each permit is a Lease with its own token and a slot.
 // A resource that is guarded by permits must be fenced by name and slot.
 type Semaphore struct {
-	locks lock.Service
+	locks paddock.Service
 	name  string
 	opts  Options
 }
@@ -17,7 +18,7 @@ type Semaphore struct {
 // NewSemaphore returns the semaphore with the name and number of permits. A client with a different
 // capacity than the current leases is refused with lock.ErrCapacityMismatch. NewSemaphore ignores
 // Mode and Capacity of the Options.
-func NewSemaphore(locks lock.Service, name string, capacity int, o Options) *Semaphore {
+func NewSemaphore(locks paddock.Service, name string, capacity int, o Options) *Semaphore {
 	o.Mode, o.Capacity = lock.Permit, capacity
 	return &Semaphore{locks: locks, name: name, opts: o}
 }
@@ -35,13 +36,13 @@ func (s *Semaphore) Do(ctx context.Context, work func(context.Context, *Lease) e
 // An RWLock is a readers-writer lock. Neither side starves: a reader that arrives while a writer
 // waits is queued behind it. A read lease cannot be upgraded; release it and acquire a write lease.
 type RWLock struct {
-	locks lock.Service
+	locks paddock.Service
 	name  string
 	opts  Options
 }
 
 // NewRWLock returns the lock with the name. It ignores Mode and Capacity of the Options.
-func NewRWLock(locks lock.Service, name string, o Options) *RWLock {
+func NewRWLock(locks paddock.Service, name string, o Options) *RWLock {
 	return &RWLock{locks: locks, name: name, opts: o}
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -18,7 +19,7 @@ import (
 // A member is a guard on its own machine. It is also the service behind the guard's faulty connection, and can deliver
 // calls late.
 type member struct {
-	lock.Service
+	paddock.Service
 	*model
 	holder       string
 	rnd          *rand.Rand

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/internal/testkit/soak"
@@ -43,7 +44,7 @@ func TestRandomFaultsBreakNoRule(t *testing.T) {
 type model struct {
 	*testing.T
 	rnd       *rand.Rand
-	locks     []lock.Service // the replicas of the service
+	locks     []paddock.Service // the replicas of the service
 	names     []string
 	modes     []lock.Mode
 	ttl       time.Duration
@@ -59,7 +60,7 @@ func newModel(t *testing.T, seed uint64) *model {
 	rnd, m := rand.New(rand.NewPCG(seed, 0)), memlock.New()
 	w := &model{
 		T: t, rnd: rnd, jobs: map[*job]bool{}, revoked: map[lock.Token]time.Time{}, newest: map[string]lock.Token{},
-		locks: []lock.Service{m.Replica(1), m.Replica(2)}[:1+rnd.IntN(2)],
+		locks: []paddock.Service{m.Replica(1), m.Replica(2)}[:1+rnd.IntN(2)],
 		names: []string{"a", "b", "c"}[:1+rnd.IntN(3)],
 		modes: []lock.Mode{lock.Exclusive, lock.Shared, lock.Permit}[:1+rnd.IntN(3)],
 		ttl:   oneOf(rnd, lock.MinTTL, time.Second, 6*time.Second, 30*time.Second),
@@ -107,7 +108,7 @@ func (w *model) verifyHistory(name string) {
 		w.Errorf("at the end the lock is %+v", l)
 	}
 	var events []lock.Event
-	for q, more := (lock.EventQuery{Name: name, Limit: lock.MaxLimit}), true; more; {
+	for q, more := (paddock.EventQuery{Name: name, Limit: paddock.MaxLimit}), true; more; {
 		page, err := w.locks[0].Events(context.Background(), q)
 		w.must(err)
 		events, q.Cursor, more = append(events, page.Items...), page.Next, len(page.Items) > 0

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -32,7 +33,7 @@ type SessionOptions struct {
 // methods are safe for concurrent use.
 type Session struct {
 	heart
-	locks lock.Service
+	locks paddock.Service
 	id    lock.SessionID
 
 	leases sync.Map // of *Lease, the leases that are not known to have ended
@@ -40,11 +41,11 @@ type Session struct {
 
 // OpenSession opens a session and renews it until it is closed or lost. It repeats the call for o.Retry while the
 // service is unreachable or overloaded. The context bounds the opening, not the session.
-func OpenSession(ctx context.Context, locks lock.Service, o SessionOptions) (*Session, error) {
+func OpenSession(ctx context.Context, locks paddock.Service, o SessionOptions) (*Session, error) {
 	return openSession(ctx, locks, o, newClock())
 }
 
-func openSession(ctx context.Context, locks lock.Service, o SessionOptions, c clock) (*Session, error) {
+func openSession(ctx context.Context, locks paddock.Service, o SessionOptions, c clock) (*Session, error) {
 	opts, err := Options{
 		Holder: o.Holder, TTL: o.TTL, Grace: o.Grace, Metadata: o.Metadata, Retry: o.Retry, OnRetry: o.OnRetry, Margin: o.Margin,
 		OnState: o.OnState, Observer: o.Observer,
@@ -153,7 +154,7 @@ func (s *Session) findLost(leases []*Lease) {
 		l.loseIfLost(err)
 		cancel()
 	}
-	for chunk := range slices.Chunk(single, lock.MaxBatch) {
+	for chunk := range slices.Chunk(single, paddock.MaxBatch) {
 		items := make([]lock.Command, len(chunk))
 		for i, l := range chunk {
 			items[i] = l.renewal()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -162,7 +163,7 @@ func TestALostLeaseOfASessionIsFound(t *testing.T) {
 
 // A releaser releases something just before a heartbeat, and counts batches.
 type releaser struct {
-	lock.Service
+	paddock.Service
 	release func()
 	batches atomic.Int32
 }
@@ -172,7 +173,7 @@ func (r *releaser) RenewSession(ctx context.Context, c lock.RenewSession) (lock.
 	return r.Service.RenewSession(ctx, c)
 }
 
-func (r *releaser) Batch(ctx context.Context, items []lock.Command) []lock.Result {
+func (r *releaser) Batch(ctx context.Context, items []lock.Command) []paddock.Result {
 	r.batches.Add(1)
 	return r.Service.Batch(ctx, items)
 }
@@ -230,7 +231,7 @@ func TestOpeningASessionIsRepeated(t *testing.T) {
 		s.service.setFault(fault{loseAnswer: true})
 		time.AfterFunc(3*time.Second, func() { s.service.setFault(fault{}) })
 		g := s.openSession(guard.SessionOptions{ID: lock.SessionID(uuid.New())})
-		page, err := s.locks.Sessions(s.Context(), lock.SessionQuery{})
+		page, err := s.locks.Sessions(s.Context(), paddock.SessionQuery{})
 		if err != nil || len(page.Items) != 1 || page.Items[0].Ref != g.Ref() {
 			t.Errorf("the sessions are %+v, %v", page.Items, err)
 		}

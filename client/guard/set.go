@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -14,13 +15,13 @@ import (
 // without a Mode has the Mode and Capacity of the Options. A set of one lock is that lock alone.
 //
 // If the error is lock.ErrHeld, Blocked of the *lock.Error lists the locks that could not be granted.
-func AcquireAll(ctx context.Context, locks lock.Service, members []lock.Member, o Options) (*Lease, error) {
+func AcquireAll(ctx context.Context, locks paddock.Service, members []lock.Member, o Options) (*Lease, error) {
 	return acquire(ctx, locks, members, o, newClock())
 }
 
 // AcquireAllUnmanaged acquires several locks, all or none, like AcquireUnmanaged. Renew and release them by the Set of
 // lock.Renew and lock.Release.
-func AcquireAllUnmanaged(ctx context.Context, locks lock.Service, members []lock.Member, o Options) (lock.Grant, error) {
+func AcquireAllUnmanaged(ctx context.Context, locks paddock.Service, members []lock.Member, o Options) (lock.Grant, error) {
 	o, err := o.resolve()
 	if err != nil {
 		return lock.Grant{}, err
@@ -41,7 +42,7 @@ func AcquireAllUnmanaged(ctx context.Context, locks lock.Service, members []lock
 //	accounts := []lock.Member{{Name: "accounts:17"}, {Name: "accounts:42"}}
 //	err := guard.DoAll(ctx, locks, accounts, guard.Options{Wait: time.Minute}, transfer)
 func DoAll(
-	ctx context.Context, locks lock.Service, members []lock.Member, o Options, work func(context.Context, *Lease) error,
+	ctx context.Context, locks paddock.Service, members []lock.Member, o Options, work func(context.Context, *Lease) error,
 ) error {
 	l, err := AcquireAll(ctx, locks, members, o)
 	if err != nil {

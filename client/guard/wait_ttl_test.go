@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -19,7 +20,7 @@ const longestDeadGrant = 5 * time.Second
 // A recorder records acquires and renewals. While frozen is not nil, the caller of an acquire is stopped: its grant
 // comes when frozen is closed.
 type recorder struct {
-	lock.Service
+	paddock.Service
 	mu       sync.Mutex
 	acquires []lock.Acquire
 	renewals []lock.Renew
@@ -127,7 +128,7 @@ func TestAnUnmanagedLeaseThatWasWaitedForHasItsWholeTTL(t *testing.T) {
 }
 
 // A longTTLService refuses TTLs of less than a minute, as a service with --min-ttl does.
-type longTTLService struct{ lock.Service }
+type longTTLService struct{ paddock.Service }
 
 func (l longTTLService) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	if a.TTL < time.Minute {

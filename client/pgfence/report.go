@@ -22,7 +22,7 @@ type Reporter interface {
 //	}
 //
 // The work is over by then, so ctx may have ended: Report takes its values, not its end. recorded is false if the
-// limits of lock.StaleReports allow no further event.
+// limits of paddock.StaleReports allow no further event.
 func Report(ctx context.Context, locks Reporter, name, resource string, refused error) (recorded bool, err error) {
 	e := new(lock.Error)
 	if !errors.As(refused, &e) || e.Code != lock.ErrStaleToken {

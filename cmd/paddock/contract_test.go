@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -20,7 +21,7 @@ func TestJSONOutputEqualsTheServiceAnswer(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	d.useLocks()
-	page, err := d.locks.Events(t.Context(), lock.EventQuery{Limit: lock.MaxLimit})
+	page, err := d.locks.Events(t.Context(), paddock.EventQuery{Limit: paddock.MaxLimit})
 	if err != nil {
 		t.Fatal(err)
 	}

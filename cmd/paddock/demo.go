@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -53,7 +54,7 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 
 // A demo is one run. The lock and the resource have the same name, which no other client knows.
 type demo struct {
-	locks   lock.Service
+	locks   paddock.Service
 	service serviceFlags
 	ttl     time.Duration
 	out     io.Writer
@@ -337,7 +338,7 @@ func (c *demoWorkerCommand) Run(ctx context.Context, p *program) error {
 	}
 }
 
-func (c *demoWorkerCommand) write(ctx context.Context, locks lock.Service, token lock.Token) (step, error) {
+func (c *demoWorkerCommand) write(ctx context.Context, locks paddock.Service, token lock.Token) (step, error) {
 	written, err := locks.WriteFenced(ctx, lock.FencedWrite{
 		Key: c.Name, Lock: c.Name, Token: token, Value: json.RawMessage(`"written by A"`),
 	})

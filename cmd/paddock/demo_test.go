@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
@@ -37,7 +38,7 @@ func TestDemoShowsARefusedStaleWrite(t *testing.T) {
 }
 
 // An unfencedService accepts every token in fenced writes.
-type unfencedService struct{ lock.Service }
+type unfencedService struct{ paddock.Service }
 
 func (c unfencedService) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.FencedValue, error) {
 	now, err := c.Lock(ctx, w.Lock)

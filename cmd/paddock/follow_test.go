@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 	"github.com/paddock-lock/paddock/lock"
@@ -60,7 +61,7 @@ func TestWatchStartsAtFrom(t *testing.T) {
 	for i := range 5 {
 		d.hold(lock.Acquire{Name: fmt.Sprintf("jobs:%d", i), Holder: "me"})
 	}
-	page, err := d.locks.Events(t.Context(), lock.EventQuery{})
+	page, err := d.locks.Events(t.Context(), paddock.EventQuery{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,13 +117,13 @@ func TestWatchContinuesAfterAnOutage(t *testing.T) {
 	stderr.Await(t, `"(service answers again; continuing)"`)
 }
 
-// An eventPages is a lock.Service that only returns events, in pages.
+// An eventPages is a paddock.Service that only returns events, in pages.
 type eventPages struct {
-	lock.Service
-	pages []lock.Page[lock.Event]
+	paddock.Service
+	pages []paddock.Page[lock.Event]
 }
 
-func (h *eventPages) Events(_ context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+func (h *eventPages) Events(_ context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 	page := h.pages[0]
 	h.pages = h.pages[1:]
 	return page, nil
@@ -130,14 +131,14 @@ func (h *eventPages) Events(_ context.Context, q lock.EventQuery) (lock.Page[loc
 
 func TestWatchReportsMissingEvents(t *testing.T) {
 	t.Parallel()
-	past := &eventPages{pages: []lock.Page[lock.Event]{
+	past := &eventPages{pages: []paddock.Page[lock.Event]{
 		{Next: "7"}, {Items: []lock.Event{{ID: 41, Name: "jobs:nightly", Kind: lock.Dequeued, Holder: "me"}}, Next: "41",
 			Gap: true},
 	}}
 	var printed, said bytes.Buffer
 	w := &watcher{program: &program{stdout: &printed, log: newLog(&said, slog.LevelInfo)}, locks: past, format: asJSON,
 		remain: 1}
-	if err := w.follow(t.Context(), lock.EventQuery{Cursor: "7"}, noLimit); err != nil {
+	if err := w.follow(t.Context(), paddock.EventQuery{Cursor: "7"}, noLimit); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(said.String(), `"msg":"events missing: no longer retained","after":"7"`) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
@@ -22,7 +23,7 @@ import (
 type harness struct {
 	*testing.T
 	base  string
-	locks lock.Service
+	locks paddock.Service
 	env   map[string]string
 }
 
@@ -104,7 +105,7 @@ func (d *harness) awaitEvent(name string, kind lock.Kind, holder string) lock.Ev
 	d.Helper()
 	ctx, cancel := context.WithTimeout(d.Context(), proctest.Patience)
 	defer cancel()
-	for q := (lock.EventQuery{Name: name, Wait: lock.MaxWait}); ; {
+	for q := (paddock.EventQuery{Name: name, Wait: lock.MaxWait}); ; {
 		page, err := d.locks.Events(ctx, q)
 		if err != nil {
 			d.Fatal(err)

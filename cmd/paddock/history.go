@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
@@ -69,7 +70,7 @@ func (c *historyCommand) printHolds(ctx context.Context, p *program, locks *clie
 	if err != nil {
 		return err
 	}
-	list, err := locks.Holds(ctx, lock.HoldQuery{Name: c.Name, At: at, Limit: lock.MaxLimit})
+	list, err := locks.Holds(ctx, paddock.HoldQuery{Name: c.Name, At: at, Limit: paddock.MaxLimit})
 	if err != nil {
 		return explainUnlessStopped(ctx, err)
 	}
@@ -80,10 +81,10 @@ func (c *historyCommand) printHolds(ctx context.Context, p *program, locks *clie
 }
 
 // query returns the query of the newest events, or a usage error.
-func (c *historyCommand) query(now time.Time) (lock.EventQuery, error) {
-	q := lock.EventQuery{Name: c.Name, Holder: c.Holder, Descending: true, Limit: c.Limit}
-	if c.Limit < 1 || c.Limit > lock.MaxLimit {
-		return q, usagef("--limit is %d; give 1 to %d", c.Limit, lock.MaxLimit)
+func (c *historyCommand) query(now time.Time) (paddock.EventQuery, error) {
+	q := paddock.EventQuery{Name: c.Name, Holder: c.Holder, Descending: true, Limit: c.Limit}
+	if c.Limit < 1 || c.Limit > paddock.MaxLimit {
+		return q, usagef("--limit is %d; give 1 to %d", c.Limit, paddock.MaxLimit)
 	}
 	for _, name := range c.Kind {
 		kind := lock.KindOf(name)
@@ -137,7 +138,7 @@ func parseInstant(flag, text string, now time.Time) (time.Time, error) {
 // newestEvents returns the last events that the query selects, in the order of their ids. gap reports that older ones
 // are no longer kept.
 func newestEvents(
-	ctx context.Context, p *program, locks lock.Service, q lock.EventQuery,
+	ctx context.Context, p *program, locks paddock.Service, q paddock.EventQuery,
 ) (events []lock.Event, gap bool, err error) {
 	for wanted := q.Limit; len(events) < wanted; {
 		q.Limit = wanted - len(events)
@@ -172,7 +173,7 @@ func showHistory(events []lock.Event) output {
 // why it ended.
 func details(events []lock.Event) string {
 	e := events[len(events)-1]
-	timeline := lock.TimelineOf(events)
+	timeline := paddock.TimelineOf(events)
 	text := ""
 	for _, w := range timeline.Waits {
 		if w.LeftAt.Equal(e.At) && w.Place == e.Place && !w.JoinedAt.IsZero() {
@@ -191,7 +192,7 @@ func details(events []lock.Event) string {
 }
 
 // showHolds returns the output for the leases of a lock, one per row.
-func showHolds(list lock.HoldList) output {
+func showHolds(list paddock.HoldList) output {
 	return output{wire: wire.HoldListOf(list), table: func(s table) {
 		s.row("HOLDER", "MODE", "TOKEN", "FROM", "TO", "END", "REASON")
 		for _, h := range list.Holds {

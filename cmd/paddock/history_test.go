@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -22,7 +23,7 @@ func (d *harness) past(name string) (events []lock.Event) {
 	_, err := d.locks.Revoke(d.Context(), lock.Revoke{Name: name, Token: b.Token, Reason: "host is dead"})
 	mustBeNil(d.T, err)
 	d.awaitEvent(name, lock.Granted, "c")
-	page, err := d.locks.Events(d.Context(), lock.EventQuery{Name: name})
+	page, err := d.locks.Events(d.Context(), paddock.EventQuery{Name: name})
 	mustBeNil(d.T, err)
 	return page.Items
 }

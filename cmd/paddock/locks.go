@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
@@ -90,9 +91,9 @@ func (c *listCommand) Run(ctx context.Context, p *program) error {
 	if c.Tree != "" {
 		return c.listTree(ctx, p)
 	}
-	query := lock.LockQuery{
+	query := paddock.LockQuery{
 		Prefix: c.Prefix, Contains: c.Contains, State: lock.State(c.State), Holder: c.Holder, Contended: c.Contended,
-		Sort: lock.LockOrder(c.Sort),
+		Sort: paddock.LockOrder(c.Sort),
 	}
 	if _, err := query.Resolve(); err != nil {
 		return explain(err)
@@ -109,12 +110,12 @@ func (c *listCommand) Run(ctx context.Context, p *program) error {
 }
 
 // collect reads all pages, or as many as the limit needs. A sorted list has one.
-func (c *listCommand) collect(ctx context.Context, p *program, locks lock.Service, query lock.LockQuery) ([]lock.Lock, error) {
+func (c *listCommand) collect(ctx context.Context, p *program, locks paddock.Service, query paddock.LockQuery) ([]lock.Lock, error) {
 	var found []lock.Lock
 	for {
-		query.Limit = lock.DefaultLimit
-		if query.Sort != lock.ByName {
-			query.Limit = lock.MaxLimit
+		query.Limit = paddock.DefaultLimit
+		if query.Sort != paddock.ByName {
+			query.Limit = paddock.MaxLimit
 		}
 		if c.Limit > 0 {
 			query.Limit = min(query.Limit, c.Limit-len(found))
@@ -133,7 +134,7 @@ func (c *listCommand) collect(ctx context.Context, p *program, locks lock.Servic
 }
 
 // warnUnreadable logs the rows that a list leaves out.
-func warnUnreadable(log *slog.Logger, rows []lock.Unreadable) {
+func warnUnreadable(log *slog.Logger, rows []paddock.Unreadable) {
 	for _, u := range rows {
 		log.Warn("left out: a row of the database cannot be read", "name", u.Name, "detail", u.Detail)
 	}

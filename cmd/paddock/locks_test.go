@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
 	"github.com/paddock-lock/paddock/lock"
@@ -79,7 +80,7 @@ func TestListPrintsLocksOrOnlyAHeader(t *testing.T) {
 func TestListFollowsThePages(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	want := d.holdMany("many", 2*lock.DefaultLimit+1)
+	want := d.holdMany("many", 2*paddock.DefaultLimit+1)
 	for flags, n := range map[string]int{
 		"--limit=0": len(want), "--limit=150": 150, "--sort=age": len(want), "--sort=age --limit=150": 150,
 	} {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
@@ -108,7 +109,7 @@ func refusesAll(t *testing.T, base string, held lock.LeaseID, sentence string) {
 		},
 		"release": func() error { return service.Release(t.Context(), lock.Release{Name: "held", LeaseID: held}) },
 		"read":    func() error { _, err := service.Lock(t.Context(), "held"); return err },
-		"list":    func() error { _, err := service.Locks(t.Context(), lock.LockQuery{}); return err },
+		"list":    func() error { _, err := service.Locks(t.Context(), paddock.LockQuery{}); return err },
 	} {
 		var refusal *lock.Error
 		if err := call(); !errors.As(err, &refusal) || refusal.Code != lock.ErrUnavailable || refusal.RetryAfter == 0 ||

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/tcpproxy"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -56,7 +57,7 @@ func TestLostAnswerIsRetried(t *testing.T) {
 			if !strings.Contains(said, "call failed; retrying") {
 				t.Errorf("output %q", said)
 			}
-			page, err := d.locks.Events(t.Context(), lock.EventQuery{})
+			page, err := d.locks.Events(t.Context(), paddock.EventQuery{})
 			if err != nil || len(page.Items) == 0 || len(page.Items) > 2 || page.Items[0].Kind != lock.Granted {
 				t.Errorf("want one event: %+v, %v", page.Items, err)
 			}

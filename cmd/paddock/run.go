@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/supervise"
@@ -227,7 +228,7 @@ func reportRisk(what string, stderr *supervise.AsyncStderr) func(guard.State, er
 func slack(ttl time.Duration) time.Duration { return min(ttl/10, maxSlack) }
 
 // acquire acquires the locks, unless a signal comes first. Then it gives up its places in the queues, or the lease.
-func (c *runCommand) acquire(ctx context.Context, locks lock.Service, members []lock.Member, o guard.Options,
+func (c *runCommand) acquire(ctx context.Context, locks paddock.Service, members []lock.Member, o guard.Options,
 	signals *supervise.Signals, enclosing enclosingLease) (*guard.Lease, error) {
 	names := namesOf(members)
 	return beforeSignal(ctx, signals, joined(names)+" was acquired", func(ctx context.Context) (*guard.Lease, error) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/metrics"
 	"github.com/paddock-lock/paddock/lock"
@@ -143,7 +144,7 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 	defer stored.Close()
 	metered.Store(stored.Stats)
 	metered.Names(s.MetricsNames, stored, p.log)
-	var locks lock.Service = stored
+	var locks paddock.Service = stored
 	if auth.keys != nil {
 		locks = access.Guard(locks, auth.limits())
 	}

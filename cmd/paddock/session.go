@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/supervise"
 	"github.com/paddock-lock/paddock/internal/wire"
@@ -97,9 +98,9 @@ func (c *listCommand) listSessions(ctx context.Context, p *program) error {
 		return err
 	}
 	var found []lock.SessionInfo
-	for q := (lock.SessionQuery{Holder: c.Holder, Limit: lock.MaxLimit}); ; {
+	for q := (paddock.SessionQuery{Holder: c.Holder, Limit: paddock.MaxLimit}); ; {
 		if c.Limit > 0 {
-			q.Limit = min(lock.MaxLimit, c.Limit-len(found))
+			q.Limit = min(paddock.MaxLimit, c.Limit-len(found))
 		}
 		page, err := locks.Sessions(ctx, q)
 		if err != nil {

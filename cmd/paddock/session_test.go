@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -26,7 +27,7 @@ func (d *harness) startSession(args ...string) *process {
 // theSession returns the only open session.
 func (d *harness) theSession() lock.SessionInfo {
 	d.Helper()
-	page, err := d.locks.Sessions(d.Context(), lock.SessionQuery{})
+	page, err := d.locks.Sessions(d.Context(), paddock.SessionQuery{})
 	if err != nil || len(page.Items) != 1 {
 		d.Fatalf("the sessions are %+v, %v", page.Items, err)
 	}
@@ -47,7 +48,7 @@ func TestACommandAcquiresLocksInItsSession(t *testing.T) {
 			t.Errorf("%s is %+v, %v", name, l, err)
 		}
 	}
-	if page, err := d.locks.Sessions(t.Context(), lock.SessionQuery{}); err != nil || len(page.Items) != 0 {
+	if page, err := d.locks.Sessions(t.Context(), paddock.SessionQuery{}); err != nil || len(page.Items) != 0 {
 		t.Errorf("the sessions are %+v, %v", page.Items, err)
 	}
 }

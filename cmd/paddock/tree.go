@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -129,7 +130,7 @@ func (c *listCommand) listTree(ctx context.Context, p *program) error {
 	if err != nil {
 		return explainUnlessStopped(ctx, err)
 	}
-	found, err := c.collect(ctx, p, locks, lock.LockQuery{Prefix: c.Tree + ":"})
+	found, err := c.collect(ctx, p, locks, paddock.LockQuery{Prefix: c.Tree + ":"})
 	if err != nil {
 		return explainUnlessStopped(ctx, err)
 	}

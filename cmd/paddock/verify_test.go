@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/testkit/await"
@@ -28,7 +29,7 @@ func TestInterruptedVerifyChecksTheCallsUntilThen(t *testing.T) {
 	prefix := p.Stdout.Await(t, "All names begin with (verify:[^:]+:)")
 	locks := replica.Connect(t, client.Options{BaseURL: base})
 	await.Until(t, "a lock is used", func() bool {
-		page, err := locks.Events(t.Context(), lock.EventQuery{Prefix: prefix, Limit: 1})
+		page, err := locks.Events(t.Context(), paddock.EventQuery{Prefix: prefix, Limit: 1})
 		mustBeNil(t, err)
 		return len(page.Items) > 0
 	})
@@ -73,7 +74,7 @@ func TestLongVerificationHasRounds(t *testing.T) {
 }
 
 // A brokenService confirms releases without doing them.
-type brokenService struct{ lock.Service }
+type brokenService struct{ paddock.Service }
 
 func (brokenService) Release(context.Context, lock.Release) error { return nil }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
@@ -62,12 +63,12 @@ func (c *watchCommand) Run(ctx context.Context, p *program) error {
 }
 
 // query returns the first query, or a usage error.
-func (c *watchCommand) query() (lock.EventQuery, error) {
-	q := lock.EventQuery{Name: c.Name, Prefix: c.Prefix, Cursor: c.From}
+func (c *watchCommand) query() (paddock.EventQuery, error) {
+	q := paddock.EventQuery{Name: c.Name, Prefix: c.Prefix, Cursor: c.From}
 	switch id, err := strconv.ParseInt(c.From, 10, 64); {
 	case c.From == "oldest":
 		q.Cursor = ""
-	case c.From != lock.CursorNow && (err != nil || id < 0):
+	case c.From != paddock.CursorNow && (err != nil || id < 0):
 		return q, usagef("--from is %q; give now, oldest, or the id of an event", c.From)
 	}
 	if c.Count < 0 {
@@ -80,7 +81,7 @@ func (c *watchCommand) query() (lock.EventQuery, error) {
 // A watcher prints the events of a query.
 type watcher struct {
 	*program
-	locks   lock.Service
+	locks   paddock.Service
 	format  string
 	remain  int  // events still to be printed; zero or less: no bound
 	failing bool // the last call was not answered
@@ -88,7 +89,7 @@ type watcher struct {
 
 // follow prints events until ctx ends or their number is reached. Before the first answer an outage may last for the
 // limit, later without one.
-func (w *watcher) follow(ctx context.Context, q lock.EventQuery, limit time.Duration) error {
+func (w *watcher) follow(ctx context.Context, q paddock.EventQuery, limit time.Duration) error {
 	header := w.format == asTable
 	for {
 		page, err := w.page(ctx, q, limit)
@@ -117,8 +118,8 @@ func (w *watcher) follow(ctx context.Context, q lock.EventQuery, limit time.Dura
 }
 
 // page returns the events after the cursor, once the service has answered.
-func (w *watcher) page(ctx context.Context, q lock.EventQuery, limit time.Duration) (lock.Page[lock.Event], error) {
-	page, err := retry(ctx, w.log, limit, func(ctx context.Context) (lock.Page[lock.Event], error) {
+func (w *watcher) page(ctx context.Context, q paddock.EventQuery, limit time.Duration) (paddock.Page[lock.Event], error) {
+	page, err := retry(ctx, w.log, limit, func(ctx context.Context) (paddock.Page[lock.Event], error) {
 		page, err := w.locks.Events(ctx, q)
 		w.failing = w.failing || mayPass(err) && ctx.Err() == nil
 		return page, err

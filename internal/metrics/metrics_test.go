@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/metrics"
 	"github.com/paddock-lock/paddock/internal/observe"
 	"github.com/paddock-lock/paddock/lock"
@@ -33,12 +34,12 @@ func scrape(t *testing.T, m *metrics.Metrics) string {
 
 // answers is a Service with a fixed answer.
 type answers struct {
-	lock.Service
-	page lock.Page[lock.Lock]
+	paddock.Service
+	page paddock.Page[lock.Lock]
 	err  error
 }
 
-func (a answers) Locks(context.Context, lock.LockQuery) (lock.Page[lock.Lock], error) {
+func (a answers) Locks(context.Context, paddock.LockQuery) (paddock.Page[lock.Lock], error) {
 	return a.page, a.err
 }
 
@@ -152,7 +153,7 @@ func TestMetricsFollowTheConventions(t *testing.T) {
 	m.Call(observe.Call{Op: observe.Acquire, Mode: lock.Exclusive, Waited: time.Second})
 	m.Request("GET", "/", 200, time.Second)
 	m.Store(someStats)
-	m.Names([]string{"jobs:"}, answers{page: lock.Page[lock.Lock]{Items: []lock.Lock{held("jobs:nightly", "me")}}}, slog.New(slog.DiscardHandler))
+	m.Names([]string{"jobs:"}, answers{page: paddock.Page[lock.Lock]{Items: []lock.Lock{held("jobs:nightly", "me")}}}, slog.New(slog.DiscardHandler))
 	problems, err := promlint.New(strings.NewReader(scrape(t, m))).Lint()
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
@@ -230,7 +231,7 @@ func held(name string, holders ...string) lock.Lock {
 func TestChosenLocksHaveMetricsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	m := metrics.New("1.2.3", "abc", "team_b")
-	page := lock.Page[lock.Lock]{Items: []lock.Lock{held("jobs:a", "x", "y", "x"), held("jobs:b")}}
+	page := paddock.Page[lock.Lock]{Items: []lock.Lock{held("jobs:a", "x", "y", "x"), held("jobs:b")}}
 	m.Names([]string{"jobs:", "jobs:a"}, answers{page: page}, slog.New(slog.DiscardHandler)) // the prefixes overlap
 	expect(t, m, `paddock_lock_held{holder="x",name="jobs:a"} 2`, `paddock_lock_held{holder="y",name="jobs:a"} 1`,
 		`paddock_lock_token{name="jobs:a"} 7`, `paddock_lock_token{name="jobs:b"} 7`, `paddock_lock_since_seconds{name="jobs:a"} 60`,
@@ -243,7 +244,7 @@ func TestChosenLocksHaveMetricsOfTheirOwn(t *testing.T) {
 // TestChosenLocksAreLimited in their number and in that of their holders.
 func TestChosenLocksAreLimited(t *testing.T) {
 	t.Parallel()
-	var page lock.Page[lock.Lock]
+	var page paddock.Page[lock.Lock]
 	holders := make([]string, 10)
 	for i := range 2 * metrics.MaxNames {
 		for j := range holders {

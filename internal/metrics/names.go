@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -32,14 +33,14 @@ var (
 
 // Names adds to each scrape the locks whose names begin with one of the prefixes, in name order, up to MaxNames of
 // them. They are read from locks; if that fails, the scrape is without them, and the failure is counted and logged.
-func (m *Metrics) Names(prefixes []string, locks lock.Service, log *slog.Logger) {
+func (m *Metrics) Names(prefixes []string, locks paddock.Service, log *slog.Logger) {
 	m.registry.MustRegister(&names{prefixes: prefixes, locks: locks, log: log})
 }
 
 // names is a collector of a few locks.
 type names struct {
 	prefixes []string
-	locks    lock.Service
+	locks    paddock.Service
 	log      *slog.Logger
 	failures atomic.Int64 // scrapes without the locks
 }
@@ -90,7 +91,7 @@ func (n *names) read() (map[string]lock.Lock, error) {
 	defer cancel()
 	locks := make(map[string]lock.Lock)
 	for _, prefix := range n.prefixes {
-		page, err := n.locks.Locks(ctx, lock.LockQuery{Prefix: prefix, Limit: MaxNames})
+		page, err := n.locks.Locks(ctx, paddock.LockQuery{Prefix: prefix, Limit: MaxNames})
 		if err != nil {
 			return nil, err
 		}

@@ -21,7 +21,7 @@ type Observer interface {
 	// Request is called by the server after each request, with its method, the pattern of its route (empty: none), the
 	// status and the time that the answer took.
 	Request(method, route string, status int, took time.Duration)
-	// Call is called by the store after each call of lock.Service that an Op names, and for each item of a batch.
+	// Call is called by the store after each call of paddock.Service that an Op names, and for each item of a batch.
 	Call(Call)
 	// Decided is called by the store when a decision is committed, before its caller is answered.
 	Decided(*lock.Decision)
@@ -34,7 +34,7 @@ type Observer interface {
 	Succeeded(task string)
 }
 
-// An Op names a method of lock.Service.
+// An Op names a method of paddock.Service.
 type Op int
 
 // The calls that an Observer sees.
@@ -51,7 +51,7 @@ const (
 	WriteFenced
 )
 
-// A Call is an answered call of lock.Service.
+// A Call is an answered call of paddock.Service.
 type Call struct {
 	Op       Op
 	Mode     lock.Mode     // of an acquire; if that is of several locks, of the first in the request

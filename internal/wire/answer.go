@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -41,7 +42,7 @@ func ParseLease(text []byte, c lock.Command, sent time.Time) (lock.Grant, error)
 // refused, the Err is what refused returns.
 func ParseResults(
 	text []byte, items []lock.Command, sent time.Time, refused func(p api.Problem, status int) error,
-) ([]lock.Result, error) {
+) ([]paddock.Result, error) {
 	answer := api.BatchResults{Results: make([]api.BatchResult, 0, len(items))}
 	if err := json.Unmarshal(text, &answer); err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func ParseResults(
 	if len(answer.Results) != len(items) {
 		return nil, ErrNotTheAnswer
 	}
-	results := make([]lock.Result, len(items))
+	results := make([]paddock.Result, len(items))
 	for i, r := range answer.Results {
 		switch {
 		case r.Status/100 == 2:

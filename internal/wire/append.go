@@ -76,7 +76,7 @@ func appendResult(b []byte, r api.BatchResult) []byte {
 	return append(b, '}')
 }
 
-// AppendItem appends a command that lock.ValidateBatchItem accepts as an item of a batch. Its name must be valid, its
+// AppendItem appends a command that paddock.ValidateBatchItem accepts as an item of a batch. Its name must be valid, its
 // text UTF-8 and its metadata JSON.
 func AppendItem(b []byte, c lock.Command) []byte {
 	op, name := string(api.Release), ""

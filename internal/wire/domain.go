@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -66,25 +67,25 @@ func TreeListOf(all []lock.Tree) api.TreeList { return api.TreeList{Trees: MapSl
 func ToTreeList(l api.TreeList) []lock.Tree { return MapSlice(l.Trees, ToTree) }
 
 // LockPageOf returns the model of a page of locks.
-func LockPageOf(p lock.Page[lock.Lock]) api.LockPage {
+func LockPageOf(p paddock.Page[lock.Lock]) api.LockPage {
 	return api.LockPage{Locks: MapSlice(p.Items, LockOf), NextCursor: UnlessZero(p.Next), Unreadable: mapOptional(p.Unreadable, UnreadableOf)}
 }
 
 // ToLockPage returns the page.
-func ToLockPage(p api.LockPage) lock.Page[lock.Lock] {
-	return lock.Page[lock.Lock]{
+func ToLockPage(p api.LockPage) paddock.Page[lock.Lock] {
+	return paddock.Page[lock.Lock]{
 		Items: MapSlice(p.Locks, ToLock), Next: ValueOf(p.NextCursor), Unreadable: mapOptional(p.Unreadable, ToUnreadable),
 	}
 }
 
 // UnreadableOf returns the model of a row that cannot be read.
-func UnreadableOf(u lock.Unreadable) api.Unreadable {
+func UnreadableOf(u paddock.Unreadable) api.Unreadable {
 	return api.Unreadable{Name: UnlessZero(u.Name), Detail: u.Detail}
 }
 
 // ToUnreadable returns the row.
-func ToUnreadable(u api.Unreadable) lock.Unreadable {
-	return lock.Unreadable{Name: ValueOf(u.Name), Detail: u.Detail}
+func ToUnreadable(u api.Unreadable) paddock.Unreadable {
+	return paddock.Unreadable{Name: ValueOf(u.Name), Detail: u.Detail}
 }
 
 func leaseInfoOf(l lock.LeaseInfo) api.LeaseInfo {
@@ -148,7 +149,7 @@ func toWaiter(w api.Waiter) lock.WaiterInfo {
 }
 
 // EventPageOf returns the model of a page of events.
-func EventPageOf(p lock.Page[lock.Event]) api.EventPage {
+func EventPageOf(p paddock.Page[lock.Event]) api.EventPage {
 	return api.EventPage{
 		Events: MapSlice(p.Items, EventOf), NextCursor: UnlessZero(p.Next), Gap: UnlessZero(p.Gap),
 		Unreadable: mapOptional(p.Unreadable, UnreadableOf),
@@ -156,8 +157,8 @@ func EventPageOf(p lock.Page[lock.Event]) api.EventPage {
 }
 
 // ToEventPage returns the page.
-func ToEventPage(p api.EventPage) lock.Page[lock.Event] {
-	return lock.Page[lock.Event]{
+func ToEventPage(p api.EventPage) paddock.Page[lock.Event] {
+	return paddock.Page[lock.Event]{
 		Items: MapSlice(p.Events, ToEvent), Next: ValueOf(p.NextCursor), Gap: ValueOf(p.Gap),
 		Unreadable: mapOptional(p.Unreadable, ToUnreadable),
 	}
@@ -200,13 +201,13 @@ func ReportResultOf(recorded bool) api.ReportResult { return api.ReportResult{Re
 func ToReportResult(r api.ReportResult) bool { return r.Recorded }
 
 // HoldListOf returns the model of a list of holds.
-func HoldListOf(l lock.HoldList) api.HoldList {
+func HoldListOf(l paddock.HoldList) api.HoldList {
 	return api.HoldList{Name: l.Name, Holds: MapSlice(l.Holds, holdOf), Complete: l.Complete}
 }
 
 // ToHoldList returns the list.
-func ToHoldList(l api.HoldList) lock.HoldList {
-	return lock.HoldList{Name: l.Name, Holds: MapSlice(l.Holds, toHold), Complete: l.Complete}
+func ToHoldList(l api.HoldList) paddock.HoldList {
+	return paddock.HoldList{Name: l.Name, Holds: MapSlice(l.Holds, toHold), Complete: l.Complete}
 }
 
 func holdOf(h lock.Hold) api.Hold {

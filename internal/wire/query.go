@@ -6,12 +6,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // LockQueryString returns the query of a URL that lists locks: empty, or with the leading question mark.
-func LockQueryString(q lock.LockQuery) string {
+func LockQueryString(q paddock.LockQuery) string {
 	contended := ""
 	if q.Contended {
 		contended = "true"
@@ -21,7 +22,7 @@ func LockQueryString(q lock.LockQuery) string {
 }
 
 // EventQueryString returns the query of a URL that pages through events.
-func EventQueryString(q lock.EventQuery) string {
+func EventQueryString(q paddock.EventQuery) string {
 	order := ""
 	if q.Descending {
 		order = string(api.Desc)
@@ -40,17 +41,17 @@ func instant(t time.Time) string {
 }
 
 // HoldQueryString returns the query of a URL that lists the holds of a lock.
-func HoldQueryString(q lock.HoldQuery) string {
+func HoldQueryString(q paddock.HoldQuery) string {
 	return queryString("at", instant(q.At), "until", instant(q.Until), "limit", digits(int64(q.Limit)))
 }
 
 // SessionQueryString returns the query of a URL that lists sessions.
-func SessionQueryString(q lock.SessionQuery) string {
+func SessionQueryString(q paddock.SessionQuery) string {
 	return queryString("holder", q.Holder, "limit", digits(int64(q.Limit)), "cursor", q.Cursor)
 }
 
 // WatchQueryString returns the query of a URL that watches a lock.
-func WatchQueryString(w lock.Watch) string {
+func WatchQueryString(w paddock.Watch) string {
 	return queryString("wait_ms", digits(Milliseconds(w.Wait)))
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -94,15 +95,15 @@ func toSessionLock(l api.SessionLock) lock.SessionLock {
 }
 
 // SessionPageOf returns the model of a page of sessions.
-func SessionPageOf(p lock.Page[lock.SessionInfo]) api.SessionPage {
+func SessionPageOf(p paddock.Page[lock.SessionInfo]) api.SessionPage {
 	return api.SessionPage{
 		Sessions: MapSlice(p.Items, SessionItemOf), NextCursor: UnlessZero(p.Next), Unreadable: mapOptional(p.Unreadable, UnreadableOf),
 	}
 }
 
 // ToSessionPage returns the page.
-func ToSessionPage(p api.SessionPage) lock.Page[lock.SessionInfo] {
-	return lock.Page[lock.SessionInfo]{
+func ToSessionPage(p api.SessionPage) paddock.Page[lock.SessionInfo] {
+	return paddock.Page[lock.SessionInfo]{
 		Items: MapSlice(p.Sessions, ToSessionInfo), Next: ValueOf(p.NextCursor),
 		Unreadable: mapOptional(p.Unreadable, ToUnreadable),
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -55,9 +56,9 @@ func TestSessionCrossesTheWire(t *testing.T) {
 // TestPagesNameWhatTheyLeaveOut and have no such field if that is nothing.
 func TestPagesNameWhatTheyLeaveOut(t *testing.T) {
 	t.Parallel()
-	left := []lock.Unreadable{{Name: "a", Detail: "The row of paddock.records (name = 'a') cannot be read."}, {Detail: "d"}}
-	locks, events := lock.Page[lock.Lock]{Items: []lock.Lock{}}, lock.Page[lock.Event]{Items: []lock.Event{}}
-	for _, locks.Unreadable = range [][]lock.Unreadable{nil, left} {
+	left := []paddock.Unreadable{{Name: "a", Detail: "The row of paddock.records (name = 'a') cannot be read."}, {Detail: "d"}}
+	locks, events := paddock.Page[lock.Lock]{Items: []lock.Lock{}}, paddock.Page[lock.Event]{Items: []lock.Event{}}
+	for _, locks.Unreadable = range [][]paddock.Unreadable{nil, left} {
 		events.Unreadable = locks.Unreadable
 		text, err := Encode(LockPageOf(locks))
 		got, errParse := Parse(text, ToLockPage, func(api.LockPage) bool { return true })

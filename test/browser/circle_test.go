@@ -10,6 +10,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -26,7 +27,7 @@ func TestDeadlocksInABrowser(t *testing.T) {
 
 // breakDeadlock lets as many tasks wait for each other's locks, until the wait of the last one is refused. It returns
 // the names of the locks; the victim waited for the first one.
-func breakDeadlock(t *testing.T, locks lock.Service, n int, holder, prefix string) (names []string) {
+func breakDeadlock(t *testing.T, locks paddock.Service, n int, holder, prefix string) (names []string) {
 	t.Helper()
 	for i := range n {
 		names = append(names, fmt.Sprint(prefix, i))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -36,8 +37,8 @@ func findAmongMany(t *testing.T, browser context.Context) {
 	b.visit("/ui/", 1360, 900)
 	b.waitLive()
 	const rows = "document.querySelectorAll('.locks tbody').length"
-	if n := value[int](b, rows); n != lock.DefaultLimit {
-		t.Errorf("the first page has %d locks, want %d", n, lock.DefaultLimit)
+	if n := value[int](b, rows); n != paddock.DefaultLimit {
+		t.Errorf("the first page has %d locks, want %d", n, paddock.DefaultLimit)
 	}
 	begins := func(number int) {
 		t.Helper()
@@ -58,8 +59,8 @@ func findAmongMany(t *testing.T, browser context.Context) {
 		want := map[string]string{"waiters": contended, "age": oldest}[sort]
 		b.visit("/ui/?sort="+sort, 1360, 900)
 		b.wait(fmt.Sprintf("document.querySelector('.locks tbody th').textContent.trim() === '%s'", want))
-		if n := value[int](b, rows); n != lock.DefaultLimit {
-			t.Errorf("the list sorted by %s has %d locks, want %d", sort, n, lock.DefaultLimit)
+		if n := value[int](b, rows); n != paddock.DefaultLimit {
+			t.Errorf("the list sorted by %s has %d locks, want %d", sort, n, paddock.DefaultLimit)
 		}
 	}
 	b.wantNoConsoleErrors()

@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
@@ -25,7 +26,7 @@ func TestSessionsInABrowser(t *testing.T) {
 }
 
 // openSession opens a session with leases of the locks, and returns its public name.
-func openSession(t *testing.T, locks lock.Service, o lock.OpenSession, names ...string) lock.SessionRef {
+func openSession(t *testing.T, locks paddock.Service, o lock.OpenSession, names ...string) lock.SessionRef {
 	t.Helper()
 	s, err := locks.OpenSession(t.Context(), o)
 	if err != nil {
@@ -40,13 +41,13 @@ func openSession(t *testing.T, locks lock.Service, o lock.OpenSession, names ...
 }
 
 // showSessions opens a tab for a complete service without keys.
-func showSessions(t *testing.T, browser context.Context, locks lock.Service) *tab {
+func showSessions(t *testing.T, browser context.Context, locks paddock.Service) *tab {
 	t.Helper()
 	return show(t, browser, server.New(server.Options{Locks: locks, UI: web.New(web.Options{Locks: locks})}))
 }
 
 // wantRevoked fails unless the session was revoked for the reason.
-func wantRevoked(t *testing.T, locks lock.Service, ref lock.SessionRef, reason string) {
+func wantRevoked(t *testing.T, locks paddock.Service, ref lock.SessionRef, reason string) {
 	t.Helper()
 	if s, err := locks.Session(t.Context(), ref); err != nil || s.Ended != lock.Revoked || s.Reason != reason {
 		t.Errorf("the session is %+v, %v", s, err)

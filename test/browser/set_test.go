@@ -9,6 +9,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -23,7 +24,7 @@ func TestSetsInABrowser(t *testing.T) {
 }
 
 // acquireSet acquires the locks for a day, and returns the token of the first.
-func acquireSet(t *testing.T, locks lock.Service, holder string, names ...string) lock.Token {
+func acquireSet(t *testing.T, locks paddock.Service, holder string, names ...string) lock.Token {
 	t.Helper()
 	g, err := locks.Acquire(t.Context(), lock.Acquire{Set: setOf(names), Holder: holder, TTL: 24 * time.Hour})
 	if err != nil {
@@ -33,7 +34,7 @@ func acquireSet(t *testing.T, locks lock.Service, holder string, names ...string
 }
 
 // waitForSet waits for the locks until the test ends.
-func waitForSet(t *testing.T, locks lock.Service, holder string, names ...string) {
+func waitForSet(t *testing.T, locks paddock.Service, holder string, names ...string) {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
 	done := make(chan struct{})

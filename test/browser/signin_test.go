@@ -11,6 +11,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
@@ -22,7 +23,7 @@ import (
 type authFixture struct {
 	*testing.T
 	path    string // of the auth file
-	locks   lock.Service
+	locks   paddock.Service
 	ids     map[string]string // of the keys, by name
 	secrets map[string]string
 	server  *server.Server

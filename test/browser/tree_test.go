@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -25,7 +26,7 @@ func TestTreesInABrowser(t *testing.T) {
 }
 
 // withTree returns a service with the tree, where the locks below the root are held.
-func withTree(t *testing.T, root string, held ...string) lock.Service {
+func withTree(t *testing.T, root string, held ...string) paddock.Service {
 	t.Helper()
 	locks := memlock.New().Replica(1)
 	if _, err := locks.DeclareTree(t.Context(), root); err != nil {
@@ -38,7 +39,7 @@ func withTree(t *testing.T, root string, held ...string) lock.Service {
 }
 
 // wantRoots fails unless these are the roots of all trees.
-func wantRoots(t *testing.T, locks lock.Service, roots ...string) {
+func wantRoots(t *testing.T, locks paddock.Service, roots ...string) {
 	t.Helper()
 	all, err := locks.Trees(t.Context())
 	got := []string{}

@@ -1,4 +1,4 @@
-// Package containers runs the conformance suite of lock.Service on the official image of PostgreSQL, in Docker. It
+// Package containers runs the conformance suite of paddock.Service on the official image of PostgreSQL, in Docker. It
 // contains only tests.
 //
 // A machine where Docker does not run, or cannot get the image, skips them and says so, unless PADDOCK_REQUIRE_DOCKER

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
@@ -31,7 +32,7 @@ type fixture struct {
 
 // A process is one replica of the service.
 type process struct {
-	lock.Service
+	paddock.Service
 	*proctest.Process
 	base string
 }
@@ -41,7 +42,7 @@ func newFixture(t *testing.T, databaseURL string, args ...string) *fixture {
 	t.Helper()
 	s := &fixture{T: t, name: "jobs:nightly"}
 	for range 2 {
-		p, base := paddock.Serve(t, databaseURL, args...)
+		p, base := built.Serve(t, databaseURL, args...)
 		s.replicas = append(s.replicas, process{replica.Connect(t, client.Options{BaseURL: base}), p, base})
 	}
 	t.Cleanup(s.workers.Wait)
@@ -70,7 +71,7 @@ type caller struct {
 }
 
 // startAcquire starts an acquire at the replica that waits for as long as a call can.
-func (s *fixture) startAcquire(via lock.Service, a lock.Acquire) *caller {
+func (s *fixture) startAcquire(via paddock.Service, a lock.Acquire) *caller {
 	a.TTL, a.Wait = time.Hour, lock.MaxWait
 	c := &caller{fixture: s, Acquire: a, done: make(chan struct{})}
 	go func() {
@@ -108,7 +109,7 @@ func (c *caller) expectAnswer() {
 
 // startUsing lets the caller use the lock for a moment when it has it, and then release it. No other may use it
 // meanwhile.
-func (c *caller) startUsing(via lock.Service) {
+func (c *caller) startUsing(via paddock.Service) {
 	c.workers.Go(func() {
 		if <-c.done; c.err != nil {
 			c.Errorf("%s was not granted the lock: %v", c.Holder, c.err)
@@ -158,7 +159,7 @@ func (s *fixture) expectOrder(callers []*caller, rules verify.Rules) []lock.Even
 	ctx, cancel := context.WithTimeout(s.Context(), proctest.Patience)
 	defer cancel()
 	var events []lock.Event
-	for q := (lock.EventQuery{Name: s.name, Wait: lock.MaxWait}); len(events) < int(l.Revision); {
+	for q := (paddock.EventQuery{Name: s.name, Wait: lock.MaxWait}); len(events) < int(l.Revision); {
 		page, err := via.Events(ctx, q)
 		s.must(err)
 		events, q.Cursor = append(events, page.Items...), page.Next

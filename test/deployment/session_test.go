@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
@@ -42,7 +43,7 @@ type sessionHolder struct {
 // startHolder starts a holder that reaches the service at base.
 func (s *fixture) startHolder(base string) sessionHolder {
 	s.Helper()
-	program := paddock.Path(s.T)
+	program := built.Path(s.T)
 	cmd := exec.Command(program, "session", "--url", base, "--holder", "holder", "--ttl", sessionTTL.String(),
 		"--grace", sessionGrace.String(), "--", "sh", "-c", acquiresThree)
 	cmd.Env = append(os.Environ(), "PADDOCK="+program)
@@ -52,7 +53,7 @@ func (s *fixture) startHolder(base string) sessionHolder {
 	s.must(err)
 	h.worker = worker
 	s.Cleanup(func() { _ = syscall.Kill(worker, syscall.SIGKILL) }) // it may have ended
-	page, err := s.replicas[1].Sessions(s.Context(), lock.SessionQuery{Holder: "holder"})
+	page, err := s.replicas[1].Sessions(s.Context(), paddock.SessionQuery{Holder: "holder"})
 	s.must(err)
 	if len(page.Items) != 1 || page.Items[0].Leases != 3 {
 		s.Fatalf("the sessions are %+v", page.Items)
@@ -138,7 +139,7 @@ func (s *fixture) expectExpired(h sessionHolder, taken time.Time) {
 		s.Errorf("the session was %+v and is %+v; its first lock was taken at %v", h.session, i, taken)
 	}
 	for _, name := range []string{"a", "b", "c"} {
-		page, err := s.replicas[1].Events(s.Context(), lock.EventQuery{Name: name, Kinds: []lock.Kind{lock.Expired}})
+		page, err := s.replicas[1].Events(s.Context(), paddock.EventQuery{Name: name, Kinds: []lock.Kind{lock.Expired}})
 		s.must(err)
 		if len(page.Items) != 1 || page.Items[0].Token != h.tokens[name] || page.Items[0].Reason != "session expired" {
 			s.Errorf("the lease of %s ended with %+v", name, page.Items)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -12,7 +13,7 @@ import (
 func TestVerifyFindsNoViolationWithTwoReplicas(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, pgtest.URL(t))
-	p := paddock.Start(t, "verify", "--url", s.replicas[0].base, "--url", s.replicas[1].base,
+	p := built.Start(t, "verify", "--url", s.replicas[0].base, "--url", s.replicas[1].base,
 		"--operations=1500", "--clients=16", "--locks=6", "--ttl=300ms", "--seed=7", "--report="+filepath.Join(t.TempDir(),
 			"never"))
 	if code := p.Exit(t); code != 0 || p.Stderr.String() != "" {
@@ -25,7 +26,7 @@ func TestVerifyFindsNoViolationWithTwoReplicas(t *testing.T) {
 			t.Errorf("it does not contain %q:\n%s", want, stdout)
 		}
 	}
-	page, err := s.replicas[0].Locks(t.Context(), lock.LockQuery{Prefix: "verify:", Limit: lock.MaxLimit})
+	page, err := s.replicas[0].Locks(t.Context(), paddock.LockQuery{Prefix: "verify:", Limit: paddock.MaxLimit})
 	if err != nil || len(page.Items) < 6 {
 		t.Errorf("%d locks were used, %v", len(page.Items), err)
 	}
@@ -39,7 +40,7 @@ func TestVerifyFindsNoViolationWithTwoReplicas(t *testing.T) {
 func TestVerifySurvivesTheDeathOfAReplica(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, pgtest.URL(t))
-	p := paddock.Start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=8", "--for=4s",
+	p := built.Start(t, "verify", "--url", s.replicas[1].base, "--url", s.replicas[0].base, "--clients=8", "--for=4s",
 		"--ttl=300ms")
 	p.Stdout.Await(t, "(All names begin with)")
 	s.replicas[0].Kill(t)

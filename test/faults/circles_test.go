@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
@@ -79,7 +80,7 @@ type ringHarness struct {
 // A ringTask is one task of a ring.
 type ringTask struct {
 	*ringHarness
-	clients [2]lock.Service
+	clients [2]paddock.Service
 	next    int // of the clients
 	holds   lock.Acquire
 	waits   lock.Acquire
@@ -167,7 +168,7 @@ func (x *ringTask) waitAndRelease() bool {
 func (x *ringTask) acquire(a *lock.Acquire) error {
 	for ; ; a.Holder += " again" {
 		a.LeaseID, a.TTL = lock.LeaseID(uuid.New()), 2*ringWait
-		err := x.retried(a.Wait, func(ctx context.Context, s lock.Service) error {
+		err := x.retried(a.Wait, func(ctx context.Context, s paddock.Service) error {
 			_, err := s.Acquire(ctx, *a)
 			return err
 		})
@@ -181,7 +182,7 @@ func (x *ringTask) acquire(a *lock.Acquire) error {
 }
 
 func (x *ringTask) release(a lock.Acquire) {
-	err := x.retried(0, func(ctx context.Context, s lock.Service) error {
+	err := x.retried(0, func(ctx context.Context, s paddock.Service) error {
 		return s.Release(ctx, lock.Release{Name: a.Name, LeaseID: a.LeaseID})
 	})
 	if err != nil && !errors.Is(err, lock.ErrLeaseLost) {
@@ -190,7 +191,7 @@ func (x *ringTask) release(a lock.Acquire) {
 }
 
 // retried sends the call to one replica and the other until it is decided.
-func (x *ringTask) retried(wait time.Duration, send func(context.Context, lock.Service) error) error {
+func (x *ringTask) retried(wait time.Duration, send func(context.Context, paddock.Service) error) error {
 	ctx, cancel := context.WithTimeout(x.Context(), wait+stepTimeout)
 	defer cancel()
 	for {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 	"github.com/paddock-lock/paddock/verify/workload"
@@ -181,19 +182,19 @@ func (s *crashHarness) crash(n int, crash func() error) {
 }
 
 // client returns one of the services as used by a new client.
-func (s *crashHarness) client(i int) lock.Service {
+func (s *crashHarness) client(i int) paddock.Service {
 	r := s.services[i%len(s.services)]
 	return s.rec.Client(r.Via, r.Locks)
 }
 
 // watch reads the lock until it has changed, with retries, and records how long after the change it
 // returned.
-func (s *crashHarness) watch(c lock.Service, seen lock.Lock, changed <-chan struct{}, at *time.Time) {
+func (s *crashHarness) watch(c paddock.Service, seen lock.Lock, changed <-chan struct{}, at *time.Time) {
 	ctx, cancel := context.WithTimeout(s.Context(), stepTimeout)
 	defer cancel()
 	var got lock.Lock
 	err := retry(ctx, func() (err error) {
-		got, err = c.Watch(ctx, lock.Watch{Name: seen.Name, Seen: seen.Version(), Wait: watchFor})
+		got, err = c.Watch(ctx, paddock.Watch{Name: seen.Name, Seen: seen.Version(), Wait: watchFor})
 		if err == nil && got.Version() == seen.Version() {
 			err = errors.New("the lock has not changed")
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
@@ -81,7 +82,7 @@ func (s *ringHarness) cutClient() (*ringTask, error) {
 // useOnce acquires the lock, holds it for a moment, and releases it.
 func (x *ringTask) useOnce(holder string) {
 	a := lock.Acquire{Name: "ring:cut", Holder: holder, LeaseID: lock.LeaseID(uuid.New()), TTL: 2 * cutWait, Wait: cutWait}
-	err := x.retried(a.Wait, func(ctx context.Context, s lock.Service) error {
+	err := x.retried(a.Wait, func(ctx context.Context, s paddock.Service) error {
 		_, err := s.Acquire(ctx, a)
 		return err
 	})

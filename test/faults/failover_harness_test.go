@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/test/internal/pgcluster"
 	"github.com/paddock-lock/paddock/verify/workload"
 )
@@ -74,7 +74,7 @@ func (s *clusterHarness) must(err error) {
 }
 
 // first returns the first replica.
-func (s *clusterHarness) first() lock.Service { return s.services[0].Locks }
+func (s *clusterHarness) first() paddock.Service { return s.services[0].Locks }
 
 // awaitGrants waits for n more grants.
 func (s *clusterHarness) awaitGrants(n int64) {

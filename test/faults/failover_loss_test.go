@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/test/internal/pgcluster"
 )
@@ -208,7 +209,7 @@ func (s *clusterHarness) checkFenced(b heldLease, o *lossResult) {
 	}
 }
 
-func (s *clusterHarness) replica(i int) lock.Service { return s.services[i%len(s.services)].Locks }
+func (s *clusterHarness) replica(i int) paddock.Service { return s.services[i%len(s.services)].Locks }
 
 // retryCall repeats a call until it succeeds or is refused for good.
 func (s *clusterHarness) retryCall(call func(context.Context) error) error {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
@@ -76,7 +77,7 @@ func (m *meter) awaitLoad(ctx context.Context) (rate int64, err error) {
 
 // A meteredService is a service whose answers are counted.
 type meteredService struct {
-	lock.Service
+	paddock.Service
 	meter *meter
 }
 

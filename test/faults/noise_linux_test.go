@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -178,7 +179,7 @@ func (n *noise) sendBatches(ctx context.Context) error {
 	sent := 0
 	for end := time.Now().Add(n.size.batches); time.Now().Before(end); sent += 2 {
 		var acquires, releases []lock.Command
-		for i := range lock.MaxBatch {
+		for i := range paddock.MaxBatch {
 			name, id := fmt.Sprint("batch:", i), lock.LeaseID(uuid.New())
 			acquires = append(acquires, lock.Acquire{Name: name, LeaseID: id, Holder: "batches"})
 			releases = append(releases, lock.Release{Name: name, LeaseID: id})
@@ -191,7 +192,7 @@ func (n *noise) sendBatches(ctx context.Context) error {
 			}
 		}
 	}
-	n.t.Logf("%d batches of %d were answered", sent, lock.MaxBatch)
+	n.t.Logf("%d batches of %d were answered", sent, paddock.MaxBatch)
 	return nil
 }
 

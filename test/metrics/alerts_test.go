@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
@@ -74,7 +75,7 @@ func TestAlertsAtFullScale(t *testing.T) {
 
 // A replica is one process of the service, and where its metrics are.
 type replica struct {
-	lock.Service
+	paddock.Service
 	process *proctest.Process
 	base    string
 	target  string
@@ -96,7 +97,7 @@ func startReplica(t *testing.T, path, databaseURL string, args ...string) replic
 }
 
 // take acquires the lock.
-func take(t *testing.T, via lock.Service, a lock.Acquire) lock.Grant {
+func take(t *testing.T, via paddock.Service, a lock.Acquire) lock.Grant {
 	t.Helper()
 	a.LeaseID, a.Holder = lock.LeaseID(uuid.New()), "test"
 	g, err := via.Acquire(t.Context(), a)
@@ -137,7 +138,7 @@ func TestAlertsFire(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), url)
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	a, b := startReplica(t, paddock.Path(t), url), startReplica(t, paddock.Path(t), url)
+	a, b := startReplica(t, built.Path(t), url), startReplica(t, built.Path(t), url)
 	s := &incident{prometheus: startPrometheus(t, scaled(t, rules), a.target, b.target), replicas: []replica{a, b}, database: conn}
 	var stops []func()
 	for _, via := range s.replicas {

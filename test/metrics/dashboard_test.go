@@ -44,10 +44,10 @@ func queries(t *testing.T) map[string][]string {
 func TestEveryQueryReturnsData(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	a, b := startReplica(t, paddock.Path(t), url, "--metrics-names", "jobs:"), startReplica(t, paddock.Path(t), url)
+	a, b := startReplica(t, built.Path(t), url, "--metrics-names", "jobs:"), startReplica(t, built.Path(t), url)
 	take(t, a, lockOf("jobs:nightly"))
 	p := startPrometheus(t, "groups: []", a.target, b.target)
-	verify := paddock.Start(t, "verify", "--url", a.base, "--url", b.base, "--for", "20s")
+	verify := built.Start(t, "verify", "--url", a.base, "--url", b.base, "--for", "20s")
 	for from, some := range queries(t) {
 		for _, query := range some {
 			short := strings.NewReplacer("$__rate_interval", "20s", "[5m]", "[20s]", "[10m]", "[20s]", "[1h]", "[20s]").Replace(query)
@@ -62,7 +62,7 @@ func TestEveryQueryReturnsData(t *testing.T) {
 // TestEveryNameInAQueryIsAMetric of a replica: an alert about a metric that does not exist would stay silent.
 func TestEveryNameInAQueryIsAMetric(t *testing.T) {
 	t.Parallel()
-	r := startReplica(t, paddock.Path(t), pgtest.URL(t), "--metrics-names", "jobs:")
+	r := startReplica(t, built.Path(t), pgtest.URL(t), "--metrics-names", "jobs:")
 	take(t, r, lockOf("jobs:nightly"))
 	waited := take(t, r, lock.Acquire{Name: "x", TTL: time.Minute, Wait: time.Second}) // some metrics begin with their first use
 	must(t, r.Release(t.Context(), lock.Release{Name: waited.Name, LeaseID: waited.ID}))

@@ -8,6 +8,6 @@ import (
 
 // paddock is the program that all tests of this process run. It is a package variable because tests have no other way
 // to share it.
-var paddock program.Built
+var built program.Built
 
-func TestMain(m *testing.M) { paddock.Main(m) }
+func TestMain(m *testing.M) { built.Main(m) }

@@ -2,14 +2,14 @@ package sim
 
 import "github.com/paddock-lock/paddock/client/guard"
 
-// paddock locks with Paddock: guards keep leases that the rules of package lock grant, by the clock of one database.
-type paddock struct {
+// A paddockLocker locks with Paddock: guards keep leases that the rules of package lock grant, by the clock of one database.
+type paddockLocker struct {
 	*world
 }
 
-func newPaddock(w *world) locker { return paddock{w} }
+func newPaddock(w *world) locker { return paddockLocker{w} }
 
-func (p paddock) do(a *attempt, work func(holdStatus) error) error {
+func (p paddockLocker) do(a *attempt, work func(holdStatus) error) error {
 	l := &remoteService{Service: p.database.Replica(0), attempt: a, guard: deterministicGuard{plan: p.plan}}
 	o := guard.Options{Holder: a.holder, TTL: p.plan.TTL, Margin: p.plan.margin(), Wait: a.wait}
 	ctx, cancel := a.untilDeath()
@@ -26,6 +26,6 @@ func (p paddock) do(a *attempt, work func(holdStatus) error) error {
 }
 
 // crash stops the replica on the server. The database on the first server restarts by itself and forgets nothing.
-func (p paddock) crash(server int) { p.stopReplica(server) }
+func (p paddockLocker) crash(server int) { p.stopReplica(server) }
 
-func (p paddock) restart(server int) { p.startReplica(server) }
+func (p paddockLocker) restart(server int) { p.startReplica(server) }

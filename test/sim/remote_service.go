@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // A remoteService is the lock service as the guard of one attempt reaches it: over the network, at the replica that a
 // balancer chooses. Like a client over HTTP it counts the rest of a lease from when the request was sent.
 type remoteService struct {
-	lock.Service // for calls that are not simulated
+	paddock.Service // for calls that are not simulated
 	*attempt
 	guard deterministicGuard
 }
@@ -46,7 +47,7 @@ func (l *remoteService) begin(ctx context.Context, what string, thread time.Dura
 }
 
 // call sends the request and waits for the answer. It counts the rest of a lease from when the request was sent.
-func call[T any](ctx context.Context, l *remoteService, c request, do func(context.Context, lock.Service) (T, error)) (T, error) {
+func call[T any](ctx context.Context, l *remoteService, c request, do func(context.Context, paddock.Service) (T, error)) (T, error) {
 	var none T
 	if !l.leave(ctx, c) {
 		return none, c.before
@@ -136,7 +137,7 @@ func (l *remoteService) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant
 	if l.acquires++; l.acquires == 1 {
 		l.guard.waits = time.Now().Add(min(l.wait, time.Hour))
 	}
-	g, err := call(ctx, l, c, func(ctx context.Context, locks lock.Service) (lock.Grant, error) {
+	g, err := call(ctx, l, c, func(ctx context.Context, locks paddock.Service) (lock.Grant, error) {
 		return l.own(locks.Acquire(ctx, l.askSet(a)))
 	})
 	if err != nil {
@@ -153,7 +154,9 @@ func (l *remoteService) Renew(ctx context.Context, r lock.Renew) (lock.Grant, er
 	r.Name, r.Set = l.oneName(), l.set()
 	confirms := time.Now().Equal(l.guard.asked) // the guard confirms a grant before the work begins
 	c := l.begin(ctx, "renew", renewing, l.guard.renewal(time.Now()), 0)
-	g, err := call(ctx, l, c, func(ctx context.Context, locks lock.Service) (lock.Grant, error) { return l.own(locks.Renew(ctx, r)) })
+	g, err := call(ctx, l, c, func(ctx context.Context, locks paddock.Service) (lock.Grant, error) {
+		return l.own(locks.Renew(ctx, r))
+	})
 	switch useless := err != nil || !g.Until.After(time.Now().Add(l.plan.margin())); {
 	case useless && confirms:
 		l.guard.failed(false, err)
@@ -177,7 +180,7 @@ func (l *remoteService) Release(ctx context.Context, r lock.Release) error {
 		c.delay = min(c.delay, time.Until(c.until))
 	}
 	c.before = cmp.Or(l.guard.refusal, c.before)
-	_, err := call(ctx, l, c, func(ctx context.Context, locks lock.Service) (struct{}, error) {
+	_, err := call(ctx, l, c, func(ctx context.Context, locks paddock.Service) (struct{}, error) {
 		return struct{}{}, locks.Release(ctx, r)
 	})
 	l.guard.letGo(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -18,7 +19,7 @@ type scenario struct {
 }
 
 // A guardFunc does work under a guard.
-type guardFunc func(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error
+type guardFunc func(ctx context.Context, locks paddock.Service, o guard.Options, work func(*guard.Lease) error) error
 
 // scenarios lists all scenarios. The first is the simplest.
 var scenarios = []scenario{
@@ -41,15 +42,15 @@ var scenarios = []scenario{
 // aPermit is a permit that is acquired together with another lock.
 var aPermit = []lock.Member{{Name: gates, Mode: lock.Permit, Capacity: permits}}
 
-func byDo(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error {
+func byDo(ctx context.Context, locks paddock.Service, o guard.Options, work func(*guard.Lease) error) error {
 	return guard.Do(ctx, locks, ledger, o, func(_ context.Context, l *guard.Lease) error { return work(l) })
 }
 
-func byPage(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error {
+func byPage(ctx context.Context, locks paddock.Service, o guard.Options, work func(*guard.Lease) error) error {
 	return guard.Do(ctx, locks, page, o, func(_ context.Context, l *guard.Lease) error { return work(l) })
 }
 
-func byAcquire(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error {
+func byAcquire(ctx context.Context, locks paddock.Service, o guard.Options, work func(*guard.Lease) error) error {
 	l, err := guard.Acquire(ctx, locks, ledger, o)
 	if err != nil {
 		return err
@@ -57,7 +58,7 @@ func byAcquire(ctx context.Context, locks lock.Service, o guard.Options, work fu
 	return errors.Join(work(l), l.Release(ctx))
 }
 
-func byElection(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error {
+func byElection(ctx context.Context, locks paddock.Service, o guard.Options, work func(*guard.Lease) error) error {
 	term, err := guard.NewElection(locks, ledger, o).Campaign(ctx, o.Holder)
 	if err != nil {
 		return err
@@ -65,14 +66,14 @@ func byElection(ctx context.Context, locks lock.Service, o guard.Options, work f
 	return errors.Join(work(term.Lease), term.Resign(ctx))
 }
 
-func byWriting(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error {
+func byWriting(ctx context.Context, locks paddock.Service, o guard.Options, work func(*guard.Lease) error) error {
 	return guard.NewRWLock(locks, ledger, o).DoWrite(ctx, func(_ context.Context, l *guard.Lease) error { return work(l) })
 }
 
-func byReading(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error {
+func byReading(ctx context.Context, locks paddock.Service, o guard.Options, work func(*guard.Lease) error) error {
 	return guard.NewRWLock(locks, ledger, o).DoRead(ctx, func(_ context.Context, l *guard.Lease) error { return work(l) })
 }
 
-func byPermit(ctx context.Context, locks lock.Service, o guard.Options, work func(*guard.Lease) error) error {
+func byPermit(ctx context.Context, locks paddock.Service, o guard.Options, work func(*guard.Lease) error) error {
 	return guard.NewSemaphore(locks, gates, permits, o).Do(ctx, func(_ context.Context, l *guard.Lease) error { return work(l) })
 }

@@ -4,18 +4,19 @@ import (
 	"context"
 	"errors"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // inSession sends the calls about a lease as calls about a session that has this lease alone. So the guard keeps the
 // session alive, and it closes the session when it releases the lease.
 type inSession struct {
-	lock.Service
+	paddock.Service
 	*attempt
 }
 
 // session returns the service as the attempt uses it.
-func (a *attempt) session(locks lock.Service) lock.Service {
+func (a *attempt) session(locks paddock.Service) paddock.Service {
 	if !a.scenario.session {
 		return locks
 	}

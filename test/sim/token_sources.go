@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -119,7 +120,7 @@ type tokenMint struct {
 // A mintingService is the service of one server that issues tokens by itself. All else is Paddock's: the holder, and
 // the end of the lease.
 type mintingService struct {
-	lock.Service
+	paddock.Service
 	world  *world
 	server int
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
@@ -30,7 +31,7 @@ func (w *world) verify() {
 
 func (w *world) events(name string) []lock.Event {
 	var events []lock.Event
-	for q := (lock.EventQuery{Name: name, Limit: lock.MaxLimit}); ; {
+	for q := (paddock.EventQuery{Name: name, Limit: paddock.MaxLimit}); ; {
 		page, err := w.database.Replica(0).Events(context.Background(), q)
 		if err != nil {
 			panic(err) // the query is valid

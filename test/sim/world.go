@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -69,7 +70,7 @@ func (w *world) clock(server int) time.Time {
 }
 
 // replica returns the service of the replica on the server, nil while it is down.
-func (w *world) replica(server int) lock.Service {
+func (w *world) replica(server int) paddock.Service {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	number := w.replicas[server]

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
@@ -19,7 +20,7 @@ type client struct {
 	*run
 	number    int
 	turn      int
-	services  []lock.Service // recorded, in the order of Options.Services
+	services  []paddock.Service // recorded, in the order of Options.Services
 	former    []lease
 	abandoned []lease // leases and places that were left without a release
 	stats     Stats
@@ -77,7 +78,7 @@ const finalRetryFor = 3 * time.Second
 
 // callWithRetries makes a call and retries it while its outcome is unknown, for up to RetryFor. An
 // acquire that its client cancelled is not retried.
-func callWithRetries[T any](c *client, s callOptions, do func(context.Context, lock.Service) (T, error)) (T, error) {
+func callWithRetries[T any](c *client, s callOptions, do func(context.Context, paddock.Service) (T, error)) (T, error) {
 	began := time.Now()
 	for n := 0; ; n++ {
 		c.joinLull()
@@ -98,7 +99,7 @@ func callWithRetries[T any](c *client, s callOptions, do func(context.Context, l
 }
 
 // callOnce makes the call once. It reports whether the client cancelled it before it was answered.
-func callOnce[T any](c *client, s callOptions, do func(context.Context, lock.Service) (T, error)) (T, bool, error) {
+func callOnce[T any](c *client, s callOptions, do func(context.Context, paddock.Service) (T, error)) (T, bool, error) {
 	ctx, cancel := context.WithTimeout(c.base, s.wait+c.AnswerTimeout)
 	defer cancel()
 	if s.cancelAfter >= 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
@@ -122,7 +123,7 @@ func (c *client) leaveQueue(l lease, p plan) error {
 // sendAcquire sends the acquire of a lease.
 func (c *client) sendAcquire(l *lease, via int, vanish time.Duration) error {
 	g, err := callWithRetries(c, callOptions{verify.Acquire, via, l.acquire.Wait, vanish},
-		func(ctx context.Context, s lock.Service) (lock.Grant, error) {
+		func(ctx context.Context, s paddock.Service) (lock.Grant, error) {
 			return s.Acquire(ctx, l.acquire)
 		})
 	if err == nil {
@@ -165,7 +166,7 @@ func (c *client) release(l lease, via int) error {
 
 func (c *client) sendRelease(r lock.Release, via int) error {
 	_, err := callWithRetries(c, callOptions{verify.Release, via, 0, never},
-		func(ctx context.Context, s lock.Service) (struct{}, error) {
+		func(ctx context.Context, s paddock.Service) (struct{}, error) {
 			return struct{}{}, s.Release(ctx, r)
 		})
 	return err
@@ -186,7 +187,7 @@ func (c *client) renew(l *lease, s step) error {
 		r.Metadata = json.RawMessage(fmt.Sprintf(`{"turn":%d}`, c.turn))
 	}
 	g, err := callWithRetries(c, callOptions{verify.Renew, s.via, 0, s.cancelAfter},
-		func(ctx context.Context, s lock.Service) (lock.Grant, error) {
+		func(ctx context.Context, s paddock.Service) (lock.Grant, error) {
 			return s.Renew(ctx, r)
 		})
 	if errors.Is(err, lock.ErrLeaseInSet) {

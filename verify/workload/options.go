@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -24,9 +25,9 @@ const (
 // A Replica is one address of the service.
 type Replica struct {
 	Via   string // name in the record
-	Locks lock.Service
+	Locks paddock.Service
 	// Stream opens a stream of events; nil if streams are not available. See StreamOf.
-	Stream func(context.Context, lock.EventQuery) (Stream, error)
+	Stream func(context.Context, paddock.EventQuery) (Stream, error)
 }
 
 // Options of a run. Services and Prefix are required. The zero value is good for the rest, but such a

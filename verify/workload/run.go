@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
@@ -100,7 +101,7 @@ func (r *run) declareTree(stats *Stats) error {
 }
 
 // RemoveTree removes the tree that runs with the prefix have declared. Its locks must be free.
-func RemoveTree(ctx context.Context, s lock.Service, prefix string) error {
+func RemoveTree(ctx context.Context, s paddock.Service, prefix string) error {
 	return s.RemoveTree(ctx, rootOf(prefix))
 }
 
@@ -164,7 +165,7 @@ const freePollInterval = 100 * time.Millisecond
 // WaitUntilFree returns once all locks whose names begin with the prefix are free and without waiters:
 // abandoned leases have expired and kept places have been dropped. If ctx ends first, it returns an error
 // that names a lock which is not free.
-func WaitUntilFree(ctx context.Context, s lock.Service, prefix string) error {
+func WaitUntilFree(ctx context.Context, s paddock.Service, prefix string) error {
 	last := errors.New("no request was sent")
 	for {
 		busy, err := firstBusy(ctx, s, prefix)
@@ -186,8 +187,8 @@ func WaitUntilFree(ctx context.Context, s lock.Service, prefix string) error {
 }
 
 // firstBusy returns a lock that is not free or has waiters, nil if there is none.
-func firstBusy(ctx context.Context, s lock.Service, prefix string) (*lock.Lock, error) {
-	q := lock.LockQuery{Prefix: prefix, Limit: lock.MaxLimit}
+func firstBusy(ctx context.Context, s paddock.Service, prefix string) (*lock.Lock, error) {
+	q := paddock.LockQuery{Prefix: prefix, Limit: paddock.MaxLimit}
 	for {
 		page, err := s.Locks(ctx, q)
 		if err != nil {

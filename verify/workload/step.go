@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
@@ -53,7 +54,7 @@ func (c *client) write(l *lease, s step) error {
 		c.sleep(s.pause)
 	}
 	_, err := callWithRetries(c, callOptions{verify.WriteFenced, s.via, 0, s.cancelAfter},
-		func(ctx context.Context, s lock.Service) (lock.FencedValue, error) {
+		func(ctx context.Context, s paddock.Service) (lock.FencedValue, error) {
 			return s.WriteFenced(ctx, w)
 		})
 	if s.wrongToken || errors.Is(err, lock.ErrVersionMismatch) {
@@ -91,7 +92,7 @@ func (c *client) readFencedStep(l *lease, s step) error {
 
 func (c *client) readFenced(key string, s step) (lock.FencedValue, error) {
 	return callWithRetries(c, callOptions{verify.ReadFenced, s.via, 0, never},
-		func(ctx context.Context, s lock.Service) (lock.FencedValue, error) {
+		func(ctx context.Context, s paddock.Service) (lock.FencedValue, error) {
 			return s.ReadFenced(ctx, key)
 		})
 }
@@ -103,7 +104,7 @@ func (c *client) verify(l *lease, s step) error {
 		v.Slot = &h.slot
 	}
 	_, err := callWithRetries(c, callOptions{verify.VerifyToken, s.via, 0, s.cancelAfter},
-		func(ctx context.Context, s lock.Service) (lock.Verification, error) {
+		func(ctx context.Context, s paddock.Service) (lock.Verification, error) {
 			return s.VerifyToken(ctx, v)
 		})
 	return err
@@ -116,7 +117,7 @@ func (c *client) readStep(l *lease, s step) error {
 
 func (c *client) read(name string, via int) (lock.Lock, error) {
 	return callWithRetries(c, callOptions{verify.ReadLock, via, 0, never},
-		func(ctx context.Context, s lock.Service) (lock.Lock, error) {
+		func(ctx context.Context, s paddock.Service) (lock.Lock, error) {
 			return s.Lock(ctx, name)
 		})
 }
@@ -152,7 +153,7 @@ func (c *client) revoke(p plan) {
 	}
 	for n := range 2 {
 		_, err := callWithRetries(c, callOptions{verify.Revoke, p.via + n, 0, s.cancelAfter},
-			func(ctx context.Context, s lock.Service) (lock.Lock, error) {
+			func(ctx context.Context, s paddock.Service) (lock.Lock, error) {
 				return s.Revoke(ctx, r)
 			})
 		if err != nil || !s.repeat {

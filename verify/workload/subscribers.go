@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
@@ -40,14 +41,14 @@ const (
 
 // A Stream returns events as they happen, page by page, until it is closed or breaks.
 type Stream interface {
-	Next() (lock.Page[lock.Event], error)
+	Next() (paddock.Page[lock.Event], error)
 	Close() error
 }
 
 // StreamOf converts a client's method that opens streams to Replica.Stream.
-func StreamOf[S Stream](open func(context.Context, lock.EventQuery) (S, error)) func(context.Context,
-	lock.EventQuery) (Stream, error) {
-	return func(ctx context.Context, q lock.EventQuery) (Stream, error) {
+func StreamOf[S Stream](open func(context.Context, paddock.EventQuery) (S, error)) func(context.Context,
+	paddock.EventQuery) (Stream, error) {
+	return func(ctx context.Context, q paddock.EventQuery) (Stream, error) {
 		s, err := open(ctx, q)
 		if err != nil {
 			return nil, err
@@ -164,7 +165,7 @@ func (a *subscribers) start(kind verify.SubscriptionKind, via int, read func(*ev
 		n++
 	}
 	r := &eventReader{subscribers: a, Subscriber: a.rec.Subscribe(kind, a.Prefix+":"),
-		rng: rng{rand.New(rand.NewPCG(a.Seed, n))}, via: via, cursor: lock.CursorNow}
+		rng: rng{rand.New(rand.NewPCG(a.Seed, n))}, via: via, cursor: paddock.CursorNow}
 	a.ready.Add(1)
 	a.readers.Go(func() {
 		defer r.cursorReady.Do(a.ready.Done)
@@ -179,7 +180,7 @@ func (a *subscribers) start(kind verify.SubscriptionKind, via int, read func(*ev
 }
 
 // receive records a page and reports whether it has the last event.
-func (r *eventReader) receive(page lock.Page[lock.Event]) (end bool) {
+func (r *eventReader) receive(page paddock.Page[lock.Event]) (end bool) {
 	r.Received(page)
 	r.cursor = page.Next
 	r.stats.Events += len(page.Items)
@@ -219,7 +220,7 @@ func (r *eventReader) connect() (end bool, err error) {
 	ctx, hangUp := context.WithTimeout(r.ctx, r.streamFor())
 	defer hangUp()
 	r.Requested(s.Via, r.cursor)
-	st, err := s.Stream(ctx, lock.EventQuery{Prefix: r.Prefix + ":", Cursor: r.cursor})
+	st, err := s.Stream(ctx, paddock.EventQuery{Prefix: r.Prefix + ":", Cursor: r.cursor})
 	if err != nil {
 		r.Ended(err)
 		return false, err
@@ -227,7 +228,7 @@ func (r *eventReader) connect() (end bool, err error) {
 	r.Opened()
 	r.stats.Connections++
 	for !end && err == nil {
-		var page lock.Page[lock.Event]
+		var page paddock.Page[lock.Event]
 		if page, err = st.Next(); err == nil {
 			end = r.receive(page)
 		}
@@ -249,11 +250,11 @@ func (r *eventReader) streamFor() time.Duration {
 // moves to another replica.
 func (r *eventReader) poll() {
 	for r.ctx.Err() == nil {
-		q := lock.EventQuery{Prefix: r.Prefix + ":", Cursor: r.cursor, Limit: lock.MaxLimit}
+		q := paddock.EventQuery{Prefix: r.Prefix + ":", Cursor: r.cursor, Limit: paddock.MaxLimit}
 		if r.rng.oneIn(4) {
 			q.Limit = 1 + r.rng.IntN(shortPage)
 		}
-		if r.rng.oneIn(2) && r.cursor != lock.CursorNow {
+		if r.rng.oneIn(2) && r.cursor != paddock.CursorNow {
 			q.Wait = r.rng.between(0, pollWait)
 		}
 		page, err := r.page(q)
@@ -280,7 +281,7 @@ func (r *eventReader) poll() {
 }
 
 // page requests a page.
-func (r *eventReader) page(q lock.EventQuery) (lock.Page[lock.Event], error) {
+func (r *eventReader) page(q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 	ctx, cancel := context.WithTimeout(r.ctx, q.Wait+r.AnswerTimeout)
 	defer cancel()
 	s := r.Services[r.via]
@@ -302,7 +303,7 @@ func (a *subscribers) watch(number int) {
 	c := a.client(a.Clients+1+number, a.rec)
 	d := rng{rand.New(rand.NewPCG(a.Seed, 1<<62|uint64(number)))}
 	for a.ctx.Err() == nil {
-		w := lock.Watch{Name: a.names.now(d.IntN(a.Locks))}
+		w := paddock.Watch{Name: a.names.now(d.IntN(a.Locks))}
 		for range 1 + d.IntN(8) {
 			l, err := within(a, w.Wait, c.services[d.IntN(len(c.services))].Watch, w)
 			c.stats.count(verify.Watch, err)

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
@@ -16,12 +17,12 @@ import (
 // pages is a stream over the pages of a service.
 type pages struct {
 	ctx   context.Context
-	locks lock.Service
-	query lock.EventQuery
+	locks paddock.Service
+	query paddock.EventQuery
 }
 
 // Next returns one event, or none after a wait.
-func (p *pages) Next() (lock.Page[lock.Event], error) {
+func (p *pages) Next() (paddock.Page[lock.Event], error) {
 	p.query.Limit, p.query.Wait = 1, time.Second
 	page, err := p.locks.Events(p.ctx, p.query)
 	p.query.Cursor = page.Next
@@ -34,7 +35,7 @@ func (p *pages) Close() error { return nil }
 // withStreams adds streams to the replicas.
 func withStreams(all []workload.Replica) []workload.Replica {
 	for i, s := range all {
-		all[i].Stream = workload.StreamOf(func(ctx context.Context, q lock.EventQuery) (*pages, error) {
+		all[i].Stream = workload.StreamOf(func(ctx context.Context, q paddock.EventQuery) (*pages, error) {
 			return &pages{ctx, s.Locks, q}, nil
 		})
 	}
@@ -113,7 +114,7 @@ func TestSubscribersStopWithoutEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		broken := workload.StreamOf(func(context.Context, lock.EventQuery) (*pages,
+		broken := workload.StreamOf(func(context.Context, paddock.EventQuery) (*pages,
 			error) {
 			return nil, errors.New("no")
 		})
@@ -127,8 +128,8 @@ func TestSubscribersStopWithoutEvents(t *testing.T) {
 }
 
 // noEvents is a service that returns no events.
-type noEvents struct{ lock.Service }
+type noEvents struct{ paddock.Service }
 
-func (noEvents) Events(context.Context, lock.EventQuery) (lock.Page[lock.Event], error) {
-	return lock.Page[lock.Event]{}, &lock.Error{Code: lock.ErrUnavailable}
+func (noEvents) Events(context.Context, paddock.EventQuery) (paddock.Page[lock.Event], error) {
+	return paddock.Page[lock.Event]{}, &lock.Error{Code: lock.ErrUnavailable}
 }

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/replica"
@@ -68,7 +69,7 @@ func TestEveryCallGetsEveryExpectedAnswer(t *testing.T) {
 		if got := len(rec.History().Calls); got != stats.Total() || got < 20_000 {
 			t.Errorf("%d calls were recorded and %d counted, of 20,000", got, stats.Total())
 		}
-		page, err := m.Replica(1).Locks(t.Context(), lock.LockQuery{Prefix: "verify:1:", Limit: lock.MaxLimit})
+		page, err := m.Replica(1).Locks(t.Context(), paddock.LockQuery{Prefix: "verify:1:", Limit: paddock.MaxLimit})
 		if err != nil || len(page.Items) < 40 {
 			t.Errorf("only %d names were used; %v", len(page.Items), err)
 		}
@@ -89,7 +90,7 @@ func TestClientsThatNeverCancelAreServedInOrder(t *testing.T) {
 		inSet := func(e lock.Event) bool { return waitsForSet(h, e.Holder) }
 		for n := range 4 {
 			name := fmt.Sprintf("verify:%d.0", n)
-			page, err := s.Events(t.Context(), lock.EventQuery{Name: name, Limit: lock.MaxLimit})
+			page, err := s.Events(t.Context(), paddock.EventQuery{Name: name, Limit: paddock.MaxLimit})
 			if err != nil || len(page.Items) < 100 {
 				t.Fatalf("%d events of %s, %v", len(page.Items), name, err)
 			}
@@ -200,7 +201,7 @@ func checkPasses(t *testing.T, h verify.History) verify.Report {
 
 // A lossy service loses every seventh request and every seventh answer.
 type lossy struct {
-	lock.Service
+	paddock.Service
 	calls atomic.Int64
 }
 
@@ -259,7 +260,7 @@ func TestUnexpectedAnswerEndsTheRun(t *testing.T) {
 
 // failingRenewals is a service that refuses all renewals.
 type failingRenewals struct {
-	lock.Service
+	paddock.Service
 	code lock.Code
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
@@ -25,7 +26,7 @@ func batchCases() cases {
 }
 
 // batch runs the items, and ends the test unless each has a result.
-func (s *fixture) batch(items ...lock.Command) []lock.Result {
+func (s *fixture) batch(items ...lock.Command) []paddock.Result {
 	s.Helper()
 	results := s.locks().Batch(s.ctx, items)
 	if len(results) != len(items) {
@@ -40,7 +41,7 @@ func (s *fixture) batch(items ...lock.Command) []lock.Result {
 }
 
 // mustSucceed ends the test unless the item succeeded, and returns its grant.
-func (s *fixture) mustSucceed(r lock.Result) lock.Grant {
+func (s *fixture) mustSucceed(r paddock.Result) lock.Grant {
 	s.Helper()
 	s.must(r.Err)
 	return r.Grant
@@ -160,7 +161,7 @@ func many(n int, item func(i int) lock.Command) []lock.Command {
 }
 
 func batchLargest(s *fixture) {
-	r := s.batch(many(lock.MaxBatch, func(i int) lock.Command {
+	r := s.batch(many(paddock.MaxBatch, func(i int) lock.Command {
 		return s.complete(lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, i)})
 	})...)
 	tokens := map[lock.Token]bool{}
@@ -179,7 +180,7 @@ func batchLargest(s *fixture) {
 	for _, released := range s.batch(many(len(r), func(i int) lock.Command { return releaseOf(r[i].Grant) })...) {
 		s.mustSucceed(released)
 	}
-	page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name, State: lock.Held})
+	page, err := s.locks().Locks(s.ctx, paddock.LockQuery{Prefix: s.name, State: lock.Held})
 	s.must(err)
 	if len(page.Items) != 0 {
 		s.Errorf("still held: %+v", page.Items)
@@ -187,7 +188,7 @@ func batchLargest(s *fixture) {
 }
 
 func batchTooMany(s *fixture) {
-	for _, r := range s.batch(many(lock.MaxBatch+1, func(int) lock.Command { return s.complete(lock.Acquire{}) })...) {
+	for _, r := range s.batch(many(paddock.MaxBatch+1, func(int) lock.Command { return s.complete(lock.Acquire{}) })...) {
 		s.expectInvalid("an item", r.Err, "items")
 	}
 	if l := s.get(s.name); l.Revision != 0 {

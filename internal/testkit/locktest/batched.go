@@ -3,14 +3,15 @@ package locktest
 import (
 	"context"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // Batched returns a service that sends each call as a batch of one item, if it can be an item. Those about a set
 // cannot.
-func Batched(s lock.Service) lock.Service { return batched{s} }
+func Batched(s paddock.Service) paddock.Service { return batched{s} }
 
-type batched struct{ lock.Service }
+type batched struct{ paddock.Service }
 
 func (b batched) one(ctx context.Context, item lock.Command) (lock.Grant, error) {
 	r := b.Batch(ctx, []lock.Command{item})

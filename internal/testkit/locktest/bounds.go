@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -89,7 +90,7 @@ func boundSet(s *fixture) {
 	}, names)
 	expectAllInvalid(s, func(n []string) error { return s.locks().Release(s.ctx, lock.Release{Set: n, LeaseID: newID()}) }, names)
 	s.expectInvalid("no lease_id", errOf(s.locks().Renew(s.ctx, lock.Renew{Set: s.others(1, 2)})), "lease_id")
-	if used := s.names(lock.LockQuery{Prefix: s.name}); len(used) != 0 {
+	if used := s.names(paddock.LockQuery{Prefix: s.name}); len(used) != 0 {
 		s.Errorf("refused calls used the locks %v", used)
 	}
 }
@@ -106,7 +107,7 @@ func boundSession(s *fixture) {
 	s.expectInvalid("no session", errOf(s.locks().RenewSession(s.ctx, lock.RenewSession{})), "session_id")
 	s.expectInvalid("a TTL", errOf(s.locks().RenewSession(s.ctx, lock.RenewSession{ID: id, TTL: 1})), "ttl_ms")
 	s.expectInvalid("no reason", errOf(s.locks().RevokeSession(s.ctx, lock.RevokeSession{Ref: id.Ref()})), "reason")
-	s.expectInvalid("a cursor", errOf(s.locks().Sessions(s.ctx, lock.SessionQuery{Cursor: "x"})), "cursor")
+	s.expectInvalid("a cursor", errOf(s.locks().Sessions(s.ctx, paddock.SessionQuery{Cursor: "x"})), "cursor")
 }
 
 func boundName(s *fixture) {
@@ -117,7 +118,7 @@ func boundName(s *fixture) {
 			"release": s.locks().Release(s.ctx, lock.Release{Name: name, LeaseID: newID()}),
 			"revoke":  errOf(s.locks().Revoke(s.ctx, lock.Revoke{Name: name, Token: 1, Reason: "r"})),
 			"get":     errOf(s.locks().Lock(s.ctx, name)),
-			"watch":   errOf(s.locks().Watch(s.ctx, lock.Watch{Name: name, Seen: "1.1.held"})),
+			"watch":   errOf(s.locks().Watch(s.ctx, paddock.Watch{Name: name, Seen: "1.1.held"})),
 			"queue":   errOf(s.locks().Queue(s.ctx, name)),
 			"verify":  errOf(s.locks().VerifyToken(s.ctx, lock.Verify{Name: name, Token: 1})),
 		} {
@@ -183,34 +184,34 @@ func badCursors() []string {
 
 func boundQueries(s *fixture) {
 	now := time.Now()
-	locks := map[string][]lock.LockQuery{
+	locks := map[string][]paddock.LockQuery{
 		"prefix":   {{Prefix: "a/b"}, {Prefix: "a\xff"}},
 		"state":    {{State: "gone"}},
 		"holder":   {{Holder: "a\x00"}},
 		"contains": {{Contains: "a\nb"}},
 		"sort":     {{Sort: "name"}},
-		"limit":    {{Limit: -1}, {Limit: lock.MaxLimit + 1}},
+		"limit":    {{Limit: -1}, {Limit: paddock.MaxLimit + 1}},
 	}
-	events := map[string][]lock.EventQuery{
+	events := map[string][]paddock.EventQuery{
 		"lock":    {{Name: "a/b"}, {Name: "a\xff"}},
 		"prefix":  {{Prefix: "a/b"}, {Name: s.name, Prefix: s.name}},
-		"limit":   {{Limit: -1}, {Limit: lock.MaxLimit + 1}},
+		"limit":   {{Limit: -1}, {Limit: paddock.MaxLimit + 1}},
 		"until":   {{Since: now, Until: now}, {Since: now, Until: now.Add(-time.Second)}},
 		"wait_ms": {{Wait: -1}, {Wait: lock.MaxWait + time.Millisecond}, {Until: now, Wait: time.Second}, {Descending: true, Wait: time.Second}},
 		"kind":    {{Kinds: []lock.Kind{lock.Granted, 99}}},
 		"holder":  {{Holder: strings.Repeat("h", lock.MaxHolderLength+1)}},
-		"cursor":  {{Descending: true, Cursor: "x"}, {Descending: true, Cursor: lock.CursorNow}},
+		"cursor":  {{Descending: true, Cursor: "x"}, {Descending: true, Cursor: paddock.CursorNow}},
 	}
 	for _, cursor := range badCursors() {
-		locks["cursor"] = append(locks["cursor"], lock.LockQuery{Prefix: s.name, Cursor: cursor})
-		events["cursor"] = append(events["cursor"], lock.EventQuery{Name: s.name, Cursor: cursor})
+		locks["cursor"] = append(locks["cursor"], paddock.LockQuery{Prefix: s.name, Cursor: cursor})
+		events["cursor"] = append(events["cursor"], paddock.EventQuery{Name: s.name, Cursor: cursor})
 	}
-	expectAllInvalid(s, func(q lock.LockQuery) error { return errOf(s.locks().Locks(s.ctx, q)) }, locks)
-	expectAllInvalid(s, func(q lock.EventQuery) error { return errOf(s.locks().Events(s.ctx, q)) }, events)
-	expectAllInvalid(s, func(q lock.HoldQuery) error { return errOf(lock.ReadHolds(s.ctx, s.locks(), q)) }, map[string][]lock.HoldQuery{
-		"name": {{Name: "a b"}}, "until": {{Name: s.name, At: now, Until: now}}, "limit": {{Name: s.name, Limit: lock.MaxLimit + 1}},
+	expectAllInvalid(s, func(q paddock.LockQuery) error { return errOf(s.locks().Locks(s.ctx, q)) }, locks)
+	expectAllInvalid(s, func(q paddock.EventQuery) error { return errOf(s.locks().Events(s.ctx, q)) }, events)
+	expectAllInvalid(s, func(q paddock.HoldQuery) error { return errOf(paddock.ReadHolds(s.ctx, s.locks(), q)) }, map[string][]paddock.HoldQuery{
+		"name": {{Name: "a b"}}, "until": {{Name: s.name, At: now, Until: now}}, "limit": {{Name: s.name, Limit: paddock.MaxLimit + 1}},
 	})
 	for _, wait := range []time.Duration{-1, lock.MaxWait + time.Millisecond} {
-		s.expectInvalid(wait, errOf(s.locks().Watch(s.ctx, lock.Watch{Name: s.name, Seen: "1.1.held", Wait: wait})), "wait_ms")
+		s.expectInvalid(wait, errOf(s.locks().Watch(s.ctx, paddock.Watch{Name: s.name, Seen: "1.1.held", Wait: wait})), "wait_ms")
 	}
 }

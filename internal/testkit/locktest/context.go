@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -47,10 +48,10 @@ func contextReads(s *fixture) {
 	ctx := cancelledContext()
 	for _, err := range []error{
 		errOf(s.locks().Lock(ctx, s.name)),
-		errOf(s.locks().Watch(ctx, lock.Watch{Name: s.name, Seen: "0.0.free.0.0", Wait: lock.MaxWait})),
+		errOf(s.locks().Watch(ctx, paddock.Watch{Name: s.name, Seen: "0.0.free.0.0", Wait: lock.MaxWait})),
 		errOf(s.locks().Queue(ctx, s.name)),
-		errOf(s.locks().Locks(ctx, lock.LockQuery{})),
-		errOf(s.locks().Events(ctx, lock.EventQuery{})),
+		errOf(s.locks().Locks(ctx, paddock.LockQuery{})),
+		errOf(s.locks().Events(ctx, paddock.EventQuery{})),
 		errOf(s.locks().VerifyToken(ctx, lock.Verify{Name: s.name, Token: 1})),
 		errOf(s.locks().ReadFenced(ctx, s.name)),
 	} {

@@ -1,4 +1,4 @@
-// Package locktest is the conformance suite of [lock.Service]: the promises of every implementation. The same tests
+// Package locktest is the conformance suite of [paddock.Service]: the promises of every implementation. The same tests
 // run on the store, on a client with a server, and on several replicas, to one of which each call goes at random.
 //
 // The rules of locks are proved by the tests of package lock, with a model and without waiting. The suite shows, once

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -19,7 +20,7 @@ func eventCases() cases {
 // A reader reads consecutive pages of events.
 type reader struct {
 	s *fixture
-	q lock.EventQuery
+	q paddock.EventQuery
 }
 
 // read returns the next page. Its cursor is never empty.
@@ -57,7 +58,7 @@ func (r *reader) want(n int) []lock.Event {
 // events returns the n events of the lock.
 func (s *fixture) events(name string, n int) []lock.Event {
 	s.Helper()
-	return (&reader{s, lock.EventQuery{Name: name}}).want(n)
+	return (&reader{s, paddock.EventQuery{Name: name}}).want(n)
 }
 
 func kinds(events []lock.Event) []lock.Kind {
@@ -108,7 +109,7 @@ func eventsPages(s *fixture) {
 		s.acquireAndRelease(lock.Acquire{})
 	}
 	for limit := range 10 {
-		r := &reader{s, lock.EventQuery{Name: s.name, Limit: limit}}
+		r := &reader{s, paddock.EventQuery{Name: s.name, Limit: limit}}
 		s.expectNoGaps(r.want(8))
 	}
 }
@@ -118,7 +119,7 @@ func eventsPrefix(s *fixture) {
 		s.acquireAndRelease(lock.Acquire{Name: s.name + name})
 	}
 	s.acquireAndRelease(lock.Acquire{Name: s.name})
-	r := &reader{s, lock.EventQuery{Prefix: s.name + ":", Limit: 3}}
+	r := &reader{s, paddock.EventQuery{Prefix: s.name + ":", Limit: 3}}
 	of := map[string][]lock.Event{}
 	var last int64
 	for _, e := range r.want(10) {

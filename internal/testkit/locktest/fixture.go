@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -28,17 +29,17 @@ const (
 // A fixture is one test with the service and a lock of its own.
 type fixture struct {
 	*testing.T
-	replicas []lock.Service
+	replicas []paddock.Service
 	ctx      context.Context // ends shortly before the test run is over
 	name     string          // of the lock, and prefix of other names in the test
 }
 
-func newFixture(t *testing.T, ctx context.Context, replicas []lock.Service) *fixture {
+func newFixture(t *testing.T, ctx context.Context, replicas []paddock.Service) *fixture {
 	return &fixture{T: t, replicas: replicas, ctx: ctx, name: "locktest:" + uuid.NewString()}
 }
 
 // locks returns the service for one call: a random replica, as a load balancer would choose.
-func (s *fixture) locks() lock.Service { return s.replicas[rand.IntN(len(s.replicas))] }
+func (s *fixture) locks() paddock.Service { return s.replicas[rand.IntN(len(s.replicas))] }
 
 // acquire acquires with the defaults of complete.
 func (s *fixture) acquire(a lock.Acquire) (lock.Grant, error) {

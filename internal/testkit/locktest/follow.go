@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
@@ -26,9 +27,9 @@ func followCases() cases {
 
 // startFollowing waits in the background for a page after q's cursor that is not empty, and returns a function that
 // waits for it.
-func (s *fixture) startFollowing(q lock.EventQuery) (await func() lock.Page[lock.Event]) {
+func (s *fixture) startFollowing(q paddock.EventQuery) (await func() paddock.Page[lock.Event]) {
 	q.Wait = lock.MaxWait
-	return inBackground(s, func() (lock.Page[lock.Event], error) {
+	return inBackground(s, func() (paddock.Page[lock.Event], error) {
 		for {
 			page, err := s.locks().Events(s.ctx, q)
 			if q.Cursor = page.Next; err != nil || len(page.Items) > 0 {
@@ -41,16 +42,16 @@ func (s *fixture) startFollowing(q lock.EventQuery) (await func() lock.Page[lock
 // currentCursor returns the cursor after all visible events.
 func (s *fixture) currentCursor() string {
 	s.Helper()
-	page, err := s.locks().Events(s.ctx, lock.EventQuery{Cursor: lock.CursorNow})
+	page, err := s.locks().Events(s.ctx, paddock.EventQuery{Cursor: paddock.CursorNow})
 	s.must(err)
-	if len(page.Items) != 0 || page.Next == "" || page.Next == lock.CursorNow {
+	if len(page.Items) != 0 || page.Next == "" || page.Next == paddock.CursorNow {
 		s.Fatalf("the page after now is %+v", page)
 	}
 	return page.Next
 }
 
 func followNext(s *fixture) {
-	q := lock.EventQuery{Name: s.name, Cursor: s.currentCursor()}
+	q := paddock.EventQuery{Name: s.name, Cursor: s.currentCursor()}
 	for range 3 {
 		await := s.startFollowing(q)
 		s.mustAcquire(lock.Acquire{Name: s.name + ":other", Mode: lock.Shared})
@@ -70,7 +71,7 @@ func followNext(s *fixture) {
 }
 
 func followPrefix(s *fixture) {
-	await := s.startFollowing(lock.EventQuery{Prefix: s.name + ":b", Cursor: s.currentCursor()})
+	await := s.startFollowing(paddock.EventQuery{Prefix: s.name + ":b", Cursor: s.currentCursor()})
 	s.mustAcquire(lock.Acquire{Name: s.name + ":a"})
 	s.mustAcquire(lock.Acquire{Name: s.name + ":c"})
 	s.mustAcquire(lock.Acquire{Name: s.name + ":b:1"})
@@ -83,7 +84,7 @@ func followAtOnce(s *fixture) {
 	s.acquireAndRelease(lock.Acquire{})
 	s.events(s.name, 2)
 	for limit := range 3 {
-		page, err := s.locks().Events(s.ctx, lock.EventQuery{Name: s.name, Limit: limit, Wait: lock.MaxWait})
+		page, err := s.locks().Events(s.ctx, paddock.EventQuery{Name: s.name, Limit: limit, Wait: lock.MaxWait})
 		s.must(err)
 		if want := 2 - limit%2; len(page.Items) != want || page.Gap {
 			s.Errorf("with the limit %d the page is %+v", limit, page)
@@ -93,7 +94,7 @@ func followAtOnce(s *fixture) {
 
 func followOver(s *fixture) {
 	s.mustAcquire(lock.Acquire{})
-	r := &reader{s, lock.EventQuery{Name: s.name}}
+	r := &reader{s, paddock.EventQuery{Name: s.name}}
 	r.want(1)
 	r.q.Wait = 3 * shortTTL
 	began := time.Now()
@@ -115,7 +116,7 @@ func followOver(s *fixture) {
 func followNow(s *fixture) {
 	g := s.mustAcquire(lock.Acquire{})
 	s.events(s.name, 1) // wait until the event is visible
-	r := &reader{s, lock.EventQuery{Name: s.name, Cursor: s.currentCursor()}}
+	r := &reader{s, paddock.EventQuery{Name: s.name, Cursor: s.currentCursor()}}
 	r.want(0)
 	s.must(s.release(g))
 	if page := r.want(1); page[0].Kind != lock.Released {
@@ -129,7 +130,7 @@ func followID(s *fixture) {
 	}
 	all := s.events(s.name, 6)
 	for i, e := range all {
-		r := &reader{s, lock.EventQuery{Name: s.name, Cursor: strconv.FormatInt(e.ID, 10)}}
+		r := &reader{s, paddock.EventQuery{Name: s.name, Cursor: strconv.FormatInt(e.ID, 10)}}
 		if rest := r.want(5 - i); len(rest) > 0 && rest[0].ID != all[i+1].ID {
 			s.Errorf("after event %d the page is %+v", e.ID, rest)
 		}
@@ -141,7 +142,7 @@ func followMany(s *fixture) {
 	const writers, rounds = 6, 15
 	cursor := s.currentCursor()
 	await := inBackground(s, func() ([]lock.Event, error) {
-		return s.collect(lock.EventQuery{Prefix: s.name, Cursor: cursor, Limit: 7}, 2*writers*rounds)
+		return s.collect(paddock.EventQuery{Prefix: s.name, Cursor: cursor, Limit: 7}, 2*writers*rounds)
 	})
 	s.runWorkers(writers, func(_ context.Context, i int) error {
 		for v := range rounds {
@@ -170,7 +171,7 @@ func followMany(s *fixture) {
 }
 
 // collect follows q until there are n events, or it fails.
-func (s *fixture) collect(q lock.EventQuery, n int) ([]lock.Event, error) {
+func (s *fixture) collect(q paddock.EventQuery, n int) ([]lock.Event, error) {
 	var all []lock.Event
 	q.Wait = lock.MaxWait
 	for len(all) < n {
@@ -188,5 +189,5 @@ func followContext(s *fixture) {
 	cursor := s.currentCursor()
 	ctx, cancel := context.WithTimeoutCause(s.ctx, shortTTL, errors.New("enough"))
 	defer cancel()
-	s.expectError(errOf(s.locks().Events(ctx, lock.EventQuery{Name: s.name, Cursor: cursor, Wait: lock.MaxWait})), lock.ErrUnavailable)
+	s.expectError(errOf(s.locks().Events(ctx, paddock.EventQuery{Name: s.name, Cursor: cursor, Wait: lock.MaxWait})), lock.ErrUnavailable)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -17,7 +18,7 @@ func historyCases() cases {
 }
 
 // list returns all events that the query selects, page by page.
-func (s *fixture) list(q lock.EventQuery) []lock.Event {
+func (s *fixture) list(q paddock.EventQuery) []lock.Event {
 	s.Helper()
 	var all []lock.Event
 	for {
@@ -54,7 +55,7 @@ func historyDescending(s *fixture) {
 	all := s.past()
 	slices.Reverse(all)
 	for limit := 1; limit <= 6; limit++ {
-		q := lock.EventQuery{Name: s.name, Descending: true, Limit: limit}
+		q := paddock.EventQuery{Name: s.name, Descending: true, Limit: limit}
 		if got := s.list(q); !slices.Equal(ids(got), ids(all)) {
 			s.Errorf("in pages of %d the events are %v, want %v", limit, ids(got), ids(all))
 		}
@@ -67,7 +68,7 @@ func historyDescending(s *fixture) {
 
 func historySelection(s *fixture) {
 	all := s.past()
-	for name, q := range map[string]lock.EventQuery{
+	for name, q := range map[string]paddock.EventQuery{
 		"one kind":           {Kinds: []lock.Kind{lock.Granted}},
 		"two kinds":          {Kinds: []lock.Kind{lock.Released, lock.Expired}},
 		"a kind that is not": {Kinds: []lock.Kind{lock.Revoked}},
@@ -93,17 +94,17 @@ func historySelection(s *fixture) {
 
 func historyEnds(s *fixture) {
 	all := s.past()
-	page, err := s.locks().Events(s.ctx, lock.EventQuery{Name: s.name, Since: all[0].At, Until: all[0].At.Add(time.Microsecond)})
+	page, err := s.locks().Events(s.ctx, paddock.EventQuery{Name: s.name, Since: all[0].At, Until: all[0].At.Add(time.Microsecond)})
 	s.must(err)
 	if page.Next != "" || page.Gap || !slices.Contains(ids(page.Items), all[0].ID) {
 		s.Errorf("the page until an instant of the past is %+v", page)
 	}
-	page, err = s.locks().Events(s.ctx, lock.EventQuery{Name: s.name, Until: all[0].At})
+	page, err = s.locks().Events(s.ctx, paddock.EventQuery{Name: s.name, Until: all[0].At})
 	s.must(err)
 	if page.Next != "" || len(page.Items) > 0 {
 		s.Errorf("the page from before the first event is %+v", page)
 	}
-	page, err = s.locks().Events(s.ctx, lock.EventQuery{Name: s.name, Since: all[0].At})
+	page, err = s.locks().Events(s.ctx, paddock.EventQuery{Name: s.name, Since: all[0].At})
 	s.must(err)
 	if page.Next == "" {
 		s.Errorf("a list that can grow has an end: %+v", page)
@@ -113,22 +114,22 @@ func historyEnds(s *fixture) {
 func holdsAt(s *fixture) {
 	all := s.past()
 	for name, c := range map[string]struct {
-		q    lock.HoldQuery
+		q    paddock.HoldQuery
 		want []string
 	}{
-		"before the first grant": {lock.HoldQuery{At: all[0].At.Add(-time.Microsecond)}, nil},
-		"at the first grant":     {lock.HoldQuery{At: all[0].At}, []string{"a"}},
-		"at the release":         {lock.HoldQuery{At: all[1].At}, nil},
-		"before the expiry":      {lock.HoldQuery{At: all[3].At.Add(-time.Microsecond)}, []string{"b"}},
-		"now":                    {lock.HoldQuery{At: all[4].At.Add(time.Hour)}, []string{"c"}},
-		"all":                    {lock.HoldQuery{}, []string{"c", "b", "a"}},
-		"the newest two":         {lock.HoldQuery{Limit: 2}, []string{"c", "b"}},
-		"an older one":           {lock.HoldQuery{Until: all[4].At, Limit: 1}, []string{"b"}},
-		"the oldest":             {lock.HoldQuery{Until: all[2].At}, []string{"a"}},
-		"before them all":        {lock.HoldQuery{Until: all[0].At}, nil},
+		"before the first grant": {paddock.HoldQuery{At: all[0].At.Add(-time.Microsecond)}, nil},
+		"at the first grant":     {paddock.HoldQuery{At: all[0].At}, []string{"a"}},
+		"at the release":         {paddock.HoldQuery{At: all[1].At}, nil},
+		"before the expiry":      {paddock.HoldQuery{At: all[3].At.Add(-time.Microsecond)}, []string{"b"}},
+		"now":                    {paddock.HoldQuery{At: all[4].At.Add(time.Hour)}, []string{"c"}},
+		"all":                    {paddock.HoldQuery{}, []string{"c", "b", "a"}},
+		"the newest two":         {paddock.HoldQuery{Limit: 2}, []string{"c", "b"}},
+		"an older one":           {paddock.HoldQuery{Until: all[4].At, Limit: 1}, []string{"b"}},
+		"the oldest":             {paddock.HoldQuery{Until: all[2].At}, []string{"a"}},
+		"before them all":        {paddock.HoldQuery{Until: all[0].At}, nil},
 	} {
 		c.q.Name = s.name
-		list, err := lock.ReadHolds(s.ctx, s.locks(), c.q)
+		list, err := paddock.ReadHolds(s.ctx, s.locks(), c.q)
 		s.must(err)
 		var got []string
 		for _, h := range list.Holds {
@@ -138,7 +139,7 @@ func holdsAt(s *fixture) {
 			s.Errorf("%s: %q held the lock, complete: %t, want %q", name, got, list.Complete, c.want)
 		}
 	}
-	list, err := lock.ReadHolds(s.ctx, s.locks(), lock.HoldQuery{Name: s.name, At: all[3].At.Add(-time.Microsecond)})
+	list, err := paddock.ReadHolds(s.ctx, s.locks(), paddock.HoldQuery{Name: s.name, At: all[3].At.Add(-time.Microsecond)})
 	s.must(err)
 	want := lock.Hold{
 		Mode: lock.Exclusive, Holder: "b", Token: all[2].Token, GrantedAt: all[2].At, EndedAt: all[3].At, End: lock.Expired,

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -31,7 +32,7 @@ func listCases() cases {
 }
 
 // names returns the names of the locks on all pages, less their common prefix.
-func (s *fixture) names(q lock.LockQuery) []string {
+func (s *fixture) names(q paddock.LockQuery) []string {
 	s.Helper()
 	var names []string
 	for {
@@ -62,7 +63,7 @@ func getUnused(s *fixture) {
 		s.Errorf("its queue is %+v", q)
 	}
 	s.verify(s.name, 1)
-	page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name})
+	page, err := s.locks().Locks(s.ctx, paddock.LockQuery{Prefix: s.name})
 	s.must(err)
 	if len(page.Items) != 0 || page.Next != "" {
 		s.Errorf("the list is %+v", page)
@@ -88,7 +89,7 @@ func getHeld(s *fixture) {
 func getHidesSecrets(s *fixture) {
 	g := s.mustAcquire(lock.Acquire{})
 	replaced := s.acquireAndRelease(lock.Acquire{Name: s.name + ":b"})
-	page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name})
+	page, err := s.locks().Locks(s.ctx, paddock.LockQuery{Prefix: s.name})
 	s.must(err)
 	s.expectNoSecret([]any{page, s.get(s.name), s.events(s.name, 1), s.events(s.name+":b", 2)}, g.ID, replaced.ID)
 }
@@ -114,14 +115,14 @@ func listPrefix(s *fixture) {
 		s.acquireAndRelease(lock.Acquire{Name: s.name + n})
 	}
 	slices.Sort(names)
-	if diff := cmp.Diff(names, s.names(lock.LockQuery{Prefix: s.name})); diff != "" {
+	if diff := cmp.Diff(names, s.names(paddock.LockQuery{Prefix: s.name})); diff != "" {
 		s.Errorf("the list differs (-want +got):\n%s", diff)
 	}
 	below := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return len(n) < 2 || n[:2] != ":a" })
-	if diff := cmp.Diff(below, s.names(lock.LockQuery{Prefix: s.name + ":a"})); diff != "" {
+	if diff := cmp.Diff(below, s.names(paddock.LockQuery{Prefix: s.name + ":a"})); diff != "" {
 		s.Errorf("the list under :a differs (-want +got):\n%s", diff)
 	}
-	if got := s.names(lock.LockQuery{Prefix: s.name + ":a_"}); !slices.Equal(got, []string{":a_b"}) {
+	if got := s.names(paddock.LockQuery{Prefix: s.name + ":a_"}); !slices.Equal(got, []string{":a_b"}) {
 		s.Errorf("the list under :a_ is %v: a prefix is not a pattern", got)
 	}
 }
@@ -139,7 +140,7 @@ func listState(s *fixture) {
 		"":           {":expired", ":grace", ":held", ":released"},
 	} {
 		for _, limit := range []int{0, 1} {
-			if got := s.names(lock.LockQuery{Prefix: s.name, State: state, Limit: limit}); !slices.Equal(got, want) {
+			if got := s.names(paddock.LockQuery{Prefix: s.name, State: state, Limit: limit}); !slices.Equal(got, want) {
 				s.Errorf("in state %q with %d a page the list is %v, want %v", state, limit, got, want)
 			}
 		}
@@ -152,7 +153,7 @@ func listHolder(s *fixture) {
 	s.mustAcquire(lock.Acquire{Name: s.name + ":3", Holder: "me & 'you' %", TTL: shortTTL, Grace: lock.MaxGrace})
 	s.acquireAndRelease(lock.Acquire{Name: s.name + ":4", Holder: "me & 'you' %"})
 	s.acquireAndExpire(lock.Acquire{Name: s.name + ":5", Holder: "me & 'you' %"})
-	q := lock.LockQuery{Prefix: s.name, Holder: "me & 'you' %"}
+	q := paddock.LockQuery{Prefix: s.name, Holder: "me & 'you' %"}
 	if got := s.names(q); !slices.Equal(got, []string{":1", ":3"}) {
 		s.Errorf("the holder has %v, want :1 and :3", got)
 	}
@@ -170,7 +171,7 @@ func listPages(s *fixture) {
 		want = append(want, ":"+string(c))
 	}
 	for limit := range 9 {
-		if got := s.names(lock.LockQuery{Prefix: s.name, Limit: limit}); !slices.Equal(got, want) {
+		if got := s.names(paddock.LockQuery{Prefix: s.name, Limit: limit}); !slices.Equal(got, want) {
 			s.Errorf("%d a page: the list is %v, want %v", limit, got, want)
 		}
 	}
@@ -178,7 +179,7 @@ func listPages(s *fixture) {
 
 func listSame(s *fixture) {
 	s.mustAcquire(lock.Acquire{Metadata: []byte(`{"a":1}`), Grace: shortTTL})
-	page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name})
+	page, err := s.locks().Locks(s.ctx, paddock.LockQuery{Prefix: s.name})
 	s.must(err)
 	if len(page.Items) != 1 || len(page.Items[0].Leases) != 1 {
 		s.Fatalf("the list is %+v", page)
@@ -200,7 +201,7 @@ func listContains(s *fixture) {
 	for part, want := range map[string][]string{
 		"night": {":a@night:b", ":a_night", ":night"}, "_night": {":a_night"}, "@": {":a@night:b"}, "night:b": {":a@night:b"}, "NI": {":NIGHT"}, "x": nil,
 	} {
-		if got := s.names(lock.LockQuery{Prefix: s.name, Contains: part, Limit: 2}); !slices.Equal(got, want) {
+		if got := s.names(paddock.LockQuery{Prefix: s.name, Contains: part, Limit: 2}); !slices.Equal(got, want) {
 			s.Errorf("the locks with %q are %v, want %v", part, got, want)
 		}
 	}
@@ -222,16 +223,16 @@ func listContended(s *fixture) {
 			}
 		}()
 	}
-	contended := lock.LockQuery{Prefix: s.name, Contended: true}
+	contended := paddock.LockQuery{Prefix: s.name, Contended: true}
 	s.eventually("three waiters are seen", func() bool {
 		page, err := s.locks().Locks(s.ctx, contended)
 		s.must(err)
 		return len(page.Items) == 2 && page.Items[0].Waiters+page.Items[1].Waiters == 3
 	})
-	for want, q := range map[string]lock.LockQuery{
+	for want, q := range map[string]paddock.LockQuery{
 		":one:two":      contended,
-		":two:one:none": {Prefix: s.name, Sort: lock.ByWaiters},
-		":two:one":      {Prefix: s.name, Sort: lock.ByWaiters, Limit: 2},
+		":two:one:none": {Prefix: s.name, Sort: paddock.ByWaiters},
+		":two:one":      {Prefix: s.name, Sort: paddock.ByWaiters, Limit: 2},
 	} {
 		if got := strings.Join(s.names(q), ""); got != want {
 			s.Errorf("%+v lists %s, want %s", q, got, want)
@@ -248,14 +249,14 @@ func listSorted(s *fixture) {
 		s.pass()
 	}
 	s.acquireAndRelease(lock.Acquire{Name: s.name + ":free"})
-	for order, want := range map[lock.LockOrder]string{
-		lock.ByName: ":a:b:c:free", lock.ByAge: ":b:c:a", lock.ByEnding: ":a:b:c", lock.ByWaiters: ":a:b:c",
+	for order, want := range map[paddock.LockOrder]string{
+		paddock.ByName: ":a:b:c:free", paddock.ByAge: ":b:c:a", paddock.ByEnding: ":a:b:c", paddock.ByWaiters: ":a:b:c",
 	} {
-		if got := strings.Join(s.names(lock.LockQuery{Prefix: s.name, Sort: order}), ""); got != want {
+		if got := strings.Join(s.names(paddock.LockQuery{Prefix: s.name, Sort: order}), ""); got != want {
 			s.Errorf("by %q: %s, want %s", order, got, want)
 		}
 	}
-	page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name, Limit: 1})
+	page, err := s.locks().Locks(s.ctx, paddock.LockQuery{Prefix: s.name, Limit: 1})
 	s.must(err)
-	s.expectInvalid("the cursor of another order", errOf(s.locks().Locks(s.ctx, lock.LockQuery{Sort: lock.ByAge, Cursor: page.Next})), "cursor")
+	s.expectInvalid("the cursor of another order", errOf(s.locks().Locks(s.ctx, paddock.LockQuery{Sort: paddock.ByAge, Cursor: page.Next})), "cursor")
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
@@ -99,13 +100,13 @@ func readersListed(s *fixture) {
 		return false
 	})
 	for _, holder := range []string{"1", "2", "3"} {
-		page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name, Holder: holder, State: lock.Held})
+		page, err := s.locks().Locks(s.ctx, paddock.LockQuery{Prefix: s.name, Holder: holder, State: lock.Held})
 		s.must(err)
 		if len(page.Items) != 1 || len(page.Items[0].Leases) != 3 || page.Items[0].State != lock.Held {
 			s.Errorf("the locks of %s are %+v, want the lock with its three readers", holder, page.Items)
 		}
 	}
-	if got := s.names(lock.LockQuery{Prefix: s.name, State: lock.InGrace}); len(got) != 0 {
+	if got := s.names(paddock.LockQuery{Prefix: s.name, State: lock.InGrace}); len(got) != 0 {
 		s.Errorf("the locks in grace are %v, want none: two leases are active", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
@@ -85,7 +86,7 @@ func queueOthers(s *fixture) {
 func queueLeft(s *fixture) {
 	first := s.mustAcquire(lock.Acquire{})
 	w := s.enqueueN(3)
-	page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name})
+	page, err := s.locks().Locks(s.ctx, paddock.LockQuery{Prefix: s.name})
 	s.must(err)
 	if l := s.get(s.name); l.Waiters != 3 || l.Revision != 4 || len(page.Items) != 1 || page.Items[0].Waiters != 3 {
 		s.Errorf("with three waiters the lock is %+v, and listed as %+v", l, page.Items)

@@ -1,6 +1,9 @@
 package locktest
 
-import "github.com/paddock-lock/paddock/lock"
+import (
+	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/lock"
+)
 
 const testReason = "host <db-3> is being replaced & cleaned"
 
@@ -61,7 +64,7 @@ func revokeWrong(s *fixture) {
 func revokeShows(s *fixture) {
 	g := s.mustAcquire(lock.Acquire{Grace: lock.MaxGrace})
 	answered := s.mustRevoke(g)
-	page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name, State: lock.InGrace})
+	page, err := s.locks().Locks(s.ctx, paddock.LockQuery{Prefix: s.name, State: lock.InGrace})
 	s.must(err)
 	for _, l := range append(page.Items, answered, s.get(s.name)) {
 		if l.State != lock.InGrace || len(l.Leases) != 1 || l.Token != g.Token || l.Revision != 2 {

@@ -6,14 +6,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock"
 )
 
 // cases are tests, by the sentence that each proves.
 type cases map[string]func(*fixture)
 
 // Run runs the suite in subtests of t, in parallel, on one service with that many replicas.
-func Run(t *testing.T, replicas ...lock.Service) {
+func Run(t *testing.T, replicas ...paddock.Service) {
 	t.Helper()
 	run(t, func(t *testing.T, test func(*fixture)) {
 		ctx := t.Context()
@@ -29,7 +29,7 @@ func Run(t *testing.T, replicas ...lock.Service) {
 // RunInBubbles is Run for a service in memory, which each subtest opens and uses in a bubble of testing/synctest: the
 // end of a lease costs no time, and comes in time on the busiest machine. Timers fire in a bubble only while all calls
 // wait, so that none is cancelled in the middle of a decision: that is for Run.
-func RunInBubbles(t *testing.T, open func() []lock.Service) {
+func RunInBubbles(t *testing.T, open func() []paddock.Service) {
 	t.Helper()
 	run(t, func(t *testing.T, test func(*fixture)) {
 		synctest.Test(t, func(t *testing.T) {

@@ -4,10 +4,10 @@ import (
 	"os"
 	"testing"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/locktest"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/internal/testkit/testmain"
-	"github.com/paddock-lock/paddock/lock"
 )
 
 // TestMain runs many cases at once. Outside of bubbles they wait for leases and sessions to end.
@@ -15,14 +15,14 @@ func TestMain(m *testing.M) { os.Exit(testmain.M{M: m, Parallel: 16}.Run()) }
 
 func TestMemoryConforms(t *testing.T) {
 	t.Parallel()
-	locktest.RunInBubbles(t, func() []lock.Service { return []lock.Service{memlock.New().Replica(1)} })
+	locktest.RunInBubbles(t, func() []paddock.Service { return []paddock.Service{memlock.New().Replica(1)} })
 }
 
 func TestTwoReplicasConform(t *testing.T) {
 	t.Parallel()
-	locktest.RunInBubbles(t, func() []lock.Service {
+	locktest.RunInBubbles(t, func() []paddock.Service {
 		m := memlock.New()
-		return []lock.Service{m.Replica(1), m.Replica(2)}
+		return []paddock.Service{m.Replica(1), m.Replica(2)}
 	})
 }
 

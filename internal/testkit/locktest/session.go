@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -281,7 +282,7 @@ func sessionLists(s *fixture) {
 	}
 	s.must(s.locks().CloseSession(s.ctx, lock.CloseSession{ID: want[2].ID}))
 	found := map[lock.SessionRef]bool{}
-	for q := (lock.SessionQuery{Holder: holder, Limit: 1}); ; {
+	for q := (paddock.SessionQuery{Holder: holder, Limit: 1}); ; {
 		page, err := s.locks().Sessions(s.ctx, q)
 		s.must(err)
 		for _, info := range page.Items {

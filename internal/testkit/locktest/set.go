@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -59,7 +60,7 @@ func (s *fixture) mustAcquireSet(holder string, numbers ...int) lock.Grant {
 // expectHeld ends the test unless the locks s.other(n) have these holders in one read: "a", "a b" for two, "" for none.
 func (s *fixture) expectHeld(want map[int]string) {
 	s.Helper()
-	page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name + ":"})
+	page, err := s.locks().Locks(s.ctx, paddock.LockQuery{Prefix: s.name + ":"})
 	s.must(err)
 	got := map[string]string{}
 	for _, l := range page.Items {
@@ -246,7 +247,7 @@ func setShown(s *fixture) {
 			s.Errorf("the lock is %+v", l)
 		}
 	}
-	page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name + ":", Holder: "first"})
+	page, err := s.locks().Locks(s.ctx, paddock.LockQuery{Prefix: s.name + ":", Holder: "first"})
 	s.must(err)
 	if len(page.Items) != 2 || !slices.Equal(page.Items[1].Leases[0].Set, names) {
 		s.Errorf("the list is %+v", page.Items)
@@ -346,7 +347,7 @@ func setNeverInPart(s *fixture) {
 // expectWhole reads until done, and returns an error if the locks have different holders.
 func (s *fixture) expectWhole(done *atomic.Bool) error {
 	for !done.Load() {
-		page, err := s.locks().Locks(s.ctx, lock.LockQuery{Prefix: s.name + ":"})
+		page, err := s.locks().Locks(s.ctx, paddock.LockQuery{Prefix: s.name + ":"})
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 )
@@ -248,7 +249,7 @@ func (s *fixture) expectHolders(holders ...string) lock.Lock {
 func (s *fixture) verifyHistory(name string, r verify.Rules) []lock.Event {
 	s.Helper()
 	var events []lock.Event
-	from, open := &reader{s, lock.EventQuery{Name: name, Limit: lock.MaxLimit}}, r
+	from, open := &reader{s, paddock.EventQuery{Name: name, Limit: paddock.MaxLimit}}, r
 	open.AllowWaiters = true
 	s.eventually("the history is complete", func() bool {
 		until := s.get(name).Revision

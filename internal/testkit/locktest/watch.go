@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/soak"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -27,7 +28,7 @@ func watchCases() cases {
 func (s *fixture) startWatch(seen lock.Lock) (await func() lock.Lock) {
 	return inBackground(s, func() (lock.Lock, error) {
 		for {
-			l, err := s.locks().Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.MaxWait})
+			l, err := s.locks().Watch(s.ctx, paddock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.MaxWait})
 			if err != nil || l.Version() != seen.Version() {
 				return l, err
 			}
@@ -37,7 +38,7 @@ func (s *fixture) startWatch(seen lock.Lock) (await func() lock.Lock) {
 
 func watchAtOnce(s *fixture) {
 	for _, seen := range []string{"", "1.1.held.1.0", "0.0.held.0.0", "x", "a version that no lock has", "\"\r\n"} {
-		l, err := s.locks().Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen, Wait: lock.MaxWait})
+		l, err := s.locks().Watch(s.ctx, paddock.Watch{Name: s.name, Seen: seen, Wait: lock.MaxWait})
 		s.must(err)
 		if l.Name != s.name || l.State != lock.Free || l.Revision != 0 || l.AsOf.IsZero() {
 			s.Errorf("an unused lock is seen as %+v", l)
@@ -45,7 +46,7 @@ func watchAtOnce(s *fixture) {
 	}
 	before := s.get(s.name)
 	g := s.mustAcquire(lock.Acquire{Metadata: []byte(`{"a":1}`)})
-	l, err := s.locks().Watch(s.ctx, lock.Watch{Name: s.name, Seen: before.Version(), Wait: lock.MaxWait})
+	l, err := s.locks().Watch(s.ctx, paddock.Watch{Name: s.name, Seen: before.Version(), Wait: lock.MaxWait})
 	s.must(err)
 	if l.State != lock.Held || l.Revision != 1 || len(l.Leases) != 1 || l.Leases[0].Token != g.Token ||
 		!sameJSON(l.Leases[0].Metadata, []byte(`{"a":1}`)) {
@@ -95,7 +96,7 @@ func watchEnd(s *fixture) {
 		seen = s.get(s.name)
 	}
 	began := time.Now()
-	l, err := s.locks().Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.MaxWait})
+	l, err := s.locks().Watch(s.ctx, paddock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.MaxWait})
 	s.must(err)
 	if took := time.Since(began); l.State != lock.InGrace || took > lock.MaxWait/2+ttl {
 		s.Errorf("after %v the lock is seen as %+v", took, l)
@@ -105,7 +106,7 @@ func watchEnd(s *fixture) {
 func watchOver(s *fixture) {
 	g := s.mustAcquire(lock.Acquire{})
 	before, began := s.get(s.name), time.Now()
-	l, err := s.locks().Watch(s.ctx, lock.Watch{Name: s.name, Seen: before.Version(), Wait: 3 * shortTTL})
+	l, err := s.locks().Watch(s.ctx, paddock.Watch{Name: s.name, Seen: before.Version(), Wait: 3 * shortTTL})
 	s.must(err)
 	if took := time.Since(began); took < 3*shortTTL-tolerance {
 		s.Errorf("a wait of %v ended after %v", 3*shortTTL, took)
@@ -116,7 +117,7 @@ func watchOver(s *fixture) {
 	if l.AsOf.Before(before.AsOf) {
 		s.Errorf("the lock is as of %v, before it was as of %v", l.AsOf, before.AsOf)
 	}
-	l, err = s.locks().Watch(s.ctx, lock.Watch{Name: s.name, Seen: before.Version()})
+	l, err = s.locks().Watch(s.ctx, paddock.Watch{Name: s.name, Seen: before.Version()})
 	s.must(err)
 	if l.Version() != before.Version() {
 		s.Errorf("without a wait the lock is %+v, before it was %+v", l, before)
@@ -142,7 +143,7 @@ func watchContext(s *fixture) {
 	seen := s.get(s.name)
 	ctx, cancel := context.WithTimeoutCause(s.ctx, shortTTL, errors.New("enough"))
 	defer cancel()
-	s.expectError(errOf(s.locks().Watch(ctx, lock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.MaxWait})), lock.ErrUnavailable)
+	s.expectError(errOf(s.locks().Watch(ctx, paddock.Watch{Name: s.name, Seen: seen.Version(), Wait: lock.MaxWait})), lock.ErrUnavailable)
 }
 
 // watchOn repeats the watch until it reaches the last change. One watch may skip several changes.
@@ -151,7 +152,7 @@ func watchOn(s *fixture) {
 	await := inBackground(s, func() (l lock.Lock, err error) {
 		for seen := ""; err == nil && l.Revision < 2*rounds; seen = l.Version() {
 			before := l.Revision
-			l, err = s.locks().Watch(s.ctx, lock.Watch{Name: s.name, Seen: seen, Wait: lock.MaxWait})
+			l, err = s.locks().Watch(s.ctx, paddock.Watch{Name: s.name, Seen: seen, Wait: lock.MaxWait})
 			if l.Revision < before {
 				err = errors.Join(err, errors.New("the lock went back to an earlier revision"))
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -19,7 +20,7 @@ func waitingAcquire(wait time.Duration) lock.Acquire {
 	return lock.Acquire{Name: "jobs:nightly", LeaseID: lock.LeaseID(uuid.New()), Holder: "a", TTL: ttl, Wait: wait}
 }
 
-func mustAcquire(t *testing.T, s lock.Service, wait time.Duration) lock.Grant {
+func mustAcquire(t *testing.T, s paddock.Service, wait time.Duration) lock.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), waitingAcquire(wait))
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -19,7 +20,7 @@ type Memory struct {
 	ended  map[lock.LeaseRef]lock.Event
 	events []lock.Event
 	fenced map[string]lock.FencedValue
-	stale  lock.StaleReports
+	stale  paddock.StaleReports
 	trees  lock.Trees
 	roots  []lock.Tree              // the same, in order
 	calls  map[lock.Attachment]call // the waiting calls
@@ -55,9 +56,9 @@ func newMemory(c clock) *Memory {
 }
 
 // Replica returns the service of the replica with that number.
-func (m *Memory) Replica(self lock.Replica) lock.Service { return replica{m, self} }
+func (m *Memory) Replica(self lock.Replica) paddock.Service { return replica{m, self} }
 
-// A replica is a lock.Service on a Memory. It knows its own waiting calls, and of those of others what a database
+// A replica is a paddock.Service on a Memory. It knows its own waiting calls, and of those of others what a database
 // would show.
 type replica struct {
 	*Memory
@@ -203,8 +204,8 @@ func (r replica) Release(ctx context.Context, c lock.Release) error {
 	return err
 }
 
-func (r replica) Batch(ctx context.Context, items []lock.Command) []lock.Result {
-	return lock.BatchSequentially(ctx, r, items)
+func (r replica) Batch(ctx context.Context, items []lock.Command) []paddock.Result {
+	return paddock.BatchSequentially(ctx, r, items)
 }
 
 func (r replica) Revoke(ctx context.Context, c lock.Revoke) (lock.Lock, error) {

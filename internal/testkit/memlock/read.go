@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -31,7 +32,7 @@ func (m *Memory) lockAndNews(name string) (lock.Lock, <-chan struct{}) {
 	return l, m.news
 }
 
-func (r replica) Watch(ctx context.Context, w lock.Watch) (lock.Lock, error) {
+func (r replica) Watch(ctx context.Context, w paddock.Watch) (lock.Lock, error) {
 	w, err := w.Resolve()
 	if err := cmp.Or(err, contextError(ctx)); err != nil {
 		return lock.Lock{}, err
@@ -72,8 +73,8 @@ func (r replica) Queue(ctx context.Context, name string) (lock.QueueInfo, error)
 	return q, nil
 }
 
-func (r replica) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
-	var page lock.Page[lock.Lock]
+func (r replica) Locks(ctx context.Context, q paddock.LockQuery) (paddock.Page[lock.Lock], error) {
+	var page paddock.Page[lock.Lock]
 	q, err := q.Resolve()
 	if err := cmp.Or(err, contextError(ctx)); err != nil {
 		return page, err
@@ -91,16 +92,16 @@ func (r replica) Locks(ctx context.Context, q lock.LockQuery) (lock.Page[lock.Lo
 		}
 	}
 	all := len(page.Items)
-	if page.Items = q.Top(page.Items); all > q.Limit && q.Sort == lock.ByName {
+	if page.Items = q.Top(page.Items); all > q.Limit && q.Sort == paddock.ByName {
 		page.Next = "after " + page.Items[q.Limit-1].Name
 	}
 	return page, nil
 }
 
-func (r replica) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+func (r replica) Events(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 	q, err := q.Resolve()
 	if err := cmp.Or(err, contextError(ctx)); err != nil {
-		return lock.Page[lock.Event]{}, err
+		return paddock.Page[lock.Event]{}, err
 	}
 	end := time.Now().Add(q.Wait)
 	for {
@@ -109,21 +110,21 @@ func (r replica) Events(ctx context.Context, q lock.EventQuery) (lock.Page[lock.
 			return page, err
 		}
 		if err := waitFor(ctx, news, end); err != nil {
-			return lock.Page[lock.Event]{}, err
+			return paddock.Page[lock.Event]{}, err
 		}
 		q.Cursor = page.Next
 	}
 }
 
 // page returns the current page and a channel that is closed at the next event.
-func (m *Memory) page(q lock.EventQuery) (lock.Page[lock.Event], <-chan struct{}, error) {
+func (m *Memory) page(q paddock.EventQuery) (paddock.Page[lock.Event], <-chan struct{}, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var page lock.Page[lock.Event]
+	var page paddock.Page[lock.Event]
 	newest := int64(len(m.events))
 	at, err := strconv.ParseInt(cmp.Or(q.Cursor, "0"), 10, 64)
 	switch {
-	case q.Cursor == lock.CursorNow:
+	case q.Cursor == paddock.CursorNow:
 		at, err = newest, nil
 	case q.Descending && q.Cursor == "":
 		at = newest + 1

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -167,8 +168,8 @@ func (r replica) Session(ctx context.Context, ref lock.SessionRef) (lock.Session
 	return info, nil
 }
 
-func (r replica) Sessions(ctx context.Context, q lock.SessionQuery) (lock.Page[lock.SessionInfo], error) {
-	var page lock.Page[lock.SessionInfo]
+func (r replica) Sessions(ctx context.Context, q paddock.SessionQuery) (paddock.Page[lock.SessionInfo], error) {
+	var page paddock.Page[lock.SessionInfo]
 	q, err := q.Resolve()
 	if err := cmp.Or(err, contextError(ctx)); err != nil {
 		return page, err

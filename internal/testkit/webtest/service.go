@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -19,21 +20,21 @@ var Noon = time.Date(2031, 5, 4, 12, 0, 0, 0, time.UTC)
 // self is the replica of a fixture, where all calls wait.
 const self lock.Replica = 1
 
-// A Service is a minimal lock.Service in memory, with the rules of package lock. It sends events to its feed. Methods
+// A Service is a minimal paddock.Service in memory, with the rules of package lock. It sends events to its feed. Methods
 // that the page does not call panic.
 type Service struct {
-	lock.Service
+	paddock.Service
 	Feed      *Feed
 	mu        sync.Mutex
 	now       time.Time
 	states    map[string]lock.Record
 	LastToken lock.Token
-	Calls     int               // of acquire; the number of a call is its lease_id and attachment
-	Forgotten bool              // older events are not kept any more
-	Broken    []lock.Unreadable // on each page of events
-	PageSize  int               // of a page; zero: the query's
-	fault     error             // of every call; nil: none
-	lists     int               // calls of Locks
+	Calls     int                  // of acquire; the number of a call is its lease_id and attachment
+	Forgotten bool                 // older events are not kept any more
+	Broken    []paddock.Unreadable // on each page of events
+	PageSize  int                  // of a page; zero: the query's
+	fault     error                // of every call; nil: none
+	lists     int                  // calls of Locks
 	revoked   []lock.Revoke
 }
 
@@ -184,15 +185,15 @@ func (fx *Service) Lock(_ context.Context, name string) (lock.Lock, error) {
 func (fx *Service) Trees(context.Context) ([]lock.Tree, error) { return nil, fx.broken() }
 
 // Locks returns a page of the locks.
-func (fx *Service) Locks(_ context.Context, q lock.LockQuery) (lock.Page[lock.Lock], error) {
+func (fx *Service) Locks(_ context.Context, q paddock.LockQuery) (paddock.Page[lock.Lock], error) {
 	fx.mu.Lock()
 	defer fx.mu.Unlock()
 	fx.lists++
 	q, err := q.Resolve()
 	if err = cmp.Or(fx.fault, err); err != nil {
-		return lock.Page[lock.Lock]{}, err
+		return paddock.Page[lock.Lock]{}, err
 	}
-	var p lock.Page[lock.Lock]
+	var p paddock.Page[lock.Lock]
 	for _, s := range fx.states {
 		if l := s.Lock(fx.now); l.Name > q.Cursor && q.Selects(l) {
 			p.Items = append(p.Items, l)
@@ -200,23 +201,23 @@ func (fx *Service) Locks(_ context.Context, q lock.LockQuery) (lock.Page[lock.Lo
 	}
 	all := len(p.Items)
 	q.Limit = cmp.Or(fx.PageSize, q.Limit)
-	if p.Items = q.Top(p.Items); all > q.Limit && q.Sort == lock.ByName {
+	if p.Items = q.Top(p.Items); all > q.Limit && q.Sort == paddock.ByName {
 		p.Next = p.Items[q.Limit-1].Name
 	}
 	return p, nil
 }
 
 // Events returns a page of the events that were sent, which the page reads from the newest on.
-func (fx *Service) Events(_ context.Context, q lock.EventQuery) (lock.Page[lock.Event], error) {
+func (fx *Service) Events(_ context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 	q, err := q.Resolve()
 	if err = cmp.Or(fx.broken(), err); err != nil || !q.Descending {
-		return lock.Page[lock.Event]{}, cmp.Or(err, lock.Invalid("order", "must be desc"))
+		return paddock.Page[lock.Event]{}, cmp.Or(err, lock.Invalid("order", "must be desc"))
 	}
 	before, err := strconv.ParseInt(cmp.Or(q.Cursor, strconv.Itoa(math.MaxInt)), 10, 64)
 	if err != nil {
-		return lock.Page[lock.Event]{}, lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, or omit it to start over")
+		return paddock.Page[lock.Event]{}, lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, or omit it to start over")
 	}
-	var p lock.Page[lock.Event]
+	var p paddock.Page[lock.Event]
 	for _, e := range slices.Backward(fx.Feed.Sent()) {
 		if e.ID >= before || !q.Selects(&e) {
 			continue

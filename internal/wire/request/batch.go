@@ -8,13 +8,14 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // Batch decodes the body of a batch. It returns a command and a result for each item. If an item cannot be decoded,
 // its result has the error and its command is undefined. A returned error concerns the batch as a whole.
-func Batch(body []byte) ([]lock.Command, []lock.Result, error) {
+func Batch(body []byte) ([]lock.Command, []paddock.Result, error) {
 	var b struct {
 		Items items `json:"items"`
 	}
@@ -29,7 +30,7 @@ func Batch(body []byte) ([]lock.Command, []lock.Result, error) {
 	case b.Items.commands == nil:
 		return nil, nil, lock.Invalid("items", "is missing; add it")
 	case len(b.Items.commands) == 0:
-		return nil, nil, lock.Invalid("items", "has 0 items; give 1 to %d", lock.MaxBatch)
+		return nil, nil, lock.Invalid("items", "has 0 items; give 1 to %d", paddock.MaxBatch)
 	}
 	return b.Items.commands, b.Items.results, nil
 }
@@ -37,7 +38,7 @@ func Batch(body []byte) ([]lock.Command, []lock.Result, error) {
 // items are the commands of the items that were decoded, and their errors.
 type items struct {
 	commands []lock.Command // nil before the list
-	results  []lock.Result
+	results  []paddock.Result
 
 	json   jsontext.Decoder
 	source bytes.Buffer // that json reads
@@ -54,13 +55,13 @@ func (i *items) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	i.commands = []lock.Command{}
 	_, err := d.ReadToken()
 	for err == nil && d.PeekKind() != ']' {
-		if err := lock.CheckBatch(len(i.commands) + 1); err != nil {
+		if err := paddock.CheckBatch(len(i.commands) + 1); err != nil {
 			return err
 		}
 		var text jsontext.Value
 		if text, err = d.ReadValue(); err == nil {
 			command, err := i.item(text)
-			i.commands, i.results = append(i.commands, command), append(i.results, lock.Result{Err: err})
+			i.commands, i.results = append(i.commands, command), append(i.results, paddock.Result{Err: err})
 		}
 	}
 	if err == nil {

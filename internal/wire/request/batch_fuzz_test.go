@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -27,7 +28,7 @@ func FuzzBatch(f *testing.F) {
 			return
 		}
 		var lenient struct{ Items []json.RawMessage }
-		if err := json.Unmarshal(body, &lenient); err != nil || len(commands) == 0 || len(commands) > lock.MaxBatch ||
+		if err := json.Unmarshal(body, &lenient); err != nil || len(commands) == 0 || len(commands) > paddock.MaxBatch ||
 			len(commands) != len(lenient.Items) || len(results) != len(commands) {
 			t.Fatalf("of %q made %d items: %d, %v", body, len(commands), len(lenient.Items), err)
 		}
@@ -56,7 +57,7 @@ func checkCommand(t *testing.T, text []byte, command lock.Command) {
 		t.Fatalf("accepted %q: %v", text, err)
 	}
 	want := required[op]
-	if fmt.Sprintf("%T", command) != want.command || command.Names()[0] != name || lock.ValidateBatchItem(command) != nil {
+	if fmt.Sprintf("%T", command) != want.command || command.Names()[0] != name || paddock.ValidateBatchItem(command) != nil {
 		t.Errorf("%q became %T for %q", text, command, command.Names())
 	}
 	if members[want.member] == nil {

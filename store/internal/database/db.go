@@ -15,10 +15,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/observe"
 	"github.com/paddock-lock/paddock/internal/pgconnect"
 	"github.com/paddock-lock/paddock/internal/schema"
-	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/migrations"
 )
 
@@ -227,10 +227,10 @@ func (d *DB) Report(task string, err error) {
 }
 
 // NoteMalformed logs why a row cannot be read, once for each row, and returns what users are told in a list.
-func (d *DB) NoteMalformed(err error) lock.Unreadable {
+func (d *DB) NoteMalformed(err error) paddock.Unreadable {
 	row := new(MalformedError)
 	if !errors.As(err, &row) {
-		return lock.Unreadable{Detail: sentence(err.Error())}
+		return paddock.Unreadable{Detail: sentence(err.Error())}
 	}
 	if _, logged := d.bad.LoadOrStore(row.row(d.Schema), row); !logged {
 		d.Log.Error("row cannot be read; correct or delete it", "row", row.row(d.Schema), "name", row.Name, "error", row.Cause)

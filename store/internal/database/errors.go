@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/pgconnect"
 	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
@@ -57,9 +58,9 @@ func (e *MalformedError) row(in schema.Name) string {
 func (e *MalformedError) Unwrap() []error { return []error{ErrMalformed, e.Cause} }
 
 // unreadable returns what users are told in a list.
-func (e *MalformedError) unreadable(in schema.Name) lock.Unreadable {
+func (e *MalformedError) unreadable(in schema.Name) paddock.Unreadable {
 	detail := fmt.Sprintf("The row of %s cannot be read: %v", e.row(in), e.Cause)
-	return lock.Unreadable{Name: e.Name, Detail: sentence(detail) + " " + cmp.Or(e.Remedy, "Correct the row, or delete it.")}
+	return paddock.Unreadable{Name: e.Name, Detail: sentence(detail) + " " + cmp.Or(e.Remedy, "Correct the row, or delete it.")}
 }
 
 // sentence returns text with a capital letter and a full stop.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/row"
@@ -22,14 +23,14 @@ func TestPagesEndBeforeOpenTransactions(t *testing.T) {
 	slow := begin(t, connect(t, url))
 	after := commit(t, conn, granted("after")...)
 
-	p := page(t, l, lock.EventQuery{})
+	p := page(t, l, paddock.EventQuery{})
 	sameEvents(t, "before the slow commit", p.Items, before)
 	if events := eventsOf(t, l, "after"); len(events) > 0 {
 		t.Errorf("the history of a lock shows %+v", events)
 	}
 	late := slow.write(granted("slow")...)
 	slow.commit()
-	sameEvents(t, "after the slow commit", page(t, l, lock.EventQuery{Cursor: p.Next}).Items, append(late, after...))
+	sameEvents(t, "after the slow commit", page(t, l, paddock.EventQuery{Cursor: p.Next}).Items, append(late, after...))
 	sameEvents(t, "the history", eventsOf(t, l, "after"), after)
 }
 
@@ -82,12 +83,12 @@ func TestSequenceIsNoBound(t *testing.T) {
 		exec(t, conn, "begin")
 		exec(t, conn, "select nextval('paddock.event_batch_ids') from generate_series(1, $1::integer)", refused)
 		exec(t, conn, "rollback")
-		now := page(t, l, lock.EventQuery{Cursor: lock.CursorNow})
+		now := page(t, l, paddock.EventQuery{Cursor: paddock.CursorNow})
 		waited := make(chan struct{})
 		go func() {
 			defer close(waited)
 			for { // a wait fails while the server is away
-				p, err := l.Page(t.Context(), lock.EventQuery{Cursor: now.Next, Wait: lock.MaxWait})
+				p, err := l.Page(t.Context(), paddock.EventQuery{Cursor: now.Next, Wait: lock.MaxWait})
 				if err == nil && len(p.Items) > 0 || t.Context().Err() != nil {
 					return
 				}
@@ -105,7 +106,7 @@ func TestSequenceIsNoBound(t *testing.T) {
 			want = append(want, commit(t, conn, granted(fmt.Sprintf("after:%d", round))...)...)
 		}
 		<-waited
-		sameEvents(t, "after the crash", readAll(t, l, lock.EventQuery{Cursor: now.Next}), want)
+		sameEvents(t, "after the crash", readAll(t, l, paddock.EventQuery{Cursor: now.Next}), want)
 	}
 }
 
@@ -159,7 +160,7 @@ func TestReadersMissNothing(t *testing.T) {
 			for i := range 5 {
 				writers = append(writers, &writer{name: fmt.Sprintf("w:%d", i), x: transaction{t: t, conn: connect(t, url)}})
 			}
-			q := lock.EventQuery{}
+			q := paddock.EventQuery{}
 			var got []lock.Event
 			read := func() {
 				q.Limit = 1 + rng.IntN(5)
@@ -208,8 +209,8 @@ func TestSubscribersMissNothing(t *testing.T) {
 	const writers, steps = 6, 200
 	url := pgtest.URL(t)
 	l := openAndRun(t, url)
-	start := page(t, l, lock.EventQuery{Cursor: lock.CursorNow}).Next
-	queries := []lock.EventQuery{
+	start := page(t, l, paddock.EventQuery{Cursor: paddock.CursorNow}).Next
+	queries := []paddock.EventQuery{
 		{}, {Cursor: start, Limit: 3}, {Cursor: start, Prefix: "w:1"}, {Name: "w:2"}, {Cursor: start, Prefix: "w:", Limit: 7},
 	}
 	read := make([][]lock.Event, len(queries))
@@ -252,7 +253,7 @@ func TestSubscribersMissNothing(t *testing.T) {
 const theEnd = "the end"
 
 // followToEnd waits for one page after the other until an event is theEnd, and returns the events before it.
-func followToEnd(t *testing.T, l *Log, q lock.EventQuery) (all []lock.Event) {
+func followToEnd(t *testing.T, l *Log, q paddock.EventQuery) (all []lock.Event) {
 	q.Wait = lock.MaxWait
 	for {
 		p, err := l.Page(t.Context(), q)

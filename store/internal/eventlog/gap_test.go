@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
@@ -25,13 +26,13 @@ func TestGapAfterAnEpoch(t *testing.T) {
 	url := pgtest.URL(t)
 	l, conn := openAndRun(t, url), connect(t, url)
 	first := commit(t, conn, granted("kept", "kept")...)
-	kept := page(t, l, lock.EventQuery{}).Next
+	kept := page(t, l, paddock.EventQuery{}).Next
 	second := commit(t, conn, granted("lost", "lost")...)
-	lost := page(t, l, lock.EventQuery{}).Next
+	lost := page(t, l, paddock.EventQuery{}).Next
 
-	waited := make(chan lock.Page[lock.Event], 1)
+	waited := make(chan paddock.Page[lock.Event], 1)
 	go func() {
-		p, err := l.Page(t.Context(), lock.EventQuery{Cursor: lost, Wait: lock.MaxWait})
+		p, err := l.Page(t.Context(), paddock.EventQuery{Cursor: lost, Wait: lock.MaxWait})
 		if err != nil {
 			t.Error(err)
 		}
@@ -52,7 +53,7 @@ func TestGapAfterAnEpoch(t *testing.T) {
 		strconv.FormatInt(first[0].ID, 10): false, strconv.FormatInt(first[1].ID, 10): false,
 		strconv.FormatInt(second[0].ID, 10): true, strconv.FormatInt(after[0].ID, 10): false,
 	} {
-		p := page(t, l, lock.EventQuery{Cursor: cursor, Name: "new"})
+		p := page(t, l, paddock.EventQuery{Cursor: cursor, Name: "new"})
 		if p.Gap != gap || len(p.Items) != 1 && cursor != strconv.FormatInt(after[0].ID, 10) {
 			t.Errorf("a reader at %s gets %+v; want one event, and a gap: %t", cursor, p, gap)
 		}
@@ -65,12 +66,12 @@ func TestNoGapWithoutALoss(t *testing.T) {
 	url := pgtest.URL(t)
 	l, conn := openAndRun(t, url), connect(t, url)
 	last := commit(t, conn, granted("a", "a")...)[1]
-	bound := page(t, l, lock.EventQuery{}).Next
+	bound := page(t, l, paddock.EventQuery{}).Next
 	cursors := []string{"", bound, strconv.FormatInt(last.ID, 10)}
-	pages := make(chan lock.Page[lock.Event], len(cursors))
+	pages := make(chan paddock.Page[lock.Event], len(cursors))
 	for _, cursor := range cursors[1:] {
 		go func() {
-			p, err := l.Page(t.Context(), lock.EventQuery{Cursor: cursor, Wait: lock.MaxWait})
+			p, err := l.Page(t.Context(), paddock.EventQuery{Cursor: cursor, Wait: lock.MaxWait})
 			if err != nil {
 				t.Error(err)
 			}
@@ -86,7 +87,7 @@ func TestNoGapWithoutALoss(t *testing.T) {
 		}
 	}
 	for _, cursor := range cursors {
-		if p := page(t, l, lock.EventQuery{Cursor: cursor}); p.Gap {
+		if p := page(t, l, paddock.EventQuery{Cursor: cursor}); p.Gap {
 			t.Errorf("a reader at %q gets %+v", cursor, p)
 		}
 	}
@@ -106,13 +107,13 @@ func TestGapAfterPruning(t *testing.T) {
 	}
 	for i, e := range old {
 		for _, name := range []string{"", "a"} {
-			p := page(t, l, lock.EventQuery{Cursor: strconv.FormatInt(e.ID, 10), Name: name})
+			p := page(t, l, paddock.EventQuery{Cursor: strconv.FormatInt(e.ID, 10), Name: name})
 			if gap := i < len(old)-1; p.Gap != gap || len(p.Items) != 1 {
 				t.Errorf("a reader of %q after event %d of %d gets %+v", name, i, len(old), p)
 			}
 		}
 	}
-	if p := page(t, l, lock.EventQuery{}); p.Gap || len(p.Items) != 1 {
+	if p := page(t, l, paddock.EventQuery{}); p.Gap || len(p.Items) != 1 {
 		t.Errorf("a reader without a cursor gets %+v", p)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
@@ -38,13 +39,13 @@ func New(db *database.DB, draining <-chan struct{}) *Log {
 // the first one of the batch. So it is found once between the events before and after it.
 type item struct {
 	*lock.Event
-	unreadable *lock.Unreadable // nil for an event
+	unreadable *paddock.Unreadable // nil for an event
 }
 
 // selectedBy reports whether the query selects the item. An entry that cannot be read is selected by its name alone.
-func (i item) selectedBy(q *lock.EventQuery) bool {
+func (i item) selectedBy(q *paddock.EventQuery) bool {
 	if i.unreadable != nil {
-		q = &lock.EventQuery{Name: q.Name, Prefix: q.Prefix}
+		q = &paddock.EventQuery{Name: q.Name, Prefix: q.Prefix}
 	}
 	return q.Selects(i.Event)
 }
@@ -60,7 +61,7 @@ type segment struct {
 }
 
 // add appends the next items that q selects, until the segment has q.Limit events.
-func (s *segment) add(next []item, q *lock.EventQuery) {
+func (s *segment) add(next []item, q *paddock.EventQuery) {
 	for _, i := range next {
 		if s.events == q.Limit {
 			return
@@ -79,7 +80,7 @@ func (s *segment) add(next []item, q *lock.EventQuery) {
 }
 
 // split returns the events, and what cannot be read, each once.
-func (s *segment) split() (events []lock.Event, unreadable []lock.Unreadable) {
+func (s *segment) split() (events []lock.Event, unreadable []paddock.Unreadable) {
 	events = slices.Grow(events, s.events)
 	for _, i := range s.items {
 		if i.unreadable != nil {
@@ -91,12 +92,12 @@ func (s *segment) split() (events []lock.Event, unreadable []lock.Unreadable) {
 	return events, slices.Compact(unreadable)
 }
 
-// Page returns a page of events, see lock.Service. If q.Wait is positive it waits for up to that long while the page
+// Page returns a page of events, see paddock.Service. If q.Wait is positive it waits for up to that long while the page
 // is empty. Errors are those of package lock.
 //
 // A page is read in steps of bounded work. It has fewer events than its limit only if there are no more, if there is
 // a gap, or if it took scanTime to find them. In that case the page may even be empty, but its Next is further on.
-func (l *Log) Page(ctx context.Context, q lock.EventQuery) (page lock.Page[lock.Event], err error) {
+func (l *Log) Page(ctx context.Context, q paddock.EventQuery) (page paddock.Page[lock.Event], err error) {
 	if q, err = q.Resolve(); err != nil {
 		return page, err
 	}
@@ -132,7 +133,7 @@ func (l *Log) Page(ctx context.Context, q lock.EventQuery) (page lock.Page[lock.
 
 // stored reads the segment at the beginning of the span from the database, step by step. If the span begins at a
 // negative id, that is the bound, and there are no events.
-func (l *Log) stored(ctx context.Context, q lock.EventQuery, ids span) (segment, error) {
+func (l *Log) stored(ctx context.Context, q paddock.EventQuery, ids span) (segment, error) {
 	s := segment{upTo: ids.after}
 	if q.Descending {
 		s.upTo = ids.before
@@ -158,13 +159,13 @@ func (l *Log) stored(ctx context.Context, q lock.EventQuery, ids span) (segment,
 }
 
 // parseCursor returns the id that is next to the page, which does not have it. It is negative for the bound.
-func parseCursor(q lock.EventQuery) (int64, error) {
+func parseCursor(q paddock.EventQuery) (int64, error) {
 	switch {
 	case q.Cursor == "" && q.Descending:
 		return math.MaxInt64, nil
 	case q.Cursor == "":
 		return 0, nil
-	case q.Cursor == lock.CursorNow:
+	case q.Cursor == paddock.CursorNow:
 		return -1, nil
 	}
 	id, err := strconv.ParseInt(q.Cursor, 10, 64)
@@ -218,7 +219,7 @@ func lastOf(batch int64) int64 { return batch*row.EventsPerBatch + row.EventsPer
 
 // read reads, in one round trip, the bound and the segment next to the id, or its first part. For a negative id it
 // reads only the bound.
-func (l *Log) read(ctx context.Context, q lock.EventQuery, from int64, size step) (segment, bound, error) {
+func (l *Log) read(ctx context.Context, q paddock.EventQuery, from int64, size step) (segment, bound, error) {
 	if q.Name != "" {
 		q.Limit = min(q.Limit, size.events)
 	}
@@ -278,7 +279,7 @@ func (l *Log) show(id int64) {
 }
 
 // queueEvents queues the statement that finds the first batches with events of q next to the id.
-func (l *Log) queueEvents(b *pgx.Batch, q lock.EventQuery, from int64, size step) *pgx.QueuedQuery {
+func (l *Log) queueEvents(b *pgx.Batch, q paddock.EventQuery, from int64, size step) *pgx.QueuedQuery {
 	if q.Name != "" {
 		return b.Queue(sqlHistory.In(l.db.Schema), row.NameKey(q.Name), q.Name, from, refsFor(q.Limit), q.Descending)
 	}
@@ -298,7 +299,7 @@ func refsFor(limit int) int {
 
 // collect adds the items of the rows that q selects, from one id on and up to the bound. An entry that cannot be read
 // costs no other one.
-func (l *Log) collect(s *segment, rows pgx.Rows, q lock.EventQuery, from, bound int64) error {
+func (l *Log) collect(s *segment, rows pgx.Rows, q paddock.EventQuery, from, bound int64) error {
 	var id int64
 	var at time.Time
 	var entries [][]byte

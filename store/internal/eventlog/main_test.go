@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
@@ -173,7 +174,7 @@ func granted(names ...string) []lock.Event {
 }
 
 // page returns a page, which must not fail.
-func page(t *testing.T, l *Log, q lock.EventQuery) lock.Page[lock.Event] {
+func page(t *testing.T, l *Log, q paddock.EventQuery) paddock.Page[lock.Event] {
 	t.Helper()
 	p, err := l.Page(t.Context(), q)
 	if err != nil {
@@ -185,11 +186,11 @@ func page(t *testing.T, l *Log, q lock.EventQuery) lock.Page[lock.Event] {
 // eventsOf returns the events of the lock, at most a page.
 func eventsOf(t *testing.T, l *Log, name string) []lock.Event {
 	t.Helper()
-	return page(t, l, lock.EventQuery{Name: name, Limit: lock.MaxLimit}).Items
+	return page(t, l, paddock.EventQuery{Name: name, Limit: paddock.MaxLimit}).Items
 }
 
 // readAll reads pages from the query's cursor until one is the last or empty. No page may report a gap.
-func readAll(t *testing.T, l *Log, q lock.EventQuery) []lock.Event {
+func readAll(t *testing.T, l *Log, q paddock.EventQuery) []lock.Event {
 	t.Helper()
 	var all []lock.Event
 	for {
@@ -205,7 +206,7 @@ func readAll(t *testing.T, l *Log, q lock.EventQuery) []lock.Event {
 }
 
 // selectedBy returns those of the events that the query selects.
-func selectedBy(q lock.EventQuery, events []lock.Event) []lock.Event {
+func selectedBy(q paddock.EventQuery, events []lock.Event) []lock.Event {
 	return slices.DeleteFunc(slices.Clone(events), func(e lock.Event) bool { return !q.Selects(&e) })
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -23,7 +24,7 @@ func TestPagesResumeInsideBatches(t *testing.T) {
 	for _, names := range [][]string{{"a:1", "b", "a:1", "a:2", "b"}, {"c"}, {"a:2", "a:1", "c", "c"}, {"b", "a:1", "b"}} {
 		all = append(all, commit(t, conn, granted(names...)...)...)
 	}
-	selections := []lock.EventQuery{{}, {Name: "a:1"}, {Name: "c"}, {Name: "none"}, {Prefix: "a:"}, {Prefix: "b"}, {Prefix: "z"}}
+	selections := []paddock.EventQuery{{}, {Name: "a:1"}, {Name: "c"}, {Name: "none"}, {Prefix: "a:"}, {Prefix: "b"}, {Prefix: "z"}}
 	for from := -1; from < len(all); from++ {
 		for _, q := range selections {
 			rest := all
@@ -57,17 +58,17 @@ func TestCursorsAreChecked(t *testing.T) {
 	t.Parallel()
 	l := open(t, pgtest.URL(t))
 	for _, cursor := range []string{"x", "-1", "01", "+1", " 1", "1 or 1=1", "99999999999999999999"} {
-		_, err := l.Page(t.Context(), lock.EventQuery{Cursor: cursor})
+		_, err := l.Page(t.Context(), paddock.EventQuery{Cursor: cursor})
 		if e := new(lock.Error); !errors.As(err, &e) || !errors.Is(err, lock.ErrInvalid) || e.Field != "cursor" {
 			t.Errorf("the cursor %q: %v", cursor, err)
 		}
 	}
-	for _, cursor := range []string{"", "0", "12345678", lock.CursorNow} {
-		if p := page(t, l, lock.EventQuery{Cursor: cursor}); len(p.Items) > 0 || p.Gap || p.Next == "" {
+	for _, cursor := range []string{"", "0", "12345678", paddock.CursorNow} {
+		if p := page(t, l, paddock.EventQuery{Cursor: cursor}); len(p.Items) > 0 || p.Gap || p.Next == "" {
 			t.Errorf("the cursor %q: %+v", cursor, p)
 		}
 	}
-	if _, err := l.Page(t.Context(), lock.EventQuery{Limit: lock.MaxLimit + 1}); !errors.Is(err, lock.ErrInvalid) {
+	if _, err := l.Page(t.Context(), paddock.EventQuery{Limit: paddock.MaxLimit + 1}); !errors.Is(err, lock.ErrInvalid) {
 		t.Errorf("an invalid limit: %v", err)
 	}
 }
@@ -85,7 +86,7 @@ func TestStepsAreBoundedByBatches(t *testing.T) {
 		from generate_series(1, $1::integer) i`, others)
 	want := commit(t, conn, granted("rare")...)
 
-	q := lock.EventQuery{Prefix: "rare", Limit: 10}
+	q := paddock.EventQuery{Prefix: "rare", Limit: 10}
 	for step, at := range []int64{0, size, 2 * size} {
 		after := int64(0)
 		if step > 0 {
@@ -103,7 +104,7 @@ func TestStepsAreBoundedByBatches(t *testing.T) {
 		}
 	}
 	sameEvents(t, "the page", page(t, l, q).Items, want)
-	if n := len(page(t, l, lock.EventQuery{Limit: lock.MaxLimit}).Items); n != lock.MaxLimit {
+	if n := len(page(t, l, paddock.EventQuery{Limit: paddock.MaxLimit}).Items); n != paddock.MaxLimit {
 		t.Errorf("a page of all events has %d", n)
 	}
 }
@@ -120,9 +121,9 @@ func TestStepsAreBoundedByBytes(t *testing.T) {
 			select json_build_array('n:' || j, i - 1, json_build_array(j, 0, i, 1, 1, md5((i * j)::text), i, 0, '', 0))
 			from generate_series(0, $2::integer - 1) j)
 		from generate_series(0, $1::integer - 1) i`, batches, locks)
-	q := lock.EventQuery{Limit: lock.MaxLimit}
+	q := paddock.EventQuery{Limit: paddock.MaxLimit}
 	for _, size := range []step{firstStep(10), {batches: 1000, bytes: 1}} {
-		s, _, err := l.read(t.Context(), lock.EventQuery{Limit: batches * locks}, 0, size)
+		s, _, err := l.read(t.Context(), paddock.EventQuery{Limit: batches * locks}, 0, size)
 		if err != nil || s.end || s.upTo != lastOf(0) || s.events != locks-1 { // no event has the id 0
 			t.Errorf("a step reads %d events, up to %d, %v", s.events, s.upTo, err)
 		}
@@ -139,7 +140,7 @@ func TestStepsAreBoundedByBytes(t *testing.T) {
 		t.Errorf("full pages up to the end have %d events, want %d", n, batches*locks-1)
 	}
 	for _, limit := range []int{3, 40} {
-		q := lock.EventQuery{Prefix: "n:77", Limit: limit}
+		q := paddock.EventQuery{Prefix: "n:77", Limit: limit}
 		if n := len(readAll(t, l, q)); n != batches*11 {
 			t.Errorf("%d events of a prefix, want %d", n, batches*11)
 		}
@@ -160,7 +161,7 @@ func TestBrokenEntryIsReported(t *testing.T) {
 		values (7, now(), array['["a", 0, [1]]', '["b",0,[0,1,1,1,1,"h",7,0,"",0],[1,1,2,1,1,"h",7,0,"",0]]', '7']::json[])`)
 	exec(t, conn, "select setval('paddock.event_batch_ids', 10)")
 	for range 2 {
-		page, err := l.Page(t.Context(), lock.EventQuery{})
+		page, err := l.Page(t.Context(), paddock.EventQuery{})
 		if err != nil || len(page.Items) != 2 || page.Items[0].Name != "b" {
 			t.Errorf("the page is %+v, %v", page.Items, err)
 		}
@@ -168,7 +169,7 @@ func TestBrokenEntryIsReported(t *testing.T) {
 			t.Errorf("unreadable are %+v", page.Unreadable)
 		}
 	}
-	for _, q := range []lock.EventQuery{{Limit: 1}, {Limit: 1, Descending: true}} { // one page ends at the id of the entries
+	for _, q := range []paddock.EventQuery{{Limit: 1}, {Limit: 1, Descending: true}} { // one page ends at the id of the entries
 		var events, unreadable int
 		for range 3 {
 			p := page(t, l, q)
@@ -192,12 +193,12 @@ func TestSubscribersLearnOfABrokenEntry(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	l, conn := openAndRun(t, url), connect(t, url)
-	now := page(t, l, lock.EventQuery{Cursor: lock.CursorNow}).Next
-	answers := make(chan []lock.Unreadable)
-	for _, q := range []lock.EventQuery{{Name: "a"}, {Prefix: "a"}, {}, {Limit: 1}} {
+	now := page(t, l, paddock.EventQuery{Cursor: paddock.CursorNow}).Next
+	answers := make(chan []paddock.Unreadable)
+	for _, q := range []paddock.EventQuery{{Name: "a"}, {Prefix: "a"}, {}, {Limit: 1}} {
 		q.Cursor, q.Wait = now, lock.MaxWait
 		go func() {
-			var all []lock.Unreadable
+			var all []paddock.Unreadable
 			for last := ""; last != "a"; {
 				p, err := l.Page(t.Context(), q)
 				if err != nil {

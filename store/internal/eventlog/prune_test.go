@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
@@ -30,12 +31,12 @@ func TestOldBatchesArePruned(t *testing.T) {
 	if more, err := p.pruneBatches(); more || err != nil {
 		t.Errorf("more: %t, %v", more, err)
 	}
-	sameEvents(t, "left", page(t, l, lock.EventQuery{}).Items, young)
+	sameEvents(t, "left", page(t, l, paddock.EventQuery{}).Items, young)
 	p.keep = 0
 	if more, err := p.pruneBatches(); more || err != nil {
 		t.Errorf("more: %t, %v", more, err)
 	}
-	sameEvents(t, "left at last", page(t, l, lock.EventQuery{}).Items, nil)
+	sameEvents(t, "left at last", page(t, l, paddock.EventQuery{}).Items, nil)
 }
 
 // TestPruningGoesOnWhileThereAreOldBatches: a step deletes a bounded number of them.

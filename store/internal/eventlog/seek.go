@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 )
@@ -26,7 +26,7 @@ type span struct {
 }
 
 // span returns the span of the query from its cursor on.
-func (l *Log) span(ctx context.Context, q lock.EventQuery, cursor int64) (span, error) {
+func (l *Log) span(ctx context.Context, q paddock.EventQuery, cursor int64) (span, error) {
 	ids := span{after: -1, before: math.MaxInt64}
 	if !q.Since.IsZero() || !q.Until.IsZero() || q.Descending {
 		if err := l.seek(ctx, q, &ids); err != nil {
@@ -45,7 +45,7 @@ func (l *Log) span(ctx context.Context, q lock.EventQuery, cursor int64) (span, 
 }
 
 // seek narrows the span to the batches that may have events of the query's range.
-func (l *Log) seek(ctx context.Context, q lock.EventQuery, ids *span) error {
+func (l *Log) seek(ctx context.Context, q paddock.EventQuery, ids *span) error {
 	since := pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
 	if !q.Since.IsZero() {
 		since = pgtype.Timestamptz{Time: q.Since.Add(-clockSlack), Valid: true}
@@ -72,7 +72,7 @@ func (l *Log) seek(ctx context.Context, q lock.EventQuery, ids *span) error {
 }
 
 // passed reports whether no event of the span follows the segment, which begins with it.
-func (ids span) passed(q lock.EventQuery, s segment) bool {
+func (ids span) passed(q paddock.EventQuery, s segment) bool {
 	if q.Descending {
 		return s.end || s.upTo <= ids.after+1
 	}

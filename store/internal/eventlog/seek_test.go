@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
@@ -49,7 +50,7 @@ func TestEventsOfARange(t *testing.T) {
 			if !until.IsZero() && !until.After(since) {
 				continue
 			}
-			for _, q := range []lock.EventQuery{
+			for _, q := range []paddock.EventQuery{
 				{}, {Name: "a"}, {Prefix: "b"}, {Kinds: []lock.Kind{lock.Released}}, {Holder: "h1"},
 				{Name: "b", Kinds: []lock.Kind{lock.Granted, lock.Expired}, Holder: "h0"},
 			} {
@@ -71,26 +72,26 @@ func TestTheEndOfAList(t *testing.T) {
 	l, conn := open(t, url), connect(t, url)
 	all := hours(t, conn, 3, "a")
 	for name, c := range map[string]struct {
-		q   lock.EventQuery
+		q   paddock.EventQuery
 		end bool
 	}{
-		"ascending":                     {lock.EventQuery{}, false},
-		"ascending, from an instant":    {lock.EventQuery{Since: all[1].At}, false},
-		"until an instant that is past": {lock.EventQuery{Until: all[1].At}, true},
-		"until just now":                {lock.EventQuery{Until: time.Now().Add(-time.Millisecond)}, true},
-		"until a later instant":         {lock.EventQuery{Until: time.Now().Add(time.Hour)}, false},
-		"until before all":              {lock.EventQuery{Until: all[0].At.Add(-time.Hour)}, true},
-		"descending":                    {lock.EventQuery{Descending: true}, true},
-		"descending, of one lock":       {lock.EventQuery{Descending: true, Name: "a"}, true},
-		"descending, of an unused lock": {lock.EventQuery{Descending: true, Name: "none"}, true},
-		"descending, a full page":       {lock.EventQuery{Descending: true, Limit: 2}, false},
+		"ascending":                     {paddock.EventQuery{}, false},
+		"ascending, from an instant":    {paddock.EventQuery{Since: all[1].At}, false},
+		"until an instant that is past": {paddock.EventQuery{Until: all[1].At}, true},
+		"until just now":                {paddock.EventQuery{Until: time.Now().Add(-time.Millisecond)}, true},
+		"until a later instant":         {paddock.EventQuery{Until: time.Now().Add(time.Hour)}, false},
+		"until before all":              {paddock.EventQuery{Until: all[0].At.Add(-time.Hour)}, true},
+		"descending":                    {paddock.EventQuery{Descending: true}, true},
+		"descending, of one lock":       {paddock.EventQuery{Descending: true, Name: "a"}, true},
+		"descending, of an unused lock": {paddock.EventQuery{Descending: true, Name: "none"}, true},
+		"descending, a full page":       {paddock.EventQuery{Descending: true, Limit: 2}, false},
 	} {
 		if p := page(t, l, c.q); (p.Next == "") != c.end {
 			t.Errorf("%s: the next cursor is %q", name, p.Next)
 		}
 	}
 	empty := open(t, pgtest.URL(t))
-	for _, q := range []lock.EventQuery{{Descending: true}, {Since: all[0].At, Until: all[1].At}} {
+	for _, q := range []paddock.EventQuery{{Descending: true}, {Since: all[0].At, Until: all[1].At}} {
 		if p := page(t, empty, q); len(p.Items) > 0 || p.Next != "" || p.Gap {
 			t.Errorf("%+v without events: %+v", q, p)
 		}
@@ -106,21 +107,21 @@ func TestARangeOfPrunedEventsHasAGap(t *testing.T) {
 	exec(t, conn, "delete from paddock.event_batches where id <= $1", epoch.BatchOf(all[2].ID))
 	exec(t, conn, "update paddock.horizon set pruned = $1", all[2].ID)
 	for name, c := range map[string]struct {
-		q   lock.EventQuery
+		q   paddock.EventQuery
 		gap bool
 	}{
-		"from the oldest one":                   {lock.EventQuery{}, false},
-		"from before":                           {lock.EventQuery{Since: all[1].At}, true},
-		"from a kept event":                     {lock.EventQuery{Since: all[4].At}, false},
-		"descending to the oldest one":          {lock.EventQuery{Descending: true}, true},
-		"descending, not yet there":             {lock.EventQuery{Descending: true, Limit: 2}, false},
-		"descending to before":                  {lock.EventQuery{Descending: true, Since: all[1].At}, true},
-		"descending to a kept event":            {lock.EventQuery{Descending: true, Since: all[4].At}, false},
-		"descending, the history of one lock":   {lock.EventQuery{Descending: true, Name: "a"}, true},
-		"a range of which nothing is kept":      {lock.EventQuery{Since: all[0].At, Until: all[1].At}, true},
-		"a range of which everything is kept":   {lock.EventQuery{Since: all[4].At, Until: all[5].At}, false},
-		"a range of one lock, partly not kept":  {lock.EventQuery{Name: "a", Since: all[0].At}, true},
-		"a range of one lock that is all there": {lock.EventQuery{Name: "a", Since: all[4].At}, false},
+		"from the oldest one":                   {paddock.EventQuery{}, false},
+		"from before":                           {paddock.EventQuery{Since: all[1].At}, true},
+		"from a kept event":                     {paddock.EventQuery{Since: all[4].At}, false},
+		"descending to the oldest one":          {paddock.EventQuery{Descending: true}, true},
+		"descending, not yet there":             {paddock.EventQuery{Descending: true, Limit: 2}, false},
+		"descending to before":                  {paddock.EventQuery{Descending: true, Since: all[1].At}, true},
+		"descending to a kept event":            {paddock.EventQuery{Descending: true, Since: all[4].At}, false},
+		"descending, the history of one lock":   {paddock.EventQuery{Descending: true, Name: "a"}, true},
+		"a range of which nothing is kept":      {paddock.EventQuery{Since: all[0].At, Until: all[1].At}, true},
+		"a range of which everything is kept":   {paddock.EventQuery{Since: all[4].At, Until: all[5].At}, false},
+		"a range of one lock, partly not kept":  {paddock.EventQuery{Name: "a", Since: all[0].At}, true},
+		"a range of one lock that is all there": {paddock.EventQuery{Name: "a", Since: all[4].At}, false},
 	} {
 		if p := page(t, l, c.q); p.Gap != c.gap {
 			t.Errorf("%s: a gap: %t", name, p.Gap)

@@ -7,13 +7,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 )
 
 // await returns the segment after the id as soon as it is not empty, or the empty one when the wait is over.
-func (l *Log) await(ctx context.Context, q lock.EventQuery, after int64) (segment, error) {
+func (l *Log) await(ctx context.Context, q paddock.EventQuery, after int64) (segment, error) {
 	sub, err := l.subscribe(q.Wait)
 	if err != nil {
 		return segment{}, err
@@ -35,7 +36,7 @@ func (l *Log) await(ctx context.Context, q lock.EventQuery, after int64) (segmen
 
 // next returns the segment after the id, from memory if that reaches the id shown, and a channel that is closed when
 // there may be more.
-func (l *Log) next(ctx context.Context, q lock.EventQuery, after, shown int64) (segment, <-chan struct{}, error) {
+func (l *Log) next(ctx context.Context, q paddock.EventQuery, after, shown int64) (segment, <-chan struct{}, error) {
 	s, known, more := l.tail.since(after)
 	if !known || s.upTo < shown {
 		s, err := l.stored(ctx, q, span{after: after, before: math.MaxInt64})
@@ -47,10 +48,10 @@ func (l *Log) next(ctx context.Context, q lock.EventQuery, after, shown int64) (
 	return s, more, nil
 }
 
-// Watch returns a lock once its version differs from the one seen, or when q.Wait is over, see lock.Service. read
+// Watch returns a lock once its version differs from the one seen, or when q.Wait is over, see paddock.Service. read
 // returns the lock as it is now; its errors are returned.
 func (l *Log) Watch(
-	ctx context.Context, q lock.Watch, read func(ctx context.Context, name string) (lock.Lock, error),
+	ctx context.Context, q paddock.Watch, read func(ctx context.Context, name string) (lock.Lock, error),
 ) (lock.Lock, error) {
 	q, err := q.Resolve()
 	if err != nil {
@@ -311,7 +312,7 @@ func (l *Log) follow() (lags bool, err error) {
 		var b bound
 		after, _ := l.tail.position()
 		err = l.db.Within(func(ctx context.Context) error {
-			s, b, err = l.read(ctx, lock.EventQuery{Limit: lock.MaxLimit}, after, nextStep)
+			s, b, err = l.read(ctx, paddock.EventQuery{Limit: paddock.MaxLimit}, after, nextStep)
 			return err
 		})
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
@@ -37,7 +38,7 @@ func TestTailKeepsTheNewestItems(t *testing.T) {
 	for id := int64(101); id <= 100+n; id++ {
 		next := item{Event: &lock.Event{ID: id}}
 		if id%2 == 0 {
-			next.unreadable = &lock.Unreadable{}
+			next.unreadable = &paddock.Unreadable{}
 		}
 		tail.add(segment{items: []item{next}, upTo: id}, bound{epoch: 1, upTo: 100 + n, newest: 100 + n})
 	}
@@ -94,11 +95,11 @@ func TestSubscribersSeeWhatPagesHaveShown(t *testing.T) {
 	l.tail.add(read, bound{epoch: 1, upTo: lastOf(100), newest: lastOf(100)})
 	all := append(first, commit(t, conn, granted("a")...)...)
 	sameEvents(t, "the page", eventsOf(t, l, "a"), all)
-	sameEvents(t, "the subscriber", page(t, l, lock.EventQuery{Name: "a", Wait: time.Minute / 2}).Items, all)
+	sameEvents(t, "the subscriber", page(t, l, paddock.EventQuery{Name: "a", Wait: time.Minute / 2}).Items, all)
 }
 
 // waitInBackground waits for a page after the cursor, and returns its events and its error.
-func waitInBackground(ctx context.Context, l *Log, q lock.EventQuery) (<-chan []lock.Event, <-chan error) {
+func waitInBackground(ctx context.Context, l *Log, q paddock.EventQuery) (<-chan []lock.Event, <-chan error) {
 	events, failed := make(chan []lock.Event, 1), make(chan error, 1)
 	q.Wait = lock.MaxWait
 	go func() {
@@ -129,7 +130,7 @@ func TestWaitsEnd(t *testing.T) {
 	if l.Watched() {
 		t.Error("watched without a subscriber")
 	}
-	now := lock.EventQuery{Cursor: page(t, l, lock.EventQuery{Cursor: lock.CursorNow}).Next}
+	now := paddock.EventQuery{Cursor: page(t, l, paddock.EventQuery{Cursor: paddock.CursorNow}).Next}
 
 	events, failed := waitInBackground(t.Context(), l, now)
 	subscribed(t, l, 1)
@@ -143,7 +144,7 @@ func TestWaitsEnd(t *testing.T) {
 		t.Error(err)
 	}
 
-	now.Cursor = page(t, l, lock.EventQuery{Cursor: lock.CursorNow}).Next
+	now.Cursor = page(t, l, paddock.EventQuery{Cursor: paddock.CursorNow}).Next
 	now.Wait = 30 * time.Millisecond
 	began := time.Now()
 	if p := page(t, l, now); len(p.Items) > 0 || time.Since(began) < now.Wait {
@@ -168,10 +169,10 @@ func TestWaitsEnd(t *testing.T) {
 	if _, err := l.Page(t.Context(), now); !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("after shutdown: %v", err)
 	}
-	if _, err := l.Watch(t.Context(), lock.Watch{Name: "a"}, nil); !errors.Is(err, lock.ErrUnavailable) {
+	if _, err := l.Watch(t.Context(), paddock.Watch{Name: "a"}, nil); !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("a watch after shutdown: %v", err)
 	}
-	if p := page(t, l, lock.EventQuery{}); len(p.Items) != 1 {
+	if p := page(t, l, paddock.EventQuery{}); len(p.Items) != 1 {
 		t.Errorf("a page without a wait, after shutdown: %+v", p)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -27,7 +28,7 @@ func TestWatchReadsTheLockWhenItMayHaveChanged(t *testing.T) {
 	watch := func(seen lock.Lock, wait time.Duration) <-chan lock.Lock {
 		watched := make(chan lock.Lock, 1)
 		go func() {
-			now, err := l.Watch(t.Context(), lock.Watch{Name: "a", Seen: seen.Version(), Wait: wait}, read)
+			now, err := l.Watch(t.Context(), paddock.Watch{Name: "a", Seen: seen.Version(), Wait: wait}, read)
 			if err != nil {
 				t.Error(err)
 			}
@@ -69,7 +70,7 @@ func TestWatchReadsTheLockAfterABrokenEntry(t *testing.T) {
 	watched := make(chan lock.Lock, 1)
 	began := time.Now()
 	go func() {
-		now, err := l.Watch(t.Context(), lock.Watch{Name: "a", Seen: seen.Version(), Wait: lock.MaxWait}, read)
+		now, err := l.Watch(t.Context(), paddock.Watch{Name: "a", Seen: seen.Version(), Wait: lock.MaxWait}, read)
 		if err != nil {
 			t.Error(err)
 		}
@@ -90,10 +91,10 @@ func TestWatchReturnsErrors(t *testing.T) {
 	l := openAndRun(t, pgtest.URL(t))
 	broken := errors.New("broken")
 	read := func(context.Context, string) (lock.Lock, error) { return lock.Lock{}, broken }
-	if _, err := l.Watch(t.Context(), lock.Watch{Name: "a"}, read); !errors.Is(err, broken) {
+	if _, err := l.Watch(t.Context(), paddock.Watch{Name: "a"}, read); !errors.Is(err, broken) {
 		t.Errorf("err = %v", err)
 	}
-	if _, err := l.Watch(t.Context(), lock.Watch{Name: ""}, read); !errors.Is(err, lock.ErrInvalid) {
+	if _, err := l.Watch(t.Context(), paddock.Watch{Name: ""}, read); !errors.Is(err, lock.ErrInvalid) {
 		t.Errorf("err = %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
@@ -150,7 +151,7 @@ func (k *Keeper) End(ctx context.Context, s lock.Session, skipGrace bool) error 
 }
 
 // Page returns a page of the sessions that have not ended.
-func (k *Keeper) Page(ctx context.Context, q lock.SessionQuery) (page lock.Page[lock.SessionInfo], err error) {
+func (k *Keeper) Page(ctx context.Context, q paddock.SessionQuery) (page paddock.Page[lock.SessionInfo], err error) {
 	after, err := q.After()
 	if err != nil {
 		return page, err

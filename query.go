@@ -1,10 +1,12 @@
-package lock
+package paddock
 
 import (
 	"cmp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/paddock-lock/paddock/lock"
 )
 
 // Bounds of a page.
@@ -19,7 +21,7 @@ const (
 type LockQuery struct {
 	Prefix    string
 	Contains  string // a part of the name
-	State     State
+	State     lock.State
 	Holder    string // of an active lease, exactly
 	Contended bool   // only locks with waiters
 	// Sort is the order of the list. A list that is not sorted by name has one page, with at most Limit locks. It
@@ -46,28 +48,28 @@ func LockOrders() []LockOrder { return []LockOrder{ByWaiters, ByAge, ByEnding} }
 // Resolve returns q with its defaults filled in, or an ErrInvalid error that names the invalid field.
 func (q LockQuery) Resolve() (LockQuery, error) {
 	switch q.State {
-	case "", Free, Held, InGrace:
+	case "", lock.Free, lock.Held, lock.InGrace:
 	default:
-		return q, Invalid("state", "is invalid; use free, held or grace")
+		return q, lock.Invalid("state", "is invalid; use free, held or grace")
 	}
 	switch {
 	case q.Sort != ByName && !slices.Contains(LockOrders(), q.Sort):
-		return q, Invalid("sort", "is invalid; use waiters, age or ending, or leave it out for the order of names")
+		return q, lock.Invalid("sort", "is invalid; use waiters, age or ending, or leave it out for the order of names")
 	case q.Sort != ByName && q.Cursor != "":
-		return q, Invalid("cursor", "cannot be combined with sort: a sorted list has one page; leave it out")
+		return q, lock.Invalid("cursor", "cannot be combined with sort: a sorted list has one page; leave it out")
 	}
 	var err error
 	if q.Limit, err = resolveLimit(q.Limit); err != nil {
 		return q, err
 	}
-	return q, cmp.Or(CheckPrefix(q.Prefix), CheckCharacters("contains", q.Contains, 0, MaxNameLength), CheckCharacters("holder", q.Holder, 0, MaxHolderLength))
+	return q, cmp.Or(lock.CheckPrefix(q.Prefix), lock.CheckCharacters("contains", q.Contains, 0, lock.MaxNameLength), lock.CheckCharacters("holder", q.Holder, 0, lock.MaxHolderLength))
 }
 
 // An EventQuery selects events. A zero field selects all.
 type EventQuery struct {
 	Name   string
 	Prefix string // not together with Name
-	Kinds  []Kind
+	Kinds  []lock.Kind
 	Holder string    // of the lease or waiter, exactly
 	Since  time.Time // events at this instant or later
 	Until  time.Time // earlier events, which must be after Since
@@ -87,19 +89,19 @@ const CursorNow = "now"
 // Resolve returns q with its defaults filled in, or an ErrInvalid error that names the invalid field.
 func (q EventQuery) Resolve() (EventQuery, error) {
 	if q.Name != "" {
-		if err := CheckNameOf("lock", q.Name); err != nil {
+		if err := lock.CheckNameOf("lock", q.Name); err != nil {
 			return q, err
 		}
 		if q.Prefix != "" {
-			return q, Invalid("prefix", "cannot be combined with lock; give one of them")
+			return q, lock.Invalid("prefix", "cannot be combined with lock; give one of them")
 		}
 	}
 	var err error
 	if q.Limit, err = resolveLimit(q.Limit); err != nil {
 		return q, err
 	}
-	return q, cmp.Or(CheckPrefix(q.Prefix), checkKinds(q.Kinds), CheckCharacters("holder", q.Holder, 0, MaxHolderLength),
-		q.checkRange(), CheckDuration("wait_ms", q.Wait, 0, MaxWait))
+	return q, cmp.Or(lock.CheckPrefix(q.Prefix), checkKinds(q.Kinds), lock.CheckCharacters("holder", q.Holder, 0, lock.MaxHolderLength),
+		q.checkRange(), lock.CheckDuration("wait_ms", q.Wait, 0, lock.MaxWait))
 }
 
 // checkRange returns an error if no event can be in the range, or if it is no range of future events and the query
@@ -107,28 +109,28 @@ func (q EventQuery) Resolve() (EventQuery, error) {
 func (q EventQuery) checkRange() error {
 	switch {
 	case !q.Until.IsZero() && !q.Since.IsZero() && !q.Until.After(q.Since):
-		return Invalid("until", "is not after since; give a later instant, or leave one of them out")
+		return lock.Invalid("until", "is not after since; give a later instant, or leave one of them out")
 	case q.Wait > 0 && !q.Until.IsZero():
-		return Invalid("wait_ms", "cannot be combined with until; leave one of them out")
+		return lock.Invalid("wait_ms", "cannot be combined with until; leave one of them out")
 	case q.Wait > 0 && q.Descending:
-		return Invalid("wait_ms", "cannot be combined with the order desc; leave one of them out")
+		return lock.Invalid("wait_ms", "cannot be combined with the order desc; leave one of them out")
 	case q.Descending && q.Cursor == CursorNow:
-		return Invalid("cursor", "is now, after which there is nothing in the order desc; leave it out to begin with the newest event")
+		return lock.Invalid("cursor", "is now, after which there is nothing in the order desc; leave it out to begin with the newest event")
 	}
 	return nil
 }
 
-func checkKinds(kinds []Kind) error {
+func checkKinds(kinds []lock.Kind) error {
 	for _, k := range kinds {
-		if KindOf(k.String()) != k {
-			return Invalid("kind", "is unknown; give %s, or several with commas between them", KindNames())
+		if lock.KindOf(k.String()) != k {
+			return lock.Invalid("kind", "is unknown; give %s, or several with commas between them", lock.KindNames())
 		}
 	}
 	return nil
 }
 
 // Selects reports whether the query selects the event. Order, cursor and limit are not considered.
-func (q *EventQuery) Selects(e *Event) bool {
+func (q *EventQuery) Selects(e *lock.Event) bool {
 	return (q.Name == "" || e.Name == q.Name) && strings.HasPrefix(e.Name, q.Prefix) &&
 		(len(q.Kinds) == 0 || slices.Contains(q.Kinds, e.Kind)) && (q.Holder == "" || e.Holder == q.Holder) &&
 		(q.Since.IsZero() || !e.At.Before(q.Since)) && (q.Until.IsZero() || e.At.Before(q.Until))
@@ -150,17 +152,17 @@ func (q SessionQuery) Resolve() (SessionQuery, error) {
 	if q.Holder == "" {
 		return q, nil
 	}
-	return q, CheckCharacters("holder", q.Holder, 1, MaxHolderLength)
+	return q, lock.CheckCharacters("holder", q.Holder, 1, lock.MaxHolderLength)
 }
 
 // After returns the session after which the page begins, or an ErrInvalid error.
-func (q SessionQuery) After() (SessionRef, error) {
+func (q SessionQuery) After() (lock.SessionRef, error) {
 	if q.Cursor == "" {
 		return 0, nil
 	}
-	after, err := ParseSessionRef("cursor", q.Cursor)
+	after, err := lock.ParseSessionRef("cursor", q.Cursor)
 	if err != nil {
-		return 0, Invalid("cursor", "is invalid; pass next_cursor unchanged, or omit it to start over")
+		return 0, lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, or omit it to start over")
 	}
 	return after, nil
 }
@@ -174,7 +176,7 @@ type Watch struct {
 
 // Resolve returns w, or an ErrInvalid error that names the invalid field.
 func (w Watch) Resolve() (Watch, error) {
-	return w, cmp.Or(CheckName(w.Name), CheckDuration("wait_ms", w.Wait, 0, MaxWait))
+	return w, cmp.Or(lock.CheckName(w.Name), lock.CheckDuration("wait_ms", w.Wait, 0, lock.MaxWait))
 }
 
 func resolveLimit(n int) (int, error) {
@@ -182,7 +184,7 @@ func resolveLimit(n int) (int, error) {
 		n = DefaultLimit
 	}
 	if n < 1 || n > MaxLimit {
-		return n, Invalid("limit", "is %d; give 1 to %d", n, MaxLimit)
+		return n, lock.Invalid("limit", "is %d; give 1 to %d", n, MaxLimit)
 	}
 	return n, nil
 }
@@ -208,34 +210,34 @@ type Unreadable struct {
 }
 
 // Selects reports whether the query selects the lock. The page is not considered.
-func (q LockQuery) Selects(l Lock) bool {
+func (q LockQuery) Selects(l lock.Lock) bool {
 	return strings.HasPrefix(l.Name, q.Prefix) && strings.Contains(l.Name, q.Contains) && (q.State == "" || q.State == l.State) &&
-		(!q.Contended || l.Waiters > 0) && (q.Sort == ByName || l.State != Free || l.Waiters > 0) &&
-		(q.Holder == "" || slices.ContainsFunc(l.Leases, func(i LeaseInfo) bool { return i.Holder == q.Holder }))
+		(!q.Contended || l.Waiters > 0) && (q.Sort == ByName || l.State != lock.Free || l.Waiters > 0) &&
+		(q.Holder == "" || slices.ContainsFunc(l.Leases, func(i lock.LeaseInfo) bool { return i.Holder == q.Holder }))
 }
 
 // Top sorts the locks and returns the first ones, as many as the query's Limit.
-func (q LockQuery) Top(locks []Lock) []Lock {
-	slices.SortFunc(locks, func(a, b Lock) int { return cmp.Or(q.Sort.compare(a, b), strings.Compare(a.Name, b.Name)) })
+func (q LockQuery) Top(locks []lock.Lock) []lock.Lock {
+	slices.SortFunc(locks, func(a, b lock.Lock) int { return cmp.Or(q.Sort.compare(a, b), strings.Compare(a.Name, b.Name)) })
 	return locks[:min(len(locks), q.Limit)]
 }
 
 // compare returns a negative number if a is before b, zero if they are equal.
-func (o LockOrder) compare(a, b Lock) int {
+func (o LockOrder) compare(a, b lock.Lock) int {
 	switch o {
 	case ByWaiters:
 		return cmp.Compare(b.Waiters, a.Waiters)
 	case ByAge:
-		return compareFirst(a, b, func(l LeaseInfo) time.Time { return l.AcquiredAt })
+		return compareFirst(a, b, func(l lock.LeaseInfo) time.Time { return l.AcquiredAt })
 	case ByEnding:
-		return compareFirst(a, b, func(l LeaseInfo) time.Time { return l.ExpiresAt })
+		return compareFirst(a, b, func(l lock.LeaseInfo) time.Time { return l.ExpiresAt })
 	}
 	return 0
 }
 
 // compareFirst compares the earliest instants of the leases. A lock without leases is last.
-func compareFirst(a, b Lock, of func(LeaseInfo) time.Time) int {
-	first := func(l Lock) (t time.Time) {
+func compareFirst(a, b lock.Lock, of func(lock.LeaseInfo) time.Time) int {
+	first := func(l lock.Lock) (t time.Time) {
 		for _, i := range l.Leases {
 			if t.IsZero() || of(i).Before(t) {
 				t = of(i)

@@ -1,68 +1,72 @@
-package lock
+package paddock
 
 import (
 	"context"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/paddock-lock/paddock/lock"
 )
 
 // A Wait is a waiter in the events of its lock, from when it joined the queue until it left it.
 type Wait struct {
 	Place    int64
-	Mode     Mode
+	Mode     lock.Mode
 	Holder   string
-	JoinedAt time.Time // zero if the events begin after that
-	LeftAt   time.Time // zero while it waits
-	End      Kind      // Granted or Dequeued; zero while it waits
-	Reason   string    // of a Dequeued end
-	Cycle    Cycle     // of a deadlock that ended it
+	JoinedAt time.Time  // zero if the events begin after that
+	LeftAt   time.Time  // zero while it waits
+	End      lock.Kind  // Granted or Dequeued; zero while it waits
+	Reason   string     // of a Dequeued end
+	Cycle    lock.Cycle // of a deadlock that ended it
 }
 
 // A Timeline is what the events of one lock say about its leases and its waiters.
 type Timeline struct {
-	Holds []Hold // in the order of their grants; first those that were granted before the events
-	Waits []Wait // in the order in which they joined, likewise
+	Holds []lock.Hold // in the order of their grants; first those that were granted before the events
+	Waits []Wait      // in the order in which they joined, likewise
 }
 
 // TimelineOf pairs the beginnings among the events of one lock with the ends. The events must be in the order of their
 // ids, without gaps between them; kinds may be left out altogether.
-func TimelineOf(events []Event) Timeline {
+func TimelineOf(events []lock.Event) Timeline {
 	var t Timeline
 	leases, places := map[int]int{}, map[int64]int{} // from slot and place to the index of what has not ended
 	for _, e := range events {
 		switch e.Kind {
-		case Granted:
+		case lock.Granted:
 			leases[e.Slot] = len(t.Holds)
 			t.Holds = append(t.Holds, holdOf(e))
 			t.Holds[leases[e.Slot]].GrantedAt = e.At
 			t.endWait(places, e)
-		case Released, Expired, Revoked, Withdrawn:
+		case lock.Released, lock.Expired, lock.Revoked, lock.Withdrawn:
 			t.endHold(leases, e)
 			if e.Place > 0 { // back in the queue
 				places[e.Place] = len(t.Waits)
 				t.Waits = append(t.Waits, Wait{Place: e.Place, Mode: e.Mode, Holder: e.Holder, JoinedAt: e.At})
 			}
-		case Queued:
+		case lock.Queued:
 			places[e.Place] = len(t.Waits)
 			t.Waits = append(t.Waits, Wait{Place: e.Place, Mode: e.Mode, Holder: e.Holder, JoinedAt: e.At})
-		case Dequeued:
+		case lock.Dequeued:
 			t.endWait(places, e)
 		}
 	}
-	slices.SortStableFunc(t.Holds, func(a, b Hold) int { return a.GrantedAt.Compare(b.GrantedAt) })
+	slices.SortStableFunc(t.Holds, func(a, b lock.Hold) int { return a.GrantedAt.Compare(b.GrantedAt) })
 	slices.SortStableFunc(t.Waits, func(a, b Wait) int { return a.JoinedAt.Compare(b.JoinedAt) })
 	return t
 }
 
-func holdOf(e Event) Hold { return Hold{Slot: e.Slot, Mode: e.Mode, Holder: e.Holder, Token: e.Token} }
+func holdOf(e lock.Event) lock.Hold {
+	return lock.Hold{Slot: e.Slot, Mode: e.Mode, Holder: e.Holder, Token: e.Token}
+}
 
 // endHold ends the lease in the slot of e. A second Revoked event, which skips the rest of the grace, changes nothing.
-func (t *Timeline) endHold(leases map[int]int, e Event) {
+func (t *Timeline) endHold(leases map[int]int, e lock.Event) {
 	i, known := leases[e.Slot]
 	if !known {
-		skipsGrace := func(h Hold) bool { return h.Slot == e.Slot && h.Token == e.Token && h.End == Revoked }
-		if e.Kind == Revoked && slices.ContainsFunc(t.Holds, skipsGrace) {
+		skipsGrace := func(h lock.Hold) bool { return h.Slot == e.Slot && h.Token == e.Token && h.End == lock.Revoked }
+		if e.Kind == lock.Revoked && slices.ContainsFunc(t.Holds, skipsGrace) {
 			return
 		}
 		i = len(t.Holds)
@@ -73,7 +77,7 @@ func (t *Timeline) endHold(leases map[int]int, e Event) {
 }
 
 // endWait ends the wait at the place of e, if e has one.
-func (t *Timeline) endWait(places map[int64]int, e Event) {
+func (t *Timeline) endWait(places map[int64]int, e lock.Event) {
 	if e.Place == 0 {
 		return
 	}
@@ -99,11 +103,11 @@ type HoldQuery struct {
 
 // Resolve returns q with its defaults filled in, or an ErrInvalid error that names the invalid field.
 func (q HoldQuery) Resolve() (HoldQuery, error) {
-	if err := CheckName(q.Name); err != nil {
+	if err := lock.CheckName(q.Name); err != nil {
 		return q, err
 	}
 	if !q.At.IsZero() && !q.Until.IsZero() {
-		return q, Invalid("until", "cannot be combined with at; leave one of them out")
+		return q, lock.Invalid("until", "cannot be combined with at; leave one of them out")
 	}
 	var err error
 	q.Limit, err = resolveLimit(q.Limit)
@@ -113,7 +117,7 @@ func (q HoldQuery) Resolve() (HoldQuery, error) {
 // A HoldList is the answer to a HoldQuery.
 type HoldList struct {
 	Name  string
-	Holds []Hold // the newest grant first
+	Holds []lock.Hold // the newest grant first
 	// Complete reports whether no lease is missing before these: otherwise its events are no longer kept, or there are
 	// too many events between. A list of newest leases that has as many as its limit is complete.
 	Complete bool
@@ -124,7 +128,7 @@ type HoldList struct {
 const MaxHoldEvents = 10_000
 
 // holdKinds are the kinds of events that begin or end a lease.
-var holdKinds = []Kind{Granted, Released, Expired, Revoked, Withdrawn}
+var holdKinds = []lock.Kind{lock.Granted, lock.Released, lock.Expired, lock.Revoked, lock.Withdrawn}
 
 // ReadHolds pairs the grants of a lock with their ends, from the events that the service keeps.
 func ReadHolds(ctx context.Context, s Service, q HoldQuery) (HoldList, error) {
@@ -140,7 +144,7 @@ func ReadHolds(ctx context.Context, s Service, q HoldQuery) (HoldList, error) {
 	list.Complete = complete
 	list.Holds = TimelineOf(events).Holds
 	if !q.At.IsZero() {
-		list.Holds = slices.DeleteFunc(list.Holds, func(h Hold) bool { return h.End != 0 })
+		list.Holds = slices.DeleteFunc(list.Holds, func(h lock.Hold) bool { return h.End != 0 })
 	}
 	list.Holds = list.Holds[max(0, len(list.Holds)-q.Limit):]
 	slices.Reverse(list.Holds)
@@ -164,7 +168,7 @@ func (q HoldQuery) until() time.Time {
 
 // eventsBefore returns the last events before q.until, in the order of their ids, as far back as the answer needs.
 // complete reports whether it went so far.
-func eventsBefore(ctx context.Context, s Service, q HoldQuery) (events []Event, complete bool, err error) {
+func eventsBefore(ctx context.Context, s Service, q HoldQuery) (events []lock.Event, complete bool, err error) {
 	before := EventQuery{Name: q.Name, Kinds: holdKinds, Until: q.until(), Descending: true, Limit: DefaultLimit}
 	for grants := 0; !complete; {
 		page, err := s.Events(ctx, before)
@@ -172,12 +176,12 @@ func eventsBefore(ctx context.Context, s Service, q HoldQuery) (events []Event, 
 			return nil, false, err
 		}
 		for _, e := range page.Items {
-			if e.Kind == Granted {
+			if e.Kind == lock.Granted {
 				grants++
 			}
 			// An exclusive lease is held by one alone, so no lease from before it was held any more.
 			complete = complete || e.Revision == 1 || q.At.IsZero() && grants >= q.Limit ||
-				!q.At.IsZero() && e.Kind == Granted && e.Mode == Exclusive
+				!q.At.IsZero() && e.Kind == lock.Granted && e.Mode == lock.Exclusive
 		}
 		events = append(events, page.Items...)
 		if page.Next == "" {
@@ -194,8 +198,8 @@ func eventsBefore(ctx context.Context, s Service, q HoldQuery) (events []Event, 
 }
 
 // findEnds sets the ends of the holds that have none yet, from the events that the query selects.
-func findEnds(ctx context.Context, s Service, q EventQuery, holds []Hold) error {
-	open := map[int]*Hold{}
+func findEnds(ctx context.Context, s Service, q EventQuery, holds []lock.Hold) error {
+	open := map[int]*lock.Hold{}
 	for i := range holds {
 		if holds[i].End == 0 {
 			open[holds[i].Slot] = &holds[i]
@@ -207,7 +211,7 @@ func findEnds(ctx context.Context, s Service, q EventQuery, holds []Hold) error 
 			return err
 		}
 		for _, e := range page.Items {
-			if h := open[e.Slot]; h != nil && e.Kind != Granted {
+			if h := open[e.Slot]; h != nil && e.Kind != lock.Granted {
 				h.EndedAt, h.End, h.Reason = e.At, e.Kind, e.Reason
 				delete(open, e.Slot)
 			}

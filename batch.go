@@ -1,6 +1,10 @@
-package lock
+package paddock
 
-import "context"
+import (
+	"context"
+
+	"github.com/paddock-lock/paddock/lock"
+)
 
 // MaxBatch is the maximum number of items of a batch.
 const MaxBatch = 1000
@@ -8,44 +12,44 @@ const MaxBatch = 1000
 // A Result is the outcome of one item of a batch, the same as that of a separate call. Grant is set for an Acquire or
 // a Renew that succeeded, and zero otherwise.
 type Result struct {
-	Grant Grant
+	Grant lock.Grant
 	Err   error
 }
 
 // ValidateBatchItem returns an ErrInvalid error unless the command may be an item of a batch: an Acquire that does
 // not wait, a Renew or a Release, each on one lock. It does not check their fields; Resolve does.
-func ValidateBatchItem(item Command) error {
+func ValidateBatchItem(item lock.Command) error {
 	switch c := item.(type) {
-	case Acquire:
+	case lock.Acquire:
 		if len(c.Set) > 0 {
 			return errSetInBatch("locks")
 		}
 		return checkNoWait(c)
-	case Renew:
+	case lock.Renew:
 		if len(c.Set) > 0 {
 			return errSetInBatch("names")
 		}
 		return nil
-	case Release:
+	case lock.Release:
 		if len(c.Set) > 0 {
 			return errSetInBatch("names")
 		}
 		return nil
 	}
-	return &Error{Code: ErrInvalid,
+	return &lock.Error{Code: lock.ErrInvalid,
 		Detail: "A batch may contain only acquires, renewals and releases. Send other commands separately."}
 }
 
 func errSetInBatch(field string) error {
-	return Invalid(field, "are not allowed in a batch, whose items are about one lock each; send the call separately")
+	return lock.Invalid(field, "are not allowed in a batch, whose items are about one lock each; send the call separately")
 }
 
-func checkNoWait(a Acquire) error {
+func checkNoWait(a lock.Acquire) error {
 	switch {
 	case a.Wait != 0:
-		return Invalid("wait_ms", "is not allowed in a batch; to wait, send the acquire separately")
+		return lock.Invalid("wait_ms", "is not allowed in a batch; to wait, send the acquire separately")
 	case a.KeepPlace:
-		return Invalid("keep_place", "is not allowed in a batch; to keep a place, send the acquire separately")
+		return lock.Invalid("keep_place", "is not allowed in a batch; to keep a place, send the acquire separately")
 	}
 	return nil
 }
@@ -53,7 +57,7 @@ func checkNoWait(a Acquire) error {
 // CheckBatch returns an ErrInvalid error if items is more than MaxBatch.
 func CheckBatch(items int) error {
 	if items > MaxBatch {
-		return Invalid("items", "exceed the maximum of %d; split them into several batches", MaxBatch)
+		return lock.Invalid("items", "exceed the maximum of %d; split them into several batches", MaxBatch)
 	}
 	return nil
 }
@@ -69,7 +73,7 @@ func FailAll(items int, err error) []Result {
 
 // BatchSequentially runs the items as separate calls to s, one after another. It implements Service.Batch for a
 // Service without a faster way.
-func BatchSequentially(ctx context.Context, s Service, items []Command) []Result {
+func BatchSequentially(ctx context.Context, s Service, items []lock.Command) []Result {
 	if err := CheckBatch(len(items)); err != nil {
 		return FailAll(len(items), err)
 	}
@@ -80,16 +84,16 @@ func BatchSequentially(ctx context.Context, s Service, items []Command) []Result
 	return results
 }
 
-func runItem(ctx context.Context, s Service, item Command) (r Result) {
+func runItem(ctx context.Context, s Service, item lock.Command) (r Result) {
 	if r.Err = ValidateBatchItem(item); r.Err != nil {
 		return r
 	}
 	switch c := item.(type) {
-	case Acquire:
+	case lock.Acquire:
 		r.Grant, r.Err = s.Acquire(ctx, c)
-	case Renew:
+	case lock.Renew:
 		r.Grant, r.Err = s.Renew(ctx, c)
-	case Release:
+	case lock.Release:
 		r.Err = s.Release(ctx, c)
 	}
 	return r

@@ -1,4 +1,4 @@
-package lock
+package paddock
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/paddock-lock/paddock/lock"
 )
 
 // maxStaleSearch is how many events FindHold reads, and up to a page more.
@@ -14,26 +16,26 @@ const maxStaleSearch = 1000
 // FindHold returns the lease that had the token of the report, from about the last thousand events that began or ended
 // a lease of the lock. It returns the zero Hold if the lease is not among them. Shared leases have one token: without
 // a slot, it is the one that was granted last.
-func FindHold(ctx context.Context, s Service, r ReportStale) (Hold, error) {
+func FindHold(ctx context.Context, s Service, r lock.ReportStale) (lock.Hold, error) {
 	h, _, err := findHold(ctx, s, r)
 	return h, err
 }
 
 // findHold is FindHold. visible is false if the lease's end, or even its grant, may be in events that readers do not
 // see yet, because an earlier transaction is open.
-func findHold(ctx context.Context, s Service, r ReportStale) (h Hold, visible bool, err error) {
+func findHold(ctx context.Context, s Service, r lock.ReportStale) (h lock.Hold, visible bool, err error) {
 	q := EventQuery{Name: r.Name, Kinds: holdKinds, Descending: true, Limit: DefaultLimit}
-	var found []Event // the newest first
-	newest := Token(0)
+	var found []lock.Event // the newest first
+	newest := lock.Token(0)
 	for read, granted := 0, false; !granted && read < maxStaleSearch; {
 		page, err := s.Events(ctx, q)
 		if err != nil {
-			return Hold{}, false, err
+			return lock.Hold{}, false, err
 		}
 		for _, e := range page.Items {
 			newest = max(newest, e.Token)
 			if !granted && e.Token == r.Token && (r.Slot == nil || *r.Slot == e.Slot) {
-				found, granted = append(found, e), e.Kind == Granted
+				found, granted = append(found, e), e.Kind == lock.Granted
 			}
 		}
 		if page.Next == "" {
@@ -43,7 +45,7 @@ func findHold(ctx context.Context, s Service, r ReportStale) (h Hold, visible bo
 		q.Cursor, q.Limit = page.Next, MaxLimit
 	}
 	if len(found) == 0 {
-		return Hold{}, newest == 0 || newest > r.Token, nil
+		return lock.Hold{}, newest == 0 || newest > r.Token, nil
 	}
 	slices.Reverse(found)
 	holds := TimelineOf(found).Holds
@@ -58,7 +60,7 @@ const (
 )
 
 // awaitHold is FindHold once the events are visible, or not after a while.
-func awaitHold(ctx context.Context, s Service, r ReportStale) (h Hold, err error) {
+func awaitHold(ctx context.Context, s Service, r lock.ReportStale) (h lock.Hold, err error) {
 	for n := range holdAttempts {
 		visible := false
 		if h, visible, err = findHold(ctx, s, r); err != nil || visible || n == holdAttempts-1 {
@@ -90,11 +92,11 @@ type StaleReports struct {
 // A staleReport identifies reports that are the same.
 type staleReport struct {
 	name  string
-	token Token
+	token lock.Token
 	slot  int // -1: unknown
 }
 
-func staleReportOf(r ReportStale) staleReport {
+func staleReportOf(r lock.ReportStale) staleReport {
 	slot := -1
 	if r.Slot != nil {
 		slot = *r.Slot
@@ -103,7 +105,7 @@ func staleReportOf(r ReportStale) staleReport {
 }
 
 // Admit reports whether r may be recorded at now. If it was not recorded after all, call Forget.
-func (s *StaleReports) Admit(r ReportStale, now time.Time) bool {
+func (s *StaleReports) Admit(r lock.ReportStale, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.admitted, func(_ staleReport, at time.Time) bool { return now.Sub(at) >= StaleReportInterval })
@@ -118,7 +120,7 @@ func (s *StaleReports) Admit(r ReportStale, now time.Time) bool {
 }
 
 // Forget undoes Admit.
-func (s *StaleReports) Forget(r ReportStale) {
+func (s *StaleReports) Forget(r lock.ReportStale) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.admitted, staleReportOf(r))
@@ -127,7 +129,7 @@ func (s *StaleReports) Forget(r ReportStale) {
 // Record records r: it finds the lease that had the token, and passes the report to decide, which applies it to the
 // lock. It reports whether there is an event. Services implement ReportStale with it.
 func (s *StaleReports) Record(
-	ctx context.Context, r ReportStale, now time.Time, history Service, decide func(context.Context, Command) error,
+	ctx context.Context, r lock.ReportStale, now time.Time, history Service, decide func(context.Context, lock.Command) error,
 ) (bool, error) {
 	r, err := r.Resolve()
 	if err != nil || !s.Admit(r, now) {

@@ -1,6 +1,10 @@
-package lock
+package paddock
 
-import "context"
+import (
+	"context"
+
+	"github.com/paddock-lock/paddock/lock"
+)
 
 // A Service is a lock service. The store implements it on PostgreSQL, the client over HTTP. Its methods are safe for
 // concurrent use. Each error matches a Code with errors.Is, and most are an *Error.
@@ -14,66 +18,66 @@ type Service interface {
 	// ended, and for PlaceRetention at least: a repeated call finds it, and a Release gives it up. The error is
 	// ErrTooManyWaiters if a limit on waiters is reached, and ErrUnavailable if the service is stopping: then the place is
 	// kept likewise.
-	Acquire(context.Context, Acquire) (Grant, error)
+	Acquire(context.Context, lock.Acquire) (lock.Grant, error)
 	// Renew extends a lease, or refuses with ErrLeaseLost.
-	Renew(context.Context, Renew) (Grant, error)
+	Renew(context.Context, lock.Renew) (lock.Grant, error)
 	// Release ends a lease, or refuses with ErrLeaseLost.
-	Release(context.Context, Release) error
+	Release(context.Context, lock.Release) error
 	// Batch runs each item like a separate call: an Acquire without Wait and KeepPlace, a Renew or a Release. Other
 	// commands are refused with ErrInvalid, and so are all items of a batch of more than MaxBatch. It returns one
 	// result for each item, in order. The batch is not atomic: each item has its own Result, and other calls run
 	// between them. Items on the same lock run in order. If the context ends, each unanswered item has the error that
 	// a separate call would have.
-	Batch(ctx context.Context, items []Command) []Result
+	Batch(ctx context.Context, items []lock.Command) []Result
 	// Revoke ends leases and returns the lock after that, or refuses with ErrTokenMismatch.
-	Revoke(context.Context, Revoke) (Lock, error)
+	Revoke(context.Context, lock.Revoke) (lock.Lock, error)
 
 	// OpenSession opens a session, or finds the one that an earlier call with the same ID has opened.
-	OpenSession(context.Context, OpenSession) (SessionGrant, error)
+	OpenSession(context.Context, lock.OpenSession) (lock.SessionGrant, error)
 	// RenewSession extends a session, or refuses with ErrSessionLost.
-	RenewSession(context.Context, RenewSession) (SessionGrant, error)
+	RenewSession(context.Context, lock.RenewSession) (lock.SessionGrant, error)
 	// CloseSession ends a session, its leases and its places, or refuses with ErrSessionLost. After any other error
 	// the session may have ended, and its leases end soon.
-	CloseSession(context.Context, CloseSession) error
+	CloseSession(context.Context, lock.CloseSession) error
 	// RevokeSession ends a session like CloseSession, on behalf of an operator. The error is ErrNotFound if no session
 	// has that name, and ErrSessionLost if it has ended in another way.
-	RevokeSession(context.Context, RevokeSession) (SessionInfo, error)
+	RevokeSession(context.Context, lock.RevokeSession) (lock.SessionInfo, error)
 
 	// Session returns a session with its leases and places, or ErrNotFound. An ended one is known for a while.
-	Session(context.Context, SessionRef) (SessionInfo, error)
+	Session(context.Context, lock.SessionRef) (lock.SessionInfo, error)
 	// Sessions returns a page of the sessions that have not ended.
-	Sessions(context.Context, SessionQuery) (Page[SessionInfo], error)
+	Sessions(context.Context, SessionQuery) (Page[lock.SessionInfo], error)
 
 	// DeclareTree declares the tree of the root, or finds it declared, see Trees. The error is ErrTreeBusy if a lock of
 	// the tree is held or waited for, and ErrTreeOverlaps if it is not apart from all others.
-	DeclareTree(ctx context.Context, root string) (Tree, error)
+	DeclareTree(ctx context.Context, root string) (lock.Tree, error)
 	// RemoveTree makes the locks of a tree independent of each other, or finds that there is no such tree. The error is
 	// ErrTreeBusy if a lock of the tree is held or waited for.
 	RemoveTree(ctx context.Context, root string) error
 	// Trees returns the declared trees, in the order of their roots.
-	Trees(ctx context.Context) ([]Tree, error)
+	Trees(ctx context.Context) ([]lock.Tree, error)
 
 	// Lock returns a lock. A lock that was never used is free.
-	Lock(ctx context.Context, name string) (Lock, error)
+	Lock(ctx context.Context, name string) (lock.Lock, error)
 	// Watch returns a lock as soon as its Version differs from the one seen, or when the Wait has ended.
-	Watch(context.Context, Watch) (Lock, error)
+	Watch(context.Context, Watch) (lock.Lock, error)
 	// Queue returns the waiters of a lock, and what blocks each.
-	Queue(ctx context.Context, name string) (QueueInfo, error)
+	Queue(ctx context.Context, name string) (lock.QueueInfo, error)
 	// Locks returns a page of the known locks, in the order of their names.
-	Locks(context.Context, LockQuery) (Page[Lock], error)
+	Locks(context.Context, LockQuery) (Page[lock.Lock], error)
 	// Events returns a page of events, oldest first. It waits for up to the query's Wait while the page is empty.
-	Events(context.Context, EventQuery) (Page[Event], error)
+	Events(context.Context, EventQuery) (Page[lock.Event], error)
 	// VerifyToken returns the status of a token.
-	VerifyToken(context.Context, Verify) (Verification, error)
+	VerifyToken(context.Context, lock.Verify) (lock.Verification, error)
 
 	// ReportStale records that a resource has refused a stale token. recorded is false if the limits of StaleReports
 	// do not allow another event. The error is ErrTokenMismatch if the token is current, and ErrUnknownToken if it was
 	// never granted.
-	ReportStale(context.Context, ReportStale) (recorded bool, err error)
+	ReportStale(context.Context, lock.ReportStale) (recorded bool, err error)
 
 	// WriteFenced writes the resource, or refuses with ErrStaleToken, ErrUnknownToken or ErrVersionMismatch. It
 	// reports a stale token like ReportStale.
-	WriteFenced(context.Context, FencedWrite) (FencedValue, error)
+	WriteFenced(context.Context, lock.FencedWrite) (lock.FencedValue, error)
 	// ReadFenced returns the resource, or ErrNotFound if it was never written.
-	ReadFenced(ctx context.Context, key string) (FencedValue, error)
+	ReadFenced(ctx context.Context, key string) (lock.FencedValue, error)
 }

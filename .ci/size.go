@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/importer"
 	"go/parser"
 	"go/token"
@@ -77,6 +78,9 @@ func references(folder string) {
 		}
 	}
 	info := types.Info{Uses: map[*ast.Ident]types.Object{}}
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	check(err)
+	build.Default.GOROOT = strings.TrimSpace(string(root)) // a program that was built with -trimpath does not know it
 	p, err := (&types.Config{Importer: importer.ForCompiler(set, "source", nil)}).Check(folder, set, files, &info)
 	check(err)
 	refers := map[[2]string]bool{}

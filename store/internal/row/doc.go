@@ -22,23 +22,27 @@
 // A Swap is one statement, and by itself one transaction. It writes nothing unless
 //
 //   - the epoch is the one of the decision, and the server is the one that the Rows were read from (its start time);
-//   - the database's clock is at or after the instant of the decision, and at most [MaxLag] after it;
+//   - the database's clock is at or after the instant of the decision, and at most [MaxLag] after it unless the look has
+//     locked the rows;
 //   - for each lock: no lease that the decision changes or grants is over, nor are all those whose token a grant
-//     shares. The clock is read again when the row is locked, because the statement may have waited for it. If one is
-//     over by then, the statement raises PD001, and writes nothing at all.
+//     shares. A lock for which that is so when the statement begins is left out, like one that has another version. The
+//     clock is read again when the row is locked, because the statement may have waited for it. If one is over by then,
+//     the statement raises PD001, and writes nothing at all;
+//   - the sessions that acquires rely on are open. If one is not, it raises PD001, too.
 //
 // # Tokens
 //
 // The tokens that a Swap grants are those of its row of events: the id of the row times [TokensPerBatch] plus 0, 1 and
 // so on. The statement draws the id, so none is kept: a grant that was requested after another one was answered has a
 // greater token, whatever the locks and replicas. A decision is made with provisional tokens, see lock.Provisional; the
-// statement writes the known ones, and the engine puts them into the answers. The id is drawn before rows are locked.
-// As the Row is compared when it is written, no other grant lies in between, and the tokens of a lock grow.
+// statement writes the known ones, and the engine puts them into the answers. The tokens of a lock grow, since no other
+// grant of it lies between the drawing of the id and the writing of the row. If the look has locked the row, it was
+// locked before the id is drawn, and stays locked until the commit. Otherwise it is locked after that, and its version
+// is compared then.
 //
 // # Events
 //
 // The events of a commit are one row. An event's id is that of its row times [EventsPerBatch] plus its number there.
-// The id is drawn before rows are locked. As for tokens, the comparison of versions keeps the events of one lock in
-// order. Before that the statement takes a mark, by which readers know that events may be missing, see package
-// eventlog.
+// The events of one lock are in order for the same reason as its tokens. Before the id is drawn, the statement takes a
+// mark, by which readers know that events may be missing, see package eventlog.
 package row

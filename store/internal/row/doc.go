@@ -14,10 +14,16 @@
 //
 // A [Row] is a lock as it was read or written, with its version: the position of its record (ctid), and the
 // transaction that wrote it (xmin). A [Swap] writes locks only if their records still have that version. That proves
-// all of the Row: an xmin belongs to one transaction, every change writes the record, and VACUUM moves nothing. After
+// what the Row has of the record and its parts: an xmin belongs to one transaction, every change writes the record, and
+// VACUUM moves nothing. After
 // 2^32 transactions an xmin returns; a Row that old would be written wrongly only if the transaction with exactly that
 // number had written the same lock to the same position. VACUUM FULL and CLUSTER move rows, so the comparison fails
 // and the lock is read again. A lock that was pruned and used again has another version, too.
+//
+// Not proven are the heartbeats of replicas and the ends of sessions, which are in rows of their own. An old heartbeat
+// costs only order: a waiter is skipped, or is granted a lock that it does not claim. The end of a session only moves
+// forward until it is recorded, under the lock of the session's row, and it has no effect before: see
+// docs/design/sessions.md.
 //
 // A Swap is one statement, and by itself one transaction. It writes nothing unless
 //

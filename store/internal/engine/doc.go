@@ -19,7 +19,7 @@
 //		       ▼                                                │ a lock had changed, or must be read
 //		     look ──→ decide ──→ swap ──→ publish ──→ answer    │
 //		       │         │         └────────────────────────────┘
-//		       │         └─ a refusal, from what was just read ──→ answer
+//		       │         └─ nothing to write, and just read ──→ answer
 //		       └─ only locks that are not cached
 //
 //	  - look reads locks, and locks nothing, see row.Look.
@@ -33,7 +33,9 @@
 // # The locking round
 //
 // Two replicas that change one lock in turns could miss each other endlessly. After a miss the same loop runs inside
-// one transaction whose look locks the rows, in the order of their names. Then the swap cannot miss.
+// one transaction whose look locks the rows, in the order of their names. Then no other replica can make the swap miss. It
+// can still write nothing: in another epoch, after the clock was set back, or if a lease that a decision changes or
+// grants is over by then (PD001).
 //
 // The locks of a command on several locks are all written or none, in a swap that is undone if one of them had
 // changed. They are compared like others first, together with other such commands, and locked after a miss.
@@ -41,8 +43,10 @@
 // # The cache
 //
 // Each worker caches the locks that it read or wrote. The cache is only a guess: a swap compares it with the database.
-// What is not written is not compared, so a refusal is given only on what was read for it. See package row for what is
-// compared, and why that is enough after a crash, a fail-over, a restore, VACUUM FULL or a change by hand.
+// What is not written is not compared, so a refusal is given only on what was read for it, or together with another call
+// of the batch that writes the lock, which proves the refusal, too. See package row for what is compared, and
+// docs/design/cached-locks.md for why that is enough after a crash, a fail-over, a restore, VACUUM FULL or a change by
+// hand.
 //
 // # Delays that stay local
 //

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
@@ -48,6 +49,7 @@ func TestASwapProvesWhatWasRead(t *testing.T) {
 		"grants are paused":                                   {sql: "update paddock.epochs set closed_until = clock_timestamp() + interval '1 hour'"},
 		"the longest lease was forgotten":                     {sql: "update paddock.epochs set longest_ms = longest_ms - 1"},
 		"a standby is required":                               {sql: "update paddock.epochs set quorum = true"},
+		"a tree was declared or removed":                      {sql: "update paddock.epochs set trees = trees + 1"},
 		"no epoch is known":                                   {sql: "delete from paddock.epochs"},
 		"another server":                                      {change: func(s *Swap) { s.Epoch.Started = s.Epoch.Started.Add(time.Microsecond) }},
 		"another epoch":                                       {change: func(s *Swap) { s.Epoch.Number++ }},
@@ -210,6 +212,47 @@ func TestALeaseThatHasEndedIsNotUsedAgain(t *testing.T) {
 	s.Changes[0].NotEnded, s.Changes[1].NotEnded = []lock.LeaseRef{6, 7}, []lock.LeaseRef{8}
 	if f.run(t, s); s.Changes[0].Written || !s.Changes[1].Written {
 		t.Errorf("the used one was granted: %t, the other one: %t", s.Changes[0].Written, s.Changes[1].Written)
+	}
+}
+
+// TestASwapIsUndoneUnlessItsSessionsAreOpen: if a session that a change relies on has ended, or is gone, nothing of the
+// whole swap is written.
+func TestASwapIsUndoneUnlessItsSessionsAreOpen(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		sql  string
+		open bool
+	}{
+		"open":    {"select", true},
+		"renewed": {"update paddock.sessions set expires_at = expires_at + interval '1 minute'", true},
+		"ended":   {"update paddock.sessions set ended = 3, ended_at = clock_timestamp()", false},
+		"gone":    {"delete from paddock.sessions", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			v := f.look(t, "a", "b")
+			session := lock.Session{ID: lock.SessionID{1}, Holder: "h", TTL: time.Minute, OpenedAt: v.Epoch.Now, ExpiresAt: v.Epoch.Now.Add(time.Minute)}
+			b, lost := &pgx.Batch{}, false
+			QueueOpenSession(b, "", session, &lost)
+			if err := f.conn.SendBatch(t.Context(), b).Close(); err != nil || lost {
+				t.Fatal(lost, err)
+			}
+			f.exec(t, c.sql)
+			s := swapOf(v, v.change("a", grant(1, v.Epoch.Now), lock.Event{Kind: lock.Granted}), v.change("b", grant(2, v.Epoch.Now)))
+			s.Latest = s.Latest.Add(time.Minute)
+			s.Changes[0].OpenSessions = []lock.SessionRef{session.ID.Ref()}
+			_, err := s.Run(t.Context(), f.conn)
+			pg := new(pgconn.PgError)
+			if tooLate := errors.As(err, &pg) && pg.Code == TooLate; tooLate == c.open || c.open && err != nil {
+				t.Errorf("got %v; is the session open: %t", err, c.open)
+			}
+			for name, r := range f.look(t, "a", "b").Rows {
+				if written := len(r.Record.Leases) == 1; written != c.open {
+					t.Errorf("%s was written: %t, and is %+v", name, written, r)
+				}
+			}
+		})
 	}
 }
 

@@ -43,7 +43,7 @@ type Acquire struct {
 	Attachment   Attachment // the waiting call
 	Replica      Replica    // the replica that serves it
 	GeneratedID  bool       // LeaseID was generated for this call: no lease has ever had it
-	LimitReached bool       // the service's limit on waiting calls is reached: a may be granted, but not join a queue
+	LimitReached bool       // the service's limit on waiting calls is reached: the call may be granted, but not join a queue
 	SessionFull  bool       // the session has reached its limit: a can only find a lease or place that it has
 	Requested    []string   // the names in the request; Set also has their ancestors. Set by In
 

@@ -43,7 +43,7 @@ type Decision struct {
 	Lease Lease // the lease, for Acquire, Claim, Renew and Leave
 	// Members are the leases of a set, of which Lease is the first; nil for a lock that was acquired alone.
 	Members  []Lease
-	Replayed bool // Acquire: whether Grant was already granted by an earlier call
+	Replayed bool // Acquire: whether the Lease was already granted by an earlier call
 	Renewed  bool // by Renew
 	// Left is how much of the lease a Renew found left, negative in its grace.
 	Left time.Duration

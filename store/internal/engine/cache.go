@@ -17,9 +17,9 @@ const (
 )
 
 // A cache contains locks as this worker last read or wrote them, and what else a decision needs. Nothing in it is
-// trusted: a swap compares it with the database when it writes, see package row. It may be stale; it must not be torn,
-// so a lock is put into it only when its commit is confirmed. All that is in it is of one epoch and one start of the
-// server.
+// trusted: a swap compares it with the database when it writes, see package row. It may be stale, but each
+// entry is one whole version, so a lock is put into it only when its commit is confirmed. All that is in it is of one
+// epoch and one start of the server.
 //
 // When it is full, the older half is dropped. A lock that is used moves to the younger half.
 type cache struct {

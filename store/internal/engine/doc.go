@@ -33,9 +33,9 @@
 // # The locking round
 //
 // Two replicas that change one lock in turns could miss each other endlessly. After a miss the same loop runs inside
-// one transaction whose look locks the rows, in the order of their names. Then no other replica can make the swap miss. It
-// can still write nothing: in another epoch, after the clock was set back, or if a lease that a decision changes or
-// grants is over by then (PD001).
+// one transaction whose look locks the rows, in the order of their names. Then no other replica can make the swap
+// miss by a change. It can still write nothing: in another epoch, after the clock was set back, or if a lease that a
+// decision changes or grants, or a session that it relies on, is over by then.
 //
 // The locks of a command on several locks are all written or none, in a swap that is undone if one of them had
 // changed. They are compared like others first, together with other such commands, and locked after a miss.

@@ -81,7 +81,7 @@ func FindDeadlocks(locks []Record, now time.Time, self Replica) []Deadlock {
 	return newWaitGraph(locks, func(w *Waiter) bool { return w.Attached(now, self) }).deadlocks(func(*stuckCall) bool { return true })
 }
 
-// deadlocks returns a Deadlock for each victim of each circle, of those that the function selects.
+// deadlocks returns a Deadlock for each victim that the function selects in a circle.
 func (g *waitGraph) deadlocks(of func(*stuckCall) bool) (all []Deadlock) {
 	g.reduce(g.calls)
 	for _, circle := range g.circles() {

@@ -304,7 +304,7 @@ func (x decisionCheck) checkPromoted() error {
 		had := slices.ContainsFunc(x.before.Leases, func(o lock.Lease) bool { return o.ID == l.ID && o.Token == l.Token })
 		told := slices.ContainsFunc(x.Promoted, func(w lock.Waiter) bool { return w.Lease.ID == l.ID }) || x.Err == nil && x.Lease.ID == l.ID
 		if l.Place > 0 && !had && !told {
-			return fmt.Errorf("granted, and nobody is told: %+v", l)
+			return fmt.Errorf("a waiter was granted the lock, and its call is not told: %+v", l)
 		}
 	}
 	return nil

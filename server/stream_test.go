@@ -106,7 +106,7 @@ func TestStreamQueriesItsParameters(t *testing.T) {
 	var asked []paddock.EventQuery
 	s := serve(t, server.Options{Locks: &fake{events: func(_ context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 		asked = append(asked, q)
-		return paddock.Page[lock.Event]{}, lock.Invalid("cursor", "is none that a page gave")
+		return paddock.Page[lock.Event]{}, lock.Invalid("cursor", "was not returned by a page")
 	}}})
 	refused := func(path, last, pointer string) {
 		r := s.request(http.MethodGet, path, "")

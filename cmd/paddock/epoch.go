@@ -20,9 +20,9 @@ type epochCommand struct {
 
 func (epochCommand) Help() string {
 	return `An epoch is a part of the history of the locks, on one database server. When the service finds that the
-database was failed over, restored from a backup or created again, it starts a new epoch: tokens continue far above all that were
-granted, every lease gets its full TTL from then on, and, unless a quorum was required, grants are paused for as long
-as a lease that the database has lost could still be held.`
+database was failed over, restored from a backup or created again, it starts a new epoch: tokens continue far above
+all that were granted, every lease gets its full TTL from then on, and, unless a quorum was required, grants are
+paused for as long as a lease that the database has lost could still be held.`
 }
 
 type epochListCommand struct {

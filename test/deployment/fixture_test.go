@@ -27,7 +27,7 @@ type fixture struct {
 	workers sync.WaitGroup // goroutines that use the lock
 	mu      sync.Mutex
 	inside  string   // who uses the lock
-	visits  []string // who has used it, in order
+	visits  []string // the clients that have used it, in order
 }
 
 // A process is one replica of the service.

@@ -37,6 +37,9 @@ func (r release) withLock(ctx context.Context, databaseURL string, f func(conn *
 	if err := r.lockMigrations(ctx, conn); err != nil {
 		return err
 	}
+	defer time.AfterFunc(reportAfter, func() {
+		r.log.Warn("waiting for the database to migrate the schema; see pg_stat_activity", "schema", r.in)
+	}).Stop()
 	version, err := r.read(ctx, conn)
 	switch {
 	case err != nil:
@@ -82,6 +85,8 @@ func refusePooler(ctx context.Context, conn *pgx.Conn, databaseURL string) error
 func (r release) lockMigrations(ctx context.Context, conn *pgx.Conn) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
+	report := time.NewTimer(reportAfter)
+	defer report.Stop()
 	for {
 		var mine bool
 		err := conn.QueryRow(ctx, "select pg_catalog.pg_try_advisory_lock($1)", r.in.Key(advisoryKey)).Scan(&mine)
@@ -91,6 +96,8 @@ func (r release) lockMigrations(ctx context.Context, conn *pgx.Conn) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("migrations: another process is migrating this schema: %w", context.Cause(ctx))
+		case <-report.C:
+			r.log.Warn("another process is migrating this schema; waiting for it", "schema", r.in)
 		case <-tick.C:
 		}
 	}

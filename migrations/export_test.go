@@ -3,6 +3,7 @@ package migrations
 import (
 	"context"
 	"io/fs"
+	"log/slog"
 	"testing/fstest"
 )
 
@@ -24,10 +25,10 @@ func Next(up, down string) fs.FS {
 
 // UpWith is Up of a release with those files.
 func UpWith(ctx context.Context, files fs.FS, databaseURL string) error {
-	return release{files: files}.up(ctx, databaseURL)
+	return release{files: files, log: slog.New(slog.DiscardHandler)}.up(ctx, databaseURL)
 }
 
 // DownToWith is DownTo of a release with those files.
 func DownToWith(ctx context.Context, files fs.FS, databaseURL string, to uint) error {
-	return release{files: files}.downTo(ctx, databaseURL, to)
+	return release{files: files, log: slog.New(slog.DiscardHandler)}.downTo(ctx, databaseURL, to)
 }

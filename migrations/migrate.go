@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -11,9 +12,10 @@ import (
 // Up migrates the schema of that name to Latest, and does nothing if it is there already. An empty name is paddock.
 // Through a pooler in transaction mode it returns a poolmode.Error unless there is nothing to do. Several processes may
 // call it at the same time. If ctx ends, it stops before the next migration, never during one. If the process or its
-// connection dies, the next call continues. It returns a *NewerError for a schema that it must not change.
-func Up(ctx context.Context, databaseURL, schema string) error {
-	r, err := forSchema(schema)
+// connection dies, the next call continues. It returns a *NewerError for a schema that it must not change. What it
+// waits for longer than a second, such as another migration, it logs once. If log is nil, nothing is logged.
+func Up(ctx context.Context, databaseURL, schema string, log *slog.Logger) error {
+	r, err := forSchema(schema, log)
 	if err != nil {
 		return err
 	}
@@ -37,9 +39,10 @@ func (r release) up(ctx context.Context, databaseURL string) error {
 }
 
 // Down reverts the newest migrations, steps in number, and drops the data in their tables and columns. Only operators
-// call it. It returns an error and changes nothing if steps is less than one or more than the number of versions.
-func Down(ctx context.Context, databaseURL, schema string, steps int) error {
-	r, err := forSchema(schema)
+// call it. It returns an error and changes nothing if steps is less than one or more than the number of versions. It
+// logs what Up logs.
+func Down(ctx context.Context, databaseURL, schema string, steps int, log *slog.Logger) error {
+	r, err := forSchema(schema, log)
 	if err != nil {
 		return err
 	}
@@ -53,8 +56,8 @@ func Down(ctx context.Context, databaseURL, schema string, steps int) error {
 
 // DownTo is Down to a version, 0 for a schema without tables. It does nothing if the schema is at that version, and
 // returns an error and changes nothing if it is below.
-func DownTo(ctx context.Context, databaseURL, schema string, to uint) error {
-	r, err := forSchema(schema)
+func DownTo(ctx context.Context, databaseURL, schema string, to uint, log *slog.Logger) error {
+	r, err := forSchema(schema, log)
 	if err != nil {
 		return err
 	}
@@ -73,7 +76,7 @@ func (r release) downTo(ctx context.Context, databaseURL string, to uint) error 
 // Version returns the version of the schema of that name, 0 if it was never migrated. It changes nothing. An empty
 // name is paddock.
 func Version(ctx context.Context, databaseURL, schema string) (version uint, err error) {
-	r, err := forSchema(schema)
+	r, err := forSchema(schema, nil)
 	if err != nil {
 		return 0, err
 	}

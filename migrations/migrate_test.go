@@ -28,7 +28,7 @@ func TestUpDownUpLeavesTheSameSchema(t *testing.T) {
 	conn := connect(t, url)
 	var shapes [][]string // the schema's shape at each version
 	up := func() {
-		if err := migrations.Up(t.Context(), url, ""); err != nil {
+		if err := migrations.Up(t.Context(), url, "", nil); err != nil {
 			t.Fatal(err)
 		}
 		assertVersion(t, url, migrations.Latest())
@@ -36,7 +36,7 @@ func TestUpDownUpLeavesTheSameSchema(t *testing.T) {
 	}
 	up()
 	up()
-	if err := migrations.Down(t.Context(), url, "", int(migrations.Latest())); err != nil {
+	if err := migrations.Down(t.Context(), url, "", int(migrations.Latest()), nil); err != nil {
 		t.Fatal(err)
 	}
 	assertVersion(t, url, 0)
@@ -60,7 +60,7 @@ func TestManyReplicasMigrateAtOnce(t *testing.T) {
 	url := pgtest.EmptyURL(t)
 	next := migrations.Next("alter table paddock.records add column made_up integer;", "")
 	for version, up := range []func() error{
-		func() error { return migrations.Up(t.Context(), url, "") },
+		func() error { return migrations.Up(t.Context(), url, "", nil) },
 		func() error { return migrations.UpWith(t.Context(), next, url) },
 	} {
 		var wg sync.WaitGroup
@@ -80,7 +80,7 @@ func TestDownRefusesMoreStepsThanThereAre(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	for _, steps := range []int{-1, 0, int(migrations.Latest()) + 1} {
-		if err := migrations.Down(t.Context(), url, "", steps); err == nil {
+		if err := migrations.Down(t.Context(), url, "", steps, nil); err == nil {
 			t.Errorf("%d steps down succeeded", steps)
 		}
 	}
@@ -103,7 +103,7 @@ func TestUpAndDownToAVersion(t *testing.T) {
 	assertVersion(t, url, 2)
 	exec(t, conn, "update paddock.records set made_up = 1 where name = 'kept'")
 	for name, err := range map[string]error{
-		"up": migrations.Up(t.Context(), url, ""), "down": migrations.DownTo(t.Context(), url, "", 0),
+		"up": migrations.Up(t.Context(), url, "", nil), "down": migrations.DownTo(t.Context(), url, "", 0, nil),
 	} {
 		var newer *migrations.NewerError
 		if !errors.As(err, &newer) || newer.Version != 2 || newer.Latest != migrations.Latest() {
@@ -167,7 +167,7 @@ func TestUpStopsWaitingWhenItsContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("cause")
 	done := make(chan error)
-	go func() { done <- migrations.Up(ctx, url, "") }()
+	go func() { done <- migrations.Up(ctx, url, "", nil) }()
 	cancel(cause)
 	if err := <-done; !errors.Is(err, cause) && !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
@@ -178,7 +178,7 @@ func TestUpStopsWaitingWhenItsContextEnds(t *testing.T) {
 func TestPoolSettingsInTheURLAreIgnored(t *testing.T) {
 	t.Parallel()
 	url := pgtest.EmptyURL(t)
-	if err := migrations.Up(t.Context(), withSettings(t, url, "pool_max_conns=5"), ""); err != nil {
+	if err := migrations.Up(t.Context(), withSettings(t, url, "pool_max_conns=5"), "", nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -189,7 +189,7 @@ func TestMigratedDatabaseNeedsNoRightToCreate(t *testing.T) {
 	conn := connect(t, url)
 	role := newRole(t, conn)
 	exec(t, conn, "grant usage on schema paddock to "+role+"; grant select on paddock.schema_migrations to "+role)
-	if err := migrations.Up(t.Context(), withSettings(t, url, "options=-c%20role%3D"+role), ""); err != nil {
+	if err := migrations.Up(t.Context(), withSettings(t, url, "options=-c%20role%3D"+role), "", nil); err != nil {
 		t.Error(err)
 	}
 }

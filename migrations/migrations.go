@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/paddock-lock/paddock/internal/schema"
 )
@@ -18,15 +20,22 @@ var embedded embed.FS
 type release struct {
 	files fs.FS
 	in    schema.Name
+	log   *slog.Logger
 }
 
 var this = release{files: embedded}
 
 // forSchema returns this release for the schema of that name; empty: paddock.
-func forSchema(name string) (release, error) {
+func forSchema(name string, log *slog.Logger) (release, error) {
 	in, err := schema.Parse(name)
-	return release{embedded, in}, err
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return release{embedded, in, log}, err
 }
+
+// reportAfter is how long a migration waits before it logs what it waits for.
+const reportAfter = time.Second
 
 // Latest returns the version that Up migrates to.
 func Latest() uint { return this.latest() }

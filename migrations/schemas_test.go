@@ -24,7 +24,7 @@ func TestSchemasAreMigratedIndependently(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, name := range names {
 		wg.Go(func() {
-			if err := migrations.Up(t.Context(), url, name); err != nil {
+			if err := migrations.Up(t.Context(), url, name, nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -39,7 +39,7 @@ func TestSchemasAreMigratedIndependently(t *testing.T) {
 		want[i] = schema.Name("b").In(line)
 	}
 	slices.Sort(want)
-	if err := migrations.DownTo(t.Context(), url, "team_a", 0); err != nil {
+	if err := migrations.DownTo(t.Context(), url, "team_a", 0, nil); err != nil {
 		t.Error(err)
 	}
 	if left := shapeOf(t, conn, "team_a"); len(left) != 0 {
@@ -55,7 +55,7 @@ func TestSchemasAreMigratedIndependently(t *testing.T) {
 			t.Errorf("the schema %q is at version %d, %v; want %d", name, got, err, want)
 		}
 	}
-	if err := migrations.Up(t.Context(), url, "Team"); err == nil {
+	if err := migrations.Up(t.Context(), url, "Team", nil); err == nil {
 		t.Error("a schema with a name that needs quotes was migrated")
 	}
 }
@@ -74,7 +74,7 @@ func TestTheTableOfAnotherProgramIsLeftAlone(t *testing.T) {
 		exec(t, conn, "create schema "+name+"; create table "+table+" ("+columns+"); insert into "+table+" values ('1')")
 		_, version := migrations.Version(t.Context(), url, name)
 		for does, err := range map[string]error{
-			"up": migrations.Up(t.Context(), url, name), "down": migrations.DownTo(t.Context(), url, name, 0), "version": version,
+			"up": migrations.Up(t.Context(), url, name, nil), "down": migrations.DownTo(t.Context(), url, name, 0, nil), "version": version,
 		} {
 			if err == nil || !strings.Contains(err.Error(), table+" is of another program; use another schema") {
 				t.Errorf("%s of %s: %v", does, name, err)

@@ -21,7 +21,7 @@ func TestConformance(t *testing.T) {
 func TestBatchesConform(t *testing.T) {
 	t.Parallel()
 	url := pgtest.EmptyURL(t)
-	if err := migrations.Up(t.Context(), url, "team_b"); err != nil {
+	if err := migrations.Up(t.Context(), url, "team_b", nil); err != nil {
 		t.Fatal(err)
 	}
 	s := locktest.Batched(replica.Store(t, url, store.Options{BatchWorkers: 4, Schema: "team_b"}))

@@ -108,7 +108,7 @@ func TestAMissingRightIsNamed(t *testing.T) {
 func TestAMissingRightOnAnotherSchemaIsNamed(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
-	if err := migrations.Up(t.Context(), a.owner.Config().ConnString(), "team_b"); err != nil {
+	if err := migrations.Up(t.Context(), a.owner.Config().ConnString(), "team_b", nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, usage := range []string{"", "grant usage on schema team_b to paddock_app"} {

@@ -90,12 +90,16 @@ func (d database) config() (*pgx.ConnConfig, error) {
 // It calls use again after errors that may pass. Other errors, such as a wrong password, fail at once. No error and no
 // log record contains the URL.
 func (d database) reached(ctx context.Context, log *slog.Logger, use func(url string) error) error {
+	slow := time.AfterFunc(reportSlowAfter, func() { log.Warn("waiting for an answer of the database") })
+	defer slow.Stop()
 	return waitFor(ctx, log, d.Wait, func() error {
 		config, err := d.config()
 		if err != nil {
 			return backoff.Permanent(err)
 		}
-		if err := ping(ctx, config); err != nil {
+		err = ping(ctx, config)
+		slow.Stop()
+		if err != nil {
 			return markPermanent(err)
 		}
 		url, err := d.url()
@@ -105,6 +109,9 @@ func (d database) reached(ctx context.Context, log *slog.Logger, use func(url st
 		return markPermanent(err)
 	})
 }
+
+// reportSlowAfter is how long the first attempt to connect may take before it is logged that the command waits.
+const reportSlowAfter = time.Second
 
 // reportEvery is the least time between two records of a wait that goes on.
 const reportEvery = 5 * time.Second

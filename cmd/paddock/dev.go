@@ -101,7 +101,7 @@ func (c *devCommand) serve(ctx context.Context, p *program, listener net.Listene
 
 func (c *devCommand) start(ctx context.Context, p *program, listener net.Listener, db pgserver.Database) error {
 	locks := database{URL: db.URL("paddock"), schemaFlag: c.schemaFlag, databaseWait: c.databaseWait}
-	err := locks.reached(ctx, p.log, func(url string) error { return migrations.Up(ctx, url, string(c.Schema)) })
+	err := locks.reached(ctx, p.log, func(url string) error { return migrations.Up(ctx, url, string(c.Schema), p.log) })
 	if err == nil {
 		err = c.welcome(p.stdout, listener.Addr(), db)
 	}

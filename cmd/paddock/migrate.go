@@ -29,7 +29,7 @@ type migrateUpCommand struct {
 }
 
 func (c *migrateUpCommand) Run(ctx context.Context, p *program) error {
-	return p.migrate(ctx, c.database, func(url string) error { return migrations.Up(ctx, url, string(c.Schema)) })
+	return p.migrate(ctx, c.database, func(url string) error { return migrations.Up(ctx, url, string(c.Schema), p.log) })
 }
 
 type migrateDownCommand struct {
@@ -52,9 +52,9 @@ func (c *migrateDownCommand) Run(ctx context.Context, p *program) error {
 	}
 	return p.migrate(ctx, c.database, func(url string) error {
 		if c.To != nil {
-			return migrations.DownTo(ctx, url, string(c.Schema), uint(*c.To))
+			return migrations.DownTo(ctx, url, string(c.Schema), uint(*c.To), p.log)
 		}
-		return migrations.Down(ctx, url, string(c.Schema), c.Steps)
+		return migrations.Down(ctx, url, string(c.Schema), c.Steps, p.log)
 	})
 }
 

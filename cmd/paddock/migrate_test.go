@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -51,6 +53,39 @@ func TestMigrateUpAndDown(t *testing.T) {
 			t.Errorf("%v: exit code %d, want %d and %q in:\n%s%s", step.args, code, step.code, step.want, stdout, stderr)
 		}
 	}
+}
+
+// TestMigrateSaysWhatItWaitsFor: for another migration, for a session that keeps a table locked, and for a database that
+// does not answer.
+func TestMigrateSaysWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	databaseURL := pgtest.EmptyURL(t)
+	conn := pgtest.Connect(t, databaseURL)
+	migrate := func(wait string) *process {
+		p := start(t, "migrate", "up", "--database-url", databaseURL)
+		p.Stderr.Await(t, `"msg":"(`+wait+`)`)
+		return p
+	}
+	pgtest.Exec(t, conn, "select pg_advisory_lock(x'706164646f636b'::bigint)") // of a process that migrates
+	second := migrate("another process is migrating this schema; waiting for it")
+	pgtest.Exec(t, conn, "select pg_advisory_unlock_all()")
+	if code := second.Exit(t); code != exitOK {
+		t.Errorf("exit code %d:\n%s", code, second.Stderr)
+	}
+	mustBeNil(t, migrations.DownTo(t.Context(), databaseURL, "", 0, nil))
+	pgtest.Exec(t, conn, "begin; lock table paddock.schema_migrations in share mode")
+	late := migrate("waiting for the database to migrate the schema")
+	pgtest.Exec(t, conn, "commit")
+	if code := late.Exit(t); code != exitOK {
+		t.Errorf("exit code %d:\n%s", code, late.Stderr)
+	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts no connection, and the kernel opens them
+	mustBeNil(t, err)
+	defer mustClose(t, silent)
+	databaseURL = "postgres://me@" + silent.Addr().String() + "/paddock"
+	p := migrate("waiting for an answer of the database")
+	p.Signal(t, syscall.SIGTERM)
+	p.Exit(t)
 }
 
 func TestServeMigratesWithTheFlag(t *testing.T) {
@@ -152,7 +187,7 @@ func TestAReplicaWithoutItsTablesSaysWhatToDo(t *testing.T) {
 	}{
 		"dropped": {func() error { _, err := conn.Exec(t.Context(), "drop schema dropped cascade"); return err },
 			"or run paddock migrate up --schema dropped: ERROR"},
-		"down": {func() error { return migrations.DownTo(t.Context(), databaseURL, "down", 0) }, "or run paddock migrate up --schema down: ERROR"},
+		"down": {func() error { return migrations.DownTo(t.Context(), databaseURL, "down", 0, nil) }, "or run paddock migrate up --schema down: ERROR"},
 		"less": {func() error { _, err := conn.Exec(t.Context(), "drop table less.records cascade"); return err },
 			"restore the schema less from a backup: ERROR"},
 	} {
@@ -169,7 +204,7 @@ func TestAReplicaWithoutItsTablesSaysWhatToDo(t *testing.T) {
 			continue // other tables may still do
 		}
 		expectNotReady(t, base)
-		mustBeNil(t, migrations.Up(t.Context(), databaseURL, schema))
+		mustBeNil(t, migrations.Up(t.Context(), databaseURL, schema, nil))
 		becomesReady(t, base)
 	}
 }

@@ -105,7 +105,7 @@ func (c *serveCommand) address(ctx context.Context) (string, error) {
 func (c *serveCommand) prepare(ctx context.Context, p *program) error {
 	return c.reached(ctx, p.log, func(url string) error {
 		if c.Migrate {
-			err := migrations.Up(ctx, url, string(c.Schema))
+			err := migrations.Up(ctx, url, string(c.Schema), p.log)
 			if newer := (*migrations.NewerError)(nil); err != nil && !errors.As(err, &newer) {
 				return err
 			}

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 func TestOfficialImageConforms(t *testing.T) {
 	t.Parallel()
 	url := startPostgres(t)
-	if err := migrations.Up(t.Context(), url, ""); err != nil {
+	if err := migrations.Up(t.Context(), url, "", nil); err != nil {
 		t.Fatal(err)
 	}
 	s, err := store.Open(t.Context(), url, store.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})

@@ -39,7 +39,7 @@ func newServer(t *testing.T) *pgserver.Server {
 		t.Fatal(err)
 	}
 	cleanup(t, func() error { return server.Stop(context.Background()) })
-	if err := migrations.Up(t.Context(), server.URL("paddock"), ""); err != nil {
+	if err := migrations.Up(t.Context(), server.URL("paddock"), "", nil); err != nil {
 		t.Fatal(err)
 	}
 	return server
@@ -86,7 +86,7 @@ func (a *trialPool) trial(t *testing.T, program string, how mode) *trial {
 	case restored:
 		x.restorable = newRestorable(t)
 		x.databaseURL = x.restorable.replicaURL()
-		x.must(migrations.Up(t.Context(), x.databaseURL, ""))
+		x.must(migrations.Up(t.Context(), x.databaseURL, "", nil))
 	default:
 		x.databaseURL = a.database(t)
 	}

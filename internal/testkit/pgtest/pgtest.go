@@ -87,7 +87,7 @@ func Server(t testing.TB) (s *pgserver.Server, databaseURL string) {
 			t.Errorf("pgtest: %v", err)
 		}
 	})
-	if err := migrations.Up(t.Context(), s.URL("paddock"), ""); err != nil {
+	if err := migrations.Up(t.Context(), s.URL("paddock"), "", nil); err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
 	return s, s.URL("paddock")

@@ -41,7 +41,7 @@ func makeTemplate(ctx context.Context, admin string) (name string, err error) {
 			return "", fmt.Errorf("%s: %w", sql, err)
 		}
 	}
-	if err := migrations.Up(ctx, url, ""); err != nil {
+	if err := migrations.Up(ctx, url, "", nil); err != nil {
 		return "", err
 	}
 	_, err = conn.Exec(ctx, "alter database "+quoted(name)+" allow_connections false")

@@ -62,6 +62,9 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	if err := v.checkAccess(ctx); err != nil {
 		return err
 	}
+	if err := v.checkOneDeployment(ctx); err != nil {
+		return err
+	}
 	if err := v.printPlan(); err != nil {
 		return err
 	}
@@ -120,6 +123,34 @@ func (v *verification) checkAccess(ctx context.Context) error {
 		if !errors.Is(err, lock.ErrTokenMismatch) {
 			return fmt.Errorf("cannot verify the service at %s: %w", r.Via, err)
 		}
+	}
+	return nil
+}
+
+// checkOneDeployment returns a usage error unless all replicas know a session that is opened at the first one. Replicas
+// of several deployments would seem to break every promise.
+func (v *verification) checkOneDeployment(ctx context.Context) error {
+	first, others := v.replicas[0], v.replicas[1:]
+	if len(others) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(len(v.replicas))*callTimeout)
+	defer cancel()
+	session := lock.SessionID(uuid.New())
+	if _, err := first.Locks.OpenSession(ctx, lock.OpenSession{ID: session, Holder: "paddock verify", TTL: v.TTL}); err != nil {
+		return fmt.Errorf("cannot verify the service at %s: %w", first.Via, explain(err))
+	}
+	for _, r := range others {
+		switch _, err := r.Locks.Session(ctx, session.Ref()); {
+		case errors.Is(err, lock.ErrNotFound):
+			return usagef("%s does not know a session that was opened at %s a moment ago: they are of different deployments; "+
+				"give --url only for replicas that share a database and a schema", r.Via, first.Via)
+		case err != nil:
+			return fmt.Errorf("cannot verify the service at %s: %w", r.Via, err)
+		}
+	}
+	if err := first.Locks.CloseSession(ctx, lock.CloseSession{ID: session}); err != nil && !errors.Is(err, lock.ErrSessionLost) {
+		return fmt.Errorf("cannot verify the service at %s: %w", first.Via, err)
 	}
 	return nil
 }

@@ -93,6 +93,20 @@ func TestVerifyDetectsAViolation(t *testing.T) {
 	}
 }
 
+// TestVerifyRefusesTwoDeployments: their answers would contradict each other.
+func TestVerifyRefusesTwoDeployments(t *testing.T) {
+	t.Parallel()
+	databaseURL := pgtest.URL(t)
+	a, b, other := serveHere(t, databaseURL), serveHere(t, databaseURL), serveHere(t, pgtest.URL(t))
+	code, stdout, stderr := call(t, nil, "verify", "--url", a, "--url", b, "--url", other, "--operations=100")
+	if code != exitUsage || stdout != "" || !strings.Contains(stderr, other+" does not know") {
+		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
+	}
+	if code, stdout, stderr := call(t, nil, "verify", "--url", a, "--url", b, "--operations=100", "--ttl=200ms"); code != exitOK {
+		t.Errorf("of one deployment: exit code %d:\n%s%s", code, stdout, stderr)
+	}
+}
+
 func TestVerifyFailsOnAnUnexpectedRefusal(t *testing.T) {
 	t.Parallel()
 	base := serveHere(t, pgtest.URL(t), "--min-ttl=10s")

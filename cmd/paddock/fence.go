@@ -68,7 +68,7 @@ type fenceUninstallCommand struct {
 
 func (fenceUninstallCommand) Help() string {
 	return `Drops the table paddock_fences, the functions, and the triggers of paddock_fence_guard, and nothing else.
-Stale writes are no longer refused.
+Stale writes are no longer refused. If it is not in the first schema of the search_path, say with --fence-schema where.
 
     paddock fence uninstall --database-url postgres://owner@db.example/bank --yes`
 }

@@ -30,7 +30,7 @@ func TestFenceInstallAndUninstall(t *testing.T) {
 		{"", []string{"uninstall", "--yes"}, "It protected accounts and stored the tokens of 2 resources."},
 		{"insert into accounts values (1)", []string{"install", "--fence-schema=My Bank"},
 			"Installed paddock_fence in schema My Bank"},
-		{`select "My Bank".paddock_fence('a', 7)`, []string{"uninstall", "--yes"},
+		{`select "My Bank".paddock_fence('a', 7)`, []string{"uninstall", "--yes", "--fence-schema=public"},
 			"paddock_fence is not installed in schema public"},
 		{`select "My Bank".paddock_fence('a', 7)`, []string{"uninstall", "--yes", "--fence-schema=My Bank"},
 			"It protected no table and stored the tokens of 1 resources."},
@@ -62,6 +62,10 @@ func TestFenceInstallErrorsAreExplained(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	elsewhere := pgtest.EmptyURL(t)
+	for _, schema := range []string{`"My Bank"`, "shop"} {
+		pgtest.Exec(t, pgtest.Connect(t, elsewhere), "create schema "+schema+"; set search_path = "+schema+";"+paddock.InstallFence)
+	}
 	dependent := pgtest.EmptyURL(t)
 	pgtest.Exec(t, pgtest.Connect(t, dependent), paddock.InstallFence+"create schema mine; create view mine as select * from paddock_fences")
 	none := map[string]string{"PADDOCK_DATABASE_URL": databaseURL, "DATABASE_URL": databaseURL}
@@ -89,6 +93,8 @@ func TestFenceInstallErrorsAreExplained(t *testing.T) {
 		"the schema of the locks": {nil, []string{"install", "--fence-schema=paddock", "--database-url", pgtest.URL(t)},
 			exitFailed, "has the tables of Paddock itself"},
 		"without --yes": {nil, []string{"uninstall", "--database-url", databaseURL}, exitUsage, "--yes"},
+		"two other schemas have it": {nil, []string{"uninstall", "--yes", "--database-url", elsewhere}, exitFailed,
+			`not installed in the schema public, but in: "My Bank", shop`},
 		"a dependent object": {nil, []string{"uninstall", "--yes", "--database-url", dependent}, exitFailed,
 			"view mine depends on"},
 		"a password where no URL belongs": {nil, []string{"install", "postgres://a:s3cret@b/c"}, exitUsage,

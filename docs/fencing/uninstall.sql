@@ -14,11 +14,20 @@ set local client_min_messages = warning;
 do $$
 declare
     here text := quote_ident(current_schema());
+    others text;
     guard record;
 begin
     if here is null then
         raise exception 'no schema of the search_path exists'
             using errcode = 'invalid_schema_name', hint = 'Set search_path to the schema that paddock_fence() is in.';
+    end if;
+    -- A search_path of several schemas names none of them, so it may mean an installation elsewhere.
+    select string_agg(quote_ident(n.nspname), ', ' order by n.nspname) into others
+        from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
+        where c.relname = 'paddock_fences' and c.relkind = 'r' and c.relpersistence <> 't';
+    if others is not null and to_regclass(here || '.paddock_fences') is null and current_setting('search_path') <> here then
+        raise exception 'paddock_fence is not installed in the schema %, but in: %', here, others
+            using errcode = 'undefined_table', hint = 'Give --fence-schema, or set search_path, to the schema that you mean.';
     end if;
     for guard in
         select t.tgname, t.tgrelid::regclass as relation

@@ -1996,8 +1996,8 @@ func (c *Client) OpenapiYAML(ctx context.Context) (*http.Response, error) {
 
 // Readyz: Check readiness (GET /readyz).
 //
-// Reports whether to send requests to this replica: the database answers, its schema has the version that this
-// binary expects, and the process is not shutting down.
+// Reports whether to send requests to this replica: the database answers, its schema has the version and the
+// tables that this binary expects, and the process is not shutting down.
 func (c *Client) Readyz(ctx context.Context) (*Health, *http.Response, error) {
 	return receive[Health](ctx, c, http.MethodGet, "/readyz", nil, nil, nil)
 }

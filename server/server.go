@@ -61,8 +61,8 @@ type Options struct {
 	// SecureCookies treats requests that arrive without TLS as if they had TLS: the cookie is Secure, and HSTS is
 	// set. Set it behind a proxy that terminates TLS.
 	SecureCookies bool
-	// Ready returns an error while this replica should receive no requests; the error is logged, not shown. It is
-	// called at most once a second. Nil: ready until shutdown.
+	// Ready returns an error while this replica should receive no requests. The error is logged; callers are told the
+	// detail of a *lock.Error, and nothing of others. It is called at most once a second. Nil: ready until shutdown.
 	Ready func(context.Context) error
 	// UI serves paths under /ui/, and gets them with that prefix. Nil: no page. With Keys it must serve a form at
 	// /ui/login that posts key and back to the same path.

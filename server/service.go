@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -40,6 +41,9 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 				Detail: "This replica is shutting down. Use another replica."}
 		}
 		if err := s.ready.check(ctx); err != nil {
+			if refusal := (*lock.Error)(nil); errors.As(err, &refusal) {
+				return reply{}, refusal
+			}
 			return reply{}, &lock.Error{Code: lock.ErrUnavailable, Cause: err,
 				Detail: "This replica is not ready; its log has the reason under this request_id. Use another replica."}
 		}

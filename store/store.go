@@ -223,20 +223,21 @@ func (s *Store) publish(outcomes []*row.Outcome) {
 }
 
 // Ready returns nil if the database answers and grants the rights that the service needs, commits do not hang, and the
-// schema is the one of this binary.
+// schema is the one of this binary, with all its tables. Of a *lock.Error callers may be told the detail.
 func (s *Store) Ready(ctx context.Context) error {
 	if n := s.engine.Late(); n > 0 {
 		return fmt.Errorf("%d commits unanswered for more than %v", n, engine.LateAfter)
 	}
-	if err := s.db.CheckRights(ctx); err != nil {
+	absent, err := s.db.CheckRights(ctx)
+	if err != nil {
 		return err
 	}
-	if err := s.db.CheckSchema(ctx); err != nil {
+	if err := s.db.CheckSchema(ctx, absent); err != nil {
 		return err
 	}
 	e, err := epoch.Read(ctx, s.db.Rest, s.db.Schema)
 	if err == nil && e.Quorum && !e.Replicates {
-		err = database.ErrNoStandby
+		err = database.NoStandby()
 	}
 	return s.db.Explain(err)
 }

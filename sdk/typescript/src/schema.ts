@@ -728,8 +728,8 @@ export interface paths {
         };
         /**
          * Check readiness
-         * @description Reports whether to send requests to this replica: the database answers, its schema has the version that this
-         *     binary expects, and the process is not shutting down.
+         * @description Reports whether to send requests to this replica: the database answers, its schema has the version and the
+         *     tables that this binary expects, and the process is not shutting down.
          */
         get: operations["readyz"];
         put?: never;

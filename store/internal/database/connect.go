@@ -71,7 +71,7 @@ func Open(
 		err = d.refusePooler(ctx)
 	}
 	if err == nil {
-		err = d.CheckRights(ctx)
+		_, err = d.CheckRights(ctx)
 	}
 	if err == nil {
 		d.Deciding, err = openPool(ctx, decides)

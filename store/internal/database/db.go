@@ -238,9 +238,9 @@ func (d *DB) NoteMalformed(err error) paddock.Unreadable {
 	return row.unreadable(d.Schema)
 }
 
-// CheckSchema returns an error if the schema is older than this binary, and ErrOutdated if it is newer and a statement
-// has failed for that reason.
-func (d *DB) CheckSchema(ctx context.Context) error {
+// CheckSchema returns an error if the schema is older than this binary or lacks tables, and ErrOutdated if it is newer
+// and lacks tables, or a statement has failed for that reason.
+func (d *DB) CheckSchema(ctx context.Context, absent []string) error {
 	version, err := d.schemaVersion(ctx)
 	switch latest := migrations.Latest(); {
 	case err != nil:
@@ -249,7 +249,10 @@ func (d *DB) CheckSchema(ctx context.Context) error {
 		return fmt.Errorf("the schema %s is at version %d, this binary needs %d: run paddock migrate up%s", d.Schema, version, latest, d.Schema.Flag())
 	case version == latest:
 		d.outdated.Store(false)
-	case d.outdated.Load():
+		if len(absent) > 0 {
+			return d.tablesMissing(absent)
+		}
+	case len(absent) > 0, d.outdated.Load():
 		return ErrOutdated
 	}
 	return nil

@@ -177,6 +177,14 @@ const undefinedTable = "42P01"
 // ErrTablesMissing means that tables of the service were dropped, or their schema was, or was migrated down.
 var ErrTablesMissing = errors.New("tables of the service are missing from the database")
 
+// tablesMissing returns the refusal of a replica whose schema is that of this binary, but for these tables. Their names
+// are in the detail: they are no secret.
+func (d *DB) tablesMissing(names []string) error {
+	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: personRetryAfter,
+		Cause:  fmt.Errorf("%w: %s: restore the schema %s from a backup", ErrTablesMissing, strings.Join(names, ", "), d.Schema),
+		Detail: "The database lacks tables of the service: " + strings.Join(names, ", ") + ". Restore the schema from a backup."}
+}
+
 // CauseOf returns what to log of an error of this package: the cause of an answer, which is more than callers are told.
 func CauseOf(err error) error {
 	if answer := (*lock.Error)(nil); errors.As(err, &answer) && answer.Cause != nil {

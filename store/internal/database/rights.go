@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
 )
 
 var sqlRights = Statement(files, "rights")
@@ -28,20 +26,18 @@ func (e *RightsError) Error() string {
 }
 
 // CheckRights returns a *RightsError if the role lacks a right that the service needs, and ErrReadOnly if it may not
-// write at present.
-func (d *DB) CheckRights(ctx context.Context) error {
+// write at present. absent are the tables and sequences of the service that are not in the schema, for CheckSchema.
+func (d *DB) CheckRights(ctx context.Context) (absent []string, err error) {
 	var readOnly bool
 	missing := &RightsError{Schema: d.Schema.String()}
-	err := d.Rest.QueryRow(ctx, sqlRights.In(d.Schema)).Scan(&missing.Role, &readOnly, &missing.Remedy)
+	err = d.Rest.QueryRow(ctx, sqlRights.In(d.Schema)).Scan(&missing.Role, &readOnly, &missing.Remedy, &absent)
 	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return nil
 	case err != nil:
-		return fmt.Errorf("checking the rights of the role: %w", err)
+		return nil, fmt.Errorf("checking the rights of the role: %w", err)
 	case len(missing.Remedy) > 0:
-		return missing
+		return nil, missing
 	case readOnly:
-		return ErrReadOnly
+		return nil, ErrReadOnly
 	}
-	return nil
+	return absent, nil
 }

@@ -1,11 +1,13 @@
--- The role, whether its transactions may only read, and the statements that give it the rights it lacks. What others
--- have created in the schema is not looked at: the service does not need it, and they may not want it read.
-with relations as (
-    select c.oid, c.relkind, format('%I.%I', 'paddock', c.relname) as name, c.relname
-    from pg_class as c
+-- The role, whether its transactions may only read, the statements that give it the rights it lacks, and the tables and
+-- sequences that are missing. What others have created in the schema is not looked at: the service does not need it, and
+-- they may not want it read.
+with needed (relname) as (
+    select unnest(array['schema_migrations', 'records', 'parts', 'sessions', 'trees', 'event_batches', 'event_refs',
+                        'event_batch_ids', 'horizon', 'epochs', 'replicas', 'fenced']::name[])
+), relations as (
+    select c.oid, c.relkind, format('%I.%I', 'paddock', relname) as name, relname
+    from pg_class as c join needed using (relname)
     where c.relnamespace = to_regnamespace('paddock') and c.relkind in ('r', 'p', 'S')
-      and c.relname in ('schema_migrations', 'records', 'parts', 'sessions', 'trees', 'event_batches', 'event_refs',
-                        'event_batch_ids', 'horizon', 'epochs', 'replicas', 'fenced')
 ), lacking (remedy) as (
     select format('grant usage on schema paddock to %I;', current_user)
     where not has_schema_privilege(to_regnamespace('paddock'), 'usage')
@@ -38,4 +40,5 @@ with relations as (
     where relkind <> 'S' and row_security_active(oid)
 )
 select current_user::text, current_setting('transaction_read_only')::boolean,
-       coalesce((select array_agg(remedy) from lacking), '{}')
+       coalesce((select array_agg(remedy) from lacking), '{}'),
+       array(select relname::text from needed where relname not in (select relname from relations) order by relname)

@@ -1,17 +1,8 @@
 // Package store is a paddock.Service on PostgreSQL.
 //
-// # A request from end to end
+// # The parts
 //
-//	paddock.Service method (service.go)
-//	  → engine   the command joins a batch; the batch is decided and written in a loop
-//	      look     row: reads what is not cached
-//	      decide   lock: the rules, pure functions
-//	      swap     row: one statement writes what is still as it was read, and commits
-//	      again    what had changed goes back to look
-//	      publish  store.go: the others are told, then the callers are answered
-//	  ← answer
-//
-// The parts, each a package under internal/. An arrow is an import:
+// Each is a package under internal/; docs/kernel.md draws a request from end to end. An arrow is an import:
 //
 //	store ─→ engine ─→ row, trees ─→ epoch ─→ database
 //	      ─→ waiters, expiry ─→ row, database

@@ -13,22 +13,16 @@
 // # The loop
 //
 // Calls that arrive while a batch runs form the next batch: an idle service adds no delay, and under load batches
-// grow. Only acquires that must wait anyway are held back, for two milliseconds. A batch is a loop:
+// grow. Only acquires that must wait anyway are held back, for two milliseconds. A batch is a loop, drawn in
+// docs/kernel.md:
 //
-//		       ┌────────────────────────────────────────────────┐
-//		       ▼                                                │ a lock had changed, or must be read
-//		     look ──→ decide ──→ swap ──→ publish ──→ answer    │
-//		       │         │         └────────────────────────────┘
-//		       │         └─ nothing to write, and just read ──→ answer
-//		       └─ only locks that are not cached
-//
-//	  - look reads locks, and locks nothing, see row.Look.
-//	  - decide applies each command to the state that the ones before it left ([unit.decide]). It is the only place that
-//	    decides.
-//	  - swap writes each lock that is still as it was decided on, see row.Swap. It is one statement and one transaction.
-//	  - again: a lock that another replica has changed meanwhile is read and decided again. That is a miss, as is a swap
-//	    that wrote nothing because the clock or the epoch had moved on.
-//	  - publish tells the rest of the store, once, before the callers are answered.
+//   - look reads the locks that are not cached, or on which nothing is to be written, and locks nothing, see row.Look.
+//   - decide applies each command to the state that the ones before it left ([unit.decide]). It is the only place that
+//     decides.
+//   - swap writes each lock that is still as it was decided on, see row.Swap. It is one statement and one transaction.
+//   - again: a lock that another replica has changed meanwhile is read and decided again. That is a miss, as is a swap
+//     that wrote nothing because the clock or the epoch had moved on.
+//   - publish tells the rest of the store, once, before the callers are answered.
 //
 // # The locking round
 //

@@ -25,7 +25,8 @@
 // forward until it is recorded, under the lock of the session's row, and it has no effect before: see
 // docs/design/sessions.md.
 //
-// A Swap is one statement, and by itself one transaction. It writes nothing unless
+// A Swap is one statement, and by itself one transaction: sql/swap.sql. testdata/swap.sql has it as PostgreSQL gets it,
+// for one lock and for everything. It writes nothing unless
 //
 //   - the epoch is the one of the decision, and the server is the one that the Rows were read from (its start time);
 //   - the database's clock is at or after the instant of the decision, and at most [MaxLag] after it unless the look has

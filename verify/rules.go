@@ -18,8 +18,8 @@ import (
 //     phase have the same token.
 //   - Waiters are granted the lock in the order of their places, no request overtakes one, and
 //     none waits once the lock can be granted to it, unless it waits for a set.
-//   - A queued waiter is granted or dequeued, once. After its grant was withdrawn, either may
-//     happen again.
+//   - A queued waiter is granted or dequeued, once. A waiter whose grant was withdrawn returns to
+//     its place if the event has one, and is then granted or dequeued again.
 //   - A lease that ends was held.
 //
 // Events do not carry the grace of a lease. A revoked lease may block others for up to
@@ -32,12 +32,13 @@ type Rules struct {
 	// waiters is then not checked.
 	AllowOvertaking bool
 	// Away reports whether the waiter of a Queued event may have been disconnected for a while: it may be skipped, and
-	// keeps its place. Nil: none was.
+	// keeps its place. Nil: none was. A waiter whose grant was withdrawn may be skipped in any case, since no event says
+	// when its client is back.
 	Away func(lock.Event) bool
 	// AllowWaiters accepts that calls still wait at the end.
 	AllowWaiters bool
-	// InSet reports whether the waiter of a Queued event waits for a set: it may have to wait while this lock is
-	// available, and the waiters behind it wait, too. Nil: none does.
+	// InSet reports whether the waiter of a Queued or Withdrawn event waits for a set: it may have to wait while this
+	// lock is available, and the waiters behind it wait, too. Nil: none does.
 	InSet func(lock.Event) bool
 	// InTree: the lock is in a tree, so some of its revisions are of locks below it and have no event.
 	InTree bool
@@ -58,8 +59,7 @@ func (r Rules) Check(events []lock.Event) error {
 // first returns the index of the first event that violates the rules, and how; the index is
 // len(events) if the end of the events does.
 func (r Rules) first(events []lock.Event) (int, error) {
-	h := eventChecker{rules: r, held: map[int]lock.Event{}, graces: map[int]lock.Event{},
-		withdrawn: map[int64]lock.Event{}}
+	h := eventChecker{rules: r, held: map[int]lock.Event{}, graces: map[int]lock.Event{}}
 	for i, e := range events {
 		if err := cmp.Or(h.checkOrder(e), h.step(e)); err != nil {
 			return i, fmt.Errorf("%s: %w", eventText(e), err)
@@ -88,14 +88,13 @@ func eventLines(events []lock.Event) string {
 
 // An eventChecker is the state of a lock after some of its events.
 type eventChecker struct {
-	rules     Rules
-	last      lock.Event
-	newest    lock.Token
-	held      map[int]lock.Event   // grants that have not ended, by slot
-	graces    map[int]lock.Event   // revocations of leases whose grace may not be over, by slot
-	waiting   []lock.Event         // waiters, ordered by place
-	withdrawn map[int64]lock.Event // waiters whose grant was withdrawn, by place: they may be granted or dequeued
-	grantDue  *lock.Event          // event after which the first waiter had to be granted the lock
+	rules    Rules
+	last     lock.Event
+	newest   lock.Token
+	held     map[int]lock.Event // grants that have not ended, by slot
+	graces   map[int]lock.Event // revocations of leases whose grace may not be over, by slot
+	waiting  []lock.Event       // waiters, ordered by place: the Queued or Withdrawn events that put them there
+	grantDue *lock.Event        // event since which a waiter is due
 }
 
 func (h *eventChecker) checkOrder(e lock.Event) error {
@@ -109,7 +108,7 @@ func (h *eventChecker) checkOrder(e lock.Event) error {
 	case e.At.Before(last.At) && !h.rules.AllowClockJumps:
 		return fmt.Errorf("its time %v is before %v", e.At, last.At)
 	case h.grantDue != nil && e.At.After(h.grantDue.At):
-		return fmt.Errorf("%q still waits although the lock was available since revision %d", h.waiting[0].Holder,
+		return fmt.Errorf("%q still waits although the lock was available since revision %d", h.due().Holder,
 			h.grantDue.Revision)
 	}
 	return nil
@@ -127,7 +126,11 @@ func (h *eventChecker) step(e lock.Event) error {
 	case lock.Refused:
 		return h.checkRefused(e)
 	case lock.Queued:
-		return h.enqueue(e)
+		if e.Place != e.Revision || e.Token != 0 {
+			return errors.New("a new waiter's place is its revision, and it has no token")
+		}
+		h.enqueue(e)
+		return nil
 	case lock.Dequeued:
 		if e.Token != 0 {
 			return errors.New("a dequeued waiter has no token")
@@ -197,12 +200,12 @@ func (h *eventChecker) checkToken(e lock.Event) error {
 // checkTurn returns an error unless the granted request was next in the queue.
 func (h *eventChecker) checkTurn(e lock.Event) error {
 	if e.Place != 0 {
-		queued, err := h.dequeue(e)
+		w, err := h.dequeue(e)
 		if err != nil {
 			return err
 		}
-		if queued.Mode != e.Mode || queued.Holder != e.Holder {
-			return fmt.Errorf("another waiter had that place: %s", eventText(queued))
+		if w.Mode != e.Mode || w.Holder != e.Holder {
+			return fmt.Errorf("another waiter had that place: %s", eventText(w))
 		}
 	}
 	if h.rules.AllowOvertaking {
@@ -212,14 +215,10 @@ func (h *eventChecker) checkTurn(e lock.Event) error {
 	if first < 0 || e.Place != 0 && e.Place < h.waiting[first].Place {
 		return nil
 	}
-	if _, again := h.withdrawn[e.Place]; again {
-		return nil
-	}
 	return fmt.Errorf("it overtakes %s", eventText(h.waiting[first]))
 }
 
 func (h *eventChecker) grant(e lock.Event) error {
-	delete(h.withdrawn, e.Place)
 	maps.DeleteFunc(h.graces, func(slot int, g lock.Event) bool { return slot == e.Slot || conflict(g.Mode, e.Mode) })
 	h.held[e.Slot], h.newest = e, e.Token
 	return nil
@@ -235,11 +234,14 @@ func (h *eventChecker) end(e lock.Event) error {
 		return err
 	}
 	delete(h.held, e.Slot)
-	if e.Kind == lock.Revoked {
+	switch {
+	case e.Kind == lock.Revoked:
 		h.graces[e.Slot] = e
-	}
-	if e.Kind == lock.Withdrawn && held.Place != 0 {
-		h.withdrawn[held.Place] = held
+	case e.Kind != lock.Withdrawn || e.Place == 0: // no waiter returns
+	case e.Place != held.Place:
+		return fmt.Errorf("the waiter had the place %d", held.Place)
+	default:
+		h.enqueue(e)
 	}
 	return nil
 }
@@ -253,43 +255,49 @@ func (h *eventChecker) leaseOf(e lock.Event) (lock.Event, error) {
 	return held, nil
 }
 
-func (h *eventChecker) enqueue(e lock.Event) error {
-	if e.Place != e.Revision || e.Token != 0 {
-		return errors.New("a new waiter's place is its revision, and it has no token")
-	}
-	h.waiting = append(h.waiting, e)
-	return nil
+// enqueue adds the waiter of e at its place.
+func (h *eventChecker) enqueue(e lock.Event) {
+	byPlace := func(w lock.Event, place int64) int { return cmp.Compare(w.Place, place) }
+	i, _ := slices.BinarySearchFunc(h.waiting, e.Place, byPlace)
+	h.waiting = slices.Insert(h.waiting, i, e)
 }
 
-// dequeue removes the waiter at the place of e and returns the event that queued it.
+// dequeue removes the waiter at the place of e and returns the event that put it there.
 func (h *eventChecker) dequeue(e lock.Event) (lock.Event, error) {
 	i := slices.IndexFunc(h.waiting, func(w lock.Event) bool { return w.Place == e.Place })
-	if i >= 0 {
-		w := h.waiting[i]
-		h.waiting = slices.Delete(h.waiting, i, i+1)
-		return w, nil
+	if i < 0 {
+		return lock.Event{}, errors.New("no waiter has that place")
 	}
-	w, ok := h.withdrawn[e.Place]
-	if !ok {
-		return w, errors.New("no waiter has that place")
-	}
-	if e.Kind == lock.Dequeued {
-		delete(h.withdrawn, e.Place)
-	}
+	w := h.waiting[i]
+	h.waiting = slices.Delete(h.waiting, i, i+1)
 	return w, nil
 }
 
-// record updates the state after e. If the first waiter now fits, it must be granted the lock at
-// the same time.
+// record updates the state after e. If a waiter is due now, it must be granted the lock at the same time.
 func (h *eventChecker) record(e lock.Event) {
 	h.last = e
 	maps.DeleteFunc(h.graces, func(_ int, g lock.Event) bool { return e.At.Sub(g.At) > lock.MaxGrace })
 	switch {
-	case h.rules.AllowOvertaking || len(h.waiting) == 0 || h.mayBeAway(h.waiting[0]) || h.inSet(h.waiting[0]) || !h.fits(h.waiting[0]):
+	case h.rules.AllowOvertaking || h.due() == nil:
 		h.grantDue = nil
 	case h.grantDue == nil:
 		h.grantDue = &e
 	}
+}
+
+// due returns the waiter that must be granted the lock now, or nil. A waiter that may be away can be back without an
+// event. It then blocks those behind it if it does not fit or waits for a set, and is granted the lock otherwise. So it
+// is passed over here only if it fits and waits for no set.
+func (h *eventChecker) due() *lock.Event {
+	for i := range h.waiting {
+		switch w := &h.waiting[i]; {
+		case h.inSet(*w) || !h.fits(*w):
+			return nil
+		case !h.mayBeAway(*w):
+			return w
+		}
+	}
+	return nil
 }
 
 // inSet reports whether the waiter waits for a set.
@@ -298,7 +306,9 @@ func (h *eventChecker) inSet(w lock.Event) bool {
 }
 
 // mayBeAway reports whether the waiter may have been disconnected for a while.
-func (h *eventChecker) mayBeAway(w lock.Event) bool { return h.rules.Away != nil && h.rules.Away(w) }
+func (h *eventChecker) mayBeAway(w lock.Event) bool {
+	return w.Kind == lock.Withdrawn || h.rules.Away != nil && h.rules.Away(w)
+}
 
 // fits reports whether the waiter is known to be compatible with the held leases.
 func (h *eventChecker) fits(w lock.Event) bool {

@@ -124,7 +124,7 @@ var validEvents = map[string]struct {
 		queued exclusive 0 c 0 3
 		released exclusive 0 a 1 0
 		granted exclusive 0 b 2 2
-		withdrawn exclusive 0 b 2 0
+		withdrawn exclusive 0 b 2 2
 		granted exclusive 0 c 3 3
 		released exclusive 0 c 3 0
 		granted exclusive 0 b 4 2`},
@@ -133,9 +133,42 @@ var validEvents = map[string]struct {
 		queued exclusive 0 b 0 2
 		released exclusive 0 a 1 0
 		granted exclusive 0 b 2 2
-		withdrawn exclusive 0 b 2 0
+		withdrawn exclusive 0 b 2 2
 		dequeued exclusive 0 b 0 2
 		granted exclusive 0 c 3 0`},
+	"a withdrawn grant whose waiter leaves": {events: `
+		granted exclusive 0 a 1 0
+		queued exclusive 0 b 0 2
+		queued exclusive 0 c 0 3
+		released exclusive 0 a 1 0
+		granted exclusive 0 b 2 2
+		withdrawn exclusive 0 b 2 0
+		granted exclusive 0 c 3 3`},
+	"a reader behind a writer that is back after its grant was withdrawn": {events: `
+		granted exclusive 0 a 1 0
+		queued exclusive 0 w 0 2
+		released exclusive 0 a 1 0
+		granted exclusive 0 w 2 2
+		withdrawn exclusive 0 w 2 2
+		granted shared 1 b 3 0
+		queued shared 0 c 0 7
+		released shared 1 b 3 0
+		granted exclusive 0 w 4 2
+		released exclusive 0 w 4 0
+		granted shared 1 c 5 7`},
+	"a waiter behind a set that is back after its grant was withdrawn": {rules: verify.Rules{InSet: isSet}, events: `
+		granted exclusive 0 a 1 0
+		queued exclusive 0 set 0 2
+		released exclusive 0 a 1 0
+		granted exclusive 0 set 2 2
+		withdrawn exclusive 0 set 2 2
+		queued exclusive 0 b 0 6
+		queued exclusive 0 c 0 7
+		granted exclusive 0 set 3 2
+		released exclusive 0 set 3 0
+		granted exclusive 0 b 4 6
+		released exclusive 0 b 4 0
+		granted exclusive 0 c 5 7`},
 	"refused tokens": {events: `
 		granted exclusive 0 a 1 0
 		expired exclusive 0 a 1 0
@@ -196,7 +229,12 @@ func TestValidEventsPass(t *testing.T) {
 	}
 }
 
-const held = "granted exclusive 0 a 1 0\n"
+const (
+	held = "granted exclusive 0 a 1 0\n"
+	// promoted ends with a grant to a waiter, with another waiter behind it.
+	promoted = held + "queued exclusive 0 b 0 2\nqueued exclusive 0 c 0 3\nreleased exclusive 0 a 1 0\n" +
+		"granted exclusive 0 b 2 2\n"
+)
 
 var invalidEvents = map[string]struct {
 	rules  verify.Rules
@@ -249,6 +287,22 @@ var invalidEvents = map[string]struct {
 	"a waiter that is skipped behind one that was away": {rules: verify.Rules{Away: isAway}, events: held +
 		"queued exclusive 0 away 0 2\nqueued exclusive 0 b 0 3\nqueued exclusive 0 c 0 4\nreleased exclusive 0 a 1 0\n" +
 		"granted exclusive 0 c 2 4", want: "it overtakes revision 3"},
+	"a waiter for a free lock, behind one that was away": {rules: verify.Rules{Away: isAway}, events: held +
+		"queued exclusive 0 away 0 2\nqueued exclusive 0 b 0 3\nreleased exclusive 0 a 1 0\nqueued exclusive 0 c 0 5",
+		want: `"b" still waits although`},
+	"a waiter for a free lock, behind a withdrawn grant": {events: promoted +
+		"withdrawn exclusive 0 b 2 2\nqueued exclusive 0 d 0 7",
+		want: `"c" still waits although`},
+	"a waiter for a free lock, after a withdrawn grant was granted again": {events: promoted +
+		"withdrawn exclusive 0 b 2 2\ngranted exclusive 0 b 3 2\nreleased exclusive 0 b 3 0\nqueued exclusive 0 d 0 9",
+		want: `"c" still waits although`},
+	"a waiter that is skipped behind a withdrawn grant": {events: promoted +
+		"queued exclusive 0 d 0 6\nwithdrawn exclusive 0 b 2 2\ngranted exclusive 0 d 3 6", want: "it overtakes revision 3"},
+	"a grant to a waiter that left with its withdrawn grant": {events: promoted +
+		"withdrawn exclusive 0 b 2 0\ngranted exclusive 0 c 3 3\nreleased exclusive 0 c 3 0\ngranted exclusive 0 b 4 2",
+		want: "no waiter has that place"},
+	"a withdrawn grant whose waiter gets another place": {events: promoted + "withdrawn exclusive 0 b 2 1",
+		want: "the waiter had the place 2"},
 	"a request that overtakes a set": {rules: verify.Rules{InSet: isSet}, events: held +
 		"queued exclusive 0 set 0 2\nreleased exclusive 0 a 1 0\ngranted exclusive 0 c 2 0",
 		want: "overtakes"},

@@ -202,9 +202,7 @@ func (x *trial) round(number int) verify.Report {
 	if h.Events, x.missing = verify.Collect(collecting, x.services[0].Locks, prefix+":"); x.missing != nil {
 		return verify.Report{}
 	}
-	// Where connections are cut, TestCutConnectionsCostNoPlace checks the order: a grant that is withdrawn from a cut call
-	// leaves no event of when its waiter is back, so these rules cannot tell who is first.
-	check := verify.CheckOptions{AllowOvertaking: x.mode != neverCancelled, AllowWaiters: true}
+	check := verify.CheckOptions{AllowOvertaking: x.mode != neverCancelled && x.mode != cutOff, AllowWaiters: true}
 	if x.mode == replicaLost {
 		check.WaitersPerLock = waiterLimit
 	}

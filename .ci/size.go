@@ -7,18 +7,13 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"go/ast"
-	"go/build"
-	"go/importer"
-	"go/parser"
-	"go/token"
-	"go/types"
 	"log"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/paddock-lock/paddock/internal/arch/filerefs"
 )
 
 // places are matched in this order; a file belongs to the first one that matches its path.
@@ -66,32 +61,11 @@ func main() {
 
 // references prints to how many other files of the package a file refers, and how many pairs refer to each other.
 func references(folder string) {
-	set := token.NewFileSet()
-	paths, err := filepath.Glob(folder + "/*.go")
-	check(err)
-	var files []*ast.File
-	for _, path := range paths {
-		if !strings.HasSuffix(path, "_test.go") {
-			f, err := parser.ParseFile(set, path, nil, 0)
-			check(err)
-			files = append(files, f)
-		}
-	}
-	info := types.Info{Uses: map[*ast.Ident]types.Object{}}
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	check(err)
-	build.Default.GOROOT = strings.TrimSpace(string(root)) // a program that was built with -trimpath does not know it
-	p, err := (&types.Config{Importer: importer.ForCompiler(set, "source", nil)}).Check(folder, set, files, &info)
+	refs, files, err := filerefs.Find(folder)
 	check(err)
 	refers := map[[2]string]bool{}
-	for id, object := range info.Uses {
-		from, to := set.File(id.Pos()).Name(), ""
-		if object.Pkg() == p {
-			to = set.File(object.Pos()).Name()
-		}
-		if to != "" && to != from {
-			refers[[2]string{from, to}] = true
-		}
+	for _, r := range refs {
+		refers[[2]string{r.From, r.To}] = true
 	}
 	mutual := 0
 	for pair := range refers {
@@ -100,7 +74,7 @@ func references(folder string) {
 		}
 	}
 	fmt.Printf("\nA file of package %s refers to %.1f others; %d pairs refer to each other.\n",
-		folder, float64(len(refers))/float64(len(files)), mutual)
+		folder, float64(len(refers))/float64(files), mutual)
 }
 
 func check(err error) {

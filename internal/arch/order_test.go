@@ -1,18 +1,13 @@
 package arch_test
 
 import (
-	"go/ast"
-	"go/build"
-	"go/importer"
-	"go/parser"
-	"go/token"
-	"go/types"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/paddock-lock/paddock/internal/arch/filerefs"
 )
 
 // TestTheRulesAreReadInOrder: a file of package lock refers to files of its own line, and of the lines before it, in the
@@ -35,48 +30,21 @@ func TestTheRulesAreReadInOrder(t *testing.T) {
 	if len(line) < 10 {
 		t.Fatalf("found %d files in the reading order", len(line))
 	}
-	set := token.NewFileSet()
-	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	refs, _, err := filerefs.Find(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var files []*ast.File
-	for _, path := range paths {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
+	place := func(file string) int {
+		if i, known := line[file]; known {
+			return i
 		}
-		f, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, f)
-	}
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	build.Default.GOROOT = strings.TrimSpace(string(root)) // a test that was built with -trimpath does not know it
-	info := types.Info{Uses: map[*ast.Ident]types.Object{}}
-	p, err := (&types.Config{Importer: importer.ForCompiler(set, "source", nil)}).Check("lock", set, files, &info)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fileOf := func(at token.Pos) (name string, place int) {
-		name = filepath.Base(set.Position(at).Filename)
-		if i, known := line[name]; known {
-			return name, i
-		}
-		return name, len(lines)
+		return len(lines)
 	}
 	wrong := map[string]bool{}
-	for id, object := range info.Uses {
-		if object.Pkg() != p {
-			continue
-		}
-		from, place := fileOf(id.Pos())
-		if to, before := fileOf(object.Pos()); before > place && !wrong[from+to] {
-			wrong[from+to] = true
-			t.Errorf("%s refers to %s (%s), which is read after it", from, to, object.Name())
+	for _, r := range refs {
+		if place(r.To) > place(r.From) && !wrong[r.From+r.To] {
+			wrong[r.From+r.To] = true
+			t.Errorf("%s refers to %s (%s), which is read after it", r.From, r.To, r.Name)
 		}
 	}
 }

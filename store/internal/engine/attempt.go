@@ -90,16 +90,16 @@ func (a *attempt) decideFromCache(units []*unit) (unread []*unit) {
 	a.now = a.clock.at(time.Now())
 	current := !a.clock.shown.IsZero() && a.snapshot.Check(a.epoch) == nil
 	for _, u := range units {
-		u.known = current
+		u.cached = current
 		for i, name := range u.names {
 			r, ok := a.cache.get(name)
-			u.rows[i], u.known = r, u.known && ok
+			u.rows[i], u.cached = r, u.cached && ok
 		}
 	}
 	a.cache.mu.Unlock()
 	in := a.inputs()
 	for _, u := range units {
-		if !u.known || u.decide(in) != success {
+		if !u.cached || u.decide(in) != success {
 			unread = append(unread, u)
 		}
 	}

@@ -20,9 +20,9 @@ type unit struct {
 	names []string // in order
 	calls []*call
 
-	rows  []*row.Row // of the names
-	known bool       // the rows and the clock were in the cache
-	fresh bool       // the rows were read in this attempt
+	rows   []*row.Row // of the names
+	cached bool       // the rows and the clock were in the cache
+	fresh  bool       // the rows were read in this attempt
 	// unreadable: not all of the rows could be read, so nothing is decided in this attempt.
 	unreadable bool
 

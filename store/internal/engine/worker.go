@@ -135,7 +135,7 @@ func (w *worker) try(from *inbox, calls []*call, misses map[*call]int) (again []
 	}
 	defer conn.Release()
 	w.cache.clearIfReconnected(w.db.Connected())
-	now, later, locks := firstOf(unitsOf(begin(calls), snapshot), misses)
+	now, later, locks := firstOf(unitsOf(beginAll(calls), snapshot), misses)
 	a := &attempt{worker: w, known: known, snapshot: snapshot, ctx: ctx, inbox: from, conn: conn, locks: locks, misses: misses}
 	a.allOrNone = slices.ContainsFunc(now, func(u *unit) bool { return len(u.names) > 1 })
 	a.round.Calls, a.round.Locked = len(calls)-len(callsOf(later)), locks
@@ -218,14 +218,14 @@ func longestOf(calls []*call) (longest time.Duration) {
 	return longest
 }
 
-// begin marks the calls as begun, and leaves out those whose callers have left.
-func begin(calls []*call) []*call {
+// beginAll marks the calls as begun, and leaves out those whose callers have left.
+func beginAll(calls []*call) []*call {
 	return slices.DeleteFunc(slices.Clone(calls), func(c *call) bool { return !c.Begin() })
 }
 
 // stillThere leaves out the calls whose callers have left.
 func stillThere(calls []*call) []*call {
-	calls = begin(calls)
+	calls = beginAll(calls)
 	rewind(calls)
 	return calls
 }

@@ -183,10 +183,10 @@ func LockedElsewhere(ctx context.Context, db *database.DB, names []string) (lock
 	if locked, err = readNames(ctx, db, sqlLockedNow.In(db.Schema), names); err != nil {
 		return nil, nil, err
 	}
-	known, err := readNames(ctx, db, sqlKnown.In(db.Schema), names)
-	slices.Sort(known)
+	existing, err := readNames(ctx, db, sqlExisting.In(db.Schema), names)
+	slices.Sort(existing)
 	missing = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		_, found := slices.BinarySearch(known, name)
+		_, found := slices.BinarySearch(existing, name)
 		return found
 	})
 	return locked, missing, err

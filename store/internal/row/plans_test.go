@@ -68,7 +68,7 @@ func reads() map[string]planned {
 	page := "Index Cond: ((name > $1) AND (name >= $2) AND (name < $3))"
 	return map[string]planned{
 		"locked":      {sqlLockedNow.In(""), []string{"(name = ANY ($1))"}},
-		"known":       {sqlKnown.In(""), []string{"(name = ANY ($1))"}},
+		"existing":    {sqlExisting.In(""), []string{"(name = ANY ($1))"}},
 		"read":        {sqlRead.In(""), []string{page}},
 		"read, queue": {sqlReadQueue.In(""), []string{page}},
 		"fence":       {sqlFence.In(""), []string{"Index Cond: (name = $1)"}},

@@ -188,7 +188,7 @@ var (
 	sqlEndings   = statement("endings", variant{})
 	sqlSwaps     = swaps()
 	sqlLockedNow = statement("locked", variant{})
-	sqlKnown     = statement("known", variant{})
+	sqlExisting  = statement("existing", variant{})
 	sqlRead      = statement("read", variant{})
 	sqlReadQueue = statement("read", variant{Queue: true})
 	sqlFence     = statement("fence", variant{})

@@ -12,17 +12,17 @@ import (
 func TestOnlyLongWaitsAreSuspicious(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
-	r := &Registry{calls: make(map[lock.Attachment]*call)}
-	add := func(n lock.Attachment, place int64, c *call) {
+	r := &Registry{calls: make(map[lock.Attachment]*waitingCall)}
+	add := func(n lock.Attachment, place int64, c *waitingCall) {
 		c.attachment, c.began = n, began
 		c.joinAt(place)
 		r.calls[n] = c
 	}
-	add(1, 1, &call{name: "without a task"})
-	add(2, 2, &call{name: "with a task", hasTask: true})
-	add(3, 0, &call{name: "not in a queue", hasTask: true})
-	add(4, 4, &call{set: []string{"one", "two"}})
-	add(5, 5, &call{set: []string{"three", "four"}, hasTask: true})
+	add(1, 1, &waitingCall{name: "without a task"})
+	add(2, 2, &waitingCall{name: "with a task", hasTask: true})
+	add(3, 0, &waitingCall{name: "not in a queue", hasTask: true})
+	add(4, 4, &waitingCall{set: []string{"one", "two"}})
+	add(5, 5, &waitingCall{set: []string{"three", "four"}, hasTask: true})
 	if names := r.suspects(began.Add(-time.Nanosecond)); len(names) != 0 {
 		t.Errorf("at first %q are suspicious", names)
 	}

@@ -71,7 +71,7 @@ func TestHeartbeatsWakeCallsThatNeedNotWait(t *testing.T) {
 		(name, slot, place, attachment, unclaimed, mode, ttl_ms, acquired_at, expires_at, lease_id, holder)
 		values ($1, $2, $3, $4, $5, 1, 1000, now(), now(), $6, 'h')`
 	id := uuid.New()
-	calls := make(map[string]*call)
+	calls := make(map[string]*waitingCall)
 	for _, name := range []string{"held", "read", "free", "granted", "gone", "taken over", "joining"} {
 		c, err := r.register(&lock.Acquire{Name: name})
 		if err != nil {
@@ -190,7 +190,7 @@ func TestHeartbeatsLeaveCallsBehindASetAlone(t *testing.T) {
 		(name, slot, place, attachment, replica, unclaimed, mode, ttl_ms, acquired_at, expires_at, lease_id, holder, rest)
 		values ($1, 0, $2, $3, $4, false, 1, 1000, now(), now() + $5::interval, gen_random_uuid(), 'h', $6)`
 	exec(t, conn, "insert into paddock.replicas (id, waiting, watching, alive_until) values (1, 1, false, now() + interval '1 h')")
-	calls := make(map[string]*call)
+	calls := make(map[string]*waitingCall)
 	for name, set := range map[string]struct {
 		place, attachment, replica int64
 		wait                       time.Duration
@@ -222,7 +222,7 @@ func TestHeartbeatsLeaveCallsBehindASetAlone(t *testing.T) {
 func TestTheFirstSetAtEachLockIsWoken(t *testing.T) {
 	t.Parallel()
 	r := newEngine().replica(t, pgtest.URL(t), noLimit)
-	calls := make(map[string]*call)
+	calls := make(map[string]*waitingCall)
 	for name, c := range map[string]struct {
 		set   []string
 		place int64
@@ -249,7 +249,7 @@ func TestTheFirstSetAtEachLockIsWoken(t *testing.T) {
 }
 
 // joinAt records that the call waits at the place, or that it has not joined a queue if that is zero.
-func (c *call) joinAt(place int64) {
+func (c *waitingCall) joinAt(place int64) {
 	if place == 0 {
 		return
 	}

@@ -38,7 +38,7 @@ type Registry struct {
 	submit Submit
 
 	mu    sync.Mutex
-	calls map[lock.Attachment]*call
+	calls map[lock.Attachment]*waitingCall
 	// handled are the newest ended calls whose late grants need no Leave: the client was answered with the grant, or a
 	// Leave in the background gives it back.
 	handled []lock.Attachment
@@ -61,8 +61,8 @@ type position struct {
 	place int64    // at the first of them
 }
 
-// A call is one waiting call.
-type call struct {
+// A waitingCall is a call that waits on this replica.
+type waitingCall struct {
 	name        string
 	set         []string // instead of name; nil for one lock
 	lease       lock.LeaseID
@@ -81,7 +81,7 @@ type call struct {
 // New returns the registry of the replica self. limit is the greatest number of waiting calls on all replicas
 // together.
 func New(db *database.DB, self lock.Replica, limit int, submit Submit) *Registry {
-	r := &Registry{db: db, self: self, limit: limit, submit: submit, calls: make(map[lock.Attachment]*call)}
+	r := &Registry{db: db, self: self, limit: limit, submit: submit, calls: make(map[lock.Attachment]*waitingCall)}
 	r.drained, r.drain = context.WithCancel(context.Background())
 	r.notifier.pending = make(chan struct{}, 1)
 	return r
@@ -115,7 +115,7 @@ func (r *Registry) Close() {
 }
 
 // register adds a call for a, which the caller must unregister, and completes a. It fails if this replica drains.
-func (r *Registry) register(a *lock.Acquire) (*call, error) {
+func (r *Registry) register(a *lock.Acquire) (*waitingCall, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.drained.Err() != nil {
@@ -126,7 +126,7 @@ func (r *Registry) register(a *lock.Acquire) (*call, error) {
 	if len(a.Set) > 0 {
 		set = a.Names()
 	}
-	c := &call{
+	c := &waitingCall{
 		name: a.Name, set: set, lease: a.LeaseID, session: a.SessionID, attachment: lock.Attachment(1 + rand.Int64N(1<<62)),
 		hasTask: a.Thread() != "", generatedID: a.GeneratedID, began: time.Now(), wait: a.Wait,
 		granted: make(chan row.Outcome, 1), woken: make(chan struct{}, 1), deadlock: make(chan []string, 1),
@@ -138,7 +138,7 @@ func (r *Registry) register(a *lock.Acquire) (*call, error) {
 }
 
 // unregister removes the call. granted tells whether its client is answered with a grant.
-func (r *Registry) unregister(c *call, granted bool) {
+func (r *Registry) unregister(c *waitingCall, granted bool) {
 	if granted {
 		r.markHandled(c.attachment) // before it is removed, so that a late grant is not given back in between
 	}
@@ -198,7 +198,7 @@ func (r *Registry) wakeAll() {
 func (r *Registry) wakeSets() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	firsts := make(map[string]*call)
+	firsts := make(map[string]*waitingCall)
 	for _, c := range r.calls {
 		if !c.waitsForSeveral() {
 			continue
@@ -213,7 +213,7 @@ func (r *Registry) wakeSets() {
 }
 
 // firstLock returns the name of the lock, or of the first of several.
-func (c *call) firstLock() string {
+func (c *waitingCall) firstLock() string {
 	if at := c.position.Load(); at != nil {
 		return at.names[0]
 	}
@@ -224,7 +224,7 @@ func (c *call) firstLock() string {
 }
 
 // setPosition records where the call waits: with the ancestors of its locks in trees, these may be more than its own.
-func (c *call) setPosition(out row.Outcome) {
+func (c *waitingCall) setPosition(out row.Outcome) {
 	at := &position{place: out.Place, names: make([]string, len(out.Locks))}
 	for i := range out.Locks {
 		at.names[i] = out.Locks[i].Name
@@ -233,7 +233,7 @@ func (c *call) setPosition(out row.Outcome) {
 }
 
 // place returns the place of the call at its first lock, zero if it has not joined a queue.
-func (c *call) place() int64 {
+func (c *waitingCall) place() int64 {
 	if at := c.position.Load(); at != nil {
 		return at.place
 	}
@@ -241,12 +241,12 @@ func (c *call) place() int64 {
 }
 
 // waitsForSeveral reports whether the call waits for several locks.
-func (c *call) waitsForSeveral() bool {
+func (c *waitingCall) waitsForSeveral() bool {
 	at := c.position.Load()
 	return at != nil && len(at.names) > 1
 }
 
-func (c *call) wake() {
+func (c *waitingCall) wake() {
 	select {
 	case c.woken <- struct{}{}:
 	default:
@@ -306,7 +306,7 @@ func undecided(out row.Outcome, err error) bool { return err != nil && out.Err =
 // await sleeps until something is to be done for the call, and does it. It repeats a Claim whose answer was lost,
 // since the second one finds what the first has done. If it returned the error instead, the waiter would be skipped
 // until its client returns.
-func (r *Registry) await(ctx context.Context, c *call, over <-chan time.Time, keepPlace bool) (row.Outcome, error) {
+func (r *Registry) await(ctx context.Context, c *waitingCall, over <-chan time.Time, keepPlace bool) (row.Outcome, error) {
 	pause := database.NewPause()
 	for retry := (<-chan time.Time)(nil); ; {
 		select {
@@ -342,7 +342,7 @@ func (r *Registry) await(ctx context.Context, c *call, over <-chan time.Time, ke
 }
 
 // leave returns the command that ends the wait of the call. It keeps no place that no client can return to.
-func (c *call) leave(keepPlace, disconnected bool) lock.Leave {
+func (c *waitingCall) leave(keepPlace, disconnected bool) lock.Leave {
 	return lock.Leave{
 		Name: c.name, Set: c.set, LeaseID: c.lease, Attachment: c.attachment, SessionID: c.session, Place: c.place(),
 		KeepPlace: keepPlace && !c.generatedID, Disconnected: disconnected, WaitLeft: max(c.wait-time.Since(c.began), 0),

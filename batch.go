@@ -1,6 +1,7 @@
 package paddock
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -21,27 +22,21 @@ type Result struct {
 func ValidateBatchItem(item lock.Command) error {
 	switch c := item.(type) {
 	case lock.Acquire:
-		if len(c.Set) > 0 {
-			return errSetInBatch("locks")
-		}
-		return checkNoWait(c)
+		return cmp.Or(checkAlone("locks", len(c.Locks)), checkNoWait(c))
 	case lock.Renew:
-		if len(c.Set) > 0 {
-			return errSetInBatch("names")
-		}
-		return nil
+		return checkAlone("names", len(c.Locks))
 	case lock.Release:
-		if len(c.Set) > 0 {
-			return errSetInBatch("names")
-		}
-		return nil
+		return checkAlone("names", len(c.Locks))
 	}
 	return &lock.Error{Code: lock.ErrInvalid,
 		Detail: "A batch may contain only acquires, renewals and releases. Send other commands separately."}
 }
 
-func errSetInBatch(field string) error {
-	return lock.Invalid(field, "are not allowed in a batch, whose items are about one lock each; send the call separately")
+func checkAlone(field string, locks int) error {
+	if locks > 1 {
+		return lock.Invalid(field, "are not allowed in a batch, whose items are about one lock each; send the call separately")
+	}
+	return nil
 }
 
 func checkNoWait(a lock.Acquire) error {

@@ -47,8 +47,8 @@ func TestEachItemIsCheckedSeparately(t *testing.T) {
 	inner := new(recordingService)
 	locks := access.Guard(inner, access.Limits{})
 	results := locks.Batch(withKey(t, access.Lock, "billing"), []lock.Command{
-		lock.Renew{Name: "billing:a"}, lock.Acquire{Name: "billing2"}, lock.Release{Name: "billing"}, lock.Renew{Name: "a/b"},
-		lock.Release{Name: "other"}, lock.Acquire{Name: "billing:b"},
+		lock.Renew{Locks: []string{"billing:a"}}, lock.Acquire{Locks: lock.One("billing2")}, lock.Release{Locks: []string{"billing"}}, lock.Renew{Locks: []string{"a/b"}},
+		lock.Release{Locks: []string{"other"}}, lock.Acquire{Locks: lock.One("billing:b")},
 	})
 	want := []lock.Code{"", lock.ErrNameNotAllowed, "", lock.ErrInvalid, lock.ErrNameNotAllowed, ""}
 	if diff := cmp.Diff(want, codes(results)); diff != "" {
@@ -72,8 +72,8 @@ func TestBatchItemsCountTowardsTheRate(t *testing.T) {
 		inner := new(recordingService)
 		locks := access.Guard(inner, access.Limits{Rate: 2, Burst: 3})
 		ctx := withKey(t, access.Lock, "billing")
-		a, r := lock.Acquire{Name: "billing"}, lock.Renew{Name: "billing"}
-		results := locks.Batch(ctx, []lock.Command{a, lock.Acquire{Name: "other"}, a, a, r, lock.Release{Name: "billing"}, r, r})
+		a, r := lock.Acquire{Locks: lock.One("billing")}, lock.Renew{Locks: []string{"billing"}}
+		results := locks.Batch(ctx, []lock.Command{a, lock.Acquire{Locks: lock.One("other")}, a, a, r, lock.Release{Locks: []string{"billing"}}, r, r})
 		limited := lock.ErrRateLimited
 		if diff := cmp.Diff([]lock.Code{"", lock.ErrNameNotAllowed, "", limited, "", "", "", limited}, codes(results)); diff != "" {
 			t.Error(diff)
@@ -103,7 +103,7 @@ func TestTooLongBatchIsRefusedUnread(t *testing.T) {
 			t.Fatal(r.Err)
 		}
 	}
-	if got := locks.Batch(ctx, []lock.Command{lock.Release{Name: "x"}}); got[0].Err != nil || len(inner.items) != 1 {
+	if got := locks.Batch(ctx, []lock.Command{lock.Release{Locks: []string{"x"}}}); got[0].Err != nil || len(inner.items) != 1 {
 		t.Errorf("%v, and %d were passed on", got, len(inner.items))
 	}
 }

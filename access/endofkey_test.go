@@ -93,7 +93,7 @@ func TestUnknownOutcomeIsReturnedEvenIfTheKeyEnded(t *testing.T) {
 		if _, err := access.Revoke(r.path, k.ID); err != nil {
 			r.Fatal(err)
 		}
-		_, err := access.Guard(hastyService{}, access.Limits{}).Acquire(ctx, lock.Acquire{Name: "x", Wait: aWhile})
+		_, err := access.Guard(hastyService{}, access.Limits{}).Acquire(ctx, lock.Acquire{Locks: lock.One("x"), Wait: aWhile})
 		wantCode(r, err, lock.ErrUnknownOutcome)
 	})
 }
@@ -103,7 +103,7 @@ func TestOtherCancellationIsNotTheKeys(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(access.WithKey(r.Context(), r.finds(secret)))
 		locks := access.Guard(newSpy(), access.Limits{})
 		time.AfterFunc(time.Second, func() { cancel(&lock.Error{Code: lock.ErrLeaseLost}) })
-		if _, err := locks.Acquire(ctx, lock.Acquire{Name: "x", Wait: aWhile}); !errors.Is(err, lock.ErrUnavailable) {
+		if _, err := locks.Acquire(ctx, lock.Acquire{Locks: lock.One("x"), Wait: aWhile}); !errors.Is(err, lock.ErrUnavailable) {
 			r.Error(err)
 		}
 	})

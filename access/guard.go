@@ -30,7 +30,7 @@ type guard struct {
 }
 
 func (g *guard) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
-	return checkedCall(ctx, g, requirement{role: Lock, scopes: acquiredNames(a), wait: a.Wait},
+	return checkedCall(ctx, g, requirementOf(a),
 		func(ctx context.Context) (lock.Grant, error) {
 			grant, err := g.inner.Acquire(ctx, ofKey(ctx, a))
 			return grant, hideRefusal(ctx, err)
@@ -47,12 +47,12 @@ func ofKey(ctx context.Context, a lock.Acquire) lock.Acquire {
 }
 
 func (g *guard) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
-	return checkedCall(ctx, g, requirement{role: Lock, scopes: leasedNames(r.Name, r.Set), keepsLease: true},
+	return checkedCall(ctx, g, requirementOf(r),
 		func(ctx context.Context) (lock.Grant, error) { return g.inner.Renew(ctx, r) })
 }
 
 func (g *guard) Release(ctx context.Context, r lock.Release) error {
-	_, err := checkedCall(ctx, g, requirement{role: Lock, scopes: leasedNames(r.Name, r.Set), keepsLease: true},
+	_, err := checkedCall(ctx, g, requirementOf(r),
 		func(ctx context.Context) (struct{}, error) { return struct{}{}, g.inner.Release(ctx, r) })
 	return err
 }
@@ -81,18 +81,13 @@ func (g *guard) Batch(ctx context.Context, items []lock.Command) []paddock.Resul
 	return results
 }
 
-// requirementOf returns the requirement of a batch item. For other commands it requires only a role: inner refuses
-// them.
-func requirementOf(item lock.Command) requirement {
-	switch c := item.(type) {
-	case lock.Acquire:
-		return requirement{role: Lock, scopes: acquiredNames(c)}
-	case lock.Renew:
-		return requirement{role: Lock, scopes: leasedNames(c.Name, c.Set), keepsLease: true}
-	case lock.Release:
-		return requirement{role: Lock, scopes: leasedNames(c.Name, c.Set), keepsLease: true}
+// requirementOf returns the requirement of an acquire, a renewal or a release. As an item of a batch inner refuses other
+// commands, and acquires that wait.
+func requirementOf(c lock.Command) requirement {
+	if a, acquires := c.(lock.Acquire); acquires {
+		return requirement{role: Lock, scopes: scopesOf(a.Names(), "locks/%d/name"), wait: a.Wait}
 	}
-	return requirement{role: Lock}
+	return requirement{role: Lock, scopes: scopesOf(c.Names(), "names/%d"), keepsLease: true}
 }
 
 // Revoke requires a key for this lock only, although it ends the leases of a whole set: otherwise an operator could

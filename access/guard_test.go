@@ -61,21 +61,21 @@ var methods = map[string]method{
 	}},
 	"ReadFenced": {role: access.Read, call: func(ctx context.Context, s paddock.Service, name string) error { return errOf(s.ReadFenced(ctx, name)) }},
 	"Acquire": {role: access.Lock, call: func(ctx context.Context, s paddock.Service, name string) error {
-		return errOf(s.Acquire(ctx, lock.Acquire{Name: name}))
+		return errOf(s.Acquire(ctx, lock.Acquire{Locks: lock.One(name)}))
 	}, wait: func(ctx context.Context, s paddock.Service, name string) error {
-		return errOf(s.Acquire(ctx, lock.Acquire{Name: name, Wait: aWhile}))
+		return errOf(s.Acquire(ctx, lock.Acquire{Locks: lock.One(name), Wait: aWhile}))
 	}},
 	"Renew": {role: access.Lock, call: func(ctx context.Context, s paddock.Service, name string) error {
-		return errOf(s.Renew(ctx, lock.Renew{Name: name}))
+		return errOf(s.Renew(ctx, lock.Renew{Locks: []string{name}}))
 	}},
 	"Release": {role: access.Lock, call: func(ctx context.Context, s paddock.Service, name string) error {
-		return s.Release(ctx, lock.Release{Name: name})
+		return s.Release(ctx, lock.Release{Locks: []string{name}})
 	}},
 	"WriteFenced": {role: access.Lock, call: func(ctx context.Context, s paddock.Service, name string) error {
 		return errOf(s.WriteFenced(ctx, lock.FencedWrite{Key: name, Lock: name}))
 	}},
 	"Batch": {role: access.Lock, call: func(ctx context.Context, s paddock.Service, name string) error {
-		return s.Batch(ctx, []lock.Command{lock.Release{Name: name}})[0].Err
+		return s.Batch(ctx, []lock.Command{lock.Release{Locks: []string{name}}})[0].Err
 	}},
 	"OpenSession": {role: access.Lock, names: coversAny, call: func(ctx context.Context, s paddock.Service, _ string) error {
 		return errOf(s.OpenSession(ctx, lock.OpenSession{}))

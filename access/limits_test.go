@@ -91,12 +91,12 @@ func TestRateLimitedClientCanStillRenew(t *testing.T) {
 	locks := access.Guard(s, access.Limits{Rate: 0.001, Burst: 2})
 	ctx := withKey(t, access.Lock)
 	for range 2 {
-		s.allowed(t, "Acquire", errOf(locks.Acquire(ctx, lock.Acquire{Name: "x"})))
+		s.allowed(t, "Acquire", errOf(locks.Acquire(ctx, lock.Acquire{Locks: lock.One("x")})))
 	}
-	s.refused(t, "a third", errOf(locks.Acquire(ctx, lock.Acquire{Name: "x"})), lock.ErrRateLimited)
-	s.allowed(t, "Renew", errOf(locks.Renew(ctx, lock.Renew{Name: "x"})))
-	s.allowed(t, "Release", locks.Release(ctx, lock.Release{Name: "x"}))
-	s.refused(t, "a third renew or release", errOf(locks.Renew(ctx, lock.Renew{Name: "x"})), lock.ErrRateLimited)
+	s.refused(t, "a third", errOf(locks.Acquire(ctx, lock.Acquire{Locks: lock.One("x")})), lock.ErrRateLimited)
+	s.allowed(t, "Renew", errOf(locks.Renew(ctx, lock.Renew{Locks: []string{"x"}})))
+	s.allowed(t, "Release", locks.Release(ctx, lock.Release{Locks: []string{"x"}}))
+	s.refused(t, "a third renew or release", errOf(locks.Renew(ctx, lock.Renew{Locks: []string{"x"}})), lock.ErrRateLimited)
 }
 
 func TestWaitingCallsOfAKeyAreLimited(t *testing.T) {

@@ -10,26 +10,14 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// acquiredNames returns the scopes of an acquire: each lock of its set, or the one lock.
-func acquiredNames(a lock.Acquire) []scope {
-	if len(a.Set) == 0 {
-		return singleName("name", a.Name)
+// scopesOf returns the scopes of a call on these locks. The format is of the field of one of several.
+func scopesOf(names []string, format string) []scope {
+	if len(names) == 1 {
+		return singleName("name", names[0])
 	}
-	scopes := make([]scope, len(a.Set))
-	for i, m := range a.Set {
-		scopes[i] = scope{field: fmt.Sprintf("locks/%d/name", i), text: m.Name}
-	}
-	return scopes
-}
-
-// leasedNames returns the scopes of a renewal or a release: each lock of the set, or the one lock.
-func leasedNames(name string, set []string) []scope {
-	if len(set) == 0 {
-		return singleName("name", name)
-	}
-	scopes := make([]scope, len(set))
-	for i, one := range set {
-		scopes[i] = scope{field: fmt.Sprintf("names/%d", i), text: one}
+	scopes := make([]scope, len(names))
+	for i, name := range names {
+		scopes[i] = scope{field: fmt.Sprintf(format, i), text: name}
 	}
 	return scopes
 }

@@ -15,13 +15,13 @@ import (
 // callsAboutSets are the calls that name several locks.
 var callsAboutSets = map[string]func(ctx context.Context, s paddock.Service, names ...string) error{
 	"Acquire": func(ctx context.Context, s paddock.Service, names ...string) error {
-		return errOf(s.Acquire(ctx, lock.Acquire{Set: membersOf(names...)}))
+		return errOf(s.Acquire(ctx, lock.Acquire{Locks: membersOf(names...)}))
 	},
 	"Renew": func(ctx context.Context, s paddock.Service, names ...string) error {
-		return errOf(s.Renew(ctx, lock.Renew{Set: names}))
+		return errOf(s.Renew(ctx, lock.Renew{Locks: names}))
 	},
 	"Release": func(ctx context.Context, s paddock.Service, names ...string) error {
-		return s.Release(ctx, lock.Release{Set: names})
+		return s.Release(ctx, lock.Release{Locks: names})
 	},
 }
 
@@ -65,8 +65,8 @@ func TestSetCountsAsOneCall(t *testing.T) {
 func TestReadsDoNotRevealForeignLocksOfASet(t *testing.T) {
 	t.Parallel()
 	inner := memlock.New().Replica(1)
-	held := lock.Acquire{Set: membersOf("billing:a", "other", "billing:b"), Holder: "h", LeaseID: lock.LeaseID{1}}
-	waits := lock.Acquire{Set: membersOf("billing:a", "secret"), Holder: "h", LeaseID: lock.LeaseID{2}, KeepPlace: true}
+	held := lock.Acquire{Locks: membersOf("billing:a", "other", "billing:b"), Holder: "h", LeaseID: lock.LeaseID{1}}
+	waits := lock.Acquire{Locks: membersOf("billing:a", "secret"), Holder: "h", LeaseID: lock.LeaseID{2}, KeepPlace: true}
 	if _, err := inner.Acquire(t.Context(), held); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestReadsDoNotRevealForeignLocksOfASet(t *testing.T) {
 func TestRevokingOneLockEndsTheSet(t *testing.T) {
 	t.Parallel()
 	inner := memlock.New().Replica(1)
-	g, err := inner.Acquire(t.Context(), lock.Acquire{Set: membersOf("billing:a", "other"), Holder: "h", Grace: lock.MinTTL})
+	g, err := inner.Acquire(t.Context(), lock.Acquire{Locks: membersOf("billing:a", "other"), Holder: "h", Grace: lock.MinTTL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,9 +27,9 @@ func TestTasksOfTwoKeysAreDifferent(t *testing.T) {
 		t.Fatal(err)
 	}
 	held := map[string]lock.Acquire{
-		"alone":   {Name: "alone", Holder: "h", Task: "t17"},
-		"batch":   {Name: "batch", Holder: "h", Task: "t17"},
-		"session": {Name: "session", Holder: "h", SessionID: session.ID},
+		"alone":   {Locks: lock.One("alone"), Holder: "h", Task: "t17"},
+		"batch":   {Locks: lock.One("batch"), Holder: "h", Task: "t17"},
+		"session": {Locks: lock.One("session"), Holder: "h", SessionID: session.ID},
 	}
 	for name, a := range held {
 		if a.LeaseID = lock.LeaseID(uuid.New()); name == "batch" {
@@ -49,7 +49,7 @@ func TestTasksOfTwoKeysAreDifferent(t *testing.T) {
 			}
 		}
 	}
-	forged := lock.Acquire{Name: "alone", LeaseID: lock.LeaseID(uuid.New()), Holder: "h", Task: "one/t17", Wait: 20 * time.Millisecond}
+	forged := lock.Acquire{Locks: lock.One("alone"), LeaseID: lock.LeaseID(uuid.New()), Holder: "h", Task: "one/t17", Wait: 20 * time.Millisecond}
 	if _, err := locks.Acquire(with("two"), forged); !errors.Is(err, lock.ErrInvalid) {
 		t.Errorf("the id with the key is answered with %v", err)
 	}

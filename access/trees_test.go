@@ -50,12 +50,12 @@ func TestALockAboveIsHidden(t *testing.T) {
 	if _, err := inner.DeclareTree(t.Context(), "repo"); err != nil {
 		t.Fatal(err)
 	}
-	above, err := inner.Acquire(t.Context(), lock.Acquire{Name: "repo", Holder: "secret"})
+	above, err := inner.Acquire(t.Context(), lock.Acquire{Locks: lock.One("repo"), Holder: "secret"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	part, all := withKey(t, access.Lock, "repo:src"), withKey(t, access.Lock, "repo")
-	a := lock.Acquire{Name: "repo:src", Holder: "h"}
+	a := lock.Acquire{Locks: lock.One("repo:src"), Holder: "h"}
 	refusals := map[string]error{"batch": locks.Batch(part, []lock.Command{a})[0].Err}
 	_, refusals["acquire"] = locks.Acquire(part, a)
 	for what, err := range refusals {

@@ -58,9 +58,9 @@ func validated(item lock.Command) (lock.Command, error) {
 		}
 		return c, checkAcquire(c)
 	case lock.Renew:
-		return c, cmp.Or(lock.CheckName(c.Name), checkMetadata(c.Metadata))
+		return c, cmp.Or(checkNames("names", c.Locks), checkMetadata(c.Metadata))
 	}
-	return item, lock.CheckName(item.Names()[0])
+	return item, checkNames("names", item.Names())
 }
 
 // A batchBody is the body of a batch. Make one with newBatchBody.

@@ -14,7 +14,7 @@ import (
 
 func (h *harness) acquire(name string) func() error {
 	return func() error {
-		g, err := h.Acquire(h.t.Context(), lock.Acquire{Name: name, Holder: "h-" + name})
+		g, err := h.Acquire(h.t.Context(), lock.Acquire{Locks: lock.One(name), Holder: "h-" + name})
 		if err == nil && (g.Name != name || g.Holder != "h-"+name) {
 			h.t.Errorf("acquired %s and got a grant of %s to %s", name, g.Name, g.Holder)
 		}
@@ -24,7 +24,7 @@ func (h *harness) acquire(name string) func() error {
 
 func (h *harness) renew(name string) func() error {
 	return func() error {
-		g, err := h.Renew(h.t.Context(), lock.Renew{Name: name, LeaseID: leaseID})
+		g, err := h.Renew(h.t.Context(), lock.Renew{Locks: []string{name}, LeaseID: leaseID})
 		if err == nil && g.Name != name {
 			h.t.Errorf("renewed %s and got a grant of %s", name, g.Name)
 		}
@@ -33,7 +33,7 @@ func (h *harness) renew(name string) func() error {
 }
 
 func (h *harness) release(name string) func() error {
-	return func() error { return h.Release(h.t.Context(), lock.Release{Name: name, LeaseID: leaseID}) }
+	return func() error { return h.Release(h.t.Context(), lock.Release{Locks: []string{name}, LeaseID: leaseID}) }
 }
 
 func TestCallsGatheredWhileOthersRunShareARequest(t *testing.T) {
@@ -97,11 +97,14 @@ func TestWaitingAndLargeCallsAreSentAlone(t *testing.T) {
 			"ac:large": {Metadata: large},
 			"ac:long":  {Holder: strings.Repeat("ä", 4*lock.MaxHolderLength)},
 		} {
-			a.Name = strings.TrimPrefix(want, "ac:")
+			a.Locks = lock.One(strings.TrimPrefix(want, "ac:"))
 			h.call(func() error { _, err := h.Acquire(t.Context(), a); return err })
 			h.request(want).grant()
 		}
-		h.call(func() error { _, err := h.Renew(t.Context(), lock.Renew{Name: "large", Metadata: large}); return err })
+		h.call(func() error {
+			_, err := h.Renew(t.Context(), lock.Renew{Locks: []string{"large"}, Metadata: large})
+			return err
+		})
 		h.request("re:large").grant()
 		grantAll(busy)
 		h.all.Wait()
@@ -116,7 +119,7 @@ func TestUntilOfASharedCallCountsFromSending(t *testing.T) {
 		start := time.Now()
 		for range 2 {
 			h.call(func() error {
-				g, err := h.Acquire(t.Context(), lock.Acquire{Name: "a", Holder: "h"})
+				g, err := h.Acquire(t.Context(), lock.Acquire{Locks: lock.One("a"), Holder: "h"})
 				if until := g.Until.Sub(start); until != 29*time.Second+client.MaxLinger/2 {
 					t.Errorf("Until is %v after the call", until)
 				}
@@ -190,7 +193,7 @@ func TestBatchesStayWithinTheServiceLimits(t *testing.T) {
 				for range c.calls {
 					metadata := []byte(`{"a":"` + strings.Repeat("a", max(c.metadata-8, 0)) + `"}`)
 					h.call(func() error {
-						_, err := h.Acquire(t.Context(), lock.Acquire{Name: "a", Holder: "h", Metadata: metadata})
+						_, err := h.Acquire(t.Context(), lock.Acquire{Locks: lock.One("a"), Holder: "h", Metadata: metadata})
 						return err
 					})
 				}

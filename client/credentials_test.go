@@ -122,7 +122,7 @@ func TestARequestIsSentAgainWithTheKeyThatReplacedARefusedOne(t *testing.T) {
 	for what, call := range map[string]func(*client.Client) error{
 		"one call": func(c *client.Client) error { _, err := acquire(c, t); return err },
 		"a batch": func(c *client.Client) error {
-			results := c.Batch(t.Context(), []lock.Command{lock.Acquire{Name: "a", Holder: "h"}, lock.Acquire{Name: "b", Holder: "h"}})
+			results := c.Batch(t.Context(), []lock.Command{lock.Acquire{Locks: lock.One("a"), Holder: "h"}, lock.Acquire{Locks: lock.One("b"), Holder: "h"}})
 			return errors.Join(results[0].Err, results[1].Err)
 		},
 	} {

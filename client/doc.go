@@ -2,7 +2,7 @@
 //
 //	locks, err := client.New(client.Options{BaseURL: "http://127.0.0.1:8080"})
 //	…
-//	grant, err := locks.Acquire(ctx, lock.Acquire{Name: "jobs:nightly", Holder: "worker-1"})
+//	grant, err := locks.Acquire(ctx, lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "worker-1"})
 //	if errors.Is(err, lock.ErrHeld) {
 //		// another client holds the lock
 //	}
@@ -47,15 +47,17 @@
 //
 // # Several locks at once
 //
-// A Set acquires up to 32 locks, all or none. It has one lease_id, and is renewed and released as a whole:
+// A call may name up to 32 locks, which are acquired all or none. They have one lease_id, and are renewed and released
+// together:
 //
 //	grant, err := locks.Acquire(ctx, lock.Acquire{
-//		Set: []lock.Member{{Name: "accounts:17"}, {Name: "accounts:42"}}, Holder: "worker-1", Wait: 30 * time.Second,
+//		Locks: []lock.Member{{Name: "accounts:17"}, {Name: "accounts:42"}}, Holder: "worker-1", Wait: 30 * time.Second,
 //	})
 //	…
-//	err = locks.Release(ctx, lock.Release{Set: []string{"accounts:17", "accounts:42"}, LeaseID: grant.ID})
+//	err = locks.Release(ctx, lock.Release{Locks: grant.Requested(), LeaseID: grant.ID})
 //
-// Members of the grant has the lease of each lock. Such a call is sent in a request of its own, never in a batch.
+// Leases of the grant has the lease of each lock. A call on several locks is sent in a request of its own, never in a
+// batch.
 //
 // # Sessions
 //
@@ -64,7 +66,7 @@
 //
 //	session, err := locks.OpenSession(ctx, lock.OpenSession{Holder: "worker-1", TTL: 30 * time.Second})
 //	…
-//	grant, err := locks.Acquire(ctx, lock.Acquire{Name: "jobs:nightly", Holder: "worker-1", SessionID: session.ID})
+//	grant, err := locks.Acquire(ctx, lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "worker-1", SessionID: session.ID})
 //	…
 //	session, err = locks.RenewSession(ctx, lock.RenewSession{ID: session.ID})
 //	if errors.Is(err, lock.ErrSessionLost) {

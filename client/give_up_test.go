@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-var waitingAcquire = lock.Acquire{Name: "jobs:nightly", LeaseID: leaseID, Holder: "worker-1", Wait: lock.MaxWait}
+var waitingAcquire = lock.Acquire{Locks: lock.One("jobs:nightly"), LeaseID: leaseID, Holder: "worker-1", Wait: lock.MaxWait}
 
 // A queueServer holds acquires until their clients disconnect, and answers releases with the
 // given handler.

@@ -175,7 +175,7 @@ func (h *harness) saturate() []*heldRequest {
 	h.t.Helper()
 	for n := range client.MaxInFlight {
 		h.call(func() error {
-			return h.Release(h.t.Context(), lock.Release{Name: fmt.Sprintf("busy-%d", n), LeaseID: leaseID})
+			return h.Release(h.t.Context(), lock.Release{Locks: []string{fmt.Sprintf("busy-%d", n)}, LeaseID: leaseID})
 		})
 	}
 	return h.requests(client.MaxInFlight)

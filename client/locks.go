@@ -23,7 +23,7 @@ const (
 	giveUpTimeout = 3 * time.Second
 )
 
-// Acquire takes the lock, or all locks of a set, or is refused with lock.ErrHeld once its Wait is over. A
+// Acquire takes the locks, all or none, or is refused with lock.ErrHeld once its Wait is over. A
 // zero LeaseID is replaced by a random one before anything is sent; choose it
 // yourself to be able to send the call again after lock.ErrUnknownOutcome. The
 // Attachment and the Replica do not travel.
@@ -44,7 +44,7 @@ func (c *Client) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 	if a.LeaseID == (lock.LeaseID{}) {
 		a.LeaseID = lock.LeaseID(uuid.New())
 	}
-	if a.Wait != 0 || a.KeepPlace || len(a.Set) > 0 {
+	if a.Wait != 0 || a.KeepPlace || len(a.Locks) > 1 {
 		return c.acquire(ctx, a)
 	}
 	return c.coalesce(ctx, a)
@@ -53,7 +53,7 @@ func (c *Client) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 // acquire sends the call in a request of its own.
 func (c *Client) acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	got, err := call[lock.Grant]{
-		request: request{method: http.MethodPost, path: pathOf(a.Name, len(a.Set)) + "/acquire", body: a},
+		request: request{method: http.MethodPost, path: pathOf(a.Names()) + "/acquire", body: a},
 		changes: true, success: []int{http.StatusCreated, http.StatusOK}, parse: leaseOf(a),
 	}.do(ctx, c)
 	if err != nil {
@@ -72,29 +72,26 @@ func leaseOf(c lock.Command) parser[lock.Grant] {
 	return func(text []byte, sent time.Time) (lock.Grant, error) { return wire.ParseLease(text, c, sent) }
 }
 
-// pathOf returns the path of the lock with this name, or that of calls about a set if it has any locks.
-func pathOf(name string, set int) string {
-	if set > 0 {
+// pathOf returns the path of the lock with the only name, or that of calls about several locks.
+func pathOf(names []string) string {
+	if len(names) > 1 {
 		return setsPath
 	}
-	return locksPath + name
+	return locksPath + names[0]
 }
 
 // checkAcquire refuses what a URL or JSON would change. The service checks all other bounds.
 func checkAcquire(a lock.Acquire) error {
-	if len(a.Set) > 0 && (a.Mode != 0 || a.Capacity != 0) {
-		return lock.Invalid("locks", "cannot be combined with the mode or capacity of one lock")
-	}
-	return cmp.Or(checkNames("locks", a.Name, len(a.Set)), checkMetadata(a.Metadata), checkText("holder", a.Holder))
+	return cmp.Or(checkNames("locks", a.Names()), checkMetadata(a.Metadata), checkText("holder", a.Holder))
 }
 
-// checkNames refuses the name of one lock that is invalid, or is beside a set, which field has.
-func checkNames(field, name string, set int) error {
-	switch {
-	case set == 0:
-		return lock.CheckName(name)
-	case name != "":
-		return lock.Invalid(field, "cannot be combined with the name of one lock")
+// checkNames refuses the only name if it is invalid, and a list without names, which field has.
+func checkNames(field string, names []string) error {
+	switch len(names) {
+	case 0:
+		return lock.Invalid(field, "has 0 items; give 1 to %d", lock.MaxSetSize)
+	case 1:
+		return lock.CheckName(names[0])
 	}
 	return nil
 }
@@ -117,13 +114,13 @@ func checkText(field, text string) error {
 	return nil
 }
 
-// Renew moves the end of a lease, or of all leases of a set, or is refused with lock.ErrLeaseLost. The TTL
+// Renew moves the end of the leases of its locks, or is refused with lock.ErrLeaseLost. The TTL
 // travels as that of Acquire does.
 func (c *Client) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
-	if err := cmp.Or(checkNames("names", r.Name, len(r.Set)), checkMetadata(r.Metadata)); err != nil {
+	if err := cmp.Or(checkNames("names", r.Locks), checkMetadata(r.Metadata)); err != nil {
 		return lock.Grant{}, err
 	}
-	if len(r.Set) > 0 {
+	if len(r.Locks) > 1 {
 		return c.renew(ctx, r)
 	}
 	return c.coalesce(ctx, r)
@@ -132,18 +129,17 @@ func (c *Client) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
 // renew sends the call in a request of its own.
 func (c *Client) renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
 	return call[lock.Grant]{
-		request: request{method: http.MethodPost, path: pathOf(r.Name, len(r.Set)) + "/renew", body: r},
+		request: request{method: http.MethodPost, path: pathOf(r.Locks) + "/renew", body: r},
 		changes: true, parse: leaseOf(r),
 	}.get(ctx, c)
 }
 
-// Release ends a lease, or all leases of a set, or gives their places in the queues up, or is refused with
-// lock.ErrLeaseLost.
+// Release ends the leases of its locks, or gives their places in the queues up, or is refused with lock.ErrLeaseLost.
 func (c *Client) Release(ctx context.Context, r lock.Release) error {
-	if err := checkNames("names", r.Name, len(r.Set)); err != nil {
+	if err := checkNames("names", r.Locks); err != nil {
 		return err
 	}
-	if len(r.Set) > 0 {
+	if len(r.Locks) > 1 {
 		return c.release(ctx, r)
 	}
 	_, err := c.coalesce(ctx, r)
@@ -153,7 +149,7 @@ func (c *Client) Release(ctx context.Context, r lock.Release) error {
 // release sends the call in a request of its own.
 func (c *Client) release(ctx context.Context, r lock.Release) error {
 	_, err := call[struct{}]{
-		request: request{method: http.MethodPost, path: pathOf(r.Name, len(r.Set)) + "/release", body: r},
+		request: request{method: http.MethodPost, path: pathOf(r.Locks) + "/release", body: r},
 		changes: true, success: []int{http.StatusNoContent},
 	}.do(ctx, c)
 	return err
@@ -180,10 +176,7 @@ var releaseRetries = [...]time.Duration{20 * time.Millisecond, 100 * time.Millis
 
 // giveBack releases the leases or the places of a, with retries.
 func (c *Client) giveBack(ctx context.Context, a lock.Acquire) error {
-	r := lock.Release{Name: a.Name, LeaseID: a.LeaseID}
-	if len(a.Set) > 0 {
-		r.Set = a.Names()
-	}
+	r := lock.Release{Locks: a.Names(), LeaseID: a.LeaseID}
 	err := c.Release(ctx, r)
 	for _, delay := range releaseRetries {
 		if !errors.Is(err, lock.ErrLeaseLost) {

@@ -145,7 +145,7 @@ func TestAnErrorWithoutConnectionTraceIsUnknownOutcome(t *testing.T) {
 var errCanceled = errors.New("canceled by the test")
 
 func acquireIn(ctx context.Context, c *client.Client) error {
-	_, err := c.Acquire(ctx, lock.Acquire{Name: "jobs:nightly", LeaseID: leaseID, Holder: "worker-1"})
+	_, err := c.Acquire(ctx, lock.Acquire{Locks: lock.One("jobs:nightly"), LeaseID: leaseID, Holder: "worker-1"})
 	return err
 }
 

@@ -140,9 +140,9 @@ func expect(t *testing.T, call string, err error, code lock.Code) {
 
 func changes(t *testing.T, s paddock.Service) map[string]error {
 	t.Helper()
-	_, acquired := s.Acquire(t.Context(), lock.Acquire{Name: "jobs:nightly", LeaseID: leaseID, Holder: "worker-1"})
-	_, renewed := s.Renew(t.Context(), lock.Renew{Name: "jobs:nightly", LeaseID: leaseID})
-	released := s.Release(t.Context(), lock.Release{Name: "jobs:nightly", LeaseID: leaseID})
+	_, acquired := s.Acquire(t.Context(), lock.Acquire{Locks: lock.One("jobs:nightly"), LeaseID: leaseID, Holder: "worker-1"})
+	_, renewed := s.Renew(t.Context(), lock.Renew{Locks: []string{"jobs:nightly"}, LeaseID: leaseID})
+	released := s.Release(t.Context(), lock.Release{Locks: []string{"jobs:nightly"}, LeaseID: leaseID})
 	_, revoked := s.Revoke(t.Context(), lock.Revoke{Name: "jobs:nightly", Token: 41, Reason: "why"})
 	_, wrote := s.WriteFenced(t.Context(), lock.FencedWrite{Key: "k", Lock: "jobs:nightly", Token: 41, Value: []byte("1")})
 	_, opened := s.OpenSession(t.Context(), lock.OpenSession{ID: sessionID, Holder: "worker-1"})
@@ -150,8 +150,8 @@ func changes(t *testing.T, s paddock.Service) map[string]error {
 	closed := s.CloseSession(t.Context(), lock.CloseSession{ID: sessionID})
 	_, taken := s.RevokeSession(t.Context(), lock.RevokeSession{Ref: sessionID.Ref(), Reason: "why"})
 	_, together := s.Acquire(t.Context(), transfer())
-	_, kept := s.Renew(t.Context(), lock.Renew{Set: setNames, LeaseID: leaseID})
-	ended := s.Release(t.Context(), lock.Release{Set: setNames, LeaseID: leaseID})
+	_, kept := s.Renew(t.Context(), lock.Renew{Locks: setNames, LeaseID: leaseID})
+	ended := s.Release(t.Context(), lock.Release{Locks: setNames, LeaseID: leaseID})
 	return map[string]error{
 		"Acquire a set": together, "Renew a set": kept, "Release a set": ended,
 		"Acquire": acquired, "Renew": renewed, "Release": released, "Revoke": revoked, "WriteFenced": wrote,

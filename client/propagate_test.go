@@ -32,7 +32,7 @@ func TestPropagateAddsHeadersOfTheCall(t *testing.T) {
 	}
 	for _, want := range []string{"one", "two"} {
 		ctx := context.WithValue(t.Context(), traceKey{}, want)
-		if _, err := locks.Acquire(ctx, lock.Acquire{Name: "a", Holder: "h"}); !errors.As(err, new(*lock.Error)) {
+		if _, err := locks.Acquire(ctx, lock.Acquire{Locks: lock.One("a"), Holder: "h"}); !errors.As(err, new(*lock.Error)) {
 			t.Errorf("the error is %v", err)
 		}
 		header := <-seen

@@ -18,7 +18,7 @@ const setJSON = `{"lease_id":"` + leaseText + `","holder":"worker-1","ttl_ms":30
 
 // transfer acquires two locks.
 func transfer() lock.Acquire {
-	return lock.Acquire{Set: []lock.Member{{Name: "b"}, {Name: "a", Mode: lock.Shared}}, LeaseID: leaseID, Holder: "worker-1"}
+	return lock.Acquire{Locks: []lock.Member{{Name: "b"}, {Name: "a", Mode: lock.Shared}}, LeaseID: leaseID, Holder: "worker-1"}
 }
 
 // setNames are those of transfer.
@@ -32,7 +32,7 @@ func TestASetThatWasNotAskedForIsRefused(t *testing.T) {
 		c := over(t, saying(http.StatusOK, "application/json", body))
 		_, err := c.Acquire(t.Context(), transfer())
 		expect(t, name, err, lock.ErrUnknownOutcome)
-		_, err = c.Renew(t.Context(), lock.Renew{Set: setNames, LeaseID: leaseID})
+		_, err = c.Renew(t.Context(), lock.Renew{Locks: setNames, LeaseID: leaseID})
 		expect(t, name, err, lock.ErrUnknownOutcome)
 	}
 }
@@ -48,12 +48,12 @@ func TestSetsAreNotCoalesced(t *testing.T) {
 			return err
 		})
 		h.call(func() error {
-			_, err := h.Renew(t.Context(), lock.Renew{Set: setNames, LeaseID: leaseID})
+			_, err := h.Renew(t.Context(), lock.Renew{Locks: setNames, LeaseID: leaseID})
 			return err
 		})
-		h.call(func() error { return h.Release(t.Context(), lock.Release{Set: setNames, LeaseID: leaseID}) })
+		h.call(func() error { return h.Release(t.Context(), lock.Release{Locks: setNames, LeaseID: leaseID}) })
 		for _, name := range []string{"x", "y"} {
-			h.call(func() error { return h.Release(t.Context(), lock.Release{Name: name, LeaseID: leaseID}) })
+			h.call(func() error { return h.Release(t.Context(), lock.Release{Locks: []string{name}, LeaseID: leaseID}) })
 		}
 		sets := h.requests(3)
 		for i, path := range []string{"/v1/acquire", "/v1/renew", "/v1/release"} {
@@ -76,24 +76,22 @@ func TestSetCallsThatCannotBeSentAreRefused(t *testing.T) {
 		t.Errorf("sent %s %s", r.Method, r.URL)
 		return reply(r, http.StatusOK, "application/json", setJSON), nil
 	})
-	set := transfer().Set
+	set := transfer().Locks
 	for field, as := range map[string][]lock.Acquire{
-		"locks": {
-			{Name: "a", Set: set, Holder: "h"}, {Mode: lock.Shared, Set: set, Holder: "h"}, {Capacity: 3, Set: set, Holder: "h"},
-		},
-		"holder":   {{Set: set, Holder: "\xff"}},
-		"metadata": {{Set: set, Holder: "h", Metadata: json.RawMessage(`{`)}},
+		"locks":    {{Holder: "h"}},
+		"holder":   {{Locks: set, Holder: "\xff"}},
+		"metadata": {{Locks: set, Holder: "h", Metadata: json.RawMessage(`{`)}},
 	} {
 		for _, a := range as {
 			_, err := c.Acquire(t.Context(), a)
 			expectField(t, err, field)
 		}
 	}
-	_, err := c.Renew(t.Context(), lock.Renew{Name: "a", Set: setNames, LeaseID: leaseID})
+	_, err := c.Renew(t.Context(), lock.Renew{LeaseID: leaseID})
 	expectField(t, err, "names")
-	expectField(t, c.Release(t.Context(), lock.Release{Name: "a", Set: setNames, LeaseID: leaseID}), "names")
+	expectField(t, c.Release(t.Context(), lock.Release{LeaseID: leaseID}), "names")
 	for field, item := range map[string]lock.Command{
-		"locks": lock.Acquire{Set: set, Holder: "h"}, "names": lock.Release{Set: setNames, LeaseID: leaseID},
+		"locks": lock.Acquire{Locks: set, Holder: "h"}, "names": lock.Release{Locks: setNames, LeaseID: leaseID},
 	} {
 		expectField(t, c.Batch(t.Context(), []lock.Command{item})[0].Err, field)
 	}

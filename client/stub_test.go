@@ -85,7 +85,7 @@ type request struct {
 
 func acquire(c *client.Client, t *testing.T) (lock.Grant, error) {
 	t.Helper()
-	return c.Acquire(t.Context(), lock.Acquire{Name: "jobs:nightly", LeaseID: leaseID, Holder: "worker-1"})
+	return c.Acquire(t.Context(), lock.Acquire{Locks: lock.One("jobs:nightly"), LeaseID: leaseID, Holder: "worker-1"})
 }
 
 func read(c *client.Client, t *testing.T) error {

@@ -39,11 +39,11 @@ func TestUntilCountsFromSending(t *testing.T) {
 			return g.Until, err
 		}},
 		"a renewal": {leaseJSON, func(t *testing.T, c *client.Client) (time.Time, error) {
-			g, err := c.Renew(t.Context(), lock.Renew{Name: "jobs:nightly", LeaseID: leaseID})
+			g, err := c.Renew(t.Context(), lock.Renew{Locks: []string{"jobs:nightly"}, LeaseID: leaseID})
 			return g.Until, err
 		}},
 		"a renewal of a set": {setJSON, func(t *testing.T, c *client.Client) (time.Time, error) {
-			g, err := c.Renew(t.Context(), lock.Renew{Set: setNames, LeaseID: leaseID})
+			g, err := c.Renew(t.Context(), lock.Renew{Locks: setNames, LeaseID: leaseID})
 			return g.Until, err
 		}},
 		"a renewal of a session": {sessionJSON, func(t *testing.T, c *client.Client) (time.Time, error) {

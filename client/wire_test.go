@@ -23,7 +23,7 @@ var acquires = map[string]struct {
 		lock.Acquire{Holder: "h"}, `{"holder":"h"}`},
 	"says everything that is given": {
 		lock.Acquire{
-			Holder: "h", Mode: lock.Exclusive, TTL: time.Second, Grace: 2 * time.Second,
+			Holder: "h", Locks: []lock.Member{{Name: "jobs:nightly", Mode: lock.Exclusive}}, TTL: time.Second, Grace: 2 * time.Second,
 			MaxHold: time.Minute, Metadata: json.RawMessage(`{"a":1}`),
 		},
 		`{"grace_ms":2000,"holder":"h","max_hold_ms":60000,"metadata":{"a":1},"mode":"exclusive","ttl_ms":1000}`},
@@ -34,19 +34,19 @@ var acquires = map[string]struct {
 	"leaves metadata as long as it is": {
 		lock.Acquire{Holder: "<&>", Metadata: json.RawMessage(`{"a":"<&>"}`)}, `{"holder":"<&>","metadata":{"a":"<&>"}}`},
 	"says for how long to wait, and that the place is to be kept": {
-		lock.Acquire{Holder: "h", Mode: lock.Shared, Wait: 30 * time.Second, KeepPlace: true},
+		lock.Acquire{Holder: "h", Locks: []lock.Member{{Name: "jobs:nightly", Mode: lock.Shared}}, Wait: 30 * time.Second, KeepPlace: true},
 		`{"holder":"h","keep_place":true,"mode":"shared","wait_ms":30000}`},
 	"says how many permits there are": {
-		lock.Acquire{Holder: "h", Mode: lock.Permit, Capacity: 3}, `{"capacity":3,"holder":"h","mode":"permit"}`},
+		lock.Acquire{Holder: "h", Locks: []lock.Member{{Name: "jobs:nightly", Mode: lock.Permit, Capacity: 3}}}, `{"capacity":3,"holder":"h","mode":"permit"}`},
 	"sends a wait and a capacity that are none for the service to refuse": {
-		lock.Acquire{Holder: "h", Wait: -time.Nanosecond, Capacity: -1}, `{"capacity":-1,"holder":"h","wait_ms":-1}`},
+		lock.Acquire{Holder: "h", Wait: -time.Nanosecond, Locks: []lock.Member{{Name: "jobs:nightly", Capacity: -1}}}, `{"capacity":-1,"holder":"h","wait_ms":-1}`},
 	"sends the session, and no times of its own": {
-		lock.Acquire{Holder: "h", Mode: lock.Shared, SessionID: sessionID},
+		lock.Acquire{Holder: "h", Locks: []lock.Member{{Name: "jobs:nightly", Mode: lock.Shared}}, SessionID: sessionID},
 		`{"holder":"h","mode":"shared","session_id":"` + leaseText + `"}`},
 	"leaves out who serves the call": {
 		lock.Acquire{Holder: "h", Attachment: 7, Replica: 8}, `{"holder":"h"}`},
 	"sends a mode that is none for the service to refuse": {
-		lock.Acquire{Holder: "h", Mode: 7}, `{"holder":"h","mode":"unknown"}`},
+		lock.Acquire{Holder: "h", Locks: []lock.Member{{Name: "jobs:nightly", Mode: 7}}}, `{"holder":"h","mode":"unknown"}`},
 }
 
 func TestAnAcquireOnTheWire(t *testing.T) {
@@ -55,7 +55,9 @@ func TestAnAcquireOnTheWire(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var r request
-			c.acquire.Name, c.acquire.LeaseID = "jobs:nightly", leaseID
+			if c.acquire.LeaseID = leaseID; c.acquire.Locks == nil {
+				c.acquire.Locks = lock.One("jobs:nightly")
+			}
 			granted := leaseJSON
 			if ref := c.acquire.SessionID.Ref(); ref != 0 {
 				granted = strings.TrimSuffix(granted, "}") + `,"session":"` + ref.String() + `"}`
@@ -77,7 +79,7 @@ func TestAnAcquireWithoutLeaseIDSendsOneOfItsOwn(t *testing.T) {
 	seen := map[any]bool{}
 	for range 3 {
 		var r request
-		_, err := over(t, heard(&r, http.StatusConflict, "{}")).Acquire(t.Context(), lock.Acquire{Name: "n", Holder: "h"})
+		_, err := over(t, heard(&r, http.StatusConflict, "{}")).Acquire(t.Context(), lock.Acquire{Locks: lock.One("n"), Holder: "h"})
 		if err == nil {
 			t.Fatal("a bare 409 was taken for a lease")
 		}
@@ -100,6 +102,7 @@ func TestALeaseFromTheWire(t *testing.T) {
 		TTL: 30 * time.Second, Grace: 2 * time.Second, MaxHold: time.Minute,
 		AcquiredAt: at, ExpiresAt: at.Add(30 * time.Second), Metadata: json.RawMessage(`{"host":"db-3"}`),
 	}}
+	want.Leases = []lock.Lease{want.Lease}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(lock.Grant{}, "Until")); diff != "" {
 		t.Errorf("the grant differs (-want +got):\n%s", diff)
 	}
@@ -117,7 +120,7 @@ func TestAnAcquireAnswered200IsAReplay(t *testing.T) {
 		}
 	}
 	renewed, err := over(t, saying(http.StatusOK, "application/json", leaseJSON)).
-		Renew(t.Context(), lock.Renew{Name: "jobs:nightly", LeaseID: leaseID})
+		Renew(t.Context(), lock.Renew{Locks: []string{"jobs:nightly"}, LeaseID: leaseID})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,22 +4,20 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 )
 
-// Acquire acquires the lock Name, or all locks of the Set. If it conflicts with a lease or an earlier waiter, it waits
-// in the queue for up to Wait, and is refused with ErrHeld after that.
+// Acquire acquires the Locks, all or none. If it conflicts with a lease or an earlier waiter, it waits in the queue for
+// up to Wait, and is refused with ErrHeld after that.
 //
 // An Acquire with the same LeaseID is the same request: it returns the lease that the first one was granted, with its
 // remaining time, or continues to wait at the same place. Another LeaseID is another request, even for the same
 // Holder: locks are not re-entrant.
 type Acquire struct {
-	Name     string
+	Locks    []Member        // 1 to MaxSetSize; see One
 	LeaseID  LeaseID         // zero: the service generates one, and the request cannot be retried
 	Holder   string          // free text for people: 1 to MaxHolderLength characters
-	Mode     Mode            // zero: Exclusive
-	Capacity int             // number of permits, 1 to MaxHolders; Permit only
-	Set      []Member        // several locks, all or none, instead of Name, Mode and Capacity: 1 to MaxSetSize
 	TTL      time.Duration   // from the grant, within the Bounds; zero: their default
 	Grace    time.Duration   // within the Bounds
 	MaxHold  time.Duration   // from the Bounds' MinTTL to the constant MaxHold; zero: unlimited
@@ -45,7 +43,7 @@ type Acquire struct {
 	GeneratedID  bool       // LeaseID was generated for this call: no lease has ever had it
 	LimitReached bool       // the service's limit on waiting calls is reached: the call may be granted, but not join a queue
 	SessionFull  bool       // the session has reached its limit: a can only find a lease or place that it has
-	Requested    []string   // the names in the request; Set also has their ancestors. Set by In
+	Requested    []string   // the names in the request, if Locks also has ancestors of them. Set by In
 
 	maxWaiters       int       // of the lock, from the Bounds
 	sessionExpiresAt time.Time // from the View
@@ -53,10 +51,11 @@ type Acquire struct {
 
 // Resolve returns a with its defaults filled in, or an ErrInvalid error that names the invalid field.
 func (a Acquire) Resolve(b Bounds) (Acquire, error) {
-	if err := a.resolveLocks(); err != nil {
+	locks, err := resolveMembers(a.Locks)
+	if err != nil {
 		return a, err
 	}
-	a.maxWaiters = b.MaxWaiters
+	a.Locks, a.maxWaiters = locks, b.MaxWaiters
 	times := a.resolveTimes(b)
 	return a, cmp.Or(
 		checkText("holder", a.Holder, 1, MaxHolderLength),
@@ -67,27 +66,6 @@ func (a Acquire) Resolve(b Bounds) (Acquire, error) {
 		checkMetadata(a.Metadata),
 		checkTaskID(a.Task),
 	)
-}
-
-// resolveLocks checks the lock or the set. It turns a set of one into that lock alone.
-func (a *Acquire) resolveLocks() error {
-	if len(a.Set) == 0 {
-		a.Mode = cmp.Or(a.Mode, Exclusive)
-		return cmp.Or(CheckName(a.Name), checkMode(a.Mode, a.Capacity))
-	}
-	if a.Name != "" || a.Mode != 0 || a.Capacity != 0 {
-		return Invalid("locks", "cannot be combined with one lock's name, mode or capacity")
-	}
-	set, err := resolveMembers(a.Set)
-	switch {
-	case err != nil:
-		return err
-	case len(set) == 1:
-		a.Name, a.Mode, a.Capacity, a.Set = set[0].Name, set[0].Mode, set[0].Capacity, nil
-	default:
-		a.Set = set
-	}
-	return nil
 }
 
 // resolveTimes sets the TTL, unless the lease is one of a session, which has none of its own.
@@ -118,36 +96,76 @@ func checkMaxHold(d, minTTL time.Duration) error {
 	return CheckDuration("max_hold_ms", d, minTTL, MaxHold)
 }
 
-// Names returns the lock's name, or those of the set, in order.
+// Names returns the names of the Locks.
 func (a Acquire) Names() []string {
-	if len(a.Set) == 0 {
-		return []string{a.Name}
-	}
-	names := make([]string, len(a.Set))
-	for i, m := range a.Set {
+	names := make([]string, len(a.Locks))
+	for i, m := range a.Locks {
 		names[i] = m.Name
 	}
 	return names
 }
 
-// members returns the locks that a asks for.
-func (a Acquire) members() []Member {
-	if len(a.Set) > 0 {
-		return a.Set
+// Traits returns those of a call that may be granted leases, and may wait for them.
+func (a Acquire) Traits() Traits {
+	t := Traits{Lease: a.LeaseID, Session: a.SessionID.Ref(), Grants: true, Length: a.TTL + a.Grace, NewID: a.GeneratedID}
+	if a.Wait > 0 {
+		t.Queue = Joins
 	}
-	return []Member{{Name: a.Name, Mode: a.Mode, Capacity: a.Capacity}}
+	return t
 }
 
-// Refs returns the leases of a, unless no lease can have had its ID.
-func (a Acquire) Refs() []LeaseRef {
-	if a.GeneratedID {
-		return nil
+// In returns a with an intention at each ancestor of its locks. It must be resolved.
+func (a Acquire) In(t Trees) (Command, error) {
+	if len(t) == 0 {
+		return a, nil
 	}
-	return refsOf(a.Names(), a.LeaseID)
+	modes, asked := make(map[string]Mode), a.Names()
+	for _, m := range a.Locks {
+		path := t.path(m.Name)
+		if err := a.checkInTree(m, path); err != nil {
+			return a, err
+		}
+		for _, above := range path[:max(len(path)-1, 0)] {
+			modes[above] = max(modes[above], intentionFor(m.Mode))
+		}
+	}
+	if len(modes) == 0 {
+		return a, nil
+	}
+	members := slices.Clone(a.Locks)
+	for _, m := range members {
+		if intention := modes[m.Name]; intention == IntentionExclusive && m.Mode == Shared {
+			return a, Invalid("locks", "include %s, shared, and an exclusive lock below it; acquire %[1]s exclusively instead", m.Name)
+		}
+		delete(modes, m.Name) // the lease itself conflicts with all that the intention does
+	}
+	for name, mode := range modes {
+		members = append(members, Member{Name: name, Mode: mode})
+	}
+	if len(members) > MaxTreePaths {
+		return a, Invalid("locks", "have %d locks with their ancestors in trees; give fewer, for at most %d", len(members), MaxTreePaths)
+	}
+	slices.SortFunc(members, func(m, o Member) int { return strings.Compare(m.Name, o.Name) })
+	a.Locks, a.Requested = members, asked
+	return a, nil
 }
 
-// Session returns the session of the call, zero for none.
-func (a Acquire) Session() SessionRef { return a.SessionID.Ref() }
+// checkInTree returns what is wrong with a member whose path in a tree this is, nil outside of trees.
+func (a Acquire) checkInTree(m Member, path []string) error {
+	field := func(name string) string {
+		if len(a.Locks) > 1 {
+			return "locks"
+		}
+		return name
+	}
+	switch {
+	case path != nil && m.Mode == Permit:
+		return Invalid(field("mode"), "is permit for %s, which is in the tree %s; there, use exclusive or shared", m.Name, path[0])
+	case len(path) > MaxTreeLevels:
+		return Invalid(field("name"), "has %d levels in the tree %s; at most %d are allowed", len(path), path[0], MaxTreeLevels)
+	}
+	return nil
+}
 
 // Thread returns the thread of work of the call, by which deadlocks are found: its Task, or the task of its session if
 // it has none, or nothing. It begins with the TaskScope, so that the tasks of one API key are not those of another one:
@@ -220,7 +238,7 @@ func (d *decider) findEarlier(a Acquire) (_ Decision, decided bool) {
 // match reports whether each lease and waiter with the LeaseID of a is one that a has asked for.
 func (d *decider) match(a Acquire) bool {
 	set := d.set()
-	for i, m := range a.members() {
+	for i, m := range a.Locks {
 		s := d.locks[i]
 		if l, ok := s.lease(a.LeaseID); ok {
 			if !a.matches(l, m, set) || m.Capacity != 0 && m.Capacity != s.record.Capacity {
@@ -240,7 +258,7 @@ func (a Acquire) matches(l Lease, m Member, set []string) bool {
 
 // checkCapacity returns the refusal of permits with another capacity than that in use.
 func (d *decider) checkCapacity(a Acquire) error {
-	for i, m := range a.members() {
+	for i, m := range a.Locks {
 		c := d.locks[i].capacityInUse()
 		if m.Mode != Permit || c == 0 || c == m.Capacity {
 			continue
@@ -252,9 +270,8 @@ func (d *decider) checkCapacity(a Acquire) error {
 
 // canGrant reports whether a can be granted at once: no attached waiter is ahead, and no lease conflicts.
 func (d *decider) canGrant(a Acquire) bool {
-	members := a.members()
 	for i, s := range d.locks {
-		if !s.fits(members[i].Mode, members[i].Capacity, a.LeaseID) {
+		if !s.fits(a.Locks[i].Mode, a.Locks[i].Capacity, a.LeaseID) {
 			return false
 		}
 	}
@@ -263,15 +280,15 @@ func (d *decider) canGrant(a Acquire) bool {
 
 // grantTo grants the locks to a, which fits.
 func (d *decider) grantTo(a Acquire) []Lease {
-	members, modes, leases := a.members(), make([]Mode, len(d.locks)), make([]Lease, len(d.locks))
-	for i, m := range members {
+	modes, leases := make([]Mode, len(d.locks)), make([]Lease, len(d.locks))
+	for i, m := range a.Locks {
 		modes[i] = m.Mode
 	}
 	set := d.set()
 	d.grantEach(d.locks, modes, func(i int, token Token) Token {
-		want := a.newLease(members[i], set)
+		want := a.newLease(a.Locks[i], set)
 		want.Token = token
-		leases[i] = d.locks[i].grant(want, members[i].Capacity, 0)
+		leases[i] = d.locks[i].grant(want, a.Locks[i].Capacity, 0)
 		return leases[i].Token
 	})
 	return leases
@@ -289,10 +306,10 @@ func (a Acquire) newLease(m Member, set []string) Lease {
 // enqueue appends a to the queues of its locks, if it waits or keeps its place. Otherwise it refuses.
 func (d *decider) enqueue(a Acquire) Decision {
 	if a.Wait == 0 && !a.KeepPlace {
-		return d.finish(errNotGranted(d.locks, a.members(), a.LeaseID))
+		return d.finish(errNotGranted(d.locks, a.Locks, a.LeaseID))
 	}
 	if a.LimitReached {
-		return d.finish(errLimitReached(errNotGranted(d.locks, a.members(), a.LeaseID)))
+		return d.finish(errLimitReached(errNotGranted(d.locks, a.Locks, a.LeaseID)))
 	}
 	for _, s := range d.locks {
 		if n, full := s.isQueueFull(a.maxWaiters); full {
@@ -300,7 +317,7 @@ func (d *decider) enqueue(a Acquire) Decision {
 		}
 	}
 	set, waiters := d.set(), make([]Waiter, len(d.locks))
-	for i, m := range a.members() {
+	for i, m := range a.Locks {
 		s := d.locks[i]
 		l := a.newLease(m, set)
 		s.emit(Event{Kind: Queued, Place: s.record.Revision + 1}, l)

@@ -39,8 +39,8 @@ func (m *machine) claim(t *rapid.T) {
 	switch l, w, _ := m.lookUp(a.LeaseID); {
 	case !owned:
 		checkOnlySweeps(t, swept, d)
-	case d.Err == nil && !d.Queued && (l == nil || l.Unclaimed() || w != nil || d.Lease.Token != l.Token):
-		t.Fatalf("claimed %+v, the lock has %+v", d.Lease, l)
+	case d.Err == nil && !d.Queued && (l == nil || l.Unclaimed() || w != nil || leaseOf(d).Token != l.Token):
+		t.Fatalf("claimed %+v, the lock has %+v", leaseOf(d), l)
 	}
 }
 
@@ -63,8 +63,8 @@ func (m *machine) leaveQueue(t *rapid.T, disconnected bool) {
 		checkOnlySweeps(t, swept, d)
 	case m.ownsPlaceOrLease(a) && (disconnected || d.Err != nil):
 		t.Fatalf("left, and the lock still has %+v or %+v", l, w)
-	case d.Err == nil && !disconnected && (l == nil || l.Unclaimed() || l.Token != d.Lease.Token || w != nil):
-		t.Fatalf("left with %+v, the lock has %+v", d.Lease, l)
+	case d.Err == nil && !disconnected && (l == nil || l.Unclaimed() || l.Token != leaseOf(d).Token || w != nil):
+		t.Fatalf("left with %+v, the lock has %+v", leaseOf(d), l)
 	case w != nil && !a.KeepPlace:
 		t.Fatalf("left, and has a place that was not kept: %+v", w)
 	}

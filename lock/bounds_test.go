@@ -42,16 +42,16 @@ func TestAcquireBounds(t *testing.T) {
 	t.Parallel()
 	bounds := widestBounds(t)
 	with := func(change func(*lock.Acquire)) error {
-		a := lock.Acquire{Name: "a", Holder: "h"}
+		a := lock.Acquire{Locks: lock.One("a"), Holder: "h"}
 		change(&a)
 		_, err := a.Resolve(bounds)
 		return err
 	}
 	for _, b := range []bound{
 		{"only the required fields", with(func(*lock.Acquire) {}), ""},
-		{"a name of 200", with(func(a *lock.Acquire) { a.Name = strings.Repeat("n", 200) }), ""},
-		{"a name of 201", with(func(a *lock.Acquire) { a.Name = strings.Repeat("n", 201) }), "name"},
-		{"a name with a slash", with(func(a *lock.Acquire) { a.Name = "a/b" }), "name"},
+		{"a name of 200", with(func(a *lock.Acquire) { a.Locks[0].Name = strings.Repeat("n", 200) }), ""},
+		{"a name of 201", with(func(a *lock.Acquire) { a.Locks[0].Name = strings.Repeat("n", 201) }), "name"},
+		{"a name with a slash", with(func(a *lock.Acquire) { a.Locks[0].Name = "a/b" }), "name"},
 		{"no holder", with(func(a *lock.Acquire) { a.Holder = "" }), "holder"},
 		{"a holder of 200 characters", with(func(a *lock.Acquire) { a.Holder = strings.Repeat("é", 200) }), ""},
 		{"a holder of 201 characters", with(func(a *lock.Acquire) { a.Holder = strings.Repeat("é", 201) }), "holder"},
@@ -67,7 +67,7 @@ func TestAcquireBounds(t *testing.T) {
 		{"a grace above the maximum", with(func(a *lock.Acquire) { a.Grace = lock.MaxGrace + 1 }), "grace_ms"},
 		{"a max hold below the minimum TTL", with(func(a *lock.Acquire) { a.MaxHold = 1 }), "max_hold_ms"},
 		{"a max hold above the maximum", with(func(a *lock.Acquire) { a.MaxHold = lock.MaxHold + 1 }), "max_hold_ms"},
-		{"an invalid mode", with(func(a *lock.Acquire) { a.Mode = 77 }), "mode"},
+		{"an invalid mode", with(func(a *lock.Acquire) { a.Locks[0].Mode = 77 }), "mode"},
 		{"metadata of 4096 bytes", with(func(a *lock.Acquire) { a.Metadata = object(4096) }), ""},
 		{"metadata of 4097 bytes", with(func(a *lock.Acquire) { a.Metadata = object(4097) }), "metadata"},
 		{"metadata that is not an object", with(func(a *lock.Acquire) { a.Metadata = json.RawMessage(`[1]`) }), "metadata"},
@@ -81,7 +81,7 @@ func TestWaitAndModeBounds(t *testing.T) {
 	t.Parallel()
 	bounds := widestBounds(t)
 	with := func(change func(*lock.Acquire)) error {
-		a := lock.Acquire{Name: "a", Holder: "h"}
+		a := lock.Acquire{Locks: lock.One("a"), Holder: "h"}
 		change(&a)
 		_, err := a.Resolve(bounds)
 		return err
@@ -98,9 +98,9 @@ func TestWaitAndModeBounds(t *testing.T) {
 		{"one permit too many", with(permit(lock.MaxHolders + 1)), "capacity"},
 		{"no permits", with(permit(0)), "capacity"},
 		{"a negative number of permits", with(permit(-1)), "capacity"},
-		{"a capacity for an exclusive lease", with(func(a *lock.Acquire) { a.Capacity = 1 }), "capacity"},
-		{"a capacity for a shared lease", with(func(a *lock.Acquire) { shared(a); a.Capacity = 1 }), "capacity"},
-		{"a negative mode", with(func(a *lock.Acquire) { a.Mode = -1 }), "mode"},
+		{"a capacity for an exclusive lease", with(func(a *lock.Acquire) { a.Locks[0].Capacity = 1 }), "capacity"},
+		{"a capacity for a shared lease", with(func(a *lock.Acquire) { shared(a); a.Locks[0].Capacity = 1 }), "capacity"},
+		{"a negative mode", with(func(a *lock.Acquire) { a.Locks[0].Mode = -1 }), "mode"},
 		{"the longest task", with(func(a *lock.Acquire) { a.Task = longestTask }), ""},
 		{"a task that is longer", with(func(a *lock.Acquire) { a.Task = longestTask + "t" }), "task_id"},
 		{"a task with an empty part", with(func(a *lock.Acquire) { a.Task = "a..b" }), "task_id"},
@@ -139,9 +139,9 @@ func TestBoundsOfOtherRequests(t *testing.T) {
 	bounds := widestBounds(t)
 	version := int64(-1)
 	for _, b := range []bound{
-		{"a renewal without lease_id", errOf(lock.Renew{Name: "a"}.Resolve(bounds)), "lease_id"},
-		{"a renewal with an invalid TTL", errOf(lock.Renew{Name: "a", LeaseID: id(1), TTL: 1}.Resolve(bounds)), "ttl_ms"},
-		{"a release without lease_id", errOf(lock.Release{Name: "a"}.Resolve()), "lease_id"},
+		{"a renewal without lease_id", errOf(lock.Renew{Locks: []string{"a"}}.Resolve(bounds)), "lease_id"},
+		{"a renewal with an invalid TTL", errOf(lock.Renew{Locks: []string{"a"}, LeaseID: id(1), TTL: 1}.Resolve(bounds)), "ttl_ms"},
+		{"a release without lease_id", errOf(lock.Release{Locks: []string{"a"}}.Resolve()), "lease_id"},
 		{"a revocation without token", errOf(lock.Revoke{Name: "a", Reason: "r"}.Resolve()), "fencing_token"},
 		{"a revocation with a token above 2⁵³−1", errOf(lock.Revoke{Name: "a", Token: lock.MaxToken + 1, Reason: "r"}.Resolve()), "fencing_token"},
 		{"a revocation without reason", errOf(lock.Revoke{Name: "a", Token: 1}.Resolve()), "reason"},

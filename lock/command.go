@@ -9,10 +9,56 @@ import (
 type Command interface {
 	// Names returns the locks that the command needs, without duplicates.
 	Names() []string
-	// Refs returns the leases whose end events the command needs: one of each lock, in the order of Names, or none.
-	Refs() []LeaseRef
+	// Traits returns what else is to be known of the command before it is decided.
+	Traits() Traits
+	// In returns the command as it is decided where these are the trees: with the ancestors of the locks that a request
+	// names. The error is ErrInvalid.
+	In(Trees) (Command, error)
 	// Apply decides. It does not modify the View.
 	Apply(View) Decision
+}
+
+// Traits are what ordering a command, reading for it and storing its Decision depend on, whatever kind of command it is.
+type Traits struct {
+	// Lease is the lease that the command is about, or will be; zero for none. Except for a claim, the command must not
+	// overtake earlier ones about it.
+	Lease   LeaseID
+	Session SessionRef // that the command needs, zero for none
+	Queue   QueueUse
+	// Grants: the command grants new leases. So its locks need not exist, its session must be open, and its lease must
+	// not have ended.
+	Grants bool
+	Length time.Duration // of the leases that it asks for, TTL and grace; zero if that is not known
+	NewID  bool          // no lease can have had the ID, so it has no end event
+	// TellsEnd: the answer tells when a lease ends that exists already. If it is one of a session, the session tells.
+	TellsEnd bool
+	// ReadsToken: the newest token of the lock must not be provisional.
+	ReadsToken bool
+	ShowsQueue bool // the answer contains the queue
+	NoAnswer   bool // no caller relies on its success, so nothing is stored if nothing has changed
+}
+
+// A QueueUse says what a command has to do with a place in a queue.
+type QueueUse int8
+
+// The uses of a queue.
+const (
+	NoQueue QueueUse = iota
+	Joins            // it may join the queue, and wait
+	Claims           // it asks whether a place has been granted the lock
+	Leaves           // it ends the wait at a place
+)
+
+// Refs returns the leases of a command on these locks whose end events it needs, in the order of the names.
+func (t Traits) Refs(names []string) []LeaseRef {
+	if t.NewID || t.Lease == (LeaseID{}) {
+		return nil
+	}
+	refs := make([]LeaseRef, len(names))
+	for i, name := range names {
+		refs[i] = RefOf(name, t.Lease)
+	}
+	return refs
 }
 
 // A View is the input of a decision.
@@ -20,7 +66,7 @@ type View struct {
 	Now   time.Time          // the database's clock, or a little less
 	Self  Replica            // the replica that decides; it knows which of its own waiters are attached
 	Locks []Record           // those of Names, in the same order. The sessions of their leases were read after them
-	Ended map[LeaseRef]Event // the end events of the leases of Refs that have ended
+	Ended map[LeaseRef]Event // the end events of the leases of [Traits.Refs] that have ended
 	// GrantsPausedUntil: no lease is granted before this instant, because the database may have lost leases that are
 	// still in use. Existing leases can be renewed and released.
 	GrantsPausedUntil time.Time
@@ -40,11 +86,9 @@ type Decision struct {
 	Err     error        // the refusal, or nil. A refusal may change Locks, too: every decision ends expired leases
 	Ended   []EndedLease // by this decision, in order
 
-	Lease Lease // the lease, for Acquire, Claim, Renew and Leave
-	// Members are the leases of a set, of which Lease is the first; nil for a lock that was acquired alone.
-	Members  []Lease
-	Replayed bool // Acquire: whether the Lease was already granted by an earlier call
-	Renewed  bool // by Renew
+	Leases   []Lease // for Acquire, Claim, Renew and Leave: one of each lock that was asked for, in order
+	Replayed bool    // Acquire: whether the Leases were already granted by an earlier call
+	Renewed  bool    // by Renew
 	// Left is how much of the lease a Renew found left, negative in its grace.
 	Left time.Duration
 	// Claimed is how long the grant was unclaimed, if this decision has claimed it.
@@ -85,8 +129,7 @@ func (d *Decision) SetTokens(first Token) {
 	for i := range d.Ended {
 		d.Ended[i].Token = d.Ended[i].Token.Known(first)
 	}
-	d.Lease.Token = d.Lease.Token.Known(first)
-	setTokens(d.Members, first)
+	setTokens(d.Leases, first)
 	if e := (*Error)(nil); errors.As(d.Err, &e) {
 		e.Token, e.Newest = e.Token.Known(first), e.Newest.Known(first) // a Detail has no token that may be provisional
 	}

@@ -39,8 +39,11 @@ type BreakDeadlock struct {
 // Names returns the locks.
 func (b BreakDeadlock) Names() []string { return b.Locks }
 
-// Refs returns nil.
-func (b BreakDeadlock) Refs() []LeaseRef { return nil }
+// Traits returns those of a command that may end a wait, whatever else is sent about it.
+func (b BreakDeadlock) Traits() Traits { return Traits{} }
+
+// In returns b: its locks are those of waiters, which know their sets.
+func (b BreakDeadlock) In(Trees) (Command, error) { return b, nil }
 
 // Apply refuses the call with ErrDeadlock and removes its places, if there still is the deadlock and the call still is
 // its victim. Otherwise it decides nothing about the call, and sets Queued.

@@ -47,14 +47,14 @@ func (s *deadlockScene) call(text string) lock.Decision {
 	a.Task = lock.TaskID(task)
 	for _, name := range strings.Split(f[2], ",") {
 		mode, _, _ := strings.Cut(f[1], "+")
-		if _, last, mixed := strings.Cut(f[1], "+"); mixed && len(a.Set) > 0 {
+		if _, last, mixed := strings.Cut(f[1], "+"); mixed && len(a.Locks) > 0 {
 			mode = last
 		}
 		m := lock.Member{Name: name, Mode: lock.ModeOf(mode)}
 		if m.Mode == lock.Permit {
 			m.Capacity = 2
 		}
-		a.Set = append(a.Set, m)
+		a.Locks = append(a.Locks, m)
 	}
 	a, err := a.Resolve(lock.Bounds{MinTTL: lock.MinTTL, MaxTTL: lock.MaxTTL, MaxWaiters: 1000})
 	if err != nil {
@@ -295,7 +295,7 @@ func TestACallThatGoesAwayIsInNoDeadlock(t *testing.T) {
 	if later := s.now.Add(lock.ReplicaTTL); len(lock.FindDeadlocks(s.records(), later, 2)) != 0 {
 		t.Error("calls of a dead replica are in a deadlock")
 	}
-	s.do(lock.Release{Name: "b", LeaseID: s.calls[1].LeaseID}) // grants b to t
+	s.do(lock.Release{Locks: []string{"b"}, LeaseID: s.calls[1].LeaseID}) // grants b to t
 	if out := s.do(lock.BreakDeadlock{Locks: d.Locks, LeaseID: d.Victim, Attachment: d.Attachment}); out.Err != nil || !out.Queued {
 		t.Errorf("there is no deadlock any more, and it was decided %+v", out)
 	}
@@ -329,7 +329,7 @@ func TestDeadlockInTreeIsFound(t *testing.T) {
 	w := newTreeWorld(t)
 	acquire := func(holder string, wait time.Duration, name string) {
 		w.used++
-		w.acquire(lock.Acquire{Name: name, LeaseID: id(w.used), Holder: holder, TTL: 30 * time.Second, Wait: wait, Task: lock.TaskID(holder)})
+		w.acquire(lock.Acquire{Locks: lock.One(name), LeaseID: id(w.used), Holder: holder, TTL: 30 * time.Second, Wait: wait, Task: lock.TaskID(holder)})
 	}
 	find := func() []lock.Deadlock {
 		var records []lock.Record

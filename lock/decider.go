@@ -321,7 +321,7 @@ func (d *decider) finishWithLeases(leases []Lease, replay bool) Decision {
 	}
 	out := d.finish(nil)
 	out.Replayed = replay
-	out.Lease, out.Members = RequestedLeases(leases)
+	out.Leases = slices.DeleteFunc(leases, func(l Lease) bool { return l.Mode.IsIntention() }) // nobody asked for these
 	return out
 }
 
@@ -390,8 +390,11 @@ type Sweep struct {
 // Names returns the locks.
 func (s Sweep) Names() []string { return s.Locks }
 
-// Refs returns nil.
-func (s Sweep) Refs() []LeaseRef { return nil }
+// Traits returns those of a command that nobody waits for.
+func (s Sweep) Traits() Traits { return Traits{NoAnswer: true} }
+
+// In returns s: its locks are those of leases, which know their sets.
+func (s Sweep) In(Trees) (Command, error) { return s, nil }
 
 // Apply records what time has changed.
 func (s Sweep) Apply(v View) Decision {

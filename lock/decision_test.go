@@ -148,7 +148,7 @@ func (x decisionCheck) checkMeasures() error {
 			if claimed := l.Unclaimed() && !o.Unclaimed() && !o.Revoked() && !granted; claimed && x.Claimed != x.Now.Sub(l.ClaimDeadline.Add(-lock.ClaimTimeout)) {
 				return fmt.Errorf("claimed after %v: %v", x.Claimed, l)
 			}
-			if x.Renewed && !granted && o.ID == x.Lease.ID && x.Left != l.ExpiresAt.Sub(x.Now) {
+			if x.Renewed && !granted && o.ID == leaseOf(x.Decision).ID && x.Left != l.ExpiresAt.Sub(x.Now) {
 				return fmt.Errorf("renewed with %v left: %v", x.Left, l)
 			}
 		}
@@ -302,7 +302,7 @@ func (x decisionCheck) checkPromoted() error {
 	}
 	for _, l := range x.Locks[0].Leases {
 		had := slices.ContainsFunc(x.before.Leases, func(o lock.Lease) bool { return o.ID == l.ID && o.Token == l.Token })
-		told := slices.ContainsFunc(x.Promoted, func(w lock.Waiter) bool { return w.Lease.ID == l.ID }) || x.Err == nil && x.Lease.ID == l.ID
+		told := slices.ContainsFunc(x.Promoted, func(w lock.Waiter) bool { return w.Lease.ID == l.ID }) || leaseOf(x.Decision).ID == l.ID
 		if l.Place > 0 && !had && !told {
 			return fmt.Errorf("a waiter was granted the lock, and its call is not told: %+v", l)
 		}

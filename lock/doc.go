@@ -57,12 +57,13 @@
 //
 // # Sets
 //
-// A set is several locks that are acquired together, all or none. The leases of a set have one lease_id and one token,
-// except that a shared lease has the token of the readers that it joins. They begin and end together: a renewal, a
-// release, a revocation, or an expiry ends or extends all of them. A set that waits holds no lock. It has a place in
-// each queue, taken in one decision, so that two sets are in the same order wherever they meet and never wait for each
-// other in a circle. It is granted when its turn has come at all of its locks. Until then, a lock at which its turn
-// has come stays free, and the waiters behind it wait: that is what first come, first served costs at each lock.
+// An acquire, a renewal or a release names a list of locks, mostly of one. A set is several locks that are acquired
+// together, all or none. The leases of a set have one lease_id and one token, except that a shared lease has the token
+// of the readers that it joins. They begin and end together: a renewal, a release, a revocation, or an expiry ends or
+// extends all of them. A set that waits holds no lock. It has a place in each queue, taken in one decision, so that two
+// sets are in the same order wherever they meet and never wait for each other in a circle. It is granted when its turn
+// has come at all of its locks. Until then, a lock at which its turn has come stays free, and the waiters behind it
+// wait: that is what first come, first served costs at each lock.
 //
 // # Sessions
 //
@@ -100,12 +101,12 @@
 // A file refers to files of its own line and of the lines before it.
 //
 //   - What there is: lease.go, task.go, session.go, record.go, event.go, cycle.go, errors.go, bounds.go, context.go.
-//   - What is asked, and what is answered: set.go, command.go.
+//   - What is asked, and what is answered: set.go, tree.go, command.go.
 //   - One lock while a command is decided: state.go changes it and emits events, queue.go says whose turn it is.
 //   - All locks of a command: decider.go applies what time has changed, has the steps that several rules share, and
 //     makes the decision; refusal.go says why a call is refused.
 //   - Calls that wait for each other: wait_graph.go, victims.go, deadlock.go, wait_chain.go.
 //   - The rules, a command or two in each file: acquire.go, wait.go, renew_release.go, revoke.go, fence.go,
 //     report_stale.go.
-//   - Commands in trees, and the public views of a lock: tree.go, info.go.
+//   - The public views of a lock: info.go.
 package lock

@@ -38,20 +38,21 @@ func TestAFullLockNamesItsLimit(t *testing.T) {
 				}
 				full.Leases = append(full.Leases, l)
 			}
-			a, err := (lock.Acquire{Set: c.give, Holder: "other", LeaseID: lock.LeaseID{9}}).Resolve(anyBounds())
+			a, err := (lock.Acquire{Locks: c.give, Holder: "other", LeaseID: lock.LeaseID{9}}).Resolve(anyBounds())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a, err = a.In(lock.Trees{"repo": {}}); err != nil {
+			cmd, err := a.In(lock.Trees{"repo": {}})
+			if err != nil {
 				t.Fatal(err)
 			}
 			v := lock.View{Now: t0, Self: 1, Tokens: func() lock.Token { return 2 }}
-			for _, name := range a.Names() {
+			for _, name := range cmd.Names() {
 				v.Locks = append(v.Locks, lock.Record{Name: name})
 			}
-			v.Locks[slices.Index(a.Names(), "repo")] = full
+			v.Locks[slices.Index(cmd.Names(), "repo")] = full
 			refused := new(lock.Error)
-			if !errors.As(a.Apply(v).Err, &refused) || refused.Code != lock.ErrHeld || refused.RetryAfter != time.Minute || !strings.Contains(refused.Detail, c.want) {
+			if !errors.As(cmd.Apply(v).Err, &refused) || refused.Code != lock.ErrHeld || refused.RetryAfter != time.Minute || !strings.Contains(refused.Detail, c.want) {
 				t.Errorf("refused with %+v", refused)
 			}
 			if strings.Contains(c.want, "1000") && !strings.Contains(refused.Detail, "that a lock can have") {

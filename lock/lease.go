@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
-	"slices"
 	"strings"
 	"time"
 )
@@ -190,16 +189,6 @@ func (l *Lease) Requested() []string {
 	return []string{l.Name}
 }
 
-// RequestedLeases returns those of the leases of a set that the caller has asked for, without intentions: the first, and
-// all if there are several.
-func RequestedLeases(leases []Lease) (first Lease, members []Lease) {
-	asked := slices.DeleteFunc(slices.Clone(leases), func(l Lease) bool { return l.Mode.IsIntention() })
-	if len(asked) > 1 {
-		members = asked
-	}
-	return asked[0], members
-}
-
 // together returns the locks that the lease was asked for together with, its own included; nil if that is the only one.
 func (l *Lease) together() []string {
 	if asked := l.Requested(); len(asked) > 1 {
@@ -326,12 +315,12 @@ func (l *Lease) expiryFrom(now time.Time) time.Time {
 	return end
 }
 
-// A Grant is a lease as returned to its holder.
+// A Grant is the leases of a request, as returned to their holder. They have all but the lock, the slot, the mode and the
+// token in common.
 type Grant struct {
 	Lease
-	// Members are the leases of a set, in the order of their names; the Lease is the first. It is nil for a lock that
-	// was acquired alone.
-	Members []Lease
+	// Leases has one of each lock that was acquired, in the order of their names; the Lease is the first.
+	Leases []Lease
 	// Until is the instant on this process's own clock by which the holder must have stopped or renewed. It is never
 	// after the end of the lease: the time that the answer took is already subtracted.
 	Until time.Time

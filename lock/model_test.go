@@ -191,7 +191,7 @@ func (w *model) enqueue(n byte, change ...func(*lock.Acquire)) lock.Acquire {
 	w.t.Helper()
 	a := w.call(acquire(n, change...))
 	if d := w.must(a); !d.Queued {
-		w.t.Fatalf("lease_id %d is not queued: %+v", n, d.Lease)
+		w.t.Fatalf("lease_id %d is not queued: %+v", n, leaseOf(d))
 	}
 	return a
 }
@@ -239,7 +239,7 @@ func (w *model) expect(want string) {
 }
 
 func acquire(n byte, change ...func(*lock.Acquire)) lock.Acquire {
-	a := lock.Acquire{Name: name, LeaseID: id(n), Holder: "worker", Mode: lock.Exclusive, TTL: 10 * time.Second}
+	a := lock.Acquire{Locks: []lock.Member{{Name: name, Mode: lock.Exclusive}}, LeaseID: id(n), Holder: "worker", TTL: 10 * time.Second}
 	for _, c := range change {
 		c(&a)
 	}
@@ -258,29 +258,29 @@ func within(b lock.Bounds, a lock.Acquire) lock.Acquire {
 	return a
 }
 
-func shared(a *lock.Acquire) { a.Mode = lock.Shared }
+func shared(a *lock.Acquire) { a.Locks[0].Mode = lock.Shared }
 
 func keep(a *lock.Acquire) { a.KeepPlace = true }
 
 func permit(capacity int) func(*lock.Acquire) {
-	return func(a *lock.Acquire) { a.Mode, a.Capacity = lock.Permit, capacity }
+	return func(a *lock.Acquire) { a.Locks[0].Mode, a.Locks[0].Capacity = lock.Permit, capacity }
 }
 
-func renew(n byte) lock.Renew     { return lock.Renew{Name: name, LeaseID: id(n)} }
-func release(n byte) lock.Release { return lock.Release{Name: name, LeaseID: id(n)} }
+func renew(n byte) lock.Renew     { return lock.Renew{Locks: []string{name}, LeaseID: id(n)} }
+func release(n byte) lock.Release { return lock.Release{Locks: []string{name}, LeaseID: id(n)} }
 
 func claim(a lock.Acquire) lock.Claim {
-	return lock.Claim{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment}
+	return lock.Claim{Locks: []string{name}, LeaseID: a.LeaseID, Attachment: a.Attachment}
 }
 
 // endWait returns the Leave of the call at the end of its wait.
 func endWait(a lock.Acquire) lock.Leave {
-	return lock.Leave{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment, KeepPlace: a.KeepPlace}
+	return lock.Leave{Locks: []string{name}, LeaseID: a.LeaseID, Attachment: a.Attachment, KeepPlace: a.KeepPlace}
 }
 
 // disconnect returns the Leave of the call when its connection is closed.
 func disconnect(a lock.Acquire) lock.Leave {
-	return lock.Leave{Name: name, LeaseID: a.LeaseID, Attachment: a.Attachment, KeepPlace: true, Disconnected: true}
+	return lock.Leave{Locks: []string{name}, LeaseID: a.LeaseID, Attachment: a.Attachment, KeepPlace: true, Disconnected: true}
 }
 
 // disconnectNameless returns the Leave of the call when its connection is closed and its lease_id was generated, so
@@ -292,3 +292,11 @@ func disconnectNameless(a lock.Acquire) lock.Leave {
 }
 
 var sweep = lock.Sweep{Locks: []string{name}}
+
+// leaseOf returns the first lease of the answer, zero if there is none.
+func leaseOf(d lock.Decision) lock.Lease {
+	if len(d.Leases) == 0 {
+		return lock.Lease{}
+	}
+	return d.Leases[0]
+}

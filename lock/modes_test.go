@@ -37,11 +37,11 @@ func TestSharedLeasesAreLimitedToMaxHolders(t *testing.T) {
 		})
 	}
 	d := acquire(1, shared).Apply(lock.View{Now: t0, Locks: []lock.Record{full}})
-	if d.Err != nil || d.Lease.Slot != lock.MaxHolders || d.Lease.Token != 1 {
-		t.Errorf("decided %+v, %v", d.Lease, d.Err)
+	if d.Err != nil || leaseOf(d).Slot != lock.MaxHolders || leaseOf(d).Token != 1 {
+		t.Errorf("decided %+v, %v", leaseOf(d), d.Err)
 	}
 	if d = acquire(2, shared).Apply(lock.View{Now: t0, Locks: d.Locks}); !errors.Is(d.Err, lock.ErrHeld) {
-		t.Errorf("one lease more: %+v, %v", d.Lease, d.Err)
+		t.Errorf("one lease more: %+v, %v", leaseOf(d), d.Err)
 	}
 }
 

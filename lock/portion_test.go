@@ -66,7 +66,7 @@ func TestADecisionHasABoundedNumberOfEvents(t *testing.T) {
 		v := lock.View{Now: now, Self: 1, Locks: []lock.Record{r}, Tokens: func() lock.Token { token++; return token }}
 		commands := []lock.Command{
 			lock.Sweep{Locks: []string{"a"}}, lock.Revoke{Name: "a", Token: 7, Reason: "r", SkipGrace: true},
-			lock.Release{Name: "a", LeaseID: r.Leases[999].ID}, lock.Acquire{Name: "a", LeaseID: lock.LeaseID{9}, Mode: lock.Shared, TTL: time.Hour},
+			lock.Release{Locks: []string{"a"}, LeaseID: r.Leases[999].ID}, lock.Acquire{Locks: []lock.Member{{Name: "a", Mode: lock.Shared}}, LeaseID: lock.LeaseID{9}, TTL: time.Hour},
 		}
 		for _, cmd := range commands {
 			t.Run(fmt.Sprintf("%d expired, %T", expired, cmd), func(t *testing.T) {

@@ -129,7 +129,7 @@ func (m *machine) leaseID(t *rapid.T) lock.LeaseID {
 
 func (m *machine) acquire(t *rapid.T) {
 	a := lock.Acquire{
-		Name: name, LeaseID: m.leaseID(t), Mode: rapid.SampledFrom(m.modes).Draw(t, "mode"),
+		Locks: []lock.Member{{Name: name, Mode: rapid.SampledFrom(m.modes).Draw(t, "mode")}}, LeaseID: m.leaseID(t),
 		Holder: rapid.SampledFrom([]string{"a", "a", "a", "b"}).Draw(t, "holder"),
 		TTL:    seconds(t, "ttl", 1, 20), Grace: seconds(t, "grace", 0, 3), MaxHold: seconds(t, "max hold", 0, 30),
 		Wait: seconds(t, "wait", 0, 20), KeepPlace: rapid.Bool().Draw(t, "keep"),
@@ -141,8 +141,8 @@ func (m *machine) acquire(t *rapid.T) {
 	if len(m.opened) > 0 && rapid.IntRange(0, 3).Draw(t, "of a session") == 0 {
 		a.SessionID, a.TTL, a.Grace = rapid.SampledFrom(m.opened).Draw(t, "session"), 0, 0
 	}
-	if a.Mode == lock.Permit {
-		a.Capacity = rapid.SampledFrom([]int{2, 2, 2, 3}).Draw(t, "capacity")
+	if a.Locks[0].Mode == lock.Permit {
+		a.Locks[0].Capacity = rapid.SampledFrom([]int{2, 2, 2, 3}).Draw(t, "capacity")
 	}
 	a = within(lock.Bounds{MaxWaiters: 5}, a)
 	before, _, over := m.lookUp(a.LeaseID)
@@ -160,11 +160,11 @@ func (m *machine) acquire(t *rapid.T) {
 			t.Fatalf("refused although the lock is free, or with a place that was not kept: %+v", place)
 		}
 	case d.Err == nil:
-		if over || lease == nil || lease.Unclaimed() || lease.Token != d.Lease.Token || place != nil {
-			t.Fatalf("granted a lease that has ended or is not in the record: %+v", d.Lease)
+		if over || lease == nil || lease.Unclaimed() || lease.Token != leaseOf(d).Token || place != nil {
+			t.Fatalf("granted a lease that has ended or is not in the record: %+v", leaseOf(d))
 		}
 		if d.Replayed && (before == nil || before.Unclaimed() || before.Token != lease.Token) {
-			t.Fatalf("replayed a lease that did not exist: %+v", d.Lease)
+			t.Fatalf("replayed a lease that did not exist: %+v", leaseOf(d))
 		}
 	}
 }
@@ -186,7 +186,7 @@ func (m *machine) lookUp(id lock.LeaseID) (l *lock.Lease, w *lock.Waiter, over b
 }
 
 func (m *machine) renew(t *rapid.T) {
-	r := lock.Renew{Name: name, LeaseID: m.leaseID(t), TTL: seconds(t, "ttl", 0, 20), Metadata: metadata(t)}
+	r := lock.Renew{Locks: []string{name}, LeaseID: m.leaseID(t), TTL: seconds(t, "ttl", 0, 20), Metadata: metadata(t)}
 	before, place, over := m.lookUp(r.LeaseID)
 	d := m.do(t, r, 0)
 	if d.Err != nil {
@@ -196,22 +196,22 @@ func (m *machine) renew(t *rapid.T) {
 		t.Fatalf("renewed a lease that had ended or never existed")
 	}
 	if known := before != nil && !before.Unclaimed(); known &&
-		(d.Lease.ExpiresAt.Before(before.ExpiresAt) || d.Lease.Token != before.Token) {
-		t.Fatalf("renewed %+v to %+v", before, d.Lease)
+		(leaseOf(d).ExpiresAt.Before(before.ExpiresAt) || leaseOf(d).Token != before.Token) {
+		t.Fatalf("renewed %+v to %+v", before, leaseOf(d))
 	}
-	if d.Lease.Unclaimed() || d.Lease.Attachment != 0 {
-		t.Fatalf("renewed, and still unclaimed: %+v", d.Lease)
+	if leaseOf(d).Unclaimed() || leaseOf(d).Attachment != 0 {
+		t.Fatalf("renewed, and still unclaimed: %+v", leaseOf(d))
 	}
-	if r.Metadata != nil && string(d.Lease.Metadata) != string(r.Metadata) {
-		t.Fatalf("set the metadata %s, and the lease has %s", r.Metadata, d.Lease.Metadata)
+	if r.Metadata != nil && string(leaseOf(d).Metadata) != string(r.Metadata) {
+		t.Fatalf("set the metadata %s, and the lease has %s", r.Metadata, leaseOf(d).Metadata)
 	}
-	if hold := d.Lease.ExpiresAt.Sub(d.Lease.AcquiredAt); d.Lease.MaxHold > 0 && hold > d.Lease.MaxHold {
-		t.Fatalf("held for %v of at most %v", hold, d.Lease.MaxHold)
+	if hold := leaseOf(d).ExpiresAt.Sub(leaseOf(d).AcquiredAt); leaseOf(d).MaxHold > 0 && hold > leaseOf(d).MaxHold {
+		t.Fatalf("held for %v of at most %v", hold, leaseOf(d).MaxHold)
 	}
 }
 
 func (m *machine) release(t *rapid.T) {
-	r := lock.Release{Name: name, LeaseID: m.leaseID(t)}
+	r := lock.Release{Locks: []string{name}, LeaseID: m.leaseID(t)}
 	if len(m.record.Leases) > 0 && rapid.Bool().Draw(t, "held") {
 		r.LeaseID = rapid.SampledFrom(m.record.Leases).Draw(t, "holder").ID
 	}

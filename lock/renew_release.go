@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// Renew sets the expiry of a lease, or of all leases of a set, to now plus its TTL, but never to an earlier expiry
-// than the current one, and never beyond the lease's MaxHold. It works until the end of the grace. It does not revive
-// a lease that has ended. It moves no lease of a session: that is renewed by a RenewSession.
+// Renew sets the expiry of the leases of its Locks to now plus their TTL, but never to an earlier expiry than the current
+// one, and never beyond their MaxHold. It works until the end of the grace. It does not revive a lease that has ended. It
+// moves no lease of a session: that is renewed by a RenewSession.
 type Renew struct {
-	Name    string
-	Set     []string // all locks that were acquired together, instead of Name
+	Locks   []string // all that were acquired together
 	LeaseID LeaseID
 	TTL     time.Duration // the lease's new TTL, within the Bounds, at most its MaxHold; zero: unchanged
 	// Metadata replaces the lease's metadata: a JSON object of up to MaxMetadataSize bytes; nil: unchanged.
 	Metadata json.RawMessage
 
-	// Requested are the names in the request, if the Set also has ancestors of them. Set by In.
+	// Requested are the names in the request, if Locks also has ancestors of them. Set by In.
 	Requested []string
 }
 
@@ -30,15 +29,22 @@ func (r Renew) Resolve(b Bounds) (Renew, error) {
 			return r, err
 		}
 	}
-	err := resolveNames(&r.Name, &r.Set)
+	var err error
+	r.Locks, err = resolveNames(r.Locks)
 	return r, cmp.Or(err, checkLeaseID(r.LeaseID), checkMetadata(r.Metadata))
 }
 
-// Names returns the lock's name, or those of the set, in order.
-func (r Renew) Names() []string { return namesOf(r.Name, r.Set) }
+// Names returns the Locks.
+func (r Renew) Names() []string { return r.Locks }
 
-// Refs returns the leases of r.
-func (r Renew) Refs() []LeaseRef { return refsOf(r.Names(), r.LeaseID) }
+// Traits returns those of a command about a lease.
+func (r Renew) Traits() Traits { return Traits{Lease: r.LeaseID, TellsEnd: true} }
+
+// In returns r with the ancestors of its locks.
+func (r Renew) In(t Trees) (Command, error) {
+	r.Locks, r.Requested = t.expand(r.Locks)
+	return r, nil
+}
 
 // Apply extends the leases, or refuses with ErrLeaseLost. New metadata emits an event, so that watchers see it.
 func (r Renew) Apply(v View) Decision {
@@ -86,29 +92,35 @@ func (s *lockState) renew(l Lease, r Renew) (Lease, error) {
 	return l, nil
 }
 
-// Release ends a lease, or all leases of a set, or removes the waiters of its LeaseID from their queues. Releasing it
-// again succeeds and changes nothing. A lease that ended in another way is refused with ErrLeaseLost, because the work
-// may have overlapped with that of another holder.
+// Release ends the leases of its Locks, or removes the waiters of its LeaseID from their queues. Releasing them again
+// succeeds and changes nothing. A lease that ended in another way is refused with ErrLeaseLost, because the work may have
+// overlapped with that of another holder.
 type Release struct {
-	Name    string
-	Set     []string // all locks that were acquired together, instead of Name
+	Locks   []string // all that were acquired together
 	LeaseID LeaseID
 
-	// Requested are the names in the request, if the Set also has ancestors of them. Set by In.
+	// Requested are the names in the request, if Locks also has ancestors of them. Set by In.
 	Requested []string
 }
 
 // Resolve returns r, or an ErrInvalid error that names the invalid field.
 func (r Release) Resolve() (Release, error) {
-	err := resolveNames(&r.Name, &r.Set)
+	var err error
+	r.Locks, err = resolveNames(r.Locks)
 	return r, cmp.Or(err, checkLeaseID(r.LeaseID))
 }
 
-// Names returns the lock's name, or those of the set, in order.
-func (r Release) Names() []string { return namesOf(r.Name, r.Set) }
+// Names returns the Locks.
+func (r Release) Names() []string { return r.Locks }
 
-// Refs returns the leases of r.
-func (r Release) Refs() []LeaseRef { return refsOf(r.Names(), r.LeaseID) }
+// Traits returns those of a command about a lease.
+func (r Release) Traits() Traits { return Traits{Lease: r.LeaseID} }
+
+// In returns r with the ancestors of its locks.
+func (r Release) In(t Trees) (Command, error) {
+	r.Locks, r.Requested = t.expand(r.Locks)
+	return r, nil
+}
 
 // Apply ends the leases, or refuses with ErrLeaseLost. If a part of a set was lost, it ends the others all the same.
 func (r Release) Apply(v View) Decision {

@@ -33,8 +33,11 @@ func (r ReportStale) Resolve() (ReportStale, error) {
 // Names returns the lock's name.
 func (r ReportStale) Names() []string { return []string{r.Name} }
 
-// Refs returns nil.
-func (r ReportStale) Refs() []LeaseRef { return nil }
+// Traits returns those of a command that compares a token.
+func (r ReportStale) Traits() Traits { return Traits{ReadsToken: true} }
+
+// In returns r: a report is about one lock alone.
+func (r ReportStale) In(Trees) (Command, error) { return r, nil }
 
 // Apply emits a Refused event. The token of the View's lock must not be provisional: it is compared with the reported
 // one. It refuses with ErrTokenMismatch if the token is current, and with ErrUnknownToken if it was never granted.

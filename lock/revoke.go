@@ -42,11 +42,22 @@ func (r Revoke) Resolve() (Revoke, error) {
 	)
 }
 
-// Names returns the lock's name, or those of the set, in order.
-func (r Revoke) Names() []string { return namesOf(r.Name, r.Set) }
+// Names returns the lock's name, or those of the Set, in order.
+func (r Revoke) Names() []string { return homeOrSet(r.Name, r.Set) }
 
-// Refs returns nil: a Revoke has no lease_id.
-func (r Revoke) Refs() []LeaseRef { return nil }
+// homeOrSet returns the locks of a command on the lock home, or of its FollowUp on a set which includes that lock.
+func homeOrSet(home string, set []string) []string {
+	if len(set) > 0 {
+		return set
+	}
+	return []string{home}
+}
+
+// Traits returns those of a command whose answer is the lock.
+func (r Revoke) Traits() Traits { return Traits{ShowsQueue: true} }
+
+// In returns r: its locks are those of leases, which know their sets.
+func (r Revoke) In(Trees) (Command, error) { return r, nil }
 
 // Apply ends the selected leases, or refuses with ErrTokenMismatch. A repeated Revoke succeeds until the grace is
 // over. After that it succeeds until the next grant, if no other lease has the token.
@@ -126,11 +137,14 @@ type EndSession struct {
 	Set       []string // of a Decision's FollowUp: the leases and places of this set, which includes Name, are ended
 }
 
-// Names returns the lock's name, or those of the set, in order.
-func (e EndSession) Names() []string { return namesOf(e.Name, e.Set) }
+// Names returns the lock's name, or those of the Set, in order.
+func (e EndSession) Names() []string { return homeOrSet(e.Name, e.Set) }
 
-// Refs returns nil.
-func (e EndSession) Refs() []LeaseRef { return nil }
+// Traits returns those of a command about no lease in particular.
+func (e EndSession) Traits() Traits { return Traits{} }
+
+// In returns e: its locks are those of leases, which know their sets.
+func (e EndSession) In(Trees) (Command, error) { return e, nil }
 
 // Apply ends the session's leases and places of the lock. Those of an expired session end by time alone. Those of a
 // set are ended together with the rest of the set.

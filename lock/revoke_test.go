@@ -65,8 +65,8 @@ func TestRevocationKeepsTheGrace(t *testing.T) {
 			if l := w.record.Lock(w.now); l.State != lock.Free || len(l.Leases) != 0 {
 				t.Errorf("after the grace the lock is %+v", l)
 			}
-			if d := w.must(acquire(2)); kinds(d) != "granted " || d.Lease.Token != 2 {
-				t.Errorf("decided %v, %+v", kinds(d), d.Lease)
+			if d := w.must(acquire(2)); kinds(d) != "granted " || leaseOf(d).Token != 2 {
+				t.Errorf("decided %v, %+v", kinds(d), leaseOf(d))
 			}
 		})
 	}
@@ -76,8 +76,8 @@ func TestHolderOfARevokedLeaseIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, cmd := range map[string]lock.Command{
 		"a renewal": renew(1), "a release": release(1), "the acquire repeated": acquire(1, withGrace),
-		"an acquire that waits": lock.Acquire{Name: name, LeaseID: id(1), Holder: "worker", Mode: lock.Exclusive, TTL: time.Second, Wait: time.Second, Attachment: 9, Replica: 1},
-		"a claim":               lock.Claim{Name: name, LeaseID: id(1)},
+		"an acquire that waits": lock.Acquire{Locks: []lock.Member{{Name: name, Mode: lock.Exclusive}}, LeaseID: id(1), Holder: "worker", TTL: time.Second, Wait: time.Second, Attachment: 9, Replica: 1},
+		"a claim":               lock.Claim{Locks: []string{name}, LeaseID: id(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -203,9 +203,9 @@ func TestRepeatedRevocationInGraceSucceedsBesideAReader(t *testing.T) {
 	t.Parallel()
 	m := newSetModel(t)
 	set := []lock.Member{{Name: "a", Mode: lock.Shared}, {Name: "b", Mode: lock.Shared}}
-	_, first := m.acquire(lock.Acquire{LeaseID: id(1), Holder: "one", TTL: 10 * time.Second, Grace: 10 * time.Second, Set: set})
+	_, first := m.acquire(lock.Acquire{LeaseID: id(1), Holder: "one", TTL: 10 * time.Second, Grace: 10 * time.Second, Locks: set})
 	revoke := func() error {
-		d := m.applyAll(lock.Revoke{Name: "a", Token: first.Lease.Token, Reason: "test"})
+		d := m.applyAll(lock.Revoke{Name: "a", Token: first.Leases[0].Token, Reason: "test"})
 		for ; d.FollowUp != nil; d = m.applyAll(d.FollowUp) {
 		}
 		return d.Err
@@ -213,7 +213,7 @@ func TestRepeatedRevocationInGraceSucceedsBesideAReader(t *testing.T) {
 	if err := revoke(); err != nil {
 		t.Fatal(err)
 	}
-	if _, d := m.acquire(lock.Acquire{Name: "a", Mode: lock.Shared, LeaseID: id(2), Holder: "two", TTL: 10 * time.Second}); d.Err != nil {
+	if _, d := m.acquire(lock.Acquire{Locks: []lock.Member{{Name: "a", Mode: lock.Shared}}, LeaseID: id(2), Holder: "two", TTL: 10 * time.Second}); d.Err != nil {
 		t.Fatal(d.Err)
 	}
 	if err := revoke(); err != nil {

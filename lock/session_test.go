@@ -94,7 +94,7 @@ func TestLeasesAndPlacesOfASession(t *testing.T) {
 // TestASessionsAcquireHasNoTTL: the default of others would count as that of the longest lease.
 func TestASessionsAcquireHasNoTTL(t *testing.T) {
 	t.Parallel()
-	if a := within(lock.Bounds{}, lock.Acquire{Name: name, Holder: "a", SessionID: sessionID}); a.TTL != 0 || a.Mode != lock.Exclusive {
+	if a := within(lock.Bounds{}, lock.Acquire{Locks: lock.One(name), Holder: "a", SessionID: sessionID}); a.TTL != 0 || a.Locks[0].Mode != lock.Exclusive {
 		t.Errorf("the acquire is resolved as %+v", a)
 	}
 }

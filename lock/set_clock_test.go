@@ -12,8 +12,8 @@ import (
 func setAhead(t *testing.T) *setModel {
 	m := newSetModel(t)
 	m.now = t0.Add(time.Hour)
-	a, _ := m.acquire(lock.Acquire{Name: "z", LeaseID: id(1), Holder: "first", TTL: time.Minute})
-	if d := m.do(lock.Release{Name: "z", LeaseID: a.LeaseID}); d.Err != nil || !d.Locks[0].ChangedAt.Equal(m.now) {
+	a, _ := m.acquire(lock.Acquire{Locks: lock.One("z"), LeaseID: id(1), Holder: "first", TTL: time.Minute})
+	if d := m.do(lock.Release{Locks: []string{"z"}, LeaseID: a.LeaseID}); d.Err != nil || !d.Locks[0].ChangedAt.Equal(m.now) {
 		t.Fatalf("released with %+v", d)
 	}
 	m.now = t0
@@ -27,13 +27,13 @@ func TestNoLockOfASetEndsLeasesByTheTimeOfAnother(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := setAhead(t)
-			holder, _ := m.acquire(lock.Acquire{Name: "a", LeaseID: id(2), Holder: "holder", Mode: mode, TTL: time.Minute})
-			_, d := m.acquire(lock.Acquire{Set: []lock.Member{{Name: "z"}, {Name: "a", Mode: mode}}, LeaseID: id(3), Holder: "set", TTL: time.Minute})
+			holder, _ := m.acquire(lock.Acquire{Locks: []lock.Member{{Name: "a", Mode: mode}}, LeaseID: id(2), Holder: "holder", TTL: time.Minute})
+			_, d := m.acquire(lock.Acquire{Locks: []lock.Member{{Name: "z"}, {Name: "a", Mode: mode}}, LeaseID: id(3), Holder: "set", TTL: time.Minute})
 			if refused := errors.Is(d.Err, lock.ErrHeld); refused != (mode == lock.Exclusive) {
 				t.Errorf("the set is told %v", d.Err)
 			}
 			m.now = t0.Add(time.Minute - 1)
-			if d := m.do(lock.Renew{Name: "a", LeaseID: holder.LeaseID}); d.Err != nil {
+			if d := m.do(lock.Renew{Locks: []string{"a"}, LeaseID: holder.LeaseID}); d.Err != nil {
 				t.Errorf("the holder is told %v", d.Err)
 			}
 		})
@@ -44,11 +44,11 @@ func TestNoLockOfASetEndsLeasesByTheTimeOfAnother(t *testing.T) {
 func TestASetEndsTogetherAfterAClockWasSetBack(t *testing.T) {
 	t.Parallel()
 	m := setAhead(t)
-	a, d := m.acquire(lock.Acquire{Set: []lock.Member{{Name: "z"}, {Name: "a"}}, LeaseID: id(2), Holder: "set", TTL: time.Minute, MaxHold: time.Hour})
+	a, d := m.acquire(lock.Acquire{Locks: []lock.Member{{Name: "z"}, {Name: "a"}}, LeaseID: id(2), Holder: "set", TTL: time.Minute, MaxHold: time.Hour})
 	if d.Err != nil {
 		t.Fatal(d.Err)
 	}
-	if renewed := m.do(lock.Renew{Set: a.Names(), LeaseID: a.LeaseID, TTL: 2 * time.Minute}); renewed.Err != nil {
+	if renewed := m.do(lock.Renew{Locks: a.Names(), LeaseID: a.LeaseID, TTL: 2 * time.Minute}); renewed.Err != nil {
 		t.Fatal(renewed.Err)
 	}
 	end := t0.Add(time.Hour + 2*time.Minute)

@@ -12,7 +12,7 @@ func (s *deadlockScene) waitsFor(id lock.LeaseID, n int, names ...string) lock.A
 	s.t.Helper()
 	a := lock.Acquire{LeaseID: id, Holder: "h", TTL: lock.MinTTL, Wait: lock.MaxWait}
 	for _, name := range names {
-		a.Set = append(a.Set, lock.Member{Name: name})
+		a.Locks = append(a.Locks, lock.Member{Name: name})
 	}
 	a, err := a.Resolve(lock.Bounds{MinTTL: lock.MinTTL, MaxTTL: lock.MaxTTL, MaxWaiters: 10})
 	if err != nil {
@@ -33,7 +33,7 @@ func TestTwoSetsWithOneLeaseIDAreTwo(t *testing.T) {
 	id := lock.LeaseID{1}
 	s.waitsFor(id, 101, "a", "b")
 	s.waitsFor(id, 102, "c", "d")
-	if d := s.do(lock.Release{Set: []string{"a", "c", "d"}, LeaseID: s.calls[1].LeaseID}); d.Err != nil {
+	if d := s.do(lock.Release{Locks: []string{"a", "c", "d"}, LeaseID: s.calls[1].LeaseID}); d.Err != nil {
 		t.Fatal(d.Err)
 	}
 	for name, want := range map[string]int{"a": 0, "c": 1, "d": 1} {
@@ -66,7 +66,7 @@ func TestARevocationOfASetEndsNoOtherLease(t *testing.T) {
 	s := newDeadlockScene(t, "- exclusive a,b")
 	delete(s.locks, "b")
 	alone := s.calls[0]
-	alone.Name, alone.Mode, alone.Set = "b", lock.Exclusive, nil
+	alone.Locks = members(exclusiveLock("b"))
 	if d := s.do(alone); d.Err != nil {
 		t.Fatal(d.Err)
 	}

@@ -30,7 +30,7 @@ func newLargeSet(t *testing.T) *largeSet {
 func (s *largeSet) acquire(n int, mode lock.Mode) lock.Acquire {
 	a := lock.Acquire{LeaseID: lock.LeaseID{13: 1, 14: byte(n >> 8), 15: byte(n)}, Holder: "h", TTL: time.Hour, Wait: lock.MaxWait}
 	for _, name := range s.names {
-		a.Set = append(a.Set, lock.Member{Name: name, Mode: mode})
+		a.Locks = append(a.Locks, lock.Member{Name: name, Mode: mode})
 	}
 	a, err := a.Resolve(lock.Bounds{MinTTL: lock.MinTTL, MaxTTL: lock.MaxTTL, MaxWaiters: 10_000})
 	if err != nil {
@@ -44,8 +44,8 @@ func (s *largeSet) acquire(n int, mode lock.Mode) lock.Acquire {
 func (s *largeSet) do(cmd lock.Command) lock.Decision {
 	s.t.Helper()
 	v := lock.View{Now: s.now, Self: 1, Tokens: func() lock.Token { s.token++; return s.token }}
-	if a, ok := cmd.(lock.Acquire); ok && a.Session() != 0 {
-		v.Sessions = map[lock.SessionRef]lock.Session{a.Session(): {ID: a.SessionID, TTL: time.Hour, ExpiresAt: t0.Add(time.Hour)}}
+	if a, ok := cmd.(lock.Acquire); ok && a.SessionID.Ref() != 0 {
+		v.Sessions = map[lock.SessionRef]lock.Session{a.SessionID.Ref(): {ID: a.SessionID, TTL: time.Hour, ExpiresAt: t0.Add(time.Hour)}}
 	}
 	for _, name := range cmd.Names() {
 		r, ok := s.locks[name]
@@ -102,13 +102,13 @@ func TestALargeSetCanBeReleased(t *testing.T) {
 					s.do(a)
 					continue
 				}
-				for _, m := range a.Set {
+				for _, m := range a.Locks {
 					one := a
-					one.Name, one.Mode, one.Set = m.Name, m.Mode, nil
+					one.Locks = members(m)
 					s.do(one)
 				}
 			}
-			d := s.do(lock.Release{Set: s.names, LeaseID: first.LeaseID})
+			d := s.do(lock.Release{Locks: s.names, LeaseID: first.LeaseID})
 			if d.Err != nil {
 				t.Fatal(d.Err)
 			}
@@ -174,15 +174,15 @@ func TestARevocationInPartsIncludesAReaderBetween(t *testing.T) {
 	s := newLargeSet(t)
 	for i := range 2 {
 		a := s.acquire(i, lock.Shared)
-		a.Set = a.Set[:2+i]
+		a.Locks = a.Locks[:2+i]
 		s.do(a)
 	}
 	r := lock.Revoke{Name: s.names[0], Token: 1, Reason: "r"}
 	rest := s.do(r).FollowUp
 	between := s.acquire(2, lock.Shared)
-	between.Name, between.Mode, between.Set = s.names[0], lock.Shared, nil
+	between.Locks = members(sharedLock(s.names[0]))
 	elsewhere := s.acquire(2, lock.Shared)
-	elsewhere.Name, elsewhere.Mode, elsewhere.Set = s.names[1], lock.Shared, nil
+	elsewhere.Locks = members(sharedLock(s.names[1]))
 	s.do(between)
 	s.do(elsewhere) // another lease with the same lease_id
 	joined := s.locks[s.names[0]]
@@ -215,14 +215,14 @@ func TestARevocationInPartsIsAnsweredByAllOfThem(t *testing.T) {
 			s := newLargeSet(t)
 			if c.reader {
 				reader := s.acquire(0, lock.Shared)
-				reader.Name, reader.Mode, reader.Set = s.names[0], lock.Shared, nil
+				reader.Locks = members(sharedLock(s.names[0]))
 				s.do(reader)
 			}
 			set := s.acquire(1, lock.Shared)
-			set.Set = set.Set[:2]
+			set.Locks = set.Locks[:2]
 			s.do(set)
 			first := s.do(lock.Revoke{Name: s.names[0], Token: s.locks[s.names[0]].Token, Reason: "r"})
-			s.do(lock.Release{Set: set.Names(), LeaseID: set.LeaseID})
+			s.do(lock.Release{Locks: set.Names(), LeaseID: set.LeaseID})
 			if d := s.do(first.FollowUp); !errors.Is(d.Err, c.want) {
 				t.Errorf("the second one is answered with %v, want %v", d.Err, c.want)
 			}

@@ -91,7 +91,7 @@ func (m *setMachine) draw(t *rapid.T) {
 		if one.Mode == lock.Permit {
 			one.Capacity = 2
 		}
-		a.Set = append(a.Set, one)
+		a.Locks = append(a.Locks, one)
 	}
 	m.submit(a)
 }
@@ -99,7 +99,7 @@ func (m *setMachine) draw(t *rapid.T) {
 func (m *setMachine) submit(a lock.Acquire) {
 	a, d := m.acquire(a)
 	m.calls = append(m.calls, a)
-	if d.Err == nil && !d.Queued && len(a.Set) > 1 {
+	if d.Err == nil && !d.Queued && len(a.Locks) > 1 {
 		m.grants++
 	}
 }
@@ -112,25 +112,15 @@ func (m *setMachine) one(t *rapid.T) lock.Acquire {
 	return rapid.SampledFrom(m.calls).Draw(t, "call")
 }
 
-// of returns the name of the call's lock, or the names of its set.
-func of(a lock.Acquire) (name string, set []string) {
-	if len(a.Set) > 0 {
-		return "", a.Names()
-	}
-	return a.Name, nil
-}
-
 func (m *setMachine) renew(t *rapid.T) {
 	a := m.one(t)
-	r := lock.Renew{LeaseID: a.LeaseID}
-	r.Name, r.Set = of(a)
+	r := lock.Renew{Locks: a.Names(), LeaseID: a.LeaseID}
 	m.do(r)
 }
 
 func (m *setMachine) release(t *rapid.T) {
 	a := m.one(t)
-	r := lock.Release{LeaseID: a.LeaseID}
-	r.Name, r.Set = of(a)
+	r := lock.Release{Locks: a.Names(), LeaseID: a.LeaseID}
 	first := m.do(r)
 	if again := m.do(r); first.Err == nil && again.Err != nil {
 		t.Fatalf("a repeated release of %v was refused: %v", a.Names(), again.Err)
@@ -172,14 +162,12 @@ func (m *setMachine) waiting(t *rapid.T) lock.Acquire {
 
 func (m *setMachine) claim(t *rapid.T) {
 	a := m.waiting(t)
-	c := lock.Claim{LeaseID: a.LeaseID, Attachment: a.Attachment}
-	c.Name, c.Set = of(a)
+	c := lock.Claim{Locks: a.Names(), LeaseID: a.LeaseID, Attachment: a.Attachment}
 	m.do(c)
 }
 
 func (m *setMachine) leave(t *rapid.T) {
 	a := m.waiting(t)
-	l := lock.Leave{LeaseID: a.LeaseID, Attachment: a.Attachment, KeepPlace: a.KeepPlace, Disconnected: rapid.Bool().Draw(t, "gone")}
-	l.Name, l.Set = of(a)
+	l := lock.Leave{Locks: a.Names(), LeaseID: a.LeaseID, Attachment: a.Attachment, KeepPlace: a.KeepPlace, Disconnected: rapid.Bool().Draw(t, "gone")}
 	m.do(l)
 }

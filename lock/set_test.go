@@ -13,7 +13,7 @@ import (
 func setOf(n byte, names ...string) lock.Acquire {
 	a := lock.Acquire{LeaseID: id(n), Holder: "worker", TTL: 10 * time.Second}
 	for _, name := range names {
-		a.Set = append(a.Set, exclusiveLock(name))
+		a.Locks = append(a.Locks, exclusiveLock(name))
 	}
 	return a
 }
@@ -47,11 +47,11 @@ func TestALeaseIDBelongsToItsSet(t *testing.T) {
 		other := set
 		other.Holder = "another"
 		reads := setOf(1, "a")
-		reads.Set = append(reads.Set, sharedLock("b"))
+		reads.Locks = append(reads.Locks, sharedLock("b"))
 		for _, a := range []lock.Acquire{setOf(1, "a", "c"), setOf(1, "0", "b"), setOf(1, "a", "b", "c"), setOf(1, "a"), setOf(1, "b"), reads, other} {
 			for _, a.Wait = range []time.Duration{0, lock.MaxWait} {
 				if _, d := m.acquire(a); !errors.Is(d.Err, lock.ErrLeaseIDInUse) {
-					t.Errorf("%v is answered with %v", a.Set, d.Err)
+					t.Errorf("%v is answered with %v", a.Locks, d.Err)
 				}
 			}
 		}
@@ -62,7 +62,7 @@ func TestALeaseIDBelongsToItsSet(t *testing.T) {
 		m.acquire(setOf(1, "b"))
 		for _, a := range []lock.Acquire{setOf(1, "a", "b"), setOf(1, "c", "b", "a")} {
 			if _, d := m.acquire(a); !errors.Is(d.Err, lock.ErrLeaseIDInUse) {
-				t.Errorf("%v is answered with %v", a.Set, d.Err)
+				t.Errorf("%v is answered with %v", a.Locks, d.Err)
 			}
 		}
 	})
@@ -71,9 +71,9 @@ func TestALeaseIDBelongsToItsSet(t *testing.T) {
 // tell renews and releases the locks, and returns what both are told.
 func (m *setModel) tell(n byte, names ...string) []error {
 	m.t.Helper()
-	renew, release := lock.Renew{Set: names, LeaseID: id(n)}, lock.Release{Set: names, LeaseID: id(n)}
+	renew, release := lock.Renew{Locks: names, LeaseID: id(n)}, lock.Release{Locks: names, LeaseID: id(n)}
 	if len(names) == 1 {
-		renew, release = lock.Renew{Name: names[0], LeaseID: id(n)}, lock.Release{Name: names[0], LeaseID: id(n)}
+		renew, release = lock.Renew{Locks: []string{names[0]}, LeaseID: id(n)}, lock.Release{Locks: []string{names[0]}, LeaseID: id(n)}
 	}
 	return []error{m.do(renew).Err, m.do(release).Err}
 }
@@ -115,7 +115,7 @@ func TestAnEndedSetIsLost(t *testing.T) {
 	m := newSetModel(t)
 	m.acquire(setOf(1, "a", "b"))
 	for range 2 {
-		if d := m.do(lock.Release{Set: []string{"a", "b"}, LeaseID: id(1)}); d.Err != nil {
+		if d := m.do(lock.Release{Locks: []string{"a", "b"}, LeaseID: id(1)}); d.Err != nil {
 			t.Fatal(d.Err)
 		}
 	}
@@ -157,14 +157,14 @@ func TestASetIsGrantedWhenTheCallBeforeItLeaves(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			m := newSetModel(t)
-			reads := lock.Acquire{LeaseID: id(1), Holder: "reader", TTL: time.Minute, Set: members(sharedLock("a"))}
+			reads := lock.Acquire{LeaseID: id(1), Holder: "reader", TTL: time.Minute, Locks: members(sharedLock("a"))}
 			m.acquire(reads)
-			writer, _ := m.acquire(lock.Acquire{LeaseID: id(2), Holder: "writer", TTL: time.Minute, Wait: lock.MaxWait, Set: members(exclusiveLock("a"))})
-			reads.LeaseID, reads.Wait, reads.Set = id(3), lock.MaxWait, members(sharedLock("a"), sharedLock("b"))
+			writer, _ := m.acquire(lock.Acquire{LeaseID: id(2), Holder: "writer", TTL: time.Minute, Wait: lock.MaxWait, Locks: members(exclusiveLock("a"))})
+			reads.LeaseID, reads.Wait, reads.Locks = id(3), lock.MaxWait, members(sharedLock("a"), sharedLock("b"))
 			if _, d := m.acquire(reads); !d.Queued {
 				t.Fatalf("decided %+v", d)
 			}
-			m.do(lock.Leave{Name: "a", LeaseID: writer.LeaseID, Attachment: writer.Attachment, KeepPlace: true, Disconnected: cut})
+			m.do(lock.Leave{Locks: []string{"a"}, LeaseID: writer.LeaseID, Attachment: writer.Attachment, KeepPlace: true, Disconnected: cut})
 			if n := len(m.record("b").Leases); n != 1 {
 				t.Errorf("the set has %d leases of the other lock", n)
 			}
@@ -191,7 +191,7 @@ func TestASetOfPermitsWithAnotherCapacityIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newDeadlockScene(t, "- permit a", "- exclusive+permit b,a")
 	other := s.calls[1]
-	other.LeaseID, other.Set = id(9), []lock.Member{{Name: "a", Mode: lock.Permit, Capacity: 3}, exclusiveLock("c")}
+	other.LeaseID, other.Locks = id(9), []lock.Member{{Name: "a", Mode: lock.Permit, Capacity: 3}, exclusiveLock("c")}
 	d := s.do(other)
 	if e := new(lock.Error); !errors.As(d.Err, &e) || e.Code != lock.ErrCapacityMismatch || e.Capacity != 2 {
 		t.Errorf("refused with %v", d.Err)

@@ -110,7 +110,7 @@ func (p *player) command(verb string, args []string) lock.Command {
 		p.calls[a.LeaseID[15]] = append(p.calls[a.LeaseID[15]], a)
 		return a
 	case "renew":
-		return lock.Renew{Name: name, LeaseID: id(p.number(first)), TTL: p.duration(opts["ttl"])}
+		return lock.Renew{Locks: []string{name}, LeaseID: id(p.number(first)), TTL: p.duration(opts["ttl"])}
 	case "release":
 		return release(p.number(first))
 	case "revoke":
@@ -134,9 +134,9 @@ func (p *player) acquire(client string, opts map[string]string) lock.Acquire {
 	for key, value := range opts {
 		switch key {
 		case "exclusive", "shared":
-			a.Mode = lock.ModeOf(key)
+			a.Locks[0].Mode = lock.ModeOf(key)
 		case "permit":
-			a.Mode, a.Capacity = lock.Permit, int(p.number(value))
+			a.Locks[0].Mode, a.Locks[0].Capacity = lock.Permit, int(p.number(value))
 		case "holder":
 			a.Holder = value
 		case "ttl":
@@ -294,8 +294,8 @@ func (p *player) facts(d lock.Decision) map[string]any {
 	shown := p.record.Lock(p.now)
 	facts := map[string]any{
 		"state": shown.State, "last": p.record.LastEnd, "capacity": p.record.Capacity, "due": p.until(d.Due), "changes": p.until(shown.NextChangeAt()),
-		"token": d.Lease.Token, "slot": d.Lease.Slot, "ttl": d.Lease.TTL, "begun": p.until(d.Lease.AcquiredAt),
-		"expires": p.until(d.Lease.ExpiresAt), "replayed": d.Replayed, "decided": p.until(d.Now), "wakes": p.woken(d.Promoted), "ousts": p.woken(d.Ousted),
+		"token": leaseOf(d).Token, "slot": leaseOf(d).Slot, "ttl": leaseOf(d).TTL, "begun": p.until(leaseOf(d).AcquiredAt),
+		"expires": p.until(leaseOf(d).ExpiresAt), "replayed": d.Replayed, "decided": p.until(d.Now), "wakes": p.woken(d.Promoted), "ousts": p.woken(d.Ousted),
 	}
 	if e := new(lock.Error); errors.As(d.Err, &e) {
 		facts["holder"], facts["retry"], facts["ahead"], facts["kept"], facts["capacity"] = e.Holder, e.RetryAfter, e.Ahead, e.KeptFor, e.Capacity

@@ -40,7 +40,7 @@ func TestTextForPeopleIsVisible(t *testing.T) {
 	for name, text := range badTexts() {
 		b := bound{
 			name:  name + " as a holder",
-			err:   errOf(lock.Acquire{Name: "a", Holder: text}.Resolve(bounds)),
+			err:   errOf(lock.Acquire{Locks: lock.One("a"), Holder: text}.Resolve(bounds)),
 			field: "holder",
 		}
 		t.Run(b.name, b.check)
@@ -52,7 +52,7 @@ func TestTextForPeopleIsVisible(t *testing.T) {
 		t.Run(b.name, b.check)
 	}
 	for _, text := range goodTexts() {
-		b := bound{name: text + " as a holder", err: errOf(lock.Acquire{Name: "a", Holder: text}.Resolve(bounds))}
+		b := bound{name: text + " as a holder", err: errOf(lock.Acquire{Locks: lock.One("a"), Holder: text}.Resolve(bounds))}
 		t.Run(b.name, b.check)
 		b = bound{name: text + " as a reason", err: errOf(lock.Revoke{Name: "a", Token: 1, Reason: text}.Resolve())}
 		t.Run(b.name, b.check)
@@ -72,13 +72,13 @@ func TestNumbersOfFreeFormJSONAreFinite(t *testing.T) {
 		metadata := json.RawMessage(`{"a": ` + number + `}`)
 		b := bound{
 			name:  number + " on an acquire",
-			err:   errOf(lock.Acquire{Name: "a", Holder: "h", Metadata: metadata}.Resolve(bounds)),
+			err:   errOf(lock.Acquire{Locks: lock.One("a"), Holder: "h", Metadata: metadata}.Resolve(bounds)),
 			field: field,
 		}
 		t.Run(b.name, b.check)
 		b = bound{
 			name:  number + " on a renewal",
-			err:   errOf(lock.Renew{Name: "a", LeaseID: id(1), Metadata: metadata}.Resolve(bounds)),
+			err:   errOf(lock.Renew{Locks: []string{"a"}, LeaseID: id(1), Metadata: metadata}.Resolve(bounds)),
 			field: field,
 		}
 		t.Run(b.name, b.check)

@@ -81,29 +81,6 @@ func (t Trees) Path(name string) []string {
 	return path[:max(len(path)-1, 0)]
 }
 
-// Decided returns the command as it is decided where these are the trees: with the ancestors of its locks. An Acquire
-// must be resolved. The error is ErrInvalid.
-func (t Trees) Decided(cmd Command) (Command, error) {
-	if len(t) == 0 {
-		return cmd, nil
-	}
-	switch c := cmd.(type) {
-	case Acquire:
-		return c.In(t)
-	case Renew:
-		return c.In(t), nil
-	case Release:
-		return c.In(t), nil
-	case Claim:
-		c.Name, c.Set, _ = t.expand(c.Name, c.Set)
-		return c, nil
-	case Leave:
-		c.Name, c.Set, _ = t.expand(c.Name, c.Set)
-		return c, nil
-	}
-	return cmd, nil // its locks are those of leases, which know their sets
-}
-
 // path returns the ancestors of the lock in its tree, from the root on, and the lock itself; nil outside of trees.
 func (t Trees) path(name string) []string {
 	if len(t) == 0 {
@@ -138,75 +115,14 @@ func (t Trees) paths(names []string) []string {
 	return slices.Compact(all)
 }
 
-// In returns a as it is decided where these are the trees: with an intention at each ancestor of its locks. a must be
-// resolved. The error is ErrInvalid.
-func (a Acquire) In(t Trees) (Acquire, error) {
-	modes, asked := make(map[string]Mode), a.Names()
-	for _, m := range a.members() {
-		path := t.path(m.Name)
-		if err := a.checkInTree(m, path); err != nil {
-			return a, err
-		}
-		for _, above := range path[:max(len(path)-1, 0)] {
-			modes[above] = max(modes[above], intentionFor(m.Mode))
-		}
+// expand returns the locks of a command, which are in order, with all ancestors; and the names that were asked for, nil if
+// there are no others.
+func (t Trees) expand(names []string) (all, asked []string) {
+	if len(t) == 0 {
+		return names, nil
 	}
-	if len(modes) == 0 {
-		return a, nil
+	if all = t.paths(names); len(all) == len(names) {
+		return names, nil
 	}
-	members := slices.Clone(a.members())
-	for _, m := range members {
-		if intention := modes[m.Name]; intention == IntentionExclusive && m.Mode == Shared {
-			return a, Invalid("locks", "include %s, shared, and an exclusive lock below it; acquire %[1]s exclusively instead", m.Name)
-		}
-		delete(modes, m.Name) // the lease itself conflicts with all that the intention does
-	}
-	for name, mode := range modes {
-		members = append(members, Member{Name: name, Mode: mode})
-	}
-	if len(members) > MaxTreePaths {
-		return a, Invalid("locks", "have %d locks with their ancestors in trees; give fewer, for at most %d", len(members), MaxTreePaths)
-	}
-	slices.SortFunc(members, func(m, o Member) int { return strings.Compare(m.Name, o.Name) })
-	a.Name, a.Mode, a.Set, a.Requested = "", 0, members, asked
-	return a, nil
-}
-
-// checkInTree returns what is wrong with a member whose path in a tree this is, nil outside of trees.
-func (a Acquire) checkInTree(m Member, path []string) error {
-	field := func(name string) string {
-		if len(a.Set) > 0 {
-			return "locks"
-		}
-		return name
-	}
-	switch {
-	case path != nil && m.Mode == Permit:
-		return Invalid(field("mode"), "is permit for %s, which is in the tree %s; there, use exclusive or shared", m.Name, path[0])
-	case len(path) > MaxTreeLevels:
-		return Invalid(field("name"), "has %d levels in the tree %s; at most %d are allowed", len(path), path[0], MaxTreeLevels)
-	}
-	return nil
-}
-
-// In returns r as it is decided where these are the trees: with the ancestors of its locks.
-func (r Renew) In(t Trees) Renew {
-	r.Name, r.Set, r.Requested = t.expand(r.Name, r.Set)
-	return r
-}
-
-// In returns r as it is decided where these are the trees: with the ancestors of its locks.
-func (r Release) In(t Trees) Release {
-	r.Name, r.Set, r.Requested = t.expand(r.Name, r.Set)
-	return r
-}
-
-// expand returns the lock or the set of a command with all ancestors, and the names that were asked for, nil if there
-// are no others.
-func (t Trees) expand(name string, set []string) (_ string, all, asked []string) {
-	asked = namesOf(name, set)
-	if all = t.paths(asked); len(all) == len(asked) {
-		return name, set, nil
-	}
-	return "", all, asked
+	return all, names
 }

@@ -48,11 +48,11 @@ func TestAcquireInTree(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			a, err := (lock.Acquire{Set: c.give, Holder: "h"}).Resolve(anyBounds())
+			a, err := (lock.Acquire{Locks: c.give, Holder: "h"}).Resolve(anyBounds())
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, err = a.In(trees)
+			cmd, err := a.In(trees)
 			if c.invalid != "" {
 				invalid := new(lock.Error)
 				if !errors.As(err, &invalid) || invalid.Code != lock.ErrInvalid || invalid.Field != c.invalid || !strings.Contains(err.Error(), c.want) {
@@ -60,7 +60,7 @@ func TestAcquireInTree(t *testing.T) {
 				}
 				return
 			}
-			if got := textOf(a); err != nil || c.want != "" && got != c.want {
+			if got := textOf(cmd); err != nil || c.want != "" && got != c.want {
 				t.Errorf("decided as %s, %v", got, err)
 			}
 		})
@@ -68,14 +68,10 @@ func TestAcquireInTree(t *testing.T) {
 }
 
 // textOf describes the locks that the call is decided on.
-func textOf(a lock.Acquire) string {
+func textOf(cmd lock.Command) string {
 	names := map[lock.Mode]string{lock.IntentionShared: "IS", lock.IntentionExclusive: "IX"}
-	set := a.Set
-	if set == nil {
-		set = members(lock.Member{Name: a.Name, Mode: a.Mode})
-	}
 	var texts []string
-	for _, m := range set {
+	for _, m := range cmd.(lock.Acquire).Locks {
 		mode := m.Mode.String()
 		if m.Mode.IsIntention() {
 			mode = names[m.Mode]
@@ -91,16 +87,16 @@ func TestTreePathsAreBounded(t *testing.T) {
 	for i := range lock.MaxSetSize {
 		root := fmt.Sprintf("r%d", i)
 		trees[root] = struct{}{}
-		a.Set = append(a.Set, exclusiveLock(root+":x"))
+		a.Locks = append(a.Locks, exclusiveLock(root+":x"))
 	}
 	a, err := a.Resolve(anyBounds())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if in, err := a.In(trees); err != nil || len(in.Set) != lock.MaxTreePaths {
-		t.Errorf("%d locks of trees: %d with their ancestors, %v", len(a.Set), len(in.Set), err)
+	if in, err := a.In(trees); err != nil || len(in.Names()) != lock.MaxTreePaths {
+		t.Errorf("%d locks of trees: %d with their ancestors, %v", len(a.Locks), len(in.Names()), err)
 	}
-	a.Set[0].Name += ":y"
+	a.Locks[0].Name += ":y"
 	if _, err := a.In(trees); !errors.Is(err, lock.ErrInvalid) {
 		t.Errorf("one more was refused with %v", err)
 	}
@@ -123,13 +119,13 @@ func (w *treeWorld) acquireIn(holder string, wait time.Duration, set ...lock.Mem
 	w.t.Helper()
 	w.used++
 	w.ids[holder] = id(w.used)
-	_, d := w.acquire(lock.Acquire{LeaseID: w.ids[holder], Holder: holder, TTL: 10 * time.Second, Wait: wait, Set: set})
+	_, d := w.acquire(lock.Acquire{LeaseID: w.ids[holder], Holder: holder, TTL: 10 * time.Second, Wait: wait, Locks: set})
 	return d
 }
 
 func (w *treeWorld) releaseIn(holder, name string) {
 	w.t.Helper()
-	if d := w.do(lock.Release{Name: name, LeaseID: w.ids[holder]}); d.Err != nil {
+	if d := w.do(lock.Release{Locks: []string{name}, LeaseID: w.ids[holder]}); d.Err != nil {
 		w.t.Fatalf("%s: %v", holder, d.Err)
 	}
 }
@@ -163,8 +159,8 @@ func TestRefusalNamesWhatBlocksAboveOrBelow(t *testing.T) {
 			w.acquireIn("holder", 0, c.held)
 			d := w.acquireIn("caller", 0, c.asked)
 			if c.blocker == "" {
-				if d.Err != nil || d.Lease.Name != c.asked.Name || d.Lease.Mode != c.asked.Mode || d.Members != nil {
-					t.Errorf("%+v, %v", d.Lease, d.Err)
+				if d.Err != nil || leaseOf(d).Name != c.asked.Name || leaseOf(d).Mode != c.asked.Mode || len(d.Leases) != 1 {
+					t.Errorf("%+v, %v", leaseOf(d), d.Err)
 				}
 				return
 			}
@@ -260,11 +256,11 @@ func TestLeaseIsRenewedByItsOwnName(t *testing.T) {
 		want   error
 		set    []string
 	}{
-		"its name":          {"one", lock.Renew{Name: "repo:src:a"}, nil, nil},
-		"an ancestor":       {"one", lock.Renew{Name: "repo:src"}, lock.ErrLeaseInSet, []string{"repo:src:a"}},
-		"all of a set":      {"two", lock.Renew{Set: []string{"repo:x", "repo:y"}}, nil, nil},
-		"a part of a set":   {"two", lock.Renew{Name: "repo:x"}, lock.ErrLeaseInSet, []string{"repo:x", "repo:y"}},
-		"more than was got": {"one", lock.Renew{Set: []string{"repo:src", "repo:src:a"}}, lock.ErrInvalid, nil},
+		"its name":          {"one", lock.Renew{Locks: []string{"repo:src:a"}}, nil, nil},
+		"an ancestor":       {"one", lock.Renew{Locks: []string{"repo:src"}}, lock.ErrLeaseInSet, []string{"repo:src:a"}},
+		"all of a set":      {"two", lock.Renew{Locks: []string{"repo:x", "repo:y"}}, nil, nil},
+		"a part of a set":   {"two", lock.Renew{Locks: []string{"repo:x"}}, lock.ErrLeaseInSet, []string{"repo:x", "repo:y"}},
+		"more than was got": {"one", lock.Renew{Locks: []string{"repo:src", "repo:src:a"}}, lock.ErrInvalid, nil},
 	} {
 		c.renew.LeaseID = w.ids[c.holder]
 		d := w.do(c.renew)
@@ -278,7 +274,7 @@ func TestLeaseIsRenewedByItsOwnName(t *testing.T) {
 func TestFencedWriteInTreeNeedsAnActiveLease(t *testing.T) {
 	t.Parallel()
 	w := newTreeWorld(t)
-	first := w.acquireIn("first", 0, exclusiveLock("repo:a")).Lease.Token
+	first := w.acquireIn("first", 0, exclusiveLock("repo:a")).Leases[0].Token
 	write := func(name string, token lock.Token) error {
 		f := lock.FencedWrite{Key: "k", Lock: name, Token: token, InTree: true}
 		newest, err := f.RequiredToken(w.record(name), w.now)
@@ -294,7 +290,7 @@ func TestFencedWriteInTreeNeedsAnActiveLease(t *testing.T) {
 		t.Errorf("the holder of a lock below could write as one of the root: %v", err)
 	}
 	w.now = w.now.Add(10 * time.Second)
-	second := w.acquireIn("second", 0, exclusiveLock("repo")).Lease.Token
+	second := w.acquireIn("second", 0, exclusiveLock("repo")).Leases[0].Token
 	if err := write("repo:a", first); second <= first || !errors.Is(err, lock.ErrStaleToken) {
 		t.Errorf("token %d was granted above, and %d: %v", second, first, err)
 	}
@@ -309,8 +305,8 @@ func TestFencedWriteInTreeNeedsAnActiveLease(t *testing.T) {
 func TestReadersAboveAndBelowKeepTheirTokens(t *testing.T) {
 	t.Parallel()
 	w := newTreeWorld(t)
-	above := w.acquireIn("above", 0, sharedLock("repo")).Lease.Token
-	below := w.acquireIn("below", 0, sharedLock("repo:a")).Lease.Token
+	above := w.acquireIn("above", 0, sharedLock("repo")).Leases[0].Token
+	below := w.acquireIn("below", 0, sharedLock("repo:a")).Leases[0].Token
 	if below <= above {
 		t.Errorf("tokens %d and then %d", above, below)
 	}
@@ -324,7 +320,7 @@ func TestReadersAboveAndBelowKeepTheirTokens(t *testing.T) {
 			t.Errorf("a write under %s needs %d, %v", name, newest, err)
 		}
 	}
-	joined := w.acquireIn("joins", 0, sharedLock("repo")).Lease.Token
+	joined := w.acquireIn("joins", 0, sharedLock("repo")).Leases[0].Token
 	if joined != above {
 		t.Errorf("a reader of the root has token %d, and the other one %d", joined, above)
 	}
@@ -333,7 +329,7 @@ func TestReadersAboveAndBelowKeepTheirTokens(t *testing.T) {
 func TestRevocationEndsTheIntentions(t *testing.T) {
 	t.Parallel()
 	w := newTreeWorld(t)
-	token := w.acquireIn("one", 0, exclusiveLock("repo:src:a")).Lease.Token
+	token := w.acquireIn("one", 0, exclusiveLock("repo:src:a")).Leases[0].Token
 	if d := w.applyAll(lock.Revoke{Name: "repo", Token: token, Reason: "test"}); !errors.Is(d.Err, lock.ErrTokenMismatch) ||
 		!strings.Contains(d.Err.Error(), "repo:src:a below it") {
 		t.Errorf("the revocation of a lock above was answered %v", d.Err)

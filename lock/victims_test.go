@@ -82,7 +82,7 @@ func (s *deadlockScene) releaseAll(task lock.TaskID) {
 	for _, r := range s.records() {
 		for _, l := range r.Leases {
 			if task.Includes(l.Task) && l.Set == nil {
-				s.do(lock.Release{Name: l.Name, LeaseID: l.ID})
+				s.do(lock.Release{Locks: []string{l.Name}, LeaseID: l.ID})
 			}
 		}
 	}

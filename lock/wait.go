@@ -9,22 +9,26 @@ import (
 // A Claim asks whether a waiting call has been granted the lock, and claims the grant. A replica sends it after a
 // wake-up; it has no effect while the call still waits.
 type Claim struct {
-	Name       string
-	Set        []string // in order, instead of Name
+	Locks      []string // in order
 	LeaseID    LeaseID
 	Attachment Attachment
 	Place      int64     // at the first of the locks as they are decided; zero if it is not known
 	SessionID  SessionID // as in the Acquire
 }
 
-// Names returns the lock's name, or the set.
-func (c Claim) Names() []string { return namesOf(c.Name, c.Set) }
+// Names returns the Locks.
+func (c Claim) Names() []string { return c.Locks }
 
-// Refs returns the leases of c.
-func (c Claim) Refs() []LeaseRef { return refsOf(c.Names(), c.LeaseID) }
+// Traits returns those of a question about a place.
+func (c Claim) Traits() Traits {
+	return Traits{Lease: c.LeaseID, Session: c.SessionID.Ref(), Queue: Claims}
+}
 
-// Session returns the session of the call, zero for none.
-func (c Claim) Session() SessionRef { return c.SessionID.Ref() }
+// In returns c with the ancestors of its locks.
+func (c Claim) In(t Trees) (Command, error) {
+	c.Locks, _ = t.expand(c.Locks)
+	return c, nil
+}
 
 // Apply returns the lease, or sets Queued if the call still waits, or refuses if it waits no longer.
 func (c Claim) Apply(v View) Decision {
@@ -60,8 +64,7 @@ func (d *decider) refuseReplaced(id LeaseID, place int64) error {
 
 // A Leave ends the wait of a call: its time is over, its client is disconnected, or its replica stops.
 type Leave struct {
-	Name       string
-	Set        []string // in order, instead of Name
+	Locks      []string // in order
 	LeaseID    LeaseID
 	Attachment Attachment
 	Place      int64 // as in a Claim
@@ -76,14 +79,19 @@ type Leave struct {
 	SessionID    SessionID     // as in the Acquire
 }
 
-// Names returns the lock's name, or the set.
-func (l Leave) Names() []string { return namesOf(l.Name, l.Set) }
+// Names returns the Locks.
+func (l Leave) Names() []string { return l.Locks }
 
-// Refs returns the leases of l.
-func (l Leave) Refs() []LeaseRef { return refsOf(l.Names(), l.LeaseID) }
+// Traits returns those of the end of a wait.
+func (l Leave) Traits() Traits {
+	return Traits{Lease: l.LeaseID, Session: l.SessionID.Ref(), Queue: Leaves}
+}
 
-// Session returns the session of the call, zero for none.
-func (l Leave) Session() SessionRef { return l.SessionID.Ref() }
+// In returns l with the ancestors of its locks.
+func (l Leave) In(t Trees) (Command, error) {
+	l.Locks, _ = t.expand(l.Locks)
+	return l, nil
+}
 
 // Apply removes or detaches the waiter, or withdraws the grant. It does not change a place or a lease that another
 // call with the same LeaseID has taken over.

@@ -26,7 +26,7 @@ func TestAcquireReachesTheServiceUnchanged(t *testing.T) {
 	answer := s.post("/v1/locks/jobs%3Anightly/acquire", `{"lease_id": "`+leaseID+`", "holder": "<é>", "mode": "exclusive", "ttl_ms": 20000,
 		"grace_ms": 2000, "max_hold_ms": 3600000, "metadata": {"host": "db-3", "none": null}}`)
 	want := lock.Acquire{
-		Name: "jobs:nightly", LeaseID: lock.LeaseID(uuid.MustParse(leaseID)), Holder: "<é>", Mode: lock.Exclusive,
+		Locks: []lock.Member{{Name: "jobs:nightly", Mode: lock.Exclusive}}, LeaseID: lock.LeaseID(uuid.MustParse(leaseID)), Holder: "<é>",
 		TTL: 20 * time.Second, Grace: 2 * time.Second, MaxHold: time.Hour, Metadata: []byte(`{"host": "db-3", "none": null}`),
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(lock.Acquire{})); diff != "" {

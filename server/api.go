@@ -32,12 +32,12 @@ var documentJSON = sync.OnceValue(func() []byte {
 
 // acquireLock acquires a lock, or waits for it.
 func (s *Server) acquireLock(w http.ResponseWriter, r *http.Request) {
-	s.acquire(w, r, request.Read[request.Acquire], grantReply)
+	s.acquire(w, r, s.locks, request.Read[request.Acquire], grantReply)
 }
 
-// acquire acquires one lock or a set, or waits.
+// acquire acquires locks, or waits.
 func (s *Server) acquire(
-	w http.ResponseWriter, r *http.Request,
+	w http.ResponseWriter, r *http.Request, locks paddock.Service,
 	from func(string, []byte) (lock.Acquire, error), to func(lock.Grant) reply,
 ) {
 	s.answerUntimed(w, r, func() (reply, error) {
@@ -47,7 +47,7 @@ func (s *Server) acquire(
 		}
 		ctx, done := s.waitContext(w, r, in.Wait)
 		defer done()
-		grant, err := s.locks.Acquire(ctx, in)
+		grant, err := locks.Acquire(ctx, in)
 		return to(grant), err
 	})
 }
@@ -59,12 +59,12 @@ func (s *Server) renewLease(w http.ResponseWriter, r *http.Request) {
 
 // releaseLease ends a lease.
 func (s *Server) releaseLease(w http.ResponseWriter, r *http.Request) {
-	s.release(w, r, request.Read[request.Release])
+	s.release(w, r, s.locks, request.Read[request.Release])
 }
 
-// release ends one lease or those of a set.
+// release ends leases.
 func (s *Server) release(
-	w http.ResponseWriter, r *http.Request,
+	w http.ResponseWriter, r *http.Request, locks paddock.Service,
 	from func(string, []byte) (lock.Release, error),
 ) {
 	s.answer(w, r, func(ctx context.Context) (reply, error) {
@@ -72,7 +72,7 @@ func (s *Server) release(
 		if err != nil {
 			return reply{}, err
 		}
-		return noContent(), s.locks.Release(ctx, in)
+		return noContent(), locks.Release(ctx, in)
 	})
 }
 

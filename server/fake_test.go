@@ -34,7 +34,7 @@ type fake struct {
 
 func grantOf(a lock.Acquire) lock.Grant {
 	return lock.Grant{Until: time.Now().Add(a.TTL), Lease: lock.Lease{
-		ID: a.LeaseID, Name: a.Name, Mode: a.Mode, Holder: a.Holder, Token: 41, TTL: a.TTL, Grace: a.Grace, MaxHold: a.MaxHold,
+		ID: a.LeaseID, Name: a.Locks[0].Name, Mode: a.Locks[0].Mode, Holder: a.Holder, Token: 41, TTL: a.TTL, Grace: a.Grace, MaxHold: a.MaxHold,
 		AcquiredAt: instant, ExpiresAt: instant.Add(a.TTL), Metadata: a.Metadata,
 	}}
 }

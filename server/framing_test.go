@@ -61,7 +61,7 @@ func (f framing) exchange(t *testing.T, other string) (answers []*http.Response,
 	t.Helper()
 	var second atomic.Bool
 	s := serve(t, server.Options{Locks: &fake{acquire: func(_ context.Context, a lock.Acquire) (lock.Grant, error) {
-		second.CompareAndSwap(false, a.Name == "smuggled")
+		second.CompareAndSwap(false, a.Locks[0].Name == "smuggled")
 		return grantOf(a), nil
 	}}})
 	c := s.dial()

@@ -135,7 +135,7 @@ func TestWaitEndsWithItsKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, locks := newKeyring(t), memlock.New().Replica(1)
 		s, _, end := servePiped(t, server.Options{Locks: access.Guard(locks, access.Limits{}), Keys: k.Keyring})
-		if _, err := locks.Acquire(t.Context(), lock.Acquire{Name: "billing:a", Holder: "h", TTL: time.Hour}); err != nil {
+		if _, err := locks.Acquire(t.Context(), lock.Acquire{Locks: lock.One("billing:a"), Holder: "h", TTL: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		got := make(chan answer, 1)

@@ -31,7 +31,7 @@ type swappableService struct{ paddock.Service }
 func (s *swappableService) reset(t testing.TB) {
 	t.Helper()
 	s.Service = memlock.New().Replica(1)
-	for _, a := range []lock.Acquire{{Name: "billing:a", LeaseID: lock.LeaseID(uuid.MustParse(leaseID))}, {Name: "billing2"}} {
+	for _, a := range []lock.Acquire{{Locks: lock.One("billing:a"), LeaseID: lock.LeaseID(uuid.MustParse(leaseID))}, {Locks: lock.One("billing2")}} {
 		a.Holder = "h"
 		if _, err := s.Acquire(t.Context(), a); err != nil {
 			t.Fatal(err)

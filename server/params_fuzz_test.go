@@ -15,7 +15,7 @@ import (
 func newStockedServer(f *testing.F) *server.Server {
 	f.Helper()
 	locks := memlock.New().Replica(1)
-	if _, err := locks.Acquire(f.Context(), lock.Acquire{Name: "a", Holder: "h"}); err != nil {
+	if _, err := locks.Acquire(f.Context(), lock.Acquire{Locks: lock.One("a"), Holder: "h"}); err != nil {
 		f.Fatal(err)
 	}
 	return server.New(server.Options{Locks: locks})

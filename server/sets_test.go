@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server"
 )
 
 const (
@@ -46,6 +47,8 @@ func TestLocksOfASetAreReadStrictly(t *testing.T) {
 		{name: "a lock that is a string", body: setOf(`{"name": "a"}, "b"`), pointer: "/locks/1", detail: `must be an object such as {"name"`},
 		{name: "a lock without a name", body: setOf(`{"name": "a"}, {}`), pointer: at(1, "name"), detail: "locks/1/name is missing or empty"},
 		{name: "a name that cannot be", body: setOf(`{"name": "a"}, {"name": "a/b"}`), pointer: at(1, "name"), detail: "at byte 1"},
+		{name: "a name that cannot be, alone", body: setOf(`{"name": "a/b"}`), pointer: at(0, "name"), detail: "locks/0/name has an invalid character at byte 1"},
+		{name: "a mode that there is not, alone", body: setOf(`{"name": "a", "mode": "x"}`), pointer: at(0, "mode"), detail: "locks/0/mode is invalid"},
 		{name: "a capacity of zero", body: setOf(`{"name": "a", "mode": "permit", "capacity": 0}`), pointer: at(0, "capacity"), detail: "is 0; give 1 to 1000, the number of permits."},
 		{name: "permits without a capacity", body: setOf(`{"name": "a", "mode": "permit"}`), pointer: at(0, "capacity"), detail: "is missing; give 1 to 1000"},
 		{name: "a mode beside the list", body: `{"holder": "h", "mode": "shared", "locks": [{"name": "a"}]}`, pointer: "/mode", detail: "is not a member"},
@@ -77,9 +80,29 @@ func TestNamesOfASetAreReadStrictly(t *testing.T) {
 			{name: path + " of a name", path: path, body: `{"lease_id": "` + leaseID + `", "names": "a"}`, pointer: "/names", detail: "must be in a list"},
 			{name: path + " of 33 names", path: path, body: namesOf(names...), pointer: "/names", detail: "names has 33 items; give 1 to 32"},
 			{name: path + " of a name twice", path: path, body: namesOf("a", "b", "a"), pointer: "/names/2", detail: "is given twice"},
+			{name: path + " of one name that cannot be", path: path, body: namesOf("a/b"), pointer: "/names/0", detail: "names/0 has an invalid character at byte 1"},
 			{name: path + " of a number", path: path, body: `{"lease_id": "` + leaseID + `", "names": ["a", 1]}`, pointer: "/names/1", detail: "must be a string"},
 			{name: path + " with locks", path: path, body: `{"lease_id": "` + leaseID + `", "locks": [{"name": "a"}]}`, pointer: "/locks", detail: "is not a member"},
 		}...)
 	}
 	wantBadRequests(t, cases)
+}
+
+// TestAListOfOneIsThatLock: a call in the form of a list and one in the form of the lock find the same lease. Each has the
+// answer of its form.
+func TestAListOfOneIsThatLock(t *testing.T) {
+	t.Parallel()
+	s := serve(t, server.Options{Locks: inMemory()})
+	const one = `{"lease_id": "` + leaseID + `", "holder": "h"`
+	granted := s.post(acquireSetPath, one+`, "locks": [{"name": "a"}]}`)
+	granted.want(t, http.StatusCreated, map[string]any{"lease_id": leaseID, "name": nil, "fencing_token": nil})
+	s.post("/v1/locks/a/acquire", one+"}").want(t, http.StatusOK, map[string]any{"lease_id": leaseID, "name": "a", "locks": nil})
+	for path, body := range map[string]string{renewSetPath: namesOf("a"), "/v1/locks/a/renew": `{"lease_id": "` + leaseID + `"}`} {
+		renewed := s.post(path, body)
+		if _, list := renewed.body["locks"]; renewed.StatusCode != http.StatusOK || list != (path == renewSetPath) {
+			t.Errorf("%s is answered with %d %v", path, renewed.StatusCode, renewed.text)
+		}
+	}
+	s.post("/v1/locks/a/release", `{"lease_id": "`+leaseID+`"}`).want(t, http.StatusNoContent, nil)
+	s.post(releaseSetPath, namesOf("a")).want(t, http.StatusNoContent, nil)
 }

@@ -51,25 +51,27 @@ func callsOnNothing(t *testing.T) map[string]callOnNothing {
 		}
 	}
 	return map[string]callOnNothing{
-		"a permit in a tree":      {acquire(lock.Acquire{Name: "tree:a", Mode: lock.Permit, Capacity: 2}), lock.ErrInvalid},
-		"one that waits":          {acquire(lock.Acquire{Name: "tree:a", Mode: lock.Permit, Capacity: 2, Wait: time.Minute}), lock.ErrInvalid},
-		"too many levels":         {acquire(lock.Acquire{Name: "tree:1:2:3:4:5:6:7:8"}), lock.ErrInvalid},
-		"a set, shared and below": {acquire(lock.Acquire{Set: []lock.Member{{Name: "tree:a", Mode: lock.Shared}, {Name: "tree:a:b"}}}), lock.ErrInvalid},
-		"a capacity":              {acquire(lock.Acquire{Name: "a", Mode: lock.Permit, Capacity: lock.MaxHolders + 1}), lock.ErrInvalid},
+		"a permit in a tree":      {acquire(lock.Acquire{Locks: []lock.Member{{Name: "tree:a", Mode: lock.Permit, Capacity: 2}}}), lock.ErrInvalid},
+		"one that waits":          {acquire(lock.Acquire{Locks: []lock.Member{{Name: "tree:a", Mode: lock.Permit, Capacity: 2}}, Wait: time.Minute}), lock.ErrInvalid},
+		"too many levels":         {acquire(lock.Acquire{Locks: lock.One("tree:1:2:3:4:5:6:7:8")}), lock.ErrInvalid},
+		"a set, shared and below": {acquire(lock.Acquire{Locks: []lock.Member{{Name: "tree:a", Mode: lock.Shared}, {Name: "tree:a:b"}}}), lock.ErrInvalid},
+		"a capacity":              {acquire(lock.Acquire{Locks: []lock.Member{{Name: "a", Mode: lock.Permit, Capacity: lock.MaxHolders + 1}}}), lock.ErrInvalid},
 		"a renewal": {func(s *store.Store) error {
-			_, err := s.Renew(t.Context(), lock.Renew{Name: "a", LeaseID: id})
+			_, err := s.Renew(t.Context(), lock.Renew{Locks: []string{"a"}, LeaseID: id})
 			return err
 		}, lock.ErrLeaseLost},
 		"a renewal in a tree": {func(s *store.Store) error {
-			_, err := s.Renew(t.Context(), lock.Renew{Name: "tree:a:b", LeaseID: id})
+			_, err := s.Renew(t.Context(), lock.Renew{Locks: []string{"tree:a:b"}, LeaseID: id})
 			return err
 		}, lock.ErrLeaseLost},
-		"a release": {func(s *store.Store) error { return s.Release(t.Context(), lock.Release{Name: "a", LeaseID: id}) }, lock.ErrLeaseLost},
+		"a release": {func(s *store.Store) error {
+			return s.Release(t.Context(), lock.Release{Locks: []string{"a"}, LeaseID: id})
+		}, lock.ErrLeaseLost},
 		"that of a set": {func(s *store.Store) error {
-			return s.Release(t.Context(), lock.Release{Set: []string{"a", "b"}, LeaseID: id})
+			return s.Release(t.Context(), lock.Release{Locks: []string{"a", "b"}, LeaseID: id})
 		}, lock.ErrLeaseLost},
 		"of a whole batch": {func(s *store.Store) error {
-			return s.Batch(t.Context(), []lock.Command{lock.Release{Name: "a", LeaseID: id}})[0].Err
+			return s.Batch(t.Context(), []lock.Command{lock.Release{Locks: []string{"a"}, LeaseID: id}})[0].Err
 		}, lock.ErrLeaseLost},
 		"a revocation": {func(s *store.Store) error {
 			_, err := s.Revoke(t.Context(), lock.Revoke{Name: "a", Token: 1, Reason: "test"})

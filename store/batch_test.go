@@ -36,7 +36,7 @@ func batchesAreOneTransaction(t *testing.T, workers int) bool {
 	acquires, releases := make([]lock.Command, lock.MaxTokens), make([]lock.Command, lock.MaxTokens)
 	for i := range acquires {
 		a := acquire(fmt.Sprintf("jobs:%d", i))
-		acquires[i], releases[i] = a, lock.Release{Name: a.Name, LeaseID: a.LeaseID}
+		acquires[i], releases[i] = a, lock.Release{Locks: []string{a.Locks[0].Name}, LeaseID: a.LeaseID}
 	}
 	outside := connect(t, url)
 	for batch, items := range [][]lock.Command{acquires, releases} {
@@ -73,7 +73,7 @@ func TestOneStuckItemIsItsOwn(t *testing.T) {
 	answered := make(chan []paddock.Result, 1)
 	go func() {
 		answered <- s.Batch(ctx, []lock.Command{
-			acquire("a"), acquire("stuck"), acquire("held"), lock.Release{Name: "held", LeaseID: held.ID}, acquire("held"), acquire("a/b"),
+			acquire("a"), acquire("stuck"), acquire("held"), lock.Release{Locks: []string{"held"}, LeaseID: held.ID}, acquire("held"), acquire("a/b"),
 		})
 	}()
 	until(t, "the others are done", func() bool { return len(eventsOf(t, s, "a")) == 1 && len(eventsOf(t, s, "held")) == 3 })

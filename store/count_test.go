@@ -21,7 +21,7 @@ func TestAWaiterForSeveralLocksCountsOnce(t *testing.T) {
 	waitForSet(t, s, t.Context(), waitingAs("tree:1:2:3:4", "deep"))
 	mustAcquire(t, s, acquire("a"))
 	set := waitingAs("", "set")
-	set.Set = []lock.Member{{Name: "a"}, {Name: "b"}, {Name: "tree:x"}, {Name: "tree:y"}}
+	set.Locks = []lock.Member{{Name: "a"}, {Name: "b"}, {Name: "tree:x"}, {Name: "tree:y"}}
 	waitForSet(t, s, t.Context(), set)
 	const places = 5 + 4 // and one more at the root
 	var counted store.LockCounts

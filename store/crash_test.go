@@ -123,9 +123,9 @@ func TestATokenIsNotSaidToHaveEndedBeforeItIsRenewed(t *testing.T) {
 		s := open(t, url)                                       // one each, so that no renewal waits for another
 		mustRelease(t, s, mustAcquire(t, s, acquire("before"))) // so that the length of such leases is noted already
 		a := acquire(name)
-		a.Mode = mode
+		a.Locks[0].Mode = mode
 		if mode == lock.Permit {
-			a.Capacity = 2
+			a.Locks[0].Capacity = 2
 		}
 		replicas[name], grants[name] = s, mustAcquire(t, s, a)
 		if mode == lock.Permit { // with another token that is newer
@@ -138,7 +138,7 @@ func TestATokenIsNotSaidToHaveEndedBeforeItIsRenewed(t *testing.T) {
 	for _, g := range grants {
 		endIn(t, outside, g, 5*time.Second) // by hand, since it may have taken long until a commit waited
 		go func() {
-			_, err := replicas[g.Name].Renew(t.Context(), lock.Renew{Name: g.Name, LeaseID: g.ID, TTL: time.Minute})
+			_, err := replicas[g.Name].Renew(t.Context(), lock.Renew{Locks: []string{g.Name}, LeaseID: g.ID, TTL: time.Minute})
 			renewals <- err
 		}()
 	}

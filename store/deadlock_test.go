@@ -71,7 +71,7 @@ func TestOneLookBreaksADeadlockOfMany(t *testing.T) {
 			held := make([]lock.Grant, 2*n)
 			for i := range held {
 				a := ofTask(fmt.Sprintf("t%d-%d", n, i), fmt.Sprintf("%d:%d", n, i%2))
-				a.Mode = lock.Shared
+				a.Locks[0].Mode = lock.Shared
 				held[i] = mustAcquire(t, replicas[i%2], a)
 			}
 			began, victims := time.Now(), make(chan int, len(held))
@@ -84,10 +84,10 @@ func TestOneLookBreaksADeadlockOfMany(t *testing.T) {
 						victims <- i
 					} else if err != nil {
 						t.Error(err)
-					} else if err = s.Release(t.Context(), lock.Release{Name: got.Name, LeaseID: got.ID}); err != nil {
+					} else if err = s.Release(t.Context(), lock.Release{Locks: []string{got.Name}, LeaseID: got.ID}); err != nil {
 						t.Error(err)
 					}
-					if err := s.Release(t.Context(), lock.Release{Name: g.Name, LeaseID: g.ID}); err != nil {
+					if err := s.Release(t.Context(), lock.Release{Locks: []string{g.Name}, LeaseID: g.ID}); err != nil {
 						t.Error(err)
 					}
 				})

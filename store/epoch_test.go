@@ -53,7 +53,7 @@ func TestAfterAFailOverNothingIsGrantedUntilUnknownLeasesAreOver(t *testing.T) {
 	if !errors.Is(refused, lock.ErrUnavailable) || refused.RetryAfter <= 0 || refused.RetryAfter > 4*time.Second {
 		t.Errorf("refused with %+v, want until TTL and grace of the longest lease are over", refused)
 	}
-	renewed, err := s.Renew(t.Context(), lock.Renew{Name: "kept", LeaseID: kept.ID})
+	renewed, err := s.Renew(t.Context(), lock.Renew{Locks: []string{"kept"}, LeaseID: kept.ID})
 	if err != nil || renewed.Token != kept.Token {
 		t.Errorf("the renewal of a lease that is known gave %+v, %v", renewed.Lease, err)
 	}

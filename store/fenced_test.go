@@ -37,7 +37,7 @@ func TestFencedWritesLeaveRoomForRenewals(t *testing.T) {
 		})
 	}
 	for range 50 {
-		if _, err := s.Renew(t.Context(), lock.Renew{Name: "a", LeaseID: g.ID}); err != nil {
+		if _, err := s.Renew(t.Context(), lock.Renew{Locks: []string{"a"}, LeaseID: g.ID}); err != nil {
 			t.Error(err)
 		}
 		mustRelease(t, s, mustAcquire(t, s, acquire("another")))

@@ -114,7 +114,7 @@ func TestAWaiterPromotedByARepeatedAcquireIsNoReplay(t *testing.T) {
 	s := open(t, pgtest.URL(t))
 	permit := func(holder string, ttl time.Duration) lock.Acquire {
 		a := acquire("a")
-		a.Holder, a.Mode, a.Capacity, a.TTL = holder, lock.Permit, 2, ttl
+		a.Holder, a.Locks[0].Mode, a.Locks[0].Capacity, a.TTL = holder, lock.Permit, 2, ttl
 		return a
 	}
 	mine := permit("mine", time.Hour)

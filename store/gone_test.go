@@ -29,7 +29,7 @@ func TestAWaiterIsToldThatItsRowIsGone(t *testing.T) {
 			mustAcquire(t, s, acquire("tree:b"))
 			a := waitingAs("tree:b", "waiter")
 			if c.set != nil {
-				a.Name, a.Set = "", c.set
+				a.Locks = c.set
 			}
 			w := waitForSet(t, s, t.Context(), a)
 			exec(t, outside, "delete from paddock.records where name = 'tree:b'")

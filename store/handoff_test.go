@@ -36,9 +36,9 @@ func take(t *testing.T, s paddock.Service, a lock.Acquire) lock.Grant {
 // give releases until it is known to be done.
 func give(t *testing.T, s paddock.Service, g lock.Grant) {
 	t.Helper()
-	err := s.Release(t.Context(), lock.Release{Name: g.Name, LeaseID: g.ID})
+	err := s.Release(t.Context(), lock.Release{Locks: []string{g.Name}, LeaseID: g.ID})
 	for errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome) {
-		err = s.Release(t.Context(), lock.Release{Name: g.Name, LeaseID: g.ID})
+		err = s.Release(t.Context(), lock.Release{Locks: []string{g.Name}, LeaseID: g.ID})
 	}
 	if err != nil {
 		t.Errorf("%s: release: %v", g.Holder, err)

@@ -15,7 +15,7 @@ func TestTheCommonCycleIsHOTUpdates(t *testing.T) {
 	s, outside := open(t, url), connect(t, url)
 	for range 50 {
 		g := mustAcquire(t, s, acquire("a"))
-		if _, err := s.Renew(t.Context(), lock.Renew{Name: "a", LeaseID: g.ID}); err != nil {
+		if _, err := s.Renew(t.Context(), lock.Renew{Locks: []string{"a"}, LeaseID: g.ID}); err != nil {
 			t.Fatal(err)
 		}
 		mustRelease(t, s, g)

@@ -43,21 +43,21 @@ func waiting(t *testing.T, conn *pgx.Conn) int64 {
 func newID() lock.LeaseID { return lock.LeaseID(uuid.New()) }
 
 func acquire(name string) lock.Acquire {
-	return lock.Acquire{Name: name, LeaseID: newID(), Holder: "worker", TTL: time.Minute}
+	return lock.Acquire{Locks: lock.One(name), LeaseID: newID(), Holder: "worker", TTL: time.Minute}
 }
 
 func mustAcquire(t *testing.T, s paddock.Service, a lock.Acquire) lock.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), a)
 	if err != nil {
-		t.Fatalf("acquire %s: %v", a.Name, err)
+		t.Fatalf("acquire %s: %v", a.Locks[0].Name, err)
 	}
 	return g
 }
 
 func mustRelease(t *testing.T, s paddock.Service, g lock.Grant) {
 	t.Helper()
-	if err := s.Release(t.Context(), lock.Release{Name: g.Name, LeaseID: g.ID}); err != nil {
+	if err := s.Release(t.Context(), lock.Release{Locks: []string{g.Name}, LeaseID: g.ID}); err != nil {
 		t.Fatalf("release %s: %v", g.Name, err)
 	}
 }

@@ -23,14 +23,14 @@ func TestAReaderThatWaitsPastTheEndOfTheOthersGetsANewToken(t *testing.T) {
 	url := pgtest.URL(t)
 	s, outside := open(t, url), connect(t, url)
 	first := acquire("a")
-	first.Mode, first.TTL = lock.Shared, 500*time.Millisecond
+	first.Locks[0].Mode, first.TTL = lock.Shared, 500*time.Millisecond
 	g := mustAcquire(t, s, first)
 	hold(t, outside, "a")
 
 	joined := make(chan lock.Grant, 1)
 	go func() {
 		second := acquire("a")
-		second.Mode = lock.Shared
+		second.Locks[0].Mode = lock.Shared
 		g, err := s.Acquire(t.Context(), second)
 		if err != nil {
 			t.Error(err)

@@ -55,7 +55,7 @@ func TestAnEpochKeepsTheGraceOfARevokedLease(t *testing.T) {
 	if err != nil || l.State != lock.InGrace || len(l.Leases) != 1 || !l.Leases[0].Revoked {
 		t.Errorf("the lock is %+v, %v", l, err)
 	}
-	_, err = s.Renew(t.Context(), lock.Renew{Name: "a", LeaseID: g.ID})
+	_, err = s.Renew(t.Context(), lock.Renew{Locks: []string{"a"}, LeaseID: g.ID})
 	var e *lock.Error
 	if !errors.As(err, &e) || e.Code != lock.ErrLeaseLost || e.Ended != lock.Revoked || e.Reason != "maintenance" {
 		t.Errorf("the holder is told %v", err)

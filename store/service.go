@@ -28,12 +28,12 @@ func (s *Store) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error)
 	return g, err
 }
 
-// modeOf returns the mode of the acquire, or that of the first lock that it names.
-func modeOf(a lock.Acquire) lock.Mode {
-	if len(a.Set) > 0 {
-		a.Mode = a.Set[0].Mode
+// modeOf returns the mode of the first lock that the acquire names.
+func modeOf(a lock.Acquire) (m lock.Mode) {
+	if len(a.Locks) > 0 {
+		m = a.Locks[0].Mode
 	}
-	return cmp.Or(a.Mode, lock.Exclusive)
+	return cmp.Or(m, lock.Exclusive)
 }
 
 func (s *Store) acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
@@ -58,7 +58,7 @@ func (s *Store) prepare(ctx context.Context, a lock.Acquire) (lock.Acquire, erro
 		a.LeaseID = lock.LeaseID(uuid.New())
 	}
 	if ref := a.SessionID.Ref(); ref != 0 {
-		a.SessionFull, err = s.sessions.IsFull(ctx, ref, len(a.Names()), s.bounds.MaxSessionLeases)
+		a.SessionFull, err = s.sessions.IsFull(ctx, ref, len(a.Locks), s.bounds.MaxSessionLeases)
 	}
 	return a, err
 }
@@ -77,7 +77,8 @@ func granted(o row.Outcome, err error) (lock.Grant, error) {
 	if err != nil {
 		return lock.Grant{}, err
 	}
-	return lock.Grant{Lease: o.Lease, Members: o.Members, Until: o.Until(o.Lease.ExpiresAt), Replayed: o.Replayed}, nil
+	first := o.Leases[0]
+	return lock.Grant{Lease: first, Leases: o.Leases, Until: o.Until(first.ExpiresAt), Replayed: o.Replayed}, nil
 }
 
 // Release ends a lease, see paddock.Service.
@@ -146,7 +147,7 @@ func (s *Store) batch(ctx context.Context, items []lock.Command) []paddock.Resul
 		switch result := &results[places[i]]; {
 		case errs[i] != nil:
 			result.Err = errs[i]
-		case o.Lease.ID != (lock.LeaseID{}): // a release grants nothing
+		case o.Leases != nil: // a release grants nothing
 			result.Grant, _ = granted(o, nil)
 		}
 	}

@@ -26,11 +26,11 @@ func TestNothingIsGrantedInASessionAfterItsEnd(t *testing.T) {
 		for what, ask := range map[string]func(lock.Acquire) lock.Acquire{
 			"a lock": func(a lock.Acquire) lock.Acquire { return a },
 			"a set": func(a lock.Acquire) lock.Acquire {
-				a.Name, a.Set = "", []lock.Member{{Name: "a"}, {Name: "n"}}
+				a.Locks = []lock.Member{{Name: "a"}, {Name: "n"}}
 				return a
 			},
 			"a place": func(a lock.Acquire) lock.Acquire {
-				a.Name, a.Wait = "held", time.Millisecond
+				a.Locks, a.Wait = lock.One("held"), time.Millisecond
 				a.KeepPlace = true
 				return a
 			},

@@ -77,7 +77,7 @@ func TestAHeartbeatThatIsNotVisibleCounts(t *testing.T) {
 	s, holder, outside := open(t, url), connect(t, url), connect(t, url)
 	g := openSession(t, s, time.Hour, 0)
 	held, permit := mustAcquire(t, s, inSession("held", g)), inSession("permits", g)
-	permit.Mode, permit.Capacity = lock.Permit, 2
+	permit.Locks[0].Mode, permit.Locks[0].Capacity = lock.Permit, 2
 	permitted := mustAcquire(t, s, permit)
 	exec(t, holder, "update paddock.sessions set expires_at = clock_timestamp() + interval '2 seconds'")
 	exec(t, holder, "begin")

@@ -235,7 +235,7 @@ func waitBeyond(t *testing.T, releases, waits *store.Store, name string) (grante
 	released := make(chan error, 1)
 	go func() {
 		time.Sleep(time.Until(g.Until) + time.Duration(rand.IntN(20)-10)*time.Millisecond)
-		released <- releases.Release(t.Context(), lock.Release{Name: name, LeaseID: before.ID})
+		released <- releases.Release(t.Context(), lock.Release{Locks: []string{name}, LeaseID: before.ID})
 	}()
 	got, refused := waits.Acquire(t.Context(), a)
 	took := time.Since(g.Until)

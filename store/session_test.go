@@ -31,7 +31,7 @@ func openSession(t *testing.T, s paddock.Service, ttl, grace time.Duration) lock
 
 // inSession returns an acquire of a lease of the session.
 func inSession(name string, g lock.SessionGrant) lock.Acquire {
-	return lock.Acquire{Name: name, LeaseID: newID(), Holder: "worker", SessionID: g.ID}
+	return lock.Acquire{Locks: lock.One(name), LeaseID: newID(), Holder: "worker", SessionID: g.ID}
 }
 
 // TestHeartbeatsAndTakeoversExcludeEachOther: at the end of a session one replica is asked to renew it, and another
@@ -149,7 +149,7 @@ func (c crossing) run() (renewed bool, err error) {
 	case lost == nil:
 		return true, c.renews.CloseSession(ctx, lock.CloseSession{ID: g.ID})
 	}
-	return false, c.takes.Release(ctx, lock.Release{Name: c.name, LeaseID: next.ID})
+	return false, c.takes.Release(ctx, lock.Release{Locks: []string{c.name}, LeaseID: next.ID})
 }
 
 // take asks for the lock until it is granted, or once more after stop.

@@ -21,7 +21,7 @@ import (
 func setOf(holder string, names ...string) lock.Acquire {
 	a := lock.Acquire{LeaseID: newID(), Holder: holder, TTL: time.Minute, Wait: lock.MaxWait}
 	for _, name := range names {
-		a.Set = append(a.Set, lock.Member{Name: name})
+		a.Locks = append(a.Locks, lock.Member{Name: name})
 	}
 	return a
 }
@@ -50,10 +50,7 @@ func waitsAs(t *testing.T, s *store.Store, name, holder string) bool {
 // giveSet releases the set until it is known to be done.
 func giveSet(t *testing.T, s paddock.Service, g lock.Grant) {
 	t.Helper()
-	r := lock.Release{LeaseID: g.ID}
-	for _, l := range g.Members {
-		r.Set = append(r.Set, l.Name)
-	}
+	r := lock.Release{Locks: g.Requested(), LeaseID: g.ID}
 	err := s.Release(t.Context(), r)
 	for errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrUnknownOutcome) {
 		err = s.Release(t.Context(), r)
@@ -210,7 +207,7 @@ func TestASetCountsInItsSession(t *testing.T) {
 		}
 	}
 	expectNoWaiters(t, s, "c", "d")
-	if again := mustAcquire(t, s, first); !again.Replayed || len(again.Members) != 2 {
+	if again := mustAcquire(t, s, first); !again.Replayed || len(again.Leases) != 2 {
 		t.Errorf("the first set is %+v", again)
 	}
 	room := func(a lock.Acquire) func() bool { // a count may be too great for two seconds
@@ -228,12 +225,12 @@ func TestARevocationThatIsCutOffIsNotCalledOneWithoutEffect(t *testing.T) {
 	url := pgtest.URL(t)
 	s, outside := open(t, url), connect(t, url)
 	reads := acquire("a")
-	reads.Mode, reads.Grace = lock.Shared, time.Minute // revoked leases are seen until their grace is over
+	reads.Locks[0].Mode, reads.Grace = lock.Shared, time.Minute // revoked leases are seen until their grace is over
 	reader := mustAcquire(t, s, reads)
 	set := setOf("set", "a", "b")
-	set.Set[0].Mode, set.Grace = lock.Shared, time.Minute
-	if g := mustAcquire(t, s, set); g.Members[0].Token != reader.Token {
-		t.Fatalf("the set's lease of a reader's lock has token %d, want %d", g.Members[0].Token, reader.Token)
+	set.Locks[0].Mode, set.Grace = lock.Shared, time.Minute
+	if g := mustAcquire(t, s, set); g.Leases[0].Token != reader.Token {
+		t.Fatalf("the set's lease of a reader's lock has token %d, want %d", g.Leases[0].Token, reader.Token)
 	}
 	exec(t, outside, `create function public.fail() returns trigger language plpgsql as
 		$$ begin raise 'cannot be written' using errcode = '22012'; end $$`)

@@ -70,10 +70,10 @@ func TestAnObserverSeesEachDecisionOnce(t *testing.T) {
 	var here, there observer
 	a, b := replica.Store(t, url, store.Options{Observer: &here}), replica.Store(t, url, store.Options{Observer: &there})
 	for i, waitsAt := range []*store.Store{a, b} {
-		g := take(t, a, lock.Acquire{Name: "x", LeaseID: lock.LeaseID(uuid.New()), Holder: "first", TTL: time.Minute})
+		g := take(t, a, lock.Acquire{Locks: lock.One("x"), LeaseID: lock.LeaseID(uuid.New()), Holder: "first", TTL: time.Minute})
 		done := make(chan lock.Grant)
 		go func() {
-			done <- take(t, waitsAt, lock.Acquire{Name: "x", LeaseID: lock.LeaseID(uuid.New()), Holder: "second", TTL: time.Minute, Wait: lock.MaxWait})
+			done <- take(t, waitsAt, lock.Acquire{Locks: lock.One("x"), LeaseID: lock.LeaseID(uuid.New()), Holder: "second", TTL: time.Minute, Wait: lock.MaxWait})
 		}()
 		until(t, "the second waits", func() bool {
 			l, err := a.Lock(t.Context(), "x")
@@ -82,7 +82,7 @@ func TestAnObserverSeesEachDecisionOnce(t *testing.T) {
 		if n := waitsAt.Stats().Waiting; n != 1 {
 			t.Errorf("%d calls wait at replica %d", n, i)
 		}
-		if _, err := a.Renew(t.Context(), lock.Renew{Name: "x", LeaseID: g.ID}); err != nil {
+		if _, err := a.Renew(t.Context(), lock.Renew{Locks: []string{"x"}, LeaseID: g.ID}); err != nil {
 			t.Fatal(err)
 		}
 		give(t, a, g)
@@ -105,8 +105,8 @@ func TestAnObserverSeesEachCall(t *testing.T) {
 	var seen observer
 	s := replica.Store(t, pgtest.URL(t), store.Options{Observer: &seen})
 	ctx := t.Context()
-	first := lock.Acquire{Name: "x", LeaseID: newID(), Holder: "me", TTL: time.Minute, Mode: lock.Shared}
-	set := lock.Acquire{LeaseID: newID(), Holder: "me", TTL: time.Minute, Set: []lock.Member{{Name: "z", Mode: lock.Permit, Capacity: 2}, {Name: "y"}}}
+	first := lock.Acquire{Locks: []lock.Member{{Name: "x", Mode: lock.Shared}}, LeaseID: newID(), Holder: "me", TTL: time.Minute}
+	set := lock.Acquire{LeaseID: newID(), Holder: "me", TTL: time.Minute, Locks: []lock.Member{{Name: "z", Mode: lock.Permit, Capacity: 2}, {Name: "y"}}}
 	other, newer, waits := acquire("x"), acquire("x"), acquire("x")
 	waits.Wait = time.Millisecond
 	token := mustAcquire(t, s, first).Token
@@ -123,13 +123,13 @@ func TestAnObserverSeesEachCall(t *testing.T) {
 		{func() error { return one(s.Acquire(ctx, waits)) }, observe.Call{Op: observe.Acquire, Mode: lock.Exclusive, Waited: 1, Err: lock.ErrHeld}},
 		{func() error { return one(s.Acquire(ctx, lock.Acquire{})) }, observe.Call{Op: observe.Acquire, Mode: lock.Exclusive, Err: lock.ErrInvalid}},
 		{func() error { return one(s.Acquire(ctx, set)) }, observe.Call{Op: observe.Acquire, Mode: lock.Permit}},
-		{func() error { return one(s.Renew(ctx, lock.Renew{Set: []string{"y", "z"}, LeaseID: set.LeaseID})) }, observe.Call{Op: observe.Renew}},
-		{func() error { return one(s.Renew(ctx, lock.Renew{Name: "y", LeaseID: set.LeaseID})) }, observe.Call{Op: observe.Renew, Err: lock.ErrLeaseInSet}},
+		{func() error { return one(s.Renew(ctx, lock.Renew{Locks: []string{"y", "z"}, LeaseID: set.LeaseID})) }, observe.Call{Op: observe.Renew}},
+		{func() error { return one(s.Renew(ctx, lock.Renew{Locks: []string{"y"}, LeaseID: set.LeaseID})) }, observe.Call{Op: observe.Renew, Err: lock.ErrLeaseInSet}},
 		{func() error { return one(s.Renew(ctx, lock.Renew{})) }, observe.Call{Op: observe.Renew, Err: lock.ErrInvalid}},
 		{func() error { return one(s.WriteFenced(ctx, write)) }, observe.Call{Op: observe.WriteFenced}},
 		{func() error { return one(s.VerifyToken(ctx, lock.Verify{Name: "x", Token: token})) }, observe.Call{Op: observe.VerifyToken}},
-		{func() error { return s.Release(ctx, lock.Release{Name: "x", LeaseID: first.LeaseID}) }, observe.Call{Op: observe.Release}},
-		{func() error { return s.Release(ctx, lock.Release{Name: "x", LeaseID: newID()}) }, observe.Call{Op: observe.Release, Err: lock.ErrLeaseLost}},
+		{func() error { return s.Release(ctx, lock.Release{Locks: []string{"x"}, LeaseID: first.LeaseID}) }, observe.Call{Op: observe.Release}},
+		{func() error { return s.Release(ctx, lock.Release{Locks: []string{"x"}, LeaseID: newID()}) }, observe.Call{Op: observe.Release, Err: lock.ErrLeaseLost}},
 		{func() error { return s.Release(ctx, lock.Release{}) }, observe.Call{Op: observe.Release, Err: lock.ErrInvalid}},
 		{func() error { return one(s.Acquire(ctx, newer)) }, observe.Call{Op: observe.Acquire, Mode: lock.Exclusive}},
 		{func() error { return one(s.VerifyToken(ctx, lock.Verify{Name: "x", Token: token})) }, observe.Call{Op: observe.VerifyToken, Stale: true}},
@@ -150,7 +150,7 @@ func TestAnObserverSeesEachCall(t *testing.T) {
 		}
 	}
 	seen.calls = nil
-	s.Batch(ctx, []lock.Command{newer, lock.Renew{Name: "x", LeaseID: newer.LeaseID}, lock.Release{Name: "x", LeaseID: newer.LeaseID}, lock.Sweep{}})
+	s.Batch(ctx, []lock.Command{newer, lock.Renew{Locks: []string{"x"}, LeaseID: newer.LeaseID}, lock.Release{Locks: []string{"x"}, LeaseID: newer.LeaseID}, lock.Sweep{}})
 	for i, want := range []observe.Call{{Op: observe.Acquire, Mode: lock.Exclusive, Replayed: true}, {Op: observe.Renew}, {Op: observe.Release}} {
 		if len(seen.calls) != 3 || !sameCall(seen.calls[i], want) {
 			t.Errorf("the items of a batch are seen as %+v", seen.calls)
@@ -170,7 +170,7 @@ func TestStats(t *testing.T) {
 	t.Parallel()
 	var seen observer
 	s := replica.Store(t, pgtest.URL(t), store.Options{Observer: &seen})
-	take(t, s, lock.Acquire{Name: "x", LeaseID: lock.LeaseID(uuid.New()), Holder: "me", TTL: time.Minute})
+	take(t, s, lock.Acquire{Locks: lock.One("x"), LeaseID: lock.LeaseID(uuid.New()), Holder: "me", TTL: time.Minute})
 	until(t, "the locks are counted", func() bool { return s.Stats().Locks.Held == 1 })
 	tasks := []string{"scan", "heartbeat", "epoch check", "listener"}
 	until(t, "all tasks have succeeded", func() bool {

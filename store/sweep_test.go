@@ -61,13 +61,13 @@ func TestARenewalElsewhereIsSeen(t *testing.T) {
 	a := acquire("a")
 	a.TTL = 2 * time.Second
 	g := mustAcquire(t, s, a)
-	if _, err := other.Renew(t.Context(), lock.Renew{Name: "a", LeaseID: g.ID, TTL: time.Hour}); err != nil {
+	if _, err := other.Renew(t.Context(), lock.Renew{Locks: []string{"a"}, LeaseID: g.ID, TTL: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the first end is past", func() bool {
 		return number(t, outside, "select count(*) from paddock.records where acquired_at + interval '2.2 s' < clock_timestamp()") == 1
 	})
-	if _, err := s.Renew(t.Context(), lock.Renew{Name: "a", LeaseID: g.ID}); err != nil {
+	if _, err := s.Renew(t.Context(), lock.Renew{Locks: []string{"a"}, LeaseID: g.ID}); err != nil {
 		t.Errorf("the lease is gone: %v", err)
 	}
 }

@@ -83,7 +83,7 @@ func TestAnEpochHoldsUpNoDecision(t *testing.T) {
 			go func() { begun <- store.BeginEpoch(t.Context(), url, "", "for a test", 0) }()
 			until(t, "it waits", func() bool { return waiting(t, activity) > 0 })
 			began := time.Now()
-			if _, err := s.Renew(t.Context(), lock.Renew{Name: g.Name, LeaseID: g.ID}); err != nil {
+			if _, err := s.Renew(t.Context(), lock.Renew{Locks: []string{g.Name}, LeaseID: g.ID}); err != nil {
 				t.Error(err)
 			}
 			if took := time.Since(began); took > 3*time.Second {

@@ -54,34 +54,32 @@ func TestJobsWithDifferentLocksShareAFencedResource(t *testing.T) {
 func useOnce(t *testing.T, from, to *store.Store, i int) lock.Grant {
 	t.Helper()
 	a := acquire(fmt.Sprintf("fd:%d", i*5%8))
-	release := lock.Release{Name: a.Name, LeaseID: a.LeaseID}
 	switch i % 6 {
 	case 1:
-		a.Mode = lock.Shared
+		a.Locks[0].Mode = lock.Shared
 	case 2:
-		a.Name = fmt.Sprintf("permits:%d", i*5%8)
-		a.Mode, a.Capacity, release.Name = lock.Permit, 3, a.Name
+		a.Locks = []lock.Member{{Name: fmt.Sprintf("permits:%d", i*5%8), Mode: lock.Permit, Capacity: 3}}
 	case 3:
-		a.Name = fmt.Sprintf("tree:%d:leaf", i%4)
-		release.Name = a.Name
+		a.Locks = lock.One(fmt.Sprintf("tree:%d:leaf", i%4))
 	case 4:
-		a.Set, release.Set = []lock.Member{{Name: a.Name, Mode: lock.Exclusive}, {Name: "other", Mode: lock.Exclusive}}, []string{a.Name, "other"}
-		a.Name, release.Name = "", ""
+		a.Locks = append(a.Locks, lock.Member{Name: "other"})
 	case 5:
 		before := mustRetry(t, func() (lock.Grant, error) { return to.Acquire(t.Context(), a) })
 		a.LeaseID = newID()
-		a.Wait, release.LeaseID = lock.MaxWait, a.LeaseID
+		a.Wait = lock.MaxWait
 		w := start(from, t.Context(), a)
 		until(t, "the call waits", func() bool {
-			l, err := to.Lock(t.Context(), a.Name)
+			l, err := to.Lock(t.Context(), a.Locks[0].Name)
 			return err == nil && l.Waiters == 1 || w.isOver()
 		})
 		mustRetry(t, func() (lock.Grant, error) {
-			return before, to.Release(t.Context(), lock.Release{Name: a.Name, LeaseID: before.ID})
+			return before, to.Release(t.Context(), lock.Release{Locks: []string{a.Locks[0].Name}, LeaseID: before.ID})
 		})
 	}
 	g := mustRetry(t, func() (lock.Grant, error) { return from.Acquire(t.Context(), a) })
-	mustRetry(t, func() (lock.Grant, error) { return g, to.Release(t.Context(), release) })
+	mustRetry(t, func() (lock.Grant, error) {
+		return g, to.Release(t.Context(), lock.Release{Locks: a.Names(), LeaseID: a.LeaseID})
+	})
 	return g
 }
 

@@ -37,7 +37,7 @@ func TestATreeIsDeclaredForAllReplicasAtOnce(t *testing.T) {
 		}
 		mustRelease(t, one, mustAcquire(t, one, acquire(root)))
 		permit := acquire(root + ":src:a")
-		permit.Mode, permit.Capacity = lock.Permit, 2
+		permit.Locks[0].Mode, permit.Locks[0].Capacity = lock.Permit, 2
 		mustAcquire(t, one, permit) // in the tree it would be refused
 	}
 }

@@ -34,7 +34,7 @@ func TestCountersRefuseImpossibleValues(t *testing.T) {
 	s, conn := open(t, url), connect(t, url)
 	mustAcquire(t, s, acquire("a"))
 	shared := acquire("b")
-	shared.Mode = lock.Shared
+	shared.Locks[0].Mode = lock.Shared
 	mustAcquire(t, s, shared)
 	openSession(t, s, time.Minute, 0)
 	if _, err := s.DeclareTree(t.Context(), "root"); err != nil {
@@ -85,7 +85,7 @@ func TestAnUnreadableRowCostsItsOwnLock(t *testing.T) {
 	nameOf := func(i int) string { return fmt.Sprint("bad-", i) }
 	var items []lock.Command
 	for i := range changes {
-		items = append(items, lock.Renew{Name: nameOf(i), LeaseID: mustAcquire(t, first, acquire(nameOf(i))).ID, TTL: time.Minute})
+		items = append(items, lock.Renew{Locks: []string{nameOf(i)}, LeaseID: mustAcquire(t, first, acquire(nameOf(i))).ID, TTL: time.Minute})
 	}
 	const others = 20
 	for i := range others {
@@ -191,7 +191,7 @@ func TestAnUnreadableEpochIsNamed(t *testing.T) {
 			if err == nil || !strings.Contains(fmt.Sprint(err), "paddock epoch open") {
 				t.Errorf("the remedy is missing: %v", err)
 			}
-			names("release", s.Release(t.Context(), lock.Release{Name: "held", LeaseID: g.ID}))
+			names("release", s.Release(t.Context(), lock.Release{Locks: []string{"held"}, LeaseID: g.ID}))
 			names("ready", s.Ready(t.Context()))
 			_, _, err = store.Epochs(t.Context(), url, "")
 			names("the list of epochs", err)

@@ -24,9 +24,9 @@ type wait struct {
 // the queue, behind those that are there.
 func waitFor(t *testing.T, s *store.Store, ctx context.Context, a lock.Acquire) *wait {
 	t.Helper()
-	before := len(queueOf(t, s, a.Name))
+	before := len(queueOf(t, s, a.Locks[0].Name))
 	w := start(s, ctx, a)
-	until(t, a.Holder+" waits", func() bool { return len(queueOf(t, s, a.Name)) > before })
+	until(t, a.Holder+" waits", func() bool { return len(queueOf(t, s, a.Locks[0].Name)) > before })
 	return w
 }
 

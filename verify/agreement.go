@@ -39,9 +39,9 @@ func (t *lockHistory) grantAgrees(l *lease, c *Check) {
 			l.token), nil, l.granted)
 		return
 	}
-	if a, _ := l.group.acquire(); a.Mode != l.mode || a.Holder != l.holder {
+	if a, _ := l.group.acquire(); a.Locks[0].Mode != l.mode || a.Holder != l.holder {
 		c.violated(t, fmt.Sprintf("%q was granted the lock as %s, but the request was for %s by %q.", l.holder, l.mode,
-			a.Mode, a.Holder), l.group.acquires, l.granted)
+			a.Locks[0].Mode, a.Holder), l.group.acquires, l.granted)
 	}
 	if l.ended != nil && l.ended.Kind == lock.Withdrawn {
 		if answer := l.firstAnswer(); answer != nil {

@@ -131,12 +131,12 @@ func (t *lockHistory) applyRenewal(s lock.Record, r lock.Renew, g lock.Grant, sh
 	if at.Before(s.ChangedAt) {
 		at = s.ChangedAt
 	}
-	r.Name, r.Metadata = t.name, nil
+	r.Locks, r.Metadata = []string{t.name}, nil
 	d := r.Apply(viewAt(s, at))
-	if d.Err != nil || !d.Lease.ExpiresAt.Equal(g.ExpiresAt) || !d.Lease.AcquiredAt.Equal(g.AcquiredAt) {
+	if d.Err != nil || !d.Leases[0].ExpiresAt.Equal(g.ExpiresAt) || !d.Leases[0].AcquiredAt.Equal(g.AcquiredAt) {
 		return s, false
 	}
-	return withLease(s, i, d.Lease), true
+	return withLease(s, i, d.Leases[0]), true
 }
 
 // releaseStep requires that the lease of an answered release is not held. The release itself is the
@@ -210,9 +210,8 @@ func (t *lockHistory) heldIsJustified(s lock.Record, a lock.Acquire, e *lock.Err
 	if _, mine := findLease(s, a.LeaseID); mine {
 		return false
 	}
-	a = t.withoutSession(a)
-	a.Name, a.TTL = t.name, cmp.Or(a.TTL, time.Hour)
-	a.Mode = cmp.Or(a.Mode, lock.Exclusive)
+	a = withLock(t.withoutSession(a), t.name)
+	a.TTL = cmp.Or(a.TTL, time.Hour)
 	return errors.Is(a.Apply(viewAt(s, s.ChangedAt)).Err, lock.ErrHeld)
 }
 

@@ -104,7 +104,7 @@ func (x *examination) longWaits(c *Check) []*longWait {
 			if waits[call] == nil {
 				waits[call] = &longWait{call: call, task: a.Thread()}
 			}
-			waits[call].places = append(waits[call].places, queuePlace{t, r, a.Mode, s})
+			waits[call].places = append(waits[call].places, queuePlace{t, r, a.Locks[0].Mode, s})
 		}
 	}
 	return slices.SortedFunc(maps.Values(waits), func(a, b *longWait) int { return cmp.Compare(a.call.ID, b.call.ID) })

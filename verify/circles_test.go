@@ -37,14 +37,14 @@ func (s circleScene) record(t *testing.T, wait time.Duration) (h verify.History)
 	synctest.Test(t, func(t *testing.T) {
 		c := newHarness(t)
 		for _, l := range s.leases {
-			c.acquire(l.holder, nil, lock.Acquire{Name: l.name, Mode: l.mode, TTL: time.Minute})
+			c.acquire(l.holder, nil, lock.Acquire{Locks: []lock.Member{{Name: l.name, Mode: l.mode}}, TTL: time.Minute})
 		}
 		var all sync.WaitGroup
 		for i, w := range s.waits {
 			c.client(w.holder)
 			longer := time.Duration(len(s.waits)-1-i) * time.Second // what is behind another call is not granted its lock
 			all.Go(func() {
-				c.acquire(w.holder, lock.ErrHeld, lock.Acquire{Name: w.name, Mode: w.mode, Wait: wait + longer})
+				c.acquire(w.holder, lock.ErrHeld, lock.Acquire{Locks: []lock.Member{{Name: w.name, Mode: w.mode}}, Wait: wait + longer})
 			})
 			time.Sleep(150 * time.Millisecond) // they join in this order
 		}

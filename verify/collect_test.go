@@ -25,10 +25,10 @@ func usedLocks(t *testing.T, n int) paddock.Service {
 	s := memlock.New().Replica(1)
 	for i := range n {
 		name, id := fmt.Sprint("worn:", i), lock.LeaseID(uuid.New())
-		if _, err := s.Acquire(t.Context(), lock.Acquire{Name: name, LeaseID: id, Holder: "a holder"}); err != nil {
+		if _, err := s.Acquire(t.Context(), lock.Acquire{Locks: lock.One(name), LeaseID: id, Holder: "a holder"}); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Release(t.Context(), lock.Release{Name: name, LeaseID: id}); err != nil {
+		if err := s.Release(t.Context(), lock.Release{Locks: []string{name}, LeaseID: id}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -50,11 +50,11 @@ func TestAllEventsAreCollected(t *testing.T) {
 type busy struct{ paddock.Service }
 
 func (b busy) Events(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
-	a := lock.Acquire{Name: "worn:0", LeaseID: lock.LeaseID(uuid.New()), Holder: "a holder"}
+	a := lock.Acquire{Locks: lock.One("worn:0"), LeaseID: lock.LeaseID(uuid.New()), Holder: "a holder"}
 	if _, err := b.Acquire(ctx, a); err != nil {
 		return paddock.Page[lock.Event]{}, err
 	}
-	if err := b.Release(ctx, lock.Release{Name: a.Name, LeaseID: a.LeaseID}); err != nil {
+	if err := b.Release(ctx, lock.Release{Locks: []string{a.Locks[0].Name}, LeaseID: a.LeaseID}); err != nil {
 		return paddock.Page[lock.Event]{}, err
 	}
 	return b.Service.Events(ctx, q)
@@ -135,7 +135,7 @@ func TestRecorderRecordsCallsAndFaults(t *testing.T) {
 	t.Parallel()
 	rec := verify.NewRecorder()
 	s := rec.Client("here", memlock.New().Replica(1))
-	if _, err := s.Acquire(t.Context(), lock.Acquire{Name: "a", Holder: "a holder"}); err != nil {
+	if _, err := s.Acquire(t.Context(), lock.Acquire{Locks: lock.One("a"), Holder: "a holder"}); err != nil {
 		t.Fatal(err)
 	}
 	rec.MarkFault("a fault")

@@ -109,7 +109,7 @@ func (x *examination) deadlocks(c *Check) {
 		}
 		for _, call := range t.calls {
 			a, acquires := call.Request.(lock.Acquire)
-			if !acquires || call.whole != nil && t.name != call.whole.members()[0].Name {
+			if !acquires || call.whole != nil && t.name != call.whole.names()[0] {
 				continue
 			}
 			v := victim{call: call, at: t, locks: byName, acquire: a, removed: t.deadlocksOf(a.Holder)}
@@ -183,7 +183,7 @@ func (v victim) instants(r *lock.Event) (when map[string]instant, missing string
 	if v.call.whole == nil {
 		return when, ""
 	}
-	for _, name := range namesOf(v.call.whole.members())[1:] {
+	for _, name := range v.call.whole.names()[1:] {
 		all := v.locks[name].deadlocksOf(v.acquire.Holder)
 		i := slices.IndexFunc(all, func(o *lock.Event) bool { return atOnce(*r, *o) })
 		if i < 0 {

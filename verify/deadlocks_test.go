@@ -17,7 +17,7 @@ const (
 )
 
 func ofTask(task lock.TaskID, name string, mode lock.Mode) lock.Acquire {
-	return lock.Acquire{Name: name, Task: task, Mode: mode}
+	return lock.Acquire{Locks: []lock.Member{{Name: name, Mode: mode}}, Task: task}
 }
 
 // inCircle lets the holder wait for a lock as long as needed, or until it is refused with the code.

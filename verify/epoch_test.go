@@ -35,10 +35,10 @@ func recordWithClockSetBack(t *testing.T) (verify.History, time.Duration) {
 func moveAnswer(c *verify.Call, move func(*time.Time)) {
 	switch got := c.Response.(type) {
 	case lock.Grant:
-		got.Members = slices.Clone(got.Members)
+		got.Leases = slices.Clone(got.Leases)
 		moveLease(&got.Lease, move)
-		for i := range got.Members {
-			moveLease(&got.Members[i], move)
+		for i := range got.Leases {
+			moveLease(&got.Leases[i], move)
 		}
 		c.Response = got
 	case lock.Lock:

@@ -38,14 +38,14 @@ func (t *lockHistory) origin(l *lease) (origin, lock.Grant) {
 func (l *lease) command(t *lockHistory, g lock.Grant) lock.Acquire {
 	a, ok := l.group.acquire()
 	if !ok { // no acquire was recorded: make one up
-		a = lock.Acquire{Mode: l.mode, Holder: l.holder,
-			LeaseID: lock.LeaseID{0xff, byte(l.token >> 8), byte(l.token)}, Capacity: max(t.capacity, 0)}
+		a = lock.Acquire{Locks: []lock.Member{{Mode: l.mode, Capacity: max(t.capacity, 0)}}, Holder: l.holder,
+			LeaseID: lock.LeaseID{0xff, byte(l.token >> 8), byte(l.token)}}
 	}
-	a = t.withoutSession(a)
-	a.Name, a.Wait, a.KeepPlace = t.name, 0, false
+	a = withLock(t.withoutSession(a), t.name)
+	a.Wait, a.KeepPlace = 0, false
 	a.TTL = cmp.Or(a.TTL, g.TTL, time.Hour)
-	if a.Mode != lock.Permit {
-		a.Capacity = 0
+	if m := &a.Locks[0]; m.Mode != lock.Permit {
+		m.Capacity = 0
 	}
 	return a
 }
@@ -68,7 +68,7 @@ func (t *lockHistory) grantOperation(l *lease) *operation {
 			return g.Revoked() && endUnknown(g) && g.Slot > l.slot
 		})
 		if len(s.Leases) > 0 {
-			s.Capacity = cmp.Or(s.Capacity, a.Capacity)
+			s.Capacity = cmp.Or(s.Capacity, a.Locks[0].Capacity)
 		}
 		v := viewAt(s, at)
 		newest := s.Token
@@ -83,11 +83,11 @@ func (t *lockHistory) grantOperation(l *lease) *operation {
 		}
 		d := a.Apply(v)
 		next := d.Locks[0]
-		if d.Err != nil || !l.matches(d.Lease) || !d.Now.Equal(at) {
+		if d.Err != nil || !l.matches(d.Leases[0]) || !d.Now.Equal(at) {
 			return s, false
 		}
 		i, _ := findLease(next, a.LeaseID)
-		next = withLease(next, i, d.Lease)
+		next = withLease(next, i, d.Leases[0])
 		if l.granted != nil {
 			next.Leases[i].Place = l.granted.Place
 		}
@@ -107,12 +107,12 @@ const remoteCall lock.Attachment = 1
 
 // grantToWaiter grants the lock to a call that waits at another replica.
 func (t *lockHistory) grantToWaiter(v lock.View, a lock.Acquire, l *lease) (lock.Record, bool) {
-	s, later := v.Locks[0], v.Now.Add(time.Hour)
+	s, later, m := v.Locks[0], v.Now.Add(time.Hour), a.Locks[0]
 	w := lock.Waiter{
-		Place: l.granted.Place, Capacity: a.Capacity, Attachment: remoteCall, Replica: otherReplica, WaitUntil: later,
+		Place: l.granted.Place, Capacity: m.Capacity, Attachment: remoteCall, Replica: otherReplica, WaitUntil: later,
 		AliveUntil: later, KeptUntil: later,
 		Lease: lock.Lease{
-			ID: a.LeaseID, Name: a.Name, Mode: a.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,
+			ID: a.LeaseID, Name: m.Name, Mode: m.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,
 			MaxHold: a.MaxHold,
 		},
 	}
@@ -130,12 +130,12 @@ func (t *lockHistory) claimOperation(l *lease, g lock.Grant) *operation {
 	return &operation{
 		text: fmt.Sprintf("claim token %d", l.token), before: -1,
 		step: func(s lock.Record) (lock.Record, bool) {
-			d := lock.Claim{Name: t.name, LeaseID: l.group.id, Attachment: remoteCall}.Apply(viewAt(s, g.AcquiredAt))
+			d := lock.Claim{Locks: []string{t.name}, LeaseID: l.group.id, Attachment: remoteCall}.Apply(viewAt(s, g.AcquiredAt))
 			i, ok := findLease(s, l.group.id)
-			if !ok || d.Err != nil || d.Queued || !l.matches(d.Lease) || !d.Lease.AcquiredAt.Equal(g.AcquiredAt) {
+			if !ok || d.Err != nil || d.Queued || !l.matches(d.Leases[0]) || !d.Leases[0].AcquiredAt.Equal(g.AcquiredAt) {
 				return s, false
 			}
-			return withLease(s, i, d.Lease), true
+			return withLease(s, i, d.Leases[0]), true
 		},
 	}
 }
@@ -189,7 +189,7 @@ func (t *lockHistory) endOperation(l *lease) *operation {
 		var c lock.Command
 		switch e.Kind {
 		case lock.Released:
-			c = lock.Release{Name: t.name, LeaseID: s.Leases[i].ID}
+			c = lock.Release{Locks: []string{t.name}, LeaseID: s.Leases[i].ID}
 		case lock.Revoked:
 			skipGrace, known := t.revokedSkippingGrace(l)
 			open := endUnknown(s.Leases[i]) // it may be in its grace, or its grant had no answer
@@ -201,7 +201,7 @@ func (t *lockHistory) endOperation(l *lease) *operation {
 			}
 			return next, ok
 		default:
-			c = lock.Leave{Name: t.name, LeaseID: s.Leases[i].ID, Attachment: s.Leases[i].Attachment,
+			c = lock.Leave{Locks: []string{t.name}, LeaseID: s.Leases[i].ID, Attachment: s.Leases[i].Attachment,
 				Disconnected: true}
 		}
 		d := c.Apply(viewAt(s, e.At))

@@ -36,52 +36,52 @@ func (c *harness) revokeLease(holder, reason string, skipGrace bool, slot *int) 
 }
 
 func (c *harness) revokeExclusive() {
-	long := lock.Acquire{Name: exclusiveLock, Grace: 2 * time.Second}
+	long := lock.Acquire{Locks: lock.One(exclusiveLock), Grace: 2 * time.Second}
 	c.acquire("left", nil, long)
-	c.waitWhile("served", lock.Acquire{Name: exclusiveLock, TTL: 30 * time.Second}, func() {
+	c.waitWhile("served", lock.Acquire{Locks: lock.One(exclusiveLock), TTL: 30 * time.Second}, func() {
 		c.revokeLease("left", "leave the grace", false, nil)
 		c.read(exclusiveLock)
 		c.renew("left", lock.ErrLeaseLost)
-		c.acquire("a try", lock.ErrHeld, lock.Acquire{Name: exclusiveLock})
+		c.acquire("a try", lock.ErrHeld, lock.Acquire{Locks: lock.One(exclusiveLock)})
 		c.revokeLease("left", "leave the grace", false, nil)
 		c.verify("left")
 	})
 	c.release("served")
 	c.acquire("skipped", nil, long)
 	c.revokeLease("skipped", "no grace", true, nil)
-	c.acquire("after skipped", nil, lock.Acquire{Name: exclusiveLock})
+	c.acquire("after skipped", nil, lock.Acquire{Locks: lock.One(exclusiveLock)})
 	c.release("after skipped")
 	c.acquire("ended later", nil, long)
 	c.revokeLease("ended later", "some grace", false, nil)
 	c.read(exclusiveLock)
 	c.revokeLease("ended later", "enough of it", true, nil)
-	c.acquire("after ended", nil, lock.Acquire{Name: exclusiveLock})
+	c.acquire("after ended", nil, lock.Acquire{Locks: lock.One(exclusiveLock)})
 	c.release("after ended")
-	c.acquire("in its grace", nil, lock.Acquire{Name: exclusiveLock, TTL: time.Second, Grace: 2 * time.Second})
+	c.acquire("in its grace", nil, lock.Acquire{Locks: lock.One(exclusiveLock), TTL: time.Second, Grace: 2 * time.Second})
 	time.Sleep(2 * time.Second)
 	c.revokeLease("in its grace", "what is left of it", false, nil)
 	c.read(exclusiveLock)
 	time.Sleep(time.Second)
-	c.acquire("after that", nil, lock.Acquire{Name: exclusiveLock})
+	c.acquire("after that", nil, lock.Acquire{Locks: lock.One(exclusiveLock)})
 	c.release("after that")
 }
 
 func (c *harness) revokeShared() {
-	read := lock.Acquire{Name: sharedLock, Mode: lock.Shared, Grace: time.Second}
+	read := lock.Acquire{Locks: []lock.Member{{Name: sharedLock, Mode: lock.Shared}}, Grace: time.Second}
 	c.acquire("reader 1", nil, read)
 	c.acquire("reader 2", nil, read)
 	c.revokeLease("reader 1", "one reader", false, new(int(1)))
 	c.acquire("reader 3", nil, read)
 	c.read(sharedLock)
 	c.release("reader 2")
-	c.waitWhile("writer", lock.Acquire{Name: sharedLock}, func() { c.release("reader 3") })
+	c.waitWhile("writer", lock.Acquire{Locks: lock.One(sharedLock)}, func() { c.release("reader 3") })
 	c.release("writer")
 	c.acquire("reader 4", nil, read)
 	c.revokeLease("reader 4", "all readers", false, nil)
 	c.acquire("reader 5", nil, read)
 	c.read(sharedLock)
 	c.release("reader 5")
-	permit := lock.Acquire{Name: permitLock, Mode: lock.Permit, Capacity: 2, Grace: 5 * time.Second}
+	permit := lock.Acquire{Locks: []lock.Member{{Name: permitLock, Mode: lock.Permit, Capacity: 2}}, Grace: 5 * time.Second}
 	c.acquire("first", nil, permit)
 	c.acquire("second", nil, permit)
 	c.revokeLease("first", "one permit", false, nil)

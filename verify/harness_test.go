@@ -143,14 +143,14 @@ func (c *harness) acquire(holder string, code error, a lock.Acquire) {
 
 func (c *harness) renew(holder string, code error) {
 	c.t.Helper()
-	_, err := c.client(holder).Renew(c.t.Context(), lock.Renew{Name: c.grant(holder).Name, LeaseID: c.id(holder)})
+	_, err := c.client(holder).Renew(c.t.Context(), lock.Renew{Locks: []string{c.grant(holder).Name}, LeaseID: c.id(holder)})
 	c.want(code, err)
 }
 
 func (c *harness) release(holder string) {
 	c.t.Helper()
 	c.want(nil, c.client(holder).Release(c.t.Context(),
-		lock.Release{Name: c.grant(holder).Name, LeaseID: c.id(holder)}))
+		lock.Release{Locks: []string{c.grant(holder).Name}, LeaseID: c.id(holder)}))
 }
 
 func (c *harness) read(name string) lock.Lock {
@@ -228,51 +228,51 @@ func recordCorrect(t *testing.T) verify.History {
 
 func (c *harness) useExclusiveLock() {
 	c.poll()
-	c.acquire("ann", nil, lock.Acquire{Name: exclusiveLock})
+	c.acquire("ann", nil, lock.Acquire{Locks: lock.One(exclusiveLock)})
 	c.poll()
 	c.renew("ann", nil)
 	c.read(exclusiveLock)
-	c.acquire("bob", lock.ErrHeld, lock.Acquire{Name: exclusiveLock})
+	c.acquire("bob", lock.ErrHeld, lock.Acquire{Locks: lock.One(exclusiveLock)})
 	c.write("ann", nil, nil)
 	c.write("ann", nil, new(int64(1)))
 	c.write("ann", nil, new(int64(1)))
 	c.readFenced()
 	c.release("ann")
 	c.poll()
-	c.acquire("bob", nil, lock.Acquire{Name: exclusiveLock})
+	c.acquire("bob", nil, lock.Acquire{Locks: lock.One(exclusiveLock)})
 	c.write("bob", nil, nil)
 	c.readFenced()
 	c.write("ann", lock.ErrStaleToken, nil)
 	c.verify("bob")
-	c.acquire("bob", nil, lock.Acquire{Name: exclusiveLock})
+	c.acquire("bob", nil, lock.Acquire{Locks: lock.One(exclusiveLock)})
 	c.release("bob")
 	c.poll()
-	c.acquire("cleo", nil, lock.Acquire{Name: exclusiveLock, TTL: time.Second})
+	c.acquire("cleo", nil, lock.Acquire{Locks: lock.One(exclusiveLock), TTL: time.Second})
 	c.read(exclusiveLock)
 	time.Sleep(2 * time.Second)
 	c.renew("cleo", lock.ErrLeaseLost)
 	c.read(exclusiveLock)
-	c.acquire("dan", nil, lock.Acquire{Name: exclusiveLock})
+	c.acquire("dan", nil, lock.Acquire{Locks: lock.One(exclusiveLock)})
 	c.revoke("dan")
 	c.renew("dan", lock.ErrLeaseLost)
-	c.acquire("eve", nil, lock.Acquire{Name: exclusiveLock})
-	c.waitWhile("fay", lock.Acquire{Name: exclusiveLock}, func() { c.release("eve") })
+	c.acquire("eve", nil, lock.Acquire{Locks: lock.One(exclusiveLock)})
+	c.waitWhile("fay", lock.Acquire{Locks: lock.One(exclusiveLock)}, func() { c.release("eve") })
 	c.verify("fay")
 	c.watchWhile(exclusiveLock, func() { c.release("fay") })
 	c.poll()
 }
 
 func (c *harness) useSharedLocks() {
-	c.acquire("reader 1", nil, lock.Acquire{Name: sharedLock, Mode: lock.Shared})
-	c.acquire("reader 2", nil, lock.Acquire{Name: sharedLock, Mode: lock.Shared})
-	c.waitWhile("writer", lock.Acquire{Name: sharedLock}, func() {
+	c.acquire("reader 1", nil, lock.Acquire{Locks: []lock.Member{{Name: sharedLock, Mode: lock.Shared}}})
+	c.acquire("reader 2", nil, lock.Acquire{Locks: []lock.Member{{Name: sharedLock, Mode: lock.Shared}}})
+	c.waitWhile("writer", lock.Acquire{Locks: lock.One(sharedLock)}, func() {
 		c.release("reader 1")
 		c.read(sharedLock)
 		c.release("reader 2")
 	})
 	c.read(sharedLock)
 	c.release("writer")
-	two := lock.Acquire{Name: permitLock, Mode: lock.Permit, Capacity: 2}
+	two := lock.Acquire{Locks: []lock.Member{{Name: permitLock, Mode: lock.Permit, Capacity: 2}}}
 	c.acquire("first", nil, two)
 	c.acquire("second", nil, two)
 	c.acquire("third", lock.ErrHeld, two)

@@ -55,8 +55,14 @@ func (r *callGroup) acquire() (lock.Acquire, bool) {
 		return lock.Acquire{}, false
 	}
 	a := r.acquires[0].Request.(lock.Acquire)
-	a.Mode = cmp.Or(a.Mode, lock.Exclusive)
-	return a, true
+	return withLock(a, a.Locks[0].Name), true
+}
+
+// withLock returns the acquire of one lock as one of the lock of that name, with its mode.
+func withLock(a lock.Acquire, name string) lock.Acquire {
+	m := a.Locks[0]
+	a.Locks = []lock.Member{{Name: name, Mode: cmp.Or(m.Mode, lock.Exclusive), Capacity: m.Capacity}}
+	return a
 }
 
 // holder returns the holder's text, empty if it is unknown.
@@ -109,19 +115,19 @@ func (t *lockHistory) addCall(c *Call) {
 	case lock.Acquire:
 		r := t.group(a.LeaseID)
 		if r.acquires = append(r.acquires, c); c.whole != nil {
-			r.set = namesOf(c.whole.members())
+			r.set = c.whole.names()
 		}
-		if s := t.sessions[a.Session()]; s != nil {
+		if s := t.sessions[a.SessionID.Ref()]; s != nil {
 			r.closes = s.closes
 		}
 		if a.Wait > 0 && c.Outcome() == Unknown {
 			r.releases = append(r.releases, c) // a client that disconnects releases a grant that comes meanwhile
 		}
 		switch {
-		case a.Capacity == 0:
+		case a.Locks[0].Capacity == 0:
 		case t.capacity == 0:
-			t.capacity = a.Capacity
-		case t.capacity != a.Capacity:
+			t.capacity = a.Locks[0].Capacity
+		case t.capacity != a.Locks[0].Capacity:
 			t.capacity = -1
 		}
 	case lock.Renew:

@@ -30,7 +30,7 @@ func (s cutting) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 		return g, err
 	}
 	if s.drops {
-		err = s.Release(context.WithoutCancel(ctx), lock.Release{Name: a.Name, LeaseID: a.LeaseID})
+		err = s.Release(context.WithoutCancel(ctx), lock.Release{Locks: []string{a.Locks[0].Name}, LeaseID: a.LeaseID})
 	}
 	return g, errors.Join(&lock.Error{Code: lock.ErrUnknownOutcome}, err)
 }
@@ -43,12 +43,12 @@ func TestPlacesThatEndWithTheirConnectionsAreFound(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				memory, rec := memlock.New(), verify.NewRecorder()
 				direct := rec.Client(via, memory.Replica(1))
-				held := lock.Acquire{Name: "a", LeaseID: lock.LeaseID(uuid.New()), Holder: "first", TTL: time.Minute}
+				held := lock.Acquire{Locks: lock.One("a"), LeaseID: lock.LeaseID(uuid.New()), Holder: "first", TTL: time.Minute}
 				acquired(t, direct, held)
 				done := make(chan lock.Acquire, 2)
 				for _, holder := range []string{"second", "third"} {
 					s := rec.Client(via, cutting{memory.Replica(1), drops})
-					a := lock.Acquire{Name: "a", LeaseID: lock.LeaseID(uuid.New()), Holder: holder, TTL: time.Minute, Wait: 30 * time.Second}
+					a := lock.Acquire{Locks: lock.One("a"), LeaseID: lock.LeaseID(uuid.New()), Holder: holder, TTL: time.Minute, Wait: 30 * time.Second}
 					go func() {
 						acquired(t, s, a)
 						done <- a
@@ -94,7 +94,7 @@ func acquired(t *testing.T, s paddock.Service, a lock.Acquire) {
 
 func release(t *testing.T, s paddock.Service, a lock.Acquire) {
 	t.Helper()
-	if err := s.Release(t.Context(), lock.Release{Name: a.Name, LeaseID: a.LeaseID}); err != nil {
+	if err := s.Release(t.Context(), lock.Release{Locks: []string{a.Locks[0].Name}, LeaseID: a.LeaseID}); err != nil {
 		t.Error(err)
 	}
 }

@@ -34,10 +34,10 @@ func newReadFixture() *readFixture {
 	renewed.ExpiresAt = begin.Add(renewSent + 10*time.Millisecond + time.Second)
 	s := &readFixture{begin: begin.Add(-readAhead), grant: lock.Grant{Lease: l}}
 	s.Start = s.begin
-	s.add(verify.Acquire, lock.Acquire{Name: l.Name, LeaseID: id, Mode: lock.Exclusive, Holder: l.Holder, TTL: l.TTL},
+	s.add(verify.Acquire, lock.Acquire{Locks: []lock.Member{{Name: l.Name, Mode: lock.Exclusive}}, LeaseID: id, Holder: l.Holder, TTL: l.TTL},
 		s.grant, 90*time.Millisecond, 110*time.Millisecond)
-	s.add(verify.Renew, lock.Renew{Name: l.Name, LeaseID: id}, lock.Grant{Lease: renewed}, renewSent, renewDone)
-	s.add(verify.Release, lock.Release{Name: l.Name, LeaseID: id}, nil, 1690*time.Millisecond, 1710*time.Millisecond)
+	s.add(verify.Renew, lock.Renew{Locks: []string{l.Name}, LeaseID: id}, lock.Grant{Lease: renewed}, renewSent, renewDone)
+	s.add(verify.Release, lock.Release{Locks: []string{l.Name}, LeaseID: id}, nil, 1690*time.Millisecond, 1710*time.Millisecond)
 	event := lock.Event{ID: 1, At: begin, Name: l.Name, Revision: 1, Kind: lock.Granted, Mode: l.Mode,
 		Holder: l.Holder, Token: l.Token}
 	end := event
@@ -228,7 +228,7 @@ func (f *sharedFixture) event(kind lock.Kind, l lock.Lease, at int) {
 func (f *sharedFixture) grant(number byte, holder string, slot, at int) lock.Lease {
 	l := lock.Lease{ID: lock.LeaseID{number}, Name: "read:1", Mode: lock.Shared, Holder: holder, Slot: slot, Token: 7,
 		TTL: time.Second, AcquiredAt: f.at(at), ExpiresAt: f.at(at + 1000)}
-	f.add(verify.Acquire, lock.Acquire{Name: l.Name, LeaseID: l.ID, Mode: l.Mode, Holder: holder, TTL: l.TTL},
+	f.add(verify.Acquire, lock.Acquire{Locks: []lock.Member{{Name: l.Name, Mode: l.Mode}}, LeaseID: l.ID, Holder: holder, TTL: l.TTL},
 		lock.Grant{Lease: l}, at-5, at+5)
 	f.event(lock.Granted, l, at)
 	return l
@@ -237,11 +237,11 @@ func (f *sharedFixture) grant(number byte, holder string, slot, at int) lock.Lea
 // renew adds a renewal that was decided at that time.
 func (f *sharedFixture) renew(l lock.Lease, decided, sent, answered int) {
 	l.ExpiresAt = f.at(decided + 1000)
-	f.add(verify.Renew, lock.Renew{Name: l.Name, LeaseID: l.ID}, lock.Grant{Lease: l}, sent, answered)
+	f.add(verify.Renew, lock.Renew{Locks: []string{l.Name}, LeaseID: l.ID}, lock.Grant{Lease: l}, sent, answered)
 }
 
 func (f *sharedFixture) release(l lock.Lease, at int) {
-	f.add(verify.Release, lock.Release{Name: l.Name, LeaseID: l.ID}, nil, at-5, at+5)
+	f.add(verify.Release, lock.Release{Locks: []string{l.Name}, LeaseID: l.ID}, nil, at-5, at+5)
 	f.event(lock.Released, l, at)
 }
 

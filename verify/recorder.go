@@ -118,22 +118,22 @@ func record[T any](ctx context.Context, c *client, verb Verb, name string, asked
 	return got, err
 }
 
-// nameOrSet returns the name of a lock, or those of a set.
-func nameOrSet(name string, set []string) string { return cmp.Or(name, strings.Join(set, ", ")) }
+// locksOf returns the names of the locks of a command.
+func locksOf(c lock.Command) string { return strings.Join(c.Names(), ", ") }
 
 func (c *client) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	if a.LeaseID == (lock.LeaseID{}) {
 		a.LeaseID = lock.LeaseID(uuid.New()) // a lost answer could not be matched otherwise
 	}
-	return record(ctx, c, Acquire, nameOrSet(a.Name, namesOf(a.Set)), a, func() (lock.Grant, error) { return c.Service.Acquire(ctx, a) })
+	return record(ctx, c, Acquire, locksOf(a), a, func() (lock.Grant, error) { return c.Service.Acquire(ctx, a) })
 }
 
 func (c *client) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
-	return record(ctx, c, Renew, nameOrSet(r.Name, r.Set), r, func() (lock.Grant, error) { return c.Service.Renew(ctx, r) })
+	return record(ctx, c, Renew, locksOf(r), r, func() (lock.Grant, error) { return c.Service.Renew(ctx, r) })
 }
 
 func (c *client) Release(ctx context.Context, r lock.Release) error {
-	_, err := record(ctx, c, Release, nameOrSet(r.Name, r.Set), r,
+	_, err := record(ctx, c, Release, locksOf(r), r,
 		func() (struct{}, error) { return struct{}{}, c.Service.Release(ctx, r) })
 	return err
 }

@@ -217,9 +217,9 @@ func (c Call) requestText() string {
 		}
 		return text + taskText(a.Task) + fmt.Sprintf(", ttl %v", a.TTL)
 	case lock.Renew:
-		return "renew " + shortID(a.LeaseID) + ofSet(a.Set)
+		return "renew " + shortID(a.LeaseID) + ofSet(a.Locks)
 	case lock.Release:
-		return "release " + shortID(a.LeaseID) + ofSet(a.Set)
+		return "release " + shortID(a.LeaseID) + ofSet(a.Locks)
 	case lock.Revoke:
 		if a.SkipGrace {
 			return fmt.Sprintf("revoke token %d, skipping its grace", a.Token)
@@ -244,18 +244,18 @@ func (c Call) requestText() string {
 
 // askedText returns the modes that were asked for, and the locks of a set.
 func askedText(a lock.Acquire) string {
-	if len(a.Set) == 0 {
-		return cmp.Or(a.Mode, lock.Exclusive).String()
+	if len(a.Locks) == 1 {
+		return cmp.Or(a.Locks[0].Mode, lock.Exclusive).String()
 	}
-	texts := make([]string, len(a.Set))
-	for i, m := range a.Set {
+	texts := make([]string, len(a.Locks))
+	for i, m := range a.Locks {
 		texts[i] = fmt.Sprintf("%s %s", cmp.Or(m.Mode, lock.Exclusive), m.Name)
 	}
 	return strings.Join(texts, " and ")
 }
 
 func ofSet(names []string) string {
-	if len(names) == 0 {
+	if len(names) == 1 {
 		return ""
 	}
 	return " of " + strings.Join(names, " and ")
@@ -272,8 +272,8 @@ func (c Call) responseText() string {
 		if g.Replayed {
 			replay = " (replayed)"
 		}
-		if len(g.Members) > 0 {
-			replay += fmt.Sprintf(", %d leases", len(g.Members))
+		if len(g.Leases) > 1 {
+			replay += fmt.Sprintf(", %d leases", len(g.Leases))
 		}
 		return fmt.Sprintf("token %d%s, slot %d, %s to %s", g.Token, replay, g.Slot, clock(g.AcquiredAt),
 			clock(g.ExpiresAt))

@@ -25,7 +25,7 @@ func (h History) sessions() map[lock.SessionRef]*sessionHistory {
 		c := &h.Calls[i]
 		ref := c.session()
 		if a, acquires := c.Request.(lock.Acquire); acquires {
-			ref = a.Session()
+			ref = a.SessionID.Ref()
 		}
 		if ref == 0 {
 			continue
@@ -62,13 +62,13 @@ func (s *sessionHistory) add(c *Call) {
 // session returns the session of the group's lease, zero if it has none.
 func (r *callGroup) session() lock.SessionRef {
 	a, _ := r.acquire()
-	return a.Session()
+	return a.SessionID.Ref()
 }
 
 // withoutSession returns a as the model of a lock decides it: with the TTL and the grace of its session, whose other
 // ends the model does not know.
 func (t *lockHistory) withoutSession(a lock.Acquire) lock.Acquire {
-	if s := t.sessions[a.Session()]; s != nil {
+	if s := t.sessions[a.SessionID.Ref()]; s != nil {
 		a.TTL, a.Grace = s.ttl, s.grace
 	}
 	a.SessionID = lock.SessionID{}

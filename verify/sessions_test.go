@@ -14,7 +14,7 @@ func (c *harness) useSession() {
 	id := lock.SessionID{1}
 	_, err := c.client("gus").OpenSession(c.t.Context(), lock.OpenSession{ID: id, Holder: "gus", TTL: 5 * time.Second})
 	c.want(nil, err)
-	g, err := c.client("gus").Acquire(c.t.Context(), lock.Acquire{Name: sessionLock, LeaseID: c.id("gus"), Holder: "gus", SessionID: id})
+	g, err := c.client("gus").Acquire(c.t.Context(), lock.Acquire{Locks: lock.One(sessionLock), LeaseID: c.id("gus"), Holder: "gus", SessionID: id})
 	c.want(nil, err)
 	c.note("gus", g)
 	_, err = c.client("gus").RenewSession(c.t.Context(), lock.RenewSession{ID: id})
@@ -24,13 +24,13 @@ func (c *harness) useSession() {
 	_, err = c.client("the operator").Revoke(c.t.Context(),
 		lock.Revoke{Name: sessionLock, Token: g.Token, AcquiredAt: g.AcquiredAt.Add(-1), Reason: "no reason"})
 	c.want(lock.ErrTokenMismatch, err)
-	_, err = c.client("gus").Renew(c.t.Context(), lock.Renew{Name: sessionLock, LeaseID: c.id("gus")})
+	_, err = c.client("gus").Renew(c.t.Context(), lock.Renew{Locks: []string{sessionLock}, LeaseID: c.id("gus")})
 	c.want(nil, err)
 	time.Sleep(6 * time.Second)
 	c.read(sessionLock)
 	_, err = c.client("gus").RenewSession(c.t.Context(), lock.RenewSession{ID: id})
 	c.want(lock.ErrSessionLost, err)
-	c.acquire("hal", nil, lock.Acquire{Name: sessionLock})
+	c.acquire("hal", nil, lock.Acquire{Locks: lock.One(sessionLock)})
 	c.release("hal")
 	c.poll()
 }

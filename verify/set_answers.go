@@ -35,7 +35,7 @@ func (s jointSet) answeredAlike(c *Check) {
 // for nothing.
 func (s jointSet) answerDiffers(call *Call, g lock.Grant, i int) string {
 	whole := grant(call.whole)
-	if len(whole.Members) != len(s.names) || cmp.Or(g.Name, s.names[i]) != s.names[i] {
+	if len(whole.Leases) != len(s.names) || cmp.Or(g.Name, s.names[i]) != s.names[i] {
 		return fmt.Sprintf("An answer to %q does not have one lease of each of %s.", s.groups[0].holder(), strings.Join(s.names, ", "))
 	}
 	first := whole.Lease

@@ -4,62 +4,35 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// members returns the locks that the call is about, ordered by name, if it is about a set; only their names are
-// known unless it is an acquire.
-func (c *Call) members() []lock.Member {
-	var all []lock.Member
-	switch a := c.Request.(type) {
-	case lock.Acquire:
-		all = slices.Clone(a.Set)
-	case lock.Renew:
-		all = withNames(a.Set)
-	case lock.Release:
-		all = withNames(a.Set)
+// names returns the locks that an acquire, a renewal or a release is about, in order; nil for other calls.
+func (c *Call) names() []string {
+	switch r := c.Request.(type) {
+	case lock.Acquire, lock.Renew, lock.Release:
+		return slices.Sorted(slices.Values(r.(lock.Command).Names()))
 	}
-	slices.SortFunc(all, func(a, b lock.Member) int { return strings.Compare(a.Name, b.Name) })
-	return all
-}
-
-func withNames(names []string) []lock.Member {
-	all := make([]lock.Member, len(names))
-	for i, name := range names {
-		all[i].Name = name
-	}
-	return all
-}
-
-func namesOf(all []lock.Member) []string {
-	names := make([]string, len(all))
-	for i, m := range all {
-		names[i] = m.Name
-	}
-	return names
+	return nil
 }
 
 // parts returns the call as one call for each of its locks: the leases of a set are granted, renewed and released
 // like one of each lock. A call on one lock is returned as it is.
 func (c *Call) parts() []*Call {
-	all := c.members()
-	if len(all) == 0 {
+	all := c.names()
+	if len(all) < 2 {
 		return []*Call{c}
 	}
 	parts := make([]*Call, len(all))
-	for i, m := range all {
+	for i, name := range all {
 		p := *c
-		p.Name, p.Request, p.Err = m.Name, requestPart(c.Request, m), errorPart(c.Err, m.Name, i == 0)
-		if len(all) > 1 {
-			p.whole = c
-		}
+		p.whole, p.Name, p.Request, p.Err = c, name, requestPart(c.Request, name), errorPart(c.Err, name, i == 0)
 		if g, ok := c.Response.(lock.Grant); ok {
-			if len(g.Members) == len(all) {
-				g.Lease = g.Members[i]
+			if len(g.Leases) == len(all) {
+				g.Lease = g.Leases[i]
 			}
-			g.Members = nil
+			g.Leases = []lock.Lease{g.Lease}
 			p.Response = g
 		}
 		parts[i] = &p
@@ -67,17 +40,17 @@ func (c *Call) parts() []*Call {
 	return parts
 }
 
-func requestPart(request any, m lock.Member) any {
-	switch a := request.(type) {
+func requestPart(request any, name string) any {
+	switch r := request.(type) {
 	case lock.Acquire:
-		a.Name, a.Mode, a.Capacity, a.Set = m.Name, m.Mode, m.Capacity, nil
-		return a
+		r.Locks = slices.DeleteFunc(slices.Clone(r.Locks), func(m lock.Member) bool { return m.Name != name })
+		return r
 	case lock.Renew:
-		a.Name, a.Set = m.Name, nil
-		return a
+		r.Locks = []string{name}
+		return r
 	case lock.Release:
-		a.Name, a.Set = m.Name, nil
-		return a
+		r.Locks = []string{name}
+		return r
 	}
 	return request
 }

@@ -10,7 +10,7 @@ import (
 
 // aSet asks for two locks together, of the first as one of several readers.
 func aSet() lock.Acquire {
-	return lock.Acquire{Set: []lock.Member{{Name: otherSetLock}, {Name: setLock, Mode: lock.Shared}}}
+	return lock.Acquire{Locks: []lock.Member{{Name: otherSetLock}, {Name: setLock, Mode: lock.Shared}}}
 }
 
 var setNames = []string{setLock, otherSetLock}
@@ -21,9 +21,9 @@ func (c *harness) useSets() {
 	c.t.Helper()
 	c.acquire("ida", nil, aSet())
 	c.acquire("jon", lock.ErrHeld, aSet())
-	_, err := c.client("ida").Renew(c.t.Context(), lock.Renew{Set: setNames, LeaseID: c.id("ida")})
+	_, err := c.client("ida").Renew(c.t.Context(), lock.Renew{Locks: setNames, LeaseID: c.id("ida")})
 	c.want(nil, err)
-	_, err = c.client("ida").Renew(c.t.Context(), lock.Renew{Name: setLock, LeaseID: c.id("ida")})
+	_, err = c.client("ida").Renew(c.t.Context(), lock.Renew{Locks: []string{setLock}, LeaseID: c.id("ida")})
 	c.want(lock.ErrLeaseInSet, err)
 	c.waitWhile("jon", aSet(), func() {
 		c.waitWhile("kim", aSet(), func() {
@@ -39,23 +39,23 @@ func (c *harness) useSets() {
 	c.acquire("lea", nil, a)
 	c.read(otherSetLock)
 	time.Sleep(2 * time.Second)
-	_, err = c.client("lea").Renew(c.t.Context(), lock.Renew{Set: setNames, LeaseID: c.id("lea")})
+	_, err = c.client("lea").Renew(c.t.Context(), lock.Renew{Locks: setNames, LeaseID: c.id("lea")})
 	c.want(lock.ErrLeaseLost, err)
 	c.poll()
 }
 
 func (c *harness) releaseSet(holder string) {
 	c.t.Helper()
-	c.want(nil, c.client(holder).Release(c.t.Context(), lock.Release{Set: setNames, LeaseID: c.id(holder)}))
+	c.want(nil, c.client(holder).Release(c.t.Context(), lock.Release{Locks: setNames, LeaseID: c.id(holder)}))
 }
 
 // member changes the lease of one lock in the holder's nth answer with that verb.
 func (s editable) member(verb verify.Verb, holder string, nth, i int, change func(*lock.Lease)) {
 	s.t.Helper()
 	s.grant(verb, holder, nth, func(g *lock.Grant) {
-		members := append([]lock.Lease(nil), g.Members...)
+		members := append([]lock.Lease(nil), g.Leases...)
 		change(&members[i])
-		g.Members = members
+		g.Leases = members
 	})
 }
 
@@ -112,7 +112,7 @@ func TestSetsThatAreNotOneAreFound(t *testing.T) {
 			s.member(verify.Renew, "ida", 0, 1, func(l *lock.Lease) { l.ExpiresAt = l.ExpiresAt.Add(-time.Millisecond) })
 		}, "but play:together at"},
 		"an answer has one lease only": {bySets, func(s editable) {
-			s.grant(verify.Acquire, "ida", 0, func(g *lock.Grant) { g.Members = g.Members[:1] })
+			s.grant(verify.Acquire, "ida", 0, func(g *lock.Grant) { g.Leases = g.Leases[:1] })
 		}, "does not have one lease of each of play:set, play:together"},
 		"one lease is renewed alone": {bySets, func(s editable) {
 			alone := s.call(verify.Renew, "ida", 1)

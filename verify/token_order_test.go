@@ -49,15 +49,15 @@ func TestTokensThatAServiceKeepsForLaterAreFound(t *testing.T) {
 // use acquires the lock and releases it.
 func use(t *testing.T, s paddock.Service, name string, mode lock.Mode) {
 	t.Helper()
-	a := lock.Acquire{Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: uuid.NewString(), Mode: mode}
+	a := lock.Acquire{Locks: []lock.Member{{Name: name, Mode: mode}}, LeaseID: lock.LeaseID(uuid.New()), Holder: uuid.NewString()}
 	if mode == lock.Permit {
-		a.Capacity = 2
+		a.Locks[0].Capacity = 2
 	}
 	g, err := s.Acquire(t.Context(), a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Release(t.Context(), lock.Release{Name: name, LeaseID: g.ID}); err != nil {
+	if err := s.Release(t.Context(), lock.Release{Locks: []string{name}, LeaseID: g.ID}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -68,7 +68,7 @@ func TestAReaderThatJoinsHasAnOlderToken(t *testing.T) {
 		rec := verify.NewRecorder()
 		s := rec.Client(via, memlock.New().Replica(1))
 		reads := func() {
-			a := lock.Acquire{Name: "rooms", LeaseID: lock.LeaseID(uuid.New()), Holder: uuid.NewString(), Mode: lock.Shared}
+			a := lock.Acquire{Locks: []lock.Member{{Name: "rooms", Mode: lock.Shared}}, LeaseID: lock.LeaseID(uuid.New()), Holder: uuid.NewString()}
 			if _, err := s.Acquire(t.Context(), a); err != nil {
 				t.Fatal(err)
 			}

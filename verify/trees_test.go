@@ -20,10 +20,10 @@ func (c *harness) useTree() {
 	c.t.Helper()
 	_, err := c.client("the operator").DeclareTree(c.t.Context(), treeRoot)
 	c.want(nil, err)
-	c.acquire("max", nil, lock.Acquire{Name: leaf})
-	c.acquire("ned", lock.ErrHeld, lock.Acquire{Name: branch})
-	c.waitWhile("ned", lock.Acquire{Name: branch}, func() {
-		c.waitWhile("ole", lock.Acquire{Name: leaf}, func() {
+	c.acquire("max", nil, lock.Acquire{Locks: lock.One(leaf)})
+	c.acquire("ned", lock.ErrHeld, lock.Acquire{Locks: lock.One(branch)})
+	c.waitWhile("ned", lock.Acquire{Locks: lock.One(branch)}, func() {
+		c.waitWhile("ole", lock.Acquire{Locks: lock.One(leaf)}, func() {
 			c.release("max")
 			c.read(branch)
 			c.release("ned")
@@ -31,8 +31,8 @@ func (c *harness) useTree() {
 	})
 	c.renew("ole", nil)
 	c.release("ole")
-	c.acquire("pam", nil, lock.Acquire{Name: branch, Mode: lock.Shared})
-	c.acquire("quin", nil, lock.Acquire{Name: leaf, Mode: lock.Shared})
+	c.acquire("pam", nil, lock.Acquire{Locks: []lock.Member{{Name: branch, Mode: lock.Shared}}})
+	c.acquire("quin", nil, lock.Acquire{Locks: []lock.Member{{Name: leaf, Mode: lock.Shared}}})
 	c.read(treeRoot)
 	c.release("pam")
 	c.release("quin")

@@ -44,7 +44,7 @@ func (x *examination) waiterLimit(c *Check) {
 	}
 	for _, t := range x.locks {
 		for _, call := range t.calls {
-			if !refused(call) || call.whole != nil && t.name != call.whole.members()[0].Name {
+			if !refused(call) || call.whole != nil && t.name != call.whole.names()[0] {
 				continue
 			}
 			c.Examined++

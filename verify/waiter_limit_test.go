@@ -14,8 +14,7 @@ const byLimit = "no waiter is refused below the limit"
 func waitingAcquire(n int, sent, answered time.Duration, code lock.Code) verify.Call {
 	c := verify.Call{
 		ID: n, Client: n, Verb: verify.Acquire, Name: exclusiveLock, Sent: sent, Answered: answered,
-		Request: lock.Acquire{Name: exclusiveLock, LeaseID: lock.LeaseID{byte(n + 1)}, Holder: "h",
-			Mode: lock.Exclusive, TTL: time.Second, Wait: time.Minute},
+		Request: lock.Acquire{Locks: []lock.Member{{Name: exclusiveLock, Mode: lock.Exclusive}}, LeaseID: lock.LeaseID{byte(n + 1)}, Holder: "h", TTL: time.Second, Wait: time.Minute},
 	}
 	if code != "" {
 		c.Err = &lock.Error{Code: code, Detail: "x"}
@@ -28,7 +27,7 @@ func TestASetMayBeRefusedWhenTheQueueOfOneLockIsFull(t *testing.T) {
 	set := waitingAcquire(2, 5*time.Second, 6*time.Second, lock.ErrTooManyWaiters)
 	for other, found := range map[string]bool{exclusiveLock: false, sharedLock: true} {
 		a := set.Request.(lock.Acquire)
-		a.Name, a.Mode, a.Set = "", 0, []lock.Member{{Name: permitLock}, {Name: other}}
+		a.Locks = []lock.Member{{Name: permitLock}, {Name: other}}
 		set.Request = a
 		h := verify.History{Calls: []verify.Call{
 			waitingAcquire(0, time.Second, 10*time.Second, lock.ErrHeld), waitingAcquire(1, time.Second, 10*time.Second, lock.ErrHeld), set,

@@ -16,10 +16,10 @@ import (
 // waiter for accounts:1 gave way.
 func circularService() *webtest.Service {
 	fx := webtest.NewService()
-	fx.Grant(lock.Acquire{Name: "accounts:1", Holder: "alice", Task: "t", TTL: time.Hour}, 20*time.Second)
-	fx.Grant(lock.Acquire{Name: "accounts:2", Holder: "bob", Task: "u", TTL: time.Hour}, 20*time.Second)
-	fx.Wait(lock.Acquire{Name: "accounts:2", Holder: "alice again", Task: "t.1", TTL: time.Hour}, 10*time.Second)
-	fx.Wait(lock.Acquire{Name: "accounts:1", Holder: "bob again", Task: "u.1", TTL: time.Hour}, 8*time.Second)
+	fx.Grant(lock.Acquire{Locks: lock.One("accounts:1"), Holder: "alice", Task: "t", TTL: time.Hour}, 20*time.Second)
+	fx.Grant(lock.Acquire{Locks: lock.One("accounts:2"), Holder: "bob", Task: "u", TTL: time.Hour}, 20*time.Second)
+	fx.Wait(lock.Acquire{Locks: lock.One("accounts:2"), Holder: "alice again", Task: "t.1", TTL: time.Hour}, 10*time.Second)
+	fx.Wait(lock.Acquire{Locks: lock.One("accounts:1"), Holder: "bob again", Task: "u.1", TTL: time.Hour}, 8*time.Second)
 	fx.Apply(lock.BreakDeadlock{Locks: []string{"accounts:1", "accounts:2"}, LeaseID: webtest.CallID(4), Attachment: 4}, 5*time.Second)
 	return fx
 }

@@ -23,7 +23,7 @@ func FuzzAddress(f *testing.F) {
 		f.Add(seed)
 	}
 	fx := webtest.NewService()
-	fx.Grant(lock.Acquire{Name: "deploy:production", Holder: webtest.Hostile, TTL: time.Hour}, 0)
+	fx.Grant(lock.Acquire{Locks: lock.One("deploy:production"), Holder: webtest.Hostile, TTL: time.Hour}, 0)
 	sessions, session := sessionsForFuzzing(f)
 	pages := map[string]http.Handler{"/ui/sessions": sessions, session: sessions}
 	pages["/ui/trees"], pages["/ui/trees/t"] = sessions, sessions
@@ -81,7 +81,7 @@ func sessionsForFuzzing(f *testing.F) (h http.Handler, path string) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	if _, err := locks.Acquire(f.Context(), lock.Acquire{Name: "a", Holder: "h", SessionID: s.ID}); err != nil {
+	if _, err := locks.Acquire(f.Context(), lock.Acquire{Locks: lock.One("a"), Holder: "h", SessionID: s.ID}); err != nil {
 		f.Fatal(err)
 	}
 	if _, err := locks.DeclareTree(f.Context(), "t"); err != nil {

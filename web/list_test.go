@@ -42,7 +42,7 @@ func TestTimeLeftIsShownInTwoUnits(t *testing.T) {
 		t.Run(left.String(), func(t *testing.T) {
 			t.Parallel()
 			fx := webtest.NewService()
-			fx.Grant(lock.Acquire{Name: "n", Holder: "h", TTL: left}, 0)
+			fx.Grant(lock.Acquire{Locks: lock.One("n"), Holder: "h", TTL: left}, 0)
 			_, body := get(t, fx, "/ui/")
 			wantText(t, body, want)
 		})

@@ -67,9 +67,9 @@ func TestQueueShowsWhatEachWaiterWaitsFor(t *testing.T) {
 func TestWaiterForManyLeasesNamesAFew(t *testing.T) {
 	t.Parallel()
 	fx := webtest.NewSharedService()
-	fx.Wait(lock.Acquire{Name: "index:docs", Holder: "w", TTL: time.Minute}, 0)
+	fx.Wait(lock.Acquire{Locks: lock.One("index:docs"), Holder: "w", TTL: time.Minute}, 0)
 	for range 2 {
-		fx.Wait(lock.Acquire{Name: "index:docs", Mode: lock.Permit, Capacity: 9, Holder: "w", TTL: time.Minute}, 0)
+		fx.Wait(lock.Acquire{Locks: []lock.Member{{Name: "index:docs", Mode: lock.Permit, Capacity: 9}}, Holder: "w", TTL: time.Minute}, 0)
 	}
 	_, body := get(t, fx, "/ui/locks/index:docs")
 	wantText(t, body, `<span class="line">and 4 more</span>`, "2 others ahead", "permit<small>one of 9</small>")
@@ -78,7 +78,7 @@ func TestWaiterForManyLeasesNamesAFew(t *testing.T) {
 func TestWaiterForALeaseInGrace(t *testing.T) {
 	t.Parallel()
 	fx := webtest.NewBusyService()
-	fx.Wait(lock.Acquire{Name: "cron:reindex", Holder: "w", TTL: time.Minute}, 0)
+	fx.Wait(lock.Acquire{Locks: lock.One("cron:reindex"), Holder: "w", TTL: time.Minute}, 0)
 	_, body := get(t, fx, "/ui/locks/cron:reindex")
 	wantText(t, body, `<bdi>cron-2</bdi> (token 3, in grace for <span data-left-ms="6000" data-end="0 s">6 s</span> unless renewed)`)
 }
@@ -86,8 +86,8 @@ func TestWaiterForALeaseInGrace(t *testing.T) {
 func TestUnblockedWaiterIsNext(t *testing.T) {
 	t.Parallel()
 	fx := webtest.NewService()
-	fx.Grant(lock.Acquire{Name: "n", Holder: "h", TTL: time.Second}, 0)
-	fx.Wait(lock.Acquire{Name: "n", Holder: "w", TTL: time.Minute}, 0)
+	fx.Grant(lock.Acquire{Locks: lock.One("n"), Holder: "h", TTL: time.Second}, 0)
+	fx.Wait(lock.Acquire{Locks: lock.One("n"), Holder: "w", TTL: time.Minute}, 0)
 	fx.Pass(2 * time.Second) // and no sweep has run
 	_, body := get(t, fx, "/ui/locks/n")
 	wantText(t, body, "No holders.", "nothing; it is next in line")
@@ -104,10 +104,10 @@ func TestLongLockPagesAreCut(t *testing.T) {
 	t.Parallel()
 	fx := webtest.NewService()
 	for i := range 120 {
-		fx.Grant(lock.Acquire{Name: "n", Mode: lock.Shared, Holder: fmt.Sprintf("r-%d", i), TTL: time.Minute}, 0)
+		fx.Grant(lock.Acquire{Locks: []lock.Member{{Name: "n", Mode: lock.Shared}}, Holder: fmt.Sprintf("r-%d", i), TTL: time.Minute}, 0)
 	}
 	for range 130 {
-		fx.Wait(lock.Acquire{Name: "n", Holder: "w", TTL: time.Minute}, 0)
+		fx.Wait(lock.Acquire{Locks: lock.One("n"), Holder: "w", TTL: time.Minute}, 0)
 	}
 	for target, rows := range map[string]int{"/ui/locks/n?back=prefix%3Dn": 200, "/ui/locks/n?back=prefix%3Dn&all=1": 250} {
 		_, body := get(t, fx, target)
@@ -151,7 +151,7 @@ func TestInvalidLockNameIsRefusedWithoutAStream(t *testing.T) {
 func TestUntrustedTextIsEscapedInTheQueue(t *testing.T) {
 	t.Parallel()
 	fx := webtest.NewBusyService()
-	fx.Wait(lock.Acquire{Name: "hostile", Holder: webtest.Hostile, TTL: time.Minute}, 0)
+	fx.Wait(lock.Acquire{Locks: lock.One("hostile"), Holder: webtest.Hostile, TTL: time.Minute}, 0)
 	_, body := get(t, fx, "/ui/locks/hostile")
 	const inert = "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;&#34;&gt;&lt;img src=x onerror=alert(2)&gt;&#39;\u2069\u202egnorw</bdi>"
 	if n := strings.Count(body, inert); n != 7 {

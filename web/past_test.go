@@ -17,9 +17,9 @@ import (
 // third waits. Then first wrote too late.
 func eventfulService() *webtest.Service {
 	fx := webtest.NewService()
-	fx.Grant(lock.Acquire{Name: "n", Holder: "first", TTL: 20 * time.Second}, 100*time.Second)
-	fx.Grant(lock.Acquire{Name: "n", Holder: "second", TTL: time.Hour}, 80*time.Second)
-	fx.Wait(lock.Acquire{Name: "n", Holder: "third", TTL: time.Minute}, 25*time.Second)
+	fx.Grant(lock.Acquire{Locks: lock.One("n"), Holder: "first", TTL: 20 * time.Second}, 100*time.Second)
+	fx.Grant(lock.Acquire{Locks: lock.One("n"), Holder: "second", TTL: time.Hour}, 80*time.Second)
+	fx.Wait(lock.Acquire{Locks: lock.One("n"), Holder: "third", TTL: time.Minute}, 25*time.Second)
 	fx.Apply(lock.ReportStale{Name: "n", Token: 1, Where: "table accounts", Lease: lock.Hold{
 		Holder: "first", Mode: lock.Exclusive, EndedAt: webtest.Noon.Add(-80 * time.Second),
 	}}, 10*time.Second)
@@ -80,10 +80,10 @@ func TestOldEventsAreOnPagesOfTheirOwn(t *testing.T) {
 	fx := webtest.NewService()
 	fx.Forgotten = true
 	for i := range 30 {
-		fx.Grant(lock.Acquire{Name: "n", Holder: fmt.Sprintf("h%d", i), TTL: time.Hour}, time.Duration(100-2*i)*time.Second)
-		fx.Apply(lock.Release{Name: "n", LeaseID: webtest.CallID(fx.Calls)}, time.Duration(99-2*i)*time.Second)
+		fx.Grant(lock.Acquire{Locks: lock.One("n"), Holder: fmt.Sprintf("h%d", i), TTL: time.Hour}, time.Duration(100-2*i)*time.Second)
+		fx.Apply(lock.Release{Locks: []string{"n"}, LeaseID: webtest.CallID(fx.Calls)}, time.Duration(99-2*i)*time.Second)
 	}
-	fx.Grant(lock.Acquire{Name: "other", Holder: "stranger", TTL: time.Hour}, 0)
+	fx.Grant(lock.Acquire{Locks: lock.One("other"), Holder: "stranger", TTL: time.Hour}, 0)
 	target, seen := "/ui/locks/n?all=1", 0
 	for page := 1; ; page++ {
 		_, body := get(t, fx, target)

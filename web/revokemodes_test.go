@@ -85,10 +85,10 @@ func TestNextLeaseInASlotIsNotRevoked(t *testing.T) {
 	t.Parallel()
 	fx := webtest.NewService()
 	for range 2 {
-		fx.Grant(lock.Acquire{Name: "db:schema", Mode: lock.Shared, Holder: "report", TTL: time.Minute}, 10*time.Second)
+		fx.Grant(lock.Acquire{Locks: []lock.Member{{Name: "db:schema", Mode: lock.Shared}}, Holder: "report", TTL: time.Minute}, 10*time.Second)
 	}
-	fx.Apply(lock.Release{Name: "db:schema", LeaseID: webtest.CallID(2)}, 5*time.Second)
-	fx.Grant(lock.Acquire{Name: "db:schema", Mode: lock.Shared, Holder: "the next", TTL: time.Minute}, time.Second)
+	fx.Apply(lock.Release{Locks: []string{"db:schema"}, LeaseID: webtest.CallID(2)}, 5*time.Second)
+	fx.Grant(lock.Acquire{Locks: []lock.Member{{Name: "db:schema", Mode: lock.Shared}}, Holder: "the next", TTL: time.Minute}, time.Second)
 	r, body := post(t, fx, slotForm("2031-05-04T11:59:50Z"))
 	wantStatus(t, r, http.StatusConflict)
 	wantText(t, body, "The lease with token 1 in slot 2 of the lock db:schema has ended.", "Back to the lock<")

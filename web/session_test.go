@@ -39,13 +39,13 @@ func inSession(t *testing.T, o lock.OpenSession, test func(sessionFixture)) {
 			t.Fatal(err)
 		}
 		fx.path = "/ui/sessions/" + fx.id.Ref().String()
-		fx.acquire(lock.Acquire{Name: "billing:a", Holder: "h", SessionID: fx.id})
-		fx.acquire(lock.Acquire{Name: "gpu:pool", Holder: "h", SessionID: fx.id, Mode: lock.Permit, Capacity: 2})
-		fx.acquire(lock.Acquire{Name: "ops:deploy", Holder: "someone else", TTL: time.Hour})
+		fx.acquire(lock.Acquire{Locks: lock.One("billing:a"), Holder: "h", SessionID: fx.id})
+		fx.acquire(lock.Acquire{Locks: []lock.Member{{Name: "gpu:pool", Mode: lock.Permit, Capacity: 2}}, Holder: "h", SessionID: fx.id})
+		fx.acquire(lock.Acquire{Locks: lock.One("ops:deploy"), Holder: "someone else", TTL: time.Hour})
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
 		go func() {
-			if _, err := fx.locks.Acquire(ctx, lock.Acquire{Name: "ops:deploy", Holder: "h", SessionID: fx.id, Wait: lock.MaxWait}); err == nil {
+			if _, err := fx.locks.Acquire(ctx, lock.Acquire{Locks: lock.One("ops:deploy"), Holder: "h", SessionID: fx.id, Wait: lock.MaxWait}); err == nil {
 				t.Error("the waiter was granted the lock")
 			}
 		}()
@@ -107,7 +107,7 @@ func wantNoText(t *testing.T, body string, texts ...string) {
 func TestALeaseNamesItsSession(t *testing.T) {
 	t.Parallel()
 	inSession(t, lock.OpenSession{Holder: "worker-1"}, func(fx sessionFixture) {
-		fx.acquire(lock.Acquire{Name: "gpu:pool", Holder: "worker-2", Mode: lock.Permit, Capacity: 2})
+		fx.acquire(lock.Acquire{Locks: []lock.Member{{Name: "gpu:pool", Mode: lock.Permit, Capacity: 2}}, Holder: "worker-2"})
 		for _, path := range []string{"/ui/locks/gpu:pool", "/ui/?prefix=gpu"} {
 			r, body := fx.get(path)
 			wantStatus(fx.T, r, http.StatusOK)
@@ -250,7 +250,7 @@ func TestManyLeasesAreCutOff(t *testing.T) {
 	t.Parallel()
 	inSession(t, lock.OpenSession{Holder: "worker-1"}, func(fx sessionFixture) {
 		for i := range lock.MaxSessionLocks {
-			fx.acquire(lock.Acquire{Name: fmt.Sprintf("many:%d", i), Holder: "h", SessionID: fx.id})
+			fx.acquire(lock.Acquire{Locks: lock.One(fmt.Sprintf("many:%d", i)), Holder: "h", SessionID: fx.id})
 		}
 		for query, want := range map[string]struct {
 			lines int

@@ -33,7 +33,7 @@ func withSets(t *testing.T, test func(setFixture)) {
 // acquire acquires the locks for an hour, and returns the token of the first.
 func (fx setFixture) acquire(holder string, names ...string) lock.Token {
 	fx.Helper()
-	g, err := fx.locks.Acquire(fx.Context(), lock.Acquire{Set: members(lock.Exclusive, names...), Holder: holder, TTL: time.Hour})
+	g, err := fx.locks.Acquire(fx.Context(), lock.Acquire{Locks: members(lock.Exclusive, names...), Holder: holder, TTL: time.Hour})
 	if err != nil {
 		fx.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func (fx setFixture) acquire(holder string, names ...string) lock.Token {
 // join acquires the locks for an hour together with other readers.
 func (fx setFixture) join(holder string, names ...string) {
 	fx.Helper()
-	if _, err := fx.locks.Acquire(fx.Context(), lock.Acquire{Set: members(lock.Shared, names...), Holder: holder, TTL: time.Hour}); err != nil {
+	if _, err := fx.locks.Acquire(fx.Context(), lock.Acquire{Locks: members(lock.Shared, names...), Holder: holder, TTL: time.Hour}); err != nil {
 		fx.Fatal(err)
 	}
 }
@@ -51,7 +51,7 @@ func (fx setFixture) join(holder string, names ...string) {
 // wait waits for the locks until the test ends.
 func (fx setFixture) wait(holder string, names ...string) {
 	fx.Helper()
-	a := lock.Acquire{Set: members(lock.Exclusive, names...), Holder: holder, TTL: time.Hour, Wait: lock.MaxWait}
+	a := lock.Acquire{Locks: members(lock.Exclusive, names...), Holder: holder, TTL: time.Hour, Wait: lock.MaxWait}
 	ctx, leave := context.WithCancel(fx.Context())
 	done := make(chan error)
 	go func() {

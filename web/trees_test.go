@@ -38,7 +38,7 @@ func (fx treeFixture) declare(root string) {
 // hold acquires one lock for an hour.
 func (fx treeFixture) hold(holder, name string, mode lock.Mode) {
 	fx.Helper()
-	if _, err := fx.locks.Acquire(fx.Context(), lock.Acquire{Name: name, Mode: mode, Holder: holder, TTL: time.Hour}); err != nil {
+	if _, err := fx.locks.Acquire(fx.Context(), lock.Acquire{Locks: []lock.Member{{Name: name, Mode: mode}}, Holder: holder, TTL: time.Hour}); err != nil {
 		fx.Fatal(err)
 	}
 }

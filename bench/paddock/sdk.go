@@ -55,7 +55,7 @@ type sdkClient struct{ locks paddock.Service }
 
 // Acquire implements system.Client.
 func (c sdkClient) Acquire(ctx context.Context, name string, wait bool) (system.Lease, error) {
-	ask := lock.Acquire{Name: name, Holder: holder, TTL: ttlMs * time.Millisecond}
+	ask := lock.Acquire{Locks: lock.One(name), Holder: holder, TTL: ttlMs * time.Millisecond}
 	if wait {
 		ask.Wait = waitMs * time.Millisecond
 	}
@@ -85,11 +85,11 @@ func (l sdkLease) Token() int64 { return int64(l.grant.Token) }
 
 // Renew moves the end of the lease.
 func (l sdkLease) Renew(ctx context.Context) error {
-	_, err := l.locks.Renew(ctx, lock.Renew{Name: l.grant.Name, LeaseID: l.grant.ID})
+	_, err := l.locks.Renew(ctx, lock.Renew{Locks: []string{l.grant.Name}, LeaseID: l.grant.ID})
 	return err
 }
 
 // Release ends the lease.
 func (l sdkLease) Release(ctx context.Context) error {
-	return l.locks.Release(ctx, lock.Release{Name: l.grant.Name, LeaseID: l.grant.ID})
+	return l.locks.Release(ctx, lock.Release{Locks: []string{l.grant.Name}, LeaseID: l.grant.ID})
 }

@@ -35,7 +35,7 @@ const (
 // queue that it may have. If that release is not answered either, such a lease ends with its
 // TTL. With an Options.LeaseID nothing is released, because another process may use that id.
 func Acquire(ctx context.Context, locks paddock.Service, name string, o Options) (*Lease, error) {
-	return acquire(ctx, locks, alone(name), o, newClock())
+	return acquire(ctx, locks, lock.One(name), o, newClock())
 }
 
 func acquire(ctx context.Context, locks paddock.Service, members []lock.Member, o Options, c clock) (*Lease, error) {
@@ -50,10 +50,7 @@ func acquire(ctx context.Context, locks paddock.Service, members []lock.Member, 
 	if o.Task == "" {
 		o.Task = newTask(ctx)
 	}
-	a, err := newAcquirer(locks, members, o, c)
-	if err != nil {
-		return nil, err
-	}
+	a := newAcquirer(locks, members, o, c)
 	g, suspended, err := a.observed(ctx)
 	if err != nil {
 		return nil, err
@@ -64,7 +61,7 @@ func acquire(ctx context.Context, locks paddock.Service, members []lock.Member, 
 // AcquireUnmanaged acquires the lock like Acquire, but the caller must renew and release the
 // lease. It does not call OnState.
 func AcquireUnmanaged(ctx context.Context, locks paddock.Service, name string, o Options) (lock.Grant, error) {
-	return AcquireAllUnmanaged(ctx, locks, alone(name), o)
+	return AcquireAllUnmanaged(ctx, locks, lock.One(name), o)
 }
 
 // deadlineAfter returns now plus d, or zero for Forever.
@@ -77,10 +74,11 @@ func deadlineAfter(now time.Time, d time.Duration) time.Time {
 
 // An acquirer repeats an acquire until it succeeds or fails for good.
 type acquirer struct {
-	locks  paddock.Service
-	target target
-	opts   Options
-	clock  clock
+	locks   paddock.Service
+	members []lock.Member
+	names   []string // of the members, in order
+	opts    Options
+	clock   clock
 
 	id           lock.LeaseID
 	needsCleanUp bool      // the service may have a lease or a place under the id
@@ -93,13 +91,10 @@ type acquirer struct {
 	attempted time.Time // when the last attempt began, on the clock
 }
 
-func newAcquirer(locks paddock.Service, members []lock.Member, o Options, c clock) (*acquirer, error) {
-	t, err := targetOf(members, o)
-	if err != nil {
-		return nil, err
-	}
+func newAcquirer(locks paddock.Service, members []lock.Member, o Options, c clock) *acquirer {
+	members, names := withModes(members, o)
 	a := &acquirer{
-		locks: locks, target: t, opts: o, clock: c, id: o.LeaseID, backoff: newRetryBackoff(),
+		locks: locks, members: members, names: names, opts: o, clock: c, id: o.LeaseID, backoff: newRetryBackoff(),
 		waitUntil: deadlineAfter(c.now(), o.Wait), retryUntil: deadlineAfter(c.now(), max(o.Wait, o.Retry)),
 		waitTTL: min(o.TTL, waitTTL),
 	}
@@ -108,7 +103,7 @@ func newAcquirer(locks paddock.Service, members []lock.Member, o Options, c cloc
 	if a.id == (lock.LeaseID{}) {
 		a.id = newID()
 	}
-	return a, nil
+	return a
 }
 
 func newID() lock.LeaseID { return lock.LeaseID(uuid.New()) }
@@ -135,7 +130,7 @@ func (a *acquirer) run(ctx context.Context) (lock.Grant, time.Duration, error) {
 // attempt sends one acquire, which waits for maxCallWait at most. The first is a try that asks for the whole TTL, so
 // that a free lock costs no renewal.
 func (a *acquirer) attempt(ctx context.Context) (lock.Grant, error) {
-	req := a.target.acquire(a.opts.request(a.id))
+	req := a.opts.request(a.members, a.id)
 	a.attempted = a.clock.now()
 	if left := a.timeUntil(a.waitUntil); a.waits && left > 0 {
 		req.Wait = min(left, maxCallWait)
@@ -169,7 +164,7 @@ func (a *acquirer) isFresh(g lock.Grant, suspended time.Duration) bool {
 func (a *acquirer) renew(ctx context.Context, suspended time.Duration) (lock.Grant, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	g, err := a.locks.Renew(ctx, a.target.renewal(lock.Renew{LeaseID: a.id, TTL: a.opts.TTL}))
+	g, err := a.locks.Renew(ctx, lock.Renew{Locks: a.names, LeaseID: a.id, TTL: a.opts.TTL})
 	if err == nil && a.remainingOf(g, suspended) <= a.opts.Margin {
 		return g, &lock.Error{Code: lock.ErrUnavailable, Detail: fmt.Sprintf("The service answers too slowly "+
 			"for a TTL of %v: only the margin was left of the lease. Use a longer TTL.", a.opts.TTL)}
@@ -253,7 +248,7 @@ func (a *acquirer) cleanUp(ctx context.Context, err error) error {
 		remains = "The lease_id was not released."
 	} else if a.needsCleanUp {
 		releaseErr := untilAnswered(ctx, func(ctx context.Context) error {
-			return a.locks.Release(ctx, a.target.release(a.id))
+			return a.locks.Release(ctx, lock.Release{Locks: a.names, LeaseID: a.id})
 		}, cleanUpTimeout)
 		if releaseErr != nil && !errors.Is(releaseErr, lock.ErrLeaseLost) {
 			remains = "The release was not answered; if a lease was granted, it ends with its TTL."

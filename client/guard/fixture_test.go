@@ -80,7 +80,9 @@ func (s *fixture) acquire(o guard.Options) *guard.Lease {
 // grantOther grants the lock to another client.
 func (s *fixture) grantOther(a lock.Acquire) lock.Grant {
 	s.Helper()
-	a.Name, a.LeaseID, a.Holder = name, lock.LeaseID(uuid.New()), "another client"
+	if a.LeaseID, a.Holder = lock.LeaseID(uuid.New()), "another client"; a.Locks == nil {
+		a.Locks = lock.One(name)
+	}
 	g, err := s.locks.Acquire(s.Context(), a)
 	s.must(err)
 	return g
@@ -88,7 +90,7 @@ func (s *fixture) grantOther(a lock.Acquire) lock.Grant {
 
 func (s *fixture) releaseOther(g lock.Grant) {
 	s.Helper()
-	s.must(s.locks.Release(s.Context(), lock.Release{Name: name, LeaseID: g.ID}))
+	s.must(s.locks.Release(s.Context(), lock.Release{Locks: []string{name}, LeaseID: g.ID}))
 }
 
 // lockNow returns the lock's current state.

@@ -18,7 +18,7 @@ const ErrReleased lock.Code = "lease_released"
 type Lease struct {
 	heart
 	locks   paddock.Service
-	target  target
+	names   []string   // of all locks, in order
 	granted lock.Lease // of the first lock, as Acquire got it; renewals do not update it
 	members []Member
 	session *Session // nil for none
@@ -27,8 +27,8 @@ type Lease struct {
 // newLease returns a Lease that renews the grant. suspended is the clock's suspended time when the
 // grant was requested. Renewals use the values of ctx but do not end with it.
 func newLease(ctx context.Context, a *acquirer, g lock.Grant, suspended time.Duration) *Lease {
-	o, name := a.opts, a.target.String()
-	l := &Lease{locks: a.locks, target: a.target, granted: g.Lease, members: MembersOf(g), session: o.Session}
+	o, name := a.opts, joined(a.names)
+	l := &Lease{locks: a.locks, names: a.names, granted: g.Lease, members: MembersOf(g), session: o.Session}
 	l.heart = heart{
 		name: name, what: "lease of " + name, lost: lock.ErrLeaseLost, token: g.Token, opts: o, clock: a.clock,
 		stateNotifier: stateNotifier{callback: o.OnState},
@@ -46,7 +46,7 @@ func newLease(ctx context.Context, a *acquirer, g lock.Grant, suspended time.Dur
 }
 
 // renewal returns a renewal of all locks of the lease.
-func (l *Lease) renewal() lock.Renew { return l.target.renewal(lock.Renew{LeaseID: l.granted.ID}) }
+func (l *Lease) renewal() lock.Renew { return lock.Renew{Locks: l.names, LeaseID: l.granted.ID} }
 
 // Name returns the lock's name, of several locks the first in the order of names, see Members.
 func (l *Lease) Name() string { return l.granted.Name }
@@ -95,6 +95,6 @@ func (l *Lease) SetMetadata(ctx context.Context, metadata json.RawMessage) error
 // to free the lock sooner.
 func (l *Lease) Release(ctx context.Context) error {
 	return l.release(ctx, func(ctx context.Context) error {
-		return l.locks.Release(ctx, l.target.release(l.granted.ID))
+		return l.locks.Release(ctx, lock.Release{Locks: l.names, LeaseID: l.granted.ID})
 	})
 }

@@ -55,7 +55,7 @@ func (noObserver) Released(string, time.Duration, error) {}
 func (a *acquirer) observed(ctx context.Context) (lock.Grant, time.Duration, error) {
 	began := time.Now()
 	g, suspended, err := a.run(ctx)
-	a.opts.Observer.Acquired(a.target.String(), time.Since(began), err)
+	a.opts.Observer.Acquired(joined(a.names), time.Since(began), err)
 	return g, suspended, err
 }
 

@@ -108,10 +108,10 @@ func defaultHolder() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// request returns the acquire request for the lease, without its locks.
-func (o Options) request(id lock.LeaseID) lock.Acquire {
+// request returns the acquire request for the lease.
+func (o Options) request(members []lock.Member, id lock.LeaseID) lock.Acquire {
 	a := lock.Acquire{
-		LeaseID: id, Holder: o.Holder, TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Metadata: o.Metadata,
+		Locks: members, LeaseID: id, Holder: o.Holder, TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Metadata: o.Metadata,
 		Task: o.Task,
 	}
 	if a.SessionID = o.SessionID; a.SessionID != (lock.SessionID{}) {

@@ -132,7 +132,7 @@ func (s *Session) renew(ctx context.Context) (time.Time, error) {
 	known = slices.DeleteFunc(known, func(l *Lease) bool { return l.ctx.Err() != nil }) // released meanwhile
 	locks := 0
 	for _, l := range known {
-		locks += len(l.target)
+		locks += len(l.names)
 	}
 	if err == nil && g.Leases < locks {
 		go s.findLost(known)
@@ -145,7 +145,7 @@ func (s *Session) renew(ctx context.Context) (time.Time, error) {
 func (s *Session) findLost(leases []*Lease) {
 	var single []*Lease
 	for _, l := range leases {
-		if len(l.target) == 1 {
+		if len(l.names) == 1 {
 			single = append(single, l)
 			continue
 		}

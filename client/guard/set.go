@@ -19,8 +19,7 @@ func AcquireAll(ctx context.Context, locks paddock.Service, members []lock.Membe
 	return acquire(ctx, locks, members, o, newClock())
 }
 
-// AcquireAllUnmanaged acquires several locks, all or none, like AcquireUnmanaged. Renew and release them by the Set of
-// lock.Renew and lock.Release.
+// AcquireAllUnmanaged acquires several locks, all or none, like AcquireUnmanaged.
 func AcquireAllUnmanaged(ctx context.Context, locks paddock.Service, members []lock.Member, o Options) (lock.Grant, error) {
 	o, err := o.resolve()
 	if err != nil {
@@ -29,11 +28,7 @@ func AcquireAllUnmanaged(ctx context.Context, locks paddock.Service, members []l
 	if o.Task == "" {
 		o.Task = unmanagedTask(ctx, o)
 	}
-	a, err := newAcquirer(locks, members, o, newClock())
-	if err != nil {
-		return lock.Grant{}, err
-	}
-	g, _, err := a.observed(ctx)
+	g, _, err := newAcquirer(locks, members, o, newClock()).observed(ctx)
 	return g, err
 }
 
@@ -51,66 +46,22 @@ func DoAll(
 	return l.do(ctx, work)
 }
 
-// alone returns the lock with the name as a set of one.
-func alone(name string) []lock.Member { return []lock.Member{{Name: name}} }
-
-// A target is what a lease is for: one lock, or several that are acquired together.
-type target []lock.Member
-
-// targetOf returns the members with the mode of the Options where they have none.
-func targetOf(members []lock.Member, o Options) (target, error) {
-	if len(members) == 0 {
-		return nil, lock.Invalid("locks", "is empty; give 1 to %d", lock.MaxSetSize)
-	}
-	t := slices.Clone(target(members))
-	for i := range t {
-		if m := &t[i]; m.Mode == 0 {
+// withModes returns the members with the mode of the Options where they have none, and their names in order.
+func withModes(members []lock.Member, o Options) (_ []lock.Member, names []string) {
+	members = slices.Clone(members)
+	for i := range members {
+		m := &members[i]
+		if m.Mode == 0 {
 			m.Mode, m.Capacity = o.Mode, cmp.Or(m.Capacity, o.Capacity)
 		}
-	}
-	return t, nil
-}
-
-// names returns the names in order.
-func (t target) names() []string {
-	names := make([]string, len(t))
-	for i, m := range t {
-		names[i] = m.Name
+		names = append(names, m.Name)
 	}
 	slices.Sort(names)
-	return names
+	return members, names
 }
 
-// String returns the names, for the Observer and for errors.
-func (t target) String() string { return strings.Join(t.names(), ",") }
-
-// acquire sets the locks of a request.
-func (t target) acquire(a lock.Acquire) lock.Acquire {
-	if len(t) == 1 {
-		a.Name, a.Mode, a.Capacity = t[0].Name, t[0].Mode, t[0].Capacity
-	} else {
-		a.Set = t
-	}
-	return a
-}
-
-// renewal sets the locks of a renewal.
-func (t target) renewal(r lock.Renew) lock.Renew {
-	if len(t) == 1 {
-		r.Name = t[0].Name
-	} else {
-		r.Set = t.names()
-	}
-	return r
-}
-
-// release returns the release of the lease or the places with the id.
-func (t target) release(id lock.LeaseID) lock.Release {
-	if len(t) == 1 {
-		return lock.Release{Name: t[0].Name, LeaseID: id}
-	}
-	return lock.Release{Set: t.names(), LeaseID: id}
-}
+// joined returns the names, for the Observer and for errors.
+func joined(names []string) string { return strings.Join(names, ",") }
 
 // A Member is one lock of a Lease, or of a grant.
 type Member struct {
@@ -120,14 +71,10 @@ type Member struct {
 	Token lock.Token
 }
 
-// MembersOf returns the locks of a grant, in the order of their names: several if it is of a set, otherwise one.
+// MembersOf returns the locks of a grant, in the order of their names.
 func MembersOf(g lock.Grant) []Member {
-	granted := g.Members
-	if len(granted) == 0 {
-		granted = []lock.Lease{g.Lease}
-	}
-	members := make([]Member, len(granted))
-	for i, m := range granted {
+	members := make([]Member, len(g.Leases))
+	for i, m := range g.Leases {
 		members[i] = Member{Name: m.Name, Mode: m.Mode, Slot: m.Slot, Token: m.Token}
 	}
 	return members

@@ -34,10 +34,10 @@ func (s *fixture) acquireAll(o guard.Options) *guard.Lease {
 	return l
 }
 
-// grantOtherAt grants one lock to another client.
-func (s *fixture) grantOtherAt(name string, a lock.Acquire) lock.Grant {
+// grantOtherAt grants locks to another client.
+func (s *fixture) grantOtherAt(a lock.Acquire) lock.Grant {
 	s.Helper()
-	a.Name, a.LeaseID, a.Holder = name, lock.LeaseID(uuid.New()), "another client"
+	a.LeaseID, a.Holder = lock.LeaseID(uuid.New()), "another client"
 	g, err := s.locks.Acquire(s.Context(), a)
 	s.must(err)
 	return g
@@ -65,7 +65,7 @@ func (s *fixture) wantHeld(want ...string) {
 func TestASetHasOneRenewalAndIsReleasedAsAWhole(t *testing.T) {
 	withFixture(t, func(s *fixture) {
 		var r record
-		reader := s.grantOtherAt("c", lock.Acquire{Mode: lock.Shared, TTL: time.Hour})
+		reader := s.grantOtherAt(lock.Acquire{Locks: []lock.Member{{Name: "c", Mode: lock.Shared}}, TTL: time.Hour})
 		l := s.acquireAll(guard.Options{Observer: &r})
 		r.expect(s, "acquired a,b,c after 0s: <nil>")
 		want := []guard.Member{
@@ -127,12 +127,12 @@ func TestAnUnmanagedSetIsRenewedByItsCaller(t *testing.T) {
 	withFixture(t, func(s *fixture) {
 		g, err := guard.AcquireAllUnmanaged(s.Context(), s.service, accounts(), guard.Options{})
 		s.must(err)
-		if len(g.Members) != 3 || g.Name != "a" {
+		if len(g.Leases) != 3 || g.Name != "a" {
 			t.Fatalf("the grant is %+v", g)
 		}
-		_, err = s.locks.Renew(s.Context(), lock.Renew{Name: "a", LeaseID: g.ID})
+		_, err = s.locks.Renew(s.Context(), lock.Renew{Locks: []string{"a"}, LeaseID: g.ID})
 		s.wantError(err, lock.ErrLeaseInSet)
-		_, err = s.locks.Renew(s.Context(), lock.Renew{Set: []string{"c", "b", "a"}, LeaseID: g.ID})
+		_, err = s.locks.Renew(s.Context(), lock.Renew{Locks: []string{"c", "b", "a"}, LeaseID: g.ID})
 		s.must(err)
 		time.Sleep(ttl)
 		s.wantHeld()

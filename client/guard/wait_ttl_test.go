@@ -56,7 +56,7 @@ func TestALockGrantedToAStoppedWaiterIsFreeWithinSeconds(t *testing.T) {
 	for what, members := range members {
 		t.Run(what, func(t *testing.T) {
 			withFixture(t, func(s *fixture) {
-				other := s.grantOther(lock.Acquire{Mode: members[0].Mode, Capacity: members[0].Capacity})
+				other := s.grantOther(lock.Acquire{Locks: members[:1]})
 				stopped := &recorder{Service: s.locks, frozen: make(chan struct{})}
 				ctx, cancel := context.WithCancel(s.Context())
 				over := make(chan error, 1)
@@ -85,7 +85,7 @@ func TestALeaseThatWasWaitedForIsRenewedToItsWholeTTL(t *testing.T) {
 	for what, members := range members {
 		t.Run(what, func(t *testing.T) {
 			withFixture(t, func(s *fixture) {
-				other := s.grantOther(lock.Acquire{Mode: members[0].Mode, Capacity: members[0].Capacity})
+				other := s.grantOther(lock.Acquire{Locks: members[:1]})
 				calls := &recorder{Service: s.locks}
 				time.AfterFunc(time.Second, func() { s.releaseOther(other) })
 				l, err := guard.AcquireAll(s.Context(), calls, members, guard.Options{TTL: time.Hour, Wait: time.Minute})

@@ -109,7 +109,7 @@ func TestWorkStopsBeforeTheLeaseEndsOnADeadConnection(t *testing.T) {
 // acquireNext waits for the lock, bypassing the proxy.
 func (c *remoteGuards) acquireNext(name string) (g lock.Grant) {
 	a := lock.Acquire{
-		Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "next", TTL: time.Hour, Wait: lock.MaxWait,
+		Locks: lock.One(name), LeaseID: lock.LeaseID(uuid.New()), Holder: "next", TTL: time.Hour, Wait: lock.MaxWait,
 	}
 	err := c.answered(func(ctx context.Context) (err error) {
 		g, err = c.direct.Acquire(ctx, a)

@@ -43,12 +43,12 @@ func timePairs(b *testing.B, c *client.Client, clients int, prefix string) time.
 	for i := range clients {
 		all.Go(func() {
 			for range 50 {
-				a := lock.Acquire{Name: fmt.Sprint(prefix, i), Holder: "worker", LeaseID: lock.LeaseID(uuid.New()), TTL: time.Minute}
+				a := lock.Acquire{Locks: lock.One(fmt.Sprint(prefix, i)), Holder: "worker", LeaseID: lock.LeaseID(uuid.New()), TTL: time.Minute}
 				if _, err := c.Acquire(b.Context(), a); err != nil {
 					b.Error(err)
 					return
 				}
-				if err := c.Release(b.Context(), lock.Release{Name: a.Name, LeaseID: a.LeaseID}); err != nil {
+				if err := c.Release(b.Context(), lock.Release{Locks: []string{a.Locks[0].Name}, LeaseID: a.LeaseID}); err != nil {
 					b.Error(err)
 					return
 				}

@@ -65,10 +65,10 @@ func TestAcquireSharesLocksAndTakesPermits(t *testing.T) {
 func TestAcquireWaitsInTheQueue(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	before := d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
+	before := d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "before"})
 	p := start(t, "acquire", "jobs:nightly", "--url", d.base, "--holder=me", "--wait=forever", "--ttl=1h", "-o", "json")
 	d.awaitEvent("jobs:nightly", lock.Queued, "me")
-	if err := d.locks.Release(t.Context(), lock.Release{Name: before.Name, LeaseID: before.ID}); err != nil {
+	if err := d.locks.Release(t.Context(), lock.Release{Locks: []string{before.Name}, LeaseID: before.ID}); err != nil {
 		t.Fatal(err)
 	}
 	if code := p.Exit(t); code != exitOK || p.Stderr.String() != "" {
@@ -87,7 +87,7 @@ func TestAcquireWaitsInTheQueue(t *testing.T) {
 func TestInterruptedAcquireGivesUpItsPlace(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
+	d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "before"})
 	for holder, signal := range map[string]syscall.Signal{"interrupted": syscall.SIGINT, "terminated": syscall.SIGTERM} {
 		p := start(t, "acquire", "jobs:nightly", "--url", d.base, "--holder", holder, "--wait=forever")
 		d.awaitEvent("jobs:nightly", lock.Queued, holder)

@@ -57,20 +57,20 @@ func TestJSONOutputEqualsTheServiceAnswer(t *testing.T) {
 func (d *harness) useLocks() {
 	d.Helper()
 	metadata := json.RawMessage(`{"why":"<it's> & é","at":[1,2]}`)
-	d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "before", Metadata: metadata, Grace: time.Second})
-	first := d.hold(lock.Acquire{Name: "uploads", Holder: "one", Mode: lock.Permit, Capacity: 2})
-	d.hold(lock.Acquire{Name: "uploads", Holder: "two", Mode: lock.Permit, Capacity: 2})
-	revoked := d.hold(lock.Acquire{Name: "revoked", Holder: "me"})
+	d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "before", Metadata: metadata, Grace: time.Second})
+	first := d.hold(lock.Acquire{Locks: []lock.Member{{Name: "uploads", Mode: lock.Permit, Capacity: 2}}, Holder: "one"})
+	d.hold(lock.Acquire{Locks: []lock.Member{{Name: "uploads", Mode: lock.Permit, Capacity: 2}}, Holder: "two"})
+	revoked := d.hold(lock.Acquire{Locks: lock.One("revoked"), Holder: "me"})
 	if _, err := d.locks.Revoke(d.Context(), lock.Revoke{Name: "revoked", Token: revoked.Token,
 		Reason: "a reason"}); err != nil {
 		d.Fatal(err)
 	}
-	renewal := lock.Renew{Name: "uploads", LeaseID: first.ID, Metadata: metadata}
+	renewal := lock.Renew{Locks: []string{"uploads"}, LeaseID: first.ID, Metadata: metadata}
 	if _, err := d.locks.Renew(d.Context(), renewal); err != nil {
 		d.Fatal(err)
 	}
-	d.enqueue(lock.Acquire{Name: "jobs:nightly", Holder: "waiter"})
-	d.enqueue(lock.Acquire{Name: "uploads", Holder: "waiter", Mode: lock.Permit, Capacity: 2})
+	d.enqueue(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "waiter"})
+	d.enqueue(lock.Acquire{Locks: []lock.Member{{Name: "uploads", Mode: lock.Permit, Capacity: 2}}, Holder: "waiter"})
 }
 
 func TestPrintedLeaseEqualsTheServiceAnswer(t *testing.T) {

@@ -153,7 +153,7 @@ const valueB = `"written by B"`
 // takeOver acquires the lock for B, which must give a greater token than A's, and writes.
 func (d *demo) takeOver(ctx context.Context, tokenA lock.Token) (successor, error) {
 	b := successor{id: lock.LeaseID(uuid.New())}
-	grant, err := d.locks.Acquire(ctx, lock.Acquire{Name: d.name, LeaseID: b.id, Holder: "B"})
+	grant, err := d.locks.Acquire(ctx, lock.Acquire{Locks: lock.One(d.name), LeaseID: b.id, Holder: "B"})
 	if err != nil {
 		return b, err
 	}
@@ -207,7 +207,7 @@ func (d *demo) conclude(ctx context.Context, b successor) error {
 		return fmt.Errorf("the resource is not as B left it: version %d, token %d, %s", now.Version, now.Token, now.Value)
 	}
 	d.printf("   the resource is as B left it: version %d, %s", now.Version, now.Value)
-	if err := d.locks.Release(ctx, lock.Release{Name: d.name, LeaseID: b.id}); err != nil {
+	if err := d.locks.Release(ctx, lock.Release{Locks: []string{d.name}, LeaseID: b.id}); err != nil {
 		return err
 	}
 	d.printf("B  releases the lock\n")
@@ -311,7 +311,7 @@ func (c *demoWorkerCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	grant, err := locks.Acquire(ctx, lock.Acquire{
-		Name: c.Name, LeaseID: lock.LeaseID(uuid.New()), Holder: "A", TTL: c.TTL,
+		Locks: lock.One(c.Name), LeaseID: lock.LeaseID(uuid.New()), Holder: "A", TTL: c.TTL,
 	})
 	if err != nil {
 		return err

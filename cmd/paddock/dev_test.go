@@ -42,7 +42,7 @@ func TestDevServesUntilItIsTerminated(t *testing.T) {
 func TestDevKeepsItsData(t *testing.T) {
 	t.Parallel()
 	dir := sharedTempDir(t)
-	mine := lock.Acquire{Name: "kept", Holder: "me", TTL: time.Hour, LeaseID: lock.LeaseID(uuid.New())}
+	mine := lock.Acquire{Locks: lock.One("kept"), Holder: "me", TTL: time.Hour, LeaseID: lock.LeaseID(uuid.New())}
 	var tokens []lock.Token
 	for range 2 {
 		p := start(t, "dev", "--dir", dir, "--listen=127.0.0.1:0")
@@ -66,7 +66,7 @@ func TestDevUsesAGivenDatabase(t *testing.T) {
 	for range 2 {
 		p := start(t, "dev", "--database-url", url, "--schema=team_b", "--listen=127.0.0.1:0")
 		address := p.Stdout.Await(t, `Paddock is ready: (\S+)`)
-		acquire(t, address, lock.Acquire{Name: uuid.NewString(), Holder: "me", TTL: time.Hour, LeaseID: lock.LeaseID(uuid.New())})
+		acquire(t, address, lock.Acquire{Locks: lock.One(uuid.NewString()), Holder: "me", TTL: time.Hour, LeaseID: lock.LeaseID(uuid.New())})
 		if said := p.Stdout.String(); strings.Contains(said, url) {
 			t.Errorf("the URL, which may have a password, is printed:\n%s", said)
 		}

@@ -122,7 +122,7 @@ func runFencedWorker(t *testing.T) {
 	}
 	defer pool.Close()
 	grant, err := locks.Acquire(t.Context(), lock.Acquire{
-		Name: "accounts", LeaseID: lock.LeaseID(uuid.New()), Holder: os.Getenv(fencedHolder),
+		Locks: lock.One("accounts"), LeaseID: lock.LeaseID(uuid.New()), Holder: os.Getenv(fencedHolder),
 		TTL: 500 * time.Millisecond, Wait: lock.MaxWait,
 	})
 	if err != nil {

@@ -39,11 +39,11 @@ func (d *harness) startWatch(args ...string) (stdout, stderr *proctest.Transcrip
 func TestWatchPrintsEventsAsTheyHappen(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
+	d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "before"})
 	stdout, _, stop := d.startWatch("--prefix=jobs:")
 	stdout.Await(t, `(?m)^(AT  +ID  +KIND  +LOCK  +TOKEN  +HOLDER  +REASON)$`)
-	d.hold(lock.Acquire{Name: "another", Holder: "me"})
-	grant := d.hold(lock.Acquire{Name: "jobs:other", Holder: "it's me"})
+	d.hold(lock.Acquire{Locks: lock.One("another"), Holder: "me"})
+	grant := d.hold(lock.Acquire{Locks: lock.One("jobs:other"), Holder: "it's me"})
 	stdout.Await(t, fmt.Sprintf(`(?m)T\S+ +\d+ +granted +jobs:other +%d +(it's me)$`, grant.Token))
 	if _, err := d.locks.Revoke(t.Context(), lock.Revoke{Name: grant.Name, Token: grant.Token,
 		Reason: "for a reason"}); err != nil {
@@ -59,7 +59,7 @@ func TestWatchStartsAtFrom(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	for i := range 5 {
-		d.hold(lock.Acquire{Name: fmt.Sprintf("jobs:%d", i), Holder: "me"})
+		d.hold(lock.Acquire{Locks: lock.One(fmt.Sprintf("jobs:%d", i)), Holder: "me"})
 	}
 	page, err := d.locks.Events(t.Context(), paddock.EventQuery{})
 	if err != nil {
@@ -101,12 +101,12 @@ func TestWatchContinuesAfterAnOutage(t *testing.T) {
 	d := newHarness(t)
 	line, lost := d.loseAnswers()
 	stdout, stderr, stop := d.startWatch("-o", "json", "--from=oldest")
-	d.hold(lock.Acquire{Name: "jobs:0", Holder: "me"})
+	d.hold(lock.Acquire{Locks: lock.One("jobs:0"), Holder: "me"})
 	for i := range 3 {
 		stdout.Await(t, fmt.Sprintf(`"lock":"(jobs:%d)"`, i))
 		lost.Store(math.MaxInt32)
 		line.Restore() // closes the connections
-		d.hold(lock.Acquire{Name: fmt.Sprintf("jobs:%d", i+1), Holder: "me"})
+		d.hold(lock.Acquire{Locks: lock.One(fmt.Sprintf("jobs:%d", i+1)), Holder: "me"})
 		stderr.Await(t, strings.Repeat(`(?s)"(call failed; retrying)".*`, i+1))
 		lost.Store(0)
 	}

@@ -88,7 +88,7 @@ func (d *harness) holdMany(prefix string, n int) (names []string) {
 	var items []lock.Command
 	for i := range n {
 		names = append(names, fmt.Sprintf("%s:%03d", prefix, i))
-		items = append(items, lock.Acquire{Name: names[i], Holder: fmt.Sprint("holder ", i), LeaseID: lock.LeaseID(uuid.New()), TTL: time.Hour})
+		items = append(items, lock.Acquire{Locks: lock.One(names[i]), Holder: fmt.Sprint("holder ", i), LeaseID: lock.LeaseID(uuid.New()), TTL: time.Hour})
 	}
 	for some := range slices.Chunk(items, 100) {
 		for _, r := range d.locks.Batch(d.Context(), some) {
@@ -134,7 +134,7 @@ func (d *harness) enqueue(a lock.Acquire) {
 		cancel()
 		<-done
 	})
-	d.awaitEvent(a.Name, lock.Queued, a.Holder)
+	d.awaitEvent(a.Locks[0].Name, lock.Queued, a.Holder)
 }
 
 var (

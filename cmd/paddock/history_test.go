@@ -16,10 +16,10 @@ import (
 // past lets a hold the lock and release it, b hold it until it is revoked, and c hold it, which waited for it.
 func (d *harness) past(name string) (events []lock.Event) {
 	d.Helper()
-	a := d.hold(lock.Acquire{Name: name, Holder: "a"})
-	mustBeNil(d.T, d.locks.Release(d.Context(), lock.Release{Name: name, LeaseID: a.ID}))
-	b := d.hold(lock.Acquire{Name: name, Holder: "b"})
-	d.enqueue(lock.Acquire{Name: name, Holder: "c"})
+	a := d.hold(lock.Acquire{Locks: lock.One(name), Holder: "a"})
+	mustBeNil(d.T, d.locks.Release(d.Context(), lock.Release{Locks: []string{name}, LeaseID: a.ID}))
+	b := d.hold(lock.Acquire{Locks: lock.One(name), Holder: "b"})
+	d.enqueue(lock.Acquire{Locks: lock.One(name), Holder: "c"})
 	_, err := d.locks.Revoke(d.Context(), lock.Revoke{Name: name, Token: b.Token, Reason: "host is dead"})
 	mustBeNil(d.T, err)
 	d.awaitEvent(name, lock.Granted, "c")

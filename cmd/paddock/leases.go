@@ -90,7 +90,7 @@ func (c *acquireCommand) Run(ctx context.Context, p *program) error {
 		return findEnclosingLease(p.env, c.URL).explain(namesOf(members), err)
 	}
 	if err := p.print(c.Output, showLease(grant)); err != nil {
-		r, invalid := lock.Release{Set: namesOf(members), LeaseID: grant.ID}.Resolve()
+		r, invalid := lock.Release{Locks: namesOf(members), LeaseID: grant.ID}.Resolve()
 		return errors.Join(err, invalid, locks.Release(context.WithoutCancel(ctx), r))
 	}
 	return nil
@@ -144,7 +144,7 @@ func (c *renewCommand) request() (lock.Renew, error) {
 	if err != nil {
 		return lock.Renew{}, err
 	}
-	r, err := lock.Renew{Set: c.Names, LeaseID: id, TTL: c.TTL, Metadata: rawJSON(c.Metadata)}.Resolve(widest)
+	r, err := lock.Renew{Locks: c.Names, LeaseID: id, TTL: c.TTL, Metadata: rawJSON(c.Metadata)}.Resolve(widest)
 	return r, explainLocks(c.Names, err)
 }
 
@@ -169,7 +169,7 @@ func (c *releaseCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	r, err := lock.Release{Set: c.Names, LeaseID: id}.Resolve()
+	r, err := lock.Release{Locks: c.Names, LeaseID: id}.Resolve()
 	if err != nil {
 		return explainLocks(c.Names, err)
 	}
@@ -255,13 +255,9 @@ func (f leaseFlags) options(args []string) ([]lock.Member, guard.Options, error)
 	if err != nil {
 		return nil, o, err
 	}
-	a := lock.Acquire{
-		Set: members, Holder: o.Holder, TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Metadata: o.Metadata,
-	}
-	if len(members) == 1 { // so that its errors are those of one lock
-		a.Name, a.Mode, a.Capacity, a.Set = members[0].Name, members[0].Mode, members[0].Capacity, nil
-	}
-	_, err = a.Resolve(widest)
+	_, err = lock.Acquire{
+		Locks: members, Holder: o.Holder, TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Metadata: o.Metadata,
+	}.Resolve(widest)
 	return members, o, explainLocks(namesOf(members), err)
 }
 

@@ -168,7 +168,7 @@ func (c *queueCommand) Run(ctx context.Context, p *program) error {
 
 // showLease returns the output for a lease, for its holder.
 func showLease(g lock.Grant) output {
-	if g.Members != nil {
+	if len(g.Leases) > 1 {
 		return showLeaseSet(g)
 	}
 	return output{wire: wire.LeaseOf(g), env: variablesFrom(g), table: func(s table) {

@@ -39,7 +39,7 @@ func TestGetPrintsALock(t *testing.T) {
 	d.expectOutput(freeTable, "get", "jobs:nightly")
 	d.expectOutput("export PADDOCK_STATE=free\nexport PADDOCK_NEWEST_TOKEN=0\nunset PADDOCK_HELD_BY\nexport "+
 		"PADDOCK_WAITERS=0\n", "get", "jobs:nightly", "-o", "env")
-	d.hold(lock.Acquire{Name: "uploads", Holder: "it's me", Mode: lock.Permit, Capacity: 3,
+	d.hold(lock.Acquire{Locks: []lock.Member{{Name: "uploads", Mode: lock.Permit, Capacity: 3}}, Holder: "it's me",
 		Metadata: json.RawMessage(`{"pid":7}`)})
 	d.expectOutput(permitsTable, "get", "uploads")
 	d.expectOutput("export PADDOCK_STATE=held\nexport PADDOCK_NEWEST_TOKEN=1\nexport PADDOCK_HELD_BY='it'\\''s "+
@@ -52,10 +52,10 @@ func TestListPrintsLocksOrOnlyAHeader(t *testing.T) {
 	const header = "LOCK  STATE  MODE  TOKEN  HOLDER  EXPIRES  LEFT  WAITING\n"
 	d.expectOutput(header, "list")
 	d.expectOutput("[]\n", "list", "-o", "json")
-	first := d.hold(lock.Acquire{Name: "jobs:a", Holder: "me"})
-	second := d.hold(lock.Acquire{Name: "jobs:b", Holder: "reader 1", Mode: lock.Shared})
-	d.hold(lock.Acquire{Name: "jobs:b", Holder: "reader 2", Mode: lock.Shared})
-	d.useLease(d.hold(lock.Acquire{Name: "other", Holder: "me"}))
+	first := d.hold(lock.Acquire{Locks: lock.One("jobs:a"), Holder: "me"})
+	second := d.hold(lock.Acquire{Locks: []lock.Member{{Name: "jobs:b", Mode: lock.Shared}}, Holder: "reader 1"})
+	d.hold(lock.Acquire{Locks: []lock.Member{{Name: "jobs:b", Mode: lock.Shared}}, Holder: "reader 2"})
+	d.useLease(d.hold(lock.Acquire{Locks: lock.One("other"), Holder: "me"}))
 	d.expectExit(exitOK, "release", "other")
 
 	a := fmt.Sprintf("jobs:a  held  exclusive  %d  me  INSTANT  DURATION  0\n", first.Token)
@@ -100,9 +100,9 @@ func TestQueuePrintsWaitersAndWhatBlocksThem(t *testing.T) {
 	d := newHarness(t)
 	const header = "POSITION  HOLDER  MODE  JOINED  WAITED  BLOCKED BY\n"
 	d.expectOutput(header, "queue", "jobs:nightly")
-	before := d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "before"})
-	d.enqueue(lock.Acquire{Name: "jobs:nightly", Holder: "first"})
-	d.enqueue(lock.Acquire{Name: "jobs:nightly", Holder: "second"})
+	before := d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "before"})
+	d.enqueue(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "first"})
+	d.enqueue(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "second"})
 	d.expectOutput(header+fmt.Sprintf("1  first  exclusive  INSTANT  DURATION  before (token %d)\n", before.Token)+
 		"2  second  exclusive  INSTANT  DURATION  1 ahead in the queue\n", "queue", "jobs:nightly")
 	stdout, _ := d.expectExit(exitOK, "queue", "jobs:nightly", "-o", "json")
@@ -116,10 +116,10 @@ func TestQueuePrintsWaitersAndWhatBlocksThem(t *testing.T) {
 func TestQueuePrintsTheChainToItsRoot(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	alice := d.hold(lock.Acquire{Name: "a", Holder: "alice", Task: "t"})
-	d.hold(lock.Acquire{Name: "b", Holder: "bob", Task: "u"})
-	d.enqueue(lock.Acquire{Name: "b", Holder: "alice's part", Task: "t.1"})
-	d.enqueue(lock.Acquire{Name: "a", Holder: "carol"})
+	alice := d.hold(lock.Acquire{Locks: lock.One("a"), Holder: "alice", Task: "t"})
+	d.hold(lock.Acquire{Locks: lock.One("b"), Holder: "bob", Task: "u"})
+	d.enqueue(lock.Acquire{Locks: lock.One("b"), Holder: "alice's part", Task: "t.1"})
+	d.enqueue(lock.Acquire{Locks: lock.One("a"), Holder: "carol"})
 	d.expectOutput("POSITION  HOLDER  MODE  JOINED  WAITED  BLOCKED BY\n"+
 		fmt.Sprintf("1  carol  exclusive  INSTANT  DURATION  alice (token %d)\n", alice.Token)+
 		"\nCHAIN  WAITS FOR  IN THE WAY\ncarol  a  alice holds it\nalice's part  b  bob holds it\n\nThe task of bob waits for no lock.\n", "queue", "a")
@@ -167,7 +167,7 @@ func TestQueueExplainsWhatBlocksAWaiter(t *testing.T) {
 func TestRevokeEndsOneLeaseAndPrintsTheLock(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	grant := d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "me"})
+	grant := d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "me"})
 	token := fmt.Sprintf("--token=%d", grant.Token)
 	d.expectFailure(exitFailed, []string{"token_mismatch", "Read the lock again"}, "revoke", "jobs:nightly",
 		"--token=999", "--reason=x")
@@ -182,7 +182,7 @@ func TestRevokeEndsOneLeaseAndPrintsTheLock(t *testing.T) {
 		t.Errorf("the events tell %+v", e)
 	}
 
-	exact := d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "me"})
+	exact := d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "me"})
 	d.expectExit(exitOK, "revoke", "jobs:nightly", fmt.Sprintf("--token=%d", exact.Token), "--reason=x", "-o", "json",
 		"--acquired-at="+exact.AcquiredAt.Format(time.RFC3339Nano))
 }
@@ -190,7 +190,7 @@ func TestRevokeEndsOneLeaseAndPrintsTheLock(t *testing.T) {
 func TestRevokeKeepsTheGraceByDefault(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	grant := d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "me", Grace: lock.MaxGrace})
+	grant := d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "me", Grace: lock.MaxGrace})
 	revoke := []string{"revoke", "jobs:nightly", fmt.Sprintf("--token=%d", grant.Token), "--reason=x"}
 	stdout, _ := d.expectExit(exitOK, revoke...)
 	if got := collapseSpaces(stdout); !strings.Contains(got, "STATE  grace\n") ||
@@ -211,7 +211,7 @@ func TestRevokeKeepsTheGraceByDefault(t *testing.T) {
 func TestHostileHolderIsPrintedAsText(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "a\u00adb\u200b",
+	d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "a\u00adb\u200b",
 		Metadata: json.RawMessage("{\"x\":\"\u009b31m\"}")})
 	for _, args := range [][]string{
 		{"get", "jobs:nightly"}, {"get", "jobs:nightly", "-o", "json"}, {"list"}, {"watch", "--from=oldest",

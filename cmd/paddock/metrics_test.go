@@ -49,17 +49,17 @@ func metered(t *testing.T, args ...string) (d *harness, url string) {
 func TestCallsMoveTheirMetrics(t *testing.T) {
 	t.Parallel()
 	d, url := metered(t, "--metrics-names", "jobs:,reports")
-	first := d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "first"})
-	_, err := d.locks.Renew(t.Context(), lock.Renew{Name: first.Name, LeaseID: first.ID})
+	first := d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "first"})
+	_, err := d.locks.Renew(t.Context(), lock.Renew{Locks: []string{first.Name}, LeaseID: first.ID})
 	mustBeNil(t, err)
-	d.enqueue(lock.Acquire{Name: first.Name, Holder: "second"})
+	d.enqueue(lock.Acquire{Locks: lock.One(first.Name), Holder: "second"})
 	awaitMetrics(t, url, "paddock_waiters 1", "paddock_contended_locks 1", "paddock_waiting_calls 1", `paddock_lock_waiters\{name="jobs:nightly"\} 1`,
 		`paddock_lock_held\{holder="first",name="jobs:nightly"\} 1`, `paddock_oldest_wait_seconds [0-9.e-]*[1-9][0-9.e-]*`)
-	mustBeNil(t, d.locks.Release(t.Context(), lock.Release{Name: first.Name, LeaseID: first.ID}))
+	mustBeNil(t, d.locks.Release(t.Context(), lock.Release{Locks: []string{first.Name}, LeaseID: first.ID}))
 	second := d.awaitEvent(first.Name, lock.Granted, "second")
 	_, err = d.locks.Revoke(t.Context(), lock.Revoke{Name: second.Name, Token: second.Token, Reason: "test"})
 	mustBeNil(t, err)
-	d.hold(lock.Acquire{Name: "short", Holder: "late", TTL: 100 * time.Millisecond})
+	d.hold(lock.Acquire{Locks: lock.One("short"), Holder: "late", TTL: 100 * time.Millisecond})
 	d.awaitEvent("short", lock.Expired, "late")
 	_, err = d.locks.VerifyToken(t.Context(), lock.Verify{Name: first.Name, Token: first.Token})
 	mustBeNil(t, err)
@@ -70,7 +70,7 @@ func TestCallsMoveTheirMetrics(t *testing.T) {
 	if _, err = d.locks.WriteFenced(t.Context(), write); err == nil {
 		t.Error("a stale write succeeded")
 	}
-	d.hold(lock.Acquire{Name: "reports", Holder: "me"})
+	d.hold(lock.Acquire{Locks: lock.One("reports"), Holder: "me"})
 	awaitMetrics(t, url,
 		`paddock_acquires_total\{mode="exclusive",outcome="granted"\} 4`, `paddock_renewals_total\{outcome="renewed"\} 1`,
 		`paddock_releases_total\{outcome="released"\} 1`, `paddock_wait_seconds_count\{mode="exclusive",outcome="granted"\} 1`,

@@ -109,7 +109,7 @@ func TestOldReplicaIsRefusedByANewerSchema(t *testing.T) {
 	const sentence = "his replica is of an earlier release than the schema of its database"
 	databaseURL := pgtest.URL(t)
 	p, base := startServe(t, databaseURL)
-	held := acquire(t, base, lock.Acquire{Name: "held", Holder: "me", LeaseID: lock.LeaseID(uuid.New()), TTL: time.Hour})
+	held := acquire(t, base, lock.Acquire{Locks: lock.One("held"), Holder: "me", LeaseID: lock.LeaseID(uuid.New()), TTL: time.Hour})
 	pgtest.Exec(t, pgtest.Connect(t, databaseURL), "alter table paddock.records rename to locks; update paddock.schema_migrations set version = version + 1")
 	calls := func(base string) {
 		refusesAll(t, base, held.ID, sentence)
@@ -123,7 +123,7 @@ func TestOldReplicaIsRefusedByANewerSchema(t *testing.T) {
 	calls(again)
 	pgtest.Exec(t, pgtest.Connect(t, databaseURL), "alter table paddock.locks rename to records; update paddock.schema_migrations set version = version - 1")
 	becomesReady(t, base)
-	renewed, err := replica.Connect(t, client.Options{BaseURL: base}).Renew(t.Context(), lock.Renew{Name: "held", LeaseID: held.ID})
+	renewed, err := replica.Connect(t, client.Options{BaseURL: base}).Renew(t.Context(), lock.Renew{Locks: []string{"held"}, LeaseID: held.ID})
 	if err != nil || renewed.Token != held.Token {
 		t.Errorf("after the way back: %+v, %v", renewed, err)
 	}
@@ -135,16 +135,18 @@ func refusesAll(t *testing.T, base string, held lock.LeaseID, sentence string) {
 	service := replica.Connect(t, client.Options{BaseURL: base})
 	for what, call := range map[string]func() error{
 		"acquire": func() error {
-			_, err := service.Acquire(t.Context(), lock.Acquire{Name: "free", Holder: "me", LeaseID: lock.LeaseID(uuid.New())})
+			_, err := service.Acquire(t.Context(), lock.Acquire{Locks: lock.One("free"), Holder: "me", LeaseID: lock.LeaseID(uuid.New())})
 			return err
 		},
 		"renew": func() error {
-			_, err := service.Renew(t.Context(), lock.Renew{Name: "held", LeaseID: held})
+			_, err := service.Renew(t.Context(), lock.Renew{Locks: []string{"held"}, LeaseID: held})
 			return err
 		},
-		"release": func() error { return service.Release(t.Context(), lock.Release{Name: "held", LeaseID: held}) },
-		"read":    func() error { _, err := service.Lock(t.Context(), "held"); return err },
-		"list":    func() error { _, err := service.Locks(t.Context(), paddock.LockQuery{}); return err },
+		"release": func() error {
+			return service.Release(t.Context(), lock.Release{Locks: []string{"held"}, LeaseID: held})
+		},
+		"read": func() error { _, err := service.Lock(t.Context(), "held"); return err },
+		"list": func() error { _, err := service.Locks(t.Context(), paddock.LockQuery{}); return err },
 	} {
 		var refusal *lock.Error
 		if err := call(); !errors.As(err, &refusal) || refusal.Code != lock.ErrUnavailable || refusal.RetryAfter == 0 ||
@@ -194,8 +196,8 @@ func TestAReplicaWithoutItsTablesSaysWhatToDo(t *testing.T) {
 			"restore the schema less from a backup: ERROR"},
 	} {
 		p, base := startServe(t, databaseURL, "--migrate", "--schema="+schema)
-		held := acquire(t, base, lock.Acquire{Name: "held", Holder: "me", LeaseID: lock.LeaseID(uuid.New()), TTL: time.Hour})
-		acquire(t, base, lock.Acquire{Name: "swept", Holder: "me", LeaseID: lock.LeaseID(uuid.New()), TTL: 2 * time.Second})
+		held := acquire(t, base, lock.Acquire{Locks: lock.One("held"), Holder: "me", LeaseID: lock.LeaseID(uuid.New()), TTL: time.Hour})
+		acquire(t, base, lock.Acquire{Locks: lock.One("swept"), Holder: "me", LeaseID: lock.LeaseID(uuid.New()), TTL: 2 * time.Second})
 		mustBeNil(t, c.lose())
 		refusesAll(t, base, held.ID, "The database lacks tables that the service needs; the log says what an operator must do.")
 		if log := p.Stderr.String(); !strings.Contains(log, c.do) {

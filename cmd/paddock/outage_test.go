@@ -49,7 +49,7 @@ func TestLostAnswerIsRetried(t *testing.T) {
 			t.Parallel()
 			d := newHarness(t)
 			if c.held {
-				d.useLease(d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "me"}))
+				d.useLease(d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "me"}))
 			}
 			_, lost := d.loseAnswers()
 			lost.Store(1)
@@ -86,7 +86,7 @@ func TestClientTimesOutItsCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = locks.Release(t.Context(), lock.Release{Name: "x", LeaseID: lock.LeaseID{1}})
+	err = locks.Release(t.Context(), lock.Release{Locks: []string{"x"}, LeaseID: lock.LeaseID{1}})
 	if !errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, lock.ErrUnknownOutcome) {
 		t.Errorf("it ended with %v", err)
 	}

@@ -18,7 +18,7 @@ func (d *harness) useLease(g lock.Grant) { d.env["PADDOCK_LEASE_ID"] = uuid.UUID
 func TestRenewExtendsAndPrintsTheLease(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	before := d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "me", TTL: time.Minute})
+	before := d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "me", TTL: time.Minute})
 	d.useLease(before)
 	d.expectOutput(strings.TrimSuffix(leaseTable, "METADATA  {\"why\":\"it's night\"}\n"), "renew", "jobs:nightly")
 	d.expectOutput(leaseEnv, "renew", "jobs:nightly", "-o", "env")
@@ -56,7 +56,7 @@ func TestHolderLearnsHowItsLeaseWasLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newHarness(t)
-			grant := d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "me", TTL: c.ttl})
+			grant := d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "me", TTL: c.ttl})
 			d.useLease(grant)
 			c.end(d, grant)
 			d.expectFailure(exitLeaseLost, c.says, "renew", "jobs:nightly")
@@ -68,7 +68,7 @@ func TestHolderLearnsHowItsLeaseWasLost(t *testing.T) {
 func TestReleaseIsSilentAndRepeatable(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	d.useLease(d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "me"}))
+	d.useLease(d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "me"}))
 	for range 2 {
 		d.expectOutput("", "release", "jobs:nightly")
 	}

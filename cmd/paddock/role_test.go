@@ -160,12 +160,12 @@ func TestServeReadsTheURLFileForEachConnection(t *testing.T) {
 	}
 	write()
 	base := serveHere(t, "postgres://unused.invalid/", "--database-url-file", file)
-	acquire(t, base, lock.Acquire{Name: "before", Holder: "me", TTL: time.Minute})
+	acquire(t, base, lock.Acquire{Locks: lock.One("before"), Holder: "me", TTL: time.Minute})
 	name := databaseURL.User.Username()
 	exec("alter role app rename to app_2")
 	defer exec("alter role app_2 rename to app")
 	databaseURL.User = url.UserPassword(name+"_2", "changed")
 	write()
 	exec("select count(pg_terminate_backend(pid)) from pg_stat_activity where usename = 'app_2'")
-	acquire(t, base, lock.Acquire{Name: "after", Holder: "me", TTL: time.Minute})
+	acquire(t, base, lock.Acquire{Locks: lock.One("after"), Holder: "me", TTL: time.Minute})
 }

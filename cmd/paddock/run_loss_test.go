@@ -25,7 +25,7 @@ func (d *harness) useProxy() *tcpproxy.Proxy {
 func (d *harness) acquireNext() lock.Grant {
 	d.Helper()
 	g, err := d.locks.Acquire(d.Context(), lock.Acquire{
-		Name: nightly, LeaseID: lock.LeaseID(uuid.New()), Holder: "the next", TTL: time.Hour, Wait: lock.MaxWait,
+		Locks: lock.One(nightly), LeaseID: lock.LeaseID(uuid.New()), Holder: "the next", TTL: time.Hour, Wait: lock.MaxWait,
 	})
 	if err != nil {
 		d.Fatal(err)

@@ -50,7 +50,7 @@ func expectLines(t *testing.T, path string, lines ...string) {
 func TestRunWritesMetricsOfARefusal(t *testing.T) {
 	t.Parallel()
 	d, file := newHarness(t), filepath.Join(t.TempDir(), "job.prom")
-	d.hold(lock.Acquire{Name: nightly, Holder: "other"})
+	d.hold(lock.Acquire{Locks: lock.One(nightly), Holder: "other"})
 	d.startRun("--metrics-file", file, nightly, "--", "true").expectExit(t, exitNotAcquired)
 	expectLines(t, file, fmt.Sprintf(`paddock_run_exit_code{lock="jobs:nightly"} %d`, exitNotAcquired),
 		`paddock_run_token{lock="jobs:nightly"} 0`, `paddock_guard_acquires_total{lock="jobs:nightly",outcome="lock_held"} 1`)

@@ -16,7 +16,7 @@ func TestSignalEndsTheWaitAndGivesUpThePlace(t *testing.T) {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()
 			d := newHarness(t)
-			d.hold(lock.Acquire{Name: nightly, Holder: "another holder"})
+			d.hold(lock.Acquire{Locks: lock.One(nightly), Holder: "another holder"})
 			p := d.startRun("--wait=forever", nightly, "--", "/bin/sh")
 			d.awaitEvent(nightly, lock.Queued, "me")
 			if err := p.Cmd.Process.Signal(s); err != nil {
@@ -35,7 +35,7 @@ func TestIgnoredSignalDoesNotEndTheWait(t *testing.T) {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()
 			d := newHarness(t)
-			d.hold(lock.Acquire{Name: nightly, Holder: "another holder"})
+			d.hold(lock.Acquire{Locks: lock.One(nightly), Holder: "another holder"})
 			p := d.prepareIgnoring(name, "--wait=forever jobs:nightly -- /bin/sh")
 			p.Start(t)
 			d.awaitEvent(nightly, lock.Queued, "me")
@@ -53,7 +53,7 @@ func TestIgnoredSignalDoesNotEndTheWait(t *testing.T) {
 func TestSecondSignalKillsAWaitingRun(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	d.hold(lock.Acquire{Name: nightly, Holder: "another holder"})
+	d.hold(lock.Acquire{Locks: lock.One(nightly), Holder: "another holder"})
 	line := d.useProxy()
 	p := d.startRun("--wait=forever", nightly, "--", "true")
 	d.awaitEvent(nightly, lock.Queued, "me")

@@ -34,12 +34,12 @@ func TestTwoDeploymentsInOneDatabaseShareNothing(t *testing.T) {
 	a.holdMany("other", 3) // so that their tokens differ
 	first := map[*harness]lock.Grant{}
 	for _, d := range []*harness{a, b} {
-		first[d] = d.hold(lock.Acquire{Name: "lock", Holder: "first"})
-		d.enqueue(lock.Acquire{Name: "lock", Holder: "next"})
+		first[d] = d.hold(lock.Acquire{Locks: lock.One("lock"), Holder: "first"})
+		d.enqueue(lock.Acquire{Locks: lock.One("lock"), Holder: "next"})
 	}
 	expectNext := func(d *harness) {
 		t.Helper()
-		mustBeNil(t, d.locks.Release(t.Context(), lock.Release{Name: "lock", LeaseID: first[d].ID}))
+		mustBeNil(t, d.locks.Release(t.Context(), lock.Release{Locks: []string{"lock"}, LeaseID: first[d].ID}))
 		if e := d.awaitEvent("lock", lock.Granted, "next"); e.Token <= first[d].Token {
 			t.Errorf("the waiter has the token %d after %d", e.Token, first[d].Token)
 		}

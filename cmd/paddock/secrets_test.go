@@ -125,17 +125,17 @@ func (s *secrets) acquireAndLose(secret string) {
 	}
 	for range 10 {
 		id, other := s.leaseID(), s.leaseID()
-		_, err := locks.Acquire(s.Context(), lock.Acquire{Name: "busy", Holder: "me", LeaseID: id, TTL: time.Second})
+		_, err := locks.Acquire(s.Context(), lock.Acquire{Locks: lock.One("busy"), Holder: "me", LeaseID: id, TTL: time.Second})
 		keep(err)
-		_, err = locks.Acquire(s.Context(), lock.Acquire{Name: "busy", Holder: "you", LeaseID: other,
+		_, err = locks.Acquire(s.Context(), lock.Acquire{Locks: lock.One("busy"), Holder: "you", LeaseID: other,
 			Wait: 20 * time.Millisecond, KeepPlace: true})
 		keep(err)
-		_, err = locks.Acquire(s.Context(), lock.Acquire{Name: "busy", Holder: "another", LeaseID: id})
+		_, err = locks.Acquire(s.Context(), lock.Acquire{Locks: lock.One("busy"), Holder: "another", LeaseID: id})
 		keep(err)
-		_, err = locks.Renew(s.Context(), lock.Renew{Name: "busy", LeaseID: other})
+		_, err = locks.Renew(s.Context(), lock.Renew{Locks: []string{"busy"}, LeaseID: other})
 		keep(err)
-		keep(locks.Release(s.Context(), lock.Release{Name: "busy", LeaseID: id}))
-		keep(locks.Release(s.Context(), lock.Release{Name: "busy", LeaseID: other}))
+		keep(locks.Release(s.Context(), lock.Release{Locks: []string{"busy"}, LeaseID: id}))
+		keep(locks.Release(s.Context(), lock.Release{Locks: []string{"busy"}, LeaseID: other}))
 	}
 	ctx, cancel := context.WithTimeout(s.Context(), 5*time.Second)
 	defer cancel()
@@ -243,11 +243,11 @@ func (s *secrets) sendBadRequests(keys ...string) {
 // waitUntilRevoked lets a call wait with a key until the key is revoked.
 func (s *secrets) waitUntilRevoked(k issuedKey) {
 	locks := s.client(k.secret)
-	held, err := locks.Acquire(s.Context(), lock.Acquire{Name: "waited", Holder: "holder", LeaseID: s.leaseID(),
+	held, err := locks.Acquire(s.Context(), lock.Acquire{Locks: lock.One("waited"), Holder: "holder", LeaseID: s.leaseID(),
 		TTL: time.Hour})
 	s.addOutput("an answer", held.Holder)
 	time.AfterFunc(100*time.Millisecond, func() { s.revoke(k.ID) })
-	_, waited := locks.Acquire(s.Context(), lock.Acquire{Name: "waited", Holder: "waiter", LeaseID: s.leaseID(),
+	_, waited := locks.Acquire(s.Context(), lock.Acquire{Locks: lock.One("waited"), Holder: "waiter", LeaseID: s.leaseID(),
 		Wait: 10 * time.Second})
 	if err := errors.Join(err, waited); err != nil {
 		s.addOutput("an error", err.Error())

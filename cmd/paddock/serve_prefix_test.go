@@ -24,7 +24,7 @@ func TestPagesWorkUnderAPrefix(t *testing.T) {
 	if _, err := replica.Connect(t, client.Options{BaseURL: base}).DeclareTree(t.Context(), "tree"); err != nil {
 		t.Fatal(err)
 	}
-	acquire(t, base, lock.Acquire{Name: "tree:src:a", Holder: "/ui/"})
+	acquire(t, base, lock.Acquire{Locks: lock.One("tree:src:a"), Holder: "/ui/"})
 	to, err := url.Parse(base)
 	if err != nil {
 		t.Fatal(err)

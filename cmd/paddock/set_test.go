@@ -62,7 +62,7 @@ func TestLocksOnTheCommandLineHaveModes(t *testing.T) {
 func TestAcquireRenewAndReleaseSeveralLocks(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	reader := d.hold(lock.Acquire{Name: "c", Holder: "a reader", Mode: lock.Shared})
+	reader := d.hold(lock.Acquire{Locks: []lock.Member{{Name: "c", Mode: lock.Shared}}, Holder: "a reader"})
 	stdout, _ := d.expectExit(exitOK, "acquire", "b", "a", "c,shared", "-o", "json")
 	var lease api.LeaseSet
 	if err := json.Unmarshal([]byte(stdout), &lease); err != nil {
@@ -100,8 +100,8 @@ func TestAcquireRenewAndReleaseSeveralLocks(t *testing.T) {
 func TestARefusalOfSeveralLocksNamesEachBlocker(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	d.hold(lock.Acquire{Name: "a", Holder: "alice"})
-	d.hold(lock.Acquire{Name: "c", Holder: "carol"})
+	d.hold(lock.Acquire{Locks: lock.One("a"), Holder: "alice"})
+	d.hold(lock.Acquire{Locks: lock.One("c"), Holder: "carol"})
 	for _, args := range [][]string{
 		{"acquire", "a", "b", "c"}, {"acquire", "a", "b", "c", "--wait=100ms"},
 		{"run", "--lock=a", "--lock", "b", "--lock", "c", "--", "/bin/sh"},
@@ -161,7 +161,7 @@ func TestReadsShowTheSetOfALease(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	d.expectExit(exitOK, "acquire", "a", "b", "c", "--ttl=1h")
-	d.hold(lock.Acquire{Name: "d", Holder: "alone"})
+	d.hold(lock.Acquire{Locks: lock.One("d"), Holder: "alone"})
 	token := fmt.Sprint(d.stateOf("a").Token)
 	stdout, _ := d.expectExit(exitOK, "get", "b")
 	if !strings.Contains(collapseSpaces(stdout), "  METADATA  TOGETHER WITH\n") || !strings.HasSuffix(collapseSpaces(stdout), "  -  a, c\n") {

@@ -17,9 +17,9 @@ import (
 func TestPausedWorkerIsSeenWithoutALog(t *testing.T) {
 	t.Parallel()
 	d, metrics := metered(t)
-	late := d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "worker-1", TTL: 100 * time.Millisecond})
+	late := d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "worker-1", TTL: 100 * time.Millisecond})
 	d.awaitEvent(late.Name, lock.Expired, "worker-1")
-	holds := d.hold(lock.Acquire{Name: late.Name, Holder: "worker-2"})
+	holds := d.hold(lock.Acquire{Locks: lock.One(late.Name), Holder: "worker-2"})
 	if _, err := d.locks.WriteFenced(t.Context(), lock.FencedWrite{Key: "accounts", Lock: late.Name, Token: late.Token, Value: []byte("1")}); err == nil {
 		t.Fatal("the stale write succeeded")
 	}
@@ -43,13 +43,13 @@ func TestPausedWorkerIsSeenWithoutALog(t *testing.T) {
 func TestFenceReportRecordsAStaleToken(t *testing.T) {
 	t.Parallel()
 	d, metrics := metered(t)
-	g := d.hold(lock.Acquire{Name: "jobs:nightly", Holder: "worker-1"})
+	g := d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "worker-1"})
 	token := fmt.Sprint(g.Token)
 	if _, stderr := d.expectExit(exitFailed, "fence", "report", g.Name, token); !strings.Contains(stderr, "is current: its lease has not ended") {
 		t.Errorf("a current token: %s", stderr)
 	}
-	mustBeNil(t, d.locks.Release(t.Context(), lock.Release{Name: g.Name, LeaseID: g.ID}))
-	d.hold(lock.Acquire{Name: g.Name, Holder: "worker-2"})
+	mustBeNil(t, d.locks.Release(t.Context(), lock.Release{Locks: []string{g.Name}, LeaseID: g.ID}))
+	d.hold(lock.Acquire{Locks: lock.One(g.Name), Holder: "worker-2"})
 	for _, want := range []string{"Recorded: see paddock history jobs:nightly.", "Not recorded: this token was reported less than a minute ago"} {
 		if stdout, _ := d.expectExit(exitOK, "fence", "report", g.Name, token, "--where=table accounts"); !strings.Contains(stdout, want) {
 			t.Errorf("printed %q, want %q", stdout, want)

@@ -27,7 +27,7 @@ func TestTreesAreDeclaredListedAndRemoved(t *testing.T) {
 		t.Errorf("it prints\n%s", stdout)
 	}
 	d.expectFailure(exitUsage, []string{"tree_overlaps", "repo:src is inside the tree repo"}, "tree", "declare", "repo:src")
-	d.hold(lock.Acquire{Name: "repo:src:a", Holder: "h"})
+	d.hold(lock.Acquire{Locks: lock.One("repo:src:a"), Holder: "h"})
 	d.expectFailure(exitNotAcquired, []string{"tree_busy", "repo:src:a, in the tree repo, is held or waited for"}, "tree", "remove", "repo")
 	for _, want := range []string{"", "The tree jobs was not declared.\n"} {
 		if _, stderr := d.expectExit(exitOK, "tree", "remove", "jobs"); stderr != want {
@@ -47,12 +47,12 @@ func TestATreeIsDrawn(t *testing.T) {
 	d := newHarness(t)
 	d.expectExit(exitOK, "tree", "declare", "repo")
 	for _, name := range []string{"repo:a:c", "repo:a-b", "repo:idle", "repository"} {
-		g := d.hold(lock.Acquire{Name: name, Holder: "of " + name})
+		g := d.hold(lock.Acquire{Locks: lock.One(name), Holder: "of " + name})
 		if name == "repo:idle" {
 			d.expectExit(exitOK, "release", name, "--lease-id", wire.LeaseOf(g).LeaseID.String())
 		}
 	}
-	d.enqueue(lock.Acquire{Name: "repo:a", Holder: "waiter"})
+	d.enqueue(lock.Acquire{Locks: lock.One("repo:a"), Holder: "waiter"})
 	stdout, _ := d.expectExit(exitOK, "list", "--tree", "repo")
 	var drawn [][]string
 	for line := range strings.Lines(stdout) {
@@ -81,8 +81,8 @@ func TestALockShowsWhatIsAboveAndBelow(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	d.expectExit(exitOK, "tree", "declare", "repo")
-	d.hold(lock.Acquire{Name: "repo:src", Holder: "h"})
-	d.enqueue(lock.Acquire{Name: "repo:src:a", Holder: "waiter"})
+	d.hold(lock.Acquire{Locks: lock.One("repo:src"), Holder: "h"})
+	d.enqueue(lock.Acquire{Locks: lock.One("repo:src:a"), Holder: "waiter"})
 	above, _ := d.expectExit(exitOK, "get", "repo:src:a")
 	below, _ := d.expectExit(exitOK, "get", "repo")
 	queue, _ := d.expectExit(exitOK, "queue", "repo")

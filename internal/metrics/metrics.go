@@ -168,8 +168,8 @@ func (m *Metrics) Handler() http.Handler {
 // Decided counts what was left of a renewed lease, and the leases that the decision has ended. One that was withdrawn
 // was never held.
 func (m *Metrics) Decided(d *lock.Decision) {
-	if d.Renewed && d.Lease.Session == 0 {
-		m.margins.Observe(d.Left.Seconds() / d.Lease.TTL.Seconds())
+	if d.Renewed && d.Leases[0].Session == 0 {
+		m.margins.Observe(d.Left.Seconds() / d.Leases[0].TTL.Seconds())
 	}
 	for i := range d.Ended {
 		e := &d.Ended[i]

@@ -165,9 +165,9 @@ func TestMetricsFollowTheConventions(t *testing.T) {
 func TestARenewalAndAHandOffAreMeasured(t *testing.T) {
 	t.Parallel()
 	m := metrics.New("1.2.3", "abc", "team_b")
-	l := lock.Lease{TTL: 20 * time.Second}
-	m.Decided(&lock.Decision{Renewed: true, Left: 13 * time.Second, Lease: l})
-	m.Decided(&lock.Decision{Renewed: true, Left: -time.Second, Lease: l})
+	l := []lock.Lease{{TTL: 20 * time.Second}}
+	m.Decided(&lock.Decision{Renewed: true, Left: 13 * time.Second, Leases: l})
+	m.Decided(&lock.Decision{Renewed: true, Left: -time.Second, Leases: l})
 	m.Decided(&lock.Decision{})
 	m.HandedOver(2 * time.Second)
 	expect(t, m, `paddock_renew_margin_ratio_bucket{le="0"} 1`, `paddock_renew_margin_ratio_bucket{le="0.6"} 1`,

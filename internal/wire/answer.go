@@ -26,16 +26,17 @@ func Parse[Model, Value any](text []byte, to func(Model) Value, matches func(Mod
 	return to(m), nil
 }
 
-// ParseLease decodes the answer to c, an acquire or a renewal of one lock or a set. sent is when the request was sent.
+// ParseLease decodes the answer to c, an acquire or a renewal. sent is when the request was sent.
 func ParseLease(text []byte, c lock.Command, sent time.Time) (lock.Grant, error) {
-	if set := setOf(c); set != nil {
-		return parseSet(text, c, set, sent)
+	names := c.Names()
+	if len(names) > 1 {
+		return parseSet(text, c, names, sent)
 	}
 	var l api.Lease
 	if err := json.Unmarshal(text, &l); err != nil {
 		return lock.Grant{}, err
 	}
-	return grantTo(c, &l, sent)
+	return grantTo(c, names[0], &l, sent)
 }
 
 // ParseResults decodes the answer to a batch of these items. It fails if text is another answer. For an item that was
@@ -54,7 +55,7 @@ func ParseResults(
 	for i, r := range answer.Results {
 		switch {
 		case r.Status/100 == 2:
-			grant, err := grantTo(items[i], r.Lease, sent)
+			grant, err := grantTo(items[i], items[i].Names()[0], r.Lease, sent)
 			if err != nil {
 				return nil, err
 			}
@@ -70,12 +71,12 @@ func ParseResults(
 	return results, nil
 }
 
-// grantTo returns the grant that answers c. l is its lease, nil if the answer has none.
-func grantTo(c lock.Command, l *api.Lease, sent time.Time) (g lock.Grant, err error) {
+// grantTo returns the grant that answers c, which is about one lock. l is its lease, nil if the answer has none.
+func grantTo(c lock.Command, name string, l *api.Lease, sent time.Time) (g lock.Grant, err error) {
 	if l != nil {
 		g = toLease(*l, sent)
 	}
-	if !isAnswer(c, g.Lease) || g.Name != nameOf(c) {
+	if !isAnswer(c, g.Lease) || l != nil && g.Name != name {
 		return lock.Grant{}, ErrNotTheAnswer
 	}
 	return g, nil
@@ -90,15 +91,4 @@ func isAnswer(c lock.Command, l lock.Lease) bool {
 		return l.ID == c.LeaseID && l.Token > 0
 	}
 	return l.ID == lock.LeaseID{}
-}
-
-// nameOf returns the name of the lease that answers c, empty for none.
-func nameOf(c lock.Command) string {
-	switch c := c.(type) {
-	case lock.Acquire:
-		return c.Name
-	case lock.Renew:
-		return c.Name
-	}
-	return ""
 }

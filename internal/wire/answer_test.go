@@ -20,7 +20,7 @@ const someLease = `{"name":"a","lease_id":"5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11"
 // FuzzResults reads any text as an answer. Results that it accepts must be possible answers, and must be read as the
 // same results after they were encoded again.
 func FuzzResults(f *testing.F) {
-	asked := []lock.Command{lock.Acquire{Name: "a", LeaseID: someID, Holder: "h"}, lock.Release{Name: "a", LeaseID: someID}}
+	asked := []lock.Command{lock.Acquire{Locks: lock.One("a"), LeaseID: someID, Holder: "h"}, lock.Release{Locks: []string{"a"}, LeaseID: someID}}
 	f.Add([]byte(`{"results":[{"status":201,"lease":` + someLease + `},{"status":204}]}`))
 	f.Add([]byte(`{"more":1,"results":[{"lease":` + someLease + `,"status":200},{"status":409,"problem":{"code":"lease_lost","detail":"D."}}]} `))
 	f.Add([]byte(`{"results":[{"status":503,"problem":{"code":"unavailable"}},{"status":204}]}{}`))
@@ -51,7 +51,7 @@ func checkGrant(t *testing.T, g lock.Grant, sent time.Time) {
 		return // JSON has no such instant
 	}
 	text := AppendLease(nil, LeaseOf(g))
-	again, err := ParseLease(text, lock.Acquire{Name: "a", LeaseID: someID, Holder: "h"}, sent)
+	again, err := ParseLease(text, lock.Acquire{Locks: lock.One("a"), LeaseID: someID, Holder: "h"}, sent)
 	if err != nil {
 		t.Fatalf("%+v became %s: %v", g, text, err)
 	}
@@ -76,7 +76,7 @@ func normalized(g lock.Grant) lock.Lease {
 
 func TestAnswerToAnotherRequestIsRefused(t *testing.T) {
 	t.Parallel()
-	asked := []lock.Command{lock.Acquire{Name: "a", LeaseID: someID, Holder: "h"}}
+	asked := []lock.Command{lock.Acquire{Locks: lock.One("a"), LeaseID: someID, Holder: "h"}}
 	good := `{"results":[{"status":201,"lease":` + someLease + `}]}`
 	if _, err := ParseResults([]byte(good), asked, time.Now(), refusedItem); err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestAnswerToAnotherRequestIsRefused(t *testing.T) {
 // TestAnswersAreReadLeniently reads leases with members that are unknown, null or missing.
 func TestAnswersAreReadLeniently(t *testing.T) {
 	t.Parallel()
-	asked, sent := lock.Acquire{Name: "a", LeaseID: someID, Holder: "h"}, time.Now()
+	asked, sent := lock.Acquire{Locks: lock.One("a"), LeaseID: someID, Holder: "h"}, time.Now()
 	least := `{"name":"a","lease_id":"5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11","fencing_token":41`
 	want, err := ParseLease([]byte(least+`}`), asked, sent)
 	if err != nil || want.Token != 41 || !want.Until.Equal(sent) {

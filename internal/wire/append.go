@@ -79,21 +79,19 @@ func appendResult(b []byte, r api.BatchResult) []byte {
 // AppendItem appends a command that paddock.ValidateBatchItem accepts as an item of a batch. Its name must be valid, its
 // text UTF-8 and its metadata JSON.
 func AppendItem(b []byte, c lock.Command) []byte {
-	op, name := string(api.Release), ""
-	switch c := c.(type) {
+	op := string(api.Release)
+	switch c.(type) {
 	case lock.Acquire:
-		op, name = string(api.Acquire), c.Name
+		op = string(api.Acquire)
 	case lock.Renew:
-		op, name = string(api.Renew), c.Name
-	case lock.Release:
-		name = c.Name
+		op = string(api.Renew)
 	}
 	b = append(append(b, `{"op":"`...), op...)
-	b = append(append(b, `","name":"`...), name...) // of characters that need no escape
+	b = append(append(b, `","name":"`...), c.Names()[0]...) // of characters that need no escape
 	return appendMembers(append(b, `",`...), c)
 }
 
-// AppendRequest appends an acquire, a renewal or a release, of one lock or a set, as the body of a call of its own.
+// AppendRequest appends an acquire, a renewal or a release as the body of a call of its own.
 // Its text must be UTF-8 and its metadata JSON.
 func AppendRequest(b []byte, c lock.Command) []byte { return appendMembers(append(b, '{'), c) }
 
@@ -104,20 +102,24 @@ func appendMembers(b []byte, c lock.Command) []byte {
 	switch c := c.(type) {
 	case lock.Acquire:
 		b = appendID(b, c.LeaseID)
-		if c.Capacity != 0 {
-			b = strconv.AppendInt(append(b, `,"capacity":`...), int64(c.Capacity), 10)
+		one := lock.Member{} // in the form of one lock
+		if len(c.Locks) == 1 {
+			one = c.Locks[0]
+		}
+		if one.Capacity != 0 {
+			b = strconv.AppendInt(append(b, `,"capacity":`...), int64(one.Capacity), 10)
 		}
 		b = appendMs(b, `,"grace_ms":`, c.Grace)
 		b = appendText(append(b, `,"holder":`...), c.Holder)
 		if c.KeepPlace {
 			b = append(b, `,"keep_place":true`...)
 		}
-		if len(c.Set) > 0 {
-			b = appendLocks(b, c.Set)
+		if len(c.Locks) > 1 {
+			b = appendLocks(b, c.Locks)
 		}
 		b = appendMetadata(appendMs(b, `,"max_hold_ms":`, c.MaxHold), c.Metadata)
-		if c.Mode != 0 {
-			b = appendText(append(b, `,"mode":`...), c.Mode.String())
+		if one.Mode != 0 {
+			b = appendText(append(b, `,"mode":`...), one.Mode.String())
 		}
 		if c.SessionID != (lock.SessionID{}) {
 			b = appendID(append(b, `,"session_id":`...), c.SessionID)
@@ -127,10 +129,10 @@ func appendMembers(b []byte, c lock.Command) []byte {
 		}
 		b = appendMs(appendMs(b, `,"ttl_ms":`, c.TTL), `,"wait_ms":`, c.Wait)
 	case lock.Renew:
-		b = appendNames(appendMetadata(appendID(b, c.LeaseID), c.Metadata), c.Set)
+		b = appendNames(appendMetadata(appendID(b, c.LeaseID), c.Metadata), c.Locks)
 		b = appendMs(b, `,"ttl_ms":`, c.TTL)
 	case lock.Release:
-		b = appendNames(appendID(b, c.LeaseID), c.Set)
+		b = appendNames(appendID(b, c.LeaseID), c.Locks)
 	}
 	return append(b, '}')
 }

@@ -24,15 +24,13 @@ func LeaseOf(g lock.Grant) api.Lease {
 // toLease returns the grant. Its Until is sent plus the remaining time. sent is when the request was sent, so that
 // Until is never too late.
 func toLease(l api.Lease, sent time.Time) lock.Grant {
-	return lock.Grant{
-		Lease: lock.Lease{
-			ID: lock.LeaseID(l.LeaseID), Name: l.Name, Slot: l.Slot, Mode: lock.ModeOf(string(l.Mode)), Holder: l.Holder,
-			Token: lock.Token(l.FencingToken), TTL: nonNegative(l.TTLMs), Grace: nonNegative(l.GraceMs),
-			MaxHold: nonNegative(ValueOf(l.MaxHoldMs)), AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt,
-			Metadata: metadataOf(l.Metadata), Session: sessionRefOf(l.Session),
-		},
-		Until: sent.Add(nonNegative(l.ExpiresInMs)),
+	lease := lock.Lease{
+		ID: lock.LeaseID(l.LeaseID), Name: l.Name, Slot: l.Slot, Mode: lock.ModeOf(string(l.Mode)), Holder: l.Holder,
+		Token: lock.Token(l.FencingToken), TTL: nonNegative(l.TTLMs), Grace: nonNegative(l.GraceMs),
+		MaxHold: nonNegative(ValueOf(l.MaxHoldMs)), AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt,
+		Metadata: metadataOf(l.Metadata), Session: sessionRefOf(l.Session),
 	}
+	return lock.Grant{Lease: lease, Leases: []lock.Lease{lease}, Until: sent.Add(nonNegative(l.ExpiresInMs))}
 }
 
 // LockOf returns the model of a lock.

@@ -2,23 +2,25 @@ package wire
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// LeaseSetOf returns the model of the grant of a set, or of one lock. ExpiresInMs is the remaining time as of now, so
-// call it just before encoding.
+// HTTP has two forms of an acquire, a renewal and a release: that of one lock, whose name is in the path, and that of a
+// list of locks in the body, which may be a list of one. Each form has its answer. Elsewhere there are only lists. The
+// client sends a list of one in the form of one lock.
+
+// LeaseSetOf returns the model of a grant in the form of a list. ExpiresInMs is the remaining time as of now, so call it
+// just before encoding.
 func LeaseSetOf(g lock.Grant) api.LeaseSet {
-	members := g.Members
-	if members == nil {
-		members = []lock.Lease{g.Lease}
-	}
 	return api.LeaseSet{
-		LeaseID: [16]byte(g.ID), Holder: g.Holder, Locks: MapSlice(members, setLeaseOf), TTLMs: g.TTL.Milliseconds(),
+		LeaseID: [16]byte(g.ID), Holder: g.Holder, Locks: MapSlice(g.Leases, setLeaseOf), TTLMs: g.TTL.Milliseconds(),
 		GraceMs: g.Grace.Milliseconds(), MaxHoldMs: UnlessZero(g.MaxHold.Milliseconds()), AcquiredAt: g.AcquiredAt.UTC(),
 		ExpiresAt: g.ExpiresAt.UTC(), ExpiresInMs: nonNegativeMs(time.Until(g.Until)), Metadata: g.Metadata,
 		Session: sessionName(g.Session),
@@ -29,8 +31,7 @@ func setLeaseOf(l lock.Lease) api.SetLease {
 	return api.SetLease{Name: l.Name, Mode: modeOf(l.Mode), Slot: l.Slot, FencingToken: int64(l.Token)}
 }
 
-// toLeaseSet returns the grant, which has no Members if the set is one lock. Its Until is sent plus the remaining time,
-// as that of a [Lease]. The set must have a lock.
+// toLeaseSet returns the grant. Its Until is sent plus the remaining time, as in toLease. The set must have a lock.
 func toLeaseSet(s api.LeaseSet, sent time.Time) lock.Grant {
 	common := lock.Lease{
 		ID: lock.LeaseID(s.LeaseID), Holder: s.Holder, TTL: nonNegative(s.TTLMs), Grace: nonNegative(s.GraceMs),
@@ -40,16 +41,12 @@ func toLeaseSet(s api.LeaseSet, sent time.Time) lock.Grant {
 	if len(s.Locks) > 1 {
 		common.Set = namesOf(s)
 	}
-	members := MapSlice(s.Locks, func(l api.SetLease) lock.Lease {
+	leases := MapSlice(s.Locks, func(l api.SetLease) lock.Lease {
 		m := common
 		m.Name, m.Slot, m.Mode, m.Token = l.Name, l.Slot, lock.ModeOf(string(l.Mode)), lock.Token(l.FencingToken)
 		return m
 	})
-	out := lock.Grant{Lease: members[0], Until: sent.Add(nonNegative(s.ExpiresInMs))}
-	if len(members) > 1 {
-		out.Members = members
-	}
-	return out
+	return lock.Grant{Lease: leases[0], Leases: leases, Until: sent.Add(nonNegative(s.ExpiresInMs))}
 }
 
 func namesOf(s api.LeaseSet) []string {
@@ -66,7 +63,7 @@ func parseSet(text []byte, c lock.Command, names []string, sent time.Time) (lock
 		return lock.Grant{}, ErrNotTheAnswer
 	}
 	g := toLeaseSet(s, sent)
-	for _, l := range append(g.Members, g.Lease) {
+	for _, l := range g.Leases {
 		if !isAnswer(c, l) {
 			return lock.Grant{}, ErrNotTheAnswer
 		}
@@ -74,25 +71,24 @@ func parseSet(text []byte, c lock.Command, names []string, sent time.Time) (lock
 	return g, nil
 }
 
-// setOf returns the locks of a command on a set, nil if it is on one lock.
-func setOf(c lock.Command) []string {
-	switch c := c.(type) {
-	case lock.Acquire:
-		if len(c.Set) > 0 {
-			return c.Names()
-		}
-	case lock.Renew:
-		return c.Set
-	case lock.Release:
-		return c.Set
+// ListError returns the refusal of a call in the form of a list. To the domain, a fault of the only lock is one of its
+// name, mode or capacity. In this form that is a member of the first item, or that item itself in a list of names.
+func ListError(err error, list string) error {
+	var e *lock.Error
+	if !errors.As(err, &e) || e.Code != lock.ErrInvalid || !slices.Contains([]string{"name", "mode", "capacity"}, e.Field) {
+		return err
 	}
-	return nil
+	at := list + "/0"
+	if list == "locks" {
+		at += "/" + e.Field
+	}
+	return &lock.Error{Code: e.Code, Field: at, Detail: at + strings.TrimPrefix(e.Detail, e.Field)}
 }
 
-// appendLocks appends the locks of an acquire.
-func appendLocks(b []byte, set []lock.Member) []byte {
+// appendLocks appends the locks of an acquire, in the form of a list.
+func appendLocks(b []byte, locks []lock.Member) []byte {
 	b = append(b, `,"locks":[`...)
-	for i, m := range set {
+	for i, m := range locks {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -108,9 +104,9 @@ func appendLocks(b []byte, set []lock.Member) []byte {
 	return append(b, ']')
 }
 
-// appendNames appends the locks of a renewal or a release, unless there are none.
+// appendNames appends the locks of a renewal or a release in the form of a list, nothing in that of one lock.
 func appendNames(b []byte, names []string) []byte {
-	if len(names) == 0 {
+	if len(names) == 1 {
 		return b
 	}
 	b = append(b, `,"names":[`...)

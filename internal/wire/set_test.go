@@ -17,7 +17,7 @@ const someSet = `{"lease_id":"5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11","holder":"h"
 
 func TestAnswerAboutAnotherSetIsRefused(t *testing.T) {
 	t.Parallel()
-	asked := lock.Acquire{Set: []lock.Member{{Name: "b"}, {Name: "a", Mode: lock.Shared}}, LeaseID: someID, Holder: "h"}
+	asked := lock.Acquire{Locks: []lock.Member{{Name: "b"}, {Name: "a", Mode: lock.Shared}}, LeaseID: someID, Holder: "h"}
 	if _, err := ParseLease([]byte(someSet), asked, time.Now()); err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func breakDeadlock(t *testing.T, locks paddock.Service, n int, holder, prefix st
 	t.Helper()
 	for i := range n {
 		names = append(names, fmt.Sprint(prefix, i))
-		a := lock.Acquire{Name: names[i], Holder: holder, Task: lock.TaskID(fmt.Sprint("t", i)), TTL: time.Hour}
+		a := lock.Acquire{Locks: lock.One(names[i]), Holder: holder, Task: lock.TaskID(fmt.Sprint("t", i)), TTL: time.Hour}
 		if _, err := locks.Acquire(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
@@ -40,14 +40,14 @@ func breakDeadlock(t *testing.T, locks paddock.Service, n int, holder, prefix st
 	ctx, leave := context.WithCancel(t.Context())
 	t.Cleanup(leave)
 	for i := range n {
-		a := lock.Acquire{Name: names[(i+1)%n], Holder: holder, Task: lock.TaskID(fmt.Sprintf("t%d.1", i)), TTL: time.Hour, Wait: lock.MaxWait}
+		a := lock.Acquire{Locks: lock.One(names[(i+1)%n]), Holder: holder, Task: lock.TaskID(fmt.Sprintf("t%d.1", i)), TTL: time.Hour, Wait: lock.MaxWait}
 		go func() {
 			_, err := locks.Acquire(ctx, a)
 			refused <- err
 		}()
 		for q := (lock.QueueInfo{}); len(q.Waiters) == 0; time.Sleep(time.Millisecond) {
 			var err error
-			if q, err = locks.Queue(t.Context(), a.Name); err != nil {
+			if q, err = locks.Queue(t.Context(), a.Locks[0].Name); err != nil {
 				t.Fatal(err)
 			}
 		}

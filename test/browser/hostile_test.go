@@ -32,8 +32,8 @@ func strangersTextIsInert(t *testing.T, browser context.Context) {
 
 func strangersWaitInertly(t *testing.T, browser context.Context) {
 	fx := webtest.NewBusyService()
-	fx.Wait(lock.Acquire{Name: "hostile", Holder: webtest.Hostile, TTL: time.Hour}, time.Second)
-	fx.Wait(lock.Acquire{Name: "hostile", Holder: "second", TTL: time.Hour}, time.Second)
+	fx.Wait(lock.Acquire{Locks: lock.One("hostile"), Holder: webtest.Hostile, TTL: time.Hour}, time.Second)
+	fx.Wait(lock.Acquire{Locks: lock.One("hostile"), Holder: "second", TTL: time.Hour}, time.Second)
 	b := open(t, browser, fx)
 	b.visit("/ui/locks/hostile", 1280, 800)
 	b.waitLive()
@@ -52,8 +52,8 @@ func strangersWaitInertly(t *testing.T, browser context.Context) {
 func turningTextStaysInside(t *testing.T, browser context.Context) {
 	const turning = "\u2069\u2069\u202eabc"
 	fx := webtest.NewService()
-	fx.Grant(lock.Acquire{Name: "n", Holder: turning, TTL: time.Hour}, 0)
-	fx.Wait(lock.Acquire{Name: "n", Holder: turning, TTL: time.Hour}, 0)
+	fx.Grant(lock.Acquire{Locks: lock.One("n"), Holder: turning, TTL: time.Hour}, 0)
+	fx.Wait(lock.Acquire{Locks: lock.One("n"), Holder: turning, TTL: time.Hour}, 0)
 	b := open(t, browser, fx)
 	for path, selector := range map[string]string{
 		"/ui/": ".holder bdi", "/ui/locks/n": ".queue .holder bdi", "/ui/locks/n?x": ".queue .reason bdi",
@@ -98,17 +98,17 @@ func newLongTextFixture() *webtest.Service {
 	fx := webtest.NewService()
 	fx.LastToken = lock.MaxToken - 10
 	fx.PageSize = 4
-	fx.Grant(lock.Acquire{Name: strings.Repeat("n", lock.MaxNameLength), Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: 24 * time.Hour,
+	fx.Grant(lock.Acquire{Locks: lock.One(strings.Repeat("n", lock.MaxNameLength)), Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: 24 * time.Hour,
 		Metadata: []byte(`{"` + strings.Repeat("k", 200) + `":"` + strings.Repeat("v", 200) + `"}`)}, time.Hour)
-	fx.Grant(lock.Acquire{Name: "a:b", Holder: "h", TTL: time.Second, Grace: time.Minute}, 2*time.Second)
-	fx.Grant(lock.Acquire{Name: "c:d", Holder: "h", TTL: time.Second, Grace: time.Minute}, 0)
+	fx.Grant(lock.Acquire{Locks: lock.One("a:b"), Holder: "h", TTL: time.Second, Grace: time.Minute}, 2*time.Second)
+	fx.Grant(lock.Acquire{Locks: lock.One("c:d"), Holder: "h", TTL: time.Second, Grace: time.Minute}, 0)
 	fx.Free("x")
 	for i := range 5 {
-		fx.Grant(lock.Acquire{Name: "d:e", Mode: lock.Permit, Capacity: 1000, Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: 24 * time.Hour}, time.Duration(i)*time.Hour)
+		fx.Grant(lock.Acquire{Locks: []lock.Member{{Name: "d:e", Mode: lock.Permit, Capacity: 1000}}, Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: 24 * time.Hour}, time.Duration(i)*time.Hour)
 	}
 	for _, name := range []string{"d:e", strings.Repeat("n", lock.MaxNameLength)} {
-		fx.Wait(lock.Acquire{Name: name, Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: time.Hour}, 0)
-		fx.Apply(fx.Wait(lock.Acquire{Name: name, Mode: lock.Permit, Capacity: 1000, Holder: "h", TTL: time.Hour}, 0), 0)
+		fx.Wait(lock.Acquire{Locks: lock.One(name), Holder: strings.Repeat("W", lock.MaxHolderLength), TTL: time.Hour}, 0)
+		fx.Apply(fx.Wait(lock.Acquire{Locks: []lock.Member{{Name: name, Mode: lock.Permit, Capacity: 1000}}, Holder: "h", TTL: time.Hour}, 0), 0)
 	}
 	return fx
 }

@@ -39,7 +39,7 @@ func waiterAppearsInList(t *testing.T, browser context.Context) {
 	b.visit("/ui/?prefix=deploy", 1280, 800)
 	b.waitLive()
 	b.do(b.ctx, chromedp.Evaluate[chromedp.Void]("window.same = true; window.counted = document.querySelector('#overview .bad dd').textContent"))
-	fx.Wait(lock.Acquire{Name: "deploy:production", Holder: "pipeline 1882", TTL: time.Minute}, 0)
+	fx.Wait(lock.Acquire{Locks: lock.One("deploy:production"), Holder: "pipeline 1882", TTL: time.Minute}, 0)
 	b.wait("document.querySelector('.waiting a')?.textContent === '1 waiting for deploy:production'")
 	b.wait("document.querySelector('#overview .bad dd').textContent !== window.counted")
 	if !value[bool](b, "window.same === true") {
@@ -78,7 +78,7 @@ func refreshedWhileCut(t *testing.T, browser context.Context) {
 	b.allowed = "Failed to load resource"
 	b.visit("/ui/", 1280, 800)
 	b.wait("document.getElementById('live').textContent === 'not connected; showing data as of 12:00:00'")
-	fx.Grant(lock.Acquire{Name: "second", Holder: "h", TTL: time.Hour}, 0)
+	fx.Grant(lock.Acquire{Locks: lock.One("second"), Holder: "h", TTL: time.Hour}, 0)
 	fx.Pass(2 * time.Second)
 	b.wait("document.querySelectorAll('tbody tr').length === 2")
 	b.wait("document.getElementById('live').textContent === 'not connected; showing data as of 12:00:02'")
@@ -104,7 +104,7 @@ func eventsAreGathered(t *testing.T, browser context.Context) {
 	defer stroke.Stop()
 	for i := range 40 {
 		<-stroke.C
-		fx.Grant(lock.Acquire{Name: fmt.Sprintf("n:%d", i), Holder: "h", TTL: time.Hour}, 0)
+		fx.Grant(lock.Acquire{Locks: lock.One(fmt.Sprintf("n:%d", i)), Holder: "h", TTL: time.Hour}, 0)
 	}
 	b.wait("document.querySelectorAll('tbody tr').length === 41")
 	if n, most := fx.Lookups()-before, 2+int(time.Since(begin)/(500*time.Millisecond)); n > most {
@@ -121,7 +121,7 @@ func pausedStays(t *testing.T, browser context.Context) {
 	b.press(" ")
 	b.wait("document.getElementById('live').textContent === 'paused; showing data as of 12:00:00'")
 	fx.Feed.Await(t, 0)
-	fx.Grant(lock.Acquire{Name: "aaa:new", Holder: "h", TTL: time.Hour}, 0)
+	fx.Grant(lock.Acquire{Locks: lock.One("aaa:new"), Holder: "h", TTL: time.Hour}, 0)
 	b.wait("/, [2-9] s ago$/.test(document.getElementById('as-of').textContent)")
 	if n := value[int](b, "document.querySelectorAll('tbody tr').length"); n != 7 {
 		t.Errorf("%d rows, want 7", n)
@@ -145,7 +145,7 @@ func hiddenLetsGo(t *testing.T, browser context.Context) {
 	b.waitLive()
 	b.seen(false)
 	fx.Feed.Await(t, 0)
-	fx.Grant(lock.Acquire{Name: "deploy:staging", Holder: "missed", TTL: time.Hour}, 0)
+	fx.Grant(lock.Acquire{Locks: lock.One("deploy:staging"), Holder: "missed", TTL: time.Hour}, 0)
 	b.seen(true)
 	b.waitLive()
 	b.wait("document.querySelector('.events .holder').innerText === 'missed' && document.querySelector('.leases .holder').innerText === 'missed'")
@@ -157,10 +157,10 @@ func eventsAreShown(t *testing.T, browser context.Context) {
 	b.visit("/ui/locks/deploy:staging", 1280, 800)
 	b.waitLive()
 	for range 12 {
-		fx.Grant(lock.Acquire{Name: "deploy:staging", Holder: "h", TTL: time.Hour}, 0)
-		fx.Apply(lock.Release{Name: "deploy:staging", LeaseID: webtest.CallID(fx.Calls)}, 0)
+		fx.Grant(lock.Acquire{Locks: lock.One("deploy:staging"), Holder: "h", TTL: time.Hour}, 0)
+		fx.Apply(lock.Release{Locks: []string{"deploy:staging"}, LeaseID: webtest.CallID(fx.Calls)}, 0)
 	}
-	fx.Grant(lock.Acquire{Name: "deploy:staging", Holder: "last", TTL: time.Hour}, 0)
+	fx.Grant(lock.Acquire{Locks: lock.One("deploy:staging"), Holder: "last", TTL: time.Hour}, 0)
 	b.wait("document.querySelector('.events tbody tr')?.innerText.includes('last')")
 	b.wait("document.querySelector('.timeline tbody tr').innerText.includes('held')")
 	if n := value[int](b, "document.querySelectorAll('.events tbody tr').length"); n != 20 {

@@ -29,10 +29,10 @@ func findAmongMany(t *testing.T, browser context.Context) {
 		if i == locks/3 {
 			held = time.Hour
 		}
-		fx.Grant(lock.Acquire{Name: fmt.Sprintf("tenant-%05d:sync", i), Holder: fmt.Sprintf("worker-%d", i%97), TTL: 24 * time.Hour}, held)
+		fx.Grant(lock.Acquire{Locks: lock.One(fmt.Sprintf("tenant-%05d:sync", i)), Holder: fmt.Sprintf("worker-%d", i%97), TTL: 24 * time.Hour}, held)
 	}
 	contended, oldest, last := fmt.Sprintf("tenant-%05d:sync", locks/2), fmt.Sprintf("tenant-%05d:sync", locks/3), fmt.Sprintf("%05d", locks-1)
-	fx.Wait(lock.Acquire{Name: contended, Holder: "patient", TTL: time.Minute}, 0)
+	fx.Wait(lock.Acquire{Locks: lock.One(contended), Holder: "patient", TTL: time.Minute}, 0)
 	b := open(t, browser, fx)
 	b.visit("/ui/", 1360, 900)
 	b.waitLive()

@@ -49,8 +49,8 @@ func inTabs(t *testing.T, tests map[string]func(*testing.T, context.Context)) {
 
 func timeRunsDown(t *testing.T, browser context.Context) {
 	fx := webtest.NewService()
-	fx.Grant(lock.Acquire{Name: "long", Holder: "h", TTL: time.Hour}, 0)
-	fx.Grant(lock.Acquire{Name: "short", Holder: "h", TTL: 1500 * time.Millisecond}, 0)
+	fx.Grant(lock.Acquire{Locks: lock.One("long"), Holder: "h", TTL: time.Hour}, 0)
+	fx.Grant(lock.Acquire{Locks: lock.One("short"), Holder: "h", TTL: 1500 * time.Millisecond}, 0)
 	b := open(t, browser, fx)
 	b.visit("/ui/", 1280, 800)
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#pause")))

@@ -25,7 +25,7 @@ func worksUnderAPrefix(t *testing.T, browser context.Context) {
 	b.waitLive()
 	b.follow("a[href$='ui/locks/billing:invoices']", "/paddock/ui/locks/billing:invoices")
 	b.waitLive()
-	if _, err := g.locks.Acquire(t.Context(), lock.Acquire{Name: "billing:invoices", Holder: "next", Wait: time.Millisecond}); err == nil {
+	if _, err := g.locks.Acquire(t.Context(), lock.Acquire{Locks: lock.One("billing:invoices"), Holder: "next", Wait: time.Millisecond}); err == nil {
 		t.Error("the lock was free")
 	}
 	b.wait("[...document.querySelectorAll('.events tbody tr')].some((row) => row.innerText.includes('next'))")

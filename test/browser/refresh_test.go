@@ -51,7 +51,7 @@ func (b *tab) withoutPeriods() {
 
 func endIsLookedUp(t *testing.T, browser context.Context) {
 	fx := webtest.NewService()
-	fx.Grant(lock.Acquire{Name: "n", Holder: "h", TTL: 1500 * time.Millisecond}, 0)
+	fx.Grant(lock.Acquire{Locks: lock.One("n"), Holder: "h", TTL: 1500 * time.Millisecond}, 0)
 	b := open(t, browser, fx)
 	b.withoutPeriods()
 	b.visit("/ui/", 1280, 800)
@@ -62,11 +62,11 @@ func endIsLookedUp(t *testing.T, browser context.Context) {
 
 func renewalShows(t *testing.T, browser context.Context) {
 	fx := webtest.NewService()
-	fx.Grant(lock.Acquire{Name: "n", Holder: "h", TTL: time.Minute}, 0)
+	fx.Grant(lock.Acquire{Locks: lock.One("n"), Holder: "h", TTL: time.Minute}, 0)
 	b := open(t, browser, fx)
 	b.visit("/ui/", 1280, 800)
 	b.waitLive()
-	fx.Apply(lock.Renew{Name: "n", LeaseID: webtest.CallID(1), TTL: 24 * time.Hour}, 0)
+	fx.Apply(lock.Renew{Locks: []string{"n"}, LeaseID: webtest.CallID(1), TTL: 24 * time.Hour}, 0)
 	b.wait("/^(1 d 0 h|23 h 59 min)$/.test(document.querySelector('.left').textContent)")
 }
 
@@ -78,7 +78,7 @@ func newsKeepsPlace(t *testing.T, browser context.Context) {
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("summary")), chromedp.SendKeys(chromedp.CSS("#prefix"), "half a na"),
 		chromedp.Focus(chromedp.CSS("form[data-holder='pipeline 1881'] button")),
 		chromedp.Evaluate[chromedp.Void]("getSelection().selectAllChildren(document.querySelector(`[data-key='lock cron:reindex'] bdi`))"))
-	fx.Grant(lock.Acquire{Name: "aaa:new", Holder: "h", TTL: time.Hour}, 0)
+	fx.Grant(lock.Acquire{Locks: lock.One("aaa:new"), Holder: "h", TTL: time.Hour}, 0)
 	b.wait("document.querySelectorAll('tbody tr').length === 8")
 	for what, holds := range map[string]string{
 		"the selection":      "getSelection().toString() === 'cron-2'",
@@ -103,7 +103,7 @@ func newsKeepsDialog(t *testing.T, browser context.Context) {
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("form[data-holder='pipeline 1881'] button")))
 	b.wait("document.activeElement.id === 'reason'")
 	b.press("stuck")
-	fx.Grant(lock.Acquire{Name: "deploy:a", Holder: "h", TTL: time.Hour}, 0)
+	fx.Grant(lock.Acquire{Locks: lock.One("deploy:a"), Holder: "h", TTL: time.Hour}, 0)
 	b.wait("document.querySelectorAll('tbody tr').length === 3")
 	b.press(" since noon")
 	if got := value[string](b, "document.getElementById('ask').open && document.getElementById('reason').value"); got != "stuck since noon" {

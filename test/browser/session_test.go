@@ -33,7 +33,7 @@ func openSession(t *testing.T, locks paddock.Service, o lock.OpenSession, names 
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if _, err := locks.Acquire(t.Context(), lock.Acquire{Name: name, Holder: "h", SessionID: s.ID}); err != nil {
+		if _, err := locks.Acquire(t.Context(), lock.Acquire{Locks: lock.One(name), Holder: "h", SessionID: s.ID}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -26,7 +26,7 @@ func TestSetsInABrowser(t *testing.T) {
 // acquireSet acquires the locks for a day, and returns the token of the first.
 func acquireSet(t *testing.T, locks paddock.Service, holder string, names ...string) lock.Token {
 	t.Helper()
-	g, err := locks.Acquire(t.Context(), lock.Acquire{Set: setOf(names), Holder: holder, TTL: 24 * time.Hour})
+	g, err := locks.Acquire(t.Context(), lock.Acquire{Locks: setOf(names), Holder: holder, TTL: 24 * time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func waitForSet(t *testing.T, locks paddock.Service, holder string, names ...str
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if _, err := locks.Acquire(ctx, lock.Acquire{Set: setOf(names), Holder: holder, TTL: time.Hour, Wait: lock.MaxWait}); err == nil {
+		if _, err := locks.Acquire(ctx, lock.Acquire{Locks: setOf(names), Holder: holder, TTL: time.Hour, Wait: lock.MaxWait}); err == nil {
 			t.Errorf("%s was granted the locks", holder)
 		}
 	}()

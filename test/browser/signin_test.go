@@ -42,7 +42,7 @@ func newAuthFixture(t *testing.T, o server.Options) *authFixture {
 	}
 	t.Cleanup(keys.Close)
 	for _, name := range []string{"billing:invoices", "deploy:production"} {
-		if _, err := g.locks.Acquire(t.Context(), lock.Acquire{Name: name, Holder: "holder of " + name, TTL: time.Hour}); err != nil {
+		if _, err := g.locks.Acquire(t.Context(), lock.Acquire{Locks: lock.One(name), Holder: "holder of " + name, TTL: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -111,7 +111,7 @@ func visitorSignsIn(t *testing.T, browser context.Context) {
 	if got := value[string](b, "document.cookie"); got != "" {
 		t.Errorf("a script reads %q", got)
 	}
-	if _, err := g.locks.Acquire(t.Context(), lock.Acquire{Name: "billing:invoices", Holder: "next", Wait: time.Second}); err == nil {
+	if _, err := g.locks.Acquire(t.Context(), lock.Acquire{Locks: lock.One("billing:invoices"), Holder: "next", Wait: time.Second}); err == nil {
 		t.Error("the lock was free")
 	}
 	b.wait("[...document.querySelectorAll('.events tbody tr')].some((row) => row.innerText.includes('next'))")

@@ -77,7 +77,7 @@ func (c concurrentClient) startOthers() (wait func()) {
 	var all sync.WaitGroup
 	for range others {
 		all.Go(func() {
-			if err := c.Client.Release(context.Background(), lock.Release{Name: "others", LeaseID: lock.LeaseID{1}}); !errors.Is(err, lock.ErrLeaseLost) {
+			if err := c.Client.Release(context.Background(), lock.Release{Locks: []string{"others"}, LeaseID: lock.LeaseID{1}}); !errors.Is(err, lock.ErrLeaseLost) {
 				c.t.Errorf("one of the other calls: %v", err)
 			}
 		})

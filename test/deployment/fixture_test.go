@@ -53,11 +53,11 @@ func newFixture(t *testing.T, databaseURL string, args ...string) *fixture {
 func (s *fixture) hold() (release func()) {
 	s.Helper()
 	via := s.replicas[1]
-	g, err := via.Acquire(s.Context(), lock.Acquire{Name: s.name, LeaseID: lock.LeaseID(uuid.New()), Holder: "holder", TTL: time.Hour})
+	g, err := via.Acquire(s.Context(), lock.Acquire{Locks: lock.One(s.name), LeaseID: lock.LeaseID(uuid.New()), Holder: "holder", TTL: time.Hour})
 	s.must(err)
 	return func() {
 		s.Helper()
-		s.must(via.Release(s.Context(), lock.Release{Name: s.name, LeaseID: g.ID}))
+		s.must(via.Release(s.Context(), lock.Release{Locks: []string{s.name}, LeaseID: g.ID}))
 	}
 }
 
@@ -87,7 +87,7 @@ func (s *fixture) enqueue(n int, replicas ...process) (all []*caller) {
 	s.Helper()
 	for i := range n {
 		all = append(all, s.startAcquire(replicas[i%len(replicas)], lock.Acquire{
-			Name: s.name, LeaseID: lock.LeaseID(uuid.New()), Holder: fmt.Sprint("waiter ", i+1)}))
+			Locks: lock.One(s.name), LeaseID: lock.LeaseID(uuid.New()), Holder: fmt.Sprint("waiter ", i+1)}))
 		await.Until(s.T, all[i].Holder+" waits", func() bool {
 			l, err := s.replicas[1].Lock(s.Context(), s.name)
 			s.must(err)
@@ -116,11 +116,11 @@ func (c *caller) startUsing(via paddock.Service) {
 			return
 		}
 		c.enter()
-		if _, err := via.Renew(c.Context(), lock.Renew{Name: c.Name, LeaseID: c.LeaseID}); err != nil {
+		if _, err := via.Renew(c.Context(), lock.Renew{Locks: c.Names(), LeaseID: c.LeaseID}); err != nil {
 			c.Errorf("%s could not renew: %v", c.Holder, err)
 		}
 		c.leave()
-		if err := via.Release(c.Context(), lock.Release{Name: c.Name, LeaseID: c.LeaseID}); err != nil {
+		if err := via.Release(c.Context(), lock.Release{Locks: c.Names(), LeaseID: c.LeaseID}); err != nil {
 			c.Errorf("%s could not release: %v", c.Holder, err)
 		}
 	})

@@ -93,7 +93,7 @@ func TestALostHolderOfASessionLosesItsLocksTogether(t *testing.T) {
 			var next []*caller
 			for i, name := range []string{"a", "b", "c"} {
 				next = append(next, s.startAcquire(s.replicas[i%2],
-					lock.Acquire{Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "next"}))
+					lock.Acquire{Locks: lock.One(name), LeaseID: lock.LeaseID(uuid.New()), Holder: "next"}))
 			}
 			lose(s, h, network)
 			var ended time.Time

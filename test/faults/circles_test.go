@@ -93,8 +93,8 @@ func (s *ringHarness) run(prefix string, n int, random *rand.Rand) {
 	for i := range tasks {
 		task, next := fmt.Sprintf("%s.%d", strings.ReplaceAll(prefix, ":", "-"), i), (i+1)%n
 		x := &ringTask{ringHarness: s, next: random.IntN(2)}
-		x.holds = lock.Acquire{Name: fmt.Sprint(prefix, ":", i), Holder: task, Task: lock.TaskID(task)}
-		x.waits = lock.Acquire{Name: fmt.Sprint(prefix, ":", next), Holder: task + " waits", Task: lock.TaskID(task + ".part"), Wait: ringWait}
+		x.holds = lock.Acquire{Locks: lock.One(fmt.Sprint(prefix, ":", i)), Holder: task, Task: lock.TaskID(task)}
+		x.waits = lock.Acquire{Locks: lock.One(fmt.Sprint(prefix, ":", next)), Holder: task + " waits", Task: lock.TaskID(task + ".part"), Wait: ringWait}
 		for r := range x.clients {
 			c, err := s.replicas[r].client()
 			if err != nil {
@@ -145,7 +145,7 @@ func inEach(tasks []*ringTask, do func(*ringTask) bool) bool {
 func (x *ringTask) hold() bool {
 	err := x.acquire(&x.holds)
 	if err != nil {
-		x.Errorf("%s is free, and an acquire is answered with %v", x.holds.Name, err)
+		x.Errorf("%s is free, and an acquire is answered with %v", x.holds.Locks[0].Name, err)
 	}
 	return err == nil
 }
@@ -157,7 +157,7 @@ func (x *ringTask) waitAndRelease() bool {
 	case x.err == nil:
 		x.release(x.waits)
 	case !errors.Is(x.err, lock.ErrDeadlock):
-		x.Errorf("%s waited for %s, and was answered with %v", x.waits.Holder, x.waits.Name, x.err)
+		x.Errorf("%s waited for %s, and was answered with %v", x.waits.Holder, x.waits.Locks[0].Name, x.err)
 	}
 	x.release(x.holds)
 	return true
@@ -183,10 +183,10 @@ func (x *ringTask) acquire(a *lock.Acquire) error {
 
 func (x *ringTask) release(a lock.Acquire) {
 	err := x.retried(0, func(ctx context.Context, s paddock.Service) error {
-		return s.Release(ctx, lock.Release{Name: a.Name, LeaseID: a.LeaseID})
+		return s.Release(ctx, lock.Release{Locks: a.Names(), LeaseID: a.LeaseID})
 	})
 	if err != nil && !errors.Is(err, lock.ErrLeaseLost) {
-		x.Errorf("a release of %s is answered with %v", a.Name, err)
+		x.Errorf("a release of %s is answered with %v", a.Locks[0].Name, err)
 	}
 }
 

@@ -216,7 +216,7 @@ func (s *crashHarness) change(i int) (at time.Time) {
 	ctx, cancel := context.WithTimeout(s.Context(), stepTimeout)
 	defer cancel()
 	a := lock.Acquire{
-		Name: fmt.Sprintf("%s:watched:%d", crashPrefix, i), LeaseID: lock.LeaseID(uuid.New()), Mode: lock.Exclusive,
+		Locks: []lock.Member{{Name: fmt.Sprintf("%s:watched:%d", crashPrefix, i), Mode: lock.Exclusive}}, LeaseID: lock.LeaseID(uuid.New()),
 		TTL: 2 * time.Second,
 	}
 	a.Holder = "change " + uuid.UUID(a.LeaseID).String()[:8]
@@ -224,7 +224,7 @@ func (s *crashHarness) change(i int) (at time.Time) {
 	err := retry(ctx, func() error { _, err := c.Acquire(ctx, a); return err })
 	at = time.Now()
 	err = errors.Join(err,
-		retry(ctx, func() error { return c.Release(ctx, lock.Release{Name: a.Name, LeaseID: a.LeaseID}) }))
+		retry(ctx, func() error { return c.Release(ctx, lock.Release{Locks: a.Names(), LeaseID: a.LeaseID}) }))
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func (s *ringHarness) cutClient() (*ringTask, error) {
 
 // useOnce acquires the lock, holds it for a moment, and releases it.
 func (x *ringTask) useOnce(holder string) {
-	a := lock.Acquire{Name: "ring:cut", Holder: holder, LeaseID: lock.LeaseID(uuid.New()), TTL: 2 * cutWait, Wait: cutWait}
+	a := lock.Acquire{Locks: lock.One("ring:cut"), Holder: holder, LeaseID: lock.LeaseID(uuid.New()), TTL: 2 * cutWait, Wait: cutWait}
 	err := x.retried(a.Wait, func(ctx context.Context, s paddock.Service) error {
 		_, err := s.Acquire(ctx, a)
 		return err

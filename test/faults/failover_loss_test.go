@@ -138,7 +138,7 @@ func (s *clusterHarness) grantLeases(prefix string, n int, ttl time.Duration) []
 	all := make([]heldLease, n)
 	for i := range all {
 		all[i].name = fmt.Sprintf("%s:%d", prefix, i)
-		a := lock.Acquire{Name: all[i].name, LeaseID: lock.LeaseID(uuid.New()), Holder: "holder", TTL: ttl}
+		a := lock.Acquire{Locks: lock.One(all[i].name), LeaseID: lock.LeaseID(uuid.New()), Holder: "holder", TTL: ttl}
 		s.must(s.retryCall(func(ctx context.Context) (err error) {
 			all[i].Grant, err = s.first().Acquire(ctx, a)
 			return err
@@ -152,9 +152,9 @@ func (s *clusterHarness) spendTokens(name string, n int) {
 	s.t.Helper()
 	for i := range n {
 		id := lock.LeaseID(uuid.New())
-		a := lock.Acquire{Name: name, LeaseID: id, Holder: "spender", TTL: keptTTL}
+		a := lock.Acquire{Locks: lock.One(name), LeaseID: id, Holder: "spender", TTL: keptTTL}
 		s.must(s.retryCall(func(ctx context.Context) error { _, err := s.replica(i).Acquire(ctx, a); return err }))
-		r := lock.Release{Name: name, LeaseID: id}
+		r := lock.Release{Locks: []string{name}, LeaseID: id}
 		s.must(s.retryCall(func(ctx context.Context) error { return s.replica(i).Release(ctx, r) }))
 	}
 }
@@ -162,7 +162,7 @@ func (s *clusterHarness) spendTokens(name string, n int) {
 // acquireUntilGranted requests a lock until it is granted. It returns the time of the grant, and how often
 // the lock was refused because the database may have lost a lease.
 func (s *clusterHarness) acquireUntilGranted(name string, i int) (g lock.Grant, at time.Time, refusals int) {
-	a := lock.Acquire{Name: name, LeaseID: lock.LeaseID(uuid.New()), Holder: "contender", TTL: keptTTL}
+	a := lock.Acquire{Locks: lock.One(name), LeaseID: lock.LeaseID(uuid.New()), Holder: "contender", TTL: keptTTL}
 	err := s.retryCall(func(ctx context.Context) (err error) {
 		i++
 		g, err = s.replica(i).Acquire(ctx, a)
@@ -187,7 +187,7 @@ func isPaused(err error) bool {
 
 func (s *clusterHarness) renew(b heldLease) (g lock.Grant, err error) {
 	err = s.retryCall(func(ctx context.Context) (err error) {
-		g, err = s.first().Renew(ctx, lock.Renew{Name: b.name, LeaseID: b.ID})
+		g, err = s.first().Renew(ctx, lock.Renew{Locks: []string{b.name}, LeaseID: b.ID})
 		return err
 	})
 	return g, err

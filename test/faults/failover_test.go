@@ -187,7 +187,7 @@ func (u *loadedCluster) checkTokensUnique(h verify.History) {
 		if !granted || c.Verb != verify.Acquire {
 			continue
 		}
-		leases := g.Members
+		leases := g.Leases
 		if leases == nil {
 			leases = []lock.Lease{g.Lease}
 		}

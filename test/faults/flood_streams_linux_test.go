@@ -124,8 +124,8 @@ func (e *floodedReplica) makeEvents(c *client.Client, holder string) {
 	var acquires, releases []lock.Command
 	for i := range eventPairs {
 		name, id := fmt.Sprint("deaf:", i), lock.LeaseID(uuid.New())
-		acquires = append(acquires, lock.Acquire{Name: name, LeaseID: id, Holder: holder})
-		releases = append(releases, lock.Release{Name: name, LeaseID: id})
+		acquires = append(acquires, lock.Acquire{Locks: lock.One(name), LeaseID: id, Holder: holder})
+		releases = append(releases, lock.Release{Locks: []string{name}, LeaseID: id})
 	}
 	for _, batch := range [][]lock.Command{acquires, releases} {
 		e.must(retry(ctx, func() (err error) {

@@ -116,9 +116,9 @@ func newQueued(replicas []*floodedReplica, prefix string, locks, conns int, wait
 	q.t.Helper()
 	owner := q.client()
 	for i := range locks {
-		r := lock.Release{Name: fmt.Sprintf("%s:%02d", prefix, i), LeaseID: lock.LeaseID(uuid.New())}
+		r := lock.Release{Locks: []string{fmt.Sprintf("%s:%02d", prefix, i)}, LeaseID: lock.LeaseID(uuid.New())}
 		_, err := owner.Acquire(q.t.Context(),
-			lock.Acquire{Name: r.Name, LeaseID: r.LeaseID, Holder: "owner", TTL: time.Hour})
+			lock.Acquire{Locks: lock.One(r.Locks[0]), LeaseID: r.LeaseID, Holder: "owner", TTL: time.Hour})
 		q.must(err)
 		q.leases = append(q.leases, r)
 	}
@@ -136,7 +136,7 @@ func newQueued(replicas []*floodedReplica, prefix string, locks, conns int, wait
 func (q *queued) start(ctx context.Context, n int, within time.Duration) error {
 	calls := make([][]*waiter, len(q.conns))
 	for i := range n {
-		w := &waiter{name: q.leases[i%len(q.leases)].Name, holder: fmt.Sprint("waiter ", i), lease: uuid.New(),
+		w := &waiter{name: q.leases[i%len(q.leases)].Locks[0], holder: fmt.Sprint("waiter ", i), lease: uuid.New(),
 			conn: q.conns[i/streamsPerConn]}
 		q.waiters = append(q.waiters, w)
 		calls[i/streamsPerConn] = append(calls[i/streamsPerConn], w)
@@ -299,8 +299,8 @@ func (q *queued) checkOrder() {
 	repeated := q.codes[lock.ErrHeld]+q.codes[lock.ErrUnavailable]+q.codes[lock.ErrUnknownOutcome] > 0
 	rules := verify.Rules{AllowOvertaking: repeated, AllowWaiters: true, Away: func(e lock.Event) bool { return left[e.Holder] }}
 	for _, r := range q.leases {
-		if err := rules.Check(of[r.Name]); err != nil || len(of[r.Name]) == 0 {
-			q.t.Errorf("%d events of %s: %v", len(of[r.Name]), r.Name, err)
+		if err := rules.Check(of[r.Locks[0]]); err != nil || len(of[r.Locks[0]]) == 0 {
+			q.t.Errorf("%d events of %s: %v", len(of[r.Locks[0]]), r.Locks[0], err)
 		}
 	}
 }

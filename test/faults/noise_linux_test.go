@@ -181,8 +181,8 @@ func (n *noise) sendBatches(ctx context.Context) error {
 		var acquires, releases []lock.Command
 		for i := range paddock.MaxBatch {
 			name, id := fmt.Sprint("batch:", i), lock.LeaseID(uuid.New())
-			acquires = append(acquires, lock.Acquire{Name: name, LeaseID: id, Holder: "batches"})
-			releases = append(releases, lock.Release{Name: name, LeaseID: id})
+			acquires = append(acquires, lock.Acquire{Locks: lock.One(name), LeaseID: id, Holder: "batches"})
+			releases = append(releases, lock.Release{Locks: []string{name}, LeaseID: id})
 		}
 		for _, batch := range [][]lock.Command{acquires, releases} {
 			for _, r := range c.Batch(ctx, batch) {
@@ -324,7 +324,7 @@ func (h *holder) run(ctx context.Context) error {
 	}
 	for next := time.Now().Add(rand.N(renewEvery)); sleepFor(ctx, time.Until(next)); {
 		sent := time.Now()
-		_, err := h.locks.Renew(ctx, lock.Renew{Name: h.name, LeaseID: h.lease})
+		_, err := h.locks.Renew(ctx, lock.Renew{Locks: []string{h.name}, LeaseID: h.lease})
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -357,7 +357,7 @@ func (h *holder) acquire(ctx context.Context) error {
 	defer cancel()
 	return retry(ctx, func() error {
 		sent := time.Now()
-		_, err := h.locks.Acquire(ctx, lock.Acquire{Name: h.name, LeaseID: h.lease, Holder: "holder", TTL: h.ttl})
+		_, err := h.locks.Acquire(ctx, lock.Acquire{Locks: lock.One(h.name), LeaseID: h.lease, Holder: "holder", TTL: h.ttl})
 		h.ends = sent.Add(h.ttl)
 		return err
 	})

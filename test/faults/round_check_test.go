@@ -189,11 +189,11 @@ func (p *round) checkReplicasServe(ctx context.Context, prefix string) error {
 		for _, call := range []func() error{
 			func() error {
 				_, err := locks.Acquire(ctx,
-					lock.Acquire{Name: name, LeaseID: id, Holder: "the probe of " + r.String(), TTL: time.Minute})
+					lock.Acquire{Locks: lock.One(name), LeaseID: id, Holder: "the probe of " + r.String(), TTL: time.Minute})
 				return err
 			},
-			func() error { _, err := locks.Renew(ctx, lock.Renew{Name: name, LeaseID: id}); return err },
-			func() error { return locks.Release(ctx, lock.Release{Name: name, LeaseID: id}) },
+			func() error { _, err := locks.Renew(ctx, lock.Renew{Locks: []string{name}, LeaseID: id}); return err },
+			func() error { return locks.Release(ctx, lock.Release{Locks: []string{name}, LeaseID: id}) },
 		} {
 			if err := retry(ctx, call); err != nil {
 				return fmt.Errorf("%v does not serve: %w", r, err)

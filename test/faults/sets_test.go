@@ -94,7 +94,7 @@ func (s *setHarness) run(ctx context.Context, random *rand.Rand) {
 			if random.IntN(4) == 0 {
 				m.Mode = lock.Shared
 			}
-			a.Set = append(a.Set, m)
+			a.Locks = append(a.Locks, m)
 		}
 		began := time.Now()
 		g, err := retried(s, random, func(ctx context.Context, c *client.Client) (lock.Grant, error) { return c.Acquire(ctx, a) })
@@ -116,7 +116,7 @@ func (s *setHarness) run(ctx context.Context, random *rand.Rand) {
 		time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
 		s.leave(g)
 		_, err = retried(s, random, func(ctx context.Context, c *client.Client) (lock.Grant, error) {
-			return lock.Grant{}, c.Release(ctx, lock.Release{Set: a.Names(), LeaseID: a.LeaseID})
+			return lock.Grant{}, c.Release(ctx, lock.Release{Locks: a.Names(), LeaseID: a.LeaseID})
 		})
 		switch {
 		case errors.Is(err, lock.ErrLeaseLost):
@@ -155,7 +155,7 @@ func (s *setHarness) enter(g lock.Grant) {
 	defer s.mu.Unlock()
 	s.granted++
 	now := time.Now()
-	for _, l := range g.Members {
+	for _, l := range g.Leases {
 		before := s.held[l.Name]
 		if l.Mode == lock.Exclusive && l.Token <= before.token || l.Token < before.token {
 			if now.Before(g.Until) && now.Before(before.until) {
@@ -172,8 +172,8 @@ func (s *setHarness) enter(g lock.Grant) {
 		}
 		s.held[l.Name] = h
 	}
-	if len(g.Members) < 2 {
-		s.Errorf("a set was granted %d leases", len(g.Members))
+	if len(g.Leases) < 2 {
+		s.Errorf("a set was granted %d leases", len(g.Leases))
 	}
 }
 
@@ -181,7 +181,7 @@ func (s *setHarness) enter(g lock.Grant) {
 func (s *setHarness) leave(g lock.Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, l := range g.Members {
+	for _, l := range g.Leases {
 		if h := s.held[l.Name]; h.token == l.Token && l.Mode == lock.Exclusive {
 			h.until = time.Time{}
 			s.held[l.Name] = h

@@ -108,7 +108,7 @@ func take(t *testing.T, via paddock.Service, a lock.Acquire) lock.Grant {
 }
 
 // lockOf returns an acquire of the lock for an hour.
-func lockOf(name string) lock.Acquire { return lock.Acquire{Name: name, TTL: time.Hour} }
+func lockOf(name string) lock.Acquire { return lock.Acquire{Locks: lock.One(name), TTL: time.Hour} }
 
 // must ends the test unless err is one of the codes.
 func must(t *testing.T, err error, codes ...error) {
@@ -167,10 +167,10 @@ func TestAlertsFire(t *testing.T) {
 // useLocks acquires, renews and releases a lock of its own.
 func useLocks(ctx context.Context, via replica) {
 	id := lock.LeaseID(uuid.New())
-	g, err := via.Acquire(ctx, lock.Acquire{Name: "load-" + via.target, Holder: "load", LeaseID: id, TTL: 5 * time.Second})
+	g, err := via.Acquire(ctx, lock.Acquire{Locks: lock.One("load-" + via.target), Holder: "load", LeaseID: id, TTL: 5 * time.Second})
 	if err == nil {
-		_, _ = via.Renew(ctx, lock.Renew{Name: g.Name, LeaseID: id})
-		_ = via.Release(ctx, lock.Release{Name: g.Name, LeaseID: id})
+		_, _ = via.Renew(ctx, lock.Renew{Locks: []string{g.Name}, LeaseID: id})
+		_ = via.Release(ctx, lock.Release{Locks: []string{g.Name}, LeaseID: id})
 	}
 	time.Sleep(500 * time.Millisecond)
 }
@@ -221,7 +221,7 @@ func (s *incident) hang() {
 	s.exec(`create trigger slow before insert on paddock.event_batches for each row execute function slow()`)
 	for range 40 {
 		defer meanwhile(func() {
-			a := lock.Acquire{Name: "slow:" + uuid.NewString(), Holder: "h", LeaseID: lock.LeaseID(uuid.New()), TTL: time.Minute}
+			a := lock.Acquire{Locks: lock.One("slow:" + uuid.NewString()), Holder: "h", LeaseID: lock.LeaseID(uuid.New()), TTL: time.Minute}
 			_, _ = s.replicas[0].Acquire(s.Context(), a)
 		})()
 	}

@@ -64,8 +64,8 @@ func TestEveryNameInAQueryIsAMetric(t *testing.T) {
 	t.Parallel()
 	r := startReplica(t, built.Path(t), pgtest.URL(t), "--metrics-names", "jobs:")
 	take(t, r, lockOf("jobs:nightly"))
-	waited := take(t, r, lock.Acquire{Name: "x", TTL: time.Minute, Wait: time.Second}) // some metrics begin with their first use
-	must(t, r.Release(t.Context(), lock.Release{Name: waited.Name, LeaseID: waited.ID}))
+	waited := take(t, r, lock.Acquire{Locks: lock.One("x"), TTL: time.Minute, Wait: time.Second}) // some metrics begin with their first use
+	must(t, r.Release(t.Context(), lock.Release{Locks: []string{waited.Name}, LeaseID: waited.ID}))
 	metrics := make(map[string]bool)
 	for deadline := time.Now().Add(time.Minute); !metrics["paddock_locks"] && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		for _, line := range regexp.MustCompile(`(?m)^# TYPE (\w+) (\w+)`).FindAllStringSubmatch(proctest.Scrape(t, "http://"+r.target+"/metrics"), -1) {

@@ -69,7 +69,7 @@ func (j *oracle) holdBegins(a *attempt, h holdStatus) {
 	defer j.mu.Unlock()
 	j.current[a] = h
 	j.held++
-	if a.set() != nil {
+	if len(a.locks()) > 1 {
 		j.heldSets++
 	}
 }

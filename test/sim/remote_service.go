@@ -151,7 +151,7 @@ func (l *remoteService) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant
 
 // Renew sends the request.
 func (l *remoteService) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
-	r.Name, r.Set = l.oneName(), l.set()
+	r.Locks = l.locks()
 	confirms := time.Now().Equal(l.guard.asked) // the guard confirms a grant before the work begins
 	c := l.begin(ctx, "renew", renewing, l.guard.renewal(time.Now()), 0)
 	g, err := call(ctx, l, c, func(ctx context.Context, locks paddock.Service) (lock.Grant, error) {
@@ -170,7 +170,7 @@ func (l *remoteService) Renew(ctx context.Context, r lock.Renew) (lock.Grant, er
 
 // Release sends the request.
 func (l *remoteService) Release(ctx context.Context, r lock.Release) error {
-	r.Name, r.Set = l.oneName(), l.set()
+	r.Locks = l.locks()
 	if !l.guard.ended.Swap(true) {
 		l.guard.until = time.Now().Add(l.guard.releasing())
 	}

@@ -9,33 +9,13 @@ import (
 // askSet returns the acquire of the attempt: of its lock, or of a set of it and of others. Then the guard, which
 // knows of one lock, keeps all leases of the set alive.
 func (a *attempt) askSet(request lock.Acquire) lock.Acquire {
-	if len(a.scenario.others) == 0 {
-		return request
-	}
-	request.Set = append([]lock.Member{{Name: request.Name, Mode: request.Mode, Capacity: request.Capacity}}, a.scenario.others...)
-	request.Name, request.Mode, request.Capacity = "", 0, 0
+	request.Locks = slices.Concat(request.Locks, a.scenario.others)
 	return request
-}
-
-// set returns the locks of the attempt's set, nil if it has one lock.
-func (a *attempt) set() []string {
-	if len(a.scenario.others) == 0 {
-		return nil
-	}
-	return a.locks()
-}
-
-// oneName returns the name in a request about one lock, empty in one about a set.
-func (a *attempt) oneName() string {
-	if len(a.scenario.others) > 0 {
-		return ""
-	}
-	return a.lock()
 }
 
 // own returns the grant with the lease of the attempt's own lock in front.
 func (a *attempt) own(g lock.Grant, err error) (lock.Grant, error) {
-	for _, l := range g.Members {
+	for _, l := range g.Leases {
 		if l.Name == a.lock() {
 			g.Lease = l
 		}
@@ -65,7 +45,7 @@ func (w *world) verifySets() {
 		return steps
 	}
 	for _, a := range w.attempts {
-		names := a.set()
+		names := a.locks()
 		for _, name := range names {
 			if one, other := steps(names[0], a), steps(name, a); !slices.Equal(one, other) {
 				w.oracle.reportGlobal(TornSet, "the leases of %s are %v of %s, but %v of %s", a.holder, one, names[0], other, name)

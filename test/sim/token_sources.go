@@ -144,6 +144,8 @@ func (w *world) issueToken(server int, g lock.Grant) lock.Grant {
 	if g.Token != 0 && w.byLease[g.Token] == 0 {
 		w.byLease[g.Token] = w.variant.tokens(w, server)
 	}
-	g.Token = w.byLease[g.Token]
+	if g.Token = w.byLease[g.Token]; len(g.Leases) == 1 { // those of several locks keep theirs
+		g.Leases = []lock.Lease{g.Lease}
+	}
 	return g
 }

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -33,25 +31,11 @@ type heldLock struct {
 
 // granted records the answer to the acquire.
 func (l *lease) granted(g lock.Grant) {
-	a := l.acquire
-	leases, asked := g.Members, slices.Clone(a.Set)
-	if len(leases) == 0 {
-		leases, asked = []lock.Lease{g.Lease}, []lock.Member{{Name: a.Name, Mode: a.Mode}}
-	}
-	slices.SortFunc(asked, func(m, o lock.Member) int { return strings.Compare(m.Name, o.Name) })
 	l.held = nil
-	for i, m := range asked {
-		l.held = append(l.held, heldLock{m.Name, m.Mode, leases[i].Token, leases[i].Slot})
+	for _, m := range g.Leases {
+		l.held = append(l.held, heldLock{m.Name, m.Mode, m.Token, m.Slot})
 	}
 	l.ends = time.Now().Add(g.TTL)
-}
-
-// names returns the locks of a set, nil for one lock.
-func (l *lease) names() (names []string) {
-	for _, m := range l.acquire.Set {
-		names = append(names, m.Name)
-	}
-	return names
 }
 
 // at returns the lock that the step is about.
@@ -78,16 +62,13 @@ func (c *client) useLease(p plan) {
 // acquire acquires a lease, twice if the plan says so. If the plan cancels the call, the client returns to its place or
 // gives it up.
 func (c *client) acquire(p plan) (lease, error) {
-	a := p.acquire
-	a.Name, a.LeaseID = c.names.forTurn(p.lock), lock.LeaseID(uuid.New())
+	a, own := p.acquire, p.acquire.Locks[0]
+	own.Name, a.Locks, a.LeaseID = c.names.forTurn(p.lock), nil, lock.LeaseID(uuid.New())
 	a.Holder = fmt.Sprintf("%s c%d #%d", c.Prefix, c.number, c.turn)
 	for _, o := range p.others {
-		a.Set = append(a.Set, lock.Member{Name: c.names.forTurn(o.lock), Mode: o.mode, Capacity: o.capacity})
+		a.Locks = append(a.Locks, lock.Member{Name: c.names.forTurn(o.lock), Mode: o.mode, Capacity: o.capacity})
 	}
-	if len(a.Set) > 0 {
-		a.Set = append(a.Set, lock.Member{Name: a.Name, Mode: a.Mode, Capacity: a.Capacity})
-		a.Name, a.Mode, a.Capacity = "", 0, 0
-	}
+	a.Locks = append(a.Locks, own)
 	l := lease{acquire: a}
 	if p.session {
 		if err := c.openSession(&l, p.via); err != nil {
@@ -145,11 +126,11 @@ func (c *client) end(l *lease, p plan) error {
 			return err
 		}
 	}
-	if l.acquire.Session() != 0 && p.pick%2 == 0 {
+	if l.acquire.SessionID.Ref() != 0 && p.pick%2 == 0 {
 		return c.closeSession(*l, p.via)
 	}
-	if s := p.steps[0]; s.part && l.acquire.Set != nil { // refused, unless the leases have ended
-		if err := c.sendRelease(lock.Release{Name: l.at(s).name, LeaseID: l.acquire.LeaseID}, p.via); isLost(err) {
+	if s := p.steps[0]; s.part && len(l.held) > 1 { // refused, unless the leases have ended
+		if err := c.sendRelease(lock.Release{Locks: []string{l.at(s).name}, LeaseID: l.acquire.LeaseID}, p.via); isLost(err) {
 			return err
 		}
 	}
@@ -161,7 +142,7 @@ func (c *client) end(l *lease, p plan) error {
 }
 
 func (c *client) release(l lease, via int) error {
-	return c.sendRelease(lock.Release{Name: l.acquire.Name, Set: l.names(), LeaseID: l.acquire.LeaseID}, via)
+	return c.sendRelease(lock.Release{Locks: l.acquire.Names(), LeaseID: l.acquire.LeaseID}, via)
 }
 
 func (c *client) sendRelease(r lock.Release, via int) error {
@@ -173,14 +154,14 @@ func (c *client) sendRelease(r lock.Release, via int) error {
 }
 
 func (c *client) renew(l *lease, s step) error {
-	if l.acquire.Session() != 0 && !s.variant {
+	if l.acquire.SessionID.Ref() != 0 && !s.variant {
 		return c.renewSession(l, s)
 	}
-	r := lock.Renew{Name: l.acquire.Name, Set: l.names(), LeaseID: l.acquire.LeaseID}
-	if s.part && r.Set != nil {
-		r.Name, r.Set = l.at(s).name, nil
+	r := lock.Renew{Locks: l.acquire.Names(), LeaseID: l.acquire.LeaseID}
+	if s.part && len(l.held) > 1 {
+		r.Locks = []string{l.at(s).name}
 	}
-	if s.wrongToken && l.acquire.Session() == 0 {
+	if s.wrongToken && l.acquire.SessionID.Ref() == 0 {
 		r.TTL = max(l.acquire.TTL*3/4, lock.MinTTL).Truncate(time.Millisecond)
 	}
 	if s.variant {
@@ -193,7 +174,7 @@ func (c *client) renew(l *lease, s step) error {
 	if errors.Is(err, lock.ErrLeaseInSet) {
 		return nil // nothing has changed
 	}
-	if err == nil && l.acquire.Session() == 0 {
+	if err == nil && l.acquire.SessionID.Ref() == 0 {
 		l.ends = time.Now().Add(g.TTL)
 	}
 	return err

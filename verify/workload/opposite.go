@@ -70,9 +70,9 @@ func (c *client) taskLease(p plan, n int64, which int) lease {
 		task += ".second"
 	}
 	return lease{acquire: lock.Acquire{
-		Name: fmt.Sprintf("%s:%s.%d", c.Prefix, side, n/turnsPerPair), LeaseID: lock.LeaseID(uuid.New()),
+		Locks: lock.One(fmt.Sprintf("%s:%s.%d", c.Prefix, side, n/turnsPerPair)), LeaseID: lock.LeaseID(uuid.New()),
 		Holder: fmt.Sprintf("%s c%d #%d %s", c.Prefix, c.number, c.turn, [...]string{"first", "second"}[which]),
-		Task:   lock.TaskID(task), Mode: lock.Exclusive, TTL: p.acquire.TTL, Wait: p.patience,
+		Task:   lock.TaskID(task), TTL: p.acquire.TTL, Wait: p.patience,
 	}}
 }
 

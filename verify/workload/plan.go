@@ -41,7 +41,7 @@ type plan struct {
 	lock        int
 	via         int           // index of the first replica to use
 	pick        int           // random number to choose among what exists then
-	acquire     lock.Acquire  // without Name, LeaseID and Holder
+	acquire     lock.Acquire  // without the name of its lock, LeaseID and Holder
 	others      []otherLock   // further locks that are acquired together with it, all or none
 	session     bool          // the lease is one of a session of its own, which has the TTL and the grace
 	cancelAfter time.Duration // when the acquire is cancelled, or never
@@ -160,7 +160,8 @@ func neverCancel(a lock.Acquire) lock.Acquire {
 
 func (o Options) drawAcquire(d rng, f lockKind) lock.Acquire {
 	a := lock.Acquire{TTL: max(d.between(o.TTL/2, o.TTL*3/2), lock.MinTTL)}
-	a.Mode, a.Capacity = d.mode(f)
+	mode, capacity := d.mode(f)
+	a.Locks = []lock.Member{{Mode: mode, Capacity: capacity}}
 	switch n := d.IntN(10); {
 	case n < 4:
 		a.Wait = d.between(o.TTL/20, o.TTL/4)

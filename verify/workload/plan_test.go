@@ -58,7 +58,7 @@ func TestPlansKeepToTheBoundsOfTheService(t *testing.T) {
 		for turn := range 500 {
 			p := o.draw(0, turn)
 			a := p.acquire
-			a.Name, a.Holder, a.LeaseID = "n", "h", lock.LeaseID{1}
+			a.Locks[0].Name, a.Holder, a.LeaseID = "n", "h", lock.LeaseID{1}
 			if _, err := a.Resolve(widest); err != nil {
 				t.Fatalf("with the TTL %v: %v", ttl, err)
 			}

@@ -204,9 +204,9 @@ func (c *client) joinLull() {
 	c.inLull = true
 	defer func() { c.inLull = false }()
 	l := lease{acquire: lock.Acquire{
-		Name: fmt.Sprintf("%s:lull.%d", c.Prefix, now.number), LeaseID: lock.LeaseID(uuid.New()),
-		Holder: fmt.Sprintf("%s c%d lull %d", c.Prefix, c.number, now.number), Mode: lock.Exclusive,
-		TTL: c.TTL * 3 / 2,
+		Locks: lock.One(fmt.Sprintf("%s:lull.%d", c.Prefix, now.number)), LeaseID: lock.LeaseID(uuid.New()),
+		Holder: fmt.Sprintf("%s c%d lull %d", c.Prefix, c.number, now.number),
+		TTL:    c.TTL * 3 / 2,
 	}}
 	for n := c.number; c.over.Err() == nil && time.Now().Before(now.ends); n++ {
 		if err := c.sendAcquire(&l, n, never); err == nil {

@@ -135,7 +135,7 @@ func (a *subscribers) stopAtEnd() {
 func (a *subscribers) markEnd() error {
 	c := a.client(a.Clients, a.rec)
 	l := lease{acquire: lock.Acquire{
-		Name: a.endOf(), LeaseID: lock.LeaseID(uuid.New()), Holder: a.Prefix + " end", Mode: lock.Exclusive,
+		Locks: lock.One(a.endOf()), LeaseID: lock.LeaseID(uuid.New()), Holder: a.Prefix + " end",
 		TTL: a.TTL,
 	}}
 	err := c.sendAcquire(&l, 0, never)

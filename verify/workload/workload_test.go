@@ -105,7 +105,7 @@ func TestClientsThatNeverCancelAreServedInOrder(t *testing.T) {
 func waitsForSet(h verify.History, holder string) bool {
 	return slices.ContainsFunc(h.Calls, func(c verify.Call) bool {
 		a, ok := c.Request.(lock.Acquire)
-		return ok && a.Holder == holder && len(a.Set) > 0
+		return ok && a.Holder == holder && len(a.Locks) > 0
 	})
 }
 
@@ -113,7 +113,7 @@ func TestWaitUntilFreeNamesAHeldLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := memlock.New().Replica(1)
-		if _, err := s.Acquire(t.Context(), lock.Acquire{Name: "verify:7", Holder: "me", TTL: time.Hour}); err != nil {
+		if _, err := s.Acquire(t.Context(), lock.Acquire{Locks: lock.One("verify:7"), Holder: "me", TTL: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		soon, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -47,18 +47,20 @@ func (s *fixture) mustSucceed(r paddock.Result) lock.Grant {
 	return r.Grant
 }
 
-func renewOf(g lock.Grant) lock.Renew { return lock.Renew{Name: g.Name, LeaseID: g.ID} }
+func renewOf(g lock.Grant) lock.Renew { return lock.Renew{Locks: []string{g.Name}, LeaseID: g.ID} }
 
-func releaseOf(g lock.Grant) lock.Release { return lock.Release{Name: g.Name, LeaseID: g.ID} }
+func releaseOf(g lock.Grant) lock.Release {
+	return lock.Release{Locks: []string{g.Name}, LeaseID: g.ID}
+}
 
 func batchEach(s *fixture) {
-	mine := s.mustAcquire(lock.Acquire{Name: s.name + ":mine"})
-	other := s.mustAcquire(lock.Acquire{Name: s.name + ":other", Holder: "other"})
-	gone := s.acquireAndRelease(lock.Acquire{Name: s.name + ":gone"})
-	a := s.complete(lock.Acquire{Name: s.name + ":new", Metadata: []byte(`{"a":1}`)})
+	mine := s.mustAcquire(lock.Acquire{Locks: lock.One(s.name + ":mine")})
+	other := s.mustAcquire(lock.Acquire{Locks: lock.One(s.name + ":other"), Holder: "other"})
+	gone := s.acquireAndRelease(lock.Acquire{Locks: lock.One(s.name + ":gone")})
+	a := s.complete(lock.Acquire{Locks: lock.One(s.name + ":new"), Metadata: []byte(`{"a":1}`)})
 	r := s.batch(
-		lock.Renew{Name: mine.Name, LeaseID: mine.ID, TTL: 2 * longTTL, Metadata: []byte(`{"b":2}`)}, s.complete(lock.Acquire{Name: other.Name}), a,
-		releaseOf(gone), renewOf(gone), releaseOf(other), lock.Acquire{Name: s.name, Holder: "h", TTL: longTTL},
+		lock.Renew{Locks: []string{mine.Name}, LeaseID: mine.ID, TTL: 2 * longTTL, Metadata: []byte(`{"b":2}`)}, s.complete(lock.Acquire{Locks: lock.One(other.Name)}), a,
+		releaseOf(gone), renewOf(gone), releaseOf(other), lock.Acquire{Locks: lock.One(s.name), Holder: "h", TTL: longTTL},
 	)
 	if g := s.mustSucceed(r[0]); g.Token != mine.Token || g.Name != mine.Name || g.Replayed || string(g.Metadata) != `{"b":2}` ||
 		g.ExpiresAt.Before(mine.ExpiresAt.Add(longTTL-tolerance)) {
@@ -68,7 +70,7 @@ func batchEach(s *fixture) {
 		s.Errorf("the refusal is %+v", e)
 	}
 	g := s.mustSucceed(r[2])
-	if g.ID != a.LeaseID || g.Name != a.Name || g.Holder != a.Holder || g.TTL != a.TTL || string(g.Metadata) != `{"a":1}` || g.Replayed {
+	if g.ID != a.LeaseID || g.Name != a.Locks[0].Name || g.Holder != a.Holder || g.TTL != a.TTL || string(g.Metadata) != `{"a":1}` || g.Replayed {
 		s.Errorf("%+v was granted as %+v", a, g)
 	}
 	if left := time.Until(g.Until); left <= 0 || left > longTTL {
@@ -115,15 +117,15 @@ func batchOrder(s *fixture) {
 func batchWake(s *fixture) {
 	first := s.mustAcquire(lock.Acquire{})
 	second, third := s.enqueue(lock.Acquire{Holder: "second"}), s.enqueue(lock.Acquire{Holder: "third"})
-	s.mustSucceed(s.batch(s.complete(lock.Acquire{Name: s.name + ":x"}), releaseOf(first))[1])
+	s.mustSucceed(s.batch(s.complete(lock.Acquire{Locks: lock.One(s.name + ":x")}), releaseOf(first))[1])
 	g := second.mustBeGranted()
-	s.mustSucceed(s.batch(releaseOf(g), s.complete(lock.Acquire{Name: s.name + ":y"}))[0])
+	s.mustSucceed(s.batch(releaseOf(g), s.complete(lock.Acquire{Locks: lock.One(s.name + ":y")}))[0])
 	s.must(s.release(third.mustBeGranted()))
 	s.verifyHistory(s.name, verify.Rules{})
 }
 
 func batchInvalidItems(s *fixture) {
-	held, a := s.mustAcquire(lock.Acquire{Name: s.other(1)}), s.complete(lock.Acquire{})
+	held, a := s.mustAcquire(lock.Acquire{Locks: lock.One(s.other(1))}), s.complete(lock.Acquire{})
 	waiting, keeping := a, a
 	waiting.Wait, keeping.KeepPlace = time.Second, true
 	items := []struct {
@@ -134,12 +136,12 @@ func batchInvalidItems(s *fixture) {
 		{keeping, "keep_place"},
 		{lock.Revoke{Name: held.Name, Token: held.Token, Reason: testReason}, ""},
 		{nil, ""},
-		{s.complete(lock.Acquire{Set: s.set(3, 4)}), "locks"},
-		{lock.Renew{Set: s.others(3, 4), LeaseID: held.ID}, "names"},
-		{s.complete(lock.Acquire{Name: "a/b"}), "name"},
+		{s.complete(lock.Acquire{Locks: s.set(3, 4)}), "locks"},
+		{lock.Renew{Locks: s.others(3, 4), LeaseID: held.ID}, "names"},
+		{s.complete(lock.Acquire{Locks: lock.One("a/b")}), "name"},
 		{s.complete(lock.Acquire{TTL: 1}), "ttl_ms"},
-		{lock.Renew{Name: held.Name, LeaseID: held.ID, TTL: -1}, "ttl_ms"},
-		{lock.Renew{Name: s.name}, "lease_id"},
+		{lock.Renew{Locks: []string{held.Name}, LeaseID: held.ID, TTL: -1}, "ttl_ms"},
+		{lock.Renew{Locks: []string{s.name}}, "lease_id"},
 	}
 	results := s.batch(append(many(len(items), func(i int) lock.Command { return items[i].item }), renewOf(held))...)
 	for i, c := range items {
@@ -162,7 +164,7 @@ func many(n int, item func(i int) lock.Command) []lock.Command {
 
 func batchLargest(s *fixture) {
 	r := s.batch(many(paddock.MaxBatch, func(i int) lock.Command {
-		return s.complete(lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, i)})
+		return s.complete(lock.Acquire{Locks: lock.One(fmt.Sprintf("%s:%d", s.name, i))})
 	})...)
 	tokens := map[lock.Token]bool{}
 	for i := range r {
@@ -203,7 +205,7 @@ func batchRace(s *fixture) {
 		order := rand.Perm(locks)
 		results := s.locks().Batch(s.ctx, many(locks, func(n int) lock.Command {
 			return s.complete(
-				lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, order[n]), Holder: fmt.Sprint("contender ", i)},
+				lock.Acquire{Locks: lock.One(fmt.Sprintf("%s:%d", s.name, order[n])), Holder: fmt.Sprint("contender ", i)},
 			)
 		}))
 		for n, r := range results {

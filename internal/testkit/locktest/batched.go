@@ -19,21 +19,21 @@ func (b batched) one(ctx context.Context, item lock.Command) (lock.Grant, error)
 }
 
 func (b batched) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
-	if a.Wait != 0 || a.KeepPlace || a.Set != nil {
+	if a.Wait != 0 || a.KeepPlace || len(a.Locks) > 1 {
 		return b.Service.Acquire(ctx, a)
 	}
 	return b.one(ctx, a)
 }
 
 func (b batched) Renew(ctx context.Context, r lock.Renew) (lock.Grant, error) {
-	if r.Set != nil {
+	if len(r.Locks) > 1 {
 		return b.Service.Renew(ctx, r)
 	}
 	return b.one(ctx, r)
 }
 
 func (b batched) Release(ctx context.Context, r lock.Release) error {
-	if r.Set != nil {
+	if len(r.Locks) > 1 {
 		return b.Service.Release(ctx, r)
 	}
 	_, err := b.one(ctx, r)

@@ -51,8 +51,8 @@ func expectAllInvalid[Q any](s *fixture, call func(Q) error, wrong map[string][]
 func boundAcquire(s *fixture) {
 	expectAllInvalid(s, func(a lock.Acquire) error { return errOf(s.acquire(a)) }, map[string][]lock.Acquire{
 		"holder":      {{Holder: strings.Repeat("h", lock.MaxHolderLength+1)}, {Holder: "a\xff"}},
-		"mode":        {{Mode: 7}},
-		"capacity":    {{Capacity: 1}, {Mode: lock.Permit}},
+		"mode":        {{Locks: s.as(7)}},
+		"capacity":    {{Locks: []lock.Member{{Name: s.name, Capacity: 1}}}, {Locks: s.as(lock.Permit)}},
 		"wait_ms":     {{Wait: -1}, {Wait: lock.MaxWait + time.Millisecond}},
 		"ttl_ms":      {{TTL: 1}, {TTL: -longTTL}},
 		"grace_ms":    {{Grace: -time.Millisecond}},
@@ -63,7 +63,7 @@ func boundAcquire(s *fixture) {
 			{Metadata: json.RawMessage("{\"a\":\"\xff\"}")}, {Metadata: json.RawMessage(`{"a":1e99999}`)},
 		},
 	})
-	s.expectInvalid("no holder", errOf(s.locks().Acquire(s.ctx, lock.Acquire{Name: s.name, TTL: longTTL})), "holder")
+	s.expectInvalid("no holder", errOf(s.locks().Acquire(s.ctx, lock.Acquire{Locks: lock.One(s.name), TTL: longTTL})), "holder")
 	if l := s.get(s.name); l.Revision != 0 {
 		s.Errorf("a refused acquire changed the lock: %+v", l)
 	}
@@ -75,21 +75,21 @@ func boundSet(s *fixture) {
 		tooMany = append(tooMany, n)
 	}
 	with := func(m lock.Member) []lock.Member { return append(s.set(1, 2), m) }
-	acquire := func(set []lock.Member) error { return errOf(s.acquire(lock.Acquire{Set: set})) }
+	acquire := func(set []lock.Member) error { return errOf(s.acquire(lock.Acquire{Locks: set})) }
 	expectAllInvalid(s, acquire, map[string][][]lock.Member{
-		"locks":            {s.set(tooMany...)},
+		"locks":            {s.set(tooMany...), {}},
 		"locks/2/name":     {s.set(1, 2, 1), with(lock.Member{}), with(lock.Member{Name: "a/b"})},
 		"locks/1/name":     {s.set(3, 3, 1)},
 		"locks/2/mode":     {with(lock.Member{Name: s.other(3), Mode: 7})},
 		"locks/2/capacity": {with(lock.Member{Name: s.other(3), Mode: lock.Permit})},
-		"locks/0/name":     {{{}}},
+		"name":             {{{}}},
 	})
-	names := map[string][][]string{"names": {s.others(tooMany...)}, "names/2": {s.others(1, 2, 1)}, "names/1": {{s.other(1), ""}}}
+	names := map[string][][]string{"names": {s.others(tooMany...), nil}, "name": {{""}}, "names/2": {s.others(1, 2, 1)}, "names/1": {{s.other(1), ""}}}
 	expectAllInvalid(s, func(n []string) error {
-		return errOf(s.locks().Renew(s.ctx, lock.Renew{Set: n, LeaseID: newID()}))
+		return errOf(s.locks().Renew(s.ctx, lock.Renew{Locks: n, LeaseID: newID()}))
 	}, names)
-	expectAllInvalid(s, func(n []string) error { return s.locks().Release(s.ctx, lock.Release{Set: n, LeaseID: newID()}) }, names)
-	s.expectInvalid("no lease_id", errOf(s.locks().Renew(s.ctx, lock.Renew{Set: s.others(1, 2)})), "lease_id")
+	expectAllInvalid(s, func(n []string) error { return s.locks().Release(s.ctx, lock.Release{Locks: n, LeaseID: newID()}) }, names)
+	s.expectInvalid("no lease_id", errOf(s.locks().Renew(s.ctx, lock.Renew{Locks: s.others(1, 2)})), "lease_id")
 	if used := s.names(paddock.LockQuery{Prefix: s.name}); len(used) != 0 {
 		s.Errorf("refused calls used the locks %v", used)
 	}
@@ -98,7 +98,7 @@ func boundSet(s *fixture) {
 func boundSession(s *fixture) {
 	id := s.openSession(lock.OpenSession{}).ID
 	expectAllInvalid(s, func(a lock.Acquire) error {
-		a.Name, a.Holder, a.SessionID = s.name, "first", id
+		a.Locks, a.Holder, a.SessionID = lock.One(s.name), "first", id
 		return errOf(s.locks().Acquire(s.ctx, a))
 	}, map[string][]lock.Acquire{"ttl_ms": {{TTL: longTTL}}, "grace_ms": {{Grace: time.Second}}})
 	expectAllInvalid(s, func(o lock.OpenSession) error { return errOf(s.locks().OpenSession(s.ctx, o)) }, map[string][]lock.OpenSession{
@@ -113,9 +113,9 @@ func boundSession(s *fixture) {
 func boundName(s *fixture) {
 	for _, name := range badNames() {
 		for call, err := range map[string]error{
-			"acquire": errOf(s.locks().Acquire(s.ctx, lock.Acquire{Name: name, Holder: "h", TTL: longTTL})),
-			"renew":   errOf(s.locks().Renew(s.ctx, lock.Renew{Name: name, LeaseID: newID()})),
-			"release": s.locks().Release(s.ctx, lock.Release{Name: name, LeaseID: newID()}),
+			"acquire": errOf(s.locks().Acquire(s.ctx, lock.Acquire{Locks: lock.One(name), Holder: "h", TTL: longTTL})),
+			"renew":   errOf(s.locks().Renew(s.ctx, lock.Renew{Locks: []string{name}, LeaseID: newID()})),
+			"release": s.locks().Release(s.ctx, lock.Release{Locks: []string{name}, LeaseID: newID()}),
 			"revoke":  errOf(s.locks().Revoke(s.ctx, lock.Revoke{Name: name, Token: 1, Reason: "r"})),
 			"get":     errOf(s.locks().Lock(s.ctx, name)),
 			"watch":   errOf(s.locks().Watch(s.ctx, paddock.Watch{Name: name, Seen: "1.1.held"})),
@@ -138,10 +138,10 @@ func boundChanges(s *fixture) {
 		err   error
 		field string
 	}{
-		"a renewal without lease_id":   {errOf(s.locks().Renew(s.ctx, lock.Renew{Name: s.name})), "lease_id"},
-		"a long renewal":               {errOf(s.locks().Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: newID(), TTL: lock.MaxTTL + time.Millisecond})), "ttl_ms"},
-		"a number beyond a float64":    {errOf(s.locks().Renew(s.ctx, lock.Renew{Name: s.name, LeaseID: newID(), Metadata: json.RawMessage(`{"a":1e99999}`)})), "metadata"},
-		"a release without lease_id":   {s.locks().Release(s.ctx, lock.Release{Name: s.name}), "lease_id"},
+		"a renewal without lease_id":   {errOf(s.locks().Renew(s.ctx, lock.Renew{Locks: []string{s.name}})), "lease_id"},
+		"a long renewal":               {errOf(s.locks().Renew(s.ctx, lock.Renew{Locks: []string{s.name}, LeaseID: newID(), TTL: lock.MaxTTL + time.Millisecond})), "ttl_ms"},
+		"a number beyond a float64":    {errOf(s.locks().Renew(s.ctx, lock.Renew{Locks: []string{s.name}, LeaseID: newID(), Metadata: json.RawMessage(`{"a":1e99999}`)})), "metadata"},
+		"a release without lease_id":   {s.locks().Release(s.ctx, lock.Release{Locks: []string{s.name}}), "lease_id"},
 		"a revocation of slot -1":      {errOf(s.locks().Revoke(s.ctx, lock.Revoke{Name: s.name, Token: 1, Slot: new(-1), Reason: "r"})), "slot"},
 		"a revocation without reason":  {errOf(s.locks().Revoke(s.ctx, lock.Revoke{Name: s.name, Token: 1})), "reason"},
 		"a verification of slot -1":    {errOf(s.locks().VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: 1, Slot: new(-1)})), "slot"},

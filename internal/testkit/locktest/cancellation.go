@@ -91,11 +91,11 @@ func cancelledAtRelease(numbers []int) func(*fixture) {
 		c := &releaseRace{s: s}
 		for i := range soak.Rounds(16, 60) {
 			g := s.hold(i%len(numbers), "holder")
-			w := s.enqueue(lock.Acquire{Set: s.set(numbers...), Holder: "waiter", Wait: lock.MaxWait})
+			w := s.enqueue(lock.Acquire{Locks: s.set(numbers...), Holder: "waiter", Wait: lock.MaxWait})
 			c.release(g, w.cancel)
 			w.cancelAndRelease()
 			// A lease of the cancelled call would outlive this wait.
-			next := s.startAcquire(lock.Acquire{Set: s.set(reversed(numbers)...), Holder: "next", Wait: lock.MaxWait})
+			next := s.startAcquire(lock.Acquire{Locks: s.set(reversed(numbers)...), Holder: "next", Wait: lock.MaxWait})
 			s.must(s.release(next.mustBeWoken()))
 		}
 		s.expectQuiet(numbers, "waiter")
@@ -113,8 +113,8 @@ func cancelledBeforeNext(numbers []int) func(*fixture) {
 		}
 		g := s.mustAcquireSet("first", served...)
 		for range soak.Rounds(16, 60) {
-			w := s.enqueue(lock.Acquire{Set: s.set(passed...), Holder: "waiter", Wait: lock.MaxWait})
-			next := s.enqueue(lock.Acquire{Set: s.set(served...), Holder: "next", Wait: lock.MaxWait})
+			w := s.enqueue(lock.Acquire{Locks: s.set(passed...), Holder: "waiter", Wait: lock.MaxWait})
+			next := s.enqueue(lock.Acquire{Locks: s.set(served...), Holder: "next", Wait: lock.MaxWait})
 			c.release(g, w.cancel)
 			w.cancelAndRelease()
 			g = next.mustBeWoken()
@@ -128,7 +128,7 @@ func timesOutAtRelease(numbers []int) func(*fixture) {
 	return func(s *fixture) {
 		for i := range soak.Rounds(6, 15) {
 			g := s.hold(i%len(numbers), "holder")
-			w := s.startAcquire(lock.Acquire{Set: s.set(numbers...), Holder: "waiter", Wait: shortTTL})
+			w := s.startAcquire(lock.Acquire{Locks: s.set(numbers...), Holder: "waiter", Wait: shortTTL})
 			ended := time.NewTimer(time.Until(w.began.Add(shortTTL - time.Millisecond + rand.N(3*time.Millisecond))))
 			defer ended.Stop()
 			<-ended.C
@@ -152,7 +152,7 @@ func cancelledAtRandom(numbers []int) func(*fixture) {
 		concurrently(6, func(i int) {
 			for range 10 {
 				some := rand.Perm(len(numbers))[:min(2, len(numbers))]
-				w := s.startAcquire(lock.Acquire{Set: s.set(some...), Holder: "fickle", Wait: lock.MaxWait})
+				w := s.startAcquire(lock.Acquire{Locks: s.set(some...), Holder: "fickle", Wait: lock.MaxWait})
 				end := time.AfterFunc(rand.N(10*time.Millisecond), w.cancel)
 				<-w.done
 				end.Stop()
@@ -166,7 +166,7 @@ func cancelledAtRandom(numbers []int) func(*fixture) {
 				}
 			}
 		})
-		last := s.startAcquire(lock.Acquire{Set: s.set(numbers...), Holder: "the last", Wait: lock.MaxWait})
+		last := s.startAcquire(lock.Acquire{Locks: s.set(numbers...), Holder: "the last", Wait: lock.MaxWait})
 		s.must(s.release(last.mustBeWoken()))
 		s.expectQuiet(numbers, "fickle")
 	}

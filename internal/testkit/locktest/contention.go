@@ -22,26 +22,26 @@ func contentionCases() cases {
 	twoOfSets.rules = ofSets
 	return cases{
 		"two contenders pass a lock back and forth":              two.of(func(s *fixture, _ int) lock.Acquire { return lock.Acquire{} }),
-		"two contenders with opposite orders pass a set":         twoOfSets.of(func(s *fixture, i int) lock.Acquire { return lock.Acquire{Set: s.set(i, 1-i)} }),
+		"two contenders with opposite orders pass a set":         twoOfSets.of(func(s *fixture, i int) lock.Acquire { return lock.Acquire{Locks: s.set(i, 1-i)} }),
 		"20 contenders for one lock are served in order":         contention{workers: 20, rounds: 5}.of(func(*fixture, int) lock.Acquire { return lock.Acquire{} }),
 		"16 contenders draw sets of 6 locks, and all are served": contention{workers: 16, rounds: 20, rules: ofSets}.of(drawsSets),
 		"of 20 contenders for 3 permits at most 3 hold one": contention{workers: 20, rounds: 5, rules: verify.Rules{Capacity: threePermits}}.of(
-			func(*fixture, int) lock.Acquire { return lock.Acquire{Mode: lock.Permit, Capacity: threePermits} }),
+			func(s *fixture, _ int) lock.Acquire { return lock.Acquire{Locks: s.permit(threePermits)} }),
 		"readers and writers exclude each other, and none starves": contention{workers: 8, rounds: 8}.of(readsOrWrites),
 		"never two at once, above and below":                       contention{workers: 8, rounds: 6, tree: true}.of(drawsInTree),
 	}
 }
 
 func drawsSets(s *fixture, _ int) lock.Acquire {
-	return lock.Acquire{Set: s.set(rand.Perm(6)[:2+rand.IntN(2)]...)}
+	return lock.Acquire{Locks: s.set(rand.Perm(6)[:2+rand.IntN(2)]...)}
 }
 
-func readsOrWrites(_ *fixture, i int) lock.Acquire {
-	return lock.Acquire{Mode: []lock.Mode{lock.Exclusive, lock.Shared, lock.Shared, lock.Shared}[i%4]}
+func readsOrWrites(s *fixture, i int) lock.Acquire {
+	return lock.Acquire{Locks: s.as([]lock.Mode{lock.Exclusive, lock.Shared, lock.Shared, lock.Shared}[i%4])}
 }
 
 func drawsInTree(s *fixture, _ int) lock.Acquire {
-	return lock.Acquire{Name: []string{s.name, s.in("a"), s.in("a:a"), s.in("a:b"), s.in("b:a")}[rand.IntN(5)]}
+	return lock.Acquire{Locks: lock.One([]string{s.name, s.in("a"), s.in("a:a"), s.in("a:b"), s.in("b:a")}[rand.IntN(5)])}
 }
 
 // ofSets are the rules for locks of sets: at a free lock, the first waiter may wait for other locks of its set.
@@ -96,13 +96,9 @@ func (c contention) use(ctx context.Context, s *fixture, u *lockUse, a lock.Acqu
 	if err != nil {
 		return err
 	}
-	leases := g.Members
-	if leases == nil {
-		leases = []lock.Lease{g.Lease}
-	}
-	err = u.enter(leases)
+	err = u.enter(g.Leases)
 	runtime.Gosched()
-	u.leave(leases)
+	u.leave(g.Leases)
 	return errors.Join(err, s.release(g))
 }
 

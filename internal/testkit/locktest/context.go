@@ -24,14 +24,14 @@ func cancelledContext() context.Context {
 func contextChanges(s *fixture) {
 	g, ctx := s.mustAcquire(lock.Acquire{}), cancelledContext()
 	errs := []error{
-		errOf(s.locks().Acquire(ctx, lock.Acquire{Name: s.other(1), Holder: "h", TTL: longTTL})),
-		errOf(s.locks().Acquire(ctx, lock.Acquire{Name: s.name, Holder: "second", TTL: longTTL, Wait: lock.MaxWait})),
-		errOf(s.locks().Renew(ctx, lock.Renew{Name: s.name, LeaseID: g.ID, TTL: 2 * longTTL})),
-		s.locks().Release(ctx, lock.Release{Name: s.name, LeaseID: g.ID}),
+		errOf(s.locks().Acquire(ctx, lock.Acquire{Locks: lock.One(s.other(1)), Holder: "h", TTL: longTTL})),
+		errOf(s.locks().Acquire(ctx, lock.Acquire{Locks: lock.One(s.name), Holder: "second", TTL: longTTL, Wait: lock.MaxWait})),
+		errOf(s.locks().Renew(ctx, lock.Renew{Locks: []string{s.name}, LeaseID: g.ID, TTL: 2 * longTTL})),
+		s.locks().Release(ctx, lock.Release{Locks: []string{s.name}, LeaseID: g.ID}),
 		errOf(s.locks().Revoke(ctx, lock.Revoke{Name: s.name, Token: g.Token, Reason: "r"})),
 		errOf(s.locks().WriteFenced(ctx, lock.FencedWrite{Key: s.name, Lock: s.name, Token: g.Token, Value: json.RawMessage(`1`)})),
 	}
-	items := []lock.Command{lock.Release{Name: s.name, LeaseID: g.ID}, s.complete(lock.Acquire{Name: s.other(1)}), lock.Renew{Name: s.name, LeaseID: g.ID}}
+	items := []lock.Command{lock.Release{Locks: []string{s.name}, LeaseID: g.ID}, s.complete(lock.Acquire{Locks: lock.One(s.other(1))}), lock.Renew{Locks: []string{s.name}, LeaseID: g.ID}}
 	for _, r := range s.locks().Batch(ctx, items) {
 		errs = append(errs, r.Err)
 	}

@@ -17,7 +17,7 @@ func deadlockCases() cases {
 
 // ofTask returns an acquire of the i-th lock by the task.
 func (s *fixture) ofTask(i int, task string) lock.Acquire {
-	return lock.Acquire{Name: s.other(i), Holder: task, Task: lock.TaskID(task)}
+	return lock.Acquire{Locks: lock.One(s.other(i)), Holder: task, Task: lock.TaskID(task)}
 }
 
 func deadlockOfTasks(s *fixture) {
@@ -51,7 +51,7 @@ func deadlockOfSessions(s *fixture) {
 	var ids [2]lock.SessionID
 	waits := make([]*waitingCall, len(ids))
 	inSession := func(i, at int) lock.Acquire {
-		return lock.Acquire{Name: s.other(at), Holder: fmt.Sprint("session-", i), SessionID: ids[i]}
+		return lock.Acquire{Locks: lock.One(s.other(at)), Holder: fmt.Sprint("session-", i), SessionID: ids[i]}
 	}
 	for i := range ids {
 		ids[i] = s.openSession(lock.OpenSession{}).ID

@@ -116,9 +116,9 @@ func eventsPages(s *fixture) {
 
 func eventsPrefix(s *fixture) {
 	for _, name := range []string{":b", ":a", ":b", ":c", ":a"} {
-		s.acquireAndRelease(lock.Acquire{Name: s.name + name})
+		s.acquireAndRelease(lock.Acquire{Locks: lock.One(s.name + name)})
 	}
-	s.acquireAndRelease(lock.Acquire{Name: s.name})
+	s.acquireAndRelease(lock.Acquire{Locks: lock.One(s.name)})
 	r := &reader{s, paddock.EventQuery{Prefix: s.name + ":", Limit: 3}}
 	of := map[string][]lock.Event{}
 	var last int64

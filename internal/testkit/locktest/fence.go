@@ -89,7 +89,7 @@ func fenceUnknown(s *fixture) {
 }
 
 func fenceSeen(s *fixture) {
-	low := s.mustAcquire(lock.Acquire{Name: s.name + ":low"})
+	low := s.mustAcquire(lock.Acquire{Locks: lock.One(s.name + ":low")})
 	high := s.mustAcquire(lock.Acquire{})
 	s.mustWrite(high.Token, `1`)
 	_, err := s.locks().WriteFenced(s.ctx, lock.FencedWrite{Key: s.name, Lock: low.Name, Token: low.Token, Value: json.RawMessage(`2`)})
@@ -222,6 +222,6 @@ func fenceVerify(s *fixture) {
 	second := s.acquireAndExpire(lock.Acquire{})
 	expect(second.Token, lock.Ended, second.Token)
 	expect(first.Token, lock.Stale, second.Token)
-	expect(s.mustAcquire(lock.Acquire{Name: s.other(1)}).Token, lock.Unknown, second.Token)
+	expect(s.mustAcquire(lock.Acquire{Locks: lock.One(s.other(1))}).Token, lock.Unknown, second.Token)
 	expect(lock.MaxToken, lock.Unknown, second.Token)
 }

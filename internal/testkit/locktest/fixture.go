@@ -46,12 +46,12 @@ func (s *fixture) acquire(a lock.Acquire) (lock.Grant, error) {
 	return s.locks().Acquire(s.ctx, s.complete(a))
 }
 
-// complete fills in the defaults: the fixture's lock unless there is a set, the holder "first", longTTL unless there
+// complete fills in the defaults: the fixture's lock alone, the holder "first", longTTL unless there
 // is a session, and a new LeaseID.
 func (s *fixture) complete(a lock.Acquire) lock.Acquire {
 	a.Holder = cmp.Or(a.Holder, "first")
-	if a.Set == nil {
-		a.Name = cmp.Or(a.Name, s.name)
+	if a.Locks == nil {
+		a.Locks = lock.One(s.name)
 	}
 	if a.SessionID == (lock.SessionID{}) {
 		a.TTL = cmp.Or(a.TTL, longTTL)
@@ -70,27 +70,27 @@ func (s *fixture) mustAcquire(a lock.Acquire) lock.Grant {
 	return g
 }
 
-// renew renews the lease, or those of a set.
+// renew renews the leases.
 func (s *fixture) renew(g lock.Grant, ttl time.Duration) (lock.Grant, error) {
-	r := lock.Renew{Name: g.Name, LeaseID: g.ID, TTL: ttl}
-	if g.Members != nil {
-		r.Name, r.Set = "", namesOf(g)
-	}
-	return s.locks().Renew(s.ctx, r)
+	return s.locks().Renew(s.ctx, lock.Renew{Locks: g.Requested(), LeaseID: g.ID, TTL: ttl})
 }
 
-// release releases the lease, or those of a set.
+// release releases the leases.
 func (s *fixture) release(g lock.Grant) error {
-	r := lock.Release{Name: g.Name, LeaseID: g.ID}
-	if g.Members != nil {
-		r.Name, r.Set = "", namesOf(g)
-	}
-	return s.locks().Release(s.ctx, r)
+	return s.locks().Release(s.ctx, lock.Release{Locks: g.Requested(), LeaseID: g.ID})
 }
 
-// namesOf returns the locks of a granted set.
+// as returns the fixture's lock in the mode.
+func (s *fixture) as(m lock.Mode) []lock.Member { return []lock.Member{{Name: s.name, Mode: m}} }
+
+// permit returns one of n permits of the fixture's lock.
+func (s *fixture) permit(n int) []lock.Member {
+	return []lock.Member{{Name: s.name, Mode: lock.Permit, Capacity: n}}
+}
+
+// namesOf returns the locks of a grant.
 func namesOf(g lock.Grant) (names []string) {
-	for _, l := range g.Members {
+	for _, l := range g.Leases {
 		names = append(names, l.Name)
 	}
 	return names

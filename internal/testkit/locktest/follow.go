@@ -54,7 +54,7 @@ func followNext(s *fixture) {
 	q := paddock.EventQuery{Name: s.name, Cursor: s.currentCursor()}
 	for range 3 {
 		await := s.startFollowing(q)
-		s.mustAcquire(lock.Acquire{Name: s.name + ":other", Mode: lock.Shared})
+		s.mustAcquire(lock.Acquire{Locks: []lock.Member{{Name: s.name + ":other", Mode: lock.Shared}}})
 		g := s.mustAcquire(lock.Acquire{})
 		page := await()
 		if len(page.Items) != 1 || page.Items[0].Name != s.name || page.Items[0].Token != g.Token || page.Items[0].Kind != lock.Granted {
@@ -72,9 +72,9 @@ func followNext(s *fixture) {
 
 func followPrefix(s *fixture) {
 	await := s.startFollowing(paddock.EventQuery{Prefix: s.name + ":b", Cursor: s.currentCursor()})
-	s.mustAcquire(lock.Acquire{Name: s.name + ":a"})
-	s.mustAcquire(lock.Acquire{Name: s.name + ":c"})
-	s.mustAcquire(lock.Acquire{Name: s.name + ":b:1"})
+	s.mustAcquire(lock.Acquire{Locks: lock.One(s.name + ":a")})
+	s.mustAcquire(lock.Acquire{Locks: lock.One(s.name + ":c")})
+	s.mustAcquire(lock.Acquire{Locks: lock.One(s.name + ":b:1")})
 	if page := await(); len(page.Items) != 1 || page.Items[0].Name != s.name+":b:1" {
 		s.Errorf("the page is %+v", page)
 	}
@@ -104,7 +104,7 @@ func followOver(s *fixture) {
 	if took := time.Since(began); took < 3*shortTTL-tolerance {
 		s.Errorf("a wait of %v ended after %v", 3*shortTTL, took)
 	}
-	g := s.mustAcquire(lock.Acquire{Name: s.name + ":other"})
+	g := s.mustAcquire(lock.Acquire{Locks: lock.One(s.name + ":other")})
 	s.must(s.release(g))
 	s.mustRevoke(lock.Grant{Lease: lock.Lease{Token: s.get(s.name).Token}})
 	r.q.Wait = 0
@@ -146,7 +146,7 @@ func followMany(s *fixture) {
 	})
 	s.runWorkers(writers, func(_ context.Context, i int) error {
 		for v := range rounds {
-			g, err := s.acquire(lock.Acquire{Name: fmt.Sprintf("%s:%d", s.name, (i+v)%writers), Mode: lock.Shared})
+			g, err := s.acquire(lock.Acquire{Locks: []lock.Member{{Name: fmt.Sprintf("%s:%d", s.name, (i+v)%writers), Mode: lock.Shared}}})
 			if err == nil {
 				err = s.release(g)
 			}

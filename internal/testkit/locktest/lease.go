@@ -33,7 +33,7 @@ func leaseCases() cases {
 func leaseGranted(s *fixture) {
 	id, metadata := newID(), json.RawMessage(`{"host": "db-3", "deep": [1, {"a": "<&>"}], "é": null}`)
 	g := s.mustAcquire(lock.Acquire{
-		LeaseID: id, Holder: "a holder & 日本語 <b>", Mode: lock.Exclusive, TTL: longTTL,
+		Locks: s.as(lock.Exclusive), LeaseID: id, Holder: "a holder & 日本語 <b>", TTL: longTTL,
 		Grace: 7 * time.Second, MaxHold: time.Hour, Metadata: metadata,
 	})
 	want := lock.Lease{
@@ -68,7 +68,7 @@ func leaseUntil(s *fixture) {
 }
 
 func leaseDefaults(s *fixture) {
-	g, err := s.locks().Acquire(s.ctx, lock.Acquire{Name: s.name, Holder: "h"})
+	g, err := s.locks().Acquire(s.ctx, lock.Acquire{Locks: lock.One(s.name), Holder: "h"})
 	s.must(err)
 	if g.TTL != lock.DefaultTTL || g.Mode != lock.Exclusive || g.Grace != 0 || g.MaxHold != 0 || g.Metadata != nil || g.ID == (lock.LeaseID{}) {
 		s.Errorf("the lease is %+v, want the defaults", g.Lease)
@@ -81,7 +81,7 @@ func leaseLargestValues(s *fixture) {
 	holder := strings.Repeat("🐎", lock.MaxHolderLength)
 	metadata := []byte(`{"a":"` + strings.Repeat("<", lock.MaxMetadataSize-8) + `"}`)
 	g := s.mustAcquire(lock.Acquire{
-		Name: name, Holder: holder, TTL: lock.MaxTTL, Grace: lock.MaxGrace, MaxHold: lock.MaxHold, Metadata: metadata,
+		Locks: lock.One(name), Holder: holder, TTL: lock.MaxTTL, Grace: lock.MaxGrace, MaxHold: lock.MaxHold, Metadata: metadata,
 	})
 	if g.Name != name || g.Holder != holder || !sameJSON(g.Metadata, metadata) {
 		s.Error("the lease tells of something else than was asked for")
@@ -154,7 +154,7 @@ func leaseMetadata(s *fixture) {
 	readers := s.mustAcquireReaders(2)
 	g, want := readers[1], json.RawMessage(`{"at":"b"}`)
 	for _, m := range []json.RawMessage{want, want, nil} { // the same, and none, change nothing
-		r, err := s.locks().Renew(s.ctx, lock.Renew{Name: g.Name, LeaseID: g.ID, Metadata: m})
+		r, err := s.locks().Renew(s.ctx, lock.Renew{Locks: []string{g.Name}, LeaseID: g.ID, Metadata: m})
 		s.must(err)
 		if !sameJSON(r.Metadata, want) || r.Token != g.Token {
 			s.Errorf("the lease is %+v", r.Lease)
@@ -184,7 +184,7 @@ func leaseReleased(s *fixture) {
 }
 
 func leaseUnknown(s *fixture) {
-	g, other := s.mustAcquire(lock.Acquire{}), s.mustAcquire(lock.Acquire{Name: s.other(1)})
+	g, other := s.mustAcquire(lock.Acquire{}), s.mustAcquire(lock.Acquire{Locks: lock.One(s.other(1))})
 	for _, wrong := range []lock.Lease{{Name: s.name, ID: newID()}, {Name: s.name, ID: other.ID}, {Name: s.other(2), ID: g.ID}} {
 		s.expectLost(errOf(s.renew(lock.Grant{Lease: wrong}, 0)), 0)
 		s.expectLost(s.release(lock.Grant{Lease: wrong}), 0)

@@ -88,7 +88,7 @@ func getHeld(s *fixture) {
 
 func getHidesSecrets(s *fixture) {
 	g := s.mustAcquire(lock.Acquire{})
-	replaced := s.acquireAndRelease(lock.Acquire{Name: s.name + ":b"})
+	replaced := s.acquireAndRelease(lock.Acquire{Locks: lock.One(s.name + ":b")})
 	page, err := s.locks().Locks(s.ctx, paddock.LockQuery{Prefix: s.name})
 	s.must(err)
 	s.expectNoSecret([]any{page, s.get(s.name), s.events(s.name, 1), s.events(s.name+":b", 2)}, g.ID, replaced.ID)
@@ -112,7 +112,7 @@ func (s *fixture) expectNoSecret(shown []any, ids ...lock.LeaseID) {
 func listPrefix(s *fixture) {
 	names := []string{":a", ":b", ":Z", ":a:b", ":a.b", ":a-b", ":a_b", ":a@b", ":10", ":9", "-"}
 	for _, n := range names {
-		s.acquireAndRelease(lock.Acquire{Name: s.name + n})
+		s.acquireAndRelease(lock.Acquire{Locks: lock.One(s.name + n)})
 	}
 	slices.Sort(names)
 	if diff := cmp.Diff(names, s.names(paddock.LockQuery{Prefix: s.name})); diff != "" {
@@ -128,10 +128,10 @@ func listPrefix(s *fixture) {
 }
 
 func listState(s *fixture) {
-	s.mustAcquire(lock.Acquire{Name: s.name + ":held"})
-	s.acquireAndRelease(lock.Acquire{Name: s.name + ":released"})
-	s.acquireAndExpire(lock.Acquire{Name: s.name + ":expired"})
-	s.mustAcquire(lock.Acquire{Name: s.name + ":grace", TTL: shortTTL, Grace: lock.MaxGrace})
+	s.mustAcquire(lock.Acquire{Locks: lock.One(s.name + ":held")})
+	s.acquireAndRelease(lock.Acquire{Locks: lock.One(s.name + ":released")})
+	s.acquireAndExpire(lock.Acquire{Locks: lock.One(s.name + ":expired")})
+	s.mustAcquire(lock.Acquire{Locks: lock.One(s.name + ":grace"), TTL: shortTTL, Grace: lock.MaxGrace})
 	s.awaitState(s.name+":grace", lock.InGrace)
 	for state, want := range map[lock.State][]string{
 		lock.Held:    {":held"},
@@ -148,11 +148,11 @@ func listState(s *fixture) {
 }
 
 func listHolder(s *fixture) {
-	s.mustAcquire(lock.Acquire{Name: s.name + ":1", Holder: "me & 'you' %"})
-	s.mustAcquire(lock.Acquire{Name: s.name + ":2", Holder: "me"})
-	s.mustAcquire(lock.Acquire{Name: s.name + ":3", Holder: "me & 'you' %", TTL: shortTTL, Grace: lock.MaxGrace})
-	s.acquireAndRelease(lock.Acquire{Name: s.name + ":4", Holder: "me & 'you' %"})
-	s.acquireAndExpire(lock.Acquire{Name: s.name + ":5", Holder: "me & 'you' %"})
+	s.mustAcquire(lock.Acquire{Locks: lock.One(s.name + ":1"), Holder: "me & 'you' %"})
+	s.mustAcquire(lock.Acquire{Locks: lock.One(s.name + ":2"), Holder: "me"})
+	s.mustAcquire(lock.Acquire{Locks: lock.One(s.name + ":3"), Holder: "me & 'you' %", TTL: shortTTL, Grace: lock.MaxGrace})
+	s.acquireAndRelease(lock.Acquire{Locks: lock.One(s.name + ":4"), Holder: "me & 'you' %"})
+	s.acquireAndExpire(lock.Acquire{Locks: lock.One(s.name + ":5"), Holder: "me & 'you' %"})
 	q := paddock.LockQuery{Prefix: s.name, Holder: "me & 'you' %"}
 	if got := s.names(q); !slices.Equal(got, []string{":1", ":3"}) {
 		s.Errorf("the holder has %v, want :1 and :3", got)
@@ -167,7 +167,7 @@ func listHolder(s *fixture) {
 func listPages(s *fixture) {
 	var want []string
 	for c := 'a'; c < 'h'; c++ {
-		s.acquireAndRelease(lock.Acquire{Name: s.name + ":" + string(c)})
+		s.acquireAndRelease(lock.Acquire{Locks: lock.One(s.name + ":" + string(c))})
 		want = append(want, ":"+string(c))
 	}
 	for limit := range 9 {
@@ -196,7 +196,7 @@ func listSame(s *fixture) {
 
 func listContains(s *fixture) {
 	for _, n := range []string{":night", ":a_night", ":a@night:b", ":NIGHT", ":nigh"} {
-		s.mustAcquire(lock.Acquire{Name: s.name + n})
+		s.mustAcquire(lock.Acquire{Locks: lock.One(s.name + n)})
 	}
 	for part, want := range map[string][]string{
 		"night": {":a@night:b", ":a_night", ":night"}, "_night": {":a_night"}, "@": {":a@night:b"}, "night:b": {":a@night:b"}, "NI": {":NIGHT"}, "x": nil,
@@ -209,12 +209,12 @@ func listContains(s *fixture) {
 
 // listContended also checks the order by waiters, of which free locks are no part.
 func listContended(s *fixture) {
-	s.acquireAndRelease(lock.Acquire{Name: s.name + ":free"})
+	s.acquireAndRelease(lock.Acquire{Locks: lock.One(s.name + ":free")})
 	for i, n := range []string{":none", ":one", ":two"} {
-		held := s.mustAcquire(lock.Acquire{Name: s.name + n})
+		held := s.mustAcquire(lock.Acquire{Locks: lock.One(s.name + n)})
 		var waiters []*waitingCall
 		for j := range i {
-			waiters = append(waiters, s.enqueue(lock.Acquire{Name: s.name + n, Holder: fmt.Sprint("waiter ", j)}))
+			waiters = append(waiters, s.enqueue(lock.Acquire{Locks: lock.One(s.name + n), Holder: fmt.Sprint("waiter ", j)}))
 		}
 		defer func() {
 			s.must(s.release(held))
@@ -242,13 +242,13 @@ func listContended(s *fixture) {
 
 func listSorted(s *fixture) {
 	for _, a := range []lock.Acquire{
-		{Name: ":b", TTL: 2 * time.Hour}, {Name: ":c", TTL: 3 * time.Hour}, {Name: ":a", TTL: time.Hour},
+		{Locks: lock.One(":b"), TTL: 2 * time.Hour}, {Locks: lock.One(":c"), TTL: 3 * time.Hour}, {Locks: lock.One(":a"), TTL: time.Hour},
 	} {
-		a.Name = s.name + a.Name
+		a.Locks = lock.One(s.name + a.Locks[0].Name)
 		s.mustAcquire(a)
 		s.pass()
 	}
-	s.acquireAndRelease(lock.Acquire{Name: s.name + ":free"})
+	s.acquireAndRelease(lock.Acquire{Locks: lock.One(s.name + ":free")})
 	for order, want := range map[paddock.LockOrder]string{
 		paddock.ByName: ":a:b:c:free", paddock.ByAge: ":b:c:a", paddock.ByEnding: ":a:b:c", paddock.ByWaiters: ":a:b:c",
 	} {

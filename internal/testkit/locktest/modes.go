@@ -24,7 +24,7 @@ func modeCases() cases {
 func (s *fixture) mustAcquireReaders(n int) (grants []lock.Grant) {
 	s.Helper()
 	for i := range n {
-		grants = append(grants, s.mustAcquire(lock.Acquire{Holder: fmt.Sprint(i + 1), Mode: lock.Shared}))
+		grants = append(grants, s.mustAcquire(lock.Acquire{Locks: s.as(lock.Shared), Holder: fmt.Sprint(i + 1)}))
 	}
 	return grants
 }
@@ -33,7 +33,7 @@ const threePermits = 3
 
 // acquirePermit acquires one of three permits.
 func (s *fixture) acquirePermit(holder string) (lock.Grant, error) {
-	return s.acquire(lock.Acquire{Holder: holder, Mode: lock.Permit, Capacity: threePermits})
+	return s.acquire(lock.Acquire{Locks: s.permit(threePermits), Holder: holder})
 }
 
 // mustAcquirePermits acquires n of three permits with the holders "1", "2" and so on.
@@ -90,7 +90,7 @@ func readerRevoked(s *fixture) {
 
 func readersListed(s *fixture) {
 	s.mustAcquireReaders(2)
-	s.mustAcquire(lock.Acquire{Holder: "3", Mode: lock.Shared, TTL: shortTTL, Grace: lock.MaxGrace})
+	s.mustAcquire(lock.Acquire{Locks: s.as(lock.Shared), Holder: "3", TTL: shortTTL, Grace: lock.MaxGrace})
 	s.eventually("the third is in its grace", func() bool {
 		for _, h := range s.get(s.name).Leases {
 			if h.Holder == "3" && h.Remaining == 0 {
@@ -131,12 +131,12 @@ func permitCapacity(s *fixture) {
 
 func permitMismatch(s *fixture) {
 	g := s.mustAcquirePermits(1)
-	other := lock.Acquire{Mode: lock.Permit, Capacity: 2, Wait: lock.MaxWait}
+	other := lock.Acquire{Locks: s.permit(2), Wait: lock.MaxWait}
 	if e := s.expectError(errOf(s.acquire(other)), lock.ErrCapacityMismatch); e.Capacity != threePermits {
 		s.Errorf("the refusal names the capacity %d", e.Capacity)
 	}
 	s.must(s.release(g[0]))
-	s.mustAcquire(lock.Acquire{Mode: lock.Permit, Capacity: lock.MaxHolders})
+	s.mustAcquire(lock.Acquire{Locks: s.permit(lock.MaxHolders)})
 }
 
 func permitFence(s *fixture) {

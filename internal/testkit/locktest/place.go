@@ -63,12 +63,12 @@ func (s *fixture) retryWithinRetention(test func(*fixture) error) {
 func placeKept(s *fixture, numbers []int) {
 	s.retryWithinRetention(func(s *fixture) error {
 		first := s.hold(2, "first")
-		second := lock.Acquire{Set: s.set(numbers...), LeaseID: newID(), Holder: "second", Wait: shortTTL, KeepPlace: true}
+		second := lock.Acquire{Locks: s.set(numbers...), LeaseID: newID(), Holder: "second", Wait: shortTTL, KeepPlace: true}
 		e := s.expectError(errOf(s.acquire(second)), lock.ErrHeld)
 		if e.KeptFor <= 0 || e.KeptFor > lock.PlaceRetention {
 			return fmt.Errorf("the refusal is %+v, want a positive KeptFor", e)
 		}
-		third := s.enqueue(lock.Acquire{Name: s.other(2), Holder: "third"})
+		third := s.enqueue(lock.Acquire{Locks: lock.One(s.other(2)), Holder: "third"})
 		kept, _ := s.places(numbers...)
 		q := s.queue(s.other(2)).Waiters
 		if w := q[0]; w.Attached || w.BlockedBy != lock.BlockedByDisconnect || w.KeptFor <= 0 || w.KeptFor > lock.PlaceRetention {
@@ -93,11 +93,11 @@ func placeKept(s *fixture, numbers []int) {
 func placeTakenOver(s *fixture, numbers []int) {
 	s.retryWithinRetention(func(s *fixture) error {
 		first := s.hold(2, "first")
-		second := lock.Acquire{Set: s.set(numbers...), LeaseID: newID(), Holder: "second", Wait: 3 * shortTTL, KeepPlace: true}
+		second := lock.Acquire{Locks: s.set(numbers...), LeaseID: newID(), Holder: "second", Wait: 3 * shortTTL, KeepPlace: true}
 		earlier := s.startAcquire(second)
 		s.eventually("the second has a place", func() bool { return len(s.queue(s.other(2)).Waiters) == 1 })
 		before, _ := s.places(numbers...)
-		s.enqueue(lock.Acquire{Name: s.other(2), Holder: "third"})
+		s.enqueue(lock.Acquire{Locks: lock.One(s.other(2)), Holder: "third"})
 		second.Wait = 0
 		later := s.enqueue(second)
 		s.expectError(earlier.refusal(), lock.ErrHeld)
@@ -113,8 +113,8 @@ func placeTakenOver(s *fixture, numbers []int) {
 
 func placeOfCut(s *fixture, numbers []int) {
 	first := s.hold(2, "first")
-	second := s.enqueue(lock.Acquire{Set: s.set(numbers...), Holder: "second"})
-	third := s.enqueue(lock.Acquire{Name: s.other(2), Holder: "third"})
+	second := s.enqueue(lock.Acquire{Locks: s.set(numbers...), Holder: "second"})
+	third := s.enqueue(lock.Acquire{Locks: lock.One(s.other(2)), Holder: "third"})
 	before, _ := s.places(numbers...)
 	for range 2 {
 		second.cutOff()
@@ -136,9 +136,9 @@ func placeOfCut(s *fixture, numbers []int) {
 
 func placeReleased(s *fixture, numbers []int) {
 	first := s.hold(2, "first")
-	second := s.enqueue(lock.Acquire{Set: s.set(numbers...), Holder: "second", Wait: lock.MaxWait}) // without a retry
+	second := s.enqueue(lock.Acquire{Locks: s.set(numbers...), Holder: "second", Wait: lock.MaxWait}) // without a retry
 	for range 2 {
-		s.must(s.locks().Release(s.ctx, lock.Release{Set: s.others(numbers...), LeaseID: second.request.LeaseID}))
+		s.must(s.locks().Release(s.ctx, lock.Release{Locks: s.others(numbers...), LeaseID: second.request.LeaseID}))
 	}
 	for n := range 3 {
 		if q := s.queue(s.other(n)).Waiters; len(q) != 0 {

@@ -72,8 +72,8 @@ func queueBegins(s *fixture) {
 
 func queueOthers(s *fixture) {
 	one, two := s.hold(1, "holder"), s.hold(2, "holder")
-	first := s.enqueue(lock.Acquire{Name: one.Name, Holder: "a"})
-	second := s.enqueue(lock.Acquire{Name: two.Name, Holder: "a", LeaseID: first.request.LeaseID})
+	first := s.enqueue(lock.Acquire{Locks: lock.One(one.Name), Holder: "a"})
+	second := s.enqueue(lock.Acquire{Locks: lock.One(two.Name), Holder: "a", LeaseID: first.request.LeaseID})
 	s.must(s.release(two))
 	second.mustBeGranted()
 	if q := s.queue(one.Name); len(q.Waiters) != 1 {
@@ -116,7 +116,7 @@ func queueViewOrder(s *fixture) {
 		{Holder: "permit", Mode: lock.Permit, Capacity: threePermits, BlockedBy: lock.BlockedByQueue},
 	}
 	for _, w := range want {
-		s.enqueue(lock.Acquire{Holder: w.Holder, Mode: w.Mode, Capacity: w.Capacity})
+		s.enqueue(lock.Acquire{Locks: []lock.Member{{Name: s.name, Mode: w.Mode, Capacity: w.Capacity}}, Holder: w.Holder})
 	}
 	q, events := s.queue(s.name), s.events(s.name, 4)
 	if q.Revision != 4 || len(q.Waiters) != 3 {
@@ -139,7 +139,7 @@ func queueViewOrder(s *fixture) {
 
 func queueViewLeases(s *fixture) {
 	g := s.mustAcquirePermits(threePermits)
-	s.enqueue(lock.Acquire{Holder: "permit", Mode: lock.Permit, Capacity: threePermits})
+	s.enqueue(lock.Acquire{Locks: s.permit(threePermits), Holder: "permit"})
 	s.enqueue(lock.Acquire{Holder: "exclusive"})
 	q := s.queue(s.name).Waiters
 	if len(q) != 2 || len(q[0].Leases) != threePermits || len(q[1].Leases) != 0 {
@@ -158,11 +158,11 @@ func queueViewLeases(s *fixture) {
 func queueViewElsewhere(s *fixture) {
 	s.tree()
 	s.holdIn("src", lock.Shared)
-	outside := s.mustAcquire(lock.Acquire{Name: s.name + "-outside", Holder: "outside"})
-	s.enqueue(lock.Acquire{Name: s.in("src:a"), Holder: "below"})
-	s.enqueue(lock.Acquire{Name: s.name, Holder: "all"})
-	s.enqueue(lock.Acquire{Name: s.in("doc"), Holder: "behind"})
-	s.enqueue(lock.Acquire{Name: "", Set: []lock.Member{{Name: s.in("src:b"), Mode: lock.Shared}, {Name: outside.Name}}, Holder: "set"})
+	outside := s.mustAcquire(lock.Acquire{Locks: lock.One(s.name + "-outside"), Holder: "outside"})
+	s.enqueue(lock.Acquire{Locks: lock.One(s.in("src:a")), Holder: "below"})
+	s.enqueue(lock.Acquire{Locks: lock.One(s.name), Holder: "all"})
+	s.enqueue(lock.Acquire{Locks: lock.One(s.in("doc")), Holder: "behind"})
+	s.enqueue(lock.Acquire{Locks: []lock.Member{{Name: s.in("src:b"), Mode: lock.Shared}, {Name: outside.Name}}, Holder: "set"})
 	for name, want := range map[string]lock.WaiterInfo{
 		s.in("src:a"): {BlockedBy: lock.BlockedByHolders, BlockedAt: s.in("src"), Leases: []lock.LeaseInfo{{Name: s.in("src"), Holder: "src"}}},
 		s.in("doc"):   {BlockedBy: lock.BlockedByQueue, BlockedAt: s.name, Ahead: 1},
@@ -191,9 +191,9 @@ func queueViewChain(s *fixture) {
 	}
 	s.holdAs(0, "one")
 	s.holdAs(1, "two")
-	_, err := s.acquire(lock.Acquire{Name: s.other(2), Holder: "three"})
+	_, err := s.acquire(lock.Acquire{Locks: lock.One(s.other(2)), Holder: "three"})
 	s.must(err)
-	s.enqueue(lock.Acquire{Name: s.other(0), Holder: "waiter"})
+	s.enqueue(lock.Acquire{Locks: lock.One(s.other(0)), Holder: "waiter"})
 	s.expectChain(lock.ChainNotWaiting, lock.DeadlockStep{Name: s.other(0), Holder: "waiter", WaitsFor: "one"})
 	s.enqueue(s.ofTask(1, "one.part"))
 	s.enqueue(s.ofTask(2, "two.part"))

@@ -52,7 +52,7 @@ func raceOfContenders(n int, sets ...[]int) func(*fixture) {
 	return func(s *fixture) {
 		grants, errs := make([]lock.Grant, n), make([]error, n)
 		concurrently(n, func(i int) {
-			grants[i], errs[i] = s.acquire(lock.Acquire{Set: s.set(sets[i%len(sets)]...), Holder: fmt.Sprint(i)})
+			grants[i], errs[i] = s.acquire(lock.Acquire{Locks: s.set(sets[i%len(sets)]...), Holder: fmt.Sprint(i)})
 		})
 		granted := 0
 		for i, err := range errs {
@@ -77,7 +77,7 @@ func raceOfContenders(n int, sets ...[]int) func(*fixture) {
 func raceOfCopies(numbers ...int) func(*fixture) {
 	return func(s *fixture) {
 		const n = 20
-		a := lock.Acquire{Set: s.set(numbers...), LeaseID: newID()}
+		a := lock.Acquire{Locks: s.set(numbers...), LeaseID: newID()}
 		grants, errs := make([]lock.Grant, n), make([]error, n)
 		concurrently(n, func(i int) { grants[i], errs[i] = s.acquire(a) })
 		first := 0
@@ -86,7 +86,7 @@ func raceOfCopies(numbers ...int) func(*fixture) {
 			if !grants[i].Replayed {
 				first++
 			}
-			if grants[i].Token != grants[0].Token || len(grants[i].Members) != len(grants[0].Members) {
+			if grants[i].Token != grants[0].Token || len(grants[i].Leases) != len(grants[0].Leases) {
 				s.Errorf("one acquire has the grants %+v and %+v", grants[0], grants[i])
 			}
 		}

@@ -55,7 +55,7 @@ func (s *fixture) expectSessionLost(err error, how lock.Kind) {
 func sessionKeepsLeases(s *fixture) {
 	g := s.openSession(lock.OpenSession{TTL: 4 * shortTTL, Grace: lock.MaxGrace})
 	a := s.mustAcquire(lock.Acquire{SessionID: g.ID})
-	b := s.mustAcquire(lock.Acquire{Name: s.other(1), SessionID: g.ID})
+	b := s.mustAcquire(lock.Acquire{Locks: lock.One(s.other(1)), SessionID: g.ID})
 	if !isNear(a.ExpiresAt, g.ExpiresAt) || !isNear(b.ExpiresAt, g.ExpiresAt) || a.TTL != g.TTL || a.Grace != g.Grace {
 		s.Errorf("the session is %+v, and its leases are %+v and %+v", g, a, b)
 	}
@@ -81,7 +81,7 @@ func sessionLeaseRenewal(s *fixture) {
 	g := s.openSession(lock.OpenSession{})
 	a := s.mustAcquire(lock.Acquire{SessionID: g.ID})
 	s.expectInvalid("a TTL", errOf(s.renew(a, longTTL)), "ttl_ms")
-	r, err := s.locks().Renew(s.ctx, lock.Renew{Name: a.Name, LeaseID: a.ID, Metadata: []byte(`{"step":2}`)})
+	r, err := s.locks().Renew(s.ctx, lock.Renew{Locks: []string{a.Name}, LeaseID: a.ID, Metadata: []byte(`{"step":2}`)})
 	s.must(err)
 	if !isNear(r.ExpiresAt, g.ExpiresAt) || r.Token != a.Token || string(r.Metadata) != `{"step":2}` {
 		s.Errorf("the renewed lease is %+v", r)
@@ -95,16 +95,16 @@ func sessionLeaseRenewal(s *fixture) {
 // sessionOneEnd lets the service read one lock of the set after the heartbeat of the session, and the others before it.
 func sessionOneEnd(s *fixture) {
 	session := s.openSession(lock.OpenSession{})
-	g := s.mustAcquire(lock.Acquire{Set: s.set(1, 2, 3), SessionID: session.ID})
+	g := s.mustAcquire(lock.Acquire{Locks: s.set(1, 2, 3), SessionID: session.ID})
 	renewed, err := s.locks().RenewSession(s.ctx, lock.RenewSession{ID: session.ID, TTL: 2 * longTTL})
 	s.must(err)
-	s.expectError(errOf(s.acquire(lock.Acquire{Name: s.other(2), Holder: "second"})), lock.ErrHeld)
+	s.expectError(errOf(s.acquire(lock.Acquire{Locks: lock.One(s.other(2)), Holder: "second"})), lock.ErrHeld)
 	g, err = s.renew(g, 0)
 	s.must(err)
-	if len(g.Members) != 3 {
+	if len(g.Leases) != 3 {
 		s.Fatalf("the renewed set is %+v", g)
 	}
-	for _, l := range g.Members {
+	for _, l := range g.Leases {
 		if !isNear(l.ExpiresAt, renewed.ExpiresAt) || l.TTL != renewed.TTL {
 			s.Errorf("the session ends at %v, and the lease of %s is %+v", renewed.ExpiresAt, l.Name, l)
 		}
@@ -114,7 +114,7 @@ func sessionOneEnd(s *fixture) {
 func sessionWaits(s *fixture) {
 	held := s.hold(2, "holder")
 	session := s.openSession(lock.OpenSession{})
-	w := s.enqueue(lock.Acquire{Set: s.set(1, 2), Holder: "set", SessionID: session.ID})
+	w := s.enqueue(lock.Acquire{Locks: s.set(1, 2), Holder: "set", SessionID: session.ID})
 	if info, err := s.locks().Session(s.ctx, session.ID.Ref()); err != nil || info.Leases != 0 || info.Places != 2 {
 		s.Errorf("the session is %+v, %v", info, err)
 	}
@@ -136,13 +136,13 @@ func sessionWaits(s *fixture) {
 func (s *fixture) fillSession(id lock.SessionID) (set lock.Grant, waiter *waitingCall, others []*waitingCall) {
 	s.Helper()
 	s.hold(9, "holder")
-	set = s.mustAcquire(lock.Acquire{Set: s.set(2, 1), SessionID: id})
-	s.mustAcquire(lock.Acquire{Name: s.other(3), SessionID: id})
-	waiter = s.enqueue(lock.Acquire{Set: s.set(9, 4), Holder: "waiter", SessionID: id})
+	set = s.mustAcquire(lock.Acquire{Locks: s.set(2, 1), SessionID: id})
+	s.mustAcquire(lock.Acquire{Locks: lock.One(s.other(3)), SessionID: id})
+	waiter = s.enqueue(lock.Acquire{Locks: s.set(9, 4), Holder: "waiter", SessionID: id})
 	return set, waiter, []*waitingCall{
-		s.startAcquire(lock.Acquire{Set: s.set(1, 3), Holder: "a", Wait: lock.MaxWait}),
-		s.startAcquire(lock.Acquire{Name: s.other(2), Holder: "b", Wait: lock.MaxWait}),
-		s.startAcquire(lock.Acquire{Set: s.set(4, 5), Holder: "c", Wait: lock.MaxWait}),
+		s.startAcquire(lock.Acquire{Locks: s.set(1, 3), Holder: "a", Wait: lock.MaxWait}),
+		s.startAcquire(lock.Acquire{Locks: lock.One(s.other(2)), Holder: "b", Wait: lock.MaxWait}),
+		s.startAcquire(lock.Acquire{Locks: s.set(4, 5), Holder: "c", Wait: lock.MaxWait}),
 	}
 }
 
@@ -196,7 +196,7 @@ func sessionRevoked(s *fixture) {
 
 func sessionRevokedInGrace(s *fixture) {
 	session := s.openSession(lock.OpenSession{Grace: lock.MaxGrace})
-	g := s.mustAcquire(lock.Acquire{Set: s.set(1, 2), SessionID: session.ID})
+	g := s.mustAcquire(lock.Acquire{Locks: s.set(1, 2), SessionID: session.ID})
 	_, err := s.locks().RevokeSession(s.ctx, lock.RevokeSession{Ref: session.ID.Ref(), Reason: testReason})
 	s.must(err)
 	for _, name := range namesOf(g) {
@@ -204,7 +204,7 @@ func sessionRevokedInGrace(s *fixture) {
 			s.Errorf("after the revocation the lock is %+v", l)
 		}
 	}
-	s.expectError(errOf(s.acquire(lock.Acquire{Set: s.set(2, 3), Holder: "second"})), lock.ErrHeld)
+	s.expectError(errOf(s.acquire(lock.Acquire{Locks: s.set(2, 3), Holder: "second"})), lock.ErrHeld)
 	s.mustSkipGrace(g)
 	s.expectHeld(map[int]string{1: "", 2: ""})
 }
@@ -248,11 +248,11 @@ func sessionUnknown(s *fixture) {
 }
 
 func sessionShows(s *fixture) {
-	held := s.mustAcquire(lock.Acquire{Name: s.other(9)})
+	held := s.mustAcquire(lock.Acquire{Locks: lock.One(s.other(9))})
 	g := s.openSession(lock.OpenSession{Metadata: []byte(`{"pid":7}`)})
 	a := s.mustAcquire(lock.Acquire{SessionID: g.ID})
-	b := s.mustAcquire(lock.Acquire{Name: s.other(1), Mode: lock.Permit, Capacity: 2, SessionID: g.ID})
-	s.enqueue(lock.Acquire{Name: held.Name, Holder: "waiter", SessionID: g.ID})
+	b := s.mustAcquire(lock.Acquire{Locks: []lock.Member{{Name: s.other(1), Mode: lock.Permit, Capacity: 2}}, SessionID: g.ID})
+	s.enqueue(lock.Acquire{Locks: lock.One(held.Name), Holder: "waiter", SessionID: g.ID})
 	info, err := s.locks().Session(s.ctx, g.ID.Ref())
 	s.must(err)
 	if info.Ref != g.ID.Ref() || info.Holder != "first" || info.Leases != 2 || info.Places != 1 || info.Ended != 0 ||
@@ -301,9 +301,9 @@ func sessionBatch(s *fixture) {
 	g := s.openSession(lock.OpenSession{})
 	var items []lock.Command
 	for i := range 20 {
-		items = append(items, lock.Acquire{Name: s.other(i), LeaseID: newID(), Holder: "first", SessionID: g.ID})
+		items = append(items, lock.Acquire{Locks: lock.One(s.other(i)), LeaseID: newID(), Holder: "first", SessionID: g.ID})
 	}
-	items = append(items, lock.Acquire{Name: s.name, LeaseID: newID(), Holder: "first", SessionID: lock.SessionID(uuid.New())})
+	items = append(items, lock.Acquire{Locks: lock.One(s.name), LeaseID: newID(), Holder: "first", SessionID: lock.SessionID(uuid.New())})
 	results := s.locks().Batch(s.ctx, items)
 	for _, r := range results[:20] {
 		s.must(r.Err)

@@ -16,7 +16,6 @@ func setCases() cases {
 	return cases{
 		"the leases of a set have one id, one token and the same instants": setLeases,
 		"each lease of a set has its own mode, token and slot":             setModes,
-		"a set of one is an ordinary lease":                                setOfOne,
 		"a set can have MaxSetSize locks":                                  setLargest,
 		"of a set that is blocked nothing is granted":                      setRefused,
 		"a set is shown at each of its locks":                              setShown,
@@ -48,13 +47,13 @@ func (s *fixture) others(numbers ...int) []string {
 // hold acquires the lock s.other(n) alone.
 func (s *fixture) hold(n int, holder string) lock.Grant {
 	s.Helper()
-	return s.mustAcquire(lock.Acquire{Name: s.other(n), Holder: holder})
+	return s.mustAcquire(lock.Acquire{Locks: lock.One(s.other(n)), Holder: holder})
 }
 
 // mustAcquireSet acquires exclusive leases of the locks s.other(n) together.
 func (s *fixture) mustAcquireSet(holder string, numbers ...int) lock.Grant {
 	s.Helper()
-	return s.mustAcquire(lock.Acquire{Set: s.set(numbers...), Holder: holder})
+	return s.mustAcquire(lock.Acquire{Locks: s.set(numbers...), Holder: holder})
 }
 
 // expectHeld ends the test unless the locks s.other(n) have these holders in one read: "a", "a b" for two, "" for none.
@@ -79,10 +78,10 @@ func (s *fixture) expectSet(g lock.Grant, names []string) {
 	if !slices.Equal(namesOf(g), slices.Sorted(slices.Values(names))) {
 		s.Fatalf("the leases are of %v, want %v", namesOf(g), names)
 	}
-	if first := g.Members[0]; g.Name != first.Name || g.Token != first.Token || g.ID != first.ID || g.Slot != first.Slot {
+	if first := g.Leases[0]; g.Name != first.Name || g.Token != first.Token || g.ID != first.ID || g.Slot != first.Slot {
 		s.Errorf("the grant is %+v, its first lease %+v", g.Lease, first)
 	}
-	for _, l := range g.Members {
+	for _, l := range g.Leases {
 		if l.ID != g.ID || l.Holder != g.Holder || l.TTL != g.TTL || l.Grace != g.Grace || l.Session != g.Session ||
 			!l.AcquiredAt.Equal(g.AcquiredAt) || !l.ExpiresAt.Equal(g.ExpiresAt) || string(l.Metadata) != string(g.Metadata) {
 			s.Errorf("the leases of a set are %+v and %+v", g.Lease, l)
@@ -93,26 +92,26 @@ func (s *fixture) expectSet(g lock.Grant, names []string) {
 // setLeases acquires, repeats, renews and releases a set, with its names in another order each time.
 func setLeases(s *fixture) {
 	for range 3 {
-		s.acquireAndRelease(lock.Acquire{Name: s.other(2)})
+		s.acquireAndRelease(lock.Acquire{Locks: lock.One(s.other(2))})
 	}
-	newest := s.acquireAndRelease(lock.Acquire{Name: s.other(1)}).Token
-	a := lock.Acquire{Set: s.set(2, 0, 1), LeaseID: newID(), Grace: time.Second, MaxHold: 3 * longTTL, Metadata: []byte(`{"at":"a"}`)}
+	newest := s.acquireAndRelease(lock.Acquire{Locks: lock.One(s.other(1))}).Token
+	a := lock.Acquire{Locks: s.set(2, 0, 1), LeaseID: newID(), Grace: time.Second, MaxHold: 3 * longTTL, Metadata: []byte(`{"at":"a"}`)}
 	g := s.mustAcquire(a)
 	s.expectSet(g, s.others(0, 1, 2))
 	if g.Replayed || g.Token <= newest || !isNear(g.ExpiresAt, g.AcquiredAt.Add(longTTL)) || g.MaxHold != a.MaxHold {
 		s.Errorf("after token %d the set is %+v", newest, g.Lease)
 	}
-	for i, l := range g.Members {
+	for i, l := range g.Leases {
 		if l.Token != g.Token || l.Slot != 0 || l.Mode != lock.Exclusive {
 			s.Errorf("lease %d is %+v, want token %d", i, l, g.Token)
 		}
 	}
-	a.Set = s.set(0, 2, 1)
+	a.Locks = s.set(0, 2, 1)
 	again := s.mustAcquire(a)
 	if s.expectSet(again, s.others(0, 1, 2)); !again.Replayed || again.Token != g.Token || !isNear(again.ExpiresAt, g.ExpiresAt) {
 		s.Errorf("the set %+v was replayed as %+v", g, again)
 	}
-	r, err := s.locks().Renew(s.ctx, lock.Renew{Set: s.others(1, 2, 0), LeaseID: g.ID, TTL: 2 * longTTL, Metadata: []byte(`{"at":"b"}`)})
+	r, err := s.locks().Renew(s.ctx, lock.Renew{Locks: s.others(1, 2, 0), LeaseID: g.ID, TTL: 2 * longTTL, Metadata: []byte(`{"at":"b"}`)})
 	s.must(err)
 	s.expectSet(r, s.others(0, 1, 2))
 	if r.TTL != 2*longTTL || r.Token != g.Token || !isNear(r.AcquiredAt, g.AcquiredAt) || r.ExpiresAt.Before(g.ExpiresAt.Add(longTTL-time.Millisecond)) {
@@ -124,7 +123,7 @@ func setLeases(s *fixture) {
 		}
 	}
 	for range 2 {
-		s.must(s.locks().Release(s.ctx, lock.Release{Set: s.others(2, 1, 0), LeaseID: g.ID}))
+		s.must(s.locks().Release(s.ctx, lock.Release{Locks: s.others(2, 1, 0), LeaseID: g.ID}))
 	}
 	s.expectHeld(map[int]string{0: "", 1: "", 2: ""})
 	if e := s.expectLost(errOf(s.renew(g, 0)), lock.Released); e.Token != g.Token {
@@ -160,11 +159,11 @@ func (s *fixture) expectEventsOfSet(g lock.Grant) {
 
 // setModes: of the set {1, 2, 3} another client reads lock 2 already, and the locks 2 and 3 have room for more.
 func setModes(s *fixture) {
-	reader := s.mustAcquire(lock.Acquire{Name: s.other(2), Holder: "reader", Mode: lock.Shared})
+	reader := s.mustAcquire(lock.Acquire{Locks: []lock.Member{{Name: s.other(2), Mode: lock.Shared}}, Holder: "reader"})
 	set := append(s.set(1), lock.Member{Name: s.other(2), Mode: lock.Shared}, lock.Member{Name: s.other(3), Mode: lock.Permit, Capacity: 2})
-	g := s.mustAcquire(lock.Acquire{Set: set})
+	g := s.mustAcquire(lock.Acquire{Locks: set})
 	s.expectSet(g, s.others(1, 2, 3))
-	writes, reads, permit := g.Members[0], g.Members[1], g.Members[2]
+	writes, reads, permit := g.Leases[0], g.Leases[1], g.Leases[2]
 	if writes.Mode != lock.Exclusive || writes.Token <= reader.Token || writes.Slot != 0 {
 		s.Errorf("the set writes with %+v", writes)
 	}
@@ -174,32 +173,12 @@ func setModes(s *fixture) {
 	if permit.Mode != lock.Permit || permit.Token != writes.Token || permit.Slot < 1 || s.get(s.other(3)).Capacity != 2 {
 		s.Errorf("the set has the permit %+v", permit)
 	}
-	again := s.mustAcquire(lock.Acquire{Set: set, LeaseID: g.ID})
-	for i, l := range again.Members {
-		if was := g.Members[i]; l.Mode != was.Mode || l.Token != was.Token || l.Slot != was.Slot {
+	again := s.mustAcquire(lock.Acquire{Locks: set, LeaseID: g.ID})
+	for i, l := range again.Leases {
+		if was := g.Leases[i]; l.Mode != was.Mode || l.Token != was.Token || l.Slot != was.Slot {
 			s.Errorf("the lease %+v was replayed as %+v", was, l)
 		}
 	}
-}
-
-func setOfOne(s *fixture) {
-	set, alone := lock.Acquire{Set: s.set(1), LeaseID: newID()}, lock.Acquire{Name: s.other(1)}
-	alone.LeaseID = set.LeaseID
-	g := s.mustAcquire(set)
-	if g.Members != nil || g.Name != s.other(1) || s.get(g.Name).Leases[0].Set != nil {
-		s.Errorf("the grant is %+v", g)
-	}
-	if again := s.mustAcquire(alone); !again.Replayed || again.Token != g.Token || again.Members != nil {
-		s.Errorf("the replay is %+v", again)
-	}
-	for _, r := range []lock.Renew{{Name: s.other(1)}, {Set: s.others(1)}} {
-		r.LeaseID = g.ID
-		if renewed, err := s.locks().Renew(s.ctx, r); err != nil || renewed.Members != nil || renewed.Token != g.Token {
-			s.Errorf("the renewed lease is %+v, %v", renewed, err)
-		}
-	}
-	s.must(s.locks().Release(s.ctx, lock.Release{Set: s.others(1), LeaseID: g.ID}))
-	s.must(s.release(g))
 }
 
 func setLargest(s *fixture) {
@@ -214,9 +193,9 @@ func setLargest(s *fixture) {
 
 func setRefused(s *fixture) {
 	s.hold(2, "a")
-	s.mustAcquire(lock.Acquire{Name: s.other(4), Holder: "b", TTL: longTTL / 2})
-	s.enqueue(lock.Acquire{Name: s.other(4), Holder: "waiter"})
-	e := s.expectError(errOf(s.acquire(lock.Acquire{Set: s.set(5, 4, 3, 2, 1), Holder: "set"})), lock.ErrHeld)
+	s.mustAcquire(lock.Acquire{Locks: lock.One(s.other(4)), Holder: "b", TTL: longTTL / 2})
+	s.enqueue(lock.Acquire{Locks: lock.One(s.other(4)), Holder: "waiter"})
+	e := s.expectError(errOf(s.acquire(lock.Acquire{Locks: s.set(5, 4, 3, 2, 1), Holder: "set"})), lock.ErrHeld)
 	s.expectHeld(map[int]string{1: "", 2: "a", 3: "", 4: "b", 5: ""})
 	if len(e.Blocked) != 2 || e.Holder != "a" || e.Ahead != 1 || e.KeptFor != 0 {
 		s.Fatalf("the refusal is %+v", e)
@@ -240,7 +219,7 @@ func setRefused(s *fixture) {
 func setShown(s *fixture) {
 	names := s.others(1, 2)
 	g := s.mustAcquireSet("first", 2, 1)
-	w := s.enqueue(lock.Acquire{Set: s.set(3, 2), Holder: "second"})
+	w := s.enqueue(lock.Acquire{Locks: s.set(3, 2), Holder: "second"})
 	for _, name := range names {
 		l := s.get(name)
 		if len(l.Leases) != 1 || !slices.Equal(l.Leases[0].Set, names) || l.Leases[0].Token != g.Token || l.State != lock.Held {
@@ -261,7 +240,7 @@ func setShown(s *fixture) {
 			s.Errorf("the lease in the way is %+v", q[0].Leases[0])
 		}
 	}
-	if e := s.expectError(errOf(s.acquire(lock.Acquire{Name: s.other(3), Holder: "a try"})), lock.ErrHeld); e.Holder != "" || e.Ahead != 1 {
+	if e := s.expectError(errOf(s.acquire(lock.Acquire{Locks: lock.One(s.other(3)), Holder: "a try"})), lock.ErrHeld); e.Holder != "" || e.Ahead != 1 {
 		s.Errorf("a try at a free lock of the waiting set is refused with %+v", e)
 	}
 	s.expectNoSecret([]any{s.get(s.other(2)), s.queue(s.other(2)), s.queue(s.other(3))}, g.ID, w.request.LeaseID)
@@ -270,40 +249,40 @@ func setShown(s *fixture) {
 func setInParts(s *fixture) {
 	g := s.mustAcquireSet("first", 2, 1)
 	results := s.locks().Batch(s.ctx, []lock.Command{
-		lock.Renew{Name: s.other(1), LeaseID: g.ID}, lock.Release{Name: s.other(2), LeaseID: g.ID},
+		lock.Renew{Locks: []string{s.other(1)}, LeaseID: g.ID}, lock.Release{Locks: []string{s.other(2)}, LeaseID: g.ID},
 	})
-	alone := lock.Renew{Name: s.other(1), LeaseID: g.ID}
-	inSet := lock.Renew{Set: s.others(1), LeaseID: g.ID}
+	alone := lock.Renew{Locks: []string{s.other(1)}, LeaseID: g.ID}
+	inSet := lock.Renew{Locks: s.others(1), LeaseID: g.ID}
 	for _, err := range []error{
 		results[0].Err, results[1].Err, errOf(s.locks().Renew(s.ctx, alone)), errOf(s.locks().Renew(s.ctx, inSet)),
-		s.locks().Release(s.ctx, lock.Release{Name: s.other(2), LeaseID: g.ID}),
+		s.locks().Release(s.ctx, lock.Release{Locks: []string{s.other(2)}, LeaseID: g.ID}),
 	} {
 		if e := s.expectError(err, lock.ErrLeaseInSet); !slices.Equal(e.Set, s.others(1, 2)) {
 			s.Errorf("the refusal names %q, want %q", e.Set, s.others(1, 2))
 		}
 	}
 	other := s.others(1, 2, 3)
-	s.expectInvalid(other, errOf(s.locks().Renew(s.ctx, lock.Renew{Set: other, LeaseID: g.ID})), "names")
-	s.expectInvalid(other, s.locks().Release(s.ctx, lock.Release{Set: other, LeaseID: g.ID}), "names")
-	s.expectLost(s.locks().Release(s.ctx, lock.Release{Set: s.others(1, 2), LeaseID: newID()}), 0)
+	s.expectInvalid(other, errOf(s.locks().Renew(s.ctx, lock.Renew{Locks: other, LeaseID: g.ID})), "names")
+	s.expectInvalid(other, s.locks().Release(s.ctx, lock.Release{Locks: other, LeaseID: g.ID}), "names")
+	s.expectLost(s.locks().Release(s.ctx, lock.Release{Locks: s.others(1, 2), LeaseID: newID()}), 0)
 	s.expectHeld(map[int]string{1: "first", 2: "first"})
 }
 
 func setExpires(s *fixture) {
-	g := s.mustAcquire(lock.Acquire{Set: s.set(1, 2), TTL: shortTTL})
+	g := s.mustAcquire(lock.Acquire{Locks: s.set(1, 2), TTL: shortTTL})
 	s.awaitState(s.other(2), lock.Free)
 	s.expectHeld(map[int]string{1: "", 2: ""})
 	s.hold(2, "second") // records the end at one lock, the end at the other is not recorded yet
 	s.expectLost(errOf(s.renew(g, longTTL)), lock.Expired)
 	s.expectLost(s.release(g), lock.Expired)
-	s.expectLost(errOf(s.acquire(lock.Acquire{Set: s.set(1, 2), LeaseID: g.ID})), lock.Expired)
+	s.expectLost(errOf(s.acquire(lock.Acquire{Locks: s.set(1, 2), LeaseID: g.ID})), lock.Expired)
 	s.expectHeld(map[int]string{1: "", 2: "second"})
 }
 
 func setRevoked(s *fixture) {
 	g := s.mustAcquireSet("first", 1, 2, 3)
-	next := s.enqueue(lock.Acquire{Set: s.set(3, 1), Holder: "next", Wait: lock.MaxWait})
-	alone := s.enqueue(lock.Acquire{Name: s.other(2), Holder: "alone", Wait: lock.MaxWait})
+	next := s.enqueue(lock.Acquire{Locks: s.set(3, 1), Holder: "next", Wait: lock.MaxWait})
+	alone := s.enqueue(lock.Acquire{Locks: lock.One(s.other(2)), Holder: "alone", Wait: lock.MaxWait})
 	l, err := s.locks().Revoke(s.ctx, lock.Revoke{Name: s.other(2), Token: g.Token, Reason: testReason})
 	s.must(err)
 	if l.Name != s.other(2) || len(l.Leases) != 1 || l.Leases[0].Holder != "alone" || l.Waiters != 0 {
@@ -331,7 +310,7 @@ func setNeverInPart(s *fixture) {
 			if i == 2 {
 				return s.expectWhole(&done)
 			}
-			a := s.complete(lock.Acquire{Set: s.set(1, 2, 3), Holder: fmt.Sprint("set ", i)})
+			a := s.complete(lock.Acquire{Locks: s.set(1, 2, 3), Holder: fmt.Sprint("set ", i)})
 			g, err := s.acquirePatiently(ctx, a)
 			if err != nil {
 				return err

@@ -57,7 +57,7 @@ func (s *fixture) in(path string) string { return s.name + ":" + path }
 // holdIn acquires the lock at the path in the tree, for a holder of the same name.
 func (s *fixture) holdIn(path string, mode lock.Mode) lock.Grant {
 	s.Helper()
-	return s.mustAcquire(lock.Acquire{Name: s.in(path), Holder: path, Mode: mode})
+	return s.mustAcquire(lock.Acquire{Locks: []lock.Member{{Name: s.in(path), Mode: mode}}, Holder: path})
 }
 
 // expectBlocked ends the test unless the lock cannot be acquired now, and returns the refusal.
@@ -103,20 +103,20 @@ func treeBusy(s *fixture) {
 
 	other := s.name + "-declared"
 	s.declare(other)
-	held := s.mustAcquire(lock.Acquire{Name: other + ":a:b"})
+	held := s.mustAcquire(lock.Acquire{Locks: lock.One(other + ":a:b")})
 	s.expectError(s.locks().RemoveTree(s.ctx, other), lock.ErrTreeBusy)
-	s.expectBlocked(lock.Acquire{Name: other}) // it is a tree still
+	s.expectBlocked(lock.Acquire{Locks: lock.One(other)}) // it is a tree still
 	s.must(s.release(held))
 	s.remove(other)
 }
 
 func treeNotBusy(s *fixture) {
-	s.mustAcquire(lock.Acquire{Name: s.in("a"), TTL: shortTTL})
+	s.mustAcquire(lock.Acquire{Locks: lock.One(s.in("a")), TTL: shortTTL})
 	s.eventually("the tree is declared", func() bool {
 		_, err := s.locks().DeclareTree(s.ctx, s.name)
 		return err == nil
 	})
-	s.mustAcquire(lock.Acquire{Name: s.in("a:b"), TTL: shortTTL})
+	s.mustAcquire(lock.Acquire{Locks: lock.One(s.in("a:b")), TTL: shortTTL})
 	s.eventually("the tree is removed", func() bool { return s.locks().RemoveTree(s.ctx, s.name) == nil })
 }
 
@@ -164,28 +164,28 @@ func treeShown(s *fixture) {
 
 func treeLease(s *fixture) {
 	s.tree()
-	a := lock.Acquire{Name: s.in("src:a"), LeaseID: newID()}
+	a := lock.Acquire{Locks: lock.One(s.in("src:a")), LeaseID: newID()}
 	g := s.mustAcquire(a)
-	if g.Members != nil || g.Name != a.Name {
+	if len(g.Leases) != 1 || g.Name != a.Locks[0].Name {
 		s.Errorf("the grant is %+v", g)
 	}
-	if again := s.mustAcquire(a); !again.Replayed || again.Token != g.Token || again.Name != a.Name {
+	if again := s.mustAcquire(a); !again.Replayed || again.Token != g.Token || again.Name != a.Locks[0].Name {
 		s.Errorf("the replay is %+v", again)
 	}
 	renewed, err := s.renew(g, 2*longTTL)
 	s.must(err)
-	if renewed.Members != nil || renewed.Token != g.Token || renewed.TTL != 2*longTTL {
+	if len(renewed.Leases) != 1 || renewed.Token != g.Token || renewed.TTL != 2*longTTL {
 		s.Errorf("the renewed lease is %+v", renewed)
 	}
-	s.expectError(errOf(s.locks().Renew(s.ctx, lock.Renew{Name: s.in("src"), LeaseID: g.ID})), lock.ErrLeaseInSet)
-	e := s.expectBlocked(lock.Acquire{Name: s.name})
-	if len(e.Blocked) != 1 || e.Blocked[0].Name != a.Name || e.Holder != "first" || e.RetryAfter <= 0 {
+	s.expectError(errOf(s.locks().Renew(s.ctx, lock.Renew{Locks: []string{s.in("src")}, LeaseID: g.ID})), lock.ErrLeaseInSet)
+	e := s.expectBlocked(lock.Acquire{Locks: lock.One(s.name)})
+	if len(e.Blocked) != 1 || e.Blocked[0].Name != a.Locks[0].Name || e.Holder != "first" || e.RetryAfter <= 0 {
 		s.Errorf("above it the refusal is %+v", e)
 	}
 	s.must(s.release(g))
 	s.must(s.release(g))
 	s.expectLost(errOf(s.renew(g, longTTL)), lock.Released)
-	set := s.mustAcquire(lock.Acquire{Set: []lock.Member{{Name: s.in("src:a")}, {Name: s.in("src")}, {Name: s.in("doc")}}})
+	set := s.mustAcquire(lock.Acquire{Locks: []lock.Member{{Name: s.in("src:a")}, {Name: s.in("src")}, {Name: s.in("doc")}}})
 	if names := namesOf(set); !slices.Equal(names, []string{s.in("doc"), s.in("src"), s.in("src:a")}) {
 		s.Errorf("the leases are of %v", names)
 	}
@@ -197,11 +197,11 @@ func treeLease(s *fixture) {
 func treeWaits(s *fixture) {
 	s.tree()
 	root := s.mustAcquire(lock.Acquire{Holder: "root"})
-	a := s.enqueue(lock.Acquire{Name: s.in("src:a"), Holder: "a"})
-	b := s.enqueue(lock.Acquire{Name: s.in("src:b"), Holder: "b", Mode: lock.Shared})
+	a := s.enqueue(lock.Acquire{Locks: lock.One(s.in("src:a")), Holder: "a"})
+	b := s.enqueue(lock.Acquire{Locks: []lock.Member{{Name: s.in("src:b"), Mode: lock.Shared}}, Holder: "b"})
 	s.must(s.release(root))
 	for _, g := range []lock.Grant{a.mustBeGranted(), b.mustBeGranted()} {
-		if g.Members != nil || g.Token <= root.Token {
+		if len(g.Leases) != 1 || g.Token <= root.Token {
 			s.Errorf("the grant is %+v", g)
 		}
 		s.must(errOf(s.renew(g, longTTL)))
@@ -211,7 +211,7 @@ func treeWaits(s *fixture) {
 func treeSession(s *fixture) {
 	s.tree()
 	session := s.openSession(lock.OpenSession{})
-	g := s.mustAcquire(lock.Acquire{Name: s.in("src:a"), SessionID: session.ID})
+	g := s.mustAcquire(lock.Acquire{Locks: lock.One(s.in("src:a")), SessionID: session.ID})
 	info, err := s.locks().Session(s.ctx, session.ID.Ref())
 	s.must(err)
 	if info.Leases != 1 || len(info.Locks) != 1 || info.Locks[0].Name != g.Name {
@@ -228,7 +228,7 @@ func treeFenced(s *fixture) {
 		_, err := s.locks().WriteFenced(s.ctx, lock.FencedWrite{Key: s.name, Lock: g.Name, Token: g.Token, Value: json.RawMessage(`"x"`)})
 		return err
 	}
-	g := s.mustAcquire(lock.Acquire{Name: s.in("src:a"), TTL: shortTTL})
+	g := s.mustAcquire(lock.Acquire{Locks: lock.One(s.in("src:a")), TTL: shortTTL})
 	root := s.startAcquire(lock.Acquire{Holder: "root"}).mustBeGranted()
 	s.expectError(write(g), lock.ErrStaleToken)
 	s.must(write(root))

@@ -171,10 +171,7 @@ func (c *waitingCall) cutOff() {
 // leave gives up the place of a call that has ended, which may have none.
 func (c *waitingCall) leave() {
 	c.s.Helper()
-	r := lock.Release{Name: c.request.Name, LeaseID: c.request.LeaseID}
-	if len(c.request.Set) > 0 {
-		r.Set = c.request.Names()
-	}
+	r := lock.Release{Locks: c.request.Names(), LeaseID: c.request.LeaseID}
 	if err := c.s.locks().Release(c.s.ctx, r); err != nil && !errors.Is(err, lock.ErrLeaseLost) {
 		c.s.Errorf("giving up the place of %s: %v", c.request.Holder, err)
 	}

@@ -40,7 +40,7 @@ func wokenAt(begin func(s *fixture, n int) (end func())) func(*fixture) {
 					others = append(others, of.hold(i, "another"))
 				}
 			}
-			w := of.startAcquire(lock.Acquire{Set: of.set(set...), Holder: "waiter", Wait: lock.MaxWait})
+			w := of.startAcquire(lock.Acquire{Locks: of.set(set...), Holder: "waiter", Wait: lock.MaxWait})
 			for _, g := range others {
 				of.must(of.release(g))
 			}
@@ -72,24 +72,24 @@ func untilSetRelease(s *fixture, n int) func() {
 }
 
 func untilExpiry(s *fixture, n int) func() {
-	s.mustAcquire(lock.Acquire{Name: s.other(n), TTL: 5 * shortTTL})
+	s.mustAcquire(lock.Acquire{Locks: lock.One(s.other(n)), TTL: 5 * shortTTL})
 	return func() {}
 }
 
 func untilGrace(s *fixture, n int) func() {
-	s.mustAcquire(lock.Acquire{Name: s.other(n), TTL: shortTTL, Grace: 4 * shortTTL})
+	s.mustAcquire(lock.Acquire{Locks: lock.One(s.other(n)), TTL: shortTTL, Grace: 4 * shortTTL})
 	return func() {}
 }
 
 func untilRevoked(s *fixture, n int) func() {
-	g := s.mustAcquire(lock.Acquire{Name: s.other(n), Grace: lock.MaxGrace})
+	g := s.mustAcquire(lock.Acquire{Locks: lock.One(s.other(n)), Grace: lock.MaxGrace})
 	return s.whenWaiting(n, func() error {
 		return errOf(s.locks().Revoke(s.ctx, lock.Revoke{Name: g.Name, Token: g.Token, Reason: testReason, SkipGrace: true}))
 	})
 }
 
 func untilRevokedGrace(s *fixture, n int) func() {
-	g := s.mustAcquire(lock.Acquire{Name: s.other(n), Grace: 3 * shortTTL})
+	g := s.mustAcquire(lock.Acquire{Locks: lock.One(s.other(n)), Grace: 3 * shortTTL})
 	return s.whenWaiting(n, func() error {
 		return errOf(s.locks().Revoke(s.ctx, lock.Revoke{Name: g.Name, Token: g.Token, Reason: testReason}))
 	})
@@ -100,9 +100,9 @@ func wokenAfter(end func(s *fixture, before lock.Acquire, start func(lock.Acquir
 	return func(s *fixture) {
 		s.hold(2, "holder")
 		var next *waitingCall
-		end(s, lock.Acquire{Set: s.set(1, 2), Holder: "before", LeaseID: newID()}, func(before lock.Acquire) *waitingCall {
+		end(s, lock.Acquire{Locks: s.set(1, 2), Holder: "before", LeaseID: newID()}, func(before lock.Acquire) *waitingCall {
 			w := s.enqueue(before)
-			next = s.enqueue(lock.Acquire{Set: s.set(3, 1), Holder: "next", Wait: lock.MaxWait})
+			next = s.enqueue(lock.Acquire{Locks: s.set(3, 1), Holder: "next", Wait: lock.MaxWait})
 			return w
 		})
 		s.expectSet(next.mustBeWoken(), s.others(1, 3))
@@ -125,17 +125,17 @@ func timesOut(s *fixture, before lock.Acquire, start func(lock.Acquire) *waiting
 func placeIsReleased(s *fixture, before lock.Acquire, start func(lock.Acquire) *waitingCall) {
 	before.Wait = lock.MaxWait // without a retry, which would take another place
 	start(before)
-	s.must(s.locks().Release(s.ctx, lock.Release{Set: s.others(1, 2), LeaseID: before.LeaseID}))
+	s.must(s.locks().Release(s.ctx, lock.Release{Locks: s.others(1, 2), LeaseID: before.LeaseID}))
 }
 
 // wokenAfterWriter: the end of the writer's session frees no lock, and makes way for a set of readers.
 func wokenAfterWriter(s *fixture) {
-	s.mustAcquire(lock.Acquire{Name: s.other(1), Mode: lock.Shared})
+	s.mustAcquire(lock.Acquire{Locks: []lock.Member{{Name: s.other(1), Mode: lock.Shared}}})
 	session := s.openSession(lock.OpenSession{Holder: "writer", TTL: mediumTTL})
-	writer := s.enqueue(lock.Acquire{Name: s.other(1), Holder: "writer", SessionID: session.ID})
+	writer := s.enqueue(lock.Acquire{Locks: lock.One(s.other(1)), Holder: "writer", SessionID: session.ID})
 	set := s.set(1, 2)
 	set[0].Mode = lock.Shared
-	w := s.enqueue(lock.Acquire{Set: set, Holder: "set", Wait: lock.MaxWait})
+	w := s.enqueue(lock.Acquire{Locks: set, Holder: "set", Wait: lock.MaxWait})
 	s.expectSessionLost(writer.refusal(), lock.Expired)
 	w.mustBeWoken()
 	s.expectHeld(map[int]string{1: "first set", 2: "set"})

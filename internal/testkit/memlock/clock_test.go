@@ -17,7 +17,7 @@ import (
 const ttl = 10 * time.Second
 
 func waitingAcquire(wait time.Duration) lock.Acquire {
-	return lock.Acquire{Name: "jobs:nightly", LeaseID: lock.LeaseID(uuid.New()), Holder: "a", TTL: ttl, Wait: wait}
+	return lock.Acquire{Locks: lock.One("jobs:nightly"), LeaseID: lock.LeaseID(uuid.New()), Holder: "a", TTL: ttl, Wait: wait}
 }
 
 func mustAcquire(t *testing.T, s paddock.Service, wait time.Duration) lock.Grant {
@@ -78,7 +78,7 @@ func TestWaitersOfADeadReplicaAreSkipped(t *testing.T) {
 		if err := <-crashed; !errors.Is(err, lock.ErrUnknownOutcome) {
 			t.Errorf("the call that waited there ended with %v", err)
 		}
-		if err := other.Release(t.Context(), lock.Release{Name: held.Name, LeaseID: held.ID}); err != nil {
+		if err := other.Release(t.Context(), lock.Release{Locks: []string{held.Name}, LeaseID: held.ID}); err != nil {
 			t.Fatal(err)
 		}
 		begun := time.Now()

@@ -99,7 +99,7 @@ func (r replica) decide(ctx context.Context, c lock.Command) (outcome, error) {
 	if err := contextError(ctx); err != nil {
 		return outcome{}, err
 	}
-	c, err := r.trees.Decided(c)
+	c, err := c.In(r.trees)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -191,8 +191,7 @@ func (r replica) Renew(ctx context.Context, c lock.Renew) (lock.Grant, error) {
 	if err != nil {
 		return lock.Grant{}, err
 	}
-	d, err := r.decide(ctx, c)
-	return grantOf(d), err
+	return grantOf(r.decide(ctx, c))
 }
 
 func (r replica) Release(ctx context.Context, c lock.Release) error {

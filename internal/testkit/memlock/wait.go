@@ -11,8 +11,12 @@ import (
 )
 
 // grantOf returns the grant of the decision, with Until on the clock of package time.
-func grantOf(d outcome) lock.Grant {
-	return lock.Grant{Lease: d.Lease, Members: d.Members, Until: d.began.Add(d.Lease.ExpiresAt.Sub(d.Now)), Replayed: d.Replayed}
+func grantOf(d outcome, err error) (lock.Grant, error) {
+	if err != nil {
+		return lock.Grant{}, err
+	}
+	first := d.Leases[0]
+	return lock.Grant{Lease: first, Leases: d.Leases, Until: d.began.Add(first.ExpiresAt.Sub(d.Now)), Replayed: d.Replayed}, nil
 }
 
 // Acquire decides, and waits while the call is queued.
@@ -24,10 +28,10 @@ func (r replica) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 	if a.LeaseID == (lock.LeaseID{}) {
 		a.LeaseID, a.GeneratedID = lock.LeaseID(uuid.New()), true
 	}
-	a.SessionFull = a.Session() != 0 && len(r.locksOf(a.Session()))+len(a.Names()) > r.bounds.MaxSessionLeases
+	session := a.SessionID.Ref()
+	a.SessionFull = session != 0 && len(r.locksOf(session))+len(a.Locks) > r.bounds.MaxSessionLeases
 	if a.Wait == 0 {
-		d, err := r.decide(ctx, a)
-		return grantOf(d), err
+		return grantOf(r.decide(ctx, a))
 	}
 	end := time.NewTimer(a.Wait)
 	defer end.Stop()
@@ -41,7 +45,7 @@ func (r replica) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 	if err == nil && ctx.Err() != nil { // the client left at the same time
 		return lock.Grant{}, r.cancelWait(ctx, a, c)
 	}
-	return grantOf(d), err
+	return grantOf(d, err)
 }
 
 // cancelWait detaches the waiter of a disconnected client, and returns the error.
@@ -56,11 +60,7 @@ func (r replica) cancelWait(ctx context.Context, a lock.Acquire, c call) error {
 
 // leaveOf returns the command that ends the wait of a.
 func leaveOf(a lock.Acquire) lock.Leave {
-	l := lock.Leave{Name: a.Name, LeaseID: a.LeaseID, Attachment: a.Attachment, SessionID: a.SessionID}
-	if len(a.Set) > 0 {
-		l.Set = a.Names()
-	}
-	return l
+	return lock.Leave{Locks: a.Names(), LeaseID: a.LeaseID, Attachment: a.Attachment, SessionID: a.SessionID}
 }
 
 // await waits for a wake-up, the time to look for a deadlock, the end of the wait or of ctx, or a crash, and returns
@@ -75,7 +75,7 @@ func (r replica) await(ctx context.Context, a lock.Acquire, c call, end <-chan t
 	select {
 	case <-c.wake:
 		return r.decide(context.Background(), lock.Claim{
-			Name: leave.Name, Set: leave.Set, LeaseID: a.LeaseID, Attachment: a.Attachment, SessionID: a.SessionID,
+			Locks: leave.Locks, LeaseID: a.LeaseID, Attachment: a.Attachment, SessionID: a.SessionID,
 		})
 	case <-end:
 		return r.decide(context.Background(), leave)

@@ -48,7 +48,7 @@ func (fx *Service) Grant(a lock.Acquire, ago time.Duration) lock.Token {
 	if d := fx.acquire(a, ago); d.Err != nil || d.Queued {
 		panic(fmt.Sprintf("not granted: %v", d.Err))
 	}
-	return fx.Record(a.Name).Token
+	return fx.Record(a.Locks[0].Name).Token
 }
 
 // Wait adds a waiter since a time in the past, for lock.MaxWait unless a says otherwise, and returns the command that
@@ -58,7 +58,7 @@ func (fx *Service) Wait(a lock.Acquire, ago time.Duration) (away lock.Leave) {
 	if d := fx.acquire(a, ago); !d.Queued {
 		panic("not queued")
 	}
-	return lock.Leave{Name: a.Name, LeaseID: CallID(fx.Calls), Attachment: lock.Attachment(fx.Calls), KeepPlace: true}
+	return lock.Leave{Locks: a.Names(), LeaseID: CallID(fx.Calls), Attachment: lock.Attachment(fx.Calls), KeepPlace: true}
 }
 
 // CallID returns the lease_id of the nth acquire.
@@ -108,7 +108,7 @@ func (fx *Service) Pass(d time.Duration) {
 
 // Free adds a free lock.
 func (fx *Service) Free(name string) {
-	token := fx.Grant(lock.Acquire{Name: name, Holder: "gone", TTL: time.Second}, time.Minute)
+	token := fx.Grant(lock.Acquire{Locks: lock.One(name), Holder: "gone", TTL: time.Second}, time.Minute)
 	fx.mu.Lock()
 	defer fx.mu.Unlock()
 	fx.states[name] = lock.Record{Name: name, Token: token, Revision: 2, LastEnd: lock.Released}

@@ -127,5 +127,5 @@ func (m renewItem) command(string) (lock.Renew, error) {
 }
 
 func (m releaseItem) command(string) (lock.Release, error) {
-	return lock.Release{Name: m.Name, LeaseID: lock.LeaseID(m.LeaseID)}, nil
+	return Release{LeaseID: m.LeaseID}.command(m.Name)
 }

@@ -47,9 +47,10 @@ type (
 
 func (m Acquire) command(name string) (lock.Acquire, error) {
 	return lock.Acquire{
-			Name: name, Capacity: wire.ValueOf(m.Capacity), Grace: duration(m.GraceMs), Holder: m.Holder,
+			Locks: []lock.Member{{Name: name, Mode: mode(m.Mode), Capacity: wire.ValueOf(m.Capacity)}},
+			Grace: duration(m.GraceMs), Holder: m.Holder,
 			KeepPlace: wire.ValueOf(m.KeepPlace), LeaseID: lock.LeaseID(wire.ValueOf(m.LeaseID)), MaxHold: duration(m.MaxHoldMs),
-			Metadata: m.Metadata, Mode: mode(m.Mode), SessionID: lock.SessionID(wire.ValueOf(m.SessionID)),
+			Metadata: m.Metadata, SessionID: lock.SessionID(wire.ValueOf(m.SessionID)),
 			Task: lock.TaskID(wire.ValueOf(m.TaskID)), TTL: duration(m.TTLMs), Wait: duration(m.WaitMs),
 		}, cmp.Or(
 			checkCapacity("capacity", m.Mode, m.Capacity), checkGrace(m.GraceMs), checkID("lease_id", m.LeaseID, "a random UUID"),
@@ -59,11 +60,11 @@ func (m Acquire) command(name string) (lock.Acquire, error) {
 }
 
 func (m Renew) command(name string) (lock.Renew, error) {
-	return lock.Renew{Name: name, LeaseID: lock.LeaseID(m.LeaseID), Metadata: m.Metadata, TTL: duration(m.TTLMs)}, checkTTL(m.TTLMs)
+	return lock.Renew{Locks: []string{name}, LeaseID: lock.LeaseID(m.LeaseID), Metadata: m.Metadata, TTL: duration(m.TTLMs)}, checkTTL(m.TTLMs)
 }
 
 func (m Release) command(name string) (lock.Release, error) {
-	return lock.Release{Name: name, LeaseID: lock.LeaseID(m.LeaseID)}, nil
+	return lock.Release{Locks: []string{name}, LeaseID: lock.LeaseID(m.LeaseID)}, nil
 }
 
 func (m Revoke) command(name string) (lock.Revoke, error) {
@@ -79,25 +80,26 @@ func (m AcquireSet) command(string) (lock.Acquire, error) {
 		Metadata: m.Metadata, SessionID: m.SessionID, TaskID: m.TaskID, TTLMs: m.TTLMs, WaitMs: m.WaitMs,
 	}.command("")
 	err = cmp.Or(err, checkList("locks", m.Locks))
+	a.Locks = a.Locks[:0]
 	for i, l := range m.Locks {
 		at := fmt.Sprintf("locks/%d/", i)
 		if l.Name == "" && len(m.Locks) <= lock.MaxSetSize { // more are too many, whatever their names
 			err = cmp.Or(err, lock.Invalid(at+"name", "is missing or empty; give 1 to %d characters", lock.MaxNameLength))
 		}
 		err = cmp.Or(err, checkCapacity(at+"capacity", l.Mode, l.Capacity))
-		a.Set = append(a.Set, lock.Member{Name: l.Name, Mode: mode(l.Mode), Capacity: wire.ValueOf(l.Capacity)})
+		a.Locks = append(a.Locks, lock.Member{Name: l.Name, Mode: mode(l.Mode), Capacity: wire.ValueOf(l.Capacity)})
 	}
 	return a, err
 }
 
 func (m RenewSet) command(string) (lock.Renew, error) {
 	r, err := Renew{LeaseID: m.LeaseID, Metadata: m.Metadata, TTLMs: m.TTLMs}.command("")
-	r.Set = m.Names
+	r.Locks = m.Names
 	return r, cmp.Or(err, checkList("names", m.Names))
 }
 
 func (m ReleaseSet) command(string) (lock.Release, error) {
-	return lock.Release{LeaseID: lock.LeaseID(m.LeaseID), Set: m.Names}, checkList("names", m.Names)
+	return lock.Release{LeaseID: lock.LeaseID(m.LeaseID), Locks: m.Names}, checkList("names", m.Names)
 }
 
 func (m OpenSession) command(string) (lock.OpenSession, error) {

@@ -9,7 +9,7 @@
 //	  decode  fills the model: members, types, required members
 //	model     api.AcquireRequest{Holder: "worker-1", TTLMs: new(int64(30000))}, generated from openapi.yaml
 //	  command checks what the domain cannot: a zero that was sent, a number too large for a Duration
-//	command   lock.Acquire{Name: "jobs:nightly", Holder: "worker-1", TTL: 30 * time.Second}
+//	command   lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "worker-1", TTL: 30 * time.Second}
 //
 // Package lock checks the command. A new member needs a line in openapi.yaml and one in the method command of its
 // model.

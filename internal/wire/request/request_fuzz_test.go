@@ -70,19 +70,19 @@ func checkSets(t *testing.T, body []byte) {
 	checkDecoded(t, body, err, "holder", "locks")
 	if err == nil {
 		var sent api.AcquireSetRequest
-		if err := json.Unmarshal(body, &sent); err != nil || len(sent.Locks) != len(a.Set) || len(a.Set) == 0 {
+		if err := json.Unmarshal(body, &sent); err != nil || len(sent.Locks) != len(a.Locks) || len(a.Locks) == 0 {
 			t.Fatalf("accepted %q as %+v: %v", body, a, err)
 		}
 		for i, m := range sent.Locks {
-			if a.Set[i].Name != m.Name || a.Set[i].Capacity != wire.ValueOf(m.Capacity) || (a.Set[i].Mode == 0) != (m.Mode == nil) {
-				t.Errorf("lock %d of %q became %+v", i, body, a.Set[i])
+			if a.Locks[i].Name != m.Name || a.Locks[i].Capacity != wire.ValueOf(m.Capacity) || (a.Locks[i].Mode == 0) != (m.Mode == nil) {
+				t.Errorf("lock %d of %q became %+v", i, body, a.Locks[i])
 			}
 		}
 	}
 	renewed, err := Read[RenewSet]("", body)
-	checkNames(t, body, renewed.Set, err)
+	checkNames(t, body, renewed.Locks, err)
 	released, err := Read[ReleaseSet]("", body)
-	checkNames(t, body, released.Set, err)
+	checkNames(t, body, released.Locks, err)
 }
 
 // checkNames checks that the accepted body of a renewal or a release has these names.

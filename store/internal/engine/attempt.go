@@ -153,12 +153,10 @@ func (a *attempt) look(units []*unit) error {
 			if c.Req.creates(a.locks) {
 				l.Create = append(l.Create, c.Req.names...)
 			}
-			if refs := c.Req.decided.Refs(); len(refs) > 0 {
-				for i, name := range c.Req.names {
-					l.Ended = append(l.Ended, row.Ending{Ref: refs[i], Name: name})
-				}
+			for i, ref := range c.Req.refs {
+				l.Ended = append(l.Ended, row.Ending{Ref: ref, Name: c.Req.names[i]})
 			}
-			if ref := sessionOf(c.Req.Command); ref != 0 {
+			if ref := c.Req.traits.Session; ref != 0 {
 				l.Sessions = append(l.Sessions, ref)
 			}
 		}
@@ -211,7 +209,7 @@ func (a *attempt) refuseUnreadable(u *unit, sessions row.Unread) {
 	u.calls, u.deferred = append(u.calls, u.deferred...), nil
 	torn := slices.ContainsFunc(u.rows, func(r *row.Row) bool { return errors.Is(r.Err, row.ErrChanged) }) && a.missed(u) > maxTornLooks
 	u.calls = slices.DeleteFunc(u.calls, func(c *call) bool {
-		err := sessions[sessionOf(c.Req.Command)]
+		err := sessions[c.Req.traits.Session]
 		for _, name := range c.Req.names {
 			i, _ := slices.BinarySearch(u.names, name)
 			if r := u.rows[i]; r.Err != nil && (torn || !errors.Is(r.Err, row.ErrChanged)) {

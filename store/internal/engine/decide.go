@@ -123,7 +123,7 @@ func (u *unit) decide(in *inputs) verdict {
 	ended, copied := in.ended, false
 	for i, c := range u.calls {
 		r := &c.Req
-		if _, compares := r.decided.(lock.ReportStale); compares && u.change(r.names[0]).After.Token.IsProvisional() {
+		if r.traits.ReadsToken && u.change(r.names[0]).After.Token.IsProvisional() {
 			u.calls, u.deferred = u.calls[:i], u.calls[i:]
 			break
 		}
@@ -139,7 +139,7 @@ func (u *unit) decide(in *inputs) verdict {
 			break
 		}
 		u.events, u.tokens = u.events+len(d.Events), u.tokens+tokens
-		u.record(r.decided, d)
+		u.record(r, d)
 		if i == len(u.calls)-1 {
 			break // nothing is decided after it
 		}
@@ -200,7 +200,7 @@ func (u *unit) setTokens(w row.Written) {
 var errEvents = errors.New("a command has too many events")
 
 // record notes what was decided.
-func (u *unit) record(cmd lock.Command, d lock.Decision) {
+func (u *unit) record(r *request, d lock.Decision) {
 	u.outcomes = append(u.outcomes, row.Outcome{Decision: d})
 	for _, after := range d.Locks {
 		c := u.change(after.Name)
@@ -210,15 +210,13 @@ func (u *unit) record(cmd lock.Command, d lock.Decision) {
 		c := u.change(e.Name)
 		c.Events = append(c.Events, e)
 	}
-	u.writes = u.writes || d.Changed || mustBeDurable(cmd, d)
+	u.writes = u.writes || d.Changed || r.mustBeDurable(d)
 }
 
 // mustBeDurable reports whether the caller may rely on the answer. A repeated acquire, for one, changes nothing, and is
-// written all the same, so that what it confirms is as durable as a grant. A sweep has no caller to answer, and a call
-// that still waits is told nothing.
-func mustBeDurable(cmd lock.Command, d lock.Decision) bool {
-	_, sweeps := cmd.(lock.Sweep)
-	return d.Err == nil && !d.Queued && !sweeps
+// written all the same, so that what it confirms is as durable as a grant. A call that still waits is told nothing.
+func (r *request) mustBeDurable(d lock.Decision) bool {
+	return d.Err == nil && !d.Queued && !r.traits.NoAnswer
 }
 
 // heartbeatMayExpire reports whether a cached heartbeat could expire before a decision at now is written. A newer one may
@@ -230,36 +228,35 @@ func heartbeatMayExpire(queue []*lock.Waiter, now time.Time, self lock.Replica) 
 	})
 }
 
-// knowsEndings reports whether the command can be decided without reading how its lease ended. The lease of an acquire is
-// assumed not to have ended; the swap checks it.
+// knowsEndings reports whether the command can be decided without reading how its lease ended. A lease that may be granted
+// is assumed not to have ended; the swap checks it.
 func (u *unit) knowsEndings(r *request, ended map[lock.LeaseRef]lock.Event) bool {
-	for i, ref := range r.decided.Refs() {
+	for i, ref := range r.refs {
 		if _, known := ended[ref]; known {
 			continue
 		}
 		c := u.change(r.names[i])
-		if _, acquires := r.decided.(lock.Acquire); acquires {
+		if r.traits.Grants {
 			c.NotEnded = append(c.NotEnded, ref)
-		} else if id, _ := leaseIDOf(r.decided); !hasLease(&c.After, id) {
+		} else if !hasLease(&c.After, r.traits.Lease) {
 			return false
 		}
 	}
 	return true
 }
 
-// tellsEndOfSession reports whether the command renews a lease of a session. The end in the cache may be an earlier
-// one, since a heartbeat changes no lock; and at the locks of a set there may be several.
+// tellsEndOfSession reports whether the answer tells the end of a lease of a session. The end in the cache may be an
+// earlier one, since a heartbeat changes no lock; and at the locks of a set there may be several.
 func (u *unit) tellsEndOfSession(r *request) bool {
-	renewal, renews := r.decided.(lock.Renew)
-	return renews && slices.ContainsFunc(u.change(r.names[0]).After.Leases, func(l lock.Lease) bool {
-		return l.ID == renewal.LeaseID && l.Session != 0
+	return r.traits.TellsEnd && slices.ContainsFunc(u.change(r.names[0]).After.Leases, func(l lock.Lease) bool {
+		return l.ID == r.traits.Lease && l.Session != 0
 	})
 }
 
 // bindSession notes the session of the command, if it has one, for the command's locks. It returns false if the session
-// must be read first. The swap checks that the session of an acquire has not ended.
+// must be read first. The swap checks that the session of what may be granted has not ended.
 func (u *unit) bindSession(r *request, in *inputs) bool {
-	ref := sessionOf(r.decided)
+	ref := r.traits.Session
 	if ref == 0 {
 		return true
 	}
@@ -270,7 +267,7 @@ func (u *unit) bindSession(r *request, in *inputs) bool {
 	if !found {
 		return true
 	}
-	if _, acquires := r.decided.(lock.Acquire); acquires && s.Ended == 0 {
+	if r.traits.Grants && s.Ended == 0 {
 		first := u.change(r.names[0])
 		first.OpenSessions = append(first.OpenSessions, ref)
 	}
@@ -285,14 +282,6 @@ func (u *unit) bindSession(r *request, in *inputs) bool {
 	return true
 }
 
-// sessionOf returns the session of the command, zero for none.
-func sessionOf(cmd lock.Command) lock.SessionRef {
-	if c, ok := cmd.(interface{ Session() lock.SessionRef }); ok {
-		return c.Session()
-	}
-	return 0
-}
-
 // hasLease reports whether the lock has the lease or its waiter. How a revoked lease ended is in its event.
 func hasLease(r *lock.Record, id lock.LeaseID) bool {
 	return slices.ContainsFunc(r.Leases, func(l lock.Lease) bool { return l.ID == id && !l.Revoked() }) ||
@@ -303,16 +292,17 @@ func endsLease(events []lock.Event) bool {
 	return slices.ContainsFunc(events, func(e lock.Event) bool { return e.Ref != 0 })
 }
 
-// answers appends what the callers are answered. The queue is part of it only for a Revoke, which returns its length:
-// a batch with many calls would keep as many copies of the queue.
+// answers appends what the callers are answered. The queue is part of it only if it is needed: a batch with many calls
+// would keep as many copies of the queue.
 func (u *unit) answers(all []*row.Outcome, clock reading) []*row.Outcome {
 	for i := range u.outcomes {
 		o := &u.outcomes[i]
 		o.Began = clock.earliest(o.Now)
-		if id, about := leaseIDOf(u.calls[i].Req.Command); about && o.Queued {
-			o.Place = placeOf(o.Locks[0].Queue, id)
+		r := &u.calls[i].Req
+		if o.Queued && r.isAboutLease() {
+			o.Place = placeOf(o.Locks[0].Queue, r.traits.Lease)
 		}
-		if _, revokes := u.calls[i].Req.Command.(lock.Revoke); !revokes {
+		if !r.traits.ShowsQueue {
 			for j := range o.Locks {
 				o.Locks[j].Queue = nil
 			}

@@ -40,8 +40,11 @@ type call = batch.Call[request, *row.Outcome]
 // A request is a command as the caller gave it, and as it is decided in the trees, with the ancestors of its locks.
 type request struct {
 	lock.Command
+	traits  lock.Traits
+	home    string // the lock by which it finds its worker and its turn
 	decided lock.Command
 	names   []string        // of decided
+	refs    []lock.LeaseRef // that decided needs the end events of, see lock.Traits
 	trees   *trees.Snapshot // that decided is for
 }
 
@@ -51,24 +54,23 @@ func (r *request) in(t *trees.Snapshot) {
 		return
 	}
 	r.decided, r.trees = r.Command, t
-	cmd, err := t.Decided(r.Command)
-	if r.decided = cmd; err != nil {
+	var err error
+	if r.decided, err = r.In(t.Trees); err != nil {
 		r.decided = refused{r.Command, err}
 	}
 	r.names = r.decided.Names()
+	r.refs = r.traits.Refs(r.names)
 }
 
-// creates reports whether locks of the request that are not in the table are created before it is decided: those of an
-// acquire, unless it is refused whatever the state of its locks. Other commands find nothing where nothing is. If one
-// writes all the same, it misses, and its locks are created when they are locked.
+// isAboutLease reports whether the command is about a lease, so that it keeps its order among those about it.
+func (r *request) isAboutLease() bool { return r.traits.Lease != lock.LeaseID{} }
+
+// creates reports whether locks of the request that are not in the table are created before it is decided: those that
+// it may be granted, unless it is refused whatever the state of its locks. Other commands find nothing where nothing is.
+// If one writes all the same, it misses, and its locks are created when they are locked.
 func (r *request) creates(locked bool) bool {
-	switch r.decided.(type) {
-	case refused:
-		return false
-	case lock.Acquire:
-		return true
-	}
-	return locked
+	_, never := r.decided.(refused)
+	return !never && (r.traits.Grants || locked)
 }
 
 // A refused is a command that is refused in the trees, whatever the state of its locks. It is decided like others, so
@@ -83,10 +85,18 @@ func (r refused) Apply(v lock.View) lock.Decision {
 	return lock.Decision{Now: v.Now, Locks: v.Locks, Err: r.err}
 }
 
+// newRequest returns the request of the command, as it is decided in the trees. Commands on the same locks have the same
+// home, and so keep their order. Other workers may decide on the other locks, as other replicas do: the swap compares all
+// of them.
+func newRequest(cmd lock.Command, in *trees.Snapshot) request {
+	r := request{Command: cmd, traits: cmd.Traits(), home: cmd.Names()[0]}
+	r.in(in)
+	return r
+}
+
 // newCall returns a call of the command for the caller with this context.
 func (s *shared) newCall(ctx context.Context, cmd lock.Command) *call {
-	c := batch.NewCall[request, *row.Outcome](request{Command: cmd})
-	c.Req.in(s.trees.Newest())
+	c := batch.NewCall[request, *row.Outcome](newRequest(cmd, s.trees.Newest()))
 	c.Caller = tracing.Recorded(ctx)
 	return c
 }
@@ -145,9 +155,10 @@ func (e *Engine) Do(ctx context.Context, cmd lock.Command) (row.Outcome, error) 
 	if err := e.db.Admit(ctx); err != nil {
 		return row.Outcome{}, err
 	}
-	w := e.workerOf(cmd)
-	queued := isQueueCall(cmd) && w.cache.queued(home(cmd))
-	return answered(w.inbox.do(ctx, e.newCall(ctx, cmd), queued))
+	c := e.newCall(ctx, cmd)
+	w := e.workerOf(c)
+	queued := c.Req.traits.Queue != lock.NoQueue && w.cache.queued(c.Req.home)
+	return answered(w.inbox.do(ctx, c, queued))
 }
 
 // DoAll decides the commands, like Do for each, and returns what came of each. They join their batches together: of
@@ -175,7 +186,7 @@ func (e *Engine) DoAll(ctx context.Context, cmds []lock.Command) ([]row.Outcome,
 func (e *shared) enqueue(calls []*call) {
 	byWorker := make(map[*worker][]*call, len(e.workers))
 	for _, c := range calls {
-		w := e.workerOf(c.Req.Command)
+		w := e.workerOf(c)
 		byWorker[w] = append(byWorker[w], c)
 	}
 	for w, calls := range byWorker {
@@ -185,15 +196,10 @@ func (e *shared) enqueue(calls []*call) {
 	}
 }
 
-// workerOf returns the worker of the command.
-func (e *shared) workerOf(cmd lock.Command) *worker {
-	return e.workers[maphash.String(e.seed, home(cmd))%uint64(len(e.workers))]
+// workerOf returns the worker of the call.
+func (e *shared) workerOf(c *call) *worker {
+	return e.workers[maphash.String(e.seed, c.Req.home)%uint64(len(e.workers))]
 }
-
-// home returns the lock by which a command finds its worker and its turn. Those on the same locks have the same one,
-// and so keep their order. Other workers may decide on the other locks, as other replicas do: the swap compares all of
-// them.
-func home(cmd lock.Command) string { return cmd.Names()[0] }
 
 // answered turns the answer of a batch into one of package lock: the decision and its refusal, or no decision and an
 // error.

@@ -83,25 +83,13 @@ func newInbox(serve func([]*call)) *inbox {
 // far as is known: an acquire must wait there anyway.
 func (b *inbox) do(ctx context.Context, c *call, queued bool) (*row.Outcome, error) {
 	put := func() bool { return b.offer(c) }
-	if isQueueCall(c.Req.Command) {
-		_, joins := c.Req.Command.(lock.Acquire)
-		put = func() bool { return b.hold(c, queued, queued && joins) }
+	if use := c.Req.traits.Queue; use != lock.NoQueue {
+		put = func() bool { return b.hold(c, queued, queued && use == lock.Joins) }
 	}
 	if !put() {
 		return nil, errFull
 	}
 	return c.Wait(ctx)
-}
-
-// isQueueCall reports whether the command is about a place in a queue.
-func isQueueCall(cmd lock.Command) bool {
-	switch c := cmd.(type) {
-	case lock.Acquire:
-		return c.Wait > 0
-	case lock.Claim, lock.Leave:
-		return true
-	}
-	return false
 }
 
 // offer adds urgent calls, in order, and returns true; or none of them, if there is not room for all.
@@ -129,16 +117,16 @@ func (b *inbox) putBack(calls ...*call) {
 func (b *inbox) hold(c *call, queued, lingers bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, joins := c.Req.Command.(lock.Acquire); joins && b.held >= MaxQueue {
+	use, name := c.Req.traits.Queue, c.Req.home
+	if use == lock.Joins && b.held >= MaxQueue {
 		return false
 	}
-	name := home(c.Req.Command)
 	of := b.backlogs[name]
 	if of == nil {
 		of = &backlog{name: name}
 		b.backlogs[name], b.turns = of, append(b.turns, of)
 	}
-	if _, claims := c.Req.Command.(lock.Claim); claims {
+	if use == lock.Claims {
 		of.claims = append(of.claims, c)
 	} else {
 		of.calls = append(of.calls, c)
@@ -281,15 +269,11 @@ func (b *inbox) extract(calls []*call) (earlier []*call) {
 		return nil
 	}
 	for _, c := range calls {
-		id, about := leaseIDOf(c.Req.Command)
-		of := b.backlogs[home(c.Req.Command)]
-		if of == nil || !about {
+		of := b.backlogs[c.Req.home]
+		if of == nil || !c.Req.isAboutLease() {
 			continue
 		}
-		same := func(o *call) bool {
-			other, _ := leaseIDOf(o.Req.Command)
-			return other == id
-		}
+		same := func(o *call) bool { return o.Req.traits.Lease == c.Req.traits.Lease }
 		for _, o := range of.calls {
 			if same(o) {
 				earlier = append(earlier, o)
@@ -325,21 +309,4 @@ func (b *backlog) take(n int) []*call {
 	taken := append(b.claims[:claims:claims], b.calls[:others]...)
 	b.claims, b.calls = b.claims[claims:], b.calls[others:]
 	return taken
-}
-
-// leaseIDOf returns the lease_id that the command names, false if it names none.
-func leaseIDOf(cmd lock.Command) (lock.LeaseID, bool) {
-	switch c := cmd.(type) {
-	case lock.Acquire:
-		return c.LeaseID, true
-	case lock.Renew:
-		return c.LeaseID, true
-	case lock.Release:
-		return c.LeaseID, true
-	case lock.Claim:
-		return c.LeaseID, true
-	case lock.Leave:
-		return c.LeaseID, true
-	}
-	return lock.LeaseID{}, false
 }

@@ -65,13 +65,11 @@ func (s *scripted) keepBusy() {
 }
 
 func callOf(cmd lock.Command) *call {
-	c := batch.NewCall[request, *row.Outcome](request{Command: cmd})
-	c.Req.in(&trees.Snapshot{})
-	return c
+	return batch.NewCall[request, *row.Outcome](newRequest(cmd, &trees.Snapshot{}))
 }
 
 func joinOf(name string, id byte) *call {
-	return callOf(lock.Acquire{Name: name, LeaseID: lock.LeaseID{id}, Wait: time.Second})
+	return callOf(lock.Acquire{Locks: lock.One(name), LeaseID: lock.LeaseID{id}, Wait: time.Second})
 }
 
 // TestAnUrgentCallWaitsForOneShareOfQueueCalls: a renewal that comes after a thousand acquires that wait is in the
@@ -85,7 +83,7 @@ func TestAnUrgentCallWaitsForOneShareOfQueueCalls(t *testing.T) {
 		for i := range joins {
 			s.hold(joinOf(fmt.Sprintf("queued:%d", i%11), 0), true, false)
 		}
-		renewal := lock.Renew{Name: "other"}
+		renewal := lock.Renew{Locks: []string{"other"}}
 		s.offer(callOf(renewal))
 		s.run()
 		if !slices.ContainsFunc(s.batches()[1], func(c lock.Command) bool { return reflect.DeepEqual(c, renewal) }) {
@@ -152,11 +150,11 @@ func TestQueueCallsOfALockKeepTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted()
 		s.keepBusy()
-		want := []lock.Command{lock.Claim{Name: "a", LeaseID: lock.LeaseID{9}}}
+		want := []lock.Command{lock.Claim{Locks: []string{"a"}, LeaseID: lock.LeaseID{9}}}
 		for i := range byte(40) {
 			c := joinOf("a", i)
 			if i%3 == 0 {
-				c = callOf(lock.Leave{Name: "a", LeaseID: lock.LeaseID{i}})
+				c = callOf(lock.Leave{Locks: []string{"a"}, LeaseID: lock.LeaseID{i}})
 			}
 			s.hold(c, false, false)
 			want = append(want, c.Req.Command)
@@ -177,8 +175,8 @@ func TestQueueCallsOfALockKeepTheirOrder(t *testing.T) {
 func TestAReleaseDoesNotOvertakeItsAcquire(t *testing.T) {
 	t.Parallel()
 	for _, urgent := range []lock.Command{
-		lock.Release{Name: "a", LeaseID: lock.LeaseID{3}}, lock.Renew{Name: "a", LeaseID: lock.LeaseID{3}},
-		lock.Acquire{Name: "a", LeaseID: lock.LeaseID{3}},
+		lock.Release{Locks: []string{"a"}, LeaseID: lock.LeaseID{3}}, lock.Renew{Locks: []string{"a"}, LeaseID: lock.LeaseID{3}},
+		lock.Acquire{Locks: lock.One("a"), LeaseID: lock.LeaseID{3}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newScripted()
@@ -216,7 +214,7 @@ func TestLingeringCallsGoInWithTheNextBatch(t *testing.T) {
 			began = time.Now()
 		}
 		s.hold(joinOf("a", 3), true, true)
-		s.offer(callOf(lock.Release{Name: "a"}))
+		s.offer(callOf(lock.Release{Locks: []string{"a"}}))
 		s.run()
 		if b := s.batches(); len(b) != 3 || len(b[2]) != 2 {
 			t.Errorf("the batches are %v, want a last one with both", b)
@@ -238,7 +236,7 @@ func TestAcquiresAreRefusedBeyondMaxQueue(t *testing.T) {
 		if s.hold(joinOf("n:0", 0), true, false) {
 			t.Error("one more acquire was held back")
 		}
-		if !s.hold(callOf(lock.Leave{Name: "n:0"}), true, false) {
+		if !s.hold(callOf(lock.Leave{Locks: []string{"n:0"}}), true, false) {
 			t.Error("a leave was refused")
 		}
 		if _, err := s.do(t.Context(), joinOf("n:0", 0), true); !errors.Is(err, errFull) {
@@ -269,9 +267,9 @@ func TestAWorkerTakesItsCommandsAllOrNone(t *testing.T) {
 	fits := make(map[*call]bool)
 	for i := 0; len(calls) < 2*places+1; i++ {
 		name := fmt.Sprint("jobs:", i)
-		if w := s.workerOf(lock.Release{Name: name}); room[w] > 0 {
+		c := callOf(lock.Release{Locks: []string{name}})
+		if w := s.workerOf(c); room[w] > 0 {
 			room[w]--
-			c := callOf(lock.Release{Name: name})
 			calls, fits[c] = append(calls, c), w == s.workers[0]
 		}
 	}

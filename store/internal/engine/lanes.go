@@ -29,8 +29,8 @@ type lane struct {
 // count adds n calls like c. The caller holds lanes.mu.
 func (l *lane) count(c *call, n int) {
 	l.calls += n
-	id, about := leaseIDOf(c.Req.Command)
-	if !about || len(c.Req.names) == 1 {
+	id := c.Req.traits.Lease
+	if !c.Req.isAboutLease() || len(c.Req.names) == 1 {
 		return
 	}
 	if l.sets == nil {
@@ -49,7 +49,7 @@ func (w *worker) serve(calls []*call) {
 // find returns the lane of the first of the names that has one, or that in which a call on several locks with the same
 // lease_id is, which must not be overtaken. The caller holds mu.
 func (l *lanes) find(c *call) (found *lane) {
-	id, _ := leaseIDOf(c.Req.Command)
+	id := c.Req.traits.Lease
 	for _, name := range c.Req.names {
 		of := l.lanes[name]
 		if of != nil && of.sets[id] > 0 {
@@ -80,7 +80,7 @@ func (w *worker) setAside(calls []*call) []*call {
 	var sessions []lock.SessionRef
 	for _, c := range calls {
 		names = append(names, c.Req.names...)
-		if ref := sessionOf(c.Req.Command); ref != 0 {
+		if ref := c.Req.traits.Session; ref != 0 {
 			sessions = append(sessions, ref)
 		}
 	}
@@ -110,7 +110,7 @@ func (w *worker) setAside(calls []*call) []*call {
 				return w.open(name)
 			}
 		}
-		if ref := sessionOf(c.Req.Command); ref != 0 && slices.Contains(lockedSessions, ref) {
+		if ref := c.Req.traits.Session; ref != 0 && slices.Contains(lockedSessions, ref) {
 			return w.open(c.Req.names[0])
 		}
 		return nil

@@ -19,9 +19,9 @@ func TestTheReleaseOfASetDoesNotOvertakeItsAcquire(t *testing.T) {
 		return l
 	}
 	id, other := lock.LeaseID{1}, lock.LeaseID{2}
-	acquire := callOf(lock.Acquire{Set: []lock.Member{{Name: "a"}, {Name: "b"}}, LeaseID: id})
+	acquire := callOf(lock.Acquire{Locks: []lock.Member{{Name: "a"}, {Name: "b"}}, LeaseID: id})
 	release := func(id lock.LeaseID) *call {
-		return callOf(lock.Release{Set: []string{"a", "b"}, LeaseID: id})
+		return callOf(lock.Release{Locks: []string{"a", "b"}, LeaseID: id})
 	}
 	b := open("b")
 	all.divert([]*call{acquire}, all.find)

@@ -41,7 +41,7 @@ func TestManyTokensInOneDecision(t *testing.T) {
 	var commands []lock.Command
 	for range permits {
 		a := wants("a")
-		a.Mode, a.Capacity, a.Wait, a.Replica, a.Attachment = lock.Permit, permits, lock.MaxWait, r.self, 1
+		a.Locks[0].Mode, a.Locks[0].Capacity, a.Wait, a.Replica, a.Attachment = lock.Permit, permits, lock.MaxWait, r.self, 1
 		commands = append(commands, a)
 	}
 	outcomes, errs := r.DoAll(t.Context(), commands)
@@ -50,7 +50,7 @@ func TestManyTokensInOneDecision(t *testing.T) {
 			t.Fatalf("call %d: %+v, %v", i, out, errs[i])
 		}
 	}
-	out := r.must(lock.Release{Name: "a", LeaseID: first.ID})
+	out := r.must(lock.Release{Locks: []string{"a"}, LeaseID: first.ID})
 	if n := len(out.Promoted); n != lock.MaxTokens-1 || out.Due.After(out.Now) {
 		t.Fatalf("%d were granted the lock, and the next decision is due at %v", n, out.Due)
 	}
@@ -67,13 +67,13 @@ func TestManyTokensInOneDecision(t *testing.T) {
 	var readers []lock.Command
 	for range 100 {
 		a := wants("b")
-		a.Mode = lock.Shared
+		a.Locks[0].Mode = lock.Shared
 		readers = append(readers, a)
 	}
 	outcomes, errs = r.DoAll(t.Context(), readers)
 	for i, out := range outcomes {
-		if errs[i] != nil || out.Lease.Token != outcomes[0].Lease.Token {
-			t.Errorf("reader %d: %+v, %v", i, out.Lease, errs[i])
+		if errs[i] != nil || out.Leases[0].Token != outcomes[0].Leases[0].Token {
+			t.Errorf("reader %d: %+v, %v", i, out.Leases[0], errs[i])
 		}
 	}
 }
@@ -84,8 +84,9 @@ type burst struct {
 	events int
 }
 
-func (b burst) Names() []string       { return []string{b.name} }
-func (b burst) Refs() []lock.LeaseRef { return nil }
+func (b burst) Names() []string                     { return []string{b.name} }
+func (b burst) Traits() lock.Traits                 { return lock.Traits{} }
+func (b burst) In(lock.Trees) (lock.Command, error) { return b, nil }
 
 func (b burst) Apply(v lock.View) lock.Decision {
 	r := v.Locks[0]
@@ -180,13 +181,13 @@ func TestAQueueOfTwoReplicasIsDecidedOnTheCache(t *testing.T) {
 	r.reset()
 	mine := r.joins("a", nil)
 	r.renews(held)
-	out := r.must(lock.Release{Name: "a", LeaseID: held.ID})
+	out := r.must(lock.Release{Locks: []string{"a"}, LeaseID: held.ID})
 	if len(out.Promoted) != 1 || out.Promoted[0].Lease.ID != theirs.LeaseID || !out.Promoted[0].GrantedUnclaimed {
 		t.Errorf("promoted were %+v", out.Promoted)
 	}
 	r.used(0, 0, 3)
-	claimed := other.must(lock.Claim{Name: "a", LeaseID: theirs.LeaseID, Attachment: theirs.Attachment})
-	out = other.must(lock.Release{Name: "a", LeaseID: claimed.Lease.ID})
+	claimed := other.must(lock.Claim{Locks: []string{"a"}, LeaseID: theirs.LeaseID, Attachment: theirs.Attachment})
+	out = other.must(lock.Release{Locks: []string{"a"}, LeaseID: claimed.Leases[0].ID})
 	if len(out.Promoted) != 1 || out.Promoted[0].Lease.ID != mine.LeaseID {
 		t.Errorf("promoted were %+v", out.Promoted)
 	}
@@ -218,7 +219,7 @@ func TestAReplicaThatMayBeDeadIsReadAgain(t *testing.T) {
 	r.renews(held)
 	s.exec("insert into paddock.replicas (id, alive_until, waiting, watching) values (2, clock_timestamp() + interval '1 hour', 1, false)")
 	s.until("select bool_and(acquired_at + interval '2 s' < clock_timestamp()) from paddock.parts")
-	out := r.must(lock.Release{Name: "a", LeaseID: held.ID})
+	out := r.must(lock.Release{Locks: []string{"a"}, LeaseID: held.ID})
 	if len(out.Promoted) != 1 || out.Promoted[0].Lease.ID != theirs.LeaseID {
 		t.Errorf("promoted were %+v, though the waiter's replica is alive", out.Promoted)
 	}
@@ -314,15 +315,15 @@ type client struct {
 func (c *client) wander() {
 	for range 20 {
 		var cmd lock.Command
-		last := lock.Acquire{}
+		last := wants("n:0")
 		if len(c.made) > 0 {
 			last = c.made[c.random.IntN(len(c.made))]
 		}
 		switch c.random.IntN(8) {
 		case 0, 1:
 			a := wants(fmt.Sprint("n:", c.random.IntN(4)))
-			if a.Mode = lock.Mode(1 + c.random.IntN(3)); a.Mode == lock.Permit {
-				a.Capacity = 2
+			if a.Locks[0].Mode = lock.Mode(1 + c.random.IntN(3)); a.Locks[0].Mode == lock.Permit {
+				a.Locks[0].Capacity = 2
 			}
 			a.TTL = time.Duration(200+c.random.IntN(2000)) * time.Millisecond
 			a.Grace, a.MaxHold = time.Duration(c.random.IntN(3))*time.Second, time.Duration(c.random.IntN(2))*time.Hour
@@ -334,20 +335,17 @@ func (c *client) wander() {
 			c.made = append(c.made, a)
 			cmd = a
 		case 2:
-			cmd = lock.Renew{Name: last.Name, LeaseID: last.LeaseID, Metadata: []byte(`{}`)}
+			cmd = lock.Renew{Locks: last.Names(), LeaseID: last.LeaseID, Metadata: []byte(`{}`)}
 		case 3:
-			cmd = lock.Release{Name: last.Name, LeaseID: last.LeaseID}
+			cmd = lock.Release{Locks: last.Names(), LeaseID: last.LeaseID}
 		case 4:
-			cmd = lock.Leave{Name: last.Name, LeaseID: last.LeaseID, Attachment: last.Attachment, KeepPlace: last.KeepPlace, Disconnected: c.random.IntN(2) == 0}
+			cmd = lock.Leave{Locks: last.Names(), LeaseID: last.LeaseID, Attachment: last.Attachment, KeepPlace: last.KeepPlace, Disconnected: c.random.IntN(2) == 0}
 		case 5:
-			cmd = lock.Claim{Name: last.Name, LeaseID: last.LeaseID, Attachment: last.Attachment}
+			cmd = lock.Claim{Locks: last.Names(), LeaseID: last.LeaseID, Attachment: last.Attachment}
 		case 6:
 			cmd = last
 		default:
 			cmd = lock.Sweep{Locks: []string{fmt.Sprint("n:", c.random.IntN(4))}}
-		}
-		if cmd.Names()[0] == "" {
-			continue
 		}
 		_, err := c.Do(c.Context(), cmd)
 		if e := new(lock.Error); err != nil && (!errors.As(err, &e) || e.Code == lock.ErrInternal || e.Code == lock.ErrUnavailable) {

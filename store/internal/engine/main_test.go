@@ -124,7 +124,7 @@ func (r *replica) reset() {
 func wants(names ...string) lock.Acquire {
 	a := lock.Acquire{LeaseID: lock.LeaseID(uuid.New()), Holder: "h", TTL: time.Minute}
 	for _, name := range names {
-		a.Set = append(a.Set, lock.Member{Name: name})
+		a.Locks = append(a.Locks, lock.Member{Name: name})
 	}
 	a, err := a.Resolve(lock.Bounds{MinTTL: lock.MinTTL, MaxTTL: lock.MaxTTL, MaxWaiters: lock.DefaultMaxWaiters})
 	if err != nil {
@@ -135,11 +135,7 @@ func wants(names ...string) lock.Acquire {
 
 // endOf releases what a has acquired.
 func endOf(a lock.Acquire) lock.Release {
-	r := lock.Release{Name: a.Name, LeaseID: a.LeaseID}
-	for _, m := range a.Set {
-		r.Set = append(r.Set, m.Name)
-	}
-	return r
+	return lock.Release{Locks: a.Names(), LeaseID: a.LeaseID}
 }
 
 // must decides the command, which must not be refused.
@@ -152,16 +148,16 @@ func (r *replica) must(cmd lock.Command) row.Outcome {
 	return out
 }
 
-func (r *replica) acquires(name string) lock.Lease { r.Helper(); return r.must(wants(name)).Lease }
+func (r *replica) acquires(name string) lock.Lease { r.Helper(); return r.must(wants(name)).Leases[0] }
 
 func (r *replica) releases(l lock.Lease) {
 	r.Helper()
-	r.must(lock.Release{Name: l.Name, LeaseID: l.ID})
+	r.must(lock.Release{Locks: []string{l.Name}, LeaseID: l.ID})
 }
 
 func (r *replica) renews(l lock.Lease) lock.Lease {
 	r.Helper()
-	return r.must(lock.Renew{Name: l.Name, LeaseID: l.ID}).Lease
+	return r.must(lock.Renew{Locks: []string{l.Name}, LeaseID: l.ID}).Leases[0]
 }
 
 // joins makes a call of the replica wait for the lock.

@@ -131,14 +131,14 @@ func TestALockThatIsLockedOutsideDelaysNoOther(t *testing.T) {
 	next := wants("stuck")
 	go func() {
 		_, errs := r.DoAll(t.Context(), []lock.Command{
-			lock.Renew{Name: "stuck", LeaseID: l.ID}, lock.Release{Name: "stuck", LeaseID: l.ID}, next, wants("stuck"), lock.Renew{Name: "free", LeaseID: free.ID},
+			lock.Renew{Locks: []string{"stuck"}, LeaseID: l.ID}, lock.Release{Locks: []string{"stuck"}, LeaseID: l.ID}, next, wants("stuck"), lock.Renew{Locks: []string{"free"}, LeaseID: free.ID},
 		})
 		answered <- errs
 	}()
 	s.until(waitsForLock)
 	left := make(chan error, 1)
 	go func() {
-		_, err := r.Do(ctx, lock.Release{Name: "stuck", LeaseID: next.LeaseID})
+		_, err := r.Do(ctx, lock.Release{Locks: []string{"stuck"}, LeaseID: next.LeaseID})
 		left <- err
 	}()
 	for i := range 5 {
@@ -168,7 +168,7 @@ func TestALockThatIsLockedOutsideDelaysNoOther(t *testing.T) {
 	if open != 0 {
 		t.Errorf("%d lanes are open", open)
 	}
-	if _, err := r.Do(t.Context(), lock.Renew{Name: "stuck", LeaseID: next.LeaseID}); errors.Is(gone, lock.ErrUnavailable) && err != nil {
+	if _, err := r.Do(t.Context(), lock.Renew{Locks: []string{"stuck"}, LeaseID: next.LeaseID}); errors.Is(gone, lock.ErrUnavailable) && err != nil {
 		t.Errorf("the release was done, though its caller was told that it was not: %v", err)
 	}
 }
@@ -184,7 +184,7 @@ func TestALeaseThatEndsWhileItsRowIsLockedIsNotRenewed(t *testing.T) {
 	s.exec("begin; select from paddock.records where name = 'a' for no key update")
 	renewed := make(chan error, 1)
 	go func() {
-		_, err := r.Do(t.Context(), lock.Renew{Name: "a", LeaseID: a.LeaseID})
+		_, err := r.Do(t.Context(), lock.Renew{Locks: []string{"a"}, LeaseID: a.LeaseID})
 		renewed <- err
 	}()
 	s.until("select expires_at + interval '0.2 s' <= clock_timestamp() from paddock.records where name = 'a'")
@@ -278,7 +278,7 @@ func TestConnectionsThatEndAreReplaced(t *testing.T) {
 	r, s := newReplica(t, url, 1), connect(t, url)
 	l := r.acquires("a")
 	s.exec("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()")
-	_, err := r.Do(t.Context(), lock.Renew{Name: "a", LeaseID: l.ID})
+	_, err := r.Do(t.Context(), lock.Renew{Locks: []string{"a"}, LeaseID: l.ID})
 	if err != nil && !errors.Is(err, lock.ErrUnknownOutcome) {
 		t.Errorf("renewing: %v", err)
 	}
@@ -291,10 +291,10 @@ func TestAStoppedEngineDecidesNothing(t *testing.T) {
 	r := newReplica(t, pgtest.URL(t), 1)
 	l := r.acquires("a")
 	r.db.Stop()
-	if _, err := r.Do(t.Context(), lock.Renew{Name: "a", LeaseID: l.ID}); !errors.Is(err, lock.ErrUnavailable) {
+	if _, err := r.Do(t.Context(), lock.Renew{Locks: []string{"a"}, LeaseID: l.ID}); !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("one command: %v", err)
 	}
-	for _, err := range second(r.DoAll(t.Context(), []lock.Command{wants("b"), lock.Renew{Name: "a", LeaseID: l.ID}})) {
+	for _, err := range second(r.DoAll(t.Context(), []lock.Command{wants("b"), lock.Renew{Locks: []string{"a"}, LeaseID: l.ID}})) {
 		if !errors.Is(err, lock.ErrUnavailable) {
 			t.Errorf("several commands: %v", err)
 		}

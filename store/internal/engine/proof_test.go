@@ -25,7 +25,7 @@ func TestTheCommonCycleIsDecidedOnTheCache(t *testing.T) {
 	for range 3 {
 		a := wants("a")
 		a.Metadata = []byte(`{"a": 1}`)
-		l := r.must(a).Lease
+		l := r.must(a).Leases[0]
 		if again := r.renews(l); again.Token != l.Token || again.ExpiresAt.Before(l.ExpiresAt) {
 			t.Errorf("renewed to %+v, from %+v", again, l)
 		}
@@ -72,12 +72,12 @@ func TestACachedFreeLockIsProven(t *testing.T) {
 			r.releases(first)
 			connect(t, url).exec(c.sql)
 			out, err := r.Do(t.Context(), wants("a"))
-			if !errors.Is(err, c.want) || err == nil && out.Lease.Token <= first.Token {
-				t.Errorf("token %d after %d, %v, want %v", out.Lease.Token, first.Token, err, c.want)
+			if !errors.Is(err, c.want) || err == nil && out.Leases[0].Token <= first.Token {
+				t.Errorf("token %d after %d, %v, want %v", out.Leases[0].Token, first.Token, err, c.want)
 			}
 			if err == nil {
 				r.reset()
-				r.renews(out.Lease)
+				r.renews(out.Leases[0])
 				r.used(0, 0, 1)
 			}
 		})
@@ -105,7 +105,7 @@ func TestWhatAnotherReplicaDidIsSeen(t *testing.T) {
 	mine := r.acquires("b")
 	other.must(lock.Revoke{Name: "b", Token: mine.Token, Reason: "test"})
 	theirs := other.acquires("b")
-	for _, cmd := range []lock.Command{lock.Renew{Name: "b", LeaseID: mine.ID}, lock.Release{Name: "b", LeaseID: mine.ID}} {
+	for _, cmd := range []lock.Command{lock.Renew{Locks: []string{"b"}, LeaseID: mine.ID}, lock.Release{Locks: []string{"b"}, LeaseID: mine.ID}} {
 		e := new(lock.Error)
 		if _, err := r.Do(t.Context(), cmd); !errors.As(err, &e) || e.Code != lock.ErrLeaseLost || e.Ended != lock.Revoked {
 			t.Errorf("%T of what was revoked: %v", cmd, err)
@@ -126,7 +126,7 @@ func TestALeaseThatHasEndedIsNotGrantedAgain(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t, pgtest.URL(t), 1)
 	a := wants("a")
-	r.releases(r.must(a).Lease)
+	r.releases(r.must(a).Leases[0])
 	r.releases(r.acquires("a"))
 	r.reset()
 	e := new(lock.Error)
@@ -137,7 +137,7 @@ func TestALeaseThatHasEndedIsNotGrantedAgain(t *testing.T) {
 	r.releases(r.acquires("a"))
 	r.used(0, 0, 2)
 	b := wants("a") // in one batch with its end
-	_, errs := r.DoAll(t.Context(), []lock.Command{b, lock.Release{Name: "a", LeaseID: b.LeaseID}, b})
+	_, errs := r.DoAll(t.Context(), []lock.Command{b, lock.Release{Locks: []string{"a"}, LeaseID: b.LeaseID}, b})
 	if errs[0] != nil || errs[1] != nil || !errors.Is(errs[2], lock.ErrLeaseLost) {
 		t.Errorf("acquired, released and acquired again: %v", errs)
 	}
@@ -150,13 +150,13 @@ func TestNoAnswerHasAProvisionalToken(t *testing.T) {
 	r := newReplica(t, pgtest.URL(t), 1)
 	first, waits, permit := wants("a"), wants("a"), wants("b")
 	waits.Wait, waits.Replica, waits.Attachment = lock.MaxWait, r.self, 1
-	permit.Mode, permit.Capacity = lock.Permit, 3
+	permit.Locks[0].Mode, permit.Locks[0].Capacity = lock.Permit, 3
 	second := permit
 	second.LeaseID = lock.LeaseID(uuid.New())
 	commands := []lock.Command{
 		first, wants("a"), waits, lock.Revoke{Name: "a", Token: 1, Reason: "test"}, lock.ReportStale{Name: "a", Token: 2},
-		lock.Renew{Name: "a", LeaseID: first.LeaseID}, lock.Release{Name: "a", LeaseID: first.LeaseID},
-		lock.Renew{Name: "a", LeaseID: first.LeaseID}, permit, second, lock.ReportStale{Name: "b", Token: 1 << 40},
+		lock.Renew{Locks: []string{"a"}, LeaseID: first.LeaseID}, lock.Release{Locks: []string{"a"}, LeaseID: first.LeaseID},
+		lock.Renew{Locks: []string{"a"}, LeaseID: first.LeaseID}, permit, second, lock.ReportStale{Name: "b", Token: 1 << 40},
 	}
 	outcomes, errs := r.DoAll(t.Context(), commands)
 	for i, out := range outcomes {
@@ -173,7 +173,7 @@ func TestNoAnswerHasAProvisionalToken(t *testing.T) {
 			t.Errorf("%T was refused with the tokens %d and %d", commands[i], refusal.Token, refusal.Newest)
 		}
 	}
-	granted := outcomes[0].Lease.Token
+	granted := outcomes[0].Leases[0].Token
 	if mismatch := (*lock.Error)(nil); !errors.As(errs[3], &mismatch) || mismatch.Newest != granted {
 		t.Errorf("the holder has the token %d, and a revocation was refused with %+v", granted, errs[3])
 	}
@@ -244,11 +244,11 @@ func TestAConnectionThatLeadsToAnotherServerWritesNothing(t *testing.T) {
 	_, to = address(secondURL)
 	proxy.Redirect(to)
 	r.keepCache()
-	if _, err := r.Do(t.Context(), lock.Renew{Name: "held", LeaseID: held.ID}); !errors.Is(err, lock.ErrLeaseLost) {
+	if _, err := r.Do(t.Context(), lock.Renew{Locks: []string{"held"}, LeaseID: held.ID}); !errors.Is(err, lock.ErrLeaseLost) {
 		t.Errorf("renewing a lease of the other server: %v", err)
 	}
-	if out, err := r.Do(t.Context(), wants("free")); err == nil && out.Lease.Token <= free.Token {
-		t.Errorf("token %d after %d", out.Lease.Token, free.Token)
+	if out, err := r.Do(t.Context(), wants("free")); err == nil && out.Leases[0].Token <= free.Token {
+		t.Errorf("token %d after %d", out.Leases[0].Token, free.Token)
 	} else if err != nil && !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("acquiring: %v", err)
 	}
@@ -272,11 +272,11 @@ func TestAClockThatIsOffIsNotBelieved(t *testing.T) {
 			r.acquires("b")
 			r.reset()
 			r.cache().clock.shown = r.cache().clock.shown.Add(off)
-			out := r.must(lock.Renew{Name: "a", LeaseID: l.ID})
-			if moved := out.Lease.ExpiresAt.Sub(l.ExpiresAt); moved < 0 || moved > time.Minute/2 {
+			out := r.must(lock.Renew{Locks: []string{"a"}, LeaseID: l.ID})
+			if moved := out.Leases[0].ExpiresAt.Sub(l.ExpiresAt); moved < 0 || moved > time.Minute/2 {
 				t.Errorf("the renewal moved the end by %v", moved)
 			}
-			if until := time.Until(out.Until(out.Lease.ExpiresAt)); until > time.Minute || until < 0 {
+			if until := time.Until(out.Until(out.Leases[0].ExpiresAt)); until > time.Minute || until < 0 {
 				t.Errorf("the holder may use the lease for %v", until)
 			}
 			r.used(0, 1, 2)

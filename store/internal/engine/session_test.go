@@ -9,6 +9,7 @@ import (
 
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/row"
+	"github.com/paddock-lock/paddock/store/internal/trees"
 )
 
 // TestNothingIsDecidedInASessionBeforeItsEndIsRecorded: it is over by the clock since it was read, and a heartbeat that
@@ -22,9 +23,9 @@ func TestNothingIsDecidedInASessionBeforeItsEndIsRecorded(t *testing.T) {
 	ended.Ended, ended.EndedAt = lock.Expired, now
 	id := lock.LeaseID(uuid.New())
 	for what, cmd := range map[string]lock.Command{
-		"acquire": lock.Acquire{Name: "a", LeaseID: id, Holder: "h", Mode: lock.Exclusive, SessionID: s.ID, GeneratedID: true},
-		"claim":   lock.Claim{Name: "a", LeaseID: id, Attachment: 1, SessionID: s.ID},
-		"leave":   lock.Leave{Name: "a", LeaseID: id, Attachment: 1, SessionID: s.ID},
+		"acquire": lock.Acquire{Locks: []lock.Member{{Name: "a", Mode: lock.Exclusive}}, LeaseID: id, Holder: "h", SessionID: s.ID, GeneratedID: true},
+		"claim":   lock.Claim{Locks: []string{"a"}, LeaseID: id, Attachment: 1, SessionID: s.ID},
+		"leave":   lock.Leave{Locks: []string{"a"}, LeaseID: id, Attachment: 1, SessionID: s.ID},
 	} {
 		for _, c := range []struct {
 			session lock.Session
@@ -33,7 +34,7 @@ func TestNothingIsDecidedInASessionBeforeItsEndIsRecorded(t *testing.T) {
 		}{{s, true, needsLook}, {ended, true, success}, {ended, false, needsLook}} {
 			u := &unit{
 				names: []string{"a"}, fresh: c.fresh, rows: []*row.Row{{Record: lock.Record{Name: "a"}}},
-				calls: []*call{{Req: request{Command: cmd, decided: cmd, names: []string{"a"}}}},
+				calls: []*call{{Req: newRequest(cmd, &trees.Snapshot{})}},
 			}
 			in := &inputs{self: 1, now: now, sessions: row.Sessions{s.ID.Ref(): c.session}}
 			if got := u.decide(in); got != c.want {

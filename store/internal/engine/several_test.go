@@ -49,8 +49,8 @@ func TestACommandOnSeveralLocksIsOneTransaction(t *testing.T) {
 	if want := []error{nil, nil, nil, nil, lock.ErrHeld}; !slices.EqualFunc(errs, want, errors.Is) {
 		t.Errorf("in one batch: %v, want %v", errs, want)
 	}
-	if outcomes[3].Lease.Token <= outcomes[1].Lease.Token {
-		t.Errorf("token %d of the same lock after %d", outcomes[3].Lease.Token, outcomes[1].Lease.Token)
+	if outcomes[3].Leases[0].Token <= outcomes[1].Leases[0].Token {
+		t.Errorf("token %d of the same lock after %d", outcomes[3].Leases[0].Token, outcomes[1].Leases[0].Token)
 	}
 }
 
@@ -74,8 +74,8 @@ func TestASetIsDecidedOnTheCache(t *testing.T) {
 	missed := wants("a", "b")
 	out := r.must(missed)
 	r.used(0, 1, 2)
-	if len(out.Members) != 2 || out.Members[0].Token != out.Members[1].Token || out.Lease.Token <= between.Token {
-		t.Errorf("after token %d it was granted %+v", between.Token, out.Members)
+	if len(out.Leases) != 2 || out.Leases[0].Token != out.Leases[1].Token || out.Leases[0].Token <= between.Token {
+		t.Errorf("after token %d it was granted %+v", between.Token, out.Leases)
 	}
 	if _, err := other.Do(t.Context(), wants("a", "b")); !errors.Is(err, lock.ErrHeld) {
 		t.Errorf("another one gave %v", err)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/pgconnect"
 	"github.com/paddock-lock/paddock/internal/tracing"
-	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/trees"
 )
@@ -211,9 +210,7 @@ func callsOf(units []*unit) (calls []*call) {
 // longestOf returns the longest lease, grace included, that the calls ask for.
 func longestOf(calls []*call) (longest time.Duration) {
 	for _, c := range calls {
-		if a, ok := c.Req.Command.(lock.Acquire); ok {
-			longest = max(longest, a.TTL+a.Grace)
-		}
+		longest = max(longest, c.Req.traits.Length)
 	}
 	return longest
 }

@@ -165,8 +165,10 @@ func (e Epoch) CheckLength(length time.Duration) error {
 }
 
 // LongestOf returns the greatest length, TTL and grace, of the leases that the decision grants or extends.
-func LongestOf(d lock.Decision) time.Duration {
-	longest := d.Lease.TTL + d.Lease.Grace
+func LongestOf(d lock.Decision) (longest time.Duration) {
+	for i := range d.Leases {
+		longest = max(longest, d.Leases[i].TTL+d.Leases[i].Grace)
+	}
 	for i := range d.Promoted {
 		longest = max(longest, d.Promoted[i].Lease.TTL+d.Promoted[i].Lease.Grace)
 	}

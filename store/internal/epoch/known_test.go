@@ -82,7 +82,7 @@ func TestLongerLeaseMustBeRecordedFirst(t *testing.T) {
 			t.Errorf("%s: longer than before: %v", name, err)
 		}
 	}
-	d := lock.Decision{Lease: lock.Lease{TTL: 2 * time.Second, Grace: time.Second}}
+	d := lock.Decision{Leases: []lock.Lease{{TTL: 2 * time.Second, Grace: time.Second}}}
 	if got := LongestOf(d); got != 3*time.Second {
 		t.Errorf("LongestOf = %v, want TTL and grace", got)
 	}

@@ -96,7 +96,7 @@ func TestAGrantThatWasAnsweredIsNotTakenBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.decide(a, false)
-			promotion := r.decide(lock.Release{Name: "a", LeaseID: lease.ID}, false)
+			promotion := r.decide(lock.Release{Locks: []string{"a"}, LeaseID: lease.ID}, false)
 			if answered {
 				if out := r.decide(c.leave(false, false), false); out.Err != nil {
 					t.Fatal(out.Err)
@@ -131,8 +131,8 @@ func TestAClaimIsRepeatedWhenItsAnswerIsLost(t *testing.T) {
 	call := here.waits(t.Context(), t, wants(t, "a", "next"))
 	there.release(t, lease)
 	here.wakeAll()
-	if got := ended(t, call); got.err != nil || got.out.Lease.Holder != "next" || claims != 2 {
-		t.Errorf("%q got the lock after %d claims, %v", got.out.Lease.Holder, claims, got.err)
+	if got := ended(t, call); got.err != nil || got.out.Leases[0].Holder != "next" || claims != 2 {
+		t.Errorf("%q got the lock after %d claims, %v", got.out.Leases[0].Holder, claims, got.err)
 	}
 	if leaves := e.leaves(); len(leaves) != 0 {
 		t.Errorf("left by %+v", leaves)

@@ -18,11 +18,11 @@ func TestOnlyLongWaitsAreSuspicious(t *testing.T) {
 		c.joinAt(place)
 		r.calls[n] = c
 	}
-	add(1, 1, &waitingCall{name: "without a task"})
-	add(2, 2, &waitingCall{name: "with a task", hasTask: true})
-	add(3, 0, &waitingCall{name: "not in a queue", hasTask: true})
-	add(4, 4, &waitingCall{set: []string{"one", "two"}})
-	add(5, 5, &waitingCall{set: []string{"three", "four"}, hasTask: true})
+	add(1, 1, &waitingCall{locks: []string{"without a task"}})
+	add(2, 2, &waitingCall{locks: []string{"with a task"}, hasTask: true})
+	add(3, 0, &waitingCall{locks: []string{"not in a queue"}, hasTask: true})
+	add(4, 4, &waitingCall{locks: []string{"one", "two"}})
+	add(5, 5, &waitingCall{locks: []string{"three", "four"}, hasTask: true})
 	if names := r.suspects(began.Add(-time.Nanosecond)); len(names) != 0 {
 		t.Errorf("at first %q are suspicious", names)
 	}

@@ -35,7 +35,7 @@ func TestHeartbeatsTellWhatWaitsOnAReplica(t *testing.T) {
 		exec(t, conn, "update paddock.replicas set alive_until = alive_until + interval '2 h'")
 	}
 	for range 3 {
-		if _, err := a.register(&lock.Acquire{Name: "a"}); err != nil {
+		if _, err := a.register(&lock.Acquire{Locks: lock.One("a")}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,7 +73,7 @@ func TestHeartbeatsWakeCallsThatNeedNotWait(t *testing.T) {
 	id := uuid.New()
 	calls := make(map[string]*waitingCall)
 	for _, name := range []string{"held", "read", "free", "granted", "gone", "taken over", "joining"} {
-		c, err := r.register(&lock.Acquire{Name: name})
+		c, err := r.register(&lock.Acquire{Locks: lock.One(name)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestHeartbeatsLeaveCallsBehindASetAlone(t *testing.T) {
 		"reserved": {3, 5, 1, time.Hour}, "dead": {3, 5, 2, time.Hour}, "over": {3, 5, 1, -time.Second},
 		"detached": {3, 0, 0, time.Hour}, "behind": {9, 5, 1, time.Hour},
 	} {
-		c, err := r.register(&lock.Acquire{Name: name})
+		c, err := r.register(&lock.Acquire{Locks: lock.One(name)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,15 +224,15 @@ func TestTheFirstSetAtEachLockIsWoken(t *testing.T) {
 	r := newEngine().replica(t, pgtest.URL(t), noLimit)
 	calls := make(map[string]*waitingCall)
 	for name, c := range map[string]struct {
-		set   []string
+		locks []string
 		place int64
 	}{
 		"first at a": {[]string{"a", "c"}, 2}, "second at a": {[]string{"a", "b"}, 3}, "joining": {[]string{"a", "b"}, 0},
-		"first at b": {[]string{"b", "c"}, 9}, "alone": {nil, 1},
+		"first at b": {[]string{"b", "c"}, 9}, "alone": {[]string{"a"}, 1},
 	} {
-		a := lock.Acquire{Name: "a"}
-		for _, one := range c.set {
-			a.Name, a.Set = "", append(a.Set, lock.Member{Name: one})
+		a := lock.Acquire{}
+		for _, one := range c.locks {
+			a.Locks = append(a.Locks, lock.Member{Name: one})
 		}
 		var err error
 		if calls[name], err = r.register(&a); err != nil {
@@ -254,10 +254,8 @@ func (c *waitingCall) joinAt(place int64) {
 		return
 	}
 	out := row.Outcome{Place: place}
-	for _, name := range append([]string{c.name}, c.set...) {
-		if name != "" {
-			out.Locks = append(out.Locks, lock.Record{Name: name})
-		}
+	for _, name := range c.locks {
+		out.Locks = append(out.Locks, lock.Record{Name: name})
 	}
 	c.setPosition(out)
 }

@@ -39,8 +39,8 @@ func TestAGrantByAnotherReplicaIsNotified(t *testing.T) {
 	lease := there.hold(t, "a")
 	call := here.waits(t.Context(), t, wants(t, "a", "next"))
 	there.release(t, lease)
-	if got := ended(t, call); got.err != nil || got.out.Lease.Holder != "next" || got.out.Lease.Unclaimed() {
-		t.Errorf("got %+v, %v", got.out.Lease, got.err)
+	if got := ended(t, call); got.err != nil || got.out.Leases[0].Holder != "next" || got.out.Leases[0].Unclaimed() {
+		t.Errorf("got %+v, %v", got.out.Leases[0], got.err)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestAListenerWakesAllCallsWhenItsConnectionIsLost(t *testing.T) {
 	url := pgtest.URL(t)
 	r, conn := newEngine().replica(t, url, noLimit), connect(t, url)
 	events := r.listens(t)
-	c, err := r.register(&lock.Acquire{Name: "a"})
+	c, err := r.register(&lock.Acquire{Locks: lock.One("a")})
 	if err != nil {
 		t.Fatal(err)
 	}

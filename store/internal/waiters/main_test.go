@@ -151,7 +151,7 @@ func wants(t *testing.T, name, holder string) lock.Acquire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := lock.Acquire{Name: name, Holder: holder, LeaseID: lock.LeaseID(uuid.New()), Wait: lock.MaxWait}
+	a := lock.Acquire{Locks: lock.One(name), Holder: holder, LeaseID: lock.LeaseID(uuid.New()), Wait: lock.MaxWait}
 	a, err = a.Resolve(bounds)
 	if err != nil {
 		t.Fatal(err)
@@ -172,12 +172,12 @@ func (r *replica) hold(t *testing.T, name string) lock.Lease {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out.Lease
+	return out.Leases[0]
 }
 
 func (r *replica) release(t *testing.T, l lock.Lease) {
 	t.Helper()
-	if _, err := r.submit(lock.Release{Name: l.Name, LeaseID: l.ID}, true); err != nil {
+	if _, err := r.submit(lock.Release{Locks: []string{l.Name}, LeaseID: l.ID}, true); err != nil {
 		t.Fatalf("release %s of %s: %v", l.Name, l.Holder, err)
 	}
 }
@@ -192,7 +192,7 @@ func (r *replica) waits(ctx context.Context, t *testing.T, a lock.Acquire) <-cha
 	}()
 	until(t, a.Holder+" waits", func() bool {
 		queued := func(w *lock.Waiter) bool { return w.Lease.ID == a.LeaseID && w.Attachment != 0 }
-		return slices.ContainsFunc(r.engine.lock(a.Name).Queue, queued)
+		return slices.ContainsFunc(r.engine.lock(a.Locks[0].Name).Queue, queued)
 	})
 	return ended
 }

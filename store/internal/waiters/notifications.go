@@ -63,14 +63,10 @@ func (r *Registry) Notify(outcomes []*row.Outcome) {
 // notifyCall hands the grant to the call of the waiter. If the call has ended, the grant is given back; the place is
 // kept, since the client may return.
 func (r *Registry) notifyCall(o *row.Outcome, w *lock.Waiter) {
-	leave := lock.Leave{Name: w.Lease.Name, LeaseID: w.Lease.ID, Attachment: w.Attachment, KeepPlace: true, Disconnected: true,
+	leave := lock.Leave{Locks: w.Lease.Requested(), LeaseID: w.Lease.ID, Attachment: w.Attachment, KeepPlace: true, Disconnected: true,
 		WaitLeft: max(w.WaitUntil.Sub(o.Now), 0)}
-	if w.Lease.Set != nil {
-		leave.Name, leave.Set = "", w.Lease.Set
-	}
 	if leases := leasesOf(o, leave); leases != nil {
-		grant := row.Outcome{Decision: lock.Decision{Now: o.Now}, Began: o.Began}
-		grant.Lease, grant.Members = lock.RequestedLeases(leases)
+		grant := row.Outcome{Decision: lock.Decision{Now: o.Now, Leases: leases}, Began: o.Began}
 		if r.deliver(w.Attachment, grant) {
 			return
 		}
@@ -80,15 +76,14 @@ func (r *Registry) notifyCall(o *row.Outcome, w *lock.Waiter) {
 
 // leasesOf returns the leases that the call was granted, nil if they have ended already.
 func leasesOf(o *row.Outcome, of lock.Leave) (leases []lock.Lease) {
-	names := of.Names()
 	for i := range o.Locks {
 		for _, l := range o.Locks[i].Leases {
-			if l.ID == of.LeaseID && slices.Contains(names, l.Name) {
+			if l.ID == of.LeaseID && slices.Contains(of.Locks, l.Name) {
 				leases = append(leases, l)
 			}
 		}
 	}
-	if len(leases) < len(names) {
+	if len(leases) < len(of.Locks) {
 		return nil
 	}
 	return leases

@@ -63,8 +63,7 @@ type position struct {
 
 // A waitingCall is a call that waits on this replica.
 type waitingCall struct {
-	name        string
-	set         []string // instead of name; nil for one lock
+	locks       []string
 	lease       lock.LeaseID
 	session     lock.SessionID
 	hasTask     bool
@@ -122,12 +121,8 @@ func (r *Registry) register(a *lock.Acquire) (*waitingCall, error) {
 		return nil, database.Stopping()
 	}
 	a.LimitReached = len(r.calls)+int(r.remote.Load()) >= r.limit
-	var set []string
-	if len(a.Set) > 0 {
-		set = a.Names()
-	}
 	c := &waitingCall{
-		name: a.Name, set: set, lease: a.LeaseID, session: a.SessionID, attachment: lock.Attachment(1 + rand.Int64N(1<<62)),
+		locks: a.Names(), lease: a.LeaseID, session: a.SessionID, attachment: lock.Attachment(1 + rand.Int64N(1<<62)),
 		hasTask: a.Thread() != "", generatedID: a.GeneratedID, began: time.Now(), wait: a.Wait,
 		granted: make(chan row.Outcome, 1), woken: make(chan struct{}, 1), deadlock: make(chan []string, 1),
 	}
@@ -212,15 +207,12 @@ func (r *Registry) wakeSets() {
 	}
 }
 
-// firstLock returns the name of the lock, or of the first of several.
+// firstLock returns the name of the first of the locks.
 func (c *waitingCall) firstLock() string {
 	if at := c.position.Load(); at != nil {
 		return at.names[0]
 	}
-	if c.set != nil {
-		return c.set[0]
-	}
-	return c.name
+	return c.locks[0]
 }
 
 // setPosition records where the call waits: with the ancestors of its locks in trees, these may be more than its own.
@@ -332,7 +324,7 @@ func (r *Registry) await(ctx context.Context, c *waitingCall, over <-chan time.T
 			return row.Outcome{}, database.Departed(context.Cause(ctx))
 		}
 		out, err := r.submit(ctx, lock.Claim{
-			Name: c.name, Set: c.set, LeaseID: c.lease, Attachment: c.attachment, Place: c.place(), SessionID: c.session,
+			Locks: c.locks, LeaseID: c.lease, Attachment: c.attachment, Place: c.place(), SessionID: c.session,
 		})
 		if !errors.Is(err, lock.ErrUnknownOutcome) || ctx.Err() != nil {
 			return out, err
@@ -344,7 +336,7 @@ func (r *Registry) await(ctx context.Context, c *waitingCall, over <-chan time.T
 // leave returns the command that ends the wait of the call. It keeps no place that no client can return to.
 func (c *waitingCall) leave(keepPlace, disconnected bool) lock.Leave {
 	return lock.Leave{
-		Name: c.name, Set: c.set, LeaseID: c.lease, Attachment: c.attachment, SessionID: c.session, Place: c.place(),
+		Locks: c.locks, LeaseID: c.lease, Attachment: c.attachment, SessionID: c.session, Place: c.place(),
 		KeepPlace: keepPlace && !c.generatedID, Disconnected: disconnected, WaitLeft: max(c.wait-time.Since(c.began), 0),
 	}
 }

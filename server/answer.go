@@ -17,6 +17,9 @@ import (
 // jsonType is the media type of bodies.
 const jsonType = "application/json"
 
+// jsonTypes are the values of their Content-Type header. They are shared and must not be changed.
+var jsonTypes = []string{jsonType}
+
 // A reply is the response to a call that succeeded. Write it at once: a lease in it has the remaining time of when the
 // reply was made.
 type reply struct {
@@ -89,7 +92,7 @@ func (s *Server) answerUntimed(w http.ResponseWriter, r *http.Request, do func()
 		w.WriteHeader(out.status)
 		return
 	}
-	w.Header().Set("Content-Type", jsonType)
+	w.Header()["Content-Type"] = jsonTypes
 	s.write(w, r, out.status, out.body)
 }
 

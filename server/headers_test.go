@@ -13,9 +13,7 @@ import (
 
 // strictHeaders are the headers of every answer.
 var strictHeaders = map[string]string{
-	"Paddock-Api":            "v1",
-	"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
-	"Cross-Origin-Resource-Policy": "same-origin",
+	"Paddock-Api": "v1", "X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin",
 }
 
 func TestEveryAnswerHasItsHeaders(t *testing.T) {

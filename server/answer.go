@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -105,7 +106,15 @@ func nextLink(u *url.URL, cursor string) string {
 
 // write sends body as JSON.
 func (s *Server) write(w http.ResponseWriter, r *http.Request, status int, body any) {
-	s.send(w, r, status, encoded(body))
+	lease, is := body.(api.Lease)
+	if !is {
+		s.send(w, r, status, encoded(body))
+		return
+	}
+	buffer := s.buffers.Get().(*bytes.Buffer)
+	defer s.buffers.Put(buffer)
+	buffer.Reset()
+	s.send(w, r, status, append(wire.AppendLease(buffer.AvailableBuffer(), lease), '\n'))
 }
 
 // encoded returns body as one line of JSON.

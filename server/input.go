@@ -137,8 +137,12 @@ func readBody(into *bytes.Buffer, w http.ResponseWriter, r *http.Request, limit 
 
 // readAny is readBody for a body of any Content-Type.
 func readAny(into *bytes.Buffer, w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	body := r.Body
+	if r.ContentLength < 0 || r.ContentLength > limit { // otherwise net/http reads no more than that
+		body = http.MaxBytesReader(w, body, limit)
+	}
 	into.Reset()
-	_, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
+	_, err := into.ReadFrom(body)
 	switch {
 	case err == nil:
 		return into.Bytes(), nil

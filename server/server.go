@@ -38,6 +38,7 @@ const (
 	// MaxBatchBodySize is the greatest size of a batch's body, in bytes. Each item is limited to MaxBodySize.
 	MaxBatchBodySize = 1 << 20
 
+	bufferSize      = 1 << 10  // of a pooled buffer at first: most bodies and leases fit
 	maxLargeBatches = 64       // batch bodies over MaxBodySize in memory at once
 	maxHeaderSize   = 16 << 10 // bytes of a request's header, as headerSize counts them
 	maxHTTP2Streams = 100      // concurrent requests on one HTTP/2 connection
@@ -113,7 +114,7 @@ type Server struct {
 	router   *chi.Mux
 	draining atomic.Bool
 
-	buffers  sync.Pool // of *bytes.Buffer, for bodies
+	buffers  sync.Pool // of *bytes.Buffer, for the bodies of requests and for leases
 	routings sync.Pool // of *chi.Context
 
 	drainDelay       time.Duration
@@ -144,7 +145,7 @@ func New(o Options) *Server {
 		events:     new(eventCache),
 	}
 	s.stopped, s.stop = context.WithCancel(context.Background())
-	s.buffers.New = func() any { return new(bytes.Buffer) }
+	s.buffers.New = func() any { return bytes.NewBuffer(make([]byte, 0, bufferSize)) }
 	s.routings.New = func() any { return chi.NewRouteContext() }
 	if s.drain == nil {
 		s.drain = func() {}

@@ -227,7 +227,7 @@ create table paddock.replicas (
         waiting between 0 and 1000000 and alive_until between '0001-01-01 00:00:00+00' and '9999-12-31 00:00:00+00'
     )
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
-comment on table paddock.replicas is 'The replicas with waiters or watchers, and what they know of each other.';
+comment on table paddock.replicas is 'The replicas, and what they know of each other.';
 comment on column paddock.replicas.alive_until is 'Until then the replica counts as alive; each heartbeat moves it on.';
 comment on column paddock.replicas.waiting is 'Number of waiting calls.';
 comment on column paddock.replicas.watching is 'Some client watches events at the replica.';

@@ -187,6 +187,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	s.work.Go(func() {
 		s.waiters.Run(waiters.Hooks{
 			Watching: s.events.Watched, Events: s.events.Poke, Heartbeat: func() { s.epochs.Poll(s.trees.RefreshIfChanged) },
+			Orphans: s.timers.ScanSoon,
 		})
 	})
 	return s, nil

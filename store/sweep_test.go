@@ -52,6 +52,30 @@ func TestAnotherReplicasLeasesExpireToo(t *testing.T) {
 	until(t, "the lease has expired", func() bool { return len(eventsOf(t, s, "orphan")) == 2 })
 }
 
+// TestALivingReplicaEndsTheLeasesOfOneThatIsGone long before its scan, which rests three seconds between 5,000 locks,
+// reaches them.
+func TestALivingReplicaEndsTheLeasesOfOneThatIsGone(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	outside := connect(t, url)
+	exec(t, outside, "insert into paddock.records (name, parts) select to_char(i, 'FM000000'), 0 from generate_series(1, 60000) i")
+	s, first := open(t, url), open(t, url)
+	until(t, "the first pass has ended", func() bool { return !s.Stats().Locks.At.IsZero() })
+	both := func() bool { return number(t, outside, "select count(*) from paddock.replicas") == 2 }
+	until(t, "both have sent a heartbeat", both)
+	exec(t, outside, "create table known as select max(alive_until) as at from paddock.replicas")
+	until(t, "each has sent another one, and knows the other", func() bool {
+		return number(t, outside, "select count(*) from paddock.replicas, known where alive_until > at") == 2
+	})
+	mustAcquire(t, first, short("orphan"))
+	first.Close()
+	began := time.Now()
+	until(t, "the lease has expired", func() bool { return len(eventsOf(t, s, "orphan")) == 2 })
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it was ended after %v", took)
+	}
+}
+
 // TestARenewalElsewhereIsSeen: the replica that granted does not end a lease that
 // was renewed through another.
 func TestARenewalElsewhereIsSeen(t *testing.T) {

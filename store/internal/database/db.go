@@ -199,6 +199,12 @@ func (o *Outage) Note() {
 	o.last.Store(&now)
 }
 
+// After reports whether the database was unreachable after t.
+func (o *Outage) After(t time.Time) bool {
+	last := o.last.Load()
+	return last != nil && last.After(t)
+}
+
 // AssumeAlive returns for how long from now on replicas without a recent heartbeat count as alive, since they could
 // not send one. It is zero unless the database was unreachable shortly before.
 func (o *Outage) AssumeAlive() time.Duration {

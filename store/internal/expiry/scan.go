@@ -15,10 +15,9 @@ import (
 const (
 	// chunkSize is how many locks are read at a time.
 	chunkSize = 5000
-	// restFactor is how many times as long as reading a chunk took the scan rests after it, on average.
-	restFactor = 20
-	// minRest is the least mean rest between two scans.
-	minRest = 400 * time.Millisecond
+	// chunkRest is the mean rest between two chunks. To read one takes some 10 ms of a core, so the scan takes less than
+	// half a hundredth of a core, however many locks there are.
+	chunkRest = 3 * time.Second
 )
 
 //go:embed sql/*.sql
@@ -30,37 +29,50 @@ var (
 	sqlPrune = database.Statement(files, "prune")
 )
 
-// Scan reads all locks again and again until the database is stopped. It sets timers for those that time will change,
-// and deletes those that have been free for longer than idleRetention. A chunk that could not be read is read again.
+// ScanSoon makes Scan read all locks without resting, since some may have an end that no timer of a living replica
+// knows. It does not block.
+func (t *Timers) ScanSoon() {
+	select {
+	case t.urgent <- struct{}{}:
+	default:
+	}
+}
+
+// Scan reads all locks again and again until the database is stopped, the first time and after ScanSoon without
+// resting. It sets timers for those that time will change, and deletes those that have been free for longer than
+// idleRetention. A chunk that could not be read is read again.
 func (t *Timers) Scan(idleRetention time.Duration) {
 	counted, after := new(LockCounts), ""
-	for {
-		began := time.Now()
+	for urgent := 1; ; { // passes without rests
+		began, wasUrgent := time.Now(), urgent > 0
 		next, err := t.scanChunk(after, idleRetention, counted)
 		t.db.Report("scan", err)
 		if next == "" {
+			urgent = max(urgent-1, 0)
 			if err == nil {
 				counted.At = time.Now()
 				t.counts.Store(counted)
 			}
 			counted = new(LockCounts)
 		}
-		rest := restFactor * time.Since(began)
-		if err != nil || next == "" {
-			rest = max(rest, minRest)
-		}
 		after = next
-		if !t.db.Sleep(database.Jittered(rest)) {
+		rest, wake := database.Jittered(chunkRest), t.urgent
+		switch {
+		case err != nil:
+			rest = database.MaxPause
+		case urgent > 0:
+			rest = time.Since(began) // so that half of a core is left
+		case wasUrgent: // locks whose sweeps fail each time must not make it scan all the time
+			rest, wake = database.MaxPause, nil
+		}
+		select {
+		case <-time.After(rest):
+		case <-wake:
+			urgent = 2 // the rest of this pass, and a whole one
+		case <-t.db.Context().Done():
 			return
 		}
 	}
-}
-
-// A scanned is a lock as sql/scan.sql returns it.
-type scanned struct {
-	Name  string
-	DueMS *float64 // milliseconds until time may change it, nil for never
-	Idle  bool
 }
 
 // scanChunk reads the locks after the name, counts them, sets timers for them, and deletes the idle ones. It returns
@@ -68,12 +80,30 @@ type scanned struct {
 func (t *Timers) scanChunk(after string, idleRetention time.Duration, counted *LockCounts) (next string, err error) {
 	next = after
 	err = t.db.Unhurried(func(ctx context.Context) error {
-		var locks []scanned
+		var began, now time.Time // the same instant, on this process's clock and on the database's
+		var read int
+		var last string
+		var idle []string
 		var chunk LockCounts
 		b := &pgx.Batch{}
 		database.QueueNoJIT(b) // a long queue makes the planner expect much work from sql/count.sql
-		b.Queue(sqlScan.In(t.db.Schema), after, chunkSize, idleRetention, epoch.OfSession).Query(func(rows pgx.Rows) (err error) {
-			locks, err = pgx.CollectRows(rows, pgx.RowToStructByPos[scanned])
+		b.Queue("select clock_timestamp()").QueryRow(func(row pgx.Row) error {
+			began = time.Now()
+			return row.Scan(&now)
+		})
+		b.Queue(sqlScan.In(t.db.Schema), after, chunkSize, idleRetention, epoch.OfSession).Query(func(rows pgx.Rows) error {
+			var due *time.Time
+			var isIdle bool
+			_, err := pgx.ForEachRow(rows, []any{&last, &due, &isIdle}, func() error {
+				read++
+				if due != nil {
+					t.setIfNone(last, began.Add(due.Sub(now)))
+				}
+				if isIdle {
+					idle = append(idle, last)
+				}
+				return nil
+			})
 			return err
 		})
 		b.Queue(sqlCount.In(t.db.Schema), after, chunkSize).QueryRow(chunk.scan)
@@ -82,17 +112,8 @@ func (t *Timers) scanChunk(after string, idleRetention time.Duration, counted *L
 		}
 		counted.add(chunk)
 		next = ""
-		if len(locks) == chunkSize {
-			next = locks[chunkSize-1].Name
-		}
-		var idle []string
-		for _, l := range locks {
-			if l.DueMS != nil {
-				t.setIfNone(l.Name, time.Now().Add(time.Duration(*l.DueMS*float64(time.Millisecond))))
-			}
-			if l.Idle {
-				idle = append(idle, l.Name)
-			}
+		if read == chunkSize {
+			next = last
 		}
 		return t.prune(ctx, idle, idleRetention)
 	})
@@ -112,7 +133,7 @@ func (t *Timers) prune(ctx context.Context, names []string, idleRetention time.D
 	return err
 }
 
-// LockCounts is what one pass of the scan has counted. It is not of one instant: a pass over a million locks takes a
+// LockCounts is what one pass of the scan has counted. It is not of one instant: a pass over 100,000 locks takes a
 // minute.
 type LockCounts struct {
 	At        time.Time // when the pass ended, on this process's clock; zero: none has ended yet

@@ -1,6 +1,8 @@
 package expiry
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -180,6 +182,69 @@ func TestScanRunsAgainAndAgain(t *testing.T) {
 	}
 	db.Stop()
 	run.Wait()
+}
+
+// TestTheScanRestsUnlessItIsUrgent compares how long passes take with how long they rest at the least.
+func TestTheScanRestsUnlessItIsUrgent(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	db, conn := openDB(t, url), connect(t, url)
+	const chunks = 10
+	exec(t, conn, `insert into paddock.records (name, parts) select to_char(i, 'FM00000'), 0 from generate_series(1, $1) i`, chunks*chunkSize-1)
+	w := New(db, nil)
+	var run sync.WaitGroup
+	run.Go(func() { w.Scan(time.Hour) })
+	defer func() { db.Stop(); run.Wait() }()
+	pass := func() time.Time {
+		t.Helper()
+		before := w.LockCounts().At
+		until(t, "a pass has ended", func() bool { return w.LockCounts().At.After(before) })
+		return w.LockCounts().At
+	}
+	const rests = (chunks - 1) * chunkRest / 2
+	began := time.Now()
+	if took := pass().Sub(began); took >= rests {
+		t.Errorf("the first pass has taken %v", took)
+	}
+	began = time.Now()
+	w.ScanSoon()
+	pass() // which may have begun before
+	if took := pass().Sub(began); took >= rests {
+		t.Errorf("an urgent pass has taken %v", took)
+	}
+	exec(t, conn, "delete from paddock.records where name > $1", "05000") // two chunks are left
+	began = time.Now()
+	for range 2 {
+		pass()
+	}
+	if took := time.Since(began); took < 3*chunkRest/2 {
+		t.Errorf("two passes have taken %v", took)
+	}
+}
+
+// TestAFailedSweepIsRepeated: a scan finds the lock soon.
+func TestAFailedSweepIsRepeated(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	db, conn := openDB(t, url), connect(t, url)
+	exec(t, conn, `insert into paddock.records (name, parts) select to_char(i, 'FM00000'), 0 from generate_series(1, $1) i`, 10*chunkSize)
+	exec(t, conn, addLock, "expired", uuid.New(), -time.Minute, 0, 1, none)
+	sweeps := make(chan time.Time, 10)
+	w := New(db, func(context.Context, []string) error {
+		sweeps <- time.Now()
+		if len(sweeps) == 1 {
+			return errors.New("not now")
+		}
+		return nil
+	})
+	var run sync.WaitGroup
+	run.Go(w.Run)
+	run.Go(func() { w.Scan(time.Hour) })
+	defer func() { db.Stop(); run.Wait() }()
+	until(t, "it is swept again", func() bool { return len(sweeps) >= 2 })
+	if first, second := <-sweeps, <-sweeps; second.Sub(first) >= 10*chunkRest/2 {
+		t.Errorf("it is swept again after %v", second.Sub(first))
+	}
 }
 
 // TestScanCounts what it reads, over all its chunks.

@@ -28,6 +28,7 @@ type Timers struct {
 	due      []string        // locks whose instant has come, and sets that are ready: names separated by spaces
 	sweeping map[string]bool // the locks that are due or being swept; true: to be swept again after that
 	wake     chan struct{}   // has a value when a lock has become due
+	urgent   chan struct{}   // has a value when all locks are to be read soon
 
 	counts atomic.Pointer[LockCounts] // of the last complete pass of the scan
 }
@@ -37,7 +38,7 @@ type Timers struct {
 func New(db *database.DB, sweep func(ctx context.Context, names []string) error) *Timers {
 	return &Timers{
 		db: db, sweep: sweep, timers: make(map[string]*time.Timer), sweeping: make(map[string]bool),
-		wake: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
 	}
 }
 
@@ -149,11 +150,13 @@ func (t *Timers) Run() {
 	}
 }
 
-// sweepOne sweeps the lock, or the locks of a set. If that fails, the scan finds a lock again, and the claim of a
-// waiting call finds its set. A lock that cannot be read was logged already.
+// sweepOne sweeps the lock, or the locks of a set. If that fails, a scan finds a lock again, and the claim of a waiting
+// call finds its set. A lock that cannot be read was logged already.
 func (t *Timers) sweepOne(name string) {
-	defer t.swept(name)
-	if err := t.sweep(t.db.Context(), strings.Split(name, " ")); err != nil && !errors.Is(err, database.ErrMalformed) && t.db.Context().Err() == nil {
+	err := t.sweep(t.db.Context(), strings.Split(name, " "))
+	t.swept(name)
+	if err != nil && !errors.Is(err, database.ErrMalformed) && t.db.Context().Err() == nil {
 		t.db.Log.Warn("cannot sweep lock", "lock", name, "error", database.CauseOf(err))
+		t.ScanSoon()
 	}
 }

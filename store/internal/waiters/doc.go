@@ -9,8 +9,8 @@
 //     call with the same lease_id.
 //   - To promote a waiter is to grant it the lock, in the decision that made the lock available.
 //   - A grant to a waiter of another replica is unclaimed until that replica has sent a Claim.
-//   - A heartbeat says that a replica with waiting calls is alive for the next lock.ReplicaTTL. Other replicas skip
-//     the waiters of one that is not.
+//   - A heartbeat says that a replica is alive for the next lock.ReplicaTTL. Other replicas skip the waiters of one
+//     that is not, and look for the leases that it has granted: no timer may end them.
 //
 // # The states of a waiting call
 //

@@ -2,6 +2,7 @@ package waiters
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +39,8 @@ type Hooks struct {
 	Watching  func() bool // reports whether this replica has subscribers of events
 	Events    func()      // is called when other replicas may have written events
 	Heartbeat func()      // is called after each heartbeat
+	// Orphans is called when a replica has gone, and after an outage: locks may have ends that no living replica knows.
+	Orphans func()
 }
 
 // Run deletes the rows of replicas that died long ago, sends heartbeats and notifications, and listens for
@@ -61,9 +64,12 @@ func (r *Registry) sendHeartbeats(h Hooks) {
 			r.wakeSets()
 		}
 		began := time.Now() // the heartbeat counts from no later
-		err := r.heartbeat(last, h.Watching())
+		gone, err := r.heartbeat(last, h.Watching())
 		r.db.Report("heartbeat", err)
 		if err == nil {
+			if gone || r.db.Outage.After(last) {
+				h.Orphans()
+			}
 			last = began
 		} else {
 			r.db.Outage.Note()
@@ -72,16 +78,16 @@ func (r *Registry) sendHeartbeats(h Hooks) {
 	}
 }
 
-// heartbeat sends a heartbeat if calls wait here or watching is set, and reads those of the others in any case. It
-// wakes the calls that need not wait any more, or all calls if the last heartbeat was long ago.
-func (r *Registry) heartbeat(last time.Time, watching bool) error {
+// heartbeat sends a heartbeat and reads those of the others. It wakes the calls that need not wait any more, or all
+// calls if the last heartbeat was long ago. gone reports whether a replica that was alive then has stopped or died.
+func (r *Registry) heartbeat(last time.Time, watching bool) (gone bool, err error) {
 	names, places, attachments, waiting := r.queued()
-	err := r.db.Relaxed(func(b *pgx.Batch) {
-		if waiting > 0 || watching {
-			b.Queue(sqlHeartbeat.In(r.db.Schema), int64(r.self), waiting, watching, lock.ReplicaTTL)
-		}
+	before := r.peers
+	err = r.db.Relaxed(func(b *pgx.Batch) {
+		b.Queue(sqlHeartbeat.In(r.db.Schema), int64(r.self), waiting, watching, lock.ReplicaTTL)
 		b.Queue(sqlPeers.In(r.db.Schema), int64(r.self)).QueryRow(r.scanPeers)
 	})
+	gone = slices.ContainsFunc(before, func(peer lock.Replica) bool { return !slices.Contains(r.peers, peer) })
 	if err == nil && len(names) > 0 {
 		err = r.db.Within(func(ctx context.Context) error {
 			rows, err := r.db.Rest.Query(ctx, sqlStaleWaiters.In(r.db.Schema), names, places, attachments)
@@ -96,17 +102,19 @@ func (r *Registry) heartbeat(last time.Time, watching bool) error {
 	if err == nil && time.Since(last) > maxSilence {
 		r.wakeAll()
 	}
-	return err
+	return gone, err
 }
 
 // scanPeers reads what the other replicas have said in their heartbeats.
 func (r *Registry) scanPeers(peers pgx.Row) error {
 	var waiting int64
 	var watching bool
-	err := peers.Scan(&waiting, &watching)
+	var alive []lock.Replica
+	err := peers.Scan(&waiting, &watching, &alive)
 	if err == nil {
 		r.remote.Store(waiting)
 		r.watched.Store(watching)
+		r.peers = alive
 	}
 	return err
 }

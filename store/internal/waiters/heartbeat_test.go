@@ -15,16 +15,17 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-// TestHeartbeatsTellWhatWaitsOnAReplica: a replica without waiting calls and subscribers sends none, but reads them.
+// TestHeartbeatsTellWhatWaitsOnAReplica, and that it is alive.
 func TestHeartbeatsTellWhatWaitsOnAReplica(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	e, conn := newEngine(), connect(t, url)
-	a, b, silent := e.replica(t, url, noLimit), e.replica(t, url, noLimit), e.replica(t, url, noLimit)
-	heartbeat := func(r *replica, watching bool) {
+	a, b, idle := e.replica(t, url, noLimit), e.replica(t, url, noLimit), e.replica(t, url, noLimit)
+	heartbeat := func(r *replica, watching bool) (gone bool) {
 		t.Helper()
 		exec(t, conn, "create temporary table if not exists began as select clock_timestamp() as at")
-		if err := r.heartbeat(time.Now(), watching); err != nil {
+		gone, err := r.heartbeat(time.Now(), watching)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if n := number(t, conn, `select count(*) from paddock.replicas, began
@@ -33,6 +34,7 @@ func TestHeartbeatsTellWhatWaitsOnAReplica(t *testing.T) {
 			t.Errorf("a heartbeat does not last for %v", lock.ReplicaTTL)
 		}
 		exec(t, conn, "update paddock.replicas set alive_until = alive_until + interval '2 h'")
+		return gone
 	}
 	for range 3 {
 		if _, err := a.register(&lock.Acquire{Locks: lock.One("a")}); err != nil {
@@ -42,22 +44,34 @@ func TestHeartbeatsTellWhatWaitsOnAReplica(t *testing.T) {
 	heartbeat(a, false)
 	heartbeat(b, true)
 	heartbeat(a, false)
-	heartbeat(silent, false)
-	if n := number(t, conn, "select count(*) from paddock.replicas"); n != 2 {
+	heartbeat(idle, false)
+	if n := number(t, conn, "select count(*) from paddock.replicas"); n != 3 {
 		t.Errorf("%d replicas have sent heartbeats", n)
 	}
 	for r, want := range map[*replica]struct {
 		remote  int64
 		watched bool
-	}{a: {0, true}, b: {3, false}, silent: {3, true}} {
+	}{a: {0, true}, b: {3, false}, idle: {3, true}} {
 		if r.remote.Load() != want.remote || r.watched.Load() != want.watched {
 			t.Errorf("replica %d found %d calls and subscribers %t, want %+v", r.self, r.remote.Load(), r.watched.Load(), want)
 		}
 	}
-	exec(t, conn, "update paddock.replicas set alive_until = now() - interval '1 h'")
-	heartbeat(silent, false)
-	if silent.remote.Load() != 0 || silent.watched.Load() {
-		t.Errorf("a dead replica has %d calls, subscribers %t", silent.remote.Load(), silent.watched.Load())
+	if heartbeat(idle, false) {
+		t.Error("a replica has gone, although all of them are alive")
+	}
+	exec(t, conn, "update paddock.replicas set alive_until = now() - interval '9 h' where id = $1", int64(a.self))
+	if !heartbeat(idle, false) {
+		t.Error("a replica that died is not missed")
+	}
+	exec(t, conn, "delete from paddock.replicas where id = $1", int64(b.self))
+	if !heartbeat(idle, false) {
+		t.Error("a replica that stopped is not missed")
+	}
+	if heartbeat(idle, false) {
+		t.Error("a replica is missed again and again")
+	}
+	if idle.remote.Load() != 0 || idle.watched.Load() {
+		t.Errorf("replicas that are gone have %d calls, subscribers %t", idle.remote.Load(), idle.watched.Load())
 	}
 }
 
@@ -106,13 +120,13 @@ func TestHeartbeatsWakeCallsThatNeedNotWait(t *testing.T) {
 			}
 		})))
 	}
-	if err := r.heartbeat(time.Now(), false); err != nil {
+	if _, err := r.heartbeat(time.Now(), false); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := woken(), []string{"free", "gone", "granted", "taken over"}; !slices.Equal(got, want) {
 		t.Errorf("woken are %q, want %q", got, want)
 	}
-	if err := r.heartbeat(time.Now().Add(-maxSilence), false); err != nil {
+	if _, err := r.heartbeat(time.Now().Add(-maxSilence), false); err != nil {
 		t.Fatal(err)
 	}
 	if got := woken(); len(got) != len(calls) {
@@ -208,7 +222,7 @@ func TestHeartbeatsLeaveCallsBehindASetAlone(t *testing.T) {
 		exec(t, conn, part, name, 7, int64(c.attachment), 1, time.Hour, nil)
 		exec(t, conn, part, name, set.place, set.attachment, set.replica, set.wait, `{"set": "a `+name+`"}`)
 	}
-	if err := r.heartbeat(time.Now(), false); err != nil {
+	if _, err := r.heartbeat(time.Now(), false); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range calls {

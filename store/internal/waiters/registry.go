@@ -53,6 +53,7 @@ type Registry struct {
 	// events.
 	remote  atomic.Int64
 	watched atomic.Bool
+	peers   []lock.Replica // the other replicas that were alive then; only for the goroutine that sends heartbeats
 }
 
 // A position says where a call waits.

@@ -1,4 +1,5 @@
--- The number of calls that wait on live replicas other than $1, and whether any of these has subscribers of events.
-select coalesce(sum(waiting), 0)::bigint, coalesce(bool_or(watching), false)
+-- Of the live replicas other than $1: the number of calls that wait on them, whether any has subscribers of events, and
+-- their ids.
+select coalesce(sum(waiting), 0)::bigint, coalesce(bool_or(watching), false), coalesce(array_agg(id), '{}')
 from paddock.replicas
 where id <> $1 and alive_until > clock_timestamp()

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -110,12 +111,34 @@ func (c *cache) enter(e epoch.Epoch, clock reading) {
 	c.epoch, c.clock = e, c.clock.morePrecise(clock)
 }
 
-// queued reports whether calls wait for the lock, as far as is known.
-func (c *cache) queued(name string) bool {
+// queued reports whether calls wait for the lock, as far as is known; and whether an acquire of this replica may linger
+// behind them: if the first waiter of this replica is granted the lock within joinLinger, and the replica has a share of
+// the queue, see lingerShare. What lies between the joins of two waiters will lie between their grants, too, or about
+// that. A waiter for an intention does not count, since it may be overtaken.
+func (c *cache) queued(name string, self lock.Replica) (queued, lingers bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, ok := c.get(name)
-	return ok && len(r.Record.Queue) > 0
+	if !ok {
+		return false, false
+	}
+	all, own := r.Record.Queue, 0
+	var next *lock.Waiter
+	for _, w := range all {
+		if w.Attachment == 0 || w.GrantedUnclaimed || w.Lease.Mode.IsIntention() {
+			continue
+		}
+		if next = cmp.Or(next, w); w.Replica != self {
+			continue
+		}
+		if own == 0 && w.JoinedAt.Sub(next.JoinedAt) > joinLinger {
+			break
+		}
+		if own++; own*lingerShare >= len(all) {
+			return true, true
+		}
+	}
+	return len(all) > 0, false
 }
 
 // weight returns how much of a cache the lock takes.

@@ -179,3 +179,45 @@ func TestALateCommitFillsNoCacheOfAnotherEpoch(t *testing.T) {
 		}
 	}
 }
+
+// TestAnAcquireLingersInCompanyOnly: behind a waiter of its replica that it cannot overtake, so that a call here tells
+// when that one is granted the lock; if that is soon, and if the replica has a share of the queue.
+func TestAnAcquireLingersInCompanyOnly(t *testing.T) {
+	t.Parallel()
+	queue := func(others int, change func(*lock.Waiter)) (all []*lock.Waiter) {
+		w := lock.Waiter{Replica: 1, Attachment: 1}
+		change(&w)
+		for range others {
+			all = append(all, &lock.Waiter{Replica: 2, Attachment: 2})
+		}
+		return append(all, &w, &lock.Waiter{JoinedAt: w.JoinedAt.Add(time.Hour)})
+	}
+	joined := func(after time.Duration) func(*lock.Waiter) {
+		return func(w *lock.Waiter) { w.JoinedAt = w.JoinedAt.Add(after) }
+	}
+	for name, c := range map[string]struct {
+		queue           []*lock.Waiter
+		queued, lingers bool
+	}{
+		"nobody waits":             {},
+		"one of this replica":      {queue(0, joined(0)), true, true},
+		"among a few":              {queue(lingerShare-2, joined(0)), true, true},
+		"among many":               {queue(lingerShare-1, joined(0)), true, false},
+		"soon after another":       {queue(1, joined(joinLinger)), true, true},
+		"long after another":       {queue(1, joined(joinLinger+1)), true, false},
+		"the next, whenever it is": {queue(0, joined(time.Hour)), true, true},
+		"one of another":           {queue(0, func(w *lock.Waiter) { w.Replica = 2 }), true, false},
+		"one whose client left":    {queue(0, func(w *lock.Waiter) { w.Attachment = 0 }), true, false},
+		"one that was granted it":  {queue(0, func(w *lock.Waiter) { w.GrantedUnclaimed = true }), true, false},
+		"one for a lock below":     {queue(0, func(w *lock.Waiter) { w.Lease.Mode = lock.IntentionShared }), true, false},
+	} {
+		var of cache
+		of.put(&row.Row{Record: lock.Record{Name: "a", Queue: c.queue}})
+		if queued, lingers := of.queued("a", 1); queued != c.queued || lingers != c.lingers {
+			t.Errorf("%s: %t, %t", name, queued, lingers)
+		}
+		if queued, lingers := of.queued("b", 1); queued || lingers {
+			t.Error("a lock that is not cached has a queue")
+		}
+	}
+}

@@ -106,9 +106,9 @@ const (
 // commands are decided.
 //
 // What is in the cache may be stale, so a unit that is not fresh is decided only if the swap will prove it: if it
-// writes something, needs no ending and no session that was not read, tells no end of a session, and does not take a
-// waiter's replica for dead. Nothing is decided about the leases of a session that is over until its end is recorded,
-// which the next look does.
+// writes something, needs no ending and no session that was not read, tells no end of a session, does not take a
+// waiter's replica for dead, and claims nothing that the cache does not have. Nothing is decided about the leases of a
+// session that is over until its end is recorded, which the next look does.
 func (u *unit) decide(in *inputs) verdict {
 	u.decided = false
 	u.calls, u.deferred = append(u.calls, u.deferred...), nil
@@ -131,6 +131,9 @@ func (u *unit) decide(in *inputs) verdict {
 			return needsLook
 		}
 		d, tokens := u.apply(r, in, ended)
+		if _, claims := r.decided.(lock.Claim); claims && d.Queued && !u.fresh {
+			return needsLook // the call was woken, so the lock has changed
+		}
 		if u.tooLong = in.epoch.CheckLength(epoch.LongestOf(d)); u.tooLong != nil {
 			return needsEpoch
 		}

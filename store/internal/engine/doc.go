@@ -13,8 +13,8 @@
 // # The loop
 //
 // Calls that arrive while a batch runs form the next batch: an idle service adds no delay, and under load batches
-// grow. Only acquires that must wait anyway are held back, for two milliseconds. A batch is a loop, drawn in
-// docs/kernel.md:
+// grow. Only acquires that must wait anyway are held back, until the next call about their lock, see [inbox]. A batch is
+// a loop, drawn in docs/kernel.md:
 //
 //   - look reads the locks that are not cached, or on which nothing is to be written, and locks nothing, see row.Look.
 //   - decide applies each command to the state that the ones before it left ([unit.decide]). It is the only place that
@@ -40,7 +40,7 @@
 // What is not written is not compared, so a refusal is given only on what was read for it, or together with another call
 // of the batch that writes the lock, which proves the refusal, too. See package row for what is compared, and
 // docs/design/cached-locks.md for why that is enough after a crash, a fail-over, a restore, VACUUM FULL or a change by
-// hand.
+// hand. A claim whose grant is not in the cache proves that another replica has changed the lock, so the lock is read.
 //
 // # Delays that stay local
 //

@@ -157,8 +157,11 @@ func (e *Engine) Do(ctx context.Context, cmd lock.Command) (row.Outcome, error) 
 	}
 	c := e.newCall(ctx, cmd)
 	w := e.workerOf(c)
-	queued := c.Req.traits.Queue != lock.NoQueue && w.cache.queued(c.Req.home)
-	return answered(w.inbox.do(ctx, c, queued))
+	queued, lingers := false, false
+	if c.Req.traits.Queue != lock.NoQueue {
+		queued, lingers = w.cache.queued(c.Req.home, e.self)
+	}
+	return answered(w.inbox.do(ctx, c, queued, lingers))
 }
 
 // DoAll decides the commands, like Do for each, and returns what came of each. They join their batches together: of

@@ -16,8 +16,11 @@ const (
 	// runnerIdle is how long the goroutine that runs batches waits for the next one, so that it keeps its stack, which
 	// has grown: one client alone has an acquire 7 % sooner.
 	runnerIdle = time.Second
-	// joinLinger is how long an acquire that must wait anyway is held back before it joins the queue of its lock.
-	joinLinger = 2 * time.Millisecond
+	// joinLinger is how long an acquire is held back at most, if waiters of this replica are before it in the queue.
+	joinLinger = 50 * time.Millisecond
+	// lingerShare says which part of a queue has to be of this replica: one waiter in so many. With fewer, its clients
+	// would have fewer turns than others, since an acquire that lingers misses the turn of its replica.
+	lingerShare = 8
 	// queueBudget bounds the queue calls of one batch, and queuedBudget those of them on locks with a queue. Each of
 	// these costs more the longer the queue is, and small batches are the quickest way through a long one.
 	queueBudget  = 256
@@ -38,20 +41,22 @@ const (
 // A call, except for a claim, never overtakes an earlier acquire or leave with the same lease_id: a client that gives
 // up releases the lease that it has just asked for.
 //
-// An acquire that must wait anyway lingers for a moment, and joins the next batch. So a contended lock costs a commit
-// for each hand-off, and not another one for each return to its queue.
+// An acquire lingers behind waiters of this replica, see cache.queued: it joins the queue together with the next call
+// about its lock, or after joinLinger. So a contended lock costs a commit for each hand-off, and not another one for
+// each return to its queue. And while waiters of another replica are granted the lock in turn, the acquires of this one
+// do not change it in between. They gather until it is the turn of this one, whose waiters thus stand one behind
+// another. No lock is free meanwhile: the waiter before is granted it first, or leaves, and either is a call about the
+// lock. But acquires at other replicas may get before those that linger.
 type inbox struct {
 	serve func([]*call) // must answer each of the calls, or put it back
 	room  int           // for urgent calls
 	next  chan int      // received by a runner without a batch: the value of started for it
 
-	mu        sync.Mutex
-	urgent    []*call
-	backlogs  map[string]*backlog // of the locks that have one
-	turns     []*backlog          // the same, in the order in which they are served
-	held      int                 // calls in all backlogs
-	due       bool                // whether the backlogs are to be served now; otherwise they linger
-	joinTimer *time.Timer         // ends their lingering
+	mu       sync.Mutex
+	urgent   []*call
+	backlogs map[string]*backlog // of the locks that have one
+	turns    []*backlog          // those that are due, in the order in which they are served
+	held     int                 // calls in all backlogs
 
 	running bool      // a batch runs that is not detached
 	started int       // incremented by detach: the batches before are not waited for
@@ -67,6 +72,9 @@ type backlog struct {
 	queued bool    // whether the lock has a queue, as far as is known
 	claims []*call // before all others
 	calls  []*call
+
+	due    bool        // it is in turns; otherwise its calls linger
+	linger *time.Timer // ends that; nil if none has lingered
 }
 
 // errFull is returned by do when there is no room for the call.
@@ -79,12 +87,12 @@ func newInbox(serve func([]*call)) *inbox {
 	return b
 }
 
-// do decides the call's command in a batch, and returns its outcome. queued reports whether its lock has a queue, as
-// far as is known: an acquire must wait there anyway.
-func (b *inbox) do(ctx context.Context, c *call, queued bool) (*row.Outcome, error) {
+// do decides the call's command in a batch, and returns its outcome. queued and lingers report whether its lock has a
+// queue, and whether an acquire may linger, as far as is known.
+func (b *inbox) do(ctx context.Context, c *call, queued, lingers bool) (*row.Outcome, error) {
 	put := func() bool { return b.offer(c) }
 	if use := c.Req.traits.Queue; use != lock.NoQueue {
-		put = func() bool { return b.hold(c, queued, queued && use == lock.Joins) }
+		put = func() bool { return b.hold(c, queued, lingers && use == lock.Joins) }
 	}
 	if !put() {
 		return nil, errFull
@@ -100,6 +108,9 @@ func (b *inbox) offer(calls ...*call) bool {
 		return false
 	}
 	b.urgent = append(append(b.urgent, b.extract(calls)...), calls...)
+	for _, c := range calls {
+		b.endLinger(b.backlogs[c.Req.home])
+	}
 	b.start()
 	return true
 }
@@ -124,7 +135,7 @@ func (b *inbox) hold(c *call, queued, lingers bool) bool {
 	of := b.backlogs[name]
 	if of == nil {
 		of = &backlog{name: name}
-		b.backlogs[name], b.turns = of, append(b.turns, of)
+		b.backlogs[name] = of
 	}
 	if use == lock.Claims {
 		of.claims = append(of.claims, c)
@@ -135,20 +146,33 @@ func (b *inbox) hold(c *call, queued, lingers bool) bool {
 	b.held++
 	switch {
 	case !lingers:
-		b.due = true
+		b.endLinger(of)
 		b.start()
-	case b.joinTimer == nil && !b.due:
-		b.joinTimer = time.AfterFunc(joinLinger, b.endJoinLinger)
+	case of.linger == nil && !of.due:
+		of.linger = time.AfterFunc(joinLinger, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if b.backlogs[name] == of {
+				b.endLinger(of)
+				b.start()
+			}
+		})
 	}
 	return true
 }
 
-// endJoinLinger ends the lingering of acquires.
-func (b *inbox) endJoinLinger() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.due = b.held > 0; b.due {
-		b.start()
+// endLinger makes the backlog due, if there is one. The caller holds mu.
+func (b *inbox) endLinger(of *backlog) {
+	if of != nil && !of.due {
+		of.due, b.turns = true, append(b.turns, of)
+	}
+}
+
+// remove removes a backlog that is empty, but not from turns. The caller holds mu.
+func (b *inbox) remove(of *backlog) {
+	delete(b.backlogs, of.name)
+	if of.linger != nil {
+		of.linger.Stop()
 	}
 }
 
@@ -186,7 +210,7 @@ func (b *inbox) runner(started int) {
 	}
 }
 
-func (b *inbox) pending() bool { return len(b.urgent) > 0 || b.due && b.held > 0 }
+func (b *inbox) pending() bool { return len(b.urgent) > 0 || len(b.turns) > 0 }
 
 // gather returns the next batch, nil if there is none, or if the runner was detached. Callers that the last batch has
 // answered often make their next call at once, so it yields to them first.
@@ -222,17 +246,20 @@ func (b *inbox) detach() {
 
 // wait returns when no call is left and nothing runs. It ends the runners.
 func (b *inbox) wait() {
-	b.endJoinLinger()
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	for _, of := range b.backlogs {
+		b.endLinger(of)
+	}
+	b.start()
 	for b.active > 0 {
 		b.idle.Wait()
 	}
 	b.end.Do(func() { close(b.ended) })
 }
 
-// share takes calls out of the backlogs: queueShare of each lock, by turns, within queueBudget and queuedBudget. A
-// lock for which there is no budget keeps its turn. The caller holds mu.
+// share takes calls out of the backlogs that are due: queueShare of each lock, by turns, within queueBudget and
+// queuedBudget. A lock for which there is no budget keeps its turn. The caller holds mu.
 func (b *inbox) share() (share []*call) {
 	room, queuedRoom := queueBudget, queuedBudget
 	for before := -1; before != len(share); {
@@ -250,7 +277,7 @@ func (b *inbox) share() (share []*call) {
 			}
 			switch {
 			case of.empty():
-				delete(b.backlogs, of.name)
+				b.remove(of)
 			case len(calls) > 0:
 				served = append(served, of)
 			default:
@@ -259,7 +286,7 @@ func (b *inbox) share() (share []*call) {
 		}
 		b.turns = append(keep, served...)
 	}
-	b.took(len(share))
+	b.held -= len(share)
 	return share
 }
 
@@ -281,23 +308,11 @@ func (b *inbox) extract(calls []*call) (earlier []*call) {
 		}
 		if of.calls = slices.DeleteFunc(of.calls, same); of.empty() {
 			b.turns = slices.DeleteFunc(b.turns, func(o *backlog) bool { return o == of })
-			delete(b.backlogs, of.name)
+			b.remove(of)
 		}
 	}
-	b.took(len(earlier))
+	b.held -= len(earlier)
 	return earlier
-}
-
-// took notes that n calls were taken out of the backlogs. The caller holds mu.
-func (b *inbox) took(n int) {
-	if b.held -= n; b.held > 0 {
-		return
-	}
-	b.due, b.turns = false, nil
-	if b.joinTimer != nil {
-		b.joinTimer.Stop()
-		b.joinTimer = nil
-	}
 }
 
 func (b *backlog) empty() bool { return len(b.claims)+len(b.calls) == 0 }

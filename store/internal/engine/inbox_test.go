@@ -194,8 +194,9 @@ func TestAReleaseDoesNotOvertakeItsAcquire(t *testing.T) {
 	}
 }
 
-// TestLingeringCallsGoInWithTheNextBatch, or when they have lingered for long enough.
-func TestLingeringCallsGoInWithTheNextBatch(t *testing.T) {
+// TestLingeringCallsGoInWithTheNextCallAboutTheirLock, not with those about others; or when they have lingered for long
+// enough.
+func TestLingeringCallsGoInWithTheNextCallAboutTheirLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted()
@@ -213,12 +214,32 @@ func TestLingeringCallsGoInWithTheNextBatch(t *testing.T) {
 			}
 			began = time.Now()
 		}
-		s.hold(joinOf("a", 3), true, true)
-		s.offer(callOf(lock.Release{Locks: []string{"a"}}))
-		s.run()
-		if b := s.batches(); len(b) != 3 || len(b[2]) != 2 {
-			t.Errorf("the batches are %v, want a last one with both", b)
+		about := func(name string) []func() {
+			return []func(){
+				func() { s.offer(callOf(lock.Release{Locks: []string{name}})) },
+				func() { s.hold(callOf(lock.Claim{Locks: []string{name}}), true, false) },
+				func() { s.hold(joinOf(name, 4), false, false) },
+			}
 		}
+		done := len(s.batches())
+		for i, others := range about("b") {
+			s.hold(joinOf("a", 3), true, true)
+			others()
+			s.gate <- struct{}{}
+			synctest.Wait()
+			about("a")[i]()
+			s.gate <- struct{}{}
+			synctest.Wait()
+			b := s.batches()
+			if len(b) != done+2 || len(b[done]) != 1 || len(b[done+1]) != 2 || s.held != 0 || len(s.backlogs) != 0 {
+				t.Errorf("the batches are %v, want one without the acquire that lingers, and one with it", b[done:])
+			}
+			done = len(b)
+		}
+		if time.Since(began) != 0 {
+			t.Error("a call had to wait")
+		}
+		s.run()
 	})
 }
 
@@ -239,7 +260,7 @@ func TestAcquiresAreRefusedBeyondMaxQueue(t *testing.T) {
 		if !s.hold(callOf(lock.Leave{Locks: []string{"n:0"}}), true, false) {
 			t.Error("a leave was refused")
 		}
-		if _, err := s.do(t.Context(), joinOf("n:0", 0), true); !errors.Is(err, errFull) {
+		if _, err := s.do(t.Context(), joinOf("n:0", 0), true, false); !errors.Is(err, errFull) {
 			t.Errorf("err = %v, want errFull", err)
 		}
 		s.run()

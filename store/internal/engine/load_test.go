@@ -193,6 +193,26 @@ func TestAQueueOfTwoReplicasIsDecidedOnTheCache(t *testing.T) {
 	}
 }
 
+// TestAClaimIsNotDecidedOnACacheThatLacksItsGrant: the lock has changed, so what else is in the batch is decided on what
+// is there, too, and no swap misses.
+func TestAClaimIsNotDecidedOnACacheThatLacksItsGrant(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	r, other := newReplica(t, url, 1), newReplica(t, url, 2)
+	held := r.acquires("a")
+	theirs := other.joins("a", nil)
+	r.releases(held)
+	other.reset()
+	next := wants("a")
+	next.Wait, next.Replica, next.Attachment = lock.MaxWait, 2, theirs.Attachment+1
+	claim := lock.Claim{Locks: []string{"a"}, LeaseID: theirs.LeaseID, Attachment: theirs.Attachment}
+	out, errs := other.DoAll(t.Context(), []lock.Command{claim, next})
+	if err := errors.Join(errs...); err != nil || out[0].Leases[0].ID != theirs.LeaseID || !out[1].Queued {
+		t.Errorf("%v, %+v", err, out)
+	}
+	other.used(1, 0, 1)
+}
+
 // TestAReplicaThatMayBeDeadIsReadAgain: its heartbeats are not in the cache.
 func TestAReplicaThatMayBeDeadIsReadAgain(t *testing.T) {
 	t.Parallel()

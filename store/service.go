@@ -18,9 +18,9 @@ import (
 
 // Acquire grants the lock, or waits for it, see paddock.Service.
 func (s *Store) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
-	began := time.Now()
-	g, err := s.acquire(ctx, a)
-	seen := observe.Call{Op: observe.Acquire, Mode: modeOf(a), Replayed: g.Replayed, Err: err}
+	began, mode := time.Now(), modeOf(a)
+	g, err := granted(s.acquire(ctx, &a))
+	seen := observe.Call{Op: observe.Acquire, Mode: mode, Replayed: g.Replayed, Err: err}
 	if a.Wait > 0 {
 		seen.Waited = time.Since(began)
 	}
@@ -36,22 +36,21 @@ func modeOf(a lock.Acquire) (m lock.Mode) {
 	return cmp.Or(m, lock.Exclusive)
 }
 
-func (s *Store) acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
-	a, err := s.prepare(ctx, a)
-	if err != nil {
-		return lock.Grant{}, err
+// acquire is on the stack of every call that waits, so it has no copies of large values.
+func (s *Store) acquire(ctx context.Context, a *lock.Acquire) (*row.Outcome, error) {
+	if err := s.prepare(ctx, a); err != nil {
+		return nil, err
 	}
 	if a.Wait == 0 {
-		return granted(s.engine.Do(ctx, a))
+		return s.engine.Do(ctx, *a)
 	}
-	return granted(s.waiters.Acquire(ctx, a))
+	return s.waiters.Acquire(ctx, *a)
 }
 
-// prepare returns a as this replica decides it: with a LeaseID, and with what is known of its session.
-func (s *Store) prepare(ctx context.Context, a lock.Acquire) (lock.Acquire, error) {
-	a, err := a.Resolve(s.bounds)
-	if err != nil {
-		return a, err
+// prepare makes a what this replica decides: with a LeaseID, and with what is known of its session.
+func (s *Store) prepare(ctx context.Context, a *lock.Acquire) (err error) {
+	if *a, err = a.Resolve(s.bounds); err != nil {
+		return err
 	}
 	a.Attachment, a.Replica, a.LimitReached, a.SessionFull = 0, s.self, false, false
 	if a.GeneratedID = a.LeaseID == (lock.LeaseID{}); a.GeneratedID {
@@ -60,7 +59,7 @@ func (s *Store) prepare(ctx context.Context, a lock.Acquire) (lock.Acquire, erro
 	if ref := a.SessionID.Ref(); ref != 0 {
 		a.SessionFull, err = s.sessions.IsFull(ctx, ref, len(a.Locks), s.bounds.MaxSessionLeases)
 	}
-	return a, err
+	return err
 }
 
 // Renew moves the end of a lease, see paddock.Service.
@@ -73,7 +72,7 @@ func (s *Store) Renew(ctx context.Context, r lock.Renew) (g lock.Grant, err erro
 }
 
 // granted returns the answer about a lease.
-func granted(o row.Outcome, err error) (lock.Grant, error) {
+func granted(o *row.Outcome, err error) (lock.Grant, error) {
 	if err != nil {
 		return lock.Grant{}, err
 	}
@@ -161,7 +160,8 @@ func (s *Store) resolve(ctx context.Context, item lock.Command) (lock.Command, e
 	}
 	switch c := item.(type) {
 	case lock.Acquire:
-		return s.prepare(ctx, c)
+		err := s.prepare(ctx, &c)
+		return c, err
 	case lock.Renew:
 		return c.Resolve(s.bounds)
 	case lock.Release:

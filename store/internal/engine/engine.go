@@ -150,10 +150,10 @@ func (e *Engine) Wait() {
 
 // Do decides the command in a batch, and returns what came of it once it is committed. The error is the refusal, or
 // one of package lock: ErrUnavailable if the command certainly had no effect, ErrUnknownOutcome if it may have had
-// one.
-func (e *Engine) Do(ctx context.Context, cmd lock.Command) (row.Outcome, error) {
+// one. The outcome is nil if there is no decision. Do not keep it for long: it holds on to its whole batch.
+func (e *Engine) Do(ctx context.Context, cmd lock.Command) (*row.Outcome, error) {
 	if err := e.db.Admit(ctx); err != nil {
-		return row.Outcome{}, err
+		return nil, err
 	}
 	c := e.newCall(ctx, cmd)
 	w := e.workerOf(c)
@@ -166,7 +166,7 @@ func (e *Engine) Do(ctx context.Context, cmd lock.Command) (row.Outcome, error) 
 
 // DoAll decides the commands, like Do for each, and returns what came of each. They join their batches together: of
 // the commands of one worker either all find room or none.
-func (e *Engine) DoAll(ctx context.Context, cmds []lock.Command) ([]row.Outcome, []error) {
+func (e *Engine) DoAll(ctx context.Context, cmds []lock.Command) ([]*row.Outcome, []error) {
 	calls := make([]*call, len(cmds))
 	for i, cmd := range cmds {
 		calls[i] = e.newCall(ctx, cmd)
@@ -176,7 +176,7 @@ func (e *Engine) DoAll(ctx context.Context, cmds []lock.Command) ([]row.Outcome,
 	} else {
 		e.enqueue(calls)
 	}
-	outcomes, errs := make([]row.Outcome, len(calls)), make([]error, len(calls))
+	outcomes, errs := make([]*row.Outcome, len(calls)), make([]error, len(calls))
 	// The last is answered last, mostly, so one wait is enough. And if the context ends, nothing is done on a lock
 	// after a command on it was given up.
 	for i := len(calls) - 1; i >= 0; i-- {
@@ -206,11 +206,11 @@ func (e *shared) workerOf(c *call) *worker {
 
 // answered turns the answer of a batch into one of package lock: the decision and its refusal, or no decision and an
 // error.
-func answered(o *row.Outcome, err error) (row.Outcome, error) {
+func answered(o *row.Outcome, err error) (*row.Outcome, error) {
 	if err != nil {
-		return row.Outcome{}, Unanswered(err)
+		return nil, Unanswered(err)
 	}
-	return *o, o.Err
+	return o, o.Err
 }
 
 // Unanswered returns the error of package lock for a call that package batch has not answered, or err if it is one.

@@ -139,7 +139,7 @@ func endOf(a lock.Acquire) lock.Release {
 }
 
 // must decides the command, which must not be refused.
-func (r *replica) must(cmd lock.Command) row.Outcome {
+func (r *replica) must(cmd lock.Command) *row.Outcome {
 	r.Helper()
 	out, err := r.Do(r.Context(), cmd)
 	if err != nil {

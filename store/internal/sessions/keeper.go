@@ -29,7 +29,7 @@ var (
 )
 
 // A Submit decides commands, and returns what came of each, or what it was refused with.
-type Submit func(context.Context, []lock.Command) ([]row.Outcome, []error)
+type Submit func(context.Context, []lock.Command) ([]*row.Outcome, []error)
 
 // A Keeper keeps sessions. Make one with New. Its methods are safe for concurrent use.
 type Keeper struct {

@@ -14,9 +14,10 @@ import (
 func TestALockThatCannotBeDecidedOnKeepsNoOtherSet(t *testing.T) {
 	t.Parallel()
 	var ended []string
-	k := &Keeper{submit: func(_ context.Context, commands []lock.Command) ([]row.Outcome, []error) {
-		outcomes, errs := make([]row.Outcome, len(commands)), make([]error, len(commands))
+	k := &Keeper{submit: func(_ context.Context, commands []lock.Command) ([]*row.Outcome, []error) {
+		outcomes, errs := make([]*row.Outcome, len(commands)), make([]error, len(commands))
 		for i, c := range commands {
+			outcomes[i] = new(row.Outcome)
 			switch name := c.Names()[0]; name {
 			case "busy":
 				errs[i] = lock.ErrUnavailable

@@ -103,7 +103,7 @@ func TestAGrantThatWasAnsweredIsNotTakenBack(t *testing.T) {
 				}
 			}
 			r.unregister(c, answered)
-			r.Notify([]*row.Outcome{&promotion})
+			r.Notify([]*row.Outcome{promotion})
 			r.cleanup.Wait()
 			if held := len(r.engine.lock("a").Leases) == 1; held != answered {
 				t.Errorf("a client knows of the lease: %t; the lock is held: %t", answered, held)
@@ -230,7 +230,7 @@ func TestCallsThatEndedWithAGrantAreRemembered(t *testing.T) {
 		all = append(all, c.attachment)
 	}
 	for i, want := range map[int]bool{0: false, 1: true, maxHandled: true} {
-		if got := r.deliver(all[i], row.Outcome{}); got != want {
+		if got := r.deliver(all[i], new(row.Outcome)); got != want {
 			t.Errorf("call %d is remembered: %t", i, got)
 		}
 	}

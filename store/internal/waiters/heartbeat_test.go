@@ -267,7 +267,7 @@ func (c *waitingCall) joinAt(place int64) {
 	if place == 0 {
 		return
 	}
-	out := row.Outcome{Place: place}
+	out := &row.Outcome{Place: place}
 	for _, name := range c.locks {
 		out.Locks = append(out.Locks, lock.Record{Name: name})
 	}

@@ -57,7 +57,7 @@ func (e *engine) replica(t *testing.T, url string, limit int) *replica {
 	db := openDB(t, url, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	r := &replica{engine: e}
 	e.replicas++
-	r.Registry = New(db, e.replicas, limit, func(_ context.Context, cmd lock.Command) (row.Outcome, error) {
+	r.Registry = New(db, e.replicas, limit, func(_ context.Context, cmd lock.Command) (*row.Outcome, error) {
 		return r.submit(cmd, true)
 	})
 	return r
@@ -74,26 +74,26 @@ func openDB(t *testing.T, url string, log *slog.Logger) *database.DB {
 }
 
 // submit decides, and tells the promoted waiters if notify is set.
-func (r *replica) submit(cmd lock.Command, notify bool) (row.Outcome, error) {
+func (r *replica) submit(cmd lock.Command, notify bool) (*row.Outcome, error) {
 	e := r.engine
 	e.mu.Lock()
 	e.submitted = append(e.submitted, cmd)
 	e.mu.Unlock()
 	if e.before != nil {
 		if err := e.before(cmd); err != nil {
-			return row.Outcome{}, err
+			return nil, err
 		}
 	}
 	out := r.decide(cmd, notify)
 	if e.after != nil {
 		if err := e.after(cmd); err != nil {
-			return row.Outcome{}, err
+			return nil, err
 		}
 	}
 	return out, out.Err
 }
 
-func (r *replica) decide(cmd lock.Command, notify bool) row.Outcome {
+func (r *replica) decide(cmd lock.Command, notify bool) *row.Outcome {
 	e := r.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -111,7 +111,7 @@ func (r *replica) decide(cmd lock.Command, notify bool) row.Outcome {
 		}
 		v.Locks = append(v.Locks, record)
 	}
-	out := row.Outcome{Decision: cmd.Apply(v), Began: now}
+	out := &row.Outcome{Decision: cmd.Apply(v), Began: now}
 	for _, record := range out.Locks {
 		e.locks[record.Name] = record
 	}
@@ -120,7 +120,7 @@ func (r *replica) decide(cmd lock.Command, notify bool) row.Outcome {
 		out.Place = queue[len(queue)-1].Place
 	}
 	if notify {
-		r.Notify([]*row.Outcome{&out})
+		r.Notify([]*row.Outcome{out})
 	}
 	return out
 }
@@ -161,7 +161,7 @@ func wants(t *testing.T, name, holder string) lock.Acquire {
 
 // An answer is how an Acquire ended.
 type answer struct {
-	out row.Outcome
+	out *row.Outcome
 	err error
 }
 

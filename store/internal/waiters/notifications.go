@@ -66,7 +66,7 @@ func (r *Registry) notifyCall(o *row.Outcome, w *lock.Waiter) {
 	leave := lock.Leave{Locks: w.Lease.Requested(), LeaseID: w.Lease.ID, Attachment: w.Attachment, KeepPlace: true, Disconnected: true,
 		WaitLeft: max(w.WaitUntil.Sub(o.Now), 0)}
 	if leases := leasesOf(o, leave); leases != nil {
-		grant := row.Outcome{Decision: lock.Decision{Now: o.Now, Leases: leases}, Began: o.Began}
+		grant := &row.Outcome{Decision: lock.Decision{Now: o.Now, Leases: leases}, Began: o.Began}
 		if r.deliver(w.Attachment, grant) {
 			return
 		}

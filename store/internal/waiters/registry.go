@@ -26,8 +26,8 @@ var files embed.FS
 const maxHandled = 4096
 
 // A Submit decides a command. If it was decided, the Outcome is its decision and the error is the decision's. If not,
-// the Outcome is zero, and the error is lock.ErrUnavailable if certainly nothing was done.
-type Submit func(context.Context, lock.Command) (row.Outcome, error)
+// the Outcome is nil, and the error is lock.ErrUnavailable if certainly nothing was done.
+type Submit func(context.Context, lock.Command) (*row.Outcome, error)
 
 // A Registry is the calls that wait on this replica. Make one with New. All methods can be called at any time unless
 // they say otherwise.
@@ -73,7 +73,7 @@ type waitingCall struct {
 	wait        time.Duration
 	attachment  lock.Attachment
 	position    atomic.Pointer[position] // nil until it has joined a queue
-	granted     chan row.Outcome         // receives the grant, once
+	granted     chan *row.Outcome        // receives the grant, once
 	woken       chan struct{}            // has a value when the call should send a Claim
 	deadlock    chan []string            // receives the locks of a deadlock whose victim the call is
 }
@@ -125,7 +125,7 @@ func (r *Registry) register(a *lock.Acquire) (*waitingCall, error) {
 	c := &waitingCall{
 		locks: a.Names(), lease: a.LeaseID, session: a.SessionID, attachment: lock.Attachment(1 + rand.Int64N(1<<62)),
 		hasTask: a.Thread() != "", generatedID: a.GeneratedID, began: time.Now(), wait: a.Wait,
-		granted: make(chan row.Outcome, 1), woken: make(chan struct{}, 1), deadlock: make(chan []string, 1),
+		granted: make(chan *row.Outcome, 1), woken: make(chan struct{}, 1), deadlock: make(chan []string, 1),
 	}
 	a.Attachment, a.Replica = c.attachment, r.self
 	r.calls[c.attachment] = c
@@ -155,7 +155,7 @@ func (r *Registry) markHandled(a lock.Attachment) {
 // deliver hands the grant to the call, if it waits still. It returns false if the grant must be given back. That is
 // not so if the call got the grant as the answer to its own Leave, and has ended, or if a Leave in the background
 // gives it back.
-func (r *Registry) deliver(a lock.Attachment, grant row.Outcome) bool {
+func (r *Registry) deliver(a lock.Attachment, grant *row.Outcome) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.calls[a]
@@ -217,7 +217,7 @@ func (c *waitingCall) firstLock() string {
 }
 
 // setPosition records where the call waits: with the ancestors of its locks in trees, these may be more than its own.
-func (c *waitingCall) setPosition(out row.Outcome) {
+func (c *waitingCall) setPosition(out *row.Outcome) {
 	at := &position{place: out.Place, names: make([]string, len(out.Locks))}
 	for i := range out.Locks {
 		at.names[i] = out.Locks[i].Name
@@ -265,15 +265,16 @@ const leaveTimeout = lock.MaxWait + lock.PlaceRetention
 
 // Acquire acquires the lock, and waits for it up to a.Wait. The error is the decision's, or one of package lock if
 // there is no decision. When ctx ends, Acquire returns lock.ErrUnavailable and gives back what the call has or gets.
-func (r *Registry) Acquire(ctx context.Context, a lock.Acquire) (out row.Outcome, err error) {
+// While it waits it holds on to no Outcome.
+func (r *Registry) Acquire(ctx context.Context, a lock.Acquire) (_ *row.Outcome, err error) {
 	over := time.NewTimer(a.Wait)
 	defer over.Stop()
 	c, err := r.register(&a)
 	if err != nil {
-		return row.Outcome{}, err
+		return nil, err
 	}
 	defer func() { r.unregister(c, err == nil) }()
-	out, err = r.submit(ctx, a)
+	out, err := r.submit(ctx, a)
 	begun := !errors.Is(err, lock.ErrUnavailable)
 	if err == nil && out.Queued {
 		waiting, span := tracing.Start(ctx, "wait in the queue",
@@ -294,12 +295,12 @@ func (r *Registry) Acquire(ctx context.Context, a lock.Acquire) (out row.Outcome
 }
 
 // undecided reports whether a submitted command failed without a decision.
-func undecided(out row.Outcome, err error) bool { return err != nil && out.Err == nil }
+func undecided(out *row.Outcome, err error) bool { return err != nil && (out == nil || out.Err == nil) }
 
 // await sleeps until something is to be done for the call, and does it. It repeats a Claim whose answer was lost,
 // since the second one finds what the first has done. If it returned the error instead, the waiter would be skipped
 // until its client returns.
-func (r *Registry) await(ctx context.Context, c *waitingCall, over <-chan time.Time, keepPlace bool) (row.Outcome, error) {
+func (r *Registry) await(ctx context.Context, c *waitingCall, over <-chan time.Time, keepPlace bool) (*row.Outcome, error) {
 	pause := database.NewPause()
 	for retry := (<-chan time.Time)(nil); ; {
 		select {
@@ -317,12 +318,12 @@ func (r *Registry) await(ctx context.Context, c *waitingCall, over <-chan time.T
 			return r.submit(ctx, c.leave(keepPlace, false))
 		case <-r.drained.Done():
 			out, err := r.submit(ctx, c.leave(true, false))
-			if errors.Is(out.Err, lock.ErrHeld) || errors.Is(out.Err, lock.ErrUnavailable) {
+			if !undecided(out, err) && (errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrUnavailable)) {
 				err = database.Stopping()
 			}
 			return out, err
 		case <-ctx.Done():
-			return row.Outcome{}, database.Departed(context.Cause(ctx))
+			return nil, database.Departed(context.Cause(ctx))
 		}
 		out, err := r.submit(ctx, lock.Claim{
 			Locks: c.locks, LeaseID: c.lease, Attachment: c.attachment, Place: c.place(), SessionID: c.session,

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
-	"runtime"
 	"strings"
 	"time"
 
@@ -183,27 +182,6 @@ func (p *program) unlessStopped(ctx context.Context, err error) error {
 	}
 	p.log.Info("stopped before the service was ready", "error", err)
 	return nil
-}
-
-// ballastSize is the size of an allocation that makes garbage collections rarer, in bytes. Since Go collects when the
-// heap has doubled, the heap may grow by twice as much before the next one.
-const ballastSize = 64 << 20
-
-// tuneGC makes garbage collections rarer until the returned function is called. A service has a small heap and makes
-// much garbage; by default a seventh of its time would go into collections. The allocation is never touched, so it
-// needs no physical memory. GOGC and GOMEMLIMIT in the environment take precedence.
-func tuneGC(env lookup) (done func()) {
-	ballast := make([]byte, ballastFor(env))
-	return func() { runtime.KeepAlive(ballast) }
-}
-
-func ballastFor(env lookup) int {
-	for _, name := range []string{"GOGC", "GOMEMLIMIT"} {
-		if _, set := env(name); set {
-			return 0
-		}
-	}
-	return ballastSize
 }
 
 // reservedFiles is how many open files a service needs beside the connections of its clients: those to the database

@@ -20,7 +20,7 @@
 //
 // Some locks have an end that no timer knows: another replica granted the lease and is gone, the answer to a commit was
 // lost, or a sweep has failed. So each replica scans all locks in name order when it starts, when another replica has
-// stopped or died, after an outage, and after a sweep that failed. A million locks take a few seconds. By so much, and
+// stopped or died, after an outage, and after a sweep that failed. A million locks take some seconds. By so much, and
 // by the time until a death is noticed, lock.ReplicaTTL and a heartbeat, the end of such a lease may be recorded late.
 // That delays no client, since a request for the lock ends the lease, too.
 //

@@ -50,8 +50,10 @@
 //
 // # Subscriptions
 //
-// One goroutine reads new events while there are subscribers. Each subscriber gets them from memory, or from the
-// table if it is further behind.
+// One goroutine reads new events into the tail while there are subscribers. A subscriber looks there for events after
+// its id, or in the table if it is further behind. If there are none, it sleeps until the tail wakes it: for an event of
+// its names, which the tail finds in an index of exact names and of prefixes, so that those of other names cost nothing.
+// However many of these have come and gone, the subscriber goes on right before the event.
 //
 //	idle --subscribe--> reading --the last subscriber leaves--> lingering --5 s--> idle
 //	                       ^-------------- subscribe ---------------'
@@ -61,6 +63,7 @@
 //   - Consecutive pages contain each selected event once, in the order of ids, unless the page reports a gap.
 //   - A cursor may be between two events of a batch.
 //   - The work for one page is bounded, see [Log.Page].
+//   - Following several names costs one wake for each event of these, as following one does.
 //   - An event is kept for the retention time. References to an event may be deleted earlier if events with greater ids
 //     were older, which happens only when the database's clock was set back.
 package eventlog

@@ -20,32 +20,36 @@ func (l *Log) await(ctx context.Context, q paddock.EventQuery, after int64) (seg
 		return segment{}, err
 	}
 	defer l.tail.leave()
+	if sub.prefix = q.Prefix; q.Name != "" {
+		sub.names = []string{q.Name}
+	}
 	for shown := l.shown.Load(); ; shown = 0 {
-		s, more, err := l.next(ctx, q, after, shown)
+		s, change, err := l.next(ctx, q, after, shown)
 		if err != nil || len(s.items) > 0 || s.gap || sub.over() {
 			return s, err
 		}
 		after = s.upTo
-		if s.end {
-			if _, err := sub.sleep(ctx, more, nil); err != nil {
+		if s.end && l.tail.listen(sub, after, change) {
+			err := sub.sleep(ctx, nil)
+			if after = l.tail.stop(sub); err != nil {
 				return s, err
 			}
 		}
 	}
 }
 
-// next returns the segment after the id, from memory if that reaches the id shown, and a channel that is closed when
-// there may be more.
-func (l *Log) next(ctx context.Context, q paddock.EventQuery, after, shown int64) (segment, <-chan struct{}, error) {
-	s, known, more := l.tail.since(after)
+// next returns the segment after the id, from memory if that reaches the id shown, and the number of the tail's last
+// change before that.
+func (l *Log) next(ctx context.Context, q paddock.EventQuery, after, shown int64) (segment, int, error) {
+	s, known, change := l.tail.since(after)
 	if !known || s.upTo < shown {
 		s, err := l.stored(ctx, q, span{after: after, before: math.MaxInt64})
-		return s, more, err
+		return s, change, err
 	}
 	news := s.items
 	s.items = nil
 	s.add(news, &q)
-	return s, more, nil
+	return s, change, nil
 }
 
 // Watch returns a lock once its version differs from the one seen, or when q.Wait is over, see paddock.Service. read
@@ -62,47 +66,51 @@ func (l *Log) Watch(
 		return lock.Lock{}, err
 	}
 	defer l.tail.leave()
+	sub.names = []string{q.Name}
 	for {
 		over := sub.over()
-		at, more := l.tail.position() // before the lock is read, so that no change is missed
+		at, change := l.tail.position() // before the lock is read, so that no change is missed
 		current, err := read(ctx, q.Name)
 		if err != nil || current.Version() != q.Seen || over {
 			return current, err
 		}
-		if err := sub.untilChanged(ctx, current, at, more); err != nil {
+		if err := sub.untilChanged(ctx, current, at, change); err != nil {
 			return current, err
 		}
 	}
 }
 
 // untilChanged waits until the lock may differ from the one that was read, or the time is over. at is an id that the
-// tail had reached before.
-func (s *subscriber) untilChanged(ctx context.Context, l lock.Lock, at int64, more <-chan struct{}) error {
+// tail had reached before, with this change.
+func (s *subscriber) untilChanged(ctx context.Context, l lock.Lock, at int64, change int) error {
 	var changes <-chan time.Time
 	if next := l.NextChangeAt(); !next.IsZero() {
 		changes = time.After(next.Sub(l.AsOf))
 	}
-	for {
-		changed, err := s.sleep(ctx, more, changes)
-		if err != nil || changed || s.over() {
-			return err
-		}
+	for !s.log.tail.listen(s, at, change) {
 		var news segment
 		var known bool
-		news, known, more = s.log.tail.since(at)
+		news, known, change = s.log.tail.since(at)
 		if !known || news.gap ||
 			slices.ContainsFunc(news.items, func(i item) bool { return i.unreadable != nil || i.Name == l.Name }) {
 			return nil
 		}
 		at = news.upTo
 	}
+	defer s.log.tail.stop(s)
+	return s.sleep(ctx, changes)
 }
 
-// A subscriber is a call that waits.
+// A subscriber is a call that waits for events of some names.
 type subscriber struct {
 	log   *Log
 	until time.Time
 	timer <-chan time.Time // fires then
+
+	names  []string // empty: all names with the prefix
+	prefix string
+	wake   chan struct{} // has a value when there may be such an event
+	upTo   int64         // owned by the tail: there are no such events up to this id that the call has not seen
 }
 
 // subscribe returns a subscriber that waits for at most that long. It must leave the tail.
@@ -115,29 +123,26 @@ func (l *Log) subscribe(wait time.Duration) (*subscriber, error) {
 	if err := l.tail.enter(); err != nil {
 		return nil, err
 	}
-	return &subscriber{log: l, until: time.Now().Add(wait), timer: time.After(wait)}, nil
+	return &subscriber{log: l, until: time.Now().Add(wait), timer: time.After(wait), wake: make(chan struct{}, 1)}, nil
 }
 
 // over reports whether the wait is over.
 func (s *subscriber) over() bool { return !time.Now().Before(s.until) }
 
-// sleep waits until more is closed, the timer changes fires, which it reports, or the time is over.
-func (s *subscriber) sleep(
-	ctx context.Context, more <-chan struct{}, changes <-chan time.Time,
-) (changed bool, err error) {
+// sleep waits until the tail wakes the subscriber, the timer changes fires, or the time is over.
+func (s *subscriber) sleep(ctx context.Context, changes <-chan time.Time) error {
 	select {
-	case <-more:
+	case <-s.wake:
 	case <-changes:
-		changed = true
 	case <-s.timer:
 	case <-s.log.draining:
-		err = database.Stopping()
+		return database.Stopping()
 	case <-s.log.db.Context().Done():
-		err = database.Stopping()
+		return database.Stopping()
 	case <-ctx.Done():
-		err = database.Departed(context.Cause(ctx))
+		return database.Departed(context.Cause(ctx))
 	}
-	return changed, err
+	return nil
 }
 
 const (
@@ -155,22 +160,25 @@ const (
 	maxSubscribers = 5000
 )
 
-// A tail has the newest events in memory. It is read from the table only while there are subscribers.
+// A tail has the newest events in memory. It is read from the table only while there are subscribers. A subscriber that
+// sleeps is woken by events of its names, and is not asked about others.
 type tail struct {
 	wake chan struct{} // has a value when there may be new events
 
 	mu          sync.Mutex
 	subscribers int
-	left        time.Time     // when the last subscriber left
-	epoch       int64         // of the items
-	first       int64         // all items after this id, up to last, are in items
-	last        int64         // negative: nothing was read yet
-	items       []item        // in the order of their ids
-	more        chan struct{} // closed when last has changed
+	left        time.Time // when the last subscriber left
+	epoch       int64     // of the items
+	first       int64     // all items after this id, up to last, are in items
+	last        int64     // negative: nothing was read yet
+	items       []item    // in the order of their ids
+	changes     int       // how often last has changed
+	listening   index     // the subscribers that sleep
+	ahead       set       // those of them that have an id beyond last
 }
 
 func newTail() *tail {
-	return &tail{wake: make(chan struct{}, 1), last: -1, more: make(chan struct{})}
+	return &tail{wake: make(chan struct{}, 1), last: -1, listening: newIndex(), ahead: set{}}
 }
 
 // enter adds a subscriber, which must leave again. The error is lock.ErrTooManyWaiters.
@@ -209,13 +217,13 @@ func (t *tail) signal() {
 	}
 }
 
-// since returns the items after the id, and a channel that is closed when there may be more. known reports whether
-// all of them are in memory.
-func (t *tail) since(id int64) (s segment, known bool, more <-chan struct{}) {
+// since returns the items after the id, and the number of the last change. known reports whether all of them are in
+// memory.
+func (t *tail) since(id int64) (s segment, known bool, change int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.last < 0 || id < t.first {
-		return segment{}, false, t.more
+		return segment{}, false, t.changes
 	}
 	i := len(t.items)
 	for i > 0 && t.items[i-1].ID > id {
@@ -229,14 +237,72 @@ func (t *tail) since(id int64) (s segment, known bool, more <-chan struct{}) {
 		}
 		s.gap = lostBetween(epoch.BatchOf(before), epoch.BatchOf(id), epoch.BatchOf(s.items[0].ID))
 	}
-	return s, true, t.more
+	return s, true, t.changes
 }
 
-// position returns the id up to which the tail was read, negative if it was not.
-func (t *tail) position() (int64, <-chan struct{}) {
+// position returns the id up to which the tail was read, negative if it was not, and the number of the last change.
+func (t *tail) position() (last int64, change int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.last, t.more
+	return t.last, t.changes
+}
+
+// listen makes the tail wake the subscriber when there may be events for it after the id. It reports false if the tail
+// has changed since: then the subscriber must look again. It must stop when it is awake.
+func (t *tail) listen(s *subscriber, id int64, change int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.changes != change {
+		return false
+	}
+	s.upTo = id
+	t.listening.add(s)
+	if id > t.last {
+		t.ahead[s] = struct{}{}
+	}
+	return true
+}
+
+// stop ends the sleep of a subscriber, and returns the id up to which there are no events for it.
+func (t *tail) stop(s *subscriber) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, asleep := t.listening.all[s]; asleep {
+		t.rouse(s, t.last)
+	}
+	select {
+	case <-s.wake:
+	default: // that woke it
+	}
+	return s.upTo
+}
+
+// rouse wakes a subscriber, for which there are no events up to the id.
+func (t *tail) rouse(s *subscriber, id int64) {
+	t.listening.remove(s)
+	delete(t.ahead, s)
+	s.upTo = max(s.upTo, id)
+	s.wake <- struct{}{} // it is empty: the subscriber was asleep
+}
+
+// rouseAll wakes all subscribers, for which there are no events up to the id.
+func (t *tail) rouseAll(subscribers set, id int64) {
+	for s := range subscribers {
+		t.rouse(s, id)
+	}
+}
+
+// tell wakes the subscribers for which there may be events among the items. These follow last. A subscriber that was
+// ahead of them must see even the items of other names, which may show that its event was lost. Nobody knows whose
+// events an entry has that cannot be read.
+func (t *tail) tell(items []item) {
+	t.rouseAll(t.ahead, -1)
+	for _, i := range items {
+		if i.unreadable != nil {
+			t.rouseAll(t.listening.all, t.last)
+		}
+		t.listening.each(i.Name, func(s *subscriber) { t.rouse(s, t.last) })
+	}
 }
 
 // add appends the segment after last. It starts over at the bound if nothing was read yet, or if the database has lost
@@ -247,15 +313,16 @@ func (t *tail) add(s segment, b bound) {
 	if t.last < 0 || t.epoch != b.epoch || t.last > b.newest {
 		t.epoch, t.items, t.first, t.last = b.epoch, nil, b.upTo, -1
 		s = segment{upTo: b.upTo}
+		t.rouseAll(t.listening.all, -1)
 	}
+	t.tell(s.items)
 	t.items = append(t.items, s.items...)
 	if n := len(t.items) - tailLength; n > tailLength {
 		t.first, t.items = t.items[n-1].ID, slices.Clone(t.items[n:])
 	}
 	if s.upTo != t.last {
 		t.last = s.upTo
-		close(t.more)
-		t.more = make(chan struct{})
+		t.changes++
 	}
 }
 

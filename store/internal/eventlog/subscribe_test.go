@@ -64,10 +64,11 @@ func TestTailBeginsAnew(t *testing.T) {
 		tail := newTail()
 		tail.add(segment{}, bound{epoch: 1, upTo: 100, newest: 100})
 		tail.add(segment{items: []item{{Event: &lock.Event{ID: 200}}}, upTo: 200}, bound{epoch: 1, upTo: 200, newest: 200})
-		_, known, more := tail.since(199)
+		_, known, change := tail.since(199)
 		if !known {
 			t.Fatal("the tail has not the last event")
 		}
+		sub := sleeper(t, tail, "other", 200, change)
 		tail.add(segment{items: []item{{Event: &lock.Event{ID: 250}}}, upTo: 250}, b)
 		if s, known, _ := tail.since(b.upTo); !known || len(s.items) > 0 || s.upTo != b.upTo {
 			t.Errorf("%s: %+v", name, s)
@@ -75,13 +76,23 @@ func TestTailBeginsAnew(t *testing.T) {
 		if _, known, _ := tail.since(b.upTo - 1); known {
 			t.Errorf("%s: it has events from before", name)
 		}
-		select {
-		case <-more:
-		default:
-			t.Errorf("%s: subscribers were not woken", name)
+		if !awake(sub) || tail.stop(sub) != 200 {
+			t.Errorf("%s: a subscriber sleeps on, without events up to %d", name, sub.upTo)
 		}
 	}
 }
+
+// sleeper returns a subscriber of the name that sleeps after the id.
+func sleeper(t *testing.T, tail *tail, name string, id int64, change int) *subscriber {
+	t.Helper()
+	sub := &subscriber{names: []string{name}, wake: make(chan struct{}, 1)}
+	if !tail.listen(sub, id, change) {
+		t.Fatal("the tail has changed")
+	}
+	return sub
+}
+
+func awake(s *subscriber) bool { return len(s.wake) > 0 }
 
 // TestSubscribersSeeWhatPagesHaveShown has a tail that was read up to the first event of a lock, while a page has
 // shown the second one.

@@ -48,7 +48,8 @@
 //	a batch                    1000 items, 1 MiB in all, 16 KiB per item
 //	batch bodies over 16 KiB   64 in memory at once, then unavailable
 //	event streams              2000 (Options.MaxStreams), 200 per API key (Options.StreamsPerKey), then too_many_waiters
-//	unread events of a stream  64 KiB; all streams share the encoded events
+//	events for slow streams    8 MiB of text for all feeds; each stream may hold 256 KiB of it, shared by its feed
+//	streams                    6 % of the processors, see pacer
 //
 // # Authentication
 //

@@ -1,9 +1,12 @@
 package server
 
 import (
+	"context"
+	"runtime"
+	"time"
+
 	"github.com/go-chi/chi/v5"
 
-	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -26,7 +29,12 @@ const (
 	MaxStreamAttempts = maxStreamAttempts
 	StreamRetryDelay  = streamRetryDelay
 
-	MaxStreamText = maxStreamText
+	MaxBlockText = maxBlockText
+	MaxFeedText  = maxFeedText
+
+	StreamShare = streamShare
+	CostOfTurn  = costOfTurn
+	CostOfKByte = costOfKByte
 )
 
 func (s *Server) Routes() chi.Routes { return s.router }
@@ -39,12 +47,23 @@ func Statuses() map[lock.Code]int {
 	return statuses
 }
 
-// EventText returns the event as the streams of s send it.
-func EventText(s *Server, e lock.Event) []byte { return s.events.text(e) }
+// ExhaustStreams takes the time of a second that streams may take.
+func ExhaustStreams(s *Server) {
+	for range int(streamShare*float64(runtime.GOMAXPROCS(0)*int(time.Second/streamBurst))) + 1 {
+		s.pace.took(streamBurst)
+	}
+}
 
-// PageTexts returns the page as the first that a stream of s sends.
-func PageTexts(s *Server, p paddock.Page[lock.Event], cursor string) (texts [][]byte, next string) {
-	return (&sseEncoder{events: s.events}).encodePage(p, cursor)
+// StreamBudget returns the time that streams may take now.
+func StreamBudget(s *Server) time.Duration { return time.Duration(s.pace.budget.Tokens()) }
+
+// Turns returns a function that waits for a turn, in which so many KiB are written.
+func Turns() func(ctx context.Context, size int) error {
+	p := newPacer()
+	return func(ctx context.Context, size int) error {
+		p.took(time.Duration(size) * costOfKByte)
+		return p.turn(ctx)
+	}
 }
 
 func Parameters() map[string][]string { return queryParameters }

@@ -64,10 +64,16 @@ func (p *pipeListener) dialTLS(ctx context.Context, trust *tls.Config) (net.Conn
 // servePiped serves o in a bubble. The returned function ends Serve and returns its error.
 func servePiped(t *testing.T, o server.Options) (harness, *pipeListener, func() error) {
 	t.Helper()
+	return servePipedServer(t, server.New(o))
+}
+
+// servePipedServer is servePiped for a given Server.
+func servePipedServer(t *testing.T, served *server.Server) (harness, *pipeListener, func() error) {
+	t.Helper()
 	p := newPipeListener()
 	transport := &http.Transport{DialContext: p.Dial, DisableKeepAlives: true}
 	s := harness{t: t, url: "http://pipe", client: &http.Client{Transport: contract{t, transport}}}
-	return s, p, serveListener(t, o, p)
+	return s, p, serveListener(t, served, p)
 }
 
 // servePipedTLS is servePiped with TLS and HTTP/2. The caller closes the idle connections of the harness's client.
@@ -78,12 +84,12 @@ func servePipedTLS(t *testing.T, o server.Options, serving, trust *tls.Config) (
 		return p.dialTLS(ctx, trust)
 	}}
 	s := harness{t: t, url: "https://" + trust.ServerName, client: &http.Client{Transport: transport}}
-	return s, p, serveListener(t, o, tls.NewListener(p, serving))
+	return s, p, serveListener(t, server.New(o), tls.NewListener(p, serving))
 }
 
-func serveListener(t *testing.T, o server.Options, l net.Listener) func() error {
+func serveListener(t *testing.T, s *server.Server, l net.Listener) func() error {
 	ctx, end := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- server.New(o).Serve(ctx, l) }()
+	go func() { served <- s.Serve(ctx, l) }()
 	return func() error { end(); return <-served }
 }

@@ -128,7 +128,8 @@ type Server struct {
 
 	batchSlots chan struct{} // one value per large batch in memory
 	streams    *streamLimiter
-	events     *eventCache     // shared by all streams
+	feeds      *feeds
+	pace       pacer           // of the streams
 	stopped    context.Context // stop cancels it to end the streams
 	stop       context.CancelFunc
 }
@@ -142,8 +143,9 @@ func New(o Options) *Server {
 		hasSignIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies, headers: defaultHeaders(),
 		batchSlots: make(chan struct{}, maxLargeBatches),
 		streams:    newStreamLimiter(cmp.Or(o.MaxStreams, DefaultMaxStreams), cmp.Or(o.StreamsPerKey, DefaultStreamsPerKey)),
-		events:     new(eventCache),
+		pace:       newPacer(),
 	}
+	s.feeds = &feeds{read: s.nextPage, open: map[feedID]*feed{}}
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	s.buffers.New = func() any { return bytes.NewBuffer(make([]byte, 0, bufferSize)) }
 	s.routings.New = func() any { return chi.NewRouteContext() }

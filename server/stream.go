@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	streamPageSize = 200      // events per page
-	maxStreamText  = 64 << 10 // bytes of encoded events that a stream writes at once; one larger event is allowed
+	streamPageSize = 200       // events per page
+	maxTurnText    = 256 << 10 // bytes of events that a stream writes in one turn, unless one block has more
 
 	keepAliveInterval = 15 * time.Second // between two comments of an idle stream
 	maxStreamAttempts = 3                // calls to an unavailable Service before the stream ends
@@ -48,7 +48,8 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	live := stream{Server: s, w: w, r: r, query: query, encoder: sseEncoder{events: s.events}}
+	live := stream{Server: s, w: w, r: r, query: query}
+	live.at, _ = strconv.ParseInt(query.Cursor, 10, 64) // zero for the first event, and for now, after which nothing is missing
 	live.run(first)
 }
 
@@ -64,37 +65,103 @@ func asLastEventIDError(err error, r *http.Request) error {
 // A stream is one open event stream.
 type stream struct {
 	*Server
-	w       http.ResponseWriter
-	r       *http.Request
-	query   paddock.EventQuery // of the next page
-	encoder sseEncoder
+	w      http.ResponseWriter
+	r      *http.Request
+	query  paddock.EventQuery
+	at     int64 // the client has all events up to this id
+	synced bool  // it has all events since the start, or since the last gap
 }
 
-// run sends pages until the Service or the connection fails.
-func (s *stream) run(page paddock.Page[lock.Event]) {
+// A writeError is why the client cannot be reached.
+type writeError struct{ error }
+
+// run sends events until the Service or the connection fails.
+func (s *stream) run(first paddock.Page[lock.Event]) {
 	ctx, cancel := context.WithCancel(access.Continued(clientContext(s.r)))
 	defer cancel()
 	defer context.AfterFunc(s.stopped, cancel)()
+	live, err := s.sendPage(first)
+	for err == nil {
+		if live {
+			err = s.follow(ctx)
+			live = false
+		} else {
+			live, err = s.sendNext(ctx)
+		}
+	}
+	if errors.As(err, new(writeError)) {
+		s.log.DebugContext(ctx, "event stream cut off", "request_id", requestID(s.r), "error", err)
+		return
+	}
+	s.end(ctx, err)
+}
+
+// sendPage sends the first events of a page. live reports whether there are no further events at present.
+func (s *stream) sendPage(p paddock.Page[lock.Event]) (live bool, err error) {
+	b := newBlock(p, s.at)
+	if _, err := b.add(p); err != nil {
+		return false, err
+	}
+	return b.live, s.sendBlocks([]block{*b}, b.upTo)
+}
+
+// sendNext reads and sends the next page. If the client was once up to date, and streams have no time to read for it all
+// that it has missed since, it is told of a gap.
+func (s *stream) sendNext(ctx context.Context) (live bool, err error) {
+	if err := s.pace.turn(ctx); err != nil {
+		return false, err
+	}
+	s.query.Cursor = eventID(s.at)
+	page, err := s.nextPage(ctx, s.query)
+	if err != nil {
+		return false, err
+	}
+	s.pace.took(time.Duration(len(page.Items)) * costOfEvent)
+	live, err = s.sendPage(page)
+	if err != nil || live || !s.synced || !s.pace.exhausted() {
+		return live, err
+	}
+	s.query.Cursor = paddock.CursorNow
+	if page, err = s.nextPage(ctx, s.query); err != nil {
+		return false, err
+	}
+	page.Gap = true
+	return s.sendPage(page)
+}
+
+// follow sends what a feed has. It returns nil when the feed does not have all events that the client does not have.
+func (s *stream) follow(ctx context.Context) error {
+	f, at := s.feeds.enter(access.Continued(clientContext(s.r)), s.query, s.at)
+	defer s.feeds.leave(f)
 	for {
-		texts, next := s.encoder.encodePage(page, s.query.Cursor)
-		page = paddock.Page[lock.Event]{} // while a slow client reads, only the texts stay in memory
-		err := s.send(texts...)
+		for more := f.waitFor(at); more != nil; more = f.waitFor(at) {
+			select {
+			case <-more:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		if err := s.pace.turn(ctx); err != nil {
+			return err
+		}
+		blocks, next, err := f.take(at)
+		if errors.Is(err, errLeftBehind) {
+			return nil
+		}
 		if err != nil {
-			s.log.DebugContext(ctx, "event stream cut off", "request_id", requestID(s.r), "error", err)
-			return
+			return err
 		}
-		s.query.Cursor = next
-		if page, err = s.next(ctx); err != nil {
-			s.end(ctx, err)
-			return
+		if err := s.sendBlocks(blocks, next.id); err != nil {
+			return err
 		}
+		at = next
 	}
 }
 
-// next returns the next page; it is empty when a keep-alive is due. If the Service is unavailable, next retries.
-func (s *stream) next(ctx context.Context) (page paddock.Page[lock.Event], err error) {
+// nextPage returns a page of events. If the Service is unavailable, it retries.
+func (s *Server) nextPage(ctx context.Context, q paddock.EventQuery) (page paddock.Page[lock.Event], err error) {
 	for try := 1; ; try++ {
-		page, err = s.poll(ctx)
+		page, err = s.poll(ctx, q)
 		transient := errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrTooManyWaiters)
 		if err == nil || try == maxStreamAttempts || !transient {
 			return page, err
@@ -107,31 +174,30 @@ func (s *stream) next(ctx context.Context) (page paddock.Page[lock.Event], err e
 	}
 }
 
-// poll requests a page from the Service. It waits for new events if the client has all earlier ones.
-func (s *stream) poll(ctx context.Context) (paddock.Page[lock.Event], error) {
-	if s.query.Wait = 0; s.encoder.synced {
-		s.query.Wait = keepAliveInterval
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout+s.query.Wait)
+func (s *Server) poll(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout+q.Wait)
 	defer cancel()
-	return s.locks.Events(ctx, s.query)
+	return s.locks.Events(ctx, q)
 }
 
-// send writes and flushes the texts. It fails if the client does not read them within writeTimeout. It clears the
-// deadline afterwards, because over HTTP/2 an expired deadline ends even an idle stream.
+// send writes and flushes the texts. It fails if the client does not read one of them within writeTimeout. It clears
+// the deadline afterwards, because over HTTP/2 an expired deadline ends even an idle stream.
 func (s *stream) send(texts ...[]byte) error {
-	s.setWriteDeadline(s.w, s.r, writeTimeout)
+	size := 0
 	for _, text := range texts {
+		s.setWriteDeadline(s.w, s.r, writeTimeout)
 		if _, err := s.w.Write(text); err != nil {
-			return err
+			return writeError{err}
 		}
+		size += len(text)
 	}
+	s.pace.took(time.Duration(size>>10) * costOfKByte)
 	control := http.NewResponseController(s.w)
 	if err := control.Flush(); err != nil {
-		return err
+		return writeError{err}
 	}
-	if err := control.SetWriteDeadline(time.Time{}); !errors.Is(err, http.ErrNotSupported) {
-		return err
+	if err := control.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return writeError{err}
 	}
 	return nil
 }
@@ -155,48 +221,44 @@ func (s *stream) end(ctx context.Context, err error) {
 	}
 }
 
-// An sseEncoder writes pages of events as text/event-stream.
-type sseEncoder struct {
-	events *eventCache
-	synced bool // the client has all events since the start, or since the last gap
-}
-
 // A cursorData is the data of a sync or gap event.
 type cursorData struct {
 	Cursor string `json:"cursor"`
 }
 
-// encodePage returns texts to write in order, and the cursor for the next page. The page p was requested with cursor.
-// A page without events becomes a keep-alive. Events beyond maxStreamText bytes are left for the next page. Other
-// streams share the texts of events.
+// sendBlocks sends the blocks, after which the client has all events up to the id. If there is nothing in them, it sends
+// a keep-alive.
 //
 // The id of each text is the cursor to resume after it. The id of a gap, and of a row that cannot be read, is the
-// cursor before the page, so a client may receive it again.
-func (t *sseEncoder) encodePage(p paddock.Page[lock.Event], cursor string) (texts [][]byte, next string) {
-	texts = make([][]byte, 0, len(p.Items)+len(p.Unreadable)+2) // a gap first, a sync last
-	if p.Gap {
-		texts = append(texts, encodeSSE(cursor, "gap", cursorData{cursor}))
-		t.synced = false
-	}
-	for _, u := range p.Unreadable {
-		texts = append(texts, encodeSSE(cursor, "unreadable", wire.UnreadableOf(u)))
-	}
-	size := 0
-	for i, e := range p.Items {
-		text := t.events.text(e)
-		if size += len(text); size > maxStreamText && i > 0 {
-			return texts, eventID(p.Items[i-1])
+// cursor before the block, so a client may receive it again.
+func (s *stream) sendBlocks(blocks []block, upTo int64) error {
+	var texts [][]byte
+	for _, b := range blocks {
+		cursor := eventID(b.after)
+		if b.gap {
+			texts = append(texts, encodeSSE(cursor, "gap", cursorData{cursor}))
+			s.synced = false
 		}
-		texts = append(texts, text)
+		for _, u := range b.unreadable {
+			texts = append(texts, encodeSSE(cursor, "unreadable", wire.UnreadableOf(u)))
+		}
+		if len(b.text) > 0 {
+			texts = append(texts, b.text)
+		}
+		cursor = eventID(b.upTo)
+		switch {
+		case !s.synced && b.live:
+			texts = append(texts, encodeSSE(cursor, "sync", cursorData{cursor}))
+			s.synced = true
+		case len(b.text) == 0 && b.unreadable != nil:
+			texts = append(texts, keepAliveComment(true, cursor))
+		}
 	}
-	switch {
-	case !t.synced && len(p.Items) < streamPageSize:
-		texts = append(texts, encodeSSE(p.Next, "sync", cursorData{p.Next}))
-		t.synced = true
-	case len(p.Items) == 0:
-		texts = append(texts, keepAliveComment(p.Next != cursor, p.Next))
+	if len(texts) == 0 {
+		texts = append(texts, keepAliveComment(upTo != s.at, eventID(upTo)))
 	}
-	return texts, p.Next
+	s.at = upTo
+	return s.send(texts...)
 }
 
 // keepAliveComment returns a comment, with the cursor as id if it has moved. Clients store an id without data, but
@@ -208,44 +270,14 @@ func keepAliveComment(moved bool, cursor string) []byte {
 	return []byte(": still here\n\n")
 }
 
-func eventID(e lock.Event) string { return strconv.FormatInt(e.ID, 10) }
+// eventID returns the id of an event as text, which is a cursor, too.
+func eventID(id int64) string { return strconv.FormatInt(id, 10) }
 
 // sseEvent returns e as text/event-stream.
-func sseEvent(e lock.Event) []byte { return encodeSSE(eventID(e), e.Kind.String(), wire.EventOf(e)) }
+func sseEvent(e lock.Event) []byte { return encodeSSE(eventID(e.ID), e.Kind.String(), wire.EventOf(e)) }
 
 func encodeSSE(id, name string, data any) []byte {
 	return slices.Concat([]byte("id: "+id+"\nevent: "+name+"\ndata: "), encoded(data), []byte("\n"))
-}
-
-// eventCacheSize is the number of slots of an eventCache. It equals the size of the store's tail.
-const eventCacheSize = 4096
-
-// An eventCache holds the latest events as text/event-stream, so that an event is encoded once for all streams. The
-// slot of an event is its id modulo eventCacheSize. It is safe for concurrent use.
-type eventCache struct {
-	slots [eventCacheSize]eventCacheSlot
-}
-
-type eventCacheSlot struct {
-	mu   sync.Mutex
-	last *cachedEvent // nil: empty
-}
-
-type cachedEvent struct {
-	event lock.Event
-	text  []byte
-}
-
-// text returns the encoded event, which must not be changed.
-func (c *eventCache) text(e lock.Event) []byte {
-	slot := &c.slots[uint64(e.ID)%eventCacheSize]
-	slot.mu.Lock()
-	defer slot.mu.Unlock()
-	// After a database restore, another event may have the same id.
-	if slot.last == nil || slot.last.event != e {
-		slot.last = &cachedEvent{e, sseEvent(e)}
-	}
-	return slot.last.text
 }
 
 // A streamLimiter limits the open streams, in total and per API key.

@@ -24,9 +24,8 @@ const (
 	floodStreams = 1000
 	eventPairs   = 200 // acquires and releases; the kernel buffers their events, about 130 KB a stream
 	eventRounds  = 4   // repetitions with longer events, about 450 KB each, which it does not buffer
-	// streamsMemory is that of all streams, with TLS. It has room for the pages that streams have encoded since the last
-	// garbage collection, 35 MiB, and for not a third of a copy of the longer events for each.
-	streamsMemory = 128 * mebibyte
+	// streamsMemory is that of all streams, with TLS. It has no room for a quarter of a copy of the longer events for each.
+	streamsMemory = 96 * mebibyte
 	keptPeakShare = 4 // a quarter of the peak may remain: fragments, and garbage since the last collection
 	keptFiles     = 5
 	smallBuffer   = 4 << 10 // bytes of the kernel's receive buffer

@@ -598,8 +598,9 @@ export interface paths {
          *     their `id` is a cursor as well:
          *
          *     - `sync`: all past events have been sent; later ones are live. It is sent once, after the missed events.
-         *     - `gap`: events are missing here because they are no longer kept, or events that you received were lost in a
-         *       fail-over or restore. Read the locks again.
+         *     - `gap`: events are missing here because they are no longer kept, because the replica had more events for its
+         *       streams than it had time to send, or because events that you received were lost in a fail-over or restore.
+         *       Read the locks again. Those that are kept are in the list after the cursor of the gap.
          *     - `unreadable`: a row of events cannot be read and is left out. Its data is an item of `unreadable` in the
          *       list. It may be sent again after a reconnect.
          *

@@ -1,0 +1,251 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"sync"
+
+	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+const (
+	// maxBlockText is the greatest length of a block's text, in bytes. One longer event is allowed.
+	maxBlockText = 64 << 10
+	// maxFeedText is how much text all feeds together keep for streams that are behind, in bytes. Each feed keeps at
+	// least one block.
+	maxFeedText = 8 << 20
+)
+
+// A block is consecutive events of a query as text/event-stream, and what comes before them.
+type block struct {
+	after, upTo int64 // the block has all events after the first id, up to the second
+	gap         bool  // events are missing before these
+	unreadable  []paddock.Unreadable
+	text        []byte  // only grows, so that streams share it
+	ids         []int64 // of the events
+	ends        []int   // where the text of each one ends
+	live        bool    // there were no further events when these were read
+}
+
+// newBlock returns a block without events, for those of the page after the id.
+func newBlock(p paddock.Page[lock.Event], after int64) *block {
+	return &block{after: after, upTo: after, gap: p.Gap, unreadable: p.Unreadable}
+}
+
+// add appends the first events of the page, at least one to an empty block. It returns the page without them.
+func (b *block) add(p paddock.Page[lock.Event]) (paddock.Page[lock.Event], error) {
+	next, err := strconv.ParseInt(p.Next, 10, 64)
+	if err != nil {
+		return p, fmt.Errorf("the cursor of a page is no event id: %w", err)
+	}
+	whole := len(p.Items) < streamPageSize
+	for i, e := range p.Items {
+		text := sseEvent(e)
+		if len(b.ids) > 0 && len(b.text)+len(text) > maxBlockText {
+			b.live = false
+			return paddock.Page[lock.Event]{Items: p.Items[i:], Next: p.Next}, nil
+		}
+		b.text = append(b.text, text...)
+		b.ids, b.ends, b.upTo = append(b.ids, e.ID), append(b.ends, len(b.text)), e.ID
+	}
+	b.upTo, b.live = next, whole
+	return paddock.Page[lock.Event]{Next: p.Next}, nil
+}
+
+// since returns the part of the block after the id.
+func (b *block) since(id int64) block {
+	part := *b
+	if id > b.after {
+		part.after, part.gap, part.unreadable = id, false, nil
+	}
+	if n := sort.Search(len(b.ids), func(i int) bool { return b.ids[i] > id }); n > 0 {
+		part.text = b.text[b.ends[n-1]:]
+	}
+	return part
+}
+
+// A feed follows the events of one query, and keeps the newest ones for its streams.
+type feed struct {
+	of      feedID
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when it has ended
+	streams int           // owned by feeds
+
+	mu         sync.Mutex
+	blocks     []*block // the events after from, up to upTo; only the last one grows
+	size       int      // of their texts
+	from, upTo int64
+	idle       int           // how many pages were empty
+	more       chan struct{} // closed when the feed has changed
+	err        error         // why the feed has ended
+}
+
+// A position is where a stream is in its feed.
+type position struct {
+	id   int64 // the stream has all events up to this one
+	idle int   // it was told of as many empty pages
+}
+
+// errLeftBehind is returned to a stream if the feed begins after its position.
+var errLeftBehind = errors.New("the feed begins later")
+
+// add appends the page, and drops the oldest blocks while all have more bytes than most.
+func (f *feed) add(p paddock.Page[lock.Event], most int) (err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(p.Items) == 0 {
+		f.idle++
+	}
+	begin := p.Gap || len(p.Unreadable) > 0 || len(f.blocks) == 0 || f.blocks[len(f.blocks)-1].gap
+	for first := true; first || len(p.Items) > 0; first, begin = false, true {
+		if begin {
+			f.blocks = append(f.blocks, newBlock(p, f.upTo))
+		}
+		last := f.blocks[len(f.blocks)-1]
+		f.size -= len(last.text)
+		if p, err = last.add(p); err != nil {
+			return err
+		}
+		f.size, f.upTo = f.size+len(last.text), last.upTo
+	}
+	for f.size > most && len(f.blocks) > 1 {
+		f.size, f.from = f.size-len(f.blocks[0].text), f.blocks[0].upTo
+		f.blocks = slices.Delete(f.blocks, 0, 1)
+	}
+	f.wake()
+	return nil
+}
+
+// end tells the streams that the feed has ended.
+func (f *feed) end(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+	f.wake()
+	close(f.done)
+}
+
+// wake makes the streams look for news. The caller holds mu.
+func (f *feed) wake() {
+	close(f.more)
+	f.more = make(chan struct{})
+}
+
+// waitFor returns nil if the feed has news for a stream at this position, otherwise a channel that is closed when it may
+// have some.
+func (f *feed) waitFor(at position) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if at.id < f.upTo || at.idle != f.idle || f.err != nil {
+		return nil
+	}
+	return f.more
+}
+
+// take returns what follows the position, at most maxTurnText bytes unless that is less than a block, and the position
+// after that. The error is errLeftBehind, or why the feed has ended before anything followed.
+func (f *feed) take(at position) (parts []block, next position, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if at.id < f.from {
+		return nil, at, errLeftBehind
+	}
+	if at.id >= f.upTo && f.err != nil {
+		return nil, at, f.err
+	}
+	size := 0
+	for _, b := range f.blocks[sort.Search(len(f.blocks), func(i int) bool { return f.blocks[i].upTo > at.id }):] {
+		part := b.since(at.id)
+		if size += len(part.text); size > maxTurnText && len(parts) > 0 {
+			return parts, at, nil
+		}
+		parts, at.id = append(parts, part), b.upTo
+	}
+	at.idle = f.idle
+	return parts, at, nil
+}
+
+// newest returns the position after all events.
+func (f *feed) newest() position {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return position{f.upTo, f.idle}
+}
+
+// A feedID is what all streams of a feed have in common: the query, and the API key, which decides what they may see.
+type feedID struct{ name, prefix, key string }
+
+// feeds are the feeds of a Server. Each has at least one stream.
+type feeds struct {
+	read func(context.Context, paddock.EventQuery) (paddock.Page[lock.Event], error)
+
+	mu   sync.Mutex
+	open map[feedID]*feed
+}
+
+// enter returns the feed with the events of the query, which begins at its cursor unless there is a feed already, and
+// the position of the cursor. ctx has the key. The stream must leave the feed.
+func (s *feeds) enter(ctx context.Context, q paddock.EventQuery, id int64) (*feed, position) {
+	key, _ := access.KeyFrom(ctx)
+	of := feedID{q.Name, q.Prefix, fmt.Sprint(key.ID, key.Hash, key.Role, key.Prefixes, key.ExpiresAt)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.open[of]
+	if f == nil {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		f = &feed{of: of, cancel: cancel, done: make(chan struct{}), from: id, upTo: id, more: make(chan struct{})}
+		s.open[of] = f
+		go s.run(ctx, f, q)
+	}
+	f.streams++
+	return f, position{id, f.newest().idle}
+}
+
+// leave ends the feed with its last stream.
+func (s *feeds) leave(f *feed) {
+	s.mu.Lock()
+	f.streams--
+	last := f.streams == 0
+	if last && s.open[f.of] == f {
+		delete(s.open, f.of)
+	}
+	s.mu.Unlock()
+	if last {
+		f.cancel()
+		<-f.done
+	}
+}
+
+// run reads pages until ctx ends or a page cannot be read.
+func (s *feeds) run(ctx context.Context, f *feed, q paddock.EventQuery) {
+	q.Wait = keepAliveInterval
+	for {
+		q.Cursor = strconv.FormatInt(f.newest().id, 10)
+		page, err := s.read(ctx, q)
+		if err == nil {
+			err = f.add(page, maxFeedText/s.count())
+		}
+		if err != nil {
+			s.mu.Lock()
+			if s.open[f.of] == f {
+				delete(s.open, f.of)
+			}
+			s.mu.Unlock()
+			f.end(err)
+			return
+		}
+	}
+}
+
+// count returns the number of feeds, at least one.
+func (s *feeds) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(len(s.open), 1)
+}

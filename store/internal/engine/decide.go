@@ -131,7 +131,7 @@ func (u *unit) decide(in *inputs) verdict {
 			return needsLook
 		}
 		d, tokens := u.apply(r, in, ended)
-		if _, claims := r.decided.(lock.Claim); claims && d.Queued && !u.fresh {
+		if r.traits.Queue == lock.Claims && d.Queued && !u.fresh {
 			return needsLook // the call was woken, so the lock has changed
 		}
 		if u.tooLong = in.epoch.CheckLength(epoch.LongestOf(d)); u.tooLong != nil {

@@ -195,9 +195,9 @@ type Page[T any] struct {
 	// Next is the cursor of the next page. It is empty at the end of the list. A list of events ends only if it is
 	// Descending or its Until has passed.
 	Next string
-	// Gap reports whether events may be missing before Items: events after the cursor were pruned, or a fail-over or a
-	// restore has lost the event of the cursor. In a list with a Since or Descending, it reports that events of the
-	// range were pruned, on the page next to them.
+	// Gap reports whether events may be missing before Items: events after the cursor were pruned; or a fail-over or a
+	// restore has lost the event of the cursor; or, in a stream, the service had no time to send them. In a list with a
+	// Since or Descending, it reports that events of the range were pruned, on the page next to them.
 	Gap bool
 	// Unreadable are rows of the database that belong here and cannot be read, by a change by hand mostly.
 	Unreadable []Unreadable

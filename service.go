@@ -12,16 +12,16 @@ import (
 // If the context ends first, the error is ErrUnavailable if the call has certainly not taken effect, and
 // ErrUnknownOutcome otherwise; repeat the call to find out.
 type Service interface {
-	// Acquire acquires the lock, or refuses with ErrHeld when its Wait has ended. The call may take longer than Wait
-	// if the service cannot decide at that time, so give the context a deadline, too. If the context ends during the
-	// wait, the service withdraws a grant that it made before it noticed, and keeps the place until the wait would have
-	// ended, and for PlaceRetention at least: a repeated call finds it, and a Release gives it up. The error is
-	// ErrTooManyWaiters if a limit on waiters is reached, and ErrUnavailable if the service is stopping: then the place is
-	// kept likewise.
+	// Acquire acquires the locks, all or none, or refuses with ErrHeld when its Wait has ended. The call may take longer
+	// than Wait if the service cannot decide at that time, so give the context a deadline, too. If the context ends
+	// during the wait, the service withdraws a grant that it made before it noticed, and keeps the place until the wait
+	// would have ended, and for PlaceRetention at least: a repeated call finds it, and a Release gives it up. The error
+	// is ErrTooManyWaiters if a limit on waiters is reached, and ErrUnavailable if the service is stopping: then the
+	// place is kept likewise.
 	Acquire(context.Context, lock.Acquire) (lock.Grant, error)
-	// Renew extends a lease, or refuses with ErrLeaseLost.
+	// Renew extends the leases of its locks, or refuses with ErrLeaseLost.
 	Renew(context.Context, lock.Renew) (lock.Grant, error)
-	// Release ends a lease, or refuses with ErrLeaseLost.
+	// Release ends the leases of its locks, or refuses with ErrLeaseLost.
 	Release(context.Context, lock.Release) error
 	// Batch runs each item like a separate call: an Acquire without Wait and KeepPlace, a Renew or a Release. Other
 	// commands are refused with ErrInvalid, and so are all items of a batch of more than MaxBatch. It returns one

@@ -36,8 +36,9 @@
 //	locks := access.Guard(store, limits)    // once; it refuses a ctx without a key
 //
 // A call is checked when it starts. If its key is revoked, changed or expires while the call waits, the call ends with
-// ErrKeyInvalid or ErrKeyExpired. A stream is a sequence of calls under one context, so it ends within a second or two
-// of the revocation. Its calls for later pages use [Continued], so that they do not count towards the rate.
+// ErrKeyInvalid or ErrKeyExpired. A stream is a sequence of calls with one key, some of them made for all streams of
+// that key and query, so it ends within a second or two of the revocation. Its calls for later pages use [Continued],
+// so that they do not count towards the rate.
 //
 // Do not store a Key beyond a request. Store the secret, for example in a cookie, and look it up for every request.
 //

@@ -47,8 +47,8 @@
 //
 // # Several locks at once
 //
-// A call may name up to 32 locks, which are acquired all or none. They have one lease_id, and are renewed and released
-// together:
+// A call may name up to 32 locks, and acquires all of them or none. They have one lease_id, and are
+// renewed and released together:
 //
 //	grant, err := locks.Acquire(ctx, lock.Acquire{
 //		Locks: []lock.Member{{Name: "accounts:17"}, {Name: "accounts:42"}}, Holder: "worker-1", Wait: 30 * time.Second,
@@ -56,8 +56,8 @@
 //	…
 //	err = locks.Release(ctx, lock.Release{Locks: grant.Requested(), LeaseID: grant.ID})
 //
-// Leases of the grant has the lease of each lock. A call on several locks is sent in a request of its own, never in a
-// batch.
+// grant.Leases has one lease for each lock. A call on several locks is sent in a request of its
+// own, never in a batch.
 //
 // # Sessions
 //

@@ -64,12 +64,12 @@ func (c *Client) Stream(ctx context.Context, q paddock.EventQuery) (*Stream, err
 	return nil, refusal(false, res, text)
 }
 
-// Next returns what the service sends next: a page with one event, or with none. On a
-// page without an event Gap reports that events before the next one are missing, or that some
-// were lost in a fail-over or a restore, see paddock.Page; Unreadable is a row that cannot be read, whose events
-// are left out; otherwise Next has moved on, past events of other locks.
-// Comments are not returned. An error ends the stream; it is a *lock.Error with the
-// code ErrUnavailable.
+// Next returns what the service sends next: a page with one event, or with none. On a page without
+// an event Gap reports that events before the next one are missing: they were pruned, were lost in
+// a fail-over or a restore, or were more than the service had time to send, see paddock.Page;
+// Unreadable is a row that cannot be read, whose events are left out; otherwise Next has moved on,
+// past events of other locks. Comments are not returned. An error ends the stream; it is a
+// *lock.Error with the code ErrUnavailable.
 func (s *Stream) Next() (paddock.Page[lock.Event], error) {
 	name, data, moved := "", "", false
 	for s.lines.Scan() {

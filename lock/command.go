@@ -18,19 +18,19 @@ type Command interface {
 	Apply(View) Decision
 }
 
-// Traits are what ordering a command, reading for it and storing its Decision depend on, whatever kind of command it is.
+// Traits tell, for any kind of command, what is needed to order it, to read for it, and to store its Decision.
 type Traits struct {
 	// Lease is the lease that the command is about, or will be; zero for none. Except for a claim, the command must not
 	// overtake earlier ones about it.
 	Lease   LeaseID
 	Session SessionRef // that the command needs, zero for none
 	Queue   QueueUse
-	// Grants: the command grants new leases. So its locks need not exist, its session must be open, and its lease must
+	// Grants: the command may grant new leases. So its locks need not exist, its session must be open, and its lease must
 	// not have ended.
 	Grants bool
 	Length time.Duration // of the leases that it asks for, TTL and grace; zero if that is not known
 	NewID  bool          // no lease can have had the ID, so it has no end event
-	// TellsEnd: the answer tells when a lease ends that exists already. If it is one of a session, the session tells.
+	// TellsEnd: the answer tells when an existing lease ends; for a lease of a session, when the session ends.
 	TellsEnd bool
 	// ReadsToken: the newest token of the lock must not be provisional.
 	ReadsToken bool

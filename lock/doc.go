@@ -57,7 +57,7 @@
 //
 // # Sets
 //
-// An acquire, a renewal or a release names a list of locks, mostly of one. A set is several locks that are acquired
+// An acquire, a renewal or a release names a list of locks, usually just one. A set is several locks that are acquired
 // together, all or none. The leases of a set have one lease_id and one token, except that a shared lease has the token
 // of the readers that it joins. They begin and end together: a renewal, a release, a revocation, or an expiry ends or
 // extends all of them. A set that waits holds no lock. It has a place in each queue, taken in one decision, so that two

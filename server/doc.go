@@ -48,8 +48,8 @@
 //	a batch                    1000 items, 1 MiB in all, 16 KiB per item
 //	batch bodies over 16 KiB   64 in memory at once, then unavailable
 //	event streams              2000 (Options.MaxStreams), 200 per API key (Options.StreamsPerKey), then too_many_waiters
-//	events for slow streams    8 MiB of text for all feeds; each stream may hold 256 KiB of it, shared by its feed
-//	streams                    6 % of the processors, see pacer
+//	text for slow streams      8 MiB for all feeds, but at least one block of 64 KiB each; a turn writes up to 256 KiB
+//	processor time of streams  6 % of all processors, see pacer
 //
 // # Authentication
 //

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// What streams may take of the processors, and about what they take of them, with the kernel's part on both sides of a
-// connection on one host.
+// The share of the processors that streams may take, and the approximate cost of what they do, including the kernel's
+// part at both ends of a connection on one host.
 const (
 	streamShare = 0.06                  // of all processors
 	streamBurst = 50 * time.Millisecond // of a processor's time, without a wait

@@ -129,7 +129,7 @@ func (s *stream) sendNext(ctx context.Context) (live bool, err error) {
 	return s.sendPage(page)
 }
 
-// follow sends what a feed has. It returns nil when the feed does not have all events that the client does not have.
+// follow sends what a feed has. It returns nil when the feed has dropped events that the client still needs.
 func (s *stream) follow(ctx context.Context) error {
 	f, at := s.feeds.enter(access.Continued(clientContext(s.r)), s.query, s.at)
 	defer s.feeds.leave(f)

@@ -15,7 +15,7 @@
 //	engine    batches and the loop
 //	waiters   requests that wait on this replica, heartbeats, notifications between replicas
 //	eventlog  pages of events, subscribers
-//	expiry    timers that sweep locks when time has changed them, and a scan for the locks of other replicas
+//	expiry    timers that sweep locks when time has changed them, and a scan for the locks of replicas that are gone
 //	sessions  changes of sessions; ends the leases of sessions that have ended
 //
 // waiters, eventlog and expiry do not know the engine. They are told what it decided (Store.publish), and they submit

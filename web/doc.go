@@ -28,7 +28,8 @@
 // # The counts over all locks
 //
 // The list begins with an [Overview], if Options has one and the user's key covers all names. It is counted by the
-// service in the background, so it may be some seconds older than the list below it, and the page says how old.
+// service in the background, so it may be seconds older than the list below it, or minutes with very many locks, and
+// the page says how old.
 //
 // # The past of a lock
 //

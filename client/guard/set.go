@@ -12,7 +12,7 @@ import (
 
 // AcquireAll acquires several locks, all or none, like Acquire: the Lease has one renewal and one deadline for all of
 // them, it is lost as a whole, and Release releases all. No lock is held while the others are waited for. A member
-// without a Mode has the Mode and Capacity of the Options. A set of one lock is that lock alone.
+// without a Mode has the Mode and Capacity of the Options.
 //
 // If the error is lock.ErrHeld, Blocked of the *lock.Error lists the locks that could not be granted.
 func AcquireAll(ctx context.Context, locks paddock.Service, members []lock.Member, o Options) (*Lease, error) {

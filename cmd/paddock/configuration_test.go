@@ -34,7 +34,7 @@ Variables without a flag:
 - ` + "`PADDOCK_KEY`" + `: the API key of client commands, unless ` + "`--key-file`" + ` is given.
   No flag takes a key, because other users of the machine can see arguments.
 - ` + "`GOGC`, `GOMEMLIMIT`" + `: tune the garbage collector of ` + "`serve` and `dev`" + `.
-  If neither is set, the heap may grow by up to 128 MiB before a collection.
+  If neither is set, the heap may grow by 64 MiB, and by half of what is in use, before a collection.
 - ` + "`PADDOCK_LOCK`, `PADDOCK_FENCING_TOKEN`, `PADDOCK_SLOT`" + `: set by ` + "`paddock run`" + ` for its command. With
   several locks they are those of the first lock in the order of names.
 - ` + "`PADDOCK_LOCKS`, `PADDOCK_FENCING_TOKENS`, `PADDOCK_SLOTS`" + `: set by ` + "`paddock run`" + ` for its command. They list

@@ -59,7 +59,7 @@ func serveHere(t *testing.T, databaseURL string, args ...string) string {
 	ended := make(chan int, 1)
 	go func() {
 		args := append([]string{"serve", "--database-url", databaseURL, "--listen", "127.0.0.1:0"}, args...)
-		env := map[string]string{"GOGC": "100"} // without it, tuneGC would clear 64 MiB for each service of this process
+		env := map[string]string{"GOGC": "100"} // without it, tuneGC would clear 128 MiB for each service of this process
 		ended <- run(ctx, args, variablesOf(env), log, log)
 	}()
 	t.Cleanup(func() {

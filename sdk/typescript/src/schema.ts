@@ -597,15 +597,16 @@ export interface paths {
          *     its `kind`, with its `id` and the same JSON as in the list. Three more event names describe the stream itself;
          *     their `id` is a cursor as well:
          *
-         *     - `sync`: all past events have been sent; later ones are live. It is sent once, after the missed events.
-         *     - `gap`: events are missing here because they are no longer kept, because the replica had more events for its
-         *       streams than it had time to send, or because events that you received were lost in a fail-over or restore.
-         *       Read the locks again. Those that are kept are in the list after the cursor of the gap.
+         *     - `sync`: all past events have been sent; later ones are live. It is sent after the missed events, and
+         *       again after each `gap`.
+         *     - `gap`: events are missing here. They are no longer kept; or this replica had more events for its streams than
+         *       time to send them; or a fail-over or restore has lost events that you had received. Read the locks again.
+         *       Missing events that are still kept are in the list, after the cursor of the gap.
          *     - `unreadable`: a row of events cannot be read and is left out. Its data is an item of `unreadable` in the
          *       list. It may be sent again after a reconnect.
          *
          *     Without a cursor, the stream starts now. With `Last-Event-ID`, which browsers send when they reconnect, or
-         *     with `cursor`, it continues after that event without gaps or repeats. While there are no events, a comment is
+         *     with `cursor`, it continues after that event without repeats, and misses no event without a `gap`. While there are no events, a comment is
          *     sent every 15 seconds; it has an `id` if events of other locks were skipped. The service closes the stream of
          *     a client that does not read, and all streams when the replica shuts down: reconnect. A stream ends within five
          *     seconds after its API key is revoked, expires or loses part of its access.

@@ -45,8 +45,8 @@ const (
 // about its lock, or after joinLinger. So a contended lock costs a commit for each hand-off, and not another one for
 // each return to its queue. And while waiters of another replica are granted the lock in turn, the acquires of this one
 // do not change it in between. They gather until it is the turn of this one, whose waiters thus stand one behind
-// another. No lock is free meanwhile: the waiter before is granted it first, or leaves, and either is a call about the
-// lock. But acquires at other replicas may get before those that linger.
+// another. The lock is never free meanwhile: the waiter ahead is granted it, or leaves, and both are calls about the
+// lock. But acquires at other replicas may get in ahead of those that linger.
 type inbox struct {
 	serve func([]*call) // must answer each of the calls, or put it back
 	room  int           // for urgent calls

@@ -20,12 +20,12 @@
 //
 // Some locks have an end that no timer knows: another replica granted the lease and is gone, the answer to a commit was
 // lost, or a sweep has failed. So each replica scans all locks in name order when it starts, when another replica has
-// stopped or died, after an outage, and after a sweep that failed. A million locks take some seconds. By so much, and
-// by the time until a death is noticed, lock.ReplicaTTL and a heartbeat, the end of such a lease may be recorded late.
-// That delays no client, since a request for the lock ends the lease, too.
+// stopped or died, after an outage, and after a sweep that failed. The end of such a lease may be recorded late: by the
+// time until the death is noticed, which is lock.ReplicaTTL and a heartbeat, and by the time of the scan, some seconds
+// for a million locks. That delays no client, since a request for the lock ends the lease, too.
 //
-// Without such a cause the scan goes on slowly: 5,000 locks every three seconds, for less than half a hundredth of a
-// core. It deletes locks that have been free for long; their events remain. And it counts what it sees: [LockCounts].
+// Without such a cause the scan goes on slowly: 5,000 locks every three seconds, for less than 0.5 % of a core. It
+// deletes locks that have been free for long; their events remain. And it counts what it sees: [LockCounts].
 //
 // # Promises
 //

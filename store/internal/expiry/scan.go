@@ -16,7 +16,7 @@ const (
 	// chunkSize is how many locks are read at a time.
 	chunkSize = 5000
 	// chunkRest is the mean rest between two chunks. To read one takes some 10 ms of a core, so the scan takes less than
-	// half a hundredth of a core, however many locks there are.
+	// 0.5 % of a core, however many locks there are.
 	chunkRest = 3 * time.Second
 )
 

@@ -109,7 +109,7 @@ func (a Acquire) Names() []string {
 func (a Acquire) Traits() Traits {
 	t := Traits{Lease: a.LeaseID, Session: a.SessionID.Ref(), Grants: true, Length: a.TTL + a.Grace, NewID: a.GeneratedID}
 	if a.Wait > 0 {
-		t.Queue = Joins
+		t.Queue, t.Wait = Joins, a.Wait
 	}
 	return t
 }

@@ -25,6 +25,7 @@ type Traits struct {
 	Lease   LeaseID
 	Session SessionRef // that the command needs, zero for none
 	Queue   QueueUse
+	Wait    time.Duration // for which the command waits at most; zero unless it Joins
 	// Grants: the command may grant new leases. So its locks need not exist, its session must be open, and its lease must
 	// not have ended.
 	Grants bool

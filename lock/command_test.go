@@ -78,7 +78,7 @@ func TestTraitsOfAnAcquireThatWaits(t *testing.T) {
 	t.Parallel()
 	a := lock.Acquire{Locks: lock.One("a"), LeaseID: id(1), Wait: 1, GeneratedID: true}
 	traits := a.Traits()
-	if want := (lock.Traits{Lease: id(1), Queue: lock.Joins, Grants: true, NewID: true}); traits != want {
+	if want := (lock.Traits{Lease: id(1), Queue: lock.Joins, Wait: 1, Grants: true, NewID: true}); traits != want {
 		t.Errorf("got %+v, want %+v", traits, want)
 	}
 	if refs := traits.Refs(a.Names()); refs != nil {

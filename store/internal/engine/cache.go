@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -111,11 +112,11 @@ func (c *cache) enter(e epoch.Epoch, clock reading) {
 	c.epoch, c.clock = e, c.clock.morePrecise(clock)
 }
 
-// queued reports whether calls wait for the lock, as far as is known; and whether an acquire of this replica may linger
-// behind them: if the first waiter of this replica is granted the lock within joinLinger, and the replica has a share of
+// queued reports whether calls wait for the lock, as far as is known; and whether an acquire of this replica, with these
+// traits, may linger behind them: if it waits for lingerWait and has neither lease nor place yet, if the first waiter of this replica is granted the lock within joinLinger, and the replica has a share of
 // the queue, see lingerShare. What lies between the joins of two waiters will lie between their grants, too, or about
 // that. A waiter for an intention does not count, since it may be overtaken.
-func (c *cache) queued(name string, self lock.Replica) (queued, lingers bool) {
+func (c *cache) queued(name string, self lock.Replica, t lock.Traits) (queued, lingers bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, ok := c.get(name)
@@ -123,6 +124,11 @@ func (c *cache) queued(name string, self lock.Replica) (queued, lingers bool) {
 		return false, false
 	}
 	all, own := r.Record.Queue, 0
+	isKnown := slices.ContainsFunc(r.Record.Leases, func(l lock.Lease) bool { return l.ID == t.Lease }) ||
+		slices.ContainsFunc(all, func(w *lock.Waiter) bool { return w.Lease.ID == t.Lease })
+	if isKnown || t.Wait < lingerWait {
+		return len(all) > 0, false
+	}
 	var next *lock.Waiter
 	for _, w := range all {
 		if w.Attachment == 0 || w.GrantedUnclaimed || w.Lease.Mode.IsIntention() {

@@ -195,6 +195,7 @@ func TestAnAcquireLingersInCompanyOnly(t *testing.T) {
 	joined := func(after time.Duration) func(*lock.Waiter) {
 		return func(w *lock.Waiter) { w.JoinedAt = w.JoinedAt.Add(after) }
 	}
+	patient := lock.Traits{Lease: lock.LeaseID{9}, Wait: lingerWait}
 	for name, c := range map[string]struct {
 		queue           []*lock.Waiter
 		queued, lingers bool
@@ -210,14 +211,22 @@ func TestAnAcquireLingersInCompanyOnly(t *testing.T) {
 		"one whose client left":    {queue(0, func(w *lock.Waiter) { w.Attachment = 0 }), true, false},
 		"one that was granted it":  {queue(0, func(w *lock.Waiter) { w.GrantedUnclaimed = true }), true, false},
 		"one for a lock below":     {queue(0, func(w *lock.Waiter) { w.Lease.Mode = lock.IntentionShared }), true, false},
+		"its own place":            {queue(0, func(w *lock.Waiter) { w.Lease.ID = patient.Lease }), true, false},
 	} {
 		var of cache
 		of.put(&row.Row{Record: lock.Record{Name: "a", Queue: c.queue}})
-		if queued, lingers := of.queued("a", 1); queued != c.queued || lingers != c.lingers {
+		if queued, lingers := of.queued("a", 1, patient); queued != c.queued || lingers != c.lingers {
 			t.Errorf("%s: %t, %t", name, queued, lingers)
 		}
-		if queued, lingers := of.queued("b", 1); queued || lingers {
+		if queued, lingers := of.queued("b", 1, patient); queued || lingers {
 			t.Error("a lock that is not cached has a queue")
+		}
+		if _, lingers := of.queued("a", 1, lock.Traits{Lease: patient.Lease, Wait: lingerWait - 1}); lingers {
+			t.Errorf("%s: an acquire lingers for much of its wait", name)
+		}
+		of.put(&row.Row{Record: lock.Record{Name: "a", Leases: []lock.Lease{{ID: patient.Lease}}, Queue: c.queue}})
+		if _, lingers := of.queued("a", 1, patient); lingers {
+			t.Errorf("%s: an acquire that is repeated by the holder lingers", name)
 		}
 	}
 }

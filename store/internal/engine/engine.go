@@ -159,7 +159,7 @@ func (e *Engine) Do(ctx context.Context, cmd lock.Command) (*row.Outcome, error)
 	w := e.workerOf(c)
 	queued, lingers := false, false
 	if c.Req.traits.Queue != lock.NoQueue {
-		queued, lingers = w.cache.queued(c.Req.home, e.self)
+		queued, lingers = w.cache.queued(c.Req.home, e.self, c.Req.traits)
 	}
 	return answered(w.inbox.do(ctx, c, queued, lingers))
 }

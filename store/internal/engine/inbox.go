@@ -18,6 +18,8 @@ const (
 	runnerIdle = time.Second
 	// joinLinger is how long an acquire is held back at most, if waiters of this replica are before it in the queue.
 	joinLinger = 50 * time.Millisecond
+	// lingerWait is how long an acquire must be willing to wait so that it lingers: it is in the queue for most of that.
+	lingerWait = 4 * joinLinger
 	// lingerShare says which part of a queue has to be of this replica: one waiter in so many. With fewer, its clients
 	// would have fewer turns than others, since an acquire that lingers misses the turn of its replica.
 	lingerShare = 8

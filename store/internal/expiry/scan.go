@@ -48,8 +48,8 @@ func (t *Timers) Scan(idleRetention time.Duration) {
 		next, err := t.scanChunk(after, idleRetention, counted)
 		t.db.Report("scan", err)
 		if next == "" {
-			urgent = max(urgent-1, 0)
 			if err == nil {
+				urgent = max(urgent-1, 0)
 				counted.At = time.Now()
 				t.counts.Store(counted)
 			}
@@ -97,7 +97,7 @@ func (t *Timers) scanChunk(after string, idleRetention time.Duration, counted *L
 			_, err := pgx.ForEachRow(rows, []any{&last, &due, &isIdle}, func() error {
 				read++
 				if due != nil {
-					t.setIfNone(last, began.Add(due.Sub(now)))
+					t.setSooner(last, began.Add(due.Sub(now)))
 				}
 				if isIdle {
 					idle = append(idle, last)

@@ -24,7 +24,7 @@ type Timers struct {
 	sweep func(ctx context.Context, names []string) error
 
 	mu       sync.Mutex
-	timers   map[string]*time.Timer
+	timers   map[string]timer
 	due      []string        // locks whose instant has come, and sets that are ready: names separated by spaces
 	sweeping map[string]bool // the locks that are due or being swept; true: to be swept again after that
 	wake     chan struct{}   // has a value when a lock has become due
@@ -33,11 +33,17 @@ type Timers struct {
 	counts atomic.Pointer[LockCounts] // of the last complete pass of the scan
 }
 
+// A timer fires at its instant.
+type timer struct {
+	*time.Timer
+	at time.Time
+}
+
 // New returns Timers without any lock. sweep submits a lock.Sweep, whose outcome must be passed to Update before it
 // returns.
 func New(db *database.DB, sweep func(ctx context.Context, names []string) error) *Timers {
 	return &Timers{
-		db: db, sweep: sweep, timers: make(map[string]*time.Timer), sweeping: make(map[string]bool),
+		db: db, sweep: sweep, timers: make(map[string]timer), sweeping: make(map[string]bool),
 		wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
 	}
 }
@@ -61,38 +67,40 @@ func (t *Timers) Update(outcomes []*row.Outcome) {
 	}
 }
 
-// setIfNone sets the timer of a lock that was read, unless the lock has one, which is at least as good, or is being
-// swept.
-func (t *Timers) setIfNone(name string, at time.Time) {
+// setSooner sets the timer of a lock that was read, unless the lock has one that fires before, or is being swept. An
+// instant that is too soon costs a sweep in vain; one that is too late may be that of a lease which has ended elsewhere.
+func (t *Timers) setSooner(name string, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, swept := t.sweeping[name]; t.timers[name] == nil && !swept {
+	known, timed := t.timers[name]
+	if _, swept := t.sweeping[name]; !swept && (!timed || at.Before(known.at)) {
 		t.set(name, at)
 	}
 }
 
 // set needs t.mu.
 func (t *Timers) set(name string, at time.Time) {
-	timer := t.timers[name]
-	if timer != nil && timer.Reset(time.Until(at)) {
+	if known, timed := t.timers[name]; timed && known.Reset(time.Until(at)) {
+		t.timers[name] = timer{known.Timer, at}
 		return
 	}
 	t.remove(name) // its function has begun, and finds that it was replaced
-	timer = time.AfterFunc(time.Until(at), func() {
+	var set *time.Timer
+	set = time.AfterFunc(time.Until(at), func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if t.timers[name] == timer { // otherwise it was removed or replaced after its instant
+		if t.timers[name].Timer == set { // otherwise it was removed or replaced after its instant
 			delete(t.timers, name)
 			t.makeDue(name)
 		}
 	})
-	t.timers[name] = timer
+	t.timers[name] = timer{set, at}
 }
 
 // remove needs t.mu.
 func (t *Timers) remove(name string) {
-	if timer := t.timers[name]; timer != nil {
-		timer.Stop()
+	if known, timed := t.timers[name]; timed {
+		known.Stop()
 		delete(t.timers, name)
 	}
 }

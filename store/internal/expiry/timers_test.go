@@ -61,8 +61,9 @@ func TestLocksAreDueInOrder(t *testing.T) {
 			decided(now, 2*time.Second, "released"),
 		})
 		w.Update([]*row.Outcome{decided(now, 0, "released"), decided(now, 3*time.Second, "sooner")})
-		w.setIfNone("read", now.Add(2500*time.Millisecond))
-		w.setIfNone("late", now) // known better
+		w.setSooner("read", now.Add(2500*time.Millisecond))
+		w.setSooner("late", now.Add(30*time.Minute)) // its lease has ended elsewhere
+		w.setSooner("soon", now.Add(time.Hour))
 
 		if names := dueIn(w, 2*time.Second-1); len(names) != 0 {
 			t.Errorf("due are %q", names)
@@ -70,20 +71,20 @@ func TestLocksAreDueInOrder(t *testing.T) {
 		if names, want := dueIn(w, time.Second+1), []string{"soon", "read", "sooner"}; !slices.Equal(names, want) {
 			t.Errorf("due are %q, want %q", names, want)
 		}
-		w.setIfNone("soon", now)
+		w.setSooner("soon", now)
 		if names := dueIn(w, 0); len(names) != 0 {
 			t.Errorf("%q are due again while they are being swept", names)
 		}
 		w.swept("soon")
-		w.setIfNone("soon", now)
+		w.setSooner("soon", now)
 		if names := dueIn(w, 0); !slices.Equal(names, []string{"soon"}) {
 			t.Errorf("due after the sweep are %q", names)
 		}
-		if names := dueIn(w, time.Hour-3*time.Second-1); len(names) != 0 {
-			t.Errorf("due before the hour is over are %q", names)
+		if names := dueIn(w, 30*time.Minute-3*time.Second-1); len(names) != 0 {
+			t.Errorf("due before half an hour is over are %q", names)
 		}
 		if names := dueIn(w, 1); !slices.Equal(names, []string{"late"}) {
-			t.Errorf("due after an hour are %q", names)
+			t.Errorf("due after half an hour are %q", names)
 		}
 	})
 }

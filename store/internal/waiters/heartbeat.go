@@ -59,7 +59,8 @@ func (r *Registry) Run(h Hooks) {
 }
 
 func (r *Registry) sendHeartbeats(h Hooks) {
-	for last, n := time.Now(), 1; r.db.Sleep(database.Jittered(heartbeatInterval)); n++ {
+	// The first one is at once: if the replica dies without any, nobody misses it.
+	for last, n, running := time.Now(), 1, true; running; running, n = r.db.Sleep(database.Jittered(heartbeatInterval)), n+1 {
 		if n%wakeSetsEvery == 0 {
 			r.wakeSets()
 		}

@@ -3,10 +3,12 @@ package server
 import (
 	"context"
 	"runtime"
+	"testing"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -29,8 +31,9 @@ const (
 	MaxStreamAttempts = maxStreamAttempts
 	StreamRetryDelay  = streamRetryDelay
 
-	MaxBlockText = maxBlockText
-	MaxFeedText  = maxFeedText
+	MaxBlockText  = maxBlockText
+	MaxFeedText   = maxFeedText
+	MaxFeedBlocks = maxFeedBlocks
 
 	StreamShare = streamShare
 	CostOfTurn  = costOfTurn
@@ -69,3 +72,19 @@ func Turns() func(ctx context.Context, size int) error {
 func Parameters() map[string][]string { return queryParameters }
 
 func HasBody(method, route string) bool { return hasBody(method, route) }
+
+// FeedOf returns how many blocks a feed has of the pages, and how many of them are live.
+func FeedOf(t *testing.T, pages ...paddock.Page[lock.Event]) (live, blocks int) {
+	f := &feed{more: make(chan struct{})}
+	for _, p := range pages {
+		if err := f.add(p, maxFeedText); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, b := range f.blocks {
+		if b.live {
+			live++
+		}
+	}
+	return live, len(f.blocks)
+}

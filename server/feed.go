@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"runtime/debug"
 	"slices"
 	"sort"
 	"strconv"
@@ -17,6 +19,8 @@ import (
 const (
 	// maxBlockText is the greatest length of a block's text, in bytes. One longer event is allowed.
 	maxBlockText = 64 << 10
+	// maxFeedBlocks bounds the blocks of a feed, since one without events has no text.
+	maxFeedBlocks = 1000
 	// maxFeedText is how much text all feeds together keep for streams that are behind, in bytes. Each feed keeps at
 	// least one block.
 	maxFeedText = 8 << 20
@@ -38,13 +42,13 @@ func newBlock(p paddock.Page[lock.Event], after int64) *block {
 	return &block{after: after, upTo: after, gap: p.Gap, unreadable: p.Unreadable}
 }
 
-// add appends the first events of the page, at least one to an empty block. It returns the page without them.
-func (b *block) add(p paddock.Page[lock.Event]) (paddock.Page[lock.Event], error) {
+// add appends the first events of the page, or of what is left of it, at least one to an empty block. It returns the page
+// without them. last reports whether there were no further events after the page.
+func (b *block) add(p paddock.Page[lock.Event], last bool) (paddock.Page[lock.Event], error) {
 	next, err := strconv.ParseInt(p.Next, 10, 64)
 	if err != nil {
 		return p, fmt.Errorf("the cursor of a page is no event id: %w", err)
 	}
-	whole := len(p.Items) < streamPageSize
 	for i, e := range p.Items {
 		text := sseEvent(e)
 		if len(b.ids) > 0 && len(b.text)+len(text) > maxBlockText {
@@ -54,7 +58,7 @@ func (b *block) add(p paddock.Page[lock.Event]) (paddock.Page[lock.Event], error
 		b.text = append(b.text, text...)
 		b.ids, b.ends, b.upTo = append(b.ids, e.ID), append(b.ends, len(b.text)), e.ID
 	}
-	b.upTo, b.live = next, whole
+	b.upTo, b.live = next, last
 	return paddock.Page[lock.Event]{Next: p.Next}, nil
 }
 
@@ -102,19 +106,20 @@ func (f *feed) add(p paddock.Page[lock.Event], most int) (err error) {
 	if len(p.Items) == 0 {
 		f.idle++
 	}
+	last := len(p.Items) < streamPageSize
 	begin := p.Gap || len(p.Unreadable) > 0 || len(f.blocks) == 0 || f.blocks[len(f.blocks)-1].gap
 	for first := true; first || len(p.Items) > 0; first, begin = false, true {
 		if begin {
 			f.blocks = append(f.blocks, newBlock(p, f.upTo))
 		}
-		last := f.blocks[len(f.blocks)-1]
-		f.size -= len(last.text)
-		if p, err = last.add(p); err != nil {
+		newest := f.blocks[len(f.blocks)-1]
+		f.size -= len(newest.text)
+		if p, err = newest.add(p, last); err != nil {
 			return err
 		}
-		f.size, f.upTo = f.size+len(last.text), last.upTo
+		f.size, f.upTo = f.size+len(newest.text), newest.upTo
 	}
-	for f.size > most && len(f.blocks) > 1 {
+	for (f.size > most || len(f.blocks) > maxFeedBlocks) && len(f.blocks) > 1 {
 		f.size, f.from = f.size-len(f.blocks[0].text), f.blocks[0].upTo
 		f.blocks = slices.Delete(f.blocks, 0, 1)
 	}
@@ -148,16 +153,25 @@ func (f *feed) waitFor(at position) <-chan struct{} {
 	return f.more
 }
 
+// covers reports whether the feed has all events after the id, and has read up to it. A stream with another id would not
+// be told of a gap that the feed does not have, or would wait for the feed to get there.
+func (f *feed) covers(id int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.from <= id && id <= f.upTo
+}
+
 // take returns what follows the position, at most maxTurnText bytes unless that is less than a block, and the position
-// after that. The error is errLeftBehind, or why the feed has ended before anything followed.
+// after that. The error is errLeftBehind, or why the feed has ended: once nothing follows, or at once if
+// its key has ended.
 func (f *feed) take(at position) (parts []block, next position, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if at.id < f.from {
-		return nil, at, errLeftBehind
-	}
-	if at.id >= f.upTo && f.err != nil {
+	switch {
+	case f.err != nil && (at.id >= f.upTo || refusals[refusalOf(f.err).Code].status == http.StatusUnauthorized):
 		return nil, at, f.err
+	case at.id < f.from:
+		return nil, at, errLeftBehind
 	}
 	size := 0
 	for _, b := range f.blocks[sort.Search(len(f.blocks), func(i int) bool { return f.blocks[i].upTo > at.id }):] {
@@ -189,16 +203,23 @@ type feeds struct {
 	open map[feedID]*feed
 }
 
-// enter returns the feed with the events of the query, which begins at its cursor unless there is a feed already, and
-// the position of the cursor. ctx has the key. The stream must leave the feed.
-func (s *feeds) enter(ctx context.Context, q paddock.EventQuery, id int64) (*feed, position) {
-	key, _ := access.KeyFrom(ctx)
+// enter returns the feed with the events of the query, which begins at the id unless there is a feed already, and the
+// position of the id. It returns nil if the feed does not cover the id. The stream, whose request this is, must leave the
+// feed.
+func (s *feeds) enter(r *http.Request, q paddock.EventQuery, id int64) (*feed, position) {
+	key, hasKey := access.KeyFrom(r.Context())
 	of := feedID{q.Name, q.Prefix, fmt.Sprint(key.ID, key.Hash, key.Role, key.Prefixes, key.ExpiresAt)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.open[of]
-	if f == nil {
-		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	switch {
+	case f != nil && !f.covers(id):
+		return nil, position{}
+	case f == nil:
+		ctx, cancel := context.WithCancel(access.Continued(context.Background())) // it outlives the request
+		if hasKey {
+			ctx = access.WithKey(ctx, key)
+		}
 		f = &feed{of: of, cancel: cancel, done: make(chan struct{}), from: id, upTo: id, more: make(chan struct{})}
 		s.open[of] = f
 		go s.run(ctx, f, q)
@@ -227,11 +248,7 @@ func (s *feeds) run(ctx context.Context, f *feed, q paddock.EventQuery) {
 	q.Wait = keepAliveInterval
 	for {
 		q.Cursor = strconv.FormatInt(f.newest().id, 10)
-		page, err := s.read(ctx, q)
-		if err == nil {
-			err = f.add(page, maxFeedText/s.count())
-		}
-		if err != nil {
+		if err := s.extend(ctx, f, q); err != nil {
 			s.mu.Lock()
 			if s.open[f.of] == f {
 				delete(s.open, f.of)
@@ -241,6 +258,23 @@ func (s *feeds) run(ctx context.Context, f *feed, q paddock.EventQuery) {
 			return
 		}
 	}
+}
+
+// extend reads a page and adds it to the feed.
+func (s *feeds) extend(ctx context.Context, f *feed, q paddock.EventQuery) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = &lock.Error{Code: lock.ErrInternal, Cause: fmt.Errorf("panic: %v\n%s", reason, debug.Stack())}
+		}
+	}()
+	page, err := s.read(ctx, q)
+	if err == nil {
+		err = ctx.Err() // its streams have left, and wait for it to end
+	}
+	if err == nil {
+		err = f.add(page, maxFeedText/s.count())
+	}
+	return err
 }
 
 // count returns the number of feeds, at least one.

@@ -239,3 +239,97 @@ func TestStreamsTakeAShareOfTheProcessors(t *testing.T) {
 		}
 	})
 }
+
+// TestAStreamThatIsNotCoveredWaitsByItself: one that comes with the id of an event that was lost, and one that is up to
+// date. The first is told of its gap, and the second neither reads nor writes without news.
+func TestAStreamThatIsNotCoveredWaitsByItself(t *testing.T) {
+	t.Parallel()
+	for name, cursors := range map[string][2]string{"the lost id is the first": {"1000", "900"}, "the lost id is the second": {"900", "1000"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				happens, reads := make(chan struct{}), new(atomic.Int64)
+				s, _, end := servePiped(t, server.Options{Locks: &fake{
+					events: func(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
+						reads.Add(1)
+						p := paddock.Page[lock.Event]{Next: q.Cursor}
+						happened := happens
+						if q.Cursor == "5000" {
+							happened = nil
+						}
+						select {
+						case <-happened:
+							p = paddock.Page[lock.Event]{Items: []lock.Event{eventWithID(5000)}, Next: "5000", Gap: q.Cursor == "1000"}
+						case <-time.After(q.Wait):
+						case <-ctx.Done():
+						}
+						return p, ctx.Err()
+					},
+				}})
+				streams := map[string]stream{}
+				for _, c := range cursors {
+					streams[c] = s.stream("/v1/events/stream?cursor="+c, "")
+					streams[c].want(synced(c))
+					synctest.Wait()
+				}
+				before := reads.Load()
+				time.Sleep(time.Second)
+				if n := reads.Load() - before; n > 0 {
+					t.Errorf("%d reads in a second without events", n)
+				}
+				close(happens)
+				streams["900"].want(news(5000))
+				streams["1000"].want(gap("1000"))
+				streams["1000"].want(news(5000))
+				if err := end(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestAFeedThatPanicsEndsItsStreams and nothing else.
+func TestAFeedThatPanicsEndsItsStreams(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := new(fakeEvents)
+		s, _, end := servePiped(t, server.Options{Locks: &fake{
+			events: func(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
+				if q.Wait > 0 {
+					panic("made up")
+				}
+				return h.events(ctx, q)
+			},
+		}})
+		live := s.stream("/v1/events/stream", "")
+		if text := live.message(t); !strings.Contains(text, "event: sync") {
+			t.Errorf("received %q", text)
+		}
+		if text := live.message(t); text != ": this replica cannot continue the stream; reconnect\n\n" {
+			t.Errorf("received %q", text)
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestAFeedIsLiveAfterItsLastEvent only, however its page is cut into blocks, and keeps so many blocks.
+func TestAFeedIsLiveAfterItsLastEvent(t *testing.T) {
+	t.Parallel()
+	full := paddock.Page[lock.Event]{Gap: true, Next: "200"}
+	for i := range server.StreamPage {
+		full.Items = append(full.Items, long(int64(i+1), 400))
+	}
+	if live, blocks := server.FeedOf(t, full); blocks < 2 || live != 0 {
+		t.Errorf("of %d blocks of a full page %d are live", blocks, live)
+	}
+	var unreadable []paddock.Page[lock.Event]
+	for i := range 2 * server.MaxFeedBlocks {
+		unreadable = append(unreadable, paddock.Page[lock.Event]{Unreadable: make([]paddock.Unreadable, 1), Next: strconv.Itoa(i + 1)})
+	}
+	if _, blocks := server.FeedOf(t, unreadable...); blocks != server.MaxFeedBlocks {
+		t.Errorf("a feed has %d blocks", blocks)
+	}
+}

@@ -82,11 +82,13 @@ func (s *stream) run(first paddock.Page[lock.Event]) {
 	defer context.AfterFunc(s.stopped, cancel)()
 	live, err := s.sendPage(first)
 	for err == nil {
-		if live {
+		wait := time.Duration(0)
+		if live { // as far as is known, so after the feed it waits for news by itself
 			err = s.follow(ctx)
-			live = false
-		} else {
-			live, err = s.sendNext(ctx)
+			wait = keepAliveInterval
+		}
+		if err == nil {
+			live, err = s.sendNext(ctx, wait)
 		}
 	}
 	if errors.As(err, new(writeError)) {
@@ -99,19 +101,20 @@ func (s *stream) run(first paddock.Page[lock.Event]) {
 // sendPage sends the first events of a page. live reports whether there are no further events at present.
 func (s *stream) sendPage(p paddock.Page[lock.Event]) (live bool, err error) {
 	b := newBlock(p, s.at)
-	if _, err := b.add(p); err != nil {
+	last := len(p.Items) < streamPageSize && (!p.Gap || len(p.Items) == 0) // after a gap, a page may be short
+	if _, err := b.add(p, last); err != nil {
 		return false, err
 	}
 	return b.live, s.sendBlocks([]block{*b}, b.upTo)
 }
 
-// sendNext reads and sends the next page. If the client was once up to date, and streams have no time to read for it all
+// sendNext reads and sends the next page, for which it waits. If the client was once up to date, and streams have no time to read for it all
 // that it has missed since, it is told of a gap.
-func (s *stream) sendNext(ctx context.Context) (live bool, err error) {
+func (s *stream) sendNext(ctx context.Context, wait time.Duration) (live bool, err error) {
 	if err := s.pace.turn(ctx); err != nil {
 		return false, err
 	}
-	s.query.Cursor = eventID(s.at)
+	s.query.Cursor, s.query.Wait = eventID(s.at), wait
 	page, err := s.nextPage(ctx, s.query)
 	if err != nil {
 		return false, err
@@ -121,7 +124,7 @@ func (s *stream) sendNext(ctx context.Context) (live bool, err error) {
 	if err != nil || live || !s.synced || !s.pace.exhausted() {
 		return live, err
 	}
-	s.query.Cursor = paddock.CursorNow
+	s.query.Cursor, s.query.Wait = paddock.CursorNow, 0
 	if page, err = s.nextPage(ctx, s.query); err != nil {
 		return false, err
 	}
@@ -129,9 +132,12 @@ func (s *stream) sendNext(ctx context.Context) (live bool, err error) {
 	return s.sendPage(page)
 }
 
-// follow sends what a feed has. It returns nil when the feed has dropped events that the client still needs.
+// follow sends what a feed has. It returns nil when the feed does not cover the events that the client needs.
 func (s *stream) follow(ctx context.Context) error {
-	f, at := s.feeds.enter(access.Continued(clientContext(s.r)), s.query, s.at)
+	f, at := s.feeds.enter(s.r, s.query, s.at)
+	if f == nil {
+		return nil
+	}
 	defer s.feeds.leave(f)
 	for {
 		for more := f.waitFor(at); more != nil; more = f.waitFor(at) {

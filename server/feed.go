@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"sort"
 	"strconv"
@@ -162,8 +161,8 @@ func (f *feed) covers(id int64) bool {
 }
 
 // take returns what follows the position, at most maxTurnText bytes unless that is less than a block, and the position
-// after that. The error is errLeftBehind, or why the feed has ended: once nothing follows, or at once if
-// its key has ended.
+// after that. The error is errLeftBehind, or why the feed has ended: once nothing follows, or at once if its key
+// has ended.
 func (f *feed) take(at position) (parts []block, next position, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -264,7 +263,7 @@ func (s *feeds) run(ctx context.Context, f *feed, q paddock.EventQuery) {
 func (s *feeds) extend(ctx context.Context, f *feed, q paddock.EventQuery) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			err = &lock.Error{Code: lock.ErrInternal, Cause: fmt.Errorf("panic: %v\n%s", reason, debug.Stack())}
+			err = errPanic(reason)
 		}
 	}()
 	page, err := s.read(ctx, q)

@@ -185,7 +185,7 @@ func (s *Server) withRecovery(next http.Handler) http.Handler {
 			if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(reason)
 			}
-			err := &lock.Error{Code: lock.ErrInternal, Cause: fmt.Errorf("panic: %v\n%s", reason, debug.Stack())}
+			err := errPanic(reason)
 			if c, ok := w.(*responseRecorder); ok && c.status != 0 {
 				s.logRefusal(r, err, err)
 				panic(http.ErrAbortHandler)
@@ -194,6 +194,11 @@ func (s *Server) withRecovery(next http.Handler) http.Handler {
 		}()
 		next.ServeHTTP(w, r)
 	})
+}
+
+// errPanic returns the error for a panic with the reason, with the stack of its goroutine.
+func errPanic(reason any) *lock.Error {
+	return &lock.Error{Code: lock.ErrInternal, Cause: fmt.Errorf("panic: %v\n%s", reason, debug.Stack())}
 }
 
 // apiPolicy forbids a browser that shows an API answer to load, run or frame anything. The pages have their own

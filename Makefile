@@ -75,10 +75,10 @@ build: ## Build bin/paddock
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.release=$(VERSION) -X main.commit=$(COMMIT)" -o bin/paddock ./cmd/paddock
 
 .PHONY: bench
-bench: ## Benchmark Paddock and its peers, and rewrite the figures of docs/benchmarks.md; ten minutes
+bench: ## Benchmark Paddock and its peers, and rewrite the figures of docs/benchmarks.md, or those of PARTS; 14 minutes
 	bench/install
 	mkdir -p docs/benchmarks
-	cd bench && go run ./cmd/bench all -results ../docs/benchmarks/results.json && go run ./cmd/bench report
+	cd bench && go run ./cmd/bench all -results ../docs/benchmarks/results.json $(if $(PARTS),-parts '$(PARTS)') && go run ./cmd/bench report
 
 .PHONY: bench-smoke
 bench-smoke: ## Run every benchmark for a moment

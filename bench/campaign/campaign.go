@@ -19,8 +19,7 @@ type Campaign struct {
 	Workloads []workload.Workload
 	Rounds    int
 	workload.Options
-	Part string // recorded in each run, to group them in the report
-	Dir  string // for the servers' data; other users must be able to enter it
+	Dir string // for the servers' data; other users must be able to enter it
 
 	// Done is called after each run.
 	Done func(result.Run)
@@ -42,7 +41,7 @@ func (c Campaign) Run(ctx context.Context) (err error) {
 					return context.Cause(ctx)
 				}
 				r := w.Run(ctx, s, c.Options)
-				r.Part, r.Round = c.Part, round+1
+				r.Round = round + 1
 				c.Done(r)
 			}
 		}

@@ -61,9 +61,9 @@ func runCampaign(t *testing.T, systems ...*fake) ([]string, error) {
 	var notes []string
 	c := campaign.Campaign{
 		Workloads: []workload.Workload{workload.Distinct(1), workload.Contended(1)},
-		Rounds:    2, Options: workload.Options{Measured: time.Second}, Part: "part", Dir: t.TempDir(),
+		Rounds:    2, Options: workload.Options{Measured: time.Second}, Dir: t.TempDir(),
 		Done: func(r result.Run) {
-			notes = append(notes, fmt.Sprint(r.Part, r.Round, " ", r.Workload, " ", r.System, r.Error))
+			notes = append(notes, fmt.Sprint(r.Round, " ", r.Workload, " ", r.System, r.Error))
 		},
 		Missing: func(s system.System, err error) { notes = append(notes, fmt.Sprint("without ", s.Name(), ": ", err)) },
 	}
@@ -84,8 +84,8 @@ func TestEachWorkloadRunsOnAllSystemsBeforeTheNext(t *testing.T) {
 		}
 		want := []string{
 			"start a", "start b", "stop b", "without b: b: not installed", "start c",
-			"part1 distinct-1 a", "part1 distinct-1 c", "part1 contended-1 a", "part1 contended-1 c",
-			"part2 distinct-1 a", "part2 distinct-1 c", "part2 contended-1 a", "part2 contended-1 c",
+			"1 distinct-1 a", "1 distinct-1 c", "1 contended-1 a", "1 contended-1 c",
+			"2 distinct-1 a", "2 distinct-1 c", "2 contended-1 a", "2 contended-1 c",
 			"stop c", "stop a",
 		}
 		if diff := cmp.Diff(want, notes); diff != "" {

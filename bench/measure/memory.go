@@ -9,30 +9,34 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/paddock-lock/paddock/bench/system"
 )
 
-// Memory returns the private memory of a process and its descendants, in bytes. It excludes shared
+// Memory returns the private memory of processes and their descendants, in bytes. It excludes shared
 // memory such as PostgreSQL's buffers.
-func Memory(root int) (int64, error) {
+func Memory(of []system.Process) (map[system.Role]int64, error) {
 	all, err := processes()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	if _, ok := all[root]; !ok {
-		return 0, fmt.Errorf("process %d is gone", root)
+	roots, roles := map[int]time.Duration{}, map[int]system.Role{}
+	for _, p := range of {
+		roots[p.PID], roles[p.PID] = 0, p.Role
 	}
-	var sum int64
+	sums := map[system.Role]int64{}
 	for pid := range all {
-		if _, ok := rootOf(pid, all, map[int]time.Duration{root: 0}); !ok {
+		root, ok := rootOf(pid, all, roots)
+		if !ok {
 			continue
 		}
 		bytes, err := anonymous(pid)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		sum += bytes
+		sums[roles[root]] += bytes
 	}
-	return sum, nil
+	return sums, nil
 }
 
 // anonymous returns the anonymous memory of a process, zero if it has ended.

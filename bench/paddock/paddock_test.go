@@ -36,6 +36,12 @@ func TestPaddock(t *testing.T) {
 		sdk := &paddock.SDK{Deployment: &paddock.Deployment{Binary: built}, SystemName: "paddock-guards", SystemTitle: "guards"}
 		systemtest.Run(t, paddock.Guards{SDK: sdk}, systemtest.Traits{NoRenewal: true})
 	})
+	t.Run("with subscribers", func(t *testing.T) {
+		t.Parallel()
+		s := &paddock.Subscribed{Streams: 3}
+		s.Deployment, s.SystemName, s.SystemTitle = &paddock.Deployment{Binary: built}, "paddock-streams", "Paddock"
+		systemtest.Run(t, s, systemtest.Traits{})
+	})
 	t.Run("prefilled", func(t *testing.T) {
 		t.Parallel()
 		s := &paddock.Prefilled{Locks: 1000, Events: 1000}

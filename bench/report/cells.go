@@ -111,6 +111,15 @@ func (b comparison) deleted(w row) string {
 	return formatSpread(s, formatWhole)
 }
 
+// memory returns the servers' memory before, during and after the run, in MB.
+func memory(w row) string {
+	m := w.runs[0].Memory
+	if m == nil {
+		return ""
+	}
+	return megabytes(m.Before) + " / " + megabytes(m.During) + " / " + megabytes(m.After)
+}
+
 func operations(w row) (sum int) {
 	for _, r := range w.runs {
 		sum += r.Operations

@@ -22,7 +22,7 @@ func measured() []result.Run {
 	wal, fsyncs := 322.4, 0.08
 	for i, speed := range []float64{1, 0.5, 1.2} {
 		base := result.Run{
-			Part: "Side by side", Workload: "distinct-64", WorkloadTitle: "Pairs & names", Unit: "pairs", Round: i + 1, Operations: 1000,
+			Workload: "distinct-64", WorkloadTitle: "Pairs & names", Unit: "pairs", Round: i + 1, Operations: 1000,
 			Latency: map[string]result.Quantile{"acquire": {Count: 9, P50: 1000, P99: 4000}},
 		}
 		ours, other, broken := base, base, base
@@ -57,7 +57,7 @@ func TestWriteReplacesTheGeneratedPart(t *testing.T) {
 	if err := os.WriteFile(page, []byte("# Before\n\n"+begin+"\nold\n"+end+"\n\nAfter.\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file := result.File{Machine: result.Machine{Cores: 2, CPU: "a processor"}, Runs: measured()}
+	file := result.File{Parts: []result.Part{{Title: "Side by side", Machine: result.Machine{Cores: 2, CPU: "a processor"}, Runs: measured()}}}
 	var first []byte
 	for range 2 { // the second Write must not change anything
 		if err := Write(page, file, soak.File{}); err != nil {
@@ -98,7 +98,7 @@ func TestWriteRefusesAPageWithoutMarkers(t *testing.T) {
 
 func TestPlotsAreValidXMLWithAllTexts(t *testing.T) {
 	t.Parallel()
-	_, plots := render(result.File{Runs: measured()}, "figures")
+	_, plots := render(result.File{Parts: []result.Part{{Runs: measured()}}}, "figures")
 	if len(plots) != 2 {
 		t.Errorf("there are %d plots", len(plots))
 	}

@@ -26,8 +26,8 @@ func spreadOf(figures []float64) spread {
 
 // A comparison contains the runs of one workload by system, in the order of the runs.
 type comparison struct {
-	part, workload, title, unit string
-	rows                        []row
+	workload, title, unit string
+	rows                  []row
 }
 
 // A row contains the runs of one system under one workload, in all rounds.
@@ -45,10 +45,10 @@ func comparisons(runs []result.Run) []comparison {
 		if r.Error != "" {
 			continue
 		}
-		i := slices.IndexFunc(all, func(b comparison) bool { return b.part == r.Part && b.workload == r.Workload })
+		i := slices.IndexFunc(all, func(b comparison) bool { return b.workload == r.Workload })
 		if i < 0 {
 			i = len(all)
-			all = append(all, comparison{part: r.Part, workload: r.Workload, title: r.WorkloadTitle, unit: r.Unit})
+			all = append(all, comparison{workload: r.Workload, title: r.WorkloadTitle, unit: r.Unit})
 		}
 		all[i].add(r)
 	}

@@ -32,6 +32,7 @@ func (b comparison) columns() []column {
 		column{"WAL bytes", optional(func(r result.Run) *float64 { return r.WALBytes }, formatWhole)},
 		column{"fsyncs", optional(func(r result.Run) *float64 { return r.Fsyncs }, formatDecimals(3))},
 		column{"rows deleted a second", b.deleted},
+		column{"server memory before / during / after, MB", memory},
 		column{"tokens out of order", inversions},
 		column{"operations", func(w row) string { return result.Grouped(operations(w)) }},
 	)

@@ -49,22 +49,22 @@ func Write(page string, f result.File, long soak.File) error {
 func render(f result.File, folder string) (string, map[string]plot) {
 	var out strings.Builder
 	plots := map[string]plot{}
-	out.WriteString(describeMachine(f) + "\n")
-	all := comparisons(f.Runs)
-	part := ""
-	for _, b := range all {
-		if b.part != part {
-			part = b.part
-			fmt.Fprintf(&out, "### %s\n\n%s", part, overview(all, part))
+	for i, part := range f.Parts {
+		if i == 0 || part.Machine != f.Parts[i-1].Machine {
+			out.WriteString(describeMachine(part.Machine) + "\n")
 		}
-		fmt.Fprintf(&out, "#### %s\n\n", b.title)
-		if len(b.rows) > 1 && !b.rows[0].runs[0].Paced {
-			b.show(&out, plots, folder, "rate", b.rates())
+		all := comparisons(part.Runs)
+		fmt.Fprintf(&out, "### %s\n\n%s", part.Title, overview(all))
+		for _, b := range all {
+			fmt.Fprintf(&out, "#### %s\n\n", b.title)
+			if len(b.rows) > 1 && !b.rows[0].runs[0].Paced {
+				b.show(&out, plots, folder, part.Title, "rate", b.rates())
+			}
+			if b.workload == cpuPlotWorkload {
+				b.show(&out, plots, folder, part.Title, "cpu", b.costs())
+			}
+			out.WriteString(b.table() + "\n")
 		}
-		if b.workload == cpuPlotWorkload {
-			b.show(&out, plots, folder, "cpu", b.costs())
-		}
-		out.WriteString(b.table() + "\n")
 	}
 	return strings.TrimSuffix(out.String(), "\n"), plots
 }
@@ -73,10 +73,10 @@ func render(f result.File, folder string) (string, map[string]plot) {
 const cpuPlotWorkload = "distinct-64"
 
 // show adds a plot and a reference to it.
-func (b comparison) show(out *strings.Builder, plots map[string]plot, folder, kind string, p plot) {
+func (b comparison) show(out *strings.Builder, plots map[string]plot, folder, part, kind string, p plot) {
 	name := b.workload + "-" + kind + ".svg"
 	if _, taken := plots[name]; taken {
-		name = slug(b.part) + "-" + name
+		name = slug(part) + "-" + name
 	}
 	plots[name] = p
 	fmt.Fprintf(out, "![%s](%s/%s)\n\n", b.title, folder, name)
@@ -93,18 +93,17 @@ func slug(text string) string {
 }
 
 // describeMachine describes the machine and the versions.
-func describeMachine(f result.File) string {
-	m := f.Machine
+func describeMachine(m result.Machine) string {
 	return fmt.Sprintf("Measured on %s: %s, %d cores, %s of memory, %s, Linux %s, %s, %s, Paddock at %s.\n",
 		m.At.Format("2 January 2006"), m.CPU, m.Cores, m.Memory, m.System, m.Kernel, m.Postgres, m.Go, m.Paddock)
 }
 
-// overview returns a table of all systems and the workloads of a part with the same unit, empty if there
-// is only one such workload.
-func overview(all []comparison, part string) string {
+// overview returns a table of all systems and the workloads with the unit of the first one, empty if there is only one
+// such workload.
+func overview(all []comparison) string {
 	var same []comparison
 	for _, b := range all {
-		if b.part == part && (len(same) == 0 || b.unit == same[0].unit) {
+		if len(same) == 0 || b.unit == same[0].unit {
 			same = append(same, b)
 		}
 	}

@@ -1,16 +1,34 @@
 package result
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 )
 
-// A File contains runs that were measured together, and the machine.
+// A File contains the results of parts, which need not have been measured on the same day.
 type File struct {
+	Parts []Part `json:"parts"`
+}
+
+// A Part contains runs that were measured together, and the machine.
+type Part struct {
+	Title   string  `json:"part"`
 	Machine Machine `json:"machine"`
 	Runs    []Run   `json:"runs"`
+}
+
+// Put replaces the part with the same title, or appends the part.
+func (f *File) Put(p Part) {
+	i := slices.IndexFunc(f.Parts, func(old Part) bool { return old.Title == p.Title })
+	if i < 0 {
+		f.Parts = append(f.Parts, p)
+		return
+	}
+	f.Parts[i] = p
 }
 
 // Read reads a File.
@@ -28,23 +46,11 @@ func Read(path string) (File, error) {
 
 // Write writes the File atomically, with one line for each run.
 func (f File) Write(path string) error {
-	machine, err := json.Marshal(f.Machine)
+	text, err := json.Marshal(f)
 	if err != nil {
 		return err
 	}
-	text := append([]byte(`{"machine":`), machine...)
-	text = append(text, `,"runs":[`...)
-	for i, r := range f.Runs {
-		run, err := json.Marshal(r)
-		if err != nil {
-			return err
-		}
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text = append(append(text, '\n'), run...)
-	}
-	text = append(text, "\n]}\n"...)
+	text = append(bytes.ReplaceAll(text, []byte(`{"system":`), []byte("\n{\"system\":")), '\n')
 	if err := os.WriteFile(path+".new", text, 0o644); err != nil {
 		return err
 	}
@@ -52,9 +58,9 @@ func (f File) Write(path string) error {
 }
 
 // Failed returns an error that lists the failed runs, nil if there are none.
-func (f File) Failed() error {
+func (p Part) Failed() error {
 	var err error
-	for _, r := range f.Runs {
+	for _, r := range p.Runs {
 		if r.Error != "" && !r.Unsupported {
 			err = errors.Join(err, fmt.Errorf("%s, %s, round %d: %s", r.System, r.Workload, r.Round, r.Error))
 		}

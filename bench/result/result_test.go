@@ -1,6 +1,8 @@
 package result_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -58,13 +60,36 @@ func TestCostsArePerOperation(t *testing.T) {
 
 func TestFailedReportsErrorsButNotUnsupportedRuns(t *testing.T) {
 	t.Parallel()
-	f := result.File{Runs: []result.Run{{System: "a"}, {System: "b", Error: "not supported", Unsupported: true}}}
+	f := result.Part{Runs: []result.Run{{System: "a"}, {System: "b", Error: "not supported", Unsupported: true}}}
 	if err := f.Failed(); err != nil {
 		t.Error(err)
 	}
 	f.Runs = append(f.Runs, result.Run{System: "c", Workload: "mix", Round: 2, Error: "exclusion is broken"})
 	if err := f.Failed(); err == nil || !strings.Contains(err.Error(), "c, mix, round 2: exclusion is broken") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAPartIsReplacedInItsFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "results.json")
+	var f result.File
+	for _, p := range []result.Part{
+		{Title: "a", Runs: []result.Run{{System: "old"}}}, {Title: "b", Runs: []result.Run{{System: "x"}, {System: "y"}}},
+		{Title: "a", Machine: result.Machine{Cores: 2}, Runs: []result.Run{{System: "new"}}},
+	} {
+		f.Put(p)
+	}
+	if err := f.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := result.Read(path)
+	if diff := cmp.Diff(f, got); err != nil || diff != "" || len(got.Parts) != 2 || got.Parts[0].Runs[0].System != "new" {
+		t.Errorf("read %+v, %v", got, err)
+	}
+	text, err := os.ReadFile(path)
+	if lines := strings.Count(string(text), "\n"); err != nil || lines != 4 {
+		t.Errorf("%d lines, want one for each run and one before: %s, %v", lines, text, err)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 type Run struct {
 	System        string `json:"system"`
 	Title         string `json:"title"`
-	Part          string `json:"part"` // of the campaign; groups runs in the report
 	Workload      string `json:"workload"`
 	WorkloadTitle string `json:"workload_title"`
 	Unit          string `json:"unit"` // what an operation is, plural
@@ -33,6 +32,7 @@ type Run struct {
 	Fsyncs   *float64 `json:"fsyncs,omitempty"`    // of the WAL, per operation
 
 	Deleted *float64 `json:"deleted,omitempty"` // rows, per operation
+	Memory  *Memory  `json:"memory,omitempty"`
 
 	// Inversions counts grants whose token was not greater than the previous one, warm-up included,
 	// for systems that do not promise increasing tokens.
@@ -42,6 +42,13 @@ type Run struct {
 	// wait as a multiple of the mean.
 	Fairness    *float64 `json:"fairness,omitempty"`
 	LongestWait *float64 `json:"longest_wait,omitempty"`
+}
+
+// Memory is the private memory of the servers, in bytes.
+type Memory struct {
+	Before int64 `json:"before"` // before the clients connect
+	During int64 `json:"during"` // at the end of the measurement
+	After  int64 `json:"after"`  // some time after the clients have left
 }
 
 // CPU is the CPU time in µs per operation.

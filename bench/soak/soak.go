@@ -62,16 +62,10 @@ const tables = `select coalesce(sum(pg_total_relation_size(relid)), 0)::bigint, 
 
 // measure reads the state of the system.
 func (s *Interval) measure(ctx context.Context, of system.PostgresBacked, conn *pgx.Conn) error {
-	for _, p := range of.Processes() {
-		bytes, err := measure.Memory(p.PID)
-		if err != nil {
-			return err
-		}
-		if p.Role == system.Database {
-			s.Backend += bytes
-		} else {
-			s.Server += bytes
-		}
+	memory, err := measure.Memory(of.Processes())
+	if err != nil {
+		return err
 	}
+	s.Server, s.Backend = memory[system.Server], memory[system.Database]
 	return conn.QueryRow(ctx, tables).Scan(&s.Tables, &s.Rows)
 }

@@ -20,15 +20,16 @@ const (
 
 // BesideJoins returns a workload that renews leases, one per client, while other clients join the queues
 // of held locks: once each, at the start of the measurement. The queues remain until the end. Without
-// joins, it measures the same renewals on an idle service.
-func BesideJoins(leases, joins int) Workload {
+// joins, it measures the same renewals on an idle service. It measures the servers' memory, too, the last time when
+// all clients have left and the settling time is over.
+func BesideJoins(leases, joins int, settle time.Duration) Workload {
 	beside := "beside nothing else"
 	if joins > 0 {
 		beside = fmt.Sprintf("beside %s joins of queues", result.Grouped(joins))
 	}
 	locks := (joins + joinsPerLock - 1) / joinsPerLock
 	return Workload{
-		Name: fmt.Sprintf("renew-%d-joins-%d", leases, joins), Clients: leases + locks + joins, Unit: "renewals", Paced: true,
+		Name: fmt.Sprintf("renew-%d-joins-%d", leases, joins), Clients: leases + locks + joins, Unit: "renewals", Paced: true, crowd: true, settle: settle,
 		Title: fmt.Sprintf("%d leases, each renewed every %.2f s, %s", leases, shortRenewInterval.Seconds(), beside),
 		job: func(w *worker) job {
 			if w.number < leases {

@@ -38,6 +38,18 @@ func Renew(clients int) Workload {
 	}
 }
 
+// Heartbeats returns a workload in which a client renews one lease as fast as possible. The systems differ in what the
+// lease stands for.
+func Heartbeats() Workload {
+	return Workload{
+		Name: "heartbeat", Clients: 1, Unit: "heartbeats", Title: "Heartbeats of a session, 1 client",
+		job: func(w *worker) job {
+			h := &leaseSet{worker: w, count: 1}
+			return job{setUp: h.acquireAll, step: h.renewNext, tearDown: h.releaseAll}
+		},
+	}
+}
+
 // A leaseSet contains the leases of a client.
 type leaseSet struct {
 	*worker

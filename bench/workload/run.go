@@ -25,7 +25,7 @@ type Options struct {
 
 // Run runs the workload on a started system. Errors are in the result.
 func (w Workload) Run(ctx context.Context, s system.System, o Options) result.Run {
-	ctx, cancel := context.WithTimeout(ctx, o.Warm+o.Measured+runSlack)
+	ctx, cancel := context.WithTimeout(ctx, o.Warm+o.Measured+w.settle+runSlack)
 	defer cancel()
 	r := result.Run{
 		System: s.Name(), Title: s.Title(), Workload: w.Name, WorkloadTitle: w.Title,
@@ -51,11 +51,26 @@ func (w Workload) drive(ctx context.Context, s system.System, o Options, r *resu
 		return errors.Join(w.runLoader(ctx, loader, o, probe, r), probe.Close())
 	}
 	b := &activeRun{Workload: w, Options: o, probe: probe}
-	err = b.connect(ctx, s)
+	err = b.remember(s, &b.memory.Before)
 	if err == nil {
-		err = b.run(ctx, r)
+		err = b.connect(ctx, s)
 	}
-	return errors.Join(err, b.close(), probe.Close())
+	if err == nil {
+		err = b.run(ctx, s, r)
+	}
+	err = errors.Join(err, b.close())
+	if err == nil && w.crowd {
+		r.Memory = &b.memory
+		err = errors.Join(pause(ctx, w.settle), b.remember(s, &b.memory.After))
+	}
+	return errors.Join(err, probe.Close())
+}
+
+// remember reads the servers' memory.
+func (b *activeRun) remember(s system.System, to *int64) error {
+	memory, err := measure.Memory(s.Processes())
+	*to = memory[system.Server]
+	return err
 }
 
 // An activeRun is the state of a run.
@@ -66,6 +81,7 @@ type activeRun struct {
 	phase   atomic.Int32
 	workers []*worker
 	fsyncs  measure.LaggedRatio // per operation
+	memory  result.Memory
 }
 
 func (b *activeRun) connect(ctx context.Context, s system.System) error {
@@ -90,7 +106,7 @@ func (b *activeRun) close() error {
 }
 
 // run runs all jobs and measures meanwhile.
-func (b *activeRun) run(ctx context.Context, r *result.Run) error {
+func (b *activeRun) run(ctx context.Context, s system.System, r *result.Run) error {
 	jobs, err := b.setUp(ctx)
 	if err != nil {
 		b.tearDown(jobs)
@@ -104,7 +120,7 @@ func (b *activeRun) run(ctx context.Context, r *result.Run) error {
 	all.Go(func() error {
 		defer b.phase.Store(finished)
 		var err error
-		from, to, err = b.measure(ctx)
+		from, to, err = b.measure(ctx, s)
 		return err
 	})
 	if err := all.Wait(); err != nil {
@@ -155,7 +171,7 @@ func (b *activeRun) tearDown(jobs []job) {
 }
 
 // measure waits for the warm-up and returns the costs before and after the measurement.
-func (b *activeRun) measure(ctx context.Context) (from, to measure.Mark, err error) {
+func (b *activeRun) measure(ctx context.Context, s system.System) (from, to measure.Mark, err error) {
 	if err := pause(ctx, b.Warm); err != nil {
 		return from, to, err
 	}
@@ -166,13 +182,20 @@ func (b *activeRun) measure(ctx context.Context) (from, to measure.Mark, err err
 	if err := b.waitMeasured(ctx); err != nil {
 		return from, to, err
 	}
+	if err := b.remember(s, &b.memory.During); err != nil {
+		return from, to, err
+	}
 	b.phase.Store(finished)
 	to, err = b.probe.Mark(ctx)
 	return from, to, err
 }
 
-// fsyncInterval is the interval at which PostgreSQL's fsync counter is read.
-const fsyncInterval = 100 * time.Millisecond
+// fsyncReads is how often PostgreSQL's fsync counter is read, at most every fsyncInterval. An idle database must not be
+// kept busy by that.
+const (
+	fsyncReads    = 60
+	fsyncInterval = 100 * time.Millisecond
+)
 
 // maxFirstOperation bounds the wait for the first operation.
 const maxFirstOperation = 20 * time.Second
@@ -180,9 +203,9 @@ const maxFirstOperation = 20 * time.Second
 // waitMeasured waits until the measurement is over: for its planned time, or longer until the first
 // operation has completed.
 func (b *activeRun) waitMeasured(ctx context.Context) error {
-	began := time.Now()
+	began, interval := time.Now(), max(fsyncInterval, b.Measured/fsyncReads)
 	for time.Since(began) < b.Measured || b.done() == 0 && time.Since(began) < maxFirstOperation {
-		if err := pause(ctx, max(time.Millisecond, min(fsyncInterval, b.Measured-time.Since(began)))); err != nil {
+		if err := pause(ctx, max(time.Millisecond, min(interval, b.Measured-time.Since(began)))); err != nil {
 			return err
 		}
 		n, ok, err := b.probe.Fsyncs(ctx)

@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/paddock-lock/paddock/bench/system"
 )
@@ -17,6 +18,9 @@ type Workload struct {
 	Paced bool
 	// Contended means that clients compete for locks, so that fairness is measured.
 	Contended bool
+
+	crowd  bool          // measure the servers' memory
+	settle time.Duration // between the end of the clients and the last look at the memory
 
 	matchesLoader bool // corresponds to the load of a system.Loader
 	job           func(*worker) job

@@ -15,7 +15,7 @@ func all() []workload.Workload {
 	return []workload.Workload{
 		workload.Distinct(3), workload.Contended(3), workload.Queues(4, 2), workload.Renewals(30, 3),
 		workload.Renew(3), workload.Mix(3), workload.Batches(2, 10), workload.Growth(3),
-		workload.BesideJoins(3, 0), workload.BesideJoins(3, 20),
+		workload.BesideJoins(3, 0, 0), workload.BesideJoins(3, 20, time.Minute), workload.Heartbeats(), workload.Idle(),
 	}
 }
 

@@ -19,8 +19,8 @@ const (
 const usage = `usage: bench COMMAND [FLAGS]
 
   run     measure selected systems under selected workloads
-  all     measure everything in docs/benchmarks.md; takes about ten minutes
-  smoke   run every workload on every system briefly, to check that they work
+  all     measure everything in docs/benchmarks.md; takes about 14 minutes
+  smoke   run every part of that for a moment, to see that it works
   soak    run Paddock for an hour, to check that nothing grows
   report  regenerate the figures and plots of docs/benchmarks.md from results
 

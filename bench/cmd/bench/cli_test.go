@@ -20,6 +20,7 @@ func TestInvalidCommandLines(t *testing.T) {
 		"no such system":   {[]string{"run", "-system", "paddock,mutex"}, exitFailed, "there is no system mutex; use all, peers, or some of paddock,"},
 		"no such workload": {[]string{"run", "-workload", "sleep"}, exitFailed, "there is no workload sleep; use some of batch, beside, contended,"},
 		"no clients":       {[]string{"run", "-clients", "0"}, exitFailed, "is not a number of clients"},
+		"no such part":     {[]string{"all", "-parts", "Idle$^"}, exitFailed, "no title matches"},
 		"no results":       {[]string{"report", "-results", "nowhere.json"}, exitFailed, "nowhere.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -34,9 +35,9 @@ func TestInvalidCommandLines(t *testing.T) {
 
 func TestEveryPartOfThePlansIsValid(t *testing.T) {
 	t.Parallel()
-	for _, p := range []plan{fullPlan(3), smokePlan()} {
-		for _, part := range p.parts {
-			systems, workloads, err := new(settings).choose(part, p.kinds)
+	for _, parts := range [][]part{fullPlan(3), smokePlan()} {
+		for _, part := range parts {
+			systems, workloads, err := new(settings).choose(part)
 			if err != nil || len(systems) == 0 || len(workloads) == 0 || part.seconds <= 0 || part.rounds <= 0 {
 				t.Errorf("%+v: %d systems, %d workloads, %v", part, len(systems), len(workloads), err)
 			}
@@ -44,17 +45,17 @@ func TestEveryPartOfThePlansIsValid(t *testing.T) {
 	}
 }
 
-func TestTheSmokePlanHasEveryWorkload(t *testing.T) {
+func TestThePlanHasEveryWorkload(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, part := range smokePlan().parts {
+	for _, part := range fullPlan(1) {
 		for _, name := range list(part.workloads) {
 			seen[name] = true
 		}
 	}
-	for name := range fullWorkloads(nil) {
+	for name := range new(settings).workloads(nil) {
 		if !seen[name] {
-			t.Errorf("the smoke plan has no workload %s", name)
+			t.Errorf("the plan has no workload %s", name)
 		}
 	}
 }

@@ -18,7 +18,7 @@ type settings struct {
 	events       int
 	dir          string
 	results      string
-	tiny         bool // prefill few locks and events
+	tiny         bool // few locks, events, streams and clients
 }
 
 func (s *settings) register(set *flag.FlagSet) {
@@ -45,6 +45,14 @@ func (s *settings) prepare(ctx context.Context) error {
 	}
 	s.paddock, err = filepath.Abs(s.paddock)
 	return err
+}
+
+// size returns one of the two sizes.
+func (s *settings) size(full, tiny int) int {
+	if s.tiny {
+		return tiny
+	}
+	return full
 }
 
 // list splits text at commas and spaces.

@@ -6,7 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strconv"
+
+	"github.com/paddock-lock/paddock/bench/result"
 )
 
 // runCommand measures the systems and workloads in the flags.
@@ -31,22 +35,37 @@ func runCommand(ctx context.Context, args []string, out streams) error {
 		}
 		p.clients = append(p.clients, n)
 	}
-	return s.measure(ctx, out, plan{parts: []part{p}, kinds: fullWorkloads})
+	return s.measure(ctx, out, []part{p}, result.File{})
 }
 
-// allCommand measures everything in docs/benchmarks.md.
+// allCommand measures everything in docs/benchmarks.md, or some parts of it.
 func allCommand(ctx context.Context, args []string, out streams) error {
 	var s settings
 	set := flag.NewFlagSet("bench all", flag.ContinueOnError)
 	s.register(set)
 	rounds := set.Int("rounds", 3, "number of rounds")
+	titles := set.String("parts", "", "measure only parts whose titles match this regular expression; the results file keeps the others")
 	if err := parse(set, args, out); err != nil {
 		return err
 	}
-	return s.measure(ctx, out, fullPlan(*rounds))
+	wanted, err := regexp.Compile(*titles)
+	if err != nil {
+		return fmt.Errorf("-parts: %w", err)
+	}
+	parts := slices.DeleteFunc(fullPlan(*rounds), func(p part) bool { return !wanted.MatchString(p.title) })
+	if len(parts) == 0 {
+		return fmt.Errorf("-parts: no title matches %s", wanted)
+	}
+	var kept result.File
+	if *titles != "" && s.results != "" {
+		if kept, err = result.Read(s.results); err != nil {
+			return err
+		}
+	}
+	return s.measure(ctx, out, parts, kept)
 }
 
-// smokeCommand checks that all systems work under all workloads.
+// smokeCommand runs every part of the plan for a moment.
 func smokeCommand(ctx context.Context, args []string, out streams) error {
 	s := settings{}
 	set := flag.NewFlagSet("bench smoke", flag.ContinueOnError)
@@ -55,13 +74,13 @@ func smokeCommand(ctx context.Context, args []string, out streams) error {
 		return err
 	}
 	s.tiny = true
-	return s.measure(ctx, out, smokePlan())
+	return s.measure(ctx, out, smokePlan(), result.File{})
 }
 
-// measure runs all parts of a plan.
-func (s *settings) measure(ctx context.Context, out streams, p plan) (err error) {
-	for _, part := range p.parts { // report wrong names before anything is started
-		if _, _, err := s.choose(part, p.kinds); err != nil {
+// measure measures the parts and puts them into the results. The error includes failed runs.
+func (s *settings) measure(ctx context.Context, out streams, parts []part, results result.File) (err error) {
+	for _, p := range parts { // report wrong names before anything is started
+		if _, _, err := s.choose(p); err != nil {
 			return err
 		}
 	}
@@ -69,11 +88,11 @@ func (s *settings) measure(ctx context.Context, out streams, p plan) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(s.dir)) }()
-	m := newSession(ctx, s, out)
-	for i, part := range p.parts {
-		if err := m.measurePart(ctx, i, part, p.kinds); err != nil {
+	m := &session{settings: s, streams: out, file: results, machine: result.ThisMachine(ctx)}
+	for i, p := range parts {
+		if err := m.measurePart(ctx, i, p); err != nil {
 			return err
 		}
 	}
-	return m.file.Failed()
+	return m.failed
 }

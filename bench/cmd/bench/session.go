@@ -18,38 +18,37 @@ import (
 type session struct {
 	*settings
 	streams
-	file result.File
+	file    result.File
+	machine result.Machine
+	failed  error // lists the failed runs
 }
 
-func newSession(ctx context.Context, s *settings, out streams) *session {
-	return &session{settings: s, streams: out, file: result.File{Machine: result.ThisMachine(ctx)}}
-}
-
-// measurePart measures a part and prints its results.
-func (m *session) measurePart(ctx context.Context, number int, p part, kinds workloadsFor) error {
+// measurePart measures a part, prints its results, and puts them into the results file.
+func (m *session) measurePart(ctx context.Context, number int, p part) error {
+	measured := result.Part{Title: p.title, Machine: m.machine}
 	c := campaign.Campaign{
-		Part: p.title, Rounds: p.rounds, Options: workload.Options{Warm: seconds(p.warmup), Measured: seconds(p.seconds)},
-		Dir: filepath.Join(m.dir, fmt.Sprint("part-", number+1)), Done: m.done, Missing: m.missing,
+		Rounds: p.rounds, Options: workload.Options{Warm: seconds(p.warmup), Measured: seconds(p.seconds)},
+		Dir: filepath.Join(m.dir, fmt.Sprint("part-", number+1)), Missing: m.missing,
+		Done: func(r result.Run) {
+			measured.Runs = append(measured.Runs, r)
+			if !r.Unsupported {
+				fmt.Fprintln(m.log, r)
+			}
+		},
 	}
 	var err error
-	if c.Systems, c.Workloads, err = m.choose(p, kinds); err != nil {
+	if c.Systems, c.Workloads, err = m.choose(p); err != nil {
 		return err
 	}
 	if err := os.Mkdir(c.Dir, 0o755); err != nil {
 		return err
 	}
-	before := len(m.file.Runs)
-	err = errors.Join(c.Run(ctx), m.save())
-	err = errors.Join(err, os.RemoveAll(c.Dir))
-	fmt.Fprint(m.out, report.Text(m.file.Runs[before:]))
+	err = c.Run(ctx)
+	m.file.Put(measured)
+	m.failed = errors.Join(m.failed, measured.Failed())
+	err = errors.Join(err, m.save(), os.RemoveAll(c.Dir))
+	fmt.Fprint(m.out, report.Text(measured.Runs))
 	return err
-}
-
-func (m *session) done(r result.Run) {
-	m.file.Runs = append(m.file.Runs, r)
-	if !r.Unsupported {
-		fmt.Fprintln(m.log, r)
-	}
 }
 
 func (m *session) missing(s system.System, err error) {

@@ -24,6 +24,10 @@ func (s *settings) allSystems() []system.System {
 		&paddock.SDK{Deployment: one, SystemName: "paddock-sdk", SystemTitle: "Paddock, Go SDK"},
 		paddock.Guards{SDK: &paddock.SDK{Deployment: one, SystemName: "paddock-guards", SystemTitle: "Paddock, Go SDK, guards"}},
 		&paddock.HTTP{Deployment: two, SystemName: "paddock-2", SystemTitle: "Paddock, HTTP, two replicas"},
+		&paddock.Sessions{HTTP: paddock.HTTP{Deployment: one, SystemName: "paddock-session", SystemTitle: "Paddock, a session with 1 lease"}, Leases: 1},
+		&paddock.Sessions{HTTP: paddock.HTTP{Deployment: one, SystemName: "paddock-session-10k", SystemTitle: "Paddock, a session with 10,000 leases"}, Leases: s.size(10_000, 100)},
+		s.subscribed("paddock-streams-one", "of the locks of one client", "?prefix=distinct:000:"),
+		s.subscribed("paddock-streams", "of all events", ""),
 		s.prefilled("paddock-1k", 1000, 0),
 		s.prefilled("paddock-100k", 100_000, 0),
 		s.prefilled("paddock-1m", 1_000_000, 0),
@@ -56,13 +60,22 @@ func (s *settings) prefilled(name string, locks, events int) *paddock.Prefilled 
 	return g
 }
 
+// subscribed returns Paddock with subscribers.
+func (s *settings) subscribed(name, of, query string) *paddock.Subscribed {
+	streams := s.size(500, 5)
+	g := &paddock.Subscribed{Streams: streams, Query: query}
+	g.Deployment, g.SystemName = s.deployment(1), name
+	g.SystemTitle = fmt.Sprintf("Paddock, HTTP, %d streams %s", streams, of)
+	return g
+}
+
 // choose returns the systems and the workloads of a part.
-func (s *settings) choose(p part, kinds workloadsFor) ([]system.System, []workload.Workload, error) {
+func (s *settings) choose(p part) ([]system.System, []workload.Workload, error) {
 	systems, err := s.chooseSystems(p.systems)
 	if err != nil {
 		return nil, nil, err
 	}
-	workloads, err := chooseWorkloads(p, kinds)
+	workloads, err := s.chooseWorkloads(p)
 	return systems, workloads, err
 }
 
@@ -92,8 +105,8 @@ func systemNames(systems []system.System) string {
 	return strings.Join(names, ", ")
 }
 
-func chooseWorkloads(p part, kinds workloadsFor) ([]workload.Workload, error) {
-	every := kinds(p.clients)
+func (s *settings) chooseWorkloads(p part) ([]workload.Workload, error) {
+	every := s.workloads(p.clients)
 	var chosen []workload.Workload
 	for _, name := range list(p.workloads) {
 		some, ok := every[name]

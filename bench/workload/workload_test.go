@@ -14,7 +14,7 @@ import (
 func all() []workload.Workload {
 	return []workload.Workload{
 		workload.Distinct(3), workload.Contended(3), workload.Queues(4, 2), workload.Renewals(30, 3),
-		workload.Renew(3), workload.Mix(3), workload.Batches(2, 10), workload.Growth(3),
+		workload.Renew(3), workload.Batches(2, 10), workload.Growth(3),
 		workload.BesideJoins(3, 0, 0), workload.BesideJoins(3, 20, time.Minute), workload.Heartbeats(), workload.Idle(),
 	}
 }
@@ -111,7 +111,6 @@ func TestFaultsAreDetected(t *testing.T) {
 		"a token that does not increase":  {workload.Contended(3), &fake{stale: true}, "tokens do not increase"},
 		"such a token for distinct names": {workload.Distinct(1), &fake{stale: true}, "tokens do not increase"},
 		"such a token in a batch":         {workload.Batches(1, 10), &fake{stale: true}, "tokens do not increase"},
-		"such a token in a mix":           {workload.Mix(1), &fake{stale: true}, "tokens do not increase"},
 		"a service that never answers":    {workload.Distinct(1), &fake{neverAnswers: true}, "deadline"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,6 @@ func (s *settings) workloads(clients []int) map[string][]workload.Workload {
 		"renew":     {workload.Renewals(s.size(10_000, 400), s.size(50, 4))},
 		"renew-max": {workload.Renew(s.size(64, 4))},
 		"heartbeat": {workload.Heartbeats()},
-		"mix":       {workload.Mix(s.size(64, 4))},
 		"batch":     {workload.Batches(s.size(8, 2), s.size(100, 10))},
 		"growth":    {workload.Growth(s.size(64, 4))},
 		"beside":    {workload.BesideJoins(s.size(50, 4), 0, 0), workload.BesideJoins(s.size(50, 4), s.size(9_900, 20), time.Duration(s.size(60, 0))*time.Second)},
@@ -46,7 +45,7 @@ func fullPlan(rounds int) []part {
 	return []part{
 		{title: "Side by side", systems: "peers", workloads: "distinct,contended", clients: []int{1, 16, 64, 256}, seconds: 1.5, warmup: 0.5, rounds: rounds},
 		{title: "Two replicas", systems: "paddock,paddock-2", workloads: "distinct,contended", clients: []int{64}, seconds: 2, warmup: 1, rounds: rounds},
-		{title: "Many leases, many waiters", systems: "paddock,paddock-sdk,noop", workloads: "renew-max,mix,batch,queue", seconds: 2, warmup: 1, rounds: rounds},
+		{title: "Many leases, many waiters", systems: "paddock,paddock-sdk,noop", workloads: "renew-max,batch,queue", seconds: 2, warmup: 1, rounds: rounds},
 		{title: "Ten thousand leases", systems: "paddock,paddock-sdk,paddock-guards,noop", workloads: "renew", seconds: 10, warmup: 1, rounds: 1},
 		{title: "Sessions", systems: "paddock-session,paddock-session-10k", workloads: "heartbeat", seconds: 3, warmup: 1, rounds: rounds},
 		{title: "Renewals beside joins", systems: "paddock", workloads: "beside", seconds: 10, warmup: 2, rounds: 1},

@@ -47,12 +47,12 @@ func fullPlan(rounds int) []part {
 		{title: "Two replicas", systems: "paddock,paddock-2", workloads: "distinct,contended", clients: []int{64}, seconds: 2, warmup: 1, rounds: rounds},
 		{title: "Many leases, many waiters", systems: "paddock,paddock-sdk,noop", workloads: "renew-max,batch,queue", seconds: 2, warmup: 1, rounds: rounds},
 		{title: "Ten thousand leases", systems: "paddock,paddock-sdk,paddock-guards,noop", workloads: "renew", seconds: 10, warmup: 1, rounds: 1},
+		{title: "Growth", systems: "paddock-1k,paddock-100k,paddock-1m", workloads: "growth", seconds: 3, warmup: 1, rounds: rounds},
+		{title: "While events are pruned", systems: "paddock-100k,paddock-events", workloads: "growth", seconds: 3, warmup: 1, rounds: 2},
 		{title: "Sessions", systems: "paddock-session,paddock-session-10k", workloads: "heartbeat", seconds: 3, warmup: 1, rounds: rounds},
 		{title: "Renewals beside joins", systems: "paddock", workloads: "beside", seconds: 10, warmup: 2, rounds: 1},
 		{title: "Subscribers", systems: "paddock,paddock-streams-one,paddock-streams", workloads: "distinct", clients: []int{64}, seconds: 3, warmup: 1, rounds: rounds},
 		{title: "Idle", systems: "paddock-1k,paddock-100k", workloads: "idle", seconds: 60, warmup: 5, rounds: 1},
-		{title: "Growth", systems: "paddock-1k,paddock-100k,paddock-1m", workloads: "growth", seconds: 3, warmup: 1, rounds: rounds},
-		{title: "While events are pruned", systems: "paddock-100k,paddock-events", workloads: "growth", seconds: 3, warmup: 1, rounds: 2},
 	}
 }
 

@@ -9,6 +9,7 @@
 //   - TestRestoreBeginsAnEpoch restores an earlier state of the database under running replicas.
 //   - TestFullQueuesAreServedInOrder fills the queues of a replica up to their limits, and
 //     TestUnreadStreamsShareMemory opens a thousand streams that are never read.
+//   - TestSlowSubscriberLosesOnlyWhatItsGapsSay reads a stream at one byte a second for a while.
 //   - TestNoisyNeighbourCostsNoLease renews leases beside one client that uses all it is allowed.
 //   - TestEachCircleHasOneVictim lets tasks wait for each other in circles on two replicas that are killed
 //     (-faults.circlekills=240 for ten minutes).

@@ -1,6 +1,7 @@
 package expiry
 
 import (
+	"container/heap"
 	"context"
 	"errors"
 	"strings"
@@ -24,27 +25,56 @@ type Timers struct {
 	sweep func(ctx context.Context, names []string) error
 
 	mu       sync.Mutex
-	timers   map[string]timer
-	due      []string        // locks whose instant has come, and sets that are ready: names separated by spaces
-	sweeping map[string]bool // the locks that are due or being swept; true: to be swept again after that
-	wake     chan struct{}   // has a value when a lock has become due
-	urgent   chan struct{}   // has a value when all locks are to be read soon
+	timers   map[string]*timer // by the names of the locks
+	queue    timerQueue        // the same timers
+	due      []string          // locks whose instant has come, and sets that are ready: names separated by spaces
+	sweeping map[string]bool   // the locks that are due or being swept; true: to be swept again after that
+	alarm    *time.Timer       // fires when a lock is due, and at the first instant of the queue
+	urgent   chan struct{}     // has a value when all locks are to be read soon
 
 	counts atomic.Pointer[LockCounts] // of the last complete pass of the scan
 }
 
-// A timer fires at its instant.
+// A timer makes its lock due at its instant.
 type timer struct {
-	*time.Timer
-	at time.Time
+	name  string
+	at    time.Time
+	index int // in the queue
+}
+
+// A timerQueue has the timer with the earliest instant first. It is a heap.Interface.
+type timerQueue []*timer
+
+func (q timerQueue) Len() int           { return len(q) }
+func (q timerQueue) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
+
+func (q timerQueue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i, j
+}
+
+// Push appends a *timer.
+func (q *timerQueue) Push(x any) {
+	added := x.(*timer)
+	added.index = len(*q)
+	*q = append(*q, added)
+}
+
+// Pop removes the last timer.
+func (q *timerQueue) Pop() any {
+	n := len(*q) - 1
+	last := (*q)[n]
+	(*q)[n] = nil
+	*q = (*q)[:n]
+	return last
 }
 
 // New returns Timers without any lock. sweep submits a lock.Sweep, whose outcome must be passed to Update before it
 // returns.
 func New(db *database.DB, sweep func(ctx context.Context, names []string) error) *Timers {
 	return &Timers{
-		db: db, sweep: sweep, timers: make(map[string]timer), sweeping: make(map[string]bool),
-		wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
+		db: db, sweep: sweep, timers: make(map[string]*timer), sweeping: make(map[string]bool),
+		alarm: time.NewTimer(0), urgent: make(chan struct{}, 1),
 	}
 }
 
@@ -80,27 +110,24 @@ func (t *Timers) setSooner(name string, at time.Time) {
 
 // set needs t.mu.
 func (t *Timers) set(name string, at time.Time) {
-	if known, timed := t.timers[name]; timed && known.Reset(time.Until(at)) {
-		t.timers[name] = timer{known.Timer, at}
-		return
+	known, timed := t.timers[name]
+	if timed {
+		known.at = at
+		heap.Fix(&t.queue, known.index)
+	} else {
+		known = &timer{name: name, at: at}
+		t.timers[name] = known
+		heap.Push(&t.queue, known)
 	}
-	t.remove(name) // its function has begun, and finds that it was replaced
-	var set *time.Timer
-	set = time.AfterFunc(time.Until(at), func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.timers[name].Timer == set { // otherwise it was removed or replaced after its instant
-			delete(t.timers, name)
-			t.makeDue(name)
-		}
-	})
-	t.timers[name] = timer{set, at}
+	if known.index == 0 {
+		t.setAlarm()
+	}
 }
 
-// remove needs t.mu.
+// remove needs t.mu. It leaves the alarm, which may fire for nothing.
 func (t *Timers) remove(name string) {
 	if known, timed := t.timers[name]; timed {
-		known.Stop()
+		heap.Remove(&t.queue, known.index)
 		delete(t.timers, name)
 	}
 }
@@ -108,13 +135,19 @@ func (t *Timers) remove(name string) {
 // makeDue makes the lock due, or due again if it is being swept. It needs t.mu.
 func (t *Timers) makeDue(name string) {
 	_, again := t.sweeping[name]
-	if t.sweeping[name] = again; again {
-		return
+	if t.sweeping[name] = again; !again {
+		t.due = append(t.due, name)
+		t.setAlarm()
 	}
-	t.due = append(t.due, name)
-	select {
-	case t.wake <- struct{}{}:
-	default:
+}
+
+// setAlarm needs t.mu.
+func (t *Timers) setAlarm() {
+	switch {
+	case len(t.due) > 0:
+		t.alarm.Reset(0)
+	case len(t.queue) > 0:
+		t.alarm.Reset(time.Until(t.queue[0].at))
 	}
 }
 
@@ -122,8 +155,14 @@ func (t *Timers) makeDue(name string) {
 func (t *Timers) takeDue() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	for now := time.Now(); len(t.queue) > 0 && !t.queue[0].at.After(now); {
+		name := t.queue[0].name
+		t.remove(name)
+		t.makeDue(name)
+	}
 	due := t.due
 	t.due = nil
+	t.setAlarm()
 	return due
 }
 
@@ -147,7 +186,7 @@ func (t *Timers) Run() {
 		case <-t.db.Context().Done():
 			_ = sweeps.Wait() // the functions return nil
 			return
-		case <-t.wake:
+		case <-t.alarm.C:
 		}
 		for _, name := range t.takeDue() {
 			sweeps.Go(func() error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -123,22 +124,66 @@ func TestAnInstantDuringTheSweepIsNotLost(t *testing.T) {
 	})
 }
 
-// TestATimerThatIsReplacedWhenItFiresDoesNothing: its instant has come, but its function waits for the mutex.
-func TestATimerThatIsReplacedWhenItFiresDoesNothing(t *testing.T) {
+// TestALockIsNotDueIfItsInstantMovesBeforeItIsTaken, although the alarm has fired.
+func TestALockIsNotDueIfItsInstantMovesBeforeItIsTaken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, now := New(nil, nil), time.Now()
 		w.Update([]*row.Outcome{decided(now, time.Second, "a", "b")})
-		w.mu.Lock()
 		time.Sleep(time.Second)
-		w.set("a", now.Add(time.Minute))
-		w.remove("b")
-		w.mu.Unlock()
+		w.Update([]*row.Outcome{decided(now, time.Minute, "a"), decided(now, 0, "b")})
 		if names := dueIn(w, time.Second); len(names) != 0 {
 			t.Errorf("due are %q", names)
 		}
 		if names := dueIn(w, time.Minute); !slices.Equal(names, []string{"a"}) {
 			t.Errorf("due after a minute are %q", names)
+		}
+	})
+}
+
+// TestTheAlarmFiresAtEachInstant of locks whose instants are set, moved and removed at random.
+func TestTheAlarmFiresAtEachInstant(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const locks, changes = 100, 5000
+		w, random := New(nil, nil), rand.New(rand.NewPCG(1, 2))
+		var mu sync.Mutex
+		instants := make(map[string]time.Time)
+		done, swept := make(chan struct{}), 0
+		defer close(done)
+		go func() {
+			for {
+				select {
+				case <-done:
+					return
+				case <-w.alarm.C:
+				}
+				mu.Lock()
+				for _, name := range w.takeDue() {
+					if late := time.Since(instants[name]); late != 0 {
+						t.Errorf("lock %s is due %v after its instant", name, late)
+					}
+					delete(instants, name)
+					w.swept(name)
+					swept++
+				}
+				mu.Unlock()
+			}
+		}()
+		for range changes {
+			time.Sleep(time.Duration(random.Int64N(int64(10 * time.Millisecond))))
+			name, now, d := fmt.Sprint(random.IntN(locks)), time.Now(), time.Duration(max(random.IntN(3500)-500, 0))*time.Millisecond
+			mu.Lock()
+			if delete(instants, name); d > 0 {
+				instants[name] = now.Add(d)
+			}
+			w.Update([]*row.Outcome{decided(now, d, name)})
+			mu.Unlock()
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if len(instants) > 0 || swept < changes/100 || len(w.timers) > 0 || len(w.queue) > 0 {
+			t.Errorf("%d locks were due, %v not; %d and %d timers are left", swept, instants, len(w.timers), len(w.queue))
 		}
 	})
 }

@@ -7,8 +7,9 @@
 // # Timers
 //
 // Each decision says when time alone will next change its locks. A [Timers] keeps these instants for the locks that
-// this replica has decided on, and sweeps each lock at its instant. A timer may be early or late, never wrong: a
-// lease that was renewed through another replica stays, and the sweep says when to look again. The states of a lock:
+// this replica has decided on, in a heap with one alarm for the first, and sweeps each lock at its instant. A timer may
+// be early or late, never wrong: a lease that was renewed through another replica stays, and the sweep says when to look
+// again. The states of a lock:
 //
 //	          decided, or scanned             its instant comes
 //	+---------+ -----------> +-------+ -------------------> +-------------+
@@ -24,8 +25,9 @@
 // time until the death is noticed, which is lock.ReplicaTTL and a heartbeat, and by the time of the scan, some seconds
 // for a million locks. That delays no client, since a request for the lock ends the lease, too.
 //
-// Without such a cause the scan goes on slowly: 5,000 locks every three seconds, for less than 0.5 % of a core. It
-// deletes locks that have been free for long; their events remain. And it counts what it sees: [LockCounts].
+// Without such a cause the scan goes on slowly: 5,000 locks every three seconds, for less than 0.5 % of a core. Then it
+// sets timers only for locks that end within the next hour, since it comes by again before the others end. It deletes
+// locks that have been free for long; their events remain. And it counts what it sees: [LockCounts].
 //
 // # Promises
 //

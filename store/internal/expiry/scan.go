@@ -3,6 +3,7 @@ package expiry
 import (
 	"context"
 	"embed"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,9 +16,14 @@ import (
 const (
 	// chunkSize is how many locks are read at a time.
 	chunkSize = 5000
-	// chunkRest is the mean rest between two chunks. To read one takes some 10 ms of a core, so the scan takes less than
-	// 0.5 % of a core, however many locks there are.
+	// chunkRest is the mean rest between two chunks. To read one takes PostgreSQL some 10 ms of a core, so the scan takes
+	// less than 0.5 % of a core, however many locks there are.
 	chunkRest = 3 * time.Second
+	// horizon is how long before its end a pass with rests sets the timer of a lock. It is longer than a pass over five
+	// million locks, so one of the next passes sets that of any other lock.
+	horizon = time.Hour
+	// always is a horizon for all locks.
+	always = time.Duration(math.MaxInt64)
 )
 
 //go:embed sql/*.sql
@@ -25,7 +31,6 @@ var files embed.FS
 
 var (
 	sqlScan  = database.Statement(files, "scan")
-	sqlCount = database.Statement(files, "count")
 	sqlPrune = database.Statement(files, "prune")
 )
 
@@ -39,13 +44,16 @@ func (t *Timers) ScanSoon() {
 }
 
 // Scan reads all locks again and again until the database is stopped, the first time and after ScanSoon without
-// resting. It sets timers for those that time will change, and deletes those that have been free for longer than
-// idleRetention. A chunk that could not be read is read again.
+// resting. It sets timers for those that time will change, in a pass with rests only if that is soon, and deletes those
+// that have been free for longer than idleRetention. A chunk that could not be read is read again.
 func (t *Timers) Scan(idleRetention time.Duration) {
 	counted, after := new(LockCounts), ""
 	for urgent := 1; ; { // passes without rests
-		began, wasUrgent := time.Now(), urgent > 0
-		next, err := t.scanChunk(after, idleRetention, counted)
+		began, wasUrgent, within := time.Now(), urgent > 0, horizon
+		if wasUrgent {
+			within = always
+		}
+		next, err := t.scanChunk(after, within, idleRetention, counted)
 		t.db.Report("scan", err)
 		if next == "" {
 			if err == nil {
@@ -75,49 +83,48 @@ func (t *Timers) Scan(idleRetention time.Duration) {
 	}
 }
 
-// scanChunk reads the locks after the name, counts them, sets timers for them, and deletes the idle ones. It returns
-// the name after which to continue: empty at the end, and after itself if it could not read.
-func (t *Timers) scanChunk(after string, idleRetention time.Duration, counted *LockCounts) (next string, err error) {
+// scanChunk reads the locks after the name, counts them, sets timers for those that time will change within a time, and
+// deletes the idle ones. It returns the name after which to continue: empty at the end, and after itself if it could not
+// read.
+func (t *Timers) scanChunk(after string, within, idleRetention time.Duration, counted *LockCounts) (next string, err error) {
 	next = after
 	err = t.db.Unhurried(func(ctx context.Context) error {
-		var began, now time.Time // the same instant, on this process's clock and on the database's
-		var read int
-		var last string
-		var idle []string
-		var chunk LockCounts
+		var read chunk
 		b := &pgx.Batch{}
-		database.QueueNoJIT(b) // a long queue makes the planner expect much work from sql/count.sql
-		b.Queue("select clock_timestamp()").QueryRow(func(row pgx.Row) error {
-			began = time.Now()
-			return row.Scan(&now)
-		})
-		b.Queue(sqlScan.In(t.db.Schema), after, chunkSize, idleRetention, epoch.OfSession).Query(func(rows pgx.Rows) error {
-			var due *time.Time
-			var isIdle bool
-			_, err := pgx.ForEachRow(rows, []any{&last, &due, &isIdle}, func() error {
-				read++
-				if due != nil {
-					t.setSooner(last, began.Add(due.Sub(now)))
-				}
-				if isIdle {
-					idle = append(idle, last)
-				}
-				return nil
-			})
-			return err
-		})
-		b.Queue(sqlCount.In(t.db.Schema), after, chunkSize).QueryRow(chunk.scan)
+		database.QueueNoJIT(b) // a long queue makes the planner expect much work
+		b.Queue(sqlScan.In(t.db.Schema), after, chunkSize, idleRetention, within, epoch.OfSession).QueryRow(read.scan)
 		if err := t.db.Rest.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}
-		counted.add(chunk)
-		next = ""
-		if read == chunkSize {
-			next = last
+		for i, name := range read.names {
+			t.setSooner(name, read.at.Add(read.due[i].Sub(read.now)))
 		}
-		return t.prune(ctx, idle, idleRetention)
+		counted.add(read.LockCounts)
+		next = ""
+		if read.All == chunkSize {
+			next = read.last
+		}
+		return t.prune(ctx, read.idle, idleRetention)
 	})
 	return next, err
+}
+
+// A chunk is what the scan reads at a time.
+type chunk struct {
+	LockCounts
+	last  string      // name
+	names []string    // of the locks that time will change soon
+	due   []time.Time // when it will change them
+	idle  []string
+	now   time.Time // on the database's clock
+	at    time.Time // the same instant, on this process's clock
+}
+
+// scan reads the columns of sql/scan.sql.
+func (c *chunk) scan(row pgx.Row) error {
+	c.at = time.Now()
+	return row.Scan(&c.All, &c.last, &c.names, &c.due, &c.idle, &c.now,
+		&c.Held, &c.InGrace, &c.Contended, &c.Waiters, &c.OldestWait, &c.OldestLease)
 }
 
 // prune deletes those of the locks that are still idle.
@@ -153,11 +160,6 @@ func (t *Timers) LockCounts() LockCounts {
 		return *c
 	}
 	return LockCounts{}
-}
-
-// scan reads the columns of sql/count.sql.
-func (c *LockCounts) scan(row pgx.Row) error {
-	return row.Scan(&c.All, &c.Held, &c.InGrace, &c.Contended, &c.Waiters, &c.OldestWait, &c.OldestLease)
 }
 
 func (c *LockCounts) add(o LockCounts) {

@@ -3,6 +3,7 @@ package expiry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -56,7 +57,7 @@ func TestScanSetsTimersForLocksThatTimeChanges(t *testing.T) {
 	exec(t, conn, addLock, "queue", id, time.Hour, 3, 1, none)
 	exec(t, conn, addLock, "readers", nil, nil, 3, 1, none)
 	exec(t, conn, addLock, "soon", id, soon, 0, 1, none)
-	if next, err := w.scanChunk("", time.Hour, new(LockCounts)); err != nil || next != "" {
+	if next, err := w.scanChunk("", always, time.Hour, new(LockCounts)); err != nil || next != "" {
 		t.Fatalf("continues after %q, %v", next, err)
 	}
 	var names []string
@@ -75,6 +76,35 @@ func TestScanSetsTimersForLocksThatTimeChanges(t *testing.T) {
 	if timers := slices.Collect(maps.Keys(w.timers)); !slices.Equal(timers, []string{"held"}) {
 		t.Errorf("further timers are of %q", timers)
 	}
+}
+
+// TestAPassWithRestsLeavesLateEndsToLaterPasses, and one without rests does not.
+func TestAPassWithRestsLeavesLateEndsToLaterPasses(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	db, conn := openDB(t, url), connect(t, url)
+	w := New(db, nil)
+	exec(t, conn, addLock, "late at the start", uuid.New(), 2*horizon, 0, 1, none)
+	var run sync.WaitGroup
+	run.Go(func() { w.Scan(time.Hour) })
+	defer func() { db.Stop(); run.Wait() }()
+	timed := func(want ...string) {
+		t.Helper()
+		until(t, fmt.Sprintf("%q have timers", want), func() bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return slices.Equal(slices.Sorted(maps.Keys(w.timers)), want)
+		})
+	}
+	timed("late at the start")
+	until(t, "the first pass has ended", func() bool { return !w.LockCounts().At.IsZero() })
+	exec(t, conn, "begin")
+	exec(t, conn, addLock, "late", uuid.New(), 2*horizon, 0, 1, none)
+	exec(t, conn, addLock, "soon", uuid.New(), horizon/2, 0, 1, none)
+	exec(t, conn, "commit")
+	timed("late at the start", "soon")
+	w.ScanSoon()
+	timed("late", "late at the start", "soon")
 }
 
 // addIdle adds locks that are or are not idle for an hour, and returns those that are.
@@ -97,7 +127,7 @@ func TestIdleLocksAreDeletedAndTheirHistoriesStay(t *testing.T) {
 	url := pgtest.URL(t)
 	w, conn := New(openDB(t, url), nil), connect(t, url)
 	addIdle(t, conn)
-	if _, err := w.scanChunk("", time.Hour, new(LockCounts)); err != nil {
+	if _, err := w.scanChunk("", always, time.Hour, new(LockCounts)); err != nil {
 		t.Fatal(err)
 	}
 	left, want := list[string](t, conn, "select name from paddock.records order by 1"), []string{"held", "new", "readers"}
@@ -157,11 +187,11 @@ func TestScanContinuesAfterAFailure(t *testing.T) {
 	w, conn := New(openDB(t, url), nil), connect(t, url)
 	addIdle(t, conn)
 	exec(t, conn, "alter table paddock.event_refs rename to gone")
-	if next, err := w.scanChunk("a", time.Hour, new(LockCounts)); err == nil || next != "" {
+	if next, err := w.scanChunk("a", always, time.Hour, new(LockCounts)); err == nil || next != "" {
 		t.Errorf("continues after %q, %v", next, err)
 	}
 	exec(t, conn, "alter table paddock.records rename to gone_too")
-	if next, err := w.scanChunk("a", time.Hour, new(LockCounts)); err == nil || next != "a" {
+	if next, err := w.scanChunk("a", always, time.Hour, new(LockCounts)); err == nil || next != "a" {
 		t.Errorf("continues after %q, %v", next, err)
 	}
 }
@@ -275,7 +305,7 @@ func TestScanCounts(t *testing.T) {
 	var got LockCounts
 	for next, first := "", true; first || next != ""; first = false {
 		var err error
-		if next, err = w.scanChunk(next, time.Hour, &got); err != nil {
+		if next, err = w.scanChunk(next, always, time.Hour, &got); err != nil {
 			t.Fatal(err)
 		}
 	}

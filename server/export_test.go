@@ -4,7 +4,6 @@ import (
 	"context"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -35,9 +34,8 @@ const (
 	MaxFeedText   = maxFeedText
 	MaxFeedBlocks = maxFeedBlocks
 
-	StreamShare = streamShare
-	CostOfTurn  = costOfTurn
-	CostOfKByte = costOfKByte
+	StreamKBytes = streamKBytes
+	TurnKBytes   = turnKBytes
 )
 
 func (s *Server) Routes() chi.Routes { return s.router }
@@ -50,21 +48,21 @@ func Statuses() map[lock.Code]int {
 	return statuses
 }
 
-// ExhaustStreams takes the time of a second that streams may take.
+// ExhaustStreams takes what streams may write in a second.
 func ExhaustStreams(s *Server) {
-	for range int(streamShare*float64(runtime.GOMAXPROCS(0)*int(time.Second/streamBurst))) + 1 {
-		s.pace.took(streamBurst)
+	for range streamKBytes*runtime.GOMAXPROCS(0)/spareKBytes + 1 {
+		s.pace.took(spareKBytes)
 	}
 }
 
-// StreamBudget returns the time that streams may take now.
-func StreamBudget(s *Server) time.Duration { return time.Duration(s.pace.budget.Tokens()) }
+// StreamBudget returns how many KiB streams may write now.
+func StreamBudget(s *Server) int { return int(s.pace.budget.Tokens()) }
 
 // Turns returns a function that waits for a turn, in which so many KiB are written.
 func Turns() func(ctx context.Context, size int) error {
 	p := newPacer()
 	return func(ctx context.Context, size int) error {
-		p.took(time.Duration(size) * costOfKByte)
+		p.took(size)
 		return p.turn(ctx)
 	}
 }

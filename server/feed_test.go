@@ -211,8 +211,8 @@ func TestStreamsPayForTheirText(t *testing.T) {
 		h.add(100)
 		one.wantNews(1, 100)
 		synctest.Wait()
-		if cost := before - server.StreamBudget(served); cost < server.CostOfTurn+100*reason>>10*server.CostOfKByte {
-			t.Errorf("100 events of more than 1 KiB cost %v", cost)
+		if cost := before - server.StreamBudget(served); cost < server.TurnKBytes+100*reason>>10 {
+			t.Errorf("100 events of more than 1 KiB cost %d KiB", cost)
 		}
 		if err := end(); err != nil {
 			t.Error(err)
@@ -220,21 +220,20 @@ func TestStreamsPayForTheirText(t *testing.T) {
 	})
 }
 
-// TestStreamsTakeAShareOfTheProcessors: many small pieces, or as much text, wait for their turn.
-func TestStreamsTakeAShareOfTheProcessors(t *testing.T) {
+// TestStreamsWriteALimitedAmount: many small pieces, or as much text, wait for their turn.
+func TestStreamsWriteALimitedAmount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		second := time.Duration(server.StreamShare * float64(runtime.GOMAXPROCS(0)) * float64(time.Second))
-		for _, c := range []struct{ size, cost time.Duration }{{0, server.CostOfTurn}, {256, server.CostOfTurn + 256*server.CostOfKByte}} {
+		for _, size := range []int{0, 256} {
 			turn := server.Turns()
 			start := time.Now()
-			for range 10 * second / c.cost {
-				if err := turn(t.Context(), int(c.size)); err != nil {
+			for range 10 * server.StreamKBytes * runtime.GOMAXPROCS(0) / (server.TurnKBytes + size) {
+				if err := turn(t.Context(), size); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if took := time.Since(start); took < 9*time.Second || took > 10*time.Second {
-				t.Errorf("pieces of %d KiB that cost ten times the share of a second take %v", c.size, took)
+				t.Errorf("pieces of %d KiB, ten times what may be written in a second, take %v", size, took)
 			}
 		}
 	})

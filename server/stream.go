@@ -119,7 +119,7 @@ func (s *stream) sendNext(ctx context.Context, wait time.Duration) (live bool, e
 	if err != nil {
 		return false, err
 	}
-	s.pace.took(time.Duration(len(page.Items)) * costOfEvent)
+	s.pace.took(len(page.Items) * eventKBytes)
 	live, err = s.sendPage(page)
 	if err != nil || live || !s.synced || !s.pace.exhausted() {
 		return live, err
@@ -197,7 +197,7 @@ func (s *stream) send(texts ...[]byte) error {
 		}
 		size += len(text)
 	}
-	s.pace.took(time.Duration(size>>10) * costOfKByte)
+	s.pace.took(size >> 10)
 	control := http.NewResponseController(s.w)
 	if err := control.Flush(); err != nil {
 		return writeError{err}

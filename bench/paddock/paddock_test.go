@@ -1,10 +1,16 @@
 package paddock_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/paddock-lock/paddock/bench/campaign"
 	"github.com/paddock-lock/paddock/bench/paddock"
+	"github.com/paddock-lock/paddock/bench/result"
+	"github.com/paddock-lock/paddock/bench/system"
 	"github.com/paddock-lock/paddock/bench/systemtest"
+	"github.com/paddock-lock/paddock/bench/workload"
 )
 
 // binary builds paddock and returns its path.
@@ -35,6 +41,24 @@ func TestPaddock(t *testing.T) {
 		t.Parallel()
 		sdk := &paddock.SDK{Deployment: &paddock.Deployment{Binary: built}, SystemName: "paddock-guards", SystemTitle: "guards"}
 		systemtest.Run(t, paddock.Guards{SDK: sdk}, systemtest.Traits{NoRenewal: true})
+	})
+	t.Run("sessions", func(t *testing.T) {
+		t.Parallel()
+		s := &paddock.Sessions{Leases: 600}
+		s.Deployment, s.SystemName = &paddock.Deployment{Binary: built}, "paddock-session"
+		dir := t.TempDir()
+		if err := os.Chmod(filepath.Dir(dir), 0o711); err != nil { // PostgreSQL does not run as root
+			t.Fatal(err)
+		}
+		done := func(r result.Run) { // a lease that is left would make the second round fail
+			if r.Error != "" {
+				t.Error(r)
+			}
+		}
+		err := campaign.Campaign{Systems: []system.System{s}, Workloads: []workload.Workload{workload.Heartbeats()}, Rounds: 2, Dir: dir, Done: done}.Run(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
 	})
 	t.Run("with subscribers", func(t *testing.T) {
 		t.Parallel()

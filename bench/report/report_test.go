@@ -139,11 +139,11 @@ func TestPaddockVariantsAreComparedWithTheFirst(t *testing.T) {
 
 func TestPacedRunsAreNotCompared(t *testing.T) {
 	t.Parallel()
-	r := result.Run{System: "paddock", Title: "Paddock", Workload: "renew-10000", WorkloadTitle: "Leases", Unit: "renewals", Paced: true, PerSecond: 1000, CPU: result.CPU{Server: 60, Database: 30}}
+	r := result.Run{System: "paddock", Title: "Paddock", Workload: "renew-10000", WorkloadTitle: "Leases", Unit: "renewals", Paced: true, PerSecond: 1000, CPU: result.CPU{Server: 60, Database: 30}, Memory: &result.Memory{Before: 7 << 20, During: 500 << 20, After: 9 << 20}}
 	other := r
 	other.System, other.Title = "paddock-sdk", "SDK"
 	text := Text([]result.Run{r, other})
-	if !strings.Contains(text, "9.0 %") || strings.Contains(text, "Paddock does") {
+	if !strings.Contains(text, "9.0 %") || !strings.Contains(text, "7 / 500 / 9") || strings.Contains(text, "Paddock does") {
 		t.Error(text)
 	}
 }

@@ -1,6 +1,7 @@
 package workload_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -72,6 +73,27 @@ func TestLeasesAreRenewedAtTheGivenPace(t *testing.T) {
 		r := run(t, workload.Renewals(300, 3), &fake{})
 		if r.Operations < 57 || r.Operations > 63 || !r.Paced {
 			t.Errorf("300 leases were renewed %d times in two seconds", r.Operations)
+		}
+	})
+}
+
+// A process is a fake that consists of this process.
+type process struct{ *fake }
+
+func (process) Processes() []system.Process {
+	return []system.Process{{Role: system.Server, PID: os.Getpid()}}
+}
+
+func TestMemoryIsMeasuredAgainWhenTheClientsHaveLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began, s := time.Now(), &fake{}
+		r := run(t, workload.BesideJoins(3, 20, time.Minute), process{s})
+		if r.Memory == nil || r.Memory.Before == 0 || r.Memory.During == 0 || r.Memory.After == 0 || s.closed == 0 {
+			t.Errorf("the result is %+v", r)
+		}
+		if took := time.Since(began); took < time.Minute || took > time.Minute+10*time.Second {
+			t.Errorf("the run took %v", took)
 		}
 	})
 }

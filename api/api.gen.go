@@ -1394,9 +1394,6 @@ type Session struct {
 	GraceMs     int64  `json:"grace_ms"`
 	Holder      string `json:"holder"`
 
-	// Leases The number of leases of the session.
-	Leases int `json:"leases"`
-
 	// Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
 	// be in the range of a 64-bit float.
 	//
@@ -1405,8 +1402,11 @@ type Session struct {
 	Metadata Metadata  `json:"metadata,omitempty"`
 	OpenedAt time.Time `json:"opened_at"`
 
-	// Places The number of places in queues of the session.
-	Places int `json:"places"`
+	// RevokedLeases How many leases of the session an operator has revoked one by one since it was opened. A fail-over of the
+	// database that may have lost leases adds a million. If it is greater than in an earlier answer, renew each
+	// lease: those that are lost are answered `lease_lost`. Ends of the session itself, releases, and leases that
+	// reach their `max_hold_ms` do not count.
+	RevokedLeases int64 `json:"revoked_leases"`
 
 	// Session A session's public name, a hash of its `session_id`. It proves nothing.
 	//
@@ -2286,7 +2286,7 @@ func (c *Client) CloseSession(ctx context.Context, body CloseSessionRequest) (*h
 //
 // Sets the end of the session, and of its leases, to one TTL from now. The end never moves backwards. A renewal
 // succeeds until the session's grace is over, and never after that. It writes one row of the database, whatever
-// the number of leases.
+// the number of leases, and does not count them: `GET /v1/sessions/{session}` does.
 func (c *Client) RenewSession(ctx context.Context, body RenewSessionRequest) (*Session, *http.Response, error) {
 	return receive[Session](ctx, c, http.MethodPost, "/v1/sessions/renew", nil, nil, body)
 }

@@ -16,7 +16,7 @@ var (
 	sessionName = sessionID.Ref().String()
 	sessionJSON = `{"session_id":"` + leaseText + `","session":"` + sessionName + `","holder":"worker-1","ttl_ms":30000,"grace_ms":2000,
 		"opened_at":"2026-01-02T03:04:05.678901Z","expires_at":"2026-01-02T03:04:35.678901Z","expires_in_ms":29000,
-		"leases":2,"places":1,"metadata":{"host":"db-3"},"a_later_field":true}`
+		"revoked_leases":1,"metadata":{"host":"db-3"},"a_later_field":true}`
 	sessionInfoJSON = `{"session":"` + sessionName + `","holder":"worker-1","ttl_ms":30000,"grace_ms":2000,
 		"opened_at":"2026-01-02T03:04:05.678901Z","expires_at":"2026-01-02T03:04:35.678901Z","expires_in_ms":29000,
 		"as_of":"2026-01-02T03:04:06.678901Z","leases":1,"places":1,"ended":"revoked","ended_at":"2026-01-02T03:04:06.678901Z","reason":"why",

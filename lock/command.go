@@ -86,6 +86,8 @@ type Decision struct {
 	Events  []Event      // the transitions, in order
 	Err     error        // the refusal, or nil. A refusal may change Locks, too: every decision ends expired leases
 	Ended   []EndedLease // by this decision, in order
+	// SessionLosses are the leases that a Revoke has taken from sessions. Add one to the RevokedLeases of the session for each.
+	SessionLosses []SessionLoss
 
 	Leases   []Lease // for Acquire, Claim, Renew and Leave: one of each lock that was asked for, in order
 	Replayed bool    // Acquire: whether the Leases were already granted by an earlier call
@@ -117,6 +119,12 @@ type EndedLease struct {
 	Mode  Mode
 	How   Kind
 	Held  time.Duration // from its grant to its end
+}
+
+// A SessionLoss is a lease of a lock that a session has lost, while it goes on.
+type SessionLoss struct {
+	Name    string // of the lock
+	Session SessionRef
 }
 
 // SetTokens replaces all provisional tokens of the decision by known ones, see [Token.Known].

@@ -295,7 +295,7 @@ func (d *decider) endWait(waiters []Waiter, keep bool) error {
 func (d *decider) finish(err error) Decision {
 	s := d.locks[0]
 	out := Decision{
-		Now: d.begin, Changed: s.changed, Events: s.events, Ended: s.ended, Err: err, Promoted: s.promoted, Ousted: s.ousted,
+		Now: d.begin, Changed: s.changed, Events: s.events, Ended: s.ended, Err: err, SessionLosses: s.losses, Promoted: s.promoted, Ousted: s.ousted,
 		Claimed: s.claimed, Due: s.nextDue(), Locks: make([]Record, len(d.locks)),
 	}
 	for i, s := range d.locks {
@@ -356,6 +356,7 @@ func (d *decider) hasAll(set []string) bool {
 func (out *Decision) include(s *lockState) {
 	out.Changed = out.Changed || s.changed
 	out.Events, out.Ended = append(out.Events, s.events...), append(out.Ended, s.ended...)
+	out.SessionLosses = append(out.SessionLosses, s.losses...)
 	for _, w := range s.promoted {
 		at := slices.IndexFunc(out.Promoted, func(o Waiter) bool { return o.isSameCall(w) })
 		switch {

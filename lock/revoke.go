@@ -70,7 +70,7 @@ func (r Revoke) Apply(v View) Decision {
 		switch {
 		case !r.matches(l):
 		case l.Set == nil:
-			home.revoke(l, r)
+			home.revokeAlone(l, r)
 			selected = true
 		case slices.Equal(l.Set, r.Set) && !home.isSpent():
 			d.revokeSet(l, r)
@@ -98,9 +98,17 @@ func (r Revoke) Apply(v View) Decision {
 func (d *decider) revokeSet(l Lease, r Revoke) {
 	for _, s := range d.locks {
 		if i := s.index(l.ID); i >= 0 && slices.Equal(s.record.Leases[i].Set, l.Set) {
-			s.revoke(s.record.Leases[i], r)
+			s.revokeAlone(s.record.Leases[i], r)
 		}
 	}
+}
+
+// revokeAlone revokes the lease, whose session goes on without it. A lease that is revoked already is of no session.
+func (s *lockState) revokeAlone(l Lease, r Revoke) {
+	if l.Session != 0 && !l.Mode.IsIntention() {
+		s.losses = append(s.losses, SessionLoss{s.record.Name, l.Session})
+	}
+	s.revoke(l, r)
 }
 
 // revoke ends the lease, and its grace if r skips it.

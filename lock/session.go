@@ -74,6 +74,9 @@ type Session struct {
 	Ended     Kind // Released if its holder has closed it, Expired or Revoked; zero while it is open
 	EndedAt   time.Time
 	Reason    string // of a revocation
+	// RevokedLeases is how many of its leases a [Revoke] has ended. It is increased by far more than that when the database
+	// may have lost leases. A holder who sees it grow must find out which leases are left.
+	RevokedLeases int64
 }
 
 // EndsAt returns when the leases of the session end unless it is renewed, or have ended.
@@ -139,8 +142,6 @@ type SessionGrant struct {
 	// a [Grant].
 	Until    time.Time
 	Replayed bool // OpenSession: whether an earlier call has opened it
-	Leases   int  // that the session has, and places in queues
-	Places   int
 }
 
 // A SessionInfo is the public view of a session at one instant. It contains no secret.

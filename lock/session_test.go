@@ -91,6 +91,50 @@ func TestLeasesAndPlacesOfASession(t *testing.T) {
 	})
 }
 
+// TestASessionLosesALease by a revocation of the lease, once; by nothing that its holder has asked for or can foresee.
+func TestASessionLosesALease(t *testing.T) {
+	t.Parallel()
+	tell(t, story{
+		"when that is revoked": `
+			open 7; acquire 1 in=7
+			revoke 1 -> revoked losses=7
+			revoke 1 -> quiet losses=`,
+		"when that is revoked at once": `
+			open 7; acquire 1 in=7
+			revoke 1 skip -> revoked losses=7 [|]`,
+		"once, if an operator skips the grace later": `
+			open 7; acquire 1 in=7
+			revoke 1 -> losses=7
+			revoke 1 skip -> revoked losses= [|]`,
+		"in its grace": `
+			open 7; acquire 1 in=7; after 11s
+			revoke 1 -> revoked losses=7`,
+		"one of several readers' sessions, each": `
+			open 7; open 8; acquire 1 in=7 shared; acquire 2 in=8 shared; acquire 3 in=8 shared; acquire 4 shared
+			revoke 1 -> losses=7,8,8`,
+		"only of the slot that is revoked": `
+			open 7; open 8; acquire 1 in=7 permit=2; acquire 2 in=8 permit=2
+			revoke 2 slot=2 -> losses=8`,
+		"that no client knows of yet": `
+			open 7; acquire 1 ttl=9s; on 2; wait 2 in=7; on 1; release 1
+			revoke 2 -> revoked losses=7`,
+		"not by a revocation of a lease without a session": `
+			open 7; acquire 1
+			revoke 1 -> revoked losses=`,
+		"not by a release": `
+			open 7; acquire 1 in=7
+			release 1 -> released losses=`,
+		"not at its max hold": `
+			open 7; acquire 1 in=7 hold=3s; after 5s
+			sweep -> expired losses=`,
+		"not by its own end": `
+			open 7; open 8; open 9; acquire 1 in=7 shared; acquire 2 in=8 shared; acquire 3 in=9 shared; close 7; ban 8
+			end 7 -> released losses=
+			end 8 -> revoked losses=; after 12s
+			end 9 -> losses=`,
+	})
+}
+
 // TestASessionsAcquireHasNoTTL: the default of others would count as that of the longest lease.
 func TestASessionsAcquireHasNoTTL(t *testing.T) {
 	t.Parallel()

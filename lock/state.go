@@ -34,6 +34,7 @@ type lockState struct {
 	changed  bool
 	events   []Event
 	ended    []EndedLease
+	losses   []SessionLoss
 	promoted []Waiter
 	ousted   []Waiter
 	claimed  time.Duration

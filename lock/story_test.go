@@ -296,6 +296,7 @@ func (p *player) facts(d lock.Decision) map[string]any {
 		"state": shown.State, "last": p.record.LastEnd, "capacity": p.record.Capacity, "due": p.until(d.Due), "changes": p.until(shown.NextChangeAt()),
 		"token": leaseOf(d).Token, "slot": leaseOf(d).Slot, "ttl": leaseOf(d).TTL, "begun": p.until(leaseOf(d).AcquiredAt),
 		"expires": p.until(leaseOf(d).ExpiresAt), "replayed": d.Replayed, "decided": p.until(d.Now), "wakes": p.woken(d.Promoted), "ousts": p.woken(d.Ousted),
+		"losses": p.lossesOf(d.SessionLosses),
 	}
 	if e := new(lock.Error); errors.As(d.Err, &e) {
 		facts["holder"], facts["retry"], facts["ahead"], facts["kept"], facts["capacity"] = e.Holder, e.RetryAfter, e.Ahead, e.KeptFor, e.Capacity
@@ -315,6 +316,18 @@ func (p *player) until(at time.Time) any {
 		return "never"
 	}
 	return at.Sub(p.now)
+}
+
+// lossesOf returns the sessions that have lost leases.
+func (p *player) lossesOf(all []lock.SessionLoss) string {
+	var sessions []string
+	for _, l := range all {
+		if l.Name != name {
+			p.t.Errorf("%s: a session has lost a lease of %s", p.step, l.Name)
+		}
+		sessions = append(sessions, fmt.Sprint(p.sessions[l.Session].ID[15]))
+	}
+	return strings.Join(sessions, ",")
 }
 
 // woken returns the clients whose last calls are to be notified.

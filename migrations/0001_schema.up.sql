@@ -106,21 +106,23 @@ comment on column paddock.parts.session is 'The session that keeps the lease, or
 
 -- No index has a column that a heartbeat changes: a heartbeat writes one row, and no index.
 create table paddock.sessions (
-    ref        bigint      not null primary key,
-    ttl_ms     bigint      not null,
-    grace_ms   bigint      not null,
-    opened_at  timestamptz not null,
-    expires_at timestamptz not null,
-    ended_at   timestamptz,
-    id         uuid        not null,
-    ended      smallint    not null default 0,
-    skip_grace boolean     not null default false,
-    cleared    boolean     not null default false,
-    holder     text        not null,
-    reason     text        not null default '',
-    metadata   text,
+    ref            bigint      not null primary key,
+    ttl_ms         bigint      not null,
+    grace_ms       bigint      not null,
+    revoked_leases bigint      not null default 0,
+    opened_at      timestamptz not null,
+    expires_at     timestamptz not null,
+    ended_at       timestamptz,
+    id             uuid        not null,
+    ended          smallint    not null default 0,
+    skip_grace     boolean     not null default false,
+    cleared        boolean     not null default false,
+    holder         text        not null,
+    reason         text        not null default '',
+    metadata       text,
     constraint sessions_can_be_read check (
-        greatest(ttl_ms, grace_ms) <= 9007199254740991 and greatest(opened_at, expires_at, ended_at) < 'infinity'
+        greatest(ttl_ms, grace_ms, revoked_leases) <= 9007199254740991
+        and greatest(opened_at, expires_at, ended_at) < 'infinity'
     )
 ) with (
     fillfactor = 50,
@@ -139,6 +141,8 @@ comment on column paddock.sessions.ended is 'How it has ended, as a kind of even
 comment on column paddock.sessions.skip_grace is 'It was ended without its grace.';
 comment on column paddock.sessions.cleared is 'It has ended, and no lease and no waiter of it is left.';
 comment on column paddock.sessions.reason is 'Why an operator ended it.';
+comment on column paddock.sessions.revoked_leases is
+    'How many of its leases were revoked one by one; more by a million after each fail-over in which leases may have been lost.';
 comment on column paddock.sessions.metadata is 'The text of the metadata: PostgreSQL cannot read some JSON.';
 
 create table paddock.trees (

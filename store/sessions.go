@@ -38,7 +38,7 @@ func sessionGranted(c sessions.Changed, err error) (lock.SessionGrant, error) {
 	if err != nil {
 		return lock.SessionGrant{}, err
 	}
-	return lock.SessionGrant{Session: c.Session, Until: c.Until(), Replayed: !c.Opened, Leases: c.Leases, Places: c.Places}, nil
+	return lock.SessionGrant{Session: c.Session, Until: c.Until(), Replayed: !c.Opened}, nil
 }
 
 // CloseSession ends a session and what it has, see paddock.Service.

@@ -89,6 +89,7 @@ type acquirer struct {
 	waitTTL   time.Duration // the TTL in calls that wait
 	backoff   retryBackoff
 	attempted time.Time // when the last attempt began, on the clock
+	revoked   int64     // the RevokedLeases of the session before the first attempt
 }
 
 func newAcquirer(locks paddock.Service, members []lock.Member, o Options, c clock) *acquirer {
@@ -102,6 +103,9 @@ func newAcquirer(locks paddock.Service, members []lock.Member, o Options, c cloc
 	a.waits = o.SessionID != (lock.SessionID{}) || a.waitTTL == o.TTL || a.idIsShared()
 	if a.id == (lock.LeaseID{}) {
 		a.id = newID()
+	}
+	if o.Session != nil {
+		a.revoked = o.Session.revoked.Load()
 	}
 	return a
 }

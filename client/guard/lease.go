@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"encoding/json"
+	"sync/atomic"
 	"time"
 
 	"github.com/paddock-lock/paddock"
@@ -22,6 +23,8 @@ type Lease struct {
 	granted lock.Lease // of the first lock, as Acquire got it; renewals do not update it
 	members []Member
 	session *Session // nil for none
+	// heldAt is the RevokedLeases of the session when the lease was last known to be held.
+	heldAt atomic.Int64
 }
 
 // newLease returns a Lease that renews the grant. suspended is the clock's suspended time when the
@@ -37,12 +40,20 @@ func newLease(ctx context.Context, a *acquirer, g lock.Grant, suspended time.Dur
 			return renewed.Until, err
 		},
 	}
+	l.heldAt.Store(a.revoked)
 	if o.Session != nil {
 		o.Session.join(ctx, l, g, suspended)
 	} else {
 		l.start(ctx, g.Until, suspended)
 	}
 	return l
+}
+
+// isHeldAt notes the result of a renewal that was sent after the session's RevokedLeases were answered.
+func (l *Lease) isHeldAt(revoked int64, err error) {
+	if l.loseIfLost(err); err == nil {
+		l.heldAt.Store(revoked)
+	}
 }
 
 // renewal returns a renewal of all locks of the lease.

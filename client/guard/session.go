@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -36,7 +37,8 @@ type Session struct {
 	locks paddock.Service
 	id    lock.SessionID
 
-	leases sync.Map // of *Lease, the leases that are not known to have ended
+	leases  sync.Map     // of *Lease, the leases that are not known to have ended
+	revoked atomic.Int64 // the RevokedLeases of the last answer
 }
 
 // OpenSession opens a session and renews it until it is closed or lost. It repeats the call for o.Retry while the
@@ -65,6 +67,7 @@ func openSession(ctx context.Context, locks paddock.Service, o SessionOptions, c
 		name: s.id.Ref().String(), what: "session", lost: lock.ErrSessionLost, opts: opts, clock: c,
 		stateNotifier: stateNotifier{callback: o.OnState}, sendRenewal: s.renew,
 	}
+	s.revoked.Store(g.RevokedLeases)
 	s.start(ctx, g.Until, suspended)
 	return s, nil
 }
@@ -120,29 +123,28 @@ func (s *Session) join(ctx context.Context, l *Lease, g lock.Grant, suspended ti
 	})
 }
 
-// renew sends a heartbeat. If the session has fewer leases than the guard knows, some were revoked or have reached
-// their MaxHold, and renew finds out which. Leases that other processes have acquired in the session count, too, and
-// may hide that.
+// renew sends a heartbeat. If leases of the session were revoked, it finds out which.
 func (s *Session) renew(ctx context.Context) (time.Time, error) {
-	var known []*Lease
-	for l := range s.leases.Range {
-		known = append(known, l.(*Lease))
-	}
 	g, err := s.locks.RenewSession(ctx, lock.RenewSession{ID: s.id})
-	known = slices.DeleteFunc(known, func(l *Lease) bool { return l.ctx.Err() != nil }) // released meanwhile
-	locks := 0
-	for _, l := range known {
-		locks += len(l.names)
+	if err != nil {
+		return g.Until, err
 	}
-	if err == nil && g.Leases < locks {
-		go s.findLost(known)
+	s.revoked.Store(g.RevokedLeases)
+	var suspects []*Lease
+	for l := range s.leases.Range {
+		if l := l.(*Lease); l.heldAt.Load() < g.RevokedLeases {
+			suspects = append(suspects, l)
+		}
 	}
-	return g.Until, err
+	if len(suspects) > 0 {
+		go s.findLost(suspects, g.RevokedLeases)
+	}
+	return g.Until, nil
 }
 
-// findLost renews each lease to find out which have ended. Renewing a lease of a session does not move its end. A
-// batch cannot renew sets.
-func (s *Session) findLost(leases []*Lease) {
+// findLost renews each lease to find out which have ended. The next heartbeat tries again those that are not answered.
+// Renewing a lease of a session does not move its end. A batch cannot renew sets.
+func (s *Session) findLost(leases []*Lease, revoked int64) {
 	var single []*Lease
 	for _, l := range leases {
 		if len(l.names) == 1 {
@@ -151,7 +153,7 @@ func (s *Session) findLost(leases []*Lease) {
 		}
 		ctx, cancel := context.WithTimeout(s.ctx, answerTimeout)
 		_, err := s.locks.Renew(ctx, l.renewal())
-		l.loseIfLost(err)
+		l.isHeldAt(revoked, err)
 		cancel()
 	}
 	for chunk := range slices.Chunk(single, paddock.MaxBatch) {
@@ -161,7 +163,7 @@ func (s *Session) findLost(leases []*Lease) {
 		}
 		ctx, cancel := context.WithTimeout(s.ctx, answerTimeout)
 		for i, r := range s.locks.Batch(ctx, items) {
-			chunk[i].loseIfLost(r.Err)
+			chunk[i].isHeldAt(revoked, r.Err)
 		}
 		cancel()
 	}

@@ -147,8 +147,7 @@ func TestALostLeaseOfASessionIsFound(t *testing.T) {
 	withFixture(t, func(s *fixture) {
 		g := s.openSession(guard.SessionOptions{})
 		kept, revoked := s.acquireIn(g, 1, guard.Options{}), s.acquireIn(g, 2, guard.Options{})
-		_, err := s.locks.Revoke(s.Context(), lock.Revoke{Name: "n:2", Token: revoked.Token(), Reason: "stuck"})
-		s.must(err)
+		s.revokeOther("n:2", revoked.Token())
 		time.Sleep(ttl / 3)
 		synctest.Wait()
 		var e *lock.Error
@@ -161,29 +160,109 @@ func TestALostLeaseOfASessionIsFound(t *testing.T) {
 	})
 }
 
-// A releaser releases something just before a heartbeat, and counts batches.
-type releaser struct {
+// revokeOther revokes the lease of the lock, as an operator does.
+func (s *fixture) revokeOther(name string, token lock.Token) {
+	s.Helper()
+	_, err := s.locks.Revoke(s.Context(), lock.Revoke{Name: name, Token: token, Reason: "stuck"})
+	s.must(err)
+}
+
+// TestALostLeaseOfASessionIsFoundBesideOthers: another process has acquired more leases in the session meanwhile.
+func TestALostLeaseOfASessionIsFoundBesideOthers(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		g := s.openSession(guard.SessionOptions{})
+		revoked := s.acquireIn(g, 1, guard.Options{})
+		for n := range 3 {
+			s.grantOther(lock.Acquire{Locks: lock.One(fmt.Sprintf("other:%d", n)), SessionID: g.ID()})
+		}
+		s.revokeOther("n:1", revoked.Token())
+		time.Sleep(ttl / 3)
+		synctest.Wait()
+		if err := revoked.Err(); !errors.Is(err, lock.ErrLeaseLost) || g.Err() != nil {
+			t.Errorf("the revoked lease is %v, the session %v", err, g.Err())
+		}
+	})
+}
+
+// A caller calls functions around calls, and counts batches.
+type caller struct {
 	paddock.Service
-	release func()
-	batches atomic.Int32
+	beforeHeartbeat func()
+	afterAcquire    func(lock.Grant)
+	failBatches     atomic.Int32 // this number of batches fails
+	batches         atomic.Int32
 }
 
-func (r *releaser) RenewSession(ctx context.Context, c lock.RenewSession) (lock.SessionGrant, error) {
-	r.release()
-	return r.Service.RenewSession(ctx, c)
+func (c *caller) RenewSession(ctx context.Context, r lock.RenewSession) (lock.SessionGrant, error) {
+	if c.beforeHeartbeat != nil {
+		c.beforeHeartbeat()
+	}
+	return c.Service.RenewSession(ctx, r)
 }
 
-func (r *releaser) Batch(ctx context.Context, items []lock.Command) []paddock.Result {
-	r.batches.Add(1)
-	return r.Service.Batch(ctx, items)
+func (c *caller) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	g, err := c.Service.Acquire(ctx, a)
+	if err == nil && c.afterAcquire != nil {
+		c.afterAcquire(g)
+	}
+	return g, err
+}
+
+func (c *caller) Batch(ctx context.Context, items []lock.Command) []paddock.Result {
+	c.batches.Add(1)
+	results := c.Service.Batch(ctx, items)
+	if c.failBatches.Add(-1) >= 0 {
+		for i := range results {
+			results[i] = paddock.Result{Err: &lock.Error{Code: lock.ErrUnavailable}}
+		}
+	}
+	return results
+}
+
+// TestALeaseThatWasRevokedBeforeItsAnswerIsFound: the heartbeat that tells of the revocation is answered before the
+// acquire is.
+func TestALeaseThatWasRevokedBeforeItsAnswerIsFound(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		s.service.Service = &caller{Service: s.service.Service, afterAcquire: func(g lock.Grant) {
+			s.revokeOther(g.Name, g.Token)
+			time.Sleep(ttl * 2 / 3 / 2)
+		}}
+		g := s.openSession(guard.SessionOptions{})
+		l := s.acquireIn(g, 1, guard.Options{})
+		time.Sleep(ttl / 3)
+		synctest.Wait()
+		if err := l.Err(); !errors.Is(err, lock.ErrLeaseLost) {
+			t.Errorf("the revoked lease is %v", err)
+		}
+	})
+}
+
+// TestTheSearchForLostLeasesIsRepeated by the next heartbeat if it was not answered, and not after that.
+func TestTheSearchForLostLeasesIsRepeated(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		c := &caller{Service: s.service.Service}
+		s.service.Service = c
+		g := s.openSession(guard.SessionOptions{})
+		kept, revoked := s.acquireIn(g, 1, guard.Options{}), s.acquireIn(g, 2, guard.Options{})
+		c.failBatches.Store(1)
+		s.revokeOther("n:2", revoked.Token())
+		time.Sleep(2 * ttl / 3)
+		synctest.Wait()
+		if err := revoked.Err(); !errors.Is(err, lock.ErrLeaseLost) || kept.Err() != nil {
+			t.Errorf("the revoked lease is %v, the other one %v", err, kept.Err())
+		}
+		time.Sleep(time.Hour)
+		if n := c.batches.Load(); n != 2 {
+			t.Errorf("%d batches ask for lost leases, want 2", n)
+		}
+	})
 }
 
 // TestAReleaseDuringAHeartbeatIsNoLoss, for which all other leases would have to be renewed.
 func TestAReleaseDuringAHeartbeatIsNoLoss(t *testing.T) {
 	withFixture(t, func(s *fixture) {
 		leases := make(chan *guard.Lease, 10)
-		r := &releaser{Service: s.service.Service}
-		r.release = func() { s.must((<-leases).Release(s.Context())) }
+		r := &caller{Service: s.service.Service, beforeHeartbeat: func() { s.must((<-leases).Release(s.Context())) }}
 		s.service.Service = r
 		g := s.openSession(guard.SessionOptions{})
 		for n := range 10 {

@@ -120,3 +120,43 @@ func (c *remoteGuards) acquireNext(name string) (g lock.Grant) {
 	}
 	return g
 }
+
+// TestALeaseThatAFailOverHasLostIsFound although its session was not lost, and renews it: when the pause of grants is
+// over, the lock is granted to others. The counts of revoked leases were lost, too.
+func TestALeaseThatAFailOverHasLostIsFound(t *testing.T) {
+	t.Parallel()
+	database := pgtest.URL(t)
+	outside := pgtest.Connect(t, database)
+	locks := replica.Connect(t, client.Options{BaseURL: replica.Start(t, database)})
+	s, err := guard.OpenSession(t.Context(), locks, guard.SessionOptions{TTL: 6 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	acquire := func(name string) *guard.Lease {
+		l, err := guard.Acquire(t.Context(), locks, name, guard.Options{Session: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	kept, lost, revoked := acquire("kept"), acquire("lost"), acquire("revoked")
+	if _, err := locks.Revoke(t.Context(), lock.Revoke{Name: "revoked", Token: revoked.Token(), Reason: "stuck"}); err != nil {
+		t.Fatal(err)
+	}
+	<-revoked.Done()
+	pgtest.Exec(t, outside, `update paddock.epochs set timeline = 'FFFFFFFF' where epoch = (select max(epoch) from paddock.epochs);
+		update paddock.sessions set revoked_leases = 0;
+		delete from paddock.records where name = 'lost'`)
+	select {
+	case <-lost.Done():
+	case <-time.After(testTimeout):
+	}
+	if err := lost.Err(); !errors.Is(err, lock.ErrLeaseLost) || kept.Err() != nil || s.Err() != nil {
+		t.Errorf("the lost lease is %v, the kept one %v, the session %v", err, kept.Err(), s.Err())
+	}
+}

@@ -15,7 +15,7 @@ func SessionOf(g lock.SessionGrant) api.Session {
 	return api.Session{
 		SessionID: [16]byte(g.ID), Session: g.ID.Ref().String(), Holder: g.Holder, TTLMs: g.TTL.Milliseconds(),
 		GraceMs: g.Grace.Milliseconds(), OpenedAt: g.OpenedAt.UTC(), ExpiresAt: g.ExpiresAt.UTC(),
-		ExpiresInMs: nonNegativeMs(time.Until(g.Until)), Leases: g.Leases, Places: g.Places, Metadata: g.Metadata,
+		ExpiresInMs: nonNegativeMs(time.Until(g.Until)), RevokedLeases: g.RevokedLeases, Metadata: g.Metadata,
 	}
 }
 
@@ -24,9 +24,9 @@ func toSession(s api.Session, sent time.Time) lock.SessionGrant {
 	return lock.SessionGrant{
 		Session: lock.Session{
 			ID: lock.SessionID(s.SessionID), Holder: s.Holder, TTL: nonNegative(s.TTLMs), Grace: nonNegative(s.GraceMs),
-			Metadata: metadataOf(s.Metadata), OpenedAt: s.OpenedAt, ExpiresAt: s.ExpiresAt,
+			Metadata: metadataOf(s.Metadata), OpenedAt: s.OpenedAt, ExpiresAt: s.ExpiresAt, RevokedLeases: s.RevokedLeases,
 		},
-		Until: sent.Add(nonNegative(s.ExpiresInMs)), Leases: s.Leases, Places: s.Places,
+		Until: sent.Add(nonNegative(s.ExpiresInMs)),
 	}
 }
 

@@ -21,9 +21,9 @@ func TestSessionCrossesTheWire(t *testing.T) {
 	want := lock.SessionGrant{
 		Session: lock.Session{
 			ID: id, Holder: "<é>", TTL: 30 * time.Second, Grace: 2 * time.Second, Metadata: json.RawMessage(`{"a":[1]}`),
-			OpenedAt: sessionOpened, ExpiresAt: sessionOpened.Add(30 * time.Second),
+			OpenedAt: sessionOpened, ExpiresAt: sessionOpened.Add(30 * time.Second), RevokedLeases: 3,
 		},
-		Until: sent.Add(time.Hour), Leases: 2, Places: 1,
+		Until: sent.Add(time.Hour),
 	}
 	text, err := Encode(SessionOf(want))
 	if err != nil {

@@ -70,6 +70,7 @@ var mutants = []mutant{
 	{name: "a commit does not compare the end of a session",
 		test: "store/internal/row TestASwapIsUndoneUnlessItsSessionsAreOpen"},
 	{name: "an acquire does not rely on its session", test: "store TestNothingIsGrantedInASessionAfterItsEnd"},
+	{name: "an epoch hides that sessions may have lost leases", test: "store/internal/epoch TestSessionsAreMovedToTheNewClock"},
 	{name: "a decision is committed before its time", test: "store/internal/row TestASwapProvesWhatWasRead"},
 	{name: "a decision is committed at any later time", test: "store/internal/row TestASwapProvesWhatWasRead"},
 	{name: "a decision outlives the wait for a row", test: "store/internal/row TestASwapThatWaitsPastTheEndFails"},

@@ -22,6 +22,7 @@ func sessionCases() cases {
 		"an expired session has no lease and no place":     sessionExpires,
 		"a revoked session has no lease and no place":      sessionRevoked,
 		"a revoked session blocks others during its grace": sessionRevokedInGrace,
+		"a session counts its leases that are revoked":     sessionCounts,
 		"opening a session again finds it":                 sessionReplays,
 		"an ended session cannot be used":                  sessionLost,
 		"a session that never was cannot be used":          sessionUnknown,
@@ -63,7 +64,7 @@ func sessionKeepsLeases(s *fixture) {
 		time.Sleep(3 * shortTTL)
 		renewed, err := s.locks().RenewSession(s.ctx, lock.RenewSession{ID: g.ID})
 		s.must(err)
-		if renewed.Leases != 2 || renewed.Places != 0 || !renewed.ExpiresAt.After(g.ExpiresAt) {
+		if renewed.RevokedLeases != 0 || !renewed.ExpiresAt.After(g.ExpiresAt) {
 			s.Errorf("the renewed session is %+v", renewed)
 		}
 	}
@@ -87,8 +88,8 @@ func sessionLeaseRenewal(s *fixture) {
 		s.Errorf("the renewed lease is %+v", r)
 	}
 	s.must(s.release(a))
-	if again, err := s.locks().RenewSession(s.ctx, lock.RenewSession{ID: g.ID}); err != nil || again.Leases != 0 {
-		s.Errorf("after the release the session is %+v, %v", again, err)
+	if info, err := s.locks().Session(s.ctx, g.ID.Ref()); err != nil || info.Leases != 0 {
+		s.Errorf("after the release the session is %+v, %v", info, err)
 	}
 }
 
@@ -209,6 +210,43 @@ func sessionRevokedInGrace(s *fixture) {
 	s.expectHeld(map[int]string{1: "", 2: ""})
 }
 
+// sessionCounts: each lease that is revoked, also those of a set, and none that ends otherwise.
+func sessionCounts(s *fixture) {
+	g, other := s.openSession(lock.OpenSession{Grace: lock.MaxGrace}), s.openSession(lock.OpenSession{})
+	s.mustAcquire(lock.Acquire{Locks: lock.One(s.other(8)), SessionID: other.ID})
+	want := func(n int64) {
+		s.Helper()
+		renewed, err := s.locks().RenewSession(s.ctx, lock.RenewSession{ID: g.ID})
+		s.must(err)
+		again := s.openSession(lock.OpenSession{ID: g.ID})
+		if renewed.RevokedLeases != n || again.RevokedLeases != n || !again.Replayed {
+			s.Errorf("the session counts %d revoked leases, and %d when it is opened again; want %d", renewed.RevokedLeases, again.RevokedLeases, n)
+		}
+	}
+	a := s.mustAcquire(lock.Acquire{SessionID: g.ID})
+	want(0)
+	s.mustRevoke(a)
+	want(1)
+	s.mustRevoke(a)
+	s.mustSkipGrace(a)
+	want(1)
+	s.mustSkipGrace(s.mustAcquire(lock.Acquire{SessionID: g.ID}))
+	want(2)
+	set := s.mustAcquire(lock.Acquire{Locks: s.set(1, 2, 3), SessionID: g.ID})
+	s.must(errOf(s.locks().Revoke(s.ctx, lock.Revoke{Name: s.other(2), Token: set.Token, Reason: testReason})))
+	want(5)
+	s.mustSkipGrace(s.mustAcquire(lock.Acquire{Locks: s.set(4, 5), SessionID: g.ID}))
+	want(7)
+	s.must(s.release(s.mustAcquire(lock.Acquire{Locks: lock.One(s.other(6)), SessionID: g.ID})))
+	short := s.mustAcquire(lock.Acquire{Locks: lock.One(s.other(7)), SessionID: g.ID, MaxHold: shortTTL})
+	s.eventually("the lease is over", func() bool { return errOf(s.renew(short, 0)) != nil })
+	s.mustSkipGrace(s.mustAcquire(lock.Acquire{Locks: lock.One(s.other(9))}))
+	want(7)
+	if renewed, err := s.locks().RenewSession(s.ctx, lock.RenewSession{ID: other.ID}); err != nil || renewed.RevokedLeases != 0 {
+		s.Errorf("the other session is %+v, %v", renewed, err)
+	}
+}
+
 func sessionReplays(s *fixture) {
 	g := s.openSession(lock.OpenSession{Metadata: []byte(`{"pid":7}`)})
 	if g.Replayed || g.Holder != "first" || g.TTL != longTTL {
@@ -309,8 +347,8 @@ func sessionBatch(s *fixture) {
 		s.must(r.Err)
 	}
 	s.expectSessionLost(results[20].Err, 0)
-	if renewed, err := s.locks().RenewSession(s.ctx, lock.RenewSession{ID: g.ID}); err != nil || renewed.Leases != 20 {
-		s.Errorf("the session is %+v, %v", renewed, err)
+	if info, err := s.locks().Session(s.ctx, g.ID.Ref()); err != nil || info.Leases != 20 {
+		s.Errorf("the session is %+v, %v", info, err)
 	}
 	s.must(s.locks().CloseSession(s.ctx, lock.CloseSession{ID: g.ID}))
 	for i := range 20 {

@@ -217,6 +217,10 @@ func treeSession(s *fixture) {
 	if info.Leases != 1 || len(info.Locks) != 1 || info.Locks[0].Name != g.Name {
 		s.Errorf("the session has %+v", info)
 	}
+	s.mustSkipGrace(s.mustAcquire(lock.Acquire{Locks: lock.One(s.in("src:b")), SessionID: session.ID}))
+	if renewed, err := s.locks().RenewSession(s.ctx, lock.RenewSession{ID: session.ID}); err != nil || renewed.RevokedLeases != 1 {
+		s.Errorf("after a revocation the session is %+v, %v", renewed, err)
+	}
 	root := s.enqueue(lock.Acquire{Holder: "root"})
 	s.must(s.locks().CloseSession(s.ctx, lock.CloseSession{ID: session.ID}))
 	root.mustBeGranted()

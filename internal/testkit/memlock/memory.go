@@ -132,6 +132,11 @@ func (r replica) apply(c lock.Command) lock.Decision {
 		}
 		r.sweepAt(after.Name, d.Due)
 	}
+	for _, l := range d.SessionLosses {
+		s := r.sessions[l.Session]
+		s.RevokedLeases++
+		r.sessions[l.Session] = s
+	}
 	r.record(d.Events)
 	for _, w := range slices.Concat(d.Promoted, d.Ousted) {
 		r.wake(w.Attachment)

@@ -43,11 +43,14 @@ func (r replica) change(ctx context.Context, c lock.SessionChange) (g lock.Sessi
 	r.expireSessions()
 	began, now, before := time.Now(), r.clock.now(), r.session(c.Session())
 	after, changed, err := c.Change(before, now)
+	if err != nil {
+		return g, err
+	}
 	if changed {
 		r.sessions[c.Session()] = after
 		r.endSessionAt(after)
 	}
-	return lock.SessionGrant{Session: after, Until: began.Add(after.ExpiresAt.Sub(now)), Replayed: before != nil}, err
+	return lock.SessionGrant{Session: after, Until: began.Add(after.ExpiresAt.Sub(now)), Replayed: before != nil}, nil
 }
 
 // endSessionAt replaces the timer that ends the session.
@@ -106,7 +109,7 @@ func (r replica) OpenSession(ctx context.Context, o lock.OpenSession) (lock.Sess
 	if o.ID == (lock.SessionID{}) {
 		o.ID = lock.SessionID(uuid.New())
 	}
-	return r.grantSession(ctx, o)
+	return r.change(ctx, o)
 }
 
 func (r replica) RenewSession(ctx context.Context, c lock.RenewSession) (lock.SessionGrant, error) {
@@ -114,16 +117,7 @@ func (r replica) RenewSession(ctx context.Context, c lock.RenewSession) (lock.Se
 	if err != nil {
 		return lock.SessionGrant{}, err
 	}
-	return r.grantSession(ctx, c)
-}
-
-func (r replica) grantSession(ctx context.Context, c lock.SessionChange) (lock.SessionGrant, error) {
-	g, err := r.change(ctx, c)
-	if err != nil {
-		return lock.SessionGrant{}, err
-	}
-	g.Leases, g.Places = lock.CountSessionLocks(r.locksOf(c.Session()))
-	return g, nil
+	return r.change(ctx, c)
 }
 
 func (r replica) CloseSession(ctx context.Context, c lock.CloseSession) error {

@@ -513,8 +513,8 @@ class Paddock:
         return self._session_grant("", body, timeout)
 
     def renew_session(self, session_id: str, *, ttl: Optional[float] = None, timeout: Optional[float] = None) -> SessionGrant:
-        """Renews the session and thus all of its leases, or raises SessionLost. answer has the numbers of leases and
-        places. If there are fewer leases than you know of, renew each lease to find out which has ended."""
+        """Renews the session and thus all of its leases, or raises SessionLost. answer has the number of revoked_leases. If
+        it has grown since the last answer, renew each lease to find out which has ended."""
         return self._session_grant("/renew", _omit_none(session_id=session_id, ttl_ms=_ms(ttl)), timeout)
 
     def close_session(self, session_id: str, *, timeout: Optional[float] = None) -> None:
@@ -641,7 +641,7 @@ class Paddock:
             want["ttl"], margin = _check_times(ttl, margin, wait)
         want["holder"] = want["holder"] or _default_holder()
         _check_interrupt(interrupt_main)
-        began = self.clock()
+        began, revoked = self.clock(), session._revoked if session is not None else 0
         try:
             grant = _acquire_lease(self, name, want, margin, math.inf if wait is None else wait, retry, session)
         except BaseException as e:
@@ -649,7 +649,7 @@ class Paddock:
             raise
         try:
             _call(str(name), on_acquired, self.clock() - began, None)
-            return Lease(self, grant, margin, on_state, on_lost, interrupt_main, on_renewed, session, want["task_id"])
+            return Lease(self, grant, margin, on_state, on_lost, interrupt_main, on_renewed, session, want["task_id"], revoked)
         except BaseException:
             _abandon(self, name, grant.lease_id)
             raise
@@ -684,7 +684,7 @@ class Paddock:
     def _session_grant(self, verb: str, body: Json, timeout: Optional[float]) -> SessionGrant:
         sent, body["session_id"] = self.clock(), body["session_id"].lower()
         a = self._call("POST", f"/v1/sessions{verb}", body, changes=True, timeout=timeout, session_id=body["session_id"],
-                       has=("session", "holder", "ttl_ms", "expires_in_ms", "leases"))
+                       has=("session", "holder", "ttl_ms", "expires_in_ms", "revoked_leases"))
         return SessionGrant(a["session_id"], a["session"], a["ttl_ms"] / 1000, a["expires_in_ms"] / 1000, sent, a)
 
     def _call(self, method: str, path: str, body: Optional[Json] = None, *, changes: bool = False,
@@ -1040,7 +1040,8 @@ class Lease(_Renewed):
 
     def __init__(self, paddock: Paddock, grant: Grant, margin: float, on_state: Optional[Callable[..., object]],
                  on_lost: Optional[Callable[..., object]], interrupt_main: bool, on_renewed: Optional[Callable[..., object]] = None,
-                 session: Optional[Session] = None, task_id: str = "") -> None:
+                 session: Optional[Session] = None, task_id: str = "", held_at: int = 0) -> None:
+        self._held_at = held_at  # the session's number of revoked leases when it was last known to be held
         self.name: str = grant.name
         self.token: int = grant.token
         self.slot: int = grant.slot
@@ -1173,6 +1174,7 @@ class Session(_Renewed):
         self._holder = holder  # of its leases, unless they have their own
         self._leases: Dict[str, Lease] = {}  # by lease_id, until they end
         self._lost_leases: List[Lease] = []  # of which the callbacks were not called yet
+        self._revoked: int = grant.answer["revoked_leases"]  # in the last answer
         super().__init__(f"session {grant.ref}", paddock, grant, margin, on_state, on_lost, interrupt_main, on_renewed)
         self._start()
 
@@ -1223,17 +1225,18 @@ class Session(_Renewed):
         super()._notify_loss()
 
     def _send_renewal(self, timeout: float) -> SessionGrant:
-        known = list(self._leases.values())
         grant = self._paddock.renew_session(self.id, timeout=timeout)
-        if grant.answer["leases"] < sum(len(lease.tokens) for lease in known):
-            threading.Thread(target=self._find_lost, args=(known,), name="paddock session", daemon=True).start()
+        self._revoked = grant.answer["revoked_leases"]
+        suspects = [lease for lease in list(self._leases.values()) if lease._held_at < self._revoked]
+        if suspects:
+            threading.Thread(target=self._find_lost, args=(suspects, self._revoked), name="paddock session", daemon=True).start()
         return grant
 
-    def _find_lost(self, known: List[Lease]) -> None:
-        """Asks for each lease whether it has ended: an operator has revoked it, or it has reached its max_hold. Of several
-        locks, which end together, it asks for the first: while that is held, the answer is lease_in_set."""
-        for start in range(0, len(known), MAX_BATCH):
-            chunk = known[start:start + MAX_BATCH]
+    def _find_lost(self, suspects: List[Lease], revoked: int) -> None:
+        """Asks for each lease whether it has ended: an operator has revoked some. Of several locks, which end together, it
+        asks for the first: while that is held, the answer is lease_in_set."""
+        for start in range(0, len(suspects), MAX_BATCH):
+            chunk = suspects[start:start + MAX_BATCH]
             items = [{"op": "renew", "name": lease.name, "lease_id": lease._granted.lease_id} for lease in chunk]
             try:
                 answer = self._paddock._call("POST", "/v1/batch", {"items": items}, changes=True, has=("results",))
@@ -1242,7 +1245,9 @@ class Session(_Renewed):
                 return
             for lease, result in zip(chunk, answer["results"]):
                 problem = result.get("problem") or {}
-                if problem.get("code") == "lease_lost" and self._leases.pop(lease._granted.lease_id, None):
+                if result["status"] == 200 or problem.get("code") == "lease_in_set":
+                    lease._held_at = revoked
+                elif problem.get("code") == "lease_lost" and self._leases.pop(lease._granted.lease_id, None):
                     lease._lose(LeaseLost("lease_lost", str(problem.get("detail")), result["status"], problem))
                     lease._notify_in_thread()
 

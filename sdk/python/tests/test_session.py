@@ -201,6 +201,48 @@ class Losing(SessionTest):
         for lease in kept:
             lease.check()
 
+    def test_a_revocation_of_one_lease_is_found_beside_leases_of_another_process(self):
+        session = self.session(ttl=6)
+        kept, revoked = self.hold_in(session, 2)
+        for _ in range(5):
+            self.paddock.acquire(self.new_name(), session_id=session.id)
+        self.paddock.revoke(revoked.name, token=revoked.token, reason="out")
+        self.assertTrue(revoked.lost.wait(BOUND))
+        session.check()
+        kept.check()
+
+    def test_a_revocation_before_the_answer_to_the_acquire_is_found(self):
+        session, acquire = self.session(ttl=6), self.paddock.acquire
+
+        def slow(*args, **options):
+            grant, revoked = acquire(*args, **options), session._revoked
+            self.paddock.revoke(grant.name, token=grant.token, reason="out")
+            eventually(lambda: session._revoked > revoked, "no heartbeat has told of it")
+            return grant
+
+        with mock.patch.object(self.paddock, "acquire", slow):
+            lease, = self.hold_in(session)
+        self.assertTrue(lease.lost.wait(BOUND))
+        self.assertEqual(lease.error.fields["reason"], "out")
+
+    def test_the_search_for_lost_leases_is_repeated_after_a_failure_and_not_after_a_success(self):
+        session, call, sent = self.session(ttl=3), self.paddock._call, []
+
+        def failing(method, path, *args, **options):
+            if path == "/v1/batch":
+                sent.append(path)
+                if len(sent) == 1:
+                    raise Unavailable("unavailable", "off")
+            return call(method, path, *args, **options)
+
+        kept, revoked = self.hold_in(session, 2)
+        with mock.patch.object(self.paddock, "_call", failing):
+            self.paddock.revoke(revoked.name, token=revoked.token, reason="out")
+            self.assertTrue(revoked.lost.wait(BOUND))
+            eventually(lambda: kept._held_at == 1, "the other lease was not found to be held")
+            self.assertFalse(kept.lost.wait(2))
+        self.assertEqual(len(sent), 2)
+
     def test_if_the_service_falls_silent_all_leases_are_lost_before_the_next_grant(self):
         proxy = self.proxy()
         client = self.client(proxy.url)
@@ -360,13 +402,13 @@ class Calls(SessionTest):
         holder = f"worker-{uuid.uuid4()}"
         opened = self.paddock.open_session(holder=holder, ttl=60, grace=1, metadata={"host": "db-3"})
         self.assertNotIn(opened.session_id, repr(opened))
-        self.assertEqual((opened.ttl, opened.answer["leases"], opened.answer["metadata"]), (60, 0, {"host": "db-3"}))
+        self.assertEqual((opened.ttl, opened.answer["revoked_leases"], opened.answer["metadata"]), (60, 0, {"host": "db-3"}))
         again = self.paddock.open_session(session_id=opened.session_id.upper(), holder=holder)
         self.assertEqual((again.ref, again.ttl), (opened.ref, 60))
         grant = self.paddock.acquire(self.name, session_id=opened.session_id, holder=holder)
         self.assertEqual((grant.ttl, grant.answer["session"]), (60, opened.ref))
         renewed = self.paddock.renew_session(opened.session_id, ttl=120)
-        self.assertEqual((renewed.ttl, renewed.answer["leases"], renewed.answer["places"]), (120, 1, 0))
+        self.assertEqual((renewed.ttl, renewed.answer["revoked_leases"]), (120, 0))
         self.assertGreater(renewed.until, opened.until)
         shown = self.paddock.session(opened.ref)
         self.assertEqual([(lock["name"], lock["fencing_token"]) for lock in shown["locks"]], [(self.name, grant.token)])
@@ -400,7 +442,7 @@ class FakeSessions(FakePaddock):
     def session_grant(self, session_id=None, took=0.0, expires_in=30.0, ttl=30.0):
         sent = self.now
         self.advance(took)
-        return SessionGrant(session_id or "secret", "ref", ttl, expires_in, sent, {"holder": "w", "leases": 9})
+        return SessionGrant(session_id or "secret", "ref", ttl, expires_in, sent, {"holder": "w", "revoked_leases": 0})
 
     def renew_session(self, session_id, ttl=None, timeout=None):
         self.calls.append(("renew", ttl))

@@ -39,6 +39,8 @@ export interface Limits {
 export interface Grant {
   readonly lease: LeaseAnswer;
   readonly deadline: Deadline;
+  /** The number of revoked leases of the session when the lease was asked for. */
+  readonly revokedLeases: number;
 }
 
 /**
@@ -86,10 +88,11 @@ export class Acquisition {
       const waitMs = Math.ceil(Math.min(left, maxCallMs));
       this.options.session?.check();
       const sent = mark();
+      const revokedLeases = this.options.session?.revokedLeases ?? 0;
       try {
         const lease = await this.#call(waitMs, left > waitMs);
         const deadline = (this.options.session ? maxHoldDeadline : deadlineOf)(sent, lease, this.ref.marginMs);
-        return { lease, deadline };
+        return { lease, deadline, revokedLeases };
       } catch (error) {
         if (hasCode(error, 'lock_held') && !this.#waits && !this.limits.wait.passed()) {
           this.#waits = true;

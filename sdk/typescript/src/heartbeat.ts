@@ -1,3 +1,4 @@
+import type { Grant } from './acquisition.js';
 import type { Paddock } from './client.js';
 import type { Deadline } from './clock.js';
 import { PaddockError } from './error.js';
@@ -30,7 +31,8 @@ export class Heartbeat implements Keeper {
   #guards = 0; // leases that keep the process running
   #failure: PaddockError | undefined;
 
-  constructor(private readonly ref: SessionRef, options: SessionOptions, deadline: Deadline) {
+  /** revokedLeases is that of the last answer. */
+  constructor(private readonly ref: SessionRef, options: SessionOptions, deadline: Deadline, public revokedLeases: number) {
     this.state = new LeaseState(sessionKind, (state, error) => {
       this.#follow(state, error);
       notify(options.onState, state, ...(error ? [error] : []));
@@ -55,10 +57,10 @@ export class Heartbeat implements Keeper {
   }
 
   /** join makes a lease end with the session, or by itself at its own deadline. */
-  join(ref: LeaseRef, state: LeaseState, own: Deadline, keepsProcess: boolean): Keeper {
-    const member = new Member(this, ref, state, own, keepsProcess);
+  join(ref: LeaseRef, state: LeaseState, { deadline, revokedLeases }: Grant, keepsProcess: boolean): Keeper {
+    const member = new Member(this, ref, state, deadline, keepsProcess, revokedLeases);
     this.#leases.add(member);
-    if (own.left() !== Infinity) {
+    if (deadline.left() !== Infinity) {
       this.#bounded.add(member);
     }
     this.#guards += keepsProcess ? 1 : 0;
@@ -106,17 +108,13 @@ export class Heartbeat implements Keeper {
     }
   }
 
-  /**
-   * renew sends one renewal. If the session has fewer leases than it should, an operator has revoked some, or they have
-   * reached their max_hold_ms: then it finds out which.
-   */
+  /** renew sends one renewal. If an operator has revoked leases of the session, it finds out which. */
   async #renew(signal: AbortSignal): Promise<{ expires_in_ms: number }> {
     const { paddock, sessionId } = this.ref;
-    const known = [...this.#leases];
     const session = await paddock.renewSession({ session_id: sessionId }, { signal });
-    if (session.leases < known.reduce((sum, { ref }) => sum + ref.names.length, 0)) {
-      void this.#findLost(known);
-    }
+    this.revokedLeases = session.revoked_leases;
+    const suspects = [...this.#leases].filter((member) => member.heldAt < session.revoked_leases);
+    void this.#findLost(suspects, session.revoked_leases);
     return session;
   }
 
@@ -124,10 +122,10 @@ export class Heartbeat implements Keeper {
    * findLost asks for each lease whether it has ended. To renew a lease of a session moves nothing. Of several locks,
    * which end together, it asks for the first: while that is held, the answer is `lease_in_set`.
    */
-  async #findLost(known: Member[]): Promise<void> {
+  async #findLost(suspects: Member[], revokedLeases: number): Promise<void> {
     const { api } = this.ref.paddock;
-    for (let start = 0; start < known.length; start += maxBatch) {
-      const chunk = known.slice(start, start + maxBatch);
+    for (let start = 0; start < suspects.length; start += maxBatch) {
+      const chunk = suspects.slice(start, start + maxBatch);
       const items = chunk.map(({ ref }) => ({ op: 'renew' as const, name: ref.names[0]!, lease_id: ref.leaseId }));
       try {
         const response = await withTimeout(maxAttemptMs, this.state.signal, (signal) => api.POST('/v1/batch', { signal, body: { items } }));
@@ -135,6 +133,8 @@ export class Heartbeat implements Keeper {
         results.forEach(({ status, problem }, i) => {
           if (problem?.code === 'lease_lost') {
             chunk[i]!.lose(errorOf(problem, status));
+          } else if (status === 200 || problem?.code === 'lease_in_set') {
+            chunk[i]!.heldAt = revokedLeases;
           }
         });
       } catch {
@@ -152,6 +152,7 @@ class Member implements Keeper {
     readonly state: LeaseState,
     readonly own: Deadline,
     readonly keepsProcess: boolean,
+    public heldAt: number, // the number of revoked leases of the session when it was last known to be held
   ) {}
 
   get deadline(): Deadline {

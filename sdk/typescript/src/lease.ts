@@ -31,11 +31,12 @@ export class Lease extends Renewed {
   readonly taskId: string | undefined;
 
   /** @internal Leases come from `acquire` and `guard`. */
-  constructor(ref: LeaseRef, { lease, deadline }: Grant, options: Options, forGuard: boolean) {
+  constructor(ref: LeaseRef, grant: Grant, options: Options, forGuard: boolean) {
+    const { lease, deadline } = grant;
     const { onState, onRetry, onRenewed, session } = options;
     const state = new LeaseState(leaseKind, onState, forGuard ? options.signal : undefined);
     super(ref, state, session
-      ? session.join(ref, state, deadline, forGuard)
+      ? session.join(ref, state, grant, forGuard)
       : new Renewer(ref, state, { onRetry, onRenewed, keepsProcess: () => forGuard }, deadline));
     const locks = locksOf(lease);
     this.name = locks[0]!.name;

@@ -55,7 +55,7 @@ type Session = components['schemas']['Session'];
 export function sessionBody(sessionId: string | undefined, response: ApiResponse<Session>): Session {
   return bodyOf('change', response, (session) =>
     (sessionId ?? session.session_id)?.toLowerCase() === session.session_id?.toLowerCase() &&
-    typeof session.session === 'string' && Number.isSafeInteger(session.leases) &&
+    typeof session.session === 'string' && Number.isSafeInteger(session.revoked_leases) &&
     Number.isFinite(session.expires_in_ms) && Number.isFinite(session.ttl_ms));
 }
 

@@ -300,7 +300,7 @@ export interface paths {
          * Renew a session
          * @description Sets the end of the session, and of its leases, to one TTL from now. The end never moves backwards. A renewal
          *     succeeds until the session's grace is over, and never after that. It writes one row of the database, whatever
-         *     the number of leases.
+         *     the number of leases, and does not count them: `GET /v1/sessions/{session}` does.
          */
         post: operations["renewSession"];
         delete?: never;
@@ -1347,10 +1347,14 @@ export interface components {
              * @description The remaining time, counted from the moment the request was sent.
              */
             expires_in_ms: number;
-            /** @description The number of leases of the session. */
-            leases: number;
-            /** @description The number of places in queues of the session. */
-            places: number;
+            /**
+             * Format: int64
+             * @description How many leases of the session an operator has revoked one by one since it was opened. A fail-over of the
+             *     database that may have lost leases adds a million. If it is greater than in an earlier answer, renew each
+             *     lease: those that are lost are answered `lease_lost`. Ends of the session itself, releases, and leases that
+             *     reach their `max_hold_ms` do not count.
+             */
+            revoked_leases: number;
             metadata?: components["schemas"]["Metadata"];
         };
         /** @description The public view of a session, without its `session_id`. */

@@ -1,4 +1,4 @@
-import { responseTimeoutMs, tooSlow } from './acquisition.js';
+import { responseTimeoutMs, tooSlow, type Grant } from './acquisition.js';
 import type { Paddock } from './client.js';
 import { Deadline, mark } from './clock.js';
 import { hasCode } from './error.js';
@@ -33,7 +33,7 @@ export class Session extends Renewed {
 
   /** @internal Sessions come from `openSession`. */
   constructor(ref: SessionRef, answer: Answer, deadline: Deadline, options: SessionOptions) {
-    const heartbeat = new Heartbeat(ref, options, deadline);
+    const heartbeat = new Heartbeat(ref, options, deadline, answer.revoked_leases);
     super(ref, heartbeat.state, heartbeat);
     this.#ref = ref;
     this.ref = answer.session;
@@ -63,9 +63,14 @@ export class Session extends Renewed {
     return this.end();
   }
 
+  /** @internal How many of its leases were revoked, as of the last answer. */
+  get revokedLeases(): number {
+    return this.#heartbeat.revokedLeases;
+  }
+
   /** @internal Makes a lease end with the session. */
-  join(ref: LeaseRef, state: LeaseState, own: Deadline, keepsProcess: boolean): Keeper {
-    return this.#heartbeat.join(ref, state, own, keepsProcess);
+  join(ref: LeaseRef, state: LeaseState, grant: Grant, keepsProcess: boolean): Keeper {
+    return this.#heartbeat.join(ref, state, grant, keepsProcess);
   }
 }
 

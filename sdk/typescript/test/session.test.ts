@@ -143,6 +143,28 @@ describe('a session', { concurrency: true }, () => {
     await session.close();
   });
 
+  test('finds the lease that was revoked beside those of another process, also before its answer', limit, async () => {
+    const paddock = direct();
+    let heartbeats = 0;
+    const session = await openSession(paddock, { ttlMs: 9_000, onRenewed: () => heartbeats++ });
+    const late = { ...paddock, acquire: async (...call: Parameters<Paddock['acquire']>) => {
+      const lease = await paddock.acquire(...call);
+      await paddock.revoke(lease.name, { fencing_token: lease.fencing_token, reason: 'early' });
+      const told = heartbeats + 2;
+      await until('a heartbeat has told of it', () => heartbeats >= told);
+      return lease;
+    } };
+    const [early, revoked, kept] = [await acquire(late, unique('early'), { session }), ...await leasesIn(session, 2) as [Lease, Lease]];
+    for (let i = 0; i < 5; i++) {
+      await paddock.acquire(unique('of-another'), { holder: 'w', session_id: session.id });
+    }
+    await paddock.revoke(revoked.name, { fencing_token: revoked.token, reason: 'stuck' });
+    await Promise.all([early.done, revoked.done]);
+    assert.deepEqual([early.err?.reason, revoked.err?.reason], ['early', 'stuck']);
+    assert.ok(session.held() && kept.held());
+    await session.close();
+  });
+
   test('leaves a lease its max_hold_ms', limit, async () => {
     const session = await openSession(direct(), { ttlMs: 30_000 });
     const [lease] = await leasesIn(session, 1, { maxHoldMs: 9_000 }) as [Lease];
@@ -307,12 +329,12 @@ test('the calls of sessions', limit, async () => {
   const paddock = direct();
   const [name, holder, sessionId] = [unique('call'), unique('worker'), randomUUID()];
   const opened = await paddock.openSession({ session_id: sessionId, holder, ttl_ms: 60_000, grace_ms: 1_000, metadata: { host: 'db-3' } });
-  assert.deepEqual([opened.ttl_ms, opened.leases, opened.metadata], [60_000, 0, { host: 'db-3' }]);
+  assert.deepEqual([opened.ttl_ms, opened.revoked_leases, opened.metadata], [60_000, 0, { host: 'db-3' }]);
   assert.equal((await paddock.openSession({ session_id: sessionId, holder })).session, opened.session);
   const lease = await paddock.acquire(name, { holder, session_id: sessionId });
   assert.deepEqual([lease.session, lease.ttl_ms], [opened.session, 60_000]);
   const renewed = await paddock.renewSession({ session_id: sessionId, ttl_ms: 120_000 });
-  assert.deepEqual([renewed.ttl_ms, renewed.leases, renewed.places], [120_000, 1, 0]);
+  assert.deepEqual([renewed.ttl_ms, renewed.revoked_leases], [120_000, 0]);
   assert.equal((await paddock.session(opened.session)).locks![0]!.fencing_token, lease.fencing_token);
   assert.deepEqual((await paddock.sessions({ holder })).sessions.map((s) => s.session), [opened.session]);
   await paddock.closeSession({ session_id: sessionId });

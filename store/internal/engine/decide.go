@@ -213,6 +213,10 @@ func (u *unit) record(r *request, d lock.Decision) {
 		c := u.change(e.Name)
 		c.Events = append(c.Events, e)
 	}
+	for _, l := range d.SessionLosses {
+		c := u.change(l.Name)
+		c.SessionLosses = append(c.SessionLosses, l.Session)
+	}
 	u.writes = u.writes || d.Changed || r.mustBeDurable(d)
 }
 

@@ -171,6 +171,10 @@ const (
 	// TokenJump is the least by which tokens continue above the greatest known one.
 	TokenJump = BatchJump * TokensPerBatch
 
+	// revokedJump is added to the RevokedLeases of sessions when an epoch starts whose database may have lost leases: it
+	// is more than the number of revocations that can have been lost with them.
+	revokedJump = 1_000_000
+
 	// beginTimeout is the timeout of the start of an epoch, which rewrites every lease, and waits while another
 	// process does that.
 	beginTimeout = 5 * time.Minute
@@ -230,6 +234,10 @@ func begin(
 	b.Queue(sqlRebaseParts.In(in), at, at.UnixMicro(), waitUntil, aliveUntil.UnixMicro(),
 		waitUntil.Add(lock.PlaceRetention).UnixMicro(), OfSession)
 	b.Queue(sqlRebaseReplicas.In(in), aliveUntil)
-	b.Queue(sqlRebaseSessions.In(in), at, int16(lock.Expired))
+	lost := int64(0)
+	if !closedUntil.IsZero() {
+		lost = revokedJump
+	}
+	b.Queue(sqlRebaseSessions.In(in), at, int16(lock.Expired), lost)
 	return number, max(closedUntil.Sub(at), 0), conn.SendBatch(ctx, b).Close()
 }

@@ -145,6 +145,8 @@ func TestGrantsArePausedForTheLongestLease(t *testing.T) {
 				t.Errorf("the monitor does not know the length: %v", err)
 			}
 			h.exec("update paddock.epochs set longest_ms = 1000, quorum = $1", c.quorum) // lost in the fail-over
+			h.exec(`insert into paddock.sessions (ref, id, holder, ttl_ms, grace_ms, revoked_leases, opened_at, expires_at)
+				values (1, gen_random_uuid(), 'h', 60000, 0, 2, clock_timestamp(), clock_timestamp())`)
 			h.exec(failOver)
 			if h.monitor.Recover(ErrChanged) != nil {
 				t.Fatal("the epoch is not recovered")
@@ -159,6 +161,9 @@ func TestGrantsArePausedForTheLongestLease(t *testing.T) {
 			}
 			if pause := e.ClosedUntil.Sub(began); c.want > 0 && (pause < c.want || pause > c.want+time.Second) {
 				t.Errorf("grants are paused for %v, want %v", pause, c.want)
+			}
+			if n := h.number("select revoked_leases from paddock.sessions"); (n == 2) != c.quorum {
+				t.Errorf("a session of which 2 leases were revoked tells of %d; it may have lost some: %t", n, !c.quorum)
 			}
 		})
 	}

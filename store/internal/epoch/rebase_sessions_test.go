@@ -45,6 +45,9 @@ func TestSessionsAreMovedToTheNewClock(t *testing.T) {
 					t.Errorf("session %d was opened at %v and ends at %v, want %v after %v; %v", ref+1, opened, expires, want, began, err)
 				}
 			}
+			if n := h.number("select count(*) from paddock.sessions where revoked_leases = 1000000"); n != 7 {
+				t.Errorf("%d of 7 sessions tell that they may have lost leases", n)
+			}
 			if n := h.number("select count(*) from paddock.sessions where ended > 0 and ended_at <= $1 or ended = 0 and ended_at is null", began); n != 7 {
 				t.Errorf("%d of 7 sessions have a consistent end", n)
 			}

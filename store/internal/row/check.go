@@ -78,6 +78,9 @@ func (s *storedSession) check() error {
 	if err == nil {
 		err = inRange("grace_ms", s.grace.Int64, maxMillis)
 	}
+	if err == nil {
+		err = inRange("revoked_leases", s.revokedLeases.Int64, maxWhole)
+	}
 	for _, at := range []pgtype.Timestamptz{s.openedAt, s.expiresAt, s.endedAt} {
 		if err == nil {
 			err = finite("an instant", at)

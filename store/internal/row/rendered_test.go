@@ -19,8 +19,8 @@ func TestSwapAsRendered(t *testing.T) {
 		variant
 	}{
 		{"One change with events, such as a release.", variant{Single: true, Events: true}},
-		{"Everything: several locks at once, in a session, with queues and under lease_ids that must not have ended.",
-			variant{Endings: true, Parts: true, Events: true, Sessions: true, AllOrNone: true}},
+		{"Everything: several locks in a session, with queues and under new lease_ids, while other sessions lose leases.",
+			variant{Endings: true, Parts: true, Events: true, Sessions: true, Losses: true, AllOrNone: true}},
 	} {
 		_, text, _ := strings.Cut(render("swap", c.variant), "\nwith ")
 		got += "\n-- " + c.about + "\n" + wrapped("with "+strings.TrimRight(text, "\n")) + ";\n"

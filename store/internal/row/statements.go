@@ -26,6 +26,7 @@ type variant struct {
 	Queue     bool // read: with waiters
 
 	Sessions bool // swap: some sessions must not have ended
+	Losses   bool // swap: some sessions lose leases
 	Ends     bool // lock_sessions: for an end of a session, which waits for grants in it
 }
 
@@ -40,6 +41,7 @@ var (
 	entryColumns  = entryOf(0, nil)
 	refColumns    = refOf(0, 0, 0)
 	openColumns   = openOf(0)
+	lossColumns   = lossOf(0, 0)
 
 	sessionColumns = new(storedSession).columns()
 )
@@ -103,6 +105,7 @@ const (
 	entries
 	refs
 	sessions
+	losses
 	swapSets
 )
 
@@ -112,7 +115,7 @@ var inSwap = [swapSets]struct {
 	columns []column
 }{
 	{"Endings", endingColumns}, {"Writes", writeColumns}, {"Drops", dropColumns}, {"Saves", saveColumns},
-	{"Entries", entryColumns}, {"Refs", refColumns}, {"Sessions", openColumns},
+	{"Entries", entryColumns}, {"Refs", refColumns}, {"Sessions", openColumns}, {"Losses", lossColumns},
 }
 
 // has reports whether the variant of swap.sql gets the set.
@@ -126,6 +129,8 @@ func (v variant) has(set int) bool {
 		return v.Events
 	case sessions:
 		return v.Sessions
+	case losses:
+		return v.Losses
 	}
 	return true
 }
@@ -208,11 +213,14 @@ var (
 	sqlLeftOfSessions  = statement("left_of_sessions", variant{})
 )
 
-// swaps returns the variants of swap.sql.
+// swaps returns the variants of swap.sql. Where sessions lose leases, there are events.
 func swaps() map[variant]*schema.Statement {
 	all := make(map[variant]*schema.Statement)
-	for i := range 16 {
-		v := variant{Endings: i&1 > 0, Parts: i&2 > 0, Events: i&4 > 0, Sessions: i&8 > 0}
+	for i := range 32 {
+		v := variant{Endings: i&1 > 0, Parts: i&2 > 0, Events: i&4 > 0, Sessions: i&8 > 0, Losses: i&16 > 0}
+		if v.Losses && !v.Events {
+			continue
+		}
 		for _, v.Single = range []bool{false, true} {
 			all[v] = statement("swap", v)
 		}

@@ -46,6 +46,8 @@ type Change struct {
 	Sessions Sessions
 	// OpenSessions are the sessions that must not have ended: those of commands that may begin something in them.
 	OpenSessions []lock.SessionRef
+	// SessionLosses are the sessions that lose leases by the change, each as often as it does. It must have an event.
+	SessionLosses []lock.SessionRef
 
 	Written   bool // set by Run: the lock was as in Before
 	tid       pgtype.TID
@@ -158,6 +160,12 @@ func openOf(ref lock.SessionRef) []column {
 	return []column{{"ref", "bigint", &r}}
 }
 
+// lossOf returns the columns of a lease that a session has lost.
+func lossOf(ord int, session lock.SessionRef) []column {
+	ref := bigint(int64(session))
+	return append(ofChange(ord), column{"ref", "bigint", &ref})
+}
+
 // entryOf returns the columns of the events of a change.
 func entryOf(ord int, entry []byte) []column {
 	return append(ofChange(ord), column{"entry", "json", &entry})
@@ -207,7 +215,7 @@ func (s *Swap) encode() (text string, args []any) {
 	}
 	v := variant{
 		Endings: w.sets[endings] != nil, Parts: w.sets[drops] != nil || w.sets[saves] != nil, Events: w.sets[entries] != nil,
-		Sessions: w.sets[sessions] != nil, Single: len(s.Changes) == 1, AllOrNone: s.AllOrNone && len(s.Changes) > 1,
+		Sessions: w.sets[sessions] != nil, Losses: w.sets[losses] != nil, Single: len(s.Changes) == 1, AllOrNone: s.AllOrNone && len(s.Changes) > 1,
 	}
 	for i, set := range inSwap {
 		for j := range set.columns {
@@ -234,6 +242,9 @@ func (w *writing) addChange(ord int, change *Change, now time.Time) {
 	}
 	for _, ref := range change.OpenSessions {
 		w.add(sessions, openOf(ref))
+	}
+	for _, ref := range change.SessionLosses {
+		w.add(losses, lossOf(ord, ref))
 	}
 	ended, given := differing(before.Leases, after.Leases)
 	row := &write{

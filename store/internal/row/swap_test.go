@@ -232,16 +232,11 @@ func TestASwapIsUndoneUnlessItsSessionsAreOpen(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			v := f.look(t, "a", "b")
-			session := lock.Session{ID: lock.SessionID{1}, Holder: "h", TTL: time.Minute, OpenedAt: v.Epoch.Now, ExpiresAt: v.Epoch.Now.Add(time.Minute)}
-			b, lost := &pgx.Batch{}, false
-			QueueOpenSession(b, "", session, &lost)
-			if err := f.conn.SendBatch(t.Context(), b).Close(); err != nil || lost {
-				t.Fatal(lost, err)
-			}
+			session := f.open(t, 1)
 			f.exec(t, c.sql)
 			s := swapOf(v, v.change("a", grant(1, v.Epoch.Now), lock.Event{Kind: lock.Granted}), v.change("b", grant(2, v.Epoch.Now)))
 			s.Latest = s.Latest.Add(time.Minute)
-			s.Changes[0].OpenSessions = []lock.SessionRef{session.ID.Ref()}
+			s.Changes[0].OpenSessions = []lock.SessionRef{session}
 			_, err := s.Run(t.Context(), f.conn)
 			pg := new(pgconn.PgError)
 			if tooLate := errors.As(err, &pg) && pg.Code == TooLate; tooLate == c.open || c.open && err != nil {
@@ -253,6 +248,100 @@ func TestASwapIsUndoneUnlessItsSessionsAreOpen(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// open writes a new session.
+func (f *fixture) open(t *testing.T, id byte) lock.SessionRef {
+	t.Helper()
+	now := time.Now()
+	session := lock.Session{ID: lock.SessionID{id}, Holder: "h", TTL: time.Minute, OpenedAt: now, ExpiresAt: now.Add(time.Minute)}
+	b, lost := &pgx.Batch{}, false
+	QueueOpenSession(b, "", session, &lost)
+	if err := f.conn.SendBatch(t.Context(), b).Close(); err != nil || lost {
+		t.Fatal(lost, err)
+	}
+	return session.ID.Ref()
+}
+
+// revokedOf returns what the session counts.
+func (f *fixture) revokedOf(t *testing.T, ref lock.SessionRef) int64 {
+	t.Helper()
+	return pgtest.Number(t, f.outside, "select revoked_leases from paddock.sessions where ref = $1", int64(ref))
+}
+
+// taking returns a change that takes leases of the lock from the sessions.
+func (v View) taking(name string, sessions ...lock.SessionRef) *Change {
+	c := v.change(name, func(r *lock.Record) { r.LastEnd = lock.Revoked }, lock.Event{Kind: lock.Revoked, Ref: 7})
+	c.SessionLosses = sessions
+	return c
+}
+
+// TestASessionCountsTheLeasesThatItLoses by changes that are written, and by no others; not if it has ended.
+func TestASessionCountsTheLeasesThatItLoses(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	first, second, ended := f.open(t, 1), f.open(t, 2), f.open(t, 3)
+	f.exec(t, "update paddock.sessions set ended = 3, ended_at = clock_timestamp() where ref = $1", int64(ended))
+	v := f.look(t, "a", "b", "c")
+	f.exec(t, "update paddock.records set holder = 'another' where name = 'b'")
+	s := swapOf(v, v.taking("a", first, second, first), v.taking("b", first), v.taking("c", second, ended))
+	s.Latest = s.Latest.Add(time.Minute)
+	f.run(t, s)
+	for ref, want := range map[lock.SessionRef]int64{first: 2, second: 2, ended: 0} {
+		if n := f.revokedOf(t, ref); n != want {
+			t.Errorf("%v counts %d leases, want %d", ref, n, want)
+		}
+	}
+	v = f.look(t, "a")
+	s = swapOf(v, v.taking("a", second))
+	s.Latest = s.Latest.Add(time.Minute)
+	s.Changes[0].Before.Xmin++
+	f.run(t, s)
+	s.Changes[0].Before.Xmin--
+	if n := f.revokedOf(t, second); n != 2 {
+		t.Errorf("after a swap that wrote nothing the second counts %d leases, want 2", n)
+	}
+	f.run(t, s)
+	if n := f.revokedOf(t, second); n != 3 {
+		t.Errorf("after a change alone the second counts %d leases, want 3", n)
+	}
+}
+
+// TestASwapMayRelyOnASessionThatLosesALease: a batch may have both. If one that it relies on has ended, none is counted.
+func TestASwapMayRelyOnASessionThatLosesALease(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	first, second := f.open(t, 1), f.open(t, 2)
+	swap := func() error {
+		v := f.look(t, "a", "b")
+		s := swapOf(v, v.taking("a", first), v.change("b", grant(v.Rows["b"].Record.Token+1, v.Epoch.Now), lock.Event{Kind: lock.Granted}))
+		s.Latest = s.Latest.Add(time.Minute)
+		s.Changes[1].OpenSessions = []lock.SessionRef{first, second}
+		_, err := s.Run(t.Context(), f.conn)
+		return err
+	}
+	if err := swap(); err != nil || f.revokedOf(t, first) != 1 || f.revokedOf(t, second) != 0 {
+		t.Errorf("the sessions count %d and %d leases, %v", f.revokedOf(t, first), f.revokedOf(t, second), err)
+	}
+	f.exec(t, "update paddock.sessions set ended = 3, ended_at = clock_timestamp() where ref = $1", int64(second))
+	pg := new(pgconn.PgError)
+	if err := swap(); !errors.As(err, &pg) || pg.Code != TooLate || f.revokedOf(t, first) != 1 {
+		t.Errorf("the session counts %d leases, %v", f.revokedOf(t, first), err)
+	}
+}
+
+// TestACountWaitsForAHeartbeat and keeps what that has written.
+func TestACountWaitsForAHeartbeat(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	session := f.open(t, 1)
+	v := f.look(t, "a")
+	s := swapOf(v, v.taking("a", session))
+	s.Latest = s.Latest.Add(time.Minute)
+	free := f.blocked(t, s, "update paddock.sessions set ttl_ms = 5, revoked_leases = 8")
+	if err := free("commit"); err != nil || f.revokedOf(t, session) != 9 || pgtest.Number(t, f.outside, "select ttl_ms from paddock.sessions") != 5 {
+		t.Errorf("the session counts %d leases, want 9; %v", f.revokedOf(t, session), err)
 	}
 }
 

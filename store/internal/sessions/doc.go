@@ -2,7 +2,8 @@
 // ended.
 //
 // Package lock has the rules. A change of a session locks its row, reads the clock, decides and writes, in one
-// transaction beside those of the locks. So a heartbeat writes one row, whatever the session keeps alive.
+// transaction beside those of the locks. So a heartbeat writes one row, whatever the session keeps alive, and counts
+// nothing. It tells how many leases of the session were revoked alone: the swap that writes a revocation adds to that.
 //
 // # How a session ends
 //

@@ -49,10 +49,9 @@ func New(db *database.DB, epochs *epoch.Monitor, submit Submit) *Keeper {
 // A Changed is a session after a change, as it was at Now.
 type Changed struct {
 	lock.Session
-	Now            time.Time
-	Began          time.Time // on this process's clock; no later than Now
-	Opened         bool      // by this change
-	Leases, Places int       // that it had when the change began
+	Now    time.Time
+	Began  time.Time // on this process's clock; no later than Now
+	Opened bool      // by this change
 }
 
 // Until returns the instant of this process's clock at which the session expires, or an earlier one.
@@ -87,13 +86,10 @@ func (k *Keeper) IsLocked(ref lock.SessionRef) bool {
 // attempt changes the session once. lost says that another call has opened the session at the same time, so nothing
 // was written.
 func (k *Keeper) attempt(ctx context.Context, c lock.SessionChange) (out Changed, lost bool, err error) {
-	ref := c.Session()
 	var before *lock.Session
-	counts := make(row.SessionCounts)
 	out.Began = time.Now()
 	err = k.epochs.Transact(ctx, func(b *pgx.Batch) {
-		counts.Queue(b, k.db.Schema, ref)
-		row.QueueLockedSession(b, k.db.Schema, ref, ends(c), &before)
+		row.QueueLockedSession(b, k.db.Schema, c.Session(), ends(c), &before)
 	}, func(_ context.Context, _ *pgx.Conn, e epoch.Epoch, write *pgx.Batch) error {
 		after, changed, err := c.Change(before, e.Now)
 		out.Session, out.Now, out.Opened = after, e.Now, before == nil
@@ -111,7 +107,6 @@ func (k *Keeper) attempt(ctx context.Context, c lock.SessionChange) (out Changed
 		}
 		return nil
 	})
-	out.Leases, out.Places = counts[ref].Leases, counts[ref].Places
 	if err == nil && out.Ended == 0 {
 		k.mayEndAt(out.Session)
 	}

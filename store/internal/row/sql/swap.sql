@@ -6,7 +6,7 @@
 -- $1 is the instant of the latest decision, $2 the last one at which they may be written; $3 the start of the server,
 -- and $4 to $6 the epoch, its pause and its longest lease, that they were made on; $7 the key of the mark; $8 the
 -- number of changes, and $9 the trees of the epoch. The other parameters are the rows of endings, writes, drops, saves,
--- entries and refs, an array for each column; or the columns of the only row. ord is the number of a change, from 1 on.
+-- entries and refs, of sessions and losses, an array for each column; or the columns of the only row. ord is the number of a change, from 1 on.
 --
 -- If $2 is infinite, the rows are locked. If some changes belong together, either all are written or none:
 -- decided_too_late undoes the statement. With a single change there is nothing to select, which saves a fourth of the
@@ -19,6 +19,8 @@
 -- which no index is used: the record is at its ctid. alive: the sessions that are relied on, of those that have not
 -- ended. Their rows are locked until the commit, after those of the locks: the end of a session waits for grants in
 -- it, and a grant that waits for the end is undone. Heartbeats and grants do not wait for each other.
+-- lost: how many leases sessions lose that go on. Their rows are written in the same way, in the order of refs; that
+-- waits for heartbeats.
 with now as materialized (
     select clock_timestamp() as at{{if .Events}}, nextval('paddock.event_batch_ids') as batch{{end}}
     from {{if .Events}}(
@@ -66,12 +68,23 @@ with now as materialized (
 {{if not .Single}}    where done.whole or k.ord = any (done.ords)
 {{end}}){{end}}{{if .Sessions}}, relied as materialized (
     select {{.Sessions}}
-), alive as materialized (
+){{end}}{{if .Losses}}, lost as materialized (
+    select k.ref, count(*) as leases
+    from done, (select {{.Losses}}) k
+{{if not .Single}}    where done.whole or k.ord = any (done.ords)
+{{end}}    group by k.ref
+){{end}}{{if or .Sessions .Losses}}, alive as materialized (
     select ref
     from paddock.sessions
-    where ref = any (array(select ref from relied)) and ended = 0 and (select count(*) from written) > 0
+    where ref = any (array({{if .Sessions}}select ref from relied{{if .Losses}} union all {{end}}{{end}}{{if .Losses}}select ref from lost{{end}})) and ended = 0 and (select count(*) from written) > 0
     order by ref
-    for key share
+    for {{if .Losses}}no key update{{else}}key share{{end}}
+){{end}}{{if .Losses}}, counted as (
+    update paddock.sessions s
+    set revoked_leases = s.revoked_leases + lost.leases
+    from alive
+    join lost on lost.ref = alive.ref
+    where s.ref = alive.ref
 ){{end}}{{if .Parts}}, dropped as (
     delete from paddock.parts p
     using done, (select {{.Drops}}) d
@@ -86,5 +99,5 @@ with now as materialized (
 ){{end}}
 select ord, tid, xmin, now{{if .Events}}, batch{{else}}, 0::bigint{{end}}
 from written{{if .Sessions}}
-where case when (select count(*) from alive) = (select count(distinct ref) from relied) then true else paddock.decided_too_late() end{{end}}{{if .AllOrNone}}
+where case when (select count(*) from alive{{if .Losses}} where ref in (select ref from relied){{end}}) = (select count(distinct ref) from relied) then true else paddock.decided_too_late() end{{end}}{{if .AllOrNone}}
 {{if .Sessions}}  and{{else}}where{{end}} case when (select count(*) from written) = $8::integer then true else paddock.decided_too_late() end{{end}}

@@ -47,7 +47,7 @@ with now as materialized (
 select ord, tid, xmin, now, batch
 from written;
 
--- Everything: several locks at once, in a session, with queues and under lease_ids that must not have ended.
+-- Everything: several locks in a session, with queues and under new lease_ids, while other sessions lose leases.
 with now as materialized (
     select clock_timestamp() as at, nextval('paddock.event_batch_ids') as batch
     from (
@@ -104,12 +104,23 @@ with now as materialized (
     where done.whole or k.ord = any (done.ords)
 ), relied as materialized (
     select unnest($55::bigint[]) as ref
+), lost as materialized (
+    select k.ref, count(*) as leases
+    from done, (select unnest($56::integer[]) as ord, unnest($57::bigint[]) as ref) k
+    where done.whole or k.ord = any (done.ords)
+    group by k.ref
 ), alive as materialized (
     select ref
     from paddock.sessions
-    where ref = any (array(select ref from relied)) and ended = 0 and (select count(*) from written) > 0
+    where ref = any (array(select ref from relied union all select ref from lost)) and ended = 0 and (select count(*) from written) > 0
     order by ref
-    for key share
+    for no key update
+), counted as (
+    update paddock.sessions s
+    set revoked_leases = s.revoked_leases + lost.leases
+    from alive
+    join lost on lost.ref = alive.ref
+    where s.ref = alive.ref
 ), dropped as (
     delete from paddock.parts p
     using done, (select unnest($30::integer[]) as ord, unnest($31::text[]) as name, unnest($32::integer[]) as slot,
@@ -136,5 +147,5 @@ with now as materialized (
 )
 select ord, tid, xmin, now, batch
 from written
-where case when (select count(*) from alive) = (select count(distinct ref) from relied) then true else paddock.decided_too_late() end
+where case when (select count(*) from alive where ref in (select ref from relied)) = (select count(distinct ref) from relied) then true else paddock.decided_too_late() end
   and case when (select count(*) from written) = $8::integer then true else paddock.decided_too_late() end;

@@ -79,6 +79,11 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, do func(context.
 // answerUntimed is answer without the request timeout. A call that may wait sets its own, see waitContext.
 func (s *Server) answerUntimed(w http.ResponseWriter, r *http.Request, do func() (reply, error)) {
 	out, err := do()
+	s.respond(w, r, out, err)
+}
+
+// respond writes the reply, or the error as a problem.
+func (s *Server) respond(w http.ResponseWriter, r *http.Request, out reply, err error) {
 	if err != nil {
 		s.refuse(w, r, err)
 		return

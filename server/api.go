@@ -38,18 +38,25 @@ func (s *Server) acquireLock(w http.ResponseWriter, r *http.Request) {
 // acquire acquires locks, or waits.
 func (s *Server) acquire(
 	w http.ResponseWriter, r *http.Request, locks paddock.Service,
-	from func(string, []byte) (lock.Acquire, error), to func(lock.Grant) reply,
+	from func(string, []byte) (*lock.Acquire, error), to func(lock.Grant) reply,
 ) {
-	s.answerUntimed(w, r, func() (reply, error) {
-		in, err := decode(w, r, from)
-		if err != nil {
-			return reply{}, err
-		}
-		ctx, done := s.waitContext(w, r, in.Wait)
-		defer done()
-		grant, err := locks.Acquire(ctx, in)
-		return to(grant), err
-	})
+	in, err := decode(w, r, from)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	out, err := s.await(w, r, locks, in, to)
+	s.respond(w, r, out, err)
+}
+
+// await acquires locks, or waits. It is on the stack of every call that waits, with little else.
+func (s *Server) await(
+	w http.ResponseWriter, r *http.Request, locks paddock.Service, in *lock.Acquire, to func(lock.Grant) reply,
+) (reply, error) {
+	ctx, done := s.waitContext(w, r, in.Wait)
+	defer done()
+	grant, err := locks.Acquire(ctx, *in)
+	return to(grant), err
 }
 
 // renewLease extends a lease.

@@ -126,7 +126,7 @@ func bearerOf(header string) (string, error) {
 func badKey(detail string) error { return &lock.Error{Code: lock.ErrKeyInvalid, Detail: detail} }
 
 // acceptsCookie reports whether the cookie may authenticate the request: any request under /ui/, and the reads that
-// the pages make elsewhere. API calls that change state need the header. withCrossOriginCheck protects writes under
+// the pages make elsewhere. API calls that change state need the header. crossOriginCheck protects writes under
 // /ui/.
 func acceptsCookie(r *http.Request) bool {
 	path := routePath(r)

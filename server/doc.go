@@ -7,16 +7,23 @@
 // ServeHTTP assigns a request id, runs the middleware and the handler, and logs one line. The middleware, in order:
 //
 //	withRecovery           turns a panic into a problem document
-//	withHeaders            sets the headers of every answer; routes HEAD as GET
-//	withWriteDeadline      limits the time to write the answer
-//	withHeaderLimit        rejects headers over 16 KiB
-//	withCrossOriginCheck   rejects writes that a browser sends from another site
-//	withLocalHostCheck     with Options.RequireLocalHost, rejects requests for other hosts
-//	withDecodedPath        makes a%3Ab the same name as a:b
+//	withRelativeAddresses  lets a proxy serve the pages under a prefix
+//	withSteps              takes the following steps
+//	  setHeaders           sets the headers of every answer; routes HEAD as GET
+//	  limitWriting         limits the time to write the answer
+//	  checkHeaderSize      rejects headers over 16 KiB
+//	  crossOriginCheck     rejects writes that a browser sends from another site
+//	  checkLocalHost       with Options.RequireLocalHost, rejects requests for other hosts
+//	  decodePath           makes a%3Ab the same name as a:b
 //	withAuthentication     rejects requests without a valid API key; stores the key in the context
 //	(routing)              by chi; an unknown path or method is refused with a problem, too
-//	withParameterCheck     rejects invalid names in the path and unknown parameters in the query
-//	rejectEncoded          rejects bodies with a Content-Encoding
+//	withSteps              takes the following steps
+//	  checkTarget          rejects invalid names in the path and unknown parameters in the query
+//	  checkEncoding        rejects bodies with a Content-Encoding
+//	  checkNoBody          rejects bodies with members where a call has none
+//
+// Steps that return before the handler runs, pointers to large values, and functions that are split before they wait
+// keep the stack of a waiting call without API key at 8 KiB; with one it has 16 KiB.
 //
 // A handler decodes the input, calls the Service and returns a reply or an error; answer writes either. A handler
 // chooses the status of a success only. answer.go maps each lock.Code to the status of its problem; no other file

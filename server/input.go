@@ -28,26 +28,21 @@ var queryParameters = map[string][]string{
 	"/v1/events/stream":      {"cursor", "lock", "prefix"},
 }
 
-// withDecodedPath makes chi route on the decoded path, so that a%3Ab is the same name as a:b. It keeps a path with an
-// encoded slash as it was sent, so that the slash does not split a name. checkName refuses such a name.
-func withDecodedPath(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.Contains(strings.ToUpper(r.URL.RawPath), "%2F") {
-			r.URL.RawPath = ""
-		}
-		next.ServeHTTP(w, r)
-	})
+// decodePath makes chi route on the decoded path, so that a%3Ab is the same name as a:b. It keeps a path with an encoded
+// slash as it was sent, so that the slash does not split a name. checkName refuses such a name.
+func decodePath(_ http.ResponseWriter, r *http.Request) error {
+	if !strings.Contains(strings.ToUpper(r.URL.RawPath), "%2F") {
+		r.URL.RawPath = ""
+	}
+	return nil
 }
 
-// withParameterCheck refuses invalid names and unknown parameters.
-func (s *Server) withParameterCheck(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := checkParameters(chi.RouteContext(r.Context()), r.URL.RawQuery); err != nil {
-			s.refuse(w, r, parameterError{err})
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+// checkTarget refuses invalid names and unknown parameters.
+func checkTarget(_ http.ResponseWriter, r *http.Request) error {
+	if err := checkParameters(chi.RouteContext(r.Context()), r.URL.RawQuery); err != nil {
+		return parameterError{err}
+	}
+	return nil
 }
 
 // checkParameters checks the path and, under /v1, the query. Other paths, such as /livez, accept any query.
@@ -154,18 +149,15 @@ func readAny(into *bytes.Buffer, w http.ResponseWriter, r *http.Request, limit i
 	return nil, request.InvalidBody("broke off after %d bytes. Send it again", into.Len())
 }
 
-// withBodyCheck refuses members in the body of a call that has none: the client means something that it will not get.
-func (s *Server) withBodyCheck(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		route := chi.RouteContext(r.Context()).RoutePattern()
-		if r.ContentLength != 0 && strings.HasPrefix(route, "/v1/") && !hasBody(r.Method, route) {
-			if err := checkNoMembers(w, r); err != nil {
-				s.refuse(w, r, bodyError{err})
-				return
-			}
+// checkNoBody refuses members in the body of a call that has none: the client means something that it will not get.
+func checkNoBody(w http.ResponseWriter, r *http.Request) error {
+	route := chi.RouteContext(r.Context()).RoutePattern()
+	if r.ContentLength != 0 && strings.HasPrefix(route, "/v1/") && !hasBody(r.Method, route) {
+		if err := checkNoMembers(w, r); err != nil {
+			return bodyError{err}
 		}
-		next.ServeHTTP(w, r)
-	})
+	}
+	return nil
 }
 
 // hasBody reports whether the calls of the route have a body. A test compares it with openapi.yaml.
@@ -185,17 +177,14 @@ func checkNoMembers(w http.ResponseWriter, r *http.Request) error {
 	return request.CheckEmpty(body)
 }
 
-// rejectEncoded refuses a request whose body has a Content-Encoding other than identity: no handler decodes one.
-func (s *Server) rejectEncoded(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if encoded, ok := r.Header["Content-Encoding"]; ok && r.ContentLength != 0 && !isIdentity(encoded) {
-			s.refuse(w, r, &lock.Error{Code: ErrUnsupportedMediaType, Detail: fmt.Sprintf(
-				"The body has Content-Encoding %.40q, which is not supported. Send the body without Content-Encoding.",
-				strings.Join(encoded, ", "))})
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+// checkEncoding refuses a request whose body has a Content-Encoding other than identity: no handler decodes one.
+func checkEncoding(_ http.ResponseWriter, r *http.Request) error {
+	if encoded, ok := r.Header["Content-Encoding"]; ok && r.ContentLength != 0 && !isIdentity(encoded) {
+		return &lock.Error{Code: ErrUnsupportedMediaType, Detail: fmt.Sprintf(
+			"The body has Content-Encoding %.40q, which is not supported. Send the body without Content-Encoding.",
+			strings.Join(encoded, ", "))}
+	}
+	return nil
 }
 
 // isIdentity reports whether the values of a Content-Encoding header name no encoding other than identity.

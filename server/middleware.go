@@ -227,28 +227,45 @@ func defaultHeaders() []headerField {
 	}
 }
 
-// withHeaders sets the default headers and routes HEAD as GET; net/http drops the body. It sets no CORS headers,
-// so pages of other origins cannot read answers.
-func (s *Server) withHeaders(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		for _, field := range s.headers {
-			h[field.name] = field.values
-		}
-		if s.isSecure(r) {
-			h.Set("Cross-Origin-Opener-Policy", "same-origin") // browsers warn about it over plain HTTP
-		}
-		if s.isSecure(r) && !isLocalName(r.Host) {
-			h.Set("Strict-Transport-Security", hstsPolicy) // for localhost it would cover all ports
-		}
-		if isAmbiguouslyFramed(r) {
-			h.Set("Connection", "close")
-		}
-		if r.Method == http.MethodHead {
-			chi.RouteContext(r.Context()).RouteMethod = http.MethodGet
-		}
-		next.ServeHTTP(w, r)
-	})
+// A step prepares a request or its answer, or returns why the request is refused.
+type step func(http.ResponseWriter, *http.Request) error
+
+// withSteps takes the steps in order, up to the first that refuses. One handler for all keeps the stacks of waiting
+// calls small.
+func (s *Server) withSteps(steps ...step) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			for _, step := range steps {
+				if err := step(w, r); err != nil {
+					s.refuse(w, r, err)
+					return
+				}
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// setHeaders sets the default headers and routes HEAD as GET; net/http drops the body. It sets no CORS headers, so pages
+// of other origins cannot read answers.
+func (s *Server) setHeaders(w http.ResponseWriter, r *http.Request) error {
+	h := w.Header()
+	for _, field := range s.headers {
+		h[field.name] = field.values
+	}
+	if s.isSecure(r) {
+		h.Set("Cross-Origin-Opener-Policy", "same-origin") // browsers warn about it over plain HTTP
+	}
+	if s.isSecure(r) && !isLocalName(r.Host) {
+		h.Set("Strict-Transport-Security", hstsPolicy) // for localhost it would cover all ports
+	}
+	if isAmbiguouslyFramed(r) {
+		h.Set("Connection", "close")
+	}
+	if r.Method == http.MethodHead {
+		chi.RouteContext(r.Context()).RouteMethod = http.MethodGet
+	}
+	return nil
 }
 
 // isAmbiguouslyFramed reports whether a proxy and net/http may disagree about where the request ends. The bytes after
@@ -259,13 +276,11 @@ func isAmbiguouslyFramed(r *http.Request) bool {
 	return r.ProtoMajor == 1 && (r.ProtoMinor == 0 || len(r.TransferEncoding) > 0)
 }
 
-// withWriteDeadline limits the time to write the answer. It sets a deadline per request, not the http.Server's, so
-// that waiting calls and streams can extend it.
-func (s *Server) withWriteDeadline(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.setWriteDeadline(w, r, s.timeout+writeTimeout)
-		next.ServeHTTP(w, r)
-	})
+// limitWriting limits the time to write the answer. It sets a deadline per request, not the http.Server's, so that
+// waiting calls and streams can extend it.
+func (s *Server) limitWriting(w http.ResponseWriter, r *http.Request) error {
+	s.setWriteDeadline(w, r, s.timeout+writeTimeout)
+	return nil
 }
 
 // setWriteDeadline makes writes fail after this time. It does nothing for a writer without deadlines, as in tests.
@@ -291,7 +306,7 @@ func (s *Server) waitContext(
 	w http.ResponseWriter, r *http.Request, wait time.Duration,
 ) (context.Context, context.CancelFunc) {
 	limit := s.timeout + min(max(wait, 0), lock.MaxWait)
-	if wait > 0 { // without a wait, withWriteDeadline has set this deadline
+	if wait > 0 { // without a wait, limitWriting has set this deadline
 		s.setWriteDeadline(w, r, limit+writeTimeout)
 	}
 	return context.WithTimeout(clientContext(r), limit)
@@ -300,16 +315,13 @@ func (s *Server) waitContext(
 // fieldOverhead is the size of an HTTP/2 header field beyond its name and value, in bytes (RFC 9113, section 6.5.2).
 const fieldOverhead = 32
 
-// withHeaderLimit refuses a header of more than maxHeaderSize bytes. net/http has its own limit, which bounds memory
+// checkHeaderSize refuses a header of more than maxHeaderSize bytes. net/http has its own limit, which bounds memory
 // while the header arrives, but is some kilobytes higher.
-func (s *Server) withHeaderLimit(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if headerSize(r) > maxHeaderSize {
-			s.refuse(w, r, ErrHeaderTooLarge)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+func checkHeaderSize(_ http.ResponseWriter, r *http.Request) error {
+	if headerSize(r) > maxHeaderSize {
+		return ErrHeaderTooLarge
+	}
+	return nil
 }
 
 // headerSize returns the size of r's header in bytes. HTTP/1: the request line, the fields and the empty line, without
@@ -330,30 +342,26 @@ func headerSize(r *http.Request) int {
 	return size
 }
 
-// withCrossOriginCheck refuses writes that a browser sends from another site.
-func (s *Server) withCrossOriginCheck() func(http.Handler) http.Handler {
+// crossOriginCheck returns the step that refuses writes that a browser sends from another site.
+func crossOriginCheck() step {
 	guard := http.NewCrossOriginProtection()
-	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.refuse(w, r, ErrCrossOrigin)
-	}))
-	return guard.Handler
+	return func(_ http.ResponseWriter, r *http.Request) error {
+		if guard.Check(r) != nil {
+			return ErrCrossOrigin
+		}
+		return nil
+	}
 }
 
-// withLocalHostCheck implements Options.RequireLocalHost. The cross-origin check does not stop DNS rebinding: for the
+// checkLocalHost implements Options.RequireLocalHost. The cross-origin check does not stop DNS rebinding: for the
 // browser, the attacker's name is the origin of both the page and this service. The health paths tell no secret and
 // are for every Host: a check in HTTP/1.0, as of a load balancer, has none.
-func (s *Server) withLocalHostCheck(next http.Handler) http.Handler {
-	if !s.requireLocalHost {
-		return next
+func (s *Server) checkLocalHost(_ http.ResponseWriter, r *http.Request) error {
+	if !s.requireLocalHost || isLocalName(r.Host) || r.URL.Path == livePath || r.URL.Path == readyPath {
+		return nil
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if isLocalName(r.Host) || r.URL.Path == livePath || r.URL.Path == readyPath {
-			next.ServeHTTP(w, r)
-			return
-		}
-		s.refuse(w, r, &lock.Error{Code: ErrCrossOrigin, Detail: fmt.Sprintf(
-			"This service accepts local requests only, not for the host %q. Use localhost or an IP address.", r.Host)})
-	})
+	return &lock.Error{Code: ErrCrossOrigin, Detail: fmt.Sprintf(
+		"This service accepts local requests only, not for the host %q. Use localhost or an IP address.", r.Host)}
 }
 
 // isLocalName reports whether the host, with or without a port, is localhost or an IP address.

@@ -175,12 +175,13 @@ func New(o Options) *Server {
 // routes returns the router: the operations of openapi.yaml, the metrics and the pages. Each handler may be nil.
 func (s *Server) routes(ui, metrics http.Handler) *chi.Mux {
 	r := chi.NewRouter()
-	r.Use(s.withRecovery, s.withHeaders, s.withRelativeAddresses, s.withWriteDeadline, s.withHeaderLimit, s.withCrossOriginCheck(),
-		s.withLocalHostCheck, withDecodedPath, s.withAuthentication)
+	r.Use(s.withRecovery, s.withRelativeAddresses,
+		s.withSteps(s.setHeaders, s.limitWriting, checkHeaderSize, crossOriginCheck(), s.checkLocalHost, decodePath),
+		s.withAuthentication)
 	r.NotFound(s.noRoute)
 	r.MethodNotAllowed(s.methodNotAllowed)
 	r.Group(func(r chi.Router) {
-		r.Use(s.withParameterCheck, s.rejectEncoded, s.withBodyCheck)
+		r.Use(s.withSteps(checkTarget, checkEncoding, checkNoBody))
 		s.mountAPI(r)
 	})
 	if metrics != nil {
@@ -191,7 +192,7 @@ func (s *Server) routes(ui, metrics http.Handler) *chi.Mux {
 		home = "/ui/"
 		r.Get("/ui", redirectTo("/ui/"))
 		s.mountSignIn(r, ui)
-		r.With(s.withTimeout, s.rejectEncoded).Handle("/ui/*", ui)
+		r.With(s.withTimeout, s.withSteps(checkEncoding)).Handle("/ui/*", ui)
 	}
 	r.Get("/", redirectTo(home))
 	r.Get("/docs", redirectTo("/docs/"))
@@ -206,8 +207,8 @@ func (s *Server) mountSignIn(r chi.Router, ui http.Handler) {
 		return
 	}
 	r.With(s.withTimeout).Method(http.MethodGet, signInPath, ui)
-	r.With(s.withTimeout, s.rejectEncoded).Post(signInPath, s.signIn)
-	r.With(s.withTimeout, s.rejectEncoded).Post(signOutPath, s.signOut)
+	r.With(s.withTimeout, s.withSteps(checkEncoding)).Post(signInPath, s.signIn)
+	r.With(s.withTimeout, s.withSteps(checkEncoding)).Post(signOutPath, s.signOut)
 }
 
 func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {

@@ -17,10 +17,14 @@ import (
 )
 
 // Acquire grants the lock, or waits for it, see paddock.Service.
-func (s *Store) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+func (s *Store) Acquire(ctx context.Context, a lock.Acquire) (g lock.Grant, err error) {
 	began, mode := time.Now(), modeOf(a)
-	g, err := granted(s.acquire(ctx, &a))
-	seen := observe.Call{Op: observe.Acquire, Mode: mode, Replayed: g.Replayed, Err: err}
+	out, err := s.acquire(ctx, &a)
+	seen := observe.Call{Op: observe.Acquire, Mode: mode, Err: err}
+	if err == nil {
+		grantTo(&g, out)
+		seen.Replayed = g.Replayed
+	}
 	if a.Wait > 0 {
 		seen.Waited = time.Since(began)
 	}
@@ -44,7 +48,7 @@ func (s *Store) acquire(ctx context.Context, a *lock.Acquire) (*row.Outcome, err
 	if a.Wait == 0 {
 		return s.engine.Do(ctx, *a)
 	}
-	return s.waiters.Acquire(ctx, *a)
+	return s.waiters.Acquire(ctx, a)
 }
 
 // prepare makes a what this replica decides: with a LeaseID, and with what is known of its session.
@@ -72,12 +76,16 @@ func (s *Store) Renew(ctx context.Context, r lock.Renew) (g lock.Grant, err erro
 }
 
 // granted returns the answer about a lease.
-func granted(o *row.Outcome, err error) (lock.Grant, error) {
-	if err != nil {
-		return lock.Grant{}, err
+func granted(o *row.Outcome, err error) (g lock.Grant, _ error) {
+	if err == nil {
+		grantTo(&g, o)
 	}
-	first := o.Leases[0]
-	return lock.Grant{Lease: first, Leases: o.Leases, Until: o.Until(first.ExpiresAt), Replayed: o.Replayed}, nil
+	return g, err
+}
+
+// grantTo sets g to the grant of a decision that is one.
+func grantTo(g *lock.Grant, o *row.Outcome) {
+	g.Lease, g.Leases, g.Until, g.Replayed = o.Leases[0], o.Leases, o.Until(o.Leases[0].ExpiresAt), o.Replayed
 }
 
 // Release ends a lease, see paddock.Service.

@@ -116,10 +116,11 @@ func (i *items) op(text jsontext.Value) string {
 func asCommand[Command lock.Command](c Command, err error) (lock.Command, error) { return c, err }
 
 func (m acquireItem) command(string) (lock.Acquire, error) {
-	return Acquire{
+	a, err := Acquire{
 		Capacity: m.Capacity, GraceMs: m.GraceMs, Holder: m.Holder, LeaseID: m.LeaseID, MaxHoldMs: m.MaxHoldMs,
 		Metadata: m.Metadata, Mode: m.Mode, SessionID: m.SessionID, TaskID: m.TaskID, TTLMs: m.TTLMs,
 	}.command(m.Name)
+	return *a, err
 }
 
 func (m renewItem) command(string) (lock.Renew, error) {

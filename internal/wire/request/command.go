@@ -45,8 +45,9 @@ type (
 	FencedWrite api.FencedWrite
 )
 
-func (m Acquire) command(name string) (lock.Acquire, error) {
-	return lock.Acquire{
+// command returns a pointer, since the stack of a call that may wait should stay small.
+func (m Acquire) command(name string) (*lock.Acquire, error) {
+	return &lock.Acquire{
 			Locks: []lock.Member{{Name: name, Mode: mode(m.Mode), Capacity: wire.ValueOf(m.Capacity)}},
 			Grace: duration(m.GraceMs), Holder: m.Holder,
 			KeepPlace: wire.ValueOf(m.KeepPlace), LeaseID: lock.LeaseID(wire.ValueOf(m.LeaseID)), MaxHold: duration(m.MaxHoldMs),
@@ -74,7 +75,7 @@ func (m Revoke) command(name string) (lock.Revoke, error) {
 	}, nil
 }
 
-func (m AcquireSet) command(string) (lock.Acquire, error) {
+func (m AcquireSet) command(string) (*lock.Acquire, error) {
 	a, err := Acquire{
 		GraceMs: m.GraceMs, Holder: m.Holder, KeepPlace: m.KeepPlace, LeaseID: m.LeaseID, MaxHoldMs: m.MaxHoldMs,
 		Metadata: m.Metadata, SessionID: m.SessionID, TaskID: m.TaskID, TTLMs: m.TTLMs, WaitMs: m.WaitMs,

@@ -54,9 +54,11 @@ func (r *request) in(t *trees.Snapshot) {
 		return
 	}
 	r.decided, r.trees = r.Command, t
-	var err error
-	if r.decided, err = r.In(t.Trees); err != nil {
-		r.decided = refused{r.Command, err}
+	if len(t.Trees) > 0 {
+		var err error
+		if r.decided, err = r.In(t.Trees); err != nil {
+			r.decided = refused{r.Command, err}
+		}
 	}
 	r.names = r.decided.Names()
 	r.refs = r.traits.Refs(r.names)
@@ -88,15 +90,21 @@ func (r refused) Apply(v lock.View) lock.Decision {
 // newRequest returns the request of the command, as it is decided in the trees. Commands on the same locks have the same
 // home, and so keep their order. Other workers may decide on the other locks, as other replicas do: the swap compares all
 // of them.
-func newRequest(cmd lock.Command, in *trees.Snapshot) request {
-	r := request{Command: cmd, traits: cmd.Traits(), home: cmd.Names()[0]}
-	r.in(in)
+func newRequest(cmd lock.Command, in *trees.Snapshot) (r request) {
+	r.set(cmd, in)
 	return r
+}
+
+// set makes r a new request in place, since a request is large for a stack.
+func (r *request) set(cmd lock.Command, in *trees.Snapshot) {
+	r.Command, r.traits, r.home = cmd, cmd.Traits(), cmd.Names()[0]
+	r.in(in)
 }
 
 // newCall returns a call of the command for the caller with this context.
 func (s *shared) newCall(ctx context.Context, cmd lock.Command) *call {
-	c := batch.NewCall[request, *row.Outcome](newRequest(cmd, s.trees.Newest()))
+	c := batch.NewCall[request, *row.Outcome](request{})
+	c.Req.set(cmd, s.trees.Newest())
 	c.Caller = tracing.Recorded(ctx)
 	return c
 }

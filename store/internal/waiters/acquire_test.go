@@ -25,7 +25,7 @@ func TestARefusalWhileGrantsArePausedIsADecision(t *testing.T) {
 	r := e.replica(t, pgtest.URL(t), noLimit)
 	a := wants(t, "a", "late")
 	a.Wait = time.Millisecond
-	if out, err := r.Acquire(t.Context(), a); !errors.Is(err, lock.ErrUnavailable) || out.Err == nil {
+	if out, err := r.Acquire(t.Context(), &a); !errors.Is(err, lock.ErrUnavailable) || out.Err == nil {
 		t.Errorf("answered %v, want the decision", err)
 	}
 	r.cleanup.Wait()
@@ -72,7 +72,7 @@ func TestAGrantThatComesWhileTheClientLeavesIsGivenBack(t *testing.T) {
 	ctx, cut := context.WithCancel(t.Context())
 	e.before = func(lock.Command) error { cut(); return nil }
 	r := e.replica(t, pgtest.URL(t), noLimit)
-	if _, err := r.Acquire(ctx, wants(t, "a", "gone")); !errors.Is(err, lock.ErrUnavailable) {
+	if _, err := r.Acquire(ctx, new(wants(t, "a", "gone"))); !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("answered %v", err)
 	}
 	r.cleanup.Wait()
@@ -159,7 +159,7 @@ func TestALeaveIsRepeatedUntilItIsDecided(t *testing.T) {
 	}
 	r := e.replica(t, pgtest.URL(t), noLimit)
 	r.hold(t, "a")
-	if _, err := r.Acquire(t.Context(), wants(t, "a", "next")); !errors.Is(err, lock.ErrUnknownOutcome) {
+	if _, err := r.Acquire(t.Context(), new(wants(t, "a", "next"))); !errors.Is(err, lock.ErrUnknownOutcome) {
 		t.Fatalf("answered %v", err)
 	}
 	r.cleanup.Wait()
@@ -175,7 +175,7 @@ func TestAJoinThatWasNotDoneLeavesNothing(t *testing.T) {
 	e := newEngine()
 	e.before = func(lock.Command) error { return database.Unavailable(nil) }
 	r := e.replica(t, pgtest.URL(t), noLimit)
-	if _, err := r.Acquire(t.Context(), wants(t, "a", "next")); !errors.Is(err, lock.ErrUnavailable) {
+	if _, err := r.Acquire(t.Context(), new(wants(t, "a", "next"))); !errors.Is(err, lock.ErrUnavailable) {
 		t.Fatalf("answered %v", err)
 	}
 	r.cleanup.Wait()
@@ -192,7 +192,7 @@ func TestTheLimitCountsCallsOfAllReplicas(t *testing.T) {
 	r.remote.Store(1)
 	r.waits(t.Context(), t, wants(t, "a", "second"))
 	r.waits(t.Context(), t, wants(t, "a", "third"))
-	if _, err := r.Acquire(t.Context(), wants(t, "a", "too many")); !errors.Is(err, lock.ErrTooManyWaiters) {
+	if _, err := r.Acquire(t.Context(), new(wants(t, "a", "too many"))); !errors.Is(err, lock.ErrTooManyWaiters) {
 		t.Errorf("answered %v", err)
 	}
 	r.hold(t, "free")

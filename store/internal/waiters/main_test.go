@@ -168,7 +168,7 @@ type answer struct {
 // hold acquires the lock.
 func (r *replica) hold(t *testing.T, name string) lock.Lease {
 	t.Helper()
-	out, err := r.Acquire(t.Context(), wants(t, name, "first"))
+	out, err := r.Acquire(t.Context(), new(wants(t, name, "first")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func (r *replica) waits(ctx context.Context, t *testing.T, a lock.Acquire) <-cha
 	t.Helper()
 	ended := make(chan answer, 1)
 	go func() {
-		out, err := r.Acquire(ctx, a)
+		out, err := r.Acquire(ctx, &a)
 		ended <- answer{out, err}
 	}()
 	until(t, a.Holder+" waits", func() bool {

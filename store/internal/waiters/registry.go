@@ -265,20 +265,19 @@ const leaveTimeout = lock.MaxWait + lock.PlaceRetention
 
 // Acquire acquires the lock, and waits for it up to a.Wait. The error is the decision's, or one of package lock if
 // there is no decision. When ctx ends, Acquire returns lock.ErrUnavailable and gives back what the call has or gets.
-// While it waits it holds on to no Outcome.
-func (r *Registry) Acquire(ctx context.Context, a lock.Acquire) (_ *row.Outcome, err error) {
+// While it waits it holds on to no Outcome, and to little stack.
+func (r *Registry) Acquire(ctx context.Context, a *lock.Acquire) (_ *row.Outcome, err error) {
 	over := time.NewTimer(a.Wait)
 	defer over.Stop()
-	c, err := r.register(&a)
+	c, err := r.register(a)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { r.unregister(c, err == nil) }()
-	out, err := r.submit(ctx, a)
+	out, err := r.submit(ctx, *a)
 	begun := !errors.Is(err, lock.ErrUnavailable)
 	if err == nil && out.Queued {
-		waiting, span := tracing.Start(ctx, "wait in the queue",
-			trace.WithAttributes(tracing.Lock.String(c.firstLock()), tracing.Holder.String(a.Holder), tracing.Place.Int64(out.Place)))
+		waiting, span := startWait(ctx, c.firstLock(), a.Holder, out.Place)
 		for err == nil && out.Queued {
 			c.setPosition(out)
 			out, err = r.await(waiting, c, over.C, a.KeepPlace)
@@ -292,6 +291,12 @@ func (r *Registry) Acquire(ctx context.Context, a lock.Acquire) (_ *row.Outcome,
 		r.leaveInBackground(c.leave(true, true)) // the client may return to its place
 	}
 	return out, err
+}
+
+// startWait begins the span of a wait. It is a function of its own so that Acquire, which stays on the stack, is small.
+func startWait(ctx context.Context, name, holder string, place int64) (context.Context, trace.Span) {
+	return tracing.Start(ctx, "wait in the queue",
+		trace.WithAttributes(tracing.Lock.String(name), tracing.Holder.String(holder), tracing.Place.Int64(place)))
 }
 
 // undecided reports whether a submitted command failed without a decision.

@@ -89,7 +89,10 @@ func (r *Registry) heartbeat(last time.Time, watching bool) (gone bool, err erro
 		b.Queue(sqlPeers.In(r.db.Schema), int64(r.self)).QueryRow(r.scanPeers)
 	})
 	gone = slices.ContainsFunc(before, func(peer lock.Replica) bool { return !slices.Contains(r.peers, peer) })
-	if err == nil && len(names) > 0 {
+	if err == nil && time.Since(last) > maxSilence {
+		r.wakeAll()
+	}
+	if err == nil && len(names) > 0 { // takes long for thousands of calls, which is no silence
 		err = r.db.Within(func(ctx context.Context) error {
 			rows, err := r.db.Rest.Query(ctx, sqlStaleWaiters.In(r.db.Schema), names, places, attachments)
 			if err != nil {
@@ -99,9 +102,6 @@ func (r *Registry) heartbeat(last time.Time, watching bool) (gone bool, err erro
 			r.wake(stale...)
 			return err
 		})
-	}
-	if err == nil && time.Since(last) > maxSilence {
-		r.wakeAll()
 	}
 	return gone, err
 }

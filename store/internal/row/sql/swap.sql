@@ -15,9 +15,10 @@
 -- now: what all changes depend on; without a row of it nothing is written. The mark, an advisory lock, tells readers
 -- of events that events of batches above it may be missing; it is set before the batch is drawn. The batch has the
 -- tokens from 256 times its id on; those that are granted here come as negative numbers, see stored in events.go.
--- ended: changes that rely on a lease that has ended, contrary to what was assumed. The name is compared in a way for
--- which no index is used: the record is at its ctid. alive: the sessions that are relied on, of those that have not
--- ended. Their rows are locked until the commit, after those of the locks: the end of a session waits for grants in
+-- ended: changes that rely on a lease that has ended, contrary to what was assumed. written: a record is found by its
+-- name, and its ctid is compared in a way that finds nothing. A row that is found by an index has its page tidied first;
+-- one that is found by its ctid has not, so full pages would stay full, and every second update would move its row to
+-- another page. alive: the sessions that are relied on, of those that have not ended. Their rows are locked until the commit, after those of the locks: the end of a session waits for grants in
 -- it, and a grant that waits for the end is undone. Heartbeats and grants do not wait for each other.
 -- lost: how many leases sessions lose that go on. Their rows are written in the same way, in the order of refs; that
 -- waits for heartbeats.
@@ -44,7 +45,7 @@ with now as materialized (
         last_event = case when n.has_events then now.batch else r.last_event end{{end}}
     from now
     cross join (select {{.Writes}}, {{if .Single}}$8::integer{{else}}generate_series(1, $8::integer){{end}} as ord) n
-    where r.ctid = n.tid and r.xmin = n.xmin and r.name is not distinct from n.name
+    where r.name = n.name and r.ctid is not distinct from n.tid and r.xmin = n.xmin
       and now.at < n.until{{if .Endings}} and n.ord <> all (array(select ord from ended)){{end}}
     returning n.ord, r.ctid as tid, r.xmin as xmin, now.at as now, case when clock_timestamp() >= n.until then paddock.decided_too_late() end{{if .Events}},
               now.batch{{end}}

@@ -27,7 +27,7 @@ with now as materialized (
         $18::timestamptz as changed_at, $19::integer as parts, $20::uuid as lease_id, $21::smallint as mode,
         $22::text as holder, $23::timestamptz as acquired_at, $24::timestamptz as expires_at, $25::bigint as ttl_ms,
         $26::json as rest, $27::bigint as session, $8::integer as ord) n
-    where r.ctid = n.tid and r.xmin = n.xmin and r.name is not distinct from n.name
+    where r.name = n.name and r.ctid is not distinct from n.tid and r.xmin = n.xmin
       and now.at < n.until
     returning n.ord, r.ctid as tid, r.xmin as xmin, now.at as now,
         case when clock_timestamp() >= n.until then paddock.decided_too_late() end,
@@ -80,7 +80,7 @@ with now as materialized (
         unnest($23::smallint[]) as mode, unnest($24::text[]) as holder, unnest($25::timestamptz[]) as acquired_at,
         unnest($26::timestamptz[]) as expires_at, unnest($27::bigint[]) as ttl_ms, unnest($28::json[]) as rest,
         unnest($29::bigint[]) as session, generate_series(1, $8::integer) as ord) n
-    where r.ctid = n.tid and r.xmin = n.xmin and r.name is not distinct from n.name
+    where r.name = n.name and r.ctid is not distinct from n.tid and r.xmin = n.xmin
       and now.at < n.until and n.ord <> all (array(select ord from ended))
     returning n.ord, r.ctid as tid, r.xmin as xmin, now.at as now,
         case when clock_timestamp() >= n.until then paddock.decided_too_late() end,

@@ -2,10 +2,10 @@
 -- are rows of parts, and what happens to it is an event. The rules are in package lock; docs/design/decisions.md says
 -- how transactions use the tables.
 
--- A decision about a lock reads and writes its row here. The row contains the exclusive lease, so that the commonest
--- cycle, acquire and release, is two HOT updates of one row. No column that changes with a lease is indexed: an index
--- on expires_at would make every renewal a non-HOT update. Columns of 8 bytes come first, so that a row has
--- little padding.
+-- A decision about a lock reads and writes its row here. The row contains the lease in slot 0 or 1, exclusive or not, as
+-- long as that has the newest token. So the commonest cycle, acquire and release, is two HOT updates of one row. No
+-- column that changes with a lease is indexed: an index on expires_at would make every renewal a non-HOT update.
+-- Columns of 8 bytes come first, so that a row has little padding.
 --
 -- PostgreSQL prepares a check constraint again for each statement. So those of the tables that decisions write are
 -- short: they refuse counters at their end and endless instants, after which no decision could be written.
@@ -38,7 +38,7 @@ create table paddock.records (
 );
 create index records_of_session on paddock.records (session) where session is not null;
 comment on table paddock.records is
-    'The locks that were ever used, each with its exclusive lease. To read it, use the view paddock.leases.';
+    'The locks that were ever used, each with its first lease. To read it, use the view paddock.leases.';
 comment on column paddock.records.token is 'The newest fencing token granted; 0: none.';
 comment on column paddock.records.revision is 'Number of transitions.';
 comment on column paddock.records.last_event is
@@ -48,7 +48,7 @@ comment on column paddock.records.expires_at is
     'End of the lease, before its grace; in the year 9999: see the session.';
 comment on column paddock.records.ttl_ms is '0: the lease was revoked, and only its grace is left.';
 comment on column paddock.records.lease_id is
-    'The secret that proves ownership of the lease; null: there is no exclusive lease.';
+    'The secret that proves ownership of the lease; null: there is none in this row.';
 comment on column paddock.records.parts is 'Number of rows of the lock in paddock.parts.';
 comment on column paddock.records.mode is '1: exclusive, 2: shared, 3: permit, 4: intention shared, 5: intention exclusive.';
 comment on column paddock.records.last_end is 'How the newest lease ended, as a kind of event; 0: it is active.';
@@ -89,8 +89,8 @@ create index parts_of_session on paddock.parts (session) where session is not nu
 create index parts_waiting_tasks on paddock.parts ((rest ->> 'task') collate "C")
     where place > 0 and rest ->> 'task' is not null;
 comment on table paddock.parts is
-    'What a lock has beside its row in paddock.records: shared leases and permits, each in a slot from 1 on, and waiters, '
-    'in slot 0, each with a place. To read it, use the views paddock.leases and paddock.queue.';
+    'What a lock has beside its row in paddock.records: shared leases, permits and intentions, each in a slot from 1 on, '
+    'and waiters, in slot 0, each with a place. To read it, use the views paddock.leases and paddock.queue.';
 comment on column paddock.parts.place is 'Orders the queue; 0: this row is a lease.';
 comment on column paddock.parts.mode is 'As in paddock.records.';
 comment on column paddock.parts.unclaimed is
@@ -262,7 +262,7 @@ select l.name, l.slot, l.holder, (array['exclusive', 'shared', 'permit', 'intent
        (l.rest ->> 'metadata')::json as metadata,
        r.session
 from (
-    select name, 0 as slot, holder, mode, token, acquired_at, expires_at, ttl_ms, rest, session
+    select name, case when mode = 1 then 0 else 1 end as slot, holder, mode, token, acquired_at, expires_at, ttl_ms, rest, session
     from paddock.records
     where lease_id is not null
     union all

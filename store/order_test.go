@@ -39,7 +39,7 @@ func TestAReaderThatWaitsPastTheEndOfTheOthersGetsANewToken(t *testing.T) {
 	}()
 	until(t, "the acquire waits", func() bool { return waiting(t, outside) > 0 })
 	until(t, "the lease is over", func() bool {
-		return number(t, outside, "select count(*) from paddock.parts where expires_at <= clock_timestamp()") == 1
+		return number(t, outside, "select count(*) from paddock.records where expires_at <= clock_timestamp()") == 1
 	})
 	exec(t, outside, "commit")
 

@@ -77,6 +77,8 @@ var mutants = []mutant{
 	{name: "readers share a token that has ended",
 		test: "store TestAReaderThatWaitsPastTheEndOfTheOthersGetsANewToken"},
 	{name: "an ended lease is granted again", test: "store/internal/row TestALeaseThatHasEndedIsNotUsedAgain"},
+	{name: "a lease is lost when another one is granted", test: "store/internal/row TestALeaseIsInTheRowOfItsLock"},
+	{name: "a lease has the token of a later one", test: "store/internal/row TestALeaseIsInTheRowOfItsLock"},
 	{name: "heartbeats of other replicas are not read",
 		test: "store/internal/engine TestAReplicaThatMayBeDeadIsReadAgain"},
 	{name: "a call is refused from the cache", test: "store/internal/engine TestWhatAnotherReplicaDidIsSeen"},

@@ -168,7 +168,7 @@ type storedRecord struct {
 	lastEnd         pgtype.Int2
 	changedAt       pgtype.Timestamptz
 	parts           pgtype.Int4
-	storedLease     // the exclusive one
+	storedLease     // see inline
 }
 
 // columns appends the columns to others. The first is the key.
@@ -206,6 +206,9 @@ func (s *storedRecord) record() (lock.Record, error) {
 	l, rest, err := s.lease(r.Name)
 	if r.Capacity = rest.Capacity; s.id.Valid {
 		l.Token, l.Attachment = r.Token, lock.Attachment(rest.Attachment)
+		if l.Mode != lock.Exclusive {
+			l.Slot = 1
+		}
 		r.Leases = []lock.Lease{l}
 	}
 	if err == nil {
@@ -217,10 +220,17 @@ func (s *storedRecord) record() (lock.Record, error) {
 	return r, err
 }
 
-// inline returns the lease in the record's own row, if there is one.
+// inline returns the lease in the record's own row, if there is one: the first of the lock, which is in slot 0 or 1, as
+// long as it has the newest token. So a lease that is alone, mostly, is no part. Tokens only grow, so a lease becomes a
+// part once at most, when another one is granted, and no part becomes inline.
 func inline(r *lock.Record) *lock.Lease {
-	if len(r.Leases) == 1 && r.Leases[0].Slot == 0 {
-		return &r.Leases[0]
+	for i := range r.Leases {
+		if l := &r.Leases[i]; l.Slot <= 1 {
+			if l.Token == r.Token {
+				return l
+			}
+			return nil
+		}
 	}
 	return nil
 }

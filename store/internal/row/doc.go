@@ -3,8 +3,8 @@
 //
 // # Tables
 //
-//	paddock.records        one row a lock, with its exclusive lease
-//	paddock.parts          shared leases and permits, each in a slot from 1 on; waiters, in slot 0, each with a place
+//	paddock.records        one row a lock, with the lease in slot 0 or 1 as long as that has the newest token
+//	paddock.parts          the other leases, each in a slot from 1 on; waiters, in slot 0, each with a place
 //	paddock.event_batches  one row a commit, with its events
 //	paddock.event_refs     finds the event that ended a lease, and every 16th event of a lock
 //

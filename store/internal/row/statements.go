@@ -34,6 +34,7 @@ type variant struct {
 var (
 	recordColumns = new(storedRecord).columns(nil)
 	partColumns   = new(part).columns(nil)
+	leaseColumns  = new(storedLease).columns(nil)
 	writeColumns  = new(write).columns(nil)
 	saveColumns   = new(part).columns(ofChange(0))
 	dropColumns   = saveColumns[:1+partKeyLength]
@@ -66,6 +67,7 @@ func render(name string, v variant) string {
 		"Record":            names("", recordColumns),
 		"RecordAssignments": v.withTokens("now.batch", "n.token", assignments(recordColumns[1:], "n")),
 		"Part":              names("", partColumns),
+		"Lease":             names("", leaseColumns),
 		"SavedPart":         v.withTokens("done.batch", "s.token", names("s.", partColumns)),
 		"PartOfRecord":      names("p.", partColumns),
 		"PartAssignments":   assignments(partColumns[partKeyLength:], "excluded"),

@@ -3,6 +3,7 @@ package row
 import (
 	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -259,18 +260,34 @@ func (w *writing) addChange(ord int, change *Change, now time.Time) {
 		w.addReferences(ord, change)
 		w.events += len(change.Events)
 	}
-	delete(ended, 0) // an exclusive lease is no part
-	for _, l := range given {
-		if delete(ended, l.Slot); l.Slot > 0 {
-			part := leasePart(after.Name, l)
-			part.token = bigint(stored(l.Token, change.FirstToken))
-			w.add(saves, part.columns(ofChange(ord)))
-		}
+	for _, l := range savedLeases(before, after, given) {
+		delete(ended, l.Slot)
+		part := leasePart(after.Name, l)
+		part.token = bigint(stored(l.Token, change.FirstToken))
+		w.add(saves, part.columns(ofChange(ord)))
+	}
+	if l := inline(before); l != nil {
+		delete(ended, l.Slot) // it was no part
 	}
 	for slot := range ended {
 		w.drop(ord, after.Name, slot, 0)
 	}
 	w.addWaiters(ord, before, after)
+}
+
+// savedLeases returns the leases that become parts with a change, or parts that change: those of given that are not
+// inline, and the one that was inline before, if it stays and another one has the newest token now.
+func savedLeases(before, after *lock.Record, given []*lock.Lease) []*lock.Lease {
+	now := inline(after)
+	saved := slices.DeleteFunc(given, func(l *lock.Lease) bool { return l == now })
+	if old := inline(before); old != nil && now == nil {
+		for i := range after.Leases {
+			if l := &after.Leases[i]; l.Slot == old.Slot && sameLease(old, l) {
+				saved = append(saved, l)
+			}
+		}
+	}
+	return saved
 }
 
 // addWaiters adds the waiters that differ. Both queues are in the order of places. A waiter that is the same in both

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -497,5 +498,64 @@ func TestASwapGrantsTheTokensOfItsRow(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestALeaseIsInTheRowOfItsLock while it has the newest token, whatever its mode. When another one is granted, it becomes
+// a part, and stays one.
+func TestALeaseIsInTheRowOfItsLock(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exec(t, "select setval('paddock.event_batch_ids', 1000)")
+	until := time.Now().Add(time.Hour).Truncate(time.Microsecond) // as it is read, so that a lease that stays is the same
+	permit := func(slot int, token lock.Token) lock.Lease {
+		return lock.Lease{
+			ID: lock.LeaseID{byte(slot)}, Name: "a", Mode: lock.Permit, Slot: slot, Token: token, TTL: time.Minute, ExpiresAt: until,
+		}
+	}
+	first, second := permit(1, 5), permit(2, 6)
+	f.look(t, "a") // creates the row
+	for _, c := range []struct {
+		does   string
+		token  lock.Token
+		leases []lock.Lease
+		parts  int64
+	}{
+		{"the first is granted", 5, []lock.Lease{first}, 0},
+		{"the second is granted", 6, []lock.Lease{first, second}, 2},
+		{"the second ends", 6, []lock.Lease{first}, 1},
+		{"all end", 6, nil, 0},
+		{"readers share a token", 7, []lock.Lease{permit(1, 7), permit(2, 7)}, 1},
+		{"one of them ends", 7, []lock.Lease{permit(2, 7)}, 1},
+		{"the next one has its slot", 7, []lock.Lease{permit(2, 7), permit(1, 7)}, 1},
+		{"a batch grants it to others", 9, []lock.Lease{permit(1, 8), permit(3, 9)}, 2},
+		{"it is granted alone", 10, []lock.Lease{permit(1, 10)}, 0},
+	} {
+		v := f.look(t, "a")
+		s := swapOf(v, v.change("a", func(r *lock.Record) { r.Token, r.Leases, r.Revision = c.token, c.leases, r.Revision+1 }))
+		s.Latest = s.Latest.Add(time.Minute) // a busy machine may take long
+		if f.run(t, s); !s.Changes[0].Written {
+			t.Fatalf("%s: not written", c.does)
+		}
+		if n := pgtest.Number(t, f.outside, "select count(*) from paddock.parts"); n != c.parts {
+			t.Errorf("%s: there are %d parts, not %d", c.does, n, c.parts)
+		}
+		r := f.look(t, "a").Rows["a"]
+		if r.Err != nil || len(r.Record.Leases) != len(c.leases) {
+			t.Fatalf("%s: read %+v, %v", c.does, r.Record, r.Err)
+		}
+		for _, l := range r.Record.Leases {
+			if !slices.ContainsFunc(c.leases, func(o lock.Lease) bool { return o.Slot == l.Slot && o.ID == l.ID && o.Token == l.Token }) {
+				t.Errorf("%s: read the lease %+v", c.does, l)
+			}
+			one, b := lock.Record{Name: "a", Token: c.token}, &pgx.Batch{}
+			QueueSlot(b, "", "a", l.Slot, &one)
+			if err := f.conn.SendBatch(t.Context(), b).Close(); err != nil {
+				t.Fatal(err)
+			}
+			if len(one.Leases) != 1 || one.Leases[0].ID != l.ID || one.Leases[0].Token != l.Token {
+				t.Errorf("%s: slot %d has %+v", c.does, l.Slot, one.Leases)
+			}
+		}
 	}
 }

@@ -1,4 +1,4 @@
--- Moves shared leases and permits to another clock like exclusive ones, see sql/rebase_records.sql; and waiters, which
+-- Moves the other leases to another clock like those, see sql/rebase_records.sql; and waiters, which
 -- are in slot 0. The calls of waiters on live replicas end by themselves, at the latest at $3, the longest wait from
 -- now on. $4 and $5 are until when their replicas count as alive, and until when their places are kept, both in
 -- microseconds since 1970. $6 is the expires_at of the leases of sessions.

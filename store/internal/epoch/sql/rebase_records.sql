@@ -1,4 +1,4 @@
--- Moves exclusive leases to another clock, whose present is $1, or $2 in microseconds since 1970: each has its whole
+-- Moves the leases in the rows of locks to another clock, whose present is $1, or $2 in microseconds since 1970: each has its whole
 -- TTL from then on. A lease that was over at the old clock's last known time stays over. An unclaimed lease goes back
 -- to the queue. A max hold keeps the time that was used. Changes in the future of the new clock move to the present: a
 -- lock's time never runs backwards, so the lock would stand still. Records with parts are written as well, because

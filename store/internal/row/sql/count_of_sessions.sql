@@ -1,7 +1,7 @@
 -- How many leases and places each of the sessions $1 has, intentions (modes above 3) apart. A grant that is not claimed yet is a lease.
 select session, count(*) filter (where place = 0), count(*) filter (where place > 0)
 from (
-    select session, 0 as place from paddock.records where session = any ($1::bigint[]) and lease_id is not null and expires_at = $2
+    select session, 0 as place from paddock.records where session = any ($1::bigint[]) and mode <= 3 and expires_at = $2
     union all
     select session, place
     from paddock.parts

@@ -229,7 +229,7 @@ func (d *decider) findEarlier(a Acquire) (_ Decision, decided bool) {
 	if d.removeWaiters(a.LeaseID, reasonPlaceLapsed) > 0 { // of a set that has lost the other places
 		d.promote()
 	}
-	if d.hasEnded(a.LeaseID) {
+	if d.hasEnded(a.LeaseID, a.Requested) {
 		return d.finish(errLost(d.locks, a.LeaseID)), true
 	}
 	return Decision{}, false

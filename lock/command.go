@@ -50,7 +50,8 @@ const (
 	Leaves           // it ends the wait at a place
 )
 
-// Refs returns the leases of a command on these locks whose end events it needs, in the order of the names.
+// Refs returns the leases of a command on these locks whose end events it needs, in the order of the names. Those are the
+// locks that the command names before [Command.In]: an intention at an ancestor has no event.
 func (t Traits) Refs(names []string) []LeaseRef {
 	if t.NewID || t.Lease == (LeaseID{}) {
 		return nil

@@ -180,9 +180,13 @@ func (d *decider) waiters(id LeaseID) (found []Waiter, all bool) {
 	return found, len(found) == len(d.locks)
 }
 
-// hasEnded reports whether the lease has ended at one of the locks.
-func (d *decider) hasEnded(id LeaseID) bool {
-	return slices.ContainsFunc(d.locks, func(s *lockState) bool { _, ended := s.endOf(id); return ended })
+// hasEnded reports whether the lease has ended at one of the locks; at one of those that were asked for, unless asked is
+// nil.
+func (d *decider) hasEnded(id LeaseID, asked []string) bool {
+	return slices.ContainsFunc(d.locks, func(s *lockState) bool {
+		_, ended := s.endOf(id)
+		return ended && (asked == nil || slices.Contains(asked, s.record.Name))
+	})
 }
 
 // session returns the session of a call, false if there is none.

@@ -46,7 +46,7 @@ func (c Claim) Apply(v View) Decision {
 // refuseReplaced returns the refusal of a call that waits no longer at its place: another call has taken or released
 // it, or the records of locks are gone. It removes what is left of the places then.
 func (d *decider) refuseReplaced(id LeaseID, place int64) error {
-	if d.hasEnded(id) {
+	if d.hasEnded(id, nil) {
 		return errLost(d.locks, id)
 	}
 	some, all := d.waiters(id) // a call takes and gives up its places together

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -168,5 +169,26 @@ func TestWhatChangesNoTreeLocksNothing(t *testing.T) {
 	}
 	if err := s.RemoveTree(t.Context(), "root"); !errors.Is(err, lock.ErrTreeBusy) {
 		t.Errorf("the removal of a tree in use: %v", err)
+	}
+}
+
+// TestALeaseIDEndsAtTheLockThatWasAskedFor, and not at its ancestors, which only had intentions.
+func TestALeaseIDEndsAtTheLockThatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, other := open(t, url), open(t, url)
+	if _, err := s.DeclareTree(t.Context(), "root"); err != nil {
+		t.Fatal(err)
+	}
+	above, below := acquire("root:a"), acquire("root:a:b")
+	below.LeaseID = above.LeaseID
+	mustRelease(t, s, mustAcquire(t, s, above))
+	mustRelease(t, s, mustAcquire(t, s, below))
+	for _, a := range []lock.Acquire{above, below} {
+		for _, from := range []paddock.Service{s, other} {
+			if _, err := from.Acquire(t.Context(), a); !errors.Is(err, lock.ErrLeaseLost) {
+				t.Errorf("%s was granted again: %v", a.Locks[0].Name, err)
+			}
+		}
 	}
 }

@@ -154,7 +154,7 @@ func (a *attempt) look(units []*unit) error {
 				l.Create = append(l.Create, c.Req.names...)
 			}
 			for i, ref := range c.Req.refs {
-				l.Ended = append(l.Ended, row.Ending{Ref: ref, Name: c.Req.names[i]})
+				l.Ended = append(l.Ended, row.Ending{Ref: ref, Name: c.Req.asked[i]})
 			}
 			if ref := c.Req.traits.Session; ref != 0 {
 				l.Sessions = append(l.Sessions, ref)

@@ -242,7 +242,7 @@ func (u *unit) knowsEndings(r *request, ended map[lock.LeaseRef]lock.Event) bool
 		if _, known := ended[ref]; known {
 			continue
 		}
-		c := u.change(r.names[i])
+		c := u.change(r.asked[i])
 		if r.traits.Grants {
 			c.NotEnded = append(c.NotEnded, ref)
 		} else if !hasLease(&c.After, r.traits.Lease) {

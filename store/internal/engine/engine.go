@@ -44,7 +44,8 @@ type request struct {
 	home    string // the lock by which it finds its worker and its turn
 	decided lock.Command
 	names   []string        // of decided
-	refs    []lock.LeaseRef // that decided needs the end events of, see lock.Traits
+	asked   []string        // of the command, without the ancestors of its locks
+	refs    []lock.LeaseRef // that decided needs the end events of, one for each name of asked, see lock.Traits
 	trees   *trees.Snapshot // that decided is for
 }
 
@@ -53,15 +54,14 @@ func (r *request) in(t *trees.Snapshot) {
 	if r.decided != nil && r.trees == t {
 		return
 	}
-	r.decided, r.trees = r.Command, t
+	r.decided, r.names, r.trees = r.Command, r.asked, t
 	if len(t.Trees) > 0 {
 		var err error
 		if r.decided, err = r.In(t.Trees); err != nil {
 			r.decided = refused{r.Command, err}
 		}
+		r.names = r.decided.Names()
 	}
-	r.names = r.decided.Names()
-	r.refs = r.traits.Refs(r.names)
 }
 
 // isAboutLease reports whether the command is about a lease, so that it keeps its order among those about it.
@@ -97,7 +97,8 @@ func newRequest(cmd lock.Command, in *trees.Snapshot) (r request) {
 
 // set makes r a new request in place, since a request is large for a stack.
 func (r *request) set(cmd lock.Command, in *trees.Snapshot) {
-	r.Command, r.traits, r.home = cmd, cmd.Traits(), cmd.Names()[0]
+	r.Command, r.traits, r.asked = cmd, cmd.Traits(), cmd.Names()
+	r.home, r.refs = r.asked[0], r.traits.Refs(r.asked)
 	r.in(in)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/row"
+	"github.com/paddock-lock/paddock/store/internal/trees"
 )
 
 // TestACommandOnSeveralLocksIsOneTransaction, with one token, and which is refused as a whole.
@@ -203,5 +204,15 @@ func TestChangesAreWrittenInTheOrderOfNames(t *testing.T) {
 	}
 	if want := []string{"a", "b", "c", "m", "y", "z"}; !slices.Equal(written, want) {
 		t.Errorf("written in the order %q, want %q", written, want)
+	}
+}
+
+// TestOnlyWhatIsAskedForCanHaveEnded: nothing is read or compared for the ancestors in a tree.
+func TestOnlyWhatIsAskedForCanHaveEnded(t *testing.T) {
+	t.Parallel()
+	a := wants("r:a:b")
+	r := newRequest(a, &trees.Snapshot{Trees: lock.Trees{"r": {}}})
+	if len(r.names) != 3 || len(r.refs) != 1 || r.refs[0] != lock.RefOf("r:a:b", a.LeaseID) {
+		t.Errorf("%v needs the ends of %d leases", r.names, len(r.refs))
 	}
 }

@@ -172,6 +172,40 @@ func TestASetIsGrantedWhenTheCallBeforeItLeaves(t *testing.T) {
 	}
 }
 
+// TestTheRestOfASetIsRemovedAndUnblocksWaiters: the row of one of its locks was deleted by hand.
+func TestTheRestOfASetIsRemovedAndUnblocksWaiters(t *testing.T) {
+	t.Parallel()
+	for what, command := range map[string]func(set lock.Acquire) lock.Command{
+		"by a leave": func(a lock.Acquire) lock.Command {
+			return lock.Leave{Locks: a.Names(), LeaseID: a.LeaseID, Attachment: a.Attachment}
+		},
+		"by a claim": func(a lock.Acquire) lock.Command {
+			return lock.Claim{Locks: a.Names(), LeaseID: a.LeaseID, Attachment: a.Attachment}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			m := newSetModel(t)
+			m.acquire(setOf(1, "a"))
+			waiting := setOf(2, "a", "b")
+			waiting.Wait = lock.MaxWait
+			set, _ := m.acquire(waiting)
+			next := setOf(3, "b")
+			next.Wait = lock.MaxWait
+			if _, d := m.acquire(next); !d.Queued {
+				t.Fatalf("decided %+v", d)
+			}
+			delete(m.locks, "a")
+			if d := m.do(command(set)); !errors.Is(d.Err, lock.ErrHeld) {
+				t.Errorf("refused with %v", d.Err)
+			}
+			if leases := m.record("b").Leases; len(leases) != 1 || leases[0].ID != next.LeaseID {
+				t.Errorf("the lock that remains has the leases %+v", leases)
+			}
+		})
+	}
+}
+
 func TestASlotOfASetIsRevokedWithTheSet(t *testing.T) {
 	t.Parallel()
 	s := newDeadlockScene(t, "- exclusive+shared x,a", "- exclusive+shared y,a", "- shared a")

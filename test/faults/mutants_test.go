@@ -91,6 +91,8 @@ var mutants = []mutant{
 	{name: "the end of a session is recorded without its row",
 		test: "store TestHeartbeatsAndTakeoversExcludeEachOther"},
 	{name: "a heartbeat is decided before it has the row", test: "store TestAHeartbeatThatWaitsPastTheEndIsRefused"},
+	{name: "a withdrawn grant promotes no waiter", test: "lock TestDisconnectWithAGeneratedLeaseID"},
+	{name: "the rest of a set promotes no waiter", test: "lock TestTheRestOfASetIsRemovedAndUnblocksWaiters"},
 }
 
 // These are found by withoutEpochCheck and findJoinsFirst.

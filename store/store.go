@@ -224,7 +224,7 @@ func (s *Store) publish(outcomes []*row.Outcome) {
 }
 
 // Ready returns nil if the database answers and grants the rights that the service needs, commits do not hang, and the
-// schema is the one of this binary, with all its tables. Of a *lock.Error callers may be told the detail.
+// schema is the one of this binary, with all its tables and functions. Of a *lock.Error callers may be told the detail.
 func (s *Store) Ready(ctx context.Context) error {
 	if n := s.engine.Late(); n > 0 {
 		return fmt.Errorf("%d commits unanswered for more than %v", n, engine.LateAfter)

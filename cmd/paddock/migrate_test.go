@@ -199,14 +199,14 @@ func TestAReplicaWithoutItsTablesSaysWhatToDo(t *testing.T) {
 		held := acquire(t, base, lock.Acquire{Locks: lock.One("held"), Holder: "me", LeaseID: lock.LeaseID(uuid.New()), TTL: time.Hour})
 		acquire(t, base, lock.Acquire{Locks: lock.One("swept"), Holder: "me", LeaseID: lock.LeaseID(uuid.New()), TTL: 2 * time.Second})
 		mustBeNil(t, c.lose())
-		refusesAll(t, base, held.ID, "The database lacks tables that the service needs; the log says what an operator must do.")
+		refusesAll(t, base, held.ID, "The database lacks tables or functions that the service needs; the log says what an operator must do.")
 		if log := p.Stderr.String(); !strings.Contains(log, c.do) {
 			t.Errorf("the log does not say %q:\n%s", c.do, log)
 		}
-		p.Stderr.Await(t, `"msg":"cannot sweep lock",.*"error":"(tables of the service are missing)`)
+		p.Stderr.Await(t, `"msg":"cannot sweep lock",.*"error":"(tables or functions of the service are missing)`)
 		answer := expectNotReady(t, base)
 		if schema == "less" {
-			if !strings.Contains(answer, "lacks tables of the service: records. Restore the schema from a backup.") {
+			if !strings.Contains(answer, "lacks tables or functions of the service: records. Restore the schema from a backup.") {
 				t.Errorf("/readyz does not say what is missing: %s", answer)
 			}
 			continue

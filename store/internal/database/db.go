@@ -244,8 +244,8 @@ func (d *DB) NoteMalformed(err error) paddock.Unreadable {
 	return row.unreadable(d.Schema)
 }
 
-// CheckSchema returns an error if the schema is older than this binary or lacks tables, and ErrOutdated if it is newer
-// and lacks tables, or a statement has failed for that reason.
+// CheckSchema returns an error if the schema is older than this binary or lacks the absent objects, and ErrOutdated
+// if it is newer and lacks them, or a statement has failed for that reason.
 func (d *DB) CheckSchema(ctx context.Context, absent []string) error {
 	version, err := d.schemaVersion(ctx)
 	switch latest := migrations.Latest(); {
@@ -256,7 +256,7 @@ func (d *DB) CheckSchema(ctx context.Context, absent []string) error {
 	case version == latest:
 		d.outdated.Store(false)
 		if len(absent) > 0 {
-			return d.tablesMissing(absent)
+			return d.objectsMissing(absent)
 		}
 	case len(absent) > 0, d.outdated.Load():
 		return ErrOutdated
@@ -274,7 +274,7 @@ func (d *DB) schemaVersion(ctx context.Context) (version uint, err error) {
 }
 
 // Explain returns err, and with it why a server refused a statement: ErrOutdated if the schema is newer than this
-// binary, ErrTablesMissing with what an operator must do if it is older, or a table is not there.
+// binary, ErrObjectsMissing with what an operator must do if it is older, or lacks a table or a function.
 func (d *DB) Explain(err error) error {
 	refused := (*pgconn.PgError)(nil)
 	if !errors.As(err, &refused) || pgconnect.Denied(err) {
@@ -293,9 +293,9 @@ func (d *DB) Explain(err error) error {
 		return fmt.Errorf("%w: %w", ErrOutdated, err)
 	case version < latest:
 		return fmt.Errorf("%w: the schema %s is at version %d: restore it from a backup, or run paddock migrate up%s: %w",
-			ErrTablesMissing, d.Schema, version, d.Schema.Flag(), err)
-	case refused.Code == undefinedTable:
-		return fmt.Errorf("%w: restore the schema %s from a backup: %w", ErrTablesMissing, d.Schema, err)
+			ErrObjectsMissing, d.Schema, version, d.Schema.Flag(), err)
+	case refused.Code == undefinedTable, refused.Code == undefinedFunction:
+		return fmt.Errorf("%w: restore the schema %s from a backup: %w", ErrObjectsMissing, d.Schema, err)
 	}
 	return err
 }

@@ -171,18 +171,22 @@ func UnknownOutcome(cause error) error {
 var ErrOutdated = errors.New("this replica is of an earlier release than the schema of its database; stop it and start " +
 	"the new release")
 
-// undefinedTable is the SQLSTATE for a missing table or schema.
-const undefinedTable = "42P01"
+// The SQLSTATEs for a missing table or schema, and for a missing function.
+const (
+	undefinedTable    = "42P01"
+	undefinedFunction = "42883"
+)
 
-// ErrTablesMissing means that tables of the service were dropped, or their schema was, or was migrated down.
-var ErrTablesMissing = errors.New("tables of the service are missing from the database")
+// ErrObjectsMissing means that tables or functions of the service were dropped, or that their schema was dropped or
+// migrated down.
+var ErrObjectsMissing = errors.New("tables or functions of the service are missing from the database")
 
-// tablesMissing returns the refusal of a replica whose schema is that of this binary, but for these tables. Their names
-// are in the detail: they are no secret.
-func (d *DB) tablesMissing(names []string) error {
+// objectsMissing returns the refusal of a replica whose schema has the version of this binary and lacks these tables or
+// functions. Their names are in the detail: they are no secret.
+func (d *DB) objectsMissing(names []string) error {
 	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: personRetryAfter,
-		Cause:  fmt.Errorf("%w: %s: restore the schema %s from a backup", ErrTablesMissing, strings.Join(names, ", "), d.Schema),
-		Detail: "The database lacks tables of the service: " + strings.Join(names, ", ") + ". Restore the schema from a backup."}
+		Cause:  fmt.Errorf("%w: %s: restore the schema %s from a backup", ErrObjectsMissing, strings.Join(names, ", "), d.Schema),
+		Detail: "The database lacks tables or functions of the service: " + strings.Join(names, ", ") + ". Restore the schema from a backup."}
 }
 
 // CauseOf returns what to log of an error of this package: the cause of an answer, which is more than callers are told.
@@ -194,16 +198,16 @@ func CauseOf(err error) error {
 }
 
 // Internal returns the answer to a call that cannot be done. It names the row or the sequence that is the reason.
-// The service is unavailable where only a right is missing, and where the cause is ErrOutdated or ErrTablesMissing.
+// The service is unavailable where only a right is missing, and where the cause is ErrOutdated or ErrObjectsMissing.
 func Internal(cause error, in schema.Name) error {
 	if errors.Is(cause, ErrOutdated) {
 		return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Cause: cause,
 			Detail: "This replica is of an earlier release than the schema of its database, and must be replaced. " +
 				"Nothing was changed; retry, or use another replica."}
 	}
-	if errors.Is(cause, ErrTablesMissing) {
+	if errors.Is(cause, ErrObjectsMissing) {
 		return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: personRetryAfter, Cause: cause,
-			Detail: "The database lacks tables that the service needs; the log says what an operator must do. " +
+			Detail: "The database lacks tables or functions that the service needs; the log says what an operator must do. " +
 				"Nothing was changed; retry once they are there."}
 	}
 	if pgconnect.Denied(cause) {

@@ -71,7 +71,7 @@ func (w *worker) answerAll(from *inbox, calls []*call, onBlocked func([]*call) [
 			refuse(calls, failed)
 			return false
 		}
-		if failed = w.db.Explain(failed); pgconnect.Denied(failed) || errors.Is(failed, database.ErrTablesMissing) {
+		if failed = w.db.Explain(failed); pgconnect.Denied(failed) || errors.Is(failed, database.ErrObjectsMissing) {
 			refuse(calls, database.Internal(failed, w.db.Schema))
 			return false
 		}

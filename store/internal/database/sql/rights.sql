@@ -1,9 +1,11 @@
--- The role, whether its transactions may only read, the statements that give it the rights it lacks, and the tables and
--- sequences that are missing. What others have created in the schema is not looked at: the service does not need it, and
--- they may not want it read.
+-- The role, whether its transactions may only read, the statements that give it the rights it lacks, and the tables,
+-- sequences and functions that are missing. Other objects in the schema are not looked at: the service does not need
+-- them, and their owners may not want them read.
 with needed (relname) as (
     select unnest(array['schema_migrations', 'records', 'parts', 'sessions', 'trees', 'event_batches', 'event_refs',
                         'event_batch_ids', 'horizon', 'epochs', 'replicas', 'fenced']::name[])
+), functions (proname) as (
+    select unnest(array['decided_too_late', 'name_key', 'duration', 'refuse_fewer_trees']::name[])
 ), relations as (
     select c.oid, c.relkind, format('%I.%I', 'paddock', relname) as name, relname
     from pg_class as c join needed using (relname)
@@ -30,7 +32,7 @@ with needed (relname) as (
     from pg_proc as f
     where not has_function_privilege(f.oid, 'execute')
       and (f.pronamespace = to_regnamespace('paddock')
-              and f.proname in ('decided_too_late', 'name_key', 'duration', 'refuse_fewer_trees')
+              and f.proname in (select proname from functions)
            or f.pronamespace = 'pg_catalog'::regnamespace
               and f.proname in ('pg_notify', 'pg_control_system', 'pg_current_wal_flush_lsn', 'pg_current_wal_insert_lsn',
                                 'pg_walfile_name', 'pg_postmaster_start_time', 'pg_relation_size', 'set_config'))
@@ -41,4 +43,8 @@ with needed (relname) as (
 )
 select current_user::text, current_setting('transaction_read_only')::boolean,
        coalesce((select array_agg(remedy) from lacking), '{}'),
-       array(select relname::text from needed where relname not in (select relname from relations) order by relname)
+       array(select relname::text from needed where relname not in (select relname from relations)
+             union all
+             select proname || '()' from functions
+             where proname not in (select proname from pg_proc where pronamespace = to_regnamespace('paddock'))
+             order by 1)

@@ -150,7 +150,8 @@ func (a Acquire) In(t Trees) (Command, error) {
 	return a, nil
 }
 
-// checkInTree returns what is wrong with a member whose path in a tree this is, nil outside of trees.
+// checkInTree returns an error if the tree does not allow the member. path is the member's path in its tree, nil
+// outside of trees.
 func (a Acquire) checkInTree(m Member, path []string) error {
 	field := func(name string) string {
 		if len(a.Locks) > 1 {
@@ -370,8 +371,8 @@ func (d *decider) waitOrEnd(a Acquire, waiters []Waiter) Decision {
 	return d.finishWaiting()
 }
 
-// waitsForItself returns the refusal of a call that has just joined, if the task of the call holds what it waits for,
-// so that it would wait for itself. Deadlocks of several tasks are found later, see [BreakDeadlock].
+// waitsForItself returns the refusal of a call that has just joined, if it waits for a lease of its own task. Deadlocks
+// of several tasks are found later, see [BreakDeadlock].
 func (d *decider) waitsForItself(a Acquire) error {
 	thread := a.Thread()
 	if thread == "" || a.Wait == 0 {

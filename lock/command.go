@@ -18,7 +18,7 @@ type Command interface {
 	Apply(View) Decision
 }
 
-// Traits tell, for any kind of command, what is needed to order it, to read for it, and to store its Decision.
+// Traits describe a command of any kind, as far as is needed to order it, to read for it, and to store its Decision.
 type Traits struct {
 	// Lease is the lease that the command is about, or will be; zero for none. Except for a claim, the command must not
 	// overtake earlier ones about it.

@@ -9,8 +9,8 @@ import (
 // A decider applies one command to its locks.
 //
 // The time of a lock does not run backwards if the database's clock is set back. Then the locks of a set may have
-// different times. Each goes by its own time, so that no lock ends leases because another one is ahead. But what the
-// decision grants or renews begins at the latest of their times, so that the leases of a set begin and end together.
+// different times. Each lock uses its own time, so no lock ends leases early because another lock is ahead. Grants
+// and renewals begin at the latest of these times, so the leases of a set begin and end together.
 type decider struct {
 	basis
 	locks []*lockState // in the order of the View: one at least
@@ -180,8 +180,8 @@ func (d *decider) waiters(id LeaseID) (found []Waiter, all bool) {
 	return found, len(found) == len(d.locks)
 }
 
-// hasEnded reports whether the lease has ended at one of the locks; at one of those that were asked for, unless asked is
-// nil.
+// hasEnded reports whether the lease has ended at one of the locks. If asked is not nil, only the locks with these
+// names count.
 func (d *decider) hasEnded(id LeaseID, asked []string) bool {
 	return slices.ContainsFunc(d.locks, func(s *lockState) bool {
 		_, ended := s.endOf(id)
@@ -325,7 +325,7 @@ func (d *decider) finishWithLeases(leases []Lease, replay bool) Decision {
 	}
 	out := d.finish(nil)
 	out.Replayed = replay
-	out.Leases = slices.DeleteFunc(leases, func(l Lease) bool { return l.Mode.IsIntention() }) // nobody asked for these
+	out.Leases = slices.DeleteFunc(leases, func(l Lease) bool { return l.Mode.IsIntention() }) // no request names these
 	return out
 }
 
@@ -395,7 +395,7 @@ type Sweep struct {
 // Names returns the locks.
 func (s Sweep) Names() []string { return s.Locks }
 
-// Traits returns those of a command that nobody waits for.
+// Traits returns the traits of a command without a caller.
 func (s Sweep) Traits() Traits { return Traits{NoAnswer: true} }
 
 // In returns s: its locks are those of leases, which know their sets.

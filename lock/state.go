@@ -26,7 +26,7 @@ func (b *basis) hasDrawnAll() bool { return b.drawn >= MaxTokens-1 }
 func (b *basis) paused() bool { return b.view.Now.Before(b.view.GrantsPausedUntil) }
 
 // A lockState is the state of one lock while a command is decided: its record as changed so far, and the events. It
-// changes and emits; what is decided, the [decider] says.
+// changes the record and emits events; the [decider] makes the decisions.
 type lockState struct {
 	*basis
 	now      time.Time // of the lock

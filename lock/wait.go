@@ -43,8 +43,8 @@ func (c Claim) Apply(v View) Decision {
 	return d.finish(cmp.Or(d.checkSession(c.SessionID), d.refuseReplaced(c.LeaseID, c.Place)))
 }
 
-// refuseReplaced returns the refusal of a call that waits no longer at its place: another call has taken or released
-// it, or the records of locks are gone. It removes what is left of the places then.
+// refuseReplaced returns the refusal of a call that no longer waits at its place: another call has taken or released
+// the place, or records of its locks are gone. If records are gone, it removes the places that remain.
 func (d *decider) refuseReplaced(id LeaseID, place int64) error {
 	if d.hasEnded(id, nil) {
 		return errLost(d.locks, id)

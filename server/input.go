@@ -149,7 +149,8 @@ func readAny(into *bytes.Buffer, w http.ResponseWriter, r *http.Request, limit i
 	return nil, request.InvalidBody("broke off after %d bytes. Send it again", into.Len())
 }
 
-// checkNoBody refuses members in the body of a call that has none: the client means something that it will not get.
+// checkNoBody refuses members in the body of a call that has none: the client expects an effect that the call does not
+// have.
 func checkNoBody(w http.ResponseWriter, r *http.Request) error {
 	route := chi.RouteContext(r.Context()).RoutePattern()
 	if r.ContentLength != 0 && strings.HasPrefix(route, "/v1/") && !hasBody(r.Method, route) {

@@ -232,8 +232,8 @@ type cursorData struct {
 	Cursor string `json:"cursor"`
 }
 
-// sendBlocks sends the blocks, after which the client has all events up to the id. If there is nothing in them, it sends
-// a keep-alive.
+// sendBlocks sends the blocks, after which the client has all events up to the id. If they are empty, it sends a
+// keep-alive.
 //
 // The id of each text is the cursor to resume after it. The id of a gap, and of a row that cannot be read, is the
 // cursor before the block, so a client may receive it again.

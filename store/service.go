@@ -51,7 +51,7 @@ func (s *Store) acquire(ctx context.Context, a *lock.Acquire) (*row.Outcome, err
 	return s.waiters.Acquire(ctx, a)
 }
 
-// prepare makes a what this replica decides: with a LeaseID, and with what is known of its session.
+// prepare completes a for a decision by this replica: with a LeaseID, and with whether its session is full.
 func (s *Store) prepare(ctx context.Context, a *lock.Acquire) (err error) {
 	if *a, err = a.Resolve(s.bounds); err != nil {
 		return err

@@ -34,8 +34,8 @@ begin
             using errcode = 'invalid_schema_name',
                 hint = 'Give --fence-schema, or set search_path, to the schema of the tables to protect, such as public.';
     end if;
-    -- A new table of tokens would accept what the other has learnt to refuse. The first of
-    -- several schemas may be another one than last time: somebody has created a schema.
+    -- A new table of tokens would accept tokens that the existing table refuses. With several
+    -- schemas in the search_path, a schema created since may have become the first one.
     select quote_ident(n.nspname) into other from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
         where c.relname = 'paddock_fences' and c.relkind = 'r' and c.relpersistence <> 't'
         order by n.nspname limit 1;

@@ -112,10 +112,11 @@ func (c *cache) enter(e epoch.Epoch, clock reading) {
 	c.epoch, c.clock = e, c.clock.morePrecise(clock)
 }
 
-// queued reports whether calls wait for the lock, as far as is known; and whether an acquire of this replica, with these
-// traits, may linger behind them: if it waits for lingerWait and has neither lease nor place yet, if the first waiter of
-// this replica is granted the lock within joinLinger, and the replica has a share of the queue, see lingerShare. What lies between the joins of two waiters will lie between their grants, too, or about
-// that. A waiter for an intention does not count, since it may be overtaken.
+// queued reports whether calls wait for the lock, as far as the cache knows, and whether an acquire of this replica
+// with these traits may linger behind them. It may linger if it waits for at least lingerWait and has neither lease nor
+// place yet, the first waiter of this replica will be granted the lock within joinLinger, and the replica has a share
+// of the queue, see lingerShare. The time between the joins of two waiters is the estimate of the time between their
+// grants. A waiter for an intention does not count, since it may be overtaken.
 func (c *cache) queued(name string, self lock.Replica, t lock.Traits) (queued, lingers bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

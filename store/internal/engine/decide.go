@@ -107,8 +107,8 @@ const (
 //
 // What is in the cache may be stale, so a unit that is not fresh is decided only if the swap will prove it: if it
 // writes something, needs no ending and no session that was not read, tells no end of a session, does not take a
-// waiter's replica for dead, and claims nothing that the cache does not have. Nothing is decided about the leases of a
-// session that is over until its end is recorded, which the next look does.
+// waiter's replica for dead, and claims nothing that the cache does not have. After the end of a session, nothing is
+// decided about its leases until the next look has recorded the end.
 func (u *unit) decide(in *inputs) verdict {
 	u.decided = false
 	u.calls, u.deferred = append(u.calls, u.deferred...), nil
@@ -299,8 +299,8 @@ func endsLease(events []lock.Event) bool {
 	return slices.ContainsFunc(events, func(e lock.Event) bool { return e.Ref != 0 })
 }
 
-// answers appends what the callers are answered. The queue is part of it only if it is needed: a batch with many calls
-// would keep as many copies of the queue.
+// answers appends the outcomes for the callers. An outcome keeps the queue only if its command shows it: otherwise a
+// batch would hold a copy of the queue for each of its calls.
 func (u *unit) answers(all []*row.Outcome, clock reading) []*row.Outcome {
 	for i := range u.outcomes {
 		o := &u.outcomes[i]

@@ -37,10 +37,11 @@
 // # The cache
 //
 // Each worker caches the locks that it read or wrote. The cache is only a guess: a swap compares it with the database.
-// What is not written is not compared, so a refusal is given only on what was read for it, or together with another call
-// of the batch that writes the lock, which proves the refusal, too. See package row for what is compared, and
-// docs/design/cached-locks.md for why that is enough after a crash, a fail-over, a restore, VACUUM FULL or a change by
-// hand. A claim whose grant is not in the cache proves that another replica has changed the lock, so the lock is read.
+// The swap does not compare a lock that it does not write. So a call is refused only on a lock that was read for it, or
+// if another call of the batch writes the lock, which proves the refusal, too. See package row for what is compared,
+// and docs/design/cached-locks.md for why that is enough after a crash, a fail-over, a restore, VACUUM FULL or a change
+// by hand. A claim whose grant is not in the cache proves that another replica has changed the lock, so the lock is
+// read.
 //
 // # Delays that stay local
 //

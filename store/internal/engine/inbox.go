@@ -45,10 +45,10 @@ const (
 //
 // An acquire lingers behind waiters of this replica, see cache.queued: it joins the queue together with the next call
 // about its lock, or after joinLinger. So a contended lock costs a commit for each hand-off, and not another one for
-// each return to its queue. And while waiters of another replica are granted the lock in turn, the acquires of this one
-// do not change it in between. They gather until it is the turn of this one, whose waiters thus stand one behind
-// another. The lock is never free meanwhile: the waiter ahead is granted it, or leaves, and both are calls about the
-// lock. But acquires at other replicas may get in ahead of those that linger.
+// each return to its queue. While waiters of another replica are granted the lock in turn, the acquires of this replica
+// do not write the lock. They gather until this replica's turn, so its waiters are neighbours in the queue. The lock is
+// never free meanwhile: the waiter ahead is granted it, or leaves, and both are calls about the lock. But an acquire at
+// another replica may join the queue before an earlier acquire that lingers here.
 type inbox struct {
 	serve func([]*call) // must answer each of the calls, or put it back
 	room  int           // for urgent calls

@@ -101,8 +101,8 @@ func (w *worker) recoverFrom(err error) error {
 	return failed
 }
 
-// answerEach answers each of the calls by itself, so that one which cannot be done does not fail the others. err is what
-// a single call is answered.
+// answerEach decides each of several calls in a batch of its own, so that a call that cannot be done does not fail the
+// others. It refuses a single call with err.
 func (w *worker) answerEach(
 	from *inbox, calls []*call, err error, onBlocked func([]*call) []*call,
 ) (overtaken bool) {

@@ -175,8 +175,9 @@ func LongestOf(d lock.Decision) (longest time.Duration) {
 	return longest
 }
 
-// A Known is what this process has seen of the database's epochs. It outlives the database, and so shows when that has
-// lost a part of its history. What is compared with it must be read after it was taken, see [Monitor.Known].
+// A Known is what this process has seen of the database's epochs. The process survives a fail-over
+// and a restore, so a Known shows whether the database has lost a part of its history. Take it before you read the
+// epoch that you compare with it, see [Monitor.Known].
 type Known struct {
 	number  int64
 	flushed int64         // in that epoch

@@ -40,9 +40,8 @@ func (m *Monitor) Known() Known {
 	return m.seen
 }
 
-// Observe adds the epoch of a commit that succeeded to what is known: event is the greatest event id that was written,
-// zero for none. Do not pass what may not be durable: an id that was only drawn can be lost in a crash that is no
-// fail-over.
+// Observe records the epoch of a successful commit, and event, the greatest event id that it wrote, zero for none. Pass
+// only ids that were committed: a crash without a fail-over can lose an id that was only drawn.
 func (m *Monitor) Observe(e Epoch, event int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -292,9 +292,9 @@ func (t *tail) rouseAll(subscribers set, id int64) {
 	}
 }
 
-// tell wakes the subscribers for which there may be events among the items. These follow last. A subscriber that was
-// ahead of them must see even the items of other names, which may show that its event was lost. Nobody knows whose
-// events an entry has that cannot be read.
+// tell wakes the subscribers for which there may be events among the items. The items follow last. A subscriber
+// that was ahead of them must see even the items of other names, which may show that its event was lost. An item that
+// cannot be read wakes all subscribers that listen, since the names of its events are unknown.
 func (t *tail) tell(items []item) {
 	t.rouseAll(t.ahead, -1)
 	for _, i := range items {

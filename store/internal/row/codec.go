@@ -220,9 +220,9 @@ func (s *storedRecord) record() (lock.Record, error) {
 	return r, err
 }
 
-// inline returns the lease in the record's own row, if there is one: the first of the lock, which is in slot 0 or 1, as
-// long as it has the newest token. So a lease that is alone, mostly, is no part. Tokens only grow, so a lease becomes a
-// part once at most, when another one is granted, and no part becomes inline.
+// inline returns the lease that is stored in the record's own row, or nil: the lease in slot 0 or 1, while it has the
+// newest token of the lock. So the only lease of a lock is seldom a part. Tokens only grow, so a lease becomes a part
+// at most once, when another lease is granted, and a part never becomes inline.
 func inline(r *lock.Record) *lock.Lease {
 	for i := range r.Leases {
 		if l := &r.Leases[i]; l.Slot <= 1 {

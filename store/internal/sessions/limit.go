@@ -21,9 +21,9 @@ const (
 	maxCounts = 10_000
 )
 
-// A limiter keeps sessions from having too many leases and places. It counts what this replica grants, as if nothing
-// was ever released, and counts in the database when that seems too much. What is granted while it counts there may be
-// missed, so the limit may be exceeded by as much.
+// A limiter keeps sessions from having too many leases and places. It counts the grants of this replica and ignores
+// releases. When that count exceeds the limit or is too old, it counts in the database. It may miss leases that are
+// granted during that count, so a session may exceed the limit by their number.
 type limiter struct {
 	mu     sync.Mutex
 	counts map[lock.SessionRef]counted

@@ -21,8 +21,8 @@
 //	swap                    one comparison of sql/swap.sql: it writes nothing if the version has changed
 //
 // After [ErrChanged] the engine reads the trees again ([Catalog.Refresh]), and decides again for them. A Snapshot may
-// be old when it is taken, since equality with the epoch decides. So it need not be taken together with what is known
-// of the epochs: epoch.Known must be older than the reading with which it is compared, a Snapshot must be equal to it.
+// be out of date when it is taken: Check finds that it does not equal the epoch that was read. So it need not be taken
+// together with the epoch.Known, which only has to be taken before the epoch is read.
 //
 // A swap that wrote nothing reads the epoch in its next look, and so meets ErrChanged there.
 //

@@ -59,7 +59,7 @@ func (r *Registry) Run(h Hooks) {
 }
 
 func (r *Registry) sendHeartbeats(h Hooks) {
-	// The first one is at once: if the replica dies without any, nobody misses it.
+	// The first heartbeat is sent at once: other replicas do not notice the death of a replica that never sent one.
 	for last, n, running := time.Now(), 1, true; running; running, n = r.db.Sleep(database.Jittered(heartbeatInterval)), n+1 {
 		if n%wakeSetsEvery == 0 {
 			r.wakeSets()

@@ -51,6 +51,9 @@ func acquire(ctx context.Context, locks paddock.Service, members []lock.Member, 
 		o.Task = newTask(ctx)
 	}
 	a := newAcquirer(locks, members, o, c)
+	if err := a.useFile(); err != nil {
+		return nil, err
+	}
 	g, suspended, err := a.observed(ctx)
 	if err != nil {
 		return nil, err
@@ -81,6 +84,8 @@ type acquirer struct {
 	clock   clock
 
 	id           lock.LeaseID
+	file         *leaseFile
+	holder       string    // of the Options; that of a request may be the one in the file
 	needsCleanUp bool      // the service may have a lease or a place under the id
 	waitUntil    time.Time // on the clock; zero for no limit
 	retryUntil   time.Time // on the clock; zero for no limit
@@ -97,7 +102,7 @@ func newAcquirer(locks paddock.Service, members []lock.Member, o Options, c cloc
 	a := &acquirer{
 		locks: locks, members: members, names: names, opts: o, clock: c, id: o.LeaseID, backoff: newRetryBackoff(),
 		waitUntil: deadlineAfter(c.now(), o.Wait), retryUntil: deadlineAfter(c.now(), max(o.Wait, o.Retry)),
-		waitTTL: min(o.TTL, waitTTL),
+		waitTTL: min(o.TTL, waitTTL), holder: o.Holder,
 	}
 	// A try with the id of another process would give up the place of that process.
 	a.waits = o.SessionID != (lock.SessionID{}) || a.waitTTL == o.TTL || a.idIsShared()
@@ -108,6 +113,23 @@ func newAcquirer(locks paddock.Service, members []lock.Member, o Options, c cloc
 		a.revoked = o.Session.revoked.Load()
 	}
 	return a
+}
+
+// useFile takes the lease_id of the process before from the file, if there is one, so that the same acquire is repeated.
+func (a *acquirer) useFile() (err error) {
+	if a.file, err = openLeaseFile(a.opts.LeaseIDFile); a.file == nil {
+		return err
+	}
+	if a.file.kept.Holder == "" {
+		err = a.file.keep(a.id, a.opts.Holder)
+	} else {
+		a.id, a.opts.Holder = lock.LeaseID(a.file.kept.ID), a.file.kept.Holder
+		a.waits, a.needsCleanUp = true, true // a try would give up the place
+	}
+	if err != nil {
+		a.file.close(true)
+	}
+	return err
 }
 
 func newID() lock.LeaseID { return lock.LeaseID(uuid.New()) }
@@ -205,8 +227,11 @@ func (a *acquirer) waitForRetry(ctx context.Context, err error) error {
 		}
 		// The place was not kept, or a delayed call of ours has taken it: join the queue again.
 	case errors.Is(err, lock.ErrLeaseLost) && !a.idIsShared():
-		// A lease was granted under this id, but its answer was lost and it has expired.
-		a.id, a.needsCleanUp = newID(), false
+		// A lease was granted under this id, but its answer was lost, or it is that of the file, and it has expired.
+		a.id, a.needsCleanUp, a.opts.Holder = newID(), false, a.holder
+		if err := a.file.keep(a.id, a.holder); err != nil {
+			return err
+		}
 	case !isTransient(err):
 		return err
 	}
@@ -247,14 +272,15 @@ func keepsPlace(err error) bool {
 // cleanUp releases the lease or the place that the acquirer may have. It returns the error for the
 // caller, which says what remains.
 func (a *acquirer) cleanUp(ctx context.Context, err error) error {
-	remains := "Nothing is left behind."
+	remains, ended := "Nothing is left behind.", true
+	defer func() { a.file.close(ended) }()
 	if a.idIsShared() {
 		remains = "The lease_id was not released."
 	} else if a.needsCleanUp {
 		releaseErr := untilAnswered(ctx, func(ctx context.Context) error {
 			return a.locks.Release(ctx, lock.Release{Locks: a.names, LeaseID: a.id})
 		}, cleanUpTimeout)
-		if releaseErr != nil && !errors.Is(releaseErr, lock.ErrLeaseLost) {
+		if ended = releaseErr == nil || errors.Is(releaseErr, lock.ErrLeaseLost); !ended {
 			remains = "The release was not answered; if a lease was granted, it ends with its TTL."
 			err = fmt.Errorf("%w %s", err, remains)
 		}

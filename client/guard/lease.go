@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -25,13 +26,14 @@ type Lease struct {
 	session *Session // nil for none
 	// heldAt is the RevokedLeases of the session when the lease was last known to be held.
 	heldAt atomic.Int64
+	file   *leaseFile
 }
 
 // newLease returns a Lease that renews the grant. suspended is the clock's suspended time when the
 // grant was requested. Renewals use the values of ctx but do not end with it.
 func newLease(ctx context.Context, a *acquirer, g lock.Grant, suspended time.Duration) *Lease {
 	o, name := a.opts, joined(a.names)
-	l := &Lease{locks: a.locks, names: a.names, granted: g.Lease, members: MembersOf(g), session: o.Session}
+	l := &Lease{locks: a.locks, names: a.names, granted: g.Lease, members: MembersOf(g), session: o.Session, file: a.file}
 	l.heart = heart{
 		name: name, what: "lease of " + name, lost: lock.ErrLeaseLost, token: g.Token, opts: o, clock: a.clock,
 		stateNotifier: stateNotifier{callback: o.OnState},
@@ -46,6 +48,11 @@ func newLease(ctx context.Context, a *acquirer, g lock.Grant, suspended time.Dur
 	} else {
 		l.start(ctx, g.Until, suspended)
 	}
+	context.AfterFunc(l.ctx, func() {
+		if l.State() == Lost {
+			l.file.close(true)
+		}
+	})
 	return l
 }
 
@@ -69,6 +76,9 @@ func (l *Lease) Token() lock.Token { return l.granted.Token }
 // Task returns the thread of work that the lease was acquired for. Locks that are acquired with a context of the lease
 // are of parts of it.
 func (l *Lease) Task() lock.TaskID { return l.opts.Task }
+
+// Holder returns the holder of the lease.
+func (l *Lease) Holder() string { return l.granted.Holder }
 
 // Slot returns the slot of a permit or a shared lease, starting at 1; 0 for an exclusive lease. Of several
 // locks it is that of the first, see Members.
@@ -105,7 +115,9 @@ func (l *Lease) SetMetadata(ctx context.Context, metadata json.RawMessage) error
 // was not answered; the lease ends with its TTL. Release may be called again. After a loss, call it
 // to free the lock sooner.
 func (l *Lease) Release(ctx context.Context) error {
-	return l.release(ctx, func(ctx context.Context) error {
+	err := l.release(ctx, func(ctx context.Context) error {
 		return l.locks.Release(ctx, lock.Release{Locks: l.names, LeaseID: l.granted.ID})
 	})
+	l.file.close(err == nil || errors.Is(err, lock.ErrLeaseLost))
+	return err
 }

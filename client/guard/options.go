@@ -41,6 +41,13 @@ type Options struct {
 	// LeaseID allows another process to repeat the same acquire. A lease that has ended is not
 	// granted again under its id. Zero means a random id.
 	LeaseID lock.LeaseID
+	// LeaseIDFile names a file that keeps the lease_id and the holder until the lease is released or lost, so that a
+	// process which takes over the same work, such as a restarted container, goes on with the lease, its token and its
+	// place in the queue, instead of waiting for the end of its predecessor's. Use it only where nothing of a process
+	// that was killed can go on: two processes with one token cannot be told apart by a fence. While a process uses the
+	// file, the acquire of another one fails with lock.ErrLeaseIDInUse. A file with the suffix .lock beside it stays. It
+	// is for leases without a session, of Acquire and what is built on it.
+	LeaseIDFile string
 	// Task is the thread of work, by which the service finds deadlocks. Empty means a part of the task of the context,
 	// which that of Do and Lease.Context has, or of the environment variable PADDOCK_TASK; or else a new one. For
 	// AcquireUnmanaged it is none instead of a new one, and with a SessionID that task itself instead of a part of it.
@@ -93,6 +100,8 @@ func (o Options) resolve() (Options, error) {
 	case o.MaxHold > 0 && o.MaxHold <= o.Margin:
 		return o, lock.Invalid("max_hold", "is %v; use more than the margin of %v, or the lease is lost at once",
 			o.MaxHold, o.Margin)
+	case o.LeaseIDFile != "" && (o.LeaseID != lock.LeaseID{} || o.SessionID != lock.SessionID{}):
+		return o, lock.Invalid("LeaseIDFile", "is for a lease without Session, SessionID and LeaseID; leave those out")
 	case o.Wait < 0:
 		return o, lock.Invalid("wait", "is %v; use 0 not to wait, or Forever", o.Wait)
 	}

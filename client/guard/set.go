@@ -25,6 +25,9 @@ func AcquireAllUnmanaged(ctx context.Context, locks paddock.Service, members []l
 	if err != nil {
 		return lock.Grant{}, err
 	}
+	if o.LeaseIDFile != "" {
+		return lock.Grant{}, lock.Invalid("LeaseIDFile", "is for leases that this process renews; use Acquire")
+	}
 	if o.Task == "" {
 		o.Task = unmanagedTask(ctx, o)
 	}

@@ -95,7 +95,7 @@ func exitCode(err error) int {
 // flagOf returns the argument that gives a field of a request, empty if there is none.
 func flagOf(field string) string {
 	return map[string]string{
-		"name": "NAME", "names": "NAME", "lock": "NAME", "locks": "NAME", "lease_id": "--lease-id",
+		"name": "NAME", "names": "NAME", "lock": "NAME", "locks": "NAME", "lease_id": "--lease-id", "LeaseIDFile": "--lease-id-file",
 		"holder": "--holder", "mode": "--shared, --permits",
 		"capacity": "--permits", "ttl_ms": "--ttl", "grace_ms": "--grace", "max_hold_ms": "--max-hold",
 		"metadata": "--metadata", "wait_ms": "--wait", "fencing_token": "--token", "slot": "--slot",

@@ -34,6 +34,7 @@ type runCommand struct {
 
 	Locks       []string       `name:"lock" sep:"none" placeholder:"NAME" help:"A lock, instead of the argument NAME. Repeat it for several locks, which are acquired together, all or none. Write -- before the command then."`
 	KillAfter   *time.Duration `placeholder:"DURATION" unset:"5s, or as much as the TTL allows" help:"How long the command may take to end after SIGTERM before it is killed; 0s kills it at once."`
+	LeaseIDFile string         `name:"lease-id-file" placeholder:"FILE" help:"Keep the lease_id in FILE until the lock is released, so that a restarted container goes on with the lease, the token and the place in the queue of the one that was killed. Use it only where nothing of that one can still run."`
 	MetricsFile string         `placeholder:"FILE" help:"Write metrics of this run to FILE, for the textfile collector of Prometheus's node_exporter: a name that ends in .prom, in its directory. It stays there afterwards."`
 }
 
@@ -63,6 +64,11 @@ A systemd service, for which 75 (another holder has the lock) is no failure:
     ExecStart=/usr/local/bin/paddock run --wait forever jobs:billing -- /usr/local/bin/billing
     KillMode=mixed
     SuccessExitStatus=75
+
+A container that may be killed and restarted. The volume survives the container; the next one need not wait for the end
+of the lease that the killed one has left:
+
+    paddock run --wait forever --lease-id-file /state/lease jobs:billing -- /usr/local/bin/billing
 
 The command gets the environment variables PADDOCK_LOCK, PADDOCK_FENCING_TOKEN, PADDOCK_LEASE_HOLDER, PADDOCK_URL and,
 with a shared lease or a permit, PADDOCK_SLOT. A paddock run in the command is a holder of its own, named by its own
@@ -139,7 +145,7 @@ func (c *runCommand) Run(ctx context.Context, p *program) (err error) {
 	}
 	metrics.held(lease)
 	command := &supervise.Command{
-		Path: path, Args: args, Env: commandEnvironment(lease, o.Holder, c.URL),
+		Path: path, Args: args, Env: commandEnvironment(lease, c.URL),
 		Lease: lease, KillAfter: o.Margin - slack(c.TTL), Signals: signals, Stderr: stderr,
 	}
 	result, err := command.Run()
@@ -192,7 +198,7 @@ func (c *runCommand) options(stderr *supervise.AsyncStderr) ([]lock.Member, guar
 	if err != nil {
 		return nil, o, err
 	}
-	o.Holder = cmp.Or(c.Holder, processHolder())
+	o.Holder, o.LeaseIDFile = cmp.Or(c.Holder, processHolder()), c.LeaseIDFile
 	o.Retry, o.OnState = c.forGuard(), reportRisk("the lease of "+joined(namesOf(members)), stderr)
 	o.Margin, err = margin(c.KillAfter, c.TTL)
 	return members, o, err
@@ -277,9 +283,9 @@ const leaseHolderVariable = "PADDOCK_LEASE_HOLDER"
 
 // commandEnvironment returns the environment of the command: ours, and variables about the lease. It does not contain
 // the lease_id, which would let every descendant end the lease.
-func commandEnvironment(lease *guard.Lease, holder, url string) []string {
-	return environmentWith(append(leaseVariables(lease.Members()),
-		variable{leaseHolderVariable, holder}, variable{"PADDOCK_URL", url}, variable{"PADDOCK_TASK", string(lease.Task())},
+func commandEnvironment(lease *guard.Lease, url string, more ...variable) []string {
+	return environmentWith(append(append(leaseVariables(lease.Members()), more...),
+		variable{leaseHolderVariable, lease.Holder()}, variable{"PADDOCK_URL", url}, variable{"PADDOCK_TASK", string(lease.Task())},
 		variable{"PADDOCK_LEASE_ID", ""}, variable{"PADDOCK_EXPIRES_AT", ""})) // an inherited one is that of another lease
 }
 

@@ -17,15 +17,15 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// startWatch runs paddock watch in this process until the test ends, or until stop is called, which returns the exit
+// startHere runs a command of paddock in this process until the test ends, or until stop is called, which returns the exit
 // code.
-func (d *harness) startWatch(args ...string) (stdout, stderr *proctest.Transcript, stop func() int) {
+func (d *harness) startHere(args ...string) (stdout, stderr *proctest.Transcript, stop func() int) {
 	ctx, cancel := context.WithCancel(d.Context())
 	stdout, stderr = new(proctest.Transcript), new(proctest.Transcript)
 	code, ended := 0, make(chan struct{})
 	go func() {
 		defer close(ended)
-		code = run(ctx, append([]string{"watch"}, args...), variablesOf(d.env), stdout, stderr)
+		code = run(ctx, args, variablesOf(d.env), stdout, stderr)
 	}()
 	stop = func() int {
 		cancel()
@@ -40,7 +40,7 @@ func TestWatchPrintsEventsAsTheyHappen(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "before"})
-	stdout, _, stop := d.startWatch("--prefix=jobs:")
+	stdout, _, stop := d.startHere("watch", "--prefix=jobs:")
 	stdout.Await(t, `(?m)^(AT  +ID  +KIND  +LOCK  +TOKEN  +HOLDER  +REASON)$`)
 	d.hold(lock.Acquire{Locks: lock.One("another"), Holder: "me"})
 	grant := d.hold(lock.Acquire{Locks: lock.One("jobs:other"), Holder: "it's me"})
@@ -100,7 +100,7 @@ func TestWatchContinuesAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	line, lost := d.loseAnswers()
-	stdout, stderr, stop := d.startWatch("-o", "json", "--from=oldest")
+	stdout, stderr, stop := d.startHere("watch", "-o", "json", "--from=oldest")
 	d.hold(lock.Acquire{Locks: lock.One("jobs:0"), Holder: "me"})
 	for i := range 3 {
 		stdout.Await(t, fmt.Sprintf(`"lock":"(jobs:%d)"`, i))

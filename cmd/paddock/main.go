@@ -78,6 +78,8 @@ type commandLine struct {
 	Key         keyCommand         `cmd:"" group:"service" help:"Manage API keys."`
 
 	Run     runCommand     `cmd:"" group:"locks" help:"Run a command while it holds a lock."`
+	Lead    leadCommand    `cmd:"" group:"locks" help:"Run a command while this process leads."`
+	Leader  leaderCommand  `cmd:"" group:"locks" help:"Show who leads, once or at each change."`
 	Session sessionCommand `cmd:"" group:"locks" help:"Run a command in a session that keeps its locks alive."`
 	Acquire acquireCommand `cmd:"" group:"locks" help:"Acquire a lock, or wait for it, and print the lease."`
 	Renew   renewCommand   `cmd:"" group:"locks" help:"Renew a lease."`

@@ -29,6 +29,7 @@ type Command struct {
 type Result struct {
 	Status syscall.WaitStatus
 	Lost   error // of the lease, if that is why processes were stopped
+	Asked  bool  // to end, by SIGINT, SIGQUIT or SIGTERM
 }
 
 // ExitCode returns the command's exit code, or 128+n if signal n ended it.

@@ -92,6 +92,7 @@ func (s *supervision) handleChange(c change, more bool) {
 
 // handleSignal handles a signal that this process received.
 func (s *supervision) handleSignal(sig syscall.Signal) {
+	s.result.Asked = s.result.Asked || sig == syscall.SIGINT || sig == syscall.SIGQUIT || sig == syscall.SIGTERM
 	switch {
 	case sig == syscall.SIGCONT && s.terminal != nil:
 		s.terminal.lendIfWanted() // the shell may have taken it while only this process was stopped

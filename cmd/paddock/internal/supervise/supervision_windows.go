@@ -59,6 +59,7 @@ func (c *Command) Run() (Result, error) {
 			lost, result.Lost = nil, c.Lease.Err()
 			c.kill(cmd)
 		case sig := <-c.Signals.received:
+			result.Asked = true
 			if sig == syscall.SIGTERM {
 				c.kill(cmd)
 			}

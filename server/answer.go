@@ -208,7 +208,7 @@ var refusals = map[lock.Code]refusal{
 	lock.ErrInternal:         {500, "Internal error. The log of the service has the cause under this request_id."},
 	ErrNoRoute:               {404, "There is nothing at this path. /docs/ lists the paths."},
 	ErrMethodNotAllowed:      {405, "This path does not have this method. Allow lists its methods."},
-	ErrCrossOrigin:           {403, "A browser sent this from another site. Send it from the service's own origin."},
+	ErrCrossOrigin:           {403, "A browser sent this from another site. Send it from the service's own origin, or allow the page's origin with --cors-origin."},
 	ErrBodyTooLarge:          {413, "The body has more than " + strconv.Itoa(MaxBodySize) + " bytes. Send less."},
 	ErrHeaderTooLarge: {431, "The header has more than " + strconv.Itoa(maxHeaderSize) +
 		" bytes. Send a shorter query and fewer or shorter header fields."},

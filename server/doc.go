@@ -7,6 +7,7 @@
 // ServeHTTP assigns a request id, runs the middleware and the handler, and logs one line. The middleware, in order:
 //
 //	withRecovery           turns a panic into a problem document
+//	withCORS               with Options.CORSOrigins, lets browsers show answers to pages of these origins
 //	withRelativeAddresses  lets a proxy serve the pages under a prefix
 //	withSteps              takes the following steps
 //	  setHeaders           sets the headers of every answer; routes HEAD as GET

@@ -13,7 +13,23 @@ import (
 
 // strictHeaders are the headers of every answer.
 var strictHeaders = map[string]string{
-	"Paddock-Api": "v1", "X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin",
+	"Paddock-Api": "v1", "X-Content-Type-Options": "nosniff",
+}
+
+// TestOnlyLivezIsForPagesOfAllOrigins checks what lets such a page tell an outage from a missing --cors-origin.
+func TestOnlyLivezIsForPagesOfAllOrigins(t *testing.T) {
+	t.Parallel()
+	h := server.New(server.Options{Locks: inMemory(), UI: web.New(web.Options{Locks: inMemory()})})
+	for path, want := range map[string]string{
+		"/livez": "cross-origin", "/readyz": "same-origin", "/v1/locks": "same-origin", "/v1/nothing": "same-origin",
+		"/docs/": "same-origin", "/ui/": "same-origin",
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if got := w.Header().Get("Cross-Origin-Resource-Policy"); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
 }
 
 func TestEveryAnswerHasItsHeaders(t *testing.T) {

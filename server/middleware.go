@@ -246,8 +246,8 @@ func (s *Server) withSteps(steps ...step) func(http.Handler) http.Handler {
 	}
 }
 
-// setHeaders sets the default headers and routes HEAD as GET; net/http drops the body. It sets no CORS headers, so pages
-// of other origins cannot read answers.
+// setHeaders sets the default headers and routes HEAD as GET; net/http drops the body. It sets no CORS headers:
+// only withCORS lets pages of other origins read answers.
 func (s *Server) setHeaders(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	for _, field := range s.headers {
@@ -342,11 +342,12 @@ func headerSize(r *http.Request) int {
 	return size
 }
 
-// crossOriginCheck returns the step that refuses writes that a browser sends from another site.
-func crossOriginCheck() step {
+// crossOriginCheck returns the step that refuses writes that a browser sends from another site, unless withCORS allows
+// its origin.
+func (s *Server) crossOriginCheck() step {
 	guard := http.NewCrossOriginProtection()
 	return func(_ http.ResponseWriter, r *http.Request) error {
-		if guard.Check(r) != nil {
+		if !s.isAllowedOrigin(r) && guard.Check(r) != nil {
 			return ErrCrossOrigin
 		}
 		return nil

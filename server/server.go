@@ -90,6 +90,9 @@ type Options struct {
 	// RequireLocalHost refuses requests whose Host is neither localhost nor an IP address. Set it when every caller on
 	// this machine may do everything: through DNS rebinding, a remote page could otherwise send requests here.
 	RequireLocalHost bool
+	// CORSOrigins are the origins, as CheckOrigin accepts them, whose pages may call the API with an API key of their
+	// own. Nil: only pages of this service's origin.
+	CORSOrigins []string
 }
 
 // A Version identifies the running binary, and the locks that it serves.
@@ -125,6 +128,7 @@ type Server struct {
 
 	secureCookies bool
 	headers       []headerField // of every answer
+	corsOrigins   map[string]bool
 
 	batchSlots chan struct{} // one value per large batch in memory
 	streams    *streamLimiter
@@ -143,7 +147,10 @@ func New(o Options) *Server {
 		hasSignIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies, headers: defaultHeaders(),
 		batchSlots: make(chan struct{}, maxLargeBatches),
 		streams:    newStreamLimiter(cmp.Or(o.MaxStreams, DefaultMaxStreams), cmp.Or(o.StreamsPerKey, DefaultStreamsPerKey)),
-		pace:       newPacer(),
+		pace:       newPacer(), corsOrigins: map[string]bool{},
+	}
+	for _, origin := range o.CORSOrigins {
+		s.corsOrigins[origin] = true
 	}
 	s.feeds = &feeds{read: s.nextPage, open: map[feedID]*feed{}}
 	s.stopped, s.stop = context.WithCancel(context.Background())
@@ -175,8 +182,8 @@ func New(o Options) *Server {
 // routes returns the router: the operations of openapi.yaml, the metrics and the pages. Each handler may be nil.
 func (s *Server) routes(ui, metrics http.Handler) *chi.Mux {
 	r := chi.NewRouter()
-	r.Use(s.withRecovery, s.withRelativeAddresses,
-		s.withSteps(s.setHeaders, s.limitWriting, checkHeaderSize, crossOriginCheck(), s.checkLocalHost, decodePath),
+	r.Use(s.withRecovery, s.withCORS, s.withRelativeAddresses,
+		s.withSteps(s.setHeaders, s.limitWriting, checkHeaderSize, s.crossOriginCheck(), s.checkLocalHost, decodePath),
 		s.withAuthentication)
 	r.NotFound(s.noRoute)
 	r.MethodNotAllowed(s.methodNotAllowed)

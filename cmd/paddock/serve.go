@@ -154,7 +154,7 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 		UI:  web.New(web.Options{Locks: locks, Overview: func() web.Overview { return overviewOf(stored.Stats(), metered.Losses(), db.Schema) }, Log: p.log}),
 		Log: p.log, Version: built, RequestTimeout: s.RequestTimeout, DrainDelay: s.DrainDelay,
 		Keys: auth.keys, SecureCookies: auth.PlainHTTP, RequireLocalHost: auth.requireLocalHost,
-		MaxStreams: auth.MaxStreams, StreamsPerKey: auth.StreamsPerKey,
+		MaxStreams: auth.MaxStreams, StreamsPerKey: auth.StreamsPerKey, CORSOrigins: s.CORSOrigin,
 		Metrics: metered.Handler(), Observer: metered, Traces: traces,
 	})
 	p.log.Info("listening", "address", addressOf(listener.Addr()), "schema", db.Schema, "version", built.Version,
@@ -219,6 +219,8 @@ type settings struct {
 	MetricsListen  string        `placeholder:"ADDRESS" variable:"PADDOCK_METRICS_LISTEN" help:"Address to serve /metrics on, HOST:PORT, without API keys and TLS; loopback if HOST is empty. Without this flag, /metrics is at --listen, for API keys with the role read."`
 	MetricsNames   []string      `placeholder:"PREFIX" variable:"PADDOCK_METRICS_NAMES" help:"Give locks whose names begin with one of these prefixes metrics of their own, with their holders as labels; up to 200 locks. Separate prefixes by commas."`
 
+	CORSOrigin []string `name:"cors-origin" placeholder:"ORIGIN" variable:"PADDOCK_CORS_ORIGIN" help:"Let pages of this origin, such as https://app.example, call the API from a browser, with an API key of their own. May be repeated. Without it, only pages of the service's own origin can."`
+
 	DrainDelay time.Duration `default:"0s" variable:"PADDOCK_DRAIN_DELAY" help:"How long to serve after SIGTERM while /readyz fails, so that load balancers notice."`
 }
 
@@ -229,6 +231,11 @@ func (s settings) check() error {
 	}
 	if err := s.store(nil).Check(); err != nil {
 		return usagef("%w", err)
+	}
+	for _, origin := range s.CORSOrigin {
+		if err := server.CheckOrigin(origin); err != nil {
+			return usagef("--cors-origin: %w; give one like https://app.example", err)
+		}
 	}
 	for _, prefix := range s.MetricsNames {
 		if err := lock.CheckName(prefix); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net"
+	"net/http"
 	"strings"
 	"syscall"
 	"testing"
@@ -90,4 +91,33 @@ func silentServer(t *testing.T) string {
 	}
 	t.Cleanup(func() { mustClose(t, listener) })
 	return "http://" + listener.Addr().String()
+}
+
+func TestPagesOfAnotherOriginNeedAFlag(t *testing.T) {
+	t.Parallel()
+	databaseURL := pgtest.URL(t)
+	_, base := startServe(t, databaseURL, "--cors-origin", "http://localhost:5173", "--cors-origin", "https://app.example")
+	for origin, want := range map[string]string{"https://app.example": "https://app.example", "https://evil.example": ""} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/v1/locks", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Origin", origin)
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := response.Body.Close(); err != nil {
+			t.Error(err)
+		}
+		if got := response.Header.Get("Access-Control-Allow-Origin"); got != want {
+			t.Errorf("%s: allowed %q, want %q", origin, got, want)
+		}
+	}
+	for _, origin := range []string{"*", "https://app.example/page", "app.example"} {
+		code, _, stderr := call(t, nil, "serve", "--database-url", databaseURL, "--cors-origin", origin)
+		if code != exitUsage || !strings.Contains(stderr, "--cors-origin: ") {
+			t.Errorf("%s: exit code %d:\n%s", origin, code, stderr)
+		}
+	}
 }

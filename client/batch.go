@@ -35,7 +35,8 @@ func (c *Client) Batch(ctx context.Context, items []lock.Command) []paddock.Resu
 	if len(places) == 0 {
 		return results
 	}
-	got, err := c.post(ctx, bytes.NewReader(b.close()), func() []lock.Command { return b.items }, nil)
+	text := b.close()
+	got, err := c.post(ctx, func() io.Reader { return bytes.NewReader(text) }, func() []lock.Command { return b.items }, nil, 0)
 	for i, place := range places {
 		if err != nil {
 			results[place].Err = cloneError(err)
@@ -91,14 +92,14 @@ func (b *batchBody) close() []byte {
 	return b.text
 }
 
-// post sends a batch. The function items returns its items once they are sent. The error is that of the batch as a
-// whole.
+// post sends a batch. The function items returns its items once they are sent. left is the time until its callers give
+// up, zero if the context says that. The error is that of the batch as a whole.
 func (c *Client) post(
-	ctx context.Context, body io.Reader, items func() []lock.Command, setBody func(*http.Request),
+	ctx context.Context, body func() io.Reader, items func() []lock.Command, setBody func(*http.Request), left time.Duration,
 ) (answer[[]paddock.Result], error) {
 	return call[[]paddock.Result]{
 		request: request{method: http.MethodPost, path: "/v1/batch", body: body, setBody: setBody},
-		changes: true, limit: maxListResponse,
+		changes: true, left: left, limit: maxListResponse,
 		parse: func(text []byte, sent time.Time) ([]paddock.Result, error) {
 			return wire.ParseResults(text, items(), sent, itemRefusal)
 		},

@@ -35,17 +35,20 @@ const (
 type request struct {
 	method  string // empty: GET
 	path    string // under the base URL, with the query
-	body    any    // nil; an io.Reader of JSON; an acquire, a renewal or a release; or a model
+	body    any    // nil; a func() io.Reader of JSON; an acquire, a renewal or a release; or a model
 	header  [2]string
-	setBody func(*http.Request) // for a body that is an io.Reader; may be nil
+	setBody func(*http.Request) // for a body that is a func() io.Reader; may be nil
 }
 
-// A call is one request and what its response may be. T is the value of the response's body.
+// A call is a request and what its response may be. T is the value of the response's body.
 type call[T any] struct {
 	request
-	changes bool  // whether it may change something: then a lost response leaves the outcome unknown
-	success []int // the statuses of success; nil: 200
-	limit   int64 // the greatest size of the response, in bytes; zero: maxResponse
+	changes bool          // whether it may change something: then a lost response leaves the outcome unknown
+	once    bool          // whether a repetition of a change that has taken effect would be refused
+	wait    time.Duration // that the request asks for
+	left    time.Duration // until its callers give up; zero: as the context says
+	success []int         // the statuses of success; nil: 200
+	limit   int64         // the greatest size of the response, in bytes; zero: maxResponse
 	parse   parser[T]
 }
 
@@ -57,9 +60,13 @@ type parser[T any] func(text []byte, sent time.Time) (T, error)
 type answer[T any] struct {
 	status int // zero if no complete response came
 	value  T
+	sent   bool // whether a part of the request may have been sent
+	// interrupted reports that the call failed while it waited, and that the rest of the wait may be asked for at once.
+	interrupted bool
 }
 
-// do sends the request once and waits for the response. Errors are *lock.Error.
+// do sends the request and waits for the response. If an address does not answer, it sends the same request to the next
+// one. Errors are *lock.Error.
 func (c call[T]) do(ctx context.Context, client *Client) (answer[T], error) {
 	body, err := encode(c.body)
 	if err != nil {
@@ -68,17 +75,64 @@ func (c call[T]) do(ctx context.Context, client *Client) (answer[T], error) {
 	if ctx.Err() != nil {
 		return answer[T]{}, unsent(context.Cause(ctx))
 	}
+	for round := client.addresses.round(); ; {
+		sent := time.Now()
+		bound := c.bound(ctx, client, round)
+		out, err := c.attempt(ctx, client, round, body(), bound)
+		took := time.Since(sent)
+		if !moves(out.status, err) || ctx.Err() != nil && took < bound {
+			return out, err
+		}
+		if c.wait > 0 && took >= minWait && ctx.Err() == nil {
+			wasCut := took < c.wait && out.sent && out.status != http.StatusServiceUnavailable
+			if wasCut {
+				client.waits.cut(took)
+			}
+			out.interrupted = wasCut || round.several()
+		}
+		if !round.several() {
+			return out, err
+		}
+		if !round.fail(err) || ctx.Err() != nil || out.interrupted || c.once && errors.Is(err, lock.ErrUnknownOutcome) {
+			return out, round.err()
+		}
+	}
+}
+
+// bound returns how long an address may take to answer before it counts as silent.
+func (c call[T]) bound(ctx context.Context, client *Client, r *round) time.Duration {
+	if c.wait > 0 {
+		return c.wait + silence
+	}
+	left := cmp.Or(c.left, patience)
+	if deadline, ok := ctx.Deadline(); ok {
+		left = min(left, time.Until(deadline))
+	}
+	if client.timeout > 0 {
+		left = min(left, client.timeout)
+	}
+	return r.share(min(left, patience))
+}
+
+// attempt sends the request to the round's address. Unless it is the only one, or the last one of a call that does not
+// wait, it must answer within the bound.
+func (c call[T]) attempt(ctx context.Context, client *Client, r *round, body io.Reader, bound time.Duration) (answer[T], error) {
+	if r.several() && (c.wait > 0 || !r.isLast()) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, bound, silentError{bound})
+		defer cancel()
+	}
 	ctx, trace := traced(ctx)
 	sent := time.Now()
-	res, err := client.send(ctx, c.request, body)
+	res, err := client.send(ctx, r.address(), c.request, body)
 	if err != nil {
-		return answer[T]{}, lost(c.changes, trace, err)
+		return answer[T]{sent: !trace.unsent()}, lost(c.changes, trace, silent(ctx, err))
 	}
 	text, err := read(res, cmp.Or(c.limit, maxResponse))
 	if err != nil {
-		return answer[T]{}, lost(c.changes, trace, err)
+		return answer[T]{sent: !trace.unsent()}, lost(c.changes, trace, silent(ctx, err))
 	}
-	out := answer[T]{status: res.StatusCode}
+	out := answer[T]{status: res.StatusCode, sent: true}
 	if !isPaddock(res) {
 		return out, notPaddock(c.changes, res, nil)
 	}
@@ -121,9 +175,9 @@ func model[Model, Value any](to func(Model) Value, matches func(Model) bool) par
 	return func(text []byte, _ time.Time) (Value, error) { return wire.Parse(text, to, matches) }
 }
 
-// send sends the request with the headers that every request has.
-func (c *Client) send(ctx context.Context, r request, body io.Reader) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, cmp.Or(r.method, http.MethodGet), c.baseURL+r.path, body)
+// send sends the request to the address, with the headers that every request has.
+func (c *Client) send(ctx context.Context, to address, r request, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, cmp.Or(r.method, http.MethodGet), to.base+r.path, body)
 	if err != nil {
 		return nil, err
 	}
@@ -140,23 +194,26 @@ func (c *Client) send(ctx context.Context, r request, body io.Reader) (*http.Res
 	if r.setBody != nil {
 		r.setBody(req)
 	}
-	return c.exchange(req)
+	return c.exchange(to.http, req)
 }
 
-func encode(body any) (io.Reader, error) {
+// encode returns a function that returns the body of each attempt.
+func encode(body any) (func() io.Reader, error) {
+	var text []byte
 	switch body := body.(type) {
 	case nil:
-		return nil, nil
-	case io.Reader:
+		return func() io.Reader { return nil }, nil
+	case func() io.Reader:
 		return body, nil
 	case lock.Command:
-		return bytes.NewReader(wire.AppendRequest(make([]byte, 0, 256), body)), nil
+		text = wire.AppendRequest(make([]byte, 0, 256), body)
+	default:
+		var err error
+		if text, err = wire.Encode(body); err != nil {
+			return nil, &lock.Error{Code: lock.ErrInvalid, Detail: "The request cannot be written as JSON.", Cause: err}
+		}
 	}
-	text, err := wire.Encode(body)
-	if err != nil {
-		return nil, &lock.Error{Code: lock.ErrInvalid, Detail: "The request cannot be written as JSON.", Cause: err}
-	}
-	return bytes.NewReader(text), nil
+	return func() io.Reader { return bytes.NewReader(text) }, nil
 }
 
 func read(res *http.Response, limit int64) (_ []byte, err error) {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/paddock-lock/paddock"
@@ -21,10 +19,12 @@ type Options struct {
 	// BaseURL is the URL above /v1, such as https://locks.example.org or
 	// https://example.org/paddock. It must not contain a query, a fragment or a user. For a service
 	// that listens on a socket on the same machine it is unix:/run/paddock.sock; then TLS is not
-	// used, and HTTP has no Transport.
+	// used, and HTTP has no Transport. Several addresses of one deployment are separated by commas,
+	// in the order of preference: https://a.example.org,https://b.example.org. See Several addresses
+	// in the package's documentation.
 	BaseURL string
 	// Key is the API key, a secret such as pk_k3f9a2xy_…, if the service requires one. It is
-	// sent with each request, only to the host of the BaseURL, and appears in no error. Over
+	// sent with each request, only to the hosts of the BaseURL, and appears in no error. Over
 	// http:// it can be read on the network: use https:// except on the same machine.
 	Key string
 	// KeyFunc returns the API key, instead of Key, for a key that is replaced while the program
@@ -57,10 +57,11 @@ type Options struct {
 
 // A Client is a paddock.Service over HTTP. It is safe for concurrent use.
 type Client struct {
-	baseURL   string                                // without a slash at the end
+	addresses *addresses
 	key       func(context.Context) (string, error) // see keySource
 	propagate func(context.Context, http.Header)    // may be nil
-	http      *http.Client
+	timeout   time.Duration                         // of an attempt, by the HTTP client; zero: none
+	waits     *waitLimit
 	shared    *coalescer // nil with NoCoalesce
 }
 
@@ -68,9 +69,6 @@ var _ paddock.Service = (*Client)(nil)
 
 // New returns a Client, or an error if the Options are invalid. It sends nothing.
 func New(o Options) (*Client, error) {
-	if err := checkBaseURL(o.BaseURL); err != nil {
-		return nil, fmt.Errorf("client: the base URL %w", err)
-	}
 	if err := checkKey(o.Key); err != nil {
 		return nil, fmt.Errorf("client: the API key %w", err)
 	}
@@ -82,54 +80,20 @@ func New(o Options) (*Client, error) {
 	case (o.TLS != nil || o.TLSFunc != nil) && o.HTTP != nil && o.HTTP.Transport != nil:
 		return nil, errors.New("client: TLS and HTTP.Transport are both set; configure TLS in the Transport")
 	}
-	baseURL := strings.TrimSuffix(o.BaseURL, "/")
-	if socketOf(o.BaseURL) != "" {
-		if o.HTTP != nil && o.HTTP.Transport != nil {
-			return nil, errors.New("client: BaseURL is a socket and HTTP.Transport is set; dial in the Transport")
-		}
-		baseURL = "http://localhost"
+	all, err := newAddresses(o)
+	if err != nil {
+		return nil, err
 	}
 	c := &Client{
-		baseURL: baseURL, key: keySource(o), propagate: o.Propagate, http: httpClient(o),
+		addresses: all, key: keySource(o), propagate: o.Propagate, waits: newWaitLimit(all.several()),
+	}
+	if o.HTTP != nil {
+		c.timeout = o.HTTP.Timeout
 	}
 	if !o.NoCoalesce {
 		c.shared = newCoalescer(c)
 	}
 	return c, nil
-}
-
-// socketOf returns the path of a socket from a URL such as unix:/run/paddock.sock, "" for other URLs.
-func socketOf(baseURL string) string {
-	path, _ := strings.CutPrefix(baseURL, "unix:")
-	if path == baseURL {
-		return ""
-	}
-	return path
-}
-
-func checkBaseURL(text string) error {
-	if path := socketOf(text); path != "" {
-		if !strings.HasPrefix(path, "/") {
-			return errors.New("is a socket without an absolute path; give unix:/run/paddock.sock")
-		}
-		return nil
-	}
-	u, err := url.Parse(text)
-	switch {
-	case err != nil:
-		return errors.New("is not a URL")
-	case u.Scheme != "http" && u.Scheme != "https":
-		return errors.New("must begin with http:// or https://, or be a socket such as unix:/run/paddock.sock")
-	case u.Hostname() == "":
-		return errors.New("has no host")
-	case u.User != nil:
-		return errors.New("must not contain a user or a password")
-	case u.RawQuery != "" || u.ForceQuery:
-		return errors.New("must not have a query")
-	case u.Fragment != "":
-		return errors.New("must not have a fragment")
-	}
-	return nil
 }
 
 // checkKey returns an error if the key cannot be sent in a header. The error does not
@@ -162,8 +126,6 @@ func httpClient(o Options) *http.Client {
 		c = *o.HTTP
 	}
 	switch {
-	case socketOf(o.BaseURL) != "":
-		c.Transport = socketTransport(socketOf(o.BaseURL))
 	case o.TLSFunc != nil:
 		c.Transport = &tlsTransport{tlsConfig: o.TLSFunc}
 	case c.Transport == nil:

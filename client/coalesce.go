@@ -41,6 +41,7 @@ func (c *Client) coalesce(ctx context.Context, item lock.Command) (lock.Grant, e
 		return c.sendSingle(ctx, item)
 	}
 	p := &pendingCall{item: item}
+	p.deadline, _ = ctx.Deadline()
 	got, err := c.shared.queue.do(ctx, p)
 	if got.alone {
 		defer c.shared.queue.release(got.slot)

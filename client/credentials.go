@@ -37,13 +37,13 @@ func keySource(o Options) func(context.Context) (string, error) {
 
 // exchange sends the request with the key. If the service refuses the key, and there is a new one meanwhile, it sends
 // the request again.
-func (c *Client) exchange(req *http.Request) (*http.Response, error) {
+func (c *Client) exchange(over *http.Client, req *http.Request) (*http.Response, error) {
 	key, err := c.key(req.Context())
 	if err != nil && key == "" {
 		return nil, keyError{fmt.Errorf("the API key cannot be read: %w", err)}
 	}
 	setKey(req.Header, key)
-	res, failed := c.http.Do(req)
+	res, failed := over.Do(req)
 	if failed != nil || res.StatusCode != http.StatusUnauthorized || !isPaddock(res) {
 		return res, failed
 	}
@@ -65,7 +65,7 @@ func (c *Client) exchange(req *http.Request) (*http.Response, error) {
 		}
 	}
 	setKey(req.Header, again)
-	return c.http.Do(req)
+	return over.Do(req)
 }
 
 func setKey(h http.Header, key string) {

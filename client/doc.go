@@ -7,7 +7,7 @@
 //		// another client holds the lock
 //	}
 //
-// A Client sends each call once. It does not retry calls and does not renew leases. Package guard
+// A Client sends each call once to an address. It does not repeat calls and does not renew leases. Package guard
 // does both, and stops the work before the lease ends; most programs should use it.
 //
 // # Dependencies
@@ -15,6 +15,26 @@
 // A program that imports this package and package guard links three modules beside Paddock:
 // google/uuid, cenkalti/backoff and golang.org/x/sys. It links neither the server nor a database
 // driver.
+//
+// # Several addresses
+//
+// Options.BaseURL may name several replicas of one deployment, or proxies in front of it:
+//
+//	locks, err := client.New(client.Options{BaseURL: "https://a.example.org,https://b.example.org"})
+//
+// Calls go to the current address, at first the first one. If an address cannot be reached, breaks the connection,
+// answers 502, 503 or 504, or is silent, the next one becomes current, and the same request is sent to it at once, with
+// the same lease_id. A call tries each address once. If none answers, the error names each address and what is wrong
+// there. So that a dead address does not use up the time of a call, it is given the time that is left, 15 seconds at
+// most, divided by twice the number of addresses left; the last one has all that is left. After 30 seconds at the
+// earliest, a call asks the addresses before the current one for /readyz, without waiting for the answer, and the first
+// that is ready becomes current. The pause doubles up to five minutes while none is.
+//
+// A wait for a lock takes requests of ten seconds at most, which keep the place in the queue, so it goes on at another
+// address with its place. A request that waits is silent if it is not answered within its wait and two seconds. Long
+// reads of events and streams go on after their cursor; a stream is silent after 20 seconds. A revocation, and a fenced
+// write with an IfVersion, whose answer was lost is not sent to another address, because that would refuse it if it has
+// taken effect.
 //
 // # API keys
 //
@@ -40,7 +60,9 @@
 //
 // # Waiting
 //
-// A call that waits for a lock is one HTTP request for as long as it waits. When its context ends,
+// A call that waits for a lock is one HTTP request for as long as it waits, or one after another if there are several
+// addresses. If a proxy cuts such a request after a second or more, the wait goes on with shorter requests: for ten
+// minutes, those of the client ask for 80 % of what the proxy allowed. When its context ends,
 // the client closes the connection, which tells the service that the client is gone. The service
 // may have granted the lock at that moment. An Acquire that was waiting therefore sends a release
 // before it returns, which takes up to three seconds if the service does not answer.

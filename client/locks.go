@@ -50,21 +50,34 @@ func (c *Client) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 	return c.coalesce(ctx, a)
 }
 
-// acquire sends the call in a request of its own.
-func (c *Client) acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
-	got, err := call[lock.Grant]{
-		request: request{method: http.MethodPost, path: pathOf(a.Names()) + "/acquire", body: a},
-		changes: true, success: []int{http.StatusCreated, http.StatusOK}, parse: leaseOf(a),
-	}.do(ctx, c)
-	if err != nil {
-		kept := a.KeepPlace && errors.Is(ctx.Err(), context.DeadlineExceeded) // for the next call
-		if a.Wait > 0 && ctx.Err() != nil && !kept && errors.Is(err, lock.ErrUnknownOutcome) {
-			err = c.giveUp(ctx, a, err)
+// acquire sends the call in a request of its own, or in one for each part of a long wait: those keep the place.
+func (c *Client) acquire(ctx context.Context, a lock.Acquire) (g lock.Grant, err error) {
+	c.waits.split(a.Wait, func(part time.Duration, more bool) bool {
+		one := a
+		one.Wait, one.KeepPlace = part, a.KeepPlace || more
+		var got answer[lock.Grant]
+		got, err = call[lock.Grant]{
+			request: request{method: http.MethodPost, path: pathOf(a.Names()) + "/acquire", body: one},
+			changes: true, wait: part, success: []int{http.StatusCreated, http.StatusOK}, parse: leaseOf(a),
+		}.do(ctx, c)
+		if err != nil {
+			return got.interrupted || more && keepsPlace(err)
 		}
-		return lock.Grant{}, err
+		g = got.value
+		g.Replayed = got.status == http.StatusOK
+		return false
+	})
+	kept := a.KeepPlace && errors.Is(ctx.Err(), context.DeadlineExceeded) // for the next call
+	if err != nil && a.Wait > 0 && ctx.Err() != nil && !kept && errors.Is(err, lock.ErrUnknownOutcome) {
+		err = c.giveUp(ctx, a, err)
 	}
-	got.value.Replayed = got.status == http.StatusOK
-	return got.value, nil
+	return g, err
+}
+
+// keepsPlace reports whether the wait was over without a grant, and the service keeps the place for the next call.
+func keepsPlace(err error) bool {
+	var e *lock.Error
+	return errors.As(err, &e) && e.Code == lock.ErrHeld && e.KeptFor > 0
 }
 
 // leaseOf returns a parser of the response to an acquire or a renewal.
@@ -166,7 +179,7 @@ func (c *Client) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 	}
 	return call[lock.Lock]{
 		request: request{method: http.MethodPost, path: locksPath + r.Name + "/revoke", body: body},
-		changes: true, limit: maxListResponse, parse: lockNamed(r.Name),
+		changes: true, once: true, limit: maxListResponse, parse: lockNamed(r.Name),
 	}.get(ctx, c)
 }
 

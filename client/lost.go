@@ -46,6 +46,9 @@ func lost(changes bool, trace *connTrace, err error) error {
 		what = fmt.Sprintf("The service closed the connection: %v. "+
 			"If it requires a client certificate, present one that it trusts. ", alert.Err)
 	}
+	if cause := (silentError{}); errors.As(err, &cause) {
+		what = fmt.Sprintf("It gave %v. ", cause)
+	}
 	switch {
 	case trace.unsent():
 		return unsent(err)
@@ -53,6 +56,14 @@ func lost(changes bool, trace *connTrace, err error) error {
 		return &lock.Error{Code: lock.ErrUnknownOutcome, Cause: err, Detail: what + maybeDone}
 	}
 	return &lock.Error{Code: lock.ErrUnavailable, Cause: err, Detail: what + nothingDone}
+}
+
+// silent returns the cause with which the context of an attempt has ended, if that is why it failed, else err.
+func silent(ctx context.Context, err error) error {
+	if cause := (silentError{}); errors.As(context.Cause(ctx), &cause) {
+		return cause
+	}
+	return err
 }
 
 // notPaddock returns the error of a call that was not answered by Paddock, but by a proxy or

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/api"
@@ -27,19 +28,33 @@ func lockNamed(name string) parser[lock.Lock] {
 
 // Watch returns a lock as soon as its Version is not the one seen, or when the Wait is over. In the latter case it
 // sends a second request, so that what it returns is as of then.
-func (c *Client) Watch(ctx context.Context, w paddock.Watch) (lock.Lock, error) {
+func (c *Client) Watch(ctx context.Context, w paddock.Watch) (l lock.Lock, err error) {
 	if err := lock.CheckName(w.Name); err != nil {
 		return lock.Lock{}, err
 	}
+	c.waits.split(w.Wait, func(part time.Duration, more bool) bool {
+		w.Wait = part
+		var got answer[lock.Lock]
+		got, err = c.watch(ctx, w)
+		l = got.value
+		if err == nil && got.status == http.StatusNotModified && !more {
+			l, err = c.Lock(ctx, w.Name)
+			return false
+		}
+		return got.interrupted || err == nil && got.status == http.StatusNotModified
+	})
+	return l, err
+}
+
+// watch sends one request.
+func (c *Client) watch(ctx context.Context, w paddock.Watch) (answer[lock.Lock], error) {
 	r, success := request{path: locksPath + w.Name + wire.WatchQueryString(w)}, []int{http.StatusOK}
 	if isVersion(w.Seen) {
 		r.header, success = [2]string{"If-None-Match", `W/"` + w.Seen + `"`}, append(success, http.StatusNotModified)
 	}
-	got, err := call[lock.Lock]{request: r, limit: maxListResponse, success: success, parse: lockNamed(w.Name)}.do(ctx, c)
-	if got.status == http.StatusNotModified && err == nil {
-		return c.Lock(ctx, w.Name)
-	}
-	return got.value, err
+	return call[lock.Lock]{
+		request: r, wait: w.Wait, limit: maxListResponse, success: success, parse: lockNamed(w.Name),
+	}.do(ctx, c)
 }
 
 // isVersion reports whether seen can be the version of a lock and part of an entity tag. If not, every lock differs
@@ -87,11 +102,23 @@ func (c *Client) Holds(ctx context.Context, q paddock.HoldQuery) (paddock.HoldLi
 
 // Events returns a page of events. With a Wait it waits while there are none. An event's Ref is not sent
 // and is zero.
-func (c *Client) Events(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
-	return call[paddock.Page[lock.Event]]{
-		request: request{path: "/v1/events" + wire.EventQueryString(q)}, limit: maxListResponse,
-		parse: model(wire.ToEventPage, func(p api.EventPage) bool { return p.Events != nil }),
-	}.get(ctx, c)
+func (c *Client) Events(ctx context.Context, q paddock.EventQuery) (page paddock.Page[lock.Event], err error) {
+	c.waits.split(q.Wait, func(part time.Duration, more bool) bool {
+		q.Wait = part
+		var got answer[paddock.Page[lock.Event]]
+		got, err = call[paddock.Page[lock.Event]]{
+			request: request{path: "/v1/events" + wire.EventQueryString(q)}, wait: part, limit: maxListResponse,
+			parse: model(wire.ToEventPage, func(p api.EventPage) bool { return p.Events != nil }),
+		}.do(ctx, c)
+		if page = got.value; err != nil {
+			return got.interrupted && q.Cursor != paddock.CursorNow
+		}
+		if q.Cursor = page.Next; q.Cursor == "" || page.Gap {
+			return false
+		}
+		return more && len(page.Items) == 0 && page.Unreadable == nil
+	})
+	return page, err
 }
 
 // VerifyToken returns the status of a token as of an instant.
@@ -135,7 +162,7 @@ func (c *Client) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenc
 	}
 	return call[lock.FencedValue]{
 		request: request{method: http.MethodPut, path: fencedPath + w.Key, body: body},
-		changes: true, parse: resourceAt(w.Key),
+		changes: true, once: w.IfVersion != nil, parse: resourceAt(w.Key),
 	}.get(ctx, c)
 }
 

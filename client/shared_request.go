@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/batch"
@@ -16,8 +17,9 @@ import (
 
 // A pendingCall is a call that may be sent in a sharedRequest.
 type pendingCall struct {
-	item    lock.Command
-	request atomic.Pointer[sharedRequest] // nil until the call is added to a request or canceled
+	item     lock.Command
+	deadline time.Time                     // of its caller; zero: none
+	request  atomic.Pointer[sharedRequest] // nil until the call is added to a request or canceled
 }
 
 // cancel takes the call out of its request, if it has one, and returns the caller's error.
@@ -95,7 +97,19 @@ func (s *sharedRequest) freeze() *batchBody {
 
 // sendShared sends the request and returns the results of its calls.
 func (c *Client) sendShared(s *sharedRequest) (answer[[]paddock.Result], error) {
-	return c.post(s.ctx, &lazyBody{request: s}, func() []lock.Command { return s.freeze().items }, s.setBody)
+	return c.post(s.ctx, func() io.Reader { return &lazyBody{request: s} }, func() []lock.Command { return s.freeze().items },
+		s.setBody, s.left())
+}
+
+// left returns the time until the first caller gives up, which is shared out among the addresses.
+func (s *sharedRequest) left() time.Duration {
+	left := patience
+	for _, c := range s.calls {
+		if until := c.Req.deadline; !until.IsZero() {
+			left = min(left, max(time.Until(until), minShare))
+		}
+	}
+	return left
 }
 
 // setBody sets what net/http cannot derive from a lazyBody: its length, and how to read it again.

@@ -15,7 +15,7 @@ import (
 )
 
 type healthcheckCommand struct {
-	URL     string        `placeholder:"URL" unset:"the address in PADDOCK_LISTEN, else http://127.0.0.1:8080; over TLS if PADDOCK_TLS_CERT is set" variable:"PADDOCK_URL" help:"Base URL of the replica."`
+	URL     string        `placeholder:"URL" unset:"the address in PADDOCK_LISTEN, else http://127.0.0.1:8080; over TLS if PADDOCK_TLS_CERT is set" variable:"PADDOCK_URL" help:"Base URL of the replica; not a list."`
 	Timeout time.Duration `default:"3s" help:"How long to wait for the answer."`
 	trustFlags
 }
@@ -46,6 +46,9 @@ func (c *healthcheckCommand) Run(ctx context.Context, p *program) error {
 }
 
 func (c *healthcheckCommand) base(env lookup) (string, error) {
+	if strings.Contains(c.URL, ",") {
+		return "", errors.New("a health check is of one replica, and --url or PADDOCK_URL has several addresses; give --url with one")
+	}
 	if c.URL != "" {
 		return strings.TrimSuffix(c.URL, "/"), nil
 	}

@@ -33,7 +33,7 @@ const (
 
 // The serviceFlags say where the service is, and how to authenticate.
 type serviceFlags struct {
-	URL string `default:"http://127.0.0.1:8080" placeholder:"URL" variable:"PADDOCK_URL" help:"Base URL of the service, or unix:PATH of its socket."`
+	URL string `default:"http://127.0.0.1:8080" placeholder:"URL" variable:"PADDOCK_URL" help:"Base URL of the service, or unix:PATH of its socket. Several, separated by commas, are addresses of one deployment: a command that gets no answer at one goes on at the next."`
 	callerFlags
 }
 

@@ -1,4 +1,5 @@
-// Package store is a paddock.Service on PostgreSQL.
+// Package store is a paddock.Service on PostgreSQL. The service runs on it; a Go program can open it on its own database
+// instead, see docs/embedding.md.
 //
 // # The parts
 //

@@ -2,6 +2,7 @@ package paddock
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,14 @@ const (
 	DefaultLimit = 100
 	// MaxLimit is the maximum length of a page.
 	MaxLimit = 1000
+)
+
+// Bounds of an EventQuery.
+const (
+	// MaxEventNames is the maximum number of its Names.
+	MaxEventNames = 5000
+	// MaxEventSessions is the maximum number of its Sessions.
+	MaxEventSessions = 1000
 )
 
 // A LockQuery selects locks. A zero field selects all.
@@ -65,14 +74,21 @@ func (q LockQuery) Resolve() (LockQuery, error) {
 	return q, cmp.Or(lock.CheckPrefix(q.Prefix), lock.CheckCharacters("contains", q.Contains, 0, lock.MaxNameLength), lock.CheckCharacters("holder", q.Holder, 0, lock.MaxHolderLength))
 }
 
-// An EventQuery selects events. A zero field selects all.
+// An EventQuery selects events. A zero field selects all, but with Sessions only those of the Names.
+//
+// With several Names, or with Sessions, it is for a caller that follows what it holds, and not for lists: it excludes
+// Prefix, Holder, Since, Until and Descending, its Limit is MaxLimit, and a page whose cursor is far behind has a Gap
+// and no events.
 type EventQuery struct {
-	Name   string
-	Prefix string // not together with Name
-	Kinds  []lock.Kind
-	Holder string    // of the lease or waiter, exactly
-	Since  time.Time // events at this instant or later
-	Until  time.Time // earlier events, which must be after Since
+	Names  []string // up to MaxEventNames different ones; not together with Prefix
+	Prefix string
+	// Sessions are up to MaxEventSessions different sessions. A page has those of them that have ended, whenever that
+	// was, and no call waits once one has.
+	Sessions []lock.SessionRef
+	Kinds    []lock.Kind
+	Holder   string    // of the lease or waiter, exactly
+	Since    time.Time // events at this instant or later
+	Until    time.Time // earlier events, which must be after Since
 	// Descending lists the newest event first.
 	Descending bool
 	Limit      int // 1 to MaxLimit; zero: DefaultLimit
@@ -86,22 +102,79 @@ type EventQuery struct {
 // CursorNow is the cursor of an EventQuery for future events only.
 const CursorNow = "now"
 
-// Resolve returns q with its defaults filled in, or an ErrInvalid error that names the invalid field.
+// Resolve returns q with its defaults filled in and its lists sorted, or an ErrInvalid error that names the invalid
+// field.
 func (q EventQuery) Resolve() (EventQuery, error) {
-	if q.Name != "" {
-		if err := lock.CheckNameOf("lock", q.Name); err != nil {
+	if q.FollowsSeveral() {
+		if err := q.checkSeveral(); err != nil {
 			return q, err
 		}
-		if q.Prefix != "" {
-			return q, lock.Invalid("prefix", "cannot be combined with lock; give one of them")
+		q.Limit = MaxLimit
+	} else if len(q.Names) == 1 {
+		if err := lock.CheckNameOf("lock", q.Names[0]); err != nil {
+			return q, err
 		}
 	}
+	if len(q.Names) > 0 && q.Prefix != "" {
+		return q, lock.Invalid("prefix", "cannot be combined with lock; give one of them")
+	}
 	var err error
+	if q.Names, err = distinct("locks", q.Names, MaxEventNames); err != nil {
+		return q, err
+	}
+	if q.Sessions, err = distinct("sessions", q.Sessions, MaxEventSessions); err != nil {
+		return q, err
+	}
 	if q.Limit, err = resolveLimit(q.Limit); err != nil {
 		return q, err
 	}
 	return q, cmp.Or(lock.CheckPrefix(q.Prefix), checkKinds(q.Kinds), lock.CheckCharacters("holder", q.Holder, 0, lock.MaxHolderLength),
 		q.checkRange(), lock.CheckDuration("wait_ms", q.Wait, 0, lock.MaxWait))
+}
+
+// FollowsSeveral reports whether the query has several Names, or Sessions.
+func (q *EventQuery) FollowsSeveral() bool { return len(q.Names) > 1 || len(q.Sessions) > 0 }
+
+// checkSeveral returns an error if the query has a field that it must not have with several Names or with Sessions.
+func (q *EventQuery) checkSeveral() error {
+	for i, name := range q.Names {
+		if lock.CheckName(name) != nil {
+			return lock.CheckNameOf(fmt.Sprintf("locks/%d", i), name)
+		}
+	}
+	for _, excluded := range []struct {
+		field string
+		given bool
+	}{
+		{"prefix", q.Prefix != ""}, {"holder", q.Holder != ""}, {"since", !q.Since.IsZero()}, {"until", !q.Until.IsZero()},
+		{"order", q.Descending}, {"limit", q.Limit != 0 && q.Limit != MaxLimit},
+	} {
+		if excluded.given {
+			return lock.Invalid(excluded.field, "cannot be combined with several locks or with sessions; leave it out")
+		}
+	}
+	return nil
+}
+
+// distinct returns the items in order, or an ErrInvalid error if there are more than limit, or if one is there twice.
+func distinct[T cmp.Ordered](field string, items []T, limit int) ([]T, error) {
+	if len(items) > limit {
+		return items, lock.Invalid(field, "has %d items; give at most %d", len(items), limit)
+	}
+	if len(items) < 2 {
+		return items, nil
+	}
+	sorted := slices.Sorted(slices.Values(items))
+	for i, item := range sorted[1:] {
+		if item == sorted[i] {
+			again := len(items) - 1
+			for items[again] != item {
+				again--
+			}
+			return items, lock.Invalid(fmt.Sprintf("%s/%d", field, again), "is given twice; name each once")
+		}
+	}
+	return sorted, nil
 }
 
 // checkRange returns an error if no event can be in the range, or if it is no range of future events and the query
@@ -129,11 +202,20 @@ func checkKinds(kinds []lock.Kind) error {
 	return nil
 }
 
-// Selects reports whether the query selects the event. Order, cursor and limit are not considered.
+// Selects reports whether the query, as Resolve returned it, selects the event. Order, cursor and limit are not
+// considered.
 func (q *EventQuery) Selects(e *lock.Event) bool {
-	return (q.Name == "" || e.Name == q.Name) && strings.HasPrefix(e.Name, q.Prefix) &&
+	return q.selectsName(e.Name) && strings.HasPrefix(e.Name, q.Prefix) &&
 		(len(q.Kinds) == 0 || slices.Contains(q.Kinds, e.Kind)) && (q.Holder == "" || e.Holder == q.Holder) &&
 		(q.Since.IsZero() || !e.At.Before(q.Since)) && (q.Until.IsZero() || e.At.Before(q.Until))
+}
+
+func (q *EventQuery) selectsName(name string) bool {
+	if len(q.Names) == 0 {
+		return len(q.Sessions) == 0
+	}
+	_, found := slices.BinarySearch(q.Names, name)
+	return found
 }
 
 // A SessionQuery selects sessions that have not ended. A zero field selects all.
@@ -196,9 +278,12 @@ type Page[T any] struct {
 	// Descending or its Until has passed.
 	Next string
 	// Gap reports whether events may be missing before Items: events after the cursor were pruned; or a fail-over or a
-	// restore has lost the event of the cursor; or, in a stream, the service had no time to send them. In a list with a
+	// restore has lost the event of the cursor; or, in a stream, the service had no time to send them; or they are
+	// too many, see EventQuery. In a list with a
 	// Since or Descending, it reports that events of the range were pruned, on the page next to them.
 	Gap bool
+	// EndedSessions are those of an EventQuery's Sessions that have ended.
+	EndedSessions []lock.SessionRef
 	// Unreadable are rows of the database that belong here and cannot be read, by a change by hand mostly.
 	Unreadable []Unreadable
 }

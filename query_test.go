@@ -41,7 +41,7 @@ func TestQueriesHaveBounds(t *testing.T) {
 		"a page of -1":                               {errOf(paddock.EventQuery{Limit: -1}.Resolve()), "limit"},
 		"an invalid state":                           {errOf(paddock.LockQuery{State: "busy"}.Resolve()), "state"},
 		"an invalid prefix":                          {errOf(paddock.LockQuery{Prefix: "%"}.Resolve()), "prefix"},
-		"events of a lock and a prefix":              {errOf(paddock.EventQuery{Name: "a", Prefix: "b"}.Resolve()), "prefix"},
+		"events of a lock and a prefix":              {errOf(paddock.EventQuery{Names: []string{"a"}, Prefix: "b"}.Resolve()), "prefix"},
 	} {
 		t.Run(name, r.check)
 	}

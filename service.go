@@ -65,7 +65,8 @@ type Service interface {
 	Queue(ctx context.Context, name string) (lock.QueueInfo, error)
 	// Locks returns a page of the known locks, in the order of their names.
 	Locks(context.Context, LockQuery) (Page[lock.Lock], error)
-	// Events returns a page of events, oldest first. It waits for up to the query's Wait while the page is empty.
+	// Events returns a page of events, oldest first. It waits for up to the query's Wait while the page is empty, and
+	// none of the query's Sessions has ended.
 	Events(context.Context, EventQuery) (Page[lock.Event], error)
 	// VerifyToken returns the status of a token.
 	VerifyToken(context.Context, lock.Verify) (lock.Verification, error)

@@ -24,7 +24,7 @@ func FindHold(ctx context.Context, s Service, r lock.ReportStale) (lock.Hold, er
 // findHold is FindHold. visible is false if the lease's end, or even its grant, may be in events that readers do not
 // see yet, because an earlier transaction is open.
 func findHold(ctx context.Context, s Service, r lock.ReportStale) (h lock.Hold, visible bool, err error) {
-	q := EventQuery{Name: r.Name, Kinds: holdKinds, Descending: true, Limit: DefaultLimit}
+	q := EventQuery{Names: []string{r.Name}, Kinds: holdKinds, Descending: true, Limit: DefaultLimit}
 	var found []lock.Event // the newest first
 	newest := lock.Token(0)
 	for read, granted := 0, false; !granted && read < maxStaleSearch; {

@@ -151,7 +151,7 @@ func ReadHolds(ctx context.Context, s Service, q HoldQuery) (HoldList, error) {
 	if q.At.IsZero() && q.Until.IsZero() {
 		return list, nil
 	}
-	after := EventQuery{Name: q.Name, Kinds: holdKinds, Since: q.until()}
+	after := EventQuery{Names: []string{q.Name}, Kinds: holdKinds, Since: q.until()}
 	if n := len(events); n > 0 {
 		after.Cursor, after.Since = strconv.FormatInt(events[n-1].ID, 10), time.Time{}
 	}
@@ -169,7 +169,7 @@ func (q HoldQuery) until() time.Time {
 // eventsBefore returns the last events before q.until, in the order of their ids, as far back as the answer needs.
 // complete reports whether it went so far.
 func eventsBefore(ctx context.Context, s Service, q HoldQuery) (events []lock.Event, complete bool, err error) {
-	before := EventQuery{Name: q.Name, Kinds: holdKinds, Until: q.until(), Descending: true, Limit: DefaultLimit}
+	before := EventQuery{Names: []string{q.Name}, Kinds: holdKinds, Until: q.until(), Descending: true, Limit: DefaultLimit}
 	for grants := 0; !complete; {
 		page, err := s.Events(ctx, before)
 		if err != nil {

@@ -117,10 +117,11 @@ func (g *guard) Locks(ctx context.Context, q paddock.LockQuery) (paddock.Page[lo
 		func(ctx context.Context) (paddock.Page[lock.Lock], error) { return g.inner.Locks(ctx, q) }))
 }
 
+// Events needs a key for each of the names. Whoever may read a session may wait for its end.
 func (g *guard) Events(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
-	scopes := namePrefix(q.Prefix)
-	if q.Name != "" && q.Prefix == "" {
-		scopes = singleName("lock", q.Name)
+	scopes := scopesOf(q.Names, "locks/%d")
+	if q.Prefix != "" || len(q.Names) == 0 && len(q.Sessions) == 0 {
+		scopes = namePrefix(q.Prefix)
 	}
 	return hidden(ctx, hideEvents)(checkedCall(ctx, g, requirement{role: Read, scopes: scopes, wait: q.Wait},
 		func(ctx context.Context) (paddock.Page[lock.Event], error) { return g.inner.Events(ctx, q) }))

@@ -49,7 +49,7 @@ var methods = map[string]method{
 		return errOf(s.Locks(ctx, paddock.LockQuery{Prefix: name + ":"}))
 	}},
 	"Events": {role: access.Read, call: func(ctx context.Context, s paddock.Service, name string) error {
-		return errOf(s.Events(ctx, paddock.EventQuery{Name: name}))
+		return errOf(s.Events(ctx, paddock.EventQuery{Names: []string{name}}))
 	}, wait: func(ctx context.Context, s paddock.Service, name string) error {
 		return errOf(s.Events(ctx, paddock.EventQuery{Prefix: name + ":", Wait: aWhile}))
 	}},
@@ -280,7 +280,7 @@ func TestQueriesNeedACoveredPrefix(t *testing.T) {
 		"locks of a prefix above":                            errOf(locks.Locks(ctx, paddock.LockQuery{Prefix: "b"})),
 		"events without a prefix":                            errOf(locks.Events(ctx, paddock.EventQuery{})),
 		"events from now":                                    errOf(locks.Events(ctx, paddock.EventQuery{Cursor: paddock.CursorNow})),
-		"events of a prefix that goes beyond, and of a lock": errOf(locks.Events(ctx, paddock.EventQuery{Prefix: "bill", Name: "billing"})),
+		"events of a prefix that goes beyond, and of a lock": errOf(locks.Events(ctx, paddock.EventQuery{Prefix: "bill", Names: []string{"billing"}})),
 	} {
 		s.refused(t, name, err, lock.ErrNameNotAllowed, hint)
 	}

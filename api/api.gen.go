@@ -752,7 +752,7 @@ type CloseSessionRequest struct {
 // | `no_route` | 404 | no resource has this path |
 // | `method_not_allowed` | 405 | see `Allow` |
 // | `cross_origin` | 403 | a browser sent this from another site or with an unknown host name |
-// | `body_too_large` | 413 | the body is larger than 16 KiB, or 1 MiB for a batch |
+// | `body_too_large` | 413 | the body is larger than 16 KiB, 1 MiB for a batch, or 1.25 MiB for `waitForEvents` |
 // | `header_too_large` | 431 | the header, query included, is larger than 16 KiB |
 // | `unsupported_media_type` | 415 | the body is not `application/json`, or has a `Content-Encoding` |
 // | `unavailable` | 503 | temporary failure; nothing was changed; retry |
@@ -831,11 +831,14 @@ type EventKind string
 
 // EventPage defines model for EventPage.
 type EventPage struct {
-	Events []Event `json:"events"`
+	// EndedSessions Those of the sessions of `waitForEvents` that have ended. Absent if there are none.
+	EndedSessions []string `json:"ended_sessions,omitempty"`
+	Events        []Event  `json:"events"`
 
 	// Gap True if events before this page are missing because they are no longer kept, or because a fail-over or
 	// restore lost the event of the cursor: read the locks again. With `since` or `order=desc`, true on the page
-	// that is next to events of the range that are no longer kept. Absent otherwise.
+	// that is next to events of the range that are no longer kept. In `waitForEvents`, also true if there were too
+	// many events after the cursor. Absent otherwise.
 	Gap *bool `json:"gap,omitempty"`
 
 	// NextCursor Pass it as `cursor` to get the next page. It is absent at the end of the list, which a list has only if
@@ -1195,7 +1198,7 @@ type Problem struct {
 	// | `no_route` | 404 | no resource has this path |
 	// | `method_not_allowed` | 405 | see `Allow` |
 	// | `cross_origin` | 403 | a browser sent this from another site or with an unknown host name |
-	// | `body_too_large` | 413 | the body is larger than 16 KiB, or 1 MiB for a batch |
+	// | `body_too_large` | 413 | the body is larger than 16 KiB, 1 MiB for a batch, or 1.25 MiB for `waitForEvents` |
 	// | `header_too_large` | 431 | the header, query included, is larger than 16 KiB |
 	// | `unsupported_media_type` | 415 | the body is not `application/json`, or has a `Content-Encoding` |
 	// | `unavailable` | 503 | temporary failure; nothing was changed; retry |
@@ -1648,6 +1651,26 @@ type WaitChain struct {
 // chain; if that lasts, it is a deadlock, which the service breaks. `limit`: there may be more steps.
 type WaitChainEnd string
 
+// WaitForEventsRequest It names at least one lock or one session.
+type WaitForEventsRequest struct {
+	// Cursor The `next_cursor` of the call before, or the `id` of an event. By default the call begins now.
+	Cursor *string `json:"cursor,omitempty"`
+
+	// Kinds Only events of these kinds. All kinds by default.
+	Kinds []EventKind `json:"kinds,omitempty"`
+
+	// Locks The locks, each once, in any order.
+	Locks []LockName `json:"locks,omitempty"`
+
+	// Sessions The public names of sessions, each once, in any order.
+	//
+	// Example: ["7bb9f2a32ab6969f"]
+	Sessions []string `json:"sessions,omitempty"`
+
+	// WaitMs How long to wait, in milliseconds. By default the call does not wait.
+	WaitMs *int64 `json:"wait_ms,omitempty"`
+}
+
 // Waiter defines model for Waiter.
 type Waiter struct {
 	// Ahead The number of waiters that are served before this one.
@@ -1908,6 +1931,9 @@ type AcquireSetJSONRequestBody = AcquireSetRequest
 // BatchJSONRequestBody defines body for Batch for application/json ContentType.
 type BatchJSONRequestBody = BatchRequest
 
+// WaitForEventsJSONRequestBody defines body for WaitForEvents for application/json ContentType.
+type WaitForEventsJSONRequestBody = WaitForEventsRequest
+
 // WriteFencedJSONRequestBody defines body for WriteFenced for application/json ContentType.
 type WriteFencedJSONRequestBody = FencedWrite
 
@@ -2088,6 +2114,25 @@ func (c *Client) StreamEvents(ctx context.Context, params StreamEventsParams) (*
 	header := http.Header{}
 	parameter(header.Set, "Last-Event-ID", params.LastEventID)
 	return c.send(ctx, http.MethodGet, "/v1/events/stream", query, header, nil)
+}
+
+// WaitForEvents: Wait for events of several locks (POST /v1/events/wait).
+//
+// Tells a process at once what happens to the locks that it holds: one call for all of them. The response comes
+// as soon as one of the locks has an event of these kinds after the cursor, as soon as one of the sessions has
+// ended, or when the wait is over. Call it again with `next_cursor`: no event is missed between two calls,
+// unless the response has a `gap`.
+//
+// The response is a hint, which may also be late or missing. Whether a lease is lost is decided by its renewal:
+// renew a lease when it is named here, and all leases after a `gap`.
+//
+// Without a cursor, the call begins now. A call whose cursor is so far behind that there are very many events
+// after it returns a `gap` and no events. The sessions need no cursor: a session that had ended before the call
+// is named, too, and so is a session that is not known any more.
+//
+// The call needs the role `read`, for each of the locks. It counts as a waiting call.
+func (c *Client) WaitForEvents(ctx context.Context, body WaitForEventsRequest) (*EventPage, *http.Response, error) {
+	return receive[EventPage](ctx, c, http.MethodPost, "/v1/events/wait", nil, nil, body)
 }
 
 // ReadFenced: Read a fenced value (GET /v1/fenced/{key}).

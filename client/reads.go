@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -103,11 +104,16 @@ func (c *Client) Holds(ctx context.Context, q paddock.HoldQuery) (paddock.HoldLi
 // Events returns a page of events. With a Wait it waits while there are none. An event's Ref is not sent
 // and is zero.
 func (c *Client) Events(ctx context.Context, q paddock.EventQuery) (page paddock.Page[lock.Event], err error) {
+	if q.FollowsSeveral() {
+		if _, err := q.Resolve(); err != nil { // the request has no place for what that refuses
+			return page, err
+		}
+	}
 	c.waits.split(q.Wait, func(part time.Duration, more bool) bool {
 		q.Wait = part
 		var got answer[paddock.Page[lock.Event]]
 		got, err = call[paddock.Page[lock.Event]]{
-			request: request{path: "/v1/events" + wire.EventQueryString(q)}, wait: part, limit: maxListResponse,
+			request: eventsRequest(q), wait: part, limit: maxListResponse,
 			parse: model(wire.ToEventPage, func(p api.EventPage) bool { return p.Events != nil }),
 		}.do(ctx, c)
 		if page = got.value; err != nil {
@@ -116,9 +122,21 @@ func (c *Client) Events(ctx context.Context, q paddock.EventQuery) (page paddock
 		if q.Cursor = page.Next; q.Cursor == "" || page.Gap {
 			return false
 		}
-		return more && len(page.Items) == 0 && page.Unreadable == nil
+		return more && len(page.Items)+len(page.EndedSessions) == 0 && page.Unreadable == nil
 	})
 	return page, err
+}
+
+// eventsRequest returns the request of a page. Several names, or sessions, have no room in a URL.
+func eventsRequest(q paddock.EventQuery) request {
+	if !q.FollowsSeveral() {
+		return request{path: "/v1/events" + wire.EventQueryString(q)}
+	}
+	return request{method: http.MethodPost, path: "/v1/events/wait", body: api.WaitForEventsRequest{
+		Locks: q.Names, Sessions: wire.MapSlice(q.Sessions, lock.SessionRef.String),
+		Kinds:  wire.MapSlice(q.Kinds, func(k lock.Kind) api.EventKind { return api.EventKind(k.String()) }),
+		Cursor: new(cmp.Or(q.Cursor, "0")), WaitMs: wire.UnlessZero(wire.Milliseconds(q.Wait)),
+	}}
 }
 
 // VerifyToken returns the status of a token as of an instant.

@@ -59,7 +59,10 @@ type streamConn struct {
 // service has accepted the request. A Timeout of the HTTP client ends a stream, too.
 // Close the stream in the end.
 func (c *Client) Stream(ctx context.Context, q paddock.EventQuery) (*Stream, error) {
-	s := &Stream{client: c, query: paddock.EventQuery{Name: q.Name, Prefix: q.Prefix}, cursor: q.Cursor}
+	if q.FollowsSeveral() {
+		return nil, lock.Invalid("lock", "is one lock in a stream; follow several locks, or sessions, with Events")
+	}
+	s := &Stream{client: c, query: paddock.EventQuery{Names: q.Names, Prefix: q.Prefix}, cursor: q.Cursor}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	if err := s.open(c.addresses.round()); err != nil {
 		s.cancel()

@@ -162,7 +162,7 @@ func TestQueriesSayOnlyWhatIsAsked(t *testing.T) {
 			return err
 		},
 		"/v1/events?lock=a&prefix=b&limit=-1&cursor=c": func(s paddock.Service) error {
-			_, err := s.Events(t.Context(), paddock.EventQuery{Name: "a", Prefix: "b", Limit: -1, Cursor: "c"})
+			_, err := s.Events(t.Context(), paddock.EventQuery{Names: []string{"a"}, Prefix: "b", Limit: -1, Cursor: "c"})
 			return err
 		},
 		"/v1/events?cursor=now&wait_ms=50000": func(s paddock.Service) error {

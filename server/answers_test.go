@@ -89,7 +89,7 @@ func TestPagesLinkToTheNext(t *testing.T) {
 	got.want(t, http.StatusOK, map[string]any{"next_cursor": "YT/i+"})
 
 	got = s.get("/v1/events?lock=a:b&limit=7&cursor=")
-	if diff := cmp.Diff(paddock.EventQuery{Name: "a:b", Limit: 7}, events, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(paddock.EventQuery{Names: []string{"a:b"}, Limit: 7}, events, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("asked for: %s", diff)
 	}
 	if got.want(t, http.StatusOK, map[string]any{"next_cursor": "12", "gap": nil}); got.Header.Get("Link") != "" || !strings.Contains(got.text, `"events":[]`) {

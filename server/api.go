@@ -185,6 +185,34 @@ func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// waitForEvents waits for events of several locks, or for the end of sessions.
+func (s *Server) waitForEvents(w http.ResponseWriter, r *http.Request) {
+	s.answerUntimed(w, r, func() (reply, error) {
+		in, err := s.waitIn(w, r)
+		if err != nil {
+			return reply{}, err
+		}
+		ctx, done := s.waitContext(w, r, in.Wait)
+		defer done()
+		page, err := s.locks.Events(ctx, in)
+		return ok(wire.EventPageOf(page)), err
+	})
+}
+
+// waitIn returns the query in the body of a call that waits for events. It keeps no slot for the body.
+func (s *Server) waitIn(w http.ResponseWriter, r *http.Request) (q paddock.EventQuery, err error) {
+	release, err := s.reserveLargeBody(r)
+	if err != nil {
+		return q, err
+	}
+	defer release()
+	body, err := readBody(new(bytes.Buffer), w, r, MaxWaitBodySize)
+	if err != nil {
+		return q, err
+	}
+	return request.Read[request.WaitForEvents]("", body)
+}
+
 // readFenced returns the resource with this key.
 func (s *Server) readFenced(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, func(ctx context.Context) (reply, error) {
@@ -251,7 +279,7 @@ func (s *Server) watchUntilChanged(ctx context.Context, in paddock.Watch, seen i
 // batch executes the items of a batch.
 func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, func(ctx context.Context) (reply, error) {
-		release, err := s.reserveBatch(r)
+		release, err := s.reserveLargeBody(r)
 		if err != nil {
 			return reply{}, err
 		}
@@ -270,18 +298,18 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// reserveBatch takes a slot for a large body until release is called. It fails if no slot is free. A body of at most
-// MaxBodySize needs no slot.
-func (s *Server) reserveBatch(r *http.Request) (release func(), err error) {
+// reserveLargeBody takes a slot for a large body until release is called. It fails if no slot is free. A body of at
+// most MaxBodySize needs no slot.
+func (s *Server) reserveLargeBody(r *http.Request) (release func(), err error) {
 	if 0 <= r.ContentLength && r.ContentLength <= MaxBodySize {
 		return func() {}, nil
 	}
 	select {
-	case s.batchSlots <- struct{}{}:
-		return func() { <-s.batchSlots }, nil
+	case s.largeBodies <- struct{}{}:
+		return func() { <-s.largeBodies }, nil
 	default:
 		return nil, &lock.Error{Code: lock.ErrUnavailable,
-			Detail: "Too many large batches are being processed. Nothing was changed; retry this batch, or send smaller ones."}
+			Detail: "Too many large requests are being processed. Nothing was changed; retry this one, or send smaller ones."}
 	}
 }
 

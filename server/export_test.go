@@ -22,7 +22,7 @@ const (
 	MaxDrain    = maxDrain
 	DrainMargin = drainMargin
 
-	MaxLargeBatches = maxLargeBatches
+	MaxLargeBodies = maxLargeBodies
 
 	WriteTimeout      = writeTimeout
 	KeepAliveInterval = keepAliveInterval

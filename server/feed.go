@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/paddock-lock/paddock"
@@ -207,7 +208,7 @@ type feeds struct {
 // feed.
 func (s *feeds) enter(r *http.Request, q paddock.EventQuery, id int64) (*feed, position) {
 	key, hasKey := access.KeyFrom(r.Context())
-	of := feedID{q.Name, q.Prefix, fmt.Sprint(key.ID, key.Hash, key.Role, key.Prefixes, key.ExpiresAt)}
+	of := feedID{strings.Join(q.Names, ""), q.Prefix, fmt.Sprint(key.ID, key.Hash, key.Role, key.Prefixes, key.ExpiresAt)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.open[of]

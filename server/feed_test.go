@@ -82,7 +82,7 @@ func TestStreamsOfOtherNamesAreApart(t *testing.T) {
 	s := serve(t, server.Options{Locks: &fake{events: func(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 		page, err := h.events(ctx, q)
 		for i := range page.Items {
-			page.Items[i].Name = "of " + q.Name + q.Prefix
+			page.Items[i].Name = "of " + strings.Join(q.Names, "") + q.Prefix
 		}
 		return page, err
 	}}})

@@ -129,7 +129,7 @@ func TestSoManyLargeBatchesAreReadAtOnce(t *testing.T) {
 	}
 	done := make(chan int)
 	var bodies []*io.PipeWriter
-	for i := range server.MaxLargeBatches {
+	for i := range server.MaxLargeBodies {
 		in, out := io.Pipe()
 		go func() { done <- send(in, []int64{server.MaxBodySize + 1, -1}[i%2]).Code }()
 		if _, err := io.WriteString(out, "{"); err != nil { // once it is read, the room is taken

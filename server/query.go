@@ -28,7 +28,7 @@ func lockQueryIn(r *http.Request) (paddock.LockQuery, error) {
 func eventQueryIn(r *http.Request) (paddock.EventQuery, error) {
 	q := queryOf(r)
 	return paddock.EventQuery{
-		Name: q.filter("lock"), Prefix: q.text("prefix"), Kinds: q.kinds(), Holder: q.filter("holder"),
+		Names: q.lock(), Prefix: q.text("prefix"), Kinds: q.kinds(), Holder: q.filter("holder"),
 		Since: q.instant("since"), Until: q.instant("until"), Descending: q.descending(), Limit: q.limit(),
 		Cursor: q.text("cursor"), Wait: wire.DurationOf(q.whole("wait_ms")),
 	}, q.invalid()
@@ -38,7 +38,7 @@ func eventQueryIn(r *http.Request) (paddock.EventQuery, error) {
 // else after the cursor, else now.
 func streamQueryIn(r *http.Request) (paddock.EventQuery, error) {
 	q := queryOf(r)
-	out := paddock.EventQuery{Name: q.filter("lock"), Prefix: q.text("prefix"), Cursor: paddock.CursorNow}
+	out := paddock.EventQuery{Names: q.lock(), Prefix: q.text("prefix"), Cursor: paddock.CursorNow}
 	if q.values.Has("cursor") {
 		out.Cursor = q.text("cursor")
 	}
@@ -95,6 +95,14 @@ func (q *query) filter(name string) string {
 		q.refuse(name, "is empty; give it a value or leave it out")
 	}
 	return q.text(name)
+}
+
+// lock returns the lock that the query names, if any.
+func (q *query) lock() []string {
+	if name := q.filter("lock"); name != "" {
+		return []string{name}
+	}
+	return nil
 }
 
 func (q *query) whole(name string) int64 {

@@ -31,6 +31,7 @@ func (s *Server) mountAPI(r chi.Router) {
 	r.Put("/v1/trees/{root}", s.declareTree)
 	r.Delete("/v1/trees/{root}", s.removeTree)
 	r.Get("/v1/events", s.listEvents)
+	r.Post("/v1/events/wait", s.waitForEvents)
 	r.Get("/v1/events/stream", s.streamEvents)
 	r.Post("/v1/tokens/verify", s.verifyToken)
 	r.Post("/v1/tokens/report", s.reportStaleToken)

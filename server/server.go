@@ -37,9 +37,11 @@ const (
 	MaxBodySize = request.MaxBodySize
 	// MaxBatchBodySize is the greatest size of a batch's body, in bytes. Each item is limited to MaxBodySize.
 	MaxBatchBodySize = 1 << 20
+	// MaxWaitBodySize is the greatest size of the body of a call that waits for events, in bytes.
+	MaxWaitBodySize = 5 << 18
 
 	bufferSize      = 1 << 10  // of a pooled buffer at first: most bodies and leases fit
-	maxLargeBatches = 64       // batch bodies over MaxBodySize in memory at once
+	maxLargeBodies  = 64       // bodies over MaxBodySize in memory at once
 	maxHeaderSize   = 16 << 10 // bytes of a request's header, as headerSize counts them
 	maxHTTP2Streams = 100      // concurrent requests on one HTTP/2 connection
 
@@ -130,12 +132,12 @@ type Server struct {
 	headers       []headerField // of every answer
 	corsOrigins   map[string]bool
 
-	batchSlots chan struct{} // one value per large batch in memory
-	streams    *streamLimiter
-	feeds      *feeds
-	pace       pacer           // of the streams
-	stopped    context.Context // stop cancels it to end the streams
-	stop       context.CancelFunc
+	largeBodies chan struct{} // one value per large body in memory
+	streams     *streamLimiter
+	feeds       *feeds
+	pace        pacer           // of the streams
+	stopped     context.Context // stop cancels it to end the streams
+	stop        context.CancelFunc
 }
 
 // New returns a Server with these options.
@@ -145,9 +147,9 @@ func New(o Options) *Server {
 		drainDelay: o.DrainDelay, drain: o.Drain, traces: o.Traces, requireLocalHost: o.RequireLocalHost,
 		observer:  cmp.Or(o.Observer, observe.Nothing()),
 		hasSignIn: o.UI != nil && o.Keys != nil, secureCookies: o.SecureCookies, headers: defaultHeaders(),
-		batchSlots: make(chan struct{}, maxLargeBatches),
-		streams:    newStreamLimiter(cmp.Or(o.MaxStreams, DefaultMaxStreams), cmp.Or(o.StreamsPerKey, DefaultStreamsPerKey)),
-		pace:       newPacer(), corsOrigins: map[string]bool{},
+		largeBodies: make(chan struct{}, maxLargeBodies),
+		streams:     newStreamLimiter(cmp.Or(o.MaxStreams, DefaultMaxStreams), cmp.Or(o.StreamsPerKey, DefaultStreamsPerKey)),
+		pace:        newPacer(), corsOrigins: map[string]bool{},
 	}
 	for _, origin := range o.CORSOrigins {
 		s.corsOrigins[origin] = true

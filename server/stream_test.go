@@ -115,7 +115,7 @@ func TestStreamQueriesItsParameters(t *testing.T) {
 	}
 	refused("/v1/events/stream?lock=a:b&cursor=x", "", "cursor")
 	refused("/v1/events/stream?prefix=a&cursor=x", "y", "Last-Event-ID")
-	want := []paddock.EventQuery{{Name: "a:b", Cursor: "x", Limit: server.StreamPage}, {Prefix: "a", Cursor: "y", Limit: server.StreamPage}}
+	want := []paddock.EventQuery{{Names: []string{"a:b"}, Cursor: "x", Limit: server.StreamPage}, {Prefix: "a", Cursor: "y", Limit: server.StreamPage}}
 	if !cmp.Equal(asked, want, cmpopts.EquateEmpty()) {
 		t.Errorf("asked for %+v", asked)
 	}

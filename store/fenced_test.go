@@ -74,7 +74,7 @@ func TestFloodOfStaleWritesLeavesOneEventForEachToken(t *testing.T) {
 	}
 	writers.Wait()
 	most := 1 + int(time.Since(began)/paddock.StaleReportInterval)
-	page, err := s.Events(t.Context(), paddock.EventQuery{Name: "a", Kinds: []lock.Kind{lock.Refused}})
+	page, err := s.Events(t.Context(), paddock.EventQuery{Names: []string{"a"}, Kinds: []lock.Kind{lock.Refused}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func TestALateCommitStallsNoOtherCall(t *testing.T) {
 			if late.over(t); !errors.Is(late.err, c.want) {
 				t.Errorf("the late call is answered %v, want %v", late.err, c.want)
 			}
-			missed, err := s.Events(t.Context(), paddock.EventQuery{Cursor: seen.Next, Name: "slow"})
+			missed, err := s.Events(t.Context(), paddock.EventQuery{Cursor: seen.Next, Names: []string{"slow"}})
 			if read := len(missed.Items) == 1; err != nil || read != (c.want == nil) {
 				t.Errorf("a reader that has seen what came before is told %+v, %v", missed.Items, err)
 			}

@@ -65,7 +65,7 @@ func mustRelease(t *testing.T, s paddock.Service, g lock.Grant) {
 // eventsOf returns all events of the lock.
 func eventsOf(t *testing.T, s paddock.Service, name string) []lock.Event {
 	t.Helper()
-	page, err := s.Events(t.Context(), paddock.EventQuery{Name: name, Limit: paddock.MaxLimit})
+	page, err := s.Events(t.Context(), paddock.EventQuery{Names: []string{name}, Limit: paddock.MaxLimit})
 	if err != nil {
 		t.Fatal(err)
 	}

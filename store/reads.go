@@ -169,6 +169,18 @@ func (s *Store) Watch(ctx context.Context, q paddock.Watch) (lock.Lock, error) {
 }
 
 // Events returns a page of events, see paddock.Service.
-func (s *Store) Events(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
-	return s.events.Page(ctx, q)
+func (s *Store) Events(ctx context.Context, q paddock.EventQuery) (page paddock.Page[lock.Event], err error) {
+	if len(q.Sessions) == 0 {
+		return s.events.Page(ctx, q, nil)
+	}
+	if q, err = q.Resolve(); err != nil {
+		return page, err
+	}
+	ends, err := s.sessions.Watch(ctx, q.Sessions)
+	if err != nil {
+		return page, err
+	}
+	page, err = s.events.Page(ctx, q, ends.Ended)
+	page.EndedSessions = ends.Stop()
+	return page, err
 }

@@ -181,6 +181,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	}
 	s.work.Go(s.timers.Run)
 	s.work.Go(func() { s.sessions.Run(o.EventRetention) })
+	s.work.Go(s.sessions.RunWatches)
 	s.work.Go(func() { s.timers.Scan(o.IdleLockRetention) })
 	s.work.Go(s.events.Run)
 	s.work.Go(func() { s.events.Prune(o.EventRetention) })

@@ -77,7 +77,7 @@ func (b bar) Width() string { return fmt.Sprintf("%.2f%%", b.W) }
 
 // pastOf reads the past of the lock at the location, as of now.
 func (u *ui) pastOf(ctx context.Context, here location, now time.Time) (past, error) {
-	q := paddock.EventQuery{Name: here.Lock, Descending: true, Limit: pastEvents, Cursor: here.Past}
+	q := paddock.EventQuery{Names: []string{here.Lock}, Descending: true, Limit: pastEvents, Cursor: here.Past}
 	page, err := u.locks.Events(ctx, q)
 	if err != nil {
 		return past{}, err

@@ -104,7 +104,7 @@ func (s *fixture) lockNow() lock.Lock {
 // wantEvents checks the events of the lock.
 func (s *fixture) wantEvents(want ...lock.Kind) {
 	s.Helper()
-	page, err := s.locks.Events(context.WithoutCancel(s.Context()), paddock.EventQuery{Name: name, Limit: paddock.MaxLimit})
+	page, err := s.locks.Events(context.WithoutCancel(s.Context()), paddock.EventQuery{Names: []string{name}, Limit: paddock.MaxLimit})
 	s.must(err)
 	var got []lock.Kind
 	for _, e := range page.Items {

@@ -108,7 +108,7 @@ func (w *model) verifyHistory(name string) {
 		w.Errorf("at the end the lock is %+v", l)
 	}
 	var events []lock.Event
-	for q, more := (paddock.EventQuery{Name: name, Limit: paddock.MaxLimit}), true; more; {
+	for q, more := (paddock.EventQuery{Names: []string{name}, Limit: paddock.MaxLimit}), true; more; {
 		page, err := w.locks[0].Events(context.Background(), q)
 		w.must(err)
 		events, q.Cursor, more = append(events, page.Items...), page.Next, len(page.Items) > 0

@@ -189,7 +189,7 @@ func TestClientsOutliveAReplica(t *testing.T) {
 				})
 			}
 			all.Wait()
-			page, err := c.locks.Events(t.Context(), paddock.EventQuery{Name: crowdQueue, Kinds: []lock.Kind{lock.Dequeued, lock.Withdrawn, lock.Expired}})
+			page, err := c.locks.Events(t.Context(), paddock.EventQuery{Names: []string{crowdQueue}, Kinds: []lock.Kind{lock.Dequeued, lock.Withdrawn, lock.Expired}})
 			if err != nil || len(page.Items) > 0 {
 				t.Errorf("a place or a grant was lost: %+v, %v", page.Items, errors.Join(err, context.Cause(t.Context())))
 			}

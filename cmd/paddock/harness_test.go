@@ -105,7 +105,7 @@ func (d *harness) awaitEvent(name string, kind lock.Kind, holder string) lock.Ev
 	d.Helper()
 	ctx, cancel := context.WithTimeout(d.Context(), proctest.Patience)
 	defer cancel()
-	for q := (paddock.EventQuery{Name: name, Wait: lock.MaxWait}); ; {
+	for q := (paddock.EventQuery{Names: []string{name}, Wait: lock.MaxWait}); ; {
 		page, err := d.locks.Events(ctx, q)
 		if err != nil {
 			d.Fatal(err)

@@ -82,7 +82,7 @@ func (c *historyCommand) printHolds(ctx context.Context, p *program, locks *clie
 
 // query returns the query of the newest events, or a usage error.
 func (c *historyCommand) query(now time.Time) (paddock.EventQuery, error) {
-	q := paddock.EventQuery{Name: c.Name, Holder: c.Holder, Descending: true, Limit: c.Limit}
+	q := paddock.EventQuery{Names: []string{c.Name}, Holder: c.Holder, Descending: true, Limit: c.Limit}
 	if c.Limit < 1 || c.Limit > paddock.MaxLimit {
 		return q, usagef("--limit is %d; give 1 to %d", c.Limit, paddock.MaxLimit)
 	}

@@ -23,7 +23,7 @@ func (d *harness) past(name string) (events []lock.Event) {
 	_, err := d.locks.Revoke(d.Context(), lock.Revoke{Name: name, Token: b.Token, Reason: "host is dead"})
 	mustBeNil(d.T, err)
 	d.awaitEvent(name, lock.Granted, "c")
-	page, err := d.locks.Events(d.Context(), paddock.EventQuery{Name: name})
+	page, err := d.locks.Events(d.Context(), paddock.EventQuery{Names: []string{name}})
 	mustBeNil(d.T, err)
 	return page.Items
 }

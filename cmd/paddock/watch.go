@@ -64,7 +64,10 @@ func (c *watchCommand) Run(ctx context.Context, p *program) error {
 
 // query returns the first query, or a usage error.
 func (c *watchCommand) query() (paddock.EventQuery, error) {
-	q := paddock.EventQuery{Name: c.Name, Prefix: c.Prefix, Cursor: c.From}
+	q := paddock.EventQuery{Prefix: c.Prefix, Cursor: c.From}
+	if c.Name != "" {
+		q.Names = []string{c.Name}
+	}
 	switch id, err := strconv.ParseInt(c.From, 10, 64); {
 	case c.From == "oldest":
 		q.Cursor = ""

@@ -150,7 +150,7 @@ func toWaiter(w api.Waiter) lock.WaiterInfo {
 func EventPageOf(p paddock.Page[lock.Event]) api.EventPage {
 	return api.EventPage{
 		Events: MapSlice(p.Items, EventOf), NextCursor: UnlessZero(p.Next), Gap: UnlessZero(p.Gap),
-		Unreadable: mapOptional(p.Unreadable, UnreadableOf),
+		Unreadable: mapOptional(p.Unreadable, UnreadableOf), EndedSessions: mapOptional(p.EndedSessions, lock.SessionRef.String),
 	}
 }
 
@@ -158,7 +158,7 @@ func EventPageOf(p paddock.Page[lock.Event]) api.EventPage {
 func ToEventPage(p api.EventPage) paddock.Page[lock.Event] {
 	return paddock.Page[lock.Event]{
 		Items: MapSlice(p.Events, ToEvent), Next: ValueOf(p.NextCursor), Gap: ValueOf(p.Gap),
-		Unreadable: mapOptional(p.Unreadable, ToUnreadable),
+		Unreadable: mapOptional(p.Unreadable, ToUnreadable), EndedSessions: mapOptional(p.EndedSessions, func(name string) lock.SessionRef { return sessionRefOf(&name) }),
 	}
 }
 

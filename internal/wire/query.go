@@ -21,13 +21,17 @@ func LockQueryString(q paddock.LockQuery) string {
 		"contended", contended, "sort", string(q.Sort), "limit", digits(int64(q.Limit)), "cursor", q.Cursor)
 }
 
-// EventQueryString returns the query of a URL that pages through events.
+// EventQueryString returns the query of a URL that pages through events. It has one of the Names at most, and no
+// Sessions.
 func EventQueryString(q paddock.EventQuery) string {
-	order := ""
+	order, name := "", ""
+	if len(q.Names) > 0 {
+		name = q.Names[0]
+	}
 	if q.Descending {
 		order = string(api.Desc)
 	}
-	return queryString("lock", q.Name, "prefix", q.Prefix, "kind", strings.Join(MapSlice(q.Kinds, lock.Kind.String), ","),
+	return queryString("lock", name, "prefix", q.Prefix, "kind", strings.Join(MapSlice(q.Kinds, lock.Kind.String), ","),
 		"holder", q.Holder, "since", instant(q.Since), "until", instant(q.Until), "order", order,
 		"limit", digits(int64(q.Limit)), "cursor", q.Cursor, "wait_ms", digits(Milliseconds(q.Wait)))
 }

@@ -159,7 +159,7 @@ func (s *fixture) expectOrder(callers []*caller, rules verify.Rules) []lock.Even
 	ctx, cancel := context.WithTimeout(s.Context(), proctest.Patience)
 	defer cancel()
 	var events []lock.Event
-	for q := (paddock.EventQuery{Name: s.name, Wait: lock.MaxWait}); len(events) < int(l.Revision); {
+	for q := (paddock.EventQuery{Names: []string{s.name}, Wait: lock.MaxWait}); len(events) < int(l.Revision); {
 		page, err := via.Events(ctx, q)
 		s.must(err)
 		events, q.Cursor = append(events, page.Items...), page.Next

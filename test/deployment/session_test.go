@@ -139,7 +139,7 @@ func (s *fixture) expectExpired(h sessionHolder, taken time.Time) {
 		s.Errorf("the session was %+v and is %+v; its first lock was taken at %v", h.session, i, taken)
 	}
 	for _, name := range []string{"a", "b", "c"} {
-		page, err := s.replicas[1].Events(s.Context(), paddock.EventQuery{Name: name, Kinds: []lock.Kind{lock.Expired}})
+		page, err := s.replicas[1].Events(s.Context(), paddock.EventQuery{Names: []string{name}, Kinds: []lock.Kind{lock.Expired}})
 		s.must(err)
 		if len(page.Items) != 1 || page.Items[0].Token != h.tokens[name] || page.Items[0].Reason != "session expired" {
 			s.Errorf("the lease of %s ended with %+v", name, page.Items)

@@ -31,7 +31,7 @@ func (w *world) verify() {
 
 func (w *world) events(name string) []lock.Event {
 	var events []lock.Event
-	for q := (paddock.EventQuery{Name: name, Limit: paddock.MaxLimit}); ; {
+	for q := (paddock.EventQuery{Names: []string{name}, Limit: paddock.MaxLimit}); ; {
 		page, err := w.database.Replica(0).Events(context.Background(), q)
 		if err != nil {
 			panic(err) // the query is valid

@@ -90,7 +90,7 @@ func TestClientsThatNeverCancelAreServedInOrder(t *testing.T) {
 		inSet := func(e lock.Event) bool { return waitsForSet(h, e.Holder) }
 		for n := range 4 {
 			name := fmt.Sprintf("verify:%d.0", n)
-			page, err := s.Events(t.Context(), paddock.EventQuery{Name: name, Limit: paddock.MaxLimit})
+			page, err := s.Events(t.Context(), paddock.EventQuery{Names: []string{name}, Limit: paddock.MaxLimit})
 			if err != nil || len(page.Items) < 100 {
 				t.Fatalf("%d events of %s, %v", len(page.Items), name, err)
 			}

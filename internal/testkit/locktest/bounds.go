@@ -193,8 +193,8 @@ func boundQueries(s *fixture) {
 		"limit":    {{Limit: -1}, {Limit: paddock.MaxLimit + 1}},
 	}
 	events := map[string][]paddock.EventQuery{
-		"lock":    {{Name: "a/b"}, {Name: "a\xff"}},
-		"prefix":  {{Prefix: "a/b"}, {Name: s.name, Prefix: s.name}},
+		"lock":    {{Names: []string{"a/b"}}, {Names: []string{"a\xff"}}},
+		"prefix":  {{Prefix: "a/b"}, {Names: []string{s.name}, Prefix: s.name}},
 		"limit":   {{Limit: -1}, {Limit: paddock.MaxLimit + 1}},
 		"until":   {{Since: now, Until: now}, {Since: now, Until: now.Add(-time.Second)}},
 		"wait_ms": {{Wait: -1}, {Wait: lock.MaxWait + time.Millisecond}, {Until: now, Wait: time.Second}, {Descending: true, Wait: time.Second}},
@@ -204,7 +204,7 @@ func boundQueries(s *fixture) {
 	}
 	for _, cursor := range badCursors() {
 		locks["cursor"] = append(locks["cursor"], paddock.LockQuery{Prefix: s.name, Cursor: cursor})
-		events["cursor"] = append(events["cursor"], paddock.EventQuery{Name: s.name, Cursor: cursor})
+		events["cursor"] = append(events["cursor"], paddock.EventQuery{Names: []string{s.name}, Cursor: cursor})
 	}
 	expectAllInvalid(s, func(q paddock.LockQuery) error { return errOf(s.locks().Locks(s.ctx, q)) }, locks)
 	expectAllInvalid(s, func(q paddock.EventQuery) error { return errOf(s.locks().Events(s.ctx, q)) }, events)

@@ -58,7 +58,7 @@ func (r *reader) want(n int) []lock.Event {
 // events returns the n events of the lock.
 func (s *fixture) events(name string, n int) []lock.Event {
 	s.Helper()
-	return (&reader{s, paddock.EventQuery{Name: name}}).want(n)
+	return (&reader{s, paddock.EventQuery{Names: []string{name}}}).want(n)
 }
 
 func kinds(events []lock.Event) []lock.Kind {
@@ -109,7 +109,7 @@ func eventsPages(s *fixture) {
 		s.acquireAndRelease(lock.Acquire{})
 	}
 	for limit := range 10 {
-		r := &reader{s, paddock.EventQuery{Name: s.name, Limit: limit}}
+		r := &reader{s, paddock.EventQuery{Names: []string{s.name}, Limit: limit}}
 		s.expectNoGaps(r.want(8))
 	}
 }

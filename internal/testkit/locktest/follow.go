@@ -25,14 +25,14 @@ func followCases() cases {
 	}
 }
 
-// startFollowing waits in the background for a page after q's cursor that is not empty, and returns a function that
+// startFollowing waits in the background for a page after q's cursor that has news, and returns a function that
 // waits for it.
 func (s *fixture) startFollowing(q paddock.EventQuery) (await func() paddock.Page[lock.Event]) {
 	q.Wait = lock.MaxWait
 	return inBackground(s, func() (paddock.Page[lock.Event], error) {
 		for {
 			page, err := s.locks().Events(s.ctx, q)
-			if q.Cursor = page.Next; err != nil || len(page.Items) > 0 {
+			if q.Cursor = page.Next; err != nil || len(page.Items)+len(page.EndedSessions) > 0 {
 				return page, err
 			}
 		}
@@ -51,7 +51,7 @@ func (s *fixture) currentCursor() string {
 }
 
 func followNext(s *fixture) {
-	q := paddock.EventQuery{Name: s.name, Cursor: s.currentCursor()}
+	q := paddock.EventQuery{Names: []string{s.name}, Cursor: s.currentCursor()}
 	for range 3 {
 		await := s.startFollowing(q)
 		s.mustAcquire(lock.Acquire{Locks: []lock.Member{{Name: s.name + ":other", Mode: lock.Shared}}})
@@ -84,7 +84,7 @@ func followAtOnce(s *fixture) {
 	s.acquireAndRelease(lock.Acquire{})
 	s.events(s.name, 2)
 	for limit := range 3 {
-		page, err := s.locks().Events(s.ctx, paddock.EventQuery{Name: s.name, Limit: limit, Wait: lock.MaxWait})
+		page, err := s.locks().Events(s.ctx, paddock.EventQuery{Names: []string{s.name}, Limit: limit, Wait: lock.MaxWait})
 		s.must(err)
 		if want := 2 - limit%2; len(page.Items) != want || page.Gap {
 			s.Errorf("with the limit %d the page is %+v", limit, page)
@@ -94,7 +94,7 @@ func followAtOnce(s *fixture) {
 
 func followOver(s *fixture) {
 	s.mustAcquire(lock.Acquire{})
-	r := &reader{s, paddock.EventQuery{Name: s.name}}
+	r := &reader{s, paddock.EventQuery{Names: []string{s.name}}}
 	r.want(1)
 	r.q.Wait = 3 * shortTTL
 	began := time.Now()
@@ -116,7 +116,7 @@ func followOver(s *fixture) {
 func followNow(s *fixture) {
 	g := s.mustAcquire(lock.Acquire{})
 	s.events(s.name, 1) // wait until the event is visible
-	r := &reader{s, paddock.EventQuery{Name: s.name, Cursor: s.currentCursor()}}
+	r := &reader{s, paddock.EventQuery{Names: []string{s.name}, Cursor: s.currentCursor()}}
 	r.want(0)
 	s.must(s.release(g))
 	if page := r.want(1); page[0].Kind != lock.Released {
@@ -130,7 +130,7 @@ func followID(s *fixture) {
 	}
 	all := s.events(s.name, 6)
 	for i, e := range all {
-		r := &reader{s, paddock.EventQuery{Name: s.name, Cursor: strconv.FormatInt(e.ID, 10)}}
+		r := &reader{s, paddock.EventQuery{Names: []string{s.name}, Cursor: strconv.FormatInt(e.ID, 10)}}
 		if rest := r.want(5 - i); len(rest) > 0 && rest[0].ID != all[i+1].ID {
 			s.Errorf("after event %d the page is %+v", e.ID, rest)
 		}
@@ -189,5 +189,5 @@ func followContext(s *fixture) {
 	cursor := s.currentCursor()
 	ctx, cancel := context.WithTimeoutCause(s.ctx, shortTTL, errors.New("enough"))
 	defer cancel()
-	s.expectError(errOf(s.locks().Events(ctx, paddock.EventQuery{Name: s.name, Cursor: cursor, Wait: lock.MaxWait})), lock.ErrUnavailable)
+	s.expectError(errOf(s.locks().Events(ctx, paddock.EventQuery{Names: []string{s.name}, Cursor: cursor, Wait: lock.MaxWait})), lock.ErrUnavailable)
 }

@@ -55,11 +55,11 @@ func historyDescending(s *fixture) {
 	all := s.past()
 	slices.Reverse(all)
 	for limit := 1; limit <= 6; limit++ {
-		q := paddock.EventQuery{Name: s.name, Descending: true, Limit: limit}
+		q := paddock.EventQuery{Names: []string{s.name}, Descending: true, Limit: limit}
 		if got := s.list(q); !slices.Equal(ids(got), ids(all)) {
 			s.Errorf("in pages of %d the events are %v, want %v", limit, ids(got), ids(all))
 		}
-		q.Name, q.Prefix = "", s.name
+		q.Names, q.Prefix = nil, s.name
 		if got := s.list(q); !slices.Equal(ids(got), ids(all)) {
 			s.Errorf("by prefix, in pages of %d, the events are %v, want %v", limit, ids(got), ids(all))
 		}
@@ -79,7 +79,7 @@ func historySelection(s *fixture) {
 		"until":              {Until: all[3].At},
 		"between":            {Since: all[1].At, Until: all[4].At},
 	} {
-		q.Name = s.name
+		q.Names = []string{s.name}
 		var want []lock.Event
 		for _, e := range all {
 			if q.Selects(&e) {
@@ -94,17 +94,17 @@ func historySelection(s *fixture) {
 
 func historyEnds(s *fixture) {
 	all := s.past()
-	page, err := s.locks().Events(s.ctx, paddock.EventQuery{Name: s.name, Since: all[0].At, Until: all[0].At.Add(time.Microsecond)})
+	page, err := s.locks().Events(s.ctx, paddock.EventQuery{Names: []string{s.name}, Since: all[0].At, Until: all[0].At.Add(time.Microsecond)})
 	s.must(err)
 	if page.Next != "" || page.Gap || !slices.Contains(ids(page.Items), all[0].ID) {
 		s.Errorf("the page until an instant of the past is %+v", page)
 	}
-	page, err = s.locks().Events(s.ctx, paddock.EventQuery{Name: s.name, Until: all[0].At})
+	page, err = s.locks().Events(s.ctx, paddock.EventQuery{Names: []string{s.name}, Until: all[0].At})
 	s.must(err)
 	if page.Next != "" || len(page.Items) > 0 {
 		s.Errorf("the page from before the first event is %+v", page)
 	}
-	page, err = s.locks().Events(s.ctx, paddock.EventQuery{Name: s.name, Since: all[0].At})
+	page, err = s.locks().Events(s.ctx, paddock.EventQuery{Names: []string{s.name}, Since: all[0].At})
 	s.must(err)
 	if page.Next == "" {
 		s.Errorf("a list that can grow has an end: %+v", page)

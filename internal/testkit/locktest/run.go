@@ -49,6 +49,7 @@ func run(t *testing.T, in func(t *testing.T, test func(*fixture))) {
 		"list":         listCases(),
 		"events":       eventCases(),
 		"follow":       followCases(),
+		"several":      severalCases(),
 		"history":      historyCases(),
 		"watch":        watchCases(),
 		"fence":        fenceCases(),

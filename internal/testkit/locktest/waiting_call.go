@@ -246,7 +246,7 @@ func (s *fixture) expectHolders(holders ...string) lock.Lock {
 func (s *fixture) verifyHistory(name string, r verify.Rules) []lock.Event {
 	s.Helper()
 	var events []lock.Event
-	from, open := &reader{s, paddock.EventQuery{Name: name, Limit: paddock.MaxLimit}}, r
+	from, open := &reader{s, paddock.EventQuery{Names: []string{name}, Limit: paddock.MaxLimit}}, r
 	open.AllowWaiters = true
 	s.eventually("the history is complete", func() bool {
 		until := s.get(name).Revision

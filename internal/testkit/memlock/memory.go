@@ -29,7 +29,7 @@ type Memory struct {
 	sessions      map[lock.SessionRef]lock.Session
 	sessionAlarms map[lock.SessionRef]*time.Timer
 
-	news  chan struct{} // closed and replaced at each event
+	news  chan struct{} // closed and replaced at each event, and when a session ends
 	clock clock
 }
 
@@ -153,9 +153,14 @@ func (m *Memory) record(events []lock.Event) {
 		}
 	}
 	if len(events) > 0 {
-		close(m.news)
-		m.news = make(chan struct{})
+		m.announce()
 	}
+}
+
+// announce makes calls that wait look again.
+func (m *Memory) announce() {
+	close(m.news)
+	m.news = make(chan struct{})
 }
 
 // wake makes the call claim its grant, on any replica.

@@ -106,7 +106,7 @@ func (r replica) Events(ctx context.Context, q paddock.EventQuery) (paddock.Page
 	end := time.Now().Add(q.Wait)
 	for {
 		page, news, err := r.page(q)
-		if err != nil || len(page.Items) > 0 || !time.Now().Before(end) {
+		if err != nil || len(page.Items)+len(page.EndedSessions) > 0 || !time.Now().Before(end) {
 			return page, err
 		}
 		if err := waitFor(ctx, news, end); err != nil {
@@ -131,6 +131,11 @@ func (m *Memory) page(q paddock.EventQuery) (paddock.Page[lock.Event], <-chan st
 	}
 	if err != nil || at < 0 || at > newest+1 {
 		return page, nil, lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, or omit it to start over")
+	}
+	for _, ref := range q.Sessions {
+		if s := m.session(ref); s == nil || s.Ended != 0 {
+			page.EndedSessions = append(page.EndedSessions, ref)
+		}
 	}
 	step, last := int64(1), newest
 	if q.Descending {

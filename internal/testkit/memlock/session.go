@@ -29,6 +29,7 @@ func (m *Memory) expireSessions() {
 	for ref, s := range m.sessions {
 		if after, expired := s.Expire(m.clock.now()); expired {
 			m.sessions[ref] = after
+			m.announce()
 		}
 	}
 }
@@ -49,6 +50,9 @@ func (r replica) change(ctx context.Context, c lock.SessionChange) (g lock.Sessi
 	if changed {
 		r.sessions[c.Session()] = after
 		r.endSessionAt(after)
+		if after.Ended != 0 {
+			r.announce()
+		}
 	}
 	return lock.SessionGrant{Session: after, Until: began.Add(after.ExpiresAt.Sub(now)), Replayed: before != nil}, nil
 }

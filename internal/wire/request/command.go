@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
@@ -43,6 +44,8 @@ type (
 	ReportStale api.ReportRequest
 	// FencedWrite is the body of a fenced write.
 	FencedWrite api.FencedWrite
+	// WaitForEvents is the body of a call that waits for events.
+	WaitForEvents api.WaitForEventsRequest
 )
 
 // command returns a pointer, since the stack of a call that may wait should stay small.
@@ -135,6 +138,31 @@ func (m FencedWrite) command(key string) (lock.FencedWrite, error) {
 	return lock.FencedWrite{
 		Key: key, Lock: m.Lock, Token: lock.Token(m.FencingToken), Slot: wire.ValueOf(m.Slot), Value: m.Value, IfVersion: m.IfVersion,
 	}, checkNumber("slot", m.Slot, 1, lock.MaxHolders)
+}
+
+func (m WaitForEvents) command(string) (q paddock.EventQuery, err error) {
+	q = paddock.EventQuery{
+		Names: m.Locks, Cursor: cmp.Or(wire.ValueOf(m.Cursor), paddock.CursorNow), Wait: duration(m.WaitMs),
+	}
+	err = checkMs("wait_ms", m.WaitMs, 0, lock.MaxWait)
+	if len(q.Names) == 1 {
+		err = cmp.Or(err, lock.CheckNameOf("locks/0", q.Names[0]))
+	}
+	for i, name := range m.Sessions {
+		ref, bad := lock.ParseSessionRef(fmt.Sprintf("sessions/%d", i), name)
+		q.Sessions, err = append(q.Sessions, ref), cmp.Or(err, bad)
+	}
+	for i, name := range m.Kinds {
+		kind := lock.KindOf(string(name))
+		if kind == 0 {
+			err = cmp.Or(err, lock.Invalid(fmt.Sprintf("kinds/%d", i), "is unknown; give %s", lock.KindNames()))
+		}
+		q.Kinds = append(q.Kinds, kind)
+	}
+	if len(q.Names)+len(q.Sessions) == 0 { // a query without either selects the events of all locks
+		err = cmp.Or(err, lock.Invalid("locks", "and sessions are both empty; name at least one lock or one session"))
+	}
+	return q, err
 }
 
 func duration(ms *int64) time.Duration { return wire.DurationOf(wire.ValueOf(ms)) }

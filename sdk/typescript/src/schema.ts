@@ -584,6 +584,38 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/events/wait": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Wait for events of several locks
+         * @description Tells a process at once what happens to the locks that it holds: one call for all of them. The response comes
+         *     as soon as one of the locks has an event of these kinds after the cursor, as soon as one of the sessions has
+         *     ended, or when the wait is over. Call it again with `next_cursor`: no event is missed between two calls,
+         *     unless the response has a `gap`.
+         *
+         *     The response is a hint, which may also be late or missing. Whether a lease is lost is decided by its renewal:
+         *     renew a lease when it is named here, and all leases after a `gap`.
+         *
+         *     Without a cursor, the call begins now. A call whose cursor is so far behind that there are very many events
+         *     after it returns a `gap` and no events. The sessions need no cursor: a session that had ended before the call
+         *     is named, too, and so is a session that is not known any more.
+         *
+         *     The call needs the role `read`, for each of the locks. It counts as a waiting call.
+         */
+        post: operations["waitForEvents"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/events/stream": {
         parameters: {
             query?: never;
@@ -1572,6 +1604,27 @@ export interface components {
          * @enum {string}
          */
         EventKind: "granted" | "released" | "expired" | "revoked" | "queued" | "dequeued" | "withdrawn" | "metadata_updated" | "refused";
+        /** @description It names at least one lock or one session. */
+        WaitForEventsRequest: {
+            /** @description The locks, each once, in any order. */
+            locks?: components["schemas"]["LockName"][];
+            /**
+             * @description The public names of sessions, each once, in any order.
+             * @example [
+             *       "7bb9f2a32ab6969f"
+             *     ]
+             */
+            sessions?: string[];
+            /** @description Only events of these kinds. All kinds by default. */
+            kinds?: components["schemas"]["EventKind"][];
+            /** @description The `next_cursor` of the call before, or the `id` of an event. By default the call begins now. */
+            cursor?: string;
+            /**
+             * Format: int64
+             * @description How long to wait, in milliseconds. By default the call does not wait.
+             */
+            wait_ms?: number;
+        };
         EventPage: {
             events: components["schemas"]["Event"][];
             /**
@@ -1582,9 +1635,12 @@ export interface components {
             /**
              * @description True if events before this page are missing because they are no longer kept, or because a fail-over or
              *     restore lost the event of the cursor: read the locks again. With `since` or `order=desc`, true on the page
-             *     that is next to events of the range that are no longer kept. Absent otherwise.
+             *     that is next to events of the range that are no longer kept. In `waitForEvents`, also true if there were too
+             *     many events after the cursor. Absent otherwise.
              */
             gap?: boolean;
+            /** @description Those of the sessions of `waitForEvents` that have ended. Absent if there are none. */
+            ended_sessions?: string[];
             /**
              * @description Rows of the database that belong to this page and cannot be read, mostly because they were changed by
              *     hand. The rest of the page is complete. Absent if there are none.
@@ -1738,7 +1794,7 @@ export interface components {
          *     | `no_route` | 404 | no resource has this path |
          *     | `method_not_allowed` | 405 | see `Allow` |
          *     | `cross_origin` | 403 | a browser sent this from another site or with an unknown host name |
-         *     | `body_too_large` | 413 | the body is larger than 16 KiB, or 1 MiB for a batch |
+         *     | `body_too_large` | 413 | the body is larger than 16 KiB, 1 MiB for a batch, or 1.25 MiB for `waitForEvents` |
          *     | `header_too_large` | 431 | the header, query included, is larger than 16 KiB |
          *     | `unsupported_media_type` | 415 | the body is not `application/json`, or has a `Content-Encoding` |
          *     | `unavailable` | 503 | temporary failure; nothing was changed; retry |
@@ -1916,7 +1972,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `body_too_large`: the body is larger than 16 KiB, or 1 MiB for a batch. */
+        /** @description `body_too_large`: the body is larger than 16 KiB, 1 MiB for a batch, or 1.25 MiB for `waitForEvents`. */
         BodyTooLarge: {
             headers: {
                 [name: string]: unknown;
@@ -3015,6 +3071,39 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    waitForEvents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WaitForEventsRequest"];
+            };
+        };
+        responses: {
+            /** @description The events, with `next_cursor`. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventPage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["Internal"];

@@ -88,7 +88,7 @@ func TestSequenceIsNoBound(t *testing.T) {
 		go func() {
 			defer close(waited)
 			for { // a wait fails while the server is away
-				p, err := l.Page(t.Context(), paddock.EventQuery{Cursor: now.Next, Wait: lock.MaxWait})
+				p, err := l.Page(t.Context(), paddock.EventQuery{Cursor: now.Next, Wait: lock.MaxWait}, nil)
 				if err == nil && len(p.Items) > 0 || t.Context().Err() != nil {
 					return
 				}
@@ -211,7 +211,7 @@ func TestSubscribersMissNothing(t *testing.T) {
 	l := openAndRun(t, url)
 	start := page(t, l, paddock.EventQuery{Cursor: paddock.CursorNow}).Next
 	queries := []paddock.EventQuery{
-		{}, {Cursor: start, Limit: 3}, {Cursor: start, Prefix: "w:1"}, {Name: "w:2"}, {Cursor: start, Prefix: "w:", Limit: 7},
+		{}, {Cursor: start, Limit: 3}, {Cursor: start, Prefix: "w:1"}, {Names: []string{"w:2"}}, {Cursor: start, Prefix: "w:", Limit: 7},
 	}
 	read := make([][]lock.Event, len(queries))
 	var reading, writing sync.WaitGroup
@@ -240,7 +240,7 @@ func TestSubscribersMissNothing(t *testing.T) {
 		want := map[int64]lock.Event{}
 		for _, events := range committed {
 			for id, e := range events {
-				if (q.Name == "" || e.Name == q.Name) && strings.HasPrefix(e.Name, q.Prefix) {
+				if (len(q.Names) == 0 || e.Name == q.Names[0]) && strings.HasPrefix(e.Name, q.Prefix) {
 					want[id] = e
 				}
 			}
@@ -256,7 +256,7 @@ const theEnd = "the end"
 func followToEnd(t *testing.T, l *Log, q paddock.EventQuery) (all []lock.Event) {
 	q.Wait = lock.MaxWait
 	for {
-		p, err := l.Page(t.Context(), q)
+		p, err := l.Page(t.Context(), q, nil)
 		if err != nil || p.Gap {
 			t.Errorf("%+v: gap %t, %v", q, p.Gap, err)
 			return all

@@ -63,7 +63,9 @@
 //   - Consecutive pages contain each selected event once, in the order of ids, unless the page reports a gap.
 //   - A cursor may be between two events of a batch.
 //   - The work for one page is bounded, see [Log.Page].
-//   - Following several names costs one wake for each event of these, as following one does.
+//   - Following several names costs one wake for each event of these, as following one does. An event of a kind that the
+//     query does not select wakes nobody.
+//   - A page of several names reads one step of the table at most. If that does not reach the bound, there is a gap.
 //   - An event is kept for the retention time. References to an event may be deleted earlier if events with greater ids
 //     were older, which happens only when the database's clock was set back.
 package eventlog

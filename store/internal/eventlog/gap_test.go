@@ -32,7 +32,7 @@ func TestGapAfterAnEpoch(t *testing.T) {
 
 	waited := make(chan paddock.Page[lock.Event], 1)
 	go func() {
-		p, err := l.Page(t.Context(), paddock.EventQuery{Cursor: lost, Wait: lock.MaxWait})
+		p, err := l.Page(t.Context(), paddock.EventQuery{Cursor: lost, Wait: lock.MaxWait}, nil)
 		if err != nil {
 			t.Error(err)
 		}
@@ -53,7 +53,7 @@ func TestGapAfterAnEpoch(t *testing.T) {
 		strconv.FormatInt(first[0].ID, 10): false, strconv.FormatInt(first[1].ID, 10): false,
 		strconv.FormatInt(second[0].ID, 10): true, strconv.FormatInt(after[0].ID, 10): false,
 	} {
-		p := page(t, l, paddock.EventQuery{Cursor: cursor, Name: "new"})
+		p := page(t, l, paddock.EventQuery{Cursor: cursor, Names: []string{"new"}})
 		if p.Gap != gap || len(p.Items) != 1 && cursor != strconv.FormatInt(after[0].ID, 10) {
 			t.Errorf("a reader at %s gets %+v; want one event, and a gap: %t", cursor, p, gap)
 		}
@@ -71,7 +71,7 @@ func TestNoGapWithoutALoss(t *testing.T) {
 	pages := make(chan paddock.Page[lock.Event], len(cursors))
 	for _, cursor := range cursors[1:] {
 		go func() {
-			p, err := l.Page(t.Context(), paddock.EventQuery{Cursor: cursor, Wait: lock.MaxWait})
+			p, err := l.Page(t.Context(), paddock.EventQuery{Cursor: cursor, Wait: lock.MaxWait}, nil)
 			if err != nil {
 				t.Error(err)
 			}
@@ -106,10 +106,10 @@ func TestGapAfterPruning(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, e := range old {
-		for _, name := range []string{"", "a"} {
-			p := page(t, l, paddock.EventQuery{Cursor: strconv.FormatInt(e.ID, 10), Name: name})
+		for _, names := range [][]string{nil, {"a"}, {"a", "b"}} {
+			p := page(t, l, paddock.EventQuery{Cursor: strconv.FormatInt(e.ID, 10), Names: names})
 			if gap := i < len(old)-1; p.Gap != gap || len(p.Items) != 1 {
-				t.Errorf("a reader of %q after event %d of %d gets %+v", name, i, len(old), p)
+				t.Errorf("a reader of %q after event %d of %d gets %+v", names, i, len(old), p)
 			}
 		}
 	}

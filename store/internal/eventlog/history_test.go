@@ -46,7 +46,7 @@ func TestHistoryIsComplete(t *testing.T) {
 			for _, name := range names {
 				for range 20 {
 					from := rng.IntN(len(of[name]))
-					q := paddock.EventQuery{Name: name, Limit: 1 + rng.IntN(150), Cursor: strconv.FormatInt(of[name][from].ID, 10)}
+					q := paddock.EventQuery{Names: []string{name}, Limit: 1 + rng.IntN(150), Cursor: strconv.FormatInt(of[name][from].ID, 10)}
 					want := of[name][from+1:]
 					sameEvents(t, fmt.Sprintf("%+v", q), readAll(t, l, q), want)
 
@@ -54,7 +54,7 @@ func TestHistoryIsComplete(t *testing.T) {
 					slices.Reverse(want)
 					sameEvents(t, fmt.Sprintf("%+v", q), readAll(t, l, q), want)
 				}
-				sameEvents(t, name, readAll(t, l, paddock.EventQuery{Name: name, Limit: paddock.MaxLimit}), of[name])
+				sameEvents(t, name, readAll(t, l, paddock.EventQuery{Names: []string{name}, Limit: paddock.MaxLimit}), of[name])
 			}
 		})
 	}
@@ -73,7 +73,7 @@ func TestHistoryAfterPruning(t *testing.T) {
 		exec(t, conn, "delete from paddock.event_batches where id <= $1", epoch.BatchOf(all[gone-1].ID))
 		exec(t, conn, "update paddock.horizon set pruned = $1", all[gone-1].ID)
 		for _, limit := range []int{1, 7, 100} {
-			sameEvents(t, fmt.Sprint(gone, " pruned"), readAll(t, l, paddock.EventQuery{Name: "a", Limit: limit}), all[gone:])
+			sameEvents(t, fmt.Sprint(gone, " pruned"), readAll(t, l, paddock.EventQuery{Names: []string{"a"}, Limit: limit}), all[gone:])
 		}
 	}
 }
@@ -100,7 +100,7 @@ func TestNamesWithOneKey(t *testing.T) {
 	}
 	for _, name := range []string{"a", "b"} {
 		for _, limit := range []int{1, 2, 20, 100} {
-			sameEvents(t, name, readAll(t, l, paddock.EventQuery{Name: name, Limit: limit}), of[name])
+			sameEvents(t, name, readAll(t, l, paddock.EventQuery{Names: []string{name}, Limit: limit}), of[name])
 		}
 	}
 }
@@ -162,7 +162,7 @@ func TestLongHistoryIsReadByTheEntry(t *testing.T) {
 			exec(t, conn, prepare)
 			for _, limit := range []int{1, paddock.DefaultLimit, paddock.MaxLimit} {
 				for _, after := range []int64{0, 1, 15, 16, 17, 7777, events - 900, events - 17, events - 1, events} {
-					got := page(t, l, paddock.EventQuery{Name: "long", Limit: limit, Cursor: strconv.FormatInt(lastOf(after), 10)}).Items
+					got := page(t, l, paddock.EventQuery{Names: []string{"long"}, Limit: limit, Cursor: strconv.FormatInt(lastOf(after), 10)}).Items
 					if len(got) != min(limit, int(events-after)) || len(got) > 0 && got[0].Revision != after+1 {
 						t.Errorf("the page of %d after %d has %d events", limit, after, len(got))
 					}
@@ -235,7 +235,7 @@ func TestAHistoryThatLeadsBackToItselfIsRead(t *testing.T) {
 			exec(t, conn, "insert into paddock.records (name, revision, last_event) values ('a', 5, $1)", len(previous)-1)
 			exec(t, conn, "select setval('paddock.event_batch_ids', 10)")
 			for _, descending := range []bool{false, true} {
-				page, err := l.Page(t.Context(), paddock.EventQuery{Name: "a", Limit: 100, Descending: descending})
+				page, err := l.Page(t.Context(), paddock.EventQuery{Names: []string{"a"}, Limit: 100, Descending: descending}, nil)
 				var got []int64
 				for _, e := range page.Items {
 					got = append(got, e.ID)

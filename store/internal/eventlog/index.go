@@ -19,23 +19,28 @@ func newIndex() index {
 // add adds the subscriber, which is not in the index.
 func (x *index) add(s *subscriber) {
 	x.all[s] = struct{}{}
-	for _, name := range s.names {
+	for _, name := range s.query.Names {
 		put(x.names, name, s)
 	}
-	if len(s.names) == 0 && put(x.prefixes, s.prefix, s) {
-		x.lengths[len(s.prefix)]++
+	if s.followsPrefix() && put(x.prefixes, s.query.Prefix, s) {
+		x.lengths[len(s.query.Prefix)]++
 	}
 }
 
 // remove removes the subscriber, if it is in the index.
 func (x *index) remove(s *subscriber) {
 	delete(x.all, s)
-	for _, name := range s.names {
+	for _, name := range s.query.Names {
 		drop(x.names, name, s)
 	}
-	if len(s.names) == 0 && drop(x.prefixes, s.prefix, s) {
-		x.lengths[len(s.prefix)]--
+	if s.followsPrefix() && drop(x.prefixes, s.query.Prefix, s) {
+		x.lengths[len(s.query.Prefix)]--
 	}
+}
+
+// followsPrefix reports whether the subscriber has a prefix, which may be empty, instead of names or sessions.
+func (s *subscriber) followsPrefix() bool {
+	return len(s.query.Names) == 0 && len(s.query.Sessions) == 0
 }
 
 // put reports whether the key is new.

@@ -26,18 +26,18 @@ func TestAnEventFindsItsSubscribers(t *testing.T) {
 			x.remove(all[n])
 			all = slices.Delete(all, n, n+1)
 		}
-		s := &subscriber{prefix: name()}
+		s := &subscriber{query: paddock.EventQuery{Prefix: name()}}
 		for range random.IntN(4) {
-			s.names = append(s.names, name())
+			s.query.Names = append(s.query.Names, name())
 		}
 		x.add(s)
 		all = append(all, s)
 		event, found := name(), set{}
 		x.each(event, func(s *subscriber) { found[s] = struct{}{} })
 		for _, s := range all {
-			selects := slices.Contains(s.names, event) || len(s.names) == 0 && strings.HasPrefix(event, s.prefix)
+			selects := slices.Contains(s.query.Names, event) || len(s.query.Names) == 0 && strings.HasPrefix(event, s.query.Prefix)
 			if _, is := found[s]; is != selects {
-				t.Fatalf("of %d, one with the names %q and the prefix %q is found for %q: %t", len(all), s.names, s.prefix, event, is)
+				t.Fatalf("of %d, one with the names %q and the prefix %q is found for %q: %t", len(all), s.query.Names, s.query.Prefix, event, is)
 			}
 		}
 	}
@@ -93,7 +93,7 @@ func TestOneOfSeveralNamesWakes(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a", "b", "c"} {
 		tail := filled()
-		sub := &subscriber{names: []string{"a", "b", "c"}, wake: make(chan struct{}, 1)}
+		sub := &subscriber{query: paddock.EventQuery{Names: []string{"a", "b", "c"}}, wake: make(chan struct{}, 1)}
 		if !tail.listen(sub, 100, tail.changes) {
 			t.Fatal("the tail has changed")
 		}
@@ -122,7 +122,7 @@ func TestAChangeIsNotSleptThrough(t *testing.T) {
 	tail := filled()
 	_, _, change := tail.since(100)
 	tail.put("a", 101)
-	if tail.listen(&subscriber{names: []string{"a"}}, 100, change) {
+	if tail.listen(&subscriber{query: paddock.EventQuery{Names: []string{"a"}}}, 100, change) {
 		t.Error("it sleeps")
 	}
 }
@@ -152,4 +152,31 @@ func TestALostEventIsAGapForAllNames(t *testing.T) {
 	if s, known, _ := tail.since(tail.stop(sub)); !known || !s.gap {
 		t.Errorf("it gets %+v", s)
 	}
+}
+
+// TestASleeperIsNotWokenByOtherKinds, and neither is one that waits for sessions alone.
+func TestASleeperIsNotWokenByOtherKinds(t *testing.T) {
+	t.Parallel()
+	tail := filled()
+	names := &subscriber{
+		query: paddock.EventQuery{Names: []string{"a", "b"}, Kinds: []lock.Kind{lock.Revoked}}, wake: make(chan struct{}, 1),
+	}
+	sessions := &subscriber{query: paddock.EventQuery{Sessions: []lock.SessionRef{1}}, wake: make(chan struct{}, 1)}
+	for _, s := range []*subscriber{names, sessions} {
+		if !tail.listen(s, 100, tail.changes) {
+			t.Fatal("it does not sleep")
+		}
+	}
+	tail.put("b", 101)
+	if awake(names) || awake(sessions) {
+		t.Fatal("an event that it does not select has woken a sleeper")
+	}
+	tail.add(segment{items: []item{{Event: &lock.Event{ID: 102, Name: "b", Kind: lock.Revoked}}}, upTo: 102}, bound{epoch: 1, upTo: 102, newest: 102})
+	if !awake(names) || awake(sessions) {
+		t.Error("the revocation has woken the wrong one")
+	}
+	if upTo := tail.stop(names); upTo != 101 {
+		t.Errorf("it goes on after %d", upTo)
+	}
+	tail.stop(sessions)
 }

@@ -45,7 +45,7 @@ type item struct {
 // selectedBy reports whether the query selects the item. An entry that cannot be read is selected by its name alone.
 func (i item) selectedBy(q *paddock.EventQuery) bool {
 	if i.unreadable != nil {
-		q = &paddock.EventQuery{Name: q.Name, Prefix: q.Prefix}
+		q = &paddock.EventQuery{Names: q.Names, Prefix: q.Prefix, Sessions: q.Sessions}
 	}
 	return q.Selects(i.Event)
 }
@@ -92,12 +92,14 @@ func (s *segment) split() (events []lock.Event, unreadable []paddock.Unreadable)
 	return events, slices.Compact(unreadable)
 }
 
-// Page returns a page of events, see paddock.Service. If q.Wait is positive it waits for up to that long while the page
-// is empty. Errors are those of package lock.
+// Page returns a page of events, see paddock.Service, without EndedSessions. If q.Wait is positive it waits for up to
+// that long while the page is empty, and until enough is closed, which may be nil. Errors are those of package lock.
 //
 // A page is read in steps of bounded work. It has fewer events than its limit only if there are no more, if there is
 // a gap, or if it took scanTime to find them. In that case the page may even be empty, but its Next is further on.
-func (l *Log) Page(ctx context.Context, q paddock.EventQuery) (page paddock.Page[lock.Event], err error) {
+func (l *Log) Page(
+	ctx context.Context, q paddock.EventQuery, enough <-chan struct{},
+) (page paddock.Page[lock.Event], err error) {
 	if q, err = q.Resolve(); err != nil {
 		return page, err
 	}
@@ -111,7 +113,7 @@ func (l *Log) Page(ctx context.Context, q paddock.EventQuery) (page paddock.Page
 	}
 	var s segment
 	if q.Wait > 0 {
-		s, err = l.await(ctx, q, ids.after)
+		s, err = l.await(ctx, q, ids.after, enough)
 	} else {
 		s, err = l.stored(ctx, q, ids)
 	}
@@ -132,7 +134,8 @@ func (l *Log) Page(ctx context.Context, q paddock.EventQuery) (page paddock.Page
 }
 
 // stored reads the segment at the beginning of the span from the database, step by step. If the span begins at a
-// negative id, that is the bound, and there are no events.
+// negative id, that is the bound, and there are no events. For several names it makes one step: where that does not
+// reach the bound, there is a gap. Otherwise many clients that were cut off together would each read all events.
 func (l *Log) stored(ctx context.Context, q paddock.EventQuery, ids span) (segment, error) {
 	s := segment{upTo: ids.after}
 	if q.Descending {
@@ -140,14 +143,18 @@ func (l *Log) stored(ctx context.Context, q paddock.EventQuery, ids span) (segme
 	}
 	for began, size := time.Now(), firstStep(q.Limit); ; size = nextStep {
 		var next segment
+		var end bound
 		err := l.db.Read(ctx, func(ctx context.Context) (err error) {
 			rest := q
 			rest.Limit -= s.events
-			next, _, err = l.read(ctx, rest, s.upTo, size)
+			next, end, err = l.read(ctx, rest, s.upTo, size)
 			return err
 		})
 		if err != nil {
 			return s, err
+		}
+		if q.FollowsSeveral() && !next.end && next.events < q.Limit {
+			return segment{upTo: end.upTo, gap: true}, nil
 		}
 		next.items = append(s.items, next.items...)
 		next.events, next.gap = s.events+next.events, s.gap || next.gap
@@ -220,7 +227,7 @@ func lastOf(batch int64) int64 { return batch*row.EventsPerBatch + row.EventsPer
 // read reads, in one round trip, the bound and the segment next to the id, or its first part. For a negative id it
 // reads only the bound.
 func (l *Log) read(ctx context.Context, q paddock.EventQuery, from int64, size step) (segment, bound, error) {
-	if q.Name != "" {
+	if readsHistory(q) {
 		q.Limit = min(q.Limit, size.events)
 	}
 	var s segment
@@ -278,10 +285,13 @@ func (l *Log) show(id int64) {
 	}
 }
 
+// readsHistory reports whether the events of q are read from the history of one lock, and not from all batches.
+func readsHistory(q paddock.EventQuery) bool { return len(q.Names) == 1 && !q.FollowsSeveral() }
+
 // queueEvents queues the statement that finds the first batches with events of q next to the id.
 func (l *Log) queueEvents(b *pgx.Batch, q paddock.EventQuery, from int64, size step) *pgx.QueuedQuery {
-	if q.Name != "" {
-		return b.Queue(sqlHistory.In(l.db.Schema), row.NameKey(q.Name), q.Name, from, refsFor(q.Limit), q.Descending)
+	if readsHistory(q) {
+		return b.Queue(sqlHistory.In(l.db.Schema), row.NameKey(q.Names[0]), q.Names[0], from, refsFor(q.Limit), q.Descending)
 	}
 	first := epoch.BatchOf(from + 1)
 	if q.Descending {

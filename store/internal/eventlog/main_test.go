@@ -176,7 +176,7 @@ func granted(names ...string) []lock.Event {
 // page returns a page, which must not fail.
 func page(t *testing.T, l *Log, q paddock.EventQuery) paddock.Page[lock.Event] {
 	t.Helper()
-	p, err := l.Page(t.Context(), q)
+	p, err := l.Page(t.Context(), q, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func page(t *testing.T, l *Log, q paddock.EventQuery) paddock.Page[lock.Event] {
 // eventsOf returns the events of the lock, at most a page.
 func eventsOf(t *testing.T, l *Log, name string) []lock.Event {
 	t.Helper()
-	return page(t, l, paddock.EventQuery{Name: name, Limit: paddock.MaxLimit}).Items
+	return page(t, l, paddock.EventQuery{Names: []string{name}, Limit: paddock.MaxLimit}).Items
 }
 
 // readAll reads pages from the query's cursor until one is the last or empty. No page may report a gap.

@@ -24,7 +24,9 @@ func TestPagesResumeInsideBatches(t *testing.T) {
 	for _, names := range [][]string{{"a:1", "b", "a:1", "a:2", "b"}, {"c"}, {"a:2", "a:1", "c", "c"}, {"b", "a:1", "b"}} {
 		all = append(all, commit(t, conn, granted(names...)...)...)
 	}
-	selections := []paddock.EventQuery{{}, {Name: "a:1"}, {Name: "c"}, {Name: "none"}, {Prefix: "a:"}, {Prefix: "b"}, {Prefix: "z"}}
+	selections := []paddock.EventQuery{
+		{}, {Names: []string{"a:1"}}, {Names: []string{"c"}}, {Names: []string{"none"}}, {Prefix: "a:"}, {Prefix: "b"}, {Prefix: "z"},
+	}
 	for from := -1; from < len(all); from++ {
 		for _, q := range selections {
 			rest := all
@@ -58,7 +60,7 @@ func TestCursorsAreChecked(t *testing.T) {
 	t.Parallel()
 	l := open(t, pgtest.URL(t))
 	for _, cursor := range []string{"x", "-1", "01", "+1", " 1", "1 or 1=1", "99999999999999999999"} {
-		_, err := l.Page(t.Context(), paddock.EventQuery{Cursor: cursor})
+		_, err := l.Page(t.Context(), paddock.EventQuery{Cursor: cursor}, nil)
 		if e := new(lock.Error); !errors.As(err, &e) || !errors.Is(err, lock.ErrInvalid) || e.Field != "cursor" {
 			t.Errorf("the cursor %q: %v", cursor, err)
 		}
@@ -68,7 +70,7 @@ func TestCursorsAreChecked(t *testing.T) {
 			t.Errorf("the cursor %q: %+v", cursor, p)
 		}
 	}
-	if _, err := l.Page(t.Context(), paddock.EventQuery{Limit: paddock.MaxLimit + 1}); !errors.Is(err, lock.ErrInvalid) {
+	if _, err := l.Page(t.Context(), paddock.EventQuery{Limit: paddock.MaxLimit + 1}, nil); !errors.Is(err, lock.ErrInvalid) {
 		t.Errorf("an invalid limit: %v", err)
 	}
 }
@@ -161,7 +163,7 @@ func TestBrokenEntryIsReported(t *testing.T) {
 		values (7, now(), array['["a", 0, [1]]', '["b",0,[0,1,1,1,1,"h",7,0,"",0],[1,1,2,1,1,"h",7,0,"",0]]', '7']::json[])`)
 	exec(t, conn, "select setval('paddock.event_batch_ids', 10)")
 	for range 2 {
-		page, err := l.Page(t.Context(), paddock.EventQuery{})
+		page, err := l.Page(t.Context(), paddock.EventQuery{}, nil)
 		if err != nil || len(page.Items) != 2 || page.Items[0].Name != "b" {
 			t.Errorf("the page is %+v, %v", page.Items, err)
 		}
@@ -195,12 +197,12 @@ func TestSubscribersLearnOfABrokenEntry(t *testing.T) {
 	l, conn := openAndRun(t, url), connect(t, url)
 	now := page(t, l, paddock.EventQuery{Cursor: paddock.CursorNow}).Next
 	answers := make(chan []paddock.Unreadable)
-	for _, q := range []paddock.EventQuery{{Name: "a"}, {Prefix: "a"}, {}, {Limit: 1}} {
+	for _, q := range []paddock.EventQuery{{Names: []string{"a"}}, {Prefix: "a"}, {}, {Limit: 1}} {
 		q.Cursor, q.Wait = now, lock.MaxWait
 		go func() {
 			var all []paddock.Unreadable
 			for last := ""; last != "a"; {
-				p, err := l.Page(t.Context(), q)
+				p, err := l.Page(t.Context(), q, nil)
 				if err != nil {
 					t.Error(err)
 					break

@@ -51,8 +51,8 @@ func TestEventsOfARange(t *testing.T) {
 				continue
 			}
 			for _, q := range []paddock.EventQuery{
-				{}, {Name: "a"}, {Prefix: "b"}, {Kinds: []lock.Kind{lock.Released}}, {Holder: "h1"},
-				{Name: "b", Kinds: []lock.Kind{lock.Granted, lock.Expired}, Holder: "h0"},
+				{}, {Names: []string{"a"}}, {Prefix: "b"}, {Kinds: []lock.Kind{lock.Released}}, {Holder: "h1"},
+				{Names: []string{"b"}, Kinds: []lock.Kind{lock.Granted, lock.Expired}, Holder: "h0"},
 			} {
 				q.Since, q.Until, q.Limit = since, until, 5
 				want := selectedBy(q, all)
@@ -82,8 +82,8 @@ func TestTheEndOfAList(t *testing.T) {
 		"until a later instant":         {paddock.EventQuery{Until: time.Now().Add(time.Hour)}, false},
 		"until before all":              {paddock.EventQuery{Until: all[0].At.Add(-time.Hour)}, true},
 		"descending":                    {paddock.EventQuery{Descending: true}, true},
-		"descending, of one lock":       {paddock.EventQuery{Descending: true, Name: "a"}, true},
-		"descending, of an unused lock": {paddock.EventQuery{Descending: true, Name: "none"}, true},
+		"descending, of one lock":       {paddock.EventQuery{Descending: true, Names: []string{"a"}}, true},
+		"descending, of an unused lock": {paddock.EventQuery{Descending: true, Names: []string{"none"}}, true},
 		"descending, a full page":       {paddock.EventQuery{Descending: true, Limit: 2}, false},
 	} {
 		if p := page(t, l, c.q); (p.Next == "") != c.end {
@@ -117,11 +117,11 @@ func TestARangeOfPrunedEventsHasAGap(t *testing.T) {
 		"descending, not yet there":             {paddock.EventQuery{Descending: true, Limit: 2}, false},
 		"descending to before":                  {paddock.EventQuery{Descending: true, Since: all[1].At}, true},
 		"descending to a kept event":            {paddock.EventQuery{Descending: true, Since: all[4].At}, false},
-		"descending, the history of one lock":   {paddock.EventQuery{Descending: true, Name: "a"}, true},
+		"descending, the history of one lock":   {paddock.EventQuery{Descending: true, Names: []string{"a"}}, true},
 		"a range of which nothing is kept":      {paddock.EventQuery{Since: all[0].At, Until: all[1].At}, true},
 		"a range of which everything is kept":   {paddock.EventQuery{Since: all[4].At, Until: all[5].At}, false},
-		"a range of one lock, partly not kept":  {paddock.EventQuery{Name: "a", Since: all[0].At}, true},
-		"a range of one lock that is all there": {paddock.EventQuery{Name: "a", Since: all[4].At}, false},
+		"a range of one lock, partly not kept":  {paddock.EventQuery{Names: []string{"a"}, Since: all[0].At}, true},
+		"a range of one lock that is all there": {paddock.EventQuery{Names: []string{"a"}, Since: all[4].At}, false},
 	} {
 		if p := page(t, l, c.q); p.Gap != c.gap {
 			t.Errorf("%s: a gap: %t", name, p.Gap)

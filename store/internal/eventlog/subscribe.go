@@ -13,16 +13,15 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 )
 
-// await returns the segment after the id as soon as it is not empty, or the empty one when the wait is over.
-func (l *Log) await(ctx context.Context, q paddock.EventQuery, after int64) (segment, error) {
-	sub, err := l.subscribe(q.Wait)
+// await returns the segment after the id as soon as it is not empty, or the empty one when the wait is over or enough
+// is closed.
+func (l *Log) await(ctx context.Context, q paddock.EventQuery, after int64, enough <-chan struct{}) (segment, error) {
+	sub, err := l.subscribe(q)
 	if err != nil {
 		return segment{}, err
 	}
 	defer l.tail.leave()
-	if sub.prefix = q.Prefix; q.Name != "" {
-		sub.names = []string{q.Name}
-	}
+	sub.enough = enough
 	for shown := l.shown.Load(); ; shown = 0 {
 		s, change, err := l.next(ctx, q, after, shown)
 		if err != nil || len(s.items) > 0 || s.gap || sub.over() {
@@ -61,12 +60,11 @@ func (l *Log) Watch(
 	if err != nil {
 		return lock.Lock{}, err
 	}
-	sub, err := l.subscribe(q.Wait)
+	sub, err := l.subscribe(paddock.EventQuery{Names: []string{q.Name}, Wait: q.Wait})
 	if err != nil {
 		return lock.Lock{}, err
 	}
 	defer l.tail.leave()
-	sub.names = []string{q.Name}
 	for {
 		over := sub.over()
 		at, change := l.tail.position() // before the lock is read, so that no change is missed
@@ -101,20 +99,20 @@ func (s *subscriber) untilChanged(ctx context.Context, l lock.Lock, at int64, ch
 	return s.sleep(ctx, changes)
 }
 
-// A subscriber is a call that waits for events of some names.
+// A subscriber is a call that waits for events that a query selects.
 type subscriber struct {
-	log   *Log
-	until time.Time
-	timer <-chan time.Time // fires then
+	log    *Log
+	until  time.Time
+	timer  <-chan time.Time // fires then
+	enough <-chan struct{}  // closed when the call waits no longer; may be nil
 
-	names  []string // empty: all names with the prefix
-	prefix string
-	wake   chan struct{} // has a value when there may be such an event
-	upTo   int64         // owned by the tail: there are no such events up to this id that the call has not seen
+	query paddock.EventQuery
+	wake  chan struct{} // has a value when there may be such an event
+	upTo  int64         // owned by the tail: there are no such events up to this id that the call has not seen
 }
 
-// subscribe returns a subscriber that waits for at most that long. It must leave the tail.
-func (l *Log) subscribe(wait time.Duration) (*subscriber, error) {
+// subscribe returns a subscriber that waits for the query's Wait at most. It must leave the tail.
+func (l *Log) subscribe(q paddock.EventQuery) (*subscriber, error) {
 	select {
 	case <-l.draining:
 		return nil, database.Stopping()
@@ -123,17 +121,27 @@ func (l *Log) subscribe(wait time.Duration) (*subscriber, error) {
 	if err := l.tail.enter(); err != nil {
 		return nil, err
 	}
-	return &subscriber{log: l, until: time.Now().Add(wait), timer: time.After(wait), wake: make(chan struct{}, 1)}, nil
+	return &subscriber{
+		log: l, until: time.Now().Add(q.Wait), timer: time.After(q.Wait), query: q, wake: make(chan struct{}, 1),
+	}, nil
 }
 
-// over reports whether the wait is over.
-func (s *subscriber) over() bool { return !time.Now().Before(s.until) }
+// over reports whether the call waits no longer.
+func (s *subscriber) over() bool {
+	select {
+	case <-s.enough:
+		return true
+	default:
+		return !time.Now().Before(s.until)
+	}
+}
 
 // sleep waits until the tail wakes the subscriber, the timer changes fires, or the time is over.
 func (s *subscriber) sleep(ctx context.Context, changes <-chan time.Time) error {
 	select {
 	case <-s.wake:
 	case <-changes:
+	case <-s.enough:
 	case <-s.timer:
 	case <-s.log.draining:
 		return database.Stopping()
@@ -301,7 +309,11 @@ func (t *tail) tell(items []item) {
 		if i.unreadable != nil {
 			t.rouseAll(t.listening.all, t.last)
 		}
-		t.listening.each(i.Name, func(s *subscriber) { t.rouse(s, t.last) })
+		t.listening.each(i.Name, func(s *subscriber) {
+			if i.selectedBy(&s.query) {
+				t.rouse(s, t.last)
+			}
+		})
 	}
 }
 

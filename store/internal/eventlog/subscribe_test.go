@@ -85,7 +85,7 @@ func TestTailBeginsAnew(t *testing.T) {
 // sleeper returns a subscriber of the name that sleeps after the id.
 func sleeper(t *testing.T, tail *tail, name string, id int64, change int) *subscriber {
 	t.Helper()
-	sub := &subscriber{names: []string{name}, wake: make(chan struct{}, 1)}
+	sub := &subscriber{query: paddock.EventQuery{Names: []string{name}}, wake: make(chan struct{}, 1)}
 	if !tail.listen(sub, id, change) {
 		t.Fatal("the tail has changed")
 	}
@@ -106,7 +106,7 @@ func TestSubscribersSeeWhatPagesHaveShown(t *testing.T) {
 	l.tail.add(read, bound{epoch: 1, upTo: lastOf(100), newest: lastOf(100)})
 	all := append(first, commit(t, conn, granted("a")...)...)
 	sameEvents(t, "the page", eventsOf(t, l, "a"), all)
-	sameEvents(t, "the subscriber", page(t, l, paddock.EventQuery{Name: "a", Wait: time.Minute / 2}).Items, all)
+	sameEvents(t, "the subscriber", page(t, l, paddock.EventQuery{Names: []string{"a"}, Wait: time.Minute / 2}).Items, all)
 }
 
 // waitInBackground waits for a page after the cursor, and returns its events and its error.
@@ -114,7 +114,7 @@ func waitInBackground(ctx context.Context, l *Log, q paddock.EventQuery) (<-chan
 	events, failed := make(chan []lock.Event, 1), make(chan error, 1)
 	q.Wait = lock.MaxWait
 	go func() {
-		p, err := l.Page(ctx, q)
+		p, err := l.Page(ctx, q, nil)
 		events <- p.Items
 		failed <- err
 	}()
@@ -177,7 +177,7 @@ func TestWaitsEnd(t *testing.T) {
 		t.Errorf("shutdown: %v", err)
 	}
 	now.Wait = time.Second
-	if _, err := l.Page(t.Context(), now); !errors.Is(err, lock.ErrUnavailable) {
+	if _, err := l.Page(t.Context(), now, nil); !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("after shutdown: %v", err)
 	}
 	if _, err := l.Watch(t.Context(), paddock.Watch{Name: "a"}, nil); !errors.Is(err, lock.ErrUnavailable) {

@@ -38,7 +38,9 @@ type Keeper struct {
 	submit Submit
 	wake   chan struct{} // has a value when a session may end earlier than is known
 	limits limiter
-	locked sync.Map // the SessionRefs of sessions whose rows were locked when they were last to be changed
+	// watches are the calls that wait for the end of sessions.
+	watches watches
+	locked  sync.Map // the SessionRefs of sessions whose rows were locked when they were last to be changed
 }
 
 // New returns a Keeper. Run ends the leases of sessions.
@@ -107,8 +109,12 @@ func (k *Keeper) attempt(ctx context.Context, c lock.SessionChange) (out Changed
 		}
 		return nil
 	})
-	if err == nil && out.Ended == 0 {
+	switch {
+	case err != nil:
+	case out.Ended == 0:
 		k.mayEndAt(out.Session)
+	default:
+		k.watches.tell(c.Session())
 	}
 	return out, lost, err
 }

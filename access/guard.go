@@ -94,7 +94,16 @@ func requirementOf(c lock.Command) requirement {
 // not free the lock.
 func (g *guard) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 	return hidden(ctx, hideLock)(checkedCall(ctx, g, requirement{role: Admin, scopes: singleName("name", r.Name)},
-		func(ctx context.Context) (lock.Lock, error) { return g.inner.Revoke(ctx, r) }))
+		func(ctx context.Context) (lock.Lock, error) {
+			r.RevokedBy = nameOfKey(ctx)
+			return g.inner.Revoke(ctx, r)
+		}))
+}
+
+// nameOfKey returns the name of the key in the context, which an operator reads as the one who revoked.
+func nameOfKey(ctx context.Context) string {
+	k, _ := KeyFrom(ctx)
+	return k.Name
 }
 
 func (g *guard) Lock(ctx context.Context, name string) (lock.Lock, error) {

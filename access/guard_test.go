@@ -113,6 +113,7 @@ func errOf[T any](_ T, err error) error { return err }
 
 // A spy is a paddock.Service that records the names of called methods, and waits as long as a call asks for.
 type spy struct {
+	revokedBy string // of the latest revocation
 	paddock.Service
 	asked chan string
 	guard string // the lock that guards all resources; empty: the one with the resource's name
@@ -146,7 +147,8 @@ func (s *spy) Batch(ctx context.Context, items []lock.Command) []paddock.Result 
 	}
 	return paddock.FailAll(len(items), s.wait(ctx, "Batch", 0))
 }
-func (s *spy) Revoke(ctx context.Context, _ lock.Revoke) (lock.Lock, error) {
+func (s *spy) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
+	s.revokedBy = r.RevokedBy
 	return lock.Lock{}, s.wait(ctx, "Revoke", 0)
 }
 func (s *spy) Lock(ctx context.Context, _ string) (lock.Lock, error) {

@@ -819,7 +819,10 @@ type Event struct {
 	// Reason Present on `revoked`, `dequeued` and `withdrawn`. On `refused`: what rejected the token, if that is known.
 	Reason   *string `json:"reason,omitempty"`
 	Revision int64   `json:"revision"`
-	Slot     int     `json:"slot"`
+
+	// RevokedBy The name of the API key that revoked the lease. Present on `revoked`, in a service with API keys.
+	RevokedBy *string `json:"revoked_by,omitempty"`
+	Slot      int     `json:"slot"`
 }
 
 // EventKind `granted`: the lease was granted. `released`: its holder released it. `expired`: it was not renewed in time.
@@ -919,7 +922,10 @@ type Hold struct {
 
 	// Reason Present on `revoked` and `withdrawn`.
 	Reason *string `json:"reason,omitempty"`
-	Slot   int     `json:"slot"`
+
+	// RevokedBy The name of the API key that revoked the lease. Present on `revoked`, in a service with API keys.
+	RevokedBy *string `json:"revoked_by,omitempty"`
+	Slot      int     `json:"slot"`
 }
 
 // HoldEnd How it ended. Absent while no end is recorded.
@@ -1241,6 +1247,9 @@ type Problem struct {
 	RequestID    string `json:"request_id"`
 	RetryAfterMs *int64 `json:"retry_after_ms,omitempty"`
 
+	// RevokedBy The name of the API key that revoked it. Absent in a service without API keys.
+	RevokedBy *string `json:"revoked_by,omitempty"`
+
 	// Set The names of all locks that were acquired together, if the code is `lease_in_set`.
 	Set    []string `json:"set,omitempty"`
 	Status int      `json:"status"`
@@ -1368,7 +1377,7 @@ type RevokeRequest struct {
 	// Example: 10496
 	FencingToken Token `json:"fencing_token"`
 
-	// Reason The reason, shown to the revoked holder and in the events. The rules for characters are those of `holder`.
+	// Reason The reason, shown to the revoked holder and in the events, with the name of your API key. The rules for characters are those of `holder`.
 	Reason string `json:"reason"`
 
 	// SkipGrace Skip the grace of the lease, so that conflicting grants need not wait for it. The default is false.
@@ -1380,7 +1389,7 @@ type RevokeRequest struct {
 
 // RevokeSessionRequest defines model for RevokeSessionRequest.
 type RevokeSessionRequest struct {
-	// Reason The reason, shown to the revoked holder and in the events. The rules for characters are those of `holder`.
+	// Reason The reason, shown to the revoked holder and in the events, with the name of your API key. The rules for characters are those of `holder`.
 	Reason string `json:"reason"`
 
 	// SkipGrace Skip the grace of the session, so that conflicting grants need not wait for it. The default is false.
@@ -1456,6 +1465,9 @@ type SessionInfo struct {
 
 	// Reason The reason for the revocation.
 	Reason *string `json:"reason,omitempty"`
+
+	// RevokedBy The name of the API key that revoked it. Absent in a service without API keys.
+	RevokedBy *string `json:"revoked_by,omitempty"`
 
 	// Session A session's public name, a hash of its `session_id`. It proves nothing.
 	//

@@ -101,6 +101,7 @@ type Error struct {
 	Ended      Kind           // how the lost lease or session ended; zero if unknown
 	EndedAt    time.Time      // when it ended
 	Reason     string         // the operator's reason for a revocation
+	RevokedBy  string         // the name of the API key that revoked; empty in a service without keys
 	Blocked    []BlockedLock  // the locks of a set that cannot be granted now
 	Set        []string       // the locks of the lease's set
 	Cycle      []DeadlockStep // of a deadlock: the refused call first; each waits for the next one, and the last one for it

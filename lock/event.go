@@ -74,6 +74,8 @@ type Event struct {
 	// Withdrawn. It is zero for none.
 	Place  int64
 	Reason string // of Revoked, Dequeued and Withdrawn; in Refused, what refused the token
+	// RevokedBy is the name of the API key that revoked the lease, in Revoked. It is empty in a service without keys.
+	RevokedBy string
 	// Ref identifies the lease that ended, in Released, Expired and the first Revoked. In Dequeued, it identifies the
 	// request whose place a Release has removed. It is zero in all other events.
 	Ref LeaseRef
@@ -92,14 +94,14 @@ func (e *Event) SetTokens(first Token) {
 	e.Token, e.Newest = e.Token.Known(first), e.Newest.Known(first)
 }
 
-// Explanation returns what people want to know of the event beside its kind, its holder and its token: the reason, the
-// circle of a deadlock, and for Refused how late the write was and who held the lock.
+// Explanation returns what people want to know of the event beside its kind, its holder and its token: the reason, who
+// revoked the lease, the circle of a deadlock, and for Refused how late the write was and who held the lock.
 func (e Event) Explanation() string {
 	if steps := e.Cycle.Steps(); steps != nil {
 		return e.Reason + ": " + textOf(steps)
 	}
 	if e.Kind != Refused {
-		return e.Reason
+		return withRevoker(e.Reason, e.RevokedBy)
 	}
 	text := "after the end of its lease"
 	if e.Late > 0 {
@@ -113,6 +115,14 @@ func (e Event) Explanation() string {
 		text += "; " + e.Reason
 	}
 	return text
+}
+
+// withRevoker returns the reason with the name of the key that gave it, if there is one.
+func withRevoker(reason, key string) string {
+	if key == "" {
+		return reason
+	}
+	return fmt.Sprintf("%s (revoked by %s)", reason, key)
 }
 
 // ReasonUnclaimed is the Reason of a Withdrawn event when the grant was not claimed within ClaimTimeout: time alone

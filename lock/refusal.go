@@ -263,14 +263,24 @@ func errLost(locks []*lockState, id LeaseID) error {
 
 // errEnded returns the refusal of a call with the lease that the event has ended.
 func errEnded(e Event) error {
-	what := map[Kind]string{
-		Released: "was released", Expired: "expired", Revoked: "was revoked by an operator",
-	}[e.Kind]
+	what := map[Kind]string{Released: "was released", Expired: "expired", Revoked: "has ended"}[e.Kind]
 	return &Error{
-		Code: ErrLeaseLost, Ended: e.Kind, EndedAt: e.At, Reason: e.Reason, Token: e.Token,
-		Detail: "The lease " + what + ". " +
+		Code: ErrLeaseLost, Ended: e.Kind, EndedAt: e.At, Reason: e.Reason, RevokedBy: e.RevokedBy, Token: e.Token,
+		Detail: "The lease " + what + ". " + revocation(e.Kind, e.Reason, e.RevokedBy) +
 			"Stop the work; to continue, acquire with a new lease_id and use the new token.",
 	}
+}
+
+// revocation returns the sentence that says who revoked a lease or a session, and why. It is empty for other ends.
+func revocation(how Kind, reason, key string) string {
+	if how != Revoked {
+		return ""
+	}
+	who := "An operator"
+	if key != "" {
+		who += fmt.Sprintf(" (key %s)", key)
+	}
+	return fmt.Sprintf("%s revoked it: %s. ", who, strings.TrimSuffix(reason, "."))
 }
 
 // errHeldTooLong returns the refusal to renew the lease, which has expired because it has reached its MaxHold.

@@ -143,7 +143,7 @@ func (r Release) Apply(v View) Decision {
 // release ends the lease or removes the waiter, or refuses if there is neither and it was not released before.
 func (s *lockState) release(id LeaseID) error {
 	if l, ok := s.lease(id); ok {
-		s.endLease(l, Released, "")
+		s.endLease(l, Event{Kind: Released})
 		return nil
 	}
 	if w, waits := s.waiter(id); waits {

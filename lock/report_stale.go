@@ -82,7 +82,12 @@ type Hold struct {
 	EndedAt time.Time
 	End     Kind   // Released, Expired, Revoked or Withdrawn; zero while no end is known
 	Reason  string // of a Revoked or Withdrawn end
+	// RevokedBy is as that of an Event.
+	RevokedBy string
 }
+
+// Explanation returns why the lease ended, and who revoked it.
+func (h Hold) Explanation() string { return withRevoker(h.Reason, h.RevokedBy) }
 
 // NotStale reports whether err says that a reported token is not stale for its lock. A resource may refuse such a
 // token if it has seen a greater one of another lock.

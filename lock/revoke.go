@@ -24,6 +24,7 @@ type Revoke struct {
 	AcquiredAt time.Time // of the lease, as in its LeaseInfo; zero: any
 	Reason     string    // for people: 1 to MaxReasonLength characters
 	SkipGrace  bool      // end the grace at once
+	RevokedBy  string    // the name of the API key of the caller, which package access sets; no request has it
 
 	// Of a Decision's FollowUp, never of a request: the leases of the set that is left, which includes Name, are revoked; and
 	// whether leases have been revoked before.
@@ -117,14 +118,14 @@ func (s *lockState) revoke(l Lease, r Revoke) {
 	switch {
 	case l.Revoked() && r.SkipGrace:
 		s.removeLease(l)
-		s.emit(Event{Kind: Revoked, Reason: r.Reason}, l)
+		s.emit(Event{Kind: Revoked, Reason: r.Reason, RevokedBy: r.RevokedBy}, l)
 	case l.Revoked():
 	case r.SkipGrace || s.isUndelivered(l) || !s.now.Before(revoked.EndsAt()):
-		s.endLease(l, Revoked, r.Reason)
+		s.endLease(l, Event{Kind: Revoked, Reason: r.Reason, RevokedBy: r.RevokedBy})
 	default:
 		s.replaceLease(revoked)
 		s.noteEnd(revoked, Revoked)
-		s.emit(Event{Kind: Revoked, Reason: r.Reason, Ref: RefOf(s.record.Name, l.ID)}, revoked)
+		s.emit(Event{Kind: Revoked, Reason: r.Reason, RevokedBy: r.RevokedBy, Ref: RefOf(s.record.Name, l.ID)}, revoked)
 	}
 }
 
@@ -141,6 +142,7 @@ type EndSession struct {
 	Ref       SessionRef
 	How       Kind // as Session.Ended
 	Reason    string
+	RevokedBy string
 	SkipGrace bool
 	Set       []string // of a Decision's FollowUp: the leases and places of this set, which includes Name, are ended
 }
@@ -205,9 +207,9 @@ func (d *decider) endLeaseOf(e EndSession, id LeaseID) {
 			s.ousted = append(s.ousted, Waiter{Place: l.Place, Lease: l, Attachment: l.Attachment})
 		}
 		if e.How == Revoked {
-			s.revoke(l, Revoke{Reason: e.Reason, SkipGrace: e.SkipGrace})
+			s.revoke(l, Revoke{Reason: e.Reason, RevokedBy: e.RevokedBy, SkipGrace: e.SkipGrace})
 		} else {
-			s.endLease(l, Released, reasonSessionClosed)
+			s.endLease(l, Event{Kind: Released, Reason: reasonSessionClosed})
 		}
 	}
 }

@@ -74,6 +74,7 @@ type Session struct {
 	Ended     Kind // Released if its holder has closed it, Expired or Revoked; zero while it is open
 	EndedAt   time.Time
 	Reason    string // of a revocation
+	RevokedBy string // the name of the API key that revoked the session; empty in a service without keys
 	// RevokedLeases is how many of its leases a [Revoke] has ended. It is increased by far more than that when the database
 	// may have lost leases. A holder who sees it grow must find out which leases are left.
 	RevokedLeases int64
@@ -95,11 +96,11 @@ func (s Session) Expire(now time.Time) (after Session, expired bool) {
 	if !s.Undecided(now) {
 		return s, false
 	}
-	return s.end(Expired, s.EndsAt(), ""), true
+	return s.end(Expired, s.EndsAt()), true
 }
 
-func (s Session) end(how Kind, at time.Time, reason string) Session {
-	s.Ended, s.EndedAt, s.Reason = how, at, reason
+func (s Session) end(how Kind, at time.Time) Session {
+	s.Ended, s.EndedAt = how, at
 	return s
 }
 
@@ -109,12 +110,10 @@ func (s Session) errLost(now time.Time) *Error {
 	if how == 0 {
 		how, at = Expired, s.EndsAt()
 	}
-	what := map[Kind]string{
-		Released: "was closed", Expired: "expired", Revoked: "was revoked by an operator",
-	}[how]
-	return &Error{Code: ErrSessionLost, Ended: how, EndedAt: at, Reason: s.Reason, Detail: fmt.Sprintf(
-		"The session %s %d ms ago, and its leases end with it. Stop the work; to continue, open a session with a new session_id.",
-		what, max(now.Sub(at), 0).Milliseconds())}
+	what := map[Kind]string{Released: "was closed", Expired: "expired", Revoked: "ended"}[how]
+	return &Error{Code: ErrSessionLost, Ended: how, EndedAt: at, Reason: s.Reason, RevokedBy: s.RevokedBy, Detail: fmt.Sprintf(
+		"The session %s %d ms ago, and its leases end with it. %sStop the work; to continue, open a session with a new session_id.",
+		what, max(now.Sub(at), 0).Milliseconds(), revocation(how, s.Reason, s.RevokedBy))}
 }
 
 // errNoSession returns the refusal of a call with a session_id that no session has.
@@ -157,6 +156,7 @@ type SessionInfo struct {
 	Ended     Kind          // see Session; Expired also if the end is not recorded yet
 	EndedAt   time.Time
 	Reason    string
+	RevokedBy string
 	AsOf      time.Time // on the database's clock
 	Leases    int       // their number, and that of places in queues
 	Places    int
@@ -198,7 +198,8 @@ func (s Session) Info(now time.Time) SessionInfo {
 	return SessionInfo{
 		Ref: s.ID.Ref(), Holder: s.Holder, TTL: s.TTL, Grace: s.Grace, Metadata: s.Metadata, OpenedAt: s.OpenedAt,
 		ExpiresAt: s.ExpiresAt, Remaining: max(s.ExpiresAt.Sub(now), 0), Ended: s.Ended, EndedAt: s.EndedAt, Reason: s.Reason,
-		AsOf: now,
+		RevokedBy: s.RevokedBy,
+		AsOf:      now,
 	}
 }
 
@@ -309,7 +310,7 @@ func (c CloseSession) Change(s *Session, now time.Time) (Session, bool, error) {
 	if err := s.usable(c.ID, now); err != nil {
 		return Session{}, false, err
 	}
-	return s.end(Released, now, ""), true, nil
+	return s.end(Released, now), true, nil
 }
 
 // RevokeSession ends a session, its leases and its places in queues, on behalf of an operator. The leases are revoked
@@ -318,6 +319,7 @@ type RevokeSession struct {
 	Ref       SessionRef
 	Reason    string // for people: 1 to MaxReasonLength characters
 	SkipGrace bool
+	RevokedBy string // as that of a Revoke
 }
 
 // Resolve returns r, or an ErrInvalid error that names the invalid field.
@@ -338,7 +340,9 @@ func (r RevokeSession) Change(s *Session, now time.Time) (Session, bool, error) 
 	case s.Ended != 0 || s.IsOver(now):
 		return Session{}, false, s.errLost(now)
 	}
-	return s.end(Revoked, now, r.Reason), true, nil
+	after := s.end(Revoked, now)
+	after.Reason, after.RevokedBy = r.Reason, r.RevokedBy
+	return after, true, nil
 }
 
 // UnknownSession returns the error of a call about a session that does not exist, or was deleted long after its end.

@@ -116,9 +116,9 @@ func (s *lockState) endDue() {
 		case l.Unclaimed():
 			s.withdraw(l, ReasonUnclaimed, l.Place)
 		case byItself:
-			s.endLease(l, Expired, "")
+			s.endLease(l, Event{Kind: Expired})
 		default:
-			s.endLease(l, Expired, reasonSessionExpired)
+			s.endLease(l, Event{Kind: Expired, Reason: reasonSessionExpired})
 		}
 	}
 }
@@ -188,11 +188,12 @@ func (s *lockState) replaceLease(l Lease) {
 	s.record.Leases, s.changed = leases, true
 }
 
-// endLease ends the lease and removes its waiter, if the grant was unclaimed.
-func (s *lockState) endLease(l Lease, how Kind, reason string) {
-	s.removeEnded(l, how)
+// endLease ends the lease and removes its waiter, if the grant was unclaimed. The event says how and why.
+func (s *lockState) endLease(l Lease, e Event) {
+	s.removeEnded(l, e.Kind)
 	s.removeWaiter(l.ID)
-	s.emit(Event{Kind: how, Reason: reason, Ref: RefOf(s.record.Name, l.ID)}, l)
+	e.Ref = RefOf(s.record.Name, l.ID)
+	s.emit(e, l)
 }
 
 // withdraw takes back a grant that no client knows of. The event has no Ref, so the lease_id may be granted again.

@@ -119,6 +119,7 @@ create table paddock.sessions (
     cleared        boolean     not null default false,
     holder         text        not null,
     reason         text        not null default '',
+    revoked_by     text        not null default '',
     metadata       text,
     constraint sessions_can_be_read check (
         greatest(ttl_ms, grace_ms, revoked_leases) <= 9007199254740991
@@ -143,6 +144,7 @@ comment on column paddock.sessions.cleared is 'It has ended, and no lease and no
 comment on column paddock.sessions.reason is 'Why an operator ended it.';
 comment on column paddock.sessions.revoked_leases is
     'How many of its leases were revoked one by one; more by a million after each fail-over in which leases may have been lost.';
+comment on column paddock.sessions.revoked_by is 'The name of the API key of that operator; empty in a service without keys.';
 comment on column paddock.sessions.metadata is 'The text of the metadata: PostgreSQL cannot read some JSON.';
 
 create table paddock.trees (
@@ -164,7 +166,8 @@ comment on table paddock.event_batches is 'The events of one commit. To read it,
 comment on column paddock.event_batches.entries is
     'One element for each lock: its name, the row with its event before these or 0, and its events. An event is its number '
     '(its id is 4096 times that of the row, plus the number), slot, revision, kind, mode, holder, token, place, reason, '
-    'and by how many microseconds it is later than the row. A token that the row grants is negative: it counts back from '
+    'and by how many microseconds it is later than the row; a refusal, a deadlock and the name of the API key that revoked '
+    'follow. A token that the row grants is negative: it counts back from '
     '256 times the next row''s id.';
 
 -- CACHE 1, because sessions would hand out cached numbers late. At the maximum, 256 times the id is the greatest
@@ -313,7 +316,8 @@ select b.id * 4096 + (e.event ->> 0)::bigint as id,
        e.event ->> 8 as reason,
        (e.event ->> 10)::bigint + case when (e.event ->> 10)::bigint < 0 then (b.id + 1) * 256 else 0 end as newest_token,
        nullif((e.event ->> 11)::bigint, 0) * interval '1 microsecond' as late,
-       nullif(e.event ->> 12, '') as held_by
+       nullif(e.event ->> 12, '') as held_by,
+       e.event ->> 14 as revoked_by
 from paddock.event_batches b
 cross join lateral unnest(b.entries) as n (entry)
 cross join lateral json_array_elements(n.entry) with ordinality as e (event, ord)
@@ -325,6 +329,7 @@ comment on column paddock.history.place is 'The place in the queue, if the event
 comment on column paddock.history.newest_token is 'The newest token of the lock when a token was refused.';
 comment on column paddock.history.late is 'How long before the refusal the lease of the refused token had ended.';
 comment on column paddock.history.held_by is 'Who held the lock when the token was refused.';
+comment on column paddock.history.revoked_by is 'The name of the API key that revoked the lease; null in a service without keys.';
 
 -- Fails a statement. Replicas try again after PD001.
 create function paddock.decided_too_late() returns boolean language plpgsql as $$

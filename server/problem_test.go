@@ -83,13 +83,13 @@ func TestRefusalsHaveTheirMembers(t *testing.T) {
 			409, "2", map[string]any{"holder": "w", "newest_token": 41.0, "retry_after_ms": 1501.0, "fencing_token": nil},
 		},
 		{
-			&lock.Error{Code: lock.ErrLeaseLost, Detail: "The lease was revoked by an operator.", Ended: lock.Revoked, EndedAt: instant, Reason: "r", Token: 41},
-			409, "", map[string]any{"ended": "revoked", "ended_at": "2026-01-02T03:04:05.678901Z", "reason": "r", "fencing_token": 41.0},
+			&lock.Error{Code: lock.ErrLeaseLost, Detail: "An operator revoked it: r.", Ended: lock.Revoked, EndedAt: instant, Reason: "r", RevokedBy: "ops-anna", Token: 41},
+			409, "", map[string]any{"ended": "revoked", "ended_at": "2026-01-02T03:04:05.678901Z", "reason": "r", "revoked_by": "ops-anna", "fencing_token": 41.0},
 		},
 		{&lock.Error{Code: lock.ErrLeaseLost}, 409, "", map[string]any{"ended": nil, "ended_at": nil, "fencing_token": nil, "retry_after_ms": nil}},
 		{
-			&lock.Error{Code: lock.ErrSessionLost, Detail: "The session was revoked by an operator.", Ended: lock.Revoked, EndedAt: instant, Reason: "r"},
-			409, "", map[string]any{"ended": "revoked", "ended_at": "2026-01-02T03:04:05.678901Z", "reason": "r", "fencing_token": nil},
+			&lock.Error{Code: lock.ErrSessionLost, Detail: "An operator revoked it: r.", Ended: lock.Revoked, EndedAt: instant, Reason: "r"},
+			409, "", map[string]any{"ended": "revoked", "ended_at": "2026-01-02T03:04:05.678901Z", "reason": "r", "revoked_by": nil, "fencing_token": nil},
 		},
 		{&lock.Error{Code: lock.ErrLeaseInSet}, 409, "", map[string]any{"set": nil, "blockers": nil}},
 		{&lock.Error{Code: lock.ErrSessionIDInUse}, 409, "", map[string]any{"pointer": nil, "ended": nil}},

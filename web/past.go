@@ -152,7 +152,7 @@ func (b *bar) place(from, to time.Time) {
 func holdBar(h lock.Hold, newest bool) bar {
 	b := bar{
 		Key: fmt.Sprintf("hold %d/%d/%d", h.Token, h.Slot, h.GrantedAt.UnixMicro()), Holder: h.Holder, Token: h.Token, Slot: h.Slot, Mode: h.Mode,
-		Begin: h.GrantedAt, End: h.EndedAt, Reason: h.Reason,
+		Begin: h.GrantedAt, End: h.EndedAt, Reason: h.Explanation(),
 	}
 	b.How = howOf(h.End, "held", newest)
 	return b

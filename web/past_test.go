@@ -121,11 +121,11 @@ func TestLeaseWithoutItsGrantIsInTheTimeline(t *testing.T) {
 	fx.Feed.Send(
 		lock.Event{Name: "n", Kind: lock.Expired, Mode: lock.Shared, Slot: 2, Holder: "old", Token: 1, At: webtest.Noon.Add(-time.Minute)},
 		lock.Event{Name: "n", Kind: lock.Granted, Mode: lock.Exclusive, Holder: "new", Token: 2, At: webtest.Noon.Add(-time.Minute)},
-		lock.Event{Name: "n", Kind: lock.Revoked, Mode: lock.Exclusive, Holder: "new", Token: 2, Reason: "<b>", At: webtest.Noon.Add(-time.Second)},
+		lock.Event{Name: "n", Kind: lock.Revoked, Mode: lock.Exclusive, Holder: "new", Token: 2, Reason: "<b>", RevokedBy: "ops", At: webtest.Noon.Add(-time.Second)},
 	)
 	_, body := get(t, fx, "/ui/locks/n")
 	text := words(body, "timeline")
-	for _, want := range []string{"new token 2 2031-05-04 11:59:00 59 s revoked &lt;b&gt; [revoked 0.00% 100.00%]",
+	for _, want := range []string{"new token 2 2031-05-04 11:59:00 59 s revoked &lt;b&gt; (revoked by ops) [revoked 0.00% 100.00%]",
 		"old token 1 slot 2 earlier more than 0 s expired [expired 0.00% 0.50%]"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in %s", want, text)

@@ -63,7 +63,7 @@ func (fx sessionFixture) acquire(a lock.Acquire) {
 
 func (fx sessionFixture) revoke(reason string) {
 	fx.Helper()
-	if _, err := fx.locks.RevokeSession(fx.Context(), lock.RevokeSession{Ref: fx.id.Ref(), Reason: reason}); err != nil {
+	if _, err := fx.locks.RevokeSession(fx.Context(), lock.RevokeSession{Ref: fx.id.Ref(), Reason: reason, RevokedBy: "ops <anna>"}); err != nil {
 		fx.Fatal(err)
 	}
 }
@@ -154,7 +154,7 @@ func TestSessionPageShowsTheState(t *testing.T) {
 		"expired": {func(sessionFixture) { time.Sleep(41 * time.Second) }, []string{`<dl class="facts free">`,
 			`<dt>Ended, UTC</dt><dd><time datetime="2000-01-01T00:00:40Z">`, "No lease and no place."}, false},
 		"closed":  {sessionFixture.close, []string{"<dt>Ended, UTC</dt>", "No lease and no place."}, false},
-		"revoked": {func(fx sessionFixture) { fx.revoke("host <gone>") }, []string{"<dt>Reason</dt><dd><bdi>host &lt;gone&gt;</bdi></dd>", "No lease and no place."}, false},
+		"revoked": {func(fx sessionFixture) { fx.revoke("host <gone>") }, []string{"<dt>Reason</dt><dd><bdi>host &lt;gone&gt;</bdi></dd>", "<dt>Revoked by</dt><dd><bdi>ops &lt;anna&gt;</bdi></dd>", "No lease and no place."}, false},
 	} {
 		t.Run(state, func(t *testing.T) {
 			t.Parallel()

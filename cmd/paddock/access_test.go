@@ -1,13 +1,19 @@
 package main
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/proctest"
 )
@@ -102,4 +108,25 @@ func TestKeyCannotExceedItsLimits(t *testing.T) {
 	stream := expect(http.StatusOK, "/v1/events/stream", other, "")
 	mustClose(t, expect(http.StatusTooManyRequests, "/v1/events/stream", other, "streams"))
 	mustClose(t, stream)
+}
+
+func TestTheKeyThatRevokedIsShown(t *testing.T) {
+	t.Parallel()
+	h := newKeyedReplica(t)
+	as := map[string]string{"PADDOCK_URL": h.base, "PADDOCK_KEY": h.newLoadedKey(access.Admin).secret}
+	want := func(exit int, words string, args ...string) string {
+		t.Helper()
+		code, stdout, stderr := call(t, as, args...)
+		if code != exit || !strings.Contains(stdout+stderr, words) {
+			t.Errorf("%s: exit code %d, want %d and %q:\n%s%s", args, code, exit, words, stdout, stderr)
+		}
+		return stdout
+	}
+	var lease api.Lease
+	mustBeNil(t, json.Unmarshal([]byte(want(exitOK, "lease_id", "acquire", "n", "--holder=me", "-o", "json")), &lease))
+	want(exitOK, "", "revoke", "n", "--token", strconv.FormatInt(lease.FencingToken, 10), "--reason=db-3 is gone")
+	want(exitLeaseLost, "An operator (key ci) revoked it: db-3 is gone. Stop the work", "renew", "n", "--lease-id", uuid.UUID(lease.LeaseID).String())
+	want(exitOK, "db-3 is gone (revoked by ci)", "history", "n")
+	want(exitOK, "db-3 is gone (revoked by ci)", "history", "n", "--at", lease.AcquiredAt.Format(time.RFC3339Nano))
+	want(exitOK, `"revoked_by": "ci"`, "history", "n", "-o", "json")
 }

@@ -125,7 +125,7 @@ func explain(err error) error {
 		return &failure{exitNotAllowed, errors.New("the service requires an API key: set PADDOCK_KEY, or put the key " +
 			"into a file and give --key-file")}
 	case e.Reason != "":
-		return &failure{exitCode(err), fmt.Errorf("%w The reason given: %s", err, printable.Text(e.Reason))}
+		return &failure{exitCode(err), errors.New(printable.Text(err.Error()))}
 	}
 	return err
 }

@@ -201,7 +201,7 @@ func showHolds(list paddock.HoldList) output {
 				end = fmt.Sprintf("%s after %s", h.End, heldFor(h))
 			}
 			s.row(h.Holder, modeAndSlot(h.Mode, h.Slot), token(h.Token), localPrecise(h.GrantedAt), localPrecise(h.EndedAt),
-				end, cmp.Or(h.Reason, none))
+				end, cmp.Or(h.Explanation(), none))
 		}
 	}}
 }

@@ -46,7 +46,7 @@ func TestHolderLearnsHowItsLeaseWasLost(t *testing.T) {
 			if err != nil {
 				d.Fatal(err)
 			}
-		}, []string{"lease_lost", "revoked by an operator", `The reason given: db-3 is \u200breplaced`}},
+		}, []string{"lease_lost", `An operator revoked it: db-3 is \u200breplaced. Stop the work`}},
 		"by time": {200 * time.Millisecond, func(d *harness, g lock.Grant) { d.awaitEvent(g.Name, lock.Expired, g.Holder) },
 			[]string{"lease_lost", "expired"}},
 		"by an unknown lease_id": {time.Hour, func(d *harness, _ lock.Grant) {

@@ -125,6 +125,9 @@ func showSession(s lock.SessionInfo) output {
 			if s.Reason != "" {
 				t.row("REASON", s.Reason)
 			}
+			if s.RevokedBy != "" {
+				t.row("REVOKED BY", s.RevokedBy)
+			}
 		} else {
 			t.row("EXPIRES", fmt.Sprintf("%s (in %s)", local(s.ExpiresAt), short(s.Remaining)))
 		}

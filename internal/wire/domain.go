@@ -168,6 +168,7 @@ func EventOf(e lock.Event) api.Event {
 		ID: e.ID, At: e.At.UTC(), Lock: e.Name, Slot: e.Slot, Revision: e.Revision,
 		Kind: api.EventKind(e.Kind.String()), Mode: modeOf(e.Mode), Holder: e.Holder,
 		FencingToken: UnlessZero(int64(e.Token)), Place: UnlessZero(e.Place), Reason: UnlessZero(e.Reason),
+		RevokedBy:   UnlessZero(e.RevokedBy),
 		NewestToken: UnlessZero(int64(e.Newest)), LateMs: lateOf(e), HeldBy: UnlessZero(e.HeldBy),
 		Cycle: mapOptional(e.Cycle.Steps(), deadlockStepOf),
 	}
@@ -186,7 +187,7 @@ func ToEvent(e api.Event) lock.Event {
 	return lock.Event{
 		ID: e.ID, At: e.At, Name: e.Lock, Slot: e.Slot, Revision: e.Revision, Kind: lock.KindOf(string(e.Kind)),
 		Mode: lock.ModeOf(string(e.Mode)), Holder: e.Holder, Token: lock.Token(ValueOf(e.FencingToken)),
-		Place: ValueOf(e.Place), Reason: ValueOf(e.Reason),
+		Place: ValueOf(e.Place), Reason: ValueOf(e.Reason), RevokedBy: ValueOf(e.RevokedBy),
 		Newest: lock.Token(ValueOf(e.NewestToken)), Late: nonNegative(ValueOf(e.LateMs)), HeldBy: ValueOf(e.HeldBy),
 		Cycle: lock.CycleOf(MapSlice(e.Cycle, toDeadlockStep)),
 	}
@@ -212,6 +213,7 @@ func holdOf(h lock.Hold) api.Hold {
 	out := api.Hold{
 		Slot: h.Slot, Mode: modeOf(h.Mode), Holder: h.Holder, FencingToken: int64(h.Token),
 		GrantedAt: instantOf(h.GrantedAt), EndedAt: instantOf(h.EndedAt), Reason: UnlessZero(h.Reason),
+		RevokedBy: UnlessZero(h.RevokedBy),
 	}
 	if h.End != 0 {
 		out.End = new(api.HoldEnd(h.End.String()))
@@ -224,7 +226,7 @@ func toHold(h api.Hold) lock.Hold {
 	return lock.Hold{
 		Slot: h.Slot, Mode: lock.ModeOf(string(h.Mode)), Holder: h.Holder, Token: lock.Token(h.FencingToken),
 		GrantedAt: ValueOf(h.GrantedAt), EndedAt: ValueOf(h.EndedAt), End: lock.KindOf(string(ValueOf(h.End))),
-		Reason: ValueOf(h.Reason),
+		Reason: ValueOf(h.Reason), RevokedBy: ValueOf(h.RevokedBy),
 	}
 }
 
@@ -269,7 +271,8 @@ func ToFencedValue(f api.FencedValue) lock.FencedValue {
 func ProblemOf(e *lock.Error) api.Problem {
 	p := api.Problem{
 		Code: api.Code(e.Code), Detail: e.Detail, Holder: UnlessZero(e.Holder), Reason: UnlessZero(e.Reason),
-		EndedAt: instantOf(e.EndedAt), FencingToken: UnlessZero(int64(e.Token)),
+		RevokedBy: UnlessZero(e.RevokedBy),
+		EndedAt:   instantOf(e.EndedAt), FencingToken: UnlessZero(int64(e.Token)),
 		NewestToken: UnlessZero(int64(e.Newest)), Version: UnlessZero(e.Version), WaitersAhead: UnlessZero(e.Ahead),
 		PlaceKeptMs: UnlessZero(nonNegativeMs(e.KeptFor)), Capacity: UnlessZero(e.Capacity),
 		Blockers: mapOptional(e.Blocked, blockedLockOf), Set: e.Set,
@@ -298,7 +301,7 @@ func ToError(p api.Problem) *lock.Error {
 		KeptFor: nonNegative(ValueOf(p.PlaceKeptMs)), Capacity: ValueOf(p.Capacity),
 		Token: lock.Token(ValueOf(p.FencingToken)), Newest: lock.Token(ValueOf(p.NewestToken)),
 		Version: ValueOf(p.Version), Ended: lock.KindOf(string(ValueOf(p.Ended))), EndedAt: ValueOf(p.EndedAt),
-		Reason: ValueOf(p.Reason), Blocked: mapOptional(p.Blockers, toBlockedLock), Set: p.Set,
+		Reason: ValueOf(p.Reason), RevokedBy: ValueOf(p.RevokedBy), Blocked: mapOptional(p.Blockers, toBlockedLock), Set: p.Set,
 		Cycle: mapOptional(p.Cycle, toDeadlockStep),
 	}
 }

@@ -54,7 +54,7 @@ func SessionItemOf(s lock.SessionInfo) api.SessionInfo {
 	out := api.SessionInfo{
 		Session: s.Ref.String(), Holder: s.Holder, TTLMs: s.TTL.Milliseconds(), GraceMs: s.Grace.Milliseconds(),
 		OpenedAt: s.OpenedAt.UTC(), ExpiresAt: s.ExpiresAt.UTC(), ExpiresInMs: nonNegativeMs(s.Remaining), AsOf: s.AsOf.UTC(),
-		EndedAt: instantOf(s.EndedAt), Reason: UnlessZero(s.Reason), Leases: s.Leases, Places: s.Places, Metadata: s.Metadata,
+		EndedAt: instantOf(s.EndedAt), Reason: UnlessZero(s.Reason), RevokedBy: UnlessZero(s.RevokedBy), Leases: s.Leases, Places: s.Places, Metadata: s.Metadata,
 	}
 	if s.Ended != 0 {
 		out.Ended = new(api.SessionInfoEnded(s.Ended.String()))
@@ -67,7 +67,7 @@ func ToSessionInfo(s api.SessionInfo) lock.SessionInfo {
 	out := lock.SessionInfo{
 		Ref: sessionRefOf(&s.Session), Holder: s.Holder, TTL: nonNegative(s.TTLMs), Grace: nonNegative(s.GraceMs),
 		Metadata: metadataOf(s.Metadata), OpenedAt: s.OpenedAt, ExpiresAt: s.ExpiresAt, Remaining: nonNegative(s.ExpiresInMs),
-		Ended: lock.KindOf(string(ValueOf(s.Ended))), EndedAt: ValueOf(s.EndedAt), Reason: ValueOf(s.Reason), AsOf: s.AsOf,
+		Ended: lock.KindOf(string(ValueOf(s.Ended))), EndedAt: ValueOf(s.EndedAt), Reason: ValueOf(s.Reason), RevokedBy: ValueOf(s.RevokedBy), AsOf: s.AsOf,
 		Leases: s.Leases, Places: s.Places,
 	}
 	if s.Locks != nil {

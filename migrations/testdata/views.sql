@@ -23,4 +23,4 @@ values
     (4, clock_timestamp(), array['["jobs:nightly",3,[0,0,3,1,1,"worker 2",1024,0,"",0],
                                  [1,0,4,9,1,"worker 1",769,0,"table invoices",0,1024,12500000,"worker 2"]]']::json[]),
     (5, clock_timestamp(), array['["gpu",0,[0,0,12,5,3,"tester",0,12,"",0]]',
-                                 '["jobs:nightly",4,[1,0,5,4,1,"worker 2",1024,0,"host is dead",0]]']::json[]);
+                                 '["jobs:nightly",4,[1,0,5,4,1,"worker 2",1024,0,"host is dead",0,null,null,null,null,"ops-anna"]]']::json[]);

@@ -83,7 +83,7 @@ func (m *Memory) sessionDue(ref lock.SessionRef) {
 // endAll ends the leases and places of a session that has ended.
 func (m *Memory) endAll(s lock.Session, skipGrace bool) {
 	for _, l := range m.locksOf(s.ID.Ref()) {
-		var end lock.Command = lock.EndSession{Name: l.Name, Ref: s.ID.Ref(), How: s.Ended, Reason: s.Reason, SkipGrace: skipGrace}
+		var end lock.Command = lock.EndSession{Name: l.Name, Ref: s.ID.Ref(), How: s.Ended, Reason: s.Reason, RevokedBy: s.RevokedBy, SkipGrace: skipGrace}
 		for end != nil {
 			d, err := (replica{m, sweeper}).decide(context.Background(), end)
 			if err != nil {

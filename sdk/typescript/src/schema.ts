@@ -1067,7 +1067,7 @@ export interface components {
              * @example 2026-01-02T03:04:05.678901Z
              */
             acquired_at?: string;
-            /** @description The reason, shown to the revoked holder and in the events. The rules for characters are those of `holder`. */
+            /** @description The reason, shown to the revoked holder and in the events, with the name of your API key. The rules for characters are those of `holder`. */
             reason: string;
             /** @description Skip the grace of the lease, so that conflicting grants need not wait for it. The default is false. */
             skip_grace?: boolean;
@@ -1114,7 +1114,7 @@ export interface components {
             session_id: string;
         };
         RevokeSessionRequest: {
-            /** @description The reason, shown to the revoked holder and in the events. The rules for characters are those of `holder`. */
+            /** @description The reason, shown to the revoked holder and in the events, with the name of your API key. The rules for characters are those of `holder`. */
             reason: string;
             /** @description Skip the grace of the session, so that conflicting grants need not wait for it. The default is false. */
             skip_grace?: boolean;
@@ -1418,6 +1418,8 @@ export interface components {
             ended_at?: string;
             /** @description The reason for the revocation. */
             reason?: string;
+            /** @description The name of the API key that revoked it. Absent in a service without API keys. */
+            revoked_by?: string;
             /** @description The number of leases of the session. */
             leases: number;
             /** @description The number of places in queues of the session. */
@@ -1575,6 +1577,8 @@ export interface components {
             place?: number;
             /** @description Present on `revoked`, `dequeued` and `withdrawn`. On `refused`: what rejected the token, if that is known. */
             reason?: string;
+            /** @description The name of the API key that revoked the lease. Present on `revoked`, in a service with API keys. */
+            revoked_by?: string;
             /**
              * Format: int64
              * @description The newest token of the lock. Present on `refused`.
@@ -1680,6 +1684,8 @@ export interface components {
             end?: "released" | "expired" | "revoked" | "withdrawn";
             /** @description Present on `revoked` and `withdrawn`. */
             reason?: string;
+            /** @description The name of the API key that revoked the lease. Present on `revoked`, in a service with API keys. */
+            revoked_by?: string;
         };
         VerifyRequest: {
             name: string;
@@ -1858,6 +1864,8 @@ export interface components {
             ended_at?: string;
             /** @description The reason for the revocation. */
             reason?: string;
+            /** @description The name of the API key that revoked it. Absent in a service without API keys. */
+            revoked_by?: string;
             /**
              * @description If the code is `lock_held`: the locks of a set that cannot be granted now; in a tree the lock that is in the way,
              *     above or below.

@@ -58,7 +58,8 @@ const eventFields = 10
 //	["name", previous, [number, slot, revision, kind, mode, "holder", token, place, "reason", delay], ...]
 //
 // A refused event has three more fields: newest, late in microseconds, "held by". An event with a circle has null for
-// these, and then the text of its lock.Cycle. token and newest are as [stored]; firstToken is the number of the first
+// these, and then the text of its lock.Cycle. An event of a revocation by an API key has null for all four, and then
+// the key's name. token and newest are as [stored]; firstToken is the number of the first
 // token of the decision.
 //
 // previous is the row with the lock's event before these, zero if none is known. The first event has the number first.
@@ -85,6 +86,8 @@ func appendEntry(b []byte, name string, previous int64, first, firstToken int, e
 			b = appendText(append(b, ','), e.HeldBy)
 		} else if e.Cycle != "" {
 			b = append(append(b, ",null,null,null,"...), e.Cycle...)
+		} else if e.RevokedBy != "" {
+			b = appendText(append(b, ",null,null,null,null,"...), e.RevokedBy)
 		}
 		b = append(b, ']')
 	}
@@ -119,7 +122,7 @@ func ParseEntry(element []byte, batch int64, at time.Time) (Entry, error) {
 		v := &e.Events[i]
 		fields = append(fields, &[]any{
 			&v.ID, &v.Slot, &v.Revision, &v.Kind, &v.Mode, &v.Holder, &v.Token, &v.Place, &v.Reason, &delays[i],
-			&v.Newest, &late[i], &v.HeldBy, &cycles[i],
+			&v.Newest, &late[i], &v.HeldBy, &cycles[i], &v.RevokedBy,
 		})
 	}
 	if err := json.Unmarshal(element, &fields); err != nil {

@@ -24,9 +24,14 @@ func anyEvent(t *rapid.T, name string, at time.Time, revision int64) lock.Event 
 	if kind == lock.Refused { // it has other fields there
 		cycle = nil
 	}
+	by := ""
+	if kind != lock.Refused && len(cycle) == 0 {
+		by = rapid.String().Draw(t, "revoked by")
+	}
 	return lock.Event{
-		Cycle: lock.CycleOf(cycle),
-		Name:  name, At: at.Add(time.Duration(rapid.Int64Range(-1e9, 1e9).Draw(t, "delay")) * time.Microsecond), Revision: revision,
+		RevokedBy: by,
+		Cycle:     lock.CycleOf(cycle),
+		Name:      name, At: at.Add(time.Duration(rapid.Int64Range(-1e9, 1e9).Draw(t, "delay")) * time.Microsecond), Revision: revision,
 		Slot: rapid.IntRange(0, 1000).Draw(t, "slot"), Kind: kind,
 		Mode: lock.Mode(rapid.Int16().Draw(t, "mode")), Holder: rapid.String().Draw(t, "holder"), Reason: rapid.String().Draw(t, "reason"),
 		Token: anyStoredToken.Draw(t, "token"), Place: rapid.Int64().Draw(t, "place"),
@@ -70,7 +75,7 @@ func FuzzEntryText(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name, text string) {
 		at := time.Unix(1, 0).UTC()
-		e, err := ParseEntry(appendEntry(nil, name, 7, 0, 0, []lock.Event{{Holder: text, Reason: text, At: at}}, at), 1, at)
+		e, err := ParseEntry(appendEntry(nil, name, 7, 0, 0, []lock.Event{{Holder: text, Reason: text, RevokedBy: text, At: at}}, at), 1, at)
 		if err != nil || len(e.Events) != 1 {
 			t.Fatalf("%+v, %v", e, err)
 		}
@@ -82,8 +87,8 @@ func FuzzEntryText(f *testing.F) {
 				t.Errorf("read %q", read)
 			}
 		}
-		if e.Events[0].Reason != e.Events[0].Holder {
-			t.Errorf("reason %q, holder %q", e.Events[0].Reason, e.Events[0].Holder)
+		if v := e.Events[0]; v.Reason != v.Holder || v.RevokedBy != v.Holder {
+			t.Errorf("reason %q, revoked by %q, holder %q", v.Reason, v.RevokedBy, v.Holder)
 		}
 	})
 }

@@ -27,7 +27,7 @@ type storedSession struct {
 	metadata                     pgtype.Text
 	openedAt, expiresAt, endedAt pgtype.Timestamptz
 	ended                        pgtype.Int2
-	reason                       pgtype.Text
+	reason, revokedBy            pgtype.Text
 	revokedLeases                pgtype.Int8
 }
 
@@ -37,7 +37,7 @@ func (s *storedSession) columns() []column {
 		{"ref", "bigint", &s.ref}, {"id", "uuid", &s.id}, {"holder", "text", &s.holder}, {"ttl_ms", "bigint", &s.ttl},
 		{"grace_ms", "bigint", &s.grace}, {"metadata", "text", &s.metadata}, {"opened_at", "timestamptz", &s.openedAt},
 		{"expires_at", "timestamptz", &s.expiresAt}, {"ended", "smallint", &s.ended}, {"ended_at", "timestamptz", &s.endedAt},
-		{"reason", "text", &s.reason}, {"revoked_leases", "bigint", &s.revokedLeases},
+		{"reason", "text", &s.reason}, {"revoked_by", "text", &s.revokedBy}, {"revoked_leases", "bigint", &s.revokedLeases},
 	}
 }
 
@@ -48,7 +48,7 @@ func storeSession(s lock.Session) storedSession {
 		metadata: pgtype.Text{String: string(s.Metadata), Valid: s.Metadata != nil},
 		openedAt: timestamp(s.OpenedAt), expiresAt: timestamp(s.ExpiresAt), ended: smallint(int(s.Ended)),
 		endedAt: pgtype.Timestamptz{Time: s.EndedAt, Valid: !s.EndedAt.IsZero()}, reason: text(s.Reason),
-		revokedLeases: bigint(s.RevokedLeases),
+		revokedBy: text(s.RevokedBy), revokedLeases: bigint(s.RevokedLeases),
 	}
 }
 
@@ -56,7 +56,7 @@ func (s *storedSession) session() lock.Session {
 	all := lock.Session{
 		ID: s.id.Bytes, Holder: s.holder.String, TTL: fromMillis(s.ttl.Int64), Grace: fromMillis(s.grace.Int64),
 		OpenedAt: s.openedAt.Time.UTC(), ExpiresAt: s.expiresAt.Time.UTC(), Ended: lock.Kind(s.ended.Int16), Reason: s.reason.String,
-		RevokedLeases: s.revokedLeases.Int64,
+		RevokedBy: s.revokedBy.String, RevokedLeases: s.revokedLeases.Int64,
 	}
 	if s.metadata.Valid {
 		all.Metadata = json.RawMessage(s.metadata.String)

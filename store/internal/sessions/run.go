@@ -175,7 +175,7 @@ func (k *Keeper) endSome(ctx context.Context, all []ended) (found map[lock.Sessi
 	for i, l := range locks {
 		s := byRef[l.Ref]
 		found[l.Ref]++
-		commands[i] = lock.EndSession{Name: l.Name, Ref: l.Ref, How: s.Ended, Reason: s.Reason, SkipGrace: s.skipGrace}
+		commands[i] = lock.EndSession{Name: l.Name, Ref: l.Ref, How: s.Ended, Reason: s.Reason, RevokedBy: s.RevokedBy, SkipGrace: s.skipGrace}
 	}
 	return found, len(locks) == portion, k.endAll(ctx, commands)
 }

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// maxCallWait bounds the wait of one call. A longer wait takes several calls that keep
-	// the place in the queue, so that a dead connection is noticed.
-	maxCallWait = lock.MaxWait / 2
+	// maxCallWait bounds the wait of one call, to less than the time-outs of common proxies. A longer wait takes several
+	// calls that keep the place in the queue, so that a dead connection is noticed.
+	maxCallWait = lock.PlaceRetention
 	// answerTimeout is how long an answer may take beyond the wait. It is shorter than
 	// lock.PlaceRetention, so that after a lost answer the next call finds its place.
 	answerTimeout = lock.PlaceRetention / 2

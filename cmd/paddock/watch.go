@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// pollTime is how long one call waits for events.
-const pollTime = lock.MaxWait / 2
+// pollTime is how long one call waits for events: less than the time-outs of common proxies.
+const pollTime = lock.PlaceRetention
 
 type watchCommand struct {
 	Name string `arg:"" optional:"" unset:"all locks" help:"The lock's name."`

@@ -55,7 +55,10 @@ func find(name string) (t tool, ok bool) {
 			config:    "etc/fonts/fonts.conf",
 			variables: []string{"FONTCONFIG_FILE=$tree/" + fontsFile},
 		},
-		"curl": {installed: []string{"curl"}, pkg: "curl", program: "usr/bin/curl"},
+		"caddy":   {installed: []string{"caddy"}, pkg: "caddy", program: "usr/bin/caddy"},
+		"curl":    {installed: []string{"curl"}, pkg: "curl", program: "usr/bin/curl"},
+		"haproxy": {installed: []string{"haproxy", "/usr/sbin/haproxy"}, pkg: "haproxy", program: "usr/sbin/haproxy"},
+		"nginx":   {installed: []string{"nginx", "/usr/sbin/nginx"}, pkg: "nginx", program: "usr/sbin/nginx"},
 		"openssl": {
 			installed: []string{"openssl"},
 			pkg:       "openssl",
@@ -70,7 +73,7 @@ func find(name string) (t tool, ok bool) {
 	return t, ok
 }
 
-// Path returns the path of chromium, curl, openssl, pgbouncer, prometheus, promtool or psql. Without the program the test
+// Path returns the path of caddy, chromium, curl, haproxy, nginx, openssl, pgbouncer, prometheus, promtool or psql. Without the program the test
 // fails with an error that says how to install it.
 func Path(t testing.TB, name string) string {
 	t.Helper()

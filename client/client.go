@@ -63,6 +63,7 @@ type Client struct {
 	timeout   time.Duration                         // of an attempt, by the HTTP client; zero: none
 	waits     *waitLimit
 	shared    *coalescer // nil with NoCoalesce
+	hub       *hub
 }
 
 var _ paddock.Service = (*Client)(nil)
@@ -90,6 +91,7 @@ func New(o Options) (*Client, error) {
 	if o.HTTP != nil {
 		c.timeout = o.HTTP.Timeout
 	}
+	c.hub = &hub{events: c.Events}
 	if !o.NoCoalesce {
 		c.shared = newCoalescer(c)
 	}

@@ -113,6 +113,8 @@
 //		// if page.Gap: read the locks again; then use page.Items
 //	}
 //
+// Client.WatchEnds gives a hint when a lease or a session may have ended. Package guard uses it.
+//
 // # Coalescing
 //
 // Renewals, releases, and acquires that do not wait may share requests. While fewer than two such

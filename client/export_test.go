@@ -1,6 +1,17 @@
 package client
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// NewHub returns a Client that only watches ends, by the events that the function returns.
+func NewHub(events func(context.Context, paddock.EventQuery) (paddock.Page[lock.Event], error)) *Client {
+	return &Client{hub: &hub{events: events}}
+}
 
 // Constants for tests.
 const (

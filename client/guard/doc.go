@@ -26,6 +26,11 @@
 // same TTL are renewed at the same moments, so that a client can send many renewals in one
 // request. A release is sent even if the caller's context has ended.
 //
+// With a client.Client, a guard learns of the end of its lease at once, such as that an operator has revoked it: all
+// guards of the client share one request that waits for such events, see WatchEnds of client.Client. What it says is a
+// hint that makes the guard renew, and the renewal decides. A guard takes part when its lease has been held for 300 ms.
+// With another paddock.Service, or while that request fails, the next regular renewal finds out.
+//
 // The deadline of a Lease is the time at which the last successful request was sent, plus the
 // remaining time which the service reported, minus Options.Margin. A slow answer therefore shortens
 // the lease and never extends it. A grant whose answer was slow, as after a wait, is renewed before

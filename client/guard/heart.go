@@ -22,6 +22,7 @@ type heart struct {
 	stateNotifier
 	sendRenewal func(context.Context) (until time.Time, err error) // sends a renewal
 	follows     *heart                                             // of the session that keeps the lease alive; nil for none
+	watchEnd    func(hint func()) (leave func())                   // begins to hear of the end; nil for a service that does not tell
 
 	ctx   context.Context
 	end   context.CancelCauseFunc // ends ctx
@@ -38,6 +39,7 @@ type heart struct {
 	lastErr  error         // of the last renewal, nil if it succeeded
 	failures int           // of consecutive renewals
 	timeout  time.Duration // of the next renewal
+	leave    func()        // ends what watchEnd has begun; may be nil
 }
 
 // start begins the renewals of what was granted until then. suspended is the clock's suspended time when that was
@@ -50,22 +52,48 @@ func (l *heart) start(ctx context.Context, until time.Time, suspended time.Durat
 	l.mu.Lock()
 	l.timer = time.AfterFunc(maxTimerInterval, l.onTimer) // onTimer waits for mu
 	l.applyRenewal(until, suspended)
+	if !l.ended() {
+		l.hear(l.renewNow)
+	}
 	l.mu.Unlock()
 	go l.renewLoop()
 }
 
+// hear makes the service call hint when the lease or the session may have ended. The caller holds mu.
+func (l *heart) hear(hint func()) {
+	if l.watchEnd != nil {
+		l.leave = l.watchEnd(hint)
+	}
+}
+
+// renewNow makes a renewal due: it finds out whether the lease or the session has ended.
+func (l *heart) renewNow() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended() {
+		return
+	}
+	l.setTimeout(l.clock.now())
+	l.signalRenewal()
+	l.resetTimer()
+}
+
 // follow makes the lease end when the session does, or by itself at maxHold on the clock of package time, unless that
-// is zero. The function that it returns must be called at the end of the lease.
-func (l *heart) follow(ctx context.Context, session *heart, maxHold time.Time, suspended time.Duration) (leave func() bool) {
+// is zero. hint is called when the lease may have been revoked. The function that it returns must be called at the end
+// of the lease.
+func (l *heart) follow(
+	ctx context.Context, session *heart, maxHold time.Time, suspended time.Duration, hint func(),
+) (leave func() bool) {
 	l.state, l.follows, l.acquiredAt = Held, session, l.clock.now()
 	l.ctx, l.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hear(hint)
 	if !maxHold.IsZero() {
-		l.mu.Lock()
 		l.deadline = maxHold.Add(suspended - l.opts.Margin)
 		l.renewAt = l.deadline
 		l.timer = time.AfterFunc(maxTimerInterval, l.onTimer)
 		l.resetTimer()
-		l.mu.Unlock()
 	}
 	return context.AfterFunc(session.ctx, func() { _ = l.Err() }) // which ends it
 }
@@ -133,6 +161,9 @@ func (l *heart) finish(s State, err error) {
 	l.state = s
 	if l.timer != nil {
 		l.timer.Stop()
+	}
+	if l.leave != nil {
+		l.leave()
 	}
 	l.end(err)
 	if s == Lost {

@@ -41,6 +41,7 @@ func newLease(ctx context.Context, a *acquirer, g lock.Grant, suspended time.Dur
 			renewed, err := l.locks.Renew(ctx, l.renewal())
 			return renewed.Until, err
 		},
+		watchEnd: watchEnd(a.locks, g.Leases, 0),
 	}
 	l.heldAt.Store(a.revoked)
 	if o.Session != nil {

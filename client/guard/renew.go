@@ -37,13 +37,18 @@ func (l *heart) onTimer() {
 		return
 	}
 	if !l.clock.now().Before(l.renewAt) {
-		l.renewAt = l.deadline // until the renewal ends and sets the next one
-		select {
-		case l.due <- struct{}{}:
-		default: // already signaled
-		}
+		l.signalRenewal()
 	}
 	l.resetTimer()
+}
+
+// signalRenewal signals that a renewal is due. The caller holds mu.
+func (l *heart) signalRenewal() {
+	l.renewAt = l.deadline // until the renewal ends and sets the next one
+	select {
+	case l.due <- struct{}{}:
+	default: // already signaled
+	}
 }
 
 // resetTimer sets the timer to the next renewal or the deadline. The caller holds mu.

@@ -65,7 +65,7 @@ func openSession(ctx context.Context, locks paddock.Service, o SessionOptions, c
 	}
 	s.heart = heart{
 		name: s.id.Ref().String(), what: "session", lost: lock.ErrSessionLost, opts: opts, clock: c,
-		stateNotifier: stateNotifier{callback: o.OnState}, sendRenewal: s.renew,
+		stateNotifier: stateNotifier{callback: o.OnState}, sendRenewal: s.renew, watchEnd: watchEnd(locks, nil, s.id.Ref()),
 	}
 	s.revoked.Store(g.RevokedLeases)
 	s.start(ctx, g.Until, suspended)
@@ -115,7 +115,7 @@ func (s *Session) join(ctx context.Context, l *Lease, g lock.Grant, suspended ti
 	if g.MaxHold > 0 {
 		maxHold = g.Until.Add(g.AcquiredAt.Add(g.MaxHold).Sub(g.ExpiresAt)) // which may be that of the session
 	}
-	leave := l.follow(ctx, &s.heart, maxHold, suspended)
+	leave := l.follow(ctx, &s.heart, maxHold, suspended, func() { go s.findLost([]*Lease{l}, s.revoked.Load()) })
 	s.leases.Store(l, nil)
 	context.AfterFunc(l.ctx, func() {
 		leave()

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"strings"
 	"syscall"
@@ -96,10 +100,26 @@ func TestFailedReleaseIsReported(t *testing.T) {
 	p.expectExit(t, 4, nightly+" was not released", "free when the lease ends")
 }
 
+// deafen lets paddock reach the service through a proxy that lets no events pass.
+func (d *harness) deafen() {
+	d.Helper()
+	to, err := url.Parse(d.base)
+	if err != nil {
+		d.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", httputil.NewSingleHostReverseProxy(to))
+	mux.Handle("/v1/events/", http.NotFoundHandler())
+	proxy := httptest.NewServer(mux)
+	d.Cleanup(proxy.Close)
+	d.env["PADDOCK_URL"] = proxy.URL
+}
+
 // TestPossiblyOverlappingWorkIsAFailure revokes the lease at about the time the command ends, before paddock notices.
 func TestPossiblyOverlappingWorkIsAFailure(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
+	d.deafen()
 	p := d.prepareRun("--ttl=1h", nightly, "--", "sh", "-c", "echo ready; read line; exit 0")
 	hold, err := p.Cmd.StdinPipe()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -101,7 +102,9 @@ func (c *Client) post(
 		request: request{method: http.MethodPost, path: "/v1/batch", body: body, setBody: setBody},
 		changes: true, left: left, limit: maxListResponse,
 		parse: func(text []byte, sent time.Time) ([]paddock.Result, error) {
-			return wire.ParseResults(text, items(), sent, itemRefusal)
+			return wire.ParseResults(text, items(), sent, func(p api.Problem, status int) error {
+				return since(sent, itemRefusal(p, status))
+			})
 		},
 	}.do(ctx, c)
 }

@@ -140,7 +140,7 @@ func (c call[T]) attempt(ctx context.Context, client *Client, r *round, body io.
 		c.success = []int{http.StatusOK}
 	}
 	if !slices.Contains(c.success, res.StatusCode) {
-		return out, refusal(c.changes, res, text)
+		return out, since(sent, refusal(c.changes, res, text))
 	}
 	value, err := c.decode(res, text, sent)
 	if err != nil {
@@ -237,6 +237,15 @@ func mediaType(res *http.Response) string {
 		return ""
 	}
 	return t
+}
+
+// since returns the refusal of a request that was sent at that instant. The grace that is left counts from then, since the
+// answer may have been slow.
+func since(sent time.Time, err error) error {
+	if e := (*lock.Error)(nil); errors.As(err, &e) && e.GraceLeft > 0 {
+		e.GraceLeft = max(e.GraceLeft-time.Since(sent), 0)
+	}
+	return err
 }
 
 // refusal returns the error of a response without success: what its problem says, if it is one of Paddock's.

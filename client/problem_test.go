@@ -92,6 +92,20 @@ func TestAProblemBecomesItsError(t *testing.T) {
 	}
 }
 
+// TestGraceLeftCountsFromTheRequest: the answer takes two of the five seconds.
+func TestGraceLeftCountsFromTheRequest(t *testing.T) {
+	withReplicas(t, func(r *replicas) {
+		_, err := acquire(r.Client, r.T)
+		var e *lock.Error
+		if !errors.As(err, &e) || e.GraceLeft != 3*time.Second {
+			t.Errorf("the error is %#v, want 3 s of the grace to be left", err)
+		}
+	}, func(req *http.Request) (*http.Response, error) {
+		time.Sleep(2 * time.Second)
+		return reply(req, http.StatusConflict, "application/problem+json", problem(`"code":"lease_lost","ended":"revoked","grace_left_ms":5000`)), nil
+	})
+}
+
 func TestRetryAfterIsTakenFromTheHeaderWhereTheBodyHasNone(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{

@@ -254,15 +254,34 @@ func errLost(locks []*lockState, id LeaseID) error {
 			continue
 		}
 		if e, known := s.endOf(id); known {
-			return errEnded(e)
+			lost := errEnded(e)
+			if e.Kind == Revoked {
+				lost.GraceLeft = graceLeft(locks, id)
+			}
+			return lost
 		}
 	}
 	return &Error{Code: ErrLeaseLost, Detail: "This lock has no lease with that lease_id, " +
 		"and no record of its end. Stop the work; check name and lease_id, or acquire with a new lease_id."}
 }
 
+// graceLeft returns how long the grace of a revoked lease still keeps others from all of its locks.
+func graceLeft(locks []*lockState, id LeaseID) time.Duration {
+	left := MaxGrace
+	for _, s := range locks {
+		i := s.index(id)
+		if i < 0 {
+			return 0
+		}
+		if l := s.record.Leases[i]; l.Revoked() {
+			left = min(left, l.EndsAt().Sub(s.now))
+		}
+	}
+	return left
+}
+
 // errEnded returns the refusal of a call with the lease that the event has ended.
-func errEnded(e Event) error {
+func errEnded(e Event) *Error {
 	what := map[Kind]string{Released: "was released", Expired: "expired", Revoked: "has ended"}[e.Kind]
 	return &Error{
 		Code: ErrLeaseLost, Ended: e.Kind, EndedAt: e.At, Reason: e.Reason, RevokedBy: e.RevokedBy, Token: e.Token,

@@ -74,12 +74,12 @@ func TestRevocationKeepsTheGrace(t *testing.T) {
 
 func TestHolderOfARevokedLeaseIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, cmd := range map[string]lock.Command{
+	for what, cmd := range map[string]lock.Command{
 		"a renewal": renew(1), "a release": release(1), "the acquire repeated": acquire(1, withGrace),
 		"an acquire that waits": lock.Acquire{Locks: []lock.Member{{Name: name, Mode: lock.Exclusive}}, LeaseID: id(1), Holder: "worker", TTL: time.Second, Wait: time.Second, Attachment: 9, Replica: 1},
 		"a claim":               lock.Claim{Locks: []string{name}, LeaseID: id(1)},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			w := newModel(t)
 			w.must(acquire(1, withGrace))
@@ -92,8 +92,22 @@ func TestHolderOfARevokedLeaseIsRefusedAtOnce(t *testing.T) {
 				if e.Ended != lock.Revoked || e.Reason != "maintenance" || e.Token != 1 || !e.EndedAt.Equal(revoked) {
 					t.Errorf("refused with %+v", e)
 				}
+				if left := max(testGrace-w.now.Sub(revoked), 0); what == "a renewal" && e.GraceLeft != left {
+					t.Errorf("the renewal is refused with %v of the grace left, want %v", e.GraceLeft, left)
+				}
 			}
 		})
+	}
+}
+
+// TestARevocationThatSkipsTheGraceLeavesNone: another client may have the lock at once.
+func TestARevocationThatSkipsTheGraceLeavesNone(t *testing.T) {
+	t.Parallel()
+	w := newModel(t)
+	w.must(acquire(1, withGrace))
+	w.must(revokeSkippingGrace(1))
+	if e := w.refused(renew(1), lock.ErrLeaseLost); e.GraceLeft != 0 {
+		t.Errorf("refused with %v of the grace left", e.GraceLeft)
 	}
 }
 

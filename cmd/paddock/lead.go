@@ -82,7 +82,7 @@ func (c *leadCommand) Run(ctx context.Context, p *program) error {
 		stderr.Printf("leading %s, with the token %d", c.Name, term.Token())
 		command := &supervise.Command{
 			Path: path, Args: args, Env: commandEnvironment(term.Lease, c.URL, variable{"PADDOCK_LEADER_VALUE", value}),
-			Lease: term, KillAfter: reserved - slack(c.TTL), Signals: signals, Stderr: stderr,
+			Lease: term, KillAfter: reserved - slack(c.TTL), Slack: slack(c.TTL), Signals: signals, Stderr: stderr,
 		}
 		result, err := command.Run()
 		unreleased := "this leader could not resign; the next one is elected when its lease ends"

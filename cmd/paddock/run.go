@@ -87,8 +87,9 @@ SIGUSR1 and SIGUSR2 are passed on to that group. A SIGHUP or SIGINT that was ign
 by paddock and by the command: nohup paddock run survives a hang-up.
 
 The lease is lost if it cannot be renewed in time (a shorter outage does not matter), if an operator revokes it, and
-when --max-hold is over. The command then gets SIGTERM, and SIGKILL after --kill-after, all before the lease ends. If
-the lease has already ended, because it was revoked or because paddock was suspended for too long, the command is
+when --max-hold is over. The command then gets SIGTERM, and SIGKILL after --kill-after, all before the lease ends. A
+revoked lease has ended, which paddock hears at once: with --grace the command gets SIGTERM, and SIGKILL shortly before
+the grace ends, unless --kill-after is 0s. Without a grace, or if paddock was suspended for too long, the command is
 killed at once: another holder may have the lock.
 
 Locks are not re-entrant: a paddock run of the same lock inside the command is refused.
@@ -146,7 +147,7 @@ func (c *runCommand) Run(ctx context.Context, p *program) (err error) {
 	metrics.held(lease)
 	command := &supervise.Command{
 		Path: path, Args: args, Env: commandEnvironment(lease, c.URL),
-		Lease: lease, KillAfter: o.Margin - slack(c.TTL), Signals: signals, Stderr: stderr,
+		Lease: lease, KillAfter: o.Margin - slack(c.TTL), Slack: slack(c.TTL), Signals: signals, Stderr: stderr,
 	}
 	result, err := command.Run()
 	unreleased := joined(namesOf(members)) + " was not released; it becomes free when the lease ends"

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -67,6 +69,41 @@ func TestCommandWithARevokedLeaseIsKilledAtOnce(t *testing.T) {
 		t.Error("the command got SIGTERM and time to end, while another holder might have the lock")
 	}
 	d.expectFree()
+}
+
+// TestCommandWithARevokedLeaseHasItsGrace: the command takes longer to end than --kill-after.
+func TestCommandWithARevokedLeaseHasItsGrace(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	p := d.startRun("--ttl=1m", "--kill-after=500ms", "--grace=30s", nightly, "--", "sh", "-c",
+		`trap 'sleep 2; echo cleaned up; exit 3' TERM; echo ready; `+goesOn)
+	p.Stdout.Await(t, `(ready)`)
+	d.revoke("the disk is full")
+	p.expectExit(t, exitLeaseLost, "was stopped (exit code 3)", "lease_lost", "the disk is full")
+	if !strings.Contains(p.Stdout.String(), "cleaned up") {
+		t.Error("the command did not get the grace of its lease")
+	}
+}
+
+// TestCommandIsKilledBeforeTheGraceOfItsRevokedLeaseEnds: the next holder waits for the end of the grace.
+func TestCommandIsKilledBeforeTheGraceOfItsRevokedLeaseEnds(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	p := d.startRun("--ttl=1m", "--kill-after=500ms", "--grace=4s", nightly, "--", "sh", "-c", "echo pid $$; "+ignoresSIGTERM)
+	pid, err := strconv.Atoi(p.Stdout.Await(t, `pid (\d+)`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Stdout.Await(t, `(ready)`)
+	d.revoke("the disk is full")
+	d.acquireNext()
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the command still exists when the next holder has the lock: %v", err)
+	}
+	p.expectExit(t, exitLeaseLost, "was stopped (SIGKILL)")
+	if !strings.Contains(p.Stdout.String(), "told") {
+		t.Error("the command did not get SIGTERM")
+	}
 }
 
 func TestCommandGetsSIGTERMBeforeMaxHoldEnds(t *testing.T) {

@@ -208,7 +208,7 @@ func (c *sessionCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	command := &supervise.Command{
-		Path: path, Args: args, Lease: session, KillAfter: reserved - slack(c.TTL), Signals: signals, Stderr: stderr,
+		Path: path, Args: args, Lease: session, KillAfter: reserved - slack(c.TTL), Slack: slack(c.TTL), Signals: signals, Stderr: stderr,
 		Env: environmentWith([]variable{
 			{"PADDOCK_SESSION", uuid.UUID(session.ID()).String()}, {leaseHolderVariable, o.Holder}, {"PADDOCK_URL", c.URL},
 			{"PADDOCK_TASK", p.sessionTask(session.Ref())},

@@ -281,6 +281,7 @@ func ProblemOf(e *lock.Error) api.Problem {
 	if e.RetryAfter > 0 {
 		p.RetryAfterMs = new(RoundUp(e.RetryAfter, time.Millisecond))
 	}
+	p.GraceLeftMs = UnlessZero(nonNegativeMs(e.GraceLeft))
 	if e.Ended != 0 {
 		p.Ended = new(api.ProblemEnded(e.Ended.String()))
 	}
@@ -301,7 +302,8 @@ func ToError(p api.Problem) *lock.Error {
 		KeptFor: nonNegative(ValueOf(p.PlaceKeptMs)), Capacity: ValueOf(p.Capacity),
 		Token: lock.Token(ValueOf(p.FencingToken)), Newest: lock.Token(ValueOf(p.NewestToken)),
 		Version: ValueOf(p.Version), Ended: lock.KindOf(string(ValueOf(p.Ended))), EndedAt: ValueOf(p.EndedAt),
-		Reason: ValueOf(p.Reason), RevokedBy: ValueOf(p.RevokedBy), Blocked: mapOptional(p.Blockers, toBlockedLock), Set: p.Set,
+		Reason: ValueOf(p.Reason), RevokedBy: ValueOf(p.RevokedBy), GraceLeft: nonNegative(ValueOf(p.GraceLeftMs)),
+		Blocked: mapOptional(p.Blockers, toBlockedLock), Set: p.Set,
 		Cycle: mapOptional(p.Cycle, toDeadlockStep),
 	}
 }

@@ -1867,6 +1867,12 @@ export interface components {
             /** @description The name of the API key that revoked it. Absent in a service without API keys. */
             revoked_by?: string;
             /**
+             * Format: int64
+             * @description If the lost lease was revoked: how long its grace still keeps other clients out, counted from the response. Stop
+             *     the work by then. Absent if it is over, was skipped or is unknown.
+             */
+            grace_left_ms?: number;
+            /**
              * @description If the code is `lock_held`: the locks of a set that cannot be granted now; in a tree the lock that is in the way,
              *     above or below.
              */

@@ -21,6 +21,7 @@ type Command struct {
 
 	Lease     Lease
 	KillAfter time.Duration // the time from SIGTERM to SIGKILL, if a descendant has to be stopped
+	Slack     time.Duration // how long before the end of a revoked lease's grace the descendants are killed
 	Signals   *Signals
 	Stderr    *AsyncStderr // for messages about the command; its own go to the standard error of this process
 }

@@ -15,8 +15,9 @@
 //	killing      all descendants are sent SIGKILL, until none is left
 //
 // If the lease is lost, running is followed by terminating, and by killing early enough that no descendant is left
-// when the lease ends. If the service reports that the lease has already ended, or if this process was suspended for
-// so long that it is about to end, killing follows at once.
+// when the lease ends. If the service reports that the lease was revoked, no descendant is left when its grace ends. If
+// the lease has already ended without a grace, or if this process was suspended for so long that it is about to end,
+// killing follows at once.
 //
 // # Signals
 //

@@ -38,18 +38,27 @@ func (s *supervision) linger() {
 // leaseLost is called when the lease is lost.
 func (s *supervision) leaseLost() {
 	s.result.Lost = s.Lease.Err()
+	if e := (*lock.Error)(nil); errors.As(s.result.Lost, &e) {
+		s.graceEnds = time.Now().Add(e.GraceLeft)
+	}
 	if s.stage < killing {
 		s.terminate(s.timeToEnd())
 	}
 }
 
 // timeToEnd returns for how long the tree may go on after the loss of the lease, so that it is gone when the lease
-// ends. It is zero if the service reports that the lease has ended, since another holder may have the lock by now,
-// and zero or less if this process noticed the loss too late, because it was suspended.
+// ends. If the service reports that the lease has ended, it is what is left of the grace of a revoked lease, else zero,
+// since another holder may have the lock by now. It is zero or less if this process noticed the loss too late, because
+// it was suspended.
 func (s *supervision) timeToEnd() time.Duration {
 	var e *lock.Error
 	left := time.Until(s.Lease.Deadline())
-	if left > 0 || errors.As(s.result.Lost, &e) && e.Ended != 0 {
+	switch {
+	case s.KillAfter <= 0:
+		return 0
+	case errors.As(s.result.Lost, &e) && e.Ended != 0:
+		return time.Until(s.graceEnds) - s.Slack
+	case left > 0:
 		return 0
 	}
 	return s.KillAfter + left

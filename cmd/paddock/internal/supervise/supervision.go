@@ -25,6 +25,7 @@ type supervision struct {
 	ended     bool // the command has ended; its descendants may not have
 	stage     stage
 	until     time.Time // when the next stage is due
+	graceEnds time.Time // of the revoked lease, once it is lost
 	warned    bool      // that some process cannot be signalled
 }
 

@@ -105,8 +105,26 @@ class Replica:
         """Waits for a line with the message that matches, and returns it."""
         return eventually(lambda: next(filter(matches, self.log(message)), None), f"no line {message!r} in the log")
 
+    @property
+    def url(self):
+        return f"http://{self.address}"
+
+    def freeze(self):
+        """Stops the process, without a word to its clients, and returns when it has stopped."""
+        self._process.send_signal(signal.SIGSTOP)
+        status = pathlib.Path(f"/proc/{self._process.pid}/stat")
+        eventually(lambda: ") T " in status.read_text(), "the replica was not stopped")
+
+    def thaw(self):
+        self._process.send_signal(signal.SIGCONT)
+
+    def kill(self):
+        self._process.kill()
+        self._process.wait(BOUND)
+
     def close(self):
         self._process.terminate()
+        self.thaw()
         try:
             self._process.wait(BOUND)
         finally:
@@ -163,15 +181,15 @@ class ServiceTest(unittest.TestCase):
         self.paddock = self.client(url())
         self.name = self.new_name()
 
-    def client(self, base_url, **options):
+    def client(self, base_url=None, **options):
         """Returns a Paddock that is closed after the test."""
         paddock = Paddock(base_url, **options)
         self.addCleanup(paddock.close)
         return paddock
 
-    def proxy(self):
-        """Returns a proxy in front of the service that is closed after the test."""
-        parts = urllib.parse.urlsplit(url())
+    def proxy(self, target=None):
+        """Returns a proxy in front of the service, or of another one, that is closed after the test."""
+        parts = urllib.parse.urlsplit(target or url())
         proxy = Proxy((parts.hostname, parts.port))
         self.addCleanup(proxy.close)
         return proxy

@@ -122,7 +122,7 @@ class Calls(ServiceTest):
         self.assertEqual((held.exception.code, held.exception.status, held.exception.holder), ("lock_held", 409, "worker-1"))
         self.assertGreater(held.exception.retry_after, 0)
         self.assertFalse(held.exception.transient)
-        with self.assertRaisesRegex(InvalidRequest, "ttl_ms is 1;"):
+        with self.assertRaisesRegex(InvalidRequest, "ttl is 0.001; give 0.1 to 86400 \\(seconds\\)"):
             self.paddock.acquire(self.name, ttl=0.0001)
         for code, call in {
             "invalid_request": lambda: self.paddock.acquire(self.name, ttl=0.001),
@@ -168,9 +168,9 @@ class Calls(ServiceTest):
         proxy = self.proxy()
         client = self.client(proxy.url)
         client.lock(self.name)
-        kept = client._transport._idle[0][2].sock
+        kept = client._transport._addresses[0]._idle[0][2].sock
         client.lock(self.name)
-        self.assertIs(client._transport._idle[0][2].sock, kept)
+        self.assertIs(client._transport._addresses[0]._idle[0][2].sock, kept)
         proxy.refuse()
         proxy.heal()
         client.acquire(self.name)
@@ -306,9 +306,9 @@ class Secured(ServiceTest):
             self.assertIsInstance(refused.exception.__cause__, ssl.SSLCertVerificationError)
             client = self.client(base_url, tls=trusting)
             client.lock("a")
-            kept = client._transport._idle[0][2].sock
+            kept = client._transport._addresses[0]._idle[0][2].sock
             client.lock("a")
-            self.assertIs(client._transport._idle[0][2].sock, kept)
+            self.assertIs(client._transport._addresses[0]._idle[0][2].sock, kept)
         self.assertEqual(len(seen), 2)
 
 

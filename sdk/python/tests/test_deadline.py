@@ -1,6 +1,7 @@
 """When a lease counts as lost, and how it is acquired: with a simulated clock and without a network."""
 
 import threading
+import time
 import unittest
 import uuid
 from unittest import mock
@@ -8,6 +9,8 @@ from unittest import mock
 from service import BOUND, eventually
 
 import paddock
+from paddock import _guard as guard
+from paddock._acquire import acquire_lease
 from paddock import Grant, LeaseLost, LockHeld, SuspendClock, Unavailable, UnknownOutcome
 
 TTL = 30.0
@@ -16,13 +19,14 @@ TTL = 30.0
 class FakePaddock:
     """A fake Paddock: a clock, and calls that do what the test sets up."""
 
-    timeout = 10.0
+    timeout, longest_wait, several_addresses = 10.0, 10.0, False
 
     def __init__(self):
         self.now = 1000.0
         self.calls, self.released = [], []
         self.responses = []  # functions, one for each acquire
         self.on_renew = self.grant
+        self.hub = mock.Mock()
 
     def clock(self):
         return self.now
@@ -47,8 +51,8 @@ class FakePaddock:
         self.released.append(lease_id)
 
     def acquire_lease(self, wait=0.0, retry=10.0):
-        with mock.patch.object(paddock.time, "sleep", self.advance):
-            return paddock._acquire_lease(self, "jobs", {"ttl": TTL}, 3.0, wait, retry)
+        with mock.patch.object(time, "sleep", self.advance):
+            return acquire_lease(self, "jobs", {"ttl": TTL, "holder": "w"}, 3.0, wait, retry)
 
 
 def raising(error, then=lambda: None):
@@ -62,7 +66,7 @@ class Deadline(unittest.TestCase):
     def setUp(self):
         self.fake = FakePaddock()
         self.states = []
-        tick = mock.patch.object(paddock, "TICK", 0.02)
+        tick = mock.patch.object(guard, "TICK", 0.02)
         tick.start()
         self.addCleanup(tick.stop)
 
@@ -211,12 +215,12 @@ class Acquiring(unittest.TestCase):
 
     def test_a_long_wait_takes_several_calls_and_keeps_one_place(self):
         held = LockHeld("lock_held", "", 409)
-        self.fake.responses = [raising(held), raising(held, lambda: self.fake.advance(25)), raising(held, lambda: self.fake.advance(25)),
-                              raising(held, lambda: self.fake.advance(10))]
+        self.fake.responses = [raising(held), raising(held, lambda: self.fake.advance(10)), raising(held, lambda: self.fake.advance(10)),
+                              raising(held, lambda: self.fake.advance(5))]
         with self.assertRaises(LockHeld):
-            self.fake.acquire_lease(wait=60)
+            self.fake.acquire_lease(wait=25)
         ids, waits, kept = zip(*self.fake.calls)
-        self.assertEqual((len(set(ids)), waits, kept), (1, (0, 25, 25, 10), (False, True, True, False)))
+        self.assertEqual((len(set(ids)), waits, kept), (1, (0, 10, 10, 5), (False, True, True, False)))
         self.assertEqual(self.fake.released, [])
 
     def test_a_waiter_returns_at_once_after_each_cut_connection(self):
@@ -235,9 +239,9 @@ class Acquiring(unittest.TestCase):
 
     def test_a_place_that_is_kept_when_the_wait_is_over_is_given_up(self):
         kept = LockHeld("lock_held", "", 409, {"place_kept_ms": 10_000})
-        self.fake.responses = [raising(LockHeld("lock_held", "", 409)), raising(kept, lambda: self.fake.advance(26))]
+        self.fake.responses = [raising(LockHeld("lock_held", "", 409)), raising(kept, lambda: self.fake.advance(11))]
         with self.assertRaises(LockHeld):
-            self.fake.acquire_lease(wait=25.5)
+            self.fake.acquire_lease(wait=10.5)
         self.assertEqual(self.fake.released, [self.fake.calls[0][0]])
 
     def test_after_a_lost_response_the_same_lease_id_is_sent_again(self):

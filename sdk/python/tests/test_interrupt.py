@@ -12,6 +12,7 @@ from service import BOUND, ServiceTest, eventually, in_threads
 from test_deadline import FakePaddock
 
 import paddock
+from paddock import _guard as guard
 from paddock import InvalidRequest, LeaseLost
 
 
@@ -61,7 +62,7 @@ class Bounds(unittest.TestCase):
     """Where exactly an interrupt is raised: a tracer sends one at a chosen point."""
 
     def setUp(self):
-        tick = mock.patch.object(paddock, "TICK", 0.001)
+        tick = mock.patch.object(guard, "TICK", 0.001)
         tick.start()
         self.addCleanup(tick.stop)
         self.fake = FakePaddock()
@@ -83,14 +84,14 @@ class Bounds(unittest.TestCase):
         sys.settrace(trace)
 
     def test_not_after_the_block(self):
-        with mock.patch.object(paddock.signal, "pthread_kill"), self.assertRaises(LeaseLost):
+        with mock.patch.object(signal, "pthread_kill"), self.assertRaises(LeaseLost):
             with self.lease:
                 self.lose()
                 self.at(paddock.Lease.__exit__, "call", lambda frame: self.lease._interrupt(signal.SIGURG, frame))
 
     def test_not_during_the_release(self):
         self.fake.release = lambda *_, timeout: self.lease._interrupt(signal.SIGURG, sys._getframe())
-        with mock.patch.object(paddock.signal, "pthread_kill"), self.assertRaises(LeaseLost):
+        with mock.patch.object(signal, "pthread_kill"), self.assertRaises(LeaseLost):
             with self.lease:
                 self.lose()
 
@@ -117,7 +118,7 @@ class Bounds(unittest.TestCase):
 class Racing(unittest.TestCase):
     def test_a_loss_at_the_start_or_end_of_the_block_never_interrupts_outside(self):
         outcomes = set()
-        with mock.patch.object(paddock, "TICK", 0.0005), mock.patch.object(paddock, "POLL", 0.0005):
+        with mock.patch.object(guard, "TICK", 0.0005), mock.patch.object(guard, "POLL", 0.0005):
             for number in range(400):
                 fake = FakePaddock()
                 fake.on_renew = lambda: 1 / 0

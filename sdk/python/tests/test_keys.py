@@ -4,9 +4,9 @@ import pathlib
 import subprocess
 import tempfile
 
-from service import ENVIRONMENT, ServiceTest, binary, eventually
+from service import BOUND, ENVIRONMENT, ServiceTest, binary, eventually
 
-from paddock import NotAllowed, Unavailable
+from paddock import LeaseLost, NotAllowed, SessionLost, Unavailable
 
 
 def _id(key):
@@ -81,6 +81,21 @@ class Keys(ServiceTest):
             self.replace_file(second)
             eventually(lambda: lease.state == "held", "the new key is not used")
         self.assertEqual(self.kinds(), ["granted", "released"])
+
+    def test_a_loss_names_the_key_that_revoked_the_lease(self):
+        holder, operator = self.new_key(), self.run_key("new", "--role", "admin", "ops")
+        self.service.await_log("loaded the auth file", lambda line: _id(operator) in (line["added"] or []))
+        client, session = self.client(self.url, key=holder), self.client(self.url, key=holder).hold_session(ttl=600)
+        lease = client.hold(self.name, ttl=600)
+        admin = self.client(self.url, key=operator)
+        admin.revoke(self.name, token=lease.token, reason="db-3 is being replaced")
+        admin.revoke_session(session.ref, reason="all out")
+        for guard, lost, reason in ((lease, LeaseLost, "db-3 is being replaced"), (session, SessionLost, "all out")):
+            self.assertTrue(guard.lost.wait(BOUND))
+            with self.assertRaises(lost) as told:
+                guard.check()
+            self.assertEqual((told.exception.ended, told.exception.reason, told.exception.revoked_by), ("revoked", reason, "ops"))
+            self.assertIn("ops", str(told.exception))
 
     def test_a_request_is_sent_again_with_the_key_that_replaced_a_refused_one(self):
         revoked, valid = self.new_key(), self.new_key()

@@ -10,10 +10,12 @@ import uuid
 import warnings
 from unittest import mock
 
-from service import BOUND, ServiceTest, eventually, in_threads
+from service import BOUND, ServiceTest, eventually, in_threads, url
 from test_deadline import FakePaddock, raising
 
 import paddock
+import paddock._session as session_module
+from paddock import _acquire as acquire, _guard as guard, _lease as lease
 from paddock import InvalidRequest, LeaseLost, PaddockError, SessionGrant, SessionLost, Unavailable
 
 
@@ -187,7 +189,7 @@ class Losing(SessionTest):
 
     def test_a_revocation_of_one_lease_is_found(self):
         losses = []
-        with mock.patch.object(paddock, "MAX_BATCH", 2):
+        with mock.patch.object(session_module, "MAX_BATCH", 2):
             session = self.session(ttl=6)
             *kept, revoked = self.hold_in(session, 5, on_lost=losses.append)
             self.paddock.revoke(revoked.name, token=revoked.token, reason="out")
@@ -343,7 +345,7 @@ class Acquiring(SessionTest):
             with self.subTest(times), self.assertRaisesRegex(InvalidRequest, "session"):
                 self.paddock.acquire(self.name, session_id=session.id, **times)
         with self.assertRaisesRegex(InvalidRequest, "another Paddock"):
-            self.client(self.paddock.base_url).hold(self.name, session=session)
+            self.client(url()).hold(self.name, session=session)
         lease_id = str(uuid.uuid4())
         self.paddock.acquire(self.name, lease_id=lease_id, session_id=session.id)
         self.assertEqual(self.paddock.renew(self.name, lease_id).answer["session"], session.ref)
@@ -454,14 +456,14 @@ class FakeSessions(FakePaddock):
 
     def open(self, session_id=None, retry=10.0):
         want = {"session_id": session_id, "holder": None, "ttl": 30.0, "grace": None, "metadata": None}
-        with mock.patch.object(paddock.time, "sleep", self.advance):
-            return paddock._open_session(self, want, 3.0, retry)
+        with mock.patch.object(time, "sleep", self.advance):
+            return acquire.open_session(self, want, 3.0, retry)
 
 
 class Deadline(ServiceTest):
     def setUp(self):
         self.fake = FakeSessions()
-        tick = mock.patch.object(paddock, "TICK", 0.02)
+        tick = mock.patch.object(guard, "TICK", 0.02)
         tick.start()
         self.addCleanup(tick.stop)
 
@@ -513,7 +515,7 @@ class Deadline(ServiceTest):
                                        ("2026-01-02T03:04:05.67894Z", "2026-01-02T03:04:25.67894Z", 1030)):
             grant = self.fake.grant()
             grant.answer.update(acquired_at=acquired, expires_at=expires, max_hold_ms=20_000)
-            self.assertAlmostEqual(paddock._max_hold_end(grant), end, 3)
+            self.assertAlmostEqual(lease._max_hold_end(grant), end, 3)
 
     def test_an_old_or_slowly_opened_session_is_renewed_immediately(self):
         for response in ({"took": 20.0}, {"expires_in": 5.0}, {"ttl": 10.0, "expires_in": 10.0}):

@@ -7,7 +7,7 @@ from unittest import mock
 
 from service import BOUND, ServiceTest, eventually, in_threads, url
 
-from paddock import InvalidRequest, LeaseLost, LockHeld, Paddock, PaddockError
+from paddock import InvalidRequest, LeaseLost, LockHeld, Paddock, PaddockError, fence
 
 
 class SetTest(ServiceTest):
@@ -78,9 +78,9 @@ class Calls(SetTest):
                 with self.subTest(where), self.assertRaises(InvalidRequest) as refused:
                     ask(locks)
                 self.assertEqual(refused.exception.fields["pointer"], "/" + where)
-        for locks in ([], {"name": self.a}, {self.a, self.b}, (name for name in many)):
+        for locks in ({"name": self.a}, {self.a, self.b}, (name for name in many), [self.a, 1]):
             for ask in (self.paddock.acquire, self.paddock.hold):
-                with self.subTest(type(locks)), self.assertRaises(InvalidRequest):
+                with self.subTest(type(locks)), self.assertRaises(TypeError):
                     ask(locks)
         grant = self.paddock.acquire([self.a, self.b])
         with self.assertRaises(InvalidRequest):
@@ -91,8 +91,9 @@ class Calls(SetTest):
         exchange = self.paddock._transport.exchange
 
         def fewer(*args):
-            response, content = exchange(*args)
-            return response, content.replace(self.b.encode(), b"other")
+            response = exchange(*args)
+            response.content = response.content.replace(self.b.encode(), b"other")
+            return response
 
         with mock.patch.object(self.paddock._transport, "exchange", fewer), self.assertRaises(PaddockError) as lost:
             self.paddock.acquire([self.a, self.b])
@@ -134,7 +135,7 @@ class Holding(SetTest):
                 calls.append((ask["lease_id"], ask["keep_place"]))
             return Paddock.acquire(other, name, **ask)
 
-        with mock.patch("paddock.MAX_CALL_WAIT", 0.2), mock.patch.object(other, "acquire", acquire):
+        with mock.patch.object(other._transport, "longest_wait", 0.2), mock.patch.object(other, "acquire", acquire):
             waiting = threading.Thread(target=lambda: leases.append(other.hold([self.a, self.b], wait=BOUND)), daemon=True)
             waiting.start()
             eventually(lambda: len(calls) > 3, "it does not call again")
@@ -155,7 +156,7 @@ class Holding(SetTest):
             raise KeyboardInterrupt
         with self.assertRaises(KeyboardInterrupt):
             self.paddock.hold([self.a, self.b], on_acquired=interrupt)
-        with self.paddock.hold(self.b), mock.patch("paddock.MAX_CALL_WAIT", 0.2):
+        with self.paddock.hold(self.b), mock.patch.object(self.paddock._transport, "longest_wait", 0.2):
             with mock.patch.object(self.paddock, "acquire", side_effect=self.once_then_interrupt(self.paddock.acquire)):
                 with self.assertRaises(KeyboardInterrupt):
                     self.paddock.hold([self.a, self.b], wait=BOUND, task_id="another")
@@ -185,7 +186,7 @@ class Holding(SetTest):
     def test_an_unknown_outcome_is_cleaned_up(self):
         proxy = self.proxy()
         proxy.cut(2)  # the acquire, and its repetition
-        with self.assertRaises(PaddockError) as failed, mock.patch("paddock.MAX_IDLE", 0):
+        with self.assertRaises(PaddockError) as failed, mock.patch("paddock._transport.MAX_IDLE", 0):
             self.client(proxy.url).hold([self.a, self.b], retry=0.01)
         self.assertTrue(failed.exception.transient, failed.exception)
         eventually(lambda: self.kinds(self.a) == self.kinds(self.b) == ["granted", "released"], "a lease remains")
@@ -222,6 +223,14 @@ class Holding(SetTest):
                 f"{self.name} {single.token} no;{self.name};{self.name}={single.token};no",
                 f"{self.a} {lease.token} no;{self.a} {self.b};{self.a}={lease.token} {self.b}={lease.tokens[self.b]};{self.b}=1",
             ])
+
+
+class Fencing(SetTest):
+    def test_the_fences_of_several_resources_are_passed_in_one_order(self):
+        database, other = mock.Mock(), {"b": 2, "a": 1}
+        fence(database, other)
+        self.assertEqual([call.args for call in database.execute.call_args_list],
+                         [("select paddock_fence(%s, %s)", ("a", 1)), ("select paddock_fence(%s, %s)", ("b", 2))])
 
 
 class InSession(SetTest):

@@ -53,9 +53,9 @@ class Socket(ServiceTest):
 
     def test_connections_are_reused_and_without_a_service_nothing_is_sent(self):
         self.local.lock(self.name)
-        kept = self.local._transport._idle[0][2].sock
+        kept = self.local._transport._addresses[0]._idle[0][2].sock
         self.local.lock(self.name)
-        self.assertIs(self.local._transport._idle[0][2].sock, kept)
+        self.assertIs(self.local._transport._addresses[0]._idle[0][2].sock, kept)
         self.service.close()
         with self.assertRaises(Unavailable) as refused:
             self.local.acquire(self.name)

@@ -1,39 +1,68 @@
-"""The package: one module for Python 3.9 and newer, its metadata, and a README whose examples run."""
+"""The package: for Python 3.9 and newer, its metadata, its types, and a README whose examples run."""
 
 import ast
 import importlib.util
+import json
 import pathlib
 import re
 import subprocess
 import sys
 import sysconfig
+import types
+import typing
+import urllib.request
 
 from service import BOUND, SDK, ServiceTest, url
 
-import paddock
+import paddock.aio
 
-SOURCE = (SDK / "paddock/__init__.py").read_text()
+SOURCES = {path.name: path.read_text() for path in (SDK / "paddock").glob("*.py")}
 README = (SDK / "README.md").read_text()
 
 
 class Source(ServiceTest):
     def test_it_is_python_3_9(self):
-        ast.parse(SOURCE, feature_version=(3, 9))
+        for source in SOURCES.values():
+            ast.parse(source, feature_version=(3, 9))
 
     def test_it_needs_only_the_standard_library(self):
         stdlib = pathlib.Path(sysconfig.get_path("stdlib")).resolve()
-        imports = [n for n in ast.walk(ast.parse(SOURCE)) if isinstance(n, (ast.Import, ast.ImportFrom))]
-        names = {a.name for n in imports if isinstance(n, ast.Import) for a in n.names}
-        names |= {n.module for n in imports if isinstance(n, ast.ImportFrom)}
-        for name in names - set(sys.builtin_module_names):
+        names = set()
+        for source in SOURCES.values():
+            for node in ast.walk(ast.parse(source)):
+                names |= {a.name for a in node.names} if isinstance(node, ast.Import) else set()
+                names |= {node.module} if isinstance(node, ast.ImportFrom) and not node.level else set()
+        for name in names - set(sys.builtin_module_names) - {"typing_extensions"}:  # which only type checkers read
             origin = pathlib.Path(importlib.util.find_spec(name).origin or "")
             self.assertTrue(str(origin) in ("frozen", "built-in") or stdlib in origin.resolve().parents, name)
 
     def test_it_stays_small(self):
-        self.assertLess(len(SOURCE.splitlines()), 1300)
-        for node in ast.walk(ast.parse(SOURCE)):
-            if isinstance(node, ast.FunctionDef):
-                self.assertLess(node.end_lineno - node.lineno, 50, node.name)
+        for file, source in SOURCES.items():
+            self.assertLess(len(source.splitlines()), 420, file)
+            for node in ast.walk(ast.parse(source)):
+                if isinstance(node, ast.FunctionDef):
+                    self.assertLess(node.end_lineno - node.lineno, 65, node.name)
+
+    def test_all_is_what_is_public(self):
+        for module in (paddock, paddock.aio):
+            public = {name for name, value in vars(module).items() if not name.startswith("_") and not isinstance(value, types.ModuleType)
+                      and (module is paddock or getattr(value, "__module__", "") == "paddock.aio" and not isinstance(value, typing.TypeVar))}
+            self.assertEqual(public, set(module.__all__) - {"__version__"}, module)
+
+    def test_the_answers_are_those_of_the_service(self):
+        with urllib.request.urlopen(url() + "/openapi.json", timeout=BOUND) as response:
+            schemas = json.load(response)["components"]["schemas"]
+        checked = []
+        for name in paddock.__all__:
+            kind = getattr(paddock, name)
+            if not (isinstance(kind, type) and issubclass(kind, dict)):
+                continue
+            schema = schemas[name]
+            self.assertEqual(set(kind.__annotations__), set(schema["properties"]), name)
+            optional = {member for member, kind_of in kind.__annotations__.items() if kind_of.__forward_arg__.startswith("NotRequired")}
+            self.assertEqual(set(kind.__annotations__) - optional, set(schema["required"]), name)
+            checked.append(name)
+        self.assertGreater(len(checked), 20)
 
     def test_its_version_is_the_package_version(self):
         self.assertIn(f'version = "{paddock.__version__}"', (SDK / "pyproject.toml").read_text())

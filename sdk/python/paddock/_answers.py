@@ -1,0 +1,232 @@
+"""The answers of the service, as types. An answer is the dict that the service sent, so it may have members that are newer than
+this package. Members that are not always there are NotRequired: read them with get. Instants are text on the database's
+clock, such as 2026-01-02T03:04:05.678901Z; milliseconds are whole numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, List, TypedDict
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
+
+Json = Dict[str, Any]
+
+
+class LeaseInfo(TypedDict):
+    """A lease as anybody may see it: without its lease_id."""
+
+    name: NotRequired[str]
+    slot: int
+    mode: str
+    holder: str
+    fencing_token: int
+    acquired_at: str
+    expires_at: str
+    expires_in_ms: int
+    grace_ms: int
+    metadata: NotRequired[Json]
+    revoked: NotRequired[bool]
+    session: NotRequired[str]
+    set: NotRequired[List[str]]
+
+
+class Lock(TypedDict):
+    """A lock. state is "free", "held" or "grace"."""
+
+    name: str
+    state: str
+    revision: int
+    fencing_token: int
+    capacity: NotRequired[int]
+    as_of: str
+    changed_at: NotRequired[str]
+    waiters: int
+    leases: List[LeaseInfo]
+    above: NotRequired[List[LeaseInfo]]
+    below: NotRequired[List[LeaseInfo]]
+
+
+class Unreadable(TypedDict):
+    """Something that the service could not read and left out."""
+
+    name: NotRequired[str]
+    detail: str
+
+
+class LockPage(TypedDict):
+    locks: List[Lock]
+    next_cursor: NotRequired[str]
+    unreadable: NotRequired[List[Unreadable]]
+
+
+class DeadlockStep(TypedDict):
+    """A call that waits for the next one of a circle or of a chain."""
+
+    name: str
+    holder: str
+    waits_for: str
+    ahead: NotRequired[bool]
+
+
+class WaitChain(TypedDict):
+    end: str
+    steps: List[DeadlockStep]
+
+
+class Waiter(TypedDict):
+    """A waiter. blocked_by is "holders", "queue" or "disconnected"."""
+
+    position: int
+    place: int
+    name: NotRequired[str]
+    mode: str
+    capacity: NotRequired[int]
+    holder: str
+    joined_at: str
+    waited_ms: int
+    attached: bool
+    place_kept_ms: NotRequired[int]
+    ahead: int
+    blocked_by: str
+    blocked_at: NotRequired[str]
+    leases: List[LeaseInfo]
+    set: NotRequired[List[str]]
+
+
+class Queue(TypedDict):
+    name: str
+    revision: int
+    as_of: str
+    waiters: List[Waiter]
+    chain: NotRequired[WaitChain]
+
+
+class Event(TypedDict):
+    """A transition of a lock. kind is "granted", "released", "expired", "revoked", "queued", "dequeued", "withdrawn",
+    "metadata_updated" or "refused"."""
+
+    id: int
+    at: str
+    lock: str
+    slot: int
+    revision: int
+    kind: str
+    mode: str
+    holder: str
+    fencing_token: NotRequired[int]
+    place: NotRequired[int]
+    reason: NotRequired[str]
+    revoked_by: NotRequired[str]
+    late_ms: NotRequired[int]
+    held_by: NotRequired[str]
+    newest_token: NotRequired[int]
+    cycle: NotRequired[List[DeadlockStep]]
+
+
+class EventPage(TypedDict):
+    """gap says that events before these are missing: read the locks again."""
+
+    events: List[Event]
+    next_cursor: NotRequired[str]
+    gap: NotRequired[bool]
+    ended_sessions: NotRequired[List[str]]
+    unreadable: NotRequired[List[Unreadable]]
+
+
+class Hold(TypedDict):
+    """Who held a lock, and when."""
+
+    slot: int
+    mode: str
+    holder: str
+    fencing_token: int
+    granted_at: NotRequired[str]
+    ended_at: NotRequired[str]
+    end: NotRequired[str]
+    reason: NotRequired[str]
+    revoked_by: NotRequired[str]
+
+
+class HoldList(TypedDict):
+    name: str
+    holds: List[Hold]
+    complete: bool
+
+
+class SessionLock(TypedDict):
+    """A lease of a session, or its place in a queue."""
+
+    name: str
+    mode: str
+    slot: NotRequired[int]
+    fencing_token: NotRequired[int]
+    place: NotRequired[int]
+
+
+class SessionInfo(TypedDict):
+    """A session as anybody may see it: without its session_id. ended says how it ended."""
+
+    session: str
+    holder: str
+    ttl_ms: int
+    grace_ms: int
+    opened_at: str
+    expires_at: str
+    expires_in_ms: int
+    as_of: str
+    leases: int
+    places: int
+    locks: NotRequired[List[SessionLock]]
+    metadata: NotRequired[Json]
+    ended: NotRequired[str]
+    ended_at: NotRequired[str]
+    reason: NotRequired[str]
+    revoked_by: NotRequired[str]
+
+
+class SessionPage(TypedDict):
+    sessions: List[SessionInfo]
+    next_cursor: NotRequired[str]
+    unreadable: NotRequired[List[Unreadable]]
+
+
+class Tree(TypedDict):
+    root: str
+    declared_at: str
+
+
+class TreeList(TypedDict):
+    trees: List[Tree]
+
+
+class TokenVerification(TypedDict):
+    """The status of a token: "current", "ended", "stale" or "unknown"."""
+
+    name: str
+    fencing_token: int
+    status: str
+    current: bool
+    newest_token: int
+    checked_at: str
+    expires_in_ms: NotRequired[int]
+
+
+class FencedValue(TypedDict):
+    key: str
+    lock: str
+    fencing_token: int
+    value: Any
+    version: int
+    written_at: str
+
+
+class BatchResult(TypedDict):
+    """The result of one item: its status, and its lease or its problem document."""
+
+    status: int
+    lease: NotRequired[Json]
+    problem: NotRequired[Json]
+
+
+class BatchResults(TypedDict):
+    results: List[BatchResult]

@@ -1,0 +1,135 @@
+"""A session: leases that live and die together on one renewal."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Callable, Dict, List, Optional
+
+from ._acquire import log
+from ._answers import Json
+from ._calls import Calls, SessionGrant
+from ._errors import LeaseLost, Lost, PaddockError, SessionLost, invalid
+from ._guard import Guard
+from ._hub import JOIN_AFTER, Watched
+
+if TYPE_CHECKING:
+    from ._lease import Lease
+
+MAX_BATCH = 1000  # items
+
+
+class Session(Guard):
+    """A session that is renewed in the background, from Paddock.hold_session. Pass it to Paddock.hold to acquire leases in
+    it. A with statement closes it at its end, and raises SessionLost if it was lost. Its leases are lost when it is lost or
+    closed, at once: those still held at the end of the block, too. lost, deadline and error are like those of a Lease. It is
+    renewed while there is a reference to it or to one of its leases, which it keeps."""
+
+    _LOST = SessionLost
+    _OVERDUE = "The session was not renewed in time. Stop all of its work; to continue, open a new one."
+    _ENDED = "The session was closed; no work may continue in it."
+    _DROPPED = "the session was dropped without a close"
+
+    def __init__(self, paddock: Calls, grant: SessionGrant, margin: float, on_state: Optional[Callable[..., object]],
+                 on_lost: Optional[Callable[..., object]], interrupt_main: bool, on_renewed: Optional[Callable[..., object]],
+                 holder: Optional[str] = None) -> None:
+        self.id: str = grant.session_id  # a secret
+        self.ref: str = grant.ref  # the public name
+        self._holder = holder  # of its leases, unless they have their own
+        self._leases: Dict[str, Lease] = {}  # by lease_id, until they end
+        self._lost_leases: List[Lease] = []  # of which the callbacks were not called yet
+        self._revoked_leases = _revoked_leases(grant)
+        self._asks = self._asks_all = False  # for each new or each lease, whether it has ended, with the next renewal
+        super().__init__(f"session {grant.ref}", paddock, grant, margin, on_state, on_lost, interrupt_main, on_renewed)
+        self._start()
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Closes the session, which releases all of its leases; may be repeated. Stop their work before. Raises SessionLost
+        if it was lost: the work may have overlapped. If the service does not respond, retries for timeout seconds, then
+        raises Unavailable or UnknownOutcome: the session is no longer renewed and ends with its TTL."""
+        self._end(timeout)
+
+    def _want(self, paddock: Calls, want: Json, margin: Optional[float]) -> Json:
+        """Returns the arguments of an acquire in this session."""
+        if paddock is not self._paddock:
+            raise invalid("The session belongs to another Paddock; call hold of that one.")
+        if any(value is not None for value in (want["ttl"], want["grace"], margin)):
+            raise invalid("ttl, grace and margin are those of the session; leave them out.")
+        return {**want, "session_id": self.id, "holder": want["holder"] or self._holder}
+
+    def _join(self, lease: Lease) -> None:
+        self._leases[lease._granted.lease_id] = lease
+        if self._losses and self._leases.pop(lease._granted.lease_id, None):  # else _lose has taken it
+            lease._lose(self._loss_of_lease())
+            lease._notify_in_thread()
+
+    def _loss_of_lease(self) -> Lost:
+        why = self._losses[0]
+        loss = LeaseLost("lease_lost", f"The lease ended with its session. {why.detail}", why.status, why.fields)
+        loss.__cause__ = why
+        return loss
+
+    def _lose(self, why: Lost) -> None:
+        if not self._losses:
+            self._losses.append(why)
+        while self._leases:
+            with contextlib.suppress(KeyError):  # another thread takes them as well
+                _, lease = self._leases.popitem()
+                self._lost_leases.append(lease)
+                lease._lose(self._loss_of_lease())
+        super()._lose(why)
+
+    def _notify_state(self, state: str, error: Optional[Exception]) -> None:
+        super()._notify_state(state, error)
+        for lease in list(self._leases.values()):
+            lease._notify_state(state, error)
+
+    def _notify_loss(self) -> None:
+        while self._lost_leases:
+            self._lost_leases.pop()._notify_in_thread()
+        super()._notify_loss()
+
+    def _watched(self) -> Watched:
+        old = self._paddock.clock() - JOIN_AFTER
+        return Watched(frozenset(pair for lease in list(self._leases.values()) if lease._granted.sent <= old for pair in lease.tokens.items()), self.ref)
+
+    def hint(self, heard: bool = False) -> None:
+        self._asks, self._asks_all = True, self._asks_all or heard
+        super().hint(heard)
+
+    def _send_renewal(self, timeout: float) -> SessionGrant:
+        known = list(self._leases.values())
+        grant = self._paddock.renew_session(self.id, timeout=timeout)
+        suspects = known if self._asks_all or _revoked_leases(grant) > self._revoked_leases else [lease for lease in known if not lease._asked]
+        asks = self._asks or suspects is known
+        self._asks = self._asks_all = False
+        if asks and suspects:
+            threading.Thread(target=self._find_lost, args=(suspects, _revoked_leases(grant)), name="paddock session", daemon=True).start()
+        return grant
+
+    def _find_lost(self, suspects: List[Lease], revoked: int) -> None:
+        """Asks for each lease whether it has ended. Of several locks, which end together, it asks for the first: while
+        that is held, the answer is lease_in_set."""
+        for start in range(0, len(suspects), MAX_BATCH):
+            chunk = suspects[start:start + MAX_BATCH]
+            try:
+                answer = self._paddock.batch([{"op": "renew", "name": lease.name, "lease_id": lease._granted.lease_id} for lease in chunk])
+            except PaddockError as e:
+                log.debug("%s: cannot find out which lease has ended: %s", self._label, e)
+                self._asks = self._asks_all = True  # with the next renewal
+                return
+            for lease, result in zip(chunk, answer["results"]):
+                problem = result.get("problem") or {}
+                lease._asked = True
+                if problem.get("code") == "lease_lost" and self._leases.pop(lease._granted.lease_id, None):
+                    lease._lose(LeaseLost("lease_lost", str(problem.get("detail")), result["status"], problem))
+                    lease._notify_in_thread()
+        self._revoked_leases = max(self._revoked_leases, revoked)
+
+    def _send_release(self, timeout: float) -> None:
+        self._paddock.close_session(self.id, timeout=timeout)
+
+
+def _revoked_leases(grant: SessionGrant) -> int:
+    """Returns how many leases of the session were revoked one by one. The answer to an open does not say it."""
+    return int(grant.answer.get("revoked_leases", 0))

@@ -1,0 +1,377 @@
+"""HTTP to one or several replicas of a deployment: kept connections, keys, proxies, and the move to the next address.
+
+A client has a current address. A request that fails there because of the address (no connection, a broken one, silence,
+or an answer 502, 503 or 504) is sent to the next one at once, and that becomes the current one; each address is tried
+once. The client stays where it is well, and asks for the earlier addresses again beside its work.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import ipaddress
+import os
+import random
+import re
+import socket
+import ssl
+import threading
+import time
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union, cast
+
+from ._clock import Stopped, stopper
+from ._errors import UNCHANGED, Unavailable
+
+VERSION = "0.2.0"
+MAX_RESPONSE = 16 << 20  # bytes
+MAX_IDLE, IDLE_TIMEOUT = 32, 50.0  # of kept connections
+MAX_WAIT = 10.0  # of one call: a replica that is gone without a word is noticed within it
+CUT_AFTER = 1.0  # a wait that ends sooner was refused, not cut
+SILENCE = 2.0  # beyond its wait, after which a call that waits is silent, where there is another address
+LEAST_ATTEMPT = 0.25
+PROBE_FIRST, PROBE_LONGEST, PROBE_TIMEOUT = 30.0, 300.0, 1.0
+MOVING = frozenset({502, 503, 504})
+
+TLS = Union[ssl.SSLContext, Callable[[], ssl.SSLContext], None]
+
+
+class NotSent(OSError):
+    """There was no connection."""
+
+
+class Broken(OSError):
+    """The answer was lost. The text names each address and what is wrong there, if there are several."""
+
+
+class WaitCut(Broken):
+    """Something between here and the service ended the wait early. The next ones are shorter; it is no failure."""
+
+
+@dataclass
+class Request:
+    """One request. repeatable says that it may be sent again after a lost answer; streamed, that the caller reads the body."""
+
+    method: str
+    path: str
+    body: Optional[bytes]
+    timeout: float  # beyond the wait, for all addresses together
+    wait: float = 0.0
+    repeatable: bool = True
+    streamed: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Response:
+    """A response; connection is that of a streamed one, which the caller closes."""
+
+    head: http.client.HTTPResponse
+    content: bytes
+    connection: Optional[http.client.HTTPConnection] = None
+
+    @property
+    def status(self) -> int:
+        return self.head.status
+
+    @property
+    def of_paddock(self) -> bool:
+        """Whether a Paddock sent it, whatever its status: not a proxy or a captive portal."""
+        return bool(self.head.headers.get("Paddock-Api") == "v1")
+
+
+class Transport:
+    """Sends requests to the current one of the addresses. It follows no redirects, since a lease_id must not reach
+    another host."""
+
+    def __init__(self, urls: Sequence[str], headers: Mapping[str, str], tls: TLS, key: Key) -> None:
+        self._addresses = [Address(url, tls) for url in urls]
+        if not self._addresses:
+            raise ValueError("there is no base URL; pass at least one")
+        self._headers, self._key = {"User-Agent": f"paddock-python/{VERSION}", **headers}, key
+        self._current, self._probe_at, self._probe_pause, self._probing = 0, 0.0, PROBE_FIRST, threading.Lock()
+        self.longest_wait: float = MAX_WAIT  # of one call; less where waits were cut
+
+    @property
+    def several(self) -> bool:
+        return len(self._addresses) > 1
+
+    @property
+    def url(self) -> str:
+        """The current address."""
+        return self._addresses[self._current].url
+
+    def exchange(self, request: Request) -> Response:
+        """Sends the request, to each address at most once. Raises Unavailable if nothing was sent, WaitCut or Broken."""
+        self._seek_earlier()
+        tried: List[str] = []
+        left, unsure, outcome = request.timeout, None, cast("Union[Response, Exception]", NotSent())
+        for others in range(len(self._addresses) - 1, -1, -1):
+            began, number = time.monotonic(), self._current
+            try:
+                outcome = self._attempt(self._addresses[number], request, self._share(request, left, others + 1))
+            except (OSError, http.client.HTTPException) as e:
+                outcome = e
+            lasted = time.monotonic() - began
+            if _is_cut(outcome) and CUT_AFTER <= lasted < request.wait:
+                self.longest_wait = max(min(self.longest_wait, 0.8 * lasted), 1.0)
+                raise WaitCut(f"the wait was cut after {lasted:.0f} seconds")
+            if isinstance(outcome, Response) and outcome.status not in MOVING:
+                return outcome
+            tried.append(f"{self._addresses[number].url}: {_problem(outcome)}")
+            if others:
+                self._move(number)
+            if not _changed_nothing(outcome):
+                unsure = outcome
+                if not request.repeatable:
+                    break
+            left = max(left - lasted, 0.0)
+        outcome = unsure or outcome  # the last address does not know what the one before has done
+        each = "; ".join(tried) if self.several else ""
+        if isinstance(outcome, NotSent):
+            raise Unavailable("unavailable", f"The request was not sent: {each or outcome.__cause__}. {UNCHANGED}") from outcome.__cause__
+        if isinstance(outcome, Exception):
+            raise Broken(each) from outcome
+        return outcome
+
+    def _share(self, request: Request, left: float, addresses: int) -> float:
+        """Returns the time of an attempt while these many addresses were not tried: a dead one must leave time for the rest."""
+        if not self.several:
+            return request.wait + request.timeout
+        share = max(left / (2 * addresses), LEAST_ATTEMPT)
+        return request.wait + (min(share, SILENCE) if request.wait else share)
+
+    def _move(self, failed: int) -> None:
+        if self._current == failed:  # else another thread has moved
+            self._current = (failed + 1) % len(self._addresses)
+            self._probe_pause = PROBE_FIRST
+            self._probe_at = time.monotonic() + PROBE_FIRST * random.uniform(0.9, 1.1)
+
+    def _seek_earlier(self) -> None:
+        """Asks the addresses before the current one whether they are ready, in a thread, when that is due."""
+        if self._current and time.monotonic() >= self._probe_at and self._probing.acquire(blocking=False):
+            threading.Thread(target=self._probe, args=(self._current,), name="paddock probe", daemon=True).start()
+
+    def _probe(self, current: int) -> None:
+        try:
+            for number, address in enumerate(self._addresses[:current]):
+                with contextlib.suppress(OSError, http.client.HTTPException, Unavailable):
+                    if self._attempt(address, Request("GET", "/readyz", None, PROBE_TIMEOUT), PROBE_TIMEOUT).status == 200:
+                        if self._current == current:
+                            self._current = number
+                        return
+            self._probe_pause = min(2 * self._probe_pause, PROBE_LONGEST)
+        finally:
+            self._probe_at = time.monotonic() + self._probe_pause * random.uniform(0.9, 1.1)
+            self._probing.release()
+
+    def _attempt(self, address: Address, request: Request, limit: float) -> Response:
+        """Sends the request once; again if its key is refused and there is another one meanwhile."""
+        key = self._key.read()
+        response = self._send(address, request, limit, key)
+        again = self._key.read(refused=True) if response.status == 401 and response.of_paddock else key
+        return response if again == key else self._send(address, request, limit, again)
+
+    def _send(self, address: Address, request: Request, limit: float, key: str) -> Response:
+        stop = stopper.get()
+        if stop is not None:
+            stop.check()
+        until = time.monotonic() + limit
+        headers = {**self._headers, **request.headers, **({"Authorization": f"Bearer {key}"} if key else {}),
+                   **({} if request.body is None else {"Content-Type": "application/json"})}
+        connection = address.connection(limit)
+        streamed = False
+        try:
+            with stop.reads(connection.sock) if stop is not None else contextlib.nullcontext():
+                connection.sock.settimeout(max(until - time.monotonic(), 0.01))
+                connection.request(request.method, address.target(request.path), request.body, address.headers(headers))
+                head = connection.getresponse()
+                streamed = request.streamed and head.status == 200
+                content = b"" if streamed else head.read() if (head.length or MAX_RESPONSE) < MAX_RESPONSE else head.read(MAX_RESPONSE)
+            if streamed:
+                return Response(head, b"", connection)
+        except BaseException:
+            connection.close()
+            if stop is not None and stop.stopped:
+                raise Stopped from None
+            raise
+        address.keep(connection, head)
+        return Response(head, content)
+
+    def close(self) -> None:
+        for address in self._addresses:
+            address.close()
+
+
+def _is_cut(outcome: Union[Response, Exception]) -> bool:
+    """Reports whether a proxy may have ended the call, rather than silence or the service."""
+    if isinstance(outcome, Response):
+        return outcome.status in (502, 504)
+    return not isinstance(outcome, (NotSent, TimeoutError, socket.timeout))
+
+
+def _problem(outcome: Union[Response, Exception]) -> str:
+    """Returns what is wrong, without text of the peer, which may echo the request."""
+    if isinstance(outcome, Response):
+        return f"HTTP {outcome.status}"
+    return str(outcome) if isinstance(outcome, OSError) and not isinstance(outcome, http.client.HTTPException) else type(outcome).__name__
+
+
+def _changed_nothing(outcome: Union[Response, Exception]) -> bool:
+    if isinstance(outcome, Response):
+        return outcome.status == 503 and outcome.of_paddock and b'"unknown_outcome"' not in outcome.content
+    return isinstance(outcome, NotSent)
+
+
+class Address:
+    """One base URL, and the kept connections to it, directly or through the HTTP proxy that the environment names."""
+
+    def __init__(self, url: str, tls: TLS) -> None:
+        self.url: str = url
+        self._socket = url[len("unix:"):] if url.startswith("unix:") else None
+        if self._socket is not None:
+            if not self._socket.startswith("/"):
+                raise ValueError("the base URL is a socket without an absolute path; pass unix:/run/paddock.sock")
+            if not hasattr(socket, "AF_UNIX"):
+                raise ValueError("the base URL is a socket in the file system, which Python does not support on this platform")
+            url = "http://localhost"
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
+            raise ValueError("the base URL must be http://HOST or https://HOST, optionally with a port and a path, without query, "
+                             "fragment or user, or a socket such as unix:/run/paddock.sock; pass an API key as key and other "
+                             "credentials as headers")
+        self._secure = parts.scheme == "https"
+        self._host, self._port = parts.hostname, parts.port or (443 if self._secure else 80)
+        context = tls or (ssl.create_default_context() if self._secure else None)
+        self._context: Callable[[], Any] = context if callable(context) else lambda: context
+        self._proxy = None if self._socket is not None else _proxy_of(parts)
+        self._prefix = urllib.parse.quote(parts.path.rstrip("/"), safe="/%")
+        self._origin = f"http://{parts.netloc}" if self._proxy and not self._secure else ""
+        self._idle: List[Tuple[int, float, http.client.HTTPConnection]] = []
+
+    def target(self, path: str) -> str:
+        return self._origin + self._prefix + path
+
+    def headers(self, headers: Dict[str, str]) -> Dict[str, str]:
+        return {**headers, **self._proxy.headers} if self._proxy and not self._secure else headers
+
+    def connection(self, timeout: float) -> Any:
+        """Returns a usable kept connection, or a new one."""
+        with contextlib.suppress(IndexError):
+            while True:
+                owner, since, connection = self._idle.pop()
+                if owner == os.getpid() and time.monotonic() - since < IDLE_TIMEOUT and _is_idle(connection.sock):
+                    return connection
+                connection.close()
+        try:
+            connection = self._new_connection(timeout)
+            connection.connect()
+        except OSError as e:
+            raise NotSent(str(e)) from e
+        return connection
+
+    def _new_connection(self, timeout: float) -> http.client.HTTPConnection:
+        if self._socket is not None:
+            return _SocketConnection(self._socket, timeout)
+        host, port = (self._proxy.host, self._proxy.port) if self._proxy else (self._host, self._port)
+        if not self._secure:
+            return http.client.HTTPConnection(host, port, timeout=timeout)
+        connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=self._context())
+        if self._proxy:
+            connection.set_tunnel(self._host, self._port, self._proxy.headers)
+        return connection
+
+    def keep(self, connection: http.client.HTTPConnection, head: http.client.HTTPResponse) -> None:
+        if head.isclosed() and connection.sock is not None and len(self._idle) < MAX_IDLE:
+            self._idle.append((os.getpid(), time.monotonic(), connection))
+        else:
+            connection.close()
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop()[2].close()
+
+
+@dataclass(frozen=True)
+class _Proxy:
+    host: str
+    port: int
+    headers: Dict[str, str]
+
+
+def _proxy_of(url: urllib.parse.SplitResult) -> Optional[_Proxy]:
+    """Returns the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY give for the URL; none for this machine."""
+    host = url.hostname or ""
+    with contextlib.suppress(ValueError):
+        if ipaddress.ip_address(host).is_loopback:
+            return None
+    text = urllib.request.getproxies().get(url.scheme)
+    if not text or host == "localhost" or urllib.request.proxy_bypass(url.netloc):
+        return None
+    proxy = urllib.parse.urlsplit(text if "://" in text else f"http://{text}")
+    if proxy.scheme != "http" or not proxy.hostname:
+        raise ValueError(f"the proxy of the environment for {url.scheme} is not http://HOST:PORT; change it, or except the host in NO_PROXY")
+    headers = {}
+    if proxy.username is not None:
+        user = f"{urllib.parse.unquote(proxy.username)}:{urllib.parse.unquote(proxy.password or '')}"
+        headers["Proxy-Authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
+    return _Proxy(proxy.hostname, proxy.port or 80, headers)
+
+
+class _SocketConnection(http.client.HTTPConnection):
+    """A connection to the service on a socket in the file system."""
+
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        sock = socket.socket(socket.AF_UNIX)
+        try:
+            sock.settimeout(self.timeout)
+            sock.connect(self._path)
+        except BaseException:
+            sock.close()
+            raise
+        self.sock = sock
+
+
+class Key:
+    """The API key, or a function that returns it. After an error of the function, the key before is used."""
+
+    def __init__(self, key: Union[str, Callable[[], str], None], headers: Mapping[str, str]) -> None:
+        if key is not None and any(name.lower() == "authorization" for name in headers):
+            raise ValueError("key and the header Authorization are both set; pass only one of them")
+        self._read = key if callable(key) else None
+        self._last = "" if key is None or callable(key) else self._checked(key)
+
+    @staticmethod
+    def _checked(key: str) -> str:
+        """Returns the key. Errors do not repeat it."""
+        if not re.fullmatch("[!-~]+", key):
+            raise ValueError("the key is empty or has an invalid character; pass the API key exactly as you received it")
+        return key
+
+    def read(self, refused: bool = False) -> str:
+        """Returns the key to send, or an empty one. refused says that the service has refused the last one."""
+        if self._read is not None:
+            try:
+                self._last = self._checked(self._read())
+            except Exception as e:
+                if refused or not self._last:
+                    why = "The service refused the key, and the key" if refused else "The request was not sent: the key"
+                    raise Unavailable("unavailable", f"{why} cannot be read: {e}. {UNCHANGED}") from e
+        return self._last
+
+
+def _is_idle(sock: socket.socket) -> bool:
+    """Reports whether a kept connection is still open and has no unread data."""
+    try:
+        sock.setblocking(False)
+        socket.socket.recv(sock, 1, socket.MSG_PEEK)  # below TLS, which does not peek
+    except OSError as e:
+        return isinstance(e, BlockingIOError)
+    return False

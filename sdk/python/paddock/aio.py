@@ -1,0 +1,409 @@
+"""The client for asyncio.
+
+    from paddock import LockHeld
+    from paddock.aio import Paddock
+
+    async with Paddock("http://127.0.0.1:8080") as paddock:
+        async with paddock.hold("jobs:nightly", ttl=30, wait=None) as lease:
+            for row in rows:
+                await write(row, lease.token)  # cancelled when the lease is lost; then the block raises LeaseLost
+
+It is a thin layer: the calls of the client for threads run in threads of this module, and only the guard is of asyncio. So
+the protocol is written once; and a lease is renewed, and lost at its deadline, however long a task blocks the event loop.
+Its price is a thread for each call under way, waits included, and two for each lease outside a session. A loss cancels the
+task in the block, as asyncio.timeout does it: the CancelledError becomes the LeaseLost at the end of the block. A call that is
+cancelled is ended in its thread, too: a wait leaves the queue before the CancelledError is raised, if the service
+answers within two seconds.
+
+Options and errors are those of paddock.Paddock. Callbacks are called in the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, AsyncGenerator, Callable, Coroutine, Dict, Generator, Generic, List, Mapping, Optional, Sequence
+from typing import Type, TypedDict, TypeVar, Union
+
+from . import _client as client
+from ._acquire import RELEASE_TIMEOUT, task
+from ._answers import Event, Json, Lock
+from ._arguments import Locks, wrong_type
+from ._election import Leader
+from ._election import Term as _ThreadTerm
+from ._election import metadata_of
+from ._errors import LeaseLost, SessionLost
+from ._guard import Guard as _ThreadGuard
+from ._lease import Lease as _ThreadLease
+from ._session import Session as _ThreadSession
+from ._streams import OnError
+from ._threads import Threads, in_loop
+from ._transport import TLS
+
+if TYPE_CHECKING:
+    from typing_extensions import Concatenate, ParamSpec, Unpack
+
+    _P = ParamSpec("_P")
+
+__all__ = ["Election", "Hold", "HoldOptions", "HoldSessionOptions", "Lease", "Paddock", "Session", "Term"]
+
+_R = TypeVar("_R")
+_G = TypeVar("_G", bound="_Guard")
+_L = TypeVar("_L", bound=_ThreadLease)
+
+
+class _Guard:
+    """A lease or a session. In an async with block, the task in it is cancelled when it is lost."""
+
+    def __init__(self, threads: Threads, guard: _ThreadGuard) -> None:
+        self._threads, self._guard = threads, guard
+        self.lost: asyncio.Event = asyncio.Event()
+        self._task: Optional[asyncio.Task[Any]] = None  # in the block
+        self._cancelled, self._cancelling = False, 0
+        self._outer_task = ""
+        guard._on_end = in_loop(self._ended)
+        if guard.lost.is_set():
+            self._ended()
+
+    def _ended(self) -> None:
+        """Is called in the loop when it is lost or released."""
+        self.lost.set()
+        if self._task is not None and self._guard.state == "lost" and not self._cancelled:
+            self._cancelled = True
+            self._task.cancel()
+
+    @property
+    def state(self) -> str:
+        """held, at_risk, lost or released."""
+        return self._guard.state
+
+    @property
+    def error(self) -> Optional[Exception]:
+        """Why it is at risk, lost or released."""
+        return self._guard.error
+
+    @property
+    def deadline(self) -> float:
+        """The instant, on the client's clock, from which it counts as lost unless it is renewed."""
+        return self._guard.deadline
+
+    def remaining(self) -> float:
+        """Returns the seconds until the deadline; 0 if it is lost or released. It reads the clock."""
+        return self._guard.remaining()
+
+    def check(self) -> None:
+        """Raises LeaseLost, or SessionLost for a session, if it is lost or released, or the deadline has passed."""
+        self._guard.check()
+
+    async def __aenter__(self: _G) -> _G:
+        self._outer_task = task.get()
+        task.set(self._guard.task_id or self._outer_task)
+        self._task = asyncio.current_task()
+        if sys.version_info >= (3, 11) and self._task is not None:
+            self._cancelling = self._task.cancelling()
+        if self.lost.is_set():
+            self._ended()
+        return self
+
+    async def __aexit__(self, _: Optional[Type[BaseException]], error: Optional[BaseException], __: Optional[TracebackType]) -> None:
+        task.set(self._outer_task)
+        inside, self._task = self._task, None
+        by_loss = self._cancelled and isinstance(error, asyncio.CancelledError)
+        if self._cancelled and sys.version_info >= (3, 11) and inside is not None:
+            by_loss = inside.uncancel() <= self._cancelling and by_loss  # else somebody else cancels it, too
+        await self._threads.run(lambda: self._guard._end_block(error, by_loss), stoppable=False)
+
+    async def _end(self, timeout: float) -> None:
+        await self._threads.run(lambda: self._guard._end(timeout), stoppable=False)
+
+
+class Lease(_Guard):
+    """A lease that is renewed until it is released. lost is an event that is set when it is lost or released. See paddock.Lease."""
+
+    def __init__(self, threads: Threads, lease: _ThreadLease) -> None:
+        super().__init__(threads, lease)
+        self._lease = lease
+        self.name: str = lease.name
+        self.token: int = lease.token
+        self.slot: int = lease.slot
+        self.tokens: Dict[str, int] = lease.tokens
+        self.slots: Dict[str, int] = lease.slots
+        self.task_id: str = lease.task_id
+
+    async def release(self, timeout: float = 5.0) -> None:
+        """Releases the lease; may be repeated. See paddock.Lease.release. If it is cancelled, the release goes on."""
+        await self._end(timeout)
+
+    async def set_metadata(self, metadata: Json, *, timeout: Optional[float] = None) -> None:
+        """Replaces the metadata, which every reader of the lock sees. Raises LeaseLost if the lease has ended."""
+        await self._threads.run(lambda: self._lease.set_metadata(metadata, timeout=timeout))
+
+    async def run(self, argv: Sequence[str], *, kill_after: Optional[float] = None, **popen: Any) -> int:
+        """Runs a child process under the lease and returns its exit code. See paddock.Lease.run. If it is cancelled, the
+        child's process group is stopped."""
+        return await self._threads.run(lambda: self._lease.run(argv, kill_after=kill_after, **popen))
+
+
+class Term(Lease):
+    """The lease of an elected leader. Its token grows with each term."""
+
+    async def proclaim(self, value: str, *, timeout: Optional[float] = None) -> None:
+        """Changes the leader's value. Observers may miss a value that is soon replaced, but never the last one."""
+        await self.set_metadata(metadata_of(value), timeout=timeout)
+
+    async def resign(self, timeout: float = 5.0) -> None:
+        """Ends the term like release. The next candidate is elected immediately."""
+        await self.release(timeout)
+
+
+class Session(_Guard):
+    """A session that is renewed until it is closed. See paddock.Session."""
+
+    def __init__(self, threads: Threads, session: _ThreadSession) -> None:
+        super().__init__(threads, session)
+        self._session = session
+        self.id: str = session.id
+        self.ref: str = session.ref
+
+    async def close(self, timeout: float = 5.0) -> None:
+        """Closes the session, which releases all of its leases; may be repeated. See paddock.Session.close."""
+        await self._end(timeout)
+
+
+class Hold(Generic[_G]):
+    """A lease or session to be: await it, or use it in an async with statement."""
+
+    def __init__(self, begin: Callable[[], Coroutine[Any, Any, _G]]) -> None:
+        self._begin = begin
+        self._guard: Optional[_G] = None
+
+    def __await__(self) -> Generator[Any, None, _G]:
+        return self._begin().__await__()
+
+    async def __aenter__(self) -> _G:
+        self._guard = await self._begin()
+        return await self._guard.__aenter__()
+
+    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        assert self._guard is not None
+        await self._guard.__aexit__(kind, error, trace)
+
+
+class _Options(TypedDict, total=False):
+    ttl: Optional[float]
+    retry: float
+    margin: Optional[float]
+    on_state: Optional[Callable[[str, Optional[Exception]], object]]
+    on_renewed: Optional[Callable[[float, Optional[Exception]], object]]
+    holder: Optional[str]
+    grace: Optional[float]
+    metadata: Optional[Json]
+
+
+class HoldOptions(_Options, total=False):
+    """The options of hold: those of paddock.Paddock.hold without interrupt_main."""
+
+    wait: Optional[float]
+    on_lost: Optional[Callable[[LeaseLost], object]]
+    on_acquired: Optional[Callable[[float, Optional[BaseException]], object]]
+    mode: str
+    capacity: Optional[int]
+    max_hold: Optional[float]
+    session: Optional[Session]
+    task_id: Optional[str]
+    lease_id_file: Union[str, os.PathLike[str], None]
+
+
+class HoldSessionOptions(_Options, total=False):
+    """The options of hold_session: those of paddock.Paddock.hold_session without interrupt_main."""
+
+    session_id: Optional[str]
+    on_lost: Optional[Callable[[SessionLost], object]]
+
+
+def _call(method: Callable[Concatenate[client.Paddock, _P], _R]) -> Callable[
+        [Callable[[Paddock], object]], Callable[Concatenate[Paddock, _P], Coroutine[Any, Any, _R]]]:
+    """Makes a method of the client for threads one of this client, with its signature."""
+
+    @functools.wraps(method)
+    async def run(self: Paddock, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        return await self._threads.run(lambda: method(self._paddock, *args, **kwargs))
+
+    return lambda _: run
+
+
+class Paddock:
+    """A client of a Paddock service for asyncio. Its arguments and methods are those of paddock.Paddock: calls are
+    coroutines, hold and hold_session are for async with, and streams for async for. Use it in one event loop, in an async
+    with statement or until close."""
+
+    def __init__(self, base_url: Optional[str] = None, *, base_urls: Optional[Sequence[str]] = None,
+                 key: Union[str, Callable[[], str], None] = None, timeout: float = 10.0, headers: Optional[Mapping[str, str]] = None,
+                 tls: TLS = None, clock: Optional[Callable[[], float]] = None) -> None:
+        self._paddock = client.Paddock(base_url, base_urls=base_urls, key=key, timeout=timeout, headers=headers, tls=tls, clock=clock)
+        self._threads = Threads()
+
+    async def close(self) -> None:
+        """Closes the connections and ends the threads. Release what you hold before."""
+        self._paddock.close()
+        self._threads.close()
+
+    async def __aenter__(self) -> Paddock:
+        return self
+
+    async def __aexit__(self, _: Optional[Type[BaseException]], __: Optional[BaseException], ___: Optional[TracebackType]) -> None:
+        await self.close()
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """The clock of deadlines."""
+        return self._paddock.clock
+
+    @property
+    def base_urls(self) -> List[str]:
+        """The addresses."""
+        return self._paddock.base_urls
+
+    def hold(self, name: Locks, **options: Unpack[HoldOptions]) -> Hold[Lease]:
+        """Acquires the lock, or several, all or none, and renews the lease until it is released: async with
+        paddock.hold(...) as lease. If it is lost, the task in the block is cancelled, and the block raises LeaseLost. If
+        the wait is cancelled, it leaves the queue."""
+        return Hold(lambda: self._hold(Lease, _ThreadLease, name, options))
+
+    async def _hold(self, kind: Callable[[Threads, _L], _G], thread_kind: Type[_L], name: Locks, options: Mapping[str, Any]) -> _G:
+        plain = _plain(options)
+        return kind(self._threads, await self._threads.run(lambda: self._paddock._hold(thread_kind, name, plain), _ThreadLease._abandon))
+
+    def hold_session(self, **options: Unpack[HoldSessionOptions]) -> Hold[Session]:
+        """Opens a session and renews it until it is closed: async with paddock.hold_session() as session. Hold locks in it
+        with hold(name, session=session)."""
+
+        async def begin() -> Session:
+            plain = _plain(options)
+            return Session(self._threads, await self._threads.run(lambda: self._paddock.hold_session(**plain), lambda late: late.close(RELEASE_TIMEOUT)))
+
+        return Hold(begin)
+
+    def election(self, name: str, **options: Any) -> Election:
+        """Returns the election with this name. See paddock.Paddock.election."""
+        return Election(self, name, options)
+
+    def stream(self, *, lock: Optional[str] = None, prefix: Optional[str] = None, cursor: Optional[str] = None,
+               on_error: OnError = None, on_gap: Optional[Callable[[str], object]] = None) -> AsyncGenerator[Event, None]:
+        """Yields events without end. See paddock.Paddock.stream."""
+        return self._threads.iterate(self._paddock.stream(lock=lock, prefix=prefix, cursor=cursor, on_error=in_loop(on_error), on_gap=in_loop(on_gap)))
+
+    def changes(self, name: str, *, on_error: OnError = None) -> AsyncGenerator[Lock, None]:
+        """Yields the lock, and again whenever it has changed, without end. See paddock.Paddock.changes."""
+        return self._threads.iterate(self._paddock.changes(name, on_error=in_loop(on_error)))
+
+    @_call(client.Paddock.acquire)
+    def acquire(self) -> None: ...
+
+    @_call(client.Paddock.renew)
+    def renew(self) -> None: ...
+
+    @_call(client.Paddock.release)
+    def release(self) -> None: ...
+
+    @_call(client.Paddock.revoke)
+    def revoke(self) -> None: ...
+
+    @_call(client.Paddock.batch)
+    def batch(self) -> None: ...
+
+    @_call(client.Paddock.open_session)
+    def open_session(self) -> None: ...
+
+    @_call(client.Paddock.renew_session)
+    def renew_session(self) -> None: ...
+
+    @_call(client.Paddock.close_session)
+    def close_session(self) -> None: ...
+
+    @_call(client.Paddock.sessions)
+    def sessions(self) -> None: ...
+
+    @_call(client.Paddock.session)
+    def session(self) -> None: ...
+
+    @_call(client.Paddock.revoke_session)
+    def revoke_session(self) -> None: ...
+
+    @_call(client.Paddock.declare_tree)
+    def declare_tree(self) -> None: ...
+
+    @_call(client.Paddock.remove_tree)
+    def remove_tree(self) -> None: ...
+
+    @_call(client.Paddock.trees)
+    def trees(self) -> None: ...
+
+    @_call(client.Paddock.lock)
+    def lock(self) -> None: ...
+
+    @_call(client.Paddock.queue)
+    def queue(self) -> None: ...
+
+    @_call(client.Paddock.locks)
+    def locks(self) -> None: ...
+
+    @_call(client.Paddock.holds)
+    def holds(self) -> None: ...
+
+    @_call(client.Paddock.events)
+    def events(self) -> None: ...
+
+    @_call(client.Paddock.wait_for_events)
+    def wait_for_events(self) -> None: ...
+
+    @_call(client.Paddock.verify_token)
+    def verify_token(self) -> None: ...
+
+    @_call(client.Paddock.report_stale_token)
+    def report_stale_token(self) -> None: ...
+
+    @_call(client.Paddock.write_fenced)
+    def write_fenced(self) -> None: ...
+
+    @_call(client.Paddock.read_fenced)
+    def read_fenced(self) -> None: ...
+
+
+class Election:
+    """An election, from Paddock.election. See paddock.Election."""
+
+    def __init__(self, paddock: Paddock, name: str, options: Mapping[str, Any]) -> None:
+        self.name: str = name
+        self._paddock, self._options = paddock, options
+        self._election = paddock._paddock.election(name, **options)
+
+    def campaign(self, value: str, *, wait: Optional[float] = None) -> Hold[Term]:
+        """Waits until it is elected, without limit unless wait says how long: async with election.campaign(...) as term.
+        If it is cancelled, the candidate has withdrawn."""
+        options = {**self._options, "metadata": metadata_of(value), "wait": wait}
+        return Hold(lambda: self._paddock._hold(Term, _ThreadTerm, self.name, options))
+
+    async def leader(self) -> Optional[Leader]:
+        """Returns the current leader, None if there is none."""
+        return await self._paddock._threads.run(self._election.leader)
+
+    def observe(self, *, on_error: OnError = None) -> AsyncGenerator[Optional[Leader], None]:
+        """Yields the current leader, None if there is none, and then each change. See paddock.Election.observe."""
+        return self._paddock._threads.iterate(self._election.observe(on_error=in_loop(on_error)))
+
+
+def _plain(options: Mapping[str, Any]) -> Dict[str, Any]:
+    """Returns the options for the client for threads."""
+    if "interrupt_main" in options:
+        raise TypeError("interrupt_main is not an option in asyncio: a loss cancels the task in the block.")
+    plain = {option: in_loop(value) if option.startswith("on_") else value for option, value in options.items()}
+    session = plain.get("session")
+    if session is not None:
+        if not isinstance(session, Session):
+            raise wrong_type("session", session, "a Session of paddock.aio")
+        plain["session"] = session._session
+    return plain

@@ -1,0 +1,159 @@
+"""Guards are told at once that something has ended; the renewal decides."""
+
+import asyncio
+import gc
+import threading
+import time
+import unittest
+from unittest import mock
+
+from service import BOUND, ServiceTest, eventually, url
+from test_aio import AioTest, in_loop
+
+from paddock import LeaseLost, PaddockError, SessionLost, Unavailable
+from paddock import _hub as hub
+
+LONG = 600.0  # a TTL, whose next renewal is more than two minutes away
+
+
+class Told(ServiceTest):
+    def listening(self, client, number=1):
+        """Waits until the hub of the client waits for events for these many guards."""
+        eventually(lambda: client.hub._waiting and len(client.hub._watched) == number and not client.hub._joined, "it does not listen")
+
+    def lost_within(self, guard):
+        began = time.monotonic()
+        self.assertTrue(guard.lost.wait(BOUND))
+        self.assertLess(time.monotonic() - began, 5)
+
+    def test_a_revocation_is_heard_at_once_at_a_ttl_of_ten_minutes(self):
+        lease = self.paddock.hold(self.name, ttl=LONG)
+        self.listening(self.paddock)
+        self.client(url()).revoke(self.name, token=lease.token, reason="db-3 is being replaced")
+        self.lost_within(lease)
+        with self.assertRaises(LeaseLost) as lost:
+            lease.check()
+        self.assertEqual((lost.exception.ended, lost.exception.reason, lost.exception.status), ("revoked", "db-3 is being replaced", 409))
+
+    def test_what_happened_before_it_listened_is_found(self):
+        lease = self.paddock.hold(self.name, ttl=LONG)
+        self.paddock.revoke(self.name, token=lease.token, reason="out")
+        self.lost_within(lease)
+
+    def test_one_of_several_locks_is_enough(self):
+        lease = self.paddock.hold([self.name, self.name + ":b"], ttl=LONG)
+        self.listening(self.paddock)
+        self.paddock.revoke(self.name + ":b", token=lease.token, reason="out")
+        self.lost_within(lease)
+
+    def test_a_session_and_each_of_its_leases(self):
+        session = self.paddock.hold_session(ttl=LONG)
+        early, lease, kept = (self.paddock.hold(f"{self.name}:{part}", session=session) for part in "abc")
+        self.paddock.revoke(early.name, token=early.token, reason="before it listened")
+        self.lost_within(early)
+        self.listening(self.paddock)
+        eventually(lambda: (lease.name, lease.token) in self.paddock.hub._watched[session].leases, "the lease is not watched")
+        self.listening(self.paddock)
+        self.paddock.revoke(lease.name, token=lease.token, reason="out")
+        self.lost_within(lease)
+        self.assertEqual((lease.error.reason, early.error.reason), ("out", "before it listened"))
+        kept.check()
+        self.paddock.revoke_session(session.ref, reason="all out")
+        self.lost_within(session)
+        self.assertTrue(kept.lost.is_set())
+        with self.assertRaises(SessionLost) as lost:
+            session.check()
+        self.assertEqual(lost.exception.reason, "all out")
+
+    def test_one_call_serves_all_guards_and_ends_with_the_last(self):
+        before, client = set(threading.enumerate()), self.client(url())
+        with mock.patch.object(client, "wait_for_events", wraps=client.wait_for_events) as calls:
+            leases = [client.hold(f"{self.name}:{number}", ttl=LONG) for number in range(20)]
+            self.listening(client, 20)
+            self.assertLess(calls.call_count, 10, "a call for each guard")
+            revoked = leases.pop(7)
+            self.client(url()).revoke(revoked.name, token=revoked.token, reason="out")
+            self.lost_within(revoked)
+            for lease in leases:
+                lease.check()
+                lease.release()
+            eventually(lambda: set(threading.enumerate()) <= before, "threads remain")
+        with self.assertLogs("paddock", "WARNING"):
+            client.hold(self.name, ttl=LONG)
+            gc.collect()
+            eventually(lambda: set(threading.enumerate()) <= before, "threads of a dropped lease remain")
+
+    def test_a_short_critical_section_costs_nothing(self):
+        with mock.patch.object(self.paddock, "wait_for_events", side_effect=AssertionError("it listened")) as wait:
+            for _ in range(3):
+                with self.paddock.hold(self.name):
+                    pass
+        self.assertEqual(wait.call_count, 0)
+
+    def test_a_failure_of_the_call_is_no_failure_of_the_lease(self):
+        states = []
+        with mock.patch.object(self.paddock, "wait_for_events", side_effect=Unavailable("unavailable", "off")) as wait:
+            with self.paddock.hold(self.name, ttl=2, on_state=lambda state, _: states.append(state)) as lease:
+                eventually(lambda: wait.call_count > 1, "it did not try again")
+                self.assertFalse(lease.lost.wait(2.5))
+                lease.check()
+        self.assertEqual(states, [])
+        self.assertEqual(self.kinds(), ["granted", "released"])
+
+    def test_the_call_goes_on_after_an_outage_with_its_cursor(self):
+        proxy = self.proxy()
+        client = self.client(proxy.url)
+        lease = client.hold(self.name, ttl=LONG)
+        self.listening(client)
+        proxy.refuse()
+        eventually(lambda: not client.hub._waiting, "the call did not break")
+        self.paddock.revoke(self.name, token=lease.token, reason="out")
+        proxy.heal()
+        self.lost_within(lease)
+
+    def test_its_own_release_is_not_heard(self):
+        renewed = []
+        lease = self.paddock.hold(self.name, ttl=LONG, on_renewed=lambda *_: renewed.append(1))
+        self.listening(self.paddock)
+        eventually(lambda: len(renewed) == 1, "it did not renew once")
+        lease.release()
+        other = self.paddock.hold(self.new_name(), ttl=LONG)
+        self.listening(self.paddock)
+        self.assertEqual((len(renewed), lease.state), (1, "released"))
+        other.release()
+
+
+class Silence(unittest.TestCase):
+    def test_a_refusal_is_not_repeated_for_minutes(self):
+        class Guard:
+            def hint(self, heard):
+                pass
+
+        pauses, calls = [], mock.Mock(longest_wait=10.0)
+        calls.wait_for_events.side_effect = [PaddockError("name_not_allowed", "", 403), Unavailable("unavailable", "", 503), Unavailable("unavailable", "", 503)]
+        listener, guard, done = hub.Hub(calls), Guard(), threading.Event()
+
+        def pause(seconds):
+            pauses.append(seconds)
+            if len([p for p in pauses if p > 0.3]) == 3:
+                listener.leave(guard)
+                done.set()
+
+        with mock.patch.object(listener, "_pause", pause):
+            listener.join(guard, hub.Watched(frozenset({("a", 1)})))
+            self.assertTrue(done.wait(BOUND))
+        refused, first, second = [p for p in pauses if p > 0.3]
+        self.assertTrue(270 <= refused <= 330 and 0.5 <= first <= 1 <= second <= 2, pauses)
+
+
+class AioTold(AioTest):
+    @in_loop
+    async def test_a_task_is_cancelled_at_once_at_a_ttl_of_ten_minutes(self):
+        with self.assertRaises(LeaseLost) as lost:
+            async with self.locks.hold(self.name, ttl=LONG) as lease:
+                await asyncio.sleep(0.5)
+                began = time.monotonic()
+                self.paddock.revoke(self.name, token=lease.token, reason="out")
+                await asyncio.sleep(BOUND)
+        self.assertLess(time.monotonic() - began, 5)
+        self.assertEqual(lost.exception.reason, "out")

@@ -41,7 +41,7 @@ func Acquire(ctx context.Context, locks paddock.Service, name string, o Options)
 func acquire(ctx context.Context, locks paddock.Service, members []lock.Member, o Options, c clock) (*Lease, error) {
 	o, err := o.resolve()
 	if err == nil && o.Session == nil && o.SessionID != (lock.SessionID{}) {
-		err = lock.Invalid("session_id", "is of a session that this process does not renew, so the end of the lease "+
+		err = lock.Invalid("SessionID", "is of a session that this process does not renew, so the end of the lease "+
 			"cannot be known; use Session, or AcquireUnmanaged")
 	}
 	if err != nil {
@@ -148,7 +148,7 @@ func (a *acquirer) run(ctx context.Context) (lock.Grant, time.Duration, error) {
 			return g, suspended, nil
 		}
 		if err = a.waitForRetry(ctx, err); err != nil {
-			return g, 0, a.cleanUp(ctx, err)
+			return g, 0, inOptions(a.cleanUp(ctx, err))
 		}
 	}
 }

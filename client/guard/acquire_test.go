@@ -3,6 +3,7 @@ package guard_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,6 +175,35 @@ func TestAnUnansweredTryIsReleased(t *testing.T) {
 		s.wantError(err, context.Canceled)
 		s.wantEvents(lock.Granted, lock.Released)
 	})
+}
+
+// TestAnErrorNamesTheOption: also if the service refuses what the guard allows.
+func TestAnErrorNamesTheOption(t *testing.T) {
+	for want, o := range map[string]guard.Options{
+		"TTL is 50ms; use 100ms to 24h0m0s":   {TTL: 50 * time.Millisecond},
+		"Margin is 20s; ":                     {TTL: ttl, Margin: 20 * time.Second},
+		"MaxHold is 1s; ":                     {TTL: ttl, MaxHold: time.Second},
+		"Grace is 120000; give 0 to 60000":    {TTL: ttl, Grace: 2 * time.Minute},
+		"Holder has 201 characters":           {Holder: strings.Repeat("x", 201)},
+		"Capacity ":                           {Mode: lock.Permit, Capacity: 5000},
+		"SessionID is of a session that this": {SessionID: lock.SessionID{1}},
+	} {
+		t.Run(want, func(t *testing.T) {
+			withFixture(t, func(s *fixture) {
+				_, err := guard.Acquire(s.Context(), s.service, name, o)
+				if e := lockError(s, err); e.Code != lock.ErrInvalid || !strings.HasPrefix(e.Detail, want) {
+					s.Errorf("the error is %v, want it to begin with %q", err, want)
+				}
+				if o.TTL == 0 || o.SessionID != (lock.SessionID{}) || o.MaxHold != 0 {
+					return
+				}
+				_, err = guard.OpenSession(s.Context(), s.service, guard.SessionOptions{TTL: o.TTL, Grace: o.Grace, Margin: o.Margin})
+				if e := lockError(s, err); e.Code != lock.ErrInvalid || !strings.HasPrefix(e.Detail, want) {
+					s.Errorf("the error of the session is %v, want it to begin with %q", err, want)
+				}
+			})
+		})
+	}
 }
 
 func TestInvalidOptionsAreRefused(t *testing.T) {

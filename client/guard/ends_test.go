@@ -68,7 +68,7 @@ func TestAHintRenewsAtOnce(t *testing.T) {
 		s.must(err)
 		time.Sleep(time.Second)
 		told.hintAll()
-		if sent := s.service.sentAt("renew"); len(sent) != 1 || sent[0] != time.Now() {
+		if sent := s.service.sentAt("renew"); len(sent) != 1 || !sent[0].Equal(time.Now()) {
 			s.Errorf("renewals were sent at %v, want one now", sent)
 		}
 		s.must(l.Err()) // a hint alone is no loss
@@ -119,7 +119,7 @@ func TestAGuardLeavesBeforeItReleases(t *testing.T) {
 		s.must(err)
 		s.service.setFault(fault{delay: time.Second})
 		s.must(l.Release(s.Context()))
-		if sent := s.service.sentAt("release"); len(told.left) != 1 || told.left[0].After(sent[0]) || time.Now() == sent[0] {
+		if sent := s.service.sentAt("release"); len(told.left) != 1 || told.left[0].After(sent[0]) || time.Now().Equal(sent[0]) {
 			s.Errorf("the guard left at %v, and its release was sent at %v", told.left, sent)
 		}
 	})

@@ -3,9 +3,11 @@ package guard
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -74,7 +76,7 @@ type Options struct {
 // fields are invalid.
 func (o Options) resolve() (Options, error) {
 	if (o.Session != nil || o.SessionID != lock.SessionID{}) && (o.TTL != 0 || o.Grace != 0 || o.Margin != 0) {
-		return o, lock.Invalid("ttl", "and grace and margin are those of the session; leave them out")
+		return o, lock.Invalid("TTL", "and Grace and Margin are those of the Session; leave them out")
 	}
 	if o.Session != nil {
 		o.SessionID = o.Session.ID()
@@ -93,19 +95,35 @@ func (o Options) resolve() (Options, error) {
 	}
 	switch {
 	case o.TTL < lock.MinTTL || o.TTL > lock.MaxTTL:
-		return o, lock.Invalid("ttl", "is %v; use %v to %v", o.TTL, lock.MinTTL, lock.MaxTTL)
+		return o, lock.Invalid("TTL", "is %v; use %v to %v", o.TTL, lock.MinTTL, lock.MaxTTL)
 	case o.Margin < 0 || o.Margin > o.TTL/3:
-		return o, lock.Invalid("margin", "is %v; use at most a third of the TTL of %v, or renewals come too late",
+		return o, lock.Invalid("Margin", "is %v; use at most a third of the TTL of %v, or renewals come too late",
 			o.Margin, o.TTL)
 	case o.MaxHold > 0 && o.MaxHold <= o.Margin:
-		return o, lock.Invalid("max_hold", "is %v; use more than the margin of %v, or the lease is lost at once",
+		return o, lock.Invalid("MaxHold", "is %v; use more than the Margin of %v, or the lease is lost at once",
 			o.MaxHold, o.Margin)
 	case o.LeaseIDFile != "" && (o.LeaseID != lock.LeaseID{} || o.SessionID != lock.SessionID{}):
 		return o, lock.Invalid("LeaseIDFile", "is for a lease without Session, SessionID and LeaseID; leave those out")
 	case o.Wait < 0:
-		return o, lock.Invalid("wait", "is %v; use 0 not to wait, or Forever", o.Wait)
+		return o, lock.Invalid("Wait", "is %v; use 0 not to wait, or Forever", o.Wait)
 	}
 	return o, nil
+}
+
+// options are the names of fields of a request in the Options.
+var options = map[string]string{
+	"ttl_ms": "TTL", "grace_ms": "Grace", "max_hold_ms": "MaxHold", "holder": "Holder", "mode": "Mode", "capacity": "Capacity",
+	"metadata": "Metadata", "lease_id": "LeaseID", "session_id": "SessionID", "task_id": "Task",
+}
+
+// inOptions names the option in the text of a refusal of the service that names a field. The Field stays.
+func inOptions(err error) error {
+	if e := (*lock.Error)(nil); errors.As(err, &e) && e.Code == lock.ErrInvalid && options[e.Field] != "" {
+		if rest, found := strings.CutPrefix(e.Detail, e.Field+" "); found {
+			e.Detail = options[e.Field] + " " + rest
+		}
+	}
+	return err
 }
 
 // defaultHolder returns the holder used if none is given.

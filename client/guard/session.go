@@ -61,7 +61,7 @@ func openSession(ctx context.Context, locks paddock.Service, o SessionOptions, c
 	}
 	g, suspended, err := s.open(ctx, opts, c)
 	if err != nil {
-		return nil, err
+		return nil, inOptions(err)
 	}
 	s.heart = heart{
 		name: s.id.Ref().String(), what: "session", lost: lock.ErrSessionLost, opts: opts, clock: c,

@@ -97,6 +97,7 @@ func flagOf(field string) string {
 	return map[string]string{
 		"name": "NAME", "names": "NAME", "lock": "NAME", "locks": "NAME", "lease_id": "--lease-id", "LeaseIDFile": "--lease-id-file",
 		"holder": "--holder", "mode": "--shared, --permits",
+		"TTL": "--ttl", "Margin": "--kill-after", "MaxHold": "--max-hold", "Wait": "--wait",
 		"capacity": "--permits", "ttl_ms": "--ttl", "grace_ms": "--grace", "max_hold_ms": "--max-hold",
 		"metadata": "--metadata", "wait_ms": "--wait", "fencing_token": "--token", "slot": "--slot",
 		"acquired_at": "--acquired-at", "reason": "--reason", "prefix": "--prefix", "state": "--state",

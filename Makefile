@@ -93,6 +93,11 @@ mutants: ## Break Paddock in each way of test/faults/mutants, and check that a t
 faults-long: ## Restore the database 20 times in each variant, and run the noisy-neighbour tests at full size; ten minutes
 	go test -C test ./faults -v -count=1 -timeout 60m -run 'TestRestoreBeginsAnEpoch|TestNoisyNeighbourCostsNoLease' -faults.restores=20 -faults.noise
 
+.PHONY: fleet
+fleet: ## Kill and freeze replicas under clients of all SDKs, which must lose nothing; 20 minutes, after make test-sdk
+	go test -C test ./fleet -v -count=1 -timeout 60m -parallel 1 -fleet.for=10m -fleet.every=10s -fleet.clients=200 \
+	  -fleet.languages=go,threads,asyncio,typescript
+
 .PHONY: size
 size: ## Count the lines of code by place
 	@go run .ci/size.go

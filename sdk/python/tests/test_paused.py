@@ -59,3 +59,7 @@ class Paused(ServiceTest):
 
 class PausedInASession(Paused):
     arguments = ("session",)
+
+
+class PausedLeader(Paused):
+    arguments = ("leader",)

@@ -4,7 +4,7 @@ guarded  checks the lease, then writes
 bare     writes without a check
 all      checks and writes repeatedly until that fails
 
-With a third argument, the lease is one of a session. It prints "written" after the first write, or the code of the error.
+With a third argument, the lease is one of a session, or that of a leader. It prints "written" after the first write, or the code of the error.
 """
 
 import sys
@@ -28,9 +28,15 @@ def execute(client, lease, command):
         print(e.code, flush=True)
 
 
-def main(url, name, in_session=""):
+def acquire(client, name, kind):
+    if kind == "leader":
+        return client.election(name, ttl=2).campaign("the worker")
+    return client.hold(name, session=client.hold_session(ttl=2)) if kind == "session" else client.hold(name, ttl=2)
+
+
+def main(url, name, kind=""):
     client = Paddock(url)
-    lease = client.hold(name, session=client.hold_session(ttl=2)) if in_session else client.hold(name, ttl=2)
+    lease = acquire(client, name, kind)
     print(lease.token, flush=True)
     for line in sys.stdin:
         execute(client, lease, line.strip())

@@ -167,6 +167,9 @@ func TestASleeperIsNotWokenByOtherKinds(t *testing.T) {
 			t.Fatal("it does not sleep")
 		}
 	}
+	if len(tail.listening.prefixes) > 0 {
+		t.Error("every event asks the one that waits for sessions alone")
+	}
 	tail.put("b", 101)
 	if awake(names) || awake(sessions) {
 		t.Fatal("an event that it does not select has woken a sleeper")

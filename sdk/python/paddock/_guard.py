@@ -243,13 +243,11 @@ class Guard:
             self._losses.append(why)
         if os.getpid() != self._pid:  # after a fork, the lock of an event may stay locked
             return
-        first = not self.lost.is_set()
         self.lost.set()
         self._wake.set()
-        if first:
-            self._paddock.hub.leave(self)
-            if self._on_end is not None:
-                self._on_end()
+        self._paddock.hub.leave(self)  # each time: an interrupt may have come before it
+        if self._on_end is not None:
+            self._on_end()
 
     def _notify(self, state: str, listener: Optional[Callable[..., object]], *args: object) -> None:
         """Calls the listener unless the state has changed meanwhile; in order, although two threads call it."""

@@ -11,6 +11,7 @@ from service import BOUND, ServiceTest, eventually, url
 
 import paddock
 from paddock import InvalidRequest, LeaseLost, LockHeld, Lost, SessionLost
+from paddock._threads import Threads
 from paddock.aio import Paddock
 
 
@@ -283,6 +284,28 @@ class Waiting(AioTest):
                 self.assertEqual(self.paddock.lock(self.name)["state"], "free")
             else:
                 await lease.release()
+
+    def test_a_result_that_comes_after_the_cancellation_is_undone(self):
+        undone, begun, go_on = [], threading.Event(), threading.Event()
+
+        def work():
+            begun.set()
+            go_on.wait(BOUND)
+            return "late"
+
+        async def main():
+            threads = Threads()
+            running = asyncio.create_task(threads.run(work, undone.append))
+            while not begun.is_set():
+                await asyncio.sleep(0.01)
+            running.cancel()
+            asyncio.get_running_loop().call_later(0.1, go_on.set)
+            with self.assertRaises(asyncio.CancelledError):
+                await running
+            threads.close()
+
+        asyncio.run(main())
+        self.assertEqual(undone, ["late"])
 
     @in_loop
     async def test_a_cancelled_call_ends_its_connection(self):

@@ -136,6 +136,37 @@ class Calls(ServiceTest):
             self.assertEqual(refused.exception.code, code)
             self.assertEqual(str(refused.exception), f"{code}: {refused.exception.detail}")
 
+    def test_errors_name_the_options_as_the_caller_wrote_them(self):
+        for text, call in {
+            r"ttl is 0\.01; give 0\.1 to 86400 \(seconds\)": lambda: self.paddock.hold(self.name, ttl=0.01),
+            r"wait is 60; give 0 to 50 \(seconds\)": lambda: self.paddock.acquire(self.name, wait=60),
+            r"grace is -1; give 0 to": lambda: self.paddock.hold(self.name, grace=-1),
+            r"max_hold is 0\.001; give": lambda: self.paddock.hold(self.name, max_hold=0.001),
+            r"margin is 20; give more than 0 and at most 10 \(seconds\)": lambda: self.paddock.hold(self.name, margin=20),
+            r"token is 0; give 1 to": lambda: self.paddock.verify_token(self.name, 0),
+            r"kill_after is 20; give 0 to 10 \(seconds\)": lambda: self.paddock.hold(self.name, wait=5).run(["true"], kill_after=20),
+        }.items():
+            with self.subTest(text), self.assertRaisesRegex(InvalidRequest, text):
+                call()
+
+    def test_a_wrong_type_is_named(self):
+        for text, call in {
+            "ttl is of the type str; give a number of seconds": lambda: self.paddock.hold(self.name, ttl="30"),
+            "wait is of the type bool": lambda: self.paddock.hold(self.name, wait=True),
+            "The name is of the type int; give text": lambda: self.paddock.lock(1),
+            "name of a lock, or a list": lambda: self.paddock.hold(1),
+            "holder is of the type int; give text": lambda: self.paddock.hold(self.name, holder=1),
+            "capacity is of the type bool; give a whole number": lambda: self.paddock.hold(self.name, mode="permit", capacity=True),
+            "metadata is of the type list; give a dict": lambda: self.paddock.hold(self.name, metadata=[]),
+            "token is of the type str; give a whole number": lambda: self.paddock.write_fenced(self.name, lock=self.name, token="1", value=1),
+            "limit is of the type str": lambda: self.paddock.events(limit="5"),
+            "locks is of the type str; give a list of texts": lambda: self.paddock.wait_for_events(self.name),
+            "timeout is of the type str": lambda: Paddock(url(), timeout="5"),
+        }.items():
+            with self.subTest(text), self.assertRaisesRegex(TypeError, text):
+                call()
+        self.assertEqual(self.kinds(), [])
+
     def test_invalid_arguments_are_rejected_before_sending(self):
         for what, call in {
             "an empty name": lambda: self.paddock.lock(""),

@@ -137,8 +137,9 @@ class Deadline(unittest.TestCase):
         eventually(lambda: lease.deadline == 1000.0 + 12 + TTL - 3, "the deadline did not move")
 
     def test_each_attempt_is_limited_to_a_sixth_of_the_ttl_and_to_the_deadline(self):
-        for late, bound in ((12, TTL / 6), (26, 1.0)):
+        for late, bound, several in ((12, TTL / 6, False), (26, 1.0, False), (12, 10.0, True), (22, 5.0, True)):  # which addresses share
             self.fake = FakePaddock()
+            self.fake.several_addresses = several
             lease = self.lease()
             self.fake.advance(late)
             eventually(lambda: ("renew", bound) in self.fake.calls, "no attempt had this timeout")
@@ -236,6 +237,11 @@ class Acquiring(unittest.TestCase):
         self.fake.acquire_lease(wait=60)
         self.assertEqual(len(away), 8)
         self.assertLessEqual(max(away), 0.1)
+
+    def test_a_wait_that_is_cut_at_its_end_is_a_lock_that_is_held(self):
+        cut, held = UnknownOutcome("unknown_outcome", "", None, {"cut": True}), LockHeld("lock_held", "", 409)
+        self.fake.responses = [raising(held), raising(cut, lambda: self.fake.advance(10)), raising(held)]
+        self.assertRaises(LockHeld, self.fake.acquire_lease, wait=10, retry=0)
 
     def test_a_place_that_is_kept_when_the_wait_is_over_is_given_up(self):
         kept = LockHeld("lock_held", "", 409, {"place_kept_ms": 10_000})

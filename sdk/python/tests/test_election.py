@@ -53,6 +53,8 @@ class Elections(ServiceTest):
         eventually(lambda: seen == [None], "no first answer")
         with self.election.campaign("db-1") as term:
             eventually(lambda: seen == [None, ("db-1", term.token)], "the leader was not seen")
+            with self.assertRaises(LockHeld):  # a candidate comes and goes, which changes the lock and not the leader
+                self.client(url()).election(self.name, task_id="another").campaign("db-2", wait=0.5)
             term.proclaim("db-1:8080")
             eventually(lambda: seen[2:] == [("db-1:8080", term.token)], "the value was not seen")
             term.proclaim("db-1:8080")

@@ -84,7 +84,8 @@ class Files(ServiceTest):
         with self.assertRaises(LeaseLost):
             with self.paddock.hold(self.name, ttl=60, lease_id_file=self.file) as lease:
                 self.paddock.revoke(self.name, token=lease.token, reason="out")
-        self.assertFalse(self.file.exists())
+                self.assertTrue(lease.lost.wait(BOUND))
+                self.assertFalse(self.file.exists(), "the work may still run when the next process begins")
         self.assertRaises(InvalidRequest, self.paddock.hold, "a/b", lease_id_file=self.file)
         self.file.write_text("nonsense")
         with self.assertRaisesRegex(InvalidRequest, "remove it"):

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -133,4 +134,16 @@ func (e *Error) Unwrap() []error {
 // name, without a full stop: "is empty; give 1 to 200 characters".
 func Invalid(field, format string, args ...any) error {
 	return &Error{Code: ErrInvalid, Field: field, Detail: field + " " + fmt.Sprintf(format, args...) + "."}
+}
+
+// revocation returns the sentence that says who revoked a lease or a session, and why. It is empty for other ends.
+func revocation(how Kind, reason, key string) string {
+	if how != Revoked {
+		return ""
+	}
+	who := "An operator"
+	if key != "" {
+		who += fmt.Sprintf(" (key %s)", key)
+	}
+	return fmt.Sprintf("%s revoked it: %s. ", who, strings.TrimSuffix(reason, "."))
 }

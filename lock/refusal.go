@@ -290,18 +290,6 @@ func errEnded(e Event) *Error {
 	}
 }
 
-// revocation returns the sentence that says who revoked a lease or a session, and why. It is empty for other ends.
-func revocation(how Kind, reason, key string) string {
-	if how != Revoked {
-		return ""
-	}
-	who := "An operator"
-	if key != "" {
-		who += fmt.Sprintf(" (key %s)", key)
-	}
-	return fmt.Sprintf("%s revoked it: %s. ", who, strings.TrimSuffix(reason, "."))
-}
-
 // errHeldTooLong returns the refusal to renew the lease, which has expired because it has reached its MaxHold.
 func errHeldTooLong(l *Lease) error {
 	return &Error{Code: ErrLeaseLost, Ended: Expired, EndedAt: l.OwnExpiry(), Token: l.Token,

@@ -100,9 +100,9 @@ def _now(calls: Calls, lock: Optional[str], prefix: Optional[str], failures: Fai
 
 def _read(response: Response) -> Iterator[Tuple[str, str, object]]:
     """Yields the kind, the id and the data of each event; a comment that moves the cursor has no kind."""
-    connection = response.connection
-    assert connection is not None
-    connection.sock.settimeout(SILENT_FOR)
+    connection, sock = response.connection, response.sock
+    assert connection is not None and sock is not None
+    sock.settimeout(SILENT_FOR)
     kind, at, data = "", "", ""
     try:
         while True:
@@ -110,7 +110,7 @@ def _read(response: Response) -> Iterator[Tuple[str, str, object]]:
             if stop is None:
                 line = response.head.readline()
             else:
-                with stop.reads(connection.sock):
+                with stop.reads(sock):
                     line = response.head.readline()
             if not line:
                 raise Unavailable("unavailable", "The stream has ended; it is opened again.", None, {"cut": True})

@@ -67,11 +67,13 @@ class Request:
 
 @dataclass
 class Response:
-    """A response; connection is that of a streamed one, which the caller closes."""
+    """A response. A streamed one has its connection, which the caller closes, and its socket, which the connection
+    forgets if the answer says so."""
 
     head: http.client.HTTPResponse
     content: bytes
     connection: Optional[http.client.HTTPConnection] = None
+    sock: Optional[socket.socket] = None
 
     @property
     def status(self) -> int:
@@ -183,16 +185,16 @@ class Transport:
         headers = {**self._headers, **request.headers, **({"Authorization": f"Bearer {key}"} if key else {}),
                    **({} if request.body is None else {"Content-Type": "application/json"})}
         connection = address.connection(limit)
-        streamed = False
+        sock, streamed = connection.sock, False
         try:
-            with stop.reads(connection.sock) if stop is not None else contextlib.nullcontext():
-                connection.sock.settimeout(max(until - time.monotonic(), 0.01))
+            with stop.reads(sock) if stop is not None else contextlib.nullcontext():
+                sock.settimeout(max(until - time.monotonic(), 0.01))
                 connection.request(request.method, address.target(request.path), request.body, address.headers(headers))
                 head = connection.getresponse()
                 streamed = request.streamed and head.status == 200
                 content = b"" if streamed else head.read() if (head.length or MAX_RESPONSE) < MAX_RESPONSE else head.read(MAX_RESPONSE)
             if streamed:
-                return Response(head, b"", connection)
+                return Response(head, b"", connection, sock)
         except BaseException:
             connection.close()
             if stop is not None and stop.stopped:

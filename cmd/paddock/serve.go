@@ -272,7 +272,7 @@ type accessFlags struct {
 
 	RatePerKey    float64 `default:"1000" placeholder:"N" variable:"PADDOCK_RATE_PER_KEY" help:"Calls a second that each API key may make of this replica; 0 for no limit."`
 	BurstPerKey   int     `default:"2000" placeholder:"N" variable:"PADDOCK_BURST_PER_KEY" help:"Calls that each API key may make at once after an idle time."`
-	WaitersPerKey int     `default:"1000" placeholder:"N" variable:"PADDOCK_WAITERS_PER_KEY" help:"Maximum number of waiting calls of each API key at this replica; 0 for no limit."`
+	WaitersPerKey int     `default:"2000" placeholder:"N" variable:"PADDOCK_WAITERS_PER_KEY" help:"Maximum number of waiting calls of each API key at this replica; 0 for no limit."`
 	StreamsPerKey int     `default:"200" placeholder:"N" variable:"PADDOCK_STREAMS_PER_KEY" help:"Maximum number of event streams of each API key at this replica."`
 
 	MaxStreams     int `default:"2000" placeholder:"N" variable:"PADDOCK_MAX_STREAMS" help:"Maximum number of event streams at this replica."`

@@ -1,11 +1,12 @@
-import { Acquisition } from './acquisition.js';
+import { Acquisition, type Grant } from './acquisition.js';
 import type { Paddock } from './client.js';
 import { Deadline, mark, since } from './clock.js';
 import { hasCode } from './error.js';
 import { Lease } from './lease.js';
 import { notify } from './notify.js';
-import { resolveOptions, type Options } from './options.js';
+import { inOptions, resolveOptions, type Options, type ResolvedOptions } from './options.js';
 import { allowManyListeners, randomUUID } from './platform.js';
+import type { LeaseRef } from './renewal.js';
 import { backoff, sleep } from './retry.js';
 import { leaseRef, type Locks } from './set.js';
 
@@ -21,28 +22,31 @@ import { leaseRef, type Locks } from './set.js';
  * if the service can be reached.
  */
 export async function acquire(paddock: Paddock, locks: Locks, options: Options = {}): Promise<Lease> {
-  return acquireLease(paddock, locks, options, false);
+  return acquireLease(paddock, locks, options, false, Lease);
 }
 
 /**
- * acquireLease implements acquire and guard. With forGuard, renewals keep the process running and the signal also
+ * acquireLease implements acquire, guard and campaign. With forGuard, renewals keep the process running and the signal also
  * ends the work.
  */
-export async function acquireLease(paddock: Paddock, locks: Locks, options: Options, forGuard: boolean): Promise<Lease> {
+export async function acquireLease<L extends Lease>(
+  paddock: Paddock, locks: Locks, options: Options, forGuard: boolean, Kind: new (...granted: ConstructorParameters<typeof Lease>) => L,
+): Promise<L> {
   const began = mark();
   try {
-    const lease = await tryAcquire(paddock, locks, options, forGuard);
+    const resolved = await resolveOptions(options);
+    const lease = await tryAcquire(paddock, locks, resolved, (ref, grant) => new Kind(ref, grant, resolved, forGuard));
     notify(options.onAcquired, since(began));
     return lease;
-  } catch (error) {
+  } catch (thrown) {
+    const error = inOptions(thrown);
     notify(options.onAcquired, since(began), error);
     throw error;
   }
 }
 
 /** tryAcquire acquires the lease, with retries. */
-async function tryAcquire(paddock: Paddock, locks: Locks, options: Options, forGuard: boolean): Promise<Lease> {
-  const resolved = await resolveOptions(options);
+async function tryAcquire<L>(paddock: Paddock, locks: Locks, resolved: ResolvedOptions, leaseOf: (ref: LeaseRef, grant: Grant) => L): Promise<L> {
   const { waitMs, retryMs, signal, onRetry } = resolved;
   if (signal) {
     await allowManyListeners(signal);
@@ -53,7 +57,7 @@ async function tryAcquire(paddock: Paddock, locks: Locks, options: Options, forG
     signal?.throwIfAborted();
     const ref = leaseRef(paddock, locks, await randomUUID(), resolved);
     try {
-      return new Lease(ref, await new Acquisition(ref, resolved, limits).run(), resolved, forGuard);
+      return leaseOf(ref, await new Acquisition(ref, resolved, limits).run());
     } catch (error) {
       if (!hasCode(error, 'lease_lost') || error.ended === 'revoked' || limits.retry.passed()) {
         throw error;

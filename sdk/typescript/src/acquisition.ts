@@ -1,3 +1,4 @@
+import type { CallOptions } from './client.js';
 import { type Deadline, mark, since } from './clock.js';
 import { hasCode, PaddockError } from './error.js';
 import { notify } from './notify.js';
@@ -6,10 +7,7 @@ import { endAtService } from './release.js';
 import { attemptTimeoutMs, deadlineOf, maxHoldDeadline, renewOnce, type LeaseRef } from './renewal.js';
 import { backoff, isRetryable, sleep } from './retry.js';
 import type { LeaseAnswer } from './set.js';
-import { withTimeout } from './timeout.js';
-
-/** maxCallMs is how long one call waits in the queue. A longer wait takes several calls, which keep one place. */
-export const maxCallMs = 25_000;
+import { longWaitMs, Waits } from './waits.js';
 
 /**
  * waitTtlMs bounds the TTL of a lease that is granted to a call that waits. The first renewal asks for the whole TTL. If
@@ -19,12 +17,6 @@ export const waitTtlMs = 5_000;
 
 /** responseTimeoutMs is how long a response may take beyond the wait. */
 export const responseTimeoutMs = 10_000;
-
-/**
- * longWaitMs is how long a call that waited must have taken for the pauses after failures to begin anew: its connection
- * was cut, and the waiter is skipped until it returns.
- */
-const longWaitMs = 1_000;
 
 /** abandonTimeoutMs is how long giving up a place may take. */
 export const abandonTimeoutMs = 3_000;
@@ -49,6 +41,7 @@ export interface Grant {
  */
 export class Acquisition {
   readonly #signal: AbortSignal | undefined;
+  readonly #lengths: Waits;
   #sent = false; // whether the service may have received the lease_id
   #waits: boolean; // whether the next call waits; otherwise it is a try for the whole TTL: a free lock costs no renewal
   #waitTtlMs: number; // the TTL in calls that wait
@@ -59,6 +52,7 @@ export class Acquisition {
     private readonly limits: Limits,
   ) {
     this.#signal = options.signal ?? undefined;
+    this.#lengths = ref.paddock.common?.waits ?? new Waits();
     this.#waitTtlMs = Math.min(ref.ttlMs, waitTtlMs);
     this.#waits = options.session !== undefined || this.#waitTtlMs === ref.ttlMs;
   }
@@ -85,7 +79,7 @@ export class Acquisition {
   async #acquire(): Promise<Grant> {
     for (let failures = 0; ; failures++) {
       const left = this.#waits ? Math.max(this.limits.wait.left(), 0) : 0;
-      const waitMs = Math.ceil(Math.min(left, maxCallMs));
+      const waitMs = this.#lengths.ask(left);
       this.options.session?.check();
       const sent = mark();
       const revokedLeases = this.options.session?.revokedLeases ?? 0;
@@ -101,6 +95,8 @@ export class Acquisition {
           this.#waitTtlMs = this.ref.ttlMs; // the service allows no short TTL
         } else if (hasCode(error, 'lock_held') && left > waitMs) {
           failures = await this.#keepWaiting(failures, since(sent) < waitMs / 2);
+        } else if (this.#lengths.cut(error, waitMs, sent)) {
+          failures = -1; // back at once: the waiter is skipped until it returns
         } else {
           if (waitMs > 0 && since(sent) >= longWaitMs) {
             failures = 0;
@@ -118,14 +114,17 @@ export class Acquisition {
       ...(waitMs > 0 && !this.options.session && { ttl_ms: this.#waitTtlMs }),
     };
     try {
-      const call = (signal: AbortSignal) => this.ref.acquire(request, signal);
-      const lease = await withTimeout(waitMs + responseTimeoutMs, this.#signal, call);
+      const lease = await this.ref.acquire(request, this.#within(waitMs + responseTimeoutMs));
       this.#sent = true;
       return lease;
     } catch (error) {
       this.#sent ||= !notSent(error);
       throw error;
     }
+  }
+
+  #within(timeoutMs: number): CallOptions {
+    return { timeoutMs, signal: this.#signal ?? null };
   }
 
   /** keepWaiting returns the number of consecutive failures; a response that came too early counts as one. */
@@ -148,7 +147,7 @@ export class Acquisition {
     }
     for (let failures = 0; ; failures++) {
       try {
-        const renewed = await renewOnce(this.ref, attemptTimeoutMs(ttlMs, 0), this.#signal, ttlMs);
+        const renewed = await renewOnce(this.ref, this.#within(attemptTimeoutMs(ttlMs, 0)), { ttl_ms: ttlMs });
         if (!renewed.passed()) {
           return renewed;
         }

@@ -46,7 +46,7 @@ export function checkBaseUrl(text: string): string {
   if (url.search !== '' || url.hash !== '') {
     throw invalid('baseUrl', 'must not contain a query or a fragment');
   }
-  return url.origin + url.pathname;
+  return (url.origin + url.pathname).replace(/\/$/, '');
 }
 
 /**

@@ -1,13 +1,15 @@
 import createClient, { type Client } from 'openapi-fetch';
 
+import { Addresses, type Address } from './addresses.js';
 import { checkBaseUrl, checkName, checkSocket } from './check.js';
 import { invalid } from './error.js';
+import { Hub } from './hub.js';
 import { keySource } from './key.js';
-import { omitUndefined } from './omit.js';
 import { bodyOf, expectNoContent, leaseBody, leaseSetBody, namedBody, sessionBody } from './response.js';
 import type { components, operations, paths } from './schema.js';
 import { socketFetch } from './socket.js';
 import { transport } from './transport.js';
+import { Waits } from './waits.js';
 
 type Schemas = components['schemas'];
 
@@ -16,6 +18,9 @@ export interface PaddockOptions {
   /**
    * The base URL, without user name and password. In a browser it may be relative; '' is the page's own origin. In Node, it
    * is `unix:/run/paddock.sock` for a service that listens on a socket on the same machine; then there is no `fetch`.
+   *
+   * For several replicas of one service, give all of their URLs with commas between them, as in PADDOCK_URL: a call that
+   * fails at one of them goes to the next one at once, and an earlier one is used again when it is ready.
    */
   baseUrl: string;
   /**
@@ -39,13 +44,18 @@ export interface PaddockOptions {
 
 /** CallOptions apply to a single call. */
 export interface CallOptions {
-  /** Aborts the call. Without it, a call has no timeout. */
+  /** Aborts the call. */
   signal?: AbortSignal | null;
+  /**
+   * The longest time that the call may take; then it rejects with `unknown_outcome`. By default there is no limit. With
+   * several base URLs, one that does not respond within its share of this time is left for the next one.
+   */
+  timeoutMs?: number;
 }
 
 /**
- * Paddock has one method for each call of the service, with the members of the HTTP API. Each call is sent once;
- * calls may run concurrently. They reject with a PaddockError, or with the signal's reason if the signal aborted
+ * Paddock has one method for each call of the service, with the members of the HTTP API. Each call is sent once to
+ * each base URL at most; calls may run concurrently. They reject with a PaddockError, or with the signal's reason if the signal aborted
  * them.
  */
 export interface Paddock {
@@ -126,8 +136,21 @@ export interface Paddock {
   writeFenced(key: string, request: Schemas['FencedWrite'], options?: CallOptions): Promise<Schemas['FencedValue']>;
   /** Reads a fenced value. Rejects with `not_found` if there is none. */
   readFenced(key: string, options?: CallOptions): Promise<Schemas['FencedValue']>;
+  /**
+   * Sends up to 1000 acquires that do not wait, renewals and releases together. The results are in the order of the items,
+   * each with its own `status`: check each of them, since a batch is not atomic. Give each acquire a `lease_id`.
+   */
+  batch(request: Schemas['BatchRequest'], options?: CallOptions): Promise<Schemas['BatchResults']>;
   /** All calls of openapi.yaml as an openapi-fetch client, with the same errors. */
   readonly api: Client<paths>;
+  /** @internal What the guards of this client have in common. Absent in an implementation of your own. */
+  readonly common?: Common;
+}
+
+/** @internal */
+export interface Common {
+  readonly hub: Hub;
+  readonly waits: Waits;
 }
 
 type Query<Operation extends 'listLocks' | 'listEvents' | 'listHolds' | 'listSessions'> = NonNullable<operations[Operation]['parameters']['query']>;
@@ -137,20 +160,32 @@ type Query<Operation extends 'listLocks' | 'listEvents' | 'listHolds' | 'listSes
  * invalid options.
  */
 export function createPaddock(options: PaddockOptions): Paddock {
-  const key = keySource(options);
-  const socket = checkSocket(options.baseUrl);
-  if (socket !== undefined && options.fetch) {
-    throw invalid('fetch', 'conflicts with a socket as baseUrl; pass only one of them');
-  }
-  const send = socket === undefined ? options.fetch ?? ((request) => fetch(request)) : socketFetch(socket);
+  const { headers = {} } = options;
+  const addresses = new Addresses(options.baseUrl.split(',').map((url) => addressOf(url.trim(), options.fetch)), headers);
   const api = createClient<paths>({
-    baseUrl: socket === undefined ? checkBaseUrl(options.baseUrl) : 'http://localhost',
-    fetch: transport(send, key),
+    baseUrl: addresses.base,
+    fetch: transport(addresses, keySource(options)),
     redirect: 'manual',
     querySerializer: { array: { style: 'form', explode: false } },
-    ...omitUndefined({ headers: options.headers }),
+    headers,
   });
-  return { api, ...leaseCalls(api), ...setCalls(api), ...sessionCalls(api), ...treeCalls(api), ...readCalls(api), ...fencingCalls(api) };
+  const waits = new Waits();
+  const common = { hub: new Hub(api, waits), waits };
+  return {
+    api, common, ...leaseCalls(api), ...setCalls(api), ...sessionCalls(api), ...treeCalls(api), ...readCalls(api), ...fencingCalls(api),
+  };
+}
+
+/** addressOf returns the address with the URL. */
+function addressOf(url: string, own: PaddockOptions['fetch']): Address {
+  const socket = checkSocket(url);
+  if (socket === undefined) {
+    return { url, base: checkBaseUrl(url), send: own ?? ((request) => fetch(request)), answered: false };
+  }
+  if (own) {
+    throw invalid('fetch', 'conflicts with a socket as baseUrl; pass only one of them');
+  }
+  return { url, base: 'http://localhost', send: socketFetch(socket), answered: false };
 }
 
 const lockParams = (name: string) => ({ path: { name: checkName('name', name) } });
@@ -158,7 +193,7 @@ const sessionParams = (session: string) => ({ path: { session: checkName('sessio
 const rootParams = (root: string) => ({ path: { root: checkName('root', root) } });
 const keyParams = (key: string) => ({ path: { key: checkName('key', key) } });
 
-function leaseCalls(api: Client<paths>): Pick<Paddock, 'acquire' | 'renew' | 'release' | 'revoke'> {
+function leaseCalls(api: Client<paths>): Pick<Paddock, 'acquire' | 'renew' | 'release' | 'revoke' | 'batch'> {
   return {
     acquire: async (name, body, o) =>
       leaseBody(name, body.lease_id, await api.POST('/v1/locks/{name}/acquire', { ...o, params: lockParams(name), body })),
@@ -168,6 +203,8 @@ function leaseCalls(api: Client<paths>): Pick<Paddock, 'acquire' | 'renew' | 're
       expectNoContent(await api.POST('/v1/locks/{name}/release', { ...o, params: lockParams(name), body })),
     revoke: async (name, body, o) =>
       namedBody('change', name, await api.POST('/v1/locks/{name}/revoke', { ...o, params: lockParams(name), body })),
+    batch: async (body, o) =>
+      bodyOf('change', await api.POST('/v1/batch', { ...o, body }), ({ results }) => results?.length === body.items.length),
   };
 }
 

@@ -65,6 +65,8 @@ export interface ErrorFields {
   readonly endedAt?: Date;
   /** The reason for the revocation. */
   readonly reason?: string;
+  /** The name of the API key that revoked it; absent if the service requires none. */
+  readonly revokedBy?: string;
   /** The underlying error, of the network or of the work. */
   readonly cause?: unknown;
 }
@@ -84,6 +86,12 @@ export class PaddockError extends Error {
     super(`${code}: ${detail}`);
     Object.assign(this, fields);
   }
+}
+
+/** changed returns a copy of the error with other members. */
+export function changed(error: PaddockError, to: Partial<Pick<PaddockError, 'code' | 'detail'>> & ErrorFields): PaddockError {
+  const { name: _name, code, detail, ...fields } = { ...error, ...to };
+  return new PaddockError(code, detail, fields);
 }
 
 /** hasCode reports whether the error is a PaddockError with one of the codes. */

@@ -1,7 +1,7 @@
 import { acquireLease } from './acquire.js';
 import type { Paddock } from './client.js';
-import { PaddockError } from './error.js';
-import type { Lease } from './lease.js';
+import { changed, type PaddockError } from './error.js';
+import { Lease } from './lease.js';
 import type { Options } from './options.js';
 import { finish } from './renewed.js';
 import type { Locks } from './set.js';
@@ -21,7 +21,7 @@ export async function guard<T>(
   options: Options,
   work: (lease: Lease) => T | Promise<T>,
 ): Promise<T> {
-  const lease = await acquireLease(paddock, locks, options, true);
+  const lease = await acquireLease(paddock, locks, options, true, Lease);
   let result: T;
   try {
     result = await asTask(lease.taskId, () => work(lease));
@@ -40,6 +40,5 @@ function withCause(loss: PaddockError | undefined, error: unknown): unknown {
   if (loss === undefined || loss === error) {
     return error;
   }
-  const { name: _name, code, detail, ...fields } = loss;
-  return new PaddockError(code, detail, { ...fields, cause: error });
+  return changed(loss, { cause: error });
 }

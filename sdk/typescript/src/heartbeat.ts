@@ -1,16 +1,14 @@
 import type { Grant } from './acquisition.js';
-import type { Paddock } from './client.js';
+import type { CallOptions, Paddock } from './client.js';
 import type { Deadline } from './clock.js';
-import { PaddockError } from './error.js';
+import { changed, PaddockError } from './error.js';
 import { sessionKind } from './kind.js';
 import { notify } from './notify.js';
 import type { SessionOptions, State } from './options.js';
 import { maxAttemptMs, type LeaseRef, type Renewable } from './renewal.js';
 import type { Keeper } from './renewed.js';
 import { Renewer } from './renewer.js';
-import { bodyOf } from './response.js';
 import { LeaseState } from './state.js';
-import { withTimeout } from './timeout.js';
 import { errorOf } from './transport.js';
 
 /** maxBatch is the greatest number of items in a batch. */
@@ -41,7 +39,7 @@ export class Heartbeat implements Keeper {
     this.state.signal.addEventListener('abort', () => this.#loseAll(), { once: true });
     const { onRetry, onRenewed } = options;
     const watched = { onRetry, onRenewed, keepsProcess: () => this.#guards > 0, watch: () => this.#watch() };
-    this.#renewer = new Renewer({ ...ref, renew: (signal) => this.#renew(signal) }, this.state, watched, deadline);
+    this.#renewer = new Renewer({ ...ref, renew: (options) => this.#renew(options) }, this.state, watched, deadline);
   }
 
   get deadline(): Deadline {
@@ -54,6 +52,23 @@ export class Heartbeat implements Keeper {
 
   stop(): void {
     this.#renewer.stop();
+  }
+
+  hint(): void {
+    this.#renewer.hint();
+  }
+
+  keepProcess(): void {
+    this.#renewer.keepProcess();
+  }
+
+  /** keepProcessFor makes a lease keep the process running until it ends. */
+  keepProcessFor(member: Member): void {
+    if (this.#leases.has(member) && !member.keepsProcess) {
+      member.keepsProcess = true;
+      this.#guards++;
+      this.#renewer.reschedule();
+    }
   }
 
   /** join makes a lease end with the session, or by itself at its own deadline. */
@@ -109,9 +124,9 @@ export class Heartbeat implements Keeper {
   }
 
   /** renew sends one renewal. If an operator has revoked leases of the session, it finds out which. */
-  async #renew(signal: AbortSignal): Promise<{ expires_in_ms: number }> {
+  async #renew(options: CallOptions): Promise<{ expires_in_ms: number }> {
     const { paddock, sessionId } = this.ref;
-    const session = await paddock.renewSession({ session_id: sessionId }, { signal });
+    const session = await paddock.renewSession({ session_id: sessionId }, options);
     this.revokedLeases = session.revoked_leases;
     const suspects = [...this.#leases].filter((member) => member.heldAt < session.revoked_leases);
     void this.#findLost(suspects, session.revoked_leases);
@@ -123,13 +138,12 @@ export class Heartbeat implements Keeper {
    * which end together, it asks for the first: while that is held, the answer is `lease_in_set`.
    */
   async #findLost(suspects: Member[], revokedLeases: number): Promise<void> {
-    const { api } = this.ref.paddock;
+    const { paddock } = this.ref;
     for (let start = 0; start < suspects.length; start += maxBatch) {
       const chunk = suspects.slice(start, start + maxBatch);
       const items = chunk.map(({ ref }) => ({ op: 'renew' as const, name: ref.names[0]!, lease_id: ref.leaseId }));
       try {
-        const response = await withTimeout(maxAttemptMs, this.state.signal, (signal) => api.POST('/v1/batch', { signal, body: { items } }));
-        const { results } = bodyOf('change', response, (body) => body.results?.length === items.length);
+        const { results } = await paddock.batch({ items }, { timeoutMs: maxAttemptMs, signal: this.state.signal });
         results.forEach(({ status, problem }, i) => {
           if (problem?.code === 'lease_lost') {
             chunk[i]!.lose(errorOf(problem, status));
@@ -151,7 +165,7 @@ class Member implements Keeper {
     readonly ref: LeaseRef,
     readonly state: LeaseState,
     readonly own: Deadline,
-    readonly keepsProcess: boolean,
+    public keepsProcess: boolean,
     public heldAt: number, // the number of revoked leases of the session when it was last known to be held
   ) {}
 
@@ -170,8 +184,7 @@ class Member implements Keeper {
   checkSession(): void {
     const ended = this.heartbeat.state.error;
     if (ended) {
-      const { name: _name, code: _code, detail, ...fields } = ended;
-      this.lose(new PaddockError('lease_lost', `The lease ended with its session. ${detail}`, { ...fields, cause: ended }));
+      this.lose(changed(ended, { code: 'lease_lost', detail: `The lease ended with its session. ${ended.detail}`, cause: ended }));
     }
   }
 
@@ -185,6 +198,18 @@ class Member implements Keeper {
   lose(error: PaddockError): void {
     this.stop();
     this.state.lose(error);
+  }
+
+  /** hint renews the session at once, and then asks whether the lease has ended without it. */
+  hint(heard: boolean): void {
+    if (heard) {
+      this.heldAt = -1;
+    }
+    this.heartbeat.hint();
+  }
+
+  keepProcess(): void {
+    this.heartbeat.keepProcessFor(this);
   }
 
   stop(): void {

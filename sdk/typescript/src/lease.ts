@@ -1,7 +1,9 @@
 import type { Grant } from './acquisition.js';
+import type { CallOptions } from './client.js';
+import { hasCode } from './error.js';
 import { leaseKind } from './kind.js';
 import type { Options } from './options.js';
-import type { LeaseRef } from './renewal.js';
+import { attemptTimeoutMs, type LeaseRef } from './renewal.js';
 import { Renewed } from './renewed.js';
 import { Renewer } from './renewer.js';
 import { locksOf } from './set.js';
@@ -9,7 +11,7 @@ import { LeaseState } from './state.js';
 
 /**
  * A Lease is a grant of one lock, or of several locks, to this holder. It is renewed in the background until it is
- * released or lost. In Node, that does not keep the process running, except inside `guard`. A lease of a session has no
+ * released or lost. In Node, that keeps the process running inside `guard`, and once `done` was read. A lease of a session has no
  * renewals of its own: it has the state and the deadline of the session, and is lost when that is lost or closed. A lease
  * of several locks is renewed, lost and released as a whole; `name`, `token` and `slot` are those of the first lock, in
  * the order of the names.
@@ -29,6 +31,7 @@ export class Lease extends Renewed {
   readonly holder: string;
   /** The thread of work, by which the service finds deadlocks. */
   readonly taskId: string | undefined;
+  readonly #ref: LeaseRef;
 
   /** @internal Leases come from `acquire` and `guard`. */
   constructor(ref: LeaseRef, grant: Grant, options: Options, forGuard: boolean) {
@@ -46,6 +49,24 @@ export class Lease extends Renewed {
     this.slots = new Map(locks.map((lock) => [lock.name, lock.slot]));
     this.holder = lease.holder;
     this.taskId = options.taskId;
+    this.#ref = ref;
+    this.watch(ref.paddock.common?.hub, { tokens: this.tokens, slots: this.slots });
+  }
+
+  /**
+   * Replaces the metadata, a JSON object that every reader of the lock sees. Rejects with `lease_lost` if the lease has
+   * ended. If the outcome is unknown, call it again.
+   */
+  async setMetadata(metadata: Record<string, unknown>, options: CallOptions = {}): Promise<void> {
+    this.check();
+    try {
+      await this.#ref.renew({ timeoutMs: attemptTimeoutMs(this.#ref.ttlMs, 0), ...options }, { metadata });
+    } catch (error) {
+      if (hasCode(error, 'lease_lost')) {
+        this.hint();
+      }
+      throw error;
+    }
   }
 
   /**

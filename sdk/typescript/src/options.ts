@@ -1,4 +1,4 @@
-import { invalid, type PaddockError } from './error.js';
+import { changed, hasCode, invalid, type PaddockError } from './error.js';
 import { omitUndefined } from './omit.js';
 import { defaultHolder } from './platform.js';
 import type { components } from './schema.js';
@@ -164,6 +164,20 @@ function resolveTimes(o: Pick<Options, keyof Times>): Times {
     throw invalid('retryMs', `is ${retryMs}; use 0 or more`);
   }
   return { ttlMs, retryMs, marginMs };
+}
+
+/** optionNames are the options by the members of the requests that they become. */
+const optionNames: Readonly<Record<string, string>> = {
+  ttl_ms: 'ttlMs', grace_ms: 'graceMs', wait_ms: 'waitMs', max_hold_ms: 'maxHoldMs', session_id: 'sessionId', task_id: 'taskId',
+};
+
+/** inOptions returns the error with the name of the option, as the caller wrote it, if the service did not accept one. */
+export function inOptions(error: unknown): unknown {
+  if (!hasCode(error, 'invalid_request') || error.field === undefined) {
+    return error;
+  }
+  const named = (text: string) => text.replace(/\b[a-z]+(_[a-z]+)+\b/g, (member) => optionNames[member] ?? member);
+  return changed(error, { detail: named(error.detail), field: named(error.field) });
 }
 
 async function requestOf(o: Options, ttlMs: number, label: string | undefined): Promise<AcquireRequest> {

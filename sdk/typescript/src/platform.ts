@@ -65,6 +65,11 @@ interface Process {
   env: Record<string, string | undefined>;
 }
 
+/** unref lets the process exit before the timer fires, in Node. */
+export function unref(timer: ReturnType<typeof setTimeout>): void {
+  (timer as { unref?(): void }).unref?.();
+}
+
 /** builtin imports a module of Node. It is never called in browsers; the comments keep bundlers from resolving it. */
 export async function builtin<T>(name: string): Promise<T> {
   return (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as T;

@@ -1,7 +1,6 @@
 import { Deadline, mark } from './clock.js';
 import type { Renewable } from './renewal.js';
 import { backoff, isRetryable, sleep } from './retry.js';
-import { withTimeout } from './timeout.js';
 
 /** releaseTimeoutMs is how long a release or a close is retried while the service does not respond. */
 export const releaseTimeoutMs = 5_000;
@@ -18,7 +17,7 @@ export async function endAtService(ref: Pick<Renewable, 'end'>, timeoutMs = rele
   const until = new Deadline(mark(), timeoutMs);
   for (let failures = 0; ; failures++) {
     try {
-      return await withTimeout(Math.min(until.left(), maxReleaseAttemptMs), undefined, (signal) => ref.end(signal));
+      return await ref.end({ timeoutMs: Math.min(until.left(), maxReleaseAttemptMs) });
     } catch (error) {
       const ms = backoff(failures, 50, 1_000, error);
       if (!isRetryable(error) || until.left() <= ms) {

@@ -1,9 +1,8 @@
-import type { Paddock } from './client.js';
+import type { CallOptions, Paddock } from './client.js';
 import { Deadline, mark, type Mark } from './clock.js';
 import type { Kind } from './kind.js';
 import type { components } from './schema.js';
 import type { LeaseAnswer } from './set.js';
-import { withTimeout } from './timeout.js';
 
 type AcquireRequest = components['schemas']['AcquireRequest'];
 
@@ -12,11 +11,14 @@ export interface Renewable {
   readonly kind: Kind;
   readonly ttlMs: number;
   readonly marginMs: number;
-  /** Sends one renewal, which leaves the TTL unchanged if none is given. */
-  renew(signal: AbortSignal, ttlMs?: number): Promise<Expiring>;
+  /** Sends one renewal, which leaves unchanged what is not given. */
+  renew(options: CallOptions, to?: Renewal): Promise<Expiring>;
   /** Sends one call that ends it: a release or a close. */
-  end(signal: AbortSignal): Promise<void>;
+  end(options: CallOptions): Promise<void>;
 }
+
+/** A Renewal may replace the TTL and the metadata. */
+export type Renewal = Pick<components['schemas']['RenewRequest'], 'ttl_ms' | 'metadata'>;
 
 /** An Expiring ends after a time that counts from when the request was sent. */
 export interface Expiring {
@@ -29,7 +31,7 @@ export interface LeaseRef extends Renewable {
   readonly names: readonly string[];
   readonly leaseId: string;
   /** Sends one acquire. */
-  acquire(request: AcquireRequest, signal: AbortSignal): Promise<LeaseAnswer>;
+  acquire(request: AcquireRequest, options: CallOptions): Promise<LeaseAnswer>;
 }
 
 /** maxAttemptMs is the longest timeout of one renewal attempt. */
@@ -63,11 +65,8 @@ export function attemptTimeoutMs(ttlMs: number, failures: number): number {
   return Math.min(ttlMs / (failures === 0 ? 4 : 8), maxAttemptMs);
 }
 
-/**
- * renewOnce renews the lease or session with a timeout in milliseconds and returns the new deadline. It leaves the TTL
- * unchanged if none is given.
- */
-export async function renewOnce(ref: Renewable, timeoutMs: number, signal: AbortSignal | undefined, ttlMs?: number): Promise<Deadline> {
+/** renewOnce renews the lease or session and returns the new deadline. It leaves unchanged what is not given. */
+export async function renewOnce(ref: Renewable, options: CallOptions, to?: Renewal): Promise<Deadline> {
   const sent = mark();
-  return deadlineOf(sent, await withTimeout(timeoutMs, signal, (attempt) => ref.renew(attempt, ttlMs)), ref.marginMs);
+  return deadlineOf(sent, await ref.renew(options, to), ref.marginMs);
 }

@@ -1,6 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Deadline } from './clock.js';
 import { hasCode, type PaddockError } from './error.js';
+import type { Hub, Watched } from './hub.js';
 import type { State } from './options.js';
 import { endAtService } from './release.js';
 import type { Renewable } from './renewal.js';
@@ -12,6 +13,10 @@ export interface Keeper {
   readonly deadline: Deadline;
   /** Compares the clock with the deadline, even if timers are late. */
   check(): void;
+  /** Renews at once, after news of its end, or because news of it may have been missed. */
+  hint(heard: boolean): void;
+  /** Makes its timer keep the process running. */
+  keepProcess(): void;
   /** Ends the renewals. */
   stop(): void;
 }
@@ -46,8 +51,12 @@ export abstract class Renewed {
     return this.#state.signal;
   }
 
-  /** Resolves when it is lost or its release starts. Never rejects. */
+  /**
+   * Resolves when it is lost or its release starts. Never rejects. In Node, a process that has read `done` keeps running
+   * until then.
+   */
   get done(): Promise<void> {
+    this.#keeper.keepProcess();
     return this.#state.done;
   }
 
@@ -84,6 +93,17 @@ export abstract class Renewed {
   check(): void {
     this.#keeper.check();
     this.signal.throwIfAborted();
+  }
+
+  /** @internal Renews at once, after news of its end. */
+  protected hint(): void {
+    this.#keeper.hint(true);
+  }
+
+  /** @internal Lets the hub of the client watch it until it ends. */
+  protected watch(hub: Hub | undefined, watched: Omit<Watched, 'hint'>): void {
+    const leave = hub?.join({ ...watched, hint: (heard) => this.#keeper.hint(heard) });
+    void this.#state.done.then(leave); // before the release is sent
   }
 
   /** @internal The release of a lease, the close of a session. */

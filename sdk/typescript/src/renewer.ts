@@ -3,6 +3,7 @@ import { PaddockError } from './error.js';
 import { notify } from './notify.js';
 import { omitUndefined } from './omit.js';
 import type { Options } from './options.js';
+import { unref } from './platform.js';
 import { attemptTimeoutMs, renewOnce, type Renewable } from './renewal.js';
 import type { Keeper } from './renewed.js';
 import { backoff, toPaddockError } from './retry.js';
@@ -33,6 +34,8 @@ export class Renewer implements Keeper {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #due: Deadline;
   #renewing = false;
+  #hinted = false; // since the renewal in flight was sent
+  #kept = false;
   #failures = 0;
   #lastError: PaddockError | undefined;
 
@@ -64,6 +67,17 @@ export class Renewer implements Keeper {
     }
   }
 
+  hint(): void {
+    this.#hinted = this.#renewing;
+    this.#due = new Deadline(mark(), 0);
+    this.#tick();
+  }
+
+  keepProcess(): void {
+    this.#kept = true;
+    this.#tick();
+  }
+
   /** reschedule takes account of a change of what watch and keepsProcess return. */
   reschedule(): void {
     this.#tick();
@@ -79,8 +93,8 @@ export class Renewer implements Keeper {
     const watched = this.options.watch?.() ?? tickMs;
     const next = Math.min(tickMs, watched, this.deadline.left(), this.#renewing ? tickMs : this.#due.left());
     this.#timer = setTimeout(() => this.#tick(), Math.max(next, 1));
-    if (!this.options.keepsProcess()) {
-      (this.#timer as { unref?(): void }).unref?.();
+    if (!this.#kept && !this.options.keepsProcess()) {
+      unref(this.#timer);
     }
   }
 
@@ -88,12 +102,16 @@ export class Renewer implements Keeper {
     this.#renewing = true;
     const sent = mark();
     try {
-      const ms = Math.min(attemptTimeoutMs(this.ref.ttlMs, this.#failures), this.deadline.left());
-      this.#renewed(sent, await renewOnce(this.ref, ms, this.#stopped.signal));
+      const timeoutMs = Math.min(attemptTimeoutMs(this.ref.ttlMs, this.#failures), this.deadline.left());
+      this.#renewed(sent, await renewOnce(this.ref, { timeoutMs, signal: this.#stopped.signal }));
     } catch (error) {
       this.#failed(toPaddockError(error));
     }
     this.#renewing = false;
+    if (this.#hinted) {
+      this.hint();
+      return;
+    }
     this.#tick();
   }
 

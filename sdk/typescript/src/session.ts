@@ -1,25 +1,25 @@
 import { responseTimeoutMs, tooSlow, type Grant } from './acquisition.js';
-import type { Paddock } from './client.js';
+import type { CallOptions, Paddock } from './client.js';
 import { Deadline, mark } from './clock.js';
 import { hasCode } from './error.js';
 import { Heartbeat, type SessionRef } from './heartbeat.js';
 import { sessionKind } from './kind.js';
 import { notify } from './notify.js';
-import { resolveSessionOptions, type ResolvedSessionOptions, type SessionOptions } from './options.js';
+import { inOptions, resolveSessionOptions, type ResolvedSessionOptions, type SessionOptions } from './options.js';
 import { randomUUID } from './platform.js';
 import { attemptTimeoutMs, deadlineOf, type LeaseRef } from './renewal.js';
 import { Renewed, type Keeper } from './renewed.js';
 import { backoff, isRetryable, sleep } from './retry.js';
 import type { components } from './schema.js';
 import type { LeaseState } from './state.js';
-import { withTimeout } from './timeout.js';
 
 type Answer = components['schemas']['Session'];
 
 /**
  * A Session keeps the leases that are acquired with it alive, by one renewal for all: one timer and one deadline. When it
  * is lost or closed, all of its leases are, and their signals are aborted. Pass it to `acquire` and `guard` as the option
- * `session`. In Node, its timer does not keep the process running, except while a `guard` runs in it.
+ * `session`. In Node, it keeps the process running while a `guard` runs in it, and once its `done` or that of one
+ * of its leases was read.
  */
 export class Session extends Renewed {
   /** The public name. */
@@ -40,6 +40,7 @@ export class Session extends Renewed {
     this.holder = answer.holder;
     this.givenHolder = options.holder;
     this.#heartbeat = heartbeat;
+    this.watch(ref.paddock.common?.hub, { tokens: new Map(), slots: new Map(), session: answer.session });
   }
 
   /** The secret `session_id`, with which other processes can acquire leases in the session. */
@@ -92,7 +93,7 @@ export async function openSession(paddock: Paddock, options: SessionOptions = {}
     } catch (error) {
       const expired = chosen === undefined && hasCode(error, 'session_lost'); // before the caller got it
       if (!(expired || isRetryable(error)) || until.passed()) {
-        throw error;
+        throw inOptions(error);
       }
       if (expired) {
         sessionId = await randomUUID();
@@ -107,17 +108,16 @@ export async function openSession(paddock: Paddock, options: SessionOptions = {}
 async function open(paddock: Paddock, sessionId: string, options: ResolvedSessionOptions, signal: AbortSignal | undefined): Promise<Session> {
   const { ttlMs, marginMs, request } = options;
   let sent = mark();
-  let answer = await withTimeout(responseTimeoutMs, signal, (call) =>
-    paddock.openSession({ ...request, session_id: sessionId }, { signal: call }));
+  const within = (timeoutMs: number) => ({ timeoutMs, signal: signal ?? null });
+  let answer = await paddock.openSession({ ...request, session_id: sessionId }, within(responseTimeoutMs));
   if (deadlineOf(sent, answer, marginMs).left() <= (ttlMs - marginMs) * 0.9) { // a slow response, or an earlier call has opened it
     sent = mark();
-    answer = await withTimeout(attemptTimeoutMs(ttlMs, 0), signal, (call) =>
-      paddock.renewSession({ session_id: sessionId, ttl_ms: ttlMs }, { signal: call }));
+    answer = await paddock.renewSession({ session_id: sessionId, ttl_ms: ttlMs }, within(attemptTimeoutMs(ttlMs, 0)));
   }
   const deadline = deadlineOf(sent, answer, marginMs);
   if (deadline.passed()) {
     throw tooSlow(ttlMs);
   }
-  const end = (call: AbortSignal) => paddock.closeSession({ session_id: sessionId }, { signal: call });
+  const end = (call: CallOptions) => paddock.closeSession({ session_id: sessionId }, call);
   return new Session({ kind: sessionKind, paddock, sessionId: answer.session_id, ttlMs: answer.ttl_ms, marginMs, end }, answer, deadline, options);
 }

@@ -36,9 +36,9 @@ type Calls = Pick<LeaseRef, 'names' | 'acquire' | 'renew' | 'end'>;
 function single(paddock: Paddock, name: string, leaseId: string): Calls {
   return {
     names: [name],
-    acquire: (request, signal) => paddock.acquire(name, { ...request, lease_id: leaseId }, { signal }),
-    renew: (signal, ttlMs) => paddock.renew(name, { lease_id: leaseId, ...omitUndefined({ ttl_ms: ttlMs }) }, { signal }),
-    end: (signal) => paddock.release(name, { lease_id: leaseId }, { signal }),
+    acquire: (request, options) => paddock.acquire(name, { ...request, lease_id: leaseId }, options),
+    renew: (options, to) => paddock.renew(name, { lease_id: leaseId, ...to }, options),
+    end: (options) => paddock.release(name, { lease_id: leaseId }, options),
   };
 }
 
@@ -49,12 +49,12 @@ function set(paddock: Paddock, locks: Exclude<Locks, string>, leaseId: string): 
   const ref = { lease_id: leaseId, names };
   return {
     names,
-    acquire: ({ mode, capacity, ...request }, signal) => {
+    acquire: ({ mode, capacity, ...request }, options) => {
       const own = omitUndefined({ mode, capacity });
       const all = members.map((member) => (member.mode === undefined ? { ...own, ...member } : member));
-      return paddock.acquireSet({ ...request, lease_id: leaseId, locks: all }, { signal });
+      return paddock.acquireSet({ ...request, lease_id: leaseId, locks: all }, options);
     },
-    renew: (signal, ttlMs) => paddock.renewSet({ ...ref, ...omitUndefined({ ttl_ms: ttlMs }) }, { signal }),
-    end: (signal) => paddock.releaseSet(ref, { signal }),
+    renew: (options, to) => paddock.renewSet({ ...ref, ...to }, options),
+    end: (options) => paddock.releaseSet(ref, options),
   };
 }

@@ -1,55 +1,108 @@
+import type { Address, Addresses, Plan } from './addresses.js';
+import { refusedByBrowser } from './cors.js';
 import { PaddockError, type Blocker, type DeadlockStep, type ErrorFields } from './error.js';
 import { isPaddock, lostResponse, mediaType, notPaddock, retryAfterMs } from './failures.js';
 import type { KeySource } from './key.js';
 import { omitUndefined } from './omit.js';
 import type { components } from './schema.js';
+import { withTimeout } from './timeout.js';
 
 /**
- * transport returns a fetch function that sends the key and resolves only with a successful response of Paddock whose JSON was read
- * completely. It rejects with a PaddockError otherwise, or with the signal's reason if the signal was aborted.
+ * transport returns a fetch function that sends the key and resolves only with a successful response of Paddock whose JSON
+ * was read completely. It rejects with a PaddockError otherwise, or with the signal's reason if the signal was aborted.
  */
-export function transport(send: (request: Request) => Promise<Response>, key: KeySource): (request: Request) => Promise<Response> {
+export function transport(addresses: Addresses, key: KeySource): (request: Request) => Promise<Response> {
   return async (request) => {
-    const changes = isChange(request);
-    try {
-      const response = await sendWithKey(send, key, request);
-      if (!isPaddock(response)) {
-        throw notPaddock(changes, response);
-      }
-      if (response.status === 304 || (response.ok && mediaType(response) !== 'application/json')) {
-        return withoutJson(changes, response);
-      }
-      const text = await response.text();
-      if (response.ok) {
-        return withJson(changes, response, text);
-      }
-      throw problemError(changes, response, text);
-    } catch (error) {
-      request.signal.throwIfAborted();
-      throw error instanceof PaddockError ? error : lostResponse(changes, error);
-    }
+    const call = await callOf(addresses.base, request);
+    return withTimeout(call.timeoutMs, request.signal, async (signal) => {
+      const first = await key.read(false);
+      return addresses.call(call, (address, timeoutMs) =>
+        withTimeout(timeoutMs, signal, (ending) => attempt(address, call, key, first, ending), call.streams));
+    }, call.streams);
   };
 }
 
-/** sendWithKey sends the request; once more if the service refuses the key and there is another one meanwhile. */
-async function sendWithKey(send: (request: Request) => Promise<Response>, key: KeySource, request: Request): Promise<Response> {
-  const first = await key.read(false);
-  const again = key.changes ? request.clone() : undefined;
-  if (first !== undefined) {
-    request.headers.set('Authorization', `Bearer ${first}`);
-  }
-  const response = await send(request);
-  const second = again && response.status === 401 && isPaddock(response) ? await key.read(true) : first;
-  if (!again || second === first) {
-    return response;
-  }
-  again.headers.set('Authorization', `Bearer ${second}`);
-  return send(again);
+/** A Call is a request that can be sent several times. */
+interface Call extends Plan {
+  readonly changes: boolean;
+  /** Whether the response has no end. */
+  readonly streams: boolean;
+  /** Returns the request, to an address and with a key. */
+  request(base: string, key: string | undefined, signal: AbortSignal): Request;
 }
 
+/** callOf returns the call of the request, whose URL begins with the base. */
+async function callOf(base: string, request: Request & { timeoutMs?: number | undefined }): Promise<Call> {
+  const { method, redirect, credentials, cache, url, timeoutMs = Infinity } = request;
+  const path = url.slice(base.length);
+  const body = method === 'GET' || method === 'HEAD' ? undefined : await request.text();
+  return {
+    timeoutMs,
+    ...planOf(path, body),
+    changes: isChange(method, path),
+    streams: path.startsWith('/v1/events/stream'),
+    request(to, key, signal) {
+      const headers = new Headers(request.headers);
+      if (key !== undefined) {
+        headers.set('Authorization', `Bearer ${key}`);
+      }
+      return new Request(to + path, { method, headers, redirect, credentials, cache, signal, ...(body && { body }) });
+    },
+  };
+}
+
+/** planOf returns what the request says about its wait, and whether it has the ids that make a repetition the same call. */
+function planOf(path: string, body: string | undefined): Pick<Plan, 'waitMs' | 'repeatable'> {
+  if (!body || !/\/(acquire|batch|sessions|wait)$/.test(path)) {
+    return { waitMs: Number(/[?&]wait_ms=(\d+)/.exec(path)?.[1] ?? 0), repeatable: true };
+  }
+  const { wait_ms = 0, items, ...ids } = JSON.parse(body) as { wait_ms?: number; items?: object[] };
+  const has = (id: 'lease_id' | 'session_id', call: object) => id in call;
+  return {
+    waitMs: wait_ms,
+    repeatable: path.endsWith('/sessions') ? has('session_id', ids) : !/\/(acquire|batch)$/.test(path) || (items ?? [ids]).every((call) => has('lease_id', call)),
+  };
+}
+
+/** attempt sends the request to one address. */
+async function attempt(address: Address, call: Call, key: KeySource, first: string | undefined, signal: AbortSignal): Promise<Response> {
+  const { changes } = call;
+  try {
+    const response = await sendWithKey(address, call, key, first, signal);
+    if (!isPaddock(response)) {
+      throw notPaddock(changes, response);
+    }
+    address.answered = true;
+    if (response.status === 304 || (response.ok && mediaType(response) !== 'application/json')) {
+      return withoutJson(changes, response);
+    }
+    const text = await response.text();
+    if (response.ok) {
+      return withJson(changes, response, text);
+    }
+    throw problemError(changes, response, text);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error instanceof PaddockError ? error : (await refusedByBrowser(address)) ?? lostResponse(changes, error);
+  }
+}
+
+/** sendWithKey sends the request; once more if the service refuses the key and there is another one meanwhile. */
+async function sendWithKey(address: Address, call: Call, key: KeySource, first: string | undefined, signal: AbortSignal): Promise<Response> {
+  const response = await address.send(call.request(address.base, first, signal));
+  if (!key.changes || response.status !== 401 || !isPaddock(response)) {
+    return response;
+  }
+  const second = await key.read(true);
+  return second === first ? response : address.send(call.request(address.base, second, signal));
+}
+
+/** reading are the paths of calls that change nothing, although their method is POST. */
+const reading: readonly string[] = ['/v1/tokens/verify', '/v1/events/wait'];
+
 /** isChange reports whether the request can change something. If its response is lost, the outcome is unknown. */
-function isChange(request: Request): boolean {
-  return request.method !== 'GET' && !request.url.endsWith('/v1/tokens/verify');
+function isChange(method: string, path: string): boolean {
+  return method !== 'GET' && !reading.includes(path);
 }
 
 /** withoutJson returns a response without JSON, if Paddock has such a response. */
@@ -127,5 +180,6 @@ function fieldsOf(p: Partial<Problem>, status: number, retryMs: number | undefin
     ended: p.ended,
     endedAt: p.ended_at === undefined ? undefined : new Date(p.ended_at),
     reason: p.reason,
+    revokedBy: p.revoked_by,
   });
 }

@@ -116,7 +116,7 @@ test('invalid options are rejected before a request is sent', limit, async () =>
 
 test('a request that the service rejects is not retried', limit, async () => {
   const refused = acquire(direct(), unique('refused'), { ttlMs: 1, waitMs: Infinity, onRetry: () => assert.fail('it was retried') });
-  await assert.rejects(refused, { code: 'invalid_request', field: 'ttl_ms' });
+  await assert.rejects(refused, { code: 'invalid_request', field: 'ttlMs', message: /^invalid_request: ttlMs is 1;/ });
 });
 
 test('an unreachable service is retried for retryMs', limit, async (t) => {

@@ -6,10 +6,11 @@ import { createServer, request as forward, type IncomingMessage, type ServerResp
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { direct, kinds, serviceUrl, unique } from './service.js';
+import { Replica } from './replica.js';
+import { direct, kinds, lockEvents, serviceUrl, unique } from './service.js';
 
 /**
  * page is the page under test: it acquires a lock, observes a renewal and a revocation, then those of a session, and posts
@@ -53,13 +54,35 @@ const page = (name: string) => `<!doctype html><title>Paddock</title>
   await fetch('/report', { method: 'POST', body: JSON.stringify(report) });
 </script>`;
 
+/**
+ * otherPage is a page that uses a service of another origin, and another one that allows it. It reports how often it was
+ * refused.
+ */
+const otherPage = (refusing: string, allowing: string, name: string) => `<!doctype html><title>Paddock</title>
+<script type="importmap">{"imports": {"openapi-fetch": "/openapi-fetch.js", "@paddock-lock/sdk": "/dist/index.js"}}</script>
+<script type="module">
+  import { acquire, createPaddock } from '@paddock-lock/sdk';
+  const report = { retries: 0 };
+  const refused = createPaddock({ baseUrl: '${refusing}', key: 'pk_x_y' });
+  await acquire(refused, '${name}', { waitMs: 5000, onRetry: () => report.retries++ }).catch((error) => Object.assign(report, { code: error.code, detail: error.detail }));
+  try {
+    const lease = await acquire(createPaddock({ baseUrl: '${allowing}', key: 'pk_x_y' }), '${name}');
+    await lease.release();
+    report.token = lease.token;
+    await acquire(createPaddock({ baseUrl: 'http://127.0.0.1:1' }), '${name}', { retryMs: 300 }).catch((error) => { report.away = error.code; });
+  } catch (error) {
+    report.failed = String(error);
+  }
+  await fetch('/report', { method: 'POST', body: JSON.stringify(report) });
+</script>`;
+
 /** A PageServer serves the page and the built SDK, and forwards all other requests to the service, from the same origin. */
 class PageServer {
   readonly report: Promise<Record<string, unknown>>;
   #resolve!: (report: Record<string, unknown>) => void;
   readonly server = createServer((req, res) => this.#serve(req, res));
 
-  constructor(private readonly name: string) {
+  constructor(private readonly page: () => string) {
     this.report = new Promise((resolve) => (this.#resolve = resolve));
   }
 
@@ -71,7 +94,7 @@ class PageServer {
     const url = req.url ?? '/';
     const script = /^\/dist\/([a-z]+\.js)$/.exec(url)?.[1];
     if (url === '/') {
-      res.setHeader('Content-Type', 'text/html').end(page(this.name));
+      res.setHeader('Content-Type', 'text/html').end(this.page());
     } else if (script) {
       send(res, `../dist/${script}`);
     } else if (url === '/openapi-fetch.js') {
@@ -128,23 +151,48 @@ async function end(browser: ChildProcess): Promise<void> {
   }
 }
 
-test('in a browser, a lease is acquired, renewed and revoked, and its work stops', { timeout: 120_000 }, async (t) => {
-  const name = unique('browser');
-  const site = new PageServer(name);
-  site.server.listen(0, '127.0.0.1');
-  await once(site.server, 'listening');
+/** reportOf opens the page in a browser, and resolves with its report. */
+async function reportOf(t: TestContext, site: PageServer): Promise<Record<string, unknown>> {
   const folder = mkdtempSync(join(tmpdir(), 'paddock-browser-'));
   const browser = chromium(`http://${site.host}/`, folder);
   t.after(async () => {
     await end(browser);
-    site.server.closeAllConnections();
-    site.server.close();
     rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
   });
-  const result = await Promise.race([site.report, sleep(90_000, { message: 'no report within 90 s' }, { ref: false })]);
-  const { states, message, ...report } = result as { states?: string[]; message: string };
+  return await Promise.race([site.report, sleep(90_000, { message: 'no report within 90 s' }, { ref: false })]);
+}
+
+/** opened returns a listening server of the page. */
+async function opened(t: TestContext, page: () => string): Promise<PageServer> {
+  const site = new PageServer(page);
+  site.server.listen(0, '127.0.0.1');
+  await once(site.server, 'listening');
+  t.after(() => {
+    site.server.closeAllConnections();
+    site.server.close();
+  });
+  return site;
+}
+
+test('in a browser, a lease is acquired, renewed and revoked, and its work stops', { timeout: 120_000 }, async (t) => {
+  const name = unique('browser');
+  const site = await opened(t, () => page(name));
+  const { states, message, ...report } = await reportOf(t, site) as { states?: string[]; message: string };
   const session = ['lease_lost', 'session_lost', 'revoked'];
   assert.deepEqual(report, { holder: `a page of ${site.host}`, renewed: true, early: true, code: 'lease_lost', ended: 'revoked', session }, message);
   assert.equal(states?.at(-1), 'lost');
   assert.deepEqual(await kinds(direct(), name), ['granted', 'revoked']);
+});
+
+test('a page of another origin is told at once what to do, and works when its origin is allowed', { timeout: 120_000 }, async (t) => {
+  const name = unique('other-origin');
+  let allowing = '';
+  const site = await opened(t, () => otherPage(serviceUrl, allowing, name));
+  const origin = `http://${site.host}`;
+  allowing = (await Replica.start(t, undefined, ['--cors-origin', origin])).baseUrl;
+  const { detail, token, ...report } = await reportOf(t, site);
+  assert.deepEqual(report, { retries: 0, code: 'cross_origin', away: 'unknown_outcome' });
+  assert.match(String(detail), new RegExp(`${origin}.*--cors-origin ${origin}`));
+  const events = await lockEvents(direct(), name);
+  assert.deepEqual(events.map(({ kind, fencing_token }) => [kind, fencing_token]), [['granted', token], ['released', token]]);
 });

@@ -34,11 +34,13 @@ test('a problem document becomes an error with all its members', async () => {
     type: 'about:blank', title: 'Conflict', status: 409, code: 'lease_lost', detail: 'The lease was revoked.', request_id: 'r-1',
     pointer: '/lease_id', holder: 'worker-2', retry_after_ms: 1_500, waiters_ahead: 2, place_kept_ms: 10_000, capacity: 3, fencing_token: 41,
     newest_token: 42, version: 7, ended: 'revoked', ended_at: '2026-01-02T03:04:36Z', reason: 'maintenance',
+    revoked_by: 'ops',
   })));
   assert.deepEqual({ ...error }, {
     name: 'PaddockError', code: 'lease_lost', detail: 'The lease was revoked.', status: 409, requestId: 'r-1',
     field: 'lease_id', holder: 'worker-2', retryAfterMs: 1_500, waitersAhead: 2, placeKeptMs: 10_000, capacity: 3, token: 41, newestToken: 42, version: 7,
     ended: 'revoked', endedAt: new Date('2026-01-02T03:04:36Z'), reason: 'maintenance',
+    revokedBy: 'ops',
   });
   assert.equal(error.message, 'lease_lost: The lease was revoked.');
 });

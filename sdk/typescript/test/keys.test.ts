@@ -96,3 +96,14 @@ describe('a key from a function', { concurrency: true }, () => {
     await assert.rejects(paddock.lock(name), { code: 'unavailable', message: /refused.*no such file/ });
   });
 });
+
+test('the error of a revoked lease has the name of the key that revoked it', limit, async (t) => {
+  const service = await KeyedReplica.start(t);
+  const [own, operator] = [await service.newKey(), await service.newKey('admin', 'ops-anna')];
+  const lease = await acquire(createPaddock({ baseUrl: service.baseUrl, key: own }), unique('revoked'), { ttlMs: 600_000 });
+  await createPaddock({ baseUrl: service.baseUrl, key: operator }).revoke(lease.name, { fencing_token: lease.token, reason: 'maintenance' });
+  await lease.done;
+  const { code, reason, revokedBy, detail } = lease.err!;
+  assert.deepEqual({ code, reason, revokedBy }, { code: 'lease_lost', reason: 'maintenance', revokedBy: 'ops-anna' });
+  assert.match(detail, /maintenance/);
+});

@@ -30,7 +30,7 @@ class Worker {
   }
 }
 
-describe('a process', { concurrency: true }, () => {
+describe('a process', { concurrency: 3 }, () => {
   for (const action of ['write', 'write in a session']) {
     test(`paused past its TTL (${action}) stops before the next write, and the fence rejects its token`, limit, async (t) => {
       const paddock = direct();
@@ -60,11 +60,15 @@ describe('a process', { concurrency: true }, () => {
     assert.equal((await worker.exited)[0], 0);
     assert.deepEqual(worker.lines, ['abandoned']);
     const name = unique('abandoned-session');
+    assert.equal((await new Worker(t, 'abandon while it is watched', unique('abandoned')).exited)[0], 0);
     assert.equal((await new Worker(t, 'abandon a session', name).exited)[0], 0);
     assert.ok((await direct().lock(name)).leases[0]?.session);
   });
 
-  for (const [action, ttlMs] of [['idle', 2_000], ['idle in a session', 6_000]] as const) {
+  const waiting = [
+    ['idle', 4_000], ['idle in a session', 6_000], ['await a lease', 4_000], ['await a lease in a session', 6_000],
+  ] as const;
+  for (const [action, ttlMs] of waiting) {
     test(`whose work waits for the loss (${action}) runs until the loss`, limit, async (t) => {
       const paddock = direct();
       const name = unique('idle');
@@ -79,4 +83,15 @@ describe('a process', { concurrency: true }, () => {
       assert.equal(worker.lines.at(-1), 'lost lease_lost');
     });
   }
+
+  test('that awaits the end of a session runs until then', limit, async (t) => {
+    const paddock = direct();
+    const name = unique('idle');
+    const worker = new Worker(t, 'await a session', name);
+    await worker.printed('token ');
+    const { leases } = await paddock.lock(name);
+    await paddock.revokeSession(leases[0]!.session!, { reason: 'enough' });
+    assert.equal((await worker.exited)[0], 0);
+    assert.equal(worker.lines.at(-1), 'lost session_lost');
+  });
 });

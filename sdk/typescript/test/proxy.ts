@@ -14,9 +14,11 @@ export class Proxy {
   /** How many of the next responses to drop after the service has sent them. */
   cuts = 0;
 
+  private constructor(private readonly target: string) {}
+
   /** open resolves with a listening proxy. */
-  static async open(): Promise<Proxy> {
-    const proxy = new Proxy();
+  static async open(target = serviceUrl): Promise<Proxy> {
+    const proxy = new Proxy(target);
     proxy.#server.listen(0, '127.0.0.1');
     await once(proxy.#server, 'listening');
     return proxy;
@@ -52,7 +54,7 @@ export class Proxy {
       client.destroy();
       return;
     }
-    const service = connect(Number(new URL(serviceUrl).port), '127.0.0.1');
+    const service = connect(Number(new URL(this.target).port), '127.0.0.1');
     this.#pipe(client, service, (bytes) => service.write(bytes));
     this.#pipe(service, client, (bytes) => {
       if (this.cuts > 0) {

@@ -50,9 +50,21 @@ export class Replica {
     return { replica, baseUrl: address!.startsWith('unix:') ? address! : `http://${address}` };
   }
 
+  /** stop ends it, also if it was killed or is frozen. */
   async stop(): Promise<void> {
     this.#child.kill('SIGTERM');
+    this.#child.kill('SIGCONT');
     await this.#exited;
+  }
+
+  /** kill ends it without a shutdown. */
+  kill(): void {
+    this.#child.kill('SIGKILL');
+  }
+
+  /** freeze stops it, with open connections, until `stop`. */
+  freeze(): void {
+    this.#child.kill('SIGSTOP');
   }
 
   /** log returns the lines of the log with the message. */
@@ -79,8 +91,8 @@ export class KeyedReplica {
   }
 
   /** newKey makes a key, and resolves with it when the service knows it. */
-  async newKey(): Promise<string> {
-    const key = (await this.#run('new', '--role', 'lock', 'tests')).trim();
+  async newKey(role = 'lock', name = 'tests'): Promise<string> {
+    const key = (await this.#run('new', '--role', role, name)).trim();
     await this.replica.logged('loaded the auth file', ({ added }) => added?.includes(idOf(key)) ?? false);
     return key;
   }

@@ -30,6 +30,32 @@ async function abandon(): Promise<void> {
   console.log('abandoned');
 }
 
+/** awaitEnd has nothing else to do than to await the end of a lease or a session. */
+async function awaitEnd(held: Pick<Lease, 'done' | 'err'>, token: number): Promise<void> {
+  console.log(`token ${token}`);
+  await held.done;
+  console.log(`lost ${held.err?.code}`);
+}
+
+/** awaitSession awaits the end of a session. */
+async function awaitSession(): Promise<void> {
+  const session = await openSession(paddock, { ttlMs: 6_000 });
+  const lease = await acquire(paddock, name, { session });
+  await awaitEnd(session, lease.token);
+}
+
+/** awaitInSession awaits the end of a lease in a session. */
+async function awaitInSession(): Promise<void> {
+  const lease = await acquire(paddock, name, { session: await openSession(paddock, { ttlMs: 6_000 }) });
+  await awaitEnd(lease, lease.token);
+}
+
+/** awaitLease awaits the end of a lease. */
+async function awaitLease(): Promise<void> {
+  const lease = await acquire(paddock, name, { ttlMs: 4_000 });
+  await awaitEnd(lease, lease.token);
+}
+
 /** idle runs a guard whose work only waits for the loss. */
 async function idle(options: Options): Promise<void> {
   await guard(paddock, name, options, (lease) => {
@@ -39,11 +65,18 @@ async function idle(options: Options): Promise<void> {
 }
 
 const actions: Record<string, () => Promise<void>> = {
-  write: async () => write(await acquire(paddock, name, { ttlMs: 2_000 })),
+  write: async () => write(await acquire(paddock, name, { ttlMs: 4_000 })),
   'write in a session': async () => write(await acquire(paddock, name, { session: await openSession(paddock, { ttlMs: 6_000 }) })),
   abandon,
+  'abandon while it is watched': async () => {
+    await abandon();
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+  },
+  'await a lease': awaitLease,
+  'await a lease in a session': awaitInSession,
+  'await a session': awaitSession,
   'abandon a session': async () => void (await acquire(paddock, name, { session: await openSession(paddock, { ttlMs: 600_000 }) })),
-  idle: () => idle({ ttlMs: 2_000 }),
+  idle: () => idle({ ttlMs: 4_000 }),
   'idle in a session': async () => idle({ session: await openSession(paddock, { ttlMs: 6_000 }) }),
 };
 await actions[action]!();

@@ -1,0 +1,193 @@
+import type { Client } from 'openapi-fetch';
+
+import { mark, since } from './clock.js';
+import { PaddockError } from './error.js';
+import { unref } from './platform.js';
+import { bodyOf } from './response.js';
+import { backoff } from './retry.js';
+import type { components, paths } from './schema.js';
+import type { Waits } from './waits.js';
+
+/** joinMs is how long a lease must have been held before the hub watches it: a short critical section costs nothing. */
+const joinMs = 300;
+
+/** resendMs is the shortest time between two calls that differ only in what is watched. */
+const resendMs = 300;
+
+/** maxLocks and maxSessions are how many of each one call may watch. */
+const maxLocks = 5_000;
+const maxSessions = 1_000;
+
+/** refusedMs is the pause after the service has refused the call, or does not know it. */
+const refusedMs = 5 * 60_000;
+
+/** responseMs is how long a response may take beyond the wait. */
+const responseMs = 10_000;
+
+/** A Watched is a lease or a session that the hub watches. */
+export interface Watched {
+  /** The token and the slot of each lock by its name; leases of a shared lock differ only in the slot. */
+  readonly tokens: ReadonlyMap<string, number>;
+  readonly slots: ReadonlyMap<string, number>;
+  /** The public name of a session. */
+  readonly session?: string;
+  /** Renews it now: the hub has heard of its end, or may have missed it. Only the answer of the renewal decides whether it is lost. */
+  hint(heard: boolean): void;
+}
+
+/**
+ * A Hub hears of all ends of leases and sessions of one client with one long call, and makes them renew at once. What it
+ * hears is a hint: without it, or while it fails, the next renewal finds out. It runs only while it has something to watch.
+ */
+export class Hub {
+  readonly #members = new Map<Watched, 'new' | 'watched' | 'ended'>();
+  #running = false;
+  #cursor: string | undefined;
+  #call = new AbortController(); // ends the call, or the pause after it
+  #calling = false;
+  #sent = mark();
+  #resend: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private readonly api: Client<paths>, private readonly waits: Waits) {}
+
+  /** join watches after a while, and returns a function that ends it. */
+  join(member: Watched): () => void {
+    const timer = setTimeout(() => this.#add(member), joinMs);
+    unref(timer);
+    return () => {
+      clearTimeout(timer);
+      this.#remove(member);
+    };
+  }
+
+  #add(member: Watched): void {
+    this.#members.set(member, 'new');
+    if (!this.#running) {
+      this.#running = true;
+      void this.#run();
+    } else if (this.#cursor !== undefined) {
+      this.#resend ??= setTimeout(() => this.#watchMore(), Math.max(resendMs - since(this.#sent), 0));
+      unref(this.#resend);
+    }
+  }
+
+  /** watchMore gives up the call, so that the next one watches what has joined meanwhile. */
+  #watchMore(): void {
+    if (this.#calling) {
+      this.#call.abort();
+    }
+  }
+
+  #remove(member: Watched): void {
+    if (this.#members.delete(member) && this.#members.size === 0) {
+      this.#call.abort();
+    }
+  }
+
+  /** run calls until nothing is watched. */
+  async #run(): Promise<void> {
+    let failures = 0;
+    while (this.#members.size > 0) {
+      this.#sent = mark();
+      this.#call = new AbortController();
+      const { signal } = this.#call;
+      clearTimeout(this.#resend);
+      this.#resend = undefined;
+      const waitMs = this.#cursor === undefined ? 0 : this.waits.ask();
+      try {
+        this.#calling = true;
+        this.#hear(await this.#wait(waitMs, signal));
+        failures = 0;
+        await pause(1, signal); // lets a process exit that has nothing else to do
+      } catch (error) {
+        this.#calling = false;
+        if (!signal.aborted && !this.waits.cut(error, waitMs, this.#sent)) {
+          await this.#recover(error, failures++, signal);
+        }
+      }
+    }
+    this.#cursor = undefined;
+    this.#running = false;
+  }
+
+  /**
+   * wait sends one call. The leases that it watches for the first time are renewed: that covers what happened before the
+   * cursor.
+   */
+  #wait(waitMs: number, signal: AbortSignal): Promise<Heard> {
+    const locks = new Set<string>();
+    const sessions: string[] = [];
+    for (const [member, state] of this.#members) {
+      if (this.#cursor !== undefined && state === 'new') {
+        this.#members.set(member, 'watched');
+        member.hint(false);
+      }
+      if (member.session !== undefined && state !== 'ended' && sessions.length < maxSessions) {
+        sessions.push(member.session);
+      }
+      for (const name of member.tokens.keys()) {
+        if (locks.size < maxLocks) {
+          locks.add(name);
+        }
+      }
+    }
+    if (locks.size === 0 && sessions.length === 0) {
+      return new Promise((_, reject) => signal.addEventListener('abort', reject, { once: true }));
+    }
+    const body = {
+      locks: [...locks], sessions, kinds: ['released', 'expired', 'revoked'] as Kind[], wait_ms: waitMs,
+      ...(this.#cursor !== undefined && { cursor: this.#cursor }),
+    };
+    const options = { signal, timeoutMs: waitMs + responseMs };
+    return this.api.POST('/v1/events/wait', { ...options, body })
+      .then((response) => bodyOf('read', response, (heard) => Array.isArray(heard.events) && typeof heard.next_cursor === 'string'));
+  }
+
+  /** hear makes all leases and sessions renew that the answer is about. */
+  #hear({ events, next_cursor, gap, ended_sessions = [] }: Heard): void {
+    const ended = new Set(ended_sessions);
+    const leases = new Set(events.map(({ lock, fencing_token, slot }) => `${lock} ${fencing_token} ${slot}`));
+    this.#cursor = next_cursor;
+    for (const member of [...this.#members.keys()]) {
+      if (member.session !== undefined && ended.has(member.session)) {
+        this.#members.set(member, 'ended'); // the service would answer at once, again and again
+        member.hint(true);
+      } else if ([...member.tokens].some(([name, token]) => leases.has(`${name} ${token} ${member.slots.get(name)}`))) {
+        member.hint(true);
+      } else if (gap) {
+        member.hint(false);
+      }
+    }
+  }
+
+  /** recover waits before the next call. A cursor that the service does not accept is dropped. */
+  async #recover(error: unknown, failures: number, signal: AbortSignal): Promise<void> {
+    const refused = hasStatus(error, 403, 404);
+    if (hasStatus(error, 400)) {
+      this.#cursor = undefined;
+      for (const [member, state] of this.#members) {
+        this.#members.set(member, state === 'watched' ? 'new' : state);
+      }
+    }
+    await pause(refused ? refusedMs : backoff(failures, 1_000, 30_000, error), signal);
+  }
+}
+
+type Heard = components['schemas']['EventPage'];
+type Kind = components['schemas']['EventKind'];
+
+function hasStatus(error: unknown, ...statuses: number[]): boolean {
+  return error instanceof PaddockError && statuses.includes(error.status ?? 0);
+}
+
+/** pause resolves after the milliseconds, without keeping the process running, or when the signal is aborted. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, signal.aborted ? 0 : ms);
+    unref(timer);
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve();
+    }, { once: true });
+  });
+}

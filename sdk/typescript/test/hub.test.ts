@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+
+import { acquire, createPaddock, guard, openSession, type Lease, type Paddock } from '../dist/index.js';
+import { aborted, direct, serviceUrl, unique, until } from './service.js';
+
+const limit = { timeout: 90_000 };
+
+/** ttlMs is so long that no renewal falls due in a test. */
+const ttlMs = 600_000;
+
+/** Calls counts the calls of a client by their paths, and how many calls of the hub are open at a time. */
+class Calls {
+  readonly paths: string[] = [];
+  readonly watched: number[] = []; // how many locks each call of the hub watches
+  open = 0;
+  mostOpen = 0;
+  /** Answers a call of the hub instead of the service, if there is one. */
+  answer: (() => Response) | undefined;
+  readonly paddock: Paddock = createPaddock({ baseUrl: serviceUrl, fetch: (request) => this.#send(request as Request) });
+
+  count(path: string): number {
+    return this.paths.filter((other) => other === path).length;
+  }
+
+  async #send(request: Request): Promise<Response> {
+    const pathname = decodeURIComponent(new URL(request.url).pathname);
+    this.paths.push(pathname);
+    if (pathname !== '/v1/events/wait') {
+      return fetch(request);
+    }
+    this.mostOpen = Math.max(this.mostOpen, ++this.open);
+    try {
+      this.watched.push((JSON.parse(await request.clone().text()) as { locks: string[] }).locks.length);
+      return this.answer ? this.answer() : await fetch(request);
+    } finally {
+      this.open--;
+    }
+  }
+}
+
+/** watched resolves when the hub's call watches that many locks. */
+function watched(calls: Calls, count: number): Promise<unknown> {
+  return until(`the hub watches ${count} locks`, () => calls.open > 0 && calls.watched.at(-1) === count);
+}
+
+/** revoked revokes the lease as an operator, and resolves with how long it took until its signal was aborted. */
+async function revoked(lease: Lease, name = lease.name): Promise<number> {
+  const told = aborted(lease.signal);
+  const began = Date.now();
+  await direct().revoke(name, { fencing_token: lease.tokens.get(name)!, reason: 'maintenance' });
+  return (await told) - began;
+}
+
+describe('a revocation is heard at once, with a TTL of ten minutes,', { concurrency: true }, () => {
+  const kinds: Record<string, (paddock: Paddock) => Promise<[lease: Lease, revokes: string]>> = {
+    'by a lease': async (paddock) => {
+      const lease = await acquire(paddock, unique('heard'), { ttlMs });
+      return [lease, lease.name];
+    },
+    'by a lease of several locks': async (paddock) => {
+      const lease = await acquire(paddock, [unique('heard-a'), unique('heard-b')], { ttlMs });
+      return [lease, [...lease.tokens.keys()][1]!];
+    },
+    'by a lease of a session': async (paddock) => {
+      const lease = await acquire(paddock, unique('heard'), { session: await openSession(paddock, { ttlMs }) });
+      return [lease, lease.name];
+    },
+  };
+  for (const [what, acquireOne] of Object.entries(kinds)) {
+    test(what, limit, async (t) => {
+      const calls = new Calls();
+      const [lease, name] = await acquireOne(calls.paddock);
+      await watched(calls, lease.tokens.size);
+      const tookMs = await revoked(lease, name);
+      t.diagnostic(`heard after ${tookMs} ms`);
+      assert.ok(tookMs < 2_000, `heard after ${tookMs} ms`);
+      const { code, ended, reason, status } = lease.err!;
+      assert.deepEqual({ code, ended, reason, status }, { code: 'lease_lost', ended: 'revoked', reason: 'maintenance', status: 409 });
+    });
+  }
+
+  test('by a session, with all of its leases', limit, async (t) => {
+    const calls = new Calls();
+    const session = await openSession(calls.paddock, { ttlMs });
+    const lease = await acquire(calls.paddock, unique('heard'), { session });
+    await watched(calls, 1);
+    const told = aborted(lease.signal);
+    const began = Date.now();
+    await direct().revokeSession(session.ref, { reason: 'maintenance' });
+    const tookMs = (await told) - began;
+    t.diagnostic(`heard after ${tookMs} ms`);
+    assert.ok(tookMs < 2_000, `heard after ${tookMs} ms`);
+    assert.deepEqual([session.err?.code, session.err?.ended, lease.err?.code, lease.err?.reason], ['session_lost', 'revoked', 'lease_lost', 'maintenance']);
+  });
+
+  test('also if it happened before the hub began', limit, async () => {
+    const calls = new Calls();
+    const lease = await acquire(calls.paddock, unique('early'), { ttlMs });
+    assert.equal(calls.count('/v1/events/wait'), 0);
+    assert.ok((await revoked(lease)) < 2_000);
+  });
+
+  test('after a gap', limit, async () => {
+    const calls = new Calls();
+    const lease = await acquire(calls.paddock, unique('gap'), { ttlMs });
+    await watched(calls, 1);
+    const renewals = () => calls.count(`/v1/locks/${lease.name}/renew`);
+    const before = renewals();
+    calls.answer = () => Response.json({ events: [], next_cursor: '1', gap: true }, { headers: { 'Paddock-Api': 'v1' } });
+    const other = await acquire(calls.paddock, unique('gap'), { ttlMs }); // gives up the open call
+    await until('it renews', () => renewals() > before);
+    calls.answer = undefined;
+    await Promise.all([lease.release(), other.release()]);
+  });
+});
+
+test('the renewal alone decides: a false hint and a failing hub lose nothing', limit, async () => {
+  const calls = new Calls();
+  const lease = await acquire(calls.paddock, unique('false'), { ttlMs });
+  const renewals = () => calls.count(`/v1/locks/${lease.name}/renew`);
+  const event = { id: 1, at: new Date().toISOString(), lock: lease.name, slot: 0, revision: 1, kind: 'revoked', fencing_token: lease.token };
+  calls.answer = () => Response.json({ events: [event], next_cursor: '1' }, { headers: { 'Paddock-Api': 'v1' } });
+  await until('hints make it renew', () => renewals() > 3);
+  calls.answer = () => new Response('no', { status: 502 });
+  const failed = calls.count('/v1/events/wait');
+  await until('the hub tries again', () => calls.count('/v1/events/wait') > failed + 1);
+  assert.equal(lease.state, 'held');
+  calls.answer = undefined;
+  await watched(calls, 1);
+  await lease.release();
+});
+
+test('a short critical section costs no call of the hub, and nothing is watched after the release', limit, async () => {
+  const calls = new Calls();
+  for (let i = 0; i < 5; i++) {
+    await guard(calls.paddock, unique('short'), {}, () => undefined);
+  }
+  assert.equal(calls.count('/v1/events/wait'), 0);
+  const lease = await acquire(calls.paddock, unique('long'), { ttlMs });
+  await watched(calls, 1);
+  await lease.release();
+  await until('the call has ended', () => calls.open === 0);
+  assert.equal(lease.err?.code, 'lease_released');
+});
+
+test('1,000 guards have one connection for it', { timeout: 170_000 }, async (t) => {
+  const calls = new Calls();
+  const held: Lease[] = [];
+  const ending = new AbortController();
+  t.after(() => ending.abort());
+  const works: Promise<unknown>[] = [];
+  for (let start = 0; start < 1_000; start += 50) {
+    works.push(...Array.from({ length: 50 }, (_, i) => guard(calls.paddock, unique(`thousand-${start + i}`), { ttlMs, signal: ending.signal }, (lease) => {
+      held.push(lease);
+      return new Promise<void>((resolve) => lease.signal.addEventListener('abort', () => resolve()));
+    }).catch((error: unknown) => error)));
+    await until('they run', () => held.length === start + 50);
+  }
+  await watched(calls, 1_000);
+  assert.equal(calls.mostOpen, 1);
+  const tookMs = await revoked(held[500]!);
+  t.diagnostic(`one of 1,000 heard after ${tookMs} ms; ${calls.count('/v1/events/wait')} calls of the hub`);
+  assert.ok(tookMs < 3_000, `heard after ${tookMs} ms`);
+  ending.abort();
+  assert.equal((await Promise.all(works)).filter((error) => error !== undefined).length, 1);
+  assert.equal(calls.mostOpen, 1);
+});

@@ -31,7 +31,7 @@ class Worker {
 }
 
 describe('a process', { concurrency: 3 }, () => {
-  for (const action of ['write', 'write in a session']) {
+  for (const action of ['write', 'write in a session', 'write as the leader']) {
     test(`paused past its TTL (${action}) stops before the next write, and the fence rejects its token`, limit, async (t) => {
       const paddock = direct();
       const name = unique('paused');

@@ -1,5 +1,5 @@
 // A worker for process.test.ts in its own process. Its first argument names what it does.
-import { acquire, createPaddock, guard, openSession, type Lease, type Options, type PaddockError } from '../dist/index.js';
+import { acquire, campaign, createPaddock, guard, openSession, type Lease, type Options, type PaddockError } from '../dist/index.js';
 
 const [, , action, baseUrl, name] = process.argv as [string, string, string, string, string];
 const paddock = createPaddock({ baseUrl });
@@ -67,6 +67,7 @@ async function idle(options: Options): Promise<void> {
 const actions: Record<string, () => Promise<void>> = {
   write: async () => write(await acquire(paddock, name, { ttlMs: 4_000 })),
   'write in a session': async () => write(await acquire(paddock, name, { session: await openSession(paddock, { ttlMs: 6_000 }) })),
+  'write as the leader': async () => write(await campaign(paddock, name, 'worker', { ttlMs: 4_000 })),
   abandon,
   'abandon while it is watched': async () => {
     await abandon();

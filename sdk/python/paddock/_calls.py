@@ -174,7 +174,7 @@ class Calls:
 
     def renew_session(self, session_id: str, *, ttl: Optional[float] = None, timeout: Optional[float] = None) -> SessionGrant:
         """Renews the session and thus all of its leases, or raises SessionLost. answer["revoked_leases"] says how many
-        leases of the session were revoked one by one; if that has grown, renew each lease to find out which has ended."""
+        leases of the session were revoked one by one; if that has grown since the last answer, renew each lease to find out which has ended."""
         return self._session_grant("/renew", members(session_id=session_id, ttl_ms=ms("ttl", ttl)), timeout)
 
     def close_session(self, session_id: str, *, timeout: Optional[float] = None) -> None:
@@ -288,7 +288,7 @@ class Calls:
     def _session_grant(self, verb: str, body: Json, timeout: Optional[float]) -> SessionGrant:
         sent, body["session_id"] = self.clock(), body["session_id"].lower()
         a = self._call("POST", f"/v1/sessions{verb}", body, changes=True, timeout=timeout, session_id=body["session_id"],
-                       has=("session", "holder", "ttl_ms", "expires_in_ms"))
+                       has=("session", "holder", "ttl_ms", "expires_in_ms", "revoked_leases"))
         return SessionGrant(a["session_id"], a["session"], a["ttl_ms"] / 1000, a["expires_in_ms"] / 1000, sent, a)
 
     def _call(self, method: str, where: str, body: Optional[Json] = None, *, changes: bool = False, repeatable: bool = True,

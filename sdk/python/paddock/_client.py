@@ -108,7 +108,7 @@ class Paddock(Calls):
         check_interrupt(o["interrupt_main"])
         file = None if o["lease_id_file"] is None else LeaseFile(o["lease_id_file"])
         want["holder"] = want["holder"] or default_holder()
-        began = self.clock()
+        began, revoked = self.clock(), session._revoked if session is not None else 0
         try:
             grant = acquire_lease(self, name, want, margin, math.inf if o["wait"] is None else o["wait"], o["retry"], session, file)
         except BaseException as e:
@@ -116,7 +116,7 @@ class Paddock(Calls):
             raise
         try:
             call(str(name), o["on_acquired"], self.clock() - began, None)
-            return kind(self, grant, margin, o["on_state"], o["on_lost"], o["interrupt_main"], o["on_renewed"], session, want["task_id"], file)
+            return kind(self, grant, margin, o["on_state"], o["on_lost"], o["interrupt_main"], o["on_renewed"], session, want["task_id"], file, revoked)
         except BaseException:
             ended = abandon(self, name, grant.lease_id)
             if file:

@@ -93,8 +93,8 @@ class Guard:
         if self._check_deadline() <= 0:
             self._raise_loss()
 
-    def hint(self, heard: bool = False) -> None:
-        """Renews now, because something may have happened before it listened, or was heard."""
+    def hint(self) -> None:
+        """Renews now, because something may have happened."""
         self._hinted = True
         self._wake.set()
 

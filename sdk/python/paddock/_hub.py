@@ -83,7 +83,7 @@ class Hub:
                 watched = list(self._watched.values())
                 joined = list(self._joined) if cursor is not None else []
                 self._joined.difference_update(joined)
-            _hint(joined, False)
+            _hint(joined)
             sent, error = time.monotonic(), None
             stopper.set(self._stopper)
             try:
@@ -120,11 +120,11 @@ class Hub:
         gone = set(page.get("ended_sessions") or ())
         with self._lock:
             told = [guard for guard, w in list(self._watched.items()) if page.get("gap") or w.leases & ended or w.session in gone]
-        _hint(told, True)
+        _hint(told)
         return page.get("next_cursor", "")
 
 
-def _hint(guards: List[Guard], heard: bool) -> None:
+def _hint(guards: List[Guard]) -> None:
     """Tells the guards to renew now. The list becomes empty: this thread must not keep them alive."""
     while guards:
-        guards.pop().hint(heard)
+        guards.pop().hint()

@@ -34,7 +34,8 @@ class Lease(Guard):
 
     def __init__(self, paddock: Calls, grant: Grant, margin: float, on_state: Optional[Callable[..., object]],
                  on_lost: Optional[Callable[..., object]], interrupt_main: bool, on_renewed: Optional[Callable[..., object]] = None,
-                 session: Optional[Session] = None, task_id: str = "", file: Optional[LeaseFile] = None) -> None:
+                 session: Optional[Session] = None, task_id: str = "", file: Optional[LeaseFile] = None,
+                 held_at: int = 0) -> None:
         self.name: str = grant.name
         self.token: int = grant.token
         self.slot: int = grant.slot
@@ -42,7 +43,7 @@ class Lease(Guard):
         self.slots: Dict[str, int] = grant.slots
         self._locks: Locks = list(grant.tokens) if len(grant.tokens) > 1 else grant.name
         self._granted, self._session, self._has_thread, self._file = grant, session, True, file
-        self._asked = False  # of a lease of a session: whether it has ended before the session listened for it
+        self._held_at = held_at  # the session's number of revoked leases when it was last known to be held
         if session is not None:
             self._OVERDUE = "The lease has reached its max_hold. Stop the work; to continue, acquire again."
         super().__init__(", ".join(grant.tokens), paddock, grant, margin, on_state, on_lost, interrupt_main, on_renewed)

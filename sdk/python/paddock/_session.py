@@ -38,8 +38,7 @@ class Session(Guard):
         self._holder = holder  # of its leases, unless they have their own
         self._leases: Dict[str, Lease] = {}  # by lease_id, until they end
         self._lost_leases: List[Lease] = []  # of which the callbacks were not called yet
-        self._revoked_leases = _revoked_leases(grant)
-        self._asks = self._asks_all = False  # for each new or each lease, whether it has ended, with the next renewal
+        self._revoked: int = grant.answer["revoked_leases"]  # in the last answer
         super().__init__(f"session {grant.ref}", paddock, grant, margin, on_state, on_lost, interrupt_main, on_renewed)
         self._start()
 
@@ -93,43 +92,31 @@ class Session(Guard):
         old = self._paddock.clock() - JOIN_AFTER
         return Watched(frozenset(pair for lease in list(self._leases.values()) if lease._granted.sent <= old for pair in lease.tokens.items()), self.ref)
 
-    def hint(self, heard: bool = False) -> None:
-        self._asks, self._asks_all = True, self._asks_all or heard
-        super().hint(heard)
-
     def _send_renewal(self, timeout: float) -> SessionGrant:
-        known = list(self._leases.values())
         grant = self._paddock.renew_session(self.id, timeout=timeout)
-        suspects = known if self._asks_all or _revoked_leases(grant) > self._revoked_leases else [lease for lease in known if not lease._asked]
-        asks = self._asks or suspects is known
-        self._asks = self._asks_all = False
-        if asks and suspects:
-            threading.Thread(target=self._find_lost, args=(suspects, _revoked_leases(grant)), name="paddock session", daemon=True).start()
+        self._revoked = grant.answer["revoked_leases"]
+        suspects = [lease for lease in list(self._leases.values()) if lease._held_at < self._revoked]
+        if suspects:
+            threading.Thread(target=self._find_lost, args=(suspects, self._revoked), name="paddock session", daemon=True).start()
         return grant
 
     def _find_lost(self, suspects: List[Lease], revoked: int) -> None:
-        """Asks for each lease whether it has ended. Of several locks, which end together, it asks for the first: while
-        that is held, the answer is lease_in_set."""
+        """Asks for each lease whether it has ended: an operator has revoked some. Of several locks, which end together, it
+        asks for the first: while that is held, the answer is lease_in_set."""
         for start in range(0, len(suspects), MAX_BATCH):
             chunk = suspects[start:start + MAX_BATCH]
             try:
                 answer = self._paddock.batch([{"op": "renew", "name": lease.name, "lease_id": lease._granted.lease_id} for lease in chunk])
-            except PaddockError as e:
+            except PaddockError as e:  # the next renewal tries again
                 log.debug("%s: cannot find out which lease has ended: %s", self._label, e)
-                self._asks = self._asks_all = True  # with the next renewal
                 return
             for lease, result in zip(chunk, answer["results"]):
                 problem = result.get("problem") or {}
-                lease._asked = True
-                if problem.get("code") == "lease_lost" and self._leases.pop(lease._granted.lease_id, None):
+                if result["status"] == 200 or problem.get("code") == "lease_in_set":
+                    lease._held_at = revoked
+                elif problem.get("code") == "lease_lost" and self._leases.pop(lease._granted.lease_id, None):
                     lease._lose(LeaseLost("lease_lost", str(problem.get("detail")), result["status"], problem))
                     lease._notify_in_thread()
-        self._revoked_leases = max(self._revoked_leases, revoked)
 
     def _send_release(self, timeout: float) -> None:
         self._paddock.close_session(self.id, timeout=timeout)
-
-
-def _revoked_leases(grant: SessionGrant) -> int:
-    """Returns how many leases of the session were revoked one by one. The answer to an open does not say it."""
-    return int(grant.answer.get("revoked_leases", 0))

@@ -126,7 +126,7 @@ class Told(ServiceTest):
 class Silence(unittest.TestCase):
     def test_a_refusal_is_not_repeated_for_minutes(self):
         class Guard:
-            def hint(self, heard):
+            def hint(self):
                 pass
 
         pauses, calls = [], mock.Mock(longest_wait=10.0)

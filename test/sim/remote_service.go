@@ -114,7 +114,7 @@ func (l *remoteService) noteSent(what string, f delivery) {
 
 // Timeouts of package guard, unless its deadline is earlier.
 const (
-	longestWait = lock.MaxWait / 2        // of one acquire
+	longestWait = lock.PlaceRetention     // of one acquire
 	anAnswer    = lock.PlaceRetention / 2 // after the wait
 	aRelease    = 2 * time.Second         // one try to release
 	allReleases = 5 * time.Second         // all tries

@@ -1,6 +1,6 @@
--- Locks with their shared leases and permits{{if .Queue}} and waiters{{end}}, of one moment, in order: from name $1
--- (exclusive) or $2 (inclusive), whichever is greater, to $3 (exclusive). $5 leaves out locks without a lease and
--- without parts.
+-- Locks with the leases that are parts{{if .Queue}}, and waiters{{end}}, of one moment, in order: from name $1
+-- (exclusive) or $2 (inclusive), whichever is greater, to $3 (exclusive). $5 leaves out locks that have neither a lease
+-- in their own row nor parts.
 select now.at, r.*, {{.PartOfRecord}}{{if .Queue}}, a.alive_until{{else}}, null::timestamptz{{end}}
 from (select clock_timestamp() as at offset 0) as now
 cross join lateral (

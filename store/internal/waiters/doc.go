@@ -32,7 +32,7 @@
 //  1. A decision of this replica that promotes the call hands it the grant in memory, see [Registry.Notify].
 //  2. Another replica that promotes it sends a notification. These are collected for a few milliseconds.
 //  3. With each heartbeat the replica asks which of its calls need not wait any more.
-//  4. All calls are woken when the connection for notifications is new, and when heartbeats were late: other replicas
+//  4. All calls are woken when the connection for notifications is new, and when a heartbeat ran out: other replicas
 //     may have skipped them.
 //
 // Notifications are hints. With heartbeats alone every call is granted its lock, up to a second later.

@@ -16,8 +16,6 @@ const (
 	// heartbeatInterval is the mean time between two heartbeats. A replica counts as alive for lock.ReplicaTTL after
 	// the last, so it may miss one or two.
 	heartbeatInterval = 500 * time.Millisecond
-	// maxSilence is the time between two heartbeats after which other replicas may have skipped waiters of this one.
-	maxSilence = lock.ReplicaTTL / 2
 	// keepReplicas is how long the row of a replica without heartbeats is kept.
 	keepReplicas = time.Hour
 	// wakeSetsEvery is how many heartbeats pass between two Claims of the calls that wait for several locks, see
@@ -79,8 +77,10 @@ func (r *Registry) sendHeartbeats(h Hooks) {
 	}
 }
 
-// heartbeat sends a heartbeat and reads those of the others. It wakes the calls that need not wait any more, or all
-// calls if the last heartbeat was long ago. gone reports whether a replica that was alive then has stopped or died.
+// heartbeat sends a heartbeat and reads those of the others. It wakes the calls that need not wait any more; or all
+// calls if the last heartbeat, sent at last or later, may have run out, since other replicas may have skipped them. A
+// long search for stale waiters or a long pause is no silence before that. gone reports whether a replica that was alive
+// then has stopped or died.
 func (r *Registry) heartbeat(last time.Time, watching bool) (gone bool, err error) {
 	names, places, attachments, waiting := r.queued()
 	before := r.peers
@@ -89,10 +89,10 @@ func (r *Registry) heartbeat(last time.Time, watching bool) (gone bool, err erro
 		b.Queue(sqlPeers.In(r.db.Schema), int64(r.self)).QueryRow(r.scanPeers)
 	})
 	gone = slices.ContainsFunc(before, func(peer lock.Replica) bool { return !slices.Contains(r.peers, peer) })
-	if err == nil && time.Since(last) > maxSilence {
+	if err == nil && time.Since(last) > lock.ReplicaTTL {
 		r.wakeAll()
 	}
-	if err == nil && len(names) > 0 { // takes long for thousands of calls, which is no silence
+	if err == nil && len(names) > 0 { // takes long for thousands of calls
 		err = r.db.Within(func(ctx context.Context) error {
 			rows, err := r.db.Rest.Query(ctx, sqlStaleWaiters.In(r.db.Schema), names, places, attachments)
 			if err != nil {

@@ -13,8 +13,11 @@ import (
 const (
 	byName   = "Index Cond: (name = n.name)"
 	written  = "Index Scan using records_pkey on records r"
-	endedKey = "Index Cond: (key = (unnest($11)))"
-	partKeys = "Index Cond: ((name = (d.name)::text) AND (slot = d.slot) AND (place = d.place))"
+	endedKey = "Index Cond: (key = u.key)"
+	// Each session that loses leases is locked and written by its key.
+	lossLocked  = "Index Cond: (ref = t.ref)"
+	lossCounted = "Index Cond: (ref = ANY (ARRAY[alive.ref]))"
+	partKeys    = "Index Cond: ((name = (d.name)::text) AND (slot = d.slot) AND (place = d.place))"
 )
 
 // A planned statement is in the right form if its plan has these lines.
@@ -30,7 +33,7 @@ func decisions() map[string]planned {
 		"look":          {sqlLook.In(""), []string{byName}},
 		"look, locking": {sqlLookLock.In(""), []string{byName, "LockRows"}},
 		"parts":         {sqlParts.In(""), []string{byName, "Index Cond: (name = (n.name)::text)", "Index Cond: (id = p.replica)"}},
-		"endings":       {sqlEndings.In(""), []string{"Index Cond: (key = n.key)", "Index Cond: (id = (k.id / 4096))"}},
+		"endings":       {sqlEndings.In(""), []string{"Index Cond: (key = n.key)", "Index Cond: (id = ("}},
 	}
 	for v, text := range sqlSwaps {
 		p := planned{text.In(""), []string{written, "epochs_pkey"}}
@@ -40,11 +43,11 @@ func decisions() map[string]planned {
 		if v.Parts {
 			p.want = append(p.want, partKeys)
 		}
-		if v.Sessions {
+		if v.Sessions && !v.Losses {
 			p.want = append(p.want, "Index Cond: (ref = ANY (", "LockRows")
 		}
 		if v.Losses {
-			p.want = append(p.want, "Index Cond: (ref = ANY (", "LockRows", "Index Scan using sessions_pkey on sessions s")
+			p.want = append(p.want, lossLocked, lossCounted)
 		}
 		all["swap"+flagsOf(v)] = p
 	}
@@ -107,31 +110,42 @@ func TestStatementsPrepare(t *testing.T) {
 
 // TestStatementsLookUpByKey although PostgreSQL has never analyzed the tables: it assumes then that they are nearly
 // empty, and that reading all of them costs nothing. It assumes the same if they were analyzed while they were empty.
+// Decisions keep their plans, so these are also right if they were made before the tables had rows.
 func TestStatementsLookUpByKey(t *testing.T) {
 	t.Parallel()
+	tables := []string{"records", "parts", "event_batches", "event_refs", "sessions"}
 	for name, before := range map[string]string{
-		"never analyzed": "select", "analyzed while empty": "vacuum analyze paddock.records, paddock.parts, paddock.event_batches, paddock.event_refs",
+		"never analyzed": "select", "analyzed while empty": "vacuum analyze paddock." + strings.Join(tables, ", paddock."),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn := pgtest.Conn(t)
-			for _, table := range []string{"records", "parts", "event_batches", "event_refs"} {
+			for _, table := range tables {
 				exec(t, conn, "alter table paddock."+table+" set (autovacuum_enabled = false)")
 			}
 			exec(t, conn, before)
-			exec(t, conn, "insert into paddock.records (name) select 'a:' || i from generate_series(1, 5000) i")
-			exec(t, conn, `insert into paddock.parts (name, slot, place, mode, ttl_ms, attachment, acquired_at, expires_at, lease_id, holder)
-				select 'a:' || i, 0, i, 1, 1, i, now(), now(), gen_random_uuid(), 'h' from generate_series(1, 5000) i`)
-			exec(t, conn, "insert into paddock.event_batches select i, now(), '{}' from generate_series(1, 5000) i")
-			exec(t, conn, "insert into paddock.event_refs select i, i from generate_series(1, 5000) i")
-			exec(t, conn, "set plan_cache_mode = force_generic_plan")
-			looksUpByKey(t, conn, reads(), "Seq Scan")
 			settings, err := os.ReadFile("../database/sql/settings.sql")
 			if err != nil {
 				t.Fatal(err)
 			}
-			exec(t, conn, string(settings), "250", false)
-			looksUpByKey(t, conn, decisions(), "Seq Scan", "Materialize", "Hash Join", "Merge")
+			decide := func() {
+				t.Helper()
+				exec(t, conn, "begin")
+				exec(t, conn, string(settings), "250", true)
+				looksUpByKey(t, conn, decisions(), "Seq Scan", "Materialize", "Hash Join", "Merge")
+				exec(t, conn, "commit")
+			}
+			exec(t, conn, "insert into paddock.records (name) select 'a:' || i from generate_series(1, 5000) i")
+			exec(t, conn, `insert into paddock.parts (name, slot, place, mode, ttl_ms, attachment, acquired_at, expires_at, lease_id, holder)
+				select 'a:' || i, 0, i, 1, 1, i, now(), now(), gen_random_uuid(), 'h' from generate_series(1, 5000) i`)
+			decide()
+			exec(t, conn, "insert into paddock.event_batches select i, now(), '{}' from generate_series(1, 5000) i")
+			exec(t, conn, "insert into paddock.event_refs select i, i from generate_series(1, 5000) i")
+			exec(t, conn, `insert into paddock.sessions (ref, ttl_ms, grace_ms, opened_at, expires_at, id, holder)
+				select i, 1, 0, now(), now(), gen_random_uuid(), 'h' from generate_series(1, 5000) i`)
+			decide()
+			exec(t, conn, "set plan_cache_mode = force_generic_plan")
+			looksUpByKey(t, conn, reads(), "Seq Scan")
 		})
 	}
 }

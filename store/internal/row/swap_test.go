@@ -332,6 +332,22 @@ func TestASwapMayRelyOnASessionThatLosesALease(t *testing.T) {
 	}
 }
 
+// TestASwapThatCountsLossesWaitsForNoOtherHeartbeat: a session that it relies on, and that loses nothing, may be locked.
+func TestASwapThatCountsLossesWaitsForNoOtherHeartbeat(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	first, second := f.open(t, 1), f.open(t, 2)
+	v := f.look(t, "a", "b")
+	s := swapOf(v, v.taking("a", first), v.change("b", grant(1, v.Epoch.Now), lock.Event{Kind: lock.Granted}))
+	s.Latest = s.Latest.Add(time.Minute)
+	s.Changes[1].OpenSessions = []lock.SessionRef{second}
+	f.exec(t, "begin")
+	f.exec(t, "select from paddock.sessions where ref = $1 for no key update", int64(second))
+	if _, err := s.Run(t.Context(), f.conn); err != nil || f.revokedOf(t, first) != 1 {
+		t.Errorf("the session counts %d leases, %v", f.revokedOf(t, first), err)
+	}
+}
+
 // TestACountWaitsForAHeartbeat and keeps what that has written.
 func TestACountWaitsForAHeartbeat(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,8 @@
 -- Records the end of those of the sessions $1 that are over by the clock, on the server that started at $2, in the
--- epoch $3: a heartbeat that waits for the row finds the end. In the order of refs, so that no two transactions wait
--- for each other. The statement may have waited for a heartbeat, so the row and the clock are read again when it is
--- locked.
+-- epoch $3: a heartbeat that waits for the row finds the end. In the order of refs, so that no two of these statements
+-- wait for each other. The swap that follows in the transaction may count losses of sessions with lesser refs: it and
+-- another swap can wait for each other, until lock_timeout ends one or both; what was ended is repeated. The statement
+-- may have waited for a heartbeat, so the row and the clock are read again when it is locked.
 with over as materialized (
     select ref
     from paddock.sessions

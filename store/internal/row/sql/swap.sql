@@ -15,13 +15,17 @@
 -- now: what all changes depend on; without a row of it nothing is written. The mark, an advisory lock, tells readers
 -- of events that events of batches above it may be missing; it is set before the batch is drawn. The batch has the
 -- tokens from 256 times its id on; those that are granted here come as negative numbers, see stored in events.go.
--- ended: changes that rely on a lease that has ended, contrary to what was assumed. written: a record is found by its
+-- ended: changes that rely on a lease that has ended, contrary to what was assumed. offset 0 keeps the look-up one by
+-- key: a plan that was made while the table was empty would read all of it. written: a record is found by its
 -- name, and its ctid is compared in a way that finds nothing. A row that is found by an index has its page tidied first;
 -- one that is found by its ctid has not, so full pages would stay full, and every second update would move its row to
--- another page. alive: the sessions that are relied on, of those that have not ended. Their rows are locked until the commit, after those of the locks: the end of a session waits for grants in
--- it, and a grant that waits for the end is undone. Heartbeats and grants do not wait for each other.
--- lost: how many leases sessions lose that go on. Their rows are written in the same way, in the order of refs; that
--- waits for heartbeats.
+-- another page.
+-- alive: the sessions that are relied on, of those that have not ended. Their rows are locked until the commit, after
+-- those of the locks: the end of a session waits for grants in it, and a grant that waits for the end is undone.
+-- Heartbeats and grants do not wait for each other.
+-- touched: these sessions, and those that lose leases, with how many. Their rows are locked in the order of refs, as
+-- alive; the lock of one that loses leases waits for heartbeats. counted: each is found by its key, by a comparison
+-- that cannot be merged, so no plan reads all sessions.
 with now as materialized (
     select clock_timestamp() as at{{if .Events}}, nextval('paddock.event_batch_ids') as batch{{end}}
     from {{if .Events}}(
@@ -38,7 +42,7 @@ with now as materialized (
 ){{if .Endings}}, ended as materialized (
     select u.ord
     from (select {{.Endings}}) u
-    where exists (select from paddock.event_refs k where k.key = u.key)
+    where exists (select from paddock.event_refs k where k.key = u.key offset 0)
 ){{end}}, written as (
     update paddock.records r
     set {{.RecordAssignments}}{{if .Events}},
@@ -69,23 +73,40 @@ with now as materialized (
 {{if not .Single}}    where done.whole or k.ord = any (done.ords)
 {{end}}){{end}}{{if .Sessions}}, relied as materialized (
     select {{.Sessions}}
-){{end}}{{if .Losses}}, lost as materialized (
-    select k.ref, count(*) as leases
-    from done, (select {{.Losses}}) k
-{{if not .Single}}    where done.whole or k.ord = any (done.ords)
-{{end}}    group by k.ref
-){{end}}{{if or .Sessions .Losses}}, alive as materialized (
+){{end}}{{if .Losses}}, touched as materialized (
+    select ref, count(*) > count(ord) as relied_on, count(ord) as losses
+    from (
+{{if .Sessions}}        select ref, null::integer as ord
+        from relied
+        where (select count(*) from written) > 0
+        union all
+{{end}}        select k.ref, k.ord
+        from done, (select {{.Losses}}) k
+{{if not .Single}}        where done.whole or k.ord = any (done.ords)
+{{end}}    ) each
+    group by ref
+    order by ref
+), alive as materialized (
+    select t.ref, t.relied_on, t.losses
+    from touched t
+    cross join lateral (
+{{if .Sessions}}        select
+        from (select from paddock.sessions where ref = t.ref and ended = 0 and t.losses = 0 for key share) shared
+        union all
+{{end}}        select
+        from (select from paddock.sessions where ref = t.ref and ended = 0 and t.losses > 0 for no key update) own
+    ) locked
+), counted as (
+    update paddock.sessions s
+    set revoked_leases = s.revoked_leases + alive.losses
+    from alive
+    where s.ref = any (array[alive.ref]) and alive.losses > 0
+){{else if .Sessions}}, alive as materialized (
     select ref
     from paddock.sessions
-    where ref = any (array({{if .Sessions}}select ref from relied{{if .Losses}} union all {{end}}{{end}}{{if .Losses}}select ref from lost{{end}})) and ended = 0 and (select count(*) from written) > 0
+    where ref = any (array(select ref from relied)) and ended = 0 and (select count(*) from written) > 0
     order by ref
-    for {{if .Losses}}no key update{{else}}key share{{end}}
-){{end}}{{if .Losses}}, counted as (
-    update paddock.sessions s
-    set revoked_leases = s.revoked_leases + lost.leases
-    from alive
-    join lost on lost.ref = alive.ref
-    where s.ref = alive.ref
+    for key share
 ){{end}}{{if .Parts}}, dropped as (
     delete from paddock.parts p
     using done, (select {{.Drops}}) d
@@ -100,5 +121,5 @@ with now as materialized (
 ){{end}}
 select ord, tid, xmin, now{{if .Events}}, batch{{else}}, 0::bigint{{end}}
 from written{{if .Sessions}}
-where case when (select count(*) from alive{{if .Losses}} where ref in (select ref from relied){{end}}) = (select count(distinct ref) from relied) then true else paddock.decided_too_late() end{{end}}{{if .AllOrNone}}
+where case when (select count(*) from alive{{if .Losses}} where relied_on{{end}}) = (select count(distinct ref) from relied) then true else paddock.decided_too_late() end{{end}}{{if .AllOrNone}}
 {{if .Sessions}}  and{{else}}where{{end}} case when (select count(*) from written) = $8::integer then true else paddock.decided_too_late() end{{end}}

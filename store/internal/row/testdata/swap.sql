@@ -64,7 +64,7 @@ with now as materialized (
 ), ended as materialized (
     select u.ord
     from (select unnest($10::integer[]) as ord, unnest($11::bigint[]) as key) u
-    where exists (select from paddock.event_refs k where k.key = u.key)
+    where exists (select from paddock.event_refs k where k.key = u.key offset 0)
 ), written as (
     update paddock.records r
     set token = n.token + case when n.token < 0 then (now.batch + 1) * 256 else 0 end, revision = n.revision,
@@ -104,23 +104,34 @@ with now as materialized (
     where done.whole or k.ord = any (done.ords)
 ), relied as materialized (
     select unnest($55::bigint[]) as ref
-), lost as materialized (
-    select k.ref, count(*) as leases
-    from done, (select unnest($56::integer[]) as ord, unnest($57::bigint[]) as ref) k
-    where done.whole or k.ord = any (done.ords)
-    group by k.ref
-), alive as materialized (
-    select ref
-    from paddock.sessions
-    where ref = any (array(select ref from relied union all select ref from lost)) and ended = 0 and (select count(*) from written) > 0
+), touched as materialized (
+    select ref, count(*) > count(ord) as relied_on, count(ord) as losses
+    from (
+        select ref, null::integer as ord
+        from relied
+        where (select count(*) from written) > 0
+        union all
+        select k.ref, k.ord
+        from done, (select unnest($56::integer[]) as ord, unnest($57::bigint[]) as ref) k
+        where done.whole or k.ord = any (done.ords)
+    ) each
+    group by ref
     order by ref
-    for no key update
+), alive as materialized (
+    select t.ref, t.relied_on, t.losses
+    from touched t
+    cross join lateral (
+        select
+        from (select from paddock.sessions where ref = t.ref and ended = 0 and t.losses = 0 for key share) shared
+        union all
+        select
+        from (select from paddock.sessions where ref = t.ref and ended = 0 and t.losses > 0 for no key update) own
+    ) locked
 ), counted as (
     update paddock.sessions s
-    set revoked_leases = s.revoked_leases + lost.leases
+    set revoked_leases = s.revoked_leases + alive.losses
     from alive
-    join lost on lost.ref = alive.ref
-    where s.ref = alive.ref
+    where s.ref = any (array[alive.ref]) and alive.losses > 0
 ), dropped as (
     delete from paddock.parts p
     using done, (select unnest($30::integer[]) as ord, unnest($31::text[]) as name, unnest($32::integer[]) as slot,
@@ -147,5 +158,5 @@ with now as materialized (
 )
 select ord, tid, xmin, now, batch
 from written
-where case when (select count(*) from alive where ref in (select ref from relied)) = (select count(distinct ref) from relied) then true else paddock.decided_too_late() end
+where case when (select count(*) from alive where relied_on) = (select count(distinct ref) from relied) then true else paddock.decided_too_late() end
   and case when (select count(*) from written) = $8::integer then true else paddock.decided_too_late() end;

@@ -184,11 +184,12 @@ func (c *releaseCommand) Run(ctx context.Context, p *program) error {
 }
 
 type revokeCommand struct {
-	Name string `arg:"" help:"The lock's name."`
+	Name string `arg:"" optional:"" unset:"the session of --session" help:"The lock's name."`
 	serviceFlags
 	outputFlags
 
-	Token      int64     `required:"" placeholder:"N" help:"Current fencing token of the lock, as get shows it, so that no later lease is revoked by mistake."`
+	Session    string    `placeholder:"REF" help:"Revoke this session with all of its leases, instead of a lock: its public name, as list --sessions shows it."`
+	Token      *int64    `placeholder:"N" unset:"none; a lock needs it" help:"Current fencing token of the lock, as get shows it, so that no later lease is revoked by mistake."`
 	Reason     string    `required:"" placeholder:"TEXT" help:"Why. The former holder and the events show it."`
 	Slot       *int      `placeholder:"N" help:"Revoke only the lease in this slot, of those with the token."`
 	AcquiredAt time.Time `placeholder:"INSTANT" help:"Revoke only the lease that was acquired at this instant: acquired_at of get -o json. Give it with --slot for a shared lease."`
@@ -201,14 +202,25 @@ the next grant has a greater token. The grace of the lease, counted from now, pa
 the lock, unless you give --skip-grace. If the lock was acquired together with others, the leases of all of them end.
 
     paddock get jobs:nightly
-    paddock revoke jobs:nightly --token 10496 --reason 'db-3 is being replaced'`
+    paddock revoke jobs:nightly --token 10496 --reason 'db-3 is being replaced'
+
+A session ends with all of its leases, and its waiters leave their queues. It cannot be renewed any more:
+
+    paddock list --sessions --holder db-3
+    paddock revoke --session 7bb9f2a32ab6969f --reason 'db-3 is being replaced'`
 }
 
 // Run revokes the lease and prints the lock. It does not retry: after a lost answer another holder may have the lock,
 // and an operator has to look at it first.
 func (c *revokeCommand) Run(ctx context.Context, p *program) error {
+	if c.Session != "" {
+		return c.revokeSession(ctx, p)
+	}
+	if c.Name == "" || c.Token == nil {
+		return usagef("give the name of the lock and its --token, or --session; paddock get NAME shows the token")
+	}
 	r, err := lock.Revoke{
-		Name: c.Name, Token: lock.Token(c.Token), Slot: c.Slot, AcquiredAt: c.AcquiredAt, Reason: c.Reason,
+		Name: c.Name, Token: lock.Token(*c.Token), Slot: c.Slot, AcquiredAt: c.AcquiredAt, Reason: c.Reason,
 		SkipGrace: c.SkipGrace,
 	}.Resolve()
 	if err != nil {
@@ -223,6 +235,30 @@ func (c *revokeCommand) Run(ctx context.Context, p *program) error {
 		return explainUnlessStopped(ctx, err)
 	}
 	return p.print(c.Output, showLock(found))
+}
+
+// revokeSession revokes the session and prints it.
+func (c *revokeCommand) revokeSession(ctx context.Context, p *program) error {
+	if c.Name != "" || c.Token != nil || c.Slot != nil || !c.AcquiredAt.IsZero() {
+		return usagef("--session ends all leases of the session; leave out NAME, --token, --slot and --acquired-at")
+	}
+	ref, err := lock.ParseSessionRef("session", c.Session)
+	if err != nil {
+		return explain(err)
+	}
+	r, err := lock.RevokeSession{Ref: ref, Reason: c.Reason, SkipGrace: c.SkipGrace}.Resolve()
+	if err != nil {
+		return explain(err)
+	}
+	locks, err := c.clientWithTimeout(callTimeout)
+	if err != nil {
+		return err
+	}
+	found, err := locks.RevokeSession(ctx, r)
+	if err != nil {
+		return explainUnlessStopped(ctx, err)
+	}
+	return p.print(c.Output, showSession(found))
 }
 
 // The leaseFlags describe the wanted lease, and how long to wait for it.

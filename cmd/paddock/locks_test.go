@@ -169,6 +169,12 @@ func TestRevokeEndsOneLeaseAndPrintsTheLock(t *testing.T) {
 	d := newHarness(t)
 	grant := d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "me"})
 	token := fmt.Sprintf("--token=%d", grant.Token)
+	for words, args := range map[string][]string{
+		"give the name of the lock and its --token": {"jobs:nightly"}, "leave out NAME, --token": {"--session=7bb9f2a32ab6969f", "--token=1"},
+		"--session: ": {"--session=x"},
+	} {
+		d.expectFailure(exitUsage, []string{words}, append([]string{"revoke", "--reason=x"}, args...)...)
+	}
 	d.expectFailure(exitFailed, []string{"token_mismatch", "Read the lock again"}, "revoke", "jobs:nightly",
 		"--token=999", "--reason=x")
 	d.expectFailure(exitFailed, []string{"token_mismatch"}, "revoke", "jobs:nightly", token, "--reason=x",

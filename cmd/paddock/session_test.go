@@ -65,9 +65,9 @@ func TestACommandWithARevokedSessionIsKilled(t *testing.T) {
 	if listed, _ := d.expectExit(exitOK, "list", "--sessions", "--holder", "me"); strings.Count(listed, ref.String()) != 1 {
 		t.Errorf("it is listed as\n%s", listed)
 	}
-	_, err := d.locks.RevokeSession(t.Context(), lock.RevokeSession{Ref: ref, Reason: "the disk is full"})
-	if err != nil {
-		t.Fatal(err)
+	shown, _ := d.expectExit(exitOK, "revoke", "--session", ref.String(), "--reason", "the disk is full")
+	if !strings.Contains(shown, "revoked") || !strings.Contains(shown, "the disk is full") {
+		t.Errorf("it is shown as\n%s", shown)
 	}
 	p.expectExit(t, exitLeaseLost, "was stopped (SIGKILL)", "session_lost", "the disk is full")
 	if strings.Contains(p.Stdout.String(), "told") {

@@ -3,6 +3,7 @@
 package supervise
 
 import (
+	"os"
 	"os/signal"
 	"syscall"
 	"time"
@@ -18,10 +19,10 @@ type supervision struct {
 	*Command
 	tree     processTree
 	terminal *terminal // nil if there is none
-	changes  <-chan change
+	children chan os.Signal // SIGCHLD: some child has changed
 	result   Result
 
-	childless bool // this process has no child left
+	childless bool // this process has no child
 	ended     bool // the command has ended; its descendants may not have
 	stage     stage
 	until     time.Time // when the next stage is due
@@ -35,13 +36,17 @@ func (c *Command) Run() (Result, error) {
 	if err := c.Lease.Err(); err != nil {
 		return Result{}, err
 	}
-	s := &supervision{Command: c, tree: newProcessTree()}
+	s := &supervision{Command: c, tree: newProcessTree(), children: make(chan os.Signal, 1)}
+	signal.Notify(s.children, syscall.SIGCHLD)
+	defer signal.Stop(s.children)
+	over := make(chan struct{})
+	defer close(over)
 	c.Signals.listenForJobControl()
-	pid, changes, err := launch(c.Path, c.Args, c.Env)
+	pid, err := launch(c.Path, c.Args, c.Env, over)
 	if err != nil {
 		return Result{}, err
 	}
-	s.tree.group, s.changes = pid, changes
+	s.tree.group = pid
 	signal.Ignore(syscall.SIGPIPE) // an unread message must not kill the supervisor of a running command
 	s.terminal = openTerminal(pid)
 	s.terminal.lendIfWanted()
@@ -64,8 +69,8 @@ func (s *supervision) supervise() {
 		case <-lost:
 			lost = nil
 			s.leaseLost()
-		case c, more := <-s.changes:
-			s.handleChange(c, more)
+		case <-s.children:
+			s.handleChanges()
 		case sig := <-s.Signals.received:
 			s.handleSignal(sig.(syscall.Signal))
 		case <-due:
@@ -77,11 +82,21 @@ func (s *supervision) supervise() {
 // over reports whether no process that the lock must cover is left.
 func (s *supervision) over() bool { return s.ended && s.tree.gone(s.childless) }
 
-// handleChange handles the stop or the end of a child, or that no child is left.
-func (s *supervision) handleChange(c change, more bool) {
+// handleChanges handles the changes of all children. It does not wait for one: a child from before the command may
+// outlive it.
+func (s *supervision) handleChanges() {
+	for {
+		c, err := nextChange()
+		if s.childless = err != nil; s.childless || c.pid == 0 {
+			return
+		}
+		s.handleChange(c)
+	}
+}
+
+// handleChange handles the stop or the end of a child.
+func (s *supervision) handleChange(c change) {
 	switch {
-	case !more:
-		s.changes, s.childless = nil, true
 	case c.pid != s.tree.group: // a descendant that became our child when its parent ended
 	case c.status.Stopped():
 		s.commandStopped(c.status.StopSignal())

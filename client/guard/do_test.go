@@ -212,3 +212,31 @@ func TestAShortSuspensionMakesTheRenewalDue(t *testing.T) {
 		s.must(l.Release(s.Context()))
 	})
 }
+
+// TestTheGraceOfARevokedLeaseCountsSuspensions from when the renewal was sent that found the revocation.
+func TestTheGraceOfARevokedLeaseCountsSuspensions(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		var suspended atomic.Int64
+		l, err := guard.AcquireSuspended(s.Context(), s.service, []lock.Member{{Name: name}}, guard.Options{Grace: 20 * time.Second},
+			func() time.Duration { return time.Duration(suspended.Load()) })
+		s.must(err)
+		s.revokeAll(name)
+		s.service.setFault(fault{delay: time.Second})
+		for len(s.service.sentAt("renew")) == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		suspended.Store(int64(3 * time.Second)) // while the answer is on its way
+		<-l.Done()
+		e := lockError(s, l.Err())
+		if ends := time.Now().Add(e.GraceLeft - 3*time.Second); e.GraceLeft == 0 || !l.GraceEnds().Equal(ends) {
+			s.Errorf("%v of the grace was left, and it ends in %v", e.GraceLeft, time.Until(l.GraceEnds()))
+		}
+		ends := l.GraceEnds()
+		time.Sleep(time.Second)
+		suspended.Add(int64(time.Second))
+		if moved := l.GraceEnds().Sub(ends); moved != -time.Second {
+			s.Errorf("a second of suspension moved the end by %v", moved)
+		}
+		s.wantError(l.Release(s.Context()), lock.ErrLeaseLost)
+	})
+}

@@ -31,15 +31,16 @@ type heart struct {
 
 	acquiredAt time.Time // on the clock
 
-	mu       sync.Mutex
-	state    State
-	deadline time.Time // on the clock; it is lost from then on. Zero for one that follows and has no end of its own
-	renewAt  time.Time // on the clock
-	timer    *time.Timer
-	lastErr  error         // of the last renewal, nil if it succeeded
-	failures int           // of consecutive renewals
-	timeout  time.Duration // of the next renewal
-	leave    func()        // ends what watchEnd has begun; may be nil
+	mu        sync.Mutex
+	state     State
+	deadline  time.Time // on the clock; it is lost from then on. Zero for one that follows and has no end of its own
+	renewAt   time.Time // on the clock
+	graceEnds time.Time // on the clock, of a lease that the service has reported as lost; past if it has no grace
+	timer     *time.Timer
+	lastErr   error         // of the last renewal, nil if it succeeded
+	failures  int           // of consecutive renewals
+	timeout   time.Duration // of the next renewal
+	leave     func()        // ends what watchEnd has begun; may be nil
 }
 
 // start begins the renewals of what was granted until then. suspended is the clock's suspended time when that was
@@ -113,6 +114,15 @@ func (l *heart) Deadline() time.Time {
 	return own
 }
 
+// GraceEnds returns the time, on the clock of package time, until which the grace of a revoked lease still keeps other
+// clients out. It counts from when the request was sent that found the revocation. It has passed if there is no
+// such grace.
+func (l *heart) GraceEnds() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.graceEnds.Add(-l.clock.suspended())
+}
+
 // Done returns a channel that is closed when the lease or session is lost or released.
 func (l *heart) Done() <-chan struct{} { return l.ctx.Done() }
 
@@ -172,16 +182,25 @@ func (l *heart) finish(s State, err error) {
 	}
 }
 
-// loseIfLost ends the lease or session if err says that the service has lost it.
-func (l *heart) loseIfLost(err error) {
+// loseIfLost ends the lease or session if err says that the service has lost it. suspended is the clock's suspended time
+// when the request was sent.
+func (l *heart) loseIfLost(err error, suspended time.Duration) {
 	if !isCode(err, l.lost) {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.ended() {
-		l.finish(Lost, err)
+		l.lose(err, suspended)
 	}
+}
+
+// lose ends the lease or session because the service has lost it. The caller holds mu.
+func (l *heart) lose(err error, suspended time.Duration) {
+	if e := (*lock.Error)(nil); errors.As(err, &e) {
+		l.graceEnds = time.Now().Add(e.GraceLeft + suspended)
+	}
+	l.finish(Lost, err)
 }
 
 // notify calls OnState in another goroutine.

@@ -59,7 +59,7 @@ func newLease(ctx context.Context, a *acquirer, g lock.Grant, suspended time.Dur
 
 // isHeldAt notes the result of a renewal that was sent after the session's RevokedLeases were answered.
 func (l *Lease) isHeldAt(revoked int64, err error) {
-	if l.loseIfLost(err); err == nil {
+	if l.loseIfLost(err, l.clock.suspended()); err == nil {
 		l.heldAt.Store(revoked)
 	}
 }
@@ -97,7 +97,7 @@ func (l *Lease) SetMetadata(ctx context.Context, metadata json.RawMessage) error
 	r := l.renewal()
 	r.Metadata = metadata
 	g, err := l.locks.Renew(ctx, r)
-	l.loseIfLost(err)
+	l.loseIfLost(err, suspended)
 	if err == nil && l.session == nil {
 		l.applyResult(g.Until, suspended, nil) // other failures are left to the next renewal
 	}

@@ -97,7 +97,7 @@ func (l *heart) applyResult(until time.Time, suspended time.Duration, err error)
 	case err == nil:
 		l.applyRenewal(until, suspended)
 	case isCode(err, l.lost):
-		l.finish(Lost, err)
+		l.lose(err, suspended)
 	default:
 		l.applyFailure(err)
 	}

@@ -11,6 +11,7 @@ type Lease interface {
 	Done() <-chan struct{} // closed when the lease is lost
 	Err() error            // nil until then
 	Deadline() time.Time   // when it is lost unless it is renewed; an earlier loss means that it has ended
+	GraceEnds() time.Time  // if the service reports that it was revoked: when no other client is kept out any more
 }
 
 // A Command is a program that must not outlive a lease.
@@ -29,6 +30,7 @@ type Command struct {
 // A Result is how a command ended.
 type Result struct {
 	Status syscall.WaitStatus
+	Idle   bool  // the command was not started, because the lease was lost before
 	Lost   error // of the lease, if that is why processes were stopped
 	Asked  bool  // to end, by SIGINT, SIGQUIT or SIGTERM
 }
@@ -41,9 +43,12 @@ func (r Result) ExitCode() int {
 	return r.Status.ExitStatus()
 }
 
-// String returns the exit code, or the name of the signal that ended the command.
+// String returns how the command ended: the exit code, or the name of the signal that ended the command.
 func (r Result) String() string {
-	if r.Status.Signaled() {
+	switch {
+	case r.Idle:
+		return "before its start"
+	case r.Status.Signaled():
 		return SignalName(r.Status.Signal())
 	}
 	return fmt.Sprintf("exit code %d", r.Status.ExitStatus())

@@ -38,9 +38,6 @@ func (s *supervision) linger() {
 // leaseLost is called when the lease is lost.
 func (s *supervision) leaseLost() {
 	s.result.Lost = s.Lease.Err()
-	if e := (*lock.Error)(nil); errors.As(s.result.Lost, &e) {
-		s.graceEnds = time.Now().Add(e.GraceLeft)
-	}
 	if s.stage < killing {
 		s.terminate(s.timeToEnd())
 	}
@@ -57,7 +54,7 @@ func (s *supervision) timeToEnd() time.Duration {
 	case s.KillAfter <= 0:
 		return 0
 	case errors.As(s.result.Lost, &e) && e.Ended != 0:
-		return time.Until(s.graceEnds) - s.Slack
+		return time.Until(s.Lease.GraceEnds().Add(-s.Slack))
 	case left > 0:
 		return 0
 	}

@@ -18,7 +18,7 @@ func SignalName(s syscall.Signal) string { return unix.SignalName(s) }
 type supervision struct {
 	*Command
 	tree     processTree
-	terminal *terminal // nil if there is none
+	terminal *terminal      // nil if there is none
 	children chan os.Signal // SIGCHLD: some child has changed
 	result   Result
 
@@ -26,15 +26,14 @@ type supervision struct {
 	ended     bool // the command has ended; its descendants may not have
 	stage     stage
 	until     time.Time // when the next stage is due
-	graceEnds time.Time // of the revoked lease, once it is lost
 	warned    bool      // that some process cannot be signalled
 }
 
-// Run starts the command and returns when no process of its tree is left. An error means that it was not started: a
-// StartError, or the loss of the lease. Nothing else of this process may wait for its children meanwhile.
+// Run starts the command and returns when no process of its tree is left. It does not start it if the lease
+// is lost already. An error means that it could not be started. Nothing else of this process may wait for its children meanwhile.
 func (c *Command) Run() (Result, error) {
 	if err := c.Lease.Err(); err != nil {
-		return Result{}, err
+		return Result{Lost: err, Idle: true}, nil
 	}
 	s := &supervision{Command: c, tree: newProcessTree(), children: make(chan os.Signal, 1)}
 	signal.Notify(s.children, syscall.SIGCHLD)

@@ -14,6 +14,8 @@ func (heldLease) Done() <-chan struct{} { return nil }
 
 func (heldLease) Err() error { return nil }
 
+func (heldLease) GraceEnds() time.Time { return time.Time{} }
+
 func (heldLease) Deadline() time.Time { return time.Now().Add(time.Hour) }
 
 // TestOneCommandAfterAnotherBesideAChildFromBefore: the wait for the children of one must not outlive it, and take the

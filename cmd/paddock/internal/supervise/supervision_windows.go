@@ -37,10 +37,10 @@ func (s *Signals) Stop() { signal.Stop(s.received) }
 
 // Run starts the command and returns when it has ended. It ends the command when the lease is lost. Unlike on Unix it
 // does not find processes that the command has started. The console sends Ctrl-C to the command itself; SIGTERM ends
-// the command. An error means that it was not started.
+// the command. It does not start it if the lease is lost already. An error means that it could not be started.
 func (c *Command) Run() (Result, error) {
 	if err := c.Lease.Err(); err != nil {
-		return Result{}, err
+		return Result{Lost: err, Idle: true}, nil
 	}
 	cmd := &exec.Cmd{Path: c.Path, Args: c.Args, Env: c.Env, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	if err := cmd.Start(); err != nil {

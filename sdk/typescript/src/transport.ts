@@ -1,6 +1,6 @@
 import type { Address, Addresses, Plan } from './addresses.js';
 import { refusedByBrowser } from './cors.js';
-import { PaddockError, type Blocker, type DeadlockStep, type ErrorFields } from './error.js';
+import { hasCode, PaddockError, type Blocker, type DeadlockStep, type ErrorFields } from './error.js';
 import { isPaddock, lostResponse, mediaType, notPaddock, retryAfterMs } from './failures.js';
 import type { KeySource } from './key.js';
 import { omitUndefined } from './omit.js';
@@ -15,11 +15,28 @@ export function transport(addresses: Addresses, key: KeySource): (request: Reque
   return async (request) => {
     const call = await callOf(addresses.base, request);
     return withTimeout(call.timeoutMs, request.signal, async (signal) => {
-      const first = await key.read(false);
-      return addresses.call(call, (address, timeoutMs) =>
-        withTimeout(timeoutMs, signal, (ending) => attempt(address, call, key, first, ending), call.streams));
+      const send = (value: string | undefined) => addresses.call(call, (address, timeoutMs) =>
+        withTimeout(timeoutMs, signal, (ending) => attempt(address, call, value, ending), call.streams));
+      return sendWithKey(key, send);
     }, call.streams);
   };
+}
+
+/** sendWithKey sends the request; once more if the service refuses the key and there is another one meanwhile. */
+async function sendWithKey(key: KeySource, send: (value: string | undefined) => Promise<Response>): Promise<Response> {
+  const first = await key.read(false);
+  try {
+    return await send(first);
+  } catch (error) {
+    if (!key.changes || !(error instanceof PaddockError) || error.status !== 401 || hasCode(error, 'unavailable', 'unknown_outcome')) {
+      throw error;
+    }
+    const second = await key.read(true);
+    if (second === first) {
+      throw error;
+    }
+    return send(second);
+  }
 }
 
 /** A Call is a request that can be sent several times. */
@@ -51,24 +68,34 @@ async function callOf(base: string, request: Request & { timeoutMs?: number | un
   };
 }
 
-/** planOf returns what the request says about its wait, and whether it has the ids that make a repetition the same call. */
+/**
+ * planOf returns what the request says about its wait, and whether a repetition is the same call: it has the ids for that,
+ * and is not refused because the first one took effect.
+ */
 function planOf(path: string, body: string | undefined): Pick<Plan, 'waitMs' | 'repeatable'> {
-  if (!body || !/\/(acquire|batch|sessions|wait)$/.test(path)) {
-    return { waitMs: Number(/[?&]wait_ms=(\d+)/.exec(path)?.[1] ?? 0), repeatable: true };
+  if (!body || !/^\/v1\/fenced\/|\/(acquire|batch|sessions|wait)$/.test(path)) {
+    const waitMs = Number(/[?&]wait_ms=(\d+)/.exec(path)?.[1] ?? 0);
+    return { waitMs, repeatable: !/^\/v1\/locks\/.*\/revoke$/.test(path) };
   }
-  const { wait_ms = 0, items, ...ids } = JSON.parse(body) as { wait_ms?: number; items?: object[] };
-  const has = (id: 'lease_id' | 'session_id', call: object) => id in call;
-  return {
-    waitMs: wait_ms,
-    repeatable: path.endsWith('/sessions') ? has('session_id', ids) : !/\/(acquire|batch)$/.test(path) || (items ?? [ids]).every((call) => has('lease_id', call)),
-  };
+  const call = JSON.parse(body) as { wait_ms?: number; items?: object[] };
+  return { waitMs: call.wait_ms ?? 0, repeatable: isRepeatable(path, call, call.items ?? [call]) };
+}
+
+function isRepeatable(path: string, call: object, items: object[]): boolean {
+  if (path.startsWith('/v1/fenced/')) {
+    return !('if_version' in call);
+  }
+  if (path.endsWith('/sessions')) {
+    return 'session_id' in call;
+  }
+  return path.endsWith('/wait') || items.every((item) => 'lease_id' in item);
 }
 
 /** attempt sends the request to one address. */
-async function attempt(address: Address, call: Call, key: KeySource, first: string | undefined, signal: AbortSignal): Promise<Response> {
+async function attempt(address: Address, call: Call, key: string | undefined, signal: AbortSignal): Promise<Response> {
   const { changes } = call;
   try {
-    const response = await sendWithKey(address, call, key, first, signal);
+    const response = await address.send(call.request(address.base, key, signal));
     if (!isPaddock(response)) {
       throw notPaddock(changes, response);
     }
@@ -85,16 +112,6 @@ async function attempt(address: Address, call: Call, key: KeySource, first: stri
     signal.throwIfAborted();
     throw error instanceof PaddockError ? error : (await refusedByBrowser(address)) ?? lostResponse(changes, error);
   }
-}
-
-/** sendWithKey sends the request; once more if the service refuses the key and there is another one meanwhile. */
-async function sendWithKey(address: Address, call: Call, key: KeySource, first: string | undefined, signal: AbortSignal): Promise<Response> {
-  const response = await address.send(call.request(address.base, first, signal));
-  if (!key.changes || response.status !== 401 || !isPaddock(response)) {
-    return response;
-  }
-  const second = await key.read(true);
-  return second === first ? response : address.send(call.request(address.base, second, signal));
 }
 
 /** reading are the paths of calls that change nothing, although their method is POST. */

@@ -98,6 +98,58 @@ test('an acquire without a lease_id is sent again only if it was not received', 
   assert.deepEqual(refused.sent, ['a jobs/acquire', 'b jobs/acquire']);
 });
 
+describe('a call that would be refused because it took effect is sent again only if it was not received:', () => {
+  const write = { lock: 'jobs', fencing_token: 41, value: 1 };
+  const calls: Record<string, (paddock: Paddock) => Promise<unknown>> = {
+    'the revocation of a lease': (paddock) => paddock.revoke('jobs', { fencing_token: 41, reason: 'stuck' }),
+    'a fenced write with if_version': (paddock) => paddock.writeFenced('row', { ...write, if_version: 3 }),
+  };
+  for (const [what, call] of Object.entries(calls)) {
+    test(what, async () => {
+      for (const failing of [answers.broken, answers['bad gateway']]) {
+        const lost = deployment({ a: failing, b: () => paddockJson({ code: 'version_mismatch', detail: 'No.' }, 409) });
+        await assert.rejects(call(lost.paddock), { code: 'unknown_outcome' });
+        assert.equal(lost.sent.length, 1);
+      }
+      for (const failing of [answers.refused, answers.unavailable]) {
+        const refused = deployment({ a: failing, b: () => paddockJson({ ...lock, key: 'row' }) });
+        await call(refused.paddock);
+        assert.equal(refused.sent.length, 2);
+      }
+    });
+  }
+
+  test('others are repeated', async () => {
+    const session = { session: 's', holder: 'w', leases: [], places: [] };
+    const { paddock, sent } = deployment({ a: answers.broken, b: () => paddockJson({ ...session, key: 'acquire' }) });
+    await paddock.writeFenced('acquire', write);
+    const other = deployment({ a: answers.broken, b: () => paddockJson(session) });
+    await other.paddock.revokeSession('s', { reason: 'stuck' });
+    assert.deepEqual([sent.length, other.sent.length], [2, 2]);
+  });
+});
+
+test('a key that cannot be read after it was refused does not make it leave the address', async () => {
+  const sent: string[] = [];
+  let reads = 0;
+  const paddock = createPaddock({
+    baseUrl: 'http://a,http://b',
+    key: () => {
+      if (reads++ % 2 > 0) {
+        throw new Error('no such file');
+      }
+      return 'pdk_old';
+    },
+    fetch: (input) => {
+      sent.push(new URL((input as Request).url).host);
+      return paddockJson({ code: 'key_invalid', detail: 'No.' }, 401);
+    },
+  });
+  await assert.rejects(paddock.lock('jobs'), { code: 'unavailable', message: /refused.*no such file/ });
+  await assert.rejects(paddock.lock('jobs'), { code: 'unavailable', message: /refused.*no such file/ });
+  assert.deepEqual(sent, ['a', 'a']);
+});
+
 test('an aborted call goes nowhere else', async () => {
   const { paddock, sent } = deployment({ a: answers.silent, b: answers.lock });
   const ending = new AbortController();

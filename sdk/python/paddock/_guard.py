@@ -25,7 +25,7 @@ from ._acquire import RELEASE_TIMEOUT, log, task
 from ._calls import Calls, Grant, SessionGrant
 from ._clock import backoff, pause
 from ._errors import LeaseLost, Lost, PaddockError, SessionLost, invalid
-from ._hub import JOIN_AFTER, Watched
+from ._hub import JOIN_AFTER, Ends, Watched
 
 HELD, AT_RISK, LOST, RELEASED = "held", "at_risk", "lost", "released"
 TICK = 1.0  # the longest wait of a thread: a wait does not count the time of a suspension
@@ -93,8 +93,8 @@ class Guard:
         if self._check_deadline() <= 0:
             self._raise_loss()
 
-    def hint(self) -> None:
-        """Renews now, because something may have happened."""
+    def hint(self, ended: Ends = frozenset()) -> None:
+        """Renews now, because something may have happened: these leases have ended, which may not be its own."""
         self._hinted = True
         self._wake.set()
 

@@ -27,10 +27,13 @@ MAX_LOCKS, MAX_SESSIONS = 5000, 1000
 KINDS = ("released", "expired", "revoked")
 
 
-class Watched(NamedTuple):
-    """What a guard wants to hear of: ends of leases, by lock and token, and of a session, by its public name."""
+Ends = FrozenSet[Tuple[str, int, int]]  # of leases, by lock, token and slot: leases of a shared lock may differ only in the slot
 
-    leases: FrozenSet[Tuple[str, int]]
+
+class Watched(NamedTuple):
+    """What a guard wants to hear of: ends of leases, and of a session, by its public name."""
+
+    leases: Ends
     session: str = ""
 
 
@@ -112,19 +115,19 @@ class Hub:
 
     def _hear(self, cursor: Optional[str], watched: List[Watched]) -> str:
         """Waits for an event, tells the guards, and returns the next cursor."""
-        locks = dict.fromkeys(lock for w in watched for lock, _ in sorted(w.leases))
+        locks = dict.fromkeys(lock for w in watched for lock, _, _ in sorted(w.leases))
         sessions = dict.fromkeys(w.session for w in watched if w.session)
         page = self._calls.wait_for_events(list(locks)[:MAX_LOCKS], sessions=list(sessions)[:MAX_SESSIONS], kinds=KINDS, cursor=cursor,
                                            wait=0.0 if cursor is None else self._calls.longest_wait)
-        ended = {(event["lock"], event.get("fencing_token")) for event in page["events"]}
+        ended = frozenset((event["lock"], event.get("fencing_token", 0), event.get("slot", 0)) for event in page["events"])
         gone = set(page.get("ended_sessions") or ())
         with self._lock:
             told = [guard for guard, w in list(self._watched.items()) if page.get("gap") or w.leases & ended or w.session in gone]
-        _hint(told)
+        _hint(told, ended)
         return page.get("next_cursor", "")
 
 
-def _hint(guards: List[Guard]) -> None:
+def _hint(guards: List[Guard], ended: Ends = frozenset()) -> None:
     """Tells the guards to renew now. The list becomes empty: this thread must not keep them alive."""
     while guards:
-        guards.pop().hint()
+        guards.pop().hint(ended)

@@ -43,7 +43,7 @@ class Lease(Guard):
         self.slots: Dict[str, int] = grant.slots
         self._locks: Locks = list(grant.tokens) if len(grant.tokens) > 1 else grant.name
         self._granted, self._session, self._has_thread, self._file = grant, session, True, file
-        self._held_at = held_at  # the session's number of revoked leases when it was last known to be held
+        self._held_at = held_at  # the session's number of revoked leases when it was last known to be held; below 0 after a hint
         if session is not None:
             self._OVERDUE = "The lease has reached its max_hold. Stop the work; to continue, acquire again."
         super().__init__(", ".join(grant.tokens), paddock, grant, margin, on_state, on_lost, interrupt_main, on_renewed)
@@ -115,7 +115,7 @@ class Lease(Guard):
             threading.Thread(target=self._notify_loss, name="paddock lease", daemon=True).start()
 
     def _watched(self) -> Watched:
-        return Watched(frozenset(self.tokens.items()))
+        return Watched(frozenset((name, token, self.slots[name]) for name, token in self.tokens.items()))
 
     def _send_renewal(self, timeout: float) -> Grant:
         return self._paddock.renew(self._locks, self._granted.lease_id, timeout=timeout)

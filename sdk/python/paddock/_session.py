@@ -11,7 +11,7 @@ from ._answers import Json
 from ._calls import Calls, SessionGrant
 from ._errors import LeaseLost, Lost, PaddockError, SessionLost, invalid
 from ._guard import Guard
-from ._hub import JOIN_AFTER, Watched
+from ._hub import JOIN_AFTER, Ends, Watched
 
 if TYPE_CHECKING:
     from ._lease import Lease
@@ -90,7 +90,15 @@ class Session(Guard):
 
     def _watched(self) -> Watched:
         old = self._paddock.clock() - JOIN_AFTER
-        return Watched(frozenset(pair for lease in list(self._leases.values()) if lease._granted.sent <= old for pair in lease.tokens.items()), self.ref)
+        held = [lease for lease in list(self._leases.values()) if lease._granted.sent <= old]
+        return Watched(frozenset(end for lease in held for end in lease._watched().leases), self.ref)
+
+    def hint(self, ended: Ends = frozenset()) -> None:
+        """Renews now, and asks for those of its leases that may have ended without the session."""
+        for lease in list(self._leases.values()):
+            if ended & lease._watched().leases:
+                lease._held_at = min(lease._held_at, 0) - 1  # another number for each hint: an earlier answer does not settle it
+        super().hint(ended)
 
     def _send_renewal(self, timeout: float) -> SessionGrant:
         grant = self._paddock.renew_session(self.id, timeout=timeout)
@@ -105,15 +113,16 @@ class Session(Guard):
         asks for the first: while that is held, the answer is lease_in_set."""
         for start in range(0, len(suspects), MAX_BATCH):
             chunk = suspects[start:start + MAX_BATCH]
+            before = [lease._held_at for lease in chunk]
             try:
                 answer = self._paddock.batch([{"op": "renew", "name": lease.name, "lease_id": lease._granted.lease_id} for lease in chunk])
             except PaddockError as e:  # the next renewal tries again
                 log.debug("%s: cannot find out which lease has ended: %s", self._label, e)
                 return
-            for lease, result in zip(chunk, answer["results"]):
+            for lease, held_at, result in zip(chunk, before, answer["results"]):
                 problem = result.get("problem") or {}
                 if result["status"] == 200 or problem.get("code") == "lease_in_set":
-                    lease._held_at = revoked
+                    lease._held_at = revoked if lease._held_at == held_at else lease._held_at  # else a hint came after the question
                 elif problem.get("code") == "lease_lost" and self._leases.pop(lease._granted.lease_id, None):
                     lease._lose(LeaseLost("lease_lost", str(problem.get("detail")), result["status"], problem))
                     lease._notify_in_thread()

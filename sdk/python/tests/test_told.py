@@ -52,7 +52,7 @@ class Told(ServiceTest):
         self.paddock.revoke(early.name, token=early.token, reason="before it listened")
         self.lost_within(early)
         self.listening(self.paddock)
-        eventually(lambda: (lease.name, lease.token) in self.paddock.hub._watched[session].leases, "the lease is not watched")
+        eventually(lambda: (lease.name, lease.token, lease.slot) in self.paddock.hub._watched[session].leases, "the lease is not watched")
         self.listening(self.paddock)
         self.paddock.revoke(lease.name, token=lease.token, reason="out")
         self.lost_within(lease)
@@ -64,6 +64,55 @@ class Told(ServiceTest):
         with self.assertRaises(SessionLost) as lost:
             session.check()
         self.assertEqual(lost.exception.reason, "all out")
+
+    def test_a_release_by_another_user_of_a_lease_of_a_session(self):
+        session = self.paddock.hold_session(ttl=LONG)
+        lost, kept = (self.paddock.hold(f"{self.name}:{part}", session=session) for part in "ab")
+        eventually(lambda: len(self.paddock.hub._watched.get(session, hub.Watched(frozenset())).leases) == 2, "the leases are not watched")
+        self.listening(self.paddock)
+        call, asked, outage = self.paddock.batch, [], [Unavailable("unavailable", "off")]
+
+        def batch(items, **options):
+            asked.append([item["name"] for item in items])
+            if outage:
+                raise outage[0]
+            return call(items, **options)
+
+        with mock.patch.object(self.paddock, "batch", batch):
+            self.client(url()).release(lost.name, lost._granted.lease_id)
+            eventually(lambda: asked, "the lease is not asked for")
+            outage.clear()
+            session.hint()  # the next heartbeat
+            self.lost_within(lost)
+        self.assertEqual((set(map(tuple, asked)), lost.error.ended), ({(lost.name,)}, "released"))
+        kept.check()
+
+    def test_a_hint_during_a_search_is_not_settled_by_its_answer(self):
+        session = self.paddock.hold_session(ttl=LONG)
+        lease = self.paddock.hold(self.name, session=session)
+        call, ended = self.paddock.batch, lease._watched().leases
+
+        def batch(items, **options):
+            answer = call(items, **options)
+            session.hint(ended)
+            return answer
+
+        with mock.patch.object(self.paddock, "batch", batch):
+            session._find_lost([lease], 0)
+        self.assertLess(lease._held_at, 0)
+
+    def test_a_release_of_one_reader_is_not_told_to_the_others(self):
+        renewed, clients = [], [self.client(url()) for _ in range(3)]
+        readers = [client.hold(self.name, mode="shared", ttl=LONG, on_renewed=lambda *_, client=client: renewed.append(client)) for client in clients]
+        for client in clients:
+            self.listening(client)
+        eventually(lambda: len(renewed) == 3, "they did not renew once")
+        self.paddock.release(self.name, readers[0]._granted.lease_id)
+        self.lost_within(readers[0])
+        self.paddock.revoke(self.name, token=readers[1].token, slot=readers[1].slot, reason="out")
+        self.lost_within(readers[1])
+        eventually(lambda: renewed.count(clients[1]) == 2, "it did not renew")
+        self.assertEqual(renewed.count(clients[2]), 1, "the other reader renewed")
 
     def test_one_call_serves_all_guards_and_ends_with_the_last(self):
         before, client = set(threading.enumerate()), self.client(url())
@@ -126,7 +175,7 @@ class Told(ServiceTest):
 class Silence(unittest.TestCase):
     def test_a_refusal_is_not_repeated_for_minutes(self):
         class Guard:
-            def hint(self):
+            def hint(self, ended):
                 pass
 
         pauses, calls = [], mock.Mock(longest_wait=10.0)
@@ -140,7 +189,7 @@ class Silence(unittest.TestCase):
                 done.set()
 
         with mock.patch.object(listener, "_pause", pause):
-            listener.join(guard, hub.Watched(frozenset({("a", 1)})))
+            listener.join(guard, hub.Watched(frozenset({("a", 1, 0)})))
             self.assertTrue(done.wait(BOUND))
         refused, first, second = [p for p in pauses if p > 0.3]
         self.assertTrue(270 <= refused <= 330 and 0.5 <= first <= 1 <= second <= 2, pauses)

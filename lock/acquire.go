@@ -185,7 +185,7 @@ func (a Acquire) Thread() TaskID {
 // Apply grants the lease, or finds the lease or the place of an earlier call with the same LeaseID. A LeaseID whose
 // lease has ended is never granted again.
 func (a Acquire) Apply(v View) Decision {
-	d := begin(v)
+	d := begin(v, a.Requested)
 	d.applyTime()
 	if err := d.checkSession(a.SessionID); err != nil {
 		return d.finish(err)
@@ -213,7 +213,7 @@ func (d *decider) findEarlier(a Acquire) (_ Decision, decided bool) {
 	leases, all := d.leases(a.LeaseID)
 	switch {
 	case len(leases) > 0 && !d.match(a):
-		return d.finish(errInUse()), true
+		return d.finish(d.errMismatch(a)), true
 	case all:
 		first := d.locks[0].isUndelivered(leases[0])
 		return d.finishWithLeases(d.claim(leases, a.Attachment), !first), true
@@ -223,17 +223,26 @@ func (d *decider) findEarlier(a Acquire) (_ Decision, decided bool) {
 	waiters, all := d.waiters(a.LeaseID)
 	switch {
 	case len(waiters) > 0 && !d.match(a):
-		return d.finish(errInUse()), true
+		return d.finish(d.errMismatch(a)), true
 	case all:
 		return d.resumeWait(a, waiters), true
 	}
 	if d.removeWaiters(a.LeaseID, reasonPlaceLapsed) > 0 { // of a set that has lost the other places
 		d.promote()
 	}
-	if d.hasEnded(a.LeaseID, a.Requested) {
+	if d.hasEnded(a.LeaseID) {
 		return d.finish(errLost(d.locks, a.LeaseID)), true
 	}
 	return Decision{}, false
+}
+
+// errMismatch returns the refusal of a if a lease or a waiter with its LeaseID is that of another request. In a tree, the
+// lease of a may have ended before a client used its ID for that one.
+func (d *decider) errMismatch(a Acquire) error {
+	if d.hasEnded(a.LeaseID) {
+		return errLost(d.locks, a.LeaseID)
+	}
+	return errInUse()
 }
 
 // match reports whether each lease and waiter with the LeaseID of a is one that a has asked for.

@@ -48,7 +48,7 @@ func (b BreakDeadlock) In(Trees) (Command, error) { return b, nil }
 // Apply refuses the call with ErrDeadlock and removes its places, if there still is the deadlock and the call still is
 // its victim. Otherwise it decides nothing about the call, and sets Queued.
 func (b BreakDeadlock) Apply(v View) Decision {
-	d := begin(v)
+	d := begin(v, nil)
 	d.applyTime()
 	found := d.deadlocksOf(b.LeaseID)
 	i := slices.IndexFunc(found, func(d Deadlock) bool { return d.Attachment == b.Attachment })

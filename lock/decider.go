@@ -16,8 +16,9 @@ type decider struct {
 	locks []*lockState // in the order of the View: one at least
 }
 
-// begin returns the decider of a command on the View's locks, which has changed nothing yet.
-func begin(v View) *decider {
+// begin returns the decider of a command on the View's locks, which has changed nothing yet. asked are those that the
+// request names, if the others are ancestors of them; otherwise nil.
+func begin(v View, asked []string) *decider {
 	d := &decider{basis: basis{view: v, begin: v.Now}, locks: make([]*lockState, len(v.Locks))}
 	states := make([]lockState, len(v.Locks))
 	for i := range states {
@@ -28,7 +29,8 @@ func begin(v View) *decider {
 		if d.begin.Before(now) {
 			d.begin = now
 		}
-		states[i] = lockState{basis: &d.basis, now: now, record: v.Locks[i]}
+		above := asked != nil && !slices.Contains(asked, v.Locks[i].Name)
+		states[i] = lockState{basis: &d.basis, now: now, record: v.Locks[i], above: above}
 		d.locks[i] = &states[i]
 	}
 	return d
@@ -180,13 +182,9 @@ func (d *decider) waiters(id LeaseID) (found []Waiter, all bool) {
 	return found, len(found) == len(d.locks)
 }
 
-// hasEnded reports whether the lease has ended at one of the locks. If asked is not nil, only the locks with these
-// names count.
-func (d *decider) hasEnded(id LeaseID, asked []string) bool {
-	return slices.ContainsFunc(d.locks, func(s *lockState) bool {
-		_, ended := s.endOf(id)
-		return ended && (asked == nil || slices.Contains(asked, s.record.Name))
-	})
+// hasEnded reports whether the lease has ended at one of the locks.
+func (d *decider) hasEnded(id LeaseID) bool {
+	return slices.ContainsFunc(d.locks, func(s *lockState) bool { _, ended := s.endOf(id); return ended })
 }
 
 // session returns the session of a call, false if there is none.
@@ -224,25 +222,41 @@ func (d *decider) names() []string {
 	return names
 }
 
-// checkSet refuses a call that does not name exactly the locks that were acquired together. asked are the names of the
-// call if the locks also have ancestors of them, otherwise nil.
-func (d *decider) checkSet(id LeaseID, asked []string) error {
-	set := d.set()
-	if asked == nil {
-		asked = d.names()
-	}
-	for _, s := range d.locks {
-		l, known := s.lease(id)
-		if !known {
-			var w Waiter
-			w, known = s.waiter(id)
-			l = w.Lease
+// isPast reports whether the lease or the place has ended at each lock that the request names. An intention with its ID
+// is that of a lease of another lock, for which a client has used the ID again.
+func (d *decider) isPast(id LeaseID) bool {
+	return !slices.ContainsFunc(d.locks, func(s *lockState) bool {
+		if s.above {
+			return false
 		}
-		if known && (!slices.Equal(l.Set, set) || !slices.Equal(l.Requested(), asked)) {
+		if l, has := s.leaseOrPlace(id); has && !l.Mode.IsIntention() {
+			return true
+		}
+		_, past := s.lastEvent(id)
+		return !past
+	})
+}
+
+// checkSet refuses a call that does not name exactly the locks that were acquired together.
+func (d *decider) checkSet(id LeaseID) error {
+	set, asked := d.set(), d.asked()
+	for _, s := range d.locks {
+		if l, has := s.leaseOrPlace(id); has && (!slices.Equal(l.Set, set) || !slices.Equal(l.Requested(), asked)) {
 			return errOtherSet(l.Requested(), asked)
 		}
 	}
 	return nil
+}
+
+// asked returns the names of the locks that the request names.
+func (d *decider) asked() []string {
+	names := make([]string, 0, len(d.locks))
+	for _, s := range d.locks {
+		if !s.above {
+			names = append(names, s.record.Name)
+		}
+	}
+	return names
 }
 
 // removeWaiters removes the waiters with the LeaseID, and returns how many there were. The caller then promotes.
@@ -403,7 +417,7 @@ func (s Sweep) In(Trees) (Command, error) { return s, nil }
 
 // Apply records what time has changed.
 func (s Sweep) Apply(v View) Decision {
-	d := begin(v)
+	d := begin(v, nil)
 	d.applyTime()
 	for _, s := range d.locks {
 		s.madeRoom = true // by time, for all that is known: the end of a pause or of another call's wait leaves no trace

@@ -250,9 +250,6 @@ func errOtherSet(acquired, asked []string) error {
 // ended if one of them knows.
 func errLost(locks []*lockState, id LeaseID) error {
 	for _, s := range locks {
-		if _, has := s.lease(id); has {
-			continue
-		}
 		if e, known := s.endOf(id); known {
 			lost := errEnded(e)
 			if e.Kind == Revoked {

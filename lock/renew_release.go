@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"slices"
 	"time"
 )
 
@@ -48,9 +47,12 @@ func (r Renew) In(t Trees) (Command, error) {
 
 // Apply extends the leases, or refuses with ErrLeaseLost. New metadata emits an event, so that watchers see it.
 func (r Renew) Apply(v View) Decision {
-	d := begin(v)
+	d := begin(v, r.Requested)
 	d.applyTime()
-	if err := d.checkSet(r.LeaseID, r.Requested); err != nil {
+	if d.isPast(r.LeaseID) {
+		return d.finish(errLost(d.locks, r.LeaseID))
+	}
+	if err := d.checkSet(r.LeaseID); err != nil {
 		return d.finish(err)
 	}
 	leases, all := d.leases(r.LeaseID)
@@ -124,15 +126,17 @@ func (r Release) In(t Trees) (Command, error) {
 
 // Apply ends the leases, or refuses with ErrLeaseLost. If a part of a set was lost, it ends the others all the same.
 func (r Release) Apply(v View) Decision {
-	d := begin(v)
+	d := begin(v, r.Requested)
 	d.applyTime()
-	if err := d.checkSet(r.LeaseID, r.Requested); err != nil {
+	end := (*lockState).release
+	if d.isPast(r.LeaseID) {
+		end = (*lockState).checkReleased
+	} else if err := d.checkSet(r.LeaseID); err != nil {
 		return d.finish(err)
 	}
 	var lost error
 	for _, s := range d.locks {
-		requested := r.Requested == nil || slices.Contains(r.Requested, s.record.Name)
-		if err := s.release(r.LeaseID); err != nil && lost == nil && requested { // no event tells how an intention has ended
+		if err := end(s, r.LeaseID); err != nil && lost == nil && !s.above { // no event tells how an intention has ended
 			lost = err
 		}
 	}
@@ -150,6 +154,11 @@ func (s *lockState) release(id LeaseID) error {
 		s.dequeue(w, reasonPlaceReleased)
 		return nil
 	}
+	return s.checkReleased(id)
+}
+
+// checkReleased refuses unless the lease or the place was released.
+func (s *lockState) checkReleased(id LeaseID) error {
 	if e, known := s.lastEvent(id); known && (e.Kind == Released || e.Kind == Dequeued) {
 		return nil
 	}

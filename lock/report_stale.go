@@ -42,7 +42,7 @@ func (r ReportStale) In(Trees) (Command, error) { return r, nil }
 // Apply emits a Refused event. The token of the View's lock must not be provisional: it is compared with the reported
 // one. It refuses with ErrTokenMismatch if the token is current, and with ErrUnknownToken if it was never granted.
 func (r ReportStale) Apply(v View) Decision {
-	d := begin(v)
+	d := begin(v, nil)
 	d.applyTime()
 	s := d.locks[0]
 	if known := v.Locks[0].Token; r.Token > known { // this decision may have granted a greater one, which is provisional

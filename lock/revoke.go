@@ -63,7 +63,7 @@ func (r Revoke) In(Trees) (Command, error) { return r, nil }
 // Apply ends the selected leases, or refuses with ErrTokenMismatch. A repeated Revoke succeeds until the grace is
 // over. After that it succeeds until the next grant, if no other lease has the token.
 func (r Revoke) Apply(v View) Decision {
-	d := begin(v)
+	d := begin(v, nil)
 	d.applyTime()
 	home, selected := d.lock(r.Name), r.Began
 	var rest []string
@@ -159,7 +159,7 @@ func (e EndSession) In(Trees) (Command, error) { return e, nil }
 // Apply ends the session's leases and places of the lock. Those of an expired session end by time alone. Those of a
 // set are ended together with the rest of the set.
 func (e EndSession) Apply(v View) Decision {
-	d := begin(v)
+	d := begin(v, nil)
 	d.applyTime()
 	if e.How == Expired {
 		return d.finish(nil)

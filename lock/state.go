@@ -30,6 +30,7 @@ func (b *basis) paused() bool { return b.view.Now.Before(b.view.GrantsPausedUnti
 type lockState struct {
 	*basis
 	now      time.Time // of the lock
+	above    bool      // the request does not name the lock: it is an ancestor of one that it names
 	record   Record
 	changed  bool
 	events   []Event
@@ -76,6 +77,15 @@ func (s *lockState) waiter(id LeaseID) (Waiter, bool) {
 	return *s.record.Queue[i], true
 }
 
+// leaseOrPlace returns the lease with that ID, or what its waiter asks for.
+func (s *lockState) leaseOrPlace(id LeaseID) (Lease, bool) {
+	if l, ok := s.lease(id); ok {
+		return l, true
+	}
+	w, ok := s.waiter(id)
+	return w.Lease, ok
+}
+
 // attached reports whether a call waits at the place.
 func (s *lockState) attached(w *Waiter) bool {
 	return w.attachedAt(s.now, s.view.Now, s.view.Self) && !s.hasLostSession(&w.Lease)
@@ -94,7 +104,11 @@ func (s *lockState) endOf(id LeaseID) (Event, bool) {
 }
 
 // lastEvent returns the last known event that refers to the lease: how it has ended, or that its place was released.
+// None is known at a lock above: the ends there are not read, see [Traits.Refs].
 func (s *lockState) lastEvent(id LeaseID) (Event, bool) {
+	if s.above {
+		return Event{}, false
+	}
 	ref := RefOf(s.record.Name, id)
 	for _, e := range slices.Backward(s.events) {
 		if e.Ref == ref {

@@ -375,3 +375,85 @@ func TestOverlappingTreesAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestARepeatedCallFindsItsOwnEndInATree, not the lease of another lock of the tree for which a client has used the
+// lease_id again.
+func TestARepeatedCallFindsItsOwnEndInATree(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		first, second []lock.Member
+		wait          time.Duration // of the first call
+	}{
+		"below":            {members(exclusiveLock("repo:src")), members(exclusiveLock("repo:src:a")), 0},
+		"below the root":   {members(sharedLock("repo")), members(sharedLock("repo:src:a")), 0},
+		"on a branch":      {members(exclusiveLock("repo:src:a")), members(exclusiveLock("repo:src:b")), 0},
+		"a set below":      {members(exclusiveLock("repo:a"), exclusiveLock("repo:b")), members(exclusiveLock("repo:a:x"), exclusiveLock("repo:c")), 0},
+		"a released place": {members(exclusiveLock("repo:src")), members(exclusiveLock("repo:src:a")), time.Second},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w := newTreeWorld(t)
+			if c.wait > 0 {
+				w.acquireIn("in the way", 0, exclusiveLock("repo"))
+			}
+			w.used = 100
+			first := lock.Acquire{LeaseID: id(100), Holder: "h", Locks: c.first, Wait: c.wait}
+			again, d := w.acquire(first)
+			if d.Err != nil || d.Queued != (c.wait > 0) {
+				t.Fatalf("queued: %v, %v", d.Queued, d.Err)
+			}
+			release := lock.Release{Locks: again.Names(), LeaseID: id(100)}
+			if d := w.do(release); d.Err != nil {
+				t.Fatal(d.Err)
+			}
+			if c.wait > 0 {
+				w.releaseIn("in the way", "repo")
+			}
+			second, d := w.acquire(lock.Acquire{LeaseID: id(100), Holder: "h", Locks: c.second})
+			if d.Err != nil {
+				t.Fatal(d.Err)
+			}
+			if d := w.do(release); d.Err != nil {
+				t.Errorf("the release again: %v", d.Err)
+			}
+			if d := w.do(lock.Renew{Locks: again.Names(), LeaseID: id(100)}); !errors.Is(d.Err, lock.ErrLeaseLost) {
+				t.Errorf("a renewal: %v", d.Err)
+			}
+			want := lock.ErrLeaseLost
+			if c.wait > 0 {
+				want = lock.ErrLeaseIDInUse // no lease has ended
+			}
+			if d := w.do(again); !errors.Is(d.Err, want) || want == lock.ErrLeaseLost && !strings.Contains(d.Err.Error(), "released") {
+				t.Errorf("the acquire again: %v, want %v", d.Err, want)
+			}
+			if d := w.do(lock.Renew{Locks: second.Names(), LeaseID: id(100)}); d.Err != nil {
+				t.Errorf("the lease is disturbed: %v", d.Err)
+			}
+		})
+	}
+}
+
+// TestWhatHasEndedAboveIsNoAnswer: whether it is known depends on what else is in the batch.
+func TestWhatHasEndedAboveIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	for what, cmd := range map[string]lock.Command{
+		"a claim":   lock.Claim{Locks: []string{"repo:a"}, LeaseID: id(1), Attachment: 1},
+		"a leave":   lock.Leave{Locks: []string{"repo:a"}, LeaseID: id(1), Attachment: 1},
+		"a renewal": lock.Renew{Locks: []string{"repo:a"}, LeaseID: id(1)},
+		"a release": lock.Release{Locks: []string{"repo:a"}, LeaseID: id(1)},
+	} {
+		var texts []string
+		for _, known := range []bool{true, false} {
+			w := newTreeWorld(t)
+			w.acquireIn("above", 0, exclusiveLock("repo"))
+			w.releaseIn("above", "repo")
+			if !known {
+				clear(w.ended)
+			}
+			texts = append(texts, fmt.Sprint(w.do(cmd).Err))
+		}
+		if texts[0] != texts[1] {
+			t.Errorf("%s is answered %q, and without the end of the lease above %q", what, texts[0], texts[1])
+		}
+	}
+}

@@ -14,6 +14,7 @@ type Claim struct {
 	Attachment Attachment
 	Place      int64     // at the first of the locks as they are decided; zero if it is not known
 	SessionID  SessionID // as in the Acquire
+	Requested  []string  // as in the Acquire
 }
 
 // Names returns the Locks.
@@ -26,13 +27,13 @@ func (c Claim) Traits() Traits {
 
 // In returns c with the ancestors of its locks.
 func (c Claim) In(t Trees) (Command, error) {
-	c.Locks, _ = t.expand(c.Locks)
+	c.Locks, c.Requested = t.expand(c.Locks)
 	return c, nil
 }
 
 // Apply returns the lease, or sets Queued if the call still waits, or refuses if it waits no longer.
 func (c Claim) Apply(v View) Decision {
-	d := begin(v)
+	d := begin(v, c.Requested)
 	d.applyTime()
 	if leases, all := d.leases(c.LeaseID); all && leases[0].Attachment == c.Attachment {
 		return d.finishWithLeases(d.claim(leases, c.Attachment), false)
@@ -46,7 +47,7 @@ func (c Claim) Apply(v View) Decision {
 // refuseReplaced returns the refusal of a call that no longer waits at its place: another call has taken or released
 // the place, or records of its locks are gone. If records are gone, it removes the places that remain.
 func (d *decider) refuseReplaced(id LeaseID, place int64) error {
-	if d.hasEnded(id, nil) {
+	if d.hasEnded(id) {
 		return errLost(d.locks, id)
 	}
 	some, all := d.waiters(id) // a call takes and gives up its places together
@@ -77,6 +78,7 @@ type Leave struct {
 	Disconnected bool
 	WaitLeft     time.Duration // how much was left of the wait, for a place whose waiter was granted the lock before
 	SessionID    SessionID     // as in the Acquire
+	Requested    []string      // as in the Acquire
 }
 
 // Names returns the Locks.
@@ -89,14 +91,14 @@ func (l Leave) Traits() Traits {
 
 // In returns l with the ancestors of its locks.
 func (l Leave) In(t Trees) (Command, error) {
-	l.Locks, _ = t.expand(l.Locks)
+	l.Locks, l.Requested = t.expand(l.Locks)
 	return l, nil
 }
 
 // Apply removes or detaches the waiter, or withdraws the grant. It does not change a place or a lease that another
 // call with the same LeaseID has taken over.
 func (l Leave) Apply(v View) Decision {
-	d := begin(v)
+	d := begin(v, l.Requested)
 	d.applyTime()
 	if leases, all := d.leases(l.LeaseID); all && leases[0].Attachment == l.Attachment {
 		if !l.Disconnected {

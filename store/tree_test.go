@@ -182,8 +182,16 @@ func TestALeaseIDEndsAtTheLockThatWasAskedFor(t *testing.T) {
 	}
 	above, below := acquire("root:a"), acquire("root:a:b")
 	below.LeaseID = above.LeaseID
-	mustRelease(t, s, mustAcquire(t, s, above))
-	mustRelease(t, s, mustAcquire(t, s, below))
+	first := mustAcquire(t, s, above)
+	mustRelease(t, s, first)
+	second := mustAcquire(t, s, below)
+	for _, from := range []paddock.Service{s, other} { // the lock above has an intention of the second lease, in a cache or not
+		mustRelease(t, from, first)
+		if _, err := from.Acquire(t.Context(), above); !errors.Is(err, lock.ErrLeaseLost) {
+			t.Errorf("the first acquire again: %v", err)
+		}
+	}
+	mustRelease(t, s, second)
 	for _, a := range []lock.Acquire{above, below} {
 		for _, from := range []paddock.Service{s, other} {
 			if _, err := from.Acquire(t.Context(), a); !errors.Is(err, lock.ErrLeaseLost) {

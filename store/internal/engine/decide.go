@@ -289,10 +289,11 @@ func (u *unit) bindSession(r *request, in *inputs) bool {
 	return true
 }
 
-// hasLease reports whether the lock has the lease or its waiter. How a revoked lease ended is in its event.
+// hasLease reports whether the lock has the lease or its waiter. How a revoked lease ended is in its event. An intention is
+// of another lock's lease with that ID.
 func hasLease(r *lock.Record, id lock.LeaseID) bool {
-	return slices.ContainsFunc(r.Leases, func(l lock.Lease) bool { return l.ID == id && !l.Revoked() }) ||
-		slices.ContainsFunc(r.Queue, func(w *lock.Waiter) bool { return w.Lease.ID == id })
+	return slices.ContainsFunc(r.Leases, func(l lock.Lease) bool { return l.ID == id && !l.Mode.IsIntention() && !l.Revoked() }) ||
+		slices.ContainsFunc(r.Queue, func(w *lock.Waiter) bool { return w.Lease.ID == id && !w.Lease.Mode.IsIntention() })
 }
 
 func endsLease(events []lock.Event) bool {

@@ -1,6 +1,7 @@
 package guard_test
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -145,5 +146,33 @@ func TestASessionAndItsLeasesActOnHints(t *testing.T) {
 		told.hintAll()
 		s.wantError(session.Err(), lock.ErrSessionLost)
 		s.wantError(kept.Err(), lock.ErrLeaseLost)
+	})
+}
+
+// TestHintsForManyLeasesOfASessionAreOneSearch: the leases join the hub at once, and it gives each a hint. While the search
+// for the first ones runs, the others gather.
+func TestHintsForManyLeasesOfASessionAreOneSearch(t *testing.T) {
+	withHints(t, func(s *fixture, told *tellingService) {
+		c := &caller{Service: s.service.Service, batchTime: time.Second}
+		s.service.Service = c
+		session, err := guard.OpenSession(s.Context(), told, guard.SessionOptions{TTL: 10 * time.Minute})
+		s.must(err)
+		for n := range 50 {
+			_, err := guard.Acquire(s.Context(), told, fmt.Sprintf("n:%d", n), guard.Options{Session: session})
+			s.must(err)
+			_, err = guard.AcquireAll(s.Context(), told, []lock.Member{{Name: fmt.Sprintf("a:%d", n)}, {Name: fmt.Sprintf("b:%d", n)}},
+				guard.Options{Session: session})
+			s.must(err)
+		}
+		revoked, err := guard.AcquireAll(s.Context(), told, []lock.Member{{Name: "a"}, {Name: "b"}}, guard.Options{Session: session})
+		s.must(err)
+		s.revokeAll("b")
+		told.hintAll()
+		time.Sleep(time.Minute)
+		if n := c.batches.Load(); n < 1 || n > 2 || len(s.service.sentAt("renew")) > 0 {
+			s.Errorf("%d batches and %d single renewals ask for 101 leases, want one or two batches", n, len(s.service.sentAt("renew")))
+		}
+		s.wantError(revoked.Err(), lock.ErrLeaseLost)
+		s.must(session.Close(s.Context()))
 	})
 }

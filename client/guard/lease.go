@@ -26,6 +26,7 @@ type Lease struct {
 	session *Session // nil for none
 	// heldAt is the RevokedLeases of the session when the lease was last known to be held.
 	heldAt atomic.Int64
+	hinted atomic.Bool // since the last search of the session for lost leases began
 	file   *leaseFile
 }
 
@@ -59,7 +60,7 @@ func newLease(ctx context.Context, a *acquirer, g lock.Grant, suspended time.Dur
 
 // isHeldAt notes the result of a renewal that was sent after the session's RevokedLeases were answered.
 func (l *Lease) isHeldAt(revoked int64, err error) {
-	if l.loseIfLost(err, l.clock.suspended()); err == nil {
+	if l.loseIfLost(err, l.clock.suspended()); err == nil || isCode(err, lock.ErrLeaseInSet) {
 		l.heldAt.Store(revoked)
 	}
 }

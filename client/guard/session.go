@@ -37,8 +37,12 @@ type Session struct {
 	locks paddock.Service
 	id    lock.SessionID
 
-	leases  sync.Map     // of *Lease, the leases that are not known to have ended
-	revoked atomic.Int64 // the RevokedLeases of the last answer
+	leases   sync.Map     // of *Lease, the leases that are not known to have ended
+	revoked  atomic.Int64 // the RevokedLeases of the last answer
+	searches struct {     // for lost leases
+		mu             sync.Mutex
+		running, again bool
+	}
 }
 
 // OpenSession opens a session and renews it until it is closed or lost. It repeats the call for o.Retry while the
@@ -115,7 +119,10 @@ func (s *Session) join(ctx context.Context, l *Lease, g lock.Grant, suspended ti
 	if g.MaxHold > 0 {
 		maxHold = g.Until.Add(g.AcquiredAt.Add(g.MaxHold).Sub(g.ExpiresAt)) // which may be that of the session
 	}
-	leave := l.follow(ctx, &s.heart, maxHold, suspended, func() { go s.findLost([]*Lease{l}, s.revoked.Load()) })
+	leave := l.follow(ctx, &s.heart, maxHold, suspended, func() {
+		l.hinted.Store(true)
+		s.search()
+	})
 	s.leases.Store(l, nil)
 	context.AfterFunc(l.ctx, func() {
 		leave()
@@ -130,36 +137,43 @@ func (s *Session) renew(ctx context.Context) (time.Time, error) {
 		return g.Until, err
 	}
 	s.revoked.Store(g.RevokedLeases)
-	var suspects []*Lease
-	for l := range s.leases.Range {
-		if l := l.(*Lease); l.heldAt.Load() < g.RevokedLeases {
-			suspects = append(suspects, l)
-		}
-	}
-	if len(suspects) > 0 {
-		go s.findLost(suspects, g.RevokedLeases)
-	}
+	s.search()
 	return g.Until, nil
 }
 
-// findLost renews each lease to find out which have ended. The next heartbeat tries again those that are not answered.
-// Renewing a lease of a session does not move its end. A batch cannot renew sets.
-func (s *Session) findLost(leases []*Lease, revoked int64) {
-	var single []*Lease
-	for _, l := range leases {
-		if len(l.names) == 1 {
-			single = append(single, l)
-			continue
-		}
-		ctx, cancel := context.WithTimeout(s.ctx, answerTimeout)
-		_, err := s.locks.Renew(ctx, l.renewal())
-		l.isHeldAt(revoked, err)
-		cancel()
+// search begins a search for lost leases. While one runs, it makes that one search once more, so there is one at a time.
+func (s *Session) search() {
+	s.searches.mu.Lock()
+	defer s.searches.mu.Unlock()
+	if s.searches.again = s.searches.running; !s.searches.running {
+		s.searches.running = true
+		go s.searchAll()
 	}
-	for chunk := range slices.Chunk(single, paddock.MaxBatch) {
+}
+
+// searchAll searches until no further search was asked for meanwhile.
+func (s *Session) searchAll() {
+	for {
+		s.findLost()
+		s.searches.mu.Lock()
+		again := s.searches.again
+		s.searches.again, s.searches.running = false, again
+		s.searches.mu.Unlock()
+		if !again {
+			return
+		}
+	}
+}
+
+// findLost renews the suspects to find out which have ended. The next heartbeat tries again those that are not answered.
+// Renewing a lease of a session does not move its end. Of several locks, which end together, it renews the first: while
+// that is held, the answer is lock.ErrLeaseInSet.
+func (s *Session) findLost() {
+	revoked := s.revoked.Load()
+	for chunk := range slices.Chunk(s.suspects(revoked), paddock.MaxBatch) {
 		items := make([]lock.Command, len(chunk))
 		for i, l := range chunk {
-			items[i] = l.renewal()
+			items[i] = lock.Renew{Locks: l.names[:1], LeaseID: l.granted.ID}
 		}
 		ctx, cancel := context.WithTimeout(s.ctx, answerTimeout)
 		for i, r := range s.locks.Batch(ctx, items) {
@@ -167,4 +181,19 @@ func (s *Session) findLost(leases []*Lease, revoked int64) {
 		}
 		cancel()
 	}
+}
+
+// suspects returns the leases that may have ended: of which there was a hint, or which are not known to be held since the
+// session had lost so many.
+func (s *Session) suspects(revoked int64) (all []*Lease) {
+	for l := range s.leases.Range {
+		l := l.(*Lease)
+		if l.hinted.Swap(false) {
+			l.heldAt.Store(-1)
+		}
+		if l.heldAt.Load() < revoked && l.ctx.Err() == nil {
+			all = append(all, l)
+		}
+	}
+	return all
 }

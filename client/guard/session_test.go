@@ -191,6 +191,8 @@ type caller struct {
 	afterAcquire    func(lock.Grant)
 	failBatches     atomic.Int32 // this number of batches fails
 	batches         atomic.Int32
+	batchTime       time.Duration // of each
+	running, most   atomic.Int32  // of batches at a time
 }
 
 func (c *caller) RenewSession(ctx context.Context, r lock.RenewSession) (lock.SessionGrant, error) {
@@ -210,7 +212,10 @@ func (c *caller) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 
 func (c *caller) Batch(ctx context.Context, items []lock.Command) []paddock.Result {
 	c.batches.Add(1)
+	c.most.Store(max(c.most.Load(), c.running.Add(1)))
+	defer c.running.Add(-1)
 	results := c.Service.Batch(ctx, items)
+	time.Sleep(c.batchTime)
 	if c.failBatches.Add(-1) >= 0 {
 		for i := range results {
 			results[i] = paddock.Result{Err: &lock.Error{Code: lock.ErrUnavailable}}
@@ -255,6 +260,31 @@ func TestTheSearchForLostLeasesIsRepeated(t *testing.T) {
 		if n := c.batches.Load(); n != 2 {
 			t.Errorf("%d batches ask for lost leases, want 2", n)
 		}
+	})
+}
+
+// TestOneSearchForLostLeasesAtATime: heartbeats while it runs begin no other one. What was revoked meanwhile is found after
+// it.
+func TestOneSearchForLostLeasesAtATime(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		c := &caller{Service: s.service.Service, batchTime: 2 * ttl}
+		s.service.Service = c
+		g := s.openSession(guard.SessionOptions{})
+		kept, first, second := s.acquireIn(g, 1, guard.Options{}), s.acquireIn(g, 2, guard.Options{}), s.acquireIn(g, 3, guard.Options{})
+		s.revokeOther("n:2", first.Token())
+		time.Sleep(ttl / 2)
+		s.revokeOther("n:3", second.Token())
+		time.Sleep(3 * ttl)
+		if n := c.most.Load(); n != 1 {
+			t.Errorf("%d batches ask for lost leases at a time", n)
+		}
+		time.Sleep(time.Hour)
+		if n := c.batches.Load(); n != 2 {
+			t.Errorf("%d batches ask for lost leases, want one after each revocation", n)
+		}
+		s.wantError(first.Err(), lock.ErrLeaseLost)
+		s.wantError(second.Err(), lock.ErrLeaseLost)
+		s.must(kept.Err())
 	})
 }
 

@@ -18,6 +18,9 @@ const (
 	settleTime = 300 * time.Millisecond
 	// hubWait is the wait of a request of the hub.
 	hubWait = 10 * time.Second
+	// maxUnheard is how long requests may be given up for more names without an answer. Then one does not wait, so that the
+	// cursor moves.
+	maxUnheard = time.Second
 
 	minHubPause = time.Second
 	maxHubPause = 30 * time.Second
@@ -37,7 +40,7 @@ type hub struct {
 	timer   *time.Timer // runs while some are fresh
 	running bool
 	wake    context.CancelFunc // ends the request or the pause of the goroutine
-	paused  bool               // the goroutine pauses; only the end of all watches shortens that
+	waits   bool               // the goroutine's request waits: it is given up for more names, else only with the last watch
 
 	cursor string // of the goroutine, empty if it has none
 }
@@ -101,7 +104,7 @@ func (h *hub) settle() {
 	case !h.running:
 		h.running = true
 		go h.run()
-	case !h.paused:
+	case h.waits:
 		h.interrupt()
 	}
 	if len(h.fresh) > 0 {
@@ -132,25 +135,27 @@ func (h *hub) interrupt() {
 
 // run asks for events until nothing is watched.
 func (h *hub) run() {
-	pause := minHubPause
+	pause, heard, late := minHubPause, time.Now(), false
 	for {
-		ctx, q, ok := h.next()
+		ctx, q, ok := h.next(late)
 		if !ok {
 			return
 		}
 		sent := time.Now()
 		page, err := h.ask(ctx, q)
+		late = false
 		switch {
-		case ctx.Err() != nil: // with further names, or not at all
-			h.pause(settleTime - time.Since(sent))
-		case err != nil:
-			h.pause(h.failed(err, &pause))
-		default:
-			pause = minHubPause
+		case err == nil:
+			pause, heard = minHubPause, time.Now()
 			h.hear(page)
 			if q.Wait > 0 { // a busy lock must not cost a request for each event
 				h.pause(settleTime - time.Since(sent))
 			}
+		case ctx.Err() != nil: // with further names, or not at all
+			h.pause(settleTime - time.Since(sent))
+			late = time.Since(heard) >= maxUnheard
+		default:
+			h.pause(h.failed(err, &pause))
 		}
 	}
 }
@@ -162,9 +167,10 @@ func (h *hub) ask(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.
 	return h.events(ctx, q)
 }
 
-// next returns the next query, or ok false if nothing is watched any more. Its context ends when there is another one.
+// next returns the next query, or ok false if nothing is watched any more. Its context ends when there is another one. The
+// query does not wait if that is too late.
 // The watches that no query has had get their first hint: the renewal finds what has happened before the cursor.
-func (h *hub) next() (ctx context.Context, q paddock.EventQuery, ok bool) {
+func (h *hub) next(late bool) (ctx context.Context, q paddock.EventQuery, ok bool) {
 	h.mu.Lock()
 	h.settled = slices.DeleteFunc(h.settled, func(w *endWatch) bool { return w.left })
 	if len(h.settled) == 0 {
@@ -173,8 +179,10 @@ func (h *hub) next() (ctx context.Context, q paddock.EventQuery, ok bool) {
 		return nil, q, false
 	}
 	ctx, h.wake = context.WithCancel(context.Background())
-	h.paused = false
-	q = h.query()
+	if q = h.query(); late {
+		q.Wait = 0
+	}
+	h.waits = q.Wait > 0
 	var joined []*endWatch
 	if h.cursor != "" {
 		for _, w := range h.settled {
@@ -275,7 +283,7 @@ func (h *hub) pause(d time.Duration) {
 	h.mu.Lock()
 	var ctx context.Context
 	ctx, h.wake = context.WithCancel(context.Background())
-	if h.paused = true; h.live == 0 {
+	if h.waits = false; h.live == 0 {
 		h.wake()
 	}
 	h.mu.Unlock()

@@ -220,6 +220,38 @@ func TestABusyLockDoesNotCostARequestForEachEvent(t *testing.T) {
 	})
 }
 
+// TestABusyClientHears: leases join so often that each request that waits is given up, and an answer takes longer than that.
+func TestABusyClientHears(t *testing.T) {
+	withHub(t, func(h *hubTest) {
+		var sent, heard int
+		h.Client = client.NewHub(func(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
+			sent++
+			select {
+			case <-time.After(q.Wait + 400*time.Millisecond):
+				heard++
+				return paddock.Page[lock.Event]{Next: fmt.Sprint(heard)}, nil
+			case <-ctx.Done():
+				return paddock.Page[lock.Event]{}, context.Cause(ctx)
+			}
+		})
+		var leave [10]func()
+		for i := range 600 { // a minute
+			if last := leave[i%10]; last != nil {
+				last()
+			}
+			_, leave[i%10] = h.watch(fmt.Sprint("job:", i), 1)
+			time.Sleep(100 * time.Millisecond)
+		}
+		if heard < 30 || sent > 240 {
+			t.Errorf("%d answers to %d requests in a minute", heard, sent)
+		}
+		for _, leave := range leave {
+			leave()
+		}
+		synctest.Wait()
+	})
+}
+
 func TestAFailingHubPausesAndKeepsItsCursor(t *testing.T) {
 	withHub(t, func(h *hubTest) {
 		hints, leave, long := h.start("a", 1)

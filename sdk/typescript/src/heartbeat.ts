@@ -28,6 +28,7 @@ export class Heartbeat implements Keeper {
   readonly #renewer: Renewer;
   #guards = 0; // leases that keep the process running
   #failure: PaddockError | undefined;
+  #search: 'none' | 'runs' | 'again' = 'none'; // for lost leases
 
   /** revokedLeases is that of the last answer. */
   constructor(private readonly ref: SessionRef, options: SessionOptions, deadline: Deadline, public revokedLeases: number) {
@@ -128,9 +129,26 @@ export class Heartbeat implements Keeper {
     const { paddock, sessionId } = this.ref;
     const session = await paddock.renewSession({ session_id: sessionId }, options);
     this.revokedLeases = session.revoked_leases;
-    const suspects = [...this.#leases].filter((member) => member.heldAt < session.revoked_leases);
-    void this.#findLost(suspects, session.revoked_leases);
+    void this.#searchLost();
     return session;
+  }
+
+  /** searchLost searches for lost leases. While a search runs, it makes that one search once more: one at a time. */
+  async #searchLost(): Promise<void> {
+    if (this.#search !== 'none') {
+      this.#search = 'again';
+      return;
+    }
+    do {
+      this.#search = 'runs';
+      const revoked = this.revokedLeases;
+      await this.#findLost([...this.#leases].filter((member) => member.heldAt < revoked), revoked);
+    } while (this.#again());
+    this.#search = 'none';
+  }
+
+  #again(): boolean {
+    return this.#search === 'again';
   }
 
   /**

@@ -171,6 +171,33 @@ describe('a session', { concurrency: true }, () => {
     await session.close();
   });
 
+  test('searches for lost leases once at a time', limit, async () => {
+    const paddock = direct();
+    let heartbeats = 0;
+    let batches = 0;
+    let goOn = () => {};
+    const held = new Promise<void>((resolve) => (goOn = resolve));
+    const slow = { ...paddock, batch: async (...call: Parameters<Paddock['batch']>) => {
+      batches++;
+      const answer = await paddock.batch(...call);
+      await held;
+      return answer;
+    } };
+    const session = await openSession(slow, { ttlMs: 6_000, onRenewed: () => heartbeats++ });
+    const [kept, first, second] = await leasesIn(session, 3, {}, slow) as [Lease, Lease, Lease];
+    await paddock.revoke(first.name, { fencing_token: first.token, reason: 'stuck' });
+    await until('a search has begun', () => batches > 0);
+    await paddock.revoke(second.name, { fencing_token: second.token, reason: 'stuck' });
+    const told = heartbeats + 2;
+    await until('it is renewed meanwhile', () => heartbeats > told);
+    assert.equal(batches, 1, 'searches overlap');
+    goOn();
+    await Promise.all([first.done, second.done]);
+    assert.ok(kept.held());
+    await session.close();
+    assert.equal(batches, 2, 'one search after each revocation');
+  });
+
   test('leaves a lease its max_hold_ms', limit, async () => {
     const session = await openSession(direct(), { ttlMs: 30_000 });
     const [lease] = await leasesIn(session, 1, { maxHoldMs: 9_000 }) as [Lease];

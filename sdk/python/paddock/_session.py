@@ -39,6 +39,7 @@ class Session(Guard):
         self._leases: Dict[str, Lease] = {}  # by lease_id, until they end
         self._lost_leases: List[Lease] = []  # of which the callbacks were not called yet
         self._revoked: int = grant.answer["revoked_leases"]  # in the last answer
+        self._search_lock, self._searching, self._search_again = threading.Lock(), False, False  # only the threads that renew and search use it
         super().__init__(f"session {grant.ref}", paddock, grant, margin, on_state, on_lost, interrupt_main, on_renewed)
         self._start()
 
@@ -103,14 +104,31 @@ class Session(Guard):
     def _send_renewal(self, timeout: float) -> SessionGrant:
         grant = self._paddock.renew_session(self.id, timeout=timeout)
         self._revoked = grant.answer["revoked_leases"]
-        suspects = [lease for lease in list(self._leases.values()) if lease._held_at < self._revoked]
-        if suspects:
-            threading.Thread(target=self._find_lost, args=(suspects, self._revoked), name="paddock session", daemon=True).start()
+        with self._search_lock:
+            self._search_again = self._searching
+            if not self._searching and self._suspects():
+                self._searching = True
+                threading.Thread(target=self._search, name="paddock session", daemon=True).start()
         return grant
 
+    def _suspects(self) -> List[Lease]:
+        """Returns the leases that may have ended: an operator has revoked some."""
+        return [lease for lease in list(self._leases.values()) if lease._held_at < self._revoked]
+
+    def _search(self) -> None:
+        """Searches for lost leases until there was no renewal meanwhile: one search at a time."""
+        try:
+            while self._searching:
+                self._find_lost(self._suspects(), self._revoked)
+                with self._search_lock:
+                    self._searching, self._search_again = self._search_again, False
+        except Exception:
+            self._searching = False  # the next renewal tries again
+            raise
+
     def _find_lost(self, suspects: List[Lease], revoked: int) -> None:
-        """Asks for each lease whether it has ended: an operator has revoked some. Of several locks, which end together, it
-        asks for the first: while that is held, the answer is lease_in_set."""
+        """Asks for each lease whether it has ended. Of several locks, which end together, it asks for the first: while that
+        is held, the answer is lease_in_set."""
         for start in range(0, len(suspects), MAX_BATCH):
             chunk = suspects[start:start + MAX_BATCH]
             before = [lease._held_at for lease in chunk]

@@ -245,6 +245,32 @@ class Losing(SessionTest):
             self.assertFalse(kept.lost.wait(2))
         self.assertEqual(len(sent), 2)
 
+    def test_one_search_for_lost_leases_runs_at_a_time(self):
+        renewals = []
+        session, call, sent, go_on = self.session(ttl=3, on_renewed=lambda *_: renewals.append(1)), self.paddock._call, [], threading.Event()
+        self.addCleanup(go_on.set)
+
+        def slow(method, path, *args, **options):
+            if path != "/v1/batch":
+                return call(method, path, *args, **options)
+            sent.append(path)
+            answer = call(method, path, *args, **options)
+            self.assertTrue(go_on.wait(BOUND))
+            return answer
+
+        kept, first, second = self.hold_in(session, 3)
+        with mock.patch.object(self.paddock, "_call", slow):
+            self.paddock.revoke(first.name, token=first.token, reason="out")
+            eventually(lambda: sent, "no search has begun")
+            self.paddock.revoke(second.name, token=second.token, reason="out")
+            renewed = len(renewals)
+            eventually(lambda: len(renewals) > renewed + 2, "it is not renewed")
+            self.assertEqual(len(sent), 1, "searches overlap")
+            go_on.set()
+            self.assertTrue(first.lost.wait(BOUND) and second.lost.wait(BOUND))
+            eventually(lambda: kept._held_at == 2, "the other lease was not found to be held")
+        self.assertEqual(len(sent), 2, "one search after each revocation")
+
     def test_if_the_service_falls_silent_all_leases_are_lost_before_the_next_grant(self):
         proxy = self.proxy()
         client = self.client(proxy.url)

@@ -1,6 +1,6 @@
 import type { Client } from 'openapi-fetch';
 
-import { mark, since } from './clock.js';
+import { Deadline, mark, since } from './clock.js';
 import { PaddockError } from './error.js';
 import { unref } from './platform.js';
 import { bodyOf } from './response.js';
@@ -11,7 +11,7 @@ import type { Waits } from './waits.js';
 /** joinMs is how long a lease must have been held before the hub watches it: a short critical section costs nothing. */
 const joinMs = 300;
 
-/** resendMs is the shortest time between two calls that differ only in what is watched. */
+/** resendMs is the shortest time between two calls. */
 const resendMs = 300;
 
 /** maxLocks and maxSessions are how many of each one call may watch. */
@@ -43,9 +43,11 @@ export class Hub {
   readonly #members = new Map<Watched, 'new' | 'watched' | 'ended'>();
   #running = false;
   #cursor: string | undefined;
-  #call = new AbortController(); // ends the call, or the pause after it
-  #calling = false;
+  #call = new AbortController(); // ends the call, or the pause before it
+  #waiting = false; // whether the call may be given up, for one that watches more
+  #givenUp = false;
   #sent = mark();
+  #next = new Deadline(mark(), 0); // before which there is no call, whoever joins or leaves
   #resend: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly api: Client<paths>, private readonly waits: Waits) {}
@@ -65,15 +67,19 @@ export class Hub {
     if (!this.#running) {
       this.#running = true;
       void this.#run();
-    } else if (this.#cursor !== undefined) {
+    } else if (this.#waiting) {
       this.#resend ??= setTimeout(() => this.#watchMore(), Math.max(resendMs - since(this.#sent), 0));
       unref(this.#resend);
     }
   }
 
-  /** watchMore gives up the call, so that the next one watches what has joined meanwhile. */
+  /**
+   * watchMore gives up the call, so that the next one watches what has joined meanwhile. The next one does not wait and is not
+   * given up: the cursor advances, and ends are heard, even if leases join all the time.
+   */
   #watchMore(): void {
-    if (this.#calling) {
+    if (this.#waiting) {
+      this.#givenUp = true;
       this.#call.abort();
     }
   }
@@ -88,22 +94,28 @@ export class Hub {
   async #run(): Promise<void> {
     let failures = 0;
     while (this.#members.size > 0) {
-      this.#sent = mark();
       this.#call = new AbortController();
       const { signal } = this.#call;
+      await pause(Math.max(this.#next.left(), 1), signal); // lets a process exit that has nothing else to do
+      if (signal.aborted) {
+        continue; // the last one has left
+      }
+      this.#sent = mark();
+      this.#next = new Deadline(this.#sent, resendMs);
       clearTimeout(this.#resend);
       this.#resend = undefined;
-      const waitMs = this.#cursor === undefined ? 0 : this.waits.ask();
+      const waitMs = this.#cursor === undefined || this.#givenUp ? 0 : this.waits.ask();
+      this.#waiting = waitMs > 0;
+      this.#givenUp = false;
       try {
-        this.#calling = true;
         this.#hear(await this.#wait(waitMs, signal));
         failures = 0;
-        await pause(1, signal); // lets a process exit that has nothing else to do
       } catch (error) {
-        this.#calling = false;
         if (!signal.aborted && !this.waits.cut(error, waitMs, this.#sent)) {
-          await this.#recover(error, failures++, signal);
+          this.#recover(error, failures++);
         }
+      } finally {
+        this.#waiting = false;
       }
     }
     this.#cursor = undefined;
@@ -132,6 +144,7 @@ export class Hub {
       }
     }
     if (locks.size === 0 && sessions.length === 0) {
+      this.#waiting = true;
       return new Promise((_, reject) => signal.addEventListener('abort', reject, { once: true }));
     }
     const body = {
@@ -160,8 +173,8 @@ export class Hub {
     }
   }
 
-  /** recover waits before the next call. A cursor that the service does not accept is dropped. */
-  async #recover(error: unknown, failures: number, signal: AbortSignal): Promise<void> {
+  /** recover puts off the next call. A cursor that the service does not accept is dropped. */
+  #recover(error: unknown, failures: number): void {
     const refused = hasStatus(error, 403, 404);
     if (hasStatus(error, 400)) {
       this.#cursor = undefined;
@@ -169,7 +182,7 @@ export class Hub {
         this.#members.set(member, state === 'watched' ? 'new' : state);
       }
     }
-    await pause(refused ? refusedMs : backoff(failures, 1_000, 30_000, error), signal);
+    this.#next = new Deadline(mark(), refused ? refusedMs : backoff(failures, 1_000, 30_000, error));
   }
 }
 

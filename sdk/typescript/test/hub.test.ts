@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { acquire, createPaddock, guard, openSession, type Lease, type Paddock } from '../dist/index.js';
 import { aborted, direct, serviceUrl, unique, until } from './service.js';
@@ -13,6 +14,8 @@ const ttlMs = 600_000;
 class Calls {
   readonly paths: string[] = [];
   readonly watched: number[] = []; // how many locks each call of the hub watches
+  readonly sent: number[] = []; // when the calls of the hub were sent
+  delayMs = 0; // until the client has the response to a call of the hub
   open = 0;
   mostOpen = 0;
   /** Answers a call of the hub instead of the service, if there is one. */
@@ -30,9 +33,12 @@ class Calls {
       return fetch(request);
     }
     this.mostOpen = Math.max(this.mostOpen, ++this.open);
+    this.sent.push(performance.now());
     try {
       this.watched.push((JSON.parse(await request.clone().text()) as { locks: string[] }).locks.length);
-      return this.answer ? this.answer() : await fetch(request);
+      const response = this.answer ? this.answer() : await fetch(request);
+      await sleep(this.delayMs, undefined, { signal: request.signal });
+      return response;
     } finally {
       this.open--;
     }
@@ -129,6 +135,57 @@ test('the renewal alone decides: a false hint and a failing hub lose nothing', l
   calls.answer = undefined;
   await watched(calls, 1);
   await lease.release();
+});
+
+test('on a busy lock there is a pause between two calls', limit, async () => {
+  const calls = new Calls();
+  const event = { id: 1, at: new Date().toISOString(), slot: 0, revision: 1, kind: 'released', fencing_token: 1_000_000 };
+  const lease = await acquire(calls.paddock, unique('busy'), { ttlMs });
+  calls.answer = () => Response.json({ events: [{ ...event, lock: lease.name }], next_cursor: '1' }, { headers: { 'Paddock-Api': 'v1' } });
+  await until('the hub calls', () => calls.sent.length > 4);
+  const pauses = calls.sent.slice(1).map((at, i) => at - calls.sent[i]!);
+  assert.ok(pauses.every((ms) => ms > 280), `${pauses} ms`);
+  await lease.release();
+});
+
+test('a client hears although answers are slow and leases join all the time', limit, async (t) => {
+  const calls = new Calls();
+  const lease = await acquire(calls.paddock, unique('slow'), { ttlMs });
+  await watched(calls, 1);
+  calls.delayMs = 400;
+  const joined: Lease[] = [];
+  let joining = true;
+  const join = async () => {
+    for (; joining; await sleep(100)) {
+      joined.push(await acquire(calls.paddock, unique('joins'), { ttlMs }));
+    }
+  };
+  const joins = join();
+  await until('the first ones are watched', () => calls.watched.at(-1)! > 5);
+  try {
+    await direct().revoke(lease.name, { fencing_token: lease.token, reason: 'maintenance' });
+    const began = performance.now();
+    await until('it is heard', () => lease.err !== undefined, 20_000);
+    t.diagnostic(`heard after ${Math.round(performance.now() - began)} ms`);
+  } finally {
+    joining = false;
+    await joins;
+    await Promise.all(joined.map((other) => other.release()));
+  }
+  assert.equal(lease.err?.code, 'lease_lost');
+});
+
+test('the pause after a refusal goes on when the last lease leaves', limit, async () => {
+  const [calls, other] = [new Calls(), new Calls()];
+  calls.answer = () => Response.json({ code: 'forbidden', detail: 'No.' }, { status: 403, headers: { 'Paddock-Api': 'v1', 'Content-Type': 'application/problem+json' } });
+  const refused = await acquire(calls.paddock, unique('refused'), { ttlMs });
+  await until('the service refuses', () => calls.sent.length === 1 && calls.open === 0);
+  await refused.release();
+  const next = await acquire(calls.paddock, unique('refused'), { ttlMs });
+  const later = await acquire(other.paddock, unique('allowed'), { ttlMs });
+  await until('the other client calls', () => other.sent.length > 1);
+  assert.equal(calls.sent.length, 1);
+  await Promise.all([next.release(), later.release()]);
 });
 
 test('a short critical section costs no call of the hub, and nothing is watched after the release', limit, async () => {

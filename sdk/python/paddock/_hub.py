@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 JOIN_AFTER = 0.3  # seconds that a lease is held; a short critical section costs nothing
 RESEND = 0.3  # the shortest time between two calls with other names
+UNHEARD = 0.5  # the age of the last answer from which an interrupted call is followed by one that is answered at once
 REFUSED_PAUSE = 300.0
 MAX_LOCKS, MAX_SESSIONS = 5000, 1000
 KINDS = ("released", "expired", "revoked")
@@ -75,28 +76,33 @@ class Hub:
                 self._stopper.stop()
 
     def _run(self) -> None:
-        cursor, sent, pauses = None, 0.0, backoff(1.0, 30.0)
+        cursor, sent, heard, interrupted, pauses = None, 0.0, 0.0, False, backoff(1.0, 30.0)
         while True:
             self._pause(sent + RESEND - time.monotonic())
             with self._lock:
                 if not self._watched:
                     self._running = False
                     return
-                self._stopper, self._waiting = Stopper(), cursor is not None
+                waits = cursor is not None and not (interrupted and time.monotonic() > heard + UNHEARD)
+                self._stopper, self._waiting = Stopper(), waits
                 watched = list(self._watched.values())
                 joined = list(self._joined) if cursor is not None else []
                 self._joined.difference_update(joined)
             _hint(joined)
-            sent, error = time.monotonic(), None
+            sent, error, interrupted = time.monotonic(), None, False
             stopper.set(self._stopper)
             try:
-                cursor = self._hear(cursor, watched)
-                pauses = backoff(1.0, 30.0)
+                cursor = self._hear(cursor, watched, self._calls.longest_wait if waits else 0.0)
+                heard, pauses = time.monotonic(), backoff(1.0, 30.0)
             except Stopped:
-                pass
+                interrupted = True
             except PaddockError as e:
                 error = e
             self._waiting = False
+            if error is not None and error.status == 400:  # such as a cursor of another database: begin anew
+                cursor = None
+                with self._lock:
+                    self._joined.update(self._watched)
             if error is not None and not error.fields.get("cut"):
                 refused = error.status in (403, 404)
                 self._pause(REFUSED_PAUSE * random.uniform(0.9, 1.1) if refused else max(next(pauses), error.retry_after))
@@ -113,12 +119,11 @@ class Hub:
             except Stopped:
                 pass
 
-    def _hear(self, cursor: Optional[str], watched: List[Watched]) -> str:
+    def _hear(self, cursor: Optional[str], watched: List[Watched], wait: float) -> str:
         """Waits for an event, tells the guards, and returns the next cursor."""
         locks = dict.fromkeys(lock for w in watched for lock, _, _ in sorted(w.leases))
         sessions = dict.fromkeys(w.session for w in watched if w.session)
-        page = self._calls.wait_for_events(list(locks)[:MAX_LOCKS], sessions=list(sessions)[:MAX_SESSIONS], kinds=KINDS, cursor=cursor,
-                                           wait=0.0 if cursor is None else self._calls.longest_wait)
+        page = self._calls.wait_for_events(list(locks)[:MAX_LOCKS], sessions=list(sessions)[:MAX_SESSIONS], kinds=KINDS, cursor=cursor, wait=wait)
         ended = frozenset((event["lock"], event.get("fencing_token", 0), event.get("slot", 0)) for event in page["events"])
         gone = set(page.get("ended_sessions") or ())
         with self._lock:

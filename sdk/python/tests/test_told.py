@@ -12,6 +12,7 @@ from test_aio import AioTest, in_loop
 
 from paddock import LeaseLost, PaddockError, SessionLost, Unavailable
 from paddock import _hub as hub
+from paddock._clock import stopper
 
 LONG = 600.0  # a TTL, whose next renewal is more than two minutes away
 
@@ -160,6 +161,22 @@ class Told(ServiceTest):
         proxy.heal()
         self.lost_within(lease)
 
+    def test_a_cursor_that_is_refused_is_dropped(self):
+        call, cursors = self.paddock.wait_for_events, []
+
+        def wait_for_events(*args, cursor, **options):
+            cursors.append(cursor)
+            page = call(*args, cursor=cursor, **options)
+            return {**page, "next_cursor": "no cursor"} if len(cursors) == 1 else page
+
+        with mock.patch.object(self.paddock, "wait_for_events", wait_for_events):
+            lease = self.paddock.hold(self.name, ttl=LONG)
+            eventually(lambda: cursors.count(None) == 2, "it does not begin anew")
+            self.listening(self.paddock)
+            self.paddock.revoke(self.name, token=lease.token, reason="out")
+            self.lost_within(lease)
+        self.assertEqual(cursors[:3], [None, "no cursor", None])
+
     def test_its_own_release_is_not_heard(self):
         renewed = []
         lease = self.paddock.hold(self.name, ttl=LONG, on_renewed=lambda *_: renewed.append(1))
@@ -193,6 +210,32 @@ class Silence(unittest.TestCase):
             self.assertTrue(done.wait(BOUND))
         refused, first, second = [p for p in pauses if p > 0.3]
         self.assertTrue(270 <= refused <= 330 and 0.5 <= first <= 1 <= second <= 2, pauses)
+
+
+class Busy(unittest.TestCase):
+    def test_calls_that_are_interrupted_again_and_again_do_not_stop_it_from_hearing(self):
+        class Guard:
+            def hint(self, ended):
+                pass
+
+        guards, calls, sent = [Guard()], mock.Mock(longest_wait=10.0), []
+        listener, watched = hub.Hub(calls), hub.Watched(frozenset({("a", 1, 0)}))
+
+        def wait_for_events(*_, cursor, wait, **options):
+            sent.append((cursor, wait))
+            if len(guards) < 20:
+                guards.append(Guard())
+                listener.join(guards[-1], watched)
+                stopper.get().pause(BOUND if wait else 0)
+            return {"events": [], "next_cursor": str(int(cursor or 0) + 1)}
+
+        calls.wait_for_events = wait_for_events
+        with mock.patch.object(hub, "RESEND", 0.1):
+            listener.join(guards[0], watched)
+            eventually(lambda: ("3", 10.0) in sent, "the cursor does not move")
+        for guard in guards:
+            listener.leave(guard)
+        self.assertEqual([(cursor, wait) for cursor, wait in sent if wait == 0][:3], [(None, 0), ("1", 0), ("2", 0)])
 
 
 class AioTold(AioTest):

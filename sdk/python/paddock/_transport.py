@@ -31,6 +31,7 @@ MAX_RESPONSE = 16 << 20  # bytes
 MAX_IDLE, IDLE_TIMEOUT = 32, 50.0  # of kept connections
 MAX_WAIT = 10.0  # of one call: a replica that is gone without a word is noticed within it
 CUT_AFTER = 1.0  # a wait that ends sooner was refused, not cut
+CUTS_LAST = 600.0  # how long a cut is remembered
 SILENCE = 2.0  # beyond its wait, after which a call that waits is silent, where there is another address
 LEAST_ATTEMPT = 0.25
 PROBE_FIRST, PROBE_LONGEST, PROBE_TIMEOUT = 30.0, 300.0, 1.0
@@ -95,7 +96,12 @@ class Transport:
             raise ValueError("there is no base URL; pass at least one")
         self._headers, self._key = {"User-Agent": f"paddock-python/{VERSION}", **headers}, key
         self._current, self._probe_at, self._probe_pause, self._probing = 0, 0.0, PROBE_FIRST, threading.Lock()
-        self.longest_wait: float = MAX_WAIT  # of one call; less where waits were cut
+        self._lower, self._cut_at = MAX_WAIT, 0.0  # since a cut
+
+    @property
+    def longest_wait(self) -> float:
+        """The longest wait of one call: less for ten minutes after a wait was cut."""
+        return min(self._lower, MAX_WAIT) if time.monotonic() < self._cut_at + CUTS_LAST else MAX_WAIT
 
     @property
     def several(self) -> bool:
@@ -118,8 +124,8 @@ class Transport:
             except (OSError, http.client.HTTPException) as e:
                 outcome = e
             lasted = time.monotonic() - began
-            if _is_cut(outcome) and CUT_AFTER <= lasted < request.wait:
-                self.longest_wait = max(min(self.longest_wait, 0.8 * lasted), 1.0)
+            if CUT_AFTER <= lasted < request.wait and self._is_cut(self._addresses[number], outcome):
+                self._lower, self._cut_at = max(min(self.longest_wait, 0.8 * lasted), 1.0), time.monotonic()
                 raise WaitCut(f"the wait was cut after {lasted:.0f} seconds")
             if isinstance(outcome, Response) and outcome.status not in MOVING:
                 return outcome
@@ -160,15 +166,26 @@ class Transport:
     def _probe(self, current: int) -> None:
         try:
             for number, address in enumerate(self._addresses[:current]):
-                with contextlib.suppress(OSError, http.client.HTTPException, Unavailable):
-                    if self._attempt(address, Request("GET", "/readyz", None, PROBE_TIMEOUT), PROBE_TIMEOUT).status == 200:
-                        if self._current == current:
-                            self._current = number
-                        return
+                if self._is_ready(address):
+                    if self._current == current:
+                        self._current = number
+                    return
             self._probe_pause = min(2 * self._probe_pause, PROBE_LONGEST)
         finally:
             self._probe_at = time.monotonic() + self._probe_pause * random.uniform(0.9, 1.1)
             self._probing.release()
+
+    def _is_ready(self, address: Address) -> bool:
+        with contextlib.suppress(OSError, http.client.HTTPException, Unavailable):
+            return self._attempt(address, Request("GET", "/readyz", None, PROBE_TIMEOUT), PROBE_TIMEOUT).status == 200
+        return False
+
+    def _is_cut(self, address: Address, outcome: Union[Response, Exception]) -> bool:
+        """Reports whether a proxy has ended the call: it says so, or the connection is broken and the address answers.
+        That of a replica that has crashed does not."""
+        if isinstance(outcome, Response):
+            return outcome.status in (502, 504)
+        return not isinstance(outcome, (NotSent, TimeoutError, socket.timeout)) and self._is_ready(address)
 
     def _attempt(self, address: Address, request: Request, limit: float) -> Response:
         """Sends the request once; again if its key is refused and there is another one meanwhile."""
@@ -206,13 +223,6 @@ class Transport:
     def close(self) -> None:
         for address in self._addresses:
             address.close()
-
-
-def _is_cut(outcome: Union[Response, Exception]) -> bool:
-    """Reports whether a proxy may have ended the call, rather than silence or the service."""
-    if isinstance(outcome, Response):
-        return outcome.status in (502, 504)
-    return not isinstance(outcome, (NotSent, TimeoutError, socket.timeout))
 
 
 def _problem(outcome: Union[Response, Exception]) -> str:

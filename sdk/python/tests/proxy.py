@@ -31,6 +31,11 @@ class Proxy:
     def refuse(self):
         self._set_mode("refuse")
 
+    def drop(self):
+        """Closes the connections. New ones are served."""
+        with self._changed:
+            self._close_all()
+
     def cut(self, responses):
         with self._changed:
             self._cut = responses
@@ -44,9 +49,12 @@ class Proxy:
             self._mode = mode
             self._changed.notify_all()
             if mode == "refuse":
-                for sock in self._open:
-                    with contextlib.suppress(OSError):
-                        sock.shutdown(socket.SHUT_RDWR)
+                self._close_all()
+
+    def _close_all(self):
+        for sock in self._open:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
 
     def _accept(self):
         while True:

@@ -12,7 +12,7 @@ from unittest import mock
 
 from service import BOUND, ServiceTest, eventually, url
 
-from paddock import LockHeld, Paddock, Unavailable, UnknownOutcome
+from paddock import LockHeld, Paddock, PaddockError, Unavailable, UnknownOutcome
 from paddock import _transport as transport
 
 
@@ -141,15 +141,36 @@ class Cuts(ServiceTest):
             waiting.start()
             self.await_waiters(1)
             time.sleep(1.5)
-            proxy.refuse()
-            proxy.heal()
+            proxy.drop()
             eventually(lambda: client._transport.longest_wait < transport.MAX_WAIT, "nothing was learnt")
             learnt = client._transport.longest_wait
             self.assertTrue(1.0 <= learnt < 2.5, learnt)
             eventually(lambda: waits[-1] == learnt, "the next wait is not shorter")
+            with mock.patch.object(transport, "CUTS_LAST", 0.0):
+                self.assertEqual(client._transport.longest_wait, transport.MAX_WAIT, "the cut is not forgotten")
         waiting.join(BOUND)
         leases[0].release()
         self.assertEqual(self.kinds().count("queued"), 1)
+
+    def test_a_crash_teaches_nothing(self):
+        proxy, errors = self.proxy(), []
+        client = self.client(proxy.url)
+
+        def acquire():
+            try:
+                client.acquire(self.name, wait=BOUND)
+            except PaddockError as e:
+                errors.append(e)
+
+        with self.paddock.hold(self.name):
+            waiting = threading.Thread(target=acquire, daemon=True)
+            waiting.start()
+            self.await_waiters(1)
+            time.sleep(1.2)  # long enough for a cut
+            proxy.refuse()
+            waiting.join(BOUND)
+        self.assertEqual([(e.code, e.fields.get("cut")) for e in errors], [("unknown_outcome", None)])
+        self.assertEqual(client._transport.longest_wait, transport.MAX_WAIT)
 
     def test_an_early_refusal_teaches_nothing(self):
         proxy = self.proxy()

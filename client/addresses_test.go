@@ -493,6 +493,35 @@ func TestAStreamGoesOnAtAnotherAddressAfterItsCursor(t *testing.T) {
 	}
 }
 
+// TestAStreamThatNobodyReadsIsNotSilent: its program does something else for a minute, and the connection is well.
+func TestAStreamThatNobodyReadsIsNotSilent(t *testing.T) {
+	withReplicas(t, func(r *replicas) {
+		s, err := r.Stream(r.Context(), paddock.EventQuery{Cursor: paddock.CursorNow})
+		r.must(err)
+		for _, want := range []string{"41", "42"} {
+			time.Sleep(time.Minute)
+			page, err := s.Next()
+			r.must(err)
+			if page.Next != want {
+				t.Errorf("the page is %+v, want the cursor %s", page, want)
+			}
+		}
+		r.must(s.Close())
+		r.wantHosts("a")
+	}, func(req *http.Request) (*http.Response, error) {
+		well := readerFunc(func() error {
+			if req.Context().Err() != nil {
+				return context.Cause(req.Context())
+			}
+			return io.EOF
+		})
+		res := reply(req, http.StatusOK, "text/event-stream", "")
+		res.Body = io.NopCloser(io.MultiReader(well, strings.NewReader("id: 41\nevent: sync\ndata: {}\n\n"),
+			well, strings.NewReader("id: 42\nevent: sync\ndata: {}\n\n")))
+		return res, nil
+	}, works)
+}
+
 // A readerFunc is a reader without text that fails with the error of the function.
 type readerFunc func() error
 

@@ -50,7 +50,7 @@ type streamConn struct {
 	lines  *bufio.Scanner
 	opened time.Time
 	round  *round      // in which the address was found
-	watch  *time.Timer // breaks a silent connection; nil for the only address
+	watch  *time.Timer // breaks a silent connection while something waits for it; nil for the only address
 	hangUp context.CancelCauseFunc
 }
 
@@ -105,6 +105,9 @@ func (s *Stream) connect(r *round) (status int, err error) {
 	if isPaddock(res) && res.StatusCode == http.StatusOK && mediaType(res) == contentStream {
 		conn.lines = bufio.NewScanner(res.Body)
 		conn.lines.Buffer(nil, maxStreamLine)
+		if conn.watch != nil {
+			conn.watch.Stop()
+		}
 		s.mu.Lock()
 		s.streamConn = conn
 		s.mu.Unlock()
@@ -133,6 +136,7 @@ func (c *streamConn) failed(err error) error {
 func (c *streamConn) scan() bool {
 	if c.watch != nil {
 		c.watch.Reset(maxStreamPause)
+		defer c.watch.Stop()
 	}
 	return c.lines.Scan()
 }

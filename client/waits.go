@@ -15,6 +15,9 @@ const (
 	minWait = time.Second
 	// cutsLast is how long a cut is remembered.
 	cutsLast = 10 * time.Minute
+	// cutsTogether is the time between cuts of which the longest one counts. A proxy cuts all waits after the same time; a
+	// replica or a proxy that crashes cuts them at the same time, however long they have lasted.
+	cutsTogether = time.Second
 )
 
 // A waitLimit is the longest wait that a client asks for in one request. A proxy may cut long requests; the limit then
@@ -24,7 +27,7 @@ type waitLimit struct {
 
 	mu    sync.Mutex
 	lower time.Duration // since a cut
-	until time.Time     // for which lower holds
+	cutAt time.Time     // when the last cut came
 }
 
 func newWaitLimit(severalAddresses bool) *waitLimit {
@@ -38,12 +41,18 @@ func newWaitLimit(severalAddresses bool) *waitLimit {
 func (w *waitLimit) cut(after time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lower, w.until = max(min(after*8/10, w.longest()), minWait), time.Now().Add(cutsLast)
+	passes := max(min(after*8/10, w.usual), minWait)
+	if time.Since(w.cutAt) < cutsTogether {
+		w.lower = max(w.lower, passes)
+	} else {
+		w.lower = min(w.longest(), passes)
+	}
+	w.cutAt = time.Now()
 }
 
 // longest returns the longest wait. The caller holds mu.
 func (w *waitLimit) longest() time.Duration {
-	if time.Now().Before(w.until) {
+	if time.Since(w.cutAt) < cutsLast {
 		return w.lower
 	}
 	return w.usual

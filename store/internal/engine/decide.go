@@ -308,7 +308,7 @@ func (u *unit) answers(all []*row.Outcome, clock reading) []*row.Outcome {
 		o.Began = clock.earliest(o.Now)
 		r := &u.calls[i].Req
 		if o.Queued && r.isAboutLease() {
-			o.Place = placeOf(o.Locks[0].Queue, r.traits.Lease)
+			o.Place, o.JoinedAt = placeOf(o.Locks[0].Queue, r.traits.Lease)
 		}
 		if !r.traits.ShowsQueue {
 			for j := range o.Locks {
@@ -320,12 +320,12 @@ func (u *unit) answers(all []*row.Outcome, clock reading) []*row.Outcome {
 	return all
 }
 
-// placeOf returns the place of the lease in the queue. The newest waiter is at the end.
-func placeOf(queue []*lock.Waiter, id lock.LeaseID) int64 {
+// placeOf returns the place of the lease in the queue, and when it was joined. The newest waiter is at the end.
+func placeOf(queue []*lock.Waiter, id lock.LeaseID) (place int64, joinedAt time.Time) {
 	for _, w := range slices.Backward(queue) {
 		if w.Lease.ID == id {
-			return w.Place
+			return w.Place, w.JoinedAt
 		}
 	}
-	return 0
+	return 0, time.Time{}
 }

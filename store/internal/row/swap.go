@@ -400,6 +400,8 @@ type Outcome struct {
 	lock.Decision
 	Began time.Time // on this process's clock; no later than the Decision's Now
 	Place int64     // of the call in the queue; zero if it does not wait
+	// JoinedAt is when the place was joined, by this call or by an earlier one of the same acquire.
+	JoinedAt time.Time
 }
 
 // Until returns the instant of this process's clock at which the database's clock shows t, or an earlier one.

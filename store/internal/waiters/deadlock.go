@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// suspiciousAfter is how long a call waits before it may be taken for one of a deadlock: most waits are shorter.
+	// suspiciousAfter is how long a place is waited at before the wait may be taken for one of a deadlock: most waits are
+	// shorter. It is the place that counts, because a long wait may take many short calls.
 	suspiciousAfter = time.Second
 	// searchInterval is the mean time between two searches for deadlocks, while a call waits that long.
 	searchInterval = 500 * time.Millisecond
@@ -77,16 +78,17 @@ func (r *Registry) notifyVictims() error {
 	return nil
 }
 
-// suspects returns the locks of the calls that have waited since then, and that may be victims: those with a task.
+// suspects returns the locks of the calls whose places were joined by then, and that may be victims: those with a task.
 func (r *Registry) suspects(since time.Time) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	names := make(map[string]bool)
 	for _, c := range r.calls {
-		if c.place() == 0 || c.began.After(since) || !c.hasTask {
+		at := c.position.Load()
+		if at == nil || at.place == 0 || at.since.After(since) || !c.hasTask {
 			continue
 		}
-		for _, name := range c.position.Load().names {
+		for _, name := range at.names {
 			names[name] = true
 		}
 	}

@@ -14,15 +14,15 @@ func TestOnlyLongWaitsAreSuspicious(t *testing.T) {
 	began := time.Now()
 	r := &Registry{calls: make(map[lock.Attachment]*waitingCall)}
 	add := func(n lock.Attachment, place int64, c *waitingCall) {
-		c.attachment, c.began = n, began
-		c.joinAt(place)
+		c.attachment = n
+		c.joinAt(place, began)
 		r.calls[n] = c
 	}
 	add(1, 1, &waitingCall{locks: []string{"without a task"}})
 	add(2, 2, &waitingCall{locks: []string{"with a task"}, hasTask: true})
 	add(3, 0, &waitingCall{locks: []string{"not in a queue"}, hasTask: true})
 	add(4, 4, &waitingCall{locks: []string{"one", "two"}})
-	add(5, 5, &waitingCall{locks: []string{"three", "four"}, hasTask: true})
+	add(5, 5, &waitingCall{locks: []string{"three", "four"}, hasTask: true, began: began.Add(time.Hour)}) // the call is a later one
 	if names := r.suspects(began.Add(-time.Nanosecond)); len(names) != 0 {
 		t.Errorf("at first %q are suspicious", names)
 	}

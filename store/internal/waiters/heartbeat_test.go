@@ -93,7 +93,7 @@ func TestHeartbeatsWakeCallsThatNeedNotWait(t *testing.T) {
 		}
 		calls[name] = c
 		if name != "joining" {
-			c.joinAt(7)
+			c.joinAt(7, time.Now())
 		}
 		attachment := int64(c.attachment)
 		if name == "taken over" {
@@ -218,7 +218,7 @@ func TestHeartbeatsLeaveCallsBehindASetAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		calls[name] = c
-		c.joinAt(7)
+		c.joinAt(7, time.Now())
 		exec(t, conn, "insert into paddock.records (name) values ($1)", name)
 		exec(t, conn, part, name, 7, int64(c.attachment), 1, time.Hour, nil)
 		exec(t, conn, part, name, set.place, set.attachment, set.replica, set.wait, `{"set": "a `+name+`"}`)
@@ -253,7 +253,7 @@ func TestTheFirstSetAtEachLockIsWoken(t *testing.T) {
 		if calls[name], err = r.register(&a); err != nil {
 			t.Fatal(err)
 		}
-		calls[name].joinAt(c.place)
+		calls[name].joinAt(c.place, time.Now())
 	}
 	r.wakeSets()
 	for name, c := range calls {
@@ -264,11 +264,11 @@ func TestTheFirstSetAtEachLockIsWoken(t *testing.T) {
 }
 
 // joinAt records that the call waits at the place, or that it has not joined a queue if that is zero.
-func (c *waitingCall) joinAt(place int64) {
+func (c *waitingCall) joinAt(place int64, at time.Time) {
 	if place == 0 {
 		return
 	}
-	out := &row.Outcome{Place: place}
+	out := &row.Outcome{Place: place, Began: at, JoinedAt: at, Decision: lock.Decision{Now: at}}
 	for _, name := range c.locks {
 		out.Locks = append(out.Locks, lock.Record{Name: name})
 	}

@@ -58,8 +58,9 @@ type Registry struct {
 
 // A position says where a call waits.
 type position struct {
-	names []string // of the locks, with their ancestors in trees
-	place int64    // at the first of them
+	names []string  // of the locks, with their ancestors in trees
+	place int64     // at the first of them
+	since time.Time // when the place was joined, by this call or by an earlier one of the same acquire
 }
 
 // A waitingCall is a call that waits on this replica.
@@ -218,7 +219,7 @@ func (c *waitingCall) firstLock() string {
 
 // setPosition records where the call waits: with the ancestors of its locks in trees, these may be more than its own.
 func (c *waitingCall) setPosition(out *row.Outcome) {
-	at := &position{place: out.Place, names: make([]string, len(out.Locks))}
+	at := &position{place: out.Place, since: out.Until(out.JoinedAt), names: make([]string, len(out.Locks))}
 	for i := range out.Locks {
 		at.names[i] = out.Locks[i].Name
 	}

@@ -274,6 +274,12 @@ func keepsPlace(err error) bool {
 func (a *acquirer) cleanUp(ctx context.Context, err error) error {
 	remains, ended := "Nothing is left behind.", true
 	defer func() { a.file.close(ended) }()
+	if a.file != nil && isCode(err, lock.ErrLeaseIDInUse) {
+		ended = false // the lease of the process before is another one: it is not released, and its id is kept
+		return &lock.Error{Code: lock.ErrLeaseIDInUse, Cause: err, Detail: "The lease_id file " + a.file.path +
+			" is of a lease with another mode or another number of permits. Ask for the same, give this work a file of its own, " +
+			"or remove the file and wait for the end of that lease."}
+	}
 	if a.idIsShared() {
 		remains = "The lease_id was not released."
 	} else if a.needsCleanUp {

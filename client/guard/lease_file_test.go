@@ -171,3 +171,16 @@ func TestUnusableLeaseIDFilesAreReported(t *testing.T) {
 		s.wantError(err, lock.ErrInvalid)
 	})
 }
+
+func TestTheFileOfAnotherLeaseIsLeftAlone(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		_, file, err := s.before(lock.Acquire{TTL: time.Minute})
+		s.must(err)
+		_, err = guard.Acquire(s.Context(), s.service, name, guard.Options{LeaseIDFile: file, Mode: lock.Shared})
+		s.wantError(err, lock.ErrLeaseIDInUse)
+		if _, err := os.Stat(file); err != nil {
+			s.Error(err)
+		}
+		s.wantEvents(lock.Granted)
+	})
+}

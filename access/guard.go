@@ -126,7 +126,7 @@ func (g *guard) Locks(ctx context.Context, q paddock.LockQuery) (paddock.Page[lo
 		func(ctx context.Context) (paddock.Page[lock.Lock], error) { return g.inner.Locks(ctx, q) }))
 }
 
-// Events needs a key for each of the names. Whoever may read a session may wait for its end.
+// Events needs a key that covers each of the names. A key that may read a session may wait for its end.
 func (g *guard) Events(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 	scopes := scopesOf(q.Names, "locks/%d")
 	if q.Prefix != "" || len(q.Names) == 0 && len(q.Sessions) == 0 {

@@ -58,9 +58,10 @@ func newLease(ctx context.Context, a *acquirer, g lock.Grant, suspended time.Dur
 	return l
 }
 
-// isHeldAt notes the result of a renewal that was sent after the session's RevokedLeases were answered.
-func (l *Lease) isHeldAt(revoked int64, err error) {
-	if l.loseIfLost(err, l.clock.suspended()); err == nil || isCode(err, lock.ErrLeaseInSet) {
+// isHeldAt notes the result of a renewal that was sent after the session's RevokedLeases were answered. suspended is the
+// clock's suspended time then.
+func (l *Lease) isHeldAt(revoked int64, err error, suspended time.Duration) {
+	if l.loseIfLost(err, suspended); err == nil || isCode(err, lock.ErrLeaseInSet) {
 		l.heldAt.Store(revoked)
 	}
 }

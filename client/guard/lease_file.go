@@ -34,6 +34,9 @@ func openLeaseFile(path string) (*leaseFile, error) {
 		return nil, nil
 	}
 	f := &leaseFile{path: path}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, f.invalid(errors.New("it is not a regular file"))
+	}
 	var err error
 	if f.lock, err = os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return nil, f.invalid(err)
@@ -56,7 +59,7 @@ func openLeaseFile(path string) (*leaseFile, error) {
 }
 
 func (f *leaseFile) invalid(err error) error {
-	return lock.Invalid("LeaseIDFile", "cannot be used: %v; remove it, or give the name of a file that this process can write", err)
+	return lock.Invalid("LeaseIDFile", "cannot be used: %v; give the name of a file that only this work uses and that this process can write", err)
 }
 
 // keep writes the lease_id, before it is sent.

@@ -159,6 +159,7 @@ func TestUnusableLeaseIDFilesAreReported(t *testing.T) {
 		s.must(os.WriteFile(junk, []byte("5e0c7a0e"), 0o600))
 		for what, o := range map[string]guard.Options{
 			"junk":            {LeaseIDFile: junk},
+			"a directory":     {LeaseIDFile: filepath.Dir(junk)},
 			"no directory":    {LeaseIDFile: filepath.Join(junk, "lease")},
 			"with a lease_id": {LeaseIDFile: junk, LeaseID: lock.LeaseID(uuid.New())},
 		} {

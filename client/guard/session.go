@@ -176,8 +176,9 @@ func (s *Session) findLost() {
 			items[i] = lock.Renew{Locks: l.names[:1], LeaseID: l.granted.ID}
 		}
 		ctx, cancel := context.WithTimeout(s.ctx, answerTimeout)
+		suspended := s.clock.suspended()
 		for i, r := range s.locks.Batch(ctx, items) {
-			chunk[i].isHeldAt(revoked, r.Err)
+			chunk[i].isHeldAt(revoked, r.Err, suspended)
 		}
 		cancel()
 	}

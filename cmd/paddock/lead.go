@@ -35,8 +35,8 @@ paddock lead resigns and ends with the exit code of the command: let systemd or 
     paddock lead leader:billing --value http://10.0.0.1:7000 -- /usr/local/bin/billing
 
 Candidates are elected in the order in which they came. The command gets the variables of paddock run, and
-PADDOCK_LEADER_VALUE. PADDOCK_FENCING_TOKEN grows with each leader: let it go along with everything that only a leader
-may write, so that a leader which was paused, and does not know that it is none any more, is refused there.
+PADDOCK_LEADER_VALUE. PADDOCK_FENCING_TOKEN grows with each leader: send it with every write that only a leader may
+make. Then a leader that was paused, and does not know that its term is over, is refused where the write lands.
 
 paddock leader leader:billing shows who leads. The value is in the lock's metadata, so it can be read with curl, too.
 Signals, and processes that the command leaves running, are handled as paddock run does.

@@ -207,6 +207,9 @@ func (c *runCommand) options(stderr *supervise.AsyncStderr) ([]lock.Member, guar
 
 // margin returns the time in which a command can be stopped before its lease or session of that TTL ends.
 func margin(chosen *time.Duration, ttl time.Duration) (time.Duration, error) {
+	if ttl < lock.MinTTL {
+		return 0, usagef("--ttl is %v; give %v or more", ttl, lock.MinTTL)
+	}
 	longest := (ttl/3 - slack(ttl)).Truncate(time.Millisecond)
 	killAfter := min(defaultKillAfter, longest)
 	if chosen != nil {

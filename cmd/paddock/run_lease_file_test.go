@@ -39,5 +39,5 @@ func TestRunNamesAnUnusableLeaseIDFile(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	p := d.startRun("--lease-id-file=/proc/nothing/lease", nightly, "--", "true")
-	p.expectExit(t, exitUsage, "--lease-id-file:", "give the name of a file")
+	p.expectExit(t, exitUsage, "--lease-id-file:", "give the name of a file that")
 }

@@ -33,7 +33,8 @@ type watches struct {
 	of map[lock.SessionRef]map[*Watch]struct{}
 }
 
-// Watch returns a Watch of the sessions. One that had ended before counts as ended, and so does one that there is not.
+// Watch returns a Watch of the sessions. A session that had ended before counts as ended, and so
+// does one that does not exist.
 func (k *Keeper) Watch(ctx context.Context, refs []lock.SessionRef) (*Watch, error) {
 	w := &Watch{keeper: k, refs: refs, Ended: make(chan struct{})}
 	k.watches.add(w) // before the look: what ends after that is told
@@ -95,7 +96,7 @@ func (a *watches) remove(w *Watch) []lock.SessionRef {
 	return w.ended
 }
 
-// open returns the sessions that are watched and have not ended yet.
+// open returns the sessions that calls wait for.
 func (a *watches) open() (refs []lock.SessionRef) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

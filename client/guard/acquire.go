@@ -117,11 +117,11 @@ func newAcquirer(locks paddock.Service, members []lock.Member, o Options, c cloc
 
 // useFile takes the lease_id of the process before from the file, if there is one, so that the same acquire is repeated.
 func (a *acquirer) useFile() (err error) {
-	if a.file, err = openLeaseFile(a.opts.LeaseIDFile); a.file == nil {
+	if a.file, err = openLeaseFile(a.opts.LeaseIDFile, a.names); a.file == nil {
 		return err
 	}
 	if a.file.kept.Holder == "" {
-		err = a.file.keep(a.id, a.opts.Holder)
+		err = a.file.keep(a.names, a.id, a.opts.Holder)
 	} else {
 		a.id, a.opts.Holder = lock.LeaseID(a.file.kept.ID), a.file.kept.Holder
 		a.waits, a.needsCleanUp = true, true // a try would give up the place
@@ -229,7 +229,7 @@ func (a *acquirer) waitForRetry(ctx context.Context, err error) error {
 	case errors.Is(err, lock.ErrLeaseLost) && !a.idIsShared():
 		// A lease was granted under this id, but its answer was lost, or it is that of the file, and it has expired.
 		a.id, a.needsCleanUp, a.opts.Holder = newID(), false, a.holder
-		if err := a.file.keep(a.id, a.holder); err != nil {
+		if err := a.file.keep(a.names, a.id, a.holder); err != nil {
 			return err
 		}
 	case !isTransient(err):

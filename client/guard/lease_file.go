@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/google/uuid"
@@ -22,14 +23,16 @@ type leaseFile struct {
 	lock *os.File // the file beside it, which is locked, since the file itself is replaced; nil once it is closed
 }
 
-// A keptLease is the content of the file.
+// A keptLease is the content of the file, a JSON object. The same acquire has the same locks and the same holder.
 type keptLease struct {
+	Locks  []string  `json:"locks"` // the names, in order
 	ID     uuid.UUID `json:"lease_id"`
-	Holder string    `json:"holder"` // the same acquire has the same holder
+	Holder string    `json:"holder"`
 }
 
-// openLeaseFile reads the file, if there is one, and keeps other processes out until it is closed.
-func openLeaseFile(path string) (*leaseFile, error) {
+// openLeaseFile reads the file, if there is one, and keeps other processes out until it is closed. names are those of
+// the locks to acquire, in order.
+func openLeaseFile(path string, names []string) (*leaseFile, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -48,14 +51,32 @@ func openLeaseFile(path string) (*leaseFile, error) {
 		return nil, errors.Join(&lock.Error{Code: lock.ErrLeaseIDInUse, Detail: "Another process uses the lease_id file " + path +
 			" now, so the same work is being done already. Give each work a file of its own."}, f.lock.Close())
 	}
-	text, err := os.ReadFile(path)
+	if err := f.read(names); err != nil {
+		return nil, errors.Join(err, f.lock.Close())
+	}
+	return f, nil
+}
+
+// read sets kept to the content of the file, which must be of a lease of these locks. It leaves kept zero if there is no
+// file.
+func (f *leaseFile) read(names []string) error {
+	text, err := os.ReadFile(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err == nil {
 		err = json.Unmarshal(text, &f.kept)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.Join(f.invalid(err), f.lock.Close())
+	switch {
+	case err != nil:
+		return f.invalid(err)
+	case len(f.kept.Locks) == 0 || f.kept.ID == uuid.Nil || f.kept.Holder == "":
+		return f.invalid(errors.New("it is not a JSON object with locks, lease_id and holder"))
+	case !slices.Equal(f.kept.Locks, names):
+		return lock.Invalid("LeaseIDFile", "%s keeps a lease of %s, not of %s; give each work a file of its own, or remove "+
+			"the file: the lease in it then ends by itself", f.path, joined(f.kept.Locks), joined(names))
 	}
-	return f, nil
+	return nil
 }
 
 func (f *leaseFile) invalid(err error) error {
@@ -63,11 +84,11 @@ func (f *leaseFile) invalid(err error) error {
 }
 
 // keep writes the lease_id, before it is sent.
-func (f *leaseFile) keep(id lock.LeaseID, holder string) error {
+func (f *leaseFile) keep(names []string, id lock.LeaseID, holder string) error {
 	if f == nil {
 		return nil
 	}
-	f.kept = keptLease{uuid.UUID(id), holder}
+	f.kept = keptLease{names, uuid.UUID(id), holder}
 	text, err := json.Marshal(f.kept)
 	if err == nil {
 		err = os.WriteFile(f.path+".new", append(text, '\n'), 0o600)

@@ -2,11 +2,13 @@ package guard_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,7 +23,7 @@ func (s *fixture) before(a lock.Acquire) (lock.Grant, string, error) {
 	s.Helper()
 	a.Locks, a.LeaseID, a.Holder = lock.One(name), lock.LeaseID(uuid.New()), "pod-0"
 	file := filepath.Join(s.TempDir(), "lease")
-	s.must(os.WriteFile(file, fmt.Appendf(nil, `{"lease_id":%q,"holder":"pod-0"}`, uuid.UUID(a.LeaseID)), 0o600))
+	s.must(os.WriteFile(file, fmt.Appendf(nil, `{"locks":[%q],"lease_id":%q,"holder":"pod-0"}`, name, uuid.UUID(a.LeaseID)), 0o600))
 	g, err := s.locks.Acquire(s.Context(), a)
 	return g, file, err
 }
@@ -101,9 +103,11 @@ func TestAnEndedLeaseIsReplacedInTheFile(t *testing.T) {
 
 func idIn(s *fixture, text []byte) lock.LeaseID {
 	s.Helper()
-	id, err := uuid.ParseBytes(text[len(`{"lease_id":"`):][:36])
-	s.must(err)
-	return lock.LeaseID(id)
+	var kept struct {
+		ID uuid.UUID `json:"lease_id"`
+	}
+	s.must(json.Unmarshal(text, &kept))
+	return lock.LeaseID(kept.ID)
 }
 
 func TestALostLeaseIsNotKept(t *testing.T) {
@@ -157,8 +161,11 @@ func TestUnusableLeaseIDFilesAreReported(t *testing.T) {
 	withFixture(t, func(s *fixture) {
 		junk := filepath.Join(s.TempDir(), "lease")
 		s.must(os.WriteFile(junk, []byte("5e0c7a0e"), 0o600))
+		noLock := filepath.Join(s.TempDir(), "no-lock")
+		s.must(os.WriteFile(noLock, fmt.Appendf(nil, `{"lease_id":%q,"holder":"pod-0"}`, uuid.New()), 0o600))
 		for what, o := range map[string]guard.Options{
 			"junk":            {LeaseIDFile: junk},
+			"without a lock":  {LeaseIDFile: noLock},
 			"a directory":     {LeaseIDFile: filepath.Dir(junk)},
 			"no directory":    {LeaseIDFile: filepath.Join(junk, "lease")},
 			"with a lease_id": {LeaseIDFile: junk, LeaseID: lock.LeaseID(uuid.New())},
@@ -183,5 +190,53 @@ func TestTheFileOfAnotherLeaseIsLeftAlone(t *testing.T) {
 			s.Error(err)
 		}
 		s.wantEvents(lock.Granted)
+	})
+}
+
+func TestAFileOfOtherLocksIsRefused(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		_, file, err := s.before(lock.Acquire{TTL: time.Minute})
+		s.must(err)
+		before, err := os.ReadFile(file)
+		s.must(err)
+		for what, members := range map[string][]lock.Member{
+			"other":           lock.One("other"),
+			"a," + name:       {{Name: name}, {Name: "a"}},
+			name + "," + "zz": {{Name: "zz"}, {Name: name}},
+		} {
+			_, err := guard.AcquireAll(s.Context(), s.locks, members, guard.Options{LeaseIDFile: file})
+			want := file + " keeps a lease of " + name + ", not of " + what + "; give each work a file of its own"
+			if e := lockError(s, err); e.Code != lock.ErrInvalid || !strings.Contains(e.Detail, want) {
+				s.Errorf("%s: %v", what, err)
+			}
+		}
+		after, err := os.ReadFile(file)
+		s.must(err)
+		if string(after) != string(before) {
+			s.Errorf("the file was %s and is %s", before, after)
+		}
+		s.wantEvents(lock.Granted)
+	})
+}
+
+func TestASetOfLocksIsInTheFileInOrder(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		o := guard.Options{LeaseIDFile: filepath.Join(s.TempDir(), "lease"), TTL: time.Minute, Holder: "pod-0"}
+		l, err := guard.AcquireAll(s.Context(), s.service, []lock.Member{{Name: "b"}, {Name: "a"}}, o)
+		s.must(err)
+		text, err := os.ReadFile(o.LeaseIDFile)
+		s.must(err)
+		if want := fmt.Sprintf(`{"locks":["a","b"],"lease_id":%q,"holder":"pod-0"}`+"\n", uuid.UUID(idIn(s, text))); string(text) != want {
+			s.Errorf("the file is %s, want %s", text, want)
+		}
+		s.service.setFault(fault{refuse: true})
+		s.wantError(l.Release(s.Context()), lock.ErrUnavailable)
+		s.service.setFault(fault{})
+		next, err := guard.AcquireAll(s.Context(), s.service, []lock.Member{{Name: "a"}, {Name: "b"}}, o)
+		s.must(err)
+		if next.Token() != l.Token() {
+			s.Errorf("the next process has the token %d, not %d", next.Token(), l.Token())
+		}
+		s.must(next.Release(s.Context()))
 	})
 }

@@ -43,12 +43,16 @@ type Options struct {
 	// LeaseID allows another process to repeat the same acquire. A lease that has ended is not
 	// granted again under its id. Zero means a random id.
 	LeaseID lock.LeaseID
-	// LeaseIDFile names a file that keeps the lease_id and the holder until the lease is released or lost, so that a
-	// process which takes over the same work, such as a restarted container, goes on with the lease, its token and its
-	// place in the queue, instead of waiting for the end of its predecessor's. Use it only where nothing of a process
-	// that was killed can go on: two processes with one token cannot be told apart by a fence. While a process uses the
-	// file, the acquire of another one fails with lock.ErrLeaseIDInUse. A file with the suffix .lock beside it stays. It
-	// is for leases without a session, of Acquire and what is built on it.
+	// LeaseIDFile names a file that keeps the lease_id until the lease is released or lost, so that a process which takes
+	// over the same work, such as a restarted container, goes on with the lease, its token and its place in the queue,
+	// instead of waiting for the end of its predecessor's. Use it only where nothing of a process that was killed can go
+	// on: two processes with one token cannot be told apart by a fence. While a process uses the file, the acquire of
+	// another one fails with lock.ErrLeaseIDInUse. A file of other locks is refused. A file with the suffix .lock beside
+	// it stays. Empty means none. It is for leases without a session, of Acquire and what is built on it.
+	//
+	// The content is a JSON object, with the names of the locks in order:
+	//
+	//	{"locks":["jobs:billing"],"lease_id":"5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11","holder":"pod-0"}
 	LeaseIDFile string
 	// Task is the thread of work, by which the service finds deadlocks. Empty means a part of the task of the context,
 	// which that of Do and Lease.Context has, or of the environment variable PADDOCK_TASK; or else a new one. For

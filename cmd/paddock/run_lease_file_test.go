@@ -23,6 +23,8 @@ func TestRunGoesOnWithTheLeaseOfAKilledRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.Exit(t)
+	other := d.startRun("--lease-id-file="+file, "other", "--", "true")
+	other.expectExit(t, exitUsage, "--lease-id-file: ", file+" keeps a lease of "+nightly+", not of other; give each work a file of its own")
 	next := d.startRun(append(args, `echo "token $PADDOCK_FENCING_TOKEN"`)...)
 	next.expectExit(t, 0)
 	if next.Stdout.String() != "token "+token+"\n" {

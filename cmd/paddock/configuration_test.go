@@ -24,7 +24,7 @@ This page is generated from the flags: run
 ` + "`go test ./cmd/paddock -run TestConfigurationPage -update`" + ` after changing one.
 
 - A flag wins over its variable. If several variables are listed, the first that is set wins. An empty variable counts
-  as unset, except ` + "`PADDOCK_SCHEMA`" + `, which is refused.
+  as unset, except ` + "`PADDOCK_SCHEMA`" + `, which is refused. A flag with an empty text is refused.
 - A duration is numbers with units: ` + "`100ms`, `30s`, `1h30m`, `7d`, `1d12h`" + `. A day is 24 hours; days are whole
   numbers and come first.
 - A switch takes no value as a flag. As a variable it is ` + "`true` or `false`" + `.

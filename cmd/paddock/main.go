@@ -124,7 +124,21 @@ func parse(line *commandLine, args []string, env lookup, stdout io.Writer) (*kon
 	case err != nil:
 		return nil, explainParseError(err)
 	}
-	return command, checkDurations(command.Flags())
+	return command, cmp.Or(checkTexts(command.Path), checkDurations(command.Flags()))
+}
+
+// checkTexts returns a usage error if the command line gives a flag an empty text, as a script does with a variable that
+// is not set. Without the flag more may be allowed, or something else meant.
+func checkTexts(path []*kong.Path) error {
+	for _, p := range path {
+		if p.Flag == nil || p.Resolved {
+			continue
+		}
+		if v := reflect.Indirect(p.Flag.Target); (v.Kind() == reflect.String || v.Kind() == reflect.Slice) && v.Len() == 0 {
+			return usagef("--%s is empty; give a value, or leave the flag out", p.Flag.Name)
+		}
+	}
+	return nil
 }
 
 // newParser returns a parser that reads a command line into line.

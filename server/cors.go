@@ -38,7 +38,7 @@ func (s *Server) withCORS(next http.Handler) http.Handler {
 		}
 		h.Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
 		h.Set("Access-Control-Expose-Headers", corsResponseHeaders)
-		if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		if !isPreflight(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -59,4 +59,9 @@ func (s *Server) withCORS(next http.Handler) http.Handler {
 // their forms, which take a cookie, are for their own origin only.
 func (s *Server) isAllowedOrigin(r *http.Request) bool {
 	return s.corsOrigins[r.Header.Get("Origin")] && !isPage(r)
+}
+
+// isPreflight reports whether a browser asks with the request whether a page of another origin may send one.
+func isPreflight(r *http.Request) bool {
+	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
 }

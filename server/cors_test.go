@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -30,7 +32,8 @@ func TestPagesOfAllowedOriginsCallTheAPI(t *testing.T) {
 		{"OPTIONS that is no preflight", "OPTIONS", acquirePath, appOrigin, false, http.StatusMethodNotAllowed, true},
 		{"whether the service is ready", "GET", "/readyz", appOrigin, false, http.StatusOK, true},
 		{"an acquire of another origin", "POST", acquirePath, "https://evil.example", false, http.StatusForbidden, false},
-		{"the preflight of another origin", "OPTIONS", acquirePath, "https://evil.example", true, http.StatusMethodNotAllowed, false},
+		{"the preflight of another origin", "OPTIONS", acquirePath, "https://evil.example", true, http.StatusForbidden, false},
+		{"the preflight of a page of the service", "OPTIONS", "/ui/locks/a/revoke", appOrigin, true, http.StatusForbidden, false},
 		{"the same host with another scheme", "POST", acquirePath, "http://app.example", false, http.StatusForbidden, false},
 		{"no origin", "POST", acquirePath, "", false, http.StatusCreated, false},
 		{"a form of the service's pages", "POST", "/ui/locks/a/revoke", appOrigin, false, http.StatusForbidden, false},
@@ -71,6 +74,28 @@ func TestPagesOfAllowedOriginsCallTheAPI(t *testing.T) {
 		}
 		if c.preflight && c.allowed && !strings.Contains(h.Get("Access-Control-Allow-Headers"), "Authorization, Content-Type") {
 			t.Errorf("%s: accepts %q", c.name, h.Get("Access-Control-Allow-Headers"))
+		}
+	}
+}
+
+// TestPreflightsOfOtherOriginsAreNotAskedForAKey: a browser sends none with them, so what is missing is not a key.
+func TestPreflightsOfOtherOriginsAreNotAskedForAKey(t *testing.T) {
+	t.Parallel()
+	for name, allowed := range map[string][]string{"no origin is allowed": nil, "another one is": {appOrigin}} {
+		s := serve(t, server.Options{Locks: &fake{}, Keys: newKeyring(t).Keyring, CORSOrigins: allowed})
+		r := s.request("OPTIONS", acquirePath, "")
+		r.Header.Set("Origin", "https://evil.example")
+		r.Header.Set("Access-Control-Request-Method", "POST")
+		got, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(got.Body)
+		if err := errors.Join(err, got.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if got.StatusCode != http.StatusForbidden || !strings.Contains(string(text), "--cors-origin") || got.Header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: %d, %v, %s", name, got.StatusCode, got.Header, text)
 		}
 	}
 }

@@ -343,11 +343,12 @@ func headerSize(r *http.Request) int {
 }
 
 // crossOriginCheck returns the step that refuses writes that a browser sends from another site, unless withCORS allows
-// its origin.
+// its origin. A preflight request is refused, too: withCORS answers those of allowed origins. It has no API key, so an
+// answer about the key would mislead.
 func (s *Server) crossOriginCheck() step {
 	guard := http.NewCrossOriginProtection()
 	return func(_ http.ResponseWriter, r *http.Request) error {
-		if !s.isAllowedOrigin(r) && guard.Check(r) != nil {
+		if !s.isAllowedOrigin(r) && (isPreflight(r) || guard.Check(r) != nil) {
 			return ErrCrossOrigin
 		}
 		return nil

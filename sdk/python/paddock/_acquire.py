@@ -113,9 +113,10 @@ def acquire_lease(paddock: Calls, name: Locks, want: Json, margin: float, wait: 
                     found = False
                     continue
             except PaddockError as e:
-                if found and e.code == "lease_id_in_use":  # that of a hold with other arguments, which ends with its TTL
-                    found, lease_id, want["holder"] = False, _choose(file, holder), holder
-                    continue
+                if file and e.code == "lease_id_in_use":  # the lease of the process before is another one: it and its id are kept
+                    found = False
+                    file.close(False)
+                    raise file.is_of_another_mode() from e
                 if isinstance(e, LockHeld) and clock() < wait_until:
                     waits = True
                     continue

@@ -82,7 +82,7 @@ class Paddock(Calls):
         lease_id_file  a file that keeps the lease_id and the holder until the lease is released or lost. A process that takes
                   over the same work, such as a restarted container, goes on with the same lease, token or place in the
                   queue. Use it only where nothing of a process that was killed can go on. Raises LeaseFileInUse while
-                  another process uses the file. Not with session; on POSIX
+                  another process uses the file, and refuses a file of other locks. Not with session; on POSIX
 
         If the wait ends in any way, KeyboardInterrupt included, the place and a lease granted meanwhile are released.
         """
@@ -106,7 +106,7 @@ class Paddock(Calls):
         else:
             want["ttl"], margin = check_times(o["ttl"], o["margin"], o["wait"], o["retry"])
         check_interrupt(o["interrupt_main"])
-        file = None if o["lease_id_file"] is None else LeaseFile(o["lease_id_file"])
+        file = None if o["lease_id_file"] is None else LeaseFile(o["lease_id_file"], name)
         want["holder"] = want["holder"] or default_holder()
         began, revoked = self.clock(), session._revoked if session is not None else 0
         try:

@@ -109,7 +109,7 @@ class Calls:
         return self._transport.several
 
     def close(self) -> None:
-        """Closes the kept connections. The Paddock can still be used."""
+        """Closes the kept connections. The Paddock can still be used, and then opens a connection for each call."""
         self._transport.close()
 
     def acquire(self, name: Locks, *, lease_id: Optional[str] = None, wait: float = 0.0, keep_place: bool = False,
@@ -327,8 +327,11 @@ def _urls(base_url: Optional[str], base_urls: Optional[Sequence[str]]) -> List[s
         if not base_url:
             raise ValueError("there is no base URL; pass one, or set PADDOCK_URL")
         base_urls = [url.strip() for url in base_url.split(",")]
-    if isinstance(base_urls, str) or not all(isinstance(url, str) for url in base_urls):
-        raise TypeError("base_urls is not a list of texts; give the URL of each replica.")
+    if not isinstance(base_urls, (list, tuple)):
+        raise wrong_type("base_urls", base_urls, "a list with the URL of each replica")
+    for number, url in enumerate(base_urls, 1):
+        if not isinstance(url, str):
+            raise wrong_type(f"base URL {number} of {len(base_urls)}", url, "text")
     return list(base_urls)
 
 

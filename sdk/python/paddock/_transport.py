@@ -91,9 +91,15 @@ class Transport:
     another host."""
 
     def __init__(self, urls: Sequence[str], headers: Mapping[str, str], tls: TLS, key: Key) -> None:
-        self._addresses = [Address(url, tls) for url in urls]
-        if not self._addresses:
+        if not urls:
             raise ValueError("there is no base URL; pass at least one")
+        self._addresses: List[Address] = []
+        for number, url in enumerate(urls, 1):
+            address = Address(url, "the base URL" if len(urls) == 1 else f"base URL {number} of {len(urls)}", tls)
+            for before, other in enumerate(self._addresses, 1):
+                if other.url.rstrip("/") == url.rstrip("/"):
+                    raise ValueError(f"base URLs {before} and {number} are the same; give each replica's address once")
+            self._addresses.append(address)
         self._headers, self._key = {"User-Agent": f"paddock-python/{VERSION}", **headers}, key
         self._current, self._probe_at, self._probe_pause, self._probing = 0, 0.0, PROBE_FIRST, threading.Lock()
         self._lower, self._cut_at = MAX_WAIT, 0.0  # since a cut
@@ -241,28 +247,33 @@ def _changed_nothing(outcome: Union[Response, Exception]) -> bool:
 class Address:
     """One base URL, and the kept connections to it, directly or through the HTTP proxy that the environment names."""
 
-    def __init__(self, url: str, tls: TLS) -> None:
+    def __init__(self, url: str, called: str, tls: TLS) -> None:
         self.url: str = url
         self._socket = url[len("unix:"):] if url.startswith("unix:") else None
         if self._socket is not None:
             if not self._socket.startswith("/"):
-                raise ValueError("the base URL is a socket without an absolute path; pass unix:/run/paddock.sock")
+                raise ValueError(f"{called} is a socket without an absolute path; pass unix:/run/paddock.sock")
             if not hasattr(socket, "AF_UNIX"):
-                raise ValueError("the base URL is a socket in the file system, which Python does not support on this platform")
+                raise ValueError(f"{called} is a socket in the file system, which Python does not support on this platform")
             url = "http://localhost"
-        parts = urllib.parse.urlsplit(url)
+        try:
+            parts = urllib.parse.urlsplit(url)
+            port = parts.port
+        except ValueError:  # whose text repeats the URL
+            raise ValueError(f"{called} is not a URL; pass one such as https://locks.example.org") from None
         if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
-            raise ValueError("the base URL must be http://HOST or https://HOST, optionally with a port and a path, without query, "
+            raise ValueError(f"{called} must be http://HOST or https://HOST, optionally with a port and a path, without query, "
                              "fragment or user, or a socket such as unix:/run/paddock.sock; pass an API key as key and other "
                              "credentials as headers")
         self._secure = parts.scheme == "https"
-        self._host, self._port = parts.hostname, parts.port or (443 if self._secure else 80)
+        self._host, self._port = parts.hostname, port or (443 if self._secure else 80)
         context = tls or (ssl.create_default_context() if self._secure else None)
         self._context: Callable[[], Any] = context if callable(context) else lambda: context
         self._proxy = None if self._socket is not None else _proxy_of(parts)
         self._prefix = urllib.parse.quote(parts.path.rstrip("/"), safe="/%")
         self._origin = f"http://{parts.netloc}" if self._proxy and not self._secure else ""
         self._idle: List[Tuple[int, float, http.client.HTTPConnection]] = []
+        self._closed = False
 
     def target(self, path: str) -> str:
         return self._origin + self._prefix + path
@@ -301,10 +312,15 @@ class Address:
             self._idle.append((os.getpid(), time.monotonic(), connection))
         else:
             connection.close()
+        if self._closed:  # meanwhile, by another thread, or before
+            self.close()
 
     def close(self) -> None:
-        while self._idle:
-            self._idle.pop()[2].close()
+        """Closes the kept connections. No more are kept: calls in other threads may end later than the last close."""
+        self._closed = True
+        with contextlib.suppress(IndexError):
+            while True:
+                self._idle.pop()[2].close()
 
 
 @dataclass(frozen=True)

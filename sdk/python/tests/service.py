@@ -3,6 +3,7 @@
 import atexit
 import calendar
 import functools
+import gc
 import json
 import os
 import pathlib
@@ -143,6 +144,12 @@ def eventually(condition, failure):
         if time.monotonic() > until:
             raise AssertionError(f"{failure}, after {BOUND:.0f} s")
         time.sleep(0.01)
+
+
+def client_threads():
+    """Returns the threads of all clients and guards that are in use. Those of earlier tests may still end."""
+    gc.collect()  # an error with its traceback keeps a guard in a cycle
+    return {thread for thread in threading.enumerate() if thread.name.startswith("paddock")}
 
 
 def in_threads(jobs):

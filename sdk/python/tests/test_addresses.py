@@ -30,12 +30,25 @@ class Addresses(ServiceTest):
             self.assertEqual(self.client().base_urls, ["http://c", "http://d"])
         with mock.patch.dict(os.environ):
             os.environ.pop("PADDOCK_URL", None)
-            for arguments in ({}, {"base_urls": []}, {"base_url": "http://a", "base_urls": ["http://b"]}, {"base_url": "http://a,"}):
+            for arguments in ({}, {"base_urls": []}, {"base_url": "http://a", "base_urls": ["http://b"]}):
                 with self.subTest(arguments), self.assertRaises(ValueError):
                     Paddock(**arguments)
-        for arguments in ({"base_url": ["http://a"]}, {"base_urls": "http://a"}, {"base_urls": [1]}):
+        for arguments in ({"base_url": ["http://a"]}, {"base_urls": "http://a"}, {"base_urls": {"http://a"}}):
             with self.subTest(arguments), self.assertRaises(TypeError):
                 Paddock(**arguments)
+
+    def test_an_error_says_which_of_them_is_wrong(self):
+        for urls, text in ((["ftp://a"], "^the base URL must be http"),
+                           (["http://a", "ftp://b"], "^base URL 2 of 2 must be http"),
+                           (["http://a", "unix:b"], "^base URL 2 of 2 is a socket without"),
+                           (["http://a:secret", "http://b"], "^base URL 1 of 2 is not a URL; pass one such as https://locks.example.org$"),
+                           (["http://a", "http://b", "http://a/"], "^base URLs 1 and 3 are the same; give each replica's address once$")):
+            with self.subTest(urls), self.assertRaisesRegex(ValueError, text):
+                Paddock(base_urls=urls)
+        with self.assertRaisesRegex(ValueError, "^base URL 2 of 2 must be http"):
+            Paddock("http://a,")
+        with self.assertRaisesRegex(TypeError, "^base URL 2 of 2 is of the type int; give text.$"):
+            Paddock(base_urls=["http://a", 1])
 
     def test_without_a_connection_the_next_address_is_used_and_kept(self):
         client = self.client(base_urls=[unused(), unused(), url()])
@@ -74,7 +87,7 @@ class Addresses(ServiceTest):
         self.assertTrue(0.9 <= time.monotonic() - began < 3.5)
 
     def test_each_attempt_leaves_time_for_the_other_addresses(self):
-        limits, one = [], transport.Transport([unused()] * 3, {}, None, transport.Key(None, {}))
+        limits, one = [], transport.Transport([unused() for _ in range(3)], {}, None, transport.Key(None, {}))
 
         def silent(_, request, limit):
             limits.append(limit)

@@ -11,7 +11,7 @@ import time
 import warnings
 from unittest import mock
 
-from service import BOUND, SDK, ServiceTest, eventually, in_threads, url
+from service import BOUND, SDK, ServiceTest, client_threads, eventually, in_threads, url
 
 from paddock import LeaseLost, LockHeld, PaddockError
 
@@ -176,25 +176,26 @@ class Holding(ServiceTest):
         self.client(proxy.url).hold(self.name, retry=BOUND).release()
 
     def test_no_thread_and_no_connection_remains(self):
-        before = set(threading.enumerate())
+        before = client_threads()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ResourceWarning)
             client = self.client(url())
             for _ in range(5):
                 with client.hold(self.name):
                     pass
+            lease = client.hold(self.name)
             client.close()
-            del client
+            lease.release()  # in another thread, it may end later than the close
+            del client, lease
             gc.collect()
-        eventually(lambda: set(threading.enumerate()) <= before, "threads remain")
+        eventually(lambda: client_threads() <= before, "threads remain")
         self.assertEqual([str(c.message) for c in caught], [])
 
     def test_a_lease_without_references_is_no_longer_renewed(self):
-        before = set(threading.enumerate())
+        before = client_threads()
         with self.assertLogs("paddock", "WARNING"):
             self.paddock.hold(self.name, ttl=1)
-            gc.collect()
-            eventually(lambda: set(threading.enumerate()) <= before, "threads remain")
+            eventually(lambda: client_threads() <= before, "threads remain")
         self.paddock.hold(self.name, wait=BOUND).release()
         self.assertEqual(self.kinds()[:3], ["granted", "queued", "expired"])
 

@@ -8,7 +8,7 @@ import time
 import unittest
 from unittest import mock
 
-from service import BOUND, ServiceTest, eventually, in_threads
+from service import BOUND, ServiceTest, client_threads, eventually, in_threads
 from test_deadline import FakePaddock
 
 import paddock
@@ -67,6 +67,7 @@ class Bounds(unittest.TestCase):
         self.addCleanup(tick.stop)
         self.fake = FakePaddock()
         self.fake.on_renew = lambda: 1 / 0
+        self.threads = client_threads()
         self.lease = paddock.Lease(self.fake, self.fake.grant(), 3.0, None, None, True)
 
     def lose(self):
@@ -110,7 +111,7 @@ class Bounds(unittest.TestCase):
 
     def test_a_lease_lost_before_the_block_does_not_enter_it(self):
         self.lose()
-        eventually(lambda: not any(t.name == "paddock lease" for t in threading.enumerate()), "threads remain")
+        eventually(lambda: client_threads() <= self.threads, "threads remain")
         with self.assertRaises(LeaseLost), self.lease:
             self.fail("the block was entered")
 

@@ -10,7 +10,7 @@ import uuid
 import warnings
 from unittest import mock
 
-from service import BOUND, ServiceTest, eventually, in_threads, url
+from service import BOUND, ServiceTest, client_threads, eventually, in_threads, url
 from test_deadline import FakePaddock, raising
 
 import paddock
@@ -42,9 +42,9 @@ class Holding(SessionTest):
     def test_one_renewal_keeps_many_leases(self):
         renewals = []
         session = self.session(ttl=3, on_renewed=lambda left, error: renewals.append(error))
-        before = set(threading.enumerate())  # those of earlier tests may still end
+        before = client_threads()
         leases = self.hold_in(session, 30)
-        new = [thread.name for thread in set(threading.enumerate()) - before if thread.name != "paddock events"]  # that of the client
+        new = [thread for thread in client_threads() - before if thread.name == "paddock lease"]
         self.assertEqual(new, [], "a lease of a session has a thread")
         renewals.clear()
         with mock.patch.object(self.paddock, "renew", side_effect=AssertionError("a lease was renewed")):
@@ -120,7 +120,7 @@ class Holding(SessionTest):
         self.assertEqual(lost.exception.fields["reason"], "out")
 
     def test_a_lease_keeps_its_session_and_a_session_without_references_is_no_longer_renewed(self):
-        before, losses = set(threading.enumerate()), []
+        before, losses = client_threads(), []
         lease = self.paddock.hold(self.name, session=self.paddock.hold_session(ttl=4))
         gc.collect()
         self.assertFalse(lease.lost.wait(6))
@@ -132,8 +132,7 @@ class Holding(SessionTest):
         eventually(lambda: losses, "a session does not keep its lease")
         with self.assertLogs("paddock", "WARNING") as logs:
             del lease
-            # A renewal that fails meanwhile leaves a cycle: the session, and the error with its traceback.
-            eventually(lambda: gc.collect() >= 0 and set(threading.enumerate()) <= before, "threads remain")
+            eventually(lambda: client_threads() <= before, "threads remain")
         self.assertEqual(len(logs.output), 1, logs.output)
         self.paddock.hold(self.name, wait=BOUND).release()
         self.assertIn("expired", self.kinds())

@@ -24,6 +24,7 @@ import asyncio
 import functools
 import os
 import sys
+import warnings
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, AsyncGenerator, Callable, Coroutine, Dict, Generator, Generic, List, Mapping, Optional, Sequence
 from typing import Type, TypedDict, TypeVar, Union
@@ -176,15 +177,20 @@ class Session(_Guard):
 class Hold(Generic[_G]):
     """A lease or session to be: await it, or use it in an async with statement."""
 
-    def __init__(self, begin: Callable[[], Coroutine[Any, Any, _G]]) -> None:
-        self._begin = begin
+    def __init__(self, call: str, begin: Callable[[], Coroutine[Any, Any, _G]]) -> None:
+        self._call, self._begin, self._begun = call, begin, False
         self._guard: Optional[_G] = None
 
     def __await__(self) -> Generator[Any, None, _G]:
+        self._begun = True
         return self._begin().__await__()
 
+    def __del__(self) -> None:
+        if not self._begun:
+            warnings.warn(f"{self._call} was never awaited, so nothing is held; use it in async with, or await it", RuntimeWarning, 2, self)
+
     async def __aenter__(self) -> _G:
-        self._guard = await self._begin()
+        self._guard = await self
         return await self._guard.__aenter__()
 
     async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
@@ -271,7 +277,7 @@ class Paddock:
         """Acquires the lock, or several, all or none, and renews the lease until it is released: async with
         paddock.hold(...) as lease. If it is lost, the task in the block is cancelled, and the block raises LeaseLost. If
         the wait is cancelled, it leaves the queue."""
-        return Hold(lambda: self._hold(Lease, _ThreadLease, name, options))
+        return Hold("hold", lambda: self._hold(Lease, _ThreadLease, name, options))
 
     async def _hold(self, kind: Callable[[Threads, _L], _G], thread_kind: Type[_L], name: Locks, options: Mapping[str, Any]) -> _G:
         plain = _plain(options)
@@ -285,7 +291,7 @@ class Paddock:
             plain = _plain(options)
             return Session(self._threads, await self._threads.run(lambda: self._paddock.hold_session(**plain), lambda late: late.close(RELEASE_TIMEOUT)))
 
-        return Hold(begin)
+        return Hold("hold_session", begin)
 
     def election(self, name: str, **options: Any) -> Election:
         """Returns the election with this name. See paddock.Paddock.election."""
@@ -385,7 +391,7 @@ class Election:
         """Waits until it is elected, without limit unless wait says how long: async with election.campaign(...) as term.
         If it is cancelled, the candidate has withdrawn."""
         options = {**self._options, "metadata": metadata_of(value), "wait": wait}
-        return Hold(lambda: self._paddock._hold(Term, _ThreadTerm, self.name, options))
+        return Hold("campaign", lambda: self._paddock._hold(Term, _ThreadTerm, self.name, options))
 
     async def leader(self) -> Optional[Leader]:
         """Returns the current leader, None if there is none."""

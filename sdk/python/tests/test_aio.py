@@ -2,12 +2,14 @@
 
 import asyncio
 import functools
+import gc
 import inspect
 import sys
 import threading
 import time
+import warnings
 
-from service import BOUND, ServiceTest, eventually, url
+from service import BOUND, ServiceTest, client_threads, eventually, url
 
 import paddock
 from paddock import InvalidRequest, LeaseLost, LockHeld, Lost, SessionLost
@@ -48,6 +50,21 @@ class Holding(AioTest):
         self.assertEqual(lease.state, "released")
         await asyncio.wait_for(lease.lost.wait(), BOUND)
         self.assertEqual(self.kinds(), ["granted", "released"])
+
+    @in_loop
+    async def test_a_hold_that_is_not_awaited_warns(self):
+        for call, hold in (("hold", lambda: self.locks.hold(self.name)), ("hold_session", self.locks.hold_session),
+                           ("campaign", lambda: self.locks.election(self.name).campaign("me"))):
+            with self.assertWarnsRegex(RuntimeWarning, f"^{call} was never awaited, so nothing is held; use it in async with, or await it$"):
+                hold()
+                gc.collect()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            async with self.locks.hold(self.name):
+                pass
+            await (await self.locks.hold(self.name)).release()
+            gc.collect()
+        self.assertEqual([str(warning.message) for warning in caught if warning.category is RuntimeWarning], [])
 
     @in_loop
     async def test_a_lease_may_be_awaited_and_released(self):
@@ -309,7 +326,7 @@ class Waiting(AioTest):
 
     @in_loop
     async def test_a_cancelled_call_ends_its_connection(self):
-        before = set(threading.enumerate())
+        before = client_threads()
         waiting = asyncio.create_task(self.locks.events(lock=self.name, wait=BOUND))
         await asyncio.sleep(0.2)
         began = time.monotonic()
@@ -318,7 +335,7 @@ class Waiting(AioTest):
             await waiting
         self.assertLess(time.monotonic() - began, 2)
         await self.locks.close()
-        await self.until(lambda: not {t for t in set(threading.enumerate()) - before if t.name.startswith("paddock")}, "a thread remains")
+        await self.until(lambda: client_threads() <= before, "a thread remains")
 
 
 class Mirrored(ServiceTest):

@@ -53,7 +53,7 @@ class Guard:
         self._pid, self._release_done, self._notify_lock = os.getpid(), False, threading.RLock()
         self._interrupt_main, self._armed = interrupt_main, False
         self._on_end: Optional[Callable[[], object]] = None  # called at the end of any kind, in any thread
-        self._wake, self._hinted = threading.Event(), False  # of the thread that renews
+        self._wake, self._hinted = threading.Event(), math.inf  # of the thread that renews; when it renews after a hint
         self._listens_from, self._listens_to = paddock.clock() + JOIN_AFTER, Watched(frozenset())
         self.task_id: str = ""  # of a lease: its thread of work
         self._outer_tasks: List[str] = []  # those around the with statements
@@ -93,9 +93,10 @@ class Guard:
         if self._check_deadline() <= 0:
             self._raise_loss()
 
-    def hint(self, ended: Ends = frozenset()) -> None:
-        """Renews now, because something may have happened: these leases have ended, which may not be its own."""
-        self._hinted = True
+    def hint(self, ended: Ends = frozenset(), within: float = 0.0) -> None:
+        """Renews within these seconds, because something may have happened: these leases may have ended, which may not be
+        its own."""
+        self._hinted = min(self._hinted, self._paddock.clock() + random.uniform(0, within))
         self._wake.set()
 
     def _raise_loss(self) -> NoReturn:
@@ -203,10 +204,10 @@ class Guard:
     def _renew(self) -> float:
         """Renews it if a renewal is due; returns how long to wait until the next check."""
         unheard = self._listen()
-        early = self._due - self._paddock.clock()
-        if early > 0 and not self._hinted:
+        early = min(self._due, self._hinted) - self._paddock.clock()
+        if early > 0:
             return min(early, unheard, TICK)
-        self._hinted = False
+        self._hinted = math.inf
         was_failing = self._failure is not None
         try:
             grant = self._send_renewal(self._attempt_time())

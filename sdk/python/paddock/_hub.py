@@ -24,6 +24,7 @@ JOIN_AFTER = 0.3  # seconds that a lease is held; a short critical section costs
 RESEND = 0.3  # the shortest time between two calls with other names
 UNHEARD = 0.5  # the age of the last answer from which an interrupted call is followed by one that is answered at once
 REFUSED_PAUSE = 300.0
+SPREAD = 5.0  # seconds within which all guards renew after events were missed
 MAX_LOCKS, MAX_SESSIONS = 5000, 1000
 KINDS = ("released", "expired", "revoked")
 
@@ -46,12 +47,15 @@ class Hub:
         self._lock = threading.RLock()  # garbage collection may call into it
         self._watched: weakref.WeakKeyDictionary[Guard, Watched] = weakref.WeakKeyDictionary()
         self._joined: weakref.WeakSet[Guard] = weakref.WeakSet()  # which have not renewed since there is a cursor
+        self._ended: weakref.WeakSet[Guard] = weakref.WeakSet()  # sessions; a call that names one is answered at once
         self._running, self._waiting = False, False
         self._stopper = Stopper()  # of the call or pause
 
     def join(self, guard: Guard, watched: Watched) -> None:
         """Listens for the guard, or for what it watches now. The guard is told to renew once, for what was before."""
         with self._lock:
+            if guard in self._ended:
+                return
             if guard not in self._watched:
                 weakref.finalize(guard, self._dropped).atexit = False  # it runs after those of the weak containers, which are newer
             self._watched[guard] = watched
@@ -76,7 +80,7 @@ class Hub:
                 self._stopper.stop()
 
     def _run(self) -> None:
-        cursor, sent, heard, interrupted, pauses = None, 0.0, 0.0, False, backoff(1.0, 30.0)
+        cursor, missed, sent, heard, interrupted, pauses = None, False, 0.0, 0.0, False, backoff(1.0, 30.0)
         while True:
             self._pause(sent + RESEND - time.monotonic())
             with self._lock:
@@ -92,17 +96,15 @@ class Hub:
             sent, error, interrupted = time.monotonic(), None, False
             stopper.set(self._stopper)
             try:
-                cursor = self._hear(cursor, watched, self._calls.longest_wait if waits else 0.0)
-                heard, pauses = time.monotonic(), backoff(1.0, 30.0)
+                cursor = self._hear(cursor, missed, watched, self._calls.longest_wait if waits else 0.0)
+                missed, heard, pauses = False, time.monotonic(), backoff(1.0, 30.0)
             except Stopped:
                 interrupted = True
             except PaddockError as e:
                 error = e
             self._waiting = False
             if error is not None and error.status == 400:  # such as a cursor of another database: begin anew
-                cursor = None
-                with self._lock:
-                    self._joined.update(self._watched)
+                cursor, missed = None, True
             if error is not None and not error.fields.get("cut"):
                 refused = error.status in (403, 404)
                 self._pause(REFUSED_PAUSE * random.uniform(0.9, 1.1) if refused else max(next(pauses), error.retry_after))
@@ -119,16 +121,24 @@ class Hub:
             except Stopped:
                 pass
 
-    def _hear(self, cursor: Optional[str], watched: List[Watched], wait: float) -> str:
-        """Waits for an event, tells the guards, and returns the next cursor."""
+    def _hear(self, cursor: Optional[str], missed: bool, watched: List[Watched], wait: float) -> str:
+        """Waits for an event, tells the guards, and returns the next cursor. missed says that events before it were missed."""
         locks = dict.fromkeys(lock for w in watched for lock, _, _ in sorted(w.leases))
         sessions = dict.fromkeys(w.session for w in watched if w.session)
         page = self._calls.wait_for_events(list(locks)[:MAX_LOCKS], sessions=list(sessions)[:MAX_SESSIONS], kinds=KINDS, cursor=cursor, wait=wait)
         ended = frozenset((event["lock"], event.get("fencing_token", 0), event.get("slot", 0)) for event in page["events"])
         gone = set(page.get("ended_sessions") or ())
         with self._lock:
-            told = [guard for guard, w in list(self._watched.items()) if page.get("gap") or w.leases & ended or w.session in gone]
+            all_watched = list(self._watched.items())
+            told = [guard for guard, w in all_watched if w.leases & ended or w.session in gone]
+            for guard, w in all_watched:
+                if w.session in gone:
+                    self._ended.add(guard)
+                    self._watched.pop(guard, None)
         _hint(told, ended)
+        while all_watched and (missed or page.get("gap") or page.get("unreadable")):
+            guard, w = all_watched.pop()
+            guard.hint(w.leases, SPREAD)
         return page.get("next_cursor", "")
 
 

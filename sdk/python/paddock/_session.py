@@ -94,12 +94,12 @@ class Session(Guard):
         held = [lease for lease in list(self._leases.values()) if lease._granted.sent <= old]
         return Watched(frozenset(end for lease in held for end in lease._watched().leases), self.ref)
 
-    def hint(self, ended: Ends = frozenset()) -> None:
-        """Renews now, and asks for those of its leases that may have ended without the session."""
+    def hint(self, ended: Ends = frozenset(), within: float = 0.0) -> None:
+        """Renews within these seconds, and then asks for those of its leases that may have ended without the session."""
         for lease in list(self._leases.values()):
             if ended & lease._watched().leases:
                 lease._held_at = min(lease._held_at, 0) - 1  # another number for each hint: an earlier answer does not settle it
-        super().hint(ended)
+        super().hint(ended, within)
 
     def _send_renewal(self, timeout: float) -> SessionGrant:
         grant = self._paddock.renew_session(self.id, timeout=timeout)

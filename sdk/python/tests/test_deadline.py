@@ -103,6 +103,18 @@ class Deadline(unittest.TestCase):
         with self.assertRaisesRegex(LeaseLost, "unavailable: last"):
             lease.check()
 
+    def test_after_a_hint_it_renews_within_the_time_and_not_all_at_once(self):
+        leases = [self.lease() for _ in range(20)]
+        for lease in leases:
+            lease.hint(within=5.0)
+        self.assertEqual(len({lease._hinted for lease in leases}), 20)
+        self.assertEqual(self.fake.calls, [])
+        self.fake.advance(5)
+        eventually(lambda: len(self.fake.calls) == 20, "they were not renewed")
+        leases[0].hint(within=5.0)
+        leases[0].hint()
+        eventually(lambda: len(self.fake.calls) == 21, "it was not renewed at once")
+
     def test_a_lost_lease_stays_lost(self):
         lease = self.lease()
         self.fake.now = lease.deadline

@@ -1,13 +1,12 @@
 """Guards are told at once that something has ended; the renewal decides."""
 
 import asyncio
-import gc
 import threading
 import time
 import unittest
 from unittest import mock
 
-from service import BOUND, ServiceTest, eventually, url
+from service import BOUND, ServiceTest, client_threads, eventually, url
 from test_aio import AioTest, in_loop
 
 from paddock import LeaseLost, PaddockError, SessionLost, Unavailable
@@ -116,7 +115,7 @@ class Told(ServiceTest):
         self.assertEqual(renewed.count(clients[2]), 1, "the other reader renewed")
 
     def test_one_call_serves_all_guards_and_ends_with_the_last(self):
-        before, client = set(threading.enumerate()), self.client(url())
+        before, client = client_threads(), self.client(url())
         with mock.patch.object(client, "wait_for_events", wraps=client.wait_for_events) as calls:
             leases = [client.hold(f"{self.name}:{number}", ttl=LONG) for number in range(20)]
             self.listening(client, 20)
@@ -127,11 +126,10 @@ class Told(ServiceTest):
             for lease in leases:
                 lease.check()
                 lease.release()
-            eventually(lambda: set(threading.enumerate()) <= before, "threads remain")
+            eventually(lambda: client_threads() <= before, "threads remain")
         with self.assertLogs("paddock", "WARNING"):
             client.hold(self.name, ttl=LONG)
-            gc.collect()
-            eventually(lambda: set(threading.enumerate()) <= before, "threads of a dropped lease remain")
+            eventually(lambda: client_threads() <= before, "threads of a dropped lease remain")
 
     def test_a_short_critical_section_costs_nothing(self):
         with mock.patch.object(self.paddock, "wait_for_events", side_effect=AssertionError("it listened")) as wait:
@@ -177,6 +175,47 @@ class Told(ServiceTest):
             self.lost_within(lease)
         self.assertEqual(cursors[:3], [None, "no cursor", None])
 
+    def test_after_missed_events_each_lease_of_a_session_is_asked_for(self):
+        for missed in ("gap", "unreadable", "cursor"):
+            client = self.client(url())
+            call = client.wait_for_events
+
+            def wait_for_events(*args, **options):
+                page = call(*args, **options)
+                if page["events"] and missed == "cursor":
+                    raise PaddockError("invalid_request", "", 400)
+                return {**page, "events": [], missed: True} if page["events"] else page
+
+            with self.subTest(missed), mock.patch.object(client, "wait_for_events", wait_for_events), client.hold_session(ttl=LONG) as session:
+                lost, kept = (client.hold(self.new_name(), session=session) for _ in range(2))
+                alone = client.hold(self.new_name(), ttl=LONG)
+                eventually(lambda: len(client.hub._watched.get(session, hub.Watched(frozenset())).leases) == 2, "the leases are not watched")
+                self.listening(client, 2)
+                for lease in (lost, alone):
+                    self.paddock.release(lease.name, lease._granted.lease_id)
+                for lease in (lost, alone):
+                    self.assertTrue(lease.lost.wait(BOUND), "it was not asked for")
+                kept.check()
+
+    def test_a_session_that_has_ended_is_not_asked_for_again(self):
+        renewed = []
+        session = self.paddock.hold_session(ttl=LONG, on_renewed=lambda _, error: renewed.append(error))
+        lease, other = self.paddock.hold(self.name, session=session), self.paddock.hold(self.new_name(), ttl=LONG)
+        eventually(lambda: self.paddock.hub._watched.get(session, hub.Watched(frozenset())).leases, "the lease is not watched")
+        self.listening(self.paddock, 2)
+        wait_for_events, refused = self.paddock.wait_for_events, PaddockError("role_missing", "", 403)
+        with mock.patch.object(self.paddock, "renew_session", side_effect=refused), mock.patch.object(self.paddock, "wait_for_events", wraps=wait_for_events) as calls:
+            self.client(url()).revoke_session(session.ref, reason="out")
+            eventually(lambda: refused in renewed, "it is not renewed")
+            self.listening(self.paddock)
+            session._leases.clear()  # what it watches changes
+            self.paddock.revoke(other.name, token=other.token, reason="out")
+            self.lost_within(other)
+            eventually(lambda: not self.paddock.hub._running, "it goes on although there is nothing to hear")
+        self.assertEqual((renewed.count(refused), session.state), (1, "at_risk"))
+        self.assertLess(calls.call_count, 4)
+        session._lose(session._new_loss(session._OVERDUE))
+
     def test_its_own_release_is_not_heard(self):
         renewed = []
         lease = self.paddock.hold(self.name, ttl=LONG, on_renewed=lambda *_: renewed.append(1))
@@ -192,7 +231,7 @@ class Told(ServiceTest):
 class Silence(unittest.TestCase):
     def test_a_refusal_is_not_repeated_for_minutes(self):
         class Guard:
-            def hint(self, ended):
+            def hint(self, ended, within=0.0):
                 pass
 
         pauses, calls = [], mock.Mock(longest_wait=10.0)
@@ -215,7 +254,7 @@ class Silence(unittest.TestCase):
 class Busy(unittest.TestCase):
     def test_calls_that_are_interrupted_again_and_again_do_not_stop_it_from_hearing(self):
         class Guard:
-            def hint(self, ended):
+            def hint(self, ended, within=0.0):
                 pass
 
         guards, calls, sent = [Guard()], mock.Mock(longest_wait=10.0), []

@@ -52,14 +52,18 @@ type addresses struct {
 func newAddresses(o Options) (*addresses, error) {
 	a, shared := &addresses{}, httpClient(o)
 	var seen []string
-	for text := range strings.SplitSeq(o.BaseURL, ",") {
+	texts := strings.Split(o.BaseURL, ",")
+	for i, text := range texts {
 		text = strings.Trim(text, " ")
 		if err := checkBaseURL(text); err != nil {
+			if len(texts) > 1 {
+				return nil, fmt.Errorf("client: base URL %d of %d %w", i+1, len(texts), err)
+			}
 			return nil, fmt.Errorf("client: the base URL %w", err)
 		}
 		one := address{text: text, base: strings.TrimSuffix(text, "/"), http: shared}
-		if slices.Contains(seen, one.base) {
-			return nil, errors.New("client: the base URL names an address twice; give each replica's address once")
+		if before := slices.Index(seen, one.base); before >= 0 {
+			return nil, fmt.Errorf("client: base URLs %d and %d are the same; give each replica's address once", before+1, i+1)
 		}
 		seen = append(seen, one.base)
 		if path := socketOf(text); path != "" {

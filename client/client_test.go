@@ -44,6 +44,19 @@ func TestNewRefusesABaseURL(t *testing.T) {
 	}
 }
 
+func TestAnErrorSaysWhichOfSeveralAddressesIsWrong(t *testing.T) {
+	t.Parallel()
+	for urls, want := range map[string]string{
+		"http://a, ftp://b":          "client: base URL 2 of 2 must begin with http:// or https://",
+		"http://a,":                  "client: base URL 2 of 2 must begin with http:// or https://",
+		"http://a,http://b,http://a": "client: base URLs 1 and 3 are the same; give each replica's address once",
+	} {
+		if _, err := client.New(client.Options{BaseURL: urls}); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: the error is %v, want %s", urls, err, want)
+		}
+	}
+}
+
 func TestRequestsGoUnderTheBaseURL(t *testing.T) {
 	t.Parallel()
 	for base, want := range map[string]string{

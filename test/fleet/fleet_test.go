@@ -36,8 +36,8 @@ const workerName = "PADDOCK_FLEET_WORKER"
 var built program.Built
 
 func TestMain(m *testing.M) {
-	flag.Parse()
 	if name := os.Getenv(workerName); name != "" {
+		flag.Parse() // otherwise the tests do
 		if err := work(os.Getenv("PADDOCK_URL"), name, *size); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

@@ -91,7 +91,7 @@ export class Acquisition {
         if (hasCode(error, 'lock_held') && !this.#waits && !this.limits.wait.passed()) {
           this.#waits = true;
           failures = -1;
-        } else if (hasCode(error, 'invalid_request') && error.field === 'ttl_ms' && waitMs > 0 && this.#waitTtlMs < this.ref.ttlMs) {
+        } else if (hasCode(error, 'invalid_request') && error.field === 'ttlMs' && waitMs > 0 && this.#waitTtlMs < this.ref.ttlMs) {
           this.#waitTtlMs = this.ref.ttlMs; // the service allows no short TTL
         } else if (hasCode(error, 'lock_held') && left > waitMs) {
           failures = await this.#keepWaiting(failures, since(sent) < waitMs / 2);

@@ -1,4 +1,4 @@
-import { changed, hasCode, invalid, type PaddockError } from './error.js';
+import { changed, invalid, PaddockError } from './error.js';
 import { omitUndefined } from './omit.js';
 import { defaultHolder } from './platform.js';
 import type { components } from './schema.js';
@@ -171,13 +171,24 @@ const optionNames: Readonly<Record<string, string>> = {
   ttl_ms: 'ttlMs', grace_ms: 'graceMs', wait_ms: 'waitMs', max_hold_ms: 'maxHoldMs', session_id: 'sessionId', task_id: 'taskId',
 };
 
-/** inOptions returns the error with the name of the option, as the caller wrote it, if the service did not accept one. */
+/** members finds these members in a text; a quotation, which it finds as well, and a name of a lock have none. */
+const members = new RegExp(`"(?:[^"\\\\]|\\\\.)*"|(?<![\\w.:@-])(?:${Object.keys(optionNames).join('|')})(?![\\w:@-])`, 'g');
+
+/** inOptions returns the error of a call of the service with the names of the options, as the caller writes them. */
 export function inOptions(error: unknown): unknown {
-  if (!hasCode(error, 'invalid_request') || error.field === undefined) {
+  if (!(error instanceof PaddockError)) {
     return error;
   }
-  const named = (text: string) => text.replace(/\b[a-z]+(_[a-z]+)+\b/g, (member) => optionNames[member] ?? member);
-  return changed(error, { detail: named(error.detail), field: named(error.field) });
+  const { reason = '' } = error; // in the words of an operator
+  const named = (text: string) => text.replace(members, (member) => optionNames[member] ?? member);
+  const detail = reason === '' ? named(error.detail) : error.detail.split(reason).map(named).join(reason);
+  const field = named(error.field ?? '');
+  return detail === error.detail && field === (error.field ?? '') ? error : changed(error, { detail, ...(field !== '' && { field }) });
+}
+
+/** throwInOptions throws that error. */
+export function throwInOptions(error: unknown): never {
+  throw inOptions(error);
 }
 
 async function requestOf(o: Options, ttlMs: number, label: string | undefined): Promise<AcquireRequest> {

@@ -1,6 +1,7 @@
 import type { Paddock } from './client.js';
 import { leaseKind } from './kind.js';
 import { omitUndefined } from './omit.js';
+import { throwInOptions } from './options.js';
 import type { LeaseRef, Renewable } from './renewal.js';
 import type { components } from './schema.js';
 
@@ -26,8 +27,13 @@ export function locksOf(lease: LeaseAnswer): Schemas['SetLease'][] {
 /** leaseRef returns the LeaseRef of a lease with this lease_id. */
 export function leaseRef(paddock: Paddock, locks: Locks, leaseId: string, times: Pick<Renewable, 'ttlMs' | 'marginMs'>): LeaseRef {
   const { ttlMs, marginMs } = times;
-  const calls = typeof locks === 'string' ? single(paddock, locks, leaseId) : set(paddock, locks, leaseId);
-  return { kind: leaseKind, paddock, leaseId, ttlMs, marginMs, ...calls };
+  const { names, acquire, renew, end } = typeof locks === 'string' ? single(paddock, locks, leaseId) : set(paddock, locks, leaseId);
+  return {
+    kind: leaseKind, paddock, leaseId, ttlMs, marginMs, names,
+    acquire: (request, options) => acquire(request, options).catch(throwInOptions),
+    renew: (options, to) => renew(options, to).catch(throwInOptions),
+    end: (options) => end(options).catch(throwInOptions),
+  };
 }
 
 type Calls = Pick<LeaseRef, 'names' | 'acquire' | 'renew' | 'end'>;

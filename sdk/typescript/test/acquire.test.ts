@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { acquire, createPaddock, PaddockError, type Options } from '../dist/index.js';
+import { acquire, createPaddock, openSession, PaddockError, type Options } from '../dist/index.js';
 import { Proxy } from './proxy.js';
-import { direct, kinds, serviceUrl, unique } from './service.js';
+import { direct, kinds, serviceUrl, unique, until } from './service.js';
 
 const limit = { timeout: 60_000 };
 
@@ -117,6 +117,33 @@ test('invalid options are rejected before a request is sent', limit, async () =>
 test('a request that the service rejects is not retried', limit, async () => {
   const refused = acquire(direct(), unique('refused'), { ttlMs: 1, waitMs: Infinity, onRetry: () => assert.fail('it was retried') });
   await assert.rejects(refused, { code: 'invalid_request', field: 'ttlMs', message: /^invalid_request: ttlMs is 1;/ });
+});
+
+test('the texts of the service name the options as the caller writes them', limit, async () => {
+  const name = unique('named');
+  const lease = await acquire(direct(), name);
+  await assert.rejects(acquire(direct(), name), { code: 'lock_held', detail: / or wait with waitMs \(not in a batch\);/ });
+  await assert.rejects(acquire(direct(), [name, unique('named')]), { code: 'lock_held', detail: /or wait with waitMs\.$/ });
+  await assert.rejects(direct().acquire(name, { holder: 'w' }), { code: 'lock_held', detail: /or wait with wait_ms/ });
+  const reason = 'ttl_ms is 9';
+  await direct().revoke(name, { fencing_token: lease.token, reason });
+  await until('it is lost', () => lease.err !== undefined);
+  assert.match(lease.err!.detail, /: ttl_ms is 9\. Stop/);
+});
+
+test('every text of the service is in options, without the names and words of others', async () => {
+  const texts = {
+    'The lease has reached its max_hold_ms and cannot be renewed.': 'The lease has reached its maxHoldMs and cannot be renewed.',
+    'calls without a task_id are of one task.': 'calls without a taskId are of one task.',
+    '"say \\"wait_ms\\" or ttl_ms" holds jobs:ttl_ms, jobs.ttl_ms and ttl_ms-1. Or wait with wait_ms.': '"say \\"wait_ms\\" or ttl_ms" holds jobs:ttl_ms, jobs.ttl_ms and ttl_ms-1. Or wait with waitMs.',
+  };
+  for (const [detail, expected] of Object.entries(texts)) {
+    const problem = () => new Response(JSON.stringify({ code: 'lock_held', detail }), { status: 409, headers: { 'Content-Type': 'application/problem+json', 'Paddock-Api': 'v1' } });
+    const paddock = createPaddock({ baseUrl: 'http://paddock.test', fetch: async () => problem() });
+    await assert.rejects(acquire(paddock, 'jobs'), { detail: expected });
+    await assert.rejects(openSession(paddock), { detail: expected });
+    await assert.rejects(paddock.acquire('jobs', { holder: 'w' }), { detail });
+  }
 });
 
 test('an unreachable service is retried for retryMs', limit, async (t) => {

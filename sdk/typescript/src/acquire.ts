@@ -1,10 +1,11 @@
 import { Acquisition, type Grant } from './acquisition.js';
+import { acquireOptions, checkLocks, checkOptions, client, expect } from './arguments.js';
 import type { Paddock } from './client.js';
 import { Deadline, mark, since } from './clock.js';
 import { hasCode } from './error.js';
 import { Lease } from './lease.js';
 import { notify } from './notify.js';
-import { inOptions, resolveOptions, type Options, type ResolvedOptions } from './options.js';
+import { resolveOptions, type Options, type ResolvedOptions } from './options.js';
 import { allowManyListeners, randomUUID } from './platform.js';
 import type { LeaseRef } from './renewal.js';
 import { backoff, sleep } from './retry.js';
@@ -22,7 +23,15 @@ import { leaseRef, type Locks } from './set.js';
  * if the service can be reached.
  */
 export async function acquire(paddock: Paddock, locks: Locks, options: Options = {}): Promise<Lease> {
+  checkAcquire('acquire', paddock, locks, options);
   return acquireLease(paddock, locks, options, false, Lease);
+}
+
+/** checkAcquire throws a TypeError for arguments that the call cannot use. */
+export function checkAcquire(call: string, paddock: Paddock, locks: Locks, options: Options): void {
+  expect('paddock', paddock, client('acquire'));
+  checkLocks(locks);
+  checkOptions(call, options, acquireOptions);
 }
 
 /**
@@ -38,8 +47,7 @@ export async function acquireLease<L extends Lease>(
     const lease = await tryAcquire(paddock, locks, resolved, (ref, grant) => new Kind(ref, grant, resolved, forGuard));
     notify(options.onAcquired, since(began));
     return lease;
-  } catch (thrown) {
-    const error = inOptions(thrown);
+  } catch (error) {
     notify(options.onAcquired, since(began), error);
     throw error;
   }

@@ -1,8 +1,9 @@
 import createClient, { type Client } from 'openapi-fetch';
 
 import { Addresses, type Address } from './addresses.js';
+import { checked, checkOptions, expect, paddockOptions } from './arguments.js';
 import { checkBaseUrl, checkName, checkSocket } from './check.js';
-import { invalid } from './error.js';
+import { invalid, type PaddockError } from './error.js';
 import { Hub } from './hub.js';
 import { keySource } from './key.js';
 import { bodyOf, expectNoContent, leaseBody, leaseSetBody, namedBody, sessionBody } from './response.js';
@@ -160,27 +161,53 @@ type Query<Operation extends 'listLocks' | 'listEvents' | 'listHolds' | 'listSes
  * invalid options.
  */
 export function createPaddock(options: PaddockOptions): Paddock {
+  checkOptions('createPaddock', options, paddockOptions, "an object such as { baseUrl: 'http://127.0.0.1:8080' }");
+  expect('baseUrl', options.baseUrl, paddockOptions.baseUrl);
   const { headers = {} } = options;
-  const addresses = new Addresses(options.baseUrl.split(',').map((url) => addressOf(url.trim(), options.fetch)), headers);
+  const addresses = new Addresses(addressesOf(options), headers);
   const api = createClient<paths>({
     baseUrl: addresses.base,
     fetch: transport(addresses, keySource(options)),
     redirect: 'manual',
     querySerializer: { array: { style: 'form', explode: false } },
+    bodySerializer: jsonOf,
     headers,
   });
   const waits = new Waits();
   const common = { hub: new Hub(api, waits), waits };
-  return {
-    api, common, ...leaseCalls(api), ...setCalls(api), ...sessionCalls(api), ...treeCalls(api), ...readCalls(api), ...fencingCalls(api),
-  };
+  const calls = { ...leaseCalls(api), ...setCalls(api), ...sessionCalls(api), ...treeCalls(api), ...readCalls(api), ...fencingCalls(api) };
+  return { api, common, ...checked(calls) };
+}
+
+/** jsonOf returns the body of a request. It throws a TypeError if JSON cannot represent it. */
+function jsonOf(request: unknown): string {
+  try {
+    return JSON.stringify(request);
+  } catch (cause) {
+    throw new TypeError('request has what JSON cannot represent, such as a BigInt or itself; pass plain data.', { cause });
+  }
+}
+
+/** addressesOf returns the addresses in the options, which are separated by commas. An error says which one is wrong. */
+function addressesOf({ baseUrl, fetch: own }: PaddockOptions): Address[] {
+  const seen = new Set<string>();
+  return baseUrl.split(',').map((text, i, { length }) => {
+    const wrong = (problem: string) => invalid('baseUrl', length === 1 ? problem : `(address ${i + 1} of ${length}) ${problem}`);
+    const address = addressOf(text.trim(), own, wrong);
+    const place = address.url.startsWith('unix:') ? address.url : address.base;
+    if (seen.has(place)) {
+      throw wrong("names an address twice; give each replica's address once");
+    }
+    seen.add(place);
+    return address;
+  });
 }
 
 /** addressOf returns the address with the URL. */
-function addressOf(url: string, own: PaddockOptions['fetch']): Address {
-  const socket = checkSocket(url);
+function addressOf(url: string, own: PaddockOptions['fetch'], wrong: (problem: string) => PaddockError): Address {
+  const socket = checkSocket(url, wrong);
   if (socket === undefined) {
-    return { url, base: checkBaseUrl(url), send: own ?? ((request) => fetch(request)), answered: false };
+    return { url, base: checkBaseUrl(url, wrong), send: own ?? ((request) => fetch(request)), answered: false };
   }
   if (own) {
     throw invalid('fetch', 'conflicts with a socket as baseUrl; pass only one of them');

@@ -1,4 +1,5 @@
 import { acquireLease } from './acquire.js';
+import { campaignOptions, checkOptions, client, expect, text, watchOptions } from './arguments.js';
 import type { CallOptions, Paddock } from './client.js';
 import { invalid, type PaddockError } from './error.js';
 import { Lease } from './lease.js';
@@ -45,12 +46,16 @@ export interface Leader {
  * joined. Rejects like `acquire`, and has then withdrawn from the election.
  */
 export async function campaign(paddock: Paddock, name: string, value: string, options: CampaignOptions = {}): Promise<Term> {
+  expect('paddock', paddock, client('acquire'));
+  expect('name', name, text);
+  checkOptions('campaign', options, campaignOptions);
   const request = { ...options, waitMs: options.waitMs ?? Infinity, metadata: metadataOf(value) };
   return acquireLease(paddock, name, request, false, Term);
 }
 
 /** Resolves with the leader, or with undefined if there is none. A lease in its grace period makes no leader. */
 export async function currentLeader(paddock: Paddock, name: string, options: CallOptions = {}): Promise<Leader | undefined> {
+  expect('paddock', paddock, client('lock'));
   return leaderOf(await paddock.lock(name, options));
 }
 
@@ -61,6 +66,7 @@ export async function currentLeader(paddock: Paddock, name: string, options: Cal
  * signal is aborted, and throws a PaddockError that a retry cannot fix.
  */
 export async function* observeLeader(paddock: Paddock, name: string, options: WatchOptions = {}): AsyncGenerator<Leader | undefined, void, undefined> {
+  checkOptions('observeLeader', options, watchOptions);
   let known = false;
   let last: Leader | undefined;
   const onRetry = (error: PaddockError) => {
@@ -78,6 +84,7 @@ export async function* observeLeader(paddock: Paddock, name: string, options: Wa
 }
 
 function metadataOf(value: string): { value: string } {
+  expect('value', value, text);
   const bytes = new TextEncoder().encode(JSON.stringify({ value })).length;
   if (bytes > maxValueBytes) {
     throw invalid('value', `has ${bytes} bytes as JSON; at most ${maxValueBytes} are allowed`);

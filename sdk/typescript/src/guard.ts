@@ -1,4 +1,5 @@
-import { acquireLease } from './acquire.js';
+import { acquireLease, checkAcquire } from './acquire.js';
+import { expect, workOfGuard } from './arguments.js';
 import type { Paddock } from './client.js';
 import { changed, type PaddockError } from './error.js';
 import { Lease } from './lease.js';
@@ -6,6 +7,9 @@ import type { Options } from './options.js';
 import { finish } from './renewed.js';
 import type { Locks } from './set.js';
 import { asTask } from './task.js';
+
+/** Work runs under a lease, and stops when its signal is aborted. */
+type Work<T> = (lease: Lease) => T | Promise<T>;
 
 /**
  * Acquires the lock, or several together, runs the work, releases them, and resolves with the result of the work. The
@@ -15,12 +19,12 @@ import { asTask } from './task.js';
  * `lease_lost` if the lease was lost before the work ended, even if the work succeeded, because it may have
  * overlapped with another holder's. The `cause` of that error is then the error of the work, if there is one.
  */
-export async function guard<T>(
-  paddock: Paddock,
-  locks: Locks,
-  options: Options,
-  work: (lease: Lease) => T | Promise<T>,
-): Promise<T> {
+export async function guard<T>(paddock: Paddock, locks: Locks, work: Work<T>): Promise<T>;
+export async function guard<T>(paddock: Paddock, locks: Locks, options: Options, work: Work<T>): Promise<T>;
+export async function guard<T>(paddock: Paddock, locks: Locks, ...rest: [Work<T>] | [Options, Work<T>]): Promise<T> {
+  const [options = {}, work] = typeof rest[0] === 'function' && rest[1] === undefined ? [{}, rest[0]] : rest as [Options, Work<T>];
+  checkAcquire('guard', paddock, locks, options);
+  expect('work', work, workOfGuard);
   const lease = await acquireLease(paddock, locks, options, true, Lease);
   let result: T;
   try {

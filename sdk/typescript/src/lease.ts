@@ -1,4 +1,5 @@
 import type { Grant } from './acquisition.js';
+import { callOptions, checkOptions, expect, jsonObject } from './arguments.js';
 import type { CallOptions } from './client.js';
 import { hasCode } from './error.js';
 import { leaseKind } from './kind.js';
@@ -58,6 +59,8 @@ export class Lease extends Renewed {
    * ended. If the outcome is unknown, call it again.
    */
   async setMetadata(metadata: Record<string, unknown>, options: CallOptions = {}): Promise<void> {
+    expect('metadata', metadata, jsonObject);
+    checkOptions('setMetadata', options, callOptions);
     this.check();
     try {
       await this.#ref.renew({ timeoutMs: attemptTimeoutMs(this.#ref.ttlMs, 0), ...options }, { metadata });

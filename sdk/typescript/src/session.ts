@@ -1,11 +1,12 @@
 import { responseTimeoutMs, tooSlow, type Grant } from './acquisition.js';
+import { checkOptions, client, expect, sessionOptions } from './arguments.js';
 import type { CallOptions, Paddock } from './client.js';
 import { Deadline, mark } from './clock.js';
 import { hasCode } from './error.js';
 import { Heartbeat, type SessionRef } from './heartbeat.js';
 import { sessionKind } from './kind.js';
 import { notify } from './notify.js';
-import { inOptions, resolveSessionOptions, type ResolvedSessionOptions, type SessionOptions } from './options.js';
+import { inOptions, resolveSessionOptions, throwInOptions, type ResolvedSessionOptions, type SessionOptions } from './options.js';
 import { randomUUID } from './platform.js';
 import { attemptTimeoutMs, deadlineOf, type LeaseRef } from './renewal.js';
 import { Renewed, type Keeper } from './renewed.js';
@@ -81,6 +82,8 @@ export class Session extends Renewed {
  * with the signal's reason if the signal is aborted. A session that remains after a failure ends with its TTL.
  */
 export async function openSession(paddock: Paddock, options: SessionOptions = {}): Promise<Session> {
+  expect('paddock', paddock, client('openSession'));
+  checkOptions('openSession', options, sessionOptions);
   const resolved = await resolveSessionOptions(options);
   const { sessionId: chosen, onRetry, retryMs } = resolved;
   const signal = resolved.signal ?? undefined;
@@ -90,10 +93,11 @@ export async function openSession(paddock: Paddock, options: SessionOptions = {}
     signal?.throwIfAborted();
     try {
       return await open(paddock, sessionId, resolved, signal);
-    } catch (error) {
+    } catch (thrown) {
+      const error = inOptions(thrown);
       const expired = chosen === undefined && hasCode(error, 'session_lost'); // before the caller got it
       if (!(expired || isRetryable(error)) || until.passed()) {
-        throw inOptions(error);
+        throw error;
       }
       if (expired) {
         sessionId = await randomUUID();
@@ -118,6 +122,6 @@ async function open(paddock: Paddock, sessionId: string, options: ResolvedSessio
   if (deadline.passed()) {
     throw tooSlow(ttlMs);
   }
-  const end = (call: CallOptions) => paddock.closeSession({ session_id: sessionId }, call);
+  const end = (call: CallOptions) => paddock.closeSession({ session_id: sessionId }, call).catch(throwInOptions);
   return new Session({ kind: sessionKind, paddock, sessionId: answer.session_id, ttlMs: answer.ttl_ms, marginMs, end }, answer, deadline, options);
 }

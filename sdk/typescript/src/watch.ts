@@ -1,3 +1,4 @@
+import { checkOptions, client, expect, streamOptions, text, watchOptions } from './arguments.js';
 import type { Paddock } from './client.js';
 import { mark, since } from './clock.js';
 import { checkName } from './check.js';
@@ -50,6 +51,8 @@ const quietMs = 40_000;
  * PaddockError that a retry cannot fix.
  */
 export async function* streamEvents(paddock: Paddock, options: StreamOptions = {}): AsyncGenerator<StreamItem, void, undefined> {
+  expect('paddock', paddock, client('api'));
+  checkOptions('streamEvents', options, streamOptions);
   const signal = options.signal ?? undefined;
   let { cursor } = options;
   for (let failures = 0; !signal?.aborted; failures++) {
@@ -159,6 +162,9 @@ function* messages(text: string): Generator<Message> {
  * a failure it continues, with the lock as it is then. It ends when the signal is aborted, and throws a PaddockError that a retry cannot fix.
  */
 export async function* watchLock(paddock: Paddock, name: string, options: WatchOptions = {}): AsyncGenerator<Schemas['Lock'], void, undefined> {
+  expect('paddock', paddock, client('api'));
+  expect('name', name, text);
+  checkOptions('watchLock', options, watchOptions);
   const waits = paddock.common?.waits ?? new Waits();
   const signal = options.signal ?? null;
   let etag: string | undefined;

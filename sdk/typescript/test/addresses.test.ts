@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, mock, test } from 'node:test';
 
-import { acquire, createPaddock, type Paddock } from '../dist/index.js';
+import { acquire, createPaddock, type Paddock, type PaddockError } from '../dist/index.js';
 import { until } from './service.js';
 
 const leaseId = '5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11';
@@ -72,6 +72,26 @@ describe('a call goes on at the next address', () => {
     await assert.rejects(paddock.lock('jobs'), { code: 'unavailable', message: /http:\/\/a\/base: The .*http:\/\/b\/base: The .*http:\/\/c\/base: The / });
     assert.deepEqual(sent, ['a jobs', 'b jobs', 'c jobs']);
   });
+});
+
+test('an invalid list of addresses is rejected, with the number of the address and not its text', () => {
+  const cases = {
+    'http://a, ftp://secret, http://b': /^invalid_request: baseUrl \(address 2 of 3\) must start with http:/,
+    'http://a,http://me:secret@b': /^invalid_request: baseUrl \(address 2 of 2\) must not contain a user name/,
+    'http://a,': /^invalid_request: baseUrl \(address 2 of 2\) is not a URL/,
+    'http://a,unix:secret': /^invalid_request: baseUrl \(address 2 of 2\) is a socket without an absolute path/,
+    'http://a/secret,http://b,HTTP://A:80/secret/': /^invalid_request: baseUrl \(address 3 of 3\) names an address twice; give each replica's address once\.$/,
+    'unix:/secret,unix:/secret': /^invalid_request: baseUrl \(address 2 of 2\) names an address twice; give each replica's address once\.$/,
+    'ftp://secret': /^invalid_request: baseUrl must start with http:/,
+  };
+  for (const [baseUrl, message] of Object.entries(cases)) {
+    assert.throws(() => createPaddock({ baseUrl }), (error: PaddockError) => {
+      assert.match(error.message, message);
+      assert.doesNotMatch(error.message, /secret/);
+      return true;
+    });
+  }
+  createPaddock({ baseUrl: 'unix:/a,unix:/b,http://localhost,http://localhost/base,http://localhost:8080' });
 });
 
 test('an answer of the service does not make it leave the address', async () => {

@@ -24,6 +24,12 @@ describe('a guard', { concurrency: true }, () => {
     assert.deepEqual(await kinds(direct(), name), ['granted', 'released']);
   });
 
+  test('needs no options', limit, async () => {
+    const name = unique('without');
+    assert.equal(await guard(direct(), name, (lease) => lease.name), name);
+    assert.equal(await guard(direct(), [name, unique('without')], async (lease) => lease.tokens.size), 2);
+  });
+
   test('rejects with the error of the work and releases the lock', limit, async () => {
     for (const work of [() => Promise.reject(broken), () => { throw broken; }]) {
       const name = unique('broken');

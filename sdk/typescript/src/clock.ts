@@ -34,6 +34,11 @@ export class Deadline {
     return this.ms - since(this.from);
   }
 
+  /** earlier returns the one of the two that passes first. */
+  earlier(other: Deadline | undefined): Deadline {
+    return other !== undefined && other.left() < this.left() ? other : this;
+  }
+
   passed(): boolean {
     return this.left() <= 0;
   }

@@ -2,9 +2,10 @@ import type { Grant } from './acquisition.js';
 import type { CallOptions, Paddock } from './client.js';
 import type { Deadline } from './clock.js';
 import { changed, PaddockError } from './error.js';
+import type { News } from './hub.js';
 import { sessionKind } from './kind.js';
 import { notify } from './notify.js';
-import type { SessionOptions, State } from './options.js';
+import { inOptions, throwInOptions, type SessionOptions, type State } from './options.js';
 import { maxAttemptMs, type LeaseRef, type Renewable } from './renewal.js';
 import type { Keeper } from './renewed.js';
 import { Renewer } from './renewer.js';
@@ -55,8 +56,8 @@ export class Heartbeat implements Keeper {
     this.#renewer.stop();
   }
 
-  hint(): void {
-    this.#renewer.hint();
+  hint(news: News): void {
+    this.#renewer.hint(news);
   }
 
   keepProcess(): void {
@@ -127,7 +128,7 @@ export class Heartbeat implements Keeper {
   /** renew sends one renewal. If an operator has revoked leases of the session, it finds out which. */
   async #renew(options: CallOptions): Promise<{ expires_in_ms: number }> {
     const { paddock, sessionId } = this.ref;
-    const session = await paddock.renewSession({ session_id: sessionId }, options);
+    const session = await paddock.renewSession({ session_id: sessionId }, options).catch(throwInOptions);
     this.revokedLeases = session.revoked_leases;
     void this.#searchLost();
     return session;
@@ -159,13 +160,14 @@ export class Heartbeat implements Keeper {
     const { paddock } = this.ref;
     for (let start = 0; start < suspects.length; start += maxBatch) {
       const chunk = suspects.slice(start, start + maxBatch);
+      const before = chunk.map(({ heldAt }) => heldAt);
       const items = chunk.map(({ ref }) => ({ op: 'renew' as const, name: ref.names[0]!, lease_id: ref.leaseId }));
       try {
         const { results } = await paddock.batch({ items }, { timeoutMs: maxAttemptMs, signal: this.state.signal });
         results.forEach(({ status, problem }, i) => {
           if (problem?.code === 'lease_lost') {
-            chunk[i]!.lose(errorOf(problem, status));
-          } else if (status === 200 || problem?.code === 'lease_in_set') {
+            chunk[i]!.lose(inOptions(errorOf(problem, status)) as PaddockError);
+          } else if ((status === 200 || problem?.code === 'lease_in_set') && chunk[i]!.heldAt === before[i]) { // else a hint came after the question
             chunk[i]!.heldAt = revokedLeases;
           }
         });
@@ -184,12 +186,11 @@ class Member implements Keeper {
     readonly state: LeaseState,
     readonly own: Deadline,
     public keepsProcess: boolean,
-    public heldAt: number, // the number of revoked leases of the session when it was last known to be held
+    public heldAt: number, // the number of revoked leases of the session when it was last known to be held; negative after a hint
   ) {}
 
   get deadline(): Deadline {
-    const session = this.heartbeat.deadline;
-    return session.left() < this.own.left() ? session : this.own;
+    return this.own.earlier(this.heartbeat.deadline);
   }
 
   check(): void {
@@ -209,7 +210,7 @@ class Member implements Keeper {
   /** checkOwn ends the lease at its own deadline. */
   checkOwn(): void {
     if (this.own.passed()) {
-      this.lose(new PaddockError('lease_lost', 'The lease has reached its max_hold_ms. Stop the work; to continue, acquire again.'));
+      this.lose(new PaddockError('lease_lost', 'The lease has reached its maxHoldMs. Stop the work; to continue, acquire again.'));
     }
   }
 
@@ -219,11 +220,11 @@ class Member implements Keeper {
   }
 
   /** hint renews the session at once, and then asks whether the lease has ended without it. */
-  hint(heard: boolean): void {
-    if (heard) {
-      this.heldAt = -1;
+  hint(news: News): void {
+    if (news !== 'joined') { // since then, the number of revoked leases tells of it
+      this.heldAt = Math.min(this.heldAt, 0) - 1; // another number for each hint
     }
-    this.heartbeat.hint();
+    this.heartbeat.hint(news);
   }
 
   keepProcess(): void {

@@ -24,6 +24,12 @@ const refusedMs = 5 * 60_000;
 /** responseMs is how long a response may take beyond the wait. */
 const responseMs = 10_000;
 
+/**
+ * News says why to renew: the hub watches it from now on, it has heard of its end, or news of its end may have been missed, as
+ * for all others.
+ */
+export type News = 'joined' | 'ended' | 'missed';
+
 /** A Watched is a lease or a session that the hub watches. */
 export interface Watched {
   /** The token and the slot of each lock by its name; leases of a shared lock differ only in the slot. */
@@ -31,8 +37,8 @@ export interface Watched {
   readonly slots: ReadonlyMap<string, number>;
   /** The public name of a session. */
   readonly session?: string;
-  /** Renews it now: the hub has heard of its end, or may have missed it. Only the answer of the renewal decides whether it is lost. */
-  hint(heard: boolean): void;
+  /** Renews it soon. Only the answer of the renewal decides whether it is lost. */
+  hint(news: News): void;
 }
 
 /**
@@ -40,7 +46,7 @@ export interface Watched {
  * hears is a hint: without it, or while it fails, the next renewal finds out. It runs only while it has something to watch.
  */
 export class Hub {
-  readonly #members = new Map<Watched, 'new' | 'watched' | 'ended'>();
+  readonly #members = new Map<Watched, 'joined' | 'missed' | 'watched' | 'ended'>(); // joined, missed: to tell when there is a cursor
   #running = false;
   #cursor: string | undefined;
   #call = new AbortController(); // ends the call, or the pause before it
@@ -63,7 +69,7 @@ export class Hub {
   }
 
   #add(member: Watched): void {
-    this.#members.set(member, 'new');
+    this.#members.set(member, 'joined');
     if (!this.#running) {
       this.#running = true;
       void this.#run();
@@ -130,9 +136,9 @@ export class Hub {
     const locks = new Set<string>();
     const sessions: string[] = [];
     for (const [member, state] of this.#members) {
-      if (this.#cursor !== undefined && state === 'new') {
+      if (this.#cursor !== undefined && (state === 'joined' || state === 'missed')) {
         this.#members.set(member, 'watched');
-        member.hint(false);
+        member.hint(state);
       }
       if (member.session !== undefined && state !== 'ended' && sessions.length < maxSessions) {
         sessions.push(member.session);
@@ -157,18 +163,18 @@ export class Hub {
   }
 
   /** hear makes all leases and sessions renew that the answer is about. */
-  #hear({ events, next_cursor, gap, ended_sessions = [] }: Heard): void {
+  #hear({ events, next_cursor, gap, unreadable = [], ended_sessions = [] }: Heard): void {
     const ended = new Set(ended_sessions);
     const leases = new Set(events.map(({ lock, fencing_token, slot }) => `${lock} ${fencing_token} ${slot}`));
     this.#cursor = next_cursor;
     for (const member of [...this.#members.keys()]) {
       if (member.session !== undefined && ended.has(member.session)) {
         this.#members.set(member, 'ended'); // the service would answer at once, again and again
-        member.hint(true);
+        member.hint('ended');
       } else if ([...member.tokens].some(([name, token]) => leases.has(`${name} ${token} ${member.slots.get(name)}`))) {
-        member.hint(true);
-      } else if (gap) {
-        member.hint(false);
+        member.hint('ended');
+      } else if (gap || unreadable.length > 0) {
+        member.hint('missed');
       }
     }
   }
@@ -179,7 +185,7 @@ export class Hub {
     if (hasStatus(error, 400)) {
       this.#cursor = undefined;
       for (const [member, state] of this.#members) {
-        this.#members.set(member, state === 'watched' ? 'new' : state);
+        this.#members.set(member, state === 'watched' ? 'missed' : state);
       }
     }
     this.#next = new Deadline(mark(), refused ? refusedMs : backoff(failures, 1_000, 30_000, error));

@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Deadline } from './clock.js';
 import { hasCode, type PaddockError } from './error.js';
-import type { Hub, Watched } from './hub.js';
+import type { Hub, News, Watched } from './hub.js';
 import type { State } from './options.js';
 import { endAtService } from './release.js';
 import type { Renewable } from './renewal.js';
@@ -13,8 +13,8 @@ export interface Keeper {
   readonly deadline: Deadline;
   /** Compares the clock with the deadline, even if timers are late. */
   check(): void;
-  /** Renews at once, after news of its end, or because news of it may have been missed. */
-  hint(heard: boolean): void;
+  /** Renews soon, since it may have ended. */
+  hint(news: News): void;
   /** Makes its timer keep the process running. */
   keepProcess(): void;
   /** Ends the renewals. */
@@ -97,12 +97,12 @@ export abstract class Renewed {
 
   /** @internal Renews at once, after news of its end. */
   protected hint(): void {
-    this.#keeper.hint(true);
+    this.#keeper.hint('ended');
   }
 
   /** @internal Lets the hub of the client watch it until it ends. */
   protected watch(hub: Hub | undefined, watched: Omit<Watched, 'hint'>): void {
-    const leave = hub?.join({ ...watched, hint: (heard) => this.#keeper.hint(heard) });
+    const leave = hub?.join({ ...watched, hint: (news) => this.#keeper.hint(news) });
     void this.#state.done.then(leave); // before the release is sent
   }
 

@@ -1,5 +1,6 @@
 import { Deadline, mark, type Mark } from './clock.js';
 import { PaddockError } from './error.js';
+import type { News } from './hub.js';
 import { notify } from './notify.js';
 import { omitUndefined } from './omit.js';
 import type { Options } from './options.js';
@@ -14,6 +15,9 @@ export const tickMs = 1_000;
 
 /** maxRenewPauseMs is the longest pause between a failed renewal and the next attempt. */
 export const maxRenewPauseMs = 5_000;
+
+/** missedMs is within what time all leases and sessions renew if news may have been missed. */
+const missedMs = 3_000;
 
 /** RenewerOptions configure a Renewer. */
 export interface RenewerOptions {
@@ -34,7 +38,8 @@ export class Renewer implements Keeper {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #due: Deadline;
   #renewing = false;
-  #hinted = false; // since the renewal in flight was sent
+  #hinted: Deadline | undefined; // when to renew again, after a hint since the renewal in flight was sent
+  readonly #turn = Math.random(); // its share of the time within which all renew
   #kept = false;
   #failures = 0;
   #lastError: PaddockError | undefined;
@@ -67,9 +72,13 @@ export class Renewer implements Keeper {
     }
   }
 
-  hint(): void {
-    this.#hinted = this.#renewing;
-    this.#due = new Deadline(mark(), 0);
+  hint(news: News): void {
+    const at = new Deadline(mark(), news === 'missed' ? this.#turn * missedMs : 0);
+    if (this.#renewing) {
+      this.#hinted = at.earlier(this.#hinted);
+    } else {
+      this.#due = at.earlier(this.#due);
+    }
     this.#tick();
   }
 
@@ -108,10 +117,8 @@ export class Renewer implements Keeper {
       this.#failed(toPaddockError(error));
     }
     this.#renewing = false;
-    if (this.#hinted) {
-      this.hint();
-      return;
-    }
+    this.#due = this.#due.earlier(this.#hinted);
+    this.#hinted = undefined;
     this.#tick();
   }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { acquire, createPaddock, guard, openSession, type Lease, type Paddock } from '../dist/index.js';
+import { acquire, createPaddock, guard, openSession, type Lease, type Paddock, type Session } from '../dist/index.js';
 import { aborted, direct, serviceUrl, unique, until } from './service.js';
 
 const limit = { timeout: 90_000 };
@@ -13,7 +13,9 @@ const ttlMs = 600_000;
 /** Calls counts the calls of a client by their paths, and how many calls of the hub are open at a time. */
 class Calls {
   readonly paths: string[] = [];
+  readonly at: number[] = []; // when they were sent
   readonly watched: number[] = []; // how many locks each call of the hub watches
+  readonly told: string[] = []; // the answers to the calls of the hub
   readonly sent: number[] = []; // when the calls of the hub were sent
   delayMs = 0; // until the client has the response to a call of the hub
   open = 0;
@@ -29,6 +31,7 @@ class Calls {
   async #send(request: Request): Promise<Response> {
     const pathname = decodeURIComponent(new URL(request.url).pathname);
     this.paths.push(pathname);
+    this.at.push(performance.now());
     if (pathname !== '/v1/events/wait') {
       return fetch(request);
     }
@@ -38,6 +41,7 @@ class Calls {
       this.watched.push((JSON.parse(await request.clone().text()) as { locks: string[] }).locks.length);
       const response = this.answer ? this.answer() : await fetch(request);
       await sleep(this.delayMs, undefined, { signal: request.signal });
+      this.told.push(await response.clone().text());
       return response;
     } finally {
       this.open--;
@@ -56,6 +60,21 @@ async function revoked(lease: Lease, name = lease.name): Promise<number> {
   const began = Date.now();
   await direct().revoke(name, { fencing_token: lease.tokens.get(name)!, reason: 'maintenance' });
   return (await told) - began;
+}
+
+/** heard returns the answer to a call of the hub. */
+function heard(answer: object = {}): Response {
+  return Response.json({ events: [], next_cursor: '1', ...answer }, { headers: { 'Paddock-Api': 'v1' } });
+}
+
+/** leased acquires a lease of the session, and resolves with it and with its lease_id, with which another process may release it. */
+async function leased(paddock: Paddock, session: Session): Promise<[lease: Lease, leaseId: string]> {
+  let leaseId: string | undefined;
+  const listening = { ...paddock, acquire: (...call: Parameters<Paddock['acquire']>) => {
+    leaseId = call[1].lease_id;
+    return paddock.acquire(...call);
+  } };
+  return [await acquire(listening, unique('leased'), { session }), leaseId!];
 }
 
 describe('a revocation is heard at once, with a TTL of ten minutes,', { concurrency: true }, () => {
@@ -113,7 +132,7 @@ describe('a revocation is heard at once, with a TTL of ten minutes,', { concurre
     await watched(calls, 1);
     const renewals = () => calls.count(`/v1/locks/${lease.name}/renew`);
     const before = renewals();
-    calls.answer = () => Response.json({ events: [], next_cursor: '1', gap: true }, { headers: { 'Paddock-Api': 'v1' } });
+    calls.answer = () => heard({ gap: true });
     const other = await acquire(calls.paddock, unique('gap'), { ttlMs }); // gives up the open call
     await until('it renews', () => renewals() > before);
     calls.answer = undefined;
@@ -126,7 +145,7 @@ test('the renewal alone decides: a false hint and a failing hub lose nothing', l
   const lease = await acquire(calls.paddock, unique('false'), { ttlMs });
   const renewals = () => calls.count(`/v1/locks/${lease.name}/renew`);
   const event = { id: 1, at: new Date().toISOString(), lock: lease.name, slot: 0, revision: 1, kind: 'revoked', fencing_token: lease.token };
-  calls.answer = () => Response.json({ events: [event], next_cursor: '1' }, { headers: { 'Paddock-Api': 'v1' } });
+  calls.answer = () => heard({ events: [event] });
   await until('hints make it renew', () => renewals() > 3);
   calls.answer = () => new Response('no', { status: 502 });
   const failed = calls.count('/v1/events/wait');
@@ -137,11 +156,89 @@ test('the renewal alone decides: a false hint and a failing hub lose nothing', l
   await lease.release();
 });
 
+describe('the end of a lease of a session that no event tells of is found', { concurrency: true }, () => {
+  const refusal = () => new Response('{"code":"invalid_request","detail":"cursor is invalid."}',
+    { status: 400, headers: { 'Content-Type': 'application/problem+json', 'Paddock-Api': 'v1' } });
+  const answers = {
+    'after a gap': (calls: Calls) => (calls.answer = () => heard({ gap: true })),
+    'after an unreadable event': (calls: Calls) => (calls.answer = () => heard({ unreadable: [{ id: 1, detail: 'kind is 99' }] })),
+    'after a refused cursor': (calls: Calls) => (calls.answer = () => {
+      calls.answer = undefined;
+      return refusal();
+    }),
+  };
+  for (const [when, answer] of Object.entries(answers)) {
+    test(when, limit, async () => {
+      const calls = new Calls();
+      const session = await openSession(calls.paddock, { ttlMs });
+      const [[ended, leaseId], [kept]] = [await leased(calls.paddock, session), await leased(calls.paddock, session)];
+      await watched(calls, 2);
+      let answered = 0;
+      calls.answer = () => {
+        answered++;
+        return heard();
+      };
+      const other = await acquire(calls.paddock, unique('other'), { ttlMs }); // gives up the open call
+      await until('the service is not asked any more', () => answered > 0);
+      await direct().release(ended.name, { lease_id: leaseId });
+      assert.equal(ended.state, 'held');
+      answer(calls);
+      await until('it is lost', () => ended.err !== undefined);
+      assert.deepEqual([ended.err?.code, ended.err?.ended, kept.state], ['lease_lost', 'released', 'held']);
+      await Promise.all([session.close(), other.release()]);
+    });
+  }
+
+  test('while it is asked for', limit, async () => {
+    const calls = new Calls();
+    let batches = 0;
+    let goOn = () => {};
+    const held = new Promise<void>((resolve) => (goOn = resolve));
+    const slow = { ...calls.paddock, batch: async (...call: Parameters<Paddock['batch']>) => {
+      const answer = await calls.paddock.batch(...call);
+      batches++;
+      await held;
+      return answer;
+    } };
+    const session = await openSession(slow, { ttlMs });
+    const [[revoked], [ended, leaseId]] = [await leased(slow, session), await leased(slow, session)];
+    await watched(calls, 2);
+    await direct().revoke(revoked.name, { fencing_token: revoked.token, reason: 'maintenance' });
+    await until('it asks for both', () => batches === 1);
+    await direct().release(ended.name, { lease_id: leaseId });
+    await until('it has the event', () => calls.told.some((answer) => answer.includes('"released"')));
+    const before = calls.sent.length;
+    await until('it has heard of the release', () => calls.sent.length > before || calls.open > 0);
+    goOn();
+    await until('both are lost', () => revoked.err !== undefined && ended.err !== undefined);
+    assert.deepEqual([revoked.err?.ended, ended.err?.ended], ['revoked', 'released']);
+    await session.close();
+  });
+});
+
+test('after a gap, the leases of a client do not renew all at once', limit, async (t) => {
+  const calls = new Calls();
+  const leases = await Promise.all(Array.from({ length: 100 }, () => acquire(calls.paddock, unique('many'), { ttlMs })));
+  const renewals = () => calls.at.filter((_, i) => calls.paths[i]!.endsWith('/renew'));
+  await watched(calls, leases.length);
+  await until('the first ones are done', () => renewals().length === leases.length);
+  calls.answer = () => {
+    calls.answer = () => heard();
+    return heard({ gap: true });
+  };
+  const other = await acquire(calls.paddock, unique('many'), { ttlMs }); // gives up the open call
+  const last = await until('all renew once more', () => renewals().length >= 2 * leases.length && renewals().at(-1));
+  const tookMs = last - renewals()[leases.length]!;
+  t.diagnostic(`they renewed within ${Math.round(tookMs)} ms`);
+  assert.ok(tookMs > 1_000, `all renewed within ${tookMs} ms`);
+  await Promise.all([other, ...leases].map((lease) => lease.release()));
+});
+
 test('on a busy lock there is a pause between two calls', limit, async () => {
   const calls = new Calls();
   const event = { id: 1, at: new Date().toISOString(), slot: 0, revision: 1, kind: 'released', fencing_token: 1_000_000 };
   const lease = await acquire(calls.paddock, unique('busy'), { ttlMs });
-  calls.answer = () => Response.json({ events: [{ ...event, lock: lease.name }], next_cursor: '1' }, { headers: { 'Paddock-Api': 'v1' } });
+  calls.answer = () => heard({ events: [{ ...event, lock: lease.name }] });
   await until('the hub calls', () => calls.sent.length > 4);
   const pauses = calls.sent.slice(1).map((at, i) => at - calls.sent[i]!);
   assert.ok(pauses.every((ms) => ms > 280), `${pauses} ms`);

@@ -204,7 +204,7 @@ describe('a session', { concurrency: true }, () => {
     assert.ok(lease.remainingMs > 0 && lease.remainingMs <= 9_000 - 3_000, `${lease.remainingMs}`);
     await lease.done;
     assert.equal((await direct().lock(lease.name)).state, 'held', 'it was lost after its end');
-    assert.match(lease.err!.detail, /max_hold_ms/);
+    assert.match(lease.err!.detail, /maxHoldMs/);
     assert.ok(session.held());
     await session.close();
   });

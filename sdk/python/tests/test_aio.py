@@ -99,17 +99,17 @@ class Holding(AioTest):
 
     @in_loop
     async def test_a_blocked_event_loop_loses_no_lease(self):
-        async with self.locks.hold(self.name, ttl=1.5) as lease:
-            time.sleep(3)
+        async with self.locks.hold(self.name, ttl=4) as lease:
+            time.sleep(5)
             lease.check()
         self.assertEqual(self.kinds(), ["granted", "released"])
 
     @in_loop
     async def test_several_locks_and_sessions(self):
-        async with self.locks.hold_session(ttl=3) as session:
+        async with self.locks.hold_session(ttl=4) as session:
             async with self.locks.hold([self.name, self.name + ":b"], session=session) as lease:
                 self.assertEqual(sorted(lease.tokens), [self.name, self.name + ":b"])
-                await asyncio.sleep(3.5)
+                await asyncio.sleep(5)
                 session.check()
                 lease.check()
             self.assertEqual((await self.locks.session(session.ref))["leases"], 0)
@@ -165,14 +165,14 @@ class Losing(AioTest):
         with self.assertRaises(LeaseLost) as lost:
             async with self.locks.hold(self.name, ttl=600) as lease:
                 await asyncio.sleep(0.5)  # until it listens
-                began = time.monotonic()
                 self.paddock.revoke(self.name, token=lease.token, reason="db-3 is being replaced")
                 try:
                     await asyncio.sleep(BOUND)
-                finally:
-                    reached.append(time.monotonic() - began)
+                except asyncio.CancelledError:
+                    reached.append("cancelled")
+                    raise
         self.assertEqual((lost.exception.ended, lost.exception.reason), ("revoked", "db-3 is being replaced"))
-        self.assertLess(reached[0], 5)
+        self.assertEqual(reached, ["cancelled"])
         if sys.version_info >= (3, 11):
             self.assertEqual(asyncio.current_task().cancelling(), 0)
         await asyncio.sleep(0)
@@ -214,7 +214,7 @@ class Losing(AioTest):
     async def test_of_two_blocks_only_the_lost_one_ends(self):
         async with self.locks.hold(self.new_name()) as outer:
             with self.assertRaises(LeaseLost):
-                async with self.locks.hold(self.name, ttl=1.5) as inner:
+                async with self.locks.hold(self.name, ttl=600) as inner:
                     self.paddock.revoke(self.name, token=inner.token, reason="out")
                     await asyncio.sleep(BOUND)
             outer.check()
@@ -232,7 +232,7 @@ class Losing(AioTest):
     async def test_a_lost_session_cancels_the_blocks_and_the_outer_one_raises(self):
         for inside in (True, False):
             with self.assertRaises(SessionLost if sys.version_info >= (3, 11) else Lost):
-                async with self.locks.hold_session(ttl=2) as session:
+                async with self.locks.hold_session(ttl=600) as session:
                     lease = self.locks.hold(self.new_name(), session=session)
                     if inside:
                         async with lease:
@@ -261,10 +261,8 @@ class Losing(AioTest):
     async def test_a_child_process_is_stopped_with_its_task(self):
         async with self.locks.hold(self.name) as lease:
             self.assertEqual(await lease.run([sys.executable, "-c", "raise SystemExit(3)"]), 3)
-            began = time.monotonic()
             with self.assertRaises(asyncio.TimeoutError):
                 await asyncio.wait_for(lease.run(["sleep", "600"], kill_after=0.2), 0.3)
-            self.assertLess(time.monotonic() - began, 5)
             lease.check()
 
 
@@ -327,13 +325,11 @@ class Waiting(AioTest):
     @in_loop
     async def test_a_cancelled_call_ends_its_connection(self):
         before = client_threads()
-        waiting = asyncio.create_task(self.locks.events(lock=self.name, wait=BOUND))
+        waiting = asyncio.create_task(self.locks.events(lock=self.name, wait=50))  # longer than a test waits
         await asyncio.sleep(0.2)
-        began = time.monotonic()
         waiting.cancel()
         with self.assertRaises(asyncio.CancelledError):
             await waiting
-        self.assertLess(time.monotonic() - began, 2)
         await self.locks.close()
         await self.until(lambda: client_threads() <= before, "a thread remains")
 

@@ -20,7 +20,7 @@ class Interrupting(ServiceTest):
     def test_a_sleep_is_interrupted_and_the_block_raises_the_loss(self):
         began = time.monotonic()
         with self.assertRaises(LeaseLost) as lost:
-            with self.paddock.hold(self.name, ttl=1.5, interrupt_main=True) as lease:
+            with self.paddock.hold(self.name, ttl=600, interrupt_main=True) as lease:
                 self.paddock.revoke(self.name, token=lease.token, reason="out")
                 time.sleep(2 * BOUND)
         self.assertLess(time.monotonic() - began, BOUND)
@@ -52,7 +52,7 @@ class Interrupting(ServiceTest):
     def test_of_two_blocks_only_the_lost_one_ends(self):
         with self.paddock.hold(self.new_name(), interrupt_main=True) as outer:
             with self.assertRaises(LeaseLost):
-                with self.paddock.hold(self.name, ttl=1.5, interrupt_main=True) as inner:
+                with self.paddock.hold(self.name, ttl=600, interrupt_main=True) as inner:
                     self.paddock.revoke(self.name, token=inner.token, reason="out")
                     time.sleep(2 * BOUND)
             outer.check()

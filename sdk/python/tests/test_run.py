@@ -64,7 +64,7 @@ class Running(ServiceTest):
                 self.assertLess(gone, granted())
 
     def test_they_are_stopped_after_a_revocation(self):
-        with self.assertRaises(LeaseLost) as lost, self.paddock.hold(self.name, ttl=1.5) as lease:
+        with self.assertRaises(LeaseLost) as lost, self.paddock.hold(self.name, ttl=600) as lease:
             self.run_stubborn(lease, lambda: self.paddock.revoke(self.name, token=lease.token, reason="out"))
         self.assertEqual(lost.exception.fields["ended"], "revoked")
 

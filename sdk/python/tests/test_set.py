@@ -104,10 +104,9 @@ class Holding(SetTest):
     def test_renewals_keep_all_and_the_end_releases_all(self):
         with self.paddock.hold([self.b, self.a], ttl=3) as lease:
             with mock.patch.object(self.paddock, "renew", wraps=self.paddock.renew) as renew:
-                self.assertFalse(lease.lost.wait(8))
+                eventually(lambda: renew.call_count >= 8, "it is not renewed")
             lease.check()
             self.assertEqual((lease.name, lease.tokens), (self.a, {self.a: lease.token, self.b: lease.token}))
-            self.assertTrue(4 <= renew.call_count <= 12, f"{renew.call_count} renewals in 2.7 TTLs")
             self.assert_states("held", "held")
             self.assertEqual(self.paddock.lock(self.b)["fencing_token"], lease.token)
         self.assertEqual(lease.state, "released")
@@ -193,7 +192,7 @@ class Holding(SetTest):
 
     def test_the_loss_of_one_is_the_loss_of_all(self):
         losses = []
-        with self.assertRaises(LeaseLost) as lost, self.paddock.hold([self.a, self.b], ttl=3, on_lost=losses.append) as lease:
+        with self.assertRaises(LeaseLost) as lost, self.paddock.hold([self.a, self.b], ttl=600, on_lost=losses.append) as lease:
             self.paddock.revoke(self.b, token=lease.token, reason="db-3 is being replaced")
             self.assertTrue(lease.lost.wait(BOUND))
             self.assertGreater(lease.deadline, self.paddock.clock(), "it was lost at its deadline only")
@@ -250,7 +249,7 @@ class InSession(SetTest):
             self.assertEqual(self.kinds(name), ["granted", "released"])
 
     def test_the_loss_of_one_is_found_and_other_leases_stay(self):
-        with self.paddock.hold_session(ttl=3) as session:
+        with self.paddock.hold_session(ttl=60) as session:
             single = self.paddock.hold(self.name, session=session)
             kept = self.paddock.hold([self.name + ":c", self.name + ":d"], session=session)
             lost = self.paddock.hold([self.a, self.b], session=session)

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 import unittest
 from unittest import mock
 
@@ -21,16 +20,14 @@ class Told(ServiceTest):
         """Waits until the hub of the client waits for events for these many guards."""
         eventually(lambda: client.hub._waiting and len(client.hub._watched) == number and not client.hub._joined, "it does not listen")
 
-    def lost_within(self, guard):
-        began = time.monotonic()
-        self.assertTrue(guard.lost.wait(BOUND))
-        self.assertLess(time.monotonic() - began, 5)
+    def is_lost(self, guard):
+        self.assertTrue(guard.lost.wait(BOUND), "it did not hear of it")
 
     def test_a_revocation_is_heard_at_once_at_a_ttl_of_ten_minutes(self):
         lease = self.paddock.hold(self.name, ttl=LONG)
         self.listening(self.paddock)
         self.client(url()).revoke(self.name, token=lease.token, reason="db-3 is being replaced")
-        self.lost_within(lease)
+        self.is_lost(lease)
         with self.assertRaises(LeaseLost) as lost:
             lease.check()
         self.assertEqual((lost.exception.ended, lost.exception.reason, lost.exception.status), ("revoked", "db-3 is being replaced", 409))
@@ -38,28 +35,28 @@ class Told(ServiceTest):
     def test_what_happened_before_it_listened_is_found(self):
         lease = self.paddock.hold(self.name, ttl=LONG)
         self.paddock.revoke(self.name, token=lease.token, reason="out")
-        self.lost_within(lease)
+        self.is_lost(lease)
 
     def test_one_of_several_locks_is_enough(self):
         lease = self.paddock.hold([self.name, self.name + ":b"], ttl=LONG)
         self.listening(self.paddock)
         self.paddock.revoke(self.name + ":b", token=lease.token, reason="out")
-        self.lost_within(lease)
+        self.is_lost(lease)
 
     def test_a_session_and_each_of_its_leases(self):
         session = self.paddock.hold_session(ttl=LONG)
         early, lease, kept = (self.paddock.hold(f"{self.name}:{part}", session=session) for part in "abc")
         self.paddock.revoke(early.name, token=early.token, reason="before it listened")
-        self.lost_within(early)
+        self.is_lost(early)
         self.listening(self.paddock)
         eventually(lambda: (lease.name, lease.token, lease.slot) in self.paddock.hub._watched[session].leases, "the lease is not watched")
         self.listening(self.paddock)
         self.paddock.revoke(lease.name, token=lease.token, reason="out")
-        self.lost_within(lease)
+        self.is_lost(lease)
         self.assertEqual((lease.error.reason, early.error.reason), ("out", "before it listened"))
         kept.check()
         self.paddock.revoke_session(session.ref, reason="all out")
-        self.lost_within(session)
+        self.is_lost(session)
         self.assertTrue(kept.lost.is_set())
         with self.assertRaises(SessionLost) as lost:
             session.check()
@@ -83,7 +80,7 @@ class Told(ServiceTest):
             eventually(lambda: asked, "the lease is not asked for")
             outage.clear()
             session.hint()  # the next heartbeat
-            self.lost_within(lost)
+            self.is_lost(lost)
         self.assertEqual((set(map(tuple, asked)), lost.error.ended), ({(lost.name,)}, "released"))
         kept.check()
 
@@ -108,9 +105,9 @@ class Told(ServiceTest):
             self.listening(client)
         eventually(lambda: len(renewed) == 3, "they did not renew once")
         self.paddock.release(self.name, readers[0]._granted.lease_id)
-        self.lost_within(readers[0])
+        self.is_lost(readers[0])
         self.paddock.revoke(self.name, token=readers[1].token, slot=readers[1].slot, reason="out")
-        self.lost_within(readers[1])
+        self.is_lost(readers[1])
         eventually(lambda: renewed.count(clients[1]) == 2, "it did not renew")
         self.assertEqual(renewed.count(clients[2]), 1, "the other reader renewed")
 
@@ -122,7 +119,7 @@ class Told(ServiceTest):
             self.assertLess(calls.call_count, 10, "a call for each guard")
             revoked = leases.pop(7)
             self.client(url()).revoke(revoked.name, token=revoked.token, reason="out")
-            self.lost_within(revoked)
+            self.is_lost(revoked)
             for lease in leases:
                 lease.check()
                 lease.release()
@@ -141,9 +138,9 @@ class Told(ServiceTest):
     def test_a_failure_of_the_call_is_no_failure_of_the_lease(self):
         states = []
         with mock.patch.object(self.paddock, "wait_for_events", side_effect=Unavailable("unavailable", "off")) as wait:
-            with self.paddock.hold(self.name, ttl=2, on_state=lambda state, _: states.append(state)) as lease:
+            with self.paddock.hold(self.name, ttl=4, on_state=lambda state, _: states.append(state)) as lease:
                 eventually(lambda: wait.call_count > 1, "it did not try again")
-                self.assertFalse(lease.lost.wait(2.5))
+                self.assertFalse(lease.lost.wait(5))
                 lease.check()
         self.assertEqual(states, [])
         self.assertEqual(self.kinds(), ["granted", "released"])
@@ -157,7 +154,7 @@ class Told(ServiceTest):
         eventually(lambda: not client.hub._waiting, "the call did not break")
         self.paddock.revoke(self.name, token=lease.token, reason="out")
         proxy.heal()
-        self.lost_within(lease)
+        self.is_lost(lease)
 
     def test_a_cursor_that_is_refused_is_dropped(self):
         call, cursors = self.paddock.wait_for_events, []
@@ -172,7 +169,7 @@ class Told(ServiceTest):
             eventually(lambda: cursors.count(None) == 2, "it does not begin anew")
             self.listening(self.paddock)
             self.paddock.revoke(self.name, token=lease.token, reason="out")
-            self.lost_within(lease)
+            self.is_lost(lease)
         self.assertEqual(cursors[:3], [None, "no cursor", None])
 
     def test_after_missed_events_each_lease_of_a_session_is_asked_for(self):
@@ -210,7 +207,7 @@ class Told(ServiceTest):
             self.listening(self.paddock)
             session._leases.clear()  # what it watches changes
             self.paddock.revoke(other.name, token=other.token, reason="out")
-            self.lost_within(other)
+            self.is_lost(other)
             eventually(lambda: not self.paddock.hub._running, "it goes on although there is nothing to hear")
         self.assertEqual((renewed.count(refused), session.state), (1, "at_risk"))
         self.assertLess(calls.call_count, 4)
@@ -283,8 +280,7 @@ class AioTold(AioTest):
         with self.assertRaises(LeaseLost) as lost:
             async with self.locks.hold(self.name, ttl=LONG) as lease:
                 await asyncio.sleep(0.5)
-                began = time.monotonic()
                 self.paddock.revoke(self.name, token=lease.token, reason="out")
                 await asyncio.sleep(BOUND)
-        self.assertLess(time.monotonic() - began, 5)
+                self.fail("the task was not cancelled")
         self.assertEqual(lost.exception.reason, "out")

@@ -13,7 +13,7 @@ from unittest import mock
 
 from service import BOUND, SDK, ServiceTest, client_threads, eventually, in_threads, url
 
-from paddock import LeaseLost, LockHeld, PaddockError
+from paddock import LeaseLost, LockHeld, Paddock, PaddockError
 
 HOLDER = """
 import sys, time
@@ -179,7 +179,7 @@ class Holding(ServiceTest):
         before = client_threads()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ResourceWarning)
-            client = self.client(url())
+            client = Paddock(url())  # which nothing else refers to
             for _ in range(5):
                 with client.hold(self.name):
                     pass

@@ -119,7 +119,7 @@ class Files(ServiceTest):
                           (self.file, "is not a JSON object with locks, lease_id and holder; give"), (list_of_ids, "is not a JSON object"),
                           (no_lock, "is not a JSON object with locks"),
                           (self.file / "lease", "Not a directory.*; give the name of a file that only this work uses and that this process can write.$"),
-                          ("a\0b", "null byte")):
+                          ("a\0b", "embedded null")):
             with self.subTest(file), self.assertRaises(InvalidRequest) as refused:
                 self.paddock.hold(self.name, lease_id_file=file)
             self.assertRegex(refused.exception.detail, why)

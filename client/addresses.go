@@ -102,10 +102,8 @@ func (a *addresses) scheduleProbe(pause time.Duration) {
 }
 
 // probe asks the earlier addresses whether they are ready, beside the call, if that is due. The first that is becomes
-// current.
+// current. The caller holds mu.
 func (a *addresses) probe() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if a.current == 0 || a.probing || time.Now().Before(a.probeAt) {
 		return
 	}
@@ -139,7 +137,7 @@ func (a address) isReady() bool {
 		return false
 	}
 	_, err = read(res, maxResponse)
-	return err == nil && res.StatusCode == http.StatusOK
+	return err == nil && res.StatusCode == http.StatusOK && isPaddock(res)
 }
 
 // A round is the attempts of one call: it goes to each address once at most, the current one first.
@@ -153,9 +151,9 @@ func (a *addresses) round() *round {
 	if !a.several() {
 		return &round{addresses: a}
 	}
-	a.probe()
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.probe()
 	return &round{addresses: a, first: a.current}
 }
 

@@ -417,47 +417,10 @@ func TestACutWaitIsNoError(t *testing.T) {
 		defer cancel()
 		res, err := queues(req.WithContext(ctx))
 		if ctx.Err() != nil {
-			return nil, io.ErrUnexpectedEOF
+			return reply(req, http.StatusGatewayTimeout, "text/html", "Gateway Timeout"), nil
 		}
 		return res, err
 	})
-}
-
-// TestACrashIsNoShortCut: it cuts waits of different lengths at once, in whatever order the client learns of them.
-func TestACrashIsNoShortCut(t *testing.T) {
-	withReplicas(t, func(r *replicas) {
-		crash, cancel := context.WithTimeout(r.Context(), 20*time.Second)
-		defer cancel()
-		r.set("a", func(req *http.Request) (*http.Response, error) {
-			if crash.Err() != nil {
-				return queues(req)
-			}
-			ctx, cancel := context.WithCancel(req.Context())
-			defer cancel()
-			defer context.AfterFunc(crash, cancel)()
-			res, err := queues(req.WithContext(ctx))
-			if crash.Err() != nil {
-				return nil, io.ErrUnexpectedEOF
-			}
-			return res, err
-		})
-		var all sync.WaitGroup
-		for _, begins := range []time.Duration{0, 5 * time.Second, 17 * time.Second, 18500 * time.Millisecond} {
-			all.Go(func() {
-				time.Sleep(begins)
-				_, err := r.Acquire(r.Context(), lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "worker-1", Wait: 40 * time.Second})
-				if !errors.Is(err, lock.ErrHeld) {
-					t.Errorf("the error is %v, want %v", err, lock.ErrHeld)
-				}
-			})
-		}
-		all.Wait()
-		r.take()
-		r.waitFor(30 * time.Second)
-		if _, waits := r.waits(); !slices.Equal(waits, []time.Duration{16 * time.Second, 14 * time.Second}) {
-			t.Errorf("after a crash, waited for %v", waits)
-		}
-	}, queues)
 }
 
 // TestAConnectionThatBreaksSoonIsAnError breaks connections in less than a second, as a service that crashes does.

@@ -83,14 +83,10 @@ func (c call[T]) do(ctx context.Context, client *Client) (answer[T], error) {
 		if !moves(out.status, err) || ctx.Err() != nil && took < bound {
 			return out, err
 		}
-		if c.wait > 0 && took >= minWait && ctx.Err() == nil {
-			wasCut := took < c.wait && out.sent && out.status != http.StatusServiceUnavailable
-			if wasCut {
-				client.waits.cut(took)
-			}
-			out.interrupted = wasCut || round.several()
-		}
-		if !round.several() {
+		waited := c.wait > 0 && took >= minWait && ctx.Err() == nil
+		wasCut := waited && took < c.wait && out.sent && out.status != http.StatusServiceUnavailable
+		out.interrupted = wasCut || waited && round.several()
+		if wasCut && client.waits.cut(sent, out.status) || !round.several() {
 			return out, err
 		}
 		if !round.fail(err) || ctx.Err() != nil || out.interrupted || c.once && errors.Is(err, lock.ErrUnknownOutcome) {

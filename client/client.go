@@ -61,7 +61,7 @@ type Client struct {
 	key       func(context.Context) (string, error) // see keySource
 	propagate func(context.Context, http.Header)    // may be nil
 	timeout   time.Duration                         // of an attempt, by the HTTP client; zero: none
-	waits     *waitLimit
+	waits     *waits
 	shared    *coalescer // nil with NoCoalesce
 	hub       *hub
 }
@@ -85,9 +85,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{
-		addresses: all, key: keySource(o), propagate: o.Propagate, waits: newWaitLimit(all.several()),
-	}
+	c := &Client{addresses: all, key: keySource(o), propagate: o.Propagate, waits: newWaits(all.several())}
 	if o.HTTP != nil {
 		c.timeout = o.HTTP.Timeout
 	}

@@ -61,9 +61,9 @@
 // # Waiting
 //
 // A call that waits for a lock is one HTTP request for as long as it waits, or one after another if there are several
-// addresses. If a proxy cuts such a request after a second or more, the wait goes on with shorter requests: for ten
-// minutes, those of the client ask for 80 % of what the proxy allowed. If several are cut within a second, the longest
-// one counts. When its context ends,
+// addresses. If such a request is cut after a second or more, the wait goes on with another one, at the next address. If
+// a proxy has cut it, which a 504 says, or a second one that is cut after about the same time at once after the first,
+// the requests of the client ask for 80 % of that time for ten minutes, and stay at the address. When its context ends,
 // the client closes the connection, which tells the service that the client is gone. The service
 // may have granted the lock at that moment. An Acquire that was waiting therefore sends a release
 // before it returns, which takes up to three seconds if the service does not answer.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"net/http"
 	"sync"
 	"time"
 
@@ -8,71 +9,80 @@ import (
 )
 
 const (
-	// maxWait is the longest wait of a request to one of several addresses, so that one that is dead is noticed while
-	// the service keeps the place.
+	// maxWait is the longest wait of a request to one of several addresses, so that a dead one is noticed while the
+	// service keeps the place.
 	maxWait = lock.PlaceRetention
-	// minWait is the shortest wait that is learned from a cut. A request that failed sooner was not cut, but failed.
+	// minWait is the shortest wait that is learned. A request that failed sooner was not cut, but failed.
 	minWait = time.Second
-	// cutsLast is how long a cut is remembered.
-	cutsLast = 10 * time.Minute
-	// cutsTogether is the time between cuts of which the longest one counts. A proxy cuts all waits after the same time; a
-	// replica or a proxy that crashes cuts them at the same time, however long they have lasted.
-	cutsTogether = time.Second
+	// atOnce is how soon after a cut the next wait is sent.
+	atOnce = time.Second
+	// limitLasts is how long a limit is remembered.
+	limitLasts = 10 * time.Minute
 )
 
-// A waitLimit is the longest wait that a client asks for in one request. A proxy may cut long requests; the limit then
-// shrinks to what passes. A longer wait takes several requests, one after another.
-type waitLimit struct {
+// waits are the lengths of the waits that a client asks for. A longer wait takes several requests, one after another.
+//
+// A proxy may limit the time of a request, and cut longer ones. So does a replica that crashes, but once and all of them
+// together. So a cut is a proxy's limit if it is a 504, or if it is the second one after about the same time, of a wait
+// that was sent at once after the first. Then requests ask for 80 % of that time, for ten minutes, and the address counts
+// as well; after any other cut, the wait goes on at the next address. testdata/waits.json has the cases, for the SDKs, too.
+type waits struct {
 	usual time.Duration
 
-	mu    sync.Mutex
-	lower time.Duration // since a cut
-	cutAt time.Time     // when the last cut came
+	mu       sync.Mutex
+	limit    time.Duration // which was learned at limitAt
+	limitAt  time.Time
+	cutAfter time.Duration // of the last cut that came alone or first
+	cutAt    time.Time
 }
 
-func newWaitLimit(severalAddresses bool) *waitLimit {
+func newWaits(severalAddresses bool) *waits {
 	if severalAddresses {
-		return &waitLimit{usual: maxWait}
+		return &waits{usual: maxWait}
 	}
-	return &waitLimit{usual: lock.MaxWait}
+	return &waits{usual: lock.MaxWait}
 }
 
-// cut is called when a wait was cut after that time.
-func (w *waitLimit) cut(after time.Duration) {
+// longest returns the longest wait to ask for.
+func (w *waits) longest() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	passes := max(min(after*8/10, w.usual), minWait)
-	if time.Since(w.cutAt) < cutsTogether {
-		w.lower = max(w.lower, passes)
-	} else {
-		w.lower = min(w.longest(), passes)
-	}
-	w.cutAt = time.Now()
-}
-
-// longest returns the longest wait. The caller holds mu.
-func (w *waitLimit) longest() time.Duration {
-	if time.Since(w.cutAt) < cutsLast {
-		return w.lower
+	if time.Since(w.limitAt) < limitLasts {
+		return w.limit
 	}
 	return w.usual
 }
 
-// limit returns the wait, or the longest one if that is shorter.
-func (w *waitLimit) limit(wait time.Duration) time.Duration {
+// cut is called when a wait that was sent at that instant was cut: with 502, 504, or zero if its connection broke. It
+// reports whether that was a proxy's limit.
+func (w *waits) cut(sent time.Time, status int) bool {
+	longest, now := w.longest(), time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return min(wait, w.longest())
+	after, pause := now.Sub(sent), sent.Sub(w.cutAt)
+	isLimit := status == http.StatusGatewayTimeout
+	if !isLimit && pause < 0 {
+		return false // one crash may have cut both
+	}
+	isLimit = isLimit || pause <= atOnce && most(after) < w.cutAfter && most(w.cutAfter) < after
+	w.cutAfter, w.cutAt = after, now
+	if isLimit {
+		w.limit, w.limitAt = max(min(most(after), longest), minWait), now
+	}
+	return isLimit
 }
+
+// most returns what may be asked for where a wait was cut after that time.
+func most(after time.Duration) time.Duration { return after * 8 / 10 }
 
 // split calls send with the parts of a wait, until send reports that it is done or the wait is over. more reports
 // whether there is a further part. A wait that the service refuses as too long is not split.
-func (w *waitLimit) split(wait time.Duration, send func(part time.Duration, more bool) (again bool)) {
+func (w *waits) split(wait time.Duration, send func(part time.Duration, more bool) (again bool)) {
 	until := time.Now().Add(wait)
 	for left := wait; ; left = max(time.Until(until), 0) {
 		part := left
 		if wait <= lock.MaxWait {
-			part = w.limit(left)
+			part = min(left, w.longest())
 		}
 		if !send(part, part < left) || left == 0 {
 			return

@@ -101,7 +101,7 @@ class Calls:
     @property
     def longest_wait(self) -> float:
         """How long one call of a guard waits, at most: 10 seconds, or less where something cuts longer waits."""
-        return self._transport.longest_wait
+        return self._transport.waits.longest
 
     @property
     def several_addresses(self) -> bool:

@@ -1,8 +1,8 @@
 """HTTP to one or several replicas of a deployment: kept connections, keys, proxies, and the move to the next address.
 
-A client has a current address. A request that fails there because of the address (no connection, a broken one, silence,
-or an answer 502, 503 or 504) is sent to the next one at once, and that becomes the current one; each address is tried
-once. The client stays where it is well, and asks for the earlier addresses again beside its work.
+A client has a current address. A failure of the address (no connection, a broken one, silence, or an answer 502, 503 or
+504) makes the next one current, and the request is sent there at once; each address is tried once. A probe brings an
+earlier address back, beside the work.
 """
 
 from __future__ import annotations
@@ -25,16 +25,14 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ._clock import Stopped, stopper
 from ._errors import UNCHANGED, Unavailable
+from ._waits import MIN_WAIT, Waits
 
 VERSION = "0.2.0"
 MAX_RESPONSE = 16 << 20  # bytes
 MAX_IDLE, IDLE_TIMEOUT = 32, 50.0  # of kept connections
-MAX_WAIT = 10.0  # of one call: a replica that is gone without a word is noticed within it
-CUT_AFTER = 1.0  # a wait that ends sooner was refused, not cut
-CUTS_LAST = 600.0  # how long a cut is remembered
 SILENCE = 2.0  # beyond its wait, after which a call that waits is silent, where there is another address
-LEAST_ATTEMPT = 0.25
-PROBE_FIRST, PROBE_LONGEST, PROBE_TIMEOUT = 30.0, 300.0, 1.0
+MIN_SHARE = 0.25
+MIN_PROBE_PAUSE, MAX_PROBE_PAUSE, PROBE_TIMEOUT = 30.0, 300.0, 1.0
 MOVING = frozenset({502, 503, 504})
 
 TLS = Union[ssl.SSLContext, Callable[[], ssl.SSLContext], None]
@@ -49,7 +47,7 @@ class Broken(OSError):
 
 
 class WaitCut(Broken):
-    """Something between here and the service ended the wait early. The next ones are shorter; it is no failure."""
+    """The wait was cut. It is no failure: the rest of it is asked for at once."""
 
 
 @dataclass
@@ -101,13 +99,8 @@ class Transport:
                     raise ValueError(f"base URLs {before} and {number} are the same; give each replica's address once")
             self._addresses.append(address)
         self._headers, self._key = {"User-Agent": f"paddock-python/{VERSION}", **headers}, key
-        self._current, self._probe_at, self._probe_pause, self._probing = 0, 0.0, PROBE_FIRST, threading.Lock()
-        self._lower, self._cut_at = MAX_WAIT, 0.0  # since a cut
-
-    @property
-    def longest_wait(self) -> float:
-        """The longest wait of one call: less for ten minutes after a wait was cut."""
-        return min(self._lower, MAX_WAIT) if time.monotonic() < self._cut_at + CUTS_LAST else MAX_WAIT
+        self._current, self._probe_at, self._probe_pause, self._probing = 0, 0.0, MIN_PROBE_PAUSE, threading.Lock()
+        self.waits = Waits()
 
     @property
     def several(self) -> bool:
@@ -120,29 +113,34 @@ class Transport:
 
     def exchange(self, request: Request) -> Response:
         """Sends the request, to each address at most once. Raises Unavailable if nothing was sent, WaitCut or Broken."""
-        self._seek_earlier()
+        first, count = self._current, len(self._addresses)
+        self._probe()
         tried: List[str] = []
         left, unsure, outcome = request.timeout, None, cast("Union[Response, Exception]", NotSent())
-        for others in range(len(self._addresses) - 1, -1, -1):
-            began, number = time.monotonic(), self._current
+        for n in range(count):
+            number, sent = (first + n) % count, time.monotonic()
+            address = self._addresses[number]
             try:
-                outcome = self._attempt(self._addresses[number], request, self._share(request, left, others + 1))
+                outcome = self._attempt(address, request, self._share(request, left, count - n))
             except (OSError, http.client.HTTPException) as e:
                 outcome = e
-            lasted = time.monotonic() - began
-            if CUT_AFTER <= lasted < request.wait and self._is_cut(self._addresses[number], outcome):
-                self._lower, self._cut_at = max(min(self.longest_wait, 0.8 * lasted), 1.0), time.monotonic()
-                raise WaitCut(f"the wait was cut after {lasted:.0f} seconds")
             if isinstance(outcome, Response) and outcome.status not in MOVING:
                 return outcome
-            tried.append(f"{self._addresses[number].url}: {_problem(outcome)}")
-            if others:
-                self._move(number)
+            took = time.monotonic() - sent
+            waited = request.wait > 0 and took >= MIN_WAIT
+            cut = waited and took < request.wait and _is_cut(outcome)
+            if not cut or not self.waits.cut(sent, outcome.status if isinstance(outcome, Response) else 0):
+                self._failed(number)
+            if cut:
+                raise WaitCut(f"the wait was cut after {took:.0f} seconds")
+            tried.append(f"{address.url}: {_problem(outcome)}")
             if not _changed_nothing(outcome):
                 unsure = outcome
                 if not request.repeatable:
                     break
-            left = max(left - lasted, 0.0)
+            if waited:
+                break  # the caller asks for the rest of the wait
+            left = max(left - took, 0.0)
         outcome = unsure or outcome  # the last address does not know what the one before has done
         each = "; ".join(tried) if self.several else ""
         if isinstance(outcome, NotSent):
@@ -155,43 +153,39 @@ class Transport:
         """Returns the time of an attempt while these many addresses were not tried: a dead one must leave time for the rest."""
         if not self.several:
             return request.wait + request.timeout
-        share = max(left / (2 * addresses), LEAST_ATTEMPT)
-        return request.wait + (min(share, SILENCE) if request.wait else share)
+        return request.wait + SILENCE if request.wait else max(left / (2 * addresses), MIN_SHARE)
 
-    def _move(self, failed: int) -> None:
-        if self._current == failed:  # else another thread has moved
-            self._current = (failed + 1) % len(self._addresses)
-            self._probe_pause = PROBE_FIRST
-            self._probe_at = time.monotonic() + PROBE_FIRST * random.uniform(0.9, 1.1)
+    def _failed(self, number: int) -> None:
+        """Makes the next address current, unless another call has done so."""
+        if self._current == number:
+            if number == 0:
+                self._schedule_probe(MIN_PROBE_PAUSE)
+            self._current = (number + 1) % len(self._addresses)
 
-    def _seek_earlier(self) -> None:
-        """Asks the addresses before the current one whether they are ready, in a thread, when that is due."""
+    def _schedule_probe(self, pause: float) -> None:
+        self._probe_pause, self._probe_at = pause, time.monotonic() + pause * random.uniform(1.0, 1.2)
+
+    def _probe(self) -> None:
+        """Asks the earlier addresses whether they are ready, in a thread, if that is due. The first that is becomes current."""
         if self._current and time.monotonic() >= self._probe_at and self._probing.acquire(blocking=False):
-            threading.Thread(target=self._probe, args=(self._current,), name="paddock probe", daemon=True).start()
+            threading.Thread(target=self._ask_earlier, args=(self._addresses[:self._current],), name="paddock probe", daemon=True).start()
 
-    def _probe(self, current: int) -> None:
+    def _ask_earlier(self, earlier: List[Address]) -> None:
         try:
-            for number, address in enumerate(self._addresses[:current]):
-                if self._is_ready(address):
-                    if self._current == current:
-                        self._current = number
-                    return
-            self._probe_pause = min(2 * self._probe_pause, PROBE_LONGEST)
+            ready = next((number for number, address in enumerate(earlier) if self._is_ready(address)), len(earlier))
+            if ready < min(len(earlier), self._current):
+                self._current = ready
+                self._schedule_probe(MIN_PROBE_PAUSE)  # of those before it
+            else:
+                self._schedule_probe(min(2 * self._probe_pause, MAX_PROBE_PAUSE))
         finally:
-            self._probe_at = time.monotonic() + self._probe_pause * random.uniform(0.9, 1.1)
             self._probing.release()
 
     def _is_ready(self, address: Address) -> bool:
         with contextlib.suppress(OSError, http.client.HTTPException, Unavailable):
-            return self._attempt(address, Request("GET", "/readyz", None, PROBE_TIMEOUT), PROBE_TIMEOUT).status == 200
+            response = self._attempt(address, Request("GET", "/readyz", None, PROBE_TIMEOUT), PROBE_TIMEOUT)
+            return response.status == 200 and response.of_paddock
         return False
-
-    def _is_cut(self, address: Address, outcome: Union[Response, Exception]) -> bool:
-        """Reports whether a proxy has ended the call: it says so, or the connection is broken and the address answers.
-        That of a replica that has crashed does not."""
-        if isinstance(outcome, Response):
-            return outcome.status in (502, 504)
-        return not isinstance(outcome, (NotSent, TimeoutError, socket.timeout)) and self._is_ready(address)
 
     def _attempt(self, address: Address, request: Request, limit: float) -> Response:
         """Sends the request once; again if its key is refused and there is another one meanwhile."""
@@ -236,6 +230,13 @@ def _problem(outcome: Union[Response, Exception]) -> str:
     if isinstance(outcome, Response):
         return f"HTTP {outcome.status}"
     return str(outcome) if isinstance(outcome, OSError) and not isinstance(outcome, http.client.HTTPException) else type(outcome).__name__
+
+
+def _is_cut(outcome: Union[Response, Exception]) -> bool:
+    """Reports whether a proxy gave up, or the connection broke."""
+    if isinstance(outcome, Response):
+        return outcome.status != 503
+    return not isinstance(outcome, (NotSent, TimeoutError, socket.timeout))
 
 
 def _changed_nothing(outcome: Union[Response, Exception]) -> bool:

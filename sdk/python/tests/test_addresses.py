@@ -1,4 +1,4 @@
-"""Several addresses of one deployment, proxies on the way, and long polls that are cut."""
+"""Several addresses of one deployment, and proxies on the way. What calls that wait do is in test_waits.py."""
 
 import http.client
 import http.server
@@ -12,7 +12,7 @@ from unittest import mock
 
 from service import BOUND, ServiceTest, eventually, url
 
-from paddock import LockHeld, Paddock, PaddockError, Unavailable, UnknownOutcome
+from paddock import Paddock, Unavailable, UnknownOutcome
 from paddock import _transport as transport
 
 
@@ -100,12 +100,12 @@ class Addresses(ServiceTest):
             self.assertEqual(limits[0], 0.25)
             limits.clear()
             self.assertRaises(OSError, one.exchange, transport.Request("GET", "/", None, 60.0, wait=10.0))
-            self.assertEqual(limits, [12.0, 12.0, 12.0])
+            self.assertEqual(limits, [12.0], "the caller asks for the rest of a wait")
 
     def test_it_returns_when_an_earlier_address_is_ready(self):
         proxy, states = self.proxy(), []
         proxy.refuse()
-        with mock.patch.object(transport, "PROBE_FIRST", 0.05):
+        with mock.patch.object(transport, "MIN_PROBE_PAUSE", 0.05):
             client = self.client(base_urls=[proxy.url, url()])
             client.lock(self.name)
             self.assertEqual(client._transport.url, url())
@@ -136,61 +136,6 @@ class Addresses(ServiceTest):
         waiting.join(BOUND)
         leases[0].release()
         self.assertEqual([kind for kind in self.kinds() if kind in ("queued", "dequeued", "withdrawn")], ["queued"])
-
-
-class Cuts(ServiceTest):
-    def test_later_waits_are_shorter_and_the_cut_is_no_error(self):
-        proxy, leases = self.proxy(), []
-        client = self.client(proxy.url)
-        exchange, waits = client._transport.exchange, []
-
-        def record(request):
-            waits.append(request.wait)
-            return exchange(request)
-
-        with self.paddock.hold(self.name), mock.patch.object(client._transport, "exchange", record):
-            waiting = threading.Thread(target=lambda: leases.append(client.hold(self.name, wait=BOUND)), daemon=True)
-            waiting.start()
-            self.await_waiters(1)
-            time.sleep(1.5)
-            proxy.drop()
-            eventually(lambda: client._transport.longest_wait < transport.MAX_WAIT, "nothing was learnt")
-            learnt = client._transport.longest_wait
-            self.assertGreaterEqual(learnt, 1.0)
-            eventually(lambda: waits[-1] == learnt, "the next wait is not shorter")
-            with mock.patch.object(transport, "CUTS_LAST", 0.0):
-                self.assertEqual(client._transport.longest_wait, transport.MAX_WAIT, "the cut is not forgotten")
-        waiting.join(BOUND)
-        leases[0].release()
-        self.assertEqual(self.kinds().count("queued"), 1)
-
-    def test_a_crash_teaches_nothing(self):
-        proxy, errors = self.proxy(), []
-        client = self.client(proxy.url)
-
-        def acquire():
-            try:
-                client.acquire(self.name, wait=BOUND)
-            except PaddockError as e:
-                errors.append(e)
-
-        with self.paddock.hold(self.name):
-            waiting = threading.Thread(target=acquire, daemon=True)
-            waiting.start()
-            self.await_waiters(1)
-            time.sleep(1.2)  # long enough for a cut
-            proxy.refuse()
-            waiting.join(BOUND)
-        self.assertEqual([(e.code, e.fields.get("cut")) for e in errors], [("unknown_outcome", None)])
-        self.assertEqual(client._transport.longest_wait, transport.MAX_WAIT)
-
-    def test_an_early_refusal_teaches_nothing(self):
-        proxy = self.proxy()
-        client = self.client(proxy.url)
-        proxy.cut(1)
-        with self.paddock.hold(self.name):
-            self.assertRaises((UnknownOutcome, LockHeld), client.acquire, self.name, wait=0.5)
-        self.assertEqual(client._transport.longest_wait, transport.MAX_WAIT)
 
 
 class _HttpProxy:

@@ -134,7 +134,7 @@ class Holding(SetTest):
                 calls.append((ask["lease_id"], ask["keep_place"]))
             return Paddock.acquire(other, name, **ask)
 
-        with mock.patch.object(type(other._transport), "longest_wait", 0.2), mock.patch.object(other, "acquire", acquire):
+        with mock.patch.object(type(other), "longest_wait", 0.2), mock.patch.object(other, "acquire", acquire):
             waiting = threading.Thread(target=lambda: leases.append(other.hold([self.a, self.b], wait=BOUND)), daemon=True)
             waiting.start()
             eventually(lambda: len(calls) > 3, "it does not call again")
@@ -155,7 +155,7 @@ class Holding(SetTest):
             raise KeyboardInterrupt
         with self.assertRaises(KeyboardInterrupt):
             self.paddock.hold([self.a, self.b], on_acquired=interrupt)
-        with self.paddock.hold(self.b), mock.patch.object(type(self.paddock._transport), "longest_wait", 0.2):
+        with self.paddock.hold(self.b), mock.patch.object(type(self.paddock), "longest_wait", 0.2):
             with mock.patch.object(self.paddock, "acquire", side_effect=self.once_then_interrupt(self.paddock.acquire)):
                 with self.assertRaises(KeyboardInterrupt):
                     self.paddock.hold([self.a, self.b], wait=BOUND, task_id="another")

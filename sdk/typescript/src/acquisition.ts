@@ -1,13 +1,13 @@
 import type { CallOptions } from './client.js';
 import { type Deadline, mark, since } from './clock.js';
-import { hasCode, PaddockError } from './error.js';
+import { hasCode, PaddockError, wasCut } from './error.js';
 import { notify } from './notify.js';
 import type { ResolvedOptions } from './options.js';
 import { endAtService } from './release.js';
 import { attemptTimeoutMs, deadlineOf, maxHoldDeadline, renewOnce, type LeaseRef } from './renewal.js';
 import { backoff, isRetryable, sleep } from './retry.js';
 import type { LeaseAnswer } from './set.js';
-import { longWaitMs, Waits } from './waits.js';
+import { maxWaitMs, minWaitMs } from './waits.js';
 
 /**
  * waitTtlMs bounds the TTL of a lease that is granted to a call that waits. The first renewal asks for the whole TTL. If
@@ -41,7 +41,6 @@ export interface Grant {
  */
 export class Acquisition {
   readonly #signal: AbortSignal | undefined;
-  readonly #lengths: Waits;
   #sent = false; // whether the service may have received the lease_id
   #waits: boolean; // whether the next call waits; otherwise it is a try for the whole TTL: a free lock costs no renewal
   #waitTtlMs: number; // the TTL in calls that wait
@@ -52,7 +51,6 @@ export class Acquisition {
     private readonly limits: Limits,
   ) {
     this.#signal = options.signal ?? undefined;
-    this.#lengths = ref.paddock.common?.waits ?? new Waits();
     this.#waitTtlMs = Math.min(ref.ttlMs, waitTtlMs);
     this.#waits = options.session !== undefined || this.#waitTtlMs === ref.ttlMs;
   }
@@ -79,7 +77,7 @@ export class Acquisition {
   async #acquire(): Promise<Grant> {
     for (let failures = 0; ; failures++) {
       const left = this.#waits ? Math.max(this.limits.wait.left(), 0) : 0;
-      const waitMs = this.#lengths.ask(left);
+      const waitMs = Math.ceil(Math.min(left, this.ref.paddock.common?.waits.longest() ?? maxWaitMs));
       this.options.session?.check();
       const sent = mark();
       const revokedLeases = this.options.session?.revokedLeases ?? 0;
@@ -95,10 +93,10 @@ export class Acquisition {
           this.#waitTtlMs = this.ref.ttlMs; // the service allows no short TTL
         } else if (hasCode(error, 'lock_held') && left > waitMs) {
           failures = await this.#keepWaiting(failures, since(sent) < waitMs / 2);
-        } else if (this.#lengths.cut(error, waitMs, sent)) {
+        } else if (wasCut(error)) {
           failures = -1; // back at once: the waiter is skipped until it returns
         } else {
-          if (waitMs > 0 && since(sent) >= longWaitMs) {
+          if (waitMs > 0 && since(sent) >= minWaitMs) {
             failures = 0;
           }
           await this.#pause(failures, error);

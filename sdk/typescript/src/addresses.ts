@@ -1,7 +1,7 @@
 import { Deadline, mark, since } from './clock.js';
 import { changed, PaddockError } from './error.js';
-import { isPaddock } from './failures.js';
-import { longWaitMs } from './waits.js';
+import { isPaddock, notSent } from './failures.js';
+import { minWaitMs, Waits } from './waits.js';
 
 /** An Address is a replica of the service, or a proxy in front of several. */
 export interface Address {
@@ -27,24 +27,26 @@ export interface Plan {
 /** minShareMs is the shortest timeout at one of several addresses. */
 const minShareMs = 250;
 
-/** silentMs is how long after its wait one of several addresses may take to respond. */
-const silentMs = 2_000;
+/** silenceMs is how long after its wait one of several addresses may take to respond. */
+const silenceMs = 2_000;
 
-/** firstReturnMs and maxReturnMs bound the time between two questions whether an earlier address is ready again. */
-const firstReturnMs = 30_000;
-const maxReturnMs = 5 * 60_000;
+/** minProbePauseMs and maxProbePauseMs bound the time between two questions whether an earlier address is ready again. */
+const minProbePauseMs = 30_000;
+const maxProbePauseMs = 5 * 60_000;
 
-/** readyTimeoutMs is how long an earlier address may take to say that it is ready. */
-const readyTimeoutMs = 1_000;
+/** probeTimeoutMs is how long an earlier address may take to say that it is ready. */
+const probeTimeoutMs = 1_000;
 
 /**
- * Addresses are those of one deployment, in the order of preference. All calls go to the current one. A call that fails
- * there makes the next one current and goes there at once. An earlier address becomes current again when it is ready.
+ * Addresses are those of one deployment, in the order of preference. Calls go to the current one. A failure makes the next
+ * one current; a probe brings an earlier one back.
  */
 export class Addresses {
+  readonly waits = new Waits();
   #current = 0;
-  #returnMs = firstReturnMs;
-  #return = new Deadline(mark(), Infinity);
+  #probing = false;
+  #pauseMs = minProbePauseMs;
+  #probeAt = new Deadline(mark(), Infinity);
 
   constructor(private readonly list: readonly Address[], private readonly headers: Record<string, string>) {}
 
@@ -54,34 +56,34 @@ export class Addresses {
   }
 
   /**
-   * call makes an attempt at the current address, and after failures at the others, each once. A call that has waited in
-   * vain is not repeated here, but by its caller, with the rest of its wait. It rejects with `unknown_outcome` if an attempt
-   * did; the detail names each address.
+   * call makes an attempt at the current address, and after failures at the others, each once. A call that has waited is
+   * not repeated here, but by its caller, with the rest of its wait; at once if the wait was `cut`. It rejects with
+   * `unknown_outcome` if an attempt did; the detail names each address.
    */
   async call<T>(plan: Plan, attempt: (address: Address, timeoutMs: number) => Promise<T>): Promise<T> {
-    this.#lookBack();
+    this.#probe();
     const until = new Deadline(mark(), plan.timeoutMs);
-    const untried = new Set(this.list.keys());
+    const count = this.list.length;
     const failed: PaddockError[] = [];
-    for (let at = this.#current; ; ) {
-      const began = mark();
-      const timeoutMs = this.#share(plan, until.left(), untried.size);
-      untried.delete(at);
+    for (let at = this.#current, untried = count; ; at = (at + 1) % count) {
+      const sent = mark();
       try {
-        return await attempt(this.list[at]!, timeoutMs);
+        return await attempt(this.list[at]!, this.#share(plan, until.left(), untried));
       } catch (error) {
         if (!isAddressFailure(error)) {
           throw error;
         }
-        this.#leave(at);
-        failed.push(this.list.length === 1 ? error : changed(error, { detail: `${this.list[at]!.url}: ${error.detail}` }));
-        const unknown = failed.some(({ code }) => code === 'unknown_outcome');
-        const next = untried.has(this.#current) ? this.#current : [...untried][0];
-        const waited = plan.waitMs > 0 && since(began) >= longWaitMs;
-        if (next === undefined || waited || until.passed() || (unknown && !plan.repeatable)) {
-          throw together(failed);
+        const tookMs = since(sent);
+        const waited = plan.waitMs > 0 && tookMs >= minWaitMs;
+        const cut = waited && tookMs < plan.waitMs && error.status !== 503 && !notSent(error.cause);
+        if (!cut || !this.waits.cut(sent, error.status)) {
+          this.#failed(at);
         }
-        at = next;
+        failed.push(count === 1 ? error : changed(error, { detail: `${this.list[at]!.url}: ${error.detail}` }));
+        const unknown = failed.some(({ code }) => code === 'unknown_outcome');
+        if (--untried === 0 || waited || until.passed() || (unknown && !plan.repeatable)) {
+          throw together(failed, cut);
+        }
       }
     }
   }
@@ -94,47 +96,53 @@ export class Addresses {
     if (this.list.length === 1) {
       return left;
     }
-    return Math.min(left, waitMs > 0 ? waitMs + silentMs : Math.max(minShareMs, left / (2 * untried)));
+    return Math.min(left, waitMs > 0 ? waitMs + silenceMs : Math.max(minShareMs, left / (2 * untried)));
   }
 
-  /** leave makes the next address current, unless another call has done so. */
-  #leave(at: number): void {
+  /** failed makes the next address current, unless another call has done so. */
+  #failed(at: number): void {
     if (at !== this.#current || this.list.length === 1) {
       return;
     }
+    if (at === 0) {
+      this.#scheduleProbe(minProbePauseMs);
+    }
     this.#current = (at + 1) % this.list.length;
-    this.#returnMs = firstReturnMs;
-    this.#scheduleReturn();
   }
 
-  #scheduleReturn(): void {
-    this.#return = new Deadline(mark(), this.#returnMs * (0.8 + Math.random() * 0.4));
+  #scheduleProbe(pauseMs: number): void {
+    this.#pauseMs = pauseMs;
+    this.#probeAt = new Deadline(mark(), pauseMs * (1 + Math.random() / 5));
   }
 
-  /** lookBack asks the earlier addresses whether they are ready, if it is time to. No timer runs for it. */
-  #lookBack(): void {
-    if (this.#current > 0 && this.#return.passed()) {
-      this.#return = new Deadline(mark(), Infinity); // until this question is answered
-      void this.#tryReturn();
+  /**
+   * probe asks the earlier addresses whether they are ready, beside the call, if that is due. The first that is becomes
+   * current. No timer runs for it.
+   */
+  #probe(): void {
+    if (this.#current > 0 && !this.#probing && this.#probeAt.passed()) {
+      this.#probing = true;
+      void this.#askEarlier(this.list.slice(0, this.#current));
     }
   }
 
-  async #tryReturn(): Promise<void> {
-    for (let at = 0; at < this.#current; at++) {
-      if (await this.#isReady(this.list[at]!)) {
-        this.#current = Math.min(this.#current, at);
-        this.#returnMs = firstReturnMs;
-        this.#scheduleReturn();
-        return;
-      }
+  async #askEarlier(earlier: readonly Address[]): Promise<void> {
+    let ready = 0;
+    while (ready < earlier.length && !(await this.#isReady(earlier[ready]!))) {
+      ready++;
     }
-    this.#returnMs = Math.min(this.#returnMs * 2, maxReturnMs);
-    this.#scheduleReturn();
+    this.#probing = false;
+    if (ready < earlier.length && ready < this.#current) {
+      this.#current = ready;
+      this.#scheduleProbe(minProbePauseMs); // of those before it
+    } else {
+      this.#scheduleProbe(Math.min(this.#pauseMs * 2, maxProbePauseMs));
+    }
   }
 
   async #isReady(address: Address): Promise<boolean> {
     const ending = new AbortController();
-    const timer = setTimeout(() => ending.abort(), readyTimeoutMs);
+    const timer = setTimeout(() => ending.abort(), probeTimeoutMs);
     try {
       const response = await address.send(new Request(`${address.base}/readyz`, { headers: this.headers, redirect: 'manual', signal: ending.signal }));
       await response.body?.cancel();
@@ -148,9 +156,9 @@ export class Addresses {
 }
 
 /** together returns one error for the failures at several addresses: the outcome is unknown if it is at one of them. */
-function together(failed: readonly PaddockError[]): PaddockError {
+function together(failed: readonly PaddockError[], cut: boolean): PaddockError {
   const worst = failed.find(({ code }) => code === 'unknown_outcome') ?? failed.at(-1)!;
-  return failed.length === 1 ? worst : changed(worst, { detail: failed.map(({ detail }) => detail).join(' ') });
+  return changed(worst, { detail: failed.map(({ detail }) => detail).join(' '), ...(cut && { cut }) });
 }
 
 /** isAddressFailure reports whether another address may answer: there was no response, or that of a proxy or a replica that cannot serve. */

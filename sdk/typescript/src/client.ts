@@ -10,7 +10,7 @@ import { bodyOf, expectNoContent, leaseBody, leaseSetBody, namedBody, sessionBod
 import type { components, operations, paths } from './schema.js';
 import { socketFetch } from './socket.js';
 import { transport } from './transport.js';
-import { Waits } from './waits.js';
+import type { Waits } from './waits.js';
 
 type Schemas = components['schemas'];
 
@@ -173,7 +173,7 @@ export function createPaddock(options: PaddockOptions): Paddock {
     bodySerializer: jsonOf,
     headers,
   });
-  const waits = new Waits();
+  const { waits } = addresses;
   const common = { hub: new Hub(api, waits), waits };
   const calls = { ...leaseCalls(api), ...setCalls(api), ...sessionCalls(api), ...treeCalls(api), ...readCalls(api), ...fencingCalls(api) };
   return { api, common, ...checked(calls) };

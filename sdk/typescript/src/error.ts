@@ -67,6 +67,8 @@ export interface ErrorFields {
   readonly reason?: string;
   /** The name of the API key that revoked it; absent if the service requires none. */
   readonly revokedBy?: string;
+  /** @internal Whether a wait was cut, which is no failure: the rest of it is asked for at once. */
+  readonly cut?: boolean;
   /** The underlying error, of the network or of the work. */
   readonly cause?: unknown;
 }
@@ -97,6 +99,11 @@ export function changed(error: PaddockError, to: Partial<Pick<PaddockError, 'cod
 /** hasCode reports whether the error is a PaddockError with one of the codes. */
 export function hasCode(error: unknown, ...codes: Code[]): error is PaddockError {
   return error instanceof PaddockError && codes.includes(error.code);
+}
+
+/** wasCut reports whether the error is that of a wait that was cut. */
+export function wasCut(error: unknown): boolean {
+  return error instanceof PaddockError && error.cut === true;
 }
 
 /**

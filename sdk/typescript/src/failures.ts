@@ -27,7 +27,7 @@ interface SystemError {
  * notSent reports whether the connection failed before the request was sent. Node's fetch says so in the cause of its
  * error.
  */
-function notSent(error: unknown): boolean {
+export function notSent(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   const causes: unknown[] = cause instanceof AggregateError ? cause.errors : [cause];
   return causes.length > 0 && causes.every((c) => {

@@ -1,7 +1,7 @@
 import type { Client } from 'openapi-fetch';
 
 import { Deadline, mark, since } from './clock.js';
-import { PaddockError } from './error.js';
+import { PaddockError, wasCut } from './error.js';
 import { unref } from './platform.js';
 import { bodyOf } from './response.js';
 import { backoff } from './retry.js';
@@ -110,14 +110,14 @@ export class Hub {
       this.#next = new Deadline(this.#sent, resendMs);
       clearTimeout(this.#resend);
       this.#resend = undefined;
-      const waitMs = this.#cursor === undefined || this.#givenUp ? 0 : this.waits.ask();
+      const waitMs = this.#cursor === undefined || this.#givenUp ? 0 : this.waits.longest();
       this.#waiting = waitMs > 0;
       this.#givenUp = false;
       try {
         this.#hear(await this.#wait(waitMs, signal));
         failures = 0;
       } catch (error) {
-        if (!signal.aborted && !this.waits.cut(error, waitMs, this.#sent)) {
+        if (!signal.aborted && !wasCut(error)) {
           this.#recover(error, failures++);
         }
       } finally {

@@ -1,58 +1,57 @@
-import { Deadline, mark, since, type Mark } from './clock.js';
-import { hasCode, type PaddockError } from './error.js';
+import { mark, since, type Mark } from './clock.js';
 
 /** maxWaitMs is the longest wait that is asked for in one call. A longer wait takes several calls. */
-const maxWaitMs = 10_000;
+export const maxWaitMs = 10_000;
 
-/** longWaitMs is how long a call must have waited for its connection to count as cut, and the shortest wait that is asked for. */
-export const longWaitMs = 1_000;
+/** minWaitMs is the shortest wait that is learned. A call that failed sooner was not cut, but failed. */
+export const minWaitMs = 1_000;
 
-/** forgetMs is how long what was learnt counts. */
-const forgetMs = 10 * 60_000;
+/** atOnceMs is how soon after a cut the next wait is sent. */
+const atOnceMs = 1_000;
 
-/** Waits are the lengths of the waits that a client asks for. It learns from waits that a proxy has cut. */
+/** limitLastsMs is how long a limit is remembered. */
+const limitLastsMs = 10 * 60_000;
+
+/**
+ * Waits are the lengths of the waits that a client asks for. A longer wait takes several calls, one after another.
+ *
+ * A proxy may limit the time of a call, and cut longer ones. So does a replica that crashes, but once and all of them
+ * together. So a cut is a proxy's limit if it is a 504, or if it is the second one after about the same time, of a wait that
+ * was sent at once after the first. Then calls ask for 80 % of that time, for ten minutes, and the address counts as well;
+ * after any other cut, the wait goes on at the next address. client/testdata/waits.json has the cases.
+ */
 export class Waits {
-  #longest = maxWaitMs;
-  #forget = new Deadline(mark(), Infinity);
-  #broken: Mark | undefined; // when a connection broke that may have ended with a replica
+  #limitMs = maxWaitMs; // which was learned at #limitAt
+  #limitAt: Mark | undefined;
+  #cutAfterMs = 0; // of the last cut that came alone or first
+  #cutAt: Mark | undefined;
 
-  /** ask returns how long the next call may wait, in whole milliseconds, if that much time is left. */
-  ask(left = Infinity): number {
-    if (this.#forget.passed()) {
-      this.#longest = maxWaitMs;
-      this.#forget = new Deadline(mark(), Infinity);
-    }
-    return Math.ceil(Math.max(Math.min(left, this.#longest), 0));
+  /** longest returns the longest wait to ask for, in whole milliseconds. */
+  longest(): number {
+    return this.#limitAt && since(this.#limitAt) < limitLastsMs ? Math.ceil(this.#limitMs) : maxWaitMs;
   }
 
   /**
-   * cut reports whether the error is that of a wait whose connection was cut. That is no failure. Later waits are shorter if a
-   * proxy has given up, or if a connection breaks again: a first one, and all that are open with it, may have ended with a replica.
+   * cut is called when a wait that was sent at that instant was cut: with 502, 504, or undefined if its connection broke. It
+   * reports whether that was a proxy's limit.
    */
-  cut(error: unknown, askedMs: number, sent: Mark): boolean {
-    const lasted = since(sent);
-    if (lasted < longWaitMs || lasted >= askedMs || !isCut(error)) {
-      return false;
+  cut(sent: Mark, status: number | undefined): boolean {
+    const afterMs = since(sent);
+    const pauseMs = this.#cutAt ? sent.steady - this.#cutAt.steady : Infinity;
+    let isLimit = status === 504;
+    if (!isLimit && pauseMs < 0) {
+      return false; // one crash may have cut both
     }
-    if (error.status === undefined && !this.#brokeBefore(sent)) {
-      return true;
+    isLimit ||= pauseMs <= atOnceMs && most(afterMs) < this.#cutAfterMs && most(this.#cutAfterMs) < afterMs;
+    [this.#cutAfterMs, this.#cutAt] = [afterMs, mark()];
+    if (isLimit) {
+      [this.#limitMs, this.#limitAt] = [Math.max(Math.min(most(afterMs), this.longest()), minWaitMs), mark()];
     }
-    this.#longest = Math.min(this.#longest, Math.max(longWaitMs, lasted * 0.8));
-    this.#forget = new Deadline(mark(), forgetMs);
-    return true;
-  }
-
-  /** brokeBefore reports whether a connection had broken shortly before the wait was sent whose connection has now broken. */
-  #brokeBefore(sent: Mark): boolean {
-    const before = this.#broken === undefined ? Infinity : sent.steady - this.#broken.steady;
-    if (before > maxWaitMs) {
-      this.#broken = mark();
-    }
-    return before >= 0 && before <= maxWaitMs;
+    return isLimit;
   }
 }
 
-/** isCut reports whether the connection was closed, or a proxy has given up. */
-function isCut(error: unknown): error is PaddockError {
-  return hasCode(error, 'unavailable', 'unknown_outcome') && (error.status === undefined || [502, 504].includes(error.status));
+/** most returns what may be asked for where a wait was cut after that time. */
+function most(afterMs: number): number {
+  return afterMs * 0.8;
 }

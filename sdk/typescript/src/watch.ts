@@ -2,6 +2,7 @@ import { checkOptions, client, expect, streamOptions, text, watchOptions } from 
 import type { Paddock } from './client.js';
 import { mark, since } from './clock.js';
 import { checkName } from './check.js';
+import { wasCut } from './error.js';
 import { lostResponse, mediaType, notPaddock } from './failures.js';
 import { notify } from './notify.js';
 import { omitUndefined } from './omit.js';
@@ -9,7 +10,7 @@ import type { Options } from './options.js';
 import { bodyOf } from './response.js';
 import { backoff, isRetryable, sleep } from './retry.js';
 import type { components } from './schema.js';
-import { Waits } from './waits.js';
+import { maxWaitMs } from './waits.js';
 
 type Schemas = components['schemas'];
 
@@ -165,11 +166,10 @@ export async function* watchLock(paddock: Paddock, name: string, options: WatchO
   expect('paddock', paddock, client('api'));
   expect('name', name, text);
   checkOptions('watchLock', options, watchOptions);
-  const waits = paddock.common?.waits ?? new Waits();
   const signal = options.signal ?? null;
   let etag: string | undefined;
   for (let failures = 0; !signal?.aborted; ) {
-    const waitMs = etag === undefined ? 0 : waits.ask();
+    const waitMs = etag === undefined ? 0 : paddock.common?.waits.longest() ?? maxWaitMs;
     const sent = mark();
     let lock: Schemas['Lock'] | undefined;
     try {
@@ -190,7 +190,7 @@ export async function* watchLock(paddock: Paddock, name: string, options: WatchO
       }
       failures = 0;
     } catch (error) {
-      if (!waits.cut(error, waitMs, sent)) {
+      if (!wasCut(error)) {
         if (signal?.aborted || !(await pauseAfter(failures++, error, options))) {
           return;
         }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, mock, test } from 'node:test';
 
-import { acquire, createPaddock, type Paddock, type PaddockError } from '../dist/index.js';
+import { createPaddock, type Paddock, type PaddockError } from '../dist/index.js';
 import { until } from './service.js';
 
 const leaseId = '5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11';
@@ -212,60 +212,4 @@ describe('an earlier address', () => {
     await read(0);
     assert.equal(sent.at(-1), 'a jobs');
   });
-});
-
-test('a wait that was cut makes later waits shorter, is no error, and is repeated at once', { timeout: 60_000 }, async () => {
-  const waits: number[] = [];
-  const paddock = createPaddock({
-    baseUrl: 'http://a',
-    fetch: async (input) => {
-      const request = input as Request;
-      const { lease_id, wait_ms } = JSON.parse(await request.text()) as { lease_id: string; wait_ms?: number };
-      if (request.url.endsWith('/release')) {
-        return new Response(null, { status: 204, headers: { 'Paddock-Api': 'v1' } });
-      }
-      if (wait_ms === undefined) {
-        return request.url.endsWith('/acquire') ? paddockJson({ code: 'lock_held', detail: 'Held.' }, 409) : paddockJson({ ...lease, lease_id });
-      }
-      waits.push(wait_ms);
-      if (waits.length === 4) {
-        return paddockJson({ ...lease, lease_id });
-      }
-      await new Promise((resolve) => setTimeout(resolve, waits.length === 1 ? 3_000 : 1_500));
-      return waits.length === 1 ? answers['gateway timeout']() : answers.broken();
-    },
-  });
-  const held = await acquire(paddock, 'jobs', { waitMs: Infinity, onRetry: (error) => assert.fail(error) });
-  assert.equal(waits[0], 10_000);
-  const near = (ms: number, most: number) => assert.ok(ms <= most && ms > most * 0.6, `${waits}`);
-  near(waits[1]!, 2_900); // four fifths of three seconds, and a little
-  near(waits[2]!, 2_900); // a connection that breaks once may have ended with a replica
-  near(waits[3]!, 1_500);
-  await held.release();
-});
-
-test('a replica that ends under many waits makes later waits no shorter', { timeout: 60_000 }, async () => {
-  const waits: number[] = [];
-  const waiters = 5;
-  const paddock = createPaddock({
-    baseUrl: 'http://a',
-    fetch: async (input) => {
-      const request = input as Request;
-      const { lease_id, wait_ms } = JSON.parse(await request.text()) as { lease_id: string; wait_ms?: number };
-      if (request.url.endsWith('/release')) {
-        return new Response(null, { status: 204, headers: { 'Paddock-Api': 'v1' } });
-      }
-      if (wait_ms === undefined) {
-        return request.url.endsWith('/acquire') ? paddockJson({ code: 'lock_held', detail: 'Held.' }, 409) : paddockJson({ ...lease, lease_id });
-      }
-      if (waits.push(wait_ms) > waiters) {
-        return paddockJson({ ...lease, lease_id });
-      }
-      await new Promise((resolve) => setTimeout(resolve, 1_500));
-      return answers.broken();
-    },
-  });
-  const held = await Promise.all(Array.from({ length: waiters }, () => acquire(paddock, 'jobs', { waitMs: Infinity })));
-  assert.deepEqual(waits, Array.from({ length: 2 * waiters }, () => 10_000));
-  await Promise.all(held.map((one) => one.release()));
 });

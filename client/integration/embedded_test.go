@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -62,6 +66,24 @@ func (p *program) book(ctx context.Context) error {
 			return err
 		})
 	})
+}
+
+// TestTheProgramInTheDocumentCompiles as it is pasted.
+func TestTheProgramInTheDocumentCompiles(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/embedding.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, _ := strings.Cut(string(text), "```go\n")
+	code, _, found := strings.Cut(code, "```\n")
+	file := filepath.Join(t.TempDir(), "main.go")
+	if err := os.WriteFile(file, []byte(code), 0o600); err != nil || !found {
+		t.Fatalf("the program is not there: %v", err)
+	}
+	if said, err := exec.CommandContext(t.Context(), "go", "vet", file).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, said)
+	}
 }
 
 func TestProgramsLockInTheirOwnDatabase(t *testing.T) {

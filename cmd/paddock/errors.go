@@ -99,7 +99,7 @@ func flagOf(field string) string {
 		"holder": "--holder", "mode": "--shared, --permits",
 		"TTL": "--ttl", "Margin": "--kill-after", "MaxHold": "--max-hold", "Wait": "--wait",
 		"capacity": "--permits", "ttl_ms": "--ttl", "grace_ms": "--grace", "max_hold_ms": "--max-hold",
-		"metadata": "--metadata", "wait_ms": "--wait", "fencing_token": "--token", "slot": "--slot",
+		"metadata": "--metadata", "value": "--value", "where": "--where", "root": "ROOT", "task_id": "PADDOCK_TASK", "Task": "PADDOCK_TASK", "wait_ms": "--wait", "fencing_token": "--token", "slot": "--slot",
 		"acquired_at": "--acquired-at", "reason": "--reason", "prefix": "--prefix", "state": "--state",
 		"contains": "--contains", "session_id": "--session", "session": "--session", "sort": "--sort", "limit": "--limit", "cursor": "--from",
 	}[field]

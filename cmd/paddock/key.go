@@ -23,9 +23,9 @@ func (keyCommand) Help() string {
 edited by hand; paddock serve reads it again within about two seconds after a change. Every replica needs the same
 file. The roles:
 
-    read   read locks, queues and events
-    lock   also acquire, renew and release locks
-    admin  also revoke leases of other holders
+    read   read locks, queues, sessions, events and fenced values; verify tokens
+    lock   also acquire, renew and release locks; open, renew and close sessions; write fenced values; report stale writes
+    admin  also revoke leases and sessions of other holders; declare and remove trees
 
     paddock key new --auth-file keys.json --role lock --prefix billing 'billing workers'
     paddock serve --auth-file keys.json`

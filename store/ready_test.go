@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store"
 )
 
 // TestReadyNamesAMissingTable takes each table and each sequence away from a running store.
@@ -27,7 +28,7 @@ func TestReadyNamesAMissingTable(t *testing.T) {
 		exec(t, conn, "alter table paddock."+name+" rename to elsewhere")
 		err := s.Ready(t.Context())
 		refusal := new(lock.Error)
-		named := errors.As(err, &refusal) && strings.Contains(refusal.Detail, "lacks tables or functions of the service: "+name+". ")
+		named := errors.As(err, &refusal) && strings.Contains(refusal.Detail, "lacks tables, functions or triggers of the service: "+name+". ")
 		if err == nil || !named && name != "schema_migrations" { // without a version nothing is known of the others
 			t.Errorf("without %s: %v", name, err)
 		}
@@ -38,34 +39,53 @@ func TestReadyNamesAMissingTable(t *testing.T) {
 	}
 }
 
-// TestReadyNamesAMissingFunction drops each function of the schema under a running store.
+// TestReadyNamesAMissingFunction takes each function of the schema away from a running store.
 func TestReadyNamesAMissingFunction(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.URL(t)
 	s, conn := open(t, databaseURL), connect(t, databaseURL)
-	rows, _ := conn.Query(t.Context(), `select proname::text, oid::regprocedure::text, pg_get_functiondef(oid) from pg_proc
-		where pronamespace = 'paddock'::regnamespace`)
-	type function struct{ Name, Signature, Definition string }
-	functions, err := pgx.CollectRows(rows, pgx.RowToStructByPos[function])
+	rows, _ := conn.Query(t.Context(), "select proname::text from pg_proc where pronamespace = 'paddock'::regnamespace")
+	functions, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil || len(functions) < 4 {
 		t.Fatalf("the schema has %q, %v", functions, err)
 	}
 	for _, f := range functions {
-		exec(t, conn, "drop function "+f.Signature+" cascade")
-		missing := "lacks tables or functions of the service: " + f.Name + "(). "
+		exec(t, conn, "alter function paddock."+f+" rename to elsewhere")
+		missing := "lacks tables, functions or triggers of the service: " + f + "(). "
 		if refusal := new(lock.Error); !errors.As(s.Ready(t.Context()), &refusal) || !strings.Contains(refusal.Detail, missing) {
-			t.Errorf("without %s: %v", f.Name, refusal)
+			t.Errorf("without %s: %v", f, refusal)
 		}
-		if f.Name == "decided_too_late" { // every commit calls it
+		if f == "decided_too_late" { // every commit calls it
 			_, err := s.Acquire(t.Context(), acquire("l"))
 			if refusal := new(lock.Error); !errors.As(err, &refusal) || !strings.Contains(refusal.Detail, "lacks tables or functions") {
-				t.Errorf("an acquire without %s: %v", f.Name, err)
+				t.Errorf("an acquire without %s: %v", f, err)
 			}
 		}
-		exec(t, conn, f.Definition)
+		exec(t, conn, "alter function paddock.elsewhere rename to "+f)
 		if err := s.Ready(t.Context()); err != nil {
-			t.Errorf("with %s again: %v", f.Name, err)
+			t.Errorf("with %s again: %v", f, err)
 		}
 	}
 	mustAcquire(t, s, acquire("l"))
+}
+
+// TestAMissingTriggerIsNamed by a running store, and by one that is to start.
+func TestAMissingTriggerIsNamed(t *testing.T) {
+	t.Parallel()
+	databaseURL := pgtest.URL(t)
+	s, conn := open(t, databaseURL), connect(t, databaseURL)
+	const missing = "lacks tables, functions or triggers of the service: trigger trees_only_grow on epochs. "
+	for _, away := range []string{"alter table paddock.epochs disable trigger trees_only_grow", "drop trigger trees_only_grow on paddock.epochs"} {
+		exec(t, conn, away)
+		if refusal := new(lock.Error); !errors.As(s.Ready(t.Context()), &refusal) || !strings.Contains(refusal.Detail, missing) {
+			t.Errorf("%s: %v", away, refusal)
+		}
+		second, err := store.Open(t.Context(), databaseURL, store.Options{})
+		if err == nil {
+			second.Close()
+		}
+		if refusal := new(lock.Error); !errors.As(err, &refusal) || !strings.Contains(refusal.Detail, missing) {
+			t.Errorf("%s: it starts with %v", away, err)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -164,7 +165,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, o.explain(err)
 	}
-	if err := db.CheckWorkers(o.BatchWorkers); err != nil {
+	if err := cmp.Or(db.CheckWorkers(o.BatchWorkers), o.explain(complete(ctx, db))); err != nil {
 		db.Close()
 		return nil, err
 	}
@@ -192,6 +193,19 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 		})
 	})
 	return s, nil
+}
+
+// complete returns an error that names the objects that a schema of this binary's version lacks. An older schema is
+// refused before, and a newer one may go without them.
+func complete(ctx context.Context, db *database.DB) error {
+	absent, err := db.CheckRights(ctx)
+	if err == nil && len(absent) > 0 {
+		err = db.CheckSchema(ctx, absent)
+	}
+	if errors.Is(err, database.ErrOutdated) {
+		return nil
+	}
+	return err
 }
 
 // assemble connects the parts of a Store. The engine decides; the others are told what it decided, and give it

@@ -206,7 +206,7 @@ func TestAReplicaWithoutItsTablesSaysWhatToDo(t *testing.T) {
 		p.Stderr.Await(t, `"msg":"cannot sweep lock",.*"error":"(tables or functions of the service are missing)`)
 		answer := expectNotReady(t, base)
 		if schema == "less" {
-			if !strings.Contains(answer, "lacks tables or functions of the service: records. Restore the schema from a backup.") {
+			if !strings.Contains(answer, "lacks tables, functions or triggers of the service: records. Restore the schema from a backup.") {
 				t.Errorf("/readyz does not say what is missing: %s", answer)
 			}
 			continue

@@ -181,12 +181,12 @@ const (
 // migrated down.
 var ErrObjectsMissing = errors.New("tables or functions of the service are missing from the database")
 
-// objectsMissing returns the refusal of a replica whose schema has the version of this binary and lacks these tables or
-// functions. Their names are in the detail: they are no secret.
+// objectsMissing returns the refusal of a replica whose schema has the version of this binary and lacks these tables,
+// functions or triggers. Their names are in the detail: they are no secret.
 func (d *DB) objectsMissing(names []string) error {
 	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: personRetryAfter,
 		Cause:  fmt.Errorf("%w: %s: restore the schema %s from a backup", ErrObjectsMissing, strings.Join(names, ", "), d.Schema),
-		Detail: "The database lacks tables or functions of the service: " + strings.Join(names, ", ") + ". Restore the schema from a backup."}
+		Detail: "The database lacks tables, functions or triggers of the service: " + strings.Join(names, ", ") + ". Restore the schema from a backup."}
 }
 
 // CauseOf returns what to log of an error of this package: the cause of an answer, which is more than callers are told.

@@ -26,7 +26,7 @@ func (e *RightsError) Error() string {
 }
 
 // CheckRights returns a *RightsError if the role lacks a right that the service needs, and ErrReadOnly if it may not
-// write at present. absent names the tables, sequences and functions that the schema lacks, for CheckSchema.
+// write at present. absent names the tables, sequences, functions and triggers that the schema lacks, for CheckSchema.
 func (d *DB) CheckRights(ctx context.Context) (absent []string, err error) {
 	var readOnly bool
 	missing := &RightsError{Schema: d.Schema.String()}

@@ -1,11 +1,13 @@
 -- The role, whether its transactions may only read, the statements that give it the rights it lacks, and the tables,
--- sequences and functions that are missing. Other objects in the schema are not looked at: the service does not need
+-- sequences, functions and triggers that are missing, or disabled. Other objects in the schema are not looked at: the service does not need
 -- them, and their owners may not want them read.
 with needed (relname) as (
     select unnest(array['schema_migrations', 'records', 'parts', 'sessions', 'trees', 'event_batches', 'event_refs',
                         'event_batch_ids', 'horizon', 'epochs', 'replicas', 'fenced']::name[])
 ), functions (proname) as (
     select unnest(array['decided_too_late', 'name_key', 'duration', 'refuse_fewer_trees']::name[])
+), triggers (tgname, relname) as (
+    values ('trees_only_grow'::name, 'epochs'::name)
 ), relations as (
     select c.oid, c.relkind, format('%I.%I', 'paddock', relname) as name, relname
     from pg_class as c join needed using (relname)
@@ -47,4 +49,9 @@ select current_user::text, current_setting('transaction_read_only')::boolean,
              union all
              select proname || '()' from functions
              where proname not in (select proname from pg_proc where pronamespace = to_regnamespace('paddock'))
+             union all
+             select format('trigger %s on %s', tgname, relname) from triggers
+             where not exists (select from pg_trigger as t join relations as r on r.oid = t.tgrelid
+                               where t.tgname = triggers.tgname and r.relname = triggers.relname and t.tgenabled in ('O', 'A'))
+               and relname in (select relname from relations)
              order by 1)

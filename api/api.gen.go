@@ -1227,7 +1227,7 @@ type Problem struct {
 	// FencingToken The token in the request, or the token of the lost lease.
 	FencingToken *int64 `json:"fencing_token,omitempty"`
 
-	// GraceLeftMs If the lost lease was revoked: how long its grace still keeps other clients out, counted from the response. Stop
+	// GraceLeftMs If the lost lease or session was revoked: how long its grace still keeps other clients out, counted from the response. Stop
 	// the work by then. Absent if it is over, was skipped or is unknown.
 	GraceLeftMs *int64 `json:"grace_left_ms,omitempty"`
 

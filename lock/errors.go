@@ -103,7 +103,7 @@ type Error struct {
 	EndedAt    time.Time      // when it ended
 	Reason     string         // the operator's reason for a revocation
 	RevokedBy  string         // the name of the API key that revoked; empty in a service without keys
-	GraceLeft  time.Duration  // of the revoked lease: how long its locks are still granted to no other client
+	GraceLeft  time.Duration  // of the revoked lease or session: how long its locks are still granted to no other client
 	Blocked    []BlockedLock  // the locks of a set that cannot be granted now
 	Set        []string       // the locks of the lease's set
 	Cycle      []DeadlockStep // of a deadlock: the refused call first; each waits for the next one, and the last one for it

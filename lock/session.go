@@ -75,6 +75,7 @@ type Session struct {
 	EndedAt   time.Time
 	Reason    string // of a revocation
 	RevokedBy string // the name of the API key that revoked the session; empty in a service without keys
+	SkipGrace bool   // the revocation has skipped the grace
 	// RevokedLeases is how many of its leases a [Revoke] has ended. It is increased by far more than that when the database
 	// may have lost leases. A holder who sees it grow must find out which leases are left.
 	RevokedLeases int64
@@ -111,9 +112,21 @@ func (s Session) errLost(now time.Time) *Error {
 		how, at = Expired, s.EndsAt()
 	}
 	what := map[Kind]string{Released: "was closed", Expired: "expired", Revoked: "ended"}[how]
-	return &Error{Code: ErrSessionLost, Ended: how, EndedAt: at, Reason: s.Reason, RevokedBy: s.RevokedBy, Detail: fmt.Sprintf(
+	return &Error{Code: ErrSessionLost, Ended: how, EndedAt: at, Reason: s.Reason, RevokedBy: s.RevokedBy, GraceLeft: s.graceLeft(now), Detail: fmt.Sprintf(
 		"The session %s %d ms ago, and its leases end with it. %sStop the work; to continue, open a session with a new session_id.",
 		what, max(now.Sub(at), 0).Milliseconds(), revocation(how, s.Reason, s.RevokedBy))}
+}
+
+// graceLeft returns how long the grace of a revoked session still keeps others from its locks.
+func (s Session) graceLeft(now time.Time) time.Duration {
+	if s.Ended != Revoked || s.SkipGrace {
+		return 0
+	}
+	from := s.EndedAt
+	if s.ExpiresAt.Before(from) { // its grace was running
+		from = s.ExpiresAt
+	}
+	return max(from.Add(s.Grace).Sub(now), 0)
 }
 
 // errNoSession returns the refusal of a call with a session_id that no session has.
@@ -330,18 +343,21 @@ func (r RevokeSession) Resolve() (RevokeSession, error) {
 // Session returns the session.
 func (r RevokeSession) Session() SessionRef { return r.Ref }
 
-// Change marks the session as revoked, or refuses with ErrNotFound. Revoking it again changes nothing.
+// Change marks the session as revoked, or refuses with ErrNotFound. Revoking it again changes nothing, except that it may
+// skip the grace.
 func (r RevokeSession) Change(s *Session, now time.Time) (Session, bool, error) {
 	switch {
 	case s == nil:
 		return Session{}, false, UnknownSession()
 	case s.Ended == Revoked:
-		return *s, true, nil
+		after := *s
+		after.SkipGrace = s.SkipGrace || r.SkipGrace
+		return after, true, nil
 	case s.Ended != 0 || s.IsOver(now):
 		return Session{}, false, s.errLost(now)
 	}
 	after := s.end(Revoked, now)
-	after.Reason, after.RevokedBy = r.Reason, r.RevokedBy
+	after.Reason, after.RevokedBy, after.SkipGrace = r.Reason, r.RevokedBy, r.SkipGrace
 	return after, true, nil
 }
 

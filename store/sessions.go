@@ -51,13 +51,13 @@ func (s *Store) CloseSession(ctx context.Context, c lock.CloseSession) (err erro
 	if err != nil {
 		return err
 	}
-	return s.endSession(ctx, out.Session, false)
+	return s.endSession(ctx, out.Session)
 }
 
 // endSession ends what a session has that is marked as ended. An error does not undo the mark, so the caller must not
 // take the call for one without an effect; the leases that are left are ended in the background.
-func (s *Store) endSession(ctx context.Context, of lock.Session, skipGrace bool) error {
-	if err := s.sessions.End(ctx, of, skipGrace); err != nil {
+func (s *Store) endSession(ctx context.Context, of lock.Session) error {
+	if err := s.sessions.End(ctx, of); err != nil {
 		return database.UnknownOutcome(err)
 	}
 	return nil
@@ -71,7 +71,7 @@ func (s *Store) RevokeSession(ctx context.Context, r lock.RevokeSession) (info l
 	}
 	out, err := s.changeSession(ctx, r)
 	if err == nil {
-		err = s.endSession(ctx, out.Session, r.SkipGrace)
+		err = s.endSession(ctx, out.Session)
 	}
 	if err != nil {
 		return lock.SessionInfo{}, err

@@ -114,8 +114,8 @@ func (l *heart) Deadline() time.Time {
 	return own
 }
 
-// GraceEnds returns the time, on the clock of package time, until which the grace of a revoked lease still keeps other
-// clients out. It counts from when the request was sent that found the revocation. It has passed if there is no
+// GraceEnds returns the time, on the clock of package time, until which the grace of a revoked lease or session still
+// keeps other clients out. It counts from when the request was sent that found the revocation. It has passed if there is no
 // such grace.
 func (l *heart) GraceEnds() time.Time {
 	l.mu.Lock()
@@ -157,6 +157,7 @@ func (l *heart) enforceDeadline() {
 	}
 	if l.follows != nil {
 		if err := l.follows.Err(); err != nil {
+			l.graceEnds = l.follows.GraceEnds().Add(l.clock.suspended())
 			l.finish(Lost, l.lostWith(err))
 			return
 		}

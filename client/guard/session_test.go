@@ -139,6 +139,24 @@ func TestAnEndOfASessionIsToldAtTheNextHeartbeat(t *testing.T) {
 		if err := l.Err(); !errors.As(errors.Unwrap(g.Err()), &e) && !errors.As(g.Err(), &e) || e.Reason != "stuck" || !errors.Is(err, lock.ErrLeaseLost) {
 			t.Errorf("the session is %v, the lease %v", g.Err(), err)
 		}
+		if left := time.Until(l.GraceEnds()); left > 0 {
+			t.Errorf("%v of a grace are left that the session does not have", left)
+		}
+	})
+}
+
+// TestTheGraceOfARevokedSessionIsThatOfItsLeases from the revocation on.
+func TestTheGraceOfARevokedSessionIsThatOfItsLeases(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		g := s.openSession(guard.SessionOptions{Grace: time.Minute})
+		l := s.acquireIn(g, 1, guard.Options{})
+		ends := time.Now().Add(time.Minute)
+		_, err := s.locks.RevokeSession(s.Context(), lock.RevokeSession{Ref: g.Ref(), Reason: "stuck"})
+		s.must(err)
+		<-l.Done()
+		if !g.GraceEnds().Equal(ends) || !l.GraceEnds().Equal(ends) {
+			t.Errorf("the grace of the session ends %v late, that of the lease %v", g.GraceEnds().Sub(ends), l.GraceEnds().Sub(ends))
+		}
 	})
 }
 

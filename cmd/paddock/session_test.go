@@ -75,6 +75,19 @@ func TestACommandWithARevokedSessionIsKilled(t *testing.T) {
 	}
 }
 
+func TestACommandWithARevokedSessionHasItsGrace(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	p := d.startSession("--ttl=1m", "--kill-after=500ms", "--grace=30s", "--", "sh", "-c",
+		`trap 'sleep 2; echo cleaned up; exit 3' TERM; echo ready; `+goesOn)
+	p.Stdout.Await(t, `(ready)`)
+	d.expectExit(exitOK, "revoke", "--session", d.theSession().Ref.String(), "--reason", "the disk is full")
+	p.expectExit(t, exitLeaseLost, "was stopped (exit code 3)", "session_lost", "the disk is full")
+	if !strings.Contains(p.Stdout.String(), "cleaned up") {
+		t.Error("the command did not get the grace of its session")
+	}
+}
+
 func TestMissingSessionsAndCommandsAreReported(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)

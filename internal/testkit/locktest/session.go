@@ -193,6 +193,17 @@ func sessionRevoked(s *fixture) {
 	if e := s.expectLost(s.release(set), lock.Revoked); e.Reason != testReason {
 		s.Errorf("the reason is %q", e.Reason)
 	}
+	s.expectGraceLeft(session.ID, false)
+}
+
+// expectGraceLeft checks what the holder of the revoked session is told of its grace.
+func (s *fixture) expectGraceLeft(id lock.SessionID, want bool) {
+	s.Helper()
+	_, err := s.locks().RenewSession(s.ctx, lock.RenewSession{ID: id})
+	e := new(lock.Error)
+	if !errors.As(err, &e) || e.Code != lock.ErrSessionLost || e.Ended != lock.Revoked || e.GraceLeft > 0 != want || e.GraceLeft > lock.MaxGrace {
+		s.Errorf("the holder of the session is told %v of its grace, %v", e.GraceLeft, err)
+	}
 }
 
 func sessionRevokedInGrace(s *fixture) {
@@ -206,8 +217,12 @@ func sessionRevokedInGrace(s *fixture) {
 		}
 	}
 	s.expectError(errOf(s.acquire(lock.Acquire{Locks: s.set(2, 3), Holder: "second"})), lock.ErrHeld)
+	s.expectGraceLeft(session.ID, true)
 	s.mustSkipGrace(g)
 	s.expectHeld(map[int]string{1: "", 2: ""})
+	_, err = s.locks().RevokeSession(s.ctx, lock.RevokeSession{Ref: session.ID.Ref(), Reason: testReason, SkipGrace: true})
+	s.must(err)
+	s.expectGraceLeft(session.ID, false)
 }
 
 // sessionCounts: each lease that is revoked, also those of a set, and none that ends otherwise.

@@ -76,14 +76,14 @@ func (m *Memory) sessionDue(ref lock.SessionRef) {
 	}
 	m.mu.Unlock()
 	if s.Ended != 0 {
-		m.endAll(s, false)
+		m.endAll(s)
 	}
 }
 
 // endAll ends the leases and places of a session that has ended.
-func (m *Memory) endAll(s lock.Session, skipGrace bool) {
+func (m *Memory) endAll(s lock.Session) {
 	for _, l := range m.locksOf(s.ID.Ref()) {
-		var end lock.Command = lock.EndSession{Name: l.Name, Ref: s.ID.Ref(), How: s.Ended, Reason: s.Reason, RevokedBy: s.RevokedBy, SkipGrace: skipGrace}
+		var end lock.Command = lock.EndSession{Name: l.Name, Ref: s.ID.Ref(), How: s.Ended, Reason: s.Reason, RevokedBy: s.RevokedBy, SkipGrace: s.SkipGrace}
 		for end != nil {
 			d, err := (replica{m, sweeper}).decide(context.Background(), end)
 			if err != nil {
@@ -131,7 +131,7 @@ func (r replica) CloseSession(ctx context.Context, c lock.CloseSession) error {
 	}
 	g, err := r.change(ctx, c)
 	if err == nil {
-		r.endAll(g.Session, false)
+		r.endAll(g.Session)
 	}
 	return err
 }
@@ -145,7 +145,7 @@ func (r replica) RevokeSession(ctx context.Context, c lock.RevokeSession) (lock.
 	if err != nil {
 		return lock.SessionInfo{}, err
 	}
-	r.endAll(g.Session, c.SkipGrace)
+	r.endAll(g.Session)
 	return r.Session(ctx, c.Ref)
 }
 

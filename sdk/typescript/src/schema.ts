@@ -1868,7 +1868,7 @@ export interface components {
             revoked_by?: string;
             /**
              * Format: int64
-             * @description If the lost lease was revoked: how long its grace still keeps other clients out, counted from the response. Stop
+             * @description If the lost lease or session was revoked: how long its grace still keeps other clients out, counted from the response. Stop
              *     the work by then. Absent if it is over, was skipped or is unknown.
              */
             grace_left_ms?: number;

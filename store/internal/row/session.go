@@ -29,6 +29,7 @@ type storedSession struct {
 	ended                        pgtype.Int2
 	reason, revokedBy            pgtype.Text
 	revokedLeases                pgtype.Int8
+	skipGrace                    pgtype.Bool
 }
 
 // columns returns the columns. The first is the key.
@@ -38,6 +39,7 @@ func (s *storedSession) columns() []column {
 		{"grace_ms", "bigint", &s.grace}, {"metadata", "text", &s.metadata}, {"opened_at", "timestamptz", &s.openedAt},
 		{"expires_at", "timestamptz", &s.expiresAt}, {"ended", "smallint", &s.ended}, {"ended_at", "timestamptz", &s.endedAt},
 		{"reason", "text", &s.reason}, {"revoked_by", "text", &s.revokedBy}, {"revoked_leases", "bigint", &s.revokedLeases},
+		{"skip_grace", "boolean", &s.skipGrace},
 	}
 }
 
@@ -49,6 +51,7 @@ func storeSession(s lock.Session) storedSession {
 		openedAt: timestamp(s.OpenedAt), expiresAt: timestamp(s.ExpiresAt), ended: smallint(int(s.Ended)),
 		endedAt: pgtype.Timestamptz{Time: s.EndedAt, Valid: !s.EndedAt.IsZero()}, reason: text(s.Reason),
 		revokedBy: text(s.RevokedBy), revokedLeases: bigint(s.RevokedLeases),
+		skipGrace: pgtype.Bool{Bool: s.SkipGrace, Valid: true},
 	}
 }
 
@@ -56,7 +59,7 @@ func (s *storedSession) session() lock.Session {
 	all := lock.Session{
 		ID: s.id.Bytes, Holder: s.holder.String, TTL: fromMillis(s.ttl.Int64), Grace: fromMillis(s.grace.Int64),
 		OpenedAt: s.openedAt.Time.UTC(), ExpiresAt: s.expiresAt.Time.UTC(), Ended: lock.Kind(s.ended.Int16), Reason: s.reason.String,
-		RevokedBy: s.revokedBy.String, RevokedLeases: s.revokedLeases.Int64,
+		RevokedBy: s.revokedBy.String, RevokedLeases: s.revokedLeases.Int64, SkipGrace: s.skipGrace.Bool,
 	}
 	if s.metadata.Valid {
 		all.Metadata = json.RawMessage(s.metadata.String)
@@ -218,11 +221,10 @@ func QueueOpenSession(b *pgx.Batch, in schema.Name, s lock.Session, lost *bool) 
 	})
 }
 
-// QueueSaveSession queues the writing of a session whose row is locked. skipGrace is
-// kept for when its leases are ended.
-func QueueSaveSession(b *pgx.Batch, in schema.Name, s lock.Session, skipGrace bool) {
+// QueueSaveSession queues the writing of a session whose row is locked.
+func QueueSaveSession(b *pgx.Batch, in schema.Name, s lock.Session) {
 	stored := storeSession(s)
-	b.Queue(sqlSaveSession.In(in), append(values(stored.columns()), skipGrace)...)
+	b.Queue(sqlSaveSession.In(in), values(stored.columns())...)
 }
 
 // A SessionCount is how many leases and places a session has.

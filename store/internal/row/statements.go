@@ -74,7 +74,6 @@ func render(name string, v variant) string {
 
 		"Session":            names("", sessionColumns),
 		"SessionValues":      placeholders(len(sessionColumns)),
-		"AfterSession":       len(sessionColumns) + 1,
 		"SessionPlain":       plain(0, sessionColumns),
 		"SessionAssignments": assignments(sessionColumns[1:], "n"),
 		"Expired":            int(lock.Expired),

@@ -101,11 +101,10 @@ func (k *Keeper) attempt(ctx context.Context, c lock.SessionChange) (out Changed
 		if err := e.CheckLength(after.TTL + after.Grace); err != nil {
 			return err
 		}
-		revoke, _ := c.(lock.RevokeSession)
 		if before == nil {
 			row.QueueOpenSession(write, k.db.Schema, after, &lost)
 		} else {
-			row.QueueSaveSession(write, k.db.Schema, after, revoke.SkipGrace)
+			row.QueueSaveSession(write, k.db.Schema, after)
 		}
 		return nil
 	})
@@ -141,10 +140,10 @@ func (k *Keeper) mayEndAt(s lock.Session) {
 
 // End ends what the session has, after its end was recorded. It returns an error if something may be left; Run tries
 // again.
-func (k *Keeper) End(ctx context.Context, s lock.Session, skipGrace bool) error {
+func (k *Keeper) End(ctx context.Context, s lock.Session) error {
 	ref := s.ID.Ref()
 	for {
-		left, _, err := k.endSome(ctx, []ended{{s, skipGrace}})
+		left, _, err := k.endSome(ctx, []lock.Session{s})
 		if err != nil || left[ref] == 0 {
 			return err
 		}

@@ -31,12 +31,6 @@ const (
 	pruneSize     = 10_000
 )
 
-// An ended is a session whose end is recorded.
-type ended struct {
-	lock.Session
-	skipGrace bool
-}
-
 // Run ends the leases and places of sessions that have ended, and deletes sessions that ended longer than keep ago,
 // until the database is stopped.
 func (k *Keeper) Run(keep time.Duration) {
@@ -92,20 +86,14 @@ func (k *Keeper) endDue() (rest time.Duration, err error) {
 // due returns ended sessions that may have leases or places left, see sql/due.sql, and how long it is until the next
 // session is over. It first records the end of each session that is over. With an error it returns the sessions whose
 // end it could record.
-func (k *Keeper) due() (due []ended, next time.Duration, err error) {
-	skips := make(map[lock.SessionRef]bool)
+func (k *Keeper) due() (due []lock.Session, next time.Duration, err error) {
 	var sessions row.Sessions
 	err = k.db.Within(func(ctx context.Context) error {
 		var refs []lock.SessionRef
 		var left *float64
 		b := &pgx.Batch{}
-		b.Queue(sqlDue.In(k.db.Schema), maxDue, epoch.OfSession, clearAfter).Query(func(rows pgx.Rows) error {
-			var ref lock.SessionRef
-			var skip bool
-			_, err := pgx.ForEachRow(rows, []any{&ref, &skip}, func() error {
-				refs, skips[ref] = append(refs, ref), skip
-				return nil
-			})
+		b.Queue(sqlDue.In(k.db.Schema), maxDue, epoch.OfSession, clearAfter).Query(func(rows pgx.Rows) (err error) {
+			refs, err = pgx.CollectRows(rows, pgx.RowTo[lock.SessionRef])
 			return err
 		})
 		b.Queue(sqlNext.In(k.db.Schema)).QueryRow(func(row pgx.Row) error { return row.Scan(&left) })
@@ -133,7 +121,7 @@ func (k *Keeper) due() (due []ended, next time.Duration, err error) {
 			s = changed.Session
 		}
 		if s.Ended != 0 {
-			due = append(due, ended{s, skips[ref]})
+			due = append(due, s)
 		}
 	}
 	return due, next, err
@@ -156,11 +144,11 @@ func (e expire) Change(s *lock.Session, now time.Time) (after lock.Session, chan
 
 // endSome ends up to a portion of what the sessions have, and returns how many locks were found for each. more says
 // that there are others, of any of them.
-func (k *Keeper) endSome(ctx context.Context, all []ended) (found map[lock.SessionRef]int, more bool, err error) {
+func (k *Keeper) endSome(ctx context.Context, all []lock.Session) (found map[lock.SessionRef]int, more bool, err error) {
 	if len(all) == 0 {
 		return nil, false, nil
 	}
-	byRef, refs := make(map[lock.SessionRef]ended, len(all)), make([]lock.SessionRef, 0, len(all))
+	byRef, refs := make(map[lock.SessionRef]lock.Session, len(all)), make([]lock.SessionRef, 0, len(all))
 	for _, s := range all {
 		byRef[s.ID.Ref()], refs = s, append(refs, s.ID.Ref())
 	}
@@ -175,7 +163,7 @@ func (k *Keeper) endSome(ctx context.Context, all []ended) (found map[lock.Sessi
 	for i, l := range locks {
 		s := byRef[l.Ref]
 		found[l.Ref]++
-		commands[i] = lock.EndSession{Name: l.Name, Ref: l.Ref, How: s.Ended, Reason: s.Reason, RevokedBy: s.RevokedBy, SkipGrace: s.skipGrace}
+		commands[i] = lock.EndSession{Name: l.Name, Ref: l.Ref, How: s.Ended, Reason: s.Reason, RevokedBy: s.RevokedBy, SkipGrace: s.SkipGrace}
 	}
 	return found, len(locks) == portion, k.endAll(ctx, commands)
 }

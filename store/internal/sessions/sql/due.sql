@@ -1,7 +1,7 @@
 -- At most $1 sessions about which something is to be done, those that ended first: they are over and not ended, or
--- ended and not cleared, with leases or waiters that are left, or longer than $3 ago. The columns: the session, and
--- whether the grace of its leases is skipped. $2 is the expires_at of the leases of sessions.
-select s.ref, s.skip_grace
+-- ended and not cleared, with leases or waiters that are left, or longer than $3 ago. $2 is the expires_at of
+-- the leases of sessions.
+select s.ref
 from paddock.sessions s
 where not s.cleared
   and case

@@ -77,7 +77,9 @@ export class Acquisition {
   async #acquire(): Promise<Grant> {
     for (let failures = 0; ; failures++) {
       const left = this.#waits ? Math.max(this.limits.wait.left(), 0) : 0;
-      const waitMs = Math.ceil(Math.min(left, this.ref.paddock.common?.waits.longest() ?? maxWaitMs));
+      // Waits that a crash made begin together must not end together, since a waiter is skipped between two calls.
+      const longest = (this.ref.paddock.common?.waits.longest() ?? maxWaitMs) * (1 - Math.random() / 5);
+      const waitMs = Math.ceil(Math.min(left, longest));
       this.options.session?.check();
       const sent = mark();
       const revokedLeases = this.options.session?.revokedLeases ?? 0;

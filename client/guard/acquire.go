@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/google/uuid"
@@ -154,14 +153,13 @@ func (a *acquirer) run(ctx context.Context) (lock.Grant, time.Duration, error) {
 	}
 }
 
-// attempt sends one acquire, which waits for maxCallWait at most, or for up to a fifth less: waits that a crash made begin
-// together must not end together, since a waiter is skipped between two calls. The first acquire is a try that asks for
-// the whole TTL, so that a free lock costs no renewal.
+// attempt sends one acquire, which waits for maxCallWait at most. The first is a try that asks for the whole TTL, so
+// that a free lock costs no renewal.
 func (a *acquirer) attempt(ctx context.Context) (lock.Grant, error) {
 	req := a.opts.request(a.members, a.id)
 	a.attempted = a.clock.now()
 	if left := a.timeUntil(a.waitUntil); a.waits && left > 0 {
-		req.Wait = min(left, maxCallWait-rand.N(maxCallWait/5))
+		req.Wait = min(left, maxCallWait)
 		req.KeepPlace = left > req.Wait
 		req.TTL = min(req.TTL, a.waitTTL)
 	}

@@ -167,8 +167,8 @@ func (h *hub) ask(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.
 	return h.events(ctx, q)
 }
 
-// next returns the next query, or ok false if nothing is watched any more. Its context ends when there is another one. The
-// query does not wait if that is too late.
+// next returns the next query, or ok false if nothing is watched any more. Its context ends when there is another one.
+// If no query was answered for so long that it is late, this one does not wait.
 // The watches that no query has had get their first hint: the renewal finds what has happened before the cursor.
 func (h *hub) next(late bool) (ctx context.Context, q paddock.EventQuery, ok bool) {
 	h.mu.Lock()

@@ -1,6 +1,6 @@
 -- The role, whether its transactions may only read, the statements that give it the rights it lacks, and the tables,
--- sequences, functions and triggers that are missing, or disabled. Other objects in the schema are not looked at: the service does not need
--- them, and their owners may not want them read.
+-- sequences and functions that are missing, and the triggers that are missing or disabled. Other objects in the schema
+-- are not looked at: the service does not need them, and their owners may not want them read.
 with needed (relname) as (
     select unnest(array['schema_migrations', 'records', 'parts', 'sessions', 'trees', 'event_batches', 'event_refs',
                         'event_batch_ids', 'horizon', 'epochs', 'replicas', 'fenced']::name[])

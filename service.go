@@ -29,7 +29,7 @@ type Service interface {
 	// between them. Items on the same lock run in order. If the context ends, each unanswered item has the error that
 	// a separate call would have.
 	Batch(ctx context.Context, items []lock.Command) []Result
-	// Revoke ends leases and returns the lock after that, or refuses with ErrTokenMismatch.
+	// Revoke ends leases, or opens a closed lock, and returns the lock after that, or refuses with ErrTokenMismatch.
 	Revoke(context.Context, lock.Revoke) (lock.Lock, error)
 
 	// OpenSession opens a session, or finds the one that an earlier call with the same ID has opened.
@@ -56,6 +56,24 @@ type Service interface {
 	RemoveTree(ctx context.Context, root string) error
 	// Trees returns the declared trees, in the order of their roots.
 	Trees(ctx context.Context) ([]lock.Tree, error)
+
+	// Freeze stops new grants of the locks of a scope on all replicas: after the answer none is made until the freeze
+	// ends. It replaces a freeze of the same scope. The error is ErrInvalid beyond MaxFreezes.
+	Freeze(context.Context, lock.FreezeRequest) (lock.FreezeStatus, error)
+	// Thaw ends the freeze of the scope, or finds that there is none. Waiters are granted the locks in their order.
+	Thaw(context.Context, lock.ThawRequest) error
+	// Frozen returns the freeze of the scope and how many leases are left, or ErrNotFound.
+	Frozen(context.Context, lock.Scope) (lock.FreezeStatus, error)
+	// Freezes returns the freezes in force, in the order of their scopes.
+	Freezes(context.Context) ([]lock.Freeze, error)
+
+	// SetRule sets the rule of a scope on all replicas: after the answer nothing is granted outside of it. It replaces a
+	// rule of the same scope. The error is ErrInvalid beyond MaxRules.
+	SetRule(context.Context, lock.Rule) (lock.Rule, error)
+	// RemoveRule removes the rule of a scope, or finds that there is none.
+	RemoveRule(context.Context, lock.Scope) error
+	// Rules returns the rules, in the order of their scopes.
+	Rules(context.Context) ([]lock.Rule, error)
 
 	// Lock returns a lock. A lock that was never used is free.
 	Lock(ctx context.Context, name string) (lock.Lock, error)

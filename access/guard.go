@@ -37,11 +37,11 @@ func (g *guard) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error)
 		})
 }
 
-// ofKey returns a with its task as one of the key in the context: a task of another key with the same id is another
-// one.
+// ofKey returns a as a call of the key in the context, whose leases count for its rules. A task of another key with the
+// same id is another one.
 func ofKey(ctx context.Context, a lock.Acquire) lock.Acquire {
 	if k, ok := KeyFrom(ctx); ok {
-		a.TaskScope = k.ID
+		a.TaskScope, a.Key = k.ID, k.Name
 	}
 	return a
 }

@@ -35,9 +35,14 @@ type Acquire struct {
 	// KeepPlace keeps the place in the queue for PlaceRetention after the Wait is over, too, so that the next call with
 	// the LeaseID resumes there. It requires a LeaseID.
 	KeepPlace bool
+	// Once: the call is for work that needs to be done only once. It is refused with ErrAlreadyDone as soon as the lock is
+	// closed by a Release, also while it waits. Without Once a call that waits does so until the lock opens again. It
+	// requires a single lock, in mode Exclusive.
+	Once bool
 
 	// Services set these before Apply. They are zero in a request.
 	TaskScope    string     // the id of the API key: tasks of different keys are different
+	Key          string     // the name of the API key: MaxLeases of a Rule is per key
 	Attachment   Attachment // the waiting call
 	Replica      Replica    // the replica that serves it
 	GeneratedID  bool       // LeaseID was generated for this call: no lease has ever had it
@@ -60,6 +65,7 @@ func (a Acquire) Resolve(b Bounds) (Acquire, error) {
 	return a, cmp.Or(
 		checkText("holder", a.Holder, 1, MaxHolderLength),
 		a.checkKeepPlace(),
+		a.checkOnce(),
 		times,
 		CheckDuration("wait_ms", a.Wait, 0, MaxWait),
 		checkMaxHold(a.MaxHold, b.MinTTL),
@@ -89,6 +95,18 @@ func (a Acquire) checkKeepPlace() error {
 	return nil
 }
 
+func (a Acquire) checkOnce() error {
+	switch {
+	case !a.Once:
+		return nil
+	case len(a.Locks) > 1:
+		return Invalid("once", "is only valid for one lock; acquire the locks separately")
+	case a.Locks[0].Mode != Exclusive:
+		return Invalid("once", "is only valid with mode exclusive; leave it out")
+	}
+	return nil
+}
+
 func checkMaxHold(d, minTTL time.Duration) error {
 	if d == 0 {
 		return nil
@@ -114,8 +132,9 @@ func (a Acquire) Traits() Traits {
 	return t
 }
 
-// In returns a with an intention at each ancestor of its locks. It must be resolved.
-func (a Acquire) In(t Trees) (Command, error) {
+// In returns a within the rules, with an intention at each ancestor of its locks. It must be resolved.
+func (a Acquire) In(p *Policy) (Command, error) {
+	t := p.trees()
 	if len(t) == 0 {
 		return a, nil
 	}

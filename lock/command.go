@@ -11,9 +11,9 @@ type Command interface {
 	Names() []string
 	// Traits returns what else is to be known of the command before it is decided.
 	Traits() Traits
-	// In returns the command as it is decided where these are the trees: with the ancestors of the locks that a request
-	// names. The error is ErrInvalid.
-	In(Trees) (Command, error)
+	// In returns the command as it is decided under the policy: with the ancestors of the locks that a request names in
+	// trees, and with what rules say about it. The error is the refusal of a request that is outside of a rule or a tree.
+	In(*Policy) (Command, error)
 	// Apply decides. It does not modify the View.
 	Apply(View) Decision
 }
@@ -72,6 +72,8 @@ type View struct {
 	// GrantsPausedUntil: no lease is granted before this instant, because the database may have lost leases that are
 	// still in use. Existing leases can be renewed and released.
 	GrantsPausedUntil time.Time
+	// Policy is the one that the command was passed to In with, nil for none.
+	Policy *Policy
 	// Tokens returns the next token, greater than all before; it may be provisional. A decision calls it MaxTokens times
 	// at most.
 	Tokens func() Token

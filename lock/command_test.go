@@ -67,7 +67,7 @@ func TestEveryCommandHasItsTraits(t *testing.T) {
 		if got := c.cmd.Traits(); got != c.traits {
 			t.Errorf("%s has %+v, want %+v", name, got, c.traits)
 		}
-		in, err := c.cmd.In(lock.Trees{"tree": {}})
+		in, err := c.cmd.In(&lock.Policy{Trees: lock.Trees{"tree": {}}})
 		if err != nil || !slices.Equal(in.Names(), c.inTree) {
 			t.Errorf("%s is decided on %q, %v", name, in.Names(), err)
 		}

@@ -43,7 +43,7 @@ func (b BreakDeadlock) Names() []string { return b.Locks }
 func (b BreakDeadlock) Traits() Traits { return Traits{} }
 
 // In returns b: its locks are those of waiters, which know their sets.
-func (b BreakDeadlock) In(Trees) (Command, error) { return b, nil }
+func (b BreakDeadlock) In(*Policy) (Command, error) { return b, nil }
 
 // Apply refuses the call with ErrDeadlock and removes its places, if there still is the deadlock and the call still is
 // its victim. Otherwise it decides nothing about the call, and sets Queued.

@@ -413,7 +413,7 @@ func (s Sweep) Names() []string { return s.Locks }
 func (s Sweep) Traits() Traits { return Traits{NoAnswer: true} }
 
 // In returns s: its locks are those of leases, which know their sets.
-func (s Sweep) In(Trees) (Command, error) { return s, nil }
+func (s Sweep) In(*Policy) (Command, error) { return s, nil }
 
 // Apply records what time has changed.
 func (s Sweep) Apply(v View) Decision {

@@ -28,6 +28,19 @@
 // until the grace of the lease is over, counted from the revocation or from the expiry, whichever came first. A
 // revocation may skip the grace.
 //
+// # Closed locks
+//
+// A lock is closed until an instant if nothing may be granted until then: no lease, and no intention. Existing leases
+// can be renewed and released, and waiters keep their places; they are granted the lock when it opens. So in a tree a
+// closed lock closes all locks below it. Three things close a lock, and it opens at the latest of their ends:
+//
+//   - [View].GrantsPausedUntil, after a fail-over that may have lost leases.
+//   - A [Freeze], which an operator declares for a [Scope] of names, and ends again.
+//   - A [Closure]: the holder of an exclusive lease has released it with a [Closing], because its work is done until a
+//     later instant. A call for work that needs to be done only once is told so at once, see [Acquire].Once. If the holder
+//     crashes, the lock stays open, so another client does the work. A [Revoke] of the token of the lease that was released
+//     opens the lock early.
+//
 // # Modes
 //
 // An exclusive lease conflicts with all other leases. Shared leases are compatible with each other and carry the same
@@ -65,6 +78,13 @@
 // has come at all of its locks. Until then, a lock at which its turn has come stays free, and the waiters behind it
 // wait: that is what first come, first served costs at each lock.
 //
+// # Policy
+//
+// Operators declare a [Policy], which may change at any time: [Trees], freezes, and rules. A [Rule] bounds what may be
+// asked of the locks of a scope: how long a lease may last, how many permits there are, how many leases an API key may
+// have. A command is decided under one Policy: [Command].In gives it the ancestors and the bounds, and the [View] has the
+// same Policy. The decision is stored only if that is still the one in force.
+//
 // # Sessions
 //
 // A [Session] keeps the leases and places of one client alive. They have no end of their own, and end together with
@@ -101,7 +121,8 @@
 // A file refers to files of its own line and of the lines before it.
 //
 //   - What there is: lease.go, task.go, session.go, record.go, event.go, cycle.go, errors.go, bounds.go, context.go.
-//   - What is asked, and what is answered: set.go, tree.go, command.go.
+//   - What operators declare: scope.go, tree.go, freeze.go, rule.go, policy.go.
+//   - What is asked, and what is answered: set.go, closing.go, command.go.
 //   - One lock while a command is decided: state.go changes it and emits events, queue.go says whose turn it is.
 //   - All locks of a command: decider.go applies what time has changed, has the steps that several rules share, and
 //     makes the decision; refusal.go says why a call is refused.

@@ -17,6 +17,12 @@ const (
 	// ErrHeld: the lock cannot be granted now. Holder holds it. RetryAfter is the time until the first lease ends,
 	// unless that is renewed.
 	ErrHeld Code = "lock_held"
+	// ErrAlreadyDone: the lock is closed, because its work is done until RetryAfter has passed. Holder has done it, and
+	// released the lock at DoneAt.
+	ErrAlreadyDone Code = "already_done"
+	// ErrFrozen: an operator has stopped new grants of the lock. Reason says why, and FrozenBy who it was. RetryAfter is
+	// the time until the end of the freeze, or a guess if it has none.
+	ErrFrozen Code = "lock_frozen"
 	// ErrLeaseLost: the lease has ended; stop the work. Ended says how.
 	ErrLeaseLost Code = "lease_lost"
 	// ErrLeaseIDInUse: the lease_id belongs to a lease or waiter with another holder, mode, capacity, session or set.
@@ -28,7 +34,8 @@ const (
 	ErrSessionLost Code = "session_lost"
 	// ErrSessionIDInUse: the session_id belongs to a session with another holder.
 	ErrSessionIDInUse Code = "session_id_in_use"
-	// ErrTooManyLeases: the session has reached its limit of leases and places. Release some, or use another session.
+	// ErrTooManyLeases: the session has reached its limit of leases and places, or the API key that of a rule. Release
+	// some.
 	ErrTooManyLeases Code = "too_many_leases"
 	// ErrDeadlock: the call waited in a circle of calls that wait for each other, and gave way. Cycle is the circle.
 	ErrDeadlock Code = "deadlock"
@@ -48,7 +55,7 @@ const (
 	ErrUnknownToken Code = "unknown_token"
 	// ErrVersionMismatch: the fenced resource has another version.
 	ErrVersionMismatch Code = "version_mismatch"
-	// ErrNotFound: no fenced resource was ever written under this key, or there is no session of this name.
+	// ErrNotFound: no fenced resource was ever written under this key, or there is no session or freeze of this name.
 	ErrNotFound Code = "not_found"
 	// ErrKeyMissing: the request has no API key, and the service requires one.
 	ErrKeyMissing Code = "key_missing"
@@ -73,7 +80,7 @@ const (
 // Codes returns every code of the domain.
 func Codes() []Code {
 	return []Code{
-		ErrInvalid, ErrHeld, ErrLeaseLost, ErrLeaseIDInUse, ErrLeaseInSet, ErrSessionLost, ErrSessionIDInUse, ErrTooManyLeases,
+		ErrInvalid, ErrHeld, ErrAlreadyDone, ErrFrozen, ErrLeaseLost, ErrLeaseIDInUse, ErrLeaseInSet, ErrSessionLost, ErrSessionIDInUse, ErrTooManyLeases,
 		ErrDeadlock, ErrCapacityMismatch, ErrTreeBusy, ErrTreeOverlaps, ErrTooManyWaiters,
 		ErrTokenMismatch, ErrStaleToken, ErrUnknownToken, ErrVersionMismatch, ErrNotFound,
 		ErrKeyMissing, ErrKeyInvalid, ErrKeyExpired, ErrRoleMissing, ErrNameNotAllowed, ErrRateLimited, ErrUnavailable,
@@ -91,7 +98,7 @@ type Error struct {
 	Detail string // for people: what is wrong and what to do next
 	Field  string // the invalid field of the request, as a JSON Pointer without the first slash: ttl_ms, locks/3/name
 
-	Holder     string         // the lock's holder
+	Holder     string         // the lock's holder; of a closed lock, who has done the work
 	RetryAfter time.Duration  // how long to wait before a retry
 	Ahead      int            // how many attached waiters the lock has
 	KeptFor    time.Duration  // how long the place in the queue is kept; zero if it is not
@@ -101,7 +108,9 @@ type Error struct {
 	Version    int64          // the current version of the fenced resource
 	Ended      Kind           // how the lost lease or session ended; zero if unknown
 	EndedAt    time.Time      // when it ended
-	Reason     string         // the operator's reason for a revocation
+	DoneAt     time.Time      // when a closed lock was released
+	Reason     string         // the operator's reason for a revocation or a freeze
+	FrozenBy   string         // the name of the API key that froze the lock; empty in a service without keys
 	RevokedBy  string         // the name of the API key that revoked; empty in a service without keys
 	GraceLeft  time.Duration  // of the revoked lease or session: how long its locks are still granted to no other client
 	Blocked    []BlockedLock  // the locks of a set that cannot be granted now

@@ -29,12 +29,19 @@ const (
 	// Refused: a resource has refused a stale token, see ReportStale. It changes no lease. Slot, Mode and Holder are
 	// those of the lease that had the token; if it is unknown, the mode is Exclusive and the holder empty.
 	Refused
+	// Frozen: an operator has frozen the locks of a scope, whose name is that of the event. Reason says why; Until is the
+	// end, if the freeze has one. It has no other event then.
+	Frozen
+	// Thawed: an operator has ended a freeze.
+	Thawed
+	// Opened: an operator has opened a lock that was closed by a Release; Reason says why.
+	Opened
 )
 
 var kindNames = [...]string{
 	Granted: "granted", Released: "released", Expired: "expired", Revoked: "revoked",
 	Queued: "queued", Dequeued: "dequeued", Withdrawn: "withdrawn", MetadataUpdated: "metadata_updated",
-	Refused: "refused",
+	Refused: "refused", Frozen: "frozen", Thawed: "thawed", Opened: "opened",
 }
 
 // String returns the kind's name on the wire, "unknown" for an invalid kind.
@@ -73,7 +80,11 @@ type Event struct {
 	// Place is the waiter's place, in Queued, Dequeued and Granted, or the place to which the waiter returns, in
 	// Withdrawn. It is zero for none.
 	Place  int64
-	Reason string // of Revoked, Dequeued and Withdrawn; in Refused, what refused the token
+	Reason string // of Revoked, Dequeued, Withdrawn, Frozen and Opened; in Refused, what refused the token
+	// Until is when the lock opens again, in a Released that has closed it, or when a freeze ends by itself, in Frozen.
+	Until time.Time
+	// By is the name of the API key of the operator, in Frozen, Thawed and Opened. It is empty in a service without keys.
+	By string
 	// RevokedBy is the name of the API key that revoked the lease, in Revoked. It is empty in a service without keys.
 	RevokedBy string
 	// Ref identifies the lease that ended, in Released, Expired and the first Revoked. In Dequeued, it identifies the
@@ -136,6 +147,7 @@ const (
 	reasonCallLost      = "call ended without an answer"
 	reasonPlaceReleased = "place released"
 	reasonPlaceLapsed   = "place not used again in time"
+	reasonAlreadyDone   = "already done"
 )
 
 // The reasons of events about the leases and places of a session that has ended.

@@ -42,7 +42,7 @@ func TestAFullLockNamesItsLimit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cmd, err := a.In(lock.Trees{"repo": {}})
+			cmd, err := a.In(&lock.Policy{Trees: lock.Trees{"repo": {}}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -30,6 +30,11 @@ type Lock struct {
 	Capacity  int       // of the permits; zero if none is held
 	Waiters   int       // number of places in the queue
 	Leases    []LeaseInfo
+	// Closed: the work of the lock is done, and it is granted to no client before Closed.Until. Nil: it is open.
+	Closed *Closure
+	// Frozen is the freeze that keeps new grants of the lock from being made for the longest time, nil if there is none.
+	// Services add it.
+	Frozen *Freeze
 	// In a tree: the leases of the locks above it, which cover it, and of those below it.
 	Above, Below []LeaseInfo
 }

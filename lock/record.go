@@ -16,6 +16,9 @@ type Record struct {
 	// its end is recorded, so some may have expired, see ActiveLeases. A revoked lease stays until its grace is over.
 	Leases   []Lease
 	Capacity int // of the permits in Leases; zero if there are none
+	// Closed is how the lock was closed by a Release since its newest grant, nil if it was not. It may be over. It is
+	// shared, so never modify it in place.
+	Closed *Closure
 	// Queue contains the waiters in order. Several Records may share one Waiter, so never modify a Waiter in place:
 	// copy the slice and the Waiter.
 	Queue []*Waiter
@@ -29,6 +32,7 @@ type Waiter struct {
 	Place    int64 // the lock's revision when the place was taken: the order of the queue
 	Lease    Lease // the requested lease: no slot, token or instants yet
 	Capacity int   // number of permits, for mode Permit
+	Once     bool  // as in the Acquire
 	JoinedAt time.Time
 
 	// The waiting call. A waiter is attached while its call waits and its replica is alive. A detached waiter keeps

@@ -40,8 +40,8 @@ func (r Renew) Names() []string { return r.Locks }
 func (r Renew) Traits() Traits { return Traits{Lease: r.LeaseID, TellsEnd: true} }
 
 // In returns r with the ancestors of its locks.
-func (r Renew) In(t Trees) (Command, error) {
-	r.Locks, r.Requested = t.expand(r.Locks)
+func (r Renew) In(p *Policy) (Command, error) {
+	r.Locks, r.Requested = p.trees().expand(r.Locks)
 	return r, nil
 }
 
@@ -100,6 +100,9 @@ func (s *lockState) renew(l Lease, r Renew) (Lease, error) {
 type Release struct {
 	Locks   []string // all that were acquired together
 	LeaseID LeaseID
+	// Closed closes the locks in the same decision. The leases must be exclusive. A Release that is repeated, or comes
+	// after the end of the leases, closes nothing.
+	Closed Closing
 
 	// Requested are the names in the request, if Locks also has ancestors of them. Set by In.
 	Requested []string
@@ -108,8 +111,11 @@ type Release struct {
 // Resolve returns r, or an ErrInvalid error that names the invalid field.
 func (r Release) Resolve() (Release, error) {
 	var err error
-	r.Locks, err = resolveNames(r.Locks)
-	return r, cmp.Or(err, checkLeaseID(r.LeaseID))
+	if r.Locks, err = resolveNames(r.Locks); err != nil {
+		return r, err
+	}
+	r.Closed, err = r.Closed.resolve()
+	return r, cmp.Or(checkLeaseID(r.LeaseID), err)
 }
 
 // Names returns the Locks.
@@ -119,8 +125,8 @@ func (r Release) Names() []string { return r.Locks }
 func (r Release) Traits() Traits { return Traits{Lease: r.LeaseID} }
 
 // In returns r with the ancestors of its locks.
-func (r Release) In(t Trees) (Command, error) {
-	r.Locks, r.Requested = t.expand(r.Locks)
+func (r Release) In(p *Policy) (Command, error) {
+	r.Locks, r.Requested = p.trees().expand(r.Locks)
 	return r, nil
 }
 

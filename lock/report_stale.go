@@ -37,7 +37,7 @@ func (r ReportStale) Names() []string { return []string{r.Name} }
 func (r ReportStale) Traits() Traits { return Traits{ReadsToken: true} }
 
 // In returns r: a report is about one lock alone.
-func (r ReportStale) In(Trees) (Command, error) { return r, nil }
+func (r ReportStale) In(*Policy) (Command, error) { return r, nil }
 
 // Apply emits a Refused event. The token of the View's lock must not be provisional: it is compared with the reported
 // one. It refuses with ErrTokenMismatch if the token is current, and with ErrUnknownToken if it was never granted.

@@ -58,7 +58,7 @@ func homeOrSet(home string, set []string) []string {
 func (r Revoke) Traits() Traits { return Traits{ShowsQueue: true} }
 
 // In returns r: its locks are those of leases, which know their sets.
-func (r Revoke) In(Trees) (Command, error) { return r, nil }
+func (r Revoke) In(*Policy) (Command, error) { return r, nil }
 
 // Apply ends the selected leases, or refuses with ErrTokenMismatch. A repeated Revoke succeeds until the grace is
 // over. After that it succeeds until the next grant, if no other lease has the token.
@@ -154,7 +154,7 @@ func (e EndSession) Names() []string { return homeOrSet(e.Name, e.Set) }
 func (e EndSession) Traits() Traits { return Traits{} }
 
 // In returns e: its locks are those of leases, which know their sets.
-func (e EndSession) In(Trees) (Command, error) { return e, nil }
+func (e EndSession) In(*Policy) (Command, error) { return e, nil }
 
 // Apply ends the session's leases and places of the lock. Those of an expired session end by time alone. Those of a
 // set are ended together with the rest of the set.

@@ -57,7 +57,7 @@ func (m *setModel) do(cmd lock.Command) lock.Decision {
 // applyAll applies the command, as it is decided in trees, and the sweeps that it asks for.
 func (m *setModel) applyAll(cmd lock.Command) lock.Decision {
 	m.t.Helper()
-	cmd, err := cmd.In(m.trees)
+	cmd, err := cmd.In(&lock.Policy{Trees: m.trees})
 	if err != nil {
 		return lock.Decision{Err: err}
 	}

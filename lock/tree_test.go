@@ -52,7 +52,7 @@ func TestAcquireInTree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cmd, err := a.In(trees)
+			cmd, err := a.In(&lock.Policy{Trees: trees})
 			if c.invalid != "" {
 				invalid := new(lock.Error)
 				if !errors.As(err, &invalid) || invalid.Code != lock.ErrInvalid || invalid.Field != c.invalid || !strings.Contains(err.Error(), c.want) {
@@ -93,11 +93,11 @@ func TestTreePathsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if in, err := a.In(trees); err != nil || len(in.Names()) != lock.MaxTreePaths {
+	if in, err := a.In(&lock.Policy{Trees: trees}); err != nil || len(in.Names()) != lock.MaxTreePaths {
 		t.Errorf("%d locks of trees: %d with their ancestors, %v", len(a.Locks), len(in.Names()), err)
 	}
 	a.Locks[0].Name += ":y"
-	if _, err := a.In(trees); !errors.Is(err, lock.ErrInvalid) {
+	if _, err := a.In(&lock.Policy{Trees: trees}); !errors.Is(err, lock.ErrInvalid) {
 		t.Errorf("one more was refused with %v", err)
 	}
 }

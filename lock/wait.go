@@ -26,8 +26,8 @@ func (c Claim) Traits() Traits {
 }
 
 // In returns c with the ancestors of its locks.
-func (c Claim) In(t Trees) (Command, error) {
-	c.Locks, c.Requested = t.expand(c.Locks)
+func (c Claim) In(p *Policy) (Command, error) {
+	c.Locks, c.Requested = p.trees().expand(c.Locks)
 	return c, nil
 }
 
@@ -90,8 +90,8 @@ func (l Leave) Traits() Traits {
 }
 
 // In returns l with the ancestors of its locks.
-func (l Leave) In(t Trees) (Command, error) {
-	l.Locks, l.Requested = t.expand(l.Locks)
+func (l Leave) In(p *Policy) (Command, error) {
+	l.Locks, l.Requested = p.trees().expand(l.Locks)
 	return l, nil
 }
 

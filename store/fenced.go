@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
+	"github.com/paddock-lock/paddock/store/internal/policy"
 	"github.com/paddock-lock/paddock/store/internal/row"
-	"github.com/paddock-lock/paddock/store/internal/trees"
 )
 
 //go:embed sql/*.sql
@@ -76,7 +76,7 @@ func (s *Store) recordStale(ctx context.Context, r lock.ReportStale) (bool, erro
 func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (after lock.FencedValue, err error) {
 	var before lock.FencedValue
 	var record lock.Record
-	path := s.trees.Newest().Path(w.Lock)
+	path := s.policy.Newest().Trees.Path(w.Lock)
 	w.InTree = path != nil
 	err = s.epochs.Transact(ctx, func(b *pgx.Batch) {
 		for _, above := range path { // no lock above may be granted before the write is committed, either
@@ -89,12 +89,12 @@ func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (after lo
 		b.Queue(sqlCreateFenced.In(s.db.Schema), w.Key, w.Lock)
 		b.Queue(sqlLockFenced.In(s.db.Schema), w.Key).QueryRow(func(row pgx.Row) error { return scanFenced(row, &before) })
 	}, func(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, write *pgx.Batch) error {
-		in, err := s.trees.Of(ctx, conn, e)
+		in, err := s.policy.Of(ctx, conn, e)
 		if err != nil {
 			return err
 		}
-		if now := in.Path(w.Lock); w.InTree != (now != nil) || !slices.Equal(path, now) {
-			return trees.ErrChanged // other rows than these must be locked
+		if now := in.Trees.Path(w.Lock); w.InTree != (now != nil) || !slices.Equal(path, now) {
+			return policy.ErrChanged // other rows than these must be locked
 		}
 		if w.InTree {
 			r, err := row.Only(w.Lock).ReadOne(ctx, conn, s.db.Schema, 0)

@@ -22,9 +22,9 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 	"github.com/paddock-lock/paddock/store/internal/eventlog"
 	"github.com/paddock-lock/paddock/store/internal/expiry"
+	"github.com/paddock-lock/paddock/store/internal/policy"
 	"github.com/paddock-lock/paddock/store/internal/row"
 	"github.com/paddock-lock/paddock/store/internal/sessions"
-	"github.com/paddock-lock/paddock/store/internal/trees"
 	"github.com/paddock-lock/paddock/store/internal/waiters"
 )
 
@@ -121,7 +121,7 @@ func (o Options) explain(err error) error {
 type Store struct {
 	db      *database.DB
 	epochs  *epoch.Monitor
-	trees   *trees.Catalog
+	policy  *policy.Catalog
 	engine  *engine.Engine
 	waiters *waiters.Registry
 	events  *eventlog.Log
@@ -173,7 +173,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	s := assemble(db, o)
 	e, err := s.epochs.Refresh()
 	if err == nil {
-		err = s.trees.RefreshIfChanged(e)
+		err = s.policy.RefreshIfChanged(e)
 	}
 	if err != nil {
 		err = o.explain(fmt.Errorf("reading the epoch: %w", db.Explain(err)))
@@ -188,7 +188,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	s.work.Go(func() { s.events.Prune(o.EventRetention) })
 	s.work.Go(func() {
 		s.waiters.Run(waiters.Hooks{
-			Watching: s.events.Watched, Events: s.events.Poke, Heartbeat: func() { s.epochs.Poll(s.trees.RefreshIfChanged) },
+			Watching: s.events.Watched, Events: s.events.Poke, Heartbeat: func() { s.epochs.Poll(s.policy.RefreshIfChanged) },
 			Orphans: s.timers.ScanSoon,
 		})
 	})
@@ -212,11 +212,11 @@ func complete(ctx context.Context, db *database.DB) error {
 // commands like any caller.
 func assemble(db *database.DB, o Options) *Store {
 	s := &Store{db: db, epochs: epoch.New(db), bounds: o.Bounds, self: lock.Replica(1 + rand.Int64N(1<<62))}
-	s.trees = trees.New(db, s.epochs)
+	s.policy = policy.New(db, s.epochs)
 	s.writers, s.fencers = make(chan struct{}, max(db.Share()-1, 1)), make(chan struct{}, max(db.Share()-2, 1))
 	s.aside = make(chan struct{}, 1)
 	s.engine = engine.New(engine.Options{
-		DB: db, Epochs: s.epochs, Trees: s.trees, Self: s.self, Workers: o.BatchWorkers, Publish: s.publish,
+		DB: db, Epochs: s.epochs, Policy: s.policy, Self: s.self, Workers: o.BatchWorkers, Publish: s.publish,
 	})
 	s.waiters = waiters.New(db, s.self, o.MaxWaiters, s.engine.Do)
 	s.events = eventlog.New(db, s.waiters.Draining())

@@ -4,25 +4,25 @@ import (
 	"context"
 
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/policy"
 	"github.com/paddock-lock/paddock/store/internal/row"
-	"github.com/paddock-lock/paddock/store/internal/trees"
 )
 
 // DeclareTree declares a tree, see paddock.Service.
 func (s *Store) DeclareTree(ctx context.Context, root string) (lock.Tree, error) {
-	return s.changeTree(ctx, root, s.trees.Declare)
+	return s.changeTree(ctx, root, s.policy.Declare)
 }
 
 // RemoveTree removes a tree, see paddock.Service.
 func (s *Store) RemoveTree(ctx context.Context, root string) error {
-	_, err := s.changeTree(ctx, root, s.trees.Remove)
+	_, err := s.changeTree(ctx, root, s.policy.Remove)
 	return err
 }
 
 // Trees returns the trees, see paddock.Service.
 func (s *Store) Trees(ctx context.Context) (all []lock.Tree, err error) {
 	err = s.db.Read(ctx, func(ctx context.Context) (err error) {
-		all, err = trees.List(ctx, s.db.Rest, s.db.Schema)
+		all, err = policy.List(ctx, s.db.Rest, s.db.Schema)
 		return err
 	})
 	return all, err
@@ -30,13 +30,13 @@ func (s *Store) Trees(ctx context.Context) (all []lock.Tree, err error) {
 
 // changeTree changes a tree. Leases and waiters in it that are over are swept, and do not prevent the change.
 func (s *Store) changeTree(
-	ctx context.Context, root string, change func(context.Context, string) (trees.Change, error),
+	ctx context.Context, root string, change func(context.Context, string) (policy.Change, error),
 ) (lock.Tree, error) {
 	if err := lock.CheckRoot(root); err != nil {
 		return lock.Tree{}, err
 	}
 	for swept := false; ; swept = true {
-		c, err := transact(ctx, s, root, transaction[string, trees.Change]{
+		c, err := transact(ctx, s, root, transaction[string, policy.Change]{
 			turns: []chan struct{}{s.writers}, read: s.db.Read,
 			attempt: change,
 		})
@@ -54,7 +54,7 @@ func (s *Store) changeTree(
 
 // readAbove adds the leases above the lock in its tree.
 func (s *Store) readAbove(ctx context.Context, l *lock.Lock) error {
-	for _, name := range s.trees.Newest().Path(l.Name) {
+	for _, name := range s.policy.Newest().Trees.Path(l.Name) {
 		r, err := s.readOne(ctx, row.Only(name))
 		if err != nil {
 			return err

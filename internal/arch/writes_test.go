@@ -18,8 +18,8 @@ func TestOnlyTheKernelWritesLocks(t *testing.T) {
 	allowed := map[string][]string{
 		"records":         {"store/internal/row/", "store/internal/epoch/", "store/internal/expiry/sql/prune.sql"},
 		"parts":           {"store/internal/row/", "store/internal/epoch/"},
-		"epochs":          {"store/internal/epoch/", "store/internal/trees/"},
-		"trees":           {"store/internal/trees/"},
+		"epochs":          {"store/internal/epoch/", "store/internal/policy/"},
+		"trees":           {"store/internal/policy/"},
 		"sessions":        {"store/internal/row/", "store/internal/epoch/", "store/internal/sessions/"},
 		"replicas":        {"store/internal/epoch/", "store/internal/waiters/"},
 		"event_batches":   {"store/internal/row/", "store/internal/eventlog/sql/prune_batches.sql"},

@@ -99,7 +99,7 @@ func (r replica) decide(ctx context.Context, c lock.Command) (outcome, error) {
 	if err := contextError(ctx); err != nil {
 		return outcome{}, err
 	}
-	c, err := c.In(r.trees)
+	c, err := c.In(&lock.Policy{Trees: r.trees})
 	if err != nil {
 		return outcome{}, err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
+	"github.com/paddock-lock/paddock/store/internal/policy"
 	"github.com/paddock-lock/paddock/store/internal/row"
-	"github.com/paddock-lock/paddock/store/internal/trees"
 )
 
 // An attempt looks, decides, swaps and publishes once, for some units. With locks it is one transaction whose look
@@ -28,7 +28,7 @@ type attempt struct {
 	allOrNone bool // some of the units have several locks, all of which are written or none
 	misses    map[*call]int
 	known     epoch.Known
-	snapshot  *trees.Snapshot // that the units are for
+	snapshot  *policy.Snapshot // that the units are for
 	round     observe.Round
 	// overtaken: its commit was late, so the inbox has gone on without it.
 	overtaken bool
@@ -133,7 +133,7 @@ func (a *attempt) lookAndDecide(all, unread []*unit) error {
 // sameEpoch reports whether a decision in one of the epochs is one in the other: neither the server nor the pause of
 // grants has changed, nor the trees.
 func sameEpoch(a, b epoch.Epoch) bool {
-	return a.Number == b.Number && a.Started.Equal(b.Started) && a.ClosedUntil.Equal(b.ClosedUntil) && a.Trees() == b.Trees()
+	return a.Number == b.Number && a.Started.Equal(b.Started) && a.ClosedUntil.Equal(b.ClosedUntil) && a.Policy() == b.Policy()
 }
 
 func (a *attempt) inputs() *inputs {

@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
+	"github.com/paddock-lock/paddock/store/internal/policy"
 	"github.com/paddock-lock/paddock/store/internal/row"
-	"github.com/paddock-lock/paddock/store/internal/trees"
 )
 
 // A unit is the calls that are decided together, in order: those about one lock, or about locks that commands on
@@ -41,7 +41,7 @@ type unit struct {
 }
 
 // unitsOf groups the calls, as they are decided in the trees.
-func unitsOf(calls []*call, in *trees.Snapshot) []*unit {
+func unitsOf(calls []*call, in *policy.Snapshot) []*unit {
 	byName := make(map[string]*unit, len(calls))
 	var all []*unit
 	for _, c := range calls {

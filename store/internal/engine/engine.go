@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
+	"github.com/paddock-lock/paddock/store/internal/policy"
 	"github.com/paddock-lock/paddock/store/internal/row"
-	"github.com/paddock-lock/paddock/store/internal/trees"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 type Options struct {
 	DB      *database.DB
 	Epochs  *epoch.Monitor
-	Trees   *trees.Catalog
+	Policy  *policy.Catalog
 	Self    lock.Replica
 	Workers int // 1 to MaxWorkers. Commands on one lock are always in the batches of the same one
 	// Publish receives what was decided, once it is committed and before the callers are answered.
@@ -43,21 +43,21 @@ type request struct {
 	traits  lock.Traits
 	home    string // the lock by which it finds its worker and its turn
 	decided lock.Command
-	names   []string        // of decided
-	asked   []string        // of the command, without the ancestors of its locks
-	refs    []lock.LeaseRef // that decided needs the end events of, one for each name of asked, see lock.Traits
-	trees   *trees.Snapshot // that decided is for
+	names   []string         // of decided
+	asked   []string         // of the command, without the ancestors of its locks
+	refs    []lock.LeaseRef  // that decided needs the end events of, one for each name of asked, see lock.Traits
+	policy  *policy.Snapshot // that decided is for
 }
 
 // in sets what is decided in the trees.
-func (r *request) in(t *trees.Snapshot) {
-	if r.decided != nil && r.trees == t {
+func (r *request) in(t *policy.Snapshot) {
+	if r.decided != nil && r.policy == t {
 		return
 	}
-	r.decided, r.names, r.trees = r.Command, r.asked, t
-	if len(t.Trees) > 0 {
+	r.decided, r.names, r.policy = r.Command, r.asked, t
+	if t.ChangesCommands() {
 		var err error
-		if r.decided, err = r.In(t.Trees); err != nil {
+		if r.decided, err = r.In(&t.Policy); err != nil {
 			r.decided = refused{r.Command, err}
 		}
 		r.names = r.decided.Names()
@@ -90,13 +90,13 @@ func (r refused) Apply(v lock.View) lock.Decision {
 // newRequest returns the request of the command, as it is decided in the trees. Commands on the same locks have the same
 // home, and so keep their order. Other workers may decide on the other locks, as other replicas do: the swap compares all
 // of them.
-func newRequest(cmd lock.Command, in *trees.Snapshot) (r request) {
+func newRequest(cmd lock.Command, in *policy.Snapshot) (r request) {
 	r.set(cmd, in)
 	return r
 }
 
 // set makes r a new request in place, since a request is large for a stack.
-func (r *request) set(cmd lock.Command, in *trees.Snapshot) {
+func (r *request) set(cmd lock.Command, in *policy.Snapshot) {
 	r.Command, r.traits, r.asked = cmd, cmd.Traits(), cmd.Names()
 	r.home, r.refs = r.asked[0], r.traits.Refs(r.asked)
 	r.in(in)
@@ -105,7 +105,7 @@ func (r *request) set(cmd lock.Command, in *trees.Snapshot) {
 // newCall returns a call of the command for the caller with this context.
 func (s *shared) newCall(ctx context.Context, cmd lock.Command) *call {
 	c := batch.NewCall[request, *row.Outcome](request{})
-	c.Req.set(cmd, s.trees.Newest())
+	c.Req.set(cmd, s.policy.Newest())
 	c.Caller = tracing.Recorded(ctx)
 	return c
 }
@@ -117,7 +117,7 @@ type Engine struct{ *shared }
 type shared struct {
 	db      *database.DB
 	epochs  *epoch.Monitor
-	trees   *trees.Catalog
+	policy  *policy.Catalog
 	self    lock.Replica
 	publish func([]*row.Outcome)
 	maxLag  time.Duration // row.MaxLag; longer in tests, since a busy machine may take long
@@ -131,7 +131,7 @@ type shared struct {
 // New returns an Engine.
 func New(o Options) *Engine {
 	e := &Engine{&shared{
-		db: o.DB, epochs: o.Epochs, trees: o.Trees, self: o.Self, publish: o.Publish, maxLag: row.MaxLag,
+		db: o.DB, epochs: o.Epochs, policy: o.Policy, self: o.Self, publish: o.Publish, maxLag: row.MaxLag,
 		seed: maphash.MakeSeed(), late: make(chan struct{}, o.DB.Share()),
 	}}
 	e.lanes.limit = make(chan struct{}, o.DB.Share())

@@ -13,8 +13,8 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/batch"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/policy"
 	"github.com/paddock-lock/paddock/store/internal/row"
-	"github.com/paddock-lock/paddock/store/internal/trees"
 )
 
 // A scripted inbox records its batches, each of which waits for a value from gate.
@@ -65,7 +65,7 @@ func (s *scripted) keepBusy() {
 }
 
 func callOf(cmd lock.Command) *call {
-	return batch.NewCall[request, *row.Outcome](newRequest(cmd, &trees.Snapshot{}))
+	return batch.NewCall[request, *row.Outcome](newRequest(cmd, &policy.Snapshot{}))
 }
 
 func joinOf(name string, id byte) *call {

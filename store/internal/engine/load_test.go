@@ -84,9 +84,9 @@ type burst struct {
 	events int
 }
 
-func (b burst) Names() []string                     { return []string{b.name} }
-func (b burst) Traits() lock.Traits                 { return lock.Traits{} }
-func (b burst) In(lock.Trees) (lock.Command, error) { return b, nil }
+func (b burst) Names() []string                       { return []string{b.name} }
+func (b burst) Traits() lock.Traits                   { return lock.Traits{} }
+func (b burst) In(*lock.Policy) (lock.Command, error) { return b, nil }
 
 func (b burst) Apply(v lock.View) lock.Decision {
 	r := v.Locks[0]

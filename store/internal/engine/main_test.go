@@ -17,8 +17,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
+	"github.com/paddock-lock/paddock/store/internal/policy"
 	"github.com/paddock-lock/paddock/store/internal/row"
-	"github.com/paddock-lock/paddock/store/internal/trees"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -49,7 +49,7 @@ func newReplica(t *testing.T, url string, self lock.Replica) *replica {
 		t.Fatal(err)
 	}
 	epochs := epoch.New(db)
-	catalog := trees.New(db, epochs)
+	catalog := policy.New(db, epochs)
 	e, err := epochs.Refresh()
 	if err == nil {
 		err = catalog.RefreshIfChanged(e)
@@ -57,7 +57,7 @@ func newReplica(t *testing.T, url string, self lock.Replica) *replica {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Engine = New(Options{DB: db, Epochs: epochs, Trees: catalog, Self: self, Workers: 1, Publish: func([]*row.Outcome) {}})
+	r.Engine = New(Options{DB: db, Epochs: epochs, Policy: catalog, Self: self, Workers: 1, Publish: func([]*row.Outcome) {}})
 	r.maxLag = time.Minute
 	t.Cleanup(func() { db.Stop(); r.Wait(); db.Close() })
 	return r

@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/policy"
 	"github.com/paddock-lock/paddock/store/internal/row"
-	"github.com/paddock-lock/paddock/store/internal/trees"
 )
 
 // TestNothingIsDecidedInASessionBeforeItsEndIsRecorded: it is over by the clock since it was read, and a heartbeat that
@@ -34,7 +34,7 @@ func TestNothingIsDecidedInASessionBeforeItsEndIsRecorded(t *testing.T) {
 		}{{s, true, needsLook}, {ended, true, success}, {ended, false, needsLook}} {
 			u := &unit{
 				names: []string{"a"}, fresh: c.fresh, rows: []*row.Row{{Record: lock.Record{Name: "a"}}},
-				calls: []*call{{Req: newRequest(cmd, &trees.Snapshot{})}},
+				calls: []*call{{Req: newRequest(cmd, &policy.Snapshot{})}},
 			}
 			in := &inputs{self: 1, now: now, sessions: row.Sessions{s.ID.Ref(): c.session}}
 			if got := u.decide(in); got != c.want {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/policy"
 	"github.com/paddock-lock/paddock/store/internal/row"
-	"github.com/paddock-lock/paddock/store/internal/trees"
 )
 
 // TestACommandOnSeveralLocksIsOneTransaction, with one token, and which is refused as a whole.
@@ -211,7 +211,7 @@ func TestChangesAreWrittenInTheOrderOfNames(t *testing.T) {
 func TestOnlyWhatIsAskedForCanHaveEnded(t *testing.T) {
 	t.Parallel()
 	a := wants("r:a:b")
-	r := newRequest(a, &trees.Snapshot{Trees: lock.Trees{"r": {}}})
+	r := newRequest(a, &policy.Snapshot{Policy: lock.Policy{Trees: lock.Trees{"r": {}}}})
 	if len(r.names) != 3 || len(r.refs) != 1 || r.refs[0] != lock.RefOf("r:a:b", a.LeaseID) {
 		t.Errorf("%v needs the ends of %d leases", r.names, len(r.refs))
 	}

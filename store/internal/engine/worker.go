@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/pgconnect"
 	"github.com/paddock-lock/paddock/internal/tracing"
 	"github.com/paddock-lock/paddock/store/internal/database"
-	"github.com/paddock-lock/paddock/store/internal/trees"
+	"github.com/paddock-lock/paddock/store/internal/policy"
 )
 
 const (
@@ -91,10 +91,10 @@ func (w *worker) answerAll(from *inbox, calls []*call, onBlocked func([]*call) [
 // recoverFrom does what the error of an attempt asks for. It returns nil if the calls can be decided again at once,
 // otherwise why that failed, or err if nothing helps.
 func (w *worker) recoverFrom(err error) error {
-	if !errors.Is(err, trees.ErrChanged) {
+	if !errors.Is(err, policy.ErrChanged) {
 		return w.epochs.Recover(err)
 	}
-	failed := w.trees.Refresh()
+	failed := w.policy.Refresh()
 	if failed != nil {
 		w.db.Log.Error("cannot read the trees; retrying", "error", failed)
 	}
@@ -122,7 +122,7 @@ func (w *worker) answerEach(
 // try makes one attempt. It answers the calls that it could, and returns those to be tried again: without an error if
 // that may be at once.
 func (w *worker) try(from *inbox, calls []*call, misses map[*call]int) (again []*call, effect database.Effect, err error) {
-	known, snapshot := w.epochs.Known(), w.trees.Newest()
+	known, snapshot := w.epochs.Known(), w.policy.Newest()
 	if err := known.CheckLength(longestOf(calls)); err != nil {
 		return calls, database.Again, err
 	}

@@ -35,14 +35,14 @@ var OfSession = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
 // An Epoch is the newest epoch of the database, and the state of the server at the instant when it was read.
 type Epoch struct {
-	Now         time.Time // the database's clock, read by the same statement; UTC, in microseconds
-	Started     time.Time // when the server started
-	Number      int64     // grows with each epoch; at least 1
-	ClosedUntil time.Time // nothing is granted before; zero: no pause was set
-	Longest     time.Duration
-	Quorum      bool  // nothing is decided without a standby
-	TreeChanges int64 // how often the trees were changed in this epoch
-	Here        bool  // it describes this server, and the present timeline of its log
+	Now           time.Time // the database's clock, read by the same statement; UTC, in microseconds
+	Started       time.Time // when the server started
+	Number        int64     // grows with each epoch; at least 1
+	ClosedUntil   time.Time // nothing is granted before; zero: no pause was set
+	Longest       time.Duration
+	Quorum        bool  // nothing is decided without a standby
+	PolicyChanges int64 // how often the trees were changed in this epoch
+	Here          bool  // it describes this server, and the present timeline of its log
 
 	Flushed    int64 // the position up to which the server's log is on disk
 	Replicates bool  // commits wait for standbys
@@ -70,7 +70,7 @@ func Read(ctx context.Context, from interface {
 func (e *Epoch) scan(row pgx.Row) error {
 	var longestMS int64
 	err := row.Scan(&e.Now, &e.Started, &e.Number, (*zeronull.Timestamptz)(&e.ClosedUntil), &longestMS, &e.Quorum,
-		&e.TreeChanges, &e.Here, &e.Flushed, &e.Replicates, &e.LastBatch, &e.LastEvent)
+		&e.PolicyChanges, &e.Here, &e.Flushed, &e.Replicates, &e.LastBatch, &e.LastEvent)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return errNoEpoch
 	}
@@ -110,17 +110,19 @@ var (
 	errNoEpoch = errors.New("the table epochs is empty; restore its newest row, or migrate down and up")
 )
 
-// A TreesVersion says which trees there are: those after some number of changes in an epoch. Package trees has them.
-// The zero TreesVersion is that of no epoch.
-type TreesVersion struct{ Epoch, Changes int64 }
+// A PolicyVersion says which trees there are: those after some number of changes in an epoch. Package trees has them.
+// The zero PolicyVersion is that of no epoch.
+type PolicyVersion struct{ Epoch, Changes int64 }
 
 // Before reports whether a change or an epoch lies between the two versions.
-func (v TreesVersion) Before(o TreesVersion) bool {
+func (v PolicyVersion) Before(o PolicyVersion) bool {
 	return v.Epoch < o.Epoch || v.Epoch == o.Epoch && v.Changes < o.Changes
 }
 
 // Trees returns the version of the trees when the epoch was read.
-func (e Epoch) Trees() TreesVersion { return TreesVersion{Epoch: e.Number, Changes: e.TreeChanges} }
+func (e Epoch) Policy() PolicyVersion {
+	return PolicyVersion{Epoch: e.Number, Changes: e.PolicyChanges}
+}
 
 // Check returns nil if commands may be decided in this epoch. k must have been taken before e was read. The error is
 // ErrChanged or ErrLengthLost, for Recover, or database.ErrNoStandby.

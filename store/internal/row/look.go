@@ -39,8 +39,8 @@ type Look struct {
 	Names []string // in order, without duplicates
 	// Create are those of the names that are created if they are missing, unless the Trees have changed.
 	Create []string
-	Trees  epoch.TreesVersion // zero: whatever it is
-	Ended  []Ending           // leases: how they ended is read
+	Trees  epoch.PolicyVersion // zero: whatever it is
+	Ended  []Ending            // leases: how they ended is read
 	// Sessions are read, too, besides those of the leases and waiters.
 	Sessions []lock.SessionRef
 	// Lock starts a transaction, and locks the rows in the order of the names until it ends.

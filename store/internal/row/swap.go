@@ -212,7 +212,7 @@ func (s *Swap) encode() (text string, args []any) {
 	closed := pgtype.Timestamptz{Time: s.Epoch.ClosedUntil, Valid: !s.Epoch.ClosedUntil.IsZero()}
 	args = []any{
 		s.Now, latest, s.Epoch.Started, s.Epoch.Number, closed, s.Epoch.Longest.Milliseconds(), MarkSpace(s.Schema), len(s.Changes),
-		s.Epoch.TreeChanges,
+		s.Epoch.PolicyChanges,
 	}
 	v := variant{
 		Endings: w.sets[endings] != nil, Parts: w.sets[drops] != nil || w.sets[saves] != nil, Events: w.sets[entries] != nil,

@@ -1,4 +1,4 @@
-package trees
+package policy
 
 import (
 	"errors"
@@ -37,16 +37,16 @@ func present(t *testing.T, epochs *epoch.Monitor) epoch.Epoch {
 
 func TestASnapshotIsOfOneVersion(t *testing.T) {
 	t.Parallel()
-	now := epoch.Epoch{Number: 3, TreeChanges: 2}
+	now := epoch.Epoch{Number: 3, PolicyChanges: 2}
 	for name, c := range map[string]struct {
 		snapshot Snapshot
 		want     error
 	}{
 		"none was read yet":       {Snapshot{}, ErrChanged},
-		"the same":                {Snapshot{Version: now.Trees()}, nil},
-		"a tree was declared":     {Snapshot{Version: epoch.TreesVersion{Epoch: 3, Changes: 1}}, ErrChanged},
-		"an older epoch was read": {Snapshot{Version: epoch.TreesVersion{Epoch: 3, Changes: 3}}, ErrChanged},
-		"an epoch has started":    {Snapshot{Version: epoch.TreesVersion{Epoch: 2, Changes: 2}}, ErrChanged},
+		"the same":                {Snapshot{Version: now.Policy()}, nil},
+		"a tree was declared":     {Snapshot{Version: epoch.PolicyVersion{Epoch: 3, Changes: 1}}, ErrChanged},
+		"an older epoch was read": {Snapshot{Version: epoch.PolicyVersion{Epoch: 3, Changes: 3}}, ErrChanged},
+		"an epoch has started":    {Snapshot{Version: epoch.PolicyVersion{Epoch: 2, Changes: 2}}, ErrChanged},
 	} {
 		if err := c.snapshot.Check(now); !errors.Is(err, c.want) {
 			t.Errorf("%s: Check = %v, want %v", name, err, c.want)
@@ -58,7 +58,7 @@ func TestANewerSnapshotIsKept(t *testing.T) {
 	t.Parallel()
 	c := New(nil, nil)
 	at := func(number, changes int64) *Snapshot {
-		return &Snapshot{Version: epoch.TreesVersion{Epoch: number, Changes: changes}}
+		return &Snapshot{Version: epoch.PolicyVersion{Epoch: number, Changes: changes}}
 	}
 	for _, step := range []struct{ read, newest *Snapshot }{
 		{at(1, 0), at(1, 0)},
@@ -98,7 +98,7 @@ func TestAChangeIsFoundByOtherReplicas(t *testing.T) {
 		if err := other.Newest().Check(e); !errors.Is(err, ErrChanged) {
 			t.Errorf("%s: before it the trees are taken for those of the epoch: %v", name, err)
 		}
-		if err := read(e); err != nil || other.Newest().Check(e) != nil || other.Newest().Path("root:a") == nil {
+		if err := read(e); err != nil || other.Newest().Check(e) != nil || other.Newest().Trees.Path("root:a") == nil {
 			t.Errorf("%s: the newest trees are %+v, %v", name, other.Newest(), err)
 		}
 		if c, err := one.Remove(t.Context(), "root"); err != nil || c.Tree.Root != "root" || len(c.Busy) > 0 {
@@ -141,7 +141,7 @@ func TestAVersionIsNotUsedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := present(t, epochs)
-	if e.Number != 2 || e.TreeChanges != 1 || !errors.Is(c.Newest().Check(e), ErrChanged) {
+	if e.Number != 2 || e.PolicyChanges != 1 || !errors.Is(c.Newest().Check(e), ErrChanged) {
 		t.Errorf("the trees %+v are taken for those of %+v", c.Newest(), e)
 	}
 	if err := c.RefreshIfChanged(e); err != nil || len(c.Newest().Trees) != 2 {

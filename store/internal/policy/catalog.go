@@ -1,4 +1,4 @@
-package trees
+package policy
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 var files embed.FS
 
 var (
-	sqlTrees     = database.Statement(files, "trees")
+	sqlPolicy    = database.Statement(files, "policy")
 	sqlListTrees = database.Statement(files, "list_trees")
 )
 
@@ -31,13 +31,13 @@ var ErrChanged = errors.New("the trees have changed")
 // A Snapshot is the trees at one version. It is shared and never changed. The zero Snapshot has no trees, and is of no
 // epoch.
 type Snapshot struct {
-	lock.Trees
-	Version epoch.TreesVersion
+	lock.Policy
+	Version epoch.PolicyVersion
 }
 
 // Check returns ErrChanged unless these are the trees of the epoch as it was read.
 func (s *Snapshot) Check(e epoch.Epoch) error {
-	if s.Version != e.Trees() {
+	if s.Version != e.Policy() {
 		return ErrChanged
 	}
 	return nil
@@ -118,7 +118,7 @@ type querier interface {
 // read reads the trees, and keeps them unless newer ones were read.
 func (c *Catalog) read(ctx context.Context, from querier) (*Snapshot, error) {
 	s := &Snapshot{}
-	if err := s.scan(from.QueryRow(ctx, sqlTrees.In(c.db.Schema))); err != nil {
+	if err := s.scan(from.QueryRow(ctx, sqlPolicy.In(c.db.Schema))); err != nil {
 		return nil, err
 	}
 	c.keep(s)

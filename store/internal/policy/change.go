@@ -1,4 +1,4 @@
-package trees
+package policy
 
 import (
 	"cmp"
@@ -71,7 +71,7 @@ func (c *Catalog) change(ctx context.Context, root string, declare bool) (Change
 			return Change{Tree: f.tree}, err
 		}
 		if declare {
-			err = f.trees.CheckDeclare(root)
+			err = f.trees.Trees.CheckDeclare(root)
 		}
 		if err != nil || len(f.busy) > 0 {
 			return Change{Busy: f.busy}, err
@@ -105,7 +105,7 @@ func (c *Catalog) find(ctx context.Context, conn *pgx.Conn, root string) (found,
 	known, f := c.epochs.Known(), found{tree: lock.Tree{Root: root}}
 	b := &pgx.Batch{}
 	epoch.Queue(b, c.db.Schema, &f.epoch)
-	b.Queue(sqlTrees.In(c.db.Schema)).QueryRow(f.trees.scan)
+	b.Queue(sqlPolicy.In(c.db.Schema)).QueryRow(f.trees.scan)
 	b.Queue(sqlListTrees.In(c.db.Schema), root).Query(func(rows pgx.Rows) error {
 		one, err := scanTrees(rows)
 		if len(one) > 0 {

@@ -6,7 +6,7 @@
 //
 // # Versions
 //
-// The trees have a version, epoch.TreesVersion: the number of the newest epoch, and how often the trees were changed in
+// The trees have a version, epoch.PolicyVersion: the number of the newest epoch, and how often the trees were changed in
 // it. Both are columns of the newest row of paddock.epochs, which every look reads and every swap compares anyway, so
 // the version costs a decision nothing. A [Snapshot] is the trees at one version. A [Catalog] keeps the newest Snapshot
 // that this replica has read.
@@ -50,4 +50,4 @@
 //
 // A new epoch starts with zero changes, and a greater number. So no version is used twice: after a restore, a Snapshot
 // with trees that the database has lost is of no later epoch.
-package trees
+package policy

@@ -34,7 +34,7 @@ func findHold(ctx context.Context, s Service, r lock.ReportStale) (h lock.Hold, 
 		}
 		for _, e := range page.Items {
 			newest = max(newest, e.Token)
-			if !granted && e.Token == r.Token && (r.Slot == nil || *r.Slot == e.Slot) {
+			if !granted && e.Token == r.Token && (r.Slot == nil || e.Slots.Include(e.Slot, *r.Slot)) {
 				found, granted = append(found, e), e.Kind == lock.Granted
 			}
 		}

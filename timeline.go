@@ -58,7 +58,7 @@ func TimelineOf(events []lock.Event) Timeline {
 }
 
 func holdOf(e lock.Event) lock.Hold {
-	return lock.Hold{Slot: e.Slot, Mode: e.Mode, Holder: e.Holder, Token: e.Token}
+	return lock.Hold{Slot: e.Slot, Slots: e.Slots, Mode: e.Mode, Holder: e.Holder, Token: e.Token}
 }
 
 // endHold ends the lease in the slot of e. A second Revoked event, which skips the rest of the grace, changes nothing.

@@ -495,8 +495,13 @@ type AcquireRequest struct {
 
 	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
 	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
-	// has its own token and slot.
+	// has its own token, and a slot for each of its permits.
 	Mode *Mode `json:"mode,omitempty"`
+
+	// Permits How many permits are asked for, 1 if absent, up to the `capacity`. They are granted together, as one lease with
+	// one token, or not at all, and end together. While a waiter for several permits is first in the queue, permits
+	// that are freed are kept for it: those behind it wait, even if they ask for fewer.
+	Permits *Permits `json:"permits,omitempty"`
 
 	// SessionID The session that keeps the lease alive. `ttl_ms` and `grace_ms` are then those of the session and must be
 	// absent. By default the lease belongs to no session and needs its own renewals.
@@ -621,17 +626,22 @@ type BatchAcquire struct {
 
 	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
 	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
-	// has its own token and slot.
+	// has its own token, and a slot for each of its permits.
 	Mode *Mode `json:"mode,omitempty"`
 
 	// Name A lock's name. A colon separates levels.
 	//
 	// Example: jobs:nightly
-	Name      LockName       `json:"name"`
-	Op        BatchAcquireOp `json:"op"`
-	SessionID *uuid.UUID     `json:"session_id,omitempty"`
-	TaskID    *string        `json:"task_id,omitempty"`
-	TTLMs     *int64         `json:"ttl_ms,omitempty"`
+	Name LockName       `json:"name"`
+	Op   BatchAcquireOp `json:"op"`
+
+	// Permits How many permits are asked for, 1 if absent, up to the `capacity`. They are granted together, as one lease with
+	// one token, or not at all, and end together. While a waiter for several permits is first in the queue, permits
+	// that are freed are kept for it: those behind it wait, even if they ask for fewer.
+	Permits   *Permits   `json:"permits,omitempty"`
+	SessionID *uuid.UUID `json:"session_id,omitempty"`
+	TaskID    *string    `json:"task_id,omitempty"`
+	TTLMs     *int64     `json:"ttl_ms,omitempty"`
 }
 
 // BatchAcquireOp defines model for BatchAcquire.Op.
@@ -806,7 +816,7 @@ type Event struct {
 
 	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
 	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
-	// has its own token and slot.
+	// has its own token, and a slot for each of its permits.
 	Mode Mode `json:"mode"`
 
 	// NewestToken The newest token of the lock. Present on `refused`.
@@ -823,6 +833,13 @@ type Event struct {
 	// RevokedBy The name of the API key that revoked the lease. Present on `revoked`, in a service with API keys.
 	RevokedBy *string `json:"revoked_by,omitempty"`
 	Slot      int     `json:"slot"`
+
+	// Slots The slots of a lease of several permits, one for each permit, in order. The first one is `slot`. Absent if the
+	// lease has one slot.
+	//
+	//
+	// Example: [1,2,5]
+	Slots Slots `json:"slots,omitempty"`
 }
 
 // EventKind `granted`: the lease was granted. `released`: its holder released it. `expired`: it was not renewed in time.
@@ -886,7 +903,7 @@ type FencedWrite struct {
 	Lock      string `json:"lock"`
 
 	// Slot For permits: the token must be that of the lease now in this slot, instead of the newest token of the
-	// lock. Use a separate key for each slot.
+	// lock. Use a separate key for each slot. A lease of several permits may write to the keys of all its slots.
 	Slot *int `json:"slot,omitempty"`
 
 	// Value The value to store.
@@ -917,7 +934,7 @@ type Hold struct {
 
 	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
 	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
-	// has its own token and slot.
+	// has its own token, and a slot for each of its permits.
 	Mode Mode `json:"mode"`
 
 	// Reason Present on `revoked` and `withdrawn`.
@@ -926,6 +943,13 @@ type Hold struct {
 	// RevokedBy The name of the API key that revoked the lease. Present on `revoked`, in a service with API keys.
 	RevokedBy *string `json:"revoked_by,omitempty"`
 	Slot      int     `json:"slot"`
+
+	// Slots The slots of a lease of several permits, one for each permit, in order. The first one is `slot`. Absent if the
+	// lease has one slot.
+	//
+	//
+	// Example: [1,2,5]
+	Slots Slots `json:"slots,omitempty"`
 }
 
 // HoldEnd How it ended. Absent while no end is recorded.
@@ -974,7 +998,7 @@ type Lease struct {
 
 	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
 	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
-	// has its own token and slot.
+	// has its own token, and a slot for each of its permits.
 	Mode Mode   `json:"mode"`
 	Name string `json:"name"`
 
@@ -982,8 +1006,15 @@ type Lease struct {
 	Session *SessionRef `json:"session,omitempty"`
 
 	// Slot 0 for an exclusive lease, 1 or greater for others. Resources guarded by permits are fenced by name and
-	// slot.
-	Slot  int   `json:"slot"`
+	// slot. Of several permits, the first.
+	Slot int `json:"slot"`
+
+	// Slots The slots of a lease of several permits, one for each permit, in order. The first one is `slot`. Absent if the
+	// lease has one slot.
+	//
+	//
+	// Example: [1,2,5]
+	Slots Slots `json:"slots,omitempty"`
 	TTLMs int64 `json:"ttl_ms"`
 }
 
@@ -1011,7 +1042,7 @@ type LeaseInfo struct {
 
 	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
 	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
-	// has its own token and slot.
+	// has its own token, and a slot for each of its permits.
 	Mode Mode `json:"mode"`
 
 	// Name The lease's lock, if that is above or below the one that this is about; `(not covered)` if the API key does
@@ -1034,6 +1065,13 @@ type LeaseInfo struct {
 
 	// Slot 0 for an exclusive lease, 1 or greater for others.
 	Slot int `json:"slot"`
+
+	// Slots The slots of a lease of several permits, one for each permit, in order. The first one is `slot`. Absent if the
+	// lease has one slot.
+	//
+	//
+	// Example: [1,2,5]
+	Slots Slots `json:"slots,omitempty"`
 }
 
 // LeaseSet The leases of a set. They have the same `lease_id`, times and metadata.
@@ -1128,7 +1166,7 @@ type Metadata = json.RawMessage
 
 // Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
 // other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
-// has its own token and slot.
+// has its own token, and a slot for each of its permits.
 type Mode string
 
 // OpenSessionRequest defines model for OpenSessionRequest.
@@ -1164,6 +1202,11 @@ type OpenSessionRequest struct {
 	// Example: 30000
 	TTLMs *int64 `json:"ttl_ms,omitempty"`
 }
+
+// Permits How many permits are asked for, 1 if absent, up to the `capacity`. They are granted together, as one lease with
+// one token, or not at all, and end together. While a waiter for several permits is first in the queue, permits
+// that are freed are kept for it: those behind it wait, even if they ask for fewer.
+type Permits = int
 
 // Problem An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
 // them.
@@ -1387,7 +1430,7 @@ type RevokeRequest struct {
 	// SkipGrace Skip the grace of the lease, so that conflicting grants need not wait for it. The default is false.
 	SkipGrace *bool `json:"skip_grace,omitempty"`
 
-	// Slot Revoke only the lease in this slot. By default, all leases with the token are revoked.
+	// Slot Revoke only the lease with this slot. By default, all leases with the token are revoked.
 	Slot *int `json:"slot,omitempty"`
 }
 
@@ -1491,7 +1534,7 @@ type SessionLock struct {
 
 	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
 	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
-	// has its own token and slot.
+	// has its own token, and a slot for each of its permits.
 	Mode Mode `json:"mode"`
 
 	// Name The lock's name, or `(not covered)` if the API key does not cover it.
@@ -1502,6 +1545,13 @@ type SessionLock struct {
 
 	// Slot Present on a lease.
 	Slot *int `json:"slot,omitempty"`
+
+	// Slots The slots of a lease of several permits, one for each permit, in order. The first one is `slot`. Absent if the
+	// lease has one slot.
+	//
+	//
+	// Example: [1,2,5]
+	Slots Slots `json:"slots,omitempty"`
 }
 
 // SessionPage defines model for SessionPage.
@@ -1531,12 +1581,19 @@ type SetLease struct {
 
 	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
 	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
-	// has its own token and slot.
+	// has its own token, and a slot for each of its permits.
 	Mode Mode   `json:"mode"`
 	Name string `json:"name"`
 
 	// Slot 0 for an exclusive lease, 1 or greater for others.
 	Slot int `json:"slot"`
+
+	// Slots The slots of a lease of several permits, one for each permit, in order. The first one is `slot`. Absent if the
+	// lease has one slot.
+	//
+	//
+	// Example: [1,2,5]
+	Slots Slots `json:"slots,omitempty"`
 }
 
 // SetMember One lock of a set.
@@ -1550,13 +1607,18 @@ type SetMember struct {
 
 	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
 	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
-	// has its own token and slot.
+	// has its own token, and a slot for each of its permits.
 	Mode *Mode `json:"mode,omitempty"`
 
 	// Name A lock's name. A colon separates levels.
 	//
 	// Example: jobs:nightly
 	Name LockName `json:"name"`
+
+	// Permits How many permits are asked for, 1 if absent, up to the `capacity`. They are granted together, as one lease with
+	// one token, or not at all, and end together. While a waiter for several permits is first in the queue, permits
+	// that are freed are kept for it: those behind it wait, even if they ask for fewer.
+	Permits *Permits `json:"permits,omitempty"`
 }
 
 // SetNames The names of all locks that were acquired together, or are waited for together, in byte order, this one
@@ -1564,6 +1626,12 @@ type SetMember struct {
 //
 // Example: ["accounts:17","accounts:42"]
 type SetNames = []string
+
+// Slots The slots of a lease of several permits, one for each permit, in order. The first one is `slot`. Absent if the
+// lease has one slot.
+//
+// Example: [1,2,5]
+type Slots = []int
 
 // State `free`: no lease. `held`: at least one lease is active. `grace`: every lease is past its end, and the grace of
 // at least one of them still blocks conflicting grants. Its holder may renew the lease, unless the lease was
@@ -1719,12 +1787,17 @@ type Waiter struct {
 
 	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
 	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
-	// has its own token and slot.
+	// has its own token, and a slot for each of its permits.
 	Mode Mode `json:"mode"`
 
 	// Name The lock that the waiter waits for, if that is below this one in a tree; `(not covered)` if the API key does
 	// not cover it. Absent otherwise.
 	Name *string `json:"name,omitempty"`
+
+	// Permits How many permits are asked for, 1 if absent, up to the `capacity`. They are granted together, as one lease with
+	// one token, or not at all, and end together. While a waiter for several permits is first in the queue, permits
+	// that are freed are kept for it: those behind it wait, even if they ask for fewer.
+	Permits *Permits `json:"permits,omitempty"`
 
 	// Place The lock's revision when the waiter joined. The waiter's events have the same `place`.
 	Place int64 `json:"place"`
@@ -2275,8 +2348,8 @@ func (c *Client) RenewLease(ctx context.Context, name Name, body RenewRequest) (
 //
 // For operators. The request names the token to revoke, so that it cannot hit a lease granted in the meantime,
 // and a reason, which the holder's next call and the events show. The next grant has a greater token. Shared
-// leases have one token and are revoked together, unless `slot` selects one. If the lock was acquired together
-// with others, the leases of the whole set are revoked.
+// leases have one token and are revoked together, unless `slot` selects one. A lease of several permits is revoked
+// as a whole. If the lock was acquired together with others, the leases of the whole set are revoked.
 //
 // The lease ends immediately: from then on its holder's calls fail with `lease_lost`. If the lease has a grace,
 // it blocks conflicting grants until the grace, counted from the revocation, is over, so that the holder has

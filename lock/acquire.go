@@ -270,10 +270,11 @@ func (d *decider) match(a Acquire) bool {
 	for i, m := range a.Locks {
 		s := d.locks[i]
 		if l, ok := s.lease(a.LeaseID); ok {
-			if !a.matches(l, m, set) || m.Capacity != 0 && m.Capacity != s.record.Capacity {
+			if !a.matches(l, m, set) || m.Capacity != 0 && m.Capacity != s.record.Capacity || m.permits() != l.Permits() {
 				return false
 			}
-		} else if w, waits := s.waiter(a.LeaseID); waits && (!a.matches(w.Lease, m, set) || m.Capacity != w.Capacity) {
+		} else if w, waits := s.waiter(a.LeaseID); waits &&
+			(!a.matches(w.Lease, m, set) || m.Capacity != w.Capacity || m.permits() != w.Member().permits()) {
 			return false
 		}
 	}
@@ -300,7 +301,7 @@ func (d *decider) checkCapacity(a Acquire) error {
 // canGrant reports whether a can be granted at once: no attached waiter is ahead, and no lease conflicts.
 func (d *decider) canGrant(a Acquire) bool {
 	for i, s := range d.locks {
-		if !s.fits(a.Locks[i].Mode, a.Locks[i].Capacity, a.LeaseID) {
+		if !s.fits(a.Locks[i], a.LeaseID) {
 			return false
 		}
 	}
@@ -317,7 +318,7 @@ func (d *decider) grantTo(a Acquire) []Lease {
 	d.grantEach(d.locks, modes, func(i int, token Token) Token {
 		want := a.newLease(a.Locks[i], set)
 		want.Token = token
-		leases[i] = d.locks[i].grant(want, a.Locks[i].Capacity, 0)
+		leases[i] = d.locks[i].grant(want, a.Locks[i], 0)
 		return leases[i].Token
 	})
 	return leases
@@ -350,7 +351,7 @@ func (d *decider) enqueue(a Acquire) Decision {
 		s := d.locks[i]
 		l := a.newLease(m, set)
 		s.emit(Event{Kind: Queued, Place: s.record.Revision + 1}, l)
-		w := Waiter{Place: s.record.Revision, Lease: l, Capacity: m.Capacity, JoinedAt: s.now}
+		w := Waiter{Place: s.record.Revision, Lease: l, Capacity: m.Capacity, Permits: m.Permits, JoinedAt: s.now}
 		if a.Wait > 0 {
 			w = a.attachTo(w, s.now)
 		}

@@ -259,16 +259,27 @@ func isInvisible(r rune) bool {
 		unicode.In(r, unicode.Z, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-func checkMode(m Mode, capacity int) error {
+// checkMode returns an ErrInvalid error unless the mode, the capacity and the permits of m go together.
+func checkMode(m Member) error {
 	switch {
-	case m.String() == "unknown":
+	case m.Mode.String() == "unknown":
 		return Invalid("mode", "is invalid; use exclusive, shared or permit")
-	case m != Permit && capacity != 0:
+	case m.Mode != Permit && m.Capacity != 0:
 		return Invalid("capacity", "is only valid with mode permit; leave it out")
-	case m == Permit && capacity == 0:
+	case m.Mode != Permit && m.Permits != 0:
+		return Invalid("permits", "is only valid with mode permit; leave it out")
+	case m.Mode == Permit && m.Capacity == 0:
 		return Invalid("capacity", "is missing; give 1 to %d, the number of permits", MaxHolders)
-	case m == Permit && (capacity < 1 || capacity > MaxHolders):
-		return Invalid("capacity", "is %d; give 1 to %d, the number of permits", capacity, MaxHolders)
+	case m.Mode == Permit && (m.Capacity < 1 || m.Capacity > MaxHolders):
+		return Invalid("capacity", "is %d; give 1 to %d, the number of permits", m.Capacity, MaxHolders)
+	}
+	return checkPermits(m)
+}
+
+// checkPermits returns an ErrInvalid error if m asks for more permits than there are.
+func checkPermits(m Member) error {
+	if m.Permits < 0 || m.Permits > m.Capacity && m.Mode == Permit {
+		return Invalid("permits", "is %d; give 1 to %d, the capacity: the lock has no more permits", m.Permits, m.Capacity)
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 //
 // Deadlocks are found by reduction, as in Holt, "Some deadlock properties of computer systems" (1972): calls whose
 // blockers may go on are removed until only those are left that wait for each other. A call waits for all leases that
-// it conflicts with, so one that cannot end is enough to stop it; a permit needs any one, so none of them may be able
-// to end. What is not known, such as the waits of a lease without a TaskID, counts as able to go on. So a part of the
+// it conflicts with, so one that cannot end is enough to stop it; a call for permits goes on if enough of them can be
+// freed. What is not known, such as the waits of a lease without a TaskID, counts as able to go on. So a part of the
 // locks shows some of the deadlocks, and never a false one.
 //
 // A call of the circle is its victim, and gives way: the one that joined last, of those whose end lets the others of

@@ -13,7 +13,7 @@ import (
 
 // A deadlockScene is locks with leases and waiters, built by calls. A call is written "task mode name", or
 // "task mode name,name" for a set, or "task mode+mode name,name" if its locks have two modes; its LeaseID is its
-// number. Modes are exclusive, shared, and permit with capacity 2. The task is "-" for none, "task@1" in the session 1,
+// number. Modes are exclusive, shared, permit with capacity 2, and permit:2/3 for two of three permits. The task is "-" for none, "task@1" in the session 1,
 // and "key/task" for that of a key.
 type deadlockScene struct {
 	*largeSet
@@ -50,9 +50,15 @@ func (s *deadlockScene) call(text string) lock.Decision {
 		if _, last, mixed := strings.Cut(f[1], "+"); mixed && len(a.Locks) > 0 {
 			mode = last
 		}
-		m := lock.Member{Name: name, Mode: lock.ModeOf(mode)}
+		kind, number, several := strings.Cut(mode, ":")
+		m := lock.Member{Name: name, Mode: lock.ModeOf(kind)}
 		if m.Mode == lock.Permit {
 			m.Capacity = 2
+		}
+		if several {
+			if _, err := fmt.Sscanf(number, "%d/%d", &m.Permits, &m.Capacity); err != nil {
+				s.t.Fatal(err)
+			}
 		}
 		a.Locks = append(a.Locks, m)
 	}
@@ -118,6 +124,17 @@ var deadlockScenes = map[string]struct {
 	},
 	"a set": {
 		[]string{"t exclusive a", "u exclusive b", "t exclusive b,c", "u exclusive a,c"}, 4, "h4 a h1, h3 b h2",
+	},
+	"two of three permits, which another task may free": {
+		[]string{"t permit:1/3 a", "v permit:2/3 a", "u exclusive b", "t exclusive b", "u permit:2/3 a"}, 0, "",
+	},
+	"two of three permits, of which one can be freed": {
+		[]string{"t permit:2/3 a", "v permit:1/3 a", "u exclusive b", "t exclusive b", "u permit:2/3 a"},
+		5, "h5 a h1, h4 b h3",
+	},
+	"all permits, of which all but one can be freed": {
+		[]string{"t permit:1/3 a", "v permit:2/3 a", "u exclusive b", "t exclusive b", "u permit:3/3 a"},
+		5, "h5 a h1, h4 b h3",
 	},
 	"stuck at one lock of a set, with a free permit at the other one": {
 		[]string{

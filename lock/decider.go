@@ -298,7 +298,7 @@ func (d *decider) endWait(waiters []Waiter, keep bool) error {
 	members, kept := make([]Member, len(d.locks)), time.Duration(0)
 	for i, s := range d.locks {
 		w := waiters[i]
-		members[i] = Member{Name: s.record.Name, Mode: w.Lease.Mode, Capacity: w.Capacity}
+		members[i] = w.Member()
 		if keep {
 			kept = s.detach(w)
 		} else {

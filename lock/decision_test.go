@@ -160,19 +160,20 @@ func (x decisionCheck) checkMeasures() error {
 func (x decisionCheck) checkExclusion() error {
 	s := x.Locks[0]
 	for i, l := range s.Leases {
-		if !compatible(s.Leases[:i], s.Capacity, l.Mode, s.Capacity) {
+		if !compatible(s.Leases[:i], s.Capacity, lock.Member{Mode: l.Mode, Capacity: s.Capacity, Permits: l.Permits()}) {
 			return fmt.Errorf("conflicting leases: %+v", s.Leases)
 		}
 		for _, o := range s.Leases[:i] {
 			// A reader after all readers were revoked has a new token.
 			sameToken := l.Mode == lock.Shared && !o.Revoked() && !l.Revoked()
-			if o.ID == l.ID || o.Slot == l.Slot || sameToken && o.Token != l.Token ||
+			if o.ID == l.ID || shareSlot(&o, &l) || sameToken && o.Token != l.Token ||
 				l.Mode != lock.Shared && o.Token == l.Token {
 				return fmt.Errorf("invalid lease IDs, slots or tokens: %+v", s.Leases)
 			}
 		}
-		if (l.Slot == 0) != (l.Mode == lock.Exclusive) || l.Slot > lock.MaxHolders ||
-			l.Mode == lock.Permit && l.Slot > s.Capacity {
+		last := slices.Max(l.Slots.All(l.Slot))
+		if (l.Slot == 0) != (l.Mode == lock.Exclusive) || last > lock.MaxHolders || !l.Slots.IsValid(l.Slot) ||
+			l.Mode == lock.Permit && last > s.Capacity || l.Mode != lock.Permit && l.Slots != "" {
 			return fmt.Errorf("a lease has slot %d: %+v", l.Slot, l)
 		}
 		if l.Token > s.Token {
@@ -185,19 +186,32 @@ func (x decisionCheck) checkExclusion() error {
 	return nil
 }
 
-// compatible reports whether a lease of the mode can be granted beside the leases held. It implements the rules of
-// the modes a second time.
-func compatible(held []lock.Lease, capacity int, mode lock.Mode, asked int) bool {
+// shareSlot reports whether the leases have a slot in common.
+func shareSlot(a, b *lock.Lease) bool {
+	return slices.ContainsFunc(a.Slots.All(a.Slot), func(slot int) bool { return b.Slots.Include(b.Slot, slot) })
+}
+
+// permitsOut returns how many permits the leases have.
+func permitsOut(leases []lock.Lease) (n int) {
+	for _, l := range leases {
+		n += len(l.Slots.All(l.Slot))
+	}
+	return n
+}
+
+// compatible reports whether what m asks for can be granted beside the leases held. It implements the rules of the modes
+// a second time.
+func compatible(held []lock.Lease, capacity int, m lock.Member) bool {
 	for _, l := range held {
-		if l.Mode != mode || mode == lock.Exclusive {
+		if l.Mode != m.Mode || m.Mode == lock.Exclusive {
 			return false
 		}
 	}
 	switch {
 	case len(held) == 0:
 		return true
-	case mode == lock.Permit:
-		return asked == capacity && len(held) < capacity
+	case m.Mode == lock.Permit:
+		return m.Capacity == capacity && permitsOut(held)+max(m.Permits, 1) <= capacity
 	}
 	return len(held) < lock.MaxHolders
 }
@@ -252,7 +266,7 @@ func (x decisionCheck) checkHeadBlocked() error {
 		}
 		return nil
 	}
-	if w := x.attachedWaiters(s); len(w) > 0 && compatible(s.Leases, s.Capacity, w[0].Lease.Mode, w[0].Capacity) {
+	if w := x.attachedWaiters(s); len(w) > 0 && compatible(s.Leases, s.Capacity, w[0].Member()) {
 		return fmt.Errorf("the first waiter could be granted the lock: %+v", w[0])
 	}
 	return nil

@@ -45,7 +45,8 @@
 //
 // An exclusive lease conflicts with all other leases. Shared leases are compatible with each other and carry the same
 // token for as long as any of them exists, so that no reader is fenced by the next one. Permits are compatible up to
-// the capacity of the lock; each has its own token and its own slot.
+// the capacity of the lock; each lease has its own token and its own slot. A lease of several permits has one token and
+// a slot for each of them. It is granted all of them or none, and they end together.
 //
 // # Waiting
 //
@@ -120,7 +121,8 @@
 //
 // A file refers to files of its own line and of the lines before it.
 //
-//   - What there is: lease.go, task.go, session.go, record.go, event.go, cycle.go, errors.go, bounds.go, context.go.
+//   - What there is: slots.go, lease.go, member.go, task.go, session.go, record.go, event.go, cycle.go, errors.go,
+//     bounds.go, context.go.
 //   - What operators declare: scope.go, tree.go, freeze.go, rule.go, policy.go.
 //   - What is asked, and what is answered: set.go, closing.go, command.go.
 //   - One lock while a command is decided: state.go changes it and emits events, queue.go says whose turn it is.

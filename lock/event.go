@@ -72,6 +72,7 @@ type Event struct {
 	At       time.Time
 	Name     string
 	Slot     int
+	Slots    Slots // of several permits; otherwise empty
 	Revision int64 // of the lock, after the event
 	Kind     Kind
 	Mode     Mode

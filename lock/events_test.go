@@ -69,7 +69,7 @@ func (s *eventChecker) apply(e lock.Event) error {
 		}
 		fallthrough
 	default:
-		if !held || granted.Holder != e.Holder || granted.Mode != e.Mode {
+		if !held || granted.Holder != e.Holder || granted.Mode != e.Mode || granted.Slots != e.Slots {
 			return fmt.Errorf("no such lease in %v", s.holds)
 		}
 		if e.Kind == lock.MetadataUpdated {
@@ -100,7 +100,8 @@ func (s *eventChecker) removePlace(place int64) error {
 func (s *eventChecker) grant(key leaseKey, e lock.Event) error {
 	joins := false
 	for o, held := range s.holds {
-		if held.Mode != e.Mode || e.Mode == lock.Exclusive || o.slot == e.Slot {
+		overlap := slices.ContainsFunc(held.Slots.All(held.Slot), func(slot int) bool { return e.Slots.Include(e.Slot, slot) })
+		if held.Mode != e.Mode || e.Mode == lock.Exclusive || overlap {
 			return fmt.Errorf("beside %+v", held)
 		}
 		if joins = e.Mode == lock.Shared; joins && o.token != e.Token {
@@ -130,7 +131,7 @@ func (s *eventChecker) compare(now lock.Record) error {
 			revoked++
 			e, ok = s.revoked[leaseKey{l.Slot, l.Token}]
 		}
-		if !ok || e.Mode != l.Mode || e.Holder != l.Holder {
+		if !ok || e.Mode != l.Mode || e.Holder != l.Holder || e.Slots != l.Slots {
 			return fmt.Errorf("no event granted %+v", l)
 		}
 	}

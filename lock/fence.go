@@ -73,7 +73,7 @@ func (w FencedWrite) RequiredToken(r Record, now time.Time) (Token, error) {
 		if l.Revoked() || l.Mode.IsIntention() {
 			continue
 		}
-		if w.Slot == l.Slot && w.Slot > 0 || w.Slot == 0 && w.Token == l.Token {
+		if w.Slot > 0 && l.hasSlot(&w.Slot) || w.Slot == 0 && w.Token == l.Token {
 			return l.Token, nil
 		}
 	}
@@ -167,7 +167,7 @@ func (v Verify) NeedsLockedRead(r Record, now time.Time) bool {
 
 // refersTo reports whether the token is that of the lease, and the lease is not revoked.
 func (v Verify) refersTo(l Lease) bool {
-	return l.hasToken(v.Token) && !l.Revoked() && (v.Slot == nil || *v.Slot == l.Slot)
+	return l.hasToken(v.Token) && !l.Revoked() && l.hasSlot(v.Slot)
 }
 
 // Check returns the status of the token at now.

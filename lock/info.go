@@ -51,6 +51,7 @@ func (l *Lock) AddAbove(above Lock) {
 type LeaseInfo struct {
 	Name       string // of its lock, if that is above or below the one whose info this is part of
 	Slot       int
+	Slots      Slots // of several permits; otherwise empty
 	Mode       Mode
 	Holder     string
 	Token      Token
@@ -62,6 +63,17 @@ type LeaseInfo struct {
 	Session    SessionRef // keeps the lease alive; zero for none
 	Set        []string   // the locks that were acquired together, this one included; nil if it was acquired alone
 	Revoked    bool       // only the grace is left; it began at ExpiresAt, which the revocation may have set
+}
+
+// Permits returns how many permits the lease has.
+func (l LeaseInfo) Permits() int { return l.Slots.Count() }
+
+// PermitsOut returns how many permits of the lock are held.
+func (l Lock) PermitsOut() (n int) {
+	for _, info := range l.Leases {
+		n += info.Permits()
+	}
+	return n
 }
 
 // Lock returns the public view of r at now.
@@ -92,7 +104,7 @@ func (r Record) Lock(now time.Time) Lock {
 // info returns the public view of l at now.
 func (l Lease) info(now time.Time) LeaseInfo {
 	return LeaseInfo{
-		Slot: l.Slot, Mode: l.Mode, Holder: l.Holder, Token: l.Token,
+		Slot: l.Slot, Slots: l.Slots, Mode: l.Mode, Holder: l.Holder, Token: l.Token,
 		AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt,
 		Remaining: max(l.ExpiresAt.Sub(now), 0), Grace: l.Grace, Metadata: l.Metadata, Session: l.Session,
 		Set: l.together(), Revoked: l.Revoked(),
@@ -147,7 +159,8 @@ type WaiterInfo struct {
 	Place     int64  // the lock's revision when it joined, as in its Queued event
 	Name      string // of the lock that is waited for, if that is below this one in a tree
 	Mode      Mode   // of that lock
-	Capacity  int    // number of permits, for mode Permit
+	Capacity  int    // number of permits that there are, for mode Permit
+	Permits   int    // how many of them it waits for, for mode Permit
 	Holder    string
 	JoinedAt  time.Time
 	Waited    time.Duration // as of the queue's AsOf
@@ -199,6 +212,9 @@ func (r Record) QueueInfo(now time.Time, self Replica, others ...Record) QueueIn
 			Position: len(q.Waiters) + 1, Place: w.Place, Mode: w.Lease.Mode, Capacity: w.Capacity,
 			Holder: w.Lease.Holder, JoinedAt: w.JoinedAt, Waited: max(now.Sub(w.JoinedAt), 0), Attached: w.Attached(now, self),
 			Set: w.Lease.together(), BlockedBy: BlockedByQueue, Ahead: ahead,
+		}
+		if v.Mode == Permit {
+			v.Permits = w.Member().permits()
 		}
 		if v.Mode.IsIntention() {
 			below := w.Lease.infoBelow(r.Name, now)
@@ -295,7 +311,7 @@ func (r Record) hasLeaseOf(w *Waiter, now time.Time) bool {
 // blockers returns the leases that conflict with w.
 func (r Record) blockers(w *Waiter, now time.Time) []LeaseInfo {
 	r.Leases = r.ActiveLeases(now)
-	if r.isCompatible(w.Lease.Mode, w.Capacity) {
+	if r.isCompatible(w.Member()) {
 		return nil
 	}
 	blocking := r.conflicting(w.Lease.Mode)

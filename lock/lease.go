@@ -131,7 +131,8 @@ func (m Mode) mayOvertake(o Mode) bool {
 type Lease struct {
 	ID         LeaseID
 	Name       string
-	Slot       int // 0 for exclusive leases, from 1 on for others
+	Slot       int   // 0 for exclusive leases, from 1 on for others; of several permits, the first
+	Slots      Slots // of several permits; otherwise empty
 	Mode       Mode
 	Holder     string
 	Token      Token
@@ -196,6 +197,12 @@ func (l *Lease) together() []string {
 	}
 	return nil
 }
+
+// Permits returns how many permits the lease has: one unless an Acquire asked for several.
+func (l *Lease) Permits() int { return l.Slots.Count() }
+
+// hasSlot reports whether the slot is one of the lease's, or nil.
+func (l *Lease) hasSlot(slot *int) bool { return slot == nil || l.Slots.Include(l.Slot, *slot) }
 
 // heldName returns the first name of the lease that is the lock or below it.
 func (l *Lease) heldName(at string) string {

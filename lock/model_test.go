@@ -262,6 +262,13 @@ func shared(a *lock.Acquire) { a.Locks[0].Mode = lock.Shared }
 
 func keep(a *lock.Acquire) { a.KeepPlace = true }
 
+// permits asks for n permits of the capacity.
+func permits(capacity, n int) func(*lock.Acquire) {
+	return func(a *lock.Acquire) {
+		a.Locks[0].Mode, a.Locks[0].Capacity, a.Locks[0].Permits = lock.Permit, capacity, n
+	}
+}
+
 func permit(capacity int) func(*lock.Acquire) {
 	return func(a *lock.Acquire) { a.Locks[0].Mode, a.Locks[0].Capacity = lock.Permit, capacity }
 }

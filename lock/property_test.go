@@ -92,6 +92,7 @@ func (m *machine) do(t *rapid.T, cmd lock.Command, r lock.Replica) lock.Decision
 // A grace is the grace of a revoked lease, which blocks conflicting leases.
 type grace struct {
 	mode  lock.Mode
+	slots []int
 	until time.Time
 }
 
@@ -104,7 +105,8 @@ func (m *machine) checkGraces(d lock.Decision) error {
 			continue
 		}
 		for where, g := range m.graces {
-			conflicts := g.mode != e.Mode || g.mode == lock.Exclusive || where.slot == e.Slot
+			conflicts := g.mode != e.Mode || g.mode == lock.Exclusive ||
+				slices.ContainsFunc(g.slots, func(slot int) bool { return e.Slots.Include(e.Slot, slot) })
 			if conflicts {
 				return fmt.Errorf(
 					"granted slot %d %v before the grace of the revoked token %d is over",
@@ -142,7 +144,8 @@ func (m *machine) acquire(t *rapid.T) {
 		a.SessionID, a.TTL, a.Grace = rapid.SampledFrom(m.opened).Draw(t, "session"), 0, 0
 	}
 	if a.Locks[0].Mode == lock.Permit {
-		a.Locks[0].Capacity = rapid.SampledFrom([]int{2, 2, 2, 3}).Draw(t, "capacity")
+		a.Locks[0].Capacity = rapid.SampledFrom([]int{3, 3, 3, 4}).Draw(t, "capacity")
+		a.Locks[0].Permits = rapid.SampledFrom([]int{0, 1, 1, 2, 2, 3}).Draw(t, "permits")
 	}
 	a = within(lock.Bounds{MaxWaiters: 5}, a)
 	before, _, over := m.lookUp(a.LeaseID)
@@ -246,7 +249,9 @@ func (m *machine) revoke(t *rapid.T) {
 		r.Slot = &slot
 	}
 	r.SkipGrace = rapid.Bool().Draw(t, "skip grace")
-	selected := func(l lock.Lease) bool { return l.Token == r.Token && (r.Slot == nil || *r.Slot == l.Slot) }
+	selected := func(l lock.Lease) bool {
+		return l.Token == r.Token && (r.Slot == nil || l.Slots.Include(l.Slot, *r.Slot))
+	}
 	before := slices.Clone(m.record.Leases)
 	for _, l := range before {
 		if r.SkipGrace && selected(l) {
@@ -270,7 +275,7 @@ func (m *machine) revoke(t *rapid.T) {
 		if d.Now.Before(end) {
 			end = d.Now
 		}
-		m.graces[leaseKey{l.Slot, l.Token}] = grace{l.Mode, end.Add(l.Grace)}
+		m.graces[leaseKey{l.Slot, l.Token}] = grace{l.Mode, l.Slots.All(l.Slot), end.Add(l.Grace)}
 	}
 }
 

@@ -64,7 +64,7 @@ func (s *lockState) promoteWaiter(w *Waiter, blocked *modeSet) (*Waiter, bool) {
 		return w, false
 	case blocked.covers(w.Lease.Mode), !s.attached(w):
 		return w, true
-	case !blocked.allowOvertaking(w.Lease.Mode), s.paused(), !s.record.isCompatible(w.Lease.Mode, w.Capacity):
+	case !blocked.allowOvertaking(w.Lease.Mode), s.paused(), !s.record.isCompatible(w.Member()):
 	case s.isSpent():
 		s.deferred = true
 	case w.Lease.Set == nil:
@@ -94,7 +94,7 @@ func (s *lockState) readyBefore() (ready []*Waiter) {
 		if w.GrantedUnclaimed || !s.attached(w) {
 			continue
 		}
-		if w.Lease.Set != nil && blocked.allowOvertaking(w.Lease.Mode) && r.isCompatible(w.Lease.Mode, w.Capacity) {
+		if w.Lease.Set != nil && blocked.allowOvertaking(w.Lease.Mode) && r.isCompatible(w.Member()) {
 			ready = append(ready, w)
 		}
 		blocked.add(w.Lease.Mode)
@@ -134,7 +134,7 @@ func (s *lockState) grantWaiter(w Waiter, token Token) (*Waiter, bool) {
 	if w.GrantedUnclaimed {
 		want.ClaimDeadline = s.begin.Add(ClaimTimeout)
 	}
-	s.grant(want, w.Capacity, w.Place)
+	s.grant(want, w.Member(), w.Place)
 	s.promoted = append(s.promoted, w)
 	return &w, w.GrantedUnclaimed
 }
@@ -154,18 +154,18 @@ func (s *lockState) attachedWaiters() int {
 	return n
 }
 
-// fits reports whether the lock can be granted to the call in the mode m: no lease conflicts, and no attached waiter is before
-// its place, or at all if it has none.
-func (s *lockState) fits(m Mode, capacity int, id LeaseID) bool {
+// fits reports whether the call can be granted what m asks for: no lease conflicts, and no attached waiter is before its
+// place, or at all if it has none.
+func (s *lockState) fits(m Member, id LeaseID) bool {
 	for _, w := range s.record.Queue {
 		if w.Lease.ID == id {
 			break
 		}
-		if !w.GrantedUnclaimed && !m.mayOvertake(w.Lease.Mode) && s.attached(w) {
+		if !w.GrantedUnclaimed && !m.Mode.mayOvertake(w.Lease.Mode) && s.attached(w) {
 			return false
 		}
 	}
-	return !s.paused() && s.record.isCompatible(m, capacity)
+	return !s.paused() && s.record.isCompatible(m)
 }
 
 // capacityInUse returns the capacity of the permits that are held or waited for, zero if there are none. A detached

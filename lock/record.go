@@ -12,7 +12,7 @@ type Record struct {
 	Token     Token     // the newest granted; zero for none
 	LastEnd   Kind      // how the newest grant ended; zero while it is active
 	ChangedAt time.Time // time of the last transition
-	// Leases are at most one exclusive lease, or shared leases, or up to Capacity permits. A lease stays here until
+	// Leases are at most one exclusive lease, or shared leases, or those of up to Capacity permits. A lease stays here until
 	// its end is recorded, so some may have expired, see ActiveLeases. A revoked lease stays until its grace is over.
 	Leases   []Lease
 	Capacity int // of the permits in Leases; zero if there are none
@@ -31,7 +31,8 @@ type Replica int64
 type Waiter struct {
 	Place    int64 // the lock's revision when the place was taken: the order of the queue
 	Lease    Lease // the requested lease: no slot, token or instants yet
-	Capacity int   // number of permits, for mode Permit
+	Capacity int   // number of permits that there are, for mode Permit
+	Permits  int   // how many of them it asks for; zero: one
 	Once     bool  // as in the Acquire
 	JoinedAt time.Time
 
@@ -85,18 +86,26 @@ func (r Record) conflicting(m Mode) []Lease {
 	return slices.DeleteFunc(slices.Clone(r.Leases), compatible)
 }
 
-// isCompatible reports whether a lease of the mode can be granted beside the current leases.
-func (r Record) isCompatible(m Mode, capacity int) bool {
+// permits returns how many permits the leases have.
+func (r *Record) permits() (n int) {
+	for i := range r.Leases {
+		n += r.Leases[i].Permits()
+	}
+	return n
+}
+
+// isCompatible reports whether what m asks for can be granted beside the current leases.
+func (r Record) isCompatible(m Member) bool {
 	if len(r.Leases) == 0 {
 		return true
 	}
 	switch first := &r.Leases[0]; {
-	case m.IsIntention() || first.Mode.IsIntention():
-		return len(r.Leases) < MaxHolders && r.fitsInTree(m)
-	case m != first.Mode || m == Exclusive:
+	case m.Mode.IsIntention() || first.Mode.IsIntention():
+		return len(r.Leases) < MaxHolders && r.fitsInTree(m.Mode)
+	case m.Mode != first.Mode || m.Mode == Exclusive:
 		return false
-	case m == Permit:
-		return capacity == r.Capacity && len(r.Leases) < capacity
+	case m.Mode == Permit:
+		return m.Capacity == r.Capacity && r.permits()+m.permits() <= m.Capacity
 	}
 	return len(r.Leases) < MaxHolders
 }
@@ -126,6 +135,11 @@ func (w Waiter) hasLapsed(now time.Time, self Replica) bool {
 	return !w.Attached(now, self) && !now.Before(w.KeptUntil)
 }
 
+// Member returns what the waiter asks for.
+func (w *Waiter) Member() Member {
+	return Member{Name: w.Lease.Name, Mode: w.Lease.Mode, Capacity: w.Capacity, Permits: w.Permits}
+}
+
 // detach returns w without a call. Its place is kept until the wait that the call asked for is over, and for
 // PlaceRetention at least.
 func (w Waiter) detach(now time.Time) Waiter {
@@ -147,7 +161,7 @@ func (r *Record) SetTokens(first Token) {
 func (r Record) OfSession(ref SessionRef) (all []SessionLock) {
 	for i := range r.Leases {
 		if l := &r.Leases[i]; l.Session == ref && !l.Mode.IsIntention() {
-			all = append(all, SessionLock{Name: r.Name, Mode: l.Mode, Slot: l.Slot, Token: l.Token})
+			all = append(all, SessionLock{Name: r.Name, Mode: l.Mode, Slot: l.Slot, Slots: l.Slots, Token: l.Token})
 		}
 	}
 	for _, w := range r.Queue {

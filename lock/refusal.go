@@ -19,21 +19,20 @@ const retrySoon = time.Second
 // same words.
 const orWait = "or wait with wait_ms (not in a batch)"
 
-// errHeld returns the refusal of a request for a lease of the mode, which cannot be granted now. The zero Mode
-// conflicts with all leases.
-func errHeld(s *lockState, m Mode) *Error {
-	leases := s.record.conflicting(m)
+// errHeld returns the refusal of a request for m, which cannot be granted now. The zero Mode conflicts with all leases.
+func errHeld(s *lockState, m Member) *Error {
+	leases := s.record.conflicting(m.Mode)
 	if s.paused() && len(leases) == 0 {
 		return errPaused(s)
 	}
 	e := &Error{Code: ErrHeld, Ahead: s.attachedWaiters()}
-	if s.record.isFull(m) {
+	if s.record.isFull(m.Mode) {
 		return errFull(s, e)
 	}
 	if len(leases) == 0 {
 		e.RetryAfter, e.Detail = retrySoon, "The lock cannot be granted right now. Retry."
 		switch {
-		case e.Ahead > 0 && m.IsIntention():
+		case e.Ahead > 0 && m.Mode.IsIntention():
 			e.Detail = fmt.Sprintf("%s, which is above, is waited for (%d waiting), and the locks below it with it. "+
 				"Retry later, "+orWait+".", s.record.Name, e.Ahead)
 		case e.Ahead > 0:
@@ -56,22 +55,36 @@ func errHeld(s *lockState, m Mode) *Error {
 	switch {
 	case first.Mode.IsIntention():
 		what = "the lock " + first.heldName(s.record.Name) + " below"
-	case m.IsIntention():
+	case m.Mode.IsIntention():
 		what = "the lock " + s.record.Name + " above"
+	case m.Mode == Permit && first.Mode == Permit:
+		what, e.RetryAfter = s.permitsOut(m), untilFreed(leases, m.Capacity-m.permits(), s.now)
 	}
 	holders := fmt.Sprintf("%q holds %s", first.Holder, what)
 	if n := len(leases) - 1; n > 0 {
 		holders = fmt.Sprintf("%q holds %s and %d more hold conflicting leases", first.Holder, what, n)
-		if what == "the lock" {
-			holders = fmt.Sprintf("%q and %d more hold the lock", first.Holder, n)
+		if !m.Mode.IsIntention() && !first.Mode.IsIntention() {
+			holders = fmt.Sprintf("%q and %d more hold %s", first.Holder, n, what)
 		}
 	}
 	if e.Ahead > 0 {
 		holders += fmt.Sprintf(", %d waiting", e.Ahead)
 	}
-	e.Detail = fmt.Sprintf("%s. Retry later, "+orWait+"; a lease ends in %d ms unless it is renewed.",
-		holders, e.RetryAfter.Milliseconds())
+	end := "a lease ends in %d ms unless it is renewed"
+	if m.permits() > 1 {
+		end = "enough leases end in %d ms unless they are renewed"
+	}
+	e.Detail = fmt.Sprintf("%s. Retry later, "+orWait+"; "+end+".", holders, e.RetryAfter.Milliseconds())
 	return e
+}
+
+// permitsOut says how many permits are held, and how many more m asks for.
+func (s *lockState) permitsOut(m Member) string {
+	text := fmt.Sprintf("%d of %d permits", s.record.permits(), s.record.Capacity)
+	if m.permits() > 1 {
+		text += fmt.Sprintf(", %d asked for", m.permits())
+	}
+	return text
 }
 
 // errFull completes the refusal e of a request for a lock that has as many leases as it can have.
@@ -95,6 +108,20 @@ func untilFirstEnd(leases []Lease, now time.Time) time.Duration {
 	return max(end.Sub(now), 1)
 }
 
+// untilFreed returns how long it is until so many of the leases have ended, unless they are renewed, that those left have
+// at most spare permits: until the first end at least.
+func untilFreed(leases []Lease, spare int, now time.Time) time.Duration {
+	ends := slices.SortedFunc(slices.Values(leases), func(a, b Lease) int { return a.EndsAt().Compare(b.EndsAt()) })
+	out, at := (&Record{Leases: leases}).permits(), now
+	for i := range ends {
+		at = ends[i].EndsAt()
+		if out -= ends[i].Permits(); out <= spare {
+			break
+		}
+	}
+	return max(at.Sub(now), 1)
+}
+
 // errPaused returns the refusal of a request while grants are paused.
 func errPaused(s *lockState) *Error {
 	left := s.view.GrantsPausedUntil.Sub(s.view.Now)
@@ -108,7 +135,7 @@ func errPaused(s *lockState) *Error {
 // errNotGranted returns the refusal of a call with the ID that cannot be granted the locks, its members, now.
 func errNotGranted(locks []*lockState, members []Member, id LeaseID) *Error {
 	if len(locks) == 1 && !slices.ContainsFunc(locks[0].record.Leases, func(l Lease) bool { return l.Mode.IsIntention() }) {
-		return errHeld(locks[0], members[0].Mode)
+		return errHeld(locks[0], members[0])
 	}
 	asked := 0
 	for _, m := range members {
@@ -119,10 +146,10 @@ func errNotGranted(locks []*lockState, members []Member, id LeaseID) *Error {
 	out := &Error{Code: ErrHeld}
 	var texts []string
 	for i, s := range locks {
-		if s.fits(members[i].Mode, members[i].Capacity, id) {
+		if s.fits(members[i], id) {
 			continue
 		}
-		e := errHeld(s, members[i].Mode)
+		e := errHeld(s, members[i])
 		if e.Code != ErrHeld {
 			return e
 		}
@@ -172,7 +199,7 @@ func errQueueFull(locks []*lockState, full *lockState, waiters int) *Error {
 	if len(locks) > 1 {
 		what = "the lock " + strconv.Quote(full.record.Name)
 	}
-	e := errHeld(full, 0)
+	e := errHeld(full, Member{})
 	return &Error{Code: ErrTooManyWaiters, RetryAfter: e.RetryAfter, Ahead: e.Ahead,
 		Detail: fmt.Sprintf("The queue of %s is full: %d calls wait. Retry later.", what, waiters)}
 }
@@ -196,7 +223,7 @@ func errWaitEnded(locks []*lockState, members []Member, id LeaseID, kept time.Du
 
 // errReplaced returns the refusal of a call whose place another call has taken or released.
 func errReplaced(s *lockState) *Error {
-	e := errHeld(s, 0)
+	e := errHeld(s, Member{})
 	e.Detail = "A later call with the same lease_id took over or released this call's place. " + e.Detail
 	return e
 }
@@ -216,7 +243,7 @@ func errSessionFull() *Error {
 // errInUse returns the refusal of an acquire with the lease_id of another request.
 func errInUse() error {
 	return &Error{Code: ErrLeaseIDInUse,
-		Detail: "The lease_id belongs to a lease or a waiter with another holder, mode, capacity, session or set of locks. " +
+		Detail: "The lease_id belongs to a lease or a waiter with another holder, mode, capacity, number of permits, session or set of locks. " +
 			"Use a new random UUID for each acquire."}
 }
 

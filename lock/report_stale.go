@@ -72,6 +72,7 @@ func (r ReportStale) Apply(v View) Decision {
 // A Hold is a lease in the events of its lock, from its grant to its end.
 type Hold struct {
 	Slot   int
+	Slots  Slots // of several permits; otherwise empty
 	Mode   Mode
 	Holder string
 	Token  Token

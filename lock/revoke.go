@@ -8,7 +8,8 @@ import (
 
 // Revoke ends leases on behalf of an operator. It selects them by Token, so that it cannot end a lease that was
 // granted after the operator looked. The errors of the holders and the events contain the Reason. Shared leases that
-// overlap have one token and are revoked together, unless Slot selects one. AcquiredAt distinguishes a later lease
+// overlap have one token and are revoked together, unless Slot selects one. Several permits of one lease are revoked
+// together, whichever of their slots is given. AcquiredAt distinguishes a later lease
 // with the same token and slot.
 //
 // A lease of a set is revoked together with the others of the set. That needs a decision on all of their locks: the
@@ -131,7 +132,7 @@ func (s *lockState) revoke(l Lease, r Revoke) {
 
 // matches reports whether r selects the lease.
 func (r Revoke) matches(l Lease) bool {
-	return l.hasToken(r.Token) && (r.Slot == nil || *r.Slot == l.Slot) &&
+	return l.hasToken(r.Token) && l.hasSlot(r.Slot) &&
 		(r.AcquiredAt.IsZero() || r.AcquiredAt.Equal(l.AcquiredAt))
 }
 

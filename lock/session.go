@@ -181,6 +181,7 @@ type SessionLock struct {
 	Name  string
 	Mode  Mode
 	Slot  int
+	Slots Slots // of several permits; otherwise empty
 	Token Token // zero for a place
 	Place int64 // zero for a lease
 }

@@ -71,7 +71,7 @@ func (m *machine) endSession(t *rapid.T) {
 	d := m.do(t, lock.EndSession{Name: name, Ref: sid.Ref(), How: s.Ended, Reason: s.Reason, SkipGrace: skip}, 0)
 	for _, l := range before.Leases {
 		if l.Session == sid.Ref() && s.Ended == lock.Revoked && !skip && !l.Unclaimed() && d.Now.Before(l.EndsAt()) {
-			m.graces[leaseKey{l.Slot, l.Token}] = grace{l.Mode, earlier(d.Now, l.ExpiresAt).Add(l.Grace)}
+			m.graces[leaseKey{l.Slot, l.Token}] = grace{l.Mode, l.Slots.All(l.Slot), earlier(d.Now, l.ExpiresAt).Add(l.Grace)}
 		}
 	}
 	if s.Ended != lock.Expired && len(m.record.OfSession(sid.Ref())) > 0 {

@@ -10,22 +10,6 @@ import (
 // MaxSetSize is the maximum number of locks of a set.
 const MaxSetSize = 32
 
-// A Member is one of the locks that an Acquire asks for, all or none. They have one LeaseID, and their leases begin and
-// end at the same instants. While they are waited for, none of them is held: the call has a place in the queue of each
-// lock, and is granted all locks in one decision, when it is next at each of them. All leases have one token, which is
-// greater than all earlier tokens of each lock; only a shared lease that joins other readers has their token.
-//
-// First come, first served holds at each lock. While a call is first in the queue of a free lock and waits for its
-// other locks, the waiters behind it wait, too.
-type Member struct {
-	Name     string
-	Mode     Mode // zero: Exclusive
-	Capacity int  // number of permits, 1 to MaxHolders; Permit only
-}
-
-// One returns the lock of that name, to be acquired alone and exclusively.
-func One(name string) []Member { return []Member{{Name: name}} }
-
 // resolveMembers returns the locks of an acquire in the order of their names, or an ErrInvalid error.
 func resolveMembers(given []Member) ([]Member, error) {
 	if err := checkCount("locks", len(given)); err != nil {
@@ -35,7 +19,7 @@ func resolveMembers(given []Member) ([]Member, error) {
 	for i := range locks {
 		m := &locks[i]
 		m.Mode = cmp.Or(m.Mode, Exclusive)
-		if err := cmp.Or(CheckName(m.Name), checkMode(m.Mode, m.Capacity)); err != nil && len(locks) > 1 {
+		if err := cmp.Or(CheckName(m.Name), checkMode(*m)); err != nil && len(locks) > 1 {
 			return nil, inMember(i, err)
 		} else if err != nil {
 			return nil, err

@@ -215,7 +215,7 @@ func fitsBeside(r lock.Record, w *lock.Waiter, now time.Time) bool {
 	case active[0].Mode != w.Lease.Mode || w.Lease.Mode == lock.Exclusive:
 		return false
 	}
-	return w.Lease.Mode == lock.Shared || len(active) < w.Capacity && w.Capacity == r.Capacity
+	return w.Lease.Mode == lock.Shared || permitsOut(active)+max(w.Permits, 1) <= w.Capacity && w.Capacity == r.Capacity
 }
 
 // acquire completes and applies an acquire of the locks.

@@ -93,7 +93,8 @@ func (m *setMachine) draw(t *rapid.T) {
 	for _, name := range names {
 		one := lock.Member{Name: name, Mode: rapid.SampledFrom(m.modes).Draw(t, "mode")}
 		if one.Mode == lock.Permit {
-			one.Capacity = 2
+			one.Capacity = 3
+			one.Permits = rapid.IntRange(1, 3).Draw(t, "permits")
 		}
 		a.Locks = append(a.Locks, one)
 	}

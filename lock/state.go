@@ -137,21 +137,21 @@ func (s *lockState) endDue() {
 	}
 }
 
-// grant adds the lease want, which must be compatible. It draws a token unless want has one. place is that of the
+// grant adds the lease want of what m asks for, which must be compatible. It draws a token unless want has one. place is that of the
 // waiter, or zero if it did not wait.
-func (s *lockState) grant(want Lease, capacity int, place int64) Lease {
+func (s *lockState) grant(want Lease, m Member, place int64) Lease {
 	l := want.startedAt(s.begin)
 	if l.Place = place; l.Unclaimed() && l.Session == 0 {
 		l.ExpiresAt = l.ClaimDeadline
 	}
-	l.Slot = s.freeSlot(l.Mode)
+	l.Slot, l.Slots = s.freeSlots(m)
 	if first, ok := s.record.firstReader(); ok && l.Mode == Shared {
 		l.Token = first.Token // readers that overlap share a token: no reader fences another
 	} else if l.Token == 0 {
 		l.Token = s.drawToken()
 	}
 	if l.Mode == Permit {
-		s.record.Capacity = capacity
+		s.record.Capacity = m.Capacity
 	}
 	s.record.Leases = append(slices.Clone(s.record.Leases), l)
 	s.record.Token, s.record.LastEnd = max(s.record.Token, l.Token), 0 // readers may join an earlier token than one below
@@ -181,18 +181,37 @@ func (s *lockState) assign(l Lease, by Attachment) Lease {
 	return l
 }
 
-// freeSlot returns the slot of the next lease of the mode: 0 for exclusive, else the first free one from 1.
-func (s *lockState) freeSlot(m Mode) int {
-	if m == Exclusive {
-		return 0
+// freeSlots returns the slots of the next lease of m: 0 for an exclusive one, else the first free ones from 1.
+func (s *lockState) freeSlots(m Member) (first int, all Slots) {
+	if m.Mode == Exclusive {
+		return 0, ""
 	}
-	taken := make([]bool, len(s.record.Leases)+2)
-	for i := range s.record.Leases {
-		if slot := s.record.Leases[i].Slot; slot < len(taken) {
+	taken := make([]bool, s.record.permits()+m.permits()+1)
+	take := func(slot int) {
+		if slot < len(taken) {
 			taken[slot] = true
 		}
 	}
-	return 1 + slices.Index(taken[1:], false)
+	for i := range s.record.Leases {
+		if l := &s.record.Leases[i]; l.Slots == "" {
+			take(l.Slot)
+		} else {
+			for _, slot := range l.Slots.All(l.Slot) {
+				take(slot)
+			}
+		}
+	}
+	first = 1 + slices.Index(taken[1:], false)
+	if m.permits() == 1 {
+		return first, ""
+	}
+	free := make([]int, 0, m.permits())
+	for slot := first; len(free) < m.permits(); slot++ {
+		if !taken[slot] {
+			free = append(free, slot)
+		}
+	}
+	return first, SlotsOf(free)
 }
 
 // replaceLease replaces the lease with the ID of l. It emits no event.
@@ -319,6 +338,6 @@ func (s *lockState) emit(e Event, l Lease) {
 		return
 	}
 	e.At, e.Name, e.Revision = s.now, s.record.Name, s.record.Revision
-	e.Slot, e.Mode, e.Holder, e.Token = l.Slot, l.Mode, l.Holder, l.Token
+	e.Slot, e.Slots, e.Mode, e.Holder, e.Token = l.Slot, l.Slots, l.Mode, l.Holder, l.Token
 	s.events = append(s.events, e)
 }

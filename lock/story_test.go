@@ -127,7 +127,8 @@ func (p *player) command(verb string, args []string) lock.Command {
 	return nil
 }
 
-// acquire is a call that does not wait: of the options, max is the limit of waiters of the lock.
+// acquire is a call that does not wait: of the options, max is the limit of waiters of the lock, and permit=5/2 is two
+// permits of five.
 func (p *player) acquire(client string, opts map[string]string) lock.Acquire {
 	a := acquire(p.number(client))
 	bounds := lock.Bounds{}
@@ -136,7 +137,11 @@ func (p *player) acquire(client string, opts map[string]string) lock.Acquire {
 		case "exclusive", "shared":
 			a.Locks[0].Mode = lock.ModeOf(key)
 		case "permit":
-			a.Locks[0].Mode, a.Locks[0].Capacity = lock.Permit, int(p.number(value))
+			capacity, permits, _ := strings.Cut(value, "/")
+			a.Locks[0].Mode, a.Locks[0].Capacity = lock.Permit, int(p.number(capacity))
+			if permits != "" {
+				a.Locks[0].Permits = int(p.number(permits))
+			}
 		case "holder":
 			a.Holder = value
 		case "ttl":
@@ -294,7 +299,7 @@ func (p *player) facts(d lock.Decision) map[string]any {
 	shown := p.record.Lock(p.now)
 	facts := map[string]any{
 		"state": shown.State, "last": p.record.LastEnd, "capacity": p.record.Capacity, "due": p.until(d.Due), "changes": p.until(shown.NextChangeAt()),
-		"token": leaseOf(d).Token, "slot": leaseOf(d).Slot, "ttl": leaseOf(d).TTL, "begun": p.until(leaseOf(d).AcquiredAt),
+		"token": leaseOf(d).Token, "slot": leaseOf(d).Slot, "slots": strings.ReplaceAll(string(leaseOf(d).Slots), " ", ","), "ttl": leaseOf(d).TTL, "begun": p.until(leaseOf(d).AcquiredAt),
 		"expires": p.until(leaseOf(d).ExpiresAt), "replayed": d.Replayed, "decided": p.until(d.Now), "wakes": p.woken(d.Promoted), "ousts": p.woken(d.Ousted),
 		"losses": p.lossesOf(d.SessionLosses),
 	}

@@ -111,7 +111,7 @@ func (m *machine) check(t *rapid.T) {
 			t.Fatalf("an ended lease is in the queue: %+v", w)
 		}
 	}
-	if c := m.record.Capacity; c != 0 && len(m.record.Leases) > c {
+	if c := m.record.Capacity; c != 0 && permitsOut(m.record.Leases) > c {
 		t.Fatalf("more permits than the capacity: %+v", m.record)
 	}
 	if m.now.Before(m.latest) {

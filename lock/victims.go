@@ -178,8 +178,8 @@ func (g *waitGraph) allLocks(circle []*stuckCall) []string {
 	return shown.inOrder()
 }
 
-// addStep adds what shows that the call waits as the step says. A call that waits for a permit is stuck only if none of
-// the permits can be freed.
+// addStep adds what shows that the call waits as the step says. A call that waits for permits is stuck only if not enough
+// of them can be freed.
 func (f *proof) addStep(c *stuckCall, s DeadlockStep) {
 	f.locks = append(f.locks, s.Name)
 	for _, p := range c.places {
@@ -191,11 +191,13 @@ func (f *proof) addStep(c *stuckCall, s DeadlockStep) {
 
 // addPermits adds what shows that the permits stay which are in the way at the place, if there are any.
 func (f *proof) addPermits(p place) {
-	if !p.anyOf || !f.leasesStay(p) {
+	if p.spare == 0 || !f.leasesStay(p) {
 		return
 	}
 	for _, l := range p.blocking {
-		f.add(f.under(l)[0])
+		if stuck := f.under(l); len(stuck) > 0 {
+			f.add(stuck[0])
+		}
 	}
 }
 

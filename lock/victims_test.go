@@ -169,6 +169,7 @@ func TestOneLookBreaksAllCircles(t *testing.T) {
 			names := pick("abcdef")
 			if mode == "permit" {
 				names = pick("xy")
+				mode = fmt.Sprintf("permit:%d/3", 1+random.IntN(3))
 			} else if other := pick("abcdef"); random.IntN(4) == 0 && other != names {
 				names += "," + other
 			}

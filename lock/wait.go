@@ -136,7 +136,7 @@ func (l Leave) Apply(v View) Decision {
 func (s *lockState) withdrawDisconnected(l Lease, by Leave) {
 	w := Waiter{Place: l.Place, Lease: l.asRequested(), JoinedAt: l.AcquiredAt, WaitUntil: s.now.Add(by.WaitLeft)}
 	if l.Mode == Permit {
-		w.Capacity = s.record.Capacity
+		w.Capacity, w.Permits = s.record.Capacity, l.Permits()
 	}
 	if queued, ok := s.waiter(l.ID); ok {
 		w = queued

@@ -128,14 +128,25 @@ func (g *waitGraph) endRank(l *Lease) int {
 }
 
 // leaseInWay returns the lease for which the waiter of the place waits longest: of leases that must all end, the first
-// whose task waits; of permits of which one is enough, the first whose task does not. It returns nil if there is none.
+// whose task waits; of permits of which some are enough, the last of these, if those are freed first whose task does not
+// wait. It returns nil if there is none.
 func (g *waitGraph) leaseInWay(p place) *Lease {
 	if len(p.blocking) == 0 {
 		return nil
 	}
 	byRank := func(a, b *Lease) int { return g.endRank(a) - g.endRank(b) }
-	if p.anyOf {
-		return slices.MaxFunc(p.blocking, byRank)
+	if p.spare == 0 {
+		return slices.MinFunc(p.blocking, byRank)
 	}
-	return slices.MinFunc(p.blocking, byRank)
+	out := 0
+	for _, l := range p.blocking {
+		out += l.Permits()
+	}
+	soonest := slices.SortedStableFunc(slices.Values(p.blocking), func(a, b *Lease) int { return byRank(b, a) })
+	for _, l := range soonest {
+		if out -= l.Permits(); out <= p.spare {
+			return l
+		}
+	}
+	return nil
 }

@@ -15,21 +15,23 @@ var waitChains = map[string]struct {
 	calls []string
 	want  string
 }{
-	"nothing waits":               {[]string{"t exclusive a", "u exclusive b", "t exclusive b"}, ""},
-	"held without a task":         {[]string{"- exclusive a", "t exclusive a"}, "h2 a h1: unknown"},
-	"held by a task that runs":    {[]string{"t exclusive a", "- exclusive a", "u exclusive a"}, "h2 a h1: not_waiting"},
-	"its part waits":              {[]string{"t exclusive a", "- exclusive b", "t.1 exclusive b", "- exclusive a"}, "h4 a h1, h3 b h2: unknown"},
-	"another task begins alike":   {[]string{"t exclusive a", "- exclusive b", "t1 exclusive b", "- exclusive a"}, "h4 a h1: not_waiting"},
-	"three locks":                 {[]string{"t exclusive a", "u exclusive b", "v exclusive c", "t exclusive b", "u exclusive c", "- exclusive a"}, "h6 a h1, h4 b h2, h5 c h3: not_waiting"},
-	"a circle":                    {[]string{"t exclusive a", "u exclusive b", "t exclusive b", "u exclusive a"}, "h4 a h1, h3 b h2: circle"},
-	"what leads to a circle":      {[]string{"v exclusive a", "t exclusive b", "u exclusive c", "v exclusive b", "t exclusive c", "u exclusive b", "- exclusive a"}, "h7 a h1, h4 b h2, h5 c h3, h6 b h2: circle"},
-	"a waiter is ahead":           {[]string{"t exclusive a", "- shared b", "v exclusive b", "t shared b", "- exclusive a"}, "h5 a h1, h4 b h3>, h3 b h2: unknown"},
-	"one of two readers waits":    {[]string{"t shared a", "u shared a", "- exclusive b", "u exclusive b", "- exclusive a"}, "h5 a h2, h4 b h3: unknown"},
-	"one of two permits waits":    {[]string{"t permit a", "u permit a", "- exclusive b", "t exclusive b", "- permit a"}, "h5 a h2: not_waiting"},
-	"both permits wait":           {[]string{"t permit a", "u permit a", "- exclusive b", "t exclusive b", "u exclusive b", "- permit a"}, "h6 a h1, h4 b h3: unknown"},
-	"a set with one lock held":    {[]string{"t exclusive a", "- exclusive c", "t exclusive b,c", "- exclusive a"}, "h4 a h1, h3 c h2: unknown"},
-	"a set waits for other locks": {[]string{"t exclusive c", "u exclusive a,c"}, "h2 c h1: not_waiting"},
-	"the oldest wait of a task":   {[]string{"t exclusive a", "- exclusive b", "- exclusive c", "t.2 exclusive c", "t.1 exclusive b", "- exclusive a"}, "h6 a h1, h4 c h3: unknown"},
+	"nothing waits":                  {[]string{"t exclusive a", "u exclusive b", "t exclusive b"}, ""},
+	"held without a task":            {[]string{"- exclusive a", "t exclusive a"}, "h2 a h1: unknown"},
+	"held by a task that runs":       {[]string{"t exclusive a", "- exclusive a", "u exclusive a"}, "h2 a h1: not_waiting"},
+	"its part waits":                 {[]string{"t exclusive a", "- exclusive b", "t.1 exclusive b", "- exclusive a"}, "h4 a h1, h3 b h2: unknown"},
+	"another task begins alike":      {[]string{"t exclusive a", "- exclusive b", "t1 exclusive b", "- exclusive a"}, "h4 a h1: not_waiting"},
+	"three locks":                    {[]string{"t exclusive a", "u exclusive b", "v exclusive c", "t exclusive b", "u exclusive c", "- exclusive a"}, "h6 a h1, h4 b h2, h5 c h3: not_waiting"},
+	"a circle":                       {[]string{"t exclusive a", "u exclusive b", "t exclusive b", "u exclusive a"}, "h4 a h1, h3 b h2: circle"},
+	"what leads to a circle":         {[]string{"v exclusive a", "t exclusive b", "u exclusive c", "v exclusive b", "t exclusive c", "u exclusive b", "- exclusive a"}, "h7 a h1, h4 b h2, h5 c h3, h6 b h2: circle"},
+	"a waiter is ahead":              {[]string{"t exclusive a", "- shared b", "v exclusive b", "t shared b", "- exclusive a"}, "h5 a h1, h4 b h3>, h3 b h2: unknown"},
+	"one of two readers waits":       {[]string{"t shared a", "u shared a", "- exclusive b", "u exclusive b", "- exclusive a"}, "h5 a h2, h4 b h3: unknown"},
+	"one of two permits waits":       {[]string{"t permit a", "u permit a", "- exclusive b", "t exclusive b", "- permit a"}, "h5 a h2: not_waiting"},
+	"both permits wait":              {[]string{"t permit a", "u permit a", "- exclusive b", "t exclusive b", "u exclusive b", "- permit a"}, "h6 a h1, h4 b h3: unknown"},
+	"enough permits of another task": {[]string{"t permit:1/3 a", "u permit:2/3 a", "- exclusive b", "t exclusive b", "- permit:2/3 a"}, "h5 a h2: not_waiting"},
+	"too few permits of others":      {[]string{"t permit:2/3 a", "u permit:1/3 a", "- exclusive b", "t exclusive b", "- permit:2/3 a"}, "h5 a h1, h4 b h3: unknown"},
+	"a set with one lock held":       {[]string{"t exclusive a", "- exclusive c", "t exclusive b,c", "- exclusive a"}, "h4 a h1, h3 c h2: unknown"},
+	"a set waits for other locks":    {[]string{"t exclusive c", "u exclusive a,c"}, "h2 c h1: not_waiting"},
+	"the oldest wait of a task":      {[]string{"t exclusive a", "- exclusive b", "- exclusive c", "t.2 exclusive c", "t.1 exclusive b", "- exclusive a"}, "h6 a h1, h4 c h3: unknown"},
 }
 
 func TestWaitChains(t *testing.T) {

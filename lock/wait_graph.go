@@ -31,9 +31,10 @@ type place struct {
 	ahead  []*stuckCall // the attached calls before it in the queue that it may not overtake
 	// inTree: a call ahead need not wait for all that are ahead of it.
 	inTree bool
-	// blocking are the leases that must end first: all of them, or any one if anyOf is set.
+	// blocking are the leases that are in the way: so many must end that those left have at most spare permits. If
+	// spare is zero, all must end, as in other modes.
 	blocking []*Lease
-	anyOf    bool
+	spare    int
 }
 
 // A callKey identifies a waiting call: its lease, and its lock or set.
@@ -76,7 +77,7 @@ func newWaitGraph(locks []Record, attached func(*Waiter) bool) *waitGraph {
 			if inTree {
 				p.ahead = blockingCalls(r, w, queue)
 			}
-			p.blocking, p.anyOf = r.blocking(w)
+			p.blocking, p.spare = r.blocking(w)
 			c.places, queue = append(c.places, p), append(queue, c)
 		}
 	}
@@ -109,23 +110,27 @@ func (g *waitGraph) add(c *stuckCall) {
 	}
 }
 
-// blocking returns the leases that keep the waiter from being granted the lock, and whether one of them is enough to
-// end. A revoked lease ends by itself.
-func (r *Record) blocking(w *Waiter) (leases []*Lease, anyOf bool) {
-	if r.isCompatible(w.Lease.Mode, w.Capacity) {
-		return nil, false
+// blocking returns the leases that keep the waiter from being granted the lock, and how many permits those may have that
+// stay. A revoked lease ends by itself.
+func (r *Record) blocking(w *Waiter) (leases []*Lease, spare int) {
+	m := w.Member()
+	if r.isCompatible(m) {
+		return nil, 0
 	}
-	conflicting := r.conflicting(w.Lease.Mode)
+	conflicting, out := r.conflicting(m.Mode), 0
 	for i := range conflicting {
 		l := &conflicting[i]
-		if anyOf = w.Lease.Mode == Permit && l.Mode == Permit; anyOf && l.Revoked() {
-			return nil, false
+		if m.Mode == Permit && l.Mode == Permit {
+			spare = m.Capacity - m.permits()
 		}
 		if !l.Revoked() {
-			leases = append(leases, l)
+			leases, out = append(leases, l), out+l.Permits()
 		}
 	}
-	return leases, anyOf
+	if out <= spare {
+		return nil, 0
+	}
+	return leases, spare
 }
 
 // under returns the stuck calls that must end before the lease does.
@@ -168,11 +173,18 @@ func (g *waitGraph) isStuckAt(p place) bool {
 
 // leasesStay reports whether stuck calls keep enough of the leases for the call of p not to be granted the lock.
 func (g *waitGraph) leasesStay(p place) bool {
-	stays := func(l *Lease) bool { return slices.ContainsFunc(g.byTask[l.Task], (*stuckCall).isStuck) }
-	if p.anyOf {
-		return len(p.blocking) > 0 && !slices.ContainsFunc(p.blocking, func(l *Lease) bool { return !stays(l) })
+	permits := 0
+	for _, l := range p.blocking {
+		if g.stays(l) {
+			permits += l.Permits()
+		}
 	}
-	return slices.ContainsFunc(p.blocking, stays)
+	return permits > p.spare
+}
+
+// stays reports whether a stuck call keeps the lease from ending.
+func (g *waitGraph) stays(l *Lease) bool {
+	return slices.ContainsFunc(g.byTask[l.Task], (*stuckCall).isStuck)
 }
 
 // An obstacle is a call that another one waits for.

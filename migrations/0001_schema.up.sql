@@ -166,8 +166,8 @@ comment on table paddock.event_batches is 'The events of one commit. To read it,
 comment on column paddock.event_batches.entries is
     'One element for each lock: its name, the row with its event before these or 0, and its events. An event is its number '
     '(its id is 4096 times that of the row, plus the number), slot, revision, kind, mode, holder, token, place, reason, '
-    'and by how many microseconds it is later than the row; a refusal, a deadlock and the name of the API key that revoked '
-    'follow. A token that the row grants is negative: it counts back from '
+    'and by how many microseconds it is later than the row; a refusal, a deadlock, the name of the API key that revoked, '
+    'and the slots of several permits follow. A token that the row grants is negative: it counts back from '
     '256 times the next row''s id.';
 
 -- CACHE 1, because sessions would hand out cached numbers late. At the maximum, 256 times the id is the greatest
@@ -254,7 +254,8 @@ comment on column paddock.fenced.version is 'Number of writes.';
 -- Views for operators: the leases, the waiters and the events. They show no lease_id, which is a secret.
 
 create view paddock.leases as
-select l.name, l.slot, l.holder, (array['exclusive', 'shared', 'permit', 'intention_shared', 'intention_exclusive'])[l.mode] as mode,
+select l.name, l.slot, coalesce(string_to_array(l.rest ->> 'slots', ' ')::integer[], array[l.slot]) as slots, l.holder,
+       (array['exclusive', 'shared', 'permit', 'intention_shared', 'intention_exclusive'])[l.mode] as mode,
        l.token, l.acquired_at, r.expires_at,
        r.ttl_ms * interval '1 millisecond' as ttl, r.grace,
        case when coalesce(r.claim_by, r.expires_at + r.grace) <= statement_timestamp() then 'expired'
@@ -284,7 +285,9 @@ cross join lateral (
            lpad(to_hex(s.ref), 16, '0') as session
 ) r;
 comment on view paddock.leases is 'The leases, one row each.';
-comment on column paddock.leases.slot is 'The slot of a shared lease or a permit, from 1 on; 0 for an exclusive lease.';
+comment on column paddock.leases.slot is
+    'The slot of a shared lease or a permit, from 1 on; 0 for an exclusive lease. Of several permits, the first.';
+comment on column paddock.leases.slots is 'All slots of the lease.';
 comment on column paddock.leases.state is
     'held; grace: expired, but its holder may renew it; revoked: only its grace is left; unclaimed: granted to a waiter '
     'whose replica has not confirmed it yet; expired: it is over, and no decision has recorded that yet.';
@@ -292,11 +295,12 @@ comment on column paddock.leases.session is 'The session that keeps the lease al
 
 create view paddock.queue as
 select name, place, holder, (array['exclusive', 'shared', 'permit', 'intention_shared', 'intention_exclusive'])[mode] as mode,
-       acquired_at as joined_at,
+       case when mode = 3 then coalesce((rest ->> 'permits')::integer, 1) end as permits, acquired_at as joined_at,
        expires_at as waits_until, nullif(replica, 0) as replica, unclaimed
 from paddock.parts
 where place > 0;
 comment on view paddock.queue is 'The waiters, one row each, in the order of name and place.';
+comment on column paddock.queue.permits is 'How many permits it waits for; null in other modes.';
 comment on column paddock.queue.waits_until is 'When the waiting call ends, or has ended.';
 comment on column paddock.queue.replica is 'The replica that serves the waiting call; null: no call waits at the place.';
 comment on column paddock.queue.unclaimed is 'The waiter was granted the lock, and its replica has not confirmed it yet.';
@@ -312,6 +316,7 @@ select b.id * 4096 + (e.event ->> 0)::bigint as id,
        e.event ->> 5 as holder,
        (array['exclusive', 'shared', 'permit'])[(e.event ->> 4)::integer] as mode,
        (e.event ->> 1)::integer as slot,
+       coalesce(string_to_array(e.event ->> 15, ' ')::integer[], array[(e.event ->> 1)::integer]) as slots,
        (e.event ->> 7)::bigint as place,
        e.event ->> 8 as reason,
        (e.event ->> 10)::bigint + case when (e.event ->> 10)::bigint < 0 then (b.id + 1) * 256 else 0 end as newest_token,

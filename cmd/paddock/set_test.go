@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -73,7 +74,7 @@ func TestAcquireRenewAndReleaseSeveralLocks(t *testing.T) {
 		{Name: "a", Mode: api.Exclusive, FencingToken: token}, {Name: "b", Mode: api.Exclusive, FencingToken: token},
 		{Name: "c", Mode: api.Shared, FencingToken: int64(reader.Token), Slot: 2},
 	}
-	if !slices.Equal(lease.Locks, want) || lease.Holder != "me" || token <= int64(reader.Token) {
+	if !reflect.DeepEqual(lease.Locks, want) || lease.Holder != "me" || token <= int64(reader.Token) {
 		t.Errorf("the lease is\n%s", stdout)
 	}
 	d.env["PADDOCK_LEASE_ID"] = lease.LeaseID.String()

@@ -37,6 +37,9 @@ func AppendLease(b []byte, l api.Lease) []byte {
 	b = appendID(append(b, `,"lease_id":`...), l.LeaseID)
 	b = strconv.AppendInt(append(b, `,"fencing_token":`...), l.FencingToken, 10)
 	b = strconv.AppendInt(append(b, `,"slot":`...), int64(l.Slot), 10)
+	if len(l.Slots) > 0 {
+		b = appendAny(append(b, `,"slots":`...), l.Slots)
+	}
 	b = appendText(append(b, `,"mode":`...), string(l.Mode))
 	b = appendText(append(b, `,"holder":`...), l.Holder)
 	b = strconv.AppendInt(append(b, `,"ttl_ms":`...), l.TTLMs, 10)
@@ -120,6 +123,9 @@ func appendMembers(b []byte, c lock.Command) []byte {
 		b = appendMetadata(appendMs(b, `,"max_hold_ms":`, c.MaxHold), c.Metadata)
 		if one.Mode != 0 {
 			b = appendText(append(b, `,"mode":`...), one.Mode.String())
+		}
+		if one.Permits != 0 {
+			b = strconv.AppendInt(append(b, `,"permits":`...), int64(one.Permits), 10)
 		}
 		if c.SessionID != (lock.SessionID{}) {
 			b = appendID(append(b, `,"session_id":`...), c.SessionID)

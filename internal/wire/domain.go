@@ -14,7 +14,8 @@ import (
 // LeaseOf returns the model of a grant. ExpiresInMs is the remaining time as of now, so call it just before encoding.
 func LeaseOf(g lock.Grant) api.Lease {
 	return api.Lease{
-		Name: g.Name, LeaseID: [16]byte(g.ID), FencingToken: int64(g.Token), Slot: g.Slot, Mode: modeOf(g.Mode),
+		Name: g.Name, LeaseID: [16]byte(g.ID), FencingToken: int64(g.Token), Slot: g.Slot,
+		Slots: slotsOf(g.Slots), Mode: modeOf(g.Mode),
 		Holder: g.Holder, TTLMs: g.TTL.Milliseconds(), GraceMs: g.Grace.Milliseconds(),
 		MaxHoldMs: UnlessZero(g.MaxHold.Milliseconds()), AcquiredAt: g.AcquiredAt.UTC(), ExpiresAt: g.ExpiresAt.UTC(),
 		ExpiresInMs: nonNegativeMs(time.Until(g.Until)), Metadata: g.Metadata, Session: sessionName(g.Session),
@@ -25,12 +26,20 @@ func LeaseOf(g lock.Grant) api.Lease {
 // Until is never too late.
 func toLease(l api.Lease, sent time.Time) lock.Grant {
 	lease := lock.Lease{
-		ID: lock.LeaseID(l.LeaseID), Name: l.Name, Slot: l.Slot, Mode: lock.ModeOf(string(l.Mode)), Holder: l.Holder,
+		ID: lock.LeaseID(l.LeaseID), Name: l.Name, Slot: l.Slot, Slots: lock.SlotsOf(l.Slots), Mode: lock.ModeOf(string(l.Mode)), Holder: l.Holder,
 		Token: lock.Token(l.FencingToken), TTL: nonNegative(l.TTLMs), Grace: nonNegative(l.GraceMs),
 		MaxHold: nonNegative(ValueOf(l.MaxHoldMs)), AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt,
 		Metadata: metadataOf(l.Metadata), Session: sessionRefOf(l.Session),
 	}
 	return lock.Grant{Lease: lease, Leases: []lock.Lease{lease}, Until: sent.Add(nonNegative(l.ExpiresInMs))}
+}
+
+// slotsOf returns the model of the slots, nil for a lease with one slot.
+func slotsOf(s lock.Slots) api.Slots {
+	if s == "" {
+		return nil
+	}
+	return s.All(0)
 }
 
 // LockOf returns the model of a lock.
@@ -88,7 +97,7 @@ func ToUnreadable(u api.Unreadable) paddock.Unreadable {
 
 func leaseInfoOf(l lock.LeaseInfo) api.LeaseInfo {
 	return api.LeaseInfo{
-		Slot: l.Slot, Mode: modeOf(l.Mode), Holder: l.Holder, FencingToken: int64(l.Token),
+		Slot: l.Slot, Slots: slotsOf(l.Slots), Mode: modeOf(l.Mode), Holder: l.Holder, FencingToken: int64(l.Token),
 		AcquiredAt: l.AcquiredAt.UTC(), ExpiresAt: l.ExpiresAt.UTC(), ExpiresInMs: nonNegativeMs(l.Remaining),
 		GraceMs: l.Grace.Milliseconds(), Metadata: l.Metadata, Revoked: UnlessZero(l.Revoked),
 		Session: sessionName(l.Session), Set: l.Set, Name: UnlessZero(l.Name),
@@ -98,7 +107,7 @@ func leaseInfoOf(l lock.LeaseInfo) api.LeaseInfo {
 // toLeaseInfo returns the public part of a lease.
 func toLeaseInfo(l api.LeaseInfo) lock.LeaseInfo {
 	return lock.LeaseInfo{
-		Slot: l.Slot, Mode: lock.ModeOf(string(l.Mode)), Holder: l.Holder, Token: lock.Token(l.FencingToken),
+		Slot: l.Slot, Slots: lock.SlotsOf(l.Slots), Mode: lock.ModeOf(string(l.Mode)), Holder: l.Holder, Token: lock.Token(l.FencingToken),
 		AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt, Remaining: nonNegative(l.ExpiresInMs),
 		Grace: nonNegative(l.GraceMs), Metadata: metadataOf(l.Metadata), Revoked: ValueOf(l.Revoked),
 		Session: sessionRefOf(l.Session), Set: l.Set, Name: ValueOf(l.Name),
@@ -125,7 +134,7 @@ func ToQueue(q api.Queue) lock.QueueInfo {
 
 func waiterOf(w lock.WaiterInfo) api.Waiter {
 	out := api.Waiter{
-		Position: w.Position, Place: w.Place, Mode: modeOf(w.Mode), Capacity: UnlessZero(w.Capacity), Holder: w.Holder,
+		Position: w.Position, Place: w.Place, Mode: modeOf(w.Mode), Capacity: UnlessZero(w.Capacity), Permits: UnlessZero(w.Permits), Holder: w.Holder,
 		JoinedAt: w.JoinedAt.UTC(), WaitedMs: nonNegativeMs(w.Waited), Attached: w.Attached, Ahead: w.Ahead,
 		BlockedBy: api.WaiterBlockedBy(w.BlockedBy), Leases: MapSlice(w.Leases, leaseInfoOf), Set: w.Set, Name: UnlessZero(w.Name),
 		BlockedAt: UnlessZero(w.BlockedAt),
@@ -139,7 +148,7 @@ func waiterOf(w lock.WaiterInfo) api.Waiter {
 // toWaiter returns the waiter.
 func toWaiter(w api.Waiter) lock.WaiterInfo {
 	return lock.WaiterInfo{
-		Position: w.Position, Place: w.Place, Mode: lock.ModeOf(string(w.Mode)), Capacity: ValueOf(w.Capacity),
+		Position: w.Position, Place: w.Place, Mode: lock.ModeOf(string(w.Mode)), Capacity: ValueOf(w.Capacity), Permits: ValueOf(w.Permits),
 		Holder: w.Holder, JoinedAt: w.JoinedAt, Waited: nonNegative(w.WaitedMs), Attached: w.Attached,
 		KeptFor: nonNegative(ValueOf(w.PlaceKeptMs)), BlockedBy: lock.Blocker(w.BlockedBy),
 		Leases: MapSlice(w.Leases, toLeaseInfo), Ahead: w.Ahead, Set: w.Set, Name: ValueOf(w.Name), BlockedAt: ValueOf(w.BlockedAt),
@@ -165,7 +174,7 @@ func ToEventPage(p api.EventPage) paddock.Page[lock.Event] {
 // EventOf returns the model of an event.
 func EventOf(e lock.Event) api.Event {
 	return api.Event{
-		ID: e.ID, At: e.At.UTC(), Lock: e.Name, Slot: e.Slot, Revision: e.Revision,
+		ID: e.ID, At: e.At.UTC(), Lock: e.Name, Slot: e.Slot, Slots: slotsOf(e.Slots), Revision: e.Revision,
 		Kind: api.EventKind(e.Kind.String()), Mode: modeOf(e.Mode), Holder: e.Holder,
 		FencingToken: UnlessZero(int64(e.Token)), Place: UnlessZero(e.Place), Reason: UnlessZero(e.Reason),
 		RevokedBy:   UnlessZero(e.RevokedBy),
@@ -185,7 +194,7 @@ func lateOf(e lock.Event) *int64 {
 // ToEvent returns the event.
 func ToEvent(e api.Event) lock.Event {
 	return lock.Event{
-		ID: e.ID, At: e.At, Name: e.Lock, Slot: e.Slot, Revision: e.Revision, Kind: lock.KindOf(string(e.Kind)),
+		ID: e.ID, At: e.At, Name: e.Lock, Slot: e.Slot, Slots: lock.SlotsOf(e.Slots), Revision: e.Revision, Kind: lock.KindOf(string(e.Kind)),
 		Mode: lock.ModeOf(string(e.Mode)), Holder: e.Holder, Token: lock.Token(ValueOf(e.FencingToken)),
 		Place: ValueOf(e.Place), Reason: ValueOf(e.Reason), RevokedBy: ValueOf(e.RevokedBy),
 		Newest: lock.Token(ValueOf(e.NewestToken)), Late: nonNegative(ValueOf(e.LateMs)), HeldBy: ValueOf(e.HeldBy),
@@ -211,7 +220,7 @@ func ToHoldList(l api.HoldList) paddock.HoldList {
 
 func holdOf(h lock.Hold) api.Hold {
 	out := api.Hold{
-		Slot: h.Slot, Mode: modeOf(h.Mode), Holder: h.Holder, FencingToken: int64(h.Token),
+		Slot: h.Slot, Slots: slotsOf(h.Slots), Mode: modeOf(h.Mode), Holder: h.Holder, FencingToken: int64(h.Token),
 		GrantedAt: instantOf(h.GrantedAt), EndedAt: instantOf(h.EndedAt), Reason: UnlessZero(h.Reason),
 		RevokedBy: UnlessZero(h.RevokedBy),
 	}
@@ -224,7 +233,7 @@ func holdOf(h lock.Hold) api.Hold {
 // toHold returns the hold.
 func toHold(h api.Hold) lock.Hold {
 	return lock.Hold{
-		Slot: h.Slot, Mode: lock.ModeOf(string(h.Mode)), Holder: h.Holder, Token: lock.Token(h.FencingToken),
+		Slot: h.Slot, Slots: lock.SlotsOf(h.Slots), Mode: lock.ModeOf(string(h.Mode)), Holder: h.Holder, Token: lock.Token(h.FencingToken),
 		GrantedAt: ValueOf(h.GrantedAt), EndedAt: ValueOf(h.EndedAt), End: lock.KindOf(string(ValueOf(h.End))),
 		Reason: ValueOf(h.Reason), RevokedBy: ValueOf(h.RevokedBy),
 	}

@@ -81,6 +81,7 @@ func sessionLockOf(l lock.SessionLock) api.SessionLock {
 		Name: l.Name, Mode: modeOf(l.Mode), FencingToken: UnlessZero(int64(l.Token)), Place: UnlessZero(l.Place),
 	}
 	if out.FencingToken != nil {
+		out.Slots = slotsOf(l.Slots)
 		out.Slot = &l.Slot // also zero, which is the slot of an exclusive lease
 	}
 	return out
@@ -89,7 +90,7 @@ func sessionLockOf(l lock.SessionLock) api.SessionLock {
 // toSessionLock returns the lease or the place.
 func toSessionLock(l api.SessionLock) lock.SessionLock {
 	return lock.SessionLock{
-		Name: l.Name, Mode: lock.ModeOf(string(l.Mode)), Slot: ValueOf(l.Slot), Token: lock.Token(ValueOf(l.FencingToken)),
+		Name: l.Name, Mode: lock.ModeOf(string(l.Mode)), Slot: ValueOf(l.Slot), Slots: lock.SlotsOf(l.Slots), Token: lock.Token(ValueOf(l.FencingToken)),
 		Place: ValueOf(l.Place),
 	}
 }

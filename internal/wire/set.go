@@ -28,7 +28,7 @@ func LeaseSetOf(g lock.Grant) api.LeaseSet {
 }
 
 func setLeaseOf(l lock.Lease) api.SetLease {
-	return api.SetLease{Name: l.Name, Mode: modeOf(l.Mode), Slot: l.Slot, FencingToken: int64(l.Token)}
+	return api.SetLease{Name: l.Name, Mode: modeOf(l.Mode), Slot: l.Slot, Slots: slotsOf(l.Slots), FencingToken: int64(l.Token)}
 }
 
 // toLeaseSet returns the grant. Its Until is sent plus the remaining time, as in toLease. The set must have a lock.
@@ -43,7 +43,8 @@ func toLeaseSet(s api.LeaseSet, sent time.Time) lock.Grant {
 	}
 	leases := MapSlice(s.Locks, func(l api.SetLease) lock.Lease {
 		m := common
-		m.Name, m.Slot, m.Mode, m.Token = l.Name, l.Slot, lock.ModeOf(string(l.Mode)), lock.Token(l.FencingToken)
+		m.Name, m.Mode, m.Token = l.Name, lock.ModeOf(string(l.Mode)), lock.Token(l.FencingToken)
+		m.Slot, m.Slots = l.Slot, lock.SlotsOf(l.Slots)
 		return m
 	})
 	return lock.Grant{Lease: leases[0], Leases: leases, Until: sent.Add(nonNegative(s.ExpiresInMs))}
@@ -72,10 +73,10 @@ func parseSet(text []byte, c lock.Command, names []string, sent time.Time) (lock
 }
 
 // ListError returns the refusal of a call in the form of a list. To the domain, a fault of the only lock is one of its
-// name, mode or capacity. In this form that is a member of the first item, or that item itself in a list of names.
+// name, mode, capacity or permits. In this form that is a member of the first item, or that item itself in a list of names.
 func ListError(err error, list string) error {
 	var e *lock.Error
-	if !errors.As(err, &e) || e.Code != lock.ErrInvalid || !slices.Contains([]string{"name", "mode", "capacity"}, e.Field) {
+	if !errors.As(err, &e) || e.Code != lock.ErrInvalid || !slices.Contains([]string{"name", "mode", "capacity", "permits"}, e.Field) {
 		return err
 	}
 	at := list + "/0"
@@ -99,7 +100,11 @@ func appendLocks(b []byte, locks []lock.Member) []byte {
 		if m.Mode != 0 {
 			b = append(appendText(append(b, `"mode":`...), m.Mode.String()), ',')
 		}
-		b = append(appendText(append(b, `"name":`...), m.Name), '}')
+		b = appendText(append(b, `"name":`...), m.Name)
+		if m.Permits != 0 {
+			b = strconv.AppendInt(append(b, `,"permits":`...), int64(m.Permits), 10)
+		}
+		b = append(b, '}')
 	}
 	return append(b, ']')
 }

@@ -51,13 +51,15 @@ type (
 // command returns a pointer, since the stack of a call that may wait should stay small.
 func (m Acquire) command(name string) (*lock.Acquire, error) {
 	return &lock.Acquire{
-			Locks: []lock.Member{{Name: name, Mode: mode(m.Mode), Capacity: wire.ValueOf(m.Capacity)}},
+			Locks: []lock.Member{{
+				Name: name, Mode: mode(m.Mode), Capacity: wire.ValueOf(m.Capacity), Permits: wire.ValueOf(m.Permits),
+			}},
 			Grace: duration(m.GraceMs), Holder: m.Holder,
 			KeepPlace: wire.ValueOf(m.KeepPlace), LeaseID: lock.LeaseID(wire.ValueOf(m.LeaseID)), MaxHold: duration(m.MaxHoldMs),
 			Metadata: m.Metadata, SessionID: lock.SessionID(wire.ValueOf(m.SessionID)),
 			Task: lock.TaskID(wire.ValueOf(m.TaskID)), TTL: duration(m.TTLMs), Wait: duration(m.WaitMs),
 		}, cmp.Or(
-			checkCapacity("capacity", m.Mode, m.Capacity), checkGrace(m.GraceMs), checkID("lease_id", m.LeaseID, "a random UUID"),
+			checkCapacity("", m.Mode, m.Capacity, m.Permits), checkGrace(m.GraceMs), checkID("lease_id", m.LeaseID, "a random UUID"),
 			checkMs("max_hold_ms", m.MaxHoldMs, lock.MinTTL, lock.MaxHold),
 			checkID("session_id", m.SessionID, "that of an open session"), checkTTL(m.TTLMs), checkMs("wait_ms", m.WaitMs, 0, lock.MaxWait),
 		)
@@ -90,8 +92,10 @@ func (m AcquireSet) command(string) (*lock.Acquire, error) {
 		if l.Name == "" && len(m.Locks) <= lock.MaxSetSize { // more are too many, whatever their names
 			err = cmp.Or(err, lock.Invalid(at+"name", "is missing or empty; give 1 to %d characters", lock.MaxNameLength))
 		}
-		err = cmp.Or(err, checkCapacity(at+"capacity", l.Mode, l.Capacity))
-		a.Locks = append(a.Locks, lock.Member{Name: l.Name, Mode: mode(l.Mode), Capacity: wire.ValueOf(l.Capacity)})
+		err = cmp.Or(err, checkCapacity(at, l.Mode, l.Capacity, l.Permits))
+		a.Locks = append(a.Locks, lock.Member{
+			Name: l.Name, Mode: mode(l.Mode), Capacity: wire.ValueOf(l.Capacity), Permits: wire.ValueOf(l.Permits),
+		})
 	}
 	return a, err
 }
@@ -192,15 +196,23 @@ func checkNumber[Int int | int64](name string, n *Int, least, greatest Int) erro
 	return lock.Invalid(name, "is %d; give %d to %d, or leave it out", *n, least, greatest)
 }
 
-// checkCapacity refuses a capacity of zero, which to package lock would be a missing one.
-func checkCapacity(name string, m *api.Mode, capacity *int) error {
+// checkCapacity refuses a capacity and a number of permits of zero, which to package lock would be missing. at is the path
+// to them.
+func checkCapacity(at string, m *api.Mode, capacity, permits *int) error {
+	isZero := func(n *int) bool { return n != nil && *n == 0 }
+	name := at + "capacity"
+	if !isZero(capacity) {
+		name = at + "permits"
+	}
 	switch {
-	case capacity == nil || *capacity != 0:
+	case !isZero(capacity) && !isZero(permits):
 		return nil
 	case mode(m) != lock.Permit:
 		return lock.Invalid(name, "is only valid with mode permit; leave it out")
+	case isZero(capacity):
+		return lock.Invalid(name, "is 0; give 1 to %d, the number of permits", lock.MaxHolders)
 	}
-	return lock.Invalid(name, "is 0; give 1 to %d, the number of permits", lock.MaxHolders)
+	return lock.Invalid(name, "is 0; give 1 to the capacity, or leave it out")
 }
 
 // checkID refuses a UUID of zeros, which to package lock would be a missing one. The error names what to give instead.

@@ -74,7 +74,8 @@ func checkSets(t *testing.T, body []byte) {
 			t.Fatalf("accepted %q as %+v: %v", body, a, err)
 		}
 		for i, m := range sent.Locks {
-			if a.Locks[i].Name != m.Name || a.Locks[i].Capacity != wire.ValueOf(m.Capacity) || (a.Locks[i].Mode == 0) != (m.Mode == nil) {
+			if a.Locks[i].Name != m.Name || a.Locks[i].Capacity != wire.ValueOf(m.Capacity) ||
+				a.Locks[i].Permits != wire.ValueOf(m.Permits) || (a.Locks[i].Mode == 0) != (m.Mode == nil) {
 				t.Errorf("lock %d of %q became %+v", i, body, a.Locks[i])
 			}
 		}

@@ -129,8 +129,8 @@ export interface paths {
          * Revoke a lease
          * @description For operators. The request names the token to revoke, so that it cannot hit a lease granted in the meantime,
          *     and a reason, which the holder's next call and the events show. The next grant has a greater token. Shared
-         *     leases have one token and are revoked together, unless `slot` selects one. If the lock was acquired together
-         *     with others, the leases of the whole set are revoked.
+         *     leases have one token and are revoked together, unless `slot` selects one. A lease of several permits is revoked
+         *     as a whole. If the lock was acquired together with others, the leases of the whole set are revoked.
          *
          *     The lease ends immediately: from then on its holder's calls fail with `lease_lost`. If the lease has a grace,
          *     it blocks conflicting grants until the grace, counted from the revocation, is over, so that the holder has
@@ -859,7 +859,7 @@ export interface components {
         /**
          * @description `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
          *     other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
-         *     has its own token and slot.
+         *     has its own token, and a slot for each of its permits.
          * @enum {string}
          */
         Mode: "exclusive" | "shared" | "permit";
@@ -869,6 +869,22 @@ export interface components {
          * @example 3
          */
         Capacity: number;
+        /**
+         * @description How many permits are asked for, 1 if absent, up to the `capacity`. They are granted together, as one lease with
+         *     one token, or not at all, and end together. While a waiter for several permits is first in the queue, permits
+         *     that are freed are kept for it: those behind it wait, even if they ask for fewer.
+         */
+        Permits: number;
+        /**
+         * @description The slots of a lease of several permits, one for each permit, in order. The first one is `slot`. Absent if the
+         *     lease has one slot.
+         * @example [
+         *       1,
+         *       2,
+         *       5
+         *     ]
+         */
+        Slots: number[];
         /**
          * @description `free`: no lease. `held`: at least one lease is active. `grace`: every lease is past its end, and the grace of
          *     at least one of them still blocks conflicting grants. Its holder may renew the lease, unless the lease was
@@ -891,6 +907,7 @@ export interface components {
             holder: string;
             mode?: components["schemas"]["Mode"];
             capacity?: components["schemas"]["Capacity"];
+            permits?: components["schemas"]["Permits"];
             /**
              * Format: int64
              * @description How long to wait in the queue. The default, 0, does not wait. The place is kept for so long even if the
@@ -1037,6 +1054,7 @@ export interface components {
             name: components["schemas"]["LockName"];
             mode?: components["schemas"]["Mode"];
             capacity?: components["schemas"]["Capacity"];
+            permits?: components["schemas"]["Permits"];
         };
         RenewSetRequest: {
             /** Format: uuid */
@@ -1058,7 +1076,7 @@ export interface components {
         };
         RevokeRequest: {
             fencing_token: components["schemas"]["Token"];
-            /** @description Revoke only the lease in this slot. By default, all leases with the token are revoked. */
+            /** @description Revoke only the lease with this slot. By default, all leases with the token are revoked. */
             slot?: number;
             /**
              * Format: date-time
@@ -1137,6 +1155,7 @@ export interface components {
             holder: string;
             mode?: components["schemas"]["Mode"];
             capacity?: components["schemas"]["Capacity"];
+            permits?: components["schemas"]["Permits"];
             /** Format: int64 */
             ttl_ms?: number;
             /** Format: int64 */
@@ -1196,9 +1215,10 @@ export interface components {
             fencing_token: components["schemas"]["Token"];
             /**
              * @description 0 for an exclusive lease, 1 or greater for others. Resources guarded by permits are fenced by name and
-             *     slot.
+             *     slot. Of several permits, the first.
              */
             slot: number;
+            slots?: components["schemas"]["Slots"];
             mode: components["schemas"]["Mode"];
             holder: string;
             /** Format: int64 */
@@ -1267,6 +1287,7 @@ export interface components {
             mode: components["schemas"]["Mode"];
             /** @description 0 for an exclusive lease, 1 or greater for others. */
             slot: number;
+            slots?: components["schemas"]["Slots"];
             fencing_token: components["schemas"]["Token"];
         };
         /**
@@ -1287,6 +1308,7 @@ export interface components {
             name?: string;
             /** @description 0 for an exclusive lease, 1 or greater for others. */
             slot: number;
+            slots?: components["schemas"]["Slots"];
             mode: components["schemas"]["Mode"];
             holder: string;
             fencing_token: components["schemas"]["Token"];
@@ -1438,6 +1460,7 @@ export interface components {
             mode: components["schemas"]["Mode"];
             /** @description Present on a lease. */
             slot?: number;
+            slots?: components["schemas"]["Slots"];
             /**
              * Format: int64
              * @description Present on a lease.
@@ -1503,6 +1526,7 @@ export interface components {
             place: number;
             mode: components["schemas"]["Mode"];
             capacity?: components["schemas"]["Capacity"];
+            permits?: components["schemas"]["Permits"];
             holder: string;
             set?: components["schemas"]["SetNames"];
             /** Format: date-time */
@@ -1559,6 +1583,7 @@ export interface components {
             at: string;
             lock: string;
             slot: number;
+            slots?: components["schemas"]["Slots"];
             /** Format: int64 */
             revision: number;
             kind: components["schemas"]["EventKind"];
@@ -1662,6 +1687,7 @@ export interface components {
         };
         Hold: {
             slot: number;
+            slots?: components["schemas"]["Slots"];
             mode: components["schemas"]["Mode"];
             holder: string;
             /** Format: int64 */
@@ -1735,7 +1761,7 @@ export interface components {
             value: components["schemas"]["Value"];
             /**
              * @description For permits: the token must be that of the lease now in this slot, instead of the newest token of the
-             *     lock. Use a separate key for each slot.
+             *     lock. Use a separate key for each slot. A lease of several permits may write to the keys of all its slots.
              */
             slot?: number;
             /**
@@ -2159,7 +2185,7 @@ export interface operations {
              *     to retry, `waiters_ahead` counts the waiters in front of you, and `place_kept_ms` says how long your place
              *     is kept. A lock has at most 1000 leases, in a tree with those of the locks below it: beyond them the code
              *     is `lock_held` too, without a `holder`, and `detail` names the limit. `lease_id_in_use`: the `lease_id` belongs to a lease or place with another holder, mode,
-             *     capacity, session or set of locks. `capacity_mismatch`: permits of another `capacity` are held or waited
+             *     capacity, number of permits, session or set of locks. `capacity_mismatch`: permits of another `capacity` are held or waited
              *     for. `lease_lost`: a lease with this `lease_id` was granted before and has ended. `session_lost`: the
              *     session of the `session_id` has ended, perhaps during the wait. `deadlock`: the call waited in a circle of
              *     calls that wait for each other, by their tasks, and gave way; `cycle` is the circle.
@@ -2345,8 +2371,8 @@ export interface operations {
              * @description `lock_held`: not all locks can be granted now, so none was. `blockers` lists the locks that could not be
              *     granted. `holder` is the first of their holders; `waiters_ahead`, `retry_after_ms` and `Retry-After` are
              *     the greatest of all.
-             *     `lease_id_in_use`: the `lease_id` belongs to leases or places with another holder, mode, capacity, session
-             *     or set of locks. The other codes are those of `/v1/locks/{name}/acquire`.
+             *     `lease_id_in_use`: the `lease_id` belongs to leases or places with another holder, mode, capacity, number of
+             *     permits, session or set of locks. The other codes are those of `/v1/locks/{name}/acquire`.
              */
             409: {
                 headers: {

@@ -66,6 +66,9 @@ func (s *storedLease) check(r rest) error {
 			return err
 		}
 	}
+	if err := inRange("permits in rest", int64(r.Permits), lock.MaxHolders); err != nil {
+		return err
+	}
 	if err := finite("acquired_at", s.acquiredAt); err != nil {
 		return err
 	}
@@ -87,6 +90,14 @@ func (s *storedSession) check() error {
 		}
 	}
 	return err
+}
+
+// checkSlots returns an error unless the slots of several permits can be read.
+func checkSlots(l *lock.Lease) error {
+	if l.Slots.IsValid(l.Slot) {
+		return nil
+	}
+	return fmt.Errorf("slots in rest are %q, not those of a lease in slot %d", l.Slots, l.Slot)
 }
 
 func inRange(column string, value, most int64) error {

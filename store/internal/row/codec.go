@@ -16,6 +16,7 @@ import (
 // microseconds since 1970.
 type rest struct {
 	Capacity   int   `json:"capacity,omitempty"` // of the lock's permits, or of those that a waiter asks for
+	Permits    int   `json:"permits,omitempty"`  // of a waiter: how many it asks for, if more than one
 	Grace      int64 `json:"grace,omitempty"`
 	MaxHold    int64 `json:"max_hold,omitempty"`
 	ClaimBy    int64 `json:"claim_by,omitempty"`
@@ -23,6 +24,8 @@ type rest struct {
 	Attachment int64 `json:"attachment,omitempty"` // of the lease in a record
 	AliveUntil int64 `json:"alive_until,omitempty"`
 	KeptUntil  int64 `json:"kept_until,omitempty"`
+	// Slots is the slots of a lease of several permits, separated by spaces.
+	Slots string `json:"slots,omitempty"`
 	// Set is the names of the locks that were acquired together, separated by spaces.
 	Set string `json:"set,omitempty"`
 	// Below is the names of those of the Set that were asked for, separated by spaces, if others are their ancestors.
@@ -39,7 +42,7 @@ func restOf(l *lock.Lease) rest {
 	return rest{
 		Grace: l.Grace.Milliseconds(), MaxHold: l.MaxHold.Milliseconds(), ClaimBy: micros(l.ClaimDeadline), Place: l.Place,
 		Metadata: string(l.Metadata), Set: strings.Join(l.Set, " "), Below: strings.Join(l.Below, " "),
-		Task: string(l.Task),
+		Task: string(l.Task), Slots: string(l.Slots),
 	}
 }
 
@@ -63,6 +66,7 @@ func mustJSON(value any) []byte {
 // fill sets the fields of the lease that are in r.
 func (r rest) fill(l *lock.Lease) {
 	l.Grace, l.MaxHold, l.ClaimDeadline = fromMillis(r.Grace), fromMillis(r.MaxHold), fromMicros(r.ClaimBy)
+	l.Slots = lock.Slots(r.Slots)
 	if l.Place = r.Place; r.Metadata != "" {
 		l.Metadata = json.RawMessage(r.Metadata)
 	}
@@ -214,6 +218,9 @@ func (s *storedRecord) record() (lock.Record, error) {
 	if err == nil {
 		err = s.check()
 	}
+	if err == nil {
+		err = checkSlots(&l)
+	}
 	if err != nil {
 		err = malformedRecord(r.Name, err)
 	}
@@ -285,6 +292,9 @@ func waiterPart(name string, w *lock.Waiter) *part {
 	p.token, p.attachment, p.replica = bigint(0), bigint(int64(w.Attachment)), bigint(int64(w.Replica))
 	r := restOf(&w.Lease)
 	r.Capacity, r.AliveUntil, r.KeptUntil = w.Capacity, micros(w.AliveUntil), micros(w.KeptUntil)
+	if w.Permits > 1 {
+		r.Permits = w.Permits
+	}
 	p.storedLease = storeLease(&w.Lease, r)
 	p.acquiredAt, p.expiresAt = timestamp(w.JoinedAt), timestamp(w.WaitUntil)
 	return p
@@ -306,11 +316,14 @@ func (p *part) addTo(r *lock.Record, now time.Time, assumeAlive time.Duration) e
 	}
 	if p.slot.Int32 > 0 {
 		l.Slot, l.Token, l.Attachment = int(p.slot.Int32), lock.Token(p.token.Int64), lock.Attachment(p.attachment.Int64)
+		if err := checkSlots(&l); err != nil {
+			return malformedPart(p, err)
+		}
 		r.Leases = append(r.Leases, l)
 		return nil
 	}
 	w := &lock.Waiter{
-		Place: p.place.Int64, Capacity: rest.Capacity, JoinedAt: l.AcquiredAt, Attachment: lock.Attachment(p.attachment.Int64),
+		Place: p.place.Int64, Capacity: rest.Capacity, Permits: rest.Permits, JoinedAt: l.AcquiredAt, Attachment: lock.Attachment(p.attachment.Int64),
 		Replica: lock.Replica(p.replica.Int64), WaitUntil: l.ExpiresAt, AliveUntil: fromMicros(rest.AliveUntil),
 		KeptUntil: fromMicros(rest.KeptUntil), GrantedUnclaimed: p.unclaimed.Bool,
 	}

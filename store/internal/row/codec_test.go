@@ -47,6 +47,9 @@ func anyRequest(t *rapid.T, name string, mode lock.Mode) lock.Lease {
 func anyLease(t *rapid.T, name string, mode lock.Mode, slot int) lock.Lease {
 	l := anyRequest(t, name, mode)
 	l.Slot, l.Token = slot, anyToken.Draw(t, "token")
+	if mode == lock.Permit && rapid.Bool().Draw(t, "several") {
+		l.Slots = lock.SlotsOf([]int{slot, slot + 10, slot + 20})
+	}
 	l.AcquiredAt, l.ExpiresAt = anyInstant.Draw(t, "acquired"), anyInstant.Draw(t, "expires")
 	l.Place, l.Attachment = rapid.Int64().Draw(t, "place"), lock.Attachment(rapid.Int64().Draw(t, "attachment"))
 	l.ClaimDeadline = maybeNever.Draw(t, "claim by")
@@ -56,7 +59,8 @@ func anyLease(t *rapid.T, name string, mode lock.Mode, slot int) lock.Lease {
 func anyWaiter(t *rapid.T, name string, place int64) *lock.Waiter {
 	w := &lock.Waiter{
 		Place: place, Lease: anyRequest(t, name, lock.Mode(rapid.Int16Range(1, 3).Draw(t, "mode"))),
-		Capacity: rapid.IntRange(0, lock.MaxHolders).Draw(t, "capacity"), JoinedAt: anyInstant.Draw(t, "joined"),
+		Capacity: rapid.IntRange(0, lock.MaxHolders).Draw(t, "capacity"),
+		Permits:  rapid.SampledFrom([]int{0, 2, lock.MaxHolders}).Draw(t, "permits"), JoinedAt: anyInstant.Draw(t, "joined"),
 		AliveUntil: maybeNever.Draw(t, "alive"),
 	}
 	attach(t, w)

@@ -59,7 +59,7 @@ const eventFields = 10
 //
 // A refused event has three more fields: newest, late in microseconds, "held by". An event with a circle has null for
 // these, and then the text of its lock.Cycle. An event of a revocation by an API key has null for all four, and then
-// the key's name. token and newest are as [stored]; firstToken is the number of the first
+// the key's name. One of several permits has that name or null, and then their lock.Slots. token and newest are as [stored]; firstToken is the number of the first
 // token of the decision.
 //
 // previous is the row with the lock's event before these, zero if none is known. The first event has the number first.
@@ -86,6 +86,14 @@ func appendEntry(b []byte, name string, previous int64, first, firstToken int, e
 			b = appendText(append(b, ','), e.HeldBy)
 		} else if e.Cycle != "" {
 			b = append(append(b, ",null,null,null,"...), e.Cycle...)
+		} else if e.Slots != "" {
+			b = append(b, ",null,null,null,null,"...)
+			if e.RevokedBy == "" {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, e.RevokedBy)
+			}
+			b = appendText(append(b, ','), string(e.Slots))
 		} else if e.RevokedBy != "" {
 			b = appendText(append(b, ",null,null,null,null,"...), e.RevokedBy)
 		}
@@ -122,7 +130,7 @@ func ParseEntry(element []byte, batch int64, at time.Time) (Entry, error) {
 		v := &e.Events[i]
 		fields = append(fields, &[]any{
 			&v.ID, &v.Slot, &v.Revision, &v.Kind, &v.Mode, &v.Holder, &v.Token, &v.Place, &v.Reason, &delays[i],
-			&v.Newest, &late[i], &v.HeldBy, &cycles[i], &v.RevokedBy,
+			&v.Newest, &late[i], &v.HeldBy, &cycles[i], &v.RevokedBy, &v.Slots,
 		})
 	}
 	if err := json.Unmarshal(element, &fields); err != nil {

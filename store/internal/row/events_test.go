@@ -24,12 +24,14 @@ func anyEvent(t *rapid.T, name string, at time.Time, revision int64) lock.Event 
 	if kind == lock.Refused { // it has other fields there
 		cycle = nil
 	}
-	by := ""
+	by, slots := "", lock.Slots("")
 	if kind != lock.Refused && len(cycle) == 0 {
 		by = rapid.String().Draw(t, "revoked by")
+		slots = rapid.SampledFrom([]lock.Slots{"", "1 2", "7 12 1000"}).Draw(t, "slots")
 	}
 	return lock.Event{
 		RevokedBy: by,
+		Slots:     slots,
 		Cycle:     lock.CycleOf(cycle),
 		Name:      name, At: at.Add(time.Duration(rapid.Int64Range(-1e9, 1e9).Draw(t, "delay")) * time.Microsecond), Revision: revision,
 		Slot: rapid.IntRange(0, 1000).Draw(t, "slot"), Kind: kind,

@@ -74,7 +74,10 @@ func reads() map[string]planned {
 		"read":        {sqlRead.In(""), []string{page}},
 		"read, queue": {sqlReadQueue.In(""), []string{page}},
 		"fence":       {sqlFence.In(""), []string{"Index Cond: (name = $1)"}},
-		"slot":        {sqlSlot.In(""), []string{"Index Cond: ((name = $1) AND (slot = $2) AND (place = 0))"}},
+		"slot": {sqlSlot.In(""), []string{
+			"Index Cond: ((name = $1) AND (slot = $2) AND (place = 0))",
+			"Index Cond: ((name = $1) AND (slot >= 1) AND (slot <= ($2 - 1)) AND (place = 0))",
+		}},
 	}
 }
 

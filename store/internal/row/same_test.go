@@ -16,6 +16,7 @@ func TestEveryFieldIsComparedOrNeverChangesAlone(t *testing.T) {
 	checkFields(t, sameLease, map[string]string{
 		"Name":    "two leases of one lock are compared",
 		"Slot":    "two leases of one slot are compared",
+		"Slots":   "set by the grant, with AcquiredAt",
 		"Mode":    "as requested",
 		"Grace":   "as requested, or that of the session, which is in the row of the session",
 		"MaxHold": "as requested",
@@ -29,6 +30,7 @@ func TestEveryFieldIsComparedOrNeverChangesAlone(t *testing.T) {
 		"Place":      "two waiters of one place are compared",
 		"Lease":      "as requested, except for the Task, which changes with the Attachment",
 		"Capacity":   "as requested",
+		"Permits":    "as requested",
 		"JoinedAt":   "set when the place is taken; changes with the Attachment if at all",
 		"AliveUntil": "changes with the Attachment; what a heartbeat changes is in the row of the replica",
 	})

@@ -48,5 +48,11 @@
 //
 // [TxAll] passes the fences of several resources, such as those of locks that were acquired together.
 //
+// # Operations
+//
+// A token keeps out a worker whose lease has ended. It does not tell the next worker whether the last one has committed
+// before it died. [Once] does: it takes the identity of the operation, such as the number of a booking, and runs the
+// function unless a transaction with that identity is committed.
+//
 // docs/fencing explains how the fence works and what else the SQL functions can do.
 package pgfence

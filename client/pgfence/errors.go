@@ -56,7 +56,8 @@ func setupError(err error) error {
 			"run paddock fence install again: %w", err)
 	case "42501": // insufficient_privilege
 		return fmt.Errorf("pgfence: this role is not permitted to pass the fence; "+
-			"grant it select, insert and update on paddock_fences, and usage on its schema: %w", err)
+			"grant it select, insert and update on paddock_fences, for Once also select, insert, update and delete on "+
+			"paddock_operations, and usage on their schema: %w", err)
 	}
 	return err
 }

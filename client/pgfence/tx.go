@@ -18,11 +18,12 @@ const rollbackTimeout = 2 * time.Second
 // reportTimeout bounds a report.
 const reportTimeout = 5 * time.Second
 
-// The queries pass the fence of one resource or of several, and set the token for tables that are guarded by
+// The queries pass the fence of one resource, of several, or of one operation, and set the token for tables that are guarded by
 // paddock_fence_guard. The first also works with a fence that an earlier release has installed.
 const (
 	fenceOne = "select paddock_fence($1::text, $2::bigint), set_config('paddock.token', $2::bigint::text, true)"
 	fenceAll = "select paddock_fence($1::text[], $2::bigint), set_config('paddock.token', $2::bigint::text, true)"
+	fenceNew = "select paddock_fence($1::text, $2::bigint, $3::text), set_config('paddock.token', $2::bigint::text, true)"
 )
 
 // Tx runs fn in a transaction that has passed the resource's fence with the token, and commits it if
@@ -42,37 +43,65 @@ const (
 //     not wait for the commit then; its connection returns to the pool when the commit has ended.
 //   - Any other error is from fn or pgx. Nothing was written.
 func Tx(ctx context.Context, pool *pgxpool.Pool, resource string, token lock.Token, fn func(pgx.Tx) error) error {
-	return runTx(ctx, pool, fenceOne, resource, token, fn)
+	return runTx(ctx, pool, token, func(tx pgx.Tx) error { return pass(ctx, tx, fenceOne, resource, token) }, fn)
 }
 
 // TxAll is Tx for a transaction that writes several resources. It passes all of their fences or none, in the order of
 // their names, so that transactions with the same resources take turns and do not deadlock. It is refused if one of
 // the resources has seen a greater token. A name may be given twice; without any name the error is lock.ErrInvalid.
 func TxAll(ctx context.Context, pool *pgxpool.Pool, resources []string, token lock.Token, fn func(pgx.Tx) error) error {
-	return runTx(ctx, pool, fenceAll, resources, token, fn)
+	return runTx(ctx, pool, token, func(tx pgx.Tx) error { return pass(ctx, tx, fenceAll, resources, token) }, fn)
 }
 
-// runTx runs the transaction of Tx or TxAll, whose query passes the fence of the resource or of the resources.
-func runTx(ctx context.Context, pool *pgxpool.Pool, query string, resources any, token lock.Token, fn func(pgx.Tx) error) error {
+// Once is Tx for an operation that is to be done once, however many workers try it. operationID identifies the operation
+// among those of the resource, in 1 to 200 characters, such as "booking:1734". If a transaction with this operationID was
+// committed for the resource in the last 30 days, under whatever token, Once does not call fn; it returns done = false
+// and a nil error. done = true says that fn ran and that its transaction is committed.
+//
+// Of two transactions with one operationID, the second waits until the first has ended. After lock.ErrUnknownOutcome call
+// Once again with the same operationID, also from another worker and under a newer token: it finds out.
+func Once(ctx context.Context, pool *pgxpool.Pool, resource string, token lock.Token, operationID string,
+	fn func(pgx.Tx) error,
+) (done bool, err error) {
+	isNew := false
+	err = runTx(ctx, pool, token, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, fenceNew, resource, int64(token), operationID).Scan(&isNew, nil)
+	}, func(tx pgx.Tx) error {
+		if !isNew {
+			return nil
+		}
+		return fn(tx)
+	})
+	return isNew && err == nil, err
+}
+
+// pass passes the fence of the resource or of the resources.
+func pass(ctx context.Context, tx pgx.Tx, query string, resources any, token lock.Token) error {
+	_, err := tx.Exec(ctx, query, resources, int64(token))
+	return err
+}
+
+// runTx runs the transaction of Tx, TxAll or Once, which calls fence and then fn.
+func runTx(ctx context.Context, pool *pgxpool.Pool, token lock.Token, fence, fn func(pgx.Tx) error) error {
 	tx, err := pool.Begin(ctx)
 	if err != nil {
 		return withCause(ctx, fmt.Errorf("pgfence: beginning a transaction: %w", err))
 	}
-	if err := runFenced(ctx, tx, query, resources, token, fn); err != nil {
+	if err := runFenced(ctx, tx, fence, fn); err != nil {
 		return withCause(ctx, fenceError(err, token))
 	}
 	return commit(ctx, tx, token)
 }
 
 // runFenced does everything but the commit. On failure it rolls back.
-func runFenced(ctx context.Context, tx pgx.Tx, query string, resources any, token lock.Token, fn func(pgx.Tx) error) error {
+func runFenced(ctx context.Context, tx pgx.Tx, fence, fn func(pgx.Tx) error) error {
 	ok := false
 	defer func() {
 		if !ok {
 			rollback(ctx, tx)
 		}
 	}()
-	if _, err := tx.Exec(ctx, query, resources, int64(token)); err != nil {
+	if err := fence(tx); err != nil {
 		return setupError(err)
 	}
 	if err := fn(tx); err != nil {

@@ -16,7 +16,7 @@ import (
 
 type fenceCommand struct {
 	Install   fenceInstallCommand   `cmd:"" help:"Install paddock_fence into your database, or update it."`
-	Uninstall fenceUninstallCommand `cmd:"" help:"Uninstall it, and drop the stored tokens."`
+	Uninstall fenceUninstallCommand `cmd:"" help:"Uninstall it, and drop the stored tokens and operations."`
 	Report    fenceReportCommand    `cmd:"" help:"Report that a write was rejected because its token was stale."`
 	SQL       fenceSQLCommand       `cmd:"" name:"sql" help:"Print the SQL of install or uninstall, for review or for psql."`
 }
@@ -31,7 +31,10 @@ database with the tables to protect, which need not be Paddock's.
     update accounts set balance = balance - 10 where id = 42;
     commit;
 
-For several resources: paddock_fence(array['accounts:17', 'accounts:42'], 41).`
+For several resources: paddock_fence(array['accounts:17', 'accounts:42'], 41).
+
+For work that is to be done once: paddock_fence('accounts', 41, 'booking:1734') returns false if a transaction with this
+operation id was committed in the last 30 days, under whatever token. Then skip the work.`
 }
 
 type fenceInstallCommand struct {
@@ -41,7 +44,7 @@ type fenceInstallCommand struct {
 func (fenceInstallCommand) Help() string {
 	return `Installing it again keeps the stored tokens. If it is installed in another schema than the first of the
 search_path, say with --fence-schema which of them you mean. Other roles that write need select, insert and update on
-the table paddock_fences.
+the table paddock_fences and, with operation ids, select, insert, update and delete on paddock_operations.
 
     paddock fence install --database-url postgres://owner@db.example/bank
     paddock fence install --database-url postgres://owner@db.example/bank --fence-schema app`
@@ -63,11 +66,11 @@ func (c *fenceInstallCommand) Run(ctx context.Context, p *program) error {
 type fenceUninstallCommand struct {
 	fencedDatabase
 
-	Yes bool `help:"Confirm that the stored tokens are dropped and no table is protected any more."`
+	Yes bool `help:"Confirm that the stored tokens and operations are dropped and no table is protected any more."`
 }
 
 func (fenceUninstallCommand) Help() string {
-	return `Drops the table paddock_fences, the functions, and the triggers of paddock_fence_guard, and nothing else.
+	return `Drops the tables paddock_fences and paddock_operations, the functions, and the triggers of paddock_fence_guard, and nothing else.
 Stale writes are no longer refused. If it is not in the first schema of the search_path, say with --fence-schema where.
 
     paddock fence uninstall --database-url postgres://owner@db.example/bank --yes`
@@ -75,7 +78,7 @@ Stale writes are no longer refused. If it is not in the first schema of the sear
 
 func (c *fenceUninstallCommand) Run(ctx context.Context, p *program) error {
 	if !c.Yes {
-		return usagef("this drops the table of tokens, the functions, and the triggers that protect tables, so " +
+		return usagef("this drops the tables of tokens and operations, the functions, and the triggers that protect tables, so " +
 			"stale writes are no longer refused; to confirm, repeat it with --yes")
 	}
 	s, err := c.run(ctx, p, paddock.UninstallFence)

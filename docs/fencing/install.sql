@@ -8,7 +8,7 @@
 -- the search_path is that one schema. README.md describes how to use them.
 --
 -- SQLSTATE PF001: the token is stale; roll back and stop the work.
--- SQLSTATE PF002: the call is wrong: no token, or one out of bounds.
+-- SQLSTATE PF002: the call is wrong: no token, resource or operation_id, or one out of bounds.
 
 begin;
 
@@ -65,6 +65,22 @@ create table if not exists paddock_fences (
 
 comment on table paddock_fences is
     'The greatest fencing token that each resource has seen, and when it was first seen. Written by paddock_fence().';
+
+-- autovacuum keeps few entries of pruned operations at the low end of the second index, which pruning reads first.
+create table if not exists paddock_operations (
+    resource     text        collate "C" not null,
+    operation_id text        collate "C" not null check (char_length(operation_id) between 1 and 200),
+    done_at      timestamptz not null default clock_timestamp(),
+    primary key (resource, operation_id)
+) with (
+    autovacuum_vacuum_scale_factor = 0.01,
+    autovacuum_vacuum_threshold = 1000
+);
+
+create index if not exists paddock_operations_by_age on paddock_operations (done_at);
+
+comment on table paddock_operations is
+    'The operations of the last 30 days, by resource. Written and pruned by paddock_fence(resource, token, operation_id).';
 
 -- The insert locks the resource's row until the transaction ends, even if its condition
 -- is false and it writes nothing. So the next transaction waits for this commit, and ten
@@ -127,6 +143,43 @@ $$;
 comment on function paddock_fence(text[], bigint) is
     'Calls paddock_fence() for each of the resources, in the order of their names, so that transactions with several '
     'resources do not deadlock. If one of them refuses the token, the call fails, and records nothing.';
+
+-- The transactions of one resource take turns at the fence, so two with one operation_id do not meet at the insert. A
+-- transaction above READ COMMITTED that has waited fails there with 40001, because its snapshot lacks the operation.
+--
+-- Every fiftieth call on average prunes, because entries of pruned rows stay in the index until the next vacuum, and each
+-- scan of the oldest rows reads them. SKIP LOCKED: no call waits for the pruning of another transaction. Above READ
+-- COMMITTED the deletion of one row by two transactions would fail with 40001, so nothing is pruned there.
+create or replace function paddock_fence(resource text, token bigint, operation_id text) returns boolean
+    language plpgsql
+    set search_path from current
+as $$
+#variable_conflict use_column
+declare
+    is_new boolean;
+begin
+    if coalesce(char_length(paddock_fence.operation_id), 0) not between 1 and 200 then
+        raise exception 'the operation_id has % characters', coalesce(char_length(paddock_fence.operation_id), 0)
+            using errcode = 'PF002', hint = 'Use an operation_id of 1 to 200 characters, such as booking:1734.';
+    end if;
+    perform paddock_fence(paddock_fence.resource, paddock_fence.token);
+    insert into paddock_operations (resource, operation_id)
+        values (paddock_fence.resource, paddock_fence.operation_id)
+        on conflict do nothing;
+    is_new := found;
+    delete from paddock_operations where ctid = any (array(
+        select o.ctid from paddock_operations as o
+            where o.done_at < clock_timestamp() - interval '30 days'
+            order by o.done_at
+            limit case when random() < 0.02 and current_setting('transaction_isolation') = 'read committed' then 100 else 0 end
+            for update skip locked));
+    return is_new;
+end
+$$;
+
+comment on function paddock_fence(text, bigint, text) is
+    'Like paddock_fence(resource, token), for an operation that is to be done once. Returns true if the operation is new, and '
+    'false if a transaction with this operation_id was committed for the resource in the last 30 days, under whatever token.';
 
 create or replace function paddock_fence_trigger() returns trigger
     language plpgsql

@@ -2,10 +2,10 @@
 --
 --     psql -v ON_ERROR_STOP=1 -f uninstall.sql
 --
--- The tokens seen are deleted: stale writes are not refused any more, and after another
--- installation the first token of each resource passes, whatever it is. Tables lose the
--- triggers of paddock_fence_guard() and nothing else. If an object of yours depends on
--- these objects, nothing is dropped. Run it as the owner of the tables.
+-- The tokens and operations seen are deleted: stale writes are not refused any more, and after
+-- another installation the first token of each resource passes, whatever it is, and operations
+-- that were done are new. Tables lose the triggers of paddock_fence_guard() and nothing else. If an
+-- object of yours depends on these objects, nothing is dropped. Run it as the owner of the tables.
 
 begin;
 
@@ -40,7 +40,9 @@ begin
     execute format('drop function if exists %s.paddock_fence_unguard(regclass)', here);
     execute format('drop function if exists %s.paddock_fence_trigger()', here);
     execute format('drop function if exists %s.paddock_fence(text[], bigint)', here);
+    execute format('drop function if exists %s.paddock_fence(text, bigint, text)', here);
     execute format('drop function if exists %s.paddock_fence(text, bigint)', here);
+    execute format('drop table if exists %s.paddock_operations', here);
     execute format('drop table if exists %s.paddock_fences', here);
 end
 $$;

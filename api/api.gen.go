@@ -902,6 +902,10 @@ type FencedWrite struct {
 	IfVersion *int64 `json:"if_version,omitempty"`
 	Lock      string `json:"lock"`
 
+	// OperationID Do this write once. The id belongs to the key: the same id under another key is another operation. Make it
+	// from the work, such as `booking:1734`, never from the worker or the attempt.
+	OperationID *string `json:"operation_id,omitempty"`
+
 	// Slot For permits: the token must be that of the lease now in this slot, instead of the newest token of the
 	// lock. Use a separate key for each slot. A lease of several permits may write to the keys of all its slots.
 	Slot *int `json:"slot,omitempty"`
@@ -2237,6 +2241,10 @@ func (c *Client) ReadFenced(ctx context.Context, key Key) (*FencedValue, *http.R
 // token lower than the greatest one seen here or granted for the lock is rejected as `stale_token`; one that was
 // never granted for the lock, as `unknown_token`. A holder may write any number of times under one token. With
 // `if_version`, a write is safe to retry.
+//
+// With `operation_id`, the write is done once: also if the first answer was lost, or the first holder has died and
+// the next one repeats it under its own token. A repetition is answered with the resource as it is, and changes
+// nothing; `value` and `if_version` are not compared. Operations are remembered for at least 30 days.
 func (c *Client) WriteFenced(ctx context.Context, key Key, body FencedWrite) (*FencedValue, *http.Response, error) {
 	return receive[FencedValue](ctx, c, http.MethodPut, fmt.Sprintf("/v1/fenced/%s", url.PathEscape(key)), nil, nil, body)
 }

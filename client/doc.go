@@ -32,9 +32,9 @@
 //
 // A wait for a lock takes requests of ten seconds at most, which keep the place in the queue, so it goes on at another
 // address with its place. A request that waits is silent if it is not answered within its wait and two seconds. Long
-// reads of events and streams go on after their cursor; a stream is silent after 20 seconds. A revocation, and a fenced
-// write with an IfVersion, whose answer was lost is not sent to another address, because that would refuse it if it has
-// taken effect.
+// reads of events and streams go on after their cursor; a stream is silent after 20 seconds. A revocation whose answer
+// was lost is not sent to another address, because that would refuse it if it has taken effect; nor is a fenced write
+// with an IfVersion and without an OperationID.
 //
 // # API keys
 //

@@ -177,10 +177,11 @@ func (c *Client) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenc
 	}
 	body := api.FencedWrite{
 		Lock: w.Lock, FencingToken: int64(w.Token), Slot: wire.UnlessZero(w.Slot), Value: w.Value, IfVersion: w.IfVersion,
+		OperationID: wire.UnlessZero(w.OperationID),
 	}
 	return call[lock.FencedValue]{
 		request: request{method: http.MethodPut, path: fencedPath + w.Key, body: body},
-		changes: true, once: w.IfVersion != nil, parse: resourceAt(w.Key),
+		changes: true, once: w.IfVersion != nil && w.OperationID == "", parse: resourceAt(w.Key),
 	}.get(ctx, c)
 }
 

@@ -54,6 +54,8 @@ const (
 	MaxHolderLength = 200
 	// MaxReasonLength is the maximum length of the reason of a revocation, in characters.
 	MaxReasonLength = 500
+	// MaxOperationIDLength is the maximum length of the OperationID of a FencedWrite, in characters.
+	MaxOperationIDLength = 200
 	// MaxWhereLength is the maximum length of the Where of a ReportStale, in characters. The longest key of a fenced
 	// value, with the words before it, is shorter.
 	MaxWhereLength = 250

@@ -155,6 +155,9 @@ func TestBoundsOfOtherRequests(t *testing.T) {
 		{"a fenced write with an invalid lock", errOf(lock.FencedWrite{Key: "k", Token: 1, Value: object(2)}.Resolve()), "lock"},
 		{"a fenced write of invalid JSON", errOf(lock.FencedWrite{Key: "k", Lock: "a", Token: 1, Value: json.RawMessage(`{`)}.Resolve()), "value"},
 		{"a fenced write at a negative version", errOf(lock.FencedWrite{Key: "k", Lock: "a", Token: 1, Value: object(2), IfVersion: &version}.Resolve()), "if_version"},
+		{"a fenced write with a long operation_id", errOf(lock.FencedWrite{
+			Key: "k", Lock: "a", Token: 1, Value: object(2), OperationID: strings.Repeat("ä", lock.MaxOperationIDLength+1),
+		}.Resolve()), "operation_id"},
 		{"verifying no token", errOf(lock.Verify{Name: "a"}.Resolve()), "fencing_token"},
 	} {
 		t.Run(b.name, b.check)

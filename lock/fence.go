@@ -44,7 +44,15 @@ type FencedWrite struct {
 	InTree    bool
 	Value     json.RawMessage
 	IfVersion *int64 // the required version; nil: any; zero: the resource must not exist
+	// OperationID identifies the write among those to Key. Repeated for OperationTTL, under whatever token, the write
+	// counts once. Empty: the write is no operation.
+	OperationID string
+	// Done says that a write with the OperationID was committed before. Services set it.
+	Done bool
 }
+
+// OperationTTL is how long a service remembers the OperationID of a FencedWrite, at least.
+const OperationTTL = 30 * 24 * time.Hour
 
 // Resolve returns w with its value in compact form, or an ErrInvalid error that names the invalid field.
 func (w FencedWrite) Resolve() (FencedWrite, error) {
@@ -59,7 +67,11 @@ func (w FencedWrite) Resolve() (FencedWrite, error) {
 		return w, Invalid("value", "must be JSON in UTF-8")
 	}
 	w.Value = compact.Bytes()
-	return w, cmp.Or(checkNumbers("value", w.Value), checkSlot(&w.Slot))
+	err := cmp.Or(checkNumbers("value", w.Value), checkSlot(&w.Slot))
+	if w.OperationID != "" {
+		err = cmp.Or(err, checkText("operation_id", w.OperationID, 1, MaxOperationIDLength))
+	}
+	return w, err
 }
 
 // RequiredToken returns the token that the write must have: the newest granted for the lock or, with a Slot, that of
@@ -96,11 +108,14 @@ type FencedValue struct {
 	WrittenAt time.Time
 }
 
-// Apply returns f after the write at now, where newest is the result of Newest. It returns the errors of CheckFence,
-// or ErrVersionMismatch. A repeated write with the same IfVersion succeeds and changes nothing.
+// Apply returns f after the write at now, where newest is the result of RequiredToken. It returns the errors of CheckFence,
+// or ErrVersionMismatch. A write that is Done, or a repeated write with the same IfVersion, succeeds and changes nothing.
 func (w FencedWrite) Apply(f FencedValue, newest Token, now time.Time) (FencedValue, error) {
 	if err := CheckFence(w.Token, f.Token, newest); err != nil {
 		return f, err
+	}
+	if w.Done {
+		return f, nil
 	}
 	if w.IfVersion != nil && *w.IfVersion != f.Version {
 		if w.repeats(f) {

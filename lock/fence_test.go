@@ -7,6 +7,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -75,6 +76,19 @@ func TestARepeatedFencedWriteNeedsItsTokenStill(t *testing.T) {
 	w := lock.FencedWrite{Key: "k", Lock: "l", Token: 5, Value: stored.Value, IfVersion: new(int64)}
 	if _, err := w.Apply(stored, 6, t0); !errors.Is(err, lock.ErrStaleToken) {
 		t.Errorf("repeated after another grant, it is answered with %v", err)
+	}
+}
+
+// TestAnOperationThatWasDoneChangesNothing, whatever the write asks for, and needs its token still.
+func TestAnOperationThatWasDoneChangesNothing(t *testing.T) {
+	t.Parallel()
+	stored := lock.FencedValue{Key: "k", Lock: "l", Token: 5, Version: 3, Value: json.RawMessage(`1`)}
+	w := lock.FencedWrite{Key: "k", Lock: "l", Token: 6, Value: json.RawMessage(`2`), OperationID: "o", IfVersion: new(int64), Done: true}
+	if f, err := w.Apply(stored, 6, t0); err != nil || !reflect.DeepEqual(f, stored) {
+		t.Errorf("a later holder repeats it: %+v, %v", f, err)
+	}
+	if _, err := w.Apply(stored, 7, t0); !errors.Is(err, lock.ErrStaleToken) {
+		t.Errorf("with a stale token it is answered with %v", err)
 	}
 }
 

@@ -251,6 +251,15 @@ comment on table paddock.fenced is 'Values of fenced writes: the example of a re
 comment on column paddock.fenced.token is 'The greatest token seen; a write with a smaller one is refused.';
 comment on column paddock.fenced.version is 'Number of writes.';
 
+create table paddock.fenced_operations (
+    key          text        not null collate "C",
+    operation_id text        not null collate "C" check (length(operation_id) between 1 and 200),
+    done_at      timestamptz not null default clock_timestamp(),
+    primary key (key, operation_id)
+) with (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
+create index fenced_operations_by_age on paddock.fenced_operations (done_at);
+comment on table paddock.fenced_operations is 'Operations of fenced writes: each is written once. Pruned after 30 days.';
+
 -- Views for operators: the leases, the waiters and the events. They show no lease_id, which is a secret.
 
 create view paddock.leases as

@@ -86,6 +86,8 @@ func TestBodyIsReadStrictly(t *testing.T) {
 		{name: "a byte order mark", body: "\ufeff" + `{"holder": "a"}`, pointer: "", detail: "has a byte order mark at byte 0. Remove it"},
 		{name: "a keep_place of 1", body: `{"holder": "a", "keep_place": 1}`, pointer: "/keep_place", detail: "must be true or false"},
 		{name: "a write for slot 0", method: "PUT", path: "/v1/fenced/k", body: `{"lock": "a", "fencing_token": 1, "value": 1, "slot": 0}`, pointer: "/slot", detail: "is 0; give 1 to 1000"},
+		{name: "a write with an empty operation_id", method: "PUT", path: "/v1/fenced/k", body: `{"lock": "a", "fencing_token": 1, "value": 1, "operation_id": ""}`, pointer: "/operation_id", detail: "is empty; give 1 to 200 characters"},
+		{name: "a write with a long operation_id", method: "PUT", path: "/v1/fenced/k", body: `{"lock": "a", "fencing_token": 1, "value": 1, "operation_id": "` + strings.Repeat("ä", 201) + `"}`, pointer: "/operation_id", detail: "201 characters"},
 		{name: "a write of a deep value", method: "PUT", path: "/v1/fenced/k", body: `{"lock": "a", "fencing_token": 1, "value": ` + strings.Repeat("[", 4000) + strings.Repeat("]", 4000) + `}`,
 			pointer: "/value", detail: "flatter"},
 		{name: "an acquired_at that is a number", path: "/v1/locks/a/revoke", body: `{"fencing_token": 1, "reason": "r", "acquired_at": 1767323045}`, pointer: "/acquired_at", detail: "RFC 3339"},

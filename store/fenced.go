@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paddock-lock/paddock/internal/observe"
 	"github.com/paddock-lock/paddock/lock"
@@ -25,6 +26,9 @@ var (
 	sqlLockFenced   = database.Statement(files, "lock_fenced")
 	sqlSaveFenced   = database.Statement(files, "save_fenced")
 	sqlReadFenced   = database.Statement(files, "read_fenced")
+
+	sqlSaveOperation   = database.Statement(files, "save_operation")
+	sqlPruneOperations = database.Statement(files, "prune_operations")
 )
 
 // WriteFenced writes the resource, see paddock.Service. It locks the lock's row until the write is committed, so no grant
@@ -88,6 +92,13 @@ func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (after lo
 		}
 		b.Queue(sqlCreateFenced.In(s.db.Schema), w.Key, w.Lock)
 		b.Queue(sqlLockFenced.In(s.db.Schema), w.Key).QueryRow(func(row pgx.Row) error { return scanFenced(row, &before) })
+		if w.OperationID != "" {
+			b.Queue(sqlSaveOperation.In(s.db.Schema), w.Key, w.OperationID).Exec(func(saved pgconn.CommandTag) error {
+				w.Done = saved.RowsAffected() == 0
+				return nil
+			})
+			b.Queue(sqlPruneOperations.In(s.db.Schema), lock.OperationTTL)
+		}
 	}, func(ctx context.Context, conn *pgx.Conn, e epoch.Epoch, write *pgx.Batch) error {
 		in, err := s.policy.Of(ctx, conn, e)
 		if err != nil {
@@ -113,6 +124,7 @@ func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (after lo
 		if after, err = w.Apply(before, newest, e.Now); err != nil {
 			return err
 		}
+		// Of an operation that was done, too: the answer waits until standbys have what it confirms.
 		write.Queue(sqlSaveFenced.In(s.db.Schema), after.Key, after.Lock, after.Token, after.Version, []byte(after.Value), after.WrittenAt)
 		return nil
 	})

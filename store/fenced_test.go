@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store"
 )
 
 // TestFencedWritesLeaveRoomForRenewals: writers who shared the lock's row would
@@ -46,6 +47,52 @@ func TestFencedWritesLeaveRoomForRenewals(t *testing.T) {
 	writers.Wait()
 	if f, err := s.ReadFenced(t.Context(), "k"); err != nil || f.Version == 0 {
 		t.Errorf("the writers got to version %d, %v", f.Version, err)
+	}
+}
+
+// TestAnOperationIsWrittenOnceByManyWriters at once, on two replicas.
+func TestAnOperationIsWrittenOnceByManyWriters(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	replicas := []*store.Store{open(t, url), open(t, url)}
+	g := mustAcquire(t, replicas[0], acquire("a"))
+	for n := range int64(20) {
+		var writers sync.WaitGroup
+		for i := range 8 {
+			writers.Go(func() {
+				w := lock.FencedWrite{Key: "k", Lock: "a", Token: g.Token, Value: fmt.Append(nil, i), OperationID: fmt.Sprint(n)}
+				if f, err := replicas[i%2].WriteFenced(t.Context(), w); err != nil || f.Version != n+1 {
+					t.Errorf("operation %d was answered %+v, %v", n, f, err)
+				}
+			})
+		}
+		writers.Wait()
+	}
+}
+
+// TestOldOperationsArePruned by fenced writes to other keys, a bounded number at a time.
+func TestOldOperationsArePruned(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	exec(t, outside, `insert into paddock.fenced_operations
+		select 'elsewhere', i::text, now() - interval '30 days 1 minute' from generate_series(1, 250) as i
+		union all select 'elsewhere', 'recent', now() - interval '29 days 23 hours'`)
+	const count = "select count(*) from paddock.fenced_operations where key = 'elsewhere'"
+	g := mustAcquire(t, s, acquire("a"))
+	for before, calls := int64(251), 1; before > 1; calls++ {
+		w := lock.FencedWrite{Key: "k", Lock: "a", Token: g.Token, Value: []byte("1"), OperationID: "o"}
+		if _, err := s.WriteFenced(t.Context(), w); err != nil || calls > 5000 {
+			t.Fatalf("%d operations are left after %d calls, %v", before, calls, err)
+		}
+		after := number(t, outside, count)
+		if before-after > 100 {
+			t.Errorf("a call has pruned %d operations", before-after)
+		}
+		before = after
+	}
+	if n := number(t, outside, count+" and operation_id = 'recent'"); n != 1 {
+		t.Error("an operation of less than 30 days ago was pruned")
 	}
 }
 

@@ -19,6 +19,9 @@ type resource struct {
 	writes []*Call
 	reads  []*Call
 	lost   int // number of writes with an unknown outcome
+
+	operations  map[string]*fencedOperation
+	repetitions map[*Call]bool // see findRepetitions
 }
 
 // fenced checks fenced writes, key by key.
@@ -26,7 +29,7 @@ func (x *examination) fenced(c *Check) {
 	all := map[string]*resource{}
 	of := func(key string) *resource {
 		if all[key] == nil {
-			all[key] = &resource{lock: &lockHistory{name: key, faults: x.Faults}}
+			all[key] = &resource{lock: &lockHistory{name: key, faults: x.Faults}, operations: map[string]*fencedOperation{}}
 		}
 		return all[key]
 	}
@@ -45,6 +48,7 @@ func (x *examination) fenced(c *Check) {
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		r := all[key]
 		c.Examined += len(r.writes)
+		r.findRepetitions(c)
 		r.checkVersions(c)
 		r.checkRealTimeOrder(c)
 		r.checkReads(c)
@@ -55,11 +59,20 @@ func (x *examination) fenced(c *Check) {
 }
 
 func (r *resource) addWrite(call *Call) {
+	o := &fencedOperation{}
+	if id := operationID(call); id != "" {
+		if r.operations[id] == nil {
+			r.operations[id] = o
+		}
+		o = r.operations[id]
+	}
 	switch call.Outcome() {
 	case Done:
 		r.writes = append(r.writes, call)
+		o.calls = append(o.calls, call)
 	case Unknown:
 		r.lost++
+		o.lost = true
 	}
 }
 
@@ -68,7 +81,7 @@ func fencedValue(c *Call) lock.FencedValue { f, _ := c.Response.(lock.FencedValu
 // checkVersions checks that each write has its own version unless it was a retry, that no version is
 // missing, and that tokens do not decrease.
 func (r *resource) checkVersions(c *Check) {
-	writes := slices.Clone(r.writes)
+	writes := slices.DeleteFunc(slices.Clone(r.writes), func(w *Call) bool { return r.repetitions[w] })
 	slices.SortStableFunc(writes,
 		func(a, b *Call) int { return cmp.Compare(fencedValue(a).Version, fencedValue(b).Version) })
 	missing := int64(0)
@@ -95,7 +108,7 @@ func ends(calls []*Call) []*Call { return []*Call{calls[0], calls[len(calls)-1]}
 // repeats reports whether the two calls are one write, sent twice.
 func repeats(a, b *Call) bool {
 	w, v := a.Request.(lock.FencedWrite), b.Request.(lock.FencedWrite)
-	return (w.IfVersion != nil || v.IfVersion != nil) && w.Lock == v.Lock && w.Token == v.Token &&
+	return (w.IfVersion != nil || v.IfVersion != nil || w.OperationID != "" || v.OperationID != "") && w.Lock == v.Lock && w.Token == v.Token &&
 		sameJSON(w.Value, v.Value)
 }
 
@@ -139,7 +152,7 @@ func (r *resource) checkAfter(newest, call *Call, c *Check) {
 	case now.Version < before.Version:
 		c.violated(r.lock, fmt.Sprintf("Version %d existed, but a later call was answered version %d.", before.Version,
 			now.Version), []*Call{newest, call})
-	case call.Verb == WriteFenced && now.Version == before.Version && !call.repeated():
+	case call.Verb == WriteFenced && now.Version == before.Version && !call.repeated() && !r.repetitions[call]:
 		c.violated(r.lock, fmt.Sprintf("Version %d existed, but a later write was answered the same version.",
 			before.Version), []*Call{newest, call})
 	}
@@ -151,15 +164,18 @@ func (c *Call) repeated() bool {
 	return ok && w.IfVersion != nil && fencedValue(c).Version == *w.IfVersion+1
 }
 
-// checkReads checks that each read returned what was written.
+// checkReads checks that each read, and each repetition of an operation, returned what was written.
 func (r *resource) checkReads(c *Check) {
 	by := map[int64]*Call{}
 	for _, w := range r.writes {
+		if r.repetitions[w] {
+			continue
+		}
 		if o := by[fencedValue(w).Version]; o == nil || w.Sent < o.Sent {
 			by[fencedValue(w).Version] = w
 		}
 	}
-	for _, read := range r.reads {
+	for _, read := range slices.AppendSeq(slices.Clone(r.reads), maps.Keys(r.repetitions)) {
 		if read.Outcome() != Done {
 			continue
 		}

@@ -50,6 +50,26 @@ func TestFencedWritesOutOfOrderAreFound(t *testing.T) {
 			c, w := s.call(verify.ReadFenced, "", 1), s.call(verify.WriteFenced, "bob", 0)
 			c.Sent, c.Answered = w.Sent-2000, w.Sent-1000
 		}, "was read before it was written"},
+		"an operation written again by another holder": {byFenced, func(s editable) {
+			w := s.call(verify.WriteFenced, "eve", 0)
+			w.Response = lock.FencedValue{Key: fencedKey, Lock: exclusiveLock, Token: w.Request.(lock.FencedWrite).Token, Version: 5, Value: w.Request.(lock.FencedWrite).Value}
+		}, "Version 5 was read, but no call wrote it"},
+		"an operation written twice by its holder": {byFenced, func(s editable) {
+			s.changeFenced(verify.WriteFenced, "bob", 2, func(f *lock.FencedValue) { f.Version = 5 })
+			s.changeFenced(verify.WriteFenced, "eve", 0, func(f *lock.FencedValue) { f.Version = 5 })
+		}, "Version 5 was read, but no call wrote it"},
+		"an operation that no call wrote": {byFenced, func(s editable) {
+			for n := range 2 {
+				s.changeFenced(verify.WriteFenced, "bob", 1+n, func(f *lock.FencedValue) { f.Version, f.Value = 3, json.RawMessage(`{"by":"bob"}`) })
+			}
+			s.changeFenced(verify.WriteFenced, "eve", 0, func(f *lock.FencedValue) { f.Version, f.Value = 3, json.RawMessage(`{"by":"bob"}`) })
+		}, "answered as done, but no call wrote it"},
+		"a repetition that answers another value": {byFenced, func(s editable) {
+			s.changeFenced(verify.WriteFenced, "eve", 0, func(f *lock.FencedValue) { f.Value = json.RawMessage("1") })
+		}, "with another value or token"},
+		"a repetition that answers an old version": {byFenced, func(s editable) {
+			s.changeFenced(verify.WriteFenced, "eve", 0, func(f *lock.FencedValue) { f.Version = 3 })
+		}, "but a later call was answered version 3"},
 		"a write under an old token": {byFenced, func(s editable) {
 			c := s.call(verify.WriteFenced, "ann", 3)
 			c.Err, c.Response = nil, lock.FencedValue{Key: fencedKey, Lock: exclusiveLock, Token: 1, Version: 4}
@@ -63,5 +83,13 @@ func TestUnansweredWriteMayBeMissing(t *testing.T) {
 		for _, c := range []*verify.Call{s.call(verify.WriteFenced, "ann", 1), s.call(verify.WriteFenced, "ann", 2)} {
 			refuse(c, lock.Error{Code: lock.ErrUnknownOutcome})
 		}
+	})
+}
+
+// TestRepetitionsOfAnUnansweredWriteMayAllBeRepetitions of an operation.
+func TestRepetitionsOfAnUnansweredWriteMayAllBeRepetitions(t *testing.T) {
+	t.Parallel()
+	expectPasses(t, func(s editable) {
+		refuse(s.call(verify.WriteFenced, "bob", 1), lock.Error{Code: lock.ErrUnknownOutcome})
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -169,6 +170,16 @@ func (c *harness) write(holder string, code error, version *int64) {
 	c.want(code, err)
 }
 
+// writeOnce writes the operation that all holders share.
+func (c *harness) writeOnce(holder string) {
+	c.t.Helper()
+	_, err := c.client(holder).WriteFenced(c.t.Context(), lock.FencedWrite{
+		Key: fencedKey, Lock: exclusiveLock, Token: c.grant(holder).Token,
+		Value: json.RawMessage(`{"by":"` + holder + `","once":true}`), OperationID: "o",
+	})
+	c.want(nil, err)
+}
+
 func (c *harness) readFenced() {
 	c.t.Helper()
 	_, err := c.client("a reader").ReadFenced(c.t.Context(), fencedKey)
@@ -244,6 +255,8 @@ func (c *harness) useExclusiveLock() {
 	c.readFenced()
 	c.write("ann", lock.ErrStaleToken, nil)
 	c.verify("bob")
+	c.writeOnce("bob")
+	c.writeOnce("bob")
 	c.acquire("bob", nil, lock.Acquire{Locks: lock.One(exclusiveLock)})
 	c.release("bob")
 	c.poll()
@@ -256,6 +269,7 @@ func (c *harness) useExclusiveLock() {
 	c.revoke("dan")
 	c.renew("dan", lock.ErrLeaseLost)
 	c.acquire("eve", nil, lock.Acquire{Locks: lock.One(exclusiveLock)})
+	c.writeOnce("eve")
 	c.waitWhile("fay", lock.Acquire{Locks: lock.One(exclusiveLock)}, func() { c.release("eve") })
 	c.verify("fay")
 	c.watchWhile(exclusiveLock, func() { c.release("fay") })
@@ -315,7 +329,7 @@ func (s editable) call(verb verify.Verb, holder string, nth int) *verify.Call {
 		case lock.Release:
 			mine = ids[a.LeaseID]
 		case lock.FencedWrite:
-			mine = string(a.Value) == `{"by":"`+holder+`"}`
+			mine = strings.HasPrefix(string(a.Value), `{"by":"`+holder+`"`)
 		default:
 			mine = holder == ""
 		}

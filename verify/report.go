@@ -237,6 +237,9 @@ func (c Call) requestText() string {
 		if a.IfVersion != nil {
 			text += fmt.Sprintf(" if the version is %d", *a.IfVersion)
 		}
+		if a.OperationID != "" {
+			text += fmt.Sprintf(" for the operation %s", a.OperationID)
+		}
 		return text
 	}
 	return strings.TrimSpace(fmt.Sprintf("%s %s", c.Verb, c.Name))

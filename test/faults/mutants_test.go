@@ -33,6 +33,7 @@ var mutants = []mutant{
 	{name: "commits are not durable", mode: crashed},
 	{name: "the queue is last in first out", mode: neverCancelled},
 	{name: "a fenced write ignores its token"},
+	{name: "an operation is written again"},
 	{name: "a release is answered but not written"},
 	{name: "a retried acquire grants a second lease"},
 	{name: "the tail of events drops one"},

@@ -76,9 +76,10 @@ type step struct {
 	wrongToken bool
 	// variant is a renewal with other metadata, a conditional write with a wrong version, or a
 	// revocation that skips the grace.
-	variant bool
-	member  int  // random number to choose a lock of the set
-	part    bool // a renewal of one lease of a set without the others, which is refused
+	variant   bool
+	operation bool // a write with an OperationID, which other clients use in the same turns
+	member    int  // random number to choose a lock of the set
+	part      bool // a renewal of one lease of a set without the others, which is refused
 }
 
 // draw returns the plan of a client for a turn.
@@ -182,7 +183,7 @@ func (o Options) drawStep(d rng) step {
 	s := step{
 		verb: d.verb(), via: d.IntN(len(o.Services)), key: d.IntN(keysOfLock), cancelAfter: never,
 		repeat: d.oneIn(10), conditional: d.oneIn(2), wrongToken: d.oneIn(5), variant: d.oneIn(8),
-		member: d.IntN(1 << 20), part: d.oneIn(8),
+		member: d.IntN(1 << 20), part: d.oneIn(8), operation: d.oneIn(3),
 	}
 	if d.oneIn(4) {
 		s.pause = d.between(0, o.TTL/20)

@@ -17,6 +17,9 @@ import (
 // unknownTokenOffset makes a token greater than any that was granted.
 const unknownTokenOffset = 1 << 40
 
+// turnsOfOperation is the number of turns in which all clients write the same operation, once for each key.
+const turnsOfOperation = 4
+
 // do makes the call of a step, twice if planned. It returns an error if the client must not use the
 // lease any longer.
 func (c *client) do(l *lease, s step) error {
@@ -41,6 +44,9 @@ func (c *client) write(l *lease, s step) error {
 	}
 	if h.mode == lock.Permit {
 		w.Slot = h.slot
+	}
+	if s.operation {
+		w.OperationID = fmt.Sprintf("turns %d", c.turn/turnsOfOperation)
 	}
 	if s.conditional {
 		f, err := c.readFenced(w.Key, s)

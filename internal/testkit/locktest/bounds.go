@@ -174,6 +174,9 @@ func boundWrite(s *fixture) {
 		refused("value", func(w *lock.FencedWrite) { w.Value = value })
 	}
 	refused("slot", func(w *lock.FencedWrite) { w.Slot = lock.MaxHolders + 1 })
+	for _, id := range []string{strings.Repeat("ä", lock.MaxOperationIDLength+1), " ", "a\nb", "\xff", "a\x00"} {
+		refused("operation_id", func(w *lock.FencedWrite) { w.OperationID = id })
+	}
 	refused("if_version", func(w *lock.FencedWrite) { w.IfVersion = new(int64(-1)) })
 }
 

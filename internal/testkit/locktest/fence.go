@@ -15,6 +15,7 @@ func fenceCases() cases {
 		"a resource keeps the greatest token it has seen":    fenceSeen,
 		"a write at another version is refused":              fenceVersion,
 		"a repeated conditional write changes nothing":       fenceReplay,
+		"an operation is written once":                       fenceOperation,
 		"a stale write is refused, and is in the history":    fenceStale,
 		"a report of a stale token is in the history":        fenceReport,
 		"a report of a token that is not stale is refused":   fenceReportNotStale,
@@ -125,6 +126,53 @@ func fenceReplay(s *fixture) {
 	if again.Version != 1 || !isNear(again.WrittenAt, first.WrittenAt) || !sameJSON(again.Value, first.Value) {
 		s.Errorf("the write gave %+v and then %+v", first, again)
 	}
+}
+
+// fenceOperation: the next holder repeats what the last one has written before it died.
+func fenceOperation(s *fixture) {
+	write := func(key string, g lock.Grant, id, value string) lock.FencedValue {
+		s.Helper()
+		f, err := s.locks().WriteFenced(s.ctx, lock.FencedWrite{
+			Key: key, Lock: s.name, Token: g.Token, Value: json.RawMessage(value), OperationID: id, IfVersion: new(int64),
+		})
+		if id == "other" {
+			s.expectError(err, lock.ErrVersionMismatch)
+			return f
+		}
+		s.must(err)
+		return f
+	}
+	longest := strings.Repeat("ä", lock.MaxOperationIDLength)
+	first := s.acquireAndExpire(lock.Acquire{})
+	wrote := write(s.name, first, longest, `"first"`)
+	second := s.mustAcquire(lock.Acquire{})
+	for range 2 {
+		again := write(s.name, second, longest, `"again"`)
+		if again.Version != 1 || again.Token != first.Token || !isNear(again.WrittenAt, wrote.WrittenAt) || !sameJSON(again.Value, wrote.Value) {
+			s.Errorf("the write gave %+v and then %+v", wrote, again)
+		}
+	}
+	write(s.name, second, "other", `2`) // its refusal records no operation
+	if f := s.mustWrite(second.Token, `"second"`); f.Version != 2 {
+		s.Errorf("a write that is no operation gave %+v", f)
+	}
+	if again := write(s.name, second, longest, `3`); again.Version != 2 || again.Token != second.Token || !sameJSON(again.Value, []byte(`"second"`)) {
+		s.Errorf("after another write the operation is answered with %+v", again)
+	}
+	f, err := s.locks().WriteFenced(s.ctx, lock.FencedWrite{
+		Key: s.name, Lock: s.name, Token: second.Token, Value: json.RawMessage(`4`), OperationID: "other",
+	})
+	s.must(err)
+	if f.Version != 3 {
+		s.Errorf("a refused operation was recorded: %+v", f)
+	}
+	if f := write(s.name+":k", second, longest, `5`); f.Version != 1 {
+		s.Errorf("the operation of another key gave %+v", f)
+	}
+	_, err = s.locks().WriteFenced(s.ctx, lock.FencedWrite{
+		Key: s.name, Lock: s.name, Token: first.Token, Value: json.RawMessage(`6`), OperationID: longest,
+	})
+	s.expectStale(err, first.Token, second.Token)
 }
 
 // refusal returns the last of n events of the lock, which must be a refusal of the grant's token.

@@ -20,6 +20,7 @@ type Memory struct {
 	ended  map[lock.LeaseRef]lock.Event
 	events []lock.Event
 	fenced map[string]lock.FencedValue
+	done   map[operation]bool
 	stale  paddock.StaleReports
 	trees  lock.Trees
 	roots  []lock.Tree              // the same, in order
@@ -39,6 +40,9 @@ type alarm struct {
 	name string
 }
 
+// An operation identifies a fenced write that is to be done once.
+type operation struct{ key, id string }
+
 // New returns an empty Memory with the widest bounds, whose clock is that of package time.
 func New() *Memory { return newMemory(clock{now: time.Now}) }
 
@@ -49,7 +53,7 @@ func newMemory(c clock) *Memory {
 	}
 	return &Memory{
 		bounds: bounds, locks: map[string]lock.Record{}, ended: map[lock.LeaseRef]lock.Event{}, trees: lock.Trees{},
-		fenced: map[string]lock.FencedValue{}, calls: map[lock.Attachment]call{},
+		fenced: map[string]lock.FencedValue{}, done: map[operation]bool{}, calls: map[lock.Attachment]call{},
 		alarms: map[alarm]*time.Timer{}, sessions: map[lock.SessionRef]lock.Session{},
 		sessionAlarms: map[lock.SessionRef]*time.Timer{}, news: make(chan struct{}), clock: c,
 	}
@@ -273,10 +277,13 @@ func (r replica) writeFenced(w lock.FencedWrite) (lock.FencedValue, error) {
 	if err != nil {
 		return lock.FencedValue{}, err
 	}
+	o := operation{w.Key, w.OperationID}
+	w.Done = r.done[o]
 	f, err := w.Apply(r.fenced[w.Key], newest, r.clock.now())
 	if err == nil {
 		f.Value = slices.Clone(f.Value)
 		r.fenced[w.Key] = f
+		r.done[o] = w.OperationID != ""
 	}
 	return f, err
 }

@@ -139,8 +139,12 @@ func (m ReportStale) command(string) (lock.ReportStale, error) {
 }
 
 func (m FencedWrite) command(key string) (lock.FencedWrite, error) {
+	if m.OperationID != nil && *m.OperationID == "" { // in a FencedWrite it would mean that there is none
+		return lock.FencedWrite{}, lock.Invalid("operation_id", "is empty; give 1 to %d characters", lock.MaxOperationIDLength)
+	}
 	return lock.FencedWrite{
 		Key: key, Lock: m.Lock, Token: lock.Token(m.FencingToken), Slot: wire.ValueOf(m.Slot), Value: m.Value, IfVersion: m.IfVersion,
+		OperationID: wire.ValueOf(m.OperationID),
 	}, checkNumber("slot", m.Slot, 1, lock.MaxHolders)
 }
 

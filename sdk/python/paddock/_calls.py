@@ -265,10 +265,12 @@ class Calls:
         return bool(self._call("POST", "/v1/tokens/report", body, changes=True, has=("recorded",))["recorded"])
 
     def write_fenced(self, key: str, *, lock: str, token: int, value: Any, slot: Optional[int] = None,
-                     if_version: Optional[int] = None) -> answers.FencedValue:
-        """Writes any JSON value under the token. Raises StaleToken or the codes unknown_token, version_mismatch."""
-        body = {**members(lock=lock, fencing_token=token, slot=slot, if_version=if_version), "value": value}
-        return cast(answers.FencedValue, self._call("PUT", path("/v1/fenced", key), body, changes=True, repeatable=if_version is None,
+                     if_version: Optional[int] = None, operation_id: Optional[str] = None) -> answers.FencedValue:
+        """Writes any JSON value under the token. Raises StaleToken or the codes unknown_token, version_mismatch. With an
+        operation_id, a write that was done before, under whatever token, is not done again."""
+        body = {**members(lock=lock, fencing_token=token, slot=slot, if_version=if_version, operation_id=operation_id), "value": value}
+        return cast(answers.FencedValue, self._call("PUT", path("/v1/fenced", key), body, changes=True,
+                                                    repeatable=if_version is None or operation_id is not None,
                                                     has=("version",), key=key))
 
     def read_fenced(self, key: str) -> answers.FencedValue:

@@ -107,6 +107,14 @@ class Calls(ServiceTest):
         self.assertEqual([e.get("reason") for e in refused], [f"fenced value {self.name}", "table accounts"])
         self.assertIsNone(self.paddock.read_fenced(self.name)["value"])
 
+    def test_an_operation_is_written_once(self):
+        old = self.paddock.acquire(self.name)
+        self.paddock.write_fenced(self.name, lock=self.name, token=old.token, value=1, operation_id="booking:1")
+        self.paddock.release(self.name, old.lease_id)
+        new = self.paddock.acquire(self.name)
+        again = self.paddock.write_fenced(self.name, lock=self.name, token=new.token, value=2, operation_id="booking:1")
+        self.assertEqual((again["version"], again["value"], again["fencing_token"]), (1, 1, old.token))
+
     def test_a_revocation_ends_the_lease_and_reports_the_reason(self):
         grant = self.paddock.acquire(self.name)
         lock = self.paddock.revoke(self.name, token=grant.token, reason="db-3 is being replaced")

@@ -724,6 +724,10 @@ export interface paths {
          *     token lower than the greatest one seen here or granted for the lock is rejected as `stale_token`; one that was
          *     never granted for the lock, as `unknown_token`. A holder may write any number of times under one token. With
          *     `if_version`, a write is safe to retry.
+         *
+         *     With `operation_id`, the write is done once: also if the first answer was lost, or the first holder has died and
+         *     the next one repeats it under its own token. A repetition is answered with the resource as it is, and changes
+         *     nothing; `value` and `if_version` are not compared. Operations are remembered for at least 30 days.
          */
         put: operations["writeFenced"];
         post?: never;
@@ -1769,6 +1773,11 @@ export interface components {
              * @description Write only if the resource has this version; 0 means that it does not exist yet.
              */
             if_version?: number;
+            /**
+             * @description Do this write once. The id belongs to the key: the same id under another key is another operation. Make it
+             *     from the work, such as `booking:1734`, never from the worker or the attempt.
+             */
+            operation_id?: string;
         };
         /** @description Any JSON value of at most 32 levels, null included. Numbers must be in the range of a 64-bit float. */
         Value: unknown;
@@ -3344,7 +3353,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Written. */
+            /** @description Written, or the operation was done before. */
             200: {
                 headers: {
                     [name: string]: unknown;

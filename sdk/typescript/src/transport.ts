@@ -83,7 +83,7 @@ function planOf(path: string, body: string | undefined): Pick<Plan, 'waitMs' | '
 
 function isRepeatable(path: string, call: object, items: object[]): boolean {
   if (path.startsWith('/v1/fenced/')) {
-    return !('if_version' in call);
+    return 'operation_id' in call || !('if_version' in call);
   }
   if (path.endsWith('/sessions')) {
     return 'session_id' in call;

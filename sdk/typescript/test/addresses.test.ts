@@ -143,9 +143,11 @@ describe('a call that would be refused because it took effect is sent again only
     const session = { session: 's', holder: 'w', leases: [], places: [] };
     const { paddock, sent } = deployment({ a: answers.broken, b: () => paddockJson({ ...session, key: 'acquire' }) });
     await paddock.writeFenced('acquire', write);
+    const once = deployment({ a: answers.broken, b: () => paddockJson({ ...session, key: 'acquire' }) });
+    await once.paddock.writeFenced('acquire', { ...write, if_version: 3, operation_id: 'booking:1' });
     const other = deployment({ a: answers.broken, b: () => paddockJson(session) });
     await other.paddock.revokeSession('s', { reason: 'stuck' });
-    assert.deepEqual([sent.length, other.sent.length], [2, 2]);
+    assert.deepEqual([sent.length, once.sent.length, other.sent.length], [2, 2, 2]);
   });
 });
 

@@ -235,7 +235,9 @@ test('every call reaches the service', async () => {
   assert.deepEqual((await paddock.queue(name)).waiters, []);
   assert.equal((await paddock.verifyToken({ name, fencing_token })).status, 'current');
   assert.equal((await paddock.writeFenced(name, { lock: name, fencing_token, value: { balance: 100 } })).version, 1);
-  assert.deepEqual((await paddock.readFenced(name)).value, { balance: 100 });
+  const once = { lock: name, fencing_token, value: { balance: 90 }, operation_id: 'booking:1' };
+  assert.deepEqual([await paddock.writeFenced(name, once), await paddock.writeFenced(name, once)].map((w) => w.version), [2, 2]);
+  assert.deepEqual((await paddock.readFenced(name)).value, { balance: 90 });
   await assert.rejects(paddock.readFenced(unique('nothing')), { code: 'not_found' });
   assert.equal((await paddock.revoke(name, { fencing_token, reason: 'enough' })).state, 'free');
   await assert.rejects(paddock.release(name, { lease_id }), { code: 'lease_lost', ended: 'revoked' });

@@ -3,7 +3,7 @@
 -- are not looked at: the service does not need them, and their owners may not want them read.
 with needed (relname) as (
     select unnest(array['schema_migrations', 'records', 'parts', 'sessions', 'trees', 'event_batches', 'event_refs',
-                        'event_batch_ids', 'horizon', 'epochs', 'replicas', 'fenced']::name[])
+                        'event_batch_ids', 'horizon', 'epochs', 'replicas', 'fenced', 'fenced_operations']::name[])
 ), functions (proname) as (
     select unnest(array['decided_too_late', 'name_key', 'duration', 'refuse_fewer_trees']::name[])
 ), triggers (tgname, relname) as (

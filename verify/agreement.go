@@ -105,8 +105,7 @@ func (t *lockHistory) endAgrees(l *lease, c *Check) {
 		c.Examined++
 		if !slices.ContainsFunc(t.calls, func(call *Call) bool {
 			r, ok := call.Request.(lock.Revoke)
-			return ok && mayEnd(call) && r.Token == l.token && r.Reason == l.ended.Reason &&
-				(r.Slot == nil || *r.Slot == l.slot)
+			return ok && mayEnd(call) && r.Token == l.token && r.Reason == l.ended.Reason && l.hasSlot(r.Slot)
 		}) {
 			c.violated(t, fmt.Sprintf("The lease of %q with token %d was revoked, but no call did that.", l.holder,
 				l.token), nil, l.ended)
@@ -135,8 +134,7 @@ func (t *lockHistory) callAgrees(call *Call, c *Check) {
 		if call.Outcome() == Done {
 			c.Examined++
 			if !slices.ContainsFunc(t.leases, func(l *lease) bool {
-				return l.token == a.Token && l.ended != nil && l.ended.Kind == lock.Revoked &&
-					(a.Slot == nil || *a.Slot == l.slot)
+				return l.token == a.Token && l.ended != nil && l.ended.Kind == lock.Revoked && l.hasSlot(a.Slot)
 			}) {
 				c.violated(t, fmt.Sprintf("Token %d was revoked, but there is no event of it: it was lost.", a.Token),
 					[]*Call{call}, t.grantOf(a.Token))

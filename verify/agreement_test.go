@@ -138,7 +138,7 @@ func TestClientsWithConflictingLeasesAreFound(t *testing.T) {
 		"more clients than permits": {byClients, func(s editable) {
 			s.Calls = drop(s.Calls, s.call(verify.Release, "first", 0))
 			s.grant(verify.Acquire, "third", 1, func(g *lock.Grant) { g.Slot = 3 })
-		}, "3 clients counted on a permit"},
+		}, "3 clients counted on 3 permits"},
 		"two clients in one slot": {byClients, func(s editable) {
 			s.Calls = drop(s.Calls, s.call(verify.Release, "first", 0))
 		}, `"third" counted on the lock`},

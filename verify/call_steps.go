@@ -64,7 +64,7 @@ func (t *lockHistory) acquireStep(a lock.Acquire, g lock.Grant) step {
 			return s, false
 		}
 		l := s.Leases[i]
-		same := l.Token == g.Token && l.Slot == g.Slot && !l.Unclaimed()
+		same := l.Token == g.Token && l.Slot == g.Slot && l.Slots == g.Slots && !l.Unclaimed()
 		return s, same &&
 			(shaken || endUnknown(l) || l.AcquiredAt.Equal(g.AcquiredAt) && l.ExpiresAt.Equal(g.ExpiresAt))
 	}
@@ -113,7 +113,7 @@ func lostRenewalStep(id lock.LeaseID) step {
 
 func (t *lockHistory) applyRenewal(s lock.Record, r lock.Renew, g lock.Grant, shaken bool) (lock.Record, bool) {
 	i, ok := findLease(s, r.LeaseID)
-	if !ok || s.Leases[i].Token != g.Token || s.Leases[i].Slot != g.Slot {
+	if !ok || s.Leases[i].Token != g.Token || s.Leases[i].Slot != g.Slot || s.Leases[i].Slots != g.Slots {
 		return s, false
 	}
 	l := s.Leases[i]
@@ -255,7 +255,7 @@ func (t *lockHistory) readStep(seen lock.Lock) step {
 			h, ok := leaseInSlot(seen, l.Slot)
 			switch {
 			case !ok && endUnknown(l):
-			case !ok || h.Token != l.Token || h.Holder != l.Holder || h.Mode != l.Mode || h.Revoked != l.Revoked():
+			case !ok || h.Token != l.Token || h.Slots != l.Slots || h.Holder != l.Holder || h.Mode != l.Mode || h.Revoked != l.Revoked():
 				return s, false
 			case !endUnknown(l) && !h.AcquiredAt.Equal(l.AcquiredAt),
 				!endUnknown(l) && !h.ExpiresAt.Equal(l.ExpiresAt) && !unclaimed(l, h):
@@ -310,7 +310,7 @@ func afterVerification(s lock.Record, v lock.Verify, got lock.Verification) lock
 	}
 	live := s.ActiveLeases(got.CheckedAt)
 	for i, l := range s.Leases {
-		if l.Token != v.Token || v.Slot != nil && *v.Slot != l.Slot || endUnknown(l) ||
+		if l.Token != v.Token || v.Slot != nil && !l.Slots.Include(l.Slot, *v.Slot) || endUnknown(l) ||
 			slices.ContainsFunc(live, func(o lock.Lease) bool { return o.Slot == l.Slot }) {
 			continue
 		}

@@ -168,7 +168,7 @@ func (x *examination) eventRules(t *lockHistory, c *Check) {
 	}
 	r := Rules{Capacity: max(t.capacity, 0), AllowOvertaking: x.options.AllowOvertaking,
 		AllowWaiters: x.options.AllowWaiters, AllowClockJumps: t.hasEpoch(), InSet: t.inSet(), InTree: t.inTree,
-		Away: t.away()}
+		Away: t.away(), Permits: t.permits()}
 	if i, err := r.first(t.events); err != nil {
 		c.violated(t, err.Error(), nil, &t.events[min(i, len(t.events)-1)])
 	}
@@ -193,6 +193,23 @@ func (t *lockHistory) inSet() func(lock.Event) bool {
 		}
 	}
 	return func(e lock.Event) bool { return holders[e.Holder] }
+}
+
+// permits returns a function that returns how many permits the request of an event asks for, by its holder.
+func (t *lockHistory) permits() func(lock.Event) int {
+	asked := map[string]int{}
+	for _, r := range t.groups {
+		a, ok := r.acquire()
+		if !ok {
+			continue
+		}
+		n := max(a.Locks[0].Permits, 1)
+		if before, known := asked[a.Holder]; known && before != n {
+			n = 0
+		}
+		asked[a.Holder] = n
+	}
+	return func(e lock.Event) int { return asked[e.Holder] }
 }
 
 // away returns a function that reports whether a waiter may have been disconnected for a while: a call for it got no

@@ -38,14 +38,15 @@ func (t *lockHistory) origin(l *lease) (origin, lock.Grant) {
 func (l *lease) command(t *lockHistory, g lock.Grant) lock.Acquire {
 	a, ok := l.group.acquire()
 	if !ok { // no acquire was recorded: make one up
-		a = lock.Acquire{Locks: []lock.Member{{Mode: l.mode, Capacity: max(t.capacity, 0)}}, Holder: l.holder,
+		m := lock.Member{Mode: l.mode, Capacity: max(t.capacity, 0), Permits: l.slots.Count()}
+		a = lock.Acquire{Locks: []lock.Member{m}, Holder: l.holder,
 			LeaseID: lock.LeaseID{0xff, byte(l.token >> 8), byte(l.token)}}
 	}
 	a = withLock(t.withoutSession(a), t.name)
 	a.Wait, a.KeepPlace = 0, false
 	a.TTL = cmp.Or(a.TTL, g.TTL, time.Hour)
 	if m := &a.Locks[0]; m.Mode != lock.Permit {
-		m.Capacity = 0
+		m.Capacity, m.Permits = 0, 0
 	}
 	return a
 }
@@ -59,13 +60,14 @@ func (t *lockHistory) grantOperation(l *lease) *operation {
 		at = l.granted.At
 	}
 	o := &operation{text: fmt.Sprintf("grant %s to %q with token %d", l.mode, l.holder, l.token)}
-	o.endsGrace = func(g lock.Lease) bool { return conflict(g.Mode, l.mode) || g.Slot == l.slot }
+	o.endsGrace = func(g lock.Lease) bool { return conflict(g.Mode, l.mode) || l.sharesSlot(g.Slot, g.Slots) }
 	if l.granted != nil {
 		o.revision = l.granted.Revision
 	}
+	last := slices.Max(l.slots.All(l.slot))
 	o.step = func(s lock.Record) (lock.Record, bool) {
 		s.Leases = slices.DeleteFunc(slices.Clone(s.Leases), func(g lock.Lease) bool { // its grace may be over
-			return g.Revoked() && endUnknown(g) && g.Slot > l.slot
+			return g.Revoked() && endUnknown(g) && g.Slot > last
 		})
 		if len(s.Leases) > 0 {
 			s.Capacity = cmp.Or(s.Capacity, a.Locks[0].Capacity)
@@ -99,8 +101,10 @@ func (t *lockHistory) grantOperation(l *lease) *operation {
 	return o
 }
 
-// matches reports whether g has the token and the slot of the lease.
-func (l *lease) matches(g lock.Lease) bool { return g.Token == l.token && g.Slot == l.slot }
+// matches reports whether g has the token and the slots of the lease.
+func (l *lease) matches(g lock.Lease) bool {
+	return g.Token == l.token && g.Slot == l.slot && g.Slots == l.slots
+}
 
 // remoteCall is the attachment of a call that waits at another replica.
 const remoteCall lock.Attachment = 1
@@ -109,7 +113,7 @@ const remoteCall lock.Attachment = 1
 func (t *lockHistory) grantToWaiter(v lock.View, a lock.Acquire, l *lease) (lock.Record, bool) {
 	s, later, m := v.Locks[0], v.Now.Add(time.Hour), a.Locks[0]
 	w := lock.Waiter{
-		Place: l.granted.Place, Capacity: m.Capacity, Attachment: remoteCall, Replica: otherReplica, WaitUntil: later,
+		Place: l.granted.Place, Capacity: m.Capacity, Permits: m.Permits, Attachment: remoteCall, Replica: otherReplica, WaitUntil: later,
 		AliveUntil: later, KeptUntil: later,
 		Lease: lock.Lease{
 			ID: a.LeaseID, Name: m.Name, Mode: m.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,

@@ -35,13 +35,17 @@ func (x *examination) exclusion(t *lockHistory, c *Check) {
 		c.Examined++
 		current = slices.DeleteFunc(current, func(o leaseInterval) bool { return !s.from.Before(o.to) })
 		for _, o := range current {
-			if conflict(o.mode, s.mode) || o.slot == s.slot {
+			if conflict(o.mode, s.mode) || o.sharesSlot(s.slot, s.slots) {
 				c.reportOverlap(t, o, s)
 			}
 		}
 		current = append(current, s)
-		if permits := t.capacity; s.mode == lock.Permit && permits > 0 && len(current) > permits {
-			c.violated(t, fmt.Sprintf("%d permits were held at %s; the capacity is %d.", len(current), clock(s.from),
+		out := 0
+		for _, o := range current {
+			out += o.slots.Count()
+		}
+		if permits := t.capacity; s.mode == lock.Permit && permits > 0 && out > permits {
+			c.violated(t, fmt.Sprintf("%d permits were held at %s; the capacity is %d.", out, clock(s.from),
 				permits), proofs(current...), s.granted)
 		}
 		for mode, o := range newest {
@@ -49,13 +53,15 @@ func (x *examination) exclusion(t *lockHistory, c *Check) {
 				c.checkTokenGrows(t, o, s)
 			}
 		}
-		if o, ok := slots[s.slot]; ok && s.mode == lock.Permit && o.mode == lock.Permit {
-			c.checkTokenGrows(t, o, s)
+		for _, slot := range s.slots.All(s.slot) {
+			if o, ok := slots[slot]; ok && s.mode == lock.Permit && o.mode == lock.Permit {
+				c.checkTokenGrows(t, o, s)
+			}
+			slots[slot] = s
 		}
 		if o, ok := newest[s.mode]; !ok || s.token >= o.token {
 			newest[s.mode] = s
 		}
-		slots[s.slot] = s
 	}
 }
 
@@ -162,15 +168,19 @@ func (x *examination) clientsExclude(t *lockHistory, c *Check) {
 				continue
 			}
 			others[o.lease] = true
-			if conflict(o.mode, b.mode) || o.slot == b.slot {
+			if conflict(o.mode, b.mode) || o.sharesSlot(b.slot, b.slots) {
 				c.violated(t, fmt.Sprintf(
 					"%q counted on the lock with token %d from %s, while %q counted on it with token %d until %s.",
 					b.holder, b.token, sinceStart(b.from), o.holder, o.token, sinceStart(o.to)),
 					[]*Call{o.proof, b.proof}, o.granted, b.granted)
 			}
 		}
-		if b.mode == lock.Permit && t.capacity > 0 && len(others) > t.capacity {
-			c.violated(t, fmt.Sprintf("%d clients counted on a permit at %s; the capacity is %d.", len(others),
+		out := 0
+		for l := range others {
+			out += l.slots.Count()
+		}
+		if b.mode == lock.Permit && t.capacity > 0 && out > t.capacity {
+			c.violated(t, fmt.Sprintf("%d clients counted on %d permits at %s; the capacity is %d.", len(others), out,
 				sinceStart(b.from), t.capacity), proofCalls(now, b), b.granted)
 		}
 		now = append(now, b)

@@ -54,7 +54,7 @@ func (t *lockHistory) graceKept(l *lease, c *Check) {
 			l.skipped != nil && g.Revision > l.skipped.Revision {
 			continue
 		}
-		if conflict(next.mode, l.mode) || next.slot == l.slot {
+		if conflict(next.mode, l.mode) || l.sharesSlot(next.slot, next.slots) {
 			c.violated(t, fmt.Sprintf("%q was granted the lock with token %d at %s, "+
 				"during the grace of %q, whose revoked token %d had grace until %s.",
 				next.holder, next.token, clock(g.At), l.holder, l.token, clock(end)), []*Call{by}, l.ended, g)

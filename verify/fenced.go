@@ -217,8 +217,10 @@ func (t *lockHistory) checkStaleWrites(c *Check) {
 			if newest == nil || l.token > newest.token {
 				newest = l
 			}
-			if o := inSlot[l.slot]; o == nil || l.token > o.token {
-				inSlot[l.slot] = l
+			for _, slot := range l.slots.All(l.slot) {
+				if o := inSlot[slot]; o == nil || l.token > o.token {
+					inSlot[slot] = l
+				}
 			}
 			known = known[1:]
 		}

@@ -40,6 +40,7 @@ type lease struct {
 	group    *callGroup // nil if no recorded call requested the lease
 	token    lock.Token
 	slot     int
+	slots    lock.Slots // of several permits; otherwise empty
 	mode     lock.Mode
 	holder   string
 	granted  *lock.Event // event of the grant; nil if there is none
@@ -61,7 +62,7 @@ func (r *callGroup) acquire() (lock.Acquire, bool) {
 // withLock returns the acquire of one lock as one of the lock of that name, with its mode.
 func withLock(a lock.Acquire, name string) lock.Acquire {
 	m := a.Locks[0]
-	a.Locks = []lock.Member{{Name: name, Mode: cmp.Or(m.Mode, lock.Exclusive), Capacity: m.Capacity}}
+	a.Locks = []lock.Member{{Name: name, Mode: cmp.Or(m.Mode, lock.Exclusive), Capacity: m.Capacity, Permits: m.Permits}}
 	return a
 }
 
@@ -159,7 +160,7 @@ func (t *lockHistory) addEvents() {
 		e := &t.events[i]
 		switch l := open[e.Slot]; e.Kind {
 		case lock.Granted:
-			l = &lease{token: e.Token, slot: e.Slot, mode: e.Mode, holder: e.Holder, granted: e}
+			l = &lease{token: e.Token, slot: e.Slot, slots: e.Slots, mode: e.Mode, holder: e.Holder, granted: e}
 			l.group = requestedBy(byHolder[e.Holder], e)
 			if l.group != nil {
 				l.group.leases = append(l.group.leases, l)
@@ -228,10 +229,18 @@ func (t *lockHistory) lease(r *callGroup, g lock.Grant) *lease {
 			return l
 		}
 	}
-	l := &lease{group: r, token: g.Token, slot: g.Slot, mode: cmp.Or(g.Mode, lock.Exclusive),
+	l := &lease{group: r, token: g.Token, slot: g.Slot, slots: g.Slots, mode: cmp.Or(g.Mode, lock.Exclusive),
 		holder: cmp.Or(g.Holder, r.holder())}
 	r.leases, t.leases = append(r.leases, l), append(t.leases, l)
 	return l
+}
+
+// hasSlot reports whether the slot is one of the lease's, or nil.
+func (l *lease) hasSlot(slot *int) bool { return slot == nil || l.slots.Include(l.slot, *slot) }
+
+// sharesSlot reports whether a lease with these slots has one in common with l.
+func (l *lease) sharesSlot(slot int, slots lock.Slots) bool {
+	return slices.ContainsFunc(slots.All(slot), func(n int) bool { return l.hasSlot(&n) })
 }
 
 // firstAnswer returns the first answer that mentions the lease, nil if there is none.

@@ -54,8 +54,7 @@ func (c *Call) lockRead() (lock.Lock, bool) {
 func (l *lease) verifiedEnded(c *Call) bool {
 	asked, _ := c.Request.(lock.Verify)
 	got, ok := c.Response.(lock.Verification)
-	return ok && got.Token == l.token && (got.Status == lock.Ended || got.Status == lock.Stale) &&
-		(asked.Slot == nil || *asked.Slot == l.slot)
+	return ok && got.Token == l.token && (got.Status == lock.Ended || got.Status == lock.Stale) && l.hasSlot(asked.Slot)
 }
 
 // renewedAfterVerification checks that no renewal was answered, with an end beyond the time of a
@@ -215,14 +214,18 @@ func (t *lockHistory) superseded() map[*lease]*Call {
 				}
 			}
 			if l.mode == lock.Permit {
-				by[l] = sooner(by[l], slots[l.slot])
+				for _, slot := range l.slots.All(l.slot) {
+					by[l] = sooner(by[l], slots[slot])
+				}
 			}
 			to++
 		}
 		for _, l := range leases[from:to] {
 			if first := l.firstAnswer(); first != nil {
 				modes[l.mode] = sooner(modes[l.mode], first)
-				slots[l.slot] = sooner(slots[l.slot], first)
+				for _, slot := range l.slots.All(l.slot) {
+					slots[slot] = sooner(slots[slot], first)
+				}
 			}
 		}
 		from = to

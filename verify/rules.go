@@ -13,7 +13,7 @@ import (
 // Rules are what the events of one lock must satisfy on their own.
 //
 //   - Revisions have no gaps, ids grow, and timestamps do not go backwards.
-//   - Conflicting leases do not overlap, and no two leases have the same slot.
+//   - Conflicting leases do not overlap, and no two leases have the same slot. A lease has a slot for each of its permits.
 //   - A grant that conflicts with an earlier one has a greater token; readers of one shared
 //     phase have the same token.
 //   - Waiters are granted the lock in the order of their places, no request overtakes one, and
@@ -28,6 +28,9 @@ type Rules struct {
 	// Capacity is the number of permits; zero if unknown. Then permits are only known to have
 	// distinct slots and tokens.
 	Capacity int
+	// Permits returns how many permits the request of a Queued, a Granted or a Withdrawn event asks for, in mode Permit;
+	// zero if that is unknown. Nil: one.
+	Permits func(lock.Event) int
 	// AllowOvertaking accepts that waiters are skipped, as those of a replica that died are. The order of
 	// waiters is then not checked.
 	AllowOvertaking bool
@@ -74,8 +77,8 @@ func (r Rules) first(events []lock.Event) (int, error) {
 }
 
 func eventText(e lock.Event) string {
-	return fmt.Sprintf("revision %d, %v %v in slot %d by %q with token %d and place %d",
-		e.Revision, e.Kind, e.Mode, e.Slot, e.Holder, e.Token, e.Place)
+	return fmt.Sprintf("revision %d, %v %v in %s by %q with token %d and place %d",
+		e.Revision, e.Kind, e.Mode, slotText(e.Slot, e.Slots), e.Holder, e.Token, e.Place)
 }
 
 func eventLines(events []lock.Event) string {
@@ -91,8 +94,8 @@ type eventChecker struct {
 	rules    Rules
 	last     lock.Event
 	newest   lock.Token
-	held     map[int]lock.Event // grants that have not ended, by slot
-	graces   map[int]lock.Event // revocations of leases whose grace may not be over, by slot
+	held     map[int]lock.Event // grants that have not ended, by their first slot
+	graces   map[int]lock.Event // revocations of leases whose grace may not be over, likewise
 	waiting  []lock.Event       // waiters, ordered by place: the Queued or Withdrawn events that put them there
 	grantDue *lock.Event        // event since which a waiter is due
 }
@@ -165,21 +168,47 @@ func (h *eventChecker) checkFits(e lock.Event) error {
 	switch {
 	case (e.Mode == lock.Exclusive) != (e.Slot == 0) || e.Slot < 0:
 		return errors.New("slot 0 is for exclusive leases only, and they have no other")
-	case h.rules.Capacity > 0 && e.Mode == lock.Permit && e.Slot > h.rules.Capacity:
+	case !e.Slots.IsValid(e.Slot) || e.Slots != "" && e.Mode != lock.Permit:
+		return fmt.Errorf("a %v lease cannot have the slots %q", e.Mode, e.Slots)
+	case h.rules.Capacity > 0 && e.Mode == lock.Permit && slices.Max(e.Slots.All(e.Slot)) > h.rules.Capacity:
 		return fmt.Errorf("the slot is beyond the capacity %d", h.rules.Capacity)
+	}
+	if asked := h.permits(e); asked > 0 && e.Mode == lock.Permit && e.Slots.Count() != asked {
+		return fmt.Errorf("it has %d permits, and %d were asked for", e.Slots.Count(), asked)
 	}
 	for _, other := range h.held {
 		switch {
 		case e.Mode != other.Mode || e.Mode == lock.Exclusive:
 			return fmt.Errorf("it conflicts with a lease that has not ended: %s", eventText(other))
-		case e.Slot == other.Slot:
+		case overlap(e, other):
 			return fmt.Errorf("the slot is taken: %s", eventText(other))
 		}
 	}
-	if e.Mode == lock.Permit && h.rules.Capacity > 0 && len(h.held) >= h.rules.Capacity {
-		return fmt.Errorf("%d of %d permits are already granted", len(h.held), h.rules.Capacity)
+	if out := permitsOf(h.held); e.Mode == lock.Permit && h.rules.Capacity > 0 && out+e.Slots.Count() > h.rules.Capacity {
+		return fmt.Errorf("%d of %d permits are already granted", out, h.rules.Capacity)
 	}
 	return nil
+}
+
+// permits returns how many permits the request of the event asks for, zero if that is unknown.
+func (h *eventChecker) permits(e lock.Event) int {
+	if h.rules.Permits == nil {
+		return 1
+	}
+	return h.rules.Permits(e)
+}
+
+// permitsOf returns how many permits the leases have.
+func permitsOf(leases map[int]lock.Event) (n int) {
+	for _, l := range leases {
+		n += l.Slots.Count()
+	}
+	return n
+}
+
+// overlap reports whether two leases have a slot in common.
+func overlap(a, b lock.Event) bool {
+	return slices.ContainsFunc(a.Slots.All(a.Slot), func(slot int) bool { return b.Slots.Include(b.Slot, slot) })
 }
 
 func (h *eventChecker) checkToken(e lock.Event) error {
@@ -219,7 +248,7 @@ func (h *eventChecker) checkTurn(e lock.Event) error {
 }
 
 func (h *eventChecker) grant(e lock.Event) error {
-	maps.DeleteFunc(h.graces, func(slot int, g lock.Event) bool { return slot == e.Slot || conflict(g.Mode, e.Mode) })
+	maps.DeleteFunc(h.graces, func(_ int, g lock.Event) bool { return overlap(g, e) || conflict(g.Mode, e.Mode) })
 	h.held[e.Slot], h.newest = e, e.Token
 	return nil
 }
@@ -249,7 +278,7 @@ func (h *eventChecker) end(e lock.Event) error {
 // leaseOf returns the grant of the lease that e is about.
 func (h *eventChecker) leaseOf(e lock.Event) (lock.Event, error) {
 	held, ok := h.held[e.Slot]
-	if !ok || held.Token != e.Token || held.Mode != e.Mode || held.Holder != e.Holder {
+	if !ok || held.Token != e.Token || held.Mode != e.Mode || held.Holder != e.Holder || held.Slots != e.Slots {
 		return held, errors.New("no such lease is held")
 	}
 	return held, nil
@@ -312,16 +341,15 @@ func (h *eventChecker) mayBeAway(w lock.Event) bool {
 
 // fits reports whether the waiter is known to be compatible with the held leases.
 func (h *eventChecker) fits(w lock.Event) bool {
-	for _, other := range h.held {
-		if w.Mode != other.Mode || w.Mode == lock.Exclusive ||
-			w.Mode == lock.Permit && len(h.held) >= h.rules.Capacity {
+	conflicts := func(g lock.Event) bool { return conflict(w.Mode, g.Mode) }
+	for _, others := range []map[int]lock.Event{h.held, h.graces} {
+		if slices.ContainsFunc(slices.Collect(maps.Values(others)), conflicts) {
 			return false
 		}
 	}
-	for _, g := range h.graces {
-		if conflict(w.Mode, g.Mode) || w.Mode == lock.Permit && len(h.held)+len(h.graces) >= h.rules.Capacity {
-			return false
-		}
+	if w.Mode != lock.Permit || len(h.held)+len(h.graces) == 0 {
+		return true
 	}
-	return true
+	asked := h.permits(w)
+	return asked > 0 && permitsOf(h.held)+permitsOf(h.graces)+asked <= h.rules.Capacity
 }

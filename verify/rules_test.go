@@ -11,7 +11,8 @@ import (
 	"github.com/paddock-lock/paddock/verify"
 )
 
-// parseEvents parses events, one per line: kind, mode, slot, holder, token, place. A refused event also has the newest
+// parseEvents parses events, one per line: kind, mode, slot, holder, token, place. Several slots are separated by commas. A
+// refused event also has the newest
 // token and the holder of the lock, a dash for none. The events are a second apart, except that grants to waiters come
 // at the time of the event before.
 func parseEvents(t *testing.T, text string) []lock.Event {
@@ -24,11 +25,18 @@ func parseEvents(t *testing.T, text string) []lock.Event {
 		}
 		n := int64(len(events) + 1)
 		e := lock.Event{ID: 10 * n, Name: "jobs:nightly", Revision: n}
-		var kind, mode string
-		if _, err := fmt.Sscan(line, &kind, &mode, &e.Slot, &e.Holder, &e.Token, &e.Place); err != nil {
+		var kind, mode, slots string
+		if _, err := fmt.Sscan(line, &kind, &mode, &slots, &e.Holder, &e.Token, &e.Place); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
 		e.Kind, e.Mode = lock.KindOf(kind), lock.ModeOf(mode)
+		first, _, several := strings.Cut(slots, ",")
+		if _, err := fmt.Sscan(first, &e.Slot); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if several {
+			e.Slots = lock.Slots(strings.ReplaceAll(slots, ",", " "))
+		}
 		if words := strings.Fields(line); e.Kind == lock.Refused {
 			newest, err := strconv.Atoi(words[6])
 			if err != nil {
@@ -118,6 +126,19 @@ var validEvents = map[string]struct {
 		released permit 1 a 1 0
 		granted permit 1 c 3 3
 		released permit 2 b 2 0`},
+	"several permits": {rules: verify.Rules{Capacity: 3, Permits: byName}, events: `
+		granted permit 1,2 two 1 0
+		granted permit 3 a 2 0
+		queued permit 0 two 0 3
+		queued permit 0 b 0 4
+		released permit 3 a 2 0
+		queued permit 0 c 0 6
+		revoked permit 1,2 two 1 0
+		revoked permit 1,2 two 1 0
+		granted permit 1,2 two 3 3
+		granted permit 3 b 4 4
+		expired permit 1,2 two 3 0
+		granted permit 1 c 5 6`},
 	"a withdrawn grant that is granted again": {events: `
 		granted exclusive 0 a 1 0
 		queued exclusive 0 b 0 2
@@ -213,6 +234,14 @@ var validEvents = map[string]struct {
 
 // isAway reports whether a waiter was disconnected for a while: its holder is called so.
 func isAway(e lock.Event) bool { return e.Holder == "away" }
+
+// byName returns how many permits the holder asks for: "two" for two, another one for one.
+func byName(e lock.Event) int {
+	if e.Holder == "two" {
+		return 2
+	}
+	return 1
+}
 
 // isSet reports whether a waiter waits for a set: its holder is called so.
 func isSet(e lock.Event) bool { return e.Holder == "set" }
@@ -332,6 +361,21 @@ var invalidEvents = map[string]struct {
 		want: "no such lease"},
 	"a waiter at the end": {events: held + "queued exclusive 0 b 0 2", want: "still wait"},
 	"an unknown kind":     {events: "dreamt exclusive 0 a 1 0", want: "unknown kind"},
+	"several permits where one is free": {rules: verify.Rules{Capacity: 3, Permits: byName},
+		events: "granted permit 1,2 two 1 0\ngranted permit 3,4 two 2 0", want: "beyond the capacity"},
+	"several permits beside others with their slots": {rules: verify.Rules{Permits: byName},
+		events: "granted permit 1,2 two 1 0\ngranted permit 2 b 2 0", want: "the slot is taken"},
+	"a part of several permits": {rules: verify.Rules{Capacity: 3, Permits: byName},
+		events: "granted permit 1 two 1 0", want: "it has 1 permits, and 2 were asked for"},
+	"an end of a part of several permits": {rules: verify.Rules{Capacity: 3, Permits: byName},
+		events: "granted permit 1,2 two 1 0\nreleased permit 1 two 1 0", want: "no such lease"},
+	"a permit that overtakes several": {rules: verify.Rules{Capacity: 3, Permits: byName},
+		events: "granted permit 1,2 two 1 0\nqueued permit 0 two 0 2\ngranted permit 3 b 2 0", want: "overtakes"},
+	"several permits that are free, and waited for": {rules: verify.Rules{Capacity: 3, Permits: byName},
+		events: "granted permit 1,2 two 1 0\nqueued permit 0 two 0 2\nreleased permit 1,2 two 1 0\nqueued permit 0 a 0 4",
+		want:   "still waits although"},
+	"slots out of order":      {events: "granted permit 2,1 two 1 0", want: "cannot have the slots"},
+	"a reader with two slots": {events: "granted shared 1,2 a 1 0", want: "cannot have the slots"},
 	"a permit too many": {rules: verify.Rules{Capacity: 2},
 		events: "granted permit 1 a 1 0\ngranted permit 2 b 2 0\ngranted permit 3 c 3 0", want: "beyond the capacity"},
 }

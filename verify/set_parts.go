@@ -85,7 +85,7 @@ func addRevocations(all map[string]*lockHistory) {
 				continue
 			}
 			for _, l := range t.leases {
-				if l.token != r.Token || l.group == nil || r.Slot != nil && *r.Slot != l.slot {
+				if l.token != r.Token || l.group == nil || !l.hasSlot(r.Slot) {
 					continue
 				}
 				for _, name := range l.group.set {

@@ -55,7 +55,8 @@
 //
 // # Names
 //
-// A lock has one kind: exclusive leases only, readers and writers, or permits of one capacity. A
-// name is replaced after some hundred turns, so that the history of each name can be checked quickly.
+// A lock has one kind: exclusive leases only, readers and writers, or permits of one capacity, of
+// which a call asks for one or several. A name is replaced after some hundred turns, so that the
+// history of each name can be checked quickly.
 // All names of locks and fenced keys begin with the Prefix, and each lease has its own holder text.
 package workload

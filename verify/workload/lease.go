@@ -26,20 +26,27 @@ type heldLock struct {
 	name  string
 	mode  lock.Mode
 	token lock.Token
-	slot  int
+	slots []int
+	slot  int // of these, the one that a step is about
 }
 
 // granted records the answer to the acquire.
 func (l *lease) granted(g lock.Grant) {
 	l.held = nil
 	for _, m := range g.Leases {
-		l.held = append(l.held, heldLock{m.Name, m.Mode, m.Token, m.Slot})
+		l.held = append(l.held, heldLock{m.Name, m.Mode, m.Token, m.Slots.All(m.Slot), m.Slot})
 	}
 	l.ends = time.Now().Add(g.TTL)
 }
 
-// at returns the lock that the step is about.
-func (l *lease) at(s step) heldLock { return l.held[s.member%len(l.held)] }
+// at returns the lock that the step is about, with one of its slots.
+func (l *lease) at(s step) heldLock {
+	h := l.held[s.member%len(l.held)]
+	if len(h.slots) > 0 {
+		h.slot = h.slots[s.member/len(l.held)%len(h.slots)]
+	}
+	return h
+}
 
 // useLease acquires a lease, uses it and ends it.
 func (c *client) useLease(p plan) {
@@ -66,7 +73,9 @@ func (c *client) acquire(p plan) (lease, error) {
 	own.Name, a.Locks, a.LeaseID = c.names.forTurn(p.lock), nil, lock.LeaseID(uuid.New())
 	a.Holder = fmt.Sprintf("%s c%d #%d", c.Prefix, c.number, c.turn)
 	for _, o := range p.others {
-		a.Locks = append(a.Locks, lock.Member{Name: c.names.forTurn(o.lock), Mode: o.mode, Capacity: o.capacity})
+		m := o.as
+		m.Name = c.names.forTurn(o.lock)
+		a.Locks = append(a.Locks, m)
 	}
 	a.Locks = append(a.Locks, own)
 	l := lease{acquire: a}

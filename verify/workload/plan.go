@@ -57,9 +57,8 @@ type plan struct {
 
 // An otherLock is a further lock of a set.
 type otherLock struct {
-	lock     int
-	mode     lock.Mode
-	capacity int
+	lock int
+	as   lock.Member // without a name
 }
 
 // A step is one call that a client makes with a lease.
@@ -145,8 +144,7 @@ func (o Options) drawOthers(d rng, first int) (others []otherLock) {
 	numbers := d.Perm(o.Locks)
 	numbers = slices.DeleteFunc(numbers, func(n int) bool { return n == first })
 	for _, n := range numbers[:min(1+d.IntN(maxSet-1), len(numbers))] {
-		mode, permits := d.mode(o.kindOf(n))
-		others = append(others, otherLock{n, mode, permits})
+		others = append(others, otherLock{n, d.member(o.kindOf(n))})
 	}
 	return others
 }
@@ -161,8 +159,7 @@ func neverCancel(a lock.Acquire) lock.Acquire {
 
 func (o Options) drawAcquire(d rng, f lockKind) lock.Acquire {
 	a := lock.Acquire{TTL: max(d.between(o.TTL/2, o.TTL*3/2), lock.MinTTL)}
-	mode, capacity := d.mode(f)
-	a.Locks = []lock.Member{{Mode: mode, Capacity: capacity}}
+	a.Locks = []lock.Member{d.member(f)}
 	switch n := d.IntN(10); {
 	case n < 4:
 		a.Wait = d.between(o.TTL/20, o.TTL/4)
@@ -205,15 +202,15 @@ func (d rng) between(least, most time.Duration) time.Duration {
 	return (least + time.Duration(d.Int64N(int64(most-least)+1))).Truncate(time.Millisecond)
 }
 
-// mode returns the mode, and for a permit the capacity, in which a lock of the kind is acquired.
-func (d rng) mode(f lockKind) (m lock.Mode, permits int) {
+// member returns what is acquired of a lock of the kind, without a name.
+func (d rng) member(f lockKind) lock.Member {
 	switch {
 	case f == permitsOnly:
-		return lock.Permit, capacity
+		return lock.Member{Mode: lock.Permit, Capacity: capacity, Permits: d.IntN(capacity + 1)}
 	case f == readersAndWriters && !d.oneIn(3):
-		return lock.Shared, 0
+		return lock.Member{Mode: lock.Shared}
 	}
-	return lock.Exclusive, 0
+	return lock.Member{Mode: lock.Exclusive}
 }
 
 func (d rng) turnKind() turnKind {

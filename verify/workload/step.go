@@ -152,7 +152,8 @@ func (c *client) revoke(p plan) {
 		SkipGrace: s.variant,
 	}
 	if s.conditional {
-		r.Slot = &victim.Slot
+		all := victim.Slots.All(victim.Slot)
+		r.Slot = &all[s.member%len(all)]
 	}
 	if s.wrongToken {
 		r.AcquiredAt = victim.AcquiredAt

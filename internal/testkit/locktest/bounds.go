@@ -53,6 +53,7 @@ func boundAcquire(s *fixture) {
 		"holder":      {{Holder: strings.Repeat("h", lock.MaxHolderLength+1)}, {Holder: "a\xff"}},
 		"mode":        {{Locks: s.as(7)}},
 		"capacity":    {{Locks: []lock.Member{{Name: s.name, Capacity: 1}}}, {Locks: s.as(lock.Permit)}},
+		"permits":     {{Locks: s.permits(threePermits + 1)}, {Locks: s.permits(-1)}, {Locks: []lock.Member{{Name: s.name, Permits: 1}}}},
 		"wait_ms":     {{Wait: -1}, {Wait: lock.MaxWait + time.Millisecond}},
 		"ttl_ms":      {{TTL: 1}, {TTL: -longTTL}},
 		"grace_ms":    {{Grace: -time.Millisecond}},
@@ -82,6 +83,7 @@ func boundSet(s *fixture) {
 		"locks/1/name":     {s.set(3, 3, 1)},
 		"locks/2/mode":     {with(lock.Member{Name: s.other(3), Mode: 7})},
 		"locks/2/capacity": {with(lock.Member{Name: s.other(3), Mode: lock.Permit})},
+		"locks/2/permits":  {with(lock.Member{Name: s.other(3), Mode: lock.Permit, Capacity: 1, Permits: 2})},
 		"name":             {{{}}},
 	})
 	names := map[string][][]string{"names": {s.others(tooMany...), nil}, "name": {{""}}, "names/2": {s.others(1, 2, 1)}, "names/1": {{s.other(1), ""}}}

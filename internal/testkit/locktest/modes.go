@@ -17,6 +17,10 @@ func modeCases() cases {
 		"the capacity limits the permits":                     permitCapacity,
 		"another capacity is refused":                         permitMismatch,
 		"a resource for each slot accepts the permit's token": permitFence,
+		"several permits are one lease":                       permitsTogether,
+		"several permits are waited for in turn":              permitsInTurn,
+		"several permits expire together":                     permitsExpire,
+		"each slot of several permits is fenced":              permitsFence,
 	}
 }
 
@@ -163,4 +167,109 @@ func permitFence(s *fixture) {
 	s.must(err)
 	s.expectStale(write(0, next.Slot), g[0].Token, next.Token)
 	s.must(write(1, g[1].Slot))
+}
+
+// permits returns n of three permits of the fixture's lock.
+func (s *fixture) permits(n int) []lock.Member {
+	return []lock.Member{{Name: s.name, Mode: lock.Permit, Capacity: threePermits, Permits: n}}
+}
+
+// ofPermits are the rules of a lock whose holders are called by how many permits they ask for.
+var ofPermits = verify.Rules{Capacity: threePermits, Permits: func(e lock.Event) int { return int(e.Holder[0] - '0') }}
+
+func permitsTogether(s *fixture) {
+	a := s.complete(lock.Acquire{Locks: s.permits(2), Holder: "2"})
+	g := s.mustAcquire(a)
+	if g.Slot != 1 || g.Slots != "1 2" || g.Permits() != 2 {
+		s.Fatalf("two permits were granted as %+v", g)
+	}
+	if again := s.mustAcquire(a); !again.Replayed || again.Token != g.Token || again.Slots != g.Slots {
+		s.Errorf("%+v was repeated as %+v", g, again)
+	}
+	other := a
+	other.Locks = s.permits(3)
+	s.expectError(errOf(s.acquire(other)), lock.ErrLeaseIDInUse)
+	s.expectError(errOf(s.acquire(lock.Acquire{Locks: s.permits(2), Holder: "2"})), lock.ErrHeld)
+	one := s.mustAcquire(lock.Acquire{Locks: s.permits(1), Holder: "1"})
+	if one.Slot != 3 || one.Slots != "" {
+		s.Errorf("beside slots 1 and 2 was granted %+v", one)
+	}
+	if l := s.expectHolders("2", "1"); l.PermitsOut() != 3 || l.Leases[0].Slots != g.Slots {
+		s.Errorf("the lock is %+v", l)
+	}
+	if again, err := s.renew(g, 0); err != nil || again.Slots != g.Slots || again.Token != g.Token {
+		s.Errorf("%+v was renewed as %+v, %v", g, again, err)
+	}
+	s.must(s.release(one))
+	s.must(s.release(g))
+	if l := s.expectHolders(); l.State != lock.Free {
+		s.Errorf("after all releases the lock is %+v", l)
+	}
+	all := s.mustAcquire(lock.Acquire{Locks: s.permits(3), Holder: "3"})
+	_, err := s.locks().Revoke(s.ctx, lock.Revoke{Name: s.name, Token: all.Token, Slot: new(2), Reason: testReason})
+	s.must(err)
+	s.expectLost(s.release(all), lock.Revoked)
+	if events := s.events(s.name, 6); events[0].Slots != "1 2" || events[5].Slots != "1 2 3" {
+		s.Errorf("the events are %+v", events)
+	}
+	s.verifyHistory(s.name, ofPermits)
+}
+
+func permitsInTurn(s *fixture) {
+	held := s.mustAcquire(lock.Acquire{Locks: s.permits(2), Holder: "2"})
+	all := s.enqueue(lock.Acquire{Locks: s.permits(3), Holder: "3"})
+	one := s.enqueue(lock.Acquire{Locks: s.permits(1), Holder: "1"})
+	s.expectError(errOf(s.acquire(lock.Acquire{Locks: s.permits(1), Holder: "1"})), lock.ErrHeld)
+	if q := s.queue(s.name).Waiters; len(q) != 2 || q[0].Permits != 3 || q[1].Permits != 1 || len(q[0].Leases) != 1 {
+		s.Errorf("the queue is %+v", q)
+	}
+	s.must(s.release(held))
+	g := all.mustBeGranted()
+	if g.Slots != "1 2 3" {
+		s.Errorf("all permits were granted as %+v", g)
+	}
+	s.must(s.release(g))
+	s.must(s.release(one.mustBeGranted()))
+	s.verifyHistory(s.name, ofPermits)
+}
+
+func permitsExpire(s *fixture) {
+	s.acquireAndExpire(lock.Acquire{Locks: s.permits(3), Holder: "3"})
+	s.must(s.release(s.mustAcquire(lock.Acquire{Locks: s.permits(3), Holder: "3"})))
+	s.verifyHistory(s.name, ofPermits)
+}
+
+func permitsFence(s *fixture) {
+	first := s.mustAcquire(lock.Acquire{Locks: s.permits(1), Holder: "1"})
+	second := s.mustAcquire(lock.Acquire{Locks: s.permits(1), Holder: "1"})
+	s.must(s.release(first))
+	g := s.mustAcquire(lock.Acquire{Locks: s.permits(2), Holder: "2"})
+	if g.Slots != "1 3" {
+		s.Fatalf("beside slot 2 were granted %+v", g)
+	}
+	write := func(slot int, token lock.Token) error {
+		_, err := s.locks().WriteFenced(s.ctx, lock.FencedWrite{
+			Key: s.other(slot), Lock: s.name, Token: token, Slot: slot, Value: json.RawMessage(`1`),
+		})
+		return err
+	}
+	status := func(slot int) lock.TokenStatus {
+		v, err := s.locks().VerifyToken(s.ctx, lock.Verify{Name: s.name, Token: g.Token, Slot: &slot})
+		s.must(err)
+		return v.Status
+	}
+	for _, slot := range []int{1, 3} {
+		if s.must(write(slot, g.Token)); status(slot) != lock.Current {
+			s.Errorf("the token in slot %d is %s", slot, status(slot))
+		}
+	}
+	s.expectError(write(1, first.Token), lock.ErrStaleToken)
+	s.expectError(write(2, g.Token), lock.ErrUnknownToken)
+	if status(2) == lock.Current {
+		s.Error("the token is current in slot 2")
+	}
+	s.must(write(2, second.Token))
+	s.must(s.release(g))
+	s.expectError(write(3, g.Token), lock.ErrStaleToken)
+	s.must(write(2, second.Token))
 }

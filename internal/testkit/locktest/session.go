@@ -304,7 +304,7 @@ func sessionShows(s *fixture) {
 	held := s.mustAcquire(lock.Acquire{Locks: lock.One(s.other(9))})
 	g := s.openSession(lock.OpenSession{Metadata: []byte(`{"pid":7}`)})
 	a := s.mustAcquire(lock.Acquire{SessionID: g.ID})
-	b := s.mustAcquire(lock.Acquire{Locks: []lock.Member{{Name: s.other(1), Mode: lock.Permit, Capacity: 2}}, SessionID: g.ID})
+	b := s.mustAcquire(lock.Acquire{Locks: []lock.Member{{Name: s.other(1), Mode: lock.Permit, Capacity: 2, Permits: 2}}, SessionID: g.ID})
 	s.enqueue(lock.Acquire{Locks: lock.One(held.Name), Holder: "waiter", SessionID: g.ID})
 	info, err := s.locks().Session(s.ctx, g.ID.Ref())
 	s.must(err)
@@ -314,7 +314,7 @@ func sessionShows(s *fixture) {
 	}
 	want := []lock.SessionLock{
 		{Name: a.Name, Mode: lock.Exclusive, Token: a.Token},
-		{Name: b.Name, Mode: lock.Permit, Slot: 1, Token: b.Token},
+		{Name: b.Name, Mode: lock.Permit, Slot: 1, Slots: "1 2", Token: b.Token},
 		{Name: held.Name, Mode: lock.Exclusive, Place: s.queue(held.Name).Waiters[0].Place},
 	}
 	for i, l := range want {

@@ -30,6 +30,7 @@ var mutants = []mutant{
 	{name: "events are committed without a mark"},
 	{name: "a renewal revives an expired lease"},
 	{name: "promotion ignores readers"},
+	{name: "several permits are counted as one"},
 	{name: "commits are not durable", mode: crashed},
 	{name: "the queue is last in first out", mode: neverCancelled},
 	{name: "a fenced write ignores its token"},

@@ -44,6 +44,14 @@ func (s Slots) Include(first, slot int) bool {
 	return slot == first || s != "" && slices.Contains(s.All(first), slot)
 }
 
+// Text names the slots of a lease for people. first is its Slot.
+func (s Slots) Text(first int) string {
+	if s == "" {
+		return "slot " + strconv.Itoa(first)
+	}
+	return "slots " + string(s)
+}
+
 // IsValid reports whether s is what SlotsOf returns, for slots from first on up to MaxHolders.
 func (s Slots) IsValid(first int) bool {
 	if s == "" {

@@ -264,14 +264,6 @@ func ofSet(names []string) string {
 	return " of " + strings.Join(names, " and ")
 }
 
-// slotText names the slots of a lease.
-func slotText(slot int, slots lock.Slots) string {
-	if slots == "" {
-		return fmt.Sprintf("slot %d", slot)
-	}
-	return "slots " + string(slots)
-}
-
 // responseText describes the answer without secrets.
 func (c Call) responseText() string {
 	if c.Err != nil {
@@ -286,12 +278,12 @@ func (c Call) responseText() string {
 		if len(g.Leases) > 1 {
 			replay += fmt.Sprintf(", %d leases", len(g.Leases))
 		}
-		return fmt.Sprintf("token %d%s, %s, %s to %s", g.Token, replay, slotText(g.Slot, g.Slots), clock(g.AcquiredAt),
+		return fmt.Sprintf("token %d%s, %s, %s to %s", g.Token, replay, g.Slots.Text(g.Slot), clock(g.AcquiredAt),
 			clock(g.ExpiresAt))
 	case lock.Lock:
 		text := fmt.Sprintf("%s at %s, revision %d, token %d", g.State, clock(g.AsOf), g.Revision, g.Token)
 		for _, l := range g.Leases {
-			text += fmt.Sprintf(", %q in %s with token %d until %s", l.Holder, slotText(l.Slot, l.Slots), l.Token,
+			text += fmt.Sprintf(", %q in %s with token %d until %s", l.Holder, l.Slots.Text(l.Slot), l.Token,
 				clock(l.ExpiresAt))
 		}
 		return text

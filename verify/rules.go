@@ -78,7 +78,7 @@ func (r Rules) first(events []lock.Event) (int, error) {
 
 func eventText(e lock.Event) string {
 	return fmt.Sprintf("revision %d, %v %v in %s by %q with token %d and place %d",
-		e.Revision, e.Kind, e.Mode, slotText(e.Slot, e.Slots), e.Holder, e.Token, e.Place)
+		e.Revision, e.Kind, e.Mode, e.Slots.Text(e.Slot), e.Holder, e.Token, e.Place)
 }
 
 func eventLines(events []lock.Event) string {

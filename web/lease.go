@@ -64,7 +64,7 @@ func (l lease) Key() string {
 // leasesWithToken returns the leases of l with the token, and with the slot if it is not nil.
 func leasesWithToken(l lock.Lock, token lock.Token, slot *int) []lock.LeaseInfo {
 	return slices.DeleteFunc(slices.Clone(l.Leases), func(h lock.LeaseInfo) bool {
-		return h.Token != token || slot != nil && *slot != h.Slot
+		return h.Token != token || slot != nil && !h.Slots.Include(h.Slot, *slot)
 	})
 }
 
@@ -141,11 +141,11 @@ func sharingOf(l lock.Lock) sharing {
 		return sharing{}
 	}
 	s := sharing{Mode: l.Leases[0].Mode.String()}
-	switch n := len(l.Leases); l.Leases[0].Mode {
+	switch l.Leases[0].Mode {
 	case lock.Shared:
-		s.Of = countOf(n, "holder", "holders") + ", one token"
+		s.Of = countOf(len(l.Leases), "holder", "holders") + ", one token"
 	case lock.Permit:
-		s.Of = fmt.Sprintf("%d of %d out", n, l.Capacity)
+		s.Of = fmt.Sprintf("%d of %d out", l.PermitsOut(), l.Capacity)
 	}
 	return s
 }

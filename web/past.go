@@ -51,6 +51,7 @@ type bar struct {
 	Token  lock.Token // of a lease
 	Place  int64      // of a wait
 	Slot   int
+	Slots  lock.Slots
 	Mode   lock.Mode
 	Begin  time.Time // zero: before the events that were read
 	End    time.Time // zero: not yet, or after the events that were read
@@ -151,7 +152,7 @@ func (b *bar) place(from, to time.Time) {
 
 func holdBar(h lock.Hold, newest bool) bar {
 	b := bar{
-		Key: fmt.Sprintf("hold %d/%d/%d", h.Token, h.Slot, h.GrantedAt.UnixMicro()), Holder: h.Holder, Token: h.Token, Slot: h.Slot, Mode: h.Mode,
+		Key: fmt.Sprintf("hold %d/%d/%d", h.Token, h.Slot, h.GrantedAt.UnixMicro()), Holder: h.Holder, Token: h.Token, Slot: h.Slot, Slots: h.Slots, Mode: h.Mode,
 		Begin: h.GrantedAt, End: h.EndedAt, Reason: h.Explanation(),
 	}
 	b.How = howOf(h.End, "held", newest)

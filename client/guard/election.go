@@ -21,10 +21,10 @@ type Election struct {
 	opts  Options
 }
 
-// NewElection returns the election with the name. It ignores Mode, Capacity and Metadata of the
+// NewElection returns the election with the name. It ignores Mode, Capacity, Permits and Metadata of the
 // Options.
 func NewElection(locks paddock.Service, name string, o Options) *Election {
-	o.Mode, o.Capacity, o.Metadata = lock.Exclusive, 0, nil
+	o.Mode, o.Capacity, o.Permits, o.Metadata = lock.Exclusive, 0, 0, nil
 	return &Election{locks: locks, name: name, opts: o}
 }
 

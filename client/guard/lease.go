@@ -84,8 +84,12 @@ func (l *Lease) Task() lock.TaskID { return l.opts.Task }
 func (l *Lease) Holder() string { return l.granted.Holder }
 
 // Slot returns the slot of a permit or a shared lease, starting at 1; 0 for an exclusive lease. Of several
-// locks it is that of the first, see Members.
+// permits it is the first, see Slots. Of several locks it is that of the first, see Members.
 func (l *Lease) Slot() int { return l.granted.Slot }
+
+// Slots returns the slots of the lease in order, one for each of its permits. The lease's token guards a
+// resource of each slot. Of several locks they are those of the first, see Members.
+func (l *Lease) Slots() []int { return l.granted.Slots.All(l.granted.Slot) }
 
 // SetMetadata replaces the lease's metadata, a JSON object that all clients can read, and renews the
 // lease. If the outcome is unknown, call it again with the same metadata.

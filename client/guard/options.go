@@ -29,7 +29,8 @@ type Options struct {
 	// Holder names the holder for people; empty means host name and process id.
 	Holder   string
 	Mode     lock.Mode       // zero means lock.Exclusive
-	Capacity int             // number of permits; for lock.Permit only
+	Capacity int             // number of permits that there are; for lock.Permit only
+	Permits  int             // number of permits to acquire, all or none; for lock.Permit only; zero means one
 	TTL      time.Duration   // zero means lock.DefaultTTL; the service may have narrower bounds
 	Grace    time.Duration   // time after the end during which the lock is granted to no other client
 	MaxHold  time.Duration   // renewals extend the lease up to this time after the grant; zero means no limit
@@ -116,7 +117,7 @@ func (o Options) resolve() (Options, error) {
 
 // options are the names of fields of a request in the Options.
 var options = map[string]string{
-	"ttl_ms": "TTL", "grace_ms": "Grace", "max_hold_ms": "MaxHold", "holder": "Holder", "mode": "Mode", "capacity": "Capacity",
+	"ttl_ms": "TTL", "grace_ms": "Grace", "max_hold_ms": "MaxHold", "holder": "Holder", "mode": "Mode", "capacity": "Capacity", "permits": "Permits",
 	"metadata": "Metadata", "lease_id": "LeaseID", "session_id": "SessionID", "task_id": "Task",
 }
 

@@ -7,7 +7,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A Semaphore is a lock with several permits. Each permit is a Lease with its own token and a slot.
+// A Semaphore is a lock with several permits. Each is a Lease with its own token and a slot; with
+// Permits in the Options, each Lease has so many permits, with one token and a slot for each of them.
 // A resource that is guarded by permits must be fenced by name and slot.
 type Semaphore struct {
 	locks paddock.Service
@@ -23,7 +24,7 @@ func NewSemaphore(locks paddock.Service, name string, capacity int, o Options) *
 	return &Semaphore{locks: locks, name: name, opts: o}
 }
 
-// Acquire acquires a permit like the function Acquire.
+// Acquire acquires a permit, or as many as the Options say, like the function Acquire.
 func (s *Semaphore) Acquire(ctx context.Context) (*Lease, error) {
 	return Acquire(ctx, s.locks, s.name, s.opts)
 }
@@ -41,7 +42,7 @@ type RWLock struct {
 	opts  Options
 }
 
-// NewRWLock returns the lock with the name. It ignores Mode and Capacity of the Options.
+// NewRWLock returns the lock with the name. It ignores Mode, Capacity and Permits of the Options.
 func NewRWLock(locks paddock.Service, name string, o Options) *RWLock {
 	return &RWLock{locks: locks, name: name, opts: o}
 }
@@ -68,6 +69,6 @@ func (l *RWLock) DoWrite(ctx context.Context, work func(context.Context, *Lease)
 
 func (l *RWLock) optionsFor(m lock.Mode) Options {
 	o := l.opts
-	o.Mode, o.Capacity = m, 0
+	o.Mode, o.Capacity, o.Permits = m, 0, 0
 	return o
 }

@@ -12,7 +12,7 @@ import (
 
 // AcquireAll acquires several locks, all or none, like Acquire: the Lease has one renewal and one deadline for all of
 // them, it is lost as a whole, and Release releases all. No lock is held while the others are waited for. A member
-// without a Mode has the Mode and Capacity of the Options.
+// without a Mode has the Mode, Capacity and Permits of the Options.
 //
 // If the error is lock.ErrHeld, Blocked of the *lock.Error lists the locks that could not be granted.
 func AcquireAll(ctx context.Context, locks paddock.Service, members []lock.Member, o Options) (*Lease, error) {
@@ -55,7 +55,7 @@ func withModes(members []lock.Member, o Options) (_ []lock.Member, names []strin
 	for i := range members {
 		m := &members[i]
 		if m.Mode == 0 {
-			m.Mode, m.Capacity = o.Mode, cmp.Or(m.Capacity, o.Capacity)
+			m.Mode, m.Capacity, m.Permits = o.Mode, cmp.Or(m.Capacity, o.Capacity), cmp.Or(m.Permits, o.Permits)
 		}
 		names = append(names, m.Name)
 	}
@@ -70,7 +70,8 @@ func joined(names []string) string { return strings.Join(names, ",") }
 type Member struct {
 	Name  string
 	Mode  lock.Mode
-	Slot  int // of a permit or a shared lease, starting at 1; 0 for an exclusive lease
+	Slot  int        // of a permit or a shared lease, starting at 1; 0 for an exclusive lease
+	Slots lock.Slots // of several permits; otherwise empty
 	Token lock.Token
 }
 
@@ -78,7 +79,7 @@ type Member struct {
 func MembersOf(g lock.Grant) []Member {
 	members := make([]Member, len(g.Leases))
 	for i, m := range g.Leases {
-		members[i] = Member{Name: m.Name, Mode: m.Mode, Slot: m.Slot, Token: m.Token}
+		members[i] = Member{Name: m.Name, Mode: m.Mode, Slot: m.Slot, Slots: m.Slots, Token: m.Token}
 	}
 	return members
 }

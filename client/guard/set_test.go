@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -165,6 +166,33 @@ func TestASetInASession(t *testing.T) {
 	})
 }
 
+// TestALeaseHasSeveralPermits of a semaphore, and of one lock of a set.
+func TestALeaseHasSeveralPermits(t *testing.T) {
+	withFixture(t, func(s *fixture) {
+		two := guard.NewSemaphore(s.service, name, 3, guard.Options{Permits: 2})
+		l, err := two.Acquire(s.Context())
+		s.must(err)
+		if !slices.Equal(l.Slots(), []int{1, 2}) || l.Slot() != 1 || l.Members()[0].Slots != "1 2" || s.lockNow().PermitsOut() != 2 {
+			t.Errorf("the lease has %v: %+v", l.Slots(), l.Members())
+		}
+		if _, err := two.Acquire(s.Context()); !errors.Is(err, lock.ErrHeld) {
+			t.Errorf("two more are answered with %v", err)
+		}
+		locks := []lock.Member{{Name: name}, {Name: "gpus", Mode: lock.Permit, Capacity: 8, Permits: 4}}
+		all, err := guard.AcquireAll(s.Context(), s.service, locks, guard.Options{Mode: lock.Permit, Capacity: 3, Permits: 1})
+		s.must(err)
+		if m := all.Members(); m[0].Slots != "1 2 3 4" || m[1].Slot != 3 || m[1].Slots != "" || len(all.Slots()) != 4 {
+			t.Errorf("the members are %+v", m)
+		}
+		s.must(all.Release(s.Context()))
+		s.must(l.Release(s.Context()))
+		if _, err := guard.NewSemaphore(s.service, name, 3, guard.Options{Permits: 4}).Acquire(s.Context()); err == nil ||
+			!strings.Contains(err.Error(), "Permits is 4; give 1 to 3") {
+			t.Errorf("four of three are answered with %v", err)
+		}
+	})
+}
+
 // TestASetOfOneIsThatLockAlone and takes the mode of the options, as members without one do.
 func TestASetOfOneIsThatLockAlone(t *testing.T) {
 	withFixture(t, func(s *fixture) {
@@ -172,7 +200,7 @@ func TestASetOfOneIsThatLockAlone(t *testing.T) {
 		l, err := guard.AcquireAll(s.Context(), s.service, []lock.Member{{Name: name}}, o)
 		s.must(err)
 		now := s.lockNow()
-		if now.Leases[0].Set != nil || now.Capacity != 2 || !slices.Equal(l.Members(), []guard.Member{{name, lock.Permit, 1, l.Token()}}) {
+		if now.Leases[0].Set != nil || now.Capacity != 2 || !slices.Equal(l.Members(), []guard.Member{{Name: name, Mode: lock.Permit, Slot: 1, Token: l.Token()}}) {
 			t.Errorf("the lock is %+v, the lease has %+v", now, l.Members())
 		}
 		s.must(l.Release(s.Context()))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -53,13 +54,30 @@ func TestAcquireSharesLocksAndTakesPermits(t *testing.T) {
 	}
 	d.expectFailure(exitNotAcquired, []string{"me holds the lock"}, "acquire", "reports")
 	for _, slot := range []string{"1", "2"} {
-		if stdout, _ := d.expectExit(exitOK, "acquire", "uploads", "--permits=2", "--output=env"); !strings.Contains(stdout,
+		if stdout, _ := d.expectExit(exitOK, "acquire", "uploads", "--capacity=2", "--output=env"); !strings.Contains(stdout,
 			"\nexport PADDOCK_SLOT="+slot+"\n") {
 			t.Errorf("slot %s is not in\n%s", slot, stdout)
 		}
 	}
-	d.expectFailure(exitNotAcquired, []string{"me holds the lock"}, "acquire", "uploads", "--permits=2")
-	d.expectFailure(exitUsage, []string{"capacity_mismatch", "capacity 2"}, "acquire", "uploads", "--permits=3")
+	d.expectFailure(exitNotAcquired, []string{"me holds the lock"}, "acquire", "uploads", "--capacity=2")
+	d.expectFailure(exitUsage, []string{"capacity_mismatch", "capacity 2"}, "acquire", "uploads", "--capacity=3")
+}
+
+func TestAcquireTakesSeveralPermits(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	for _, c := range []struct{ command, want string }{
+		{"acquire gpus --capacity=5 --permits=2", `MODE\s+2 permits, slots 1 2\n`},
+		{"acquire gpus --capacity=5 --permits=2 --output=env", `(?s)PADDOCK_SLOT=3\n.*PADDOCK_SLOTS='?gpus=3,4'?\n`},
+		{"get gpus", `(?s)PERMITS\s+4 of 5 taken\n.*me\s+2 permits, slots 3 4 `},
+		{"history gpus", `granted .* 2 permits, slots 1 2 `},
+	} {
+		if stdout, _ := d.expectExit(exitOK, strings.Fields(c.command)...); !regexp.MustCompile(c.want).MatchString(stdout) {
+			t.Errorf("%s prints\n%s, want %s", c.command, stdout, c.want)
+		}
+	}
+	d.expectFailure(exitNotAcquired, []string{"me holds the lock"},
+		"acquire", "gpus", "--capacity=5", "--permits=2")
 }
 
 func TestAcquireWaitsInTheQueue(t *testing.T) {

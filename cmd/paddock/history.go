@@ -163,7 +163,7 @@ func showHistory(events []lock.Event) output {
 	return output{wire: wire.MapSlice(events, wire.EventOf), table: func(s table) {
 		s.row("AT", "EVENT", "TOKEN", "MODE", "HOLDER", "DETAILS")
 		for i, e := range events {
-			s.row(localPrecise(e.At), e.Kind.String(), token(e.Token), modeAndSlot(e.Mode, e.Slot), e.Holder,
+			s.row(localPrecise(e.At), e.Kind.String(), token(e.Token), modeAndSlot(e.Mode, e.Slot, e.Slots), e.Holder,
 				cmp.Or(details(events[:i+1]), none))
 		}
 	}}
@@ -200,7 +200,7 @@ func showHolds(list paddock.HoldList) output {
 			if h.End != 0 {
 				end = fmt.Sprintf("%s after %s", h.End, heldFor(h))
 			}
-			s.row(h.Holder, modeAndSlot(h.Mode, h.Slot), token(h.Token), localPrecise(h.GrantedAt), localPrecise(h.EndedAt),
+			s.row(h.Holder, modeAndSlot(h.Mode, h.Slot, h.Slots), token(h.Token), localPrecise(h.GrantedAt), localPrecise(h.EndedAt),
 				end, cmp.Or(h.Explanation(), none))
 		}
 	}}

@@ -20,7 +20,7 @@ import (
 )
 
 type acquireCommand struct {
-	Names []string `arg:"" name:"name" help:"The lock's name, such as jobs:nightly. Several locks are acquired together, all or none. Write NAME,shared or NAME,permits=N to choose the mode of one of them."`
+	Names []string `arg:"" name:"name" help:"The lock's name, such as jobs:nightly. Several locks are acquired together, all or none. Write NAME,shared or NAME,capacity=N to choose the mode of one of them."`
 	serviceFlags
 	leaseFlags
 	retryFlags
@@ -267,8 +267,9 @@ type leaseFlags struct {
 	TTL      time.Duration `name:"ttl" default:"30s" help:"How long the lease lasts without a renewal."`
 	Grace    time.Duration `default:"0s" help:"How long after its end no other holder is granted the lock."`
 	MaxHold  time.Duration `unset:"no limit" help:"How long renewals can extend the lease at most."`
-	Shared   bool          `xor:"mode" help:"Acquire the lock in shared mode: readers share it, writers do not."`
-	Permits  *int          `xor:"mode" placeholder:"N" help:"Acquire one of N permits of the lock: a semaphore. All clients must give the same N."`
+	Shared   bool          `xor:"mode,permits" help:"Acquire the lock in shared mode: readers share it, writers do not."`
+	Capacity *int          `xor:"mode" placeholder:"N" help:"Acquire one of N permits of the lock: a semaphore. All clients must give the same N."`
+	Permits  *int          `xor:"permits" placeholder:"M" unset:"one" help:"Acquire M of the permits, all or none, as one lease."`
 	Wait     waitTime      `default:"0s" placeholder:"DURATION" help:"How long to wait in the queue: a duration, or forever; 0s does not wait."`
 	Metadata string        `placeholder:"JSON" help:"A JSON object that is shown with the lock."`
 }

@@ -175,7 +175,7 @@ func showLease(g lock.Grant) output {
 		s.row("LOCK", g.Name)
 		s.row("LEASE ID", uuid.UUID(g.ID).String())
 		s.row("TOKEN", token(g.Token))
-		s.row("MODE", modeAndSlot(g.Mode, g.Slot))
+		s.row("MODE", modeAndSlot(g.Mode, g.Slot, g.Slots))
 		s.row("HOLDER", g.Holder)
 		s.row("EXPIRES", expiry(g))
 		if g.Metadata != nil {
@@ -208,13 +208,13 @@ func showLock(l lock.Lock) output {
 		s.row("NEWEST TOKEN", token(l.Token))
 		s.row("CHANGED", local(l.ChangedAt))
 		if l.Capacity > 0 {
-			s.row("PERMITS", fmt.Sprintf("%d of %d taken", len(l.Leases), l.Capacity))
+			s.row("PERMITS", fmt.Sprintf("%d of %d taken", l.PermitsOut(), l.Capacity))
 		}
 		s.row("WAITING", strconv.Itoa(l.Waiters))
 		s.row()
 		rows, sets := [][]string{{"HOLDER", "MODE", "TOKEN", "ACQUIRED", "EXPIRES", "LEFT", "METADATA"}}, []string(nil)
 		for _, h := range l.Leases {
-			rows = append(rows, []string{h.Holder, modeAndSlot(h.Mode, h.Slot), token(h.Token), local(h.AcquiredAt),
+			rows = append(rows, []string{h.Holder, modeAndSlot(h.Mode, h.Slot, h.Slots), token(h.Token), local(h.AcquiredAt),
 				local(h.ExpiresAt), remaining(h), cmp.Or(string(h.Metadata), none)})
 			sets = append(sets, together(l.Name, h.Set))
 		}
@@ -255,7 +255,7 @@ func showQueue(q lock.QueueInfo) output {
 			if w.Name != "" {
 				holder += ", for " + w.Name
 			}
-			rows = append(rows, []string{strconv.Itoa(w.Position), holder, w.Mode.String(), local(w.JoinedAt), short(w.Waited),
+			rows = append(rows, []string{strconv.Itoa(w.Position), holder, modeAndPermits(w), local(w.JoinedAt), short(w.Waited),
 				blockedBy(w)})
 			sets = append(sets, together(q.Name, w.Set))
 		}
@@ -329,11 +329,21 @@ func remaining(h lock.LeaseInfo) string {
 	return short(h.Remaining)
 }
 
-func modeAndSlot(m lock.Mode, slot int) string {
-	if slot == 0 {
+func modeAndSlot(m lock.Mode, slot int, all lock.Slots) string {
+	switch {
+	case slot == 0:
 		return m.String()
+	case all != "":
+		return fmt.Sprintf("%d permits, %s", all.Count(), all.Text(slot))
 	}
-	return fmt.Sprintf("%s, slot %d", m, slot)
+	return m.String() + ", " + all.Text(slot)
+}
+
+func modeAndPermits(w lock.WaiterInfo) string {
+	if w.Permits > 1 {
+		return fmt.Sprintf("%d permits", w.Permits)
+	}
+	return w.Mode.String()
 }
 
 // token returns the token, or a dash for none.

@@ -26,7 +26,7 @@ const (
 )
 
 type runCommand struct {
-	Name    string   `arg:"" optional:"" unset:"the locks of --lock" help:"The lock's name, such as jobs:nightly. Write NAME,shared or NAME,permits=N to choose its mode."`
+	Name    string   `arg:"" optional:"" unset:"the locks of --lock" help:"The lock's name, such as jobs:nightly. Write NAME,shared or NAME,capacity=N to choose its mode."`
 	Command []string `arg:"" optional:"" unset:"none; it is required" passthrough:"partial" help:"The command and its arguments, preferably after --."`
 	serviceFlags
 	leaseFlags

@@ -37,7 +37,7 @@ func TestCommandGetsItsLeaseInTheEnvironment(t *testing.T) {
 	}
 	for flags, want := range map[string]map[string]string{
 		"--holder=she": {"PADDOCK_LOCK": nightly, "PADDOCK_LEASE_HOLDER": "she", "PADDOCK_URL": d.base},
-		"--permits=3": {"PADDOCK_LOCK": nightly, "PADDOCK_LEASE_HOLDER": "me", "PADDOCK_URL": d.base, "PADDOCK_SLOT": "1",
+		"--capacity=3": {"PADDOCK_LOCK": nightly, "PADDOCK_LEASE_HOLDER": "me", "PADDOCK_URL": d.base, "PADDOCK_SLOT": "1",
 			"PADDOCK_SLOTS": nightly + "=1"},
 	} {
 		p := d.startRun(flags, nightly, "--", "env")

@@ -143,7 +143,7 @@ func showSession(s lock.SessionInfo) output {
 			if l.Place > 0 {
 				place = strconv.FormatInt(l.Place, 10)
 			}
-			t.row(l.Name, modeAndSlot(l.Mode, l.Slot), token(l.Token), place)
+			t.row(l.Name, modeAndSlot(l.Mode, l.Slot, l.Slots), token(l.Token), place)
 		}
 	}}
 }

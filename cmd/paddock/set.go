@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -16,27 +17,44 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// parseLocks returns the locks of arguments such as jobs:nightly, rates,shared or uploads,permits=3. Those without a
-// mode have none yet. It does not check the names.
+// parseLocks returns the locks of arguments such as jobs:nightly, rates,shared or gpus,capacity=8,permits=2. Those without
+// a mode have none yet. It does not check the names.
 func parseLocks(args []string) ([]lock.Member, error) {
 	locks := make([]lock.Member, len(args))
 	for i, arg := range args {
 		name, mode, given := strings.Cut(arg, ",")
 		locks[i].Name = name
-		permits, isPermit := strings.CutPrefix(mode, "permits=")
-		capacity, err := strconv.Atoi(permits)
 		switch {
 		case !given:
 		case mode == "exclusive", mode == "shared":
 			locks[i].Mode = lock.ModeOf(mode)
-		case isPermit && err == nil && capacity > 0:
-			locks[i].Mode, locks[i].Capacity = lock.Permit, capacity
-		default:
-			return nil, usagef("%s: the mode after the comma is invalid; use exclusive, shared, or permits=N for one of N permits",
-				printable.Text(arg))
+		case !parsePermits(mode, &locks[i]):
+			return nil, usagef("%s: the mode after the comma is invalid; use exclusive, shared, capacity=N for one of N permits, "+
+				"or capacity=N,permits=M for M of them", printable.Text(arg))
 		}
 	}
 	return locks, nil
+}
+
+// parsePermits sets what a text such as capacity=8,permits=2 says, and reports whether it is valid.
+func parsePermits(text string, m *lock.Member) bool {
+	m.Mode = lock.Permit
+	for part := range strings.SplitSeq(text, ",") {
+		what, number, _ := strings.Cut(part, "=")
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 1 {
+			return false
+		}
+		switch {
+		case what == "capacity" && m.Capacity == 0:
+			m.Capacity = n
+		case what == "permits" && m.Permits == 0:
+			m.Permits = n
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // namesOf returns the names of the locks.
@@ -107,7 +125,7 @@ func leaseVariables(locks []guard.Member) []variable {
 			if l.Slot == 0 {
 				return ""
 			}
-			return l.Name + "=" + slotOf(l)
+			return l.Name + "=" + cmp.Or(strings.ReplaceAll(string(l.Slots), " ", ","), slotOf(l))
 		})},
 	}
 }
@@ -146,21 +164,24 @@ func showLeaseSet(g lock.Grant) output {
 		s.row()
 		s.row("LOCK", "TOKEN", "MODE")
 		for _, m := range guard.MembersOf(g) {
-			s.row(m.Name, token(m.Token), modeAndSlot(m.Mode, m.Slot))
+			s.row(m.Name, token(m.Token), modeAndSlot(m.Mode, m.Slot, m.Slots))
 		}
 	}}
 }
 
 // members returns the locks of the arguments, with the mode of the flags where an argument has none.
 func (f leaseFlags) members(args []string) ([]lock.Member, error) {
+	if f.Permits != nil && *f.Permits < 1 {
+		return nil, usagef("--permits is %d; give 1 or more", *f.Permits)
+	}
 	members, err := parseLocks(args)
 	for i := range members {
 		switch m := &members[i]; {
 		case m.Mode != 0:
 		case f.Shared:
 			m.Mode = lock.Shared
-		case f.Permits != nil:
-			m.Mode, m.Capacity = lock.Permit, *f.Permits
+		case f.Capacity != nil || f.Permits != nil:
+			m.Mode, m.Capacity, m.Permits = lock.Permit, wire.ValueOf(f.Capacity), wire.ValueOf(f.Permits)
 		}
 	}
 	return members, err

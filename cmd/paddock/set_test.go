@@ -45,15 +45,16 @@ func (d *harness) expectHeld(want ...string) {
 
 func TestLocksOnTheCommandLineHaveModes(t *testing.T) {
 	t.Parallel()
-	got, err := leaseFlags{Permits: new(2)}.members([]string{"a", "b,shared", "c,exclusive", "d,permits=3", "no name"})
+	got, err := leaseFlags{Capacity: new(2)}.members([]string{"a", "b,shared", "c,exclusive", "d,capacity=3", "e,capacity=8,permits=2", "no name"})
 	want := []lock.Member{
 		{Name: "a", Mode: lock.Permit, Capacity: 2}, {Name: "b", Mode: lock.Shared}, {Name: "c", Mode: lock.Exclusive},
-		{Name: "d", Mode: lock.Permit, Capacity: 3}, {Name: "no name", Mode: lock.Permit, Capacity: 2},
+		{Name: "d", Mode: lock.Permit, Capacity: 3}, {Name: "e", Mode: lock.Permit, Capacity: 8, Permits: 2}, {Name: "no name", Mode: lock.Permit, Capacity: 2},
 	}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("the locks are %+v, %v", got, err)
 	}
-	for _, bad := range []string{"a,", "a,b", "a,permit", "a,permits", "a,permits=", "a,permits=0", "a,shared,permits=2"} {
+	for _, bad := range []string{"a,", "a,b", "a,permit", "a,capacity", "a,capacity=", "a,capacity=0", "a,shared,capacity=2",
+		"a,capacity=2,capacity=3", "a,capacity=2,permits", "a,capacity=2,permits=0", "a,capacity=2,"} {
 		if _, err := parseLocks([]string{bad}); exitCode(err) != exitUsage || !strings.Contains(err.Error(), bad) {
 			t.Errorf("%s: %v", bad, err)
 		}
@@ -121,7 +122,7 @@ func TestRunHoldsSeveralLocks(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	file := filepath.Join(t.TempDir(), "job.prom")
-	p := d.prepareRun("--metrics-file", file, "--lock", "b", "--lock=a", "--lock=c,permits=2", "--", "sh", "-c", `env; read line; exit 7`)
+	p := d.prepareRun("--metrics-file", file, "--lock", "b", "--lock=a", "--lock=c,capacity=3,permits=2", "--", "sh", "-c", `env; read line; exit 7`)
 	in, err := p.Cmd.StdinPipe()
 	mustBeNil(t, err)
 	p.Start(t)
@@ -135,7 +136,7 @@ func TestRunHoldsSeveralLocks(t *testing.T) {
 	vars := paddockVariables(p.Stdout.String())
 	token := fmt.Sprint(d.stateOf("a").Token)
 	if vars["PADDOCK_LOCK"] != "a" || vars["PADDOCK_LOCKS"] != "a b c" || vars["PADDOCK_FENCING_TOKEN"] != token ||
-		vars["PADDOCK_FENCING_TOKENS"] != "a="+token+" b="+token+" c="+token || vars["PADDOCK_SLOTS"] != "c=1" || vars["PADDOCK_SLOT"] != "" {
+		vars["PADDOCK_FENCING_TOKENS"] != "a="+token+" b="+token+" c="+token || vars["PADDOCK_SLOTS"] != "c=1,2" || vars["PADDOCK_SLOT"] != "" {
 		t.Errorf("the command has %v; the token is %s", vars, token)
 	}
 	d.expectHeld()

@@ -17,7 +17,7 @@
 //
 //	read    reads: locks, queues, sessions, lists, events, watches, VerifyToken, ReadFenced
 //	lock    read, plus holding locks: Acquire, Renew, Release, OpenSession, RenewSession, CloseSession, WriteFenced
-//	admin   lock, plus Revoke and RevokeSession
+//	admin   lock, plus Revoke and RevokeSession, trees, freezes and rules
 //
 // A key with prefixes covers the names under them: billing covers the lock billing and all names that begin with
 // billing:, but not billing2. The list of locks needs a prefix parameter that the key covers entirely; events need
@@ -25,7 +25,8 @@
 // write needs a key that covers both the resource and the lock, and an acquire of several locks one that covers all of
 // them. Reads show no name of a set that the key does not cover. A session has no name, so keys with prefixes may open
 // and read one; they see no name of a lock that they do not cover. The list of sessions, and RevokeSession, need a key
-// that covers all names.
+// that covers all names. A freeze or a rule needs a key that covers all names of its scope; a key reads those of scopes
+// of which it covers a name.
 //
 // Each item of a batch is checked and counted like a single call.
 //

@@ -104,6 +104,27 @@ var methods = map[string]method{
 	"Trees": {role: access.Read, names: coversAny, call: func(ctx context.Context, s paddock.Service, _ string) error {
 		return errOf(s.Trees(ctx))
 	}},
+	"Freeze": {role: access.Admin, call: func(ctx context.Context, s paddock.Service, name string) error {
+		return errOf(s.Freeze(ctx, lock.FreezeRequest{Scope: lock.Scope(name)}))
+	}},
+	"Thaw": {role: access.Admin, call: func(ctx context.Context, s paddock.Service, name string) error {
+		return s.Thaw(ctx, lock.ThawRequest{Scope: lock.Scope(name)})
+	}},
+	"Frozen": {role: access.Read, call: func(ctx context.Context, s paddock.Service, name string) error {
+		return errOf(s.Frozen(ctx, lock.Scope(name)))
+	}},
+	"Freezes": {role: access.Read, names: coversAny, call: func(ctx context.Context, s paddock.Service, _ string) error {
+		return errOf(s.Freezes(ctx))
+	}},
+	"SetRule": {role: access.Admin, call: func(ctx context.Context, s paddock.Service, name string) error {
+		return errOf(s.SetRule(ctx, lock.Rule{Scope: lock.Scope(name)}))
+	}},
+	"RemoveRule": {role: access.Admin, call: func(ctx context.Context, s paddock.Service, name string) error {
+		return s.RemoveRule(ctx, lock.Scope(name))
+	}},
+	"Rules": {role: access.Read, names: coversAny, call: func(ctx context.Context, s paddock.Service, _ string) error {
+		return errOf(s.Rules(ctx))
+	}},
 	"Revoke": {role: access.Admin, call: func(ctx context.Context, s paddock.Service, name string) error {
 		return errOf(s.Revoke(ctx, lock.Revoke{Name: name}))
 	}},
@@ -113,7 +134,7 @@ func errOf[T any](_ T, err error) error { return err }
 
 // A spy is a paddock.Service that records the names of called methods, and waits as long as a call asks for.
 type spy struct {
-	revokedBy string // of the latest revocation
+	operator string // of the latest revocation, freeze, thaw or rule
 	paddock.Service
 	asked chan string
 	guard string // the lock that guards all resources; empty: the one with the resource's name
@@ -148,7 +169,7 @@ func (s *spy) Batch(ctx context.Context, items []lock.Command) []paddock.Result 
 	return paddock.FailAll(len(items), s.wait(ctx, "Batch", 0))
 }
 func (s *spy) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
-	s.revokedBy = r.RevokedBy
+	s.operator = r.RevokedBy
 	return lock.Lock{}, s.wait(ctx, "Revoke", 0)
 }
 func (s *spy) Lock(ctx context.Context, _ string) (lock.Lock, error) {

@@ -27,7 +27,7 @@ const (
 	Read Role = 1 + iota
 	// Lock may also acquire, renew and release, and write fenced resources.
 	Lock
-	// Admin may also revoke leases of other holders.
+	// Admin may also revoke leases of other holders, declare trees, freeze locks and set rules.
 	Admin
 )
 

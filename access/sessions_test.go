@@ -29,7 +29,7 @@ func (s *spy) CloseSession(ctx context.Context, _ lock.CloseSession) error {
 	return s.wait(ctx, "CloseSession", 0)
 }
 func (s *spy) RevokeSession(ctx context.Context, r lock.RevokeSession) (lock.SessionInfo, error) {
-	s.revokedBy = r.RevokedBy
+	s.operator = r.RevokedBy
 	return lock.SessionInfo{}, s.wait(ctx, "RevokeSession", 0)
 }
 func (s *spy) Session(ctx context.Context, ref lock.SessionRef) (lock.SessionInfo, error) {
@@ -51,9 +51,9 @@ func TestARevocationHasTheNameOfTheKey(t *testing.T) {
 			return errOf(locks.RevokeSession(ctx, lock.RevokeSession{Ref: 7, RevokedBy: "somebody"}))
 		},
 	} {
-		s.revokedBy = ""
-		if err := revoke(); err != nil || s.revokedBy != key.Name || key.Name == "" {
-			t.Errorf("%s is revoked by %q, want %q, %v", what, s.revokedBy, key.Name, err)
+		s.operator = ""
+		if err := revoke(); err != nil || s.operator != key.Name || key.Name == "" {
+			t.Errorf("%s is revoked by %q, want %q, %v", what, s.operator, key.Name, err)
 		}
 	}
 }

@@ -27,8 +27,14 @@ func hidden[T any](ctx context.Context, hide func(context.Context, T) T) func(T,
 	return func(answer T, err error) (T, error) { return hide(ctx, answer), err }
 }
 
-// hideLock hides the names of sets, and the leases above, that the key in the context does not cover.
+// hideLock hides the names of sets, the leases above, and the scope of a freeze, that the key in the context does not
+// cover.
 func hideLock(ctx context.Context, l lock.Lock) lock.Lock {
+	if k, ok := KeyFrom(ctx); l.Frozen != nil && (!ok || !k.reachesScope(l.Frozen.Scope)) {
+		frozen := *l.Frozen
+		frozen.Scope = notCovered
+		l.Frozen = &frozen
+	}
 	l.Leases, l.Above, l.Below = hideLeases(ctx, l.Leases), hideLeases(ctx, l.Above), hideLeases(ctx, l.Below)
 	return l
 }

@@ -65,6 +65,7 @@ func (e BatchRenewOp) Valid() bool {
 
 // Defines values for Code.
 const (
+	CodeAlreadyDone          Code = "already_done"
 	CodeBodyTooLarge         Code = "body_too_large"
 	CodeCapacityMismatch     Code = "capacity_mismatch"
 	CodeCrossOrigin          Code = "cross_origin"
@@ -78,6 +79,7 @@ const (
 	CodeLeaseIDInUse         Code = "lease_id_in_use"
 	CodeLeaseInSet           Code = "lease_in_set"
 	CodeLeaseLost            Code = "lease_lost"
+	CodeLockFrozen           Code = "lock_frozen"
 	CodeLockHeld             Code = "lock_held"
 	CodeMethodNotAllowed     Code = "method_not_allowed"
 	CodeNameNotAllowed       Code = "name_not_allowed"
@@ -103,6 +105,8 @@ const (
 // Valid indicates whether the value is a known member of the Code enum.
 func (e Code) Valid() bool {
 	switch e {
+	case CodeAlreadyDone:
+		return true
 	case CodeBodyTooLarge:
 		return true
 	case CodeCapacityMismatch:
@@ -128,6 +132,8 @@ func (e Code) Valid() bool {
 	case CodeLeaseInSet:
 		return true
 	case CodeLeaseLost:
+		return true
+	case CodeLockFrozen:
 		return true
 	case CodeLockHeld:
 		return true
@@ -178,12 +184,15 @@ func (e Code) Valid() bool {
 const (
 	EventKindDequeued        EventKind = "dequeued"
 	EventKindExpired         EventKind = "expired"
+	EventKindFrozen          EventKind = "frozen"
 	EventKindGranted         EventKind = "granted"
 	EventKindMetadataUpdated EventKind = "metadata_updated"
+	EventKindOpened          EventKind = "opened"
 	EventKindQueued          EventKind = "queued"
 	EventKindRefused         EventKind = "refused"
 	EventKindReleased        EventKind = "released"
 	EventKindRevoked         EventKind = "revoked"
+	EventKindThawed          EventKind = "thawed"
 	EventKindWithdrawn       EventKind = "withdrawn"
 )
 
@@ -194,9 +203,13 @@ func (e EventKind) Valid() bool {
 		return true
 	case EventKindExpired:
 		return true
+	case EventKindFrozen:
+		return true
 	case EventKindGranted:
 		return true
 	case EventKindMetadataUpdated:
+		return true
+	case EventKindOpened:
 		return true
 	case EventKindQueued:
 		return true
@@ -205,6 +218,8 @@ func (e EventKind) Valid() bool {
 	case EventKindReleased:
 		return true
 	case EventKindRevoked:
+		return true
+	case EventKindThawed:
 		return true
 	case EventKindWithdrawn:
 		return true
@@ -267,6 +282,33 @@ func (e Mode) Valid() bool {
 	case Permit:
 		return true
 	case Shared:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for Period.
+const (
+	Day    Period = "day"
+	Hour   Period = "hour"
+	Minute Period = "minute"
+	Month  Period = "month"
+	Week   Period = "week"
+)
+
+// Valid indicates whether the value is a known member of the Period enum.
+func (e Period) Valid() bool {
+	switch e {
+	case Day:
+		return true
+	case Hour:
+		return true
+	case Minute:
+		return true
+	case Month:
+		return true
+	case Week:
 		return true
 	default:
 		return false
@@ -386,6 +428,7 @@ func (e WaitChainEnd) Valid() bool {
 
 // Defines values for WaiterBlockedBy.
 const (
+	WaiterBlockedByClosed       WaiterBlockedBy = "closed"
 	WaiterBlockedByDisconnected WaiterBlockedBy = "disconnected"
 	WaiterBlockedByHolders      WaiterBlockedBy = "holders"
 	WaiterBlockedByQueue        WaiterBlockedBy = "queue"
@@ -394,6 +437,8 @@ const (
 // Valid indicates whether the value is a known member of the WaiterBlockedBy enum.
 func (e WaiterBlockedBy) Valid() bool {
 	switch e {
+	case WaiterBlockedByClosed:
+		return true
 	case WaiterBlockedByDisconnected:
 		return true
 	case WaiterBlockedByHolders:
@@ -497,6 +542,14 @@ type AcquireRequest struct {
 	// other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
 	// has its own token, and a slot for each of its permits.
 	Mode *Mode `json:"mode,omitempty"`
+
+	// Once The work needs to be done only once: if the lock is closed by a release, now or while the call waits, the
+	// response is `already_done` at once. Only for mode `exclusive`. The default is false: the call waits until the
+	// lock opens, if it waits.
+	//
+	//
+	// Example: true
+	Once *bool `json:"once,omitempty"`
 
 	// Permits How many permits are asked for, 1 if absent, up to the `capacity`. They are granted together, as one lease with
 	// one token, or not at all, and end together. While a waiter for several permits is first in the queue, permits
@@ -633,6 +686,7 @@ type BatchAcquire struct {
 	//
 	// Example: jobs:nightly
 	Name LockName       `json:"name"`
+	Once *bool          `json:"once,omitempty"`
 	Op   BatchAcquireOp `json:"op"`
 
 	// Permits How many permits are asked for, 1 if absent, up to the `capacity`. They are granted together, as one lease with
@@ -652,13 +706,19 @@ type BatchItem = any
 
 // BatchRelease The same as `/v1/locks/{name}/release`.
 type BatchRelease struct {
-	LeaseID uuid.UUID `json:"lease_id"`
+	ClosedMs *int64    `json:"closed_ms,omitempty"`
+	LeaseID  uuid.UUID `json:"lease_id"`
 
 	// Name A lock's name. A colon separates levels.
 	//
 	// Example: jobs:nightly
-	Name LockName       `json:"name"`
-	Op   BatchReleaseOp `json:"op"`
+	Name LockName `json:"name"`
+
+	// OncePer A period of the calendar: the lock is closed until the end of that in which the lease was granted. A week begins
+	// on Monday.
+	OncePer  *Period        `json:"once_per,omitempty"`
+	Op       BatchReleaseOp `json:"op"`
+	TimeZone *string        `json:"time_zone,omitempty"`
 }
 
 // BatchReleaseOp defines model for BatchRelease.Op.
@@ -733,10 +793,24 @@ type CloseSessionRequest struct {
 	SessionID uuid.UUID `json:"session_id"`
 }
 
+// Closure How a release has closed a lock.
+type Closure struct {
+	// DoneAt When it was released.
+	DoneAt time.Time `json:"done_at"`
+
+	// Holder The holder of the lease that was released.
+	Holder string `json:"holder"`
+
+	// Until When the lock opens.
+	Until time.Time `json:"until"`
+}
+
 // Code | code | status | meaning |
 // | --- | --- | --- |
 // | `invalid_request` | 400 | a parameter or the body is invalid; `pointer` says where |
 // | `lock_held` | 409 | another holder has the lock, or it has 1000 leases, the most that it can have |
+// | `already_done` | 409 | the work is done for now, and a release has closed the lock until `retry_after_ms` has passed |
+// | `lock_frozen` | 409 | an operator has stopped new grants of the lock |
 // | `lease_lost` | 409 | the lease has ended; stop the work |
 // | `lease_id_in_use` | 409 | the `lease_id` belongs to another lease or place |
 // | `lease_in_set` | 409 | the lease is one of several that were acquired together; renew or release all of them |
@@ -746,13 +820,13 @@ type CloseSessionRequest struct {
 // | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
 // | `tree_busy` | 409 | a lock of the tree is held or waited for |
 // | `tree_overlaps` | 409 | the root is inside another tree, or above its root |
-// | `too_many_leases` | 429 | the session has reached its limit of leases and places |
+// | `too_many_leases` | 429 | the session has reached its limit of leases and places, or the API key that of a rule |
 // | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
 // | `token_mismatch` | 409 | no lease with this token holds the lock |
 // | `version_mismatch` | 409 | the fenced resource has another version |
 // | `stale_token` | 412 | a greater token has been granted or seen |
 // | `unknown_token` | 412 | the token was never granted for this lock |
-// | `not_found` | 404 | no value was ever written under this key, or no session has this name |
+// | `not_found` | 404 | no value was ever written under this key, or there is no session or freeze of this name |
 // | `key_missing` | 401 | the service requires an API key and the request has none |
 // | `key_invalid` | 401 | the API key is unknown or was revoked |
 // | `key_expired` | 401 | the API key has expired |
@@ -789,6 +863,9 @@ type DeadlockStep struct {
 type Event struct {
 	At time.Time `json:"at"`
 
+	// By The name of the operator's API key. Present on `frozen`, `thawed` and `opened`, in a service with API keys.
+	By *string `json:"by,omitempty"`
+
 	// Cycle The circle of waiting calls that was broken, if the `reason` of a `dequeued` event is `deadlock`: this waiter
 	// first; each waits for the next one, and the last one for a lease of this waiter's task. Absent if the circle
 	// has more than 16 calls. A key sees `(not covered)` for the names and holders of locks that it does not cover.
@@ -806,7 +883,9 @@ type Event struct {
 	// `revoked`: an operator revoked it; a second `revoked` follows if an operator skips the rest of its grace.
 	// `queued`: a waiter joined the queue. `dequeued`: a waiter left the queue without a grant. `withdrawn`: a grant
 	// from the queue was taken back before it was reported to any client. `metadata_updated`: a renewal replaced the
-	// metadata. `refused`: a resource rejected a stale token; no lease changed.
+	// metadata. `refused`: a resource rejected a stale token; no lease changed. `frozen`: an operator froze the scope
+	// that `lock` names. `thawed`: an operator ended that freeze. `opened`: an operator opened a lock that a release had
+	// closed.
 	Kind EventKind `json:"kind"`
 
 	// LateMs How long before the rejection the lease of the token had ended. Present on `refused`, if the history still
@@ -826,7 +905,8 @@ type Event struct {
 	// grant came out of the queue, and on `withdrawn` if the place is kept.
 	Place *int64 `json:"place,omitempty"`
 
-	// Reason Present on `revoked`, `dequeued` and `withdrawn`. On `refused`: what rejected the token, if that is known.
+	// Reason Present on `revoked`, `dequeued`, `withdrawn`, `frozen` and `opened`. On `refused`: what rejected the token, if
+	// that is known.
 	Reason   *string `json:"reason,omitempty"`
 	Revision int64   `json:"revision"`
 
@@ -840,13 +920,19 @@ type Event struct {
 	//
 	// Example: [1,2,5]
 	Slots Slots `json:"slots,omitempty"`
+
+	// Until On `released`: when the lock opens again, if the release has closed it. On `frozen`: when the freeze ends by
+	// itself, if it does.
+	Until *time.Time `json:"until,omitempty"`
 }
 
 // EventKind `granted`: the lease was granted. `released`: its holder released it. `expired`: it was not renewed in time.
 // `revoked`: an operator revoked it; a second `revoked` follows if an operator skips the rest of its grace.
 // `queued`: a waiter joined the queue. `dequeued`: a waiter left the queue without a grant. `withdrawn`: a grant
 // from the queue was taken back before it was reported to any client. `metadata_updated`: a renewal replaced the
-// metadata. `refused`: a resource rejected a stale token; no lease changed.
+// metadata. `refused`: a resource rejected a stale token; no lease changed. `frozen`: an operator froze the scope
+// that `lock` names. `thawed`: an operator ended that freeze. `opened`: an operator opened a lock that a release had
+// closed.
 type EventKind string
 
 // EventPage defines model for EventPage.
@@ -912,6 +998,68 @@ type FencedWrite struct {
 
 	// Value The value to store.
 	Value Value `json:"value"`
+}
+
+// Freeze A freeze, which stops new grants of the locks of its scope.
+type Freeze struct {
+	FrozenAt time.Time `json:"frozen_at"`
+
+	// FrozenBy The name of the API key that froze it. Absent in a service without API keys.
+	FrozenBy *string `json:"frozen_by,omitempty"`
+	Reason   string  `json:"reason"`
+
+	// Scope The name of one lock; or, if it ends with a colon, all locks whose names begin with it.
+	//
+	//
+	// Example: billing:
+	Scope LockScope `json:"scope"`
+
+	// Until When the freeze ends by itself. Absent if it does not.
+	Until *time.Time `json:"until,omitempty"`
+}
+
+// FreezeList defines model for FreezeList.
+type FreezeList struct {
+	Freezes []Freeze `json:"freezes"`
+}
+
+// FreezeRequest defines model for FreezeRequest.
+type FreezeRequest struct {
+	// ForMs How long the freeze lasts. The default is 0: until it is ended.
+	//
+	//
+	// Example: 1800000
+	ForMs *int64 `json:"for_ms,omitempty"`
+
+	// Reason The reason, shown to everybody who is refused, with the name of your API key. The rules for characters are
+	// those of `holder`.
+	//
+	//
+	// Example: database migration
+	Reason string `json:"reason"`
+}
+
+// FreezeStatus A freeze, and how many leases are left.
+type FreezeStatus struct {
+	AsOf     time.Time `json:"as_of"`
+	FrozenAt time.Time `json:"frozen_at"`
+
+	// FrozenBy The name of the API key that froze it. Absent in a service without API keys.
+	FrozenBy *string `json:"frozen_by,omitempty"`
+
+	// Leases How many leases of locks of the scope are left, those in grace included; in a tree also those of locks above.
+	// None is added while the freeze lasts. At 0 the work that the locks guard has stopped.
+	Leases int    `json:"leases"`
+	Reason string `json:"reason"`
+
+	// Scope The name of one lock; or, if it ends with a colon, all locks whose names begin with it.
+	//
+	//
+	// Example: billing:
+	Scope LockScope `json:"scope"`
+
+	// Until When the freeze ends by itself. Absent if it does not.
+	Until *time.Time `json:"until,omitempty"`
 }
 
 // Health defines model for Health.
@@ -1128,10 +1276,17 @@ type Lock struct {
 	// ChangedAt The time of the last transition. Absent if there was none.
 	ChangedAt *time.Time `json:"changed_at,omitempty"`
 
+	// Closed Present while the lock is closed by a release, because its work is done.
+	Closed *Closure `json:"closed,omitempty"`
+
 	// FencingToken The newest token granted; 0 if none was.
-	FencingToken int64       `json:"fencing_token"`
-	Leases       []LeaseInfo `json:"leases"`
-	Name         string      `json:"name"`
+	FencingToken int64 `json:"fencing_token"`
+
+	// Frozen Present while an operator has stopped new grants of the lock: of several freezes, the one that lasts longest.
+	// Its `scope` is `(not covered)` if the API key covers no name of it.
+	Frozen *Freeze     `json:"frozen,omitempty"`
+	Leases []LeaseInfo `json:"leases"`
+	Name   string      `json:"name"`
 
 	// Revision The number of transitions so far; each has an event. Renewals do not count.
 	Revision int64 `json:"revision"`
@@ -1161,6 +1316,11 @@ type LockPage struct {
 	// hand. The rest of the page is complete. Absent if there are none.
 	Unreadable []Unreadable `json:"unreadable,omitempty"`
 }
+
+// LockScope The name of one lock; or, if it ends with a colon, all locks whose names begin with it.
+//
+// Example: billing:
+type LockScope = string
 
 // Metadata A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
 // be in the range of a 64-bit float.
@@ -1207,6 +1367,10 @@ type OpenSessionRequest struct {
 	TTLMs *int64 `json:"ttl_ms,omitempty"`
 }
 
+// Period A period of the calendar: the lock is closed until the end of that in which the lease was granted. A week begins
+// on Monday.
+type Period string
+
 // Permits How many permits are asked for, 1 if absent, up to the `capacity`. They are granted together, as one lease with
 // one token, or not at all, and end together. While a waiter for several permits is first in the queue, permits
 // that are freed are kept for it: those behind it wait, even if they ask for fewer.
@@ -1216,7 +1380,7 @@ type Permits = int
 // them.
 type Problem struct {
 	// Blockers If the code is `lock_held`: the locks of a set that cannot be granted now; in a tree the lock that is in the way,
-	// above or below.
+	// above or below. If the code is `already_done` or `lock_frozen`: the lock of a set or tree that is closed.
 	Blockers []BlockedLock `json:"blockers,omitempty"`
 
 	// Capacity The capacity of the permits that are held or waited for.
@@ -1226,6 +1390,8 @@ type Problem struct {
 	// | --- | --- | --- |
 	// | `invalid_request` | 400 | a parameter or the body is invalid; `pointer` says where |
 	// | `lock_held` | 409 | another holder has the lock, or it has 1000 leases, the most that it can have |
+	// | `already_done` | 409 | the work is done for now, and a release has closed the lock until `retry_after_ms` has passed |
+	// | `lock_frozen` | 409 | an operator has stopped new grants of the lock |
 	// | `lease_lost` | 409 | the lease has ended; stop the work |
 	// | `lease_id_in_use` | 409 | the `lease_id` belongs to another lease or place |
 	// | `lease_in_set` | 409 | the lease is one of several that were acquired together; renew or release all of them |
@@ -1235,13 +1401,13 @@ type Problem struct {
 	// | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
 	// | `tree_busy` | 409 | a lock of the tree is held or waited for |
 	// | `tree_overlaps` | 409 | the root is inside another tree, or above its root |
-	// | `too_many_leases` | 429 | the session has reached its limit of leases and places |
+	// | `too_many_leases` | 429 | the session has reached its limit of leases and places, or the API key that of a rule |
 	// | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
 	// | `token_mismatch` | 409 | no lease with this token holds the lock |
 	// | `version_mismatch` | 409 | the fenced resource has another version |
 	// | `stale_token` | 412 | a greater token has been granted or seen |
 	// | `unknown_token` | 412 | the token was never granted for this lock |
-	// | `not_found` | 404 | no value was ever written under this key, or no session has this name |
+	// | `not_found` | 404 | no value was ever written under this key, or there is no session or freeze of this name |
 	// | `key_missing` | 401 | the service requires an API key and the request has none |
 	// | `key_invalid` | 401 | the API key is unknown or was revoked |
 	// | `key_expired` | 401 | the API key has expired |
@@ -1267,6 +1433,9 @@ type Problem struct {
 	// Detail What happened and what to do next.
 	Detail string `json:"detail"`
 
+	// DoneAt When the work was done, if the code is `already_done`.
+	DoneAt *time.Time `json:"done_at,omitempty"`
+
 	// Ended How the lost lease or session ended. Absent if unknown.
 	Ended   *ProblemEnded `json:"ended,omitempty"`
 	EndedAt *time.Time    `json:"ended_at,omitempty"`
@@ -1274,11 +1443,14 @@ type Problem struct {
 	// FencingToken The token in the request, or the token of the lost lease.
 	FencingToken *int64 `json:"fencing_token,omitempty"`
 
+	// FrozenBy The name of the API key that froze the lock. Absent in a service without API keys.
+	FrozenBy *string `json:"frozen_by,omitempty"`
+
 	// GraceLeftMs If the lost lease or session was revoked: how long its grace still keeps other clients out, counted from the response. Stop
 	// the work by then. Absent if it is over, was skipped or is unknown.
 	GraceLeftMs *int64 `json:"grace_left_ms,omitempty"`
 
-	// Holder The holder of the lock.
+	// Holder The holder of the lock; if the code is `already_done`, who has done the work.
 	Holder *string `json:"holder,omitempty"`
 
 	// NewestToken The greatest token granted or seen.
@@ -1291,7 +1463,7 @@ type Problem struct {
 	// parameter.
 	Pointer *string `json:"pointer,omitempty"`
 
-	// Reason The reason for the revocation.
+	// Reason The reason for the revocation or the freeze.
 	Reason *string `json:"reason,omitempty"`
 
 	// RequestID The same as in the header `X-Request-Id` and in the service's log.
@@ -1336,15 +1508,47 @@ type Queue struct {
 
 // ReleaseRequest defines model for ReleaseRequest.
 type ReleaseRequest struct {
-	LeaseID uuid.UUID `json:"lease_id"`
+	// ClosedMs How long the lock is closed, counted from the grant of the lease, because the work is done for so long. The
+	// default is 0: it stays open.
+	//
+	//
+	// Example: 3600000
+	ClosedMs *int64    `json:"closed_ms,omitempty"`
+	LeaseID  uuid.UUID `json:"lease_id"`
+
+	// OncePer A period of the calendar: the lock is closed until the end of that in which the lease was granted. A week begins
+	// on Monday.
+	OncePer *Period `json:"once_per,omitempty"`
+
+	// TimeZone The time zone of `once_per`: a name of the IANA database. The default is UTC.
+	//
+	//
+	// Example: Europe/Berlin
+	TimeZone *string `json:"time_zone,omitempty"`
 }
 
 // ReleaseSetRequest defines model for ReleaseSetRequest.
 type ReleaseSetRequest struct {
-	LeaseID uuid.UUID `json:"lease_id"`
+	// ClosedMs How long the locks are closed, counted from the grant of the leases, because the work is done for so long. The
+	// default is 0: they stay open.
+	//
+	//
+	// Example: 3600000
+	ClosedMs *int64    `json:"closed_ms,omitempty"`
+	LeaseID  uuid.UUID `json:"lease_id"`
 
 	// Names The locks that were acquired together, each once, in any order.
 	Names []LockName `json:"names"`
+
+	// OncePer A period of the calendar: the lock is closed until the end of that in which the lease was granted. A week begins
+	// on Monday.
+	OncePer *Period `json:"once_per,omitempty"`
+
+	// TimeZone The time zone of `once_per`: a name of the IANA database. The default is UTC.
+	//
+	//
+	// Example: Europe/Berlin
+	TimeZone *string `json:"time_zone,omitempty"`
 }
 
 // RenewRequest defines model for RenewRequest.
@@ -1445,6 +1649,64 @@ type RevokeSessionRequest struct {
 
 	// SkipGrace Skip the grace of the session, so that conflicting grants need not wait for it. The default is false.
 	SkipGrace *bool `json:"skip_grace,omitempty"`
+}
+
+// Rule A rule. A bound that is absent bounds nothing.
+type Rule struct {
+	Capacity   *int   `json:"capacity,omitempty"`
+	MaxHoldMs  *int64 `json:"max_hold_ms,omitempty"`
+	MaxLeases  *int   `json:"max_leases,omitempty"`
+	MaxTTLMs   *int64 `json:"max_ttl_ms,omitempty"`
+	MinGraceMs *int64 `json:"min_grace_ms,omitempty"`
+
+	// Scope The name of one lock; or, if it ends with a colon, all locks whose names begin with it.
+	//
+	//
+	// Example: billing:
+	Scope LockScope `json:"scope"`
+	SetAt time.Time `json:"set_at"`
+
+	// SetBy The name of the API key that set it. Absent in a service without API keys.
+	SetBy *string `json:"set_by,omitempty"`
+}
+
+// RuleList defines model for RuleList.
+type RuleList struct {
+	Rules []Rule `json:"rules"`
+}
+
+// RuleRequest It has one bound at least. A member that is absent bounds nothing.
+type RuleRequest struct {
+	// Capacity The number of permits of each lock, which requests then leave out. If it grows, waiters are granted permits at
+	// once. If it shrinks, no lease ends, and no permit is granted until enough are free.
+	//
+	//
+	// Example: 3
+	Capacity *int `json:"capacity,omitempty"`
+
+	// MaxHoldMs The maximum time from the grant to the end of a lease, renewals included. A lesser `max_hold_ms` of a request
+	// applies.
+	//
+	//
+	// Example: 3600000
+	MaxHoldMs *int64 `json:"max_hold_ms,omitempty"`
+
+	// MaxLeases How many leases of all locks of the scope one API key may have. Leases are counted every few seconds, so a
+	// key may exceed it for as long. Calls without an API key are not bounded.
+	//
+	//
+	// Example: 500
+	MaxLeases *int `json:"max_leases,omitempty"`
+
+	// MaxTTLMs The greatest `ttl_ms`. A TTL that is left out is at most this.
+	//
+	// Example: 60000
+	MaxTTLMs *int64 `json:"max_ttl_ms,omitempty"`
+
+	// MinGraceMs The least `grace_ms`. A grace that is left out is this.
+	//
+	// Example: 2000
+	MinGraceMs *int64 `json:"min_grace_ms,omitempty"`
 }
 
 // Session A session as its holder sees it.
@@ -1772,8 +2034,9 @@ type Waiter struct {
 	// that lock. Absent if it is this one.
 	BlockedAt *string `json:"blocked_at,omitempty"`
 
-	// BlockedBy `holders`: the waiter is first and blocked by the `leases` listed. `queue`: earlier waiters are served
-	// first; `ahead` counts them. `disconnected`: no call waits at this place, so it is skipped.
+	// BlockedBy `holders`: the waiter is first and blocked by the `leases` listed. `closed`: it is first, and the lock is closed
+	// by a release or frozen by an operator. `queue`: earlier waiters are served first; `ahead` counts them.
+	// `disconnected`: no call waits at this place, so it is skipped.
 	BlockedBy WaiterBlockedBy `json:"blocked_by"`
 
 	// Capacity The number of permits. All requests must agree on it while any permit is held, or waited for by a connected
@@ -1821,8 +2084,9 @@ type Waiter struct {
 	WaitedMs int64    `json:"waited_ms"`
 }
 
-// WaiterBlockedBy `holders`: the waiter is first and blocked by the `leases` listed. `queue`: earlier waiters are served
-// first; `ahead` counts them. `disconnected`: no call waits at this place, so it is skipped.
+// WaiterBlockedBy `holders`: the waiter is first and blocked by the `leases` listed. `closed`: it is first, and the lock is closed
+// by a release or frozen by an operator. `queue`: earlier waiters are served first; `ahead` counts them.
+// `disconnected`: no call waits at this place, so it is skipped.
 type WaiterBlockedBy string
 
 // Cursor defines model for Cursor.
@@ -1842,6 +2106,9 @@ type Prefix = string
 
 // Root defines model for Root.
 type Root = string
+
+// Scope defines model for Scope.
+type Scope = string
 
 // SessionName defines model for SessionName.
 type SessionName = string
@@ -2030,6 +2297,9 @@ type WaitForEventsJSONRequestBody = WaitForEventsRequest
 // WriteFencedJSONRequestBody defines body for WriteFenced for application/json ContentType.
 type WriteFencedJSONRequestBody = FencedWrite
 
+// FreezeJSONRequestBody defines body for Freeze for application/json ContentType.
+type FreezeJSONRequestBody = FreezeRequest
+
 // AcquireLockJSONRequestBody defines body for AcquireLock for application/json ContentType.
 type AcquireLockJSONRequestBody = AcquireRequest
 
@@ -2047,6 +2317,9 @@ type ReleaseSetJSONRequestBody = ReleaseSetRequest
 
 // RenewSetJSONRequestBody defines body for RenewSet for application/json ContentType.
 type RenewSetJSONRequestBody = RenewSetRequest
+
+// SetRuleJSONRequestBody defines body for SetRule for application/json ContentType.
+type SetRuleJSONRequestBody = RuleRequest
 
 // OpenSessionJSONRequestBody defines body for OpenSession for application/json ContentType.
 type OpenSessionJSONRequestBody = OpenSessionRequest
@@ -2249,6 +2522,41 @@ func (c *Client) WriteFenced(ctx context.Context, key Key, body FencedWrite) (*F
 	return receive[FencedValue](ctx, c, http.MethodPut, fmt.Sprintf("/v1/fenced/%s", url.PathEscape(key)), nil, nil, body)
 }
 
+// ListFreezes: List the freezes (GET /v1/freezes).
+//
+// The freezes in force, in byte order of their scopes. Shows only those of scopes with names that the API key covers.
+func (c *Client) ListFreezes(ctx context.Context) (*FreezeList, *http.Response, error) {
+	return receive[FreezeList](ctx, c, http.MethodGet, "/v1/freezes", nil, nil, nil)
+}
+
+// Thaw: End a freeze (DELETE /v1/freezes/{scope}).
+//
+// Waiters are granted the locks in their order. Succeeds if there is no such freeze. Other freezes that cover some of
+// the locks stay. The API key must cover every name of the scope.
+func (c *Client) Thaw(ctx context.Context, scope Scope) (*http.Response, error) {
+	return c.send(ctx, http.MethodDelete, fmt.Sprintf("/v1/freezes/%s", url.PathEscape(scope)), nil, nil, nil)
+}
+
+// GetFreeze: Read a freeze (GET /v1/freezes/{scope}).
+//
+// Returns the freeze of this scope, and how many leases are left. The API key must cover every name of the scope.
+func (c *Client) GetFreeze(ctx context.Context, scope Scope) (*FreezeStatus, *http.Response, error) {
+	return receive[FreezeStatus](ctx, c, http.MethodGet, fmt.Sprintf("/v1/freezes/%s", url.PathEscape(scope)), nil, nil, nil)
+}
+
+// Freeze: Freeze locks (PUT /v1/freezes/{scope}).
+//
+// For operators, before maintenance. After the answer no lock of the scope is granted, on any replica, until the
+// freeze ends: an acquire is answered `lock_frozen`. Holders can still renew and release, and waiters keep their
+// places and are served when it ends. So the work stops by itself: read the freeze until `leases` is 0.
+//
+// In a tree, the freeze of a lock stops new leases of the locks below it, and of locks above that would cover it.
+//
+// A freeze of the same scope is replaced. There are at most 1,000. The API key must cover every name of the scope.
+func (c *Client) Freeze(ctx context.Context, scope Scope, body FreezeRequest) (*FreezeStatus, *http.Response, error) {
+	return receive[FreezeStatus](ctx, c, http.MethodPut, fmt.Sprintf("/v1/freezes/%s", url.PathEscape(scope)), nil, nil, body)
+}
+
 // ListLocks: List locks (GET /v1/locks).
 //
 // Lists locks in byte order of their names, or the first ones in another order. A free lock that has been idle for
@@ -2307,6 +2615,11 @@ func (c *Client) GetLock(ctx context.Context, name Name, params GetLockParams) (
 //
 // With a `session_id`, the lease belongs to that session: renewing the session keeps the lease alive, and the
 // lease ends with the session. `ttl_ms` and `grace_ms` are those of the session and must be absent.
+//
+// For work that needs to be done once per period, acquire with `once`, do the work, and release with `closed_ms` or
+// `once_per`. Then nobody is granted the lock until the next period, and calls with `once` are answered
+// `already_done` at once. If the work fails or its process dies, release without them, or let the lease end: the
+// lock stays open, and the next caller does the work.
 func (c *Client) AcquireLock(ctx context.Context, name Name, body AcquireRequest) (*Lease, *http.Response, error) {
 	return receive[Lease](ctx, c, http.MethodPost, fmt.Sprintf("/v1/locks/%s/acquire", url.PathEscape(name)), nil, nil, body)
 }
@@ -2336,6 +2649,14 @@ func (c *Client) GetQueue(ctx context.Context, name Name) (*Queue, *http.Respons
 // Releases the lease, or gives up the place in the queue that the `lease_id` has. A repeated release succeeds
 // again. If the lease ended in another way, the response is `lease_lost` and says how: the work may have
 // overlapped with another holder's.
+//
+// With `closed_ms` or `once_per`, the release of an exclusive lease also closes the lock: it is granted to nobody
+// until that time is over, because the work is done. Waiters keep their places, except those that said `once`:
+// they are answered `already_done` at once. Time counts from the grant of the lease, on the database's clock, so
+// work that goes on into the next period was that of the period in which it began, and clocks of clients do not
+// matter. With both members, the lock is closed until the later one of the two instants; if both have passed, it
+// stays open. A repeated release closes nothing. An operator opens a closed lock by revoking the token of the lease
+// that was released.
 func (c *Client) ReleaseLease(ctx context.Context, name Name, body ReleaseRequest) (*http.Response, error) {
 	return c.send(ctx, http.MethodPost, fmt.Sprintf("/v1/locks/%s/release", url.PathEscape(name)), nil, nil, body)
 }
@@ -2365,6 +2686,9 @@ func (c *Client) RenewLease(ctx context.Context, name Name, body RenewRequest) (
 // lock shows the lease with `revoked: true`. `skip_grace: true` frees the lock immediately; sent for a lease
 // that was already revoked, it ends the remaining grace. A lease without a grace frees the lock immediately.
 //
+// If the lock is closed by a release, a revocation of the token of that lease opens it, so that the work can be
+// done again.
+//
 // As after any other end of a lease, fenced writes under the revoked token succeed until another lease is
 // granted. Writes that name the slot of a permit are rejected as soon as the permit is revoked.
 func (c *Client) RevokeLock(ctx context.Context, name Name, body RevokeRequest) (*Lock, *http.Response, error) {
@@ -2376,7 +2700,7 @@ func (c *Client) RevokeLock(ctx context.Context, name Name, body RevokeRequest) 
 // Releases all leases of the set, or removes the set from the queues. `names` must be exactly the locks that were
 // acquired together, in any order. A repeated release succeeds again. If a lease of the set ended in another way,
 // the others are released, and the response is `lease_lost` and says how: the work may have overlapped with
-// another holder's.
+// another holder's. `closed_ms` and `once_per` close all locks of the set, as in the release of one lease.
 func (c *Client) ReleaseSet(ctx context.Context, body ReleaseSetRequest) (*http.Response, error) {
 	return c.send(ctx, http.MethodPost, "/v1/release", nil, nil, body)
 }
@@ -2387,6 +2711,33 @@ func (c *Client) ReleaseSet(ctx context.Context, body ReleaseSetRequest) (*http.
 // that were acquired together, in any order.
 func (c *Client) RenewSet(ctx context.Context, body RenewSetRequest) (*LeaseSet, *http.Response, error) {
 	return receive[LeaseSet](ctx, c, http.MethodPost, "/v1/renew", nil, nil, body)
+}
+
+// ListRules: List the rules (GET /v1/rules).
+//
+// All rules, in byte order of their scopes. Shows only those of scopes with names that the API key covers.
+func (c *Client) ListRules(ctx context.Context) (*RuleList, *http.Response, error) {
+	return receive[RuleList](ctx, c, http.MethodGet, "/v1/rules", nil, nil, nil)
+}
+
+// RemoveRule: Remove a rule (DELETE /v1/rules/{scope}).
+//
+// Succeeds if there is no such rule. From then on the rule of a shorter scope applies, if there is one. The API key
+// must cover every name of the scope.
+func (c *Client) RemoveRule(ctx context.Context, scope Scope) (*http.Response, error) {
+	return c.send(ctx, http.MethodDelete, fmt.Sprintf("/v1/rules/%s", url.PathEscape(scope)), nil, nil, nil)
+}
+
+// SetRule: Set a rule (PUT /v1/rules/{scope}).
+//
+// For operators. Bounds what may be asked of the locks of the scope. After the answer nothing is granted outside of
+// the rule, on any replica: an acquire or a renewal with a value outside of it is `400`, and `detail` names the rule.
+// Requests from before the rule that wait are granted within it, and leases from before are renewed within it.
+//
+// If several rules cover a lock, that of the longest scope applies, and no other. A rule of the same scope is
+// replaced as a whole. There are at most 1,000. The API key must cover every name of the scope.
+func (c *Client) SetRule(ctx context.Context, scope Scope, body RuleRequest) (*Rule, *http.Response, error) {
+	return receive[Rule](ctx, c, http.MethodPut, fmt.Sprintf("/v1/rules/%s", url.PathEscape(scope)), nil, nil, body)
 }
 
 // ListSessions: List sessions (GET /v1/sessions).

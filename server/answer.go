@@ -7,8 +7,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
+
+	"github.com/go-chi/chi/v5"
 
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/internal/wire"
@@ -181,6 +184,8 @@ type refusal struct {
 var refusals = map[lock.Code]refusal{
 	lock.ErrInvalid:          {400, "The request does not match /openapi.yaml. Fix it before sending it again."},
 	lock.ErrHeld:             {409, "The lock is held. Retry later."},
+	lock.ErrAlreadyDone:      {409, "The work of the lock is done for now. Retry when the lock opens."},
+	lock.ErrFrozen:           {409, "An operator has frozen the lock. Retry when the freeze has ended; existing leases stay valid."},
 	lock.ErrLeaseLost:        {409, "The lease has ended. Stop the work; to go on, acquire with a new lease_id."},
 	lock.ErrSessionLost:      {409, "The session has ended, and its leases with it. Stop the work; then open a new session."},
 	lock.ErrSessionIDInUse:   {409, "The session_id belongs to another session. Choose a new random UUID."},
@@ -190,13 +195,13 @@ var refusals = map[lock.Code]refusal{
 	lock.ErrCapacityMismatch: {409, "Permits of another capacity are held or queued. Use that capacity, or wait for their release."},
 	lock.ErrTreeBusy:         {409, "A lock of the tree is held or waited for. Release the locks of the tree, and try again."},
 	lock.ErrTreeOverlaps:     {409, "Trees cannot overlap. Use names in one tree, or remove the other one first."},
-	lock.ErrTooManyLeases:    {429, "The session has reached its limit of leases and places. Release some, or use another session."},
+	lock.ErrTooManyLeases:    {429, "The session has reached its limit of leases and places, or the API key that of a rule. Release some."},
 	lock.ErrTooManyWaiters:   {429, "The limit on waiting calls is reached. Retry later."},
 	lock.ErrTokenMismatch:    {409, "That token does not hold the lock. Read the lock again."},
 	lock.ErrVersionMismatch:  {409, "The resource has another version. Read it again before writing."},
 	lock.ErrStaleToken:       {412, "A greater token has been granted or seen. Stop the work."},
 	lock.ErrUnknownToken:     {412, "The token was never granted for this lock. Send the one that acquire returned."},
-	lock.ErrNotFound:         {404, "There is no fenced value under this key, or no session of this name."},
+	lock.ErrNotFound:         {404, "There is no fenced value under this key, or no session or freeze of this name."},
 	lock.ErrKeyMissing:       {401, "This service requires an API key. Send it as Authorization: Bearer KEY."},
 	lock.ErrKeyInvalid:       {401, "Unknown API key: mistyped or revoked. Ask your operator for a new one."},
 	lock.ErrKeyExpired:       {401, "The API key has expired. Ask your operator for a new one."},
@@ -252,7 +257,7 @@ func (e bodyError) Unwrap() error { return e.error }
 func pointerTo(e *lock.Error, r *http.Request, err error) *string {
 	inBody := r.Method == http.MethodPost || r.Method == http.MethodPut
 	switch {
-	case errors.As(err, new(parameterError)):
+	case errors.As(err, new(parameterError)), e.Field != "" && isInPath(r, e.Field):
 		inBody = false
 	case errors.As(err, new(bodyError)):
 		inBody = true
@@ -266,6 +271,12 @@ func pointerTo(e *lock.Error, r *http.Request, err error) *string {
 		return new("")
 	}
 	return new("/" + e.Field)
+}
+
+// isInPath reports whether the path of the request has the parameter.
+func isInPath(r *http.Request, parameter string) bool {
+	route := chi.RouteContext(r.Context())
+	return route != nil && slices.Contains(route.URLParams.Keys, parameter)
 }
 
 // refuse logs err and answers with its problem document. An error without a lock.Code becomes an internal error, and

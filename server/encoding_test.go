@@ -21,7 +21,7 @@ func TestEncodedBodiesAreRefused(t *testing.T) {
 	for path, item := range readDocument(t).Paths {
 		for method, operation := range item.operations() {
 			if operation.RequestBody != nil {
-				targets = append(targets, [2]string{method, strings.NewReplacer("{name}", "a", "{key}", "a", "{session}", sessionName).Replace(path)})
+				targets = append(targets, [2]string{method, strings.NewReplacer("{name}", "a", "{scope}", "a", "{key}", "a", "{session}", sessionName).Replace(path)})
 			}
 		}
 	}

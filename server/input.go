@@ -62,12 +62,14 @@ func checkParameters(route *chi.Context, query string) error {
 	return checkQuery(query, queryParameters[pattern])
 }
 
-// checkName checks a parameter of the path: the name of a lock, the key of a resource, or the public name of a
+// checkName checks a parameter of the path: the name of a lock, the key of a resource, a scope, or the public name of a
 // session.
 func checkName(param, value string) error {
 	switch param {
 	case "key":
 		return lock.CheckKey(value)
+	case "scope":
+		return lock.CheckScope(lock.Scope(value))
 	case "session":
 		_, err := lock.ParseSessionRef(param, value)
 		return err
@@ -93,7 +95,7 @@ func checkQuery(query string, allowed []string) error {
 	return nil
 }
 
-// nameIn returns the name in the path: of a lock, a resource, a tree or a session; empty if the route has none.
+// nameIn returns the name in the path: of a lock, a resource, a tree, a scope or a session; empty if the route has none.
 func nameIn(r *http.Request) string {
 	values := chi.RouteContext(r.Context()).URLParams.Values
 	if len(values) == 0 {

@@ -183,7 +183,7 @@ func TestNothingIsOpenByDefault(t *testing.T) {
 	t.Parallel()
 	s, h, _, _ := serveWithKeys(t)
 	open := []string{"/livez", "/readyz", "/ui/login", "/ui/assets/{version}/{file}"}
-	fill := strings.NewReplacer("{name}", "a", "{key}", "a", "{session}", sessionName, "{root}", treeRoot, "*", "anything", "{$}", "")
+	fill := strings.NewReplacer("{scope}", "a", "{name}", "a", "{key}", "a", "{session}", sessionName, "{root}", treeRoot, "*", "anything", "{$}", "")
 	for _, route := range append(patterns(t, h), web.Patterns()...) {
 		_, pattern, _ := strings.Cut(route, " ")
 		if slices.Contains(open, pattern) {

@@ -101,6 +101,14 @@ func TestRefusalsHaveTheirMembers(t *testing.T) {
 			&lock.Error{Code: lock.ErrHeld, Detail: "Others wait for it, too.", Ahead: 3, KeptFor: 10 * time.Second},
 			409, "", map[string]any{"waiters_ahead": 3.0, "place_kept_ms": 10000.0, "capacity": nil},
 		},
+		{
+			&lock.Error{Code: lock.ErrAlreadyDone, Detail: "The work of a is done: w has done it.", Holder: "w", DoneAt: instant, RetryAfter: time.Hour},
+			409, "3600", map[string]any{"holder": "w", "done_at": "2026-01-02T03:04:05.678901Z", "retry_after_ms": 3600000.0, "reason": nil, "frozen_by": nil},
+		},
+		{
+			&lock.Error{Code: lock.ErrFrozen, Detail: "An operator has frozen a: r.", Reason: "r", FrozenBy: "ops-anna", RetryAfter: 10 * time.Second},
+			409, "10", map[string]any{"reason": "r", "frozen_by": "ops-anna", "retry_after_ms": 10000.0, "done_at": nil, "holder": nil},
+		},
 		{&lock.Error{Code: lock.ErrHeld}, 409, "", map[string]any{"waiters_ahead": nil, "place_kept_ms": nil}},
 		{&lock.Error{Code: lock.ErrCapacityMismatch, Capacity: 3}, 409, "", map[string]any{"capacity": 3.0, "waiters_ahead": nil}},
 		{&lock.Error{Code: lock.ErrTooManyWaiters}, 429, "1", map[string]any{"retry_after_ms": 1000.0}},

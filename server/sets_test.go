@@ -72,7 +72,7 @@ func TestNamesOfASetAreReadStrictly(t *testing.T) {
 		names = append(names, fmt.Sprintf("a%d", i))
 	}
 	cases := []badRequest{
-		{name: "a release with a ttl_ms", path: releaseSetPath, body: strings.Replace(namesOf("a"), "{", `{"ttl_ms": 100, `, 1), pointer: "/ttl_ms", detail: "may have lease_id, names"},
+		{name: "a release with a ttl_ms", path: releaseSetPath, body: strings.Replace(namesOf("a"), "{", `{"ttl_ms": 100, `, 1), pointer: "/ttl_ms", detail: "may have closed_ms, lease_id, names"},
 	}
 	for _, path := range []string{renewSetPath, releaseSetPath} {
 		cases = append(cases, []badRequest{

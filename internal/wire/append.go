@@ -127,6 +127,9 @@ func appendMembers(b []byte, c lock.Command) []byte {
 		if one.Permits != 0 {
 			b = strconv.AppendInt(append(b, `,"permits":`...), int64(one.Permits), 10)
 		}
+		if c.Once {
+			b = append(b, `,"once":true`...)
+		}
 		if c.SessionID != (lock.SessionID{}) {
 			b = appendID(append(b, `,"session_id":`...), c.SessionID)
 		}
@@ -138,9 +141,20 @@ func appendMembers(b []byte, c lock.Command) []byte {
 		b = appendNames(appendMetadata(appendID(b, c.LeaseID), c.Metadata), c.Locks)
 		b = appendMs(b, `,"ttl_ms":`, c.TTL)
 	case lock.Release:
-		b = appendNames(appendID(b, c.LeaseID), c.Locks)
+		b = appendClosing(appendNames(appendID(b, c.LeaseID), c.Locks), c.Closed)
 	}
 	return append(b, '}')
+}
+
+func appendClosing(b []byte, c lock.Closing) []byte {
+	b = appendMs(b, `,"closed_ms":`, c.For)
+	if c.Period != "" {
+		b = appendText(append(b, `,"once_per":`...), string(c.Period))
+	}
+	if c.Zone != "" {
+		b = appendText(append(b, `,"time_zone":`...), c.Zone)
+	}
+	return b
 }
 
 func appendMs(b []byte, member string, d time.Duration) []byte {

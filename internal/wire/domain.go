@@ -47,6 +47,7 @@ func LockOf(l lock.Lock) api.Lock {
 	return api.Lock{
 		Name: l.Name, State: api.State(l.State), Revision: l.Revision, FencingToken: int64(l.Token),
 		AsOf: l.AsOf.UTC(), ChangedAt: instantOf(l.ChangedAt), Capacity: UnlessZero(l.Capacity), Waiters: l.Waiters,
+		Closed: optionalOf(l.Closed, closureOf), Frozen: optionalOf(l.Frozen, freezeOf),
 		Leases: MapSlice(l.Leases, leaseInfoOf), Above: mapSome(l.Above, leaseInfoOf), Below: mapSome(l.Below, leaseInfoOf),
 	}
 }
@@ -56,6 +57,7 @@ func ToLock(l api.Lock) lock.Lock {
 	return lock.Lock{
 		Name: l.Name, State: lock.State(l.State), Revision: l.Revision, Token: lock.Token(l.FencingToken),
 		ChangedAt: ValueOf(l.ChangedAt), AsOf: l.AsOf, Capacity: ValueOf(l.Capacity), Waiters: l.Waiters,
+		Closed: optionalOf(l.Closed, toClosure), Frozen: optionalOf(l.Frozen, toFreeze),
 		Leases: MapSlice(l.Leases, toLeaseInfo), Above: mapSome(l.Above, toLeaseInfo),
 		Below: mapSome(l.Below, toLeaseInfo),
 	}
@@ -177,7 +179,7 @@ func EventOf(e lock.Event) api.Event {
 		ID: e.ID, At: e.At.UTC(), Lock: e.Name, Slot: e.Slot, Slots: slotsOf(e.Slots), Revision: e.Revision,
 		Kind: api.EventKind(e.Kind.String()), Mode: modeOf(e.Mode), Holder: e.Holder,
 		FencingToken: UnlessZero(int64(e.Token)), Place: UnlessZero(e.Place), Reason: UnlessZero(e.Reason),
-		RevokedBy:   UnlessZero(e.RevokedBy),
+		Until: instantOf(e.Until), By: UnlessZero(e.By), RevokedBy: UnlessZero(e.RevokedBy),
 		NewestToken: UnlessZero(int64(e.Newest)), LateMs: lateOf(e), HeldBy: UnlessZero(e.HeldBy),
 		Cycle: mapOptional(e.Cycle.Steps(), deadlockStepOf),
 	}
@@ -196,7 +198,7 @@ func ToEvent(e api.Event) lock.Event {
 	return lock.Event{
 		ID: e.ID, At: e.At, Name: e.Lock, Slot: e.Slot, Slots: lock.SlotsOf(e.Slots), Revision: e.Revision, Kind: lock.KindOf(string(e.Kind)),
 		Mode: lock.ModeOf(string(e.Mode)), Holder: e.Holder, Token: lock.Token(ValueOf(e.FencingToken)),
-		Place: ValueOf(e.Place), Reason: ValueOf(e.Reason), RevokedBy: ValueOf(e.RevokedBy),
+		Place: ValueOf(e.Place), Reason: ValueOf(e.Reason), RevokedBy: ValueOf(e.RevokedBy), Until: ValueOf(e.Until), By: ValueOf(e.By),
 		Newest: lock.Token(ValueOf(e.NewestToken)), Late: nonNegative(ValueOf(e.LateMs)), HeldBy: ValueOf(e.HeldBy),
 		Cycle: lock.CycleOf(MapSlice(e.Cycle, toDeadlockStep)),
 	}
@@ -280,8 +282,8 @@ func ToFencedValue(f api.FencedValue) lock.FencedValue {
 func ProblemOf(e *lock.Error) api.Problem {
 	p := api.Problem{
 		Code: api.Code(e.Code), Detail: e.Detail, Holder: UnlessZero(e.Holder), Reason: UnlessZero(e.Reason),
-		RevokedBy: UnlessZero(e.RevokedBy),
-		EndedAt:   instantOf(e.EndedAt), FencingToken: UnlessZero(int64(e.Token)),
+		RevokedBy: UnlessZero(e.RevokedBy), FrozenBy: UnlessZero(e.FrozenBy), DoneAt: instantOf(e.DoneAt),
+		EndedAt: instantOf(e.EndedAt), FencingToken: UnlessZero(int64(e.Token)),
 		NewestToken: UnlessZero(int64(e.Newest)), Version: UnlessZero(e.Version), WaitersAhead: UnlessZero(e.Ahead),
 		PlaceKeptMs: UnlessZero(nonNegativeMs(e.KeptFor)), Capacity: UnlessZero(e.Capacity),
 		Blockers: mapOptional(e.Blocked, blockedLockOf), Set: e.Set,
@@ -311,6 +313,7 @@ func ToError(p api.Problem) *lock.Error {
 		KeptFor: nonNegative(ValueOf(p.PlaceKeptMs)), Capacity: ValueOf(p.Capacity),
 		Token: lock.Token(ValueOf(p.FencingToken)), Newest: lock.Token(ValueOf(p.NewestToken)),
 		Version: ValueOf(p.Version), Ended: lock.KindOf(string(ValueOf(p.Ended))), EndedAt: ValueOf(p.EndedAt),
+		DoneAt: ValueOf(p.DoneAt), FrozenBy: ValueOf(p.FrozenBy),
 		Reason: ValueOf(p.Reason), RevokedBy: ValueOf(p.RevokedBy), GraceLeft: nonNegative(ValueOf(p.GraceLeftMs)),
 		Blocked: mapOptional(p.Blockers, toBlockedLock), Set: p.Set,
 		Cycle: mapOptional(p.Cycle, toDeadlockStep),
@@ -342,6 +345,14 @@ func mapSome[In, Out any](items []In, of func(In) Out) []Out {
 		return nil
 	}
 	return MapSlice(items, of)
+}
+
+// optionalOf returns a pointer to of(*p), nil if p is nil.
+func optionalOf[In, Out any](p *In, of func(In) Out) *Out {
+	if p == nil {
+		return nil
+	}
+	return new(of(*p))
 }
 
 // ValueOf returns *p, or the zero value if p is nil.

@@ -44,6 +44,10 @@ type (
 	ReportStale api.ReportRequest
 	// FencedWrite is the body of a fenced write.
 	FencedWrite api.FencedWrite
+	// Freeze is the body of a freeze.
+	Freeze api.FreezeRequest
+	// Rule is the body of a rule.
+	Rule api.RuleRequest
 	// WaitForEvents is the body of a call that waits for events.
 	WaitForEvents api.WaitForEventsRequest
 )
@@ -57,7 +61,7 @@ func (m Acquire) command(name string) (*lock.Acquire, error) {
 			Grace: duration(m.GraceMs), Holder: m.Holder,
 			KeepPlace: wire.ValueOf(m.KeepPlace), LeaseID: lock.LeaseID(wire.ValueOf(m.LeaseID)), MaxHold: duration(m.MaxHoldMs),
 			Metadata: m.Metadata, SessionID: lock.SessionID(wire.ValueOf(m.SessionID)),
-			Task: lock.TaskID(wire.ValueOf(m.TaskID)), TTL: duration(m.TTLMs), Wait: duration(m.WaitMs),
+			Once: wire.ValueOf(m.Once), Task: lock.TaskID(wire.ValueOf(m.TaskID)), TTL: duration(m.TTLMs), Wait: duration(m.WaitMs),
 		}, cmp.Or(
 			checkCapacity("", m.Mode, m.Capacity, m.Permits), checkGrace(m.GraceMs), checkID("lease_id", m.LeaseID, "a random UUID"),
 			checkMs("max_hold_ms", m.MaxHoldMs, lock.MinTTL, lock.MaxHold),
@@ -70,7 +74,10 @@ func (m Renew) command(name string) (lock.Renew, error) {
 }
 
 func (m Release) command(name string) (lock.Release, error) {
-	return lock.Release{Locks: []string{name}, LeaseID: lock.LeaseID(m.LeaseID)}, nil
+	return lock.Release{
+		Locks: []string{name}, LeaseID: lock.LeaseID(m.LeaseID),
+		Closed: lock.Closing{For: duration(m.ClosedMs), Period: lock.Period(wire.ValueOf(m.OncePer)), Zone: wire.ValueOf(m.TimeZone)},
+	}, checkMs("closed_ms", m.ClosedMs, 0, lock.MaxClosed)
 }
 
 func (m Revoke) command(name string) (lock.Revoke, error) {
@@ -107,7 +114,9 @@ func (m RenewSet) command(string) (lock.Renew, error) {
 }
 
 func (m ReleaseSet) command(string) (lock.Release, error) {
-	return lock.Release{LeaseID: lock.LeaseID(m.LeaseID), Locks: m.Names}, checkList("names", m.Names)
+	r, err := Release{LeaseID: m.LeaseID, ClosedMs: m.ClosedMs, OncePer: m.OncePer, TimeZone: m.TimeZone}.command("")
+	r.Locks = m.Names
+	return r, cmp.Or(err, checkList("names", m.Names))
 }
 
 func (m OpenSession) command(string) (lock.OpenSession, error) {
@@ -146,6 +155,22 @@ func (m FencedWrite) command(key string) (lock.FencedWrite, error) {
 		Key: key, Lock: m.Lock, Token: lock.Token(m.FencingToken), Slot: wire.ValueOf(m.Slot), Value: m.Value, IfVersion: m.IfVersion,
 		OperationID: wire.ValueOf(m.OperationID),
 	}, checkNumber("slot", m.Slot, 1, lock.MaxHolders)
+}
+
+func (m Freeze) command(scope string) (lock.FreezeRequest, error) {
+	return lock.FreezeRequest{Scope: lock.Scope(scope), Reason: m.Reason, For: duration(m.ForMs)},
+		checkMs("for_ms", m.ForMs, 0, lock.MaxFreeze)
+}
+
+func (m Rule) command(scope string) (lock.Rule, error) {
+	return lock.Rule{
+			Scope: lock.Scope(scope), MaxTTL: duration(m.MaxTTLMs), MaxHold: duration(m.MaxHoldMs), MinGrace: duration(m.MinGraceMs),
+			Capacity: wire.ValueOf(m.Capacity), MaxLeases: wire.ValueOf(m.MaxLeases),
+		}, cmp.Or(
+			checkMs("max_ttl_ms", m.MaxTTLMs, lock.MinTTL, lock.MaxTTL), checkMs("max_hold_ms", m.MaxHoldMs, lock.MinTTL, lock.MaxHold),
+			checkMs("min_grace_ms", m.MinGraceMs, 0, lock.MaxGrace), checkNumber("capacity", m.Capacity, 1, lock.MaxHolders),
+			checkNumber("max_leases", m.MaxLeases, 1, lock.MaxRuleLeases),
+		)
 }
 
 func (m WaitForEvents) command(string) (q paddock.EventQuery, err error) {

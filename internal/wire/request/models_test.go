@@ -32,6 +32,8 @@ var bodies = []struct {
 	{reflect.TypeFor[api.AcquireSetRequest](), decoder("", Read[AcquireSet])},
 	{reflect.TypeFor[api.RenewSetRequest](), decoder("", Read[RenewSet])},
 	{reflect.TypeFor[api.ReleaseSetRequest](), decoder("", Read[ReleaseSet])},
+	{reflect.TypeFor[api.FreezeRequest](), decoder("a:", Read[Freeze])},
+	{reflect.TypeFor[api.RuleRequest](), decoder("a:", Read[Rule])},
 	{reflect.TypeFor[api.SetMember](), decodeMember},
 	{reflect.TypeFor[api.BatchAcquire](), decodeItem},
 	{reflect.TypeFor[api.BatchRenew](), decodeItem},

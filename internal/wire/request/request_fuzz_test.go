@@ -22,7 +22,8 @@ func FuzzDecode(f *testing.F) {
 		`{"holder": "a", "locks": [{"name": "a"}, {"name": "b", "mode": "permit", "capacity": 3}], "wait_ms": 1}`,
 		`{"holder": "a", "locks": [{"name": "a", "name": "b"}, {"a/b~%d": 1}, 1, null, [[{}]]]}`, `{"holder": "a", "locks": {}}`,
 		`{"lease_id": "5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11", "names": ["a", "b"]}`, `{"names": ["a", 1, {"b": [}]}`,
-		`{"holder": null}`, `{"a": 1, "a": 2}`, `{"\u0061": 1}`, `{"": 1}`, `[]`, `null`, ``, `{`, `{}x`, `{"value": [[[[]]]]}`, "{\"\xff\": 1}",
+		`{"lease_id": "5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11", "closed_ms": 1e9, "once_per": "day", "time_zone": "Europe/Berlin"}`,
+		`{"reason": "r", "for_ms": 0}`, `{"max_ttl_ms": 1000, "capacity": 3, "max_leases": 1}`, `{"holder": null}`, `{"a": 1, "a": 2}`, `{"\u0061": 1}`, `{"": 1}`, `[]`, `null`, ``, `{`, `{}x`, `{"value": [[[[]]]]}`, "{\"\xff\": 1}",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -52,6 +53,10 @@ func FuzzDecode(f *testing.F) {
 		checkDecoded(t, body, err, "session_id")
 		_, err = Read[RevokeSession]("7bb9f2a32ab6969f", body)
 		checkDecoded(t, body, err, "reason")
+		_, err = Read[Freeze]("a:", body)
+		checkDecoded(t, body, err, "reason")
+		_, err = Read[Rule]("a:", body)
+		checkDecoded(t, body, err)
 		_, err = Read[Verify]("", body)
 		checkDecoded(t, body, err, "name", "fencing_token")
 		write, err := Read[FencedWrite]("a", body)

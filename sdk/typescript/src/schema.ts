@@ -43,6 +43,11 @@ export interface paths {
          *
          *     With a `session_id`, the lease belongs to that session: renewing the session keeps the lease alive, and the
          *     lease ends with the session. `ttl_ms` and `grace_ms` are those of the session and must be absent.
+         *
+         *     For work that needs to be done once per period, acquire with `once`, do the work, and release with `closed_ms` or
+         *     `once_per`. Then nobody is granted the lock until the next period, and calls with `once` are answered
+         *     `already_done` at once. If the work fails or its process dies, release without them, or let the lease end: the
+         *     lock stays open, and the next caller does the work.
          */
         post: operations["acquireLock"];
         delete?: never;
@@ -102,6 +107,14 @@ export interface paths {
          * @description Releases the lease, or gives up the place in the queue that the `lease_id` has. A repeated release succeeds
          *     again. If the lease ended in another way, the response is `lease_lost` and says how: the work may have
          *     overlapped with another holder's.
+         *
+         *     With `closed_ms` or `once_per`, the release of an exclusive lease also closes the lock: it is granted to nobody
+         *     until that time is over, because the work is done. Waiters keep their places, except those that said `once`:
+         *     they are answered `already_done` at once. Time counts from the grant of the lease, on the database's clock, so
+         *     work that goes on into the next period was that of the period in which it began, and clocks of clients do not
+         *     matter. With both members, the lock is closed until the later one of the two instants; if both have passed, it
+         *     stays open. A repeated release closes nothing. An operator opens a closed lock by revoking the token of the lease
+         *     that was released.
          */
         post: operations["releaseLease"];
         delete?: never;
@@ -137,6 +150,9 @@ export interface paths {
          *     time to learn of the loss. If the lease was already in its grace, that grace keeps running. Until then the
          *     lock shows the lease with `revoked: true`. `skip_grace: true` frees the lock immediately; sent for a lease
          *     that was already revoked, it ends the remaining grace. A lease without a grace frees the lock immediately.
+         *
+         *     If the lock is closed by a release, a revocation of the token of that lease opens it, so that the work can be
+         *     done again.
          *
          *     As after any other end of a lease, fenced writes under the revoked token succeed until another lease is
          *     granted. Writes that name the slot of a permit are rejected as soon as the permit is revoked.
@@ -216,7 +232,7 @@ export interface paths {
          * @description Releases all leases of the set, or removes the set from the queues. `names` must be exactly the locks that were
          *     acquired together, in any order. A repeated release succeeds again. If a lease of the set ended in another way,
          *     the others are released, and the response is `lease_lost` and says how: the work may have overlapped with
-         *     another holder's.
+         *     another holder's. `closed_ms` and `once_per` close all locks of the set, as in the release of one lease.
          */
         post: operations["releaseSet"];
         delete?: never;
@@ -448,6 +464,125 @@ export interface paths {
          *     if there is no such tree.
          */
         delete: operations["removeTree"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/freezes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the freezes
+         * @description The freezes in force, in byte order of their scopes. Shows only those of scopes with names that the API key covers.
+         */
+        get: operations["listFreezes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/freezes/{scope}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of one lock; or, with a colon at its end, all locks whose names begin with it. `billing:` does not cover
+                 *     the lock `billing`.
+                 * @example billing:
+                 */
+                scope: components["parameters"]["Scope"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a freeze
+         * @description Returns the freeze of this scope, and how many leases are left. The API key must cover every name of the scope.
+         */
+        get: operations["getFreeze"];
+        /**
+         * Freeze locks
+         * @description For operators, before maintenance. After the answer no lock of the scope is granted, on any replica, until the
+         *     freeze ends: an acquire is answered `lock_frozen`. Holders can still renew and release, and waiters keep their
+         *     places and are served when it ends. So the work stops by itself: read the freeze until `leases` is 0.
+         *
+         *     In a tree, the freeze of a lock stops new leases of the locks below it, and of locks above that would cover it.
+         *
+         *     A freeze of the same scope is replaced. There are at most 1,000. The API key must cover every name of the scope.
+         */
+        put: operations["freeze"];
+        post?: never;
+        /**
+         * End a freeze
+         * @description Waiters are granted the locks in their order. Succeeds if there is no such freeze. Other freezes that cover some of
+         *     the locks stay. The API key must cover every name of the scope.
+         */
+        delete: operations["thaw"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the rules
+         * @description All rules, in byte order of their scopes. Shows only those of scopes with names that the API key covers.
+         */
+        get: operations["listRules"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/rules/{scope}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of one lock; or, with a colon at its end, all locks whose names begin with it. `billing:` does not cover
+                 *     the lock `billing`.
+                 * @example billing:
+                 */
+                scope: components["parameters"]["Scope"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a rule
+         * @description For operators. Bounds what may be asked of the locks of the scope. After the answer nothing is granted outside of
+         *     the rule, on any replica: an acquire or a renewal with a value outside of it is `400`, and `detail` names the rule.
+         *     Requests from before the rule that wait are granted within it, and leases from before are renewed within it.
+         *
+         *     If several rules cover a lock, that of the longest scope applies, and no other. A rule of the same scope is
+         *     replaced as a whole. There are at most 1,000. The API key must cover every name of the scope.
+         */
+        put: operations["setRule"];
+        post?: never;
+        /**
+         * Remove a rule
+         * @description Succeeds if there is no such rule. From then on the rule of a shorter scope applies, if there is one. The API key
+         *     must cover every name of the scope.
+         */
+        delete: operations["removeRule"];
         options?: never;
         head?: never;
         patch?: never;
@@ -955,6 +1090,13 @@ export interface components {
              */
             session_id?: string;
             /**
+             * @description The work needs to be done only once: if the lock is closed by a release, now or while the call waits, the
+             *     response is `already_done` at once. Only for mode `exclusive`. The default is false: the call waits until the
+             *     lock opens, if it waits.
+             * @example true
+             */
+            once?: boolean;
+            /**
              * @description The thread of work that makes the call, so that the service finds deadlocks. It is no secret and gives no
              *     right. A task is part of another one if its id begins with that id and a dot: a lease of `t` is expected to
              *     end only after the waits of `t`, `t.1` and `t.1.2`. Choose a random id for each thread of work. Tasks are
@@ -964,6 +1106,12 @@ export interface components {
             task_id?: string;
             metadata?: components["schemas"]["Metadata"];
         };
+        /**
+         * @description A period of the calendar: the lock is closed until the end of that in which the lease was granted. A week begins
+         *     on Monday.
+         * @enum {string}
+         */
+        Period: "minute" | "hour" | "day" | "week" | "month";
         /**
          * @description A JSON object of at most 4096 bytes and 32 levels, visible to every reader of the lock or session. Numbers must
          *     be in the range of a 64-bit float.
@@ -987,6 +1135,19 @@ export interface components {
         ReleaseRequest: {
             /** Format: uuid */
             lease_id: string;
+            /**
+             * Format: int64
+             * @description How long the lock is closed, counted from the grant of the lease, because the work is done for so long. The
+             *     default is 0: it stays open.
+             * @example 3600000
+             */
+            closed_ms?: number;
+            once_per?: components["schemas"]["Period"];
+            /**
+             * @description The time zone of `once_per`: a name of the IANA database. The default is UTC.
+             * @example Europe/Berlin
+             */
+            time_zone?: string;
         };
         AcquireSetRequest: {
             /**
@@ -1077,6 +1238,19 @@ export interface components {
             lease_id: string;
             /** @description The locks that were acquired together, each once, in any order. */
             names: components["schemas"]["LockName"][];
+            /**
+             * Format: int64
+             * @description How long the locks are closed, counted from the grant of the leases, because the work is done for so long. The
+             *     default is 0: they stay open.
+             * @example 3600000
+             */
+            closed_ms?: number;
+            once_per?: components["schemas"]["Period"];
+            /**
+             * @description The time zone of `once_per`: a name of the IANA database. The default is UTC.
+             * @example Europe/Berlin
+             */
+            time_zone?: string;
         };
         RevokeRequest: {
             fencing_token: components["schemas"]["Token"];
@@ -1168,6 +1342,7 @@ export interface components {
             max_hold_ms?: number;
             /** Format: uuid */
             session_id?: string;
+            once?: boolean;
             task_id?: string;
             metadata?: components["schemas"]["Metadata"];
         };
@@ -1195,6 +1370,10 @@ export interface components {
             name: components["schemas"]["LockName"];
             /** Format: uuid */
             lease_id: string;
+            /** Format: int64 */
+            closed_ms?: number;
+            once_per?: components["schemas"]["Period"];
+            time_zone?: string;
         };
         BatchResults: {
             /** @description One result for each item, in the same order. */
@@ -1359,6 +1538,13 @@ export interface components {
             /** @description The number of waiters in the queue; see `/v1/locks/{name}/queue`. */
             waiters: number;
             leases: components["schemas"]["LeaseInfo"][];
+            /** @description Present while the lock is closed by a release, because its work is done. */
+            closed?: components["schemas"]["Closure"];
+            /**
+             * @description Present while an operator has stopped new grants of the lock: of several freezes, the one that lasts longest.
+             *     Its `scope` is `(not covered)` if the API key covers no name of it.
+             */
+            frozen?: components["schemas"]["Freeze"];
             /**
              * @description In a tree: the leases of the locks above, which cover this one. Absent if there are none, in lists, and in
              *     the answer to a revocation.
@@ -1369,6 +1555,131 @@ export interface components {
              *     leases: a free lock with leases below it cannot be acquired exclusively.
              */
             below?: components["schemas"]["LeaseInfo"][];
+        };
+        /** @description How a release has closed a lock. */
+        Closure: {
+            /**
+             * Format: date-time
+             * @description When the lock opens.
+             */
+            until: string;
+            /** @description The holder of the lease that was released. */
+            holder: string;
+            /**
+             * Format: date-time
+             * @description When it was released.
+             */
+            done_at: string;
+        };
+        /**
+         * @description The name of one lock; or, if it ends with a colon, all locks whose names begin with it.
+         * @example billing:
+         */
+        LockScope: string;
+        /** @description A freeze, which stops new grants of the locks of its scope. */
+        Freeze: {
+            scope: components["schemas"]["LockScope"];
+            reason: string;
+            /** @description The name of the API key that froze it. Absent in a service without API keys. */
+            frozen_by?: string;
+            /** Format: date-time */
+            frozen_at: string;
+            /**
+             * Format: date-time
+             * @description When the freeze ends by itself. Absent if it does not.
+             */
+            until?: string;
+        };
+        /** @description A freeze, and how many leases are left. */
+        FreezeStatus: {
+            scope: components["schemas"]["LockScope"];
+            reason: string;
+            /** @description The name of the API key that froze it. Absent in a service without API keys. */
+            frozen_by?: string;
+            /** Format: date-time */
+            frozen_at: string;
+            /**
+             * Format: date-time
+             * @description When the freeze ends by itself. Absent if it does not.
+             */
+            until?: string;
+            /**
+             * @description How many leases of locks of the scope are left, those in grace included; in a tree also those of locks above.
+             *     None is added while the freeze lasts. At 0 the work that the locks guard has stopped.
+             */
+            leases: number;
+            /** Format: date-time */
+            as_of: string;
+        };
+        FreezeList: {
+            freezes: components["schemas"]["Freeze"][];
+        };
+        FreezeRequest: {
+            /**
+             * @description The reason, shown to everybody who is refused, with the name of your API key. The rules for characters are
+             *     those of `holder`.
+             * @example database migration
+             */
+            reason: string;
+            /**
+             * Format: int64
+             * @description How long the freeze lasts. The default is 0: until it is ended.
+             * @example 1800000
+             */
+            for_ms?: number;
+        };
+        /** @description It has one bound at least. A member that is absent bounds nothing. */
+        RuleRequest: {
+            /**
+             * Format: int64
+             * @description The greatest `ttl_ms`. A TTL that is left out is at most this.
+             * @example 60000
+             */
+            max_ttl_ms?: number;
+            /**
+             * Format: int64
+             * @description The maximum time from the grant to the end of a lease, renewals included. A lesser `max_hold_ms` of a request
+             *     applies.
+             * @example 3600000
+             */
+            max_hold_ms?: number;
+            /**
+             * Format: int64
+             * @description The least `grace_ms`. A grace that is left out is this.
+             * @example 2000
+             */
+            min_grace_ms?: number;
+            /**
+             * @description The number of permits of each lock, which requests then leave out. If it grows, waiters are granted permits at
+             *     once. If it shrinks, no lease ends, and no permit is granted until enough are free.
+             * @example 3
+             */
+            capacity?: number;
+            /**
+             * @description How many leases of all locks of the scope one API key may have. Leases are counted every few seconds, so a
+             *     key may exceed it for as long. Calls without an API key are not bounded.
+             * @example 500
+             */
+            max_leases?: number;
+        };
+        /** @description A rule. A bound that is absent bounds nothing. */
+        Rule: {
+            scope: components["schemas"]["LockScope"];
+            /** Format: int64 */
+            max_ttl_ms?: number;
+            /** Format: int64 */
+            max_hold_ms?: number;
+            /** Format: int64 */
+            min_grace_ms?: number;
+            capacity?: number;
+            max_leases?: number;
+            /** @description The name of the API key that set it. Absent in a service without API keys. */
+            set_by?: string;
+            /** Format: date-time */
+            set_at: string;
+        };
+        RuleList: {
+            rules: components["schemas"]["Rule"][];
         };
         TreeList: {
             trees: components["schemas"]["Tree"][];
@@ -1547,11 +1858,12 @@ export interface components {
             /** @description The number of waiters that are served before this one. */
             ahead: number;
             /**
-             * @description `holders`: the waiter is first and blocked by the `leases` listed. `queue`: earlier waiters are served
-             *     first; `ahead` counts them. `disconnected`: no call waits at this place, so it is skipped.
+             * @description `holders`: the waiter is first and blocked by the `leases` listed. `closed`: it is first, and the lock is closed
+             *     by a release or frozen by an operator. `queue`: earlier waiters are served first; `ahead` counts them.
+             *     `disconnected`: no call waits at this place, so it is skipped.
              * @enum {string}
              */
-            blocked_by: "holders" | "queue" | "disconnected";
+            blocked_by: "holders" | "closed" | "queue" | "disconnected";
             /**
              * @description The lock at which the waiter is blocked, if that is not this one: another lock of its `set`, or one above or
              *     below in a tree; `(not covered)` if the API key does not cover it. `blocked_by`, `leases` and `ahead` are of
@@ -1604,8 +1916,19 @@ export interface components {
              *     grant came out of the queue, and on `withdrawn` if the place is kept.
              */
             place?: number;
-            /** @description Present on `revoked`, `dequeued` and `withdrawn`. On `refused`: what rejected the token, if that is known. */
+            /**
+             * @description Present on `revoked`, `dequeued`, `withdrawn`, `frozen` and `opened`. On `refused`: what rejected the token, if
+             *     that is known.
+             */
             reason?: string;
+            /**
+             * Format: date-time
+             * @description On `released`: when the lock opens again, if the release has closed it. On `frozen`: when the freeze ends by
+             *     itself, if it does.
+             */
+            until?: string;
+            /** @description The name of the operator's API key. Present on `frozen`, `thawed` and `opened`, in a service with API keys. */
+            by?: string;
             /** @description The name of the API key that revoked the lease. Present on `revoked`, in a service with API keys. */
             revoked_by?: string;
             /**
@@ -1633,10 +1956,12 @@ export interface components {
          *     `revoked`: an operator revoked it; a second `revoked` follows if an operator skips the rest of its grace.
          *     `queued`: a waiter joined the queue. `dequeued`: a waiter left the queue without a grant. `withdrawn`: a grant
          *     from the queue was taken back before it was reported to any client. `metadata_updated`: a renewal replaced the
-         *     metadata. `refused`: a resource rejected a stale token; no lease changed.
+         *     metadata. `refused`: a resource rejected a stale token; no lease changed. `frozen`: an operator froze the scope
+         *     that `lock` names. `thawed`: an operator ended that freeze. `opened`: an operator opened a lock that a release had
+         *     closed.
          * @enum {string}
          */
-        EventKind: "granted" | "released" | "expired" | "revoked" | "queued" | "dequeued" | "withdrawn" | "metadata_updated" | "refused";
+        EventKind: "granted" | "released" | "expired" | "revoked" | "queued" | "dequeued" | "withdrawn" | "metadata_updated" | "refused" | "frozen" | "thawed" | "opened";
         /** @description It names at least one lock or one session. */
         WaitForEventsRequest: {
             /** @description The locks, each once, in any order. */
@@ -1810,6 +2135,8 @@ export interface components {
          *     | --- | --- | --- |
          *     | `invalid_request` | 400 | a parameter or the body is invalid; `pointer` says where |
          *     | `lock_held` | 409 | another holder has the lock, or it has 1000 leases, the most that it can have |
+         *     | `already_done` | 409 | the work is done for now, and a release has closed the lock until `retry_after_ms` has passed |
+         *     | `lock_frozen` | 409 | an operator has stopped new grants of the lock |
          *     | `lease_lost` | 409 | the lease has ended; stop the work |
          *     | `lease_id_in_use` | 409 | the `lease_id` belongs to another lease or place |
          *     | `lease_in_set` | 409 | the lease is one of several that were acquired together; renew or release all of them |
@@ -1819,13 +2146,13 @@ export interface components {
          *     | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
          *     | `tree_busy` | 409 | a lock of the tree is held or waited for |
          *     | `tree_overlaps` | 409 | the root is inside another tree, or above its root |
-         *     | `too_many_leases` | 429 | the session has reached its limit of leases and places |
+         *     | `too_many_leases` | 429 | the session has reached its limit of leases and places, or the API key that of a rule |
          *     | `too_many_waiters` | 429 | the limit of waiting calls or streams is reached; retry later |
          *     | `token_mismatch` | 409 | no lease with this token holds the lock |
          *     | `version_mismatch` | 409 | the fenced resource has another version |
          *     | `stale_token` | 412 | a greater token has been granted or seen |
          *     | `unknown_token` | 412 | the token was never granted for this lock |
-         *     | `not_found` | 404 | no value was ever written under this key, or no session has this name |
+         *     | `not_found` | 404 | no value was ever written under this key, or there is no session or freeze of this name |
          *     | `key_missing` | 401 | the service requires an API key and the request has none |
          *     | `key_invalid` | 401 | the API key is unknown or was revoked |
          *     | `key_expired` | 401 | the API key has expired |
@@ -1843,7 +2170,7 @@ export interface components {
          *     | `internal` | 500 | internal error |
          * @enum {string}
          */
-        Code: "invalid_request" | "lock_held" | "lease_lost" | "lease_id_in_use" | "lease_in_set" | "session_lost" | "session_id_in_use" | "deadlock" | "capacity_mismatch" | "tree_busy" | "tree_overlaps" | "too_many_leases" | "too_many_waiters" | "token_mismatch" | "version_mismatch" | "stale_token" | "unknown_token" | "not_found" | "key_missing" | "key_invalid" | "key_expired" | "role_missing" | "name_not_allowed" | "rate_limited" | "no_route" | "method_not_allowed" | "cross_origin" | "body_too_large" | "header_too_large" | "unsupported_media_type" | "unavailable" | "unknown_outcome" | "internal";
+        Code: "invalid_request" | "lock_held" | "already_done" | "lock_frozen" | "lease_lost" | "lease_id_in_use" | "lease_in_set" | "session_lost" | "session_id_in_use" | "deadlock" | "capacity_mismatch" | "tree_busy" | "tree_overlaps" | "too_many_leases" | "too_many_waiters" | "token_mismatch" | "version_mismatch" | "stale_token" | "unknown_token" | "not_found" | "key_missing" | "key_invalid" | "key_expired" | "role_missing" | "name_not_allowed" | "rate_limited" | "no_route" | "method_not_allowed" | "cross_origin" | "body_too_large" | "header_too_large" | "unsupported_media_type" | "unavailable" | "unknown_outcome" | "internal";
         /**
          * @description An error, as defined by RFC 9457. `pointer` and the members after it are present only where the code calls for
          *     them.
@@ -1862,8 +2189,15 @@ export interface components {
              *     parameter.
              */
             pointer?: string;
-            /** @description The holder of the lock. */
+            /** @description The holder of the lock; if the code is `already_done`, who has done the work. */
             holder?: string;
+            /**
+             * Format: date-time
+             * @description When the work was done, if the code is `already_done`.
+             */
+            done_at?: string;
+            /** @description The name of the API key that froze the lock. Absent in a service without API keys. */
+            frozen_by?: string;
             /** Format: int64 */
             retry_after_ms?: number;
             /** @description The number of waiters that are served before you. */
@@ -1897,7 +2231,7 @@ export interface components {
             ended?: "released" | "expired" | "revoked";
             /** Format: date-time */
             ended_at?: string;
-            /** @description The reason for the revocation. */
+            /** @description The reason for the revocation or the freeze. */
             reason?: string;
             /** @description The name of the API key that revoked it. Absent in a service without API keys. */
             revoked_by?: string;
@@ -1909,7 +2243,7 @@ export interface components {
             grace_left_ms?: number;
             /**
              * @description If the code is `lock_held`: the locks of a set that cannot be granted now; in a tree the lock that is in the way,
-             *     above or below.
+             *     above or below. If the code is `already_done` or `lock_frozen`: the lock of a set or tree that is closed.
              */
             blockers?: components["schemas"]["BlockedLock"][];
             /** @description The names of all locks that were acquired together, if the code is `lease_in_set`. */
@@ -2057,7 +2391,7 @@ export interface components {
         /**
          * @description `too_many_waiters`: the limit of waiting calls or streams is reached. `rate_limited`: the key has used up its
          *     rate, or too many requests with invalid keys came from this address. Retry after `Retry-After`.
-         *     `too_many_leases`: the session has reached its limit of leases and places; release some, or use another session.
+         *     `too_many_leases`: the session has reached its limit of leases and places, or the API key that of a rule; release some.
          *     None of these means that a lease is lost.
          */
         TooManyRequests: {
@@ -2103,6 +2437,12 @@ export interface components {
          * @example repo
          */
         Root: string;
+        /**
+         * @description The name of one lock; or, with a colon at its end, all locks whose names begin with it. `billing:` does not cover
+         *     the lock `billing`.
+         * @example billing:
+         */
+        Scope: string;
         /**
          * @description The resource's key. It follows the same rules as a lock's name.
          * @example accounts:42
@@ -2197,7 +2537,10 @@ export interface operations {
              *     capacity, number of permits, session or set of locks. `capacity_mismatch`: permits of another `capacity` are held or waited
              *     for. `lease_lost`: a lease with this `lease_id` was granted before and has ended. `session_lost`: the
              *     session of the `session_id` has ended, perhaps during the wait. `deadlock`: the call waited in a circle of
-             *     calls that wait for each other, by their tasks, and gave way; `cycle` is the circle.
+             *     calls that wait for each other, by their tasks, and gave way; `cycle` is the circle. `already_done`: a
+             *     release has closed the lock, because its work is done until `retry_after_ms` has passed; `holder` has done
+             *     it, and released the lock at `done_at`. `lock_frozen`: an operator has stopped new grants; `reason` says why,
+             *     `frozen_by` who, and `retry_after_ms` how long the freeze lasts, or when to ask again if it has no end.
              */
             409: {
                 headers: {
@@ -2841,6 +3184,247 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listFreezes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The freezes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FreezeList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getFreeze: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of one lock; or, with a colon at its end, all locks whose names begin with it. `billing:` does not cover
+                 *     the lock `billing`.
+                 * @example billing:
+                 */
+                scope: components["parameters"]["Scope"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The freeze as of `as_of`. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FreezeStatus"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description `not_found`: this scope is not frozen. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    freeze: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of one lock; or, with a colon at its end, all locks whose names begin with it. `billing:` does not cover
+                 *     the lock `billing`.
+                 * @example billing:
+                 */
+                scope: components["parameters"]["Scope"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FreezeRequest"];
+            };
+        };
+        responses: {
+            /** @description The scope is frozen, on all replicas. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FreezeStatus"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    thaw: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of one lock; or, with a colon at its end, all locks whose names begin with it. `billing:` does not cover
+                 *     the lock `billing`.
+                 * @example billing:
+                 */
+                scope: components["parameters"]["Scope"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description This scope is not frozen any more. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listRules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rules. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    setRule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of one lock; or, with a colon at its end, all locks whose names begin with it. `billing:` does not cover
+                 *     the lock `billing`.
+                 * @example billing:
+                 */
+                scope: components["parameters"]["Scope"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RuleRequest"];
+            };
+        };
+        responses: {
+            /** @description The rule is in force, on all replicas. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Rule"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    removeRule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of one lock; or, with a colon at its end, all locks whose names begin with it. `billing:` does not cover
+                 *     the lock `billing`.
+                 * @example billing:
+                 */
+                scope: components["parameters"]["Scope"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description There is no such rule any more. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["Internal"];

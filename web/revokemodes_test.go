@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -105,4 +106,20 @@ func TestForeignReturnLocationsBecomeTheList(t *testing.T) {
 			t.Errorf("%s redirects to %q", back, got)
 		}
 	}
+}
+
+// TestSeveralPermitsAreOneLease on the page, with all their slots, and any of these finds it.
+func TestSeveralPermitsAreOneLease(t *testing.T) {
+	t.Parallel()
+	fx := webtest.NewSharedService()
+	several := func(holder string, n int) lock.Acquire {
+		return lock.Acquire{Locks: []lock.Member{{Name: "gpu:several", Mode: lock.Permit, Capacity: 4, Permits: n}}, Holder: holder, TTL: time.Hour}
+	}
+	token := fx.Grant(several("train-x", 3), 0)
+	fx.Wait(several("train-y", 2), 0)
+	r, body := get(t, fx, "/ui/locks/gpu:several")
+	wantStatus(t, r, http.StatusOK)
+	wantText(t, body, "3 of 4 out", "<small>slots 1 2 3</small>", "in slots 1 2 3,", "<small>2 of 4</small>", `name="slot" value="1"`)
+	_, body = get(t, fx, fmt.Sprintf("/ui/revoke?name=gpu:several&token=%d&slot=3", token))
+	wantText(t, body, "Revoke this lease?", "<bdi>train-x</bdi>")
 }

@@ -17,6 +17,7 @@ class LeaseInfo(TypedDict):
 
     name: NotRequired[str]
     slot: int
+    slots: NotRequired[List[int]]
     mode: str
     holder: str
     fencing_token: int
@@ -81,6 +82,7 @@ class Waiter(TypedDict):
     name: NotRequired[str]
     mode: str
     capacity: NotRequired[int]
+    permits: NotRequired[int]
     holder: str
     joined_at: str
     waited_ms: int
@@ -109,6 +111,7 @@ class Event(TypedDict):
     at: str
     lock: str
     slot: int
+    slots: NotRequired[List[int]]
     revision: int
     kind: str
     mode: str
@@ -137,6 +140,7 @@ class Hold(TypedDict):
     """Who held a lock, and when."""
 
     slot: int
+    slots: NotRequired[List[int]]
     mode: str
     holder: str
     fencing_token: int
@@ -159,6 +163,7 @@ class SessionLock(TypedDict):
     name: str
     mode: str
     slot: NotRequired[int]
+    slots: NotRequired[List[int]]
     fencing_token: NotRequired[int]
     place: NotRequired[int]
 

@@ -11,7 +11,7 @@ from ._answers import Json
 from ._errors import invalid
 
 # The name of a lock; or a list of up to 32 locks that are acquired together, all or none: names, or dicts with a name,
-# a mode and a capacity. The mode and the capacity of the call are for those without a mode.
+# a mode, a capacity and permits. Those of the call are for the locks without a mode.
 Locks = Union[str, Sequence[Union[str, Mapping[str, Any]]]]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,199}")
@@ -20,7 +20,7 @@ _WHOLE: Tuple[Type[Any], str] = (int, "a whole number")
 _TYPES: Mapping[str, Tuple[Type[Any], str]] = {
     **dict.fromkeys(("holder", "lease_id", "session_id", "task_id", "mode", "reason", "where", "lock", "operation_id", "acquired_at", "prefix",
                      "contains", "state", "sort", "kind", "since", "until", "order", "cursor", "at"), _TEXT),
-    **dict.fromkeys(("capacity", "fencing_token", "slot", "if_version", "limit"), _WHOLE),
+    **dict.fromkeys(("capacity", "permits", "fencing_token", "slot", "if_version", "limit"), _WHOLE),
     "metadata": (dict, "a dict"), "keep_place": (bool, "True or False"), "skip_grace": (bool, "True or False"),
 }
 _OPTIONS = {"fencing_token": "token"}
@@ -65,9 +65,9 @@ def lock_path(locks: Locks, verb: str) -> str:
     return path("/v1/locks", locks, verb) if isinstance(locks, str) else f"/v1{verb}"
 
 
-def modes(locks: Locks, mode: str, capacity: Optional[int]) -> Json:
+def modes(locks: Locks, mode: str, capacity: Optional[int], permits: Optional[int]) -> Json:
     """Returns the members of an acquire that say which locks to acquire, besides the name in its path."""
-    own = members(mode=mode, capacity=capacity)
+    own = members(mode=mode, capacity=capacity, permits=permits)
     if isinstance(locks, str):
         return own
     names_of(locks)

@@ -54,9 +54,9 @@ class Grant:
         return {lock["name"]: lock["fencing_token"] for lock in self.answer.get("locks", ())} or {self.name: self.token}
 
     @property
-    def slots(self) -> Dict[str, int]:
-        """The slot of each lock, in the order of the names."""
-        return {lock["name"]: lock["slot"] for lock in self.answer.get("locks", ())} or {self.name: self.slot}
+    def slots(self) -> Dict[str, List[int]]:
+        """The slots of each lock, in the order of the names: one, unless it has several permits."""
+        return {lock.get("name", self.name): lock.get("slots", [lock["slot"]]) for lock in self.answer.get("locks", (self.answer,))}
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,8 @@ class Calls:
 
     def acquire(self, name: Locks, *, lease_id: Optional[str] = None, wait: float = 0.0, keep_place: bool = False,
                 timeout: Optional[float] = None, holder: Optional[str] = None, ttl: Optional[float] = None,
-                mode: str = "exclusive", capacity: Optional[int] = None, grace: Optional[float] = None,
-                max_hold: Optional[float] = None, session_id: Optional[str] = None, metadata: Optional[Json] = None,
+                mode: str = "exclusive", capacity: Optional[int] = None, permits: Optional[int] = None,
+                grace: Optional[float] = None, max_hold: Optional[float] = None, session_id: Optional[str] = None, metadata: Optional[Json] = None,
                 task_id: Optional[str] = None) -> Grant:
         """Acquires the lock, or several, all or none: they have one lease_id, and hold nothing while they wait. Raises
         LockHeld if they are not granted within wait, which is at most 50. Choose the lease_id, a random UUID, yourself, to
@@ -127,7 +127,7 @@ class Calls:
         finds deadlocks; see hold. Raises Deadlock if this call must give way."""
         body = members(lease_id=lease_id, holder=holder or default_holder(not lease_id), session_id=session_id,
                        task_id=task_id, wait_ms=ms("wait", wait), keep_place=keep_place or None, ttl_ms=ms("ttl", ttl),
-                       grace_ms=ms("grace", grace), max_hold_ms=ms("max_hold", max_hold), metadata=metadata, **modes(name, mode, capacity))
+                       grace_ms=ms("grace", grace), max_hold_ms=ms("max_hold", max_hold), metadata=metadata, **modes(name, mode, capacity, permits))
         return self._grant(name, "/acquire", body, timeout, wait=wait, repeatable=bool(lease_id))
 
     def renew(self, name: Locks, lease_id: str, *, ttl: Optional[float] = None, metadata: Optional[Json] = None,

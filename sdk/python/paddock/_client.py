@@ -24,10 +24,10 @@ _Lease = TypeVar("_Lease", bound=Lease)
 _Self = TypeVar("_Self", bound="Paddock")
 _HOLD: Mapping[str, Any] = {
     "ttl": None, "wait": 0.0, "retry": 10.0, "margin": None, "on_state": None, "on_lost": None, "interrupt_main": False, "on_acquired": None,
-    "on_renewed": None, "holder": None, "mode": "exclusive", "capacity": None, "grace": None, "max_hold": None, "metadata": None,
+    "on_renewed": None, "holder": None, "mode": "exclusive", "capacity": None, "permits": None, "grace": None, "max_hold": None, "metadata": None,
     "session": None, "task_id": None, "lease_id_file": None,
 }
-_NOT_IN_ELECTIONS = frozenset({"wait", "mode", "capacity", "metadata"})
+_NOT_IN_ELECTIONS = frozenset({"wait", "mode", "capacity", "permits", "metadata"})
 
 
 class Paddock(Calls):
@@ -56,7 +56,7 @@ class Paddock(Calls):
              on_lost: Optional[Callable[[LeaseLost], object]] = None, interrupt_main: bool = False,
              on_acquired: Optional[Callable[[float, Optional[BaseException]], object]] = None,
              on_renewed: Optional[Callable[[float, Optional[Exception]], object]] = None,
-             holder: Optional[str] = None, mode: str = "exclusive", capacity: Optional[int] = None,
+             holder: Optional[str] = None, mode: str = "exclusive", capacity: Optional[int] = None, permits: Optional[int] = None,
              grace: Optional[float] = None, max_hold: Optional[float] = None, metadata: Optional[Json] = None,
              session: Optional[Session] = None, task_id: Optional[str] = None,
              lease_id_file: Union[str, "os.PathLike[str]", None] = None) -> Lease:
@@ -68,6 +68,7 @@ class Paddock(Calls):
         retry     how long to retry while the service cannot be reached, or wait if that is longer; then Unavailable
         margin    how long before its end the lease counts as lost: the time your work needs to stop, at most a third
                   of ttl; the default is a tenth of ttl, at most 5 seconds
+        permits   how many permits of a semaphore to acquire, all or none, with mode="permit"; the default is one
         session   the session that keeps the lease alive, from hold_session. ttl, grace and margin are then those of the
                   session, and on_renewed is not called. Raises SessionLost if the session has ended
         task_id   the thread of work, by which the service finds deadlocks; then Deadlock. The default is a part of the
@@ -96,7 +97,7 @@ class Paddock(Calls):
         if unknown:
             raise TypeError(f"{unknown[0]} is not an option of hold; it has {', '.join(_HOLD)}.")
         session: Optional[Session] = o["session"]
-        want = {option: o[option] for option in ("holder", "ttl", "mode", "capacity", "grace", "max_hold", "metadata")}
+        want = {option: o[option] for option in ("holder", "ttl", "mode", "capacity", "permits", "grace", "max_hold", "metadata")}
         want["task_id"] = o["task_id"] or new_task()
         if session is not None:
             if o["lease_id_file"] is not None:
@@ -143,7 +144,7 @@ class Paddock(Calls):
 
     def election(self, name: str, **options: Any) -> Election:
         """Returns the election with this name, which is an exclusive lock. The options are those of hold, but for wait,
-        mode, capacity and metadata. Sends no request."""
+        mode, capacity, permits and metadata. Sends no request."""
         unknown = sorted(set(options) - (set(_HOLD) - _NOT_IN_ELECTIONS))
         if unknown:
             raise TypeError(f"{unknown[0]} is not an option of an election; see hold, without {', '.join(sorted(_NOT_IN_ELECTIONS))}.")

@@ -7,7 +7,7 @@ import math
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence
 
 from ._acquire import abandon
 from ._answers import Json
@@ -30,7 +30,7 @@ class Lease(Guard):
     error says why the lease is at risk or lost. A lease without any reference to it is no longer renewed.
     A lease of a session has the state and the deadline of the session, and is lost when that is lost or closed.
     A lease of several locks is renewed, lost and released as a whole. name, token and slot are those of the first lock, in
-    the order of the names; tokens and slots have those of each."""
+    the order of the names; tokens and slots have those of each: a list of slots, of which several permits have one each."""
 
     def __init__(self, paddock: Calls, grant: Grant, margin: float, on_state: Optional[Callable[..., object]],
                  on_lost: Optional[Callable[..., object]], interrupt_main: bool, on_renewed: Optional[Callable[..., object]] = None,
@@ -40,7 +40,7 @@ class Lease(Guard):
         self.token: int = grant.token
         self.slot: int = grant.slot
         self.tokens: Dict[str, int] = grant.tokens
-        self.slots: Dict[str, int] = grant.slots
+        self.slots: Dict[str, List[int]] = grant.slots
         self._locks: Locks = list(grant.tokens) if len(grant.tokens) > 1 else grant.name
         self._granted, self._session, self._has_thread, self._file = grant, session, True, file
         self._held_at = held_at  # the session's number of revoked leases when it was last known to be held; below 0 after a hint
@@ -115,7 +115,7 @@ class Lease(Guard):
             threading.Thread(target=self._notify_loss, name="paddock lease", daemon=True).start()
 
     def _watched(self) -> Watched:
-        return Watched(frozenset((name, token, self.slots[name]) for name, token in self.tokens.items()))
+        return Watched(frozenset((name, token, self.slots[name][0]) for name, token in self.tokens.items()))
 
     def _send_renewal(self, timeout: float) -> Grant:
         return self._paddock.renew(self._locks, self._granted.lease_id, timeout=timeout)

@@ -53,14 +53,14 @@ def run(lease: Lease, argv: Sequence[str], kill_after: Optional[float], popen: M
 
 def _environment(lease: Lease, given: Optional[Mapping[str, str]]) -> Mapping[str, str]:
     own = {"PADDOCK_LOCK": lease.name, "PADDOCK_FENCING_TOKEN": str(lease.token), "PADDOCK_URL": ",".join(lease._paddock.base_urls),
-           "PADDOCK_LOCKS": " ".join(lease.tokens), "PADDOCK_FENCING_TOKENS": _pairs(lease.tokens), "PADDOCK_SLOTS": _pairs(lease.slots),
+           "PADDOCK_LOCKS": " ".join(lease.tokens), "PADDOCK_FENCING_TOKENS": _pairs(lease.tokens), "PADDOCK_SLOTS": _pairs({name: ",".join(str(slot) for slot in all if slot) for name, all in lease.slots.items()}),
            "PADDOCK_LEASE_HOLDER": lease._granted.answer["holder"], "PADDOCK_SLOT": str(lease.slot or ""),
            "PADDOCK_TASK": lease.task_id, "PADDOCK_LEASE_ID": "", "PADDOCK_EXPIRES_AT": ""}  # empty: removed; may be of another lease
     return {key: value for key, value in {**(given or os.environ), **own}.items() if own.get(key) != ""}
 
 
-def _pairs(numbers: Mapping[str, int]) -> str:
-    return " ".join(f"{name}={number}" for name, number in numbers.items() if number)
+def _pairs(values: Mapping[str, object]) -> str:
+    return " ".join(f"{name}={value}" for name, value in values.items() if value)
 
 
 def _terminate(child: subprocess.Popen[Any], clock: Callable[[], float], until: float) -> None:

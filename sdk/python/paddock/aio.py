@@ -131,7 +131,7 @@ class Lease(_Guard):
         self.token: int = lease.token
         self.slot: int = lease.slot
         self.tokens: Dict[str, int] = lease.tokens
-        self.slots: Dict[str, int] = lease.slots
+        self.slots: Dict[str, List[int]] = lease.slots
         self.task_id: str = lease.task_id
 
     async def release(self, timeout: float = 5.0) -> None:
@@ -217,6 +217,7 @@ class HoldOptions(_Options, total=False):
     on_acquired: Optional[Callable[[float, Optional[BaseException]], object]]
     mode: str
     capacity: Optional[int]
+    permits: Optional[int]
     max_hold: Optional[float]
     session: Optional[Session]
     task_id: Optional[str]

@@ -85,6 +85,18 @@ class Calls(ServiceTest):
     def test_permits_have_slots_and_readers_share_a_token(self):
         slots = {self.paddock.acquire(self.name, mode="permit", capacity=2).slot for _ in range(2)}
         self.assertEqual(slots, {1, 2})
+
+    def test_several_permits_are_one_lease(self):
+        two = self.paddock.acquire(self.name, mode="permit", capacity=3, permits=2)
+        self.assertEqual((two.slot, two.slots), (1, {self.name: [1, 2]}))
+        with self.assertRaises(LockHeld):
+            self.paddock.acquire(self.name, mode="permit", capacity=3, permits=2)
+        other = {"name": self.name + ":b", "mode": "permit", "capacity": 8, "permits": 3}
+        self.assertEqual(self.paddock.acquire([self.name, other], mode="permit", capacity=3).slots, {self.name: [3], self.name + ":b": [1, 2, 3]})
+        self.assertEqual(self.paddock.lock(self.name)["leases"][0].get("slots", [3]), [1, 2])
+        with self.assertRaises(InvalidRequest) as refused:
+            self.paddock.acquire(self.name, mode="permit", capacity=3, permits=4)
+        self.assertIn("permits is 4; give 1 to 3", str(refused.exception))
         other = self.new_name()
         tokens = {self.paddock.acquire(other, mode="shared").token for _ in range(2)}
         self.assertEqual(len(tokens), 1)

@@ -22,7 +22,7 @@ class SetTest(ServiceTest):
 class Calls(SetTest):
     def test_two_locks_are_granted_renewed_and_released_together(self):
         grant = self.paddock.acquire([self.b, {"name": self.a}], ttl=20)
-        self.assertEqual((grant.name, grant.tokens, grant.slots), (self.a, {self.a: grant.token, self.b: grant.token}, {self.a: 0, self.b: 0}))
+        self.assertEqual((grant.name, grant.tokens, grant.slots), (self.a, {self.a: grant.token, self.b: grant.token}, {self.a: [0], self.b: [0]}))
         self.assertEqual(self.paddock.lock(self.a)["leases"][0]["set"], [self.a, self.b])
         again = self.paddock.acquire([self.a, self.b], lease_id=grant.lease_id, ttl=20)
         self.assertEqual(again.tokens, grant.tokens)
@@ -38,7 +38,7 @@ class Calls(SetTest):
         grant = self.paddock.acquire([{"name": self.a, "mode": "shared"}, self.b], mode="permit", capacity=3)
         self.assertEqual(grant.tokens[self.a], reader.token, "a reader has another token than the readers that it joins")
         self.assertGreater(grant.tokens[self.b], reader.token)
-        self.assertEqual(grant.slots, {self.a: 2, self.b: 1})
+        self.assertEqual(grant.slots, {self.a: [2], self.b: [1]})
         self.assertEqual([lock["mode"] for lock in grant.answer["locks"]], ["shared", "permit"])
 
     def test_a_refusal_names_the_locks_in_the_way_and_holds_nothing(self):
@@ -65,7 +65,7 @@ class Calls(SetTest):
 
     def test_a_list_of_one_lock_is_that_lock(self):
         with self.paddock.hold([{"name": self.a, "mode": "permit", "capacity": 2}]) as lease:
-            self.assertEqual((lease.name, lease.tokens, lease.slots), (self.a, {self.a: lease.token}, {self.a: 1}))
+            self.assertEqual((lease.name, lease.tokens, lease.slots), (self.a, {self.a: lease.token}, {self.a: [1]}))
             self.assertNotIn("set", self.paddock.lock(self.a)["leases"][0])
         self.assertEqual(self.kinds(self.a), ["granted", "released"])
 

@@ -115,7 +115,7 @@ export const sessionOptions: Table<SessionOptions> = { ...both, metadata: jsonOb
 export const campaignOptions: Table<CampaignOptions> = {
   ...both, maxHoldMs: milliseconds, waitMs: milliseconds, session, taskId: text, onAcquired: callback,
 };
-export const acquireOptions: Table<Options> = { ...campaignOptions, mode: text, capacity: number, metadata: jsonObject };
+export const acquireOptions: Table<Options> = { ...campaignOptions, mode: text, capacity: number, permits: number, metadata: jsonObject };
 
 export const paddockOptions: Table<PaddockOptions> = {
   baseUrl: { words: 'a string such as http://127.0.0.1:8080; several URLs have commas between them', fits: isText },

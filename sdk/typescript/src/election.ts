@@ -12,7 +12,7 @@ import { watchLock, type WatchOptions } from './watch.js';
 const maxValueBytes = 4_096;
 
 /** CampaignOptions are options of `campaign`, with the meanings of those of `acquire`. Without `waitMs`, it waits until the signal is aborted. */
-export type CampaignOptions = Omit<Options, 'mode' | 'capacity' | 'metadata'>;
+export type CampaignOptions = Omit<Options, 'mode' | 'capacity' | 'permits' | 'metadata'>;
 
 /**
  * A Term is the lease of an elected leader. Stop leading when its `signal` is aborted. Its `token` grows with each term: send

@@ -32,9 +32,9 @@ export type News = 'joined' | 'ended' | 'missed';
 
 /** A Watched is a lease or a session that the hub watches. */
 export interface Watched {
-  /** The token and the slot of each lock by its name; leases of a shared lock differ only in the slot. */
+  /** The token and the slots of each lock by its name; leases of a shared lock differ only in the slot. */
   readonly tokens: ReadonlyMap<string, number>;
-  readonly slots: ReadonlyMap<string, number>;
+  readonly slots: ReadonlyMap<string, readonly number[]>;
   /** The public name of a session. */
   readonly session?: string;
   /** Renews it soon. Only the answer of the renewal decides whether it is lost. */
@@ -171,7 +171,7 @@ export class Hub {
       if (member.session !== undefined && ended.has(member.session)) {
         this.#members.set(member, 'ended'); // the service would answer at once, again and again
         member.hint('ended');
-      } else if ([...member.tokens].some(([name, token]) => leases.has(`${name} ${token} ${member.slots.get(name)}`))) {
+      } else if ([...member.tokens].some(([name, token]) => leases.has(`${name} ${token} ${member.slots.get(name)?.[0]}`))) {
         member.hint('ended');
       } else if (gap || unreadable.length > 0) {
         member.hint('missed');

@@ -22,12 +22,15 @@ export class Lease extends Renewed {
   readonly name: string;
   /** The fencing token: send it with every write that the lock guards. */
   readonly token: number;
-  /** 0 for an exclusive lease, 1 or greater for others. Resources guarded by permits are fenced by name and slot. */
+  /**
+   * 0 for an exclusive lease, 1 or greater for others. Resources guarded by permits are fenced by name and slot. Of several
+   * permits it is the first, see `slots`.
+   */
   readonly slot: number;
   /** The token of each lock by its name, in order. All are the same, but for shared locks that have joined readers. */
   readonly tokens: ReadonlyMap<string, number>;
-  /** The slot of each lock by its name, in order. */
-  readonly slots: ReadonlyMap<string, number>;
+  /** The slots of each lock by its name, in order: one, unless it has several permits. */
+  readonly slots: ReadonlyMap<string, readonly number[]>;
   /** The holder, as shown to people. */
   readonly holder: string;
   /** The thread of work, by which the service finds deadlocks. */
@@ -47,7 +50,7 @@ export class Lease extends Renewed {
     this.token = locks[0]!.fencing_token;
     this.slot = locks[0]!.slot;
     this.tokens = new Map(locks.map((lock) => [lock.name, lock.fencing_token]));
-    this.slots = new Map(locks.map((lock) => [lock.name, lock.slot]));
+    this.slots = new Map(locks.map((lock) => [lock.name, lock.slots ?? [lock.slot]]));
     this.holder = lease.holder;
     this.taskId = options.taskId;
     this.#ref = ref;

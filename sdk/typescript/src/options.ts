@@ -26,8 +26,10 @@ export interface Options {
   holder?: string | undefined;
   /** `exclusive`, the default; `shared` for readers; `permit` for a semaphore with `capacity`. */
   mode?: components['schemas']['Mode'] | undefined;
-  /** The number of permits; only for the mode `permit`. */
+  /** The number of permits that there are; only for the mode `permit`. */
   capacity?: number | undefined;
+  /** How many permits to acquire, all or none; only for the mode `permit`. The default is 1. */
+  permits?: number | undefined;
   /** How long the lease lasts without a renewal. The default is 30000. The service may set a lower maximum. */
   ttlMs?: number | undefined;
   /** How long after its end the lease still blocks other grants. */
@@ -195,7 +197,7 @@ async function requestOf(o: Options, ttlMs: number, label: string | undefined): 
   const { session } = o;
   return {
     ...omitUndefined({
-      mode: o.mode, capacity: o.capacity, grace_ms: o.graceMs, max_hold_ms: o.maxHoldMs, metadata: o.metadata,
+      mode: o.mode, capacity: o.capacity, permits: o.permits, grace_ms: o.graceMs, max_hold_ms: o.maxHoldMs, metadata: o.metadata,
       task_id: o.taskId,
     }),
     ...(session ? { session_id: session.id } : { ttl_ms: ttlMs }),

@@ -7,12 +7,12 @@ import type { components } from './schema.js';
 
 type Schemas = components['schemas'];
 
-/** A SetMember is one lock of several that are acquired together; its mode and capacity may be its own. */
+/** A SetMember is one lock of several that are acquired together; its mode, capacity and permits may be its own. */
 export type SetMember = Schemas['SetMember'];
 
 /**
- * Locks are the name of a lock, or up to 32 locks that are acquired together, all or none. The mode and the capacity in
- * the options are for those without a mode.
+ * Locks are the name of a lock, or up to 32 locks that are acquired together, all or none. The mode, the capacity
+ * and the permits in the options are for those without a mode.
  */
 export type Locks = string | readonly (string | SetMember)[];
 
@@ -55,8 +55,8 @@ function set(paddock: Paddock, locks: Exclude<Locks, string>, leaseId: string): 
   const ref = { lease_id: leaseId, names };
   return {
     names,
-    acquire: ({ mode, capacity, ...request }, options) => {
-      const own = omitUndefined({ mode, capacity });
+    acquire: ({ mode, capacity, permits, ...request }, options) => {
+      const own = omitUndefined({ mode, capacity, permits });
       const all = members.map((member) => (member.mode === undefined ? { ...own, ...member } : member));
       return paddock.acquireSet({ ...request, lease_id: leaseId, locks: all }, options);
     },

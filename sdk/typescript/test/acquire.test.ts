@@ -94,6 +94,19 @@ test('readers share a token and permits have slots', limit, async () => {
   await Promise.all([...readers, ...permits].map((lease) => lease.release()));
 });
 
+test('several permits are one lease with a slot each', limit, async () => {
+  const paddock = direct();
+  const gpus = unique('gpus');
+  const two = await acquire(paddock, gpus, { mode: 'permit', capacity: 3, permits: 2 });
+  assert.deepEqual([two.slot, [...two.slots]], [1, [[gpus, [1, 2]]]]);
+  await assert.rejects(acquire(paddock, gpus, { mode: 'permit', capacity: 3, permits: 2 }), { code: 'lock_held' });
+  const set = [{ name: gpus, mode: 'permit' as const, capacity: 3 }, unique('gpus')];
+  const one = await acquire(paddock, set, { mode: 'permit', capacity: 4, permits: 4 });
+  assert.deepEqual([...one.slots.values()].sort(), [[1, 2, 3, 4], [3]]);
+  await assert.rejects(acquire(paddock, gpus, { mode: 'permit', capacity: 3, permits: 4 }), { code: 'invalid_request', field: 'permits' });
+  await Promise.all([two, one].map((lease) => lease.release()));
+});
+
 test('invalid options are rejected before a request is sent', limit, async () => {
   const paddock = createPaddock({ baseUrl: 'http://127.0.0.1:1', fetch: () => assert.fail('a request was sent') });
   const cases: [name: string, options: Options, field: string][] = [

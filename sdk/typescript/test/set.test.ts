@@ -99,10 +99,10 @@ describe('a lease of several locks', { concurrency: true }, () => {
     assert.deepEqual([...lease.tokens.keys()], [a, b]);
     assert.equal(lease.tokens.get(a), reader.token, 'a reader has the token of the readers that it joins');
     assert.ok(lease.tokens.get(b)! > reader.token);
-    assert.deepEqual([...lease.slots], [[a, 2], [b, 1]]);
+    assert.deepEqual([...lease.slots], [[a, [2]], [b, [1]]]);
     assert.deepEqual([lease.name, lease.token, lease.slot], [a, reader.token, 2]);
     assert.deepEqual((await direct().lock(b)).leases[0]!.mode, 'permit');
-    assert.deepEqual([[...reader.tokens], [...reader.slots]], [[[a, reader.token]], [[a, 1]]]);
+    assert.deepEqual([[...reader.tokens], [...reader.slots]], [[[a, reader.token]], [[a, [1]]]]);
     await lease.release();
     await reader.release();
   });

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -55,8 +56,8 @@ func hideAbove(ctx context.Context, err error) error {
 	if !hidden {
 		return err
 	}
-	out.Holder = notCovered
-	out.Detail = "A lock above, which the API key does not cover, is held or waited for. Retry later, " +
+	out.Code, out.Holder, out.Reason, out.FrozenBy, out.DoneAt = lock.ErrHeld, notCovered, "", "", time.Time{}
+	out.Detail = "A lock above, which the API key does not cover, is held, waited for, or closed. Retry later, " +
 		"or wait with wait_ms (not in a batch)."
 	return &out
 }

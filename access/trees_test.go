@@ -60,7 +60,7 @@ func TestALockAboveIsHidden(t *testing.T) {
 	_, refusals["acquire"] = locks.Acquire(part, a)
 	for what, err := range refusals {
 		e := new(lock.Error)
-		want := "A lock above, which the API key does not cover, is held or waited for. Retry later, or wait with wait_ms (not in a batch)."
+		want := "A lock above, which the API key does not cover, is held, waited for, or closed. Retry later, or wait with wait_ms (not in a batch)."
 		if !errors.As(err, &e) || e.Code != lock.ErrHeld || e.Detail != want || e.Holder != "(not covered)" ||
 			e.Blocked[0].Name != "(not covered)" || e.Blocked[0].Holder != "(not covered)" || e.RetryAfter == 0 {
 			t.Errorf("%s: %+v", what, err)

@@ -50,6 +50,11 @@ type Acquire struct {
 	SessionFull  bool       // the session has reached its limit: a can only find a lease or place that it has
 	Requested    []string   // the names in the request, if Locks also has ancestors of them. Set by In
 
+	KeyFull *Rule // the MaxLeases of this rule is reached: a can only find a lease or place that it has
+
+	leftOut          bool      // TTL: it is the default of the Bounds
+	minGrace         bool      // Grace: it is that of a rule
+	counted          bool      // the lease counts for the MaxLeases of a rule
 	maxWaiters       int       // of the lock, from the Bounds
 	sessionExpiresAt time.Time // from the View
 }
@@ -78,6 +83,7 @@ func (a Acquire) Resolve(b Bounds) (Acquire, error) {
 func (a *Acquire) resolveTimes(b Bounds) error {
 	switch {
 	case a.SessionID == SessionID{}:
+		a.leftOut = a.TTL == 0
 		a.TTL = cmp.Or(a.TTL, b.DefaultTTL)
 		return cmp.Or(CheckDuration("ttl_ms", a.TTL, b.MinTTL, b.MaxTTL), CheckDuration("grace_ms", a.Grace, 0, b.MaxGrace))
 	case a.TTL != 0:
@@ -126,6 +132,7 @@ func (a Acquire) Names() []string {
 // Traits returns those of a call that may be granted leases, and may wait for them.
 func (a Acquire) Traits() Traits {
 	t := Traits{Lease: a.LeaseID, Session: a.SessionID.Ref(), Grants: true, Length: a.TTL + a.Grace, NewID: a.GeneratedID}
+	t.NeedsRule = slices.ContainsFunc(a.Locks, lacksCapacity)
 	if a.Wait > 0 {
 		t.Queue, t.Wait = Joins, a.Wait
 	}
@@ -134,6 +141,10 @@ func (a Acquire) Traits() Traits {
 
 // In returns a within the rules, with an intention at each ancestor of its locks. It must be resolved.
 func (a Acquire) In(p *Policy) (Command, error) {
+	var err error
+	if a, err = a.within(p); err != nil {
+		return a, err
+	}
 	t := p.trees()
 	if len(t) == 0 {
 		return a, nil
@@ -167,6 +178,50 @@ func (a Acquire) In(p *Policy) (Command, error) {
 	slices.SortFunc(members, func(m, o Member) int { return strings.Compare(m.Name, o.Name) })
 	a.Locks, a.Requested = members, asked
 	return a, nil
+}
+
+// within returns a within the rules of its locks, or the refusal if it is outside.
+func (a Acquire) within(p *Policy) (Acquire, error) {
+	if p == nil || len(p.Rules) == 0 {
+		return a, a.checkCapacities()
+	}
+	a.Locks = slices.Clone(a.Locks)
+	for i := range a.Locks {
+		m := &a.Locks[i]
+		r := p.RuleOf(m.Name)
+		if r == nil {
+			continue
+		}
+		a.counted = a.counted || r.MaxLeases > 0
+		if r.MaxHold > 0 && (a.MaxHold == 0 || a.MaxHold > r.MaxHold) {
+			a.MaxHold = r.MaxHold
+		}
+		if a.SessionID == (SessionID{}) {
+			if a.leftOut && r.MaxTTL > 0 {
+				a.TTL = min(a.TTL, r.MaxTTL)
+			}
+			if a.Grace == 0 || a.minGrace {
+				a.Grace, a.minGrace = max(a.Grace, r.MinGrace), true
+			}
+		}
+		if err := cmp.Or(r.checkTimes(a.TTL, a.Grace), r.checkPermits(m)); err != nil {
+			return a, err
+		}
+	}
+	return a, a.checkCapacities()
+}
+
+// lacksCapacity reports whether m asks for permits, and leaves their number to a rule.
+func lacksCapacity(m Member) bool { return m.Mode == Permit && m.Capacity == 0 }
+
+// checkCapacities returns the refusal of a request for permits whose number is not known.
+func (a Acquire) checkCapacities() error {
+	for _, m := range a.Locks {
+		if lacksCapacity(m) {
+			return errNoCapacity(a.Locks, m)
+		}
+	}
+	return nil
 }
 
 // checkInTree returns an error if the tree does not allow the member. path is the member's path in its tree, nil
@@ -218,6 +273,9 @@ func (a Acquire) Apply(v View) Decision {
 	if a.SessionFull {
 		return d.finish(errSessionFull())
 	}
+	if err := d.checkRules(a); err != nil {
+		return d.finish(err)
+	}
 	if err := d.checkCapacity(a); err != nil {
 		return d.finish(err)
 	}
@@ -243,6 +301,10 @@ func (d *decider) findEarlier(a Acquire) (_ Decision, decided bool) {
 	switch {
 	case len(waiters) > 0 && !d.match(a):
 		return d.finish(d.errMismatch(a)), true
+	case all && a.Once && d.isDone():
+		d.removeWaiters(a.LeaseID, reasonAlreadyDone)
+		d.promote()
+		return d.finish(errNotGranted(d.locks, a.Locks, a.LeaseID)), true
 	case all:
 		return d.resumeWait(a, waiters), true
 	}
@@ -286,6 +348,21 @@ func (a Acquire) matches(l Lease, m Member, set []string) bool {
 	return l.Holder == a.Holder && l.Mode == m.Mode && l.Session == a.SessionID.Ref() && slices.Equal(l.Set, set)
 }
 
+// checkRules returns the refusal of a call outside of the rules, as far as that depends on more than the request.
+func (d *decider) checkRules(a Acquire) error {
+	if a.KeyFull != nil {
+		return errKeyFull(a.KeyFull)
+	}
+	for i := range a.Locks {
+		if r := d.locks[i].rule; r != nil && a.SessionID != (SessionID{}) && !d.locks[i].above {
+			if err := r.checkTimes(a.TTL, a.Grace); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // checkCapacity returns the refusal of permits with another capacity than that in use.
 func (d *decider) checkCapacity(a Acquire) error {
 	for i, m := range a.Locks {
@@ -326,8 +403,12 @@ func (d *decider) grantTo(a Acquire) []Lease {
 
 // newLease returns the requested lease of the lock m.
 func (a Acquire) newLease(m Member, set []string) Lease {
+	key := ""
+	if a.counted {
+		key = a.Key
+	}
 	return Lease{
-		ID: a.LeaseID, Name: m.Name, Mode: m.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,
+		ID: a.LeaseID, Key: key, Name: m.Name, Mode: m.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,
 		MaxHold: a.MaxHold, Metadata: a.Metadata, Attachment: a.Attachment, Session: a.SessionID.Ref(),
 		ExpiresAt: a.sessionExpiresAt, Set: set, Below: a.Requested, Task: a.Thread(),
 	}
@@ -335,7 +416,7 @@ func (a Acquire) newLease(m Member, set []string) Lease {
 
 // enqueue appends a to the queues of its locks, if it waits or keeps its place. Otherwise it refuses.
 func (d *decider) enqueue(a Acquire) Decision {
-	if a.Wait == 0 && !a.KeepPlace {
+	if a.Wait == 0 && !a.KeepPlace || a.Once && d.isDone() {
 		return d.finish(errNotGranted(d.locks, a.Locks, a.LeaseID))
 	}
 	if a.LimitReached {
@@ -351,7 +432,7 @@ func (d *decider) enqueue(a Acquire) Decision {
 		s := d.locks[i]
 		l := a.newLease(m, set)
 		s.emit(Event{Kind: Queued, Place: s.record.Revision + 1}, l)
-		w := Waiter{Place: s.record.Revision, Lease: l, Capacity: m.Capacity, Permits: m.Permits, JoinedAt: s.now}
+		w := Waiter{Place: s.record.Revision, Lease: l, Capacity: m.Capacity, Permits: m.Permits, Once: a.Once, JoinedAt: s.now}
 		if a.Wait > 0 {
 			w = a.attachTo(w, s.now)
 		}
@@ -385,7 +466,7 @@ func (d *decider) resumeWait(a Acquire, waiters []Waiter) Decision {
 
 // attachTo returns the waiter with the call of a.
 func (a Acquire) attachTo(w Waiter, now time.Time) Waiter {
-	w.Attachment, w.Replica, w.Lease.Task = a.Attachment, a.Replica, a.Thread()
+	w.Attachment, w.Replica, w.Lease.Task, w.Once = a.Attachment, a.Replica, a.Thread(), a.Once
 	w.WaitUntil, w.AliveUntil = now.Add(a.Wait), now.Add(ReplicaTTL)
 	w.KeptUntil = w.WaitUntil.Add(PlaceRetention)
 	return w

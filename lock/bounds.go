@@ -270,9 +270,7 @@ func checkMode(m Member) error {
 		return Invalid("capacity", "is only valid with mode permit; leave it out")
 	case m.Mode != Permit && m.Permits != 0:
 		return Invalid("permits", "is only valid with mode permit; leave it out")
-	case m.Mode == Permit && m.Capacity == 0:
-		return Invalid("capacity", "is missing; give 1 to %d, the number of permits", MaxHolders)
-	case m.Mode == Permit && (m.Capacity < 1 || m.Capacity > MaxHolders):
+	case m.Mode == Permit && (m.Capacity < 0 || m.Capacity > MaxHolders):
 		return Invalid("capacity", "is %d; give 1 to %d, the number of permits", m.Capacity, MaxHolders)
 	}
 	return checkPermits(m)
@@ -280,8 +278,9 @@ func checkMode(m Member) error {
 
 // checkPermits returns an ErrInvalid error if m asks for more permits than there are.
 func checkPermits(m Member) error {
-	if m.Permits < 0 || m.Permits > m.Capacity && m.Mode == Permit {
-		return Invalid("permits", "is %d; give 1 to %d, the capacity: the lock has no more permits", m.Permits, m.Capacity)
+	capacity := cmp.Or(m.Capacity, MaxHolders) // zero: that of a rule
+	if m.Permits < 0 || m.Permits > capacity && m.Mode == Permit {
+		return Invalid("permits", "is %d; give 1 to %d, the capacity: the lock has no more permits", m.Permits, capacity)
 	}
 	return nil
 }

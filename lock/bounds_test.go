@@ -96,7 +96,7 @@ func TestWaitAndModeBounds(t *testing.T) {
 		{"one permit", with(permit(1)), ""},
 		{"the maximum number of permits", with(permit(lock.MaxHolders)), ""},
 		{"one permit too many", with(permit(lock.MaxHolders + 1)), "capacity"},
-		{"no permits", with(permit(0)), "capacity"},
+		{"a capacity that is left to a rule", with(permit(0)), ""},
 		{"a negative number of permits", with(permit(-1)), "capacity"},
 		{"all permits", with(permits(3, 3)), ""},
 		{"more permits than the capacity", with(permits(3, 4)), "permits"},

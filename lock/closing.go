@@ -45,6 +45,14 @@ type Closure struct {
 // asks reports whether c asks to close the lock.
 func (c Closing) asks() bool { return c.For != 0 || c.Period != "" }
 
+// field returns the field of a request that asks to close the lock.
+func (c Closing) field() string {
+	if c.For != 0 {
+		return "closed_ms"
+	}
+	return "once_per"
+}
+
 // resolve returns c with its time zone, or an ErrInvalid error.
 func (c Closing) resolve() (Closing, error) {
 	err := CheckDuration("closed_ms", c.For, 0, MaxClosed)

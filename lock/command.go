@@ -36,7 +36,9 @@ type Traits struct {
 	// ReadsToken: the newest token of the lock must not be provisional.
 	ReadsToken bool
 	ShowsQueue bool // the answer contains the queue
-	NoAnswer   bool // no caller relies on its success, so nothing is stored if nothing has changed
+	// NeedsRule: without a rule the command is refused, so it is to be passed to In even if there is none.
+	NeedsRule bool
+	NoAnswer  bool // no caller relies on its success, so nothing is stored if nothing has changed
 }
 
 // A QueueUse says what a command has to do with a place in a queue.

@@ -38,6 +38,7 @@ var commands = map[string]struct {
 	"EndSession":    {lock.EndSession{Name: "tree:a"}, lock.Traits{}, []string{"tree:a"}},
 	"Sweep":         {lock.Sweep{Locks: []string{"tree:a"}}, lock.Traits{NoAnswer: true}, []string{"tree:a"}},
 	"BreakDeadlock": {lock.BreakDeadlock{Locks: []string{"tree:a"}, LeaseID: id(1)}, lock.Traits{}, []string{"tree:a"}},
+	"NoteFreeze":    {lock.NoteFreeze{Freeze: lock.Freeze{Scope: "tree:a"}}, lock.Traits{}, []string{"tree:a"}},
 	"ReportStale":   {lock.ReportStale{Name: "tree:a"}, lock.Traits{ReadsToken: true}, []string{"tree:a"}},
 }
 

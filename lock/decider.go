@@ -31,6 +31,10 @@ func begin(v View, asked []string) *decider {
 		}
 		above := asked != nil && !slices.Contains(asked, v.Locks[i].Name)
 		states[i] = lockState{basis: &d.basis, now: now, record: v.Locks[i], above: above}
+		states[i].freezes = v.Policy.freezesOf(v.Locks[i].Name, v.Now)
+		if states[i].rule = v.Policy.RuleOf(v.Locks[i].Name); states[i].rule != nil {
+			states[i].record = states[i].rule.withCapacity(v.Locks[i])
+		}
 		d.locks[i] = &states[i]
 	}
 	return d
@@ -53,10 +57,37 @@ func (d *decider) applyTime() {
 // Hence sets never wait for each other in a circle.
 func (d *decider) promote() {
 	for _, s := range d.locks {
+		if s.isDone() {
+			d.dismissDone(s)
+		}
+	}
+	for _, s := range d.locks {
 		s.promoteInTurn()
 	}
 	for len(d.locks) > 1 && d.grantReady() {
 	}
+}
+
+// dismissDone removes the waiters whose work is done: those of Acquire.Once for the lock, which is closed.
+func (d *decider) dismissDone(s *lockState) {
+	for _, w := range s.record.Queue {
+		if w.needsOnly(s) && d.hasAll(w.Lease.Set) && len(s.events) < s.budget() {
+			if w.Attachment != 0 {
+				s.ousted = append(s.ousted, *w)
+			}
+			d.removeWaiters(w.Lease.ID, reasonAlreadyDone)
+		}
+	}
+}
+
+// needsOnly reports whether the waiter waits for the work of this lock that needs to be done only once.
+func (w *Waiter) needsOnly(s *lockState) bool {
+	return w.Once && w.Lease.Name == s.record.Name && !w.Lease.Mode.IsIntention()
+}
+
+// isDone reports whether one of the locks that were asked for is closed by a Release.
+func (d *decider) isDone() bool {
+	return slices.ContainsFunc(d.locks, func(s *lockState) bool { return !s.above && s.isDone() })
 }
 
 // grantReady grants one set that is ready at all of its locks, and returns true; or false if there is none.
@@ -347,8 +378,15 @@ func (d *decider) finishWithLeases(leases []Lease, replay bool) Decision {
 // be many, most of which were ready before: these are left out unless their turn may have come by time.
 func (d *decider) readyElsewhere(i int) (sets [][]string) {
 	s := d.locks[i]
+	if s.isDone() { // those of its waiters that dismissDone could not remove
+		for _, w := range s.record.Queue {
+			if w.needsOnly(s) && !d.hasAll(w.Lease.Set) {
+				sets = append(sets, w.Lease.Set)
+			}
+		}
+	}
 	if !s.madeRoom {
-		return nil
+		return sets
 	}
 	var before []*Waiter
 	if !s.timePassed && slices.ContainsFunc(s.ready, func(w *Waiter) bool { return w.Lease.Below != nil }) {

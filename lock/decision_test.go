@@ -18,7 +18,8 @@ type decisionCheck struct {
 	before lock.Record // the input
 	given  lock.Record // the copy of the input that Apply received
 	drawn  int         // number of tokens drawn
-	paused bool        // grants are paused
+	paused bool        // grants are paused, or the lock is frozen
+	ruled  bool        // a rule may have changed the capacity since the lock was stored
 	lock.Decision
 }
 
@@ -27,6 +28,10 @@ func (x decisionCheck) check() error {
 	rules := []func() error{
 		x.checkExclusion, x.checkPlaces, x.checkHeadBlocked, x.checkNoOvertaking, x.checkEventNumbers, x.checkPromoted,
 		x.checkDue, x.checkTokens, x.checkEnded, x.checkMeasures, x.checkInputUnchanged, x.checkChanged,
+	}
+	if x.ruled {
+		rules = slices.Delete(rules, 0, 1)
+		rules = rules[:len(rules)-1]
 	}
 	for _, rule := range rules {
 		if err := rule(); err != nil {
@@ -256,12 +261,24 @@ func attached(w lock.Waiter, now, clock time.Time, self lock.Replica) bool {
 	return w.Attached(now, self)
 }
 
-// checkHeadBlocked: the first attached waiter cannot be granted the lock. While grants are paused, no lease is
-// granted.
+// isClosed reports whether the lock is closed by a release.
+func (x decisionCheck) isClosed(r lock.Record) bool {
+	return r.Closed != nil && x.clock.Before(r.Closed.Until)
+}
+
+// checkHeadBlocked: the first attached waiter cannot be granted the lock. While grants are paused, and while the lock is
+// closed, no lease is granted, and no waiter is left whose work is done.
 func (x decisionCheck) checkHeadBlocked() error {
 	s := x.Locks[0]
-	if x.paused {
-		if i := slices.IndexFunc(x.Events, func(e lock.Event) bool { return e.Kind == lock.Granted }); i >= 0 {
+	if i := slices.IndexFunc(s.Queue, func(w *lock.Waiter) bool { return w.Once }); x.isClosed(s) && i >= 0 {
+		return fmt.Errorf("the lock is closed, and for work to be done once there waits %+v", s.Queue[i])
+	}
+	opened := slices.ContainsFunc(x.Events, func(e lock.Event) bool { return e.Kind == lock.Opened })
+	if x.isClosed(s) && len(s.Leases) > 0 {
+		return fmt.Errorf("the lock is closed, and has %+v", s.Leases)
+	}
+	if closed := x.isClosed(x.before) && !opened; x.paused || closed || x.isClosed(s) {
+		if i := slices.IndexFunc(x.Events, func(e lock.Event) bool { return e.Kind == lock.Granted }); i >= 0 && (x.paused || closed) {
 			return fmt.Errorf("granted while grants are paused: %+v", x.Events[i])
 		}
 		return nil

@@ -121,15 +121,15 @@
 //
 // A file refers to files of its own line and of the lines before it.
 //
-//   - What there is: slots.go, lease.go, member.go, task.go, session.go, record.go, event.go, cycle.go, errors.go,
+//   - What there is: slots.go, lease.go, member.go, task.go, session.go, closing.go, record.go, event.go, cycle.go, errors.go,
 //     bounds.go, context.go.
 //   - What operators declare: scope.go, tree.go, freeze.go, rule.go, policy.go.
-//   - What is asked, and what is answered: set.go, closing.go, command.go.
+//   - What is asked, and what is answered: set.go, command.go.
 //   - One lock while a command is decided: state.go changes it and emits events, queue.go says whose turn it is.
 //   - All locks of a command: decider.go applies what time has changed, has the steps that several rules share, and
 //     makes the decision; refusal.go says why a call is refused.
 //   - Calls that wait for each other: wait_graph.go, victims.go, deadlock.go, wait_chain.go.
 //   - The rules, a command or two in each file: acquire.go, wait.go, renew_release.go, revoke.go, fence.go,
-//     report_stale.go.
+//     report_stale.go, note_freeze.go.
 //   - The public views of a lock: info.go.
 package lock

@@ -55,6 +55,11 @@ func (s *eventChecker) apply(e lock.Event) error {
 		return s.removePlace(e.Place)
 	case lock.Granted:
 		return s.grant(key, e)
+	case lock.Opened:
+		if held || e.Token != s.newest {
+			return fmt.Errorf("the newest token is %d, the holds are %v", s.newest, s.holds)
+		}
+		return nil
 	case lock.Refused:
 		if held || e.Newest != s.newest || e.Token > s.newest || (e.HeldBy == "") != (len(s.holds) == 0) {
 			return fmt.Errorf("the newest token is %d, the holds are %v", s.newest, s.holds)

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"cmp"
+	"strings"
 	"time"
 )
 
@@ -47,6 +48,56 @@ type Freeze struct {
 
 // isOver reports whether the freeze has ended by itself at now.
 func (f *Freeze) isOver(now time.Time) bool { return !f.Until.IsZero() && !now.Before(f.Until) }
+
+// CheckFreeze returns the refusal of a new freeze, beyond MaxFreezes.
+func (p *Policy) CheckFreeze(s Scope) error {
+	if _, again := p.Freezes[s]; !again && len(p.Freezes) >= MaxFreezes {
+		return Invalid("scope", "exceeds the limit of %d freezes; end one first", MaxFreezes)
+	}
+	return nil
+}
+
+// FreezeOf returns the freeze that stops grants of the lock for the longest time, nil if there is none.
+func (p *Policy) FreezeOf(name string, now time.Time) *Freeze {
+	return longestFreeze(p.freezesOf(name, now), name, Exclusive)
+}
+
+// freezesOf returns the freezes in force at now that stop grants of the lock: those whose scopes cover it, and in a tree
+// those of a lock below, which leases of the lock would cover.
+func (p *Policy) freezesOf(name string, now time.Time) (found []Freeze) {
+	if p == nil || len(p.Freezes) == 0 {
+		return nil
+	}
+	eachScope(name, func(s Scope) bool {
+		if f, ok := p.Freezes[s]; ok && !f.isOver(now) {
+			found = append(found, f)
+		}
+		return true
+	})
+	if p.Trees.Contains(name) {
+		for s, f := range p.Freezes {
+			if strings.HasPrefix(string(s), name+":") && !f.isOver(now) {
+				found = append(found, f)
+			}
+		}
+	}
+	return found
+}
+
+// longestFreeze returns the one of the freezes that stops grants of the lock in the mode for the longest time, nil if none
+// does. The intentions at a lock do not cover all that is below it.
+func longestFreeze(freezes []Freeze, name string, m Mode) (longest *Freeze) {
+	for i := range freezes {
+		f := &freezes[i]
+		if m.IsIntention() && !f.Scope.Covers(name) {
+			continue
+		}
+		if longest == nil || f.Until.IsZero() || !longest.Until.IsZero() && longest.Until.Before(f.Until) {
+			longest = f
+		}
+	}
+	return longest
+}
 
 // A FreezeStatus is a freeze, and what it still waits for.
 type FreezeStatus struct {

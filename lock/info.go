@@ -39,6 +39,14 @@ type Lock struct {
 	Above, Below []LeaseInfo
 }
 
+// AddPolicy adds what operators have declared about the lock.
+func (l *Lock) AddPolicy(p *Policy) {
+	l.Frozen = p.FreezeOf(l.Name, l.AsOf)
+	if r := p.RuleOf(l.Name); r != nil && r.Capacity > 0 && l.Capacity > 0 {
+		l.Capacity = r.Capacity
+	}
+}
+
 // AddAbove adds the leases of a lock above l in its tree.
 func (l *Lock) AddAbove(above Lock) {
 	for _, info := range above.Leases {
@@ -81,6 +89,9 @@ func (r Record) Lock(now time.Time) Lock {
 	l := Lock{
 		Name: r.Name, State: Free, Revision: r.Revision, Token: r.Token, ChangedAt: r.ChangedAt, AsOf: now,
 		Waiters: len(r.Queue),
+	}
+	if r.Closed != nil && now.Before(r.Closed.Until) {
+		l.Closed = r.Closed
 	}
 	for _, lease := range r.ActiveLeases(now) {
 		if lease.Unclaimed() {
@@ -128,18 +139,32 @@ func (l Lock) Version() string {
 	for _, above := range l.Above {
 		v += fmt.Sprintf(".%d", above.Token)
 	}
+	if l.Closed != nil {
+		v += ".closed"
+	}
+	if l.Frozen != nil {
+		v += ".frozen"
+	}
 	return v
 }
 
 // NextChangeAt returns the earliest time at which the version changes without any request, or zero.
 func (l Lock) NextChangeAt() time.Time {
 	var first time.Time
-	for _, h := range l.Leases {
-		for _, at := range []time.Time{h.ExpiresAt, h.ExpiresAt.Add(h.Grace)} {
-			if l.AsOf.Before(at) && (first.IsZero() || at.Before(first)) {
-				first = at
-			}
+	include := func(at time.Time) {
+		if l.AsOf.Before(at) && (first.IsZero() || at.Before(first)) {
+			first = at
 		}
+	}
+	for _, h := range l.Leases {
+		include(h.ExpiresAt)
+		include(h.ExpiresAt.Add(h.Grace))
+	}
+	if l.Closed != nil {
+		include(l.Closed.Until)
+	}
+	if l.Frozen != nil {
+		include(l.Frozen.Until)
 	}
 	return first
 }
@@ -197,6 +222,8 @@ const (
 	// BlockedByHolders: no attached waiter is ahead. Leases are the conflicting leases, or all if the lock has MaxHolders
 	// of them; none while grants are paused, or if what blocks the waiter is not seen.
 	BlockedByHolders Blocker = "holders"
+	// BlockedByClosure: no attached waiter is ahead, and the lock is closed or frozen.
+	BlockedByClosure Blocker = "closed"
 	// BlockedByQueue: attached waiters are ahead; Ahead is their number.
 	BlockedByQueue Blocker = "queue"
 	// BlockedByDisconnect: no call waits at the place. It is skipped until the client calls again.
@@ -226,12 +253,24 @@ func (r Record) QueueInfo(now time.Time, self Replica, others ...Record) QueueIn
 		case ahead == 0:
 			v.BlockedBy, v.Leases = BlockedByHolders, r.blockers(w, now)
 		}
+		if v.BlockedBy == BlockedByHolders && r.Closed != nil && now.Before(r.Closed.Until) {
+			v.BlockedBy = BlockedByClosure
+		}
 		if v.BlockedBy == BlockedByHolders && len(v.Leases) == 0 {
 			v.blockElsewhere(w, others, now, self)
 		}
 		q.Waiters = append(q.Waiters, v)
 	})
 	return q
+}
+
+// MarkFrozen notes that the lock is frozen.
+func (q *QueueInfo) MarkFrozen() {
+	for i := range q.Waiters {
+		if w := &q.Waiters[i]; w.BlockedBy == BlockedByHolders && len(w.Leases) == 0 {
+			w.BlockedBy, w.BlockedAt = BlockedByClosure, ""
+		}
+	}
 }
 
 // WaitedForToo returns the other locks for which waiters wait that nothing blocks at this one, in the order of the

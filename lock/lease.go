@@ -147,6 +147,8 @@ type Lease struct {
 	// more.
 	Session SessionRef
 
+	// Key is the name of the API key whose MaxLeases the lease counts for, empty if there is no such rule.
+	Key string
 	// Task is the thread of work that holds the lease or waits for it, see [Acquire.Thread]; empty if it is not known.
 	Task TaskID
 	// Set names the locks, in order, that were acquired together with this one: all of them have a lease with this ID,
@@ -170,7 +172,7 @@ type Lease struct {
 // asRequested returns the lease as it was requested, without what the grant added.
 func (l Lease) asRequested() Lease {
 	asked := Lease{
-		ID: l.ID, Name: l.Name, Mode: l.Mode, Holder: l.Holder, TTL: l.TTL, Grace: l.Grace,
+		ID: l.ID, Key: l.Key, Name: l.Name, Mode: l.Mode, Holder: l.Holder, TTL: l.TTL, Grace: l.Grace,
 		MaxHold: l.MaxHold, Metadata: l.Metadata, Session: l.Session, Set: l.Set, Below: l.Below, Task: l.Task,
 	}
 	if l.Session != 0 {

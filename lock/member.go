@@ -10,7 +10,7 @@ package lock
 type Member struct {
 	Name     string
 	Mode     Mode // zero: Exclusive
-	Capacity int  // number of permits that there are, 1 to MaxHolders; Permit only
+	Capacity int  // number of permits that there are, 1 to MaxHolders; Permit only. Zero: that of a [Rule]
 	// Permits is how many permits are asked for, up to the Capacity; Permit only. They are one lease with one token and
 	// several slots: all are granted, or none, and they end together. Zero: one.
 	Permits int

@@ -41,6 +41,7 @@ type model struct {
 	sessions map[lock.SessionRef]lock.Session
 
 	pausedUntil time.Time // grants are paused until then
+	policy      lock.Policy
 }
 
 func newModel(t tester) *model {
@@ -54,12 +55,17 @@ func newModel(t tester) *model {
 func (w *model) do(cmd lock.Command) lock.Decision {
 	w.t.Helper()
 	w.expireSessions()
+	cmd, err := cmd.In(&w.policy)
+	if err != nil {
+		return lock.Decision{Err: err, Locks: []lock.Record{w.record}}
+	}
 	x := decisionCheck{
 		cmd:    cmd,
 		self:   w.self,
 		clock:  w.now,
 		before: w.view(),
-		paused: w.now.Before(w.pausedUntil),
+		paused: w.now.Before(w.pausedUntil) || w.isFrozen(),
+		ruled:  len(w.policy.Rules) > 0,
 	}
 	x.given = withSpareCapacity(x.before)
 	x.Decision = cmd.Apply(
@@ -70,6 +76,7 @@ func (w *model) do(cmd lock.Command) lock.Decision {
 			Ended:             w.ended,
 			Sessions:          w.sessions,
 			GrantsPausedUntil: w.pausedUntil,
+			Policy:            &w.policy,
 			Tokens: func() lock.Token {
 				x.drawn++
 				w.token++
@@ -88,6 +95,25 @@ func (w *model) do(cmd lock.Command) lock.Decision {
 		w.t.Fatalf("%T%+v: %v", cmd, cmd, err)
 	}
 	return x.Decision
+}
+
+// isFrozen reports whether a freeze covers the lock.
+func (w *model) isFrozen() bool {
+	for s, f := range w.policy.Freezes {
+		if s.Covers(name) && (f.Until.IsZero() || w.now.Before(f.Until)) {
+			return true
+		}
+	}
+	return false
+}
+
+// freeze declares a freeze of the scope, zero for one without an end.
+func (w *model) freeze(s lock.Scope, d time.Duration) {
+	f := lock.Freeze{Scope: s, Reason: "maintenance", By: "ops"}
+	if d > 0 {
+		f.Until = w.now.Add(d)
+	}
+	w.policy.Freezes = map[lock.Scope]lock.Freeze{s: f}
 }
 
 // retryAfterHeld returns what is wrong with the refusal of a lock that is held: it says when to retry.

@@ -53,7 +53,7 @@ func runMachine(t *rapid.T, modes []lock.Mode) {
 			"release": m.release, "give up": m.release, "revoke": m.revoke, "report": m.report,
 			"claim": m.claim, "leave": m.leave, "hang up": m.disconnect, "sweep": m.sweep,
 			"open": m.openSession, "heartbeat": m.renewSession, "close": m.endSession,
-			"clock": m.clock, "replica": m.replica, "": m.check,
+			"freeze": m.freezeOrThaw, "clock": m.clock, "replica": m.replica, "": m.check,
 		})
 	}
 }
@@ -143,6 +143,7 @@ func (m *machine) acquire(t *rapid.T) {
 	if len(m.opened) > 0 && rapid.IntRange(0, 3).Draw(t, "of a session") == 0 {
 		a.SessionID, a.TTL, a.Grace = rapid.SampledFrom(m.opened).Draw(t, "session"), 0, 0
 	}
+	a.Once = a.Locks[0].Mode == lock.Exclusive && rapid.IntRange(0, 3).Draw(t, "once") == 0
 	if a.Locks[0].Mode == lock.Permit {
 		a.Locks[0].Capacity = rapid.SampledFrom([]int{3, 3, 3, 4}).Draw(t, "capacity")
 		a.Locks[0].Permits = rapid.SampledFrom([]int{0, 1, 1, 2, 2, 3}).Draw(t, "permits")
@@ -218,7 +219,13 @@ func (m *machine) release(t *rapid.T) {
 	if len(m.record.Leases) > 0 && rapid.Bool().Draw(t, "held") {
 		r.LeaseID = rapid.SampledFrom(m.record.Leases).Draw(t, "holder").ID
 	}
-	m.do(t, r, 0)
+	if rapid.IntRange(0, 3).Draw(t, "closes") == 0 {
+		r.Closed.For = seconds(t, "closed", 1, 30)
+	}
+	d := m.do(t, r, 0)
+	if errors.Is(d.Err, lock.ErrInvalid) && r.Closed.For > 0 { // it is not exclusive, or waits
+		return
+	}
 	if l, w, _ := m.lookUp(r.LeaseID); l != nil || w != nil {
 		t.Fatalf("released, and the lock still has %+v or %+v", l, w)
 	}
@@ -277,6 +284,16 @@ func (m *machine) revoke(t *rapid.T) {
 		}
 		m.graces[leaseKey{l.Slot, l.Token}] = grace{l.Mode, l.Slots.All(l.Slot), end.Add(l.Grace)}
 	}
+}
+
+// freezeOrThaw freezes the lock, or another one.
+func (m *machine) freezeOrThaw(t *rapid.T) {
+	if m.policy.Freezes != nil {
+		m.policy.Freezes = nil
+		m.do(t, sweep, 0)
+		return
+	}
+	m.freeze(rapid.SampledFrom([]lock.Scope{name, "jobs:", "other:"}).Draw(t, "scope"), seconds(t, "for", 0, 20))
 }
 
 func (m *machine) sweep(t *rapid.T) { m.do(t, sweep, 0) }

@@ -64,7 +64,7 @@ func (s *lockState) promoteWaiter(w *Waiter, blocked *modeSet) (*Waiter, bool) {
 		return w, false
 	case blocked.covers(w.Lease.Mode), !s.attached(w):
 		return w, true
-	case !blocked.allowOvertaking(w.Lease.Mode), s.paused(), !s.record.isCompatible(w.Member()):
+	case !blocked.allowOvertaking(w.Lease.Mode), s.isClosed(w.Lease.Mode), !s.record.isCompatible(w.Member()):
 	case s.isSpent():
 		s.deferred = true
 	case w.Lease.Set == nil:
@@ -165,7 +165,7 @@ func (s *lockState) fits(m Member, id LeaseID) bool {
 			return false
 		}
 	}
-	return !s.paused() && s.record.isCompatible(m)
+	return !s.isClosed(m.Mode) && s.record.isCompatible(m)
 }
 
 // capacityInUse returns the capacity of the permits that are held or waited for, zero if there are none. A detached
@@ -213,8 +213,11 @@ func (s *lockState) nextDue() time.Time {
 	if s.deferred {
 		include(s.now)
 	}
-	if s.paused() && len(s.record.Queue) > 0 {
-		include(s.now.Add(s.view.GrantsPausedUntil.Sub(s.view.Now)))
+	if at := s.nextOpening(); !at.IsZero() && len(s.record.Queue) > 0 {
+		include(s.now.Add(at.Sub(s.view.Now)))
+	}
+	if s.isDone() && slices.ContainsFunc(s.record.Queue, func(w *Waiter) bool { return w.Once && w.Lease.Set == nil }) {
+		include(s.now) // there are more of them than one decision removes
 	}
 	lastOwn := int64(math.MinInt64)
 	for _, w := range slices.Backward(s.record.Queue) {
@@ -226,6 +229,23 @@ func (s *lockState) nextDue() time.Time {
 	for _, w := range s.record.Queue {
 		if !w.GrantedUnclaimed {
 			include(s.waiterDue(w, w.Place < lastOwn))
+		}
+	}
+	return first
+}
+
+// nextOpening returns the next instant at which one of the things that close the lock ends, zero for none.
+func (s *lockState) nextOpening() (first time.Time) {
+	ends := []time.Time{s.view.GrantsPausedUntil}
+	if s.record.Closed != nil {
+		ends = append(ends, s.record.Closed.Until)
+	}
+	for _, f := range s.freezes {
+		ends = append(ends, f.Until)
+	}
+	for _, at := range ends {
+		if s.view.Now.Before(at) && (first.IsZero() || at.Before(first)) {
+			first = at
 		}
 	}
 	return first

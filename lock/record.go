@@ -97,7 +97,7 @@ func (r *Record) permits() (n int) {
 // isCompatible reports whether what m asks for can be granted beside the current leases.
 func (r Record) isCompatible(m Member) bool {
 	if len(r.Leases) == 0 {
-		return true
+		return m.Mode != Permit || m.permits() <= m.Capacity // a rule may have made it less since the call joined the queue
 	}
 	switch first := &r.Leases[0]; {
 	case m.Mode.IsIntention() || first.Mode.IsIntention():

@@ -22,6 +22,15 @@ const orWait = "or wait with wait_ms (not in a batch)"
 // errHeld returns the refusal of a request for m, which cannot be granted now. The zero Mode conflicts with all leases.
 func errHeld(s *lockState, m Member) *Error {
 	leases := s.record.conflicting(m.Mode)
+	if s.isDone() {
+		if !m.Mode.IsIntention() {
+			return errDone(s)
+		}
+		return errDoneAbove(s)
+	}
+	if f := s.freezeOf(m.Mode); f != nil {
+		return errFrozen(s, f)
+	}
 	if s.paused() && len(leases) == 0 {
 		return errPaused(s)
 	}
@@ -132,6 +141,43 @@ func errPaused(s *lockState) *Error {
 		left.Milliseconds())}
 }
 
+// errDone returns the refusal of a request for a lock that a Release has closed.
+func errDone(s *lockState) *Error {
+	c := s.record.Closed
+	left := max(c.Until.Sub(s.view.Now), 1)
+	return &Error{Code: ErrAlreadyDone, Holder: c.Holder, DoneAt: c.At, RetryAfter: left, Newest: s.record.Token, Ahead: s.attachedWaiters(),
+		Detail: fmt.Sprintf("The work of %s is done: %q released it at %s and closed it. It opens in %d ms. Retry then, "+orWait+".",
+			s.record.Name, c.Holder, c.At.Format(time.RFC3339), left.Milliseconds())}
+}
+
+// errDoneAbove is errDone for a request for a lock below.
+func errDoneAbove(s *lockState) *Error {
+	e := errDone(s)
+	e.Code, e.Detail = ErrHeld, fmt.Sprintf("%s, which is above, is closed, and the locks below it with it. It opens in %d ms. Retry then, "+
+		orWait+".", s.record.Name, e.RetryAfter.Milliseconds())
+	e.DoneAt = time.Time{}
+	return e
+}
+
+// retryFrozen is the RetryAfter of a refusal by a freeze without an end.
+const retryFrozen = 10 * time.Second
+
+// errFrozen returns the refusal of a request for a lock that an operator has frozen.
+func errFrozen(s *lockState, f *Freeze) *Error {
+	e := &Error{Code: ErrFrozen, Reason: f.Reason, FrozenBy: f.By, RetryAfter: retryFrozen, Ahead: s.attachedWaiters()}
+	who, when := "An operator", "an operator ends that"
+	if f.By != "" {
+		who += fmt.Sprintf(" (key %s)", f.By)
+	}
+	if !f.Until.IsZero() {
+		e.RetryAfter = max(f.Until.Sub(s.view.Now), 1)
+		when = fmt.Sprintf("that ends in %d ms", e.RetryAfter.Milliseconds())
+	}
+	e.Detail = fmt.Sprintf("%s has frozen %s: %s. Nothing new is granted there until %s; existing leases stay valid. "+
+		"Retry then, "+orWait+".", who, f.Scope, strings.TrimSuffix(f.Reason, "."), when)
+	return e
+}
+
 // errNotGranted returns the refusal of a call with the ID that cannot be granted the locks, its members, now.
 func errNotGranted(locks []*lockState, members []Member, id LeaseID) *Error {
 	if len(locks) == 1 && !slices.ContainsFunc(locks[0].record.Leases, func(l Lease) bool { return l.Mode.IsIntention() }) {
@@ -150,7 +196,12 @@ func errNotGranted(locks []*lockState, members []Member, id LeaseID) *Error {
 			continue
 		}
 		e := errHeld(s, members[i])
-		if e.Code != ErrHeld {
+		switch e.Code {
+		case ErrHeld:
+		case ErrAlreadyDone, ErrFrozen:
+			e.Blocked = []BlockedLock{{Name: s.record.Name, Holder: e.Holder, RetryAfter: e.RetryAfter, Ahead: e.Ahead}}
+			return e
+		default:
 			return e
 		}
 		b := BlockedLock{Name: nameInTheWay(s.record, members[i].Mode), Holder: e.Holder, RetryAfter: e.RetryAfter, Ahead: e.Ahead}
@@ -232,6 +283,21 @@ func errReplaced(s *lockState) *Error {
 func errRecordGone(name string) *Error {
 	return &Error{Code: ErrHeld, RetryAfter: retrySoon, Detail: fmt.Sprintf("The row of %s in paddock.records is gone, and this "+
 		"call's place in the queue with it: it was deleted by hand. Acquire again, to join at the end of the queue.", name)}
+}
+
+// errKeyFull returns the refusal of an acquire of an API key that can have no lease more.
+func errKeyFull(r *Rule) *Error {
+	return &Error{Code: ErrTooManyLeases, Detail: fmt.Sprintf("The API key has reached its limit of %d leases by the rule for %s. "+
+		"Release some; they are counted every few seconds, or minutes if there are very many locks.", r.MaxLeases, r.Scope)}
+}
+
+// errNoCapacity returns the refusal of a request for permits of m, without their number, which no rule has.
+func errNoCapacity(locks []Member, m Member) error {
+	field := "capacity"
+	if i := slices.Index(locks, m); len(locks) > 1 {
+		field = fmt.Sprintf("locks/%d/capacity", i)
+	}
+	return Invalid(field, "is missing; give 1 to %d, the number of permits", MaxHolders)
 }
 
 // errSessionFull returns the refusal of an acquire in a session that can have no lease or place more.

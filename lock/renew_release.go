@@ -39,8 +39,15 @@ func (r Renew) Names() []string { return r.Locks }
 // Traits returns those of a command about a lease.
 func (r Renew) Traits() Traits { return Traits{Lease: r.LeaseID, TellsEnd: true} }
 
-// In returns r with the ancestors of its locks.
+// In returns r with the ancestors of its locks, or the refusal of a TTL outside of a rule.
 func (r Renew) In(p *Policy) (Command, error) {
+	for _, name := range r.Locks {
+		if rule := p.RuleOf(name); rule != nil {
+			if err := rule.checkTimes(r.TTL, MaxGrace); err != nil {
+				return r, err
+			}
+		}
+	}
 	r.Locks, r.Requested = p.trees().expand(r.Locks)
 	return r, nil
 }
@@ -78,6 +85,7 @@ func (r Renew) Apply(v View) Decision {
 // renew extends the lease, or refuses if it has reached its MaxHold.
 func (s *lockState) renew(l Lease, r Renew) (Lease, error) {
 	l.TTL = cmp.Or(r.TTL, l.TTL)
+	l = s.view.Policy.within(l)
 	l.capTTL()
 	l.ExpiresAt = l.expiryFrom(s.begin)
 	if own := l.OwnExpiry(); !own.IsZero() && !s.begin.Before(own) {
@@ -134,10 +142,10 @@ func (r Release) In(p *Policy) (Command, error) {
 func (r Release) Apply(v View) Decision {
 	d := begin(v, r.Requested)
 	d.applyTime()
-	end := (*lockState).release
+	end := r.release
 	if d.isPast(r.LeaseID) {
 		end = (*lockState).checkReleased
-	} else if err := d.checkSet(r.LeaseID); err != nil {
+	} else if err := cmp.Or(d.checkSet(r.LeaseID), d.checkCloses(r)); err != nil {
 		return d.finish(err)
 	}
 	var lost error
@@ -150,10 +158,31 @@ func (r Release) Apply(v View) Decision {
 	return d.finish(lost)
 }
 
-// release ends the lease or removes the waiter, or refuses if there is neither and it was not released before.
-func (s *lockState) release(id LeaseID) error {
+// checkCloses returns the refusal of a release that closes its locks unless it ends exclusive leases.
+func (d *decider) checkCloses(r Release) error {
+	if !r.Closed.asks() {
+		return nil
+	}
+	for _, s := range d.locks {
+		if l, held := s.lease(r.LeaseID); !s.above && held && l.Mode != Exclusive {
+			return Invalid(r.Closed.field(), "is only valid with an exclusive lease; that of %s is %s", s.record.Name, l.Mode)
+		}
+		if _, waits := s.waiter(r.LeaseID); !s.above && waits {
+			return Invalid(r.Closed.field(), "is only valid with a lease, and this call still waits for %s", s.record.Name)
+		}
+	}
+	return nil
+}
+
+// release ends the lease and closes the lock, or removes the waiter; or refuses if there is neither and it was not
+// released before.
+func (r Release) release(s *lockState, id LeaseID) error {
 	if l, ok := s.lease(id); ok {
-		s.endLease(l, Event{Kind: Released})
+		closed := r.closes(s, l)
+		s.endLease(l, Event{Kind: Released, Until: closed.Until})
+		if closed != (Closure{}) {
+			s.record.Closed = &closed
+		}
 		return nil
 	}
 	if w, waits := s.waiter(id); waits {
@@ -161,6 +190,18 @@ func (s *lockState) release(id LeaseID) error {
 		return nil
 	}
 	return s.checkReleased(id)
+}
+
+// closes returns how the release of the lease closes the lock, zero if it does not.
+func (r Release) closes(s *lockState, l Lease) Closure {
+	if s.above || !r.Closed.asks() {
+		return Closure{}
+	}
+	until := r.Closed.until(l.AcquiredAt)
+	if !s.view.Now.Before(until) {
+		return Closure{}
+	}
+	return Closure{Until: until, Holder: l.Holder, At: s.now}
 }
 
 // checkReleased refuses unless the lease or the place was released.

@@ -18,6 +18,9 @@ import (
 // The lease ends at once. Conflicting grants wait until its grace is over, which starts at the revocation, or at the
 // expiry if that was earlier. SkipGrace skips the grace; it also ends the grace of a lease that is revoked already. A
 // grant that no client knows of has no grace.
+//
+// If a Release has closed the lock, a Revoke of the token of the lease that was released opens it, so that the work can
+// be done again. Other locks of its set stay closed.
 type Revoke struct {
 	Name       string
 	Token      Token
@@ -83,6 +86,10 @@ func (r Revoke) Apply(v View) Decision {
 			selected = true
 		}
 	}
+	if !selected && rest == nil && home.isDone() && home.record.Token == r.Token {
+		home.open(r)
+		selected = true
+	}
 	d.promote()
 	if rest != nil {
 		out := d.finish(nil)
@@ -94,6 +101,13 @@ func (r Revoke) Apply(v View) Decision {
 		return d.finish(nil)
 	}
 	return d.finish(errTokenMismatch(home.record, r.Token))
+}
+
+// open opens the lock, which a Release has closed.
+func (s *lockState) open(r Revoke) {
+	done := Lease{Mode: Exclusive, Holder: s.record.Closed.Holder, Token: s.record.Token}
+	s.record.Closed, s.madeRoom = nil, true
+	s.emit(Event{Kind: Opened, Reason: r.Reason, By: r.RevokedBy}, done)
 }
 
 // revokeSet ends the lease at each lock of its set.

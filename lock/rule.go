@@ -2,6 +2,8 @@ package lock
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
 	"time"
 )
 
@@ -65,6 +67,98 @@ func checkCountOf(field string, n, most int) error {
 func (r Rule) checkSome() error {
 	if (r.MaxTTL+r.MaxHold+r.MinGrace) == 0 && r.Capacity+r.MaxLeases == 0 {
 		return Invalid("scope", "has no bound in this rule; give one or more of max_ttl_ms, max_hold_ms, min_grace_ms, capacity and max_leases")
+	}
+	return nil
+}
+
+// checkTimes returns the refusal of a lease with these times, if it is outside of the rule.
+func (r *Rule) checkTimes(ttl, grace time.Duration) error {
+	switch {
+	case r.MaxTTL > 0 && ttl > r.MaxTTL:
+		return Invalid("ttl_ms", "is %d; give at most %d: the rule for %s allows no more", ttl.Milliseconds(), r.MaxTTL.Milliseconds(), r.Scope)
+	case grace < r.MinGrace:
+		return Invalid("grace_ms", "is %d; give at least %d: the rule for %s allows no less", grace.Milliseconds(), r.MinGrace.Milliseconds(), r.Scope)
+	}
+	return nil
+}
+
+// checkPermits gives m the capacity of the rule, or returns the refusal of a request for permits that is outside of it.
+func (r *Rule) checkPermits(m *Member) error {
+	switch {
+	case r.Capacity == 0 || m.Mode != Permit:
+		return nil
+	case m.Capacity != 0 && m.Capacity != r.Capacity:
+		return &Error{Code: ErrCapacityMismatch, Capacity: r.Capacity, Detail: fmt.Sprintf(
+			"%s has capacity %d by the rule for %s, not %d. Leave capacity out.", m.Name, r.Capacity, r.Scope, m.Capacity)}
+	}
+	m.Capacity = r.Capacity
+	if m.Permits > r.Capacity {
+		return Invalid("permits", "is %d; give 1 to %d, the capacity by the rule for %s", m.Permits, r.Capacity, r.Scope)
+	}
+	return nil
+}
+
+// withCapacity returns the record with the capacity of the rule, and so its waiters for permits.
+func (r *Rule) withCapacity(lock Record) Record {
+	if r.Capacity == 0 {
+		return lock
+	}
+	if lock.Capacity != 0 {
+		lock.Capacity = r.Capacity
+	}
+	copied := false
+	for i, w := range lock.Queue {
+		if w.Lease.Mode != Permit || w.Capacity == r.Capacity {
+			continue
+		}
+		if !copied {
+			lock.Queue, copied = slices.Clone(lock.Queue), true
+		}
+		own := *w
+		own.Capacity = r.Capacity
+		lock.Queue[i] = &own
+	}
+	return lock
+}
+
+// within returns the lease within the rules of the locks that it was asked for: one of a request from before. The leases
+// of a set all have the same times.
+func (p *Policy) within(l Lease) Lease {
+	if p == nil || len(p.Rules) == 0 {
+		return l
+	}
+	for _, name := range l.Requested() {
+		r := p.RuleOf(name)
+		if r == nil {
+			continue
+		}
+		if l.Session == 0 && r.MaxTTL > 0 {
+			l.TTL = min(l.TTL, r.MaxTTL)
+		}
+		if l.Session == 0 && l.AcquiredAt.IsZero() {
+			l.Grace = max(l.Grace, r.MinGrace)
+		}
+		if most := max(r.MaxHold, l.ExpiresAt.Sub(l.AcquiredAt)); r.MaxHold > 0 && l.AcquiredAt.IsZero() {
+			l.MaxHold = lesser(l.MaxHold, r.MaxHold)
+		} else if r.MaxHold > 0 { // what was promised stays
+			l.MaxHold = lesser(l.MaxHold, most)
+		}
+	}
+	return l
+}
+
+// lesser returns the lesser one of two durations, of which zero means unlimited.
+func lesser(a, b time.Duration) time.Duration {
+	if a == 0 || b < a {
+		return b
+	}
+	return a
+}
+
+// CheckRule returns the refusal of a new rule, beyond MaxRules.
+func (p *Policy) CheckRule(s Scope) error {
+	if _, again := p.Rules[s]; !again && len(p.Rules) >= MaxRules {
+		return Invalid("scope", "exceeds the limit of %d rules; remove one first", MaxRules)
 	}
 	return nil
 }

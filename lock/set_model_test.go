@@ -22,6 +22,7 @@ type setModel struct {
 	grants  int // of sets
 	lastNow time.Time
 	trees   lock.Trees
+	freezes map[lock.Scope]lock.Freeze
 	before  []lock.Lease // in trees, what was held when they were checked last
 }
 
@@ -57,7 +58,7 @@ func (m *setModel) do(cmd lock.Command) lock.Decision {
 // applyAll applies the command, as it is decided in trees, and the sweeps that it asks for.
 func (m *setModel) applyAll(cmd lock.Command) lock.Decision {
 	m.t.Helper()
-	cmd, err := cmd.In(&lock.Policy{Trees: m.trees})
+	cmd, err := cmd.In(m.policy())
 	if err != nil {
 		return lock.Decision{Err: err}
 	}
@@ -72,6 +73,9 @@ func (m *setModel) applyAll(cmd lock.Command) lock.Decision {
 	return d
 }
 
+// policy returns what operators have declared.
+func (m *setModel) policy() *lock.Policy { return &lock.Policy{Trees: m.trees, Freezes: m.freezes} }
+
 // apply applies one command.
 func (m *setModel) apply(cmd lock.Command) lock.Decision {
 	m.t.Helper()
@@ -80,7 +84,7 @@ func (m *setModel) apply(cmd lock.Command) lock.Decision {
 		before, given = append(before, m.record(name)), append(given, withSpareCapacity(m.record(name)))
 	}
 	d := cmd.Apply(lock.View{
-		Now: m.now, Self: m.self, Locks: given, Ended: m.ended,
+		Now: m.now, Self: m.self, Locks: given, Ended: m.ended, Policy: m.policy(),
 		Tokens: func() lock.Token { m.token++; return m.token },
 	})
 	if !slices.EqualFunc(before, given, equalRecords) {
@@ -199,11 +203,17 @@ func (m *setModel) checkWaiter(cmd lock.Command, name string, w *lock.Waiter) {
 				m.t.Fatalf("after %T%+v: %q and %q have one order at %s and another at %s", cmd, cmd, w.Lease.Holder, o.Lease.Holder, name, other)
 			}
 		}
-		turn = turn && fitsBeside(r, r.Queue[at], m.lastNow)
+		turn = turn && !m.isClosed(other) && fitsBeside(r, r.Queue[at], m.lastNow)
 	}
 	if turn {
 		m.t.Fatalf("after %T%+v: it is the turn of %q at all of %v, and it waits", cmd, cmd, w.Lease.Holder, w.Lease.Set)
 	}
+}
+
+// isClosed reports whether the lock is closed by a release.
+func (m *setModel) isClosed(name string) bool {
+	c := m.record(name).Closed
+	return c != nil && m.now.Before(c.Until)
 }
 
 // fitsBeside reports whether the waiter is compatible with the leases.

@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -98,6 +99,7 @@ func (m *setMachine) draw(t *rapid.T) {
 		}
 		a.Locks = append(a.Locks, one)
 	}
+	a.Once = len(a.Locks) == 1 && a.Locks[0].Mode == lock.Exclusive && rapid.IntRange(0, 3).Draw(t, "once") == 0
 	m.submit(a)
 }
 
@@ -126,7 +128,13 @@ func (m *setMachine) renew(t *rapid.T) {
 func (m *setMachine) release(t *rapid.T) {
 	a := m.one(t)
 	r := lock.Release{Locks: a.Names(), LeaseID: a.LeaseID}
+	if rapid.IntRange(0, 3).Draw(t, "closes") == 0 {
+		r.Closed.For = time.Duration(rapid.IntRange(1, 10).Draw(t, "closed")) * time.Second
+	}
 	first := m.do(r)
+	if errors.Is(first.Err, lock.ErrInvalid) && r.Closed.For > 0 { // one is not exclusive, or waits
+		return
+	}
 	if again := m.do(r); first.Err == nil && again.Err != nil {
 		t.Fatalf("a repeated release of %v was refused: %v", a.Names(), again.Err)
 	}

@@ -25,11 +25,24 @@ func (b *basis) hasDrawnAll() bool { return b.drawn >= MaxTokens-1 }
 // paused reports whether grants are paused after a fail-over or a restore.
 func (b *basis) paused() bool { return b.view.Now.Before(b.view.GrantsPausedUntil) }
 
+// isDone reports whether a Release has closed the lock, and it is not open again.
+func (s *lockState) isDone() bool {
+	return s.record.Closed != nil && s.view.Now.Before(s.record.Closed.Until)
+}
+
+// freezeOf returns the freeze that stops grants of the lock in the mode for the longest time, nil if there is none.
+func (s *lockState) freezeOf(m Mode) *Freeze { return longestFreeze(s.freezes, s.record.Name, m) }
+
+// isClosed reports whether nothing may be granted in the mode now, whatever the leases.
+func (s *lockState) isClosed(m Mode) bool { return s.paused() || s.isDone() || s.freezeOf(m) != nil }
+
 // A lockState is the state of one lock while a command is decided: its record as changed so far, and the events. It
 // changes the record and emits events; the [decider] makes the decisions.
 type lockState struct {
 	*basis
 	now      time.Time // of the lock
+	freezes  []Freeze  // in force that stop grants of the lock, in some mode at least
+	rule     *Rule     // that applies to the lock, nil for none
 	above    bool      // the request does not name the lock: it is an ancestor of one that it names
 	record   Record
 	changed  bool
@@ -140,7 +153,7 @@ func (s *lockState) endDue() {
 // grant adds the lease want of what m asks for, which must be compatible. It draws a token unless want has one. place is that of the
 // waiter, or zero if it did not wait.
 func (s *lockState) grant(want Lease, m Member, place int64) Lease {
-	l := want.startedAt(s.begin)
+	l := s.view.Policy.within(want).startedAt(s.begin)
 	if l.Place = place; l.Unclaimed() && l.Session == 0 {
 		l.ExpiresAt = l.ClaimDeadline
 	}
@@ -153,6 +166,7 @@ func (s *lockState) grant(want Lease, m Member, place int64) Lease {
 	if l.Mode == Permit {
 		s.record.Capacity = m.Capacity
 	}
+	s.record.Closed = nil
 	s.record.Leases = append(slices.Clone(s.record.Leases), l)
 	s.record.Token, s.record.LastEnd = max(s.record.Token, l.Token), 0 // readers may join an earlier token than one below
 	s.emit(Event{Kind: Granted, Place: place}, l)

@@ -112,12 +112,25 @@ func (p *player) command(verb string, args []string) lock.Command {
 	case "renew":
 		return lock.Renew{Locks: []string{name}, LeaseID: id(p.number(first)), TTL: p.duration(opts["ttl"])}
 	case "release":
-		return release(p.number(first))
+		return p.release(first, opts)
+	case "freeze":
+		p.freeze(lock.Scope(first), p.duration(opts["for"]))
+	case "rule":
+		p.policy.Rules = nil
+		if first != "none" {
+			r := lock.Rule{Scope: lock.Scope(first), MaxTTL: p.duration(opts["ttl"]), MaxHold: p.duration(opts["hold"]), MinGrace: p.duration(opts["grace"])}
+			if text, ok := opts["capacity"]; ok {
+				r.Capacity = int(p.number(text))
+			}
+			p.policy.Rules = map[lock.Scope]lock.Rule{r.Scope: r}
+		}
+	case "thaw":
+		p.policy.Freezes = nil
 	case "revoke":
 		return p.revoke(first, opts)
 	case "claim":
 		c := claim(p.lastCall(first))
-		c.SessionID = p.lastCall(first).SessionID
+		c.SessionID, c.Once = p.lastCall(first).SessionID, p.lastCall(first).Once
 		return c
 	case "leave", "cut", "drop":
 		return p.leave(verb, first, opts)
@@ -152,6 +165,8 @@ func (p *player) acquire(client string, opts map[string]string) lock.Acquire {
 			a.MaxHold = p.duration(value)
 		case "for":
 			a.Wait = p.duration(value)
+		case "once":
+			a.Once = true
 		case "keep":
 			a.KeepPlace = true
 		case "in":
@@ -180,6 +195,17 @@ func (p *player) changeSession(verb string, id lock.SessionID) {
 	}
 }
 
+// release closes the lock for a duration since the grant, or until the end of a period in a time zone.
+func (p *player) release(client string, opts map[string]string) lock.Release {
+	r := release(p.number(client))
+	r.Closed = lock.Closing{For: p.duration(opts["closed"]), Period: lock.Period(opts["per"]), Zone: opts["in"]}
+	r, err := r.Resolve()
+	if err != nil {
+		p.t.Fatalf("%s: %v", p.step, err)
+	}
+	return r
+}
+
 // revoke revokes the token. The option since is when the lease of the slot began, after the beginning of the story.
 func (p *player) revoke(token string, opts map[string]string) lock.Revoke {
 	r := revoke(lock.Token(p.number(token)), nil)
@@ -197,7 +223,7 @@ func (p *player) revoke(token string, opts map[string]string) lock.Revoke {
 // lease_id was generated, so that no client can return with it (drop).
 func (p *player) leave(verb, call string, opts map[string]string) lock.Leave {
 	l := map[string]func(lock.Acquire) lock.Leave{"leave": endWait, "cut": disconnect, "drop": disconnectNameless}[verb](p.lastCall(call))
-	l.WaitLeft, l.SessionID = p.duration(opts["left"]), p.lastCall(call).SessionID
+	l.WaitLeft, l.SessionID, l.Once = p.duration(opts["left"]), p.lastCall(call).SessionID, p.lastCall(call).Once
 	if _, keeps := opts["keep"]; keeps {
 		l.KeepPlace = true
 	}
@@ -301,10 +327,14 @@ func (p *player) facts(d lock.Decision) map[string]any {
 		"state": shown.State, "last": p.record.LastEnd, "capacity": p.record.Capacity, "due": p.until(d.Due), "changes": p.until(shown.NextChangeAt()),
 		"token": leaseOf(d).Token, "slot": leaseOf(d).Slot, "slots": strings.ReplaceAll(string(leaseOf(d).Slots), " ", ","), "ttl": leaseOf(d).TTL, "begun": p.until(leaseOf(d).AcquiredAt),
 		"expires": p.until(leaseOf(d).ExpiresAt), "replayed": d.Replayed, "decided": p.until(d.Now), "wakes": p.woken(d.Promoted), "ousts": p.woken(d.Ousted),
-		"losses": p.lossesOf(d.SessionLosses),
+		"losses": p.lossesOf(d.SessionLosses), "closed": "never",
+	}
+	if shown.Closed != nil {
+		facts["closed"], facts["by"] = p.until(shown.Closed.Until), shown.Closed.Holder
 	}
 	if e := new(lock.Error); errors.As(d.Err, &e) {
 		facts["holder"], facts["retry"], facts["ahead"], facts["kept"], facts["capacity"] = e.Holder, e.RetryAfter, e.Ahead, e.KeptFor, e.Capacity
+		facts["done"] = p.until(e.DoneAt)
 		facts["token"], facts["newest"], facts["ended"], facts["at"] = e.Token, e.Newest, e.Ended, p.until(e.EndedAt)
 	}
 	if len(p.record.Leases) > 0 {

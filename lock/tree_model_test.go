@@ -96,6 +96,7 @@ func (m *setModel) checkWaits(cmd lock.Command, w *lock.Waiter, held []lock.Leas
 			if isAbove := someTrees.Contains(name) && strings.HasPrefix(name, above+":"); above != name && !isAbove {
 				continue
 			}
+			waits = waits || m.isClosed(above)
 			for _, o := range m.record(above).Queue {
 				own := m.waiter(above, w.Lease.ID)
 				if own == nil || o.Place >= own.Place {

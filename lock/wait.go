@@ -14,6 +14,7 @@ type Claim struct {
 	Attachment Attachment
 	Place      int64     // at the first of the locks as they are decided; zero if it is not known
 	SessionID  SessionID // as in the Acquire
+	Once       bool      // as in the Acquire
 	Requested  []string  // as in the Acquire
 }
 
@@ -41,7 +42,21 @@ func (c Claim) Apply(v View) Decision {
 	if waiters, all := d.waiters(c.LeaseID); all && waiters[0].Attachment == c.Attachment {
 		return d.finishWaiting()
 	}
-	return d.finish(cmp.Or(d.checkSession(c.SessionID), d.refuseReplaced(c.LeaseID, c.Place)))
+	return d.finish(cmp.Or(d.checkSession(c.SessionID), d.refuseDone(c.LeaseID, c.Once), d.refuseReplaced(c.LeaseID, c.Place)))
+}
+
+// refuseDone returns the refusal of a call that no longer waits, because the work that it is for is done; nil if that is
+// not why.
+func (d *decider) refuseDone(id LeaseID, once bool) error {
+	if some, _ := d.waiters(id); !once || len(some) > 0 || d.hasEnded(id) {
+		return nil
+	}
+	for _, s := range d.locks {
+		if s.record.Closed != nil && !s.above {
+			return errDone(s)
+		}
+	}
+	return nil
 }
 
 // refuseReplaced returns the refusal of a call that no longer waits at its place: another call has taken or released
@@ -78,6 +93,7 @@ type Leave struct {
 	Disconnected bool
 	WaitLeft     time.Duration // how much was left of the wait, for a place whose waiter was granted the lock before
 	SessionID    SessionID     // as in the Acquire
+	Once         bool          // as in the Acquire
 	Requested    []string      // as in the Acquire
 }
 
@@ -113,7 +129,7 @@ func (l Leave) Apply(v View) Decision {
 	waiters, all := d.waiters(l.LeaseID)
 	switch {
 	case !all || waiters[0].Attachment != l.Attachment:
-		return d.finish(cmp.Or(d.checkSession(l.SessionID), d.refuseReplaced(l.LeaseID, l.Place)))
+		return d.finish(cmp.Or(d.checkSession(l.SessionID), d.refuseDone(l.LeaseID, l.Once), d.refuseReplaced(l.LeaseID, l.Place)))
 	case l.Disconnected:
 		for i, s := range d.locks {
 			if l.KeepPlace {

@@ -154,6 +154,36 @@ create table paddock.trees (
 comment on table paddock.trees is
     'The roots of the declared trees, one row each. Below a root a lock covers the locks of longer names.';
 
+create table paddock.freezes (
+    scope     text        not null primary key collate "C",
+    reason    text        not null,
+    frozen_by text        not null,
+    frozen_at timestamptz not null,
+    until     timestamptz
+);
+comment on table paddock.freezes is
+    'The freezes, one row each. Until the end of a freeze no lock of its scope is granted: the lock of that name, or all '
+    'whose names begin with it if it ends with a colon.';
+comment on column paddock.freezes.frozen_by is 'The name of the API key that began it; empty in a service without keys.';
+comment on column paddock.freezes.until is 'When it ends by itself; null: never.';
+
+create table paddock.rules (
+    scope        text        not null primary key collate "C",
+    max_ttl_ms   bigint      not null,
+    max_hold_ms  bigint      not null,
+    min_grace_ms bigint      not null,
+    capacity     integer     not null,
+    max_leases   integer     not null,
+    set_by       text        not null,
+    set_at       timestamptz not null
+);
+comment on table paddock.rules is
+    'The rules, one row each: what may be asked of the locks of a scope, as in paddock.freezes. Of several rules, the one '
+    'of the longest scope applies. Zero: the rule says nothing of it.';
+comment on column paddock.rules.capacity is 'The number of permits of each lock.';
+comment on column paddock.rules.max_leases is 'How many leases one API key may have in all locks of the scope.';
+comment on column paddock.rules.set_by is 'The name of the API key that set it; empty in a service without keys.';
+
 -- The audit trail and the stream of events. One row has the events of one commit, so that a commit inserts one row
 -- for any number of locks. Rows become visible in another order than that of their ids: see docs/design/events.md.
 create table paddock.event_batches (
@@ -204,9 +234,9 @@ create table paddock.epochs (
     closed_until      timestamptz,
     quorum            boolean     not null default false,
     longest_ms        bigint      not null,
-    trees             bigint      not null default 0,
+    policy            bigint      not null default 0,
     constraint epochs_can_be_read check (
-        epoch between 0 and 9007199254740991 and trees between 0 and 9007199254740991
+        epoch between 0 and 9007199254740991 and policy between 0 and 9007199254740991
         and longest_ms between 0 and 100000000000
         and began_at between '0001-01-01 00:00:00+00' and '9999-12-31 00:00:00+00'
         and closed_until between '0001-01-01 00:00:00+00' and '9999-12-31 00:00:00+00'
@@ -219,8 +249,8 @@ comment on column paddock.epochs.system_identifier is 'With the timeline, the se
 comment on column paddock.epochs.closed_until is 'Grants are paused until then; null: they are not.';
 comment on column paddock.epochs.quorum is 'Nothing is decided unless commits wait for a standby.';
 comment on column paddock.epochs.longest_ms is 'The longest sum of TTL and grace of a lease that may have been granted.';
-comment on column paddock.epochs.trees is
-    'How often paddock.trees was changed in this epoch. A decision is written only if there was no change since it was made.';
+comment on column paddock.epochs.policy is
+    'How often trees, freezes and rules were changed in this epoch. A decision is written only if there was no change since it was made.';
 insert into paddock.epochs (epoch, began_at, system_identifier, timeline, reason, longest_ms)
 select 1, clock_timestamp(), system_identifier, substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8), 'installed', 0
 from pg_control_system();
@@ -302,6 +332,17 @@ comment on column paddock.leases.state is
     'whose replica has not confirmed it yet; expired: it is over, and no decision has recorded that yet.';
 comment on column paddock.leases.session is 'The session that keeps the lease alive; null for none.';
 
+create view paddock.closed as
+select name, timestamptz '1970-01-01 00:00:00+00' + (rest ->> 'closed_until')::bigint * interval '1 microsecond' as until,
+       rest ->> 'closed_by' as holder,
+       timestamptz '1970-01-01 00:00:00+00' + (rest ->> 'closed_at')::bigint * interval '1 microsecond' as done_at,
+       token
+from paddock.records
+where (rest ->> 'closed_until')::bigint > extract(epoch from statement_timestamp()) * 1000000;
+comment on view paddock.closed is 'The locks that were released because their work is done, and are granted to no client until an instant.';
+comment on column paddock.closed.holder is 'Who has done the work, and released the lock at done_at.';
+comment on column paddock.closed.token is 'The fencing token of the lease that was released. To revoke it opens the lock.';
+
 create view paddock.queue as
 select name, place, holder, (array['exclusive', 'shared', 'permit', 'intention_shared', 'intention_exclusive'])[mode] as mode,
        case when mode = 3 then coalesce((rest ->> 'permits')::integer, 1) end as permits, acquired_at as joined_at,
@@ -320,7 +361,7 @@ select b.id * 4096 + (e.event ->> 0)::bigint as id,
        (n.entry ->> 0) collate "C" as name,
        (e.event ->> 2)::bigint as revision,
        (array['granted', 'released', 'expired', 'revoked', 'queued', 'dequeued', 'withdrawn', 'metadata_updated',
-              'refused'])[(e.event ->> 3)::integer] as kind,
+              'refused', 'frozen', 'thawed', 'opened'])[(e.event ->> 3)::integer] as kind,
        (e.event ->> 6)::bigint + case when (e.event ->> 6)::bigint < 0 then (b.id + 1) * 256 else 0 end as token,
        e.event ->> 5 as holder,
        (array['exclusive', 'shared', 'permit'])[(e.event ->> 4)::integer] as mode,
@@ -331,7 +372,9 @@ select b.id * 4096 + (e.event ->> 0)::bigint as id,
        (e.event ->> 10)::bigint + case when (e.event ->> 10)::bigint < 0 then (b.id + 1) * 256 else 0 end as newest_token,
        nullif((e.event ->> 11)::bigint, 0) * interval '1 microsecond' as late,
        nullif(e.event ->> 12, '') as held_by,
-       e.event ->> 14 as revoked_by
+       case when (e.event ->> 3)::integer = 4 then e.event ->> 14 end as revoked_by,
+       case when (e.event ->> 3)::integer <> 4 then e.event ->> 14 end as by,
+       timestamptz '1970-01-01 00:00:00+00' + (e.event ->> 16)::bigint * interval '1 microsecond' as until
 from paddock.event_batches b
 cross join lateral unnest(b.entries) as n (entry)
 cross join lateral json_array_elements(n.entry) with ordinality as e (event, ord)
@@ -343,6 +386,8 @@ comment on column paddock.history.place is 'The place in the queue, if the event
 comment on column paddock.history.newest_token is 'The newest token of the lock when a token was refused.';
 comment on column paddock.history.late is 'How long before the refusal the lease of the refused token had ended.';
 comment on column paddock.history.held_by is 'Who held the lock when the token was refused.';
+comment on column paddock.history.by is 'The name of the API key that froze, thawed or opened the lock.';
+comment on column paddock.history.until is 'When the lock opens that was closed, or when a freeze ends.';
 comment on column paddock.history.revoked_by is 'The name of the API key that revoked the lease; null in a service without keys.';
 
 -- Fails a statement. Replicas try again after PD001.
@@ -361,12 +406,16 @@ return (('x' || encode(substr(sha256(convert_to(name, 'UTF8')), 1, 8), 'hex'))::
 create function paddock.duration(rest json, field text) returns interval language sql immutable parallel safe
 return case when rest ->> field ~ '^[0-9]{1,12}$' then (rest ->> field)::bigint * interval '1 millisecond' end;
 
--- A replica that knows a later count of the trees would wait for it.
-create function paddock.refuse_fewer_trees() returns trigger language plpgsql as $$
+-- The instant in a field of the column rest, null for none, and for what is no number of microseconds.
+create function paddock.instant(rest json, field text) returns timestamptz language sql immutable parallel safe
+return case when rest ->> field ~ '^[0-9]{1,18}$' then timestamptz '1970-01-01 00:00:00+00' + (rest ->> field)::bigint * interval '1 microsecond' end;
+
+-- A replica that knows a later count of the changes would wait for it.
+create function paddock.refuse_earlier_policy() returns trigger language plpgsql as $$
 begin
     raise exception using errcode = 'check_violation',
-        message = format('paddock.epochs.trees counts the changes of the trees, and cannot go from %s back to %s', old.trees, new.trees);
+        message = format('paddock.epochs.policy counts the changes of trees, freezes and rules, and cannot go from %s back to %s', old.policy, new.policy);
 end
 $$;
-create trigger trees_only_grow before update on paddock.epochs
-    for each row when (new.trees < old.trees) execute function paddock.refuse_fewer_trees();
+create trigger policy_only_grows before update on paddock.epochs
+    for each row when (new.policy < old.policy) execute function paddock.refuse_earlier_policy();

@@ -5,13 +5,13 @@
 //
 // Each is a package under internal/; docs/kernel.md draws a request from end to end. An arrow is an import:
 //
-//	store ─→ engine ─→ row, trees ─→ epoch ─→ database
+//	store ─→ engine ─→ row, policy ─→ epoch ─→ database
 //	      ─→ waiters, expiry ─→ row, database
 //	      ─→ eventlog, sessions ─→ row, epoch, database
 //
 //	database  connections, transactions, what errors mean
 //	epoch     detects a fail-over or a restore, and excludes that it breaks a promise
-//	trees     which trees are declared, for a decision and for all replicas; their changes
+//	policy    the trees, freezes and rules, for a decision and for all replicas; their changes
 //	row       every statement and the codec of locks
 //	engine    batches and the loop
 //	waiters   requests that wait on this replica, heartbeats, notifications between replicas

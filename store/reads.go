@@ -21,6 +21,7 @@ func (s *Store) Lock(ctx context.Context, name string) (lock.Lock, error) {
 	}
 	r, err := s.readOne(ctx, row.Only(name))
 	l := r.Lock()
+	l.AddPolicy(&s.policy.Newest().Policy)
 	if err == nil {
 		err = s.readAbove(ctx, &l)
 	}
@@ -103,6 +104,9 @@ func (s *Store) Queue(ctx context.Context, name string) (lock.QueueInfo, error) 
 			return err
 		}
 		q = r.Record.QueueInfo(r.Now, s.self, others...)
+		if s.policy.Newest().FreezeOf(name, r.Now) != nil {
+			q.MarkFrozen()
+		}
 		q.Chain, err = s.waiters.Chain(ctx, r)
 		return err
 	})
@@ -140,6 +144,7 @@ func (s *Store) Locks(ctx context.Context, q paddock.LockQuery) (paddock.Page[lo
 			}
 			for _, r := range all {
 				l, room := r.Lock(), sorted || len(page.Items) <= q.Limit
+				l.AddPolicy(&s.policy.Newest().Policy)
 				switch {
 				case r.Err != nil && room && strings.Contains(l.Name, q.Contains):
 					bad := s.db.NoteMalformed(r.Err)

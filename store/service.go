@@ -115,7 +115,9 @@ func (s *Store) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 	if err != nil {
 		return lock.Lock{}, err
 	}
-	return out.Locks[slices.Index(cmd.Names(), r.Name)].Lock(out.Now), nil
+	l := out.Locks[slices.Index(cmd.Names(), r.Name)].Lock(out.Now)
+	l.AddPolicy(&s.policy.Newest().Policy)
+	return l, nil
 }
 
 // Batch runs each item like a separate call, see paddock.Service. They all join their batches before any is waited for,

@@ -212,7 +212,7 @@ func complete(ctx context.Context, db *database.DB) error {
 // commands like any caller.
 func assemble(db *database.DB, o Options) *Store {
 	s := &Store{db: db, epochs: epoch.New(db), bounds: o.Bounds, self: lock.Replica(1 + rand.Int64N(1<<62))}
-	s.policy = policy.New(db, s.epochs)
+	s.policy = policy.New(db, s.epochs, func(scopes []lock.Scope) { s.waiters.WakeScopes(scopes) })
 	s.writers, s.fencers = make(chan struct{}, max(db.Share()-1, 1)), make(chan struct{}, max(db.Share()-2, 1))
 	s.aside = make(chan struct{}, 1)
 	s.engine = engine.New(engine.Options{

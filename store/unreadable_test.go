@@ -50,7 +50,7 @@ func TestCountersRefuseImpossibleValues(t *testing.T) {
 		"parts set token = 9223372036854775807", "parts set place = 9223372036854775807",
 		"parts set expires_at = 'infinity'", "parts set ttl_ms = 9223372036854775807",
 		"sessions set ttl_ms = 9223372036854775807", "sessions set grace_ms = 9223372036854775807", "sessions set expires_at = 'infinity'",
-		"epochs set closed_until = 'infinity'", "epochs set longest_ms = 9223372036854775807", "epochs set trees = 0",
+		"epochs set closed_until = 'infinity'", "epochs set longest_ms = 9223372036854775807", "epochs set policy = 0",
 		"epochs set epoch = 9223372036854775807", "event_batches set id = 9223372036854775807", "event_batches set at = 'infinity'",
 		"horizon set pruned = 9223372036854775807", "replicas set waiting = 2147483647", "replicas set alive_until = 'infinity'",
 	} {

@@ -20,6 +20,8 @@ func TestOnlyTheKernelWritesLocks(t *testing.T) {
 		"parts":           {"store/internal/row/", "store/internal/epoch/"},
 		"epochs":          {"store/internal/epoch/", "store/internal/policy/"},
 		"trees":           {"store/internal/policy/"},
+		"freezes":         {"store/internal/policy/"},
+		"rules":           {"store/internal/policy/"},
 		"sessions":        {"store/internal/row/", "store/internal/epoch/", "store/internal/sessions/"},
 		"replicas":        {"store/internal/epoch/", "store/internal/waiters/"},
 		"event_batches":   {"store/internal/row/", "store/internal/eventlog/sql/prune_batches.sql"},

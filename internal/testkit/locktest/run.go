@@ -45,6 +45,8 @@ func run(t *testing.T, in func(t *testing.T, test func(*fixture))) {
 	t.Helper()
 	for topic, tests := range map[string]cases{
 		"lease":        leaseCases(),
+		"closing":      closingCases(),
+		"freeze":       freezeCases(),
 		"revoke":       revokeCases(),
 		"list":         listCases(),
 		"events":       eventCases(),

@@ -13,19 +13,21 @@ import (
 
 // A Memory is the shared state of replicas without a database. A mutex and channels replace rows and notifications.
 type Memory struct {
-	mu     sync.Mutex
-	bounds lock.Bounds
-	token  lock.Token
-	locks  map[string]lock.Record
-	ended  map[lock.LeaseRef]lock.Event
-	events []lock.Event
-	fenced map[string]lock.FencedValue
-	done   map[operation]bool
-	stale  paddock.StaleReports
-	trees  lock.Trees
-	roots  []lock.Tree              // the same, in order
-	calls  map[lock.Attachment]call // the waiting calls
-	alarms map[alarm]*time.Timer
+	mu      sync.Mutex
+	bounds  lock.Bounds
+	token   lock.Token
+	locks   map[string]lock.Record
+	ended   map[lock.LeaseRef]lock.Event
+	events  []lock.Event
+	fenced  map[string]lock.FencedValue
+	done    map[operation]bool
+	stale   paddock.StaleReports
+	trees   lock.Trees
+	freezes map[lock.Scope]lock.Freeze
+	rules   map[lock.Scope]lock.Rule
+	roots   []lock.Tree              // the same, in order
+	calls   map[lock.Attachment]call // the waiting calls
+	alarms  map[alarm]*time.Timer
 
 	sessions      map[lock.SessionRef]lock.Session
 	sessionAlarms map[lock.SessionRef]*time.Timer
@@ -53,6 +55,7 @@ func newMemory(c clock) *Memory {
 	}
 	return &Memory{
 		bounds: bounds, locks: map[string]lock.Record{}, ended: map[lock.LeaseRef]lock.Event{}, trees: lock.Trees{},
+		freezes: map[lock.Scope]lock.Freeze{}, rules: map[lock.Scope]lock.Rule{},
 		fenced: map[string]lock.FencedValue{}, done: map[operation]bool{}, calls: map[lock.Attachment]call{},
 		alarms: map[alarm]*time.Timer{}, sessions: map[lock.SessionRef]lock.Session{},
 		sessionAlarms: map[lock.SessionRef]*time.Timer{}, news: make(chan struct{}), clock: c,
@@ -103,7 +106,7 @@ func (r replica) decide(ctx context.Context, c lock.Command) (outcome, error) {
 	if err := contextError(ctx); err != nil {
 		return outcome{}, err
 	}
-	c, err := c.In(&lock.Policy{Trees: r.trees})
+	c, err := c.In(r.policy())
 	if err != nil {
 		return outcome{}, err
 	}
@@ -121,7 +124,7 @@ func (r replica) decide(ctx context.Context, c lock.Command) (outcome, error) {
 func (r replica) apply(c lock.Command) lock.Decision {
 	drawn := 0
 	v := lock.View{
-		Now: r.clock.now(), Self: r.self, Ended: r.ended, Sessions: r.sessions,
+		Now: r.clock.now(), Self: r.self, Ended: r.ended, Sessions: r.sessions, Policy: r.policy(),
 		Tokens: func() lock.Token { drawn++; return lock.Provisional(drawn - 1) }, // as the store decides
 	}
 	for _, name := range c.Names() {
@@ -235,7 +238,9 @@ func (r replica) Revoke(ctx context.Context, c lock.Revoke) (lock.Lock, error) {
 	if err != nil {
 		return lock.Lock{}, err
 	}
-	return d.Locks[slices.Index(cmd.Names(), c.Name)].Lock(d.Now), nil
+	l := d.Locks[slices.Index(cmd.Names(), c.Name)].Lock(d.Now)
+	l.AddPolicy(r.policy())
+	return l, nil
 }
 
 func (r replica) VerifyToken(ctx context.Context, v lock.Verify) (lock.Verification, error) {

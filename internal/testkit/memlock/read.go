@@ -26,6 +26,7 @@ func (m *Memory) lockAndNews(name string) (lock.Lock, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l := m.state(name).Lock(m.clock.now())
+	l.AddPolicy(m.policy())
 	for _, above := range m.trees.Path(name) {
 		l.AddAbove(m.state(above).Lock(l.AsOf))
 	}
@@ -69,6 +70,9 @@ func (r replica) Queue(ctx context.Context, name string) (lock.QueueInfo, error)
 		}
 	}
 	q := r.state(name).QueueInfo(now, r.self, locks[1:]...)
+	if r.policy().FreezeOf(name, now) != nil {
+		q.MarkFrozen()
+	}
 	q.Chain = lock.WaitChainOf(locks, now, r.self, true)
 	return q, nil
 }
@@ -87,7 +91,9 @@ func (r replica) Locks(ctx context.Context, q paddock.LockQuery) (paddock.Page[l
 	defer r.mu.Unlock()
 	for name := range r.locks {
 		s := r.state(name)
-		if l := s.Lock(r.clock.now()); s.Name > after && q.Selects(l) {
+		l := s.Lock(r.clock.now())
+		l.AddPolicy(r.policy())
+		if s.Name > after && q.Selects(l) {
 			page.Items = append(page.Items, l)
 		}
 	}

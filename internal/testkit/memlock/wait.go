@@ -60,7 +60,7 @@ func (r replica) cancelWait(ctx context.Context, a lock.Acquire, c call) error {
 
 // leaveOf returns the command that ends the wait of a.
 func leaveOf(a lock.Acquire) lock.Leave {
-	return lock.Leave{Locks: a.Names(), LeaseID: a.LeaseID, Attachment: a.Attachment, SessionID: a.SessionID}
+	return lock.Leave{Locks: a.Names(), LeaseID: a.LeaseID, Attachment: a.Attachment, SessionID: a.SessionID, Once: a.Once}
 }
 
 // await waits for a wake-up, the time to look for a deadlock, the end of the wait or of ctx, or a crash, and returns
@@ -75,7 +75,7 @@ func (r replica) await(ctx context.Context, a lock.Acquire, c call, end <-chan t
 	select {
 	case <-c.wake:
 		return r.decide(context.Background(), lock.Claim{
-			Locks: leave.Locks, LeaseID: a.LeaseID, Attachment: a.Attachment, SessionID: a.SessionID,
+			Locks: leave.Locks, LeaseID: a.LeaseID, Attachment: a.Attachment, SessionID: a.SessionID, Once: a.Once,
 		})
 	case <-end:
 		return r.decide(context.Background(), leave)

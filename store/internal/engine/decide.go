@@ -85,10 +85,11 @@ func (u *unit) change(name string) *row.Change {
 
 // inputs are what decisions are made on.
 type inputs struct {
-	self  lock.Replica
-	epoch epoch.Epoch
-	now   time.Time
-	ended map[lock.LeaseRef]lock.Event // as far as it was read
+	self   lock.Replica
+	epoch  epoch.Epoch
+	policy *lock.Policy
+	now    time.Time
+	ended  map[lock.LeaseRef]lock.Event // as far as it was read
 	// sessions are those of the calls, as far as they were read.
 	sessions row.Sessions
 }
@@ -166,7 +167,7 @@ func (u *unit) decide(in *inputs) verdict {
 
 // apply decides one command, and returns how many tokens that took.
 func (u *unit) apply(r *request, in *inputs, ended map[lock.LeaseRef]lock.Event) (d lock.Decision, tokens int) {
-	v := lock.View{Now: in.now, Self: in.self, Ended: ended, Sessions: in.sessions, GrantsPausedUntil: in.epoch.ClosedUntil}
+	v := lock.View{Now: in.now, Self: in.self, Ended: ended, Sessions: in.sessions, GrantsPausedUntil: in.epoch.ClosedUntil, Policy: in.policy}
 	v.Locks = make([]lock.Record, 0, len(r.names))
 	for _, name := range r.names {
 		v.Locks = append(v.Locks, u.change(name).After)

@@ -55,7 +55,7 @@ func (r *request) in(t *policy.Snapshot) {
 		return
 	}
 	r.decided, r.names, r.policy = r.Command, r.asked, t
-	if t.ChangesCommands() {
+	if t.ChangesCommands() || r.traits.NeedsRule {
 		var err error
 		if r.decided, err = r.In(&t.Policy); err != nil {
 			r.decided = refused{r.Command, err}

@@ -49,7 +49,7 @@ func newReplica(t *testing.T, url string, self lock.Replica) *replica {
 		t.Fatal(err)
 	}
 	epochs := epoch.New(db)
-	catalog := policy.New(db, epochs)
+	catalog := policy.New(db, epochs, nil)
 	e, err := epochs.Refresh()
 	if err == nil {
 		err = catalog.RefreshIfChanged(e)

@@ -116,9 +116,14 @@ func addIdle(t *testing.T, conn *pgx.Conn) (idle []string) {
 	exec(t, conn, addLock, "readers", nil, nil, 1, 14, 2*time.Hour)
 	exec(t, conn, addLock, "unused", nil, nil, 0, 0, 2*time.Hour)
 	exec(t, conn, addLock, "without events", nil, nil, 0, 15, 2*time.Hour)
+	exec(t, conn, addLock, "closed", nil, nil, 0, 16, 2*time.Hour)
+	exec(t, conn, addLock, "opened", nil, nil, 0, 17, 2*time.Hour)
+	for name, at := range map[string]time.Time{"closed": time.Now().Add(time.Hour), "opened": time.Now().Add(-time.Hour)} {
+		exec(t, conn, "update paddock.records set rest = json_build_object('closed_until', $2::bigint) where name = $1", name, at.UnixMicro())
+	}
 	exec(t, conn, `insert into paddock.event_batches (id, at, entries)
 		select i, now(), '{}' from generate_series(11, 14) i`)
-	return []string{"idle", "unused", "without events"}
+	return []string{"idle", "opened", "unused", "without events"}
 }
 
 // TestIdleLocksAreDeletedAndTheirHistoriesStay, as far as there are events.
@@ -130,7 +135,7 @@ func TestIdleLocksAreDeletedAndTheirHistoriesStay(t *testing.T) {
 	if _, err := w.scanChunk("", always, time.Hour, new(LockCounts)); err != nil {
 		t.Fatal(err)
 	}
-	left, want := list[string](t, conn, "select name from paddock.records order by 1"), []string{"held", "new", "readers"}
+	left, want := list[string](t, conn, "select name from paddock.records order by 1"), []string{"closed", "held", "new", "readers"}
 	if !slices.Equal(left, want) {
 		t.Errorf("left are %q, want %q", left, want)
 	}
@@ -153,12 +158,12 @@ func TestLocksThatAreUsedAgainAreNotDeleted(t *testing.T) {
 	exec(t, conn, "update paddock.records set changed_at = clock_timestamp() where name = $1", idle[0])
 	exec(t, conn, "begin")
 	exec(t, conn, "select from paddock.records where name = $1 for update", idle[1])
-	if err := w.prune(t.Context(), append(idle, "held", "new", "readers"), time.Hour); err != nil {
+	if err := w.prune(t.Context(), append(idle, "closed", "held", "new", "readers"), time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	exec(t, conn, "commit")
 	left := list[string](t, conn, "select name from paddock.records order by 1")
-	if want := []string{"held", "idle", "new", "readers", "unused"}; !slices.Equal(left, want) {
+	if want := []string{"closed", "held", "idle", "new", "opened", "readers"}; !slices.Equal(left, want) {
 		t.Errorf("left are %q, want %q", left, want)
 	}
 }

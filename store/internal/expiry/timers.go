@@ -97,6 +97,15 @@ func (t *Timers) Update(outcomes []*row.Outcome) {
 	}
 }
 
+// SweepSoon sweeps the locks.
+func (t *Timers) SweepSoon(names []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, name := range names {
+		t.makeDue(name)
+	}
+}
+
 // setSooner sets the timer of a lock that was read, unless the lock has one that fires before, or is being swept. An
 // instant that is too soon costs a sweep in vain; one that is too late may be that of a lease which has ended elsewhere.
 func (t *Timers) setSooner(name string, at time.Time) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +35,7 @@ var ErrChanged = errors.New("the trees have changed")
 type Snapshot struct {
 	lock.Policy
 	Version epoch.PolicyVersion
+	At      time.Time // when it was read, on the database's clock
 }
 
 // Check returns ErrChanged unless these are the trees of the epoch as it was read.
@@ -46,8 +49,22 @@ func (s *Snapshot) Check(e epoch.Epoch) error {
 // scan reads the columns of sql/trees.sql.
 func (s *Snapshot) scan(row pgx.Row) error {
 	var roots []string
-	if err := row.Scan(&s.Version.Epoch, &s.Version.Changes, &roots); err != nil {
+	var freezes []storedFreeze
+	var rules []storedRule
+	if err := row.Scan(&s.Version.Epoch, &s.Version.Changes, &roots, &freezes, &rules, &s.At); err != nil {
 		return err
+	}
+	for _, f := range freezes {
+		if s.Freezes == nil {
+			s.Freezes = make(map[lock.Scope]lock.Freeze, len(freezes))
+		}
+		s.Freezes[f.Scope] = f.freeze()
+	}
+	for _, r := range rules {
+		if s.Rules == nil {
+			s.Rules = make(map[lock.Scope]lock.Rule, len(rules))
+		}
+		s.Rules[r.Scope] = r.rule()
 	}
 	if len(roots) > 0 {
 		s.Trees = make(lock.Trees, len(roots))
@@ -58,11 +75,47 @@ func (s *Snapshot) scan(row pgx.Row) error {
 	return nil
 }
 
+// A storedFreeze is a freeze as sql/policy.sql returns it.
+type storedFreeze struct {
+	Scope  lock.Scope
+	Reason string
+	By     string
+	At     int64
+	Until  *int64
+}
+
+func (f storedFreeze) freeze() lock.Freeze {
+	out := lock.Freeze{Scope: f.Scope, Reason: f.Reason, By: f.By, FrozenAt: time.UnixMicro(f.At).UTC()}
+	if f.Until != nil {
+		out.Until = time.UnixMicro(*f.Until).UTC()
+	}
+	return out
+}
+
+// A storedRule is a rule as sql/policy.sql returns it.
+type storedRule struct {
+	Scope            lock.Scope
+	TTL, Hold, Grace int64
+	Capacity, Leases int
+	By               string
+	At               int64
+}
+
+func (r storedRule) rule() lock.Rule {
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	return lock.Rule{
+		Scope: r.Scope, MaxTTL: ms(r.TTL), MaxHold: ms(r.Hold), MinGrace: ms(r.Grace), Capacity: r.Capacity, MaxLeases: r.Leases,
+		SetBy: r.By, SetAt: time.UnixMicro(r.At).UTC(),
+	}
+}
+
 // A Catalog keeps the newest trees that this replica has read, and changes trees. It is safe for concurrent use.
 type Catalog struct {
 	db     *database.DB
 	epochs *epoch.Monitor
 	newest atomic.Pointer[Snapshot] // every call reads it, and few replace it
+	// changed is called with the scopes in which a newer Snapshot may allow what the one before did not.
+	changed func([]lock.Scope)
 
 	// turn is held by the call that changes a tree. No other call does that before next.
 	turn sync.Mutex
@@ -70,8 +123,9 @@ type Catalog struct {
 }
 
 // New returns a Catalog that has read nothing yet: its newest Snapshot is the zero one.
-func New(db *database.DB, epochs *epoch.Monitor) *Catalog {
-	c := &Catalog{db: db, epochs: epochs}
+// changed is called, in any goroutine, with the scopes of freezes and rules that have changed.
+func New(db *database.DB, epochs *epoch.Monitor, changed func([]lock.Scope)) *Catalog {
+	c := &Catalog{db: db, epochs: epochs, changed: changed}
 	c.newest.Store(&Snapshot{})
 	return c
 }
@@ -129,10 +183,34 @@ func (c *Catalog) read(ctx context.Context, from querier) (*Snapshot, error) {
 func (c *Catalog) keep(s *Snapshot) {
 	for {
 		newest := c.newest.Load()
-		if !newest.Version.Before(s.Version) || c.newest.CompareAndSwap(newest, s) {
+		if !newest.Version.Before(s.Version) {
+			return
+		}
+		if c.newest.CompareAndSwap(newest, s) {
+			if scopes := differing(&newest.Policy, &s.Policy); len(scopes) > 0 && c.changed != nil {
+				c.changed(scopes)
+			}
 			return
 		}
 	}
+}
+
+// differing returns the scopes whose freezes or rules differ.
+func differing(a, b *lock.Policy) (scopes []lock.Scope) {
+	of := map[lock.Scope]struct{}{}
+	for _, pair := range [][2]*lock.Policy{{a, b}, {b, a}} {
+		for s, f := range pair[0].Freezes {
+			if pair[1].Freezes[s] != f {
+				of[s] = struct{}{}
+			}
+		}
+		for s, r := range pair[0].Rules {
+			if pair[1].Rules[s] != r {
+				of[s] = struct{}{}
+			}
+		}
+	}
+	return slices.Collect(maps.Keys(of))
 }
 
 // List returns the trees, in the order of their roots.

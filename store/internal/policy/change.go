@@ -18,12 +18,15 @@ import (
 var (
 	sqlLockRecords = database.Statement(files, "lock_records")
 	sqlInUse       = database.Statement(files, "in_use")
-	sqlChangeTree  = schema.NewStatement(sync.OnceValue(changeTree))
+	sqlChangeTree  = change("change_tree")
 )
 
-// changeTree returns the statement that changes a tree unless it is in use.
-func changeTree() string {
-	return strings.Replace(database.Text(files, "change_tree"), "{{.InUse}}", database.Text(files, "in_use"), 1)
+// change returns a statement that changes the policy.
+func change(name string) *schema.Statement {
+	return schema.NewStatement(sync.OnceValue(func() string {
+		text := strings.Replace(database.Text(files, name), "{{.Counted}}", database.Text(files, "counted"), 1)
+		return strings.Replace(text, "{{.InUse}}", strings.ReplaceAll(database.Text(files, "in_use"), "$1", "$4"), 1)
+	}))
 }
 
 const (
@@ -38,111 +41,85 @@ const (
 	restFactor = 10
 )
 
-// A Change is what a call that declares or removes a tree has found or done.
-type Change struct {
-	Tree lock.Tree // as it is declared, or was before it was removed; without an instant if there was none
-	// Busy names locks of the tree that have leases or waiters, so nothing was changed. These may be over: a Sweep
-	// tells.
-	Busy []string
+// A plan is a change of the policy.
+type plan struct {
+	read func(*pgx.Batch, schema.Name) // queues what else the check needs; nil: nothing
+	// check says whether nothing is to be changed, or why the change is refused, under the present policy.
+	check func(*lock.Policy) (nothing bool, err error)
+	sql   *schema.Statement
+	args  []any // of the statement, from $4 on
+	into  []any // the targets of the row that the statement returns if it has changed the policy
 }
 
-// Declare declares the tree, or finds it declared. Only a change of a tree holds up decisions, and for maxPatience at
-// most: what is declared already or refused takes no lock.
-func (c *Catalog) Declare(ctx context.Context, root string) (Change, error) {
-	return c.change(ctx, root, true)
-}
-
-// Remove removes the tree, or finds that there is none.
-func (c *Catalog) Remove(ctx context.Context, root string) (Change, error) {
-	return c.change(ctx, root, false)
-}
-
-// change declares or removes the tree, unless that is done already, is refused, or some of its locks are busy.
-func (c *Catalog) change(ctx context.Context, root string, declare bool) (Change, error) {
+// apply changes the policy, unless there is nothing to change or the change is refused. Only a change holds up
+// decisions, and for maxPatience at most.
+func (c *Catalog) apply(ctx context.Context, p plan) error {
 	pooled, err := c.db.Rest.Acquire(ctx)
 	if err != nil {
-		return Change{}, err
+		return err
 	}
 	defer pooled.Release()
 	conn, patience := pooled.Conn(), firstPatience
 	for attempts := 0; attempts < maxAttempts; {
-		var f found
-		if f, err = c.find(ctx, conn, root); err != nil || f.declared == declare {
-			return Change{Tree: f.tree}, err
+		now, epoch, err := c.find(ctx, conn, p)
+		if err != nil {
+			return err
 		}
-		if declare {
-			err = f.trees.Trees.CheckDeclare(root)
+		if nothing, err := p.check(&now.Policy); nothing || err != nil {
+			return err
 		}
-		if err != nil || len(f.busy) > 0 {
-			return Change{Busy: f.busy}, err
-		}
-		var done bool
-		if f.tree.DeclaredAt, done, err = c.write(ctx, conn, f, declare, patience); done {
-			return Change{Tree: f.tree}, nil
+		done, err := c.write(ctx, conn, p, now.Version, epoch, patience)
+		if done {
+			return nil
 		}
 		if err == nil {
-			continue // another call has changed a tree, or one has come into use
+			continue // another call has changed the policy, or a tree has come into use
 		}
 		if database.EffectOf(err) != database.Blocked {
-			return Change{}, err
+			return err
 		}
-		attempts, patience = attempts+1, min(2*patience, maxPatience)
+		if attempts, patience = attempts+1, min(2*patience, maxPatience); attempts == maxAttempts {
+			return c.db.TableLocked(err)
+		}
 	}
-	return Change{}, c.db.TableLocked(err)
+	return nil
 }
 
-// A found is what a change of a tree is decided on.
-type found struct {
-	epoch    epoch.Epoch
-	trees    Snapshot
-	tree     lock.Tree
-	declared bool
-	busy     []string
-}
-
-// find reads the tree. It locks nothing.
-func (c *Catalog) find(ctx context.Context, conn *pgx.Conn, root string) (found, error) {
-	known, f := c.epochs.Known(), found{tree: lock.Tree{Root: root}}
+// find reads the policy, and what else the plan needs. It locks nothing.
+func (c *Catalog) find(ctx context.Context, conn *pgx.Conn, p plan) (Snapshot, epoch.Epoch, error) {
+	var now Snapshot
+	var e epoch.Epoch
+	known := c.epochs.Known()
 	b := &pgx.Batch{}
-	epoch.Queue(b, c.db.Schema, &f.epoch)
-	b.Queue(sqlPolicy.In(c.db.Schema)).QueryRow(f.trees.scan)
-	b.Queue(sqlListTrees.In(c.db.Schema), root).Query(func(rows pgx.Rows) error {
-		one, err := scanTrees(rows)
-		if len(one) > 0 {
-			f.declared, f.tree = true, one[0]
-		}
-		return err
-	})
-	b.Queue(sqlInUse.In(c.db.Schema), root).Query(func(rows pgx.Rows) (err error) {
-		f.busy, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		return err
-	})
+	epoch.Queue(b, c.db.Schema, &e)
+	b.Queue(sqlPolicy.In(c.db.Schema)).QueryRow(now.scan)
+	if p.read != nil {
+		p.read(b, c.db.Schema)
+	}
 	err := conn.SendBatch(ctx, b).Close()
 	if err == nil {
-		err = f.epoch.Check(known)
+		err = e.Check(known)
 	}
-	return f, cmp.Or(c.epochs.Recover(err), err)
+	return now, e, cmp.Or(c.epochs.Recover(err), err)
 }
 
-// write changes the tree, if all is still as it was found. Nothing is decided beside it. It is one round trip, so a
-// replica that stops in the middle leaves no lock. After it no attempt is made for restFactor times as long. at is when
-// the tree was declared.
+// write changes the policy, if all is still as it was found. Nothing is decided beside it. It is one round trip, so a
+// replica that stops in the middle leaves no lock. After it no attempt is made for restFactor times as long.
 func (c *Catalog) write(
-	ctx context.Context, conn *pgx.Conn, f found, declare bool, patience time.Duration,
-) (at time.Time, done bool, err error) {
+	ctx context.Context, conn *pgx.Conn, p plan, version epoch.PolicyVersion, e epoch.Epoch, patience time.Duration,
+) (done bool, err error) {
 	c.turn.Lock()
 	defer c.turn.Unlock()
 	if !c.db.Sleep(time.Until(c.next)) {
-		return at, false, database.Stopping()
+		return false, database.Stopping()
 	}
-	version := f.trees.Version
 	b := &pgx.Batch{}
 	b.Queue(database.Begin)
 	database.QueueSettings(b, patience)
 	b.Queue(sqlLockRecords.In(c.db.Schema))
-	b.Queue(sqlChangeTree.In(c.db.Schema), f.tree.Root, declare, version.Epoch, version.Changes, f.epoch.Started).
+	b.Queue(p.sql.In(c.db.Schema), append([]any{version.Epoch, version.Changes, e.Started}, p.args...)...).
 		Query(func(rows pgx.Rows) error {
-			_, err := pgx.ForEachRow(rows, []any{&at}, func() error { at, done = at.UTC(), true; return nil })
+			_, err := pgx.ForEachRow(rows, p.into, func() error { done = true; return nil })
 			return err
 		})
 	b.Queue("commit")
@@ -154,7 +131,7 @@ func (c *Catalog) write(
 		if database.EffectOfCommit(err) == database.Unknown {
 			err = database.UnknownOutcome(err)
 		}
-		return time.Time{}, false, err
+		return false, err
 	}
-	return at, done, nil
+	return done, nil
 }

@@ -22,7 +22,7 @@ func newCatalog(t *testing.T, url string) (*Catalog, *epoch.Monitor) {
 	}
 	t.Cleanup(func() { db.Stop(); db.Close() })
 	epochs := epoch.New(db)
-	return New(db, epochs), epochs
+	return New(db, epochs, nil), epochs
 }
 
 // present returns the newest epoch.
@@ -56,7 +56,7 @@ func TestASnapshotIsOfOneVersion(t *testing.T) {
 
 func TestANewerSnapshotIsKept(t *testing.T) {
 	t.Parallel()
-	c := New(nil, nil)
+	c := New(nil, nil, nil)
 	at := func(number, changes int64) *Snapshot {
 		return &Snapshot{Version: epoch.PolicyVersion{Epoch: number, Changes: changes}}
 	}

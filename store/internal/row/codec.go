@@ -26,10 +26,17 @@ type rest struct {
 	KeptUntil  int64 `json:"kept_until,omitempty"`
 	// Slots is the slots of a lease of several permits, separated by spaces.
 	Slots string `json:"slots,omitempty"`
+	// The closing of a lock, of the record: until when, by whom, and when that was.
+	ClosedUntil int64  `json:"closed_until,omitempty"`
+	ClosedBy    string `json:"closed_by,omitempty"`
+	ClosedAt    int64  `json:"closed_at,omitempty"`
+	Once        bool   `json:"once,omitempty"` // of a waiter
 	// Set is the names of the locks that were acquired together, separated by spaces.
 	Set string `json:"set,omitempty"`
 	// Below is the names of those of the Set that were asked for, separated by spaces, if others are their ancestors.
 	Below string `json:"below,omitempty"`
+	// Key is the name of the API key for whose limit the lease counts.
+	Key string `json:"key,omitempty"`
 	// Task is the thread of work. Waiters are found by it: see the index parts_waiting_tasks.
 	Task string `json:"task,omitempty"`
 	// Metadata is the text of the metadata, as a string: PostgreSQL stores any JSON, and cannot read some of it, like
@@ -42,7 +49,7 @@ func restOf(l *lock.Lease) rest {
 	return rest{
 		Grace: l.Grace.Milliseconds(), MaxHold: l.MaxHold.Milliseconds(), ClaimBy: micros(l.ClaimDeadline), Place: l.Place,
 		Metadata: string(l.Metadata), Set: strings.Join(l.Set, " "), Below: strings.Join(l.Below, " "),
-		Task: string(l.Task), Slots: string(l.Slots),
+		Task: string(l.Task), Key: l.Key, Slots: string(l.Slots),
 	}
 }
 
@@ -70,6 +77,7 @@ func (r rest) fill(l *lock.Lease) {
 	if l.Place = r.Place; r.Metadata != "" {
 		l.Metadata = json.RawMessage(r.Metadata)
 	}
+	l.Key = r.Key
 	if l.Task = lock.TaskID(r.Task); r.Set != "" {
 		l.Set = strings.Split(r.Set, " ")
 	}
@@ -192,11 +200,27 @@ func storeRecord(r *lock.Record) storedRecord {
 	if l := inline(r); l != nil {
 		rest := restOf(l)
 		rest.Capacity, rest.Attachment = r.Capacity, int64(l.Attachment)
-		s.storedLease = storeLease(l, rest)
+		s.storedLease = storeLease(l, rest.withClosure(r.Closed))
 	} else {
-		s.rest = rest{Capacity: r.Capacity}.text()
+		s.rest = rest{Capacity: r.Capacity}.withClosure(r.Closed).text()
 	}
 	return s
+}
+
+// withClosure returns the rest of a record that was closed; nil: it was not.
+func (r rest) withClosure(c *lock.Closure) rest {
+	if c != nil {
+		r.ClosedUntil, r.ClosedBy, r.ClosedAt = micros(c.Until), c.Holder, micros(c.At)
+	}
+	return r
+}
+
+// closure returns how the record was closed, nil if it was not.
+func (r rest) closure() *lock.Closure {
+	if r.ClosedUntil == 0 {
+		return nil
+	}
+	return &lock.Closure{Until: fromMicros(r.ClosedUntil), Holder: r.ClosedBy, At: fromMicros(r.ClosedAt)}
 }
 
 // record returns the record, without its parts.
@@ -208,6 +232,7 @@ func (s *storedRecord) record() (lock.Record, error) {
 		r.ChangedAt = s.changedAt.Time.UTC()
 	}
 	l, rest, err := s.lease(r.Name)
+	r.Closed = rest.closure()
 	if r.Capacity = rest.Capacity; s.id.Valid {
 		l.Token, l.Attachment = r.Token, lock.Attachment(rest.Attachment)
 		if l.Mode != lock.Exclusive {
@@ -291,7 +316,7 @@ func waiterPart(name string, w *lock.Waiter) *part {
 	p.unclaimed = pgtype.Bool{Bool: w.GrantedUnclaimed, Valid: true}
 	p.token, p.attachment, p.replica = bigint(0), bigint(int64(w.Attachment)), bigint(int64(w.Replica))
 	r := restOf(&w.Lease)
-	r.Capacity, r.AliveUntil, r.KeptUntil = w.Capacity, micros(w.AliveUntil), micros(w.KeptUntil)
+	r.Capacity, r.Once, r.AliveUntil, r.KeptUntil = w.Capacity, w.Once, micros(w.AliveUntil), micros(w.KeptUntil)
 	if w.Permits > 1 {
 		r.Permits = w.Permits
 	}
@@ -323,7 +348,7 @@ func (p *part) addTo(r *lock.Record, now time.Time, assumeAlive time.Duration) e
 		return nil
 	}
 	w := &lock.Waiter{
-		Place: p.place.Int64, Capacity: rest.Capacity, Permits: rest.Permits, JoinedAt: l.AcquiredAt, Attachment: lock.Attachment(p.attachment.Int64),
+		Place: p.place.Int64, Capacity: rest.Capacity, Permits: rest.Permits, Once: rest.Once, JoinedAt: l.AcquiredAt, Attachment: lock.Attachment(p.attachment.Int64),
 		Replica: lock.Replica(p.replica.Int64), WaitUntil: l.ExpiresAt, AliveUntil: fromMicros(rest.AliveUntil),
 		KeptUntil: fromMicros(rest.KeptUntil), GrantedUnclaimed: p.unclaimed.Bool,
 	}

@@ -2,6 +2,7 @@ package row
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -58,8 +59,9 @@ const eventFields = 10
 //	["name", previous, [number, slot, revision, kind, mode, "holder", token, place, "reason", delay], ...]
 //
 // A refused event has three more fields: newest, late in microseconds, "held by". An event with a circle has null for
-// these, and then the text of its lock.Cycle. An event of a revocation by an API key has null for all four, and then
-// the key's name. One of several permits has that name or null, and then their lock.Slots. token and newest are as [stored]; firstToken is the number of the first
+// these, and then the text of its lock.Cycle. Other events may have null for all four, and then the name of the API key
+// of an operator, the lock.Slots of several permits, and an Until in microseconds since 1970, null for none, as far as
+// they have one. token and newest are as [stored]; firstToken is the number of the first
 // token of the decision.
 //
 // previous is the row with the lock's event before these, zero if none is known. The first event has the number first.
@@ -86,20 +88,37 @@ func appendEntry(b []byte, name string, previous int64, first, firstToken int, e
 			b = appendText(append(b, ','), e.HeldBy)
 		} else if e.Cycle != "" {
 			b = append(append(b, ",null,null,null,"...), e.Cycle...)
-		} else if e.Slots != "" {
-			b = append(b, ",null,null,null,null,"...)
-			if e.RevokedBy == "" {
-				b = append(b, "null"...)
-			} else {
-				b = appendText(b, e.RevokedBy)
-			}
-			b = appendText(append(b, ','), string(e.Slots))
-		} else if e.RevokedBy != "" {
-			b = appendText(append(b, ",null,null,null,null,"...), e.RevokedBy)
+		} else {
+			b = appendRest(b, e)
 		}
 		b = append(b, ']')
 	}
 	return append(b, ']')
+}
+
+// appendRest appends the fields that few events have.
+func appendRest(b []byte, e *lock.Event) []byte {
+	by := cmp.Or(e.RevokedBy, e.By)
+	if by == "" && e.Slots == "" && e.Until.IsZero() {
+		return b
+	}
+	b = appendTextOrNull(append(b, ",null,null,null,null,"...), by)
+	if e.Slots == "" && e.Until.IsZero() {
+		return b
+	}
+	b = appendTextOrNull(append(b, ','), string(e.Slots))
+	if !e.Until.IsZero() {
+		b = strconv.AppendInt(append(b, ','), e.Until.UnixMicro(), 10)
+	}
+	return b
+}
+
+// appendTextOrNull appends s as a JSON string, null if it is empty.
+func appendTextOrNull(b []byte, s string) []byte {
+	if s == "" {
+		return append(b, "null"...)
+	}
+	return appendText(b, s)
 }
 
 // appendText appends s as a JSON string. Names and most holders need no escapes.
@@ -124,13 +143,13 @@ type Entry struct {
 func ParseEntry(element []byte, batch int64, at time.Time) (Entry, error) {
 	most := max(bytes.Count(element, []byte("["))-1, 0) // of events; a holder may contain such a character
 	e := Entry{Events: make([]lock.Event, most)}
-	delays, late, cycles := make([]int64, most), make([]int64, most), make([]json.RawMessage, most)
+	delays, late, untils, cycles := make([]int64, most), make([]int64, most), make([]int64, most), make([]json.RawMessage, most)
 	fields := []any{&e.Name, &e.Previous}
 	for i := range e.Events {
 		v := &e.Events[i]
 		fields = append(fields, &[]any{
 			&v.ID, &v.Slot, &v.Revision, &v.Kind, &v.Mode, &v.Holder, &v.Token, &v.Place, &v.Reason, &delays[i],
-			&v.Newest, &late[i], &v.HeldBy, &cycles[i], &v.RevokedBy, &v.Slots,
+			&v.Newest, &late[i], &v.HeldBy, &cycles[i], &v.RevokedBy, &v.Slots, &untils[i],
 		})
 	}
 	if err := json.Unmarshal(element, &fields); err != nil {
@@ -144,6 +163,10 @@ func ParseEntry(element []byte, batch int64, at time.Time) (Entry, error) {
 			return Entry{}, badEntry(e.Name, batch, errFields)
 		}
 		v := &e.Events[i]
+		if v.Kind == lock.Frozen || v.Kind == lock.Thawed || v.Kind == lock.Opened {
+			v.RevokedBy, v.By = "", v.RevokedBy
+		}
+		v.Until = fromMicros(untils[i])
 		v.Late, v.Cycle = time.Duration(late[i])*time.Microsecond, lock.Cycle(cycles[i])
 		v.Token, v.Newest = granted(int64(v.Token), batch), granted(int64(v.Newest), batch)
 		v.ID, v.Name, v.At = batch*EventsPerBatch+v.ID, e.Name, at.Add(time.Duration(delays[i])*time.Microsecond).UTC()

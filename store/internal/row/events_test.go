@@ -20,7 +20,7 @@ func anyEvent(t *rapid.T, name string, at time.Time, revision int64) lock.Event 
 			Name: rapid.String().Draw(t, "lock"), Holder: rapid.String().Draw(t, "caller"), Ahead: rapid.Bool().Draw(t, "ahead"),
 		})
 	}
-	kind := lock.Kind(rapid.Int16().Draw(t, "kind"))
+	kind := rapid.OneOf(rapid.SampledFrom([]lock.Kind{lock.Revoked, lock.Released, lock.Frozen, lock.Thawed, lock.Opened}), rapid.Map(rapid.Int16(), func(n int16) lock.Kind { return lock.Kind(n) })).Draw(t, "kind")
 	if kind == lock.Refused { // it has other fields there
 		cycle = nil
 	}
@@ -29,8 +29,21 @@ func anyEvent(t *rapid.T, name string, at time.Time, revision int64) lock.Event 
 		by = rapid.String().Draw(t, "revoked by")
 		slots = rapid.SampledFrom([]lock.Slots{"", "1 2", "7 12 1000"}).Draw(t, "slots")
 	}
+	operator, until := "", time.Time{}
+	if kind != lock.Refused && len(cycle) == 0 {
+		until = rapid.SampledFrom([]time.Time{{}, time.UnixMicro(1).UTC(), at.Add(time.Hour)}).Draw(t, "until").Truncate(time.Microsecond).UTC()
+		if until.UnixMicro() == 0 {
+			until = time.Time{}
+		}
+	}
+	switch kind {
+	case lock.Frozen, lock.Thawed, lock.Opened:
+		by, operator = "", by
+	}
 	return lock.Event{
 		RevokedBy: by,
+		By:        operator,
+		Until:     until,
 		Slots:     slots,
 		Cycle:     lock.CycleOf(cycle),
 		Name:      name, At: at.Add(time.Duration(rapid.Int64Range(-1e9, 1e9).Draw(t, "delay")) * time.Microsecond), Revision: revision,

@@ -319,7 +319,7 @@ func (w *writing) drop(ord int, name string, slot int, place int64) {
 // sameWaiter reports whether two waiters are equal in everything that a decision can change.
 func sameWaiter(a, b *lock.Waiter) bool {
 	return a == b || a.Attachment == b.Attachment && a.Replica == b.Replica && a.WaitUntil.Equal(b.WaitUntil) &&
-		a.KeptUntil.Equal(b.KeptUntil) && a.GrantedUnclaimed == b.GrantedUnclaimed
+		a.KeptUntil.Equal(b.KeptUntil) && a.GrantedUnclaimed == b.GrantedUnclaimed && a.Once == b.Once
 }
 
 // differing returns the leases that are only in one of two states of a lock: of the first, by their slots, and of the

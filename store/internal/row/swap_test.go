@@ -50,7 +50,7 @@ func TestASwapProvesWhatWasRead(t *testing.T) {
 		"grants are paused":                                   {sql: "update paddock.epochs set closed_until = clock_timestamp() + interval '1 hour'"},
 		"the longest lease was forgotten":                     {sql: "update paddock.epochs set longest_ms = longest_ms - 1"},
 		"a standby is required":                               {sql: "update paddock.epochs set quorum = true"},
-		"a tree was declared or removed":                      {sql: "update paddock.epochs set trees = trees + 1"},
+		"the policy was changed":                              {sql: "update paddock.epochs set policy = policy + 1"},
 		"no epoch is known":                                   {sql: "delete from paddock.epochs"},
 		"another server":                                      {change: func(s *Swap) { s.Epoch.Started = s.Epoch.Started.Add(time.Microsecond) }},
 		"another epoch":                                       {change: func(s *Swap) { s.Epoch.Number++ }},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,6 +70,7 @@ type waitingCall struct {
 	lease       lock.LeaseID
 	session     lock.SessionID
 	hasTask     bool
+	once        bool
 	generatedID bool // the lease_id was generated: no client can return to the place
 	began       time.Time
 	wait        time.Duration
@@ -125,7 +127,7 @@ func (r *Registry) register(a *lock.Acquire) (*waitingCall, error) {
 	a.LimitReached = len(r.calls)+int(r.remote.Load()) >= r.limit
 	c := &waitingCall{
 		locks: a.Names(), lease: a.LeaseID, session: a.SessionID, attachment: lock.Attachment(1 + rand.Int64N(1<<62)),
-		hasTask: a.Thread() != "", generatedID: a.GeneratedID, began: time.Now(), wait: a.Wait,
+		hasTask: a.Thread() != "", once: a.Once, generatedID: a.GeneratedID, began: time.Now(), wait: a.Wait,
 		granted: make(chan *row.Outcome, 1), woken: make(chan struct{}, 1), deadlock: make(chan []string, 1),
 	}
 	a.Attachment, a.Replica = c.attachment, r.self
@@ -176,6 +178,19 @@ func (r *Registry) wake(attachments ...lock.Attachment) {
 	defer r.mu.Unlock()
 	for _, a := range attachments {
 		if c := r.calls[a]; c != nil {
+			c.wake()
+		}
+	}
+}
+
+// WakeScopes wakes the calls that wait for locks of the scopes, whose freezes or rules have changed.
+func (r *Registry) WakeScopes(scopes []lock.Scope) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.calls {
+		if slices.ContainsFunc(c.locks, func(name string) bool {
+			return slices.ContainsFunc(scopes, func(s lock.Scope) bool { return s.Covers(name) || strings.HasPrefix(string(s), name+":") })
+		}) {
 			c.wake()
 		}
 	}
@@ -332,7 +347,7 @@ func (r *Registry) await(ctx context.Context, c *waitingCall, over <-chan time.T
 			return nil, database.Departed(context.Cause(ctx))
 		}
 		out, err := r.submit(ctx, lock.Claim{
-			Locks: c.locks, LeaseID: c.lease, Attachment: c.attachment, Place: c.place(), SessionID: c.session,
+			Locks: c.locks, LeaseID: c.lease, Attachment: c.attachment, Place: c.place(), SessionID: c.session, Once: c.once,
 		})
 		if !errors.Is(err, lock.ErrUnknownOutcome) || ctx.Err() != nil {
 			return out, err
@@ -344,7 +359,7 @@ func (r *Registry) await(ctx context.Context, c *waitingCall, over <-chan time.T
 // leave returns the command that ends the wait of the call. It keeps no place that no client can return to.
 func (c *waitingCall) leave(keepPlace, disconnected bool) lock.Leave {
 	return lock.Leave{
-		Locks: c.locks, LeaseID: c.lease, Attachment: c.attachment, SessionID: c.session, Place: c.place(),
+		Locks: c.locks, LeaseID: c.lease, Attachment: c.attachment, SessionID: c.session, Once: c.once, Place: c.place(),
 		KeepPlace: keepPlace && !c.generatedID, Disconnected: disconnected, WaitLeft: max(c.wait-time.Since(c.began), 0),
 	}
 }

@@ -2,12 +2,12 @@
 -- sequences and functions that are missing, and the triggers that are missing or disabled. Other objects in the schema
 -- are not looked at: the service does not need them, and their owners may not want them read.
 with needed (relname) as (
-    select unnest(array['schema_migrations', 'records', 'parts', 'sessions', 'trees', 'event_batches', 'event_refs',
+    select unnest(array['schema_migrations', 'records', 'parts', 'sessions', 'trees', 'freezes', 'rules', 'event_batches', 'event_refs',
                         'event_batch_ids', 'horizon', 'epochs', 'replicas', 'fenced', 'fenced_operations']::name[])
 ), functions (proname) as (
-    select unnest(array['decided_too_late', 'name_key', 'duration', 'refuse_fewer_trees']::name[])
+    select unnest(array['decided_too_late', 'name_key', 'duration', 'instant', 'refuse_earlier_policy']::name[])
 ), triggers (tgname, relname) as (
-    values ('trees_only_grow'::name, 'epochs'::name)
+    values ('policy_only_grows'::name, 'epochs'::name)
 ), relations as (
     select c.oid, c.relkind, format('%I.%I', 'paddock', relname) as name, relname
     from pg_class as c join needed using (relname)

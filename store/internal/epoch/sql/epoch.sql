@@ -7,7 +7,7 @@ select clock_timestamp() as now,
        e.closed_until,
        e.longest_ms,
        e.quorum,
-       e.trees,
+       e.policy,
        e.system_identifier = s.system_identifier
            and e.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) as here,
        (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint as flushed,

@@ -24,7 +24,8 @@ from (
                     then r.acquired_at + paddock.duration(r.rest, 'max_hold')
                 when r.lease_id is not null and isfinite(r.expires_at) then r.expires_at
            end as due,
-           r.lease_id is null and r.parts = 0 and r.changed_at < statement_timestamp() - $3::interval as idle,
+           r.lease_id is null and r.parts = 0 and r.changed_at < statement_timestamp() - $3::interval
+               and coalesce(paddock.instant(r.rest, 'closed_until') < statement_timestamp(), true) as idle,
            o.acquired_at is not null or p.acquired_at is not null as held,
            p.in_grace or r.lease_id is not null and o.acquired_at is null
                 and r.expires_at + coalesce(paddock.duration(r.rest, 'grace'), interval '0') > statement_timestamp() as in_grace

@@ -5,7 +5,7 @@
 --
 -- $1 is the instant of the latest decision, $2 the last one at which they may be written; $3 the start of the server,
 -- and $4 to $6 the epoch, its pause and its longest lease, that they were made on; $7 the key of the mark; $8 the
--- number of changes, and $9 the trees of the epoch. The other parameters are the rows of endings, writes, drops, saves,
+-- number of changes, and $9 the policy of the epoch. The other parameters are the rows of endings, writes, drops, saves,
 -- entries and refs, of sessions and losses, an array for each column; or the columns of the only row. ord is the number of a change, from 1 on.
 --
 -- If $2 is infinite, the rows are locked. If some changes belong together, either all are written or none:
@@ -36,7 +36,7 @@ with now as materialized (
     where clock_timestamp() between $1::timestamptz and $2::timestamptz
       and pg_postmaster_start_time() = $3::timestamptz
       and (select epoch = $4::bigint and closed_until is not distinct from $5::timestamptz and longest_ms >= $6::bigint
-              and trees = $9::bigint
+              and policy = $9::bigint
               and (not quorum or current_setting('synchronous_standby_names') <> '')
            from paddock.epochs order by epoch desc limit 1)
 ){{if .Endings}}, ended as materialized (

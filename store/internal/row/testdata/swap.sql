@@ -11,7 +11,7 @@ with now as materialized (
     where clock_timestamp() between $1::timestamptz and $2::timestamptz
       and pg_postmaster_start_time() = $3::timestamptz
       and (select epoch = $4::bigint and closed_until is not distinct from $5::timestamptz and longest_ms >= $6::bigint
-              and trees = $9::bigint
+              and policy = $9::bigint
               and (not quorum or current_setting('synchronous_standby_names') <> '')
            from paddock.epochs order by epoch desc limit 1)
 ), written as (
@@ -58,7 +58,7 @@ with now as materialized (
     where clock_timestamp() between $1::timestamptz and $2::timestamptz
       and pg_postmaster_start_time() = $3::timestamptz
       and (select epoch = $4::bigint and closed_until is not distinct from $5::timestamptz and longest_ms >= $6::bigint
-              and trees = $9::bigint
+              and policy = $9::bigint
               and (not quorum or current_setting('synchronous_standby_names') <> '')
            from paddock.epochs order by epoch desc limit 1)
 ), ended as materialized (

@@ -630,6 +630,9 @@ type AcquireSetRequest struct {
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
 
+	// Once The work needs to be done only once, as in the acquire of one lock. Only for a single lock.
+	Once *bool `json:"once,omitempty"`
+
 	// SessionID The session that keeps the leases alive. `ttl_ms` and `grace_ms` are then those of the session and must be
 	// absent. By default the set belongs to no session and needs its own renewals.
 	SessionID *uuid.UUID `json:"session_id,omitempty"`

@@ -23,11 +23,14 @@ import (
 // treeRoot is the root of a tree that swappableService.reset declares.
 const treeRoot = "billing:forest"
 
+// frozenScope is a scope that swappableService.reset freezes.
+const frozenScope = "billing:frozen:"
+
 // A swappableService is a paddock.Service that each test case replaces.
 type swappableService struct{ paddock.Service }
 
 // reset starts a new Service in which billing:a and billing2 are held under tokens 1 and 2, and billing:k was written
-// under token 1. The session of sessionID is open, and the tree of treeRoot is declared.
+// under token 1. The session of sessionID is open, the tree of treeRoot is declared, and frozenScope is frozen.
 func (s *swappableService) reset(t testing.TB) {
 	t.Helper()
 	s.Service = memlock.New().Replica(1)
@@ -41,6 +44,9 @@ func (s *swappableService) reset(t testing.TB) {
 		t.Fatal(err)
 	}
 	if _, err := s.DeclareTree(t.Context(), treeRoot); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Freeze(t.Context(), lock.FreezeRequest{Scope: frozenScope, Reason: "r"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.WriteFenced(t.Context(), lock.FencedWrite{Key: "billing:k", Lock: "billing:a", Token: 1, Value: []byte("1")}); err != nil {

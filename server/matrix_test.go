@@ -19,14 +19,15 @@ var cells = map[string]struct {
 }
 
 const (
-	shut   = "missing invalid invalid expired " // callers without a valid key are refused
-	free   = "200 200 200 200 "                 // callers without a valid key are served
-	take   = `{"holder": "h"}`
-	revoke = `{"fencing_token": 1, "reason": "r"}`
-	verify = `"fencing_token": 1}`
-	two    = `{"holder": "h", "locks": [{"name": "billing:new"}, {"name": "billing:other"}]}`
-	apart  = `{"holder": "h", "locks": [{"name": "billing:new"}, {"name": "billing3"}]}`
-	many   = `{"items": [{"op": "acquire", "name": "billing:new", "holder": "h"}]}`
+	shut    = "missing invalid invalid expired " // callers without a valid key are refused
+	free    = "200 200 200 200 "                 // callers without a valid key are served
+	take    = `{"holder": "h"}`
+	revoke  = `{"fencing_token": 1, "reason": "r"}`
+	because = `{"reason": "r"}`
+	verify  = `"fencing_token": 1}`
+	two     = `{"holder": "h", "locks": [{"name": "billing:new"}, {"name": "billing:other"}]}`
+	apart   = `{"holder": "h", "locks": [{"name": "billing:new"}, {"name": "billing3"}]}`
+	many    = `{"items": [{"op": "acquire", "name": "billing:new", "holder": "h"}]}`
 )
 
 // matrix has the answer to each caller on each route of the service that swappableService.reset describes.
@@ -65,6 +66,22 @@ var matrix = []struct{ route, path, body, cells string }{
 	{"PUT /v1/trees/{root}", "/v1/trees/billing3:", "", shut + "role role bad role name role"},
 	{"DELETE /v1/trees/{root}", "/v1/trees/billing:tree", "", shut + "role role 204 role 204 role"},
 	{"DELETE /v1/trees/{root}", "/v1/trees/billing3", "", shut + "role role 204 role name role"},
+	{"GET /v1/freezes", "/v1/freezes", "", shut + "200 200 200 200 200 200"},
+	{"PUT /v1/freezes/{scope}", "/v1/freezes/billing:a", because, shut + "role role 200 role 200 role"},
+	{"PUT /v1/freezes/{scope}", "/v1/freezes/billing:", because, shut + "role role 200 role 200 role"},
+	{"PUT /v1/freezes/{scope}", "/v1/freezes/billing3", because, shut + "role role 200 role name role"},
+	{"PUT /v1/freezes/{scope}", "/v1/freezes/b:", because, shut + "role role 200 role name role"},
+	{"PUT /v1/freezes/{scope}", "/v1/freezes/billing:%20", because, shut + "bad bad bad bad bad bad"},
+	{"GET /v1/freezes/{scope}", "/v1/freezes/" + frozenScope, "", shut + "200 200 200 200 200 name"},
+	{"GET /v1/freezes/{scope}", "/v1/freezes/billing3", "", shut + "empty empty empty name name name"},
+	{"DELETE /v1/freezes/{scope}", "/v1/freezes/" + frozenScope, "", shut + "role role 204 role 204 role"},
+	{"DELETE /v1/freezes/{scope}", "/v1/freezes/billing3", "", shut + "role role 204 role name role"},
+	{"GET /v1/rules", "/v1/rules", "", shut + "200 200 200 200 200 200"},
+	{"PUT /v1/rules/{scope}", "/v1/rules/billing:new:", `{"max_ttl_ms": 60000}`, shut + "role role 200 role 200 role"},
+	{"PUT /v1/rules/{scope}", "/v1/rules/billing3:", `{"max_ttl_ms": 60000}`, shut + "role role 200 role name role"},
+	{"PUT /v1/rules/{scope}", "/v1/rules/billing:new:", `{}`, shut + "role role bad role bad role"},
+	{"DELETE /v1/rules/{scope}", "/v1/rules/billing:", "", shut + "role role 204 role 204 role"},
+	{"DELETE /v1/rules/{scope}", "/v1/rules/billing3:", "", shut + "role role 204 role name role"},
 	{"GET /v1/sessions", "/v1/sessions", "", shut + "200 200 200 name name name"},
 	{"GET /v1/sessions", "/v1/sessions?holder=h&limit=1", "", shut + "200 200 200 name name name"},
 	{"GET /v1/sessions/{session}", sessionPath, "", shut + "200 200 200 200 200 200"},

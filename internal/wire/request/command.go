@@ -90,7 +90,7 @@ func (m Revoke) command(name string) (lock.Revoke, error) {
 func (m AcquireSet) command(string) (*lock.Acquire, error) {
 	a, err := Acquire{
 		GraceMs: m.GraceMs, Holder: m.Holder, KeepPlace: m.KeepPlace, LeaseID: m.LeaseID, MaxHoldMs: m.MaxHoldMs,
-		Metadata: m.Metadata, SessionID: m.SessionID, TaskID: m.TaskID, TTLMs: m.TTLMs, WaitMs: m.WaitMs,
+		Metadata: m.Metadata, Once: m.Once, SessionID: m.SessionID, TaskID: m.TaskID, TTLMs: m.TTLMs, WaitMs: m.WaitMs,
 	}.command("")
 	err = cmp.Or(err, checkList("locks", m.Locks))
 	a.Locks = a.Locks[:0]

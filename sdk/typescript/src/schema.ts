@@ -1204,6 +1204,8 @@ export interface components {
              *     absent. By default the set belongs to no session and needs its own renewals.
              */
             session_id?: string;
+            /** @description The work needs to be done only once, as in the acquire of one lock. Only for a single lock. */
+            once?: boolean;
             /**
              * @description The thread of work that makes the call, so that the service finds deadlocks. It is no secret and gives no
              *     right. A task is part of another one if its id begins with that id and a dot: a lease of `t` is expected to

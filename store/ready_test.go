@@ -74,8 +74,8 @@ func TestAMissingTriggerIsNamed(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.URL(t)
 	s, conn := open(t, databaseURL), connect(t, databaseURL)
-	const missing = "lacks tables, functions or triggers of the service: trigger trees_only_grow on epochs. "
-	for _, away := range []string{"alter table paddock.epochs disable trigger trees_only_grow", "drop trigger trees_only_grow on paddock.epochs"} {
+	const missing = "lacks tables, functions or triggers of the service: trigger policy_only_grows on epochs. "
+	for _, away := range []string{"alter table paddock.epochs disable trigger policy_only_grows", "drop trigger policy_only_grows on paddock.epochs"} {
 		exec(t, conn, away)
 		if refusal := new(lock.Error); !errors.As(s.Ready(t.Context()), &refusal) || !strings.Contains(refusal.Detail, missing) {
 			t.Errorf("%s: %v", away, refusal)

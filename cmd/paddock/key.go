@@ -25,7 +25,8 @@ file. The roles:
 
     read   read locks, queues, sessions, events and fenced values; verify tokens
     lock   also acquire, renew and release locks; open, renew and close sessions; write fenced values; report stale writes
-    admin  also revoke leases and sessions of other holders; declare and remove trees
+    admin  also revoke leases and sessions of other holders; declare and remove trees;
+           freeze locks; set rules
 
     paddock key new --auth-file keys.json --role lock --prefix billing 'billing workers'
     paddock serve --auth-file keys.json`

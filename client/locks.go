@@ -77,7 +77,7 @@ func (c *Client) acquire(ctx context.Context, a lock.Acquire) (g lock.Grant, err
 // keepsPlace reports whether the wait was over without a grant, and the service keeps the place for the next call.
 func keepsPlace(err error) bool {
 	var e *lock.Error
-	return errors.As(err, &e) && e.Code == lock.ErrHeld && e.KeptFor > 0
+	return errors.As(err, &e) && e.KeptFor > 0
 }
 
 // leaseOf returns a parser of the response to an acquire or a renewal.

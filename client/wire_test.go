@@ -43,6 +43,8 @@ var acquires = map[string]struct {
 	"sends the session, and no times of its own": {
 		lock.Acquire{Holder: "h", Locks: []lock.Member{{Name: "jobs:nightly", Mode: lock.Shared}}, SessionID: sessionID},
 		`{"holder":"h","mode":"shared","session_id":"` + leaseText + `"}`},
+	"says that the work needs to be done only once": {
+		lock.Acquire{Holder: "h", Once: true}, `{"holder":"h","once":true}`},
 	"leaves out who serves the call": {
 		lock.Acquire{Holder: "h", Attachment: 7, Replica: 8}, `{"holder":"h"}`},
 	"sends a mode that is none for the service to refuse": {

@@ -26,8 +26,9 @@ const (
 	waitTTL = 5 * time.Second
 )
 
-// Acquire acquires the lock and renews the lease until it is released or lost. If the lock is
-// still held after Options.Wait, the error is lock.ErrHeld. The context bounds the acquiring,
+// Acquire acquires the lock and renews the lease until it is released or lost. If the lock cannot be
+// granted until the end of Options.Wait, the error is lock.ErrHeld; lock.ErrFrozen if an operator has frozen it; or
+// lock.ErrAlreadyDone if it is closed because its work is done. The context bounds the acquiring,
 // not the lease.
 //
 // While the service is unreachable or overloaded, Acquire repeats the same call for Wait or
@@ -211,13 +212,13 @@ func (a *acquirer) waitForRetry(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return err
-	case errors.Is(err, lock.ErrHeld) && !a.waits && a.timeUntil(a.waitUntil) > 0:
+	case a.isNotNow(err) && !a.waits && a.timeUntil(a.waitUntil) > 0:
 		a.waits = true
 		return nil
 	case isCode(err, lock.ErrInvalid) && a.waits && a.waitTTL < a.opts.TTL && fieldOf(err) == "ttl_ms":
 		a.waitTTL = a.opts.TTL // the service allows no short TTL
 		return nil
-	case errors.Is(err, lock.ErrHeld):
+	case a.isNotNow(err):
 		if a.timeUntil(a.waitUntil) == 0 || !keepsPlace(err) && a.idIsShared() {
 			return err
 		}
@@ -248,6 +249,12 @@ func (a *acquirer) waitForRetry(ctx context.Context, err error) error {
 		return err
 	}
 	return nil
+}
+
+// isNotNow reports whether the lock cannot be granted yet: it is held, frozen or closed. Work that needs to be done only
+// once is not waited for until the lock opens.
+func (a *acquirer) isNotNow(err error) bool {
+	return errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrFrozen) || errors.Is(err, lock.ErrAlreadyDone) && !a.opts.isOnce()
 }
 
 // fieldOf returns the invalid field of the refused request, or "".

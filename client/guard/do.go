@@ -14,7 +14,8 @@ import (
 // Do returns the error of Acquire or of the work. If the lease was lost before the work returned,
 // the error also matches lock.ErrLeaseLost: the work may have overlapped with another holder's. Do
 // does not return the error of a failed release, because the work was done under the lease, which
-// ends with its TTL. Options.OnState gets that error.
+// ends with its TTL. Options.OnState gets that error. With Options.OncePer the lock would stay open then, so that the
+// work is done again, and Do does return it.
 func Do(
 	ctx context.Context, locks paddock.Service, name string, o Options, work func(context.Context, *Lease) error,
 ) error {
@@ -28,11 +29,19 @@ func Do(
 // do runs the work and releases the lease, also if the work panics.
 func (l *Lease) do(ctx context.Context, work func(context.Context, *Lease) error) (err error) {
 	workCtx, cancel := l.Context(ctx)
+	returned := false // otherwise the work has panicked
 	defer func() {
 		lost := l.Err()
 		cancel()
-		if releaseErr := l.Release(ctx); lost == nil && errors.Is(releaseErr, lock.ErrLeaseLost) {
+		release := l.Release
+		if returned && err == nil && lost == nil {
+			release = l.ReleaseDone
+		}
+		releaseErr := release(ctx)
+		if lost == nil && errors.Is(releaseErr, lock.ErrLeaseLost) {
 			lost = releaseErr
+		} else if err == nil && l.opts.isOnce() {
+			err = releaseErr
 		}
 		if errors.Is(lost, lock.ErrLeaseLost) && !errors.Is(err, lock.ErrLeaseLost) {
 			err = errors.Join(lost, err)
@@ -41,7 +50,9 @@ func (l *Lease) do(ctx context.Context, work func(context.Context, *Lease) error
 	if err := l.Err(); err != nil {
 		return err // lost before the work began
 	}
-	return work(workCtx, l)
+	err = work(workCtx, l)
+	returned = true
+	return err
 }
 
 // withToken returns ctx with the lease's token and task.

@@ -10,7 +10,8 @@
 //		return nil // another worker is doing the job
 //	}
 //
-// [Do] is the simplest form. [Acquire] returns a [Lease] to be released by the caller. [RWLock],
+// [Do] is the simplest form. [Once] runs work that needs to be done once per day, or per any other time, on all
+// machines together. [Acquire] returns a [Lease] to be released by the caller. [RWLock],
 // [Semaphore] and [Election] build on them; [DoAll] and [AcquireAll] are for several locks. All work with any
 // paddock.Service, usually a client.Client.
 //

@@ -121,9 +121,15 @@ func (l *Lease) SetMetadata(ctx context.Context, metadata json.RawMessage) error
 // the work may then have overlapped with another holder's. Any other error means that the release
 // was not answered; the lease ends with its TTL. Release may be called again. After a loss, call it
 // to free the lock sooner.
-func (l *Lease) Release(ctx context.Context) error {
+func (l *Lease) Release(ctx context.Context) error { return l.releaseClosed(ctx, lock.Closing{}) }
+
+// ReleaseDone is Release for work that is done: it closes the lock as Options.OncePer says, if that says so. If a Release
+// came before, or the lease has ended in another way, the lock stays open.
+func (l *Lease) ReleaseDone(ctx context.Context) error { return l.releaseClosed(ctx, l.opts.OncePer) }
+
+func (l *Lease) releaseClosed(ctx context.Context, closed lock.Closing) error {
 	err := l.release(ctx, func(ctx context.Context) error {
-		return l.locks.Release(ctx, lock.Release{Locks: l.names, LeaseID: l.granted.ID})
+		return l.locks.Release(ctx, lock.Release{Locks: l.names, LeaseID: l.granted.ID, Closed: closed})
 	})
 	l.file.close(err == nil || errors.Is(err, lock.ErrLeaseLost))
 	return err

@@ -36,6 +36,12 @@ type Options struct {
 	MaxHold  time.Duration   // renewals extend the lease up to this time after the grant; zero means no limit
 	Metadata json.RawMessage // a JSON object that all clients can read, or nil
 
+	// OncePer says for how long the work is done, if it needs to be done only once. Then the acquire fails with
+	// lock.ErrAlreadyDone if it is done, and after work that succeeds Do closes the lock for so long, see Once. With a
+	// Period, For is the least time. It is for a single lock, in the mode lock.Exclusive. A Zone must be known here, too:
+	// import time/tzdata into a program for systems without time zones.
+	OncePer lock.Closing
+
 	// Session keeps the lease alive, so the lease is not renewed by itself. TTL, Grace and Margin are then those of
 	// the session and must be zero here. Nil means none.
 	Session *Session
@@ -112,13 +118,18 @@ func (o Options) resolve() (Options, error) {
 	case o.Wait < 0:
 		return o, lock.Invalid("Wait", "is %v; use 0 not to wait, or Forever", o.Wait)
 	}
-	return o, nil
+	_, err := lock.Release{Locks: []string{"a"}, LeaseID: newID(), Closed: o.OncePer}.Resolve() // before the work, not after it
+	return o, inOptions(err)
 }
+
+// isOnce reports whether the work needs to be done only once.
+func (o Options) isOnce() bool { return o.OncePer != lock.Closing{} }
 
 // options are the names of fields of a request in the Options.
 var options = map[string]string{
 	"ttl_ms": "TTL", "grace_ms": "Grace", "max_hold_ms": "MaxHold", "holder": "Holder", "mode": "Mode", "capacity": "Capacity", "permits": "Permits",
 	"metadata": "Metadata", "lease_id": "LeaseID", "session_id": "SessionID", "task_id": "Task",
+	"closed_ms": "OncePer.For", "once_per": "OncePer.Period", "time_zone": "OncePer.Zone", "once": "OncePer",
 }
 
 // inOptions names the option in the text of a refusal of the service that names a field. The Field stays.
@@ -144,7 +155,7 @@ func defaultHolder() string {
 func (o Options) request(members []lock.Member, id lock.LeaseID) lock.Acquire {
 	a := lock.Acquire{
 		Locks: members, LeaseID: id, Holder: o.Holder, TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Metadata: o.Metadata,
-		Task: o.Task,
+		Task: o.Task, Once: o.isOnce(),
 	}
 	if a.SessionID = o.SessionID; a.SessionID != (lock.SessionID{}) {
 		a.TTL, a.Grace = 0, 0

@@ -3,6 +3,7 @@ package verify
 import (
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -168,11 +169,42 @@ func (x *examination) eventRules(t *lockHistory, c *Check) {
 	}
 	r := Rules{Capacity: max(t.capacity, 0), AllowOvertaking: x.options.AllowOvertaking,
 		AllowWaiters: x.options.AllowWaiters, AllowClockJumps: t.hasEpoch(), InSet: t.inSet(), InTree: t.inTree,
-		Away: t.away(), Permits: t.permits()}
+		Away: t.away(), Permits: t.permits(), Frozen: x.frozen(t.name)}
 	if i, err := r.first(t.events); err != nil {
 		c.violated(t, err.Error(), nil, &t.events[min(i, len(t.events)-1)])
 	}
 }
+
+// frozen returns a function that reports whether a freeze of the lock may have been in force, nil if there was none. A
+// freeze is in force a little before its event, and until a little before that of its end.
+func (x *examination) frozen(name string) func(time.Time) bool {
+	type span struct{ from, to time.Time }
+	var spans []span
+	for _, t := range x.locks {
+		if s := lock.Scope(t.name); !s.Covers(name) && !strings.HasPrefix(t.name, name+":") {
+			continue
+		}
+		for _, e := range t.events {
+			switch {
+			case e.Kind == lock.Frozen && e.Until.IsZero():
+				spans = append(spans, span{e.At.Add(-freezeSlack), endless})
+			case e.Kind == lock.Frozen:
+				spans = append(spans, span{e.At.Add(-freezeSlack), e.Until.Add(freezeSlack)})
+			case e.Kind == lock.Thawed && len(spans) > 0:
+				spans[len(spans)-1].to = e.At.Add(freezeSlack)
+			}
+		}
+	}
+	if spans == nil {
+		return nil
+	}
+	return func(at time.Time) bool {
+		return slices.ContainsFunc(spans, func(s span) bool { return !at.Before(s.from) && at.Before(s.to) })
+	}
+}
+
+// freezeSlack is by how much a freeze may begin before its event, and by how much waiters may be served after its end.
+const freezeSlack = 5 * time.Second
 
 // hasSets reports whether the lock was asked for together with others.
 func (t *lockHistory) hasSets() bool {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -21,6 +22,7 @@ import (
 //   - A queued waiter is granted or dequeued, once. A waiter whose grant was withdrawn returns to
 //     its place if the event has one, and is then granted or dequeued again.
 //   - A lease that ends was held.
+//   - A lock that a release has closed is not granted before it opens.
 //
 // Events do not carry the grace of a lease. A revoked lease may block others for up to
 // lock.MaxGrace, unless an operator skips the grace with a second revocation.
@@ -45,6 +47,9 @@ type Rules struct {
 	InSet func(lock.Event) bool
 	// InTree: the lock is in a tree, so some of its revisions are of locks below it and have no event.
 	InTree bool
+	// Frozen reports whether a freeze of other locks, too, may keep the lock from being granted at that time. Nil: none
+	// does.
+	Frozen func(time.Time) bool
 	// AllowClockJumps accepts timestamps that go backwards, since they may come from different clocks.
 	AllowClockJumps bool
 }
@@ -98,6 +103,8 @@ type eventChecker struct {
 	graces   map[int]lock.Event // revocations of leases whose grace may not be over, likewise
 	waiting  []lock.Event       // waiters, ordered by place: the Queued or Withdrawn events that put them there
 	grantDue *lock.Event        // event since which a waiter is due
+	// closedUntil is when the lock opens that a release has closed, and frozenUntil when a freeze of this lock ends.
+	closedUntil, frozenUntil time.Time
 }
 
 func (h *eventChecker) checkOrder(e lock.Event) error {
@@ -128,6 +135,17 @@ func (h *eventChecker) step(e lock.Event) error {
 		return err
 	case lock.Refused:
 		return h.checkRefused(e)
+	case lock.Opened:
+		h.closedUntil = time.Time{}
+		return nil
+	case lock.Frozen:
+		if h.frozenUntil = e.Until; e.Until.IsZero() {
+			h.frozenUntil = endless
+		}
+		return nil
+	case lock.Thawed:
+		h.frozenUntil = time.Time{}
+		return nil
 	case lock.Queued:
 		if e.Place != e.Revision || e.Token != 0 {
 			return errors.New("a new waiter's place is its revision, and it has no token")
@@ -166,6 +184,8 @@ func (h *eventChecker) checkRefused(e lock.Event) error {
 // checkFits returns an error if the granted lease is not compatible with the held ones.
 func (h *eventChecker) checkFits(e lock.Event) error {
 	switch {
+	case e.At.Before(h.closedUntil) && !h.rules.AllowClockJumps:
+		return fmt.Errorf("the lock is closed until %v", h.closedUntil)
 	case (e.Mode == lock.Exclusive) != (e.Slot == 0) || e.Slot < 0:
 		return errors.New("slot 0 is for exclusive leases only, and they have no other")
 	case !e.Slots.IsValid(e.Slot) || e.Slots != "" && e.Mode != lock.Permit:
@@ -263,6 +283,9 @@ func (h *eventChecker) end(e lock.Event) error {
 		return err
 	}
 	delete(h.held, e.Slot)
+	if e.Kind == lock.Released {
+		h.closedUntil = e.Until
+	}
 	switch {
 	case e.Kind == lock.Revoked:
 		h.graces[e.Slot] = e
@@ -307,11 +330,19 @@ func (h *eventChecker) record(e lock.Event) {
 	h.last = e
 	maps.DeleteFunc(h.graces, func(_ int, g lock.Event) bool { return e.At.Sub(g.At) > lock.MaxGrace })
 	switch {
-	case h.rules.AllowOvertaking || h.due() == nil:
+	case h.rules.AllowOvertaking || h.isClosed(e.At) || h.due() == nil:
 		h.grantDue = nil
 	case h.grantDue == nil:
 		h.grantDue = &e
 	}
+}
+
+// endless is the end of a freeze that has none.
+var endless = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+
+// isClosed reports whether nothing is granted at that time.
+func (h *eventChecker) isClosed(at time.Time) bool {
+	return at.Before(h.closedUntil) || at.Before(h.frozenUntil) || h.rules.Frozen != nil && h.rules.Frozen(at)
 }
 
 // due returns the waiter that must be granted the lock now, or nil. A waiter that may be away can be back without an

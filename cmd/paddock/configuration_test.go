@@ -36,9 +36,9 @@ Variables without a flag:
 - ` + "`GOGC`, `GOMEMLIMIT`" + `: tune the garbage collector of ` + "`serve` and `dev`" + `.
   If neither is set, the heap may grow by 64 MiB, and by half of what is in use, before a collection.
 - ` + "`PADDOCK_LOCK`, `PADDOCK_FENCING_TOKEN`, `PADDOCK_SLOT`" + `: set by ` + "`paddock run`" + ` for its command. With
-  several locks they are those of the first lock in the order of names.
+  several locks they are those of the first lock in the order of names, and with several permits, the slot is the first.
 - ` + "`PADDOCK_LOCKS`, `PADDOCK_FENCING_TOKENS`, `PADDOCK_SLOTS`" + `: set by ` + "`paddock run`" + ` for its command. They list
-  all locks, separated by spaces: ` + "`a b`, `a=10496 b=10496`" + `.
+  all locks, separated by spaces: ` + "`a b`, `a=10496 b=10496`" + `. Several slots of one lock have commas between them.
 - ` + "`PADDOCK_LEASE_HOLDER`" + `: set by ` + "`paddock run` and `paddock session`" + ` for their commands: the holder of the
   lease or session. ` + "`paddock acquire`" + ` in the command has the same holder, ` + "`paddock run`" + ` one of its own.
 - ` + "`PADDOCK_TASK`: set by `paddock run` and `paddock session`" + ` for their commands. It names the thread of

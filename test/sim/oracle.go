@@ -55,8 +55,10 @@ func (j *oracle) holdBegins(a *attempt, h holdStatus) {
 	alone := true
 	for _, name := range a.locks() {
 		mode := a.modeOf(name)
-		for i, other := range j.currentHolders(name) {
-			if h.Err() == nil && (other.modeOf(other.covering(name)) != mode || mode == lock.Exclusive || mode == lock.Permit && i+1 >= permits) {
+		out := a.permitsOf(name)
+		for _, other := range j.currentHolders(name) {
+			out += other.permitsOf(name)
+			if h.Err() == nil && (other.modeOf(other.covering(name)) != mode || mode == lock.Exclusive || mode == lock.Permit && out > permits) {
 				j.report(TwoHolders, a, other, "has the lock%s while %s does", tokenText(h.Token()), other.name)
 				alone = false
 			}

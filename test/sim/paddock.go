@@ -11,7 +11,7 @@ func newPaddock(w *world) locker { return paddockLocker{w} }
 
 func (p paddockLocker) do(a *attempt, work func(holdStatus) error) error {
 	l := &remoteService{Service: p.database.Replica(0), attempt: a, guard: deterministicGuard{plan: p.plan}}
-	o := guard.Options{Holder: a.holder, TTL: p.plan.TTL, Margin: p.plan.margin(), Wait: a.wait}
+	o := guard.Options{Holder: a.holder, Permits: a.scenario.permits, TTL: p.plan.TTL, Margin: p.plan.margin(), Wait: a.wait}
 	ctx, cancel := a.untilDeath()
 	defer cancel()
 	return a.scenario.do(ctx, l, o, func(lease *guard.Lease) error {

@@ -16,6 +16,7 @@ type scenario struct {
 	do      guardFunc
 	others  []lock.Member // further locks that are acquired together with it, all or none
 	session bool          // keeps the leases alive, see inSession
+	permits int           // of the lock, in mode Permit; zero: one
 }
 
 // A guardFunc does work under a guard.
@@ -37,6 +38,7 @@ var scenarios = []scenario{
 	{lock: page, mode: lock.Exclusive, do: byPage},
 	{lock: page, mode: lock.Exclusive, do: byPage, others: aPermit},
 	{lock: page, mode: lock.Exclusive, do: byPage, session: true},
+	{lock: gates, mode: lock.Permit, do: byPermit, permits: 2},
 }
 
 // aPermit is a permit that is acquired together with another lock.

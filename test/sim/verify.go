@@ -17,7 +17,8 @@ func (w *world) verify() {
 			w.oracle.reportGlobal(Leftover, "after the run the lock %s is %+v", name, l)
 		}
 		events := w.events(name)
-		if err := (verify.Rules{Capacity: permits, AllowOvertaking: true, InTree: name != gates}).Check(events); err != nil {
+		asked := func(e lock.Event) int { return w.attempts[e.Holder].permitsOf(name) }
+		if err := (verify.Rules{Capacity: permits, Permits: asked, AllowOvertaking: true, InTree: name != gates}).Check(events); err != nil {
 			w.oracle.reportGlobal(Unsound, "%v", err)
 		}
 		w.verifyReleased(name, events)

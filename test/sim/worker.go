@@ -101,6 +101,14 @@ func (a *attempt) modeOf(name string) lock.Mode {
 	return a.scenario.mode
 }
 
+// permitsOf returns how many permits of the lock the attempt acquires, if that is a semaphore.
+func (a *attempt) permitsOf(name string) int {
+	if name == a.scenario.lock {
+		return max(a.scenario.permits, 1)
+	}
+	return 1
+}
+
 // work is the work under the lock.
 func (a *attempt) work(h holdStatus) error {
 	if a.dead() {

@@ -254,6 +254,9 @@ func attached(w lock.Waiter, now, clock time.Time, self lock.Replica) bool {
 	if w.Replica != self && !clock.Before(w.AliveUntil) {
 		return false
 	}
+	if w.Lease.Mode == lock.Permit && w.Permits > w.Capacity { // a rule has made it less
+		return false
+	}
 	if w.Lease.Session != 0 && !clock.Before(w.Lease.ExpiresAt.Add(w.Lease.Grace)) {
 		return false
 	}

@@ -99,7 +99,7 @@ func TestSeveralPermits(t *testing.T) {
 			acquire 2 permit=3 -> !lock_held; release 1; acquire 2 permit=3/3`,
 		"keep those behind them waiting, and are not overtaken by fewer": `
 			acquire 1 permit=5/3; wait 2 permit=5/5; wait 3 permit=5
-			acquire 4 permit=5 -> !lock_held
+			acquire 5 permit=5 -> !lock_held
 			acquire 4 permit=5/2 -> !lock_held
 			release 1 -> [2 | 3]
 			release 2 -> [3 |]`,
@@ -138,6 +138,20 @@ func TestSeveralPermits(t *testing.T) {
 			cut 2 -> [3 | (2)]
 			wait 2 permit=3 -> !lease_id_in_use
 			call 2 permit=3/2 -> granted@2 slots=1,2 [3 2 |]`,
+		"are skipped while a rule allows fewer, and granted when it allows more": `
+			rule jobs: capacity=5; acquire 1 permit=5/4; wait 2 permit=5/5; wait 3 permit=5/2
+			rule jobs: capacity=3; release 1 -> released granted#2 [3 | 2]
+			acquire 4 permit=3 -> slot=3 [3 4 | 2]; release 4
+			rule jobs: capacity=5
+			sweep -> [3 | 2]
+			acquire 5 permit=5 -> !lock_held
+			release 3 -> [2 |]`,
+		"are as many as before a rule allows fewer, and no more": `
+			rule jobs: capacity=5; acquire 1 permit=5/4; acquire 2 permit=5
+			rule jobs: capacity=3
+			acquire 3 permit=3 -> !lock_held
+			release 2; acquire 3 permit=3 -> !lock_held
+			release 1; acquire 3 permit=3/3 -> slots=1,2,3`,
 		"of another replica wait with their number until they are claimed": `
 			acquire 1; on 2; wait 2 permit=3/2; on 1
 			release 1 -> [2? | 2]

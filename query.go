@@ -57,7 +57,7 @@ func LockOrders() []LockOrder { return []LockOrder{ByWaiters, ByAge, ByEnding} }
 // Resolve returns q with its defaults filled in, or an ErrInvalid error that names the invalid field.
 func (q LockQuery) Resolve() (LockQuery, error) {
 	switch q.State {
-	case "", lock.Free, lock.Held, lock.InGrace:
+	case "", lock.Free, lock.Held, lock.InGrace, lock.Suspect:
 	default:
 		return q, lock.Invalid("state", "is invalid; use free, held or grace")
 	}

@@ -192,6 +192,7 @@ const (
 	EventKindRefused         EventKind = "refused"
 	EventKindReleased        EventKind = "released"
 	EventKindRevoked         EventKind = "revoked"
+	EventKindSuspected       EventKind = "suspected"
 	EventKindThawed          EventKind = "thawed"
 	EventKindWithdrawn       EventKind = "withdrawn"
 )
@@ -218,6 +219,8 @@ func (e EventKind) Valid() bool {
 	case EventKindReleased:
 		return true
 	case EventKindRevoked:
+		return true
+	case EventKindSuspected:
 		return true
 	case EventKindThawed:
 		return true
@@ -282,6 +285,24 @@ func (e Mode) Valid() bool {
 	case Permit:
 		return true
 	case Shared:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for OnExpiry.
+const (
+	OnExpiryExpire OnExpiry = "expire"
+	OnExpiryHold   OnExpiry = "hold"
+)
+
+// Valid indicates whether the value is a known member of the OnExpiry enum.
+func (e OnExpiry) Valid() bool {
+	switch e {
+	case OnExpiryExpire:
+		return true
+	case OnExpiryHold:
 		return true
 	default:
 		return false
@@ -359,9 +380,10 @@ func (e SessionInfoEnded) Valid() bool {
 
 // Defines values for State.
 const (
-	Free  State = "free"
-	Grace State = "grace"
-	Held  State = "held"
+	Free    State = "free"
+	Grace   State = "grace"
+	Held    State = "held"
+	Suspect State = "suspect"
 )
 
 // Valid indicates whether the value is a known member of the State enum.
@@ -372,6 +394,8 @@ func (e State) Valid() bool {
 	case Grace:
 		return true
 	case Held:
+		return true
+	case Suspect:
 		return true
 	default:
 		return false
@@ -543,6 +567,14 @@ type AcquireRequest struct {
 	// has its own token, and a slot for each of its permits.
 	Mode *Mode `json:"mode,omitempty"`
 
+	// OnExpiry What happens when the lease was not renewed in time. `expire`, the default: it ends, and the lock goes to the next
+	// client. `hold`: the lock is `suspect` after the end and the grace of the lease, and is granted to no other client.
+	// The holder may still renew the lease, and then it is held again, or release it; an operator may revoke it. Use
+	// `hold` if somebody must look at half-done work. It is refused as `invalid_request` unless the database replicates
+	// by quorum (`paddock epoch quorum on`) or the service runs with `--allow-hold`, since a fail-over could forget the
+	// lease; and together with `session_id`.
+	OnExpiry *OnExpiry `json:"on_expiry,omitempty"`
+
 	// Once The work needs to be done only once: if the lock is closed by a release, now or while the call waits, the
 	// response is `already_done` at once. Only for mode `exclusive`. The default is false: the call waits until the
 	// lock opens, if it waits.
@@ -630,6 +662,14 @@ type AcquireSetRequest struct {
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
 
+	// OnExpiry What happens when the lease was not renewed in time. `expire`, the default: it ends, and the lock goes to the next
+	// client. `hold`: the lock is `suspect` after the end and the grace of the lease, and is granted to no other client.
+	// The holder may still renew the lease, and then it is held again, or release it; an operator may revoke it. Use
+	// `hold` if somebody must look at half-done work. It is refused as `invalid_request` unless the database replicates
+	// by quorum (`paddock epoch quorum on`) or the service runs with `--allow-hold`, since a fail-over could forget the
+	// lease; and together with `session_id`.
+	OnExpiry *OnExpiry `json:"on_expiry,omitempty"`
+
 	// Once The work needs to be done only once, as in the acquire of one lock. Only for a single lock.
 	Once *bool `json:"once,omitempty"`
 
@@ -688,9 +728,17 @@ type BatchAcquire struct {
 	// Name A lock's name. A colon separates levels.
 	//
 	// Example: jobs:nightly
-	Name LockName       `json:"name"`
-	Once *bool          `json:"once,omitempty"`
-	Op   BatchAcquireOp `json:"op"`
+	Name LockName `json:"name"`
+
+	// OnExpiry What happens when the lease was not renewed in time. `expire`, the default: it ends, and the lock goes to the next
+	// client. `hold`: the lock is `suspect` after the end and the grace of the lease, and is granted to no other client.
+	// The holder may still renew the lease, and then it is held again, or release it; an operator may revoke it. Use
+	// `hold` if somebody must look at half-done work. It is refused as `invalid_request` unless the database replicates
+	// by quorum (`paddock epoch quorum on`) or the service runs with `--allow-hold`, since a fail-over could forget the
+	// lease; and together with `session_id`.
+	OnExpiry *OnExpiry      `json:"on_expiry,omitempty"`
+	Once     *bool          `json:"once,omitempty"`
+	Op       BatchAcquireOp `json:"op"`
 
 	// Permits How many permits are asked for, 1 if absent, up to the `capacity`. They are granted together, as one lease with
 	// one token, or not at all, and end together. While a waiter for several permits is first in the queue, permits
@@ -888,7 +936,7 @@ type Event struct {
 	// from the queue was taken back before it was reported to any client. `metadata_updated`: a renewal replaced the
 	// metadata. `refused`: a resource rejected a stale token; no lease changed. `frozen`: an operator froze the scope
 	// that `lock` names. `thawed`: an operator ended that freeze. `opened`: an operator opened a lock that a release had
-	// closed.
+	// closed. `suspected`: a lease with `on_expiry: hold` was not renewed in time; it has not ended.
 	Kind EventKind `json:"kind"`
 
 	// LateMs How long before the rejection the lease of the token had ended. Present on `refused`, if the history still
@@ -935,7 +983,7 @@ type Event struct {
 // from the queue was taken back before it was reported to any client. `metadata_updated`: a renewal replaced the
 // metadata. `refused`: a resource rejected a stale token; no lease changed. `frozen`: an operator froze the scope
 // that `lock` names. `thawed`: an operator ended that freeze. `opened`: an operator opened a lock that a release had
-// closed.
+// closed. `suspected`: a lease with `on_expiry: hold` was not renewed in time; it has not ended.
 type EventKind string
 
 // EventPage defines model for EventPage.
@@ -1157,6 +1205,9 @@ type Lease struct {
 	Mode Mode   `json:"mode"`
 	Name string `json:"name"`
 
+	// OnExpiry Present only if it is `hold`.
+	OnExpiry *OnExpiry `json:"on_expiry,omitempty"`
+
 	// Session The session that keeps the lease alive. Absent if the lease belongs to no session.
 	Session *SessionRef `json:"session,omitempty"`
 
@@ -1204,6 +1255,9 @@ type LeaseInfo struct {
 	// not cover it. Absent otherwise.
 	Name *string `json:"name,omitempty"`
 
+	// OnExpiry Present only if it is `hold`.
+	OnExpiry *OnExpiry `json:"on_expiry,omitempty"`
+
 	// Revoked True if the lease was revoked and its grace, which starts at `expires_at`, still blocks conflicting
 	// grants. Its holder has lost it. Absent otherwise.
 	Revoked *bool `json:"revoked,omitempty"`
@@ -1227,6 +1281,10 @@ type LeaseInfo struct {
 	//
 	// Example: [1,2,5]
 	Slots Slots `json:"slots,omitempty"`
+
+	// Suspect True if the lease has `on_expiry: hold` and was not renewed in time. Its holder may still renew or release it;
+	// otherwise an operator must look at the work and revoke it. Absent otherwise.
+	Suspect *bool `json:"suspect,omitempty"`
 }
 
 // LeaseSet The leases of a set. They have the same `lease_id`, times and metadata.
@@ -1256,6 +1314,9 @@ type LeaseSet struct {
 	//
 	// Example: {"host":"db-3"}
 	Metadata Metadata `json:"metadata,omitempty"`
+
+	// OnExpiry Present only if it is `hold`.
+	OnExpiry *OnExpiry `json:"on_expiry,omitempty"`
 
 	// Session The session that keeps the leases alive. Absent if they belong to no session.
 	Session *SessionRef `json:"session,omitempty"`
@@ -1296,7 +1357,7 @@ type Lock struct {
 
 	// State `free`: no lease. `held`: at least one lease is active. `grace`: every lease is past its end, and the grace of
 	// at least one of them still blocks conflicting grants. Its holder may renew the lease, unless the lease was
-	// revoked.
+	// revoked. `suspect`: a lease with `on_expiry: hold` was not renewed in time; others may be active beside it.
 	State State `json:"state"`
 
 	// Waiters The number of waiters in the queue; see `/v1/locks/{name}/queue`.
@@ -1335,6 +1396,14 @@ type Metadata = json.RawMessage
 // other; those of one shared phase have the same token. `permit` leases do not conflict up to the capacity; each
 // has its own token, and a slot for each of its permits.
 type Mode string
+
+// OnExpiry What happens when the lease was not renewed in time. `expire`, the default: it ends, and the lock goes to the next
+// client. `hold`: the lock is `suspect` after the end and the grace of the lease, and is granted to no other client.
+// The holder may still renew the lease, and then it is held again, or release it; an operator may revoke it. Use
+// `hold` if somebody must look at half-done work. It is refused as `invalid_request` unless the database replicates
+// by quorum (`paddock epoch quorum on`) or the service runs with `--allow-hold`, since a fail-over could forget the
+// lease; and together with `session_id`.
+type OnExpiry string
 
 // OpenSessionRequest defines model for OpenSessionRequest.
 type OpenSessionRequest struct {
@@ -1904,7 +1973,7 @@ type Slots = []int
 
 // State `free`: no lease. `held`: at least one lease is active. `grace`: every lease is past its end, and the grace of
 // at least one of them still blocks conflicting grants. Its holder may renew the lease, unless the lease was
-// revoked.
+// revoked. `suspect`: a lease with `on_expiry: hold` was not renewed in time; others may be active beside it.
 type State string
 
 // Token A fencing token. A grant that was requested after another grant was answered has the greater token, whatever

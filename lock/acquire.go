@@ -22,6 +22,9 @@ type Acquire struct {
 	Grace    time.Duration   // within the Bounds
 	MaxHold  time.Duration   // from the Bounds' MinTTL to the constant MaxHold; zero: unlimited
 	Metadata json.RawMessage // a JSON object of up to MaxMetadataSize bytes, or nil
+	// Stays: the lease does not end by itself; when its grace is over it is suspect. It is refused if a fail-over may lose
+	// the lease, see [View].LeasesMayBeLost, and cannot be combined with a SessionID.
+	Stays bool
 	// SessionID is the session that keeps the lease alive: the lease ends with it, so TTL and Grace must be zero.
 	// Zero: the lease belongs to no session.
 	SessionID SessionID
@@ -88,6 +91,8 @@ func (a *Acquire) resolveTimes(b Bounds) error {
 		return cmp.Or(CheckDuration("ttl_ms", a.TTL, b.MinTTL, b.MaxTTL), CheckDuration("grace_ms", a.Grace, 0, b.MaxGrace))
 	case a.TTL != 0:
 		return Invalid("ttl_ms", "cannot be combined with session_id: the lease ends with the session; leave it out")
+	case a.Stays:
+		return Invalid("on_expiry", "cannot be hold with session_id: the leases of a session end with it, all at once; leave out one of the two")
 	case a.Grace != 0:
 		return Invalid("grace_ms", "cannot be combined with session_id: the grace is that of the session; leave it out")
 	}
@@ -133,6 +138,9 @@ func (a Acquire) Names() []string {
 func (a Acquire) Traits() Traits {
 	t := Traits{Lease: a.LeaseID, Session: a.SessionID.Ref(), Grants: true, Length: a.TTL + a.Grace, NewID: a.GeneratedID}
 	t.NeedsRule = slices.ContainsFunc(a.Locks, lacksCapacity)
+	if a.Stays {
+		t.Length = 0
+	}
 	if a.Wait > 0 {
 		t.Queue, t.Wait = Joins, a.Wait
 	}
@@ -273,6 +281,9 @@ func (a Acquire) Apply(v View) Decision {
 	if a.SessionFull {
 		return d.finish(errSessionFull())
 	}
+	if a.Stays && d.view.LeasesMayBeLost {
+		return d.finish(errMayBeLost())
+	}
 	if err := d.checkRules(a); err != nil {
 		return d.finish(err)
 	}
@@ -345,7 +356,7 @@ func (d *decider) match(a Acquire) bool {
 
 // matches reports whether l has the holder, the mode, the session and the set of a, which asks for m.
 func (a Acquire) matches(l Lease, m Member, set []string) bool {
-	return l.Holder == a.Holder && l.Mode == m.Mode && l.Session == a.SessionID.Ref() && slices.Equal(l.Set, set)
+	return l.Holder == a.Holder && l.Mode == m.Mode && l.Stays == a.Stays && l.Session == a.SessionID.Ref() && slices.Equal(l.Set, set)
 }
 
 // checkRules returns the refusal of a call outside of the rules, as far as that depends on more than the request.
@@ -409,7 +420,7 @@ func (a Acquire) newLease(m Member, set []string) Lease {
 	}
 	return Lease{
 		ID: a.LeaseID, Key: key, Name: m.Name, Mode: m.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,
-		MaxHold: a.MaxHold, Metadata: a.Metadata, Attachment: a.Attachment, Session: a.SessionID.Ref(),
+		MaxHold: a.MaxHold, Metadata: a.Metadata, Stays: a.Stays, Attachment: a.Attachment, Session: a.SessionID.Ref(),
 		ExpiresAt: a.sessionExpiresAt, Set: set, Below: a.Requested, Task: a.Thread(),
 	}
 }

@@ -74,6 +74,9 @@ type View struct {
 	// GrantsPausedUntil: no lease is granted before this instant, because the database may have lost leases that are
 	// still in use. Existing leases can be renewed and released.
 	GrantsPausedUntil time.Time
+	// LeasesMayBeLost: a fail-over of the database may forget leases, and no operator has accepted that. Then no lease
+	// that stays is granted: nothing would show that it was lost, and another client would get the lock.
+	LeasesMayBeLost bool
 	// Policy is the one that the command was passed to In with, nil for none.
 	Policy *Policy
 	// Tokens returns the next token, greater than all before; it may be provisional. A decision calls it MaxTokens times

@@ -11,7 +11,7 @@
 //
 // # States
 //
-// A lock is free, held, or in grace:
+// A lock is free, held, or in grace; or suspect, see below:
 //
 //	          Acquire                      time
 //	free ──────────────────▶ held ──────────────────▶ grace
@@ -27,6 +27,16 @@
 // Revoke ends a lease that is held or in grace. The holder can no longer renew or release it. The lock stays in grace
 // until the grace of the lease is over, counted from the revocation or from the expiry, whichever came first. A
 // revocation may skip the grace.
+//
+// # Suspect locks
+//
+// A lease that stays, see [Acquire].Stays, does not end by itself. When its grace is over it is suspect: its holder may
+// be gone in the middle of work that somebody must look at. No conflicting lease is granted. The holder may still renew it,
+// and then it is held again, or release it; an operator may revoke it, and its grace is over by then.
+//
+//	held ──── time ────▶ grace ──── time ────▶ suspect ──── Release, Revoke ────▶ free
+//	 ▲                     │                      │
+//	 └─────── Renew ───────┴──────── Renew ───────┘
 //
 // # Closed locks
 //

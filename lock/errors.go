@@ -26,7 +26,7 @@ const (
 	// ErrLeaseLost: the lease has ended; stop the work. Ended says how.
 	ErrLeaseLost Code = "lease_lost"
 	// ErrLeaseIDInUse: the lease_id belongs to a lease or waiter with another holder, mode, capacity, number of
-	// permits, session or set.
+	// permits, Stays, session or set.
 	ErrLeaseIDInUse Code = "lease_id_in_use"
 	// ErrLeaseInSet: the lease is one of several that were acquired together; renew or release all of them. Set names
 	// their locks.

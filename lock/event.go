@@ -36,12 +36,16 @@ const (
 	Thawed
 	// Opened: an operator has opened a lock that was closed by a Release; Reason says why.
 	Opened
+	// Suspected: a lease that stays was not renewed in time. The lock is suspect, and granted to no other client until the
+	// holder renews or releases the lease, or an operator revokes it.
+	Suspected
 )
 
 var kindNames = [...]string{
 	Granted: "granted", Released: "released", Expired: "expired", Revoked: "revoked",
 	Queued: "queued", Dequeued: "dequeued", Withdrawn: "withdrawn", MetadataUpdated: "metadata_updated",
 	Refused: "refused", Frozen: "frozen", Thawed: "thawed", Opened: "opened",
+	Suspected: "suspected",
 }
 
 // String returns the kind's name on the wire, "unknown" for an invalid kind.

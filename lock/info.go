@@ -17,6 +17,9 @@ const (
 	// InGrace: every lease has expired or was revoked, and the grace of one is not over. Its holder may renew it,
 	// unless it was revoked.
 	InGrace State = "grace"
+	// Suspect: a lease that stays was not renewed in time. Look at the half-done work, and revoke the lease. Others may
+	// be active beside it.
+	Suspect State = "suspect"
 )
 
 // A Lock is the public view of a lock at one instant. It contains no secret.
@@ -70,6 +73,8 @@ type LeaseInfo struct {
 	Metadata   json.RawMessage
 	Session    SessionRef // keeps the lease alive; zero for none
 	Set        []string   // the locks that were acquired together, this one included; nil if it was acquired alone
+	Stays      bool       // the lease does not end by itself
+	Suspect    bool       // it stays, and was not renewed in time
 	Revoked    bool       // only the grace is left; it began at ExpiresAt, which the revocation may have set
 }
 
@@ -101,9 +106,13 @@ func (r Record) Lock(now time.Time) Lock {
 			l.Below = append(l.Below, lease.infoBelow(r.Name, now))
 			continue
 		}
-		if now.Before(lease.ExpiresAt) {
+		switch {
+		case lease.IsSuspect(now):
+			l.State = Suspect
+		case l.State == Suspect: // whatever the other leases are
+		case now.Before(lease.ExpiresAt):
 			l.State = Held
-		} else if l.State == Free {
+		case l.State == Free:
 			l.State = InGrace
 		}
 		l.Capacity = r.Capacity
@@ -118,7 +127,7 @@ func (l Lease) info(now time.Time) LeaseInfo {
 		Slot: l.Slot, Slots: l.Slots, Mode: l.Mode, Holder: l.Holder, Token: l.Token,
 		AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt,
 		Remaining: max(l.ExpiresAt.Sub(now), 0), Grace: l.Grace, Metadata: l.Metadata, Session: l.Session,
-		Set: l.together(), Revoked: l.Revoked(),
+		Set: l.together(), Stays: l.Stays, Suspect: l.IsSuspect(now), Revoked: l.Revoked(),
 	}
 }
 

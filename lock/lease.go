@@ -142,6 +142,10 @@ type Lease struct {
 	AcquiredAt time.Time
 	ExpiresAt  time.Time
 	Metadata   json.RawMessage // a JSON object, or nil
+	// Stays says that the lease does not end by itself: it is suspect when its grace is over, see doc.go. Suspect says that
+	// this is recorded.
+	Stays   bool
+	Suspect bool
 	// Session keeps the lease alive, zero for none. Then TTL, Grace and ExpiresAt are those of the session when the
 	// lease was read, and ExpiresAt is no later than the MaxHold allows. A revoked lease belongs to no session any
 	// more.
@@ -173,7 +177,7 @@ type Lease struct {
 func (l Lease) asRequested() Lease {
 	asked := Lease{
 		ID: l.ID, Key: l.Key, Name: l.Name, Mode: l.Mode, Holder: l.Holder, TTL: l.TTL, Grace: l.Grace,
-		MaxHold: l.MaxHold, Metadata: l.Metadata, Session: l.Session, Set: l.Set, Below: l.Below, Task: l.Task,
+		MaxHold: l.MaxHold, Metadata: l.Metadata, Stays: l.Stays, Session: l.Session, Set: l.Set, Below: l.Below, Task: l.Task,
 	}
 	if l.Session != 0 {
 		asked.ExpiresAt = l.ExpiresAt
@@ -235,9 +239,23 @@ func (l Lease) revokedAt(now time.Time) Lease {
 	return l
 }
 
+// never is when a lease that stays ends by itself. It is an instant, so that it can be compared and stored like others.
+var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// stays reports whether the lease becomes suspect instead of ending by itself.
+func (l *Lease) stays() bool { return l.Stays && !l.Revoked() && !l.Unclaimed() }
+
+// IsSuspect reports whether the lease is suspect at now: it would have ended, but it stays.
+func (l *Lease) IsSuspect(now time.Time) bool {
+	return l.stays() && !now.Before(l.ExpiresAt.Add(l.Grace))
+}
+
 // EndsAt returns when the lease stops blocking others: at the end of its grace, or when an unclaimed grant is
-// withdrawn.
+// withdrawn; in the year 9999 if it stays.
 func (l *Lease) EndsAt() time.Time {
+	if l.stays() {
+		return never
+	}
 	end := l.ExpiresAt.Add(l.Grace)
 	if l.Unclaimed() && (l.Session == 0 || l.ClaimDeadline.Before(end)) {
 		return l.ClaimDeadline
@@ -274,13 +292,13 @@ func (l Lease) In(s *Session) Lease {
 	return l
 }
 
-// isDue reports whether the lease has ended by itself at now.
+// isDue reports whether the lease has ended by itself at now, or has become suspect.
 func (l *Lease) isDue(now time.Time) bool {
 	due := l.due()
 	return !due.IsZero() && !now.Before(due)
 }
 
-// due returns when the lease may end by itself, zero for never. That a session ends is not noticed at each of its
+// due returns when the lease may end by itself or become suspect, zero for never. That a session ends is not noticed at each of its
 // locks, but once: see [EndSession].
 func (l *Lease) due() time.Time {
 	own := l.OwnExpiry()
@@ -289,6 +307,8 @@ func (l *Lease) due() time.Time {
 		return l.ClaimDeadline
 	case own.IsZero():
 		return own
+	case l.stays() && l.Suspect:
+		return time.Time{}
 	}
 	return own.Add(l.Grace)
 }

@@ -79,6 +79,11 @@ func errHeld(s *lockState, m Member) *Error {
 	if e.Ahead > 0 {
 		holders += fmt.Sprintf(", %d waiting", e.Ahead)
 	}
+	if first.IsSuspect(s.now) {
+		e.Detail = fmt.Sprintf("%s and has not renewed it in time, so it is suspect: no other client is granted it until the "+
+			"holder renews or releases it, or an operator has looked at the work and revokes the lease. Retry later, "+orWait+".", holders)
+		return e
+	}
 	end := "a lease ends in %d ms unless it is renewed"
 	if m.permits() > 1 {
 		end = "enough leases end in %d ms unless they are renewed"
@@ -108,22 +113,43 @@ func errFull(s *lockState, e *Error) *Error {
 // untilFirstEnd returns how long it is until the first of the leases ends, unless it is renewed. It is positive: the
 // end of a lease may be due.
 func untilFirstEnd(leases []Lease, now time.Time) time.Duration {
-	end := leases[0].EndsAt()
+	end := leases[0].mayEndAt(now)
 	for i := range leases {
-		if at := leases[i].EndsAt(); at.Before(end) {
+		if at := leases[i].mayEndAt(now); at.Before(end) {
 			end = at
 		}
 	}
 	return max(end.Sub(now), 1)
 }
 
+// retrySuspect is after how long to retry for a suspect lock, which people look at.
+const retrySuspect = time.Minute
+
+// mayEndAt returns when the lease ends unless it is renewed, or a guess for a lease that is suspect.
+func (l *Lease) mayEndAt(now time.Time) time.Time {
+	switch {
+	case l.IsSuspect(now):
+		return now.Add(retrySuspect)
+	case l.stays():
+		return l.ExpiresAt.Add(l.Grace)
+	}
+	return l.EndsAt()
+}
+
+// errMayBeLost returns the refusal of a lease that stays where a fail-over may forget it.
+func errMayBeLost() error {
+	return Invalid("on_expiry", "is hold, but a fail-over of this database may forget the lease, and then the lock is granted "+
+		"to another client. Replicate synchronously and run: paddock epoch quorum on. Or accept the loss with serve --allow-hold. "+
+		"Or leave on_expiry out")
+}
+
 // untilFreed returns how long it is until so many of the leases have ended, unless they are renewed, that those left have
 // at most spare permits: until the first end at least.
 func untilFreed(leases []Lease, spare int, now time.Time) time.Duration {
-	ends := slices.SortedFunc(slices.Values(leases), func(a, b Lease) int { return a.EndsAt().Compare(b.EndsAt()) })
+	ends := slices.SortedFunc(slices.Values(leases), func(a, b Lease) int { return a.mayEndAt(now).Compare(b.mayEndAt(now)) })
 	out, at := (&Record{Leases: leases}).permits(), now
 	for i := range ends {
-		at = ends[i].EndsAt()
+		at = ends[i].mayEndAt(now)
 		if out -= ends[i].Permits(); out <= spare {
 			break
 		}
@@ -309,7 +335,7 @@ func errSessionFull() *Error {
 // errInUse returns the refusal of an acquire with the lease_id of another request.
 func errInUse() error {
 	return &Error{Code: ErrLeaseIDInUse,
-		Detail: "The lease_id belongs to a lease or a waiter with another holder, mode, capacity, number of permits, session or set of locks. " +
+		Detail: "The lease_id belongs to a lease or a waiter with another holder, mode, capacity, number of permits, on_expiry, session or set of locks. " +
 			"Use a new random UUID for each acquire."}
 }
 

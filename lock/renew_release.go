@@ -8,7 +8,8 @@ import (
 )
 
 // Renew sets the expiry of the leases of its Locks to now plus their TTL, but never to an earlier expiry than the current
-// one, and never beyond their MaxHold. It works until the end of the grace. It does not revive a lease that has ended. It
+// one, and never beyond their MaxHold. It works until the end of the grace, and for a lease that stays also when it is
+// suspect: then that is held again. It does not revive a lease that has ended. It
 // moves no lease of a session: that is renewed by a RenewSession.
 type Renew struct {
 	Locks   []string // all that were acquired together
@@ -91,6 +92,7 @@ func (s *lockState) renew(l Lease, r Renew) (Lease, error) {
 	if own := l.OwnExpiry(); !own.IsZero() && !s.begin.Before(own) {
 		return l, errHeldTooLong(&l)
 	}
+	l.Suspect = false
 	updates := r.Metadata != nil && !bytes.Equal(r.Metadata, l.Metadata)
 	if updates {
 		l.Metadata = r.Metadata

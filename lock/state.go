@@ -144,6 +144,10 @@ func (s *lockState) endDue() {
 			s.removeLease(l)
 		case l.Unclaimed():
 			s.withdraw(l, ReasonUnclaimed, l.Place)
+		case l.stays():
+			l.Suspect = true
+			s.replaceLease(l)
+			s.emit(Event{Kind: Suspected}, l)
 		case byItself:
 			s.endLease(l, Event{Kind: Expired})
 		default:

@@ -297,7 +297,9 @@ select l.name, l.slot, coalesce(string_to_array(l.rest ->> 'slots', ' ')::intege
        (array['exclusive', 'shared', 'permit', 'intention_shared', 'intention_exclusive'])[l.mode] as mode,
        l.token, l.acquired_at, r.expires_at,
        r.ttl_ms * interval '1 millisecond' as ttl, r.grace,
-       case when coalesce(r.claim_by, r.expires_at + r.grace) <= statement_timestamp() then 'expired'
+       case when r.claim_by is null and l.ttl_ms > 0 and l.rest ->> 'stays' is not null
+                 and r.expires_at + r.grace <= statement_timestamp() then 'suspect'
+            when coalesce(r.claim_by, r.expires_at + r.grace) <= statement_timestamp() then 'expired'
             when r.claim_by is not null then 'unclaimed'
             when l.ttl_ms = 0 then 'revoked'
             when r.expires_at > statement_timestamp() then 'held'
@@ -328,7 +330,7 @@ comment on column paddock.leases.slot is
     'The slot of a shared lease or a permit, from 1 on; 0 for an exclusive lease. Of several permits, the first.';
 comment on column paddock.leases.slots is 'All slots of the lease.';
 comment on column paddock.leases.state is
-    'held; grace: expired, but its holder may renew it; revoked: only its grace is left; unclaimed: granted to a waiter '
+    'held; grace: expired, but its holder may renew it; suspect: it does not end by itself, and was not renewed; revoked: only its grace is left; unclaimed: granted to a waiter '
     'whose replica has not confirmed it yet; expired: it is over, and no decision has recorded that yet.';
 comment on column paddock.leases.session is 'The session that keeps the lease alive; null for none.';
 
@@ -361,7 +363,7 @@ select b.id * 4096 + (e.event ->> 0)::bigint as id,
        (n.entry ->> 0) collate "C" as name,
        (e.event ->> 2)::bigint as revision,
        (array['granted', 'released', 'expired', 'revoked', 'queued', 'dequeued', 'withdrawn', 'metadata_updated',
-              'refused', 'frozen', 'thawed', 'opened'])[(e.event ->> 3)::integer] as kind,
+              'refused', 'frozen', 'thawed', 'opened', 'suspected'])[(e.event ->> 3)::integer] as kind,
        (e.event ->> 6)::bigint + case when (e.event ->> 6)::bigint < 0 then (b.id + 1) * 256 else 0 end as token,
        e.event ->> 5 as holder,
        (array['exclusive', 'shared', 'permit'])[(e.event ->> 4)::integer] as mode,

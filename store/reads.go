@@ -131,7 +131,7 @@ func (s *Store) Locks(ctx context.Context, q paddock.LockQuery) (paddock.Page[lo
 	selects := row.Prefixed(q.Prefix)
 	selects.Limit = q.Limit + 1
 	sorted := q.Sort != paddock.ByName
-	selects.Active = q.Holder != "" || q.State == lock.Held || q.State == lock.InGrace || q.Contended || sorted
+	selects.Active = q.Holder != "" || q.State == lock.Held || q.State == lock.InGrace || q.State == lock.Suspect || q.Contended || sorted
 	if selects.Active || q.State != "" || q.Contains != "" {
 		selects.Limit = scanned
 	}

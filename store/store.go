@@ -55,6 +55,9 @@ type Options struct {
 	// EventRetention is how long events are kept, at least a minute. It is also how long a call can be repeated after
 	// its lease has ended. Zero: a week.
 	EventRetention time.Duration
+	// AllowHold grants leases that stay, see lock.Acquire, also where a fail-over may forget them: on a database whose
+	// epoch requires no quorum.
+	AllowHold bool
 	// Tracer sees each statement. It may be nil.
 	Tracer pgx.QueryTracer
 	// Observer sees what the Store does. It may be nil.
@@ -216,7 +219,7 @@ func assemble(db *database.DB, o Options) *Store {
 	s.writers, s.fencers = make(chan struct{}, max(db.Share()-1, 1)), make(chan struct{}, max(db.Share()-2, 1))
 	s.aside = make(chan struct{}, 1)
 	s.engine = engine.New(engine.Options{
-		DB: db, Epochs: s.epochs, Policy: s.policy, Self: s.self, Workers: o.BatchWorkers, Publish: s.publish,
+		DB: db, Epochs: s.epochs, Policy: s.policy, Self: s.self, Workers: o.BatchWorkers, AllowHold: o.AllowHold, Publish: s.publish,
 	})
 	s.waiters = waiters.New(db, s.self, o.MaxWaiters, s.engine.Do)
 	s.events = eventlog.New(db, s.waiters.Draining())

@@ -130,7 +130,7 @@ func (h *eventChecker) step(e lock.Event) error {
 		return cmp.Or(h.checkFits(e), h.checkToken(e), h.checkTurn(e), h.grant(e))
 	case lock.Released, lock.Expired, lock.Revoked, lock.Withdrawn:
 		return h.end(e)
-	case lock.MetadataUpdated:
+	case lock.MetadataUpdated, lock.Suspected:
 		_, err := h.leaseOf(e)
 		return err
 	case lock.Refused:

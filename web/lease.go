@@ -46,7 +46,10 @@ func leaseOf(name string, h lock.LeaseInfo, asOf time.Time, back string) lease {
 		Held: elapsed(asOf.Sub(h.AcquiredAt)), Left: timeLeft(h.Remaining), Grace: timeLeft(h.Grace),
 		Over: timeLeft(h.ExpiresAt.Add(h.Grace).Sub(asOf)),
 	}
-	if h.Remaining <= 0 {
+	switch {
+	case h.Suspect:
+		l.State = lock.Suspect
+	case h.Remaining <= 0:
 		l.State = lock.InGrace
 	}
 	return l

@@ -12,6 +12,7 @@ type Overview struct {
 	Known     int64     // locks
 	Held      int64     // locks
 	InGrace   int64     // locks that are not held any more, but still in the grace of a lease
+	Suspect   int64     // locks with a lease that does not end by itself, and was not renewed
 	Contended int64     // locks with waiters
 	Waiters   int64
 	// LongestWait is how long the waiter has waited that has done so longest, and LongestHeld the same of an active
@@ -49,6 +50,12 @@ func (o overview) Lease() elapsed { return elapsed(o.LongestHeld) }
 // those that have been held longest.
 func (o overview) HeldURL() string {
 	o.list.State = "held"
+	return o.list.URL()
+}
+
+// SuspectURL returns the URL of the list of suspect locks.
+func (o overview) SuspectURL() string {
+	o.list.State = "suspect"
 	return o.list.URL()
 }
 

@@ -28,13 +28,10 @@ type treeWaiter struct {
 
 // State returns the state of the lock's leases, or "" if it has none.
 func (l treeLock) State() lock.State {
-	for _, h := range l.Leases {
-		if h.State == lock.Held {
-			return lock.Held
+	for _, state := range []lock.State{lock.Suspect, lock.Held, lock.InGrace} {
+		if slices.ContainsFunc(l.Leases, func(h lease) bool { return h.State == state }) {
+			return state
 		}
-	}
-	if len(l.Leases) > 0 {
-		return lock.InGrace
 	}
 	return ""
 }

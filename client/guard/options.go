@@ -35,6 +35,10 @@ type Options struct {
 	Grace    time.Duration   // time after the end during which the lock is granted to no other client
 	MaxHold  time.Duration   // renewals extend the lease up to this time after the grant; zero means no limit
 	Metadata json.RawMessage // a JSON object that all clients can read, or nil
+	// Stays says that the lease does not end by itself, for work whose half-done state must be looked at: if it is not
+	// renewed in time, the lock is suspect, and granted to no other client until an operator revokes it. The context of
+	// the work is cancelled as without it. It is refused in a session, and where a fail-over may forget the lease.
+	Stays bool
 
 	// OncePer says for how long the work is done, if it needs to be done only once. Then the acquire fails with
 	// lock.ErrAlreadyDone if it is done, and after work that succeeds Do closes the lock for so long, see Once. With a
@@ -128,7 +132,7 @@ func (o Options) isOnce() bool { return o.OncePer != lock.Closing{} }
 // options are the names of fields of a request in the Options.
 var options = map[string]string{
 	"ttl_ms": "TTL", "grace_ms": "Grace", "max_hold_ms": "MaxHold", "holder": "Holder", "mode": "Mode", "capacity": "Capacity", "permits": "Permits",
-	"metadata": "Metadata", "lease_id": "LeaseID", "session_id": "SessionID", "task_id": "Task",
+	"metadata": "Metadata", "on_expiry": "Stays", "lease_id": "LeaseID", "session_id": "SessionID", "task_id": "Task",
 	"closed_ms": "OncePer.For", "once_per": "OncePer.Period", "time_zone": "OncePer.Zone", "once": "OncePer",
 }
 
@@ -155,7 +159,7 @@ func defaultHolder() string {
 func (o Options) request(members []lock.Member, id lock.LeaseID) lock.Acquire {
 	a := lock.Acquire{
 		Locks: members, LeaseID: id, Holder: o.Holder, TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Metadata: o.Metadata,
-		Task: o.Task, Once: o.isOnce(),
+		Stays: o.Stays, Task: o.Task, Once: o.isOnce(),
 	}
 	if a.SessionID = o.SessionID; a.SessionID != (lock.SessionID{}) {
 		a.TTL, a.Grace = 0, 0

@@ -108,6 +108,7 @@ func (c *devCommand) start(ctx context.Context, p *program, listener net.Listene
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
 	}
+	c.allowHold = true
 	return p.serve(ctx, locks, c.settings, listener, authConfig{requireLocalHost: true})
 }
 

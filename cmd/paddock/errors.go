@@ -98,7 +98,7 @@ func flagOf(field string) string {
 		"name": "NAME", "names": "NAME", "lock": "NAME", "locks": "NAME", "lease_id": "--lease-id", "LeaseIDFile": "--lease-id-file",
 		"holder": "--holder", "mode": "--shared, --capacity",
 		"TTL": "--ttl", "Margin": "--kill-after", "MaxHold": "--max-hold", "Wait": "--wait",
-		"capacity": "--capacity", "permits": "--permits", "ttl_ms": "--ttl", "grace_ms": "--grace", "max_hold_ms": "--max-hold",
+		"capacity": "--capacity", "permits": "--permits", "ttl_ms": "--ttl", "grace_ms": "--grace", "max_hold_ms": "--max-hold", "on_expiry": "--on-expiry",
 		"metadata": "--metadata", "value": "--value", "where": "--where", "root": "ROOT", "task_id": "PADDOCK_TASK", "Task": "PADDOCK_TASK", "wait_ms": "--wait", "fencing_token": "--token", "slot": "--slot",
 		"acquired_at": "--acquired-at", "reason": "--reason", "prefix": "--prefix", "state": "--state",
 		"contains": "--contains", "session_id": "--session", "session": "--session", "sort": "--sort", "limit": "--limit", "cursor": "--from",

@@ -267,6 +267,7 @@ type leaseFlags struct {
 	TTL      time.Duration `name:"ttl" default:"30s" help:"How long the lease lasts without a renewal."`
 	Grace    time.Duration `default:"0s" help:"How long after its end no other holder is granted the lock."`
 	MaxHold  time.Duration `unset:"no limit" help:"How long renewals can extend the lease at most."`
+	OnExpiry string        `enum:"expire,hold" default:"expire" placeholder:"WHAT" help:"What happens when the lease was not renewed in time: expire, it ends; or hold, the lock is suspect, and granted to no other holder until this one renews or releases it, or an operator revokes it."`
 	Shared   bool          `xor:"mode,permits" help:"Acquire the lock in shared mode: readers share it, writers do not."`
 	Capacity *int          `xor:"mode" placeholder:"N" help:"Acquire one of N permits of the lock: a semaphore. All clients must give the same N."`
 	Permits  *int          `xor:"permits" placeholder:"M" unset:"one" help:"Acquire M of the permits, all or none, as one lease."`
@@ -279,7 +280,7 @@ type leaseFlags struct {
 func (f leaseFlags) options(args []string) ([]lock.Member, guard.Options, error) {
 	o := guard.Options{
 		Holder: cmp.Or(f.Holder, defaultHolder()), TTL: f.TTL, Grace: f.Grace, MaxHold: f.MaxHold,
-		Metadata: rawJSON(f.Metadata), Wait: time.Duration(f.Wait),
+		Metadata: rawJSON(f.Metadata), Stays: f.OnExpiry == "hold", Wait: time.Duration(f.Wait),
 	}
 	if f.TTL <= 0 {
 		return nil, o, usagef("--ttl is %v; give %v or more", f.TTL, lock.MinTTL)
@@ -293,7 +294,7 @@ func (f leaseFlags) options(args []string) ([]lock.Member, guard.Options, error)
 		return nil, o, err
 	}
 	_, err = lock.Acquire{
-		Locks: members, Holder: o.Holder, TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Metadata: o.Metadata,
+		Locks: members, Holder: o.Holder, TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Metadata: o.Metadata, Stays: o.Stays,
 	}.Resolve(widest)
 	return members, o, explainLocks(namesOf(members), err)
 }

@@ -62,7 +62,7 @@ type listCommand struct {
 
 	Prefix    string `placeholder:"TEXT" help:"Only locks whose names begin with this."`
 	Contains  string `placeholder:"TEXT" help:"Only locks whose names contain this."`
-	State     string `placeholder:"STATE" help:"Only locks in this state: free, held or grace."`
+	State     string `placeholder:"STATE" help:"Only locks in this state: free, held, grace or suspect."`
 	Holder    string `placeholder:"TEXT" help:"Only locks with exactly this holder."`
 	Contended bool   `help:"Only locks with waiters."`
 	Sort      string `placeholder:"ORDER" help:"waiters (the most first), age (held longest) or ending (expires soonest), without free locks, and at most 1,000. Without it: by name."`
@@ -318,10 +318,13 @@ func firstOf(l lock.Lock) lock.LeaseInfo {
 	return l.Leases[0]
 }
 
-// remaining returns the rest of a lease, or says that it is in its grace or revoked.
+// remaining returns the rest of a lease, or says that it is suspect, in its grace or revoked.
 func remaining(h lock.LeaseInfo) string {
 	if h.Revoked {
 		return "revoked, grace"
+	}
+	if h.Suspect {
+		return "suspect"
 	}
 	if h.Remaining == 0 && h.Grace > 0 {
 		return "grace"

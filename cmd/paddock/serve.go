@@ -28,6 +28,8 @@ type serveCommand struct {
 
 	Listen  string `default:"127.0.0.1:8080" placeholder:"ADDRESS" variable:"PADDOCK_LISTEN" help:"Address to listen on, HOST:PORT or unix:PATH; or systemd, for the socket of a .socket unit. Beyond loopback it needs --auth-file and TLS, or --no-auth."`
 	Migrate bool   `variable:"PADDOCK_MIGRATE" help:"Migrate the schema up first."`
+
+	AllowHold bool `variable:"PADDOCK_ALLOW_HOLD" help:"Grant leases with on_expiry hold also without a quorum of the database (paddock epoch quorum on), although a fail-over may then forget one and grant its lock to another client."`
 }
 
 func (serveCommand) Help() string {
@@ -47,6 +49,7 @@ For clients on other machines, with API keys and TLS:
 // Run serves until ctx ends. It checks the command line before it connects to the database, and listens only when it
 // can answer.
 func (c *serveCommand) Run(ctx context.Context, p *program) error {
+	c.allowHold = c.AllowHold
 	if err := cmp.Or(c.settings.check(), c.accessFlags.check()); err != nil {
 		return err
 	}
@@ -168,7 +171,7 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 // overviewOf returns what the admin page shows of the locks as a whole, and of the replica.
 func overviewOf(s store.Stats, l metrics.Losses, in schemaName) web.Overview {
 	return web.Overview{
-		Schema: string(in), CountedAt: s.Locks.At, Known: s.Locks.All, Held: s.Locks.Held, InGrace: s.Locks.InGrace, Contended: s.Locks.Contended,
+		Schema: string(in), CountedAt: s.Locks.At, Known: s.Locks.All, Held: s.Locks.Held, InGrace: s.Locks.InGrace, Suspect: s.Locks.Suspect, Contended: s.Locks.Contended,
 		Waiters: s.Locks.Waiters, LongestWait: s.Locks.OldestWait, LongestHeld: s.Locks.OldestLease,
 		Expired: l.Expired, Revoked: l.Revoked, StaleTokens: l.Stale,
 	}
@@ -221,6 +224,8 @@ type settings struct {
 
 	CORSOrigin []string `name:"cors-origin" placeholder:"ORIGIN" variable:"PADDOCK_CORS_ORIGIN" help:"Let pages of this origin, such as https://app.example, call the API from a browser, with an API key of their own. May be repeated. Without it, only pages of the service's own origin can."`
 
+	allowHold bool // of serve's flag; dev's database has no standby to fail over to
+
 	DrainDelay time.Duration `default:"0s" variable:"PADDOCK_DRAIN_DELAY" help:"How long to serve after SIGTERM while /readyz fails, so that load balancers notice."`
 }
 
@@ -260,6 +265,7 @@ func (s settings) store(log *slog.Logger) store.Options {
 	return store.Options{
 		Bounds: s.bounds(), Log: log, BatchWorkers: s.BatchWorkers, MaxWaiters: s.MaxWaiters,
 		TransactionPooling: s.PoolerMode == "transaction", EventRetention: s.EventRetention, IdleLockRetention: s.IdleLockRetention,
+		AllowHold: s.allowHold,
 	}
 }
 

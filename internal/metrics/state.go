@@ -84,7 +84,8 @@ func (c state) Collect(to chan<- prometheus.Metric) {
 	}
 	send(locksDesc, prometheus.GaugeValue, float64(s.Locks.Held), "held")
 	send(locksDesc, prometheus.GaugeValue, float64(s.Locks.InGrace), "grace")
-	send(locksDesc, prometheus.GaugeValue, float64(s.Locks.All-s.Locks.Held-s.Locks.InGrace), "free")
+	send(locksDesc, prometheus.GaugeValue, float64(s.Locks.Suspect), "suspect")
+	send(locksDesc, prometheus.GaugeValue, float64(s.Locks.All-s.Locks.Held-s.Locks.InGrace-s.Locks.Suspect), "free")
 }
 
 func unixSeconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

@@ -47,6 +47,9 @@ func AppendLease(b []byte, l api.Lease) []byte {
 	if l.MaxHoldMs != nil {
 		b = strconv.AppendInt(append(b, `,"max_hold_ms":`...), *l.MaxHoldMs, 10)
 	}
+	if l.OnExpiry != nil {
+		b = appendText(append(b, `,"on_expiry":`...), string(*l.OnExpiry))
+	}
 	b = appendTime(append(b, `,"acquired_at":`...), l.AcquiredAt)
 	b = appendTime(append(b, `,"expires_at":`...), l.ExpiresAt)
 	b = strconv.AppendInt(append(b, `,"expires_in_ms":`...), l.ExpiresInMs, 10)
@@ -123,6 +126,9 @@ func appendMembers(b []byte, c lock.Command) []byte {
 		b = appendMetadata(appendMs(b, `,"max_hold_ms":`, c.MaxHold), c.Metadata)
 		if one.Mode != 0 {
 			b = appendText(append(b, `,"mode":`...), one.Mode.String())
+		}
+		if c.Stays {
+			b = append(b, `,"on_expiry":"hold"`...)
 		}
 		if one.Permits != 0 {
 			b = strconv.AppendInt(append(b, `,"permits":`...), int64(one.Permits), 10)

@@ -20,7 +20,7 @@ func TestLeaseIsEncodedAsByEncodingJSON(t *testing.T) {
 	t.Parallel()
 	full := api.Lease{
 		Name: "a:b", LeaseID: uuid.New(), FencingToken: int64(lock.MaxToken), Slot: 7, Slots: []int{7, 9}, Mode: "permit", Holder: "<é> \"\\\u2028\x7f 𝄞",
-		TTLMs: 30000, GraceMs: 2000, MaxHoldMs: new(int64(3600000)), AcquiredAt: time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC),
+		TTLMs: 30000, GraceMs: 2000, MaxHoldMs: new(int64(3600000)), OnExpiry: onExpiryOf(true), AcquiredAt: time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC),
 		ExpiresAt: time.Date(2026, 1, 2, 3, 4, 35, 0, time.UTC), ExpiresInMs: 29997, Session: new("7bb9f2a32ab6969f"), Metadata: json.RawMessage(` {"a": [1e400, null, "<"], "b" : 0.10} `),
 	}
 	for i, of := 0, reflect.ValueOf(full); i < of.NumField(); i++ {

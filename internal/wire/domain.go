@@ -19,8 +19,21 @@ func LeaseOf(g lock.Grant) api.Lease {
 		Holder: g.Holder, TTLMs: g.TTL.Milliseconds(), GraceMs: g.Grace.Milliseconds(),
 		MaxHoldMs: UnlessZero(g.MaxHold.Milliseconds()), AcquiredAt: g.AcquiredAt.UTC(), ExpiresAt: g.ExpiresAt.UTC(),
 		ExpiresInMs: nonNegativeMs(time.Until(g.Until)), Metadata: g.Metadata, Session: sessionName(g.Session),
+		OnExpiry: onExpiryOf(g.Stays),
 	}
 }
+
+// onExpiryOf returns the model, nil for a lease that ends by itself.
+func onExpiryOf(stays bool) *api.OnExpiry {
+	if !stays {
+		return nil
+	}
+	hold := api.OnExpiryHold
+	return &hold
+}
+
+// StaysOf reports whether a lease stays.
+func StaysOf(o *api.OnExpiry) bool { return ValueOf(o) == api.OnExpiryHold }
 
 // toLease returns the grant. Its Until is sent plus the remaining time. sent is when the request was sent, so that
 // Until is never too late.
@@ -29,7 +42,7 @@ func toLease(l api.Lease, sent time.Time) lock.Grant {
 		ID: lock.LeaseID(l.LeaseID), Name: l.Name, Slot: l.Slot, Slots: lock.SlotsOf(l.Slots), Mode: lock.ModeOf(string(l.Mode)), Holder: l.Holder,
 		Token: lock.Token(l.FencingToken), TTL: nonNegative(l.TTLMs), Grace: nonNegative(l.GraceMs),
 		MaxHold: nonNegative(ValueOf(l.MaxHoldMs)), AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt,
-		Metadata: metadataOf(l.Metadata), Session: sessionRefOf(l.Session),
+		Metadata: metadataOf(l.Metadata), Session: sessionRefOf(l.Session), Stays: StaysOf(l.OnExpiry),
 	}
 	return lock.Grant{Lease: lease, Leases: []lock.Lease{lease}, Until: sent.Add(nonNegative(l.ExpiresInMs))}
 }
@@ -102,6 +115,7 @@ func leaseInfoOf(l lock.LeaseInfo) api.LeaseInfo {
 		Slot: l.Slot, Slots: slotsOf(l.Slots), Mode: modeOf(l.Mode), Holder: l.Holder, FencingToken: int64(l.Token),
 		AcquiredAt: l.AcquiredAt.UTC(), ExpiresAt: l.ExpiresAt.UTC(), ExpiresInMs: nonNegativeMs(l.Remaining),
 		GraceMs: l.Grace.Milliseconds(), Metadata: l.Metadata, Revoked: UnlessZero(l.Revoked),
+		OnExpiry: onExpiryOf(l.Stays), Suspect: UnlessZero(l.Suspect),
 		Session: sessionName(l.Session), Set: l.Set, Name: UnlessZero(l.Name),
 	}
 }
@@ -112,6 +126,7 @@ func toLeaseInfo(l api.LeaseInfo) lock.LeaseInfo {
 		Slot: l.Slot, Slots: lock.SlotsOf(l.Slots), Mode: lock.ModeOf(string(l.Mode)), Holder: l.Holder, Token: lock.Token(l.FencingToken),
 		AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt, Remaining: nonNegative(l.ExpiresInMs),
 		Grace: nonNegative(l.GraceMs), Metadata: metadataOf(l.Metadata), Revoked: ValueOf(l.Revoked),
+		Stays: StaysOf(l.OnExpiry), Suspect: ValueOf(l.Suspect),
 		Session: sessionRefOf(l.Session), Set: l.Set, Name: ValueOf(l.Name),
 	}
 }

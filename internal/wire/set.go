@@ -23,7 +23,7 @@ func LeaseSetOf(g lock.Grant) api.LeaseSet {
 		LeaseID: [16]byte(g.ID), Holder: g.Holder, Locks: MapSlice(g.Leases, setLeaseOf), TTLMs: g.TTL.Milliseconds(),
 		GraceMs: g.Grace.Milliseconds(), MaxHoldMs: UnlessZero(g.MaxHold.Milliseconds()), AcquiredAt: g.AcquiredAt.UTC(),
 		ExpiresAt: g.ExpiresAt.UTC(), ExpiresInMs: nonNegativeMs(time.Until(g.Until)), Metadata: g.Metadata,
-		Session: sessionName(g.Session),
+		Session: sessionName(g.Session), OnExpiry: onExpiryOf(g.Stays),
 	}
 }
 
@@ -36,7 +36,7 @@ func toLeaseSet(s api.LeaseSet, sent time.Time) lock.Grant {
 	common := lock.Lease{
 		ID: lock.LeaseID(s.LeaseID), Holder: s.Holder, TTL: nonNegative(s.TTLMs), Grace: nonNegative(s.GraceMs),
 		MaxHold: nonNegative(ValueOf(s.MaxHoldMs)), AcquiredAt: s.AcquiredAt, ExpiresAt: s.ExpiresAt,
-		Metadata: metadataOf(s.Metadata), Session: sessionRefOf(s.Session),
+		Metadata: metadataOf(s.Metadata), Session: sessionRefOf(s.Session), Stays: StaysOf(s.OnExpiry),
 	}
 	if len(s.Locks) > 1 {
 		common.Set = namesOf(s)

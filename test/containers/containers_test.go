@@ -44,7 +44,7 @@ func TestOfficialImageConforms(t *testing.T) {
 	if err := migrations.Up(t.Context(), url, "", nil); err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(t.Context(), url, store.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	s, err := store.Open(t.Context(), url, store.Options{AllowHold: true, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,6 +55,7 @@ func run(t *testing.T, in func(t *testing.T, test func(*fixture))) {
 		"history":      historyCases(),
 		"watch":        watchCases(),
 		"fence":        fenceCases(),
+		"suspect":      suspectCases(),
 		"bounds":       boundsCases(),
 		"context":      contextCases(),
 		"batch":        batchCases(),

@@ -16,6 +16,7 @@ import (
 func Store(t testing.TB, databaseURL string, o store.Options) *store.Store {
 	t.Helper()
 	o.Log = cmp.Or(o.Log, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	o.AllowHold = true // no test database fails over to a standby that lags
 	locks, err := store.Open(t.Context(), databaseURL, o)
 	if err != nil {
 		t.Fatal(err)

@@ -118,7 +118,7 @@ func asCommand[Command lock.Command](c Command, err error) (lock.Command, error)
 func (m acquireItem) command(string) (lock.Acquire, error) {
 	a, err := Acquire{
 		Capacity: m.Capacity, GraceMs: m.GraceMs, Holder: m.Holder, LeaseID: m.LeaseID, MaxHoldMs: m.MaxHoldMs,
-		Metadata: m.Metadata, Mode: m.Mode, Once: m.Once, Permits: m.Permits, SessionID: m.SessionID, TaskID: m.TaskID, TTLMs: m.TTLMs,
+		Metadata: m.Metadata, Mode: m.Mode, Once: m.Once, OnExpiry: m.OnExpiry, Permits: m.Permits, SessionID: m.SessionID, TaskID: m.TaskID, TTLMs: m.TTLMs,
 	}.command(m.Name)
 	return *a, err
 }

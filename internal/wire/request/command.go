@@ -59,14 +59,21 @@ func (m Acquire) command(name string) (*lock.Acquire, error) {
 				Name: name, Mode: mode(m.Mode), Capacity: wire.ValueOf(m.Capacity), Permits: wire.ValueOf(m.Permits),
 			}},
 			Grace: duration(m.GraceMs), Holder: m.Holder,
-			KeepPlace: wire.ValueOf(m.KeepPlace), LeaseID: lock.LeaseID(wire.ValueOf(m.LeaseID)), MaxHold: duration(m.MaxHoldMs),
+			KeepPlace: wire.ValueOf(m.KeepPlace), LeaseID: lock.LeaseID(wire.ValueOf(m.LeaseID)), MaxHold: duration(m.MaxHoldMs), Stays: wire.StaysOf(m.OnExpiry),
 			Metadata: m.Metadata, SessionID: lock.SessionID(wire.ValueOf(m.SessionID)),
 			Once: wire.ValueOf(m.Once), Task: lock.TaskID(wire.ValueOf(m.TaskID)), TTL: duration(m.TTLMs), Wait: duration(m.WaitMs),
 		}, cmp.Or(
 			checkCapacity("", m.Mode, m.Capacity, m.Permits), checkGrace(m.GraceMs), checkID("lease_id", m.LeaseID, "a random UUID"),
-			checkMs("max_hold_ms", m.MaxHoldMs, lock.MinTTL, lock.MaxHold),
+			checkMs("max_hold_ms", m.MaxHoldMs, lock.MinTTL, lock.MaxHold), checkOnExpiry(m.OnExpiry),
 			checkID("session_id", m.SessionID, "that of an open session"), checkTTL(m.TTLMs), checkMs("wait_ms", m.WaitMs, 0, lock.MaxWait),
 		)
+}
+
+func checkOnExpiry(o *api.OnExpiry) error {
+	if o != nil && !o.Valid() {
+		return lock.Invalid("on_expiry", "is invalid; use expire or hold")
+	}
+	return nil
 }
 
 func (m Renew) command(name string) (lock.Renew, error) {
@@ -90,7 +97,7 @@ func (m Revoke) command(name string) (lock.Revoke, error) {
 func (m AcquireSet) command(string) (*lock.Acquire, error) {
 	a, err := Acquire{
 		GraceMs: m.GraceMs, Holder: m.Holder, KeepPlace: m.KeepPlace, LeaseID: m.LeaseID, MaxHoldMs: m.MaxHoldMs,
-		Metadata: m.Metadata, Once: m.Once, SessionID: m.SessionID, TaskID: m.TaskID, TTLMs: m.TTLMs, WaitMs: m.WaitMs,
+		Metadata: m.Metadata, Once: m.Once, OnExpiry: m.OnExpiry, SessionID: m.SessionID, TaskID: m.TaskID, TTLMs: m.TTLMs, WaitMs: m.WaitMs,
 	}.command("")
 	err = cmp.Or(err, checkList("locks", m.Locks))
 	a.Locks = a.Locks[:0]

@@ -74,6 +74,8 @@ func goodBody(model reflect.Type) map[string]string {
 		name, _, _ := strings.Cut(model.Field(i).Tag.Get("json"), ",")
 		if good[name] = valueOf[kindsOf(model.Field(i).Type)[0]]; name == "op" {
 			good[name] = `"` + strings.ToLower(strings.TrimPrefix(model.Name(), "Batch")) + `"`
+		} else if name == "on_expiry" {
+			good[name] = `"hold"`
 		}
 	}
 	return good
@@ -105,7 +107,7 @@ func TestMembersHaveTheTypesOfTheDocument(t *testing.T) {
 			name, _, _ := strings.Cut(b.model.Field(i).Tag.Get("json"), ",")
 			for kind, value := range valueOf {
 				_, err := b.decode(bodyWith(good, name, value))
-				want := slices.Contains(kindsOf(b.model.Field(i).Type), kind) && (name != "op" || value == good[name])
+				want := slices.Contains(kindsOf(b.model.Field(i).Type), kind) && (name != "op" && name != "on_expiry" || value == good[name])
 				if (err == nil) != (want || kind == "null" && name == "value") {
 					t.Errorf("%v: %s as %s: %v", b.model, name, kind, err)
 				}

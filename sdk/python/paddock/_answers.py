@@ -26,13 +26,15 @@ class LeaseInfo(TypedDict):
     expires_in_ms: int
     grace_ms: int
     metadata: NotRequired[Json]
+    on_expiry: NotRequired[str]
+    suspect: NotRequired[bool]
     revoked: NotRequired[bool]
     session: NotRequired[str]
     set: NotRequired[List[str]]
 
 
 class Lock(TypedDict):
-    """A lock. state is "free", "held" or "grace"."""
+    """A lock. state is "free", "held", "grace" or "suspect"."""
 
     name: str
     state: str

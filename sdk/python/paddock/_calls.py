@@ -115,7 +115,8 @@ class Calls:
     def acquire(self, name: Locks, *, lease_id: Optional[str] = None, wait: float = 0.0, keep_place: bool = False,
                 timeout: Optional[float] = None, holder: Optional[str] = None, ttl: Optional[float] = None,
                 mode: str = "exclusive", capacity: Optional[int] = None, permits: Optional[int] = None,
-                grace: Optional[float] = None, max_hold: Optional[float] = None, session_id: Optional[str] = None, metadata: Optional[Json] = None,
+                grace: Optional[float] = None, max_hold: Optional[float] = None, on_expiry: Optional[str] = None,
+                session_id: Optional[str] = None, metadata: Optional[Json] = None,
                 task_id: Optional[str] = None) -> Grant:
         """Acquires the lock, or several, all or none: they have one lease_id, and hold nothing while they wait. Raises
         LockHeld if they are not granted within wait, which is at most 50. Choose the lease_id, a random UUID, yourself, to
@@ -123,11 +124,11 @@ class Calls:
         call is interrupted: release it if you do not call again. keep_place keeps it for ten seconds after a wait that
         ended without a grant. Without a lease_id, the service chooses one. After a wait, renew immediately: expires_in
         counts from sent and may already be over. With a session_id, the lease is kept alive by that session, whose ttl and
-        grace it has: leave them out. Raises SessionLost if that has ended. The task_id names the thread of work, by which the service
+        grace it has: leave them out. Raises SessionLost if that has ended. on_expiry is "expire" or "hold", see hold. The task_id names the thread of work, by which the service
         finds deadlocks; see hold. Raises Deadlock if this call must give way."""
         body = members(lease_id=lease_id, holder=holder or default_holder(not lease_id), session_id=session_id,
                        task_id=task_id, wait_ms=ms("wait", wait), keep_place=keep_place or None, ttl_ms=ms("ttl", ttl),
-                       grace_ms=ms("grace", grace), max_hold_ms=ms("max_hold", max_hold), metadata=metadata, **modes(name, mode, capacity, permits))
+                       grace_ms=ms("grace", grace), max_hold_ms=ms("max_hold", max_hold), on_expiry=on_expiry, metadata=metadata, **modes(name, mode, capacity, permits))
         return self._grant(name, "/acquire", body, timeout, wait=wait, repeatable=bool(lease_id))
 
     def renew(self, name: Locks, lease_id: str, *, ttl: Optional[float] = None, metadata: Optional[Json] = None,

@@ -24,7 +24,7 @@ _Lease = TypeVar("_Lease", bound=Lease)
 _Self = TypeVar("_Self", bound="Paddock")
 _HOLD: Mapping[str, Any] = {
     "ttl": None, "wait": 0.0, "retry": 10.0, "margin": None, "on_state": None, "on_lost": None, "interrupt_main": False, "on_acquired": None,
-    "on_renewed": None, "holder": None, "mode": "exclusive", "capacity": None, "permits": None, "grace": None, "max_hold": None, "metadata": None,
+    "on_renewed": None, "holder": None, "mode": "exclusive", "capacity": None, "permits": None, "grace": None, "max_hold": None, "on_expiry": None, "metadata": None,
     "session": None, "task_id": None, "lease_id_file": None,
 }
 _NOT_IN_ELECTIONS = frozenset({"wait", "mode", "capacity", "permits", "metadata"})
@@ -58,7 +58,7 @@ class Paddock(Calls):
              on_renewed: Optional[Callable[[float, Optional[Exception]], object]] = None,
              holder: Optional[str] = None, mode: str = "exclusive", capacity: Optional[int] = None, permits: Optional[int] = None,
              grace: Optional[float] = None, max_hold: Optional[float] = None, metadata: Optional[Json] = None,
-             session: Optional[Session] = None, task_id: Optional[str] = None,
+             on_expiry: Optional[str] = None, session: Optional[Session] = None, task_id: Optional[str] = None,
              lease_id_file: Union[str, "os.PathLike[str]", None] = None) -> Lease:
         """Acquires the lock, or several, all or none, and renews the lease until it is released. Use it in a with
         statement.
@@ -69,6 +69,8 @@ class Paddock(Calls):
         margin    how long before its end the lease counts as lost: the time your work needs to stop, at most a third
                   of ttl; the default is a tenth of ttl, at most 5 seconds
         permits   how many permits of a semaphore to acquire, all or none, with mode="permit"; the default is one
+        on_expiry  what happens when the lease is not renewed in time: "expire", the default, it ends; "hold", the lock is
+                  suspect, and granted to no other client until an operator revokes it. Not with session
         session   the session that keeps the lease alive, from hold_session. ttl, grace and margin are then those of the
                   session, and on_renewed is not called. Raises SessionLost if the session has ended
         task_id   the thread of work, by which the service finds deadlocks; then Deadlock. The default is a part of the
@@ -97,7 +99,7 @@ class Paddock(Calls):
         if unknown:
             raise TypeError(f"{unknown[0]} is not an option of hold; it has {', '.join(_HOLD)}.")
         session: Optional[Session] = o["session"]
-        want = {option: o[option] for option in ("holder", "ttl", "mode", "capacity", "permits", "grace", "max_hold", "metadata")}
+        want = {option: o[option] for option in ("holder", "ttl", "mode", "capacity", "permits", "grace", "max_hold", "on_expiry", "metadata")}
         want["task_id"] = o["task_id"] or new_task()
         if session is not None:
             if o["lease_id_file"] is not None:

@@ -219,6 +219,7 @@ class HoldOptions(_Options, total=False):
     capacity: Optional[int]
     permits: Optional[int]
     max_hold: Optional[float]
+    on_expiry: Optional[str]
     session: Optional[Session]
     task_id: Optional[str]
     lease_id_file: Union[str, os.PathLike[str], None]

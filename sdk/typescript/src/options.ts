@@ -36,6 +36,11 @@ export interface Options {
   graceMs?: number | undefined;
   /** The maximum time from the grant to the end of the lease, renewals included. */
   maxHoldMs?: number | undefined;
+  /**
+   * `hold`: the lease does not end by itself. If it is not renewed in time, the lock is `suspect`, and granted to no other
+   * client until an operator revokes it. The default is `expire`. Not with `session`.
+   */
+  onExpiry?: components['schemas']['OnExpiry'] | undefined;
   /** A JSON object, visible to every reader of the lock. */
   metadata?: Record<string, unknown> | undefined;
   /**
@@ -170,7 +175,7 @@ function resolveTimes(o: Pick<Options, keyof Times>): Times {
 
 /** optionNames are the options by the members of the requests that they become. */
 const optionNames: Readonly<Record<string, string>> = {
-  ttl_ms: 'ttlMs', grace_ms: 'graceMs', wait_ms: 'waitMs', max_hold_ms: 'maxHoldMs', session_id: 'sessionId', task_id: 'taskId',
+  ttl_ms: 'ttlMs', grace_ms: 'graceMs', wait_ms: 'waitMs', max_hold_ms: 'maxHoldMs', on_expiry: 'onExpiry', session_id: 'sessionId', task_id: 'taskId',
 };
 
 /** members finds these members in a text; a quotation, which it finds as well, and a name of a lock have none. */
@@ -197,7 +202,7 @@ async function requestOf(o: Options, ttlMs: number, label: string | undefined): 
   const { session } = o;
   return {
     ...omitUndefined({
-      mode: o.mode, capacity: o.capacity, permits: o.permits, grace_ms: o.graceMs, max_hold_ms: o.maxHoldMs, metadata: o.metadata,
+      mode: o.mode, capacity: o.capacity, permits: o.permits, grace_ms: o.graceMs, max_hold_ms: o.maxHoldMs, on_expiry: o.onExpiry, metadata: o.metadata,
       task_id: o.taskId,
     }),
     ...(session ? { session_id: session.id } : { ttl_ms: ttlMs }),

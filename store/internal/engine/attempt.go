@@ -137,7 +137,10 @@ func sameEpoch(a, b epoch.Epoch) bool {
 }
 
 func (a *attempt) inputs() *inputs {
-	return &inputs{self: a.self, epoch: a.epoch, policy: &a.snapshot.Policy, now: a.now, ended: a.ended, sessions: a.sessions}
+	return &inputs{
+		self: a.self, epoch: a.epoch, policy: &a.snapshot.Policy, now: a.now, ended: a.ended, sessions: a.sessions,
+		allowHold: a.allowHold,
+	}
 }
 
 // look reads the locks of the units.

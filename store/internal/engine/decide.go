@@ -89,7 +89,9 @@ type inputs struct {
 	epoch  epoch.Epoch
 	policy *lock.Policy
 	now    time.Time
-	ended  map[lock.LeaseRef]lock.Event // as far as it was read
+	// allowHold is that of the Options.
+	allowHold bool
+	ended     map[lock.LeaseRef]lock.Event // as far as it was read
 	// sessions are those of the calls, as far as they were read.
 	sessions row.Sessions
 }
@@ -168,6 +170,7 @@ func (u *unit) decide(in *inputs) verdict {
 // apply decides one command, and returns how many tokens that took.
 func (u *unit) apply(r *request, in *inputs, ended map[lock.LeaseRef]lock.Event) (d lock.Decision, tokens int) {
 	v := lock.View{Now: in.now, Self: in.self, Ended: ended, Sessions: in.sessions, GrantsPausedUntil: in.epoch.ClosedUntil, Policy: in.policy}
+	v.LeasesMayBeLost = !in.epoch.Quorum && !in.allowHold
 	v.Locks = make([]lock.Record, 0, len(r.names))
 	for _, name := range r.names {
 		v.Locks = append(v.Locks, u.change(name).After)

@@ -31,6 +31,8 @@ type Options struct {
 	Policy  *policy.Catalog
 	Self    lock.Replica
 	Workers int // 1 to MaxWorkers. Commands on one lock are always in the batches of the same one
+	// AllowHold: leases that stay are granted also where a fail-over may lose them.
+	AllowHold bool
 	// Publish receives what was decided, once it is committed and before the callers are answered.
 	Publish func([]*row.Outcome)
 }
@@ -115,12 +117,13 @@ type Engine struct{ *shared }
 
 // shared is what the workers share.
 type shared struct {
-	db      *database.DB
-	epochs  *epoch.Monitor
-	policy  *policy.Catalog
-	self    lock.Replica
-	publish func([]*row.Outcome)
-	maxLag  time.Duration // row.MaxLag; longer in tests, since a busy machine may take long
+	db        *database.DB
+	epochs    *epoch.Monitor
+	policy    *policy.Catalog
+	self      lock.Replica
+	allowHold bool
+	publish   func([]*row.Outcome)
+	maxLag    time.Duration // row.MaxLag; longer in tests, since a busy machine may take long
 
 	workers []*worker
 	seed    maphash.Seed
@@ -131,7 +134,7 @@ type shared struct {
 // New returns an Engine.
 func New(o Options) *Engine {
 	e := &Engine{&shared{
-		db: o.DB, epochs: o.Epochs, policy: o.Policy, self: o.Self, publish: o.Publish, maxLag: row.MaxLag,
+		db: o.DB, epochs: o.Epochs, policy: o.Policy, self: o.Self, allowHold: o.AllowHold, publish: o.Publish, maxLag: row.MaxLag,
 		seed: maphash.MakeSeed(), late: make(chan struct{}, o.DB.Share()),
 	}}
 	e.lanes.limit = make(chan struct{}, o.DB.Share())

@@ -166,13 +166,19 @@ func (e Epoch) CheckLength(length time.Duration) error {
 	return nil
 }
 
-// LongestOf returns the greatest length, TTL and grace, of the leases that the decision grants or extends.
+// LongestOf returns the greatest length, TTL and grace, of the leases that the decision grants or extends. Those that
+// stay do not count: no pause lasts until they end.
 func LongestOf(d lock.Decision) (longest time.Duration) {
+	count := func(l *lock.Lease) {
+		if !l.Stays {
+			longest = max(longest, l.TTL+l.Grace)
+		}
+	}
 	for i := range d.Leases {
-		longest = max(longest, d.Leases[i].TTL+d.Leases[i].Grace)
+		count(&d.Leases[i])
 	}
 	for i := range d.Promoted {
-		longest = max(longest, d.Promoted[i].Lease.TTL+d.Promoted[i].Lease.Grace)
+		count(&d.Promoted[i].Lease)
 	}
 	return longest
 }

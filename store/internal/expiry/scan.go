@@ -124,7 +124,7 @@ type chunk struct {
 func (c *chunk) scan(row pgx.Row) error {
 	c.at = time.Now()
 	return row.Scan(&c.All, &c.last, &c.names, &c.due, &c.idle, &c.now,
-		&c.Held, &c.InGrace, &c.Contended, &c.Waiters, &c.OldestWait, &c.OldestLease)
+		&c.Held, &c.InGrace, &c.Suspect, &c.Contended, &c.Waiters, &c.OldestWait, &c.OldestLease)
 }
 
 // prune deletes those of the locks that are still idle.
@@ -147,6 +147,7 @@ type LockCounts struct {
 	All       int64     // all that are kept, free ones too
 	Held      int64
 	InGrace   int64
+	Suspect   int64 // these are not among those in the other states, whatever their other leases are
 	Contended int64 // locks with waiters
 	Waiters   int64 // one that waits for several locks counts once
 	// OldestWait is how long the waiter that has waited longest has done so, and OldestLease the same of an active
@@ -163,7 +164,7 @@ func (t *Timers) LockCounts() LockCounts {
 }
 
 func (c *LockCounts) add(o LockCounts) {
-	c.All, c.Held, c.InGrace = c.All+o.All, c.Held+o.Held, c.InGrace+o.InGrace
+	c.All, c.Held, c.InGrace, c.Suspect = c.All+o.All, c.Held+o.Held, c.InGrace+o.InGrace, c.Suspect+o.Suspect
 	c.Contended, c.Waiters = c.Contended+o.Contended, c.Waiters+o.Waiters
 	c.OldestWait, c.OldestLease = max(c.OldestWait, o.OldestWait), max(c.OldestLease, o.OldestLease)
 }

@@ -19,6 +19,8 @@ type rest struct {
 	Permits    int   `json:"permits,omitempty"`  // of a waiter: how many it asks for, if more than one
 	Grace      int64 `json:"grace,omitempty"`
 	MaxHold    int64 `json:"max_hold,omitempty"`
+	Stays      bool  `json:"stays,omitempty"`
+	Suspect    int   `json:"suspect,omitempty"` // 1 if it is; a number, for paddock.duration
 	ClaimBy    int64 `json:"claim_by,omitempty"`
 	Place      int64 `json:"place,omitempty"`      // of a lease: where it waited
 	Attachment int64 `json:"attachment,omitempty"` // of the lease in a record
@@ -46,7 +48,12 @@ type rest struct {
 
 // restOf returns the rest of a lease.
 func restOf(l *lock.Lease) rest {
+	suspect := 0
+	if l.Suspect {
+		suspect = 1
+	}
 	return rest{
+		Stays: l.Stays, Suspect: suspect,
 		Grace: l.Grace.Milliseconds(), MaxHold: l.MaxHold.Milliseconds(), ClaimBy: micros(l.ClaimDeadline), Place: l.Place,
 		Metadata: string(l.Metadata), Set: strings.Join(l.Set, " "), Below: strings.Join(l.Below, " "),
 		Task: string(l.Task), Key: l.Key, Slots: string(l.Slots),
@@ -73,7 +80,7 @@ func mustJSON(value any) []byte {
 // fill sets the fields of the lease that are in r.
 func (r rest) fill(l *lock.Lease) {
 	l.Grace, l.MaxHold, l.ClaimDeadline = fromMillis(r.Grace), fromMillis(r.MaxHold), fromMicros(r.ClaimBy)
-	l.Slots = lock.Slots(r.Slots)
+	l.Slots, l.Stays, l.Suspect = lock.Slots(r.Slots), r.Stays, r.Suspect != 0
 	if l.Place = r.Place; r.Metadata != "" {
 		l.Metadata = json.RawMessage(r.Metadata)
 	}

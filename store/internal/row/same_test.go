@@ -20,6 +20,7 @@ func TestEveryFieldIsComparedOrNeverChangesAlone(t *testing.T) {
 		"Mode":    "as requested",
 		"Grace":   "as requested, or that of the session, which is in the row of the session",
 		"MaxHold": "as requested",
+		"Stays":   "as requested",
 		"Session": "ends only with a revocation, which changes the TTL",
 		"Task":    "as requested",
 		"Set":     "as requested",
@@ -31,6 +32,7 @@ func TestEveryFieldIsComparedOrNeverChangesAlone(t *testing.T) {
 		"Lease":      "as requested, except for the Task, which changes with the Attachment",
 		"Capacity":   "as requested",
 		"Permits":    "as requested",
+		"Once":       "as requested",
 		"JoinedAt":   "set when the place is taken; changes with the Attachment if at all",
 		"AliveUntil": "changes with the Attachment; what a heartbeat changes is in the row of the replica",
 	})

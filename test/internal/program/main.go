@@ -58,6 +58,6 @@ func (b *Built) Start(t testing.TB, args ...string) *proctest.Process {
 // Serve starts paddock serve on a free port, and returns its base URL, too.
 func (b *Built) Serve(t testing.TB, databaseURL string, args ...string) (*proctest.Process, string) {
 	t.Helper()
-	p := b.Start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--database-url", databaseURL}, args...)...)
+	p := b.Start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--database-url", databaseURL, "--allow-hold"}, args...)...)
 	return p, "http://" + p.Stderr.Await(t, `"msg":"listening","address":"([^"]+)"`)
 }

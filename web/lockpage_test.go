@@ -167,5 +167,5 @@ func TestUntrustedTextIsEscapedInTheQueue(t *testing.T) {
 func TestPageListsAllKindsOfEvents(t *testing.T) {
 	t.Parallel()
 	_, body := get(t, webtest.NewService(), "/ui/")
-	wantText(t, body, `data-kinds="granted released expired revoked queued dequeued withdrawn metadata_updated refused"`)
+	wantText(t, body, `data-kinds="granted released expired revoked queued dequeued withdrawn metadata_updated refused frozen thawed opened suspected"`)
 }

@@ -1027,10 +1027,20 @@ export interface components {
         /**
          * @description `free`: no lease. `held`: at least one lease is active. `grace`: every lease is past its end, and the grace of
          *     at least one of them still blocks conflicting grants. Its holder may renew the lease, unless the lease was
-         *     revoked.
+         *     revoked. `suspect`: a lease with `on_expiry: hold` was not renewed in time; others may be active beside it.
          * @enum {string}
          */
-        State: "free" | "held" | "grace";
+        State: "free" | "held" | "grace" | "suspect";
+        /**
+         * @description What happens when the lease was not renewed in time. `expire`, the default: it ends, and the lock goes to the next
+         *     client. `hold`: the lock is `suspect` after the end and the grace of the lease, and is granted to no other client.
+         *     The holder may still renew the lease, and then it is held again, or release it; an operator may revoke it. Use
+         *     `hold` if somebody must look at half-done work. It is refused as `invalid_request` unless the database replicates
+         *     by quorum (`paddock epoch quorum on`) or the service runs with `--allow-hold`, since a fail-over could forget the
+         *     lease; and together with `session_id`.
+         * @enum {string}
+         */
+        OnExpiry: "expire" | "hold";
         AcquireRequest: {
             /**
              * Format: uuid
@@ -1083,6 +1093,7 @@ export interface components {
              * @example 3600000
              */
             max_hold_ms?: number;
+            on_expiry?: components["schemas"]["OnExpiry"];
             /**
              * Format: uuid
              * @description The session that keeps the lease alive. `ttl_ms` and `grace_ms` are then those of the session and must be
@@ -1198,6 +1209,7 @@ export interface components {
              * @example 3600000
              */
             max_hold_ms?: number;
+            on_expiry?: components["schemas"]["OnExpiry"];
             /**
              * Format: uuid
              * @description The session that keeps the leases alive. `ttl_ms` and `grace_ms` are then those of the session and must be
@@ -1342,6 +1354,7 @@ export interface components {
             grace_ms?: number;
             /** Format: int64 */
             max_hold_ms?: number;
+            on_expiry?: components["schemas"]["OnExpiry"];
             /** Format: uuid */
             session_id?: string;
             once?: boolean;
@@ -1415,6 +1428,8 @@ export interface components {
              * @description Absent if there is no maximum.
              */
             max_hold_ms?: number;
+            /** @description Present only if it is `hold`. */
+            on_expiry?: components["schemas"]["OnExpiry"];
             /** Format: date-time */
             acquired_at: string;
             /**
@@ -1450,6 +1465,8 @@ export interface components {
              * @description Absent if there is no maximum.
              */
             max_hold_ms?: number;
+            /** @description Present only if it is `hold`. */
+            on_expiry?: components["schemas"]["OnExpiry"];
             /** Format: date-time */
             acquired_at: string;
             /**
@@ -1505,6 +1522,13 @@ export interface components {
             expires_in_ms: number;
             /** Format: int64 */
             grace_ms: number;
+            /** @description Present only if it is `hold`. */
+            on_expiry?: components["schemas"]["OnExpiry"];
+            /**
+             * @description True if the lease has `on_expiry: hold` and was not renewed in time. Its holder may still renew or release it;
+             *     otherwise an operator must look at the work and revoke it. Absent otherwise.
+             */
+            suspect?: boolean;
             /**
              * @description True if the lease was revoked and its grace, which starts at `expires_at`, still blocks conflicting
              *     grants. Its holder has lost it. Absent otherwise.
@@ -1960,10 +1984,10 @@ export interface components {
          *     from the queue was taken back before it was reported to any client. `metadata_updated`: a renewal replaced the
          *     metadata. `refused`: a resource rejected a stale token; no lease changed. `frozen`: an operator froze the scope
          *     that `lock` names. `thawed`: an operator ended that freeze. `opened`: an operator opened a lock that a release had
-         *     closed.
+         *     closed. `suspected`: a lease with `on_expiry: hold` was not renewed in time; it has not ended.
          * @enum {string}
          */
-        EventKind: "granted" | "released" | "expired" | "revoked" | "queued" | "dequeued" | "withdrawn" | "metadata_updated" | "refused" | "frozen" | "thawed" | "opened";
+        EventKind: "granted" | "released" | "expired" | "revoked" | "queued" | "dequeued" | "withdrawn" | "metadata_updated" | "refused" | "frozen" | "thawed" | "opened" | "suspected";
         /** @description It names at least one lock or one session. */
         WaitForEventsRequest: {
             /** @description The locks, each once, in any order. */

@@ -32,7 +32,6 @@ func TestEveryFieldIsComparedOrNeverChangesAlone(t *testing.T) {
 		"Lease":      "as requested, except for the Task, which changes with the Attachment",
 		"Capacity":   "as requested",
 		"Permits":    "as requested",
-		"Once":       "as requested",
 		"JoinedAt":   "set when the place is taken; changes with the Attachment if at all",
 		"AliveUntil": "changes with the Attachment; what a heartbeat changes is in the row of the replica",
 	})

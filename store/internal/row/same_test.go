@@ -21,6 +21,7 @@ func TestEveryFieldIsComparedOrNeverChangesAlone(t *testing.T) {
 		"Grace":   "as requested, or that of the session, which is in the row of the session",
 		"MaxHold": "as requested",
 		"Stays":   "as requested",
+		"Key":     "of the caller, set with the request",
 		"Session": "ends only with a revocation, which changes the TTL",
 		"Task":    "as requested",
 		"Set":     "as requested",

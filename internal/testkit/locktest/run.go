@@ -47,6 +47,7 @@ func run(t *testing.T, in func(t *testing.T, test func(*fixture))) {
 		"lease":        leaseCases(),
 		"closing":      closingCases(),
 		"freeze":       freezeCases(),
+		"rule":         ruleCases(),
 		"revoke":       revokeCases(),
 		"list":         listCases(),
 		"events":       eventCases(),

@@ -314,7 +314,7 @@ func errRecordGone(name string) *Error {
 // errKeyFull returns the refusal of an acquire of an API key that can have no lease more.
 func errKeyFull(r *Rule) *Error {
 	return &Error{Code: ErrTooManyLeases, Detail: fmt.Sprintf("The API key has reached its limit of %d leases by the rule for %s. "+
-		"Release some; they are counted every few seconds, or minutes if there are very many locks.", r.MaxLeases, r.Scope)}
+		"Release some, and try again.", r.MaxLeases, r.Scope)}
 }
 
 // errNoCapacity returns the refusal of a request for permits of m, without their number, which no rule has.

@@ -25,9 +25,9 @@ type Rule struct {
 	// Capacity is the number of permits of each lock; requests leave it out. Zero: requests have it. If it grows, waiters
 	// are granted permits at once; if it shrinks, no lease ends, and no permit is granted until enough are free.
 	Capacity int
-	// MaxLeases is how many leases of all locks of the scope one API key may have, with its waiters that are granted
-	// later. Zero: unlimited. It is counted every few seconds, or minutes if there are very many locks, so a key may
-	// exceed it for as long. It does not apply to calls without an API key.
+	// MaxLeases is how many leases of all locks of the scope one API key may have. Zero: unlimited. It is soft: replicas
+	// count by themselves, and in the database every ten seconds, and waiters that are granted their locks are not
+	// refused. It does not apply to calls without an API key, nor to leases from before the rule.
 	MaxLeases int
 
 	SetBy string    // the name of the API key of the caller, which package access sets; no request has it

@@ -60,6 +60,9 @@ func (s *Store) prepare(ctx context.Context, a *lock.Acquire) (err error) {
 	if a.GeneratedID = a.LeaseID == (lock.LeaseID{}); a.GeneratedID {
 		a.LeaseID = lock.LeaseID(uuid.New())
 	}
+	if a.KeyFull, err = s.policy.FullFor(ctx, a.Key, a.Locks); err != nil {
+		return err
+	}
 	if ref := a.SessionID.Ref(); ref != 0 {
 		a.SessionFull, err = s.sessions.IsFull(ctx, ref, len(a.Locks), s.bounds.MaxSessionLeases)
 	}

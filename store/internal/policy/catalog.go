@@ -116,6 +116,7 @@ type Catalog struct {
 	newest atomic.Pointer[Snapshot] // every call reads it, and few replace it
 	// changed is called with the scopes in which a newer Snapshot may allow what the one before did not.
 	changed func([]lock.Scope)
+	limits  limiter
 
 	// turn is held by the call that changes a tree. No other call does that before next.
 	turn sync.Mutex

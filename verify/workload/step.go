@@ -156,7 +156,9 @@ func (c *client) revoke(p plan) {
 		r.Slot = &all[s.member%len(all)]
 	}
 	if s.wrongToken {
-		r.AcquiredAt = victim.AcquiredAt
+		if r.AcquiredAt = victim.AcquiredAt; s.conditional {
+			r.AcquiredAt = r.AcquiredAt.Add(-time.Microsecond) // of another lease
+		}
 	}
 	for n := range 2 {
 		_, err := callWithRetries(c, callOptions{verify.Revoke, p.via + n, 0, s.cancelAfter},

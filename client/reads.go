@@ -175,6 +175,9 @@ func (c *Client) WriteFenced(ctx context.Context, w lock.FencedWrite) (lock.Fenc
 	if !isJSON(w.Value) {
 		return lock.FencedValue{}, lock.Invalid("value", "must be JSON, in UTF-8")
 	}
+	if err := checkText("operation_id", w.OperationID); err != nil {
+		return lock.FencedValue{}, err
+	}
 	body := api.FencedWrite{
 		Lock: w.Lock, FencingToken: int64(w.Token), Slot: wire.UnlessZero(w.Slot), Value: w.Value, IfVersion: w.IfVersion,
 		OperationID: wire.UnlessZero(w.OperationID),

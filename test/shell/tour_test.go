@@ -48,13 +48,16 @@ func TestTheTourWorksFromTopToBottom(t *testing.T) {
 		}
 	}
 	want := []string{
-		"POST /locks/repo:src/acquire 409", "POST /locks/jobs:hourly/renew 409", "POST /locks/jobs:nightly/acquire 400",
+		"POST /locks/repo:src/acquire 409", "POST /locks/jobs:report/acquire 409", "POST /locks/billing:us/acquire 409",
+		"POST /locks/uploads:eu/acquire 400", "POST /locks/jobs:hourly/renew 409", "POST /locks/jobs:nightly/acquire 400",
 	}
 	if diff := cmp.Diff(want, refused); diff != "" {
 		t.Errorf("the calls that failed differ (-want +got):\n%s\n%s", diff, p.Stdout)
 	}
 	for what, text := range map[string]string{
 		"a waiter in the queue": `"waits_for":"worker-1"`, "a batch that renews": `{"results":[{"status":200,`,
+		"who has done the work": `"code":"already_done"`, "a lock that is closed": `"closed":{"done_at":`, "the reason of a freeze": `"reason":"database migration"`,
+		"a freeze without leases": `"leases":0`, "a rule": `"capacity":5`,
 	} {
 		if !strings.Contains(p.Stdout.String(), text) {
 			t.Errorf("%s was not shown in:\n%s", what, p.Stdout)

@@ -569,7 +569,8 @@ export interface paths {
         /**
          * Set a rule
          * @description For operators. Bounds what may be asked of the locks of the scope. After the answer nothing is granted outside of
-         *     the rule, on any replica: an acquire or a renewal with a value outside of it is `400`, and `detail` names the rule.
+         *     the rule, on any replica: an acquire or a renewal with a TTL or a grace outside of it is `400`, and `detail` names
+         *     the rule; another capacity is `capacity_mismatch`, and too many leases of an API key are `too_many_leases`.
          *     Requests from before the rule that wait are granted within it, and leases from before are renewed within it.
          *
          *     If several rules cover a lock, that of the longest scope applies, and no other. A rule of the same scope is
@@ -2169,7 +2170,7 @@ export interface components {
          *     | `session_lost` | 409 | the session has ended, and its leases with it; stop the work |
          *     | `session_id_in_use` | 409 | the `session_id` belongs to a session with another holder |
          *     | `deadlock` | 409 | the call waited in a circle of calls that wait for each other; release what you hold |
-         *     | `capacity_mismatch` | 409 | permits of another capacity are held or waited for |
+         *     | `capacity_mismatch` | 409 | permits of another capacity are held or waited for, or a rule has another capacity |
          *     | `tree_busy` | 409 | a lock of the tree is held or waited for |
          *     | `tree_overlaps` | 409 | the root is inside another tree, or above its root |
          *     | `too_many_leases` | 429 | the session has reached its limit of leases and places, or the API key that of a rule |

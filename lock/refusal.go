@@ -199,7 +199,7 @@ func errFrozen(s *lockState, f *Freeze) *Error {
 		e.RetryAfter = max(f.Until.Sub(s.view.Now), 1)
 		when = fmt.Sprintf("that ends in %d ms", e.RetryAfter.Milliseconds())
 	}
-	e.Detail = fmt.Sprintf("%s has frozen %s: %s. Nothing new is granted there until %s; existing leases stay valid. "+
+	e.Detail = fmt.Sprintf("%s has frozen %s (%s). Nothing new is granted there until %s; existing leases stay valid. "+
 		"Retry then, "+orWait+".", who, f.Scope, strings.TrimSuffix(f.Reason, "."), when)
 	return e
 }

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	_ "time/tzdata" // for once_per, where the system has no time zones
 
 	"github.com/alecthomas/kong"
 

@@ -344,10 +344,10 @@ func (x decisionCheck) checkPromoted() error {
 	return nil
 }
 
-// checkDue: Due is in the future, or zero if and only if the lock has no queue, and no lease that ends by itself.
+// checkDue: Due is in the future, or zero if and only if the lock has no queue, and no lease that ends by itself or becomes suspect.
 func (x decisionCheck) checkDue() error {
 	idle := len(x.Locks[0].Queue) == 0 && !slices.ContainsFunc(x.Locks[0].Leases, func(l lock.Lease) bool {
-		return l.Session == 0 || l.MaxHold > 0
+		return (l.Session == 0 || l.MaxHold > 0) && !l.Suspect
 	})
 	if x.Due.IsZero() != idle ||
 		!idle && !x.Due.After(x.Now) {

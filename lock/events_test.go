@@ -77,7 +77,7 @@ func (s *eventChecker) apply(e lock.Event) error {
 		if !held || granted.Holder != e.Holder || granted.Mode != e.Mode || granted.Slots != e.Slots {
 			return fmt.Errorf("no such lease in %v", s.holds)
 		}
-		if e.Kind == lock.MetadataUpdated {
+		if e.Kind == lock.MetadataUpdated || e.Kind == lock.Suspected {
 			return nil
 		}
 		delete(s.holds, key)

@@ -96,6 +96,7 @@ var mutants = []mutant{
 	{name: "the end of a session is recorded without its row",
 		test: "store TestHeartbeatsAndTakeoversExcludeEachOther"},
 	{name: "a heartbeat is decided before it has the row", test: "store TestAHeartbeatThatWaitsPastTheEndIsRefused"},
+	{name: "a suspect lease expires", test: "lock TestALeaseThatStaysIsSuspectAndNeverEndsByItself"},
 	{name: "a withdrawn grant promotes no waiter", test: "lock TestDisconnectWithAGeneratedLeaseID"},
 	{name: "the rest of a set promotes no waiter", test: "lock TestTheRestOfASetIsRemovedAndUnblocksWaiters"},
 }

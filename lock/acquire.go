@@ -137,10 +137,10 @@ func (a Acquire) Names() []string {
 // Traits returns those of a call that may be granted leases, and may wait for them.
 func (a Acquire) Traits() Traits {
 	t := Traits{Lease: a.LeaseID, Session: a.SessionID.Ref(), Grants: true, Length: a.TTL + a.Grace, NewID: a.GeneratedID}
-	t.NeedsRule = slices.ContainsFunc(a.Locks, lacksCapacity)
 	if a.Stays {
 		t.Length = 0
 	}
+	t.NeedsRule = slices.ContainsFunc(a.Locks, lacksCapacity)
 	if a.Wait > 0 {
 		t.Queue, t.Wait = Joins, a.Wait
 	}

@@ -43,6 +43,28 @@ func ExampleDo() {
 	// {"balance":100} <nil>
 }
 
+// A job that is on every machine and needs to be done once per day.
+func ExampleOnce() {
+	locks := exampleService()
+	ctx := context.Background()
+
+	daily := lock.Closing{Period: lock.Day, Zone: "Europe/Berlin", For: time.Minute}
+	for _, machine := range []string{"machine-1", "machine-2"} {
+		turn, err := guard.Once(ctx, locks, "jobs:nightly", daily, guard.Options{Holder: machine}, func(context.Context, *guard.Lease) error {
+			fmt.Println(machine, "does the work")
+			return nil
+		})
+		if err != nil {
+			fmt.Println(err)
+		} else if !turn.Ran {
+			fmt.Println(machine, "finds that", turn.DoneBy, "has done it")
+		}
+	}
+	// Output:
+	// machine-1 does the work
+	// machine-2 finds that machine-1 has done it
+}
+
 // A lease that is not tied to a function, and that an operator revokes.
 func ExampleAcquire() {
 	locks := exampleService()

@@ -111,13 +111,21 @@ func (e *Event) SetTokens(first Token) {
 }
 
 // Explanation returns what people want to know of the event beside its kind, its holder and its token: the reason, who
-// revoked the lease, the circle of a deadlock, and for Refused how late the write was and who held the lock.
+// revoked the lease, the circle of a deadlock, who froze, thawed or opened a lock and until when it is frozen or closed,
+// and for Refused how late the write was and who held the lock.
 func (e Event) Explanation() string {
 	if steps := e.Cycle.Steps(); steps != nil {
 		return e.Reason + ": " + textOf(steps)
 	}
-	if e.Kind != Refused {
-		return withRevoker(e.Reason, e.RevokedBy)
+	switch {
+	case e.Kind == Released && !e.Until.IsZero():
+		return "closed until " + e.Until.UTC().Format(time.RFC3339)
+	case e.Kind == Frozen && !e.Until.IsZero():
+		return withAuthor(e.Reason+", until "+e.Until.UTC().Format(time.RFC3339), e.Kind, e.By)
+	case e.Kind == Frozen, e.Kind == Thawed, e.Kind == Opened:
+		return withAuthor(e.Reason, e.Kind, e.By)
+	case e.Kind != Refused:
+		return withAuthor(e.Reason, Revoked, e.RevokedBy)
 	}
 	text := "after the end of its lease"
 	if e.Late > 0 {
@@ -133,12 +141,12 @@ func (e Event) Explanation() string {
 	return text
 }
 
-// withRevoker returns the reason with the name of the key that gave it, if there is one.
-func withRevoker(reason, key string) string {
+// withAuthor returns the reason with the name of the key that has done it, if there is one.
+func withAuthor(reason string, done Kind, key string) string {
 	if key == "" {
 		return reason
 	}
-	return fmt.Sprintf("%s (revoked by %s)", reason, key)
+	return strings.TrimSpace(fmt.Sprintf("%s (%s by %s)", reason, done, key))
 }
 
 // ReasonUnclaimed is the Reason of a Withdrawn event when the grant was not claimed within ClaimTimeout: time alone

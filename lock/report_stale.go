@@ -88,7 +88,7 @@ type Hold struct {
 }
 
 // Explanation returns why the lease ended, and who revoked it.
-func (h Hold) Explanation() string { return withRevoker(h.Reason, h.RevokedBy) }
+func (h Hold) Explanation() string { return withAuthor(h.Reason, Revoked, h.RevokedBy) }
 
 // NotStale reports whether err says that a reported token is not stale for its lock. A resource may refuse such a
 // token if it has seen a greater one of another lock.

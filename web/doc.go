@@ -1,6 +1,6 @@
 // Package web is the admin page. It shows which locks are held, by which holders and for how much longer, and which
-// waiters wait for what. It can revoke leases and sessions, and declare and remove trees. It works with any
-// [paddock.Service], and takes the user's API key from the context, if there is one (package access).
+// waiters wait for what. It can revoke leases and sessions, declare and remove trees, and freeze and thaw locks. It
+// works with any [paddock.Service], and takes the user's API key from the context, if there is one (package access).
 //
 //	GET  /ui/                          the locks; ?prefix= &contains= &state= &holder= &contended= &sort= &cursor= &trail= &refresh=5
 //	GET  /ui/locks/{name}              a lock: its leases, its queue, its past; ?all=1 &past= &refresh=5 &back=
@@ -11,6 +11,11 @@
 //	POST /ui/trees                     declares a tree, then redirects to its page
 //	GET  /ui/trees/{root}              a tree: what is held and waited for in it, the form to remove it; ?declared=1
 //	POST /ui/trees/{root}              removes the tree, then redirects to the list
+//	GET  /ui/freezes                   the freezes in force, the form to freeze; ?scope= &thawed=
+//	POST /ui/freezes                   freezes the locks of a scope, then redirects to the freeze's page
+//	GET  /ui/freezes/{scope}           a freeze: how many leases are left, the form to thaw; ?begun=1
+//	POST /ui/freezes/{scope}           thaws, then redirects to the list
+//	GET  /ui/rules                     the rules
 //	GET  /ui/login                     the sign-in form; ?why= &back=
 //	GET  /ui/revoke                    the form to confirm a revocation; ?name= &token= &slot= &since= &back=
 //	POST /ui/revoke                    revokes, then redirects back
@@ -22,7 +27,7 @@
 // dialog instead of on their own page, and refreshes the page. It counts from when the answer arrived, on the
 // browser's monotonic clock. It never uses the browser's wall clock: times are the database's. They are in UTC; the
 // script can show them in the browser's time zone. Without JavaScript, refresh=5 makes the browser reload the page
-// every five seconds. The pages of sessions and trees have no script: they show the state as of when they were loaded,
+// every five seconds. The pages of sessions, trees, freezes and rules have no script: they show the state as of when they were loaded,
 // in UTC.
 //
 // # The counts over all locks
@@ -52,6 +57,12 @@
 // draws the locks that are held or waited for, at most 200, those that were acquired first. For a key that covers only
 // parts of the tree it draws these parts, at most ten.
 //
+// # Closed and frozen locks
+//
+// The list and a lock's page mark a lock that a release has closed as done, and one that an operator has frozen. Such a
+// lock may be free, and is granted to no client. The page says who, until when, and why it is frozen, and links to the
+// freeze if the user's key covers its whole scope. The page of a freeze shows how many leases are left.
+//
 // # Live updates
 //
 // The script subscribes to /v1/events/stream of the same origin, which the server that mounts this package must serve.
@@ -65,10 +76,10 @@
 //	paused          the user has paused it
 //
 // The last three also show how old the data are. A renewal is no event, and the stream of a lock's page has no events
-// of the locks above and below. So the page is also fetched every ten seconds,
-// and when a time on it has run down; every five seconds while it is not live. Even behind a dead connection it is at
-// most ten seconds old. A hidden page closes its connection, because browsers open at most six HTTP/1.1 connections to
-// a server.
+// of the locks above and below, nor of a freeze with another name. So the page is also fetched every ten seconds, and
+// when a time on it has run down; every five seconds while it is not live. Even behind a dead connection it is at most
+// ten seconds old. A hidden page closes its connection, because browsers open at most six HTTP/1.1 connections to a
+// server.
 //
 // # Untrusted text
 //
@@ -86,7 +97,8 @@
 // /ui/logout, so this package sees no secret and no cookie. A page shows the name of the user's key, offers to revoke
 // only to keys with the role admin, and narrows the list to what the key covers. The list of sessions, and revoking
 // one, are offered only to keys for all names; a session's page shows others no name of a lock that they do not cover.
-// Removing a tree is offered only to admins whose keys cover its root.
+// Removing a tree is offered only to admins whose keys cover its root, ending a freeze to admins whose keys cover its
+// scope.
 // The paddock.Service, an access.Guard, refuses what the key does not allow, and the page shows the reason. A user whose
 // key is no longer valid is redirected to the form at the next refresh at the latest.
 //

@@ -24,11 +24,15 @@ func inForms(t *testing.T, test func(h http.Handler, forms map[string]url.Values
 	inSession(t, lock.OpenSession{Holder: "worker-1"}, func(fx sessionFixture) {
 		trees := treeFixture{fx.setFixture}
 		trees.declare("repo")
+		trees.freeze(lock.FreezeRequest{Scope: "billing:", Reason: "r"})
 		token := trees.acquire("h", "deploy:production")
 		test(web.New(web.Options{Locks: fx.locks}), map[string]url.Values{
 			"/ui/revoke": form("deploy:production", fmt.Sprint(token), "stuck", ""), fx.path: {"reason": {"stuck"}},
 			"/ui/trees": {"root": {"jobs"}}, "/ui/trees/repo": {"confirm": {"1"}},
+			"/ui/freezes": {"scope": {"jobs:"}, "reason": {"r"}}, "/ui/freezes/billing:": {"confirm": {"1"}},
 		})
+		trees.wantFrozen("jobs:", false)
+		trees.wantFrozen("billing:", true)
 		trees.wantTrees("repo")
 		fx.wantOpen()
 		if l, err := fx.locks.Lock(fx.Context(), "deploy:production"); err != nil || l.State != lock.Held {
@@ -76,7 +80,7 @@ func TestMalformedFormsAreRefused(t *testing.T) {
 	})
 }
 
-// A brokenService fails all calls that the pages of sessions and trees make.
+// A brokenService fails all calls that the pages of sessions, trees, freezes and rules make.
 type brokenService struct {
 	paddock.Service
 	fault error
@@ -94,7 +98,17 @@ func (b brokenService) DeclareTree(context.Context, string) (tree lock.Tree, err
 	return tree, b.fault
 }
 
-func TestProblemsOfSessionsAndTreesAreShown(t *testing.T) {
+func (b brokenService) Freezes(context.Context) ([]lock.Freeze, error) { return nil, b.fault }
+func (b brokenService) Rules(context.Context) ([]lock.Rule, error)     { return nil, b.fault }
+func (b brokenService) Thaw(context.Context, lock.ThawRequest) error   { return b.fault }
+func (b brokenService) Frozen(context.Context, lock.Scope) (f lock.FreezeStatus, err error) {
+	return f, b.fault
+}
+func (b brokenService) Freeze(context.Context, lock.FreezeRequest) (f lock.FreezeStatus, err error) {
+	return f, b.fault
+}
+
+func TestProblemsOfPagesAreShown(t *testing.T) {
 	t.Parallel()
 	locks := memlock.New().Replica(1)
 	fault := &lock.Error{Code: lock.ErrUnavailable, Detail: "The database is away.", Cause: errors.New("secret of the machine")}
@@ -103,11 +117,13 @@ func TestProblemsOfSessionsAndTreesAreShown(t *testing.T) {
 		httptest.NewRequest(http.MethodGet, "/ui/trees", nil), httptest.NewRequest(http.MethodGet, "/ui/trees/repo", nil),
 		httptest.NewRequest(http.MethodGet, "/ui/locks/repo", nil),
 		posted("/ui/trees", url.Values{"root": {"repo"}}), posted("/ui/trees/repo", url.Values{"confirm": {"1"}}),
+		httptest.NewRequest(http.MethodGet, "/ui/freezes?thawed=repo", nil), httptest.NewRequest(http.MethodGet, "/ui/freezes/repo", nil), httptest.NewRequest(http.MethodGet, "/ui/rules", nil),
+		posted("/ui/freezes", url.Values{"scope": {"repo"}, "reason": {"r"}}), posted("/ui/freezes/repo", url.Values{"confirm": {"1"}}),
 	} {
 		answer, body := ask(t, web.New(web.Options{Locks: brokenService{locks, fault}}), r)
 		wantStatus(t, answer, http.StatusServiceUnavailable)
 		wantText(t, body, "The database is away.", `role="alert"`)
-		wantNoText(t, body, "No such session", "No open session", "No such tree", "No tree is declared", "secret of the machine")
+		wantNoText(t, body, "No such session", "No open session", "No such tree", "No tree is declared", "No such freeze", "No lock is frozen", "No rule is set", "Thawed.", "secret of the machine")
 		wantSecured(t, answer, body)
 	}
 	r, body := getFrom(t, locks, "/ui/sessions?holder=kept&cursor=zz")

@@ -26,7 +26,9 @@ func FuzzAddress(f *testing.F) {
 	fx.Grant(lock.Acquire{Locks: lock.One("deploy:production"), Holder: webtest.Hostile, TTL: time.Hour}, 0)
 	sessions, session := sessionsForFuzzing(f)
 	pages := map[string]http.Handler{"/ui/sessions": sessions, session: sessions}
-	pages["/ui/trees"], pages["/ui/trees/t"] = sessions, sessions
+	for _, path := range []string{"/ui/trees", "/ui/trees/t", "/ui/freezes", "/ui/freezes/t", "/ui/rules"} {
+		pages[path] = sessions
+	}
 	for _, path := range []string{"/ui/", "/ui/locks/deploy:production", "/ui/revoke", "/ui/login"} {
 		pages[path] = web.New(web.Options{Locks: fx})
 	}
@@ -48,7 +50,7 @@ func FuzzRevokeForm(f *testing.F) {
 	for _, seed := range []string{
 		"name=deploy:production&token=4&reason=r&back=prefix%3Da", "name=deploy:production&token=4&reason=r&back=//evil.example/", "name=a/b&token=4&reason=r", "name=a&token=4x&reason=",
 		"name=a&token=4&slot=1001&since=now&reason=r", "%zz", "name=deploy:production&token=4&reason=%00", "name=a;token=4", "name=deploy:production&token=4&reason=r&back=lock%3Da%26all%3D1",
-		"root=t", "root=//evil.example", "root=a&confirm=1", "confirm=1",
+		"root=t", "root=//evil.example", "root=a&confirm=1", "confirm=1", "scope=t&reason=r&minutes=30", "scope=//evil.example&reason=r", "scope=a:&reason=r&minutes=1e9",
 	} {
 		f.Add(seed)
 	}
@@ -56,7 +58,7 @@ func FuzzRevokeForm(f *testing.F) {
 	f.Fuzz(func(t *testing.T, form string) {
 		for path, h := range map[string]http.Handler{
 			"/ui/revoke": web.New(web.Options{Locks: webtest.NewBusyService()}), session: sessions,
-			"/ui/trees": sessions, "/ui/trees/t": sessions,
+			"/ui/trees": sessions, "/ui/trees/t": sessions, "/ui/freezes": sessions, "/ui/freezes/t": sessions,
 		} {
 			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(form))
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

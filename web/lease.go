@@ -94,6 +94,8 @@ type row struct {
 	Leases  []lease
 	More    int // leases that are not shown
 	Waiters int
+	Closed  bool   // by a release
+	Frozen  bool   // by an operator
 	URL     string // of the lock's page
 }
 
@@ -109,7 +111,8 @@ func rowsOf(locks []lock.Lock, here location, to reader) []row {
 		n := min(len(leases), maxRowLeases)
 		rows = append(rows, row{
 			Name: l.Name, State: l.State, Token: l.Token, Sharing: sharingOf(l), Leases: leases[:n],
-			More: len(leases) - n, Waiters: l.Waiters, URL: page.URL(),
+			More: len(leases) - n, Waiters: l.Waiters,
+			Closed: l.Closed != nil, Frozen: l.Frozen != nil, URL: page.URL(),
 		})
 	}
 	return rows
@@ -185,6 +188,8 @@ type waiter struct {
 	// of all waiters is blocked by For.
 	Chain   []lock.WaiterInfo
 	Skipped int
+
+	Frozen bool // it waits for the end of a freeze, for BlockedByClosure; otherwise, the lock is closed by a release
 
 	Below *namedLock  // the lock that it waits for, if that is below the page's in a tree
 	At    *namedLock  // the lock whose queue it waits in, for BlockedByQueue; nil: the page's

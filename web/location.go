@@ -85,7 +85,9 @@ func (filter) Orders() []order {
 }
 
 // States returns the choices for State.
-func (filter) States() []lock.State { return []lock.State{lock.Free, lock.Held, lock.InGrace, lock.Suspect} }
+func (filter) States() []lock.State {
+	return []lock.State{lock.Free, lock.Held, lock.InGrace, lock.Suspect}
+}
 
 func (f filter) values() url.Values {
 	v := url.Values{}

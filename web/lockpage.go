@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -23,6 +24,7 @@ type lockPage struct {
 	Whole   *sharedGroup
 	Queue   queue
 	Tree    lockTree
+	Frozen  *freeze // nil: not frozen
 	Past    past
 
 	EventsURL string // of all events of the lock, as JSON
@@ -57,12 +59,16 @@ func (u *ui) load(r *http.Request, p *lockPage) error {
 		return err
 	}
 	p.Lock, p.AsOf, p.Sharing, p.Queue = l, earlier(q.AsOf, l.AsOf), sharingOf(l), queueOf(q, p.Here)
+	p.Frozen = freezeOf(l.Frozen, l.AsOf, p.Reader)
 	trees, err := u.locks.Trees(r.Context())
 	if err != nil {
 		return err
 	}
 	p.Tree = lockTreeOf(l, trees, p.Here)
 	p.Queue.setTree(p.Here.filter)
+	for i := range p.Queue.Waiters {
+		p.Queue.Waiters[i].Frozen = l.Frozen != nil
+	}
 	p.Leases = leasesOf(l, p.Here, p.Reader)
 	p.Whole = sharedGroupOf(p.Leases)
 	if n := len(p.Leases); n > maxShown && !p.Here.All {
@@ -80,6 +86,17 @@ func earlier(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// ClosedFor returns how long the lock is still closed by a release. It is only called while the lock is.
+func (p lockPage) ClosedFor() timeLeft { return timeLeft(p.Lock.Closed.Until.Sub(p.Lock.AsOf)) }
+
+// FreezeURL returns the URL of the form to freeze the lock, or "" if there is a freeze or the reader may not freeze it.
+func (p lockPage) FreezeURL() string {
+	if p.Frozen != nil || !p.Reader.mayFreeze() || !p.Reader.covers(p.Name) {
+		return ""
+	}
+	return address(freezesRoot, url.Values{"scope": {p.Name}})
 }
 
 // ListURL returns the URL of the list that linked to the page.

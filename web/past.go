@@ -43,6 +43,9 @@ type event struct {
 	Circle *circle // of a deadlock; nil: none
 }
 
+// HasHolder reports whether the event is about a lease or a waiter, not a freeze.
+func (e event) HasHolder() bool { return e.Kind != lock.Frozen && e.Kind != lock.Thawed }
+
 // A bar is a lease or a wait in the timeline.
 type bar struct {
 	Key    string

@@ -45,6 +45,17 @@ func (r reader) mayChangeTrees() bool { return r.mayRevoke() }
 // mayChangeTree reports whether the page offers to remove the tree.
 func (r reader) mayChangeTree(root string) bool { return r.mayChangeTrees() && r.covers(root) }
 
+// mayFreeze reports whether the page offers to freeze locks, and to end freezes of scopes that the key covers.
+func (r reader) mayFreeze() bool { return r.mayRevoke() }
+
+// coversScope reports whether the reader may see all locks of the scope.
+func (r reader) coversScope(s lock.Scope) bool {
+	if s.IsPrefix() {
+		return r.coversAll(string(s))
+	}
+	return r.covers(string(s))
+}
+
 // covers reports whether the reader may see the name.
 func (r reader) covers(name string) bool { return !r.SignedIn || r.key.Covers(name) }
 

@@ -144,3 +144,23 @@ func TestAStoreThatDrainsKeepsPlaces(t *testing.T) {
 	mustRelease(t, s, g)
 	other.granted(t)
 }
+
+// TestAStoreThatDrainsKeepsPlacesAtClosedLocks: such a call is not told that the lock is frozen, as if its wait were over.
+func TestAStoreThatDrainsKeepsPlacesAtClosedLocks(t *testing.T) {
+	t.Parallel()
+	s := open(t, pgtest.URL(t))
+	if _, err := s.Freeze(t.Context(), lock.FreezeRequest{Scope: "a", Reason: "maintenance"}); err != nil {
+		t.Fatal(err)
+	}
+	g := mustAcquire(t, s, acquire("b"))
+	if err := s.Release(t.Context(), lock.Release{Locks: []string{"b"}, LeaseID: g.ID, Closed: lock.Closing{For: time.Hour}}); err != nil {
+		t.Fatal(err)
+	}
+	calls := []*wait{waitFor(t, s, t.Context(), waitingAs("a", "first")), waitFor(t, s, t.Context(), waitingAs("b", "first"))}
+	s.Drain()
+	for _, c := range calls {
+		if c.over(t); !errors.Is(c.err, lock.ErrUnavailable) {
+			t.Errorf("told %v", c.err)
+		}
+	}
+}

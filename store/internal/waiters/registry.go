@@ -339,7 +339,7 @@ func (r *Registry) await(ctx context.Context, c *waitingCall, over <-chan time.T
 			return r.submit(ctx, c.leave(keepPlace, false))
 		case <-r.drained.Done():
 			out, err := r.submit(ctx, c.leave(true, false))
-			if !undecided(out, err) && (errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrUnavailable)) {
+			if !undecided(out, err) && c.mayWaitAfter(err) {
 				err = database.Stopping()
 			}
 			return out, err
@@ -354,6 +354,12 @@ func (r *Registry) await(ctx context.Context, c *waitingCall, over <-chan time.T
 		}
 		retry = time.After(pause.NextBackOff())
 	}
+}
+
+// mayWaitAfter reports whether the call would wait on after this refusal.
+func (c *waitingCall) mayWaitAfter(err error) bool {
+	return errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrFrozen) || errors.Is(err, lock.ErrAlreadyDone) && !c.once ||
+		errors.Is(err, lock.ErrUnavailable)
 }
 
 // leave returns the command that ends the wait of the call. It keeps no place that no client can return to.

@@ -5,7 +5,7 @@ import { Deadline, mark, since } from './clock.js';
 import { hasCode } from './error.js';
 import { Lease } from './lease.js';
 import { notify } from './notify.js';
-import { resolveOptions, type Options, type ResolvedOptions } from './options.js';
+import { resolveOptions, type AcquireOptions, type Options, type ResolvedOptions } from './options.js';
 import { allowManyListeners, randomUUID } from './platform.js';
 import type { LeaseRef } from './renewal.js';
 import { backoff, sleep } from './retry.js';
@@ -17,7 +17,8 @@ import { leaseRef, type Locks } from './set.js';
  * Release the lease when the work is done; otherwise it is renewed for as long as the process runs.
  *
  * Rejects with `lock_held` if the lock is not granted within `waitMs`; of several locks, its `blockers` are those in the
- * way. Rejects with `session_lost` or `session_closed` if the session has ended; with the signal's reason if the signal is
+ * way. The code is `lock_frozen` if an operator has frozen the lock, and `already_done` if a release has closed it, see
+ * `once`. Rejects with `session_lost` or `session_closed` if the session has ended; with the signal's reason if the signal is
  * aborted; with `unavailable` or `unknown_outcome` if the service cannot be reached within `retryMs`; and immediately with
  * any error that a retry cannot fix. Before it rejects, it gives up its places in the queues and any lease it was granted,
  * if the service can be reached.
@@ -35,11 +36,11 @@ export function checkAcquire(call: string, paddock: Paddock, locks: Locks, optio
 }
 
 /**
- * acquireLease implements acquire, guard and campaign. With forGuard, renewals keep the process running and the signal also
+ * acquireLease implements acquire, guard, once and campaign. With forGuard, renewals keep the process running and the signal also
  * ends the work.
  */
 export async function acquireLease<L extends Lease>(
-  paddock: Paddock, locks: Locks, options: Options, forGuard: boolean, Kind: new (...granted: ConstructorParameters<typeof Lease>) => L,
+  paddock: Paddock, locks: Locks, options: AcquireOptions, forGuard: boolean, Kind: new (...granted: ConstructorParameters<typeof Lease>) => L,
 ): Promise<L> {
   const began = mark();
   try {

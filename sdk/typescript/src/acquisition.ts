@@ -88,12 +88,12 @@ export class Acquisition {
         const deadline = (this.options.session ? maxHoldDeadline : deadlineOf)(sent, lease, this.ref.marginMs);
         return { lease, deadline, revokedLeases };
       } catch (error) {
-        if (hasCode(error, 'lock_held') && !this.#waits && !this.limits.wait.passed()) {
+        if (this.#isNotNow(error) && !this.#waits && !this.limits.wait.passed()) {
           this.#waits = true;
           failures = -1;
         } else if (hasCode(error, 'invalid_request') && error.field === 'ttlMs' && waitMs > 0 && this.#waitTtlMs < this.ref.ttlMs) {
           this.#waitTtlMs = this.ref.ttlMs; // the service allows no short TTL
-        } else if (hasCode(error, 'lock_held') && left > waitMs) {
+        } else if (this.#isNotNow(error) && left > waitMs) {
           failures = await this.#keepWaiting(failures, since(sent) < waitMs / 2);
         } else if (wasCut(error)) {
           failures = -1; // back at once: the waiter is skipped until it returns
@@ -105,6 +105,14 @@ export class Acquisition {
         }
       }
     }
+  }
+
+  /**
+   * isNotNow reports whether the lock cannot be granted yet: it is held, frozen or closed. Work that needs to be done only once
+   * does not wait until the lock opens.
+   */
+  #isNotNow(error: unknown): boolean {
+    return hasCode(error, 'lock_held', 'lock_frozen') || (hasCode(error, 'already_done') && !this.options.request.once);
   }
 
   async #call(waitMs: number, keepPlace: boolean): Promise<Grant['lease']> {

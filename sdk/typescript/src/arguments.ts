@@ -1,5 +1,6 @@
 import type { CallOptions, Paddock, PaddockOptions } from './client.js';
 import type { CampaignOptions } from './election.js';
+import type { OnceOptions } from './once.js';
 import type { Options, SessionOptions } from './options.js';
 import type { StreamOptions, WatchOptions } from './watch.js';
 
@@ -113,8 +114,9 @@ const both = {
 };
 export const sessionOptions: Table<SessionOptions> = { ...both, metadata: jsonObject, sessionId: text };
 export const campaignOptions: Table<CampaignOptions> = {
-  ...both, maxHoldMs: milliseconds, waitMs: milliseconds, session, taskId: text, onAcquired: callback,
+  ...both, maxHoldMs: milliseconds, onExpiry: text, waitMs: milliseconds, session, taskId: text, onAcquired: callback,
 };
+export const onceOptions: Table<OnceOptions> = { ...campaignOptions, metadata: jsonObject, period: text, timeZone: text, atLeastMs: milliseconds };
 export const acquireOptions: Table<Options> = { ...campaignOptions, mode: text, capacity: number, permits: number, metadata: jsonObject };
 
 export const paddockOptions: Table<PaddockOptions> = {
@@ -160,6 +162,8 @@ const parameters: Readonly<Record<CallName, readonly Parameter[]>> = {
   openSession: [request], renewSession: [request], closeSession: [request],
   sessions: [query], session: [named('session')], revokeSession: [named('session'), request],
   declareTree: [named('root')], removeTree: [named('root')], trees: [],
+  freeze: [named('scope'), request], frozen: [named('scope')], thaw: [named('scope')], freezes: [],
+  setRule: [named('scope'), request], removeRule: [named('scope')], rules: [],
   lock: [named('name')], queue: [named('name')], locks: [query], holds: [named('name'), query], events: [query],
   verifyToken: [request], reportStaleToken: [request], writeFenced: [named('key'), request], readFenced: [named('key')],
 };

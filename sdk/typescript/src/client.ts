@@ -61,15 +61,17 @@ export interface CallOptions {
  */
 export interface Paddock {
   /**
-   * Acquires the lock. Rejects with `lock_held` if it is not granted within `wait_ms`, and with `session_lost` if the session
-   * of its `session_id` has ended. With a `lease_id`, a call that is aborted keeps its place until `wait_ms` is over: release
+   * Acquires the lock. Rejects with `lock_held` if it is not granted within `wait_ms`, with `lock_frozen` if an operator has
+   * frozen it, and with `already_done` if it is closed because its work is done: at once, if the request says `once`. Rejects
+   * with `session_lost` if the session of its `session_id` has ended. With a `lease_id`, a call that is aborted keeps its place until `wait_ms` is over: release
    * it if you do not call again.
    */
   acquire(name: string, request: Schemas['AcquireRequest'], options?: CallOptions): Promise<Schemas['Lease']>;
   /** Renews a lease. Rejects with `lease_lost` if it has ended. */
   renew(name: string, request: Schemas['RenewRequest'], options?: CallOptions): Promise<Schemas['Lease']>;
   /**
-   * Releases a lease or gives up a place in the queue. Rejects with `lease_lost` if the lease ended in another way.
+   * Releases a lease or gives up a place in the queue. Rejects with `lease_lost` if the lease ended in another way. With
+   * `once_per` or `closed_ms` it also closes the lock, because its work is done for so long.
    */
   release(name: string, request: Schemas['ReleaseRequest'], options?: CallOptions): Promise<void>;
   /**
@@ -116,6 +118,26 @@ export interface Paddock {
   removeTree(root: string, options?: CallOptions): Promise<void>;
   /** Lists all declared trees in the order of their roots. */
   trees(options?: CallOptions): Promise<Schemas['TreeList']>;
+  /**
+   * Freezes a lock, or all locks whose names begin with a scope such as `billing:`. When it resolves, no replica grants them,
+   * and acquires are rejected with `lock_frozen`; holders may renew and release. Call `frozen` until its `leases` is 0.
+   */
+  freeze(scope: string, request: Schemas['FreezeRequest'], options?: CallOptions): Promise<Schemas['FreezeStatus']>;
+  /** Reads the freeze of a scope, and how many leases are left. Rejects with `not_found` if the scope is not frozen. */
+  frozen(scope: string, options?: CallOptions): Promise<Schemas['FreezeStatus']>;
+  /** Ends the freeze of a scope, if there is one: waiters are granted the locks. */
+  thaw(scope: string, options?: CallOptions): Promise<void>;
+  /** Lists the freezes in the order of their scopes. */
+  freezes(options?: CallOptions): Promise<Schemas['FreezeList']>;
+  /**
+   * Bounds what may be asked of the locks of a scope, instead of the rule of this scope before. When it resolves, no replica
+   * grants anything outside of it: such a request is rejected with `invalid_request`. The rule of the longest scope applies.
+   */
+  setRule(scope: string, rule: Schemas['RuleRequest'], options?: CallOptions): Promise<Schemas['Rule']>;
+  /** Removes the rule of a scope, if there is one. */
+  removeRule(scope: string, options?: CallOptions): Promise<void>;
+  /** Lists the rules in the order of their scopes. */
+  rules(options?: CallOptions): Promise<Schemas['RuleList']>;
   /** Reads a lock. A lock that was never used is free. */
   lock(name: string, options?: CallOptions): Promise<Schemas['Lock']>;
   /** Lists the waiters of a lock and what blocks each of them. */
@@ -175,7 +197,9 @@ export function createPaddock(options: PaddockOptions): Paddock {
   });
   const { waits } = addresses;
   const common = { hub: new Hub(api, waits), waits };
-  const calls = { ...leaseCalls(api), ...setCalls(api), ...sessionCalls(api), ...treeCalls(api), ...readCalls(api), ...fencingCalls(api) };
+  const calls = {
+    ...leaseCalls(api), ...setCalls(api), ...sessionCalls(api), ...treeCalls(api), ...policyCalls(api), ...readCalls(api), ...fencingCalls(api),
+  };
   return { api, common, ...checked(calls) };
 }
 
@@ -218,6 +242,7 @@ function addressOf(url: string, own: PaddockOptions['fetch'], wrong: (problem: s
 const lockParams = (name: string) => ({ path: { name: checkName('name', name) } });
 const sessionParams = (session: string) => ({ path: { session: checkName('session', session) } });
 const rootParams = (root: string) => ({ path: { root: checkName('root', root) } });
+const scopeParams = (scope: string) => ({ path: { scope: checkName('scope', scope) } });
 const keyParams = (key: string) => ({ path: { key: checkName('key', key) } });
 
 function leaseCalls(api: Client<paths>): Pick<Paddock, 'acquire' | 'renew' | 'release' | 'revoke' | 'batch'> {
@@ -274,6 +299,32 @@ function treeCalls(api: Client<paths>): Pick<Paddock, 'declareTree' | 'removeTre
     trees: async (o) =>
       bodyOf('read', await api.GET('/v1/trees', { ...o }), (list) => Array.isArray(list.trees)),
   };
+}
+
+type PolicyCalls = 'freeze' | 'frozen' | 'thaw' | 'freezes' | 'setRule' | 'removeRule' | 'rules';
+
+function policyCalls(api: Client<paths>): Pick<Paddock, PolicyCalls> {
+  return {
+    freeze: async (scope, body, o) =>
+      bodyOf('change', await api.PUT('/v1/freezes/{scope}', { ...o, params: scopeParams(scope), body }), isFreezeOf(scope)),
+    frozen: async (scope, o) =>
+      bodyOf('read', await api.GET('/v1/freezes/{scope}', { ...o, params: scopeParams(scope) }), isFreezeOf(scope)),
+    thaw: async (scope, o) =>
+      expectNoContent(await api.DELETE('/v1/freezes/{scope}', { ...o, params: scopeParams(scope) })),
+    freezes: async (o) =>
+      bodyOf('read', await api.GET('/v1/freezes', { ...o }), (list) => Array.isArray(list.freezes)),
+    setRule: async (scope, body, o) =>
+      bodyOf('change', await api.PUT('/v1/rules/{scope}', { ...o, params: scopeParams(scope), body }), (rule) => rule.scope === scope),
+    removeRule: async (scope, o) =>
+      expectNoContent(await api.DELETE('/v1/rules/{scope}', { ...o, params: scopeParams(scope) })),
+    rules: async (o) =>
+      bodyOf('read', await api.GET('/v1/rules', { ...o }), (list) => Array.isArray(list.rules)),
+  };
+}
+
+/** isFreezeOf reports whether the answer is the freeze of the scope, with the number of leases that a drain waits for. */
+function isFreezeOf(scope: string): (freeze: Schemas['FreezeStatus']) => boolean {
+  return (freeze) => freeze.scope === scope && Number.isSafeInteger(freeze.leases);
 }
 
 function readCalls(api: Client<paths>): Pick<Paddock, 'lock' | 'queue' | 'holds' | 'locks' | 'events'> {

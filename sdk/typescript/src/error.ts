@@ -37,8 +37,10 @@ export interface ErrorFields {
   readonly requestId?: string;
   /** The invalid member of the request. */
   readonly field?: string;
-  /** The holder of the lock. */
+  /** The holder of the lock; of `already_done`, who has done the work. */
   readonly holder?: string;
+  /** When the work was done, by the database's clock. */
+  readonly doneAt?: Date;
   /** The earliest time for a retry, in milliseconds from now. */
   readonly retryAfterMs?: number;
   /** The number of waiters that are served before you. */
@@ -63,10 +65,12 @@ export interface ErrorFields {
   readonly ended?: 'released' | 'expired' | 'revoked';
   /** When it ended, by the database's clock. */
   readonly endedAt?: Date;
-  /** The reason for the revocation. */
+  /** The reason for the revocation or the freeze. */
   readonly reason?: string;
   /** The name of the API key that revoked it; absent if the service requires none. */
   readonly revokedBy?: string;
+  /** The name of the API key that froze the lock; absent if the service requires none. */
+  readonly frozenBy?: string;
   /** @internal Whether a wait was cut, which is no failure: the rest of it is asked for at once. */
   readonly cut?: boolean;
   /** The underlying error, of the network or of the work. */

@@ -9,7 +9,7 @@ import type { Locks } from './set.js';
 import { asTask } from './task.js';
 
 /** Work runs under a lease, and stops when its signal is aborted. */
-type Work<T> = (lease: Lease) => T | Promise<T>;
+export type Work<T> = (lease: Lease) => T | Promise<T>;
 
 /**
  * Acquires the lock, or several together, runs the work, releases them, and resolves with the result of the work. The
@@ -40,7 +40,7 @@ export async function guard<T>(paddock: Paddock, locks: Locks, ...rest: [Work<T>
 }
 
 /** withCause returns the loss with the work's error as its cause, or the work's error if the lease was not lost. */
-function withCause(loss: PaddockError | undefined, error: unknown): unknown {
+export function withCause(loss: PaddockError | undefined, error: unknown): unknown {
   if (loss === undefined || loss === error) {
     return error;
   }

@@ -10,6 +10,7 @@ export { createPaddock, type CallOptions, type Paddock, type PaddockOptions } fr
 export { PaddockError, type Blocker, type Code, type DeadlockStep, type ErrorFields } from './error.js';
 export { guard } from './guard.js';
 export type { Lease } from './lease.js';
+export { once, type OnceOptions, type Turn } from './once.js';
 export type { Options, SessionOptions, State } from './options.js';
 export type { components, operations, paths } from './schema.js';
 export { openSession, type Session } from './session.js';

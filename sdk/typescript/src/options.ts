@@ -104,6 +104,12 @@ export interface SessionOptions extends Pick<Options, 'holder' | 'ttlMs' | 'grac
  */
 export type State = 'held' | 'at_risk' | 'lost' | 'released';
 
+/** AcquireOptions are options of `acquire` with what only `once` asks for. */
+export interface AcquireOptions extends Options {
+  /** Whether the acquire is rejected if the work is done. */
+  readonly once?: true | undefined;
+}
+
 /** ResolvedOptions are options with defaults. */
 export interface ResolvedOptions extends Options, Times {
   readonly ttlMs: number;
@@ -115,7 +121,7 @@ export interface ResolvedOptions extends Options, Times {
 }
 
 /** resolveOptions adds the defaults. It throws `invalid_request` for invalid options. */
-export async function resolveOptions(o: Options): Promise<ResolvedOptions> {
+export async function resolveOptions(o: AcquireOptions): Promise<ResolvedOptions> {
   const { waitMs = 0, session } = o;
   for (const field of ['ttlMs', 'graceMs', 'marginMs'] as const) {
     if (session && o[field] !== undefined) {
@@ -176,6 +182,7 @@ function resolveTimes(o: Pick<Options, keyof Times>): Times {
 /** optionNames are the options by the members of the requests that they become. */
 const optionNames: Readonly<Record<string, string>> = {
   ttl_ms: 'ttlMs', grace_ms: 'graceMs', wait_ms: 'waitMs', max_hold_ms: 'maxHoldMs', on_expiry: 'onExpiry', session_id: 'sessionId', task_id: 'taskId',
+  once_per: 'period', time_zone: 'timeZone', closed_ms: 'atLeastMs',
 };
 
 /** members finds these members in a text; a quotation, which it finds as well, and a name of a lock have none. */
@@ -198,12 +205,12 @@ export function throwInOptions(error: unknown): never {
   throw inOptions(error);
 }
 
-async function requestOf(o: Options, ttlMs: number, label: string | undefined): Promise<AcquireRequest> {
+async function requestOf(o: AcquireOptions, ttlMs: number, label: string | undefined): Promise<AcquireRequest> {
   const { session } = o;
   return {
     ...omitUndefined({
       mode: o.mode, capacity: o.capacity, permits: o.permits, grace_ms: o.graceMs, max_hold_ms: o.maxHoldMs, on_expiry: o.onExpiry, metadata: o.metadata,
-      task_id: o.taskId,
+      task_id: o.taskId, once: o.once,
     }),
     ...(session ? { session_id: session.id } : { ttl_ms: ttlMs }),
     holder: o.holder ?? session?.givenHolder ?? (await defaultHolder(label)),

@@ -13,12 +13,15 @@ export interface Renewable {
   readonly marginMs: number;
   /** Sends one renewal, which leaves unchanged what is not given. */
   renew(options: CallOptions, to?: Renewal): Promise<Expiring>;
-  /** Sends one call that ends it: a release or a close. */
-  end(options: CallOptions): Promise<void>;
+  /** Sends one call that ends it: a release, which may close the lock, or the close of a session. */
+  end(options: CallOptions, closing?: Closing): Promise<void>;
 }
 
 /** A Renewal may replace the TTL and the metadata. */
 export type Renewal = Pick<components['schemas']['RenewRequest'], 'ttl_ms' | 'metadata'>;
+
+/** A Closing says for how long a release closes the lock. */
+export type Closing = Omit<components['schemas']['ReleaseRequest'], 'lease_id'>;
 
 /** An Expiring ends after a time that counts from when the request was sent. */
 export interface Expiring {

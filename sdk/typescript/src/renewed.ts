@@ -4,7 +4,7 @@ import { hasCode, type PaddockError } from './error.js';
 import type { Hub, News, Watched } from './hub.js';
 import type { State } from './options.js';
 import { endAtService } from './release.js';
-import type { Renewable } from './renewal.js';
+import type { Closing, Renewable } from './renewal.js';
 import { toPaddockError } from './retry.js';
 import type { LeaseState } from './state.js';
 
@@ -106,12 +106,12 @@ export abstract class Renewed {
     void this.#state.done.then(leave); // before the release is sent
   }
 
-  /** @internal The release of a lease, the close of a session. */
-  end(): Promise<void> {
-    return (this.#ending ??= this.#end());
+  /** @internal The release of a lease, which may close the lock; the close of a session. */
+  end(closing?: Closing): Promise<void> {
+    return (this.#ending ??= this.#end(closing));
   }
 
-  async #end(): Promise<void> {
+  async #end(closing?: Closing): Promise<void> {
     this.#keeper.check();
     this.#keeper.stop();
     if (this.err && this.state === 'lost') {
@@ -119,7 +119,7 @@ export abstract class Renewed {
     }
     this.#state.release();
     try {
-      await endAtService(this.#ref);
+      await endAtService(this.#ref, undefined, closing);
     } catch (error) {
       this.#state.releaseFinished(toPaddockError(error));
       throw error;

@@ -32,7 +32,7 @@ export function leaseRef(paddock: Paddock, locks: Locks, leaseId: string, times:
     kind: leaseKind, paddock, leaseId, ttlMs, marginMs, names,
     acquire: (request, options) => acquire(request, options).catch(throwInOptions),
     renew: (options, to) => renew(options, to).catch(throwInOptions),
-    end: (options) => end(options).catch(throwInOptions),
+    end: (options, closing) => end(options, closing).catch(throwInOptions),
   };
 }
 
@@ -44,7 +44,7 @@ function single(paddock: Paddock, name: string, leaseId: string): Calls {
     names: [name],
     acquire: (request, options) => paddock.acquire(name, { ...request, lease_id: leaseId }, options),
     renew: (options, to) => paddock.renew(name, { lease_id: leaseId, ...to }, options),
-    end: (options) => paddock.release(name, { lease_id: leaseId }, options),
+    end: (options, closing) => paddock.release(name, { lease_id: leaseId, ...closing }, options),
   };
 }
 
@@ -61,6 +61,6 @@ function set(paddock: Paddock, locks: Exclude<Locks, string>, leaseId: string): 
       return paddock.acquireSet({ ...request, lease_id: leaseId, locks: all }, options);
     },
     renew: (options, to) => paddock.renewSet({ ...ref, ...to }, options),
-    end: (options) => paddock.releaseSet(ref, options),
+    end: (options, closing) => paddock.releaseSet({ ...ref, ...closing }, options),
   };
 }

@@ -184,6 +184,7 @@ function fieldsOf(p: Partial<Problem>, status: number, retryMs: number | undefin
     requestId: p.request_id,
     field: p.pointer?.replace(/^\//, ''),
     holder: p.holder,
+    doneAt: p.done_at === undefined ? undefined : new Date(p.done_at),
     retryAfterMs: p.retry_after_ms ?? retryMs,
     waitersAhead: p.waiters_ahead,
     blockers: p.blockers?.map(blockerOf),
@@ -198,5 +199,6 @@ function fieldsOf(p: Partial<Problem>, status: number, retryMs: number | undefin
     endedAt: p.ended_at === undefined ? undefined : new Date(p.ended_at),
     reason: p.reason,
     revokedBy: p.revoked_by,
+    frozenBy: p.frozen_by,
   });
 }

@@ -8,7 +8,7 @@ type Call = (...args: unknown[]) => unknown;
 type Untyped = Record<string, Call>;
 
 /** The functions of the SDK as JavaScript calls them. */
-const { acquire, campaign, createPaddock, currentLeader, guard, observeLeader, openSession, streamEvents, watchLock } = sdk as unknown as Untyped;
+const { acquire, campaign, createPaddock, currentLeader, guard, observeLeader, once, openSession, streamEvents, watchLock } = sdk as unknown as Untyped;
 
 const baseUrl = 'http://paddock.test';
 const paddock = sdk.createPaddock({ baseUrl, fetch: () => assert.fail('a request was sent') });
@@ -49,6 +49,14 @@ test('a wrong argument is a TypeError that says what to pass, and no request is 
     [() => createPaddock!({ baseURL: baseUrl }), `baseURL is not an option of createPaddock; pass baseUrl, ${aboutUrl}`],
     [() => createPaddock!({ baseUrl, timeout: 5 }), 'timeout is not an option of createPaddock; its options are baseUrl, key, fetch, headers.'],
 
+    [() => once!('jobs'), `paddock is a string; pass ${aboutPaddock}`],
+    [() => once!(paddock, ['jobs'], { atLeastMs: 1 }, () => 0), 'name is an array; pass a string.'],
+    [() => once!(paddock, 'jobs', () => 0), "options is a function; pass an object such as { period: 'day' }."],
+    [() => once!(paddock, 'jobs', { atLeast: 1 }, () => 0), 'atLeast is not an option of once; pass atLeastMs, a number of milliseconds.'],
+    [() => once!(paddock, 'jobs', { period: 60 }, () => 0), 'period is a number; pass a string.'],
+    [() => once!(paddock, 'jobs', { atLeastMs: 1 }), 'work is missing; pass a function, which gets the lease.'],
+    [() => paddock.freeze('billing:', undefined as never), 'request is missing; pass an object with the members of the request.'],
+
     [() => acquire!('jobs'), `paddock is a string; pass ${aboutPaddock}`],
     [() => acquire!(Promise.resolve(paddock), 'jobs'), `paddock is a Promise that was not awaited; pass ${aboutPaddock}`],
     [() => acquire!(paddock), `name is missing; pass ${aboutName}`],
@@ -63,7 +71,7 @@ test('a wrong argument is a TypeError that says what to pass, and no request is 
     [() => acquire!(paddock, 'jobs', { waitSeconds: 5 }), 'waitSeconds is not an option of acquire; pass waitMs, a number of milliseconds.'],
     [() => acquire!(paddock, 'jobs', { onstate: () => undefined }), 'onstate is not an option of acquire; pass onState, a function.'],
     [() => acquire!(paddock, 'jobs', { constructor: 5 }), 'constructor is not an option of acquire; its options are holder, ttlMs, graceMs, retryMs, marginMs, signal, onState, ' +
-      'onRetry, onRenewed, maxHoldMs, waitMs, session, taskId, onAcquired, mode, capacity, metadata.'],
+      'onRetry, onRenewed, maxHoldMs, onExpiry, waitMs, session, taskId, onAcquired, mode, capacity, permits, metadata.'],
     [() => acquire!(paddock, 'jobs', { ttlMs: '5000' }), 'ttlMs is a string; pass a number of milliseconds.'],
     [() => acquire!(paddock, 'jobs', { waitMs: null }), 'waitMs is null; pass a number of milliseconds.'],
     [() => acquire!(paddock, 'jobs', { metadata: { n: 1n } }), 'metadata is an object; pass an object that JSON can represent.'],
@@ -86,7 +94,7 @@ test('a wrong argument is a TypeError that says what to pass, and no request is 
     [() => campaign!(paddock, 'leader'), 'value is missing; pass a string.'],
     [() => campaign!(paddock, 'leader', { waitMs: 5 }), 'value is an object; pass a string.'],
     [() => campaign!(paddock, 'leader', 'http://a', { mode: 'shared' }), 'mode is not an option of campaign; its options are holder, ttlMs, graceMs, retryMs, marginMs, signal, ' +
-      'onState, onRetry, onRenewed, maxHoldMs, waitMs, session, taskId, onAcquired.'],
+      'onState, onRetry, onRenewed, maxHoldMs, onExpiry, waitMs, session, taskId, onAcquired.'],
     [() => currentLeader!('leader'), `paddock is a string; pass ${aboutPaddock}`],
     [() => currentLeader!(paddock), 'name is missing; pass a string.'],
     [() => observeLeader!(undefined, 'leader'), `paddock is missing; pass ${aboutPaddock}`],

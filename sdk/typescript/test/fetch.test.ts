@@ -34,13 +34,13 @@ test('a problem document becomes an error with all its members', async () => {
     type: 'about:blank', title: 'Conflict', status: 409, code: 'lease_lost', detail: 'The lease was revoked.', request_id: 'r-1',
     pointer: '/lease_id', holder: 'worker-2', retry_after_ms: 1_500, waiters_ahead: 2, place_kept_ms: 10_000, capacity: 3, fencing_token: 41,
     newest_token: 42, version: 7, ended: 'revoked', ended_at: '2026-01-02T03:04:36Z', reason: 'maintenance',
-    revoked_by: 'ops',
+    revoked_by: 'ops', frozen_by: 'ops-anna', done_at: '2026-01-02T03:04:37Z',
   })));
   assert.deepEqual({ ...error }, {
     name: 'PaddockError', code: 'lease_lost', detail: 'The lease was revoked.', status: 409, requestId: 'r-1',
     field: 'lease_id', holder: 'worker-2', retryAfterMs: 1_500, waitersAhead: 2, placeKeptMs: 10_000, capacity: 3, token: 41, newestToken: 42, version: 7,
     ended: 'revoked', endedAt: new Date('2026-01-02T03:04:36Z'), reason: 'maintenance',
-    revokedBy: 'ops',
+    revokedBy: 'ops', frozenBy: 'ops-anna', doneAt: new Date('2026-01-02T03:04:37Z'),
   });
   assert.equal(error.message, 'lease_lost: The lease was revoked.');
 });
@@ -84,6 +84,7 @@ test('a response without the header of Paddock is not believed', async () => {
     const changes = [
       paddock.acquire('jobs', { holder: 'w', lease_id: leaseId }), paddock.release('jobs', { lease_id: leaseId }),
       paddock.releaseSet({ names: ['jobs'], lease_id: leaseId }), paddock.closeSession({ session_id: leaseId }), paddock.removeTree('repo'),
+      paddock.thaw('billing:'), paddock.removeRule('billing:'),
     ];
     for (const change of changes) {
       await assert.rejects(change, { code: 'unknown_outcome' }, String(response));
@@ -99,6 +100,19 @@ test('a lease other than the requested one is rejected', async () => {
     const paddock = clientWith(201, 'application/json', JSON.stringify({ ...lease, ...wrong }));
     await assert.rejects(paddock.acquire('jobs', { holder: 'w', lease_id: leaseId }), { code: 'unknown_outcome' }, JSON.stringify(wrong));
   }
+});
+
+test('a freeze or a rule other than the requested one is rejected', async () => {
+  const freeze = { scope: 'billing:', reason: 'why', frozen_at: '2026-01-02T03:04:05Z', leases: 2, as_of: '2026-01-02T03:04:06Z' };
+  for (const wrong of [{ ...freeze, scope: 'billing' }, { ...freeze, leases: undefined }, {}]) {
+    const paddock = clientWith(200, 'application/json', JSON.stringify(wrong));
+    await assert.rejects(paddock.freeze('billing:', { reason: 'why' }), { code: 'unknown_outcome' });
+    await assert.rejects(paddock.frozen('billing:'), { code: 'unavailable' });
+    await assert.rejects(paddock.freezes(), { code: 'unavailable' });
+    await assert.rejects(paddock.setRule('billing:x', { capacity: 1 }), { code: 'unknown_outcome' });
+    await assert.rejects(paddock.rules(), { code: 'unavailable' });
+  }
+  assert.deepEqual(await clientWith(200, 'application/json', JSON.stringify(freeze)).frozen('billing:'), freeze);
 });
 
 test('a request rejected by a proxy changed nothing', async () => {

@@ -13,7 +13,7 @@
 
 Standard library only, Python 3.9 or newer: install the package or copy its folder. Durations are in seconds. A Paddock
 is safe for use by multiple threads; paddock.aio has one for asyncio. Each of its methods sends one request; hold,
-hold_session and election are the guards built on them. A session keeps the leases that are acquired in it alive by one
+once, hold_session and election are the guards built on them. A session keeps the leases that are acquired in it alive by one
 renewal for all of them; they end together. Several locks are acquired together, all or none, by a list instead of a
 name; see Locks.
 
@@ -29,12 +29,12 @@ and a write: check the token where the write happens. After a fork, the child do
 deadline at the fork.
 
 The files: transport (HTTP, addresses), calls (the API), acquire (retries and waits), guard, lease and session (renewals,
-deadlines), hub (hints), streams, election, process, lease_file; and aio, on threads.
+deadlines), hub (hints), once, streams, election, process, lease_file, policy; and aio, on threads.
 """
 
 from ._answers import (
-    BatchResult, BatchResults, DeadlockStep, Event, EventPage, FencedValue, Hold, HoldList, LeaseInfo, Lock, LockPage, Queue,
-    SessionInfo, SessionLock, SessionPage, TokenVerification, Tree, TreeList, Unreadable, WaitChain, Waiter,
+    BatchResult, BatchResults, Closure, DeadlockStep, Event, EventPage, FencedValue, Freeze, FreezeList, FreezeStatus, Hold, HoldList, LeaseInfo,
+    Lock, LockPage, Queue, Rule, RuleList, SessionInfo, SessionLock, SessionPage, TokenVerification, Tree, TreeList, Unreadable, WaitChain, Waiter,
 )
 from ._arguments import Locks
 from ._calls import Grant, SessionGrant
@@ -42,19 +42,22 @@ from ._client import Paddock
 from ._clock import SuspendClock
 from ._election import Election, Leader, Term
 from ._errors import (
-    Deadlock, InvalidRequest, LeaseFileInUse, LeaseLost, LockHeld, Lost, NotAllowed, PaddockError, SessionLost, StaleToken, Unavailable,
-    UnknownOutcome,
+    AlreadyDone, Deadlock, InvalidRequest, LeaseFileInUse, LeaseLost, LockFrozen, LockHeld, Lost, NotAllowed, PaddockError, SessionLost,
+    StaleToken, Unavailable, UnknownOutcome,
 )
 from ._fence import fence
 from ._guard import AT_RISK, HELD, LOST, RELEASED
 from ._lease import Lease
+from ._once import Turn
 from ._session import Session
 from ._transport import VERSION as __version__
 
 __all__ = [
-    "AT_RISK", "BatchResult", "BatchResults", "Deadlock", "DeadlockStep", "Election", "Event", "EventPage", "FencedValue",
-    "Grant", "HELD", "Hold", "HoldList", "InvalidRequest", "LOST", "Leader", "Lease", "LeaseFileInUse", "LeaseInfo", "LeaseLost", "Lock",
-    "LockHeld", "LockPage", "Locks", "Lost", "NotAllowed", "Paddock", "PaddockError", "Queue", "RELEASED", "Session", "SessionGrant",
-    "SessionInfo", "SessionLock", "SessionLost", "SessionPage", "StaleToken", "SuspendClock", "Term", "TokenVerification", "Tree", "TreeList",
-    "Unavailable", "UnknownOutcome", "Unreadable", "WaitChain", "Waiter", "__version__", "fence",
+    "AT_RISK", "AlreadyDone", "BatchResult", "BatchResults", "Closure", "Deadlock", "DeadlockStep", "Election", "Event",
+    "EventPage", "FencedValue", "Freeze", "FreezeList", "FreezeStatus", "Grant", "HELD", "Hold", "HoldList", "InvalidRequest",
+    "LOST", "Leader", "Lease", "LeaseFileInUse", "LeaseInfo", "LeaseLost", "Lock", "LockFrozen", "LockHeld", "LockPage",
+    "Locks", "Lost", "NotAllowed", "Paddock", "PaddockError", "Queue", "RELEASED", "Rule", "RuleList", "Session",
+    "SessionGrant", "SessionInfo", "SessionLock", "SessionLost", "SessionPage", "StaleToken", "SuspendClock", "Term",
+    "TokenVerification", "Tree", "TreeList", "Turn", "Unavailable", "UnknownOutcome", "Unreadable", "WaitChain", "Waiter",
+    "__version__", "fence",
 ]

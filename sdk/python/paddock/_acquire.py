@@ -14,7 +14,7 @@ from ._answers import Json
 from ._arguments import Locks, ms, seconds
 from ._calls import Calls, Grant, SessionGrant
 from ._clock import backoff, pause, unstoppable
-from ._errors import LeaseLost, LockHeld, PaddockError, SessionLost, Unavailable, invalid
+from ._errors import AlreadyDone, LeaseLost, LockFrozen, LockHeld, PaddockError, SessionLost, Unavailable, invalid
 
 if TYPE_CHECKING:
     from ._lease_file import LeaseFile
@@ -119,7 +119,7 @@ def acquire_lease(paddock: Calls, name: Locks, want: Json, margin: float, wait: 
                     found = False
                     file.close(False)
                     raise file.is_of_another_mode() from e
-                if isinstance(e, LockHeld) and clock() < wait_until:
+                if _is_not_now(e, want) and clock() < wait_until:
                     waits = True
                     continue
                 if e.fields.get("cut"):
@@ -142,6 +142,12 @@ def acquire_lease(paddock: Calls, name: Locks, want: Json, margin: float, wait: 
         if file:
             file.close(ended)
         raise
+
+
+def _is_not_now(error: PaddockError, want: Json) -> bool:
+    """Whether the lock cannot be granted yet: it is held, frozen or closed. Work that needs to be done only once does not
+    wait until the lock opens."""
+    return isinstance(error, (LockHeld, LockFrozen)) or isinstance(error, AlreadyDone) and not want.get("once")
 
 
 def _choose(file: Optional[LeaseFile], holder: str) -> str:

@@ -33,6 +33,52 @@ class LeaseInfo(TypedDict):
     set: NotRequired[List[str]]
 
 
+class Closure(TypedDict):
+    """How a release has closed a lock."""
+
+    until: str
+    holder: str
+    done_at: str
+
+
+class Freeze(TypedDict):
+    """A freeze. Without until it lasts until it is ended."""
+
+    scope: str
+    reason: str
+    frozen_by: NotRequired[str]
+    frozen_at: str
+    until: NotRequired[str]
+
+
+class FreezeStatus(Freeze):
+    """A freeze, and how many leases are left: at 0 the work that the locks guard has stopped."""
+
+    leases: int
+    as_of: str
+
+
+class FreezeList(TypedDict):
+    freezes: List[Freeze]
+
+
+class Rule(TypedDict):
+    """A rule. A bound that is absent bounds nothing."""
+
+    scope: str
+    max_ttl_ms: NotRequired[int]
+    max_hold_ms: NotRequired[int]
+    min_grace_ms: NotRequired[int]
+    capacity: NotRequired[int]
+    max_leases: NotRequired[int]
+    set_by: NotRequired[str]
+    set_at: str
+
+
+class RuleList(TypedDict):
+    rules: List[Rule]
+
+
 class Lock(TypedDict):
     """A lock. state is "free", "held", "grace" or "suspect"."""
 
@@ -45,6 +91,8 @@ class Lock(TypedDict):
     changed_at: NotRequired[str]
     waiters: int
     leases: List[LeaseInfo]
+    closed: NotRequired[Closure]
+    frozen: NotRequired[Freeze]
     above: NotRequired[List[LeaseInfo]]
     below: NotRequired[List[LeaseInfo]]
 
@@ -77,7 +125,7 @@ class WaitChain(TypedDict):
 
 
 class Waiter(TypedDict):
-    """A waiter. blocked_by is "holders", "queue" or "disconnected"."""
+    """A waiter. blocked_by is "holders", "closed", "queue" or "disconnected"."""
 
     position: int
     place: int
@@ -107,7 +155,7 @@ class Queue(TypedDict):
 
 class Event(TypedDict):
     """A transition of a lock. kind is "granted", "released", "expired", "revoked", "queued", "dequeued", "withdrawn",
-    "metadata_updated" or "refused"."""
+    "metadata_updated", "refused", "frozen", "thawed" or "opened"."""
 
     id: int
     at: str
@@ -123,6 +171,8 @@ class Event(TypedDict):
     reason: NotRequired[str]
     revoked_by: NotRequired[str]
     late_ms: NotRequired[int]
+    until: NotRequired[str]
+    by: NotRequired[str]
     held_by: NotRequired[str]
     newest_token: NotRequired[int]
     cycle: NotRequired[List[DeadlockStep]]

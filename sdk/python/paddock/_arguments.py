@@ -19,9 +19,10 @@ _TEXT: Tuple[Type[Any], str] = (str, "text")
 _WHOLE: Tuple[Type[Any], str] = (int, "a whole number")
 _TYPES: Mapping[str, Tuple[Type[Any], str]] = {
     **dict.fromkeys(("holder", "lease_id", "session_id", "task_id", "mode", "reason", "where", "lock", "operation_id", "on_expiry", "acquired_at", "prefix",
-                     "contains", "state", "sort", "kind", "since", "until", "order", "cursor", "at"), _TEXT),
-    **dict.fromkeys(("capacity", "permits", "fencing_token", "slot", "if_version", "limit"), _WHOLE),
+                     "contains", "state", "sort", "kind", "since", "until", "order", "cursor", "at", "once_per", "time_zone"), _TEXT),
+    **dict.fromkeys(("capacity", "permits", "fencing_token", "slot", "if_version", "limit", "max_leases"), _WHOLE),
     "metadata": (dict, "a dict"), "keep_place": (bool, "True or False"), "skip_grace": (bool, "True or False"),
+    "once": (bool, "True or False"),
 }
 _OPTIONS = {"fencing_token": "token"}
 

@@ -18,8 +18,9 @@ from . import _answers as answers
 from ._answers import Json
 from ._arguments import Locks, lock_path, members, modes, ms, names_of, path, query, seconds, wrong_type
 from ._clock import default_clock
-from ._errors import CLASSES, MAYBE_CHANGED, UNCHANGED, InvalidRequest, PaddockError, Unavailable, UnknownOutcome, named_as_written
+from ._errors import CLASSES, MAYBE_CHANGED, UNCHANGED, InvalidRequest, PaddockError, Unavailable, UnknownOutcome, in_arguments
 from ._hub import Hub
+from ._policy import Policy
 from ._transport import TLS, Broken, Key, Request, Response, Transport, WaitCut
 
 MAX_HOLDER = 200  # characters
@@ -76,7 +77,7 @@ class SessionGrant:
         return self.sent + self.expires_in
 
 
-class Calls:
+class Calls(Policy):
     """The single calls of a Paddock: one request each, without retries or renewals."""
 
     def __init__(self, base_url: Optional[str] = None, *, base_urls: Optional[Sequence[str]] = None,
@@ -116,18 +117,19 @@ class Calls:
                 timeout: Optional[float] = None, holder: Optional[str] = None, ttl: Optional[float] = None,
                 mode: str = "exclusive", capacity: Optional[int] = None, permits: Optional[int] = None,
                 grace: Optional[float] = None, max_hold: Optional[float] = None, on_expiry: Optional[str] = None,
-                session_id: Optional[str] = None, metadata: Optional[Json] = None,
-                task_id: Optional[str] = None) -> Grant:
+                session_id: Optional[str] = None, metadata: Optional[Json] = None, task_id: Optional[str] = None, once: bool = False) -> Grant:
         """Acquires the lock, or several, all or none: they have one lease_id, and hold nothing while they wait. Raises
         LockHeld if they are not granted within wait, which is at most 50. Choose the lease_id, a random UUID, yourself, to
         be able to send the call again after UnknownOutcome. It then keeps its place in the queue until wait is over if the
         call is interrupted: release it if you do not call again. keep_place keeps it for ten seconds after a wait that
         ended without a grant. Without a lease_id, the service chooses one. After a wait, renew immediately: expires_in
         counts from sent and may already be over. With a session_id, the lease is kept alive by that session, whose ttl and
-        grace it has: leave them out. Raises SessionLost if that has ended. on_expiry is "expire" or "hold", see hold. The task_id names the thread of work, by which the service
-        finds deadlocks; see hold. Raises Deadlock if this call must give way."""
+        grace it has: leave them out. Raises SessionLost if that has ended. on_expiry is "expire" or "hold", see hold. The
+        task_id names the thread of work, by which the service finds deadlocks; see hold. Raises Deadlock if this call must give
+        way. Raises LockFrozen while an operator has frozen the lock, and AlreadyDone while a release has closed it: with once at
+        once, else when wait is over."""
         body = members(lease_id=lease_id, holder=holder or default_holder(not lease_id), session_id=session_id,
-                       task_id=task_id, wait_ms=ms("wait", wait), keep_place=keep_place or None, ttl_ms=ms("ttl", ttl),
+                       task_id=task_id, once=once or None, wait_ms=ms("wait", wait), keep_place=keep_place or None, ttl_ms=ms("ttl", ttl),
                        grace_ms=ms("grace", grace), max_hold_ms=ms("max_hold", max_hold), on_expiry=on_expiry, metadata=metadata, **modes(name, mode, capacity, permits))
         return self._grant(name, "/acquire", body, timeout, wait=wait, repeatable=bool(lease_id))
 
@@ -139,11 +141,15 @@ class Calls:
         names = None if isinstance(name, str) else names_of(name)
         return self._grant(name, "/renew", members(lease_id=lease_id, names=names, ttl_ms=ms("ttl", ttl), metadata=metadata), timeout)
 
-    def release(self, name: Locks, lease_id: str, *, timeout: Optional[float] = None) -> None:
+    def release(self, name: Locks, lease_id: str, *, closed: Optional[float] = None, once_per: Optional[str] = None,
+                time_zone: Optional[str] = None, timeout: Optional[float] = None) -> None:
         """Releases the lease or the place in the queue; may be repeated. Raises LeaseLost if it ended otherwise. Locks
-        that were acquired together are released together."""
-        names = None if isinstance(name, str) else names_of(name)
-        self._call("POST", lock_path(name, "/release"), members(lease_id=lease_id, names=names), changes=True, timeout=timeout)
+        that were acquired together are released together. With closed or once_per, the release also closes the lock, because
+        its work is done: for so many seconds since the grant; until the end of the minute, hour, day, week or month of the
+        grant in the time_zone, a name such as Europe/Berlin; or until the later one of the two. See once."""
+        body = members(lease_id=lease_id, names=None if isinstance(name, str) else names_of(name), closed_ms=ms("closed", closed),
+                       once_per=once_per, time_zone=time_zone)
+        self._call("POST", lock_path(name, "/release"), body, changes=True, timeout=timeout)
 
     def revoke(self, name: str, *, token: int, reason: str, slot: Optional[int] = None,
                acquired_at: Optional[str] = None, skip_grace: bool = False) -> answers.Lock:
@@ -363,7 +369,7 @@ def error_of(response: Response, changes: bool) -> PaddockError:
     code = problem.get("code")
     if isinstance(code, str) and (status < 500 or code in CLASSES):
         detail = str(problem.get("detail") or problem.get("title"))
-        return CLASSES.get(code, PaddockError)(code, named_as_written(detail) if code == "invalid_request" else detail, status, problem)
+        return CLASSES.get(code, PaddockError)(code, in_arguments(code, detail), status, problem)
     what = (f"The response (HTTP {status}, content type {response.head.headers.get_content_type()!r}) is not from Paddock: "
             "a proxy sent it, or the base URL is wrong. ")
     if status // 100 == 3:

@@ -13,14 +13,16 @@ from ._answers import Event, Json, Lock
 from ._arguments import Locks
 from ._calls import Calls, default_holder
 from ._election import Election
-from ._errors import LeaseLost, SessionLost, invalid
+from ._errors import AlreadyDone, LeaseLost, SessionLost, invalid
 from ._guard import call, check_interrupt
 from ._lease import Lease
 from ._lease_file import LeaseFile
+from ._once import Turn, check_options, closing_of
 from ._session import Session
 from ._streams import OnError
 
 _Lease = TypeVar("_Lease", bound=Lease)
+_R = TypeVar("_R")
 _Self = TypeVar("_Self", bound="Paddock")
 _HOLD: Mapping[str, Any] = {
     "ttl": None, "wait": 0.0, "retry": 10.0, "margin": None, "on_state": None, "on_lost": None, "interrupt_main": False, "on_acquired": None,
@@ -32,7 +34,7 @@ _NOT_IN_ELECTIONS = frozenset({"wait", "mode", "capacity", "permits", "metadata"
 
 class Paddock(Calls):
     """A client of a Paddock service. Each method sends one request, once, without retries or renewals, except hold,
-    hold_session, election, stream and changes. Where there are several addresses, a request that fails at one is sent to
+    once, hold_session, election, stream and changes. Where there are several addresses, a request that fails at one is sent to
     the next. A with statement closes its connections at the end.
 
     base_url is the URL above /v1, such as https://locks.example.org. base_urls has those of several replicas of one
@@ -92,8 +94,36 @@ class Paddock(Calls):
         given = locals()
         return self._hold(Lease, name, {option: given[option] for option in _HOLD})
 
-    def _hold(self, kind: Type[_Lease], name: Locks, options: Mapping[str, Any]) -> _Lease:
-        """Returns a lease of this kind. Options that are not given have their defaults."""
+    def once(self, name: str, work: Callable[[Lease], _R], *, period: Optional[str] = None, time_zone: Optional[str] = None,
+             at_least: Optional[float] = None, **options: Any) -> Turn[_R]:
+        """Calls work with the lease if no process has done it in this period, and then closes the lock for the rest of the
+        period. All processes that may do the work call it, such as the same cron job on several machines. Work that was done
+        before is a result, not an error: see Turn.
+
+        period     minute, hour, day, week or month: the work is that of the period in which its lease was granted, on the
+                   database's clock. A week begins on Monday
+        time_zone  of the period: a name of the IANA database such as Europe/Berlin; the default is UTC
+        at_least   for how many seconds the work is done at least, counted from the grant; without a period, exactly for
+                   so long. With a period, choose more than the clocks of the machines differ, so that a call just before
+                   the end of a period and a call just after it are not two turns
+
+        The options are those of hold, but for mode, capacity and permits. If the work raises, or its process dies, the lock
+        stays open, and the next call does the work. While another process does it, raises LockHeld, or waits for wait: until
+        the work is done, or to do it after a failure. Raises the errors of hold, and also Unavailable or UnknownOutcome if the
+        release at the end is not answered: then the work is done again."""
+        closing = closing_of(name, period, time_zone, at_least)
+        check_options(options)
+        try:
+            lease = self._hold(Lease, name, options, once=True)
+        except AlreadyDone as e:
+            return Turn.before(e)
+        with lease:
+            result = work(lease)
+            lease._closing = closing
+        return Turn(True, result)
+
+    def _hold(self, kind: Type[_Lease], name: Locks, options: Mapping[str, Any], once: bool = False) -> _Lease:
+        """Returns a lease of this kind. Options that are not given have their defaults. once: for work that is done once."""
         o = {**_HOLD, **options}
         unknown = sorted(set(options) - set(_HOLD))
         if unknown:
@@ -101,6 +131,7 @@ class Paddock(Calls):
         session: Optional[Session] = o["session"]
         want = {option: o[option] for option in ("holder", "ttl", "mode", "capacity", "permits", "grace", "max_hold", "on_expiry", "metadata")}
         want["task_id"] = o["task_id"] or new_task()
+        want["once"] = once
         if session is not None:
             if o["lease_id_file"] is not None:
                 raise invalid("lease_id_file cannot be combined with session: the lease ends with the session; leave it out.")

@@ -53,6 +53,29 @@ class LockHeld(PaddockError):
         return self.fields.get("blockers") or []
 
 
+class AlreadyDone(PaddockError):
+    """A release has closed the lock, because its work is done: by holder, at done_at. retry_after says when the lock opens."""
+
+    @property
+    def done_at(self) -> Optional[str]:
+        """When the work was done, on the database's clock."""
+        return self.fields.get("done_at")
+
+
+class LockFrozen(PaddockError):
+    """An operator has stopped new grants of the lock; retry_after says how long. Existing leases stay valid."""
+
+    @property
+    def reason(self) -> Optional[str]:
+        """Why, as the operator wrote it."""
+        return self.fields.get("reason")
+
+    @property
+    def frozen_by(self) -> Optional[str]:
+        """The name of the API key that froze the lock; None at a service without keys."""
+        return self.fields.get("frozen_by")
+
+
 class Deadlock(PaddockError):
     """The call waited in a circle of calls that wait for each other, and gave way: release what you hold, and begin again."""
 
@@ -112,17 +135,25 @@ class UnknownOutcome(PaddockError):
 
 
 CLASSES: Mapping[str, Type[PaddockError]] = {
-    "invalid_request": InvalidRequest, "lock_held": LockHeld, "deadlock": Deadlock, "lease_lost": LeaseLost,
+    "invalid_request": InvalidRequest, "lock_held": LockHeld, "already_done": AlreadyDone, "lock_frozen": LockFrozen, "deadlock": Deadlock, "lease_lost": LeaseLost,
     "session_lost": SessionLost, "stale_token": StaleToken,
     "key_missing": NotAllowed, "key_invalid": NotAllowed, "key_expired": NotAllowed, "role_missing": NotAllowed, "name_not_allowed": NotAllowed,
     "unavailable": Unavailable, "unknown_outcome": UnknownOutcome, "internal": PaddockError,
 }
 
-_OPTIONS = {"ttl_ms": "ttl", "grace_ms": "grace", "wait_ms": "wait", "max_hold_ms": "max_hold", "fencing_token": "token"}
+_OPTIONS = {"ttl_ms": "ttl", "grace_ms": "grace", "wait_ms": "wait", "max_hold_ms": "max_hold", "fencing_token": "token",
+            "closed_ms": "closed", "for_ms": "duration", "max_ttl_ms": "max_ttl", "min_grace_ms": "min_grace"}
 
 
 def invalid(detail: str) -> InvalidRequest:
     return InvalidRequest("invalid_request", detail)
+
+
+def in_arguments(code: str, detail: str) -> str:
+    """Returns the service's text with the names of this package. What a holder or an operator has written stays."""
+    if code == "invalid_request":
+        return named_as_written(detail)
+    return re.sub(r"or wait with wait_ms( \(not in a batch\))?\.", "or wait for it with wait (seconds).", detail)
 
 
 def named_as_written(detail: str) -> str:
@@ -131,5 +162,6 @@ def named_as_written(detail: str) -> str:
     if bounds:
         name, given, least, most = bounds.groups()
         given = given if given.startswith("too") else f"{int(given) / 1000:.10g}"
+        name = _OPTIONS.get(f"{name}_ms", name)
         return f"{name} is {given}; give {int(least) / 1000:.10g} to {int(most) / 1000:.10g} (seconds)" + detail[bounds.end():]
     return re.sub(r"\b[a-z]+(_[a-z]+)+\b", lambda member: _OPTIONS.get(member.group(), member.group()), detail)

@@ -22,6 +22,7 @@ from types import FrameType, TracebackType
 from typing import Callable, List, NoReturn, Optional, Tuple, Type, TypeVar, Union
 
 from ._acquire import RELEASE_TIMEOUT, log, task
+from ._answers import Json
 from ._calls import Calls, Grant, SessionGrant
 from ._clock import backoff, pause
 from ._errors import LeaseLost, Lost, PaddockError, SessionLost, invalid
@@ -55,6 +56,7 @@ class Guard:
         self._on_end: Optional[Callable[[], object]] = None  # called at the end of any kind, in any thread
         self._wake, self._hinted = threading.Event(), math.inf  # of the thread that renews; when it renews after a hint
         self._listens_from, self._listens_to = paddock.clock() + JOIN_AFTER, Watched(frozenset())
+        self._closing: Json = {}  # of a lease: for how long its release closes the lock, since the work is done
         self.task_id: str = ""  # of a lease: its thread of work
         self._outer_tasks: List[str] = []  # those around the with statements
         self._update(grant)
@@ -125,7 +127,7 @@ class Guard:
                 self._send_release(min(max(until - clock(), 0.1), RELEASE_TIMEOUT))
             except self._LOST as e:
                 self._release_done = True
-                if self.state == LOST or e.ended != "expired" or clock() < self.deadline:
+                if self.state == LOST or e.ended != "expired" or clock() < self.deadline or self._closing:
                     raise  # otherwise it expired after the end of the work
             except PaddockError as e:
                 if self.state == RELEASED:
@@ -164,6 +166,8 @@ class Guard:
             if not isinstance(error, Lost):
                 log.warning("%s: the work failed with %r and may have overlapped: %s", self._label, error, lost)
         except PaddockError as e:
+            if self._closing and error is None:
+                raise  # the lock stays open, and the work is done again
             log.warning("%s: it is not released and ends with its TTL: %s", self._label, e)
 
     def _check_deadline(self) -> float:

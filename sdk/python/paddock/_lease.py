@@ -14,7 +14,7 @@ from ._answers import Json
 from ._arguments import Locks, wrong_type
 from ._calls import Calls, Grant
 from ._errors import LeaseLost, Lost
-from ._guard import LOST, Guard
+from ._guard import LOST, RELEASED, Guard
 from ._hub import Watched
 from ._lease_file import LeaseFile
 from ._process import run
@@ -121,8 +121,9 @@ class Lease(Guard):
         return self._paddock.renew(self._locks, self._granted.lease_id, timeout=timeout)
 
     def _send_release(self, timeout: float) -> None:
+        closing = self._closing if self.state == RELEASED else {}  # of a lost lease, the work may have overlapped
         try:
-            self._paddock.release(self._locks, self._granted.lease_id, timeout=timeout)
+            self._paddock.release(self._locks, self._granted.lease_id, **closing, timeout=timeout)
         except LeaseLost:
             self._close_file(True)
             raise

@@ -21,7 +21,6 @@ Options and errors are those of paddock.Paddock. Callbacks are called in the eve
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
 import sys
 import warnings
@@ -31,23 +30,23 @@ from typing import Type, TypedDict, TypeVar, Union
 
 from . import _client as client
 from ._acquire import RELEASE_TIMEOUT, task
+from ._aio_calls import AioCalls
 from ._answers import Event, Json, Lock
 from ._arguments import Locks, wrong_type
 from ._election import Leader
 from ._election import Term as _ThreadTerm
 from ._election import metadata_of
-from ._errors import LeaseLost, SessionLost
+from ._errors import AlreadyDone, LeaseLost, SessionLost
 from ._guard import Guard as _ThreadGuard
 from ._lease import Lease as _ThreadLease
+from ._once import Turn, check_options, closing_of
 from ._session import Session as _ThreadSession
 from ._streams import OnError
 from ._threads import Threads, in_loop
 from ._transport import TLS
 
 if TYPE_CHECKING:
-    from typing_extensions import Concatenate, ParamSpec, Unpack
-
-    _P = ParamSpec("_P")
+    from typing_extensions import Unpack
 
 __all__ = ["Election", "Hold", "HoldOptions", "HoldSessionOptions", "Lease", "Paddock", "Session", "Term"]
 
@@ -232,18 +231,7 @@ class HoldSessionOptions(_Options, total=False):
     on_lost: Optional[Callable[[SessionLost], object]]
 
 
-def _call(method: Callable[Concatenate[client.Paddock, _P], _R]) -> Callable[
-        [Callable[[Paddock], object]], Callable[Concatenate[Paddock, _P], Coroutine[Any, Any, _R]]]:
-    """Makes a method of the client for threads one of this client, with its signature."""
-
-    @functools.wraps(method)
-    async def run(self: Paddock, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        return await self._threads.run(lambda: method(self._paddock, *args, **kwargs))
-
-    return lambda _: run
-
-
-class Paddock:
+class Paddock(AioCalls):
     """A client of a Paddock service for asyncio. Its arguments and methods are those of paddock.Paddock: calls are
     coroutines, hold and hold_session are for async with, and streams for async for. Use it in one event loop, in an async
     with statement or until close."""
@@ -281,9 +269,25 @@ class Paddock:
         the wait is cancelled, it leaves the queue."""
         return Hold("hold", lambda: self._hold(Lease, _ThreadLease, name, options))
 
-    async def _hold(self, kind: Callable[[Threads, _L], _G], thread_kind: Type[_L], name: Locks, options: Mapping[str, Any]) -> _G:
+    async def once(self, name: str, work: Callable[[Lease], Coroutine[Any, Any, _R]], *, period: Optional[str] = None,
+                   time_zone: Optional[str] = None, at_least: Optional[float] = None, **options: Any) -> Turn[_R]:
+        """Awaits work(lease) if no process has done it in this period, and then closes the lock for the rest of the period. The
+        task is cancelled if the lease is lost, as in a block of hold. See paddock.Paddock.once."""
+        closing = closing_of(name, period, time_zone, at_least)
+        check_options(options)
+        try:
+            lease = await self._hold(Lease, _ThreadLease, name, options, once=True)
+        except AlreadyDone as e:
+            return Turn.before(e)
+        async with lease:
+            result = await work(lease)
+            lease._lease._closing = closing
+        return Turn(True, result)
+
+    async def _hold(self, kind: Callable[[Threads, _L], _G], thread_kind: Type[_L], name: Locks, options: Mapping[str, Any],
+                    once: bool = False) -> _G:
         plain = _plain(options)
-        return kind(self._threads, await self._threads.run(lambda: self._paddock._hold(thread_kind, name, plain), _ThreadLease._abandon))
+        return kind(self._threads, await self._threads.run(lambda: self._paddock._hold(thread_kind, name, plain, once), _ThreadLease._abandon))
 
     def hold_session(self, **options: Unpack[HoldSessionOptions]) -> Hold[Session]:
         """Opens a session and renews it until it is closed: async with paddock.hold_session() as session. Hold locks in it
@@ -307,78 +311,6 @@ class Paddock:
     def changes(self, name: str, *, on_error: OnError = None) -> AsyncGenerator[Lock, None]:
         """Yields the lock, and again whenever it has changed, without end. See paddock.Paddock.changes."""
         return self._threads.iterate(self._paddock.changes(name, on_error=in_loop(on_error)))
-
-    @_call(client.Paddock.acquire)
-    def acquire(self) -> None: ...
-
-    @_call(client.Paddock.renew)
-    def renew(self) -> None: ...
-
-    @_call(client.Paddock.release)
-    def release(self) -> None: ...
-
-    @_call(client.Paddock.revoke)
-    def revoke(self) -> None: ...
-
-    @_call(client.Paddock.batch)
-    def batch(self) -> None: ...
-
-    @_call(client.Paddock.open_session)
-    def open_session(self) -> None: ...
-
-    @_call(client.Paddock.renew_session)
-    def renew_session(self) -> None: ...
-
-    @_call(client.Paddock.close_session)
-    def close_session(self) -> None: ...
-
-    @_call(client.Paddock.sessions)
-    def sessions(self) -> None: ...
-
-    @_call(client.Paddock.session)
-    def session(self) -> None: ...
-
-    @_call(client.Paddock.revoke_session)
-    def revoke_session(self) -> None: ...
-
-    @_call(client.Paddock.declare_tree)
-    def declare_tree(self) -> None: ...
-
-    @_call(client.Paddock.remove_tree)
-    def remove_tree(self) -> None: ...
-
-    @_call(client.Paddock.trees)
-    def trees(self) -> None: ...
-
-    @_call(client.Paddock.lock)
-    def lock(self) -> None: ...
-
-    @_call(client.Paddock.queue)
-    def queue(self) -> None: ...
-
-    @_call(client.Paddock.locks)
-    def locks(self) -> None: ...
-
-    @_call(client.Paddock.holds)
-    def holds(self) -> None: ...
-
-    @_call(client.Paddock.events)
-    def events(self) -> None: ...
-
-    @_call(client.Paddock.wait_for_events)
-    def wait_for_events(self) -> None: ...
-
-    @_call(client.Paddock.verify_token)
-    def verify_token(self) -> None: ...
-
-    @_call(client.Paddock.report_stale_token)
-    def report_stale_token(self) -> None: ...
-
-    @_call(client.Paddock.write_fenced)
-    def write_fenced(self) -> None: ...
-
-    @_call(client.Paddock.read_fenced)
-    def read_fenced(self) -> None: ...
 
 
 class Election:

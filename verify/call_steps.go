@@ -204,7 +204,8 @@ func (t *lockHistory) heldIsJustified(s lock.Record, a lock.Acquire, e *lock.Err
 	for _, l := range s.Leases {
 		holds = holds || l.Holder == e.Holder
 	}
-	if !holds || a.Wait > 0 || a.KeepPlace || e.Ahead > 0 || t.hasEpoch() {
+	byRule := a.Locks[0].Mode == lock.Permit && a.Locks[0].Capacity == 0 // how many permits there were is not known here
+	if !holds || a.Wait > 0 || a.KeepPlace || e.Ahead > 0 || t.hasEpoch() || byRule {
 		return holds
 	}
 	if _, mine := findLease(s, a.LeaseID); mine {

@@ -48,6 +48,7 @@ const (
 	checkSetOrder     = "sets have the same order at all their locks"
 	checkDeadlocks    = "only calls in a circle are refused with deadlock"
 	checkCircles      = "circles of waiting calls are broken"
+	checkPolicy       = "nothing is granted in a freeze, or outside of a rule"
 	checkTrees        = "leases in a tree exclude those above and below"
 	checkFenced       = "fenced writes have consecutive versions and no stale token"
 	checkTokenOrder   = "tokens grow over all locks"
@@ -112,6 +113,7 @@ func (x *examination) checks() []checker {
 		{checkDeadlocks, true, x.deadlocks},
 		{checkCircles, true, x.circles},
 		{checkTrees, false, x.trees},
+		{checkPolicy, true, x.policy},
 		{checkFenced, false, x.fenced},
 		{checkTokenOrder, false, x.tokenOrder},
 		{checkUniqueness, false, x.uniqueness},

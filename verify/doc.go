@@ -25,6 +25,7 @@
 //   - a circle of calls that wait for each other is broken;
 //   - conflicting leases above and below each other in a tree do not overlap, and no call overtakes one that waits
 //     above or below;
+//   - no lease is granted in a freeze of its lock, or outside of the rule for it, that was answered before;
 //   - fenced writes have consecutive versions and never a stale token;
 //   - a grant that was requested after another one was answered has the greater token, at whatever locks, unless it is
 //     of a reader that joins others;
@@ -64,6 +65,12 @@
 // Whether a refusal was right depends on the locks above and below, so the search for an order of operations leaves
 // such locks out: pairs of locks, one above the other, are checked for exclusion and for the order of waiting calls
 // instead.
+//
+// # Freezes and rules
+//
+// The answer to a freeze or a rule has an instant of the database's clock. What was decided later was decided under it,
+// until a call was sent that may have ended it. Freezes and rules that no recorded client asked for are not known. Whether
+// a refusal by a freeze or by the capacity of a rule was right is not checked.
 //
 // # Clocks
 //

@@ -228,6 +228,7 @@ func recordCorrect(t *testing.T) verify.History {
 		c.useSession()
 		c.useTasks()
 		c.useTree()
+		c.usePolicy()
 		time.Sleep(time.Minute)
 		h = c.rec.History()
 		var err error

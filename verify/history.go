@@ -31,6 +31,11 @@ const (
 	CloseSession Verb = "close session" // lock.CloseSession, nothing
 
 	DeclareTree Verb = "declare tree" // string (the root), lock.Tree
+
+	Freeze     Verb = "freeze"      // lock.FreezeRequest, lock.FreezeStatus
+	Thaw       Verb = "thaw"        // lock.ThawRequest, nothing
+	SetRule    Verb = "set rule"    // lock.Rule, lock.Rule
+	RemoveRule Verb = "remove rule" // lock.Scope, nothing
 )
 
 // session returns the session that the call is about, zero if it is about a lock or a fenced value.

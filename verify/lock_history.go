@@ -62,6 +62,9 @@ func (r *callGroup) acquire() (lock.Acquire, bool) {
 // withLock returns the acquire of one lock as one of the lock of that name, with its mode.
 func withLock(a lock.Acquire, name string) lock.Acquire {
 	m := a.Locks[0]
+	if m.Mode == lock.Permit && m.Capacity == 0 {
+		m.Capacity = lock.MaxHolders // that of a rule, see policy.go
+	}
 	a.Locks = []lock.Member{{Name: name, Mode: cmp.Or(m.Mode, lock.Exclusive), Capacity: m.Capacity, Permits: m.Permits}}
 	return a
 }
@@ -85,7 +88,7 @@ func (h History) locks() []*lockHistory {
 	for i := range h.Calls {
 		c := &h.Calls[i]
 		last = max(last, c.Answered)
-		if c.Verb != ReadFenced && c.Verb != DeclareTree && c.session() == 0 {
+		if _, _, policy := scopeOf(c); c.Verb != ReadFenced && c.Verb != DeclareTree && c.session() == 0 && !policy {
 			for _, part := range c.parts() {
 				of(part.Name).addCall(part)
 			}

@@ -174,6 +174,26 @@ func (c *client) DeclareTree(ctx context.Context, root string) (lock.Tree, error
 	return record(ctx, c, DeclareTree, root, root, func() (lock.Tree, error) { return c.Service.DeclareTree(ctx, root) })
 }
 
+func (c *client) Freeze(ctx context.Context, r lock.FreezeRequest) (lock.FreezeStatus, error) {
+	return record(ctx, c, Freeze, string(r.Scope), r, func() (lock.FreezeStatus, error) { return c.Service.Freeze(ctx, r) })
+}
+
+func (c *client) Thaw(ctx context.Context, r lock.ThawRequest) error {
+	_, err := record(ctx, c, Thaw, string(r.Scope), r,
+		func() (struct{}, error) { return struct{}{}, c.Service.Thaw(ctx, r) })
+	return err
+}
+
+func (c *client) SetRule(ctx context.Context, r lock.Rule) (lock.Rule, error) {
+	return record(ctx, c, SetRule, string(r.Scope), r, func() (lock.Rule, error) { return c.Service.SetRule(ctx, r) })
+}
+
+func (c *client) RemoveRule(ctx context.Context, s lock.Scope) error {
+	_, err := record(ctx, c, RemoveRule, string(s), s,
+		func() (struct{}, error) { return struct{}{}, c.Service.RemoveRule(ctx, s) })
+	return err
+}
+
 func (c *client) OpenSession(ctx context.Context, o lock.OpenSession) (lock.SessionGrant, error) {
 	if o.ID == (lock.SessionID{}) {
 		o.ID = lock.SessionID(uuid.New()) // a lost answer could not be matched otherwise

@@ -21,7 +21,7 @@ func TestCorrectHistoryPasses(t *testing.T) {
 			t.Errorf("%s: no cases", c.Name)
 		}
 	}
-	if r.Operations != len(h.Calls) || r.Events != len(h.Events) || r.Locks != 12 {
+	if r.Operations != len(h.Calls) || r.Events != len(h.Events) || r.Locks != 15 {
 		t.Errorf("there were %d operations, %d events and %d locks", r.Operations, r.Events, r.Locks)
 	}
 }
@@ -67,6 +67,7 @@ const (
 	byDeliveries   = "every subscriber received every event once, in order"
 	byPromptness   = "subscribers received events promptly"
 	bySets         = "sets are granted whole, and their leases end together"
+	byPolicy       = "nothing is granted in a freeze, or outside of a rule"
 	byTrees        = "leases in a tree exclude those above and below"
 	bySetOrder     = "sets have the same order at all their locks"
 	byDeadlocks    = "only calls in a circle are refused with deadlock"

@@ -229,7 +229,7 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 	defer pauses.Stop()
 	stats, refused := workload.Run(ctx, rec, workload.Options{
 		Services: v.replicas, Prefix: prefix, Clients: v.Clients, Locks: v.Locks, Operations: operations,
-		Seed: v.Seed + uint64(number), TTL: v.TTL, NoGrace: v.NoGrace, Subscribers: true, Lulls: pauses.C, Tree: true,
+		Seed: v.Seed + uint64(number), TTL: v.TTL, NoGrace: v.NoGrace, Subscribers: true, Lulls: pauses.C, Tree: true, Policy: true,
 	})
 	if _, err := fmt.Fprintf(v.stdout, "%d calls in %s, %.0f a second; %d of them retried.\n", stats.Total(),
 		short(stats.Took), stats.Rate(), stats.Retries); err != nil {
@@ -248,7 +248,7 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 	}
 	h.Events = events
 	if notSettled == nil {
-		notSettled = v.removeTree(context.WithoutCancel(ctx), prefix)
+		notSettled = v.removePolicy(context.WithoutCancel(ctx), prefix)
 	}
 	report := h.Check(verify.CheckOptions{AllowOvertaking: true})
 	if err := report.WriteText(v.stdout); err != nil {
@@ -281,11 +281,14 @@ func (v *verification) collect(ctx context.Context, prefix string) ([]lock.Event
 	return nil, failed
 }
 
-// removeTree removes the tree of a round, whose locks are free.
-func (v *verification) removeTree(ctx context.Context, prefix string) error {
+// removePolicy removes the tree and the rule of a round, whose locks are free.
+func (v *verification) removePolicy(ctx context.Context, prefix string) error {
 	return v.withTimeout(ctx, callTimeout, func(ctx context.Context) error {
 		if err := workload.RemoveTree(ctx, v.replicas[0].Locks, prefix); err != nil {
 			return fmt.Errorf("removing the tree of the round: %w", err)
+		}
+		if err := workload.RemoveRule(ctx, v.replicas[0].Locks, prefix); err != nil {
+			return fmt.Errorf("removing the rule of the round: %w", err)
 		}
 		return nil
 	})

@@ -40,3 +40,11 @@ func linkedModules(t *testing.T, system string, packages ...string) []string {
 	}
 	return slices.Sorted(maps.Keys(paths))
 }
+
+// TestTheCommandHasTimeZones: the image has none of its own, and neither has Windows.
+func TestTheCommandHasTimeZones(t *testing.T) {
+	t.Parallel()
+	if p := list(t, root, "./cmd/paddock")[0]; !slices.Contains(p.Deps, "time/tzdata") {
+		t.Error("cmd/paddock does not import time/tzdata, so once_per with a time_zone fails where the system has none")
+	}
+}

@@ -19,6 +19,11 @@
 // With Options.Tree, one of five turns uses a lock in a tree, at one of three levels, which covers other such locks or
 // is covered by them.
 //
+// # Freezes and rules
+//
+// With Options.Policy, an operator freezes some or all locks of the run for a moment, again and again, and changes the
+// capacity in the rule of a semaphore, the pool, which one of ten turns uses.
+//
 // # Deadlocks
 //
 // One of fifty turns that use a lease acquires two locks one after the other, each such turn in the other order than

@@ -91,10 +91,12 @@ func (c *client) acquire(p plan) (lease, error) {
 		}
 		err = c.sendAcquire(&l, p.via+1, never)
 	}
-	if p.repeat && (err == nil || errors.Is(err, lock.ErrHeld) && a.KeepPlace) {
+	refused := errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrFrozen)
+	if p.repeat && (err == nil || refused && a.KeepPlace) {
 		err = c.sendAcquire(&l, p.via+1, never)
+		refused = errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrFrozen)
 	}
-	if errors.Is(err, lock.ErrHeld) && a.KeepPlace {
+	if refused && a.KeepPlace {
 		return l, errors.Join(err, c.leaveQueue(l, p))
 	}
 	return l, err

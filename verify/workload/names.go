@@ -14,9 +14,10 @@ const (
 	exclusiveOnly     lockKind = iota // exclusive leases only
 	readersAndWriters                 // shared and exclusive leases
 	permitsOnly                       // permits only
+	permitsByRule                     // permits only, whose number is that of a rule
 )
 
-// capacity is that of all semaphores.
+// capacity is that of all semaphores without a rule.
 const capacity = 3
 
 // kindOf returns what the lock with that number is used for: of four in a row, two are mutexes, one
@@ -35,17 +36,27 @@ type names struct {
 	taken    []atomic.Int64
 	treeFrom int
 	inTree   atomic.Int64 // taken of all locks in the tree
+	ofPool   atomic.Int64 // taken of the pool
 }
 
 func newNames(o Options) *names {
 	return &names{prefix: o.Prefix, turns: int64(o.TurnsPerName), taken: make([]atomic.Int64, o.Locks), treeFrom: o.Locks}
 }
 
+// pool returns the number of the semaphore with a rule: the one after the locks in the tree.
+func (o Options) pool() int { return o.Locks + len(treePaths) }
+
+// poolsOf returns the scope of the rule of a run.
+func poolsOf(prefix string) lock.Scope { return lock.Scope(prefix + ":pool:") }
+
 // rootOf returns the root of the tree of a run.
 func rootOf(prefix string) string { return prefix + ":tree" }
 
 // forTurn returns the name of the lock with that number for one turn.
 func (n *names) forTurn(number int) string {
+	if number == n.treeFrom+len(treePaths) {
+		return fmt.Sprintf("%s%d", poolsOf(n.prefix), (n.ofPool.Add(1)-1)/n.turns)
+	}
 	if number >= n.treeFrom {
 		generation := (n.inTree.Add(1) - 1) / (n.turns * int64(len(treePaths)))
 		return fmt.Sprintf("%s:%d%s", rootOf(n.prefix), generation, treePaths[number-n.treeFrom])

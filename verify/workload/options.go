@@ -63,6 +63,8 @@ type Options struct {
 	Opposite int
 	// Tree declares a tree, in which one of five turns acquires a lock. Remove it with RemoveTree.
 	Tree bool
+	// Policy adds an operator, who freezes locks and changes the rule of a semaphore. Remove the rule with RemoveRule.
+	Policy bool
 	// RetryFor is how long a call with an unknown outcome is retried; zero: 15 s.
 	RetryFor time.Duration
 	// AnswerTimeout is how long a call may take, besides its wait, before it is cancelled; zero: 5 s.

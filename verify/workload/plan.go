@@ -91,6 +91,9 @@ func (o Options) draw(client, number int) plan {
 	}
 	p.acquire = o.drawAcquire(d, o.kindOf(p.lock))
 	p.session = d.oneIn(6)
+	if o.kindOf(p.lock) == permitsByRule {
+		p.acquire.TTL, p.acquire.MaxHold, p.session = 0, 0, false
+	}
 	if d.oneIn(14) {
 		p.cancelAfter = d.between(0, max(p.acquire.Wait, 4*time.Millisecond))
 	}
@@ -112,19 +115,22 @@ func (o Options) draw(client, number int) plan {
 	for range 1 + d.IntN(6) {
 		p.steps = append(p.steps, o.drawStep(d))
 	}
-	if d.oneIn(5) {
+	if d.oneIn(5) && o.kindOf(p.lock) != permitsByRule { // the rule bounds the TTL
 		p.others = o.drawOthers(d, p.lock)
 	}
 	p.opposite = d.oneIn(o.Opposite)
 	p.hold, p.patience = min(d.between(o.TTL/10, o.TTL/2), maxOppositeHold), d.between(minPatience, maxPatience)
-	if o.NeverCancel || o.AbandonLostWaits {
+	if o.NeverCancel || o.AbandonLostWaits || o.kindOf(p.lock) == permitsByRule { // such a plan has no TTL
 		p.opposite = false
 	}
 	return p
 }
 
-// drawLock returns the number of a lock, of those in the tree once in five times.
+// drawLock returns the number of a lock: of those in the tree once in five times, of the pool once in ten times.
 func (o Options) drawLock(d rng) int {
+	if o.Policy && d.oneIn(10) {
+		return o.pool()
+	}
 	if o.Tree && d.oneIn(5) {
 		return o.Locks + d.IntN(len(treePaths))
 	}
@@ -133,7 +139,10 @@ func (o Options) drawLock(d rng) int {
 
 // kindOf returns what the lock with that number is used for.
 func (o Options) kindOf(number int) lockKind {
-	if number >= o.Locks {
+	switch {
+	case number == o.pool():
+		return permitsByRule
+	case number >= o.Locks:
 		return readersAndWriters
 	}
 	return kindOf(number)
@@ -205,6 +214,8 @@ func (d rng) between(least, most time.Duration) time.Duration {
 // member returns what is acquired of a lock of the kind, without a name.
 func (d rng) member(f lockKind) lock.Member {
 	switch {
+	case f == permitsByRule:
+		return lock.Member{Mode: lock.Permit, Permits: d.IntN(leastCapacity + 1)}
 	case f == permitsOnly:
 		return lock.Member{Mode: lock.Permit, Capacity: capacity, Permits: d.IntN(capacity + 1)}
 	case f == readersAndWriters && !d.oneIn(3):

@@ -52,7 +52,12 @@ func Run(ctx context.Context, rec *verify.Recorder, o Options) (Stats, error) {
 	if err := r.declareTree(&stats); err != nil {
 		return Stats{}, err
 	}
+	operator := r.client(len(clients), rec)
+	if err := operator.setFirstRule(); err != nil {
+		return Stats{}, err
+	}
 	var wg sync.WaitGroup
+	wg.Go(operator.changePolicy)
 	wg.Go(r.beginLulls)
 	for i := range clients {
 		clients[i] = r.client(i, rec)
@@ -61,7 +66,7 @@ func Run(ctx context.Context, rec *verify.Recorder, o Options) (Stats, error) {
 	wg.Wait()
 	stats.Took = time.Since(began)
 	a.stopAtEnd()
-	for _, c := range clients {
+	for _, c := range append(clients, operator) {
 		stats.add(c.stats)
 	}
 	stats.add(a.calls)
@@ -142,7 +147,7 @@ func (r *run) checkAnswer(verb verify.Verb, via int, err error) {
 
 // expectedErrors are the refusals that calls of the workload can expect.
 var expectedErrors = map[verify.Verb][]lock.Code{
-	verify.Acquire:      {lock.ErrHeld, lock.ErrLeaseLost, lock.ErrSessionLost, lock.ErrDeadlock},
+	verify.Acquire:      {lock.ErrHeld, lock.ErrFrozen, lock.ErrLeaseLost, lock.ErrSessionLost, lock.ErrDeadlock},
 	verify.Renew:        {lock.ErrLeaseLost, lock.ErrLeaseInSet},
 	verify.Release:      {lock.ErrLeaseLost, lock.ErrLeaseInSet},
 	verify.Revoke:       {lock.ErrTokenMismatch},

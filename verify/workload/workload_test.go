@@ -36,7 +36,7 @@ func TestEveryCallGetsEveryExpectedAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, rec := memlock.New(), verify.NewRecorder()
 		stats, err := workload.Run(t.Context(), rec, workload.Options{Services: twoReplicas(m), Prefix: "verify:1",
-			Operations: 20_000, TurnsPerName: 100, Seed: 1, Tree: true})
+			Operations: 20_000, TurnsPerName: 100, Seed: 1, Tree: true, Policy: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func TestEveryCallGetsEveryExpectedAnswer(t *testing.T) {
 		}
 		t.Logf("%d calls, %d sent again, in %v\n%s", stats.Total(), stats.Retries, stats.Took, table.String())
 		for verb, outcomes := range map[verify.Verb][]string{
-			verify.Acquire:     {workload.Done, "lock_held", "lease_lost", "unavailable", "deadlock"},
+			verify.Acquire:     {workload.Done, "lock_held", "lock_frozen", "lease_lost", "unavailable", "deadlock"},
 			verify.Renew:       {workload.Done, "lease_lost", "lease_in_set"},
 			verify.Release:     {workload.Done, "lease_lost", "lease_in_set"},
 			verify.Revoke:      {workload.Done, "token_mismatch"},
@@ -54,6 +54,9 @@ func TestEveryCallGetsEveryExpectedAnswer(t *testing.T) {
 			verify.VerifyToken: {workload.Done},
 			verify.WriteFenced: {workload.Done, "stale_token", "unknown_token", "version_mismatch"},
 			verify.ReadFenced:  {workload.Done, "not_found"},
+			verify.Freeze:      {workload.Done},
+			verify.Thaw:        {workload.Done},
+			verify.SetRule:     {workload.Done},
 		} {
 			for _, o := range outcomes {
 				if stats.Calls[verb][o] == 0 {
@@ -179,7 +182,7 @@ func TestHistoriesWithLostAnswersPass(t *testing.T) {
 				both[i].Locks = &lossy{Service: one.Locks}
 			}
 			stats, err := workload.Run(t.Context(), rec, workload.Options{
-				Services: both, Prefix: "verify", Operations: 5000, RetryFor: time.Second, Seed: seed, Tree: true,
+				Services: both, Prefix: "verify", Operations: 5000, RetryFor: time.Second, Seed: seed, Tree: true, Policy: true,
 			})
 			if err != nil || stats.Retries < 100 {
 				t.Fatalf("%d calls were sent again, %v", stats.Retries, err)
@@ -315,7 +318,7 @@ func TestWorkloadRunsOnTwoStores(t *testing.T) {
 	rec := verify.NewRecorder()
 	stats, err := workload.Run(t.Context(), rec, workload.Options{
 		Services: both, Prefix: "verify", Operations: calls, For: 5 * time.Minute, TTL: 200 * time.Millisecond, Locks: 8,
-		Seed: 7, Tree: true,
+		Seed: 7, Tree: true, Policy: true,
 	})
 	if err != nil || stats.Total() < calls {
 		t.Errorf("%d calls in %v: %v", stats.Total(), stats.Took, err)
@@ -332,7 +335,7 @@ func TestWorkloadRunsOnTwoStores(t *testing.T) {
 	}
 	r := checkPasses(t, h)
 	for _, name := range []string{"sets are granted whole, and their leases end together", "sets have the same order at all their locks",
-		"leases in a tree exclude those above and below"} {
+		"leases in a tree exclude those above and below", "nothing is granted in a freeze, or outside of a rule"} {
 		if n, _ := casesOf(r, name); n < 50 {
 			t.Errorf("%s: only %d cases", name, n)
 		}

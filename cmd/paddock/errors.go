@@ -70,7 +70,7 @@ func exitCode(err error) int {
 		return f.code
 	case errors.As(err, &start):
 		return start.ExitCode
-	case errors.Is(err, lock.ErrHeld), errors.Is(err, lock.ErrTooManyWaiters), errors.Is(err, lock.ErrTooManyLeases),
+	case errors.Is(err, lock.ErrHeld), errors.Is(err, lock.ErrAlreadyDone), errors.Is(err, lock.ErrFrozen), errors.Is(err, lock.ErrTooManyWaiters), errors.Is(err, lock.ErrTooManyLeases),
 		errors.Is(err, lock.ErrRateLimited), errors.Is(err, lock.ErrDeadlock), errors.Is(err, lock.ErrTreeBusy):
 		return exitNotAcquired
 	case errors.Is(err, lock.ErrLeaseLost), errors.Is(err, lock.ErrSessionLost):
@@ -98,6 +98,8 @@ func flagOf(field string) string {
 		"name": "NAME", "names": "NAME", "lock": "NAME", "locks": "NAME", "lease_id": "--lease-id", "LeaseIDFile": "--lease-id-file",
 		"holder": "--holder", "mode": "--shared, --capacity",
 		"TTL": "--ttl", "Margin": "--kill-after", "MaxHold": "--max-hold", "Wait": "--wait",
+		"once": "--once-per", "once_per": "--once-per", "time_zone": "--tz", "closed_ms": "--once-per, --at-least",
+		"scope": "SCOPE", "for_ms": "--for", "max_ttl_ms": "--max-ttl", "min_grace_ms": "--min-grace", "max_leases": "--max-leases",
 		"capacity": "--capacity", "permits": "--permits", "ttl_ms": "--ttl", "grace_ms": "--grace", "max_hold_ms": "--max-hold", "on_expiry": "--on-expiry",
 		"metadata": "--metadata", "value": "--value", "where": "--where", "root": "ROOT", "task_id": "PADDOCK_TASK", "Task": "PADDOCK_TASK", "wait_ms": "--wait", "fencing_token": "--token", "slot": "--slot",
 		"acquired_at": "--acquired-at", "reason": "--reason", "prefix": "--prefix", "state": "--state",
@@ -120,6 +122,10 @@ func explain(err error) error {
 			printable.Text(strings.Join(e.Set, " ")))
 	case e.Code == lock.ErrHeld && (e.Holder != "" || len(e.Blocked) > 0):
 		return &failure{exitNotAcquired, errors.New(heldBy(e) + " Wait longer with --wait, or try again later.")}
+	case e.Code == lock.ErrAlreadyDone:
+		return &failure{exitNotAcquired, errors.New("not acquired: " + doneText(e) + ". Try again then, or wait with --wait.")}
+	case e.Code == lock.ErrFrozen:
+		return &failure{exitNotAcquired, errors.New(frozenText(e))}
 	case e.Code == lock.ErrDeadlock:
 		return &failure{exitNotAcquired, errors.New(printable.Text(e.Detail))}
 	case e.Code == lock.ErrKeyMissing:

@@ -13,7 +13,8 @@ import (
 func TestEachErrorCodeHasItsExitCode(t *testing.T) {
 	t.Parallel()
 	known := map[lock.Code]int{
-		lock.ErrInvalid: exitUsage, lock.ErrHeld: exitNotAcquired, lock.ErrLeaseLost: exitLeaseLost,
+		lock.ErrInvalid: exitUsage, lock.ErrHeld: exitNotAcquired, lock.ErrAlreadyDone: exitNotAcquired,
+		lock.ErrFrozen: exitNotAcquired, lock.ErrLeaseLost: exitLeaseLost,
 		lock.ErrLeaseIDInUse: exitUsage, lock.ErrLeaseInSet: exitUsage,
 		lock.ErrSessionLost: exitLeaseLost, lock.ErrSessionIDInUse: exitUsage, lock.ErrTooManyLeases: exitNotAcquired,
 		lock.ErrDeadlock: exitNotAcquired, lock.ErrTreeBusy: exitNotAcquired, lock.ErrTreeOverlaps: exitUsage,

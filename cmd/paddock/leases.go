@@ -56,8 +56,8 @@ PADDOCK_SLOTS, such as "accounts:17=10496 accounts:42=10496".
 
 In a command that paddock session runs, the lease belongs to the session and ends with it.
 
-Exit code 75 means that the lock was not acquired: another holder has it, calls wait for each other in a deadlock, or
-a limit of the service is reached.`
+Exit code 75 means that the lock was not acquired: another holder has it, its work is done, an operator has frozen it,
+calls wait for each other in a deadlock, or a limit of the service is reached.`
 }
 
 // Run acquires the lock and prints the lease. If the lease cannot be printed it is released, since its lease_id is
@@ -270,7 +270,7 @@ type leaseFlags struct {
 	OnExpiry string        `enum:"expire,hold" default:"expire" placeholder:"WHAT" help:"What happens when the lease was not renewed in time: expire, it ends; or hold, the lock is suspect, and granted to no other holder until this one renews or releases it, or an operator revokes it."`
 	Shared   bool          `xor:"mode,permits" help:"Acquire the lock in shared mode: readers share it, writers do not."`
 	Capacity *int          `xor:"mode" placeholder:"N" help:"Acquire one of N permits of the lock: a semaphore. All clients must give the same N."`
-	Permits  *int          `xor:"permits" placeholder:"M" unset:"one" help:"Acquire M of the permits, all or none, as one lease."`
+	Permits  *int          `xor:"permits" placeholder:"M" unset:"one" help:"Acquire M of the permits, all or none, as one lease. Give it without --capacity if a rule of the service has the capacity."`
 	Wait     waitTime      `default:"0s" placeholder:"DURATION" help:"How long to wait in the queue: a duration, or forever; 0s does not wait."`
 	Metadata string        `placeholder:"JSON" help:"A JSON object that is shown with the lock."`
 }

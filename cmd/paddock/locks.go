@@ -211,6 +211,9 @@ func showLock(l lock.Lock) output {
 			s.row("PERMITS", fmt.Sprintf("%d of %d taken", l.PermitsOut(), l.Capacity))
 		}
 		s.row("WAITING", strconv.Itoa(l.Waiters))
+		for _, row := range whyShut(l) {
+			s.row(row...)
+		}
 		s.row()
 		rows, sets := [][]string{{"HOLDER", "MODE", "TOKEN", "ACQUIRED", "EXPIRES", "LEFT", "METADATA"}}, []string(nil)
 		for _, h := range l.Leases {
@@ -227,9 +230,10 @@ func showLock(l lock.Lock) output {
 // showLocks returns the output for many locks, one per row.
 func showLocks(locks []lock.Lock) output {
 	return output{wire: wire.MapSlice(locks, wire.LockOf), table: func(s table) {
-		rows, sets := [][]string{{"LOCK", "STATE", "MODE", "TOKEN", "HOLDER", "EXPIRES", "LEFT", "WAITING"}}, []string(nil)
+		rows := [][]string{{"LOCK", "STATE", "MODE", "TOKEN", "HOLDER", "EXPIRES", "LEFT", "WAITING"}}
+		var sets, shut []string
 		for _, l := range locks {
-			sets = append(sets, together(l.Name, firstOf(l).Set))
+			sets, shut = append(sets, together(l.Name, firstOf(l).Set)), append(shut, shutText(l))
 			if len(l.Leases) == 0 {
 				rows = append(rows, []string{l.Name, string(l.State), none, token(l.Token), none, none, none, strconv.Itoa(l.Waiters)})
 				continue
@@ -242,6 +246,7 @@ func showLocks(locks []lock.Lock) output {
 			rows = append(rows, []string{l.Name, string(l.State), h.Mode.String(), token(l.Token), holder, local(h.ExpiresAt),
 				remaining(h), strconv.Itoa(l.Waiters)})
 		}
+		withColumn(rows, "NO GRANTS", shut)
 		s.rowsWithSets(rows, sets)
 	}}
 }
@@ -297,6 +302,8 @@ func blockedBy(w lock.WaiterInfo) string {
 		return fmt.Sprintf("%d ahead in the queue", w.Ahead)
 	case w.BlockedBy == lock.BlockedByDisconnect:
 		return fmt.Sprintf("client disconnected; place kept for %s", short(w.KeptFor))
+	case w.BlockedBy == lock.BlockedByClosure:
+		return "the lock is closed or frozen; paddock get shows why"
 	case len(w.Leases) == 0:
 		return "nothing"
 	}

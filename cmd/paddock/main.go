@@ -92,6 +92,10 @@ type commandLine struct {
 	Watch   watchCommand   `cmd:"" group:"locks" help:"Follow the events of locks."`
 	Tree    treeCommand    `cmd:"" group:"locks" help:"Declare trees, in which a lock covers the locks below it."`
 	Revoke  revokeCommand  `cmd:"" group:"locks" help:"Take a lease away from its holder."`
+	Freeze  freezeCommand  `cmd:"" group:"locks" help:"Stop new grants of locks, for maintenance."`
+	Thaw    thawCommand    `cmd:"" group:"locks" help:"End a freeze."`
+	Freezes freezesCommand `cmd:"" group:"locks" help:"List the freezes."`
+	Rule    ruleCommand    `cmd:"" group:"locks" help:"Bound what may be asked of locks."`
 
 	Verify  verifyCommand  `cmd:"" group:"more" help:"Put load on a running service and check that it keeps its promises."`
 	Demo    demoCommand    `cmd:"" group:"more" help:"Demonstrate fencing tokens on a running service."`

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ type runCommand struct {
 	Command []string `arg:"" optional:"" unset:"none; it is required" passthrough:"partial" help:"The command and its arguments, preferably after --."`
 	serviceFlags
 	leaseFlags
+	onceFlags
 	retryFlags
 
 	Locks       []string       `name:"lock" sep:"none" placeholder:"NAME" help:"A lock, instead of the argument NAME. Repeat it for several locks, which are acquired together, all or none. Write -- before the command then."`
@@ -49,6 +51,18 @@ with --wait.
 A line for cron on several machines, one of which does the work:
 
     */5 * * * *  paddock run --url http://locks.example:8080 jobs:mail -- /usr/local/bin/send-mail
+
+The same for a job that may be over before the clock of another machine reaches the same minute. It is run once a day,
+and not again within ten seconds of its start:
+
+    0 3 * * *  paddock run --once-per day --tz Europe/Berlin --at-least 10s jobs:report -- /usr/local/bin/report
+
+With --once-per, paddock does not run the command if it was done in this period: it says on standard error who did it
+and when (not with --log-level warn), and exits with 0. The period is that of the clock of the database at which the
+command begins. A command is done if it ends with exit code 0 by itself. If it fails, is told to stop or is killed, the
+lock stays open, and the next paddock run in the period runs it. While another machine runs it, the exit code is 75; with
+--wait paddock waits, and runs the command if that one fails. A duration counts from the start of the command: for a job
+that is started every 24 hours give a little less, such as --once-per 23h, or day.
 
 Wait for the lock for up to ten minutes, and give the command 15 seconds to end if the lock is lost:
 
@@ -101,7 +115,7 @@ fencing token does, where the write lands.
 
 Exit codes: that of the command, or 128+n if signal n ended it, or the wait for the lock. Also 64: wrong command line,
 or an invalid request. 69: the service cannot be reached. 70: internal error of the service. 75: another holder has the
-lock, calls wait for each other in a deadlock, or a limit of the service is reached. 76: the lease was lost, whatever
+lock, an operator has frozen it, calls wait for each other in a deadlock, or a limit of the service is reached. 76: the lease was lost, whatever
 the command returned. 77: not allowed. 126: the command cannot be executed. 127: it was not found. 1: another error.`
 }
 
@@ -137,9 +151,16 @@ func (c *runCommand) Run(ctx context.Context, p *program) (err error) {
 	}
 	signals := supervise.Listen()
 	defer signals.Stop()
-	lease, err := c.acquire(ctx, locks, members, o, signals, findEnclosingLease(p.env, c.URL))
+	enclosing := findEnclosingLease(p.env, c.URL)
+	lease, err := c.acquire(ctx, locks, members, o, signals)
+	if done := (*lock.Error)(nil); c.OncePer != "" && errors.As(err, &done) && done.Code == lock.ErrAlreadyDone {
+		if p.log.Enabled(ctx, slog.LevelInfo) {
+			stderr.Printf("%s is not run: %s", joined(namesOf(members)), doneText(done))
+		}
+		return nil
+	}
 	if err != nil {
-		return err
+		return enclosing.explain(namesOf(members), err)
 	}
 	if id, _ := p.env("PADDOCK_SESSION"); id != "" {
 		stderr.Printf("this run has a lease of its own, which does not join the session of PADDOCK_SESSION")
@@ -151,7 +172,16 @@ func (c *runCommand) Run(ctx context.Context, p *program) (err error) {
 	}
 	result, err := command.Run()
 	unreleased := joined(namesOf(members)) + " was not released; it becomes free when the lease ends"
-	return finish(context.WithoutCancel(ctx), "lease", unreleased, lease, stderr, result, err)
+	if !isDone(result, err) {
+		return finish(context.WithoutCancel(ctx), "lease", unreleased, lease, stderr, result, err)
+	}
+	done := &doneLease{Lease: lease}
+	err = finish(context.WithoutCancel(ctx), "lease", unreleased, done, stderr, result, nil)
+	if err == nil && done.err != nil && c.OncePer != "" {
+		return &failure{exitUnreachable, fmt.Errorf("the command has succeeded, but the service may not know: it may be run "+
+			"again in this period (%w)", done.err)}
+	}
+	return err
 }
 
 // findCommand returns the path of the command's program, and its name and arguments. The first -- is not part of them.
@@ -201,6 +231,9 @@ func (c *runCommand) options(stderr *supervise.AsyncStderr) ([]lock.Member, guar
 	}
 	o.Holder, o.LeaseIDFile = cmp.Or(c.Holder, processHolder()), c.LeaseIDFile
 	o.Retry, o.OnState = c.forGuard(), reportRisk("the lease of "+joined(namesOf(members)), stderr)
+	if o.OncePer, err = c.closing(members); err != nil {
+		return nil, o, err
+	}
 	o.Margin, err = margin(c.KillAfter, c.TTL)
 	return members, o, err
 }
@@ -239,11 +272,9 @@ func slack(ttl time.Duration) time.Duration { return min(ttl/10, maxSlack) }
 
 // acquire acquires the locks, unless a signal comes first. Then it gives up its places in the queues, or the lease.
 func (c *runCommand) acquire(ctx context.Context, locks paddock.Service, members []lock.Member, o guard.Options,
-	signals *supervise.Signals, enclosing enclosingLease) (*guard.Lease, error) {
-	names := namesOf(members)
-	return beforeSignal(ctx, signals, joined(names)+" was acquired", func(ctx context.Context) (*guard.Lease, error) {
-		lease, err := guard.AcquireAll(ctx, locks, members, o)
-		return lease, enclosing.explain(names, err)
+	signals *supervise.Signals) (*guard.Lease, error) {
+	return beforeSignal(ctx, signals, joined(namesOf(members))+" was acquired", func(ctx context.Context) (*guard.Lease, error) {
+		return guard.AcquireAll(ctx, locks, members, o)
 	})
 }
 

@@ -142,13 +142,19 @@ func together(name string, set []string) string {
 // rowsWithSets adds rows, of which the first is the header. If any of them is of a set, there is a column with its
 // other locks; sets has them for all rows but the header.
 func (t table) rowsWithSets(rows [][]string, sets []string) {
-	if slices.ContainsFunc(sets, func(set string) bool { return set != none }) {
-		for i, set := range append([]string{"TOGETHER WITH"}, sets...) {
-			rows[i] = append(rows[i], set)
-		}
-	}
+	withColumn(rows, "TOGETHER WITH", sets)
 	for _, row := range rows {
 		t.row(row...)
+	}
+}
+
+// withColumn adds a column to rows, of which the first is the header, unless all of its cells are none.
+func withColumn(rows [][]string, header string, cells []string) {
+	if !slices.ContainsFunc(cells, func(cell string) bool { return cell != none }) {
+		return
+	}
+	for i, cell := range append([]string{header}, cells...) {
+		rows[i] = append(rows[i], cell)
 	}
 }
 
@@ -173,6 +179,9 @@ func showLeaseSet(g lock.Grant) output {
 func (f leaseFlags) members(args []string) ([]lock.Member, error) {
 	if f.Permits != nil && *f.Permits < 1 {
 		return nil, usagef("--permits is %d; give 1 or more", *f.Permits)
+	}
+	if f.Capacity != nil && *f.Capacity < 1 {
+		return nil, usagef("--capacity is %d; give 1 or more, or --permits alone if a rule has the capacity", *f.Capacity)
 	}
 	members, err := parseLocks(args)
 	for i := range members {

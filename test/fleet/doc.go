@@ -4,6 +4,9 @@
 //
 //	make fleet                          # ten minutes, 200 leases and 200 waiters in each language
 //
+// TestAJobIsDoneOncePerPeriod starts the same job on three machines in each period, and kills one in the middle
+// (-fleet.periods=200 -fleet.period=8s for half an hour, with machines up to 5 s apart).
+//
 // A worker is a program with one of the SDKs: worker_test.go, worker.py (threads, or asyncio) and worker.mjs, for which
 // the TypeScript SDK must be built, as make test-sdk does. It holds a lease of each of the locks L:held:0, L:held:1 and so
 // on, where L is its name, and waits for L:queue with as many calls. It prints a line for each thing that happens: "held"

@@ -7,6 +7,9 @@
 // TestAJobIsDoneOncePerPeriod starts the same job on three machines in each period, and kills one in the middle
 // (-fleet.periods=200 -fleet.period=8s for half an hour, with machines up to 5 s apart).
 //
+// TestNothingIsGrantedInAFreeze freezes a prefix under 64 clients, while one of two replicas is stopped
+// (-fleet.freezes=100).
+//
 // A worker is a program with one of the SDKs: worker_test.go, worker.py (threads, or asyncio) and worker.mjs, for which
 // the TypeScript SDK must be built, as make test-sdk does. It holds a lease of each of the locks L:held:0, L:held:1 and so
 // on, where L is its name, and waits for L:queue with as many calls. It prints a line for each thing that happens: "held"

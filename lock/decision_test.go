@@ -29,10 +29,6 @@ func (x decisionCheck) check() error {
 		x.checkExclusion, x.checkPlaces, x.checkHeadBlocked, x.checkNoOvertaking, x.checkEventNumbers, x.checkPromoted,
 		x.checkDue, x.checkTokens, x.checkEnded, x.checkMeasures, x.checkInputUnchanged, x.checkChanged,
 	}
-	if x.ruled {
-		rules = slices.Delete(rules, 0, 1)
-		rules = rules[:len(rules)-1]
-	}
 	for _, rule := range rules {
 		if err := rule(); err != nil {
 			return err
@@ -69,10 +65,25 @@ func equalRecords(a, b lock.Record) bool {
 }
 
 func (x decisionCheck) checkChanged() error {
-	if !x.Changed && (len(x.Events) > 0 || !equalRecords(x.before, x.Locks[0])) {
+	before, after := x.before, x.Locks[0]
+	if x.ruled { // the capacity of a rule need not be stored
+		before, after = withoutCapacity(before), withoutCapacity(after)
+	}
+	if !x.Changed && (len(x.Events) > 0 || !equalRecords(before, after)) {
 		return errors.New("changed the lock, and Changed is false")
 	}
 	return nil
+}
+
+// withoutCapacity returns the record without its capacity and that of its waiters.
+func withoutCapacity(r lock.Record) lock.Record {
+	r.Capacity, r.Queue = 0, slices.Clone(r.Queue)
+	for i, w := range r.Queue {
+		own := *w
+		own.Capacity = 0
+		r.Queue[i] = &own
+	}
+	return r
 }
 
 // checkTokens: only a grant draws a token.
@@ -164,8 +175,16 @@ func (x decisionCheck) checkMeasures() error {
 // checkExclusion: the leases are compatible.
 func (x decisionCheck) checkExclusion() error {
 	s := x.Locks[0]
+	capacity := s.Capacity
+	if x.ruled && capacity != 0 { // leases from before the rule keep their permits
+		granted := slices.ContainsFunc(x.Events, func(e lock.Event) bool { return e.Kind == lock.Granted })
+		if out := permitsOut(s.Leases); granted && out > capacity {
+			return fmt.Errorf("granted a permit beyond the capacity %d: %d are out", capacity, out)
+		}
+		capacity = lock.MaxHolders
+	}
 	for i, l := range s.Leases {
-		if !compatible(s.Leases[:i], s.Capacity, lock.Member{Mode: l.Mode, Capacity: s.Capacity, Permits: l.Permits()}) {
+		if !compatible(s.Leases[:i], capacity, lock.Member{Mode: l.Mode, Capacity: capacity, Permits: l.Permits()}) {
 			return fmt.Errorf("conflicting leases: %+v", s.Leases)
 		}
 		for _, o := range s.Leases[:i] {
@@ -178,7 +197,7 @@ func (x decisionCheck) checkExclusion() error {
 		}
 		last := slices.Max(l.Slots.All(l.Slot))
 		if (l.Slot == 0) != (l.Mode == lock.Exclusive) || last > lock.MaxHolders || !l.Slots.IsValid(l.Slot) ||
-			l.Mode == lock.Permit && last > s.Capacity || l.Mode != lock.Permit && l.Slots != "" {
+			l.Mode == lock.Permit && last > capacity || l.Mode != lock.Permit && l.Slots != "" {
 			return fmt.Errorf("a lease has slot %d: %+v", l.Slot, l)
 		}
 		if l.Token > s.Token {

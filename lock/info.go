@@ -148,6 +148,9 @@ func (l Lock) Version() string {
 	for _, above := range l.Above {
 		v += fmt.Sprintf(".%d", above.Token)
 	}
+	if l.Capacity > 0 {
+		v += fmt.Sprintf(".%d", l.Capacity) // a rule may have changed it
+	}
 	if l.Closed != nil {
 		v += ".closed"
 	}

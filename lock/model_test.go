@@ -42,6 +42,7 @@ type model struct {
 
 	pausedUntil time.Time // grants are paused until then
 	policy      lock.Policy
+	ruled       bool // there was a rule, so leases may be outside of the capacity
 }
 
 func newModel(t tester) *model {
@@ -55,6 +56,7 @@ func newModel(t tester) *model {
 func (w *model) do(cmd lock.Command) lock.Decision {
 	w.t.Helper()
 	w.expireSessions()
+	w.ruled = w.ruled || len(w.policy.Rules) > 0
 	cmd, err := cmd.In(&w.policy)
 	if err != nil {
 		return lock.Decision{Err: err, Locks: []lock.Record{w.record}}
@@ -65,7 +67,7 @@ func (w *model) do(cmd lock.Command) lock.Decision {
 		clock:  w.now,
 		before: w.view(),
 		paused: w.now.Before(w.pausedUntil) || w.isFrozen(),
-		ruled:  len(w.policy.Rules) > 0,
+		ruled:  w.ruled,
 	}
 	x.given = withSpareCapacity(x.before)
 	x.Decision = cmd.Apply(

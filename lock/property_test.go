@@ -53,7 +53,7 @@ func runMachine(t *rapid.T, modes []lock.Mode) {
 			"release": m.release, "give up": m.release, "revoke": m.revoke, "report": m.report,
 			"claim": m.claim, "leave": m.leave, "hang up": m.disconnect, "sweep": m.sweep,
 			"open": m.openSession, "heartbeat": m.renewSession, "close": m.endSession,
-			"freeze": m.freezeOrThaw, "clock": m.clock, "replica": m.replica, "": m.check,
+			"freeze": m.freezeOrThaw, "rule": m.rule, "clock": m.clock, "replica": m.replica, "": m.check,
 		})
 	}
 }
@@ -83,6 +83,9 @@ func (m *machine) do(t *rapid.T, cmd lock.Command, r lock.Replica) lock.Decision
 		cmd = m.call(a)
 	}
 	d := m.model.do(cmd)
+	if d.Now.IsZero() { // refused by a rule, before the lock is read
+		return d
+	}
 	if err := cmp.Or(m.checkTime(d), m.checkGraces(d)); err != nil {
 		t.Fatalf("after %T%+v: %v", cmd, cmd, err)
 	}
@@ -145,7 +148,7 @@ func (m *machine) acquire(t *rapid.T) {
 	}
 	a.Once = a.Locks[0].Mode == lock.Exclusive && rapid.IntRange(0, 3).Draw(t, "once") == 0
 	if a.Locks[0].Mode == lock.Permit {
-		a.Locks[0].Capacity = rapid.SampledFrom([]int{3, 3, 3, 4}).Draw(t, "capacity")
+		a.Locks[0].Capacity = rapid.SampledFrom([]int{3, 3, 3, 4, 0}).Draw(t, "capacity")
 		a.Locks[0].Permits = rapid.SampledFrom([]int{0, 1, 1, 2, 2, 3}).Draw(t, "permits")
 	}
 	a = within(lock.Bounds{MaxWaiters: 5}, a)
@@ -166,6 +169,9 @@ func (m *machine) acquire(t *rapid.T) {
 	case d.Err == nil:
 		if over || lease == nil || lease.Unclaimed() || lease.Token != leaseOf(d).Token || place != nil {
 			t.Fatalf("granted a lease that has ended or is not in the record: %+v", leaseOf(d))
+		}
+		if !d.Replayed {
+			m.checkRule(t, leaseOf(d), before == nil)
 		}
 		if d.Replayed && (before == nil || before.Unclaimed() || before.Token != lease.Token) {
 			t.Fatalf("replayed a lease that did not exist: %+v", leaseOf(d))
@@ -209,6 +215,7 @@ func (m *machine) renew(t *rapid.T) {
 	if r.Metadata != nil && string(leaseOf(d).Metadata) != string(r.Metadata) {
 		t.Fatalf("set the metadata %s, and the lease has %s", r.Metadata, leaseOf(d).Metadata)
 	}
+	m.checkRule(t, leaseOf(d), false)
 	if hold := leaseOf(d).ExpiresAt.Sub(leaseOf(d).AcquiredAt); leaseOf(d).MaxHold > 0 && hold > leaseOf(d).MaxHold {
 		t.Fatalf("held for %v of at most %v", hold, leaseOf(d).MaxHold)
 	}
@@ -294,6 +301,30 @@ func (m *machine) freezeOrThaw(t *rapid.T) {
 		return
 	}
 	m.freeze(rapid.SampledFrom([]lock.Scope{name, "jobs:", "other:"}).Draw(t, "scope"), seconds(t, "for", 0, 20))
+}
+
+// rule sets a rule for the lock or for another one, or removes it. The next decision lets in those whom it has room for.
+func (m *machine) rule(t *rapid.T) {
+	if m.policy.Rules = nil; rapid.IntRange(0, 3).Draw(t, "a rule") > 0 {
+		s := rapid.SampledFrom([]lock.Scope{name, "jobs:", "jobs:", "other:"}).Draw(t, "scope")
+		m.policy.Rules = map[lock.Scope]lock.Rule{s: {
+			Scope: s, Capacity: rapid.IntRange(0, 5).Draw(t, "capacity"), MaxTTL: seconds(t, "max ttl", 0, 20),
+			MaxHold: seconds(t, "max hold", 0, 30), MinGrace: seconds(t, "min grace", 0, 2),
+		}}
+	}
+	m.do(t, sweep, 0)
+}
+
+// checkRule checks a lease that was granted now, or before the rule and now renewed, against the rule.
+func (m *machine) checkRule(t *rapid.T, l lock.Lease, granted bool) {
+	r := m.policy.RuleOf(name)
+	if r == nil || l.Session != 0 {
+		return
+	}
+	if r.MaxTTL > 0 && l.TTL > r.MaxTTL || granted && l.Grace < r.MinGrace ||
+		granted && r.MaxHold > 0 && l.ExpiresAt.Sub(l.AcquiredAt) > r.MaxHold {
+		t.Fatalf("%+v is outside of the rule %+v", l, r)
+	}
 }
 
 func (m *machine) sweep(t *rapid.T) { m.do(t, sweep, 0) }

@@ -85,7 +85,7 @@ func rangeOf(s lock.Scope) (first, end string) {
 	return string(s), string(s) + "\x01"
 }
 
-// Freezes returns the freezes that are in force at the instant, in the order of their scopes.
+// FreezesAt returns the freezes that are in force at the instant, in the order of their scopes.
 func (s *Snapshot) FreezesAt(now time.Time) []lock.Freeze {
 	var all []lock.Freeze
 	for _, f := range s.Freezes {

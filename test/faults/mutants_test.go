@@ -58,6 +58,7 @@ var mutants = []mutant{
 	{name: "a revocation ends one lease of a set"},
 	{name: "an acquire in a tree asks for nothing above", mode: inTrees},
 	{name: "an intention does not conflict with an exclusive lease", mode: inTrees},
+	{name: "a freeze is not read", mode: ruled},
 	{name: "a waiter below passes one above", mode: neverCancelled},
 
 	// What a commit compares with what was decided on matters in rare situations, which a test of the store brings about.
@@ -68,7 +69,6 @@ var mutants = []mutant{
 	{name: "a commit does not compare the server", test: "store/internal/row TestASwapProvesWhatWasRead"},
 	{name: "a commit does not compare the policy", test: "store/internal/engine TestAChangeOfThePolicyUndoesADecisionInFlight"},
 	{name: "a closed lock is granted", test: "lock TestClosing"},
-	{name: "a freeze is not read", test: "store TestNothingIsGrantedAfterTheAnswerToAFreeze"},
 	{name: "the capacity of a rule is that of the request", test: "lock TestRules"},
 	{name: "a commit does not compare the longest lease", test: "store/internal/row TestASwapProvesWhatWasRead"},
 	{name: "a commit does not require the quorum", test: "store/internal/row TestASwapProvesWhatWasRead"},
@@ -241,7 +241,7 @@ func TestPaddockPassesTrials(t *testing.T) {
 		"calls are disturbed": disturbed, "PostgreSQL crashes": crashed,
 		"no call is cancelled": neverCancelled, "PostgreSQL is restored": restored,
 		"a replica dies with its waiters": replicaLost, "tasks wait in circles": inCircles,
-		"locks are in a tree": inTrees, "connections are cut": cutOff,
+		"locks are in a tree": inTrees, "locks are frozen and ruled": ruled, "connections are cut": cutOff,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -56,6 +56,7 @@ const (
 	replicaLost                // the limit on waiters is low, and a replica is killed while calls wait there
 	inCircles                  // tasks acquire locks in opposite orders
 	inTrees                    // some of the locks are in a tree
+	ruled                      // an operator freezes locks, and changes a rule
 	cutOff                     // all connections of clients are cut again and again
 )
 
@@ -226,6 +227,8 @@ func (x *trial) options(prefix string, seed uint64) workload.Options {
 		o.Services, o.NeverCancel, o.Subscribers = x.services[:1], true, false
 	case inTrees:
 		o.Tree = true
+	case ruled:
+		o.Policy = true
 	case inCircles: // leases outlive the waits of a circle, which go on at the end of the run
 		o.TTL, o.Opposite, o.Operations, o.For = 2*time.Second, 2, 0, circlesRound
 	case restored:

@@ -121,7 +121,7 @@ func (t *lockHistory) applyRenewal(s lock.Record, r lock.Renew, g lock.Grant, sh
 		return s, true // it moves nothing
 	}
 	if endUnknown(l) {
-		l.TTL = g.TTL
+		l.TTL, l.Suspect = g.TTL, false
 		if !shaken {
 			l.AcquiredAt, l.ExpiresAt = g.AcquiredAt, g.ExpiresAt
 		}

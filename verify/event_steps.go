@@ -117,7 +117,7 @@ func (t *lockHistory) grantToWaiter(v lock.View, a lock.Acquire, l *lease) (lock
 		AliveUntil: later, KeptUntil: later,
 		Lease: lock.Lease{
 			ID: a.LeaseID, Name: m.Name, Mode: m.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,
-			MaxHold: a.MaxHold,
+			MaxHold: a.MaxHold, Stays: a.Stays,
 		},
 	}
 	s.Queue = []*lock.Waiter{&w}
@@ -145,15 +145,15 @@ func (t *lockHistory) claimOperation(l *lease, g lock.Grant) *operation {
 }
 
 // expiryOperation returns the operation by which time ends the leases of consecutive events with the
-// same timestamp.
-func (t *lockHistory) expiryOperation(ended []*lease) *operation {
-	last := ended[len(ended)-1].ended
+// same timestamp, or makes them suspect.
+func (t *lockHistory) expiryOperation(due []timedEvent) *operation {
+	last, ended := due[len(due)-1].event, endsAmong(due)
 	o := &operation{revision: last.Revision}
-	for i, l := range ended {
+	for i, l := range due {
 		if i > 0 {
 			o.text += ", "
 		}
-		o.text += fmt.Sprintf("%s: token %d", l.ended.Kind, l.token)
+		o.text += fmt.Sprintf("%s: token %d", l.event.Kind, l.token)
 	}
 	o.step = func(s lock.Record) (lock.Record, bool) {
 		if slices.ContainsFunc(ended, func(l *lease) bool { return l.renewalPending(s) }) {
@@ -162,22 +162,37 @@ func (t *lockHistory) expiryOperation(ended []*lease) *operation {
 		past := s
 		past.Leases = slices.Clone(s.Leases)
 		for i, l := range past.Leases {
-			if endUnknown(l) && slices.ContainsFunc(ended, func(e *lease) bool { return e.matches(l) }) {
-				past.Leases[i].ExpiresAt, past.Leases[i].Grace = last.At, 0
+			if endUnknown(l) && slices.ContainsFunc(due, func(e timedEvent) bool { return e.matches(l) }) {
+				past.Leases[i].ExpiresAt, past.Leases[i].Grace, past.Leases[i].Suspect = last.At, 0, false
 			}
 		}
 		d := lock.Sweep{Locks: []string{t.name}}.Apply(viewAt(past, last.At))
-		if len(d.Events) != len(ended) || !d.Now.Equal(last.At) {
+		if len(d.Events) != len(due) || !d.Now.Equal(last.At) {
 			return s, false
 		}
 		for _, e := range d.Events {
-			if !slices.ContainsFunc(ended, func(l *lease) bool { return l.token == e.Token && l.slot == e.Slot }) {
+			if !slices.ContainsFunc(due, func(l timedEvent) bool {
+				return l.token == e.Token && l.slot == e.Slot && (l.event.Kind == lock.Suspected) == (e.Kind == lock.Suspected)
+			}) {
 				return s, false
 			}
 		}
-		return d.Locks[0], true
+		return withUnknownEnds(d.Locks[0], s), true
 	}
 	return o
+}
+
+// withUnknownEnds returns s with the ends of those leases unknown whose ends were unknown before.
+func withUnknownEnds(s, before lock.Record) lock.Record {
+	for _, l := range before.Leases {
+		i := slices.IndexFunc(s.Leases, func(o lock.Lease) bool { return o.ID == l.ID && o.Token == l.Token && o.Slot == l.Slot })
+		if endUnknown(l) && i >= 0 {
+			left := s.Leases[i]
+			left.ExpiresAt, left.Grace = l.ExpiresAt, l.Grace
+			s = withLease(s, i, left)
+		}
+	}
+	return s
 }
 
 // endOperation returns the operation that ends the lease: a release, a revocation, or the withdrawal of

@@ -11,7 +11,8 @@ import (
 )
 
 // A leaseInterval is the time on the database's clock in which a lease is proven to have been held:
-// from its grant to the latest end that an answer promised, unless it was ended before.
+// from its grant to the latest end that an answer promised, unless it was ended before. One that stays is held until its
+// event.
 type leaseInterval struct {
 	*lease
 	from, to time.Time
@@ -115,11 +116,13 @@ func (t *lockHistory) interval(l *lease) (leaseInterval, bool) {
 	}
 	switch {
 	case l.ended != nil && (l.ended.Kind != lock.Expired || s.to.IsZero()):
-		if s.to.IsZero() || l.ended.At.Before(s.to) {
+		if s.to.IsZero() || l.ended.At.Before(s.to) || l.stays() {
 			s.to = l.ended.At
 		}
 	case l.ended == nil && t.mayHaveEnded(l):
 		s.to = s.from
+	case l.ended == nil && l.stays() && l.granted != nil:
+		s.to = endless
 	}
 	return s, true
 }

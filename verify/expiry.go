@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// noEarlyEnd checks that no lease expired before the end promised to its holder, grace included, and
-// that revocations leave the grace.
+// noEarlyEnd checks that no lease expired before the end promised to its holder, grace included, that no lease that stays
+// expired at all, and that revocations leave the grace.
 func (x *examination) noEarlyEnd(t *lockHistory, c *Check) {
 	for _, l := range t.leases {
 		t.graceKept(l, c)
@@ -24,6 +24,10 @@ func (x *examination) noEarlyEnd(t *lockHistory, c *Check) {
 				c.violated(t,
 					fmt.Sprintf("The lease of %q with token %d expired at %s, but its holder was promised %s.",
 						l.holder, l.token, clock(l.ended.At), clock(end)), []*Call{by}, l.granted, l.ended)
+			}
+			if l.stays() {
+				c.violated(t, fmt.Sprintf("The lease of %q with token %d expired at %s, but it was acquired with on_expiry hold, "+
+					"so it never ends by itself.", l.holder, l.token, clock(l.ended.At)), []*Call{by}, l.granted, l.ended)
 			}
 		}
 		if l.group == nil {

@@ -152,7 +152,7 @@ func (r *resource) checkAfter(newest, call *Call, c *Check) {
 	case now.Version < before.Version:
 		c.violated(r.lock, fmt.Sprintf("Version %d existed, but a later call was answered version %d.", before.Version,
 			now.Version), []*Call{newest, call})
-	case call.Verb == WriteFenced && now.Version == before.Version && !call.repeated() && !r.repetitions[call]:
+	case call.Verb == WriteFenced && now.Version == before.Version && !call.repeated() && !r.mayRepeat(call):
 		c.violated(r.lock, fmt.Sprintf("Version %d existed, but a later write was answered the same version.",
 			before.Version), []*Call{newest, call})
 	}

@@ -90,7 +90,7 @@ func ignoreClock(do step) step {
 
 // transitions returns the grants and ends of leases, ordered by event.
 func (t *lockHistory) transitions() []*operation {
-	begun, ended, skipped := map[*lock.Event]*lease{}, map[*lock.Event]*lease{}, map[*lock.Event]*lease{}
+	begun, ended, skipped := map[*lock.Event]*lease{}, map[*lock.Event]*lease{}, map[*lock.Event]*lease{} // or suspected, in ended
 	for _, l := range t.leases {
 		if l.granted != nil {
 			begun[l.granted] = l
@@ -100,6 +100,9 @@ func (t *lockHistory) transitions() []*operation {
 		}
 		if l.skipped != nil {
 			skipped[l.skipped] = l
+		}
+		for _, e := range l.suspected {
+			ended[e] = l
 		}
 	}
 	var chain []*operation
@@ -121,14 +124,14 @@ func (t *lockHistory) transitions() []*operation {
 		switch {
 		case l == nil:
 		case endedByTime(e):
-			together := []*lease{l}
+			together := []timedEvent{{l, e}}
 			for i+1 < len(t.events) && endedByTime(&t.events[i+1]) && t.events[i+1].At.Equal(e.At) &&
 				ended[&t.events[i+1]] != nil {
 				i++
-				together = append(together, ended[&t.events[i]])
+				together = append(together, timedEvent{ended[&t.events[i]], &t.events[i]})
 			}
 			o := t.expiryOperation(together)
-			o.from, o.to = lastKnownAlive(together), t.last+1
+			o.from, o.to = lastKnownAlive(endsAmong(together)), t.last+1
 			chain = append(chain, o)
 		default:
 			o := t.endOperation(l)
@@ -140,9 +143,25 @@ func (t *lockHistory) transitions() []*operation {
 	return chain
 }
 
-// endedByTime reports whether the lease ended by the passage of time, without a call.
+// A timedEvent is the end of a lease by the passage of time, or that the lease is suspect.
+type timedEvent struct {
+	*lease
+	event *lock.Event
+}
+
+// endsAmong returns the leases that have ended.
+func endsAmong(events []timedEvent) (leases []*lease) {
+	for _, e := range events {
+		if e.event.Kind != lock.Suspected {
+			leases = append(leases, e.lease)
+		}
+	}
+	return leases
+}
+
+// endedByTime reports whether the lease ended or became suspect by the passage of time, without a call.
 func endedByTime(e *lock.Event) bool {
-	return e.Kind == lock.Expired || e.Kind == lock.Withdrawn && e.Reason == lock.ReasonUnclaimed
+	return e.Kind == lock.Expired || e.Kind == lock.Suspected || e.Kind == lock.Withdrawn && e.Reason == lock.ReasonUnclaimed
 }
 
 // grantBounds returns when the lease may have been granted: after its first acquire was sent, and

@@ -37,17 +37,18 @@ type callGroup struct {
 
 // A lease is one that was granted, as far as events and answers show.
 type lease struct {
-	group    *callGroup // nil if no recorded call requested the lease
-	token    lock.Token
-	slot     int
-	slots    lock.Slots // of several permits; otherwise empty
-	mode     lock.Mode
-	holder   string
-	granted  *lock.Event // event of the grant; nil if there is none
-	ended    *lock.Event // event of the end; nil if there is none
-	skipped  *lock.Event // second revocation, which skipped the rest of the grace; nil if there is none
-	acquired []*Call     // acquires that were answered with this lease
-	renewed  []*Call     // renewals that were answered with this lease
+	group     *callGroup // nil if no recorded call requested the lease
+	token     lock.Token
+	slot      int
+	slots     lock.Slots // of several permits; otherwise empty
+	mode      lock.Mode
+	holder    string
+	granted   *lock.Event   // event of the grant; nil if there is none
+	ended     *lock.Event   // event of the end; nil if there is none
+	skipped   *lock.Event   // second revocation, which skipped the rest of the grace; nil if there is none
+	suspected []*lock.Event // events that the lease is suspect
+	acquired  []*Call       // acquires that were answered with this lease
+	renewed   []*Call       // renewals that were answered with this lease
 }
 
 // acquire returns the request of the first acquire, false if there is none.
@@ -169,6 +170,10 @@ func (t *lockHistory) addEvents() {
 				l.group.leases = append(l.group.leases, l)
 			}
 			t.leases, open[e.Slot] = append(t.leases, l), l
+		case lock.Suspected:
+			if l != nil && l.token == e.Token {
+				l.suspected = append(l.suspected, e)
+			}
 		case lock.Released, lock.Expired, lock.Revoked, lock.Withdrawn:
 			switch {
 			case l == nil || l.token != e.Token:
@@ -237,6 +242,9 @@ func (t *lockHistory) lease(r *callGroup, g lock.Grant) *lease {
 	r.leases, t.leases = append(r.leases, l), append(t.leases, l)
 	return l
 }
+
+// stays reports whether the lease does not end by itself.
+func (l *lease) stays() bool { a, _ := l.group.acquire(); return a.Stays }
 
 // hasSlot reports whether the slot is one of the lease's, or nil.
 func (l *lease) hasSlot(slot *int) bool { return slot == nil || l.slots.Include(l.slot, *slot) }

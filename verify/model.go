@@ -114,7 +114,7 @@ func sameState(a, b state) bool {
 }
 
 func sameLease(a, b lock.Lease) bool {
-	return a.ID == b.ID && a.Slot == b.Slot && a.Slots == b.Slots && a.Token == b.Token && a.TTL == b.TTL && a.MaxHold == b.MaxHold &&
+	return a.ID == b.ID && a.Slot == b.Slot && a.Slots == b.Slots && a.Token == b.Token && a.TTL == b.TTL && a.MaxHold == b.MaxHold && a.Suspect == b.Suspect &&
 		a.ClaimDeadline.Equal(b.ClaimDeadline) &&
 		a.AcquiredAt.Equal(b.AcquiredAt) && a.ExpiresAt.Equal(b.ExpiresAt)
 }

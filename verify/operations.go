@@ -46,6 +46,16 @@ func (r *resource) findRepetitions(c *Check) {
 	}
 }
 
+// mayRepeat reports whether the write may be a repetition. If a call with its operation has an unknown outcome, that one
+// may have written, and all that were answered are repetitions.
+func (r *resource) mayRepeat(call *Call) bool {
+	if r.repetitions[call] {
+		return true
+	}
+	o := r.operations[operationID(call)]
+	return o != nil && o.lost
+}
+
 // answersItself reports whether the answer to the write has its token and value.
 func answersItself(call *Call) bool {
 	w, f := call.Request.(lock.FencedWrite), fencedValue(call)

@@ -21,7 +21,7 @@ import (
 //     none waits once the lock can be granted to it, unless it waits for a set.
 //   - A queued waiter is granted or dequeued, once. A waiter whose grant was withdrawn returns to
 //     its place if the event has one, and is then granted or dequeued again.
-//   - A lease that ends was held.
+//   - A lease that ends was held. One that was suspect does not expire.
 //   - A lock that a release has closed is not granted before it opens.
 //
 // Events do not carry the grace of a lease. A revoked lease may block others for up to
@@ -67,7 +67,7 @@ func (r Rules) Check(events []lock.Event) error {
 // first returns the index of the first event that violates the rules, and how; the index is
 // len(events) if the end of the events does.
 func (r Rules) first(events []lock.Event) (int, error) {
-	h := eventChecker{rules: r, held: map[int]lock.Event{}, graces: map[int]lock.Event{}}
+	h := eventChecker{rules: r, held: map[int]lock.Event{}, stays: map[int64]bool{}, graces: map[int]lock.Event{}}
 	for i, e := range events {
 		if err := cmp.Or(h.checkOrder(e), h.step(e)); err != nil {
 			return i, fmt.Errorf("%s: %w", eventText(e), err)
@@ -100,6 +100,7 @@ type eventChecker struct {
 	last     lock.Event
 	newest   lock.Token
 	held     map[int]lock.Event // grants that have not ended, by their first slot
+	stays    map[int64]bool     // those that were suspect, by their revision
 	graces   map[int]lock.Event // revocations of leases whose grace may not be over, likewise
 	waiting  []lock.Event       // waiters, ordered by place: the Queued or Withdrawn events that put them there
 	grantDue *lock.Event        // event since which a waiter is due
@@ -130,8 +131,12 @@ func (h *eventChecker) step(e lock.Event) error {
 		return cmp.Or(h.checkFits(e), h.checkToken(e), h.checkTurn(e), h.grant(e))
 	case lock.Released, lock.Expired, lock.Revoked, lock.Withdrawn:
 		return h.end(e)
-	case lock.MetadataUpdated, lock.Suspected:
+	case lock.MetadataUpdated:
 		_, err := h.leaseOf(e)
+		return err
+	case lock.Suspected:
+		held, err := h.leaseOf(e)
+		h.stays[held.Revision] = true
 		return err
 	case lock.Refused:
 		return h.checkRefused(e)
@@ -281,6 +286,9 @@ func (h *eventChecker) end(e lock.Event) error {
 	held, err := h.leaseOf(e)
 	if err != nil {
 		return err
+	}
+	if e.Kind == lock.Expired && h.stays[held.Revision] {
+		return errors.New("the lease was suspect, so it ends only by a release or a revocation")
 	}
 	delete(h.held, e.Slot)
 	if e.Kind == lock.Released {

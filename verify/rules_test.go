@@ -65,6 +65,13 @@ var validEvents = map[string]struct {
 		expired exclusive 0 b 5 0
 		granted exclusive 0 c 6 0
 		revoked exclusive 0 c 6 0`},
+	"a suspect lease that is suspect again, and then revoked": {events: `
+		granted exclusive 0 a 1 0
+		suspected exclusive 0 a 1 0
+		suspected exclusive 0 a 1 0
+		revoked exclusive 0 a 1 0
+		granted exclusive 0 b 2 0
+		expired exclusive 0 b 2 0`},
 	"a revocation that leaves the grace": {events: `
 		granted exclusive 0 a 1 0
 		queued exclusive 0 b 0 2
@@ -296,7 +303,8 @@ var invalidEvents = map[string]struct {
 		want: "the other readers have token 1"},
 	"an old token for a shared phase": {events: held + "released exclusive 0 a 1 0\ngranted shared 1 b 1 0",
 		want: "not greater than 1"},
-	"an end of a free lock": {events: "released exclusive 0 a 1 0", want: "no such lease"},
+	"an end of a free lock":        {events: "released exclusive 0 a 1 0", want: "no such lease"},
+	"a suspect lease that expires": {events: held + "suspected exclusive 0 a 1 0\nexpired exclusive 0 a 1 0", want: "the lease was suspect"},
 	"two ends of one lease": {events: held + "released exclusive 0 a 1 0\nexpired exclusive 0 a 1 0",
 		want: "no such lease"},
 	"an end of another holder's lease": {events: held + "released exclusive 0 b 1 0", want: "no such lease"},

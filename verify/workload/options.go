@@ -65,6 +65,9 @@ type Options struct {
 	Tree bool
 	// Policy adds an operator, who freezes locks and changes the rule of a semaphore. Remove the rule with RemoveRule.
 	Policy bool
+	// Hold lets some leases stay: one that is not renewed is suspect until an operator of the run revokes it. The service must
+	// not forget leases, see lock.Acquire.Stays.
+	Hold bool
 	// RetryFor is how long a call with an unknown outcome is retried; zero: 15 s.
 	RetryFor time.Duration
 	// AnswerTimeout is how long a call may take, besides its wait, before it is cancelled; zero: 5 s.

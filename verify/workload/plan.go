@@ -91,8 +91,11 @@ func (o Options) draw(client, number int) plan {
 	}
 	p.acquire = o.drawAcquire(d, o.kindOf(p.lock))
 	p.session = d.oneIn(6)
-	if o.kindOf(p.lock) == permitsByRule {
+	switch {
+	case o.kindOf(p.lock) == permitsByRule:
 		p.acquire.TTL, p.acquire.MaxHold, p.session = 0, 0, false
+	case o.Hold && d.oneIn(6):
+		p.acquire.Stays, p.session = true, false
 	}
 	if d.oneIn(14) {
 		p.cancelAfter = d.between(0, max(p.acquire.Wait, 4*time.Millisecond))

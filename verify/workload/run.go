@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,10 +64,14 @@ func Run(ctx context.Context, rec *verify.Recorder, o Options) (Stats, error) {
 		clients[i] = r.client(i, rec)
 		wg.Go(clients[i].takeTurns)
 	}
+	revoker := r.client(len(clients)+1, rec)
+	if r.Hold {
+		wg.Go(revoker.revokeSuspects)
+	}
 	wg.Wait()
 	stats.Took = time.Since(began)
 	a.stopAtEnd()
-	for _, c := range append(clients, operator) {
+	for _, c := range append(clients, operator, revoker) {
 		stats.add(c.stats)
 	}
 	stats.add(a.calls)
@@ -168,12 +173,19 @@ func isLost(err error) bool {
 const freePollInterval = 100 * time.Millisecond
 
 // WaitUntilFree returns once all locks whose names begin with the prefix are free and without waiters:
-// abandoned leases have expired and kept places have been dropped. If ctx ends first, it returns an error
+// abandoned leases have expired and kept places have been dropped. It revokes leases that are suspect. If ctx ends first, it returns an error
 // that names a lock which is not free.
 func WaitUntilFree(ctx context.Context, s paddock.Service, prefix string) error {
 	last := errors.New("no request was sent")
 	for {
 		busy, err := firstBusy(ctx, s, prefix)
+		if err == nil && busy != nil {
+			for _, r := range revocationsOf(*busy) {
+				if _, failed := s.Revoke(ctx, r); !errors.Is(failed, lock.ErrTokenMismatch) { // it may have ended meanwhile
+					err = cmp.Or(err, failed)
+				}
+			}
+		}
 		switch {
 		case err == nil && busy == nil:
 			return nil
@@ -189,6 +201,38 @@ func WaitUntilFree(ctx context.Context, s paddock.Service, prefix string) error 
 			return fmt.Errorf("workload: %w", last)
 		}
 	}
+}
+
+// revokeSuspects revokes leases of the run that are suspect, as an operator does, until the run is over.
+func (c *client) revokeSuspects() {
+	for c.over.Err() == nil {
+		c.sleep(c.TTL / 2)
+		page, err := c.Services[0].Locks.Locks(c.over, paddock.LockQuery{Prefix: c.Prefix + ":", State: lock.Suspect, Limit: paddock.MaxLimit})
+		if err != nil {
+			continue // a later turn finds them
+		}
+		for _, l := range page.Items {
+			c.revokeSuspect(l)
+		}
+	}
+}
+
+// revokeSuspect revokes the leases of the lock that are suspect.
+func (c *client) revokeSuspect(l lock.Lock) {
+	for _, r := range revocationsOf(l) {
+		_, _ = callWithRetries(c, callOptions{verify.Revoke, 0, 0, never}, // the answer is recorded
+			func(ctx context.Context, s paddock.Service) (lock.Lock, error) { return s.Revoke(ctx, r) })
+	}
+}
+
+// revocationsOf returns the revocations of the leases of the lock that are suspect.
+func revocationsOf(l lock.Lock) (all []lock.Revoke) {
+	for _, h := range l.Leases {
+		if h.Suspect {
+			all = append(all, lock.Revoke{Name: l.Name, Token: h.Token, Slot: &h.Slot, Reason: fmt.Sprintf("token %d in slot %d is suspect", h.Token, h.Slot)})
+		}
+	}
+	return all
 }
 
 // firstBusy returns a lock that is not free or has waiters, nil if there is none.

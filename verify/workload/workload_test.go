@@ -182,7 +182,7 @@ func TestHistoriesWithLostAnswersPass(t *testing.T) {
 				both[i].Locks = &lossy{Service: one.Locks}
 			}
 			stats, err := workload.Run(t.Context(), rec, workload.Options{
-				Services: both, Prefix: "verify", Operations: 5000, RetryFor: time.Second, Seed: seed, Tree: true, Policy: true,
+				Services: both, Prefix: "verify", Operations: 5000, RetryFor: time.Second, Seed: seed, Tree: true, Policy: true, Hold: true,
 			})
 			if err != nil || stats.Retries < 100 {
 				t.Fatalf("%d calls were sent again, %v", stats.Retries, err)

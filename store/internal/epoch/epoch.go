@@ -110,7 +110,8 @@ var (
 	errNoEpoch = errors.New("the table epochs is empty; restore its newest row, or migrate down and up")
 )
 
-// A PolicyVersion says which trees there are: those after some number of changes in an epoch. Package trees has them.
+// A PolicyVersion says which trees, freezes and rules there are: those after some number of changes in an epoch. Package
+// policy has them.
 // The zero PolicyVersion is that of no epoch.
 type PolicyVersion struct{ Epoch, Changes int64 }
 
@@ -119,7 +120,7 @@ func (v PolicyVersion) Before(o PolicyVersion) bool {
 	return v.Epoch < o.Epoch || v.Epoch == o.Epoch && v.Changes < o.Changes
 }
 
-// Trees returns the version of the trees when the epoch was read.
+// Policy returns the version of the policy when the epoch was read.
 func (e Epoch) Policy() PolicyVersion {
 	return PolicyVersion{Epoch: e.Number, Changes: e.PolicyChanges}
 }

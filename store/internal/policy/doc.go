@@ -1,4 +1,5 @@
-// Package trees knows which trees are declared, and changes them.
+// Package policy knows which trees are declared, which locks are frozen and which rules there are, and changes them. What
+// follows says trees; freezes and rules have the same version, and are read and compared with it.
 //
 // In a declared tree a lock covers the locks below it; the rule is lock.Trees. So which leases conflict depends on the
 // trees, and all replicas must decide by the same ones. If one replica granted a lock by older trees than another, both

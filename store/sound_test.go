@@ -16,7 +16,7 @@ func TestHistoriesAreSound(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	rec, prefix := verify.NewRecorder(), "sound"
-	o := workload.Options{Prefix: prefix, Clients: 6, Locks: 6, Operations: 1500, For: time.Minute, TTL: 300 * time.Millisecond, Seed: 5, Tree: true}
+	o := workload.Options{Prefix: prefix, Clients: 6, Locks: 6, Operations: 1500, For: time.Minute, TTL: 300 * time.Millisecond, Seed: 5, Tree: true, Hold: true}
 	for i := range 3 {
 		o.Services = append(o.Services, workload.Replica{Via: fmt.Sprint(i), Locks: open(t, url)})
 	}

@@ -54,6 +54,7 @@ type Acquire struct {
 	Requested    []string   // the names in the request, if Locks also has ancestors of them. Set by In
 
 	KeyFull *Rule // the MaxLeases of this rule is reached: a can only find a lease or place that it has
+	outside error // why it is outside of the rules: it can only find a lease or place from before them. Set by In
 
 	leftOut          bool      // TTL: it is the default of the Bounds
 	minGrace         bool      // Grace: it is that of a rule
@@ -149,10 +150,7 @@ func (a Acquire) Traits() Traits {
 
 // In returns a within the rules, with an intention at each ancestor of its locks. It must be resolved.
 func (a Acquire) In(p *Policy) (Command, error) {
-	var err error
-	if a, err = a.within(p); err != nil {
-		return a, err
-	}
+	a = a.within(p)
 	t := p.trees()
 	if len(t) == 0 {
 		return a, nil
@@ -188,10 +186,12 @@ func (a Acquire) In(p *Policy) (Command, error) {
 	return a, nil
 }
 
-// within returns a within the rules of its locks, or the refusal if it is outside.
-func (a Acquire) within(p *Policy) (Acquire, error) {
+// within returns a within the rules of its locks, or with the refusal if it is outside.
+func (a Acquire) within(p *Policy) Acquire {
+	a.outside = nil
 	if p == nil || len(p.Rules) == 0 {
-		return a, a.checkCapacities()
+		a.outside = a.checkCapacities()
+		return a
 	}
 	a.Locks = slices.Clone(a.Locks)
 	for i := range a.Locks {
@@ -212,12 +212,17 @@ func (a Acquire) within(p *Policy) (Acquire, error) {
 				a.Grace, a.minGrace = max(a.Grace, r.MinGrace), true
 			}
 		}
-		if err := cmp.Or(r.checkTimes(a.TTL, a.Grace), r.checkPermits(m)); err != nil {
-			return a, err
+		if a.SessionID == (SessionID{}) {
+			a.outside = cmp.Or(a.outside, r.checkTimes(a.TTL, a.Grace))
 		}
+		a.outside = cmp.Or(a.outside, r.checkPermits(m))
 	}
-	return a, a.checkCapacities()
+	a.outside = cmp.Or(a.outside, a.checkCapacities())
+	return a
 }
+
+// IsOutside reports whether a is outside of the rules, so that it can only find a lease or a place from before them.
+func (a Acquire) IsOutside() bool { return a.outside != nil }
 
 // lacksCapacity reports whether m asks for permits, and leaves their number to a rule.
 func lacksCapacity(m Member) bool { return m.Mode == Permit && m.Capacity == 0 }
@@ -343,15 +348,20 @@ func (d *decider) match(a Acquire) bool {
 	for i, m := range a.Locks {
 		s := d.locks[i]
 		if l, ok := s.lease(a.LeaseID); ok {
-			if !a.matches(l, m, set) || m.Capacity != 0 && m.Capacity != s.record.Capacity || m.permits() != l.Permits() {
+			if !a.matches(l, m, set) || !s.hasCapacity(m, s.record.Capacity) || m.permits() != l.Permits() {
 				return false
 			}
 		} else if w, waits := s.waiter(a.LeaseID); waits &&
-			(!a.matches(w.Lease, m, set) || m.Capacity != w.Capacity || m.permits() != w.Member().permits()) {
+			(!a.matches(w.Lease, m, set) || !s.hasCapacity(m, w.Capacity) || m.permits() != w.Member().permits()) {
 			return false
 		}
 	}
 	return true
+}
+
+// hasCapacity reports whether m asks for permits of this capacity, or has left it to a rule, or a rule has it since.
+func (s *lockState) hasCapacity(m Member, capacity int) bool {
+	return m.Capacity == capacity || m.Capacity == 0 || m.Mode == Permit && s.rule != nil && s.rule.Capacity > 0
 }
 
 // matches reports whether l has the holder, the mode, the session and the set of a, which asks for m.
@@ -359,9 +369,12 @@ func (a Acquire) matches(l Lease, m Member, set []string) bool {
 	return l.Holder == a.Holder && l.Mode == m.Mode && l.Stays == a.Stays && l.Session == a.SessionID.Ref() && slices.Equal(l.Set, set)
 }
 
-// checkRules returns the refusal of a call outside of the rules, as far as that depends on more than the request.
+// checkRules returns the refusal of a call outside of the rules, which is not one from before them.
 func (d *decider) checkRules(a Acquire) error {
-	if a.KeyFull != nil {
+	switch {
+	case a.outside != nil:
+		return a.outside
+	case a.KeyFull != nil:
 		return errKeyFull(a.KeyFull)
 	}
 	for i := range a.Locks {

@@ -12,7 +12,8 @@ type Command interface {
 	// Traits returns what else is to be known of the command before it is decided.
 	Traits() Traits
 	// In returns the command as it is decided under the policy: with the ancestors of the locks that a request names in
-	// trees, and with what rules say about it. The error is the refusal of a request that is outside of a rule or a tree.
+	// trees, and with what rules say about it. The error is the refusal of a request that is refused whatever the
+	// state of its locks.
 	In(*Policy) (Command, error)
 	// Apply decides. It does not modify the View.
 	Apply(View) Decision

@@ -13,8 +13,8 @@ const MaxRules = 1000
 // A Rule bounds what may be asked of the locks of its scope. If several rules cover a lock, that of the longest scope
 // applies, and no other: so each rule says all, and nobody has to add up several.
 //
-// A request outside of the bounds is refused with ErrInvalid. One from before the rule is granted within the bounds, and
-// a lease from before it is renewed within them.
+// A request outside of the bounds is refused with ErrInvalid. One from before the rule is granted within the bounds, also
+// if its call is repeated, and a lease from before it is renewed within them.
 type Rule struct {
 	Scope  Scope
 	MaxTTL time.Duration // zero: that of the Bounds. A TTL that is left out is at most this

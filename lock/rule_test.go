@@ -47,6 +47,16 @@ func TestRules(t *testing.T) {
 		"a call that is repeated after the capacity has changed finds its lease": `
 			rule jobs: capacity=2; acquire 1 permit=0; rule jobs: capacity=3
 			acquire 1 permit=0 -> replayed=true`,
+		"a call from before the rule that is repeated finds its lease or its place": `
+			acquire 1 permit=8 ttl=1m; rule jobs: capacity=3 ttl=5s grace=2s
+			acquire 1 permit=8 ttl=1m -> replayed=true; acquire 2 permit=8 ttl=5s grace=2s -> !capacity_mismatch`,
+		"a call from before the rule that is repeated finds its place": `
+			acquire 1 permit=8; wait 2 ttl=1m; wait 3 permit=8; rule jobs: capacity=3 ttl=10s
+			wait 2 ttl=1m -> quiet [1 | 2 3]; wait 3 permit=8 -> quiet [1 | 2 3]; acquire 4 ttl=1m -> !invalid_request
+			release 1; claim 2 -> ttl=10s`,
+		"a call that left the capacity to a rule finds its lease without it": `
+			rule jobs: capacity=2; acquire 1 permit=0; rule none
+			acquire 1 permit=0 -> replayed=true`,
 		"without the rule callers have the capacity again": `
 			rule jobs: capacity=2; acquire 1 permit=0; rule none
 			acquire 2 permit=0 -> !invalid_request
@@ -93,7 +103,7 @@ func TestTheRefusalNamesTheRule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = a.In(p)
+		err = refusalOf(t, a, p)
 		e := new(lock.Error)
 		if errors.As(err, &e); e.Code != lock.ErrInvalid || e.Field != field || !strings.Contains(e.Detail, "the rule for jobs:") {
 			t.Errorf("%s: %v", field, err)
@@ -154,4 +164,18 @@ func TestAKeyThatHasTooManyLeases(t *testing.T) {
 	if l := leaseOf(m.must(acquire(3, func(a *lock.Acquire) { a.Key = "team" }))); l.Key != "" {
 		t.Errorf("without a rule the lease is of the key %q", l.Key)
 	}
+}
+
+// refusalOf returns the refusal of the call under the policy, for locks that nobody has asked for before.
+func refusalOf(t *testing.T, a lock.Acquire, p *lock.Policy) error {
+	t.Helper()
+	cmd, err := a.In(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := lock.View{Now: time.Unix(1, 0), Policy: p}
+	for _, name := range cmd.Names() {
+		v.Locks = append(v.Locks, lock.Record{Name: name})
+	}
+	return cmd.Apply(v).Err
 }

@@ -74,6 +74,9 @@ func (r *request) isAboutLease() bool { return r.traits.Lease != lock.LeaseID{} 
 // If one writes all the same, it misses, and its locks are created when they are locked.
 func (r *request) creates(locked bool) bool {
 	_, never := r.decided.(refused)
+	if a, asks := r.decided.(lock.Acquire); asks {
+		never = a.IsOutside()
+	}
 	return !never && (r.traits.Grants || locked)
 }
 

@@ -69,8 +69,9 @@ func TestClosing(t *testing.T) {
 		"an operator opens nothing by another token": `
 			acquire 1; release 1; acquire 2; release 2 closed=1h
 			revoke 1 -> !token_mismatch closed=1h
-			revoke 2 -> opened#2
-			revoke 2 -> !token_mismatch`,
+			revoke 2 slot=1 -> !token_mismatch closed=1h
+			revoke 2 -> opened#2; revoke 2 -> quiet
+			acquire 3; revoke 2 -> !token_mismatch`,
 		"a lease of a session closes the lock": `open 1; acquire 2 in=1; release 2 closed=1h -> closed=1h`,
 		"the closing is forgotten with the next grant": `
 			acquire 1; release 1 closed=5s; after 5s

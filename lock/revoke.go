@@ -86,7 +86,7 @@ func (r Revoke) Apply(v View) Decision {
 			selected = true
 		}
 	}
-	if !selected && rest == nil && home.isDone() && home.record.Token == r.Token {
+	if !selected && rest == nil && home.isDone() && home.record.Token == r.Token && (r.Slot == nil || *r.Slot == 0) {
 		home.open(r)
 		selected = true
 	}
@@ -106,7 +106,7 @@ func (r Revoke) Apply(v View) Decision {
 // open opens the lock, which a Release has closed.
 func (s *lockState) open(r Revoke) {
 	done := Lease{Mode: Exclusive, Holder: s.record.Closed.Holder, Token: s.record.Token}
-	s.record.Closed, s.madeRoom = nil, true
+	s.record.Closed, s.record.LastEnd, s.madeRoom = nil, Revoked, true // so a repeated Revoke succeeds
 	s.emit(Event{Kind: Opened, Reason: r.Reason, By: r.RevokedBy}, done)
 }
 

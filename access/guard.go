@@ -332,6 +332,8 @@ func (c scope) check(k Key) error {
 			lock.MaxNameLength)
 	case c.isPrefix && c.field == "":
 		return k.errNameNotAllowed("does not cover all names. Use a key without prefixes")
+	case c.isPrefix && c.field == "scope":
+		return k.errNameNotAllowed("does not cover every name that begins with %s. Use a key that does", c.text)
 	case c.isPrefix && c.text == "":
 		return k.errNameNotAllowed("does not cover all names. Use %s", k.prefixHint())
 	case c.isPrefix:

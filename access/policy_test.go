@@ -92,7 +92,7 @@ func TestAnOperatorNeedsAKeyForTheWholeScope(t *testing.T) {
 			if c.allowed {
 				s.allowed(t, method, err)
 			} else {
-				s.refused(t, name+": "+method, err, lock.ErrNameNotAllowed, string(c.scope))
+				s.refused(t, name+": "+method, err, lock.ErrNameNotAllowed, string(c.scope), "Use a key that does")
 			}
 		}
 	}

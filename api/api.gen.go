@@ -2805,7 +2805,8 @@ func (c *Client) RemoveRule(ctx context.Context, scope Scope) (*http.Response, e
 // For operators. Bounds what may be asked of the locks of the scope. After the answer nothing is granted outside of
 // the rule, on any replica: an acquire or a renewal with a TTL or a grace outside of it is `400`, and `detail` names
 // the rule; another capacity is `capacity_mismatch`, and too many leases of an API key are `too_many_leases`.
-// Requests from before the rule that wait are granted within it, and leases from before are renewed within it.
+// Requests from before the rule that wait are granted within it, and leases from before are renewed within it. An
+// acquire that is sent again finds its lease or its place, whatever it asks for.
 //
 // If several rules cover a lock, that of the longest scope applies, and no other. A rule of the same scope is
 // replaced as a whole. There are at most 1,000. The API key must cover every name of the scope.

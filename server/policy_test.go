@@ -14,6 +14,7 @@ func TestAReleaseThatClosesIsReadStrictly(t *testing.T) {
 	wantBadRequests(t, []badRequest{
 		{name: "longer than 31 days", path: path, body: body(`"closed_ms": 2678400001`), pointer: "/closed_ms", detail: "is 2678400001; give 0 to 2678400000"},
 		{name: "a negative time", path: path, body: body(`"closed_ms": -1`), pointer: "/closed_ms", detail: "is -1; give 0 to 2678400000"},
+		{name: "an empty period", path: path, body: body(`"once_per": ""`), pointer: "/once_per", detail: "is empty; use minute"},
 		{name: "a period that there is not", path: path, body: body(`"once_per": "year"`), pointer: "/once_per", detail: "use minute, hour, day, week or month"},
 		{name: "a time zone that there is not", path: path, body: body(`"once_per": "day", "time_zone": "Mars"`), pointer: "/time_zone", detail: "such as Europe/Berlin"},
 		{name: "the time zone of the machine", path: path, body: body(`"once_per": "day", "time_zone": "Local"`), pointer: "/time_zone", detail: "such as Europe/Berlin"},

@@ -84,7 +84,15 @@ func (m Release) command(name string) (lock.Release, error) {
 	return lock.Release{
 		Locks: []string{name}, LeaseID: lock.LeaseID(m.LeaseID),
 		Closed: lock.Closing{For: duration(m.ClosedMs), Period: lock.Period(wire.ValueOf(m.OncePer)), Zone: wire.ValueOf(m.TimeZone)},
-	}, checkMs("closed_ms", m.ClosedMs, 0, lock.MaxClosed)
+	}, cmp.Or(checkMs("closed_ms", m.ClosedMs, 0, lock.MaxClosed), checkOncePer(m.OncePer))
+}
+
+// checkOncePer refuses an empty period, which would leave the lock open. The domain checks the others.
+func checkOncePer(p *api.Period) error {
+	if p != nil && *p == "" {
+		return lock.Invalid("once_per", "is empty; use minute, hour, day, week or month, or leave it out")
+	}
+	return nil
 }
 
 func (m Revoke) command(name string) (lock.Revoke, error) {

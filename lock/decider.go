@@ -324,19 +324,27 @@ func (d *decider) promoteNow(waiters []Waiter) ([]Lease, bool) {
 // duringDecision is the attachment of a call that does not wait, for the time of its own decision.
 const duringDecision Attachment = -1
 
-// endWait ends the wait of a call, whose places are those of the waiters, and returns its refusal.
+// endWait ends the wait of a call, whose places are those of the waiters, and returns its refusal. A call that asks for more
+// permits than a rule allows by now keeps no place.
 func (d *decider) endWait(waiters []Waiter, keep bool) error {
 	members, kept := make([]Member, len(d.locks)), time.Duration(0)
+	var tooMany error
+	for i := range waiters {
+		members[i] = waiters[i].Member()
+		tooMany = cmp.Or(tooMany, checkPermits(members[i]))
+	}
 	for i, s := range d.locks {
 		w := waiters[i]
-		members[i] = w.Member()
-		if keep {
+		if keep && tooMany == nil {
 			kept = s.detach(w)
 		} else {
 			s.dequeue(w, reasonWaitEnded)
 		}
 	}
 	d.promote()
+	if tooMany != nil {
+		return tooMany
+	}
 	return errWaitEnded(d.locks, members, waiters[0].Lease.ID, kept)
 }
 

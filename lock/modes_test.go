@@ -146,6 +146,10 @@ func TestSeveralPermits(t *testing.T) {
 			sweep -> [3 | 2]
 			acquire 5 permit=5 -> !lock_held
 			release 3 -> [2 |]`,
+		"are refused at the end of a wait if a rule allows fewer": `
+			rule jobs: capacity=5; acquire 1 permit=5/4; wait 2 permit=5/5
+			rule jobs: capacity=3
+			leave 2 keep -> !invalid_request [1 |]`,
 		"are as many as before a rule allows fewer, and no more": `
 			rule jobs: capacity=5; acquire 1 permit=5/4; acquire 2 permit=5
 			rule jobs: capacity=3

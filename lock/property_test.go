@@ -170,8 +170,8 @@ func (m *machine) acquire(t *rapid.T) {
 		if over || lease == nil || lease.Unclaimed() || lease.Token != leaseOf(d).Token || place != nil {
 			t.Fatalf("granted a lease that has ended or is not in the record: %+v", leaseOf(d))
 		}
-		if !d.Replayed {
-			m.checkRule(t, leaseOf(d), before == nil)
+		if grants(d, lease.Token) { // and does not deliver one from before the rule
+			m.checkRule(t, *lease, true)
 		}
 		if d.Replayed && (before == nil || before.Unclaimed() || before.Token != lease.Token) {
 			t.Fatalf("replayed a lease that did not exist: %+v", leaseOf(d))
@@ -313,6 +313,11 @@ func (m *machine) rule(t *rapid.T) {
 		}}
 	}
 	m.do(t, sweep, 0)
+}
+
+// grants reports whether d grants the lease with this token.
+func grants(d lock.Decision, token lock.Token) bool {
+	return slices.ContainsFunc(d.Events, func(e lock.Event) bool { return e.Kind == lock.Granted && e.Token == token })
 }
 
 // checkRule checks a lease that was granted now, or before the rule and now renewed, against the rule.

@@ -102,8 +102,7 @@ func (s *lockState) leaseOrPlace(id LeaseID) (Lease, bool) {
 // attached reports whether a call waits at the place, and can be granted what it asks for. If a rule has made the capacity
 // less than that, the waiter is skipped until its wait ends or the capacity grows: it must not block the others for ever.
 func (s *lockState) attached(w *Waiter) bool {
-	tooMany := w.Lease.Mode == Permit && w.Permits > w.Capacity
-	return w.attachedAt(s.now, s.view.Now, s.view.Self) && !tooMany && !s.hasLostSession(&w.Lease)
+	return w.attachedAt(s.now, s.view.Now, s.view.Self) && checkPermits(w.Member()) == nil && !s.hasLostSession(&w.Lease)
 }
 
 // hasLostSession reports whether the lease, or what a waiter asks for, is of a session that is over. That is decided

@@ -131,7 +131,7 @@ func (a *attempt) lookAndDecide(all, unread []*unit) error {
 }
 
 // sameEpoch reports whether a decision in one of the epochs is one in the other: neither the server nor the pause of
-// grants has changed, nor the trees.
+// grants has changed, nor the policy.
 func sameEpoch(a, b epoch.Epoch) bool {
 	return a.Number == b.Number && a.Started.Equal(b.Started) && a.ClosedUntil.Equal(b.ClosedUntil) && a.Policy() == b.Policy()
 }

@@ -40,7 +40,7 @@ type unit struct {
 	tokens   int   // granted by the decisions, at most row.TokensPerBatch
 }
 
-// unitsOf groups the calls, as they are decided in the trees.
+// unitsOf groups the calls, as they are decided under the policy.
 func unitsOf(calls []*call, in *policy.Snapshot) []*unit {
 	byName := make(map[string]*unit, len(calls))
 	var all []*unit

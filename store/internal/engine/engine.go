@@ -39,7 +39,7 @@ type Options struct {
 
 type call = batch.Call[request, *row.Outcome]
 
-// A request is a command as the caller gave it, and as it is decided in the trees, with the ancestors of its locks.
+// A request is a command as the caller gave it, and as it is decided under the policy, with the ancestors of its locks.
 type request struct {
 	lock.Command
 	traits  lock.Traits
@@ -51,7 +51,7 @@ type request struct {
 	policy  *policy.Snapshot // that decided is for
 }
 
-// in sets what is decided in the trees.
+// in sets what is decided under the policy.
 func (r *request) in(t *policy.Snapshot) {
 	if r.decided != nil && r.policy == t {
 		return
@@ -80,8 +80,8 @@ func (r *request) creates(locked bool) bool {
 	return !never && (r.traits.Grants || locked)
 }
 
-// A refused is a command that is refused in the trees, whatever the state of its locks. It is decided like others, so
-// that the trees are those of the database.
+// A refused is a command that the policy refuses, whatever the state of its locks. It is decided like others, so
+// that the policy is that of the database.
 type refused struct {
 	lock.Command
 	err error
@@ -92,7 +92,7 @@ func (r refused) Apply(v lock.View) lock.Decision {
 	return lock.Decision{Now: v.Now, Locks: v.Locks, Err: r.err}
 }
 
-// newRequest returns the request of the command, as it is decided in the trees. Commands on the same locks have the same
+// newRequest returns the request of the command, as it is decided under the policy. Commands on the same locks have the same
 // home, and so keep their order. Other workers may decide on the other locks, as other replicas do: the swap compares all
 // of them.
 func newRequest(cmd lock.Command, in *policy.Snapshot) (r request) {

@@ -96,7 +96,7 @@ func (w *worker) recoverFrom(err error) error {
 	}
 	failed := w.policy.Refresh()
 	if failed != nil {
-		w.db.Log.Error("cannot read the trees; retrying", "error", failed)
+		w.db.Log.Error("cannot read the policy; retrying", "error", failed)
 	}
 	return failed
 }

@@ -41,7 +41,7 @@ type Epoch struct {
 	ClosedUntil   time.Time // nothing is granted before; zero: no pause was set
 	Longest       time.Duration
 	Quorum        bool  // nothing is decided without a standby
-	PolicyChanges int64 // how often the trees were changed in this epoch
+	PolicyChanges int64 // how often the policy was changed in this epoch
 	Here          bool  // it describes this server, and the present timeline of its log
 
 	Flushed    int64 // the position up to which the server's log is on disk

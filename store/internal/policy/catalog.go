@@ -26,19 +26,19 @@ var (
 	sqlListTrees = database.Statement(files, "list_trees")
 )
 
-// ErrChanged is returned for a decision that was made for other trees than those of the database. Nothing was written.
+// ErrChanged is returned for a decision that was made for another policy than that of the database. Nothing was written.
 // It may be made again after a Refresh.
-var ErrChanged = errors.New("the trees have changed")
+var ErrChanged = errors.New("the policy has changed")
 
-// A Snapshot is the trees at one version. It is shared and never changed. The zero Snapshot has no trees, and is of no
-// epoch.
+// A Snapshot is the policy at one version. It is shared and never changed. The zero Snapshot declares nothing, and is of
+// no epoch.
 type Snapshot struct {
 	lock.Policy
 	Version epoch.PolicyVersion
 	At      time.Time // when it was read, on the database's clock
 }
 
-// Check returns ErrChanged unless these are the trees of the epoch as it was read.
+// Check returns ErrChanged unless this is the policy of the epoch as it was read.
 func (s *Snapshot) Check(e epoch.Epoch) error {
 	if s.Version != e.Policy() {
 		return ErrChanged
@@ -46,7 +46,7 @@ func (s *Snapshot) Check(e epoch.Epoch) error {
 	return nil
 }
 
-// scan reads the columns of sql/trees.sql.
+// scan reads the columns of sql/policy.sql.
 func (s *Snapshot) scan(row pgx.Row) error {
 	var roots []string
 	var freezes []storedFreeze
@@ -109,7 +109,7 @@ func (r storedRule) rule() lock.Rule {
 	}
 }
 
-// A Catalog keeps the newest trees that this replica has read, and changes trees. It is safe for concurrent use.
+// A Catalog keeps the newest policy that this replica has read, and changes it. It is safe for concurrent use.
 type Catalog struct {
 	db     *database.DB
 	epochs *epoch.Monitor
@@ -118,7 +118,7 @@ type Catalog struct {
 	changed func([]lock.Scope)
 	limits  limiter
 
-	// turn is held by the call that changes a tree. No other call does that before next.
+	// turn is held by the call that changes the policy. No other call does that before next.
 	turn sync.Mutex
 	next time.Time
 }
@@ -131,10 +131,10 @@ func New(db *database.DB, epochs *epoch.Monitor, changed func([]lock.Scope)) *Ca
 	return c
 }
 
-// Newest returns the newest trees that were read. There may be newer ones.
+// Newest returns the newest policy that was read. There may be a newer one.
 func (c *Catalog) Newest() *Snapshot { return c.newest.Load() }
 
-// Refresh reads the trees, on a connection of its own.
+// Refresh reads the policy, on a connection of its own.
 func (c *Catalog) Refresh() error {
 	return c.db.Within(func(ctx context.Context) error {
 		_, err := c.read(ctx, c.db.Rest)
@@ -142,7 +142,7 @@ func (c *Catalog) Refresh() error {
 	})
 }
 
-// RefreshIfChanged reads the trees unless the newest ones are those of the epoch.
+// RefreshIfChanged reads the policy unless the newest one is that of the epoch.
 func (c *Catalog) RefreshIfChanged(e epoch.Epoch) error {
 	if c.Newest().Check(e) == nil {
 		return nil
@@ -150,8 +150,8 @@ func (c *Catalog) RefreshIfChanged(e epoch.Epoch) error {
 	return c.Refresh()
 }
 
-// Of returns the trees of the epoch, which a transaction on conn has read after it locked the row of a lock, or found
-// that there is none. They cannot change before that transaction ends: a change waits for each that has used
+// Of returns the policy of the epoch, which a transaction on conn has read after it locked the row of a lock, or found
+// that there is none. It cannot change before that transaction ends: a change waits for each that has used
 // paddock.records. The error is ErrChanged if another epoch has started meanwhile.
 func (c *Catalog) Of(ctx context.Context, conn *pgx.Conn, e epoch.Epoch) (*Snapshot, error) {
 	s := c.Newest()
@@ -170,7 +170,7 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// read reads the trees, and keeps them unless newer ones were read.
+// read reads the policy, and keeps it unless a newer one was read.
 func (c *Catalog) read(ctx context.Context, from querier) (*Snapshot, error) {
 	s := &Snapshot{}
 	if err := s.scan(from.QueryRow(ctx, sqlPolicy.In(c.db.Schema))); err != nil {

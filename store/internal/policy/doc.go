@@ -1,51 +1,54 @@
-// Package policy knows which trees are declared, which locks are frozen and which rules there are, and changes them. What
-// follows says trees; freezes and rules have the same version, and are read and compared with it.
+// Package policy knows what operators have declared about names, lock.Policy: which trees there are, which locks are
+// frozen, and which rules bound requests. It keeps a copy for decisions, and changes it in the database.
 //
-// In a declared tree a lock covers the locks below it; the rule is lock.Trees. So which leases conflict depends on the
-// trees, and all replicas must decide by the same ones. If one replica granted a lock by older trees than another, both
-// could grant what one lease covers.
+// All replicas must decide by the same policy. If one granted a lock by older trees than another, both could grant what
+// one lease covers; if one did not know of a freeze, it would grant what an operator was told is not granted any more.
 //
 // # Versions
 //
-// The trees have a version, epoch.PolicyVersion: the number of the newest epoch, and how often the trees were changed in
+// The policy has a version, epoch.PolicyVersion: the number of the newest epoch, and how often the policy was changed in
 // it. Both are columns of the newest row of paddock.epochs, which every look reads and every swap compares anyway, so
-// the version costs a decision nothing. A [Snapshot] is the trees at one version. A [Catalog] keeps the newest Snapshot
+// the version costs a decision nothing. A [Snapshot] is the policy at one version. A [Catalog] keeps the newest Snapshot
 // that this replica has read.
 //
 // # Decisions
 //
 // A decision is made for a version, and written only if that is still the version:
 //
-//	take the Snapshot       with it each command gets the ancestors of its locks
+//	take the Snapshot       with it each command gets the ancestors of its locks, and the bounds of their rules
 //	look    ─→ Check        is it the Snapshot of the epoch that was read? otherwise ErrChanged
 //	decide
 //	swap                    one comparison of sql/swap.sql: it writes nothing if the version has changed
 //
-// After [ErrChanged] the engine reads the trees again ([Catalog.Refresh]), and decides again for them. A Snapshot may
-// be out of date when it is taken: Check finds that it does not equal the epoch that was read. So it need not be taken
+// After [ErrChanged] the engine reads the policy again ([Catalog.Refresh]), and decides again by it. A Snapshot may be
+// out of date when it is taken: Check finds that it does not equal the epoch that was read. So it need not be taken
 // together with the epoch.Known, which only has to be taken before the epoch is read.
 //
 // A swap that wrote nothing reads the epoch in its next look, and so meets ErrChanged there.
 //
-// Two others use the trees. A fenced write locks the rows on the path of its lock, and then takes the trees of the
-// epoch that it reads ([Catalog.Of]): while it has a row locked, they cannot change. Plain reads use the newest
-// Snapshot as it is; it is read again within half a second of a change, although no command arrives
-// ([Catalog.RefreshIfChanged]).
+// Two others use the policy. A fenced write locks the rows on the path of its lock, and then takes the trees of the epoch
+// that it reads ([Catalog.Of]): while it has a row locked, they cannot change. Plain reads use the newest Snapshot as it
+// is; it is read again within half a second of a change, although no command arrives ([Catalog.RefreshIfChanged]).
 //
 // # Changes
 //
 // A change excludes all decisions while it commits:
 //
-//	read    without a lock: the version, the tree, and its locks with leases or waiters. Nothing more is done if the
-//	        tree is as wanted, if its root is refused, or if one of its locks is in use
+//	read    without a lock: the policy, and for a tree its locks with leases or waiters. Nothing more is done if all is
+//	        as wanted, or if the change is refused: a tree has a lock in use, or there are too many freezes or rules
 //	change  one transaction of one round trip: locks paddock.records, which waits for decisions that are being written
-//	        and holds up others; compares the version, and that no lock of the tree is in use; counts the change; commits
+//	        and holds up others; compares the version, and for a tree that none of its locks is in use; counts the
+//	        change; commits
 //
 // So the change sees what every earlier decision has written, and every later decision sees the change, or finds
-// another version and writes nothing. A tree is declared, and removed, for all replicas at one instant.
+// another version and writes nothing. It takes effect for all replicas at one instant, also for one that is stopped
+// meanwhile and writes when it goes on.
 //
 // Decisions queue behind a change that waits for the table. Therefore a change gives up after a few milliseconds, rests
 // ten times as long as that took, and is tried again, eight times in all. Then the caller is told to come back.
+//
+// A change that may let waiters in wakes them: each replica, when it reads the policy, sweeps those locks of its own
+// waiters that the change concerns.
 //
 // # A new epoch
 //

@@ -47,8 +47,7 @@
 // Decisions queue behind a change that waits for the table. Therefore a change gives up after a few milliseconds, rests
 // ten times as long as that took, and is tried again, eight times in all. Then the caller is told to come back.
 //
-// A change that may let waiters in wakes them: each replica, when it reads the policy, sweeps those locks of its own
-// waiters that the change concerns.
+// A change may let waiters in. So each replica wakes its own waiters in the scope when it reads the policy.
 //
 // # A new epoch
 //

@@ -211,8 +211,6 @@ func (a Acquire) within(p *Policy) Acquire {
 			if a.Grace == 0 || a.minGrace {
 				a.Grace, a.minGrace = max(a.Grace, r.MinGrace), true
 			}
-		}
-		if a.SessionID == (SessionID{}) {
 			a.outside = cmp.Or(a.outside, r.checkTimes(a.TTL, a.Grace))
 		}
 		a.outside = cmp.Or(a.outside, r.checkPermits(m))

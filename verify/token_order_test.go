@@ -62,22 +62,38 @@ func use(t *testing.T, s paddock.Service, name string, mode lock.Mode) {
 	}
 }
 
-// TestAReaderThatJoinsHasAnOlderToken, which is no violation.
+// TestAReaderThatJoinsHasAnOlderToken, which is no violation. Nor is it if a restore cut off the answer of the first one.
 func TestAReaderThatJoinsHasAnOlderToken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rec := verify.NewRecorder()
-		s := rec.Client(via, memlock.New().Replica(1))
-		reads := func() {
-			a := lock.Acquire{Locks: []lock.Member{{Name: "rooms", Mode: lock.Shared}}, LeaseID: lock.LeaseID(uuid.New()), Holder: uuid.NewString()}
-			if _, err := s.Acquire(t.Context(), a); err != nil {
-				t.Fatal(err)
-			}
-		}
-		reads()
-		use(t, s, "another", lock.Exclusive)
-		reads()
-		if r := rec.History().Check(verify.CheckOptions{}); !r.OK() {
-			t.Error(text(t, r))
-		}
-	})
+	for name, c := range map[string]struct {
+		unanswered, restored bool // the grant of the first reader; the database
+		violates             bool
+	}{
+		"the first is known":                  {},
+		"the first is not known":              {unanswered: true, violates: true},
+		"the first is not known, a restore":   {unanswered: true, restored: true},
+		"the first is known, after a restore": {restored: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rec, service := verify.NewRecorder(), memlock.New().Replica(1)
+				recorded := rec.Client(via, service)
+				reads := func(s paddock.Service) {
+					a := lock.Acquire{Locks: []lock.Member{{Name: "rooms", Mode: lock.Shared}}, LeaseID: lock.LeaseID(uuid.New()), Holder: uuid.NewString()}
+					if _, err := s.Acquire(t.Context(), a); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if c.unanswered {
+					reads(service)
+				} else {
+					reads(recorded)
+				}
+				use(t, recorded, "another", lock.Exclusive)
+				reads(recorded)
+				if r := rec.History().Check(verify.CheckOptions{Restored: c.restored}); r.OK() == c.violates {
+					t.Error(text(t, r))
+				}
+			})
+		})
+	}
 }

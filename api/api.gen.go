@@ -1098,8 +1098,9 @@ type FreezeStatus struct {
 	// FrozenBy The name of the API key that froze it. Absent in a service without API keys.
 	FrozenBy *string `json:"frozen_by,omitempty"`
 
-	// Leases How many leases of locks of the scope are left, those in grace included; in a tree also those of locks above.
-	// None is added while the freeze lasts. At 0 the work that the locks guard has stopped.
+	// Leases How many leases of locks of the scope are left, those in grace included, and for a moment those that are over,
+	// until their end is recorded; in a tree also those of locks above, and of locks below one. None is added while the
+	// freeze lasts. At 0 the work that the locks guard has stopped.
 	Leases int    `json:"leases"`
 	Reason string `json:"reason"`
 

@@ -84,6 +84,17 @@ func (p *Policy) freezesOf(name string, now time.Time) (found []Freeze) {
 	return found
 }
 
+// Stopped returns the locks whose new leases a freeze of the scope stops: those of a scope, and others. In a tree, those
+// above are among them, which would cover a lock of the scope; and if the scope is a lock, those below, which need its
+// intention.
+func (t Trees) Stopped(s Scope) (Scope, []string) {
+	path := t.path(string(s))
+	if path != nil && !s.IsPrefix() {
+		return s + ":", path
+	}
+	return s, path
+}
+
 // longestFreeze returns the one of the freezes that stops grants of the lock in the mode for the longest time, nil if none
 // does. The intentions at a lock do not cover all that is below it.
 func longestFreeze(freezes []Freeze, name string, m Mode) (longest *Freeze) {
@@ -102,8 +113,9 @@ func longestFreeze(freezes []Freeze, name string, m Mode) (longest *Freeze) {
 // A FreezeStatus is a freeze, and what it still waits for.
 type FreezeStatus struct {
 	Freeze
-	// Leases is how many leases of locks of the scope are left, those in grace included; in a tree also those of locks
-	// above. None is added while the freeze lasts. So at zero the work that the locks guard has stopped.
+	// Leases is how many leases of locks of the scope are left, those in grace included, and those whose end is not
+	// recorded yet; in a tree also those of locks above, and of locks below one. None is added while the freeze lasts. So
+	// at zero the work that the locks guard has stopped.
 	Leases int
 	AsOf   time.Time // on the database's clock
 }

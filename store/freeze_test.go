@@ -126,3 +126,62 @@ func TestWaitersOfOtherReplicasAreServedWhenAFreezeEnds(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestADrainWaitsForARenewalThatIsNotVisible: it was decided in time, and its commit waits, for a standby, say, until the
+// lease is past its end as others see it. So the lease is left.
+func TestADrainWaitsForARenewalThatIsNotVisible(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, holder, outside := open(t, url), connect(t, url), connect(t, url)
+	session := openSession(t, s, time.Hour, 0)
+	leases := map[string]lock.Grant{"jobs:1": mustAcquire(t, s, acquire("jobs:1")), "jobs:2": mustAcquire(t, s, inSession("jobs:2", session))}
+	freeze(t, s, "jobs:")
+	const end = "update paddock.records set expires_at = clock_timestamp() + interval '%[1]s' where name = 'jobs:1';" +
+		"update paddock.sessions set expires_at = clock_timestamp() + interval '%[1]s';"
+	// It is one message, so that no sweep comes in between.
+	if _, err := holder.Exec(t.Context(), "begin;"+fmt.Sprintf(end, "0 s")+"commit; begin;"+fmt.Sprintf(end, "1 hour")); err != nil {
+		t.Fatal(err)
+	}
+	left := func(when string) {
+		t.Helper()
+		if status, err := s.Frozen(t.Context(), "jobs:"); err != nil || status.Leases != len(leases) {
+			t.Errorf("%s %d leases are left, %v; want %d", when, status.Leases, err, len(leases))
+		}
+	}
+	if n := number(t, outside, "select count(*) from paddock.leases where state = 'expired'"); n != int64(len(leases)) {
+		t.Errorf("%d leases are past their ends", n)
+	}
+	left("past their ends")
+	exec(t, holder, "commit")
+	left("renewed")
+	for name, g := range leases {
+		mustRelease(t, s, g)
+		delete(leases, name)
+		left("after a release")
+	}
+}
+
+// TestADrainEndsLeasesThatAreOver, long before a scan of all locks finds them, which rests three seconds between 5,000.
+func TestADrainEndsLeasesThatAreOver(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	outside := connect(t, url)
+	exec(t, outside, "insert into paddock.records (name, parts) select to_char(i, 'FM000000'), 0 from generate_series(1, 60000) i")
+	s := open(t, url)
+	pass := func() time.Time { return s.Stats().Locks.At }
+	until(t, "a pass of the scan has ended", func() bool { return !pass().IsZero() })
+	mustAcquire(t, s, acquire("jobs:1"))
+	freeze(t, s, "jobs:")
+	before := pass()
+	exec(t, outside, "update paddock.records set expires_at = clock_timestamp() where name = 'jobs:1'")
+	until(t, "no lease is left", func() bool {
+		status, err := s.Frozen(t.Context(), "jobs:")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return status.Leases == 0
+	})
+	if after := pass(); !after.Equal(before) {
+		t.Errorf("the scan has passed the lock meanwhile, at %v", after)
+	}
+}

@@ -21,7 +21,11 @@ func (s *Store) Freeze(ctx context.Context, r lock.FreezeRequest) (lock.FreezeSt
 	if _, err := s.engine.Do(ctx, lock.NoteFreeze{Freeze: f, By: r.By}); err != nil {
 		return lock.FreezeStatus{}, database.UnknownOutcome(err)
 	}
-	return s.freezeStatus(ctx, f)
+	now, err := s.readPolicy(ctx)
+	if err != nil {
+		return lock.FreezeStatus{}, database.UnknownOutcome(err)
+	}
+	return s.freezeStatus(ctx, f, now)
 }
 
 // Thaw ends a freeze, see paddock.Service.
@@ -58,7 +62,7 @@ func (s *Store) Frozen(ctx context.Context, scope lock.Scope) (lock.FreezeStatus
 	}
 	status := lock.FreezeStatus{}
 	if f, found := now.Freezes[scope]; found {
-		status, err = s.freezeStatus(ctx, f)
+		status, err = s.freezeStatus(ctx, f, now)
 		found = err != nil || f.Until.IsZero() || status.AsOf.Before(f.Until)
 		if found {
 			return status, err
@@ -67,11 +71,15 @@ func (s *Store) Frozen(ctx context.Context, scope lock.Scope) (lock.FreezeStatus
 	return lock.FreezeStatus{}, &lock.Error{Code: lock.ErrNotFound, Detail: "There is no freeze of this scope; or it has ended."}
 }
 
-// freezeStatus adds to the freeze how many leases are left.
-func (s *Store) freezeStatus(ctx context.Context, f lock.Freeze) (out lock.FreezeStatus, err error) {
+// freezeStatus adds to the freeze how many leases are left. Those that are over are swept, so that they do not count for
+// long.
+func (s *Store) freezeStatus(ctx context.Context, f lock.Freeze, now *policy.Snapshot) (out lock.FreezeStatus, err error) {
 	out.Freeze = f
-	err = s.db.Read(ctx, func(ctx context.Context) (err error) {
-		out.Leases, out.AsOf, err = policy.LeasesOf(ctx, s.db.Rest, s.db.Schema, f.Scope, s.policy.Newest().Trees.Path(string(f.Scope)))
+	scope, others := now.Trees.Stopped(f.Scope)
+	err = s.db.Read(ctx, func(ctx context.Context) error {
+		n, over, at, err := policy.LeasesOf(ctx, s.db.Rest, s.db.Schema, scope, others)
+		out.Leases, out.AsOf = n, at
+		s.timers.SweepSoon(over)
 		return err
 	})
 	return out, err

@@ -16,6 +16,7 @@ func freezeCases() cases {
 		"a freeze ends by itself":                                 frozenEnds,
 		"a freeze needs a scope and a reason, and an end in time": frozenBounds,
 		"a freeze of a tree drains the locks above":               frozenTree,
+		"a freeze of a lock in a tree drains the locks below":     frozenAbove,
 	}
 }
 
@@ -177,4 +178,18 @@ func frozenTree(s *fixture) {
 	if status, _ := s.frozen(lock.Scope(s.in("a:b:"))); status.Leases != 0 {
 		s.Errorf("drained: %+v", status)
 	}
+}
+
+func frozenAbove(s *fixture) {
+	s.tree()
+	below, beside := s.holdIn("a:b:c", lock.Exclusive), s.holdIn("a:d", lock.Exclusive)
+	if status := s.freeze(lock.Scope(s.in("a:b")), 0); status.Leases != 1 {
+		s.Errorf("a lease below is not counted, or one beside it is: %+v", status)
+	}
+	s.expectError(errOf(s.acquire(lock.Acquire{Locks: lock.One(s.in("a:b:e"))})), lock.ErrFrozen)
+	s.must(s.release(below))
+	if status, _ := s.frozen(lock.Scope(s.in("a:b"))); status.Leases != 0 {
+		s.Errorf("drained: %+v", status)
+	}
+	s.must(s.release(beside))
 }

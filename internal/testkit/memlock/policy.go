@@ -66,9 +66,9 @@ func (r replica) Frozen(ctx context.Context, s lock.Scope) (lock.FreezeStatus, e
 // freezeStatus counts the leases that the freeze waits for. The caller holds the mutex.
 func (r replica) freezeStatus(f lock.Freeze) lock.FreezeStatus {
 	status := lock.FreezeStatus{Freeze: f, AsOf: r.clock.now()}
-	above := r.trees.Path(string(f.Scope))
+	scope, others := r.trees.Stopped(f.Scope)
 	for name := range r.locks {
-		if f.Scope.Covers(name) || slices.Contains(above, name) {
+		if scope.Covers(name) || slices.Contains(others, name) {
 			l := r.state(name).Lock(status.AsOf)
 			status.Leases += len(l.Leases)
 		}

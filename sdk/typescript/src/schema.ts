@@ -1632,8 +1632,9 @@ export interface components {
              */
             until?: string;
             /**
-             * @description How many leases of locks of the scope are left, those in grace included; in a tree also those of locks above.
-             *     None is added while the freeze lasts. At 0 the work that the locks guard has stopped.
+             * @description How many leases of locks of the scope are left, those in grace included, and for a moment those that are over,
+             *     until their end is recorded; in a tree also those of locks above, and of locks below one. None is added while the
+             *     freeze lasts. At 0 the work that the locks guard has stopped.
              */
             leases: number;
             /** Format: date-time */

@@ -15,10 +15,10 @@ import (
 )
 
 var (
-	sqlFreeze      = change("freeze")
-	sqlThaw        = change("thaw")
-	sqlLeasesBelow = database.Statement(files, "leases_below")
-	sqlWaitedFor   = database.Statement(files, "waited_for")
+	sqlFreeze     = change("freeze")
+	sqlThaw       = change("thaw")
+	sqlLeasesLeft = database.Statement(files, "leases_left")
+	sqlWaitedFor  = database.Statement(files, "waited_for")
 )
 
 // Freeze freezes the scope of the request.
@@ -52,16 +52,18 @@ func (c *Catalog) Thaw(ctx context.Context, s lock.Scope) (f lock.Freeze, found 
 // Read returns the policy as it is in the database.
 func (c *Catalog) Read(ctx context.Context) (*Snapshot, error) { return c.read(ctx, c.db.Rest) }
 
-// LeasesOf returns how many leases are left of the locks of the scope, and of those of the other names.
+// LeasesOf returns how many leases are left of the locks of the scope, and of those of the other names; and names of locks
+// with leases that are over, as far as is visible. These count, until that is recorded: a renewal that was decided in time
+// may not be visible yet.
 func LeasesOf(ctx context.Context, from interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}, in schema.Name, s lock.Scope, others []string) (n int, at time.Time, err error) {
+}, in schema.Name, s lock.Scope, others []string) (n int, over []string, at time.Time, err error) {
 	first, end := rangeOf(s)
 	if others == nil {
 		others = []string{}
 	}
-	err = from.QueryRow(ctx, sqlLeasesBelow.In(in), first, end, others).Scan(&n, &at)
-	return n, at.UTC(), err
+	err = from.QueryRow(ctx, sqlLeasesLeft.In(in), first, end, others).Scan(&n, &over, &at)
+	return n, over, at.UTC(), err
 }
 
 // WaitedFor returns locks of the scope that have waiters, at most limit.

@@ -95,8 +95,13 @@ faults-long: ## Restore the database 20 times in each variant, and run the noisy
 
 .PHONY: fleet
 fleet: ## Kill and freeze replicas under clients of all SDKs, which must lose nothing; 20 minutes, after make test-sdk
-	go test -C test ./fleet -v -count=1 -timeout 60m -parallel 1 -fleet.for=10m -fleet.every=10s -fleet.clients=200 \
-	  -fleet.languages=go,threads,asyncio,typescript
+	go test -C test ./fleet -v -count=1 -timeout 60m -parallel 1 -run '^TestClients' -fleet.for=10m -fleet.every=10s \
+	  -fleet.clients=200 -fleet.languages=go,threads,asyncio,typescript
+
+.PHONY: fleet-long
+fleet-long: ## Run a job in each of 200 periods on three machines, and freeze locks 100 times under load; 35 minutes
+	go test -C test ./fleet -v -count=1 -timeout 60m -parallel 1 -run 'OncePerPeriod$$|InAFreeze$$' \
+	  -fleet.periods=200 -fleet.period=8.4s -fleet.freezes=100
 
 .PHONY: size
 size: ## Count the lines of code by place

@@ -73,7 +73,7 @@ func TestNothingIsGrantedInAFreeze(t *testing.T) {
 		}
 	}
 	const scope = lock.Scope("billing:")
-	stopped := 0
+	stopped, waited := 0, 0
 	for i := range *freezes {
 		before := granted.Load()
 		await("clients are granted locks", func() bool { return granted.Load() > before+64 })
@@ -89,26 +89,43 @@ func TestNothingIsGrantedInAFreeze(t *testing.T) {
 			return err == nil
 		})
 		newest := newestToken(t, locks[0])
+		nothingGranted := func() {
+			t.Helper()
+			if after := newestToken(t, locks[0]); after != newest {
+				t.Fatalf("freeze %d: token %d was granted after %d", i, after, newest)
+			}
+		}
 		if i%2 == 1 && tries < 3 {
 			stopped++
 		}
-		signal(syscall.SIGCONT)
+		asked := locks[i%2]
+		if i%4 == 1 {
+			asked = locks[0] // the other one sleeps until its leases have ended
+		} else {
+			signal(syscall.SIGCONT)
+		}
+		left := 0
 		await("no lease is left", func() bool {
-			s, err := locks[i%2].Frozen(t.Context(), scope)
+			nothingGranted()
+			s, err := asked.Frozen(t.Context(), scope)
+			left = max(left, s.Leases)
 			return err == nil && s.Leases == 0
 		})
+		if left > 0 {
+			waited++
+		}
 		page, err := locks[0].Locks(t.Context(), paddock.LockQuery{Prefix: string(scope), State: lock.Held})
 		if err != nil || len(page.Items) != 0 {
 			t.Errorf("freeze %d: it has drained, but %d locks are held (%v)", i, len(page.Items), err)
 		}
+		signal(syscall.SIGCONT)
 		tried := refused.Load()
 		await("clients are refused", func() bool { return refused.Load() > tried+64 })
-		if after := newestToken(t, locks[0]); after != newest {
-			t.Errorf("freeze %d: token %d was granted after %d", i, after, newest)
-		}
+		nothingGranted()
 		await("the freeze is ended", func() bool { return locks[0].Thaw(t.Context(), lock.ThawRequest{Scope: scope}) == nil })
 	}
-	t.Logf("%d freezes, %d answered while a replica was stopped, %d grants, %d refusals", *freezes, stopped, granted.Load(), refused.Load())
+	t.Logf("%d freezes, %d answered while a replica was stopped, %d that waited for leases, %d grants, %d refusals",
+		*freezes, stopped, waited, granted.Load(), refused.Load())
 }
 
 // newestToken returns the newest token of all locks of the test.

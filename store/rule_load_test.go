@@ -50,6 +50,7 @@ func checkRules(t *testing.T, s paddock.Service, rec *verify.Recorder, least int
 		if c.Examined < least {
 			t.Errorf("only %d grants were checked", c.Examined)
 		}
+		t.Logf("%d grants were checked", c.Examined)
 	}
 }
 
@@ -92,6 +93,7 @@ func TestNothingIsGrantedOutsideOfARuleThatWasAnswered(t *testing.T) {
 	}
 	stop.Store(true)
 	clients.Wait()
+	t.Logf("%d changes, %d grants", changes, granted.Load())
 	checkRules(t, replicas[0], rec, 5*changes)
 }
 
@@ -125,11 +127,13 @@ func TestWaitersGetPermitsWhileTheCapacityChanges(t *testing.T) {
 			}
 		})
 	}
-	for n := 0; left.Load() > 0; n++ {
-		setRule(t, operator, of([]int{5, 2, 3}[n%3]))
+	changes := 0
+	for ; left.Load() > 0; changes++ {
+		setRule(t, operator, of([]int{5, 2, 3}[changes%3]))
 		before := granted.Load() // grants beside a change cannot be judged
 		until(t, "permits are granted under the rule", func() bool { return granted.Load() >= before+15 || left.Load() == 0 })
 	}
 	clients.Wait()
+	t.Logf("%d changes, %d grants", changes, granted.Load())
 	checkRules(t, replicas[0], rec, 5)
 }

@@ -37,7 +37,7 @@ class FakePaddock:
     def grant(self, lease_id=None, took=0.0, expires_in=TTL, ttl=TTL):
         sent = self.now
         self.advance(took)
-        return Grant("jobs", lease_id or str(uuid.uuid4()), 41, 0, ttl, expires_in, sent, {})
+        return Grant("jobs", lease_id or str(uuid.uuid4()), 41, 0, ttl, expires_in, sent, {"slot": 0})
 
     def acquire(self, name, *, lease_id, wait, keep_place, **want):
         self.calls.append((lease_id, wait, keep_place))

@@ -3,12 +3,19 @@ package pgfence_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client/pgfence"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -57,6 +64,64 @@ func TestOnceRecordsNothingUnlessItCommits(t *testing.T) {
 		t.Errorf("the balance is %d, want 90", b)
 	}
 	waitUntilIdle(t, pool)
+}
+
+// TestOnceWritesEachOperationOnce, though workers with tokens of their own try each at the same time, and some roll back,
+// at every isolation level.
+func TestOnceWritesEachOperationOnce(t *testing.T) {
+	t.Parallel()
+	const workers, operations = 6, 9
+	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			t.Parallel()
+			config, err := pgxpool.ParseConfig(pgtest.EmptyURL(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.MaxConns = workers
+			config.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
+			pool := openConfig(t, config, paddock.InstallFence)
+			var did atomic.Int32
+			var wg sync.WaitGroup
+			for worker := range workers {
+				wg.Go(func() {
+					for operation := range operations {
+						done, err := onceRepeated(t.Context(), pool, worker, operation)
+						if err != nil && !errors.Is(err, lock.ErrStaleToken) {
+							t.Errorf("operation %d of worker %d: %v", operation, worker, err)
+						}
+						if done {
+							did.Add(1)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if n, b := did.Load(), balance(t, pool); n != operations || b != 100-10*operations {
+				t.Errorf("%d of %d operations were told to be done, and the balance is %d", n, operations, b)
+			}
+			waitUntilIdle(t, pool)
+		})
+	}
+}
+
+// onceRepeated books the operation, and fails at it first if it is the turn of the worker to fail. It repeats what the
+// database asks to be repeated.
+func onceRepeated(ctx context.Context, pool *pgxpool.Pool, worker, operation int) (done bool, err error) {
+	fails := worker%3 == operation%3
+	for {
+		token := lock.Token(10*operation + worker + 1)
+		done, err = pgfence.Once(ctx, pool, "accounts", token, fmt.Sprintf("booking:%d", operation), func(tx pgx.Tx) error {
+			if err := withdraw10(ctx)(tx); err != nil || !fails {
+				return err
+			}
+			fails = false
+			return errWork
+		})
+		if pg := (*pgconn.PgError)(nil); !errors.Is(err, errWork) && (!errors.As(err, &pg) || pg.Code != "40001") {
+			return done, err
+		}
+	}
 }
 
 func TestOnceSaysWhatIsWrong(t *testing.T) {

@@ -228,8 +228,12 @@ func (l *heart) deadlineError() error {
 	case l.opts.MaxHold > 0:
 		why = "it reached its MaxHold"
 	}
-	return &lock.Error{Code: l.lost, Token: l.token, Cause: textOnly(l.lastErr), Detail: fmt.Sprintf(
-		"The %s ends in %v or has ended: %s. Stop the work. To continue, %s.", l.what, l.opts.Margin, why, l.remedy())}
+	text := fmt.Sprintf("The %s ends in %v or has ended: %s. Stop the work. To continue, %s.", l.what, l.opts.Margin, why, l.remedy())
+	if l.opts.Stays {
+		text = fmt.Sprintf("The %s was not renewed in time: %s. Stop the work. The lock becomes suspect: no other client is granted it "+
+			"until an operator has looked at the work and revokes the lease.", l.what, why)
+	}
+	return &lock.Error{Code: l.lost, Token: l.token, Cause: textOnly(l.lastErr), Detail: text}
 }
 
 // lostWith returns the error of a lease whose session has ended with err.

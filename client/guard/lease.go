@@ -120,7 +120,7 @@ func (l *Lease) SetMetadata(ctx context.Context, metadata json.RawMessage) error
 // Release returns nil if the lease was held until now, and lock.ErrLeaseLost if it had ended before:
 // the work may then have overlapped with another holder's. Any other error means that the release
 // was not answered; the lease ends with its TTL. Release may be called again. After a loss, call it
-// to free the lock sooner.
+// to free the lock sooner; with Options.Stays a lost lease is not released, so that the lock is suspect.
 func (l *Lease) Release(ctx context.Context) error { return l.releaseClosed(ctx, lock.Closing{}) }
 
 // ReleaseDone is Release for work that is done: it closes the lock as Options.OncePer says, if that says so. If a Release
@@ -128,6 +128,9 @@ func (l *Lease) Release(ctx context.Context) error { return l.releaseClosed(ctx,
 func (l *Lease) ReleaseDone(ctx context.Context) error { return l.releaseClosed(ctx, l.opts.OncePer) }
 
 func (l *Lease) releaseClosed(ctx context.Context, closed lock.Closing) error {
+	if l.opts.Stays && errors.Is(l.Err(), lock.ErrLeaseLost) {
+		return l.Err() // a release would hand the half-done work to the next client
+	}
 	err := l.release(ctx, func(ctx context.Context) error {
 		return l.locks.Release(ctx, lock.Release{Locks: l.names, LeaseID: l.granted.ID, Closed: closed})
 	})

@@ -37,7 +37,8 @@ type Options struct {
 	Metadata json.RawMessage // a JSON object that all clients can read, or nil
 	// Stays says that the lease does not end by itself, for work whose half-done state must be looked at: if it is not
 	// renewed in time, the lock is suspect, and granted to no other client until an operator revokes it. The context of
-	// the work is cancelled as without it. It is refused in a session, and where a fail-over may forget the lease.
+	// the work is cancelled as without it, and the lost lease is not released. It is refused in a session, and where a
+	// fail-over may forget the lease.
 	Stays bool
 
 	// OncePer says for how long the work is done, if it needs to be done only once. Then the acquire fails with

@@ -71,8 +71,9 @@ class Paddock(Calls):
         margin    how long before its end the lease counts as lost: the time your work needs to stop, at most a third
                   of ttl; the default is a tenth of ttl, at most 5 seconds
         permits   how many permits of a semaphore to acquire, all or none, with mode="permit"; the default is one
-        on_expiry  what happens when the lease is not renewed in time: "expire", the default, it ends; "hold", the lock is
-                  suspect, and granted to no other client until an operator revokes it. Not with session
+        on_expiry  what happens when the lease is not renewed in time: "expire", the default, it ends; "hold", it is lost and
+                  not released: the lock is suspect, and granted to no other client until an operator revokes the lease.
+                  Not with session
         session   the session that keeps the lease alive, from hold_session. ttl, grace and margin are then those of the
                   session, and on_renewed is not called. Raises SessionLost if the session has ended
         task_id   the thread of work, by which the service finds deadlocks; then Deadlock. The default is a part of the

@@ -43,6 +43,10 @@ class Lease(Guard):
         self.slots: Dict[str, List[int]] = grant.slots
         self._locks: Locks = list(grant.tokens) if len(grant.tokens) > 1 else grant.name
         self._granted, self._session, self._has_thread, self._file = grant, session, True, file
+        self._stays = grant.answer.get("on_expiry") == "hold"
+        if self._stays:
+            self._OVERDUE = "The lease was not renewed in time. Stop the work. The lock becomes suspect: no other client is granted it " \
+                            "until an operator has looked at the work and revokes the lease."
         self._held_at = held_at  # the session's number of revoked leases when it was last known to be held; below 0 after a hint
         if session is not None:
             self._OVERDUE = "The lease has reached its max_hold. Stop the work; to continue, acquire again."
@@ -71,7 +75,8 @@ class Lease(Guard):
     def release(self, timeout: float = 5.0) -> None:
         """Releases the lease; may be repeated. Raises LeaseLost if it was lost: the work may have overlapped.
         If the service does not respond, retries for timeout seconds, then raises Unavailable or UnknownOutcome: the
-        lease is no longer renewed and ends with its TTL, or with its session."""
+        lease is no longer renewed and ends with its TTL, or with its session. With on_expiry="hold" a lost lease is not
+        released, so that the lock is suspect."""
         self._end(timeout)
 
     def set_metadata(self, metadata: Json, *, timeout: Optional[float] = None) -> None:
@@ -121,6 +126,8 @@ class Lease(Guard):
         return self._paddock.renew(self._locks, self._granted.lease_id, timeout=timeout)
 
     def _send_release(self, timeout: float) -> None:
+        if self._stays and self.state == LOST:
+            self._raise_loss()  # a release would hand the half-done work to the next client
         closing = self._closing if self.state == RELEASED else {}  # of a lost lease, the work may have overlapped
         try:
             self._paddock.release(self._locks, self._granted.lease_id, **closing, timeout=timeout)

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = ["Election", "Hold", "HoldOptions", "HoldSessionOptions", "Lease", "Paddock", "Session", "Term"]
+_LISTENERS = ("on_state", "on_lost", "on_acquired", "on_renewed")  # options that are called
 
 _R = TypeVar("_R")
 _G = TypeVar("_G", bound="_Guard")
@@ -340,7 +341,7 @@ def _plain(options: Mapping[str, Any]) -> Dict[str, Any]:
     """Returns the options for the client for threads."""
     if "interrupt_main" in options:
         raise TypeError("interrupt_main is not an option in asyncio: a loss cancels the task in the block.")
-    plain = {option: in_loop(value) if option.startswith("on_") else value for option, value in options.items()}
+    plain = {option: in_loop(value) if option in _LISTENERS else value for option, value in options.items()}
     session = plain.get("session")
     if session is not None:
         if not isinstance(session, Session):

@@ -10,6 +10,8 @@ export interface Kind {
   readonly released: Code;
   /** The detail after its holder has ended it. */
   readonly ended: string;
+  /** Whether it stays at the service after its holder has lost it. */
+  readonly staysWhenLost?: true;
 }
 
 export const leaseKind: Kind = {
@@ -17,6 +19,14 @@ export const leaseKind: Kind = {
   overdue: 'The lease could not be renewed in time and may have ended. Stop the work; to continue, acquire again and use the new token.',
   released: 'lease_released',
   ended: 'The lease was released. Stop the work; to continue, acquire again.',
+};
+
+/** suspectKind is that of a lease with `onExpiry: 'hold'`, which its holder does not release after a loss. */
+export const suspectKind: Kind = {
+  ...leaseKind,
+  overdue: 'The lease could not be renewed in time. Stop the work. The lock becomes suspect: no other client is granted it until an '
+    + 'operator has looked at the work and revokes the lease.',
+  staysWhenLost: true,
 };
 
 export const sessionKind: Kind = {

@@ -2,7 +2,6 @@ import type { Grant } from './acquisition.js';
 import { callOptions, checkOptions, expect, jsonObject } from './arguments.js';
 import type { CallOptions } from './client.js';
 import { hasCode } from './error.js';
-import { leaseKind } from './kind.js';
 import type { Options } from './options.js';
 import { attemptTimeoutMs, type LeaseRef } from './renewal.js';
 import { Renewed } from './renewed.js';
@@ -41,7 +40,7 @@ export class Lease extends Renewed {
   constructor(ref: LeaseRef, grant: Grant, options: Options, forGuard: boolean) {
     const { lease, deadline } = grant;
     const { onState, onRetry, onRenewed, session } = options;
-    const state = new LeaseState(leaseKind, onState, forGuard ? options.signal : undefined);
+    const state = new LeaseState(ref.kind, onState, forGuard ? options.signal : undefined);
     super(ref, state, session
       ? session.join(ref, state, grant, forGuard)
       : new Renewer(ref, state, { onRetry, onRenewed, keepsProcess: () => forGuard }, deadline));
@@ -78,8 +77,8 @@ export class Lease extends Renewed {
   /**
    * Releases the lease. If the service does not respond, it retries for up to five seconds; no signal ends that
    * sooner. Rejects with `lease_lost` if the lease ended before: the work may have overlapped with another holder's.
-   * Rejects with another PaddockError if the service does not respond; the lease then ends with its TTL. A second
-   * call returns the same promise.
+   * Rejects with another PaddockError if the service does not respond; the lease then ends with its TTL. With
+   * `onExpiry: 'hold'` a lost lease is not released, so that the lock is suspect. A second call returns the same promise.
    */
   release(): Promise<void> {
     return this.end();

@@ -37,8 +37,8 @@ export interface Options {
   /** The maximum time from the grant to the end of the lease, renewals included. */
   maxHoldMs?: number | undefined;
   /**
-   * `hold`: the lease does not end by itself. If it is not renewed in time, the lock is `suspect`, and granted to no other
-   * client until an operator revokes it. The default is `expire`. Not with `session`.
+   * `hold`: the lease does not end by itself. If it is not renewed in time, it is lost and not released: the lock is
+   * `suspect`, and granted to no other client until an operator revokes the lease. The default is `expire`. Not with `session`.
    */
   onExpiry?: components['schemas']['OnExpiry'] | undefined;
   /** A JSON object, visible to every reader of the lock. */

@@ -30,13 +30,13 @@ export abstract class Renewed {
     }
   }
 
-  readonly #ref: Pick<Renewable, 'end'>;
+  readonly #ref: Pick<Renewable, 'end' | 'kind'>;
   readonly #state: LeaseState;
   readonly #keeper: Keeper;
   #ending: Promise<void> | undefined;
 
   /** @internal */
-  constructor(ref: Pick<Renewable, 'end'>, state: LeaseState, keeper: Keeper) {
+  constructor(ref: Pick<Renewable, 'end' | 'kind'>, state: LeaseState, keeper: Keeper) {
     this.#ref = ref;
     this.#state = state;
     this.#keeper = keeper;
@@ -129,10 +129,10 @@ export abstract class Renewed {
 
   /**
    * surrender throws the loss. If only the clock reported it, it ends the lease or session first, which may still exist on
-   * the service.
+   * the service. A lease that stays is left to an operator: its release would hand half-done work to the next client.
    */
   async #surrender(loss: PaddockError): Promise<never> {
-    if (loss.status === undefined) {
+    if (loss.status === undefined && !this.#ref.kind.staysWhenLost) {
       await endAtService(this.#ref).catch(() => undefined); // it expires by itself, and the caller needs the loss
     }
     throw loss;

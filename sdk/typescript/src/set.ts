@@ -1,8 +1,8 @@
 import type { Paddock } from './client.js';
-import { leaseKind } from './kind.js';
+import { leaseKind, suspectKind } from './kind.js';
 import { omitUndefined } from './omit.js';
-import { throwInOptions } from './options.js';
-import type { LeaseRef, Renewable } from './renewal.js';
+import { throwInOptions, type ResolvedOptions } from './options.js';
+import type { LeaseRef } from './renewal.js';
 import type { components } from './schema.js';
 
 type Schemas = components['schemas'];
@@ -25,11 +25,11 @@ export function locksOf(lease: LeaseAnswer): Schemas['SetLease'][] {
 }
 
 /** leaseRef returns the LeaseRef of a lease with this lease_id. */
-export function leaseRef(paddock: Paddock, locks: Locks, leaseId: string, times: Pick<Renewable, 'ttlMs' | 'marginMs'>): LeaseRef {
-  const { ttlMs, marginMs } = times;
+export function leaseRef(paddock: Paddock, locks: Locks, leaseId: string, options: Pick<ResolvedOptions, 'ttlMs' | 'marginMs' | 'onExpiry'>): LeaseRef {
+  const { ttlMs, marginMs, onExpiry } = options;
   const { names, acquire, renew, end } = typeof locks === 'string' ? single(paddock, locks, leaseId) : set(paddock, locks, leaseId);
   return {
-    kind: leaseKind, paddock, leaseId, ttlMs, marginMs, names,
+    kind: onExpiry === 'hold' ? suspectKind : leaseKind, paddock, leaseId, ttlMs, marginMs, names,
     acquire: (request, options) => acquire(request, options).catch(throwInOptions),
     renew: (options, to) => renew(options, to).catch(throwInOptions),
     end: (options, closing) => end(options, closing).catch(throwInOptions),

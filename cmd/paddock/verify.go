@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
 	"github.com/paddock-lock/paddock/verify/workload"
@@ -44,7 +45,9 @@ names of their own, and are free afterwards.
     paddock verify --url http://127.0.0.1:8080 --for 1m
     paddock verify --url http://replica-1:8080 --url http://replica-2:8080 --clients 64 --report violation.html
 
-An API key must have the role admin for names under the prefix. Break something meanwhile: kill a replica, restart
+An API key needs the role lock for names under the prefix. With the role admin the clients also revoke leases, declare
+a tree, freeze their own locks, set a rule, and let leases become suspect (on_expiry hold), where the service grants
+such leases. Break something meanwhile: kill a replica, restart
 PostgreSQL, unplug a cable. The verdict must stay the same. If you interrupt it, it checks the calls until then. Exit
 code 1 means that a promise was broken.`
 }
@@ -107,21 +110,46 @@ func (c *verifyCommand) replicas() ([]workload.Replica, error) {
 	return all, nil
 }
 
-// checkAccess returns an error unless every replica answers and the API key has the role admin.
+// checkAccess returns an error unless every replica answers and the API key has the role lock. It finds out whether the
+// key has the role admin, and whether the service grants leases that do not end by themselves.
 func (v *verification) checkAccess(ctx context.Context) error {
+	v.isAdmin, v.grantsHold = true, true
 	for _, r := range v.replicas {
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
-		_, err := r.Locks.Lock(ctx, v.name)
-		if err == nil {
-			_, err = r.Locks.Revoke(ctx, lock.Revoke{Name: v.name, Token: lock.MaxToken,
-				Reason: "paddock verify checks its role"})
-		}
-		cancel()
-		if !errors.Is(err, lock.ErrTokenMismatch) {
-			return fmt.Errorf("cannot verify the service at %s: %w", r.Via, err)
+		if err := v.withTimeout(ctx, callTimeout, func(ctx context.Context) error { return v.probe(ctx, r.Locks) }); err != nil {
+			return fmt.Errorf("cannot verify the service at %s: %w", r.Via, explain(err))
 		}
 	}
 	return nil
+}
+
+// probe finds out what a replica allows.
+func (v *verification) probe(ctx context.Context, s paddock.Service) error {
+	if _, err := s.Lock(ctx, v.name); err != nil {
+		return err
+	}
+	_, err := s.Revoke(ctx, lock.Revoke{Name: v.name, Token: lock.MaxToken, Reason: "paddock verify checks its role"})
+	switch {
+	case errors.Is(err, lock.ErrRoleMissing):
+		v.isAdmin = false
+	case !errors.Is(err, lock.ErrTokenMismatch):
+		return err
+	}
+	return v.probeLease(ctx, s)
+}
+
+// probeLease acquires a lease that does not end by itself, if the key can revoke it, and releases it.
+func (v *verification) probeLease(ctx context.Context, s paddock.Service) error {
+	a := lock.Acquire{Locks: lock.One(v.name), LeaseID: lock.LeaseID(uuid.New()), Holder: "paddock verify", TTL: v.TTL,
+		Stays: v.isAdmin && v.grantsHold}
+	_, err := s.Acquire(ctx, a)
+	if e := (*lock.Error)(nil); a.Stays && errors.As(err, &e) && e.Code == lock.ErrInvalid && e.Field == "on_expiry" {
+		v.grantsHold = false
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.Release(ctx, lock.Release{Locks: a.Names(), LeaseID: a.LeaseID})
 }
 
 // checkOneDeployment returns a usage error unless all replicas know a session that is opened at the first one. Replicas
@@ -162,9 +190,20 @@ func (v *verification) printPlan() error {
 		until = fmt.Sprintf("for %d calls", v.Operations)
 	}
 	_, err := fmt.Fprintf(v.stdout, "%d clients use %d locks at a time %s, with TTLs of about %v and the seed %d.\n"+
-		"All names begin with %s: and the locks are free afterwards.\n\n",
-		v.Clients, v.Locks, until, v.TTL, v.Seed, v.name)
+		"All names begin with %s: and the locks are free afterwards.\n%s\n",
+		v.Clients, v.Locks, until, v.TTL, v.Seed, v.name, v.notExercised())
 	return err
+}
+
+// notExercised returns a line about what the service or the API key does not allow, empty if it allows everything.
+func (v *verification) notExercised() string {
+	switch {
+	case !v.isAdmin:
+		return "The API key lacks the role admin: freezes, rules, trees, revocations and suspect leases are not exercised.\n"
+	case !v.grantsHold:
+		return "The service refuses on_expiry hold, since a fail-over may forget the lease: suspect leases are not exercised.\n"
+	}
+	return ""
 }
 
 // errViolated is the failure of a verification that has found a violation.
@@ -186,6 +225,9 @@ type verification struct {
 	replicas []workload.Replica
 	name     string // prefix of all names of this run
 	perRound int    // maximum number of calls a round; zero means callsPerRound
+
+	isAdmin    bool // the API key has the role admin
+	grantsHold bool // the service grants leases that do not end by themselves
 }
 
 // run runs rounds until the time or the number of calls is reached, ctx ends, or a round finds a violation.
@@ -229,7 +271,8 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 	defer pauses.Stop()
 	stats, refused := workload.Run(ctx, rec, workload.Options{
 		Services: v.replicas, Prefix: prefix, Clients: v.Clients, Locks: v.Locks, Operations: operations,
-		Seed: v.Seed + uint64(number), TTL: v.TTL, NoGrace: v.NoGrace, Subscribers: true, Lulls: pauses.C, Tree: true, Policy: true,
+		Seed: v.Seed + uint64(number), TTL: v.TTL, NoGrace: v.NoGrace, Subscribers: true, Lulls: pauses.C,
+		NoRevoke: !v.isAdmin, Tree: v.isAdmin, Policy: v.isAdmin, Hold: v.isAdmin && v.grantsHold,
 	})
 	if _, err := fmt.Fprintf(v.stdout, "%d calls in %s, %.0f a second; %d of them retried.\n", stats.Total(),
 		short(stats.Took), stats.Rate(), stats.Retries); err != nil {
@@ -247,7 +290,7 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 		return 0, &failure{exitUnreachable, notSettled}
 	}
 	h.Events = events
-	if notSettled == nil {
+	if notSettled == nil && v.isAdmin {
 		notSettled = v.removePolicy(context.WithoutCancel(ctx), prefix)
 	}
 	report := h.Check(verify.CheckOptions{AllowOvertaking: true})

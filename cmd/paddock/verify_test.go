@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -120,7 +121,7 @@ func TestVerifySendsItsKey(t *testing.T) {
 	t.Parallel()
 	h := newKeyedReplica(t)
 	for want, k := range map[int]issuedKey{
-		exitOK: h.newLoadedKey(access.Admin, "verify"), exitNotAllowed: h.newLoadedKey(access.Lock, "verify"),
+		exitOK: h.newLoadedKey(access.Lock, "verify"), exitNotAllowed: h.newLoadedKey(access.Read, "verify"),
 	} {
 		env := map[string]string{"PADDOCK_KEY": k.secret}
 		code, stdout, stderr := call(t, env, "verify", "--url", h.base, "--operations=100", "--ttl=200ms")
@@ -130,6 +131,63 @@ func TestVerifySendsItsKey(t *testing.T) {
 	}
 	if code, stdout, stderr := call(t, nil, "verify", "--url", h.base); code != exitNotAllowed || stdout != "" {
 		t.Errorf("without a key the exit code is %d:\n%s%s", code, stdout, stderr)
+	}
+}
+
+// TestVerifyUsesWhatItMay: a key of the role admin for names under the prefix is enough for all that there is.
+func TestVerifyUsesWhatItMay(t *testing.T) {
+	t.Parallel()
+	const noAdmin, noHold = "The API key lacks the role admin", "The service refuses on_expiry hold"
+	for what, c := range map[string]struct {
+		role    access.Role
+		args    []string
+		says    string // empty: neither of the two lines
+		happens []lock.Kind
+		never   []lock.Kind
+	}{
+		"all of it":           {access.Admin, []string{"--allow-hold"}, "", []lock.Kind{lock.Revoked, lock.Frozen, lock.Suspected}, nil},
+		"hold is refused":     {access.Admin, nil, noHold, []lock.Kind{lock.Revoked, lock.Frozen}, []lock.Kind{lock.Suspected}},
+		"no role for changes": {access.Lock, []string{"--allow-hold"}, noAdmin, []lock.Kind{lock.Expired}, []lock.Kind{lock.Revoked, lock.Frozen, lock.Suspected}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			h := newKeyedReplica(t, c.args...)
+			k := h.newLoadedKey(c.role, "verify")
+			keyFile := filepath.Join(t.TempDir(), "key")
+			mustBeNil(t, os.WriteFile(keyFile, []byte(k.secret), 0o600))
+			locks, happened := replica.Connect(t, client.Options{BaseURL: h.base, Key: k.secret}), map[lock.Kind]bool{}
+			q := paddock.EventQuery{Prefix: "verify:", Limit: paddock.MaxLimit}
+			readEvents := func() (n int) {
+				page, err := locks.Events(t.Context(), q)
+				mustBeNil(t, err)
+				for _, e := range page.Items {
+					happened[e.Kind] = true
+				}
+				q.Cursor = page.Next
+				return len(page.Items)
+			}
+			p := start(t, "verify", "--url", h.base, "--key-file", keyFile, "--for=1h", "--ttl=100ms")
+			await.Until(t, "each mechanism is used", func() bool {
+				readEvents()
+				return !slices.ContainsFunc(c.happens, func(kind lock.Kind) bool { return !happened[kind] })
+			})
+			code, said := p.Signal(t, syscall.SIGINT), p.Stdout.String()
+			if code != exitOK || strings.Contains(said, noAdmin) != (c.says == noAdmin) || strings.Contains(said, noHold) != (c.says == noHold) {
+				t.Errorf("exit code %d:\n%s", code, said)
+			}
+			for readEvents() > 0 {
+			}
+			for _, kind := range c.never {
+				if happened[kind] {
+					t.Errorf("an event is %s", kind)
+				}
+			}
+			page, err := locks.Locks(t.Context(), paddock.LockQuery{Prefix: "verify:", State: lock.Suspect, Limit: 1})
+			mustBeNil(t, err)
+			if len(page.Items) > 0 {
+				t.Errorf("left suspect: %+v", page.Items)
+			}
+		})
 	}
 }
 

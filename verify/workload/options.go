@@ -61,6 +61,8 @@ type Options struct {
 	// Opposite is of how many turns one acquires two locks, one after the other, which other clients acquire in the
 	// opposite order; zero: DefaultOpposite.
 	Opposite int
+	// NoRevoke lets clients revoke nothing, for an API key without the role admin.
+	NoRevoke bool
 	// Tree declares a tree, in which one of five turns acquires a lock. Remove it with RemoveTree.
 	Tree bool
 	// Policy adds an operator, who freezes locks and changes the rule of a semaphore. Remove the rule with RemoveRule.

@@ -105,9 +105,9 @@ func (o Options) draw(client, number int) plan {
 	}
 	if o.AbandonLostWaits {
 		p.acquire, p.cancelAfter = neverCancel(p.acquire), never
-		if p.kind == revoke {
-			p.kind = readLock
-		}
+	}
+	if p.kind == revoke && (o.AbandonLostWaits || o.NoRevoke) {
+		p.kind = readLock
 	}
 	switch n := d.IntN(100); {
 	case n < 5:

@@ -46,12 +46,18 @@ type Freeze struct {
 	Until    time.Time // when it ends by itself; zero: never
 }
 
-// isOver reports whether the freeze has ended by itself at now.
-func (f *Freeze) isOver(now time.Time) bool { return !f.Until.IsZero() && !now.Before(f.Until) }
+// IsOver reports whether the freeze has ended by itself at now.
+func (f *Freeze) IsOver(now time.Time) bool { return !f.Until.IsZero() && !now.Before(f.Until) }
 
-// CheckFreeze returns the refusal of a new freeze, beyond MaxFreezes.
-func (p *Policy) CheckFreeze(s Scope) error {
-	if _, again := p.Freezes[s]; !again && len(p.Freezes) >= MaxFreezes {
+// CheckFreeze returns the refusal of a new freeze at now, beyond MaxFreezes.
+func (p *Policy) CheckFreeze(s Scope, now time.Time) error {
+	others := 0
+	for scope, f := range p.Freezes {
+		if scope != s && !f.IsOver(now) {
+			others++
+		}
+	}
+	if others >= MaxFreezes {
 		return Invalid("scope", "exceeds the limit of %d freezes; end one first", MaxFreezes)
 	}
 	return nil
@@ -69,14 +75,14 @@ func (p *Policy) freezesOf(name string, now time.Time) (found []Freeze) {
 		return nil
 	}
 	eachScope(name, func(s Scope) bool {
-		if f, ok := p.Freezes[s]; ok && !f.isOver(now) {
+		if f, ok := p.Freezes[s]; ok && !f.IsOver(now) {
 			found = append(found, f)
 		}
 		return true
 	})
 	if p.Trees.Contains(name) {
 		for s, f := range p.Freezes {
-			if strings.HasPrefix(string(s), name+":") && !f.isOver(now) {
+			if strings.HasPrefix(string(s), name+":") && !f.IsOver(now) {
 				found = append(found, f)
 			}
 		}

@@ -185,3 +185,26 @@ func TestADrainEndsLeasesThatAreOver(t *testing.T) {
 		t.Errorf("the scan has passed the lock meanwhile, at %v", after)
 	}
 }
+
+// TestFreezesThatAreOverDoNotCount for the limit, although they are still stored.
+func TestFreezesThatAreOverDoNotCount(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, outside := open(t, url), connect(t, url)
+	add := fmt.Sprintf("insert into paddock.freezes (scope, reason, frozen_by, frozen_at, until) "+
+		"select 'jobs:' || i, 'maintenance', '', clock_timestamp(), clock_timestamp() + interval '%%s' from generate_series(1, %d) i", lock.MaxFreezes)
+	exec(t, outside, fmt.Sprintf(add, "0 s"))
+	if all, err := s.Freezes(t.Context()); err != nil || len(all) > 0 {
+		t.Errorf("the freezes are %v, %v", all, err)
+	}
+	freeze(t, s, "other")
+	thaw(t, s, "other")
+	if n := number(t, outside, "select count(*) from paddock.freezes"); n != 0 {
+		t.Errorf("%d freezes are left", n)
+	}
+	exec(t, outside, fmt.Sprintf(add, "1 hour"))
+	if _, err := s.Freeze(t.Context(), lock.FreezeRequest{Scope: "other", Reason: "maintenance"}); !errors.Is(err, lock.ErrInvalid) {
+		t.Errorf("one more than allowed: %v", err)
+	}
+	freeze(t, s, "jobs:1")
+}

@@ -63,7 +63,7 @@ func (s *Store) Frozen(ctx context.Context, scope lock.Scope) (lock.FreezeStatus
 	status := lock.FreezeStatus{}
 	if f, found := now.Freezes[scope]; found {
 		status, err = s.freezeStatus(ctx, f, now)
-		found = err != nil || f.Until.IsZero() || status.AsOf.Before(f.Until)
+		found = err != nil || !f.IsOver(status.AsOf)
 		if found {
 			return status, err
 		}

@@ -145,6 +145,10 @@ func frozenEnds(s *fixture) {
 	if _, found := s.frozen(s.all()); found {
 		s.Error("the freeze is there after its end")
 	}
+	s.thaw(s.all())
+	if got := kinds(s.events(string(s.all()), 1)); !slices.Equal(got, []lock.Kind{lock.Frozen}) {
+		s.Errorf("the events are %v", got)
+	}
 }
 
 func frozenBounds(s *fixture) {

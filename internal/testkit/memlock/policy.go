@@ -23,7 +23,7 @@ func (r replica) Freeze(ctx context.Context, q lock.FreezeRequest) (lock.FreezeS
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.policy().CheckFreeze(q.Scope); err != nil {
+	if err := r.policy().CheckFreeze(q.Scope, r.clock.now()); err != nil {
 		return lock.FreezeStatus{}, err
 	}
 	f := lock.Freeze{Scope: q.Scope, Reason: q.Reason, By: q.By, FrozenAt: r.clock.now()}
@@ -42,7 +42,7 @@ func (r replica) Thaw(ctx context.Context, q lock.ThawRequest) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if f, found := r.freezes[q.Scope]; found {
+	if f, found := r.freezes[q.Scope]; found && !f.IsOver(r.clock.now()) {
 		delete(r.freezes, q.Scope)
 		r.apply(lock.NoteFreeze{Freeze: f, Thawed: true, By: q.By})
 		r.sweepScope(q.Scope)
@@ -57,7 +57,7 @@ func (r replica) Frozen(ctx context.Context, s lock.Scope) (lock.FreezeStatus, e
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f, found := r.freezes[s]
-	if !found || !f.Until.IsZero() && !r.clock.now().Before(f.Until) {
+	if !found || f.IsOver(r.clock.now()) {
 		return lock.FreezeStatus{}, &lock.Error{Code: lock.ErrNotFound, Detail: "There is no freeze of this scope; or it has ended."}
 	}
 	return r.freezeStatus(f), nil
@@ -81,7 +81,7 @@ func (r replica) Freezes(ctx context.Context) ([]lock.Freeze, error) {
 	defer r.mu.Unlock()
 	now := r.clock.now()
 	all := slices.SortedFunc(maps.Values(r.freezes), func(a, b lock.Freeze) int { return strings.Compare(string(a.Scope), string(b.Scope)) })
-	return slices.DeleteFunc(all, func(f lock.Freeze) bool { return !f.Until.IsZero() && !now.Before(f.Until) }), contextError(ctx)
+	return slices.DeleteFunc(all, func(f lock.Freeze) bool { return f.IsOver(now) }), contextError(ctx)
 }
 
 func (r replica) SetRule(ctx context.Context, u lock.Rule) (lock.Rule, error) {

@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/internal/schema"
-	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 )
@@ -45,7 +44,7 @@ const (
 type plan struct {
 	read func(*pgx.Batch, schema.Name) // queues what else the check needs; nil: nothing
 	// check says whether nothing is to be changed, or why the change is refused, under the present policy.
-	check func(*lock.Policy) (nothing bool, err error)
+	check func(*Snapshot) (nothing bool, err error)
 	sql   *schema.Statement
 	args  []any // of the statement, from $4 on
 	into  []any // the targets of the row that the statement returns if it has changed the policy
@@ -65,7 +64,7 @@ func (c *Catalog) apply(ctx context.Context, p plan) error {
 		if err != nil {
 			return err
 		}
-		if nothing, err := p.check(&now.Policy); nothing || err != nil {
+		if nothing, err := p.check(&now); nothing || err != nil {
 			return err
 		}
 		done, err := c.write(ctx, conn, p, now.Version, epoch, patience)

@@ -29,7 +29,7 @@ func (c *Catalog) Freeze(ctx context.Context, r lock.FreezeRequest) (lock.Freeze
 		length = &r.For
 	}
 	err := c.apply(ctx, plan{
-		check: func(p *lock.Policy) (bool, error) { return false, p.CheckFreeze(r.Scope) },
+		check: func(s *Snapshot) (bool, error) { return false, s.CheckFreeze(r.Scope, s.At) },
 		sql:   sqlFreeze, args: []any{string(r.Scope), r.Reason, r.By, length},
 		into: []any{&f.FrozenAt, (*zeronull.Timestamptz)(&f.Until)},
 	})
@@ -40,8 +40,9 @@ func (c *Catalog) Freeze(ctx context.Context, r lock.FreezeRequest) (lock.Freeze
 // Thaw ends the freeze of the scope, and returns it; found is false if there was none.
 func (c *Catalog) Thaw(ctx context.Context, s lock.Scope) (f lock.Freeze, found bool, err error) {
 	err = c.apply(ctx, plan{
-		check: func(p *lock.Policy) (bool, error) {
-			f, found = p.Freezes[s]
+		check: func(now *Snapshot) (bool, error) {
+			f, found = now.Freezes[s]
+			found = found && !f.IsOver(now.At)
 			return !found, nil
 		},
 		sql: sqlThaw, args: []any{string(s)}, into: []any{new(bool)},
@@ -91,7 +92,7 @@ func rangeOf(s lock.Scope) (first, end string) {
 func (s *Snapshot) FreezesAt(now time.Time) []lock.Freeze {
 	var all []lock.Freeze
 	for _, f := range s.Freezes {
-		if f.Until.IsZero() || now.Before(f.Until) {
+		if !f.IsOver(now) {
 			all = append(all, f)
 		}
 	}

@@ -17,7 +17,7 @@ var (
 // SetRule sets the rule.
 func (c *Catalog) SetRule(ctx context.Context, r lock.Rule) (lock.Rule, error) {
 	err := c.apply(ctx, plan{
-		check: func(p *lock.Policy) (bool, error) { return false, p.CheckRule(r.Scope) },
+		check: func(s *Snapshot) (bool, error) { return false, s.CheckRule(r.Scope) },
 		sql:   sqlSetRule,
 		args: []any{
 			string(r.Scope), r.MaxTTL.Milliseconds(), r.MaxHold.Milliseconds(), r.MinGrace.Milliseconds(), r.Capacity, r.MaxLeases, r.SetBy,
@@ -31,8 +31,8 @@ func (c *Catalog) SetRule(ctx context.Context, r lock.Rule) (lock.Rule, error) {
 // RemoveRule removes the rule of the scope, or finds that there is none.
 func (c *Catalog) RemoveRule(ctx context.Context, s lock.Scope) error {
 	return c.apply(ctx, plan{
-		check: func(p *lock.Policy) (bool, error) {
-			_, found := p.Rules[s]
+		check: func(now *Snapshot) (bool, error) {
+			_, found := now.Rules[s]
 			return !found, nil
 		},
 		sql: sqlRemoveRule, args: []any{string(s)}, into: []any{new(bool)},

@@ -45,13 +45,13 @@ func (c *Catalog) changeTree(ctx context.Context, root string, declare bool) (Ch
 				return err
 			})
 		},
-		check: func(p *lock.Policy) (bool, error) {
+		check: func(s *Snapshot) (bool, error) {
 			if declared == declare {
 				out.Busy = nil
 				return true, nil
 			}
 			if declare {
-				if err := p.Trees.CheckDeclare(root); err != nil {
+				if err := s.Trees.CheckDeclare(root); err != nil {
 					return true, err
 				}
 			}

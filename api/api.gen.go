@@ -831,6 +831,9 @@ type BlockedLock struct {
 	Holder       *string `json:"holder,omitempty"`
 	Name         string  `json:"name"`
 	RetryAfterMs int64   `json:"retry_after_ms"`
+
+	// Suspect True if that lease is suspect. Absent otherwise.
+	Suspect *bool `json:"suspect,omitempty"`
 }
 
 // Capacity The number of permits. All requests must agree on it while any permit is held, or waited for by a connected
@@ -1549,8 +1552,12 @@ type Problem struct {
 	// Set The names of all locks that were acquired together, if the code is `lease_in_set`.
 	Set    []string `json:"set,omitempty"`
 	Status int      `json:"status"`
-	Title  string   `json:"title"`
-	Type   string   `json:"type"`
+
+	// Suspect True if the lock, or one of several, is suspect: its holder has not renewed a lease with `on_expiry: hold`, and
+	// an operator must look at the work. Absent otherwise.
+	Suspect *bool  `json:"suspect,omitempty"`
+	Title   string `json:"title"`
+	Type    string `json:"type"`
 
 	// Version The version of the fenced resource.
 	Version *int64 `json:"version,omitempty"`

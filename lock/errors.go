@@ -101,6 +101,7 @@ type Error struct {
 
 	Holder     string         // the lock's holder; of a closed lock, who has done the work
 	RetryAfter time.Duration  // how long to wait before a retry
+	Suspect    bool           // the lock, or one of several, is suspect, and an operator must look at the work
 	Ahead      int            // how many attached waiters the lock has
 	KeptFor    time.Duration  // how long the place in the queue is kept; zero if it is not
 	Capacity   int            // of the permits that are held or waited for
@@ -126,6 +127,7 @@ type BlockedLock struct {
 	Name       string
 	Holder     string        // of a lease in the way; empty if only waiters are, or grants are paused
 	RetryAfter time.Duration // until the first lease ends, unless that is renewed
+	Suspect    bool          // that lease is suspect
 	Ahead      int           // how many attached waiters the lock has
 }
 

@@ -79,7 +79,7 @@ func errHeld(s *lockState, m Member) *Error {
 	if e.Ahead > 0 {
 		holders += fmt.Sprintf(", %d waiting", e.Ahead)
 	}
-	if first.IsSuspect(s.now) {
+	if e.Suspect = first.IsSuspect(s.now); e.Suspect {
 		e.Detail = fmt.Sprintf("%s and has not renewed it in time, so it is suspect: no other client is granted it until the "+
 			"holder renews or releases it, or an operator has looked at the work and revokes the lease. Retry later, "+orWait+".", holders)
 		return e
@@ -230,14 +230,14 @@ func errNotGranted(locks []*lockState, members []Member, id LeaseID) *Error {
 		default:
 			return e
 		}
-		b := BlockedLock{Name: nameInTheWay(s.record, members[i].Mode), Holder: e.Holder, RetryAfter: e.RetryAfter, Ahead: e.Ahead}
+		b := BlockedLock{Name: nameInTheWay(s.record, members[i].Mode), Holder: e.Holder, RetryAfter: e.RetryAfter, Suspect: e.Suspect, Ahead: e.Ahead}
 		if asked == 1 { // in a tree: one lock and its ancestors
 			e.Blocked = []BlockedLock{b}
 			return e
 		}
 		out.Blocked = append(out.Blocked, b)
 		out.Holder, out.Newest = cmp.Or(out.Holder, e.Holder), max(out.Newest, e.Newest)
-		out.RetryAfter, out.Ahead = max(out.RetryAfter, e.RetryAfter), max(out.Ahead, e.Ahead)
+		out.RetryAfter, out.Ahead, out.Suspect = max(out.RetryAfter, e.RetryAfter), max(out.Ahead, e.Ahead), out.Suspect || e.Suspect
 		texts = append(texts, b.text(s.record.isFull(members[i].Mode)))
 	}
 	if len(texts) == 0 {
@@ -256,10 +256,15 @@ func (b BlockedLock) text(full bool) string {
 		return fmt.Sprintf("%s has %d leases, the most that a lock can have", b.Name, MaxHolders)
 	case b.Holder == "":
 		return fmt.Sprintf("%s has %d waiting", b.Name, b.Ahead)
-	case b.Ahead == 0:
-		return fmt.Sprintf("%q holds %s", b.Holder, b.Name)
 	}
-	return fmt.Sprintf("%q holds %s, %d waiting", b.Holder, b.Name, b.Ahead)
+	text := fmt.Sprintf("%q holds %s", b.Holder, b.Name)
+	if b.Suspect {
+		text += ", which is suspect until an operator has looked at the work"
+	}
+	if b.Ahead > 0 {
+		text += fmt.Sprintf(", %d waiting", b.Ahead)
+	}
+	return text
 }
 
 // nameInTheWay returns the lock of a lease that keeps one of the mode from being granted: this lock, or one below it.

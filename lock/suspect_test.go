@@ -36,7 +36,7 @@ func TestALeaseThatStaysIsSuspectAndNeverEndsByItself(t *testing.T) {
 			t.Errorf("a later sweep emits %+v", d.Events)
 		}
 		e := w.refused(acquire(2), lock.ErrHeld)
-		if e.RetryAfter > time.Hour || !strings.Contains(e.Detail, "suspect") || !strings.Contains(e.Detail, "revokes") {
+		if !e.Suspect || e.RetryAfter > time.Hour || !strings.Contains(e.Detail, "suspect") || !strings.Contains(e.Detail, "revokes") {
 			t.Errorf("the refusal says %q, and to retry after %v", e.Detail, e.RetryAfter)
 		}
 	}
@@ -89,7 +89,25 @@ func TestASuspectIntentionBlocksTheTree(t *testing.T) {
 	v := lock.View{Now: later, Locks: []lock.Record{r}, Tokens: func() lock.Token { return 2 }}
 	a := acquire(2)
 	a.Locks = lock.One("a")
-	if d := a.Apply(v); !errors.Is(d.Err, lock.ErrHeld) {
+	d := a.Apply(v)
+	if e := (*lock.Error)(nil); !errors.As(d.Err, &e) || e.Code != lock.ErrHeld || !e.Suspect {
 		t.Errorf("the lock above is answered with %v", d.Err)
+	}
+}
+
+// TestARefusalOfSeveralLocksSaysWhichIsSuspect.
+func TestARefusalOfSeveralLocksSaysWhichIsSuspect(t *testing.T) {
+	t.Parallel()
+	held := func(name string, stays bool, ttl time.Duration) lock.Record {
+		l := lock.Lease{ID: id(1), Name: name, Mode: lock.Exclusive, Holder: "h", Token: 1, TTL: ttl, Stays: stays, AcquiredAt: t0, ExpiresAt: t0.Add(ttl)}
+		return lock.Record{Name: name, Token: 1, Revision: 1, Leases: []lock.Lease{l}}
+	}
+	v := lock.View{Now: t0.Add(time.Hour), Locks: []lock.Record{held("a", true, time.Minute), held("b", false, 24*time.Hour)}, Tokens: func() lock.Token { return 2 }}
+	a := acquire(2)
+	a.Locks = []lock.Member{{Name: "a"}, {Name: "b"}}
+	d := a.Apply(v)
+	if e := (*lock.Error)(nil); !errors.As(d.Err, &e) || !e.Suspect || len(e.Blocked) != 2 || !e.Blocked[0].Suspect || e.Blocked[1].Suspect ||
+		!strings.Contains(e.Detail, `"h" holds a, which is suspect until an operator has looked at the work; "h" holds b.`) {
+		t.Errorf("it is answered with %+v", d.Err)
 	}
 }

@@ -78,7 +78,7 @@ func TestASuspectLockIsWaitedForOnlyIfAsked(t *testing.T) {
 		if took := time.Since(began); took != 0 {
 			s.Errorf("refused after %v", took)
 		}
-		if s.wantError(err, lock.ErrHeld); !strings.Contains(err.Error(), `"another client" holds the lock and has not renewed it in time, so it is suspect`) {
+		if s.wantError(err, lock.ErrHeld); !lockError(s, err).Suspect || !strings.Contains(err.Error(), `"another client" holds the lock and has not renewed it in time, so it is suspect`) {
 			s.Errorf("the refusal says %v", err)
 		}
 		time.AfterFunc(time.Hour, func() { s.revokeAll(name) })

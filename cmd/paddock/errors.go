@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/supervise"
@@ -157,19 +158,27 @@ func heldBy(e *lock.Error) string {
 	if e.Holder == "" {
 		return "not acquired: " + printable.Text(e.Detail)
 	}
-	text := fmt.Sprintf("not acquired: %s holds the lock for another %s, unless it renews",
-		printable.Text(e.Holder), short(e.RetryAfter))
+	text := "not acquired: " + printable.Text(holdsText(e.Holder, "the lock", e.RetryAfter, e.Suspect))
 	if e.Ahead > 0 {
 		text += fmt.Sprintf("; %d waiting", e.Ahead)
 	}
 	return text + "."
 }
 
+// holdsText says who holds a lock, and for how long.
+func holdsText(holder, name string, left time.Duration, suspect bool) string {
+	if suspect {
+		return fmt.Sprintf("%s holds %s and has not renewed it in time, so it is suspect until an operator has looked at the work and "+
+			"revokes the lease", holder, name)
+	}
+	return fmt.Sprintf("%s holds %s for another %s, unless it renews", holder, name, short(left))
+}
+
 // blockedText returns what blocks one lock of a set.
 func blockedText(b lock.BlockedLock) string {
 	text := b.Name + " is not free"
 	if b.Holder != "" {
-		text = fmt.Sprintf("%s holds %s for another %s, unless it renews", b.Holder, b.Name, short(b.RetryAfter))
+		text = holdsText(b.Holder, b.Name, b.RetryAfter, b.Suspect)
 	}
 	if b.Ahead > 0 {
 		text += fmt.Sprintf(", %d waiting", b.Ahead)

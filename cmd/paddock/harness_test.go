@@ -27,10 +27,10 @@ type harness struct {
 	env   map[string]string
 }
 
-// newHarness starts a service for the test.
-func newHarness(t *testing.T) *harness {
+// newHarness starts a service for the test, with these flags of serve.
+func newHarness(t *testing.T, flags ...string) *harness {
 	t.Helper()
-	base := serveHere(t, pgtest.URL(t))
+	base := serveHere(t, pgtest.URL(t), flags...)
 	return &harness{T: t, base: base, locks: replica.Connect(t, client.Options{BaseURL: base}),
 		env: map[string]string{"PADDOCK_URL": base, "PADDOCK_HOLDER": "me"}}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/tcpproxy"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -57,6 +58,26 @@ const goesOn = "while :; do sleep 0.5; done"
 
 // ignoresSIGTERM prints when it starts and when it gets SIGTERM, and does not end.
 const ignoresSIGTERM = `trap 'echo told' TERM; echo ready; ` + goesOn
+
+// TestALockThatHoldsIsSuspectAfterTheCommandWasStopped, also if the service answers again before paddock run ends.
+func TestALockThatHoldsIsSuspectAfterTheCommandWasStopped(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t, "--allow-hold")
+	line := d.useProxy()
+	p := d.startRun("--ttl=1500ms", "--on-expiry=hold", nightly, "--", "sh", "-c", `trap 'echo told' TERM; echo ready; `+goesOn)
+	p.Stdout.Await(t, `(ready)`)
+	line.Stall()
+	p.Stdout.Await(t, `(told)`)
+	line.Restore()
+	p.expectExit(t, exitLeaseLost, "was stopped", "until an operator has looked at the work and revokes the lease")
+	await.Until(t, "the lock is suspect", func() bool {
+		l, err := d.locks.Lock(d.Context(), nightly)
+		return err == nil && l.State == lock.Suspect
+	})
+	d.expectFailure(exitNotAcquired, []string{"so it is suspect", "an operator has looked"}, "acquire", nightly)
+	d.revoke("the state is sound")
+	d.expectFree()
+}
 
 func TestCommandWithARevokedLeaseIsKilledAtOnce(t *testing.T) {
 	t.Parallel()

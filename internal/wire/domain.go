@@ -300,7 +300,7 @@ func ProblemOf(e *lock.Error) api.Problem {
 		RevokedBy: UnlessZero(e.RevokedBy), FrozenBy: UnlessZero(e.FrozenBy), DoneAt: instantOf(e.DoneAt),
 		EndedAt: instantOf(e.EndedAt), FencingToken: UnlessZero(int64(e.Token)),
 		NewestToken: UnlessZero(int64(e.Newest)), Version: UnlessZero(e.Version), WaitersAhead: UnlessZero(e.Ahead),
-		PlaceKeptMs: UnlessZero(nonNegativeMs(e.KeptFor)), Capacity: UnlessZero(e.Capacity),
+		Suspect: UnlessZero(e.Suspect), PlaceKeptMs: UnlessZero(nonNegativeMs(e.KeptFor)), Capacity: UnlessZero(e.Capacity),
 		Blockers: mapOptional(e.Blocked, blockedLockOf), Set: e.Set,
 		Cycle: mapOptional(e.Cycle, deadlockStepOf),
 	}
@@ -325,7 +325,7 @@ func ToError(p api.Problem) *lock.Error {
 	return &lock.Error{
 		Code: lock.Code(p.Code), Detail: p.Detail, Field: strings.TrimPrefix(ValueOf(p.Pointer), "/"),
 		Holder: ValueOf(p.Holder), RetryAfter: nonNegative(ValueOf(p.RetryAfterMs)), Ahead: ValueOf(p.WaitersAhead),
-		KeptFor: nonNegative(ValueOf(p.PlaceKeptMs)), Capacity: ValueOf(p.Capacity),
+		Suspect: ValueOf(p.Suspect), KeptFor: nonNegative(ValueOf(p.PlaceKeptMs)), Capacity: ValueOf(p.Capacity),
 		Token: lock.Token(ValueOf(p.FencingToken)), Newest: lock.Token(ValueOf(p.NewestToken)),
 		Version: ValueOf(p.Version), Ended: lock.KindOf(string(ValueOf(p.Ended))), EndedAt: ValueOf(p.EndedAt),
 		DoneAt: ValueOf(p.DoneAt), FrozenBy: ValueOf(p.FrozenBy),

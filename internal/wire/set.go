@@ -127,14 +127,14 @@ func appendNames(b []byte, names []string) []byte {
 func blockedLockOf(b lock.BlockedLock) api.BlockedLock {
 	return api.BlockedLock{
 		Name: b.Name, Holder: UnlessZero(b.Holder), RetryAfterMs: RoundUp(max(b.RetryAfter, 0), time.Millisecond),
-		Ahead: UnlessZero(b.Ahead),
+		Suspect: UnlessZero(b.Suspect), Ahead: UnlessZero(b.Ahead),
 	}
 }
 
 // toBlockedLock returns the lock.
 func toBlockedLock(b api.BlockedLock) lock.BlockedLock {
 	return lock.BlockedLock{
-		Name: b.Name, Holder: ValueOf(b.Holder), RetryAfter: nonNegative(b.RetryAfterMs), Ahead: ValueOf(b.Ahead),
+		Name: b.Name, Holder: ValueOf(b.Holder), RetryAfter: nonNegative(b.RetryAfterMs), Suspect: ValueOf(b.Suspect), Ahead: ValueOf(b.Ahead),
 	}
 }
 

@@ -45,14 +45,14 @@ func TestAnswerAboutAnotherSetIsRefused(t *testing.T) {
 func TestBlockedLocksAreReadAsTheyWereEncoded(t *testing.T) {
 	t.Parallel()
 	e := &lock.Error{Code: lock.ErrHeld, Detail: "D.", Blocked: []lock.BlockedLock{
-		{Name: "a", Holder: "h", RetryAfter: 1500*time.Microsecond - time.Nanosecond, Ahead: 2}, {Name: "b"},
+		{Name: "a", Holder: "h", RetryAfter: 1500*time.Microsecond - time.Nanosecond, Suspect: true, Ahead: 2}, {Name: "b"},
 	}}
 	p := ProblemOf(e)
 	text, err := json.Marshal(p.Blockers)
-	if want := `[{"ahead":2,"holder":"h","name":"a","retry_after_ms":2},{"name":"b","retry_after_ms":0}]`; err != nil || string(text) != want {
+	if want := `[{"ahead":2,"holder":"h","name":"a","retry_after_ms":2,"suspect":true},{"name":"b","retry_after_ms":0}]`; err != nil || string(text) != want {
 		t.Errorf("wrote %s, want %s: %v", text, want, err)
 	}
-	want := []lock.BlockedLock{{Name: "a", Holder: "h", RetryAfter: 2 * time.Millisecond, Ahead: 2}, {Name: "b"}}
+	want := []lock.BlockedLock{{Name: "a", Holder: "h", RetryAfter: 2 * time.Millisecond, Suspect: true, Ahead: 2}, {Name: "b"}}
 	if diff := cmp.Diff(want, ToError(p).Blocked); diff != "" {
 		t.Error(diff)
 	}

@@ -48,8 +48,14 @@ class LockHeld(PaddockError):
     """Another holder has the lock, or one of the locks; see holder and retry_after."""
 
     @property
+    def suspect(self) -> bool:
+        """Whether the lock, or one of several, is suspect: an operator must look at the work and revoke its lease."""
+        return self.fields.get("suspect") is True
+
+    @property
     def blockers(self) -> List[Dict[str, Any]]:
-        """Of several locks, or in a tree, those in the way: each with name, retry_after_ms and, where known, holder and ahead."""
+        """Of several locks, or in a tree, those in the way: each with name, retry_after_ms and, where known, holder,
+        suspect and ahead."""
         return self.fields.get("blockers") or []
 
 

@@ -75,7 +75,7 @@ class Suspect(ServiceTest):
         self.suspect()
         with self.assertRaises(LockHeld) as raised:
             self.paddock.hold(self.name)
-        self.assertEqual(raised.exception.holder, "worker-1")
+        self.assertEqual((raised.exception.holder, raised.exception.suspect), ("worker-1", True))
         self.assertRegex(raised.exception.detail, "has not renewed it in time, so it is suspect: .* an operator has looked")
 
         def operator():

@@ -13,6 +13,8 @@ export interface Blocker {
   readonly holder?: string;
   /** The earliest time for a retry, in milliseconds from now. */
   readonly retryAfterMs: number;
+  /** Present if that lease is suspect. */
+  readonly suspect?: boolean;
   /** The number of waiters that are served before you. */
   readonly waitersAhead?: number;
 }
@@ -43,6 +45,8 @@ export interface ErrorFields {
   readonly doneAt?: Date;
   /** The earliest time for a retry, in milliseconds from now. */
   readonly retryAfterMs?: number;
+  /** Present if the lock, or one of several, is suspect: an operator must look at the work and revoke its lease. */
+  readonly suspect?: boolean;
   /** The number of waiters that are served before you. */
   readonly waitersAhead?: number;
   /** The locks in the way, if several were asked for, or in a tree. */

@@ -2229,6 +2229,11 @@ export interface components {
             frozen_by?: string;
             /** Format: int64 */
             retry_after_ms?: number;
+            /**
+             * @description True if the lock, or one of several, is suspect: its holder has not renewed a lease with `on_expiry: hold`, and
+             *     an operator must look at the work. Absent otherwise.
+             */
+            suspect?: boolean;
             /** @description The number of waiters that are served before you. */
             waiters_ahead?: number;
             /**
@@ -2302,6 +2307,8 @@ export interface components {
             holder?: string;
             /** Format: int64 */
             retry_after_ms: number;
+            /** @description True if that lease is suspect. Absent otherwise. */
+            suspect?: boolean;
             /** @description The number of waiters in the queue. Absent if there are none. */
             ahead?: number;
         };

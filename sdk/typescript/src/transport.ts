@@ -167,8 +167,8 @@ export function errorOf(problem: ProblemWithCode, status: number, retryMs?: numb
   return new PaddockError(problem.code, problem.detail ?? problem.title ?? `HTTP ${status}`, fieldsOf(problem, status, retryMs));
 }
 
-function blockerOf({ name, holder, retry_after_ms, ahead }: components['schemas']['BlockedLock']): Blocker {
-  return { name, retryAfterMs: retry_after_ms, ...omitUndefined({ holder, waitersAhead: ahead }) };
+function blockerOf({ name, holder, retry_after_ms, suspect, ahead }: components['schemas']['BlockedLock']): Blocker {
+  return { name, retryAfterMs: retry_after_ms, ...omitUndefined({ holder, suspect, waitersAhead: ahead }) };
 }
 
 function stepOf({ name, holder, waits_for, ahead }: components['schemas']['DeadlockStep']): DeadlockStep {
@@ -186,6 +186,7 @@ function fieldsOf(p: Partial<Problem>, status: number, retryMs: number | undefin
     holder: p.holder,
     doneAt: p.done_at === undefined ? undefined : new Date(p.done_at),
     retryAfterMs: p.retry_after_ms ?? retryMs,
+    suspect: p.suspect,
     waitersAhead: p.waiters_ahead,
     blockers: p.blockers?.map(blockerOf),
     cycle: p.cycle?.map(stepOf),

@@ -62,7 +62,7 @@ describe('a suspect lock', { concurrency: true }, () => {
     await suspect(name);
     await assert.rejects(acquire(direct(), name), (error) => {
       assert.ok(error instanceof PaddockError);
-      assert.deepEqual([error.code, error.holder], ['lock_held', 'worker-1']);
+      assert.deepEqual([error.code, error.holder, error.suspect], ['lock_held', 'worker-1', true]);
       assert.match(error.detail, /has not renewed it in time, so it is suspect: .* an operator has looked .* wait with waitMs/);
       return true;
     });

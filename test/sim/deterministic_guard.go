@@ -122,7 +122,7 @@ func (s *deterministicGuard) failed(tried bool, err error) {
 	s.sleepOver(s.earliest.Add(cutAfter), s.latest.Add(cutAfter))
 	s.asked = time.Now()
 	e := (*lock.Error)(nil)
-	switch held := errors.As(err, &e) && e.Code == lock.ErrHeld; {
+	switch held := errors.As(err, &e) && (e.Code == lock.ErrHeld || e.Code == lock.ErrFrozen); {
 	case held && e.KeptFor > 0:
 		s.failures = 0
 		return

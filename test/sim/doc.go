@@ -14,6 +14,7 @@
 //   - A worker process dies for good.
 //   - Replicas die with the calls that wait there, and others start in their place.
 //   - Servers' clocks are off, drift and step, the database's clock included.
+//   - An operator freezes locks and changes the capacity of a semaphore while they are used.
 //
 // # What must hold
 //
@@ -28,6 +29,9 @@
 //   - A lock in a tree excludes the one above it, which guards the same register.
 //   - Locks that are acquired together are granted, and released, in one decision.
 //   - Leases of a session end with it, and not before.
+//   - Work that is done once in a period closes its lock if it was done, and only then; those who wait for it are told.
+//   - Nothing is granted in a freeze, and no permit beyond the capacity of its time.
+//   - A lease that stays ends only when its worker releases it or the operator revokes it.
 //   - After the last fault every worker that lives is served in bounded time, also after a worker that died while it
 //     had the lock. Every goroutine ends, and of the locks only their events are left.
 //

@@ -58,7 +58,7 @@ func (j *oracle) holdBegins(a *attempt, h holdStatus) {
 		out := a.permitsOf(name)
 		for _, other := range j.currentHolders(name) {
 			out += other.permitsOf(name)
-			if h.Err() == nil && (other.modeOf(other.covering(name)) != mode || mode == lock.Exclusive || mode == lock.Permit && out > permits) {
+			if h.Err() == nil && (other.modeOf(other.covering(name)) != mode || mode == lock.Exclusive || mode == lock.Permit && out > mostPermits) {
 				j.report(TwoHolders, a, other, "has the lock%s while %s does", tokenText(h.Token()), other.name)
 				alone = false
 			}

@@ -21,6 +21,8 @@ const (
 	Unsound       Kind = "unsound events" // they break verify.Rules
 	TornSet       Kind = "torn set"       // the leases of a set did not begin or end together
 	Leftover      Kind = "leftover"       // a lease or a place in the queue without an owner
+	AgainstOrder  Kind = "against order"  // what an operator had declared did not hold
+	Repeated      Kind = "repeated"       // work was done twice in a period, or counts as done although it was not
 )
 
 // A Violation is one failure in a run.

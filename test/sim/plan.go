@@ -30,6 +30,7 @@ type Plan struct {
 	Deaths   []time.Duration // when each worker's process dies for good; zero if it does not
 	Restarts []Restart
 	Clocks   [servers]Clock
+	Orders   []Order // where workers use all guards
 }
 
 // An Interval is a period with a fault.
@@ -78,6 +79,7 @@ func PlanOf(seed uint64) Plan {
 	for i := range p.Clocks {
 		p.Clocks[i] = p.clock(rnd, rnd.IntN(2)*steps)
 	}
+	p.Orders = p.orders(newRNG(seed, "operator"))
 	return p
 }
 

@@ -20,7 +20,12 @@ func Run(seed uint64, v Variant) Outcome {
 		all.Go(worker.run)
 	}
 	all.Go(w.trouble)
+	over := make(chan struct{})
+	if v.allGuards {
+		w.inFlight.Go(func() { w.operator.watch(over) })
+	}
 	all.Wait()
+	close(over)
 	w.verifyServedInTime()
 	w.inFlight.Wait()
 	time.Sleep(w.plan.leftovers())
@@ -61,6 +66,12 @@ func (w *world) trouble() {
 	for _, r := range w.plan.Restarts {
 		at(r.At, func() { w.noteServer(w.variant.forgetful, r.Server, "dies"); w.locker.crash(r.Server) })
 		at(r.At+r.Down, func() { w.noteServer(w.variant.forgetful, r.Server, "is back"); w.locker.restart(r.Server) })
+	}
+	for _, o := range w.plan.Orders {
+		if w.variant.allGuards {
+			at(o.From, func() { w.operator.begins(o) })
+			at(o.To, func() { w.operator.ends(o) })
+		}
 	}
 	for i, c := range w.plan.Clocks {
 		for _, s := range c.Steps {

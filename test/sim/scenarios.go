@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client/guard"
@@ -17,6 +18,8 @@ type scenario struct {
 	others  []lock.Member // further locks that are acquired together with it, all or none
 	session bool          // keeps the leases alive, see inSession
 	permits int           // of the lock, in mode Permit; zero: one
+	once    bool          // the work is done once in each period
+	stays   bool          // the lease does not end by itself
 }
 
 // A guardFunc does work under a guard.
@@ -39,10 +42,12 @@ var scenarios = []scenario{
 	{lock: page, mode: lock.Exclusive, do: byPage, others: aPermit},
 	{lock: page, mode: lock.Exclusive, do: byPage, session: true},
 	{lock: gates, mode: lock.Permit, do: byPermit, permits: 2},
+	{lock: report, mode: lock.Exclusive, do: byOnce, once: true},
+	{lock: state, mode: lock.Exclusive, do: byStaying, stays: true},
 }
 
-// aPermit is a permit that is acquired together with another lock.
-var aPermit = []lock.Member{{Name: gates, Mode: lock.Permit, Capacity: permits}}
+// aPermit is a permit that is acquired together with another lock. How many there are says a rule.
+var aPermit = []lock.Member{{Name: gates, Mode: lock.Permit}}
 
 func byDo(ctx context.Context, locks paddock.Service, o guard.Options, work func(*guard.Lease) error) error {
 	return guard.Do(ctx, locks, ledger, o, func(_ context.Context, l *guard.Lease) error { return work(l) })
@@ -77,5 +82,18 @@ func byReading(ctx context.Context, locks paddock.Service, o guard.Options, work
 }
 
 func byPermit(ctx context.Context, locks paddock.Service, o guard.Options, work func(*guard.Lease) error) error {
-	return guard.NewSemaphore(locks, gates, permits, o).Do(ctx, func(_ context.Context, l *guard.Lease) error { return work(l) })
+	return guard.NewSemaphore(locks, gates, 0, o).Do(ctx, func(_ context.Context, l *guard.Lease) error { return work(l) })
+}
+
+// period is how long work that is done once counts as done.
+func period(ttl time.Duration) time.Duration { return 2 * ttl }
+
+func byOnce(ctx context.Context, locks paddock.Service, o guard.Options, work func(*guard.Lease) error) error {
+	_, err := guard.Once(ctx, locks, report, lock.Closing{For: period(o.TTL)}, o, func(_ context.Context, l *guard.Lease) error { return work(l) })
+	return err
+}
+
+func byStaying(ctx context.Context, locks paddock.Service, o guard.Options, work func(*guard.Lease) error) error {
+	o.Stays = true
+	return guard.Do(ctx, locks, state, o, func(_ context.Context, l *guard.Lease) error { return work(l) })
 }

@@ -3,7 +3,9 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
@@ -12,20 +14,24 @@ import (
 
 // verify checks after the run that only events are left, and that they follow the rules.
 func (w *world) verify() {
-	for _, name := range []string{ledger, page, gates} {
+	for _, name := range []string{ledger, page, gates, report, state} {
 		if l := w.lockNow(name); l.State != lock.Free || len(l.Below)+l.Waiters != 0 {
 			w.oracle.reportGlobal(Leftover, "after the run the lock %s is %+v", name, l)
 		}
 		events := w.events(name)
 		asked := func(e lock.Event) int { return w.attempts[e.Holder].permitsOf(name) }
-		if err := (verify.Rules{Capacity: permits, Permits: asked, AllowOvertaking: true, InTree: name != gates}).Check(events); err != nil {
+		if err := (verify.Rules{Capacity: mostPermits, Permits: asked, AllowOvertaking: true, InTree: name == ledger || name == page}).Check(events); err != nil {
 			w.oracle.reportGlobal(Unsound, "%v", err)
 		}
 		w.verifyReleased(name, events)
 		if w.plan.databaseClockIsSteady() {
 			w.verifyInformed(events)
 			w.verifyOrder(events)
+			w.operator.verify(name, events)
 		}
+	}
+	if w.plan.databaseClockIsSteady() {
+		w.verifyOnce(w.events(report))
 	}
 	w.verifySets()
 }
@@ -97,8 +103,40 @@ func (w *world) verifyOrder(events []lock.Event) {
 	}
 }
 
-// undisturbed reports whether the attempt was a single call without a fault.
+// undisturbed reports whether the attempt was a single call without a fault, and no rule kept it from being served.
 func (w *world) undisturbed(holder string) bool {
 	a := w.attempts[holder]
-	return a.acquires == 1 && !a.disturbed
+	return a.acquires == 1 && !a.disturbed && a.permitsOf(gates) == 1
+}
+
+// verifyOnce checks that work that is done once closes its lock if it was done, and only then, and that those who wait
+// for it are told at once. That nobody is granted a closed lock is one of verify.Rules.
+func (w *world) verifyOnce(events []lock.Event) {
+	granted, waiting, opens := lock.Event{}, map[int64]string{}, time.Time{}
+	for _, e := range events {
+		if len(waiting) > 0 && e.At.Before(opens) && e.Kind != lock.Dequeued {
+			w.oracle.reportGlobal(Repeated, "%v wait for work that was done", slices.Collect(maps.Values(waiting)))
+			return
+		}
+		switch e.Kind {
+		case lock.Queued:
+			waiting[e.Place] = e.Holder
+		case lock.Granted:
+			granted = e
+			delete(waiting, e.Place)
+		case lock.Withdrawn:
+			if e.Place > 0 {
+				waiting[e.Place] = e.Holder
+			}
+		case lock.Dequeued:
+			delete(waiting, e.Place)
+		case lock.Released:
+			opens = e.Until
+			a := w.attempts[e.Holder]
+			inTime := e.At.Before(granted.At.Add(period(w.plan.TTL)))
+			if closes := !opens.IsZero(); closes && !a.completed || !closes && a.succeeded && inTime {
+				w.oracle.reportGlobal(Repeated, "%s has done its work: %t; and that counts until %v", e.Holder, a.completed, opens)
+			}
+		}
+	}
 }

@@ -34,6 +34,8 @@ type attempt struct {
 	last      bool          // the worker's last attempt, without faults
 	acquires  int           // how many acquire requests it sent
 	disturbed bool          // its messages met a fault
+	completed bool          // its work was done
+	succeeded bool          // and its guard says so, too
 }
 
 // run makes attempts while there are faults, and a last one that waits until it has the lock.
@@ -59,14 +61,17 @@ func (w *worker) run() {
 func (w *worker) attempt(n int, wait time.Duration) error {
 	ttl, holder := w.plan.TTL, fmt.Sprintf("%s, try %d", w.name, n)
 	rnd := newRNG(w.plan.Seed, "work of "+holder) // the same whatever the outcome of earlier attempts
-	a := &attempt{worker: w, holder: holder, scenario: w.world.scenario(rnd), wait: wait, last: wait == guard.Forever}
+	last := wait == guard.Forever
+	a := &attempt{worker: w, holder: holder, scenario: w.world.scenario(rnd, last), wait: wait, last: last}
 	for range 1 + rnd.IntN(4) {
 		a.workPeriods = append(a.workPeriods, randomDuration(rnd, oneOf(rnd, ttl/20, ttl/20, ttl/2)))
 	}
 	a.lastPeriod = randomDuration(rnd, ttl/15)
 	w.world.addAttempt(a)
 	defer w.awake(working)
-	return w.world.locker.do(a, a.work)
+	err := w.world.locker.do(a, a.work)
+	a.succeeded = err == nil && a.completed
+	return err
 }
 
 // lock returns the name of the lock.
@@ -139,12 +144,13 @@ func (a *attempt) work(h holdStatus) error {
 	} else {
 		_, err = a.register("read", read)
 	}
+	a.completed = err == nil
 	return err
 }
 
-// register performs an operation on the register over the network. Permits guard no register.
+// register performs an operation on the register over the network, if the lock guards it.
 func (a *attempt) register(what string, op func(*register) (int64, error)) (int64, error) {
-	if a.scenario.mode == lock.Permit {
+	if a.lock() != ledger && a.lock() != page {
 		return 0, nil
 	}
 	a.awake(working)

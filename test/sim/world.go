@@ -11,13 +11,15 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// The lock that guards the register, one below it in its tree, which guards the register as well, and a semaphore that
-// guards nothing.
+// The lock that guards the register, one below it in its tree, which guards the register as well; and locks that guard
+// nothing: a semaphore, work that is done once, and work that must be looked at when its worker dies.
 const (
 	ledger  = "ledger"
 	page    = "ledger:page"
 	gates   = "gates"
-	permits = 2
+	report  = "report"
+	state   = "state"
+	permits = 2 // of the gates, unless the operator changes that
 )
 
 // A world has servers, a register, and workers that share it. It lives in one bubble of testing/synctest.
@@ -27,6 +29,7 @@ type world struct {
 	variant  Variant
 	locker   locker
 	oracle   *oracle
+	operator *operator
 	register *register
 	database *memlock.Memory
 	inFlight sync.WaitGroup // messages on the network
@@ -55,6 +58,7 @@ func newWorld(p Plan, v Variant) *world {
 	if _, err := w.database.Replica(0).DeclareTree(context.Background(), ledger); err != nil {
 		panic(err) // nothing is held
 	}
+	w.operator = newOperator(w)
 	w.oracle = &oracle{world: w, current: map[*attempt]holdStatus{}, informed: map[leaseKey][]Interval{}}
 	w.register = &register{oracle: w.oracle, fenced: v.fenced, reads: map[lock.Token]int64{}}
 	w.locker = v.locker(w)
@@ -116,10 +120,14 @@ func (w *world) addAttempt(a *attempt) {
 	w.attempts[a.holder] = a
 }
 
-// scenario returns what a worker does next.
-func (w *world) scenario(rnd *rand.Rand) scenario {
+// scenario returns what a worker does next. In its last attempt it must get the lock, whoever has done its work.
+func (w *world) scenario(rnd *rand.Rand, last bool) scenario {
 	if !w.variant.allGuards {
 		return scenarios[0]
 	}
-	return oneOf(rnd, scenarios...)
+	s := oneOf(rnd, scenarios...)
+	for last && s.once {
+		s = oneOf(rnd, scenarios...)
+	}
+	return s
 }

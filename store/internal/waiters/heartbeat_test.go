@@ -263,6 +263,25 @@ func TestTheFirstSetAtEachLockIsWoken(t *testing.T) {
 	}
 }
 
+// TestCallsAreWokenWhenAScopeThatConcernsThemHasChanged: one of a lock, of an ancestor, or of a lock below.
+func TestCallsAreWokenWhenAScopeThatConcernsThemHasChanged(t *testing.T) {
+	t.Parallel()
+	for scope, want := range map[lock.Scope]bool{
+		"tree:a:b": true, "tree:a:": true, "tree:": true, "tree:a": true, "tree": true, "tree:a:b:c": true, "tree:a:b:": true,
+		"other": false, "tree:a:c": false, "tree:a:bc": false, "tree:x:": false,
+	} {
+		r := New(nil, 1, noLimit, nil)
+		c, err := r.register(&lock.Acquire{Locks: lock.One("tree:a:b")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.position.Store(&position{place: 1, names: []string{"tree", "tree:a", "tree:a:b"}})
+		if r.WakeScopes([]lock.Scope{"unknown", scope}); len(c.woken) > 0 != want {
+			t.Errorf("%s: woken is %t", scope, !want)
+		}
+	}
+}
+
 // joinAt records that the call waits at the place, or that it has not joined a queue if that is zero.
 func (c *waitingCall) joinAt(place int64, at time.Time) {
 	if place == 0 {

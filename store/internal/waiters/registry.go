@@ -188,12 +188,19 @@ func (r *Registry) WakeScopes(scopes []lock.Scope) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.calls {
-		if slices.ContainsFunc(c.locks, func(name string) bool {
-			return slices.ContainsFunc(scopes, func(s lock.Scope) bool { return s.Covers(name) || strings.HasPrefix(string(s), name+":") })
-		}) {
+		if slices.ContainsFunc(scopes, c.concerns) {
 			c.wake()
 		}
 	}
+}
+
+// concerns reports whether a freeze or a rule of the scope may keep the call waiting: if the scope has one of its locks or
+// of their ancestors, or, in a tree, locks below.
+func (c *waitingCall) concerns(s lock.Scope) bool {
+	if at := c.position.Load(); at != nil && slices.ContainsFunc(at.names, s.Covers) {
+		return true
+	}
+	return slices.ContainsFunc(c.locks, func(name string) bool { return s.Covers(name) || strings.HasPrefix(string(s), name+":") })
 }
 
 func (r *Registry) wakeAll() {

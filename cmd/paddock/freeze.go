@@ -100,8 +100,8 @@ func (c *freezeCommand) drain(ctx context.Context, p *program, locks paddock.Ser
 			return s, &failure{exitNotAcquired, fmt.Errorf("not drained in %v: %s. %s stays frozen; freeze it again to wait "+
 				"longer, take the leases away with paddock revoke, or give up with paddock thaw %s", c.Timeout, c.left(ctx, locks, s.Leases), s.Scope, s.Scope)}
 		case errors.Is(err, lock.ErrNotFound), err == nil && !next.FrozenAt.Equal(s.FrozenAt):
-			return s, &failure{exitNotAcquired, fmt.Errorf("not drained: the freeze of %s has ended or was replaced, and %d leases "+
-				"were left. Freeze it again, for longer", s.Scope, s.Leases)}
+			return s, &failure{exitNotAcquired, fmt.Errorf("not drained: the freeze of %s has ended or was replaced, with %s. "+
+				"Freeze it again, for longer", s.Scope, leasesLeft(s.Leases))}
 		case err != nil:
 			return s, err
 		}
@@ -110,12 +110,19 @@ func (c *freezeCommand) drain(ctx context.Context, p *program, locks paddock.Ser
 	return s, nil
 }
 
+func leasesLeft(n int) string {
+	if n == 1 {
+		return "1 lease left"
+	}
+	return fmt.Sprintf("%d leases left", n)
+}
+
 // maxLeft is how many of the leases that are left are named.
 const maxLeft = 3
 
 // left says how many leases are left, and which.
 func (c *freezeCommand) left(ctx context.Context, locks paddock.Service, n int) string {
-	text := fmt.Sprintf("%d leases left", n)
+	text := leasesLeft(n)
 	page, err := locks.Locks(ctx, paddock.LockQuery{Prefix: c.Scope, Sort: paddock.ByEnding, Limit: paddock.MaxLimit})
 	if err != nil {
 		return text // the number is what counts

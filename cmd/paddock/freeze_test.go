@@ -56,13 +56,13 @@ func TestDrainWaitsUntilNoLeaseIsLeft(t *testing.T) {
 		p.Start(t)
 		return p
 	}
-	drain("--timeout=1s").expectExit(t, exitNotAcquired, "1 leases left: billing:a of h (", "not drained in 1s", "paddock thaw billing:")
+	drain("--timeout=1s").expectExit(t, exitNotAcquired, "1 lease left: billing:a of h (", "not drained in 1s", "paddock thaw billing:")
 	p := drain()
-	p.Stderr.Await(t, "(1 leases left)")
+	p.Stderr.Await(t, "(1 lease left)")
 	d.expectExit(exitOK, "thaw", "billing:")
-	p.expectExit(t, exitNotAcquired, "the freeze of billing: has ended or was replaced, and 1 leases were left")
+	p.expectExit(t, exitNotAcquired, "the freeze of billing: has ended or was replaced, with 1 lease left")
 	p = drain()
-	p.Stderr.Await(t, "(1 leases left)")
+	p.Stderr.Await(t, "(1 lease left)")
 	d.expectExit(exitOK, "release", "billing:a", "--lease-id", wire.LeaseOf(g).LeaseID.String())
 	p.expectExit(t, exitOK)
 	if !strings.Contains(collapseSpaces(p.Stdout.String()), "LEASES LEFT  0\n") {

@@ -49,6 +49,7 @@ const (
 	checkDeadlocks    = "only calls in a circle are refused with deadlock"
 	checkCircles      = "circles of waiting calls are broken"
 	checkPolicy       = "nothing is granted in a freeze, or outside of a rule"
+	checkClosings     = "work that is done is not done again in its period"
 	checkTrees        = "leases in a tree exclude those above and below"
 	checkFenced       = "fenced writes have consecutive versions and no stale token"
 	checkTokenOrder   = "tokens grow over all locks"
@@ -114,6 +115,7 @@ func (x *examination) checks() []checker {
 		{checkCircles, true, x.circles},
 		{checkTrees, false, x.trees},
 		{checkPolicy, true, x.policy},
+		{checkClosings, true, x.each(x.closings)},
 		{checkFenced, false, x.fenced},
 		{checkTokenOrder, false, x.tokenOrder},
 		{checkUniqueness, false, x.uniqueness},

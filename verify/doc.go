@@ -26,6 +26,7 @@
 //   - conflicting leases above and below each other in a tree do not overlap, and no call overtakes one that waits
 //     above or below;
 //   - no lease is granted in a freeze of its lock, or outside of the rule for it, that was answered before;
+//   - a lock that was closed because its work is done is not granted before it opens, nor in the same period;
 //   - fenced writes have consecutive versions and never a stale token;
 //   - a grant that was requested after another one was answered has the greater token, at whatever locks, unless it is
 //     of a reader that joins others;
@@ -68,9 +69,11 @@
 //
 // # Freezes and rules
 //
-// The answer to a freeze or a rule has an instant of the database's clock. What was decided later was decided under it,
-// until a call was sent that may have ended it. Freezes and rules that no recorded client asked for are not known. Whether
-// a refusal by a freeze or by the capacity of a rule was right is not checked.
+// The answer to a freeze or a rule has an instant of the database's clock. What was decided later was decided under
+// it, until a call was sent that may have ended it. In a tree a freeze of a lock covers the locks above and below,
+// too. Freezes and rules that no recorded client asked for are not known. Whether a refusal by a freeze or by the
+// capacity of a rule was right is not checked. Nor is the number of leases of an API key: the service counts them
+// every few seconds and promises no exact bound, and no event names the key of a lease.
 //
 // # Clocks
 //

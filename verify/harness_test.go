@@ -229,6 +229,7 @@ func recordCorrect(t *testing.T) verify.History {
 		c.useTasks()
 		c.useTree()
 		c.usePolicy()
+		c.useClosings()
 		time.Sleep(time.Minute)
 		h = c.rec.History()
 		var err error

@@ -35,7 +35,7 @@ func (x *examination) placesLast(t *lockHistory, c *Check) {
 			continue
 		}
 		g, since := groups[e.Holder], queued[e.Place]
-		if g == nil || g.mayHaveLeft() {
+		if g == nil || g.mayHaveLeft() || e.Reason == reasonAlreadyDone && g.asksOnce() {
 			continue
 		}
 		if until, ok := g.placeUntil(x.clock); ok && e.At.Before(until.Add(-placeSlack)) {
@@ -61,6 +61,9 @@ func (r *callGroup) mayHaveLeft() bool {
 				c.Outcome() == Refused && !keepsPlace(c.Err, a.KeepPlace)
 		})
 }
+
+// asksOnce reports whether a closed lock ends the wait of the group.
+func (r *callGroup) asksOnce() bool { a, _ := r.acquire(); return a.Once }
 
 // placeUntil returns the earliest time on the database's clock at which the place of the group may end, false if
 // unknown. An acquire that is repeated with a shorter wait may end it sooner.

@@ -3,6 +3,7 @@ package verify
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -83,6 +84,12 @@ func (d declared) covers(t *lockHistory, l *lease) bool {
 		(d.until.IsZero() || l.granted.At.Before(d.until)) && !t.crossesEpoch(d.call.Sent, answer.Answered)
 }
 
+// coversCall reports whether the call was certainly decided while d was in force: sent after d was answered, and answered
+// before a call was sent that may have ended d.
+func (d declared) coversCall(t *lockHistory, c *Call) bool {
+	return c.Sent > d.call.Answered && c.Answered < d.ends && !t.crossesEpoch(d.call.Sent, c.Answered)
+}
+
 // policy checks each grant against the freezes and rules of its lock.
 func (x *examination) policy(c *Check) {
 	all := x.declarations()
@@ -93,15 +100,26 @@ func (x *examination) policy(c *Check) {
 		out := t.permitsOut()
 		for _, l := range t.leases {
 			for key, freezes := range all {
-				if key.freeze && key.scope.Covers(t.name) {
+				if key.freeze && t.isStoppedBy(key.scope) {
 					t.checkFreezes(l, freezes, c)
 				}
 			}
-			if d, ok := t.ruleOf(l, all); ok {
+			if d, ok := t.ruleOf(all, func(d declared) bool { return d.covers(t, l) }); ok {
 				t.checkRule(l, d, out[l], c)
+			}
+			for _, renewal := range l.renewed {
+				if d, ok := t.ruleOf(all, func(d declared) bool { return d.coversCall(t, renewal) }); ok {
+					t.checkRenewal(l, renewal, d, c)
+				}
 			}
 		}
 	}
+}
+
+// isStoppedBy reports whether a freeze of the scope stops grants of the lock: it covers the lock, or in a tree a lock above,
+// whose intention each lease of this one needs, or one below, which a lease of this one would cover.
+func (t *lockHistory) isStoppedBy(s lock.Scope) bool {
+	return s.Covers(t.name) || t.inTree && (strings.HasPrefix(string(s), t.name+":") || slices.ContainsFunc(t.above, s.Covers))
 }
 
 // checkFreezes checks that the lease was not granted in one of the freezes.
@@ -114,14 +132,14 @@ func (t *lockHistory) checkFreezes(l *lease, freezes []declared, c *Check) {
 	}
 }
 
-// ruleOf returns the rule under which the lease was certainly granted: that of the longest scope. It is not known if a rule of
+// ruleOf returns the rule of the longest scope, if it certainly covers the decision in question. It is not known if a rule of
 // a longer scope may have been in force.
-func (t *lockHistory) ruleOf(l *lease, all map[policyKey][]declared) (found declared, ok bool) {
+func (t *lockHistory) ruleOf(all map[policyKey][]declared, covers func(declared) bool) (found declared, ok bool) {
 	for key, rules := range all {
 		if key.freeze || !key.scope.Covers(t.name) || len(key.scope) < len(found.rule.Scope) {
 			continue
 		}
-		i := slices.IndexFunc(rules, func(d declared) bool { return d.covers(t, l) })
+		i := slices.IndexFunc(rules, covers)
 		found, ok = declared{rule: lock.Rule{Scope: key.scope}}, i >= 0
 		if ok {
 			found = rules[i]
@@ -156,6 +174,16 @@ func (t *lockHistory) checkRule(l *lease, d declared, out int, c *Check) {
 		}
 		c.violated(t, fmt.Sprintf("%q has the lock %s by the rule for %s.", l.holder, what, r.Scope), []*Call{d.call, answer}, l.granted)
 		return
+	}
+}
+
+// checkRenewal checks the TTL of a renewal, which a newer rule than that of the grant may bound. The other bounds keep what
+// the grant has promised.
+func (t *lockHistory) checkRenewal(l *lease, renewal *Call, d declared, c *Check) {
+	c.Examined++
+	if g := grant(renewal); g.Session == 0 && d.rule.MaxTTL > 0 && g.TTL > d.rule.MaxTTL {
+		c.violated(t, fmt.Sprintf("%q renewed its lease with a TTL of %v of at most %v by the rule for %s.", l.holder, g.TTL, d.rule.MaxTTL,
+			d.rule.Scope), []*Call{d.call, renewal}, l.granted)
 	}
 }
 

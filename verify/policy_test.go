@@ -27,6 +27,13 @@ func (c *harness) usePolicy() {
 	})
 	c.release("fisher")
 
+	_, err = operator.Freeze(ctx, lock.FreezeRequest{Scope: branch, Reason: "maintenance"})
+	c.want(nil, err)
+	c.acquire("bird", lock.ErrFrozen, lock.Acquire{Locks: lock.One(leaf)})
+	c.want(nil, operator.Thaw(ctx, lock.ThawRequest{Scope: branch}))
+	c.acquire("bird", nil, lock.Acquire{Locks: lock.One(leaf)})
+	c.release("bird")
+
 	permits := lock.Acquire{Locks: []lock.Member{{Name: ruledLock, Mode: lock.Permit}}, Grace: time.Second}
 	rule := lock.Rule{Scope: "play:rules:", Capacity: 2, MaxTTL: 10 * time.Second, MinGrace: time.Second, MaxHold: time.Minute}
 	_, err = operator.SetRule(ctx, rule)
@@ -43,6 +50,10 @@ func (c *harness) usePolicy() {
 	c.release("swimmer 2")
 	c.acquire("swimmer 3", nil, permits)
 	c.renew("swimmer 3", nil)
+	rule.MaxTTL = 5 * time.Second
+	_, err = operator.SetRule(ctx, rule)
+	c.want(nil, err)
+	c.renew("swimmer 3", nil)
 	c.release("swimmer 3")
 	c.want(nil, operator.RemoveRule(ctx, "play:rules:"))
 	c.poll()
@@ -58,14 +69,21 @@ func TestGrantsAgainstThePolicyAreFound(t *testing.T) {
 			s.eventOn(frozenLock, lock.Granted, "fisher").At = frozen.Add(time.Millisecond)
 			s.call(verify.Acquire, "fisher", 1).Answered = s.call(verify.Thaw, "", 0).Sent - 1
 		}, `"fisher" was granted the lock at`},
+		"a lock below is granted in a freeze": {byPolicy, func(s editable) {
+			s.eventOn(leaf, lock.Granted, "bird").At = s.eventOn(branch, lock.Frozen, "").At.Add(time.Millisecond)
+			s.call(verify.Acquire, "bird", 1).Answered = s.call(verify.Thaw, "", 1).Sent - 1
+		}, `"bird" was granted the lock at`},
 		"more permits than by the rule": {byPolicy, func(s editable) {
 			set := s.call(verify.SetRule, "", 0)
 			rule := set.Response.(lock.Rule)
 			rule.Capacity = 1
 			set.Response = rule
 		}, `the 2. of 1 by the rule for play:rules:`},
-		"a longer TTL":    {byPolicy, answer(func(g *lock.Grant) { g.TTL++ }), "with a TTL of 10.000000001s of at most 10s"},
-		"a longer hold":   {byPolicy, answer(func(g *lock.Grant) { g.ExpiresAt = g.AcquiredAt.Add(2 * time.Minute) }), "for 2m0s of at most 1m0s"},
+		"a longer TTL":  {byPolicy, answer(func(g *lock.Grant) { g.TTL++ }), "with a TTL of 10.000000001s of at most 10s"},
+		"a longer hold": {byPolicy, answer(func(g *lock.Grant) { g.ExpiresAt = g.AcquiredAt.Add(2 * time.Minute) }), "for 2m0s of at most 1m0s"},
+		"a renewal with a longer TTL than by a newer rule": {byPolicy, func(s editable) {
+			s.grant(verify.Renew, "swimmer 3", 1, func(g *lock.Grant) { g.TTL++ })
+		}, "with a TTL of 5.000000001s of at most 5s"},
 		"a shorter grace": {byPolicy, answer(func(g *lock.Grant) { g.Grace-- }), "of at least 1s"},
 	})
 }

@@ -13,7 +13,7 @@ func TestReportCountsCases(t *testing.T) {
 	t.Parallel()
 	h := recordCorrect(t)
 	got := text(t, h.Check(verify.CheckOptions{}))
-	for _, want := range []string{"OK: no violations. 120 calls on 15 locks, 92 events, 0 faults.",
+	for _, want := range []string{"OK: no violations. 137 calls on 17 locks, 104 events, 0 faults.",
 		"no lease_id is granted twice  ", " cases"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in:\n%s", want, got)
@@ -26,7 +26,7 @@ func TestReportNamesSkippedChecks(t *testing.T) {
 	h := recordCorrect(t)
 	h.Events = nil
 	r := h.Check(verify.CheckOptions{})
-	if got := text(t, r); strings.Count(got, "not checked: no events were collected") != 12 || !r.OK() {
+	if got := text(t, r); strings.Count(got, "not checked: no events were collected") != 13 || !r.OK() {
 		t.Errorf("the report is:\n%s", got)
 	}
 	r = verify.History{Events: []lock.Event{}}.Check(verify.CheckOptions{})

@@ -21,7 +21,7 @@ func TestCorrectHistoryPasses(t *testing.T) {
 			t.Errorf("%s: no cases", c.Name)
 		}
 	}
-	if r.Operations != len(h.Calls) || r.Events != len(h.Events) || r.Locks != 15 {
+	if r.Operations != len(h.Calls) || r.Events != len(h.Events) || r.Locks != 17 {
 		t.Errorf("there were %d operations, %d events and %d locks", r.Operations, r.Events, r.Locks)
 	}
 }
@@ -68,6 +68,7 @@ const (
 	byPromptness   = "subscribers received events promptly"
 	bySets         = "sets are granted whole, and their leases end together"
 	byPolicy       = "nothing is granted in a freeze, or outside of a rule"
+	byClosings     = "work that is done is not done again in its period"
 	byTrees        = "leases in a tree exclude those above and below"
 	bySetOrder     = "sets have the same order at all their locks"
 	byDeadlocks    = "only calls in a circle are refused with deadlock"

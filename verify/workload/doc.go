@@ -22,7 +22,7 @@
 // # Freezes and rules
 //
 // With Options.Policy, an operator freezes some or all locks of the run for a moment, again and again, and changes the
-// capacity in the rule of a semaphore, the pool, which one of ten turns uses.
+// capacity and the greatest TTL in the rule of a semaphore, the pool, which one of ten turns uses.
 //
 // # Deadlocks
 //

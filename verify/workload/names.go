@@ -58,15 +58,23 @@ func (n *names) forTurn(number int) string {
 		return fmt.Sprintf("%s%d", poolsOf(n.prefix), (n.ofPool.Add(1)-1)/n.turns)
 	}
 	if number >= n.treeFrom {
-		generation := (n.inTree.Add(1) - 1) / (n.turns * int64(len(treePaths)))
-		return fmt.Sprintf("%s:%d%s", rootOf(n.prefix), generation, treePaths[number-n.treeFrom])
+		return n.ofTree(number, n.inTree.Add(1))
 	}
 	generation := (n.taken[number].Add(1) - 1) / n.turns
 	return fmt.Sprintf("%s:%d.%d", n.prefix, number, generation)
 }
 
-// now returns the current name of the lock with that number.
+// ofTree returns the name of a lock in the tree at a turn of all of them together.
+func (n *names) ofTree(number int, turn int64) string {
+	generation := max(turn-1, 0) / (n.turns * int64(len(treePaths)))
+	return fmt.Sprintf("%s:%d%s", rootOf(n.prefix), generation, treePaths[number-n.treeFrom])
+}
+
+// now returns the current name of the lock with that number, which is not the pool.
 func (n *names) now(number int) string {
+	if number >= n.treeFrom {
+		return n.ofTree(number, n.inTree.Load())
+	}
 	return fmt.Sprintf("%s:%d.%d", n.prefix, number, max(n.taken[number].Load()-1, 0)/n.turns)
 }
 

@@ -23,14 +23,14 @@ func (c *client) setFirstRule() error {
 	if !c.Policy {
 		return nil
 	}
-	if err := c.setRule(0, capacity); err != nil {
+	if err := c.setRule(0, lock.Rule{Capacity: capacity, MaxTTL: c.TTL}); err != nil {
 		return fmt.Errorf("workload: setting a rule: %w", err)
 	}
 	return nil
 }
 
-// changePolicy is what the operator does until the run is over: freeze a lock, the pool or all locks of the run for a
-// moment, and change the capacity of the pool.
+// changePolicy is what the operator does until the run is over: freeze a lock, one of the tree, the pool or all locks of the run for a
+// moment, and change the capacity and the greatest TTL of the pool.
 func (c *client) changePolicy() {
 	d := rng{rand.New(rand.NewPCG(c.Seed, uint64(c.number)<<32))}
 	for ; c.Policy && c.over.Err() == nil; c.turn++ {
@@ -39,7 +39,8 @@ func (c *client) changePolicy() {
 			continue
 		}
 		c.freezeBriefly(d)
-		if err := c.setRule(c.turn, leastCapacity+d.IntN(greatestCapacity-leastCapacity+1)); err != nil && !isLost(err) {
+		r := lock.Rule{Capacity: leastCapacity + d.IntN(greatestCapacity-leastCapacity+1), MaxTTL: max(d.between(c.TTL/2, c.TTL), lock.MinTTL)}
+		if err := c.setRule(c.turn, r); err != nil && !isLost(err) {
 			return
 		}
 		c.sleep(d.between(200*time.Millisecond, 600*time.Millisecond))
@@ -49,11 +50,13 @@ func (c *client) changePolicy() {
 // freezeBriefly freezes locks, and ends that.
 func (c *client) freezeBriefly(d rng) {
 	scope := lock.Scope(c.names.now(d.IntN(c.Locks)))
-	switch d.IntN(4) {
-	case 0:
+	switch n := d.IntN(5); {
+	case n == 0:
 		scope = poolsOf(c.Prefix)
-	case 1:
+	case n == 1:
 		scope = lock.Scope(c.Prefix + ":")
+	case n == 2 && c.Tree:
+		scope = lock.Scope(c.names.now(c.Locks + d.IntN(len(treePaths))))
 	}
 	_, err := callWithRetries(c, callOptions{verify.Freeze, c.turn, 0, never},
 		func(ctx context.Context, s paddock.Service) (lock.FreezeStatus, error) {
@@ -68,9 +71,9 @@ func (c *client) freezeBriefly(d rng) {
 		})
 }
 
-// setRule sets the rule of the pool. Only the capacity changes.
-func (c *client) setRule(via, permits int) error {
-	r := lock.Rule{Scope: poolsOf(c.Prefix), MaxTTL: c.TTL, Capacity: permits}
+// setRule sets the rule of the pool.
+func (c *client) setRule(via int, r lock.Rule) error {
+	r.Scope = poolsOf(c.Prefix)
 	_, err := callWithRetries(c, callOptions{verify.SetRule, via % len(c.services), 0, never},
 		func(ctx context.Context, s paddock.Service) (lock.Rule, error) { return s.SetRule(ctx, r) })
 	return err

@@ -110,7 +110,7 @@ func newCrashHarness(t *testing.T, program string) *crashHarness {
 	s := &crashHarness{T: t, db: db, rec: verify.NewRecorder(), lulls: make(chan time.Time), over: make(chan struct{})}
 	database := db.url(url.Values{"host": {db.host.SocketDir()}, "port": {"5432"}}, "", "paddock")
 	for range 2 {
-		_, address := serve(t, program, []string{"PADDOCK_DATABASE_URL=" + database}, "--migrate")
+		_, address := serve(t, program, []string{"PADDOCK_DATABASE_URL=" + database}, "--migrate", "--allow-hold")
 		s.services = append(s.services, replicaAt(t, address))
 	}
 	return s
@@ -128,7 +128,7 @@ func crashWithSubscribers(t *testing.T, program string, crash func(*database, co
 	loaded.Go(func() {
 		defer close(s.over)
 		stats, failed = workload.Run(loading, s.rec, workload.Options{
-			Services: s.services, Prefix: crashPrefix, Clients: 8, Locks: 4, Subscribers: true, Lulls: s.lulls, Tree: true,
+			Services: s.services, Prefix: crashPrefix, Clients: 8, Locks: 4, Subscribers: true, Lulls: s.lulls, Tree: true, Policy: true, Hold: true,
 		})
 	})
 	began := time.Now()

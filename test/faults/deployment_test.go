@@ -115,7 +115,7 @@ func (r *replica) client() (*client.Client, error) {
 // start starts a process and returns once it serves.
 func (r *replica) start(ctx context.Context) error {
 	env := []string{fmt.Sprint(skewVariable, "=", int(r.skew.Seconds())), "PADDOCK_DATABASE_URL=" + r.database}
-	args := append([]string{"serve", "--migrate", "--listen", "127.0.0.1:0"}, r.flags...)
+	args := append([]string{"serve", "--migrate", "--allow-hold", "--listen", "127.0.0.1:0"}, r.flags...)
 	started, err := launch(r.log, env, r.program, args...)
 	if err != nil {
 		return err

@@ -59,6 +59,8 @@ var mutants = []mutant{
 	{name: "an acquire in a tree asks for nothing above", mode: inTrees},
 	{name: "an intention does not conflict with an exclusive lease", mode: inTrees},
 	{name: "a freeze is not read", mode: ruled},
+	{name: "a lease exceeds the TTL of its rule", mode: ruled},
+	{name: "a suspect lease expires"},
 	{name: "a waiter below passes one above", mode: neverCancelled},
 
 	// What a commit compares with what was decided on matters in rare situations, which a test of the store brings about.
@@ -96,7 +98,6 @@ var mutants = []mutant{
 	{name: "the end of a session is recorded without its row",
 		test: "store TestHeartbeatsAndTakeoversExcludeEachOther"},
 	{name: "a heartbeat is decided before it has the row", test: "store TestAHeartbeatThatWaitsPastTheEndIsRefused"},
-	{name: "a suspect lease expires", test: "lock TestALeaseThatStaysIsSuspectAndNeverEndsByItself"},
 	{name: "a withdrawn grant promotes no waiter", test: "lock TestDisconnectWithAGeneratedLeaseID"},
 	{name: "the rest of a set promotes no waiter", test: "lock TestTheRestOfASetIsRemovedAndUnblocksWaiters"},
 }

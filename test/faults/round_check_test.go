@@ -133,6 +133,17 @@ var leftovers = []struct{ what, count string }{
 		"(select count(*) from paddock.parts where place = 0)"},
 }
 
+// revokeSuspects revokes the leases that nobody has ended, and returns once all locks are free.
+func (p *round) revokeSuspects(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	c, err := p.replicas[0].client()
+	if err != nil {
+		return err
+	}
+	return workload.WaitUntilFree(ctx, p.recorder.Client(p.replicas[0].String(), c), p.prefix())
+}
+
 // awaitCleanup waits until there are no leftovers.
 func (d *deployment) awaitCleanup(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)

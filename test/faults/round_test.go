@@ -115,7 +115,7 @@ func (p *round) prefix() string { return fmt.Sprint("faults:", p.seed) }
 
 // underLoad runs the workload while that many faults are injected, or more until a full round has enough calls.
 func (p *round) underLoad(ctx context.Context, faults int) error {
-	o := workload.Options{Prefix: p.prefix(), Seed: p.seed, Subscribers: true, Lulls: p.lulls, Tree: true}
+	o := workload.Options{Prefix: p.prefix(), Seed: p.seed, Subscribers: true, Lulls: p.lulls, Tree: true, Policy: true, Hold: true}
 	for _, r := range p.replicas {
 		c, err := r.client()
 		if err != nil {
@@ -220,7 +220,7 @@ func (p *round) checkRecovery(ctx context.Context) error {
 	if err := p.checkReplicasServe(ctx, p.prefix()); err != nil {
 		return err
 	}
-	err := p.awaitCleanup(ctx)
+	err := errors.Join(p.revokeSuspects(ctx), p.awaitCleanup(ctx))
 	p.summary.settled = time.Since(began)
 	return err
 }

@@ -100,7 +100,7 @@ func (a *trialPool) trial(t *testing.T, program string, how mode) *trial {
 // start starts another replica.
 func (x *trial) start() {
 	x.Helper()
-	var args []string
+	args := []string{"--allow-hold"}
 	if x.mode == replicaLost {
 		args = append(args, fmt.Sprintf("--max-waiters-per-lock=%d", waiterLimit))
 	}
@@ -219,8 +219,10 @@ func (x *trial) options(prefix string, seed uint64) workload.Options {
 		TTL: 200 * time.Millisecond, Seed: seed, Subscribers: true,
 	}
 	switch x.mode {
+	case disturbed:
+		o.Hold = true
 	case crashed:
-		o.Operations = callsPerCrash
+		o.Operations, o.Policy, o.Hold = callsPerCrash, true, true
 	case neverCancelled:
 		o.Services, o.NeverCancel, o.Tree = x.services[:1], true, true
 	case cutOff:
@@ -228,7 +230,7 @@ func (x *trial) options(prefix string, seed uint64) workload.Options {
 	case inTrees:
 		o.Tree = true
 	case ruled:
-		o.Policy = true
+		o.Policy, o.Hold, o.Tree = true, true, true
 	case inCircles: // leases outlive the waits of a circle, which go on at the end of the run
 		o.TTL, o.Opposite, o.Operations, o.For = 2*time.Second, 2, 0, circlesRound
 	case restored:

@@ -125,7 +125,7 @@ func (o *operator) setCapacity(n int) {
 	o.capacity = append(o.capacity, capacity{r.SetAt, n})
 }
 
-// watch looks at the work of a suspect lease now and then, and revokes the lease, until the work of all workers is over.
+// watch looks now and then, until the work of all workers is over.
 func (o *operator) watch(over <-chan struct{}) {
 	for every := time.Tick(o.plan.TTL + 7*time.Nanosecond); ; {
 		select {
@@ -133,12 +133,19 @@ func (o *operator) watch(over <-chan struct{}) {
 			return
 		case <-every:
 		}
-		if l := o.lockNow(state); l.State == lock.Suspect {
-			o.note("operator", "revokes the suspect lease of %s", l.Leases[0].Holder)
-			if _, err := o.locks.Revoke(context.Background(), lock.Revoke{Name: state, Token: l.Leases[0].Token, Reason: "r"}); err != nil {
-				panic(err) // nobody else is granted the lock
-			}
-		}
+		o.look()
+	}
+}
+
+// look looks at the work of a suspect lease, and revokes the lease.
+func (o *operator) look() {
+	l := o.lockNow(state)
+	if l.State != lock.Suspect {
+		return
+	}
+	o.note("operator", "revokes the suspect lease of %s", l.Leases[0].Holder)
+	if _, err := o.locks.Revoke(context.Background(), lock.Revoke{Name: state, Token: l.Leases[0].Token, Reason: "r"}); err != nil {
+		panic(err) // nobody else is granted the lock
 	}
 }
 

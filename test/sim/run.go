@@ -29,6 +29,7 @@ func Run(seed uint64, v Variant) Outcome {
 	w.verifyServedInTime()
 	w.inFlight.Wait()
 	time.Sleep(w.plan.leftovers())
+	w.operator.look()
 	w.verify()
 	return Outcome{Plan: w.plan, Trace: w.Trace, Held: w.oracle.held, HeldSets: w.oracle.heldSets, DiedHolding: w.oracle.diedHolding, Found: w.oracle.found}
 }

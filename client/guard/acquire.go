@@ -284,7 +284,7 @@ func (a *acquirer) cleanUp(ctx context.Context, err error) error {
 	if a.file != nil && isCode(err, lock.ErrLeaseIDInUse) {
 		ended = false // the lease of the process before is another one: it is not released, and its id is kept
 		return &lock.Error{Code: lock.ErrLeaseIDInUse, Cause: err, Detail: "The lease_id file " + a.file.path +
-			" is of a lease with another mode or another number of permits. Ask for the same, give this work a file of its own, " +
+			" is of a lease with another mode, number of permits or on_expiry. Ask for the same, give this work a file of its own, " +
 			"or remove the file and wait for the end of that lease."}
 	}
 	if a.idIsShared() {

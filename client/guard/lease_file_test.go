@@ -184,8 +184,12 @@ func TestTheFileOfAnotherLeaseIsLeftAlone(t *testing.T) {
 	withFixture(t, func(s *fixture) {
 		_, file, err := s.before(lock.Acquire{TTL: time.Minute})
 		s.must(err)
-		_, err = guard.Acquire(s.Context(), s.service, name, guard.Options{LeaseIDFile: file, Mode: lock.Shared})
-		s.wantError(err, lock.ErrLeaseIDInUse)
+		for _, o := range []guard.Options{{LeaseIDFile: file, Mode: lock.Shared}, {LeaseIDFile: file, Stays: true}} {
+			_, err = guard.Acquire(s.Context(), s.service, name, o)
+			if s.wantError(err, lock.ErrLeaseIDInUse); !strings.Contains(err.Error(), "another mode, number of permits or on_expiry") {
+				s.Errorf("refused with %v", err)
+			}
+		}
 		if _, err := os.Stat(file); err != nil {
 			s.Error(err)
 		}

@@ -83,7 +83,7 @@ class LeaseFile:
             raise _unusable(str(e)) from e
 
     def is_of_another_mode(self) -> PaddockError:
-        return PaddockError("lease_id_in_use", f"The lease_id_file {self._path} is of a lease with another mode or another number of permits. Ask for "
+        return PaddockError("lease_id_in_use", f"The lease_id_file {self._path} is of a lease with another mode, number of permits or on_expiry. Ask for "
                                                "the same, give this work a file of its own, or remove the file and wait for the end of that lease.")
 
     def close(self, ended: bool) -> None:

@@ -377,7 +377,7 @@ func (d *decider) checkRules(a Acquire) error {
 	}
 	for i := range a.Locks {
 		if r := d.locks[i].rule; r != nil && a.SessionID != (SessionID{}) && !d.locks[i].above {
-			if err := r.checkTimes(a.TTL, a.Grace); err != nil {
+			if err := r.checkSession(a.SessionID.Ref(), a.TTL, a.Grace); err != nil {
 				return err
 			}
 		}

@@ -82,6 +82,20 @@ func (r *Rule) checkTimes(ttl, grace time.Duration) error {
 	return nil
 }
 
+// checkSession returns the refusal of a lease of a session with these times, if it is outside of the rule. The acquire has no
+// times of its own that could be changed.
+func (r *Rule) checkSession(s SessionRef, ttl, grace time.Duration) error {
+	switch {
+	case r.MaxTTL > 0 && ttl > r.MaxTTL:
+		return Invalid("session_id", "is that of session %s, whose TTL is %d ms; the rule for %s allows at most %d. Open a session with "+
+			"ttl_ms %d or less, or leave session_id out", s, ttl.Milliseconds(), r.Scope, r.MaxTTL.Milliseconds(), r.MaxTTL.Milliseconds())
+	case grace < r.MinGrace:
+		return Invalid("session_id", "is that of session %s, whose grace is %d ms; the rule for %s allows no less than %d. Open a session with "+
+			"grace_ms %d or more, or leave session_id out", s, grace.Milliseconds(), r.Scope, r.MinGrace.Milliseconds(), r.MinGrace.Milliseconds())
+	}
+	return nil
+}
+
 // checkPermits gives m the capacity of the rule, or returns the refusal of a request for permits that is outside of it.
 func (r *Rule) checkPermits(m *Member) error {
 	switch {

@@ -31,7 +31,8 @@ func TestRules(t *testing.T) {
 			acquire 1; wait 2; rule jobs: ttl=5s hold=20s grace=3s
 			release 1; claim 2 -> ttl=5s expires=5s; after 7s
 			acquire 3 ttl=5s -> !lock_held retry=1s`,
-		"the TTL of a session is bounded": `open 1; rule jobs: ttl=5s; acquire 2 in=1 -> !invalid_request; rule jobs: ttl=10s; acquire 2 in=1`,
+		"the TTL of a session is bounded":   `open 1; rule jobs: ttl=5s; acquire 2 in=1 -> !invalid_request; rule jobs: ttl=10s; acquire 2 in=1`,
+		"the grace of a session is bounded": `open 1; rule jobs: grace=3s; acquire 2 in=1 -> !invalid_request; rule jobs: grace=2s; acquire 2 in=1`,
 		"permits without a capacity need a rule": `
 			acquire 1 permit=0 -> !invalid_request
 			rule jobs: capacity=2; acquire 1 permit=0 -> capacity=2
@@ -116,6 +117,41 @@ func TestTheRefusalNamesTheRule(t *testing.T) {
 	cmd, err := a.In(p)
 	if in, ok := cmd.(lock.Acquire); err != nil || !ok || in.TTL != time.Second || in.Grace != time.Second {
 		t.Errorf("a request that leaves all out is decided as %+v, %v", cmd, err)
+	}
+}
+
+// TestTheRefusalNamesTheSession whose times are outside of the rule: the acquire in it gives none.
+func TestTheRefusalNamesTheSession(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		rule lock.Rule
+		says []string
+	}{
+		"its TTL":   {lock.Rule{MaxTTL: 5 * time.Second}, []string{"whose TTL is 10000 ms", "at most 5000", "ttl_ms 5000 or less"}},
+		"its grace": {lock.Rule{MinGrace: 3 * time.Second}, []string{"whose grace is 2000 ms", "no less than 3000", "grace_ms 3000 or more"}},
+	} {
+		c.rule.Scope = "jobs:"
+		a, err := (lock.Acquire{Holder: "h", Locks: lock.One("jobs:a"), SessionID: sessionID}).Resolve(anyBounds())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &lock.Policy{Rules: map[lock.Scope]lock.Rule{"jobs:": c.rule}}
+		ref := a.SessionID.Ref()
+		s := lock.Session{ID: a.SessionID, Holder: "h", TTL: 10 * time.Second, Grace: 2 * time.Second, OpenedAt: t0, ExpiresAt: t0.Add(10 * time.Second)}
+		cmd, err := a.In(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = cmd.Apply(lock.View{Now: t0, Policy: p, Locks: []lock.Record{{Name: "jobs:a"}}, Sessions: map[lock.SessionRef]lock.Session{ref: s}}).Err
+		e := new(lock.Error)
+		if errors.As(err, &e); e.Field != "session_id" {
+			t.Errorf("%s: %v", what, err)
+		}
+		for _, want := range append(c.says, ref.String(), "the rule for jobs:", "leave session_id out") {
+			if !strings.Contains(e.Detail, want) {
+				t.Errorf("%s: %q does not say %q", what, e.Detail, want)
+			}
+		}
 	}
 }
 

@@ -27,6 +27,16 @@ func TestClosing(t *testing.T) {
 		"work that goes on into the next period was that of the period before": `
 			acquire 1 ttl=2m; after 56s; release 1 per=minute -> released closed=never
 			acquire 2 -> granted`,
+		"work that goes on over midnight was that of the day before": `
+			acquire 1 ttl=24h; after 20h55m56s; release 1 per=day -> released closed=never
+			acquire 2 ttl=24h; after 1s; release 2 per=day -> closed=23h59m58s`,
+		"work that ends just before midnight closes the lock until then": `
+			acquire 1 ttl=24h; after 20h55m55s-1ns
+			release 1 per=day -> closed=1ns; acquire 2 -> !already_done retry=1ns; after 1ns
+			acquire 2 -> granted`,
+		"a grant at midnight is one of the new day": `
+			after 20h55m55s; acquire 1; release 1 per=day -> closed=24h; after 24h-1ns
+			acquire 2 -> !already_done; after 1ns; acquire 2`,
 		"work that takes longer than the time closes nothing": `acquire 1 ttl=2m; after 1m; release 1 closed=1m -> closed=never; acquire 2`,
 		"a lease that ends in another way closes nothing": `
 			acquire 1; after 10s; release 1 closed=1h -> !lease_lost expired closed=never
@@ -262,6 +272,30 @@ func TestPeriodsEnd(t *testing.T) {
 		"a month":                          {lock.Closing{Period: lock.Month}, "2026-02-28T23:59:59Z", "2026-03-01T00:00:00Z"},
 		"the last month of a year":         {lock.Closing{Period: lock.Month, Zone: "Europe/Berlin"}, "2026-12-31T22:00:00Z", "2026-12-31T23:00:00Z"},
 		"a longer time":                    {lock.Closing{Period: lock.Minute, For: time.Hour}, "2026-03-04T05:06:07Z", "2026-03-04T06:06:07Z"},
+
+		"the first instant of a day":            {lock.Closing{Period: lock.Day, Zone: "Europe/Berlin"}, "2026-01-01T23:00:00Z", "2026-01-02T23:00:00Z"},
+		"the last instant of a day":             {lock.Closing{Period: lock.Day, Zone: "Europe/Berlin"}, "2026-01-01T22:59:59.999999999Z", "2026-01-01T23:00:00Z"},
+		"the hour that is skipped":              {lock.Closing{Period: lock.Hour, Zone: "Europe/Berlin"}, "2026-03-29T00:59:59Z", "2026-03-29T01:00:00Z"},
+		"the hour that comes twice, first":      {lock.Closing{Period: lock.Hour, Zone: "Europe/Berlin"}, "2026-10-25T00:30:00Z", "2026-10-25T01:00:00Z"},
+		"the hour that comes twice, again":      {lock.Closing{Period: lock.Hour, Zone: "Europe/Berlin"}, "2026-10-25T01:30:00Z", "2026-10-25T02:00:00Z"},
+		"a week of 167 hours":                   {lock.Closing{Period: lock.Week, Zone: "Europe/Berlin"}, "2026-03-22T23:00:00Z", "2026-03-29T22:00:00Z"},
+		"a week of 169 hours":                   {lock.Closing{Period: lock.Week, Zone: "Europe/Berlin"}, "2026-10-18T22:00:00Z", "2026-10-25T23:00:00Z"},
+		"a month that is an hour shorter":       {lock.Closing{Period: lock.Month, Zone: "Europe/Berlin"}, "2026-02-28T23:00:00Z", "2026-03-31T22:00:00Z"},
+		"a day of 23 and a half hours":          {lock.Closing{Period: lock.Day, Zone: "Australia/Lord_Howe"}, "2026-10-03T13:30:00Z", "2026-10-04T13:00:00Z"},
+		"a day of 24 and a half hours":          {lock.Closing{Period: lock.Day, Zone: "Australia/Lord_Howe"}, "2026-04-04T13:00:00Z", "2026-04-05T13:30:00Z"},
+		"half an hour that is skipped":          {lock.Closing{Period: lock.Hour, Zone: "Australia/Lord_Howe"}, "2026-10-03T15:15:00Z", "2026-10-03T15:30:00Z"},
+		"the hour that begins in the middle":    {lock.Closing{Period: lock.Hour, Zone: "Australia/Lord_Howe"}, "2026-10-03T15:45:00Z", "2026-10-03T16:00:00Z"},
+		"half an hour that comes twice":         {lock.Closing{Period: lock.Hour, Zone: "Australia/Lord_Howe"}, "2026-04-04T14:45:00Z", "2026-04-04T15:00:00Z"},
+		"the day before one that did not exist": {lock.Closing{Period: lock.Day, Zone: "Pacific/Apia"}, "2011-12-30T09:59:59Z", "2011-12-30T10:00:00Z"},
+		"the day after one that did not exist":  {lock.Closing{Period: lock.Day, Zone: "Pacific/Apia"}, "2011-12-30T10:00:00Z", "2011-12-31T10:00:00Z"},
+		"a week with a day that did not exist":  {lock.Closing{Period: lock.Week, Zone: "Pacific/Apia"}, "2011-12-29T12:00:00Z", "2012-01-01T10:00:00Z"},
+		"a month of 28 days":                    {lock.Closing{Period: lock.Month}, "2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z"},
+		"a month of 29 days":                    {lock.Closing{Period: lock.Month}, "2028-02-28T12:00:00Z", "2028-03-01T00:00:00Z"},
+		"the leap day":                          {lock.Closing{Period: lock.Day}, "2028-02-28T12:00:00Z", "2028-02-29T00:00:00Z"},
+		"a century without a leap day":          {lock.Closing{Period: lock.Day}, "2100-02-28T12:00:00Z", "2100-03-01T00:00:00Z"},
+		"a month of 30 days, on its last":       {lock.Closing{Period: lock.Month}, "2026-04-30T12:00:00Z", "2026-05-01T00:00:00Z"},
+		"a month of 31 days, on its last":       {lock.Closing{Period: lock.Month}, "2026-01-31T12:00:00Z", "2026-02-01T00:00:00Z"},
+		"a week across a year":                  {lock.Closing{Period: lock.Week}, "2026-12-31T12:00:00Z", "2027-01-04T00:00:00Z"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

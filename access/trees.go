@@ -56,7 +56,7 @@ func hideAbove(ctx context.Context, err error) error {
 	if !hidden {
 		return err
 	}
-	out.Code, out.Holder, out.Reason, out.FrozenBy, out.DoneAt = lock.ErrHeld, notCovered, "", "", time.Time{}
+	out.Code, out.Holder, out.Reason, out.FrozenBy, out.FrozenUntil, out.DoneAt = lock.ErrHeld, notCovered, "", "", time.Time{}, time.Time{}
 	out.Detail = "A lock above, which the API key does not cover, is held, waited for, or closed. Retry later, " +
 		"or wait with wait_ms (not in a batch)."
 	return &out

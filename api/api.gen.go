@@ -1522,6 +1522,9 @@ type Problem struct {
 	// FrozenBy The name of the API key that froze the lock. Absent in a service without API keys.
 	FrozenBy *string `json:"frozen_by,omitempty"`
 
+	// FrozenUntil When the freeze ends by itself, if the code is `lock_frozen`. Absent: never.
+	FrozenUntil *time.Time `json:"frozen_until,omitempty"`
+
 	// GraceLeftMs If the lost lease or session was revoked: how long its grace still keeps other clients out, counted from the response. Stop
 	// the work by then. Absent if it is over, was skipped or is unknown.
 	GraceLeftMs *int64 `json:"grace_left_ms,omitempty"`

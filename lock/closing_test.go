@@ -140,6 +140,10 @@ func TestFreezesOfATree(t *testing.T) {
 			if errors.Is(d.Err, lock.ErrFrozen) != c.frozen || !c.frozen && d.Err != nil {
 				t.Errorf("decided with %v", d.Err)
 			}
+			l := lock.Lock{Name: c.asked.Name, AsOf: t0}
+			if l.AddPolicy(w.policy()); (l.Frozen != nil) != c.frozen || c.frozen && l.Frozen.Scope != c.scope {
+				t.Errorf("the lock shows %+v", l.Frozen)
+			}
 		})
 	}
 }

@@ -20,8 +20,8 @@ const (
 	// ErrAlreadyDone: the lock is closed, because its work is done until RetryAfter has passed. Holder has done it, and
 	// released the lock at DoneAt.
 	ErrAlreadyDone Code = "already_done"
-	// ErrFrozen: an operator has stopped new grants of the lock. Reason says why, and FrozenBy who it was. RetryAfter is
-	// the time until the end of the freeze, or a guess if it has none.
+	// ErrFrozen: an operator has stopped new grants of the lock. Reason says why, FrozenBy who it was, and FrozenUntil when
+	// the freeze ends. RetryAfter is the time until then, or a guess if it has no end.
 	ErrFrozen Code = "lock_frozen"
 	// ErrLeaseLost: the lease has ended; stop the work. Ended says how.
 	ErrLeaseLost Code = "lease_lost"
@@ -99,25 +99,26 @@ type Error struct {
 	Detail string // for people: what is wrong and what to do next
 	Field  string // the invalid field of the request, as a JSON Pointer without the first slash: ttl_ms, locks/3/name
 
-	Holder     string         // the lock's holder; of a closed lock, who has done the work
-	RetryAfter time.Duration  // how long to wait before a retry
-	Suspect    bool           // the lock, or one of several, is suspect, and an operator must look at the work
-	Ahead      int            // how many attached waiters the lock has
-	KeptFor    time.Duration  // how long the place in the queue is kept; zero if it is not
-	Capacity   int            // of the permits that are held or waited for
-	Token      Token          // the given token, or that of the lost lease
-	Newest     Token          // the greatest token granted or seen
-	Version    int64          // the current version of the fenced resource
-	Ended      Kind           // how the lost lease or session ended; zero if unknown
-	EndedAt    time.Time      // when it ended
-	DoneAt     time.Time      // when a closed lock was released
-	Reason     string         // the operator's reason for a revocation or a freeze
-	FrozenBy   string         // the name of the API key that froze the lock; empty in a service without keys
-	RevokedBy  string         // the name of the API key that revoked; empty in a service without keys
-	GraceLeft  time.Duration  // of the revoked lease or session: how long its locks are still granted to no other client
-	Blocked    []BlockedLock  // the locks of a set that cannot be granted now
-	Set        []string       // the locks of the lease's set
-	Cycle      []DeadlockStep // of a deadlock: the refused call first; each waits for the next one, and the last one for it
+	Holder      string         // the lock's holder; of a closed lock, who has done the work
+	RetryAfter  time.Duration  // how long to wait before a retry
+	Suspect     bool           // the lock, or one of several, is suspect, and an operator must look at the work
+	Ahead       int            // how many attached waiters the lock has
+	KeptFor     time.Duration  // how long the place in the queue is kept; zero if it is not
+	Capacity    int            // of the permits that are held or waited for
+	Token       Token          // the given token, or that of the lost lease
+	Newest      Token          // the greatest token granted or seen
+	Version     int64          // the current version of the fenced resource
+	Ended       Kind           // how the lost lease or session ended; zero if unknown
+	EndedAt     time.Time      // when it ended
+	DoneAt      time.Time      // when a closed lock was released
+	Reason      string         // the operator's reason for a revocation or a freeze
+	FrozenBy    string         // the name of the API key that froze the lock; empty in a service without keys
+	FrozenUntil time.Time      // when the freeze ends by itself; zero: never
+	RevokedBy   string         // the name of the API key that revoked; empty in a service without keys
+	GraceLeft   time.Duration  // of the revoked lease or session: how long its locks are still granted to no other client
+	Blocked     []BlockedLock  // the locks of a set that cannot be granted now
+	Set         []string       // the locks of the lease's set
+	Cycle       []DeadlockStep // of a deadlock: the refused call first; each waits for the next one, and the last one for it
 
 	Cause error // for operators; never sent to clients
 }

@@ -63,9 +63,16 @@ func (p *Policy) CheckFreeze(s Scope, now time.Time) error {
 	return nil
 }
 
-// FreezeOf returns the freeze that stops grants of the lock for the longest time, nil if there is none.
+// FreezeOf returns the freeze that stops grants of the lock for the longest time, nil if there is none. In a tree, that may
+// be one of a lock above, at which the grant needs an intention.
 func (p *Policy) FreezeOf(name string, now time.Time) *Freeze {
-	return longestFreeze(p.freezesOf(name, now), name, Exclusive)
+	found := p.freezesOf(name, now)
+	for _, above := range p.trees().Path(name) {
+		if f, ok := p.Freezes[Scope(above)]; ok && !f.IsOver(now) {
+			found = append(found, f)
+		}
+	}
+	return longestFreeze(found, name, Exclusive)
 }
 
 // freezesOf returns the freezes in force at now that stop grants of the lock: those whose scopes cover it, and in a tree

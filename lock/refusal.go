@@ -185,12 +185,12 @@ func errDoneAbove(s *lockState) *Error {
 	return e
 }
 
-// RetryFrozen is the RetryAfter of a refusal by a freeze without an end.
-const RetryFrozen = 10 * time.Second
+// retryFrozen is the RetryAfter of a refusal by a freeze without an end.
+const retryFrozen = 10 * time.Second
 
 // errFrozen returns the refusal of a request for a lock that an operator has frozen.
 func errFrozen(s *lockState, f *Freeze) *Error {
-	e := &Error{Code: ErrFrozen, Reason: f.Reason, FrozenBy: f.By, RetryAfter: RetryFrozen, Ahead: s.attachedWaiters()}
+	e := &Error{Code: ErrFrozen, Reason: f.Reason, FrozenBy: f.By, FrozenUntil: f.Until, RetryAfter: retryFrozen, Ahead: s.attachedWaiters()}
 	who, when := "An operator", "an operator ends that"
 	if f.By != "" {
 		who += fmt.Sprintf(" (key %s)", f.By)

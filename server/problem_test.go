@@ -107,7 +107,11 @@ func TestRefusalsHaveTheirMembers(t *testing.T) {
 		},
 		{
 			&lock.Error{Code: lock.ErrFrozen, Detail: "An operator has frozen a: r.", Reason: "r", FrozenBy: "ops-anna", RetryAfter: 10 * time.Second},
-			409, "10", map[string]any{"reason": "r", "frozen_by": "ops-anna", "retry_after_ms": 10000.0, "done_at": nil, "holder": nil},
+			409, "10", map[string]any{"reason": "r", "frozen_by": "ops-anna", "frozen_until": nil, "retry_after_ms": 10000.0, "done_at": nil, "holder": nil},
+		},
+		{
+			&lock.Error{Code: lock.ErrFrozen, Detail: "An operator has frozen a: r.", Reason: "r", FrozenUntil: instant, RetryAfter: time.Hour},
+			409, "3600", map[string]any{"frozen_until": "2026-01-02T03:04:05.678901Z"},
 		},
 		{&lock.Error{Code: lock.ErrHeld}, 409, "", map[string]any{"waiters_ahead": nil, "place_kept_ms": nil}},
 		{&lock.Error{Code: lock.ErrCapacityMismatch, Capacity: 3}, 409, "", map[string]any{"capacity": 3.0, "waiters_ahead": nil}},

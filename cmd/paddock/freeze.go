@@ -213,12 +213,12 @@ func freezeEnd(f *lock.Freeze) string {
 
 // frozenText says who has frozen the lock, why, until when, and what to do.
 func frozenText(e *lock.Error) string {
-	who, until := "an operator", "paddock freezes shows until when."
+	who, until := "an operator", "The freeze has no end; an operator ends it with paddock thaw."
 	if e.FrozenBy != "" {
 		who += " (key " + e.FrozenBy + ")"
 	}
-	if e.RetryAfter > lock.RetryFrozen { // not the guess for a freeze without an end
-		until = fmt.Sprintf("The freeze ends in %s, or before with paddock thaw.", short(e.RetryAfter))
+	if !e.FrozenUntil.IsZero() {
+		until = fmt.Sprintf("The freeze ends in %s, at %s, or before with paddock thaw.", short(e.RetryAfter), local(e.FrozenUntil))
 	}
 	return printable.Text(fmt.Sprintf("not acquired: %s has frozen the lock: %s. %s Wait with --wait, or try again later.",
 		who, strings.TrimSuffix(e.Reason, "."), until))

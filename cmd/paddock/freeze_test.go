@@ -20,13 +20,13 @@ func TestAScopeIsFrozenAndThawed(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &status); err != nil || status.Scope != "billing:" || status.Leases != 1 || status.Until == nil {
 		t.Errorf("it prints %s, %v", stdout, err)
 	}
-	d.expectFailure(exitNotAcquired, []string{"not acquired: an operator has frozen the lock: moving the tables. The freeze ends in 59m", "Wait with --wait"},
+	d.expectFailure(exitNotAcquired, []string{"not acquired: an operator has frozen the lock: moving the tables. The freeze ends in 59m", "s, at 2", "Wait with --wait"},
 		"acquire", "billing:b")
 	stdout, _ = d.expectExit(exitOK, "freeze", "billing:c", "--reason", "stop.")
 	if text := collapseSpaces(stdout); !strings.Contains(text, "UNTIL  paddock thaw billing:c\n") || !strings.Contains(text, "LEASES LEFT  0\n") {
 		t.Errorf("it prints\n%s", stdout)
 	}
-	d.expectFailure(exitNotAcquired, []string{"frozen the lock: stop. paddock freezes shows until when. Wait"}, "run", "billing:c", "--", "/bin/true")
+	d.expectFailure(exitNotAcquired, []string{"frozen the lock: stop. The freeze has no end; an operator ends it with paddock thaw. Wait"}, "run", "billing:c", "--", "/bin/true")
 	stdout, _ = d.expectExit(exitOK, "freezes")
 	for _, want := range []string{`billing:  -  \S+  2\S+  moving the tables`, `billing:c  -  \S+  paddock thaw billing:c  stop\.`} {
 		if !regexp.MustCompile(want).MatchString(collapseSpaces(stdout)) {

@@ -297,7 +297,7 @@ func ToFencedValue(f api.FencedValue) lock.FencedValue {
 func ProblemOf(e *lock.Error) api.Problem {
 	p := api.Problem{
 		Code: api.Code(e.Code), Detail: e.Detail, Holder: UnlessZero(e.Holder), Reason: UnlessZero(e.Reason),
-		RevokedBy: UnlessZero(e.RevokedBy), FrozenBy: UnlessZero(e.FrozenBy), DoneAt: instantOf(e.DoneAt),
+		RevokedBy: UnlessZero(e.RevokedBy), FrozenBy: UnlessZero(e.FrozenBy), FrozenUntil: instantOf(e.FrozenUntil), DoneAt: instantOf(e.DoneAt),
 		EndedAt: instantOf(e.EndedAt), FencingToken: UnlessZero(int64(e.Token)),
 		NewestToken: UnlessZero(int64(e.Newest)), Version: UnlessZero(e.Version), WaitersAhead: UnlessZero(e.Ahead),
 		Suspect: UnlessZero(e.Suspect), PlaceKeptMs: UnlessZero(nonNegativeMs(e.KeptFor)), Capacity: UnlessZero(e.Capacity),
@@ -328,7 +328,7 @@ func ToError(p api.Problem) *lock.Error {
 		Suspect: ValueOf(p.Suspect), KeptFor: nonNegative(ValueOf(p.PlaceKeptMs)), Capacity: ValueOf(p.Capacity),
 		Token: lock.Token(ValueOf(p.FencingToken)), Newest: lock.Token(ValueOf(p.NewestToken)),
 		Version: ValueOf(p.Version), Ended: lock.KindOf(string(ValueOf(p.Ended))), EndedAt: ValueOf(p.EndedAt),
-		DoneAt: ValueOf(p.DoneAt), FrozenBy: ValueOf(p.FrozenBy),
+		DoneAt: ValueOf(p.DoneAt), FrozenBy: ValueOf(p.FrozenBy), FrozenUntil: ValueOf(p.FrozenUntil),
 		Reason: ValueOf(p.Reason), RevokedBy: ValueOf(p.RevokedBy), GraceLeft: nonNegative(ValueOf(p.GraceLeftMs)),
 		Blocked: mapOptional(p.Blockers, toBlockedLock), Set: p.Set,
 		Cycle: mapOptional(p.Cycle, toDeadlockStep),

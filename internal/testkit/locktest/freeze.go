@@ -66,7 +66,7 @@ func frozenScope(s *fixture) {
 	}
 	for _, name := range []string{s.other(1), s.other(2)} {
 		e := s.expectError(errOf(s.acquire(lock.Acquire{Locks: lock.One(name)})), lock.ErrFrozen)
-		if e.Reason != "maintenance" || e.RetryAfter <= 0 || e.RetryAfter > time.Hour {
+		if e.Reason != "maintenance" || e.RetryAfter <= 0 || e.RetryAfter > time.Hour || !isNear(e.FrozenUntil, status.Until) {
 			s.Errorf("refused with %+v", e)
 		}
 	}
@@ -182,6 +182,13 @@ func frozenTree(s *fixture) {
 	if status, _ := s.frozen(lock.Scope(s.in("a:b:"))); status.Leases != 0 {
 		s.Errorf("drained: %+v", status)
 	}
+	above = s.holdIn("d:e", lock.Exclusive)
+	s.freeze(lock.Scope(s.in("d")), 0)
+	s.eventually("a lock below a frozen one shows the freeze", func() bool { // within half a second
+		l := s.get(s.in("d:e"))
+		return l.Frozen != nil && l.Frozen.Scope == lock.Scope(s.in("d"))
+	})
+	s.must(s.release(above))
 }
 
 func frozenAbove(s *fixture) {

@@ -81,6 +81,11 @@ class LockFrozen(PaddockError):
         """The name of the API key that froze the lock; None at a service without keys."""
         return self.fields.get("frozen_by")
 
+    @property
+    def frozen_until(self) -> Optional[str]:
+        """When the freeze ends by itself, an instant on the database's clock; None: never."""
+        return self.fields.get("frozen_until")
+
 
 class Deadlock(PaddockError):
     """The call waited in a circle of calls that wait for each other, and gave way: release what you hold, and begin again."""

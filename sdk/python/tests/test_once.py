@@ -201,11 +201,14 @@ class Policy(ServiceTest):
         self.assertEqual((until.hour, until.minute, until.second), (0, 0, 0))
 
     def test_a_frozen_lock_is_refused_or_waited_for(self):
-        self.paddock.freeze(self.name, reason="maintenance")
-        with self.assertRaises(LockFrozen) as raised:
-            self.paddock.hold(self.name)
-        frozen = raised.exception
-        self.assertEqual((frozen.code, frozen.reason, frozen.frozen_by), ("lock_frozen", "maintenance", None))
+        for lasts in (3600, None):
+            status = self.paddock.freeze(self.name, reason="maintenance", duration=lasts)
+            with self.assertRaises(LockFrozen) as raised:
+                self.paddock.hold(self.name)
+            frozen = raised.exception
+            self.assertEqual((frozen.code, frozen.reason, frozen.frozen_by), ("lock_frozen", "maintenance", None))
+            self.assertEqual(frozen.frozen_until, status.get("until"))
+        self.assertIsNone(frozen.frozen_until)
         self.assertIn("or wait for it with wait (seconds).", frozen.detail)
 
         def thaw():

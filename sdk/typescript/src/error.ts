@@ -75,6 +75,8 @@ export interface ErrorFields {
   readonly revokedBy?: string;
   /** The name of the API key that froze the lock; absent if the service requires none. */
   readonly frozenBy?: string;
+  /** When the freeze ends by itself, by the database's clock; absent: never. */
+  readonly frozenUntil?: Date;
   /** @internal Whether a wait was cut, which is no failure: the rest of it is asked for at once. */
   readonly cut?: boolean;
   /** The underlying error, of the network or of the work. */

@@ -2227,6 +2227,11 @@ export interface components {
             done_at?: string;
             /** @description The name of the API key that froze the lock. Absent in a service without API keys. */
             frozen_by?: string;
+            /**
+             * Format: date-time
+             * @description When the freeze ends by itself, if the code is `lock_frozen`. Absent: never.
+             */
+            frozen_until?: string;
             /** Format: int64 */
             retry_after_ms?: number;
             /**
@@ -2576,7 +2581,8 @@ export interface operations {
              *     calls that wait for each other, by their tasks, and gave way; `cycle` is the circle. `already_done`: a
              *     release has closed the lock, because its work is done until `retry_after_ms` has passed; `holder` has done
              *     it, and released the lock at `done_at`. `lock_frozen`: an operator has stopped new grants; `reason` says why,
-             *     `frozen_by` who, and `retry_after_ms` how long the freeze lasts, or when to ask again if it has no end.
+             *     `frozen_by` who, `frozen_until` until when, and `retry_after_ms` how long that is, or when to ask again if it has
+             *     no end.
              */
             409: {
                 headers: {

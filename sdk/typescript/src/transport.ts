@@ -201,5 +201,6 @@ function fieldsOf(p: Partial<Problem>, status: number, retryMs: number | undefin
     reason: p.reason,
     revokedBy: p.revoked_by,
     frozenBy: p.frozen_by,
+    frozenUntil: p.frozen_until === undefined ? undefined : new Date(p.frozen_until),
   });
 }

@@ -35,12 +35,14 @@ test('a problem document becomes an error with all its members', async () => {
     pointer: '/lease_id', holder: 'worker-2', retry_after_ms: 1_500, suspect: true, waiters_ahead: 2, place_kept_ms: 10_000, capacity: 3, fencing_token: 41,
     newest_token: 42, version: 7, ended: 'revoked', ended_at: '2026-01-02T03:04:36Z', reason: 'maintenance',
     revoked_by: 'ops', frozen_by: 'ops-anna', done_at: '2026-01-02T03:04:37Z',
+    frozen_until: '2026-01-02T04:00:00Z',
   })));
   assert.deepEqual({ ...error }, {
     name: 'PaddockError', code: 'lease_lost', detail: 'The lease was revoked.', status: 409, requestId: 'r-1',
     field: 'lease_id', holder: 'worker-2', retryAfterMs: 1_500, suspect: true, waitersAhead: 2, placeKeptMs: 10_000, capacity: 3, token: 41, newestToken: 42, version: 7,
     ended: 'revoked', endedAt: new Date('2026-01-02T03:04:36Z'), reason: 'maintenance',
     revokedBy: 'ops', frozenBy: 'ops-anna', doneAt: new Date('2026-01-02T03:04:37Z'),
+    frozenUntil: new Date('2026-01-02T04:00:00Z'),
   });
   assert.equal(error.message, 'lease_lost: The lease was revoked.');
 });

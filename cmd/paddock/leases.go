@@ -86,6 +86,9 @@ func (c *acquireCommand) Run(ctx context.Context, p *program) error {
 		return &failure{exitNotAcquired, fmt.Errorf("stopped before %s was acquired (%w): %w",
 			joined(namesOf(members)), context.Cause(ctx), err)}
 	}
+	if suspect := explainSuspect(ctx, locks, namesOf(members), err); suspect != nil {
+		return suspect
+	}
 	if err != nil {
 		return findEnclosingLease(p.env, c.URL).explain(namesOf(members), err)
 	}

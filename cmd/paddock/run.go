@@ -159,6 +159,9 @@ func (c *runCommand) Run(ctx context.Context, p *program) (err error) {
 		}
 		return nil
 	}
+	if suspect := explainSuspect(ctx, locks, namesOf(members), err); suspect != nil {
+		return suspect
+	}
 	if err != nil {
 		return enclosing.explain(namesOf(members), err)
 	}

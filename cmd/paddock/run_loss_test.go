@@ -74,7 +74,7 @@ func TestALockThatHoldsIsSuspectAfterTheCommandWasStopped(t *testing.T) {
 		l, err := d.locks.Lock(d.Context(), nightly)
 		return err == nil && l.State == lock.Suspect
 	})
-	d.expectFailure(exitNotAcquired, []string{"so it is suspect", "an operator has looked"}, "acquire", nightly)
+	d.expectFailure(exitNotAcquired, []string{"so it is suspect since 2", "paddock revoke " + nightly}, "acquire", nightly)
 	d.revoke("the state is sound")
 	d.expectFree()
 }

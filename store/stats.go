@@ -14,9 +14,12 @@ type Stats struct {
 	Epoch int64
 	// GrantsPaused is for how long nothing is granted from now on; zero for no pause.
 	GrantsPaused time.Duration
-	Waiting      int // calls that wait at this replica
-	LateCommits  int // commits that have not been answered for a second
-	Pools        []Pool
+	Freezes      int // in force
+	// EndlessFreeze is how long the oldest freeze without an end has lasted; zero without one.
+	EndlessFreeze time.Duration
+	Waiting       int // calls that wait at this replica
+	LateCommits   int // commits that have not been answered for a second
+	Pools         []Pool
 }
 
 // LockCounts is what one pass of the scan over all locks has counted.
@@ -35,7 +38,15 @@ type Pool struct {
 // Stats returns what the Store knows of itself. It asks the database nothing.
 func (s *Store) Stats() Stats {
 	epoch, paused := s.epochs.State()
+	freezes := s.policy.Newest().FreezesAt(time.Now())
+	var endless time.Duration
+	for _, f := range freezes {
+		if f.Until.IsZero() {
+			endless = max(endless, time.Since(f.FrozenAt))
+		}
+	}
 	return Stats{
+		Freezes: len(freezes), EndlessFreeze: endless,
 		Locks: s.timers.LockCounts(), Epoch: epoch, GrantsPaused: paused,
 		Waiting: s.waiters.Waiting(), LateCommits: s.engine.Late(),
 		Pools: []Pool{poolStats("deciding", s.db.Deciding), poolStats("rest", s.db.Rest)},

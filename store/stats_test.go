@@ -197,3 +197,23 @@ func TestStatsTellOfAPause(t *testing.T) {
 	exec(t, connect(t, url), "update paddock.epochs set closed_until = clock_timestamp() + interval '1 hour'")
 	until(t, "the pause is known", func() bool { return s.Stats().GrantsPaused > 59*time.Minute })
 }
+
+// TestStatsTellOfFreezes that are in force, and of the oldest one that somebody has to end.
+func TestStatsTellOfFreezes(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s := open(t, url)
+	if _, err := s.Freeze(t.Context(), lock.FreezeRequest{Scope: "a:", Reason: "r", For: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a freeze with an end is counted", func() bool { got := s.Stats(); return got.Freezes == 1 && got.EndlessFreeze == 0 })
+	freeze(t, s, "b:")
+	freeze(t, s, "c:")
+	until(t, "all are counted", func() bool { return s.Stats().Freezes == 3 })
+	for first := s.Stats().EndlessFreeze; s.Stats().EndlessFreeze <= first; {
+		time.Sleep(time.Millisecond)
+	}
+	thaw(t, s, "b:")
+	thaw(t, s, "c:")
+	until(t, "none without an end is left", func() bool { got := s.Stats(); return got.Freezes == 1 && got.EndlessFreeze == 0 })
+}

@@ -140,7 +140,7 @@ func histogram(name, help string, buckets []float64) prometheus.HistogramOpts {
 // start makes the counters that alerts are about begin at zero. Prometheus sees no increase from nothing to one.
 func (m *Metrics) start() {
 	for mode := lock.Exclusive; mode <= lock.Permit; mode++ {
-		for _, err := range []error{nil, lock.ErrHeld, lock.ErrTooManyWaiters, lock.ErrUnavailable, lock.ErrUnknownOutcome} {
+		for _, err := range []error{nil, lock.ErrHeld, lock.ErrAlreadyDone, lock.ErrFrozen, lock.ErrTooManyWaiters, lock.ErrUnavailable, lock.ErrUnknownOutcome} {
 			m.calls(observe.Call{Op: observe.Acquire, Mode: mode, Err: err})
 		}
 		m.holds.WithLabelValues(mode.String(), lock.Released.String())

@@ -188,7 +188,7 @@ func expect(t *testing.T, m *metrics.Metrics, lines ...string) {
 // someStats are those of a store with a counts.
 func someStats() store.Stats {
 	return store.Stats{
-		Epoch: 3, GrantsPaused: 1500 * time.Millisecond, Waiting: 4, LateCommits: 2,
+		Epoch: 3, GrantsPaused: 1500 * time.Millisecond, Freezes: 5, EndlessFreeze: 2 * time.Hour, Waiting: 4, LateCommits: 2,
 		Pools: []store.Pool{{Name: "rest", Max: 9, Idle: 5, InUse: 1, Made: 12, Acquired: 34, Waited: 2 * time.Second}},
 		Locks: store.LockCounts{At: time.Unix(7, 0), All: 10, Held: 4, InGrace: 1, Contended: 2, Waiters: 6,
 			OldestWait: time.Minute, OldestLease: time.Hour},
@@ -199,7 +199,7 @@ func TestTheStateOfTheStoreIsReadAtEachScrape(t *testing.T) {
 	t.Parallel()
 	m := metrics.New("1.2.3", "abc", "team_b")
 	m.Store(someStats)
-	expect(t, m, "paddock_epoch 3", "paddock_grants_paused_seconds 1.5", "paddock_waiting_calls 4", "paddock_late_commits 2",
+	expect(t, m, "paddock_epoch 3", "paddock_grants_paused_seconds 1.5", "paddock_freezes 5", "paddock_endless_freeze_seconds 7200", "paddock_waiting_calls 4", "paddock_late_commits 2",
 		`paddock_pool_connections{pool="rest",state="idle"} 5`, `paddock_pool_connections{pool="rest",state="used"} 1`,
 		`paddock_pool_max_connections{pool="rest"} 9`, `paddock_pool_connections_made_total{pool="rest"} 12`,
 		`paddock_pool_acquires_total{pool="rest"} 34`, `paddock_pool_wait_seconds_total{pool="rest"} 2`,
@@ -270,4 +270,13 @@ func TestLocksThatCannotBeReadAreLeftOut(t *testing.T) {
 	m.Store(someStats)
 	m.Names([]string{"jobs:"}, answers{err: io.EOF}, slog.New(slog.DiscardHandler))
 	expect(t, m, "paddock_names_failures_total 1", "paddock_epoch 3")
+}
+
+// TestTheRefusalsOfAnAcquireBeginAtZero: Prometheus sees no increase from nothing to one.
+func TestTheRefusalsOfAnAcquireBeginAtZero(t *testing.T) {
+	t.Parallel()
+	m := metrics.New("1.2.3", "abc", "paddock")
+	for _, code := range []lock.Code{lock.ErrHeld, lock.ErrAlreadyDone, lock.ErrFrozen, lock.ErrTooManyWaiters, lock.ErrUnavailable, lock.ErrUnknownOutcome} {
+		expect(t, m, fmt.Sprintf(`paddock_acquires_total{mode="permit",outcome=%q} 0`, code))
+	}
 }

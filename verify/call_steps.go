@@ -127,7 +127,10 @@ func (t *lockHistory) applyRenewal(s lock.Record, r lock.Renew, g lock.Grant, sh
 		}
 		return withLease(s, i, l), true
 	}
-	at := g.ExpiresAt.Add(-cmp.Or(r.TTL, l.TTL))
+	if r.TTL = cmp.Or(r.TTL, l.TTL); t.ruled { // a rule may have shortened it, which another check judges
+		r.TTL = min(r.TTL, g.TTL)
+	}
+	at := g.ExpiresAt.Add(-r.TTL)
 	if at.Before(s.ChangedAt) {
 		at = s.ChangedAt
 	}

@@ -22,6 +22,7 @@ type lockHistory struct {
 	faults   []Fault
 	sessions map[lock.SessionRef]*sessionHistory // all of the history
 	inTree   bool
+	ruled    bool          // some rule for it was declared
 	above    []string      // the locks above it in its tree, from the root on
 	last     time.Duration // when the last call of the whole history was answered
 }
@@ -93,6 +94,11 @@ func (h History) locks() []*lockHistory {
 			for _, part := range c.parts() {
 				of(part.Name).addCall(part)
 			}
+		}
+	}
+	for key := range h.declarations() {
+		for name, t := range all {
+			t.ruled = t.ruled || !key.freeze && key.scope.Covers(name)
 		}
 	}
 	for _, e := range h.Events {

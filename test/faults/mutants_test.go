@@ -61,6 +61,7 @@ var mutants = []mutant{
 	{name: "a freeze is not read", mode: ruled},
 	{name: "a lease exceeds the TTL of its rule", mode: ruled},
 	{name: "a suspect lease expires"},
+	{name: "a closed lock is granted"},
 	{name: "a waiter below passes one above", mode: neverCancelled},
 
 	// What a commit compares with what was decided on matters in rare situations, which a test of the store brings about.
@@ -70,7 +71,6 @@ var mutants = []mutant{
 	{name: "a commit does not compare the pause of grants", test: "store/internal/row TestASwapProvesWhatWasRead"},
 	{name: "a commit does not compare the server", test: "store/internal/row TestASwapProvesWhatWasRead"},
 	{name: "a commit does not compare the policy", test: "store/internal/engine TestAChangeOfThePolicyUndoesADecisionInFlight"},
-	{name: "a closed lock is granted", test: "lock TestClosing"},
 	{name: "the capacity of a rule is that of the request", test: "lock TestRules"},
 	{name: "a commit does not compare the longest lease", test: "store/internal/row TestASwapProvesWhatWasRead"},
 	{name: "a commit does not require the quorum", test: "store/internal/row TestASwapProvesWhatWasRead"},

@@ -24,6 +24,11 @@
 // With Options.Policy, an operator freezes some or all locks of the run for a moment, again and again, and changes the
 // capacity and the greatest TTL in the rule of a semaphore, the pool, which one of ten turns uses.
 //
+// # Closed locks
+//
+// One of twenty turns uses a lock whose release closes it, for a while or until the end of the minute, because its work is
+// done. Half of its calls ask for work that is done only once.
+//
 // # Deadlocks
 //
 // One of fifty turns that use a lease acquires two locks one after the other, each such turn in the other order than

@@ -19,6 +19,7 @@ type lease struct {
 	acquire lock.Acquire
 	held    []heldLock // ordered by name; nil until they are granted
 	ends    time.Time  // estimate
+	closed  lock.Closing
 }
 
 // A heldLock is a lock, and what a client was granted of it.
@@ -78,7 +79,7 @@ func (c *client) acquire(p plan) (lease, error) {
 		a.Locks = append(a.Locks, m)
 	}
 	a.Locks = append(a.Locks, own)
-	l := lease{acquire: a}
+	l := lease{acquire: a, closed: p.closed}
 	if p.session {
 		if err := c.openSession(&l, p.via); err != nil {
 			return l, err
@@ -153,7 +154,11 @@ func (c *client) end(l *lease, p plan) error {
 }
 
 func (c *client) release(l lease, via int) error {
-	return c.sendRelease(lock.Release{Locks: l.acquire.Names(), LeaseID: l.acquire.LeaseID}, via)
+	r := lock.Release{Locks: l.acquire.Names(), LeaseID: l.acquire.LeaseID}
+	if l.held != nil { // only the release of a lease closes its lock
+		r.Closed = l.closed
+	}
+	return c.sendRelease(r, via)
 }
 
 func (c *client) sendRelease(r lock.Release, via int) error {

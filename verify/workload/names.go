@@ -15,6 +15,7 @@ const (
 	readersAndWriters                 // shared and exclusive leases
 	permitsOnly                       // permits only
 	permitsByRule                     // permits only, whose number is that of a rule
+	doneOnce                          // exclusive leases only; a release closes the lock, since its work is done
 )
 
 // capacity is that of all semaphores without a rule.
@@ -37,6 +38,7 @@ type names struct {
 	treeFrom int
 	inTree   atomic.Int64 // taken of all locks in the tree
 	ofPool   atomic.Int64 // taken of the pool
+	ofOnce   atomic.Int64 // taken of the lock that releases close
 }
 
 func newNames(o Options) *names {
@@ -45,6 +47,12 @@ func newNames(o Options) *names {
 
 // pool returns the number of the semaphore with a rule: the one after the locks in the tree.
 func (o Options) pool() int { return o.Locks + len(treePaths) }
+
+// once returns the number of the lock that releases close.
+func (o Options) once() int { return o.pool() + 1 }
+
+// turnsPerOnce is after how many turns the name of that lock is replaced: it may be closed for a minute.
+const turnsPerOnce = 20
 
 // poolsOf returns the scope of the rule of a run.
 func poolsOf(prefix string) lock.Scope { return lock.Scope(prefix + ":pool:") }
@@ -56,6 +64,9 @@ func rootOf(prefix string) string { return prefix + ":tree" }
 func (n *names) forTurn(number int) string {
 	if number == n.treeFrom+len(treePaths) {
 		return fmt.Sprintf("%s%d", poolsOf(n.prefix), (n.ofPool.Add(1)-1)/n.turns)
+	}
+	if number == n.treeFrom+len(treePaths)+1 {
+		return fmt.Sprintf("%s:once.%d", n.prefix, (n.ofOnce.Add(1)-1)/turnsPerOnce)
 	}
 	if number >= n.treeFrom {
 		return n.ofTree(number, n.inTree.Add(1))

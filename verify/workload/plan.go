@@ -43,6 +43,7 @@ type plan struct {
 	pick        int           // random number to choose among what exists then
 	acquire     lock.Acquire  // without the name of its lock, LeaseID and Holder
 	others      []otherLock   // further locks that are acquired together with it, all or none
+	closed      lock.Closing  // how the release at the end closes the lock
 	session     bool          // the lease is one of a session of its own, which has the TTL and the grace
 	cancelAfter time.Duration // when the acquire is cancelled, or never
 	repeat      bool          // send the acquire and the release twice
@@ -94,6 +95,8 @@ func (o Options) draw(client, number int) plan {
 	switch {
 	case o.kindOf(p.lock) == permitsByRule:
 		p.acquire.TTL, p.acquire.MaxHold, p.session = 0, 0, false
+	case o.kindOf(p.lock) == doneOnce:
+		p.acquire.Once, p.session, p.closed = d.oneIn(2), false, d.closing(o.TTL)
 	case o.Hold && d.oneIn(6):
 		p.acquire.Stays, p.session = true, false
 	}
@@ -118,7 +121,7 @@ func (o Options) draw(client, number int) plan {
 	for range 1 + d.IntN(6) {
 		p.steps = append(p.steps, o.drawStep(d))
 	}
-	if d.oneIn(5) && o.kindOf(p.lock) != permitsByRule { // the rule bounds the TTL
+	if d.oneIn(5) && p.lock < o.pool() { // a rule bounds the TTL, and work that is done once has one lock
 		p.others = o.drawOthers(d, p.lock)
 	}
 	p.opposite = d.oneIn(o.Opposite)
@@ -129,10 +132,14 @@ func (o Options) draw(client, number int) plan {
 	return p
 }
 
-// drawLock returns the number of a lock: of those in the tree once in five times, of the pool once in ten times.
+// drawLock returns the number of a lock: of those in the tree once in five times, of the pool once in ten times, of the one that
+// releases close once in twenty times.
 func (o Options) drawLock(d rng) int {
 	if o.Policy && d.oneIn(10) {
 		return o.pool()
+	}
+	if !o.NeverCancel && !o.AbandonLostWaits && d.oneIn(20) { // such clients would wait until the lock opens
+		return o.once()
 	}
 	if o.Tree && d.oneIn(5) {
 		return o.Locks + d.IntN(len(treePaths))
@@ -145,6 +152,8 @@ func (o Options) kindOf(number int) lockKind {
 	switch {
 	case number == o.pool():
 		return permitsByRule
+	case number == o.once():
+		return doneOnce
 	case number >= o.Locks:
 		return readersAndWriters
 	}
@@ -212,6 +221,14 @@ func (d rng) oneIn(n int) bool { return d.IntN(n) == 0 }
 // between returns a time from least to most in whole milliseconds, the precision of the API.
 func (d rng) between(least, most time.Duration) time.Duration {
 	return (least + time.Duration(d.Int64N(int64(most-least)+1))).Truncate(time.Millisecond)
+}
+
+// closing returns how a release closes its lock: for about a TTL, or until the end of the minute.
+func (d rng) closing(ttl time.Duration) lock.Closing {
+	if d.oneIn(3) {
+		return lock.Closing{Period: lock.Minute}
+	}
+	return lock.Closing{For: d.between(ttl/4, 2*ttl)}
 }
 
 // member returns what is acquired of a lock of the kind, without a name.

@@ -152,7 +152,7 @@ func (r *run) checkAnswer(verb verify.Verb, via int, err error) {
 
 // expectedErrors are the refusals that calls of the workload can expect.
 var expectedErrors = map[verify.Verb][]lock.Code{
-	verify.Acquire:      {lock.ErrHeld, lock.ErrFrozen, lock.ErrLeaseLost, lock.ErrSessionLost, lock.ErrDeadlock},
+	verify.Acquire:      {lock.ErrHeld, lock.ErrFrozen, lock.ErrAlreadyDone, lock.ErrLeaseLost, lock.ErrSessionLost, lock.ErrDeadlock},
 	verify.Renew:        {lock.ErrLeaseLost, lock.ErrLeaseInSet},
 	verify.Release:      {lock.ErrLeaseLost, lock.ErrLeaseInSet},
 	verify.Revoke:       {lock.ErrTokenMismatch},

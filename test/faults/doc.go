@@ -3,7 +3,7 @@
 // only tests:
 //
 //   - TestNothingIsLostUnderFaults injects random faults; most of this comment is about it.
-//   - TestFailOversAndRestores promotes standbys and restores backups.
+//   - TestFailOversAndRestores promotes standbys and restores backups. A suspect lease outlives a fail-over under quorum.
 //   - TestSubscribersSurviveCrashes counts what readers of events miss when PostgreSQL crashes
 //     (-faults.crashes=20 for many crashes).
 //   - TestRestoreBeginsAnEpoch restores an earlier state of the database under running replicas.
@@ -50,8 +50,8 @@
 //   - Network: connections reset; slow, or split into pieces of a few bytes; requests, answers or both
 //     dropped on connections that stay open; requests or answers cut off in the middle of a
 //     message, such as the answer to a commit that PostgreSQL has made.
-//   - Clients: they cancel calls, leave leases to expire, sleep past the end of leases, send calls twice
-//     to different replicas. See package workload.
+//   - Clients: they cancel calls, leave leases to expire or to become suspect, sleep past the end of leases, send calls
+//     twice to different replicas. An operator freezes locks and changes a rule all the time. See package workload.
 //   - Wall clocks: two replicas are built with a time.Now that is an hour off.
 //
 // A quarter of the faults come in pairs, in different components. At first every kind of fault comes once; then the

@@ -35,6 +35,8 @@ func TestFailOversAndRestores(t *testing.T) {
 	normal := program(t)
 	t.Run("fail-overs in a row under quorum lose nothing",
 		func(t *testing.T) { t.Parallel(); failOversInARow(t, normal) })
+	t.Run("a suspect lease outlives a fail-over under quorum",
+		func(t *testing.T) { t.Parallel(); suspectOutlivesFailOver(t, normal) })
 	t.Run("a pooler in transaction mode is supported", func(t *testing.T) { t.Parallel(); behindAPooler(t, normal) })
 	t.Run("a promoted lagging standby grants nothing twice",
 		func(t *testing.T) { t.Parallel(); laggingStandbyPromoted(t, normal) })

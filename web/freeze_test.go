@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/web"
 )
 
 // withFreeze calls test with a service in memory in which ops has frozen billing: for half an hour, in a bubble whose
@@ -261,4 +263,53 @@ func TestUntrustedTextOfAFreezeIsEscaped(t *testing.T) {
 			wantNoText(fx.T, body, "<script>", "<img src=x")
 		}
 	})
+}
+
+// TestAClosedLockIsOpened on the page, by a reader who may revoke.
+func TestAClosedLockIsOpened(t *testing.T) {
+	t.Parallel()
+	locks := memlock.New().Replica(1)
+	id := lock.LeaseID{9}
+	g, err := locks.Acquire(t.Context(), lock.Acquire{Locks: lock.One("closed"), LeaseID: id, Holder: "worker", TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := locks.Release(t.Context(), lock.Release{Locks: []string{"closed"}, LeaseID: id, Closed: lock.Closing{For: time.Hour}}); err != nil {
+		t.Fatal(err)
+	}
+	_, body := getFrom(t, locks, "/ui/locks/closed")
+	wantText(t, body, "Open the lock</button>")
+	token := strconv.FormatInt(int64(g.Token), 10)
+	r, body := getFrom(t, locks, "/ui/revoke?name=closed&token="+token+"&back=lock%3Dclosed")
+	wantStatus(t, r, http.StatusOK)
+	wantText(t, body, "Open this lock?", "worker", `name="opens" value="1"`, ">Open</button>")
+	typed := form("closed", token, " ", "lock=closed")
+	typed.Set("opens", "1")
+	r, body = ask(t, web.New(web.Options{Locks: locks}), posted("/ui/revoke", typed))
+	wantStatus(t, r, http.StatusBadRequest)
+	wantText(t, body, "reason has 0 characters", "Open this lock?")
+	typed.Set("reason", "it was wrong")
+	r, _ = ask(t, web.New(web.Options{Locks: locks}), posted("/ui/revoke", typed))
+	wantStatus(t, r, http.StatusSeeOther)
+	if at := r.Header.Get("Location"); at != "/ui/locks/closed" {
+		t.Errorf("leads to %q", at)
+	}
+	_, body = getFrom(t, locks, "/ui/locks/closed")
+	if strings.Contains(body, `id="closed"`) || strings.Contains(body, "Open the lock") {
+		t.Error("it is still closed")
+	}
+	fx := setFixture{t, locks}
+	id = lock.LeaseID{8}
+	if _, err := locks.Acquire(t.Context(), lock.Acquire{Locks: lock.One("closed"), LeaseID: id, Holder: "worker", TTL: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	if err := locks.Release(t.Context(), lock.Release{Locks: []string{"closed"}, LeaseID: id, Closed: lock.Closing{For: time.Hour}}); err != nil {
+		t.Fatal(err)
+	}
+	for role, may := range map[access.Role]bool{access.Lock: false, access.Admin: true} {
+		_, body = fx.as(access.Key{Role: role}, httptest.NewRequest(http.MethodGet, "/ui/locks/closed", nil))
+		if !strings.Contains(body, `id="closed"`) || strings.Contains(body, "Open the lock</button>") != may {
+			t.Errorf("a key with the role %v is offered to open it: %t", role, !may)
+		}
+	}
 }

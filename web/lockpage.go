@@ -91,6 +91,9 @@ func earlier(a, b time.Time) time.Time {
 // ClosedFor returns how long the lock is still closed by a release. It is only called while the lock is.
 func (p lockPage) ClosedFor() timeLeft { return timeLeft(p.Lock.Closed.Until.Sub(p.Lock.AsOf)) }
 
+// MayOpen reports whether the page offers to open the lock, which a release has closed.
+func (p lockPage) MayOpen() bool { return p.Reader.mayRevoke() && p.Reader.covers(p.Name) }
+
 // FreezeURL returns the URL of the form to freeze the lock, or "" if there is a freeze or the reader may not freeze it.
 func (p lockPage) FreezeURL() string {
 	if p.Frozen != nil || !p.Reader.mayFreeze() || !p.Reader.covers(p.Name) {

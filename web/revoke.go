@@ -25,27 +25,32 @@ func (u *ui) confirm(w http.ResponseWriter, r *http.Request) {
 		u.showRevokeForm(w, r, p, false, err)
 		return
 	}
-	if p.Holdings, err = u.targetLeases(r, p); err != nil {
+	if err = u.find(r, &p); err != nil {
 		u.showRevokeForm(w, r, p, false, err)
 		return
 	}
 	u.show(w, r, http.StatusOK, "revoke", p.pinned())
 }
 
-// targetLeases returns the leases to revoke.
-func (u *ui) targetLeases(r *http.Request, p revokePage) ([]lock.LeaseInfo, error) {
+// find sets the leases to revoke, or what closes the lock, if the token opens it.
+func (u *ui) find(r *http.Request, p *revokePage) error {
 	c, err := p.target()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	l, err := u.locks.Lock(r.Context(), c.Name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if h := p.grantedAtSince(leasesWithToken(l, c.Token, c.Slot)); len(h) > 0 {
-		return h, nil
+		p.Holdings = h
+		return nil
 	}
-	return nil, &lock.Error{Code: lock.ErrTokenMismatch, Token: c.Token, Newest: l.Token, Detail: p.goneMessage()}
+	if l.Closed != nil && l.Token == c.Token {
+		p.Closed = l.Closed
+		return nil
+	}
+	return &lock.Error{Code: lock.ErrTokenMismatch, Token: c.Token, Newest: l.Token, Detail: p.goneMessage()}
 }
 
 // showRevokeForm shows the page with the error, with or without the form.
@@ -65,7 +70,7 @@ func (u *ui) revoke(w http.ResponseWriter, r *http.Request) {
 	}
 	p := revokePageFrom(r.PostForm, readerOf(r))
 	if p.Since != "" {
-		if _, err := u.targetLeases(r, p); errors.Is(err, lock.ErrTokenMismatch) {
+		if err := u.find(r, &p); errors.Is(err, lock.ErrTokenMismatch) {
 			u.showRevokeForm(w, r, p, false, err)
 			return
 		}
@@ -78,6 +83,10 @@ func (u *ui) revoke(w http.ResponseWriter, r *http.Request) {
 		u.showFormAgain(w, r, p, err)
 		return
 	}
+	if r.PostForm.Has("opens") { // the page shows it
+		http.Redirect(w, r, p.Back.URL(), http.StatusSeeOther)
+		return
+	}
 	http.Redirect(w, r, notice{Name: c.Name, Token: c.Token, Slot: c.Slot}.done(p.Back), http.StatusSeeOther)
 }
 
@@ -88,9 +97,7 @@ func (u *ui) showFormAgain(w http.ResponseWriter, r *http.Request, p revokePage,
 		u.showRevokeForm(w, r, p, false, err)
 		return
 	}
-	if h, lookErr := u.targetLeases(r, p); lookErr == nil {
-		p.Holdings = h
-	}
+	_ = u.find(r, &p) // what is not found is not shown
 	u.showRevokeForm(w, r, p, true, err)
 }
 
@@ -132,6 +139,7 @@ type revokePage struct {
 	Name, Token, Slot, Since string
 
 	Holdings []lock.LeaseInfo // empty: the token no longer holds the lock, or the leases are unknown
+	Closed   *lock.Closure    // there is no lease, and the token opens the lock; otherwise nil
 	Back     location
 	Form     bool // there is something to revoke
 	reasonFields
@@ -158,6 +166,8 @@ func (p revokePage) Question() string {
 	switch {
 	case !p.Form && !p.Dialog:
 		return "Nothing was revoked"
+	case p.Closed != nil:
+		return "Open this lock?"
 	case len(p.Holdings) > 1:
 		return fmt.Sprintf("Revoke all %d leases?", len(p.Holdings))
 	case p.SetEnd() != nil:

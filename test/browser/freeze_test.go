@@ -22,6 +22,7 @@ func TestFreezesInABrowser(t *testing.T) {
 		"a lock's page follows its freeze":           lockFollowsItsFreeze,
 		"no freeze makes the page scroll sideways":   noSidewaysScrollOfFreezes,
 		"a closed lock counts down, and opens again": closedLockCountsDown,
+		"an operator opens a closed lock":            operatorOpensClosedLock,
 	})
 }
 
@@ -115,6 +116,23 @@ func closedLockCountsDown(t *testing.T, browser context.Context) {
 	b.wait("document.querySelector('.facts .pill')?.innerText === 'free' && !document.getElementById('closed')")
 }
 
+func operatorOpensClosedLock(t *testing.T, browser context.Context) {
+	locks := memlock.New().Replica(1)
+	closeLock(t, locks, "worker", "nightly", time.Hour)
+	b := showSessions(t, browser, locks)
+	b.visit("/ui/locks/nightly", 1280, 800)
+	b.tabTo("#closed + form button")
+	b.press(kb.Enter)
+	b.wait("document.querySelector('h1')?.innerText === 'Open this lock?' && document.activeElement.id === 'reason'")
+	b.press("the work was wrong")
+	b.tabTo("form .danger")
+	b.press(kb.Enter)
+	b.wait("location.pathname === '/ui/locks/nightly' && !document.getElementById('closed') && document.querySelector('.facts .pill')?.innerText === 'free'")
+	if l, err := locks.Lock(t.Context(), "nightly"); err != nil || l.Closed != nil {
+		t.Errorf("the lock is %+v, %v", l.Closed, err)
+	}
+}
+
 func noSidewaysScrollOfFreezes(t *testing.T, browser context.Context) {
 	locks := memlock.New().Replica(1)
 	name := strings.Repeat("n", lock.MaxNameLength-1)
@@ -130,7 +148,7 @@ func noSidewaysScrollOfFreezes(t *testing.T, browser context.Context) {
 	}
 	b := showSessions(t, browser, locks)
 	b.allowed = "Failed to load resource" // for the unknown freeze
-	for _, path := range []string{"/ui/", "/ui/freezes", "/ui/freezes?thawed=" + name[1:], "/ui/freezes/" + name + ":?begun=1", "/ui/freezes/none", "/ui/locks/" + name, "/ui/locks/closed", "/ui/rules"} {
+	for _, path := range []string{"/ui/", "/ui/freezes", "/ui/freezes?thawed=" + name[1:], "/ui/freezes/" + name + ":?begun=1", "/ui/freezes/none", "/ui/locks/" + name, "/ui/locks/closed", "/ui/revoke?name=closed&token=1", "/ui/rules"} {
 		b.wantNoSidewaysScroll(path)
 	}
 }

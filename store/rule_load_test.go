@@ -64,19 +64,23 @@ func TestNothingIsGrantedOutsideOfARuleThatWasAnswered(t *testing.T) {
 	}
 	operators := []paddock.Service{rec.Client("one", replicas[0]), rec.Client("two", replicas[1])}
 	setRule(t, operators[0], rule(0))
+	const least = 5 // grants under each rule, to calls that were made after its answer
+	changes := soak.Rounds(10, 100)
+	granted := make([]atomic.Int64, changes+1) // to calls that were made under the rule
+	var newest atomic.Int64                    // rule that was answered
 	var stop atomic.Bool
-	var granted atomic.Int64
 	var clients sync.WaitGroup
 	for i := range 64 {
 		clients.Go(func() {
 			for s := rec.Client("", replicas[i%2]); !stop.Load(); {
+				under := newest.Load()
 				a := acquire([]string{"jobs:a", "jobs:b", "jobs:c"}[i%3])
 				a.Locks[0].Mode, a.TTL, a.Wait = lock.Permit, 0, time.Duration(1+i%4)*10*time.Millisecond
 				a.Holder = uuid.NewString()
 				g, err := s.Acquire(t.Context(), a)
 				switch {
 				case err == nil:
-					granted.Add(1)
+					granted[under].Add(1)
 					mustRelease(t, s, g)
 				case !errors.Is(err, lock.ErrHeld) && !errors.Is(err, lock.ErrUnavailable):
 					t.Error(err)
@@ -85,16 +89,19 @@ func TestNothingIsGrantedOutsideOfARuleThatWasAnswered(t *testing.T) {
 			}
 		})
 	}
-	changes := soak.Rounds(10, 100)
-	for n := 1; n <= changes; n++ {
-		before := granted.Load()
-		until(t, "clients are granted permits", func() bool { return granted.Load() > before+10 })
-		setRule(t, operators[n%2], rule(n))
+	for n := range changes {
+		until(t, "clients are granted permits", func() bool { return granted[n].Load() >= least })
+		setRule(t, operators[n%2], rule(n+1))
+		newest.Add(1)
 	}
 	stop.Store(true)
 	clients.Wait()
-	t.Logf("%d changes, %d grants", changes, granted.Load())
-	checkRules(t, replicas[0], rec, 5*changes)
+	total := int64(0)
+	for n := range granted {
+		total += granted[n].Load()
+	}
+	t.Logf("%d changes, %d grants", changes, total)
+	checkRules(t, replicas[0], rec, least*changes)
 }
 
 // TestWaitersGetPermitsWhileTheCapacityChanges: each of 50, time and again, and never more than the capacity allows.

@@ -32,7 +32,7 @@ func TestAJobIsDoneOncePerPeriod(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(map[lock.Token]int) // the period in which a token was that of a completed run
-	killed := 0
+	killed, lost := 0, 0
 	for i := range *periods {
 		var machines sync.WaitGroup
 		var mu sync.Mutex
@@ -51,7 +51,7 @@ func TestAJobIsDoneOncePerPeriod(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				switch token := regexp.MustCompile(`done (\d+)`).FindStringSubmatch(run.Stdout.String()); {
-				case token != nil:
+				case code == 0 && token != nil:
 					n, err := strconv.ParseInt(token[1], 10, 64)
 					if err != nil {
 						t.Error(err)
@@ -59,8 +59,9 @@ func TestAJobIsDoneOncePerPeriod(t *testing.T) {
 					done[lock.Token(n)], completed = i, completed+1
 				case victim && code == -1:
 					killed++
-				}
-				if code != 0 && !victim {
+				case code == 76:
+					lost++ // the machine was too slow to renew its lease, so another one has to do the job
+				case code != 0:
 					t.Errorf("period %d, machine %d: exit code %d", i, m, code)
 				}
 			})
@@ -88,7 +89,7 @@ func TestAJobIsDoneOncePerPeriod(t *testing.T) {
 	if killed == 0 {
 		t.Error("no run was killed in the middle of the job")
 	}
-	t.Logf("%d periods, %d completed runs, %d killed", *periods, len(done), killed)
+	t.Logf("%d periods, %d completed runs, %d killed, %d lost their leases", *periods, len(done), killed, lost)
 }
 
 // awaitOpen waits until the lock is not closed.

@@ -239,6 +239,8 @@ func (r replica) Revoke(ctx context.Context, c lock.Revoke) (lock.Lock, error) {
 		return lock.Lock{}, err
 	}
 	l := d.Locks[slices.Index(cmd.Names(), c.Name)].Lock(d.Now)
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	l.AddPolicy(r.policy())
 	return l, nil
 }

@@ -21,7 +21,8 @@ const (
 )
 
 // A limiter counts the leases of API keys, for the MaxLeases of rules. It adds the grants of this replica to what it has
-// counted in the database, and ignores ends. When that exceeds the limit, it counts again.
+// counted in the database, and ignores ends. When that exceeds the limit, it counts again at once: a key acquires and
+// releases all the time. The limiter of sessions waits a second before that, since it has a thousand times as much to count.
 type limiter struct {
 	mu     sync.Mutex
 	counts map[limited]counted

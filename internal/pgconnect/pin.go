@@ -21,6 +21,7 @@ func Pin(ctx context.Context, conn *pgconn.PgConn) error { return conn.Exec(ctx,
 var passing = []string{
 	"08", "40", "53", "55006", "57",
 	"25006", // read-only: the primary has become a standby
+	"55000", // it has no position in a log of its own, for the same reason
 	"25P03", // the server ended a transaction of ours that was idle for too long
 	"25P04", // or that took too long
 }

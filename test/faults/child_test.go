@@ -124,7 +124,7 @@ func (c *child) stop(s syscall.Signal) error {
 func lastLines(output []byte) []byte {
 	const most = 100
 	lines := slices.DeleteFunc(bytes.SplitAfter(output, []byte("\n")), func(line []byte) bool {
-		return bytes.Contains(line, []byte(`"msg":"request"`)) || bytes.Contains(line, []byte(`"msg":"request refused"`))
+		return bytes.Contains(line, []byte(`"msg":"request`)) && !bytes.Contains(line, []byte(`"level":"ERROR"`))
 	})
 	return bytes.Join(lines[max(0, len(lines)-most):], nil)
 }

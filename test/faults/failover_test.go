@@ -104,6 +104,9 @@ func (s *clusterHarness) underLoad(prefix string) *loadedCluster {
 		u.stats, u.err = workload.Run(ctx, u.rec,
 			workload.Options{Services: s.services, Prefix: prefix, Clients: 24, Locks: 24, Seed: 5, Subscribers: true, Tree: true,
 				Policy: true, Hold: s.quorum})
+		if ctx.Err() == nil {
+			s.t.Errorf("the load ended by itself: %v", u.err) // what waits for its grants waits in vain
+		}
 	})
 	s.t.Cleanup(func() { cancel(); u.all.Wait() })
 	return u

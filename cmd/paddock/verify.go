@@ -287,11 +287,11 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 	if _, err := fmt.Fprintf(v.stdout, "%v.\n", stats.Subscribers); err != nil {
 		return 0, err
 	}
-	h := rec.History()
-	events, notSettled := v.collect(context.WithoutCancel(ctx), prefix+":")
+	events, notSettled := v.collect(context.WithoutCancel(ctx), rec, prefix+":")
 	if events == nil && refused == nil {
 		return 0, &failure{exitUnreachable, notSettled}
 	}
+	h := rec.History() // with the revocations of leases that were suspect at the end
 	h.Events = events
 	if notSettled == nil && v.isAdmin {
 		notSettled = v.removePolicy(context.WithoutCancel(ctx), prefix)
@@ -308,9 +308,10 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 
 // collect waits until all locks under the prefix are free, and returns their events. If the locks do not become free
 // it returns the events with an error.
-func (v *verification) collect(ctx context.Context, prefix string) ([]lock.Event, error) {
+func (v *verification) collect(ctx context.Context, rec *verify.Recorder, prefix string) ([]lock.Event, error) {
 	settled := v.withTimeout(ctx, lock.PlaceRetention+4*v.TTL+callTimeout, func(ctx context.Context) error {
-		return workload.WaitUntilFree(ctx, v.replicas[0].Locks, prefix)
+		first := v.replicas[0]
+		return workload.WaitUntilFree(ctx, rec.Client(first.Via, first.Locks), prefix)
 	})
 	var failed error
 	for _, r := range v.replicas {

@@ -21,6 +21,7 @@ func (x *examination) agrees(t *lockHistory, c *Check) {
 	for _, call := range t.calls {
 		t.callAgrees(call, c)
 	}
+	t.openingsAgree(c)
 	t.queueAgrees(c)
 	t.staleAgree(x.refusals(), x.outages, c)
 }
@@ -120,6 +121,28 @@ func (t *lockHistory) endAgrees(l *lease, c *Check) {
 	}
 }
 
+// opened reports whether a revocation of the token has opened the lock, which the release of its lease had closed.
+func (t *lockHistory) opened(token lock.Token) bool {
+	return slices.ContainsFunc(t.events, func(e lock.Event) bool { return e.Kind == lock.Opened && e.Token == token })
+}
+
+// openingsAgree looks for the calls that have opened the lock.
+func (t *lockHistory) openingsAgree(c *Check) {
+	for i := range t.events {
+		e := &t.events[i]
+		if e.Kind != lock.Opened {
+			continue
+		}
+		c.Examined++
+		if !slices.ContainsFunc(t.calls, func(call *Call) bool {
+			r, ok := call.Request.(lock.Revoke)
+			return ok && mayEnd(call) && r.Token == e.Token && r.Reason == e.Reason
+		}) {
+			c.violated(t, fmt.Sprintf("The lock, whose work %q had done with token %d, was opened, but no call did that.", e.Holder, e.Token), nil, e)
+		}
+	}
+}
+
 func mayEnd(call *Call) bool { return call.Outcome() == Done || call.Outcome() == Unknown }
 
 // callAgrees looks for the events that confirm the answer.
@@ -133,7 +156,7 @@ func (t *lockHistory) callAgrees(call *Call, c *Check) {
 	case lock.Revoke:
 		if call.Outcome() == Done {
 			c.Examined++
-			if !slices.ContainsFunc(t.leases, func(l *lease) bool {
+			if !t.opened(a.Token) && !slices.ContainsFunc(t.leases, func(l *lease) bool {
 				return l.token == a.Token && l.ended != nil && l.ended.Kind == lock.Revoked && l.hasSlot(a.Slot)
 			}) {
 				c.violated(t, fmt.Sprintf("Token %d was revoked, but there is no event of it: it was lost.", a.Token),

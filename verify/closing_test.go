@@ -63,6 +63,13 @@ func (c *harness) useClosings() {
 		c.acquire("after "+holder, nil, work)
 		c.release("after " + holder)
 	}
+	work.Locks = lock.One(onceLock + ":opened")
+	c.acquire("opened", nil, work)
+	c.want(nil, c.client("opened").Release(c.t.Context(), lock.Release{Locks: work.Names(), LeaseID: c.id("opened"), Closed: lock.Closing{For: time.Hour}}))
+	c.revoke("opened")
+	c.revoke("opened") // again, as after a lost answer
+	c.acquire("after opened", nil, work)
+	c.release("after opened")
 	c.poll()
 }
 
@@ -77,6 +84,13 @@ func TestWorkThatIsDoneAgainIsFound(t *testing.T) {
 	expectAllFound(t, map[string]mutation{
 		"in the same minute": {byClosings, grantedAt("minute", time.Microsecond), `in the same minute of its work`},
 		"too soon":           {byClosings, grantedAt("longer", 89*time.Second), `less than 1m30s after`},
+	})
+}
+
+func TestOpeningsAgreeWithRevocations(t *testing.T) {
+	expectAllFound(t, map[string]mutation{
+		"an opening without a call":   {byAgreement, func(s editable) { s.event(lock.Opened, "opened").Reason = "another" }, "was opened, but no call did that"},
+		"an opening of another token": {byAgreement, func(s editable) { s.event(lock.Opened, "opened").Token++ }, "was revoked, but there is no event of it"},
 	})
 }
 

@@ -155,8 +155,8 @@ func (s *lockState) endDue() {
 	}
 }
 
-// grant adds the lease want of what m asks for, which must be compatible. It draws a token unless want has one. place is that of the
-// waiter, or zero if it did not wait.
+// grant adds the lease want of what m asks for, which must be compatible. It draws a token unless want has one. place is
+// that of the waiter, or zero if it did not wait.
 func (s *lockState) grant(want Lease, m Member, place int64) Lease {
 	l := s.view.Policy.within(want).startedAt(s.begin)
 	if l.Place = place; l.Unclaimed() && l.Session == 0 {

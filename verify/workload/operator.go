@@ -29,8 +29,8 @@ func (c *client) setFirstRule() error {
 	return nil
 }
 
-// changePolicy is what the operator does until the run is over: freeze a lock, one of the tree, the pool or all locks of the run for a
-// moment, and change the capacity and the greatest TTL of the pool.
+// changePolicy is what the operator does until the run is over: freeze a lock, one of the tree, the pool or all locks of the
+// run for a moment, and change the capacity and the greatest TTL of the pool.
 func (c *client) changePolicy() {
 	d := rng{rand.New(rand.NewPCG(c.Seed, uint64(c.number)<<32))}
 	for ; c.Policy && c.over.Err() == nil; c.turn++ {

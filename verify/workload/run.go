@@ -173,8 +173,8 @@ func isLost(err error) bool {
 const freePollInterval = 100 * time.Millisecond
 
 // WaitUntilFree returns once all locks whose names begin with the prefix are free and without waiters:
-// abandoned leases have expired and kept places have been dropped. It revokes leases that are suspect. If ctx ends first, it returns an error
-// that names a lock which is not free.
+// abandoned leases have expired and kept places have been dropped. It revokes leases that are suspect. If ctx ends first,
+// it returns an error that names a lock which is not free.
 func WaitUntilFree(ctx context.Context, s paddock.Service, prefix string) error {
 	last := errors.New("no request was sent")
 	for {

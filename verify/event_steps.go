@@ -162,8 +162,13 @@ func (t *lockHistory) expiryOperation(due []timedEvent) *operation {
 		past := s
 		past.Leases = slices.Clone(s.Leases)
 		for i, l := range past.Leases {
-			if endUnknown(l) && slices.ContainsFunc(due, func(e timedEvent) bool { return e.matches(l) }) {
-				past.Leases[i].ExpiresAt, past.Leases[i].Grace, past.Leases[i].Suspect = last.At, 0, false
+			n := slices.IndexFunc(due, func(e timedEvent) bool { return e.matches(l) })
+			if n < 0 || !endUnknown(l) {
+				continue
+			}
+			past.Leases[i].ExpiresAt, past.Leases[i].Grace, past.Leases[i].Suspect = last.At, 0, false
+			if due[n].event.Kind == lock.Withdrawn { // a grant that was not claimed ends, also of a lease that stays
+				past.Leases[i].Stays = false
 			}
 		}
 		d := lock.Sweep{Locks: []string{t.name}}.Apply(viewAt(past, last.At))

@@ -28,6 +28,7 @@ type clusterHarness struct {
 	replicas []*child
 	services []workload.Replica
 	meter    *meter
+	quorum   bool // no fail-over forgets a lease
 }
 
 // newClusterHarness starts a cluster that ends with the test.
@@ -121,6 +122,7 @@ func newRestrictedCluster(t *testing.T, program string) *clusterHarness {
 	s.must(s.runPaddockAs(t.Context(), s.cluster.URLAs(owner[0], owner[1]), "migrate", "up"))
 	s.must(s.asOwner(blocks[1][1]))
 	s.must(s.runPaddockAs(t.Context(), s.appURL(), "epoch", "quorum", "on"))
+	s.quorum = true
 	return s
 }
 

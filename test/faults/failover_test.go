@@ -102,7 +102,8 @@ func (s *clusterHarness) underLoad(prefix string) *loadedCluster {
 	u := &loadedCluster{clusterHarness: s, prefix: prefix, rec: verify.NewRecorder(), stop: cancel}
 	u.all.Go(func() {
 		u.stats, u.err = workload.Run(ctx, u.rec,
-			workload.Options{Services: s.services, Prefix: prefix, Clients: 24, Locks: 24, Seed: 5, Subscribers: true, Tree: true})
+			workload.Options{Services: s.services, Prefix: prefix, Clients: 24, Locks: 24, Seed: 5, Subscribers: true, Tree: true,
+				Policy: true, Hold: s.quorum})
 		if ctx.Err() == nil {
 			s.t.Errorf("the load ended by itself: %v", u.err) // what waits for its grants waits in vain
 		}

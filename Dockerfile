@@ -1,11 +1,11 @@
 # The image holds one static binary and the licences, has no shell, and runs as an unprivileged user.
 #
-#   docker build --build-arg VERSION=0.2.0 --build-arg COMMIT="$(git rev-parse HEAD)" -t paddock .
+#   docker build --build-arg VERSION=1.2.3 --build-arg COMMIT="$(git rev-parse HEAD)" -t paddock .
 #
 # The compiler always runs on the architecture of the builder, never under emulation. An image for another one needs
 # BuildKit, which says for which: docker buildx build --platform linux/arm64 -t paddock .
-# The release that this source becomes, as in openapi.yaml, and the commit, if the builder knows it.
-ARG VERSION=0.2.0
+# The release and the commit, if the builder knows them: without them the version has the suffix -devel.
+ARG VERSION=
 ARG COMMIT=
 
 # The builder before BuildKit sets no BUILDPLATFORM; linux alone is the architecture that it runs on.
@@ -30,7 +30,7 @@ LABEL org.opencontainers.image.title="Paddock" \
       org.opencontainers.image.description="A distributed lock service: leases with fencing tokens, over HTTP, on PostgreSQL." \
       org.opencontainers.image.source="https://github.com/paddock-lock/paddock" \
       org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.version="${VERSION:-devel}" \
       org.opencontainers.image.revision="${COMMIT:-unknown}"
 COPY --from=build /paddock /paddock
 COPY LICENSE THIRD_PARTY_LICENSES /licenses/

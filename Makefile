@@ -1,7 +1,4 @@
 GOLANGCI_LINT ?= $(shell command -v golangci-lint || echo "$$(go env GOPATH)/bin/golangci-lint")
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
-COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
-CREATED ?= $(shell git show -s --format=%cI HEAD 2>/dev/null)
 
 .DEFAULT_GOAL := help
 
@@ -72,7 +69,7 @@ soak: ## Run the long form of the tests that have one; it takes hours
 
 .PHONY: build
 build: ## Build bin/paddock
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.release=$(VERSION) -X main.commit=$(COMMIT)" -o bin/paddock ./cmd/paddock
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/paddock ./cmd/paddock
 
 .PHONY: bench
 bench: ## Benchmark Paddock and its peers, and rewrite the figures of docs/benchmarks.md, or those of PARTS; 14 minutes
@@ -107,7 +104,13 @@ fleet-long: ## Run a job in each of 200 periods on three machines, and freeze lo
 size: ## Count the lines of code by place
 	@go run .ci/size.go
 
+.PHONY: set-version
+set-version: ## Set the version of the next release, VERSION=1.2.3, wherever it is written
+	sed -i 's/^  version: .*/  version: $(VERSION)/' openapi.yaml
+	sed -i 's/^VERSION = .*/VERSION = "$(VERSION)"/' sdk/python/paddock/_transport.py
+	cd sdk/typescript && npm version --no-git-tag-version --allow-same-version $(VERSION)
+
 .PHONY: docker
 docker: ## Build the image paddock
-	docker build $(if $(VERSION),--build-arg VERSION="$(VERSION)") --build-arg COMMIT="$(COMMIT)" \
-		$(if $(CREATED),--label org.opencontainers.image.created="$(CREATED)") -t paddock .
+	docker build --build-arg VERSION="$(VERSION)" --build-arg COMMIT="$$(git rev-parse HEAD)" \
+		--label org.opencontainers.image.created="$$(git show -s --format=%cI HEAD)" -t paddock .

@@ -232,18 +232,30 @@ func describe(value *kong.Value) string {
 // Set by the linker with -X main.release=… -X main.commit=…; otherwise the build information is used.
 var release, commit string
 
+// apiVersion matches the version of openapi.yaml: the release that this source becomes.
+var apiVersion = regexp.MustCompile(`(?m)^  version: (\S+)$`)
+
 // version returns the version of this binary.
 func version() server.Version {
+	info, _ := debug.ReadBuildInfo()
+	return versionOf(info, release, commit)
+}
+
+// versionOf returns the version of a binary, without the v of tags: that of the release, of the module or of the commit,
+// or, if the build knows none of them, that of the API with the suffix -devel. info may be nil.
+func versionOf(info *debug.BuildInfo, release, commit string) server.Version {
 	v := server.Version{Version: release, Commit: commit, Go: runtime.Version()}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		v.Version = cmp.Or(v.Version, info.Main.Version)
+	if info != nil {
+		if info.Main.Version != "(devel)" {
+			v.Version = cmp.Or(v.Version, info.Main.Version)
+		}
 		for _, setting := range info.Settings {
 			if setting.Key == "vcs.revision" {
 				v.Commit = cmp.Or(v.Commit, setting.Value)
 			}
 		}
 	}
-	v.Version = strings.Trim(v.Version, "()") // of "(devel)"
+	v.Version = cmp.Or(strings.TrimPrefix(v.Version, "v"), string(apiVersion.FindSubmatch(paddock.OpenAPI)[1])+"-devel")
 	return v
 }
 

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 )
 
@@ -42,6 +44,31 @@ func TestServeWarnsOnlyOfAVersionThatIsNotTested(t *testing.T) {
 		log := p.Stderr.String()
 		if strings.Contains(log, `"msg":"PostgreSQL is newer than the versions tested","version":"19.1","newest_tested":18`) != warns {
 			t.Errorf("%d: warned: %t\n%s", number, !warns, log)
+		}
+	}
+}
+
+// TestVersionIsTheMostExactThatTheBuildKnows has the build information of each way to build.
+func TestVersionIsTheMostExactThatTheBuildKnows(t *testing.T) {
+	t.Parallel()
+	api := string(apiVersion.FindSubmatch(paddock.OpenAPI)[1])
+	revision := []debug.BuildSetting{{Key: "vcs", Value: "git"}, {Key: "vcs.revision", Value: "abc"}}
+	for name, c := range map[string]struct {
+		info                    *debug.BuildInfo
+		release, commit         string
+		wantVersion, wantCommit string
+	}{
+		"a release":      {&debug.BuildInfo{Main: debug.Module{Version: "v9.9.9"}, Settings: revision}, "1.2.3", "def", "1.2.3", "def"},
+		"go install":     {&debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}}, "", "", "1.2.3", ""},
+		"a clone":        {&debug.BuildInfo{Main: debug.Module{Version: "v1.2.4-0.2026-abc+dirty"}, Settings: revision}, "", "", "1.2.4-0.2026-abc+dirty", "abc"},
+		"go run":         {&debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}, "", "", api + "-devel", ""},
+		"an image":       {&debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}, "1.2.3", "def", "1.2.3", "def"},
+		"a trial image":  {&debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}, "", "def", api + "-devel", "def"},
+		"no information": {nil, "", "", api + "-devel", ""},
+		"a test":         {&debug.BuildInfo{}, "", "", api + "-devel", ""},
+	} {
+		if got := versionOf(c.info, c.release, c.commit); got.Version != c.wantVersion || got.Commit != c.wantCommit {
+			t.Errorf("%s: version %s, commit %s; want %s and %s", name, got.Version, got.Commit, c.wantVersion, c.wantCommit)
 		}
 	}
 }

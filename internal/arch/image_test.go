@@ -34,7 +34,7 @@ func TestImageHasTheLabelsOfOCI(t *testing.T) {
 	_, image, _ := strings.Cut(readRoot(t, "Dockerfile"), "\nFROM gcr.io/")
 	for label, want := range map[string]string{
 		"title": "Paddock", "description": "A distributed lock service", "source": "https://github.com/paddock-lock/paddock",
-		"licenses": "Apache-2.0", "version": "${VERSION}", "revision": "${COMMIT:-unknown}",
+		"licenses": "Apache-2.0", "version": "${VERSION:-devel}", "revision": "${COMMIT:-unknown}",
 	} {
 		if !strings.Contains(image, "org.opencontainers.image."+label+`="`+want) {
 			t.Errorf("Dockerfile has no label %s that begins with %q", label, want)
@@ -50,19 +50,25 @@ func TestImageHasTheLabelsOfOCI(t *testing.T) {
 	}
 }
 
-// TestImageHasTheVersionOfTheAPI compares the defaults of the image's version with openapi.yaml.
-func TestImageHasTheVersionOfTheAPI(t *testing.T) {
+// TestEveryPackageHasTheVersionOfTheAPI compares the SDKs' versions, and the newest of the changelog, with that of
+// openapi.yaml, from which make set-version sets the others. Binaries and images get theirs from the tag, which must be
+// the same: .ci/release checks that.
+func TestEveryPackageHasTheVersionOfTheAPI(t *testing.T) {
 	t.Parallel()
 	version := regexp.MustCompile(`(?m)^  version: (\S+)$`).FindStringSubmatch(readRoot(t, "openapi.yaml"))
 	if version == nil {
 		t.Fatal("openapi.yaml has no version")
 	}
-	for file, want := range map[string]string{
-		"Dockerfile":         "\nARG VERSION=" + version[1] + "\n",
-		"docker-compose.yml": "\n        VERSION: ${PADDOCK_VERSION:-" + version[1] + "}\n",
+	for file, places := range map[string][]string{
+		"sdk/python/paddock/_transport.py": {`(?m)^VERSION = "(.*)"$`},
+		"sdk/typescript/package.json":      {`"version": "(.*)"`},
+		"sdk/typescript/package-lock.json": {`"version": "(.*)"`, `"packages": \{\s+"": \{\s+"name": ".*",\s+"version": "(.*)"`},
+		"CHANGELOG.md":                     {`(?m)^## \[(\d.*)\]`},
 	} {
-		if !strings.Contains(readRoot(t, file), want) {
-			t.Errorf("%s has no line %q", file, strings.TrimSpace(want))
+		for _, place := range places {
+			if got := regexp.MustCompile(place).FindStringSubmatch(readRoot(t, file)); got == nil || got[1] != version[1] {
+				t.Errorf("%s has not the version of openapi.yaml, %s, at %s; run make set-version VERSION=…", file, version[1], place)
+			}
 		}
 	}
 }

@@ -27,7 +27,7 @@ from ._clock import Stopped, stopper
 from ._errors import UNCHANGED, Unavailable
 from ._waits import MIN_WAIT, Waits
 
-VERSION = "0.2.0"
+VERSION = "1.0.0"
 MAX_RESPONSE = 16 << 20  # bytes
 MAX_IDLE, IDLE_TIMEOUT = 32, 50.0  # of kept connections
 SILENCE = 2.0  # beyond its wait, after which a call that waits is silent, where there is another address

@@ -3,8 +3,8 @@
 // Package tools finds the programs that whole-system tests run, and fetches missing ones.
 //
 // A program that is not installed comes from the user's cache folder, or is fetched into it from the packages of
-// Debian or Ubuntu, without root and announced in one line; see packages usercache and debs. PADDOCK_FETCH=never
-// forbids that.
+// Debian or Ubuntu, without root and announced in one line; see packages usercache and debs. Those of the chart are
+// compiled from Go modules, in the version that is named here, whatever is installed. PADDOCK_FETCH=never forbids both.
 package tools
 
 import (
@@ -32,6 +32,7 @@ type tool struct {
 	sibling   string   // the path of another tool in the same package
 	config    string   // a file of the packages
 	variables []string // needed if that file is not installed but unpacked, see debs.Tree.Expose
+	module    string   // the package and version of a program in Go, which is compiled instead; then only program is set
 }
 
 // The configuration of unpacked fonts, which names them by a path relative to the file.
@@ -71,12 +72,16 @@ func find(name string) (t tool, ok bool) {
 		"prometheus": {installed: []string{"prometheus"}, pkg: "prometheus", program: "usr/bin/prometheus", sibling: "usr/bin/promtool"},
 		"promtool":   {installed: []string{"promtool"}, pkg: "prometheus", program: "usr/bin/promtool", sibling: "usr/bin/prometheus"},
 		"pgbouncer":  {installed: []string{"pgbouncer", "/usr/sbin/pgbouncer"}, pkg: "pgbouncer", program: "usr/sbin/pgbouncer"},
+
+		"helm":        {module: "helm.sh/helm/v3/cmd/helm@v3.22.0", program: "bin/helm"},
+		"helm-docs":   {module: "github.com/norwoodj/helm-docs/cmd/helm-docs@v1.14.2", program: "bin/helm-docs"},
+		"kubeconform": {module: "github.com/yannh/kubeconform/cmd/kubeconform@v0.8.0", program: "bin/kubeconform"},
 	}[name]
 	return t, ok
 }
 
-// Path returns the path of caddy, chromium, curl, haproxy, nginx, openssl, pgbouncer, prometheus, promtool or psql. Without the program the test
-// fails with an error that says how to install it.
+// Path returns the path of the program with the name: psql, or one of those in find. Without it the test fails with an error
+// that says how to install it.
 func Path(t testing.TB, name string) string {
 	t.Helper()
 	path, err := Find(t.Context(), name)
@@ -112,6 +117,9 @@ func Find(ctx context.Context, name string) (path string, err error) {
 	}
 	path, err = wanted.fetch(ctx, usercache.Default())
 	if err != nil {
+		if wanted.module != "" {
+			return "", fmt.Errorf("%s was not compiled: %w. See whether this works: go install %s", name, err, wanted.module)
+		}
 		return "", fmt.Errorf("%s is not installed and was not fetched: %w. Install it with: apt-get install %s",
 			name, err, wanted.pkg)
 	}
@@ -129,7 +137,11 @@ func findPSQL(ctx context.Context) (string, error) {
 
 // fetch returns the tool's path in the cache, and adds it if necessary.
 func (w tool) fetch(ctx context.Context, cache usercache.Folder) (path string, err error) {
-	entry := "tool-" + w.pkg
+	source, fill := w.pkg, w.unpack
+	if w.module != "" {
+		source, fill = filepath.Base(w.module), w.compile // the name with the version
+	}
+	entry := "tool-" + source
 	path = filepath.Join(cache.Path, entry, "bin", filepath.Base(w.program))
 	if len(cache.Entries(entry)) > 0 {
 		return path, nil
@@ -137,8 +149,10 @@ func (w tool) fetch(ctx context.Context, cache usercache.Folder) (path string, e
 	if os.Getenv("PADDOCK_FETCH") == "never" {
 		return "", errors.New("PADDOCK_FETCH=never forbids it")
 	}
-	if err := debs.Check(); err != nil {
-		return "", err
+	if w.module == "" {
+		if err := debs.Check(); err != nil {
+			return "", err
+		}
 	}
 	writer, err := cache.Lock(ctx)
 	if err != nil {
@@ -148,26 +162,39 @@ func (w tool) fetch(ctx context.Context, cache usercache.Folder) (path string, e
 	if len(cache.Entries(entry)) > 0 { // another process was faster
 		return path, nil
 	}
-	fmt.Fprintf(os.Stderr, "%s is not installed; fetching it once into %s; PADDOCK_FETCH=never forbids it\n", w.pkg, cache.Path)
-	_, err = writer.Add(entry, func(dir string) error {
-		tree := debs.Tree{Dir: dir, Work: filepath.Join(cache.Path, "apt")}
-		if err := tree.Update(ctx); err != nil {
-			return err
-		}
-		if err := tree.Unpack(ctx, append([]string{w.pkg}, w.beside...)...); err != nil {
-			return err
-		}
-		if _, err := os.Stat(filepath.Join(dir, w.program)); err != nil {
-			return fmt.Errorf("the package %s of this system has no program: %w", w.pkg, err)
-		}
-		if w.sibling != "" {
-			if err := tree.Expose(w.sibling); err != nil {
-				return err
-			}
-		}
-		return w.expose(tree)
-	})
+	fmt.Fprintf(os.Stderr, "%s is not installed; fetching it once into %s; PADDOCK_FETCH=never forbids it\n", source, cache.Path)
+	_, err = writer.Add(entry, func(dir string) error { return fill(ctx, cache, dir) })
 	return path, err
+}
+
+// compile compiles the tool into the folder bin of dir.
+func (w tool) compile(ctx context.Context, _ usercache.Folder, dir string) error {
+	install := exec.CommandContext(ctx, "go", "install", w.module)
+	install.Env = append(os.Environ(), "GOBIN="+filepath.Join(dir, "bin"), "GOOS=", "GOARCH=")
+	if out, err := install.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+// unpack unpacks the packages with the tool into dir.
+func (w tool) unpack(ctx context.Context, cache usercache.Folder, dir string) error {
+	tree := debs.Tree{Dir: dir, Work: filepath.Join(cache.Path, "apt")}
+	if err := tree.Update(ctx); err != nil {
+		return err
+	}
+	if err := tree.Unpack(ctx, append([]string{w.pkg}, w.beside...)...); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(dir, w.program)); err != nil {
+		return fmt.Errorf("the package %s of this system has no program: %w", w.pkg, err)
+	}
+	if w.sibling != "" {
+		if err := tree.Expose(w.sibling); err != nil {
+			return err
+		}
+	}
+	return w.expose(tree)
 }
 
 // expose makes the unpacked program run, with the configuration that was unpacked beside it.

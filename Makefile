@@ -104,11 +104,18 @@ fleet-long: ## Run a job in each of 200 periods on three machines, and freeze lo
 size: ## Count the lines of code by place
 	@go run .ci/size.go
 
+.PHONY: chart
+chart: ## Write the README of the Helm chart and deploy/kubernetes, and check the chart
+	go test -C test -count=1 ./chart -run 'TestPlainManifestsAreRendered|TestTheReadmeListsAllValues' -update
+	go test -C test -count=1 ./chart
+
 .PHONY: set-version
 set-version: ## Set the version of the next release, VERSION=1.2.3, wherever it is written
 	sed -i 's/^  version: .*/  version: $(VERSION)/' openapi.yaml
 	sed -i 's/^VERSION = .*/VERSION = "$(VERSION)"/' sdk/python/paddock/_transport.py
+	sed -i -E 's/^(version|appVersion): .*/\1: $(VERSION)/' deploy/helm/paddock/Chart.yaml
 	cd sdk/typescript && npm version --no-git-tag-version --allow-same-version $(VERSION)
+	$(MAKE) chart
 
 .PHONY: docker
 docker: ## Build the image paddock

@@ -63,6 +63,7 @@ func TestEveryPackageHasTheVersionOfTheAPI(t *testing.T) {
 		"sdk/python/paddock/_transport.py": {`(?m)^VERSION = "(.*)"$`},
 		"sdk/typescript/package.json":      {`"version": "(.*)"`},
 		"sdk/typescript/package-lock.json": {`"version": "(.*)"`, `"packages": \{\s+"": \{\s+"name": ".*",\s+"version": "(.*)"`},
+		"deploy/helm/paddock/Chart.yaml":   {`(?m)^version: (.*)$`, `(?m)^appVersion: (.*)$`},
 		"CHANGELOG.md":                     {`(?m)^## \[(\d.*)\]`},
 	} {
 		for _, place := range places {

@@ -74,6 +74,27 @@ func TestDocumentsNameFilesThatExist(t *testing.T) {
 	})
 }
 
+// TestAlertsLinkToTheirRunbooks follows the runbook_url of each alert: a person who is woken up opens it.
+func TestAlertsLinkToTheirRunbooks(t *testing.T) {
+	t.Parallel()
+	const page = "docs/operations.md"
+	known := headings(readRoot(t, page))
+	alerts := strings.Split(readRoot(t, "deploy/prometheus/alerts.yaml"), "- alert: ")[1:]
+	for _, alert := range alerts {
+		name, _, _ := strings.Cut(alert, "\n")
+		anchor := strings.ToLower(name)
+		if !strings.Contains(alert, "\n          runbook_url: https://github.com/paddock-lock/paddock/blob/main/"+page+"#"+anchor+"\n") {
+			t.Errorf("%s has no runbook_url that leads to #%s of %s", name, anchor, page)
+		}
+		if !known[anchor] {
+			t.Errorf("%s has no heading %s; say there what the alert means and what to do", page, name)
+		}
+	}
+	if len(alerts) < 16 {
+		t.Errorf("found %d alerts; want all", len(alerts))
+	}
+}
+
 func inRepository(path string) bool {
 	_, err := os.Stat(filepath.Join(root, path))
 	return err == nil

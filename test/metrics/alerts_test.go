@@ -36,7 +36,7 @@ func alertNames(rules string) (names []string) {
 func scaled(t *testing.T, rules string) string {
 	t.Helper()
 	for _, r := range []struct{ old, short string }{
-		{"[15m]", "[20s]"}, {"[10m]", "[15s]"}, {"[5m]", "[10s]"},
+		{"[15m]", "[20s]"}, {"[10m]", "[15s]"}, {"[5m]", "[10s]"}, {"[30m:1m] offset 1h", "[5s:1s] offset 20s"},
 		{"for: 15s", "for: 2s"}, {"for: 1m", "for: 2s"}, {"for: 5m", "for: 2s"}, {"for: 1h", "for: 2s"},
 		{`"} > 30`, `"} > 6`},
 	} {
@@ -158,9 +158,9 @@ func TestAlertsFire(t *testing.T) {
 	for _, stop := range stops {
 		stop()
 	}
-	for _, r := range s.replicas {
-		r.process.Kill(t)
-	}
+	a.process.Kill(t)
+	s.awaitFiring("PaddockReplicaGone")
+	b.process.Kill(t)
 	s.awaitFiring("PaddockDown")
 }
 

@@ -1,6 +1,7 @@
 package arch_test
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -47,6 +48,22 @@ func TestImageHasTheLabelsOfOCI(t *testing.T) {
 	}
 	if !strings.Contains(readRoot(t, "Makefile"), "--label org.opencontainers.image.created=") {
 		t.Error("make docker does not set the label created")
+	}
+}
+
+// TestImageIsBuiltFromEveryPackage compares .dockerignore, which excludes all that it does not name, with what the binary
+// is built from.
+func TestImageIsBuiltFromEveryPackage(t *testing.T) {
+	t.Parallel()
+	ignore := readRoot(t, ".dockerignore")
+	for _, dep := range append(list(t, root, "./cmd/paddock")[0].Deps, module+"/cmd/paddock") {
+		if !isIn(dep, module) {
+			continue
+		}
+		folder, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(dep, module), "/"), "/")
+		if line := "!" + cmp.Or(folder, "*.go"); !strings.Contains(ignore, "\n"+line+"\n") {
+			t.Errorf(".dockerignore excludes %s, which the binary is built from; add a line %s", dep, line)
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ var (
 )
 
 // systems are the operating systems whose binaries the texts cover.
-var systems = []string{"linux", "darwin", "windows"}
+var systems = []string{"linux", "darwin", "windows", "freebsd"}
 
 // licenseFile matches the names of the files that a license requires to be passed on.
 var licenseFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([.-].*)?$`)

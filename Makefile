@@ -109,6 +109,26 @@ chart: ## Write the README of the Helm chart and deploy/kubernetes, and check th
 	go test -C test -count=1 ./chart -run 'TestPlainManifestsAreRendered|TestTheReadmeListsAllValues' -update
 	go test -C test -count=1 ./chart
 
+.PHONY: release-snapshot
+release-snapshot: ## Build what a release consists of into dist/; the release, if the commit has its tag
+	.ci/release
+
+.PHONY: test-packages
+test-packages: release-snapshot ## Install, use, upgrade and remove what is in dist/; as root, on Debian or Ubuntu
+	.ci/test-packages
+
+.PHONY: test-image
+test-image: ## Build the image with Docker, run it, and stop it
+	.ci/test-image
+
+.PHONY: lint-workflows
+lint-workflows: ## Lint the workflows with actionlint
+	go tool -modfile=internal/tools/go.mod actionlint -shellcheck= -pyflakes=
+
+.PHONY: vulnerabilities
+vulnerabilities: ## Look for published vulnerabilities in the code that Paddock calls
+	go tool -modfile=internal/tools/go.mod govulncheck ./...
+
 .PHONY: set-version
 set-version: ## Set the version of the next release, VERSION=1.2.3, wherever it is written
 	sed -i 's/^  version: .*/  version: $(VERSION)/' openapi.yaml
@@ -118,6 +138,6 @@ set-version: ## Set the version of the next release, VERSION=1.2.3, wherever it 
 	$(MAKE) chart
 
 .PHONY: docker
-docker: ## Build the image paddock
+docker: ## Build the image paddock, or IMAGE, of the VERSION, if given
 	docker build --build-arg VERSION="$(VERSION)" --build-arg COMMIT="$$(git rev-parse HEAD)" \
-		--label org.opencontainers.image.created="$$(git show -s --format=%cI HEAD)" -t paddock .
+		--label org.opencontainers.image.created="$$(git show -s --format=%cI HEAD)" -t $(or $(IMAGE),paddock) .

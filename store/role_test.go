@@ -5,13 +5,18 @@ import (
 	"errors"
 	"net/url"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
@@ -102,6 +107,105 @@ func TestAMissingRightIsNamed(t *testing.T) {
 		mustAcquire(t, s, acquire("l"+uuid.NewString()))
 	}
 }
+
+// TestEachRightIsNamed revokes each right that the grants of docs/operations.md give, in turn, from a running service.
+// Its readiness says how to grant it, and no call fails as if the service were broken.
+func TestEachRightIsNamed(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	s := open(t, a.url.String())
+	a.exec("set search_path = pg_catalog") // so that functions are shown with their schema
+	rows, _ := a.owner.Query(t.Context(), `
+		select format('%s on %spaddock.%I', need, case relkind when 'S' then 'sequence ' else '' end, relname)
+		from pg_class, unnest(case when relkind = 'S' then array['usage', 'select', 'update']
+			when relname = 'schema_migrations' then array['select'] else array['select', 'insert', 'update', 'delete'] end) as need
+		where relnamespace = 'paddock'::regnamespace and relkind in ('r', 'p', 'S')
+		union all select format('execute on function %s', oid::regprocedure) from pg_proc where pronamespace = 'paddock'::regnamespace
+		union all select 'usage on schema paddock'`)
+	rights, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(rights) < 60 {
+		t.Fatalf("%q, %v", rights, err)
+	}
+	for _, right := range rights {
+		from := "paddock_app"
+		if strings.HasPrefix(right, "execute") {
+			from = "public"
+		}
+		a.exec("revoke " + right + " from " + from)
+		grant := "grant " + right + " to " + a.name + ";"
+		refusal := new(lock.Error)
+		if err := s.Ready(t.Context()); !errors.As(err, &refusal) || refusal.Code != lock.ErrUnavailable || !strings.Contains(refusal.Detail, grant) {
+			t.Errorf("ready: %v; want %q", err, grant)
+		}
+		if err := store.Check(t.Context(), a.url.String(), store.Options{}); err == nil || !strings.Contains(err.Error(), grant) {
+			t.Errorf("check: %v; want %q", err, grant)
+		}
+		name := "l" + uuid.NewString()
+		_, acquired := s.Acquire(t.Context(), acquire(name))
+		_, opened := s.OpenSession(t.Context(), lock.OpenSession{Holder: "me", TTL: time.Minute})
+		_, declared := s.DeclareTree(t.Context(), "t"+name)
+		_, set := s.SetRule(t.Context(), lock.Rule{Scope: lock.Scope(name), MaxTTL: time.Minute})
+		_, frozen := s.Freeze(t.Context(), lock.FreezeRequest{Scope: lock.Scope(name), Reason: "x", For: time.Minute})
+		_, one := s.Lock(t.Context(), name)
+		_, events := s.Events(t.Context(), paddock.EventQuery{})
+		_, locks := s.Locks(t.Context(), paddock.LockQuery{})
+		_, sessions := s.Sessions(t.Context(), paddock.SessionQuery{})
+		_, trees := s.Trees(t.Context())
+		_, rules := s.Rules(t.Context())
+		_, freezes := s.Freezes(t.Context())
+		_, fenced := s.ReadFenced(t.Context(), name)
+		for call, err := range map[string]error{
+			"acquire": acquired, "open session": opened, "declare tree": declared, "set rule": set, "freeze": frozen, "lock": one,
+			"events": events, "locks": locks, "sessions": sessions, "trees": trees, "rules": rules, "freezes": freezes, "fenced": fenced,
+		} {
+			if refused := new(lock.Error); err != nil && (!errors.As(err, &refused) || refused.Code == lock.ErrInternal) {
+				t.Errorf("%s without %q: %v", call, right, err)
+			}
+			missing := new(store.RightsError)
+			if denied := new(pgconn.PgError); errors.As(err, &denied) && (!errors.As(err, &missing) || !strings.Contains(missing.Error(), grant)) {
+				t.Errorf("%s without %q: %v does not say how to grant it", call, right, denied)
+			}
+		}
+		a.exec("grant " + right + " to " + from)
+	}
+	if err := s.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRightsOfBuiltinFunctionsAreChecked: a hardened server may have revoked them.
+func TestRightsOfBuiltinFunctionsAreChecked(t *testing.T) {
+	t.Parallel()
+	rights, err := os.ReadFile("internal/database/sql/rights.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, pattern := range []string{"sql/*.sql", "internal/*/sql/*.sql"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, call := range builtin.FindAllStringSubmatch(string(text), -1) {
+				found++
+				if !strings.Contains(string(rights), "'"+call[1]+"'") {
+					t.Errorf("%s calls %s, which rights.sql does not check", file, call[1])
+				}
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("found %d calls", found)
+	}
+}
+
+// builtin matches a call of a function whose right to be called administrators revoke.
+var builtin = regexp.MustCompile(`\b(pg_\w+|set_config)\(`)
 
 // TestAMissingRightOnAnotherSchemaIsNamed: the role has all rights on the schema paddock, and none on the one that it
 // serves.

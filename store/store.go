@@ -161,15 +161,8 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.DatabaseURL == nil {
-		o.DatabaseURL = database.At(databaseURL)
-	}
-	db, err := database.Open(ctx, o.DatabaseURL, schema.Name(o.Schema), o.TransactionPooling, o.Tracer, o.Log)
+	db, err := connect(ctx, databaseURL, o)
 	if err != nil {
-		return nil, o.explain(err)
-	}
-	if err := cmp.Or(db.CheckWorkers(o.BatchWorkers), o.explain(complete(ctx, db))); err != nil {
-		db.Close()
 		return nil, err
 	}
 	db.Observer = o.Observer
@@ -196,6 +189,38 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 		})
 	})
 	return s, nil
+}
+
+// Check returns the error with which Open would fail, as far as that can be told without changing anything.
+func Check(ctx context.Context, databaseURL string, o Options) error {
+	o, err := o.resolve()
+	if err != nil {
+		return err
+	}
+	db, err := connect(ctx, databaseURL, o)
+	if err != nil {
+		return err
+	}
+	db.Stop()
+	db.Close()
+	return nil
+}
+
+// connect opens the database for resolved options, and checks what a Store needs of it.
+func connect(ctx context.Context, databaseURL string, o Options) (*database.DB, error) {
+	if o.DatabaseURL == nil {
+		o.DatabaseURL = database.At(databaseURL)
+	}
+	db, err := database.Open(ctx, o.DatabaseURL, schema.Name(o.Schema), o.TransactionPooling, o.Tracer, o.Log)
+	if err != nil {
+		return nil, o.explain(err)
+	}
+	if err := cmp.Or(db.CheckWorkers(o.BatchWorkers), o.explain(complete(ctx, db))); err != nil {
+		db.Stop()
+		db.Close()
+		return nil, err
+	}
+	return db, nil
 }
 
 // complete returns an error that names the objects that a schema of this binary's version lacks. An older schema is
@@ -248,6 +273,9 @@ func (s *Store) Ready(ctx context.Context) error {
 		return fmt.Errorf("%d commits unanswered for more than %v", n, engine.LateAfter)
 	}
 	absent, err := s.db.CheckRights(ctx)
+	if missing := (*RightsError)(nil); errors.As(err, &missing) {
+		return missing.Refusal()
+	}
 	if err != nil {
 		return err
 	}

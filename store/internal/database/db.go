@@ -273,12 +273,16 @@ func (d *DB) schemaVersion(ctx context.Context) (version uint, err error) {
 	return version, err
 }
 
-// Explain returns err, and with it why a server refused a statement: ErrOutdated if the schema is newer than this
-// binary, ErrObjectsMissing with what an operator must do if it is older, or lacks a table or a function.
+// Explain returns err, and with it why a server refused a statement: a *RightsError if the role lacks rights,
+// ErrOutdated if the schema is newer than this binary, ErrObjectsMissing with what an operator must do if it is older,
+// or lacks a table or a function.
 func (d *DB) Explain(err error) error {
 	refused := (*pgconn.PgError)(nil)
-	if !errors.As(err, &refused) || pgconnect.Denied(err) {
+	if !errors.As(err, &refused) || errors.As(err, new(*RightsError)) {
 		return err
+	}
+	if pgconnect.Denied(err) {
+		return d.explainDenied(err)
 	}
 	var version uint
 	if within(context.WithoutCancel(d.ctx), func(ctx context.Context) (err error) {
@@ -296,6 +300,18 @@ func (d *DB) Explain(err error) error {
 			ErrObjectsMissing, d.Schema, version, d.Schema.Flag(), err)
 	case refused.Code == undefinedTable, refused.Code == undefinedFunction:
 		return fmt.Errorf("%w: restore the schema %s from a backup: %w", ErrObjectsMissing, d.Schema, err)
+	}
+	return err
+}
+
+// explainDenied returns err with the *RightsError that names the missing rights, if they are still missing.
+func (d *DB) explainDenied(err error) error {
+	missing := (*RightsError)(nil)
+	if errors.As(within(context.WithoutCancel(d.ctx), func(ctx context.Context) error {
+		_, err := d.CheckRights(ctx)
+		return err
+	}), &missing) {
+		return fmt.Errorf("%w (%w)", missing, err)
 	}
 	return err
 }

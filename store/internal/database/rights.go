@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/paddock-lock/paddock/lock"
 )
 
 var sqlRights = Statement(files, "rights")
@@ -23,6 +25,13 @@ type RightsError struct {
 func (e *RightsError) Error() string {
 	return fmt.Sprintf("the role %s lacks rights in the database; run as the owner of the schema %s: %s",
 		e.Role, e.Schema, strings.Join(e.Remedy, " "))
+}
+
+// Refusal returns the answer to a probe of readiness. The statements are no secret: they have the names of the role and
+// of Paddock's own tables, which are in its documentation, and no right of anybody else.
+func (e *RightsError) Refusal() error {
+	text := e.Error() // it ends with a statement, and so without a full stop
+	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: personRetryAfter, Cause: e, Detail: strings.ToUpper(text[:1]) + text[1:]}
 }
 
 // CheckRights returns a *RightsError if the role lacks a right that the service needs, and ErrReadOnly if it may not

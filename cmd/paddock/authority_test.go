@@ -80,6 +80,27 @@ type pair struct {
 // issue writes a certificate for this machine and its key, and replaces those of the same name.
 func (a *authority) issue(name string, use x509.ExtKeyUsage) pair {
 	a.Helper()
+	return a.sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{use}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	})
+}
+
+// issueFor writes a certificate of a server at the address, none if it is empty, valid between two times from now on.
+func (a *authority) issueFor(name string, begin, end time.Duration, address string) pair {
+	a.Helper()
+	c := &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(begin), NotAfter: time.Now().Add(end),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	if address != "" {
+		c.IPAddresses = []net.IP{net.ParseIP(address)}
+	}
+	return a.sign(c)
+}
+
+// sign completes the certificate, and writes it and its key to files of its name.
+func (a *authority) sign(c *x509.Certificate) pair {
+	a.Helper()
+	name := c.Subject.CommonName
 	a.last++
 	p := pair{cert: filepath.Join(a.dir, name+".pem"), key: filepath.Join(a.dir, name+".key"),
 		serial: big.NewInt(a.last).String()}
@@ -89,11 +110,7 @@ func (a *authority) issue(name string, use x509.ExtKeyUsage) pair {
 		a.Fatal(err)
 	}
 	a.writePEM(p.key, "PRIVATE KEY", der)
-	a.write(p.cert, &x509.Certificate{
-		SerialNumber: big.NewInt(a.last), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{use},
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}, a.cert, key)
+	c.SerialNumber, c.KeyUsage = big.NewInt(a.last), x509.KeyUsageDigitalSignature
+	a.write(p.cert, c, a.cert, key)
 	return p
 }

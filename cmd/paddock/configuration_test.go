@@ -19,17 +19,46 @@ const configurationPage = "../../docs/configuration.md"
 
 const configurationIntro = `# Configuration
 
-Every flag of ` + "`paddock`" + `, with the environment variable that stands in for it, its type and its default.
-This page is generated from the flags: run
+Every flag of ` + "`paddock`" + `, with the environment variable and the key of a configuration file that stand in for it,
+its type and its default. This page is generated from the flags: run
 ` + "`go test ./cmd/paddock -run TestConfigurationPage -update`" + ` after changing one.
 
-- A flag wins over its variable. If several variables are listed, the first that is set wins. An empty variable counts
-  as unset, except ` + "`PADDOCK_SCHEMA`" + `, which is refused. A flag with an empty text is refused.
+- A flag wins over its variable, the variable over the key, and the key over the default. ` + "`paddock config`" + ` shows
+  each setting of ` + "`serve`" + `, its value, and where it comes from. If several variables are listed, the first that is set
+  wins. An empty variable counts as unset, except ` + "`PADDOCK_SCHEMA`" + `, which is refused. A flag or a key with an empty
+  text is refused.
+- ` + "`--database-url` and `--database-url-file`" + ` stand in for each other: the one from the source that wins is used, and
+  the file if both come from the same.
 - A duration is numbers with units: ` + "`100ms`, `30s`, `1h30m`, `7d`, `1d12h`" + `. A day is 24 hours; days are whole
   numbers and come first.
-- A switch takes no value as a flag. As a variable it is ` + "`true` or `false`" + `.
+- A switch takes no value as a flag. As a variable or a key it is ` + "`true` or `false`" + `.
 
-Variables without a flag:
+## The configuration file
+
+` + "`serve`, `migrate`, `epoch`, `key`, `healthcheck` and `config`" + ` read the TOML file of ` + "`--config`" + `, or of the variable
+` + "`PADDOCK_CONFIG`" + `. So an operator writes the URL of the database once. Its keys are the flags of ` + "`serve`" + ` without dashes in
+front, and stand in no table. Texts and durations are in quotes, numbers and switches are not, and what is repeatable is a
+list:
+
+` + "```toml" + `
+database-url-file = "/etc/paddock/database-url"
+listen = ":8443"
+auth-file = "/etc/paddock/keys.json"
+tls-cert = "/etc/paddock/cert.pem"
+tls-key = "/etc/paddock/key.pem"
+max-ttl = "1h"
+max-waiters = 5000
+metrics-names = ["billing", "jobs:nightly"]
+` + "```" + `
+
+[deploy/package/paddock.toml](../deploy/package/paddock.toml) has all keys, with their defaults. An unknown key, or a
+value of a wrong type, is refused with its line. So is a ` + "`database-url`" + ` with a password in a file that every user of the
+machine can read (` + "`chmod o-r`" + `): a warning would come after the password was readable. The file is read once, at the start.
+
+` + "`paddock serve --check`" + ` looks at everything that a start needs, changes nothing, and prints a line for each: ` + "`ok`" + `, or
+` + "`wrong`" + ` and what to do. Its exit code is 0 only if nothing is wrong. Certificates and API keys must also be valid.
+
+## Variables without a flag
 
 - ` + "`PADDOCK_KEY`" + `: the API key of client commands, unless ` + "`--key-file`" + ` is given.
   No flag takes a key, because other users of the machine can see arguments.
@@ -73,11 +102,23 @@ func renderConfiguration(model *kong.Application) string {
 		commands []string
 		flags    []*kong.Flag
 	}
-	users := map[string][]string{}
+	users, keys := map[string][]string{}, map[string]bool{}
+	settings := map[string]string{} // flags by name
+	for _, f := range fileSettings(model) {
+		settings[f.Name] = flagID(f)
+		keys[flagID(f)] = true
+	}
 	var order []*kong.Flag
 	for _, command := range model.Leaves(true) {
+		readsFile := slices.ContainsFunc(command.Flags, func(f *kong.Flag) bool { return f.Name == "config" })
 		for _, f := range command.Flags {
 			id := flagID(f)
+			if readsFile && settings[f.Name] != "" {
+				keys[id] = true
+			}
+			if command.Name == "config" && (settings[f.Name] == id || f.Name == "config") {
+				continue // it has all of serve's
+			}
 			if users[id] == nil {
 				order = append(order, f)
 			}
@@ -98,7 +139,7 @@ func renderConfiguration(model *kong.Application) string {
 	b.WriteString("\n## Every command\n\n")
 	for _, f := range model.Flags {
 		if f.Name != "help" && f.Name != "version" {
-			b.WriteString(wrap("- "+describeFlag(f), "  ") + "\n")
+			b.WriteString(wrap("- "+describeFlag(f, keys), "  ") + "\n")
 		}
 	}
 	for _, s := range sections {
@@ -107,7 +148,7 @@ func renderConfiguration(model *kong.Application) string {
 			b.WriteString(wrap("Of "+inWords(s.commands)+".", "") + "\n\n")
 		}
 		for _, f := range s.flags {
-			b.WriteString(wrap("- "+describeFlag(f), "  ") + "\n")
+			b.WriteString(wrap("- "+describeFlag(f, keys), "  ") + "\n")
 		}
 	}
 	return b.String()
@@ -126,7 +167,7 @@ func sectionTitle(commands []string, first *kong.Flag) string {
 	}
 	return map[string]string{
 		"database-url": "Database", "url": "Clients: service", "key-file": "Clients: API key", "ca": "Clients: TLS",
-		"retry": "Clients: retries", "output": "Output format", "auth-file": "File of API keys",
+		"retry": "Clients: retries", "output": "Output format", "auth-file": "File of API keys", "config": "The configuration file: flag",
 		"schema": "Database: schema", "wait-database": "Database: wait at the start",
 	}[first.Name]
 }
@@ -140,14 +181,17 @@ func inWords(commands []string) string {
 	return strings.Join(quoted[:last], ", ") + " and " + quoted[last]
 }
 
-// describeFlag returns a flag, its variables, type, default and help.
-func describeFlag(f *kong.Flag) string {
+// describeFlag returns a flag, its variables, its key if it is one of keys, its type, default and help.
+func describeFlag(f *kong.Flag, keys map[string]bool) string {
 	names := "`--" + f.Name + "`"
 	if f.Short != 0 {
 		names += ", `-" + string(f.Short) + "`"
 	}
 	for _, v := range variables(f.Tag) {
 		names += ", `" + v + "`"
+	}
+	if keys[flagID(f)] {
+		names += ", key `" + f.Name + "`"
 	}
 	details := []string{flagType(f)}
 	if f.Required && len(f.Xor) == 0 { // else the help says which flags may stand in for it
@@ -207,7 +251,7 @@ func wrap(text, indent string) string {
 func TestConfigurationPage(t *testing.T) {
 	t.Parallel()
 	var line commandLine
-	parser, err := newParser(&line, variablesOf(nil), t.Output())
+	parser, err := newParser(&line, &sources{env: variablesOf(nil)}, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ type database struct {
 	File string `name:"database-url-file" placeholder:"FILE" variable:"PADDOCK_DATABASE_URL_FILE" help:"File with the URL, in place of --database-url. It is read again for each new connection, so the password can be changed while the service runs."`
 	schemaFlag
 	databaseWait
+	configFlag
 }
 
 // A schemaFlag is the flag of the schema with Paddock's tables, of all commands that use them.
@@ -156,6 +157,10 @@ func after(waited time.Duration, retried bool) string {
 // ping connects once.
 func ping(ctx context.Context, config *pgx.ConnConfig) error {
 	conn, err := pgx.ConnectConfig(ctx, config)
+	if pgconnect.Denied(err) {
+		return &failure{exitNotAllowed, fmt.Errorf("%w; run as the owner of the database: grant connect on database %s to %s;",
+			err, pgx.Identifier{config.Database}.Sanitize(), pgx.Identifier{config.User}.Sanitize())}
+	}
 	if err != nil {
 		return withoutParameter(err)
 	}

@@ -10,13 +10,14 @@
 //	epoch        inspect or start a database epoch
 //	healthcheck  check that a replica is ready
 //	key          manage API keys
+//	config       show each setting of serve, its value, and where it comes from
 //	verify       put load on a running service and check its answers
 //	demo         demonstrate fencing tokens on a running service
 //	fence        install fencing into your own database
 //	version      print the version, as --version does
 //	help         show the help of a command, as --help does
 //
-// Most flags can be given in the environment, too; docs/configuration.md lists them. API keys are never arguments:
+// Most flags can be given in the environment, too, and those of serve in a TOML file; docs/configuration.md lists them. API keys are never arguments:
 // they are in PADDOCK_KEY or in a file. Data goes to standard output; messages, the log and errors go to standard
 // error.
 //
@@ -39,7 +40,8 @@
 //
 // # Layout
 //
-// There is a file for each subcommand. errors.go maps errors to texts and exit codes, output.go prints, service.go
-// connects to a service, and database.go to a database. Only this package knows both the store and the server. Every
+// There is a file for each subcommand. errors.go maps errors to texts and exit codes, output.go prints, sources.go and
+// config_file.go find the values of flags that are not given, check.go is serve --check, service.go connects to a
+// service, and database.go to a database. Only this package knows both the store and the server. Every
 // command is executed by run, which takes arguments, environment and outputs as parameters, so that tests can call it.
 package main

@@ -15,9 +15,10 @@ import (
 )
 
 type healthcheckCommand struct {
-	URL     string        `placeholder:"URL" unset:"the address in PADDOCK_LISTEN, else http://127.0.0.1:8080; over TLS if PADDOCK_TLS_CERT is set" variable:"PADDOCK_URL" help:"Base URL of the replica; not a list."`
+	URL     string        `placeholder:"URL" unset:"the address in PADDOCK_LISTEN or in the file of --config, else http://127.0.0.1:8080; over TLS if PADDOCK_TLS_CERT or tls-cert is set" variable:"PADDOCK_URL" help:"Base URL of the replica; not a list."`
 	Timeout time.Duration `default:"3s" help:"How long to wait for the answer."`
 	trustFlags
+	configFlag
 }
 
 func (healthcheckCommand) Help() string {
@@ -28,7 +29,7 @@ func (healthcheckCommand) Help() string {
 
 // Run prints that the replica is ready, or fails with exit code 1: container engines reserve the other codes.
 func (c *healthcheckCommand) Run(ctx context.Context, p *program) error {
-	base, err := c.base(p.env)
+	base, err := c.base(p.sources.lookup)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 func TestEveryRequestFieldIsExplainedByItsFlag(t *testing.T) {
 	t.Parallel()
 	var line commandLine
-	parser, err := newParser(&line, variablesOf(nil), t.Output())
+	parser, err := newParser(&line, &sources{env: variablesOf(nil)}, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestEveryRequestFieldIsExplainedByItsFlag(t *testing.T) {
 func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 	t.Parallel()
 	var line commandLine
-	parser, err := newParser(&line, variablesOf(nil), t.Output())
+	parser, err := newParser(&line, &sources{env: variablesOf(nil)}, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 func TestEveryDefaultIsShownInOneStyle(t *testing.T) {
 	t.Parallel()
 	var line commandLine
-	parser, err := newParser(&line, variablesOf(nil), t.Output())
+	parser, err := newParser(&line, &sources{env: variablesOf(nil)}, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,7 @@ file. The roles:
 // An authFile is the flag of the file of keys.
 type authFile struct {
 	AuthFile string `placeholder:"FILE" variable:"PADDOCK_AUTH_FILE" help:"The file of keys that paddock serve uses."`
+	configFlag
 }
 
 func (f authFile) check() error {

@@ -53,16 +53,17 @@ func run(ctx context.Context, args []string, env lookup, stdout, stderr io.Write
 
 func execute(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) error {
 	var line commandLine
+	given := &sources{env: env}
 	if len(args) == 0 {
-		_, err := parse(&line, []string{"--help"}, env, stderr)
+		_, err := parse(&line, []string{"--help"}, given, stderr)
 		return cmp.Or(err, error(&failure{exitUsage, errAlreadyReported}))
 	}
-	command, err := parse(&line, args, env, stdout)
+	command, err := parse(&line, args, given, stdout)
 	if err != nil || command == nil {
 		return err
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	return command.Run(&program{args: args, env: env, stdout: stdout, stderr: stderr, log: newLog(stderr, line.LogLevel)})
+	return command.Run(&program{args: args, env: env, sources: given, command: command, stdout: stdout, stderr: stderr, log: newLog(stderr, line.LogLevel)})
 }
 
 // A commandLine is what kong parses the arguments into. The tag variable names the environment variables that stand in
@@ -77,6 +78,7 @@ type commandLine struct {
 	Epoch       epochCommand       `cmd:"" group:"service" help:"Inspect or start a database epoch after a fail-over or restore."`
 	Healthcheck healthcheckCommand `cmd:"" group:"service" help:"Check that a replica is ready."`
 	Key         keyCommand         `cmd:"" group:"service" help:"Manage API keys."`
+	Config      configCommand      `cmd:"" group:"service" help:"Show each setting of serve, its value, and where it comes from."`
 
 	Run     runCommand     `cmd:"" group:"locks" help:"Run a command while it holds a lock."`
 	Lead    leadCommand    `cmd:"" group:"locks" help:"Run a command while this process leads."`
@@ -116,9 +118,9 @@ func groups() []kong.Group {
 }
 
 // parse reads args into line. It returns nil, and no error, if it has printed help or the version.
-func parse(line *commandLine, args []string, env lookup, stdout io.Writer) (*kong.Context, error) {
+func parse(line *commandLine, args []string, given *sources, stdout io.Writer) (*kong.Context, error) {
 	printed := false
-	parser, err := newParser(line, env, stdout, kong.Exit(func(int) { printed = true }))
+	parser, err := newParser(line, given, stdout, kong.Exit(func(int) { printed = true }))
 	if err != nil {
 		return nil, err
 	}
@@ -126,6 +128,8 @@ func parse(line *commandLine, args []string, env lookup, stdout io.Writer) (*kon
 	switch {
 	case printed:
 		return nil, nil
+	case given.err != nil:
+		return nil, given.err
 	case err != nil:
 		return nil, explainParseError(err)
 	}
@@ -147,13 +151,13 @@ func checkTexts(path []*kong.Path) error {
 }
 
 // newParser returns a parser that reads a command line into line.
-func newParser(line *commandLine, env lookup, stdout io.Writer, more ...kong.Option) (*kong.Kong, error) {
+func newParser(line *commandLine, given *sources, stdout io.Writer, more ...kong.Option) (*kong.Kong, error) {
 	return kong.New(line, append(more,
 		kong.Name("paddock"),
 		kong.Description("A distributed lock service: leases with fencing tokens, over HTTP, on PostgreSQL."),
 		kong.Writers(stdout, io.Discard),
-		kong.Resolvers(environment(env)),
-		kong.Bind(env),
+		kong.Resolvers(given),
+		kong.Bind(given.env),
 		kong.ExplicitGroups(groups()),
 		kong.Help(help),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
@@ -197,25 +201,6 @@ var apiKeys = regexp.MustCompile(`pk_[0-9A-Za-z]+_[0-9A-Za-z_-]+`)
 
 // uuids matches what may be a lease_id, which is a secret.
 var uuids = regexp.MustCompile(`[0-9A-Fa-f]{8}-?(?:[0-9A-Fa-f]{4}-?){3}[0-9A-Fa-f]{12}`)
-
-// environment finds the values of flags in env. Kong's own env tag would read the environment of the process. An empty
-// variable counts as unset, but for a name of a schema, which refuses it.
-func environment(env lookup) kong.ResolverFunc {
-	return func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-		for _, name := range variables(flag.Tag) {
-			value, ok := env(name)
-			if ok && (value != "" || flag.Target.Type() == reflect.TypeFor[schemaName]()) {
-				return value, nil
-			}
-		}
-		return nil, nil
-	}
-}
-
-// variables returns the environment variables that stand in for a flag.
-func variables(tag *kong.Tag) []string {
-	return strings.FieldsFunc(tag.Get("variable"), func(r rune) bool { return r == ',' })
-}
 
 // describe returns the help of a flag or an argument, with its default and its variables.
 func describe(value *kong.Value) string {
@@ -305,6 +290,6 @@ func (helpCommand) Help() string {
 // Run prints the help.
 func (c helpCommand) Run(p *program) error {
 	var line commandLine
-	_, err := parse(&line, append(c.Command, "--help"), p.env, p.stdout)
+	_, err := parse(&line, append(c.Command, "--help"), p.sources, p.stdout)
 	return err
 }

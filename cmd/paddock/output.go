@@ -10,6 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
 	"github.com/paddock-lock/paddock/internal/wire"
 )
@@ -19,11 +21,13 @@ type lookup func(name string) (value string, ok bool)
 
 // A program is what a command has besides its flags: arguments, environment, outputs, log.
 type program struct {
-	args   []string // all of the command line
-	env    lookup
-	stdout io.Writer // for data
-	stderr io.Writer // for messages that are not log records
-	log    *slog.Logger
+	args    []string // all of the command line
+	sources *sources
+	command *kong.Context
+	env     lookup
+	stdout  io.Writer // for data
+	stderr  io.Writer // for messages that are not log records
+	log     *slog.Logger
 }
 
 // The formats in which data is printed.

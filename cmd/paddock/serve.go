@@ -22,6 +22,13 @@ import (
 )
 
 type serveCommand struct {
+	serveFlags
+
+	Check bool `help:"Check files, addresses and database as a start would, and that certificates and keys are valid; print a line for each; and exit. Nothing is changed."`
+}
+
+// The serveFlags say how a replica runs. All of them are keys of a configuration file.
+type serveFlags struct {
 	database
 	settings
 	accessFlags
@@ -38,6 +45,7 @@ keep their places and continue at another.
 
     export PADDOCK_DATABASE_URL=postgres://paddock:secret@db.example/paddock
     paddock migrate up
+    paddock serve --check
     paddock serve
 
 For clients on other machines, with API keys and TLS:
@@ -50,6 +58,9 @@ For clients on other machines, with API keys and TLS:
 // can answer.
 func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	c.allowHold = c.AllowHold
+	if c.Check {
+		return c.check(ctx, p)
+	}
 	if err := cmp.Or(c.settings.check(), c.accessFlags.check()); err != nil {
 		return err
 	}
@@ -73,7 +84,8 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	defer auth.close()
-	warnOfFileLimit(p.log, openFileLimit(), c.MaxConnections)
+	connections := c.maxConnections(openFileLimit())
+	warnOfFileLimit(p.log, openFileLimit(), connections)
 	started := time.Now()
 	if err := c.prepare(ctx, p); err != nil {
 		return p.unlessStopped(ctx, err)
@@ -83,7 +95,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 			return err
 		}
 	}
-	listener = auth.certificates.listen(limitConnections(listener, c.MaxConnections, p.log))
+	listener = auth.certificates.listen(limitConnections(listener, connections, p.log))
 	threads, stop := context.WithCancel(ctx)
 	defer stop()
 	go adjustThreads(threads, p.env)
@@ -194,12 +206,29 @@ const reservedFiles = 64
 // warnOfFileLimit logs a warning if the open-file limit does not allow that many connections. The service starts all
 // the same: the limit matters only when that many clients connect.
 func warnOfFileLimit(log *slog.Logger, limit uint64, connections int) {
-	if limit >= uint64(connections)+reservedFiles {
+	if enoughFiles(limit, connections) {
 		return
 	}
 	log.Warn("open-file limit is below --max-connections and the reserve; raise the limit (ulimit -n, LimitNOFILE=) "+
 		"or lower the flag",
 		"open_files", limit, "max_connections", connections, "reserve", reservedFiles)
+}
+
+// defaultMaxConnections is the default of --max-connections where the open-file limit allows it. Containers, and
+// sessions of a shell, often have lower limits, which are enough for most services.
+const defaultMaxConnections = 20_000
+
+// maxConnections returns the maximum number of open connections.
+func (f accessFlags) maxConnections(fileLimit uint64) int {
+	if f.MaxConnections != nil {
+		return *f.MaxConnections
+	}
+	return max(int(min(fileLimit, defaultMaxConnections+reservedFiles))-reservedFiles, 1)
+}
+
+// enoughFiles reports whether the open-file limit allows that many connections.
+func enoughFiles(limit uint64, connections int) bool {
+	return limit >= uint64(connections)+reservedFiles
 }
 
 // The settings are the flags of serve and dev.
@@ -272,8 +301,8 @@ func (s settings) store(log *slog.Logger) store.Options {
 // The accessFlags say which clients the service answers, and limit each of them.
 type accessFlags struct {
 	AuthFile  string `placeholder:"FILE" variable:"PADDOCK_AUTH_FILE" help:"File of API keys, as paddock key makes it: only clients with such a key are answered. It is read again when it changes."`
-	NoAuth    bool   `help:"Serve every client that can reach the address, without API keys. A flag only, so that no inherited variable disables authentication."`
-	PlainHTTP bool   `name:"plain-http" help:"Listen on non-loopback addresses without TLS (a proxy terminates it). API keys and lease_ids are sent in clear text between the proxy and Paddock. A flag only."`
+	NoAuth    bool   `filekey:"" help:"Serve every client that can reach the address, without API keys. There is no variable, so that no inherited one disables authentication."`
+	PlainHTTP bool   `name:"plain-http" filekey:"" help:"Listen on non-loopback addresses without TLS (a proxy terminates it). API keys and lease_ids are sent in clear text between the proxy and Paddock. There is no variable."`
 	tlsFlags
 
 	RatePerKey    float64 `default:"1000" placeholder:"N" variable:"PADDOCK_RATE_PER_KEY" help:"Calls a second that each API key may make of this replica; 0 for no limit."`
@@ -281,8 +310,8 @@ type accessFlags struct {
 	WaitersPerKey int     `default:"2000" placeholder:"N" variable:"PADDOCK_WAITERS_PER_KEY" help:"Maximum number of waiting calls of each API key at this replica; 0 for no limit."`
 	StreamsPerKey int     `default:"200" placeholder:"N" variable:"PADDOCK_STREAMS_PER_KEY" help:"Maximum number of event streams of each API key at this replica."`
 
-	MaxStreams     int `default:"2000" placeholder:"N" variable:"PADDOCK_MAX_STREAMS" help:"Maximum number of event streams at this replica."`
-	MaxConnections int `default:"20000" placeholder:"N" variable:"PADDOCK_MAX_CONNECTIONS" help:"Maximum number of open connections at this replica; further ones are closed at once."`
+	MaxStreams     int  `default:"2000" placeholder:"N" variable:"PADDOCK_MAX_STREAMS" help:"Maximum number of event streams at this replica."`
+	MaxConnections *int `unset:"20000, or what the open-file limit allows if that is less" placeholder:"N" variable:"PADDOCK_MAX_CONNECTIONS" help:"Maximum number of open connections at this replica; further ones are closed at once."`
 }
 
 // check returns a usage error for flags that contradict each other.
@@ -298,8 +327,8 @@ func (f accessFlags) check() error {
 		return usagef("--rate-per-key, --burst-per-key, --waiters-per-key, --streams-per-key and --max-streams must not " +
 			"be negative")
 	}
-	if f.MaxConnections < 1 {
-		return usagef("--max-connections is %d; give 1 or more", f.MaxConnections)
+	if f.MaxConnections != nil && *f.MaxConnections < 1 {
+		return usagef("--max-connections is %d; give 1 or more", *f.MaxConnections)
 	}
 	return cmp.Or(checkFileName("--auth-file", f.AuthFile), f.tlsFlags.check())
 }
@@ -337,12 +366,17 @@ func (f accessFlags) load(log *slog.Logger) (authConfig, error) {
 		return a, err
 	}
 	if a.keys, err = access.Open(f.AuthFile, log); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%w; create it with paddock key new", err)
-		}
-		return a, usagef("--auth-file: %w", err)
+		return a, explainAuthFile(err)
 	}
 	return a, nil
+}
+
+// explainAuthFile returns the usage error of a file of keys that cannot be read.
+func explainAuthFile(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; create it with paddock key new", err)
+	}
+	return usagef("--auth-file: %w", err)
 }
 
 func (a authConfig) close() {

@@ -231,7 +231,7 @@ func TestEnvironmentVariablesSetFlags(t *testing.T) {
 	t.Parallel()
 	parsed := func(env map[string]string, args ...string) serveCommand {
 		var line commandLine
-		if _, err := parse(&line, append([]string{"serve"}, args...), variablesOf(env), t.Output()); err != nil {
+		if _, err := parse(&line, append([]string{"serve"}, args...), &sources{env: variablesOf(env)}, t.Output()); err != nil {
 			t.Fatal(err)
 		}
 		return line.Serve

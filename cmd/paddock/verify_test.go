@@ -202,7 +202,7 @@ func TestVerifyNeedsAReachableService(t *testing.T) {
 func TestVerifyDefaultsEqualThoseOfTheWorkload(t *testing.T) {
 	t.Parallel()
 	var line commandLine
-	if _, err := parse(&line, []string{"verify"}, variablesOf(nil), t.Output()); err != nil {
+	if _, err := parse(&line, []string{"verify"}, &sources{env: variablesOf(nil)}, t.Output()); err != nil {
 		t.Fatal(err)
 	}
 	if v := line.Verify; v.Clients != workload.DefaultClients || v.Locks != workload.DefaultLocks ||

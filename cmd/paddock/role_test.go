@@ -2,16 +2,23 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -105,6 +112,41 @@ func TestServeNamesAMissingRight(t *testing.T) {
 			t.Errorf("%v: exit code %d, want %d and %q in:\n%s", args, code, exitNotAllowed, want, stderr)
 		}
 	}
+}
+
+// TestARightThatIsRevokedLaterIsNamed in /readyz and in the log, and calls are refused, not failed.
+func TestARightThatIsRevokedLaterIsNamed(t *testing.T) {
+	t.Parallel()
+	databaseURL, exec := newOwner(t)
+	p, base := startServe(t, databaseURL.String())
+	exec("revoke update on paddock.records from app")
+	grant := "grant update on paddock.records to " + databaseURL.User.Username() + ";"
+	await.Until(t, "/readyz has the statement", func() bool { // it repeats an answer for a second
+		status, body := probe(t, base+"/readyz")
+		return status == http.StatusServiceUnavailable && strings.Contains(body, grant)
+	})
+	locks := replica.Connect(t, client.Options{BaseURL: base})
+	_, err := locks.Acquire(t.Context(), lock.Acquire{Locks: lock.One("x"), Holder: "me", TTL: time.Minute})
+	if !errors.Is(err, lock.ErrUnavailable) || !strings.Contains(err.Error(), "denies the service a right") {
+		t.Errorf("acquire: %v", err)
+	}
+	p.Stderr.Await(t, `"(batch failed)","error":"[^"]*`+regexp.QuoteMeta(grant))
+	exec("grant update on paddock.records to app")
+	await.Until(t, "it is ready again", func() bool { status, _ := probe(t, base+"/readyz"); return status == http.StatusOK })
+}
+
+// probe returns the status and the body of an answer.
+func probe(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	answer, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(answer.Body)
+	if err := errors.Join(err, answer.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
 }
 
 // TestPasswordsWithDelimitersAreRefused: the rest would be taken for a host or a database.

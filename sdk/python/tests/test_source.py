@@ -65,7 +65,9 @@ class Source(ServiceTest):
         self.assertGreater(len(checked), 20)
 
     def test_its_version_is_the_package_version(self):
-        self.assertIn(f'version = "{paddock.__version__}"', (SDK / "pyproject.toml").read_text())
+        attribute = re.search(r'^version = \{ attr = "paddock\.(\w+)\.(\w+)" \}', (SDK / "pyproject.toml").read_text(), re.MULTILINE)
+        module = importlib.import_module("paddock." + attribute[1])
+        self.assertEqual(getattr(module, attribute[2]), paddock.__version__)
 
     def test_its_types_and_licence_are_included(self):
         self.assertTrue((SDK / "paddock/py.typed").exists())

@@ -95,6 +95,29 @@ func TestAlertsLinkToTheirRunbooks(t *testing.T) {
 	}
 }
 
+// TestInstallNamesWhatAReleaseHas compares the README with the places that name what is published.
+func TestInstallNamesWhatAReleaseHas(t *testing.T) {
+	t.Parallel()
+	_, install, _ := strings.Cut(readRoot(t, "README.md"), "\n## Install\n")
+	install, _, _ = strings.Cut(install, "\n## ")
+	for line, place := range map[string]struct{ file, pattern string }{
+		"go get %s\n":              {"go.mod", `(?m)^module (\S+)$`},
+		"npm install %s\n":         {"sdk/typescript/package.json", `"name": "([^"]+)"`},
+		"pip install %s\n":         {"sdk/python/pyproject.toml", `(?m)^name = "([^"]+)"$`},
+		"docker run --rm %s ":      {"deploy/helm/paddock/values.yaml", `(?m)^  repository: (\S+)$`},
+		"/%s_linux_amd64.tar.gz ":  {".ci/release", `name=(\w+)_\$`},
+		"/%s_linux_amd64.deb\n":    {".ci/release", `-t "\$dist/(\w+)_linux_\$1\.\$kind"`},
+		"sudo install %s_linux_am": {".ci/release", `name=(\w+)_\$`},
+	} {
+		found := regexp.MustCompile(place.pattern).FindStringSubmatch(readRoot(t, place.file))
+		if found == nil {
+			t.Errorf("%s does not match %s", place.file, place.pattern)
+		} else if want := strings.Replace(line, "%s", found[1], 1); !strings.Contains(install, want) {
+			t.Errorf("the README does not have %q, which is the name in %s", want, place.file)
+		}
+	}
+}
+
 func inRepository(path string) bool {
 	_, err := os.Stat(filepath.Join(root, path))
 	return err == nil

@@ -114,8 +114,9 @@ release-snapshot: ## Build what a release consists of into dist/; the release, i
 	.ci/release
 
 .PHONY: test-packages
-test-packages: release-snapshot ## Install, use, upgrade and remove what is in dist/; as root, on Debian or Ubuntu
+test-packages: release-snapshot ## Install, use, upgrade and remove what is in dist/, and follow docs/deploy.md; as root, on Debian or Ubuntu
 	.ci/test-packages
+	.ci/test-debian
 
 .PHONY: test-image
 test-image: ## Build the image with Docker, run it, and stop it

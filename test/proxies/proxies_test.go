@@ -1,8 +1,9 @@
 package proxies_test
 
 import (
+	"bufio"
+	"context"
 	"flag"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -28,7 +29,7 @@ import (
 )
 
 var (
-	cut     = flag.Duration("proxies.cut", 2*time.Second, "after how long the proxies cut a call that is not answered; 0: as they do usually")
+	cut     = flag.Duration("proxies.cut", 2*time.Second, "after how long the proxies cut a call that is not answered; 0: as docs/deploy.md says")
 	waiters = flag.Int("proxies.waiters", 12, "how many waiters there are at each proxy")
 	hold    = flag.Duration("proxies.hold", 7*time.Second, "how long all of them wait")
 )
@@ -37,85 +38,103 @@ var built program.Built
 
 func TestMain(m *testing.M) { built.Main(m) }
 
-// A proxy is a program in front of a replica.
+// A proxy is a program in front of a replica. Its configuration is the block of docs/deploy.md in its language, with what
+// a test needs: changes are what to replace, each of which the page has once.
 type proxy struct {
-	name   string
-	config func(address, upstream, dir string) string
-	usual  string // its setting for the time-out if none is chosen
-	args   []string
+	name    string
+	args    []string
+	block   string
+	changes [][2]string
+	limit   [2]string // what to replace so that calls are cut after CUT
+	around  string    // the file, with the block at BLOCK
 }
 
-// The proxies that Debian has. Their configurations are those of docs/operations.md, with what a test needs.
+// The proxies that Debian has.
 var proxies = []proxy{
 	{
 		name:  "nginx",
 		args:  []string{"-e", "stderr", "-c"},
-		usual: "60s",
-		config: func(address, upstream, dir string) string {
-			return fmt.Sprintf(`
+		block: "nginx",
+		changes: [][2]string{
+			{"listen 443 ssl;", "listen ADDRESS;"},
+			{"ssl_certificate /etc/nginx/locks.pem;", ""},
+			{"ssl_certificate_key /etc/nginx/locks.key;", ""},
+			{"server 10.0.0.1:8080;", "server UPSTREAM;"},
+			{"server 10.0.0.2:8080;", ""},
+		},
+		limit: [2]string{"proxy_read_timeout 75s;", "proxy_read_timeout CUT;"},
+		around: `
 daemon off;
 master_process off;
-pid %[3]s/pid;
+pid DIR/pid;
 events {}
 http {
   access_log off;
-  client_body_temp_path %[3]s/1; proxy_temp_path %[3]s/2; fastcgi_temp_path %[3]s/3; uwsgi_temp_path %[3]s/4; scgi_temp_path %[3]s/5;
-  server {
-    listen %[1]s;
-    location / {
-      proxy_pass http://%[2]s;
-      proxy_http_version 1.1;
-      proxy_set_header Connection "";
-      proxy_read_timeout %[4]s;
-    }
-  }
+  client_body_temp_path DIR/1; proxy_temp_path DIR/2; fastcgi_temp_path DIR/3; uwsgi_temp_path DIR/4; scgi_temp_path DIR/5;
+  BLOCK
 }
-`, address, upstream, dir, "CUT")
-		},
+`,
 	},
 	{
 		name:  "haproxy",
 		args:  []string{"-db", "-f"},
-		usual: "50s",
-		config: func(address, upstream, _ string) string {
-			return fmt.Sprintf(`
-defaults
-  mode http
-  timeout connect 5s
-  timeout client 50s
-  timeout server CUT
-frontend paddock
-  bind %s
-  default_backend replicas
-backend replicas
-  server replica %s
-`, address, upstream)
+		block: "haproxy",
+		changes: [][2]string{
+			{"bind :443 ssl crt /etc/haproxy/locks.pem", "bind ADDRESS"},
+			{"server a 10.0.0.1:8080 check", "server a UPSTREAM check"},
+			{"server b 10.0.0.2:8080 check", ""},
 		},
+		limit:  [2]string{"timeout server 75s", "timeout server CUT"},
+		around: "BLOCK",
 	},
 	{
 		name:  "caddy",
 		args:  []string{"run", "--adapter", "caddyfile", "--config"},
-		usual: "0",
-		config: func(address, upstream, _ string) string {
-			return fmt.Sprintf(`
+		block: "caddyfile",
+		changes: [][2]string{
+			{"locks.example {", "http://ADDRESS {"},
+			{"10.0.0.1:8080 10.0.0.2:8080", "UPSTREAM"},
+		},
+		limit: [2]string{"health_uri /readyz", "health_uri /readyz\n    transport http {\n      response_header_timeout CUT\n    }"},
+		around: `
 {
   admin off
   auto_https off
 }
-http://%s {
-  reverse_proxy %s {
-    transport http {
-      response_header_timeout CUT
-    }
-  }
-}
-`, address, upstream)
-		},
+BLOCK
+`,
 	},
 }
 
-// start runs the proxy in front of the service until the test ends, and returns its base URL.
-func (p proxy) start(t *testing.T, service string) string {
+// config returns the configuration of the page, changed for a test.
+func (p proxy) config(t *testing.T, address, upstream, dir string, after time.Duration) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/deploy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```"+p.block+"\n")
+	text, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatalf("docs/deploy.md has no block for %s", p.block)
+	}
+	changes := p.changes
+	if after > 0 {
+		changes = append(slices.Clone(changes), p.limit)
+	}
+	for _, c := range changes {
+		if strings.Count(text, c[0]) != 1 {
+			t.Fatalf("the block of docs/deploy.md for %s does not have %q once; change the test with it:\n%s", p.block, c[0], text)
+		}
+		text = strings.Replace(text, c[0], c[1], 1)
+	}
+	return strings.NewReplacer("ADDRESS", address, "UPSTREAM", upstream, "DIR", dir, "CUT", after.String()).
+		Replace(strings.Replace(p.around, "BLOCK", text, 1))
+}
+
+// start runs the proxy in front of the service until the test ends, and returns its base URL. Calls that are not
+// answered are cut after the duration; 0: as the page says.
+func (p proxy) start(t *testing.T, service string, after time.Duration) string {
 	t.Helper()
 	upstream, err := url.Parse(service)
 	if err != nil {
@@ -126,13 +145,9 @@ func (p proxy) start(t *testing.T, service string) string {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	address, after := freeport.Address(port), p.usual
-	if *cut > 0 {
-		after = cut.String()
-	}
+	address := freeport.Address(port)
 	file := filepath.Join(dir, "config")
-	text := strings.ReplaceAll(p.config(address, upstream.Host, dir), "CUT", after)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(p.config(t, address, upstream.Host, dir, after)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	program := proctest.New(exec.Command(tools.Path(t, p.name), append(p.args, file)...))
@@ -179,7 +194,7 @@ func TestWaitersKeepTheirOrderThroughAProxy(t *testing.T) {
 	for _, p := range proxies {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			through := p.start(t, base)
+			through := p.start(t, base, *cut)
 			holder, err := guard.Acquire(t.Context(), direct, p.name, guard.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -225,6 +240,65 @@ func TestWaitersKeepTheirOrderThroughAProxy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStreamsPassThroughAProxy reads an event through each proxy before a stream that was opened earlier is kept alive by
+// a comment: a proxy that buffers keeps the event until there is more.
+func TestStreamsPassThroughAProxy(t *testing.T) {
+	t.Parallel()
+	_, base := built.Serve(t, pgtest.URL(t))
+	direct := connect(t, base, http.DefaultTransport)
+	for _, p := range proxies {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			idle := openStream(t.Context(), t, base, "idle")
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go func() {
+				idle.next(": still here")
+				cancel()
+			}()
+			through := openStream(ctx, t, p.start(t, base, 0), p.name)
+			if _, err := guard.Acquire(t.Context(), direct, p.name, guard.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			if !through.next("event: granted") {
+				t.Errorf("the grant did not come through: %v", through.Err())
+			}
+		})
+	}
+}
+
+// A stream is the lines of an event stream.
+type stream struct{ *bufio.Scanner }
+
+// openStream opens the stream of a lock, which ends with the context.
+func openStream(ctx context.Context, t *testing.T, base, name string) stream {
+	t.Helper()
+	call, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/v1/events/stream?lock="+name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := answer.Body.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return stream{bufio.NewScanner(answer.Body)}
+}
+
+// next reads up to the line, and reports whether it came.
+func (s stream) next(line string) bool {
+	for s.Scan() {
+		if s.Text() == line {
+			return true
+		}
+	}
+	return false
 }
 
 // awaitQueue waits until so many waiters are in the queue.

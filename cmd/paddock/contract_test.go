@@ -32,6 +32,8 @@ func TestJSONOutputEqualsTheServiceAnswer(t *testing.T) {
 		"/v1/locks/jobs:nightly/queue": {"queue", "jobs:nightly"},
 		"/v1/locks/uploads/queue":      {"queue", "uploads"},
 		"/v1/locks?state=held":         {"list", "--state=held"},
+		"/v1/events?kind=granted":      {"events", "--kind=granted"},
+		"/v1/events?holder=me":         {"events", "--holder=me"},
 		fmt.Sprint("/v1/events?limit=", len(page.Items)): {"watch", "--from=oldest",
 			fmt.Sprintf("--count=%d", len(page.Items))},
 	} {

@@ -2,7 +2,8 @@
 //
 //	run          run a command while it holds a lock
 //	acquire      acquire a lock and print the lease; renew and release go with it
-//	get          show a lock; list shows many, queue the waiters, watch the events
+//	get          show a lock; list shows many, queue the waiters, history, events and watch what happened
+//	token        verify fencing tokens
 //	revoke       take a lease away from its holder
 //	serve        run a replica of the service
 //	dev          run the service with its own PostgreSQL, to try it out
@@ -29,7 +30,7 @@
 //	69   the database or the service cannot be reached, or the outcome is unknown
 //	70   internal error of the service
 //	75   not acquired: another holder has the lock, calls wait for each other in a deadlock, or a limit is reached
-//	76   the lease or the session was lost
+//	76   the lease or the session was lost; token verify: the token is not current
 //	77   not allowed: the API key is missing, invalid, or lacks the right; or the database role lacks a right
 //	126  run: the command cannot be executed
 //	127  run: the command was not found

@@ -18,7 +18,12 @@ type historyCommand struct {
 	serviceFlags
 	outputFlags
 
-	At     string   `placeholder:"WHEN" help:"Show who held the lock at this instant instead."`
+	At string `placeholder:"WHEN" help:"Show who held the lock at this instant instead."`
+	pastFlags
+}
+
+// The pastFlags select events of the past.
+type pastFlags struct {
 	Since  string   `placeholder:"WHEN" unset:"the oldest event that is kept" help:"Only events at this instant or later."`
 	Until  string   `placeholder:"WHEN" unset:"now" help:"Only events before this instant."`
 	Kind   []string `placeholder:"KIND" unset:"all kinds" help:"Only events of these kinds, with commas between them."`
@@ -47,7 +52,7 @@ func (c *historyCommand) Run(ctx context.Context, p *program) error {
 	if c.At != "" {
 		return c.printHolds(ctx, p, locks)
 	}
-	q, err := c.query(time.Now())
+	q, err := c.query(paddock.EventQuery{Names: []string{c.Name}}, time.Now())
 	if err != nil {
 		return err
 	}
@@ -80,9 +85,9 @@ func (c *historyCommand) printHolds(ctx context.Context, p *program, locks *clie
 	return p.print(c.Output, showHolds(list))
 }
 
-// query returns the query of the newest events, or a usage error.
-func (c *historyCommand) query(now time.Time) (paddock.EventQuery, error) {
-	q := paddock.EventQuery{Names: []string{c.Name}, Holder: c.Holder, Descending: true, Limit: c.Limit}
+// query returns q for the newest of the selected events, or a usage error.
+func (c pastFlags) query(q paddock.EventQuery, now time.Time) (paddock.EventQuery, error) {
+	q.Holder, q.Descending, q.Limit = c.Holder, true, c.Limit
 	if c.Limit < 1 || c.Limit > paddock.MaxLimit {
 		return q, usagef("--limit is %d; give 1 to %d", c.Limit, paddock.MaxLimit)
 	}

@@ -91,9 +91,11 @@ type commandLine struct {
 	List    listCommand    `cmd:"" group:"locks" help:"List locks."`
 	Queue   queueCommand   `cmd:"" group:"locks" help:"Show the waiters of a lock, and what blocks them."`
 	History historyCommand `cmd:"" group:"locks" help:"Show the last events of a lock, or who held it at an instant."`
+	Events  eventsCommand  `cmd:"" group:"locks" help:"Show the last events of all locks, or follow them."`
 	Watch   watchCommand   `cmd:"" group:"locks" help:"Follow the events of locks."`
 	Tree    treeCommand    `cmd:"" group:"locks" help:"Declare trees, in which a lock covers the locks below it."`
-	Revoke  revokeCommand  `cmd:"" group:"locks" help:"Take a lease away from its holder."`
+	Token   tokenCommand   `cmd:"" group:"locks" help:"Verify fencing tokens."`
+	Revoke  revokeCommand  `cmd:"" group:"locks" help:"Take a lease or a session away from its holder."`
 	Freeze  freezeCommand  `cmd:"" group:"locks" help:"Stop new grants of locks, for maintenance."`
 	Thaw    thawCommand    `cmd:"" group:"locks" help:"End a freeze."`
 	Freezes freezesCommand `cmd:"" group:"locks" help:"List the freezes."`

@@ -53,7 +53,7 @@ func (c *watchCommand) Run(ctx context.Context, p *program) error {
 		until, cancel = context.WithTimeout(ctx, c.For)
 		defer cancel()
 	}
-	w := &watcher{program: p, locks: locks, format: c.Output, remain: c.Count}
+	w := &watcher{program: p, locks: locks, format: c.Output, header: c.Output == asTable, remain: c.Count}
 	err = w.follow(until, query, c.limit())
 	answer := (*lock.Error)(nil)
 	if errors.As(err, &answer) && until.Err() != nil && (ctx.Err() != nil || !w.failing) {
@@ -86,6 +86,7 @@ type watcher struct {
 	*program
 	locks   paddock.Service
 	format  string
+	header  bool // to be printed
 	remain  int  // events still to be printed; zero or less: no bound
 	failing bool // the last call was not answered
 }
@@ -93,16 +94,13 @@ type watcher struct {
 // follow prints events until ctx ends or their number is reached. Before the first answer an outage may last for the
 // limit, later without one.
 func (w *watcher) follow(ctx context.Context, q paddock.EventQuery, limit time.Duration) error {
-	header := w.format == asTable
 	for {
 		page, err := w.page(ctx, q, limit)
 		if err != nil {
 			return err
 		}
-		if header {
-			if err := w.printRow("AT", "ID", "KIND", "LOCK", "TOKEN", "HOLDER", "REASON"); err != nil {
-				return err
-			}
+		if err := w.printHeader(); err != nil {
+			return err
 		}
 		if page.Gap {
 			w.log.Warn("events missing: no longer retained", "after", q.Cursor)
@@ -116,7 +114,7 @@ func (w *watcher) follow(ctx context.Context, q paddock.EventQuery, limit time.D
 				return nil
 			}
 		}
-		q.Cursor, q.Wait, limit, header = page.Next, pollTime, noLimit, false
+		q.Cursor, q.Wait, limit = page.Next, pollTime, noLimit
 	}
 }
 
@@ -132,6 +130,15 @@ func (w *watcher) page(ctx context.Context, q paddock.EventQuery, limit time.Dur
 		w.failing = false
 	}
 	return page, err
+}
+
+// printHeader prints the header of the table, once.
+func (w *watcher) printHeader() error {
+	if !w.header {
+		return nil
+	}
+	w.header = false
+	return w.printRow("AT", "ID", "KIND", "LOCK", "TOKEN", "HOLDER", "REASON")
 }
 
 func (w *watcher) printEvent(e lock.Event) error {

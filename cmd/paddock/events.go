@@ -1,0 +1,124 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/internal/wire"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+type eventsCommand struct {
+	serviceFlags
+	retryFlags
+	outputFlags
+
+	Prefix string `placeholder:"TEXT" help:"Only locks whose names begin with this."`
+	pastFlags
+	Follow bool `short:"f" help:"Go on with the events that happen from now on, one a line, until it is interrupted."`
+}
+
+func (eventsCommand) Help() string {
+	return `Prints the last events of all locks, oldest first. For one lock, with what its events say about each other, use
+paddock history.
+
+The kinds are ` + lock.KindNames() + `.
+
+WHEN is an instant such as 2026-01-02T03:12:00Z, a time of the last 24 hours on this machine's clock such as 03:12, or how
+long ago it was, such as 2h.
+
+    paddock events --kind expired,revoked,refused --since 1h
+    paddock events --prefix jobs: --holder worker-1 --limit 100
+    paddock events --prefix jobs: --follow -o json | jq -r '.lock'
+
+With --follow and -o json each line is a JSON object, as of paddock watch. After an outage it continues where it was,
+without gaps or duplicates.`
+}
+
+// Run prints the last events, and with --follow the next ones until ctx ends.
+func (c *eventsCommand) Run(ctx context.Context, p *program) error {
+	q, err := c.query(paddock.EventQuery{Prefix: c.Prefix}, time.Now())
+	if err != nil {
+		return err
+	}
+	if c.Follow {
+		return c.follow(ctx, p, q)
+	}
+	locks, err := c.clientWithTimeout(callTimeout)
+	if err != nil {
+		return err
+	}
+	events, gap, err := newestEvents(ctx, p, locks, q)
+	if err != nil {
+		return explainUnlessStopped(ctx, err)
+	}
+	if gap {
+		p.log.Warn("older events are no longer kept")
+	}
+	return p.print(c.Output, showEvents(events))
+}
+
+// follow prints the events of the query, and then the later ones until ctx ends.
+func (c *eventsCommand) follow(ctx context.Context, p *program, q paddock.EventQuery) error {
+	if c.Until != "" {
+		return usagef("--follow prints later events than those before --until; leave one of them out")
+	}
+	locks, err := c.clientWithTimeout(pollTime + attemptTimeout)
+	if err != nil {
+		return err
+	}
+	w := &watcher{program: p, locks: locks, format: c.Output, header: c.Output == asTable}
+	err = w.printNewest(ctx, q, c.limit())
+	if answer := (*lock.Error)(nil); errors.As(err, &answer) && ctx.Err() != nil {
+		return nil
+	}
+	return explain(err)
+}
+
+// printNewest prints the events of the query, the oldest first, and those that follow. An outage may last for the limit
+// before the first answer.
+func (w *watcher) printNewest(ctx context.Context, q paddock.EventQuery, limit time.Duration) error {
+	later := paddock.EventQuery{Prefix: q.Prefix, Kinds: q.Kinds, Holder: q.Holder, Cursor: paddock.CursorNow}
+	now, err := w.page(ctx, later, limit)
+	if err != nil {
+		return err
+	}
+	events, _, err := newestEvents(ctx, w.program, w.locks, q)
+	if err != nil {
+		return err
+	}
+	if err := w.printHeader(); err != nil {
+		return err
+	}
+	for _, e := range events {
+		if err := w.printEvent(e); err != nil {
+			return err
+		}
+	}
+	later.Cursor = now.Next
+	if n := len(events); n > 0 { // the last one may have happened after now
+		later.Cursor = slices.MaxFunc([]string{now.Next, strconv.FormatInt(events[n-1].ID, 10)}, compareCursors)
+	}
+	return w.follow(ctx, later, noLimit)
+}
+
+// compareCursors compares cursors of lists in the order of the events.
+func compareCursors(a, b string) int {
+	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+}
+
+// showEvents returns the output for events, one per row.
+func showEvents(events []lock.Event) output {
+	return output{wire: wire.MapSlice(events, wire.EventOf), table: func(s table) {
+		s.row("AT", "ID", "KIND", "LOCK", "TOKEN", "HOLDER", "REASON")
+		for _, e := range events {
+			s.row(local(e.At), strconv.FormatInt(e.ID, 10), e.Kind.String(), e.Name, token(e.Token), cmp.Or(e.Holder, none),
+				cmp.Or(e.Explanation(), none))
+		}
+	}}
+}

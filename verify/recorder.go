@@ -92,6 +92,13 @@ func (r *Recorder) History() History {
 	return h
 }
 
+// Calls returns how many calls have been recorded.
+func (r *Recorder) Calls() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.calls)
+}
+
 // A client is a paddock.Service that records calls and answers.
 type client struct {
 	paddock.Service

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -157,4 +158,39 @@ func TestScriptAcquiresRenewsAndReleases(t *testing.T) {
 	if script.ProcessState.ExitCode() != exitNotAcquired || !strings.Contains(string(out), `"fencing_token": `) {
 		t.Errorf("%v:\n%s", err, out)
 	}
+}
+
+// TestConflictIsToldAsAsked has another holder, or one that an operator has stopped.
+func TestConflictIsToldAsAsked(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	d.hold(lock.Acquire{Locks: lock.One(nightly), Holder: "db-1"})
+	d.expectExit(exitOK, "freeze", "frozen:", "--reason=x")
+	for _, c := range []struct {
+		flags string
+		code  int
+		said  string
+	}{
+		{"", exitNotAcquired, "paddock: jobs:nightly not acquired: db-1 holds the lock for another "},
+		{"--wait=10ms", exitNotAcquired, "paddock: jobs:nightly not acquired: db-1 holds the lock"},
+		{"--conflict-exit-code=9", 9, "paddock: jobs:nightly not acquired: db-1 holds the lock"},
+		{"--conflict-exit-code=0", exitOK, "paddock: jobs:nightly not acquired: db-1 holds the lock"},
+		{"-q", exitNotAcquired, ""},
+		{"--quiet --conflict-exit-code=0", exitOK, ""},
+	} {
+		flags := strings.Fields(c.flags)
+		for _, args := range [][]string{
+			slices.Concat([]string{"acquire"}, flags, []string{nightly}), slices.Concat([]string{"run"}, flags, []string{nightly, "--", "/bin/echo", "not run"}),
+		} {
+			stdout, stderr := d.expectExit(c.code, args...)
+			if stdout != "" || !strings.HasPrefix(stderr, c.said) || c.said == "" && stderr != "" {
+				t.Errorf("%q prints %q and says %q, want %q", args, stdout, stderr, c.said)
+			}
+		}
+	}
+	d.expectFailure(9, []string{"frozen:a not acquired: an operator"}, "acquire", "--conflict-exit-code=9", "frozen:a")
+	d.expectFailure(exitUsage, []string{"--ttl: "}, "acquire", "--conflict-exit-code=9", "--ttl=2d", "-q", nightly)
+	p := d.prepareRun("--conflict-exit-code=0", "-q", "free", "--", "/bin/sh", "-c", "exit 75")
+	p.Start(t)
+	p.expectExit(t, exitNotAcquired)
 }

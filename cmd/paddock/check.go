@@ -77,9 +77,9 @@ func (c *serveCommand) report(ctx context.Context, p *program, checks []check) (
 			verdict, found = "wrong", joinLines(wrong.Error())
 			failed++
 		}
-		line := newTable(p.stdout)
-		line.row(fmt.Sprintf("%-5s", verdict), fmt.Sprintf("%-11s", check.name), found)
-		if err := line.Flush(); err != nil {
+		var line table
+		line.field(fmt.Sprintf("%-5s  %-11s", verdict, check.name), found)
+		if err := line.write(p.stdout, p.style(asTable)); err != nil {
 			return failed, err
 		}
 	}

@@ -55,8 +55,9 @@ func showSettings(given *sources, c *kong.Context) output {
 		}
 		shown = append(shown, setting)
 	}
-	return output{wire: shown, table: func(t table) {
-		t.row("SETTING", "VALUE", "SOURCE")
+	names := namesIn(shown, func(s settingJSON) string { return s.Setting })
+	return output{wire: shown, names: names, table: func(t *table) {
+		t.head("SETTING", "VALUE", "SOURCE")
 		for _, s := range shown {
 			t.row(s.Setting, valueCell(s.Value), s.sourceCell())
 		}

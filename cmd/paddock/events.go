@@ -72,7 +72,7 @@ func (c *eventsCommand) follow(ctx context.Context, p *program, q paddock.EventQ
 	if err != nil {
 		return err
 	}
-	w := &watcher{program: p, locks: locks, format: c.Output, header: c.Output == asTable}
+	w := &watcher{program: p, locks: locks, out: p.stream(c.Output, eventColumns()...)}
 	err = w.printNewest(ctx, q, c.limit())
 	if answer := (*lock.Error)(nil); errors.As(err, &answer) && ctx.Err() != nil {
 		return nil
@@ -92,7 +92,7 @@ func (w *watcher) printNewest(ctx context.Context, q paddock.EventQuery, limit t
 	if err != nil {
 		return err
 	}
-	if err := w.printHeader(); err != nil {
+	if err := w.out.begin(); err != nil {
 		return err
 	}
 	for _, e := range events {
@@ -114,8 +114,9 @@ func compareCursors(a, b string) int {
 
 // showEvents returns the output for events, one per row.
 func showEvents(events []lock.Event) output {
-	return output{wire: wire.MapSlice(events, wire.EventOf), table: func(s table) {
-		s.row("AT", "ID", "KIND", "LOCK", "TOKEN", "HOLDER", "REASON")
+	names := namesIn(events, func(e lock.Event) string { return e.Name })
+	return output{wire: wire.MapSlice(events, wire.EventOf), names: names, empty: "No events found.", table: func(s *table) {
+		s.head("AT", "ID", "KIND", "LOCK", "TOKEN", "HOLDER", "REASON")
 		for _, e := range events {
 			s.row(local(e.At), strconv.FormatInt(e.ID, 10), e.Kind.String(), e.Name, token(e.Token), cmp.Or(e.Holder, none),
 				cmp.Or(e.Explanation(), none))

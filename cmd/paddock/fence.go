@@ -39,6 +39,7 @@ operation id was committed in the last 30 days, under whatever token. Then skip 
 
 type fenceInstallCommand struct {
 	fencedDatabase
+	quietFlag
 }
 
 func (fenceInstallCommand) Help() string {
@@ -51,15 +52,19 @@ the table paddock_fences and, with operation ids, select, insert, update and del
 }
 
 func (c *fenceInstallCommand) Run(ctx context.Context, p *program) error {
+	var doing stage
+	doing.set("installing paddock_fence")
+	done := p.progress(c.Quiet, doing.line)
 	s, err := c.run(ctx, p, paddock.InstallFence)
+	done()
 	if err != nil {
 		return err
 	}
-	done := "Installed paddock_fence in"
+	what := "Installed paddock_fence in"
 	if s.Installed {
-		done = "Updated paddock_fence to this release in"
+		what = "Updated paddock_fence to this release in"
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s %s.\n", done, s)
+	_, err = fmt.Fprintf(p.stdout, "%s %s.\n", what, s)
 	return err
 }
 

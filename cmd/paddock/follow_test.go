@@ -136,7 +136,8 @@ func TestWatchReportsMissingEvents(t *testing.T) {
 			Gap: true},
 	}}
 	var printed, said bytes.Buffer
-	w := &watcher{program: &program{stdout: &printed, log: newLog(&said, slog.LevelInfo)}, locks: past, format: asJSON,
+	p := &program{stdout: &printed, log: newLog(&said, slog.LevelInfo)}
+	w := &watcher{program: p, locks: past, out: p.stream(asJSON, eventColumns()...),
 		remain: 1}
 	if err := w.follow(t.Context(), paddock.EventQuery{Cursor: "7"}, noLimit); err != nil {
 		t.Fatal(err)

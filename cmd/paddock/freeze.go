@@ -61,13 +61,13 @@ func (c *freezeCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return explainUnlessStopped(ctx, err)
 	}
-	return p.print(c.Output, output{wire: wire.FreezeStatusOf(status), table: func(s table) {
-		s.row("FROZEN", string(status.Scope))
-		s.row("REASON", status.Reason)
-		s.row("BY", cmp.Or(status.By, none))
-		s.row("SINCE", local(status.FrozenAt))
-		s.row("UNTIL", freezeEnd(&status.Freeze))
-		s.row("LEASES LEFT", fmt.Sprint(status.Leases))
+	return p.print(c.Output, output{wire: wire.FreezeStatusOf(status), names: []string{string(status.Scope)}, table: func(s *table) {
+		s.field("FROZEN", string(status.Scope))
+		s.field("REASON", status.Reason)
+		s.field("BY", cmp.Or(status.By, none))
+		s.field("SINCE", local(status.FrozenAt))
+		s.field("UNTIL", freezeEnd(&status.Freeze))
+		s.field("LEASES LEFT", fmt.Sprint(status.Leases))
 	}})
 }
 
@@ -195,8 +195,9 @@ func (c *freezesCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return explainUnlessStopped(ctx, err)
 	}
-	return p.print(c.Output, output{wire: wire.FreezeListOf(found).Freezes, table: func(s table) {
-		s.row("SCOPE", "BY", "SINCE", "UNTIL", "REASON")
+	scopes := namesIn(found, func(f lock.Freeze) string { return string(f.Scope) })
+	return p.print(c.Output, output{wire: wire.FreezeListOf(found).Freezes, names: scopes, empty: "No freezes found.", table: func(s *table) {
+		s.head("SCOPE", "BY", "SINCE", "UNTIL", "REASON")
 		for _, f := range found {
 			s.row(string(f.Scope), cmp.Or(f.By, none), local(f.FrozenAt), freezeEnd(&f), f.Reason)
 		}
@@ -220,7 +221,7 @@ func frozenText(e *lock.Error) string {
 	if !e.FrozenUntil.IsZero() {
 		until = fmt.Sprintf("The freeze ends in %s, at %s, or before with paddock thaw.", short(e.RetryAfter), local(e.FrozenUntil))
 	}
-	return printable.Text(fmt.Sprintf("not acquired: %s has frozen the lock: %s. %s Wait with --wait, or try again later.",
+	return printable.Text(fmt.Sprintf(notAcquired+"%s has frozen the lock: %s. %s Wait with --wait, or try again later.",
 		who, strings.TrimSuffix(e.Reason, "."), until))
 }
 

@@ -56,6 +56,14 @@ func (d *harness) expectOutput(want string, args ...string) {
 	}
 }
 
+// expectEmpty runs paddock and checks that it prints nothing but, on standard error, that there is nothing.
+func (d *harness) expectEmpty(want string, args ...string) {
+	d.Helper()
+	if stdout, stderr := d.expectExit(exitOK, args...); stdout != "" || stderr != want+"\n" {
+		d.Errorf("paddock %q printed\n%s%swant %s", args, stdout, stderr, want)
+	}
+}
+
 // tokenPattern matches a token that is printed. The first one of a database is 1, unless a busy machine drew twice.
 var tokenPattern = regexp.MustCompile(`(TOKEN  |TOKEN=|TOKENS='jobs:nightly=|"fencing_token": |permit, slot 1  )\d+`)
 

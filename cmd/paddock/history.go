@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/paddock-lock/paddock"
@@ -165,8 +166,9 @@ func newestEvents(
 
 // showHistory returns the output for the events of a lock, one per row, with what the events before it say about each.
 func showHistory(events []lock.Event) output {
-	return output{wire: wire.MapSlice(events, wire.EventOf), table: func(s table) {
-		s.row("AT", "EVENT", "TOKEN", "MODE", "HOLDER", "DETAILS")
+	ids := namesIn(events, func(e lock.Event) string { return strconv.FormatInt(e.ID, 10) })
+	return output{wire: wire.MapSlice(events, wire.EventOf), names: ids, empty: "No events found.", table: func(s *table) {
+		s.head("AT", "EVENT", "TOKEN", "MODE", "HOLDER", "DETAILS")
 		for i, e := range events {
 			s.row(localPrecise(e.At), e.Kind.String(), token(e.Token), modeAndSlot(e.Mode, e.Slot, e.Slots), e.Holder,
 				cmp.Or(details(events[:i+1]), none))
@@ -198,8 +200,9 @@ func details(events []lock.Event) string {
 
 // showHolds returns the output for the leases of a lock, one per row.
 func showHolds(list paddock.HoldList) output {
-	return output{wire: wire.HoldListOf(list), table: func(s table) {
-		s.row("HOLDER", "MODE", "TOKEN", "FROM", "TO", "END", "REASON")
+	holders := namesIn(list.Holds, func(h lock.Hold) string { return h.Holder })
+	return output{wire: wire.HoldListOf(list), names: holders, empty: "No lease was held at that instant.", table: func(s *table) {
+		s.head("HOLDER", "MODE", "TOKEN", "FROM", "TO", "END", "REASON")
 		for _, h := range list.Holds {
 			end := none
 			if h.End != 0 {

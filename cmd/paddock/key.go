@@ -180,6 +180,7 @@ type keyJSON struct {
 }
 
 func showKeys(keys []access.Key, now time.Time) output {
+	ids := namesIn(keys, func(k access.Key) string { return k.ID })
 	shown := make([]keyJSON, 0, len(keys))
 	for _, k := range keys {
 		shown = append(shown, keyJSON{
@@ -187,8 +188,8 @@ func showKeys(keys []access.Key, now time.Time) output {
 			CreatedAt: nilIfZero(k.CreatedAt), ExpiresAt: nilIfZero(k.ExpiresAt), Expired: k.Expired(now),
 		})
 	}
-	return output{wire: shown, table: func(t table) {
-		t.row("ID", "NAME", "ROLE", "PREFIXES", "CREATED", "EXPIRES")
+	return output{wire: shown, names: ids, empty: "No keys found.", table: func(t *table) {
+		t.head("ID", "NAME", "ROLE", "PREFIXES", "CREATED", "EXPIRES")
 		for _, k := range keys {
 			t.row(k.ID, k.Name, k.Role.String(), prefixCell(k), local(k.CreatedAt), expiryCell(k, now))
 		}

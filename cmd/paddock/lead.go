@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/paddock-lock/paddock/client/guard"
-	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/supervise"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -145,11 +143,11 @@ func (c *leaderCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return explainUnlessStopped(ctx, err)
 	}
-	if leader == nil && c.Output == asTable {
+	if leader == nil && isTable(c.Output) {
 		return &failure{exitNotAcquired, fmt.Errorf("nobody leads %s now", c.Name)}
 	}
-	err = p.print(c.Output, output{wire: c.shown(leader), table: func(t table) {
-		t.row("HOLDER", "VALUE", "TOKEN", "SINCE")
+	err = p.print(c.Output, output{wire: c.shown(leader), names: holdersOf(leader), table: func(t *table) {
+		t.head("HOLDER", "VALUE", "TOKEN", "SINCE")
 		t.row(leader.Holder, cmp.Or(leader.Value, none), token(leader.Token), local(leader.Since))
 	}})
 	if err == nil && leader == nil {
@@ -172,10 +170,9 @@ func (c *leaderCommand) follow(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	if c.Output == asTable {
-		if err := p.printLeader("SINCE", "TOKEN", "HOLDER", "VALUE"); err != nil {
-			return err
-		}
+	out := p.stream(c.Output, column{"SINCE", instantWidth}, column{"TOKEN", 8}, column{"HOLDER", 20}, column{"VALUE", 20})
+	if err := out.begin(); err != nil {
+		return err
 	}
 	for leader, err := range guard.NewElection(locks, c.Name, guard.Options{}).Observe(ctx) {
 		if err != nil {
@@ -185,25 +182,24 @@ func (c *leaderCommand) follow(ctx context.Context, p *program) error {
 			p.log.Warn(callFailed, "error", err)
 			continue
 		}
-		if err := c.printChange(p, leader); err != nil {
+		if err := c.printChange(out, leader); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *leaderCommand) printChange(p *program, l *guard.Leader) error {
-	switch {
-	case c.Output == asJSON:
-		return writeJSON(p.stdout, c.shown(l), "")
-	case l == nil:
-		return p.printLeader(none, none, none, none)
+func (c *leaderCommand) printChange(out *stream, l *guard.Leader) error {
+	if l == nil {
+		return out.print(c.shown(l), none, none, none, none, none)
 	}
-	return p.printLeader(local(l.Since), token(l.Token), printable.Text(l.Holder), printable.Text(cmp.Or(l.Value, none)))
+	return out.print(c.shown(l), l.Holder, local(l.Since), token(l.Token), l.Holder, cmp.Or(l.Value, none))
 }
 
-// printLeader prints a row. The widths are fixed, since later rows are not known yet.
-func (p *program) printLeader(since, token, holder, value string) error {
-	_, err := fmt.Fprintln(p.stdout, strings.TrimRight(fmt.Sprintf("%-25s  %-8s  %-20s  %s", since, token, holder, value), " "))
-	return err
+// holdersOf returns the holder of the election, or none if nobody leads.
+func holdersOf(l *guard.Leader) []string {
+	if l == nil {
+		return nil
+	}
+	return []string{l.Holder}
 }

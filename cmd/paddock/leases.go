@@ -24,6 +24,7 @@ type acquireCommand struct {
 	serviceFlags
 	leaseFlags
 	retryFlags
+	conflictFlags
 	envOutputFlags
 
 	LeaseID leaseID `name:"lease-id" placeholder:"UUID" unset:"random" help:"The lease_id to use, so that you can send the same acquire again. Other users of the machine can see it."`
@@ -56,7 +57,7 @@ PADDOCK_SLOTS, such as "accounts:17=10496 accounts:42=10496".
 
 In a command that paddock session runs, the lease belongs to the session and ends with it.
 
-Exit code 75 means that the lock was not acquired: another holder has it, its work is done, an operator has frozen it,
+Exit code 75, or that of --conflict-exit-code, means that the lock was not acquired: another holder has it, its work is done, an operator has frozen it,
 calls wait for each other in a deadlock, or a limit of the service is reached.`
 }
 
@@ -76,21 +77,26 @@ func (c *acquireCommand) Run(ctx context.Context, p *program) error {
 		}
 		o.SessionID, o.TTL, o.Grace = lock.SessionID(c.Session), 0, 0
 	}
+	if err := c.check(); err != nil {
+		return err
+	}
 	locks, err := c.client()
 	if err != nil {
 		return err
 	}
 	o.LeaseID, o.Retry, o.OnRetry = lock.LeaseID(c.LeaseID), c.forGuard(), p.logRetries()
+	acquired := p.showWait(ctx, c.Quiet, locks, members, o)
 	grant, err := guard.AcquireAllUnmanaged(ctx, locks, members, o)
+	acquired()
 	if err != nil && ctx.Err() != nil {
 		return &failure{exitNotAcquired, fmt.Errorf("stopped before %s was acquired (%w): %w",
 			joined(namesOf(members)), context.Cause(ctx), err)}
 	}
 	if suspect := explainSuspect(ctx, locks, namesOf(members), err); suspect != nil {
-		return suspect
+		return &failure{c.ConflictExitCode, suspect} // said also with --quiet: an operator has to look at it
 	}
 	if err != nil {
-		return findEnclosingLease(p.env, c.URL).explain(namesOf(members), err)
+		return c.apply(findEnclosingLease(p.env, c.URL).explain(namesOf(members), err))
 	}
 	if err := p.print(c.Output, showLease(grant)); err != nil {
 		r, invalid := lock.Release{Locks: namesOf(members), LeaseID: grant.ID}.Resolve()

@@ -19,7 +19,9 @@ import (
 type getCommand struct {
 	Name string `arg:"" optional:"" help:"The lock's name, such as jobs:nightly."`
 	serviceFlags
+	retryFlags
 	envOutputFlags
+	watchFlag
 
 	Session string `placeholder:"SESSION" help:"Show this session instead of a lock. Give its public name, as list --sessions shows it."`
 }
@@ -29,6 +31,7 @@ func (getCommand) Help() string {
 
     paddock get jobs:nightly
     paddock get jobs:nightly -o json | jq -r '.leases[].holder'
+    paddock get jobs:nightly --watch
     paddock get --session 9f2c4b7a1e0d5386
 
 
@@ -42,8 +45,12 @@ func (c *getCommand) Run(ctx context.Context, p *program) error {
 		return usagef("give either the name of a lock, or --session with the public name of a session")
 	case c.Session != "" && c.Output == asEnv:
 		return usagef("--output=env is not available for a session; use table or json")
+	case c.Watch && (c.Session != "" || c.Output == asEnv):
+		return usagef("--watch is for a lock, and not for --output env; leave it out")
 	case c.Session != "":
 		return c.showSession(ctx, p)
+	case c.Watch:
+		return c.watch(ctx, p)
 	}
 	locks, err := c.clientWithTimeout(callTimeout)
 	if err != nil {
@@ -58,7 +65,9 @@ func (c *getCommand) Run(ctx context.Context, p *program) error {
 
 type listCommand struct {
 	serviceFlags
+	retryFlags
 	outputFlags
+	watchFlag
 
 	Prefix    string `placeholder:"TEXT" help:"Only locks whose names begin with this."`
 	Contains  string `placeholder:"TEXT" help:"Only locks whose names contain this."`
@@ -76,14 +85,19 @@ func (listCommand) Help() string {
 
     paddock list --prefix jobs: --state held
     paddock list --contended --sort waiters --limit 10
+    paddock list --contended --watch
     paddock list --sessions
     paddock list --tree repo
+    paddock list --state suspect -o name | xargs -n 1 paddock history
     paddock list -o json | jq -r '.[] | select(.waiters > 0) | .name'`
 }
 
 func (c *listCommand) Run(ctx context.Context, p *program) error {
 	if c.Limit < 0 {
 		return usagef("--limit is %d; give a maximum number of locks, or 0 for all", c.Limit)
+	}
+	if c.Watch && (c.Sessions || c.Tree != "") {
+		return usagef("--watch is for locks, and not for --sessions or --tree; leave it out")
 	}
 	if c.Sessions {
 		return c.listSessions(ctx, p)
@@ -97,6 +111,9 @@ func (c *listCommand) Run(ctx context.Context, p *program) error {
 	}
 	if _, err := query.Resolve(); err != nil {
 		return explain(err)
+	}
+	if c.Watch {
+		return c.watch(ctx, p, query)
 	}
 	locks, err := c.clientWithTimeout(callTimeout)
 	if err != nil {
@@ -171,15 +188,15 @@ func showLease(g lock.Grant) output {
 	if len(g.Leases) > 1 {
 		return showLeaseSet(g)
 	}
-	return output{wire: wire.LeaseOf(g), env: variablesFrom(g), table: func(s table) {
-		s.row("LOCK", g.Name)
-		s.row("LEASE ID", uuid.UUID(g.ID).String())
-		s.row("TOKEN", token(g.Token))
-		s.row("MODE", modeAndSlot(g.Mode, g.Slot, g.Slots))
-		s.row("HOLDER", g.Holder)
-		s.row("EXPIRES", expiry(g))
+	return output{wire: wire.LeaseOf(g), names: []string{g.Name}, env: variablesFrom(g), table: func(s *table) {
+		s.field("LOCK", g.Name)
+		s.field("LEASE ID", uuid.UUID(g.ID).String())
+		s.field("TOKEN", token(g.Token))
+		s.field("MODE", modeAndSlot(g.Mode, g.Slot, g.Slots))
+		s.field("HOLDER", g.Holder)
+		s.field("EXPIRES", expiry(g))
 		if g.Metadata != nil {
-			s.row("METADATA", string(g.Metadata))
+			s.field("METADATA", string(g.Metadata))
 		}
 	}}
 }
@@ -199,29 +216,30 @@ func variablesFrom(g lock.Grant) []variable {
 // showLock returns the output for a lock, for any reader. Its variables differ from those of a lease, so that no
 // script takes another holder's token for its own.
 func showLock(l lock.Lock) output {
-	return output{wire: wire.LockOf(l), env: []variable{
+	return output{wire: wire.LockOf(l), names: []string{l.Name}, env: []variable{
 		{"PADDOCK_STATE", string(l.State)}, {"PADDOCK_NEWEST_TOKEN", strconv.FormatInt(int64(l.Token), 10)},
 		{"PADDOCK_HELD_BY", firstOf(l).Holder}, {"PADDOCK_WAITERS", strconv.Itoa(l.Waiters)},
-	}, table: func(s table) {
-		s.row("LOCK", l.Name)
-		s.row("STATE", string(l.State))
-		s.row("NEWEST TOKEN", token(l.Token))
-		s.row("CHANGED", local(l.ChangedAt))
+	}, table: func(s *table) {
+		s.field("LOCK", l.Name)
+		s.field("STATE", string(l.State))
+		s.field("NEWEST TOKEN", token(l.Token))
+		s.field("CHANGED", local(l.ChangedAt))
 		if l.Capacity > 0 {
-			s.row("PERMITS", fmt.Sprintf("%d of %d taken", l.PermitsOut(), l.Capacity))
+			s.field("PERMITS", fmt.Sprintf("%d of %d taken", l.PermitsOut(), l.Capacity))
 		}
-		s.row("WAITING", strconv.Itoa(l.Waiters))
+		s.field("WAITING", strconv.Itoa(l.Waiters))
 		for _, row := range whyShut(l) {
-			s.row(row...)
+			s.field(row[0], row[1])
 		}
-		s.row()
 		rows, sets := [][]string{{"HOLDER", "MODE", "TOKEN", "ACQUIRED", "EXPIRES", "LEFT", "METADATA"}}, []string(nil)
 		for _, h := range l.Leases {
 			rows = append(rows, []string{h.Holder, modeAndSlot(h.Mode, h.Slot, h.Slots), token(h.Token), local(h.AcquiredAt),
 				local(h.ExpiresAt), remaining(h), cmp.Or(string(h.Metadata), none)})
 			sets = append(sets, together(l.Name, h.Set))
 		}
-		s.rowsWithSets(rows, sets)
+		if len(l.Leases) > 0 {
+			s.rowsWithSets(rows, sets)
+		}
 		s.elsewhere("HELD ABOVE", l.Above)
 		s.elsewhere("HELD BELOW", l.Below)
 	}}
@@ -229,31 +247,37 @@ func showLock(l lock.Lock) output {
 
 // showLocks returns the output for many locks, one per row.
 func showLocks(locks []lock.Lock) output {
-	return output{wire: wire.MapSlice(locks, wire.LockOf), table: func(s table) {
+	names := namesIn(locks, func(l lock.Lock) string { return l.Name })
+	return output{wire: wire.MapSlice(locks, wire.LockOf), names: names, empty: "No locks found.", table: func(s *table) {
 		rows := [][]string{{"LOCK", "STATE", "MODE", "TOKEN", "HOLDER", "EXPIRES", "LEFT", "WAITING"}}
 		var sets, shut []string
 		for _, l := range locks {
 			sets, shut = append(sets, together(l.Name, firstOf(l).Set)), append(shut, shutText(l))
-			if len(l.Leases) == 0 {
-				rows = append(rows, []string{l.Name, string(l.State), none, token(l.Token), none, none, none, strconv.Itoa(l.Waiters)})
-				continue
-			}
-			h := firstOf(l)
-			holder := h.Holder
-			if n := len(l.Leases) - 1; n > 0 {
-				holder += fmt.Sprintf(" and %d more", n)
-			}
-			rows = append(rows, []string{l.Name, string(l.State), h.Mode.String(), token(l.Token), holder, local(h.ExpiresAt),
-				remaining(h), strconv.Itoa(l.Waiters)})
+			rows = append(rows, lockCells(l))
 		}
 		withColumn(rows, "NO GRANTS", shut)
 		s.rowsWithSets(rows, sets)
 	}}
 }
 
+// lockCells returns the cells of a lock in a list.
+func lockCells(l lock.Lock) []string {
+	if len(l.Leases) == 0 {
+		return []string{l.Name, string(l.State), none, token(l.Token), none, none, none, strconv.Itoa(l.Waiters)}
+	}
+	h := firstOf(l)
+	holder := h.Holder
+	if n := len(l.Leases) - 1; n > 0 {
+		holder += fmt.Sprintf(" and %d more", n)
+	}
+	return []string{l.Name, string(l.State), h.Mode.String(), token(l.Token), holder, local(h.ExpiresAt), remaining(h),
+		strconv.Itoa(l.Waiters)}
+}
+
 // showQueue returns the output for a queue.
 func showQueue(q lock.QueueInfo) output {
-	return output{wire: wire.QueueOf(q), table: func(s table) {
+	holders := namesIn(q.Waiters, func(w lock.WaiterInfo) string { return w.Holder })
+	return output{wire: wire.QueueOf(q), names: holders, empty: "No call waits for " + q.Name + ".", table: func(s *table) {
 		rows, sets := [][]string{{"POSITION", "HOLDER", "MODE", "JOINED", "WAITED", "BLOCKED BY"}}, []string(nil)
 		for _, w := range q.Waiters {
 			holder := w.Holder
@@ -270,12 +294,11 @@ func showQueue(q lock.QueueInfo) output {
 }
 
 // chain adds what the first waiter waits for in the end, unless the table shows it already.
-func (t table) chain(c *lock.WaitChain) {
+func (t *table) chain(c *lock.WaitChain) {
 	if c == nil || len(c.Steps) == 1 && c.End == lock.ChainUnknown {
 		return
 	}
-	t.row()
-	t.row("CHAIN", "WAITS FOR", "IN THE WAY")
+	t.head("CHAIN", "WAITS FOR", "IN THE WAY")
 	for _, s := range c.Steps {
 		how := "holds it"
 		if s.Ahead {
@@ -283,9 +306,8 @@ func (t table) chain(c *lock.WaitChain) {
 		}
 		t.row(s.Holder, s.Name, s.WaitsFor+" "+how)
 	}
-	t.row()
 	last := c.Steps[len(c.Steps)-1].WaitsFor
-	t.row(map[lock.ChainEnd]string{
+	t.text(map[lock.ChainEnd]string{
 		lock.ChainNotWaiting: "The task of " + last + " waits for no lock.",
 		lock.ChainUnknown:    "It is not known what " + last + " waits for.",
 		lock.ChainCircle:     "The chain is a circle. If it lasts, it is a deadlock, which the service breaks.",

@@ -44,14 +44,16 @@ func stopSignals() []os.Signal {
 // run runs the command of args until it is done or ctx ends, and returns its exit code. It reads no environment but
 // env.
 func run(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) int {
-	err := execute(ctx, args, env, stdout, stderr)
+	messages := &console{w: stderr}
+	err := execute(ctx, args, env, stdout, messages)
 	if err != nil && !errors.Is(err, errAlreadyReported) {
-		fmt.Fprintf(stderr, "paddock: %v\n", err)
+		width, _, _ := terminalSize(stderr)
+		_ = (&folder{w: messages}).write(fmt.Appendf(nil, "paddock: %v\n", err), style{width: width}) // the exit code tells, too
 	}
 	return exitCode(err)
 }
 
-func execute(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) error {
+func execute(ctx context.Context, args []string, env lookup, stdout io.Writer, stderr *console) error {
 	var line commandLine
 	given := &sources{env: env}
 	if len(args) == 0 {
@@ -177,33 +179,6 @@ func help(options kong.HelpOptions, c *kong.Context) error {
 	return kong.DefaultHelpPrinter(options, c)
 }
 
-// explainParseError returns a usage error that names the relevant help and contains no secret.
-func explainParseError(err error) error {
-	var wrong *kong.ParseError
-	if !errors.As(err, &wrong) {
-		return err
-	}
-	help := "paddock"
-	if wrong.Context != nil && wrong.Context.Selected() != nil {
-		help = wrong.Context.Selected().FullPath()
-	}
-	text := noValue.ReplaceAllString(wrong.Unwrap().Error(), "the value is missing")
-	if strings.Contains(wrong.Error(), "://") {
-		return usagef("a URL stands where none is expected; it is not repeated here (see %s --help)", help)
-	}
-	text = uuids.ReplaceAllString(text, "(a UUID, not repeated here)")
-	return usagef("%s (see %s --help)", apiKeys.ReplaceAllString(text, "(an API key, not repeated here)"), help)
-}
-
-// noValue matches what is said of a flag after which the command line ends.
-var noValue = regexp.MustCompile(`expected \w+ value but got "EOL" \(<EOL>\)`)
-
-// apiKeys matches what may be an API key.
-var apiKeys = regexp.MustCompile(`pk_[0-9A-Za-z]+_[0-9A-Za-z_-]+`)
-
-// uuids matches what may be a lease_id, which is a secret.
-var uuids = regexp.MustCompile(`[0-9A-Fa-f]{8}-?(?:[0-9A-Fa-f]{4}-?){3}[0-9A-Fa-f]{12}`)
-
 // describe returns the help of a flag or an argument, with its default and its variables.
 func describe(value *kong.Value) string {
 	help := value.Help
@@ -247,7 +222,23 @@ func versionOf(info *debug.BuildInfo, release, commit string) server.Version {
 }
 
 type versionCommand struct {
+	outputFlags
+
 	Licenses bool `help:"Print the licenses of the third-party software in this binary."`
+}
+
+// A versionJSON is the version as JSON shows it.
+type versionJSON struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"`
+	Go      string `json:"go"`
+}
+
+func (versionCommand) Help() string {
+	return `Prints the version of this binary. The server's own is in GET /healthz.
+
+    paddock version
+    paddock version -o name`
 }
 
 // Run prints the version.
@@ -256,8 +247,9 @@ func (c versionCommand) Run(p *program) error {
 		_, err := io.WriteString(p.stdout, paddock.ThirdPartyLicenses)
 		return err
 	}
-	_, err := io.WriteString(p.stdout, versionLine())
-	return err
+	v := version()
+	shown := versionJSON{v.Version, v.Commit, v.Go}
+	return p.print(c.Output, output{wire: shown, names: []string{v.Version}, table: func(t *table) { t.text(strings.TrimSpace(versionLine())) }})
 }
 
 // versionLine returns what the command and the flag print.

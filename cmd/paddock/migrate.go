@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/paddock-lock/paddock/migrations"
 )
@@ -26,14 +27,16 @@ tables as they were: repeat the command. Of several at the same time one migrate
 
 type migrateUpCommand struct {
 	database
+	quietFlag
 }
 
 func (c *migrateUpCommand) Run(ctx context.Context, p *program) error {
-	return p.migrate(ctx, c.database, func(url string) error { return migrations.Up(ctx, url, string(c.Schema), p.log) })
+	return p.migrate(ctx, c.database, c.Quiet, func(url string) error { return migrations.Up(ctx, url, string(c.Schema), p.log) })
 }
 
 type migrateDownCommand struct {
 	database
+	quietFlag
 
 	Steps int  `xor:"down" required:"" placeholder:"N" help:"How many migrations to undo. One of --steps and --to is required."`
 	To    *int `xor:"down" required:"" placeholder:"VERSION" help:"Instead of --steps: the version of the schema to go back to; 0 drops all tables but schema_migrations, which is empty then."`
@@ -50,7 +53,7 @@ func (c *migrateDownCommand) Run(ctx context.Context, p *program) error {
 	case !c.Yes:
 		return usagef("this drops tables with all their leases and events; to confirm, repeat it with --yes")
 	}
-	return p.migrate(ctx, c.database, func(url string) error {
+	return p.migrate(ctx, c.database, c.Quiet, func(url string) error {
 		if c.To != nil {
 			return migrations.DownTo(ctx, url, string(c.Schema), uint(*c.To), p.log)
 		}
@@ -59,8 +62,12 @@ func (c *migrateDownCommand) Run(ctx context.Context, p *program) error {
 }
 
 // migrate changes the schema and prints the versions before and after.
-func (p *program) migrate(ctx context.Context, db database, change func(url string) error) error {
+func (p *program) migrate(ctx context.Context, db database, quiet bool, change func(url string) error) error {
 	var before, after uint
+	var s stage
+	s.set("waiting for the database")
+	done := p.progress(quiet, s.line)
+	defer done()
 	err := db.reached(ctx, p.log, func(url string) (err error) {
 		before, err = migrations.Version(ctx, url, string(db.Schema))
 		return err
@@ -69,6 +76,7 @@ func (p *program) migrate(ctx context.Context, db database, change func(url stri
 		return err
 	}
 	err = db.reached(ctx, p.log, func(url string) error {
+		s.set(fmt.Sprintf("migrating the schema %s from version %d", db.Schema, before))
 		if err := change(url); err != nil {
 			return err
 		}
@@ -78,6 +86,7 @@ func (p *program) migrate(ctx context.Context, db database, change func(url stri
 	if err != nil {
 		return err
 	}
+	done()
 	if before == after {
 		_, err = fmt.Fprintf(p.stdout, "The schema %s is already at version %d; nothing was changed.\n", db.Schema, after)
 	} else {
@@ -88,6 +97,14 @@ func (p *program) migrate(ctx context.Context, db database, change func(url stri
 
 type migrateVersionCommand struct {
 	database
+	outputFlags
+}
+
+// A migrationJSON is the schema's version as JSON shows it.
+type migrationJSON struct {
+	Schema  string `json:"schema"`
+	Version uint   `json:"version"`
+	Needed  uint   `json:"needed_version"`
 }
 
 // Run prints the schema's version. It fails if this binary cannot run on it.
@@ -103,7 +120,9 @@ func (c *migrateVersionCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "The schema %s is at version %d; this binary is for version %d.\n", c.Schema, version,
-		migrations.Latest())
+	shown := migrationJSON{string(c.Schema), version, migrations.Latest()}
+	err = p.print(c.Output, output{wire: shown, names: []string{strconv.FormatUint(uint64(version), 10)}, table: func(t *table) {
+		t.text(fmt.Sprintf("The schema %s is at version %d; this binary is for version %d.", c.Schema, version, shown.Needed))
+	}})
 	return errors.Join(err, wrong)
 }

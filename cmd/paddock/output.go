@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -26,25 +25,28 @@ type program struct {
 	command *kong.Context
 	env     lookup
 	stdout  io.Writer // for data
-	stderr  io.Writer // for messages that are not log records
+	stderr  *console  // for messages that are not log records
 	log     *slog.Logger
 }
 
 // The formats in which data is printed.
 const (
 	asTable = "table"
+	asWide  = "wide"
 	asJSON  = "json"
+	asYAML  = "yaml"
+	asName  = "name"
 	asEnv   = "env"
 )
 
 // The outputFlags choose the format of what is printed.
 type outputFlags struct {
-	Output string `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"Output format: table or json."`
+	Output string `short:"o" enum:"table,wide,json,yaml,name" default:"table" placeholder:"FORMAT" help:"Output format: table; wide, a table that is not cut to the width of the terminal; json; yaml; or name, names only, one a line."`
 }
 
 // The envOutputFlags are the outputFlags of commands that can also print shell variables.
 type envOutputFlags struct {
-	Output string `short:"o" enum:"table,json,env" default:"table" placeholder:"FORMAT" help:"Output format: table, json, or env: lines for a POSIX shell to eval."`
+	Output string `short:"o" enum:"table,wide,json,yaml,name,env" default:"table" placeholder:"FORMAT" help:"Output format: table; wide, a table that is not cut to the width of the terminal; json; yaml; name, names only, one a line; or env, lines for a POSIX shell to eval."`
 }
 
 // A variable is a shell variable. Without a value it is to be unset.
@@ -54,32 +56,63 @@ type variable struct {
 
 // An output is what a command prints, in each format that it has.
 type output struct {
-	table func(table)
+	table func(*table)
 	wire  any
+	names []string
 	env   []variable
+	empty string // what to say in place of the table of a list without items; empty: this is no list
 }
 
-// print writes the output to standard output, in one write.
+// print writes the output to standard output, in one write. That a list has no items goes to standard error.
 func (p *program) print(format string, o output) error {
+	if isTable(format) && o.empty != "" && len(o.names) == 0 {
+		_, err := fmt.Fprintln(p.stderr, printable.Text(o.empty))
+		return err
+	}
 	var b bytes.Buffer
-	if err := o.write(&b, format); err != nil {
+	if err := o.write(&b, format, p.style(format)); err != nil {
 		return err
 	}
 	_, err := p.stdout.Write(b.Bytes())
 	return err
 }
 
-func (o output) write(w io.Writer, format string) error {
+func isTable(format string) bool { return format == asTable || format == asWide }
+
+func (o output) write(w io.Writer, format string, s style) error {
 	switch format {
 	case asJSON:
 		return writeJSON(w, o.wire, "  ")
+	case asYAML:
+		return writeYAML(w, o.wire)
+	case asName:
+		return writeNames(w, o.names)
 	case asEnv:
 		_, err := io.WriteString(w, exports(o.env))
 		return err
 	}
-	t := newTable(w)
-	o.table(t)
-	return t.Flush()
+	var t table
+	o.table(&t)
+	return t.write(w, s)
+}
+
+// writeNames writes names, one a line.
+func writeNames(w io.Writer, names []string) error {
+	for _, name := range names {
+		if _, err := io.WriteString(w, printable.Text(name)+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// namesIn returns the names of items.
+func namesIn[T any](items []T, name func(T) string) []string {
+	names := make([]string, len(items))
+	for i, item := range items {
+		names[i] = name(item)
+	}
+	return names
 }
 
 // writeJSON writes v and a newline. Without an indent it is one line.
@@ -111,19 +144,6 @@ func exports(variables []variable) string {
 		}
 	}
 	return b.String()
-}
-
-// A table aligns its columns and escapes its cells for a terminal.
-type table struct{ *tabwriter.Writer }
-
-func newTable(w io.Writer) table { return table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
-
-// row adds a row. Flush reports the errors.
-func (t table) row(cells ...string) {
-	for i, cell := range cells {
-		cells[i] = printable.Text(cell)
-	}
-	_, _ = io.WriteString(t, strings.Join(cells, "\t")+"\n")
 }
 
 // none stands in a table for a missing value.

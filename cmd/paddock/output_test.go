@@ -16,11 +16,11 @@ const hostile = "root\x1b[2J\x1b]0;pwned\x07\r\n\t\x00\x7f\u009b31m\u202egnp.exe
 func TestTableIsEscapedAndAligned(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	s := newTable(&b)
-	s.row("LOCK", "HOLDER", "TOKEN")
+	var s table
+	s.head("LOCK", "HOLDER", "TOKEN")
 	s.row("a", "two\tcells", "1")
 	s.row("jobs:nightly", "two\nrows", "23")
-	if err := s.Flush(); err != nil {
+	if err := s.write(&b, style{}); err != nil {
 		t.Fatal(err)
 	}
 	want := "LOCK          HOLDER      TOKEN\n" +

@@ -70,7 +70,7 @@ func (c *ruleSetCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return explainUnlessStopped(ctx, err)
 	}
-	return p.print(c.Output, output{wire: wire.RuleOf(set), table: func(s table) { s.rules([]lock.Rule{set}) }})
+	return p.print(c.Output, output{wire: wire.RuleOf(set), names: []string{string(set.Scope)}, table: func(s *table) { s.rules([]lock.Rule{set}) }})
 }
 
 type ruleRemoveCommand struct {
@@ -120,11 +120,12 @@ func (c *ruleListCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return explainUnlessStopped(ctx, err)
 	}
-	return p.print(c.Output, output{wire: wire.RuleListOf(found).Rules, table: func(s table) { s.rules(found) }})
+	scopes := namesIn(found, func(r lock.Rule) string { return string(r.Scope) })
+	return p.print(c.Output, output{wire: wire.RuleListOf(found).Rules, names: scopes, empty: "No rules found.", table: func(s *table) { s.rules(found) }})
 }
 
 // rules adds the rules.
-func (t table) rules(all []lock.Rule) {
+func (t *table) rules(all []lock.Rule) {
 	length := func(d time.Duration) string {
 		if d == 0 {
 			return none
@@ -137,7 +138,7 @@ func (t table) rules(all []lock.Rule) {
 		}
 		return strconv.Itoa(n)
 	}
-	t.row("SCOPE", "MAX TTL", "MAX HOLD", "MIN GRACE", "CAPACITY", "MAX LEASES", "BY", "SET")
+	t.head("SCOPE", "MAX TTL", "MAX HOLD", "MIN GRACE", "CAPACITY", "MAX LEASES", "BY", "SET")
 	for _, r := range all {
 		t.row(string(r.Scope), length(r.MaxTTL), length(r.MaxHold), length(r.MinGrace), count(r.Capacity), count(r.MaxLeases),
 			cmp.Or(r.SetBy, none), local(r.SetAt))

@@ -33,6 +33,7 @@ type runCommand struct {
 	leaseFlags
 	onceFlags
 	retryFlags
+	conflictFlags
 
 	Locks       []string       `name:"lock" sep:"none" placeholder:"NAME" help:"A lock, instead of the argument NAME. Repeat it for several locks, which are acquired together, all or none. Write -- before the command then."`
 	KillAfter   *time.Duration `placeholder:"DURATION" unset:"5s, or as much as the TTL allows" help:"How long the command may take to end after SIGTERM before it is killed; 0s kills it at once."`
@@ -48,9 +49,9 @@ Runs a command while it holds a lock: acquires the lock, renews the lease, stops
 end, and releases the lock when no process that the command started is left. If the lock is held it fails, or waits
 with --wait.
 
-A line for cron on several machines, one of which does the work:
+A line for cron on several machines, one of which does the work. The others say nothing, and do not fail:
 
-    */5 * * * *  paddock run --url http://locks.example:8080 jobs:mail -- /usr/local/bin/send-mail
+    */5 * * * *  paddock run -q --conflict-exit-code 0 --url http://locks.example:8080 jobs:mail -- /usr/local/bin/send-mail
 
 The same for a job that may be over before the clock of another machine reaches the same minute. It is run once a day,
 and not again within ten seconds of its start:
@@ -58,7 +59,7 @@ and not again within ten seconds of its start:
     0 3 * * *  paddock run --once-per day --tz Europe/Berlin --at-least 10s jobs:report -- /usr/local/bin/report
 
 With --once-per, paddock does not run the command if it was done in this period: it says on standard error who did it
-and when (not with --log-level warn), and exits with 0. The period is that of the clock of the database at which the
+and when (not with --quiet or --log-level warn), and exits with 0. The period is that of the clock of the database at which the
 command begins. A command is done if it ends with exit code 0 by itself. If it fails, is told to stop or is killed, the
 lock stays open, and the next paddock run in the period runs it. While another machine runs it, the exit code is 75; with
 --wait paddock waits, and runs the command if that one fails. A duration counts from the start of the command: for a job
@@ -114,7 +115,7 @@ but not the processes that it started. While paddock is suspended (SIGSTOP) it p
 fencing token does, where the write lands.
 
 Exit codes: that of the command, or 128+n if signal n ended it, or the wait for the lock. Also 64: wrong command line,
-or an invalid request. 69: the service cannot be reached. 70: internal error of the service. 75: another holder has the
+or an invalid request. 69: the service cannot be reached. 70: internal error of the service. 75, or that of --conflict-exit-code: another holder has the
 lock, an operator has frozen it, calls wait for each other in a deadlock, or a limit of the service is reached. 76: the lease was lost, whatever
 the command returned. 77: not allowed. 126: the command cannot be executed. 127: it was not found. 1: another error.`
 }
@@ -126,6 +127,9 @@ func (c *runCommand) Run(ctx context.Context, p *program) (err error) {
 	defer stderr.Close()
 	before, err := c.separate(p.args)
 	if err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
 		return err
 	}
 	members, o, err := c.options(stderr)
@@ -152,18 +156,20 @@ func (c *runCommand) Run(ctx context.Context, p *program) (err error) {
 	signals := supervise.Listen()
 	defer signals.Stop()
 	enclosing := findEnclosingLease(p.env, c.URL)
+	acquired := p.showWait(ctx, c.Quiet, locks, members, o)
 	lease, err := c.acquire(ctx, locks, members, o, signals)
+	acquired()
 	if done := (*lock.Error)(nil); c.OncePer != "" && errors.As(err, &done) && done.Code == lock.ErrAlreadyDone {
-		if p.log.Enabled(ctx, slog.LevelInfo) {
+		if p.log.Enabled(ctx, slog.LevelInfo) && !c.Quiet {
 			stderr.Printf("%s is not run: %s", joined(namesOf(members)), doneText(done))
 		}
 		return nil
 	}
 	if suspect := explainSuspect(ctx, locks, namesOf(members), err); suspect != nil {
-		return suspect
+		return &failure{c.ConflictExitCode, suspect} // said also with --quiet: an operator has to look at it
 	}
 	if err != nil {
-		return enclosing.explain(namesOf(members), err)
+		return c.apply(enclosing.explain(namesOf(members), err))
 	}
 	if id, _ := p.env("PADDOCK_SESSION"); id != "" {
 		stderr.Printf("this run has a lease of its own, which does not join the session of PADDOCK_SESSION")

@@ -25,11 +25,18 @@ const (
 	ctrlZ = "\x1a"
 )
 
-// startOnTerminal starts a process on a terminal.
+// startOnTerminal starts a process on a terminal of 80 columns.
 func (d *harness) startOnTerminal(p *process) *terminalSession {
+	d.Helper()
+	return d.startOnColumns(80, p)
+}
+
+// startOnColumns starts a process on a terminal of that many columns.
+func (d *harness) startOnColumns(columns int, p *process) *terminalSession {
 	d.Helper()
 	k := &terminalSession{process: p, t: d.T}
 	k.front, k.back = openPTY(d.T)
+	k.resize(columns)
 	p.Cmd.Stdin, p.Cmd.Stdout, p.Cmd.Stderr = k.back, k.back, k.back
 	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	shown := make(chan struct{})
@@ -50,6 +57,14 @@ func (d *harness) startOnTerminal(p *process) *terminalSession {
 	})
 	p.Start(d.T)
 	return k
+}
+
+// resize sets the size of the terminal.
+func (k *terminalSession) resize(columns int) {
+	k.t.Helper()
+	if err := unix.IoctlSetWinsize(int(k.back.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(columns)}); err != nil {
+		k.t.Fatal(err)
+	}
 }
 
 // openPTY returns the two ends of a new pseudo-terminal.

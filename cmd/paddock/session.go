@@ -116,28 +116,30 @@ func (c *listCommand) listSessions(ctx context.Context, p *program) error {
 
 // showSession returns the output for a session with what it keeps alive.
 func showSession(s lock.SessionInfo) output {
-	return output{wire: wire.SessionInfoOf(s), table: func(t table) {
-		t.row("SESSION", s.Ref.String())
-		t.row("HOLDER", s.Holder)
-		t.row("OPENED", local(s.OpenedAt))
+	return output{wire: wire.SessionInfoOf(s), names: []string{s.Ref.String()}, table: func(t *table) {
+		t.field("SESSION", s.Ref.String())
+		t.field("HOLDER", s.Holder)
+		t.field("OPENED", local(s.OpenedAt))
 		if s.Ended != 0 {
-			t.row("ENDED", fmt.Sprintf("%s, %s", local(s.EndedAt), s.Ended))
+			t.field("ENDED", fmt.Sprintf("%s, %s", local(s.EndedAt), s.Ended))
 			if s.Reason != "" {
-				t.row("REASON", s.Reason)
+				t.field("REASON", s.Reason)
 			}
 			if s.RevokedBy != "" {
-				t.row("REVOKED BY", s.RevokedBy)
+				t.field("REVOKED BY", s.RevokedBy)
 			}
 		} else {
-			t.row("EXPIRES", fmt.Sprintf("%s (in %s)", local(s.ExpiresAt), short(s.Remaining)))
+			t.field("EXPIRES", fmt.Sprintf("%s (in %s)", local(s.ExpiresAt), short(s.Remaining)))
 		}
-		t.row("LEASES", strconv.Itoa(s.Leases))
-		t.row("WAITING", strconv.Itoa(s.Places))
+		t.field("LEASES", strconv.Itoa(s.Leases))
+		t.field("WAITING", strconv.Itoa(s.Places))
 		if s.Metadata != nil {
-			t.row("METADATA", string(s.Metadata))
+			t.field("METADATA", string(s.Metadata))
 		}
-		t.row()
-		t.row("LOCK", "MODE", "TOKEN", "PLACE")
+		if len(s.Locks) == 0 {
+			return
+		}
+		t.head("LOCK", "MODE", "TOKEN", "PLACE")
 		for _, l := range s.Locks {
 			place := none
 			if l.Place > 0 {
@@ -150,8 +152,9 @@ func showSession(s lock.SessionInfo) output {
 
 // showSessions returns the output for many sessions, one per row.
 func showSessions(all []lock.SessionInfo) output {
-	return output{wire: wire.MapSlice(all, wire.SessionItemOf), table: func(t table) {
-		t.row("SESSION", "HOLDER", "OPENED", "EXPIRES", "LEFT", "LEASES", "WAITING")
+	refs := namesIn(all, func(s lock.SessionInfo) string { return s.Ref.String() })
+	return output{wire: wire.MapSlice(all, wire.SessionItemOf), names: refs, empty: "No open sessions found.", table: func(t *table) {
+		t.head("SESSION", "HOLDER", "OPENED", "EXPIRES", "LEFT", "LEASES", "WAITING")
 		for _, s := range all {
 			t.row(s.Ref.String(), s.Holder, local(s.OpenedAt), local(s.ExpiresAt), short(s.Remaining), strconv.Itoa(s.Leases),
 				strconv.Itoa(s.Places))

@@ -72,11 +72,12 @@ func joined(names []string) string { return strings.Join(slices.Sorted(slices.Va
 // memberField matches the field of an error about one lock of several.
 var memberField = regexp.MustCompile(`^(?:locks|names)/(\d+)(?:/(\w+))?$`)
 
-// explainLocks does what explain does. An error about one of several locks names that lock, not its position.
+// explainLocks does what explain does. An error about one of several locks names that lock, not its position, and one
+// that says that they were not acquired names them all.
 func explainLocks(names []string, err error) error {
 	var e *lock.Error
 	if !errors.As(err, &e) || e.Code != lock.ErrInvalid {
-		return explain(err)
+		return nameLocks(names, explain(err))
 	}
 	found := memberField.FindStringSubmatch(e.Field)
 	if found == nil {
@@ -95,6 +96,15 @@ func explainLocks(names []string, err error) error {
 		which += " " + printable.Text(strconv.Quote(names[i]))
 	}
 	return usagef("%s: %s%s", which, what, strings.TrimPrefix(e.Detail, e.Field))
+}
+
+// nameLocks adds the names of the locks to an error that says that they were not acquired.
+func nameLocks(names []string, err error) error {
+	if exitCode(err) != exitNotAcquired {
+		return err
+	}
+	return &failure{exitNotAcquired, fmt.Errorf("%s %s%s", printable.Text(strings.Join(slices.Sorted(slices.Values(names)), ", ")),
+		notAcquired, strings.TrimPrefix(err.Error(), notAcquired))}
 }
 
 // leaseVariables returns the variables about the locks of a lease, in the order of names. The first three are of the
@@ -141,9 +151,10 @@ func together(name string, set []string) string {
 
 // rowsWithSets adds rows, of which the first is the header. If any of them is of a set, there is a column with its
 // other locks; sets has them for all rows but the header.
-func (t table) rowsWithSets(rows [][]string, sets []string) {
+func (t *table) rowsWithSets(rows [][]string, sets []string) {
 	withColumn(rows, "TOGETHER WITH", sets)
-	for _, row := range rows {
+	t.head(rows[0]...)
+	for _, row := range rows[1:] {
 		t.row(row...)
 	}
 }
@@ -160,15 +171,15 @@ func withColumn(rows [][]string, header string, cells []string) {
 
 // showLeaseSet returns the output for the lease of several locks, for its holder.
 func showLeaseSet(g lock.Grant) output {
-	return output{wire: wire.LeaseSetOf(g), env: variablesFrom(g), table: func(s table) {
-		s.row("LEASE ID", uuid.UUID(g.ID).String())
-		s.row("HOLDER", g.Holder)
-		s.row("EXPIRES", expiry(g))
+	members := namesIn(guard.MembersOf(g), func(m guard.Member) string { return m.Name })
+	return output{wire: wire.LeaseSetOf(g), names: members, env: variablesFrom(g), table: func(s *table) {
+		s.field("LEASE ID", uuid.UUID(g.ID).String())
+		s.field("HOLDER", g.Holder)
+		s.field("EXPIRES", expiry(g))
 		if g.Metadata != nil {
-			s.row("METADATA", string(g.Metadata))
+			s.field("METADATA", string(g.Metadata))
 		}
-		s.row()
-		s.row("LOCK", "TOKEN", "MODE")
+		s.head("LOCK", "TOKEN", "MODE")
 		for _, m := range guard.MembersOf(g) {
 			s.row(m.Name, token(m.Token), modeAndSlot(m.Mode, m.Slot, m.Slots))
 		}

@@ -109,7 +109,7 @@ func TestARefusalOfSeveralLocksNamesEachBlocker(t *testing.T) {
 		{"run", "--lock=a", "--lock", "b", "--lock", "c", "--", "/bin/sh"},
 	} {
 		_, stderr := d.expectExit(exitNotAcquired, args...)
-		want := regexp.MustCompile(`^paddock: not acquired: alice holds a for another \S+, unless it renews; ` +
+		want := regexp.MustCompile(`^paddock: a, b, c not acquired: alice holds a for another \S+, unless it renews; ` +
 			`carol holds c for another \S+, unless it renews\. Wait longer with --wait`)
 		if !want.MatchString(stderr) {
 			t.Errorf("%q: %s", args, stderr)

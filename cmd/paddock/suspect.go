@@ -44,6 +44,6 @@ func explainSuspect(ctx context.Context, locks paddock.Service, names []string, 
 	if len(texts) == 0 {
 		return nil
 	}
-	return &failure{exitNotAcquired, fmt.Errorf("not acquired: %s. Only the holder, who renews or releases it, or an operator ends that: "+
+	return &failure{exitNotAcquired, fmt.Errorf(notAcquired+"%s. Only the holder, who renews or releases it, or an operator ends that: "+
 		"look at the work, and then run\n%s", strings.Join(texts, "; "), strings.Join(revocations, "\n"))}
 }

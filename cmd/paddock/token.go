@@ -74,14 +74,14 @@ func statusText(v lock.Verification) string {
 
 // showVerification returns the output for the status of a token.
 func showVerification(v lock.Verification) output {
-	return output{wire: wire.VerificationOf(v), table: func(t table) {
-		t.row("LOCK", v.Name)
-		t.row("TOKEN", token(v.Token))
-		t.row("STATUS", string(v.Status))
-		t.row("NEWEST TOKEN", token(v.Newest))
-		t.row("CHECKED", local(v.CheckedAt))
+	return output{wire: wire.VerificationOf(v), names: []string{v.Name}, table: func(t *table) {
+		t.field("LOCK", v.Name)
+		t.field("TOKEN", token(v.Token))
+		t.field("STATUS", string(v.Status))
+		t.field("NEWEST TOKEN", token(v.Newest))
+		t.field("CHECKED", local(v.CheckedAt))
 		if v.Status == lock.Current {
-			t.row("LEFT", short(v.Remaining))
+			t.field("LEFT", short(v.Remaining))
 		}
 	}}
 }

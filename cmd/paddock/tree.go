@@ -53,9 +53,9 @@ func (c *treeDeclareCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return explainUnlessStopped(ctx, err)
 	}
-	return p.print(c.Output, output{wire: wire.TreeOf(declared), table: func(s table) {
-		s.row("TREE", declared.Root)
-		s.row("DECLARED", local(declared.DeclaredAt))
+	return p.print(c.Output, output{wire: wire.TreeOf(declared), names: []string{declared.Root}, table: func(s *table) {
+		s.field("TREE", declared.Root)
+		s.field("DECLARED", local(declared.DeclaredAt))
 	}})
 }
 
@@ -106,8 +106,9 @@ func (c *treeListCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return explainUnlessStopped(ctx, err)
 	}
-	return p.print(c.Output, output{wire: wire.MapSlice(found, wire.TreeOf), table: func(s table) {
-		s.row("TREE", "DECLARED")
+	roots := namesIn(found, func(t lock.Tree) string { return t.Root })
+	return p.print(c.Output, output{wire: wire.MapSlice(found, wire.TreeOf), names: roots, empty: "No trees found.", table: func(s *table) {
+		s.head("TREE", "DECLARED")
 		for _, t := range found {
 			s.row(t.Root, local(t.DeclaredAt))
 		}
@@ -148,8 +149,9 @@ func (c *listCommand) listTree(ctx context.Context, p *program) error {
 
 // showTree returns the output for the locks of a tree, which are in the order of their levels.
 func showTree(root string, locks []lock.Lock) output {
-	return output{wire: wire.MapSlice(locks, wire.LockOf), table: func(s table) {
-		s.row("LOCK", "STATE", "MODE", "TOKEN", "HOLDER", "LEFT", "BELOW", "WAITING")
+	names := namesIn(locks, func(l lock.Lock) string { return l.Name })
+	return output{wire: wire.MapSlice(locks, wire.LockOf), names: names, table: func(s *table) {
+		s.head("LOCK", "STATE", "MODE", "TOKEN", "HOLDER", "LEFT", "BELOW", "WAITING")
 		for _, l := range locks {
 			name := l.Name
 			if level := strings.Count(strings.TrimPrefix(name, root), ":"); level > 0 {
@@ -169,13 +171,12 @@ func showTree(root string, locks []lock.Lock) output {
 }
 
 // elsewhere adds the leases of locks above or below, under the title, if there are any.
-func (s table) elsewhere(title string, leases []lock.LeaseInfo) {
+func (t *table) elsewhere(title string, leases []lock.LeaseInfo) {
 	if len(leases) == 0 {
 		return
 	}
-	s.row()
-	s.row(title, "HOLDER", "MODE", "TOKEN", "EXPIRES", "LEFT")
+	t.head(title, "HOLDER", "MODE", "TOKEN", "EXPIRES", "LEFT")
 	for _, h := range leases {
-		s.row(cmp.Or(h.Name, none), h.Holder, h.Mode.String(), token(h.Token), local(h.ExpiresAt), remaining(h))
+		t.row(cmp.Or(h.Name, none), h.Holder, h.Mode.String(), token(h.Token), local(h.ExpiresAt), remaining(h))
 	}
 }

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -18,7 +23,7 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 		key   = "key new --auth-file=/nowhere/keys.json --role=read"
 	)
 	for args, want := range map[string]string{
-		"--log-level=info":         `expected one of "serve"`,
+		"--log-level=info":         "the command is missing; give one, as in paddock run",
 		"unlock":                   "unlock",
 		"serve --port=80":          "paddock serve --help",
 		"--log-level=loud version": "--log-level",
@@ -50,7 +55,7 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 		"demo --url=here":                                                          "--url: ",
 		"demo --ttl=0s":                                                            "--ttl is 0s",
 
-		"acquire":                                          `expected "<name> ..."`,
+		"acquire":                                          "NAME is missing. The lock's name, such as jobs:nightly. For example: paddock acquire jobs:nightly --ttl 1m",
 		"acquire a/b":                                      "NAME: name has an invalid character",
 		"acquire a b/b":                                    `NAME "b/b": name has an invalid character`,
 		"acquire a b a":                                    `NAME "a": name is given twice`,
@@ -108,11 +113,11 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 
 		"get":                                              "either the name of a lock",
 		"get a/b":                                          "NAME: ",
-		"get x -o yaml":                                    `"table","json","env"`,
+		"get x -o xml":                                     `--output: "xml" is not one of its values; give table, wide, json, yaml, name or env`,
 		"get x --session=0000000000000001":                 "either the name of a lock",
 		"get --session=x":                                  "16 hexadecimal digits",
-		"queue x -o env":                                   `"table","json"`,
-		"list -o env":                                      `"table","json"`,
+		"queue x -o env":                                   "json, yaml or name",
+		"list -o env":                                      "json, yaml or name",
 		"list --state=taken":                               "--state: ",
 		"list --limit=-1":                                  "--limit is -1",
 		"list --sort=name":                                 "--sort: ",
@@ -142,7 +147,7 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 		"events --limit=1001":                              "--limit is 1001; give 1 to 1000",
 		"events --prefix=a/b":                              "--prefix: ",
 		"events --follow --until=1h":                       "leave one of them out",
-		"token verify a":                                   `expected "<token>"`,
+		"token verify a":                                   "TOKEN is missing. ",
 		"token verify a 0":                                 "TOKEN is 0; give a fencing token",
 		"token verify a/b 1":                               "NAME: name has an invalid character",
 		"token verify a 1 --slot=-1":                       "--slot: ",
@@ -184,8 +189,8 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 
 		"key list": "PADDOCK_AUTH_FILE",
 		"key new --auth-file=/nowhere/keys.json x":             "--role",
-		"key new --auth-file=/nowhere/keys.json --role=root x": `"read","lock","admin"`,
-		key:                          "<name>",
+		"key new --auth-file=/nowhere/keys.json --role=root x": "give read, lock or admin",
+		key:                          "NAME is missing. Name of the client",
 		key + " --prefix=billing: x": "omit the last colon",
 		key + " --prefix= x":         "--prefix is empty",
 		key + " --expires=-1h x":     "--expires is -1h",
@@ -194,6 +199,88 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 		code, stdout, stderr := call(t, map[string]string{"PADDOCK_URL": "http://127.0.0.1:1"}, strings.Fields(args)...)
 		if code != exitUsage || !strings.Contains(stderr, want) || stdout != "" {
 			t.Errorf("paddock %s: exit code %d, want %d and %q in:\n%s%s", args, code, exitUsage, want, stdout, stderr)
+		}
+	}
+}
+
+// parsersWords matches what the parser of flags says in terms of itself.
+var parsersWords = regexp.MustCompile(`expected|but got|must be one of|EOL|<[a-z]+|strconv|slog|parsing time|\\bint\\b|\\(string\\)|missing flags`)
+
+// TestNoUsageErrorSpeaksAsTheParser gives a wrong value, or none, to every flag of every command, and calls each without
+// its arguments.
+func TestNoUsageErrorSpeaksAsTheParser(t *testing.T) {
+	t.Parallel()
+	var line commandLine
+	parser, err := newParser(&line, &sources{env: variablesOf(nil)}, t.Output())
+	mustBeNil(t, err)
+	try := func(name string, args ...string) {
+		code, stdout, stderr := call(t, nil, args...)
+		if code != exitUsage || stdout != "" || !strings.Contains(stderr, name) || parsersWords.MatchString(stderr) || !strings.Contains(stderr, "--help") {
+			t.Errorf("paddock %q: exit code %d, want %d, %s and no words of the parser:\n%s%s", args, code, exitUsage, name, stdout, stderr)
+		}
+	}
+	tried := 0
+	for _, command := range parser.Model.Leaves(true) {
+		path := strings.Fields(command.FullPath())[1:]
+		for _, flag := range slices.Concat(parser.Model.Flags, command.Flags) {
+			if flag.Name == "help" || flag.Name == "version" {
+				continue
+			}
+			name := "--" + flag.Name
+			if !flag.IsBool() {
+				try(name, append(slices.Clone(path), name)...)
+				try(name, append(slices.Clone(path), name, "--log-level=info")...)
+			}
+			kind := flag.Target.Kind()
+			if kind == reflect.Pointer {
+				kind = flag.Target.Type().Elem().Kind()
+			}
+			if kind != reflect.String && kind != reflect.Slice || flag.Enum != "" || flag.IsBool() {
+				try(name, append(slices.Clone(path), name+"=nonsense")...)
+				tried++
+			}
+		}
+		for _, argument := range command.Positional {
+			if argument.Required {
+				if required := slices.ContainsFunc(command.Flags, func(f *kong.Flag) bool { return f.Required }); !required {
+					try("", path...)
+				}
+				tried++
+			}
+		}
+	}
+	if tried < 100 {
+		t.Errorf("only %d were tried", tried)
+	}
+}
+
+// TestUsageErrorsHaveAnExample in the words of the help.
+func TestUsageErrorsHaveAnExample(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"list --limit=many":        `--limit: "many" is not a whole number. Maximum number of locks; 0 for all. For example: --limit 10 (see paddock list --help)`,
+		"list --limit":             `--limit: the value is missing. Maximum number of locks; 0 for all. For example: --limit 10 (see paddock list --help)`,
+		"revoke x --token=1":       `--reason is missing. Why. For example: --reason 'db-3 is being replaced' (see paddock revoke --help)`,
+		"revoke x --token=x":       `--token: "x" is not a whole number. Current fencing token of the lock, as get shows it, so that no later lease is revoked by mistake. For example: --token 10496`,
+		"release":                  "NAME is missing. The lock's name. For example: paddock release NAME (see paddock release --help)",
+		"queue":                    "NAME is missing. The lock's name, such as jobs:nightly. For example: paddock queue jobs:nightly (see",
+		"fence report jobs x":      `TOKEN: "x" is not a whole number. The token that was rejected. For example: paddock fence report jobs:nightly 41`,
+		"list --contended=perhaps": `--contended: "perhaps" is neither true nor false; give the flag alone. Only locks with waiters. For example: --contended (see`,
+		"--log-level=loud version": `--log-level: "loud" is not a level. Minimum level to log: debug, info, warn or error. For example: --log-level info (see`,
+		"revoke x --acquired-at=noon --token=1 --reason=x": `--acquired-at: "noon" is not an instant. Revoke only the lease that was acquired at this instant: acquired_at of get -o json. For example: --acquired-at 2026-01-02T03:12:00Z`,
+		"migrate down --yes":                     "--steps or --to is missing. How many migrations to undo. For example: --steps 1 (see",
+		"epoch":                                  "the command is missing; give list, new, open or quorum, as in paddock epoch list (see",
+		"acquire x --shared --capacity=2":        "--shared and --capacity can't be used together; leave one of them out (see",
+		"epoch quorum maybe":                     `REQUIRED: "maybe" is not one of its values; give on or off (see`,
+		"acquire x --conflict-exit-code=256":     "--conflict-exit-code is 256; give 0 to 255",
+		"run --conflict-exit-code=-1 x -- true":  "--conflict-exit-code is -1; give 0 to 255",
+		"get --watch --session=7bb9f2a32ab6969f": "--watch is for a lock",
+		"get x --watch -o env":                   "--watch is for a lock",
+		"list --watch --tree=x":                  "--watch is for locks",
+	} {
+		code, stdout, stderr := call(t, nil, strings.Fields(args)...)
+		if code != exitUsage || !strings.Contains(stderr, want) || stdout != "" {
+			t.Errorf("paddock %s: exit code %d, want %d and\n%s\nin\n%s%s", args, code, exitUsage, want, stdout, stderr)
 		}
 	}
 }

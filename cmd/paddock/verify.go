@@ -23,6 +23,7 @@ const defaultVerifyTime = 30 * time.Second
 type verifyCommand struct {
 	URL []string `default:"http://127.0.0.1:8080" variable:"PADDOCK_URL" placeholder:"URL" help:"Base URL of the service. Repeat it for several replicas: clients of all of them then contend for the same locks."`
 	callerFlags
+	quietFlag
 
 	Clients    int           `default:"32" placeholder:"N" help:"Number of concurrent clients."`
 	Locks      int           `default:"16" placeholder:"N" help:"Number of locks that they use at a time."`
@@ -61,7 +62,9 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	c.Seed = cmp.Or(c.Seed, 1+rand.Uint64N(1_000_000))
-	v := &verification{program: p, verifyCommand: c, replicas: replicas, name: c.Prefix + ":" + uuid.NewString()[:8]}
+	folded := *p
+	folded.stdout = &folder{w: p.stdout}
+	v := &verification{program: &folded, verifyCommand: c, replicas: replicas, name: c.Prefix + ":" + uuid.NewString()[:8]}
 	if err := v.checkAccess(ctx); err != nil {
 		return err
 	}
@@ -228,6 +231,7 @@ type verification struct {
 	replicas []workload.Replica
 	name     string // prefix of all names of this run
 	perRound int    // maximum number of calls a round; zero means callsPerRound
+	stage    stage  // after the load of a round
 
 	isAdmin    bool // the API key has the role admin
 	grantsHold bool // the service grants leases that do not end by themselves
@@ -272,11 +276,13 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 	prefix, rec := fmt.Sprintf("%s:%d", v.name, number), verify.NewRecorder()
 	pauses := time.NewTicker(pauseEvery)
 	defer pauses.Stop()
+	calling := v.progress(v.Quiet, v.loadProgress(ctx, rec))
 	stats, refused := workload.Run(ctx, rec, workload.Options{
 		Services: v.replicas, Prefix: prefix, Clients: v.Clients, Locks: v.Locks, Operations: operations,
 		Seed: v.Seed + uint64(number), TTL: v.TTL, NoGrace: v.NoGrace, Subscribers: true, Lulls: pauses.C,
 		NoRevoke: !v.isAdmin, Tree: v.isAdmin, Policy: v.isAdmin, Hold: v.isAdmin && v.grantsHold,
 	})
+	calling()
 	if _, err := fmt.Fprintf(v.stdout, "%d calls in %s, %.0f a second; %d of them retried.\n", stats.Total(),
 		short(stats.Took), stats.Rate(), stats.Retries); err != nil {
 		return 0, err
@@ -287,6 +293,9 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 	if _, err := fmt.Fprintf(v.stdout, "%v.\n", stats.Subscribers); err != nil {
 		return 0, err
 	}
+	v.stage.set("waiting until all locks are free")
+	checked := v.progress(v.Quiet, v.stage.line)
+	defer checked()
 	events, notSettled := v.collect(context.WithoutCancel(ctx), rec, prefix+":")
 	if events == nil && refused == nil {
 		return 0, &failure{exitUnreachable, notSettled}
@@ -296,7 +305,9 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 	if notSettled == nil && v.isAdmin {
 		notSettled = v.removePolicy(context.WithoutCancel(ctx), prefix)
 	}
+	v.stage.set(fmt.Sprintf("checking %d calls", len(h.Calls)))
 	report := h.Check(verify.CheckOptions{AllowOvertaking: true})
+	checked()
 	if err := report.WriteText(v.stdout); err != nil {
 		return 0, err
 	}
@@ -306,6 +317,19 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 	return stats.Total(), errors.Join(explain(refused), notSettled)
 }
 
+// loadProgress returns the line of progress of a load that is recorded until ctx ends.
+func (v *verification) loadProgress(ctx context.Context, rec *verify.Recorder) func() string {
+	start := time.Now()
+	return func() string {
+		calls := rec.Calls()
+		line := fmt.Sprintf("%d calls, %.0f a second", calls, float64(calls)/time.Since(start).Seconds())
+		if end, bounded := ctx.Deadline(); bounded {
+			line += ", " + short(max(time.Until(end), 0).Truncate(time.Second)) + " left"
+		}
+		return line
+	}
+}
+
 // collect waits until all locks under the prefix are free, and returns their events. If the locks do not become free
 // it returns the events with an error.
 func (v *verification) collect(ctx context.Context, rec *verify.Recorder, prefix string) ([]lock.Event, error) {
@@ -313,6 +337,7 @@ func (v *verification) collect(ctx context.Context, rec *verify.Recorder, prefix
 		first := v.replicas[0]
 		return workload.WaitUntilFree(ctx, rec.Client(first.Via, first.Locks), prefix)
 	})
+	v.stage.set("reading the events")
 	var failed error
 	for _, r := range v.replicas {
 		var events []lock.Event

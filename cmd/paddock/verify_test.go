@@ -47,7 +47,7 @@ func TestVerifyInterruptedBeforeItsFirstCallReportsIt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	out := new(proctest.Transcript)
-	v := &verification{program: &program{stdout: out}, verifyCommand: &verifyCommand{For: time.Hour}}
+	v := &verification{program: &program{stdout: out, stderr: &console{w: out}}, verifyCommand: &verifyCommand{For: time.Hour}}
 	if err := v.run(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestLongVerificationHasRounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &verification{program: &program{stdout: out}, verifyCommand: c, replicas: replicas, name: "verify:1",
+	v := &verification{program: &program{stdout: out, stderr: &console{w: out}}, verifyCommand: c, replicas: replicas, name: "verify:1",
 		perRound: 80}
 	if err := v.run(t.Context()); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -3,13 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/paddock-lock/paddock"
-	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -53,7 +50,7 @@ func (c *watchCommand) Run(ctx context.Context, p *program) error {
 		until, cancel = context.WithTimeout(ctx, c.For)
 		defer cancel()
 	}
-	w := &watcher{program: p, locks: locks, format: c.Output, header: c.Output == asTable, remain: c.Count}
+	w := &watcher{program: p, locks: locks, out: p.stream(c.Output, eventColumns()...), remain: c.Count}
 	err = w.follow(until, query, c.limit())
 	answer := (*lock.Error)(nil)
 	if errors.As(err, &answer) && until.Err() != nil && (ctx.Err() != nil || !w.failing) {
@@ -85,8 +82,7 @@ func (c *watchCommand) query() (paddock.EventQuery, error) {
 type watcher struct {
 	*program
 	locks   paddock.Service
-	format  string
-	header  bool // to be printed
+	out     *stream
 	remain  int  // events still to be printed; zero or less: no bound
 	failing bool // the last call was not answered
 }
@@ -99,7 +95,7 @@ func (w *watcher) follow(ctx context.Context, q paddock.EventQuery, limit time.D
 		if err != nil {
 			return err
 		}
-		if err := w.printHeader(); err != nil {
+		if err := w.out.begin(); err != nil {
 			return err
 		}
 		if page.Gap {
@@ -132,26 +128,14 @@ func (w *watcher) page(ctx context.Context, q paddock.EventQuery, limit time.Dur
 	return page, err
 }
 
-// printHeader prints the header of the table, once.
-func (w *watcher) printHeader() error {
-	if !w.header {
-		return nil
+// eventColumns are the columns of a table of events that are printed as they happen.
+func eventColumns() []column {
+	return []column{
+		{"AT", instantWidth}, {"ID", 8}, {"KIND", 10}, {"LOCK", 24}, {"TOKEN", 8}, {"HOLDER", 20}, {"REASON", 20},
 	}
-	w.header = false
-	return w.printRow("AT", "ID", "KIND", "LOCK", "TOKEN", "HOLDER", "REASON")
 }
 
 func (w *watcher) printEvent(e lock.Event) error {
-	if w.format == asJSON {
-		return writeJSON(w.stdout, wire.EventOf(e), "")
-	}
-	return w.printRow(local(e.At), strconv.FormatInt(e.ID, 10), e.Kind.String(), e.Name, token(e.Token),
-		printable.Text(e.Holder), printable.Text(e.Explanation()))
-}
-
-// printRow prints a row. The widths are fixed, since later rows are not known yet.
-func (w *watcher) printRow(at, id, kind, name, token, holder, reason string) error {
-	row := fmt.Sprintf("%-25s  %-8s  %-10s  %-24s  %-8s  %-20s  %s", at, id, kind, name, token, holder, reason)
-	_, err := fmt.Fprintln(w.stdout, strings.TrimRight(row, " "))
-	return err
+	return w.out.print(wire.EventOf(e), e.Name, local(e.At), strconv.FormatInt(e.ID, 10), e.Kind.String(), e.Name,
+		token(e.Token), e.Holder, e.Explanation())
 }

@@ -25,7 +25,7 @@ type Options struct {
 	// log.
 	Stderr io.Writer
 
-	// Log gets one line if PostgreSQL is fetched or Docker is used. Nil is os.Stderr.
+	// Log gets a line if Docker is used, and one for each way in which PostgreSQL is fetched. Nil is os.Stderr.
 	Log io.Writer
 
 	// Env looks up environment variables. Nil is os.LookupEnv.

@@ -29,7 +29,7 @@ type Source struct {
 	// Releases can be fetched by HTTPS and npm.
 	Releases []Release
 
-	// Log gets one line before the first byte is fetched.
+	// Log gets a line before the first byte is fetched, and one for each way that is tried.
 	Log io.Writer `json:"-"`
 }
 
@@ -92,6 +92,7 @@ func (s Source) try(ctx context.Context, writer *usercache.Writer, wish Wish) (b
 	fmt.Fprintln(s.Log, s.announcement(wish, ways[0]))
 	var failures []string
 	for _, w := range ways {
+		fmt.Fprintf(s.Log, "trying %s, %d MB\n", w.name, w.mb)
 		entry, err := writer.Add(w.entry(), func(dir string) error {
 			if err := w.fetch(ctx, dir); err != nil {
 				return err
@@ -105,6 +106,7 @@ func (s Source) try(ctx context.Context, writer *usercache.Writer, wish Wish) (b
 			return "", fmt.Errorf("fetching PostgreSQL: %w", context.Cause(ctx))
 		}
 		failures = append(failures, w.name+": "+strings.ReplaceAll(err.Error(), "\n", "; "))
+		fmt.Fprintln(s.Log, failures[len(failures)-1])
 	}
 	err = errors.New(strings.Join(failures, "\n"))
 	return "", errors.Join(err, s.recordFailure(err))

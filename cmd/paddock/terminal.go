@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
+)
+
+// terminalSize returns the size of the terminal that w writes to, zero for a size that it does not tell. ok is false if
+// w is a file, a pipe or a buffer.
+func terminalSize(w io.Writer) (width, height int, ok bool) {
+	f, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return 0, 0, false
+	}
+	width, height, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0, 0, true
+	}
+	return width, height, true
+}
+
+// style returns how tables are shown on standard output.
+func (p *program) style(format string) style {
+	width, _, terminal := terminalSize(p.stdout)
+	if format == asWide {
+		width = 0
+	}
+	return style{width: width, colour: terminal && p.allowsColour()}
+}
+
+// allowsColour reports whether a terminal may be sent colours. See https://no-color.org.
+func (p *program) allowsColour() bool {
+	without, _ := p.env("NO_COLOR")
+	return without == "" && p.movesCursor()
+}
+
+// movesCursor reports whether a terminal understands control sequences.
+func (p *program) movesCursor() bool {
+	name, _ := p.env("TERM")
+	return name != "" && name != "dumb" && runtime.GOOS != "windows"
+}
+
+// A console is standard error. On a terminal its last line can be one that shows progress: it is rewritten in place, and
+// steps aside for what else is written. It is safe for concurrent use.
+type console struct {
+	w io.Writer
+
+	mu    sync.Mutex
+	shown string // the line of progress; empty for none
+}
+
+// Write writes text above the line of progress.
+func (c *console) Write(text []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.shown == "" {
+		return c.w.Write(text)
+	}
+	whole := c.erased() + string(text)
+	if bytes.HasSuffix(text, []byte("\n")) {
+		whole += c.shown
+	} else {
+		c.shown = ""
+	}
+	if _, err := io.WriteString(c.w, whole); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// erased returns what erases the line of progress, without a control sequence of a certain kind of terminal.
+func (c *console) erased() string {
+	return "\r" + strings.Repeat(" ", screen.StringWidth(c.shown)) + "\r"
+}
+
+// show replaces the line of progress, in one write, so that nothing flickers. It is cut to the width of the terminal.
+func (c *console) show(line string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if width, _, _ := terminalSize(c.w); width > 0 {
+		line = screen.Truncate(line, width-1, "…") // in the last column a terminal may wrap
+	}
+	if line == c.shown {
+		return
+	}
+	text := c.erased()
+	if line != "" {
+		text = "\r" + line
+		if shorter := screen.StringWidth(c.shown) - screen.StringWidth(line); shorter > 0 {
+			text += strings.Repeat(" ", shorter) + strings.Repeat("\b", shorter)
+		}
+	}
+	c.shown = line
+	_, _ = io.WriteString(c.w, text) // progress that cannot be shown is no failure of the command
+}
+
+// A folder writes lines that fit on the terminal that w writes to. Lines that begin with four spaces stay as they are:
+// they are to be copied.
+type folder struct {
+	w    io.Writer
+	rest []byte // of a line without an end
+}
+
+// gaps matches the space between two columns of text.
+var gaps = regexp.MustCompile(`(\S) {3,}`)
+
+// Write implements io.Writer.
+func (f *folder) Write(text []byte) (int, error) {
+	width, _, _ := terminalSize(f.w)
+	return len(text), f.write(text, style{width: width})
+}
+
+func (f *folder) write(text []byte, s style) error {
+	f.rest = append(f.rest, text...)
+	end := bytes.LastIndexByte(f.rest, '\n') + 1
+	var b strings.Builder
+	for line := range strings.Lines(string(f.rest[:end])) {
+		line = strings.TrimSuffix(line, "\n")
+		if s.width > 0 && screen.StringWidth(line) > s.width && !strings.HasPrefix(line, "    ") {
+			line = strings.Join(s.fold(gaps.ReplaceAllString(line, "$1  "), 0), "\n")
+		}
+		b.WriteString(line + "\n")
+	}
+	f.rest = f.rest[end:]
+	_, err := io.WriteString(f.w, b.String())
+	return err
+}
+
+// The quietFlag is the flag of commands that show progress.
+type quietFlag struct {
+	Quiet bool `short:"q" help:"Show no progress on the terminal."`
+}
+
+const (
+	// showProgressAfter is how long a command is silent: a quick one shows no progress.
+	showProgressAfter = 300 * time.Millisecond
+	// showProgressEvery is the time between two states of the line of progress.
+	showProgressEvery = 500 * time.Millisecond
+)
+
+// progress shows what line returns, on a terminal, until stop is called. It shows nothing if quiet is set.
+func (p *program) progress(quiet bool, line func() string) (stop func()) {
+	if _, _, terminal := terminalSize(p.stderr.w); quiet || !terminal {
+		return func() {}
+	}
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		defer p.stderr.show("")
+		for next := time.After(showProgressAfter); ; next = time.After(showProgressEvery) {
+			select {
+			case <-next:
+				p.stderr.show(printable.Text(line()))
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return sync.OnceFunc(func() {
+		close(quit)
+		<-done
+	})
+}
+
+// A stage is a line of progress that says what a command does, and for how long.
+type stage struct {
+	mu    sync.Mutex
+	text  string
+	since time.Time
+}
+
+// set begins a stage.
+func (s *stage) set(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text, s.since = text, time.Now()
+}
+
+// line returns the line of progress.
+func (s *stage) line() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text + " (" + short(time.Since(s.since).Truncate(time.Second)) + ")"
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -107,7 +106,7 @@ func (c *devCommand) start(ctx context.Context, p *program, listener net.Listene
 	locks := database{URL: db.URL("paddock"), schemaFlag: c.schemaFlag, databaseWait: c.databaseWait}
 	err := locks.reached(ctx, p.log, func(url string) error { return migrations.Up(ctx, url, string(c.Schema), p.log) })
 	if err == nil {
-		err = c.welcome(p.stdout, listener.Addr(), db)
+		err = c.welcome(p, listener.Addr(), db, originHere())
 	}
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
@@ -166,25 +165,29 @@ func (c *devCommand) dir(env lookup) (string, error) {
 	return filepath.Join(home, ".local", "share", "paddock", "dev"), nil
 }
 
-// The lines that begin with curl work when they are pasted in this order, within the ten minutes of the lease.
+// The indented lines work when they are pasted in this order, within the ten minutes of the lease. The image has no curl.
 const welcomeText = `Paddock is ready: {{.URL}}   page: {{.URL}}/ui/   PostgreSQL {{.Postgres}}
 Data: {{.Data}}
 Database, also for your own tables: {{.Database}}
 Every client on this machine has full access. Stop with Ctrl-C.
 
 Acquire a lock, look at it, release it:
-
+{{if .Curl}}
   curl -i --json '{"holder":"me","ttl_ms":600000,"lease_id":"{{.LeaseID}}"}' {{.URL}}/v1/locks/{{.Lock}}/acquire
   curl -i {{.URL}}/v1/locks/{{.Lock}}
   curl -i --json '{"lease_id":"{{.LeaseID}}"}' {{.URL}}/v1/locks/{{.Lock}}/release
-
-See a fencing token at work: paddock demo --url {{.URL}}
+{{else}}
+  {{.Self}} acquire {{.Lock}} --holder me --ttl 10m --lease-id {{.LeaseID}} --url {{.URL}}
+  {{.Self}} get {{.Lock}} --url {{.URL}}
+  {{.Self}} release {{.Lock}} --lease-id {{.LeaseID}} --url {{.URL}}
+{{end}}
+See a fencing token at work: {{.Self}} demo --url {{.URL}}
 
 `
 
 // welcome prints the addresses and commands to try. Lock and lease_id are new each time, so that the commands work
 // whatever happened before.
-func (c *devCommand) welcome(w io.Writer, address net.Addr, db pgserver.Database) error {
+func (c *devCommand) welcome(p *program, address net.Addr, db pgserver.Database, from origin) error {
 	url, err := localURL(addressOf(address))
 	if err != nil {
 		return err
@@ -201,7 +204,9 @@ func (c *devCommand) welcome(w io.Writer, address net.Addr, db pgserver.Database
 	if err != nil {
 		return err
 	}
-	return text.Execute(w, map[string]string{
+	pathList, _ := p.env("PATH")
+	return text.Execute(p.stdout, map[string]any{
+		"Self": from.command(pathList), "Curl": isProgram("curl", pathList),
 		"URL": url, "Postgres": db.Version(), "Data": data, "Database": database,
 		"LeaseID": id.String(), "Lock": fmt.Sprintf("hello:%x", id[:2]),
 	})

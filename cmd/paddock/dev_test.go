@@ -20,7 +20,7 @@ import (
 func TestDevServesUntilItIsTerminated(t *testing.T) {
 	t.Parallel()
 	p := start(t, "dev", "--ephemeral", "--listen=127.0.0.1:0")
-	p.Stdout.Await(t, `paddock demo --url (.*)\n`)
+	p.Stdout.Await(t, `See a fencing token at work: .* demo --url (.*)\n`)
 	if page := p.Stdout.Await(t, `page: (\S+)`); !strings.Contains(get(t, page), "<html") {
 		t.Errorf("%s is not a page", page)
 	}

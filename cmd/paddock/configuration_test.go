@@ -63,6 +63,8 @@ machine can read (` + "`chmod o-r`" + `): a warning would come after the passwor
 - ` + "`PADDOCK_KEY`" + `: the API key of client commands, unless ` + "`--key-file`" + ` is given.
   No flag takes a key, because other users of the machine can see arguments.
 - ` + "`NO_COLOR`" + `: if it is not empty, nothing is coloured. Only terminals get colours.
+- ` + "`PADDOCK_COMPLETION_TIMEOUT`" + ` (default ` + "`1s`" + `): how long a shell that completes a command line waits for names from
+  the service.
 - ` + "`GOGC`, `GOMEMLIMIT`" + `: tune the garbage collector of ` + "`serve` and `dev`" + `.
   If neither is set, the heap may grow by 64 MiB, and by half of what is in use, before a collection.
 - ` + "`PADDOCK_LOCK`, `PADDOCK_FENCING_TOKEN`, `PADDOCK_SLOT`" + `: set by ` + "`paddock run`" + ` for its command. With

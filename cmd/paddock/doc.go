@@ -15,6 +15,8 @@
 //	verify       put load on a running service and check its answers
 //	demo         demonstrate fencing tokens on a running service
 //	fence        install fencing into your own database
+//	completion   print a script that completes command lines in a shell
+//	man          write the manual pages
 //	version      print the version, as --version does
 //	help         show the help of a command, as --help does
 //

@@ -34,6 +34,22 @@ const (
 	exitSignalled     = supervise.ExitSignalled
 )
 
+// exitTexts returns what the exit codes mean, as doc.go lists them.
+func exitTexts() []struct{ code, text string } {
+	return []struct{ code, text string }{
+		{"0", "success, or a service that was stopped by SIGINT or SIGTERM"},
+		{"1", "failed; standard error says why"},
+		{"64", "wrong command line, or none (help goes to standard error), or a request that the service refuses as invalid"},
+		{"69", "the database or the service cannot be reached, or the outcome is unknown"},
+		{"70", "internal error of the service"},
+		{"75", "not acquired: another holder has the lock, calls wait for each other in a deadlock, or a limit is reached"},
+		{"76", "the lease or the session was lost; token verify: the token is not current"},
+		{"77", "not allowed: the API key is missing, invalid, or lacks the right; or the database role lacks a right"},
+		{"126", "run: the command cannot be executed"},
+		{"127", "run: the command was not found"},
+	}
+}
+
 // A failure is an error with an exit code of its own.
 type failure struct {
 	code int

@@ -18,7 +18,7 @@ type eventsCommand struct {
 	retryFlags
 	outputFlags
 
-	Prefix string `placeholder:"TEXT" help:"Only locks whose names begin with this."`
+	Prefix string `placeholder:"TEXT" complete:"scope" help:"Only locks whose names begin with this."`
 	pastFlags
 	Follow bool `short:"f" help:"Go on with the events that happen from now on, one a line, until it is interrupted."`
 }

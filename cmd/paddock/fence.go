@@ -108,7 +108,7 @@ func (s *fenceSchema) guardedTables() string {
 }
 
 type fenceReportCommand struct {
-	Name  string `arg:"" help:"The lock's name, such as jobs:nightly."`
+	Name  string `arg:"" complete:"lock" help:"The lock's name, such as jobs:nightly."`
 	Token int64  `arg:"" help:"The token that was rejected."`
 	serviceFlags
 

@@ -18,7 +18,7 @@ import (
 const drainEvery = 500 * time.Millisecond
 
 type freezeCommand struct {
-	Scope string `arg:"" help:"The lock's name, or a prefix of names that ends with a colon, such as billing:."`
+	Scope string `arg:"" complete:"scope" help:"The lock's name, or a prefix of names that ends with a colon, such as billing:."`
 	serviceFlags
 	outputFlags
 
@@ -148,7 +148,7 @@ func (c *freezeCommand) left(ctx context.Context, locks paddock.Service, n int) 
 }
 
 type thawCommand struct {
-	Scope string `arg:"" help:"The scope of the freeze, as it was given to paddock freeze."`
+	Scope string `arg:"" complete:"freeze" help:"The scope of the freeze, as it was given to paddock freeze."`
 	serviceFlags
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 type historyCommand struct {
-	Name string `arg:"" help:"The lock's name, such as jobs:nightly."`
+	Name string `arg:"" complete:"lock" help:"The lock's name, such as jobs:nightly."`
 	serviceFlags
 	outputFlags
 
@@ -27,7 +27,7 @@ type historyCommand struct {
 type pastFlags struct {
 	Since  string   `placeholder:"WHEN" unset:"the oldest event that is kept" help:"Only events at this instant or later."`
 	Until  string   `placeholder:"WHEN" unset:"now" help:"Only events before this instant."`
-	Kind   []string `placeholder:"KIND" unset:"all kinds" help:"Only events of these kinds, with commas between them."`
+	Kind   []string `placeholder:"KIND" complete:"kind" unset:"all kinds" help:"Only events of these kinds, with commas between them."`
 	Holder string   `placeholder:"NAME" unset:"all holders" help:"Only events of this holder."`
 	Limit  int      `default:"20" placeholder:"N" help:"How many events to show: the newest ones."`
 }

@@ -12,7 +12,7 @@ import (
 )
 
 type leadCommand struct {
-	Name    string   `arg:"" help:"The name of the election, which is that of a lock, such as leader:billing."`
+	Name    string   `arg:"" complete:"lock" help:"The name of the election, which is that of a lock, such as leader:billing."`
 	Command []string `arg:"" optional:"" unset:"none; it is required" passthrough:"partial" help:"The command and its arguments, preferably after --."`
 	serviceFlags
 
@@ -94,7 +94,7 @@ func (c *leadCommand) Run(ctx context.Context, p *program) error {
 }
 
 type leaderCommand struct {
-	Name string `arg:"" help:"The name of the election."`
+	Name string `arg:"" complete:"lock" help:"The name of the election."`
 	serviceFlags
 	retryFlags
 	outputFlags

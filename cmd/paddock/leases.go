@@ -20,7 +20,7 @@ import (
 )
 
 type acquireCommand struct {
-	Names []string `arg:"" name:"name" help:"The lock's name, such as jobs:nightly. Several locks are acquired together, all or none. Write NAME,shared or NAME,capacity=N to choose the mode of one of them."`
+	Names []string `arg:"" name:"name" complete:"lock" help:"The lock's name, such as jobs:nightly. Several locks are acquired together, all or none. Write NAME,shared or NAME,capacity=N to choose the mode of one of them."`
 	serviceFlags
 	leaseFlags
 	retryFlags
@@ -106,7 +106,7 @@ func (c *acquireCommand) Run(ctx context.Context, p *program) error {
 }
 
 type renewCommand struct {
-	Names []string `arg:"" name:"name" help:"The lock's name. If several locks were acquired together, all of their names, in any order."`
+	Names []string `arg:"" name:"name" complete:"lock" help:"The lock's name. If several locks were acquired together, all of their names, in any order."`
 	serviceFlags
 	heldFlags
 	retryFlags
@@ -158,7 +158,7 @@ func (c *renewCommand) request() (lock.Renew, error) {
 }
 
 type releaseCommand struct {
-	Names []string `arg:"" name:"name" help:"The lock's name. If several locks were acquired together, all of their names, in any order."`
+	Names []string `arg:"" name:"name" complete:"lock" help:"The lock's name. If several locks were acquired together, all of their names, in any order."`
 	serviceFlags
 	heldFlags
 	retryFlags
@@ -193,11 +193,11 @@ func (c *releaseCommand) Run(ctx context.Context, p *program) error {
 }
 
 type revokeCommand struct {
-	Name string `arg:"" optional:"" unset:"the session of --session" help:"The lock's name."`
+	Name string `arg:"" optional:"" complete:"lock" unset:"the session of --session" help:"The lock's name."`
 	serviceFlags
 	outputFlags
 
-	Session    string    `placeholder:"REF" help:"Revoke this session with all of its leases, instead of a lock: its public name, as list --sessions shows it."`
+	Session    string    `placeholder:"REF" complete:"session" help:"Revoke this session with all of its leases, instead of a lock: its public name, as list --sessions shows it."`
 	Token      *int64    `placeholder:"N" unset:"none; a lock needs it" help:"Current fencing token of the lock, as get shows it, so that no later lease is revoked by mistake."`
 	Reason     string    `required:"" placeholder:"TEXT" help:"Why. The former holder and the events show it."`
 	Slot       *int      `placeholder:"N" help:"Revoke only the lease in this slot, of those with the token."`

@@ -17,13 +17,13 @@ import (
 )
 
 type getCommand struct {
-	Name string `arg:"" optional:"" help:"The lock's name, such as jobs:nightly."`
+	Name string `arg:"" optional:"" complete:"lock" help:"The lock's name, such as jobs:nightly."`
 	serviceFlags
 	retryFlags
 	envOutputFlags
 	watchFlag
 
-	Session string `placeholder:"SESSION" help:"Show this session instead of a lock. Give its public name, as list --sessions shows it."`
+	Session string `placeholder:"SESSION" complete:"session" help:"Show this session instead of a lock. Give its public name, as list --sessions shows it."`
 }
 
 func (getCommand) Help() string {
@@ -69,14 +69,14 @@ type listCommand struct {
 	outputFlags
 	watchFlag
 
-	Prefix    string `placeholder:"TEXT" help:"Only locks whose names begin with this."`
+	Prefix    string `placeholder:"TEXT" complete:"scope" help:"Only locks whose names begin with this."`
 	Contains  string `placeholder:"TEXT" help:"Only locks whose names contain this."`
-	State     string `placeholder:"STATE" help:"Only locks in this state: free, held, grace or suspect."`
+	State     string `placeholder:"STATE" complete:"free,held,grace,suspect" help:"Only locks in this state: free, held, grace or suspect."`
 	Holder    string `placeholder:"TEXT" help:"Only locks with exactly this holder."`
 	Contended bool   `help:"Only locks with waiters."`
-	Sort      string `placeholder:"ORDER" help:"waiters (the most first), age (held longest) or ending (expires soonest), without free locks, and at most 1,000. Without it: by name."`
+	Sort      string `placeholder:"ORDER" complete:"waiters,age,ending" help:"waiters (the most first), age (held longest) or ending (expires soonest), without free locks, and at most 1,000. Without it: by name."`
 	Sessions  bool   `help:"List the sessions that have not ended, instead of locks. Only --holder and --limit apply to them."`
-	Tree      string `placeholder:"ROOT" help:"Draw this tree: the locks in it that are held or waited for, by level."`
+	Tree      string `placeholder:"ROOT" complete:"tree" help:"Draw this tree: the locks in it that are held or waited for, by level."`
 	Limit     int    `default:"0" placeholder:"N" help:"Maximum number of locks; 0 for all."`
 }
 
@@ -158,7 +158,7 @@ func warnUnreadable(log *slog.Logger, rows []paddock.Unreadable) {
 }
 
 type queueCommand struct {
-	Name string `arg:"" help:"The lock's name, such as jobs:nightly."`
+	Name string `arg:"" complete:"lock" help:"The lock's name, such as jobs:nightly."`
 	serviceFlags
 	outputFlags
 }

@@ -71,7 +71,7 @@ func execute(ctx context.Context, args []string, env lookup, stdout io.Writer, s
 // A commandLine is what kong parses the arguments into. The tag variable names the environment variables that stand in
 // for a flag; the first that is set wins. The tag unset says what applies without a flag that has no fixed default.
 type commandLine struct {
-	LogLevel    slog.Level  `default:"info" placeholder:"LEVEL" variable:"PADDOCK_LOG_LEVEL" help:"Minimum level to log: debug, info, warn or error."`
+	LogLevel    slog.Level  `default:"info" placeholder:"LEVEL" complete:"debug,info,warn,error" variable:"PADDOCK_LOG_LEVEL" help:"Minimum level to log: debug, info, warn or error."`
 	ShowVersion versionFlag `name:"version" help:"Print the version."`
 
 	Serve       serveCommand       `cmd:"" group:"service" help:"Run a replica of the service."`
@@ -103,13 +103,16 @@ type commandLine struct {
 	Freezes freezesCommand `cmd:"" group:"locks" help:"List the freezes."`
 	Rule    ruleCommand    `cmd:"" group:"locks" help:"Bound what may be asked of locks."`
 
-	Verify  verifyCommand  `cmd:"" group:"more" help:"Put load on a running service and check that it keeps its promises."`
-	Demo    demoCommand    `cmd:"" group:"more" help:"Demonstrate fencing tokens on a running service."`
-	Fence   fenceCommand   `cmd:"" group:"more" help:"Install fencing into your own database."`
-	Version versionCommand `cmd:"" group:"more" help:"Print the version."`
-	Help    helpCommand    `cmd:"" group:"more" help:"Show the help of a command."`
+	Verify     verifyCommand     `cmd:"" group:"more" help:"Put load on a running service and check that it keeps its promises."`
+	Demo       demoCommand       `cmd:"" group:"more" help:"Demonstrate fencing tokens on a running service."`
+	Fence      fenceCommand      `cmd:"" group:"more" help:"Install fencing into your own database."`
+	Completion completionCommand `cmd:"" group:"more" help:"Print a script that completes command lines in a shell."`
+	Man        manCommand        `cmd:"" group:"more" help:"Write the manual pages."`
+	Version    versionCommand    `cmd:"" group:"more" help:"Print the version."`
+	Help       helpCommand       `cmd:"" group:"more" help:"Show the help of a command."`
 
 	DemoWorker demoWorkerCommand `cmd:"" group:"more" hidden:""`
+	Complete   completeCommand   `cmd:"" name:"__complete" group:"more" hidden:""`
 }
 
 // groups returns the groups of commands in the order in which help shows them.
@@ -271,7 +274,7 @@ func (versionFlag) BeforeReset(parser *kong.Kong) error {
 }
 
 type helpCommand struct {
-	Command []string `arg:"" optional:"" unset:"paddock itself" help:"The command, such as run, or migrate up."`
+	Command []string `arg:"" optional:"" complete:"command" unset:"paddock itself" help:"The command, such as run, or migrate up."`
 }
 
 func (helpCommand) Help() string {

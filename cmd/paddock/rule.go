@@ -29,7 +29,7 @@ that cover a lock, that of the longest name or prefix applies, and no other.
 }
 
 type ruleSetCommand struct {
-	Scope string `arg:"" help:"The lock's name, or a prefix of names that ends with a colon, such as batch:."`
+	Scope string `arg:"" complete:"scope" help:"The lock's name, or a prefix of names that ends with a colon, such as batch:."`
 	serviceFlags
 	outputFlags
 
@@ -74,7 +74,7 @@ func (c *ruleSetCommand) Run(ctx context.Context, p *program) error {
 }
 
 type ruleRemoveCommand struct {
-	Scope string `arg:"" help:"The scope of the rule, as it was given to paddock rule set."`
+	Scope string `arg:"" complete:"rule" help:"The scope of the rule, as it was given to paddock rule set."`
 	serviceFlags
 }
 

@@ -27,7 +27,7 @@ const (
 )
 
 type runCommand struct {
-	Name    string   `arg:"" optional:"" unset:"the locks of --lock" help:"The lock's name, such as jobs:nightly. Write NAME,shared or NAME,capacity=N to choose its mode."`
+	Name    string   `arg:"" optional:"" complete:"lock" unset:"the locks of --lock" help:"The lock's name, such as jobs:nightly. Write NAME,shared or NAME,capacity=N to choose its mode."`
 	Command []string `arg:"" optional:"" unset:"none; it is required" passthrough:"partial" help:"The command and its arguments, preferably after --."`
 	serviceFlags
 	leaseFlags
@@ -35,7 +35,7 @@ type runCommand struct {
 	retryFlags
 	conflictFlags
 
-	Locks       []string       `name:"lock" sep:"none" placeholder:"NAME" help:"A lock, instead of the argument NAME. Repeat it for several locks, which are acquired together, all or none. Write -- before the command then."`
+	Locks       []string       `name:"lock" sep:"none" placeholder:"NAME" complete:"lock" help:"A lock, instead of the argument NAME. Repeat it for several locks, which are acquired together, all or none. Write -- before the command then."`
 	KillAfter   *time.Duration `placeholder:"DURATION" unset:"5s, or as much as the TTL allows" help:"How long the command may take to end after SIGTERM before it is killed; 0s kills it at once."`
 	LeaseIDFile string         `name:"lease-id-file" placeholder:"FILE" help:"Keep the lease_id in FILE until the lock is released, so that a restarted container goes on with the lease, the token and the place in the queue of the one that was killed. A run of other locks than those of FILE is refused. Use it only where nothing of that one can still run."`
 	MetricsFile string         `placeholder:"FILE" help:"Write metrics of this run to FILE, for the textfile collector of Prometheus's node_exporter: a name that ends in .prom, in its directory. It stays there afterwards."`

@@ -19,7 +19,7 @@ func (tokenCommand) Help() string {
 }
 
 type tokenVerifyCommand struct {
-	Name  string `arg:"" help:"The lock's name, such as jobs:nightly."`
+	Name  string `arg:"" complete:"lock" help:"The lock's name, such as jobs:nightly."`
 	Token int64  `arg:"" help:"The fencing token."`
 	serviceFlags
 	outputFlags

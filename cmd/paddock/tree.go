@@ -60,7 +60,7 @@ func (c *treeDeclareCommand) Run(ctx context.Context, p *program) error {
 }
 
 type treeRemoveCommand struct {
-	Root string `arg:"" help:"The root of the tree."`
+	Root string `arg:"" complete:"tree" help:"The root of the tree."`
 	serviceFlags
 }
 

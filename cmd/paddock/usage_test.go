@@ -151,6 +151,8 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 		"token verify a 0":                                 "TOKEN is 0; give a fencing token",
 		"token verify a/b 1":                               "NAME: name has an invalid character",
 		"token verify a 1 --slot=-1":                       "--slot: ",
+		"completion tcsh":                                  "give bash, zsh or fish",
+		"man":                                              "DIR is missing",
 		"revoke x --reason=y":                              "--token",
 		"revoke x --token=0 --reason=y":                    "--token: ",
 		"revoke x --token=1":                               "--reason",

@@ -15,13 +15,13 @@ import (
 const pollTime = lock.PlaceRetention
 
 type watchCommand struct {
-	Name string `arg:"" optional:"" unset:"all locks" help:"The lock's name."`
+	Name string `arg:"" optional:"" complete:"lock" unset:"all locks" help:"The lock's name."`
 	serviceFlags
 	retryFlags
 	outputFlags
 
-	Prefix string        `placeholder:"TEXT" help:"Only locks whose names begin with this."`
-	From   string        `default:"now" placeholder:"WHERE" help:"Where to start: now, oldest, or after the event with this id."`
+	Prefix string        `placeholder:"TEXT" complete:"scope" help:"Only locks whose names begin with this."`
+	From   string        `default:"now" placeholder:"WHERE" complete:"now,oldest" help:"Where to start: now, oldest, or after the event with this id."`
 	For    time.Duration `unset:"no limit" help:"Stop after this time."`
 	Count  int           `placeholder:"N" unset:"no limit" help:"Stop after N events."`
 }

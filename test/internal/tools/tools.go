@@ -61,6 +61,8 @@ func find(name string) (t tool, ok bool) {
 		"caddy":   {installed: []string{"caddy"}, pkg: "caddy", program: "usr/bin/caddy"},
 		"curl":    {installed: []string{"curl"}, pkg: "curl", program: "usr/bin/curl"},
 		"haproxy": {installed: []string{"haproxy", "/usr/sbin/haproxy"}, pkg: "haproxy", program: "usr/sbin/haproxy"},
+		"fish":    {installed: []string{"fish"}, pkg: "fish", beside: []string{"fish-common"}, program: "usr/bin/fish"},
+		"mandoc":  {installed: []string{"mandoc"}, pkg: "mandoc", program: "usr/bin/mandoc"},
 		"nginx":   {installed: []string{"nginx", "/usr/sbin/nginx"}, pkg: "nginx", program: "usr/sbin/nginx"},
 		"openssl": {
 			installed: []string{"openssl"},
@@ -71,6 +73,7 @@ func find(name string) (t tool, ok bool) {
 		},
 		"prometheus": {installed: []string{"prometheus"}, pkg: "prometheus", program: "usr/bin/prometheus", sibling: "usr/bin/promtool"},
 		"promtool":   {installed: []string{"promtool"}, pkg: "prometheus", program: "usr/bin/promtool", sibling: "usr/bin/prometheus"},
+		"zsh":        {installed: []string{"zsh"}, pkg: "zsh", beside: []string{"zsh-common"}, program: "bin/zsh"},
 		"pgbouncer":  {installed: []string{"pgbouncer", "/usr/sbin/pgbouncer"}, pkg: "pgbouncer", program: "usr/sbin/pgbouncer"},
 
 		"helm":        {module: "helm.sh/helm/v3/cmd/helm@v3.22.0", program: "bin/helm"},

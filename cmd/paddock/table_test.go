@@ -305,6 +305,8 @@ func TestProseIsFoldedBetweenWords(t *testing.T) {
 		"short\n":                                "short\n",
 		"some words that do not fit\n":           "some words that do\nnot fit\n",
 		"  ok        one two          7 cases\n": "  ok  one two  7\ncases\n",
+		"ok    one\nok    some words that fit\n": "ok  one\nok  some words that\nfit\n",
+		"ok    one\nok    two\n":                 "ok    one\nok    two\n",
 		"    paddock revoke jobs:nightly\n":      "    paddock revoke jobs:nightly\n",
 		"averylongwordwithoutanyspaces\n":        "averylongwordwithouta\nnyspaces\n",
 		"a 漢字漢字漢字漢字漢字 b\n":                       "a\n漢字漢字漢字漢字漢字\nb\n",

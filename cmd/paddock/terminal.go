@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -104,7 +105,8 @@ func (c *console) show(line string) {
 	_, _ = io.WriteString(c.w, text) // progress that cannot be shown is no failure of the command
 }
 
-// A folder writes lines that fit on the terminal that w writes to. Lines that begin with four spaces stay as they are:
+// A folder writes lines that fit on the terminal that w writes to. If one of the lines of a write does not, all of them
+// get narrow gaps between their columns. Lines that begin with four spaces stay as they are:
 // they are to be copied.
 type folder struct {
 	w    io.Writer
@@ -123,15 +125,22 @@ func (f *folder) Write(text []byte) (int, error) {
 func (f *folder) write(text []byte, s style) error {
 	f.rest = append(f.rest, text...)
 	end := bytes.LastIndexByte(f.rest, '\n') + 1
-	var b strings.Builder
-	for line := range strings.Lines(string(f.rest[:end])) {
-		line = strings.TrimSuffix(line, "\n")
-		if s.width > 0 && screen.StringWidth(line) > s.width && !strings.HasPrefix(line, "    ") {
-			line = strings.Join(s.fold(gaps.ReplaceAllString(line, "$1  "), 0), "\n")
-		}
-		b.WriteString(line + "\n")
-	}
+	lines := slices.Collect(strings.Lines(string(f.rest[:end])))
 	f.rest = f.rest[end:]
+	isWide := func(line string) bool {
+		return s.width > 0 && !strings.HasPrefix(line, "    ") && screen.StringWidth(line) > s.width
+	}
+	compact := slices.ContainsFunc(lines, isWide)
+	var b strings.Builder
+	for _, line := range lines {
+		if compact {
+			line = gaps.ReplaceAllString(line, "$1  ")
+		}
+		if isWide(line) {
+			line = strings.Join(s.fold(strings.TrimSuffix(line, "\n"), 0), "\n") + "\n"
+		}
+		b.WriteString(line)
+	}
 	_, err := io.WriteString(f.w, b.String())
 	return err
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"time"
@@ -287,7 +289,7 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 		short(stats.Took), stats.Rate(), stats.Retries); err != nil {
 		return 0, err
 	}
-	if err := stats.WriteText(v.stdout); err != nil {
+	if err := v.printWhole(stats.WriteText); err != nil {
 		return 0, err
 	}
 	if _, err := fmt.Fprintf(v.stdout, "%v.\n", stats.Subscribers); err != nil {
@@ -308,13 +310,23 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 	v.stage.set(fmt.Sprintf("checking %d calls", len(h.Calls)))
 	report := h.Check(verify.CheckOptions{AllowOvertaking: true})
 	checked()
-	if err := report.WriteText(v.stdout); err != nil {
+	if err := v.printWhole(report.WriteText); err != nil {
 		return 0, err
 	}
 	if !report.OK() {
 		return 0, errors.Join(errViolated, v.writeReport(report))
 	}
 	return stats.Total(), errors.Join(explain(refused), notSettled)
+}
+
+// printWhole prints what write writes in one write, so that its lines are folded alike.
+func (v *verification) printWhole(write func(io.Writer) error) error {
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		return err
+	}
+	_, err := v.stdout.Write(b.Bytes())
+	return err
 }
 
 // loadProgress returns the line of progress of a load that is recorded until ctx ends.

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"net"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -32,5 +36,24 @@ func TestDevPrintsWhatStartsItAgain(t *testing.T) {
 		if got := c.from.command(c.path); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.from, got, c.want)
 		}
+	}
+}
+
+// TestDevWithoutCurlPrintsOtherLines, as in the image, and runs them.
+func TestDevWithoutCurlPrintsOtherLines(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	address, err := net.ResolveTCPAddr("tcp", strings.TrimPrefix(d.base, "http://"))
+	mustBeNil(t, err)
+	var printed bytes.Buffer
+	p := &program{env: variablesOf(map[string]string{"PATH": "/nowhere"}), stdout: &printed}
+	image := origin{pid: 1, hostname: "4df1d58d3b8d", executable: "/paddock", typed: "/paddock"}
+	mustBeNil(t, (&devCommand{}).welcome(p, address, givenDatabase{}, image))
+	lines := regexp.MustCompile(`(?m)^  docker exec 4df1d58d3b8d /paddock (.*)$`).FindAllStringSubmatch(printed.String(), -1)
+	if len(lines) != 3 || strings.Contains(printed.String(), "curl") {
+		t.Fatalf("%d lines of three in:\n%s", len(lines), &printed)
+	}
+	for _, line := range lines {
+		d.expectExit(exitOK, strings.Fields(line[1])...)
 	}
 }

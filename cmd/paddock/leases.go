@@ -57,8 +57,8 @@ PADDOCK_SLOTS, such as "accounts:17=10496 accounts:42=10496".
 
 In a command that paddock session runs, the lease belongs to the session and ends with it.
 
-Exit code 75, or that of --conflict-exit-code, means that the lock was not acquired: another holder has it, its work is done, an operator has frozen it,
-calls wait for each other in a deadlock, or a limit of the service is reached.`
+Exit code 75, or that of --conflict-exit-code, means that the lock was not acquired: another holder has it, its work is
+done, an operator has frozen it, calls wait for each other in a deadlock, or a limit of the service is reached.`
 }
 
 // Run acquires the lock and prints the lease. If the lease cannot be printed it is released, since its lease_id is

@@ -123,14 +123,16 @@ class Racing(unittest.TestCase):
             for number in range(400):
                 fake = FakePaddock()
                 fake.on_renew = lambda: 1 / 0
+                lease = paddock.Lease(fake, fake.grant(), 3.0, None, None, True)  # before the clock is advanced: it can be lost
                 moment = threading.Timer(random.uniform(0, 0.004), fake.advance, (3600,) if number % 10 else (0,))
                 moment.start()
                 try:
-                    with paddock.Lease(fake, fake.grant(), 3.0, None, None, True) as lease:
+                    with lease:
                         for _ in range(random.randrange(20000)):
                             pass
                         if number % 10 == 1:
                             time.sleep(BOUND)  # Event.wait is not safe to interrupt: it may raise RuntimeError
+                            self.fail("the loss did not interrupt the block")
                     outcomes.add("ended")
                 except LeaseLost:
                     outcomes.add("lost")

@@ -94,8 +94,9 @@ function isRepeatable(path: string, call: object, items: object[]): boolean {
 /** attempt sends the request to one address. */
 async function attempt(address: Address, call: Call, key: string | undefined, signal: AbortSignal): Promise<Response> {
   const { changes } = call;
+  let response: Response | undefined;
   try {
-    const response = await address.send(call.request(address.base, key, signal));
+    response = await address.send(call.request(address.base, key, signal));
     if (!isPaddock(response)) {
       throw notPaddock(changes, response);
     }
@@ -109,6 +110,9 @@ async function attempt(address: Address, call: Call, key: string | undefined, si
     }
     throw problemError(changes, response, text);
   } catch (error) {
+    if (response && !response.bodyUsed) {
+      response.body?.cancel().catch(() => undefined); // unread, it would keep the connection, and a process of Node
+    }
     signal.throwIfAborted();
     throw error instanceof PaddockError ? error : (await refusedByBrowser(address)) ?? lostResponse(changes, error);
   }

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
 import { describe, test } from 'node:test';
 import { inspect } from 'node:util';
 
@@ -45,6 +48,19 @@ test('a problem document becomes an error with all its members', async () => {
     frozenUntil: new Date('2026-01-02T04:00:00Z'),
   });
   assert.equal(error.message, 'lease_lost: The lease was revoked.');
+});
+
+test('the connection of a response that is not from Paddock is closed, whether the response ends or not', async (t) => {
+  const server = createServer((_, response) => response.writeHead(502, { 'Content-Type': 'text/html' }).write('<h1>Bad'));
+  t.after(() => server.closeAllConnections());
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const connected = once(server, 'connection') as Promise<[Socket]>;
+  await assert.rejects(createPaddock({ baseUrl: `http://127.0.0.1:${port}` }).lock('jobs'), { code: 'unavailable' });
+  const [connection] = await connected;
+  await once(connection, 'close', { signal: AbortSignal.timeout(3_000) }); // garbage collection would close it, much later
+  server.close();
 });
 
 test('an unknown code is kept', async () => {

@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -118,16 +121,37 @@ func (c *serveCommand) checkMetrics(ctx context.Context) (string, error) {
 // tryBind listens on the address for a moment. An address in use is right: a replica may run with these settings.
 func tryBind(ctx context.Context, flag, address string) (string, error) {
 	if path, unix := strings.CutPrefix(address, unixScheme); unix {
-		return "the socket " + path, nil // to listen would replace it
+		return tryBindSocket(ctx, flag, path)
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return address + ", in use now; a start needs it to be free", nil
+		return address + inUse, nil
 	case err != nil:
 		return "", fmt.Errorf("%w; give another address with %s", err, flag)
 	}
 	return address, listener.Close()
+}
+
+const inUse = ", in use now; a start needs it to be free"
+
+// tryBindSocket does the same at a path. A missing folder is right: systemd makes that of RuntimeDirectory= at the start.
+func tryBindSocket(ctx context.Context, flag, path string) (string, error) {
+	stale, err := isStale(ctx, path)
+	switch {
+	case errors.Is(err, errSocketInUse):
+		return "the socket " + path + inUse, nil
+	case stale:
+		return "the socket " + path + ", which no process serves; a start replaces it", nil
+	}
+	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+		return "the socket " + path + ", whose folder does not exist now; a start needs it, and RuntimeDirectory= of a unit makes it", nil
+	}
+	listener, err := bindSocket(ctx, flag, path)
+	if err != nil {
+		return "", err
+	}
+	return "the socket " + path, listener.Close()
 }
 
 // checkKeys returns how many API keys are valid.

@@ -153,6 +153,53 @@ func TestCheckChangesNothing(t *testing.T) {
 	}
 }
 
+// TestCheckLooksAtTheSocket: what a start could not replace is wrong, and nothing is left or removed.
+func TestCheckLooksAtTheSocket(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Dir(socketPath(t))
+	in := func(name string) string { return filepath.Join(folder, name) }
+	if err := os.WriteFile(in("file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"served", "stale"} {
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: in(name), Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetUnlinkOnClose(false)
+		if name == "stale" {
+			err = l.Close()
+		} else {
+			t.Cleanup(func() { _ = l.Close() })
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := func() string {
+		entries, err := os.ReadDir(folder)
+		return fmt.Sprint(entries, err)
+	}
+	before := files()
+	for path, want := range map[string]string{
+		in("free"):                     `ok     listen       the socket \S+/free\n`,
+		in("served"):                   `ok     listen       the socket \S+/served, in use now; a start needs it to be free\n`,
+		in("stale"):                    `ok     listen       the socket \S+/stale, which no process serves; a start replaces it\n`,
+		in("none/socket"):              `ok     listen       the socket \S+/none/socket, whose folder does not exist now; a start needs it`,
+		in("file"):                     `wrong  listen       --listen unix:\S+/file: there is a file that is no socket; choose another path, or remove it\n`,
+		in("file/socket"):              `wrong  listen       --listen unix:\S+/file/socket: .*not a directory\n`,
+		in(strings.Repeat("long", 30)): `wrong  listen       --listen unix:\S+: the path is too long for a socket; choose one of at most 100 bytes\n`,
+	} {
+		_, stdout, stderr := call(t, nil, "serve", "--check", "--database-url", "postgres://me@127.0.0.1:1/x", "--listen", "unix:"+path)
+		if !regexp.MustCompile(want).MatchString(stdout) {
+			t.Errorf("%s: want %s in\n%s%s", path, want, stdout, stderr)
+		}
+	}
+	if after := files(); after != before {
+		t.Errorf("the folder has %s, and had %s", after, before)
+	}
+}
+
 // TestTheDefaultOfConnectionsFitsTheOpenFileLimit: what nobody has asked for is no reason for a warning.
 func TestTheDefaultOfConnectionsFitsTheOpenFileLimit(t *testing.T) {
 	t.Parallel()

@@ -20,13 +20,20 @@ const socketMode = 0o660
 // bindSocket listens on a socket at the path. It replaces one on which no process listens any more, and refuses to
 // replace anything else. The listener removes the socket when it is closed.
 func bindSocket(ctx context.Context, flag, path string) (net.Listener, error) {
-	if err := removeStale(ctx, path); err != nil {
+	stale, err := isStale(ctx, path)
+	if err == nil && stale {
+		err = os.Remove(path)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s %s%s: %w", flag, unixScheme, path, err)
 	}
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "unix", path)
-	if err != nil {
-		return nil, err
+	switch {
+	case errors.Is(err, syscall.EINVAL):
+		return nil, fmt.Errorf("%s %s%s: the path is too long for a socket; choose one of at most 100 bytes", flag, unixScheme, path)
+	case err != nil:
+		return nil, fmt.Errorf("%w; choose another path with %s", err, flag)
 	}
 	if err := os.Chmod(path, socketMode); err != nil {
 		return nil, errors.Join(err, listener.Close())
@@ -34,27 +41,30 @@ func bindSocket(ctx context.Context, flag, path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// removeStale removes the socket at the path if no process listens on it. It returns an error if one does, or if
-// there is something else.
-func removeStale(ctx context.Context, path string) error {
+// errSocketInUse says that a process listens on a socket.
+var errSocketInUse = errors.New("another process listens on that socket; choose another path, or stop it")
+
+// isStale reports whether there is a socket at the path on which no process listens. It returns errSocketInUse if one
+// does, and another error if there is something else.
+func isStale(ctx context.Context, path string) (bool, error) {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil
+		return false, nil
 	case err != nil:
-		return err
+		return false, err
 	case info.Mode().Type() != os.ModeSocket:
-		return errors.New("there is a file that is no socket; choose another path, or remove it")
+		return false, errors.New("there is a file that is no socket; choose another path, or remove it")
 	}
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", path)
 	switch {
 	case err == nil:
-		return errors.Join(errors.New("another process listens on that socket; choose another path, or stop it"), conn.Close())
+		return false, errors.Join(errSocketInUse, conn.Close())
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return os.Remove(path)
+		return true, nil
 	}
-	return err
+	return false, err
 }
 
 // systemdSocket, as --listen, is the socket that a .socket unit of systemd passes.

@@ -116,7 +116,8 @@ release-snapshot: ## Build what a release consists of into dist/; the release, i
 .PHONY: test-packages
 test-packages: release-snapshot ## Install, use, upgrade and remove what is in dist/, and follow docs/deploy.md; as root, on Debian or Ubuntu
 	.ci/test-packages
-	.ci/test-debian
+	.ci/test-debian bookworm
+	.ci/test-debian trixie
 
 .PHONY: test-image
 test-image: ## Build the image with Docker, run it, and stop it

@@ -200,6 +200,7 @@ class Told(ServiceTest):
         lease, other = self.paddock.hold(self.name, session=session), self.paddock.hold(self.new_name(), ttl=LONG)
         eventually(lambda: self.paddock.hub._watched.get(session, hub.Watched(frozenset())).leases, "the lease is not watched")
         self.listening(self.paddock, 2)
+        eventually(lambda: renewed, "it is not renewed when it is listened for")
         wait_for_events, refused = self.paddock.wait_for_events, PaddockError("role_missing", "", 403)
         with mock.patch.object(self.paddock, "renew_session", side_effect=refused), mock.patch.object(self.paddock, "wait_for_events", wraps=wait_for_events) as calls:
             self.client(url()).revoke_session(session.ref, reason="out")

@@ -6,13 +6,19 @@ import { unref } from './platform.js';
 import { bodyOf } from './response.js';
 import { backoff } from './retry.js';
 import type { components, paths } from './schema.js';
-import type { Waits } from './waits.js';
+import { maxWaitMs, type Waits } from './waits.js';
 
 /** joinMs is how long a lease must have been held before the hub watches it: a short critical section costs nothing. */
 const joinMs = 300;
 
 /** resendMs is the shortest time between two calls. */
 const resendMs = 300;
+
+/**
+ * exitMs is for how long all hubs of a process pause at the same time, every maxWaitMs. An open call keeps a process of Node
+ * running; in this pause one that has nothing else to do exits, however many clients it has.
+ */
+const exitMs = 500;
 
 /** maxLocks and maxSessions are how many of each one call may watch. */
 const maxLocks = 5_000;
@@ -102,7 +108,7 @@ export class Hub {
     while (this.#members.size > 0) {
       this.#call = new AbortController();
       const { signal } = this.#call;
-      await pause(Math.max(this.#next.left(), 1), signal); // lets a process exit that has nothing else to do
+      await pause(Math.max(this.#next.left(), exitMs - sincePause(), 1), signal);
       if (signal.aborted) {
         continue; // the last one has left
       }
@@ -110,7 +116,7 @@ export class Hub {
       this.#next = new Deadline(this.#sent, resendMs);
       clearTimeout(this.#resend);
       this.#resend = undefined;
-      const waitMs = this.#cursor === undefined || this.#givenUp ? 0 : this.waits.longest();
+      const waitMs = this.#cursor === undefined || this.#givenUp ? 0 : Math.ceil(Math.min(this.waits.longest(), maxWaitMs - sincePause()));
       this.#waiting = waitMs > 0;
       this.#givenUp = false;
       try {
@@ -197,6 +203,11 @@ type Kind = components['schemas']['EventKind'];
 
 function hasStatus(error: unknown, ...statuses: number[]): boolean {
   return error instanceof PaddockError && statuses.includes(error.status ?? 0);
+}
+
+/** sincePause returns how many milliseconds ago all hubs began to pause. */
+function sincePause(): number {
+  return performance.now() % maxWaitMs;
 }
 
 /** pause resolves after the milliseconds, without keeping the process running, or when the signal is aborted. */

@@ -30,6 +30,14 @@ async function abandon(): Promise<void> {
   console.log('abandoned');
 }
 
+/** abandonSeveral abandons leases of three clients, whose hubs call at different times. */
+async function abandonSeveral(): Promise<void> {
+  for (let i = 0; i < 3; i++) {
+    await acquire(createPaddock({ baseUrl }), `${name}-${i}`, { ttlMs: 600_000 });
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+  }
+}
+
 /** awaitEnd has nothing else to do than to await the end of a lease or a session. */
 async function awaitEnd(held: Pick<Lease, 'done' | 'err'>, token: number): Promise<void> {
   console.log(`token ${token}`);
@@ -76,6 +84,7 @@ const actions: Record<string, () => Promise<void>> = {
   'await a lease': awaitLease,
   'await a lease in a session': awaitInSession,
   'await a session': awaitSession,
+  'abandon in several clients': abandonSeveral,
   'abandon a session': async () => void (await acquire(paddock, name, { session: await openSession(paddock, { ttlMs: 600_000 }) })),
   idle: () => idle({ ttlMs: 4_000 }),
   'idle in a session': async () => idle({ session: await openSession(paddock, { ttlMs: 6_000 }) }),

@@ -127,6 +127,38 @@ func TestWrongValuesAreRefused(t *testing.T) {
 	}
 }
 
+// TestNamesStayText: YAML takes some names that Kubernetes allows for numbers and other values.
+func TestNamesStayText(t *testing.T) {
+	t.Parallel()
+	for _, release := range []string{"7", "1e3", "true"} {
+		out, err := helmAs(t, release, "template", "--namespace", "2026", "--values", "testdata/all.yaml", "--set-string",
+			"fullnameOverride=locks,database.schema=true,database.existingSecret=1,database.key=2,tls.existingSecret=3,"+
+				"auth.existingSecret=4,ingress.className=5,ingress.tlsSecret=6,priorityClassName=7,serviceAccount.name=8")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := validate(t, out); err != nil {
+			t.Errorf("the release %s: %v", release, err)
+		}
+	}
+}
+
+// TestANameThatNoServiceCanHaveIsRefused: names of releases may begin with a digit and contain dots.
+func TestANameThatNoServiceCanHaveIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, release := range []string{"7", "locks.eu", "paddock.eu"} {
+		out, err := helmAs(t, release, "template", "--values", "testdata/default.yaml")
+		if err == nil {
+			t.Errorf("the release %s is rendered:\n%s", release, out)
+		} else if !strings.Contains(err.Error(), "set fullnameOverride") {
+			t.Errorf("the release %s is refused with %v", release, err)
+		}
+		if _, err := helmAs(t, release, "template", "--values", "testdata/default.yaml", "--set", "fullnameOverride=locks"); err != nil {
+			t.Errorf("the release %s with another name for its objects: %v", release, err)
+		}
+	}
+}
+
 // A podSpec is what pods may do.
 type podSpec struct {
 	AutomountServiceAccountToken  *bool `yaml:"automountServiceAccountToken"`

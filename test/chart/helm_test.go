@@ -36,11 +36,17 @@ func valueSets(t *testing.T) []string {
 	return sets
 }
 
-// helm runs Helm on the chart, and returns what it prints.
+// helm runs Helm on the chart, for a release with the name paddock, and returns what it prints.
 func helm(t *testing.T, command string, args ...string) (out string, err error) {
 	t.Helper()
+	return helmAs(t, "paddock", command, args...)
+}
+
+// helmAs is helm for a release with another name.
+func helmAs(t *testing.T, release, command string, args ...string) (out string, err error) {
+	t.Helper()
 	// Compiled without its release's flags, Helm takes the cluster for one of 2020.
-	args = append([]string{command, "paddock", chartDir, "--kube-version", "v1.37.0", "--namespace", "locks"}, args...)
+	args = append([]string{command, release, chartDir, "--kube-version", "v1.37.0", "--namespace", "locks"}, args...)
 	if command == "lint" {
 		args = append(args[:1:1], args[2:]...)
 	}

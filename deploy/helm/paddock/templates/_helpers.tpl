@@ -10,13 +10,13 @@
 
 {{- define "paddock.selector" -}}
 app.kubernetes.io/name: paddock
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: service
 {{- end -}}
 
 {{- define "paddock.labels" -}}
 app.kubernetes.io/name: paddock
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
@@ -63,7 +63,7 @@ capabilities:
 - name: PADDOCK_DATABASE_URL_FILE
   value: /etc/paddock/database/url
 - name: PADDOCK_SCHEMA
-  value: {{ .Values.database.schema }}
+  value: {{ .Values.database.schema | quote }}
 {{- with .Values.database.sslMode }}
 - name: PGSSLMODE
   value: {{ . }}
@@ -89,10 +89,10 @@ capabilities:
 {{- define "paddock.secretVolume" -}}
 - name: {{ .name }}
   secret:
-    secretName: {{ .secret }}
+    secretName: {{ .secret | quote }}
     defaultMode: 0440
     items:
-      - key: {{ .key }}
+      - key: {{ .key | quote }}
         path: {{ .file }}
 {{- end -}}
 
@@ -128,6 +128,9 @@ capabilities:
 {{- end -}}
 {{- if and .Values.migration.existingSecret (ne .Values.migration.by "job") -}}
 {{- fail "migration.existingSecret is for the Job; set migration.by to job, or leave out the Secret" -}}
+{{- end -}}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" (include "paddock.name" .)) -}}
+{{- fail (printf "no Service can have the name %s, which is made of the release's name: set fullnameOverride" (include "paddock.name" .)) -}}
 {{- end -}}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
 {{- fail "set ingress.host to the host name of the Ingress" -}}

@@ -85,7 +85,8 @@ func build(t *testing.T, raced bool) builds {
 
 // compile builds cmd/paddock.
 func compile(to string, raced bool, flags ...string) error {
-	args := append([]string{"build", "-C", "../..", "-o", to}, flags...) // Paddock's module, not this one
+	// Paddock's module, not this one; linked as released, which is faster.
+	args := append([]string{"build", "-C", "../..", "-ldflags", "-s -w", "-o", to}, flags...)
 	if raced {
 		args = append(args, "-race")
 	}

@@ -315,7 +315,7 @@ func namesOfKind(ctx context.Context, service *client.Client, kind, prefix strin
 			found = append(found, completion{l.Name, string(l.State)})
 		}
 		if kind == "scope" {
-			found = append(scopesOf(found, prefix), found...)
+			found = levelOf(found, prefix)
 		}
 		return found, err
 	case "session":
@@ -346,12 +346,13 @@ func namesOfKind(ctx context.Context, service *client.Client, kind, prefix strin
 	return nil, fmt.Errorf("there are no names of the kind %s", kind)
 }
 
-// scopesOf returns the prefixes of names that go on to the next colon after the given one.
-func scopesOf(names []completion, prefix string) (found []completion) {
+// levelOf returns the names as far as their next colon after the prefix, as a shell completes the path of a file.
+func levelOf(names []completion, prefix string) (found []completion) {
 	for _, n := range names {
 		if i := strings.Index(n.value[len(prefix):], ":"); i >= 0 {
-			found = append(found, completion{n.value[:len(prefix)+i+1], "all below it"})
+			n = completion{n.value[:len(prefix)+i+1], "all below it"}
 		}
+		found = append(found, n)
 	}
 	return slices.Compact(found)
 }

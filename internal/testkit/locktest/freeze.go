@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -12,6 +13,7 @@ func freezeCases() cases {
 	return cases{
 		"nothing is granted in a frozen scope":                    frozenScope,
 		"a freeze counts the leases that are left":                frozenDrains,
+		"a prefix that was frozen is not listed as a lock":        frozenPrefix,
 		"waiters are served in their order when a freeze ends":    frozenThaws,
 		"a freeze ends by itself":                                 frozenEnds,
 		"a freeze needs a scope and a reason, and an end in time": frozenBounds,
@@ -57,6 +59,27 @@ func (s *fixture) frozen(scope lock.Scope) (lock.FreezeStatus, bool) {
 
 // all returns the scope of all locks of the test but the one with the fixture's name.
 func (s *fixture) all() lock.Scope { return lock.Scope(s.name + ":") }
+
+// frozenPrefix freezes a prefix, and then uses it as a lock: a name may end with a colon.
+func frozenPrefix(s *fixture) {
+	listed := func() bool {
+		page, err := s.locks().Locks(s.ctx, paddock.LockQuery{Prefix: string(s.all())})
+		s.must(err)
+		return slices.ContainsFunc(page.Items, func(l lock.Lock) bool { return l.Name == string(s.all()) })
+	}
+	s.freeze(s.all(), time.Hour)
+	if listed() {
+		s.Error("a frozen prefix is listed")
+	}
+	s.thaw(s.all())
+	if listed() {
+		s.Error("a thawed prefix is listed")
+	}
+	s.mustAcquire(lock.Acquire{Locks: lock.One(string(s.all()))})
+	if !listed() {
+		s.Error("a lock whose name ends with a colon is not listed")
+	}
+}
 
 func frozenScope(s *fixture) {
 	held := s.mustAcquire(lock.Acquire{Locks: lock.One(s.other(1))})

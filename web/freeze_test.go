@@ -93,7 +93,7 @@ func TestFreezesAreListed(t *testing.T) {
 		body := fx.page("/ui/freezes?scope=jobs:a")
 		wantText(fx.T, body, `<a href="/ui/freezes/billing:">billing:`, "<bdi>a &lt;b&gt;migration</bdi>", "<bdi>ops</bdi>", "2000-01-01 00:30:00", "<div>it is thawed</div>",
 			`action="/ui/freezes"`, `value="jobs:a"`, `value="30"`)
-		wantNoText(fx.T, body, "<script", `role="alert"`, "No freeze.", "Thawed.")
+		wantNoText(fx.T, body, "<script", `role="alert"`, "No freeze.", "Thawed.", "unknown")
 		time.Sleep(30 * time.Minute)
 		wantNoText(fx.T, fx.page("/ui/freezes"), "/ui/freezes/billing")
 	})

@@ -41,18 +41,21 @@ func leasesOf(l lock.Lock, back location, to reader) []lease {
 }
 
 func leaseOf(name string, h lock.LeaseInfo, asOf time.Time, back string) lease {
-	l := lease{
-		LeaseInfo: h, Name: name, State: lock.Held, Metadata: indentJSON(h.Metadata), Back: back,
+	return lease{
+		LeaseInfo: h, Name: name, State: leaseState(h), Metadata: indentJSON(h.Metadata), Back: back,
 		Held: elapsed(asOf.Sub(h.AcquiredAt)), Left: timeLeft(h.Remaining), Grace: timeLeft(h.Grace),
 		Over: timeLeft(h.ExpiresAt.Add(h.Grace).Sub(asOf)),
 	}
+}
+
+func leaseState(h lock.LeaseInfo) lock.State {
 	switch {
 	case h.Suspect:
-		l.State = lock.Suspect
+		return lock.Suspect
 	case h.Remaining <= 0:
-		l.State = lock.InGrace
+		return lock.InGrace
 	}
-	return l
+	return lock.Held
 }
 
 // Alone reports whether the lease is exclusive, so that it needs no slot to identify it.

@@ -55,7 +55,7 @@ func (u *ui) load(r *http.Request, p *lockPage) error {
 	if err != nil {
 		return err
 	}
-	if p.Past, err = u.pastOf(r.Context(), p.Here, l.AsOf); err != nil {
+	if p.Past, err = u.pastOf(r.Context(), p.Here, l); err != nil {
 		return err
 	}
 	p.Lock, p.AsOf, p.Sharing, p.Queue = l, earlier(q.AsOf, l.AsOf), sharingOf(l), queueOf(q, p.Here)

@@ -79,8 +79,8 @@ func (b bar) Left() string { return fmt.Sprintf("%.2f%%", b.X) }
 // Width returns the width of the bar as SVG takes it.
 func (b bar) Width() string { return fmt.Sprintf("%.2f%%", b.W) }
 
-// pastOf reads the past of the lock at the location, as of now.
-func (u *ui) pastOf(ctx context.Context, here location, now time.Time) (past, error) {
+// pastOf reads the past of the lock at the location, as of when the lock was read.
+func (u *ui) pastOf(ctx context.Context, here location, l lock.Lock) (past, error) {
 	q := paddock.EventQuery{Names: []string{here.Lock}, Descending: true, Limit: pastEvents, Cursor: here.Past}
 	page, err := u.locks.Events(ctx, q)
 	if err != nil {
@@ -93,16 +93,16 @@ func (u *ui) pastOf(ctx context.Context, here location, now time.Time) (past, er
 	}
 	if here.Past != "" {
 		p.Newest = here.at("").URL() + "#events"
-		now = time.Time{}
+		l = lock.Lock{}
 		if len(page.Items) > 0 {
-			now = page.Items[0].At
+			l.AsOf = page.Items[0].At
 		}
 	}
 	if n := len(shown); n > 0 && (n < len(page.Items) || page.Next != "") {
 		p.Older, p.Gap = here.at(fmt.Sprint(shown[n-1].ID)).URL()+"#events", false
 	}
 	slices.Reverse(page.Items)
-	p.draw(paddock.TimelineOf(page.Items), here, now)
+	p.draw(paddock.TimelineOf(page.Items), here, l)
 	return p, nil
 }
 
@@ -114,10 +114,10 @@ func eventOf(e lock.Event, here location) event {
 	return event{e, e.Explanation(), nil}
 }
 
-// draw makes the bars of the timeline. It ends with the last of them, or now if one goes on.
-func (p *past) draw(t paddock.Timeline, here location, now time.Time) {
+// draw makes the bars of the timeline. It ends with the last of them, or when the lock was read if one goes on.
+func (p *past) draw(t paddock.Timeline, here location, l lock.Lock) {
 	for _, h := range t.Holds {
-		p.Bars = append(p.Bars, holdBar(h, p.Newest == ""))
+		p.Bars = append(p.Bars, holdBar(h, l, p.Newest == ""))
 	}
 	for _, w := range t.Waits {
 		p.Bars = append(p.Bars, waitBar(w, here, p.Newest == ""))
@@ -127,7 +127,7 @@ func (p *past) draw(t paddock.Timeline, here location, now time.Time) {
 	p.More = max(len(p.Bars)-maxBars, 0)
 	p.Bars = p.Bars[:len(p.Bars)-p.More]
 	for _, b := range p.Bars {
-		for _, at := range []time.Time{b.Begin, cmp.Or(b.End, now)} {
+		for _, at := range []time.Time{b.Begin, cmp.Or(b.End, l.AsOf)} {
 			if !at.IsZero() && (p.From.IsZero() || at.Before(p.From)) {
 				p.From = at
 			}
@@ -153,13 +153,23 @@ func (b *bar) place(from, to time.Time) {
 	b.X = min(100*float64(begin.Sub(from))/float64(whole), 100-b.W)
 }
 
-func holdBar(h lock.Hold, newest bool) bar {
+func holdBar(h lock.Hold, l lock.Lock, newest bool) bar {
 	b := bar{
 		Key: fmt.Sprintf("hold %d/%d/%d", h.Token, h.Slot, h.GrantedAt.UnixMicro()), Holder: h.Holder, Token: h.Token, Slot: h.Slot, Slots: h.Slots, Mode: h.Mode,
 		Begin: h.GrantedAt, End: h.EndedAt, Reason: h.Explanation(),
 	}
-	b.How = howOf(h.End, "held", newest)
+	b.How = howOf(h.End, string(stateOf(h, l)), newest)
 	return b
+}
+
+// stateOf returns the state of a lease without an end: held, if the lock was read before it was granted.
+func stateOf(h lock.Hold, l lock.Lock) lock.State {
+	for _, i := range l.Leases {
+		if i.Token == h.Token && i.Slot == h.Slot {
+			return leaseState(i)
+		}
+	}
+	return lock.Held
 }
 
 func waitBar(w paddock.Wait, here location, newest bool) bar {

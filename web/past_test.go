@@ -75,6 +75,23 @@ func TestLockPageOpensWithItsPast(t *testing.T) {
 	}
 }
 
+// TestTimelineShowsTheStateOfALease: one that was not renewed in time is suspect or in its grace.
+func TestTimelineShowsTheStateOfALease(t *testing.T) {
+	t.Parallel()
+	for state, a := range map[lock.State]lock.Acquire{
+		lock.Suspect: {Stays: true}, lock.InGrace: {Grace: time.Minute}, lock.Held: {TTL: time.Hour},
+	} {
+		fx := webtest.NewService()
+		a.Locks, a.Holder, a.TTL = lock.One("n"), "worker", max(a.TTL, 20*time.Second)
+		fx.Grant(a, 30*time.Second)
+		fx.Apply(lock.Sweep{Locks: []string{"n"}}, 0)
+		_, body := get(t, fx, "/ui/locks/n")
+		if text := words(body, "timeline"); !strings.Contains(text, fmt.Sprintf("%s [%[1]s ", state)) {
+			t.Errorf("a lease that is %s: %s", state, text)
+		}
+	}
+}
+
 func TestOldEventsAreOnPagesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	fx := webtest.NewService()

@@ -13,27 +13,34 @@ import (
 	"github.com/paddock-lock/paddock/test/internal/tools"
 )
 
-// zshTypes types lines into a zsh with a terminal of its own, each with a tab at its end, and prints what becomes of them.
-// The arguments are the script, the folder of what was unpacked, or /, and the lines.
+// zshTypes types lines into a shell with a terminal of its own, each with a tab at its end, and prints what becomes of them.
+// The arguments are zsh or bash, the script, the folder of what was unpacked for zsh, or /, and the lines.
 const zshTypes = `
-[[ $2 = / ]] || module_path=($2/usr/lib/*/zsh/*(/))
+[[ $3 = / ]] || module_path=($3/usr/lib/*/zsh/*(/))
 zmodload zsh/zpty
-zpty z zsh -f -i
-zpty -w z "PS1=; [[ ${(q)2} = / ]] || module_path=(${(q)module_path}) fpath=(${(q)2}/usr/share/zsh/functions/**/*(/))"
-zpty -w z "autoload -Uz compinit && compinit -u -D && . ${(q)1}"
-zpty -w z "show() { print -r -- \"<\$BUFFER>\"; BUFFER= }; zle -N show; bindkey '^X' show; LISTMAX=1000"
-zpty -w z "print rea''dy"
-zpty -r z said "*ready*"
-for line in "${(@)argv[3,-1]}"; do
-    zpty -n -w z "$line"$'\t\x18'
-    zpty -r z said "*<*>*"
+if [[ $1 = zsh ]]; then
+    zpty t zsh -f -i
+    zpty -w t "PS1=; [[ ${(q)3} = / ]] || module_path=(${(q)module_path}) fpath=(${(q)3}/usr/share/zsh/functions/**/*(/))"
+    zpty -w t "autoload -Uz compinit && compinit -u -D && . ${(q)2}"
+    zpty -w t "show() { print -r -- \"<\$BUFFER>\"; BUFFER= }; zle -N show; bindkey '^X' show; LISTMAX=1000"
+else
+    zpty t bash --norc --noprofile -i
+    zpty -w t "PS1=; . ${(q)2}"
+    zpty -w t "show() { echo \"<\$READLINE_LINE>\"; READLINE_LINE= READLINE_POINT=0; }"
+    zpty -w t "bind -r '\C-x'; bind -x '\"\C-x\": show'"
+fi
+zpty -w t "echo rea''dy"
+zpty -r t said "*ready*"
+for line in "${(@)argv[4,-1]}"; do
+    zpty -n -w t "$line"$'\t\x18'
+    zpty -r t said "*<*>*"
     print -r -- "${${said##*<}%%>*}"
 done
-zpty -d z
+zpty -d t
 `
 
-// TestZshAndFishComplete runs the scripts in the shells. A line that only one word completes becomes the whole line.
-func TestZshAndFishComplete(t *testing.T) {
+// TestShellsComplete runs the scripts in the shells. A line that only one word completes becomes the whole line.
+func TestShellsComplete(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), serviceWithLocks(t, "jobs:nightly", "jobs:weekly")
 	mustWrite(t, filepath.Join(dir, "secret.key"), "")
@@ -62,17 +69,22 @@ func TestZshAndFishComplete(t *testing.T) {
 	}
 
 	zsh := tools.Path(t, "zsh")
-	p := shell(dir, env, `exec "$@"`)
-	p.Cmd.Args = append(p.Cmd.Args, "bash", "zsh", "-f", "-c", zshTypes, "zsh", scriptFor("zsh"), unpacked(zsh))
-	for _, l := range lines {
-		p.Cmd.Args = append(p.Cmd.Args, l.line)
-	}
-	mustRun(t, p)
-	said := strings.Split(p.Stdout.String(), "\n")
-	for i, l := range lines {
-		if i >= len(said) || strings.TrimRight(said[i], " ") != l.whole {
-			t.Errorf("zsh: %q is not %q in:\n%s%s", l.line, l.whole, p.Stdout, p.Stderr)
-			break
+	for _, name := range []string{"zsh", "bash"} {
+		p, typed := shell(dir, env, `exec "$@"`), lines
+		if name == "bash" {
+			typed = lines[:len(lines)-1] // a command in the command needs the package bash-completion
+		}
+		p.Cmd.Args = append(p.Cmd.Args, "bash", "zsh", "-f", "-c", zshTypes, "zsh", name, scriptFor(name), unpacked(zsh))
+		for _, l := range typed {
+			p.Cmd.Args = append(p.Cmd.Args, l.line)
+		}
+		mustRun(t, p)
+		said := strings.Split(p.Stdout.String(), "\n")
+		for i, l := range typed {
+			if i >= len(said) || strings.TrimRight(said[i], " ") != l.whole {
+				t.Errorf("%s: %q is not %q in:\n%s%s", name, l.line, l.whole, p.Stdout, p.Stderr)
+				break
+			}
 		}
 	}
 

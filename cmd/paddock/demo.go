@@ -45,7 +45,7 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	d := &demo{locks: locks, service: c.serviceFlags, ttl: c.TTL, out: p.stdout, name: "demo:" + uuid.NewString()[:8]}
+	d := &demo{locks: locks, service: c.serviceFlags, ttl: c.TTL, out: &folder{w: p.stdout}, name: "demo:" + uuid.NewString()[:8]}
 	if err := d.run(ctx); err != nil {
 		return fmt.Errorf("the demo failed: %w", err)
 	}

@@ -166,9 +166,9 @@ func (c *devCommand) dir(env lookup) (string, error) {
 }
 
 // The indented lines work when they are pasted in this order, within the ten minutes of the lease. The image has no curl.
-const welcomeText = `Paddock is ready: {{.URL}}   page: {{.URL}}/ui/   PostgreSQL {{.Postgres}}
+const welcomeText = `Paddock is ready: {{.URL}}   page: {{.URL}}/ui/
 Data: {{.Data}}
-Database, also for your own tables: {{.Database}}
+Database, PostgreSQL {{.Postgres}}, also for your own tables: {{.Database}}
 Every client on this machine has full access. Stop with Ctrl-C.
 
 Acquire a lock, look at it, release it:

@@ -133,10 +133,8 @@ func (c *epochNewCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	newest := all[len(all)-1]
-	_, err = fmt.Fprintf(p.stdout, "Epoch %d has started. Grants are paused for %s; existing leases have "+
-		"their full TTL.\n",
+	return printProse(p.stdout, "Epoch %d has started. Grants are paused for %s; existing leases have their full TTL.",
 		newest.Number, short(max(newest.GrantsPausedUntil.Sub(now), 0)))
-	return err
 }
 
 type epochOpenCommand struct {
@@ -166,8 +164,7 @@ func (c *epochOpenCommand) Run(ctx context.Context, p *program) error {
 	if !opened {
 		result = "Grants were not paused; nothing was changed."
 	}
-	_, err = fmt.Fprintln(p.stdout, result)
-	return err
+	return printProse(p.stdout, "%s", result)
 }
 
 type epochQuorumCommand struct {
@@ -192,8 +189,7 @@ func (c *epochQuorumCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "Quorum required: %s.\n", c.Required)
-	return err
+	return printProse(p.stdout, "Quorum required: %s.", c.Required)
 }
 
 // oneLine returns text with every run of white space replaced by one space.

@@ -53,9 +53,9 @@ the table paddock_fences and, with operation ids, select, insert, update and del
 
 func (c *fenceInstallCommand) Run(ctx context.Context, p *program) error {
 	var doing stage
-	doing.set("installing paddock_fence")
+	doing.set("waiting for the database")
 	done := p.progress(c.Quiet, doing.line)
-	s, err := c.run(ctx, p, paddock.InstallFence)
+	s, err := c.run(ctx, p, paddock.InstallFence, func() { doing.set("installing paddock_fence") })
 	done()
 	if err != nil {
 		return err
@@ -64,8 +64,7 @@ func (c *fenceInstallCommand) Run(ctx context.Context, p *program) error {
 	if s.Installed {
 		what = "Updated paddock_fence to this release in"
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s %s.\n", what, s)
-	return err
+	return printProse(p.stdout, "%s %s.", what, s)
 }
 
 type fenceUninstallCommand struct {
@@ -86,7 +85,7 @@ func (c *fenceUninstallCommand) Run(ctx context.Context, p *program) error {
 		return usagef("this drops the tables of tokens and operations, the functions, and the triggers that protect tables, so " +
 			"stale writes are no longer refused; to confirm, repeat it with --yes")
 	}
-	s, err := c.run(ctx, p, paddock.UninstallFence)
+	s, err := c.run(ctx, p, paddock.UninstallFence, func() {})
 	if err != nil {
 		return err
 	}
@@ -95,8 +94,7 @@ func (c *fenceUninstallCommand) Run(ctx context.Context, p *program) error {
 		done = fmt.Sprintf("Dropped paddock_fence from %s. It protected %s and stored the tokens of %d resources.",
 			s, s.guardedTables(), s.Resources)
 	}
-	_, err = fmt.Fprintln(p.stdout, done)
-	return err
+	return printProse(p.stdout, "%s", done)
 }
 
 // guardedTables returns the protected tables as text.
@@ -138,8 +136,7 @@ func (c *fenceReportCommand) Run(ctx context.Context, p *program) error {
 	if !recorded {
 		done = "Not recorded: this token was reported less than a minute ago, or too many others were."
 	}
-	_, err = fmt.Fprintln(p.stdout, done)
-	return err
+	return printProse(p.stdout, "%s", done)
 }
 
 type fenceSQLCommand struct {
@@ -183,8 +180,8 @@ func (s *fenceSchema) String() string {
 	return fmt.Sprintf("schema %s of database %s", s.Schema, s.Database)
 }
 
-// run waits for the database, runs the SQL in the schema, and returns the schema as it was before.
-func (d fencedDatabase) run(ctx context.Context, p *program, sql string) (s *fenceSchema, err error) {
+// run waits for the database, calls connected, runs the SQL in the schema, and returns the schema as it was before.
+func (d fencedDatabase) run(ctx context.Context, p *program, sql string, connected func()) (s *fenceSchema, err error) {
 	if d.URL == "" {
 		return nil, usagef("the database is missing; set PADDOCK_FENCE_DATABASE_URL, or give --database-url, " +
 			"to the URL of the database with the tables to protect: postgres://USER:PASSWORD@HOST:5432/DATABASE")
@@ -200,6 +197,7 @@ func (d fencedDatabase) run(ctx context.Context, p *program, sql string) (s *fen
 		if err != nil {
 			return err
 		}
+		connected()
 		s = &fenceSchema{conn: conn}
 		if err = s.find(ctx, d.Schema); err == nil {
 			err = s.run(ctx, d.Schema != "", sql)

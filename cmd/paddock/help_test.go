@@ -133,6 +133,9 @@ func TestHelpAndVersionAreCommandsAndFlags(t *testing.T) {
 			t.Errorf("%q: exit code %d, want %d (%s):\n%s\nwant:\n%s%s", c.args, code, c.code, c.reason, stdout+stderr, c.stdout, c.stderr)
 		}
 	}
+	if text := helpOf("run"); !strings.Contains(text, "\npaddock run [flags] NAME -- CMD ARGS…\n\npaddock run [flags] --lock ") {
+		t.Errorf("the lines of usage are joined:\n%s", text)
+	}
 	if text := helpOf(); !strings.Contains(text, "\n  help ") || !strings.Contains(text, "--version ") {
 		t.Errorf("help does not list itself, or the version:\n%s", text)
 	}

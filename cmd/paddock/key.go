@@ -140,9 +140,8 @@ func (c *keyRevokeCommand) Run(_ context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "Revoked the key %s. Replicas that use this file refuse it within about two "+
-		"seconds.\n", printable.Text(key.String()))
-	return err
+	return printProse(p.stdout, "Revoked the key %s. Replicas that use this file refuse it within about two seconds.",
+		printable.Text(key.String()))
 }
 
 type keyListCommand struct {

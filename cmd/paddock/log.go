@@ -3,18 +3,15 @@ package main
 import (
 	"io"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/term"
 )
 
 // newLog returns a log of text if w is a terminal, else of JSON.
 func newLog(w io.Writer, level slog.Level) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: replaceAttribute}
-	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+	if _, _, terminal := terminalSize(w); terminal {
 		return slog.New(traceHandler{slog.NewTextHandler(w, options)})
 	}
 	return slog.New(traceHandler{slog.NewJSONHandler(w, options)})

@@ -47,8 +47,7 @@ func run(ctx context.Context, args []string, env lookup, stdout, stderr io.Write
 	messages := &console{w: stderr}
 	err := execute(ctx, args, env, stdout, messages)
 	if err != nil && !errors.Is(err, errAlreadyReported) {
-		width, _, _ := terminalSize(stderr)
-		_ = (&folder{w: messages}).write(fmt.Appendf(nil, "paddock: %v\n", err), style{width: width}) // the exit code tells, too
+		fmt.Fprintf(&folder{w: messages, keep: toCopy}, "paddock: %v\n", err) // the exit code tells, too
 	}
 	return exitCode(err)
 }
@@ -173,12 +172,17 @@ func newParser(line *commandLine, given *sources, stdout io.Writer, more ...kong
 	)...)
 }
 
-// help prints help, with the commands in the order of their groups.
+// help prints help, with the commands in the order of their groups. Lines of usage are paragraphs, since it joins lines.
 func help(options kong.HelpOptions, c *kong.Context) error {
 	place := func(n *kong.Node) int {
 		return slices.IndexFunc(groups(), func(g kong.Group) bool { return n.Group != nil && n.Group.Key == g.Key })
 	}
 	slices.SortStableFunc(c.Model.Children, func(a, b *kong.Node) int { return place(a) - place(b) })
+	if n := c.Selected(); n != nil {
+		if usage, description := usageOf(n); len(usage) > 1 {
+			n.Detail = strings.Join(append(usage, description...), "\n\n")
+		}
+	}
 	return kong.DefaultHelpPrinter(options, c)
 }
 

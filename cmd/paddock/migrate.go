@@ -88,11 +88,9 @@ func (p *program) migrate(ctx context.Context, db database, quiet bool, change f
 	}
 	done()
 	if before == after {
-		_, err = fmt.Fprintf(p.stdout, "The schema %s is already at version %d; nothing was changed.\n", db.Schema, after)
-	} else {
-		_, err = fmt.Fprintf(p.stdout, "The schema %s was at version %d and is now at version %d.\n", db.Schema, before, after)
+		return printProse(p.stdout, "The schema %s is already at version %d; nothing was changed.", db.Schema, after)
 	}
-	return err
+	return printProse(p.stdout, "The schema %s was at version %d and is now at version %d.", db.Schema, before, after)
 }
 
 type migrateVersionCommand struct {

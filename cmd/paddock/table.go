@@ -78,7 +78,7 @@ func (t *table) write(w io.Writer, s style) error {
 			lines = append(lines, s.fields(b.rows)...)
 		case text:
 			for _, row := range b.rows {
-				lines = append(lines, s.fold(row[0], 0)...)
+				lines = append(lines, s.fold(row[0], 0, 0)...)
 			}
 		}
 	}
@@ -95,13 +95,21 @@ func (s style) grid(rows [][]string) []string {
 	if s.width > 0 && sum(widthsOf(rows)) > s.width {
 		rows = withShortInstants(rows)
 	}
-	widths := fit(titles, widthsOf(rows), s.width)
+	natural := widthsOf(rows)
+	if i := slices.Index(titles, "LEFT"); i >= 0 && s.width > 0 {
+		natural[i] = max(natural[i], leftWidth)
+	}
+	widths := fit(titles, natural, s.width)
 	lines := make([]string, len(rows))
 	for i, row := range rows {
 		lines[i] = s.line(titles, row, widths)
 	}
 	return lines
 }
+
+// leftWidth is the least width of the column LEFT on a terminal, that of 59m59s: in a view that is redrawn each second the
+// columns must stay where they are.
+const leftWidth = 6
 
 // line returns a row, with cells of these widths. A column of the width zero is left out.
 func (s style) line(titles, row []string, widths []int) string {
@@ -127,7 +135,7 @@ func (s style) fields(rows [][]string) []string {
 	for _, row := range rows {
 		label, value := row[0], row[1]
 		if s.width > 0 && indent+screen.StringWidth(value) > s.width {
-			lines = append(append(lines, label), s.fold(value, columnGap)...)
+			lines = append(append(lines, label), s.fold(value, columnGap, 0)...)
 			continue
 		}
 		lines = append(lines, strings.TrimRight(screen.FillRight(label, indent)+s.paint(label, value), " "))
@@ -135,15 +143,19 @@ func (s style) fields(rows [][]string) []string {
 	return lines
 }
 
-// fold returns text in lines that fit, with an indentation. It breaks at spaces, or in a word that is longer than a line.
-func (s style) fold(line string, indent int) []string {
+// fold returns text in lines that fit, with an indentation, and a deeper one by hang after the first. It breaks at spaces,
+// or in a word that is longer than a line.
+func (s style) fold(line string, indent, hang int) []string {
 	space := strings.Repeat(" ", indent)
 	if s.width == 0 {
 		return []string{space + line}
 	}
-	room := max(s.width-indent, 1)
 	var lines []string
-	for screen.StringWidth(line) > room {
+	for {
+		room := max(s.width-len(space), 1)
+		if screen.StringWidth(line) <= room {
+			break
+		}
 		part := screen.Truncate(line, room, "")
 		if part == "" {
 			break // not even one character fits
@@ -153,6 +165,7 @@ func (s style) fold(line string, indent int) []string {
 			part, rest = part[:i], line[i:]
 		}
 		lines, line = append(lines, space+part), strings.TrimLeft(rest, " ")
+		space = strings.Repeat(" ", indent+hang)
 	}
 	return append(lines, space+line)
 }
@@ -197,7 +210,7 @@ var texts = []string{
 
 // minText is the least width of a column of texts, unless all of them are shorter. The first column keeps half of the
 // line: the names of locks often differ in their ends only.
-const minText = 9
+const minText = 8
 
 // fit returns the widths of columns so that a line has the total width at most: the columns that matter least get the
 // width zero, and the widest of texts are cut. A total of zero means no limit.

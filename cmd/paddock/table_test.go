@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -299,20 +300,37 @@ func sorted(t *testing.T, text string) string {
 	return regexp.MustCompile(`"(as_of|expires_in_ms)":[^,}]+`).ReplaceAllString(string(out), `"$1":0`)
 }
 
+// TestColumnsStayWhileTimePasses: a view is redrawn each second.
+func TestColumnsStayWhileTimePasses(t *testing.T) {
+	t.Parallel()
+	for _, width := range []int{80, 39} {
+		var want string
+		for _, left := range []time.Duration{59*time.Minute + 59*time.Second, 59 * time.Minute, 9 * time.Second} {
+			l := lock.Lock{Name: "jobs:report-10", State: lock.Held, Leases: []lock.LeaseInfo{{Holder: strings.Repeat("x", 60), Remaining: left}}}
+			var b bytes.Buffer
+			mustBeNil(t, showLocks([]lock.Lock{l}).write(&b, asTable, style{width: width}))
+			titles, _, _ := strings.Cut(b.String(), "\n")
+			if want = cmp.Or(want, titles); titles != want || !strings.Contains(titles, "LEFT") {
+				t.Errorf("with %v left of %d columns: %q, want %q", left, width, titles, want)
+			}
+		}
+	}
+}
+
 func TestProseIsFoldedBetweenWords(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"short\n":                                "short\n",
 		"some words that do not fit\n":           "some words that do\nnot fit\n",
-		"  ok        one two          7 cases\n": "  ok  one two  7\ncases\n",
-		"ok    one\nok    some words that fit\n": "ok  one\nok  some words that\nfit\n",
+		"  ok        one two          7 cases\n": "  ok  one two  7\n    cases\n",
+		"ok    one\nok    some words that fit\n": "ok  one\nok  some words that\n  fit\n",
 		"ok    one\nok    two\n":                 "ok    one\nok    two\n",
 		"    paddock revoke jobs:nightly\n":      "    paddock revoke jobs:nightly\n",
 		"averylongwordwithoutanyspaces\n":        "averylongwordwithouta\nnyspaces\n",
 		"a 漢字漢字漢字漢字漢字 b\n":                       "a\n漢字漢字漢字漢字漢字\nb\n",
 	} {
 		var b bytes.Buffer
-		f := &folder{w: &b}
+		f := &folder{w: &b, keep: toCopy}
 		for _, part := range []string{text[:3], text[3:]} {
 			mustBeNil(t, f.write([]byte(part), style{width: 21}))
 		}

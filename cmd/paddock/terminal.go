@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"regexp"
@@ -19,6 +20,9 @@ import (
 // terminalSize returns the size of the terminal that w writes to, zero for a size that it does not tell. ok is false if
 // w is a file, a pipe or a buffer.
 func terminalSize(w io.Writer) (width, height int, ok bool) {
+	if c, isConsole := w.(*console); isConsole {
+		w = c.w
+	}
 	f, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
 		return 0, 0, false
@@ -79,17 +83,27 @@ func (c *console) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
+// echo is what a terminal shows of the key that interrupts a command, at the end of the line of progress.
+const echo = "^C"
+
 // erased returns what erases the line of progress, without a control sequence of a certain kind of terminal.
 func (c *console) erased() string {
-	return "\r" + strings.Repeat(" ", screen.StringWidth(c.shown)) + "\r"
+	return "\r" + strings.Repeat(" ", screen.StringWidth(c.shown+echo)) + "\r"
+}
+
+// room returns how many columns a line of progress may have, zero for any number. In the last column of a terminal it
+// might wrap, and before that there is room for the echo.
+func (c *console) room() int {
+	width, _, _ := terminalSize(c)
+	return max(width-1-len(echo), 0)
 }
 
 // show replaces the line of progress, in one write, so that nothing flickers. It is cut to the width of the terminal.
 func (c *console) show(line string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if width, _, _ := terminalSize(c.w); width > 0 {
-		line = screen.Truncate(line, width-1, "…") // in the last column a terminal may wrap
+	if room := c.room(); room > 0 {
+		line = screen.Truncate(line, room, "…")
 	}
 	if line == c.shown {
 		return
@@ -106,12 +120,16 @@ func (c *console) show(line string) {
 }
 
 // A folder writes lines that fit on the terminal that w writes to. If one of the lines of a write does not, all of them
-// get narrow gaps between their columns. Lines that begin with four spaces stay as they are:
-// they are to be copied.
+// get narrow gaps between their columns. What does not fit into a line goes on in the next one, indented a little more if
+// the line is indented or has columns.
 type folder struct {
 	w    io.Writer
+	keep string // what lines begin with that are to be copied, and stay as they are; empty: there are none
 	rest []byte // of a line without an end
 }
+
+// toCopy is what lines of messages begin with that are to be copied.
+const toCopy = "    "
 
 // gaps matches the space between two columns of text.
 var gaps = regexp.MustCompile(`(\S) {3,}`)
@@ -128,7 +146,8 @@ func (f *folder) write(text []byte, s style) error {
 	lines := slices.Collect(strings.Lines(string(f.rest[:end])))
 	f.rest = f.rest[end:]
 	isWide := func(line string) bool {
-		return s.width > 0 && !strings.HasPrefix(line, "    ") && screen.StringWidth(line) > s.width
+		kept := f.keep != "" && strings.HasPrefix(line, f.keep)
+		return s.width > 0 && !kept && screen.StringWidth(line) > s.width
 	}
 	compact := slices.ContainsFunc(lines, isWide)
 	var b strings.Builder
@@ -137,11 +156,22 @@ func (f *folder) write(text []byte, s style) error {
 			line = gaps.ReplaceAllString(line, "$1  ")
 		}
 		if isWide(line) {
-			line = strings.Join(s.fold(strings.TrimSuffix(line, "\n"), 0), "\n") + "\n"
+			prose := strings.TrimLeft(line, " ")
+			indent, hang := len(line)-len(prose), 0
+			if indent > 0 || strings.Contains(prose, "  ") {
+				hang = columnGap
+			}
+			line = strings.Join(s.fold(strings.TrimSuffix(prose, "\n"), indent, hang), "\n") + "\n"
 		}
 		b.WriteString(line)
 	}
 	_, err := io.WriteString(f.w, b.String())
+	return err
+}
+
+// printProse writes sentences, folded to the terminal that w writes to.
+func printProse(w io.Writer, format string, args ...any) error {
+	_, err := fmt.Fprintf(&folder{w: w}, format+"\n", args...)
 	return err
 }
 
@@ -157,9 +187,10 @@ const (
 	showProgressEvery = 500 * time.Millisecond
 )
 
-// progress shows what line returns, on a terminal, until stop is called. It shows nothing if quiet is set.
-func (p *program) progress(quiet bool, line func() string) (stop func()) {
-	if _, _, terminal := terminalSize(p.stderr.w); quiet || !terminal {
+// progress shows what line returns, on a terminal, until stop is called. It shows nothing if quiet is set. line is given
+// how many columns there are, zero for any number; what is longer is cut.
+func (p *program) progress(quiet bool, line func(room int) string) (stop func()) {
+	if _, _, terminal := terminalSize(p.stderr); quiet || !terminal {
 		return func() {}
 	}
 	quit, done := make(chan struct{}), make(chan struct{})
@@ -169,7 +200,7 @@ func (p *program) progress(quiet bool, line func() string) (stop func()) {
 		for next := time.After(showProgressAfter); ; next = time.After(showProgressEvery) {
 			select {
 			case <-next:
-				p.stderr.show(printable.Text(line()))
+				p.stderr.show(printable.Text(line(p.stderr.room())))
 			case <-quit:
 				return
 			}
@@ -195,9 +226,13 @@ func (s *stage) set(text string) {
 	s.text, s.since = text, time.Now()
 }
 
-// line returns the line of progress.
-func (s *stage) line() string {
+// line returns the line of progress. If there is little room the text is cut, not the time.
+func (s *stage) line(room int) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.text + " (" + short(time.Since(s.since).Truncate(time.Second)) + ")"
+	text, took := s.text, " ("+short(time.Since(s.since).Truncate(time.Second))+")"
+	if room > 0 {
+		text = screen.Truncate(text, room-len(took), "…")
+	}
+	return text + took
 }

@@ -2,14 +2,21 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/pgserver"
 	"github.com/paddock-lock/paddock/internal/testkit/await"
+	"github.com/paddock-lock/paddock/internal/testkit/memlock"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/server"
 )
 
 // startOnScreen starts paddock on a terminal of that many columns.
@@ -43,7 +50,7 @@ func TestWaitShowsWhoIsInTheWay(t *testing.T) {
 	}{
 		{80, `waiting for jobs:nightly, held by db-1 for \ds, 1 ahead`, []string{"run", "--wait=forever", nightly, "--", "echo", "done"}},
 		{80, `waiting for jobs:nightly, held by db-1 for \ds, 1 ahead`, []string{"acquire", "--wait=1h", nightly}},
-		{40, `waiting for jobs:nightly, held by db-1.{0,3}…`, []string{"run", "--wait=forever", nightly, "--", "echo", "done"}},
+		{40, `waiting, held by db-1 for \ds, 1 ahead`, []string{"run", "--wait=forever", nightly, "--", "echo", "done"}},
 	} {
 		t.Run(fmt.Sprint(c.args[0], c.columns), func(t *testing.T) {
 			t.Parallel()
@@ -61,7 +68,7 @@ func TestWaitShowsWhoIsInTheWay(t *testing.T) {
 			d.useLease(held)
 			d.expectExit(exitOK, "release", nightly)
 			mustBeNil(t, <-gone)
-			k.Stdout.Await(t, `waiting for [^\r]+\r +\r(done|LOCK )`) // the line of progress is erased
+			k.Stdout.Await(t, `(waiting[^\r]+\r +\r(?:done|LOCK ))`) // the line of progress is erased
 			k.expectExit(t, exitOK)
 			k.expectNarrow(c.columns)
 		})
@@ -98,7 +105,7 @@ func TestMessagesStandAboveTheProgress(t *testing.T) {
 	c.show("10 calls")
 	c.show("10 calls")
 	c.show("")
-	want := "\r\r12 calls"[1:] + "\r9 calls \b" + "\r       \ra message\n9 calls" + "\r10 calls" + "\r        \r"
+	want := "\r\r12 calls"[1:] + "\r9 calls \b" + "\r         \ra message\n9 calls" + "\r10 calls" + "\r          \r"
 	if out.String() != want {
 		t.Errorf("it writes %q, want %q", out.String(), want)
 	}
@@ -108,7 +115,83 @@ func TestVerifyShowsItsProgress(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	k := d.startOnScreen(40, "verify", "--url="+d.base, "--clients=2", "--locks=1", "--for=2s", "--ttl=100ms")
-	k.Stdout.Await(t, `(\d+ calls, \d+ a second, \ds left)`)
+	k.Stdout.Await(t, `(\ds left, \d+ calls, \d+ a second)`)
+	k.expectExit(t, exitOK)
+	k.expectNarrow(40)
+}
+
+func TestVerifyShowsAViolationWithinTheTerminal(t *testing.T) {
+	t.Parallel()
+	for _, columns := range []int{80, 40} {
+		t.Run(fmt.Sprint(columns), func(t *testing.T) {
+			t.Parallel()
+			url := replica.Serve(t, server.Options{Locks: brokenService{memlock.New().Replica(1)}})
+			d := &harness{T: t, env: map[string]string{}}
+			k := d.startOnScreen(columns, "verify", "--url="+url, "--operations=200", "--ttl=100ms")
+			k.expectExit(t, exitFailed)
+			k.Stdout.Await(t, `(events of the lock:)`)
+			k.expectNarrow(columns)
+		})
+	}
+}
+
+// TestCommandsShowWhatTheyWaitFor in the database, and erase that line when they are done.
+func TestCommandsShowWhatTheyWaitFor(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ args, lock, shown, done string }{
+		{"--log-level=error migrate up", "select pg_advisory_lock(x'706164646f636b'::bigint)",
+			`migrating the schema paddock f[^\r]*… \(\ds\)`, `The schema paddock was at version`},
+		{"--log-level=error migrate down --to=0 --yes", "select pg_advisory_lock(x'706164646f636b'::bigint)",
+			`migrating the schema paddock f[^\r]*… \(\ds\)`, `The schema paddock is already`},
+		{"fence install", "select pg_advisory_lock(hashtextextended('paddock_fences', 0))",
+			`installing paddock_fence \(\ds\)`, `Installed paddock_fence in schema public`},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.EmptyURL(t)
+			conn := pgtest.Connect(t, url)
+			d := &harness{T: t, env: map[string]string{"DATABASE_URL": url, "PADDOCK_FENCE_DATABASE_URL": url}}
+			pgtest.Exec(t, conn, c.lock)
+			k := d.startOnScreen(40, strings.Fields(c.args)...)
+			k.Stdout.Await(t, "("+c.shown+")")
+			pgtest.Exec(t, conn, "select pg_advisory_unlock_all()")
+			k.Stdout.Await(t, `(\r +\r`+c.done+`)`)
+			k.expectExit(t, exitOK)
+			k.expectNarrow(40)
+		})
+	}
+}
+
+// TestLogOnATerminalIsText above the line of progress.
+func TestLogOnATerminalIsText(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"migrate up", "fence install"} {
+		d := &harness{T: t, env: map[string]string{
+			"DATABASE_URL": "postgres://127.0.0.1:1/x", "PADDOCK_FENCE_DATABASE_URL": "postgres://127.0.0.1:1/x",
+		}}
+		k := d.startOnScreen(80, strings.Fields(args)...)
+		k.Stdout.Await(t, `(level=WARN msg="database not reachable; retrying"[^\r]*\r\n(?s:.*)waiting for the database \(\ds\))`)
+		k.typeAndAwait(ctrlC, "interrupt")
+	}
+}
+
+// TestDevShowsThatPostgreSQLStarts: its programs are scripts, so that it does not start before that.
+func TestDevShowsThatPostgreSQLStarts(t *testing.T) {
+	t.Parallel()
+	programs, err := pgserver.Find(t.Context())
+	mustBeNil(t, err)
+	dir := filepath.Dir(sharedTempDir(t))
+	begin := filepath.Join(dir, "begin")
+	for name, before := range map[string]string{"postgres": "", "initdb": "until [ -e " + begin + " ]; do sleep 0.1; done\n"} {
+		script := "#!/bin/sh\n" + before + "exec " + filepath.Join(programs, name) + ` "$@"` + "\n"
+		mustBeNil(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755))
+	}
+	d := &harness{T: t, env: map[string]string{"PATH": dir + ":" + os.Getenv("PATH")}}
+	k := d.startOnScreen(40, "dev", "--ephemeral", "--listen=127.0.0.1:0")
+	k.Stdout.Await(t, `(starting PostgreSQL \(\ds\))`)
+	mustBeNil(t, os.WriteFile(begin, nil, 0o600))
+	k.Stdout.Await(t, `(\r +\rPaddock is ready: )`)
+	k.typeAndAwait(ctrlC, "")
 	k.expectExit(t, exitOK)
 }
 
@@ -122,7 +205,7 @@ func TestViewFollowsALockAndTheTerminal(t *testing.T) {
 			held := d.hold(lock.Acquire{Locks: lock.One(nightly), Holder: "db-1", Metadata: []byte(`{"a":"` + strings.Repeat("long ", 60) + `"}`)})
 			k := d.startOnScreen(40, args...)
 			k.Stdout.Await(t, `(?s)(held.*db-1)`)
-			k.expectNarrow(40)
+			k.expectNarrow(39) // see view.lines
 			k.Stdout.Clear()
 			k.Stdout.Await(t, `(59m5)`) // time passes, without a call
 			d.useLease(held)
@@ -131,7 +214,7 @@ func TestViewFollowsALockAndTheTerminal(t *testing.T) {
 			k.resize(20)
 			k.typeAndAwait(ctrlC, regexp.QuoteMeta(leaveScreen)+`(?s:.*)free`)
 			k.expectExit(t, exitOK)
-			k.expectNarrow(40)
+			k.expectNarrow(39)
 		})
 	}
 }

@@ -330,15 +330,15 @@ func (v *verification) printWhole(write func(io.Writer) error) error {
 }
 
 // loadProgress returns the line of progress of a load that is recorded until ctx ends.
-func (v *verification) loadProgress(ctx context.Context, rec *verify.Recorder) func() string {
+func (v *verification) loadProgress(ctx context.Context, rec *verify.Recorder) func(room int) string {
 	start := time.Now()
-	return func() string {
+	return func(int) string {
 		calls := rec.Calls()
-		line := fmt.Sprintf("%d calls, %.0f a second", calls, float64(calls)/time.Since(start).Seconds())
+		left := ""
 		if end, bounded := ctx.Deadline(); bounded {
-			line += ", " + short(max(time.Until(end), 0).Truncate(time.Second)) + " left"
+			left = short(max(time.Until(end), 0).Truncate(time.Second)) + " left, "
 		}
-		return line
+		return fmt.Sprintf("%s%d calls, %.0f a second", left, calls, float64(calls)/time.Since(start).Seconds())
 	}
 }
 

@@ -290,6 +290,7 @@ func (v *view) draw() {
 func (v *view) lines() ([]string, error) {
 	var b bytes.Buffer
 	s := v.style(v.format)
+	s.width = max(s.width-1, 0) // after a character in the last column, some terminals erase that character, too
 	if !v.read.IsZero() {
 		shown := v.show(aged(v.locks, time.Since(v.read)))
 		if shown.empty != "" && len(shown.names) == 0 {
@@ -300,7 +301,7 @@ func (v *view) lines() ([]string, error) {
 	}
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	if v.failure != "" {
-		lines = append(append(lines, ""), s.fold(printable.Text(v.failure), 0)...)
+		lines = append(append(lines, ""), s.fold(printable.Text(v.failure), 0, 0)...)
 	}
 	return lines, nil
 }

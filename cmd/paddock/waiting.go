@@ -9,6 +9,7 @@ import (
 
 	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client/guard"
+	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -28,7 +29,7 @@ type waitView struct {
 
 // showWait shows the progress of an acquire that waits, on a terminal, until the returned function is called.
 func (p *program) showWait(ctx context.Context, quiet bool, locks paddock.Service, members []lock.Member, o guard.Options) func() {
-	if _, _, terminal := terminalSize(p.stderr.w); o.Wait == 0 || quiet || !terminal {
+	if _, _, terminal := terminalSize(p.stderr); o.Wait == 0 || quiet || !terminal {
 		return func() {}
 	}
 	v := &waitView{locks: locks, names: namesOf(members), holder: o.Holder}
@@ -83,7 +84,7 @@ func (v *waitView) read(ctx context.Context, l lock.Lock) error {
 		blocking = own.Leases[0]
 	}
 	if blocking.Holder != "" {
-		v.by, v.since = blocking.Holder, time.Now().Add(-l.AsOf.Sub(blocking.AcquiredAt))
+		v.by, v.since = printable.Text(blocking.Holder), time.Now().Add(-l.AsOf.Sub(blocking.AcquiredAt))
 	}
 	v.frozen, v.ahead = l.Frozen != nil, 0
 	if own != nil {
@@ -106,19 +107,61 @@ func (v *waitView) own(queue lock.QueueInfo) (own *lock.WaiterInfo) {
 	return own
 }
 
-// line returns the line of progress.
-func (v *waitView) line() string {
+// line returns the line of progress, in that many columns; zero: any number. Long names are cut first. If that is not
+// enough, the locks are left out, which the command line names; then for how long they are held; then the holder.
+func (v *waitView) line(room int) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	line := "waiting for " + strings.Join(v.names, ", ")
-	if v.by != "" {
-		line += fmt.Sprintf(", held by %s for %s", v.by, short(max(time.Since(v.since), 0).Truncate(time.Second)))
-	}
+	w := waitLine{names: strings.Join(v.names, ", "), by: v.by, held: max(time.Since(v.since), 0)}
 	if v.frozen {
-		line += ", frozen"
+		w.end += ", frozen"
 	}
 	if v.ahead > 0 {
-		line += fmt.Sprintf(", %d ahead", v.ahead)
+		w.end += fmt.Sprintf(", %d ahead", v.ahead)
 	}
-	return line
+	for _, leaveOut := range []func(){func() {}, func() { w.names = "" }, func() { w.held = 0 }, func() { w.by = "" }} {
+		leaveOut()
+		if line := w.fit(room); room == 0 || screen.StringWidth(line) <= room {
+			return line
+		}
+	}
+	return w.text()
+}
+
+// A waitLine is what a line of progress says of a wait. What is empty is left out.
+type waitLine struct {
+	names, by string
+	held      time.Duration
+	end       string
+}
+
+func (w waitLine) text() string {
+	line := "waiting"
+	if w.names != "" {
+		line += " for " + w.names
+	}
+	if w.by != "" {
+		line += ", held by " + w.by
+		if w.held > 0 {
+			line += " for " + short(w.held.Truncate(time.Second))
+		}
+	}
+	return line + w.end
+}
+
+// fit returns the text with the longer name cut, column by column, until there is room. No name gets narrower than
+// minText.
+func (w waitLine) fit(room int) string {
+	for room > 0 && screen.StringWidth(w.text()) > room {
+		longer := &w.names
+		if screen.StringWidth(w.by) > screen.StringWidth(w.names) {
+			longer = &w.by
+		}
+		width := screen.StringWidth(*longer)
+		if width <= minText {
+			break
+		}
+		*longer = screen.Truncate(*longer, width-1, "…")
+	}
+	return w.text()
 }

@@ -30,8 +30,8 @@ type freezeCommand struct {
 
 func (freezeCommand) Help() string {
 	return `Stops new grants of a lock, or of all locks below a prefix, on all replicas: once it returns, none is granted
-until the freeze ends. Leases can still be renewed and released. Waiters keep their places. To freeze the same again
-replaces the reason and the end.
+until the freeze ends. Leases can still be renewed and released. Waiters keep their places. Freezing the same scope
+again replaces the reason and the end.
 
 Wait until all work below billing: has ended, migrate, and let it go on:
 

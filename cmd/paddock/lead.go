@@ -19,7 +19,7 @@ type leadCommand struct {
 	Value     string         `placeholder:"TEXT" unset:"the holder" help:"What the leader publishes, such as its address."`
 	Holder    string         `placeholder:"TEXT" unset:"USER@HOST:PID" variable:"PADDOCK_HOLDER" help:"Name of this candidate, a text for people."`
 	TTL       time.Duration  `name:"ttl" default:"15s" help:"How long after a leader's death the next one is elected."`
-	Grace     time.Duration  `default:"0s" help:"How much longer than that no other candidate is elected."`
+	Grace     time.Duration  `default:"0s" help:"How much longer to wait before another candidate is elected."`
 	KillAfter *time.Duration `placeholder:"DURATION" unset:"5s, or as much as the TTL allows" help:"How long the command may take to end after SIGTERM before it is killed; 0s kills it at once."`
 }
 

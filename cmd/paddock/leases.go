@@ -28,7 +28,7 @@ type acquireCommand struct {
 	envOutputFlags
 
 	LeaseID leaseID `name:"lease-id" placeholder:"UUID" unset:"random" help:"The lease_id to use, so that you can send the same acquire again. Other users of the machine can see it."`
-	Session leaseID `placeholder:"UUID" unset:"none" variable:"PADDOCK_SESSION" help:"The session_id of the session that keeps the lease alive. paddock session sets the variable. Without --ttl and --grace: those are the session's. Prefer the variable to the flag: other users of the machine can see arguments."`
+	Session leaseID `placeholder:"UUID" unset:"none" variable:"PADDOCK_SESSION" help:"The session_id of the session that keeps the lease alive. paddock session sets the variable. Give it without --ttl and --grace: those of the session apply. Prefer the variable to the flag: other users of the machine can see arguments."`
 }
 
 func (acquireCommand) Help() string {
@@ -198,7 +198,7 @@ type revokeCommand struct {
 	outputFlags
 
 	Session    string    `placeholder:"REF" complete:"session" help:"Revoke this session with all of its leases, instead of a lock: its public name, as list --sessions shows it."`
-	Token      *int64    `placeholder:"N" unset:"none; a lock needs it" help:"Current fencing token of the lock, as get shows it, so that no later lease is revoked by mistake."`
+	Token      *int64    `placeholder:"N" unset:"none; required for a lock" help:"Current fencing token of the lock, as get shows it, so that no later lease is revoked by mistake."`
 	Reason     string    `required:"" placeholder:"TEXT" help:"Why. The former holder and the events show it."`
 	Slot       *int      `placeholder:"N" help:"Revoke only the lease in this slot, of those with the token."`
 	AcquiredAt time.Time `placeholder:"INSTANT" help:"Revoke only the lease that was acquired at this instant: acquired_at of get -o json. Give it with --slot for a shared lease."`
@@ -272,7 +272,7 @@ func (c *revokeCommand) revokeSession(ctx context.Context, p *program) error {
 
 // The leaseFlags describe the wanted lease, and how long to wait for it.
 type leaseFlags struct {
-	Holder   string        `placeholder:"TEXT" unset:"USER@HOST; of paddock run USER@HOST:PID; of paddock acquire in a command of run or session the holder of that" variable:"PADDOCK_HOLDER" help:"Holder of the lock, a text for people."`
+	Holder   string        `placeholder:"TEXT" unset:"USER@HOST:PID for paddock run; USER@HOST for paddock acquire, or the holder of the paddock run or session that it is in" variable:"PADDOCK_HOLDER" help:"Holder of the lock, a text for people."`
 	TTL      time.Duration `name:"ttl" default:"30s" help:"How long the lease lasts without a renewal."`
 	Grace    time.Duration `default:"0s" help:"How long after its end no other holder is granted the lock."`
 	MaxHold  time.Duration `unset:"no limit" help:"How long renewals can extend the lease at most."`

@@ -34,7 +34,6 @@ func (getCommand) Help() string {
     paddock get jobs:nightly --watch
     paddock get --session 9f2c4b7a1e0d5386
 
-
 With -o env the variables are PADDOCK_STATE, PADDOCK_NEWEST_TOKEN, PADDOCK_HELD_BY and PADDOCK_WAITERS. The token is
 that of the lock's newest lease, which need not be yours.`
 }

@@ -16,9 +16,10 @@ type migrateCommand struct {
 }
 
 func (migrateCommand) Help() string {
-	return `Migrate first, and upgrade the binaries then. Until then, replicas of the previous release go on, or answer 503
+	return `Migrate first, then upgrade the binaries. In between, replicas of the previous release go on, or answer 503
 with Retry-After if they cannot use the new schema: CHANGELOG.md says which. A migration that was killed leaves the
-tables as they were: repeat the command. Of several at the same time one migrates; the others wait, and print the same.
+tables as they were: repeat the command. Of several commands at the same time one migrates; the others wait, and print
+the same.
 
     paddock migrate version --database-url postgres://paddock@db.example/paddock
     paddock migrate up --database-url postgres://paddock@db.example/paddock

@@ -59,11 +59,11 @@ and not again within ten seconds of its start:
     0 3 * * *  paddock run --once-per day --tz Europe/Berlin --at-least 10s jobs:report -- /usr/local/bin/report
 
 With --once-per, paddock does not run the command if it was done in this period: it says on standard error who did it
-and when (not with --quiet or --log-level warn), and exits with 0. The period is that of the clock of the database at which the
-command begins. A command is done if it ends with exit code 0 by itself. If it fails, is told to stop or is killed, the
-lock stays open, and the next paddock run in the period runs it. While another machine runs it, the exit code is 75; with
---wait paddock waits, and runs the command if that one fails. A duration counts from the start of the command: for a job
-that is started every 24 hours give a little less, such as --once-per 23h, or day.
+and when (not with --quiet or --log-level warn), and exits with 0. The clock of the database, at the start of the
+command, tells the period. A command is done if it ends with exit code 0 by itself. If it fails, is told to stop or is
+killed, the lock stays open, and the next paddock run in the period runs it. While another machine runs it, the exit
+code is 75; with --wait paddock waits, and runs the command if that one fails. A duration counts from the start of the
+command: for a job that is started every 24 hours give a little less, such as --once-per 23h, or day.
 
 Wait for the lock for up to ten minutes, and give the command 15 seconds to end if the lock is lost:
 
@@ -115,9 +115,10 @@ but not the processes that it started. While paddock is suspended (SIGSTOP) it p
 fencing token does, where the write lands.
 
 Exit codes: that of the command, or 128+n if signal n ended it, or the wait for the lock. Also 64: wrong command line,
-or an invalid request. 69: the service cannot be reached. 70: internal error of the service. 75, or that of --conflict-exit-code: another holder has the
-lock, an operator has frozen it, calls wait for each other in a deadlock, or a limit of the service is reached. 76: the lease was lost, whatever
-the command returned. 77: not allowed. 126: the command cannot be executed. 127: it was not found. 1: another error.`
+or an invalid request. 69: the service cannot be reached. 70: internal error of the service. 75, or that of
+--conflict-exit-code: another holder has the lock, an operator has frozen it, calls wait for each other in a deadlock,
+or a limit of the service is reached. 76: the lease was lost, whatever the command returned. 77: not allowed. 126: the
+command cannot be executed. 127: it was not found. 1: another error.`
 }
 
 // Run runs the command while it holds the lock. Its error has the exit code of the command, unless the lock was not

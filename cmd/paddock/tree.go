@@ -27,7 +27,7 @@ Locks outside of trees are independent of each other, whatever their names.
     paddock tree declare repo
     paddock run repo:src:a -- make test        # and elsewhere, at the same time:
     paddock run repo:src:b -- make test
-    paddock run repo:src --wait 5m -- git gc   # waits for both, and holds up whatever comes later below repo:src
+    paddock run repo:src --wait 5m -- git gc   # waits for both, and later requests below repo:src wait behind it
     paddock list --tree repo`
 }
 
@@ -38,7 +38,7 @@ type treeDeclareCommand struct {
 }
 
 func (treeDeclareCommand) Help() string {
-	return `Declares the tree for all replicas at once, while all of its locks are free. To declare it again changes nothing.
+	return `Declares the tree for all replicas at once, while all of its locks are free. Declaring it again changes nothing.
 Trees do not overlap.
 
     paddock tree declare repo`
@@ -65,7 +65,7 @@ type treeRemoveCommand struct {
 }
 
 func (treeRemoveCommand) Help() string {
-	return `Makes the locks of the tree independent of each other, while all of them are free. To remove it again changes
+	return `Makes the locks of the tree independent of each other, while all of them are free. Removing it again changes
 nothing, and says so.
 
     paddock tree remove repo`

@@ -1,7 +1,12 @@
 import { randomBytes } from 'node:crypto';
+import { after } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { createPaddock, type components, type Paddock } from '../dist/index.js';
+
+// A test may await what only a hub will tell, and hubs let a process exit that has nothing else to do.
+const alive = setInterval(() => {}, 60_000);
+after(() => clearInterval(alive));
 
 /** The address of the service under test. */
 export const serviceUrl = process.env['PADDOCK_URL'] ?? 'http://127.0.0.1:8080';

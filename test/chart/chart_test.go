@@ -104,7 +104,6 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"migration.by=hand":                                 "by",
 		"drainDelaySeconds=10s":                             "drainDelaySeconds",
 		"service.type=Headless":                             "type",
-		"metrics.port=8080":                                 "port",
 		"networkPolicy.databasePorts={}":                    "databasePorts",
 		"extraArgs={max-ttl}":                               "extraArgs",
 		"topologySpread.whenUnsatisfiable=no":               "whenUnsatisfiable",
@@ -116,6 +115,10 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"tls.disabled=true":                                 "tls.existingSecret and tls.disabled contradict",
 		"ingress.enabled=true":                              "set ingress.host",
 		"migration.by=serve,migration.existingSecret=owner": "migration.existingSecret is for the Job",
+		"database.schema=public":                            "database.schema: public is not only Paddock's",
+		"metrics.port=8080":                                 "metrics.port: 8080 is the port of the service",
+		"extraArgs={--listen=:9000}":                        "extraArgs: --listen=:9000 is a setting of the chart",
+		`podLabels.app\.kubernetes\.io/name=other`:          "podLabels: the chart sets app.kubernetes.io/name",
 		"metrics.enabled=false,metrics.serviceMonitor.enabled=true": "metrics.serviceMonitor needs metrics.enabled",
 	} {
 		out, err := helm(t, "template", "--values", "testdata/default.yaml", "--set", set)

@@ -132,6 +132,22 @@ capabilities:
 {{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" (include "paddock.name" .)) -}}
 {{- fail (printf "no Service can have the name %s, which is made of the release's name: set fullnameOverride" (include "paddock.name" .)) -}}
 {{- end -}}
+{{- if regexMatch "^(public|pg_.*|information_schema)$" .Values.database.schema -}}
+{{- fail (printf "database.schema: %s is not only Paddock's; choose another, such as paddock" .Values.database.schema) -}}
+{{- end -}}
+{{- if eq (int .Values.metrics.port) 8080 -}}
+{{- fail "metrics.port: 8080 is the port of the service; choose another" -}}
+{{- end -}}
+{{- range .Values.extraArgs -}}
+{{- if regexMatch "^--(listen|metrics-listen|drain-delay|migrate|no-auth|plain-http|database-url|schema|pooler-mode|auth-file|tls-cert|tls-key)(=|$)" . -}}
+{{- fail (printf "extraArgs: %s is a setting of the chart; use its values" .) -}}
+{{- end -}}
+{{- end -}}
+{{- range $label, $_ := .Values.podLabels -}}
+{{- if regexMatch "^(app[.]kubernetes[.]io/(name|instance|component|version|managed-by)|helm[.]sh/chart)$" $label -}}
+{{- fail (printf "podLabels: the chart sets %s; choose another label" $label) -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
 {{- fail "set ingress.host to the host name of the Ingress" -}}
 {{- end -}}

@@ -119,7 +119,7 @@ func renderConfiguration(model *kong.Application) string {
 			if readsFile && settings[f.Name] != "" {
 				keys[id] = true
 			}
-			if command.Name == "config" && (settings[f.Name] == id || f.Name == "config") {
+			if command.Name == "config" && settings[f.Name] == id {
 				continue // it has all of serve's
 			}
 			if users[id] == nil {
@@ -168,11 +168,16 @@ func sectionTitle(commands []string, first *kong.Flag) string {
 	if strings.Contains(first.Enum, "env") {
 		return "Output format, with shell variables"
 	}
-	return map[string]string{
+	title := map[string]string{
 		"database-url": "Database", "url": "Clients: service", "key-file": "Clients: API key", "ca": "Clients: TLS",
 		"retry": "Clients: retries", "output": "Output format", "auth-file": "File of API keys", "config": "The configuration file: flag",
-		"schema": "Database: schema", "wait-database": "Database: wait at the start",
+		"schema": "Database: schema", "wait-database": "Database: wait at the start", "quiet": "Progress", "kill-after": "Commands that run one",
+		"prefix": "Names",
 	}[first.Name]
+	if title == "" {
+		panic("the section of --" + first.Name + " has no title")
+	}
+	return title
 }
 
 func inWords(commands []string) string {

@@ -202,7 +202,7 @@ func TestViewFollowsALockAndTheTerminal(t *testing.T) {
 			t.Parallel()
 			d := newHarness(t)
 			d.env["NO_COLOR"] = "1"
-			held := d.hold(lock.Acquire{Locks: lock.One(nightly), Holder: "db-1", Metadata: []byte(`{"a":"` + strings.Repeat("long ", 60) + `"}`)})
+			held := d.hold(lock.Acquire{Locks: lock.One(nightly), Holder: "db-1" + strings.Repeat("x", 60), Metadata: []byte(`{"a":"` + strings.Repeat("long ", 60) + `"}`)})
 			k := d.startOnScreen(40, args...)
 			k.Stdout.Await(t, `(?s)(held.*db-1)`)
 			k.expectNarrow(39) // see view.lines

@@ -55,9 +55,9 @@ func newFinder(opts Options) (finder, error) {
 		major:     variable("PADDOCK_POSTGRES_VERSION"),
 		otherwise: cmp.Or(opts.Otherwise, "use a server that runs elsewhere"),
 	}
-	if !regexp.MustCompile(`^(\d\d)?$`).MatchString(f.major) {
-		return finder{}, fmt.Errorf("PADDOCK_POSTGRES_VERSION is %q; set it to a major version such as %s, or unset it",
-			f.major, fetch.DefaultMajor)
+	if n, err := strconv.Atoi(f.major); f.major != "" && (err != nil || n < pgversion.Oldest || n > pgversion.Newest) {
+		return finder{}, fmt.Errorf("PADDOCK_POSTGRES_VERSION is %q; set it to a major version from %d to %d, or unset it",
+			f.major, pgversion.Oldest, pgversion.Newest)
 	}
 	switch value := variable("PADDOCK_FETCH"); value {
 	case "":

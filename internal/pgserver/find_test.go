@@ -156,8 +156,10 @@ func TestEnvironmentIsChecked(t *testing.T) {
 		want            string // in the error; empty for none
 	}{
 		"a version":           {"PADDOCK_POSTGRES_VERSION", "17", ""},
-		"a minor version":     {"PADDOCK_POSTGRES_VERSION", "17.4", "set it to a major version such as 17"},
-		"a word as version":   {"PADDOCK_POSTGRES_VERSION", "newest", "set it to a major version such as 17"},
+		"a minor version":     {"PADDOCK_POSTGRES_VERSION", "17.4", "set it to a major version from 14 to 18"},
+		"an old version":      {"PADDOCK_POSTGRES_VERSION", "13", "set it to a major version from 14 to 18"},
+		"a future version":    {"PADDOCK_POSTGRES_VERSION", "99", "set it to a major version from 14 to 18"},
+		"a word as version":   {"PADDOCK_POSTGRES_VERSION", "newest", "set it to a major version from 14 to 18"},
 		"a forbidden fetch":   {"PADDOCK_FETCH", "never", ""},
 		"an unknown decision": {"PADDOCK_FETCH", "no", "set it to never, or unset it"},
 		"a mirror":            {"PADDOCK_FETCH_MIRROR", "https://mirror.example/maven2", ""},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"reflect"
@@ -20,6 +21,14 @@ import (
 // A configFlag is the flag of the configuration file, of serve and of the commands that share flags with it.
 type configFlag struct {
 	Config string `placeholder:"FILE" variable:"PADDOCK_CONFIG" help:"TOML file of settings, named as the flags of paddock serve. Flags and variables win over it."`
+}
+
+// flag returns the flag as part of a command to run, empty without a file.
+func (f configFlag) flag() string {
+	if f.Config == "" {
+		return ""
+	}
+	return " --config " + f.Config
 }
 
 // maxConfigFile is the maximum size of a configuration file, in bytes.
@@ -224,6 +233,9 @@ func try(flag *kong.Flag, value any) error {
 	target := reflect.New(flag.Target.Type()).Elem()
 	scan := kong.Scan().PushTyped(value, kong.FlagValueToken)
 	if err := flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, target); err != nil {
+		if target.Type() == reflect.TypeFor[slog.Level]() {
+			return fmt.Errorf("%q is not a level. %s", value, strings.TrimSuffix(flag.Help, "."))
+		}
 		return err
 	}
 	if target.Type() == reflect.TypeFor[time.Duration]() && target.Int() < 0 {

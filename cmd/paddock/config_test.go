@@ -132,7 +132,7 @@ func TestWrongConfigurationFilesAreRefused(t *testing.T) {
 		"metrics-names = [1]":                          "metrics-names: give a list of texts",
 		"pooler-mode = \"session\"":                    `pooler-mode: "session" is none of its values; give none or transaction`,
 		"schema = \"Team B\"":                          ":1: schema: ",
-		"log-level = \"loud\"":                         ":1: log-level: ",
+		"log-level = \"loud\"":                         `:1: log-level: "loud" is not a level. Minimum level to log: debug, info, warn or error`,
 		"listen = 127.0.0.1:1":                         `:1: not TOML: `,
 		"max-ttl = \"1h\"\nmax-ttl = \"2h\"":           `:2: not TOML: Key 'max-ttl' has already been defined; give KEY = VALUE`,
 		"\ndatabase-url = postgres://a:s3cret@b/c":     ":2: not TOML: the line is not repeated here",

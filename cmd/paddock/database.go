@@ -107,7 +107,7 @@ func (d database) reached(ctx context.Context, log *slog.Logger, use func(url st
 		if err == nil {
 			err = use(url)
 		}
-		return markPermanent(err)
+		return markPermanent(pgconnect.ExplainFailure(err))
 	})
 }
 
@@ -140,11 +140,17 @@ func waitFor(ctx context.Context, log *slog.Logger, limit time.Duration, attempt
 	switch {
 	case err == nil && !next.IsZero():
 		log.Info("database reachable", "waited", waited)
+	case err != nil && ctx.Err() == nil && readOnly(err):
+		return unreachablef("the database answers, and accepts no writes%s: %w; name the primary in the database URL, or let the "+
+			"role write: alter role NAME reset default_transaction_read_only;", after(waited, !next.IsZero()), lineError{err})
 	case err != nil && ctx.Err() == nil && (!final || errors.As(err, new(*pgconn.ConnectError))):
 		return unreachablef("cannot connect to the database%s: %w", after(waited, !next.IsZero()), lineError{err})
 	}
 	return err
 }
+
+// readOnly reports whether err says that the database, or the role, writes nothing at present.
+func readOnly(err error) bool { return errors.Is(err, store.ErrReadOnly) || pgconnect.ReadOnly(err) }
 
 // after says how long a wait took, if there was one.
 func after(waited time.Duration, retried bool) string {
@@ -157,6 +163,7 @@ func after(waited time.Duration, retried bool) string {
 // ping connects once.
 func ping(ctx context.Context, config *pgx.ConnConfig) error {
 	conn, err := pgx.ConnectConfig(ctx, config)
+	err = pgconnect.ExplainFailure(err)
 	if pgconnect.Denied(err) {
 		return &failure{exitNotAllowed, fmt.Errorf("%w; run as the owner of the database: grant connect on database %s to %s;",
 			err, pgx.Identifier{config.Database}.Sanitize(), pgx.Identifier{config.User}.Sanitize())}
@@ -193,9 +200,11 @@ func passes(err error) bool {
 	switch {
 	case errors.As(err, new(*failure)), errors.Is(err, lock.ErrUnknownOutcome):
 		return false
+	case readOnly(err):
+		return true
 	case errors.As(err, &answer):
-		return pgconnect.Passes(answer.Code) || pgconnect.ReadOnly(err)
-	case errors.Is(err, store.ErrReadOnly), errors.As(err, new(*pgconn.ConnectError)), pgconn.SafeToRetry(err):
+		return pgconnect.Passes(answer.Code)
+	case errors.As(err, new(*pgconn.ConnectError)), pgconn.SafeToRetry(err):
 		return true
 	}
 	return errors.As(err, new(net.Error)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
@@ -225,8 +234,8 @@ func (d database) checkSchema(ctx context.Context, url string, log *slog.Logger)
 func (d database) checkVersion(version uint, log *slog.Logger) error {
 	latest := migrations.Latest()
 	if version < latest {
-		return fmt.Errorf("the schema %s is at version %d and this binary needs version %d; run paddock migrate up%s",
-			d.Schema, version, latest, schema.Name(d.Schema).Flag())
+		return fmt.Errorf("the schema %s is at version %d and this binary needs version %d; run paddock migrate up%s%s",
+			d.Schema, version, latest, schema.Name(d.Schema).Flag(), d.flag())
 	}
 	if version > latest {
 		log.Warn("the schema is newer than this binary", "schema", version, "binary", latest)

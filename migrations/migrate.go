@@ -92,6 +92,38 @@ func (r release) version(ctx context.Context, databaseURL string) (version uint,
 	return version, errors.Join(err, conn.Close(ctx))
 }
 
+// migrationRights returns whether the schema is missing, and whether the role may create it, or else change it.
+const migrationRights = `
+select pg_catalog.to_regnamespace($1) is null, case when pg_catalog.to_regnamespace($1) is null
+	then pg_catalog.has_database_privilege(pg_catalog.current_database(), 'create')
+	else pg_catalog.has_schema_privilege(pg_catalog.to_regnamespace($1), 'create') and not exists (select from pg_catalog.pg_class
+		where relnamespace = pg_catalog.to_regnamespace($1) and relkind in ('r', 'S', 'v') and not pg_catalog.pg_has_role(relowner, 'usage'))
+	end`
+
+// CheckRights returns an error, with what to do, if the role may not migrate the schema of that name up. It changes
+// nothing.
+func CheckRights(ctx context.Context, databaseURL, schema string) error {
+	r, err := forSchema(schema, nil)
+	if err != nil {
+		return err
+	}
+	conn, err := connect(ctx, databaseURL)
+	if err != nil {
+		return err
+	}
+	var missing, may bool
+	err = conn.QueryRow(ctx, migrationRights, r.in.String()).Scan(&missing, &may)
+	switch config := conn.Config(); {
+	case err != nil || may:
+	case missing:
+		err = fmt.Errorf("the role may not create the schema %s; run as the owner of the database: grant create on database %s to %s;",
+			r.in, pgx.Identifier{config.Database}.Sanitize(), pgx.Identifier{config.User}.Sanitize())
+	default:
+		err = fmt.Errorf("the role may not migrate the schema %s; run paddock migrate up as its owner, and leave out --migrate", r.in)
+	}
+	return errors.Join(err, conn.Close(ctx))
+}
+
 // A NewerError means that a newer release has migrated the schema.
 type NewerError struct {
 	Version uint // of the schema

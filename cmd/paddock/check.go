@@ -60,7 +60,7 @@ func (c *serveCommand) check(ctx context.Context, p *program) error {
 	if unreached > 0 { // nothing can be said of what is in it
 		for i := range database {
 			database[i].run = func(context.Context) (string, error) {
-				return "", errors.New("not checked: the database does not answer")
+				return "", notChecked("the database does not answer, or refuses")
 			}
 		}
 	}
@@ -71,12 +71,19 @@ func (c *serveCommand) check(ctx context.Context, p *program) error {
 	return err
 }
 
+// notChecked, as the error of a check, says why it could not run. It is no failure of its own.
+type notChecked string
+
+func (why notChecked) Error() string { return "not checked: " + string(why) }
+
 // report runs the checks and prints their lines. It returns how many failed, or why it could not print.
 func (c *serveCommand) report(ctx context.Context, p *program, checks []check) (failed int, err error) {
 	for _, check := range checks {
 		verdict := "ok"
 		found, wrong := check.run(ctx)
-		if wrong != nil {
+		if errors.As(wrong, new(notChecked)) {
+			verdict, found = none, wrong.Error()
+		} else if wrong != nil {
 			verdict, found = "wrong", joinLines(wrong.Error())
 			failed++
 		}
@@ -115,37 +122,49 @@ func (c *serveCommand) checkMetrics(ctx context.Context) (string, error) {
 	if err != nil || address == "" {
 		return "at --listen, under /metrics", err
 	}
+	if main, err := c.address(ctx); err == nil {
+		if err := checkApart(main, address); err != nil {
+			return "", err
+		}
+	}
 	return tryBind(ctx, metricsFlag, address)
 }
 
-// tryBind listens on the address for a moment. An address in use is right: a replica may run with these settings.
+// tryBind listens on the address for a moment. An address in use by Paddock is right: a replica may run with these
+// settings.
 func tryBind(ctx context.Context, flag, address string) (string, error) {
 	if path, unix := strings.CutPrefix(address, unixScheme); unix {
 		return tryBindSocket(ctx, flag, path)
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
+	case errors.Is(err, syscall.EADDRINUSE) && paddockAnswers(ctx, address):
 		return address + inUse, nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "", inUseBy("another process", flag, address)
 	case err != nil:
 		return "", fmt.Errorf("%w; give another address with %s", err, flag)
 	}
 	return address, listener.Close()
 }
 
-const inUse = ", in use now; a start needs it to be free"
+const inUse = ", where a Paddock runs now; a start needs it to be free"
 
-// tryBindSocket does the same at a path. A missing folder is right: systemd makes that of RuntimeDirectory= at the start.
+// tryBindSocket does the same at a path. A missing folder is right if paddock.service makes it at the start.
 func tryBindSocket(ctx context.Context, flag, path string) (string, error) {
 	stale, err := isStale(ctx, path)
 	switch {
-	case errors.Is(err, errSocketInUse):
+	case errors.Is(err, errSocketInUse) && paddockAnswers(ctx, unixScheme+path):
 		return "the socket " + path + inUse, nil
 	case stale:
 		return "the socket " + path + ", which no process serves; a start replaces it", nil
 	}
-	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
-		return "the socket " + path + ", whose folder does not exist now; a start needs it, and RuntimeDirectory= of a unit makes it", nil
+	folder := filepath.Dir(path)
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		if !strings.HasPrefix(folder+"/", runtimeFolder+"/") {
+			return "", fmt.Errorf("the folder %s of %s does not exist; make it, or choose another path", folder, flag)
+		}
+		return "the socket " + path + ", whose folder does not exist now; RuntimeDirectory= of paddock.service makes it at the start", nil
 	}
 	listener, err := bindSocket(ctx, flag, path)
 	if err != nil {
@@ -153,6 +172,9 @@ func tryBindSocket(ctx context.Context, flag, path string) (string, error) {
 	}
 	return "the socket " + path, listener.Close()
 }
+
+// runtimeFolder is the folder that RuntimeDirectory= of paddock.service makes.
+const runtimeFolder = "/run/paddock"
 
 // checkKeys returns how many API keys are valid.
 func (c *serveCommand) checkKeys(now time.Time) (string, error) {
@@ -185,11 +207,8 @@ func (c *serveCommand) checkCertificate(now time.Time) (string, error) {
 		names = append(names, ip.String())
 	}
 	var wrong []error
-	switch {
-	case now.Before(leaf.NotBefore):
-		wrong = append(wrong, fmt.Errorf("%s is not valid before %s; set the clock of this machine, or use another certificate", c.TLSCert, local(leaf.NotBefore)))
-	case now.After(leaf.NotAfter):
-		wrong = append(wrong, fmt.Errorf("%s expired on %s; renew it", c.TLSCert, local(leaf.NotAfter)))
+	if err := checkValidity(c.TLSCert, leaf, now); err != nil {
+		wrong = append(wrong, err)
 	}
 	if host := certifiedHost(c.Listen); len(names) == 0 {
 		wrong = append(wrong, fmt.Errorf("%s names no host, so that clients refuse it; issue one with the service's names as subject alternative names", c.TLSCert))
@@ -254,7 +273,7 @@ func (c *serveCommand) checkMigrated(ctx context.Context) (found string, err err
 			return err
 		case version < latest && c.Migrate:
 			found = fmt.Sprintf("%s at version %d; the start migrates it to %d", c.Schema, version, latest)
-			return nil
+			return migrations.CheckRights(ctx, url, string(c.Schema))
 		case version > latest:
 			found = fmt.Sprintf("%s at version %d, newer than this binary's %d; a start goes on with it, or says that it cannot", c.Schema, version, latest)
 			return nil
@@ -278,10 +297,7 @@ func (c *serveCommand) checkRights(ctx context.Context) (string, error) {
 			TransactionPooling: given.TransactionPooling})
 	})
 	if err == nil && version < migrations.Latest() {
-		if c.Migrate {
-			return "not checked: the start migrates the schema first", nil
-		}
-		return "", errors.New("not checked: the schema must be migrated first")
+		return "", notChecked("the schema must be migrated first")
 	}
 	return "the role has all that serve needs", err
 }

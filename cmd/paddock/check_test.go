@@ -47,6 +47,13 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 	exec("revoke update on paddock.records from app")
 	shut, execShut := newOwner(t)
 	execShut("revoke connect on database " + strings.TrimPrefix(shut.Path, "/") + " from public")
+	exec("create schema kept")
+	reader, execReader := newOwner(t)
+	execReader("alter role app set default_transaction_read_only = on")
+	replica, base := startServe(t, url, "--metrics-listen", "127.0.0.1:0")
+	running := strings.TrimPrefix(base, "http://")
+	runningMetrics := replica.Stderr.Await(t, `"msg":"serving metrics","address":"([^"]+)"`)
+	_, port, _ := strings.Cut(running, ":")
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -59,10 +66,16 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 		wrong  []string          // the beginnings of the lines that are wrong, one expression each
 		ok     string            // part of another line
 	}{
-		"all right":              {nil, nil, "ok     certificate  for localhost, 127.0.0.1"},
-		"without keys and TLS":   {map[string]string{"auth-file": "", "tls-cert": "", "tls-key": ""}, nil, "ok     certificate  none"},
-		"in use":                 {map[string]string{"listen": taken.Addr().String()}, nil, "in use now; a start needs it to be free"},
-		"contradicting settings": {map[string]string{"min-ttl": "2h", "max-ttl": "1h"}, []string{"settings .*TTL"}, ""},
+		"all right":                 {nil, nil, "ok     certificate  for localhost, 127.0.0.1"},
+		"without keys and TLS":      {map[string]string{"auth-file": "", "tls-cert": "", "tls-key": ""}, nil, "ok     certificate  none"},
+		"in use by Paddock":         {map[string]string{"listen": running}, nil, "where a Paddock runs now; a start needs it to be free"},
+		"metrics in use by Paddock": {map[string]string{"metrics-listen": runningMetrics}, nil, "where a Paddock runs now; a start needs it to be free"},
+		"in use by another":         {map[string]string{"listen": taken.Addr().String()}, []string{`listen .*in use by another process; stop it, or choose another address with --listen`}, ""},
+		"metrics at --listen":       {map[string]string{"listen": running, "metrics-listen": running}, []string{`metrics .*is the address of --listen; give another one`}, ""},
+		"metrics within --listen":   {map[string]string{"listen": ":" + port, "metrics-listen": running}, []string{`metrics .*is the address of --listen; give another one`}, ""},
+		"metrics at another port":   {map[string]string{"metrics-listen": "127.0.0.1:0"}, nil, "ok     metrics      127.0.0.1:0"},
+		"no port":                   {map[string]string{"listen": "127.0.0.1:abc"}, []string{`listen .*"abc" is no port; give a number from 0 to 65535`}, ""},
+		"contradicting settings":    {map[string]string{"min-ttl": "2h", "max-ttl": "1h"}, []string{"settings .*--min-ttl is 2h, which is longer than --max-ttl, 1h"}, ""},
 		"an address of another machine": {map[string]string{"listen": "198.51.100.7:80", "tls-cert": "", "tls-key": "", "plain-http": "true"},
 			[]string{`listen .*cannot assign.*give another address with --listen`}, ""},
 		"an open address without TLS": {map[string]string{"listen": ":0", "tls-cert": "", "tls-key": ""}, []string{`listen .*Give --tls-cert and --tls-key`}, ""},
@@ -80,16 +93,20 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 			[]string{`certificate .* is for 10\.0\.0\.1, and not for localhost of --listen`}, ""},
 		"no authorities":   {map[string]string{"tls-client-ca": broken}, []string{`certificate .*contains no PEM certificate`}, ""},
 		"too many clients": {map[string]string{"max-connections": "2000000000"}, []string{`open files .*raise it .*or lower the flag`}, ""},
-		"no database": {map[string]string{"database-url": ""}, []string{`database .*set PADDOCK_DATABASE_URL`, `schema .*not checked`,
-			`rights .*not checked`, `clock .*not checked`}, ""},
+		"no database":      {map[string]string{"database-url": ""}, []string{`database .*set PADDOCK_DATABASE_URL`}, "-      schema       not checked: "},
 		"an unreachable database": {map[string]string{"database-url": "postgres://me:s3cret@127.0.0.1:1/x"}, []string{
-			`database .*cannot connect`, `schema .*not checked`, `rights .*not checked`, `clock .*not checked`}, ""},
+			`database .*cannot connect to the database: nothing listens on 127\.0\.0\.1:1; start PostgreSQL`}, "-      clock        not checked: "},
 		"no right to connect": {map[string]string{"database-url": shut.String()}, []string{
-			`database .*grant connect on database .* to `, `schema .*not checked`, `rights .*not checked`, `clock .*not checked`}, ""},
+			`database .*grant connect on database .* to `}, "-      rights       not checked: "},
 		"a missing right":                 {map[string]string{"database-url": denied.String()}, []string{`rights .*grant update on paddock\.records to `}, ""},
-		"no schema":                       {map[string]string{"database-url": empty}, []string{`schema .*run paddock migrate up`, `rights .*not checked`}, ""},
+		"no schema":                       {map[string]string{"database-url": empty}, []string{`schema .*run paddock migrate up --config \S+paddock\.toml$`}, "-      rights       not checked: "},
 		"no schema, which serve migrates": {map[string]string{"database-url": empty, "migrate": "true"}, nil, fmt.Sprintf("the start migrates it to %d", migrations.Latest())},
-		"too few connections":             {map[string]string{"batch-workers": "40"}, []string{`rights .*pool_max_conns`}, ""},
+		"no right to create the schema": {map[string]string{"database-url": denied.String(), "schema": "other", "migrate": "true"},
+			[]string{`schema .*may not create the schema other; run as the owner of the database: grant create on database `}, "-      rights       not checked: "},
+		"another owner's schema": {map[string]string{"database-url": denied.String(), "schema": "kept", "migrate": "true"},
+			[]string{`schema .*may not migrate the schema kept; run paddock migrate up as its owner`}, "-      rights       not checked: "},
+		"a role that may not write": {map[string]string{"database-url": reader.String()}, []string{`rights .*the database answers, and accepts no writes`}, ""},
+		"too few connections":       {map[string]string{"batch-workers": "40"}, []string{`rights .*pool_max_conns`}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,7 +152,7 @@ func TestCheckChangesNothing(t *testing.T) {
 	url := pgtest.EmptyURL(t)
 	socket := filepath.Join(t.TempDir(), "socket")
 	code, stdout, _ := call(t, nil, "serve", "--check", "--migrate", "--database-url", url, "--listen", "unix:"+socket)
-	if code != exitOK || !strings.Contains(stdout, "not checked: the start migrates the schema first") {
+	if code != exitOK || !strings.Contains(stdout, "not checked: the schema must be migrated first") {
 		t.Errorf("exit code %d:\n%s", code, stdout)
 	}
 	if _, err := os.Lstat(socket); !os.IsNotExist(err) {
@@ -183,9 +200,10 @@ func TestCheckLooksAtTheSocket(t *testing.T) {
 	before := files()
 	for path, want := range map[string]string{
 		in("free"):                     `ok     listen       the socket \S+/free\n`,
-		in("served"):                   `ok     listen       the socket \S+/served, in use now; a start needs it to be free\n`,
+		in("served"):                   `wrong  listen       --listen unix:\S+/served: another process listens on that socket; choose another path, or stop it\n`,
 		in("stale"):                    `ok     listen       the socket \S+/stale, which no process serves; a start replaces it\n`,
-		in("none/socket"):              `ok     listen       the socket \S+/none/socket, whose folder does not exist now; a start needs it`,
+		in("none/socket"):              `wrong  listen       the folder \S+/none of --listen does not exist; make it, or choose another path\n`,
+		"/run/paddock/none/socket":     `ok     listen       the socket /run/paddock/none/socket, whose folder does not exist now; RuntimeDirectory= `,
 		in("file"):                     `wrong  listen       --listen unix:\S+/file: there is a file that is no socket; choose another path, or remove it\n`,
 		in("file/socket"):              `wrong  listen       --listen unix:\S+/file/socket: .*not a directory\n`,
 		in(strings.Repeat("long", 30)): `wrong  listen       --listen unix:\S+: the path is too long for a socket; choose one of at most 100 bytes\n`,

@@ -55,8 +55,9 @@ metrics-names = ["billing", "jobs:nightly"]
 value of a wrong type, is refused with its line. So is a ` + "`database-url`" + ` with a password in a file that every user of the
 machine can read (` + "`chmod o-r`" + `): a warning would come after the password was readable. The file is read once, at the start.
 
-` + "`paddock serve --check`" + ` looks at everything that a start needs, changes nothing, and prints a line for each: ` + "`ok`" + `, or
-` + "`wrong`" + ` and what to do. Its exit code is 0 only if nothing is wrong. Certificates and API keys must also be valid.
+` + "`paddock serve --check`" + ` looks at everything that a start needs, changes nothing, and prints a line for each: ` + "`ok`" + `,
+` + "`wrong`" + ` and what to do, or ` + "`-`" + ` if it depends on one that is wrong. An address is ok if it is free, or if Paddock runs
+there. Its exit code is 0 only if nothing is wrong. Certificates and API keys must also be valid.
 
 ## Variables without a flag
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/template"
 	"time"
 
@@ -83,6 +84,9 @@ func (c *devCommand) open(ctx context.Context, p *program, dir string) (pgserver
 }
 
 func (c *devCommand) bind(ctx context.Context) (net.Listener, error) {
+	if strings.HasPrefix(c.Listen, unixScheme) {
+		return nil, usagef("--listen %s: paddock dev listens on a port alone; give HOST:PORT, such as %s, or use paddock serve", c.Listen, defaultAddress)
+	}
 	address, err := checkAddress(ctx, "--listen", c.Listen, false)
 	if errors.Is(err, errBeyondLoopback) {
 		return nil, usagef("refusing to listen on %s: %w, and paddock dev requires no API keys. Listen on loopback, "+

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/paddock-lock/paddock/internal/wire"
@@ -40,7 +42,7 @@ func (c *healthcheckCommand) Run(ctx context.Context, p *program) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	if err := checkReady(ctx, transport, base); err != nil {
-		return fmt.Errorf("not ready: %w", err)
+		return c.explainProbe(base, err)
 	}
 	_, err = fmt.Fprintln(p.stdout, "ready")
 	return err
@@ -105,10 +107,55 @@ func checkReady(ctx context.Context, transport *http.Transport, base string) (er
 	defer func() { err = errors.Join(err, response.Body.Close()) }()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, 4<<10))
 	if response.Header.Get(wire.HeaderAPI) != wire.APIVersion {
-		return fmt.Errorf("%s, but another server sent it; check the URL", response.Status)
+		return fmt.Errorf("%s, but %w; check the URL", response.Status, errNotPaddock)
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", response.Status, answer)
+		return &refusedProbe{response.Status, string(answer)}
 	}
 	return err
+}
+
+// errNotPaddock says that a server answers that is not Paddock.
+var errNotPaddock = errors.New("another server sent it")
+
+// A refusedProbe is the answer of a replica that is not ready.
+type refusedProbe struct{ status, answer string }
+
+func (r *refusedProbe) Error() string { return r.status + ": " + r.answer }
+
+// paddockAnswers reports whether Paddock serves on a checked address of this machine, with TLS or without.
+func paddockAnswers(ctx context.Context, address string) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	base, err := localURL(address)
+	if err != nil {
+		return false
+	}
+	for _, url := range []string{base, strings.Replace(base, "http:", "https:", 1)} {
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.Proxy = nil
+		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true} // nothing secret is sent
+		err := checkReady(ctx, transport, url)
+		var refused *net.OpError // by a server that requires a client certificate
+		if err == nil || errors.As(err, new(*refusedProbe)) || errors.As(err, &refused) && refused.Op == "remote error" {
+			return true
+		}
+	}
+	return false
+}
+
+// explainProbe says what to do about a probe that got no answer.
+func (c *healthcheckCommand) explainProbe(base string, err error) error {
+	var verification *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &verification) && c.URL == "":
+		return fmt.Errorf("cannot verify the certificate of %s (%w); give --url with a host that the certificate names, or leave out --ca "+
+			"and PADDOCK_CA: the address of the replica's own settings needs neither", base, verification.Err)
+	case errors.As(err, &verification):
+		return fmt.Errorf("cannot verify the certificate of %s (%w); give its authority with --ca, and a host that the certificate "+
+			"names in --url", base, verification.Err)
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("not ready: nothing listens on %s; start the replica, or correct --url", base)
+	}
+	return fmt.Errorf("not ready: %w", err)
 }

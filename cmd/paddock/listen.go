@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -39,6 +40,9 @@ func checkAddress(ctx context.Context, flag, address string, beyondLoopback bool
 	if err != nil {
 		return "", usagef("%s %s: give HOST:PORT, such as %s, or unix:PATH", flag, address, defaultAddress)
 	}
+	if _, err := net.DefaultResolver.LookupPort(ctx, "tcp", port); err != nil {
+		return "", usagef("%s %s: %q is no port; give a number from 0 to 65535, where 0 is any free port", flag, address, port)
+	}
 	hosts, err := resolve(ctx, host)
 	if err != nil {
 		return "", usagef("%s %s: %w", flag, address, err)
@@ -59,11 +63,39 @@ func bind(ctx context.Context, flag, address string) (net.Listener, error) {
 	}
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is in use by another process; choose another address with %s HOST:PORT (port 0 "+
-			"is any free port)", address, flag)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE) && paddockAnswers(ctx, address):
+		return nil, inUseBy("a Paddock that runs already", flag, address)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, inUseBy("another process", flag, address)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("this user may not listen on %s; choose a port above 1023 with %s", address, flag)
 	}
 	return listener, err
+}
+
+// inUseBy returns the error for an address in use.
+func inUseBy(user, flag, address string) error {
+	return fmt.Errorf("%s is in use by %s; stop it, or choose another address with %s HOST:PORT (port 0 is any free port)",
+		address, user, flag)
+}
+
+// checkApart returns a usage error if the checked addresses of --listen and --metrics-listen are one.
+func checkApart(main, metrics string) error {
+	host, port, err := net.SplitHostPort(main)
+	other, otherPort, err2 := net.SplitHostPort(metrics)
+	overlap := main == metrics
+	if err == nil && err2 == nil { // else one of them is a socket
+		everywhere := func(host string) bool {
+			ip, err := netip.ParseAddr(host)
+			return host == "" || err == nil && ip.IsUnspecified()
+		}
+		overlap = port == otherPort && port != "0" && (host == other || everywhere(host) || everywhere(other))
+	}
+	if overlap {
+		return usagef("%s %s is the address of --listen; give another one, or leave the flag out for /metrics at --listen", metricsFlag, metrics)
+	}
+	return nil
 }
 
 // resolve returns the addresses of host, IPv4 first; none for the empty host, which means all addresses of this
@@ -256,8 +288,22 @@ func (c *certificates) reload() error {
 	}
 	c.text, c.config = text, config
 	leaf := config.Certificates[0].Leaf
+	if err := checkValidity(c.TLSCert, leaf, c.readAt); err != nil {
+		c.log.Warn("certificate is not valid now; clients refuse it", "error", err)
+	}
 	c.log.Info("certificates loaded", "names", leaf.DNSNames, "not_after", leaf.NotAfter, "mutual_tls",
 		c.TLSClientCA != "")
+	return nil
+}
+
+// checkValidity returns an error if the certificate in the file is not valid at now.
+func checkValidity(file string, leaf *x509.Certificate, now time.Time) error {
+	switch {
+	case now.Before(leaf.NotBefore):
+		return fmt.Errorf("%s is not valid before %s; set the clock of this machine, or use another certificate", file, local(leaf.NotBefore))
+	case now.After(leaf.NotAfter):
+		return fmt.Errorf("%s expired on %s; renew it", file, local(leaf.NotAfter))
+	}
 	return nil
 }
 

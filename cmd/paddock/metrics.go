@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/paddock-lock/paddock/internal/wire"
 )
 
 const (
@@ -57,6 +59,10 @@ func (m *metricsServer) serve(metrics http.Handler, log *slog.Logger) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { // tells paddockAnswers whose address it is
+		w.Header().Set(wire.HeaderAPI, wire.APIVersion)
+		http.Error(w, "only /metrics is served here", http.StatusNotFound)
+	})
 	m.http.Handler, m.http.ErrorLog = mux, slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	m.http.ReadTimeout, m.http.WriteTimeout, m.http.IdleTimeout = metricsTimeout, metricsTimeout, metricsIdle
 	log.Info("serving metrics", "address", addressOf(m.listener.Addr()))

@@ -76,7 +76,11 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.metricsAddress(ctx); err != nil {
+	scraped, err := c.metricsAddress(ctx)
+	if err != nil {
+		return err
+	}
+	if err := checkApart(address, scraped); err != nil {
 		return err
 	}
 	auth, err := c.load(p.log)
@@ -262,6 +266,19 @@ type settings struct {
 func (s settings) check() error {
 	if s.RequestTimeout <= 0 || s.MinTTL <= 0 {
 		return usagef("--request-timeout and --min-ttl must be positive")
+	}
+	switch {
+	case s.MinTTL < lock.MinTTL:
+		return usagef("--min-ttl is %s; give %s or more", durationText(s.MinTTL), durationText(lock.MinTTL))
+	case s.MaxTTL > lock.MaxTTL:
+		return usagef("--max-ttl is %s; give %s or less", durationText(s.MaxTTL), durationText(lock.MaxTTL))
+	case s.MinTTL > s.MaxTTL:
+		return usagef("--min-ttl is %s, which is longer than --max-ttl, %s; lower one, or raise the other", durationText(s.MinTTL), durationText(s.MaxTTL))
+	case s.DefaultTTL != 0 && (s.DefaultTTL < s.MinTTL || s.DefaultTTL > s.MaxTTL):
+		return usagef("--default-ttl is %s; give %s to %s, which are --min-ttl and --max-ttl", durationText(s.DefaultTTL),
+			durationText(s.MinTTL), durationText(s.MaxTTL))
+	case s.MaxGrace > lock.MaxGrace:
+		return usagef("--max-grace is %s; give %s or less", durationText(s.MaxGrace), durationText(lock.MaxGrace))
 	}
 	if err := s.store(nil).Check(); err != nil {
 		return usagef("%w", err)

@@ -71,7 +71,7 @@ func TestPortInUseIsExplained(t *testing.T) {
 func TestFailedHealthcheckExitsWithOne(t *testing.T) {
 	t.Parallel()
 	code, _, stderr := call(t, map[string]string{"PADDOCK_LISTEN": ":1"}, "healthcheck")
-	if code != exitFailed || !strings.Contains(stderr, "not ready") || !strings.Contains(stderr, "127.0.0.1:1") {
+	if code != exitFailed || !strings.Contains(stderr, "not ready") || !strings.Contains(stderr, "nothing listens on http://127.0.0.1:1; start the replica") {
 		t.Errorf("unreachable: exit code %d:\n%s", code, stderr)
 	}
 	silent := silentServer(t)

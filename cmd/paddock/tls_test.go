@@ -78,6 +78,28 @@ func TestHealthcheckWorksOverTLS(t *testing.T) {
 	if code, stdout, stderr := call(t, env, "healthcheck"); code != exitOK || stdout != "ready\n" {
 		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
 	}
+	env["PADDOCK_CA"] = newAuthority(t).file
+	if code, _, stderr := call(t, env, "healthcheck"); code != exitFailed || strings.Contains(stderr, "not ready") ||
+		!strings.Contains(stderr, "cannot verify the certificate of https://127.0.0.1:") || !strings.Contains(stderr, "leave out --ca and PADDOCK_CA") {
+		t.Errorf("with another authority: exit code %d:\n%s", code, stderr)
+	}
+}
+
+// TestExpiredCertificatesAreLogged at the start, and when they are loaded again.
+func TestExpiredCertificatesAreLogged(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	server := a.issueFor("server", -2*time.Hour, -time.Hour, "127.0.0.1")
+	var log bytes.Buffer
+	c, err := tlsFlags{TLSCert: server.cert, TLSKey: server.key}.loadCertificates(newLog(&log, slog.LevelInfo))
+	mustBeNil(t, err)
+	for want := range 2 {
+		if said := log.String(); strings.Count(said, "certificate is not valid now") != want+1 || strings.Count(said, "; renew it") != want+1 {
+			t.Errorf("logged:\n%s", said)
+		}
+		a.issueFor("server", -2*time.Hour, -time.Hour, "127.0.0.1")
+		mustBeNil(t, c.reload())
+	}
 }
 
 // TestCertificatesAreReloaded, except files that cannot be used, which are logged once.

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -115,7 +116,13 @@ func parse(content []byte) ([]Key, error) {
 	return keys, nil
 }
 
-// withLineNumber adds the line number to a JSON error.
+// What an error of the JSON package says in terms of Go.
+var (
+	wordsOfGo = regexp.MustCompile(`\bjson(?:text)?: |(?:cannot|unable to) unmarshal JSON \w+ (unknown)| into Go \S+| after offset \d+`)
+	misplaced = regexp.MustCompile(`(?:cannot|unable to) unmarshal JSON (\w+)`)
+)
+
+// withLineNumber returns what is wrong with the JSON, and in which line.
 func withLineNumber(content []byte, err error) error {
 	var offset int64
 	if s := (*jsontext.SyntacticError)(nil); errors.As(err, &s) {
@@ -125,7 +132,11 @@ func withLineNumber(content []byte, err error) error {
 		offset = s.ByteOffset
 	}
 	line := 1 + bytes.Count(content[:min(max(offset, 0), int64(len(content)))], []byte("\n"))
-	return fmt.Errorf("line %d: %w", line, err)
+	text := err.Error()
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		text = "the JSON ends too early"
+	}
+	return fmt.Errorf("line %d: %s", line, misplaced.ReplaceAllString(wordsOfGo.ReplaceAllString(text, "$1"), "a JSON $1 cannot be here"))
 }
 
 func (w authFileKey) key() (Key, error) {

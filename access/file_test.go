@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -57,14 +58,16 @@ func editedFile(part, other string) string {
 ]}`, part, other, 1)
 }
 
+var wordsOfGo = regexp.MustCompile(` json: |jsontext|\bGo\b|unmarshal|EOF`)
+
 func TestErrorsInTheFileAreNamed(t *testing.T) {
 	t.Parallel()
 	second := `{"id": "a1", "name": "other", "role": "read", "prefixes": [], "hash": "` + someHash + `"}`
 	for name, c := range map[string]struct{ text, want string }{
 		"nothing":                      {"", "is empty"},
-		"not JSON":                     {"keys:\n", "line 1"},
+		"not JSON":                     {"keys:\n", "line 1: invalid character"},
 		"a list":                       {"[]", "line 1"},
-		"JSON cut off":                 {editedFile("\n]}", "\n"), "line 4"},
+		"JSON cut off":                 {editedFile("\n]}", "\n"), "line 4: the JSON ends too early"},
 		"more after the end":           {editedFile("\n]}", "\n]} {}"), "line 4"},
 		"an unknown member":            {editedFile(`"name"`, `"owner": "me", "name"`), `"owner"`},
 		"an unknown member at the top": {editedFile(`{"keys"`, `{"key": [], "keys"`), `"key"`},
@@ -92,6 +95,8 @@ func TestErrorsInTheFileAreNamed(t *testing.T) {
 		keys, err := access.ReadFile(path)
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) || len(keys) > 0 {
 			t.Errorf("%s: %v, %v, want %q", name, keys, err, c.want)
+		} else if wordsOfGo.MatchString(err.Error()) {
+			t.Errorf("%s: the error speaks of Go: %v", name, err)
 		}
 		if _, err := access.Open(path, nil); err == nil {
 			t.Errorf("%s: Open accepts it", name)

@@ -79,7 +79,7 @@ func TestFenceInstallErrorsAreExplained(t *testing.T) {
 		"an invalid URL": {nil, []string{"install", "--database-url=postgres://a b:s3cret@c"}, exitUsage,
 			"malformed"},
 		"no server": {nil, []string{"install", "--wait-database=10ms", "--database-url=postgres://a:s3cret@127.0.0.1:1/b"},
-			exitUnreachable, "refused"},
+			exitUnreachable, "nothing listens on 127.0.0.1:1; start PostgreSQL there"},
 		"no such schema": {nil, []string{"install", "--fence-schema=none", "--database-url", databaseURL},
 			exitFailed, "has no schema none; create it"},
 		"the name of the schema of serve": {nil, []string{"install", "--schema=none", "--database-url", databaseURL},

@@ -187,7 +187,7 @@ func (c *serveCommand) checkKeys(now time.Time) (string, error) {
 	}
 	valid := slices.DeleteFunc(keys, func(k access.Key) bool { return k.Expired(now) })
 	if len(valid) == 0 {
-		return "", fmt.Errorf("no key in %s is valid, so that nobody would be answered; create one with paddock key new --auth-file %[1]s", c.AuthFile)
+		return "", fmt.Errorf("no key in %s is valid, so every call would be refused; create one with paddock key new --auth-file %[1]s", c.AuthFile)
 	}
 	return fmt.Sprintf("%d valid in %s", len(valid), c.AuthFile), nil
 }
@@ -252,12 +252,7 @@ func (c *serveCommand) checkDatabase(ctx context.Context) (found string, err err
 // withConn calls use with a connection. It does not wait for the database.
 func (c *serveCommand) withConn(ctx context.Context, use func(*pgx.Conn) error) error {
 	return c.reached(ctx, quiet(), func(string) error {
-		config, err := c.config()
-		if err != nil {
-			return err
-		}
-		config.DefaultQueryExecMode = pgx.QueryExecModeExec // works also through a pooler in transaction mode
-		conn, err := pgx.ConnectConfig(ctx, config)
+		conn, err := c.connect(ctx)
 		if err != nil {
 			return err
 		}

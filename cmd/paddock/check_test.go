@@ -17,7 +17,7 @@ import (
 )
 
 // TestCheckSaysWhatIsWrong breaks each thing that serve needs, one at a time: that line says what to do, and no other
-// line is wrong but those that depend on it.
+// is wrong. Checks that depend on it do not run.
 func TestCheckSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -218,7 +218,7 @@ func TestCheckLooksAtTheSocket(t *testing.T) {
 	}
 }
 
-// TestTheDefaultOfConnectionsFitsTheOpenFileLimit: what nobody has asked for is no reason for a warning.
+// TestTheDefaultOfConnectionsFitsTheOpenFileLimit: a default must not cause a warning.
 func TestTheDefaultOfConnectionsFitsTheOpenFileLimit(t *testing.T) {
 	t.Parallel()
 	given := 30_000

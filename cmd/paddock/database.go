@@ -70,6 +70,16 @@ func (d database) url() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
+// connect opens a connection. Its statements work through a pooler in transaction mode, too.
+func (d database) connect(ctx context.Context) (*pgx.Conn, error) {
+	config, err := d.config()
+	if err != nil {
+		return nil, err
+	}
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	return pgx.ConnectConfig(ctx, config)
+}
+
 // config parses the URL. Its errors do not contain the password.
 func (d database) config() (*pgx.ConnConfig, error) {
 	url, err := d.url()

@@ -188,12 +188,7 @@ func (d fencedDatabase) run(ctx context.Context, p *program, sql string, connect
 	}
 	db := database{URL: d.URL, databaseWait: d.databaseWait}
 	err = db.reached(ctx, p.log, func(string) error {
-		config, err := db.config()
-		if err != nil {
-			return err
-		}
-		config.DefaultQueryExecMode = pgx.QueryExecModeExec // works also through a pooler in transaction mode
-		conn, err := pgx.ConnectConfig(ctx, config)
+		conn, err := db.connect(ctx)
 		if err != nil {
 			return err
 		}

@@ -15,8 +15,8 @@ const joinMs = 300;
 const resendMs = 300;
 
 /**
- * exitMs is for how long all hubs of a process pause at the same time, every maxWaitMs. An open call keeps a process of Node
- * running; in this pause one that has nothing else to do exits, however many clients it has.
+ * exitMs is how long all hubs of a process pause together, once every maxWaitMs. An open call keeps a process of Node
+ * running. In this pause, a process that has nothing else to do exits, however many clients it has.
  */
 const exitMs = 500;
 

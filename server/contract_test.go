@@ -123,7 +123,7 @@ func checkDetail(t testing.TB, detail any) {
 	if len(text) < 20 || !strings.HasSuffix(text, ".") {
 		t.Errorf("detail %q is not a sentence", text)
 	}
-	for _, word := range []string{"openapi.", "json:", "jsontext", "unmarshal", "strconv", "int64", "Go ", "*", "chi"} {
+	for _, word := range []string{"openapi.", "json:", "jsontext", "unmarshal", "strconv", "int64", "Go ", "*", "chi:"} {
 		if strings.Contains(text, word) && !strings.Contains(text, "/openapi.yaml") {
 			t.Errorf("detail %q contains %q", text, word)
 		}

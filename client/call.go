@@ -130,7 +130,7 @@ func (c call[T]) attempt(ctx context.Context, client *Client, r *round, body io.
 	}
 	out := answer[T]{status: res.StatusCode, sent: true}
 	if !isPaddock(res) {
-		return out, notPaddock(c.changes, res, nil)
+		return out, notPaddock(c.changes, res, text, nil)
 	}
 	if c.success == nil {
 		c.success = []int{http.StatusOK}
@@ -140,7 +140,7 @@ func (c call[T]) attempt(ctx context.Context, client *Client, r *round, body io.
 	}
 	value, err := c.decode(res, text, sent)
 	if err != nil {
-		return out, notPaddock(c.changes, res, err)
+		return out, notPaddock(c.changes, res, text, err)
 	}
 	out.value = value
 	return out, nil
@@ -247,14 +247,14 @@ func since(sent time.Time, err error) error {
 // refusal returns the error of a response without success: what its problem says, if it is one of Paddock's.
 func refusal(changes bool, res *http.Response, text []byte) error {
 	if mediaType(res) != contentProblem {
-		return notPaddock(changes, res, nil)
+		return notPaddock(changes, res, text, nil)
 	}
 	var p api.Problem
 	if err := json.Unmarshal(text, &p); err != nil {
-		return notPaddock(changes, res, err)
+		return notPaddock(changes, res, text, err)
 	}
 	if p.Code == "" || res.StatusCode >= http.StatusInternalServerError && !p.Code.Valid() {
-		return notPaddock(changes, res, errors.New("the problem has no code of Paddock's"))
+		return notPaddock(changes, res, text, errors.New("the problem has no code of Paddock's"))
 	}
 	e := errorOf(p, res.StatusCode)
 	e.RetryAfter = cmp.Or(e.RetryAfter, retryAfter(res))

@@ -74,6 +74,15 @@ func setKey(h http.Header, key string) {
 	}
 }
 
+// A staleTLSError is the failure of TLSFunc where a request was sent with the configuration before.
+type staleTLSError struct{ error }
+
+func (e staleTLSError) Error() string {
+	return "the TLS configuration cannot be read again: " + e.error.Error()
+}
+
+func (e staleTLSError) Unwrap() error { return e.error }
+
 // A tlsTransport sends each request with the TLS configuration that TLSFunc returns then.
 type tlsTransport struct {
 	tlsConfig func() (*tls.Config, error)
@@ -91,7 +100,7 @@ func (t *tlsTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	res, err := current.RoundTrip(r)
 	if err != nil && stale != nil {
-		err = fmt.Errorf("%w; the TLS configuration cannot be read again: %w", err, stale)
+		err = fmt.Errorf("%w; %w", err, staleTLSError{stale})
 	}
 	return res, err
 }

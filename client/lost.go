@@ -1,15 +1,17 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strings"
 	"sync/atomic"
 
+	"github.com/paddock-lock/paddock/internal/reach"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -22,8 +24,12 @@ const (
 
 // unsent returns the error of a call that was not sent.
 func unsent(err error) error {
+	why := cmp.Or(reach.Explain(err), err.Error())
+	if stale := (staleTLSError{}); errors.As(err, &stale) && !strings.Contains(why, stale.Error()) {
+		why += "; " + stale.Error()
+	}
 	return &lock.Error{Code: lock.ErrUnavailable, Cause: err,
-		Detail: fmt.Sprintf("The request was not sent: %v. %s", err, nothingDone)}
+		Detail: fmt.Sprintf("The request was not sent: %s. %s", why, nothingDone)}
 }
 
 // canceledAfterSend returns the error of a change whose caller stopped waiting for the answer.
@@ -42,15 +48,14 @@ func lost(changes bool, trace *connTrace, err error) error {
 		return unsent(unread)
 	}
 	what := answerLost
-	if alert := (*net.OpError)(nil); errors.As(err, &alert) && alert.Op == "remote error" {
-		what = fmt.Sprintf("The service closed the connection: %v. "+
-			"If it requires a client certificate, present one that it trusts. ", alert.Err)
+	if why := reach.Explain(err); why != "" {
+		what = strings.ToUpper(why[:1]) + why[1:] + ". "
 	}
 	if cause := (silentError{}); errors.As(err, &cause) {
 		what = fmt.Sprintf("It gave %v. ", cause)
 	}
 	switch {
-	case trace.unsent():
+	case trace.unsent(), reach.IsTLSAlert(err):
 		return unsent(err)
 	case changes:
 		return &lock.Error{Code: lock.ErrUnknownOutcome, Cause: err, Detail: what + maybeDone}
@@ -68,8 +73,12 @@ func silent(ctx context.Context, err error) error {
 
 // notPaddock returns the error of a call that was not answered by Paddock, but by a proxy or
 // another server. It does not repeat the body, which may echo the request.
-func notPaddock(changes bool, res *http.Response, err error) error {
+func notPaddock(changes bool, res *http.Response, text []byte, err error) error {
 	e := &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter(res), Cause: err}
+	if plain := res.Request == nil || res.Request.URL.Scheme == "http"; plain && reach.WantsTLS(res.StatusCode, text) {
+		e.Detail = reach.BeginWithHTTPS + ". " + nothingDone
+		return e
+	}
 	what := fmt.Sprintf("The answer, HTTP %d with content type %q, is not from Paddock: "+
 		"a proxy sent it, or the base URL is wrong. ", res.StatusCode, mediaType(res))
 	if res.StatusCode/100 == 3 {

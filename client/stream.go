@@ -118,7 +118,7 @@ func (s *Stream) connect(r *round) (status int, err error) {
 	case err != nil:
 		return 0, conn.failed(lost(false, trace, silent(ctx, err)))
 	case !isPaddock(res), res.StatusCode == http.StatusOK:
-		return res.StatusCode, conn.failed(notPaddock(false, res, errors.New("the answer is not a stream of events")))
+		return res.StatusCode, conn.failed(notPaddock(false, res, text, errors.New("the answer is not a stream of events")))
 	}
 	return res.StatusCode, conn.failed(refusal(false, res, text))
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/paddock-lock/paddock/internal/reach"
 	"github.com/paddock-lock/paddock/internal/wire"
 )
 
@@ -151,11 +152,11 @@ func (c *healthcheckCommand) explainProbe(base string, err error) error {
 	case errors.As(err, &verification) && c.URL == "":
 		return fmt.Errorf("cannot verify the certificate of %s (%w); give --url with a host that the certificate names, or leave out --ca "+
 			"and PADDOCK_CA: the address of the replica's own settings needs neither", base, verification.Err)
-	case errors.As(err, &verification):
-		return fmt.Errorf("cannot verify the certificate of %s (%w); give its authority with --ca, and a host that the certificate "+
-			"names in --url", base, verification.Err)
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("not ready: nothing listens on %s; start the replica, or correct --url", base)
+	}
+	if why := reach.Explain(err); why != "" {
+		return fmt.Errorf("not ready: %s: %s", base, why)
 	}
 	return fmt.Errorf("not ready: %w", err)
 }

@@ -15,7 +15,8 @@ set acquired_at = case
         when p.expires_at = $6::timestamptz then p.expires_at
         when p.expires_at + coalesce(paddock.duration(p.rest, 'grace'), interval '0') <= k.last
             then $1 - coalesce(paddock.duration(p.rest, 'grace'), interval '0')
-        else $1 + p.ttl_ms * interval '1 millisecond'
+        else greatest($1 + p.ttl_ms * interval '1 millisecond',
+            case when p.expires_at <= clock_timestamp() + p.ttl_ms * interval '1 millisecond' then p.expires_at end)
     end,
     unclaimed = false,
     rest = case

@@ -1,9 +1,10 @@
--- Moves the leases in the rows of locks to another clock, whose present is $1, or $2 in microseconds since 1970: each has its whole
--- TTL from then on. A lease that was over at the old clock's last known time stays over. An unclaimed lease goes back
--- to the queue. A max hold keeps the time that was used. Changes in the future of the new clock move to the present: a
--- lock's time never runs backwards, so the lock would stand still. Records with parts are written as well, because
--- sql/rebase_parts.sql changes those. A lease of a session, whose expires_at is $3, has no TTL of its own: it ends
--- with its session, see sql/rebase_sessions.sql.
+-- Moves the leases in the rows of locks to another clock, whose present is $1, or $2 in microseconds since 1970: each
+-- has its whole TTL from then on. One that was renewed since, while this statement ran, keeps its later end, which its
+-- holder was told: this happens if an operator starts an epoch on a server whose replicas go on. A lease that was over
+-- at the old clock's last known time stays over. An unclaimed lease goes back to the queue. A max hold keeps the time
+-- that was used. Changes in the future of the new clock move to the present: a lock's time never runs backwards, so the
+-- lock would stand still. Records with parts are written as well, because sql/rebase_parts.sql changes those. A lease
+-- of a session, whose expires_at is $3, has no TTL of its own: it ends with its session, see sql/rebase_sessions.sql.
 update paddock.records r
 set acquired_at = case
         when r.lease_id is null then null
@@ -17,7 +18,8 @@ set acquired_at = case
         when r.expires_at = $3::timestamptz then r.expires_at
         when r.expires_at + coalesce(paddock.duration(r.rest, 'grace'), interval '0') <= k.last
             then $1 - coalesce(paddock.duration(r.rest, 'grace'), interval '0')
-        else $1 + r.ttl_ms * interval '1 millisecond'
+        else greatest($1 + r.ttl_ms * interval '1 millisecond',
+            case when r.expires_at <= clock_timestamp() + r.ttl_ms * interval '1 millisecond' then r.expires_at end)
     end,
     rest = case
         when r.rest ->> 'claim_by' is not null then (r.rest::jsonb || jsonb_build_object('claim_by', $2::bigint))::json

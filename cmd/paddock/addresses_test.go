@@ -45,7 +45,7 @@ func TestAnErrorOfACommandNamesEachAddress(t *testing.T) {
 	t.Parallel()
 	silent := silentServer(t)
 	d := &harness{T: t, env: map[string]string{"PADDOCK_URL": silent + "," + nobody}}
-	d.expectFailure(exitUnreachable, []string{silent + ": It gave no answer within", nobody + ": ", "connection refused"}, "list")
+	d.expectFailure(exitUnreachable, []string{silent + ": It gave no answer within", nobody + ": ", "connection refused"}, "list", "--retry=0s")
 }
 
 func TestAHealthcheckIsOfOneReplica(t *testing.T) {

@@ -53,14 +53,14 @@ func (c *eventsCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	events, gap, err := newestEvents(ctx, p, locks, q)
+	events, err := read(ctx, p, c.retryFlags, func(ctx context.Context) (pastEvents, error) { return newestEvents(ctx, p, locks, q) })
 	if err != nil {
-		return explainUnlessStopped(ctx, err)
+		return err
 	}
-	if gap {
+	if events.gap {
 		p.log.Warn("older events are no longer kept")
 	}
-	return p.print(c.Output, showEvents(events))
+	return p.print(c.Output, showEvents(events.all))
 }
 
 // follow prints the events of the query, and then the later ones until ctx ends.
@@ -88,21 +88,21 @@ func (w *watcher) printNewest(ctx context.Context, q paddock.EventQuery, limit t
 	if err != nil {
 		return err
 	}
-	events, _, err := newestEvents(ctx, w.program, w.locks, q)
+	events, err := retry(ctx, w.log, limit, func(ctx context.Context) (pastEvents, error) { return newestEvents(ctx, w.program, w.locks, q) })
 	if err != nil {
 		return err
 	}
 	if err := w.out.begin(); err != nil {
 		return err
 	}
-	for _, e := range events {
+	for _, e := range events.all {
 		if err := w.printEvent(e); err != nil {
 			return err
 		}
 	}
 	later.Cursor = now.Next
-	if n := len(events); n > 0 { // the last one may have happened after now
-		later.Cursor = slices.MaxFunc([]string{now.Next, strconv.FormatInt(events[n-1].ID, 10)}, compareCursors)
+	if n := len(events.all); n > 0 { // the last one may have happened after now
+		later.Cursor = slices.MaxFunc([]string{now.Next, strconv.FormatInt(events.all[n-1].ID, 10)}, compareCursors)
 	}
 	return w.follow(ctx, later, noLimit)
 }

@@ -177,6 +177,7 @@ func (c *thawCommand) Run(ctx context.Context, p *program) error {
 
 type freezesCommand struct {
 	serviceFlags
+	retryFlags
 	outputFlags
 }
 
@@ -191,9 +192,9 @@ func (c *freezesCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	found, err := locks.Freezes(ctx)
+	found, err := read(ctx, p, c.retryFlags, locks.Freezes)
 	if err != nil {
-		return explainUnlessStopped(ctx, err)
+		return err
 	}
 	scopes := namesIn(found, func(f lock.Freeze) string { return string(f.Scope) })
 	return p.print(c.Output, output{wire: wire.FreezeListOf(found).Freezes, names: scopes, empty: "No freezes found.", table: func(s *table) {

@@ -17,6 +17,7 @@ import (
 type historyCommand struct {
 	Name string `arg:"" complete:"lock" help:"The lock's name, such as jobs:nightly."`
 	serviceFlags
+	retryFlags
 	outputFlags
 
 	At string `placeholder:"WHEN" help:"Show who held the lock at this instant instead."`
@@ -57,14 +58,14 @@ func (c *historyCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	events, gap, err := newestEvents(ctx, p, locks, q)
+	events, err := read(ctx, p, c.retryFlags, func(ctx context.Context) (pastEvents, error) { return newestEvents(ctx, p, locks, q) })
 	if err != nil {
-		return explainUnlessStopped(ctx, err)
+		return err
 	}
-	if gap {
+	if events.gap {
 		p.log.Warn("older events are no longer kept", "lock", c.Name)
 	}
-	return p.print(c.Output, showHistory(events))
+	return p.print(c.Output, showHistory(events.all))
 }
 
 // printHolds prints who held the lock at an instant.
@@ -76,9 +77,11 @@ func (c *historyCommand) printHolds(ctx context.Context, p *program, locks *clie
 	if err != nil {
 		return err
 	}
-	list, err := locks.Holds(ctx, paddock.HoldQuery{Name: c.Name, At: at, Limit: paddock.MaxLimit})
+	list, err := read(ctx, p, c.retryFlags, func(ctx context.Context) (paddock.HoldList, error) {
+		return locks.Holds(ctx, paddock.HoldQuery{Name: c.Name, At: at, Limit: paddock.MaxLimit})
+	})
 	if err != nil {
-		return explainUnlessStopped(ctx, err)
+		return err
 	}
 	if !list.Complete {
 		p.log.Warn("leases may be missing: not all events from before are kept", "lock", c.Name, "at", at)
@@ -141,27 +144,30 @@ func parseInstant(flag, text string, now time.Time) (time.Time, error) {
 	return now.Add(-ago), nil
 }
 
-// newestEvents returns the last events that the query selects, in the order of their ids. gap reports that older ones
-// are no longer kept.
-func newestEvents(
-	ctx context.Context, p *program, locks paddock.Service, q paddock.EventQuery,
-) (events []lock.Event, gap bool, err error) {
-	for wanted := q.Limit; len(events) < wanted; {
-		q.Limit = wanted - len(events)
+// The pastEvents are events in the order of their ids.
+type pastEvents struct {
+	all []lock.Event
+	gap bool // older ones are no longer kept
+}
+
+// newestEvents returns the last events that the query selects.
+func newestEvents(ctx context.Context, p *program, locks paddock.Service, q paddock.EventQuery) (found pastEvents, err error) {
+	for wanted := q.Limit; len(found.all) < wanted; {
+		q.Limit = wanted - len(found.all)
 		page, err := locks.Events(ctx, q)
 		if err != nil {
-			return nil, false, err
+			return found, err
 		}
 		warnUnreadable(p.log, page.Unreadable)
-		events = append(events, page.Items...)
+		found.all = append(found.all, page.Items...)
 		if page.Next == "" {
-			gap = page.Gap
+			found.gap = page.Gap
 			break
 		}
 		q.Cursor = page.Next
 	}
-	slices.Reverse(events)
-	return events, gap, nil
+	slices.Reverse(found.all)
+	return found, nil
 }
 
 // showHistory returns the output for the events of a lock, one per row, with what the events before it say about each.

@@ -139,9 +139,9 @@ func (c *leaderCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	election := guard.NewElection(locks, c.Name, guard.Options{})
-	leader, err := retry(ctx, p.log, c.limit(), election.Leader)
+	leader, err := read(ctx, p, c.retryFlags, election.Leader)
 	if err != nil {
-		return explainUnlessStopped(ctx, err)
+		return err
 	}
 	if leader == nil && isTable(c.Output) {
 		return &failure{exitNotAcquired, fmt.Errorf("nobody leads %s now", c.Name)}

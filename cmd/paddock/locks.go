@@ -55,9 +55,9 @@ func (c *getCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	found, err := locks.Lock(ctx, c.Name)
+	found, err := read(ctx, p, c.retryFlags, func(ctx context.Context) (lock.Lock, error) { return locks.Lock(ctx, c.Name) })
 	if err != nil {
-		return explainUnlessStopped(ctx, err)
+		return err
 	}
 	return p.print(c.Output, showLock(found))
 }
@@ -118,9 +118,9 @@ func (c *listCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	found, err := c.collect(ctx, p, locks, query)
+	found, err := read(ctx, p, c.retryFlags, func(ctx context.Context) ([]lock.Lock, error) { return c.collect(ctx, p, locks, query) })
 	if err != nil {
-		return explainUnlessStopped(ctx, err)
+		return err
 	}
 	return p.print(c.Output, showLocks(found))
 }
@@ -159,6 +159,7 @@ func warnUnreadable(log *slog.Logger, rows []paddock.Unreadable) {
 type queueCommand struct {
 	Name string `arg:"" complete:"lock" help:"The lock's name, such as jobs:nightly."`
 	serviceFlags
+	retryFlags
 	outputFlags
 }
 
@@ -175,9 +176,9 @@ func (c *queueCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	found, err := locks.Queue(ctx, c.Name)
+	found, err := read(ctx, p, c.retryFlags, func(ctx context.Context) (lock.QueueInfo, error) { return locks.Queue(ctx, c.Name) })
 	if err != nil {
-		return explainUnlessStopped(ctx, err)
+		return err
 	}
 	return p.print(c.Output, showQueue(found))
 }

@@ -65,12 +65,29 @@ func TestLostAnswerIsRetried(t *testing.T) {
 	}
 }
 
+func TestReadsOutliveAnOutage(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	g := d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "me"})
+	_, lost := d.loseAnswers()
+	for _, args := range []string{
+		"get jobs:nightly", "list", "list --sessions", "list --tree jobs", "queue jobs:nightly", "history jobs:nightly",
+		"history jobs:nightly --at 1s", "events", "freezes", "rule list", "tree list", "token verify jobs:nightly " + token(g.Token),
+	} {
+		lost.Store(1)
+		_, said := d.expectExit(exitOK, append(strings.Fields(args), "--retry=1m")...)
+		if lost.Load() > 0 || !strings.Contains(said, "call failed; retrying") {
+			t.Errorf("paddock %s: output %q", args, said)
+		}
+	}
+}
+
 func TestLongOutageExitsAsUnreachable(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"PADDOCK_URL": "http://127.0.0.1:1", "PADDOCK_LEASE_ID": "5e0c7a0e-6d6e-4b0f-9e0b-0d8d2c5b6a11"}
 	for _, args := range []string{
-		"acquire x --retry=0s", "acquire x --retry=300ms", "renew x --retry=0s", "release x --retry=0s", "get x", "list",
-		"queue x", "watch --retry=0s", "watch --retry=1h --for=500ms", "revoke x --token=1 --reason=y",
+		"acquire x --retry=0s", "acquire x --retry=300ms", "renew x --retry=0s", "release x --retry=0s", "get x --retry=0s",
+		"list --retry=300ms", "queue x --retry=0s", "watch --retry=0s", "watch --retry=1h --for=500ms", "revoke x --token=1 --reason=y",
 	} {
 		code, stdout, stderr := call(t, env, strings.Fields(args)...)
 		if code != exitUnreachable || !strings.Contains(stderr, "connection refused") {

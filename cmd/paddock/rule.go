@@ -102,6 +102,7 @@ func (c *ruleRemoveCommand) Run(ctx context.Context, p *program) error {
 
 type ruleListCommand struct {
 	serviceFlags
+	retryFlags
 	outputFlags
 }
 
@@ -116,9 +117,9 @@ func (c *ruleListCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	found, err := locks.Rules(ctx)
+	found, err := read(ctx, p, c.retryFlags, locks.Rules)
 	if err != nil {
-		return explainUnlessStopped(ctx, err)
+		return err
 	}
 	scopes := namesIn(found, func(r lock.Rule) string { return string(r.Scope) })
 	return p.print(c.Output, output{wire: wire.RuleListOf(found).Rules, names: scopes, empty: "No rules found.", table: func(s *table) { s.rules(found) }})

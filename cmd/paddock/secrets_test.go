@@ -150,7 +150,7 @@ func (s *secrets) runCommands(locks, reads string) {
 		s.run(key, true, nil, "acquire", "commanded", "--retry=0s", "--lease-id", id)
 		s.run(key, true, map[string]string{"PADDOCK_LEASE_ID": id}, "renew", "commanded", "--retry=0s")
 		for _, args := range [][]string{
-			{"get", "commanded"}, {"list"}, {"queue", "commanded"}, {"release", "commanded", "--retry=0s"}, {"release",
+			{"get", "commanded", "--retry=0s"}, {"list", "--retry=0s"}, {"queue", "commanded", "--retry=0s"}, {"release", "commanded", "--retry=0s"}, {"release",
 				"commanded", "--retry=0s", "--url=http://127.0.0.1:1"},
 			{"revoke", "commanded", "--token=1", "--reason=because"}, {"acquire", "commanded",
 				"--lease-id=" + id + "0"}, {"list", key}, {"key", "revoke", "--auth-file", s.keys, key},

@@ -27,8 +27,8 @@ import (
 
 // How long a call to the service may take.
 const (
-	attemptTimeout = 5 * time.Second  // of a call that is retried
-	callTimeout    = 15 * time.Second // of a call that is not: longer than the service's own default timeout
+	attemptTimeout = 5 * time.Second  // of a call that is retried because its outcome matters
+	callTimeout    = 15 * time.Second // of another call: longer than the service's own default timeout
 )
 
 // The serviceFlags say where the service is, and how to authenticate.
@@ -315,6 +315,12 @@ func retry[T any](ctx context.Context, log *slog.Logger, limit time.Duration,
 		return answer, last
 	}
 	return answer, nil
+}
+
+// read makes a call that only reads, and repeats it as the flag says. Its error is for people.
+func read[T any](ctx context.Context, p *program, f retryFlags, call func(context.Context) (T, error)) (T, error) {
+	found, err := retry(ctx, p.log, f.limit(), call)
+	return found, explainUnlessStopped(ctx, err)
 }
 
 const callFailed = "call failed; retrying"

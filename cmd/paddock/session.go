@@ -81,9 +81,9 @@ func (c *getCommand) showSession(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	found, err := locks.Session(ctx, ref)
+	found, err := read(ctx, p, c.retryFlags, func(ctx context.Context) (lock.SessionInfo, error) { return locks.Session(ctx, ref) })
 	if err != nil {
-		return explainUnlessStopped(ctx, err)
+		return err
 	}
 	return p.print(c.Output, showSession(found))
 }
@@ -97,19 +97,27 @@ func (c *listCommand) listSessions(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	var found []lock.SessionInfo
+	found, err := read(ctx, p, c.retryFlags, func(ctx context.Context) ([]lock.SessionInfo, error) { return c.collectSessions(ctx, p, locks) })
+	if err != nil {
+		return err
+	}
+	return p.print(c.Output, showSessions(found))
+}
+
+// collectSessions reads all pages, or as many as the limit needs.
+func (c *listCommand) collectSessions(ctx context.Context, p *program, locks paddock.Service) (found []lock.SessionInfo, err error) {
 	for q := (paddock.SessionQuery{Holder: c.Holder, Limit: paddock.MaxLimit}); ; {
 		if c.Limit > 0 {
 			q.Limit = min(paddock.MaxLimit, c.Limit-len(found))
 		}
 		page, err := locks.Sessions(ctx, q)
 		if err != nil {
-			return explainUnlessStopped(ctx, err)
+			return nil, err
 		}
 		warnUnreadable(p.log, page.Unreadable)
 		found = append(found, page.Items...)
 		if q.Cursor = page.Next; q.Cursor == "" || c.Limit > 0 && len(found) >= c.Limit {
-			return p.print(c.Output, showSessions(found))
+			return found, nil
 		}
 	}
 }

@@ -22,6 +22,7 @@ type tokenVerifyCommand struct {
 	Name  string `arg:"" complete:"lock" help:"The lock's name, such as jobs:nightly."`
 	Token int64  `arg:"" help:"The fencing token."`
 	serviceFlags
+	retryFlags
 	outputFlags
 
 	Slot *int `placeholder:"N" unset:"any" help:"The slot that the lease of the token must have."`
@@ -51,9 +52,9 @@ func (c *tokenVerifyCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	found, err := locks.VerifyToken(ctx, v)
+	found, err := read(ctx, p, c.retryFlags, func(ctx context.Context) (lock.Verification, error) { return locks.VerifyToken(ctx, v) })
 	if err != nil {
-		return explainUnlessStopped(ctx, err)
+		return err
 	}
 	if err := p.print(c.Output, showVerification(found)); err != nil || found.Status == lock.Current {
 		return err

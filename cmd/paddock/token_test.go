@@ -38,5 +38,5 @@ func TestTokensAreVerified(t *testing.T) {
 			t.Errorf("printed\n%s%swant\n%s%s", got, stderr, want, c.why)
 		}
 	}
-	d.expectFailure(exitUnreachable, []string{"127.0.0.1:1"}, "token", "verify", "a", "1", "--url=http://127.0.0.1:1")
+	d.expectFailure(exitUnreachable, []string{"127.0.0.1:1"}, "token", "verify", "a", "1", "--retry=0s", "--url=http://127.0.0.1:1")
 }

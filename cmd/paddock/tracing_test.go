@@ -234,7 +234,7 @@ func TestACommandBelongsToTheTraceOfItsEnvironment(t *testing.T) {
 		"": " ", "nonsense": " ", "00-" + oneTrace + "-" + remoteSpan + "-01": "00-" + oneTrace + "-" + remoteSpan + "-01 a=b",
 	} {
 		d.env["TRACEPARENT"], d.env["TRACESTATE"], d.env["PADDOCK_URL"] = parent, "a=b", proxy.URL
-		d.expectExit(exitUnreachable, "get", "jobs:nightly")
+		d.expectExit(exitUnreachable, "get", "jobs:nightly", "--retry=0s")
 		if got := <-seen; got != want {
 			t.Errorf("with %q the headers are %q, want %q", parent, got, want)
 		}

@@ -88,6 +88,7 @@ func (c *treeRemoveCommand) Run(ctx context.Context, p *program) error {
 
 type treeListCommand struct {
 	serviceFlags
+	retryFlags
 	outputFlags
 }
 
@@ -102,9 +103,9 @@ func (c *treeListCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	found, err := locks.Trees(ctx)
+	found, err := read(ctx, p, c.retryFlags, locks.Trees)
 	if err != nil {
-		return explainUnlessStopped(ctx, err)
+		return err
 	}
 	roots := namesIn(found, func(t lock.Tree) string { return t.Root })
 	return p.print(c.Output, output{wire: wire.MapSlice(found, wire.TreeOf), names: roots, empty: "No trees found.", table: func(s *table) {
@@ -127,17 +128,13 @@ func (c *listCommand) listTree(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	root, err := locks.Lock(ctx, c.Tree)
+	found, err := read(ctx, p, c.retryFlags, func(ctx context.Context) ([]lock.Lock, error) { return c.readTree(ctx, p, locks) })
 	if err != nil {
-		return explainUnlessStopped(ctx, err)
+		return err
 	}
-	found, err := c.collect(ctx, p, locks, paddock.LockQuery{Prefix: c.Tree + ":"})
-	if err != nil {
-		return explainUnlessStopped(ctx, err)
-	}
-	used := []lock.Lock{root}
+	var used []lock.Lock
 	for _, l := range found {
-		if len(l.Leases)+len(l.Below)+l.Waiters > 0 {
+		if l.Name == c.Tree || len(l.Leases)+len(l.Below)+l.Waiters > 0 {
 			used = append(used, l)
 		}
 	}
@@ -145,6 +142,16 @@ func (c *listCommand) listTree(ctx context.Context, p *program) error {
 		return slices.Compare(strings.Split(a.Name, ":"), strings.Split(b.Name, ":"))
 	})
 	return p.print(c.Output, showTree(c.Tree, used))
+}
+
+// readTree returns the root and the known locks below it.
+func (c *listCommand) readTree(ctx context.Context, p *program, locks paddock.Service) ([]lock.Lock, error) {
+	root, err := locks.Lock(ctx, c.Tree)
+	if err != nil {
+		return nil, err
+	}
+	below, err := c.collect(ctx, p, locks, paddock.LockQuery{Prefix: c.Tree + ":"})
+	return append([]lock.Lock{root}, below...), err
 }
 
 // showTree returns the output for the locks of a tree, which are in the order of their levels.

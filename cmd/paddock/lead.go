@@ -49,6 +49,9 @@ executed. 127: it was not found. 1: another error.`
 func (c *leadCommand) Run(ctx context.Context, p *program) error {
 	stderr := supervise.NewAsyncStderr(p.stderr)
 	defer stderr.Close()
+	if err := refuseCommandAsName("lead", p.args, c.Name, c.Command); err != nil {
+		return err
+	}
 	reserved, err := margin(c.KillAfter, c.TTL)
 	if err != nil {
 		return err

@@ -218,7 +218,7 @@ func (c *runCommand) separate(args []string) (before string, _ error) {
 				"of several locks")
 		}
 		c.Locks = []string{c.Name}
-		return "paddock run " + c.Name, nil
+		return "paddock run " + c.Name, refuseCommandAsName("run", args, c.Name, c.Command)
 	}
 	before = "paddock run --lock " + strings.Join(c.Locks, " --lock ")
 	if c.Name == "" {
@@ -231,6 +231,16 @@ func (c *runCommand) separate(args []string) (before string, _ error) {
 	}
 	c.Command = args[i+1:]
 	return before, nil
+}
+
+// refuseCommandAsName returns a usage error if nothing stands before the first --, so that the parser has taken the first
+// word of the command for the NAME. args is the whole command line.
+func refuseCommandAsName(command string, args []string, name string, rest []string) error {
+	if i := slices.Index(args, "--"); i < 0 || len(args)-i-1 != 1+len(rest) {
+		return nil
+	}
+	return usagef("NAME is missing: what stands after -- is the command. Give the lock's name before it, as in paddock %s jobs:nightly -- %s",
+		command, printable.Text(strings.Join(append([]string{name}, rest...), " ")))
 }
 
 // options returns the wanted locks, and their lease with a margin in which the command can be stopped.

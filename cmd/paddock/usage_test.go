@@ -170,6 +170,9 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 
 		"run --lease-id-file= x -- sh":           "--lease-id-file is empty; give a value, or leave the flag out",
 		"run x":                                  "the command is missing; give it",
+		"run -- make -j 4":                       "NAME is missing: what stands after -- is the command. Give the lock's name before it, as in paddock run jobs:nightly -- make -j 4",
+		"run --ttl 1m -- make":                   "NAME is missing",
+		"lead -- ./serve":                        "as in paddock lead jobs:nightly -- ./serve",
 		"run x --":                               "the command is missing",
 		"run --wait=1s":                          "the lock is missing",
 		"run a/b -- sh":                          "NAME: name has an invalid character",

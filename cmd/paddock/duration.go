@@ -72,12 +72,20 @@ func (durationMapper) Decode(ctx *kong.DecodeContext, target reflect.Value) erro
 	return nil
 }
 
-// checkDurations returns a usage error if a flag is a negative duration.
-func checkDurations(flags []*kong.Flag) error {
-	for _, f := range flags {
-		v := reflect.Indirect(f.Target)
-		if v.IsValid() && v.Type() == reflect.TypeFor[time.Duration]() && v.Int() < 0 {
-			return usagef("--%s is %v; give 0s or more", f.Name, time.Duration(v.Int()))
+// checkDurations returns a usage error if a flag that is given is a negative duration, or zero where that would mean that
+// the flag is not given: a script that computes a duration must not get a freeze without an end.
+func checkDurations(path []*kong.Path) error {
+	for _, p := range path {
+		if p.Flag == nil || reflect.Indirect(p.Flag.Target).Kind() == reflect.Invalid {
+			continue
+		}
+		d, is := reflect.Indirect(p.Flag.Target).Interface().(time.Duration)
+		switch without := p.Flag.Tag.Get("unset"); {
+		case !is:
+		case d < 0:
+			return usagef("--%s is %v; give 0s or more", p.Flag.Name, d)
+		case d == 0 && without != "" && p.Flag.Target.Kind() != reflect.Pointer:
+			return usagef("--%s is 0s; give more, or leave it out for the default: %s", p.Flag.Name, without)
 		}
 	}
 	return nil

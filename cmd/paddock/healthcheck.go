@@ -32,6 +32,9 @@ func (healthcheckCommand) Help() string {
 
 // Run prints that the replica is ready, or fails with exit code 1: container engines reserve the other codes.
 func (c *healthcheckCommand) Run(ctx context.Context, p *program) error {
+	if c.Timeout == 0 {
+		return usagef("--timeout is 0s, in which nothing answers; give more")
+	}
 	base, err := c.base(p.sources.lookup)
 	if err != nil {
 		return err

@@ -139,7 +139,7 @@ func parse(line *commandLine, args []string, given *sources, stdout io.Writer) (
 	case err != nil:
 		return nil, explainParseError(err)
 	}
-	return command, cmp.Or(checkTexts(command.Path), checkDurations(command.Flags()))
+	return command, cmp.Or(checkTexts(command.Path), checkDurations(command.Path))
 }
 
 // checkTexts returns a usage error if the command line gives a flag an empty text, as a script does with a variable that

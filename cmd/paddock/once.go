@@ -18,7 +18,7 @@ import (
 type onceFlags struct {
 	OncePer string        `placeholder:"PERIOD" complete:"minute,hour,day,week,month" unset:"as often as paddock runs" help:"Run the command once per PERIOD on all machines together: minute, hour, day, week or month of the calendar, or a duration since the command began."`
 	TZ      string        `name:"tz" placeholder:"ZONE" unset:"UTC" help:"Time zone of the calendar of --once-per, such as Europe/Berlin."`
-	AtLeast time.Duration `unset:"no least time" help:"With --once-per: how long after it began the command is not run again at least, also in the next period. Choose more than the clocks of the machines differ."`
+	AtLeast time.Duration `default:"0s" help:"With --once-per: how long after it began the command is not run again at least, also in the next period. Choose more than the clocks of the machines differ."`
 }
 
 // closing returns for how long the work of the locks is done, zero for not at all, or a usage error.

@@ -35,7 +35,7 @@ type ruleSetCommand struct {
 
 	MaxTTL    time.Duration `name:"max-ttl" unset:"that of the service" help:"Longest TTL."`
 	MaxHold   time.Duration `unset:"no limit" help:"How long renewals can extend a lease at most."`
-	MinGrace  time.Duration `unset:"none" help:"Shortest grace."`
+	MinGrace  time.Duration `default:"0s" help:"Shortest grace."`
 	Capacity  int           `placeholder:"N" unset:"what the requests say" help:"Number of permits of each lock. Requests leave it out, or give the same."`
 	MaxLeases int           `placeholder:"N" unset:"no limit" help:"How many leases of these locks one API key may have. It is counted every few seconds, so a key may exceed it for as long."`
 }

@@ -277,6 +277,10 @@ func (s settings) check() error {
 	case s.DefaultTTL != 0 && (s.DefaultTTL < s.MinTTL || s.DefaultTTL > s.MaxTTL):
 		return usagef("--default-ttl is %s; give %s to %s, which are --min-ttl and --max-ttl", durationText(s.DefaultTTL),
 			durationText(s.MinTTL), durationText(s.MaxTTL))
+	case s.EventRetention < time.Minute:
+		return usagef("--event-retention is %s; give 1m or more", durationText(s.EventRetention))
+	case s.IdleLockRetention < time.Minute:
+		return usagef("--idle-lock-retention is %s; give 1m or more", durationText(s.IdleLockRetention))
 	case s.MaxGrace > lock.MaxGrace:
 		return usagef("--max-grace is %s; give %s or less", durationText(s.MaxGrace), durationText(lock.MaxGrace))
 	}

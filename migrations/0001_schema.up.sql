@@ -184,6 +184,40 @@ comment on column paddock.rules.capacity is 'The number of permits of each lock.
 comment on column paddock.rules.max_leases is 'How many leases one API key may have in all locks of the scope.';
 comment on column paddock.rules.set_by is 'The name of the API key that set it; empty in a service without keys.';
 
+create table paddock.cells (
+    name       text    not null primary key collate "C",
+    position   integer not null unique,
+    takes      boolean not null,
+    self       boolean not null,
+    generation bigint  not null,
+    constraint cells_can_be_read check (position between 0 and 62 and generation between 0 and 9007199254740991)
+);
+create unique index cells_self on paddock.cells (self) where self;
+comment on table paddock.cells is
+    'The cells of the deployment, one row each; empty for one whose locks are all in this database.';
+comment on column paddock.cells.position is
+    'The ids of paddock.event_batches that are drawn in the cell are this modulo 64. It never changes.';
+comment on column paddock.cells.takes is 'The cell is the home of groups, by a hash of their names.';
+comment on column paddock.cells.self is 'This database is the cell.';
+comment on column paddock.cells.generation is
+    'The number of the last change of the set of cells; the same in all rows.';
+
+create table paddock.placement (
+    group_name text   not null primary key collate "C",
+    cell       text   not null collate "C",
+    generation bigint not null,
+    state      text   not null check (state in ('here', 'leaving', 'gone', 'refused')),
+    constraint placement_can_be_read check (generation between 0 and 9007199254740991)
+);
+comment on table paddock.placement is
+    'Where groups are, one row each: a group is the locks with the same name up to the first colon. A group without a row is '
+    'at its home.';
+comment on column paddock.placement.cell is 'The cell that has the group, or that it moves to.';
+comment on column paddock.placement.generation is 'Of what is known of the group in several cells, the greatest is the newest.';
+comment on column paddock.placement.state is
+    'here: this database decides about the group; leaving: it moves to the cell; gone: it is there; refused: it is there, and a '
+    'move from there to here was given up.';
+
 -- The audit trail and the stream of events. One row has the events of one commit, so that a commit inserts one row
 -- for any number of locks. Rows become visible in another order than that of their ids: see docs/design/events.md.
 create table paddock.event_batches (
@@ -250,7 +284,7 @@ comment on column paddock.epochs.closed_until is 'Grants are paused until then; 
 comment on column paddock.epochs.quorum is 'Nothing is decided unless commits wait for a standby.';
 comment on column paddock.epochs.longest_ms is 'The longest sum of TTL and grace of a lease that may have been granted.';
 comment on column paddock.epochs.policy is
-    'How often trees, freezes and rules were changed in this epoch. A decision is written only if there was no change since it was made.';
+    'How often trees, freezes, rules, cells and the placement of groups were changed in this epoch. A decision is written only if there was no change since it was made.';
 insert into paddock.epochs (epoch, began_at, system_identifier, timeline, reason, longest_ms)
 select 1, clock_timestamp(), system_identifier, substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8), 'installed', 0
 from pg_control_system();
@@ -416,7 +450,7 @@ return case when rest ->> field ~ '^[0-9]{1,18}$' then timestamptz '1970-01-01 0
 create function paddock.refuse_earlier_policy() returns trigger language plpgsql as $$
 begin
     raise exception using errcode = 'check_violation',
-        message = format('paddock.epochs.policy counts the changes of trees, freezes and rules, and cannot go from %s back to %s', old.policy, new.policy);
+        message = format('paddock.epochs.policy counts the changes of the policy, and cannot go from %s back to %s', old.policy, new.policy);
 end
 $$;
 create trigger policy_only_grows before update on paddock.epochs

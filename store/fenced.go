@@ -104,6 +104,9 @@ func (s *Store) attemptFenced(ctx context.Context, w lock.FencedWrite) (after lo
 		if err != nil {
 			return err
 		}
+		if err := in.Elsewhere(w.Lock, w.Key); err != nil {
+			return err
+		}
 		if now := in.Trees.Path(w.Lock); w.InTree != (now != nil) || !slices.Equal(path, now) {
 			return policy.ErrChanged // other rows than these must be locked
 		}
@@ -138,7 +141,7 @@ func (s *Store) ReadFenced(ctx context.Context, key string) (lock.FencedValue, e
 		return f, err
 	}
 	found := true
-	err := s.db.Read(ctx, func(ctx context.Context) error {
+	err := s.readHere(ctx, []string{key}, func(ctx context.Context) error {
 		err := scanFenced(s.db.Rest.QueryRow(ctx, sqlReadFenced.In(s.db.Schema), key), &f)
 		if found = !errors.Is(err, pgx.ErrNoRows); !found {
 			return nil

@@ -60,6 +60,9 @@ func (s *Store) Frozen(ctx context.Context, scope lock.Scope) (lock.FreezeStatus
 	if err != nil {
 		return lock.FreezeStatus{}, err
 	}
+	if err := now.Elsewhere(string(scope)); err != nil {
+		return lock.FreezeStatus{}, err
+	}
 	status := lock.FreezeStatus{}
 	if f, found := now.Freezes[scope]; found {
 		status, err = s.freezeStatus(ctx, f, now)

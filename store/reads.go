@@ -31,7 +31,7 @@ func (s *Store) Lock(ctx context.Context, name string) (lock.Lock, error) {
 // readOne reads the lock that is the only one in the range, without locking it. If it was never used, it has only a
 // name.
 func (s *Store) readOne(ctx context.Context, only row.Range) (r row.Reading, err error) {
-	err = s.db.Read(ctx, func(ctx context.Context) (err error) {
+	err = s.readHere(ctx, []string{only.Name()}, func(ctx context.Context) (err error) {
 		r, err = only.ReadOne(ctx, s.db.Rest, s.db.Schema, s.db.Outage.AssumeAlive())
 		return err
 	})
@@ -63,7 +63,7 @@ func (s *Store) VerifyToken(ctx context.Context, v lock.Verify) (out lock.Verifi
 
 // readLocked reads a lock with its row locked. It waits for the row as long as a batch does, a few times.
 func (s *Store) readLocked(ctx context.Context, name string) (r row.Reading, err error) {
-	err = s.db.Read(ctx, func(ctx context.Context) error {
+	err = s.readHere(ctx, []string{name}, func(ctx context.Context) error {
 		conn, err := s.db.Rest.Acquire(ctx)
 		if err != nil {
 			return err
@@ -94,7 +94,7 @@ func (s *Store) Queue(ctx context.Context, name string) (lock.QueueInfo, error) 
 	only := row.Only(name)
 	only.Queue = true
 	var q lock.QueueInfo
-	err := s.db.Read(ctx, func(ctx context.Context) error {
+	err := s.readHere(ctx, []string{name}, func(ctx context.Context) error {
 		r, err := only.ReadOne(ctx, s.db.Rest, s.db.Schema, s.db.Outage.AssumeAlive())
 		if err != nil {
 			return err
@@ -175,9 +175,18 @@ func (s *Store) Watch(ctx context.Context, q paddock.Watch) (lock.Lock, error) {
 
 // Events returns a page of events, see paddock.Service.
 func (s *Store) Events(ctx context.Context, q paddock.EventQuery) (page paddock.Page[lock.Event], err error) {
-	if len(q.Sessions) == 0 {
-		return s.events.Page(ctx, q, nil)
+	if len(q.Sessions) > 0 {
+		return s.eventsAndEnds(ctx, q)
 	}
+	page, err = s.events.Page(ctx, q, nil)
+	if err == nil && len(q.Names) == 1 { // the history of a lock goes where the lock goes
+		err = s.readHere(ctx, q.Names, func(context.Context) error { return nil })
+	}
+	return page, err
+}
+
+// eventsAndEnds is Events for a query with sessions.
+func (s *Store) eventsAndEnds(ctx context.Context, q paddock.EventQuery) (page paddock.Page[lock.Event], err error) {
 	if q, err = q.Resolve(); err != nil {
 		return page, err
 	}

@@ -57,7 +57,8 @@ func (s *Store) prepare(ctx context.Context, a *lock.Acquire) (err error) {
 		return err
 	}
 	a.Attachment, a.Replica, a.LimitReached, a.SessionFull = 0, s.self, false, false
-	if a.GeneratedID = a.LeaseID == (lock.LeaseID{}); a.GeneratedID {
+	if a.LeaseID == (lock.LeaseID{}) {
+		a.GeneratedID = true
 		a.LeaseID = lock.LeaseID(uuid.New())
 	}
 	if a.KeyFull, err = s.policy.FullFor(ctx, a.Key, a.Locks); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/observe"
+	"github.com/paddock-lock/paddock/internal/placement"
 	"github.com/paddock-lock/paddock/internal/poolmode"
 	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
@@ -68,6 +69,9 @@ type Options struct {
 	// Schema is the name of the schema with Paddock's tables: at most 40 of a-z, 0-9 and _. Deployments with different
 	// ones share nothing of a database. Empty: paddock.
 	Schema string
+	// Cell is the name of the cell that the database is registered as, see RegisterCells. Empty: the database has all
+	// locks of the deployment.
+	Cell string
 	// IdleLockRetention is how long a free lock is kept, at least a minute. Zero: a week.
 	IdleLockRetention time.Duration
 }
@@ -215,7 +219,7 @@ func connect(ctx context.Context, databaseURL string, o Options) (*database.DB, 
 	if err != nil {
 		return nil, o.explain(err)
 	}
-	if err := cmp.Or(db.CheckWorkers(o.BatchWorkers), o.explain(complete(ctx, db))); err != nil {
+	if err := cmp.Or(db.CheckWorkers(o.BatchWorkers), o.explain(complete(ctx, db)), o.checkCell(ctx, db)); err != nil {
 		db.Stop()
 		db.Close()
 		return nil, err
@@ -240,17 +244,20 @@ func complete(ctx context.Context, db *database.DB) error {
 // commands like any caller.
 func assemble(db *database.DB, o Options) *Store {
 	s := &Store{db: db, epochs: epoch.New(db), bounds: o.Bounds, self: lock.Replica(1 + rand.Int64N(1<<62))}
-	s.policy = policy.New(db, s.epochs, func(scopes []lock.Scope) { s.waiters.WakeScopes(scopes) })
+	s.policy = policy.New(db, s.epochs, s.policyChanged)
 	s.writers, s.fencers = make(chan struct{}, max(db.Share()-1, 1)), make(chan struct{}, max(db.Share()-2, 1))
 	s.aside = make(chan struct{}, 1)
 	s.engine = engine.New(engine.Options{
 		DB: db, Epochs: s.epochs, Policy: s.policy, Self: s.self, Workers: o.BatchWorkers, AllowHold: o.AllowHold, Publish: s.publish,
 	})
 	s.waiters = waiters.New(db, s.self, o.MaxWaiters, s.engine.Do)
-	s.events = eventlog.New(db, s.waiters.Draining())
+	s.events = eventlog.New(db, s.waiters.Draining(), func(name string) error { return s.policy.Newest().Elsewhere(name) })
 	s.sessions = sessions.New(db, s.epochs, s.engine.DoAll)
 	s.timers = expiry.New(db, func(ctx context.Context, names []string) error {
 		_, err := s.engine.Do(ctx, lock.Sweep{Locks: names})
+		if errors.As(err, new(*placement.ElsewhereError)) {
+			return nil // their cell sweeps them
+		}
 		return err
 	})
 	return s

@@ -18,6 +18,7 @@ import (
 var tableLocks = map[string]string{
 	"internal/policy/sql/lock_records.sql": "waits for maxPatience at most: TestATreeHoldsUpNoDecision",
 	"internal/epoch/sql/lock_epochs.sql":   "decisions only read that table: TestAnEpochHoldsUpNoDecision",
+	"internal/cells/sql/step.sql":          "nothing is decided beside it: it runs once, in ChangePlacement",
 	// These change tables of the user, and none of the schema paddock.
 	"../docs/fencing/install.sql":   "has tables of its own",
 	"../docs/fencing/uninstall.sql": "has tables of its own",

@@ -22,11 +22,12 @@ func TestOnlyTheKernelWritesLocks(t *testing.T) {
 		"trees":           {"store/internal/policy/"},
 		"freezes":         {"store/internal/policy/"},
 		"rules":           {"store/internal/policy/"},
+		"cells":           {"store/internal/cells/"},
 		"sessions":        {"store/internal/row/", "store/internal/epoch/", "store/internal/sessions/"},
 		"replicas":        {"store/internal/epoch/", "store/internal/waiters/"},
 		"event_batches":   {"store/internal/row/", "store/internal/eventlog/sql/prune_batches.sql"},
 		"event_refs":      {"store/internal/row/", "store/internal/expiry/sql/prune.sql", "store/internal/eventlog/sql/prune_refs.sql"},
-		"event_batch_ids": {"store/internal/row/sql/swap.sql", "store/internal/epoch/sql/jump.sql"},
+		"event_batch_ids": {"store/internal/row/sql/swap.sql", "store/internal/epoch/sql/jump.sql", "store/internal/cells/sql/align.sql"},
 		"horizon":         {"store/internal/eventlog/sql/prune_batches.sql"},
 		"fenced":          {"store/sql/create_fenced.sql", "store/sql/save_fenced.sql"},
 	}

@@ -57,7 +57,9 @@ func (r *request) in(t *policy.Snapshot) {
 		return
 	}
 	r.decided, r.names, r.policy = r.Command, r.asked, t
-	if t.ChangesCommands() || r.traits.NeedsRule {
+	if elsewhere := t.Elsewhere(r.asked...); elsewhere != nil {
+		r.decided = refused{r.Command, elsewhere}
+	} else if t.ChangesCommands() || r.traits.NeedsRule {
 		var err error
 		if r.decided, err = r.In(&t.Policy); err != nil {
 			r.decided = refused{r.Command, err}

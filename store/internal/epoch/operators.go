@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
+	"github.com/paddock-lock/paddock/internal/placement"
 	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
@@ -52,7 +53,7 @@ func List(ctx context.Context, databaseURL string, in schema.Name) (all []Info, 
 
 // MaxAbove is the greatest token that an epoch can continue above. Beyond it there is no room for a jump below
 // lock.MaxToken.
-const MaxAbove = int64(lock.MaxToken) - TokenJump
+const MaxAbove = int64(lock.MaxToken) - TokenJump - placement.Step*TokensPerBatch
 
 // Begin starts an epoch, see store.BeginEpoch.
 func Begin(ctx context.Context, databaseURL string, in schema.Name, reason string, above int64) error {

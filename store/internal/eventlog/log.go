@@ -26,13 +26,15 @@ const scanTime = 3 * time.Second
 type Log struct {
 	db       *database.DB
 	draining <-chan struct{}
+	here     func(name string) error
 	tail     *tail
 	shown    atomic.Int64 // the greatest bound, an event id
 }
 
-// New returns a Log. When draining is closed, calls that wait are refused. Run must run for calls to wait.
-func New(db *database.DB, draining <-chan struct{}) *Log {
-	return &Log{db: db, draining: draining, tail: newTail()}
+// New returns a Log. When draining is closed, calls that wait are refused. Calls that wait for the history of one lock
+// end with the error of here for it, if there is one when they are woken. Run must run for calls to wait.
+func New(db *database.DB, draining <-chan struct{}, here func(name string) error) *Log {
+	return &Log{db: db, draining: draining, here: here, tail: newTail()}
 }
 
 // An item is an event, or an entry that cannot be read. Of the latter, the Event has only the Name and the ID, which is

@@ -36,7 +36,7 @@ func open(t *testing.T, url string) *Log {
 	}
 	t.Cleanup(db.Close)
 	t.Cleanup(db.Stop)
-	return New(db, make(chan struct{}))
+	return New(db, make(chan struct{}), func(string) error { return nil })
 }
 
 // openAndRun returns a Log that reads new events for subscribers until the test ends.

@@ -24,6 +24,9 @@ func (l *Log) await(ctx context.Context, q paddock.EventQuery, after int64, enou
 	sub.enough = enough
 	for shown := l.shown.Load(); ; shown = 0 {
 		s, change, err := l.next(ctx, q, after, shown)
+		if err == nil && readsHistory(q) {
+			err = l.here(q.Names[0])
+		}
 		if err != nil || len(s.items) > 0 || s.gap || sub.over() {
 			return s, err
 		}
@@ -337,6 +340,14 @@ func (t *tail) add(s segment, b bound) {
 	}
 }
 
+// restart drops the items, so that each subscriber looks again, in the table.
+func (t *tail) restart() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.items, t.first, t.changes = nil, t.last+1, t.changes+1
+	t.rouseAll(t.listening.all, -1)
+}
+
 // forget drops the items unless there are subscribers.
 func (t *tail) forget() {
 	t.mu.Lock()
@@ -356,6 +367,9 @@ func (l *Log) Poke() {
 		l.tail.signal()
 	}
 }
+
+// Rouse makes all subscribers look again, because locks may be decided about elsewhere now.
+func (l *Log) Rouse() { l.tail.restart() }
 
 // Run reads new events for subscribers until the DB stops.
 func (l *Log) Run() {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock/internal/placement"
 	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
@@ -34,6 +35,7 @@ var ErrChanged = errors.New("the policy has changed")
 // no epoch.
 type Snapshot struct {
 	lock.Policy
+	placement.Map
 	Version epoch.PolicyVersion
 	At      time.Time // when it was read, on the database's clock
 }
@@ -51,9 +53,12 @@ func (s *Snapshot) scan(row pgx.Row) error {
 	var roots []string
 	var freezes []storedFreeze
 	var rules []storedRule
-	if err := row.Scan(&s.Version.Epoch, &s.Version.Changes, &roots, &freezes, &rules, &s.At); err != nil {
+	var cells []storedCell
+	var groups []placement.Row
+	if err := row.Scan(&s.Version.Epoch, &s.Version.Changes, &roots, &freezes, &rules, &cells, &groups, &s.At); err != nil {
 		return err
 	}
+	s.Map = mapOf(cells, groups)
 	for _, f := range freezes {
 		if s.Freezes == nil {
 			s.Freezes = make(map[lock.Scope]lock.Freeze, len(freezes))
@@ -111,11 +116,10 @@ func (r storedRule) rule() lock.Rule {
 
 // A Catalog keeps the newest policy that this replica has read, and changes it. It is safe for concurrent use.
 type Catalog struct {
-	db     *database.DB
-	epochs *epoch.Monitor
-	newest atomic.Pointer[Snapshot] // every call reads it, and few replace it
-	// changed is called with the scopes in which a newer Snapshot may allow what the one before did not.
-	changed func([]lock.Scope)
+	db      *database.DB
+	epochs  *epoch.Monitor
+	newest  atomic.Pointer[Snapshot] // every call reads it, and few replace it
+	changed func(Difference)
 	limits  limiter
 
 	// turn is held by the call that changes the policy. No other call does that before next.
@@ -124,8 +128,8 @@ type Catalog struct {
 }
 
 // New returns a Catalog that has read nothing yet: its newest Snapshot is the zero one.
-// changed is called, in any goroutine, with the scopes of freezes and rules that have changed.
-func New(db *database.DB, epochs *epoch.Monitor, changed func([]lock.Scope)) *Catalog {
+// changed is called, in any goroutine, with what differs in a newer Snapshot.
+func New(db *database.DB, epochs *epoch.Monitor, changed func(Difference)) *Catalog {
 	c := &Catalog{db: db, epochs: epochs, changed: changed}
 	c.newest.Store(&Snapshot{})
 	return c
@@ -188,12 +192,22 @@ func (c *Catalog) keep(s *Snapshot) {
 			return
 		}
 		if c.newest.CompareAndSwap(newest, s) {
-			if scopes := differing(&newest.Policy, &s.Policy); len(scopes) > 0 && c.changed != nil {
-				c.changed(scopes)
+			if c.changed != nil {
+				c.changed(Difference{
+					Scopes: differing(&newest.Policy, &s.Policy), Groups: moved(&newest.Map, &s.Map),
+					Cells: newest.Generation != s.Generation,
+				})
 			}
 			return
 		}
 	}
+}
+
+// A Difference is what a newer Snapshot may allow or refuse that the one before did not.
+type Difference struct {
+	Scopes []lock.Scope // whose freezes or rules have changed
+	Groups []string     // whose rows of the placement have changed
+	Cells  bool         // the set of cells has changed, and with it the homes of other groups
 }
 
 // differing returns the scopes whose freezes or rules differ.

@@ -42,6 +42,7 @@ const (
 
 // A plan is a change of the policy.
 type plan struct {
+	of   string                        // the scope or root that is changed; this database must have its group
 	read func(*pgx.Batch, schema.Name) // queues what else the check needs; nil: nothing
 	// check says whether nothing is to be changed, or why the change is refused, under the present policy.
 	check func(*Snapshot) (nothing bool, err error)
@@ -62,6 +63,9 @@ func (c *Catalog) apply(ctx context.Context, p plan) error {
 	for attempts := 0; attempts < maxAttempts; {
 		now, epoch, err := c.find(ctx, conn, p)
 		if err != nil {
+			return err
+		}
+		if err := now.Elsewhere(p.of); err != nil {
 			return err
 		}
 		if nothing, err := p.check(&now); nothing || err != nil {
@@ -112,25 +116,36 @@ func (c *Catalog) write(
 	if !c.db.Sleep(time.Until(c.next)) {
 		return false, database.Stopping()
 	}
-	b := &pgx.Batch{}
-	b.Queue(database.Begin)
-	database.QueueSettings(b, patience)
-	b.Queue(sqlLockRecords.In(c.db.Schema))
-	b.Queue(p.sql.In(c.db.Schema), append([]any{version.Epoch, version.Changes, e.Started}, p.args...)...).
-		Query(func(rows pgx.Rows) error {
-			_, err := pgx.ForEachRow(rows, p.into, func() error { done = true; return nil })
-			return err
-		})
-	b.Queue("commit")
 	began := time.Now()
-	err = database.CommitBatch(context.WithoutCancel(ctx), conn, b)
+	err = exclude(ctx, conn, c.db.Schema, database.Begin, patience, func(b *pgx.Batch) {
+		b.Queue(p.sql.In(c.db.Schema), append([]any{version.Epoch, version.Changes, e.Started}, p.args...)...).
+			Query(func(rows pgx.Rows) error {
+				_, err := pgx.ForEachRow(rows, p.into, func() error { done = true; return nil })
+				return err
+			})
+	})
 	c.next = time.Now().Add(restFactor * time.Since(began))
 	if err != nil {
 		database.Rollback(conn)
-		if database.EffectOfCommit(err) == database.Unknown {
-			err = database.UnknownOutcome(err)
-		}
 		return false, err
 	}
 	return done, nil
+}
+
+// exclude begins with a statement, runs what change queues while nothing is decided, and commits, in one round trip.
+// After an error the transaction, or what follows the savepoint that it began with, must be rolled back.
+func exclude(
+	ctx context.Context, conn *pgx.Conn, in schema.Name, begin string, patience time.Duration, change func(*pgx.Batch),
+) error {
+	b := &pgx.Batch{}
+	b.Queue(begin)
+	database.QueueSettings(b, patience)
+	b.Queue(sqlLockRecords.In(in))
+	change(b)
+	b.Queue("commit")
+	err := database.CommitBatch(context.WithoutCancel(ctx), conn, b)
+	if err != nil && database.EffectOfCommit(err) == database.Unknown {
+		return database.UnknownOutcome(err)
+	}
+	return err
 }

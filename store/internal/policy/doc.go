@@ -1,8 +1,10 @@
 // Package policy knows what operators have declared about names, lock.Policy: which trees there are, which locks are
-// frozen, and which rules bound requests. It keeps a copy for decisions, and changes it in the database.
+// frozen, and which rules bound requests; and, where there are several cells, which groups of locks this database has. It
+// keeps a copy for decisions, and changes it in the database.
 //
 // All replicas must decide by the same policy. If one granted a lock by older trees than another, both could grant what
-// one lease covers; if one did not know of a freeze, it would grant what an operator was told is not granted any more.
+// one lease covers; if one did not know of a freeze, it would grant what an operator was told is not granted any more;
+// and if one did not know that a group has left, two databases would grant its locks.
 //
 // # Versions
 //
@@ -28,7 +30,9 @@
 //
 // Two others use the policy. A fenced write locks the rows on the path of its lock, and then takes the trees of the epoch
 // that it reads ([Catalog.Of]): while it has a row locked, they cannot change. Plain reads use the newest Snapshot as it
-// is; it is read again within half a second of a change, although no command arrives ([Catalog.RefreshIfChanged]).
+// is; it is read again within half a second of a change, although no command arrives ([Catalog.RefreshIfChanged]). Reads
+// of one lock must not find that it is free because its rows have left: they compare the version before and after
+// ([Catalog.ReadHere]).
 //
 // # Changes
 //
@@ -48,6 +52,9 @@
 // ten times as long as that took, and is tried again, eight times in all. Then the caller is told to come back.
 //
 // A change may let waiters in. So each replica wakes its own waiters in the scope when it reads the policy.
+//
+// Commands of operators change the placement of groups, without a Catalog ([ChangePlacement]). They may have moved rows in
+// the same transaction before, which wait for no decision.
 //
 // # A new epoch
 //

@@ -29,6 +29,7 @@ func (c *Catalog) Freeze(ctx context.Context, r lock.FreezeRequest) (lock.Freeze
 		length = &r.For
 	}
 	err := c.apply(ctx, plan{
+		of:    string(r.Scope),
 		check: func(s *Snapshot) (bool, error) { return false, s.CheckFreeze(r.Scope, s.At) },
 		sql:   sqlFreeze, args: []any{string(r.Scope), r.Reason, r.By, length},
 		into: []any{&f.FrozenAt, (*zeronull.Timestamptz)(&f.Until)},
@@ -40,6 +41,7 @@ func (c *Catalog) Freeze(ctx context.Context, r lock.FreezeRequest) (lock.Freeze
 // Thaw ends the freeze of the scope, and returns it; found is false if there was none.
 func (c *Catalog) Thaw(ctx context.Context, s lock.Scope) (f lock.Freeze, found bool, err error) {
 	err = c.apply(ctx, plan{
+		of: string(s),
 		check: func(now *Snapshot) (bool, error) {
 			f, found = now.Freezes[s]
 			found = found && !f.IsOver(now.At)

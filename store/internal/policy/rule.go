@@ -17,6 +17,7 @@ var (
 // SetRule sets the rule.
 func (c *Catalog) SetRule(ctx context.Context, r lock.Rule) (lock.Rule, error) {
 	err := c.apply(ctx, plan{
+		of:    string(r.Scope),
 		check: func(s *Snapshot) (bool, error) { return false, s.CheckRule(r.Scope) },
 		sql:   sqlSetRule,
 		args: []any{
@@ -31,6 +32,7 @@ func (c *Catalog) SetRule(ctx context.Context, r lock.Rule) (lock.Rule, error) {
 // RemoveRule removes the rule of the scope, or finds that there is none.
 func (c *Catalog) RemoveRule(ctx context.Context, s lock.Scope) error {
 	return c.apply(ctx, plan{
+		of: string(s),
 		check: func(now *Snapshot) (bool, error) {
 			_, found := now.Rules[s]
 			return !found, nil

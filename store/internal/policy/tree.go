@@ -32,6 +32,7 @@ func (c *Catalog) changeTree(ctx context.Context, root string, declare bool) (Ch
 	out := Change{Tree: lock.Tree{Root: root}}
 	declared := false
 	err := c.apply(ctx, plan{
+		of: root,
 		read: func(b *pgx.Batch, in schema.Name) {
 			b.Queue(sqlListTrees.In(in), root).Query(func(rows pgx.Rows) error {
 				one, err := scanTrees(rows)

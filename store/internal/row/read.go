@@ -29,6 +29,9 @@ func Prefixed(prefix string) Range { return Range{from: prefix, to: prefix + "\x
 // Only returns the Range of one lock. No name contains the byte 1, which is less than all that names have.
 func Only(name string) Range { return Range{Limit: 1, from: name, to: name + "\x01"} }
 
+// Name returns the name of the lock of a Range that Only has returned.
+func (r Range) Name() string { return r.from }
+
 // A Reading is a lock as it was read at Now.
 type Reading struct {
 	Now     time.Time

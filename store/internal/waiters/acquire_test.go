@@ -130,7 +130,7 @@ func TestAClaimIsRepeatedWhenItsAnswerIsLost(t *testing.T) {
 	lease := there.hold(t, "a")
 	call := here.waits(t.Context(), t, wants(t, "a", "next"))
 	there.release(t, lease)
-	here.wakeAll()
+	here.WakeAll()
 	if got := ended(t, call); got.err != nil || got.out.Leases[0].Holder != "next" || claims != 2 {
 		t.Errorf("%q got the lock after %d claims, %v", got.out.Leases[0].Holder, claims, got.err)
 	}

@@ -90,7 +90,7 @@ func (r *Registry) heartbeat(last time.Time, watching bool) (gone bool, err erro
 	})
 	gone = slices.ContainsFunc(before, func(peer lock.Replica) bool { return !slices.Contains(r.peers, peer) })
 	if err == nil && time.Since(last) > lock.ReplicaTTL {
-		r.wakeAll()
+		r.WakeAll()
 	}
 	if err == nil && len(names) > 0 { // takes long for thousands of calls
 		err = r.db.Within(func(ctx context.Context) error {

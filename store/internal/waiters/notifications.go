@@ -228,7 +228,7 @@ func (l *listener) listen() error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(l.db.Context())) //nolint:errcheck // it is given up
-	l.wakeAll()
+	l.WakeAll()
 	l.onEvents()
 	echo := uuid.NewString()
 	if err := l.sendEcho(echo); err != nil {

@@ -183,7 +183,8 @@ func (r *Registry) wake(attachments ...lock.Attachment) {
 	}
 }
 
-// WakeScopes wakes the calls that wait for locks of the scopes, whose freezes or rules have changed.
+// WakeScopes wakes the calls that wait for locks of the scopes, whose freezes or rules have changed, or that are
+// decided about elsewhere now.
 func (r *Registry) WakeScopes(scopes []lock.Scope) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,7 +204,8 @@ func (c *waitingCall) concerns(s lock.Scope) bool {
 	return slices.ContainsFunc(c.locks, func(name string) bool { return s.Covers(name) || strings.HasPrefix(string(s), name+":") })
 }
 
-func (r *Registry) wakeAll() {
+// WakeAll wakes all calls.
+func (r *Registry) WakeAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.calls {

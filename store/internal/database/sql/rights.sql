@@ -2,8 +2,8 @@
 -- sequences and functions that are missing, and the triggers that are missing or disabled. Other objects in the schema
 -- are not looked at: the service does not need them, and their owners may not want them read.
 with needed (relname) as (
-    select unnest(array['schema_migrations', 'records', 'parts', 'sessions', 'trees', 'freezes', 'rules', 'event_batches', 'event_refs',
-                        'event_batch_ids', 'horizon', 'epochs', 'replicas', 'fenced', 'fenced_operations']::name[])
+    select unnest(array['schema_migrations', 'records', 'parts', 'sessions', 'trees', 'freezes', 'rules', 'cells', 'placement', 'event_batches',
+                        'event_refs', 'event_batch_ids', 'horizon', 'epochs', 'replicas', 'fenced', 'fenced_operations']::name[])
 ), functions (proname) as (
     select unnest(array['decided_too_late', 'name_key', 'duration', 'instant', 'refuse_earlier_policy']::name[])
 ), triggers (tgname, relname) as (

@@ -1,4 +1,5 @@
 -- Moves the ids of event batches, and with them tokens, far beyond all known ones, so that event ids and tokens that the
--- database has lost are not issued again. $1 is the greatest batch that the caller knows, $2 the distance.
-select setval('paddock.event_batch_ids', greatest(last_value, $1::bigint) + $2::bigint)
+-- database has lost are not issued again. $1 is the greatest batch that the caller knows, $2 the distance. An id stays what it
+-- is modulo 64, which says by which cell it was drawn.
+select setval('paddock.event_batch_ids', last_value + (greatest($1::bigint - last_value, 0) + $2::bigint + 63) / 64 * 64)
 from paddock.event_batch_ids

@@ -1,0 +1,78 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/paddock-lock/paddock/internal/placement"
+	"github.com/paddock-lock/paddock/internal/schema"
+	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/cells"
+	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/policy"
+)
+
+// Placement returns what the database says of the cells and of where groups are, as it was last read: with the last
+// decision after a change, and within half a second otherwise. It is never nil, and another one after each change.
+func (s *Store) Placement() *placement.Map { return &s.policy.Newest().Map }
+
+// checkCell returns an error unless the database is registered as the cell of the options: its URL may be that of
+// another one.
+func (o Options) checkCell(ctx context.Context, db *database.DB) error {
+	self, err := policy.SelfOf(ctx, db.Rest, db.Schema)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading which cell the database is: %w", err)
+	case self == o.Cell:
+		return nil
+	case o.Cell == "":
+		return fmt.Errorf("the database is the cell %s of a deployment with several; name all of them, as in --cell %[1]s=URL", self)
+	case self == "":
+		return fmt.Errorf("the database is not registered as the cell %s; run paddock migrate up with all cells first", o.Cell)
+	}
+	return fmt.Errorf("the database at the URL of the cell %s is the cell %s; correct the URLs", o.Cell, self)
+}
+
+// readHere is Read of the database for what belongs to the groups of the names. It fails with a
+// *placement.ElsewhereError if they are in another cell.
+func (s *Store) readHere(ctx context.Context, names []string, read func(context.Context) error) error {
+	var elsewhere error
+	err := s.db.Read(ctx, func(ctx context.Context) (err error) {
+		elsewhere, err = s.policy.ReadHere(ctx, names, read)
+		return err
+	})
+	return cmp.Or(err, elsewhere)
+}
+
+// policyChanged wakes the calls for which a newer policy may have another answer.
+func (s *Store) policyChanged(d policy.Difference) {
+	if d.Cells {
+		s.waiters.WakeAll()
+	}
+	for _, group := range d.Groups {
+		d.Scopes = append(d.Scopes, lock.Scope(group), lock.Scope(group+":"))
+	}
+	if len(d.Scopes) > 0 {
+		s.waiters.WakeScopes(d.Scopes)
+	}
+	if d.Cells || len(d.Groups) > 0 {
+		s.events.Rouse()
+	}
+}
+
+// A CellDatabase is a cell and the URL of its database. Cells are named like hosts: 1 to 40 of a-z, 0-9 and -.
+type CellDatabase = cells.Cell
+
+// RegisterCells registers the databases, which must be migrated, as the cells of one deployment, and does nothing if they
+// are. All cells must be given, in any order. A database with locks may be among them when none is registered yet: it
+// becomes the home of all groups, and otherwise each does. A cell that is added later is the home of none, and must have
+// no locks. If it fails half-way, it is to be called again. It needs a role that owns the tables. As in Options an empty
+// schema is paddock.
+func RegisterCells(ctx context.Context, in string, all []CellDatabase) error {
+	name, err := schema.Parse(in)
+	if err != nil {
+		return err
+	}
+	return cells.Register(ctx, name, all)
+}

@@ -1,0 +1,1 @@
+alter sequence paddock.event_batch_ids increment by 64

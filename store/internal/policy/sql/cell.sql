@@ -1,0 +1,2 @@
+-- The cell that this database is.
+select name from paddock.cells where self

@@ -84,7 +84,7 @@ func (c *serveCommand) report(ctx context.Context, p *program, checks []check) (
 		if errors.As(wrong, new(notChecked)) {
 			verdict, found = none, wrong.Error()
 		} else if wrong != nil {
-			verdict, found = "wrong", joinLines(wrong.Error())
+			verdict, found = "wrong", joinLines(p.sources.name(p.command, wrong).Error())
 			failed++
 		}
 		var line table

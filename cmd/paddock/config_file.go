@@ -8,11 +8,11 @@ import (
 	"maps"
 	"os"
 	"reflect"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/BurntSushi/toml"
 	"github.com/alecthomas/kong"
@@ -93,6 +93,20 @@ func readConfigFile(path string, settings []*kong.Flag) (*configFile, error) {
 	return file, nil
 }
 
+// quotes says how a line must be, with what is forgotten most.
+const quotes = `give KEY = VALUE, with a text in quotes: listen = "` + defaultAddress + `"`
+
+// syntaxFaults are what the parser of TOML says of a fault, and what is said instead. None repeats a value that may be a
+// text.
+var syntaxFaults = []struct {
+	pattern *regexp.Regexp
+	text    string
+}{
+	{regexp.MustCompile(`^([-+0-9_.eE]+) is out of range for .*`), "the number $1 is out of range; give one of fewer digits"},
+	{regexp.MustCompile(`^Key '(.*)' has already been defined.*`), "$1 is given twice; leave one of them out"},
+	{regexp.MustCompile(`^(?:expected value but found '\n'|unexpected EOF; expected value).*`), "the value is missing; " + quotes},
+}
+
 // explainSyntax returns the error of a text that is no TOML, beginning with its line. The line may have a password.
 func explainSyntax(text string, err error) error {
 	var wrong toml.ParseError
@@ -100,10 +114,15 @@ func explainSyntax(text string, err error) error {
 		return fmt.Errorf(": %w", err)
 	}
 	message := strings.TrimSuffix(wrong.Message, ".")
+	for _, f := range syntaxFaults {
+		if f.pattern.MatchString(message) {
+			return fmt.Errorf(":%d: %s", wrong.Position.Line, f.pattern.ReplaceAllString(message, f.text))
+		}
+	}
 	if lines := strings.Split(text, "\n"); wrong.Position.Line <= len(lines) && strings.Contains(lines[wrong.Position.Line-1], ":/") {
 		message = "the line is not repeated here, since a URL may have a password"
 	}
-	return fmt.Errorf(`:%d: not TOML: %s; give KEY = VALUE, with a text in quotes: listen = "%s"`, wrong.Position.Line, message, defaultAddress)
+	return fmt.Errorf(`:%d: not TOML: %s; %s`, wrong.Position.Line, message, quotes)
 }
 
 // located is the type of a value whose line is looked for.
@@ -238,8 +257,8 @@ func try(flag *kong.Flag, value any) error {
 		}
 		return err
 	}
-	if target.Type() == reflect.TypeFor[time.Duration]() && target.Int() < 0 {
-		return fmt.Errorf("%v is negative; give 0s or more", value)
+	if wrong := wrongDuration(flag, target); wrong != "" {
+		return errors.New(wrong)
 	}
 	if choices := flag.EnumSlice(); flag.Enum != "" && !slices.Contains(choices, fmt.Sprint(value)) {
 		return fmt.Errorf("%q is none of its values; give %s", value, strings.Join(choices, " or "))

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -121,7 +122,7 @@ func TestWrongConfigurationFilesAreRefused(t *testing.T) {
 		"max-ttl = \"1h\"\n[serve]\nlisten = \"x:1\"":  `:2: serve is a table, and settings are in none; remove [serve]`,
 		"max-ttl = 60":                                 `:1: max-ttl: give a text in quotes: max-ttl = "24h"`,
 		"max-ttl = \"1 hour\"":                         `:1: max-ttl: "1 hour" is not a duration; give numbers`,
-		"max-ttl = \"-1h\"":                            "max-ttl: -1h is negative; give 0s or more",
+		"max-ttl = \"-1h\"":                            "max-ttl: is -1h0m0s; give 0s or more",
 		"max-ttl = \"\"":                               "max-ttl: is empty; give a value, or leave the key out",
 		"max-waiters = \"3\"":                          "max-waiters: give a whole number, without quotes",
 		"max-waiters = 3.5":                            "max-waiters: give a whole number, without quotes",
@@ -134,7 +135,11 @@ func TestWrongConfigurationFilesAreRefused(t *testing.T) {
 		"schema = \"Team B\"":                          ":1: schema: ",
 		"log-level = \"loud\"":                         `:1: log-level: "loud" is not a level. Minimum level to log: debug, info, warn or error`,
 		"listen = 127.0.0.1:1":                         `:1: not TOML: `,
-		"max-ttl = \"1h\"\nmax-ttl = \"2h\"":           `:2: not TOML: Key 'max-ttl' has already been defined; give KEY = VALUE`,
+		"max-ttl = \"1h\"\nmax-ttl = \"2h\"":           `:2: max-ttl is given twice; leave one of them out`,
+		"max-waiters = 99999999999999999999":           ":1: the number 99999999999999999999 is out of range; give one of fewer digits",
+		"max-ttl =":                                    ":1: the value is missing; give KEY = VALUE, with a text in quotes",
+		"metrics-names = [\"a\",":                      ":1: the value is missing; give KEY = VALUE",
+		"default-ttl = \"0s\"":                         ":1: default-ttl: is 0s; give more, or leave it out for the default: 30s, or",
 		"\ndatabase-url = postgres://a:s3cret@b/c":     ":2: not TOML: the line is not repeated here",
 		"database-url = \"postgres://a:s3cret@b/c\" x": ":1: not TOML: the line is not repeated here",
 	} {
@@ -298,5 +303,31 @@ func TestConfigurationPagesSampleIsAccepted(t *testing.T) {
 		if err != nil || text != string(got) && len(file.values) != len(settings) {
 			t.Errorf("%v, %+v", err, file)
 		}
+	}
+}
+
+// TestAWrongValueIsNamedByItsSource, and not by the flag that nobody gave.
+func TestAWrongValueIsNamedByItsSource(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"PADDOCK_DATABASE_URL": "postgres://nobody@127.0.0.1:1/nothing"}
+	for variable, c := range map[string]struct{ value, args, want string }{
+		"PADDOCK_MIN_TTL":     {"2d", "serve", "paddock: PADDOCK_MIN_TTL (--min-ttl) is 2d, which is longer than --max-ttl, 1d"},
+		"PADDOCK_MAX_TTL":     {"soon", "serve", `paddock: PADDOCK_MAX_TTL (--max-ttl): "soon" is not a duration`},
+		"PADDOCK_MAX_WAITERS": {"many", "serve", `paddock: PADDOCK_MAX_WAITERS (--max-waiters): "many" is not a whole number`},
+		"PADDOCK_POOLER_MODE": {"x", "serve", `paddock: PADDOCK_POOLER_MODE (--pooler-mode): "x" is not one of its values`},
+		"PADDOCK_DRAIN_DELAY": {"-1s", "serve", "paddock: PADDOCK_DRAIN_DELAY (--drain-delay) is -1s"},
+		"PADDOCK_URL":         {"nowhere", "list", "paddock: PADDOCK_URL (--url): "},
+		"PADDOCK_CA":          {"/nowhere", "list", "paddock: PADDOCK_CA (--ca): "},
+		"PADDOCK_LEASE_ID":    {"x", "release a", "paddock: PADDOCK_LEASE_ID (--lease-id): is not a random UUID"},
+	} {
+		with := maps.Clone(env)
+		with[variable] = c.value
+		if code, _, stderr := call(t, with, strings.Fields(c.args)...); code != exitUsage || !strings.HasPrefix(stderr, c.want) {
+			t.Errorf("%s=%s: exit code %d, want %q in:\n%s", variable, c.value, code, c.want, stderr)
+		}
+	}
+	env["PADDOCK_MIN_TTL"] = "2d"
+	if _, stdout, _ := call(t, env, "serve", "--check"); !strings.Contains(stdout, "PADDOCK_MIN_TTL (--min-ttl) is 2d") {
+		t.Errorf("--check printed:\n%s", stdout)
 	}
 }

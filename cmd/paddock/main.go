@@ -64,7 +64,8 @@ func execute(ctx context.Context, args []string, env lookup, stdout io.Writer, s
 		return err
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	return command.Run(&program{args: args, env: env, sources: given, command: command, stdout: stdout, stderr: stderr, log: newLog(stderr, line.LogLevel)})
+	err = command.Run(&program{args: args, env: env, sources: given, command: command, stdout: stdout, stderr: stderr, log: newLog(stderr, line.LogLevel)})
+	return given.name(command, err)
 }
 
 // A commandLine is what kong parses the arguments into. The tag variable names the environment variables that stand in
@@ -137,9 +138,9 @@ func parse(line *commandLine, args []string, given *sources, stdout io.Writer) (
 	case given.err != nil:
 		return nil, given.err
 	case err != nil:
-		return nil, explainParseError(err)
+		return nil, explainParseError(given, err)
 	}
-	return command, cmp.Or(checkTexts(command.Path), checkDurations(command.Path))
+	return command, given.name(command, cmp.Or(checkTexts(command.Path), checkDurations(command.Path)))
 }
 
 // checkTexts returns a usage error if the command line gives a flag an empty text, as a script does with a variable that

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -98,6 +100,40 @@ func (s *sources) of(c *kong.Context, flag *kong.Flag) source {
 	}
 	return s.find(flag)
 }
+
+// shownFlags matches the flags in the text of an error.
+var shownFlags = regexp.MustCompile(`--[a-z][a-z-]*`)
+
+// name returns a usage error with the variables beside the flags of the command that they stand in for: who has set a
+// variable does not look for a flag. Other errors it returns unchanged.
+func (s *sources) name(c *kong.Context, err error) error {
+	if c == nil || exitCode(err) != exitUsage || errors.Is(err, errAlreadyReported) {
+		return err
+	}
+	seen := map[string]bool{}
+	text := shownFlags.ReplaceAllStringFunc(err.Error(), func(shown string) string {
+		flag := flagNamed(c, strings.TrimPrefix(shown, "--"))
+		if flag == nil || seen[shown] {
+			return shown
+		}
+		seen[shown] = true
+		if from := s.applied(c, flag); from.kind == fromEnvironment {
+			return from.variable + " (" + shown + ")"
+		}
+		return shown
+	})
+	return &failure{exitUsage, &named{text, err}}
+}
+
+// A named error is another one with the variables in its text.
+type named struct {
+	text string
+	err  error
+}
+
+func (n *named) Error() string { return n.text }
+
+func (n *named) Unwrap() error { return n.err }
 
 // find returns the source of a flag that the command line does not give. An empty variable counts as unset, but for the
 // name of a schema, which refuses it. Kong's own env tag would read the environment of the process.

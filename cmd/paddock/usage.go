@@ -14,7 +14,7 @@ import (
 )
 
 // explainParseError returns a usage error in the words of the help, which it names. The error contains no secret.
-func explainParseError(err error) error {
+func explainParseError(given *sources, err error) error {
 	var wrong *kong.ParseError
 	if !errors.As(err, &wrong) {
 		return err
@@ -25,7 +25,7 @@ func explainParseError(err error) error {
 	text := explainUsage(wrong.Context, wrong.Unwrap().Error())
 	text = uuids.ReplaceAllString(text, "(a UUID, not repeated here)")
 	text = apiKeys.ReplaceAllString(text, "(an API key, not repeated here)")
-	return usagef("%s (see %s --help)", text, commandPath(wrong.Context))
+	return given.name(wrong.Context, usagef("%s (see %s --help)", text, commandPath(wrong.Context)))
 }
 
 // apiKeys matches what may be an API key.

@@ -340,7 +340,7 @@ func TestAnEmptyVariableNamesNoSchema(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"PADDOCK_SCHEMA": ""}
 	for _, args := range []string{"serve", "migrate up", "epoch list", "dev --ephemeral"} {
-		if code, stdout, stderr := call(t, env, strings.Fields(args)...); code != exitUsage || !strings.Contains(stderr, "--schema: is empty") {
+		if code, stdout, stderr := call(t, env, strings.Fields(args)...); code != exitUsage || !strings.Contains(stderr, "PADDOCK_SCHEMA (--schema): is empty") {
 			t.Errorf("%s: exit code %d:\n%s%s", args, code, stdout, stderr)
 		}
 	}

@@ -1,6 +1,8 @@
 package proctest
 
 import (
+	"errors"
+	"os"
 	"os/exec"
 	"syscall"
 	"testing"
@@ -66,12 +68,11 @@ func (p *Process) Exit(t testing.TB) int {
 	}
 }
 
-// Kill ends the process.
+// Kill ends the process, unless it has just ended by itself.
 func (p *Process) Kill(t testing.TB) {
 	t.Helper()
-	select {
-	case <-p.ended:
-	default:
-		p.Signal(t, syscall.SIGKILL)
+	if err := p.Cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Error(err)
 	}
+	p.Exit(t)
 }

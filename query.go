@@ -2,6 +2,7 @@ package paddock
 
 import (
 	"cmp"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,6 +74,18 @@ func (q LockQuery) Resolve() (LockQuery, error) {
 	}
 	return q, cmp.Or(lock.CheckPrefix(q.Prefix), lock.CheckCharacters("contains", q.Contains, 0, lock.MaxNameLength), lock.CheckCharacters("holder", q.Holder, 0, lock.MaxHolderLength))
 }
+
+// After returns the lock after which the page begins, empty for the first page, or an ErrInvalid error.
+func (q LockQuery) After() (string, error) {
+	after, err := base64.RawURLEncoding.DecodeString(q.Cursor)
+	if err != nil || q.Cursor != "" && lock.CheckName(string(after)) != nil {
+		return "", lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, or omit it to start over")
+	}
+	return string(after), nil
+}
+
+// LockCursor returns the cursor of the page that begins after the lock.
+func LockCursor(name string) string { return base64.RawURLEncoding.EncodeToString([]byte(name)) }
 
 // An EventQuery selects events. A zero field selects all, but with Sessions only those of the Names.
 //

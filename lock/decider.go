@@ -230,8 +230,8 @@ func (d *decider) checkSession(id SessionID) error {
 		return nil
 	}
 	s, known := d.session(id)
-	if !known {
-		return errNoSession()
+	if !known || s.Cells < 0 {
+		return NoSession()
 	}
 	return s.usable(id, d.view.Now)
 }

@@ -76,10 +76,26 @@ type Session struct {
 	Reason    string // of a revocation
 	RevokedBy string // the name of the API key that revoked the session; empty in a service without keys
 	SkipGrace bool   // the revocation has skipped the grace
+	// Cells are the cells in which the session is used, in a service of several; a row of each of them has all of them.
+	Cells CellSet
 	// RevokedLeases is how many of its leases a [Revoke] has ended. It is increased by far more than that when the database
 	// may have lost leases. A holder who sees it grow must find out which leases are left.
 	RevokedLeases int64
 }
+
+// A CellSet is a set of cells, see package cell: bit n is the cell at position n. It is zero
+// in a service without cells. The sign bit says that a session is only registered where its row is: a client opens it
+// before it names a lock, so before it is known which cells will use it. A registered session cannot have leases.
+type CellSet int64
+
+// Registered is the CellSet of a session that no cell uses.
+const Registered CellSet = -1 << 63
+
+// With returns the union of the sets. It is Registered only if both are.
+func (c CellSet) With(o CellSet) CellSet { return (c|o)&^Registered | c&o&Registered }
+
+// Has reports whether the cell at the position is in the set.
+func (c CellSet) Has(position int) bool { return c>>position&1 == 1 }
 
 // EndsAt returns when the leases of the session end unless it is renewed, or have ended.
 func (s Session) EndsAt() time.Time { return s.ExpiresAt.Add(s.Grace) }
@@ -129,8 +145,8 @@ func (s Session) graceLeft(now time.Time) time.Duration {
 	return max(from.Add(s.Grace).Sub(now), 0)
 }
 
-// errNoSession returns the refusal of a call with a session_id that no session has.
-func errNoSession() *Error {
+// NoSession returns the refusal of a call with a session_id that no session has.
+func NoSession() *Error {
 	return &Error{Code: ErrSessionLost, Detail: "There is no session with that session_id, and no record of its end. " +
 		"Stop the work; check the session_id, or open a session with a new one."}
 }
@@ -140,7 +156,7 @@ func errNoSession() *Error {
 func (s *Session) usable(id SessionID, now time.Time) error {
 	switch {
 	case s == nil || s.ID != id:
-		return errNoSession()
+		return NoSession()
 	case s.Ended != 0 || s.IsOver(now):
 		return s.errLost(now)
 	}
@@ -171,6 +187,7 @@ type SessionInfo struct {
 	Reason    string
 	RevokedBy string
 	AsOf      time.Time // on the database's clock
+	Cells     CellSet   // see Session
 	Leases    int       // their number, and that of places in queues
 	Places    int
 	Locks     []SessionLock // the leases and the places, in the order of their locks; only if one session was asked for
@@ -213,7 +230,7 @@ func (s Session) Info(now time.Time) SessionInfo {
 		Ref: s.ID.Ref(), Holder: s.Holder, TTL: s.TTL, Grace: s.Grace, Metadata: s.Metadata, OpenedAt: s.OpenedAt,
 		ExpiresAt: s.ExpiresAt, Remaining: max(s.ExpiresAt.Sub(now), 0), Ended: s.Ended, EndedAt: s.EndedAt, Reason: s.Reason,
 		RevokedBy: s.RevokedBy,
-		AsOf:      now,
+		AsOf:      now, Cells: s.Cells,
 	}
 }
 
@@ -236,6 +253,7 @@ type OpenSession struct {
 	TTL      time.Duration // within the Bounds; zero: their default
 	Grace    time.Duration // within the Bounds
 	Metadata json.RawMessage
+	Cells    CellSet // added to those of the session. Services set it
 }
 
 // Resolve returns o with its defaults filled in, or an ErrInvalid error that names the invalid field.
@@ -257,7 +275,7 @@ func (o OpenSession) Change(s *Session, now time.Time) (Session, bool, error) {
 	if s == nil {
 		return Session{
 			ID: o.ID, Holder: o.Holder, TTL: o.TTL, Grace: o.Grace, Metadata: o.Metadata, OpenedAt: now,
-			ExpiresAt: now.Add(o.TTL),
+			ExpiresAt: now.Add(o.TTL), Cells: o.Cells,
 		}, true, nil
 	}
 	if err := s.usable(o.ID, now); err != nil {
@@ -267,7 +285,9 @@ func (o OpenSession) Change(s *Session, now time.Time) (Session, bool, error) {
 		return Session{}, false, &Error{Code: ErrSessionIDInUse, Detail: "The session_id belongs to a session with another holder. " +
 			"Use a new random UUID for each session."}
 	}
-	return *s, true, nil // so that what the answer confirms is as durable as the opening
+	after := *s
+	after.Cells = s.Cells.With(o.Cells)
+	return after, true, nil // stored, so that what the answer confirms is as durable as the opening
 }
 
 // RenewSession sets the expiry of a session to now plus its TTL, but never to an earlier one than it has. It works

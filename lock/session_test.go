@@ -34,6 +34,32 @@ func TestSessionIDsAreSecretAndRefsAreNot(t *testing.T) {
 	}
 }
 
+func TestCellsOfASession(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	open := lock.OpenSession{ID: sessionID, Holder: "worker", TTL: time.Minute, Cells: lock.Registered}
+	s, _, err := open.Change(nil, now)
+	if err != nil || s.Cells != lock.Registered {
+		t.Fatalf("registered, it is %+v, %v", s, err)
+	}
+	acquire := lock.Acquire{Locks: lock.One("name"), Holder: "worker", LeaseID: lock.LeaseID{15: 1}, SessionID: sessionID}
+	view := lock.View{Now: now, Locks: []lock.Record{{Name: "name"}}, Sessions: map[lock.SessionRef]lock.Session{sessionID.Ref(): s}}
+	if d := acquire.Apply(view); !errors.Is(d.Err, lock.ErrSessionLost) {
+		t.Errorf("a lease in a session that is only registered has the error %v", d.Err)
+	}
+	for _, c := range []struct{ added, want lock.CellSet }{
+		{lock.Registered | 4, lock.Registered | 4}, {lock.Registered, lock.Registered | 4}, {2, 6}, {lock.Registered, 6}, {0, 6}, {lock.Registered | 1<<62, 1<<62 | 6},
+	} {
+		open.Cells = c.added
+		if s, _, err = open.Change(&s, now); err != nil || s.Cells != c.want {
+			t.Errorf("with %x the cells are %x, %v, want %x", c.added, s.Cells, err, c.want)
+		}
+	}
+	if s.Cells.Has(0) || !s.Cells.Has(1) || !s.Cells.Has(2) || !s.Cells.Has(62) || lock.Registered.Has(5) {
+		t.Errorf("the cells are %b", s.Cells)
+	}
+}
+
 func TestLeasesAndPlacesOfASession(t *testing.T) {
 	t.Parallel()
 	tell(t, story{

@@ -110,6 +110,7 @@ create table paddock.sessions (
     ttl_ms         bigint      not null,
     grace_ms       bigint      not null,
     revoked_leases bigint      not null default 0,
+    cells          bigint      not null default 0,
     opened_at      timestamptz not null,
     expires_at     timestamptz not null,
     ended_at       timestamptz,
@@ -145,6 +146,8 @@ comment on column paddock.sessions.reason is 'Why an operator ended it.';
 comment on column paddock.sessions.revoked_leases is
     'How many of its leases were revoked one by one; more by a million after each fail-over in which leases may have been lost.';
 comment on column paddock.sessions.revoked_by is 'The name of the API key of that operator; empty in a service without keys.';
+comment on column paddock.sessions.cells is
+    'The cells that use the session: bit n is the one at position n. Negative: it is only registered here. 0: there are no cells.';
 comment on column paddock.sessions.metadata is 'The text of the metadata: PostgreSQL cannot read some JSON.';
 
 create table paddock.trees (

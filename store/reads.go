@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/base64"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -124,9 +123,9 @@ func (s *Store) Locks(ctx context.Context, q paddock.LockQuery) (paddock.Page[lo
 	if err != nil {
 		return page, err
 	}
-	after, err := base64.RawURLEncoding.DecodeString(q.Cursor)
-	if err != nil || q.Cursor != "" && lock.CheckName(string(after)) != nil {
-		return page, lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, or omit it to start over")
+	after, err := q.After()
+	if err != nil {
+		return page, err
 	}
 	selects := row.Prefixed(q.Prefix)
 	selects.Limit = q.Limit + 1
@@ -136,7 +135,7 @@ func (s *Store) Locks(ctx context.Context, q paddock.LockQuery) (paddock.Page[lo
 		selects.Limit = scanned
 	}
 	err = s.db.Read(ctx, func(ctx context.Context) error {
-		page.Items, page.Unreadable, selects.After = nil, nil, string(after)
+		page.Items, page.Unreadable, selects.After = nil, nil, after
 		for full := true; full && (sorted || len(page.Items) <= q.Limit); {
 			all, err := selects.Read(ctx, s.db.Rest, s.db.Schema, 0)
 			if err != nil {
@@ -163,7 +162,7 @@ func (s *Store) Locks(ctx context.Context, q paddock.LockQuery) (paddock.Page[lo
 	})
 	if len(page.Items) > q.Limit {
 		page.Items = page.Items[:q.Limit]
-		page.Next = base64.RawURLEncoding.EncodeToString([]byte(page.Items[q.Limit-1].Name))
+		page.Next = paddock.LockCursor(page.Items[q.Limit-1].Name)
 	}
 	return page, err
 }

@@ -5,7 +5,7 @@
 // All imports point at package lock, which imports only the standard library:
 //
 //	cmd/paddock ──▶ server ──▶ lock ◀── store ──▶ pgx
-//	     │           web ──────▶ │
+//	     │           web ──────▶ │ ◀─── cell
 //	     └─────▶ client ───────▶ ┘
 //	             client/guard ─▶ │
 //	      pgx ◀─ client/pgfence ▶┘

@@ -21,7 +21,7 @@ var (
 	mdTitle  = regexp.MustCompile(`(?m)^#{1,6} +(.+?) *$`)
 	codeSpan = regexp.MustCompile("`([^`\n]+)`")
 	// repoPath matches a code span that names a file or folder of this repository.
-	repoPath = regexp.MustCompile(`^(?:\.ci|access|bench|client|cmd|docs|internal|lock|migrations|` +
+	repoPath = regexp.MustCompile(`^(?:\.ci|access|bench|cell|client|cmd|docs|internal|lock|migrations|` +
 		`sdk|server|store|test|verify|web)/[\w./-]*$`)
 )
 

@@ -89,6 +89,7 @@ func TestForbiddenImports(t *testing.T) {
 		"internal/wire":   append(modulePaths("server", "store", "web", "migrations", "internal/batch", "client", "access"), chi, pgx),
 		"client/guard":    append(modulePaths("server", "store", "web", "migrations", "internal/batch", "internal/pgserver", "client"), chi, pgx, "net/http"),
 		"client/pgfence":  append(modulePaths("server", "store", "web", "migrations", "internal/batch", "internal/pgserver", "client"), chi, "net/http"),
+		"cell":            append(modulePaths("store", "server", "client", "web", "migrations", "access"), chi, pgx, "net/http"),
 		"migrations":      modulePaths("store", "server", "client", "web", "lock"),
 		"internal/batch":  append(modulePaths("lock", "store"), "net/http", pgx),
 		"access":          append(modulePaths("store", "server", "client", "web", "migrations", "internal"), "net/http", pgx, chi),

@@ -31,11 +31,11 @@ type fixture struct {
 	*testing.T
 	replicas []paddock.Service
 	ctx      context.Context // ends shortly before the test run is over
-	name     string          // of the lock, and prefix of other names in the test
+	name     string          // of the lock, and prefix of other names in the test: all are in one group
 }
 
 func newFixture(t *testing.T, ctx context.Context, replicas []paddock.Service) *fixture {
-	return &fixture{T: t, replicas: replicas, ctx: ctx, name: "locktest:" + uuid.NewString()}
+	return &fixture{T: t, replicas: replicas, ctx: ctx, name: "locktest-" + uuid.NewString() + ":own"}
 }
 
 // locks returns the service for one call: a random replica, as a load balancer would choose.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/internal/placement"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -34,7 +35,16 @@ type Memory struct {
 
 	news  chan struct{} // closed and replaced at each event, and when a session ends
 	clock clock
+	ids   numbering // of the events
 }
+
+// A numbering gives events their ids, and tokens their values, from their numbers, which begin at 1.
+type numbering struct{ step, offset int64 }
+
+func (n numbering) of(number int64) int64 { return number*n.step + n.offset }
+
+// number returns the number of the event with the id, or of the last one before it.
+func (n numbering) number(id int64) int64 { return (id - n.offset) / n.step }
 
 // An alarm identifies the timer for the next sweep of a lock by a replica.
 type alarm struct {
@@ -48,6 +58,13 @@ type operation struct{ key, id string }
 // New returns an empty Memory with the widest bounds, whose clock is that of package time.
 func New() *Memory { return newMemory(clock{now: time.Now}) }
 
+// NewCell returns an empty Memory that is the cell at the position: ids and tokens of other positions are different.
+func NewCell(position int) *Memory {
+	m := New()
+	m.ids = numbering{step: placement.Step, offset: int64(position)}
+	return m
+}
+
 func newMemory(c clock) *Memory {
 	bounds, err := lock.Bounds{}.Resolve()
 	if err != nil {
@@ -58,7 +75,7 @@ func newMemory(c clock) *Memory {
 		freezes: map[lock.Scope]lock.Freeze{}, rules: map[lock.Scope]lock.Rule{},
 		fenced: map[string]lock.FencedValue{}, done: map[operation]bool{}, calls: map[lock.Attachment]call{},
 		alarms: map[alarm]*time.Timer{}, sessions: map[lock.SessionRef]lock.Session{},
-		sessionAlarms: map[lock.SessionRef]*time.Timer{}, news: make(chan struct{}), clock: c,
+		sessionAlarms: map[lock.SessionRef]*time.Timer{}, news: make(chan struct{}), clock: c, ids: numbering{step: 1},
 	}
 }
 
@@ -131,8 +148,7 @@ func (r replica) apply(c lock.Command) lock.Decision {
 		v.Locks = append(v.Locks, r.state(name))
 	}
 	d := c.Apply(v)
-	d.SetTokens(r.token + 1)
-	r.token += lock.Token(drawn)
+	r.setTokens(&d, drawn)
 	for _, after := range d.Locks {
 		if d.Changed {
 			r.locks[after.Name] = after
@@ -151,9 +167,22 @@ func (r replica) apply(c lock.Command) lock.Decision {
 	return d
 }
 
+// setTokens gives the decision as many tokens as it has drawn. In a cell, the first of each decision is one of its own
+// numbers, as in a database, and there are MaxTokens between two of them.
+func (m *Memory) setTokens(d *lock.Decision, drawn int) {
+	first := m.token + 1
+	if m.ids.step > 1 && drawn > 0 {
+		first = lock.Token(m.ids.of(m.ids.number(int64(m.token/lock.MaxTokens))+1)) * lock.MaxTokens
+	}
+	d.SetTokens(first)
+	if drawn > 0 {
+		m.token = first + lock.Token(drawn) - 1
+	}
+}
+
 func (m *Memory) record(events []lock.Event) {
 	for _, e := range events {
-		e.ID = int64(len(m.events) + 1)
+		e.ID = m.ids.of(int64(len(m.events) + 1))
 		m.events = append(m.events, e)
 		if e.Ref != 0 {
 			m.ended[e.Ref] = e

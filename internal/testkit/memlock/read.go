@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/paddock-lock/paddock"
@@ -83,9 +82,9 @@ func (r replica) Locks(ctx context.Context, q paddock.LockQuery) (paddock.Page[l
 	if err := cmp.Or(err, contextError(ctx)); err != nil {
 		return page, err
 	}
-	after, ok := strings.CutPrefix(q.Cursor, "after ")
-	if q.Cursor != "" && !ok {
-		return page, lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, or omit it to start over")
+	after, err := q.After()
+	if err != nil {
+		return page, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +98,7 @@ func (r replica) Locks(ctx context.Context, q paddock.LockQuery) (paddock.Page[l
 	}
 	all := len(page.Items)
 	if page.Items = q.Top(page.Items); all > q.Limit && q.Sort == paddock.ByName {
-		page.Next = "after " + page.Items[q.Limit-1].Name
+		page.Next = paddock.LockCursor(page.Items[q.Limit-1].Name)
 	}
 	return page, nil
 }
@@ -129,6 +128,7 @@ func (m *Memory) page(q paddock.EventQuery) (paddock.Page[lock.Event], <-chan st
 	var page paddock.Page[lock.Event]
 	newest := int64(len(m.events))
 	at, err := strconv.ParseInt(cmp.Or(q.Cursor, "0"), 10, 64)
+	at = m.ids.number(at)
 	switch {
 	case q.Cursor == paddock.CursorNow:
 		at, err = newest, nil
@@ -148,13 +148,13 @@ func (m *Memory) page(q paddock.EventQuery) (paddock.Page[lock.Event], <-chan st
 		step, last = -1, 1
 	}
 	for ; at != last && at != last+step && len(page.Items) < q.Limit; at += step {
-		if e := m.events[at+step-1]; q.Selects(&e) { // an event's id is its index plus 1
+		if e := m.events[at+step-1]; q.Selects(&e) { // an event's number is its index plus 1
 			page.Items = append(page.Items, e)
 		}
 	}
 	closed := q.Descending || !q.Until.IsZero() && !m.clock.now().Before(q.Until)
 	if !closed || len(page.Items) == q.Limit {
-		page.Next = strconv.FormatInt(at, 10)
+		page.Next = strconv.FormatInt(m.ids.of(at), 10)
 	}
 	return page, m.news, nil
 }

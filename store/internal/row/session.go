@@ -28,7 +28,7 @@ type storedSession struct {
 	openedAt, expiresAt, endedAt pgtype.Timestamptz
 	ended                        pgtype.Int2
 	reason, revokedBy            pgtype.Text
-	revokedLeases                pgtype.Int8
+	revokedLeases, cells         pgtype.Int8
 	skipGrace                    pgtype.Bool
 }
 
@@ -39,7 +39,7 @@ func (s *storedSession) columns() []column {
 		{"grace_ms", "bigint", &s.grace}, {"metadata", "text", &s.metadata}, {"opened_at", "timestamptz", &s.openedAt},
 		{"expires_at", "timestamptz", &s.expiresAt}, {"ended", "smallint", &s.ended}, {"ended_at", "timestamptz", &s.endedAt},
 		{"reason", "text", &s.reason}, {"revoked_by", "text", &s.revokedBy}, {"revoked_leases", "bigint", &s.revokedLeases},
-		{"skip_grace", "boolean", &s.skipGrace},
+		{"skip_grace", "boolean", &s.skipGrace}, {"cells", "bigint", &s.cells},
 	}
 }
 
@@ -51,7 +51,7 @@ func storeSession(s lock.Session) storedSession {
 		openedAt: timestamp(s.OpenedAt), expiresAt: timestamp(s.ExpiresAt), ended: smallint(int(s.Ended)),
 		endedAt: pgtype.Timestamptz{Time: s.EndedAt, Valid: !s.EndedAt.IsZero()}, reason: text(s.Reason),
 		revokedBy: text(s.RevokedBy), revokedLeases: bigint(s.RevokedLeases),
-		skipGrace: pgtype.Bool{Bool: s.SkipGrace, Valid: true},
+		skipGrace: pgtype.Bool{Bool: s.SkipGrace, Valid: true}, cells: bigint(int64(s.Cells)),
 	}
 }
 
@@ -60,6 +60,7 @@ func (s *storedSession) session() lock.Session {
 		ID: s.id.Bytes, Holder: s.holder.String, TTL: fromMillis(s.ttl.Int64), Grace: fromMillis(s.grace.Int64),
 		OpenedAt: s.openedAt.Time.UTC(), ExpiresAt: s.expiresAt.Time.UTC(), Ended: lock.Kind(s.ended.Int16), Reason: s.reason.String,
 		RevokedBy: s.revokedBy.String, RevokedLeases: s.revokedLeases.Int64, SkipGrace: s.skipGrace.Bool,
+		Cells: lock.CellSet(s.cells.Int64),
 	}
 	if s.metadata.Valid {
 		all.Metadata = json.RawMessage(s.metadata.String)

@@ -60,7 +60,7 @@ func (q LockQuery) Resolve() (LockQuery, error) {
 	switch q.State {
 	case "", lock.Free, lock.Held, lock.InGrace, lock.Suspect:
 	default:
-		return q, lock.Invalid("state", "is invalid; use free, held or grace")
+		return q, lock.Invalid("state", "is invalid; use free, held, grace or suspect")
 	}
 	switch {
 	case q.Sort != ByName && !slices.Contains(LockOrders(), q.Sort):

@@ -159,7 +159,7 @@ func TestQueriesAreReadStrictly(t *testing.T) {
 		{name: "a limit with an exponent", path: "/v1/events?limit=3e1", pointer: "limit", detail: "must be a whole number in digits"},
 		{name: "a limit beyond 64 bits", path: "/v1/events?limit=99999999999999999999", pointer: "limit", detail: "must be a whole number"},
 		{name: "a limit of zero", path: "/v1/locks?limit=0", pointer: "limit", detail: "is 0; give 1 to 1000"},
-		{name: "a state that there is not", path: "/v1/locks?state=open", pointer: "state", detail: "free, held or grace"},
+		{name: "a state that there is not", path: "/v1/locks?state=open", pointer: "state", detail: "free, held, grace or suspect"},
 		{name: "an empty lock", path: "/v1/events?lock=", pointer: "lock", detail: "is empty"},
 		{name: "a look that waits too long", path: "/v1/locks/a?wait_ms=50001", pointer: "wait_ms", detail: "is 50001; give 0 to 50000"},
 		{name: "a since that is no instant", path: "/v1/events?since=yesterday", pointer: "since", detail: "must be an instant such as 2026"},

@@ -97,7 +97,7 @@ func TestInvalidFilterShowsAProblem(t *testing.T) {
 	t.Parallel()
 	r, body := get(t, webtest.NewBusyService(), "/ui/?state=broken&prefix=deploy")
 	wantStatus(t, r, http.StatusBadRequest)
-	wantText(t, body, "use free, held or grace", `value="deploy"`)
+	wantText(t, body, "use free, held, grace or suspect", `value="deploy"`)
 	wantNoText(t, body, "data-stream")
 }
 

@@ -69,9 +69,11 @@ func TestReadsOutliveAnOutage(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
 	g := d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "me"})
+	_, err := d.locks.DeclareTree(t.Context(), "repo")
+	mustBeNil(t, err)
 	_, lost := d.loseAnswers()
 	for _, args := range []string{
-		"get jobs:nightly", "list", "list --sessions", "list --tree jobs", "queue jobs:nightly", "history jobs:nightly",
+		"get jobs:nightly", "list", "list --sessions", "list --tree repo", "queue jobs:nightly", "history jobs:nightly",
 		"history jobs:nightly --at 1s", "events", "freezes", "rule list", "tree list", "token verify jobs:nightly " + token(g.Token),
 	} {
 		lost.Store(1)

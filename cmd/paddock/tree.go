@@ -144,8 +144,17 @@ func (c *listCommand) listTree(ctx context.Context, p *program) error {
 	return p.print(c.Output, showTree(c.Tree, used))
 }
 
-// readTree returns the root and the known locks below it.
+// readTree returns the root and the known locks below it. It fails if there is no such tree: then its locks exclude each
+// other in no way that a drawing could show.
 func (c *listCommand) readTree(ctx context.Context, p *program, locks paddock.Service) ([]lock.Lock, error) {
+	declared, err := locks.Trees(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(declared, func(t lock.Tree) bool { return t.Root == c.Tree }) {
+		return nil, fmt.Errorf("no tree %s is declared (see paddock tree list); to declare it run paddock tree declare %s, or see the "+
+			"locks below it, which are independent, with paddock list --prefix %s:", c.Tree, c.Tree, c.Tree)
+	}
 	root, err := locks.Lock(ctx, c.Tree)
 	if err != nil {
 		return nil, err

@@ -41,6 +41,13 @@ func TestTreesAreDeclaredListedAndRemoved(t *testing.T) {
 	}
 }
 
+func TestATreeThatIsNotDeclaredIsNotDrawn(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "h"})
+	d.expectFailure(exitFailed, []string{"no tree jobs is declared", "paddock tree declare jobs", "paddock list --prefix jobs:"}, "list", "--tree", "jobs")
+}
+
 // TestATreeIsDrawn with its locks in the order of their levels: bytes would put repo:a-b between repo:a and repo:a:c.
 func TestATreeIsDrawn(t *testing.T) {
 	t.Parallel()

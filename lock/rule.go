@@ -87,10 +87,10 @@ func (r *Rule) checkTimes(ttl, grace time.Duration) error {
 func (r *Rule) checkSession(s SessionRef, ttl, grace time.Duration) error {
 	switch {
 	case r.MaxTTL > 0 && ttl > r.MaxTTL:
-		return Invalid("session_id", "is that of session %s, whose TTL is %d ms; the rule for %s allows at most %d. Open a session with "+
+		return Invalid("session_id", "is that of session %s, whose TTL is %d ms; the rule for %s allows at most %d ms. Open a session with "+
 			"ttl_ms %d or less, or leave session_id out", s, ttl.Milliseconds(), r.Scope, r.MaxTTL.Milliseconds(), r.MaxTTL.Milliseconds())
 	case grace < r.MinGrace:
-		return Invalid("session_id", "is that of session %s, whose grace is %d ms; the rule for %s allows no less than %d. Open a session with "+
+		return Invalid("session_id", "is that of session %s, whose grace is %d ms; the rule for %s allows no less than %d ms. Open a session with "+
 			"grace_ms %d or more, or leave session_id out", s, grace.Milliseconds(), r.Scope, r.MinGrace.Milliseconds(), r.MinGrace.Milliseconds())
 	}
 	return nil

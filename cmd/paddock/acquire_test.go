@@ -189,7 +189,7 @@ func TestConflictIsToldAsAsked(t *testing.T) {
 		}
 	}
 	d.expectFailure(9, []string{"frozen:a not acquired: an operator"}, "acquire", "--conflict-exit-code=9", "frozen:a")
-	d.expectFailure(exitUsage, []string{"--ttl: "}, "acquire", "--conflict-exit-code=9", "--ttl=2d", "-q", nightly)
+	d.expectFailure(exitUsage, []string{"--ttl is 2d; give 100ms to 1d"}, "acquire", "--conflict-exit-code=9", "--ttl=2d", "-q", nightly)
 	p := d.prepareRun("--conflict-exit-code=0", "-q", "free", "--", "/bin/sh", "-c", "exit 75")
 	p.Start(t)
 	p.expectExit(t, exitNotAcquired)

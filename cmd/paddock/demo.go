@@ -314,7 +314,7 @@ func (c *demoWorkerCommand) Run(ctx context.Context, p *program) error {
 		Locks: lock.One(c.Name), LeaseID: lock.LeaseID(uuid.New()), Holder: "A", TTL: c.TTL,
 	})
 	if err != nil {
-		return err
+		return explain(err)
 	}
 	steps := json.NewEncoder(p.stdout)
 	if err := steps.Encode(step{Token: grant.Token}); err != nil {

@@ -72,7 +72,7 @@ func TestDemoReportsWhyItsWorkerFailed(t *testing.T) {
 	t.Parallel()
 	base := serveHere(t, pgtest.URL(t), "--min-ttl=1s")
 	p := start(t, "demo", "--url", base, "--ttl=300ms")
-	if code := p.Exit(t); code != exitFailed || !strings.Contains(p.Stderr.String(), "ttl_ms is 300") {
+	if code := p.Exit(t); code != exitFailed || !strings.Contains(p.Stderr.String(), "--ttl is 300ms; give ") {
 		t.Errorf("exit code %d:\n%s", code, p.Stderr)
 	}
 }

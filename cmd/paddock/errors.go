@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,7 +139,7 @@ func explain(err error) error {
 	}
 	switch {
 	case e.Code == lock.ErrInvalid && flagOf(e.Field) != "":
-		return usagef("%s: %s", flagOf(e.Field), e.Detail)
+		return explainInvalid(flagOf(e.Field), e.Detail)
 	case e.Code == lock.ErrLeaseInSet:
 		return usagef("the lock was acquired together with others; give all of their names: %s",
 			printable.Text(strings.Join(e.Set, " ")))
@@ -147,14 +150,74 @@ func explain(err error) error {
 	case e.Code == lock.ErrFrozen:
 		return &failure{exitNotAcquired, errors.New(frozenText(e))}
 	case e.Code == lock.ErrDeadlock:
-		return &failure{exitNotAcquired, errors.New(printable.Text(e.Detail))}
+		return &failure{exitNotAcquired, errors.New(printable.Text(withDurations(e.Detail)))}
 	case e.Code == lock.ErrKeyMissing:
 		return &failure{exitNotAllowed, errors.New("the service requires an API key: set PADDOCK_KEY, or put the key " +
 			"into a file and give --key-file")}
 	case e.Reason != "":
-		return &failure{exitCode(err), errors.New(printable.Text(err.Error()))}
+		return &failure{exitCode(err), errors.New(printable.Text(withDurations(err.Error())))}
+	}
+	if text := withDurations(err.Error()); text != err.Error() {
+		return &reworded{text, err}
 	}
 	return err
+}
+
+// explainInvalid returns the error of an invalid field, which the flag gives.
+func explainInvalid(flag, detail string) error {
+	field, rest, _ := strings.Cut(detail, " ")
+	if text := withDurations(rest); text != rest && flagOf(field) == flag {
+		return usagef("%s %s", flag, text)
+	}
+	return usagef("%s: %s", flag, withDurations(detail))
+}
+
+// A reworded error is another one in the words of the command line.
+type reworded struct {
+	text string
+	err  error
+}
+
+func (r *reworded) Error() string { return r.text }
+
+func (r *reworded) Unwrap() error { return r.err }
+
+// What the texts of the service have in milliseconds: bounds, those of a rule, the value of a field, and times.
+var (
+	boundsInMs = regexp.MustCompile(`is (-?\d+|too large|too small); give (\d+) to (\d+) \(milliseconds\)`)
+	ruleInMs   = regexp.MustCompile(`is (\d+); give (at most|at least) (\d+): the rule for`)
+	fieldInMs  = regexp.MustCompile(`\b([a-z_]+_ms)\b( \d+\b)?`)
+	timeInMs   = regexp.MustCompile(`\b(\d+) ms\b`)
+)
+
+// withDurations returns a text of the service with durations as a flag gives them, and with the flags of their fields.
+func withDurations(text string) string {
+	text = boundsInMs.ReplaceAllStringFunc(text, func(found string) string {
+		m := boundsInMs.FindStringSubmatch(found)
+		return "is " + inMs(m[1]) + "; give " + inMs(m[2]) + " to " + inMs(m[3])
+	})
+	text = ruleInMs.ReplaceAllStringFunc(text, func(found string) string {
+		m := ruleInMs.FindStringSubmatch(found)
+		return "is " + inMs(m[1]) + "; give " + m[2] + " " + inMs(m[3]) + ": the rule for"
+	})
+	text = fieldInMs.ReplaceAllStringFunc(text, func(found string) string {
+		m := fieldInMs.FindStringSubmatch(found)
+		if value, given := strings.CutPrefix(m[2], " "); given {
+			return cmp.Or(flagOf(m[1]), m[1]) + " " + inMs(value)
+		}
+		return cmp.Or(flagOf(m[1]), m[1])
+	})
+	text = strings.ReplaceAll(text, "--wait (not in a batch)", "--wait")
+	return timeInMs.ReplaceAllStringFunc(text, func(found string) string { return inMs(strings.TrimSuffix(found, " ms")) })
+}
+
+// inMs returns a number of milliseconds as a flag gives it, and other text unchanged.
+func inMs(text string) string {
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || ms > math.MaxInt64/int64(time.Millisecond) {
+		return text
+	}
+	return durationText(time.Duration(ms) * time.Millisecond)
 }
 
 // The conflictFlags say what happens if a lock is not acquired.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -101,6 +102,24 @@ func TestOtherRefusalsDoNotMentionNesting(t *testing.T) {
 		}
 		if got, want := exitCode(err), exitCode(explain(c.err)); got != want {
 			t.Errorf("%s: exit code %d, want %d", what, got, want)
+		}
+	}
+}
+
+func TestErrorsOfTheServiceShowDurations(t *testing.T) {
+	t.Parallel()
+	for detail, want := range map[string]string{
+		"ttl_ms is 172800000; give 100 to 86400000 (milliseconds).":              "--ttl is 2d; give 100ms to 1d.",
+		"wait_ms is too large; give 0 to 50000 (milliseconds).":                  "--wait is too large; give 0s to 50s.",
+		"grace_ms is 0; give at least 1500: the rule for batch: allows no less.": "--grace is 0s; give at least 1.5s: the rule for batch: allows no less.",
+		"Retry then, or wait with wait_ms (not in a batch).":                     "Retry then, or wait with --wait.",
+		"a session whose TTL is 90000 ms. Open one with ttl_ms 60000 or less.":   "a session whose TTL is 1m30s. Open one with --ttl 1m or less.",
+		"The lease has reached its max_hold_ms and cannot be renewed. Stop.":     "The lease has reached its --max-hold and cannot be renewed. Stop.",
+		"The session expired 2500 ms ago.":                                       "The session expired 2.5s ago.",
+	} {
+		err := explain(&lock.Error{Code: lock.ErrUnavailable, Detail: detail})
+		if got := strings.TrimPrefix(err.Error(), "unavailable: "); got != want || !errors.Is(err, lock.ErrUnavailable) {
+			t.Errorf("%q is shown as %q, want %q", detail, got, want)
 		}
 	}
 }

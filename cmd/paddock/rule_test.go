@@ -17,7 +17,7 @@ func TestRulesAreSetListedAndRemoved(t *testing.T) {
 	if text := collapseSpaces(stdout); !strings.Contains(text, "batch:  5m0s  2h0m0s  1s  -  7  -  2") {
 		t.Errorf("it prints\n%s", stdout)
 	}
-	d.expectFailure(exitUsage, []string{"--ttl: ", "the rule for batch: allows no more"}, "acquire", "batch:a", "--ttl=1h", "--grace=1s")
+	d.expectFailure(exitUsage, []string{"--ttl is 1h; give at most 5m: ", "the rule for batch: allows no more"}, "acquire", "batch:a", "--ttl=1h", "--grace=1s")
 	d.expectExit(exitOK, "acquire", "gpus", "--permits=5")
 	for _, want := range []string{"", "batch: had no rule.\n"} {
 		if _, stderr := d.expectExit(exitOK, "rule", "remove", "batch:"); stderr != want {

@@ -122,18 +122,8 @@ func (s *sources) name(c *kong.Context, err error) error {
 		}
 		return shown
 	})
-	return &failure{exitUsage, &named{text, err}}
+	return &failure{exitUsage, &reworded{text, err}}
 }
-
-// A named error is another one with the variables in its text.
-type named struct {
-	text string
-	err  error
-}
-
-func (n *named) Error() string { return n.text }
-
-func (n *named) Unwrap() error { return n.err }
 
 // find returns the source of a flag that the command line does not give. An empty variable counts as unset, but for the
 // name of a schema, which refuses it. Kong's own env tag would read the environment of the process.

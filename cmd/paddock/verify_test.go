@@ -112,7 +112,7 @@ func TestVerifyFailsOnAnUnexpectedRefusal(t *testing.T) {
 	t.Parallel()
 	base := serveHere(t, pgtest.URL(t), "--min-ttl=10s")
 	code, stdout, stderr := call(t, nil, "verify", "--url", base, "--operations=100")
-	if code != exitUsage || !strings.Contains(stderr, "--ttl: ttl_ms is") {
+	if code != exitUsage || !strings.Contains(stderr, "--ttl is ") {
 		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
 	}
 }

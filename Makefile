@@ -100,6 +100,11 @@ fleet-long: ## Run a job in each of 200 periods on three machines, and freeze lo
 	go test -C test ./fleet -v -count=1 -timeout 60m -parallel 1 -run 'OncePerPeriod$$|InAFreeze$$' \
 	  -fleet.periods=200 -fleet.period=8.4s -fleet.freezes=100
 
+.PHONY: ha
+ha: build ## Break the cluster of deploy/ha in each way, twice, under paddock verify; as root, half an hour
+	deploy/ha/break
+	deploy/ha/break
+
 .PHONY: size
 size: ## Count the lines of code by place
 	@go run .ci/size.go

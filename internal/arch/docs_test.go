@@ -80,6 +80,7 @@ func TestAlertsLinkToTheirRunbooks(t *testing.T) {
 	const page = "docs/operations.md"
 	known := headings(readRoot(t, page))
 	alerts := strings.Split(readRoot(t, "deploy/prometheus/alerts.yaml"), "- alert: ")[1:]
+	alerts = append(alerts, strings.Split(readRoot(t, "deploy/ha/alerts.yaml"), "- alert: ")[1:]...)
 	for _, alert := range alerts {
 		name, _, _ := strings.Cut(alert, "\n")
 		anchor := strings.ToLower(name)

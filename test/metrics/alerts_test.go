@@ -61,14 +61,19 @@ func readFile(t *testing.T, path string) string {
 // not before.
 func TestAlertsAtFullScale(t *testing.T) {
 	t.Parallel()
-	out, err := exec.CommandContext(t.Context(), tools.Path(t, "promtool"), "test", "rules", "testdata/alerts_test.yaml").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	tested := readFile(t, "testdata/alerts_test.yaml")
-	for _, name := range alertNames(readFile(t, alertsFile)) {
-		if strings.Count(tested, "alertname: "+name+"\n") < 2 {
-			t.Errorf("%s is not tested to fire, and to stay silent", name)
+	for rules, tests := range map[string]string{
+		alertsFile:                    "testdata/alerts_test.yaml",
+		"../../deploy/ha/alerts.yaml": "testdata/ha_alerts_test.yaml",
+	} {
+		out, err := exec.CommandContext(t.Context(), tools.Path(t, "promtool"), "test", "rules", tests).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		tested := readFile(t, tests)
+		for _, name := range alertNames(readFile(t, rules)) {
+			if strings.Count(tested, "alertname: "+name+"\n") < 2 {
+				t.Errorf("%s is not tested to fire, and to stay silent", name)
+			}
 		}
 	}
 }

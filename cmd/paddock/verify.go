@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"time"
@@ -61,6 +62,9 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	}
 	replicas, err := c.replicas()
 	if err != nil {
+		return err
+	}
+	if err := c.tryReport(); err != nil {
 		return err
 	}
 	c.Seed = cmp.Or(c.Seed, 1+rand.Uint64N(1_000_000))
@@ -383,6 +387,25 @@ func (v *verification) withTimeout(ctx context.Context, bound time.Duration, do 
 	ctx, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("not done after %v", bound))
 	defer cancel()
 	return do(ctx)
+}
+
+// tryReport returns a usage error if the report could not be written after minutes of work. It changes no file.
+func (c *verifyCommand) tryReport() error {
+	if c.Report == "" {
+		return nil
+	}
+	_, before := os.Stat(c.Report)
+	f, err := os.OpenFile(c.Report, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err == nil {
+		err = f.Close()
+	}
+	if err == nil && errors.Is(before, fs.ErrNotExist) {
+		err = os.Remove(c.Report)
+	}
+	if err != nil {
+		return usagef("--report: %w; give a file that can be written, in a folder that exists", err)
+	}
+	return nil
 }
 
 // writeReport writes the HTML page of a violation, if it is wanted.

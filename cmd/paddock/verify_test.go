@@ -210,3 +210,23 @@ func TestVerifyDefaultsEqualThoseOfTheWorkload(t *testing.T) {
 		t.Errorf("parsed %+v", v)
 	}
 }
+
+// TestVerifyTriesItsReportFirst, before it asks a service.
+func TestVerifyTriesItsReportFirst(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	kept := filepath.Join(dir, "kept.html")
+	mustBeNil(t, os.WriteFile(kept, []byte("before"), 0o600))
+	for path, want := range map[string]int{
+		filepath.Join(dir, "nowhere", "a.html"): exitUsage, dir: exitUsage, filepath.Join(dir, "new.html"): exitUnreachable, kept: exitUnreachable,
+	} {
+		code, _, stderr := call(t, nil, "verify", "--url=http://127.0.0.1:1", "--report", path)
+		if code != want || want == exitUsage && !strings.Contains(stderr, "in a folder that exists") {
+			t.Errorf("--report %s: exit code %d, want %d:\n%s", path, code, want, stderr)
+		}
+	}
+	text, err := os.ReadFile(kept)
+	if files, _ := os.ReadDir(dir); err != nil || string(text) != "before" || len(files) != 1 {
+		t.Errorf("afterwards there are %v, and the file has %q, %v", files, text, err)
+	}
+}

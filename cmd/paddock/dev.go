@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -58,6 +59,9 @@ func (c *devCommand) Run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := c.tryMetrics(ctx, addressOf(listener.Addr())); err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	db, err := c.open(ctx, p, dir)
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
@@ -74,13 +78,17 @@ func (c *devCommand) open(ctx context.Context, p *program, dir string) (pgserver
 	var doing stage
 	doing.set("starting PostgreSQL")
 	defer p.progress(c.Quiet, doing.line)()
-	return pgserver.Open(ctx, pgserver.Options{
+	db, err := pgserver.Open(ctx, pgserver.Options{
 		Dir:       dir,
 		Database:  "paddock",
 		Log:       p.stderr,
 		Env:       p.env,
 		Otherwise: "give the URL of a database with --database-url",
 	})
+	if err != nil && dir != "" && errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w; this user may not use %s: give another directory with --dir, or --ephemeral", err, dir)
+	}
+	return db, err
 }
 
 func (c *devCommand) bind(ctx context.Context) (net.Listener, error) {
@@ -97,6 +105,23 @@ func (c *devCommand) bind(ctx context.Context) (net.Listener, error) {
 		return nil, err
 	}
 	return bind(ctx, "--listen", address)
+}
+
+// tryMetrics returns an error if the address of the metrics is wrong or taken, before PostgreSQL starts.
+func (c *devCommand) tryMetrics(ctx context.Context, listening string) error {
+	scraped, err := c.metricsAddress(ctx)
+	if err != nil {
+		return err
+	}
+	if err := checkApart(listening, scraped); err != nil {
+		return err
+	}
+	tried, err := c.bindMetrics(ctx)
+	if err != nil {
+		return err
+	}
+	tried.close()
+	return nil
 }
 
 // serve runs the service until ctx ends or PostgreSQL does.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,6 +107,44 @@ func TestDevChoosesItsDataDirectory(t *testing.T) {
 	if _, err := command.dir(variablesOf(nil)); exitCode(err) != exitUsage {
 		t.Errorf("without a home: %v", err)
 	}
+}
+
+// TestDevRefusesWhatItCannotUse before it starts PostgreSQL, and leaves what is there.
+func TestDevRefusesWhatItCannotUse(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Dir(sharedTempDir(t))
+	file, taken := filepath.Join(dir, "file"), newUnansweredListener(t)
+	mustBeNil(t, os.WriteFile(file, nil, 0o600))
+	for name, inner := range map[string]string{"foreign": "data/mine.txt", "blocked": "data"} {
+		path := filepath.Join(dir, name, inner)
+		mustBeNil(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		mustBeNil(t, os.WriteFile(path, []byte("mine"), 0o600))
+	}
+	for want, args := range map[string][]string{
+		file + " is a file; give a directory, which need not exist":                                       {"--dir", file},
+		file + " is a file; give":                                                                         {"--dir", filepath.Join(file, "below")},
+		filepath.Join(dir, "foreign", "data") + " has files that are not of a PostgreSQL; give another":   {"--dir", filepath.Join(dir, "foreign")},
+		filepath.Join(dir, "blocked", "data") + " is a file, where the data of PostgreSQL would be":       {"--dir", filepath.Join(dir, "blocked")},
+		taken + " is in use by another process; stop it, or choose another address with --metrics-listen": {"--ephemeral", "--metrics-listen", taken},
+	} {
+		code, stdout, stderr := call(t, nil, append([]string{"dev", "--listen=127.0.0.1:0"}, args...)...)
+		if code == exitOK || !strings.Contains(stderr, want) || stdout != "" {
+			t.Errorf("%q: exit code %d, want %q in:\n%s%s", args, code, want, stdout, stderr)
+		}
+	}
+	found, err := os.ReadDir(filepath.Join(dir, "foreign"))
+	if text, readErr := os.ReadFile(filepath.Join(dir, "foreign", "data", "mine.txt")); err != nil || readErr != nil || string(text) != "mine" || len(found) != 1 {
+		t.Errorf("the foreign folder has %v, %v, and its file %q, %v", found, err, text, readErr)
+	}
+}
+
+// newUnansweredListener returns an address that is in use, where nothing answers.
+func newUnansweredListener(t *testing.T) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	mustBeNil(t, err)
+	t.Cleanup(func() { mustBeNil(t, listener.Close()) })
+	return listener.Addr().String()
 }
 
 // sharedTempDir returns a directory that the account of PostgreSQL can enter, unlike t.TempDir.

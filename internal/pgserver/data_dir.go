@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 const (
@@ -33,6 +34,9 @@ func openDataDir(dir string) (*dataDir, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkUsable(dir); err != nil {
+		return nil, err
+	}
 	a, err := accountFor(filepath.Join(dir, "data"))
 	if err != nil {
 		return nil, err
@@ -45,6 +49,35 @@ func openDataDir(dir string) (*dataDir, error) {
 		return nil, err
 	}
 	return &dataDir{dir: dir, account: a, claim: lock}, nil
+}
+
+// checkUsable returns an error if dir or one above it is a file, or if its folder data has files that are not those of
+// PostgreSQL, which would be in the way. Nothing is changed.
+func checkUsable(dir string) error {
+	for above := dir; ; above = filepath.Dir(above) {
+		info, err := os.Stat(above)
+		if err == nil && !info.IsDir() {
+			return fmt.Errorf("%s is a file; give a directory, which need not exist", above)
+		}
+		if err == nil || above == filepath.Dir(above) {
+			break
+		}
+	}
+	data := filepath.Join(dir, "data")
+	files, err := os.ReadDir(data)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(files) == 0 {
+		return nil
+	}
+	if errors.Is(err, syscall.ENOTDIR) {
+		return fmt.Errorf("%s is a file, where the data of PostgreSQL would be; give another directory", data)
+	}
+	if err != nil {
+		return nil // makeDir, or PostgreSQL, says who may not read it
+	}
+	if _, err := os.Stat(filepath.Join(data, "PG_VERSION")); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s has files that are not of a PostgreSQL; give another directory, which need not exist", data)
+	}
+	return nil
 }
 
 // makeDir creates dir unless it exists, and returns its path without symbolic links.

@@ -37,5 +37,5 @@
 //
 // Up and Down need a direct connection, and a role with the right to create in the database. Through a pooler in
 // transaction mode they return a poolmode.Error and change nothing. On a server older than PostgreSQL 14, Up, Down
-// and Version return a pgversion.TooOldError.
+// and Version return a pgversion.TooOldError; for a database of another encoding than UTF8, a pgversion.EncodingError.
 package migrations

@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/internal/pgversion"
 	"github.com/paddock-lock/paddock/migrations"
 	"github.com/paddock-lock/paddock/store"
 )
@@ -244,7 +245,8 @@ func (c *serveCommand) checkDatabase(ctx context.Context) (found string, err err
 	err = c.withConn(ctx, func(conn *pgx.Conn) error {
 		found = fmt.Sprintf("%s on %s, PostgreSQL %s", conn.Config().Database, cmp.Or(conn.Config().Host, "this machine"),
 			conn.PgConn().ParameterStatus("server_version"))
-		return nil
+		_, err := pgversion.Require(ctx, conn.PgConn())
+		return err
 	})
 	return found, err
 }

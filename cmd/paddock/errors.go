@@ -82,6 +82,7 @@ func exitCode(err error) int {
 	var start *supervise.StartError
 	var pooler *poolmode.Error
 	var tooOld *pgversion.TooOldError
+	var encoding *pgversion.EncodingError
 	var rights *store.RightsError
 	switch {
 	case err == nil:
@@ -101,7 +102,7 @@ func exitCode(err error) int {
 		return exitNotAllowed
 	case errors.Is(err, lock.ErrInvalid), errors.Is(err, lock.ErrLeaseIDInUse), errors.Is(err, lock.ErrLeaseInSet),
 		errors.Is(err, lock.ErrSessionIDInUse), errors.Is(err, lock.ErrCapacityMismatch), errors.Is(err, lock.ErrTreeOverlaps), errors.Is(err, server.ErrNoRoute),
-		errors.As(err, &pooler), errors.As(err, &tooOld):
+		errors.As(err, &pooler), errors.As(err, &tooOld), errors.As(err, &encoding):
 		return exitUsage
 	case errors.Is(err, lock.ErrUnavailable), errors.Is(err, lock.ErrUnknownOutcome):
 		return exitUnreachable

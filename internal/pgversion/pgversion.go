@@ -1,4 +1,4 @@
-// Package pgversion checks that a PostgreSQL server has a version that Paddock supports.
+// Package pgversion checks that a PostgreSQL server has a version, and its database an encoding, that Paddock supports.
 package pgversion
 
 import (
@@ -52,19 +52,40 @@ func (e *TooOldError) Error() string {
 		"Upgrade the server, or give the URL of a newer one.", e.Version, Oldest, Newest)
 }
 
-// Require asks the server for its version, in one round trip, and returns it. The error is a *TooOldError if Check
-// refuses the version. Behind a pooler it asks the server, not the pooler.
+// needed is the encoding of a database that has room for every holder, reason and metadata.
+const needed = "UTF8"
+
+// An EncodingError means that the database has another encoding than UTF8.
+type EncodingError struct {
+	Encoding string
+}
+
+func (e *EncodingError) Error() string {
+	return fmt.Sprintf("The encoding of the database is %s, and Paddock needs %s. Give the URL of a database with it: "+
+		"create database paddock encoding '%s' template template0. If PostgreSQL refuses that because of the locale, add locale 'C'.",
+		e.Encoding, needed, needed)
+}
+
+// Require asks the server for its version and the encoding of the database, in one round trip, and returns the version.
+// The error is a *TooOldError if Check refuses the version, and an *EncodingError for another encoding than UTF8. Behind a
+// pooler it asks the server, not the pooler.
 func Require(ctx context.Context, conn *pgconn.PgConn) (Number, error) {
-	results, err := conn.Exec(ctx, "show server_version_num").ReadAll()
+	results, err := conn.Exec(ctx, "show server_version_num; show server_encoding").ReadAll()
 	if err != nil {
 		return 0, fmt.Errorf("reading the version of the database server: %w", err)
 	}
-	if len(results) != 1 || len(results[0].Rows) != 1 || len(results[0].Rows[0]) != 1 {
-		return 0, errors.New("reading the version of the database server: it returned no server_version_num")
+	if len(results) != 2 || len(results[0].Rows) != 1 || len(results[0].Rows[0]) != 1 || len(results[1].Rows) != 1 || len(results[1].Rows[0]) != 1 {
+		return 0, errors.New("reading the version of the database server: it returned no server_version_num and server_encoding")
 	}
 	n, err := strconv.Atoi(string(results[0].Rows[0][0]))
 	if err != nil {
 		return 0, fmt.Errorf("reading the version of the database server: %w", err)
 	}
-	return Number(n), Number(n).Check()
+	if err := Number(n).Check(); err != nil {
+		return Number(n), err
+	}
+	if encoding := string(results[1].Rows[0][0]); encoding != needed {
+		return Number(n), &EncodingError{Encoding: encoding}
+	}
+	return Number(n), nil
 }

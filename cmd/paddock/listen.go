@@ -232,6 +232,7 @@ type certificates struct {
 	readAt time.Time
 	text   []byte // of all files
 	failed string // the error of the last reload, empty for none
+	warned string // of the certificate's end, empty if it is far
 	config *tls.Config
 }
 
@@ -268,6 +269,7 @@ func (c *certificates) current() *tls.Config {
 // reload reads the files. On an error the configuration stays as it was.
 func (c *certificates) reload() error {
 	c.readAt = time.Now()
+	defer func() { c.warnOfEnd(c.readAt) }()
 	cert, err1 := readFile(c.TLSCert, maxCertificates)
 	key, err2 := readFile(c.TLSKey, maxCertificates)
 	var authorities []byte
@@ -286,14 +288,30 @@ func (c *certificates) reload() error {
 	if err != nil {
 		return err
 	}
-	c.text, c.config = text, config
+	c.text, c.config, c.warned = text, config, ""
 	leaf := config.Certificates[0].Leaf
-	if err := checkValidity(c.TLSCert, leaf, c.readAt); err != nil {
-		c.log.Warn("certificate is not valid now; clients refuse it", "error", err)
-	}
 	c.log.Info("certificates loaded", "names", leaf.DNSNames, "not_after", leaf.NotAfter, "mutual_tls",
 		c.TLSClientCA != "")
 	return nil
+}
+
+// warnOfEnd logs once that the certificate is not valid at now, and once that less than a tenth of its life is left.
+func (c *certificates) warnOfEnd(now time.Time) {
+	if c.config == nil {
+		return
+	}
+	leaf := c.config.Certificates[0].Leaf
+	warning, err := "", checkValidity(c.TLSCert, leaf, now)
+	switch {
+	case err != nil:
+		warning = "certificate is not valid now; clients refuse it"
+	case leaf.NotAfter.Sub(now) < leaf.NotAfter.Sub(leaf.NotBefore)/10:
+		warning, err = "certificate ends soon", fmt.Errorf("%s ends on %s; renew it", c.TLSCert, local(leaf.NotAfter))
+	}
+	if warning != "" && warning != c.warned {
+		c.log.Warn(warning, "error", err)
+	}
+	c.warned = warning
 }
 
 // checkValidity returns an error if the certificate in the file is not valid at now.

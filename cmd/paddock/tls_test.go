@@ -102,6 +102,35 @@ func TestExpiredCertificatesAreLogged(t *testing.T) {
 	}
 }
 
+// TestTheEndOfACertificateIsLogged while a replica runs, once before and once after, until it is renewed.
+func TestTheEndOfACertificateIsLogged(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	synctest.Test(t, func(t *testing.T) {
+		server := a.issueFor("server", 0, 10*time.Hour, "127.0.0.1")
+		var log bytes.Buffer
+		c, err := tlsFlags{TLSCert: server.cert, TLSKey: server.key}.loadCertificates(newLog(&log, slog.LevelInfo))
+		mustBeNil(t, err)
+		expect := func(after time.Duration, soon, ended int) {
+			t.Helper()
+			time.Sleep(after)
+			c.current()
+			said := log.String()
+			if strings.Count(said, "certificate ends soon") != soon || strings.Count(said, "certificate is not valid now; clients refuse it") != ended {
+				t.Errorf("want %d and %d warnings in:\n%s", soon, ended, said)
+			}
+		}
+		expect(8*time.Hour+50*time.Minute, 0, 0)
+		expect(20*time.Minute, 1, 0)
+		expect(20*time.Minute, 1, 0)
+		expect(time.Hour, 1, 1)
+		expect(time.Hour, 1, 1)
+		a.issueFor("server", 0, 10*time.Hour, "127.0.0.1")
+		expect(time.Hour, 1, 1)
+		expect(8*time.Hour+30*time.Minute, 2, 1)
+	})
+}
+
 // TestCertificatesAreReloaded, except files that cannot be used, which are logged once.
 func TestCertificatesAreReloaded(t *testing.T) {
 	t.Parallel()

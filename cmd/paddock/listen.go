@@ -232,7 +232,7 @@ type certificates struct {
 	readAt time.Time
 	text   []byte // of all files
 	failed string // the error of the last reload, empty for none
-	warned string // of the certificate's end, empty if it is far
+	warned int    // of the certificate's end: endFar, endSoon or ended
 	config *tls.Config
 }
 
@@ -288,30 +288,44 @@ func (c *certificates) reload() error {
 	if err != nil {
 		return err
 	}
-	c.text, c.config, c.warned = text, config, ""
+	c.text, c.config, c.warned = text, config, endFar
 	leaf := config.Certificates[0].Leaf
 	c.log.Info("certificates loaded", "names", leaf.DNSNames, "not_after", leaf.NotAfter, "mutual_tls",
 		c.TLSClientCA != "")
 	return nil
 }
 
-// warnOfEnd logs once that the certificate is not valid at now, and once that less than a tenth of its life is left.
+// How near the end of a certificate is.
+const (
+	endFar  = iota
+	endSoon // less than a tenth of its life is left
+	ended   // or not begun
+)
+
+// warnOfEnd logs once that the certificate is not valid at now, and once that it ends soon.
 func (c *certificates) warnOfEnd(now time.Time) {
 	if c.config == nil {
 		return
 	}
-	leaf := c.config.Certificates[0].Leaf
-	warning, err := "", checkValidity(c.TLSCert, leaf, now)
+	leaf, before := c.config.Certificates[0].Leaf, c.warned
+	invalid := checkValidity(c.TLSCert, leaf, now)
 	switch {
-	case err != nil:
-		warning = "certificate is not valid now; clients refuse it"
+	case invalid != nil:
+		c.warned = ended
 	case leaf.NotAfter.Sub(now) < leaf.NotAfter.Sub(leaf.NotBefore)/10:
-		warning, err = "certificate ends soon", fmt.Errorf("%s ends on %s; renew it", c.TLSCert, local(leaf.NotAfter))
+		c.warned = endSoon
+	default:
+		c.warned = endFar
 	}
-	if warning != "" && warning != c.warned {
-		c.log.Warn(warning, "error", err)
+	if c.warned == before {
+		return
 	}
-	c.warned = warning
+	switch c.warned {
+	case ended:
+		c.log.Warn("certificate is not valid now; clients refuse it", "error", invalid)
+	case endSoon:
+		c.log.Warn("certificate ends soon; renew it", "file", c.TLSCert, "not_after", leaf.NotAfter)
+	}
 }
 
 // checkValidity returns an error if the certificate in the file is not valid at now.

@@ -116,7 +116,7 @@ func TestTheEndOfACertificateIsLogged(t *testing.T) {
 			time.Sleep(after)
 			c.current()
 			said := log.String()
-			if strings.Count(said, "certificate ends soon") != soon || strings.Count(said, "certificate is not valid now; clients refuse it") != ended {
+			if strings.Count(said, "certificate ends soon; renew it") != soon || strings.Count(said, "certificate is not valid now; clients refuse it") != ended {
 				t.Errorf("want %d and %d warnings in:\n%s", soon, ended, said)
 			}
 		}

@@ -152,8 +152,8 @@ func (c *listCommand) readTree(ctx context.Context, p *program, locks paddock.Se
 		return nil, err
 	}
 	if !slices.ContainsFunc(declared, func(t lock.Tree) bool { return t.Root == c.Tree }) {
-		return nil, fmt.Errorf("no tree %s is declared (see paddock tree list); to declare it run paddock tree declare %s, or see the "+
-			"locks below it, which are independent, with paddock list --prefix %s:", c.Tree, c.Tree, c.Tree)
+		return nil, fmt.Errorf("no tree %s is declared (see paddock tree list); to declare it run paddock tree declare %s, or "+
+			"run paddock list --prefix %s: for the locks below it, which are independent", c.Tree, c.Tree, c.Tree)
 	}
 	root, err := locks.Lock(ctx, c.Tree)
 	if err != nil {

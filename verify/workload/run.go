@@ -235,8 +235,9 @@ func revocationsOf(l lock.Lock) (all []lock.Revoke) {
 	return all
 }
 
-// firstBusy returns a lock that is not free or has waiters, nil if there is none.
-func firstBusy(ctx context.Context, s paddock.Service, prefix string) (*lock.Lock, error) {
+// firstBusy returns a lock under the prefix that is not free or has waiters, if there is one. A lock with leases or waiters
+// of its own comes before those above it in a tree, which become free with it.
+func firstBusy(ctx context.Context, s paddock.Service, prefix string) (above *lock.Lock, err error) {
 	q := paddock.LockQuery{Prefix: prefix, Limit: paddock.MaxLimit}
 	for {
 		page, err := s.Locks(ctx, q)
@@ -244,12 +245,15 @@ func firstBusy(ctx context.Context, s paddock.Service, prefix string) (*lock.Loc
 			return nil, err
 		}
 		for _, l := range page.Items {
-			if l.State != lock.Free || len(l.Below)+l.Waiters > 0 {
+			switch {
+			case len(l.Leases)+l.Waiters > 0:
 				return &l, nil
+			case above == nil && (l.State != lock.Free || len(l.Below) > 0):
+				above = &l
 			}
 		}
 		if q.Cursor = page.Next; q.Cursor == "" {
-			return nil, nil
+			return above, nil
 		}
 	}
 }

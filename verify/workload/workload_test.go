@@ -145,6 +145,26 @@ func TestWaitUntilFreeNamesAHeldLock(t *testing.T) {
 	})
 }
 
+func TestWaitUntilFreeRevokesASuspectLeaseInATree(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := memlock.New().Replica(1)
+		if _, err := s.DeclareTree(t.Context(), "verify:tree"); err != nil {
+			t.Fatal(err)
+		}
+		a := lock.Acquire{Locks: lock.One("verify:tree:1"), Holder: "me", TTL: time.Second, Stays: true}
+		if _, err := s.Acquire(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * a.TTL)
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := workload.WaitUntilFree(soon, s, "verify:"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestRunEndsWithItsTimeOrItsContext(t *testing.T) {
 	t.Parallel()
 	for name, run := range map[string]func(context.Context, workload.Options) (workload.Stats, error){

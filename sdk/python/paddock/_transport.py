@@ -144,7 +144,7 @@ class Transport:
         outcome = unsure or outcome  # the last address does not know what the one before has done
         each = "; ".join(tried) if self.several else ""
         if isinstance(outcome, NotSent):
-            raise Unavailable("unavailable", f"The request was not sent: {each or outcome.__cause__}. {UNCHANGED}") from outcome.__cause__
+            raise Unavailable("unavailable", f"The request was not sent: {each or outcome}. {UNCHANGED}") from outcome.__cause__
         if isinstance(outcome, Exception):
             raise Broken(each) from outcome
         return outcome
@@ -232,6 +232,15 @@ def _problem(outcome: Union[Response, Exception]) -> str:
     return str(outcome) if isinstance(outcome, OSError) and not isinstance(outcome, http.client.HTTPException) else type(outcome).__name__
 
 
+def _why_not_connected(e: OSError) -> str:
+    """Returns why there is no connection, and for a certificate that is not trusted what to do."""
+    if isinstance(e, ssl.SSLCertVerificationError):
+        return (f"the certificate of the service is not trusted ({e.verify_message}); pass "
+                "tls=ssl.create_default_context(cafile=FILE) with the PEM certificate of its authority, and use a host that "
+                "the certificate names")
+    return str(e)
+
+
 def _is_cut(outcome: Union[Response, Exception]) -> bool:
     """Reports whether a proxy gave up, or the connection broke."""
     if isinstance(outcome, Response):
@@ -294,7 +303,7 @@ class Address:
             connection = self._new_connection(timeout)
             connection.connect()
         except OSError as e:
-            raise NotSent(str(e)) from e
+            raise NotSent(_why_not_connected(e)) from e
         return connection
 
     def _new_connection(self, timeout: float) -> http.client.HTTPConnection:

@@ -4,6 +4,7 @@ import http.client
 import http.server
 import os
 import socket
+import ssl
 import threading
 import time
 import urllib.parse
@@ -36,6 +37,15 @@ class Addresses(ServiceTest):
         for arguments in ({"base_url": ["http://a"]}, {"base_urls": "http://a"}, {"base_urls": {"http://a"}}):
             with self.subTest(arguments), self.assertRaises(TypeError):
                 Paddock(**arguments)
+
+    def test_a_certificate_that_is_not_trusted_is_named(self):
+        refused = ssl.SSLCertVerificationError(1, "certificate verify failed")
+        refused.verify_message = "self-signed certificate"
+        with mock.patch.object(http.client.HTTPSConnection, "connect", side_effect=refused):
+            with self.assertRaisesRegex(Unavailable, r"not sent: the certificate .* is not trusted \(self-signed certificate\); pass "
+                                        r"tls=ssl.create_default_context\(cafile=FILE\)") as caught:
+                self.client("https://locks.example").lock("jobs")
+        self.assertIs(caught.exception.__cause__, refused)
 
     def test_an_error_says_which_of_them_is_wrong(self):
         for urls, text in ((["ftp://a"], "^the base URL must be http"),

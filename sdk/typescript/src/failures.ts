@@ -11,7 +11,12 @@ const maybeChanged = 'The call may or may not have taken effect. Send the same c
  */
 export function lostResponse(changes: boolean, cause: unknown): PaddockError {
   if (notSent(cause)) {
-    return new PaddockError('unavailable', `The service cannot be reached. ${unchanged}`, { cause });
+    const code = causesOf(cause).map((c) => c.code ?? '').find(isOfCertificate);
+    const why = code === undefined
+      ? 'The service cannot be reached.'
+      : `The certificate of the service is not trusted (${code}), so the request was not sent. Start Node with ` +
+        'NODE_EXTRA_CA_CERTS=FILE, the PEM certificate of its authority, and use a host that the certificate names.';
+    return new PaddockError('unavailable', `${why} ${unchanged}`, { cause });
   }
   return changes
     ? new PaddockError('unknown_outcome', `The response was lost. ${maybeChanged}`, { cause })
@@ -28,12 +33,20 @@ interface SystemError {
  * error.
  */
 export function notSent(error: unknown): boolean {
+  const causes = causesOf(error);
+  return causes.length > 0 && causes.every(({ code, syscall }) =>
+    syscall === 'connect' || syscall === 'getaddrinfo' || code === 'UND_ERR_CONNECT_TIMEOUT' || isOfCertificate(code ?? ''));
+}
+
+function causesOf(error: unknown): SystemError[] {
   const cause = error instanceof Error ? error.cause : undefined;
   const causes: unknown[] = cause instanceof AggregateError ? cause.errors : [cause];
-  return causes.length > 0 && causes.every((c) => {
-    const { code, syscall } = (c ?? {}) as SystemError;
-    return syscall === 'connect' || syscall === 'getaddrinfo' || code === 'UND_ERR_CONNECT_TIMEOUT';
-  });
+  return causes.map((c) => (c ?? {}) as SystemError);
+}
+
+/** isOfCertificate reports whether Node refuses the certificate of a server with this code, before it sends the request. */
+function isOfCertificate(code: string): boolean {
+  return /^(ERR_TLS_CERT_|CERT_|SELF_SIGNED_CERT_|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_(VERIFY|GET_ISSUER|DECODE_ISSUER))/.test(code);
 }
 
 /**

@@ -157,6 +157,17 @@ test('without a connection nothing was sent, and a broken connection leaves the 
   }
 });
 
+test('a certificate that is not trusted is named, and nothing was sent', async () => {
+  for (const code of ['DEPTH_ZERO_SELF_SIGNED_CERT', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'CERT_HAS_EXPIRED', 'ERR_TLS_CERT_ALTNAME_INVALID']) {
+    const thrown = new TypeError('fetch failed', { cause: Object.assign(new Error('no'), { code }) });
+    for (const error of await failed(createPaddock({ baseUrl: 'https://paddock.test', fetch: () => Promise.reject(thrown) }))) {
+      assert.equal(error.code, 'unavailable');
+      assert.ok(error.detail.includes(`is not trusted (${code}), so the request was not sent`), error.detail);
+      assert.match(error.detail, /NODE_EXTRA_CA_CERTS=FILE/);
+    }
+  }
+});
+
 test('an aborted call rejects with the reason of the signal', async () => {
   const reason = new Error('enough');
   await assert.rejects(direct().lock(unique('never'), { signal: AbortSignal.abort(reason) }), reason);

@@ -2,7 +2,7 @@
 // waiters wait for what. It can revoke leases and sessions, declare and remove trees, and freeze and thaw locks. It
 // works with any [paddock.Service], and takes the user's API key from the context, if there is one (package access).
 //
-//	GET  /ui/                          the locks; ?prefix= &contains= &state= &holder= &contended= &sort= &cursor= &trail= &refresh=5
+//	GET  /ui/                          the locks; ?q= &prefix= &state= &holder= &contended= &sort= &cursor= &trail= &refresh=5
 //	GET  /ui/locks/{name}              a lock: its leases, its queue, its past; ?all=1 &past= &refresh=5 &back=
 //	GET  /ui/sessions                  the sessions that have not ended; ?holder= &cursor= &trail=
 //	GET  /ui/sessions/{session}        a session: its leases and places, the form to revoke it; ?all=1 &revoked=1
@@ -19,6 +19,7 @@
 //	GET  /ui/login                     the sign-in form; ?why= &back=
 //	GET  /ui/revoke                    the form to confirm a revocation; ?name= &token= &slot= &since= &back=
 //	POST /ui/revoke                    revokes, then redirects back
+//	POST /ui/revocations               asks to confirm the revocation of the selected leases; with a reason, revokes them
 //	GET  /ui/assets/{version}/{file}   style sheets, scripts and the icon
 //
 // # JavaScript
@@ -27,14 +28,19 @@
 // dialog instead of on their own page, and refreshes the page. It counts from when the answer arrived, on the
 // browser's monotonic clock. It never uses the browser's wall clock: times are the database's. They are in UTC; the
 // script can show them in the browser's time zone. Without JavaScript, refresh=5 makes the browser reload the page
-// every five seconds. The pages of sessions, trees, freezes and rules have no script: they show the state as of when they were loaded,
-// in UTC.
+// every five seconds. The page of the rules has no script: it shows the state as of when it was loaded, in UTC.
+//
+// The key / goes to the search, and the arrows up and down go from lock to lock, or from box to box. While the page
+// changes, the row under the pointer stays where it is.
+//
+// A form's control has no name of a method of forms: the browser would hide the method behind the control. So the search
+// is the parameter q.
 //
 // # The counts over all locks
 //
 // The list begins with an [Overview], if Options has one and the user's key covers all names. It is counted by the
 // service in the background, so it may be seconds older than the list below it, or minutes with very many locks, and
-// the page says how old.
+// the page says how old. The losses are counted by one replica since its start, and the page says for how long.
 //
 // # The past of a lock
 //
@@ -65,7 +71,7 @@
 //
 // # Live updates
 //
-// The script subscribes to /v1/events/stream of the same origin, which the server that mounts this package must serve.
+// All pages but those of the rules and the forms are live. The script subscribes to /v1/events/stream of the same origin, which the server that mounts this package must serve.
 // On an event, sync, gap or unreadable it fetches the page again, at most twice a second and one request at a time, and
 // changes only what differs: focus, selection, open details and typed text stay. The page shows its state:
 //
@@ -74,6 +80,10 @@
 //	not connected   the stream is down; the script reconnects while the page is open
 //	not refreshed   the stream is up, but the page could not be fetched
 //	paused          the user has paused it
+//
+// A page without a stream is refreshed every five seconds, and says so: that of the trees, since these have no events,
+// and a page about names that the user's key does not cover as a whole. The page of a session uses only the events of
+// its holder.
 //
 // The last three also show how old the data are. A renewal is no event, and the stream of a lock's page has no events
 // of the locks above and below, nor of a freeze with another name. So the page is also fetched every ten seconds, and

@@ -87,13 +87,11 @@ func (freezeFields) MaxMinutes() int { return int(lock.MaxFreeze / time.Minute) 
 
 // A freezesPage lists the freezes, with the form to freeze, or shows an error, or both.
 type freezesPage struct {
-	Title   string
-	Reader  reader
+	view
 	Freezes []freeze
 	Unread  bool       // the freezes could not be read
 	Thawed  lock.Scope // a freeze that the reader has just ended; empty: none
-	Problem string
-	Form    bool // to freeze
+	Form    bool       // to freeze
 	freezeFields
 }
 
@@ -105,7 +103,8 @@ func (u *ui) freezes(w http.ResponseWriter, r *http.Request) {
 
 // showFreezes shows the list with err, or with the error of reading it.
 func (u *ui) showFreezes(w http.ResponseWriter, r *http.Request, p freezesPage, err error) {
-	p.Title, p.Reader = "Freezes", readerOf(r)
+	p.view = viewOf(r, "Freezes", readerOf(r).allEvents(""))
+	p.Kinds = kindNames(lock.Frozen, lock.Thawed)
 	p.Form = p.Reader.mayFreeze()
 	status := http.StatusOK
 	all, readErr := u.locks.Freezes(r.Context())
@@ -114,7 +113,7 @@ func (u *ui) showFreezes(w http.ResponseWriter, r *http.Request, p freezesPage, 
 	}
 	p.Unread = readErr != nil
 	if problem := cmp.Or(err, readErr); problem != nil {
-		status, p.Problem = u.problem(r, problem)
+		status = p.failed(u.problem(r, problem))
 	}
 	// URLs can be forged, so the notice is shown only if it is true.
 	isThawed := func(f lock.Freeze) bool { return f.Scope == p.Thawed }
@@ -146,18 +145,15 @@ func (u *ui) freeze(w http.ResponseWriter, r *http.Request) {
 
 // A freezePage shows a freeze, and how many leases are left, with the form to end it; or an error; or both.
 type freezePage struct {
-	Title   string
-	Reader  reader
-	Freeze  *freeze // nil: unknown
-	Leases  int
-	AsOf    time.Time // on the database's clock; zero if nothing was read
-	Begun   bool      // the reader has just begun the freeze
-	Problem string
-	Form    bool // to end it
+	view
+	Freeze *freeze // nil: unknown
+	Leases int
+	Begun  bool // the reader has just begun the freeze
+	Form   bool // to end it
 }
 
-// URL returns the URL of the page.
-func (p freezePage) URL() string { return freezePath(p.Freeze.Scope) }
+// Action returns the URL of the form to end the freeze.
+func (p freezePage) Action() string { return freezePath(p.Freeze.Scope) }
 
 // LocksURL returns the URL of the lock, or of the list of the locks that have leases.
 func (p freezePage) LocksURL() string {
@@ -172,7 +168,7 @@ func (u *ui) frozen(w http.ResponseWriter, r *http.Request) { u.showFreeze(w, r,
 // showFreeze shows the page with err, or with the error of reading the freeze.
 func (u *ui) showFreeze(w http.ResponseWriter, r *http.Request, err error) {
 	scope := lock.Scope(r.PathValue("scope"))
-	p := freezePage{Title: "Freeze of " + string(scope), Reader: readerOf(r)}
+	p := freezePage{view: viewOf(r, "Freeze of "+string(scope), eventsOf(scope, readerOf(r)))}
 	found, readErr := u.locks.Frozen(r.Context(), scope)
 	if readErr == nil {
 		p.Freeze, p.Leases, p.AsOf = freezeOf(&found.Freeze, found.AsOf, p.Reader), found.Leases, found.AsOf
@@ -182,7 +178,7 @@ func (u *ui) showFreeze(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	status := http.StatusOK
 	if problem := cmp.Or(err, readErr); problem != nil {
-		status, p.Problem = u.problem(r, problem)
+		status = p.failed(u.problem(r, problem))
 	}
 	u.show(w, r, status, "freeze", p)
 }
@@ -206,4 +202,15 @@ func (u *ui) thaw(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.Redirect(w, r, address(freezesRoot, url.Values{"thawed": {string(scope)}}), http.StatusSeeOther)
+}
+
+// eventsOf returns the query for the events of the scope, or nil if the reader may not see them.
+func eventsOf(s lock.Scope, to reader) url.Values {
+	switch {
+	case !to.coversScope(s):
+		return nil
+	case s.IsPrefix():
+		return url.Values{"prefix": {string(s)}}
+	}
+	return url.Values{"lock": {string(s)}}
 }

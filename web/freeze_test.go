@@ -93,12 +93,12 @@ func TestFreezesAreListed(t *testing.T) {
 		body := fx.page("/ui/freezes?scope=jobs:a")
 		wantText(fx.T, body, `<a href="/ui/freezes/billing:">billing:`, "<bdi>a &lt;b&gt;migration</bdi>", "<bdi>ops</bdi>", "2000-01-01 00:30:00", "<div>it is thawed</div>",
 			`action="/ui/freezes"`, `value="jobs:a"`, `value="30"`)
-		wantNoText(fx.T, body, "<script", `role="alert"`, "No freeze.", "Thawed.", "unknown")
+		wantNoText(fx.T, body, "<script>", `role="alert" tabindex`, "No freeze.", "Thawed.", "unknown")
 		time.Sleep(30 * time.Minute)
 		wantNoText(fx.T, fx.page("/ui/freezes"), "/ui/freezes/billing")
 	})
 	_, body := getFrom(t, memlock.New().Replica(1), "/ui/freezes")
-	wantText(t, body, "No lock is frozen.", `<a href="/ui/freezes">Freezes</a>`)
+	wantText(t, body, "No lock is frozen.", `<a href="/ui/freezes" aria-current="page">Freezes</a>`)
 }
 
 func TestFreezingAndThawing(t *testing.T) {
@@ -114,7 +114,7 @@ func TestFreezingAndThawing(t *testing.T) {
 		if f := fx.wantFrozen("jobs:", true); f.Reason != "a move" || f.Until.Sub(f.FrozenAt) != 90*time.Minute {
 			t.Errorf("the freeze is %+v", f)
 		}
-		wantText(fx.T, fx.page("/ui/freezes/jobs:?begun=1"), "<strong>Frozen.</strong>", "<dd>1<small>until they end, work goes on", "for another 1 h 30 min", `href="/ui/?prefix=jobs%3A&amp;sort=ending"`, "Thaw")
+		wantText(fx.T, fx.page("/ui/freezes/jobs:?begun=1"), "<strong>Frozen.</strong>", "<dd>1<small>until they end, work goes on", `for another <span data-left-ms="5400000" data-end="0 s">1 h 30 min<`, `href="/ui/?prefix=jobs%3A&amp;sort=ending"`, "Thaw")
 		r, _ := fx.post("/ui/freezes", url.Values{"scope": {"x"}, "reason": {"r"}, "minutes": {""}})
 		wantStatus(fx.T, r, http.StatusSeeOther)
 		wantText(fx.T, fx.page("/ui/freezes/x"), "<dd>0<small>the work has stopped", "it is thawed", `<a href="/ui/locks/x">x</a>`)

@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +28,7 @@ type lease struct {
 	With     *otherLocks // of its set, on a lock's page; nil: none
 
 	Revocable bool // the reader may revoke it
+	Recent    bool // it was acquired so lately that the time of day tells when
 }
 
 // leasesOf returns the leases of l by slot, as shown to the reader.
@@ -65,6 +68,18 @@ func (l lease) Alone() bool { return l.Mode == lock.Exclusive }
 // token.
 func (l lease) Key() string {
 	return fmt.Sprintf("%s/%d/%d/%d", l.Name, l.Slot, l.Token, l.AcquiredAt.UnixMicro())
+}
+
+// Pick returns the lease for the form that revokes several.
+func (l lease) Pick() string {
+	v := url.Values{"name": {l.Name}, "token": {strconv.FormatInt(int64(l.Token), 10)}}
+	if !l.Alone() {
+		v.Set("slot", strconv.Itoa(l.Slot))
+	}
+	if l.Mode == lock.Shared {
+		v.Set("since", l.AcquiredAt.UTC().Format(time.RFC3339Nano))
+	}
+	return v.Encode()
 }
 
 // leasesWithToken returns the leases of l with the token, and with the slot if it is not nil.
@@ -112,6 +127,9 @@ func rowsOf(locks []lock.Lock, here location, to reader) []row {
 			return cmp.Compare(b.holderRank(here.Holder), a.holderRank(here.Holder))
 		})
 		n := min(len(leases), maxRowLeases)
+		for i := range leases {
+			leases[i].Recent = leases[i].Held < elapsed(12*time.Hour)
+		}
 		rows = append(rows, row{
 			Name: l.Name, State: l.State, Token: l.Token, Sharing: sharingOf(l), Leases: leases[:n],
 			More: len(leases) - n, Waiters: l.Waiters,
@@ -183,14 +201,8 @@ type waiter struct {
 	lock.WaiterInfo
 	Waited elapsed
 	Kept   timeLeft
-	For    []blocker
-	More   int    // blocking leases that are not in For
-	Others string // the number of waiters ahead
-
-	// Chain are the nearest of the waiters ahead, the nearest first; Skipped is how many others there are. The first
-	// of all waiters is blocked by For.
-	Chain   []lock.WaiterInfo
-	Skipped int
+	For    []blocker // what blocks it, or the first of the waiters ahead
+	More   int       // blocking leases that are not in For
 
 	Frozen bool // it waits for the end of a freeze, for BlockedByClosure; otherwise, the lock is closed by a release
 
@@ -236,13 +248,13 @@ func queueOf(q lock.QueueInfo, here location) queue {
 	return v
 }
 
-// waiterOf returns the waiter, with the chain of what blocks it: the connected waiters ahead, and the leases that
-// block the first of them.
+// waiterOf returns the waiter. If connected waiters are ahead of it, they wait, as it does, for the leases that block the
+// first of them.
 func waiterOf(w lock.WaiterInfo, ahead []lock.WaiterInfo, asOf time.Time, here location) waiter {
 	here.Lock = cmp.Or(w.Name, here.Lock)
 	ahead = slices.DeleteFunc(slices.Clone(ahead), w.MayOvertake)
 	v := waiter{
-		WaiterInfo: w, Waited: elapsed(w.Waited), Kept: timeLeft(w.KeptFor), Others: countOf(w.Ahead, "other", "others"),
+		WaiterInfo: w, Waited: elapsed(w.Waited), Kept: timeLeft(w.KeptFor),
 		With: otherLocksOf(w.Set, here, fmt.Sprintf("place %d", w.Place)),
 	}
 	if w.BlockedBy == lock.BlockedByQueue && w.BlockedAt != "" {
@@ -251,9 +263,7 @@ func waiterOf(w lock.WaiterInfo, ahead []lock.WaiterInfo, asOf time.Time, here l
 	}
 	leases := w.Leases
 	if w.BlockedBy == lock.BlockedByQueue && len(ahead) > 0 {
-		leases, v.Skipped = ahead[0].Leases, max(len(ahead)-maxBlockers, 0)
-		v.Chain = slices.Clone(ahead[v.Skipped:])
-		slices.Reverse(v.Chain)
+		leases = ahead[0].Leases
 	}
 	for _, h := range leases[:min(len(leases), maxBlockers)] {
 		v.For = append(v.For, blockerOf(h, asOf, here.filter))

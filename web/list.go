@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/paddock-lock/paddock"
@@ -12,6 +13,8 @@ import (
 // A listPage shows locks, or an error.
 type listPage struct {
 	view
+	Notice   *notice
+	Ask      revokePage
 	Filter   filter
 	Rows     []row
 	Pages    pages
@@ -24,16 +27,22 @@ type listPage struct {
 func (u *ui) list(w http.ResponseWriter, r *http.Request) {
 	f := filterFrom(r.URL.Query())
 	f.Prefix = readerOf(r).within(f.Prefix)
-	p := listPage{view: viewOf(r, "Locks", location{filter: f}), Filter: f, Origin: originOf(r), Overview: u.overviewFor(r, f)}
+	here := location{filter: f}
+	p := listPage{view: viewOf(r, "Locks", here.events()), Filter: f, Origin: originOf(r), Overview: u.overviewFor(r, f), Ask: revokePage{Dialog: true}}
 	status := http.StatusOK
 	page, err := u.locks.Locks(r.Context(), f.query())
 	if err != nil {
 		status = p.failed(u.problem(r, err))
 	} else {
-		p.AsOf, p.Rows, p.Pages = asOf(page.Items), rowsOf(page.Items, p.Here, p.Reader), pagesOf(root, f, page.Next)
+		p.AsOf, p.Rows, p.Pages = asOf(page.Items), rowsOf(page.Items, here, p.Reader), pagesOf(root, f, page.Next)
 		p.Notice, p.Unreadable = u.notice(r), page.Unreadable
 	}
 	u.show(w, r, status, "list", p)
+}
+
+// Several reports whether the page offers to revoke several leases.
+func (p listPage) Several() bool {
+	return slices.ContainsFunc(p.Rows, func(r row) bool { return len(r.Leases) > 0 && r.Leases[0].Revocable })
 }
 
 // asOf returns the earliest AsOf of the locks.

@@ -19,7 +19,7 @@ func TestRowsShowLocks(t *testing.T) {
 	wantStatus(t, r, http.StatusOK)
 	wantText(t, body,
 		"2031-05-04 12:00:00</time> <span data-zone>UTC</span>",
-		"billing:<wbr>invoice-run", "worker-7 on db-3", `data-left-ms="22000">22 s<`, "2031-05-04 11:59:52", `for <span data-age-ms="8000">8 s<`,
+		"billing:<wbr>invoice-run", "worker-7 on db-3", `data-left-ms="22000">22 s<`, "11:59:52", `for <span data-age-ms="8000">8 s<`,
 		`data-left-ms="75600000">21 h 0 min<`, "&#34;ticket&#34;: &#34;OPS-4711&#34;",
 		`<span class="pill">grace</span>`, `ended</b><small>grace: <span data-left-ms="6000">6 s<`,
 		`data-left-ms="505000">8 min 25 s<`, "then 2 s grace",
@@ -182,13 +182,13 @@ func TestNoticeIsShownOnlyIfTrue(t *testing.T) {
 func TestListAnswersWhatHurts(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string][]string{
-		"contains=a":                        {"db:schema"},
-		"sort=waiters":                      {"jobs:night", "db:schema", "gpu:pool", "index:docs"},
-		"contended=true":                    {"db:schema", "jobs:night"},
-		"contended=true&sort=waiters":       {"jobs:night", "db:schema"},
-		"sort=age":                          {"gpu:pool", "index:docs", "db:schema", "jobs:night"},
-		"sort=ending":                       {"jobs:night", "db:schema", "index:docs", "gpu:pool"},
-		"sort=ending&contains=:&state=held": {"jobs:night", "db:schema", "index:docs", "gpu:pool"},
+		"q=a":                         {"db:schema"},
+		"sort=waiters":                {"jobs:night", "db:schema", "gpu:pool", "index:docs"},
+		"contended=true":              {"db:schema", "jobs:night"},
+		"contended=true&sort=waiters": {"jobs:night", "db:schema"},
+		"sort=age":                    {"gpu:pool", "index:docs", "db:schema", "jobs:night"},
+		"sort=ending":                 {"jobs:night", "db:schema", "index:docs", "gpu:pool"},
+		"sort=ending&q=:&state=held":  {"jobs:night", "db:schema", "index:docs", "gpu:pool"},
 	} {
 		r, body := get(t, webtest.NewSharedService(), "/ui/?"+query)
 		wantStatus(t, r, http.StatusOK)
@@ -200,10 +200,10 @@ func TestListAnswersWhatHurts(t *testing.T) {
 			t.Errorf("%s lists %v, want %v", query, got, want)
 		}
 	}
-	_, body := get(t, webtest.NewSharedService(), "/ui/?contains=nig&contended=true&sort=ending")
-	wantText(t, body, `name="contains" type="search" value="nig"`, `name="contended" value="true" checked`, `value="ending" selected`,
-		`href="/ui/locks/jobs:night?back=contains%3Dnig%26contended%3Dtrue%26sort%3Dending"`)
-	_, body = get(t, webtest.NewSharedService(), "/ui/?contains=zz&contended=true&sort=age")
+	_, body := get(t, webtest.NewSharedService(), "/ui/?q=nig&contended=true&sort=ending")
+	wantText(t, body, `name="q" type="search" value="nig"`, `name="contended" value="true" checked`, `value="ending" selected`,
+		`href="/ui/locks/jobs:night?back=contended%3Dtrue%26q%3Dnig%26sort%3Dending"`)
+	_, body = get(t, webtest.NewSharedService(), "/ui/?q=zz&contended=true&sort=age")
 	wantText(t, body, "a name that contains “<bdi>zz</bdi>” and waiters and a holder or waiters")
 	r, _ := get(t, webtest.NewSharedService(), "/ui/?sort=name")
 	wantStatus(t, r, http.StatusBadRequest)

@@ -29,7 +29,7 @@ type filter struct {
 func filterFrom(v url.Values) filter {
 	return filter{
 		Prefix:    strings.TrimSpace(v.Get("prefix")),
-		Contains:  strings.TrimSpace(v.Get("contains")),
+		Contains:  strings.TrimSpace(v.Get("q")),
 		State:     v.Get("state"),
 		Holder:    v.Get("holder"),
 		Contended: v.Get("contended") == "true",
@@ -50,6 +50,16 @@ func (f filter) query() paddock.LockQuery {
 // Narrow reports whether the filter may leave out locks.
 func (f filter) Narrow() bool {
 	return f.Prefix != "" || f.Contains != "" || f.State != "" || f.Holder != "" || f.Contended || f.Sort != ""
+}
+
+// Folded returns how many of the filters are set that a narrow screen hides.
+func (f filter) Folded() (n int) {
+	for _, set := range []bool{f.Prefix != "", f.State != "", f.Holder != "", f.Contended, f.Sort != ""} {
+		if set {
+			n++
+		}
+	}
+	return n
 }
 
 // A part is what a filter asks of a lock, in words.
@@ -92,7 +102,7 @@ func (filter) States() []lock.State {
 func (f filter) values() url.Values {
 	v := url.Values{}
 	for key, value := range map[string]string{
-		"prefix": f.Prefix, "contains": f.Contains, "state": f.State, "holder": f.Holder, "sort": f.Sort, "cursor": f.Cursor,
+		"prefix": f.Prefix, "q": f.Contains, "state": f.State, "holder": f.Holder, "sort": f.Sort, "cursor": f.Cursor,
 	} {
 		if value != "" {
 			v.Set(key, value)
@@ -112,6 +122,9 @@ func (f filter) values() url.Values {
 
 // URL returns the URL of the list.
 func (f filter) URL() string { return address(root, f.values()) }
+
+// Back returns the list as a location to return to.
+func (f filter) Back() string { return location{filter: f}.Encode() }
 
 // First returns the filter for the first page.
 func (f filter) First() filter {
@@ -202,12 +215,6 @@ func lockLocation(r *http.Request) location {
 
 // list returns the list that linked to the location.
 func (p location) list() location { return location{filter: p.filter} }
-
-// Turned returns the location with Refresh toggled.
-func (p location) Turned() location {
-	p.Refresh = !p.Refresh
-	return p
-}
 
 // at returns the location with the events of the lock before the cursor.
 func (p location) at(cursor string) location {

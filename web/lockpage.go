@@ -16,6 +16,9 @@ const maxShown = 100
 // waiter may be in both.
 type lockPage struct {
 	view
+	Here    location
+	Notice  *notice
+	Ask     revokePage
 	Name    string
 	Lock    lock.Lock
 	Sharing sharing
@@ -32,7 +35,10 @@ type lockPage struct {
 
 func (u *ui) lock(w http.ResponseWriter, r *http.Request) {
 	here := lockLocation(r)
-	p := lockPage{view: viewOf(r, here.Lock, here), Name: here.Lock, EventsURL: address("/v1/events", here.events())}
+	p := lockPage{
+		view: viewOf(r, here.Lock, here.events()), Here: here, Name: here.Lock, EventsURL: address("/v1/events", here.events()),
+		Ask: revokePage{Dialog: true},
+	}
 	status := http.StatusOK
 	if err := u.load(r, &p); err != nil {
 		status = p.failed(u.problem(r, err))
@@ -80,6 +86,9 @@ func (u *ui) load(r *http.Request, p *lockPage) error {
 	}
 	return nil
 }
+
+// Several reports whether the page offers to revoke several leases.
+func (p lockPage) Several() bool { return len(p.Leases) > 1 && p.Leases[0].Revocable }
 
 func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {

@@ -16,9 +16,9 @@ func TestListShowsModesHoldersAndWaiters(t *testing.T) {
 	r, body := get(t, webtest.NewSharedService(), "/ui/?prefix=")
 	wantStatus(t, r, http.StatusOK)
 	wantText(t, body,
-		"<small class=\"mode\">shared</small><small>3 holders, one token</small>",
-		"<small class=\"mode\">permit</small><small>3 of 4 out</small>",
-		"<small>7 holders, one token</small>", `<a href="/ui/locks/index:docs">and 4 more`,
+		"<small class=\"mode\">shared, 3 holders, one token</small>",
+		"<small class=\"mode\">permit, 3 of 4 out</small>",
+		", 7 holders, one token</small>", `<a href="/ui/locks/index:docs">and 4 more`,
 		`<div>3<small>slot 2</small></div>`, `<bdi>train-b</bdi>`,
 		`<a href="/ui/locks/db:schema#queue" data-key="queue db:schema">2<span class="unseen"> waiting for db:schema</span></a>`,
 		`<span class="past">0</span>`)
@@ -55,7 +55,7 @@ func TestQueueShowsWhatEachWaiterWaitsFor(t *testing.T) {
 		`<div><span class="line"><bdi>worker-1</bdi> (token 5, ends in <span data-left-ms="12000" data-end="0 s">12 s</span> unless renewed)</span></div>`,
 		`its client to reconnect; place kept for <span data-left-ms="7000" data-end="0 s">7 s</span></div>`,
 		`disconnected<small>place kept for <span data-left-ms="7000" data-end="0 s">7 s</span></small>`,
-		`<div><span class="line">1 other ahead</span><span class="line">behind <bdi>worker-2</bdi></span><span class="line">held by <bdi>worker-1</bdi> (token 5,`,
+		`<div><span class="line">1 ahead</span><span class="line">held by <bdi>worker-1</bdi> (token 5,`,
 		"<div>connected</div>")
 	if strings.Index(body, "<bdi>worker-3") > strings.Index(body, "<bdi>worker-4") {
 		t.Error("the queue is out of order")
@@ -72,7 +72,7 @@ func TestWaiterForManyLeasesNamesAFew(t *testing.T) {
 		fx.Wait(lock.Acquire{Locks: []lock.Member{{Name: "index:docs", Mode: lock.Permit, Capacity: 9}}, Holder: "w", TTL: time.Minute}, 0)
 	}
 	_, body := get(t, fx, "/ui/locks/index:docs")
-	wantText(t, body, `<span class="line">and 4 more</span>`, "2 others ahead", "permit<small>one of 9</small>")
+	wantText(t, body, `<span class="line">and 4 more</span>`, "2 ahead", "permit<small>one of 9</small>")
 }
 
 func TestWaiterForALeaseInGrace(t *testing.T) {
@@ -90,7 +90,7 @@ func TestUnblockedWaiterIsNext(t *testing.T) {
 	fx.Wait(lock.Acquire{Locks: lock.One("n"), Holder: "w", TTL: time.Minute}, 0)
 	fx.Pass(2 * time.Second) // and no sweep has run
 	_, body := get(t, fx, "/ui/locks/n")
-	wantText(t, body, "No holders.", "nothing; it is next in line")
+	wantText(t, body, "No holders.", "its grant: it is next, and no lease is seen in its way")
 }
 
 func TestUnusedLockIsFree(t *testing.T) {

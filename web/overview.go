@@ -18,8 +18,9 @@ type Overview struct {
 	// LongestWait is how long the waiter has waited that has done so longest, and LongestHeld the same of an active
 	// lease.
 	LongestWait, LongestHeld time.Duration
-	// Expired and Revoked are leases that this replica has ended so since its start, StaleTokens the stale tokens that
-	// it has refused or was told of.
+	// Expired and Revoked are leases that this replica has ended so since StartedAt, on this process's clock, StaleTokens
+	// the stale tokens that it has refused or was told of.
+	StartedAt                     time.Time
 	Expired, Revoked, StaleTokens int64
 }
 
@@ -27,6 +28,7 @@ type Overview struct {
 type overview struct {
 	Overview
 	Age  elapsed // of the counts
+	Up   elapsed // since the replica has started
 	list filter
 }
 
@@ -37,7 +39,7 @@ func (u *ui) overviewFor(r *http.Request, f filter) *overview {
 	}
 	o := &overview{Overview: u.overview(), list: f.Wide()}
 	if !o.CountedAt.IsZero() {
-		o.Age = elapsed(time.Since(o.CountedAt))
+		o.Age, o.Up = elapsed(time.Since(o.CountedAt)), elapsed(time.Since(o.StartedAt))
 	}
 	return o
 }

@@ -19,15 +19,47 @@ var templateFiles embed.FS
 // parsePages returns the templates. A template named after a page renders all of it.
 func parsePages(a assets) *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
-		"asset":   a.address,
-		"instant": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
-		"clock":   func(t time.Time) string { return t.UTC().Format(time.DateTime) },
-		"levels":  levels,
+		"asset":     a.address,
+		"instant":   func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+		"clock":     func(t time.Time) string { return t.UTC().Format(time.DateTime) },
+		"timeOfDay": func(t time.Time) string { return t.UTC().Format(time.TimeOnly) },
+		"levels":    levels,
 	}).ParseFS(templateFiles, "templates/*.gohtml"))
 }
 
 // levels splits a lock's name where a line may break.
 func levels(name string) []string { return strings.SplitAfter(name, ":") }
+
+// A frame is what all pages have.
+type frame struct {
+	Title  string
+	Reader reader
+	Path   string // of the request
+}
+
+func frameOf(r *http.Request, title string) frame {
+	return frame{Title: title, Reader: readerOf(r), Path: r.URL.Path}
+}
+
+// A section is a link at the top of all pages.
+type section struct {
+	Name, URL string
+	Here      bool // it is the page
+}
+
+// Sections returns the links at the top of the page.
+func (f frame) Sections() []section {
+	all := []section{{Name: "Locks", URL: root}}
+	if f.Reader.MayListSessions() {
+		all = append(all, section{Name: "Sessions", URL: sessionsRoot})
+	}
+	all = append(all, section{Name: "Trees", URL: treesRoot}, section{Name: "Freezes", URL: freezesRoot}, section{Name: "Rules", URL: rulesRoot},
+		section{Name: "API", URL: "/docs/"})
+	for i := range all {
+		all[i].Here = all[i].URL == f.Path
+	}
+	return all
+}
 
 // show sends the whole page or none of it: a template that fails halfway must not look like a complete page.
 func (u *ui) show(w http.ResponseWriter, r *http.Request, status int, page string, data any) {
@@ -104,14 +136,13 @@ func cause(e *lock.Error) error {
 
 // A problemPage shows only a problem.
 type problemPage struct {
-	Title   string
-	Reader  reader
+	frame
 	Problem string
 	Back    string // the URL of the list
 }
 
 func (u *ui) refuse(w http.ResponseWriter, r *http.Request, status int, message string) {
-	p := problemPage{Title: http.StatusText(status), Reader: readerOf(r), Problem: message, Back: root}
+	p := problemPage{frame: frameOf(r, http.StatusText(status)), Problem: message, Back: root}
 	u.show(w, r, status, "problem", p)
 }
 

@@ -19,7 +19,7 @@ const maxForm = 16 << 10
 
 // confirm shows the form on its own page, unless the lease has ended.
 func (u *ui) confirm(w http.ResponseWriter, r *http.Request) {
-	p := revokePageFrom(r.URL.Query(), readerOf(r))
+	p := revokePageFrom(r.URL.Query(), r)
 	err := p.Reader.mustRevoke()
 	if err != nil {
 		u.showRevokeForm(w, r, p, false, err)
@@ -68,7 +68,7 @@ func (u *ui) revoke(w http.ResponseWriter, r *http.Request) {
 		u.badForm(w, r, err)
 		return
 	}
-	p := revokePageFrom(r.PostForm, readerOf(r))
+	p := revokePageFrom(r.PostForm, r)
 	if p.Since != "" {
 		if err := u.find(r, &p); errors.Is(err, lock.ErrTokenMismatch) {
 			u.showRevokeForm(w, r, p, false, err)
@@ -128,8 +128,7 @@ func (reasonFields) MaxReason() int { return lock.MaxReasonLength }
 
 // A revokePage is the form to confirm a revocation.
 type revokePage struct {
-	Title   string
-	Reader  reader
+	frame
 	Dialog  bool // it is the dialog on another page, which the script fills in
 	Problem string
 
@@ -145,10 +144,10 @@ type revokePage struct {
 	reasonFields
 }
 
-func revokePageFrom(v url.Values, by reader) revokePage {
+func revokePageFrom(v url.Values, r *http.Request) revokePage {
 	return revokePage{
-		Title: "Revoke a lease", Reader: by,
-		Name: v.Get("name"), Token: v.Get("token"), Slot: v.Get("slot"), Since: v.Get("since"),
+		frame: frameOf(r, "Revoke a lease"),
+		Name:  v.Get("name"), Token: v.Get("token"), Slot: v.Get("slot"), Since: v.Get("since"),
 		Back: parseLocation(v.Get("back")), Form: true, reasonFields: reasonFieldsFrom(v),
 	}
 }

@@ -55,7 +55,7 @@ func TestRevokedSessionIsConfirmed(t *testing.T) {
 				_, body := fx.get(fx.path + "?revoked=1")
 				wantText(fx.T, body, `<div class="notice" role="status"`, "Revoked.", `<span class="pill revoked">revoked</span>`,
 					"<bdi>host is &lt;gone&gt;</bdi>", "stay in grace for up to 10 s")
-				wantNoText(fx.T, body, "<textarea", `role="alert"`)
+				wantNoText(fx.T, body, "<textarea", `role="alert" tabindex`)
 				if l, err := fx.locks.Lock(fx.Context(), "billing:a"); err != nil || l.State != c.state {
 					t.Errorf("the lock is %s, %v, want %s", l.State, err, c.state)
 				}
@@ -89,7 +89,7 @@ func TestRefusedRevocationOfASession(t *testing.T) {
 				}
 				r, body := fx.post(url.Values{"reason": {c.reason}, "skip_grace": {"1"}})
 				wantStatus(fx.T, r, c.status)
-				wantText(fx.T, body, c.words, `role="alert"`, "<bdi>worker-1</bdi>")
+				wantText(fx.T, body, c.words, `role="alert" tabindex`, "<bdi>worker-1</bdi>")
 				if !c.form {
 					wantNoText(fx.T, body, "<textarea")
 					return
@@ -131,7 +131,7 @@ func TestOnlyAdminsForAllNamesRevokeSessions(t *testing.T) {
 				if may {
 					return
 				}
-				wantText(fx.T, body, c.words, `role="alert"`, "<bdi>worker-1</bdi>")
+				wantText(fx.T, body, c.words, `role="alert" tabindex`, "<bdi>worker-1</bdi>")
 				wantNoText(fx.T, body, "<textarea")
 				fx.wantOpen()
 			})

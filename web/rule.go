@@ -9,10 +9,12 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
+// rulesRoot is the path of the list of rules.
+const rulesRoot = "/ui/rules"
+
 // A rulesPage lists the rules, or shows an error.
 type rulesPage struct {
-	Title   string
-	Reader  reader
+	frame
 	Rules   []rule
 	Problem string
 }
@@ -55,7 +57,7 @@ func lengthOf(d time.Duration) string {
 type bound struct{ Text, Value string }
 
 func (u *ui) rules(w http.ResponseWriter, r *http.Request) {
-	p := rulesPage{Title: "Rules", Reader: readerOf(r)}
+	p := rulesPage{frame: frameOf(r, "Rules")}
 	status := http.StatusOK
 	all, err := u.locks.Rules(r.Context())
 	for _, one := range all {

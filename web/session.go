@@ -90,20 +90,23 @@ func (l sessionLine) URL() string {
 	return location{Lock: l.Name}.URL()
 }
 
+// Key identifies the lease or the place across refreshes.
+func (l sessionLine) Key() string {
+	return fmt.Sprintf("line %s/%d/%d/%d", l.Name, l.Place, l.Token, l.Slot)
+}
+
 // Alone reports whether the lease is exclusive, so that it needs no slot to identify it.
 func (l sessionLine) Alone() bool { return l.Mode == lock.Exclusive }
 
 // A sessionPage shows a session with its leases and places and the form to revoke it, or an error, or both.
 type sessionPage struct {
-	Title   string
-	Reader  reader
+	view
 	Session *session
 	Lines   []sessionLine
 	More    int    // leases and places that are not shown
 	AllURL  string // of the page that shows them; empty if there is none
 	Revoked bool   // the reader has just revoked the session
-	Problem string
-	Form    bool // to revoke the session
+	Form    bool   // to revoke the session
 	reasonFields
 }
 
@@ -125,22 +128,22 @@ func (u *ui) session(w http.ResponseWriter, r *http.Request) { u.showSession(w, 
 
 // showSession shows the page with err, or with the error of reading the session.
 func (u *ui) showSession(w http.ResponseWriter, r *http.Request, p sessionPage, err error) {
-	p.Reader, p.Title = readerOf(r), "Session "+r.PathValue("session")
+	p.view = viewOf(r, "Session "+r.PathValue("session"), readerOf(r).allEvents(""))
 	status := http.StatusOK
 	found, readErr := u.readSession(r)
 	switch {
 	case readErr == nil:
 		v := r.URL.Query()
-		p.Session = &session{found}
+		p.Session, p.AsOf, p.Holder = &session{found}, found.AsOf, found.Holder
 		p.Form = found.Ended == 0 && p.Reader.mayRevokeSessions()
 		p.Revoked = v.Has("revoked") && p.Session.WasRevoked()
 		p.list(v.Get("all") == "1")
 	case errors.Is(readErr, lock.ErrInvalid), errors.Is(readErr, lock.ErrNotFound):
 		// The name may be a session_id, so it is not shown.
-		p.Title = "No such session"
+		p.Title, p.URL = "No such session", ""
 	}
 	if problem := cmp.Or(err, readErr); problem != nil {
-		status, p.Problem = u.problem(r, problem)
+		status = p.failed(u.problem(r, problem))
 	}
 	u.show(w, r, status, "session", p)
 }

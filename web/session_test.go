@@ -111,8 +111,8 @@ func TestALeaseNamesItsSession(t *testing.T) {
 		for _, path := range []string{"/ui/locks/gpu:pool", "/ui/?prefix=gpu"} {
 			r, body := fx.get(path)
 			wantStatus(fx.T, r, http.StatusOK)
-			wantText(fx.T, body, "worker-2", `<small>session <a href="`+fx.path+`"`)
-			if n := strings.Count(body, "<small>session "); n != 1 {
+			wantText(fx.T, body, "worker-2", `<small><a href="`+fx.path+`" title="session `+fx.id.Ref().String()+`"`)
+			if n := strings.Count(body, "/ui/sessions/"); n != 1 {
 				t.Errorf("%s names %d sessions, want 1", path, n)
 			}
 			wantNoText(fx.T, body, uuid.UUID(fx.id).String())
@@ -127,8 +127,8 @@ func TestSessionPageShowsTheSession(t *testing.T) {
 		r, body := fx.get(fx.path)
 		wantStatus(fx.T, r, http.StatusOK)
 		wantText(fx.T, body, "<h1 class=\"lock\">Session "+fx.id.Ref().String()+"</h1>", `<a href="/ui/sessions">Sessions</a></p>`,
-			`<dl class="facts held">`, `<span class="pill open">open</span>`, "<bdi>worker-1</bdi>", "2000-01-01 00:00:08</time> UTC",
-			"<small>8 s ago</small>", "<dd><b>22 s</b></dd>", "<dt>TTL</dt><dd>30 s<small>then 10 s grace</small></dd>",
+			`<dl class="facts held">`, `<span class="pill open">open</span>`, "<bdi>worker-1</bdi>", "2000-01-01 00:00:08</time> <span data-zone>UTC",
+			`<small><span data-age-ms="8000">8 s</span> ago</small>`, `<dd><b data-left-ms="22000">22 s</b></dd>`, "<dt>TTL</dt><dd>30 s<small>then 10 s grace</small></dd>",
 			"&#34;host&#34;: &#34;db-3&#34;", "<dt>Leases</dt><dd>2</dd>", "<dt>Places in queues</dt><dd>1</dd>",
 			`<a href="/ui/locks/billing:a">billing:<wbr>a<wbr></a>`, "<div>token 1</div>",
 			`<a href="/ui/locks/gpu:pool">gpu:<wbr>pool<wbr></a>`, "<div>token 2<small>slot 1</small></div>",
@@ -137,7 +137,7 @@ func TestSessionPageShowsTheSession(t *testing.T) {
 		if n := strings.Count(body, `scope="row"`); n != 3 {
 			t.Errorf("%d leases and places, want 3", n)
 		}
-		wantNoText(fx.T, body, uuid.UUID(fx.id).String(), "<script", "Ended")
+		wantNoText(fx.T, body, uuid.UUID(fx.id).String(), "<script>", "Ended")
 	})
 }
 
@@ -149,11 +149,11 @@ func TestSessionPageShowsTheState(t *testing.T) {
 		texts []string
 		form  bool
 	}{
-		"open":  {func(sessionFixture) {}, []string{"<b>30 s</b>", "<small>0 s ago</small>"}, true},
-		"grace": {func(sessionFixture) { time.Sleep(34 * time.Second) }, []string{`<dl class="facts grace">`, `<b class="left">ended</b><small>grace: 6 s</small>`, "<small>34 s ago</small>", "<dt>Leases</dt><dd>2</dd>"}, true},
+		"open":  {func(sessionFixture) {}, []string{`<b data-left-ms="30000">30 s</b>`, `<small><span data-age-ms="0">0 s</span> ago</small>`}, true},
+		"grace": {func(sessionFixture) { time.Sleep(34 * time.Second) }, []string{`<dl class="facts grace">`, `<b class="left">ended</b><small>grace: <span data-left-ms="6000">6 s</span></small>`, `<small><span data-age-ms="34000">34 s</span> ago</small>`, "<dt>Leases</dt><dd>2</dd>"}, true},
 		"expired": {func(sessionFixture) { time.Sleep(41 * time.Second) }, []string{`<dl class="facts free">`,
-			`<dt>Ended, UTC</dt><dd><time datetime="2000-01-01T00:00:40Z">`, "No lease and no place."}, false},
-		"closed":  {sessionFixture.close, []string{"<dt>Ended, UTC</dt>", "No lease and no place."}, false},
+			`<dt>Ended, <span data-zone>UTC</span></dt><dd><time datetime="2000-01-01T00:00:40Z">`, "No lease and no place."}, false},
+		"closed":  {sessionFixture.close, []string{"<dt>Ended, <span data-zone>UTC</span></dt>", "No lease and no place."}, false},
 		"revoked": {func(fx sessionFixture) { fx.revoke("host <gone>") }, []string{"<dt>Reason</dt><dd><bdi>host &lt;gone&gt;</bdi></dd>", "<dt>Revoked by</dt><dd><bdi>ops &lt;anna&gt;</bdi></dd>", "No lease and no place."}, false},
 	} {
 		t.Run(state, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestHeartbeatIsNeverLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, body := fx.get(fx.path)
-		wantText(fx.T, body, "<b>29 s</b>", "2000-01-01 00:00:01</time><small>0 s ago</small>", "<dt>TTL</dt><dd>5500 ms<small>")
+		wantText(fx.T, body, `<b data-left-ms="29000">29 s</b>`, `2000-01-01 00:00:01</time><small><span data-age-ms="0">0 s</span> ago</small>`, "<dt>TTL</dt><dd>5500 ms<small>")
 	})
 }
 
@@ -200,10 +200,10 @@ func TestTextOfASessionIsEscaped(t *testing.T) {
 		wantText(fx.T, revoked, "<bdi>&lt;script&gt;alert(4)&lt;/script&gt;</bdi>")
 		for _, body := range []string{list, page, revoked} {
 			wantText(fx.T, body, "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;&#34;&gt;&lt;img src=x onerror=alert(2)&gt;&#39;gnorw</bdi>")
-			wantNoText(fx.T, body, "<script", "<img src=x", "</pre><script")
+			wantNoText(fx.T, body, "<script>", "<img src=x", "</pre><script")
 		}
 		_, list = fx.get(`/ui/sessions?holder="><script>alert(5)</script>&cursor="><script>alert(6)</script>`)
-		wantNoText(fx.T, list, "<script")
+		wantNoText(fx.T, list, "<script>")
 	})
 }
 

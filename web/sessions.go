@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/paddock-lock/paddock"
 )
@@ -13,13 +12,10 @@ const sessionsRoot = "/ui/sessions"
 // A sessionsPage lists the sessions that have not ended, or shows an error. Of its filter, only the holder and the
 // cursors apply.
 type sessionsPage struct {
-	Title    string
-	Reader   reader
+	view
 	Filter   filter
 	Sessions []session
 	Pages    pages
-	AsOf     time.Time // on the database's clock; zero if the page shows no session
-	Problem  string
 	// Unreadable are the rows of the database that are left out.
 	Unreadable []paddock.Unreadable
 }
@@ -27,17 +23,14 @@ type sessionsPage struct {
 // All returns the URL of the list of all sessions.
 func (sessionsPage) All() string { return sessionsRoot }
 
-// URL returns the URL of the page.
-func (p sessionsPage) URL() string { return address(sessionsRoot, p.Filter.values()) }
-
 func (u *ui) sessions(w http.ResponseWriter, r *http.Request) {
 	v := r.URL.Query()
 	f := filter{Holder: v.Get("holder"), Cursor: v.Get("cursor"), Trail: lastOf(v["trail"])}
-	p := sessionsPage{Title: "Sessions", Reader: readerOf(r), Filter: f}
+	p := sessionsPage{view: viewOf(r, "Sessions", readerOf(r).allEvents("")), Filter: f}
 	status := http.StatusOK
 	page, err := u.locks.Sessions(r.Context(), paddock.SessionQuery{Holder: f.Holder, Cursor: f.Cursor})
 	if err != nil {
-		status, p.Problem = u.problem(r, err)
+		status = p.failed(u.problem(r, err))
 	}
 	for _, s := range page.Items {
 		p.Sessions = append(p.Sessions, session{s})

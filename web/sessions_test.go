@@ -25,13 +25,13 @@ func TestSessionsAreListed(t *testing.T) {
 		}
 		r, body := fx.get("/ui/sessions")
 		wantStatus(fx.T, r, http.StatusOK)
-		wantText(fx.T, body, "As of <time", "2000-01-01 00:00:34</time> UTC", `<a href="`+fx.path+`">`+fx.id.Ref().String()+"</a>",
-			"<bdi>worker-1</bdi>", `<tr role="row" class="grace">`, `<span class="pill">grace</span>`, `<div>2</div>`, `<div>1</div>`,
-			"<small>34 s ago</small>", "grace: 6 s", "<bdi>worker-2</bdi>", `<tr role="row" class="held">`, `<span class="pill">open</span>`,
-			`<b class="left">1 min 0 s</b></div>`)
+		wantText(fx.T, body, "As of </span><time", "2000-01-01 00:00:34</time> <span data-zone>UTC", `<a href="`+fx.path+`" data-key="page `+fx.id.Ref().String()+`">`+fx.id.Ref().String()+"</a>",
+			"<bdi>worker-1</bdi>", `<tr role="row" class="grace" data-key="session `, `<span class="pill">grace</span>`, `<div>2</div>`, `<div>1</div>`,
+			`<small><span data-age-ms="34000">34 s</span> ago</small>`, `grace: <span data-left-ms="6000">6 s`, "<bdi>worker-2</bdi>", `<tr role="row" class="held" data-key="session `, `<span class="pill">open</span>`,
+			`<b class="left" data-left-ms="60000">1 min 0 s</b></div>`)
 		_, body = fx.get("/ui/sessions?holder=worker-2")
 		wantText(fx.T, body, `name="holder" value="worker-2"`, "<bdi>worker-2</bdi>", `href="/ui/sessions">Show all`)
-		wantNoText(fx.T, body, "worker-1", "<script")
+		wantNoText(fx.T, body, "worker-1", "<script>")
 		fx.close()
 		_, body = fx.get("/ui/sessions")
 		wantText(fx.T, body, "worker-2")
@@ -104,7 +104,7 @@ func TestListOfSessionsNeedsAKeyForAllNames(t *testing.T) {
 				r, body := fx.as(c.key, httptest.NewRequest(http.MethodGet, "/ui/sessions", nil))
 				wantStatus(fx.T, r, c.status)
 				listed := c.status == http.StatusOK
-				if strings.Contains(body, "worker-1") != listed || strings.Contains(body, `role="alert"`) == listed {
+				if strings.Contains(body, "worker-1") != listed || strings.Contains(body, `role="alert" tabindex`) == listed {
 					t.Errorf("the sessions are listed: %t, want %t:\n%s", !listed, listed, body)
 				}
 				_, body = fx.as(c.key, httptest.NewRequest(http.MethodGet, "/ui/locks/billing:a", nil))

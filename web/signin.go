@@ -8,8 +8,7 @@ import (
 
 // A signInPage has the form for an API key. The server that mounts this package handles the POST.
 type signInPage struct {
-	Title   string
-	Reader  reader
+	frame
 	Problem string // why the last attempt failed; empty: none
 	Notice  string
 	Back    string // the path to return to, unchecked: the page must not link to it
@@ -26,7 +25,7 @@ var signInProblems = map[string]string{
 
 func (u *ui) signIn(w http.ResponseWriter, r *http.Request) {
 	v := r.URL.Query()
-	p := signInPage{Title: "Sign in", Problem: signInProblems[v.Get("why")], Back: v.Get("back")}
+	p := signInPage{frame: frame{Title: "Sign in"}, Problem: signInProblems[v.Get("why")], Back: v.Get("back")}
 	if v.Get("why") == "signed_out" {
 		p.Notice = "You are signed out. The key stays valid until it is revoked."
 	}

@@ -21,16 +21,13 @@ const (
 
 // A treePage draws a tree with the form to remove it, or shows an error, or both.
 type treePage struct {
-	Title    string
-	Reader   reader
+	view
 	Tree     *tree // nil: unknown
 	Locks    []treeLock
 	More     bool        // other locks are held or waited for
 	Parts    []namedLock // that the reader's key covers; nil: the whole tree
 	Rest     int         // parts that are not shown
-	AsOf     time.Time   // on the database's clock; zero if nothing was read
 	Declared bool        // the reader has just declared the tree
-	Problem  string
 	Advice   *treeAdvice // what to do about the problem; nil: the problem says it all
 	Form     bool        // to remove the tree
 }
@@ -59,9 +56,6 @@ func (p treePage) TopLists() (lists []namedLock) {
 	return lists
 }
 
-// URL returns the URL of the page.
-func (p treePage) URL() string { return p.Tree.URL() }
-
 // ListURL returns the URL of the list of trees.
 func (treePage) ListURL() string { return treesRoot }
 
@@ -70,7 +64,11 @@ func (u *ui) tree(w http.ResponseWriter, r *http.Request) { u.showTree(w, r, tre
 // showTree shows the page with err, or with the error of reading the tree.
 func (u *ui) showTree(w http.ResponseWriter, r *http.Request, p treePage, err error) {
 	root := r.PathValue("root")
-	p.Reader, p.Title = readerOf(r), "Tree "+root
+	events := readerOf(r).allEvents(root)
+	if events == nil { // those of the root itself are missing then
+		events = readerOf(r).allEvents(root + ":")
+	}
+	p.view = viewOf(r, "Tree "+root, events)
 	readErr := u.readTree(r, &p, root)
 	if errors.Is(readErr, lock.ErrInvalid) || errors.Is(readErr, lock.ErrNotFound) {
 		p.Title = "No such tree"
@@ -80,7 +78,7 @@ func (u *ui) showTree(w http.ResponseWriter, r *http.Request, p treePage, err er
 	}
 	status := http.StatusOK
 	if problem := cmp.Or(err, readErr); problem != nil {
-		status, p.Problem = u.problem(r, problem)
+		status = p.failed(u.problem(r, problem))
 	}
 	p.Form = p.Tree != nil && p.Reader.mayChangeTree(root)
 	p.Declared = p.Tree != nil && r.URL.Query().Has("declared")

@@ -24,12 +24,10 @@ func (t tree) URL() string { return treePath(t.Root) }
 
 // A treesPage lists the declared trees, with the form to declare one, or shows an error, or both.
 type treesPage struct {
-	Title   string
-	Reader  reader
+	view
 	Trees   []tree
-	Unread  bool   // the trees could not be read
-	Removed string // the root of a tree that the reader has just removed; empty: none
-	Problem string
+	Unread  bool        // the trees could not be read
+	Removed string      // the root of a tree that the reader has just removed; empty: none
 	Advice  *treeAdvice // what to do about the problem; nil: the problem says it all
 	Form    bool        // to declare a tree
 	Root    string      // as typed into the form
@@ -64,7 +62,7 @@ func (u *ui) trees(w http.ResponseWriter, r *http.Request) {
 
 // showTrees shows the list with err, or with the error of reading it.
 func (u *ui) showTrees(w http.ResponseWriter, r *http.Request, p treesPage, err error) {
-	p.Title, p.Reader = "Trees", readerOf(r)
+	p.view = viewOf(r, "Trees", nil) // a tree has no event
 	p.Form = p.Reader.mayChangeTrees()
 	status := http.StatusOK
 	all, readErr := u.locks.Trees(r.Context())
@@ -78,7 +76,7 @@ func (u *ui) showTrees(w http.ResponseWriter, r *http.Request, p treesPage, err 
 		err = readErr
 	}
 	if err != nil {
-		status, p.Problem = u.problem(r, err)
+		status = p.failed(u.problem(r, err))
 	}
 	// URLs can be forged, so the notice is shown only if it is true.
 	if p.Unread || lock.CheckRoot(p.Removed) != nil || !p.Reader.covers(p.Removed) || findTree(all, p.Removed) != nil {

@@ -72,7 +72,7 @@ func TestTreesAreListed(t *testing.T) {
 		body := fx.page("/ui/trees")
 		wantText(fx.T, body, `<a href="/ui/trees/repo">repo`, "2000-01-01 00:00:00</time>",
 			`<a href="/ui/trees/billing:eu">billing:`, "2000-01-01 01:00:00</time>", `action="/ui/trees"`)
-		wantNoText(fx.T, body, "<script", `role="alert"`, "No tree.")
+		wantNoText(fx.T, body, "<script>", `role="alert" tabindex`, "No tree.")
 		wantText(fx.T, fx.page("/ui/"), `<a href="/ui/trees">Trees</a>`)
 	})
 }

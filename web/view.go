@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,40 +13,76 @@ import (
 
 // A view is the common part of the pages that refresh themselves.
 type view struct {
-	Title   string
-	Reader  reader
-	Here    location
-	Notice  *notice
+	frame
+	URL     string    // of the page, without the notice of what the reader has just done
+	Turned  string    // the same with Refresh toggled
+	Refresh bool      // without JavaScript, reload the page every five seconds
 	Problem string    // the service's error; empty if there is none
-	AsOf    time.Time // on the database's clock; zero if the page shows no lock
-	Stream  string    // the URL of the page's event stream; empty for a page that will never show anything
-	Ask     revokePage
+	AsOf    time.Time // on the database's clock; zero if the page shows nothing
+	Still   bool      // the page will never show anything else
+	Stream  string    // the URL of the page's event stream; empty: the page is refreshed every five seconds
+	Kinds   string    // the names of the stream's events that concern the page
+	Holder  string    // the holder whose events concern the page; empty: all do
 }
 
-func viewOf(r *http.Request, title string, here location) view {
-	return view{Title: title, Reader: readerOf(r), Here: here, Stream: here.stream(), Ask: revokePage{Dialog: true}}
+// viewOf returns the view of the request, with a stream of the events that the query selects; nil: none.
+func viewOf(r *http.Request, title string, events url.Values) view {
+	v := view{frame: frameOf(r, title), Kinds: kindNames(), Refresh: r.URL.Query().Get("refresh") == "5"}
+	v.URL, v.Turned = ownURL(r, v.Refresh), ownURL(r, !v.Refresh)
+	if events != nil {
+		v.Stream = address("/v1/events/stream", events)
+	}
+	return v
 }
 
-// failed sets the problem and returns the status. A page with a permanent error gets no event stream.
+// noticeNames are the parameters of the notice of what the reader has just done.
+var noticeNames = []string{"revoked", "token", "slot", "removed", "declared", "begun", "thawed"}
+
+func ownURL(r *http.Request, refresh bool) string {
+	v := r.URL.Query()
+	for _, name := range noticeNames {
+		v.Del(name)
+	}
+	v.Del("refresh")
+	if refresh {
+		v.Set("refresh", "5")
+	}
+	return address(r.URL.EscapedPath(), v)
+}
+
+// NoticeNames returns the parameters of a notice, which a reload must not show again.
+func (view) NoticeNames() string { return strings.Join(noticeNames, " ") }
+
+// failed sets the problem and returns the status. A page with a permanent error is not refreshed.
 func (v *view) failed(status int, problem string) int {
 	v.Problem = problem
 	if status < http.StatusInternalServerError && status != http.StatusTooManyRequests {
-		v.Stream = ""
+		v.Still, v.Stream = true, ""
 	}
 	return status
 }
 
-// Kinds returns the names of the stream's events.
-func (view) Kinds() string {
+// kindNames returns the names of the kinds, of all if none is given.
+func kindNames(kinds ...lock.Kind) string {
 	var names []string
 	for k := lock.Granted; k.String() != lock.Kind(0).String(); k++ {
-		names = append(names, k.String())
+		if len(kinds) == 0 || slices.Contains(kinds, k) {
+			names = append(names, k.String())
+		}
 	}
 	return strings.Join(names, " ")
 }
 
-// stream returns the URL of the events at the location.
-func (p location) stream() string { return address("/v1/events/stream", p.events()) }
+// allEvents returns the query for all events of the prefix, or nil if the reader may not see them.
+func (r reader) allEvents(prefix string) url.Values {
+	switch {
+	case !r.coversAll(prefix):
+		return nil
+	case prefix == "":
+		return url.Values{}
+	}
+	return url.Values{"prefix": {prefix}}
+}
 
 // events returns the query for the events at the location.
 func (p location) events() url.Values {

@@ -65,6 +65,7 @@ func routes() []route {
 		{"GET /ui/login", (*ui).signIn},
 		{"GET /ui/revoke", (*ui).confirm},
 		{"POST /ui/revoke", (*ui).revoke},
+		{"POST /ui/revocations", (*ui).revokeSeveral},
 		{"GET /ui/assets/{version}/{file}", (*ui).asset},
 		{"GET /ui/", (*ui).notFound},
 	}

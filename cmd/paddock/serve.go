@@ -160,6 +160,7 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
 	}
 	defer stored.Close()
+	started := time.Now()
 	metered.Store(stored.Stats)
 	metered.Names(s.MetricsNames, stored, p.log)
 	var locks paddock.Service = stored
@@ -170,7 +171,7 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 	built.Schema = string(db.Schema)
 	service := server.New(server.Options{
 		Locks: locks, Ready: stored.Ready, Drain: stored.Drain,
-		UI:  web.New(web.Options{Locks: locks, Overview: func() web.Overview { return overviewOf(stored.Stats(), metered.Losses(), db.Schema) }, Log: p.log}),
+		UI:  web.New(web.Options{Locks: locks, Overview: func() web.Overview { return overviewOf(stored.Stats(), metered.Losses(), db.Schema, started) }, Log: p.log}),
 		Log: p.log, Version: built, RequestTimeout: s.RequestTimeout, DrainDelay: s.DrainDelay,
 		Keys: auth.keys, SecureCookies: auth.PlainHTTP, RequireLocalHost: auth.requireLocalHost,
 		MaxStreams: auth.MaxStreams, StreamsPerKey: auth.StreamsPerKey, CORSOrigins: s.CORSOrigin,
@@ -185,11 +186,11 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 }
 
 // overviewOf returns what the admin page shows of the locks as a whole, and of the replica.
-func overviewOf(s store.Stats, l metrics.Losses, in schemaName) web.Overview {
+func overviewOf(s store.Stats, l metrics.Losses, in schemaName, started time.Time) web.Overview {
 	return web.Overview{
 		Schema: string(in), CountedAt: s.Locks.At, Known: s.Locks.All, Held: s.Locks.Held, InGrace: s.Locks.InGrace, Suspect: s.Locks.Suspect, Contended: s.Locks.Contended,
 		Waiters: s.Locks.Waiters, LongestWait: s.Locks.OldestWait, LongestHeld: s.Locks.OldestLease,
-		Expired: l.Expired, Revoked: l.Revoked, StaleTokens: l.Stale,
+		StartedAt: started, Expired: l.Expired, Revoked: l.Revoked, StaleTokens: l.Stale,
 	}
 }
 

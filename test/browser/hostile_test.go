@@ -40,7 +40,7 @@ func strangersWaitInertly(t *testing.T, browser context.Context) {
 	before := value[int](b, "document.querySelectorAll('.events tbody tr').length")
 	fx.Feed.Send(lock.Event{At: webtest.Noon, Name: "hostile", Kind: lock.Revoked, Mode: lock.Exclusive, Holder: webtest.Hostile, Token: 6, Reason: webtest.Hostile})
 	b.wait(fmt.Sprintf("document.querySelectorAll('.events tbody tr').length === %d", before+1))
-	for _, selector := range []string{".leases .holder bdi", ".queue .holder bdi", ".queue .reason bdi", ".events .holder bdi", ".events .reason bdi", ".timeline tbody tr:last-child .holder bdi"} {
+	for _, selector := range []string{".leases .holder bdi", ".queue .holder bdi", ".events .holder bdi", ".events .reason bdi", ".timeline tbody tr:last-child .holder bdi"} {
 		if got := value[string](b, fmt.Sprintf("document.querySelector(%q).textContent", selector)); got != webtest.Hostile {
 			t.Errorf("%s holds %q, want %q", selector, got, webtest.Hostile)
 		}

@@ -51,7 +51,7 @@ func findAmongMany(t *testing.T, browser context.Context) {
 		b.do(b.ctx, chromedp.Click(chromedp.CSS("#"+c.link)))
 		begins(c.number)
 	}
-	b.visit("/ui/?contains="+last, 1360, 900)
+	b.visit("/ui/?q="+last, 1360, 900)
 	b.wait(rows + " === 1")
 	b.visit("/ui/?contended=true", 1360, 900)
 	b.wait(rows + " === 1 && document.querySelector('.locks tbody th').textContent.trim() === '" + contended + "'")

@@ -2,8 +2,8 @@
 
 import { write } from './countdown.js';
 
-const dialog = document.getElementById('ask');
-const title = dialog.querySelector('[data-fill=title]').textContent;
+const dialog = document.getElementById('ask'); // on pages with leases
+const title = dialog?.querySelector('[data-fill=title]').textContent;
 
 // ask opens the dialog for the leases that the form names.
 function ask(form) {
@@ -26,10 +26,10 @@ document.addEventListener('submit', (event) => {
   ask(event.target);
 });
 
-dialog.querySelector('[data-close]').addEventListener('click', () => dialog.close());
+dialog?.querySelector('[data-close]').addEventListener('click', () => dialog.close());
 
 // The browser returns the focus to the button. If the button has disappeared with its lease, focus the list.
-dialog.addEventListener('close', () => {
+dialog?.addEventListener('close', () => {
   const at = document.activeElement;
   if (at === document.body || dialog.contains(at)) document.getElementById('list').focus({ preventScroll: true });
 });

@@ -2,7 +2,9 @@
 
 import './ask.js';
 import { tick, write } from './countdown.js';
+import './keys.js';
 import { refresher } from './refresh.js';
+import { showSelected } from './select.js';
 import { follow } from './stream.js';
 import { offerZones, showZone } from './zone.js';
 
@@ -18,12 +20,13 @@ let streamState = 'off';
 let synced = Infinity; // when the stream was last in sync
 let fresh = -Infinity; // when the shown page was requested
 let problem = ''; // of the last refresh
+const still = 'still' in live.parentElement.dataset; // the page will never show anything else
 
 const paused = () => pause.getAttribute('aria-pressed') === 'true';
 
 const page = refresher({
   period() {
-    if (paused() || document.hidden) return Infinity;
+    if (still || paused() || document.hidden) return Infinity;
     return streamState === 'open' && !problem ? pollWithStream : pollWithoutStream;
   },
   done(why, began) {
@@ -34,9 +37,10 @@ const page = refresher({
   },
 });
 
-const stream = live.dataset.stream && follow({
+const stream = still || !live.dataset.stream ? undefined : follow({
   address: live.dataset.stream,
   kinds: live.dataset.kinds.split(' '),
+  holder: live.dataset.holder,
   news() {
     page.soon();
   },
@@ -54,8 +58,9 @@ const stream = live.dataset.stream && follow({
 
 // liveState returns the state of live updates: the style and the text.
 function liveState() {
-  if (!stream) return ['', ''];
+  if (still) return ['', ''];
   if (paused()) return ['paused', 'paused'];
+  if (!stream) return problem ? ['lost', 'not refreshed'] : ['polled', 'every 5 s'];
   if (problem || streamState === 'lost') return ['lost', streamState === 'lost' ? 'not connected' : 'not refreshed'];
   return fresh >= synced ? ['live', 'live'] : ['connecting', 'connecting…'];
 }
@@ -84,6 +89,7 @@ function settle() {
   for (const element of document.querySelectorAll('[data-origin]')) write(element, new URL('..', location.href).href.slice(0, -1)); // on the list only
   showZone();
   tick(page.soon);
+  showSelected();
 }
 
 // followIfVisible opens or closes the stream. A hidden page has no connection, because browsers open few of them to a
@@ -95,7 +101,7 @@ function followIfVisible() {
   report();
 }
 
-pause.hidden = !stream;
+pause.hidden = still;
 pause.addEventListener('click', () => {
   pause.setAttribute('aria-pressed', String(!paused()));
   followIfVisible();
@@ -123,10 +129,8 @@ addEventListener('pageshow', (event) => {
 
 // A reload must not show the notice again.
 const here = new URL(location.href);
-if (here.searchParams.has('revoked')) {
-  for (const name of ['revoked', 'token', 'slot']) here.searchParams.delete(name);
-  history.replaceState(null, '', here);
-}
+for (const name of live.parentElement.dataset.notice.split(' ')) here.searchParams.delete(name);
+if (here.href !== location.href) history.replaceState(null, '', here);
 
 offerZones();
 settle();

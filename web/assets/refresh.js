@@ -1,6 +1,7 @@
 // Fetches the page again and shows what has changed.
 
 import { begin } from './countdown.js';
+import { steadily } from './hold.js';
 import { morph } from './morph.js';
 
 const minInterval = 500; // ms from one request to the next
@@ -25,10 +26,12 @@ async function fetchPage() {
 function show({ page, came }) {
   const list = document.getElementById('list');
   const focus = list.contains(document.activeElement) ? document.activeElement : null;
-  for (const old of document.querySelectorAll('[data-fragment]')) {
-    const fresh = page.getElementById(old.id);
-    if (fresh) morph(old, fresh);
-  }
+  steadily(list, () => {
+    for (const old of document.querySelectorAll('[data-fragment]')) {
+      const fresh = page.getElementById(old.id);
+      if (fresh) morph(old, fresh);
+    }
+  });
   begin(came);
   if (!focus || focus === document.activeElement) return;
   const like = focus.dataset.key && list.querySelector(`[data-key="${CSS.escape(focus.dataset.key)}"]`);

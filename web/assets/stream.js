@@ -1,15 +1,15 @@
-// Subscribes to the service's events, and reports the state of the subscription. What an event says is not used: the page is
-// fetched again. So a connection begins with the events from now on, and its sync stands for all that were missed.
+// Subscribes to the service's events, and reports the state of the subscription. Of what an event says, only the holder is
+// used, if the page is about one: the page is fetched again. So a connection begins with the events from now on, and its sync stands for all that were missed.
 
 const syncTimeout = 10000; // ms for a connection to send a sync
 const maxRetryDelay = 15000; // ms
 const minRetryDelay = 500;
 
 // follow returns a closed stream of the events at the address. It calls
-//   news()           for each event, and when events are missing or cannot be read,
+//   news()           for each event, of the holder if there is one, and when events are missing or cannot be read,
 //   sync()           when all earlier events have arrived,
 //   changed(state)   with 'off', 'connecting', 'lost' while it reconnects, or 'open'.
-export function follow({ address, kinds, news, sync, changed }) {
+export function follow({ address, kinds, holder, news, sync, changed }) {
   let source, timer, tries = 0, state = 'off';
 
   function setState(next) {
@@ -37,9 +37,9 @@ export function follow({ address, kinds, news, sync, changed }) {
     if (state !== 'open') timer = setTimeout(lost, syncTimeout);
   }
 
-  function received() {
+  function received(event) {
     expectSync();
-    news();
+    if (!holder || !kinds.includes(event.type) || JSON.parse(event.data).holder === holder) news();
   }
 
   function synced() {

@@ -41,7 +41,10 @@ function set(element, text) {
 // showZone shows all times of the page in the chosen zone.
 export function showZone() {
   const name = local ? 'local time' : 'UTC';
-  for (const time of document.querySelectorAll('time')) set(time, clock(new Date(time.dateTime)));
+  for (const time of document.querySelectorAll('time')) {
+    const text = clock(new Date(time.dateTime));
+    set(time, 'short' in time.dataset ? text.slice(11) : text);
+  }
   for (const element of document.querySelectorAll('[data-zone]')) set(element, name);
   for (const cell of document.querySelectorAll('[data-label*=", "]')) {
     cell.dataset.label = cell.dataset.label.replace(/, .*/, `, ${name}`);

@@ -114,6 +114,14 @@ func (fx *Service) Free(name string) {
 	fx.states[name] = lock.Record{Name: name, Token: token, Revision: 2, LastEnd: lock.Released}
 }
 
+// Forget removes the lock, and sends an event.
+func (fx *Service) Forget(name string) {
+	fx.mu.Lock()
+	delete(fx.states, name)
+	fx.mu.Unlock()
+	fx.Feed.Send(lock.Event{At: Noon, Name: name, Kind: lock.Released, Mode: lock.Exclusive, Holder: "h", Token: 1})
+}
+
 // BreakDown makes every call fail with the error, nil: none.
 func (fx *Service) BreakDown(err error) {
 	fx.mu.Lock()

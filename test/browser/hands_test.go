@@ -1,0 +1,150 @@
+package browser_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/paddock-lock/paddock/internal/testkit/webtest"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// TestHandsInABrowser tests how much a window shows, and how an operator moves and acts in it.
+func TestHandsInABrowser(t *testing.T) {
+	t.Parallel()
+	inTabs(t, map[string]func(*testing.T, context.Context){
+		"a small window shows 16 locks":               sixteenRows,
+		"the first lock is near the top on a phone":   firstLockOnAPhone,
+		"the search and the rows by keyboard":         moveByKeyboard,
+		"several leases are selected and revoked":     revokeSelected,
+		"the row under the pointer stays where it is": rowStaysUnderThePointer,
+	})
+}
+
+// newManyFixture returns a fixture with locks whose names and holders are as long as usual.
+func newManyFixture() *webtest.Service {
+	fx := webtest.NewService()
+	for i := range 60 {
+		fx.Grant(lock.Acquire{Locks: lock.One(fmt.Sprintf("orders:shard-%03d:compact", i)), Holder: fmt.Sprintf("compactor-%d.eu-west-1.internal", i%7), TTL: time.Hour}, time.Duration(i)*time.Second)
+	}
+	return fx
+}
+
+func sixteenRows(t *testing.T, browser context.Context) {
+	b := open(t, browser, newManyFixture())
+	b.visit("/ui/", 1280, 800)
+	b.waitLive()
+	if n := value[int](b, "[...document.querySelectorAll('.locks tbody')].filter((r) => r.getBoundingClientRect().bottom <= innerHeight).length"); n < 16 {
+		t.Errorf("%d rows are visible, want 16", n)
+	}
+	if n := value[int](b, "[...document.querySelectorAll('.holder bdi, .locks tbody th')].filter((e) => e.getClientRects().length && e.getBoundingClientRect().height > 40).length"); n != 0 {
+		t.Errorf("%d names and holders have several lines", n)
+	}
+	if height := value[float64](b, "document.querySelector('.top').getBoundingClientRect().height"); height > 60 {
+		t.Errorf("the head is %g pixels high", height)
+	}
+}
+
+func firstLockOnAPhone(t *testing.T, browser context.Context) {
+	b := open(t, browser, newManyFixture())
+	b.visit("/ui/", 390, 844)
+	b.waitLive()
+	const first = "document.querySelector('.locks tbody').getBoundingClientRect().top"
+	if top := value[float64](b, first); top > 300 {
+		t.Errorf("the first lock begins at %g pixels", top)
+	}
+	if value[bool](b, "document.getElementById('prefix').checkVisibility()") {
+		t.Error("the filters are not folded")
+	}
+	b.tabTo("#contains")
+	b.tabTo(".fold input")
+	b.press(" ")
+	b.wait("document.getElementById('prefix').checkVisibility()")
+	b.press(" ")
+	b.wait("!document.getElementById('prefix').checkVisibility()")
+}
+
+func moveByKeyboard(t *testing.T, browser context.Context) {
+	b := open(t, browser, newManyFixture())
+	b.visit("/ui/", 1280, 800)
+	b.waitLive()
+	at := func(name string) {
+		t.Helper()
+		b.wait(fmt.Sprintf("document.activeElement.closest('tbody')?.dataset.key === 'lock %s'", name))
+	}
+	b.press(kb.ArrowDown + kb.ArrowDown)
+	at("orders:shard-001:compact")
+	b.press(kb.ArrowUp)
+	at("orders:shard-000:compact")
+	b.press("/")
+	b.wait("document.activeElement.id === 'contains'")
+	b.press("/042" + kb.ArrowDown) // the field has the keys
+	b.wait("document.activeElement.value.endsWith('/042')")
+	b.do(b.ctx, chromedp.Focus(chromedp.CSS(".pick input")))
+	b.press(kb.ArrowDown + " " + kb.ArrowDown + " ")
+	b.wait("document.getElementById('selected').textContent === '2 leases selected'")
+	at("orders:shard-002:compact")
+	b.do(b.ctx, chromedp.Focus(chromedp.CSS("tbody:nth-of-type(5) th a")))
+	b.press(kb.Enter)
+	b.wait("location.pathname === '/ui/locks/orders:shard-004:compact'")
+}
+
+func revokeSelected(t *testing.T, browser context.Context) {
+	fx := newManyFixture()
+	b := open(t, browser, fx)
+	b.visit("/ui/?q=00", 1280, 800)
+	b.waitLive()
+	b.wait("document.getElementById('several').hidden")
+	for _, n := range []int{1, 3} {
+		b.do(b.ctx, chromedp.Click(chromedp.CSS(fmt.Sprintf("tbody:nth-of-type(%d) .pick input", n))))
+	}
+	b.wait("document.getElementById('selected').textContent === '2 leases selected'")
+	fx.Grant(lock.Acquire{Locks: lock.One("new:00"), Holder: "h", TTL: time.Hour}, 0)
+	b.wait("document.querySelectorAll('.locks tbody').length === 11 && document.querySelectorAll('.pick :checked, .pick input:checked').length === 2")
+	b.do(b.ctx, chromedp.Click(chromedp.CSS("#several .danger")))
+	b.wait("location.pathname === '/ui/revocations' && document.activeElement.id === 'reason'")
+	for _, want := range []string{"Revoke 2 leases?", "orders:shard-000:compact", "orders:shard-002:compact", "compactor-2.eu-west-1.internal"} {
+		if got := b.text(".sheet"); !strings.Contains(got, want) {
+			t.Errorf("the form lacks %q: %s", want, got)
+		}
+	}
+	b.press("pager 4711")
+	b.do(b.ctx, chromedp.Click(chromedp.CSS(".sheet .strong")))
+	b.wait("document.querySelector('h1').textContent === 'Revoked 2 of 2 leases'")
+	if done := fx.Revocations(); len(done) != 2 || done[0].Reason != "pager 4711" || done[1].Name != "orders:shard-002:compact" {
+		t.Errorf("revoked %v", done)
+	}
+}
+
+// rowStaysUnderThePointer adds locks above the one under the pointer, and removes them again.
+func rowStaysUnderThePointer(t *testing.T, browser context.Context) {
+	fx := newManyFixture()
+	b := open(t, browser, fx)
+	b.visit("/ui/", 1280, 800)
+	b.waitLive()
+	const row = "document.querySelector('[data-key=\"lock orders:shard-007:compact\"]').getBoundingClientRect().top"
+	before := value[float64](b, row)
+	b.do(b.ctx, chromedp.MouseEvent("mouseMoved", 400, before+12))
+	for n := range 5 {
+		fx.Grant(lock.Acquire{Locks: lock.One(fmt.Sprintf("aaa:%d", n)), Holder: "h", TTL: time.Hour}, 0)
+		b.wait(fmt.Sprintf("document.querySelector('[data-key=\"lock aaa:%d\"]') !== null", n))
+		if at := value[float64](b, row); at < before-2 || at > before+2 {
+			t.Fatalf("the row was at %g, is at %g after %d locks came", before, at, n+1)
+		}
+	}
+	b.do(b.ctx, chromedp.Evaluate[chromedp.Void]("scrollTo(0, 0)"))
+	b.do(b.ctx, chromedp.MouseEvent("mouseMoved", 401, value[float64](b, row)+12))
+	before = value[float64](b, row)
+	for n := range 3 {
+		fx.Forget(fmt.Sprintf("aaa:%d", n))
+		b.wait(fmt.Sprintf("document.querySelector('[data-key=\"lock aaa:%d\"]') === null", n))
+		if at := value[float64](b, row); at < before-2 || at > before+2 {
+			t.Fatalf("the row was at %g, is at %g after %d locks went", before, at, n+1)
+		}
+	}
+}

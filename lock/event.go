@@ -105,6 +105,15 @@ type Event struct {
 	HeldBy string        // the holder of an active lease, empty if there was none
 }
 
+// EventJump and TokenJump are the least by which the ids of events, and tokens, continue above all known ones when
+// the database was failed over or restored: more than can have been lost. No service makes so many in a lifetime
+// otherwise, so a reader of events finds each such place. There is room for 32 thousand jumps of ids below 2⁵³, above
+// which JavaScript does not represent each of them, and for half a million jumps of tokens below MaxToken.
+const (
+	EventJump int64 = 1 << 38
+	TokenJump Token = 1 << 34
+)
+
 // SetTokens replaces the provisional tokens of the event by known ones, see [Token.Known].
 func (e *Event) SetTokens(first Token) {
 	e.Token, e.Newest = e.Token.Known(first), e.Newest.Known(first)

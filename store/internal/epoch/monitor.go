@@ -162,13 +162,9 @@ func (m *Monitor) reconcile(length time.Duration) error {
 }
 
 const (
-	// BatchJump is how far the ids of event batches continue above the greatest known one when an epoch starts: more
-	// than can have been lost. Tokens jump TokensPerBatch times as far: there is room for half a million jumps up to
-	// lock.MaxToken. Event ids jump EventsPerBatch times as far: they reach 2⁵³, above which JavaScript does not
-	// represent each of them, after 32 thousand jumps.
-	BatchJump = 1 << 26
-	// TokenJump is the least by which tokens continue above the greatest known one.
-	TokenJump = BatchJump * TokensPerBatch
+	// BatchJump is how far the ids of event batches continue above the greatest known one when an epoch starts, so that
+	// event ids and tokens jump as package lock says.
+	BatchJump = lock.EventJump / EventsPerBatch
 
 	// revokedJump is added to the RevokedLeases of sessions when an epoch starts whose database may have lost leases: it
 	// is more than the number of revocations that can have been lost with them.
@@ -180,6 +176,9 @@ const (
 	// epochTimeout is how long it waits while another process starts or changes an epoch. Decisions do not wait for it.
 	epochTimeout = 10 * time.Second
 )
+
+// Tokens jump as far as the ids of batches do. It does not compile if that is less than lock.TokenJump.
+const _ = uint(BatchJump*TokensPerBatch - int64(lock.TokenJump))
 
 var (
 	sqlLockEpochs     = database.Statement(files, "lock_epochs")
@@ -228,7 +227,6 @@ func begin(
 	}
 	waitUntil, aliveUntil := at.Add(lock.MaxWait), at.Add(lock.ReplicaTTL)
 	b := &pgx.Batch{}
-	b.Queue(sqlJump.In(in), k.batch, int64(BatchJump))
 	b.Queue(sqlRebaseRecords.In(in), at, at.UnixMicro(), OfSession)
 	b.Queue(sqlRebaseParts.In(in), at, at.UnixMicro(), waitUntil, aliveUntil.UnixMicro(),
 		waitUntil.Add(lock.PlaceRetention).UnixMicro(), OfSession)
@@ -238,5 +236,8 @@ func begin(
 		lost = revokedJump
 	}
 	b.Queue(sqlRebaseSessions.In(in), at, int16(lock.Expired), lost)
+	// A sequence knows no transactions. So it jumps when all is moved: what a replica decides beside this, which is only
+	// possible on the same server, has an id above the jump if it is decided on what was moved, and otherwise below.
+	b.Queue(sqlJump.In(in), k.batch, BatchJump)
 	return number, max(closedUntil.Sub(at), 0), conn.SendBatch(ctx, b).Close()
 }

@@ -53,7 +53,7 @@ func List(ctx context.Context, databaseURL string, in schema.Name) (all []Info, 
 
 // MaxAbove is the greatest token that an epoch can continue above. Beyond it there is no room for a jump below
 // lock.MaxToken.
-const MaxAbove = int64(lock.MaxToken) - TokenJump - placement.Step*TokensPerBatch
+const MaxAbove = int64(lock.MaxToken-lock.TokenJump) - placement.Step*TokensPerBatch
 
 // Begin starts an epoch, see store.BeginEpoch.
 func Begin(ctx context.Context, databaseURL string, in schema.Name, reason string, above int64) error {

@@ -31,7 +31,7 @@ func TestOperatorStartsAnEpochAndOpensIt(t *testing.T) {
 	if e.System != all[0].System || e.Timeline != all[0].Timeline || len(e.Timeline) != 8 {
 		t.Errorf("the server changed: %+v", all)
 	}
-	if token := int64(FirstToken(h.number("select nextval('paddock.event_batch_ids')"))); token <= above+TokenJump {
+	if token := int64(FirstToken(h.number("select nextval('paddock.event_batch_ids')"))); token <= above+int64(lock.TokenJump) {
 		t.Errorf("the next token is %d, not far above %d", token, int64(above))
 	}
 	if opened, err := Open(t.Context(), h.url, "", "all holders are stopped"); err != nil || !opened {

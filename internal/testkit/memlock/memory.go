@@ -20,6 +20,7 @@ type Memory struct {
 	locks   map[string]lock.Record
 	ended   map[lock.LeaseRef]lock.Event
 	events  []lock.Event
+	number  int64 // of the last event, which has its id from it
 	fenced  map[string]lock.FencedValue
 	done    map[operation]bool
 	stale   paddock.StaleReports
@@ -182,7 +183,8 @@ func (m *Memory) setTokens(d *lock.Decision, drawn int) {
 
 func (m *Memory) record(events []lock.Event) {
 	for _, e := range events {
-		e.ID = m.ids.of(int64(len(m.events) + 1))
+		m.number++
+		e.ID = m.ids.of(m.number)
 		m.events = append(m.events, e)
 		if e.Ref != 0 {
 			m.ended[e.Ref] = e

@@ -121,21 +121,37 @@ func (r replica) Events(ctx context.Context, q paddock.EventQuery) (paddock.Page
 	}
 }
 
+// eventsFrom returns the events after the cursor in the order of a page.
+func (m *Memory) eventsFrom(cursor int64, descending bool) []lock.Event {
+	i, found := slices.BinarySearchFunc(m.events, cursor, func(e lock.Event, id int64) int { return cmp.Compare(e.ID, id) })
+	if descending {
+		before := slices.Clone(m.events[:i])
+		slices.Reverse(before)
+		return before
+	}
+	if found {
+		i++
+	}
+	return m.events[i:]
+}
+
 // page returns the current page and a channel that is closed at the next event.
 func (m *Memory) page(q paddock.EventQuery) (paddock.Page[lock.Event], <-chan struct{}, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var page paddock.Page[lock.Event]
-	newest := int64(len(m.events))
+	newest := int64(0)
+	if n := len(m.events); n > 0 {
+		newest = m.events[n-1].ID
+	}
 	at, err := strconv.ParseInt(cmp.Or(q.Cursor, "0"), 10, 64)
-	at = m.ids.number(at)
 	switch {
 	case q.Cursor == paddock.CursorNow:
 		at, err = newest, nil
 	case q.Descending && q.Cursor == "":
 		at = newest + 1
 	}
-	if err != nil || at < 0 || at > newest+1 {
+	if err != nil || at < 0 || at > newest+m.ids.step {
 		return page, nil, lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, or omit it to start over")
 	}
 	for _, ref := range q.Sessions {
@@ -143,18 +159,17 @@ func (m *Memory) page(q paddock.EventQuery) (paddock.Page[lock.Event], <-chan st
 			page.EndedSessions = append(page.EndedSessions, ref)
 		}
 	}
-	step, last := int64(1), newest
-	if q.Descending {
-		step, last = -1, 1
-	}
-	for ; at != last && at != last+step && len(page.Items) < q.Limit; at += step {
-		if e := m.events[at+step-1]; q.Selects(&e) { // an event's number is its index plus 1
+	for _, e := range m.eventsFrom(at, q.Descending) {
+		if len(page.Items) == q.Limit {
+			break
+		}
+		if at = e.ID; q.Selects(&e) {
 			page.Items = append(page.Items, e)
 		}
 	}
 	closed := q.Descending || !q.Until.IsZero() && !m.clock.now().Before(q.Until)
 	if !closed || len(page.Items) == q.Limit {
-		page.Next = strconv.FormatInt(m.ids.of(at), 10)
+		page.Next = strconv.FormatInt(at, 10)
 	}
 	return page, m.news, nil
 }

@@ -83,7 +83,10 @@ func mayGrant(call *Call) bool {
 func (t *lockHistory) instantAgrees(l *lease, answer *Call, c *Check) {
 	at, event := grant(answer).AcquiredAt, l.granted.At
 	ok := at.Equal(event) || l.granted.Place != 0 && at.After(event) && !at.After(event.Add(lock.ClaimTimeout))
-	if !ok && !l.crossesEpoch(t) {
+	for k := l.began(t) + 1; k < len(t.epochs); k++ { // an epoch moves it to its begin, or keeps the time that was used
+		ok = ok || l.mayBeAnsweredIn(t, k, answer) && !at.After(t.epochs[k].by)
+	}
+	if !ok {
 		c.violated(t, fmt.Sprintf("%q was told that token %d was granted at %s, but the event says %s.", l.holder,
 			l.token, clock(at), clock(event)),
 			[]*Call{answer}, l.granted)
@@ -218,11 +221,23 @@ func (t *lockHistory) readAgrees(call *Call, read lock.Lock, c *Check) {
 			read.Revision), []*Call{call})
 		return
 	}
-	if e := &t.events[i]; !e.At.Equal(read.ChangedAt) && !t.hasEpoch() {
+	if e := &t.events[i]; !e.At.Equal(read.ChangedAt) && !t.movedToEpoch(call, e, read.ChangedAt) {
 		c.violated(t, fmt.Sprintf("A read showed revision %d with the time %s, but its event says %s.", e.Revision,
 			clock(read.ChangedAt), clock(e.At)),
 			[]*Call{call}, e)
 	}
+}
+
+// movedToEpoch reports whether the time of the lock's last change, which an event had, is in the future of a later
+// epoch, so that it was moved to the begin of that.
+func (t *lockHistory) movedToEpoch(call *Call, e *lock.Event, changed time.Time) bool {
+	_, last := t.epochsOf(call)
+	for _, later := range t.epochs[min(t.epochs.of(e), last)+1 : last+1] {
+		if changed.Before(e.At) && !changed.Before(later.from) && !changed.After(later.by) {
+			return true
+		}
+	}
+	return false
 }
 
 // lossAgrees compares the reported end of a lost lease with its event.

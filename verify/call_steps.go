@@ -22,7 +22,30 @@ func (t *lockHistory) callOperation(c *Call) *operation {
 	if c.Outcome() == Unknown {
 		o.to = t.last + 1
 	}
+	first, last := t.epochsOf(c)
+	o.isIn(t.epochs, first, last)
 	return o
+}
+
+// epochsOf returns the epochs of which one has decided the call, as far as the lock that it shows bounds them.
+func (t *lockHistory) epochsOf(c *Call) (first, last int) {
+	first, last = t.epochs.ofCall(c)
+	if g, ok := c.Response.(lock.Grant); ok {
+		for _, l := range t.groupOf(c).leases {
+			if l.matches(g.Lease) {
+				return t.epochs.ofAnswer(l, c)
+			}
+		}
+	}
+	if seen, ok := c.Response.(lock.Lock); ok {
+		if i, found := t.event(seen.Revision); found {
+			first = max(first, t.epochs.of(&t.events[i]))
+		}
+		if i, found := t.event(seen.Revision + 1); found {
+			last = min(last, t.epochs.of(&t.events[i]))
+		}
+	}
+	return first, max(first, last)
 }
 
 // A step returns the lock after an operation, false if the rules do not allow the operation.
@@ -57,7 +80,6 @@ func (t *lockHistory) stepOf(c *Call) step {
 
 // acquireStep requires that the lease in the answer of an acquire is held.
 func (t *lockHistory) acquireStep(a lock.Acquire, g lock.Grant) step {
-	shaken := t.grantCrossesEpoch(a.LeaseID, g)
 	return func(s lock.Record) (lock.Record, bool) {
 		i, ok := findLease(s, a.LeaseID)
 		if !ok {
@@ -66,22 +88,8 @@ func (t *lockHistory) acquireStep(a lock.Acquire, g lock.Grant) step {
 		l := s.Leases[i]
 		same := l.Token == g.Token && l.Slot == g.Slot && l.Slots == g.Slots && !l.Unclaimed()
 		return s, same &&
-			(shaken || endUnknown(l) || l.AcquiredAt.Equal(g.AcquiredAt) && l.ExpiresAt.Equal(g.ExpiresAt))
+			(endUnknown(l) || l.AcquiredAt.Equal(g.AcquiredAt) && l.ExpiresAt.Equal(g.ExpiresAt))
 	}
-}
-
-// grantCrossesEpoch reports whether a new epoch may have begun during the lease in the answer.
-func (t *lockHistory) grantCrossesEpoch(id lock.LeaseID, g lock.Grant) bool {
-	r := t.groups[id]
-	if r == nil {
-		return false
-	}
-	for _, l := range r.leases {
-		if l.matches(g.Lease) {
-			return l.crossesEpoch(t)
-		}
-	}
-	return false
 }
 
 // renewStep applies a renewal. An answered one happened at the earliest time that leads to the
@@ -92,8 +100,7 @@ func (t *lockHistory) renewStep(c *Call, r lock.Renew) step {
 		return lostRenewalStep(r.LeaseID)
 	case Done:
 		g := grant(c)
-		shaken := t.grantCrossesEpoch(r.LeaseID, g)
-		return func(s lock.Record) (lock.Record, bool) { return t.applyRenewal(s, r, g, shaken) }
+		return func(s lock.Record) (lock.Record, bool) { return t.applyRenewal(s, r, g) }
 	}
 	return t.refusalStep(c, r.LeaseID)
 }
@@ -111,7 +118,7 @@ func lostRenewalStep(id lock.LeaseID) step {
 	}
 }
 
-func (t *lockHistory) applyRenewal(s lock.Record, r lock.Renew, g lock.Grant, shaken bool) (lock.Record, bool) {
+func (t *lockHistory) applyRenewal(s lock.Record, r lock.Renew, g lock.Grant) (lock.Record, bool) {
 	i, ok := findLease(s, r.LeaseID)
 	if !ok || s.Leases[i].Token != g.Token || s.Leases[i].Slot != g.Slot || s.Leases[i].Slots != g.Slots {
 		return s, false
@@ -121,10 +128,7 @@ func (t *lockHistory) applyRenewal(s lock.Record, r lock.Renew, g lock.Grant, sh
 		return s, true // it moves nothing
 	}
 	if endUnknown(l) {
-		l.TTL, l.Suspect = g.TTL, false
-		if !shaken {
-			l.AcquiredAt, l.ExpiresAt = g.AcquiredAt, g.ExpiresAt
-		}
+		l.TTL, l.Suspect, l.AcquiredAt, l.ExpiresAt = g.TTL, false, g.AcquiredAt, g.ExpiresAt
 		return withLease(s, i, l), true
 	}
 	if r.TTL = cmp.Or(r.TTL, l.TTL); t.ruled { // a rule may have shortened it, which another check judges
@@ -172,12 +176,12 @@ func (t *lockHistory) refusalStep(c *Call, id lock.LeaseID) step {
 	case lock.ErrLeaseLost:
 		return func(s lock.Record) (lock.Record, bool) {
 			i, ok := findLease(s, id)
-			return s, !ok || e.Ended == lock.Expired && t.maxHoldReached(s.Leases[i], e.EndedAt)
+			return s, !ok || e.Ended == lock.Expired && maxHoldReached(s.Leases[i], e.EndedAt)
 		}
 	case lock.ErrHeld:
 		a, _ := c.Request.(lock.Acquire)
 		return func(s lock.Record) (lock.Record, bool) {
-			return s, t.heldIsJustified(s, a, e) || c.whole != nil && e.Holder == ""
+			return s, t.heldIsJustified(s, a, e, t.epochs.mayPause(c)) || c.whole != nil && e.Holder == ""
 		}
 	}
 	return nil
@@ -185,17 +189,17 @@ func (t *lockHistory) refusalStep(c *Call, id lock.LeaseID) step {
 
 // maxHoldReached reports whether the lease may have reached its max hold at that time: it is held
 // until its grace is over, but renewals are refused. A lease with an unknown end may have at any time.
-func (t *lockHistory) maxHoldReached(l lock.Lease, end time.Time) bool {
+func maxHoldReached(l lock.Lease, end time.Time) bool {
 	if l.MaxHold == 0 {
 		return false
 	}
-	return endUnknown(l) || !end.Before(l.ExpiresAt) || t.grantCrossesEpoch(l.ID, lock.Grant{Lease: l})
+	return endUnknown(l) || !end.Before(l.ExpiresAt)
 }
 
 // heldIsJustified reports whether a refusal with lock_held was correct. The refusal must name a
 // current holder. A call that does not wait, while no request waits, must be incompatible with the
-// held leases.
-func (t *lockHistory) heldIsJustified(s lock.Record, a lock.Acquire, e *lock.Error) bool {
+// held leases, unless grants may be paused.
+func (t *lockHistory) heldIsJustified(s lock.Record, a lock.Acquire, e *lock.Error, paused bool) bool {
 	if e.Holder == "" {
 		// Another call took over its place, and the lock was free; or a set waits for it and for others.
 		return a.Wait > 0 || a.KeepPlace || e.Ahead > 0 && t.hasSets()
@@ -208,7 +212,7 @@ func (t *lockHistory) heldIsJustified(s lock.Record, a lock.Acquire, e *lock.Err
 		holds = holds || l.Holder == e.Holder
 	}
 	byRule := a.Locks[0].Mode == lock.Permit && a.Locks[0].Capacity == 0 // how many permits there were is not known here
-	if !holds || a.Wait > 0 || a.KeepPlace || e.Ahead > 0 || t.hasEpoch() || byRule {
+	if !holds || a.Wait > 0 || a.KeepPlace || e.Ahead > 0 || byRule || paused {
 		return holds
 	}
 	if _, mine := findLease(s, a.LeaseID); mine {
@@ -225,7 +229,7 @@ func (t *lockHistory) revokeStep(c *Call, r lock.Revoke) step {
 	if l, ok := c.Response.(lock.Lock); ok {
 		return t.readStep(l)
 	}
-	if !errors.Is(c.Err, lock.ErrTokenMismatch) || t.hasEpoch() {
+	if !errors.Is(c.Err, lock.ErrTokenMismatch) {
 		return nil
 	}
 	return func(s lock.Record) (lock.Record, bool) {

@@ -48,6 +48,7 @@ const (
 	checkSetOrder     = "sets have the same order at all their locks"
 	checkDeadlocks    = "only calls in a circle are refused with deadlock"
 	checkCircles      = "circles of waiting calls are broken"
+	checkEpochs       = "a fail-over carries over what was promised"
 	checkPolicy       = "nothing is granted in a freeze, or outside of a rule"
 	checkClosings     = "work that is done is not done again in its period"
 	checkTrees        = "leases in a tree exclude those above and below"
@@ -67,8 +68,14 @@ func (h History) Check(o CheckOptions) Report {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
-	x := &examination{History: h, options: o, locks: h.locks(), clock: h.clockBounds(), outages: h.outages()}
+	x := &examination{History: h, options: o, locks: h.locks(), outages: h.outages()}
 	x.index = x.newIndex()
+	x.epochs = h.findEpochs(x.locks, x.index.proven)
+	x.clock = h.clockBounds(x.epochs)
+	x.epochs.bound(x.clock)
+	for _, t := range x.locks {
+		t.epochs = x.epochs
+	}
 	r := Report{Operations: len(h.Calls), Faults: len(h.Faults), Events: len(h.Events), Locks: len(x.locks),
 		faults: h.Faults}
 	for _, c := range x.checks() {
@@ -87,6 +94,7 @@ type examination struct {
 	History
 	options CheckOptions
 	locks   []*lockHistory
+	epochs  epochs
 	clock   clockBounds
 
 	outages []outage // in which a stale write may be without an event
@@ -113,6 +121,7 @@ func (x *examination) checks() []checker {
 		{checkSetOrder, true, x.setOrder},
 		{checkDeadlocks, true, x.deadlocks},
 		{checkCircles, true, x.circles},
+		{checkEpochs, true, x.carriedOver},
 		{checkTrees, false, x.trees},
 		{checkPolicy, true, x.policy},
 		{checkClosings, true, x.each(x.closings)},
@@ -172,18 +181,23 @@ func (x *examination) eventRules(t *lockHistory, c *Check) {
 		return
 	}
 	r := Rules{Capacity: max(t.capacity, 0), AllowOvertaking: x.options.AllowOvertaking,
-		AllowWaiters: x.options.AllowWaiters, AllowClockJumps: t.hasEpoch(), InSet: t.inSet(), InTree: t.inTree,
+		AllowWaiters: x.options.AllowWaiters, InSet: t.inSet(), InTree: t.inTree,
 		Away: t.away(), Permits: t.permits(), Frozen: x.frozen(t.name)}
 	if i, err := r.first(t.events); err != nil {
 		c.violated(t, err.Error(), nil, &t.events[min(i, len(t.events)-1)])
 	}
 }
 
-// frozen returns a function that reports whether a freeze of the lock may have been in force, nil if there was none. A
-// freeze is in force a little before its event, and until a little before that of its end.
+// frozen returns a function that reports whether a freeze of the lock may have been in force, or the pause of grants
+// with which an epoch begins, nil if there was none. A freeze is in force a little before its event, and until a
+// little before that of its end.
 func (x *examination) frozen(name string) func(time.Time) bool {
 	type span struct{ from, to time.Time }
 	var spans []span
+	for _, e := range x.epochs[1:] { // grants may be paused
+		spans = append(spans, span{e.by, later(e.granting, e.by).Add(pauseSlack)})
+	}
+	freezes := len(spans)
 	for _, t := range x.locks {
 		if s := lock.Scope(t.name); !s.Covers(name) && !strings.HasPrefix(t.name, name+":") {
 			continue
@@ -194,7 +208,7 @@ func (x *examination) frozen(name string) func(time.Time) bool {
 				spans = append(spans, span{e.At.Add(-freezeSlack), endless})
 			case e.Kind == lock.Frozen:
 				spans = append(spans, span{e.At.Add(-freezeSlack), e.Until.Add(freezeSlack)})
-			case e.Kind == lock.Thawed && len(spans) > 0:
+			case e.Kind == lock.Thawed && len(spans) > freezes:
 				spans[len(spans)-1].to = e.At.Add(freezeSlack)
 			}
 		}
@@ -209,6 +223,9 @@ func (x *examination) frozen(name string) func(time.Time) bool {
 
 // freezeSlack is by how much a freeze may begin before its event, and by how much waiters may be served after its end.
 const freezeSlack = 5 * time.Second
+
+// pauseSlack is how long waiters may be served after the first grant of an epoch.
+const pauseSlack = time.Second
 
 // hasSets reports whether the lock was asked for together with others.
 func (t *lockHistory) hasSets() bool {
@@ -258,52 +275,6 @@ func (t *lockHistory) away() func(lock.Event) bool {
 		}
 	}
 	return func(e lock.Event) bool { return holders[e.Holder] }
-}
-
-// hasEpoch reports whether another clock or another database may have answered at some time.
-func (t *lockHistory) hasEpoch() bool {
-	for _, f := range t.faults {
-		if f.Epoch {
-			return true
-		}
-	}
-	return false
-}
-
-// epochSpan is how long after its mark a new epoch may begin.
-const epochSpan = 10 * time.Second
-
-// crossesEpoch reports whether a new epoch may have begun in the interval.
-func (t *lockHistory) crossesEpoch(from, to time.Duration) bool {
-	for _, f := range t.faults {
-		if f.Epoch && f.At <= to && from <= f.At+epochSpan {
-			return true
-		}
-	}
-	return false
-}
-
-// crossesEpoch reports whether a new epoch may have begun during the lease.
-func (l *lease) crossesEpoch(t *lockHistory) bool {
-	if !t.hasEpoch() {
-		return false
-	}
-	from, to := time.Duration(0), t.last
-	if l.group != nil {
-		for i, c := range l.group.acquires {
-			if i == 0 || c.Sent < from {
-				from = c.Sent
-			}
-		}
-	}
-	if l.ended != nil && l.ended.Kind == lock.Released {
-		for _, c := range l.group.releaseCalls() {
-			if c.Outcome() == Done {
-				to = min(to, c.Answered)
-			}
-		}
-	}
-	return t.crossesEpoch(from, to)
 }
 
 // releaseCalls returns the releases of a group that may be nil, and the calls that may have closed its session.

@@ -34,6 +34,7 @@ type queuePlace struct {
 	group *callGroup
 	mode  lock.Mode
 	stay  stay
+	epoch int // in which the stay is; one that an epoch interrupts does not count
 }
 
 // A waitEdge says that one call could not be granted its lock before another one was, for a time on the database's
@@ -84,9 +85,6 @@ func (x *examination) circles(c *Check) {
 func (x *examination) longWaits(c *Check) []*longWait {
 	waits := map[*Call]*longWait{}
 	for _, t := range x.locks {
-		if t.hasEpoch() {
-			continue
-		}
 		stays := t.staysByHolder()
 		for _, r := range t.groups {
 			call, ok := r.onlyWait()
@@ -98,13 +96,13 @@ func (x *examination) longWaits(c *Check) []*longWait {
 				c.Examined++
 			}
 			s := stays[r.holder()].all[0]
-			if s.to == nil || s.to.At.Sub(s.from.At) <= brokenWithin+promptWithin {
+			if s.to == nil || t.epochs.of(s.from) != t.epochs.of(s.to) || s.to.At.Sub(s.from.At) <= brokenWithin+promptWithin {
 				continue
 			}
 			if waits[call] == nil {
 				waits[call] = &longWait{call: call, task: a.Thread()}
 			}
-			waits[call].places = append(waits[call].places, queuePlace{t, r, a.Locks[0].Mode, s})
+			waits[call].places = append(waits[call].places, queuePlace{t, r, a.Locks[0].Mode, s, t.epochs.of(s.from)})
 		}
 	}
 	return slices.SortedFunc(maps.Values(waits), func(a, b *longWait) int { return cmp.Compare(a.call.ID, b.call.ID) })
@@ -146,8 +144,11 @@ func (w *longWait) addEdges(p queuePlace, byTask map[lock.TaskID][]*longWait, ot
 			continue
 		}
 		text := fmt.Sprintf("%q waited for %s, held by %q", p.group.holder(), p.at.name, l.holder)
+		if p.at.epochs.of(l.granted) > p.epoch {
+			continue
+		}
 		for _, v := range byTask[task] {
-			w.addEdge(v, p, l.granted.At, l.certainEnd(), text, l.granted)
+			w.addEdge(v, p, l.granted.At, l.certainEnd(p.at, p.epoch), text, l.granted)
 		}
 	}
 	for _, v := range others {
@@ -164,6 +165,9 @@ func (w *longWait) addEdges(p queuePlace, byTask map[lock.TaskID][]*longWait, ot
 func (w *longWait) addEdge(v *longWait, p queuePlace, from, by time.Time, text string, because *lock.Event) {
 	from, by = later(from, p.stay.from.At), earlier(by, p.stay.to.At)
 	for _, o := range v.places {
+		if o.epoch != p.epoch {
+			return
+		}
 		from, by = later(from, o.stay.from.At), earlier(by, o.stay.to.At)
 	}
 	if by.Sub(from) > brokenWithin+promptWithin {
@@ -186,10 +190,15 @@ func (l *lease) task() (task lock.TaskID) {
 	return task
 }
 
-// certainEnd returns until when the lease was certainly active: until the end that an answer promised, or its end.
-func (l *lease) certainEnd() time.Time {
-	end, _ := l.promisedEnd()
-	if l.ended != nil {
+// certainEnd returns until when the lease was certainly active on the clock of the epoch: until the end that was
+// promised, or its end.
+func (l *lease) certainEnd(t *lockHistory, k int) time.Time {
+	end, _ := l.promisedEnd(t, k)
+	switch {
+	case l.ended == nil:
+	case t.epochs.of(l.ended) < k:
+		return time.Time{}
+	case t.epochs.of(l.ended) == k:
 		end = earlier(end, l.ended.At)
 	}
 	return end

@@ -152,11 +152,7 @@ func TestOnlyCertainCirclesAreFound(t *testing.T) {
 				s.Faults = append(s.Faults, during(s, at, at+2*time.Second))
 			}
 		},
-		"another database": func(s editable) {
-			f := during(s, 0, 0)
-			f.Epoch = true
-			s.Faults = append(s.Faults, f)
-		},
+		"an epoch begins meanwhile": func(s editable) { s.beginEpoch(*s.event(lock.Dequeued, "bea again")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -29,7 +29,7 @@ func (x *examination) closings(t *lockHistory, c *Check) {
 		}
 		c.Examined++
 		next := nextGrant(t.leases[i+1:])
-		if next == nil || t.openedBetween(l.ended, next.granted) || t.crossesEpoch(l.acquired[0].Sent, next.knownBy(t)) {
+		if next == nil || t.openedBetween(l.ended, next.granted) {
 			continue
 		}
 		if what := done.forbids(next.granted.At); what != "" {
@@ -46,6 +46,9 @@ func (t *lockHistory) closingOf(l *lease) (closing, bool) {
 		return closing{}, false
 	}
 	done := closing{lease: l, began: grant(l.acquired[0]).AcquiredAt}
+	for _, e := range t.epochs[l.began(t)+1 : t.epochs.of(l.ended)+1] { // a clock that is behind moves it
+		done.began = earlier(done.began, e.from)
+	}
 	for _, c := range l.group.releaseCalls() {
 		r, ok := c.Request.(lock.Release)
 		switch {
@@ -72,14 +75,6 @@ func (t *lockHistory) openedBetween(from, to *lock.Event) bool {
 	return slices.ContainsFunc(t.events, func(e lock.Event) bool {
 		return e.Kind == lock.Opened && e.Revision > from.Revision && e.Revision < to.Revision
 	})
-}
-
-// knownBy returns when the grant of the lease was certainly decided.
-func (l *lease) knownBy(t *lockHistory) time.Duration {
-	if answer := l.firstAnswer(); answer != nil {
-		return answer.Answered
-	}
-	return t.last
 }
 
 // forbids returns why the lock may not be granted at that instant, empty if it may.

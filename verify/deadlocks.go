@@ -14,18 +14,30 @@ const reasonDeadlock = "deadlock"
 
 // An instant is when a deadlock was decided, as seen at one lock.
 type instant struct {
-	at time.Time
+	at    time.Time
+	epoch int
 	// revision is that of the event which removed the victim there; zero if the victim did not wait there. Instants of
 	// different locks are equal to setSpread only.
 	revision int64
 }
 
 // isWithin reports whether the instant is between the two events. A nil event is not reached yet.
-func (n instant) isWithin(from, to *lock.Event) bool {
+func (n instant) isWithin(all epochs, from, to *lock.Event) bool {
 	if n.revision > 0 {
 		return from.Revision < n.revision && (to == nil || to.Revision >= n.revision)
 	}
-	return !from.At.After(n.at.Add(setSpread)) && (to == nil || !to.At.Before(n.at.Add(-setSpread)))
+	return !n.isBefore(all, from) && (to == nil || !n.isAfter(all, to))
+}
+
+// isBefore and isAfter report whether the instant is certainly before or after the event of another lock.
+func (n instant) isBefore(all epochs, e *lock.Event) bool {
+	k := all.of(e)
+	return n.epoch < k || n.epoch == k && e.At.After(n.at.Add(setSpread))
+}
+
+func (n instant) isAfter(all epochs, e *lock.Event) bool {
+	k := all.of(e)
+	return n.epoch > k || n.epoch == k && e.At.Before(n.at.Add(-setSpread))
 }
 
 // A stay is the time in which a call had a place in the queue.
@@ -104,9 +116,6 @@ func (x *examination) deadlocks(c *Check) {
 		byName[t.name] = t
 	}
 	for _, t := range x.locks {
-		if t.hasEpoch() {
-			continue
-		}
 		for _, call := range t.calls {
 			a, acquires := call.Request.(lock.Acquire)
 			if !acquires || call.whole != nil && t.name != call.whole.names()[0] {
@@ -169,7 +178,7 @@ func (v victim) refutation() (what string) {
 			what = "it was not removed from the queue of " + missing
 			continue
 		}
-		if what = v.cycleIsWrong(v.cycle, r.At, when); what == "" {
+		if what = v.cycleIsWrong(v.cycle, r, when); what == "" {
 			return ""
 		}
 	}
@@ -179,27 +188,27 @@ func (v victim) refutation() (what string) {
 // instants returns when the decision that removed the victim was, by the names of its locks. If another lock of its set
 // has no event of that, it returns its name.
 func (v victim) instants(r *lock.Event) (when map[string]instant, missing string) {
-	when = map[string]instant{v.at.name: {r.At, r.Revision}}
+	when = map[string]instant{v.at.name: {r.At, v.at.epochs.of(r), r.Revision}}
 	if v.call.whole == nil {
 		return when, ""
 	}
 	for _, name := range v.call.whole.names()[1:] {
 		all := v.locks[name].deadlocksOf(v.acquire.Holder)
-		i := slices.IndexFunc(all, func(o *lock.Event) bool { return atOnce(*r, *o) })
+		i := slices.IndexFunc(all, func(o *lock.Event) bool { return v.at.epochs.atOnce(r, o) })
 		if i < 0 {
 			return nil, name
 		}
-		when[name] = instant{all[i].At, all[i].Revision}
+		when[name] = instant{all[i].At, v.at.epochs.of(all[i]), all[i].Revision}
 	}
 	return when, ""
 }
 
 // cycleIsWrong returns what is wrong in the circle, empty for nothing.
-func (v victim) cycleIsWrong(cycle []lock.DeadlockStep, at time.Time, when map[string]instant) string {
+func (v victim) cycleIsWrong(cycle []lock.DeadlockStep, removed *lock.Event, when map[string]instant) string {
 	for i, s := range cycle {
 		n, ok := when[s.Name]
 		if !ok {
-			n = instant{at: at}
+			n = instant{at: removed.At, epoch: v.at.epochs.of(removed)}
 		}
 		next := cycle[(i+1)%len(cycle)]
 		if what := v.locks[s.Name].stepIsWrong(s, n, next, v.locks[next.Name].requests(next.Holder)); what != "" {
@@ -236,7 +245,7 @@ func (t *lockHistory) stepIsWrong(s lock.DeadlockStep, n instant, next lock.Dead
 	}
 	held, belongs := false, len(requests) == 0
 	for _, l := range t.leases {
-		if l.holder != s.WaitsFor || l.granted == nil || !n.isWithin(l.granted, l.ended) {
+		if l.holder != s.WaitsFor || l.granted == nil || !n.isWithin(t.epochs, l.granted, l.ended) {
 			continue
 		}
 		held = true
@@ -254,7 +263,7 @@ func (t *lockHistory) stepIsWrong(s lock.DeadlockStep, n instant, next lock.Dead
 // stayAt returns the stay of the holder's call in the queue at that instant, nil if there is none.
 func (t *lockHistory) stayAt(holder string, n instant) *stay {
 	for _, s := range t.stays(holder) {
-		if n.isWithin(s.from, s.to) {
+		if n.isWithin(t.epochs, s.from, s.to) {
 			return &s
 		}
 	}

@@ -124,12 +124,11 @@ type deliveryChecker struct {
 	*examination
 	subscription *Subscription
 	report       *Check
-	cursor       int64 // everything up to this id was delivered; cursorNow before the first delivery
-	last         int64 // id of the newest event received
-	gap          bool  // a gap was received, and no event since
-	lost         *lock.Event
-	lostAt       time.Duration // when lost, an event that a new epoch has lost, was received
-	violations   int           // number found
+	cursor       int64       // everything up to this id was delivered; cursorNow before the first delivery
+	last         int64       // id of the newest event received
+	gap          bool        // a gap was received, and no event since
+	lost         *lock.Event // was received, and a new epoch has lost it
+	violations   int         // number found
 }
 
 func (h *deliveryChecker) checkAll() {
@@ -160,7 +159,7 @@ func (h *deliveryChecker) check(r EventRequest, d Delivery) {
 	}
 	before := h.cursor
 	if d.Gap {
-		h.applyGap(d)
+		h.gap, h.lost = true, nil
 	}
 	h.checkMissing(d)
 	for _, e := range d.Events {
@@ -172,20 +171,6 @@ func (h *deliveryChecker) check(r EventRequest, d Delivery) {
 		h.violated(nil, fmt.Sprintf("was at cursor %d and received the earlier cursor %d", h.cursor, d.Next))
 	}
 	h.cursor, h.gap = d.Next, h.gap && d.Next <= before
-}
-
-// applyGap processes a gap. If another history has taken the place of the earlier one, its ids
-// may start lower.
-func (h *deliveryChecker) applyGap(d Delivery) {
-	h.gap, h.lost = true, nil
-	if !h.newEpochBetween(0, forever) {
-		return
-	}
-	begin := d.Next
-	if len(d.Events) > 0 {
-		begin = min(begin, d.Events[0].ID-1)
-	}
-	h.cursor, h.last = min(h.cursor, begin), min(h.last, begin)
 }
 
 // checkEvent checks one received event.
@@ -200,14 +185,14 @@ func (h *deliveryChecker) checkEvent(d Delivery, e *lock.Event) {
 	}
 	i, found := h.index.find(e.ID)
 	switch {
-	case !found && h.mayBeLost(d.At):
-		h.lost, h.lostAt = e, d.At
+	case !found && h.mayBeLost(e, d.At):
+		h.lost = e
 	case !found:
 		h.violated(e, fmt.Sprintf("received event %d (%s), which is not in the table", e.ID, e.Kind))
 	case !sameEvent(*h.index.table[i], *e):
 		h.violated(h.index.table[i], fmt.Sprintf("received event %d as %s, but in the table it is %s", e.ID,
 			eventText(*e), eventText(*h.index.table[i])))
-	case h.lost != nil && h.newEpochBetween(h.lostAt, d.At):
+	case h.lost != nil && h.epochs.of(h.lost) < h.epochs.of(e):
 		h.violated(e,
 			fmt.Sprintf("received event %d, which a new epoch has lost, and then event %d without a gap between them",
 				h.lost.ID, e.ID))
@@ -215,14 +200,10 @@ func (h *deliveryChecker) checkEvent(d Delivery, e *lock.Event) {
 	}
 }
 
-// mayBeLost reports whether a new epoch may have lost an event that was received at that time.
-func (h *deliveryChecker) mayBeLost(at time.Duration) bool {
-	return h.newEpochBetween(at-epochSpan, forever)
-}
-
-// newEpochBetween reports whether a new epoch began in the interval.
-func (h *deliveryChecker) newEpochBetween(from, to time.Duration) bool {
-	return slices.ContainsFunc(h.Faults, func(f Fault) bool { return f.Epoch && from <= f.Ended && f.Ended <= to })
+// mayBeLost reports whether the epoch after that of the event may have lost it: the event was received before.
+func (h *deliveryChecker) mayBeLost(e *lock.Event, at time.Duration) bool {
+	k := h.epochs.of(e) + 1
+	return k < len(h.epochs) && at < h.epochs[k].before
 }
 
 // checkMissing checks that the delivery contains every event of the table that its cursor passes. A

@@ -23,6 +23,7 @@
 //   - sets that share two locks have the same order at both;
 //   - a call that is refused with deadlock waited in the circle that its answer shows;
 //   - a circle of calls that wait for each other is broken;
+//   - an epoch carries over what was promised before, see below;
 //   - conflicting leases above and below each other in a tree do not overlap, and no call overtakes one that waits
 //     above or below;
 //   - no lease is granted in a freeze of its lock, or outside of the rule for it, that was answered before;
@@ -79,9 +80,33 @@
 //
 // Calls have times on the recorder's clock; answers and events have times on the database's
 // clock. Order is taken from the first, the length of leases from the second. The two are
-// compared only as far as the answers themselves bound their offset. A fault that changes the
-// clock or the database is noted with [Recorder.MarkEpoch]: leases that it touched may then end at
-// other times, but answered calls must still not be lost.
+// compared only as far as the answers themselves bound their offset.
+//
+// # Epochs
+//
+// After a fail-over, a restore, or `paddock epoch new`, the database has another clock, perhaps, and may have lost
+// what was not on it. The service then begins an epoch, and the ids of events jump by [lock.EventJump]. So the events
+// tell to which epoch each belongs, and nobody has to note when an epoch began: it was after the last call was sent
+// that took effect in the epoch before, and before the first answer that proves an event of the new one. That is
+// milliseconds for an operator's epoch, and about the outage for a fail-over. The answers bound the same instant on
+// the clock of either epoch. Instants are compared in one epoch only. All events must be of one database.
+//
+//	before the epoch                       in the epoch
+//	an event or an answer                  is not lost
+//	a lease or session that is not over    does not end before its whole TTL and grace after the earliest begin
+//	one that was over by the last event    is not used, and not seen
+//	one whose end is not certain           may have its TTL again, or be over
+//	a revoked lease in its grace           blocks others for its whole grace again
+//	a grant that is not claimed            returns to the queue, and is not claimed
+//	a place without a call                 is kept for lock.MaxWait
+//	a place with a call                    is kept for its wait
+//	a token                                is less by lock.TokenJump than new ones
+//	a freeze, a rule, a closed lock        are in force, until the instants that they name
+//	a set                                  is granted and ended as a whole, in one epoch
+//	what a client counts on                by its own clock: goes on
+//
+// Grants may be paused from the first event of an epoch to the first grant. No other relaxation is made: a loss is
+// found also where no quorum of standbys was required and it had to be expected.
 //
 // # Unknown outcomes
 //
@@ -104,7 +129,7 @@
 // connections and replicas. It must receive every event of the table between its first and its
 // last cursor, field by field equal, in the order of the ids and once. Only a gap excuses a
 // missing event. A received event that is not in the table must have been lost by a new epoch,
-// and a gap must come before any later event.
+// and a gap must come before any event of that.
 //
 // An event must reach a subscriber within two seconds after an answer, or another subscriber's
 // delivery, proved that it was committed. Time counts only while the service is undisturbed. It is

@@ -24,7 +24,7 @@ func (t *lockHistory) origin(l *lease) (origin, lock.Grant) {
 	if len(l.acquired) > 0 {
 		answer = l.acquired[0]
 	}
-	if answer == nil || l.crossesEpoch(t) || l.group.session() != 0 { // the session moves its end
+	if answer == nil || !l.answeredIn(t, l.began(t), answer) || l.group.session() != 0 { // the session moves its end
 		return unknownStart, lock.Grant{}
 	}
 	g := grant(answer)
@@ -156,7 +156,7 @@ func (t *lockHistory) expiryOperation(due []timedEvent) *operation {
 		o.text += fmt.Sprintf("%s: token %d", l.event.Kind, l.token)
 	}
 	o.step = func(s lock.Record) (lock.Record, bool) {
-		if slices.ContainsFunc(ended, func(l *lease) bool { return l.renewalPending(s) }) {
+		if slices.ContainsFunc(ended, func(l *lease) bool { return l.renewalPending(t, s) }) {
 			return s, false
 		}
 		past := s
@@ -207,7 +207,7 @@ func (t *lockHistory) endOperation(l *lease) *operation {
 	o := &operation{text: fmt.Sprintf("%s: token %d of %q", e.Kind, l.token, l.holder), revision: e.Revision}
 	o.step = func(s lock.Record) (lock.Record, bool) {
 		i := slices.IndexFunc(s.Leases, func(g lock.Lease) bool { return l.matches(g) && !g.Revoked() })
-		if i < 0 || l.renewalPending(s) {
+		if i < 0 || l.renewalPending(t, s) {
 			return s, false
 		}
 		var c lock.Command
@@ -265,8 +265,8 @@ func (t *lockHistory) skipGraceOperation(l *lease) *operation {
 
 // renewalPending reports whether a renewal must still be applied: the end of the lease is before the
 // end that was promised.
-func (l *lease) renewalPending(s lock.Record) bool {
-	end, by := l.promisedEnd()
+func (l *lease) renewalPending(t *lockHistory, s lock.Record) bool {
+	end, by := l.answeredEnd(t, t.epochs.of(l.ended))
 	return by != nil && slices.ContainsFunc(s.Leases, func(g lock.Lease) bool {
 		return l.matches(g) && !endUnknown(g) && g.ExpiresAt.Add(g.Grace).Before(end)
 	})

@@ -10,11 +10,13 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// A leaseInterval is the time on the database's clock in which a lease is proven to have been held:
-// from its grant to the latest end that an answer promised, unless it was ended before. One that stays is held until its
-// event.
+// A leaseInterval is the time on the clock of an epoch in which a lease is proven to have been held: from its grant,
+// or from when the epoch had begun, to the latest end that was promised, unless it was ended before. One that stays
+// is held until its event.
 type leaseInterval struct {
 	*lease
+	epoch    int
+	carried  bool // the lease was granted in an epoch before
 	from, to time.Time
 	proof    []*Call
 }
@@ -24,9 +26,7 @@ type leaseInterval struct {
 func (x *examination) exclusion(t *lockHistory, c *Check) {
 	var intervals []leaseInterval
 	for _, l := range t.leases {
-		if s, ok := t.interval(l); ok {
-			intervals = append(intervals, s)
-		}
+		intervals = append(intervals, t.intervals(l)...)
 	}
 	slices.SortStableFunc(intervals, leaseInterval.compare)
 	var current []leaseInterval
@@ -34,7 +34,7 @@ func (x *examination) exclusion(t *lockHistory, c *Check) {
 	slots := map[int]leaseInterval{}
 	for _, s := range intervals {
 		c.Examined++
-		current = slices.DeleteFunc(current, func(o leaseInterval) bool { return !s.from.Before(o.to) })
+		current = slices.DeleteFunc(current, func(o leaseInterval) bool { return o.epoch < s.epoch || !s.from.Before(o.to) })
 		for _, o := range current {
 			if conflict(o.mode, s.mode) || o.sharesSlot(s.slot, s.slots) {
 				c.reportOverlap(t, o, s)
@@ -48,6 +48,9 @@ func (x *examination) exclusion(t *lockHistory, c *Check) {
 		if permits := t.capacity; s.mode == lock.Permit && permits > 0 && out > permits {
 			c.violated(t, fmt.Sprintf("%d permits were held at %s; the capacity is %d.", out, clock(s.from),
 				permits), proofs(current...), s.granted)
+		}
+		if s.carried {
+			continue // its token was checked before
 		}
 		for mode, o := range newest {
 			if conflict(mode, s.mode) {
@@ -72,17 +75,22 @@ func (c *Check) reportOverlap(t *lockHistory, o, s leaseInterval) {
 }
 
 func (c *Check) checkTokenGrows(t *lockHistory, o, s leaseInterval) {
-	if s.token <= o.token && o.from.Before(s.from) {
+	if s.token <= o.token && o.startsBefore(s) {
 		c.violated(t, fmt.Sprintf(
 			"%q was granted the lock at %s with token %d, which is not greater than %d, granted to %q at %s.",
 			s.holder, clock(s.from), s.token, o.token, o.holder, clock(o.from)), proofs(o, s), o.granted, s.granted)
 	}
 }
 
+// startsBefore reports whether s begins before o.
+func (s leaseInterval) startsBefore(o leaseInterval) bool {
+	return s.epoch < o.epoch || s.epoch == o.epoch && s.from.Before(o.from)
+}
+
 // compare orders intervals by their begin. Of leases that one commit granted, at one instant, the first has the
 // smallest token: it may have been withdrawn at once, because its caller had left.
 func (s leaseInterval) compare(o leaseInterval) int {
-	return cmp.Or(s.from.Compare(o.from), cmp.Compare(s.token, o.token))
+	return cmp.Or(cmp.Compare(s.epoch, o.epoch), s.from.Compare(o.from), cmp.Compare(s.token, o.token))
 }
 
 func proofs(intervals ...leaseInterval) []*Call {
@@ -93,38 +101,52 @@ func proofs(intervals ...leaseInterval) []*Call {
 	return all
 }
 
-// interval returns the interval of a lease, false if nothing is proven about it.
-func (t *lockHistory) interval(l *lease) (leaseInterval, bool) {
-	s := leaseInterval{lease: l}
-	if l.granted != nil {
+// intervals returns the intervals of a lease, one for each epoch in which something is proven about it.
+func (t *lockHistory) intervals(l *lease) (all []leaseInterval) {
+	last := len(t.epochs) - 1
+	if l.ended != nil {
+		last = t.epochs.of(l.ended)
+	}
+	for k := l.began(t); k <= last; k++ {
+		if s, ok := t.interval(l, k); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// interval returns the interval of a lease in an epoch, false if nothing is proven about it.
+func (t *lockHistory) interval(l *lease, k int) (leaseInterval, bool) {
+	s := leaseInterval{lease: l, epoch: k, carried: k > l.began(t)}
+	switch {
+	case s.carried:
+		s.from = t.epochs[k].by
+	case l.granted != nil:
 		s.from = l.granted.At
 	}
-	for _, c := range slices.Concat(l.acquired, l.renewed) {
-		g := grant(c)
-		if s.from.IsZero() || g.AcquiredAt.Before(s.from) {
+	for _, c := range l.answers() {
+		if g := grant(c); !s.carried && l.answeredIn(t, k, c) && (s.from.IsZero() || g.AcquiredAt.Before(s.from)) {
 			s.from = g.AcquiredAt
 		}
-		if end := g.ExpiresAt.Add(g.Grace); end.After(s.to) {
-			s.to, s.proof = end, []*Call{c}
-		}
+	}
+	end, by := l.promisedEnd(t, k)
+	if s.to = end; by != nil {
+		s.proof = []*Call{by}
 	}
 	if first := l.firstAnswer(); first != nil {
 		s.proof = append(s.proof, first)
 	}
-	if s.from.IsZero() || l.crossesEpoch(t) {
-		return s, false
-	}
-	switch {
-	case l.ended != nil && (l.ended.Kind != lock.Expired || s.to.IsZero()):
+	switch endsHere := l.ended != nil && t.epochs.of(l.ended) == k; {
+	case endsHere && (l.ended.Kind != lock.Expired || s.to.IsZero()):
 		if s.to.IsZero() || l.ended.At.Before(s.to) || l.stays() {
 			s.to = l.ended.At
 		}
 	case l.ended == nil && t.mayHaveEnded(l):
 		s.to = s.from
-	case l.ended == nil && l.stays() && l.granted != nil:
+	case !endsHere && l.stays() && l.granted != nil:
 		s.to = endless
 	}
-	return s, true
+	return s, !s.from.IsZero() && (!s.carried || s.from.Before(s.to))
 }
 
 // mayHaveEnded reports whether a release or a revocation may have ended the lease although there
@@ -201,7 +223,7 @@ func proofCalls(beliefs []holdInterval, more ...holdInterval) []*Call {
 // holdIntervals returns when the client counted on the lease. That ends when it releases the lease
 // or learns that it is lost, and when an operator revokes it.
 func (x *examination) holdIntervals(t *lockHistory, l *lease) []holdInterval {
-	if l.group == nil || l.crossesEpoch(t) {
+	if l.group == nil {
 		return nil
 	}
 	given := l.givenUpBy(t)

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,11 +15,11 @@ import (
 func (x *examination) noEarlyEnd(t *lockHistory, c *Check) {
 	for _, l := range t.leases {
 		t.graceKept(l, c)
-		end, by := l.promisedEnd()
-		if by == nil || l.crossesEpoch(t) {
+		if l.firstAnswer() == nil {
 			continue
 		}
 		if l.ended != nil && l.ended.Kind == lock.Expired {
+			end, by := l.promisedEnd(t, t.epochs.of(l.ended))
 			c.Examined++
 			if l.ended.At.Before(end) {
 				c.violated(t,
@@ -26,6 +27,7 @@ func (x *examination) noEarlyEnd(t *lockHistory, c *Check) {
 						l.holder, l.token, clock(l.ended.At), clock(end)), []*Call{by}, l.granted, l.ended)
 			}
 			if l.stays() {
+				by := cmp.Or(by, l.firstAnswer())
 				c.violated(t, fmt.Sprintf("The lease of %q with token %d expired at %s, but it was acquired with on_expiry hold, "+
 					"so it never ends by itself.", l.holder, l.token, clock(l.ended.At)), []*Call{by}, l.granted, l.ended)
 			}
@@ -35,9 +37,7 @@ func (x *examination) noEarlyEnd(t *lockHistory, c *Check) {
 		}
 		for _, call := range slices.Concat(l.group.acquires, l.group.renews, l.group.releases) {
 			var e *lock.Error
-			if errors.As(call.Err, &e) && e.Code == lock.ErrLeaseLost && (e.Token == l.token || e.Token == 0) &&
-				call.Sent > by.Answered {
-				c.Examined++
+			if errors.As(call.Err, &e) && e.Code == lock.ErrLeaseLost && (e.Token == l.token || e.Token == 0) {
 				t.refusedEarly(l, call, e, x.clock, c)
 			}
 		}
@@ -47,15 +47,17 @@ func (x *examination) noEarlyEnd(t *lockHistory, c *Check) {
 // graceKept checks that a revocation that does not skip the grace leaves it to the holder: no
 // conflicting lease is granted before the grace is over.
 func (t *lockHistory) graceKept(l *lease, c *Check) {
-	end, by := l.graceEnd(t)
-	if by == nil {
+	if l.ended == nil || l.ended.Kind != lock.Revoked {
 		return
 	}
 	c.Examined++
 	for _, next := range t.leases {
 		g := next.granted
-		if g == nil || g.Revision < l.ended.Revision || !g.At.Before(end) ||
-			l.skipped != nil && g.Revision > l.skipped.Revision {
+		if g == nil || g.Revision < l.ended.Revision || l.skipped != nil && g.Revision > l.skipped.Revision {
+			continue
+		}
+		end, by := l.graceEnd(t, t.epochs.of(g))
+		if by == nil || !g.At.Before(end) {
 			continue
 		}
 		if conflict(next.mode, l.mode) || l.sharesSlot(next.slot, next.slots) {
@@ -67,18 +69,25 @@ func (t *lockHistory) graceKept(l *lease, c *Check) {
 	}
 }
 
-// graceEnd returns the earliest end of a revoked lease's grace, and the answer that told the holder
-// of that grace. The answer is nil if the lease was not revoked, the revocation skipped the grace, or
-// that is unknown. The grace starts at the revocation, or at the end of the lease if that came first.
-// The holder may have renewed the lease for longer than it knows.
-func (l *lease) graceEnd(t *lockHistory) (time.Time, *Call) {
-	if l.ended == nil || l.ended.Kind != lock.Revoked || l.crossesEpoch(t) {
+// graceEnd returns the earliest end of a revoked lease's grace on the clock of an epoch, and the answer that told the
+// holder of that grace. A grace that is not over when an epoch begins begins again. The answer is nil if the lease
+// was not revoked, the revocation skipped the grace, or that is unknown. The grace starts at the revocation, or at
+// the end of the lease if that came first. The holder may have renewed the lease for longer than it knows.
+func (l *lease) graceEnd(t *lockHistory, k int) (time.Time, *Call) {
+	if l.ended == nil || l.ended.Kind != lock.Revoked || k < t.epochs.of(l.ended) {
 		return time.Time{}, nil
 	}
 	if skipped, known := t.revokedSkippingGrace(l); skipped || !known {
 		return time.Time{}, nil
 	}
-	end, by := l.promisedEnd()
+	if k > t.epochs.of(l.ended) {
+		end, by := l.graceEnd(t, k-1)
+		if e := t.epochs[k]; by != nil && !e.from.IsZero() && !e.endedBy.IsZero() && end.After(e.endedBy) {
+			return e.from.Add(grant(by).Grace), by
+		}
+		return time.Time{}, nil
+	}
+	end, by := l.promisedEnd(t, k)
 	if by == nil {
 		return time.Time{}, nil
 	}
@@ -88,19 +97,17 @@ func (l *lease) graceEnd(t *lockHistory) (time.Time, *Call) {
 	return end, by
 }
 
-// promisedEnd returns the latest end, grace included, that an answer promised, and that answer.
-func (l *lease) promisedEnd() (end time.Time, by *Call) {
-	for _, c := range slices.Concat(l.acquired, l.renewed) {
-		if g := grant(c); g.ExpiresAt.Add(g.Grace).After(end) {
-			end, by = g.ExpiresAt.Add(g.Grace), c
-		}
-	}
-	return end, by
-}
-
 // refusedEarly checks a lease_lost answer: the lease had reached its end, or was ended by a call.
 func (t *lockHistory) refusedEarly(l *lease, call *Call, e *lock.Error, dial clockBounds, c *Check) {
-	end, by := l.promisedEnd()
+	k, last := t.epochs.ofCall(call)
+	if l.ended != nil && e.Ended != 0 {
+		k, last = t.epochs.of(l.ended), t.epochs.of(l.ended) // another check compares it with the answer
+	}
+	end, by := l.promisedEnd(t, k)
+	if k != last || by == nil || call.Sent <= by.Answered {
+		return
+	}
+	c.Examined++
 	if a, ok := l.group.acquire(); ok && a.MaxHold > 0 {
 		end = end.Add(-grant(by).Grace) // at its max hold, renewals are refused at the end without grace
 	}
@@ -110,7 +117,7 @@ func (t *lockHistory) refusedEarly(l *lease, call *Call, e *lock.Error, dial clo
 			l.holder, l.token, clock(e.EndedAt), clock(end)),
 			[]*Call{by, call}, l.granted, l.ended)
 	case e.Ended == 0 && !t.mayHaveEnded(l):
-		if latest, known := dial.latest(call.Answered); known && latest.Before(end) {
+		if latest, known := dial.latest(k, call.Answered); known && latest.Before(end) {
 			c.violated(t, fmt.Sprintf(
 				"%q was told, at %s at the latest, that its lease with token %d is lost, but was promised %s.",
 				l.holder, clock(latest), l.token, clock(end)),
@@ -119,7 +126,7 @@ func (t *lockHistory) refusedEarly(l *lease, call *Call, e *lock.Error, dial clo
 	}
 }
 
-// clockSpan is how long the database's clock and the recorder's are assumed to keep their offset.
+// clockSpan is how long the database's clock and the recorder's are assumed to keep their offset, in one epoch.
 const clockSpan = 30 * time.Second
 
 // clockBounds bound the database's clock by the recorder's. An answer that carries the time of its
@@ -128,13 +135,18 @@ const clockSpan = 30 * time.Second
 // each other, because a clock was set, nothing is known.
 type clockBounds struct {
 	start    time.Time
-	maxAhead map[int]time.Duration // upper bound of the database's clock minus the recorder's, in each span
-	minAhead map[int]time.Duration
+	epochs   epochs
+	maxAhead map[clockPart]time.Duration // upper bound of the database's clock minus the recorder's
+	minAhead map[clockPart]time.Duration
 }
 
-func (h History) clockBounds() clockBounds {
-	d := clockBounds{start: h.Start, maxAhead: map[int]time.Duration{}, minAhead: map[int]time.Duration{}}
-	for _, c := range h.Calls {
+// A clockPart is a span of time in which the database's clock and the recorder's keep their offset.
+type clockPart struct{ epoch, span int }
+
+func (h History) clockBounds(all epochs) clockBounds {
+	d := clockBounds{start: h.Start, epochs: all, maxAhead: map[clockPart]time.Duration{}, minAhead: map[clockPart]time.Duration{}}
+	for i := range h.Calls {
+		c := &h.Calls[i]
 		if at, ok := c.decidedAt(); ok {
 			d.observe(c, at)
 		}
@@ -143,7 +155,7 @@ func (h History) clockBounds() clockBounds {
 }
 
 // decidedAt returns when the call was decided, if its answer says so.
-func (c Call) decidedAt() (time.Time, bool) {
+func (c *Call) decidedAt() (time.Time, bool) {
 	switch got := c.Response.(type) {
 	case lock.Lock:
 		return got.AsOf, true
@@ -156,36 +168,49 @@ func (c Call) decidedAt() (time.Time, bool) {
 	return time.Time{}, false
 }
 
-func (d clockBounds) observe(c Call, at time.Time) {
+func (d clockBounds) observe(c *Call, at time.Time) {
+	k, last := d.epochs.ofCall(c)
+	if k != last {
+		return
+	}
 	ahead := at.Sub(d.start)
-	span := int(c.Answered / clockSpan)
-	if least, ok := d.minAhead[span]; !ok || ahead-c.Answered > least {
-		d.minAhead[span] = ahead - c.Answered
+	part := clockPart{k, int(c.Answered / clockSpan)}
+	if least, ok := d.minAhead[part]; !ok || ahead-c.Answered > least {
+		d.minAhead[part] = ahead - c.Answered
 	}
 	if c.Verb == Acquire {
 		return
 	}
-	if most, ok := d.maxAhead[span]; !ok || ahead-c.Sent < most {
-		d.maxAhead[span] = ahead - c.Sent
+	if most, ok := d.maxAhead[part]; !ok || ahead-c.Sent < most {
+		d.maxAhead[part] = ahead - c.Sent
 	}
 }
 
-// earliest returns the earliest time that the database's clock can have shown, false if unknown.
-func (d clockBounds) earliest(at time.Duration) (time.Time, bool) {
-	span := int(at / clockSpan)
-	least, ok := d.minAhead[span]
-	if most, bounded := d.maxAhead[span]; !ok || bounded && least > most+time.Millisecond {
+// part returns the part of the epoch that contains the time. A time before the epoch is in its first part, one after
+// it in its last.
+func (d clockBounds) part(k int, at time.Duration) clockPart {
+	if k+1 < len(d.epochs) {
+		at = min(at, d.epochs[k+1].after)
+	}
+	return clockPart{k, int(max(at, d.epochs[k].before) / clockSpan)}
+}
+
+// earliest returns the earliest time that the clock of the epoch can have shown, false if unknown.
+func (d clockBounds) earliest(k int, at time.Duration) (time.Time, bool) {
+	part := d.part(k, at)
+	least, ok := d.minAhead[part]
+	if most, bounded := d.maxAhead[part]; !ok || bounded && least > most+time.Millisecond {
 		return time.Time{}, false
 	}
 	return d.start.Add(at + least), true
 }
 
-// latest returns the latest time that the database's clock can have shown, false if unknown.
-func (d clockBounds) latest(at time.Duration) (time.Time, bool) {
-	span := int(at / clockSpan)
-	most, ok := d.maxAhead[span]
-	if !ok || d.minAhead[span] > most+time.Millisecond {
+// latest returns the latest time that the clock of the epoch can have shown, false if unknown.
+func (d clockBounds) latest(k int, at time.Duration) (time.Time, bool) {
+	part := d.part(k, at)
+	most, ok := d.maxAhead[part]
+	if !ok || d.minAhead[part] > most+time.Millisecond {
 		return time.Time{}, false
 	}
-	return d.start.Add(at + max(most, d.minAhead[span])), true
+	return d.start.Add(at + max(most, d.minAhead[part])), true
 }

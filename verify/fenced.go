@@ -29,7 +29,7 @@ func (x *examination) fenced(c *Check) {
 	all := map[string]*resource{}
 	of := func(key string) *resource {
 		if all[key] == nil {
-			all[key] = &resource{lock: &lockHistory{name: key, faults: x.Faults}, operations: map[string]*fencedOperation{}}
+			all[key] = &resource{lock: &lockHistory{name: key}, operations: map[string]*fencedOperation{}}
 		}
 		return all[key]
 	}

@@ -132,7 +132,7 @@ func (c *harness) acquire(holder string, code error, a lock.Acquire) {
 	c.t.Helper()
 	s := c.client(holder)
 	a.Holder, a.LeaseID = holder, c.id(holder)
-	if a.TTL == 0 {
+	if a.TTL == 0 && a.SessionID == (lock.SessionID{}) {
 		a.TTL = 10 * time.Second
 	}
 	g, err := s.Acquire(c.t.Context(), a)
@@ -142,9 +142,13 @@ func (c *harness) acquire(holder string, code error, a lock.Acquire) {
 	}
 }
 
-func (c *harness) renew(holder string, code error) {
+// renew renews the lease of the lock, or those of the set.
+func (c *harness) renew(holder string, code error, set ...string) {
 	c.t.Helper()
-	_, err := c.client(holder).Renew(c.t.Context(), lock.Renew{Locks: []string{c.grant(holder).Name}, LeaseID: c.id(holder)})
+	if set == nil {
+		set = []string{c.grant(holder).Name}
+	}
+	_, err := c.client(holder).Renew(c.t.Context(), lock.Renew{Locks: set, LeaseID: c.id(holder)})
 	c.want(code, err)
 }
 

@@ -102,9 +102,6 @@ type Fault struct {
 	Description string
 	At          time.Duration // since the recording began
 	Ended       time.Duration // when it was undone; At or less if that was not recorded
-	// Epoch reports whether another clock or another database may answer from about At on.
-	// Leases may then end at other times than promised.
-	Epoch bool
 }
 
 // A History is everything that a Recorder recorded.

@@ -60,6 +60,11 @@ func (t *lockHistory) operations() []*operation {
 	for i := 1; i < len(chain); i++ {
 		chain[i].before = chain[i-1].revision
 	}
+	for _, o := range chain {
+		i, _ := t.event(o.revision)
+		k := t.epochs.of(&t.events[i])
+		o.isIn(t.epochs, k, k)
+	}
 	tighten(chain)
 	var answers []*operation
 	for _, c := range t.calls {
@@ -68,24 +73,21 @@ func (t *lockHistory) operations() []*operation {
 		}
 	}
 	ops := append(slices.Clone(chain), t.bounds(chain).narrow(answers)...)
+	ops = append(ops, t.epochOperations()...)
 	for _, l := range t.leases {
 		ops = append(ops, t.extraOperations(l)...)
-	}
-	if t.hasEpoch() {
-		for _, o := range ops {
-			o.step = ignoreClock(o.step)
-		}
 	}
 	slices.SortStableFunc(ops, func(a, b *operation) int { return cmp.Compare(a.from, b.from) })
 	return ops
 }
 
-// ignoreClock lets the lock's time go backwards.
-func ignoreClock(do step) step {
-	return func(s lock.Record) (lock.Record, bool) {
-		s.ChangedAt = time.Time{}
-		return do(s)
+// epochOperations returns the operations by which epochs begin.
+func (t *lockHistory) epochOperations() (ops []*operation) {
+	for k := range t.epochs[1:] {
+		e := &t.epochs[k+1]
+		ops = append(ops, &operation{text: "an epoch begins", before: -1, begins: e, epochs: [2]int{k, k}, from: e.after, to: min(e.before, t.last+1)})
 	}
+	return ops
 }
 
 // transitions returns the grants and ends of leases, ordered by event.
@@ -253,6 +255,7 @@ func (t *lockHistory) extraOperations(l *lease) []*operation {
 	if b, g := t.origin(l); b == claimed {
 		o := t.claimOperation(l, g)
 		o.from, o.to = t.grantBounds(l)
+		o.isIn(t.epochs, l.began(t), l.began(t))
 		ops = append(ops, o)
 	}
 	if l.granted == nil {
@@ -260,6 +263,8 @@ func (t *lockHistory) extraOperations(l *lease) []*operation {
 		o.text += ", without an event"
 		o.before = -1
 		o.from, o.to = t.grantBounds(l)
+		first, last := t.epochs.ofCall(l.firstAnswer())
+		o.isIn(t.epochs, first, last)
 		ops = append(ops, o)
 	}
 	return ops

@@ -19,7 +19,7 @@ type lockHistory struct {
 	// mention.
 	leases   []*lease
 	capacity int // of its permits; 0 if unknown, -1 if calls disagree
-	faults   []Fault
+	epochs   epochs
 	sessions map[lock.SessionRef]*sessionHistory // all of the history
 	inTree   bool
 	ruled    bool          // some rule for it was declared
@@ -80,7 +80,7 @@ func (h History) locks() []*lockHistory {
 	of := func(name string) *lockHistory {
 		if all[name] == nil {
 			all[name] = &lockHistory{
-				name: name, groups: map[lock.LeaseID]*callGroup{}, faults: h.Faults, sessions: sessions,
+				name: name, groups: map[lock.LeaseID]*callGroup{}, sessions: sessions,
 				above: trees.Path(name), inTree: trees.Contains(name),
 			}
 		}

@@ -16,8 +16,9 @@ type state struct {
 	// graces are revoked leases whose grace ends at an unknown time. Each may or may not block other
 	// requests.
 	graces []lock.Lease
-	// revision is that of the newest event whose operation is done.
+	// revision is that of the newest event whose operation is done, and epoch the number of the epoch.
 	revision int64
+	epoch    int
 }
 
 // unknownEnd is the end of a lease whose end is unknown: a renewal without an answer may have moved
@@ -37,6 +38,10 @@ type operation struct {
 	// before and revision are the revisions before and after it. revision is zero if the operation is not
 	// a transition; before is negative if it may follow any revision.
 	before, revision int64
+	// epochs are the first and the last one in which it may take effect. begins is the epoch that it begins, nil if
+	// it does something else.
+	epochs [2]int
+	begins *epoch
 	// step returns the lock after the operation, false if the rules do not allow the operation.
 	step func(lock.Record) (lock.Record, bool)
 	// endsGrace reports whether the operation implies that the grace of a lease is over; nil if it implies
@@ -46,6 +51,17 @@ type operation struct {
 	maybe *operation
 }
 
+// isIn notes that the operation took effect in one of the epochs.
+func (o *operation) isIn(all epochs, first, last int) {
+	o.epochs = [2]int{first, last}
+	if first > 0 {
+		o.from = max(o.from, all[first].after)
+	}
+	if last+1 < len(all) {
+		o.to = min(o.to, all[last+1].before)
+	}
+}
+
 // apply applies the operation to s.
 func (o *operation) apply(s state) (bool, state) {
 	if o.maybe != nil {
@@ -53,6 +69,12 @@ func (o *operation) apply(s state) (bool, state) {
 			return true, next
 		}
 		return true, s
+	}
+	if s.epoch < o.epochs[0] || s.epoch > o.epochs[1] {
+		return false, s
+	}
+	if o.begins != nil {
+		return true, s.inNextEpoch(*o.begins)
 	}
 	if o.before >= 0 && s.revision != o.before {
 		return false, s
@@ -68,11 +90,31 @@ func (o *operation) apply(s state) (bool, state) {
 	if !ok {
 		return false, s
 	}
-	after := state{lock: next, graces: graces, revision: s.revision}.normalized()
+	after := state{lock: next, graces: graces, revision: s.revision, epoch: s.epoch}.normalized()
 	if o.revision > 0 {
 		after.revision = o.revision
 	}
 	return true, after
+}
+
+// inNextEpoch returns the lock when the epoch has begun: the ends of its leases are unknown, since their TTLs begin
+// again, unless they are certainly over, and do not stay. A grant that was unclaimed is due to be withdrawn.
+func (s state) inNextEpoch(e epoch) state {
+	s.epoch++
+	s.lock.ChangedAt = earlier(s.lock.ChangedAt, e.from)
+	s.lock.Leases = slices.Clone(s.lock.Leases)
+	for i := range s.lock.Leases {
+		l := &s.lock.Leases[i]
+		if endUnknown(*l) || l.Stays || l.ExpiresAt.Add(l.Grace).After(e.ended) {
+			l.ExpiresAt = unknownEnd()
+		} else {
+			l.ExpiresAt = earlier(l.ExpiresAt, e.from.Add(-l.Grace))
+		}
+		if l.Unclaimed() {
+			l.ClaimDeadline = time.Unix(0, 0)
+		}
+	}
+	return s.normalized()
 }
 
 // normalized moves revoked leases whose grace ends at an unknown time from the leases to graces.
@@ -108,7 +150,7 @@ func model(first state) porcupine.Model {
 }
 
 func sameState(a, b state) bool {
-	return a.revision == b.revision && a.lock.Token == b.lock.Token && a.lock.LastEnd == b.lock.LastEnd &&
+	return a.revision == b.revision && a.epoch == b.epoch && a.lock.Token == b.lock.Token && a.lock.LastEnd == b.lock.LastEnd &&
 		a.lock.ChangedAt.Equal(b.lock.ChangedAt) && slices.EqualFunc(a.lock.Leases, b.lock.Leases, sameLease) &&
 		slices.EqualFunc(a.graces, b.graces, sameLease)
 }

@@ -17,9 +17,6 @@ const placeSlack = time.Second
 // client gives it up, or is told that it no longer waits. Whether a deadlock justly ended one is the business of
 // another check.
 func (x *examination) placesLast(t *lockHistory, c *Check) {
-	if t.hasEpoch() {
-		return // the time may have been set forward
-	}
 	groups, queued := map[string]*callGroup{}, map[int64]*lock.Event{}
 	for _, g := range t.groups {
 		groups[g.holder()] = g
@@ -38,7 +35,7 @@ func (x *examination) placesLast(t *lockHistory, c *Check) {
 		if g == nil || g.mayHaveLeft() || e.Reason == reasonAlreadyDone && g.asksOnce() {
 			continue
 		}
-		if until, ok := g.placeUntil(x.clock); ok && e.At.Before(until.Add(-placeSlack)) {
+		if until, ok := g.placeUntil(x.clock, t.epochs.of(since), t.epochs.of(e)); ok && e.At.Before(until.Add(-placeSlack)) {
 			c.violated(t, fmt.Sprintf("%q lost its place %d at %s. No call of it left the queue or was told that its wait was over, "+
 				"so the place had to last until %s.", e.Holder, e.Place, clock(e.At), clock(until)), g.acquires, since, e)
 		}
@@ -65,22 +62,28 @@ func (r *callGroup) mayHaveLeft() bool {
 // asksOnce reports whether a closed lock ends the wait of the group.
 func (r *callGroup) asksOnce() bool { a, _ := r.acquire(); return a.Once }
 
-// placeUntil returns the earliest time on the database's clock at which the place of the group may end, false if
-// unknown. An acquire that is repeated with a shorter wait may end it sooner.
-func (r *callGroup) placeUntil(d clockBounds) (first time.Time, known bool) {
+// placeUntil returns the earliest instant on the clock of the epoch at which the place of the group may end, false if
+// unknown. An acquire that is repeated with a shorter wait may end it sooner. A place that is kept without a call
+// when an epoch begins is kept for lock.MaxWait from then on.
+func (r *callGroup) placeUntil(d clockBounds, since, k int) (first time.Time, known bool) {
+	kept := k > since
 	for _, c := range r.acquires {
 		a := c.Request.(lock.Acquire)
 		lasts := a.Wait
 		if a.KeepPlace {
 			lasts = max(lasts, lock.PlaceRetention)
 		}
-		sent, ok := d.earliest(c.Sent)
+		sent, ok := d.earliest(k, c.Sent)
 		if !ok {
 			return first, false
 		}
 		if until := sent.Add(lasts); !known || until.Before(first) {
 			first, known = until, true
 		}
+		kept = kept && c.Outcome() == Refused && c.Answered < d.epochs[k].after
+	}
+	if from := d.epochs[k].from; kept && !from.IsZero() {
+		first = later(first, from.Add(lock.MaxWait))
 	}
 	return first, known
 }

@@ -80,14 +80,21 @@ const endOfTime = time.Duration(1<<63 - 1)
 // answered before a call was sent that may have ended d.
 func (d declared) covers(t *lockHistory, l *lease) bool {
 	answer := l.firstAnswer()
-	return l.granted != nil && answer != nil && l.granted.At.After(d.from) && answer.Answered < d.ends &&
-		(d.until.IsZero() || l.granted.At.Before(d.until)) && !t.crossesEpoch(d.call.Sent, answer.Answered)
+	return l.granted != nil && answer != nil && d.precedes(t, l.granted) && answer.Answered < d.ends &&
+		(d.until.IsZero() || l.granted.At.Before(d.until))
+}
+
+// precedes reports whether d was certainly declared before the event. An epoch keeps it, and the instant of its end.
+func (d declared) precedes(t *lockHistory, e *lock.Event) bool {
+	first, last := t.epochs.ofCall(d.call)
+	k := t.epochs.of(e)
+	return last < k || first == k && last == k && e.At.After(d.from)
 }
 
 // coversCall reports whether the call was certainly decided while d was in force: sent after d was answered, and answered
 // before a call was sent that may have ended d.
-func (d declared) coversCall(t *lockHistory, c *Call) bool {
-	return c.Sent > d.call.Answered && c.Answered < d.ends && !t.crossesEpoch(d.call.Sent, c.Answered)
+func (d declared) coversCall(c *Call) bool {
+	return c.Sent > d.call.Answered && c.Answered < d.ends
 }
 
 // policy checks each grant against the freezes and rules of its lock.
@@ -108,7 +115,7 @@ func (x *examination) policy(c *Check) {
 				t.checkRule(l, d, out[l], c)
 			}
 			for _, renewal := range l.renewed {
-				if d, ok := t.ruleOf(all, func(d declared) bool { return d.coversCall(t, renewal) }); ok {
+				if d, ok := t.ruleOf(all, func(d declared) bool { return d.coversCall(renewal) }); ok {
 					t.checkRenewal(l, renewal, d, c)
 				}
 			}

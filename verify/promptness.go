@@ -143,7 +143,7 @@ func (x *examination) blockingReads(t *lockHistory, c *Check) {
 		}
 		c.Examined++
 		seen, got := revisionOf(w.Seen), call.Response
-		if l, ok := got.(lock.Lock); ok && l.Revision < seen && !t.hasEpoch() {
+		if l, ok := got.(lock.Lock); ok && l.Revision < seen {
 			c.violated(t, fmt.Sprintf("A blocking read from revision %d returned the older revision %d.", seen,
 				l.Revision), []*Call{call})
 		}

@@ -45,17 +45,11 @@ func (r *Recorder) Client(via string, s paddock.Service) paddock.Service {
 
 // MarkFault records a fault that is injected now. Call the returned function when the fault is
 // undone; without that call the fault counts as over at once.
-func (r *Recorder) MarkFault(what string) (over func()) { return r.mark(what, false) }
-
-// MarkEpoch is MarkFault for a fault after which another clock or another database may answer: a
-// fail-over, a restore, a clock change.
-func (r *Recorder) MarkEpoch(what string) (over func()) { return r.mark(what, true) }
-
-func (r *Recorder) mark(what string, epoch bool) (over func()) {
+func (r *Recorder) MarkFault(what string) (over func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, i := r.instant(), len(r.faults)
-	r.faults = append(r.faults, Fault{Description: what, At: at, Ended: at, Epoch: epoch})
+	r.faults = append(r.faults, Fault{Description: what, At: at, Ended: at})
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -15,6 +15,9 @@ type endEvidence struct {
 	description string
 	call        *Call
 	conclusive  bool // the answer was a decision; otherwise a plain read
+	// at is when the lease was over by the clock alone, zero if an event has recorded its end. An epoch that has no
+	// event from then on or later may give the lease its TTL again.
+	at time.Time
 	// released reports whether the holder may have released the lease before.
 	released bool
 }
@@ -32,7 +35,7 @@ func (x *examination) noRevival(t *lockHistory, c *Check) {
 			c.Examined++
 		}
 		for _, o := range evidence {
-			if again := t.usedAfter(l, o); again != nil {
+			if again := t.usedAfter(l, o); again != nil && !t.mayLiveAgain(o, again) {
 				c.violated(t, fmt.Sprintf("The lease of %q with token %d %s, but was used again later.", l.holder,
 					l.token, o.description),
 					[]*Call{first, o.call, again}, l.granted, l.ended)
@@ -42,6 +45,14 @@ func (x *examination) noRevival(t *lockHistory, c *Check) {
 		t.renewedAfterEnd(l, c)
 		t.renewedAfterVerification(l, c)
 	}
+}
+
+// mayLiveAgain reports whether an epoch may have begun between the evidence and the later use, whose database did not
+// know that the lease was over.
+func (t *lockHistory) mayLiveAgain(o endEvidence, again *Call) bool {
+	k, last := t.epochs.ofCall(o.call)
+	_, used := t.epochs.ofCall(again)
+	return !o.at.IsZero() && used > k && (k != last || o.at.After(t.epochs[k+1].ended))
 }
 
 // lockRead returns the lock that a read returned, false if the call was not a read.
@@ -61,27 +72,25 @@ func (l *lease) verifiedEnded(c *Call) bool {
 // verification, after that verification had found the lease ended: a renewal decided earlier would have
 // been seen by the verification, and a later one had to be refused.
 func (t *lockHistory) renewedAfterVerification(l *lease, c *Check) {
-	if l.crossesEpoch(t) {
-		return
-	}
 	for _, v := range t.calls {
-		if !l.verifiedEnded(v) {
+		k, last := t.epochs.ofCall(v)
+		if !l.verifiedEnded(v) || k != last {
 			continue
 		}
 		c.Examined++
 		at := v.Response.(lock.Verification).CheckedAt
-		if l.granted != nil && l.granted.At.After(at) {
+		if l.granted != nil && (t.epochs.of(l.granted) > k || t.epochs.of(l.granted) == k && l.granted.At.After(at)) {
 			continue // it was about an earlier reader in the same slot and phase
 		}
 		asked, _ := v.Request.(lock.Verify)
 		if first := l.firstAnswer(); asked.Slot != nil && l.mode == lock.Shared && (first == nil || first.Answered > v.Sent) {
 			continue // likewise: the grant may have been committed later, though its instant is earlier
 		}
-		if l.ended != nil && l.ended.Kind != lock.Expired && !l.ended.At.After(at) {
+		if l.ended != nil && l.ended.Kind != lock.Expired && (t.epochs.of(l.ended) < k || !l.ended.At.After(at)) {
 			continue // it was released or revoked after its renewals
 		}
 		for _, r := range l.renewed {
-			if g := grant(r); r.Answered > v.Sent && g.ExpiresAt.Add(g.Grace).After(at) {
+			if g := grant(r); r.Answered > v.Sent && l.answeredIn(t, k, r) && g.ExpiresAt.Add(g.Grace).After(at) {
 				c.violated(t, fmt.Sprintf("The lease of %q with token %d was verified to have ended at %s, "+
 					"but a renewal answered later extended it to %s.",
 					l.holder, l.token, clock(at), clock(g.ExpiresAt)), []*Call{l.firstAnswer(), v, r}, l.granted,
@@ -113,29 +122,30 @@ func (t *lockHistory) endEvidence(l *lease, first, later *Call) []endEvidence {
 		}
 	}
 	for _, c := range t.calls {
-		if read, ok := c.lockRead(); ok && c.Sent > first.Answered && !l.shownIn(read) && !l.renewalInFlight(c) &&
-			!l.crossesEpoch(t) {
+		if read, ok := c.lockRead(); ok && c.Sent > first.Answered && !l.shownIn(read) && !l.renewalInFlight(c) {
 			unseen = sooner(unseen, c)
 		}
-		if c.Sent > first.Answered && l.verifiedEnded(c) && !l.crossesEpoch(t) {
+		if c.Sent > first.Answered && l.verifiedEnded(c) {
 			verified = sooner(verified, c)
 		}
 	}
 	if lost != nil {
-		evidence = append(evidence, endEvidence{"was reported lost", lost, true, saysReleased(lost)})
+		evidence = append(evidence, endEvidence{description: "was reported lost", call: lost, conclusive: true, released: saysReleased(lost)})
 	}
 	if released != nil {
-		evidence = append(evidence, endEvidence{"was released", released, true, true})
+		evidence = append(evidence, endEvidence{description: "was released", call: released, conclusive: true, released: true})
 	}
 	if later != nil {
 		evidence = append(evidence,
-			endEvidence{"was followed by a conflicting one", later, true, l.mayBeReleased(later.Answered)})
+			endEvidence{description: "was followed by a conflicting one", call: later, conclusive: true, released: l.mayBeReleased(later.Answered)})
 	}
 	if verified != nil {
-		evidence = append(evidence, endEvidence{"was verified to have ended", verified, true, true})
+		evidence = append(evidence, endEvidence{description: "was verified to have ended", call: verified, conclusive: true, released: true,
+			at: verified.Response.(lock.Verification).CheckedAt})
 	}
 	if unseen != nil {
-		evidence = append(evidence, endEvidence{"was missing from a read", unseen, false, true})
+		read, _ := unseen.lockRead()
+		evidence = append(evidence, endEvidence{description: "was missing from a read", call: unseen, released: true, at: read.AsOf})
 	}
 	return evidence
 }
@@ -235,17 +245,19 @@ func (t *lockHistory) superseded() map[*lease]*Call {
 
 // renewedAfterEnd checks that no renewal was decided after the lease had ended.
 func (t *lockHistory) renewedAfterEnd(l *lease, c *Check) {
-	if l.ended == nil || l.crossesEpoch(t) {
+	if l.ended == nil {
 		return
 	}
-	longest := time.Duration(0)
+	k, longest := t.epochs.of(l.ended), time.Duration(0)
 	for _, call := range slices.Concat(l.acquired, l.renewed, l.group.renews) {
 		r, _ := call.Request.(lock.Renew)
 		longest = max(longest, grant(call).TTL, r.TTL)
 	}
 	for _, call := range l.renewed {
 		c.Examined++
-		if at := grant(call).ExpiresAt.Add(-longest); at.After(l.ended.At) {
+		first, last := t.epochs.ofCall(call)
+		at := grant(call).ExpiresAt.Add(-longest)
+		if first > k || first == k && last == k && at.After(l.ended.At) {
 			c.violated(t,
 				fmt.Sprintf("The lease of %q with token %d was renewed at %s at the earliest, but had ended at %s.",
 					l.holder, l.token, clock(at), clock(l.ended.At)), []*Call{l.firstAnswer(), call}, l.granted,

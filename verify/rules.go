@@ -13,7 +13,7 @@ import (
 
 // Rules are what the events of one lock must satisfy on their own.
 //
-//   - Revisions have no gaps, ids grow, and timestamps do not go backwards.
+//   - Revisions have no gaps, ids grow, and timestamps do not go backwards, except when an epoch begins.
 //   - Conflicting leases do not overlap, and no two leases have the same slot. A lease has a slot for each of its permits.
 //   - A grant that conflicts with an earlier one has a greater token; readers of one shared
 //     phase have the same token.
@@ -50,8 +50,6 @@ type Rules struct {
 	// Frozen reports whether a freeze of other locks, too, may keep the lock from being granted at that time. Nil: none
 	// does.
 	Frozen func(time.Time) bool
-	// AllowClockJumps accepts timestamps that go backwards, since they may come from different clocks.
-	AllowClockJumps bool
 }
 
 // Check returns an error that describes the first violation and the events that led to it. The
@@ -116,7 +114,7 @@ func (h *eventChecker) checkOrder(e lock.Event) error {
 		return fmt.Errorf("the lock is %q, but was %q before", e.Name, last.Name)
 	case e.ID != 0 && e.ID <= last.ID:
 		return fmt.Errorf("the id %d is not greater than %d", e.ID, last.ID)
-	case e.At.Before(last.At) && !h.rules.AllowClockJumps:
+	case e.At.Before(last.At) && !jumps(last, e):
 		return fmt.Errorf("its time %v is before %v", e.At, last.At)
 	case h.grantDue != nil && e.At.After(h.grantDue.At):
 		return fmt.Errorf("%q still waits although the lock was available since revision %d", h.due().Holder,
@@ -189,7 +187,7 @@ func (h *eventChecker) checkRefused(e lock.Event) error {
 // checkFits returns an error if the granted lease is not compatible with the held ones.
 func (h *eventChecker) checkFits(e lock.Event) error {
 	switch {
-	case e.At.Before(h.closedUntil) && !h.rules.AllowClockJumps:
+	case e.At.Before(h.closedUntil):
 		return fmt.Errorf("the lock is closed until %v", h.closedUntil)
 	case (e.Mode == lock.Exclusive) != (e.Slot == 0) || e.Slot < 0:
 		return errors.New("slot 0 is for exclusive leases only, and they have no other")
@@ -335,6 +333,12 @@ func (h *eventChecker) dequeue(e lock.Event) (lock.Event, error) {
 
 // record updates the state after e. If a waiter is due now, it must be granted the lock at the same time.
 func (h *eventChecker) record(e lock.Event) {
+	if h.last.ID > 0 && jumps(h.last, e) { // an epoch begins: graces begin again
+		for slot, g := range h.graces {
+			g.At = e.At
+			h.graces[slot] = g
+		}
+	}
 	h.last = e
 	maps.DeleteFunc(h.graces, func(_ int, g lock.Event) bool { return e.At.Sub(g.At) > lock.MaxGrace })
 	switch {

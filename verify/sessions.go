@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -10,10 +11,11 @@ import (
 
 // A sessionHistory is everything that was recorded about one session.
 type sessionHistory struct {
-	extended []*Call // opened or renewed it
-	unknown  bool    // some call may have extended it, and has no answer
-	lost     []*Call // were told that it has ended
-	closes   []*Call // may have closed it
+	extended []*Call       // opened or renewed it
+	unknown  bool          // some call may have extended it, and has no answer
+	shortest time.Duration // the shortest TTL that such a call asked for, zero for none
+	lost     []*Call       // were told that it has ended
+	closes   []*Call       // may have closed it
 
 	ttl, grace time.Duration // with which it was opened
 }
@@ -56,6 +58,9 @@ func (s *sessionHistory) add(c *Call) {
 		s.extended = append(s.extended, c)
 	case c.Outcome() == Unknown:
 		s.unknown = true
+		if r, _ := c.Request.(lock.RenewSession); r.TTL > 0 {
+			s.shortest = min(r.TTL, cmp.Or(s.shortest, r.TTL))
+		}
 	}
 }
 
@@ -86,7 +91,7 @@ func endOfSession(c *Call) time.Time {
 // reported lost.
 func (x *examination) endsWithSession(t *lockHistory, c *Check) {
 	for _, l := range t.leases {
-		if l.group == nil || l.group.session() == 0 || l.crossesEpoch(t) || t.hasEpoch() {
+		if l.group == nil || l.group.session() == 0 {
 			continue
 		}
 		s := t.sessions[l.group.session()]
@@ -101,15 +106,17 @@ func (x *examination) endsWithSession(t *lockHistory, c *Check) {
 }
 
 // expiredBeforeSession checks that the lease did not expire before an end of its session that was promised while the
-// lease was held.
+// lease was held: by an answer, or by an epoch, in which the session has its whole TTL again.
 func (t *lockHistory) expiredBeforeSession(l *lease, s *sessionHistory, c *Check) {
 	a, _ := l.group.acquire()
 	first := l.firstAnswer()
 	if l.ended == nil || l.ended.Kind != lock.Expired || first == nil || a.MaxHold > 0 {
 		return
 	}
+	k := t.epochs.of(l.ended)
 	for _, by := range s.extended {
-		if end := endOfSession(by); by.Sent > first.Answered && l.ended.At.Before(end) {
+		end, promised := s.promisedBy(t.epochs, by, k)
+		if promised && by.Sent > first.Answered && l.ended.At.Before(end) {
 			c.violated(t, fmt.Sprintf("The lease of %q with token %d expired at %s, but its session was extended to %s.",
 				l.holder, l.token, clock(l.ended.At), clock(end)), []*Call{first, by}, l.granted, l.ended)
 			return
@@ -117,17 +124,59 @@ func (t *lockHistory) expiredBeforeSession(l *lease, s *sessionHistory, c *Check
 	}
 }
 
+// promisedBy returns the end that an answer promises on the clock of the epoch, grace included, false if it promises
+// none. A session that was not over when an epoch began has its whole TTL from then on.
+func (s *sessionHistory) promisedBy(all epochs, by *Call, k int) (time.Time, bool) {
+	first, last := all.ofCall(by)
+	switch {
+	case first == k && last == k:
+		return endOfSession(by), true
+	case k == 0 || first >= k:
+		return time.Time{}, false
+	}
+	before, ok := endOfSession(by), true
+	if first < k-1 {
+		before, ok = s.promisedBy(all, by, k-1)
+	}
+	e := all[k]
+	alive := ok && !e.from.IsZero() && !e.endedBy.IsZero() && before.After(e.endedBy)
+	return e.from.Add(s.leastTTL() + s.grace), alive
+}
+
+// wholeTTL returns the TTL and the grace of a session that a call has extended.
+func wholeTTL(c *Call) time.Duration {
+	g := c.Response.(lock.SessionGrant)
+	return g.TTL + g.Grace
+}
+
+// leastTTL returns the shortest TTL that the session may have had.
+func (s *sessionHistory) leastTTL() time.Duration {
+	least := s.extended[0].Response.(lock.SessionGrant).TTL
+	for _, c := range s.extended {
+		least = min(least, c.Response.(lock.SessionGrant).TTL)
+	}
+	return min(least, cmp.Or(s.shortest, least))
+}
+
+// lastEnd returns the latest end of the session on the clock of the epoch, grace included, and the answer that it is
+// due to; nil if there is none.
+func (s *sessionHistory) lastEnd(all epochs, k int) (last time.Time, by *Call) {
+	for _, e := range s.extended {
+		first, newest := all.ofCall(e)
+		if end := endOfSession(e); first <= k && newest >= k && end.After(last) {
+			last, by = end, e
+		}
+		if end := all[k].by.Add(wholeTTL(e)); k > 0 && first < k && end.After(last) {
+			last, by = end, e
+		}
+	}
+	return last, by
+}
+
 // outlivedSession checks that no answer shows the lease after the last end of its session.
 func (t *lockHistory) outlivedSession(l *lease, s *sessionHistory, c *Check) {
 	if s.unknown || len(s.extended) == 0 {
 		return
-	}
-	var last time.Time
-	var by *Call
-	for _, e := range s.extended {
-		if end := endOfSession(e); end.After(last) {
-			last, by = end, e
-		}
 	}
 	for _, call := range t.calls {
 		seen, isRead := call.lockRead()
@@ -136,7 +185,11 @@ func (t *lockHistory) outlivedSession(l *lease, s *sessionHistory, c *Check) {
 		if isVerification && l.mode == lock.Exclusive {
 			at, shown = v.CheckedAt, v.Token == l.token && v.Status == lock.Current
 		}
-		if shown && !at.Before(last) {
+		if !shown {
+			continue
+		}
+		k, newest := t.epochs.ofCall(call)
+		if last, by := s.lastEnd(t.epochs, k); k == newest && !at.Before(last) {
 			c.violated(t, fmt.Sprintf("The lease of %q with token %d was seen at %s, but its session ended at %s at the latest.",
 				l.holder, l.token, clock(at), clock(last)), []*Call{by, call}, l.granted, l.ended)
 			return

@@ -91,9 +91,7 @@ func (t *lockHistory) setSteps() (steps []setStep) {
 func (x *examination) setOrder(c *Check) {
 	steps, locks := map[string][]setStep{}, map[string]*lockHistory{}
 	for _, t := range x.locks {
-		if !t.hasEpoch() {
-			steps[t.name], locks[t.name] = t.setSteps(), t
-		}
+		steps[t.name], locks[t.name] = t.setSteps(), t
 	}
 	done := map[[2]string]bool{}
 	for _, s := range x.jointSets() {

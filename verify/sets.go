@@ -48,9 +48,6 @@ func (x *examination) sets(c *Check) {
 	for _, s := range x.jointSets() {
 		c.Examined++
 		s.answeredAlike(c)
-		if s.crossesEpoch() {
-			continue
-		}
 		for nth := range s.grants(c) {
 			if leases := s.nth(nth); s.grantedTogether(leases, c) {
 				s.endedTogether(leases, c)
@@ -58,15 +55,6 @@ func (x *examination) sets(c *Check) {
 			}
 		}
 	}
-}
-
-func (s jointSet) crossesEpoch() bool {
-	for i, t := range s.locks {
-		if slices.ContainsFunc(s.groups[i].leases, func(l *lease) bool { return l.crossesEpoch(t) }) {
-			return true
-		}
-	}
-	return false
 }
 
 // grants returns how often the set was granted at all of its locks, which is more than once only if grants were
@@ -113,14 +101,16 @@ func (s jointSet) calls() []*Call { return s.groups[0].acquires }
 const setSpread = time.Second
 
 // atOnce reports whether two events of a set can be of one decision.
-func atOnce(a, b lock.Event) bool { return a.At.Sub(b.At).Abs() <= setSpread }
+func (all epochs) atOnce(a, b *lock.Event) bool {
+	return all.of(a) == all.of(b) && a.At.Sub(b.At).Abs() <= setSpread
+}
 
 // grantedTogether checks that the leases were granted at once and have one token. Only a shared lease that joined
 // others has theirs.
 func (s jointSet) grantedTogether(leases []*lease, c *Check) bool {
 	first, drawn := leases[0], (*lease)(nil)
 	for i, l := range leases {
-		if !atOnce(*l.granted, *first.granted) {
+		if !s.locks[i].epochs.atOnce(l.granted, first.granted) {
 			c.violated(s.locks[i], fmt.Sprintf("A set of %q was granted in part: %s with token %d at %s, but %s at %s.",
 				l.holder, s.names[0], first.token, clock(first.granted.At), s.names[i], clock(l.granted.At)), s.calls(), l.granted)
 			return false
@@ -162,7 +152,7 @@ func (s jointSet) endedTogether(leases []*lease, c *Check) {
 				l.holder, l.token, s.names[by], e.Kind, clock(e.At), s.names[i]), s.calls(), e)
 			return
 		case s.groups[0].session() != 0 && endedByTime(end):
-		case end.Kind != e.Kind || !atOnce(*end, *e):
+		case end.Kind != e.Kind || !s.locks[i].epochs.atOnce(end, e):
 			c.violated(s.locks[by], fmt.Sprintf("The leases of a set of %q with token %d did not end together: %s was %s at %s, but %s was %s at %s.",
 				l.holder, l.token, s.names[by], e.Kind, clock(e.At), s.names[i], end.Kind, clock(end.At)), s.calls(), e)
 			return
@@ -175,7 +165,7 @@ func (s jointSet) seenAfterEnd(leases []*lease, c *Check) {
 	var first *lease
 	at := 0
 	for i, l := range leases {
-		if l.ended != nil && l.ended.Kind == lock.Expired && (first == nil || l.ended.At.Before(first.ended.At)) {
+		if l.ended != nil && l.ended.Kind == lock.Expired && (first == nil || s.locks[i].epochs.compare(l.ended, first.ended) < 0) {
 			first, at = l, i
 		}
 	}
@@ -184,7 +174,7 @@ func (s jointSet) seenAfterEnd(leases []*lease, c *Check) {
 	}
 	for i, l := range leases {
 		for _, call := range s.locks[i].calls {
-			if seen, ok := l.seenHeldBy(call); ok && !seen.Before(first.ended.At) {
+			if seen, ok := l.seenHeldBy(call); ok && s.locks[i].epochs.isAfter(call, seen, first.ended) {
 				c.violated(s.locks[i], fmt.Sprintf("The lease of %q with token %d was seen at %s, but %s, which was acquired together with it, "+
 					"had expired at %s.", l.holder, l.token, clock(seen), s.names[at], clock(first.ended.At)), []*Call{call}, l.granted, l.ended)
 				return

@@ -49,8 +49,8 @@ func (x *examination) levels(above, below *lockHistory, c *Check) {
 
 // excludes checks that conflicting leases of the two locks do not overlap on the database's clock.
 func (x *examination) excludes(above, below *lockHistory, c *Check) {
-	lower := below.intervals()
-	for _, a := range above.intervals() {
+	lower := below.allIntervals()
+	for _, a := range above.allIntervals() {
 		for _, b := range lower {
 			if !conflict(a.mode, b.mode) {
 				continue
@@ -61,11 +61,11 @@ func (x *examination) excludes(above, below *lockHistory, c *Check) {
 				first, second, of = b, a, above
 			}
 			switch {
-			case second.from.Before(first.to):
+			case first.epoch == second.epoch && second.from.Before(first.to):
 				c.violated(of, fmt.Sprintf("%q was granted %s at %s with token %d while %q held %s with token %d, until %s.", second.holder,
 					of.name, clock(second.from), second.token, first.holder, other(of, above, below).name, first.token, clock(first.to)),
 					proofs(first, second), first.granted, second.granted)
-			case second.token <= first.token && first.from.Before(second.from):
+			case second.token <= first.token && first.startsBefore(second) && !first.carried && !second.carried:
 				c.violated(of, fmt.Sprintf("%q was granted %s with token %d, which is not greater than %d, granted before to %q for %s.",
 					second.holder, of.name, second.token, first.token, first.holder, other(of, above, below).name),
 					proofs(first, second), first.granted, second.granted)
@@ -82,20 +82,18 @@ func other(t, a, b *lockHistory) *lockHistory {
 	return a
 }
 
-// intervals returns the intervals of the leases about which something is proven. An end by time alone is found, and has
-// its event, when the lock itself is decided on. A decision on a lock above may have found it before. So of such a
-// lease only what an answer promised is proven.
-func (t *lockHistory) intervals() (all []leaseInterval) {
+// allIntervals returns the intervals of the leases about which something is proven. An end by time alone is found,
+// and has its event, when the lock itself is decided on. A decision on a lock above may have found it before. So of
+// such a lease only what an answer promised is proven.
+func (t *lockHistory) allIntervals() (all []leaseInterval) {
 	for _, l := range t.leases {
-		s, ok := t.interval(l)
-		if !ok {
-			continue
+		for _, s := range t.intervals(l) {
+			if l.ended != nil && endedByTime(l.ended) {
+				promised, _ := l.promisedEnd(t, s.epoch)
+				s.to = earlier(s.to, later(s.from, promised))
+			}
+			all = append(all, s)
 		}
-		if l.ended != nil && endedByTime(l.ended) {
-			promised, _ := l.promisedEnd()
-			s.to = earlier(s.to, later(s.from, promised))
-		}
-		all = append(all, s)
 	}
 	return all
 }

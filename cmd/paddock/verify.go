@@ -224,6 +224,9 @@ var errViolated = &failure{exitFailed, errors.New("the service has broken a prom
 // callsPerRound bounds the memory: a long verification has several rounds, each checked before the next begins.
 const callsPerRound = 100_000
 
+// keptByEpoch is how long places without a call may be kept: after a fail-over they are kept for so long again.
+const keptByEpoch = lock.MaxWait + lock.PlaceRetention
+
 // collectTimeout is how long the service may take to return the events.
 const collectTimeout = time.Minute
 
@@ -349,7 +352,7 @@ func (v *verification) loadProgress(ctx context.Context, rec *verify.Recorder) f
 // collect waits until all locks under the prefix are free, and returns their events. If the locks do not become free
 // it returns the events with an error.
 func (v *verification) collect(ctx context.Context, rec *verify.Recorder, prefix string) ([]lock.Event, error) {
-	settled := v.withTimeout(ctx, lock.PlaceRetention+4*v.TTL+callTimeout, func(ctx context.Context) error {
+	settled := v.withTimeout(ctx, keptByEpoch+4*v.TTL+callTimeout, func(ctx context.Context) error {
 		first := v.replicas[0]
 		return workload.WaitUntilFree(ctx, rec.Client(first.Via, first.Locks), prefix)
 	})

@@ -117,7 +117,7 @@ func (s *clusterHarness) underLoad(prefix string) *loadedCluster {
 func (u *loadedCluster) breakAndMeasure(what string, do func(context.Context) error) time.Duration {
 	u.t.Helper()
 	u.awaitGrants(grantsBetweenFaults())
-	over := u.rec.MarkEpoch(what)
+	over := u.rec.MarkFault(what)
 	u.meter.reset()
 	u.must(do(u.t.Context()))
 	over()

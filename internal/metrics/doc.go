@@ -14,6 +14,7 @@
 //	task     a background task of the store
 //	pool     deciding (connections for commands), rest
 //	locks    how a round of a batch knew its locks: cached, read, locked (read with their rows locked)
+//	cell     the name of the database, where a deployment has several; otherwise no metric has the label
 //	where    where a stale token was shown: write (a fenced write), verify, report
 //
 // # Where they come from

@@ -37,7 +37,9 @@ var (
 
 // Metrics are the metrics of one replica. They are an observe.Observer, safe for concurrent use.
 type Metrics struct {
-	registry *prometheus.Registry
+	registry *prometheus.Registry // of the replica
+	register prometheus.Registerer
+	cells    map[string]*Metrics // of each database, if there are several; then those below are nil but for requests
 
 	requests  *prometheus.HistogramVec
 	acquires  *prometheus.CounterVec
@@ -70,8 +72,8 @@ type answer struct {
 }
 
 // New returns metrics that include those of the process and of the Go runtime. version and commit are of the binary,
-// schema is where in the database its locks are.
-func New(version, commit, schema string) *Metrics {
+// schema is where in the database its locks are. With cells, what their stores do is counted by Cell.
+func New(version, commit, schema string, cells ...string) *Metrics {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
 		collectors.NewGoCollector(),
@@ -83,50 +85,71 @@ func New(version, commit, schema string) *Metrics {
 	}, []string{"version", "commit", "schema"})
 	build.WithLabelValues(version, commit, schema).Set(1)
 	m := &Metrics{
-		registry: r,
+		registry: r, register: r, cells: map[string]*Metrics{},
 		requests: register.NewHistogramVec(histogram("paddock_http_request_seconds",
 			"Time to answer a request, waits included, in seconds.", requestBuckets), []string{"method", "route", "code"}),
-		acquires: register.NewCounterVec(prometheus.CounterOpts{
-			Name: "paddock_acquires_total", Help: "Acquires, by their outcome.",
-		}, []string{"mode", "outcome"}),
-		waits: register.NewHistogramVec(histogram("paddock_wait_seconds",
-			"Time that acquires with wait_ms took, in seconds.", waitBuckets), []string{"mode", "outcome"}),
-		renewals: register.NewCounterVec(prometheus.CounterOpts{
-			Name: "paddock_renewals_total", Help: "Renewals, by their outcome.",
-		}, []string{"outcome"}),
-		releases: register.NewCounterVec(prometheus.CounterOpts{
-			Name: "paddock_releases_total", Help: "Releases, by their outcome.",
-		}, []string{"outcome"}),
-		sessions: register.NewCounterVec(prometheus.CounterOpts{
-			Name: "paddock_sessions_total", Help: "Calls that open, renew, close or revoke sessions, by their outcome.",
-		}, []string{"call", "outcome"}),
-		staleness: register.NewCounterVec(prometheus.CounterOpts{
-			Name: "paddock_stale_tokens_total", Help: "Fencing tokens that were refused or reported because they were stale.",
-		}, []string{"where"}),
-		holds: register.NewHistogramVec(histogram("paddock_hold_seconds",
-			"Time from the grant of a lease to its end, in seconds.", waitBuckets), []string{"mode", "end"}),
-		losses: register.NewCounterVec(prometheus.CounterOpts{
-			Name: "paddock_leases_lost_total", Help: "Leases that ended although their holders had not released them.",
-		}, []string{"how"}),
-		handovers: register.NewHistogram(histogram("paddock_handoff_seconds",
-			"Time from the decision to grant a lock to a waiting call, until that call knew of it, in seconds.", requestBuckets)),
-		margins: register.NewHistogram(histogram("paddock_renew_margin_ratio",
-			"The share of its TTL that a lease had left when it was renewed; negative in its grace.", marginBuckets)),
-		rounds: register.NewCounterVec(prometheus.CounterOpts{
-			Name: "paddock_batch_rounds_total", Help: "Rounds of batches, by how they knew the locks: cached, read or locked.",
-		}, []string{"locks"}),
-		sizes:     register.NewHistogram(histogram("paddock_batch_calls", "Calls in a round of a batch.", sizeBuckets)),
-		durations: register.NewHistogram(histogram("paddock_batch_seconds", "Time of a round, its commit included, in seconds.", requestBuckets)),
-		misses: register.NewCounter(prometheus.CounterOpts{
-			Name: "paddock_misses_total", Help: "Calls that were decided again because their lock, the clock or the epoch had changed.",
-		}),
-		tasks: register.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "paddock_task_success_timestamp_seconds", Help: "When a background task last succeeded, in seconds since 1970.",
-		}, []string{"task"}),
 	}
 	m.answers.Store(&map[answer]prometheus.Observer{})
-	m.start()
+	for _, name := range cells {
+		c := &Metrics{registry: r, register: prometheus.WrapRegistererWith(prometheus.Labels{"cell": name}, r)}
+		c.count()
+		m.cells[name] = c
+	}
+	if len(cells) == 0 {
+		m.count()
+	}
 	return m
+}
+
+// Cell returns the metrics of the cell's database, which have its name as a label; without cells, those of the replica.
+func (m *Metrics) Cell(name string) *Metrics {
+	if name == "" {
+		return m
+	}
+	return m.cells[name]
+}
+
+// count adds what stores and their calls are counted with.
+func (m *Metrics) count() {
+	register := promauto.With(m.register)
+	m.acquires = register.NewCounterVec(prometheus.CounterOpts{
+		Name: "paddock_acquires_total", Help: "Acquires, by their outcome.",
+	}, []string{"mode", "outcome"})
+	m.waits = register.NewHistogramVec(histogram("paddock_wait_seconds",
+		"Time that acquires with wait_ms took, in seconds.", waitBuckets), []string{"mode", "outcome"})
+	m.renewals = register.NewCounterVec(prometheus.CounterOpts{
+		Name: "paddock_renewals_total", Help: "Renewals, by their outcome.",
+	}, []string{"outcome"})
+	m.releases = register.NewCounterVec(prometheus.CounterOpts{
+		Name: "paddock_releases_total", Help: "Releases, by their outcome.",
+	}, []string{"outcome"})
+	m.sessions = register.NewCounterVec(prometheus.CounterOpts{
+		Name: "paddock_sessions_total", Help: "Calls that open, renew, close or revoke sessions, by their outcome.",
+	}, []string{"call", "outcome"})
+	m.staleness = register.NewCounterVec(prometheus.CounterOpts{
+		Name: "paddock_stale_tokens_total", Help: "Fencing tokens that were refused or reported because they were stale.",
+	}, []string{"where"})
+	m.holds = register.NewHistogramVec(histogram("paddock_hold_seconds",
+		"Time from the grant of a lease to its end, in seconds.", waitBuckets), []string{"mode", "end"})
+	m.losses = register.NewCounterVec(prometheus.CounterOpts{
+		Name: "paddock_leases_lost_total", Help: "Leases that ended although their holders had not released them.",
+	}, []string{"how"})
+	m.handovers = register.NewHistogram(histogram("paddock_handoff_seconds",
+		"Time from the decision to grant a lock to a waiting call, until that call knew of it, in seconds.", requestBuckets))
+	m.margins = register.NewHistogram(histogram("paddock_renew_margin_ratio",
+		"The share of its TTL that a lease had left when it was renewed; negative in its grace.", marginBuckets))
+	m.rounds = register.NewCounterVec(prometheus.CounterOpts{
+		Name: "paddock_batch_rounds_total", Help: "Rounds of batches, by how they knew the locks: cached, read or locked.",
+	}, []string{"locks"})
+	m.sizes = register.NewHistogram(histogram("paddock_batch_calls", "Calls in a round of a batch.", sizeBuckets))
+	m.durations = register.NewHistogram(histogram("paddock_batch_seconds", "Time of a round, its commit included, in seconds.", requestBuckets))
+	m.misses = register.NewCounter(prometheus.CounterOpts{
+		Name: "paddock_misses_total", Help: "Calls that were decided again because their lock, the clock or the epoch had changed.",
+	})
+	m.tasks = register.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "paddock_task_success_timestamp_seconds", Help: "When a background task last succeeded, in seconds since 1970.",
+	}, []string{"task"})
+	m.start()
 }
 
 func histogram(name, help string, buckets []float64) prometheus.HistogramOpts {
@@ -189,8 +212,15 @@ type Losses struct {
 	Stale            int64 // tokens that were refused, or reported, because they were stale
 }
 
-// Losses returns what the counters of losses show.
-func (m *Metrics) Losses() Losses {
+// Losses returns what the counters of losses show, those of all cells together.
+func (m *Metrics) Losses() (l Losses) {
+	if len(m.cells) > 0 {
+		for _, c := range m.cells {
+			of := c.Losses()
+			l.Expired, l.Revoked, l.Stale = l.Expired+of.Expired, l.Revoked+of.Revoked, l.Stale+of.Stale
+		}
+		return l
+	}
 	of := func(c prometheus.Counter) int64 {
 		var shown dto.Metric
 		if err := c.Write(&shown); err != nil {
@@ -198,7 +228,7 @@ func (m *Metrics) Losses() Losses {
 		}
 		return int64(shown.Counter.GetValue())
 	}
-	l := Losses{
+	l = Losses{
 		Expired: of(m.losses.WithLabelValues(lock.Expired.String())),
 		Revoked: of(m.losses.WithLabelValues(lock.Revoked.String())),
 	}

@@ -147,6 +147,21 @@ func TestARequestIsCountedByRouteAndStatus(t *testing.T) {
 }
 
 // TestMetricsFollowTheConventions of Prometheus for names, units and help.
+func TestSeveralDatabasesAreToldApart(t *testing.T) {
+	t.Parallel()
+	m := metrics.New("1.2.3", "abc", "team_b", "main", "spare")
+	for i, cell := range []string{"main", "spare"} {
+		m.Cell(cell).Store(func() store.Stats { return store.Stats{Epoch: int64(i + 1)} })
+		m.Cell(cell).Call(observe.Call{Op: observe.VerifyToken, Stale: true})
+	}
+	m.Request("GET", "/v1/locks", 200, time.Second)
+	expect(t, m, `paddock_epoch{cell="main"} 1`, `paddock_epoch{cell="spare"} 2`, `paddock_stale_tokens_total{cell="spare",where="verify"} 1`,
+		`paddock_http_request_seconds_count{code="200",method="GET",route="/v1/locks"} 1`)
+	if l := m.Losses(); l.Stale != 2 {
+		t.Errorf("the losses of both are %+v", l)
+	}
+}
+
 func TestMetricsFollowTheConventions(t *testing.T) {
 	t.Parallel()
 	m := metrics.New("1.2.3", "abc", "team_b")

@@ -54,7 +54,7 @@ var (
 )
 
 // Store adds to each scrape what stats returns.
-func (m *Metrics) Store(stats func() store.Stats) { m.registry.MustRegister(state{stats}) }
+func (m *Metrics) Store(stats func() store.Stats) { m.register.MustRegister(state{stats}) }
 
 // state is a collector of the store's state.
 type state struct{ stats func() store.Stats }

@@ -842,6 +842,37 @@ type BlockedLock struct {
 // Example: 3
 type Capacity = int
 
+// Cell One of the databases of a service that has several.
+type Cell struct {
+	// Away Why the cell cannot be used at present. Absent while it can.
+	Away *string `json:"away,omitempty"`
+
+	// Epoch The newest epoch of its database. Absent as long as that is not known.
+	Epoch *int64 `json:"epoch,omitempty"`
+
+	// Groups The groups that were moved to it and whose names the API key covers, in order.
+	Groups []CellGroup `json:"groups"`
+	Name   string      `json:"name"`
+
+	// Position A number from 0 on that never changes. Event ids and tokens of cells differ by it.
+	Position int `json:"position"`
+
+	// Takes Whether it is the home of groups that no operator has moved.
+	Takes bool `json:"takes"`
+}
+
+// CellGroup defines model for CellGroup.
+type CellGroup struct {
+	// Moving It is not there yet, and its calls wait.
+	Moving bool   `json:"moving"`
+	Name   string `json:"name"`
+}
+
+// CellList defines model for CellList.
+type CellList struct {
+	Cells []Cell `json:"cells"`
+}
+
 // CloseSessionRequest defines model for CloseSessionRequest.
 type CloseSessionRequest struct {
 	SessionID uuid.UUID `json:"session_id"`
@@ -1119,7 +1150,9 @@ type FreezeStatus struct {
 
 // Health defines model for Health.
 type Health struct {
-	Status HealthStatus `json:"status"`
+	// CellsAway The cells that cannot be used at present. Absent if there are none.
+	CellsAway []string     `json:"cells_away,omitempty"`
+	Status    HealthStatus `json:"status"`
 }
 
 // HealthStatus defines model for Health.Status.
@@ -2472,7 +2505,8 @@ func (c *Client) OpenapiYAML(ctx context.Context) (*http.Response, error) {
 // Readyz: Check readiness (GET /readyz).
 //
 // Reports whether to send requests to this replica: the database answers, its schema has the version and the
-// tables that this binary expects, and the process is not shutting down.
+// tables that this binary expects, and the process is not shutting down. A service with several cells is ready as
+// long as one of them is, and names the others.
 func (c *Client) Readyz(ctx context.Context) (*Health, *http.Response, error) {
 	return receive[Health](ctx, c, http.MethodGet, "/readyz", nil, nil, nil)
 }
@@ -2512,6 +2546,15 @@ func (c *Client) AcquireSet(ctx context.Context, body AcquireSetRequest) (*Lease
 // 1000.
 func (c *Client) Batch(ctx context.Context, body BatchRequest) (*BatchResults, *http.Response, error) {
 	return receive[BatchResults](ctx, c, http.MethodPost, "/v1/batch", nil, nil, body)
+}
+
+// ListCells: List the cells (GET /v1/cells).
+//
+// The databases of a service that has several, in the order of their positions: which can be used, and which groups
+// of locks were moved to each. All other groups are in the cell that takes them by a hash of their names. Empty for a
+// service with one database. It is at most a second old.
+func (c *Client) ListCells(ctx context.Context) (*CellList, *http.Response, error) {
+	return receive[CellList](ctx, c, http.MethodGet, "/v1/cells", nil, nil, nil)
 }
 
 // ListEvents: List events (GET /v1/events).

@@ -1,6 +1,7 @@
 package cell_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -11,13 +12,15 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 )
 
-// A store is the service of a cell in memory.
-type store struct {
+// A fixed is the Store of a cell in memory, whose groups do not move.
+type fixed struct {
 	paddock.Service
 	placed *placement.Map
 }
 
-func (s store) Placement() *placement.Map { return s.placed }
+func (s fixed) Placement() *placement.Map   { return s.placed }
+func (s fixed) Ready(context.Context) error { return nil }
+func (s fixed) Epoch() int64                { return 1 }
 
 // placed returns what each of n cells knows if no group was moved.
 func placed(n int) (all []*placement.Map) {
@@ -41,8 +44,8 @@ func routers(n int) []paddock.Service {
 	a, b := cell.New(names...), cell.New(names...)
 	for i, m := range maps {
 		memory := memlock.NewCell(i)
-		a.Set(m.Self, store{memory.Replica(1), m})
-		b.Set(m.Self, store{memory.Replica(2), m})
+		a.Set(m.Self, fixed{memory.Replica(1), m})
+		b.Set(m.Self, fixed{memory.Replica(2), m})
 	}
 	return []paddock.Service{a, b}
 }

@@ -47,10 +47,24 @@ func (r *Router) Events(ctx context.Context, q paddock.EventQuery) (paddock.Page
 
 // cursorAt returns the cursor for one lock in the cell: a cursor of several cells goes on where it is in that cell.
 func (v view) cursorAt(m *member, given string) string {
-	if c, err := parseCursor(given); err == nil && len(c) > 0 {
-		given, _ = c.of(bits.TrailingZeros64(uint64(v.bit(m))), "")
+	if c, err := paddock.ParseMark(given); err == nil && c.OfCells() {
+		given, _ = placeIn(c, bits.TrailingZeros64(uint64(v.bit(m))), "")
 	}
 	return given
+}
+
+// placeIn returns the cursor for the cell at the position, in a list that is at the mark and has begun at begin. over reports
+// that the list of the cell has ended.
+func placeIn(m paddock.Mark, position int, begin string) (cursor string, over bool) {
+	switch id, found := m.In(position); {
+	case found && id == paddock.MarkOver:
+		return "", true
+	case found && id == paddock.MarkNow, !found && begin == paddock.CursorNow:
+		return paddock.CursorNow, false
+	case found:
+		return strconv.FormatInt(id, 10), false
+	}
+	return "", false
 }
 
 // isEmpty reports whether a call that waits goes on after the page.
@@ -62,15 +76,18 @@ func isEmpty(p paddock.Page[lock.Event]) bool {
 type merging struct {
 	*Router
 	q        paddock.EventQuery
-	at       cursor
+	at       paddock.Mark
 	parts    []part                        // one of each cell that is known
 	sessions map[*member][]lock.SessionRef // those of the query that the cell uses
 }
 
 func (r *Router) mergeOf(ctx context.Context, q paddock.EventQuery) (*merging, error) {
-	at, err := parseCursor(q.Cursor)
+	at, err := paddock.ParseMark(q.Cursor)
 	if err != nil {
 		return nil, err
+	}
+	if !at.OfCells() && at.String() != "0" {
+		return nil, lock.Invalid("cursor", "is the place of an event in one cell, and the list has those of several; pass next_cursor, or the id of a stream, unchanged")
 	}
 	m := &merging{Router: r, q: q, at: at, sessions: map[*member][]lock.SessionRef{}}
 	for _, c := range r.newest().Cells {
@@ -123,7 +140,7 @@ func (m *merging) queryAt(p *part, wait time.Duration) (q paddock.EventQuery, ov
 	if m.q.FollowsSeveral() && len(q.Names) < 2 && len(q.Sessions) == 0 {
 		q.Names = append(slices.Clone(unused[len(q.Names):]), q.Names...)
 	}
-	q.Cursor, over = m.at.of(p.position, m.q.Cursor)
+	q.Cursor, over = placeIn(m.at, p.position, m.q.Cursor)
 	return q, over
 }
 
@@ -166,36 +183,45 @@ func (m *merging) read(ctx context.Context, wait time.Duration) (page paddock.Pa
 	slices.Sort(page.EndedSessions)
 	page.EndedSessions = slices.Compact(page.EndedSessions)
 	m.merge(&page)
-	next, ended := cursor{}, 0
+	goesOn := false
+	m.at = paddock.Mark{}
 	for i := range m.parts {
 		p := &m.parts[i]
 		page.Gap = page.Gap || p.of.Gap && (p.taken > 0 || len(p.of.Items) == 0)
-		next.add(p)
-		if next[p.position] == markOver {
-			ended++
+		id, begun, err := p.place()
+		if err != nil {
+			return page, err
 		}
+		if begun {
+			m.at = m.at.With(p.position, id)
+		}
+		goesOn = goesOn || !begun || id != paddock.MarkOver
 	}
-	if m.at = next; ended < len(m.parts) {
-		page.Next = next.String()
+	if goesOn {
+		page.Next = m.at.String()
 	}
 	return page, nil
 }
 
-// add adds where the list goes on in the cell of the part.
-func (c cursor) add(p *part) {
-	answered := p.err == nil && !p.silent && p.taken == len(p.of.Items)
+// place returns where the list goes on in the cell; begun is false if that is at its beginning.
+func (p *part) place() (id int64, begun bool, err error) {
+	cursor, answered := p.began, p.err == nil && !p.silent && p.taken == len(p.of.Items)
 	switch {
 	case p.over || answered && p.of.Next == "":
-		c[p.position] = markOver
+		return paddock.MarkOver, true, nil
 	case answered:
-		c[p.position] = p.of.Next
+		cursor = p.of.Next
 	case p.taken > 0:
-		c[p.position] = strconv.FormatInt(p.of.Items[p.taken-1].ID, 10)
-	case p.began == paddock.CursorNow:
-		c[p.position] = markNow
-	case p.began != "":
-		c[p.position] = p.began
+		return p.of.Items[p.taken-1].ID, true, nil
 	}
+	switch cursor {
+	case "":
+		return 0, false, nil
+	case paddock.CursorNow:
+		return paddock.MarkNow, true, nil
+	}
+	id, err = strconv.ParseInt(cursor, 10, 64)
+	return id, true, err
 }
 
 // merge adds the events of the parts to the page, by time, as many as the query's limit.
@@ -211,7 +237,9 @@ func (m *merging) merge(page *paddock.Page[lock.Event]) {
 		if first == nil {
 			return
 		}
-		page.Items = append(page.Items, first.of.Items[first.taken])
+		e := first.of.Items[first.taken]
+		e.Cell = first.position
+		page.Items = append(page.Items, e)
 		first.taken++
 	}
 }

@@ -3,6 +3,7 @@ package cell
 import (
 	"cmp"
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -32,11 +33,16 @@ func (r *Router) Rules(ctx context.Context) ([]lock.Rule, error) {
 	return listAll(ctx, r, func(u lock.Rule) string { return string(u.Scope) }, paddock.Service.Rules)
 }
 
-// listAll returns what the cells list, in the order of the names. It fails if a cell is away.
+// listAll returns what the cells list, in the order of the names. For a cell that is away it is what that cell has listed
+// last: nothing changes there meanwhile. It is nothing for a cell that was away since the start.
 func listAll[T any](ctx context.Context, r *Router, name func(T) string, list func(paddock.Service, context.Context) ([]T, error)) ([]T, error) {
 	var all []T
 	for _, a := range askAll(ctx, r.cells, func(ctx context.Context, s paddock.Service) ([]T, error) { return list(s, ctx) }) {
-		if a.err != nil {
+		if last, listed := a.from.listed.Load(reflect.TypeFor[T]()); listed && isAway(a.err) {
+			a.of = last.([]T)
+		} else if a.err == nil {
+			a.from.listed.Store(reflect.TypeFor[T](), a.of)
+		} else if !isAway(a.err) {
 			return nil, a.err
 		}
 		for _, item := range a.of {
@@ -85,7 +91,7 @@ func merge[T any](replies []reply[paddock.Page[T]], owns func(*member, T) bool, 
 
 // missing is what a list says of a cell that is away.
 func missing(m *member, err error) paddock.Unreadable {
-	return paddock.Unreadable{Detail: "What cell " + m.name + " has is missing here, because it is away: " + err.Error()}
+	return paddock.Unreadable{Detail: "What cell " + m.name + " has is missing here. " + awayText(err)}
 }
 
 // Locks returns a page of the locks of all cells, see paddock.Service. While a group moves, both cells may list its locks.

@@ -31,6 +31,10 @@ type Store interface {
 	paddock.Service
 	// Placement returns which cells and groups the cell knows. It is never nil; another pointer tells of a change.
 	Placement() *placement.Map
+	// Ready returns an error while the cell cannot be used. Callers are told the detail of a *lock.Error.
+	Ready(context.Context) error
+	// Epoch returns the number of the newest epoch of the cell's database.
+	Epoch() int64
 }
 
 // A Router is a paddock.Service over several cells. Make one with New.
@@ -38,6 +42,10 @@ type Router struct {
 	cells    []*member
 	byName   map[string]*member
 	sessions sessionCells
+
+	info   sync.Mutex
+	infoAt time.Time
+	known  []paddock.Cell
 }
 
 var _ paddock.Service = (*Router)(nil)
@@ -47,6 +55,8 @@ type member struct {
 	name string
 	open atomic.Pointer[Store] // nil while the cell is away since the start
 	late atomic.Bool           // it did not answer the last time
+
+	listed sync.Map // what it has listed last, by the type of the items
 }
 
 // New returns a Router over the cells of these names, which are all away until Set opens them.

@@ -54,7 +54,9 @@ type switched struct {
 	placed atomic.Pointer[placement.Map]
 }
 
-func (s *switched) Placement() *placement.Map { return s.placed.Load() }
+func (s *switched) Placement() *placement.Map   { return s.placed.Load() }
+func (s *switched) Ready(context.Context) error { return s.check() }
+func (s *switched) Epoch() int64                { return 1 }
 
 // check returns the error of a cell that is away, or does not have the group of the names.
 func (s *switched) check(names ...string) error {
@@ -101,6 +103,13 @@ func (s *switched) Session(ctx context.Context, ref lock.SessionRef) (lock.Sessi
 		return lock.SessionInfo{}, err
 	}
 	return s.Service.Session(ctx, ref)
+}
+
+func (s *switched) Trees(ctx context.Context) ([]lock.Tree, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	return s.Service.Trees(ctx)
 }
 
 func (s *switched) Locks(ctx context.Context, q paddock.LockQuery) (paddock.Page[lock.Lock], error) {
@@ -285,7 +294,18 @@ func TestACellThatIsAwayCostsItsOwnGroupsOnly(t *testing.T) {
 	for n := range 3 {
 		f.mustAcquire(acquireOf(in(n)))
 	}
+	for n := range 3 {
+		if _, err := f.DeclareTree(t.Context(), in(n)+":tree"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if trees, err := f.Trees(t.Context()); err != nil || len(trees) != 3 {
+		t.Fatalf("the trees are %v, %v", trees, err)
+	}
 	f.cells[1].away.Store(true)
+	if trees, err := f.Trees(t.Context()); err != nil || len(trees) != 3 {
+		t.Errorf("while a cell is away the trees are %v, %v", trees, err)
+	}
 	_, err := f.Acquire(t.Context(), acquireOf(in(1)+"2"))
 	if !errors.Is(err, lock.ErrUnavailable) || !strings.Contains(err.Error(), "cell-1") {
 		t.Errorf("its group has the error %v", err)
@@ -307,6 +327,30 @@ func TestACellThatIsAwayCostsItsOwnGroupsOnly(t *testing.T) {
 	if err != nil || len(events.Items) != 1 || events.Items[0].Name != in(1) {
 		t.Errorf("later the events are %+v, %v", events, err)
 	}
+}
+
+func TestCellsSayWhichIsAwayAndWhatWasMoved(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		r := f.again()
+		f.place("billing", "cell-2", 2, func(string) placement.State { return placement.Leaving })
+		f.cells[1].away.Store(true)
+		all := r.Cells(t.Context())
+		if len(all) != 3 || all[0].Away != "" || !strings.Contains(all[1].Away, "away") || all[2].Position != 2 || !all[2].Takes || all[2].Epoch != 1 ||
+			!slices.Equal(all[2].Groups, []paddock.CellGroup{{Name: "billing", Moving: true}}) {
+			t.Errorf("the cells are %+v", all)
+		}
+		if err := r.Ready(t.Context()); err != nil {
+			t.Errorf("with two cells it is not ready: %v", err)
+		}
+		f.cells[0].away.Store(true)
+		f.cells[2].away.Store(true)
+		time.Sleep(time.Second)
+		if err := r.Ready(t.Context()); !errors.Is(err, lock.ErrUnavailable) {
+			t.Errorf("without a cell the error is %v", err)
+		}
+	})
 }
 
 func TestAStreamGoesOnWhileACellIsAway(t *testing.T) {

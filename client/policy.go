@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
@@ -67,6 +68,14 @@ func (c *Client) Rules(ctx context.Context) ([]lock.Rule, error) {
 	return call[[]lock.Rule]{
 		request: request{path: rulesPath}, limit: maxListResponse,
 		parse: model(wire.ToRuleList, func(l api.RuleList) bool { return l.Rules != nil }),
+	}.get(ctx, c)
+}
+
+// Cells returns the databases of a service that has several, none of one with one.
+func (c *Client) Cells(ctx context.Context) ([]paddock.Cell, error) {
+	return call[[]paddock.Cell]{
+		request: request{path: "/v1/cells"}, limit: maxListResponse,
+		parse: model(wire.ToCellList, func(l api.CellList) bool { return l.Cells != nil }),
 	}.get(ctx, c)
 }
 

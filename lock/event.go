@@ -73,6 +73,7 @@ func KindNames() string { return strings.Join(kindNames[Granted:], ", ") }
 // their IDs, the events of a lock have consecutive revisions until the lock is pruned. An Event contains no secret.
 type Event struct {
 	ID       int64 // assigned by the store; the events of one lock have increasing IDs
+	Cell     int   // the position of the cell that has the event, in a list of the events of several cells
 	At       time.Time
 	Name     string
 	Slot     int

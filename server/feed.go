@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -28,48 +27,77 @@ const (
 
 // A block is consecutive events of a query as text/event-stream, and what comes before them.
 type block struct {
-	after, upTo int64 // the block has all events after the first id, up to the second
-	gap         bool  // events are missing before these
+	after, upTo paddock.Mark // the block has all events after the first mark, up to the second
+	gap         bool         // events are missing before these
 	unreadable  []paddock.Unreadable
-	text        []byte  // only grows, so that streams share it
-	ids         []int64 // of the events
-	ends        []int   // where the text of each one ends
-	live        bool    // there were no further events when these were read
+	text        []byte       // only grows, so that streams share it
+	events      []blockEvent // in the order of the text
+	live        bool         // there were no further events when these were read
 }
 
-// newBlock returns a block without events, for those of the page after the id.
-func newBlock(p paddock.Page[lock.Event], after int64) *block {
+// A blockEvent is where the text of an event ends.
+type blockEvent struct {
+	id   int64
+	cell int
+	end  int
+}
+
+// in reports whether the event is before the mark.
+func (e blockEvent) in(m paddock.Mark) bool { return m.Has(&lock.Event{ID: e.id, Cell: e.cell}) }
+
+// newBlock returns a block without events, for those of the page after the mark.
+func newBlock(p paddock.Page[lock.Event], after paddock.Mark) *block {
 	return &block{after: after, upTo: after, gap: p.Gap, unreadable: p.Unreadable}
 }
 
 // add appends the first events of the page, or of what is left of it, at least one to an empty block. It returns the page
 // without them. last reports whether there were no further events after the page.
 func (b *block) add(p paddock.Page[lock.Event], last bool) (paddock.Page[lock.Event], error) {
-	next, err := strconv.ParseInt(p.Next, 10, 64)
+	next, err := paddock.ParseMark(p.Next)
 	if err != nil {
-		return p, fmt.Errorf("the cursor of a page is no event id: %w", err)
+		return p, fmt.Errorf("the cursor of a page is none of events: %w", err)
+	}
+	if next.OfCells() && !b.upTo.OfCells() {
+		b.upTo = next.Start()
 	}
 	for i, e := range p.Items {
-		text := sseEvent(e)
-		if len(b.ids) > 0 && len(b.text)+len(text) > maxBlockText {
+		upTo := b.upTo.After(&e)
+		text := sseEvent(e, upTo)
+		if len(b.events) > 0 && len(b.text)+len(text) > maxBlockText {
 			b.live = false
 			return paddock.Page[lock.Event]{Items: p.Items[i:], Next: p.Next}, nil
 		}
-		b.text = append(b.text, text...)
-		b.ids, b.ends, b.upTo = append(b.ids, e.ID), append(b.ends, len(b.text)), e.ID
+		b.text, b.upTo = append(b.text, text...), upTo
+		b.events = append(b.events, blockEvent{e.ID, e.Cell, len(b.text)})
 	}
 	b.upTo, b.live = next, last
 	return paddock.Page[lock.Event]{Next: p.Next}, nil
 }
 
-// since returns the part of the block after the id.
-func (b *block) since(id int64) block {
+// since returns the part of the block after the mark. A mark of several cells may be after some events in the middle.
+func (b *block) since(m paddock.Mark) block {
 	part := *b
-	if id > b.after {
-		part.after, part.gap, part.unreadable = id, false, nil
+	if !b.after.Covers(m) {
+		part.after, part.gap, part.unreadable = m, false, nil
 	}
-	if n := sort.Search(len(b.ids), func(i int) bool { return b.ids[i] > id }); n > 0 {
-		part.text = b.text[b.ends[n-1]:]
+	n := 0
+	for n < len(b.events) && b.events[n].in(m) {
+		n++
+	}
+	if n > 0 {
+		part.text = b.text[b.events[n-1].end:]
+	}
+	if !m.OfCells() || !slices.ContainsFunc(b.events[n:], func(e blockEvent) bool { return e.in(m) }) {
+		return part
+	}
+	part.text = nil
+	for ; n < len(b.events); n++ {
+		if begin := 0; !b.events[n].in(m) {
+			if n > 0 {
+				begin = b.events[n-1].end
+			}
+			part.text = append(part.text, b.text[begin:b.events[n].end]...)
+		}
 	}
 	return part
 }
@@ -84,7 +112,7 @@ type feed struct {
 	mu         sync.Mutex
 	blocks     []*block // the events after from, up to upTo; only the last one grows
 	size       int      // of their texts
-	from, upTo int64
+	from, upTo paddock.Mark
 	idle       int           // how many pages were empty
 	more       chan struct{} // closed when the feed has changed
 	err        error         // why the feed has ended
@@ -92,8 +120,8 @@ type feed struct {
 
 // A position is where a stream is in its feed.
 type position struct {
-	id   int64 // the stream has all events up to this one
-	idle int   // it was told of as many empty pages
+	mark paddock.Mark // the stream has all events before it
+	idle int          // it was told of as many empty pages
 }
 
 // errLeftBehind is returned to a stream if the feed begins after its position.
@@ -147,18 +175,18 @@ func (f *feed) wake() {
 func (f *feed) waitFor(at position) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if at.id < f.upTo || at.idle != f.idle || f.err != nil {
+	if !at.mark.Covers(f.upTo) || at.idle != f.idle || f.err != nil {
 		return nil
 	}
 	return f.more
 }
 
-// covers reports whether the feed has all events after the id, and has read up to it. A stream with another id would not
-// be told of a gap that the feed does not have, or would wait for the feed to get there.
-func (f *feed) covers(id int64) bool {
+// covers reports whether the feed has all events after the mark, and has read up to it. A stream with another mark would
+// not be told of a gap that the feed does not have, or would wait for the feed to get there.
+func (f *feed) covers(m paddock.Mark) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.from <= id && id <= f.upTo
+	return m.Covers(f.from) && f.upTo.Covers(m)
 }
 
 // take returns what follows the position, at most maxTurnText bytes unless that is less than a block, and the position
@@ -168,18 +196,18 @@ func (f *feed) take(at position) (parts []block, next position, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
-	case f.err != nil && (at.id >= f.upTo || refusals[refusalOf(f.err).Code].status == http.StatusUnauthorized):
+	case f.err != nil && (at.mark.Covers(f.upTo) || refusals[refusalOf(f.err).Code].status == http.StatusUnauthorized):
 		return nil, at, f.err
-	case at.id < f.from:
+	case !at.mark.Covers(f.from):
 		return nil, at, errLeftBehind
 	}
 	size := 0
-	for _, b := range f.blocks[sort.Search(len(f.blocks), func(i int) bool { return f.blocks[i].upTo > at.id }):] {
-		part := b.since(at.id)
+	for _, b := range f.blocks[sort.Search(len(f.blocks), func(i int) bool { return !at.mark.Covers(f.blocks[i].upTo) }):] {
+		part := b.since(at.mark)
 		if size += len(part.text); size > maxTurnText && len(parts) > 0 {
 			return parts, at, nil
 		}
-		parts, at.id = append(parts, part), b.upTo
+		parts, at.mark = append(parts, part), at.mark.Join(b.upTo)
 	}
 	at.idle = f.idle
 	return parts, at, nil
@@ -203,29 +231,29 @@ type feeds struct {
 	open map[feedID]*feed
 }
 
-// enter returns the feed with the events of the query, which begins at the id unless there is a feed already, and the
-// position of the id. It returns nil if the feed does not cover the id. The stream, whose request this is, must leave the
+// enter returns the feed with the events of the query, which begins at the mark unless there is a feed already, and the
+// position of the mark. It returns nil if the feed does not cover the mark. The stream, whose request this is, must leave the
 // feed.
-func (s *feeds) enter(r *http.Request, q paddock.EventQuery, id int64) (*feed, position) {
+func (s *feeds) enter(r *http.Request, q paddock.EventQuery, m paddock.Mark) (*feed, position) {
 	key, hasKey := access.KeyFrom(r.Context())
 	of := feedID{strings.Join(q.Names, ""), q.Prefix, fmt.Sprint(key.ID, key.Hash, key.Role, key.Prefixes, key.ExpiresAt)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.open[of]
 	switch {
-	case f != nil && !f.covers(id):
+	case f != nil && !f.covers(m):
 		return nil, position{}
 	case f == nil:
 		ctx, cancel := context.WithCancel(access.Continued(context.Background())) // it outlives the request
 		if hasKey {
 			ctx = access.WithKey(ctx, key)
 		}
-		f = &feed{of: of, cancel: cancel, done: make(chan struct{}), from: id, upTo: id, more: make(chan struct{})}
+		f = &feed{of: of, cancel: cancel, done: make(chan struct{}), from: m, upTo: m, more: make(chan struct{})}
 		s.open[of] = f
 		go s.run(ctx, f, q)
 	}
 	f.streams++
-	return f, position{id, f.newest().idle}
+	return f, position{m, f.newest().idle}
 }
 
 // leave ends the feed with its last stream.
@@ -247,7 +275,7 @@ func (s *feeds) leave(f *feed) {
 func (s *feeds) run(ctx context.Context, f *feed, q paddock.EventQuery) {
 	q.Wait = keepAliveInterval
 	for {
-		q.Cursor = strconv.FormatInt(f.newest().id, 10)
+		q.Cursor = f.newest().mark.String()
 		if err := s.extend(ctx, f, q); err != nil {
 			s.mu.Lock()
 			if s.open[f.of] == f {

@@ -76,6 +76,7 @@ var matrix = []struct{ route, path, body, cells string }{
 	{"GET /v1/freezes/{scope}", "/v1/freezes/billing3", "", shut + "empty empty empty name name name"},
 	{"DELETE /v1/freezes/{scope}", "/v1/freezes/" + frozenScope, "", shut + "role role 204 role 204 role"},
 	{"DELETE /v1/freezes/{scope}", "/v1/freezes/billing3", "", shut + "role role 204 role name role"},
+	{"GET /v1/cells", "/v1/cells", "", shut + "200 200 200 200 200 200"},
 	{"GET /v1/rules", "/v1/rules", "", shut + "200 200 200 200 200 200"},
 	{"PUT /v1/rules/{scope}", "/v1/rules/billing:new:", `{"max_ttl_ms": 60000}`, shut + "role role 200 role 200 role"},
 	{"PUT /v1/rules/{scope}", "/v1/rules/billing3:", `{"max_ttl_ms": 60000}`, shut + "role role 200 role name role"},

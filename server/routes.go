@@ -34,6 +34,7 @@ func (s *Server) mountAPI(r chi.Router) {
 	r.Put("/v1/freezes/{scope}", s.freeze)
 	r.Get("/v1/freezes/{scope}", s.getFreeze)
 	r.Delete("/v1/freezes/{scope}", s.thaw)
+	r.Get("/v1/cells", s.listCells)
 	r.Get("/v1/rules", s.listRules)
 	r.Put("/v1/rules/{scope}", s.setRule)
 	r.Delete("/v1/rules/{scope}", s.removeRule)

@@ -67,6 +67,8 @@ type Options struct {
 	// Ready returns an error while this replica should receive no requests. The error is logged; callers are told the
 	// detail of a *lock.Error, and nothing of others. It is called at most once a second. Nil: ready until shutdown.
 	Ready func(context.Context) error
+	// Cells returns the databases of a service that has several. It must not take long. Nil: there is one.
+	Cells func(context.Context) []paddock.Cell
 	// UI serves paths under /ui/, and gets them with that prefix. Nil: no page. With Keys it must serve a form at
 	// /ui/login that posts key and back to the same path.
 	UI      http.Handler
@@ -113,6 +115,7 @@ type Server struct {
 	keys     *access.Keyring
 	attempts *access.Attempts
 	ready    *readiness
+	cells    func(context.Context) []paddock.Cell // may be nil
 	log      *slog.Logger
 	version  Version
 	timeout  time.Duration
@@ -176,7 +179,7 @@ func New(o Options) *Server {
 	if s.timeout == 0 {
 		s.timeout = DefaultRequestTimeout
 	}
-	s.ready = newReadiness(o.Ready, s.timeout)
+	s.ready, s.cells = newReadiness(o.Ready, s.timeout), o.Cells
 	s.router = s.routes(o.UI, o.Metrics)
 	return s
 }

@@ -49,7 +49,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 			return reply{}, &lock.Error{Code: lock.ErrUnavailable, Cause: err,
 				Detail: "This replica is not ready; its log has the reason under this request_id. Use another replica."}
 		}
-		return ok(api.Health{Status: api.Ok}), nil
+		return ok(api.Health{Status: api.Ok, CellsAway: s.cellsAway(ctx)}), nil
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -49,7 +48,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	live := stream{Server: s, w: w, r: r, query: query}
-	live.at, _ = strconv.ParseInt(query.Cursor, 10, 64) // zero for the first event, and for now, after which nothing is missing
+	live.at, _ = paddock.ParseMark(query.Cursor) // zero for the first event, and for now, after which nothing is missing
 	live.run(first)
 }
 
@@ -68,8 +67,8 @@ type stream struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	query  paddock.EventQuery
-	at     int64 // the client has all events up to this id
-	synced bool  // it has all events since the start, or since the last gap
+	at     paddock.Mark // the client has all events before it
+	synced bool         // it has all events since the start, or since the last gap
 }
 
 // A writeError is why the client cannot be reached.
@@ -114,7 +113,7 @@ func (s *stream) sendNext(ctx context.Context, wait time.Duration) (live bool, e
 	if err := s.pace.turn(ctx); err != nil {
 		return false, err
 	}
-	s.query.Cursor, s.query.Wait = eventID(s.at), wait
+	s.query.Cursor, s.query.Wait = s.at.String(), wait
 	page, err := s.nextPage(ctx, s.query)
 	if err != nil {
 		return false, err
@@ -157,7 +156,7 @@ func (s *stream) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := s.sendBlocks(blocks, next.id); err != nil {
+		if err := s.sendBlocks(blocks, next.mark); err != nil {
 			return err
 		}
 		at = next
@@ -232,15 +231,15 @@ type cursorData struct {
 	Cursor string `json:"cursor"`
 }
 
-// sendBlocks sends the blocks, after which the client has all events up to the id. If they are empty, it sends a
+// sendBlocks sends the blocks, after which the client has all events before the mark. If they are empty, it sends a
 // keep-alive.
 //
 // The id of each text is the cursor to resume after it. The id of a gap, and of a row that cannot be read, is the
 // cursor before the block, so a client may receive it again.
-func (s *stream) sendBlocks(blocks []block, upTo int64) error {
+func (s *stream) sendBlocks(blocks []block, upTo paddock.Mark) error {
 	var texts [][]byte
 	for _, b := range blocks {
-		cursor := eventID(b.after)
+		cursor := b.after.String()
 		if b.gap {
 			texts = append(texts, encodeSSE(cursor, "gap", cursorData{cursor}))
 			s.synced = false
@@ -251,7 +250,7 @@ func (s *stream) sendBlocks(blocks []block, upTo int64) error {
 		if len(b.text) > 0 {
 			texts = append(texts, b.text)
 		}
-		cursor = eventID(b.upTo)
+		cursor = b.upTo.String()
 		switch {
 		case !s.synced && b.live:
 			texts = append(texts, encodeSSE(cursor, "sync", cursorData{cursor}))
@@ -261,7 +260,7 @@ func (s *stream) sendBlocks(blocks []block, upTo int64) error {
 		}
 	}
 	if len(texts) == 0 {
-		texts = append(texts, keepAliveComment(upTo != s.at, eventID(upTo)))
+		texts = append(texts, keepAliveComment(upTo.String() != s.at.String(), upTo.String()))
 	}
 	s.at = upTo
 	return s.send(texts...)
@@ -276,11 +275,10 @@ func keepAliveComment(moved bool, cursor string) []byte {
 	return []byte(": still here\n\n")
 }
 
-// eventID returns the id of an event as text, which is a cursor, too.
-func eventID(id int64) string { return strconv.FormatInt(id, 10) }
-
-// sseEvent returns e as text/event-stream.
-func sseEvent(e lock.Event) []byte { return encodeSSE(eventID(e.ID), e.Kind.String(), wire.EventOf(e)) }
+// sseEvent returns e as text/event-stream. upTo is after it.
+func sseEvent(e lock.Event, upTo paddock.Mark) []byte {
+	return encodeSSE(upTo.String(), e.Kind.String(), wire.EventOf(e))
+}
 
 func encodeSSE(id, name string, data any) []byte {
 	return slices.Concat([]byte("id: "+id+"\nevent: "+name+"\ndata: "), encoded(data), []byte("\n"))

@@ -53,6 +53,12 @@ func (s *Store) Stats() Stats {
 	}
 }
 
+// Epoch returns the number of the newest epoch.
+func (s *Store) Epoch() int64 {
+	number, _ := s.epochs.State()
+	return number
+}
+
 func poolStats(name string, p *pgxpool.Pool) Pool {
 	st := p.Stat()
 	return Pool{

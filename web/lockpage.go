@@ -20,6 +20,7 @@ type lockPage struct {
 	Notice  *notice
 	Ask     revokePage
 	Name    string
+	Cell    string // that has the lock; empty for a service with one database
 	Lock    lock.Lock
 	Sharing sharing
 	Leases  []lease
@@ -53,6 +54,9 @@ func (u *ui) lock(w http.ResponseWriter, r *http.Request) {
 
 // load reads the lock, its queue and its past.
 func (u *ui) load(r *http.Request, p *lockPage) error {
+	if u.cellOf != nil {
+		p.Cell = u.cellOf(p.Name)
+	}
 	q, err := u.locks.Queue(r.Context(), p.Name)
 	if err != nil {
 		return err

@@ -3,6 +3,8 @@ package web
 import (
 	"net/http"
 	"time"
+
+	"github.com/paddock-lock/paddock"
 )
 
 // An Overview is how many locks there are and how bad it is, over all locks of the service.
@@ -27,9 +29,10 @@ type Overview struct {
 // An overview is the front line of the list.
 type overview struct {
 	Overview
-	Age  elapsed // of the counts
-	Up   elapsed // since the replica has started
-	list filter
+	Age   elapsed        // of the counts
+	Up    elapsed        // since the replica has started
+	Cells []paddock.Cell // of a service that has several
+	list  filter
 }
 
 // overviewFor returns the front line, or nil if there is none or the reader's key does not cover all names.
@@ -38,6 +41,9 @@ func (u *ui) overviewFor(r *http.Request, f filter) *overview {
 		return nil
 	}
 	o := &overview{Overview: u.overview(), list: f.Wide()}
+	if u.cells != nil {
+		o.Cells = u.cells(r.Context())
+	}
 	if !o.CountedAt.IsZero() {
 		o.Age, o.Up = elapsed(time.Since(o.CountedAt)), elapsed(time.Since(o.StartedAt))
 	}

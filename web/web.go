@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"html/template"
 	"log/slog"
 	"net/http"
@@ -13,7 +14,10 @@ type Options struct {
 	Locks paddock.Service
 	// Overview returns the counts over all locks. It must not block. Nil: the list begins without them.
 	Overview func() Overview
-	Log      *slog.Logger // nil: nothing is logged
+	// Cells returns the databases of a service that has several, and CellOf which of them has a lock. Nil: there is one.
+	Cells  func(context.Context) []paddock.Cell
+	CellOf func(name string) string
+	Log    *slog.Logger // nil: nothing is logged
 }
 
 // policy allows browsers to load this package's files only.
@@ -23,7 +27,9 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // ui handles the requests. It is safe for concurrent use.
 type ui struct {
 	locks    paddock.Service
-	overview func() Overview // may be nil
+	overview func() Overview                      // may be nil
+	cells    func(context.Context) []paddock.Cell // may be nil
+	cellOf   func(name string) string             // may be nil
 	log      *slog.Logger
 	pages    *template.Template
 	assets   assets
@@ -35,7 +41,7 @@ func New(o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	u := &ui{locks: o.Locks, overview: o.Overview, log: o.Log, assets: loadAssets()}
+	u := &ui{locks: o.Locks, overview: o.Overview, cells: o.Cells, cellOf: o.CellOf, log: o.Log, assets: loadAssets()}
 	u.pages = parsePages(u.assets)
 	return withSecurityHeaders(u.sameOrigin(u.routes()))
 }

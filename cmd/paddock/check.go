@@ -49,27 +49,44 @@ func (c *serveCommand) check(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	database := []check{
-		{"schema", c.checkMigrated},
-		{"rights", c.checkRights},
-		{"clock", c.checkClock},
-	}
-	unreached, err := c.report(ctx, p, []check{{"database", c.checkDatabase}})
+	cells, err := c.cells()
 	if err != nil {
 		return err
 	}
+	all := len(checks)
+	for _, d := range cells {
+		n, wrong, err := c.checkCell(ctx, p, d)
+		if err != nil {
+			return err
+		}
+		all, failed = all+n, failed+wrong
+	}
+	if failed > 0 {
+		err = fmt.Errorf("%d of %d checks failed; the lines above say what to do", failed, all)
+	}
+	return err
+}
+
+// checkCell checks one database. It returns how many checks there were, and how many failed.
+func (c *serveCommand) checkCell(ctx context.Context, p *program, d cellDatabase) (all, failed int, err error) {
+	checks := []check{
+		{"schema" + d.of(), func(ctx context.Context) (string, error) { return c.checkMigrated(ctx, d) }},
+		{"rights" + d.of(), func(ctx context.Context) (string, error) { return c.checkRights(ctx, d) }},
+		{"clock" + d.of(), func(ctx context.Context) (string, error) { return checkClock(ctx, d) }},
+	}
+	unreached, err := c.report(ctx, p, []check{{"database" + d.of(), func(ctx context.Context) (string, error) { return checkDatabase(ctx, d) }}})
+	if err != nil {
+		return 0, 0, err
+	}
 	if unreached > 0 { // nothing can be said of what is in it
-		for i := range database {
-			database[i].run = func(context.Context) (string, error) {
+		for i := range checks {
+			checks[i].run = func(context.Context) (string, error) {
 				return "", notChecked("the database does not answer, or refuses")
 			}
 		}
 	}
-	wrong, err := c.report(ctx, p, database)
-	if failed += unreached + wrong; err == nil && failed > 0 {
-		err = fmt.Errorf("%d of %d checks failed; the lines above say what to do", failed, len(checks)+1+len(database))
-	}
-	return err
+	wrong, err := c.report(ctx, p, checks)
+	return 1 + len(checks), unreached + wrong, err
 }
 
 // notChecked, as the error of a check, says why it could not run. It is no failure of its own.
@@ -241,8 +258,8 @@ func (c *serveCommand) checkFileLimit(context.Context) (string, error) {
 // quiet is the log of checks, whose lines say all that matters.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func (c *serveCommand) checkDatabase(ctx context.Context) (found string, err error) {
-	err = c.withConn(ctx, func(conn *pgx.Conn) error {
+func checkDatabase(ctx context.Context, d cellDatabase) (found string, err error) {
+	err = d.withConn(ctx, func(conn *pgx.Conn) error {
 		found = fmt.Sprintf("%s on %s, PostgreSQL %s", conn.Config().Database, cmp.Or(conn.Config().Host, "this machine"),
 			conn.PgConn().ParameterStatus("server_version"))
 		_, err := pgversion.Require(ctx, conn.PgConn())
@@ -252,7 +269,7 @@ func (c *serveCommand) checkDatabase(ctx context.Context) (found string, err err
 }
 
 // withConn calls use with a connection. It does not wait for the database.
-func (c *serveCommand) withConn(ctx context.Context, use func(*pgx.Conn) error) error {
+func (c cellDatabase) withConn(ctx context.Context, use func(*pgx.Conn) error) error {
 	return c.reached(ctx, quiet(), func(string) error {
 		conn, err := c.connect(ctx)
 		if err != nil {
@@ -262,8 +279,8 @@ func (c *serveCommand) withConn(ctx context.Context, use func(*pgx.Conn) error) 
 	})
 }
 
-func (c *serveCommand) checkMigrated(ctx context.Context) (found string, err error) {
-	err = c.reached(ctx, quiet(), func(url string) error {
+func (c *serveCommand) checkMigrated(ctx context.Context, d cellDatabase) (found string, err error) {
+	err = d.reached(ctx, quiet(), func(url string) error {
 		version, err := migrations.Version(ctx, url, string(c.Schema))
 		switch latest := migrations.Latest(); {
 		case err != nil:
@@ -282,15 +299,15 @@ func (c *serveCommand) checkMigrated(ctx context.Context) (found string, err err
 }
 
 // checkRights checks what a Store needs: the rights of the role, the objects of the schema, and the way to the database.
-func (c *serveCommand) checkRights(ctx context.Context) (string, error) {
+func (c *serveCommand) checkRights(ctx context.Context, d cellDatabase) (string, error) {
 	var version uint
-	err := c.reached(ctx, quiet(), func(url string) (err error) {
+	err := d.reached(ctx, quiet(), func(url string) (err error) {
 		version, err = migrations.Version(ctx, url, string(c.Schema))
 		if err != nil || version < migrations.Latest() {
 			return err
 		}
 		given := c.store(quiet()) // whose other options are looked at with the settings
-		return store.Check(ctx, url, store.Options{Log: quiet(), Schema: string(c.Schema), BatchWorkers: given.BatchWorkers,
+		return store.Check(ctx, url, store.Options{Log: quiet(), Schema: string(c.Schema), Cell: d.name, BatchWorkers: given.BatchWorkers,
 			TransactionPooling: given.TransactionPooling})
 	})
 	if err == nil && version < migrations.Latest() {
@@ -299,8 +316,8 @@ func (c *serveCommand) checkRights(ctx context.Context) (string, error) {
 	return "the role has all that serve needs", err
 }
 
-func (c *serveCommand) checkClock(ctx context.Context) (found string, err error) {
-	err = c.withConn(ctx, func(conn *pgx.Conn) error {
+func checkClock(ctx context.Context, d cellDatabase) (found string, err error) {
+	err = d.withConn(ctx, func(conn *pgx.Conn) error {
 		var now time.Time
 		sent := time.Now()
 		if err := conn.QueryRow(ctx, "select clock_timestamp()").Scan(&now); err != nil {

@@ -103,6 +103,9 @@ func shownValue(flag *kong.Flag) any {
 		if len(v) == 0 {
 			return nil
 		}
+		if flag.Name == cellFlagName {
+			return shownCells(v)
+		}
 		return v
 	}
 	if value.Kind() == reflect.Bool || numberKind(value.Type()) != reflect.Invalid {
@@ -118,6 +121,19 @@ func shownValue(flag *kong.Flag) any {
 		return strings.ToLower(text)
 	}
 	return text
+}
+
+// shownCells returns the cells without their passwords.
+func shownCells(given []string) []string {
+	all := splitCells(given)
+	for i, text := range all {
+		if name, url, found := strings.Cut(text, "="); isURL(url) {
+			all[i] = name + "=" + withoutPassword(url)
+		} else if !found {
+			all[i] = notShown
+		}
+	}
+	return all
 }
 
 // durationText returns d as a flag gives it: 7d, 1m, 100ms.

@@ -75,7 +75,14 @@ func readConfigFile(path string, settings []*kong.Flag) (*configFile, error) {
 		line := lineOf(string(text), key)
 		value, flag, err := settingOf(settings, key, raw)
 		if err == nil && key == databaseURLFlag {
-			err = refuseReadableSecret(path, raw.(string))
+			err = refuseReadableSecret(path, key, raw.(string), "put the URL into a file of its own and give "+databaseURLFileFlag)
+		}
+		if err == nil && key == cellFlagName {
+			for _, one := range raw.([]any) {
+				if _, url, _ := strings.Cut(one.(string), "="); isURL(url) {
+					err = cmp.Or(err, refuseReadableSecret(path, key, url, "put the URL into a file of its own, and its path in place of the URL"))
+				}
+			}
 		}
 		if err != nil {
 			wrong[line] = fmt.Errorf("%s:%d: %w", path, line, err)
@@ -268,13 +275,13 @@ func try(flag *kong.Flag, value any) error {
 
 // refuseReadableSecret returns an error if the URL has a password and every user of the machine can read the file.
 // Configuration files are readable by default, so a warning would come too late: the password would have been seen.
-func refuseReadableSecret(path, url string) error {
+func refuseReadableSecret(path, key, url, instead string) error {
 	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o004 == 0 || !hasPassword(url) {
 		return err
 	}
 	return fmt.Errorf("%s: the URL has a password, and every user can read the file; run chmod o-r %s and change the "+
-		"password, or put the URL into a file of its own and give %s", databaseURLFlag, path, databaseURLFileFlag)
+		"password, or %s", key, path, instead)
 }
 
 // The flags of the database, of which one stands in for the other.

@@ -254,7 +254,7 @@ func renderSample(model *kong.Application) string {
 		value := f.Default
 		if example, ok := map[string]string{
 			"database-url": "postgres:///paddock?host=/var/run/postgresql", "database-url-file": "/etc/paddock/database-url",
-			"default-ttl": "30s", "metrics-listen": "127.0.0.1:9090", "metrics-names": "billing", "cors-origin": "https://app.example",
+			"cell": "main=/etc/paddock/main.url", "default-ttl": "30s", "metrics-listen": "127.0.0.1:9090", "metrics-names": "billing", "cors-origin": "https://app.example",
 			"auth-file": "/etc/paddock/keys.json", "no-auth": "false", "plain-http": "false", "tls-cert": "/etc/paddock/cert.pem",
 			"tls-key": "/etc/paddock/key.pem", "tls-client-ca": "/etc/paddock/client-ca.pem", "max-connections": "20000",
 			"migrate": "true", "allow-hold": "false",

@@ -27,8 +27,8 @@ its type and its default. This page is generated from the flags: run
   each setting of ` + "`serve`" + `, its value, and where it comes from. If several variables are listed, the first that is set
   wins. An empty variable counts as unset, except ` + "`PADDOCK_SCHEMA`" + `, which is refused. A flag or a key with an empty
   text is refused.
-- ` + "`--database-url` and `--database-url-file`" + ` stand in for each other: the one from the source that wins is used, and
-  the file if both come from the same.
+- ` + "`--database-url`, `--database-url-file` and `--cell`" + ` stand in for each other: the one from the source that wins is used.
+  If the first two come from the same, the file is used; ` + "`--cell`" + ` with one of the others is refused.
 - A duration is numbers with units: ` + "`100ms`, `30s`, `1h30m`, `7d`, `1d12h`" + `. A day is 24 hours; days are whole
   numbers and come first.
 - A switch takes no value as a flag. As a variable or a key it is ` + "`true` or `false`" + `.

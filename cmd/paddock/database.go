@@ -26,6 +26,7 @@ import (
 type database struct {
 	URL  string `name:"database-url" placeholder:"URL" variable:"PADDOCK_DATABASE_URL,DATABASE_URL" help:"PostgreSQL that stores the locks: postgres://USER:PASSWORD@HOST:5432/DATABASE. Prefer the variable: other users of the machine can see arguments."`
 	File string `name:"database-url-file" placeholder:"FILE" variable:"PADDOCK_DATABASE_URL_FILE" help:"File with the URL, in place of --database-url. It is read again for each new connection, so the password can be changed while the service runs."`
+	cellFlag
 	schemaFlag
 	databaseWait
 	configFlag

@@ -141,7 +141,7 @@ func (c *devCommand) start(ctx context.Context, p *program, listener net.Listene
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
 	}
 	c.allowHold = true
-	return p.serve(ctx, locks, c.settings, listener, authConfig{requireLocalHost: true})
+	return p.serve(ctx, locks, c.settings, listener, authConfig{requireLocalHost: true}, nil)
 }
 
 var errDatabaseEnded = errors.New("PostgreSQL ended unexpectedly")

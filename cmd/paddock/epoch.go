@@ -22,7 +22,9 @@ func (epochCommand) Help() string {
 	return `An epoch is a part of the history of the locks, on one database server. When the service finds that the
 database was failed over, restored from a backup or created again, it starts a new epoch: tokens continue far above
 all that were granted, every lease gets its full TTL from then on, and, unless a quorum was required, grants are
-paused for as long as a lease that the database has lost could still be held.`
+paused for as long as a lease that the database has lost could still be held.
+
+With several databases give --cell NAME=URL: epoch list takes all of them, the others the one that they are about.`
 }
 
 type epochListCommand struct {
@@ -39,20 +41,35 @@ granted in it.
 }
 
 func (c *epochListCommand) Run(ctx context.Context, p *program) error {
-	var all []store.Epoch
-	var now time.Time
-	err := c.ready(ctx, p, func(url string) (err error) {
-		all, now, err = store.Epochs(ctx, url, string(c.Schema))
-		return err
-	})
+	cells, err := c.cells()
 	if err != nil {
 		return err
 	}
-	return p.print(c.Output, showEpochs(all, now))
+	var all []cellEpochs
+	for _, d := range cells {
+		of := cellEpochs{cell: d.name}
+		err := d.ready(ctx, p, func(url string) (err error) {
+			of.epochs, of.now, err = store.Epochs(ctx, url, string(d.Schema))
+			return err
+		})
+		if err != nil {
+			return d.inCell(err)
+		}
+		all = append(all, of)
+	}
+	return p.print(c.Output, showEpochs(all))
+}
+
+// A cellEpochs is the epochs of one database, and the name of its cell.
+type cellEpochs struct {
+	cell   string
+	epochs []store.Epoch
+	now    time.Time
 }
 
 // An epochJSON is an epoch as JSON shows it.
 type epochJSON struct {
+	Cell        string     `json:"cell,omitempty"`
 	Epoch       int64      `json:"epoch"`
 	BeganAt     time.Time  `json:"began_at"`
 	System      string     `json:"system_identifier"`
@@ -64,25 +81,44 @@ type epochJSON struct {
 	MaxLeaseMS  int64      `json:"max_lease_ms"`
 }
 
-func showEpochs(all []store.Epoch, now time.Time) output {
-	numbers := namesIn(all, func(e store.Epoch) string { return strconv.FormatInt(e.Number, 10) })
-	shown := make([]epochJSON, len(all))
-	for i, e := range all {
-		shown[i] = newEpochJSON(e, now)
+func showEpochs(all []cellEpochs) output {
+	var numbers []string
+	shown := []epochJSON{}
+	for _, of := range all {
+		for _, e := range of.epochs {
+			one := newEpochJSON(e, of.now)
+			one.Cell = of.cell
+			shown, numbers = append(shown, one), append(numbers, strconv.FormatInt(e.Number, 10))
+		}
 	}
 	return output{wire: shown, names: numbers, empty: "No epochs found: no replica has started yet.", table: func(t *table) {
-		t.head("EPOCH", "BEGAN", "TIMELINE", "GRANTS PAUSED FOR", "QUORUM", "MAX LEASE", "REASON")
-		for i, e := range all {
-			paused, quorum := none, "off"
-			if left := e.GrantsPausedUntil.Sub(now); left > 0 && i == len(all)-1 {
-				paused = short(left)
+		head := []string{"EPOCH", "BEGAN", "TIMELINE", "GRANTS PAUSED FOR", "QUORUM", "MAX LEASE", "REASON"}
+		if all[0].cell != "" {
+			head = append([]string{"CELL"}, head...)
+		}
+		t.head(head...)
+		for _, of := range all {
+			for i, e := range of.epochs {
+				t.row(of.row(e, i == len(of.epochs)-1)...)
 			}
-			if e.Quorum {
-				quorum = "on"
-			}
-			t.row(strconv.FormatInt(e.Number, 10), local(e.BeganAt), e.Timeline, paused, quorum, short(e.MaxLease), e.Reason)
 		}
 	}}
+}
+
+// row returns the cells of the line of an epoch. newest says that it is the current one.
+func (of cellEpochs) row(e store.Epoch, newest bool) []string {
+	paused, quorum := none, "off"
+	if left := e.GrantsPausedUntil.Sub(of.now); left > 0 && newest {
+		paused = short(left)
+	}
+	if e.Quorum {
+		quorum = "on"
+	}
+	row := []string{strconv.FormatInt(e.Number, 10), local(e.BeganAt), e.Timeline, paused, quorum, short(e.MaxLease), e.Reason}
+	if of.cell != "" {
+		row = append([]string{of.cell}, row...)
+	}
+	return row
 }
 
 func newEpochJSON(e store.Epoch, now time.Time) epochJSON {
@@ -117,7 +153,11 @@ func (c *epochNewCommand) Run(ctx context.Context, p *program) error {
 	if c.Above < 0 || c.Above > store.MaxAbove {
 		return usagef("--above is %d; give a fencing token, 1 to %d", c.Above, store.MaxAbove)
 	}
-	err := c.ready(ctx, p, func(url string) error {
+	d, err := c.single("paddock epoch new")
+	if err != nil {
+		return err
+	}
+	err = d.ready(ctx, p, func(url string) error {
 		return store.BeginEpoch(ctx, url, string(c.Schema), oneLine(c.Reason), c.Above)
 	})
 	if err != nil {
@@ -125,7 +165,7 @@ func (c *epochNewCommand) Run(ctx context.Context, p *program) error {
 	}
 	var all []store.Epoch
 	var now time.Time
-	err = c.ready(ctx, p, func(url string) (err error) {
+	err = d.ready(ctx, p, func(url string) (err error) {
 		all, now, err = store.Epochs(ctx, url, string(c.Schema))
 		return err
 	})
@@ -153,7 +193,11 @@ older one.
 
 func (c *epochOpenCommand) Run(ctx context.Context, p *program) error {
 	var opened bool
-	err := c.ready(ctx, p, func(url string) (err error) {
+	d, err := c.single("paddock epoch open")
+	if err != nil {
+		return err
+	}
+	err = d.ready(ctx, p, func(url string) (err error) {
 		opened, err = store.OpenEpoch(ctx, url, string(c.Schema), oneLine(c.Reason))
 		return err
 	})
@@ -182,7 +226,11 @@ every replica answers 503 and is not ready.
 }
 
 func (c *epochQuorumCommand) Run(ctx context.Context, p *program) error {
-	err := c.ready(ctx, p, func(url string) error { return store.RequireQuorum(ctx, url, string(c.Schema), c.Required == "on") })
+	d, err := c.single("paddock epoch quorum")
+	if err != nil {
+		return err
+	}
+	err = d.ready(ctx, p, func(url string) error { return store.RequireQuorum(ctx, url, string(c.Schema), c.Required == "on") })
 	if errors.Is(err, store.ErrNoStandby) {
 		return fmt.Errorf("nothing was changed: %w. Set it first, for example to 'ANY 1 (s1, s2)'", err)
 	}

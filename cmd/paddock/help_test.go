@@ -121,7 +121,7 @@ func TestHelpAndVersionAreCommandsAndFlags(t *testing.T) {
 		{[]string{"help", "help"}, exitOK, helpOf("help"), "", ""},
 		{[]string{"help", "servee"}, exitUsage, "", "paddock: unexpected argument servee, did you mean \"serve\"? (see paddock --help)\n", ""},
 		{[]string{"servee"}, exitUsage, "", "paddock: unexpected argument servee, did you mean \"serve\"? (see paddock --help)\n", ""},
-		{[]string{"hepl"}, exitUsage, "", "paddock: unexpected argument hepl, did you mean \"help\"? (see paddock --help)\n", ""},
+		{[]string{"hepl"}, exitUsage, "", "paddock: unexpected argument hepl, did you mean one of \"cell\", \"help\"? (see paddock --help)\n", ""},
 		{[]string{"migrate"}, exitUsage, "", "paddock: the command is missing; give up, down or version, as in paddock migrate up (see paddock migrate --help)\n", ""},
 		{[]string{"version"}, exitOK, version, "", ""},
 		{[]string{"--version"}, exitOK, version, "", ""},

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/paddock-lock/paddock/migrations"
+	"github.com/paddock-lock/paddock/store"
 )
 
 type migrateCommand struct {
@@ -23,7 +25,11 @@ the same.
 
     paddock migrate version --database-url postgres://paddock@db.example/paddock
     paddock migrate up --database-url postgres://paddock@db.example/paddock
-    paddock migrate down --steps 1 --yes --database-url postgres://paddock@db.example/paddock`
+    paddock migrate down --steps 1 --yes --database-url postgres://paddock@db.example/paddock
+
+With several databases, migrate up takes all of them, and registers them as the cells of one deployment:
+
+    paddock migrate up --cell main=postgres://paddock@db1.example/paddock --cell spare=postgres://paddock@db2.example/paddock`
 }
 
 type migrateUpCommand struct {
@@ -32,7 +38,36 @@ type migrateUpCommand struct {
 }
 
 func (c *migrateUpCommand) Run(ctx context.Context, p *program) error {
-	return p.migrate(ctx, c.database, c.Quiet, func(url string) error { return migrations.Up(ctx, url, string(c.Schema), p.log) })
+	cells, err := c.cells()
+	if err != nil {
+		return err
+	}
+	for _, d := range cells {
+		err := p.migrate(ctx, d, c.Quiet, func(url string) error { return migrations.Up(ctx, url, string(d.Schema), p.log) })
+		if err != nil {
+			return d.inCell(err)
+		}
+	}
+	if len(c.Cell) == 0 {
+		return nil
+	}
+	return c.register(ctx, p, cells)
+}
+
+// register registers the databases as the cells of one deployment.
+func (c *migrateUpCommand) register(ctx context.Context, p *program, cells []cellDatabase) error {
+	all := make([]store.CellDatabase, len(cells))
+	for i, d := range cells {
+		url, err := d.url()
+		if err != nil {
+			return err
+		}
+		all[i] = store.CellDatabase{Name: d.name, URL: url}
+	}
+	if err := store.RegisterCells(ctx, string(c.Schema), all); err != nil {
+		return err
+	}
+	return printProse(p.stdout, "Registered as cells: %s.", strings.Join(namesOfCells(cells), ", "))
 }
 
 type migrateDownCommand struct {
@@ -54,7 +89,11 @@ func (c *migrateDownCommand) Run(ctx context.Context, p *program) error {
 	case !c.Yes:
 		return usagef("this drops tables with all their leases and events; to confirm, repeat it with --yes")
 	}
-	return p.migrate(ctx, c.database, c.Quiet, func(url string) error {
+	d, err := c.single("paddock migrate down")
+	if err != nil {
+		return err
+	}
+	return p.migrate(ctx, d, c.Quiet, func(url string) error {
 		if c.To != nil {
 			return migrations.DownTo(ctx, url, string(c.Schema), uint(*c.To), p.log)
 		}
@@ -63,7 +102,7 @@ func (c *migrateDownCommand) Run(ctx context.Context, p *program) error {
 }
 
 // migrate changes the schema and prints the versions before and after.
-func (p *program) migrate(ctx context.Context, db database, quiet bool, change func(url string) error) error {
+func (p *program) migrate(ctx context.Context, db cellDatabase, quiet bool, change func(url string) error) error {
 	var before, after uint
 	var s stage
 	s.set("waiting for the database")
@@ -89,9 +128,9 @@ func (p *program) migrate(ctx context.Context, db database, quiet bool, change f
 	}
 	done()
 	if before == after {
-		return printProse(p.stdout, "The schema %s is already at version %d; nothing was changed.", db.Schema, after)
+		return printProse(p.stdout, "The schema %s%s is already at version %d; nothing was changed.", db.Schema, db.of(), after)
 	}
-	return printProse(p.stdout, "The schema %s was at version %d and is now at version %d.", db.Schema, before, after)
+	return printProse(p.stdout, "The schema %s%s was at version %d and is now at version %d.", db.Schema, db.of(), before, after)
 }
 
 type migrateVersionCommand struct {
@@ -110,7 +149,11 @@ type migrationJSON struct {
 func (c *migrateVersionCommand) Run(ctx context.Context, p *program) error {
 	var version uint
 	var wrong error // with the schema
-	err := c.reached(ctx, p.log, func(url string) (err error) {
+	d, err := c.single("paddock migrate version")
+	if err != nil {
+		return err
+	}
+	err = d.reached(ctx, p.log, func(url string) (err error) {
 		if version, err = migrations.Version(ctx, url, string(c.Schema)); err == nil {
 			wrong = c.checkVersion(version, p.log)
 		}

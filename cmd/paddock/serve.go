@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/metrics"
 	"github.com/paddock-lock/paddock/lock"
@@ -47,6 +46,8 @@ keep their places and continue at another.
     paddock migrate up
     paddock serve --check
     paddock serve
+
+With several databases, which share the locks, give each as --cell NAME=URL: one that is away costs its own locks only.
 
 For clients on other machines, with API keys and TLS:
 
@@ -91,8 +92,14 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	connections := c.maxConnections(openFileLimit())
 	warnOfFileLimit(p.log, openFileLimit(), connections)
 	started := time.Now()
-	if err := c.prepare(ctx, p); err != nil {
-		return p.unlessStopped(ctx, err)
+	cells, err := c.cells()
+	if err != nil {
+		return err
+	}
+	if len(c.Cell) == 0 { // cells are prepared one beside the other
+		if err := c.prepare(ctx, p, cells[0]); err != nil {
+			return p.unlessStopped(ctx, err)
+		}
 	}
 	if listener == nil {
 		if listener, err = bind(ctx, "--listen", address); err != nil {
@@ -105,7 +112,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	go adjustThreads(threads, p.env)
 	rest := c.database
 	rest.Wait = max(c.Wait-time.Since(started), 0)
-	return p.serve(ctx, rest, c.settings, listener, auth)
+	return p.serve(ctx, rest, c.settings, listener, auth, func(ctx context.Context, d cellDatabase) error { return c.prepare(ctx, p, d) })
 }
 
 func (c *serveCommand) address(ctx context.Context) (string, error) {
@@ -120,58 +127,56 @@ func (c *serveCommand) address(ctx context.Context) (string, error) {
 }
 
 // prepare waits for the database and checks its schema. A schema of a newer release stays as it is.
-func (c *serveCommand) prepare(ctx context.Context, p *program) error {
-	return c.reached(ctx, p.log, func(url string) error {
+func (c *serveCommand) prepare(ctx context.Context, p *program, d cellDatabase) error {
+	return d.reached(ctx, d.log(p.log), func(url string) error {
 		if c.Migrate {
 			err := migrations.Up(ctx, url, string(c.Schema), p.log)
 			if newer := (*migrations.NewerError)(nil); err != nil && !errors.As(err, &newer) {
 				return err
 			}
 		}
-		return c.checkSchema(ctx, url, p.log)
+		return d.checkSchema(ctx, url, p.log)
 	})
 }
 
 // serve runs the service on listener until ctx ends. Then it accepts no more requests, finishes the current ones, and
-// disconnects from the database. It closes listener.
+// disconnects from the database. It closes listener. Of several databases each is prepared before it is opened.
 func (p *program) serve(ctx context.Context, db database, s settings, listener net.Listener,
-	auth authConfig) error {
+	auth authConfig, prepare func(context.Context, cellDatabase) error) error {
 	defer tuneGC(p.env)()
 	scraped, err := s.bindMetrics(ctx)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	defer scraped.close()
-	metered := metrics.New(version().Version, version().Commit, string(db.Schema))
+	cells, err := db.cells()
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	metered := metrics.New(version().Version, version().Commit, string(db.Schema), namesOfCells(cells)...)
 	traces, flush, err := p.startTraces(ctx)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	defer flush()
-	options := s.store(p.log)
-	options.Observer, options.Tracer, options.DatabaseURL = metered, statementTracer(traces), db.url
-	options.Schema = string(db.Schema)
-	var stored *store.Store
-	err = db.reached(ctx, p.log, func(url string) (err error) {
-		stored, err = store.Open(ctx, url, options)
-		return err
-	})
+	stores := storeOptions{settings: s, metered: metered, traces: traces, prepare: prepare}
+	served, err := p.openStores(ctx, cells, stores)
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
 	}
-	defer stored.Close()
+	defer served.close()
 	started := time.Now()
-	metered.Store(stored.Stats)
-	metered.Names(s.MetricsNames, stored, p.log)
-	var locks paddock.Service = stored
+	metered.Names(s.MetricsNames, served.locks, p.log)
+	locks := served.locks
 	if auth.keys != nil {
 		locks = access.Guard(locks, auth.limits())
 	}
 	built := version()
 	built.Schema = string(db.Schema)
 	service := server.New(server.Options{
-		Locks: locks, Ready: stored.Ready, Drain: stored.Drain,
-		UI:  web.New(web.Options{Locks: locks, Overview: func() web.Overview { return overviewOf(stored.Stats(), metered.Losses(), db.Schema, started) }, Log: p.log}),
+		Locks: locks, Ready: served.ready, Drain: served.drain, Cells: served.cells,
+		UI: web.New(web.Options{Locks: locks, Overview: func() web.Overview { return overviewOf(served.stats(), metered.Losses(), db.Schema, started) },
+			Cells: served.cells, CellOf: served.cellOf, Log: p.log}),
 		Log: p.log, Version: built, RequestTimeout: s.RequestTimeout, DrainDelay: s.DrainDelay,
 		Keys: auth.keys, SecureCookies: auth.PlainHTTP, RequireLocalHost: auth.requireLocalHost,
 		MaxStreams: auth.MaxStreams, StreamsPerKey: auth.StreamsPerKey, CORSOrigins: s.CORSOrigin,

@@ -51,22 +51,22 @@ func (s *sources) Resolve(c *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 // applied returns the source whose value the flag of the command has.
 func (s *sources) applied(c *kong.Context, flag *kong.Flag) source {
 	found := s.of(c, flag)
-	if other := flagNamed(c, counterpart(flag.Name)); other != nil && s.of(c, other).kind > found.kind {
-		return source{}
+	for _, name := range counterparts(flag.Name) {
+		if other := flagNamed(c, name); other != nil && s.of(c, other).kind > found.kind {
+			return source{}
+		}
 	}
 	return found
 }
 
-// counterpart returns the name of the flag that stands in for the one of that name. The one from the source that wins
+// counterparts returns the names of the flags that stand in for the one of that name. The one from the source that wins
 // is used.
-func counterpart(name string) string {
-	switch name {
-	case databaseURLFlag:
-		return databaseURLFileFlag
-	case databaseURLFileFlag:
-		return databaseURLFlag
+func counterparts(name string) []string {
+	all := []string{databaseURLFlag, databaseURLFileFlag, cellFlagName}
+	if !slices.Contains(all, name) {
+		return nil
 	}
-	return ""
+	return slices.DeleteFunc(all, func(other string) bool { return other == name })
 }
 
 // open reads the configuration file of the command.

@@ -47,7 +47,7 @@ func wideOutputs() map[string]output {
 		"history": showHistory([]lock.Event{event}), "session": showSession(session), "sessions": showSessions([]lock.SessionInfo{session}),
 		"holds":  showHolds(paddock.HoldList{Holds: []lock.Hold{{Holder: holder, GrantedAt: now, EndedAt: now, Token: 7}}}),
 		"keys":   showKeys([]access.Key{{ID: "k3f9a2xyqw", Name: holder, Prefixes: []string{l.Name}, CreatedAt: now, ExpiresAt: now}}, now),
-		"epochs": showEpochs([]store.Epoch{{Number: 12, BeganAt: now, Timeline: "1", Reason: reason, MaxLease: time.Hour}}, now),
+		"epochs": showEpochs([]cellEpochs{{epochs: []store.Epoch{{Number: 12, BeganAt: now, Timeline: "1", Reason: reason, MaxLease: time.Hour}}, now: now}}),
 		"lease":  showLease(grant),
 	}
 }

@@ -531,6 +531,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/cells": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the cells
+         * @description The databases of a service that has several, in the order of their positions: which can be used, and which groups
+         *     of locks were moved to each. All other groups are in the cell that takes them by a hash of their names. Empty for a
+         *     service with one database. It is at most a second old.
+         */
+        get: operations["listCells"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/rules": {
         parameters: {
             query?: never;
@@ -904,7 +926,8 @@ export interface paths {
         /**
          * Check readiness
          * @description Reports whether to send requests to this replica: the database answers, its schema has the version and the
-         *     tables that this binary expects, and the process is not shutting down.
+         *     tables that this binary expects, and the process is not shutting down. A service with several cells is ready as
+         *     long as one of them is, and names the others.
          */
         get: operations["readyz"];
         put?: never;
@@ -2152,6 +2175,33 @@ export interface components {
         Health: {
             /** @enum {string} */
             status: "ok";
+            /** @description The cells that cannot be used at present. Absent if there are none. */
+            cells_away?: string[];
+        };
+        CellList: {
+            cells: components["schemas"]["Cell"][];
+        };
+        /** @description One of the databases of a service that has several. */
+        Cell: {
+            name: string;
+            /** @description A number from 0 on that never changes. Event ids and tokens of cells differ by it. */
+            position: number;
+            /** @description Whether it is the home of groups that no operator has moved. */
+            takes: boolean;
+            /** @description Why the cell cannot be used at present. Absent while it can. */
+            away?: string;
+            /**
+             * Format: int64
+             * @description The newest epoch of its database. Absent as long as that is not known.
+             */
+            epoch?: number;
+            /** @description The groups that were moved to it and whose names the API key covers, in order. */
+            groups: components["schemas"]["CellGroup"][];
+        };
+        CellGroup: {
+            name: string;
+            /** @description It is not there yet, and its calls wait. */
+            moving: boolean;
         };
         Version: {
             version: string;
@@ -3364,6 +3414,33 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listCells: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The cells. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CellList"];
+                };
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];

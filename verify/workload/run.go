@@ -235,8 +235,8 @@ func revocationsOf(l lock.Lock) (all []lock.Revoke) {
 	return all
 }
 
-// firstBusy returns a lock under the prefix that is not free or has waiters, if there is one. A lock with leases or waiters
-// of its own comes before those above it in a tree, which become free with it.
+// firstBusy returns a lock under the prefix that is not free or has waiters, if there is one. A lock with leases or
+// waiters of its own comes before those above it in a tree, which become free with it.
 func firstBusy(ctx context.Context, s paddock.Service, prefix string) (above *lock.Lock, err error) {
 	q := paddock.LockQuery{Prefix: prefix, Limit: paddock.MaxLimit}
 	for {

@@ -206,16 +206,18 @@ comment on column paddock.cells.generation is
     'The number of the last change of the set of cells; the same in all rows.';
 
 create table paddock.placement (
-    group_name text   not null primary key collate "C",
-    cell       text   not null collate "C",
-    generation bigint not null,
-    state      text   not null check (state in ('here', 'leaving', 'gone', 'refused')),
+    group_name text    not null primary key collate "C",
+    cell       text    not null collate "C",
+    generation bigint  not null,
+    state      text    not null check (state in ('here', 'leaving', 'gone', 'refused')),
+    pinned     boolean not null default false,
     constraint placement_can_be_read check (generation between 0 and 9007199254740991)
 );
 comment on table paddock.placement is
     'Where groups are, one row each: a group is the locks with the same name up to the first colon. A group without a row is '
     'at its home.';
 comment on column paddock.placement.cell is 'The cell that has the group, or that it moves to.';
+comment on column paddock.placement.pinned is 'An operator has chosen the cell: no other one takes the group by itself.';
 comment on column paddock.placement.generation is 'Of what is known of the group in several cells, the greatest is the newest.';
 comment on column paddock.placement.state is
     'here: this database decides about the group; leaving: it moves to the cell; gone: it is there; refused: it is there, and a '
@@ -227,8 +229,13 @@ create table paddock.event_batches (
     id      bigint      not null primary key,
     at      timestamptz not null,
     entries json[]      not null,
+    moved   boolean     not null default false,
     constraint event_batches_can_be_read check (id <= 35184372088831 and at < 'infinity')
 ) with (autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 10000);
+-- Few rows are in it, and none that a decision writes.
+create index event_batches_moved on paddock.event_batches (at) where moved;
+comment on column paddock.event_batches.moved is
+    'The batch was written in another cell, and its groups have moved here since. It keeps its id.';
 comment on table paddock.event_batches is 'The events of one commit. To read it, use the view paddock.history.';
 comment on column paddock.event_batches.entries is
     'One element for each lock: its name, the row with its event before these or 0, and its events. An event is its number '

@@ -58,6 +58,7 @@ func (s *Store) policyChanged(d policy.Difference) {
 	}
 	if d.Cells || len(d.Groups) > 0 {
 		s.events.Rouse()
+		s.timers.ScanSoon() // no timer knows the locks that came
 	}
 }
 
@@ -70,9 +71,41 @@ type CellDatabase = cells.Cell
 // no locks. If it fails half-way, it is to be called again. It needs a role that owns the tables. As in Options an empty
 // schema is paddock.
 func RegisterCells(ctx context.Context, in string, all []CellDatabase) error {
+	return withSchema(in, func(name schema.Name) error { return cells.Register(ctx, name, all) })
+}
+
+// PinGroups moves the groups to the cell, all of those in one cell together, and keeps them there. While they move, calls
+// about them wait, if a router sends them. It takes up a move of them that was stopped. all has the cells between which
+// groups move, at least.
+//
+// If it fails, the groups are where they were, or in the cell, or the error says which call finishes it. Sets of locks
+// of the groups and of others are not moved: the error names them. It needs a role that owns the tables.
+func PinGroups(ctx context.Context, in string, all []CellDatabase, groups []string, cell string) error {
+	return withSchema(in, func(name schema.Name) error { return cells.Pin(ctx, name, all, groups, cell) })
+}
+
+// UnpinGroups moves the groups to their homes, like PinGroups, and lets them go with these from then on.
+func UnpinGroups(ctx context.Context, in string, all []CellDatabase, groups []string) error {
+	return withSchema(in, func(name schema.Name) error { return cells.Unpin(ctx, name, all, groups) })
+}
+
+// DrainCell moves all groups of the cell to other ones, also those that are pinned to it, and makes it the home of none.
+// All cells must be given, and be reached. If it fails, it is to be called again.
+func DrainCell(ctx context.Context, in string, all []CellDatabase, cell string) error {
+	return withSchema(in, func(name schema.Name) error { return cells.Drain(ctx, name, all, cell) })
+}
+
+// FillCell makes the cell the home of its part of the groups, and moves these to it, but for those that are pinned. See
+// DrainCell.
+func FillCell(ctx context.Context, in string, all []CellDatabase, cell string) error {
+	return withSchema(in, func(name schema.Name) error { return cells.Fill(ctx, name, all, cell) })
+}
+
+// withSchema calls f with the name of the schema.
+func withSchema(in string, f func(schema.Name) error) error {
 	name, err := schema.Parse(in)
 	if err != nil {
 		return err
 	}
-	return cells.Register(ctx, name, all)
+	return f(name)
 }

@@ -8,12 +8,12 @@
 //	store ─→ engine ─→ row, policy ─→ epoch ─→ database
 //	      ─→ waiters, expiry ─→ row, database
 //	      ─→ eventlog, sessions ─→ row, epoch, database
-//	      ─→ cells ─→ policy
+//	      ─→ cells ─→ policy, eventlog, epoch
 //
 //	database  connections, transactions, what errors mean
 //	epoch     detects a fail-over or a restore, and excludes that it breaks a promise
 //	policy    the trees, freezes and rules, and which groups are here, for a decision and for all replicas; their changes
-//	cells     registers databases as cells
+//	cells     registers databases as cells, and moves groups between them
 //	row       every statement and the codec of locks
 //	engine    batches and the loop
 //	waiters   requests that wait on this replica, heartbeats, notifications between replicas

@@ -16,9 +16,10 @@ import (
 // tableLocks are the statements that lock more than rows. Decisions queue behind a statement that waits for a table
 // which they use. Each says why they do not wait for long.
 var tableLocks = map[string]string{
-	"internal/policy/sql/lock_records.sql": "waits for maxPatience at most: TestATreeHoldsUpNoDecision",
-	"internal/epoch/sql/lock_epochs.sql":   "decisions only read that table: TestAnEpochHoldsUpNoDecision",
-	"internal/cells/sql/step.sql":          "nothing is decided beside it: it runs once, in ChangePlacement",
+	"internal/policy/sql/lock_records.sql":       "waits for maxPatience at most: TestATreeHoldsUpNoDecision",
+	"internal/epoch/sql/lock_epochs.sql":         "decisions only read that table: TestAnEpochHoldsUpNoDecision",
+	"internal/cells/sql/lock_table_sessions.sql": "nothing is decided beside it, and it waits as long as ChangePlacement",
+	"internal/cells/sql/step.sql":                "nothing is decided beside it: it runs once, in ChangePlacement",
 	// These change tables of the user, and none of the schema paddock.
 	"../docs/fencing/install.sql":   "has tables of its own",
 	"../docs/fencing/uninstall.sql": "has tables of its own",

@@ -17,6 +17,7 @@ type Row struct {
 	Cell       string // that has it, or that it moves to
 	Generation int64
 	State      State
+	Pinned     bool // an operator has chosen the cell
 }
 
 // A Map is what the database of a cell says of the cells and groups. It is shared and never changed. The zero Map is

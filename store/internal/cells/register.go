@@ -156,18 +156,7 @@ func freePosition(of map[string]placement.Cell) int {
 
 // write makes the database the cell, with this set of cells.
 func (c Cell) write(ctx context.Context, conn *pgx.Conn, in schema.Name, want placement.Map) error {
-	var names []string
-	var positions []int
-	var takes []bool
-	var generations []int64
-	own := 0
-	for _, n := range want.Cells {
-		names, positions, takes = append(names, n.Name), append(positions, n.Position), append(takes, n.Takes)
-		generations = append(generations, want.Generation)
-		if n.Name == c.Name {
-			own = n.Position
-		}
-	}
+	own := want.Cells[slices.IndexFunc(want.Cells, func(n placement.Cell) bool { return n.Name == c.Name })].Position
 	var aligned bool
 	if err := conn.QueryRow(ctx, sqlAligned.In(in), own).Scan(&aligned); err != nil {
 		return err
@@ -185,11 +174,22 @@ func (c Cell) write(ctx context.Context, conn *pgx.Conn, in schema.Name, want pl
 		}
 		return c.isOr(s.Self, "")
 	}, func(b *pgx.Batch) {
-		b.Queue(sqlClearCells.In(in))
-		b.Queue(sqlAddCells.In(in), names, positions, takes, generations, c.Name)
+		queueSet(b, in, c.Name, want)
 		if !aligned {
 			b.Queue(sqlStep.In(in))
 			b.Queue(sqlAlign.In(in), own)
 		}
 	})
+}
+
+// queueSet queues the statements that make the set that of the database, which is the cell self.
+func queueSet(b *pgx.Batch, in schema.Name, self string, set placement.Map) {
+	var names []string
+	var positions []int
+	var takes []bool
+	for _, c := range set.Cells {
+		names, positions, takes = append(names, c.Name), append(positions, c.Position), append(takes, c.Takes)
+	}
+	b.Queue(sqlClearCells.In(in))
+	b.Queue(sqlAddCells.In(in), names, positions, takes, set.Generation, self)
 }

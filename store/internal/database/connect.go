@@ -178,15 +178,20 @@ func (d *DB) Connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// WithConn runs f on a connection of its own, for an operator's command. CommitBatch works on it as on those of a DB.
-func WithConn(ctx context.Context, databaseURL string, f func(*pgx.Conn) error) error {
+// Dial returns a connection for an operator's command. CommitBatch works on it as on those of a DB.
+func Dial(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 	parsed, err := pgconnect.Parse(databaseURL)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	config := parsed.ConnConfig
 	config.OnNotice, config.DefaultQueryExecMode = noteUnconfirmed, pgx.QueryExecModeExec
-	conn, err := pgx.ConnectConfig(ctx, config)
+	return pgx.ConnectConfig(ctx, config)
+}
+
+// WithConn runs f on a connection of its own, see Dial.
+func WithConn(ctx context.Context, databaseURL string, f func(*pgx.Conn) error) error {
+	conn, err := Dial(ctx, databaseURL)
 	if err != nil {
 		return err
 	}

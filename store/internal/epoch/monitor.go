@@ -225,12 +225,9 @@ func begin(
 	if err := row.Scan(&number, &at, (*zeronull.Timestamptz)(&closedUntil)); err != nil {
 		return 0, 0, err
 	}
-	waitUntil, aliveUntil := at.Add(lock.MaxWait), at.Add(lock.ReplicaTTL)
 	b := &pgx.Batch{}
-	b.Queue(sqlRebaseRecords.In(in), at, at.UnixMicro(), OfSession)
-	b.Queue(sqlRebaseParts.In(in), at, at.UnixMicro(), waitUntil, aliveUntil.UnixMicro(),
-		waitUntil.Add(lock.PlaceRetention).UnixMicro(), OfSession)
-	b.Queue(sqlRebaseReplicas.In(in), aliveUntil)
+	AllNames.QueueRebase(b, in, at, nil)
+	b.Queue(sqlRebaseReplicas.In(in), at.Add(lock.ReplicaTTL))
 	lost := int64(0)
 	if !closedUntil.IsZero() {
 		lost = revokedJump

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
@@ -268,6 +269,20 @@ func (l *Log) read(ctx context.Context, q paddock.EventQuery, from int64, size s
 	return s, end, nil
 }
 
+// QueueComplete queues the statements that set batch to the newest one such that all events up to it that will ever exist
+// are visible to the statements after these.
+func QueueComplete(b *pgx.Batch, in schema.Name, batch *int64) {
+	b.Queue(sqlNewest.In(in)).QueryRow(func(r pgx.Row) error { return r.Scan(batch, new(int64)) })
+	b.Queue(sqlMarks.In(in), row.MarkSpace(in), row.MarkMask).QueryRow(func(r pgx.Row) error {
+		var mark *int64
+		err := r.Scan(&mark)
+		if mark != nil {
+			*batch = min(*batch, *mark)
+		}
+		return err
+	})
+}
+
 // resolve completes the bound of which the newest batch is known. shown is an earlier bound.
 func (b *bound) resolve(mark *int64, shown int64) {
 	batch := b.newest
@@ -355,6 +370,9 @@ func (l *Log) collect(s *segment, rows pgx.Rows, q paddock.EventQuery, from, bou
 func gapAfter(r pgx.Row, cursor, upTo int64) (bool, error) {
 	var pruned, before, next int64
 	err := r.Scan(&pruned, &before, &next)
+	if before == epoch.BatchOf(cursor) {
+		return false, err // it is there, so what followed it is
+	}
 	before = max(before, epoch.BatchOf(pruned))
 	return cursor > 0 && (cursor < pruned || lastOf(next) <= upTo && lostBetween(before, epoch.BatchOf(cursor), next)), err
 }

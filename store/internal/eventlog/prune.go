@@ -9,6 +9,7 @@ import (
 
 var (
 	sqlPruneBatches = database.Statement(files, "prune_batches")
+	sqlPruneMoved   = database.Statement(files, "prune_moved")
 	sqlPruneRefs    = database.Statement(files, "prune_refs")
 )
 
@@ -32,6 +33,7 @@ func (l *Log) Prune(keep time.Duration) {
 	p := &pruner{Log: l, keep: keep}
 	for l.db.Sleep(database.Jittered(pruneRest)) {
 		l.db.Report("pruning events", repeat(p.pruneBatches))
+		l.db.Report("pruning events of other cells", repeat(p.pruneMoved))
 		l.db.Report("pruning references to events", repeat(p.pruneRefs))
 	}
 }
@@ -56,6 +58,16 @@ func (p *pruner) pruneBatches() (more bool, err error) {
 	}
 	p.after = max(p.after, after)
 	return deleted == pruneBatches, nil
+}
+
+// pruneMoved deletes old batches that moved in from another cell. more reports whether there are likely to be further
+// ones.
+func (p *pruner) pruneMoved() (more bool, err error) {
+	var deleted int64
+	err = p.db.Unhurried(func(ctx context.Context) error {
+		return p.db.Rest.QueryRow(ctx, sqlPruneMoved.In(p.db.Schema), pruneBatches, p.keep).Scan(&deleted)
+	})
+	return err == nil && deleted == pruneBatches, err
 }
 
 // pruneRefs deletes references to pruned events in the next pages of the table. After the last page it begins again

@@ -57,7 +57,7 @@ func (l *Log) seek(ctx context.Context, q paddock.EventQuery, ids *span) error {
 	return l.db.Read(ctx, func(ctx context.Context) error {
 		var first, next, pruned int64
 		var now time.Time
-		err := l.db.Rest.QueryRow(ctx, sqlSeek.In(l.db.Schema), since, until).Scan(&first, &next, &now, &pruned)
+		err := l.db.Rest.QueryRow(ctx, sqlSeek.In(l.db.Schema), since, until, readsHistory(q)).Scan(&first, &next, &now, &pruned)
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,8 @@
 -- Moves the other leases to another clock like those, see sql/rebase_records.sql; and waiters, which
 -- are in slot 0. The calls of waiters on live replicas end by themselves, at the latest at $3, the longest wait from
 -- now on. $4 and $5 are until when their replicas count as alive, and until when their places are kept, both in
--- microseconds since 1970. $6 is the expires_at of the leases of sessions.
+-- microseconds since 1970. $6 is the expires_at of the leases of sessions, $7 the old clock's last known time, and $8 and $9
+-- are the names of the locks, as in sql/rebase_records.sql.
 update paddock.parts p
 set acquired_at = case
         when p.slot > 0 and p.expires_at = $6::timestamptz then least($1::timestamptz - greatest(k.last - p.acquired_at, interval '0'), $1)
@@ -26,4 +27,6 @@ set acquired_at = case
         when p.rest ->> 'claim_by' is not null then (p.rest::jsonb || jsonb_build_object('claim_by', $2::bigint))::json
         else p.rest
     end
-from (select coalesce((select at from paddock.event_batches order by id desc limit 1), '-infinity') as last) k
+from (select coalesce($7::timestamptz, (select at from paddock.event_batches order by id desc limit 1), '-infinity') as last) k
+cross join unnest($8::text[], $9::text[]) as n (first, beyond)
+where p.name >= n.first and p.name < n.beyond

@@ -4,7 +4,7 @@
 with first as materialized (
     select id, at < clock_timestamp() - $3::interval as old
     from paddock.event_batches
-    where id > $1::bigint
+    where id > $1::bigint and not moved
     order by id
     limit $2::bigint
 ), gone as (

@@ -5,6 +5,7 @@ with gone as (
     delete from paddock.event_refs
     where ctid >= format('(%s,0)', $1::bigint)::tid and ctid < format('(%s,0)', $1 + $2::bigint)::tid
       and id <= (select pruned from paddock.horizon)
+      and not exists (select from paddock.event_batches b where b.id = event_refs.id / 4096)
     returning 1
 )
 select (select count(*) from gone),

@@ -1,6 +1,9 @@
 -- The first batch that is not older than $1, zero if that is the first one of the table; the first batch that is not
 -- older than $2, zero if there is none; the database's time; and the newest pruned event.
 --
+-- What moved in from another cell has ids of another order. It is left out, unless $3: then the first batch is not later than
+-- the first of these that is not older than $1, and the second one is later than all of these that are older than $2.
+--
 -- A binary search in the ids, whose order is about that of the instants: there is no index on these, which would cost
 -- each commit more than it saves here. Between low and high is always the first batch that is not older. Ids that no
 -- batch has do not matter, since each step looks for the next batch from the middle on.
@@ -13,12 +16,17 @@ with recursive search (edge, at, low, high) as (
            case when b.at < s.at then s.high else (s.low + s.high) / 2 end
     from search s
     left join lateral (
-        select id, at from paddock.event_batches where id >= (s.low + s.high) / 2 order by id limit 1
+        select id, at from paddock.event_batches where id >= (s.low + s.high) / 2 and not moved order by id limit 1
     ) b on true
     where s.low < s.high
 )
-select (select low from search where edge = 1 and low = high),
-       coalesce((select min(id) from paddock.event_batches
-                 where id >= (select low from search where edge = 2 and low = high)), 0),
+select least((select low from search where edge = 1 and low = high),
+             (select min(id) from paddock.event_batches where moved and $3::boolean and at >= $1)),
+       greatest(next.id, case when next.id > 0
+                then (select max(id) + 1 from paddock.event_batches where moved and $3 and at < $2) end),
        clock_timestamp(),
        (select pruned from paddock.horizon)
+from (
+    select coalesce((select min(id) from paddock.event_batches
+                     where id >= (select low from search where edge = 2 and low = high) and not moved), 0) as id
+) next

@@ -13,7 +13,7 @@ select epoch, policy, array(select root from paddock.trees),
                    'name', name, 'position', position, 'takes', takes, 'self', self, 'generation', generation) order by position), '[]')
         from paddock.cells),
        (select coalesce(json_agg(json_build_object(
-                   'group', group_name, 'cell', cell, 'generation', generation, 'state', state)), '[]')
+                   'group', group_name, 'cell', cell, 'generation', generation, 'state', state, 'pinned', pinned)), '[]')
         from paddock.placement),
        clock_timestamp()
 from paddock.epochs

@@ -27,6 +27,8 @@ type CheckOptions struct {
 	// WaitersPerLock is the limit on waiters of one lock; zero skips the check. Use it only if broken
 	// connections are visible: a waiter on a hanging connection counts for longer than its client knows.
 	WaitersPerLock int
+	// Cells says that the service has several cells: tokens of locks in different ones are unique, but not ordered.
+	Cells bool
 	// Timeout bounds the search for an order of the operations of one lock; zero: DefaultTimeout. A
 	// search that does not finish in time is a violation.
 	Timeout time.Duration
@@ -68,7 +70,15 @@ func (h History) Check(o CheckOptions) Report {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
-	x := &examination{History: h, options: o, locks: h.locks(), outages: h.outages()}
+	if o.Cells {
+		return h.checkCells(o)
+	}
+	return h.examine(o, func(checker) bool { return true })
+}
+
+// examine makes the wanted checks of the history of one database, or of one group.
+func (h History) examine(o CheckOptions, wanted func(checker) bool) Report {
+	x := &examination{History: h, options: o, locks: h.locks(), subscriptions: h.byCell(), outages: h.outages()}
 	x.index = x.newIndex()
 	x.epochs = h.findEpochs(x.locks, x.index.proven)
 	x.clock = h.clockBounds(x.epochs)
@@ -79,6 +89,9 @@ func (h History) Check(o CheckOptions) Report {
 	r := Report{Operations: len(h.Calls), Faults: len(h.Faults), Events: len(h.Events), Locks: len(x.locks),
 		faults: h.Faults}
 	for _, c := range x.checks() {
+		if !wanted(c) {
+			continue
+		}
 		check := Check{Name: c.name, Skipped: x.skipReason(c)}
 		if check.Skipped == "" {
 			c.examine(&check)
@@ -93,9 +106,11 @@ func (h History) Check(o CheckOptions) Report {
 type examination struct {
 	History
 	options CheckOptions
-	locks   []*lockHistory
-	epochs  epochs
-	clock   clockBounds
+	// subscriptions are those of the History, one for each cell.
+	subscriptions []Subscription
+	locks         []*lockHistory
+	epochs        epochs
+	clock         clockBounds
 
 	outages []outage // in which a stale write may be without an event
 	index   *index   // for the checks of subscribers and blocking reads
@@ -182,7 +197,7 @@ func (x *examination) eventRules(t *lockHistory, c *Check) {
 	}
 	r := Rules{Capacity: max(t.capacity, 0), AllowOvertaking: x.options.AllowOvertaking,
 		AllowWaiters: x.options.AllowWaiters, InSet: t.inSet(), InTree: t.inTree,
-		Away: t.away(), Permits: t.permits(), Frozen: x.frozen(t.name)}
+		Away: t.away(), Permits: t.permits(), Frozen: x.frozen(t.name), Cells: x.inCells}
 	if i, err := r.first(t.events); err != nil {
 		c.violated(t, err.Error(), nil, &t.events[min(i, len(t.events)-1)])
 	}

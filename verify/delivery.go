@@ -37,8 +37,8 @@ func (x *examination) newIndex() *index {
 		n.table = append(n.table, &x.Events[i])
 	}
 	slices.SortStableFunc(n.table, func(a, b *lock.Event) int { return cmp.Compare(a.ID, b.ID) })
-	for _, s := range x.Subscriptions {
-		s.each(func(d Delivery, e *lock.Event) { n.addProof(e.ID, d.At) })
+	for i := range x.subscriptions {
+		x.subscriptions[i].each(func(d Delivery, e *lock.Event) { n.addProof(e.ID, d.At) })
 	}
 	for _, t := range x.locks {
 		n.locks[t.name] = t
@@ -113,8 +113,8 @@ func (s *Subscription) String() string {
 // deliveries checks that each subscriber received exactly the events of the table between its first
 // and its last cursor, ordered by id, except for those excused by a gap.
 func (x *examination) deliveries(c *Check) {
-	for i := range x.Subscriptions {
-		h := deliveryChecker{examination: x, subscription: &x.Subscriptions[i], report: c, cursor: cursorNow}
+	for i := range x.subscriptions {
+		h := deliveryChecker{examination: x, subscription: &x.subscriptions[i], report: c, cursor: cursorNow}
 		h.checkAll()
 	}
 }
@@ -226,7 +226,7 @@ func (h *deliveryChecker) checkMissing(d Delivery) {
 		for len(events) > 0 && events[0].ID < e.ID {
 			events = events[1:]
 		}
-		if strings.HasPrefix(e.Name, h.subscription.Prefix) && (len(events) == 0 || events[0].ID != e.ID) {
+		if h.subscription.selects(e) && (len(events) == 0 || events[0].ID != e.ID) {
 			missing = append(missing, e)
 		}
 	}

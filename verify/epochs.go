@@ -39,7 +39,7 @@ func (h History) findEpochs(locks []*lockHistory, proven map[int64]time.Duration
 	events := slices.SortedFunc(slices.Values(h.Events), func(a, b lock.Event) int { return cmp.Compare(a.ID, b.ID) })
 	all := epochs{{before: -1}}
 	for i, e := range events {
-		if i > 0 && jumps(events[i-1], e) {
+		if i > 0 && jumps(events[i-1], e, h.inCells) {
 			all = append(all, epoch{first: e.ID, before: forever, granted: forever, by: e.At, ended: events[i-1].At.Add(-beginTakes)})
 		}
 		own := &all[len(all)-1]
@@ -71,8 +71,11 @@ func (h History) findEpochs(locks []*lockHistory, proven map[int64]time.Duration
 	return all
 }
 
-// jumps reports whether an epoch has begun between two events that follow each other.
-func jumps(before, e lock.Event) bool { return e.ID-before.ID >= lock.EventJump }
+// jumps reports whether an epoch has begun between two events that follow each other. With several cells, a group that
+// moves begins an epoch, too.
+func jumps(before, e lock.Event, cells bool) bool {
+	return e.ID-before.ID >= lock.EventJump || cells && cellOfEvent(before.ID) != cellOfEvent(e.ID)
+}
 
 // endAfter notes that a call had the event as its effect which was not sent before that time.
 func (all epochs) endAfter(e *lock.Event, sent time.Duration) {

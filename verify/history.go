@@ -115,6 +115,8 @@ type History struct {
 	Events []lock.Event
 	// Subscriptions are what the subscribers received.
 	Subscriptions []Subscription
+
+	inCells bool // reports whether these are those of one group in a service of several cells
 }
 
 // catchUp is how long one request waits for more events when more are known to exist.

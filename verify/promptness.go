@@ -15,8 +15,8 @@ import (
 // promptness checks that each subscriber received each event soon after it was known to be
 // committed.
 func (x *examination) promptness(c *Check) {
-	for i := range x.Subscriptions {
-		x.index.checkPromptness(&x.Subscriptions[i], c)
+	for i := range x.subscriptions {
+		x.index.checkPromptness(&x.subscriptions[i], c)
 	}
 }
 
@@ -36,7 +36,7 @@ func (n *index) checkPromptness(s *Subscription, c *Check) {
 	for _, e := range n.table[min(from, len(n.table)):] {
 		proven, known := n.proven[e.ID]
 		received, found := at[e.ID]
-		if !known || !strings.HasPrefix(e.Name, s.Prefix) || !found && e.ID <= last {
+		if !known || !s.selects(e) || !found && e.ID <= last {
 			continue
 		}
 		if !found {

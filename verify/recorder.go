@@ -230,6 +230,7 @@ type Subscription struct {
 	Number   int    // from 1, unique in the recorder
 	Prefix   string // of the names of the locks whose events it requests
 	Requests []EventRequest
+	cell     *int // position of the only cell whose events these are; nil if there is one cell
 }
 
 // An EventRequest is one request: for a page of events, or for a stream.
@@ -242,6 +243,7 @@ type EventRequest struct {
 	Ended      time.Duration // when the answer or the connection ended
 	Failed     bool          // reports whether it ended with an error
 	Cursor     int64         // cursor of the request, encoded as Delivery.Next
+	CursorIn   map[int]int64 // as Delivery.NextIn
 	Deliveries []Delivery
 }
 
@@ -251,6 +253,8 @@ type Delivery struct {
 	// Next is the cursor after the delivery, the id of an event: all events up to it have been
 	// delivered. It is cursorNow for the end of the events, and cursorInvalid for a cursor that is not an id.
 	Next int64
+	// NextIn are the cursors in the cells of a service of several, by their positions; otherwise nil.
+	NextIn map[int]int64
 	// Gap reports whether the service said that events are missing before these.
 	Gap bool
 	// Events are shared with other deliveries of the same events; do not change them.
@@ -284,7 +288,7 @@ func (s *Subscriber) Requested(via, cursor string) {
 	s.recorder.mu.Lock()
 	defer s.recorder.mu.Unlock()
 	at := s.recorder.instant()
-	n := EventRequest{Via: via, Sent: at, Ended: at, Cursor: cursorID(cursor)}
+	n := EventRequest{Via: via, Sent: at, Ended: at, Cursor: cursorID(cursor), CursorIn: cursorsOf(cursor)}
 	if s.all.Kind == Polling {
 		n.Opened = at
 	}
@@ -302,7 +306,7 @@ func (s *Subscriber) Opened() {
 func (s *Subscriber) Received(page paddock.Page[lock.Event]) {
 	s.recorder.mu.Lock()
 	defer s.recorder.mu.Unlock()
-	d := Delivery{At: s.recorder.instant(), Next: cursorID(page.Next), Gap: page.Gap}
+	d := Delivery{At: s.recorder.instant(), Next: cursorID(page.Next), NextIn: cursorsOf(page.Next), Gap: page.Gap}
 	if len(page.Items) > 0 {
 		d.Events = make([]*lock.Event, len(page.Items))
 	}

@@ -50,6 +50,8 @@ type Rules struct {
 	// Frozen reports whether a freeze of other locks, too, may keep the lock from being granted at that time. Nil: none
 	// does.
 	Frozen func(time.Time) bool
+	// Cells: the service has several cells, so an epoch begins, too, when the lock moves to another one.
+	Cells bool
 }
 
 // Check returns an error that describes the first violation and the events that led to it. The
@@ -114,7 +116,7 @@ func (h *eventChecker) checkOrder(e lock.Event) error {
 		return fmt.Errorf("the lock is %q, but was %q before", e.Name, last.Name)
 	case e.ID != 0 && e.ID <= last.ID:
 		return fmt.Errorf("the id %d is not greater than %d", e.ID, last.ID)
-	case e.At.Before(last.At) && !jumps(last, e):
+	case e.At.Before(last.At) && !jumps(last, e, h.rules.Cells):
 		return fmt.Errorf("its time %v is before %v", e.At, last.At)
 	case h.grantDue != nil && e.At.After(h.grantDue.At):
 		return fmt.Errorf("%q still waits although the lock was available since revision %d", h.due().Holder,
@@ -333,7 +335,7 @@ func (h *eventChecker) dequeue(e lock.Event) (lock.Event, error) {
 
 // record updates the state after e. If a waiter is due now, it must be granted the lock at the same time.
 func (h *eventChecker) record(e lock.Event) {
-	if h.last.ID > 0 && jumps(h.last, e) { // an epoch begins: graces begin again
+	if h.last.ID > 0 && jumps(h.last, e, h.rules.Cells) { // an epoch begins: graces begin again
 		for slot, g := range h.graces {
 			g.At = e.At
 			h.graces[slot] = g

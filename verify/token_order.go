@@ -18,7 +18,8 @@ type tokenStep struct {
 }
 
 // tokenOrder checks that a grant that was requested after another one was answered has the greater token, at whatever
-// locks. A reader that joins others has their token, so it proves nothing of its own request. After a restore no reader
+// locks. Of all groups in several cells, it checks those that one cell has granted.
+// A reader that joins others has their token, so it proves nothing of its own request. After a restore no reader
 // does: the grant of one before it may be unknown.
 func (x *examination) tokenOrder(c *Check) {
 	var answers, requests []tokenStep
@@ -36,17 +37,27 @@ func (x *examination) tokenOrder(c *Check) {
 	byTime := func(a, b tokenStep) int { return cmp.Compare(a.at, b.at) }
 	slices.SortStableFunc(answers, byTime)
 	slices.SortStableFunc(requests, byTime)
-	var greatest tokenStep
+	key := func(tokenStep) int { return 0 }
+	if x.options.Cells && !x.inCells {
+		key = func(s tokenStep) int { return cellOfToken(s.token) }
+	}
+	tokensGrow(answers, requests, c, key)
+}
+
+// tokensGrow checks the order of the tokens with the same key. The steps are ordered by time.
+func tokensGrow(answers, requests []tokenStep, c *Check, key func(tokenStep) int) {
+	greatest := map[int]tokenStep{}
 	for _, r := range requests {
 		for ; len(answers) > 0 && answers[0].at < r.at; answers = answers[1:] {
-			if greatest.lease == nil || answers[0].token > greatest.token {
-				greatest = answers[0]
+			if a := answers[0]; greatest[key(a)].lease == nil || a.token > greatest[key(a)].token {
+				greatest[key(a)] = a
 			}
 		}
-		if c.Examined++; greatest.lease != nil && greatest.group != r.group && r.token <= greatest.token {
+		before := greatest[key(r)]
+		if c.Examined++; before.lease != nil && before.group != r.group && r.token <= before.token {
 			c.violated(r.t, fmt.Sprintf("%q was granted the lock with token %d, requested after %q had been granted %s with token %d.",
-				r.holder, r.token, greatest.holder, greatest.t.name, greatest.token),
-				[]*Call{greatest.call, r.call}, greatest.granted, r.granted)
+				r.holder, r.token, before.holder, before.t.name, before.token),
+				[]*Call{before.call, r.call}, before.granted, r.granted)
 		}
 	}
 }

@@ -67,6 +67,13 @@ type SubscriberStats struct {
 	Watches                    int // blocking reads that were answered
 }
 
+// add adds what other subscribers received.
+func (s *SubscriberStats) add(o SubscriberStats) {
+	s.Streams, s.Pollers, s.Watchers = s.Streams+o.Streams, s.Pollers+o.Pollers, s.Watchers+o.Watchers
+	s.Events, s.Gaps, s.Connections = s.Events+o.Events, s.Gaps+o.Gaps, s.Connections+o.Connections
+	s.Pages, s.Watches = s.Pages+o.Pages, s.Watches+o.Watches
+}
+
 // subscribers are the subscribers of a run.
 type subscribers struct {
 	*run

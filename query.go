@@ -307,8 +307,8 @@ type Unreadable struct {
 	Detail string // names the table and the key of the row, what is wrong, and what to do
 }
 
-// Selects reports whether the query selects the lock. The page is not considered. A prefix that was frozen has events, as
-// a lock has, and is not selected unless a client has used it as a lock.
+// Selects reports whether the query selects the lock. The page is not considered. A prefix that was frozen has events,
+// as a lock has, and is not selected unless a client has used it as a lock.
 func (q LockQuery) Selects(l lock.Lock) bool {
 	if lock.Scope(l.Name).IsPrefix() && l.Token == 0 && l.Waiters == 0 {
 		return false

@@ -39,8 +39,8 @@ func (r *Router) one(names []string, format string) (group string, err error) {
 	return group, nil
 }
 
-// Acquire acquires the locks in the cell of their group, see paddock.Service. A call that waits has a lease_id, so that its
-// place is found where the group has moved.
+// Acquire acquires the locks in the cell of their group, see paddock.Service. A call that waits has a lease_id, so that
+// its place is found where the group has moved.
 func (r *Router) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
 	group, err := r.one(a.Names(), "locks/%d/name")
 	if err != nil {
@@ -87,8 +87,8 @@ func (r *Router) Release(ctx context.Context, c lock.Release) error {
 // none is the answer of a call without one.
 type none = struct{}
 
-// Batch runs the items of each cell as a batch there, see paddock.Service. An item whose group has moved, or whose session
-// is new to its cell, is sent again as a call.
+// Batch runs the items of each cell as a batch there, see paddock.Service. An item whose group has moved, or whose
+// session is new to its cell, is sent again as a call.
 func (r *Router) Batch(ctx context.Context, items []lock.Command) []paddock.Result {
 	if err := paddock.CheckBatch(len(items)); err != nil {
 		return paddock.FailAll(len(items), err)

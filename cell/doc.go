@@ -1,19 +1,19 @@
-// Package cell is the router of a service that has several databases. Each is a cell: a PostgreSQL, mostly with standbys,
-// which has its own tokens, clock, epochs and events, and keeps every promise for its own locks. A [Router] is a
-// paddock.Service in front of the Services of the cells. With one database there is no router.
+// Package cell is the router of a service that has several databases. Each is a cell: a PostgreSQL, mostly with
+// standbys, which has its own tokens, clock, epochs and events, and keeps every promise for its own locks. A [Router]
+// is a paddock.Service in front of the Services of the cells. With one database there is no router.
 //
 // A group is the locks with the same name up to its first colon. It is in one cell, and so are its trees, freezes and
-// rules, and the keys of fenced values with that name. Each cell knows which groups it has and refuses the calls for all
-// others, see package placement. So the router keeps nothing that must be right: it only finds the cell to ask.
+// rules, and the keys of fenced values with that name. Each cell knows which groups it has and refuses the calls for
+// all others, see package placement. So the router keeps nothing that must be right: it only finds the cell to ask.
 //
 // # What each call does
 //
 //	call                               where
-//	about one name, scope, root, key   in the cell of its group; it follows a group that has moved, and waits for one that moves
+//	about one name, scope, root, key   in the cell of its group; it follows one that has moved, and waits while it moves
 //	about a set of locks               in the cell of all of them; refused if there are several: ErrInvalid names them
 //	Batch                              split by cell; each part is a batch there
 //	WriteFenced                        in the cell of the key, which must have the lock, too: otherwise refused
-//	OpenSession                        registered in the home of the session, by a hash of its name; if that is away, in any other
+//	OpenSession                        registered at its home, by a hash of its name; in another cell if that is away
 //	Acquire in a session               opens the session in the cell of the lock at its first use there
 //	RenewSession                       in all cells that use the session; the answer is the earliest end
 //	CloseSession, RevokeSession        in all cells that know the session
@@ -25,17 +25,17 @@
 //
 // # A cell that is away
 //
-// Calls for its groups fail with ErrUnavailable, which names the cell. Lists leave out its locks, sessions and events, and
-// say so in Unreadable, or in time: a call that waits for events goes on without it. Trees, Freezes and Rules are those
-// that it has listed last. A session that the cell uses cannot be renewed meanwhile: its leases there may end. All other
-// calls do not wait for the cell.
+// Calls for its groups fail with ErrUnavailable, which names the cell. Lists leave out its locks, sessions and events,
+// and say so in Unreadable, or in time: a call that waits for events goes on without it. Trees, Freezes and Rules are
+// those that it has listed last. A session that the cell uses cannot be renewed meanwhile: its leases there may end.
+// All other calls do not wait for the cell.
 //
 // # Sessions
 //
-// The row of a session in each cell says in which cells the session is used, see lock.CellSet. Before a cell is used first,
-// its bit is set in all rows of the cells that are used already, or in the row where the session is registered. So each
-// row of a cell that is used has all of them: a renewal that finds one finds all, or fails, and is never told that the
-// session is alive while a cell that it could not ask lets it end.
+// The row of a session in each cell says in which cells the session is used, see lock.CellSet. Before a cell is used
+// first, its bit is set in all rows of the cells that are used already, or in the row where the session is registered.
+// So each row of a cell that is used has all of them: a renewal that finds one finds all, or fails, and is never told
+// that the session is alive while a cell that it could not ask lets it end.
 //
 // # Not promised
 //

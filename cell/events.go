@@ -13,12 +13,12 @@ import (
 	"github.com/paddock-lock/paddock/lock"
 )
 
-// glance is how long a call that waits lets all cells answer with what they have, before it waits for the first of them.
-// With a wait, a cell answers from what it has in memory.
+// glance is how long a call that waits lets all cells answer with what they have, before it waits for the first of
+// them. With a wait, a cell answers from what it has in memory.
 const glance = time.Millisecond
 
-// Events returns a page of events, see paddock.Service. The history of one lock is in the cell of its group. Other pages are
-// merged by time, in each cell's own order.
+// Events returns a page of events, see paddock.Service. The history of one lock is in the cell of its group. Other
+// pages are merged by time, in each cell's own order.
 func (r *Router) Events(ctx context.Context, q paddock.EventQuery) (paddock.Page[lock.Event], error) {
 	if len(q.Names) == 1 && !q.FollowsSeveral() {
 		end, given := time.Now().Add(q.Wait), q.Cursor
@@ -53,8 +53,8 @@ func (v view) cursorAt(m *member, given string) string {
 	return given
 }
 
-// placeIn returns the cursor for the cell at the position, in a list that is at the mark and has begun at begin. over reports
-// that the list of the cell has ended.
+// placeIn returns the cursor for the cell at the position, in a list that is at the mark and has begun at begin. over
+// reports that the list of the cell has ended.
 func placeIn(m paddock.Mark, position int, begin string) (cursor string, over bool) {
 	switch id, found := m.In(position); {
 	case found && id == paddock.MarkOver:
@@ -107,8 +107,8 @@ func (r *Router) mergeOf(ctx context.Context, q paddock.EventQuery) (*merging, e
 	return m, nil
 }
 
-// follow adds the session to those of the cells that use it, or that register it. One that no cell knows has ended: its home
-// says so.
+// follow adds the session to those of the cells that use it, or that register it. One that no cell knows has ended: its
+// home says so.
 func (m *merging) follow(ctx context.Context, ref lock.SessionRef) error {
 	cells, err := m.view().in(m.Router.sessions.of(ref))
 	if err != nil {
@@ -132,8 +132,8 @@ func (m *merging) follow(ctx context.Context, ref lock.SessionRef) error {
 // unused are names of locks that no client uses: as long as a name can be.
 var unused = []string{strings.Repeat("0", lock.MaxNameLength), strings.Repeat("1", lock.MaxNameLength)}
 
-// queryAt returns the query as the cell of the part is asked it. A query with several names or sessions stays one: a cell
-// that has nothing of it says how far its events go.
+// queryAt returns the query as the cell of the part is asked it. A query with several names or sessions stays one: a
+// cell that has nothing of it says how far its events go.
 func (m *merging) queryAt(p *part, wait time.Duration) (q paddock.EventQuery, over bool) {
 	q = m.q
 	q.Wait, q.Sessions = wait, m.sessions[p.from]
@@ -154,8 +154,9 @@ type part struct {
 	taken    int    // how many of its events are in the merged page
 }
 
-// read returns the page at the cursor. If wait is more than a glance, it returns with the first cell that has something.
-// Of a cell that is away the page has nothing; what it says then depends on whether the caller would come back at once.
+// read returns the page at the cursor. If wait is more than a glance, it returns with the first cell that has
+// something. Of a cell that is away the page has nothing; what it says then depends on whether the caller would come
+// back at once.
 func (m *merging) read(ctx context.Context, wait time.Duration) (page paddock.Page[lock.Event], err error) {
 	m.ask(ctx, wait)
 	alone := true // all cells are away
@@ -252,8 +253,8 @@ func (m *merging) before(a, b lock.Event) bool {
 	return a.At.Before(b.At)
 }
 
-// ask asks all cells whose lists go on, and sets what they answer. If wait is more than a glance, the first one that has
-// something ends the wait of the others, and so does a cell that is away, after a while: it may be back then.
+// ask asks all cells whose lists go on, and sets what they answer. If wait is more than a glance, the first one that
+// has something ends the wait of the others, and so does a cell that is away, after a while: it may be back then.
 func (m *merging) ask(ctx context.Context, wait time.Duration) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

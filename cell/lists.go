@@ -33,8 +33,8 @@ func (r *Router) Rules(ctx context.Context) ([]lock.Rule, error) {
 	return listAll(ctx, r, func(u lock.Rule) string { return string(u.Scope) }, paddock.Service.Rules)
 }
 
-// listAll returns what the cells list, in the order of the names. For a cell that is away it is what that cell has listed
-// last: nothing changes there meanwhile. It is nothing for a cell that was away since the start.
+// listAll returns what the cells list, in the order of the names. For a cell that is away it is what that cell has
+// listed last: nothing changes there meanwhile. It is nothing for a cell that was away since the start.
 func listAll[T any](ctx context.Context, r *Router, name func(T) string, list func(paddock.Service, context.Context) ([]T, error)) ([]T, error) {
 	var all []T
 	for _, a := range askAll(ctx, r.cells, func(ctx context.Context, s paddock.Service) ([]T, error) { return list(s, ctx) }) {
@@ -55,9 +55,9 @@ func listAll[T any](ctx context.Context, r *Router, name func(T) string, list fu
 	return all, nil
 }
 
-// merge returns the items of pages of the cells, in their order, and the last one that is known of all cells: a page that
-// is not the last of its cell says nothing of the items after its own. It is nil if no page follows. A cell that is away
-// is Unreadable, unless all are.
+// merge returns the items of pages of the cells, in their order, and the last one that is known of all cells: a page
+// that is not the last of its cell says nothing of the items after its own. It is nil if no page follows. A cell that
+// is away is Unreadable, unless all are.
 func merge[T any](replies []reply[paddock.Page[T]], owns func(*member, T) bool, compare func(x, y T) int) (page paddock.Page[T], last *T, err error) {
 	away := 0
 	for _, a := range replies {
@@ -94,7 +94,8 @@ func missing(m *member, err error) paddock.Unreadable {
 	return paddock.Unreadable{Detail: "What cell " + m.name + " has is missing here. " + awayText(err)}
 }
 
-// Locks returns a page of the locks of all cells, see paddock.Service. While a group moves, both cells may list its locks.
+// Locks returns a page of the locks of all cells, see paddock.Service. While a group moves, both cells may list its
+// locks.
 func (r *Router) Locks(ctx context.Context, q paddock.LockQuery) (paddock.Page[lock.Lock], error) {
 	q, err := q.Resolve()
 	if err == nil {

@@ -192,9 +192,9 @@ func ask[T any](ctx context.Context, m *member, do func(context.Context, paddock
 	return a
 }
 
-// askAll calls do at the cells at once, and returns the replies in their order. It waits awayTimeout more than the wait for
-// a cell that does not answer, or lateTimeout if that cell did not answer the last time, so that it does not delay others
-// for long.
+// askAll calls do at the cells at once, and returns the replies in their order. It waits awayTimeout more than the wait
+// for a cell that does not answer, or lateTimeout if that cell did not answer the last time, so that it does not delay
+// others for long.
 func askAll[T any](ctx context.Context, cells []*member, do func(context.Context, paddock.Service) (T, error)) []reply[T] {
 	replies := make([]reply[T], len(cells))
 	var asked sync.WaitGroup

@@ -94,8 +94,8 @@ func (v view) in(set lock.CellSet) (all []*member, err error) {
 
 // everywhere calls do at all cells that use the session, and returns their replies; or those of the cells where it is
 // registered, if no cell uses it. cellsOf returns the cells that a reply tells of. It asks at once the cells that it
-// remembers and the home, then those that their replies add. It asks all cells if these do not know the session, or do not
-// answer for awayTimeout.
+// remembers and the home, then those that their replies add. It asks all cells if these do not know the session, or do
+// not answer for awayTimeout.
 func everywhere[T any](
 	ctx context.Context, r *Router, ref lock.SessionRef, do func(context.Context, paddock.Service) (T, error), cellsOf func(T) lock.CellSet,
 ) ([]reply[T], error) {
@@ -147,8 +147,8 @@ func everywhere[T any](
 	}
 }
 
-// outcome returns the replies of the cells that use a session, or else all that are no errors. A cell that is to use the
-// session and does not know it yet does not count. The error is one that says most of the session.
+// outcome returns the replies of the cells that use a session, or else all that are no errors. A cell that is to use
+// the session and does not know it yet does not count. The error is one that says most of the session.
 func outcome[T any](users []*member, asked map[*member]*reply[T]) (known []reply[T], err error) {
 	for _, m := range users {
 		if a := asked[m]; a.err == nil {
@@ -199,8 +199,8 @@ func (r *Router) infos(ctx context.Context, ref lock.SessionRef) ([]reply[lock.S
 		func(i lock.SessionInfo) lock.CellSet { return i.Cells })
 }
 
-// OpenSession registers the session at its home, or finds it, see paddock.Service. If the home is away, it is registered in
-// another cell.
+// OpenSession registers the session at its home, or finds it, see paddock.Service. If the home is away, it is
+// registered in another cell.
 func (r *Router) OpenSession(ctx context.Context, o lock.OpenSession) (lock.SessionGrant, error) {
 	var found []reply[lock.SessionInfo]
 	o.Cells = lock.Registered
@@ -242,8 +242,8 @@ func membersOf[T any](replies []reply[T]) (all []*member) {
 	return all
 }
 
-// earliest returns the grant with the earliest end. It ends no later than a TTL after began, when no cell was asked yet: a
-// cell to which the session moves with a group meanwhile counts from then on.
+// earliest returns the grant with the earliest end. It ends no later than a TTL after began, when no cell was asked
+// yet: a cell to which the session moves with a group meanwhile counts from then on.
 func earliest(began time.Time, replies []reply[lock.SessionGrant]) lock.SessionGrant {
 	first := slices.MinFunc(replies, func(a, b reply[lock.SessionGrant]) int { return a.of.Until.Compare(b.of.Until) }).of
 	first.RevokedLeases = 0
@@ -269,8 +269,8 @@ func (r *Router) RenewSession(ctx context.Context, c lock.RenewSession) (lock.Se
 	return earliest(began, replies), nil
 }
 
-// introduce opens the session in a cell that does not know it, or only registers it. Before, all cells that use it learn
-// of the new one.
+// introduce opens the session in a cell that does not know it, or only registers it. Before, all cells that use it
+// learn of the new one.
 func (r *Router) introduce(ctx context.Context, m *member, id lock.SessionID) error {
 	infos, err := r.infos(ctx, id.Ref())
 	switch {
@@ -329,8 +329,8 @@ func (r *Router) RevokeSession(ctx context.Context, c lock.RevokeSession) (lock.
 	return r.Session(ctx, c.Ref)
 }
 
-// endSession calls end at all cells that use the session. It does so again if one of them did not know the session: a group
-// may be moving there with it.
+// endSession calls end at all cells that use the session. It does so again if one of them did not know the session: a
+// group may be moving there with it.
 func (r *Router) endSession(ctx context.Context, ref lock.SessionRef, end func(context.Context, paddock.Service) (none, error)) error {
 	used := lock.CellSet(0)
 	infos, err := r.infos(ctx, ref)

@@ -13,10 +13,10 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// databases registers three new databases as cells.
-func databases(t *testing.T) (all []store.CellDatabase) {
+// databases registers n new databases as cells.
+func databases(t testing.TB, n int) (all []store.CellDatabase) {
 	t.Helper()
-	for _, name := range []string{"main", "spare", "third"} {
+	for _, name := range []string{"main", "spare", "third", "fourth"}[:n] {
 		all = append(all, store.CellDatabase{Name: name, URL: pgtest.URL(t)})
 	}
 	if err := store.RegisterCells(t.Context(), "", all); err != nil {
@@ -26,7 +26,7 @@ func databases(t *testing.T) (all []store.CellDatabase) {
 }
 
 // over returns a router over stores on the databases.
-func over(t *testing.T, all []store.CellDatabase) *cell.Router {
+func over(t testing.TB, all []store.CellDatabase) *cell.Router {
 	t.Helper()
 	var names []string
 	for _, c := range all {
@@ -42,6 +42,6 @@ func over(t *testing.T, all []store.CellDatabase) *cell.Router {
 // TestDatabasesConform uses two routers over the same three databases: each call goes to either one.
 func TestDatabasesConform(t *testing.T) {
 	t.Parallel()
-	all := databases(t)
+	all := databases(t, 3)
 	locktest.Run(t, []paddock.Service{over(t, all), over(t, all)}...)
 }

@@ -78,8 +78,8 @@ type Session struct {
 	SkipGrace bool   // the revocation has skipped the grace
 	// Cells are the cells in which the session is used, in a service of several; a row of each of them has all of them.
 	Cells CellSet
-	// RevokedLeases is how many of its leases a [Revoke] has ended. It is increased by far more than that when the database
-	// may have lost leases. A holder who sees it grow must find out which leases are left.
+	// RevokedLeases is how many of its leases a [Revoke] has ended. It is increased by far more than that when the
+	// database may have lost leases. A holder who sees it grow must find out which leases are left.
 	RevokedLeases int64
 }
 
@@ -364,8 +364,8 @@ func (r RevokeSession) Resolve() (RevokeSession, error) {
 // Session returns the session.
 func (r RevokeSession) Session() SessionRef { return r.Ref }
 
-// Change marks the session as revoked, or refuses with ErrNotFound. Revoking it again changes nothing, except that it may
-// skip the grace.
+// Change marks the session as revoked, or refuses with ErrNotFound. Revoking it again changes nothing, except that it
+// may skip the grace.
 func (r RevokeSession) Change(s *Session, now time.Time) (Session, bool, error) {
 	switch {
 	case s == nil:

@@ -50,8 +50,8 @@ func newBlock(p paddock.Page[lock.Event], after paddock.Mark) *block {
 	return &block{after: after, upTo: after, gap: p.Gap, unreadable: p.Unreadable}
 }
 
-// add appends the first events of the page, or of what is left of it, at least one to an empty block. It returns the page
-// without them. last reports whether there were no further events after the page.
+// add appends the first events of the page, or of what is left of it, at least one to an empty block. It returns the
+// page without them. last reports whether there were no further events after the page.
 func (b *block) add(p paddock.Page[lock.Event], last bool) (paddock.Page[lock.Event], error) {
 	next, err := paddock.ParseMark(p.Next)
 	if err != nil {
@@ -170,8 +170,8 @@ func (f *feed) wake() {
 	f.more = make(chan struct{})
 }
 
-// waitFor returns nil if the feed has news for a stream at this position, otherwise a channel that is closed when it may
-// have some.
+// waitFor returns nil if the feed has news for a stream at this position, otherwise a channel that is closed when it
+// may have some.
 func (f *feed) waitFor(at position) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,8 +181,8 @@ func (f *feed) waitFor(at position) <-chan struct{} {
 	return f.more
 }
 
-// covers reports whether the feed has all events after the mark, and has read up to it. A stream with another mark would
-// not be told of a gap that the feed does not have, or would wait for the feed to get there.
+// covers reports whether the feed has all events after the mark, and has read up to it. A stream with another mark
+// would not be told of a gap that the feed does not have, or would wait for the feed to get there.
 func (f *feed) covers(m paddock.Mark) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -232,8 +232,8 @@ type feeds struct {
 }
 
 // enter returns the feed with the events of the query, which begins at the mark unless there is a feed already, and the
-// position of the mark. It returns nil if the feed does not cover the mark. The stream, whose request this is, must leave the
-// feed.
+// position of the mark. It returns nil if the feed does not cover the mark. The stream, whose request this is, must
+// leave the feed.
 func (s *feeds) enter(r *http.Request, q paddock.EventQuery, m paddock.Mark) (*feed, position) {
 	key, hasKey := access.KeyFrom(r.Context())
 	of := feedID{strings.Join(q.Names, ""), q.Prefix, fmt.Sprint(key.ID, key.Hash, key.Role, key.Prefixes, key.ExpiresAt)}

@@ -129,9 +129,9 @@ type openedCells struct {
 	stores map[string]*store.Store
 }
 
-// openCells opens the cells one beside the other. It returns when one of them is open and the others had time to; those are
-// opened when they are back. It fails if none is reachable in time, or if one can never be opened as it is given: its URL is
-// that of another cell, for example.
+// openCells opens the cells one beside the other. It returns when one of them is open and the others had time to; those
+// are opened when they are back. It fails if none is reachable in time, or if one can never be opened as it is given:
+// its URL is that of another cell, for example.
 func (p *program) openCells(ctx context.Context, all []cellDatabase, open func(context.Context, cellDatabase) (*store.Store, error)) (*openedCells, error) {
 	names := make([]string, len(all))
 	for i, c := range all {

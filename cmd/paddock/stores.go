@@ -91,8 +91,8 @@ func namesOfCells(all []cellDatabase) (names []string) {
 	return names
 }
 
-// countsOf returns the counts of the locks of several stores as one, of when the oldest was counted. They are not counted as
-// long as one store was not.
+// countsOf returns the counts of the locks of several stores as one, of when the oldest was counted. They are not
+// counted as long as one store was not.
 func countsOf(all map[string]*store.Store) (s store.Stats) {
 	for i, one := range slices.Collect(maps.Values(all)) {
 		of := one.Stats().Locks

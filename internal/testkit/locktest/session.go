@@ -53,8 +53,8 @@ func (s *fixture) expectSessionLost(err error, how lock.Kind) {
 	}
 }
 
-// endsWith reports whether a lease that expires at this instant ends with its session, which was opened or renewed after
-// began. Over several cells the session is told the earliest of its ends, and the lease has that of its cell.
+// endsWith reports whether a lease that expires at this instant ends with its session, which was opened or renewed
+// after began. Over several cells the session is told the earliest of its ends, and the lease has that of its cell.
 func endsWith(at time.Time, g lock.SessionGrant, began time.Time) bool {
 	later := at.Sub(g.ExpiresAt)
 	return later >= -time.Millisecond && later <= time.Since(began)+time.Millisecond

@@ -4,6 +4,8 @@
 //
 //	GET  /ui/                          the locks; ?q= &prefix= &state= &holder= &contended= &sort= &cursor= &trail= &refresh=5
 //	GET  /ui/locks/{name}              a lock: its leases, its queue, its past; ?all=1 &past= &refresh=5 &back=
+//	GET  /ui/events                    the events over all locks, newest first; ?kind= &prefix= &holder= &around= &since= &until= &cursor= &trail=
+//	GET  /ui/holder?holder=            a holder: its leases, waits, sessions and last losses
 //	GET  /ui/sessions                  the sessions that have not ended; ?holder= &cursor= &trail=
 //	GET  /ui/sessions/{session}        a session: its leases and places, the form to revoke it; ?all=1 &revoked=1
 //	POST /ui/sessions/{session}        revokes the session, then redirects to its page
@@ -47,6 +49,19 @@
 // A lock's page shows its last events, and a timeline of the leases and waits that [paddock.TimelineOf] finds in them.
 // The timeline is a table with a bar in each row, drawn in SVG by the server: its colour is that of the end, which the
 // row also names. past=ID shows the events before that one.
+//
+// # Events
+//
+// The page of the events takes the kinds of the API, and deadlock: calls that left a queue to break a deadlock, with the
+// circle. It reads five pages of events at most for these, and then offers to go on. A time is in UTC: an instant, a time
+// of the last 24 hours, or how long ago it was. Around an instant are five minutes before and after it. The page has a
+// stream unless it is of the past.
+//
+// # Holders
+//
+// Each holder is a link to its page. The service finds leases and sessions by holder, but no waits: the page finds them in
+// the last 200 events of the holder, in 20 queues at most. A call that waits below a lock of a tree is shown at its own
+// lock.
 //
 // # Sets
 //

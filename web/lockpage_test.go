@@ -52,16 +52,16 @@ func TestQueueShowsWhatEachWaiterWaitsFor(t *testing.T) {
 	wantText(t, body,
 		`<dd>3<small>1 disconnected</small></dd>`,
 		`class="number">1</th>`, "<bdi>worker-2</bdi>", "2031-05-04 11:59:45", `for <span data-age-ms="15000">15 s</span>`,
-		`<div><span class="line"><bdi>worker-1</bdi> (token 5, ends in <span data-left-ms="12000" data-end="0 s">12 s</span> unless renewed)</span></div>`,
+		`<div><span class="line"><a class="by" href="/ui/holder?holder=worker-1"><bdi>worker-1</bdi></a> (token 5, ends in <span data-left-ms="12000" data-end="0 s">12 s</span> unless renewed)</span></div>`,
 		`its client to reconnect; place kept for <span data-left-ms="7000" data-end="0 s">7 s</span></div>`,
 		`disconnected<small>place kept for <span data-left-ms="7000" data-end="0 s">7 s</span></small>`,
-		`<div><span class="line">1 ahead</span><span class="line">held by <bdi>worker-1</bdi> (token 5,`,
+		`<div><span class="line">1 ahead</span><span class="line">held by <a class="by" href="/ui/holder?holder=worker-1"><bdi>worker-1</bdi></a> (token 5,`,
 		"<div>connected</div>")
 	if strings.Index(body, "<bdi>worker-3") > strings.Index(body, "<bdi>worker-4") {
 		t.Error("the queue is out of order")
 	}
 	_, body = get(t, webtest.NewSharedService(), "/ui/locks/db:schema")
-	wantText(t, body, `<bdi>report-2</bdi> (token 1 in slot 2, ends in `, "<div>shared</div>", "<div>exclusive</div>")
+	wantText(t, body, `<bdi>report-2</bdi></a> (token 1 in slot 2, ends in `, "<div>shared</div>", "<div>exclusive</div>")
 }
 
 func TestWaiterForManyLeasesNamesAFew(t *testing.T) {
@@ -80,7 +80,7 @@ func TestWaiterForALeaseInGrace(t *testing.T) {
 	fx := webtest.NewBusyService()
 	fx.Wait(lock.Acquire{Locks: lock.One("cron:reindex"), Holder: "w", TTL: time.Minute}, 0)
 	_, body := get(t, fx, "/ui/locks/cron:reindex")
-	wantText(t, body, `<bdi>cron-2</bdi> (token 3, in grace for <span data-left-ms="6000" data-end="0 s">6 s</span> unless renewed)`)
+	wantText(t, body, `<bdi>cron-2</bdi></a> (token 3, in grace for <span data-left-ms="6000" data-end="0 s">6 s</span> unless renewed)`)
 }
 
 func TestUnblockedWaiterIsNext(t *testing.T) {

@@ -2,9 +2,11 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/lock"
 )
 
 // An Overview is how many locks there are and how bad it is, over all locks of the service.
@@ -66,6 +68,14 @@ func (o overview) SuspectURL() string {
 	o.list.State = "suspect"
 	return o.list.URL()
 }
+
+// ExpiredURL, RevokedURL and StaleURL return the URLs of these events.
+func (overview) ExpiredURL() string { return eventsURL(lock.Expired) }
+func (overview) RevokedURL() string { return eventsURL(lock.Revoked) }
+func (overview) StaleURL() string   { return eventsURL(lock.Refused) }
+
+// eventsURL returns the URL of the events of the kind.
+func eventsURL(k lock.Kind) string { return address(eventsRoot, url.Values{"kind": {k.String()}}) }
 
 func (o overview) WaitersURL() string {
 	o.list.Sort = "waiters"

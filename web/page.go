@@ -24,6 +24,7 @@ func parsePages(a assets) *template.Template {
 		"clock":     func(t time.Time) string { return t.UTC().Format(time.DateTime) },
 		"timeOfDay": func(t time.Time) string { return t.UTC().Format(time.TimeOnly) },
 		"levels":    levels,
+		"holderURL": holderPath,
 	}).ParseFS(templateFiles, "templates/*.gohtml"))
 }
 
@@ -49,7 +50,7 @@ type section struct {
 
 // Sections returns the links at the top of the page.
 func (f frame) Sections() []section {
-	all := []section{{Name: "Locks", URL: root}}
+	all := []section{{Name: "Locks", URL: root}, {Name: "Events", URL: eventsRoot}}
 	if f.Reader.MayListSessions() {
 		all = append(all, section{Name: "Sessions", URL: sessionsRoot})
 	}

@@ -40,7 +40,8 @@ type past struct {
 type event struct {
 	lock.Event
 	Why    string
-	Circle *circle // of a deadlock; nil: none
+	Circle *circle    // of a deadlock; nil: none
+	On     *namedLock // its lock, on a page about several; nil: the page's
 }
 
 // HasHolder reports whether the event is about a lease or a waiter, not a freeze.
@@ -109,9 +110,9 @@ func (u *ui) pastOf(ctx context.Context, here location, l lock.Lock) (past, erro
 // eventOf returns the event. The words of a circle are beside its picture.
 func eventOf(e lock.Event, here location) event {
 	if c := circleOf(e.Cycle, here); c != nil {
-		return event{e, e.Reason, c}
+		return event{Event: e, Why: e.Reason, Circle: c}
 	}
-	return event{e, e.Explanation(), nil}
+	return event{Event: e, Why: e.Explanation()}
 }
 
 // draw makes the bars of the timeline. It ends with the last of them, or when the lock was read if one goes on.

@@ -134,7 +134,7 @@ func (u *ui) showSession(w http.ResponseWriter, r *http.Request, p sessionPage, 
 	switch {
 	case readErr == nil:
 		v := r.URL.Query()
-		p.Session, p.AsOf, p.Holder = &session{found}, found.AsOf, found.Holder
+		p.Session, p.AsOf, p.About = &session{found}, found.AsOf, found.Holder
 		p.Form = found.Ended == 0 && p.Reader.mayRevokeSessions()
 		p.Revoked = v.Has("revoked") && p.Session.WasRevoked()
 		p.list(v.Get("all") == "1")

@@ -128,10 +128,10 @@ func TestWaiterOfASetSaysWhatItWaitsFor(t *testing.T) {
 		fx.wait("mover", "a", "b", "c")
 		fx.wait("later", "a")
 		free, held := fx.page("/ui/locks/a"), fx.page("/ui/locks/b")
-		wantText(fx.T, free, `<span class="pill">free</span>`, "<bdi>holder</bdi> on "+linkTo("b")+" (token 1", ">together with "+linkTo("b")+", "+linkTo("c")+"</div>",
-			`<span class="line">1 ahead</span><span class="line">held by <bdi>holder</bdi> on `+linkTo("b"))
+		wantText(fx.T, free, `<span class="pill">free</span>`, "<bdi>holder</bdi></a> on "+linkTo("b")+" (token 1", ">together with "+linkTo("b")+", "+linkTo("c")+"</div>",
+			`<span class="line">1 ahead</span><span class="line">held by <a class="by" href="/ui/holder?holder=holder"><bdi>holder</bdi></a> on `+linkTo("b"))
 		wantNoText(fx.T, free, "it is next")
-		wantText(fx.T, held, `<bdi>holder</bdi> (token 1, ends in `, ">together with "+linkTo("a")+", "+linkTo("c")+"</div>")
+		wantText(fx.T, held, `<bdi>holder</bdi></a> (token 1, ends in `, ">together with "+linkTo("a")+", "+linkTo("c")+"</div>")
 		wantNoText(fx.T, held, "<bdi>holder</bdi> on")
 		wantText(fx.T, fx.page("/ui/?prefix=a"), `class="number none"></td>`, `2<span class="unseen"> waiting for a</span>`)
 	})
@@ -144,7 +144,7 @@ func TestLaterWaiterOfASetNamesItsLocks(t *testing.T) {
 		fx.wait("first", "a")
 		fx.wait("mover", "a", "b")
 		body := fx.page("/ui/locks/a")
-		wantText(fx.T, body, `<span class="line">1 ahead</span>`, `<span class="line">held by <bdi>holder</bdi>`, ">together with "+linkTo("b")+"</div>")
+		wantText(fx.T, body, `<span class="line">1 ahead</span>`, `<span class="line">held by <a class="by" href="/ui/holder?holder=holder"><bdi>holder</bdi>`, ">together with "+linkTo("b")+"</div>")
 		wantNoText(fx.T, body, "other locks")
 	})
 }

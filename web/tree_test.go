@@ -121,10 +121,10 @@ func TestWaitersSayWhereTheyWaitInATree(t *testing.T) {
 		fx.wait("one", "repo:src:a")
 		fx.wait("other", "repo:doc")
 		root := fx.page("/ui/locks/repo")
-		wantText(fx.T, root, `<bdi>reader</bdi> on `+linkTo("repo:src")+` (token 1, ends in`, `<span class="line">`+linkTo("repo:src:a")+`, below</span>`,
+		wantText(fx.T, root, `<bdi>reader</bdi></a> on `+linkTo("repo:src")+` (token 1, ends in`, `<span class="line">`+linkTo("repo:src:a")+`, below</span>`,
 			`<span class="line">`+linkTo("repo:doc")+`, below</span><span class="line">1 ahead</span>`)
 		wantNoText(fx.T, root, "2 ahead", "in slot", "it is next") // repo:doc may be granted before repo:src:a
-		wantText(fx.T, fx.page("/ui/locks/repo:src:a"), `<bdi>reader</bdi> on `+linkTo("repo:src")+` (token 1`)
+		wantText(fx.T, fx.page("/ui/locks/repo:src:a"), `<bdi>reader</bdi></a> on `+linkTo("repo:src")+` (token 1`)
 		doc := fx.page("/ui/locks/repo:doc")
 		wantText(fx.T, doc, "1 ahead in the queue of "+linkTo("repo")+"</span>")
 		wantNoText(fx.T, doc, "it is next")
@@ -137,7 +137,7 @@ func TestWaiterOfASetInATree(t *testing.T) {
 		fx.hold("h", "repo:b", lock.Exclusive)
 		fx.wait("mover", "repo:a", "repo:b", "x")
 		wantText(fx.T, fx.page("/ui/locks/repo"), `<span class="line">`+linkTo("repo:a")+`, below</span>`, ">together with "+linkTo("repo:b")+", "+linkTo("x")+"</div>")
-		wantText(fx.T, fx.page("/ui/locks/repo:a"), "<bdi>h</bdi> on "+linkTo("repo:b"), ">together with "+linkTo("repo:b")+", "+linkTo("x")+"</div>")
+		wantText(fx.T, fx.page("/ui/locks/repo:a"), "<bdi>h</bdi></a> on "+linkTo("repo:b"), ">together with "+linkTo("repo:b")+", "+linkTo("x")+"</div>")
 	})
 }
 
@@ -157,7 +157,7 @@ func TestTreeIsDrawn(t *testing.T) {
 		body := fx.page("/ui/trees/repo")
 		wantDrawn(fx.T, body, "0 repo", "1 repo:doc", "1 repo:src", "2 repo:src:a", "3 repo:src:a:x", "1 repo:src-old")
 		wantText(fx.T, body, "As of </span><time", "2000-01-01 00:01:00</time> <span data-zone>UTC", "<bdi>deep</bdi>", "59 min 0 s", "<div>shared</div>", "<div>exclusive</div>",
-			`and 2 more<span class="unseen"> holders of repo:doc</span>`, "<bdi>writer</bdi> <small>exclusive, for <span data-age-ms=\"0\">0 s</span></small>", "<bdi>all</bdi> <small>exclusive, for ")
+			`and 2 more<span class="unseen"> holders of repo:doc</span>`, "<bdi>writer</bdi></a> <small>exclusive, for <span data-age-ms=\"0\">0 s</span></small>", "<bdi>all</bdi></a> <small>exclusive, for ")
 		wantNoText(fx.T, body, "outside", "<script>", "More than")
 		if n := strings.Count(body, "<bdi>writer</bdi>"); n != 1 {
 			t.Errorf("the waiter is shown %d times", n)

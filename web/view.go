@@ -22,7 +22,7 @@ type view struct {
 	Still   bool      // the page will never show anything else
 	Stream  string    // the URL of the page's event stream; empty: the page is refreshed every five seconds
 	Kinds   string    // the names of the stream's events that concern the page
-	Holder  string    // the holder whose events concern the page; empty: all do
+	About   string    // the holder whose events concern the page; empty: all do
 }
 
 // viewOf returns the view of the request, with a stream of the events that the query selects; nil: none.

@@ -56,6 +56,8 @@ func routes() []route {
 	return []route{
 		{"GET /ui/{$}", (*ui).list},
 		{"GET /ui/locks/{name}", (*ui).lock},
+		{"GET /ui/events", (*ui).events},
+		{"GET /ui/holder", (*ui).holder},
 		{"GET /ui/sessions", (*ui).sessions},
 		{"GET /ui/sessions/{session}", (*ui).session},
 		{"POST /ui/sessions/{session}", (*ui).revokeSession},

@@ -46,6 +46,15 @@ func strangersWaitInertly(t *testing.T, browser context.Context) {
 		}
 	}
 	b.wait("document.querySelectorAll('main script, main img[src=x]').length === 0")
+	b.visit("/ui/events?kind=revoked", 1280, 800)
+	b.do(b.ctx, chromedp.Click(chromedp.CSS(".events .by")))
+	b.wait("location.pathname === '/ui/holder' && document.querySelectorAll('.leases tbody tr').length === 1")
+	for _, selector := range []string{"h1 bdi", ".leases .holder bdi", ".events .holder bdi", ".events .reason bdi"} {
+		if got := value[string](b, fmt.Sprintf("document.querySelector(%q).textContent", selector)); got != webtest.Hostile {
+			t.Errorf("%s holds %q, want %q", selector, got, webtest.Hostile)
+		}
+	}
+	b.wait("document.querySelectorAll('main script, main img[src=x]').length === 0")
 }
 
 // turningTextStaysInside checks that the text after a hostile text is right of it or below it, in its own direction.
@@ -116,7 +125,7 @@ func newLongTextFixture() *webtest.Service {
 func noSidewaysScroll(t *testing.T, browser context.Context) {
 	b := open(t, browser, newLongTextFixture())
 	b.allowed = "400 (Bad Request)"
-	for _, path := range []string{"/ui/", "/ui/?prefix=none", "/ui/?state=bad", "/ui/locks/d:e", "/ui/locks/" + strings.Repeat("n", 200), fmt.Sprintf("/ui/revoke?name=%s&token=%d", strings.Repeat("n", 200), lock.MaxToken-9)} {
+	for _, path := range []string{"/ui/", "/ui/?prefix=none", "/ui/?state=bad", "/ui/events", "/ui/holder?holder=" + strings.Repeat("W", 200), "/ui/locks/d:e", "/ui/locks/" + strings.Repeat("n", 200), fmt.Sprintf("/ui/revoke?name=%s&token=%d", strings.Repeat("n", 200), lock.MaxToken-9)} {
 		b.wantNoSidewaysScroll(path)
 	}
 }

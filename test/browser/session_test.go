@@ -59,7 +59,7 @@ func revokeSessionByKeyboard(t *testing.T, browser context.Context) {
 	ref := openSession(t, locks, lock.OpenSession{Holder: "worker-1", TTL: time.Hour}, "jobs:a", "jobs:b")
 	b := showSessions(t, browser, locks)
 	b.visit("/ui/locks/jobs:a", 1280, 800)
-	b.tabTo(".leases .holder a")
+	b.tabTo(".leases .holder small a")
 	b.press(kb.Enter)
 	b.wait("location.pathname === '/ui/sessions/" + ref.String() + "' && document.querySelectorAll('tbody tr').length === 2")
 	b.tabTo("form .strong")

@@ -192,6 +192,11 @@ func (fx *Service) Lock(_ context.Context, name string) (lock.Lock, error) {
 // Trees returns none: a Service has no trees.
 func (fx *Service) Trees(context.Context) ([]lock.Tree, error) { return nil, fx.broken() }
 
+// Sessions returns none: a Service has no sessions.
+func (fx *Service) Sessions(context.Context, paddock.SessionQuery) (paddock.Page[lock.SessionInfo], error) {
+	return paddock.Page[lock.SessionInfo]{}, fx.broken()
+}
+
 // Locks returns a page of the locks.
 func (fx *Service) Locks(_ context.Context, q paddock.LockQuery) (paddock.Page[lock.Lock], error) {
 	fx.mu.Lock()

@@ -1,0 +1,261 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// eventsRoot is the path of the events over all locks.
+const eventsRoot = "/ui/events"
+
+const (
+	// deadlocks is a choice for the kind: waiters that were removed from a queue to break a deadlock.
+	deadlocks = "deadlock"
+	// maxEventPages bounds how many pages of events are read for a page with deadlocks.
+	maxEventPages = 5
+	// aroundTime is how far events are from an instant that they are around.
+	aroundTime = 5 * time.Minute
+)
+
+// eventFields are the fields of the form that selects events, as typed.
+type eventFields struct {
+	Kind, Prefix, Holder string
+	Since, Until, Around string
+	Cursor               string
+	Trail                []string
+}
+
+func eventFieldsFrom(v url.Values) eventFields {
+	text := func(name string) string { return strings.TrimSpace(v.Get(name)) }
+	return eventFields{
+		Kind: text("kind"), Prefix: text("prefix"), Holder: v.Get("holder"), Since: text("since"), Until: text("until"), Around: text("around"),
+		Cursor: v.Get("cursor"), Trail: lastOf(v["trail"]),
+	}
+}
+
+func (f eventFields) values() url.Values {
+	v := url.Values{}
+	for key, value := range map[string]string{
+		"kind": f.Kind, "prefix": f.Prefix, "holder": f.Holder, "since": f.Since, "until": f.Until, "around": f.Around, "cursor": f.Cursor,
+	} {
+		if value != "" {
+			v.Set(key, value)
+		}
+	}
+	if f.Cursor != "" && len(f.Trail) > 0 {
+		v["trail"] = f.Trail
+	}
+	return v
+}
+
+// Narrow reports whether the fields may leave out events.
+func (f eventFields) Narrow() bool {
+	f.Cursor, f.Trail = "", nil
+	return len(f.values()) > 0
+}
+
+// Folded returns how many fields are set that a narrow screen hides.
+func (f eventFields) Folded() (n int) {
+	for _, value := range []string{f.Prefix, f.Holder, f.Since, f.Until, f.Around} {
+		if value != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// A kindChoice is a choice for Kind.
+type kindChoice struct{ Value, Text string }
+
+// Choices returns the choices for Kind.
+func (eventFields) Choices() []kindChoice {
+	losses := strings.ReplaceAll(kindNames(lock.Expired, lock.Revoked, lock.Refused, lock.Suspected), " ", ",")
+	freezes := strings.ReplaceAll(kindNames(lock.Frozen, lock.Thawed, lock.Opened), " ", ",")
+	all := []kindChoice{{"", "all kinds"}, {losses, "losses"}, {deadlocks, "deadlocks"}, {freezes, "freezes"}}
+	for name := range strings.FieldsSeq(kindNames()) {
+		all = append(all, kindChoice{name, name})
+	}
+	return all
+}
+
+// kinds returns the kinds that Kind names.
+func (f eventFields) kinds() (kinds []lock.Kind, err error) {
+	if f.Kind == deadlocks {
+		return []lock.Kind{lock.Dequeued}, nil
+	}
+	for name := range strings.SplitSeq(f.Kind, ",") {
+		if f.Kind == "" {
+			break
+		}
+		k := lock.KindOf(name)
+		if k == 0 {
+			return nil, lock.Invalid("kind", "is unknown; give %s, or several with commas between them", lock.KindNames())
+		}
+		kinds = append(kinds, k)
+	}
+	return kinds, nil
+}
+
+// query returns the query that the fields describe at now.
+func (f eventFields) query(now time.Time) (q paddock.EventQuery, err error) {
+	q = paddock.EventQuery{Prefix: f.Prefix, Holder: f.Holder, Descending: true, Cursor: f.Cursor}
+	if q.Kinds, err = f.kinds(); err != nil {
+		return q, err
+	}
+	if f.Around != "" {
+		if f.Since+f.Until != "" {
+			return q, lock.Invalid("around", "cannot be combined with since or until; leave one of them out")
+		}
+		at, err := parseInstant("around", f.Around, now)
+		q.Since, q.Until = at.Add(-aroundTime), at.Add(aroundTime)
+		return q, err
+	}
+	if q.Since, err = parseInstant("since", f.Since, now); err != nil {
+		return q, err
+	}
+	q.Until, err = parseInstant("until", f.Until, now)
+	return q, err
+}
+
+// parseInstant reads an instant in UTC, a time of day within the 24 hours before now, or how long before now. Without a
+// text it returns the zero instant.
+func parseInstant(field, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	now = now.UTC()
+	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02T15:04:05"} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, nil
+		}
+	}
+	for _, layout := range []string{"15:04", time.TimeOnly} {
+		if clock, err := time.Parse(layout, text); err == nil {
+			at := time.Date(now.Year(), now.Month(), now.Day(), clock.Hour(), clock.Minute(), clock.Second(), 0, time.UTC)
+			if at.After(now) {
+				at = at.AddDate(0, 0, -1)
+			}
+			return at, nil
+		}
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago > 0 {
+		return now.Add(-ago), nil
+	}
+	return time.Time{}, lock.Invalid(field, "is no time; give one such as 03:12, 2026-01-02 03:12 or 2026-01-02T03:12:00Z, in UTC, or how long ago it was, such as 2h")
+}
+
+// An eventsPage lists events over all locks, the newest first, or shows an error.
+type eventsPage struct {
+	view
+	eventFields
+	Events     []event
+	Pages      pages
+	Gap        bool // older events are no longer kept
+	Unreadable []paddock.Unreadable
+	JSON       string // the URL of the same in the API
+}
+
+// All returns the URL of the page with all events.
+func (eventsPage) All() string { return eventsRoot }
+
+func (u *ui) events(w http.ResponseWriter, r *http.Request) {
+	f := eventFieldsFrom(r.URL.Query())
+	f.Prefix = readerOf(r).within(f.Prefix)
+	q, err := f.query(time.Now())
+	events := readerOf(r).allEvents(f.Prefix)
+	if f.Cursor != "" || !q.Until.IsZero() && q.Until.Before(time.Now()) { // nothing happens there any more
+		events = nil
+	}
+	p := eventsPage{view: viewOf(r, "Events", events), eventFields: f}
+	p.Kinds, p.About = kindNames(q.Kinds...), f.Holder
+	if err == nil {
+		err = u.readEvents(r, &p, q)
+	}
+	status := http.StatusOK
+	if err != nil {
+		status = p.failed(u.problem(r, err))
+	}
+	u.show(w, r, status, "all-events", p)
+}
+
+// readEvents reads the events of the page. Of deadlocks it reads several pages, because other calls leave queues, too.
+func (u *ui) readEvents(r *http.Request, p *eventsPage, q paddock.EventQuery) error {
+	p.JSON = address("/v1/events", jsonQuery(q))
+	for range maxEventPages {
+		page, err := u.locks.Events(r.Context(), q)
+		if err != nil {
+			return err
+		}
+		for _, e := range page.Items {
+			if p.Kind != deadlocks || e.Cycle.Steps() != nil {
+				p.Events = append(p.Events, eventAnywhere(e))
+			}
+		}
+		p.Unreadable, p.Gap, q.Cursor = append(p.Unreadable, page.Unreadable...), page.Gap, page.Next
+		if p.Kind != deadlocks || page.Next == "" || len(p.Events) >= paddock.DefaultLimit {
+			break
+		}
+	}
+	p.Pages = p.pages(q.Cursor)
+	return nil
+}
+
+// eventAnywhere returns the event with its lock, or with the list of the locks of its prefix.
+func eventAnywhere(e lock.Event) event {
+	one, on := eventOf(e, location{}), nameOf(e.Name, filter{})
+	if lock.Scope(e.Name).IsPrefix() {
+		on.URL = filter{Prefix: e.Name}.URL()
+	}
+	one.On = &on
+	return one
+}
+
+// pages returns the URLs around the page, of which the next one is at the cursor; empty: none.
+func (f eventFields) pages(next string) pages {
+	around := filter{Cursor: f.Cursor, Trail: f.Trail}
+	url := func(to filter) string {
+		f.Cursor, f.Trail = to.Cursor, to.Trail
+		return address(eventsRoot, f.values())
+	}
+	var p pages
+	if around.Cursor != "" {
+		p.First = url(around.First())
+	}
+	if around.HasPrevious() {
+		p.Previous = url(around.Previous())
+	}
+	if next != "" {
+		p.Next = url(around.Following(next))
+	}
+	return p
+}
+
+// jsonQuery returns the query for the same events in the API.
+func jsonQuery(q paddock.EventQuery) url.Values {
+	v := url.Values{"order": {"desc"}}
+	if len(q.Kinds) > 0 {
+		v.Set("kind", strings.ReplaceAll(kindNames(q.Kinds...), " ", ","))
+	}
+	for key, value := range map[string]string{"prefix": q.Prefix, "holder": q.Holder, "cursor": q.Cursor} {
+		if value != "" {
+			v.Set(key, value)
+		}
+	}
+	for key, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
+		if !at.IsZero() {
+			v.Set(key, at.UTC().Format(time.RFC3339))
+		}
+	}
+	return v
+}
+
+// isLoss reports whether the event says that its holder has lost what it had, or waited for.
+func isLoss(e lock.Event) bool {
+	return slices.Contains([]lock.Kind{lock.Expired, lock.Revoked, lock.Refused, lock.Suspected}, e.Kind) || e.Cycle.Steps() != nil
+}

@@ -1,0 +1,153 @@
+package web_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/internal/testkit/webtest"
+	"github.com/paddock-lock/paddock/lock"
+)
+
+// newLossesFixture returns a fixture with a loss of each kind, at noon and an hour before.
+func newLossesFixture() *webtest.Service {
+	fx := webtest.NewService()
+	event := func(ago time.Duration, kind lock.Kind, name, holder string, with func(*lock.Event)) {
+		e := lock.Event{At: webtest.Noon.Add(-ago), Name: name, Kind: kind, Mode: lock.Exclusive, Holder: holder, Token: 7, Revision: 1}
+		if with != nil {
+			with(&e)
+		}
+		fx.Feed.Send(e)
+	}
+	event(time.Hour, lock.Expired, "billing:run", "biller-1", nil)
+	event(time.Hour, lock.Frozen, "billing:", "", func(e *lock.Event) { e.Reason, e.By, e.Token = "migration", "ops", 0 })
+	event(0, lock.Granted, "billing:run", "biller-2", nil)
+	event(0, lock.Refused, "billing:run", "biller-1", func(e *lock.Event) {
+		e.Late, e.HeldBy, e.Newest, e.Reason = 325*time.Millisecond, "biller-2", 9, "ledger"
+	})
+	event(0, lock.Revoked, "deploy", webtest.Hostile, func(e *lock.Event) { e.Reason = webtest.Hostile })
+	event(0, lock.Dequeued, "jobs", "impatient", func(e *lock.Event) { e.Reason, e.Token = "wait ended", 0 })
+	event(0, lock.Dequeued, "accounts:0", "mover-2", func(e *lock.Event) {
+		e.Reason, e.Token = "deadlock", 0
+		e.Cycle = lock.CycleOf([]lock.DeadlockStep{
+			{Name: "accounts:0", Holder: "mover-2", WaitsFor: "mover-0"}, {Name: "accounts:1", Holder: "mover-0", WaitsFor: "mover-2"},
+		})
+	})
+	return fx
+}
+
+// eventKinds returns the kinds of the listed events, in order.
+func eventKinds(body string) (kinds []string) {
+	for _, row := range strings.Split(body, `<th role="rowheader" scope="row"><span class="pill `)[1:] {
+		kinds = append(kinds, row[:strings.IndexByte(row, '"')])
+	}
+	return kinds
+}
+
+func TestEventsOverLocksAreListed(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]string{
+		"": "dequeued dequeued revoked refused granted frozen expired",
+		"kind=expired%2Crevoked%2Crefused%2Csuspected": "revoked refused expired",
+		"kind=deadlock":                         "dequeued",
+		"kind=frozen":                           "frozen",
+		"prefix=billing%3A&kind=expired":        "expired",
+		"holder=biller-1":                       "refused expired",
+		"around=2031-05-04T11:03:00Z":           "frozen expired",
+		"around=2031-05-04T11:06:00Z":           "",
+		"since=2031-05-04+11:30&holder=mover-2": "dequeued",
+		"until=2031-05-04+11:30":                "frozen expired",
+	} {
+		r, body := get(t, newLossesFixture(), "/ui/events?"+query)
+		wantStatus(t, r, http.StatusOK)
+		if got := strings.Join(eventKinds(body), " "); got != want {
+			t.Errorf("%s lists %q, want %q", query, got, want)
+		}
+	}
+	_, body := get(t, newLossesFixture(), "/ui/events?holder=biller-1")
+	wantText(t, body, "325ms after the end of its lease; biller-2 holds the lock; newest token 9; ledger", `<a href="/ui/locks/billing:run">`,
+		`<a class="by" href="/ui/holder?holder=biller-1">`, `data-stream="/v1/events/stream"`, `data-holder="biller-1"`, `aria-current="page">Events`,
+		`href="/v1/events?holder=biller-1&amp;order=desc"`)
+	_, body = get(t, newLossesFixture(), "/ui/events?kind=deadlock")
+	wantText(t, body, "waited for", `data-kinds="dequeued"`, `<a class="by" href="/ui/holder?holder=mover-0">`)
+	_, body = get(t, newLossesFixture(), "/ui/events?kind=frozen")
+	wantText(t, body, `<a href="/ui/?prefix=billing%3A">`, "migration (frozen by ops)")
+}
+
+// TestEventsOfThePastHaveNoStream, nor those that a key does not cover.
+func TestEventsOfThePastHaveNoStream(t *testing.T) {
+	t.Parallel()
+	_, body := get(t, newLossesFixture(), "/ui/events?until=2h")
+	wantNoText(t, body, "data-stream")
+	_, body = readBy(t, access.Key{ID: "k", Name: "billing", Role: access.Read, Prefixes: []string{"billing"}}, httptest.NewRequest(http.MethodGet, "/ui/events", nil))
+	wantText(t, body, `data-stream="/v1/events/stream?prefix=billing%3A"`, "This key is for")
+}
+
+func TestInvalidEventFieldsAreShown(t *testing.T) {
+	t.Parallel()
+	for query, text := range map[string]string{
+		"kind=none":                "kind is unknown; give granted",
+		"around=noon":              "around is no time; give one such as 03:12",
+		"since=-1h":                "since is no time",
+		"around=03:12&since=03:00": "around cannot be combined with since or until",
+		"since=2031-05-04&until=x": "since is no time",
+		"cursor=x":                 "cursor is invalid",
+		"prefix=%3Cb%3E":           "prefix",
+	} {
+		r, body := get(t, newLossesFixture(), "/ui/events?"+query)
+		wantStatus(t, r, http.StatusBadRequest)
+		wantText(t, body, text)
+		wantSecured(t, r, body)
+	}
+}
+
+func TestPagesOfEvents(t *testing.T) {
+	t.Parallel()
+	fx := webtest.NewService()
+	for range 250 {
+		fx.Feed.Send(lock.Event{At: webtest.Noon, Name: "n", Kind: lock.Granted, Mode: lock.Exclusive, Holder: "h", Token: 1, Revision: 1})
+	}
+	total, target := 0, "/ui/events?holder=h"
+	for range 3 {
+		_, body := get(t, fx, target)
+		total += len(eventKinds(body))
+		_, after, more := strings.Cut(body, `id="next" rel="next" href="`)
+		if !more {
+			break
+		}
+		target = strings.ReplaceAll(after[:strings.IndexByte(after, '"')], "&amp;", "&")
+	}
+	if total != 250 {
+		t.Errorf("%d events on all pages, want 250", total)
+	}
+	_, body := get(t, fx, target)
+	wantText(t, body, `id="first" href="/ui/events?holder=h"`, `id="previous"`)
+}
+
+func TestHolderPage(t *testing.T) {
+	t.Parallel()
+	fx := newLossesFixture()
+	fx.Grant(lock.Acquire{Locks: lock.One("a"), Holder: "biller-1", TTL: time.Minute}, 0)
+	fx.Grant(lock.Acquire{Locks: lock.One("b"), Holder: "other", TTL: time.Minute}, 0)
+	fx.Wait(lock.Acquire{Locks: lock.One("b"), Holder: "biller-1", TTL: time.Minute}, 4*time.Second)
+	r, body := readHolder(t, fx, "biller-1")
+	wantStatus(t, r, http.StatusOK)
+	wantText(t, body, `<h1 class="lock"><bdi>biller-1</bdi></h1>`, `href="/ui/locks/a">a</a>`, "Revoke selected", `href="/ui/locks/b">b</a>`, `<bdi>other</bdi></a> (token`,
+		`<span class="pill expired">`, `<span class="pill refused">`, `href="/ui/events?holder=biller-1"`, `data-holder="biller-1"`)
+	_, body = readHolder(t, fx, "stranger")
+	wantText(t, body, "Holds nothing.", "Waits for nothing", "No loss")
+	_, body = readHolder(t, fx, webtest.Hostile)
+	wantText(t, body, "<bdi>&lt;script&gt;alert(1)")
+	wantNoText(t, body, "<script>", "<img src=x")
+	r, _ = readHolder(t, fx, strings.Repeat("h", lock.MaxHolderLength+1))
+	wantStatus(t, r, http.StatusBadRequest)
+}
+
+func readHolder(t *testing.T, fx *webtest.Service, holder string) (*http.Response, string) {
+	t.Helper()
+	return get(t, fx, "/ui/holder?holder="+url.QueryEscape(holder))
+}

@@ -10,7 +10,11 @@ import (
 )
 
 type cellCommand struct {
-	List cellListCommand `cmd:"" help:"List the cells: which is away, and which groups were moved to each."`
+	List  cellListCommand  `cmd:"" help:"List the cells: which is away, and which groups were moved to each."`
+	Pin   cellPinCommand   `cmd:"" help:"Move groups to a cell, and keep them there."`
+	Unpin cellUnpinCommand `cmd:"" help:"Move groups to the cells that their names' hashes say."`
+	Drain cellDrainCommand `cmd:"" help:"Move all groups out of a cell."`
+	Fill  cellFillCommand  `cmd:"" help:"Move to a cell its part of all groups."`
 }
 
 func (cellCommand) Help() string {

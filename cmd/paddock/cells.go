@@ -82,6 +82,19 @@ func (d database) cells() ([]cellDatabase, error) {
 	return all, nil
 }
 
+// cellDatabases returns the names and URLs of the cells.
+func cellDatabases(cells []cellDatabase) ([]store.CellDatabase, error) {
+	all := make([]store.CellDatabase, len(cells))
+	for i, d := range cells {
+		url, err := d.url()
+		if err != nil {
+			return nil, err
+		}
+		all[i] = store.CellDatabase{Name: d.name, URL: url}
+	}
+	return all, nil
+}
+
 // single returns the only cell of a command that is about one database.
 func (d database) single(what string) (cellDatabase, error) {
 	all, err := d.cells()

@@ -56,13 +56,9 @@ func (c *migrateUpCommand) Run(ctx context.Context, p *program) error {
 
 // register registers the databases as the cells of one deployment.
 func (c *migrateUpCommand) register(ctx context.Context, p *program, cells []cellDatabase) error {
-	all := make([]store.CellDatabase, len(cells))
-	for i, d := range cells {
-		url, err := d.url()
-		if err != nil {
-			return err
-		}
-		all[i] = store.CellDatabase{Name: d.name, URL: url}
+	all, err := cellDatabases(cells)
+	if err != nil {
+		return err
 	}
 	if err := store.RegisterCells(ctx, string(c.Schema), all); err != nil {
 		return err

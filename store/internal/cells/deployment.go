@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paddock-lock/paddock/internal/placement"
 	"github.com/paddock-lock/paddock/internal/schema"
@@ -38,6 +39,11 @@ func open(ctx context.Context, in schema.Name, all []Cell) *deployment {
 	return d
 }
 
+// undefinedTable is the SQLSTATE for a missing table or schema.
+const undefinedTable = "42P01"
+
+var errNotRegistered = errors.New("the database is not registered; run paddock migrate up with all cells first")
+
 func (d *deployment) close(ctx context.Context) {
 	for _, conn := range d.conns {
 		_ = conn.Close(context.WithoutCancel(ctx)) // it is used no more
@@ -63,11 +69,14 @@ func (d *deployment) readOne(ctx context.Context, c Cell) (err error) {
 		d.conns[c.Name] = conn
 	}
 	s, err := policy.Read(ctx, conn, d.in)
+	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) && refused.Code == undefinedTable {
+		return fmt.Errorf("%w: %w", errNotRegistered, err)
+	}
 	if err != nil {
 		return err
 	}
 	if s.Self == "" {
-		return errors.New("the database is not registered; run paddock migrate up with all cells first")
+		return errNotRegistered
 	}
 	d.maps[c.Name] = &s.Map
 	return c.isOr(s.Self, c.Name)

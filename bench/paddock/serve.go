@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-lock/paddock/bench/daemon"
 )
 
-// serve starts a replica on the database and returns it with its address. Its log goes to the directory.
+// serve starts a replica on the databases and returns it with its address. Its log goes to the directory.
 func (d *Deployment) serve(ctx context.Context, dir string) (*daemon.Daemon, string, error) {
 	address, err := daemon.Addr()
 	if err != nil {
@@ -18,8 +18,8 @@ func (d *Deployment) serve(ctx context.Context, dir string) (*daemon.Daemon, str
 	}
 	replica, err := daemon.Start(ctx, daemon.Options{
 		Program: d.Binary,
-		Args:    append([]string{"serve", "--migrate", "--listen", address}, d.Flags...),
-		Env:     []string{"PADDOCK_DATABASE_URL=" + d.DatabaseURL()},
+		Args:    append([]string{"serve", "--listen", address}, d.Flags...),
+		Env:     []string{d.env()},
 		Dir:     dir, Addr: address,
 	})
 	return replica, address, err
@@ -28,7 +28,7 @@ func (d *Deployment) serve(ctx context.Context, dir string) (*daemon.Daemon, str
 // migrate creates the tables.
 func (d *Deployment) migrate(ctx context.Context) error {
 	migrate := exec.CommandContext(ctx, d.Binary, "migrate", "up")
-	migrate.Env = append(migrate.Environ(), "PADDOCK_DATABASE_URL="+d.DatabaseURL())
+	migrate.Env = append(migrate.Environ(), d.env())
 	if output, err := migrate.CombinedOutput(); err != nil {
 		return fmt.Errorf("%v: %w\n%s", migrate, err, output)
 	}

@@ -11,7 +11,8 @@ import (
 // namesPerClient is the number of locks that a client uses alone.
 const namesPerClient = 100
 
-// Distinct returns a workload in which each client acquires and releases locks that no other client uses.
+// Distinct returns a workload in which each client acquires and releases locks that no other client uses. They are
+// a group of their own: with several cells, clients use different ones.
 func Distinct(clients int) Workload {
 	return Workload{
 		Name: fmt.Sprint("distinct-", clients), Clients: clients, Unit: "pairs", matchesLoader: true,
@@ -19,7 +20,7 @@ func Distinct(clients int) Workload {
 		job: func(w *worker) job {
 			locks := make([]*trackedLock, namesPerClient)
 			for i := range locks {
-				locks[i] = w.registry.lock(fmt.Sprintf("distinct:%03d:%03d", w.number, i))
+				locks[i] = w.registry.lock(fmt.Sprintf("distinct-%03d:%03d", w.number, i))
 			}
 			next := 0
 			return job{step: func(ctx context.Context) error {

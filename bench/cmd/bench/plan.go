@@ -52,6 +52,7 @@ func fullPlan(rounds int) []part {
 		{title: "Sessions", systems: "paddock-session,paddock-session-10k", workloads: "heartbeat", seconds: 3, warmup: 1, rounds: rounds},
 		{title: "Renewals beside joins", systems: "paddock", workloads: "beside", seconds: 10, warmup: 2, rounds: 1},
 		{title: "Subscribers", systems: "paddock,paddock-streams-one,paddock-streams", workloads: "distinct", clients: []int{64}, seconds: 3, warmup: 1, rounds: rounds},
+		{title: "Cells", systems: "paddock,paddock-cell,paddock-cells", workloads: "distinct", clients: []int{64, 512}, seconds: 3, warmup: 1, rounds: 2 * rounds},
 		{title: "Idle", systems: "paddock-1k,paddock-100k", workloads: "idle", seconds: 60, warmup: 5, rounds: 1},
 	}
 }

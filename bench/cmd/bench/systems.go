@@ -26,7 +26,7 @@ func (s *settings) allSystems() []system.System {
 		&paddock.HTTP{Deployment: two, SystemName: "paddock-2", SystemTitle: "Paddock, HTTP, two replicas"},
 		&paddock.Sessions{HTTP: paddock.HTTP{Deployment: one, SystemName: "paddock-session", SystemTitle: "Paddock, a session with 1 lease"}, Leases: 1},
 		&paddock.Sessions{HTTP: paddock.HTTP{Deployment: one, SystemName: "paddock-session-10k", SystemTitle: "Paddock, a session with 10,000 leases"}, Leases: s.size(10_000, 100)},
-		s.subscribed("paddock-streams-one", "of the locks of one client", "?prefix=distinct:000:"),
+		s.subscribed("paddock-streams-one", "of the locks of one client", "?prefix=distinct-000:"),
 		s.subscribed("paddock-streams", "of all events", ""),
 		s.prefilled("paddock-1k", 1000, 0),
 		s.prefilled("paddock-100k", 100_000, 0),
@@ -34,7 +34,14 @@ func (s *settings) allSystems() []system.System {
 		s.prefilled("paddock-10m", 10_000_000, 0),
 		s.prefilled("paddock-events", 100_000, s.events),
 	}
-	return append(paddocks, peers()...)
+	return append(append(paddocks, s.inCells("paddock-cell", "one cell", 1), s.inCells("paddock-cells", "four cells", 4)), peers()...)
+}
+
+// inCells returns Paddock with cells.
+func (s *settings) inCells(name, title string, cells int) system.System {
+	d := s.deployment(1)
+	d.Cells = cells
+	return paddock.InCells{System: &paddock.HTTP{Deployment: d, SystemName: name, SystemTitle: "Paddock, HTTP, " + title}}
 }
 
 // peers returns the systems other than Paddock.

@@ -90,6 +90,11 @@ mutants: ## Break Paddock in each way of test/faults/mutants, and check that a t
 faults-long: ## Restore the database 20 times in each variant, and run the noisy-neighbour tests at full size; ten minutes
 	go test -C test ./faults -v -count=1 -timeout 60m -run 'TestRestoreBeginsAnEpoch|TestNoisyNeighbourCostsNoLease' -faults.restores=20 -faults.noise
 
+.PHONY: cells
+cells: ## Kill and suspend one of three cells for 30 s each under load, and compare the rates of cells; 8 minutes
+	go test -C test ./faults -v -count=1 -timeout 30m -parallel 1 -run '^TestACell' -faults.long
+	cd bench && go run ./cmd/bench run -system paddock,paddock-cell,paddock-cells -workload distinct -clients 64,512 -rounds 6
+
 .PHONY: fleet
 fleet: ## Kill and freeze replicas under clients of all SDKs, which must lose nothing; 20 minutes, after make test-sdk
 	go test -C test ./fleet -v -count=1 -timeout 60m -parallel 1 -run '^TestClients' -fleet.for=10m -fleet.every=10s \

@@ -85,7 +85,7 @@ func (u *ui) loadHolder(r *http.Request, p *holderPage) error {
 	back := location{filter: filter{Holder: p.Name}}
 	for _, l := range locks.Items {
 		for _, one := range leasesOf(l, back, p.Reader) {
-			if one.LeaseInfo.Holder == p.Name {
+			if one.Holder == p.Name {
 				p.Leases = append(p.Leases, namedLease{one, nameOf(l.Name, filter{})})
 			}
 		}
@@ -136,7 +136,7 @@ func (u *ui) loadWaits(r *http.Request, p *holderPage, names []string) error {
 			return err
 		}
 		for _, w := range queueOf(q, location{Lock: name, All: true}).Waiters {
-			if w.WaiterInfo.Holder == p.Name && w.Name == "" {
+			if w.Holder == p.Name && w.Name == "" {
 				p.Waits = append(p.Waits, holderWait{w, nameOf(name, filter{})})
 			}
 		}

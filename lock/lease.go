@@ -137,6 +137,7 @@ type Lease struct {
 	Holder     string
 	Token      Token
 	TTL        time.Duration // as requested, or MaxHold if that is shorter; a renewal extends the lease by it
+	Left       time.Duration // until ExpiresAt from the last renewal, if that had a TTL that is shorter; otherwise zero
 	Grace      time.Duration // after ExpiresAt: the holder may still renew, and no other client is granted the lock
 	MaxHold    time.Duration // since AcquiredAt; limits renewals. Zero: unlimited
 	AcquiredAt time.Time
@@ -235,7 +236,7 @@ func (l Lease) revokedAt(now time.Time) Lease {
 	if now.Before(l.ExpiresAt) {
 		l.ExpiresAt = now
 	}
-	l.TTL, l.Session = revokedTTL, 0
+	l.TTL, l.Left, l.Session = revokedTTL, 0, 0
 	return l
 }
 
@@ -343,6 +344,9 @@ func (l *Lease) expiryFrom(now time.Time) time.Time {
 	}
 	return end
 }
+
+// Length returns how long the lease lasts from its grant or last renewal: after a fail-over it has so long again.
+func (l *Lease) Length() time.Duration { return max(l.TTL, l.Left) }
 
 // A Grant is the leases of a request, as returned to their holder. They have all but the lock, the slot, the mode and the
 // token in common.

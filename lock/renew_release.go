@@ -89,6 +89,9 @@ func (s *lockState) renew(l Lease, r Renew) (Lease, error) {
 	l = s.view.Policy.within(l)
 	l.capTTL()
 	l.ExpiresAt = l.expiryFrom(s.begin)
+	if l.Left = 0; l.Session == 0 && l.ExpiresAt.Sub(s.begin) > l.TTL {
+		l.Left = l.ExpiresAt.Sub(s.begin)
+	}
 	if own := l.OwnExpiry(); !own.IsZero() && !s.begin.Before(own) {
 		return l, errHeldTooLong(&l)
 	}

@@ -177,7 +177,7 @@ func (c *client) renew(l *lease, s step) error {
 	if s.part && len(l.held) > 1 {
 		r.Locks = []string{l.at(s).name}
 	}
-	if s.wrongToken && l.acquire.TTL > 0 { // otherwise it has that of its session, or the default
+	if s.wrongToken && l.acquire.SessionID.Ref() == 0 {
 		r.TTL = max(l.acquire.TTL*3/4, lock.MinTTL).Truncate(time.Millisecond)
 	}
 	if s.variant {

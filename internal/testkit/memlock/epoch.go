@@ -56,7 +56,7 @@ func (m *Memory) rebase() (due []alarm) {
 
 // rebaseLease moves the lease. One of a session ends with that.
 func rebaseLease(l *lock.Lease, last, now time.Time) {
-	switch used := max(l.ExpiresAt.Add(-l.TTL).Sub(l.AcquiredAt), 0); {
+	switch used := max(l.ExpiresAt.Add(-l.Length()).Sub(l.AcquiredAt), 0); {
 	case l.Session != 0:
 		l.AcquiredAt = now.Add(-max(last.Sub(l.AcquiredAt), 0))
 	case l.MaxHold > 0:
@@ -67,7 +67,7 @@ func rebaseLease(l *lock.Lease, last, now time.Time) {
 	switch {
 	case l.Session != 0:
 	case l.ExpiresAt.Add(l.Grace).After(last):
-		l.ExpiresAt = now.Add(l.TTL)
+		l.ExpiresAt = now.Add(l.Length())
 	default:
 		l.ExpiresAt = now.Add(-l.Grace)
 	}

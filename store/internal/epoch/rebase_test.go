@@ -13,14 +13,16 @@ import (
 // A rebase is a lease before and after the start of an epoch. Before, instants count from the last known instant of
 // the old clock; after, from the start of the epoch.
 type rebase struct {
-	acquired, expires, ttl, grace, maxHold, claimBy time.Duration // claimBy zero: claimed
+	acquired, expires, ttl, left, grace, maxHold, claimBy time.Duration // claimBy zero: claimed
 
 	wantExpires  time.Duration
 	wantAcquired time.Duration // zero: as before, but not in the future
 }
 
 var rebases = map[string]rebase{
-	"active":                {acquired: -10 * time.Second, expires: 50 * time.Second, ttl: time.Minute, wantExpires: time.Minute},
+	"active": {acquired: -10 * time.Second, expires: 50 * time.Second, ttl: time.Minute, wantExpires: time.Minute},
+	"renewed with a shorter TTL": {acquired: -10 * time.Second, expires: 50 * time.Second, ttl: time.Second, left: 55 * time.Second,
+		wantExpires: 55 * time.Second},
 	"in grace":              {acquired: -70 * time.Second, expires: -5 * time.Second, ttl: time.Minute, grace: 10 * time.Second, wantExpires: time.Minute},
 	"expired, not recorded": {acquired: -70 * time.Second, expires: 0, ttl: time.Minute, wantExpires: 0},
 	"grace is over": {acquired: -70 * time.Second, expires: -10 * time.Second, ttl: time.Minute, grace: 10 * time.Second,
@@ -46,7 +48,7 @@ func restWith(values map[string]any) string {
 // rest returns the column rest of the lease.
 func (r rebase) rest(last time.Time) *string {
 	values := map[string]any{"place": 3, "metadata": odd}
-	for key, d := range map[string]time.Duration{"grace": r.grace, "max_hold": r.maxHold} {
+	for key, d := range map[string]time.Duration{"left": r.left, "grace": r.grace, "max_hold": r.maxHold} {
 		if d > 0 {
 			values[key] = d.Milliseconds()
 		}

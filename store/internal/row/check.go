@@ -61,7 +61,7 @@ func (s *storedLease) check(r rest) error {
 	for _, c := range []struct {
 		column string
 		value  int64
-	}{{"ttl_ms", s.ttl.Int64}, {"grace in rest", r.Grace}, {"max_hold in rest", r.MaxHold}} {
+	}{{"ttl_ms", s.ttl.Int64}, {"grace in rest", r.Grace}, {"max_hold in rest", r.MaxHold}, {"left in rest", r.Left}} {
 		if err := inRange(c.column, c.value, maxMillis); err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ type rest struct {
 	Permits    int   `json:"permits,omitempty"`  // of a waiter: how many it asks for, if more than one
 	Grace      int64 `json:"grace,omitempty"`
 	MaxHold    int64 `json:"max_hold,omitempty"`
+	Left       int64 `json:"left,omitempty"`
 	Stays      bool  `json:"stays,omitempty"`
 	Suspect    int   `json:"suspect,omitempty"` // 1 if it is; a number, for paddock.duration
 	ClaimBy    int64 `json:"claim_by,omitempty"`
@@ -54,7 +55,8 @@ func restOf(l *lock.Lease) rest {
 	}
 	return rest{
 		Stays: l.Stays, Suspect: suspect,
-		Grace: l.Grace.Milliseconds(), MaxHold: l.MaxHold.Milliseconds(), ClaimBy: micros(l.ClaimDeadline), Place: l.Place,
+		Grace: l.Grace.Milliseconds(), MaxHold: l.MaxHold.Milliseconds(),
+		Left: (l.Left + time.Millisecond - 1).Milliseconds(), ClaimBy: micros(l.ClaimDeadline), Place: l.Place,
 		Metadata: string(l.Metadata), Set: strings.Join(l.Set, " "), Below: strings.Join(l.Below, " "),
 		Task: string(l.Task), Key: l.Key, Slots: string(l.Slots),
 	}
@@ -80,6 +82,7 @@ func mustJSON(value any) []byte {
 // fill sets the fields of the lease that are in r.
 func (r rest) fill(l *lock.Lease) {
 	l.Grace, l.MaxHold, l.ClaimDeadline = fromMillis(r.Grace), fromMillis(r.MaxHold), fromMicros(r.ClaimBy)
+	l.Left = fromMillis(r.Left)
 	l.Slots, l.Stays, l.Suspect = lock.Slots(r.Slots), r.Stays, r.Suspect != 0
 	if l.Place = r.Place; r.Metadata != "" {
 		l.Metadata = json.RawMessage(r.Metadata)

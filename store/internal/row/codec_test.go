@@ -40,7 +40,7 @@ func anyID(t *rapid.T) lock.LeaseID {
 func anyRequest(t *rapid.T, name string, mode lock.Mode) lock.Lease {
 	return lock.Lease{
 		ID: anyID(t), Name: name, Mode: mode, Holder: anyText.Draw(t, "holder"), TTL: anyDuration.Draw(t, "ttl"),
-		Grace: anyDuration.Draw(t, "grace"), MaxHold: anyDuration.Draw(t, "max hold"), Metadata: anyMetadata.Draw(t, "metadata"),
+		Grace: anyDuration.Draw(t, "grace"), MaxHold: anyDuration.Draw(t, "max hold"), Left: anyDuration.Draw(t, "left"), Metadata: anyMetadata.Draw(t, "metadata"),
 	}
 }
 

@@ -343,7 +343,7 @@ func differing(before, after []lock.Lease) (ended map[int]*lock.Lease, given []*
 
 // sameLease reports whether two leases are equal in everything that a decision can change.
 func sameLease(a, b *lock.Lease) bool {
-	return a.ID == b.ID && a.Holder == b.Holder && a.Suspect == b.Suspect && a.ExpiresAt.Equal(b.ExpiresAt) && a.TTL == b.TTL && a.Token == b.Token && a.Attachment == b.Attachment &&
+	return a.ID == b.ID && a.Holder == b.Holder && a.Suspect == b.Suspect && a.ExpiresAt.Equal(b.ExpiresAt) && a.TTL == b.TTL && a.Left == b.Left && a.Token == b.Token && a.Attachment == b.Attachment &&
 		a.ClaimDeadline.Equal(b.ClaimDeadline) && a.AcquiredAt.Equal(b.AcquiredAt) && bytes.Equal(a.Metadata, b.Metadata)
 }
 

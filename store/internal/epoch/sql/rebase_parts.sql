@@ -8,7 +8,8 @@ set acquired_at = case
         when p.slot > 0 and p.expires_at = $6::timestamptz then least($1::timestamptz - greatest(k.last - p.acquired_at, interval '0'), $1)
         when p.slot > 0 and paddock.duration(p.rest, 'max_hold') > interval '0'
             then $1::timestamptz
-                 - greatest(p.expires_at - p.ttl_ms * interval '1 millisecond' - p.acquired_at, interval '0')
+                 - greatest(p.expires_at - coalesce(paddock.duration(p.rest, 'left'), p.ttl_ms * interval '1 millisecond')
+                     - p.acquired_at, interval '0')
         else least(p.acquired_at, $1)
     end,
     expires_at = case
@@ -16,8 +17,9 @@ set acquired_at = case
         when p.expires_at = $6::timestamptz then p.expires_at
         when p.expires_at + coalesce(paddock.duration(p.rest, 'grace'), interval '0') <= k.last
             then $1 - coalesce(paddock.duration(p.rest, 'grace'), interval '0')
-        else greatest($1 + p.ttl_ms * interval '1 millisecond',
-            case when p.expires_at <= clock_timestamp() + p.ttl_ms * interval '1 millisecond' then p.expires_at end)
+        else greatest($1 + coalesce(paddock.duration(p.rest, 'left'), p.ttl_ms * interval '1 millisecond'),
+            case when p.expires_at <= clock_timestamp() + coalesce(paddock.duration(p.rest, 'left'), p.ttl_ms * interval '1 millisecond')
+                then p.expires_at end)
     end,
     unclaimed = false,
     rest = case

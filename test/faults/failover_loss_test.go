@@ -340,7 +340,12 @@ func (s *clusterHarness) runPaddock(ctx context.Context, args ...string) error {
 
 // runPaddockAs is runPaddock with another database URL.
 func (s *clusterHarness) runPaddockAs(ctx context.Context, databaseURL string, args ...string) error {
-	c, err := launch(&logBuffer{}, []string{"PADDOCK_DATABASE_URL=" + databaseURL}, s.program, args...)
+	return runPaddockAt(ctx, s.program, databaseURL, args...)
+}
+
+// runPaddockAt runs a command of the program on the database at the URL to its end.
+func runPaddockAt(ctx context.Context, program, databaseURL string, args ...string) error {
+	c, err := launch(&logBuffer{}, []string{"PADDOCK_DATABASE_URL=" + databaseURL}, program, args...)
 	if err != nil {
 		return err
 	}

@@ -63,6 +63,10 @@ var mutants = []mutant{
 	{name: "a suspect lease expires"},
 	{name: "a closed lock is granted"},
 	{name: "a waiter below passes one above", mode: neverCancelled},
+	{name: "an epoch gives no lease its TTL again", mode: inEpochs},
+	{name: "an epoch gives no session its TTL again", mode: inEpochs},
+	{name: "an epoch revives what was over", mode: inEpochs},
+	{name: "tokens go on in a new epoch", mode: inEpochs},
 
 	// What a commit compares with what was decided on matters in rare situations, which a test of the store brings about.
 	{name: "a commit does not compare xmin", test: "store/internal/row TestASwapProvesWhatWasRead"},
@@ -78,6 +82,8 @@ var mutants = []mutant{
 		test: "store/internal/row TestASwapIsUndoneUnlessItsSessionsAreOpen"},
 	{name: "an acquire does not rely on its session", test: "store TestNothingIsGrantedInASessionAfterItsEnd"},
 	{name: "an epoch hides that sessions may have lost leases", test: "store/internal/epoch TestSessionsAreMovedToTheNewClock"},
+	{name: "an epoch forgets places", test: "store/internal/epoch TestWaitersAreMovedToTheNewClock"},
+	{name: "an epoch leaves unclaimed grants", test: "store/internal/epoch TestLeasesAreMovedToTheNewClock"},
 	{name: "a decision is committed before its time", test: "store/internal/row TestASwapProvesWhatWasRead"},
 	{name: "a decision is committed at any later time", test: "store/internal/row TestASwapProvesWhatWasRead"},
 	{name: "a decision outlives the wait for a row", test: "store/internal/row TestASwapThatWaitsPastTheEndFails"},
@@ -242,7 +248,7 @@ func TestPaddockPassesTrials(t *testing.T) {
 		"calls are disturbed": disturbed, "PostgreSQL crashes": crashed,
 		"no call is cancelled": neverCancelled, "PostgreSQL is restored": restored,
 		"a replica dies with its waiters": replicaLost, "tasks wait in circles": inCircles,
-		"locks are in a tree": inTrees, "locks are frozen and ruled": ruled, "connections are cut": cutOff,
+		"locks are in a tree": inTrees, "locks are frozen and ruled": ruled, "connections are cut": cutOff, "epochs begin": inEpochs,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -58,6 +58,7 @@ const (
 	inTrees                    // some of the locks are in a tree
 	ruled                      // an operator freezes locks, and changes a rule
 	cutOff                     // all connections of clients are cut again and again
+	inEpochs                   // epochs begin, some while a replica is suspended
 )
 
 // A trial runs one program: two replicas on their own database.
@@ -150,6 +151,9 @@ const restoredRound = 7 * time.Second
 // circlesRound is how long tasks begin to wait in circles. A circle is broken after one or two seconds.
 const circlesRound = 4 * time.Second
 
+// epochsRound is the length of a round in which epochs begin.
+const epochsRound = 8 * time.Second
+
 // callsPerTrial is the approximate number of calls in a round, callsPerCrash the same where PostgreSQL crashes:
 // most of those only try a lock in the lull before the crash.
 const callsPerTrial, callsPerCrash = 1000, 2500
@@ -233,6 +237,8 @@ func (x *trial) options(prefix string, seed uint64) workload.Options {
 		o.Policy, o.Hold, o.Tree = true, true, true
 	case inCircles: // leases outlive the waits of a circle, which go on at the end of the run
 		o.TTL, o.Opposite, o.Operations, o.For = 2*time.Second, 2, 0, circlesRound
+	case inEpochs:
+		o.TTL, o.Operations, o.For, o.Tree, o.Policy = workload.DefaultTTL, 0, epochsRound, true, true
 	case restored:
 		// Leases outlive the restore, and the load goes on after the pause of grants.
 		o.TTL, o.Operations, o.For = workload.DefaultTTL, 0, restoredRound
@@ -267,6 +273,8 @@ func (p *disturbance) actions() []func(context.Context) error {
 		return []func(context.Context) error{p.killReplica}
 	case cutOff:
 		return []func(context.Context) error{p.cutConnections}
+	case inEpochs:
+		return []func(context.Context) error{p.beginEpochs}
 	}
 	return []func(context.Context) error{p.lockRows, p.readLocks}
 }
@@ -345,6 +353,39 @@ func (p *disturbance) killReplica(ctx context.Context) error {
 	}
 	p.rec.MarkFault("kill -9 of a replica")
 	return p.replicas[len(p.replicas)-1].stop(syscall.SIGKILL)
+}
+
+// beginEpochs begins an epoch again and again, as for a database that has lost something, and ends the pause of
+// grants. Before that it suspends a replica, mostly, which then neither records the ends of its leases nor claims
+// grants.
+func (p *disturbance) beginEpochs(ctx context.Context) error {
+	for sleepFor(ctx, 500*time.Millisecond+rand.N(time.Second)) {
+		suspended := p.replicas[rand.IntN(len(p.replicas))]
+		if rand.IntN(3) > 0 {
+			if err := suspended.signal(syscall.SIGSTOP); err != nil {
+				return err
+			}
+			sleepFor(ctx, rand.N(2*time.Second))
+		}
+		over := p.rec.MarkFault("an epoch begins")
+		begun := p.runPaddock("epoch", "new", "--reason", "a trial") // it may wait in vain for a row that the replica has locked
+		if err := suspended.signal(syscall.SIGCONT); err != nil {
+			return err
+		}
+		if begun == nil {
+			sleepFor(ctx, rand.N(300*time.Millisecond))
+			if err := p.runPaddock("epoch", "open", "--reason", "nothing was lost"); err != nil {
+				return err
+			}
+		}
+		over()
+	}
+	return nil
+}
+
+// runPaddock runs a command of the program to its end, although the load has ended.
+func (p *disturbance) runPaddock(args ...string) error {
+	return runPaddockAt(p.Context(), p.program, p.databaseURL, args...)
 }
 
 // cutConnections closes all connections of clients, again and again.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -35,11 +36,12 @@ type block struct {
 	live        bool         // there were no further events when these were read
 }
 
-// A blockEvent is where the text of an event ends.
+// A blockEvent is an event of a block.
 type blockEvent struct {
 	id   int64
 	cell int
-	end  int
+	upTo paddock.Mark // the id of its text
+	end  int          // of its text
 }
 
 // in reports whether the event is before the mark.
@@ -68,36 +70,36 @@ func (b *block) add(p paddock.Page[lock.Event], last bool) (paddock.Page[lock.Ev
 			return paddock.Page[lock.Event]{Items: p.Items[i:], Next: p.Next}, nil
 		}
 		b.text, b.upTo = append(b.text, text...), upTo
-		b.events = append(b.events, blockEvent{e.ID, e.Cell, len(b.text)})
+		b.events = append(b.events, blockEvent{e.ID, e.Cell, upTo, len(b.text)})
 	}
 	b.upTo, b.live = next, last
 	return paddock.Page[lock.Event]{Next: p.Next}, nil
 }
 
-// since returns the part of the block after the mark. A mark of several cells may be after some events in the middle.
+// since returns the part of the block after the mark. A mark of several cells that another replica has given may be after
+// some events in the middle. Then the ids of the others do not tell of these, and a client that goes on from one of them
+// would receive these again: so they get ids that do.
 func (b *block) since(m paddock.Mark) block {
 	part := *b
 	if !b.after.Covers(m) {
 		part.after, part.gap, part.unreadable = m, false, nil
 	}
-	n := 0
-	for n < len(b.events) && b.events[n].in(m) {
-		n++
+	part.upTo = b.upTo.Join(m)
+	left := b.events
+	begin := 0
+	for len(left) > 0 && left[0].in(m) {
+		begin, left = left[0].end, left[1:]
 	}
-	if n > 0 {
-		part.text = b.text[b.events[n-1].end:]
-	}
-	if !m.OfCells() || !slices.ContainsFunc(b.events[n:], func(e blockEvent) bool { return e.in(m) }) {
+	if part.text = b.text[begin:]; len(left) == 0 || left[0].upTo.Covers(m) {
 		return part
 	}
 	part.text = nil
-	for ; n < len(b.events); n++ {
-		if begin := 0; !b.events[n].in(m) {
-			if n > 0 {
-				begin = b.events[n-1].end
-			}
-			part.text = append(part.text, b.text[begin:b.events[n].end]...)
+	for _, e := range left {
+		if !e.in(m) {
+			_, rest, _ := bytes.Cut(b.text[begin:e.end], []byte("\n"))
+			part.text = slices.Concat(part.text, []byte("id: "+e.upTo.Join(m).String()+"\n"), rest)
 		}
+		begin = e.end
 	}
 	return part
 }

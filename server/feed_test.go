@@ -288,6 +288,58 @@ func TestAStreamThatIsNotCoveredWaitsByItself(t *testing.T) {
 	}
 }
 
+// TestTheIdsOfAStreamOverCellsNeverGoBack: the feed has merged the events of two cells in another order than the stream,
+// which has read an event that is in the middle of the feed by itself.
+func TestTheIdsOfAStreamOverCellsNeverGoBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		in := func(cell int, id int64) lock.Event {
+			e := eventWithID(id)
+			e.Cell = cell
+			return e
+		}
+		s, _, end := servePiped(t, server.Options{Locks: &fake{
+			events: func(ctx context.Context, q paddock.EventQuery) (p paddock.Page[lock.Event], err error) {
+				p.Next = q.Cursor
+				switch {
+				case q.Wait == 0:
+				case q.Cursor == "00-8.01-5":
+					time.Sleep(time.Second)
+					p.Items, p.Next = []lock.Event{in(0, 9), in(1, 6), in(0, 10), in(1, 7)}, "00-10.01-7"
+				case q.Cursor == "00-10.01-5":
+					time.Sleep(2 * time.Second) // then the feed is further
+				default:
+					<-ctx.Done()
+				}
+				return p, ctx.Err()
+			},
+		}})
+		streams := map[string]stream{}
+		for _, from := range []string{"00-8.01-5", "00-10.01-5"} {
+			streams[from] = s.stream("/v1/events/stream?cursor="+from, "")
+			streams[from].want(synced(from))
+			synctest.Wait()
+		}
+		for from, all := range map[string][]string{
+			"00-8.01-5":  {"00-9.01-5", "00-9.01-6", "00-10.01-6", "00-10.01-7"},
+			"00-10.01-5": {"00-10.01-6", "00-10.01-7"},
+		} {
+			for _, want := range all {
+				id, text, _ := strings.Cut(streams[from].message(t), "\n")
+				for strings.HasPrefix(id, ":") {
+					id, text, _ = strings.Cut(streams[from].message(t), "\n")
+				}
+				if id != "id: "+want || !strings.HasPrefix(text, "event: ") {
+					t.Errorf("from %s: %q %q, want the id %s", from, id, text, want)
+				}
+			}
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestAFeedThatPanicsEndsItsStreams and nothing else.
 func TestAFeedThatPanicsEndsItsStreams(t *testing.T) {
 	t.Parallel()

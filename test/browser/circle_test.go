@@ -77,7 +77,7 @@ func deadlockAppears(t *testing.T, browser context.Context) {
 			t.Errorf("it is not true that %s", what)
 		}
 	}
-	b.do(b.ctx, chromedp.Click(chromedp.CSS(".events .circle a")))
+	b.do(b.ctx, chromedp.Click(chromedp.CSS(".events .circle a.lock")))
 	b.wait("location.pathname === '/ui/locks/jobs:1'")
 }
 

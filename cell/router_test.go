@@ -51,6 +51,7 @@ func (f *fixture) again() *cell.Router {
 type switched struct {
 	paddock.Service
 	away   atomic.Bool
+	dies   atomic.Bool // with the next close of a session
 	placed atomic.Pointer[placement.Map]
 }
 
@@ -92,6 +93,9 @@ func (s *switched) RenewSession(ctx context.Context, r lock.RenewSession) (lock.
 }
 
 func (s *switched) CloseSession(ctx context.Context, c lock.CloseSession) error {
+	if s.dies.Load() {
+		s.away.Store(true)
+	}
 	if err := s.check(); err != nil {
 		return err
 	}

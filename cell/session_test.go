@@ -39,6 +39,26 @@ func TestASessionIsUsedInSeveralCells(t *testing.T) {
 	}
 }
 
+func TestAClosedSessionIsNotSaidToBeAsItWas(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	g := f.mustOpen()
+	for n := range 3 {
+		f.mustAcquire(inSession(g, in(n)))
+	}
+	f.cells[1].dies.Store(true)
+	if err := f.CloseSession(t.Context(), lock.CloseSession{ID: g.ID}); !errors.Is(err, lock.ErrUnknownOutcome) {
+		t.Errorf("a close that did not reach one cell has the error %v", err)
+	}
+	f.mustAcquire(acquireOf(in(0)))
+	f.cells[1].dies.Store(false)
+	f.cells[1].away.Store(false)
+	if err := f.CloseSession(t.Context(), lock.CloseSession{ID: g.ID}); err != nil {
+		t.Errorf("closing it again: %v", err)
+	}
+	f.mustAcquire(acquireOf(in(1)))
+}
+
 func TestASessionOutlivesACellThatDoesNotUseIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -173,8 +173,8 @@ func outcome[T any](users []*member, asked map[*member]*reply[T]) (known []reply
 	return known, err
 }
 
-// worse returns the error that says more of a session: that it has ended, rather than that a cell is away, rather than
-// that a cell does not know it.
+// worse returns the error that says more of a session: that it has ended, rather than that a cell may have done the call,
+// rather than that it is away, rather than that it does not know the session.
 func worse(a, b error) error {
 	rank := func(err error) int {
 		switch {
@@ -182,10 +182,12 @@ func worse(a, b error) error {
 			return 0
 		case isUnknownSession(err):
 			return 1
-		case isAway(err):
+		case errors.Is(err, lock.ErrUnavailable):
 			return 2
+		case isAway(err):
+			return 3
 		}
-		return 3
+		return 4
 	}
 	if rank(b) > rank(a) {
 		return b
@@ -346,6 +348,10 @@ func (r *Router) endSession(ctx context.Context, ref lock.SessionRef, end func(c
 	}
 	for again := false; ; again = true {
 		ended, err := everywhere(ctx, r, ref, end, func(none) lock.CellSet { return used })
+		if errors.Is(err, lock.ErrUnavailable) && (again || len(ended) > 0) {
+			return &lock.Error{Code: lock.ErrUnknownOutcome, RetryAfter: retryAfter, Cause: err,
+				Detail: "The session has ended in some of its cells, and not in all that it is used in. Send the same call again."}
+		}
 		if err != nil || again || len(ended) >= len(users) {
 			return err
 		}

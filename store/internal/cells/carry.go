@@ -128,7 +128,7 @@ func (m *move) copyHistory(ctx context.Context, newest *int64) error {
 	if err := m.source.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}
-	err := policy.ChangePlacement(ctx, m.target, m.in, false, func(*policy.Snapshot) error { return nil },
+	err := m.change(ctx, m.target, func(*policy.Snapshot) error { return nil },
 		func(b *pgx.Batch) { epoch.QueueRaise(b, m.in, *newest) })
 	if err == nil {
 		err = m.copyEvents(ctx, 0, *newest)

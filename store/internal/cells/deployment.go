@@ -248,7 +248,7 @@ func (d *deployment) bring(ctx context.Context, groups []string, to string, pinn
 
 // stay records that the groups, which are in the target already, are pinned or not.
 func (m *move) stay(ctx context.Context) error {
-	return policy.ChangePlacement(ctx, m.target, m.in, false, func(s *policy.Snapshot) error { return s.Elsewhere(m.groups...) },
+	return m.change(ctx, m.target, func(s *policy.Snapshot) error { return s.Elsewhere(m.groups...) },
 		func(b *pgx.Batch) { m.place(b, m.to.Name, m.generation, placement.Here, m.pinned) })
 }
 

@@ -34,7 +34,7 @@ const (
 	abortTimeout = 10 * time.Second
 	// idleTimeout is how long the transaction of a command that stops keeps what it has locked.
 	idleTimeout = 60 * time.Second
-	// advisoryKey is the advisory lock held while groups move to a database: "cells" in ASCII.
+	// advisoryKey is the advisory lock of alone: "cells" in ASCII.
 	advisoryKey int64 = 0x63656c6c73
 )
 
@@ -117,6 +117,27 @@ func (m *move) done(s step) error {
 	return m.after(s)
 }
 
+// alone begins a transaction beside which no other command changes the placement of the database: two that have both
+// written to paddock.records could not exclude decisions.
+func (m *move) alone(ctx context.Context, conn *pgx.Conn) error {
+	err := begin(ctx, conn, "read committed")
+	if err == nil {
+		_, err = conn.Exec(ctx, "select pg_advisory_xact_lock($1)", m.in.Key(advisoryKey))
+	}
+	if err != nil {
+		database.Rollback(conn)
+	}
+	return err
+}
+
+// change is policy.ChangePlacement alone.
+func (m *move) change(ctx context.Context, conn *pgx.Conn, check func(*policy.Snapshot) error, queue func(*pgx.Batch)) error {
+	if err := m.alone(ctx, conn); err != nil {
+		return err
+	}
+	return policy.ChangePlacement(ctx, conn, m.in, true, check, queue)
+}
+
 // place queues what a database is to say of the groups.
 func (m *move) place(b *pgx.Batch, cell string, generation int64, s placement.State, pinned *bool) {
 	b.Queue(sqlPlace.In(m.in), m.groups, cell, generation, string(s), pinned)
@@ -127,7 +148,7 @@ func (m *move) leave(ctx context.Context) error {
 	if err := m.unsplit(ctx); err != nil {
 		return err
 	}
-	return policy.ChangePlacement(ctx, m.source, m.in, false, func(s *policy.Snapshot) error {
+	return m.change(ctx, m.source, func(s *policy.Snapshot) error {
 		for _, g := range m.groups {
 			if err := s.Elsewhere(g); err != nil || s.GenerationOf(g) >= m.generation {
 				return errNotMoving
@@ -179,11 +200,7 @@ func (m *move) carry(ctx context.Context, copied int64) error {
 	if err != nil {
 		return err
 	}
-	if err := begin(ctx, m.target, "read committed"); err != nil {
-		return err
-	}
-	// Two transactions that have written to paddock.records cannot both exclude decisions.
-	if _, err := m.target.Exec(ctx, "select pg_advisory_xact_lock($1)", m.in.Key(advisoryKey)); err != nil {
+	if err := m.alone(ctx, m.target); err != nil {
 		return err
 	}
 	defer database.Rollback(m.target) // nothing is left of it after a commit
@@ -249,7 +266,7 @@ func (m *move) finish(ctx context.Context) error {
 		return err
 	}
 	var refs []int64
-	err := policy.ChangePlacement(ctx, m.source, m.in, false, func(s *policy.Snapshot) error {
+	err := m.change(ctx, m.source, func(s *policy.Snapshot) error {
 		for _, g := range m.groups {
 			if r := s.Rows[g]; r.State != placement.Leaving || r.Generation != m.generation {
 				return errNotMoving
@@ -282,7 +299,7 @@ func (m *move) abort(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = policy.ChangePlacement(ctx, m.target, m.in, false, func(s *policy.Snapshot) error {
+	err = m.change(ctx, m.target, func(s *policy.Snapshot) error {
 		if err := m.may(&s.Map); !errors.Is(err, errNotMoving) {
 			return err
 		}
@@ -296,7 +313,7 @@ func (m *move) abort(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return policy.ChangePlacement(ctx, m.source, m.in, false, func(s *policy.Snapshot) error {
+	return m.change(ctx, m.source, func(s *policy.Snapshot) error {
 		for _, g := range m.groups {
 			if r := s.Rows[g]; r.State != placement.Leaving || r.Generation != m.generation {
 				return errNotMoving

@@ -33,7 +33,7 @@ type serveFlags struct {
 	accessFlags
 
 	Listen  string `default:"127.0.0.1:8080" placeholder:"ADDRESS" variable:"PADDOCK_LISTEN" help:"Address to listen on, HOST:PORT or unix:PATH; or systemd, for the socket of a .socket unit. Beyond loopback it needs --auth-file and TLS, or --no-auth."`
-	Migrate bool   `variable:"PADDOCK_MIGRATE" help:"Migrate the schema up first."`
+	Migrate bool   `variable:"PADDOCK_MIGRATE" help:"Migrate the schema up first. Not with --cell: see paddock migrate up."`
 
 	AllowHold bool `variable:"PADDOCK_ALLOW_HOLD" help:"Grant leases with on_expiry hold also without a quorum of the database (paddock epoch quorum on), although a fail-over may then forget one and grant its lock to another client."`
 }
@@ -59,6 +59,9 @@ For clients on other machines, with API keys and TLS:
 // can answer.
 func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	c.allowHold = c.AllowHold
+	if c.Migrate && len(c.Cell) > 0 {
+		return usagef("--migrate migrates one database, and cells have to be registered together; run paddock migrate up with the same --cell first")
+	}
 	if c.Check {
 		return c.check(ctx, p)
 	}

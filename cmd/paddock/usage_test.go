@@ -44,6 +44,7 @@ func TestUsageErrorsAreExplained(t *testing.T) {
 		serve + " --listen=127.0.0.1":                                              "HOST:PORT",
 		serve + " --request-timeout=-1s":                                           "--request-timeout",
 		serve + " --batch-workers=100000":                                          "batch workers",
+		"serve --migrate --cell=main=postgres://nobody@127.0.0.1:1/nothing":        "cells have to be registered together; run paddock migrate up",
 		serve + " --schema=Team":                                                   `--schema: "Team" cannot name the schema; use at most 40`,
 		serve + " --event-retention=1s":                                            "--event-retention is 1s; give 1m or more",
 		serve + " --event-retention=0s":                                            "--event-retention is 0s; give 1m or more",

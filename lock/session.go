@@ -293,10 +293,8 @@ func (o OpenSession) Change(s *Session, now time.Time) (Session, bool, error) {
 // RenewSession sets the expiry of a session to now plus its TTL, but never to an earlier one than it has. It works
 // until the end of the grace. It does not revive a session that has ended.
 type RenewSession struct {
-	ID SessionID
-	// TTL is the session's new TTL, within the Bounds; zero: unchanged. A shorter one counts from the first renewal that
-	// extends the session by it.
-	TTL time.Duration
+	ID  SessionID
+	TTL time.Duration // the session's new TTL, within the Bounds; zero: unchanged
 }
 
 // Resolve returns r, or an ErrInvalid error that names the invalid field.
@@ -318,9 +316,9 @@ func (r RenewSession) Change(s *Session, now time.Time) (Session, bool, error) {
 		return Session{}, false, err
 	}
 	after := *s
-	ttl := cmp.Or(r.TTL, s.TTL)
-	if end := now.Add(ttl); !end.Before(s.ExpiresAt) { // otherwise a fail-over would end it before what its holder was told
-		after.TTL, after.ExpiresAt = ttl, end
+	after.TTL = cmp.Or(r.TTL, s.TTL)
+	if end := now.Add(after.TTL); end.After(s.ExpiresAt) {
+		after.ExpiresAt = end
 	}
 	return after, true, nil
 }

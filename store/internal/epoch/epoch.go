@@ -25,7 +25,8 @@ const (
 	// times EventsPerBatch, plus its number there.
 	EventsPerBatch = 4096
 	// TokensPerBatch is the number of tokens of such a row: the tokens that it grants are its id times TokensPerBatch,
-	// plus 0, 1, ... At ten thousand commits a second lock.MaxToken is reached after a hundred years.
+	// plus 0, 1, ... At ten thousand commits a second lock.MaxToken is reached after a hundred years, and in a cell, where
+	// the ids of rows step by placement.Step, after less than two.
 	TokensPerBatch = lock.MaxTokens
 )
 

@@ -21,7 +21,7 @@ func TestTwoDeploymentsInOneDatabaseShareNothing(t *testing.T) {
 	deploy := func(schema, application string) *harness {
 		p, base := startServe(t, databaseURL, "--migrate", "--schema="+schema)
 		p.Stderr.Await(t, `"schema":"(`+schema+`)"`)
-		for path, want := range map[string]string{"/version": `"schema":"` + schema + `"`, "/metrics": `,schema="` + schema + `",`, "/ui/": "in the schema " + schema} {
+		for path, want := range map[string]string{"/version": `"schema":"` + schema + `"`, "/metrics": `,schema="` + schema + `",`, "/ui/": ", schema " + schema + "<"} {
 			await.Until(t, path+" names the schema "+schema, func() bool { return strings.Contains(proctest.Scrape(t, base+path), want) })
 		}
 		if pgtest.Number(t, conn, "select count(*) from pg_stat_activity where datname = current_database() and application_name = $1", application) == 0 {

@@ -70,6 +70,11 @@ var (
 	inDocs = regexp.MustCompile(`"swaggerJsonUrl":"([^"]*)"`)
 )
 
+// isForForms reports whether the address answers forms alone.
+func isForForms(at *url.URL) bool {
+	return strings.HasSuffix(at.Path, "/ui/revoke") || strings.HasSuffix(at.Path, "/ui/revocations")
+}
+
 // addressesAt returns the addresses to which the answer leads.
 func addressesAt(t *testing.T, client *http.Client, at *url.URL) (all []*url.URL) {
 	t.Helper()
@@ -78,7 +83,7 @@ func addressesAt(t *testing.T, client *http.Client, at *url.URL) (all []*url.URL
 		t.Fatal(err)
 	}
 	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode >= http.StatusBadRequest && !strings.HasSuffix(at.Path, "/ui/revoke") {
+	if err != nil || answer.StatusCode >= http.StatusBadRequest && !isForForms(at) {
 		t.Errorf("%s: %s, %v", at, answer.Status, err)
 	}
 	_ = answer.Body.Close()

@@ -100,7 +100,7 @@ func (x *examination) endsWithSession(t *lockHistory, c *Check) {
 		}
 		c.Examined++
 		t.expiredBeforeSession(l, s, c)
-		t.outlivedSession(l, s, c)
+		t.outlivedSession(l, s, x.inCells, c)
 		t.usedAfterSession(l, s, c)
 	}
 }
@@ -173,8 +173,9 @@ func (s *sessionHistory) lastEnd(all epochs, k int) (last time.Time, by *Call) {
 	return last, by
 }
 
-// outlivedSession checks that no answer shows the lease after the last end of its session.
-func (t *lockHistory) outlivedSession(l *lease, s *sessionHistory, c *Check) {
+// outlivedSession checks that no answer shows the lease after the last end of its session. A cell in which the session is
+// used for the first time gives it its whole TTL from then on, which is later than what answers about the session say.
+func (t *lockHistory) outlivedSession(l *lease, s *sessionHistory, inCells bool, c *Check) {
 	if s.unknown || len(s.extended) == 0 {
 		return
 	}
@@ -189,7 +190,11 @@ func (t *lockHistory) outlivedSession(l *lease, s *sessionHistory, c *Check) {
 			continue
 		}
 		k, newest := t.epochs.ofCall(call)
-		if last, by := s.lastEnd(t.epochs, k); k == newest && !at.Before(last) {
+		last, by := s.lastEnd(t.epochs, k)
+		if inCells && by != nil {
+			last = last.Add(wholeTTL(by))
+		}
+		if k == newest && !at.Before(last) {
 			c.violated(t, fmt.Sprintf("The lease of %q with token %d was seen at %s, but its session ended at %s at the latest.",
 				l.holder, l.token, clock(at), clock(last)), []*Call{by, call}, l.granted, l.ended)
 			return

@@ -12,6 +12,7 @@ import (
 
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/placement"
+	"github.com/paddock-lock/paddock/verify/workload"
 )
 
 // cellNames are the cells of a deployment of several, in the order of their positions.
@@ -23,6 +24,7 @@ type cells struct {
 	program   string
 	databases []*database // of cellNames
 	addresses []string    // of the replicas
+	services  []workload.Replica
 }
 
 // newCells starts a deployment that ends with the test.
@@ -72,6 +74,7 @@ func (c *cells) serve() {
 	c.Helper()
 	_, address := serve(c.T, c.program, []string{c.env()}, "--allow-hold")
 	c.addresses = append(c.addresses, address)
+	c.services = append(c.services, replicaAt(c.T, address))
 }
 
 // clients returns a client of each replica.

@@ -17,6 +17,7 @@
 //     (-faults.cuts=600 for twenty minutes).
 //   - TestSetsAreGrantedWholeOrNotAtAll lets clients acquire sets while replicas are killed.
 //   - TestACellThatIsAwayCostsOnlyItsGroups kills or suspends the database of one of three cells (-faults.celloutage=30s).
+//   - TestAGroupMovesUnderLoad moves a group between three cells, and kills the commands that move it (-faults.moves=100).
 //   - TestPaddockPassesTrials runs two replicas on one database under nine kinds of disturbance, and while epochs begin.
 //   - TestMutantsAreFound tests the tests: a mutant is Paddock with one comparison or rule broken by a patch in mutants/.
 //     Package verify must find a violation in a trial, or the test of package store that the mutant names must fail.

@@ -67,6 +67,7 @@ type Session struct {
 	ID        SessionID
 	Holder    string
 	TTL       time.Duration // a renewal extends the session by it
+	Left      time.Duration // as that of a Lease
 	Grace     time.Duration // after ExpiresAt: the session may still be renewed, and its leases still count
 	Metadata  json.RawMessage
 	OpenedAt  time.Time
@@ -96,6 +97,9 @@ func (c CellSet) With(o CellSet) CellSet { return (c|o)&^Registered | c&o&Regist
 
 // Has reports whether the cell at the position is in the set.
 func (c CellSet) Has(position int) bool { return c>>position&1 == 1 }
+
+// Length returns how long the session lasts from its opening or last renewal: after a fail-over it has so long again.
+func (s *Session) Length() time.Duration { return max(s.TTL, s.Left) }
 
 // EndsAt returns when the leases of the session end unless it is renewed, or have ended.
 func (s Session) EndsAt() time.Time { return s.ExpiresAt.Add(s.Grace) }
@@ -316,8 +320,10 @@ func (r RenewSession) Change(s *Session, now time.Time) (Session, bool, error) {
 		return Session{}, false, err
 	}
 	after := *s
-	after.TTL = cmp.Or(r.TTL, s.TTL)
-	if end := now.Add(after.TTL); end.After(s.ExpiresAt) {
+	after.TTL, after.Left = cmp.Or(r.TTL, s.TTL), 0
+	if end := now.Add(after.TTL); end.Before(s.ExpiresAt) {
+		after.Left = s.ExpiresAt.Sub(now)
+	} else {
 		after.ExpiresAt = end
 	}
 	return after, true, nil

@@ -108,6 +108,7 @@ comment on column paddock.parts.session is 'The session that keeps the lease, or
 create table paddock.sessions (
     ref            bigint      not null primary key,
     ttl_ms         bigint      not null,
+    left_ms        bigint      not null default 0,
     grace_ms       bigint      not null,
     revoked_leases bigint      not null default 0,
     cells          bigint      not null default 0,
@@ -123,7 +124,7 @@ create table paddock.sessions (
     revoked_by     text        not null default '',
     metadata       text,
     constraint sessions_can_be_read check (
-        greatest(ttl_ms, grace_ms, revoked_leases) <= 9007199254740991
+        greatest(ttl_ms, left_ms, grace_ms, revoked_leases) <= 9007199254740991
         and greatest(opened_at, expires_at, ended_at) < 'infinity'
     )
 ) with (
@@ -139,6 +140,8 @@ comment on table paddock.sessions is
     'Sessions, one row each. A lease of a session expires when the session does, and its own expires_at is in the year 9999.';
 comment on column paddock.sessions.ref is 'The public name of the session, a hash of its id.';
 comment on column paddock.sessions.id is 'The secret that proves ownership of the session.';
+comment on column paddock.sessions.left_ms is
+    'What was left at the last renewal, if that had a TTL that is shorter; 0: it had not.';
 comment on column paddock.sessions.ended is 'How it has ended, as a kind of event; 0: it is open.';
 comment on column paddock.sessions.skip_grace is 'It was ended without its grace.';
 comment on column paddock.sessions.cleared is 'It has ended, and no lease and no waiter of it is left.';

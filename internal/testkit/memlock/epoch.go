@@ -43,7 +43,7 @@ func (m *Memory) rebase() (due []alarm) {
 	for ref, s := range m.sessions {
 		over := s.Ended == lock.Expired || !s.EndsAt().After(last)
 		if s.ExpiresAt = earlier(s.ExpiresAt, now.Add(-s.Grace)); !over {
-			s.ExpiresAt = now.Add(s.TTL)
+			s.ExpiresAt = now.Add(s.Length())
 		}
 		m.sessions[ref] = s
 		m.endSessionAt(s)

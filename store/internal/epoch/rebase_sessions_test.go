@@ -20,11 +20,13 @@ func TestSessionsAreMovedToTheNewClock(t *testing.T) {
 			for ref, s := range []struct {
 				expires time.Duration
 				ended   lock.Kind
+				left    time.Duration
 			}{{expires: 50 * time.Second}, {expires: -5 * time.Second}, {expires: -10 * time.Second}, {expires: time.Minute, ended: lock.Expired},
-				{expires: time.Minute, ended: lock.Released}, {expires: time.Minute, ended: lock.Revoked}, {expires: -time.Minute, ended: lock.Revoked}} {
-				h.exec(`insert into paddock.sessions (ref, id, holder, ttl_ms, grace_ms, opened_at, expires_at, ended, ended_at)
-					values ($1, gen_random_uuid(), 'h', 60000, 10000, $2, $3, $4, case when $4::smallint > 0 then $2::timestamptz end)`,
-					ref+1, last.Add(-time.Minute), last.Add(s.expires), s.ended)
+				{expires: time.Minute, ended: lock.Released}, {expires: time.Minute, ended: lock.Revoked}, {expires: -time.Minute, ended: lock.Revoked},
+				{expires: 50 * time.Second, left: 90 * time.Second}} {
+				h.exec(`insert into paddock.sessions (ref, id, holder, ttl_ms, grace_ms, opened_at, expires_at, ended, ended_at, left_ms)
+					values ($1, gen_random_uuid(), 'h', 60000, 10000, $2, $3, $4, case when $4::smallint > 0 then $2::timestamptz end, $5)`,
+					ref+1, last.Add(-time.Minute), last.Add(s.expires), s.ended, s.left.Milliseconds())
 			}
 			for _, maxHold := range []any{nil, restWith(map[string]any{"max_hold": 90_000})} {
 				h.exec(insertRecord, rowName("a lease", maxHold), last.Add(-30*time.Second), OfSession, 60000, maxHold)
@@ -37,7 +39,7 @@ func TestSessionsAreMovedToTheNewClock(t *testing.T) {
 			}
 			began := h.began()
 			for ref, want := range []time.Duration{
-				time.Minute, time.Minute, -10 * time.Second, -10 * time.Second, time.Minute, time.Minute, -10 * time.Second,
+				time.Minute, time.Minute, -10 * time.Second, -10 * time.Second, time.Minute, time.Minute, -10 * time.Second, 90 * time.Second,
 			} {
 				var opened, expires time.Time
 				err := h.outside.QueryRow(t.Context(), "select opened_at, expires_at from paddock.sessions where ref = $1", ref+1).Scan(&opened, &expires)
@@ -45,11 +47,11 @@ func TestSessionsAreMovedToTheNewClock(t *testing.T) {
 					t.Errorf("session %d was opened at %v and ends at %v, want %v after %v; %v", ref+1, opened, expires, want, began, err)
 				}
 			}
-			if n := h.number("select count(*) from paddock.sessions where revoked_leases = 1000000"); n != 7 {
-				t.Errorf("%d of 7 sessions tell that they may have lost leases", n)
+			if n := h.number("select count(*) from paddock.sessions where revoked_leases = 1000000"); n != 8 {
+				t.Errorf("%d of 8 sessions tell that they may have lost leases", n)
 			}
-			if n := h.number("select count(*) from paddock.sessions where ended > 0 and ended_at <= $1 or ended = 0 and ended_at is null", began); n != 7 {
-				t.Errorf("%d of 7 sessions have a consistent end", n)
+			if n := h.number("select count(*) from paddock.sessions where ended > 0 and ended_at <= $1 or ended = 0 and ended_at is null", began); n != 8 {
+				t.Errorf("%d of 8 sessions have a consistent end", n)
 			}
 			const moved = `select (select count(*) from paddock.records where expires_at = $1 and acquired_at = $2)
 				+ (select count(*) from paddock.parts where expires_at = $1 and acquired_at = $2)`

@@ -56,7 +56,7 @@ func restOf(l *lock.Lease) rest {
 	return rest{
 		Stays: l.Stays, Suspect: suspect,
 		Grace: l.Grace.Milliseconds(), MaxHold: l.MaxHold.Milliseconds(),
-		Left: (l.Left + time.Millisecond - 1).Milliseconds(), ClaimBy: micros(l.ClaimDeadline), Place: l.Place,
+		Left: roundedUp(l.Left), ClaimBy: micros(l.ClaimDeadline), Place: l.Place,
 		Metadata: string(l.Metadata), Set: strings.Join(l.Set, " "), Below: strings.Join(l.Below, " "),
 		Task: string(l.Task), Key: l.Key, Slots: string(l.Slots),
 	}
@@ -97,6 +97,9 @@ func (r rest) fill(l *lock.Lease) {
 }
 
 func fromMillis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+
+// roundedUp returns the milliseconds that last at least as long.
+func roundedUp(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseconds() }
 
 // micros returns microseconds since 1970, zero for the zero time.
 func micros(t time.Time) int64 {

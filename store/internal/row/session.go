@@ -23,7 +23,7 @@ type storedSession struct {
 	ref                          pgtype.Int8
 	id                           pgtype.UUID
 	holder                       pgtype.Text
-	ttl, grace                   pgtype.Int8
+	ttl, left, grace             pgtype.Int8
 	metadata                     pgtype.Text
 	openedAt, expiresAt, endedAt pgtype.Timestamptz
 	ended                        pgtype.Int2
@@ -35,7 +35,7 @@ type storedSession struct {
 // columns returns the columns. The first is the key.
 func (s *storedSession) columns() []column {
 	return []column{
-		{"ref", "bigint", &s.ref}, {"id", "uuid", &s.id}, {"holder", "text", &s.holder}, {"ttl_ms", "bigint", &s.ttl},
+		{"ref", "bigint", &s.ref}, {"id", "uuid", &s.id}, {"holder", "text", &s.holder}, {"ttl_ms", "bigint", &s.ttl}, {"left_ms", "bigint", &s.left},
 		{"grace_ms", "bigint", &s.grace}, {"metadata", "text", &s.metadata}, {"opened_at", "timestamptz", &s.openedAt},
 		{"expires_at", "timestamptz", &s.expiresAt}, {"ended", "smallint", &s.ended}, {"ended_at", "timestamptz", &s.endedAt},
 		{"reason", "text", &s.reason}, {"revoked_by", "text", &s.revokedBy}, {"revoked_leases", "bigint", &s.revokedLeases},
@@ -46,7 +46,7 @@ func (s *storedSession) columns() []column {
 func storeSession(s lock.Session) storedSession {
 	return storedSession{
 		ref: bigint(int64(s.ID.Ref())), id: pgtype.UUID{Bytes: s.ID, Valid: true}, holder: text(s.Holder),
-		ttl: bigint(s.TTL.Milliseconds()), grace: bigint(s.Grace.Milliseconds()),
+		ttl: bigint(s.TTL.Milliseconds()), left: bigint(roundedUp(s.Left)), grace: bigint(s.Grace.Milliseconds()),
 		metadata: pgtype.Text{String: string(s.Metadata), Valid: s.Metadata != nil},
 		openedAt: timestamp(s.OpenedAt), expiresAt: timestamp(s.ExpiresAt), ended: smallint(int(s.Ended)),
 		endedAt: pgtype.Timestamptz{Time: s.EndedAt, Valid: !s.EndedAt.IsZero()}, reason: text(s.Reason),
@@ -57,7 +57,7 @@ func storeSession(s lock.Session) storedSession {
 
 func (s *storedSession) session() lock.Session {
 	all := lock.Session{
-		ID: s.id.Bytes, Holder: s.holder.String, TTL: fromMillis(s.ttl.Int64), Grace: fromMillis(s.grace.Int64),
+		ID: s.id.Bytes, Holder: s.holder.String, TTL: fromMillis(s.ttl.Int64), Left: fromMillis(s.left.Int64), Grace: fromMillis(s.grace.Int64),
 		OpenedAt: s.openedAt.Time.UTC(), ExpiresAt: s.expiresAt.Time.UTC(), Ended: lock.Kind(s.ended.Int16), Reason: s.reason.String,
 		RevokedBy: s.revokedBy.String, RevokedLeases: s.revokedLeases.Int64, SkipGrace: s.skipGrace.Bool,
 		Cells: lock.CellSet(s.cells.Int64),

@@ -26,9 +26,9 @@
 // # A cell that is away
 //
 // Calls for its groups fail with ErrUnavailable, which names the cell. Lists leave out its locks, sessions and events,
-// and say so in Unreadable, or in time: a call that waits for events goes on without it. Trees, Freezes and Rules are
-// those that it has listed last. A session that the cell uses cannot be renewed meanwhile: its leases there may end.
-// All other calls do not wait for the cell.
+// and say so in Unreadable, or in time: a call that waits for events goes on without it. For Trees,
+// Freezes and Rules, its last answer is used. A session with leases in the cell cannot be renewed meanwhile, so those
+// may end. No other call waits for the cell.
 //
 // # Sessions
 //

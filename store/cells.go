@@ -89,14 +89,13 @@ func UnpinGroups(ctx context.Context, in string, all []CellDatabase, groups []st
 	return withSchema(in, func(name schema.Name) error { return cells.Unpin(ctx, name, all, groups) })
 }
 
-// DrainCell moves all groups of the cell to other ones, also those that are pinned to it, and makes it the home of none.
+// DrainCell moves all groups out of the cell, including those pinned to it, and makes it the home of none.
 // All cells must be given, and be reached. If it fails, it is to be called again.
 func DrainCell(ctx context.Context, in string, all []CellDatabase, cell string) error {
 	return withSchema(in, func(name schema.Name) error { return cells.Drain(ctx, name, all, cell) })
 }
 
-// FillCell makes the cell the home of its part of the groups, and moves these to it, but for those that are pinned. See
-// DrainCell.
+// FillCell makes the cell the home of its share of the groups, and moves them to it, except pinned ones. See DrainCell.
 func FillCell(ctx context.Context, in string, all []CellDatabase, cell string) error {
 	return withSchema(in, func(name schema.Name) error { return cells.Fill(ctx, name, all, cell) })
 }

@@ -86,7 +86,7 @@
 //
 // After a fail-over, a restore, or `paddock epoch new`, the database has another clock, perhaps, and may have lost
 // what was not on it. The service then begins an epoch, and the ids of events jump by [lock.EventJump]. So the events
-// tell to which epoch each belongs, and nobody has to note when an epoch began: it was after the last call was sent
+// tell to which epoch each belongs. Its beginning is not recorded, but bounded: it was after the last call was sent
 // that took effect in the epoch before, and before the first answer that proves an event of the new one. That is
 // milliseconds for an operator's epoch, and about the outage for a fail-over. The answers bound the same instant on
 // the clock of either epoch. Instants are compared in one epoch only. All events must be of one database.

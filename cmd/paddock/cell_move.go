@@ -56,8 +56,8 @@ type cellDrainCommand struct {
 }
 
 func (cellDrainCommand) Help() string {
-	return `Moves all groups of the cell to the others, also those that are pinned to it, and lets it take none. Give all cells. If
-the command is stopped, run it again.
+	return `Moves all groups out of the cell, including those pinned to it, and stops new groups from going there. Give all cells.
+If the command is stopped, run it again.
 
     paddock cell drain spare --cell main=postgres://… --cell spare=postgres://…`
 }
@@ -75,8 +75,8 @@ type cellFillCommand struct {
 }
 
 func (cellFillCommand) Help() string {
-	return `Lets the cell take its part of all groups, and moves these to it, but for those that are pinned to others. A cell that is
-added to a deployment takes none before. Give all cells. If the command is stopped, run it again.
+	return `Moves the cell's share of the groups to it, except those pinned to other cells, and lets new groups go there. A new cell
+has no groups until then. Give all cells. If the command is stopped, run it again.
 
     paddock cell fill third --cell main=postgres://… --cell spare=postgres://… --cell third=postgres://…`
 }

@@ -104,8 +104,8 @@ func (s *sources) of(c *kong.Context, flag *kong.Flag) source {
 // shownFlags matches the flags in the text of an error.
 var shownFlags = regexp.MustCompile(`--[a-z][a-z-]*`)
 
-// name returns a usage error with the variables beside the flags of the command that they stand in for: who has set a
-// variable does not look for a flag. Other errors it returns unchanged.
+// name adds to the flags in a usage error the variables that have set them: a user who has set a variable does not look
+// for a flag. It returns other errors unchanged.
 func (s *sources) name(c *kong.Context, err error) error {
 	if c == nil || exitCode(err) != exitUsage || errors.Is(err, errAlreadyReported) {
 		return err

@@ -21,8 +21,8 @@
 //	gone, refused            no: the group is in the row's cell
 //	none                     if it is the home
 //
-// Maps change one after another, so those of two cells may differ: then neither has the group, and never both. Whoever
-// has the Maps of several cells finds the group with [Route].
+// Maps change one after another, so those of two cells may differ: then neither has the group, and never both. [Route]
+// finds a group from the Maps of several cells.
 //
 // A Map is a part of the policy of its database, so it is compared with each decision, see package policy.
 package placement

@@ -10,8 +10,8 @@ import (
 // retryAfter is the delay that callers are given who meet an ElsewhereError.
 const retryAfter = time.Second
 
-// An ElsewhereError is the answer to a call about a group that the database does not have. Nothing was done. It is a
-// *lock.Error with the code lock.ErrUnavailable for whoever does not know of cells.
+// An ElsewhereError is the answer to a call about a group that the database does not have. Nothing was done. To a
+// caller that does not know of cells it is a *lock.Error with the code lock.ErrUnavailable.
 type ElsewhereError struct {
 	Group   string
 	Cell    string // that has it, or that it moves to; empty if no cell takes groups
